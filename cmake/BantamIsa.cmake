@@ -1,0 +1,21 @@
+# One translation unit per instruction set, each with flags of its own (docs/add-an-isa.md).
+
+function(bantam_isa name)
+  add_library(bantam_isa_${name} OBJECT ${PROJECT_SOURCE_DIR}/src/simd/${name}.cpp)
+  target_include_directories(bantam_isa_${name} PRIVATE ${PROJECT_SOURCE_DIR}/include)
+  target_link_libraries(bantam_isa_${name} PRIVATE $<BUILD_INTERFACE:bantam_flags> xsimd)
+  target_compile_options(bantam_isa_${name} PRIVATE -O3 ${ARGN})
+  target_sources(bantam-core PRIVATE $<TARGET_OBJECTS:bantam_isa_${name}>)
+endfunction()
+
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
+  bantam_isa(generic)
+  bantam_isa(avx2 -march=x86-64-v3 -mtune=znver3)
+  bantam_isa(avx512vnni -march=x86-64-v4 -mtune=znver3 -mavx512vnni -mavx512vbmi)
+elseif(CMAKE_SYSTEM_PROCESSOR MATCHES "aarch64|ARM64")
+  bantam_isa(generic)
+  bantam_isa(neon -march=armv8-a)
+  bantam_isa(dotprod -march=armv8.2-a+dotprod)
+else()
+  bantam_isa(generic)
+endif()

@@ -1,0 +1,29 @@
+# bantam::bantam: the headers and the static libbantam-core.a that holds what must be compiled once.
+
+find_package(xsimd REQUIRED)
+find_package(TBB REQUIRED)
+find_package(nlohmann_json REQUIRED)
+find_package(Eigen3 REQUIRED)
+find_package(Protobuf REQUIRED)
+find_package(Threads REQUIRED)
+find_package(PkgConfig REQUIRED)
+pkg_check_modules(PCRE2 REQUIRED IMPORTED_TARGET libpcre2-8)
+pkg_check_modules(UTF8PROC REQUIRED IMPORTED_TARGET libutf8proc)
+pkg_check_modules(XXHASH REQUIRED IMPORTED_TARGET libxxhash)
+
+file(GLOB_RECURSE BANTAM_SOURCES CONFIGURE_DEPENDS
+  ${PROJECT_SOURCE_DIR}/src/*.cpp)
+list(FILTER BANTAM_SOURCES EXCLUDE REGEX "/src/(cli|simd)/")
+
+add_library(bantam-core STATIC ${BANTAM_SOURCES})
+add_library(bantam::bantam ALIAS bantam-core)
+target_include_directories(bantam-core PUBLIC
+  $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<INSTALL_INTERFACE:include>)
+target_include_directories(bantam-core PRIVATE ${PROJECT_SOURCE_DIR}/src)
+target_compile_features(bantam-core PUBLIC cxx_std_20)
+target_link_libraries(bantam-core
+  PUBLIC Threads::Threads
+  PRIVATE $<BUILD_INTERFACE:bantam_flags> TBB::tbb nlohmann_json::nlohmann_json Eigen3::Eigen
+          PkgConfig::PCRE2 PkgConfig::UTF8PROC PkgConfig::XXHASH)
+
+include(BantamIsa)

@@ -1,0 +1,29 @@
+# Flags for our own targets: warnings, sanitizers, ccache. Nothing here reaches a consumer.
+
+if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
+  set(CMAKE_BUILD_TYPE Release CACHE STRING "Build type" FORCE)
+endif()
+
+option(BANTAM_WERROR "Warnings are errors" ${PROJECT_IS_TOP_LEVEL})
+set(BANTAM_SANITIZE "" CACHE STRING "Sanitizers, e.g. address,undefined or thread")
+
+find_program(CCACHE ccache)
+if(CCACHE AND PROJECT_IS_TOP_LEVEL)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE})
+  set(CMAKE_C_COMPILER_LAUNCHER ${CCACHE})
+endif()
+
+add_library(bantam_flags INTERFACE)
+target_compile_options(bantam_flags INTERFACE
+  -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion
+  $<$<COMPILE_LANGUAGE:CXX>:-Wnon-virtual-dtor>
+  $<$<BOOL:${BANTAM_WERROR}>:-Werror>
+  # Results must not depend on what the compiler chooses to fuse: every fma is written out.
+  -ffp-contract=off -fno-math-errno -fno-trapping-math)
+# Eigen's alignment ABI would otherwise change with -m flags (docs/design.md, traps).
+target_compile_definitions(bantam_flags INTERFACE EIGEN_MAX_ALIGN_BYTES=64)
+if(BANTAM_SANITIZE)
+  target_compile_options(bantam_flags INTERFACE -fsanitize=${BANTAM_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
+  target_link_options(bantam_flags INTERFACE -fsanitize=${BANTAM_SANITIZE})
+  target_compile_definitions(bantam_flags INTERFACE BANTAM_CHECKED)
+endif()

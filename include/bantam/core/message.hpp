@@ -1,0 +1,52 @@
+// Builds one-line messages from values; gcc 12 has no <format>.
+#pragma once
+
+#include <charconv>
+#include <concepts>
+#include <string>
+#include <string_view>
+
+namespace bantam::inline v0 {
+
+namespace detail {
+
+inline void append(std::string& out, std::string_view text) { out += text; }
+inline void append(std::string& out, char c) { out += c; }
+inline void append(std::string& out, bool b) { out += b ? "true" : "false"; }
+
+template <class T>
+  requires(std::integral<T> || std::floating_point<T>)
+void append(std::string& out, T value) {
+  char digits[64];
+  const auto end = std::to_chars(digits, digits + sizeof digits, value).ptr;
+  out.append(digits, end);
+}
+
+}  // namespace detail
+
+/// Concatenates texts, characters, numbers (shortest form) and truth values.
+template <class... Args>
+[[nodiscard]] std::string message(const Args&... args) {
+  std::string out;
+  (detail::append(out, args), ...);
+  return out;
+}
+
+/// `text` made safe to print on one line: control bytes and invalid UTF-8 as \xNN, cut after `limit` bytes.
+/// Names from files go through this before they reach a message.
+[[nodiscard]] inline std::string printable(std::string_view text, std::size_t limit = 80) {
+  constexpr char hex[] = "0123456789abcdef";
+  std::string out;
+  for (const char c : text.substr(0, limit)) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte >= 0x20 && byte < 0x7f) {
+      out += c;
+    } else {
+      out += {'\\', 'x', hex[byte >> 4], hex[byte & 15]};
+    }
+  }
+  if (text.size() > limit) out += "...";
+  return out;
+}
+
+}  // namespace bantam::inline v0

@@ -1,0 +1,73 @@
+// Helpers that every test may use: where the shared data lies, temporary folders, expected errors.
+#pragma once
+
+#include <doctest/doctest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+
+#include "bantam/core/error.hpp"
+
+namespace bantam::test {
+
+/// The path of a file of the shared test data; empty where it is absent.
+inline std::filesystem::path shared_data(const std::string& name) {
+  std::filesystem::path path = std::filesystem::path(BANTAM_SHARED_DATA) / name;
+  return std::filesystem::exists(path) ? path : std::filesystem::path{};
+}
+
+/// Leaves the test case, saying so, where the shared data is absent.
+#define BANTAM_NEED_SHARED(variable, name)                            \
+  const std::filesystem::path variable = bantam::test::shared_data(name); \
+  if (variable.empty()) {                                             \
+    MESSAGE("skipped: no shared data: ", std::string(name));          \
+    return;                                                           \
+  }
+
+/// A folder of its own that disappears with the object.
+class TemporaryFolder {
+ public:
+  TemporaryFolder() {
+    std::string pattern = (std::filesystem::temp_directory_path() / "bantam-test-XXXXXX").string();
+    if (!mkdtemp(pattern.data())) throw std::runtime_error("mkdtemp failed");
+    path_ = pattern;
+  }
+  ~TemporaryFolder() { std::filesystem::remove_all(path_); }
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+
+  [[nodiscard]] std::filesystem::path operator/(const std::string& name) const { return path_ / name; }
+  [[nodiscard]] const std::filesystem::path& path() const { return path_; }
+
+ private:
+  std::filesystem::path path_;
+};
+
+inline std::string read_file(const std::filesystem::path& path) {
+  std::ifstream in(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+inline void write_file(const std::filesystem::path& path, std::string_view bytes) {
+  std::ofstream(path, std::ios::binary).write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+}
+
+/// The message of the bantam::Error that `f` throws; fails the test if it throws none, or one of several lines.
+template <class F>
+std::string error_of(F&& f) {
+  try {
+    f();
+  } catch (const Error& error) {
+    const std::string text = error.what();
+    CHECK_MESSAGE(text.find('\n') == std::string::npos, "message is not one line: ", text);
+    CHECK_FALSE(text.empty());
+    return text;
+  }
+  FAIL_CHECK("no bantam::Error was thrown");
+  return {};
+}
+
+}  // namespace bantam::test
