@@ -1,0 +1,71 @@
+// Files as bytes: read-only mappings, and output that is complete under its final name or not there at all.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <span>
+#include <string>
+
+namespace bantam::inline v0 {
+
+/// A file mapped read-only. Shared by everything that points into it.
+class MappedFile {
+ public:
+  /// Maps a regular file. Throws not_found, io, or invalid_argument for what is no regular file.
+  /// An empty file maps to an empty span.
+  [[nodiscard]] static std::shared_ptr<const MappedFile> open(const std::filesystem::path& path);
+  ~MappedFile();
+  MappedFile(const MappedFile&) = delete;
+  MappedFile& operator=(const MappedFile&) = delete;
+
+  [[nodiscard]] std::span<const std::byte> bytes() const noexcept { return {data_, size_}; }
+  [[nodiscard]] const std::filesystem::path& path() const noexcept { return path_; }
+
+  /// Asks the kernel to read these bytes ahead.
+  void will_need(std::span<const std::byte> part) const noexcept;
+  /// Gives the pages that lie wholly inside `part` back to the kernel; they are read again when touched.
+  void drop(std::span<const std::byte> part) const noexcept;
+
+ private:
+  MappedFile(std::filesystem::path path, const std::byte* data, std::size_t size);
+  std::filesystem::path path_;
+  const std::byte* data_ = nullptr;
+  std::size_t size_ = 0;
+};
+
+/// Writes a file under a temporary name in the same folder. commit() syncs it and renames it into place; without
+/// commit() the destructor removes it, so the old file under the final name stays whole.
+class AtomicFile {
+ public:
+  explicit AtomicFile(std::filesystem::path path);
+  ~AtomicFile();
+  AtomicFile(const AtomicFile&) = delete;
+  AtomicFile& operator=(const AtomicFile&) = delete;
+
+  /// Appends. Throws io naming the file and the system's reason (short writes and EINTR are retried).
+  void write(std::span<const std::byte> bytes);
+  void write(std::string_view text);
+  /// Overwrites bytes written before (headers whose content is known last).
+  void write_at(std::uint64_t offset, std::span<const std::byte> bytes);
+  /// Appends zeros up to the next multiple of `alignment`.
+  void pad_to(std::size_t alignment);
+  [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
+  /// fsync, rename, fsync of the folder.
+  void commit();
+
+ private:
+  std::filesystem::path path_;
+  std::filesystem::path temporary_;
+  int descriptor_ = -1;
+  std::uint64_t size_ = 0;
+};
+
+/// Reads a small text file (a config, a template). Throws not_found, io, or corrupt above `limit_bytes`.
+[[nodiscard]] std::string read_text_file(const std::filesystem::path& path, std::size_t limit_bytes = 256u << 20);
+
+/// Whether both paths name the same existing file (same device and inode).
+[[nodiscard]] bool same_file(const std::filesystem::path& a, const std::filesystem::path& b);
+
+}  // namespace bantam::inline v0

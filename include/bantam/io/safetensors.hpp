@@ -1,0 +1,70 @@
+// The safetensors container: one file, or a Hugging Face folder sharded by an index.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "bantam/io/tensor_source.hpp"
+
+namespace bantam::inline v0 {
+
+/// A checked safetensors file (or several read as one).
+class SafetensorsFile final : public TensorSource {
+ public:
+  /// Opens one .safetensors file. Throws corrupt naming file, tensor, expected and found.
+  [[nodiscard]] static std::shared_ptr<const SafetensorsFile> open(const std::filesystem::path& file);
+  /// Opens `model.safetensors`, or the shards of `model.safetensors.index.json`, of a folder.
+  /// Throws not_found when it has neither; a folder of .bin/.pt files gets the advice to convert (pickle is never read).
+  [[nodiscard]] static std::shared_ptr<const SafetensorsFile> open_folder(const std::filesystem::path& folder);
+
+  [[nodiscard]] std::span<const TensorEntry> tensors() const noexcept override { return tensors_; }
+  [[nodiscard]] const TensorEntry* find(std::string_view name) const noexcept override;
+  /// `__metadata__`: string to string (of all shards).
+  [[nodiscard]] const std::unordered_map<std::string, std::string>& metadata() const noexcept { return metadata_; }
+
+ private:
+  SafetensorsFile() = default;
+  void add_file(const std::filesystem::path& file);
+  std::vector<TensorEntry> tensors_;
+  std::unordered_map<std::string_view, std::size_t> index_;
+  std::unordered_map<std::string, std::string> metadata_;
+};
+
+/// Writes a safetensors file whose tensors are announced first and then streamed in that order: memory stays bounded
+/// by one tensor. Complete or absent under its final name (AtomicFile).
+class SafetensorsWriter {
+ public:
+  struct Announced {
+    std::string name;
+    std::string type;  ///< "F32", "F16", "BF16", "U8", ...
+    std::vector<std::int64_t> shape;
+  };
+  struct Options {
+    /// Each tensor starts at a multiple of this in the file; gaps are filled by named U8 padding tensors
+    /// ("__pad_N"), so that the result stays a valid safetensors file. 8 writes no padding.
+    std::size_t alignment = 8;
+    /// Room kept in the header for metadata set after the data is written (hashes), in bytes.
+    std::size_t metadata_room = 0;
+  };
+  SafetensorsWriter(const std::filesystem::path& path, std::vector<Announced> tensors,
+                    std::vector<std::pair<std::string, std::string>> metadata, Options options);
+  SafetensorsWriter(const std::filesystem::path& path, std::vector<Announced> tensors,
+                    std::vector<std::pair<std::string, std::string>> metadata);
+  ~SafetensorsWriter();
+
+  /// The next announced tensor, in pieces if wished; throws invalid_argument when more bytes come than announced.
+  void write(std::span<const std::byte> bytes);
+  /// Adds metadata after the fact, within metadata_room.
+  void set_metadata(std::string key, std::string value);
+  /// Checks that everything announced was written, writes the header, syncs and renames.
+  void commit();
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace bantam::inline v0
