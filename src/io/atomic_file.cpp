@@ -1,0 +1,137 @@
+// Output that appears under its final name complete, or not at all.
+#include <fcntl.h>
+#include <sys/random.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+
+#include "bantam/io/file.hpp"
+#include "io/posix.hpp"
+
+namespace bantam::inline v0 {
+
+namespace {
+
+std::filesystem::path folder_of(const std::filesystem::path& path) {
+  return path.has_parent_path() ? path.parent_path() : std::filesystem::path(".");
+}
+
+// ".model.gguf.k3x9q0ab.partial", cut so that it fits where the final name fits.
+std::filesystem::path temporary_name(const std::filesystem::path& path) {
+  unsigned char noise[8] = {};
+  if (::getrandom(noise, sizeof noise, 0) != sizeof noise) detail::fail_system(path, "name a temporary file", errno);
+  std::string suffix = ".";
+  for (const unsigned char byte : noise) suffix += "0123456789abcdefghijklmnopqrstuv"[byte & 31];
+  suffix += ".partial";
+  // 255 bytes is what Linux file systems allow for one name.
+  const std::string stem = "." + path.filename().string().substr(0, 254 - suffix.size());
+  return folder_of(path) / (stem + suffix);
+}
+
+// Writing past the process's limit raises SIGXFSZ, which kills by default; asking first turns it into an error.
+void check_size_limit(const std::filesystem::path& path, std::uint64_t end) {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return;
+  if (end > limit.rlim_cur) detail::fail_system(path, "write", EFBIG);
+}
+
+void write_all(const std::filesystem::path& path, int descriptor, std::uint64_t offset, std::span<const std::byte> bytes) {
+  if (descriptor < 0) fail(Errc::invalid_argument, detail::shown(path), ": written to after commit");
+  if (bytes.empty()) return;
+  check_size_limit(path, offset + bytes.size());
+  // One call moves at most 2 GiB less one page on Linux; larger counts are cut there anyway.
+  constexpr std::size_t most = std::size_t{1} << 30;
+  while (!bytes.empty()) {
+    const ssize_t done = ::pwrite(descriptor, bytes.data(), std::min(bytes.size(), most), static_cast<off_t>(offset));
+    if (done < 0 && errno == EINTR) continue;
+    if (done < 0) detail::fail_system(path, "write", errno);
+    // A write of nothing that reports no reason would repeat forever.
+    if (done == 0) detail::fail_system(path, "write", EIO);
+    bytes = bytes.subspan(static_cast<std::size_t>(done));
+    offset += static_cast<std::uint64_t>(done);
+  }
+}
+
+void sync(const std::filesystem::path& path, int descriptor) {
+  int result;
+  do result = ::fsync(descriptor);
+  while (result != 0 && errno == EINTR);
+  if (result != 0) detail::fail_system(path, "sync", errno);
+}
+
+void sync_folder(const std::filesystem::path& path) {
+  const detail::Descriptor folder(::open(folder_of(path).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (folder.get() < 0) {
+    if (errno == EACCES) return;  // a folder may be writable and not readable; its entry is then up to the system
+    detail::fail_system(path, "sync the folder", errno);
+  }
+  int result;
+  do result = ::fsync(folder.get());
+  while (result != 0 && errno == EINTR);
+  // Some network file systems have no sync of folders and say EINVAL.
+  if (result != 0 && errno != EINVAL) detail::fail_system(path, "sync the folder", errno);
+}
+
+}  // namespace
+
+AtomicFile::AtomicFile(std::filesystem::path path) : path_(std::move(path)) {
+  if (!path_.has_filename()) fail(Errc::invalid_argument, detail::shown(path_), ": expected the name of a file");
+  struct stat status {};
+  // Renaming onto /dev/null would replace the device itself.
+  if (::stat(path_.c_str(), &status) == 0 && !S_ISREG(status.st_mode)) {
+    fail(Errc::invalid_argument, detail::shown(path_), ": expected a regular file or none, found a folder, device or pipe");
+  }
+  do {
+    temporary_ = temporary_name(path_);
+    descriptor_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
+  } while (descriptor_ < 0 && (errno == EEXIST || errno == EINTR));
+  if (descriptor_ < 0) detail::fail_system(path_, "create", errno);
+}
+
+AtomicFile::~AtomicFile() {
+  if (descriptor_ >= 0) ::close(descriptor_);
+  if (!temporary_.empty()) ::unlink(temporary_.c_str());
+}
+
+void AtomicFile::write(std::span<const std::byte> bytes) {
+  write_all(path_, descriptor_, size_, bytes);
+  size_ += bytes.size();
+}
+
+void AtomicFile::write(std::string_view text) { write(std::as_bytes(std::span(text.data(), text.size()))); }
+
+void AtomicFile::write_at(std::uint64_t offset, std::span<const std::byte> bytes) {
+  if (offset > size_ || bytes.size() > size_ - offset) {
+    fail(Errc::invalid_argument, detail::shown(path_), ": ", bytes.size(), " bytes at offset ", offset,
+         " were never written, the file has ", size_);
+  }
+  write_all(path_, descriptor_, offset, bytes);
+}
+
+void AtomicFile::pad_to(std::size_t alignment) {
+  if (alignment == 0) fail(Errc::invalid_argument, detail::shown(path_), ": expected a positive alignment, found 0");
+  static constexpr std::byte zeros[4096] = {};
+  std::uint64_t missing = (alignment - size_ % alignment) % alignment;
+  while (missing > 0) {
+    const std::size_t part = std::min<std::uint64_t>(missing, sizeof zeros);
+    write(std::span(zeros, part));
+    missing -= part;
+  }
+}
+
+void AtomicFile::commit() {
+  if (descriptor_ < 0) fail(Errc::invalid_argument, detail::shown(path_), ": committed twice");
+  sync(path_, descriptor_);
+  const int closed = ::close(std::exchange(descriptor_, -1));
+  // EINTR from close leaves the descriptor closed on Linux, and fsync has reported the data safe.
+  if (closed != 0 && errno != EINTR) detail::fail_system(path_, "close", errno);
+  if (::rename(temporary_.c_str(), path_.c_str()) != 0) detail::fail_system(path_, "rename into place", errno);
+  temporary_.clear();
+  sync_folder(path_);
+}
+
+}  // namespace bantam::inline v0

@@ -1,0 +1,80 @@
+// Opening, reading and comparing files.
+#include "bantam/io/file.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cctype>
+#include <cerrno>
+#include <system_error>
+
+#include "io/posix.hpp"
+
+namespace bantam::inline v0 {
+
+namespace detail {
+
+std::string system_reason(int error) {
+  std::string reason = std::generic_category().message(error);
+  if (!reason.empty()) reason[0] = static_cast<char>(std::tolower(static_cast<unsigned char>(reason[0])));
+  return reason;
+}
+
+void fail_system(const std::filesystem::path& path, std::string_view action, int error) {
+  const Errc code = error == ENOENT || error == ENOTDIR ? Errc::not_found : Errc::io;
+  fail(code, shown(path), ": cannot ", action, ": ", system_reason(error));
+}
+
+Descriptor::~Descriptor() {
+  if (value_ >= 0) ::close(value_);
+}
+
+OpenFile open_regular(const std::filesystem::path& path) {
+  // Without O_NONBLOCK, opening a pipe that nobody writes to would hang before it can be refused.
+  Descriptor descriptor(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (descriptor.get() < 0) fail_system(path, "open", errno);
+  struct stat status {};
+  if (::fstat(descriptor.get(), &status) != 0) fail_system(path, "read its size", errno);
+  if (S_ISDIR(status.st_mode)) fail(Errc::invalid_argument, shown(path), ": expected a file, found a folder");
+  if (!S_ISREG(status.st_mode)) fail(Errc::invalid_argument, shown(path), ": expected a regular file, found a device or pipe");
+  return {std::move(descriptor), static_cast<std::size_t>(status.st_size)};
+}
+
+}  // namespace detail
+
+std::string read_text_file(const std::filesystem::path& path, std::size_t limit_bytes) {
+  const detail::OpenFile file = detail::open_regular(path);
+  const auto too_long = [&] {
+    fail(Errc::corrupt, detail::shown(path), ": expected at most ", limit_bytes, " bytes of text, found more");
+  };
+  if (file.size > limit_bytes) too_long();
+
+  // The size is a hint only: files of /proc and /sys say 0, and a file may grow while it is read.
+  std::string text(file.size, '\0');
+  std::size_t filled = 0;
+  for (;;) {
+    if (filled == text.size()) {
+      if (filled > limit_bytes) too_long();
+      // One byte beyond a size that was right meets the end of the file at the price of one call.
+      text.resize(filled == file.size ? filled + 1 : 2 * filled);
+    }
+    const ssize_t got = ::read(file.descriptor.get(), text.data() + filled, text.size() - filled);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) detail::fail_system(path, "read", errno);
+    if (got == 0) break;
+    filled += static_cast<std::size_t>(got);
+  }
+  if (filled > limit_bytes) too_long();
+  text.resize(filled);
+  return text;
+}
+
+bool same_file(const std::filesystem::path& a, const std::filesystem::path& b) {
+  struct stat first {};
+  struct stat second {};
+  if (::stat(a.c_str(), &first) != 0 || ::stat(b.c_str(), &second) != 0) return false;
+  return first.st_dev == second.st_dev && first.st_ino == second.st_ino;
+}
+
+}  // namespace bantam::inline v0

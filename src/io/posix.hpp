@@ -1,0 +1,45 @@
+// What the file functions share: owned descriptors, and the system's reasons as one-line messages.
+#pragma once
+
+#include <sys/stat.h>
+
+#include <filesystem>
+#include <string>
+#include <utility>
+
+#include "bantam/core/error.hpp"
+
+namespace bantam::inline v0::detail {
+
+/// A path as messages show it.
+[[nodiscard]] inline std::string shown(const std::filesystem::path& path) { return printable(path.string(), 300); }
+
+/// "no space left on device": what the system calls `error`, in lower case.
+[[nodiscard]] std::string system_reason(int error);
+
+/// Throws not_found for a missing file, io otherwise: "model.gguf: cannot open: permission denied".
+[[noreturn]] void fail_system(const std::filesystem::path& path, std::string_view action, int error);
+
+/// A file descriptor that closes itself.
+class Descriptor {
+ public:
+  explicit Descriptor(int value = -1) noexcept : value_(value) {}
+  Descriptor(Descriptor&& other) noexcept : value_(std::exchange(other.value_, -1)) {}
+  Descriptor& operator=(Descriptor&&) = delete;
+  ~Descriptor();
+
+  [[nodiscard]] int get() const noexcept { return value_; }
+
+ private:
+  int value_;
+};
+
+struct OpenFile {
+  Descriptor descriptor;
+  std::size_t size = 0;
+};
+
+/// Opens a regular file for reading; folders, devices, pipes and sockets are invalid_argument.
+[[nodiscard]] OpenFile open_regular(const std::filesystem::path& path);
+
+}  // namespace bantam::inline v0::detail
