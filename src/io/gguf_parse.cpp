@@ -6,6 +6,7 @@
 #include "io/ggml_types.hpp"
 #include "io/names.hpp"
 #include "io/posix.hpp"
+#include "io/shapes.hpp"
 
 namespace bantam::inline v0::detail {
 
@@ -45,21 +46,12 @@ std::uint64_t checked_bytes(const std::string& place, const GgmlType& type, std:
     fail(Errc::corrupt, place, ": expected rows of a multiple of ", type.block_elements, " elements for ", type.name,
          ", found ", innermost);
   }
-  std::int64_t elements = 1;
-  bool empty = false;
-  for (const std::int64_t dimension : innermost_first) {
-    empty = empty || dimension == 0;
-    // A zero must not hide the overflow of its neighbors: strides are products of them all the same.
-    if (__builtin_mul_overflow(elements, std::max<std::int64_t>(dimension, 1), &elements)) {
-      fail(Errc::corrupt, place, ": expected fewer than 2^63 elements, found a shape whose product overflows");
-    }
-  }
+  const auto elements = count_elements(innermost_first);
   std::int64_t bytes = 0;
-  // Blocks divide the elements: they divide the innermost dimension, and where that is 0 the result is not used.
-  if (__builtin_mul_overflow(elements / type.block_elements, std::int64_t{type.block_bytes}, &bytes)) {
-    fail(Errc::corrupt, place, ": expected fewer than 2^63 bytes, found ", elements, " elements of ", type.name);
+  if (!elements || __builtin_mul_overflow(elements->whole / type.block_elements, std::int64_t{type.block_bytes}, &bytes)) {
+    fail(Errc::corrupt, place, ": expected fewer than 2^63 bytes, found a shape whose product is more");
   }
-  return empty ? 0 : static_cast<std::uint64_t>(bytes);
+  return elements->empty ? 0 : static_cast<std::uint64_t>(bytes);
 }
 
 Declared read_tensor(ByteReader& reader) {

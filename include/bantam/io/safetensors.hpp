@@ -20,6 +20,7 @@ class SafetensorsFile final : public TensorSource {
   /// Throws not_found when it has neither; a folder of .bin/.pt files gets the advice to convert (pickle is never read).
   [[nodiscard]] static std::shared_ptr<const SafetensorsFile> open_folder(const std::filesystem::path& folder);
 
+  /// In file order; padding tensors ("__pad_N") are left out.
   [[nodiscard]] std::span<const TensorEntry> tensors() const noexcept override { return tensors_; }
   [[nodiscard]] const TensorEntry* find(std::string_view name) const noexcept override;
   /// `__metadata__`: string to string (of all shards).
@@ -28,6 +29,7 @@ class SafetensorsFile final : public TensorSource {
  private:
   SafetensorsFile() = default;
   void add_file(const std::filesystem::path& file);
+  void index_names(const std::string& place);
   std::vector<TensorEntry> tensors_;
   std::unordered_map<std::string_view, std::size_t> index_;
   std::unordered_map<std::string, std::string> metadata_;
