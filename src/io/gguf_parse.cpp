@@ -55,12 +55,12 @@ std::uint64_t checked_bytes(const std::string& place, const GgmlType& type, std:
 }
 
 Declared read_tensor(ByteReader& reader) {
-  const std::string at = message(reader.name(), ": offset ", reader.position(), ": tensor name");
+  const std::string at = message(reader.name(), ": offset ", reader.position(), ": tensor");
   const std::string_view name = reader.text("a tensor name");
   if (name.size() > longest_tensor_name) {
-    fail(Errc::corrupt, at, ": expected at most ", longest_tensor_name, " bytes, found ", name.size());
+    fail(Errc::corrupt, at, " name: expected at most ", longest_tensor_name, " bytes, found ", name.size());
   }
-  check_name(name, at);
+  check_tensor_name(name, at);
 
   const std::string place = message(reader.name(), ": tensor '", printable(name), '\'');
   const auto dimensions = reader.read<std::uint32_t>(place);

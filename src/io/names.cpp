@@ -1,6 +1,8 @@
 // Checks of names found in files.
 #include "io/names.hpp"
 
+#include <algorithm>
+
 namespace bantam::inline v0::detail {
 
 namespace {
@@ -33,10 +35,20 @@ bool is_utf8(std::string_view text) noexcept {
   return true;
 }
 
-void check_name(std::string_view name, std::string_view place) {
-  if (name.empty()) fail(Errc::corrupt, place, ": expected a name, found an empty one");
-  if (name.find('\0') != name.npos) fail(Errc::corrupt, place, " '", printable(name), "': expected text, found a zero byte");
-  if (!is_utf8(name)) fail(Errc::corrupt, place, " '", printable(name), "': expected utf-8, found other bytes");
+std::string_view name_fault(std::string_view name) noexcept {
+  if (name.empty()) return "an empty one";
+  if (name.find('\0') != name.npos) return "a zero byte";
+  if (!is_utf8(name)) return "bytes that are no utf-8";
+  return {};
+}
+
+std::string_view tensor_name_fault(std::string_view name) noexcept {
+  for (std::size_t begin = 0; begin <= name.size();) {
+    const std::size_t end = std::min(name.find('/', begin), name.size());
+    if (name.substr(begin, end - begin) == "..") return "a path that climbs";
+    begin = end + 1;
+  }
+  return name_fault(name);
 }
 
 }  // namespace bantam::inline v0::detail

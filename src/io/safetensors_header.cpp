@@ -117,11 +117,7 @@ class HeaderEvents final : public JsonEvents {
   std::string here() const { return place_ + ": " + tensor(); }
 
   void open_tensor(const std::string& name) {
-    check_name(name, message(place_, ": tensor name"));
-    // Tools that unpack checkpoints use names as paths.
-    if (("/" + name + "/").find("/../") != std::string::npos) {
-      fail(Errc::corrupt, place_, ": tensor '", printable(name), "': expected a name, found a path that climbs");
-    }
+    check_tensor_name(name, message(place_, ": tensor"));
     tensors.emplace_back().entry.name = name;
     type_ = nullptr;
     seen_dtype_ = seen_shape_ = seen_offsets_ = false;

@@ -46,11 +46,13 @@ class SafetensorsWriter {
   };
   struct Options {
     /// Each tensor starts at a multiple of this in the file; gaps are filled by named U8 padding tensors
-    /// ("__pad_N"), so that the result stays a valid safetensors file. 8 writes no padding.
+    /// ("__pad_N"), so that the result stays a valid safetensors file. A power of two; up to 8 it writes no padding.
     std::size_t alignment = 8;
-    /// Room kept in the header for metadata set after the data is written (hashes), in bytes.
+    /// Room kept in the header for metadata set after the data is written (hashes), in bytes. A pair takes its key, its
+    /// value, 6 bytes, and one more for each quote or backslash.
     std::size_t metadata_room = 0;
   };
+  /// Throws invalid_argument for repeated or reserved names, unknown types and impossible shapes.
   SafetensorsWriter(const std::filesystem::path& path, std::vector<Announced> tensors,
                     std::vector<std::pair<std::string, std::string>> metadata, Options options);
   SafetensorsWriter(const std::filesystem::path& path, std::vector<Announced> tensors,
@@ -59,7 +61,7 @@ class SafetensorsWriter {
 
   /// The next announced tensor, in pieces if wished; throws invalid_argument when more bytes come than announced.
   void write(std::span<const std::byte> bytes);
-  /// Adds metadata after the fact, within metadata_room.
+  /// Adds metadata after the fact; throws invalid_argument beyond metadata_room or for a key that is set already.
   void set_metadata(std::string key, std::string value);
   /// Checks that everything announced was written, writes the header, syncs and renames.
   void commit();
