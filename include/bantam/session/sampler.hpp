@@ -1,0 +1,109 @@
+// Picks the next token from a model's logits: penalties, truncation, temperature and the draw.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "bantam/core/random.hpp"
+#include "bantam/text/tokenizer.hpp"
+
+namespace bantam::inline v0 {
+
+namespace detail {
+
+struct SamplerCandidate {
+  double logit;
+  TokenId id;
+};
+
+/// A candidate's place in a stage's order (lower is better) and its share of the probability.
+struct SamplerRank {
+  double key;
+  double weight;
+  TokenId id;
+
+  friend bool operator<(const SamplerRank& a, const SamplerRank& b) noexcept {
+    return a.key < b.key || (a.key == b.key && a.id < b.id);
+  }
+};
+
+/// The memory that one choice works in.
+struct SamplerScratch {
+  std::vector<SamplerCandidate> candidates;  ///< by rising id
+  std::vector<SamplerRank> ranks;
+  std::vector<double> weights;  ///< of the candidates, in their order
+};
+
+}  // namespace detail
+
+/// The steps between the logit bias, which always comes first, and the draw, which always comes last.
+enum class SamplerStage : std::uint8_t { penalties, top_k, typical, top_p, min_p, temperature };
+
+/// How to choose the next token. A stage at its "off" value changes nothing.
+struct Sampling {
+  float temperature = 0.8f;  ///< divides the logits; 0 or less takes the most probable token (greedy)
+  int top_k = 40;            ///< keep the k most probable tokens; 0 or less: off
+  float top_p = 0.95f;       ///< keep the fewest tokens that hold this much probability, at least one; 1: off
+  float min_p = 0.05f;       ///< drop tokens less probable than this share of the most probable; 0: off
+  float typical_p = 1.0f;    ///< locally typical sampling (Meister et al., arXiv:2202.00666); 1: off
+  float repeat_penalty = 1.0f;     ///< repeated tokens: positive logits are divided, others multiplied by it; 1: off
+  float frequency_penalty = 0.0f;  ///< taken from a logit for each time that its token was seen; 0: off
+  float presence_penalty = 0.0f;   ///< taken from the logits of all tokens seen; 0: off
+  int repeat_last_n = 64;          ///< the penalties see this many last tokens; 0: none, -1: all
+  std::vector<std::pair<TokenId, float>> logit_bias = {};  ///< added to logits; minus infinity forbids the token
+  std::uint64_t seed = 0;  ///< 0 is a seed like any other
+  /// The stages in their order, each at most once; one that is left out is off (greedy stays greedy). The default is
+  /// llama.cpp's; Hugging Face and vLLM put temperature before the truncations.
+  std::vector<SamplerStage> order = {SamplerStage::penalties, SamplerStage::top_k, SamplerStage::typical,
+                                     SamplerStage::top_p,     SamplerStage::min_p, SamplerStage::temperature};
+};
+
+/// One sequence's way of choosing tokens: the options, the random numbers and what the penalties remember.
+/// Equal probabilities are told apart by the token id: the lower id is the better one. The same options, accepted
+/// tokens and logits give the same tokens, whatever the threads or the batch. Belongs to one thread at a time.
+class Sampler {
+ public:
+  /// Throws invalid_argument that names the option, its value and what is allowed.
+  explicit Sampler(Sampling options, std::int32_t vocab_size);
+
+  /// Chooses a token. logits: (vocab_size), left as they are. Takes one random number a call, also when there is no
+  /// choice, so that random numbers stay in step with tokens. Does not accept() the token. Throws invalid_argument
+  /// for a wrong size, corrupt when logits hold NaN or +infinity or leave no token. Time linear in the vocabulary.
+  [[nodiscard]] TokenId sample(std::span<const float> logits);
+
+  /// Remembers a token for the penalties: generated ones, and the prompt's if these are to count, as they do in
+  /// llama.cpp and in Hugging Face's repetition penalty (OpenAI's frequency and presence count generated ones only).
+  /// Throws invalid_argument for an id outside the vocabulary.
+  void accept(TokenId id);
+
+  /// The distribution that sample() would draw from: the tokens that can come, by rising id, and their probabilities,
+  /// which add up to 1. Throws as sample() does.
+  [[nodiscard]] std::vector<std::pair<TokenId, double>> probabilities(std::span<const float> logits) const;
+
+  /// The random numbers' state and the remembered tokens as bytes, the same on every machine.
+  [[nodiscard]] std::string save() const;
+
+  /// Goes on exactly where save() stood; the seed in `options` plays no part. Throws corrupt for bytes that save()
+  /// cannot have written or that belong to another vocabulary, and as the constructor does.
+  [[nodiscard]] static Sampler restore(std::string_view state, Sampling options, std::int32_t vocab_size);
+
+  [[nodiscard]] const Sampling& options() const noexcept { return options_; }
+
+ private:
+  void run(std::span<const float> logits, detail::SamplerScratch& scratch) const;
+
+  Sampling options_;
+  std::int32_t vocab_size_;
+  Random random_;
+  std::deque<TokenId> recent_;
+  std::map<TokenId, std::int64_t> counts_;  ///< of recent_; ordered, like the candidates
+  detail::SamplerScratch scratch_;  ///< kept from call to call
+};
+
+}  // namespace bantam::inline v0

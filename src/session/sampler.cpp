@@ -1,0 +1,206 @@
+// The sampler: options checked, stages in their order, the draw, and what is remembered from token to token.
+#include "bantam/session/sampler.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <limits>
+#include <utility>
+
+#include "sampler_stages.hpp"
+
+namespace bantam::inline v0 {
+
+namespace {
+
+void check_range(std::string_view name, float value, bool in_range, std::string_view allowed) {
+  if (!in_range) fail(Errc::invalid_argument, "sampling: ", name, " is ", value, ", expected ", allowed);
+}
+
+void check(const Sampling& options, std::int32_t vocab_size) {
+  if (vocab_size < 1) fail(Errc::invalid_argument, "sampling: vocab_size is ", vocab_size, ", expected at least 1");
+  const auto share = [](std::string_view name, float value) {
+    check_range(name, value, value >= 0.0f && value <= 1.0f, "0 to 1");
+  };
+  const auto finite = [](std::string_view name, float value) {
+    check_range(name, value, std::isfinite(value), "a finite number");
+  };
+  finite("temperature", options.temperature);
+  share("top_p", options.top_p);
+  share("min_p", options.min_p);
+  share("typical_p", options.typical_p);
+  check_range("repeat_penalty", options.repeat_penalty,
+              std::isfinite(options.repeat_penalty) && options.repeat_penalty > 0.0f, "a finite number above 0");
+  finite("frequency_penalty", options.frequency_penalty);
+  finite("presence_penalty", options.presence_penalty);
+  if (options.repeat_last_n < -1) {
+    fail(Errc::invalid_argument, "sampling: repeat_last_n is ", options.repeat_last_n,
+         ", expected -1 (all), 0 (off) or a number of tokens");
+  }
+  for (const auto& [id, bias] : options.logit_bias) {
+    if (id < 0 || id >= vocab_size) {
+      fail(Errc::invalid_argument, "sampling: logit_bias names token ", id, ", expected 0 to ", vocab_size - 1);
+    }
+    if (!(bias <= std::numeric_limits<float>::max())) {
+      fail(Errc::invalid_argument, "sampling: logit_bias of token ", id, " is ", bias,
+           ", expected a finite number or minus infinity");
+    }
+  }
+  for (auto stage = options.order.begin(); stage != options.order.end(); ++stage) {
+    if (*stage > SamplerStage::temperature) {
+      fail(Errc::invalid_argument, "sampling: order holds stage ", static_cast<int>(*stage), ", expected 0 to ",
+           static_cast<int>(SamplerStage::temperature));
+    }
+    if (std::find(options.order.begin(), stage, *stage) != stage) {
+      fail(Errc::invalid_argument, "sampling: order holds stage ", static_cast<int>(*stage),
+           " twice, expected each at most once");
+    }
+  }
+}
+
+bool penalizes(const Sampling& options) noexcept {
+  return options.repeat_penalty != 1.0f || options.frequency_penalty != 0.0f || options.presence_penalty != 0.0f;
+}
+
+// Whether one of the stages can change which token is the most probable: the others need not run for it.
+bool moves_the_best(const Sampling& options, std::span<const SamplerStage> stages) noexcept {
+  return std::any_of(stages.begin(), stages.end(), [&](SamplerStage stage) {
+    return (stage == SamplerStage::penalties && penalizes(options)) ||
+           (stage == SamplerStage::typical && options.typical_p < 1.0f);
+  });
+}
+
+// Saved state: the magic with its version, then little-endian words.
+constexpr std::string_view magic = "bsample1";
+constexpr std::size_t word_count = std::tuple_size_v<Random::State>;
+constexpr std::size_t header_bytes = magic.size() + word_count * 8 + 4;
+
+void put(std::string& out, std::uint64_t value, int bytes) {
+  for (int i = 0; i < bytes; ++i) out += static_cast<char>(value >> (8 * i) & 0xff);
+}
+
+std::uint64_t get(std::string_view in, std::size_t at, int bytes) {
+  std::uint64_t value = 0;
+  for (int i = bytes; i-- > 0;) value = value << 8 | static_cast<unsigned char>(in[at + static_cast<std::size_t>(i)]);
+  return value;
+}
+
+}  // namespace
+
+Sampler::Sampler(Sampling options, std::int32_t vocab_size)
+    : options_(std::move(options)), vocab_size_(vocab_size), random_(options_.seed) {
+  check(options_, vocab_size_);
+}
+
+void Sampler::run(std::span<const float> logits, detail::SamplerScratch& scratch) const {
+  if (logits.size() != static_cast<std::size_t>(vocab_size_)) {
+    fail(Errc::invalid_argument, "logits: expected ", vocab_size_, " of them, found ", logits.size());
+  }
+  detail::gather(logits, options_.logit_bias, scratch.candidates);
+  const bool greedy = options_.temperature <= 0.0f;
+  for (auto stage = options_.order.begin(); stage != options_.order.end(); ++stage) {
+    if (greedy && !moves_the_best(options_, {stage, options_.order.end()})) break;
+    switch (*stage) {
+      case SamplerStage::penalties:
+        if (penalizes(options_)) detail::penalize(scratch.candidates, counts_, options_);
+        break;
+      case SamplerStage::typical:
+        if (options_.typical_p < 1.0f) detail::keep_typical(scratch, options_.typical_p);
+        break;
+      case SamplerStage::top_k:
+        if (options_.top_k > 0) detail::keep_top_k(scratch, static_cast<std::size_t>(options_.top_k));
+        break;
+      case SamplerStage::top_p:
+        if (options_.top_p < 1.0f) detail::keep_top_p(scratch, options_.top_p);
+        break;
+      case SamplerStage::min_p:
+        if (options_.min_p > 0.0f) detail::keep_min_p(scratch.candidates, options_.min_p);
+        break;
+      case SamplerStage::temperature:
+        detail::apply_temperature(scratch.candidates, options_.temperature);
+        break;
+    }
+  }
+  if (greedy) detail::keep_most_probable(scratch.candidates);
+}
+
+TokenId Sampler::sample(std::span<const float> logits) {
+  run(logits, scratch_);
+  const double uniform = random_.uniform();
+  if (scratch_.candidates.size() == 1) return scratch_.candidates.front().id;
+  const double total = detail::softmax_weights(scratch_);
+  const double target = uniform * total;
+  double sum = 0.0;
+  std::size_t chosen = 0;
+  for (std::size_t i = 0; i < scratch_.weights.size() && sum <= target; ++i) {
+    sum += scratch_.weights[i];
+    // Rounding may bring the target up to the total: then the last token that can come at all.
+    if (scratch_.weights[i] > 0.0) chosen = i;
+  }
+  return scratch_.candidates[chosen].id;
+}
+
+std::vector<std::pair<TokenId, double>> Sampler::probabilities(std::span<const float> logits) const {
+  detail::SamplerScratch scratch;
+  run(logits, scratch);
+  const double total = detail::softmax_weights(scratch);
+  std::vector<std::pair<TokenId, double>> result;
+  result.reserve(scratch.candidates.size());
+  for (std::size_t i = 0; i < scratch.candidates.size(); ++i) {
+    if (scratch.weights[i] > 0.0) result.emplace_back(scratch.candidates[i].id, scratch.weights[i] / total);
+  }
+  return result;
+}
+
+void Sampler::accept(TokenId id) {
+  if (id < 0 || id >= vocab_size_) {
+    fail(Errc::invalid_argument, "sampler: token is ", id, ", expected 0 to ", vocab_size_ - 1);
+  }
+  if (options_.repeat_last_n == 0) return;
+  recent_.push_back(id);
+  ++counts_[id];
+  if (options_.repeat_last_n < 0 || recent_.size() <= static_cast<std::size_t>(options_.repeat_last_n)) return;
+  const auto oldest = counts_.find(recent_.front());
+  if (--oldest->second == 0) counts_.erase(oldest);
+  recent_.pop_front();
+}
+
+std::string Sampler::save() const {
+  std::string out(magic);
+  out.reserve(header_bytes + recent_.size() * 4);
+  for (const std::uint64_t word : random_.state()) put(out, word, 8);
+  put(out, static_cast<std::uint64_t>(vocab_size_), 4);
+  for (const TokenId id : recent_) put(out, static_cast<std::uint64_t>(id), 4);
+  return out;
+}
+
+Sampler Sampler::restore(std::string_view state, Sampling options, std::int32_t vocab_size) {
+  Sampler sampler(std::move(options), vocab_size);
+  if (!state.starts_with(magic)) {
+    fail(Errc::corrupt, "sampler state: expected it to begin with ", magic, ", found ",
+         printable(state.substr(0, magic.size())));
+  }
+  if (state.size() < header_bytes || (state.size() - header_bytes) % 4 != 0) {
+    fail(Errc::corrupt, "sampler state: expected ", header_bytes, " bytes and 4 for each token, found ", state.size());
+  }
+  std::size_t at = magic.size();
+  Random::State words{};
+  for (std::uint64_t& word : words) {
+    word = get(state, at, 8);
+    at += 8;
+  }
+  sampler.random_ = Random::from_state(words);
+  if (const std::uint64_t found = get(state, at, 4); found != static_cast<std::uint64_t>(vocab_size)) {
+    fail(Errc::corrupt, "sampler state: expected a vocabulary of ", vocab_size, " tokens, found ", found);
+  }
+  for (at += 4; at < state.size(); at += 4) {
+    const std::uint64_t id = get(state, at, 4);
+    if (id >= static_cast<std::uint64_t>(vocab_size)) {
+      fail(Errc::corrupt, "sampler state: token at byte ", at, " is ", id, ", expected 0 to ", vocab_size - 1);
+    }
+    sampler.accept(static_cast<TokenId>(id));
+  }
+  return sampler;
+}
+
+}  // namespace bantam::inline v0

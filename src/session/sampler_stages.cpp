@@ -1,0 +1,232 @@
+// The stages of sampling: none of them sorts, each finds where its order is cut and keeps what lies before the cut.
+#include "sampler_stages.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+
+namespace bantam::inline v0::detail {
+
+namespace {
+
+using Candidate = SamplerCandidate;
+using Rank = SamplerRank;
+
+// Rising ids make the first maximum the one of the lowest id. A loop, for std::max_element takes four times as long: it
+// goes through memory for the best so far.
+const Candidate& most_probable(const std::vector<Candidate>& candidates) noexcept {
+  std::size_t best = 0;
+  double highest = candidates.front().logit;
+  for (std::size_t i = 1; i < candidates.size(); ++i) {
+    if (candidates[i].logit > highest) {
+      highest = candidates[i].logit;
+      best = i;
+    }
+  }
+  return candidates[best];
+}
+
+// One pass of a search for the rank at which the weights reach the target: spreads the ranks over buckets of equal
+// width, keeps those of the bucket where that happens (the last one, should rounding keep the sum below the target), and
+// adds the weights of the buckets before to `before`. Returns no ranks when the keys cannot be spread.
+std::span<Rank> crossing_bucket(std::span<Rank> ranks, double target, double& before) {
+  // 256 sums stay in the first-level cache, and two passes reach single ranks of any vocabulary.
+  constexpr int buckets = 256;
+  double lowest = ranks.front().key;
+  double highest = lowest;
+  for (const Rank& rank : ranks) {
+    lowest = rank.key < lowest ? rank.key : lowest;
+    highest = rank.key > highest ? rank.key : highest;
+  }
+  const double scale = (buckets - 1) / (highest - lowest);
+  if (!std::isfinite(scale)) return {};
+  const auto bucket_of = [&](const Rank& rank) { return static_cast<int>((rank.key - lowest) * scale); };
+  std::array<double, buckets> sums{};
+  for (const Rank& rank : ranks) sums[static_cast<std::size_t>(bucket_of(rank))] += rank.weight;
+  const int last = bucket_of({highest, 0.0, 0});
+  int crossing = 0;
+  for (; crossing < last; ++crossing) {
+    const double sum = sums[static_cast<std::size_t>(crossing)];
+    if (before + sum >= target) break;
+    before += sum;
+  }
+  std::size_t kept = 0;
+  for (const Rank& rank : ranks) {
+    if (bucket_of(rank) == crossing) ranks[kept++] = rank;
+  }
+  return ranks.first(kept);
+}
+
+// The last of the shortest prefix, in the ranks' order, whose weights reach the target; the last rank of all where
+// rounding keeps the sum below it. Expected linear time. Reorders and overwrites the ranks.
+Rank last_of_prefix(std::span<Rank> ranks, double target) {
+  double before = 0.0;
+  // Buckets do most of the work three times as fast as quickselect, which does the rest, and the keys that would not
+  // spread: equal ones, and outliers.
+  while (ranks.size() > 256) {
+    const std::span<Rank> fewer = crossing_bucket(ranks, target, before);
+    if (fewer.empty()) break;
+    const bool spread = fewer.size() < ranks.size() / 2;
+    ranks = fewer;
+    if (!spread) break;
+  }
+  while (ranks.size() > 1) {
+    const std::size_t half = ranks.size() / 2;
+    std::nth_element(ranks.begin(), ranks.begin() + static_cast<std::ptrdiff_t>(half), ranks.end());
+    double sum = 0.0;
+    for (const Rank& rank : ranks.first(half)) sum += rank.weight;
+    if (before + sum >= target) {
+      ranks = ranks.first(half);
+    } else {
+      before += sum;
+      ranks = ranks.subspan(half);
+    }
+  }
+  return ranks.front();
+}
+
+// One rank for each candidate, to be written. Never shrinks, for growing again would clear what is written anyway.
+std::span<Rank> room_for_ranks(SamplerScratch& scratch) {
+  const std::size_t count = scratch.candidates.size();
+  if (scratch.ranks.size() < count) scratch.ranks.resize(count);
+  return std::span(scratch.ranks).first(count);
+}
+
+// Keeps the candidates down to the cut, itself included, in the order of falling logits.
+void drop_after(const Rank& cut, std::vector<Candidate>& candidates) {
+  std::erase_if(candidates, [&](const Candidate& c) { return cut < Rank{-c.logit, 0.0, c.id}; });
+}
+
+}  // namespace
+
+void gather(std::span<const float> logits, std::span<const std::pair<TokenId, float>> bias,
+            std::vector<Candidate>& candidates) {
+  candidates.resize(logits.size());
+  bool forbids = false;
+  // Inclusive of minus infinity, which masks write; NaN fails every comparison.
+  bool sound = true;
+  for (std::size_t i = 0; i < logits.size(); ++i) {
+    sound &= logits[i] <= std::numeric_limits<float>::max();
+    forbids |= logits[i] < std::numeric_limits<float>::lowest();
+    candidates[i] = {logits[i], static_cast<TokenId>(i)};
+  }
+  if (!sound) {
+    const auto bad = std::find_if(logits.begin(), logits.end(),
+                                  [](float x) { return !(x <= std::numeric_limits<float>::max()); });
+    fail(Errc::corrupt, "logits hold ", std::isnan(*bad) ? "NaN" : "+infinity", " at token ", bad - logits.begin());
+  }
+  for (const auto& [id, value] : bias) {
+    candidates[static_cast<std::size_t>(id)].logit += value;
+    forbids |= std::isinf(value);
+  }
+  if (forbids) std::erase_if(candidates, [](const Candidate& c) { return std::isinf(c.logit); });
+  if (candidates.empty()) fail(Errc::corrupt, "logits leave no token: all ", logits.size(), " are minus infinity");
+}
+
+void penalize(std::vector<Candidate>& candidates, const std::map<TokenId, std::int64_t>& counts,
+              const Sampling& options) {
+  const double repeat = options.repeat_penalty;
+  auto at = candidates.begin();
+  for (const auto& [id, count] : counts) {
+    at = std::lower_bound(at, candidates.end(), id, [](const Candidate& c, TokenId wanted) { return c.id < wanted; });
+    if (at == candidates.end()) return;
+    if (at->id != id) continue;
+    at->logit = at->logit <= 0.0 ? at->logit * repeat : at->logit / repeat;
+    at->logit -= static_cast<double>(count) * static_cast<double>(options.frequency_penalty) +
+                 static_cast<double>(options.presence_penalty);
+  }
+}
+
+void apply_temperature(std::vector<Candidate>& candidates, double temperature) {
+  if (temperature <= 0.0) return keep_most_probable(candidates);
+  for (Candidate& candidate : candidates) candidate.logit /= temperature;
+}
+
+void keep_most_probable(std::vector<Candidate>& candidates) {
+  const Candidate best = most_probable(candidates);
+  candidates.assign(1, best);
+}
+
+void keep_top_k(SamplerScratch& scratch, std::size_t k) {
+  std::vector<Candidate>& candidates = scratch.candidates;
+  if (k >= candidates.size()) return;
+  // The best so far, cut back to k of them whenever the room is full: most candidates then fail one comparison with
+  // the worst of those. Twice k amortizes the cuts; 256 keeps them rare for a small k.
+  const std::size_t room = std::min(std::max<std::size_t>(2 * k, 256), candidates.size());
+  const std::span<Rank> best = room_for_ranks(scratch).first(room);
+  std::size_t count = 0;
+  Rank cut{std::numeric_limits<double>::infinity(), 0.0, 0};
+  const auto cut_back = [&] {
+    const auto last = best.begin() + static_cast<std::ptrdiff_t>(k) - 1;
+    std::nth_element(best.begin(), last, best.begin() + static_cast<std::ptrdiff_t>(count));
+    cut = *last;
+    count = k;
+  };
+  for (const Candidate& candidate : candidates) {
+    // An equal key has a higher id than all before: it loses.
+    if (-candidate.logit >= cut.key) continue;
+    best[count++] = {-candidate.logit, 0.0, candidate.id};
+    if (count == room) cut_back();
+  }
+  cut_back();
+  drop_after(cut, candidates);
+}
+
+void keep_top_p(SamplerScratch& scratch, double p) {
+  std::vector<Candidate>& candidates = scratch.candidates;
+  if (candidates.size() < 2) return;
+  const double total = softmax_weights(scratch);
+  // All candidates below this weight together hold at most half of the probability that may be dropped, so the cut
+  // lies above them: real logits leave few to look at.
+  const double negligible = 0.5 * (1.0 - p) * total / static_cast<double>(candidates.size());
+  const std::span<Rank> ranks = room_for_ranks(scratch);
+  std::size_t kept = 0;
+  for (std::size_t i = 0; i < candidates.size(); ++i) {
+    if (scratch.weights[i] >= negligible) ranks[kept++] = {-candidates[i].logit, scratch.weights[i], candidates[i].id};
+  }
+  const Rank cut = last_of_prefix(ranks.first(kept), p * total);
+  drop_after(cut, candidates);
+}
+
+void keep_min_p(std::vector<Candidate>& candidates, double p) {
+  const double floor = most_probable(candidates).logit + std::log(p);
+  std::erase_if(candidates, [&](const Candidate& c) { return c.logit < floor; });
+}
+
+void keep_typical(SamplerScratch& scratch, double p) {
+  std::vector<Candidate>& candidates = scratch.candidates;
+  if (candidates.size() < 2) return;
+  const double total = softmax_weights(scratch);
+  const double log_total = most_probable(candidates).logit + std::log(total);
+  double entropy = 0.0;
+  for (std::size_t i = 0; i < candidates.size(); ++i) {
+    entropy += scratch.weights[i] / total * (log_total - candidates[i].logit);
+  }
+  const auto rank = [&](std::size_t i) -> Rank {
+    return {std::abs(log_total - candidates[i].logit - entropy), scratch.weights[i], candidates[i].id};
+  };
+  const std::span<Rank> ranks = room_for_ranks(scratch);
+  for (std::size_t i = 0; i < candidates.size(); ++i) ranks[i] = rank(i);
+  // The rule asks for more than p, top-p for at least p: hence the next number.
+  const double more_than_p = std::nextafter(p * total, std::numeric_limits<double>::infinity());
+  const Rank cut = last_of_prefix(ranks, more_than_p);
+  std::size_t kept = 0;
+  for (std::size_t i = 0; i < candidates.size(); ++i) {
+    if (!(cut < rank(i))) candidates[kept++] = candidates[i];
+  }
+  candidates.resize(kept);
+}
+
+double softmax_weights(SamplerScratch& scratch) {
+  const double highest = most_probable(scratch.candidates).logit;
+  scratch.weights.resize(scratch.candidates.size());
+  double total = 0.0;
+  for (std::size_t i = 0; i < scratch.weights.size(); ++i) {
+    scratch.weights[i] = std::exp(scratch.candidates[i].logit - highest);
+    total += scratch.weights[i];
+  }
+  return total;
+}
+
+}  // namespace bantam::inline v0::detail

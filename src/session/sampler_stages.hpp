@@ -1,0 +1,37 @@
+// The stages of sampling as functions on a set of candidates that stays sorted by rising id.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "bantam/session/sampler.hpp"
+
+namespace bantam::inline v0::detail {
+
+/// The logits plus bias as candidates, without those at minus infinity. Throws corrupt for NaN, +infinity, or no
+/// candidate.
+void gather(std::span<const float> logits, std::span<const std::pair<TokenId, float>> bias,
+            std::vector<SamplerCandidate>& candidates);
+
+/// Keskar et al., arXiv:1909.05858 (repetition, sign-aware), then frequency and presence as OpenAI's API defines them.
+/// counts: how often each remembered token was seen.
+void penalize(std::vector<SamplerCandidate>& candidates, const std::map<TokenId, std::int64_t>& counts,
+              const Sampling& options);
+
+/// Divides the logits; 0 or less keeps the most probable candidate alone.
+void apply_temperature(std::vector<SamplerCandidate>& candidates, double temperature);
+void keep_most_probable(std::vector<SamplerCandidate>& candidates);
+
+/// The truncations keep at least one candidate.
+void keep_top_k(SamplerScratch& scratch, std::size_t k);
+void keep_top_p(SamplerScratch& scratch, double p);
+void keep_min_p(std::vector<SamplerCandidate>& candidates, double p);
+void keep_typical(SamplerScratch& scratch, double p);
+
+/// Fills the weights exp(logit - highest) and returns their sum, added in the candidates' order.
+double softmax_weights(SamplerScratch& scratch);
+
+}  // namespace bantam::inline v0::detail
