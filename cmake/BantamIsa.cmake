@@ -9,13 +9,14 @@ function(bantam_isa name)
 endfunction()
 
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
-  bantam_isa(generic)
+  bantam_isa(generic -O2)
   bantam_isa(avx2 -march=x86-64-v3 -mtune=znver3)
-  bantam_isa(avx512vnni -march=x86-64-v4 -mtune=znver3 -mavx512vnni -mavx512vbmi)
+  bantam_isa(avx512vnni -march=x86-64-v4 -mtune=znver3 -mavx512vnni -mavx512vbmi
+    -Wno-maybe-uninitialized)  # gcc 12 trips over its own intrinsics
 elseif(CMAKE_SYSTEM_PROCESSOR MATCHES "aarch64|ARM64")
-  bantam_isa(generic)
+  bantam_isa(generic -O2)
   bantam_isa(neon -march=armv8-a)
   bantam_isa(dotprod -march=armv8.2-a+dotprod)
 else()
-  bantam_isa(generic)
+  bantam_isa(generic -O2)
 endif()

@@ -12,10 +12,15 @@ namespace detail {
 
 inline void append(std::string& out, std::string_view text) { out += text; }
 inline void append(std::string& out, char c) { out += c; }
-inline void append(std::string& out, bool b) { out += b ? "true" : "false"; }
+
+// A template, so that a string literal does not decay into a truth value.
+template <std::same_as<bool> T>
+void append(std::string& out, T b) {
+  out += b ? "true" : "false";
+}
 
 template <class T>
-  requires(std::integral<T> || std::floating_point<T>)
+  requires(!std::same_as<T, bool> && (std::integral<T> || std::floating_point<T>))
 void append(std::string& out, T value) {
   char digits[64];
   const auto end = std::to_chars(digits, digits + sizeof digits, value).ptr;

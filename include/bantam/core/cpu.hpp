@@ -1,0 +1,29 @@
+// What this machine's processor can do, and how many cores this process may use.
+#pragma once
+
+#include <string>
+
+namespace bantam::inline v0 {
+
+/// Instruction sets that both the processor and the operating system support.
+struct CpuFeatures {
+  bool avx2 = false;        ///< AVX2, FMA and F16C
+  bool avx512 = false;      ///< F, BW, CD, DQ and VL
+  bool avx512_vnni = false;  ///< VNNI and VBMI on top
+  bool neon = false;
+  bool neon_dotprod = false;
+};
+
+/// Asked once; cpuid and xgetbv on x86-64, the auxiliary vector on aarch64.
+[[nodiscard]] const CpuFeatures& cpu_features() noexcept;
+
+/// The processor's own name, "unknown" where it tells none.
+[[nodiscard]] std::string cpu_name();
+
+/// Physical cores that this process may run on (affinity and sibling threads considered); at least 1.
+[[nodiscard]] int usable_cores();
+
+/// The largest resident set of this process so far, in bytes.
+[[nodiscard]] std::size_t peak_rss_bytes();
+
+}  // namespace bantam::inline v0

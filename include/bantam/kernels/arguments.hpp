@@ -1,0 +1,64 @@
+// Plain structs that cross the border between portable code and the tables compiled for one instruction set.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace bantam::inline v0 {
+
+/// A weight matrix (rows, columns) in strip16; `data` is aligned to 64 bytes.
+struct WeightView {
+  const std::byte* data = nullptr;
+  std::int64_t rows = 0;
+  std::int64_t columns = 0;
+};
+
+/// Activations rounded to signed bytes, a scale every 256 columns: x = scales[c / 256] * values[c].
+/// Rows are padded with zeros to a multiple of 256 columns, so that any format's padding reads zeros.
+struct QuantizedRows {
+  std::int8_t* values = nullptr;  ///< (tokens, stride)
+  float* scales = nullptr;        ///< (tokens, stride / 256)
+  std::int32_t* sums = nullptr;   ///< (tokens, stride / 32): sums of 32 values, for zero points and offsets
+  std::int64_t stride = 0;        ///< padded columns
+};
+
+/// Float activations (tokens, columns), rows `stride` apart.
+struct FloatRows {
+  const float* values = nullptr;
+  std::int64_t stride = 0;
+};
+
+/// Where a product goes: (tokens, rows of the weights), rows `stride` apart.
+struct OutputRows {
+  float* values = nullptr;
+  std::int64_t stride = 0;
+};
+
+/// Part of a product: panels panel_begin .. panel_end (32 weight rows each) for all tokens.
+struct MatmulPart {
+  std::int64_t tokens = 0;
+  std::int64_t panel_begin = 0;
+  std::int64_t panel_end = 0;
+};
+
+/// Tokens of one page of the key-value cache. Fixed: the order of every sum follows page borders, so results do not
+/// depend on how a prompt was cut into chunks.
+inline constexpr int page_tokens = 64;
+
+/// One key-value head's page against the queries of one block.
+struct AttentionPart {
+  const float* keys = nullptr;    ///< (tokens, head_dim)
+  const float* values = nullptr;  ///< (tokens, head_dim)
+  int tokens = 0;                 ///< tokens of the page that this query may see start at `begin`
+  int begin = 0;
+  std::int64_t head_dim = 0;  ///< padded to a multiple of 16 with zeros
+  float scale = 1;
+};
+
+/// The running state of one query row (Milakov and Gimelshein, arXiv:1805.02867): maximum, sum and weighted values.
+struct AttentionState {
+  float maximum = -__builtin_inff();
+  float sum = 0;
+};
+
+}  // namespace bantam::inline v0

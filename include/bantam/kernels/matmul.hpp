@@ -1,0 +1,280 @@
+// Matrix products x wT of every format: float activations, and activations rounded to 8 bits.
+//
+// Both kernels fix the order of every sum: products of a group first (exact integers, or floats in column order), then
+// groups in order, then blocks in order; lanes are output channels and never meet. So results depend neither on the
+// instruction set nor on threads, batch or chunking, bit for bit.
+#pragma once
+
+#include "bantam/kernels/arguments.hpp"
+#include "bantam/kernels/strips.hpp"
+
+namespace bantam::inline v0::kernels {
+
+/// Tokens that stay in the second-level cache while panels pass by: 512 KiB of bytes at 4096 columns.
+inline constexpr std::int64_t token_block = 120;
+
+namespace detail {
+
+using bantam::detail::for_each_block;
+
+template <QuantFormat F>
+using dot_plane = std::conditional_t<std::is_same_v<typename F::Plane, plane::I8>, simd::Bytes,
+                                     std::conditional_t<has_levels<F>, simd::Codebook, simd::Nibbles>>;
+
+/// The levels of a codebook in units of 1/127, for integer products.
+template <QuantFormat F>
+struct CodebookBytes {
+  alignas(16) std::int8_t level[16] = {};
+  constexpr CodebookBytes() {
+    if constexpr (has_levels<F>) {
+      for (std::size_t i = 0; i < 16; ++i) {
+        const float x = F::levels[i] * 127.0f;
+        level[i] = static_cast<std::int8_t>(x < 0 ? x - 0.5f : x + 0.5f);
+      }
+    }
+  }
+};
+
+/// NR strips by MR tokens of one panel against 8-bit activations; out is (MR, NR, 16).
+template <class A, QuantFormat F, int NR, int MR>
+__attribute__((noinline)) void tile_q8(const std::byte* panel, int first_strip, std::int64_t columns,
+                                       const QuantizedRows& x, std::int64_t token, float* out) noexcept {
+  using L = Strip16<F>;
+  using V = vec<A>;
+  static constexpr CodebookBytes<F> codebook{};
+  constexpr int bias = std::is_same_v<dot_plane<F>, simd::Bytes>      ? simd::dot<A>::byte_bias
+                       : std::is_same_v<dot_plane<F>, simd::Codebook> ? simd::dot<A>::codebook_bias
+                                                                      : code_offset<F>;
+  const std::int64_t padded = L::padded_columns(columns);
+  const std::int8_t* values = x.values + token * x.stride;
+  const float* x_scales = x.scales + token * (x.stride / block_columns);
+  const std::int32_t* sums = x.sums + token * (x.stride / 32);
+  BANTAM_UNROLL for (int i = 0; i < NR * MR; ++i) store_strip<A>(out + i * strip_rows, splat_strip<A>(0.0f));
+
+  const std::byte* block = panel + L::header;
+  for (std::int64_t first = 0; first < padded; first += block_columns) {
+    const int k = padded - first < block_columns ? static_cast<int>(padded - first) : block_columns;
+    const int group = L::group < k ? L::group : k;
+    const auto* planes = reinterpret_cast<const std::uint8_t*>(block + L::plane_at(k, first_strip));
+    Strip<A> f[NR][MR];
+    BANTAM_UNROLL for (int r = 0; r < NR; ++r) {
+      BANTAM_UNROLL for (int m = 0; m < MR; ++m) f[r][m] = splat_strip<A>(0.0f);
+    }
+#pragma GCC unroll 1
+    for (int g = 0; g * group < k; ++g) {
+      const std::int64_t column = first + g * group;
+      IntStrip<A> c[NR][MR];
+      [[maybe_unused]] std::int32_t sum[MR];
+      if constexpr (bias != 0 || L::zero_points || L::minimums) {
+        BANTAM_UNROLL for (int m = 0; m < MR; ++m) {
+          sum[m] = 0;
+          for (int i = 0; i < group / 32; ++i) sum[m] += sums[m * (x.stride / 32) + column / 32 + i];
+        }
+      }
+      BANTAM_UNROLL for (int r = 0; r < NR; ++r) {
+        if constexpr (L::zero_points) {
+          const IntStrip<A> zeros = load_zeros<A, F>(block, k, first_strip + r, g);
+          BANTAM_UNROLL for (int m = 0; m < MR; ++m) {
+            BANTAM_UNROLL for (int i = 0; i < Strip<A>::parts; ++i) {
+              c[r][m].part[i] = zeros.part[i] * V::splat_int(-sum[m]);
+            }
+          }
+        } else {
+          BANTAM_UNROLL for (int m = 0; m < MR; ++m) {
+            if constexpr (bias != 0) {
+              c[r][m] = splat_int_strip<A>(-bias * sum[m]);
+            } else {
+              c[r][m] = splat_int_strip<A>(0);
+            }
+          }
+        }
+      }
+      simd::dot<A>::template accumulate<dot_plane<F>, NR, MR>(planes + L::plane_bytes(g * group), L::plane_bytes(k),
+                                                              values + column, x.stride, group, codebook.level, c);
+      BANTAM_UNROLL for (int r = 0; r < NR; ++r) {
+        Strip<A> s = load_scales<A, F>(panel, block, k, first_strip + r, g);
+        if constexpr (has_levels<F>) {
+          BANTAM_UNROLL for (int i = 0; i < Strip<A>::parts; ++i) s.part[i] = s.part[i] * V::splat(codebook_unit);
+        }
+        BANTAM_UNROLL for (int m = 0; m < MR; ++m) f[r][m] = fma_strip<A>(float_strip<A>(c[r][m]), s, f[r][m]);
+        if constexpr (L::minimums) {
+          const Strip<A> minimum = load_minimums<A, F>(block, k, first_strip + r, g);
+          BANTAM_UNROLL for (int m = 0; m < MR; ++m) {
+            f[r][m] = fma_strip<A>(minimum, splat_strip<A>(static_cast<float>(sum[m])), f[r][m]);
+          }
+        }
+      }
+    }
+    // Without this the compiler keeps `out` in registers across blocks and spills the accumulators instead.
+    __asm__ volatile("" : "+r"(out));
+    BANTAM_UNROLL for (int m = 0; m < MR; ++m) {
+      const Strip<A> d = splat_strip<A>(x_scales[m * (x.stride / block_columns) + first / block_columns]);
+      BANTAM_UNROLL for (int r = 0; r < NR; ++r) {
+        float* o = out + (m * NR + r) * strip_rows;
+        store_strip<A>(o, fma_strip<A>(f[r][m], d, load_strip<A>(o)));
+      }
+    }
+    block += L::block_bytes(k);
+  }
+  if constexpr (L::row_scales) {
+    BANTAM_UNROLL for (int r = 0; r < NR; ++r) {
+      const Strip<A> s = load_strip<A>(reinterpret_cast<const float*>(panel) + (first_strip + r) * strip_rows);
+      for (int m = 0; m < MR; ++m) {
+        float* o = out + (m * NR + r) * strip_rows;
+        const Strip<A> v = load_strip<A>(o);
+        Strip<A> product;
+        BANTAM_UNROLL for (int i = 0; i < Strip<A>::parts; ++i) product.part[i] = v.part[i] * s.part[i];
+        store_strip<A>(o, product);
+      }
+    }
+  }
+}
+
+/// NR strips by MR tokens of one panel against float activations; out is (MR, NR, 16).
+template <class A, QuantFormat F, int NR, int MR>
+__attribute__((noinline)) void tile_f32(const std::byte* panel, int first_strip, std::int64_t columns, const FloatRows& x,
+                                        std::int64_t token, float* out) noexcept {
+  using L = Strip16<F>;
+  using V = vec<A>;
+  const float* values = x.values + token * x.stride;
+  Strip<A> total[NR][MR];
+  BANTAM_UNROLL for (int r = 0; r < NR; ++r) {
+    BANTAM_UNROLL for (int m = 0; m < MR; ++m) total[r][m] = splat_strip<A>(0.0f);
+  }
+  const std::int64_t padded = L::padded_columns(columns);
+  const std::byte* block = panel + L::header;
+  for (std::int64_t first = 0; first < padded; first += block_columns) {
+    const int k = padded - first < block_columns ? static_cast<int>(padded - first) : block_columns;
+    const std::byte* planes = block + L::plane_at(k, first_strip);
+    for (int g = 0; g < L::groups(k); ++g) {
+      IntStrip<A> zeros[NR];
+      BANTAM_UNROLL for (int r = 0; r < NR; ++r) {
+        if constexpr (L::zero_points) {
+          zeros[r] = load_zeros<A, F>(block, k, first_strip + r, g);
+        } else {
+          zeros[r] = splat_int_strip<A>(0);
+        }
+      }
+      // Float formats sum straight into the total; the others sum a group before they scale it.
+      Strip<A> part[NR][MR];
+      BANTAM_UNROLL for (int r = 0; r < NR; ++r) {
+        BANTAM_UNROLL for (int m = 0; m < MR; ++m) part[r][m] = is_float_format<F> ? total[r][m] : splat_strip<A>(0.0f);
+      }
+      [[maybe_unused]] float sum[MR] = {};
+      const int begin = g * L::group;
+      int end = begin + L::group < k ? begin + L::group : k;
+      if (first + end > columns) end = static_cast<int>(columns - first);
+      for (int column = begin; column < end; ++column) {
+        Strip<A> w[NR];
+        BANTAM_UNROLL for (int r = 0; r < NR; ++r) w[r] = load_column<A, F>(planes + r * L::plane_bytes(k), column, zeros[r]);
+        BANTAM_UNROLL for (int m = 0; m < MR; ++m) {
+          const float v = values[m * x.stride + first + column];
+          if constexpr (L::minimums) sum[m] += v;
+          const auto b = V::splat(v);
+          BANTAM_UNROLL for (int r = 0; r < NR; ++r) {
+            BANTAM_UNROLL for (int i = 0; i < Strip<A>::parts; ++i) {
+              part[r][m].part[i] = V::fma(w[r].part[i], b, part[r][m].part[i]);
+            }
+          }
+        }
+      }
+      BANTAM_UNROLL for (int r = 0; r < NR; ++r) {
+        if constexpr (is_float_format<F> || L::row_scales) {
+          BANTAM_UNROLL for (int m = 0; m < MR; ++m) {
+            if constexpr (is_float_format<F>) {
+              total[r][m] = part[r][m];
+            } else {
+              total[r][m] = fma_strip<A>(part[r][m], splat_strip<A>(1.0f), total[r][m]);
+            }
+          }
+        } else {
+          const Strip<A> s = load_scales<A, F>(panel, block, k, first_strip + r, g);
+          BANTAM_UNROLL for (int m = 0; m < MR; ++m) total[r][m] = fma_strip<A>(part[r][m], s, total[r][m]);
+          if constexpr (L::minimums) {
+            const Strip<A> minimum = load_minimums<A, F>(block, k, first_strip + r, g);
+            BANTAM_UNROLL for (int m = 0; m < MR; ++m) {
+              total[r][m] = fma_strip<A>(minimum, splat_strip<A>(sum[m]), total[r][m]);
+            }
+          }
+        }
+      }
+    }
+    block += L::block_bytes(k);
+  }
+  BANTAM_UNROLL for (int r = 0; r < NR; ++r) {
+    BANTAM_UNROLL for (int m = 0; m < MR; ++m) {
+      if constexpr (L::row_scales) {
+        const Strip<A> s = load_strip<A>(reinterpret_cast<const float*>(panel) + (first_strip + r) * strip_rows);
+        BANTAM_UNROLL for (int i = 0; i < Strip<A>::parts; ++i) total[r][m].part[i] = total[r][m].part[i] * s.part[i];
+      }
+      store_strip<A>(out + (m * NR + r) * strip_rows, total[r][m]);
+    }
+  }
+}
+
+/// Copies a finished tile to its place; the last panel may have fewer rows than 32.
+template <class A, int NR, int MR>
+BANTAM_INLINE void store_tile(const float* tile, std::int64_t row, std::int64_t rows, std::int64_t token,
+                              const OutputRows& out) {
+  for (int m = 0; m < MR; ++m) {
+    for (int r = 0; r < NR; ++r) {
+      float* to = out.values + (token + m) * out.stride + row + r * strip_rows;
+      const float* from = tile + (m * NR + r) * strip_rows;
+      const std::int64_t n = rows - (row + r * strip_rows);
+      if (n >= strip_rows) {
+        store_strip<A>(to, load_strip<A>(from));
+      } else {
+        for (std::int64_t i = 0; i < n; ++i) to[i] = from[i];
+      }
+    }
+  }
+}
+
+/// All strips of one panel for tokens token .. end, MR at a time, then what is left with smaller tiles.
+template <class A, QuantFormat F, int MR, class Rows>
+BANTAM_INLINE void panel_tokens(const WeightView& w, std::int64_t p, const Rows& x, std::int64_t token, std::int64_t end,
+                                const OutputRows& out) {
+  // A single token has too few sums in flight to hide latency with one strip.
+  constexpr int NR = MR == 1 ? 2 : simd::dot<A>::strips;
+  const std::byte* panel = w.data + p * Strip16<F>::panel_bytes(w.columns);
+  alignas(64) float tile[NR * MR * strip_rows];
+  for (; token + MR <= end; token += MR) {
+    for (int strip = 0; strip < 2; strip += NR) {
+      if constexpr (std::is_same_v<Rows, QuantizedRows>) {
+        tile_q8<A, F, NR, MR>(panel, strip, w.columns, x, token, tile);
+      } else {
+        tile_f32<A, F, NR, MR>(panel, strip, w.columns, x, token, tile);
+      }
+      store_tile<A, NR, MR>(tile, p * panel_rows + strip * strip_rows, w.rows, token, out);
+    }
+  }
+  if constexpr (MR > 1) {
+    if (token < end) panel_tokens<A, F, MR / 2>(w, p, x, token, end, out);
+  }
+}
+
+template <class A, QuantFormat F, class Rows>
+void matmul(const WeightView& w, const Rows& x, const OutputRows& out, const MatmulPart& part) noexcept {
+  for (std::int64_t token = 0; token < part.tokens; token += token_block) {
+    const std::int64_t end = token + token_block < part.tokens ? token + token_block : part.tokens;
+    for (std::int64_t p = part.panel_begin; p < part.panel_end; ++p) {
+      panel_tokens<A, F, simd::dot<A>::tokens>(w, p, x, token, end, out);
+    }
+  }
+}
+
+}  // namespace detail
+
+/// out = x wT for activations of 8 bits, panels of `part`. Exact in the integers. Quantized formats.
+template <class A, QuantFormat F>
+void matmul_q8(const WeightView& w, const QuantizedRows& x, const OutputRows& out, const MatmulPart& part) noexcept {
+  detail::matmul<A, F>(w, x, out, part);
+}
+
+/// out = x wT for float activations, panels of `part`. Every format.
+template <class A, QuantFormat F>
+void matmul_f32(const WeightView& w, const FloatRows& x, const OutputRows& out, const MatmulPart& part) noexcept {
+  detail::matmul<A, F>(w, x, out, part);
+}
+
+}  // namespace bantam::inline v0::kernels

@@ -1,0 +1,183 @@
+// Kernels on one row of floats: norms, activations, rotation, rounding to 8 bits.
+#pragma once
+
+#include "bantam/kernels/arguments.hpp"
+#include "bantam/kernels/math.hpp"
+#include "bantam/quant/strip16.hpp"
+
+namespace bantam::inline v0::kernels {
+
+/// Calls whole(i) for every full vector of n elements, then tail(i) for each element left.
+template <class A, class Whole, class Tail>
+BANTAM_INLINE void for_lanes(std::int64_t n, Whole&& whole, Tail&& tail) {
+  std::int64_t i = 0;
+  for (; i + vec<A>::lanes <= n; i += vec<A>::lanes) whole(i);
+  for (; i < n; ++i) tail(i);
+}
+
+/// Applies a function of vectors to every element; what is left of a vector goes through a padded copy.
+template <class A, class F>
+BANTAM_INLINE void map_row(const float* x, float* out, std::int64_t n, F&& f) {
+  using V = vec<A>;
+  std::int64_t i = 0;
+  for (; i + V::lanes <= n; i += V::lanes) V::store(out + i, f(V::load(x + i), i));
+  if (i < n) {
+    float lane[V::lanes] = {};
+    for (std::int64_t k = i; k < n; ++k) lane[k - i] = x[k];
+    V::store(lane, f(V::load(lane), i));
+    for (std::int64_t k = i; k < n; ++k) out[k] = lane[k - i];
+  }
+}
+
+/// out = x / sqrt(mean(x^2) + eps) * weight. Zhang and Sennrich, arXiv:1910.07467. In place allowed.
+template <class A>
+void rms_norm(const float* x, const float* weight, float eps, float* out, std::int64_t n) noexcept {
+  using V = vec<A>;
+  auto squares = V::splat(0.0f);
+  float rest = 0;
+  for_lanes<A>(
+      n, [&](std::int64_t i) { squares = V::fma(V::load(x + i), V::load(x + i), squares); },
+      [&](std::int64_t i) { rest += x[i] * x[i]; });
+  const float mean = (simd::reduce_add<A>(squares) + rest) / static_cast<float>(n);
+  const float inverse = 1.0f / __builtin_sqrtf(mean + eps);
+  for_lanes<A>(
+      n, [&](std::int64_t i) { V::store(out + i, V::load(x + i) * V::splat(inverse) * V::load(weight + i)); },
+      [&](std::int64_t i) { out[i] = x[i] * inverse * weight[i]; });
+}
+
+/// out = (x - mean) / sqrt(variance + eps) * weight + bias; bias may be null. Ba et al., arXiv:1607.06450.
+template <class A>
+void layer_norm(const float* x, const float* weight, const float* bias, float eps, float* out, std::int64_t n) noexcept {
+  using V = vec<A>;
+  auto sums = V::splat(0.0f);
+  float rest = 0;
+  for_lanes<A>(
+      n, [&](std::int64_t i) { sums = sums + V::load(x + i); }, [&](std::int64_t i) { rest += x[i]; });
+  const float mean = (simd::reduce_add<A>(sums) + rest) / static_cast<float>(n);
+  auto squares = V::splat(0.0f);
+  rest = 0;
+  for_lanes<A>(
+      n,
+      [&](std::int64_t i) {
+        const auto d = V::load(x + i) - V::splat(mean);
+        squares = V::fma(d, d, squares);
+      },
+      [&](std::int64_t i) { rest += (x[i] - mean) * (x[i] - mean); });
+  const float variance = (simd::reduce_add<A>(squares) + rest) / static_cast<float>(n);
+  const float inverse = 1.0f / __builtin_sqrtf(variance + eps);
+  for (std::int64_t i = 0; i < n; ++i) {
+    out[i] = (x[i] - mean) * inverse * weight[i] + (bias != nullptr ? bias[i] : 0.0f);
+  }
+}
+
+/// x += y
+template <class A>
+void add(float* x, const float* y, std::int64_t n) noexcept {
+  using V = vec<A>;
+  for_lanes<A>(
+      n, [&](std::int64_t i) { V::store(x + i, V::load(x + i) + V::load(y + i)); },
+      [&](std::int64_t i) { x[i] += y[i]; });
+}
+
+/// out = activation(gate) * up; `up` may be null for ungated layers.
+template <class A, class Activation>
+BANTAM_INLINE void gated(const float* gate, const float* up, float* out, std::int64_t n, Activation activation) {
+  using V = vec<A>;
+  map_row<A>(gate, out, n, [&](typename V::F g, std::int64_t) { return activation(g); });
+  if (up == nullptr) return;
+  for_lanes<A>(
+      n, [&](std::int64_t i) { V::store(out + i, V::load(out + i) * V::load(up + i)); },
+      [&](std::int64_t i) { out[i] *= up[i]; });
+}
+
+/// SwiGLU's product (Shazeer, arXiv:2002.05202). `out` may not overlap `up`; it may be `gate`.
+template <class A>
+void silu_mul(const float* gate, const float* up, float* out, std::int64_t n) noexcept {
+  gated<A>(gate, up, out, n, [](typename vec<A>::F x) { return silu<A>(x); });
+}
+template <class A>
+void gelu_tanh_mul(const float* gate, const float* up, float* out, std::int64_t n) noexcept {
+  gated<A>(gate, up, out, n, [](typename vec<A>::F x) { return gelu_tanh<A>(x); });
+}
+template <class A>
+void gelu_erf_mul(const float* gate, const float* up, float* out, std::int64_t n) noexcept {
+  gated<A>(gate, up, out, n, [](typename vec<A>::F x) { return gelu_erf<A>(x); });
+}
+
+/// Rotates pairs (i, i + half) of one head by the angles whose cosines and sines are given, `half` of each.
+/// Su et al., arXiv:2104.09864, eq. 34, in the order of GPT-NeoX and Hugging Face's Llama.
+template <class A>
+void rope_half(float* x, const float* cosines, const float* sines, std::int64_t half) noexcept {
+  using V = vec<A>;
+  for_lanes<A>(
+      half,
+      [&](std::int64_t i) {
+        const auto a = V::load(x + i);
+        const auto b = V::load(x + half + i);
+        const auto c = V::load(cosines + i);
+        const auto s = V::load(sines + i);
+        V::store(x + i, a * c - b * s);
+        V::store(x + half + i, b * c + a * s);
+      },
+      [&](std::int64_t i) {
+        const float a = x[i];
+        const float b = x[half + i];
+        x[i] = a * cosines[i] - b * sines[i];
+        x[half + i] = b * cosines[i] + a * sines[i];
+      });
+}
+
+/// The same for pairs (2 i, 2 i + 1): the paper's own order, and GGUF's for Llama.
+template <class A>
+void rope_pairs(float* x, const float* cosines, const float* sines, std::int64_t half) noexcept {
+  for (std::int64_t i = 0; i < half; ++i) {
+    const float a = x[2 * i];
+    const float b = x[2 * i + 1];
+    x[2 * i] = a * cosines[i] - b * sines[i];
+    x[2 * i + 1] = b * cosines[i] + a * sines[i];
+  }
+}
+
+/// Rounds one row to signed bytes, a scale max|x| / 127 every 256 columns, ties to even, and sums every 32 of them.
+/// `stride` is a multiple of 256; columns up to it become zeros. A NaN or infinity makes its block's scale NaN, so that
+/// it cannot vanish in the rounding.
+template <class A>
+void quantize_row(const float* x, std::int64_t columns, const QuantizedRows& out, std::int64_t token) noexcept {
+  using V = vec<A>;
+  for (std::int64_t first = 0; first < out.stride; first += block_columns) {
+    const std::int64_t n = columns - first < block_columns ? columns - first : block_columns;
+    alignas(64) float padded[block_columns];
+    const float* block = x + first;
+    if (n < block_columns) {
+      for (std::int64_t i = 0; i < block_columns; ++i) padded[i] = i < n ? block[i] : 0.0f;
+      block = padded;
+    }
+    auto largest = V::splat(0.0f);
+    auto poison = V::splat(0.0f);
+    for (std::int64_t i = 0; i < block_columns; i += V::lanes) {
+      const auto v = V::load(block + i);
+      largest = V::max(largest, V::abs(v));
+      poison = V::fma(v, V::splat(0.0f), poison);
+    }
+    const float amax = simd::reduce_max<A>(largest) + simd::reduce_add<A>(poison);
+    const float inverse = amax > 0 ? 127.0f / amax : 0.0f;
+    out.scales[token * (out.stride / block_columns) + first / block_columns] = amax / 127.0f;
+    std::int8_t* values = out.values + token * out.stride + first;
+    std::int32_t* sums = out.sums + (token * out.stride + first) / 32;
+    for (std::int64_t g = 0; g < block_columns / 32; ++g) {
+      alignas(64) std::int32_t rounded[32];
+      for (int i = 0; i < 32; i += V::lanes) {
+        const auto q = V::to_int(V::load(block + g * 32 + i) * V::splat(inverse));
+        V::store(reinterpret_cast<float*>(rounded + i), V::as_float(q));
+      }
+      std::int32_t sum = 0;
+      for (int i = 0; i < 32; ++i) {
+        values[g * 32 + i] = static_cast<std::int8_t>(rounded[i]);
+        sum += static_cast<std::int8_t>(rounded[i]);
+      }
+      sums[g] = sum;
+    }
+  }
+}
+
+}  // namespace bantam::inline v0::kernels

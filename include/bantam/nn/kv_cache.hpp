@@ -1,0 +1,112 @@
+// Keys and values of the tokens so far, in pages that sessions share until one of them writes.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "bantam/core/error.hpp"
+#include "bantam/core/memory.hpp"
+#include "bantam/kernels/table.hpp"
+
+namespace bantam::inline v0::nn {
+
+/// Shape of a cache.
+struct KvShape {
+  std::int64_t layers = 0;
+  std::int64_t kv_heads = 0;
+  std::int64_t head_dim = 0;
+};
+
+/// A page holds 64 tokens of every layer: (layer, key or value, head, token, head_dim padded to 16).
+/// Copying a cache shares its pages; appending to a shared page copies that page first.
+class KvCache {
+ public:
+  /// `kind` is "f32", "f16", "q8" or "q4". Throws invalid_argument naming it otherwise.
+  KvCache(const KvShape& shape, std::string_view kind);
+
+  [[nodiscard]] const KvShape& shape() const noexcept { return shape_; }
+  [[nodiscard]] std::int64_t padded_head_dim() const noexcept { return padded_dim_; }
+  [[nodiscard]] std::int64_t tokens() const noexcept { return tokens_; }
+  [[nodiscard]] const char* kind() const noexcept { return kv().name; }
+  [[nodiscard]] std::int64_t bytes() const noexcept { return static_cast<std::int64_t>(pages_.size()) * page_bytes_; }
+  [[nodiscard]] std::int64_t bytes_per_token() const noexcept { return page_bytes_ / page_tokens; }
+
+  /// Makes room for tokens() .. tokens() + count and counts them as there; store() fills them. Throws out_of_memory,
+  /// leaving the cache as it was.
+  void extend(std::int64_t count);
+  /// Forgets everything from `tokens` on.
+  void truncate(std::int64_t tokens) noexcept;
+
+  /// One head's key or value. x: (padded_head_dim). Different places may be written at once.
+  void store(const KernelTable& kernels, std::int64_t layer, bool value, std::int64_t head, std::int64_t position,
+             const float* x) noexcept {
+    kernels.kv[kind_].store(x, place(layer, value, head, position), padded_dim_);
+  }
+  /// Keys or values of tokens page * 64 .. of one head as floats: the page itself when it holds floats, else decoded
+  /// into `scratch` (64, padded_head_dim). `count` tokens are valid.
+  [[nodiscard]] const float* load(const KernelTable& kernels, std::int64_t layer, bool value, std::int64_t head,
+                                  std::int64_t page, int count, float* scratch) const noexcept;
+
+  /// The bytes of one page, for saving and restoring a session.
+  [[nodiscard]] std::int64_t page_count() const noexcept { return static_cast<std::int64_t>(pages_.size()); }
+  [[nodiscard]] std::span<std::byte> page(std::int64_t index) noexcept {
+    return {pages_[static_cast<std::size_t>(index)].get(), static_cast<std::size_t>(page_bytes_)};
+  }
+
+ private:
+  [[nodiscard]] const KvKernels& kv() const noexcept { return kernel_tables().back()->kv[kind_]; }
+  [[nodiscard]] std::byte* place(std::int64_t layer, bool value, std::int64_t head, std::int64_t position) const noexcept {
+    const std::int64_t row = ((layer * 2 + (value ? 1 : 0)) * shape_.kv_heads + head) * page_tokens + position % page_tokens;
+    return pages_[static_cast<std::size_t>(position / page_tokens)].get() + row * row_bytes_;
+  }
+
+  KvShape shape_;
+  std::size_t kind_ = 0;  ///< index into KernelTable::kv
+  std::int64_t padded_dim_ = 0;
+  std::int64_t row_bytes_ = 0;
+  std::int64_t page_bytes_ = 0;
+  std::int64_t tokens_ = 0;
+  std::vector<std::shared_ptr<std::byte>> pages_;
+};
+
+inline KvCache::KvCache(const KvShape& shape, std::string_view kind) : shape_(shape) {
+  const auto& kinds = kernel_tables().back()->kv;
+  while (kind_ < kinds.size() && kinds[kind_].name != kind) ++kind_;
+  if (kind_ == kinds.size()) {
+    fail(Errc::invalid_argument, "kv cache: expected f32, f16, q8 or q4, found ", printable(kind));
+  }
+  padded_dim_ = round_up<std::int64_t>(shape.head_dim, 16);
+  row_bytes_ = kv().bytes(padded_dim_);
+  page_bytes_ = shape.layers * 2 * shape.kv_heads * page_tokens * row_bytes_;
+}
+
+inline void KvCache::extend(std::int64_t count) {
+  const std::int64_t needed = div_up<std::int64_t>(tokens_ + count, page_tokens);
+  std::vector<std::shared_ptr<std::byte>> pages = pages_;
+  const auto last = static_cast<std::size_t>(tokens_ / page_tokens);
+  // Two owners are this list and its copy; a third is another session.
+  if (tokens_ % page_tokens != 0 && pages[last].use_count() > 2) {
+    auto copy = allocate_storage(static_cast<std::size_t>(page_bytes_));
+    std::copy_n(pages[last].get(), page_bytes_, copy.get());
+    pages[last] = std::move(copy);
+  }
+  while (static_cast<std::int64_t>(pages.size()) < needed) pages.push_back(allocate_storage(static_cast<std::size_t>(page_bytes_)));
+  pages_ = std::move(pages);
+  tokens_ += count;
+}
+
+inline void KvCache::truncate(std::int64_t tokens) noexcept {
+  if (tokens >= tokens_) return;
+  tokens_ = tokens;
+  pages_.resize(static_cast<std::size_t>(div_up<std::int64_t>(tokens, page_tokens)));
+}
+
+inline const float* KvCache::load(const KernelTable& kernels, std::int64_t layer, bool value, std::int64_t head,
+                                  std::int64_t page, int count, float* scratch) const noexcept {
+  const std::byte* from = place(layer, value, head, page * page_tokens);
+  if (kind_ == 0) return reinterpret_cast<const float*>(from);
+  for (int t = 0; t < count; ++t) kernels.kv[kind_].load(from + t * row_bytes_, scratch + t * padded_dim_, padded_dim_);
+  return scratch;
+}
+
+}  // namespace bantam::inline v0::nn

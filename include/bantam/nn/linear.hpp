@@ -1,0 +1,38 @@
+// The linear layer and the embedding.
+#pragma once
+
+#include "bantam/nn/activations.hpp"
+#include "bantam/quant/weights.hpp"
+
+namespace bantam::inline v0::nn {
+
+/// This worker's share of out = x wT (+ bias): x (tokens, columns), w (rows, columns), out (tokens, rows) with rows
+/// `out_stride` floats apart. Quantized matrices read the 8-bit form of x, float matrices the floats; both must be
+/// ready in all rows. Barrier afterwards before anyone reads `out`. bias: null or (rows).
+inline void linear(const KernelTable& kernels, const Worker& worker, const WeightMatrix& w, const Activations& x,
+                   const float* bias, float* out, std::int64_t out_stride) noexcept {
+  BANTAM_ASSERT(x.columns() == w.columns());
+  const Range panels = worker.share(div_up<std::int64_t>(w.rows(), panel_rows));
+  if (panels.begin >= panels.end) return;
+  const MatmulPart part{x.tokens(), panels.begin, panels.end};
+  const FormatKernels& format = kernels.formats[static_cast<std::size_t>(w.format().index)];
+  if (format.matmul_q8 != nullptr) {
+    format.matmul_q8(w.view(), x.quantized(), {out, out_stride}, part);
+  } else {
+    format.matmul_f32(w.view(), x.floats(), {out, out_stride}, part);
+  }
+  if (bias == nullptr) return;
+  const std::int64_t first = panels.begin * panel_rows;
+  const std::int64_t last = std::min(panels.end * panel_rows, w.rows());
+  for (std::int64_t token = 0; token < x.tokens(); ++token) {
+    kernels.add(out + token * out_stride + first, bias + first, last - first);
+  }
+}
+
+/// Row `id` of an embedding table (vocabulary, dim) as floats. out: (dim). Throws invalid_argument for an id outside.
+inline void embedding(const WeightMatrix& table, std::int64_t id, std::span<float> out, RowCodes& scratch) {
+  if (id < 0 || id >= table.rows()) fail(Errc::invalid_argument, "token id: expected 0 to ", table.rows() - 1, ", found ", id);
+  table.read_row(id, out, scratch);
+}
+
+}  // namespace bantam::inline v0::nn

@@ -1,0 +1,55 @@
+// Formats at run time: a table made from the list, looked up by name or id.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "bantam/quant/strip16.hpp"
+
+namespace bantam::inline v0 {
+
+/// What portable code knows of a format. One constant instance per entry of Formats, in its order.
+struct FormatInfo {
+  std::string_view name;
+  FormatId id;
+  int index;  ///< place in the list
+  int group;  ///< weights per scale; 0: the whole row
+  bool is_float;
+  /// Without padding; scales of a row spread over 4096 columns.
+  double bits_per_weight;
+  std::int64_t (*matrix_bytes)(std::int64_t rows, std::int64_t columns) noexcept;
+  std::int64_t (*panel_bytes)(std::int64_t columns) noexcept;
+  void (*encode_row)(std::byte* panel, int row, std::span<const float> weights, RowCodes& scratch);
+  void (*decode_row)(const std::byte* panel, int row, std::span<float> weights, RowCodes& scratch);
+  /// Codes as they are, for formats of other projects that hold the same numbers. Null for float formats.
+  void (*store_codes)(std::byte* panel, int row, std::int64_t columns, const RowCodes& codes);
+};
+
+/// All formats, in list order.
+[[nodiscard]] std::span<const FormatInfo> formats() noexcept;
+
+/// By name, case ignored: the full name ("i4.g64"), a family with its usual group ("i4", "int4", "q4", "nf4") or with
+/// the group given apart, and GGUF's names of equal formats ("q4_0", "q8_0", "q4_1"). group -1 means the usual one,
+/// 0 the whole row. Throws invalid_argument listing what there is.
+[[nodiscard]] const FormatInfo& find_format(std::string_view name, int group = -1);
+/// By the number on disk; null when this build does not know it.
+[[nodiscard]] const FormatInfo* find_format(FormatId id) noexcept;
+
+/// The entry of a format type.
+template <QuantFormat F>
+[[nodiscard]] const FormatInfo& format_info() noexcept;
+
+}  // namespace bantam::inline v0
+
+#include "bantam/quant/formats.hpp"
+
+namespace bantam::inline v0 {
+
+template <QuantFormat F>
+const FormatInfo& format_info() noexcept {
+  return formats()[static_cast<std::size_t>(format_index<F>())];
+}
+
+}  // namespace bantam::inline v0

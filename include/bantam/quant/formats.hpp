@@ -1,0 +1,48 @@
+// The one list of weight formats. Codecs, kernels, tests, the command line and the file format iterate over it.
+#pragma once
+
+#include <type_traits>
+#include <utility>
+
+#include "bantam/quant/formats/codebook4.hpp"
+#include "bantam/quant/formats/floats.hpp"
+#include "bantam/quant/formats/int4.hpp"
+#include "bantam/quant/formats/int8.hpp"
+
+namespace bantam::inline v0 {
+
+template <QuantFormat... F>
+struct FormatList {
+  static constexpr int size = sizeof...(F);
+};
+
+/// Every format there is. To add one: write its file, add it here (docs/add-a-format.md).
+using Formats = FormatList<F32Format, F16Format, BF16Format,                //
+                           Int8<0>, Int8<128>, Int8<32>,                    //
+                           Int4<32>, Int4<64>, Int4<128>,                   //
+                           Int4Zero<32>, Int4Zero<64>, Int4Zero<128>, Int4Min,  //
+                           Nf4, Nf4Nested, Fp4, Fp4Nested>;
+
+/// Calls f(std::type_identity<Format>{}) for each format, in list order.
+template <class Visitor, QuantFormat... F>
+constexpr void for_each_format(Visitor&& visitor, FormatList<F...>) {
+  (visitor(std::type_identity<F>{}), ...);
+}
+template <class Visitor>
+constexpr void for_each_format(Visitor&& visitor) {
+  for_each_format(std::forward<Visitor>(visitor), Formats{});
+}
+
+/// The place of a format in the list.
+template <QuantFormat F>
+[[nodiscard]] constexpr int format_index() {
+  int index = -1;
+  int i = 0;
+  for_each_format([&](auto format) {
+    if constexpr (std::same_as<typename decltype(format)::type, F>) index = i;
+    ++i;
+  });
+  return index;
+}
+
+}  // namespace bantam::inline v0

@@ -1,0 +1,126 @@
+// The primitives on AVX2 with FMA and F16C.
+#pragma once
+
+#include <immintrin.h>
+
+#include <type_traits>
+
+#include "bantam/simd/generic.hpp"
+
+namespace bantam::inline v0::simd {
+
+template <>
+struct dot<avx2> {
+  /// A strip is two registers; 2 x 4 accumulators leave room for codes, masks and broadcasts in 16 registers.
+  static constexpr int strips = 1;
+  static constexpr int tokens = 4;
+  static constexpr int byte_bias = 0;
+  static constexpr int codebook_bias = 0;
+
+  static BANTAM_INLINE __m256i load(const std::uint8_t* p) {
+    return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
+  }
+  static BANTAM_INLINE __m256i broadcast(const std::int8_t* p) {
+    std::int32_t four;
+    __builtin_memcpy(&four, p, 4);
+    return _mm256_set1_epi32(four);
+  }
+
+  template <class Plane, int NR, int MR>
+  static BANTAM_INLINE void accumulate(const std::uint8_t* planes, std::ptrdiff_t plane_stride, const std::int8_t* x,
+                                       std::ptrdiff_t x_stride, int k, const std::int8_t* lut, IntStrip<avx2> (&c)[NR][MR]) {
+    if constexpr (std::is_same_v<Plane, Nibbles>) {
+      nibbles<NR, MR>(planes, plane_stride, x, x_stride, k, c);
+    } else {
+      const __m256i ones = _mm256_set1_epi16(1);
+      const __m256i low = _mm256_set1_epi8(15);
+      [[maybe_unused]] __m256i table = low;
+      if constexpr (std::is_same_v<Plane, Codebook>) {
+        table = _mm256_broadcastsi128_si256(_mm_loadu_si128(reinterpret_cast<const __m128i*>(lut)));
+      }
+      // Bytes carry 4 columns a line, nibbles 8 in two halves.
+      constexpr int columns = std::is_same_v<Plane, Bytes> ? 4 : 8;
+#pragma GCC unroll 1
+      for (int column = 0; column < k; column += columns) {
+        BANTAM_UNROLL for (int half = 0; half < columns / 4; ++half) {
+          BANTAM_UNROLL for (int r = 0; r < NR; ++r) {
+            BANTAM_UNROLL for (int part = 0; part < 2; ++part) {
+              __m256i w = load(planes + r * plane_stride + column / columns * 64 + part * 32);
+              if constexpr (std::is_same_v<Plane, Codebook>) {
+                w = _mm256_and_si256(half == 0 ? w : _mm256_srli_epi16(w, 4), low);
+                w = _mm256_shuffle_epi8(table, w);
+              }
+              // Unsigned times signed is what the machine has: |w| times x with w's sign. 2 * 128 * 127 fits int16.
+              const __m256i magnitude = _mm256_abs_epi8(w);
+              BANTAM_UNROLL for (int m = 0; m < MR; ++m) {
+                const __m256i b = _mm256_sign_epi8(broadcast(x + m * x_stride + column + half * 4), w);
+                const __m256i sum = _mm256_madd_epi16(_mm256_maddubs_epi16(magnitude, b), ones);
+                c[r][m].part[part] = _mm256_add_epi32(c[r][m].part[part], sum);
+              }
+            }
+          }
+        }
+      }
+    }
+  }
+
+ private:
+  /// Eight products of a nibble and a byte fit int16 (8 * 2 * 15 * 127 = 30480): widen once every 32 columns.
+  template <int NR, int MR>
+  static BANTAM_INLINE void nibbles(const std::uint8_t* planes, std::ptrdiff_t plane_stride, const std::int8_t* x,
+                                    std::ptrdiff_t x_stride, int k, IntStrip<avx2> (&c)[NR][MR]) {
+    const __m256i low = _mm256_set1_epi8(15);
+    const __m256i ones = _mm256_set1_epi16(1);
+#pragma GCC unroll 1
+    for (int first = 0; first < k; first += 32) {
+      __m256i sum[NR][MR][2];
+      BANTAM_UNROLL for (int line = 0; line < 4; ++line) {
+        const int column = first + line * 8;
+        __m256i codes[NR][2][2];
+        BANTAM_UNROLL for (int r = 0; r < NR; ++r) {
+          BANTAM_UNROLL for (int part = 0; part < 2; ++part) {
+            const __m256i q = load(planes + r * plane_stride + column / 8 * 64 + part * 32);
+            codes[r][part][0] = _mm256_and_si256(q, low);
+            codes[r][part][1] = _mm256_and_si256(_mm256_srli_epi16(q, 4), low);
+          }
+        }
+        BANTAM_UNROLL for (int m = 0; m < MR; ++m) {
+          const __m256i b0 = broadcast(x + m * x_stride + column);
+          const __m256i b1 = broadcast(x + m * x_stride + column + 4);
+          BANTAM_UNROLL for (int r = 0; r < NR; ++r) {
+            BANTAM_UNROLL for (int part = 0; part < 2; ++part) {
+              const __m256i pair =
+                  _mm256_add_epi16(_mm256_maddubs_epi16(codes[r][part][0], b0), _mm256_maddubs_epi16(codes[r][part][1], b1));
+              sum[r][m][part] = line == 0 ? pair : _mm256_add_epi16(sum[r][m][part], pair);
+            }
+          }
+        }
+      }
+      BANTAM_UNROLL for (int r = 0; r < NR; ++r) {
+        BANTAM_UNROLL for (int m = 0; m < MR; ++m) {
+          BANTAM_UNROLL for (int part = 0; part < 2; ++part) {
+            c[r][m].part[part] = _mm256_add_epi32(c[r][m].part[part], _mm256_madd_epi16(sum[r][m][part], ones));
+          }
+        }
+      }
+    }
+  }
+};
+
+template <>
+struct half_strip<avx2> {
+  static BANTAM_INLINE Strip<avx2> load(const std::uint16_t* p) {
+    Strip<avx2> strip;
+    BANTAM_UNROLL for (int i = 0; i < 2; ++i) {
+      strip.part[i] = _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p + 8 * i)));
+    }
+    return strip;
+  }
+  static BANTAM_INLINE void store(std::uint16_t* p, const float* x) {
+    BANTAM_UNROLL for (int i = 0; i < 2; ++i) {
+      _mm_storeu_si128(reinterpret_cast<__m128i*>(p + 8 * i), _mm256_cvtps_ph(_mm256_loadu_ps(x + 8 * i), 0));
+    }
+  }
+};
+
+}  // namespace bantam::inline v0::simd

@@ -1,0 +1,101 @@
+// The primitives on AVX-512 with VNNI.
+#pragma once
+
+#include <immintrin.h>
+
+#include <type_traits>
+
+#include "bantam/simd/generic.hpp"
+
+namespace bantam::inline v0::simd {
+
+template <>
+struct dot<avx512vnni> {
+  /// 2 x 6 int32 and 2 x 6 float accumulators, 4 registers of codes and a broadcast fill the 32 registers.
+  static constexpr int strips = 2;
+  static constexpr int tokens = 6;
+  static constexpr int byte_bias = 128;
+  static constexpr int codebook_bias = 128;
+
+  /// c += unsigned bytes of u times signed bytes of s, by fours. In assembly because gcc 12.2 copies the accumulators
+  /// of the intrinsic around and spills 55 to 149 registers in a full tile; clang needs no help.
+  static BANTAM_INLINE void dp(__m512i& c, __m512i u, __m512i s) {
+#if defined(__clang__)
+    c = _mm512_dpbusd_epi32(c, u, s);
+#else
+    __asm__("vpdpbusd %2, %1, %0" : "+v"(c) : "v"(u), "v"(s));
+#endif
+  }
+  static BANTAM_INLINE __m512i broadcast(const std::int8_t* p) {
+    std::int32_t four;
+    __builtin_memcpy(&four, p, 4);
+    return _mm512_set1_epi32(four);
+  }
+
+  template <class Plane, int NR, int MR>
+  static BANTAM_INLINE void accumulate(const std::uint8_t* planes, std::ptrdiff_t plane_stride, const std::int8_t* x,
+                                       std::ptrdiff_t x_stride, int k, const std::int8_t* lut,
+                                       IntStrip<avx512vnni> (&c)[NR][MR]) {
+    const __m512i low = _mm512_set1_epi8(15);
+    const __m512i high = _mm512_set1_epi8(static_cast<char>(0x80));
+    [[maybe_unused]] __m512i table = low;
+    if constexpr (std::is_same_v<Plane, Codebook>) {
+      table = _mm512_xor_si512(_mm512_broadcast_i32x4(_mm_loadu_si128(reinterpret_cast<const __m128i*>(lut))), high);
+    }
+    __m512i even[NR][MR];
+    __m512i odd[NR][MR];  // a second chain for a single token: the latency of one product is four cycles
+    BANTAM_UNROLL for (int r = 0; r < NR; ++r) {
+      BANTAM_UNROLL for (int m = 0; m < MR; ++m) {
+        even[r][m] = c[r][m].part[0];
+        odd[r][m] = _mm512_setzero_si512();
+      }
+    }
+#pragma GCC unroll 1
+    for (int column = 0; column < k; column += 8) {
+      __m512i w0[NR];
+      __m512i w1[NR];
+      BANTAM_UNROLL for (int r = 0; r < NR; ++r) {
+        if constexpr (std::is_same_v<Plane, Bytes>) {
+          const std::uint8_t* line = planes + r * plane_stride + column / 4 * 64;
+          w0[r] = _mm512_xor_si512(_mm512_loadu_si512(line), high);
+          w1[r] = _mm512_xor_si512(_mm512_loadu_si512(line + 64), high);
+        } else {
+          const __m512i q = _mm512_loadu_si512(planes + r * plane_stride + column / 8 * 64);
+          w0[r] = _mm512_and_si512(q, low);
+          w1[r] = _mm512_and_si512(_mm512_srli_epi16(q, 4), low);
+          if constexpr (std::is_same_v<Plane, Codebook>) {
+            w0[r] = _mm512_shuffle_epi8(table, w0[r]);
+            w1[r] = _mm512_shuffle_epi8(table, w1[r]);
+          }
+        }
+      }
+      BANTAM_UNROLL for (int m = 0; m < MR; ++m) {
+        const __m512i b = broadcast(x + m * x_stride + column);
+        BANTAM_UNROLL for (int r = 0; r < NR; ++r) dp(even[r][m], w0[r], b);
+      }
+      BANTAM_UNROLL for (int m = 0; m < MR; ++m) {
+        const __m512i b = broadcast(x + m * x_stride + column + 4);
+        BANTAM_UNROLL for (int r = 0; r < NR; ++r) dp(MR == 1 ? odd[r][m] : even[r][m], w1[r], b);
+      }
+    }
+    BANTAM_UNROLL for (int r = 0; r < NR; ++r) {
+      BANTAM_UNROLL for (int m = 0; m < MR; ++m) {
+        c[r][m].part[0] = MR == 1 ? _mm512_add_epi32(even[r][m], odd[r][m]) : even[r][m];
+      }
+    }
+  }
+};
+
+template <>
+struct half_strip<avx512vnni> {
+  static BANTAM_INLINE Strip<avx512vnni> load(const std::uint16_t* p) {
+    Strip<avx512vnni> strip;
+    strip.part[0] = _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
+    return strip;
+  }
+  static BANTAM_INLINE void store(std::uint16_t* p, const float* x) {
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), _mm512_cvtps_ph(_mm512_loadu_ps(x), 0));
+  }
+};
+
+}  // namespace bantam::inline v0::simd

@@ -1,0 +1,94 @@
+// The primitives on 64-bit ARM, with and without the int8 dot product.
+#pragma once
+
+#include <arm_neon.h>
+
+#include <type_traits>
+
+#include "bantam/simd/generic.hpp"
+
+namespace bantam::inline v0::simd {
+
+/// Shared by both ARM tables; `A` decides how four products become one sum.
+template <class A>
+struct neon_dot {
+  /// A strip is four registers: 1 x 4 takes 16 of 32 for sums.
+  static constexpr int strips = 1;
+  static constexpr int tokens = 4;
+  static constexpr int byte_bias = 0;
+  static constexpr int codebook_bias = 0;
+
+  static BANTAM_INLINE int8x16_t broadcast(const std::int8_t* p) {
+    std::int32_t four;
+    __builtin_memcpy(&four, p, 4);
+    return vreinterpretq_s8_s32(vdupq_n_s32(four));
+  }
+  static BANTAM_INLINE int32x4_t dp(int32x4_t c, int8x16_t w, int8x16_t b) {
+#if defined(__ARM_FEATURE_DOTPROD)
+    return vdotq_s32(c, w, b);
+#else
+    // 128 * 127 * 2 fits int16 pairs only after the first widening: each product alone does.
+    const int32x4_t low = vpaddlq_s16(vmull_s8(vget_low_s8(w), vget_low_s8(b)));
+    const int32x4_t high = vpaddlq_s16(vmull_s8(vget_high_s8(w), vget_high_s8(b)));
+    return vaddq_s32(c, vpaddq_s32(low, high));
+#endif
+  }
+
+  template <class Plane, int NR, int MR>
+  static BANTAM_INLINE void accumulate(const std::uint8_t* planes, std::ptrdiff_t plane_stride, const std::int8_t* x,
+                                       std::ptrdiff_t x_stride, int k, const std::int8_t* lut, IntStrip<A> (&c)[NR][MR]) {
+    const uint8x16_t low = vdupq_n_u8(15);
+    [[maybe_unused]] int8x16_t table = vdupq_n_s8(0);
+    if constexpr (std::is_same_v<Plane, Codebook>) table = vld1q_s8(lut);
+    constexpr int columns = std::is_same_v<Plane, Bytes> ? 4 : 8;
+    for (int column = 0; column < k; column += columns) {
+      BANTAM_UNROLL for (int half = 0; half < columns / 4; ++half) {
+        BANTAM_UNROLL for (int r = 0; r < NR; ++r) {
+          BANTAM_UNROLL for (int part = 0; part < 4; ++part) {
+            const uint8x16_t q = vld1q_u8(planes + r * plane_stride + column / columns * 64 + part * 16);
+            int8x16_t w;
+            if constexpr (std::is_same_v<Plane, Bytes>) {
+              w = vreinterpretq_s8_u8(q);
+            } else {
+              const uint8x16_t code = half == 0 ? vandq_u8(q, low) : vshrq_n_u8(q, 4);
+              w = std::is_same_v<Plane, Codebook> ? vqtbl1q_s8(table, code) : vreinterpretq_s8_u8(code);
+            }
+            BANTAM_UNROLL for (int m = 0; m < MR; ++m) {
+              c[r][m].part[part] = dp(c[r][m].part[part], w, broadcast(x + m * x_stride + column + half * 4));
+            }
+          }
+        }
+      }
+    }
+  }
+};
+
+template <class A>
+struct neon_half {
+  static BANTAM_INLINE Strip<A> load(const std::uint16_t* p) {
+    Strip<A> strip;
+    BANTAM_UNROLL for (int i = 0; i < 4; ++i) {
+      strip.part[i] = vcvt_f32_f16(vreinterpret_f16_u16(vld1_u16(p + 4 * i)));
+    }
+    return strip;
+  }
+  static BANTAM_INLINE void store(std::uint16_t* p, const float* x) {
+    BANTAM_UNROLL for (int i = 0; i < 4; ++i) {
+      vst1_u16(p + 4 * i, vreinterpret_u16_f16(vcvt_f16_f32(vld1q_f32(x + 4 * i))));
+    }
+  }
+};
+
+#if defined(__ARM_FEATURE_DOTPROD)
+template <>
+struct dot<dotprod> : neon_dot<dotprod> {};
+template <>
+struct half_strip<dotprod> : neon_half<dotprod> {};
+#else
+template <>
+struct dot<neon> : neon_dot<neon> {};
+template <>
+struct half_strip<neon> : neon_half<neon> {};
+#endif
+
+}  // namespace bantam::inline v0::simd

@@ -1,0 +1,119 @@
+// Float and int32 vectors of an instruction set, over xsimd; `generic` is plain float and int32 (lanes = 1).
+#pragma once
+
+#include <cstdint>
+
+#include "bantam/simd/arch.hpp"
+
+#if defined(__AVX2__) || defined(__ARM_NEON)
+#include <xsimd/xsimd.hpp>
+#endif
+
+namespace bantam::inline v0::simd {
+
+/// Everything kernels do with floats goes through vec<A>: F and I are its registers, the functions its operations.
+/// + - * on F and I are operators of the registers themselves. Primary template: over xsimd.
+template <class A>
+struct vec;
+
+template <>
+struct vec<generic> {
+  using F = float;
+  using I = std::int32_t;
+  static constexpr int lanes = 1;
+
+  static BANTAM_INLINE F load(const float* p) { return *p; }
+  static BANTAM_INLINE void store(float* p, F v) { *p = v; }
+  static BANTAM_INLINE F splat(float x) { return x; }
+  static BANTAM_INLINE I splat_int(std::int32_t x) { return x; }
+  static BANTAM_INLINE I load_int(const std::int32_t* p) { return *p; }
+  static BANTAM_INLINE F fma(F a, F b, F c) { return __builtin_fmaf(a, b, c); }
+  static BANTAM_INLINE F max(F a, F b) { return a > b ? a : b; }
+  static BANTAM_INLINE F min(F a, F b) { return a < b ? a : b; }
+  static BANTAM_INLINE F abs(F a) { return __builtin_fabsf(a); }
+  static BANTAM_INLINE F to_float(I a) { return static_cast<float>(a); }
+  static BANTAM_INLINE I to_int(F a) { return static_cast<std::int32_t>(__builtin_nearbyintf(a)); }
+  static BANTAM_INLINE F as_float(I a) { return __builtin_bit_cast(float, a); }
+  static BANTAM_INLINE I as_int(F a) { return __builtin_bit_cast(std::int32_t, a); }
+  static BANTAM_INLINE I shift_left(I a, int n) { return static_cast<std::int32_t>(static_cast<std::uint32_t>(a) << n); }
+  static BANTAM_INLINE I shift_right(I a, int n) { return static_cast<std::int32_t>(static_cast<std::uint32_t>(a) >> n); }
+  static BANTAM_INLINE I shift_right_signed(I a, int n) { return a >> n; }
+};
+
+#if defined(__AVX2__) || defined(__ARM_NEON)
+template <class A, class X>
+struct xsimd_vec {
+  using F = xsimd::batch<float, X>;
+  using I = xsimd::batch<std::int32_t, X>;
+  using U = xsimd::batch<std::uint32_t, X>;
+  static constexpr int lanes = static_cast<int>(F::size);
+
+  static BANTAM_INLINE F load(const float* p) { return F::load_unaligned(p); }
+  static BANTAM_INLINE void store(float* p, F v) { v.store_unaligned(p); }
+  static BANTAM_INLINE F splat(float x) { return F(x); }
+  static BANTAM_INLINE I splat_int(std::int32_t x) { return I(x); }
+  static BANTAM_INLINE I load_int(const std::int32_t* p) { return I::load_unaligned(p); }
+  static BANTAM_INLINE F fma(F a, F b, F c) { return xsimd::fma(a, b, c); }
+  static BANTAM_INLINE F max(F a, F b) { return xsimd::max(a, b); }
+  static BANTAM_INLINE F min(F a, F b) { return xsimd::min(a, b); }
+  static BANTAM_INLINE F abs(F a) { return xsimd::abs(a); }
+  static BANTAM_INLINE F to_float(I a) { return xsimd::to_float(a); }
+  /// Rounds to nearest, ties to even.
+  static BANTAM_INLINE I to_int(F a) { return xsimd::nearbyint_as_int(a); }
+  static BANTAM_INLINE F as_float(I a) { return xsimd::bitwise_cast<F>(a); }
+  static BANTAM_INLINE I as_int(F a) { return xsimd::bitwise_cast<I>(a); }
+  static BANTAM_INLINE I shift_left(I a, int n) { return a << n; }
+  static BANTAM_INLINE I shift_right(I a, int n) { return xsimd::bitwise_cast<I>(xsimd::bitwise_cast<U>(a) >> n); }
+  static BANTAM_INLINE I shift_right_signed(I a, int n) { return a >> n; }
+};
+#endif
+
+#if defined(__AVX512VNNI__)
+template <>
+struct vec<avx512vnni> : xsimd_vec<avx512vnni, xsimd::avx512bw> {};
+#elif defined(__AVX2__)
+template <>
+struct vec<avx2> : xsimd_vec<avx2, xsimd::fma3<xsimd::avx2>> {};
+#elif defined(__ARM_FEATURE_DOTPROD)
+template <>
+struct vec<dotprod> : xsimd_vec<dotprod, xsimd::neon64> {};
+#elif defined(__ARM_NEON)
+template <>
+struct vec<neon> : xsimd_vec<neon, xsimd::neon64> {};
+#endif
+
+/// The sum of the lanes, added in lane order.
+template <class A>
+BANTAM_INLINE float reduce_add(typename vec<A>::F v) {
+  float lane[vec<A>::lanes];
+  vec<A>::store(lane, v);
+  float sum = lane[0];
+  for (int i = 1; i < vec<A>::lanes; ++i) sum += lane[i];
+  return sum;
+}
+
+template <class A>
+BANTAM_INLINE float reduce_max(typename vec<A>::F v) {
+  float lane[vec<A>::lanes];
+  vec<A>::store(lane, v);
+  float best = lane[0];
+  for (int i = 1; i < vec<A>::lanes; ++i) best = lane[i] > best ? lane[i] : best;
+  return best;
+}
+
+/// Sixteen output channels: the lanes of one strip, in as many registers as the instruction set needs.
+template <class A>
+struct Strip {
+  using V = vec<A>;
+  static constexpr int parts = 16 / V::lanes;
+  typename V::F part[parts];
+};
+
+template <class A>
+struct IntStrip {
+  using V = vec<A>;
+  static constexpr int parts = 16 / V::lanes;
+  typename V::I part[parts];
+};
+
+}  // namespace bantam::inline v0::simd

@@ -1,0 +1,93 @@
+// Processor features, name and cores.
+#include "bantam/core/cpu.hpp"
+
+#include <sched.h>
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <fstream>
+#include <set>
+
+#if defined(__x86_64__)
+#include <cpuid.h>
+#elif defined(__aarch64__)
+#include <asm/hwcap.h>
+#include <sys/auxv.h>
+#endif
+
+namespace bantam::inline v0 {
+
+namespace {
+
+#if defined(__x86_64__)
+bool bit(unsigned value, int position) { return (value >> position) & 1u; }
+
+CpuFeatures detect() {
+  CpuFeatures found;
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  if (!__get_cpuid(1, &a, &b, &c, &d)) return found;
+  const bool osxsave = bit(c, 27), fma = bit(c, 12), f16c = bit(c, 29);
+  if (!osxsave) return found;
+  // The system must save the wide registers at a task switch, or using them corrupts other programs.
+  unsigned low = 0, high = 0;
+  __asm__("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+  const bool saves_ymm = (low & 0x6u) == 0x6u;
+  const bool saves_zmm = saves_ymm && (low & 0xe0u) == 0xe0u;
+  if (!__get_cpuid_count(7, 0, &a, &b, &c, &d)) return found;
+  found.avx2 = saves_ymm && bit(b, 5) && fma && f16c;
+  found.avx512 = found.avx2 && saves_zmm && bit(b, 16) && bit(b, 17) && bit(b, 28) && bit(b, 30) && bit(b, 31);
+  found.avx512_vnni = found.avx512 && bit(c, 11) && bit(c, 1);
+  return found;
+}
+#elif defined(__aarch64__)
+CpuFeatures detect() {
+  CpuFeatures found;
+  const unsigned long capabilities = getauxval(AT_HWCAP);
+  found.neon = (capabilities & HWCAP_ASIMD) != 0;
+  found.neon_dotprod = found.neon && (capabilities & HWCAP_ASIMDDP) != 0;
+  return found;
+}
+#else
+CpuFeatures detect() { return {}; }
+#endif
+
+}  // namespace
+
+const CpuFeatures& cpu_features() noexcept {
+  static const CpuFeatures features = detect();
+  return features;
+}
+
+std::string cpu_name() {
+  std::ifstream info("/proc/cpuinfo");
+  for (std::string line; std::getline(info, line);) {
+    if (!line.starts_with("model name") && !line.starts_with("Model\t")) continue;
+    const auto colon = line.find(": ");
+    if (colon != std::string::npos) return line.substr(colon + 2);
+  }
+  return "unknown";
+}
+
+int usable_cores() {
+  cpu_set_t allowed;
+  CPU_ZERO(&allowed);
+  if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) return 1;
+  // Two threads of one core share its arithmetic and its bandwidth: one worker a core is enough.
+  std::set<std::string> cores;
+  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
+    if (!CPU_ISSET(cpu, &allowed)) continue;
+    std::ifstream siblings("/sys/devices/system/cpu/cpu" + std::to_string(cpu) + "/topology/thread_siblings_list");
+    std::string list;
+    if (!std::getline(siblings, list)) list = "cpu" + std::to_string(cpu);
+    cores.insert(list);
+  }
+  return std::max<int>(1, static_cast<int>(cores.size()));
+}
+
+std::size_t peak_rss_bytes() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return static_cast<std::size_t>(usage.ru_maxrss) * 1024;
+}
+
+}  // namespace bantam::inline v0

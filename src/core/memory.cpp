@@ -1,0 +1,46 @@
+// Where tensor storage comes from.
+#include "bantam/core/memory.hpp"
+
+#include <sys/mman.h>
+
+#include <cstdlib>
+#include <cstring>
+
+#include "bantam/core/error.hpp"
+
+namespace bantam::inline v0 {
+
+namespace {
+
+// A transparent huge page of x86-64 and of most aarch64 kernels.
+constexpr std::size_t huge_page = 2u << 20;
+// Below this the page that rounding up wastes is no longer small against the block.
+constexpr std::size_t huge_threshold = 2 * huge_page;
+
+std::shared_ptr<std::byte> map_huge(std::size_t bytes) {
+  // One page more than needed, so that a 2 MiB boundary lies inside; both ends are given back.
+  const std::size_t wanted = round_up(bytes, huge_page);
+  void* raw = mmap(nullptr, wanted + huge_page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (raw == MAP_FAILED) fail(Errc::out_of_memory, "memory: expected ", bytes, " bytes, the system has no room for them");
+  auto* begin = static_cast<std::byte*>(raw);
+  const std::size_t lead = (huge_page - reinterpret_cast<std::uintptr_t>(begin) % huge_page) % huge_page;
+  if (lead != 0) munmap(begin, lead);
+  if (huge_page - lead != 0) munmap(begin + lead + wanted, huge_page - lead);
+  begin += lead;
+  madvise(begin, wanted, MADV_HUGEPAGE);  // advice: where it is refused, ordinary pages serve
+  return {begin, [wanted](std::byte* p) { munmap(p, wanted); }};
+}
+
+}  // namespace
+
+std::shared_ptr<std::byte> allocate_storage(std::size_t bytes) {
+  if (bytes > (std::size_t{1} << 47)) fail(Errc::out_of_memory, "memory: ", bytes, " bytes are more than an address space holds");
+  if (bytes >= huge_threshold) return map_huge(bytes);
+  const std::size_t size = round_up(std::max<std::size_t>(bytes, 1), storage_alignment);
+  void* p = std::aligned_alloc(storage_alignment, size);
+  if (p == nullptr) fail(Errc::out_of_memory, "memory: expected ", bytes, " bytes, the system has no room for them");
+  std::memset(p, 0, size);
+  return {static_cast<std::byte*>(p), [](std::byte* q) { std::free(q); }};
+}
+
+}  // namespace bantam::inline v0

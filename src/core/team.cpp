@@ -1,0 +1,110 @@
+// Threads that wait for work by spinning briefly and then sleeping on a futex (std::atomic::wait).
+#include "bantam/core/team.hpp"
+
+#include <atomic>
+#include <thread>
+#include <vector>
+
+#include "bantam/core/cpu.hpp"
+#include "bantam/core/error.hpp"
+
+namespace bantam::inline v0 {
+
+namespace {
+
+// About 20 to 50 microseconds: longer than the gap between two phases of a layer, shorter than a scheduler's time
+// slice, so that an oversubscribed machine gets its cores back.
+constexpr int spin_rounds = 2000;
+
+void relax() noexcept {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  __asm__ volatile("yield");
+#endif
+}
+
+/// Returns once `value` differs from `old`.
+std::uint32_t wait_for_change(const std::atomic<std::uint32_t>& value, std::uint32_t old) noexcept {
+  for (int i = 0; i < spin_rounds; ++i) {
+    const std::uint32_t now = value.load(std::memory_order_acquire);
+    if (now != old) return now;
+    relax();
+  }
+  value.wait(old, std::memory_order_acquire);
+  return value.load(std::memory_order_acquire);
+}
+
+}  // namespace
+
+struct Team::State {
+  // Each on a line of its own: arrivals must not slow the threads that watch the epoch.
+  alignas(64) std::atomic<std::uint32_t> region{0};
+  alignas(64) std::atomic<std::uint32_t> epoch{0};
+  alignas(64) std::atomic<int> arrived{0};
+  alignas(64) const FunctionRef<void(const Worker&)>* work = nullptr;
+  int size = 1;
+  bool stop = false;
+  std::vector<std::thread> threads;
+
+  void barrier() noexcept {
+    const std::uint32_t now = epoch.load(std::memory_order_relaxed);
+    if (arrived.fetch_add(1, std::memory_order_acq_rel) + 1 == size) {
+      arrived.store(0, std::memory_order_relaxed);
+      epoch.store(now + 1, std::memory_order_release);
+      epoch.notify_all();
+    } else {
+      wait_for_change(epoch, now);
+    }
+  }
+};
+
+Range Worker::share(std::int64_t items, std::int64_t grain) const noexcept {
+  const std::int64_t grains = (items + grain - 1) / grain;
+  const std::int64_t begin = grains * index_ / count_ * grain;
+  const std::int64_t end = grains * (index_ + 1) / count_ * grain;
+  return {begin < items ? begin : items, end < items ? end : items};
+}
+
+void Worker::barrier() const noexcept {
+  if (count_ > 1) team_->state_->barrier();
+}
+
+Team::Team(int threads) : state_(std::make_unique<State>()) {
+  if (threads < 0 || threads > 1024) fail(Errc::invalid_argument, "threads: expected 0 (all cores) to 1024, found ", threads);
+  state_->size = threads == 0 ? usable_cores() : threads;
+  for (int index = 1; index < state_->size; ++index) {
+    state_->threads.emplace_back([this, index] {
+      State& state = *state_;
+      std::uint32_t seen = 0;
+      while (true) {
+        seen = wait_for_change(state.region, seen);
+        if (state.stop) return;
+        (*state.work)(Worker(this, index, state.size));
+        state.barrier();
+      }
+    });
+  }
+}
+
+Team::~Team() {
+  state_->stop = true;
+  state_->region.fetch_add(1, std::memory_order_release);
+  state_->region.notify_all();
+  for (std::thread& thread : state_->threads) thread.join();
+}
+
+int Team::size() const noexcept { return state_->size; }
+
+void Team::run(FunctionRef<void(const Worker&)> work) noexcept {
+  State& state = *state_;
+  if (state.size > 1) {
+    state.work = &work;
+    state.region.fetch_add(1, std::memory_order_release);
+    state.region.notify_all();
+  }
+  work(Worker(this, 0, state.size));
+  if (state.size > 1) state.barrier();
+}
+
+}  // namespace bantam::inline v0

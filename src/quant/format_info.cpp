@@ -1,0 +1,123 @@
+// The run-time table of formats and the lookup of their names.
+#include "bantam/quant/format_info.hpp"
+
+#include <array>
+#include <cctype>
+
+#include "bantam/core/error.hpp"
+
+namespace bantam::inline v0 {
+
+namespace {
+
+template <QuantFormat F>
+constexpr FormatInfo describe(int index) {
+  using L = Strip16<F>;
+  FormatInfo info{};
+  info.name = F::name;
+  info.id = F::id;
+  info.index = index;
+  info.group = F::group;
+  info.is_float = is_float_format<F>;
+  info.bits_per_weight = 8.0 * static_cast<double>(L::matrix_bytes(panel_rows, 4096)) / (panel_rows * 4096);
+  info.matrix_bytes = [](std::int64_t rows, std::int64_t columns) noexcept { return L::matrix_bytes(rows, columns); };
+  info.panel_bytes = [](std::int64_t columns) noexcept { return L::panel_bytes(columns); };
+  info.encode_row = encode_row<F>;
+  info.decode_row = decode_row<F>;
+  if constexpr (!is_float_format<F>) info.store_codes = store_codes<F>;
+  return info;
+}
+
+template <QuantFormat... F>
+constexpr std::array<FormatInfo, sizeof...(F)> describe_all(FormatList<F...>) {
+  int index = 0;
+  return {describe<F>(index++)...};
+}
+
+constexpr auto all = describe_all(Formats{});
+
+constexpr bool unique_names_and_ids() {
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    for (std::size_t k = i + 1; k < all.size(); ++k) {
+      if (all[i].name == all[k].name || all[i].id == all[k].id) return false;
+    }
+  }
+  return true;
+}
+static_assert(unique_names_and_ids());
+
+/// Other spellings of a family ("q4") or of one format ("q4_0"). What they stand for is looked up as a name again.
+struct Alias {
+  std::string_view from;
+  std::string_view to;
+};
+constexpr Alias aliases[] = {
+    {"float32", "f32"}, {"fp32", "f32"},   {"float16", "f16"},  {"fp16", "f16"},     {"half", "f16"},
+    {"bfloat16", "bf16"}, {"q8", "i8"},    {"int8", "i8"},      {"q8_0", "i8.g32"},  {"q4", "i4"},
+    {"int4", "i4"},     {"q4_0", "i4.g32"}, {"q4_1", "i4m.g32"}, {"int4z", "i4z"},   {"q4z", "i4z"},
+    {"nf4.dq", "nf4dq"}, {"fp4.dq", "fp4dq"}, {"int8.row", "i8.row"},
+};
+
+/// The group of a family when none is asked for: the finest for 8 bits, whose scales cost little; 32 at 4 bits, where
+/// quality needs it.
+constexpr Alias usual[] = {{"i8", "i8.g32"}, {"i4", "i4.g32"}, {"i4z", "i4z.g32"}, {"i4m", "i4m.g32"},
+                           {"nf4", "nf4.g64"}, {"nf4dq", "nf4dq.g64"}, {"fp4", "fp4.g64"}, {"fp4dq", "fp4dq.g64"}};
+
+template <std::size_t N>
+std::string_view translate(std::string_view name, const Alias (&table)[N]) {
+  for (const Alias& alias : table) {
+    if (alias.from == name) return alias.to;
+  }
+  return name;
+}
+
+const FormatInfo* exact(std::string_view name) {
+  for (const FormatInfo& info : all) {
+    if (info.name == name) return &info;
+  }
+  return nullptr;
+}
+
+[[noreturn]] void unknown(std::string_view name, int group) {
+  std::string names;
+  for (const FormatInfo& info : all) names += message(names.empty() ? "" : ", ", info.name);
+  const std::string found = printable(name) + (group < 0 ? "" : message(" with group ", group));
+  fail(Errc::invalid_argument, "format: expected one of ", names, ", found ", found);
+}
+
+}  // namespace
+
+std::span<const FormatInfo> formats() noexcept { return all; }
+
+const FormatInfo* find_format(FormatId id) noexcept {
+  for (const FormatInfo& info : all) {
+    if (info.id == id) return &info;
+  }
+  return nullptr;
+}
+
+const FormatInfo& find_format(std::string_view asked, int group) {
+  std::string name;
+  for (const char c : asked.substr(0, 64)) {
+    name += c == '-' || c == ':' ? '.' : static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  }
+  name = translate(name, aliases);
+  // "int4.g32" and "q4.32": the family is translated apart from the group.
+  if (const auto dot = name.find('.'); dot != std::string::npos && exact(name) == nullptr) {
+    std::string rest = name.substr(dot + 1);
+    if (!rest.empty() && std::isdigit(static_cast<unsigned char>(rest[0]))) rest.insert(0, "g");
+    name = message(translate(name.substr(0, dot), aliases), ".", rest);
+  }
+  if (group >= 0) {
+    const std::string family = name.substr(0, name.find('.'));
+    if (const FormatInfo* plain = exact(name); plain != nullptr && (plain->is_float || plain->group == group)) return *plain;
+    if (name != family) unknown(asked, group);
+    name = family + (group == 0 ? ".row" : message(".g", group));
+  } else {
+    name = translate(name, usual);
+  }
+  if (const FormatInfo* info = exact(name)) return *info;
+  unknown(asked, group);
+}
+
+}  // namespace bantam::inline v0

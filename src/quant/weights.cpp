@@ -1,0 +1,55 @@
+// Rounding whole matrices and reading them back.
+#include "bantam/quant/weights.hpp"
+
+#include <cmath>
+
+namespace bantam::inline v0 {
+
+WeightMatrix WeightMatrix::quantize(TensorView<const float, 2> weights, const FormatInfo& format) {
+  const std::int64_t rows = weights.extent(0);
+  const std::int64_t columns = weights.extent(1);
+  const auto data = allocate_storage(static_cast<std::size_t>(format.matrix_bytes(rows, columns)));
+  const std::int64_t panel = format.panel_bytes(columns);
+  std::vector<float> row(static_cast<std::size_t>(columns));
+  RowCodes scratch;
+  for (std::int64_t r = 0; r < rows; ++r) {
+    for (std::int64_t c = 0; c < columns; ++c) {
+      const float w = weights(r, c);
+      if (!std::isfinite(w)) fail(Errc::invalid_argument, "quantize: expected finite weights, found ", w, " at (", r, ", ", c, ")");
+      row[static_cast<std::size_t>(c)] = w;
+    }
+    format.encode_row(data.get() + r / panel_rows * panel, static_cast<int>(r % panel_rows), row, scratch);
+  }
+  return {format, rows, columns, data};
+}
+
+void WeightMatrix::read_row(std::int64_t row, std::span<float> out, RowCodes& scratch) const {
+  BANTAM_ASSERT(row >= 0 && row < rows_ && static_cast<std::int64_t>(out.size()) == columns_);
+  const std::byte* panel = data_.get() + row / panel_rows * format_->panel_bytes(columns_);
+  format_->decode_row(panel, static_cast<int>(row % panel_rows), out, scratch);
+}
+
+Tensor<float, 2> WeightMatrix::dequantize() const {
+  Tensor<float, 2> out({rows_, columns_});
+  RowCodes scratch;
+  for (std::int64_t r = 0; r < rows_; ++r) read_row(r, {out.data() + r * columns_, static_cast<std::size_t>(columns_)}, scratch);
+  return out;
+}
+
+double relative_error(TensorView<const float, 2> a, TensorView<const float, 2> b) {
+  if (a.shape() != b.shape()) {
+    fail(Errc::invalid_argument, "relative_error: expected equal shapes, found ", to_string(a.shape()), " and ", to_string(b.shape()));
+  }
+  double difference = 0;
+  double size = 0;
+  for (std::int64_t r = 0; r < a.extent(0); ++r) {
+    for (std::int64_t c = 0; c < a.extent(1); ++c) {
+      const double d = static_cast<double>(a(r, c)) - static_cast<double>(b(r, c));
+      difference += d * d;
+      size += static_cast<double>(a(r, c)) * static_cast<double>(a(r, c));
+    }
+  }
+  return size > 0 ? std::sqrt(difference / size) : 0.0;
+}
+
+}  // namespace bantam::inline v0
