@@ -7,12 +7,14 @@ namespace bantam::inline v0::kernels {
 
 using simd::vec;
 
-/// e^x to about 2 ulp for x <= 88; 0 below -87.3; NaN stays NaN. x = n ln 2 + r, |r| <= ln 2 / 2, and a polynomial
-/// of degree 6 (the Taylor series, whose remainder r^7/5040 is below 2e-8 there).
+/// e^x to about 2 ulp from -87.3 to 88.3, and its value there beyond them: 1e-38 is a zero for every use here. NaN stays
+/// NaN. x = n ln 2 + r, |r| <= ln 2 / 2, and a polynomial of degree 6 (the Taylor series, whose remainder r^7/5040 is
+/// below 2e-7 there).
 template <class A>
 BANTAM_INLINE typename vec<A>::F exp(typename vec<A>::F x) {
   using V = vec<A>;
-  const auto clamped = V::min(V::max(x, V::splat(-87.3f)), V::splat(88.3f));
+  // x stands second: where one operand is NaN, every instruction set's max and min return the second.
+  const auto clamped = V::min(V::splat(88.3f), V::max(V::splat(-87.3f), x));
   const auto n = V::to_int(clamped * V::splat(1.44269504f));
   const auto nf = V::to_float(n);
   // ln 2 in two parts (Cody and Waite), so that n ln 2 is exact enough.
@@ -25,10 +27,7 @@ BANTAM_INLINE typename vec<A>::F exp(typename vec<A>::F x) {
   p = V::fma(p, r, V::splat(0.5f));
   p = V::fma(p, r, V::splat(1.0f));
   p = V::fma(p, r, V::splat(1.0f));
-  const auto scaled = V::as_float(V::as_int(p) + V::shift_left(n, 23));
-  // x - x is 0 for numbers and NaN for NaN and infinities; infinities are clamped first. -87.3 gives 1e-38, a zero
-  // for every use here.
-  return scaled + (clamped - clamped) + (x - x) * V::splat(0.0f);
+  return V::as_float(V::as_int(p) + V::shift_left(n, 23));
 }
 
 /// x / (1 + e^-x)
@@ -42,8 +41,8 @@ BANTAM_INLINE typename vec<A>::F silu(typename vec<A>::F x) {
 template <class A>
 BANTAM_INLINE typename vec<A>::F tanh(typename vec<A>::F x) {
   using V = vec<A>;
-  // Beyond 9 tanh is 1 in single precision; the clamp keeps e^2x finite.
-  const auto y = V::min(V::max(x, V::splat(-9.0f)), V::splat(9.0f)) + (x - x) * V::splat(0.0f);
+  // Beyond 9.01 tanh is 1 in single precision; the clamp keeps e^2x finite.
+  const auto y = V::min(V::splat(9.01f), V::max(V::splat(-9.01f), x));
   return V::splat(1.0f) - V::splat(2.0f) / (kernels::exp<A>(y + y) + V::splat(1.0f));
 }
 
@@ -69,7 +68,7 @@ BANTAM_INLINE typename vec<A>::F gelu_erf(typename vec<A>::F x) {
   const auto tail = p * t * kernels::exp<A>(V::splat(0.0f) - y * y);  // 1 - erf(y)
   // x (1 + erf) / 2 for x >= 0 is x - x tail / 2; for x < 0 it is x tail / 2.
   const auto half = V::splat(0.5f) * V::abs(x) * tail;
-  return V::max(x, V::splat(0.0f)) - half + (x - x) * V::splat(0.0f);
+  return V::max(x, V::splat(0.0f)) - half;
 }
 
 }  // namespace bantam::inline v0::kernels
