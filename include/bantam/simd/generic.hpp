@@ -50,7 +50,7 @@ struct half_strip<generic> {
     const auto bits = __builtin_bit_cast(std::uint32_t, x);
     const std::uint32_t sign = (bits >> 16) & 0x8000u;
     const std::uint32_t size = bits & 0x7fffffffu;
-    if (size > 0x7f800000u) return static_cast<std::uint16_t>(sign | 0x7e00u);
+    if (size > 0x7f800000u) return static_cast<std::uint16_t>(sign | 0x7e00u | ((size >> 13) & 0x3ffu));
     if (size >= 0x47800000u) return static_cast<std::uint16_t>(sign | 0x7c00u);
     if (size < 0x38800000u) {
       // Adding 0.5 aligns the last bit with 2^-24, so the addition itself rounds to even.
