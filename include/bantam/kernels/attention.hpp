@@ -48,7 +48,7 @@ void attend_page(const AttentionPart& part, const float* q, AttentionState& stat
   if (maximum != state.maximum) {
     alignas(64) float difference[V::lanes] = {};
     difference[0] = state.maximum - maximum;
-    V::store(difference, kernels::exp<A>(V::max(V::load(difference), V::splat(-88.0f))));
+    V::store(difference, kernels::exp<A>(V::load(difference)));
     const float shrink = state.sum == 0 ? 0.0f : difference[0];
     state.sum *= shrink;
     for (std::int64_t i = 0; i < d; i += V::lanes) V::store(out + i, V::load(out + i) * V::splat(shrink));
@@ -109,14 +109,14 @@ void store_kv(const float* x, std::byte* out, std::int64_t head_dim) noexcept {
       const detail::Extremes e = detail::extremes(x + first, n);
       if constexpr (std::is_same_v<Kv, KvI8>) {
         const float amax = e.high > -e.low ? e.high : -e.low;
-        const float inverse = amax > 0 ? 127.0f / amax : 0.0f;
+        const float inverse = amax >= smallest_range ? 127.0f / amax : 0.0f;
         *side++ = amax / 127.0f;
         for (std::int64_t i = first; i < first + n; ++i) {
           out[i] = static_cast<std::byte>(static_cast<std::int8_t>(__builtin_nearbyintf(x[i] * inverse)));
         }
       } else {
         const float step = (e.high - e.low) / 15.0f;
-        const float inverse = step > 0 ? 1.0f / step : 0.0f;
+        const float inverse = step >= smallest_range ? 1.0f / step : 0.0f;
         *side++ = step;
         *side++ = e.low;
         for (std::int64_t i = first; i < first + n; i += 2) {

@@ -160,7 +160,7 @@ void quantize_row(const float* x, std::int64_t columns, const QuantizedRows& out
       poison = V::fma(v, V::splat(0.0f), poison);
     }
     const float amax = simd::reduce_max<A>(largest) + simd::reduce_add<A>(poison);
-    const float inverse = amax > 0 ? 127.0f / amax : 0.0f;
+    const float inverse = amax >= smallest_range ? 127.0f / amax : 0.0f;
     out.scales[token * (out.stride / block_columns) + first / block_columns] = amax / 127.0f;
     std::int8_t* values = out.values + token * out.stride + first;
     std::int32_t* sums = out.sums + (token * out.stride + first) / 32;
