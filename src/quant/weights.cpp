@@ -1,24 +1,42 @@
 // Rounding whole matrices and reading them back.
 #include "bantam/quant/weights.hpp"
 
+#include <algorithm>
 #include <cmath>
 
 namespace bantam::inline v0 {
+
+namespace {
+
+// Half of the largest f16: no scale, minimum or weight overflows below it.
+constexpr float surely_representable = 32752.0f;
+
+}  // namespace
 
 WeightMatrix WeightMatrix::quantize(TensorView<const float, 2> weights, const FormatInfo& format) {
   const std::int64_t rows = weights.extent(0);
   const std::int64_t columns = weights.extent(1);
   const auto data = allocate_storage(static_cast<std::size_t>(format.matrix_bytes(rows, columns)));
-  const std::int64_t panel = format.panel_bytes(columns);
+  const std::int64_t panel_size = format.panel_bytes(columns);
   std::vector<float> row(static_cast<std::size_t>(columns));
   RowCodes scratch;
   for (std::int64_t r = 0; r < rows; ++r) {
+    float largest = 0;
     for (std::int64_t c = 0; c < columns; ++c) {
       const float w = weights(r, c);
       if (!std::isfinite(w)) fail(Errc::invalid_argument, "quantize: expected finite weights, found ", w, " at (", r, ", ", c, ")");
       row[static_cast<std::size_t>(c)] = w;
+      largest = std::max(largest, std::fabs(w));
     }
-    format.encode_row(data.get() + r / panel_rows * panel, static_cast<int>(r % panel_rows), row, scratch);
+    std::byte* panel = data.get() + r / panel_rows * panel_size;
+    format.encode_row(panel, static_cast<int>(r % panel_rows), row, scratch);
+    if (largest <= surely_representable) continue;
+    format.decode_row(panel, static_cast<int>(r % panel_rows), row, scratch);
+    for (const float w : row) {
+      if (!std::isfinite(w)) {
+        fail(Errc::invalid_argument, "quantize: expected weights that ", format.name, " can hold, found ", largest, " in row ", r);
+      }
+    }
   }
   return {format, rows, columns, data};
 }

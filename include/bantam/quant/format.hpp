@@ -113,6 +113,12 @@ template <QuantFormat F>
   }
 }
 
+/// 1 / scale for rounding; 0, so that every code becomes that of zero, where the reciprocal would overflow. The scale
+/// is far below the smallest f16 then.
+[[nodiscard]] constexpr float inverse_scale(float scale) noexcept {
+  return scale >= 0x1p-126f || scale <= -0x1p-126f ? 1.0f / scale : 0.0f;
+}
+
 /// The weights of one group; `codes` has the same length. Weights are finite.
 using GroupEncoder = void (*)(std::span<const float> weights, std::int8_t* codes, GroupSide& side);
 

@@ -25,7 +25,7 @@ struct Int4 {
       if (std::fabs(w) > std::fabs(extreme)) extreme = w;
     }
     side.scale = extreme / -8.0f;
-    const float inverse = side.scale != 0 ? 1.0f / side.scale : 0.0f;
+    const float inverse = inverse_scale(side.scale);
     for (const float w : weights) {
       *codes++ = static_cast<std::int8_t>(std::clamp(static_cast<int>(w * inverse + 8.5f), 0, 15));
     }
@@ -74,7 +74,7 @@ struct Int4Min {
     const auto [low, high] = std::minmax_element(weights.begin(), weights.end());
     side.min = *low;
     side.scale = (*high - *low) / 15.0f;
-    const float inverse = side.scale != 0 ? 1.0f / side.scale : 0.0f;
+    const float inverse = inverse_scale(side.scale);
     for (const float w : weights) {
       *codes++ = static_cast<std::int8_t>(std::clamp(static_cast<int>((w - side.min) * inverse + 0.5f), 0, 15));
     }

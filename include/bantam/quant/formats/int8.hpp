@@ -24,7 +24,7 @@ struct Int8 {
     float largest = 0;
     for (const float w : weights) largest = std::max(largest, std::fabs(w));
     side.scale = largest / 127.0f;
-    const float inverse = side.scale != 0 ? 1.0f / side.scale : 0.0f;
+    const float inverse = inverse_scale(side.scale);
     for (const float w : weights) {
       *codes++ = static_cast<std::int8_t>(std::clamp(std::round(w * inverse), -127.0f, 127.0f));
     }
