@@ -40,10 +40,19 @@ template <class... Args>
 
 }  // namespace bantam::inline v0
 
-/// Checks a promise that our own code makes. Active in debug and sanitizer builds only.
+/// Checks a promise that our own code makes. Active in debug and sanitizer builds only; not <cassert>'s assert, which
+/// NDEBUG switches off in sanitizer builds too.
 #if defined(BANTAM_CHECKED) || !defined(NDEBUG)
-#include <cassert>
-#define BANTAM_ASSERT(condition) assert(condition)
+#include <cstdio>
+#include <cstdlib>
+namespace bantam::inline v0::detail {
+[[noreturn]] inline void assertion_failed(const char* condition, const char* file, int line) {
+  std::fprintf(stderr, "%s:%d: broken promise: %s\n", file, line, condition);
+  std::abort();
+}
+}  // namespace bantam::inline v0::detail
+#define BANTAM_ASSERT(condition) \
+  ((condition) ? static_cast<void>(0) : ::bantam::detail::assertion_failed(#condition, __FILE__, __LINE__))
 #else
 #define BANTAM_ASSERT(condition) ((void)0)
 #endif
