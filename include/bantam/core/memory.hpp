@@ -4,9 +4,10 @@
 #include <algorithm>
 #include <cstddef>
 #include <memory>
-#include <new>
 #include <type_traits>
 #include <utility>
+
+#include "bantam/core/error.hpp"
 
 namespace bantam::inline v0 {
 
@@ -28,7 +29,8 @@ template <class T>
 /// 15 to 30 % of read bandwidth; pages that are never touched cost nothing. Throws out_of_memory.
 [[nodiscard]] std::shared_ptr<std::byte> allocate_storage(std::size_t bytes);
 
-/// A fixed-size array of trivial elements, zeroed, aligned to 64 bytes. Moves; copies are spelled clone().
+/// A fixed-size array of trivial elements, zeroed, aligned to 64 bytes. Moves, leaving nothing behind; copies are spelled
+/// clone(). Throws out_of_memory, also for a size whose bytes overflow.
 template <class T>
 class AlignedBuffer {
   static_assert(std::is_trivially_copyable_v<T>);
@@ -57,15 +59,22 @@ class AlignedBuffer {
     if (size > size_) *this = AlignedBuffer(size);
   }
 
-  AlignedBuffer(AlignedBuffer&&) noexcept = default;
-  AlignedBuffer& operator=(AlignedBuffer&&) noexcept = default;
+  AlignedBuffer(AlignedBuffer&& other) noexcept
+      : storage_(std::move(other.storage_)), size_(std::exchange(other.size_, 0)) {}
+  AlignedBuffer& operator=(AlignedBuffer&& other) noexcept {
+    storage_ = std::move(other.storage_);
+    size_ = std::exchange(other.size_, 0);
+    return *this;
+  }
   AlignedBuffer(const AlignedBuffer&) = delete;
   AlignedBuffer& operator=(const AlignedBuffer&) = delete;
 
  private:
   static std::size_t checked_bytes(std::size_t size) {
     std::size_t bytes = 0;
-    if (__builtin_mul_overflow(size, sizeof(T), &bytes)) throw std::bad_alloc();
+    if (__builtin_mul_overflow(size, sizeof(T), &bytes)) {
+      fail(Errc::out_of_memory, "memory: ", size, " elements of ", sizeof(T), " bytes are more than an address space holds");
+    }
     return bytes;
   }
 

@@ -26,15 +26,18 @@ using Shape = std::array<std::int64_t, static_cast<std::size_t>(Rank)>;
   return count;
 }
 
-/// The same for extents from outside. Throws invalid_argument when one is negative or the product overflows.
+/// The same for extents from outside. Throws invalid_argument when one is negative or the product of those that are not
+/// zero overflows, for strides are made of them.
 [[nodiscard]] inline std::int64_t checked_element_count(std::span<const std::int64_t> shape) {
   std::int64_t count = 1;
+  bool empty = false;
   for (const std::int64_t extent : shape) {
-    if (extent < 0 || __builtin_mul_overflow(count, extent, &count)) {
-      fail(Errc::invalid_argument, "shape ", to_string(shape), ": expected extents that are positive and fit memory");
+    empty = empty || extent == 0;
+    if (extent < 0 || (extent > 0 && __builtin_mul_overflow(count, extent, &count))) {
+      fail(Errc::invalid_argument, "shape ", to_string(shape), ": expected extents that are not negative and fit memory");
     }
   }
-  return count;
+  return empty ? 0 : count;
 }
 
 template <std::size_t Rank>

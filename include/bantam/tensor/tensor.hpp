@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <span>
 #include <type_traits>
+#include <utility>
 
 #include "bantam/core/error.hpp"
 #include "bantam/core/memory.hpp"
@@ -41,7 +42,15 @@ class TensorView {
   [[nodiscard]] std::int64_t extent(int axis) const noexcept { return shape_[static_cast<std::size_t>(axis)]; }
   [[nodiscard]] std::int64_t stride(int axis) const noexcept { return strides_[static_cast<std::size_t>(axis)]; }
   [[nodiscard]] std::int64_t size() const noexcept { return element_count(shape_); }
-  [[nodiscard]] bool contiguous() const noexcept { return strides_ == row_major_strides(shape_); }
+  /// Whether the elements lie one after another in row-major order. Strides of axes of one element do not matter.
+  [[nodiscard]] bool contiguous() const noexcept {
+    if (size() == 0) return true;
+    const Shape<Rank> expected = row_major_strides(shape_);
+    for (std::size_t i = 0; i < Rank; ++i) {
+      if (shape_[i] != 1 && strides_[i] != expected[i]) return false;
+    }
+    return true;
+  }
 
   /// Element access; as many indices as the rank.
   template <std::convertible_to<std::int64_t>... Index>
@@ -95,7 +104,7 @@ class TensorView {
   Shape<Rank> strides_{};
 };
 
-/// Owned elements, row-major, 64-byte aligned, zeroed. Moves; copies are spelled clone().
+/// Owned elements, row-major, 64-byte aligned, zeroed. Moves, leaving an empty tensor; copies are spelled clone().
 template <class T, int Rank>
 class Tensor {
  public:
@@ -103,6 +112,13 @@ class Tensor {
   /// Throws invalid_argument for negative extents or a size that overflows, out_of_memory.
   explicit Tensor(const Shape<Rank>& shape)
       : shape_(shape), storage_(static_cast<std::size_t>(checked_element_count(shape))) {}
+
+  Tensor(Tensor&& other) noexcept : shape_(std::exchange(other.shape_, {})), storage_(std::move(other.storage_)) {}
+  Tensor& operator=(Tensor&& other) noexcept {
+    shape_ = std::exchange(other.shape_, {});
+    storage_ = std::move(other.storage_);
+    return *this;
+  }
 
   [[nodiscard]] TensorView<T, Rank> view() noexcept { return {storage_.data(), shape_}; }
   [[nodiscard]] TensorView<const T, Rank> view() const noexcept { return {storage_.data(), shape_}; }
