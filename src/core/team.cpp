@@ -2,6 +2,7 @@
 #include "bantam/core/team.hpp"
 
 #include <atomic>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -47,6 +48,13 @@ struct Team::State {
   bool stop = false;
   std::vector<std::thread> threads;
 
+  void finish() noexcept {
+    stop = true;
+    region.fetch_add(1, std::memory_order_release);
+    region.notify_all();
+    for (std::thread& thread : threads) thread.join();
+  }
+
   void barrier() noexcept {
     const std::uint32_t now = epoch.load(std::memory_order_relaxed);
     if (arrived.fetch_add(1, std::memory_order_acq_rel) + 1 == size) {
@@ -73,26 +81,28 @@ void Worker::barrier() const noexcept {
 Team::Team(int threads) : state_(std::make_unique<State>()) {
   if (threads < 0 || threads > 1024) fail(Errc::invalid_argument, "threads: expected 0 (all cores) to 1024, found ", threads);
   state_->size = threads == 0 ? usable_cores() : threads;
-  for (int index = 1; index < state_->size; ++index) {
-    state_->threads.emplace_back([this, index] {
-      State& state = *state_;
-      std::uint32_t seen = 0;
-      while (true) {
-        seen = wait_for_change(state.region, seen);
-        if (state.stop) return;
-        (*state.work)(Worker(this, index, state.size));
-        state.barrier();
-      }
-    });
+  state_->threads.reserve(static_cast<std::size_t>(state_->size));  // so that only the system can refuse below
+  try {
+    for (int index = 1; index < state_->size; ++index) {
+      state_->threads.emplace_back([this, index] {
+        State& state = *state_;
+        std::uint32_t seen = 0;
+        while (true) {
+          seen = wait_for_change(state.region, seen);
+          if (state.stop) return;
+          (*state.work)(Worker(this, index, state.size));
+          state.barrier();
+        }
+      });
+    }
+  } catch (const std::system_error&) {
+    const auto started = state_->threads.size() + 1;
+    state_->finish();
+    fail(Errc::out_of_memory, "threads: expected ", state_->size, ", the system allows ", started);
   }
 }
 
-Team::~Team() {
-  state_->stop = true;
-  state_->region.fetch_add(1, std::memory_order_release);
-  state_->region.notify_all();
-  for (std::thread& thread : state_->threads) thread.join();
-}
+Team::~Team() { state_->finish(); }
 
 int Team::size() const noexcept { return state_->size; }
 

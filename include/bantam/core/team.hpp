@@ -59,7 +59,8 @@ class Worker {
 /// `threads` workers, the calling thread among them. One region runs at a time; a Team belongs to one thread at a time.
 class Team {
  public:
-  /// 0 means usable_cores(). Throws invalid_argument below 0 or above 1024.
+  /// 0 means usable_cores(). Throws invalid_argument below 0 or above 1024, out_of_memory when the system gives no more
+  /// threads.
   explicit Team(int threads = 0);
   ~Team();
   Team(const Team&) = delete;
