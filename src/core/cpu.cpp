@@ -26,15 +26,18 @@ CpuFeatures detect() {
   CpuFeatures found;
   unsigned a = 0, b = 0, c = 0, d = 0;
   if (!__get_cpuid(1, &a, &b, &c, &d)) return found;
-  const bool osxsave = bit(c, 27), fma = bit(c, 12), f16c = bit(c, 29);
+  const bool osxsave = bit(c, 27), fma = bit(c, 12), f16c = bit(c, 29), movbe = bit(c, 22);
   if (!osxsave) return found;
+  const bool lzcnt = __get_cpuid(0x80000001u, &a, &b, &c, &d) && bit(c, 5);
   // The system must save the wide registers at a task switch, or using them corrupts other programs.
   unsigned low = 0, high = 0;
   __asm__("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
   const bool saves_ymm = (low & 0x6u) == 0x6u;
   const bool saves_zmm = saves_ymm && (low & 0xe0u) == 0xe0u;
   if (!__get_cpuid_count(7, 0, &a, &b, &c, &d)) return found;
-  found.avx2 = saves_ymm && bit(b, 5) && fma && f16c;
+  // The table is compiled for x86-64-v3, whose bit manipulation the compiler uses freely: all of it must be there.
+  const bool bmi = bit(b, 3) && bit(b, 8);
+  found.avx2 = saves_ymm && bit(b, 5) && fma && f16c && movbe && lzcnt && bmi;
   found.avx512 = found.avx2 && saves_zmm && bit(b, 16) && bit(b, 17) && bit(b, 28) && bit(b, 30) && bit(b, 31);
   found.avx512_vnni = found.avx512 && bit(c, 11) && bit(c, 1);
   return found;

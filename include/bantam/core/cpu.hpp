@@ -1,14 +1,15 @@
 // What this machine's processor can do, and how many cores this process may use.
 #pragma once
 
+#include <cstddef>
 #include <string>
 
 namespace bantam::inline v0 {
 
 /// Instruction sets that both the processor and the operating system support.
 struct CpuFeatures {
-  bool avx2 = false;        ///< AVX2, FMA and F16C
-  bool avx512 = false;      ///< F, BW, CD, DQ and VL
+  bool avx2 = false;         ///< AVX2 with all else of x86-64-v3: FMA, F16C, BMI, LZCNT, MOVBE
+  bool avx512 = false;       ///< F, BW, CD, DQ and VL
   bool avx512_vnni = false;  ///< VNNI and VBMI on top
   bool neon = false;
   bool neon_dotprod = false;
