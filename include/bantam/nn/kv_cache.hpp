@@ -1,12 +1,16 @@
 // Keys and values of the tokens so far, in pages that sessions share until one of them writes.
 #pragma once
 
+#include <array>
 #include <memory>
+#include <span>
+#include <string_view>
 #include <vector>
 
 #include "bantam/core/error.hpp"
 #include "bantam/core/memory.hpp"
 #include "bantam/kernels/table.hpp"
+#include "bantam/tensor/shape.hpp"
 
 namespace bantam::inline v0::nn {
 
@@ -21,7 +25,8 @@ struct KvShape {
 /// Copying a cache shares its pages; appending to a shared page copies that page first.
 class KvCache {
  public:
-  /// `kind` is "f32", "f16", "q8" or "q4". Throws invalid_argument naming it otherwise.
+  /// `kind` is "f32", "f16", "q8" or "q4". Throws invalid_argument naming it otherwise, and for extents below 1 or a
+  /// page that no memory holds.
   KvCache(const KvShape& shape, std::string_view kind);
 
   [[nodiscard]] const KvShape& shape() const noexcept { return shape_; }
@@ -75,12 +80,19 @@ inline KvCache::KvCache(const KvShape& shape, std::string_view kind) : shape_(sh
   if (kind_ == kinds.size()) {
     fail(Errc::invalid_argument, "kv cache: expected f32, f16, q8 or q4, found ", printable(kind));
   }
+  // Far above any model; keeps the bytes of a row from overflowing.
+  constexpr std::int64_t largest_head = 1 << 20;
+  if (shape.layers < 1 || shape.kv_heads < 1 || shape.head_dim < 1 || shape.head_dim > largest_head) {
+    fail(Errc::invalid_argument, "kv cache: expected layers, heads and head dimension above 0, found ", shape.layers, ", ",
+         shape.kv_heads, " and ", shape.head_dim);
+  }
   padded_dim_ = round_up<std::int64_t>(shape.head_dim, 16);
   row_bytes_ = kv().bytes(padded_dim_);
-  page_bytes_ = shape.layers * 2 * shape.kv_heads * page_tokens * row_bytes_;
+  page_bytes_ = checked_element_count(std::array<std::int64_t, 5>{shape.layers, 2, shape.kv_heads, page_tokens, row_bytes_});
 }
 
 inline void KvCache::extend(std::int64_t count) {
+  BANTAM_ASSERT(count >= 0);
   const std::int64_t needed = div_up<std::int64_t>(tokens_ + count, page_tokens);
   std::vector<std::shared_ptr<std::byte>> pages = pages_;
   const auto last = static_cast<std::size_t>(tokens_ / page_tokens);

@@ -29,9 +29,13 @@ inline void linear(const KernelTable& kernels, const Worker& worker, const Weigh
   }
 }
 
-/// Row `id` of an embedding table (vocabulary, dim) as floats. out: (dim). Throws invalid_argument for an id outside.
+/// Row `id` of an embedding table (vocabulary, dim) as floats. out: (dim). Throws invalid_argument for an id outside or
+/// another length of `out`.
 inline void embedding(const WeightMatrix& table, std::int64_t id, std::span<float> out, RowCodes& scratch) {
   if (id < 0 || id >= table.rows()) fail(Errc::invalid_argument, "token id: expected 0 to ", table.rows() - 1, ", found ", id);
+  if (static_cast<std::int64_t>(out.size()) != table.columns()) {
+    fail(Errc::invalid_argument, "embedding: expected room for ", table.columns(), " numbers, found ", out.size());
+  }
   table.read_row(id, out, scratch);
 }
 

@@ -28,6 +28,7 @@ enum class Precision : std::uint8_t {
 /// out = x wT. x: (tokens, in), w: (out, in), out: (tokens, out). Throws invalid_argument on shapes that do not fit.
 inline void matmul(TensorView<const float, 2> x, const WeightMatrix& w, TensorView<float, 2> out,
                    Precision precision = Precision::exact) {
+  if (w.empty()) fail(Errc::invalid_argument, "matmul: expected weights, found an empty matrix");
   const std::int64_t tokens = x.extent(0);
   detail::check_shape<const float, 2>("matmul", "x", x, {tokens, w.columns()});
   detail::check_shape<float, 2>("matmul", "out", out, {tokens, w.rows()});
@@ -136,6 +137,7 @@ inline void gated_activation(TensorView<const float, 2> gate, TensorView<const f
   if (kv_heads <= 0 || heads % kv_heads != 0) {
     fail(Errc::invalid_argument, "attention: expected heads to be a multiple of kv heads, found ", heads, " and ", kv_heads);
   }
+  if (window < 0) fail(Errc::invalid_argument, "attention: expected a window of 0 (none) or more, found ", window);
   const KernelTable& kernels = kernels_in_use();
   nn::KvCache cache({1, kv_heads, d}, kv_kind);
   cache.extend(tokens);

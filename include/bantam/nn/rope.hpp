@@ -1,9 +1,11 @@
 // Rotary position embedding with the scalings that llama-family checkpoints use.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <numbers>
-#include <optional>
+#include <span>
 #include <vector>
 
 #include "bantam/core/error.hpp"
@@ -88,6 +90,17 @@ inline Rope::Rope(RopeOptions options, std::int64_t context_tokens) : options_(s
       o.scaling == RopeScaling::dynamic || o.scaling == RopeScaling::llama3 || o.scaling == RopeScaling::yarn;
   if (needs_original && o.original_context <= 0) {
     fail(Errc::invalid_argument, "rope: expected the original context above 0, found ", o.original_context);
+  }
+  if (o.scaling == RopeScaling::llama3 && !(o.low_freq_factor > 0 && o.high_freq_factor > o.low_freq_factor)) {
+    fail(Errc::invalid_argument, "rope: expected frequency factors 0 < low < high, found ", o.low_freq_factor, " and ", o.high_freq_factor);
+  }
+  if (o.scaling == RopeScaling::yarn && !(o.base > 1 && o.beta_slow > 0 && o.beta_fast > 0)) {
+    fail(Errc::invalid_argument, "rope: yarn expects a base above 1 and betas above 0, found ", o.base, ", ", o.beta_fast, " and ", o.beta_slow);
+  }
+  for (const float divisor : o.divisors) {
+    if (!(divisor > 0) || !std::isfinite(divisor)) {
+      fail(Errc::invalid_argument, "rope: expected frequency divisors above 0, found ", divisor);
+    }
   }
   if (!o.divisors.empty() && static_cast<std::int64_t>(o.divisors.size()) != o.dim / 2) {
     fail(Errc::invalid_argument, "rope: expected ", o.dim / 2, " frequency divisors, found ", o.divisors.size());
