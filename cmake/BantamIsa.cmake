@@ -12,7 +12,7 @@ if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
   bantam_isa(generic -O2)
   bantam_isa(avx2 -march=x86-64-v3 -mtune=znver3)
   bantam_isa(avx512vnni -march=x86-64-v4 -mtune=znver3 -mavx512vnni -mavx512vbmi
-    -Wno-maybe-uninitialized)  # gcc 12 trips over its own intrinsics
+    -Wno-uninitialized -Wno-maybe-uninitialized)  # gcc 12 trips over its own intrinsics
 elseif(CMAKE_SYSTEM_PROCESSOR MATCHES "aarch64|ARM64")
   bantam_isa(generic -O2)
   bantam_isa(neon -march=armv8-a)
