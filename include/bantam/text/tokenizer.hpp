@@ -43,6 +43,8 @@ class Tokenizer {
   [[nodiscard]] std::string decode(std::span<const TokenId> ids, bool keep_special = false) const;
   /// The raw bytes that one token stands for when it is not the first of its text (may be part of a character).
   [[nodiscard]] std::string piece_bytes(TokenId id) const;
+  /// The same where the token begins a text: SentencePiece drops the space that encoding put there.
+  [[nodiscard]] std::string first_piece_bytes(TokenId id) const;
   /// The token as its vocabulary spells it ("▁the", "<0x0A>", "Ġthe").
   [[nodiscard]] const std::string& piece(TokenId id) const;
   /// The id of a vocabulary entry, -1 when there is none.

@@ -1,0 +1,245 @@
+// Checks a tokenizer's specification and builds what encoding and decoding look things up in.
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "bantam/core/error.hpp"
+#include "text/tokenizer_data.hpp"
+#include "text/utf8.hpp"
+
+namespace bantam::inline v0 {
+
+namespace {
+
+/// 60 times the largest vocabulary known (256k).
+constexpr std::size_t most_pieces = std::size_t{1} << 24;
+/// Whitespace and rule pieces of real vocabularies have up to a few hundred bytes.
+constexpr std::size_t longest_piece = 64 * 1024;
+
+bool is_special_type(TokenType type) noexcept { return type == TokenType::control || type == TokenType::unknown; }
+
+void check_id(TokenId id, const TokenizerSpec& spec, std::string_view place, std::string_view what) {
+  if (id < 0 || static_cast<std::size_t>(id) >= spec.pieces.size()) {
+    fail(Errc::corrupt, place, ": ", what, " is token ", id, ", the vocabulary has ", spec.pieces.size());
+  }
+}
+
+void check_pieces(const TokenizerSpec& spec, std::string_view place) {
+  const std::size_t n = spec.pieces.size();
+  if (n == 0) fail(Errc::corrupt, place, ": the vocabulary is empty");
+  if (n > most_pieces) fail(Errc::corrupt, place, ": a vocabulary of ", n, " tokens, at most ", most_pieces, " are read");
+  if (spec.types.size() != n) fail(Errc::corrupt, place, ": expected ", n, " token types, found ", spec.types.size());
+  if (!spec.scores.empty() && spec.scores.size() != n) {
+    fail(Errc::corrupt, place, ": expected ", n, " scores, found ", spec.scores.size());
+  }
+  for (std::size_t i = 0; i < n; ++i) {
+    const std::string& piece = spec.pieces[i];
+    if (piece.size() > longest_piece) {
+      fail(Errc::corrupt, place, ": token ", i, " has ", piece.size(), " bytes, at most ", longest_piece, " are read");
+    }
+    if (!utf8::is_valid(piece)) fail(Errc::corrupt, place, ": token ", i, " is not UTF-8: ", printable(piece));
+    if (!spec.scores.empty() && std::isnan(spec.scores[i])) fail(Errc::corrupt, place, ": token ", i, " has no number as score");
+  }
+}
+
+void check_ids(const TokenizerSpec& spec, std::string_view place) {
+  const auto optional = [&](TokenId id, std::string_view what) {
+    if (id != -1) check_id(id, spec, place, what);
+  };
+  optional(spec.bos, "bos");
+  optional(spec.eos, "eos");
+  optional(spec.unknown, "unk");
+  for (const TokenId id : spec.prefix) check_id(id, spec, place, "a token put before the text");
+  for (const TokenId id : spec.suffix) check_id(id, spec, place, "a token put after the text");
+  for (const TokenId id : spec.ends) check_id(id, spec, place, "a token that ends a turn");
+  for (const AddedToken& added : spec.added) {
+    check_id(added.id, spec, place, "an added token");
+    const std::string& content = spec.pieces[static_cast<std::size_t>(added.id)];
+    if (content.empty()) fail(Errc::corrupt, place, ": added token ", added.id, " is empty");
+    if (content.size() > Literals::longest) {
+      fail(Errc::unsupported, place, ": added token ", added.id, " has ", content.size(), " bytes, at most ", Literals::longest,
+           " are supported");
+    }
+  }
+}
+
+void index_pieces(Tokenizer::Data& data) {
+  const TokenizerSpec& spec = data.spec;
+  data.index.reserve(spec.pieces.size());
+  for (std::size_t i = 0; i < spec.pieces.size(); ++i) {
+    if (!spec.pieces[i].empty()) data.index.insert_or_assign(spec.pieces[i], static_cast<TokenId>(i));
+  }
+  data.special.resize(spec.pieces.size());
+  for (std::size_t i = 0; i < spec.pieces.size(); ++i) data.special[i] = is_special_type(spec.types[i]);
+  data.ends.resize(spec.pieces.size());
+  if (spec.eos >= 0) data.ends[static_cast<std::size_t>(spec.eos)] = true;
+  for (const TokenId id : spec.ends) data.ends[static_cast<std::size_t>(id)] = true;
+}
+
+/// What a token gives in decoded text.
+std::string decoded(const TokenizerSpec& spec, std::size_t i) {
+  std::string piece = spec.pieces[i];
+  switch (spec.types[i]) {
+    case TokenType::unknown:
+    case TokenType::control: return {};
+    case TokenType::byte: {
+      const int byte = byte_of_piece(piece);
+      return byte < 0 ? piece : std::string(1, static_cast<char>(static_cast<unsigned char>(byte)));
+    }
+    case TokenType::user_defined:
+      if (spec.byte_level) return piece;
+      break;
+    case TokenType::normal:
+    case TokenType::unused:
+      if (spec.byte_level) return utf8::bytes_of_spelling(piece);
+      break;
+  }
+  for (const auto& [pattern, content] : spec.decode_replace) {
+    for (std::size_t at = 0; (at = piece.find(pattern, at)) != std::string::npos; at += content.size()) {
+      piece.replace(at, pattern.size(), content);
+    }
+  }
+  return piece;
+}
+
+void build_bytes(Tokenizer::Data& data, std::string_view place) {
+  const TokenizerSpec& spec = data.spec;
+  for (const auto& [pattern, content] : spec.decode_replace) {
+    // A longer content would let few bytes of a file become many.
+    if (pattern.empty() || content.size() > pattern.size()) fail(Errc::unsupported, place, ": a decoder that replaces by longer text");
+  }
+  data.begins.reserve(spec.pieces.size() + 1);
+  data.begins.push_back(0);
+  for (std::size_t i = 0; i < spec.pieces.size(); ++i) {
+    data.bytes += decoded(spec, i);
+    if (data.bytes.size() > 0xffffffff) fail(Errc::corrupt, place, ": the vocabulary has more than 4 GiB of text");
+    data.begins.push_back(static_cast<std::uint32_t>(data.bytes.size()));
+  }
+}
+
+void build_symbols(Tokenizer::Data& data) {
+  const TokenizerSpec& spec = data.spec;
+  data.byte_tokens.fill(no_symbol);
+  if (spec.byte_level) {
+    for (int b = 0; b < 256; ++b) {
+      const auto found = data.index.find(utf8::byte_spelling(static_cast<std::uint8_t>(b)));
+      if (found != data.index.end() && !data.special[static_cast<std::size_t>(found->second)]) {
+        data.byte_tokens[static_cast<std::size_t>(b)] = found->second;
+      }
+    }
+    return;
+  }
+  for (std::size_t i = 0; i < spec.pieces.size(); ++i) {
+    if (spec.types[i] != TokenType::byte) continue;
+    const int byte = byte_of_piece(spec.pieces[i]);
+    if (byte >= 0) data.byte_tokens[static_cast<std::size_t>(byte)] = static_cast<Symbol>(i);
+  }
+  data.has_all_bytes = spec.byte_fallback && std::ranges::count(data.byte_tokens, no_symbol) == 0;
+  for (std::size_t i = 0; i < spec.pieces.size(); ++i) {
+    const std::string& piece = spec.pieces[i];
+    if (piece.empty() || piece.size() > 4 || data.special[i] || spec.types[i] == TokenType::byte) continue;
+    const utf8::Char c = utf8::decode(piece, 0);
+    if (c.length == piece.size() && data.index.at(piece) == static_cast<TokenId>(i)) {
+      data.characters.set(c.code, static_cast<Symbol>(i));
+    }
+  }
+}
+
+/// SentencePiece merges texts, not ids: characters that are no piece themselves still make pieces with others.
+void add_extra_characters(Tokenizer::Data& data, const std::vector<bool>& mergeable) {
+  const TokenizerSpec& spec = data.spec;
+  for (std::size_t i = 0; i < spec.pieces.size(); ++i) {
+    if (!mergeable[i]) continue;
+    const std::string& piece = spec.pieces[i];
+    for (std::size_t at = 0; at < piece.size();) {
+      const utf8::Char c = utf8::decode(piece, at);
+      if (data.characters.get(c.code) == no_symbol) {
+        data.characters.set(c.code, static_cast<Symbol>(spec.pieces.size() + data.extra.size()));
+        data.extra.push_back(piece.substr(at, c.length));
+      }
+      at += c.length;
+    }
+  }
+}
+
+std::vector<Merge> list_merges(Tokenizer::Data& data, std::string_view place) {
+  const TokenizerSpec& spec = data.spec;
+  if (!spec.scores.empty()) {
+    std::vector<bool> mergeable(spec.pieces.size());
+    for (std::size_t i = 0; i < spec.pieces.size(); ++i) {
+      const bool merges = spec.types[i] == TokenType::normal || spec.types[i] == TokenType::unused;
+      mergeable[i] = merges && !spec.pieces[i].empty() && data.index.at(spec.pieces[i]) == static_cast<TokenId>(i);
+    }
+    add_extra_characters(data, mergeable);
+    std::vector<std::string_view> symbols(spec.pieces.begin(), spec.pieces.end());
+    symbols.insert(symbols.end(), data.extra.begin(), data.extra.end());
+    return merges_from_scores(symbols, spec.scores, mergeable, place);
+  }
+  std::vector<Merge> merges;
+  merges.reserve(spec.merges.size());
+  for (std::size_t i = 0; i < spec.merges.size(); ++i) {
+    const auto& [left, right, merged] = spec.merges[i];
+    for (const TokenId id : {left, right, merged}) check_id(id, spec, place, "a part of a merge");
+    merges.push_back({left, right, merged, static_cast<std::uint32_t>(i)});
+  }
+  return merges;
+}
+
+void build_merges(Tokenizer::Data& data, std::string_view place) {
+  const std::vector<Merge> merges = list_merges(data, place);
+  data.merges = MergeTable(merges, place);
+  if (data.spec.byte_level) return;
+  std::vector<bool> made(data.spec.pieces.size());
+  for (const Merge& merge : merges) made[static_cast<std::size_t>(merge.merged)] = true;
+  for (std::size_t i = 0; i < made.size(); ++i) {
+    if (made[i]) data.neighbors.add(data.spec.pieces[i]);
+  }
+}
+
+void build_added(Tokenizer::Data& data) {
+  const TokenizerSpec& spec = data.spec;
+  const auto deadline = deadline_for(spec.added.size() * Literals::longest);
+  for (std::size_t i = 0; i < spec.added.size(); ++i) {
+    const AddedToken& added = spec.added[i];
+    std::string content = spec.pieces[static_cast<std::size_t>(added.id)];
+    if (added.normalized && !added.verbatim && !data.normalizer.empty()) content = data.normalizer.apply(content, deadline);
+    if (content.size() > Literals::longest) continue;
+    const auto id = static_cast<std::int32_t>(i);
+    (added.normalized ? data.normalized_all : data.raw_all).add(content, id);
+    if (!added.special) (added.normalized ? data.normalized_plain : data.raw_plain).add(content, id);
+  }
+}
+
+void build_whole(Tokenizer::Data& data) {
+  const TokenizerSpec& spec = data.spec;
+  if (!spec.ignore_merges) return;
+  for (std::size_t i = 0; i < spec.pieces.size(); ++i) {
+    if (spec.types[i] != TokenType::normal || spec.pieces[i].empty()) continue;
+    const auto id = static_cast<TokenId>(i);
+    data.whole.emplace(spec.byte_level ? data.bytes_of(id) : std::string_view(spec.pieces[i]), id);
+  }
+}
+
+}  // namespace
+
+std::shared_ptr<const Tokenizer::Data> build_tokenizer(TokenizerSpec spec, std::string_view place) {
+  if (spec.kind != "spm" && spec.kind != "bpe") {
+    fail(Errc::unsupported, place, ": a tokenizer of kind ", printable(spec.kind), ", expected spm or bpe");
+  }
+  check_pieces(spec, place);
+  check_ids(spec, place);
+  auto data = std::make_shared<Tokenizer::Data>();
+  data->spec = std::move(spec);
+  data->spec.chat_template = utf8::repaired(data->spec.chat_template);
+  data->normalizer = Normalizer(data->spec.normalizer, place);
+  data->pre_tokenizer = PreTokenizer(data->spec.pre_tokenizer, place);
+  index_pieces(*data);
+  build_bytes(*data, place);
+  build_symbols(*data);
+  build_merges(*data, place);
+  build_added(*data);
+  build_whole(*data);
+  return data;
+}
+
+}  // namespace bantam::inline v0

@@ -1,0 +1,239 @@
+// From text to tokens: added tokens, normalizer, pre-tokenizer, merges.
+#include <algorithm>
+#include <bit>
+#include <functional>
+
+#include "bantam/core/error.hpp"
+#include "text/tokenizer_data.hpp"
+#include "text/unicode.hpp"
+#include "text/utf8.hpp"
+
+namespace bantam::inline v0 {
+
+namespace {
+
+/// Remembers where in the output the tokens of a word stand already. Direct-mapped: a newer word replaces an older
+/// one, so that no text makes it grow or slow.
+class WordCache {
+ public:
+  explicit WordCache(std::size_t text_bytes)
+      : slots_(std::bit_ceil(std::clamp<std::size_t>(text_bytes / 16, 16, 32768))) {}
+
+  /// Forgets everything: the text that the words point into is gone.
+  void forget() { ++generation_; }
+
+  struct Slot {
+    std::string_view word;
+    std::uint32_t generation = 0;
+    std::uint32_t begin = 0, count = 0;  // in the output
+  };
+  /// The word's slot, whatever stands in it.
+  [[nodiscard]] Slot& slot(std::string_view word) { return slots_[std::hash<std::string_view>{}(word) & (slots_.size() - 1)]; }
+  [[nodiscard]] bool holds(const Slot& slot, std::string_view word) const {
+    return slot.generation == generation_ && slot.word == word;
+  }
+  void store(Slot& slot, std::string_view word, std::size_t begin, std::size_t end) const {
+    slot = {word, generation_, static_cast<std::uint32_t>(begin), static_cast<std::uint32_t>(end - begin)};
+  }
+
+ private:
+  std::vector<Slot> slots_;
+  std::uint32_t generation_ = 1;
+};
+
+/// Longer words are rare enough to be merged again.
+constexpr std::size_t longest_cached = 64;
+
+class Encoder {
+ public:
+  Encoder(const Tokenizer::Data& data, std::string_view text, bool parse_special)
+      : data_(data), parse_special_(parse_special), merger_(data.merges), cache_(text.size()), deadline_(deadline_for(text.size())) {
+    // 3 to 4 bytes a token are usual.
+    out_.reserve(text.size() / 3 + 16);
+  }
+
+  std::vector<TokenId> run(std::string_view text) {
+    over_added(parse_special_ ? data_.raw_all : data_.raw_plain, text, [&](std::size_t begin, std::size_t end) {
+      part(text.substr(begin, end - begin), begin == 0);
+    });
+    return std::move(out_);
+  }
+
+ private:
+  /// Puts out the added tokens of `text` and calls between(begin, end) for what lies between them.
+  template <class Between>
+  void over_added(const Literals& literals, std::string_view text, Between between) {
+    std::size_t done = 0;
+    std::size_t from = 0;
+    for (Literals::Hit hit; literals.find(text, from, hit);) {
+      const AddedToken& added = data_.spec.added[static_cast<std::size_t>(hit.id)];
+      from = hit.end;
+      if (added.single_word && (word_ends_at(text, hit.begin) || word_begins_at(text, hit.end))) continue;
+      std::size_t begin = hit.begin;
+      while (added.left_space && begin > done) {
+        const std::size_t before = character_before(text, begin);
+        if (before < done || !space_at(text, before)) break;
+        begin = before;
+      }
+      while (added.right_space && from < text.size() && space_at(text, from)) from += utf8::decode(text, from).length;
+      if (begin > done) between(done, begin);
+      out_.push_back(added.id);
+      done = from;
+    }
+    if (done < text.size()) between(done, text.size());
+  }
+
+  static std::size_t character_before(std::string_view text, std::size_t at) {
+    std::size_t begin = at - 1;
+    while (begin > 0 && at - begin < 4 && (static_cast<unsigned char>(text[begin]) & 0xc0) == 0x80) --begin;
+    return begin + utf8::decode(text, begin).length == at ? begin : at - 1;
+  }
+  static bool space_at(std::string_view text, std::size_t at) {
+    const utf8::Char c = utf8::decode(text, at);
+    return c.valid && unicode::is_space(c.code);
+  }
+  static bool word_ends_at(std::string_view text, std::size_t at) {
+    return at > 0 && word_begins_at(text, character_before(text, at));
+  }
+  static bool word_begins_at(std::string_view text, std::size_t at) {
+    if (at >= text.size()) return false;
+    const utf8::Char c = utf8::decode(text, at);
+    return c.valid && unicode::is_word(c.code);
+  }
+
+  /// A text without added tokens; `first` says that it begins the caller's.
+  void part(std::string_view text, bool first) {
+    if (data_.normalizer.empty()) {
+      pre_tokens(text, first);
+      return;
+    }
+    const std::string normalized = data_.normalizer.apply(text, deadline_);
+    over_added(parse_special_ ? data_.normalized_all : data_.normalized_plain, normalized,
+               [&](std::size_t begin, std::size_t end) {
+                 pre_tokens(std::string_view(normalized).substr(begin, end - begin), first && begin == 0);
+               });
+  }
+
+  void pre_tokens(std::string_view text, bool first) {
+    cache_.forget();
+    if (data_.pre_tokenizer.empty()) {
+      pre_token(text);
+      return;
+    }
+    const PreTokens tokens = data_.pre_tokenizer.cut(std::string(text), first, deadline_);
+    for (const Span& span : tokens.spans) pre_token(std::string_view(tokens.text).substr(span.begin, span.size()));
+  }
+
+  void pre_token(std::string_view text) {
+    begin_of_token_ = out_.size();
+    if (data_.spec.ignore_merges) {
+      const auto found = data_.whole.find(text);
+      if (found != data_.whole.end()) {
+        out_.push_back(found->second);
+        return;
+      }
+    }
+    if (data_.spec.byte_level) {
+      word(text);
+    } else {
+      characters(text);
+    }
+  }
+
+  /// Cuts a pre-token between characters that no piece has side by side.
+  void characters(std::string_view text) {
+    for (std::size_t at = 0; at < text.size();) {
+      const std::size_t begin = at;
+      utf8::Char left = utf8::decode(text, at);
+      at += left.length;
+      while (at < text.size()) {
+        const utf8::Char right = utf8::decode(text, at);
+        if (!left.valid || !right.valid || !data_.neighbors.has(left.code, right.code)) break;
+        at += right.length;
+        left = right;
+      }
+      word(text.substr(begin, at - begin));
+    }
+  }
+
+  void word(std::string_view text) {
+    if (text.size() > longest_cached) {
+      merge(text);
+      return;
+    }
+    WordCache::Slot& slot = cache_.slot(text);
+    if (cache_.holds(slot, text)) {
+      const std::size_t end = out_.size();
+      out_.resize(end + slot.count);
+      std::copy_n(out_.begin() + slot.begin, slot.count, out_.begin() + static_cast<std::ptrdiff_t>(end));
+      return;
+    }
+    const std::size_t begin = out_.size();
+    // What an unknown character gives depends on what stands before it.
+    if (merge(text)) cache_.store(slot, text, begin, out_.size());
+  }
+
+  /// Merges one word and puts its tokens out; false if it had unknown characters.
+  bool merge(std::string_view text) {
+    symbols_.clear();
+    if (data_.spec.byte_level) {
+      for (const char c : text) symbols_.push_back(data_.byte_tokens[static_cast<unsigned char>(c)]);
+    } else {
+      for (std::size_t at = 0; at < text.size();) {
+        const utf8::Char c = utf8::decode(text, at);
+        const Symbol symbol = c.valid ? data_.characters.get(c.code) : no_symbol;
+        // Unknown: where in the word it stands, as a negative number.
+        symbols_.push_back(symbol == no_symbol ? -1 - static_cast<Symbol>(at) : symbol);
+        at += c.length;
+      }
+    }
+    merger_.run(symbols_);
+    bool known = true;
+    const auto pieces = static_cast<Symbol>(data_.spec.pieces.size());
+    for (const Symbol symbol : symbols_) {
+      if (symbol >= 0 && symbol < pieces) {
+        out_.push_back(symbol);
+      } else if (symbol >= pieces) {
+        known &= fall_back(data_.extra[static_cast<std::size_t>(symbol - pieces)]);
+      } else if (data_.spec.byte_level) {
+        known &= fall_back({});
+      } else {
+        const auto at = static_cast<std::size_t>(-1 - symbol);
+        known &= fall_back(text.substr(at, utf8::decode(text, at).length));
+      }
+    }
+    return known;
+  }
+
+  /// Puts out a character without a piece: its bytes, else the unknown token, else nothing.
+  bool fall_back(std::string_view character) {
+    if (data_.has_all_bytes && !character.empty()) {
+      for (const char c : character) out_.push_back(data_.byte_tokens[static_cast<unsigned char>(c)]);
+      return true;
+    }
+    const TokenId unknown = data_.spec.unknown;
+    const bool follows = out_.size() > begin_of_token_ && out_.back() == unknown;
+    if (unknown >= 0 && !(data_.spec.fuse_unknown && follows)) out_.push_back(unknown);
+    return false;
+  }
+
+  const Tokenizer::Data& data_;
+  bool parse_special_;
+  Merger merger_;
+  WordCache cache_;
+  std::chrono::steady_clock::time_point deadline_;
+  std::vector<TokenId> out_;
+  std::vector<Symbol> symbols_;
+  std::size_t begin_of_token_ = 0;  // in out_
+};
+
+}  // namespace
+
+std::vector<TokenId> encode_text(const Tokenizer::Data& data, std::string_view text, bool parse_special) {
+  if (text.size() > Normalizer::longest) {
+    fail(Errc::invalid_argument, "a text of ", text.size(), " bytes, at most ", Normalizer::longest, " can be encoded at once");
+  }
+  return Encoder(data, text, parse_special).run(text);
+}
+
+}  // namespace bantam::inline v0

@@ -1,0 +1,171 @@
+// Reads the tokenizer.ggml.* keys of GGUF files.
+#include <algorithm>
+#include <unordered_map>
+
+#include "bantam/core/error.hpp"
+#include "bantam/io/gguf.hpp"
+#include "text/loaders.hpp"
+#include "text/tokenizer_data.hpp"
+
+namespace bantam::inline v0 {
+
+namespace {
+
+constexpr std::string_view low_line = "\xe2\x96\x81";  // U+2581
+
+/// Converters give this score to tokens that a model's users added; SentencePiece's own user-defined symbols have 0.
+constexpr float score_of_added = -1000;
+
+struct Source {
+  const GgufFile& file;
+  std::string place;
+
+  [[nodiscard]] std::string key(std::string_view name) const { return message("tokenizer.ggml.", name); }
+  [[nodiscard]] TokenId id(std::string_view name, TokenId otherwise) const {
+    const auto value = file.integer(key(name));
+    if (!value) return otherwise;
+    // 2^32 - 1 is how some converters write "none".
+    if (*value == -1 || *value == 0xffffffff) return -1;
+    if (*value < 0 || *value > 0x7fffffff) fail(Errc::corrupt, place, ": ", key(name), ": expected a token id, found ", *value);
+    return static_cast<TokenId>(*value);
+  }
+};
+
+void read_types(const Source& source, TokenizerSpec& spec) {
+  spec.types.assign(spec.pieces.size(), TokenType::normal);
+  const auto* types = source.file.integers(source.key("token_type"));
+  if (!types) return;
+  if (types->size() != spec.pieces.size()) {
+    fail(Errc::corrupt, source.place, ": tokenizer.ggml.token_type: expected ", spec.pieces.size(), " values, found ", types->size());
+  }
+  for (std::size_t i = 0; i < types->size(); ++i) {
+    const std::int64_t type = (*types)[i];
+    if (type < 0 || type > 6) fail(Errc::corrupt, source.place, ": tokenizer.ggml.token_type[", i, "]: expected 0 to 6, found ", type);
+    if (type != 0) spec.types[i] = static_cast<TokenType>(type);
+  }
+}
+
+void read_scores(const Source& source, TokenizerSpec& spec) {
+  const auto* scores = source.file.numbers(source.key("scores"));
+  if (!scores) fail(Errc::corrupt, source.place, ": expected tokenizer.ggml.scores, found none");
+  if (scores->size() != spec.pieces.size()) {
+    fail(Errc::corrupt, source.place, ": tokenizer.ggml.scores: expected ", spec.pieces.size(), " values, found ", scores->size());
+  }
+  for (const double score : *scores) spec.scores.push_back(static_cast<float>(score));
+}
+
+void read_merges(const Source& source, TokenizerSpec& spec) {
+  const auto* merges = source.file.texts(source.key("merges"));
+  if (!merges) fail(Errc::corrupt, source.place, ": expected tokenizer.ggml.merges, found none");
+  std::unordered_map<std::string_view, TokenId> index;
+  index.reserve(spec.pieces.size());
+  for (std::size_t i = 0; i < spec.pieces.size(); ++i) {
+    if (!spec.pieces[i].empty()) index.insert_or_assign(spec.pieces[i], static_cast<TokenId>(i));
+  }
+  spec.merges.reserve(merges->size());
+  std::string whole;
+  for (std::size_t i = 0; i < merges->size(); ++i) {
+    const std::string_view text = (*merges)[i];
+    const std::size_t space = text.find(' ', 1);
+    if (space == std::string_view::npos) {
+      fail(Errc::corrupt, source.place, ": tokenizer.ggml.merges[", i, "]: expected two pieces, found ", printable(text));
+    }
+    const auto id_of = [&](std::string_view piece) {
+      const auto found = index.find(piece);
+      if (found == index.end()) {
+        fail(Errc::corrupt, source.place, ": tokenizer.ggml.merges[", i, "]: ", printable(piece), " is not in the vocabulary");
+      }
+      return found->second;
+    };
+    whole.assign(text.substr(0, space)).append(text.substr(space + 1));
+    spec.merges.push_back({id_of(text.substr(0, space)), id_of(text.substr(space + 1)), id_of(whole)});
+  }
+}
+
+void list_added(TokenizerSpec& spec) {
+  for (std::size_t i = 0; i < spec.pieces.size(); ++i) {
+    const auto id = static_cast<TokenId>(i);
+    if (spec.pieces[i].empty()) continue;
+    if (spec.types[i] == TokenType::control || spec.types[i] == TokenType::unknown) spec.added.push_back({.id = id, .special = true});
+    if (spec.types[i] != TokenType::user_defined) continue;
+    // A symbol of SentencePiece's own stands in the normalized text and begins no new one after it.
+    const bool own = !spec.scores.empty() && spec.scores[i] > score_of_added;
+    spec.added.push_back({.id = id, .normalized = own, .verbatim = own});
+  }
+}
+
+void read_sentencepiece(const Source& source, TokenizerSpec& spec) {
+  using Kind = NormalizerStep::Kind;
+  spec.kind = "spm";
+  spec.fuse_unknown = true;
+  spec.byte_fallback = std::ranges::count(spec.types, TokenType::byte) > 0;
+  read_scores(source, spec);
+  if (source.file.boolean(source.key("remove_extra_whitespaces")).value_or(false)) {
+    spec.normalizer.push_back({.kind = Kind::collapse_spaces, .pattern = {}, .content = {}});
+  }
+  if (source.file.boolean(source.key("add_space_prefix")).value_or(true)) {
+    spec.normalizer.push_back({.kind = Kind::prepend, .pattern = {}, .content = std::string(low_line)});
+    spec.decode_strip = 1;
+  }
+  spec.normalizer.push_back({.kind = Kind::replace, .pattern = " ", .content = std::string(low_line)});
+  spec.decode_replace.push_back({std::string(low_line), " "});
+}
+
+/// Returns whether the family adds BOS where the file does not say.
+bool read_byte_level(const Source& source, TokenizerSpec& spec) {
+  const std::string* pre = source.file.text(source.key("pre"));
+  const KnownPreTokenizer* known = find_pre_tokenizer(pre ? *pre : std::string_view{});
+  if (!known) {
+    fail(Errc::unsupported, source.place, ": tokenizer.ggml.pre: pre-tokenizer ", printable(*pre), " is not supported yet");
+  }
+  spec.kind = "bpe";
+  spec.pre = known->name;
+  spec.byte_level = true;
+  spec.ignore_merges = known->ignore_merges;
+  spec.pre_tokenizer = known->steps;
+  read_merges(source, spec);
+  return known->adds_bos;
+}
+
+}  // namespace
+
+TokenizerSpec spec_from_gguf(const GgufFile& file) {
+  const Source source{file, printable(file.path().string(), 200)};
+  const std::string* model = file.text(source.key("model"));
+  const auto* tokens = file.texts(source.key("tokens"));
+  if (!model || !tokens) {
+    fail(Errc::not_found, source.place, ": expected ", source.key(model ? "tokens" : "model"), ", found none");
+  }
+  TokenizerSpec spec;
+  spec.pieces = *tokens;
+  read_types(source, spec);
+  const bool sentencepiece = *model == "llama";
+  bool adds_bos = true;
+  if (sentencepiece) {
+    read_sentencepiece(source, spec);
+  } else if (*model == "gpt2") {
+    adds_bos = read_byte_level(source, spec);
+  } else {
+    fail(Errc::unsupported, source.place, ": tokenizer.ggml.model: ", *model == "t5" ? "unigram tokenizers (t5)" : printable(*model),
+         *model == "t5" ? " are" : " is", " not supported yet, expected llama or gpt2");
+  }
+  const auto n = static_cast<TokenId>(std::min<std::size_t>(spec.pieces.size(), 0x7fffffff));
+  const auto usual = [&](TokenId id) { return sentencepiece && id < n ? id : -1; };
+  spec.bos = source.id("bos_token_id", usual(1));
+  spec.eos = source.id("eos_token_id", usual(2));
+  spec.unknown = source.id("unknown_token_id", usual(0));
+  for (const char* name : {"eot_token_id", "eom_token_id"}) {
+    if (const TokenId id = source.id(name, -1); id >= 0) spec.ends.push_back(id);
+  }
+  for (const TokenId id : {spec.bos, spec.eos}) {
+    if (id >= n) fail(Errc::corrupt, source.place, ": bos or eos is token ", id, ", the vocabulary has ", n);
+  }
+  set_adds_bos(spec, file.boolean(source.key("add_bos_token")).value_or(adds_bos));
+  set_adds_eos(spec, file.boolean(source.key("add_eos_token")).value_or(false));
+  list_added(spec);
+  add_known_ends(spec);
+  if (const std::string* text = file.text("tokenizer.chat_template")) spec.chat_template = *text;
+  return spec;
+}
+
+}  // namespace bantam::inline v0

@@ -1,0 +1,58 @@
+// Opens tokenizers: a folder, one file of either kind, GGUF, native JSON.
+#include "bantam/core/error.hpp"
+#include "bantam/io/file.hpp"
+#include "bantam/io/gguf.hpp"
+#include "bantam/text/tokenizer.hpp"
+#include "text/loaders.hpp"
+#include "text/tokenizer_data.hpp"
+
+namespace bantam::inline v0 {
+
+namespace {
+
+/// Twice the largest known (Gemma 3: 33 MB of tokenizer.json).
+constexpr std::size_t largest_file = std::size_t{64} << 20;
+
+/// JSON begins with a brace, a SentencePiece model with the tag of its first piece.
+bool looks_like_json(std::string_view bytes) {
+  const std::size_t first = bytes.find_first_not_of(" \t\r\n");
+  return first != std::string_view::npos && bytes[first] == '{';
+}
+
+std::string name_of(const std::filesystem::path& file) { return printable(file.string(), 200); }
+
+TokenizerSpec spec_from_bytes(std::string_view bytes, std::string_view place) {
+  if (bytes.empty()) fail(Errc::corrupt, place, ": the file is empty");
+  return looks_like_json(bytes) ? spec_from_tokenizer_json(bytes, place) : spec_from_sentencepiece(bytes, place);
+}
+
+}  // namespace
+
+Tokenizer Tokenizer::from_folder(const std::filesystem::path& folder) {
+  for (const char* name : {"tokenizer.json", "tokenizer.model"}) {
+    const std::filesystem::path file = folder / name;
+    if (!std::filesystem::exists(file)) continue;
+    const std::string bytes = read_text_file(file, largest_file);
+    TokenizerSpec spec = spec_from_bytes(bytes, name_of(file));
+    apply_folder(folder, spec, !looks_like_json(bytes));
+    return Tokenizer(build_tokenizer(std::move(spec), name_of(file)));
+  }
+  fail(Errc::not_found, name_of(folder), ": expected tokenizer.json or tokenizer.model, found neither");
+}
+
+Tokenizer Tokenizer::from_file(const std::filesystem::path& file) {
+  return Tokenizer(build_tokenizer(spec_from_bytes(read_text_file(file, largest_file), name_of(file)), name_of(file)));
+}
+
+Tokenizer Tokenizer::from_gguf(const GgufFile& file) {
+  return Tokenizer(build_tokenizer(spec_from_gguf(file), name_of(file.path())));
+}
+
+Tokenizer Tokenizer::from_json(std::string_view json, std::string_view place) {
+  const std::string at = printable(place, 200);
+  return Tokenizer(build_tokenizer(spec_from_native_json(json, at), at));
+}
+
+std::string Tokenizer::to_json() const { return native_json(data_->spec); }
+
+}  // namespace bantam::inline v0

@@ -1,0 +1,42 @@
+// What reads each kind of file into a tokenizer's specification.
+#pragma once
+
+#include <filesystem>
+#include <string_view>
+
+#include "text/json.hpp"
+#include "text/spec.hpp"
+
+namespace bantam::inline v0 {
+
+/// A tokenizer.json (Hugging Face tokenizers). Throws corrupt, unsupported.
+[[nodiscard]] TokenizerSpec spec_from_tokenizer_json(std::string_view text, std::string_view place);
+/// A tokenizer.model (SentencePiece). Throws corrupt, unsupported.
+[[nodiscard]] TokenizerSpec spec_from_sentencepiece(std::string_view bytes, std::string_view place);
+/// The tokenizer.ggml.* keys. Throws corrupt, unsupported, not_found.
+[[nodiscard]] TokenizerSpec spec_from_gguf(const GgufFile& file);
+/// The JSON of native files, and back.
+[[nodiscard]] TokenizerSpec spec_from_native_json(std::string_view text, std::string_view place);
+[[nodiscard]] std::string native_json(const TokenizerSpec& spec);
+
+/// tokenizer_config.json, special_tokens_map.json, added_tokens.json and chat_template.jinja of a folder, where present,
+/// applied to what the tokenizer file gave. `sentencepiece`: added tokens come from these files.
+void apply_folder(const std::filesystem::path& folder, TokenizerSpec& spec, bool sentencepiece);
+
+/// Parts of a tokenizer.json; `place` names the file and the member.
+void read_normalizer(const Json& json, TokenizerSpec& spec, std::string_view place);
+void read_pre_tokenizer(const Json& json, TokenizerSpec& spec, std::string_view place);
+void read_decoder(const Json& json, TokenizerSpec& spec, std::string_view place);
+void read_post_processor(const Json& json, TokenizerSpec& spec, std::string_view place);
+
+/// Sets `id` apart as a token that the text may spell: a new piece right after the vocabulary, or an existing one.
+/// Throws corrupt when the id has another piece already.
+void add_token(TokenizerSpec& spec, const AddedToken& token, std::string_view content, std::string_view place);
+
+/// BOS and EOS by the spellings of well-known models, where the files name none.
+void guess_bos_and_eos(TokenizerSpec& spec);
+/// Whether encoding adds BOS first / EOS last.
+void set_adds_bos(TokenizerSpec& spec, bool adds);
+void set_adds_eos(TokenizerSpec& spec, bool adds);
+
+}  // namespace bantam::inline v0

@@ -1,0 +1,172 @@
+// Byte-pair merging: a table of what two neighboring symbols become, and the loop that applies it.
+#include "text/merges.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <functional>
+#include <limits>
+#include <map>
+#include <queue>
+
+#include "bantam/core/error.hpp"
+
+namespace bantam::inline v0 {
+
+namespace {
+
+constexpr std::uint64_t no_pair = ~std::uint64_t{0};
+constexpr std::uint32_t no_rank = ~std::uint32_t{0};
+constexpr std::uint32_t none = ~std::uint32_t{0};
+/// Marks a place whose symbol went into its left neighbor; other negative values stand for unknown characters.
+constexpr Symbol merged_away = std::numeric_limits<Symbol>::min();
+/// 2^64 / golden ratio: Fibonacci hashing spreads consecutive ids.
+constexpr std::uint64_t spread = 0x9e3779b97f4a7c15;
+/// Below this many symbols scanning for the lowest rank beats a queue (measured on English words).
+constexpr std::size_t short_run = 48;
+
+constexpr std::uint64_t pair_of(Symbol left, Symbol right) noexcept {
+  return static_cast<std::uint64_t>(static_cast<std::uint32_t>(left)) << 32 | static_cast<std::uint32_t>(right);
+}
+
+/// Positions to merge, lowest rank first, leftmost of equals. A rank's positions mostly arrive from left to right,
+/// so each rank keeps them as an ascending list and only what comes out of order goes through a heap.
+class Agenda {
+ public:
+  void add(std::uint32_t rank, std::uint32_t position) {
+    Rank& r = ranks_[rank];
+    if (r.ascending.empty() || position > r.ascending.back()) {
+      r.ascending.push_back(position);
+    } else {
+      r.late.push(position);
+    }
+  }
+  [[nodiscard]] bool take(std::uint32_t& rank, std::uint32_t& position) {
+    while (!ranks_.empty()) {
+      const auto first = ranks_.begin();
+      Rank& r = first->second;
+      const bool listed = r.taken < r.ascending.size();
+      if (!listed && r.late.empty()) {
+        ranks_.erase(first);
+        continue;
+      }
+      rank = first->first;
+      if (listed && (r.late.empty() || r.ascending[r.taken] <= r.late.top())) {
+        position = r.ascending[r.taken++];
+      } else {
+        position = r.late.top();
+        r.late.pop();
+      }
+      return true;
+    }
+    return false;
+  }
+
+ private:
+  struct Rank {
+    std::vector<std::uint32_t> ascending;
+    std::size_t taken = 0;
+    std::priority_queue<std::uint32_t, std::vector<std::uint32_t>, std::greater<>> late;
+  };
+  std::map<std::uint32_t, Rank> ranks_;
+};
+
+}  // namespace
+
+MergeTable::MergeTable(std::span<const Merge> merges, std::string_view place) : size_(merges.size()) {
+  const std::size_t slots = std::bit_ceil(merges.size() * 2 + 2);
+  shift_ = 64 - std::countr_zero(slots);
+  slots_.assign(slots, Entry{no_pair, 0, no_symbol});
+  for (std::size_t i = 0; i < merges.size(); ++i) {
+    const std::uint64_t pair = pair_of(merges[i].left, merges[i].right);
+    std::size_t at = pair * spread >> shift_;
+    while (slots_[at].pair != no_pair) {
+      if (slots_[at].pair == pair) fail(Errc::corrupt, place, ": merge ", i, " comes twice");
+      at = (at + 1) & (slots - 1);
+    }
+    slots_[at] = {pair, merges[i].rank, merges[i].merged};
+  }
+}
+
+const MergeTable::Entry* MergeTable::find(Symbol left, Symbol right) const noexcept {
+  if (left < 0 || right < 0 || slots_.empty()) return nullptr;
+  const std::uint64_t pair = pair_of(left, right);
+  std::size_t at = pair * spread >> shift_;
+  while (slots_[at].pair != no_pair) {
+    if (slots_[at].pair == pair) return &slots_[at];
+    at = (at + 1) & (slots_.size() - 1);
+  }
+  return nullptr;
+}
+
+void Merger::run(std::vector<Symbol>& symbols) {
+  if (symbols.size() < 2) return;
+  if (symbols.size() <= short_run) {
+    run_short(symbols);
+  } else {
+    run_long(symbols);
+  }
+}
+
+void Merger::run_short(std::vector<Symbol>& symbols) {
+  std::size_t n = symbols.size();
+  const auto rank_at = [&](std::size_t i) {
+    const MergeTable::Entry* entry = table_.find(symbols[i], symbols[i + 1]);
+    return entry ? entry->rank : no_rank;
+  };
+  ranks_.resize(n);
+  for (std::size_t i = 0; i + 1 < n; ++i) ranks_[i] = rank_at(i);
+  while (n > 1) {
+    std::size_t best = 0;
+    for (std::size_t i = 1; i + 1 < n; ++i) {
+      if (ranks_[i] < ranks_[best]) best = i;
+    }
+    if (ranks_[best] == no_rank) break;
+    symbols[best] = table_.find(symbols[best], symbols[best + 1])->merged;
+    for (std::size_t i = best + 1; i + 1 < n; ++i) {
+      symbols[i] = symbols[i + 1];
+      ranks_[i] = ranks_[i + 1];
+    }
+    --n;
+    if (best > 0) ranks_[best - 1] = rank_at(best - 1);
+    ranks_[best] = best + 1 < n ? rank_at(best) : no_rank;
+  }
+  symbols.resize(n);
+}
+
+void Merger::run_long(std::vector<Symbol>& symbols) {
+  const auto n = static_cast<std::uint32_t>(symbols.size());
+  next_.resize(n);
+  previous_.resize(n);
+  Agenda agenda;
+  const auto consider = [&](std::uint32_t left, std::uint32_t right) {
+    const MergeTable::Entry* entry = table_.find(symbols[left], symbols[right]);
+    if (entry) agenda.add(entry->rank, left);
+  };
+  for (std::uint32_t i = 0; i < n; ++i) {
+    previous_[i] = i == 0 ? none : i - 1;
+    next_[i] = i + 1 == n ? none : i + 1;
+    if (i + 1 < n) consider(i, i + 1);
+  }
+  std::uint32_t rank = 0;
+  std::uint32_t left = 0;
+  while (agenda.take(rank, left)) {
+    // An entry is stale when its symbols have merged with others since: the pair there now is another one, or none.
+    const std::uint32_t right = symbols[left] == merged_away ? none : next_[left];
+    if (right == none) continue;
+    const MergeTable::Entry* entry = table_.find(symbols[left], symbols[right]);
+    if (!entry || entry->rank != rank) continue;
+    symbols[left] = entry->merged;
+    symbols[right] = merged_away;
+    next_[left] = next_[right];
+    if (next_[left] != none) {
+      previous_[next_[left]] = left;
+      consider(left, next_[left]);
+    }
+    if (previous_[left] != none) consider(previous_[left], left);
+  }
+  std::size_t kept = 0;
+  for (std::uint32_t i = 0; i != none; i = next_[i]) symbols[kept++] = symbols[i];
+  symbols.resize(kept);
+}
+
+}  // namespace bantam::inline v0

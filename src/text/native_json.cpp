@@ -1,0 +1,191 @@
+// How native files carry their tokenizer: the specification as JSON, compact and exact.
+#include <array>
+
+#include "bantam/core/error.hpp"
+#include "text/loaders.hpp"
+
+namespace bantam::inline v0 {
+
+namespace {
+
+constexpr const char* format_name = "bantam-tokenizer";
+/// Counts up when a reader of this version could not read what is written.
+constexpr int format_version = 1;
+
+enum AddedFlag : unsigned { is_special = 1, is_normalized = 2, is_verbatim = 4, takes_left = 8, takes_right = 16, is_word = 32 };
+
+unsigned flags_of(const AddedToken& t) {
+  return (t.special ? is_special : 0u) | (t.normalized ? is_normalized : 0u) | (t.verbatim ? is_verbatim : 0u) |
+         (t.left_space ? takes_left : 0u) | (t.right_space ? takes_right : 0u) | (t.single_word ? is_word : 0u);
+}
+
+AddedToken added_of(TokenId id, unsigned flags) {
+  return {.id = id,
+          .special = (flags & is_special) != 0,
+          .normalized = (flags & is_normalized) != 0,
+          .verbatim = (flags & is_verbatim) != 0,
+          .left_space = (flags & takes_left) != 0,
+          .right_space = (flags & takes_right) != 0,
+          .single_word = (flags & is_word) != 0};
+}
+
+const Json& list(const Json& json, const char* key, std::string_view place) {
+  const Json& found = need(json, key, place);
+  expect(found.is_array(), message(place, ".", key), "an array", found);
+  return found;
+}
+
+/// An integer from 0 to `most`, as an enumeration or a count is stored.
+unsigned small(const Json& value, unsigned least, unsigned most, std::string_view place) {
+  const std::int32_t number = token_id(value, place);
+  if (static_cast<unsigned>(number) < least || static_cast<unsigned>(number) > most) {
+    fail(Errc::corrupt, place, ": expected ", least, " to ", most, ", found ", number);
+  }
+  return static_cast<unsigned>(number);
+}
+
+std::vector<TokenId> ids(const Json& json, const char* key, std::string_view place) {
+  std::vector<TokenId> out;
+  for (const Json& id : list(json, key, place)) out.push_back(token_id(id, place));
+  return out;
+}
+
+/// -1 or an id.
+TokenId optional_id(const Json& json, const char* key, std::string_view place) {
+  const Json* found = member(json, key);
+  return found ? token_id(*found, place) : -1;
+}
+
+void read_vocabulary(const Json& json, TokenizerSpec& spec, std::string_view place) {
+  for (const Json& piece : list(json, "pieces", place)) {
+    expect(piece.is_string(), place, "a piece", piece);
+    spec.pieces.push_back(piece.get<std::string>());
+  }
+  for (const char digit : need_text(json, "types", place)) {
+    if (digit < '1' || digit > '6') fail(Errc::corrupt, place, ".types: expected digits from 1 to 6");
+    spec.types.push_back(static_cast<TokenType>(digit - '0'));
+  }
+  for (const Json& score : list(json, "scores", place)) {
+    expect(score.is_number(), place, "a score", score);
+    spec.scores.push_back(score.get<float>());
+  }
+  const Json& merges = list(json, "merges", place);
+  if (merges.size() % 3 != 0) fail(Errc::corrupt, place, ".merges: expected three ids a merge, found ", merges.size(), " ids");
+  spec.merges.reserve(merges.size() / 3);
+  for (std::size_t i = 0; i < merges.size(); i += 3) {
+    spec.merges.push_back({token_id(merges[i], place), token_id(merges[i + 1], place), token_id(merges[i + 2], place)});
+  }
+  for (const Json& added : list(json, "added", place)) {
+    if (!added.is_array() || added.size() != 2) fail(Errc::corrupt, place, ".added: expected an id and its flags");
+    spec.added.push_back(added_of(token_id(added[0], place), small(added[1], 0, 63, place)));
+  }
+}
+
+void read_steps(const Json& json, TokenizerSpec& spec, std::string_view place) {
+  for (const Json& item : list(json, "normalizer", place)) {
+    NormalizerStep step;
+    step.kind = static_cast<NormalizerStep::Kind>(small(need(item, "kind", place), 1, 10, place));
+    step.pattern = text_or(item, "pattern", "", place);
+    step.content = text_or(item, "content", "", place);
+    step.left = flag(item, "left", true, place);
+    step.right = flag(item, "right", true, place);
+    spec.normalizer.push_back(std::move(step));
+  }
+  for (const Json& item : list(json, "pre_tokenizer", place)) {
+    PreTokenizerStep step;
+    step.kind = static_cast<PreTokenizerStep::Kind>(small(need(item, "kind", place), 1, 4, place));
+    step.pattern = text_or(item, "pattern", "", place);
+    step.behavior = static_cast<PreTokenizerStep::Behavior>(small(need(item, "behavior", place), 1, 5, place));
+    step.prepend = static_cast<PreTokenizerStep::Prepend>(small(need(item, "prepend", place), 1, 3, place));
+    step.invert = flag(item, "invert", false, place);
+    step.cut = flag(item, "cut", true, place);
+    spec.pre_tokenizer.push_back(std::move(step));
+  }
+  for (const Json& item : list(json, "decode_replace", place)) {
+    if (!item.is_array() || item.size() != 2 || !item[0].is_string() || !item[1].is_string()) {
+      fail(Errc::corrupt, place, ".decode_replace: expected pairs of strings");
+    }
+    spec.decode_replace.push_back({item[0].get<std::string>(), item[1].get<std::string>()});
+  }
+}
+
+}  // namespace
+
+std::string native_json(const TokenizerSpec& spec) {
+  Json json;
+  json["format"] = format_name;
+  json["version"] = format_version;
+  json["kind"] = spec.kind;
+  json["pre"] = spec.pre;
+  json["byte_level"] = spec.byte_level;
+  json["byte_fallback"] = spec.byte_fallback;
+  json["fuse_unknown"] = spec.fuse_unknown;
+  json["ignore_merges"] = spec.ignore_merges;
+  json["pieces"] = spec.pieces;
+  std::string types;
+  for (const TokenType type : spec.types) types += static_cast<char>('0' + static_cast<int>(type));
+  json["types"] = types;
+  json["scores"] = spec.scores;
+  json["merges"] = Json::array();
+  for (const auto& merge : spec.merges) {
+    for (const TokenId id : merge) json["merges"].push_back(id);
+  }
+  json["added"] = Json::array();
+  for (const AddedToken& added : spec.added) json["added"].push_back(Json::array({added.id, flags_of(added)}));
+  json["normalizer"] = Json::array();
+  for (const NormalizerStep& step : spec.normalizer) {
+    json["normalizer"].push_back({{"kind", static_cast<int>(step.kind)},
+                                  {"pattern", step.pattern},
+                                  {"content", step.content},
+                                  {"left", step.left},
+                                  {"right", step.right}});
+  }
+  json["pre_tokenizer"] = Json::array();
+  for (const PreTokenizerStep& step : spec.pre_tokenizer) {
+    json["pre_tokenizer"].push_back({{"kind", static_cast<int>(step.kind)},
+                                     {"pattern", step.pattern},
+                                     {"behavior", static_cast<int>(step.behavior)},
+                                     {"invert", step.invert},
+                                     {"prepend", static_cast<int>(step.prepend)},
+                                     {"cut", step.cut}});
+  }
+  json["decode_replace"] = Json::array();
+  for (const auto& [pattern, content] : spec.decode_replace) json["decode_replace"].push_back(Json::array({pattern, content}));
+  json["decode_strip"] = spec.decode_strip;
+  if (spec.bos >= 0) json["bos"] = spec.bos;
+  if (spec.eos >= 0) json["eos"] = spec.eos;
+  if (spec.unknown >= 0) json["unknown"] = spec.unknown;
+  json["prefix"] = spec.prefix;
+  json["suffix"] = spec.suffix;
+  json["ends"] = spec.ends;
+  json["chat_template"] = spec.chat_template;
+  return json.dump();
+}
+
+TokenizerSpec spec_from_native_json(std::string_view text, std::string_view place) {
+  const Json json = parse_json(text, place);
+  if (need_text(json, "format", place) != format_name) fail(Errc::corrupt, place, ": expected format ", format_name);
+  if (const auto version = token_id(need(json, "version", place), place); version != format_version) {
+    fail(Errc::unsupported, place, ": expected tokenizer version ", format_version, ", found ", version);
+  }
+  TokenizerSpec spec;
+  spec.kind = need_text(json, "kind", place);
+  spec.pre = text_or(json, "pre", "", place);
+  spec.byte_level = flag(json, "byte_level", false, place);
+  spec.byte_fallback = flag(json, "byte_fallback", false, place);
+  spec.fuse_unknown = flag(json, "fuse_unknown", false, place);
+  spec.ignore_merges = flag(json, "ignore_merges", false, place);
+  read_vocabulary(json, spec, place);
+  read_steps(json, spec, place);
+  spec.decode_strip = small(need(json, "decode_strip", place), 0, 0x7fffffff, place);
+  spec.bos = optional_id(json, "bos", place);
+  spec.eos = optional_id(json, "eos", place);
+  spec.unknown = optional_id(json, "unknown", place);
+  spec.prefix = ids(json, "prefix", place);
+  spec.suffix = ids(json, "suffix", place);
+  spec.ends = ids(json, "ends", place);
+  spec.chat_template = text_or(json, "chat_template", "", place);
+  return spec;
+}
+
+}  // namespace bantam::inline v0

@@ -1,0 +1,36 @@
+// Changes a text before it is cut into pre-tokens.
+#pragma once
+
+#include <chrono>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "text/regex.hpp"
+#include "text/spec.hpp"
+
+namespace bantam::inline v0 {
+
+/// The steps of a specification, ready to run. Immutable.
+class Normalizer {
+ public:
+  Normalizer() = default;
+  Normalizer(const std::vector<NormalizerStep>& steps, std::string_view place);
+
+  [[nodiscard]] bool empty() const noexcept { return steps_.empty(); }
+  /// The changed text. An empty text stays empty. Throws corrupt when a step would make it longer than `longest`.
+  [[nodiscard]] std::string apply(std::string_view text, std::chrono::steady_clock::time_point deadline) const;
+
+  /// No text of this length can be given out, nor needs to be: ids and offsets have 31 bits.
+  static constexpr std::size_t longest = 0x7fffffff;
+
+ private:
+  struct Step {
+    NormalizerStep what;
+    std::optional<Regex> regex;
+  };
+  std::vector<Step> steps_;
+};
+
+}  // namespace bantam::inline v0

@@ -1,0 +1,83 @@
+// Turns the scores of a SentencePiece vocabulary into merges.
+#include <algorithm>
+#include <functional>
+#include <numeric>
+#include <string>
+
+#include "bantam/core/error.hpp"
+#include "text/merges.hpp"
+
+namespace bantam::inline v0 {
+
+namespace {
+
+/// Real vocabularies have 2 to 3 merges a piece; the largest (256k pieces) stay below one million.
+constexpr std::size_t most_merges = std::size_t{16} << 20;
+constexpr std::int32_t nothing = -1;
+
+/// For each of `parts` (indices into `texts`) the longest other part that begins it, or nothing.
+std::vector<std::int32_t> longest_prefixes(std::span<const std::string_view> texts, std::vector<std::int32_t> parts) {
+  std::ranges::sort(parts, {}, [&](std::int32_t i) { return texts[static_cast<std::size_t>(i)]; });
+  std::vector<std::int32_t> result(texts.size(), nothing);
+  // In sorted order everything that begins a text stands before it, and what stopped being a prefix stays so.
+  std::vector<std::int32_t> open;
+  for (const std::int32_t i : parts) {
+    const std::string_view text = texts[static_cast<std::size_t>(i)];
+    while (!open.empty() && !text.starts_with(texts[static_cast<std::size_t>(open.back())])) open.pop_back();
+    if (!open.empty()) result[static_cast<std::size_t>(i)] = open.back();
+    open.push_back(i);
+  }
+  return result;
+}
+
+std::vector<std::uint32_t> ranks_of(std::span<const float> scores) {
+  std::vector<float> distinct(scores.begin(), scores.end());
+  std::ranges::sort(distinct, std::greater<>());
+  distinct.erase(std::unique(distinct.begin(), distinct.end()), distinct.end());
+  std::vector<std::uint32_t> ranks;
+  ranks.reserve(scores.size());
+  for (const float score : scores) {
+    const auto at = std::ranges::lower_bound(distinct, score, std::greater<>());
+    ranks.push_back(static_cast<std::uint32_t>(at - distinct.begin()));
+  }
+  return ranks;
+}
+
+}  // namespace
+
+std::vector<Merge> merges_from_scores(std::span<const std::string_view> symbols, std::span<const float> scores,
+                                      const std::vector<bool>& mergeable, std::string_view place) {
+  std::vector<std::int32_t> parts;
+  for (std::size_t i = 0; i < symbols.size(); ++i) {
+    if ((i >= scores.size() || mergeable[i]) && !symbols[i].empty()) parts.push_back(static_cast<std::int32_t>(i));
+  }
+  const std::vector<std::int32_t> prefix = longest_prefixes(symbols, parts);
+  std::vector<std::string> reversed;
+  reversed.reserve(symbols.size());
+  for (const std::string_view text : symbols) reversed.emplace_back(text.rbegin(), text.rend());
+  const std::vector<std::string_view> reversed_views(reversed.begin(), reversed.end());
+  const std::vector<std::int32_t> suffix = longest_prefixes(reversed_views, parts);
+
+  const std::vector<std::uint32_t> ranks = ranks_of(scores);
+  std::vector<Merge> merges;
+  std::vector<std::int32_t> beginning;  // by length: the part that begins the piece, for the piece at hand
+  for (const std::int32_t piece : parts) {
+    const auto p = static_cast<std::size_t>(piece);
+    if (p >= scores.size()) continue;
+    beginning.assign(symbols[p].size(), nothing);
+    for (std::int32_t i = prefix[p]; i != nothing; i = prefix[static_cast<std::size_t>(i)]) {
+      beginning[symbols[static_cast<std::size_t>(i)].size()] = i;
+    }
+    for (std::int32_t i = suffix[p]; i != nothing; i = suffix[static_cast<std::size_t>(i)]) {
+      const std::int32_t left = beginning[symbols[p].size() - symbols[static_cast<std::size_t>(i)].size()];
+      if (left == nothing) continue;
+      if (merges.size() == most_merges) {
+        fail(Errc::unsupported, place, ": the pieces allow more than ", most_merges, " merges");
+      }
+      merges.push_back({left, i, piece, ranks[p]});
+    }
+  }
+  return merges;
+}
+
+}  // namespace bantam::inline v0

@@ -1,0 +1,96 @@
+// Reads tokenizer.model: SentencePiece models of type BPE.
+#include <google/protobuf/io/coded_stream.h>
+
+#include <limits>
+#include <string>
+
+#include "bantam/core/error.hpp"
+#include "text/loaders.hpp"
+#include "text/sentencepiece.pb.h"
+
+namespace bantam::inline v0 {
+
+namespace {
+
+constexpr std::string_view low_line = "\xe2\x96\x81";  // U+2581
+
+sentencepiece::Model parse(std::string_view bytes, std::string_view place) {
+  sentencepiece::Model model;
+  if (bytes.size() > static_cast<std::size_t>(std::numeric_limits<int>::max()) ||
+      !model.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
+    fail(Errc::corrupt, place, ": ", bytes.size(), " bytes are no sentencepiece model");
+  }
+  if (model.pieces_size() == 0) fail(Errc::corrupt, place, ": a sentencepiece model without pieces");
+  // Pieces, trainer_spec and normalizer_spec are written in this order: where one of the latter is missing, a file was
+  // cut between two fields.
+  if (!model.has_trainer_spec()) fail(Errc::corrupt, place, ": expected a trainer_spec after ", model.pieces_size(), " pieces, found none");
+  if (!model.has_normalizer_spec()) fail(Errc::corrupt, place, ": expected a normalizer_spec, found none");
+  return model;
+}
+
+void check(const sentencepiece::Model& model, std::string_view place) {
+  const auto& trainer = model.trainer_spec();
+  if (trainer.model_type() != sentencepiece::TrainerSpec::BPE) {
+    fail(Errc::unsupported, place, ": ", trainer.model_type() == sentencepiece::TrainerSpec::UNIGRAM ? "unigram" : "word and character",
+         " models are not supported yet, only bpe");
+  }
+  // Tools add pieces to trained models (more than vocab_size); fewer were never written.
+  if (trainer.hard_vocab_limit() && model.pieces_size() < trainer.vocab_size()) {
+    fail(Errc::corrupt, place, ": expected ", trainer.vocab_size(), " pieces, found ", model.pieces_size());
+  }
+  if (trainer.treat_whitespace_as_suffix()) fail(Errc::unsupported, place, ": white space as a suffix is not supported yet");
+  const auto& normalizer = model.normalizer_spec();
+  if (!normalizer.precompiled_charsmap().empty()) {
+    fail(Errc::unsupported, place, ": the normalization ", printable(normalizer.name()), " is not supported yet, only identity");
+  }
+}
+
+void read_normalizer_spec(const sentencepiece::NormalizerSpec& from, TokenizerSpec& spec) {
+  using Kind = NormalizerStep::Kind;
+  const bool escape = from.escape_whitespaces();
+  const std::string space = escape ? std::string(low_line) : " ";
+  if (from.remove_extra_whitespaces()) spec.normalizer.push_back({.kind = Kind::collapse_spaces, .pattern = {}, .content = {}});
+  if (from.add_dummy_prefix()) {
+    spec.normalizer.push_back({.kind = Kind::prepend, .pattern = {}, .content = space});
+    spec.decode_strip = 1;
+  }
+  if (escape) {
+    spec.normalizer.push_back({.kind = Kind::replace, .pattern = " ", .content = space});
+    spec.decode_replace.push_back({space, " "});
+  }
+}
+
+}  // namespace
+
+TokenizerSpec spec_from_sentencepiece(std::string_view bytes, std::string_view place) {
+  const sentencepiece::Model model = parse(bytes, place);
+  check(model, place);
+  TokenizerSpec spec;
+  spec.kind = "spm";
+  spec.fuse_unknown = true;
+  spec.byte_fallback = model.trainer_spec().byte_fallback();
+  for (const auto& piece : model.pieces()) {
+    const auto type = static_cast<TokenType>(piece.type());
+    const auto id = static_cast<TokenId>(spec.pieces.size());
+    if (piece.piece().empty()) fail(Errc::corrupt, place, ": piece ", id, " is empty");
+    spec.pieces.push_back(piece.piece());
+    spec.types.push_back(type);
+    spec.scores.push_back(piece.score());
+    if (type == TokenType::control) spec.added.push_back({.id = id, .special = true});
+    if (type == TokenType::user_defined) spec.added.push_back({.id = id, .normalized = true, .verbatim = true});
+    if (type == TokenType::unknown) {
+      spec.unknown = id;
+      spec.added.push_back({.id = id, .special = true});
+    }
+  }
+  const auto present = [&](std::int32_t id) { return id >= 0 && id < model.pieces_size() ? id : -1; };
+  spec.bos = present(model.trainer_spec().bos_id());
+  spec.eos = present(model.trainer_spec().eos_id());
+  read_normalizer_spec(model.normalizer_spec(), spec);
+  // SentencePiece leaves BOS to the caller; every model that ships such a file adds it unless its config says no.
+  set_adds_bos(spec, true);
+  add_known_ends(spec);
+  return spec;
+}
+
+}  // namespace bantam::inline v0

@@ -1,0 +1,93 @@
+// A tokenizer as data: what every file format is read into, what native files carry, what an encoder is built from.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "bantam/text/tokenizer.hpp"
+
+namespace bantam::inline v0 {
+
+/// What a token is. The values are those of SentencePiece and GGUF, and stand in native files: never reuse one.
+enum class TokenType : std::uint8_t { normal = 1, unknown = 2, control = 3, user_defined = 4, unused = 5, byte = 6 };
+
+/// A token found in the text before anything else looks at it.
+struct AddedToken {
+  TokenId id = -1;
+  bool special = false;      ///< only when the caller asks for it
+  bool normalized = false;   ///< found in the normalized text
+  bool verbatim = false;     ///< normalized, but its own spelling is not put through the normalizer (SentencePiece)
+  bool left_space = false;   ///< takes the white space before it
+  bool right_space = false;  ///< takes the white space after it
+  bool single_word = false;  ///< only between characters that make no words
+};
+
+/// One step of changing the text.
+struct NormalizerStep {
+  enum class Kind : std::uint8_t { prepend = 1, replace = 2, replace_regex = 3, nfc = 4, nfd = 5, nfkc = 6, nfkd = 7,
+                                   strip = 8, lowercase = 9, collapse_spaces = 10 };
+  Kind kind = Kind::nfc;
+  std::string pattern;  ///< replace, replace_regex
+  std::string content;  ///< prepend, replace, replace_regex
+  bool left = true;     ///< strip
+  bool right = true;    ///< strip
+};
+
+/// One step of cutting the text into pre-tokens.
+struct PreTokenizerStep {
+  enum class Kind : std::uint8_t { split = 1, split_literal = 2, metaspace = 3, prefix_space = 4 };
+  enum class Behavior : std::uint8_t { isolated = 1, removed = 2, merged_with_previous = 3, merged_with_next = 4, contiguous = 5 };
+  enum class Prepend : std::uint8_t { always = 1, never = 2, first = 3 };
+  Kind kind = Kind::split;
+  std::string pattern;  ///< an expression, a literal, or metaspace's replacement
+  Behavior behavior = Behavior::isolated;
+  bool invert = false;
+  Prepend prepend = Prepend::always;  ///< metaspace
+  bool cut = true;                    ///< metaspace: split before each replacement
+};
+
+struct TokenizerSpec {
+  std::string kind;              ///< "spm" or "bpe"
+  std::string pre;               ///< name of the pre-tokenizer, may be empty
+  bool byte_level = false;       ///< pieces are spelled in the byte alphabet, symbols are bytes
+  bool byte_fallback = false;    ///< characters without a piece become byte tokens
+  bool fuse_unknown = false;     ///< a run of unknown characters is one unknown token
+  bool ignore_merges = false;    ///< a pre-token that is a piece needs no merging
+  std::vector<std::string> pieces;
+  std::vector<TokenType> types;
+  std::vector<float> scores;     ///< empty, or one a piece: merges follow from them
+  std::vector<std::array<TokenId, 3>> merges;  ///< left, right, merged; by rank
+  std::vector<AddedToken> added;
+  std::vector<NormalizerStep> normalizer;
+  std::vector<PreTokenizerStep> pre_tokenizer;
+  std::vector<std::pair<std::string, std::string>> decode_replace;  ///< in pieces, before their bytes are taken
+  std::uint32_t decode_strip = 0;  ///< so many spaces are dropped where a text begins
+  TokenId bos = -1, eos = -1, unknown = -1;
+  std::vector<TokenId> prefix, suffix;  ///< what add_special adds
+  std::vector<TokenId> ends;            ///< ends a turn, besides eos
+  std::string chat_template;
+};
+
+/// Checks a specification and builds the encoder. `place` names the file. Throws corrupt, unsupported.
+[[nodiscard]] std::shared_ptr<const Tokenizer::Data> build_tokenizer(TokenizerSpec spec, std::string_view place);
+
+/// Adds the tokens that are known to end a turn (<|eot_id|>, <|im_end|>, ...) and are control tokens here to `ends`.
+void add_known_ends(TokenizerSpec& spec);
+
+/// The steps of a pre-tokenizer by the name that GGUF files give it; empty when nothing here knows it.
+struct KnownPreTokenizer {
+  std::string_view name;
+  bool ignore_merges = false;
+  bool adds_bos = false;
+  std::vector<PreTokenizerStep> steps;
+};
+[[nodiscard]] const KnownPreTokenizer* find_pre_tokenizer(std::string_view gguf_name);
+/// The name of the family whose steps these are; empty when it is none of the known.
+[[nodiscard]] std::string_view name_of_pre_tokenizer(const std::vector<PreTokenizerStep>& steps);
+
+}  // namespace bantam::inline v0

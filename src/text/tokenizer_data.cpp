@@ -1,0 +1,58 @@
+// What a tokenizer looks things up in.
+#include "text/tokenizer_data.hpp"
+
+#include "bantam/core/error.hpp"
+#include "text/utf8.hpp"
+
+namespace bantam::inline v0 {
+
+void Neighbors::add(std::string_view piece) {
+  if (piece.empty()) return;
+  utf8::Char left = utf8::decode(piece, 0);
+  for (std::size_t at = left.length; at < piece.size();) {
+    const utf8::Char right = utf8::decode(piece, at);
+    if (left.code < 128 && right.code < 128) {
+      ascii_[left.code * 128 + right.code] = true;
+    } else {
+      others_.insert(std::uint64_t{left.code} << 32 | right.code);
+    }
+    at += right.length;
+    left = right;
+  }
+}
+
+void CharSymbols::set(std::uint32_t code, Symbol symbol) {
+  if (code < low_.size()) {
+    low_[code] = symbol;
+  } else {
+    high_[code] = symbol;
+  }
+}
+
+Symbol CharSymbols::get(std::uint32_t code) const noexcept {
+  if (code < low_.size()) return low_[code];
+  const auto found = high_.find(code);
+  return found == high_.end() ? no_symbol : found->second;
+}
+
+void Tokenizer::Data::check(TokenId id) const {
+  if (id < 0 || static_cast<std::size_t>(id) >= spec.pieces.size()) {
+    fail(Errc::invalid_argument, "token ", id, " is outside the vocabulary of ", spec.pieces.size());
+  }
+}
+
+int byte_of_piece(std::string_view piece) noexcept {
+  if (piece.size() != 6 || !piece.starts_with("<0x") || piece[5] != '>') return -1;
+  int value = 0;
+  for (const char c : piece.substr(3, 2)) {
+    int digit = -1;
+    if (c >= '0' && c <= '9') digit = c - '0';
+    if (c >= 'A' && c <= 'F') digit = c - 'A' + 10;
+    if (c >= 'a' && c <= 'f') digit = c - 'a' + 10;
+    if (digit < 0) return -1;
+    value = value * 16 + digit;
+  }
+  return value;
+}
+
+}  // namespace bantam::inline v0
