@@ -1,0 +1,6 @@
+// bantam: compress large language models and run them on a CPU.
+#pragma once
+
+#include "bantam/compress/compress.hpp"
+#include "bantam/session/evaluate.hpp"
+#include "bantam/session/session.hpp"

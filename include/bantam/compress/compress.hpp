@@ -1,0 +1,61 @@
+// Running a recipe over a model, one matrix at a time, in bounded memory.
+#pragma once
+
+#include <functional>
+#include <iosfwd>
+#include <utility>
+
+#include "bantam/compress/recipe.hpp"
+#include "bantam/session/model.hpp"
+
+namespace bantam::inline v0 {
+
+struct Progress {
+  std::int64_t done = 0;  ///< matrices
+  std::int64_t total = 0;
+  std::string layer;           ///< the matrix just done
+  double relative_error = 0;   ///< of it
+  double seconds_left = 0;     ///< estimated from the bytes done so far
+};
+
+/// Called after each matrix; false cancels (Errc::cancelled is thrown, the output is not written).
+using ProgressFn = std::function<bool(const Progress&)>;
+
+struct LayerReport {
+  std::string name;
+  std::string format;
+  double relative_error = 0;  ///< ||W - W'|| / ||W||
+  std::int64_t bytes_before = 0;
+  std::int64_t bytes_after = 0;
+};
+
+struct Report {
+  std::int64_t bytes_before = 0;  ///< of the file or files
+  std::int64_t bytes_after = 0;
+  double bits_per_weight = 0;  ///< of all matrices, scales included, padding not
+  std::vector<LayerReport> layers;
+  double seconds = 0;
+  std::size_t peak_rss_bytes = 0;
+
+  [[nodiscard]] std::string to_json() const;
+};
+
+/// "1192 MB -> 402 MB (4.52 bits a weight), worst layer error 8.1 % (model.layers.3.mlp.up_proj)"
+std::ostream& operator<<(std::ostream& out, const Report& report);
+
+/// Containers that compress_file writes.
+enum class Target : std::uint8_t {
+  native,       ///< a .bantam file; any format
+  safetensors,  ///< a Hugging Face folder; f32, f16 or bf16: dequantizes any checkpoint exactly
+};
+
+/// Reads a checkpoint matrix by matrix and writes it under the recipe. Peak memory: a few matrices, whatever the depth.
+/// Throws what reading and writing throw, invalid_argument when input and output are the same file or the format does
+/// not fit the target, corrupt naming the tensor when a weight is not finite. The output is complete or not there.
+Report compress_file(const Checkpoint& checkpoint, const std::filesystem::path& out, const Recipe& recipe,
+                     Target target = Target::native, const ProgressFn& progress = {});
+
+/// The same in memory. The given model is left untouched.
+[[nodiscard]] std::pair<Model, Report> compress(const Model& model, const Recipe& recipe, const ProgressFn& progress = {});
+
+}  // namespace bantam::inline v0

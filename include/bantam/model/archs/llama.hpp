@@ -1,0 +1,57 @@
+// Llama 1 to 3, and the tables that its family shares.
+#pragma once
+
+#include "bantam/model/arch_spec.hpp"
+
+namespace bantam::inline v0::archs {
+
+inline constexpr ConfigKey llama_config[] = {
+    {"dim", "hidden_size", "embedding_length"},
+    {"layers", "num_hidden_layers", "block_count"},
+    {"heads", "num_attention_heads", "attention.head_count"},
+    {"kv_heads", "num_key_value_heads", "attention.head_count_kv"},
+    {"head_dim", "head_dim", "attention.key_length"},
+    {"ffn", "intermediate_size", "feed_forward_length"},
+    {"vocab", "vocab_size", "vocab_size"},
+    {"context", "max_position_embeddings", "context_length"},
+    {"norm_eps", "rms_norm_eps", "attention.layer_norm_rms_epsilon"},
+    {"rope_base", "rope_theta", "rope.freq_base"},
+    {"rope_dim", "", "rope.dimension_count"},
+    {"window", "sliding_window", "attention.sliding_window"},
+};
+
+inline constexpr TensorKey llama_tensors[] = {
+    {Role::embedding, "model.embed_tokens.weight", "token_embd.weight"},
+    {Role::final_norm, "model.norm.weight", "output_norm.weight"},
+    {Role::head, "lm_head.weight", "output.weight", Presence::optional},
+    {Role::rope_divisors, "", "rope_freqs.weight", Presence::optional},
+    {Role::attention_norm, "model.layers.{}.input_layernorm.weight", "blk.{}.attn_norm.weight"},
+    {Role::q, "model.layers.{}.self_attn.q_proj.weight", "blk.{}.attn_q.weight"},
+    {Role::k, "model.layers.{}.self_attn.k_proj.weight", "blk.{}.attn_k.weight"},
+    {Role::v, "model.layers.{}.self_attn.v_proj.weight", "blk.{}.attn_v.weight"},
+    {Role::o, "model.layers.{}.self_attn.o_proj.weight", "blk.{}.attn_output.weight"},
+    {Role::ffn_norm, "model.layers.{}.post_attention_layernorm.weight", "blk.{}.ffn_norm.weight"},
+    {Role::gate, "model.layers.{}.mlp.gate_proj.weight", "blk.{}.ffn_gate.weight"},
+    {Role::up, "model.layers.{}.mlp.up_proj.weight", "blk.{}.ffn_up.weight"},
+    {Role::down, "model.layers.{}.mlp.down_proj.weight", "blk.{}.ffn_down.weight"},
+};
+
+/// Hugging Face's Llama has them when attention_bias is set.
+inline constexpr TensorKey llama_biases[] = {
+    {Role::q_bias, "model.layers.{}.self_attn.q_proj.bias", "blk.{}.attn_q.bias", Presence::optional},
+    {Role::k_bias, "model.layers.{}.self_attn.k_proj.bias", "blk.{}.attn_k.bias", Presence::optional},
+    {Role::v_bias, "model.layers.{}.self_attn.v_proj.bias", "blk.{}.attn_v.bias", Presence::optional},
+    {Role::o_bias, "model.layers.{}.self_attn.o_proj.bias", "blk.{}.attn_output.bias", Presence::optional},
+};
+
+inline constexpr ArchSpec llama{
+    .name = "llama",
+    .hf_class = "LlamaForCausalLM",
+    .paper = "arXiv:2302.13971, arXiv:2407.21783",
+    .gguf_pairs = nn::RopePairs::adjacent,
+    .config = llama_config,
+    .tensors = llama_tensors,
+    .more_tensors = llama_biases,
+};
+
+}  // namespace bantam::inline v0::archs

@@ -1,0 +1,86 @@
+// A checkpoint of any container: its config, tokenizer and weights by role, opened and checked, nothing read yet.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "bantam/io/tensor_source.hpp"
+#include "bantam/model/config.hpp"
+#include "bantam/model/source_type.hpp"
+#include "bantam/quant/weights.hpp"
+#include "bantam/text/tokenizer.hpp"
+
+namespace bantam::inline v0 {
+
+/// One tensor that the model uses.
+struct CheckpointTensor {
+  std::string name;  ///< Hugging Face's, without ".weight": "model.layers.0.mlp.down_proj"
+  Role role{};
+  std::int64_t layer = -1;  ///< -1: not of a layer
+  std::int64_t rows = 0;    ///< 1 for vectors
+  std::int64_t columns = 0;
+  bool is_matrix = false;
+  const TensorEntry* entry = nullptr;
+  const SourceType* source = nullptr;   ///< other projects' files
+  const FormatInfo* native = nullptr;   ///< native files: already strip16
+  std::int64_t unpermute_heads = 0;     ///< > 0: rows are ordered for adjacent rope pairs, in this many heads
+  std::string expected_hash;            ///< native files: XXH3-64 of the bytes, hexadecimal
+
+  /// Its name in safetensors files: Hugging Face's.
+  [[nodiscard]] std::string tensor_name() const { return role_is_bias() ? name : name + ".weight"; }
+  [[nodiscard]] bool role_is_bias() const noexcept { return role >= Role::q_bias && role <= Role::o_bias; }
+  /// The format that holds the tensor exactly.
+  [[nodiscard]] const FormatInfo& format() const noexcept { return native != nullptr ? *native : *source->format; }
+};
+
+class Checkpoint {
+ public:
+  /// `path`: a Hugging Face folder, a .gguf file or a native .bantam file, told apart by content. Throws Error naming
+  /// the place for whatever is missing, superfluous or misshapen.
+  [[nodiscard]] static Checkpoint open(const std::filesystem::path& path);
+
+  [[nodiscard]] const std::filesystem::path& path() const noexcept { return path_; }
+  /// "safetensors", "gguf" or "bantam".
+  [[nodiscard]] const std::string& container() const noexcept { return container_; }
+  [[nodiscard]] const ModelConfig& config() const noexcept { return config_; }
+  [[nodiscard]] const Tokenizer& tokenizer() const noexcept { return *tokenizer_; }
+  /// In layer order; the same order whatever the container.
+  [[nodiscard]] const std::vector<CheckpointTensor>& tensors() const noexcept { return tensors_; }
+  /// The JSON of the recipe that made a native file; empty otherwise.
+  [[nodiscard]] const std::string& recipe() const noexcept { return recipe_; }
+  [[nodiscard]] std::int64_t file_bytes() const noexcept { return file_bytes_; }
+
+  /// Row `row` of a matrix (or the whole vector) as floats, rows in Hugging Face's order. out: (columns).
+  void read_row(const CheckpointTensor& tensor, std::int64_t row, std::span<float> out, RowCodes& scratch) const;
+  /// The whole matrix in strip16, bit-exact: mapped as it lies for native files if `mapped`, else in huge-page memory.
+  /// Source pages are given back to the system.
+  [[nodiscard]] WeightMatrix load_matrix(const CheckpointTensor& tensor, bool mapped) const;
+  [[nodiscard]] std::vector<float> load_vector(const CheckpointTensor& tensor) const;
+
+ private:
+  Checkpoint() = default;
+  static Checkpoint open_folder(const std::filesystem::path& path);
+  static Checkpoint open_gguf(const std::filesystem::path& path);
+  static Checkpoint open_native(const std::filesystem::path& path);
+  void collect(bool gguf);
+  void add_tensor(const TensorKey& key, std::string name, std::int64_t layer, const TensorEntry& entry, bool gguf);
+
+  std::filesystem::path path_;
+  std::string container_;
+  ModelConfig config_;
+  std::optional<Tokenizer> tokenizer_;
+  std::shared_ptr<const TensorSource> source_;
+  std::vector<CheckpointTensor> tensors_;
+  std::string recipe_;
+  std::int64_t file_bytes_ = 0;
+};
+
+/// The tokenizer of a model folder or file that may hold nothing else.
+[[nodiscard]] Tokenizer open_tokenizer(const std::filesystem::path& path);
+
+/// Whether the file starts as a native one does; only its header is looked at.
+[[nodiscard]] bool is_native_file(const std::filesystem::path& path);
+
+}  // namespace bantam::inline v0

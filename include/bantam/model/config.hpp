@@ -1,0 +1,44 @@
+// The numbers of one model.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+
+#include "bantam/model/arch_spec.hpp"
+
+namespace bantam::inline v0 {
+
+class GgufFile;
+
+/// Sizes and constants of a model, checked: every field is in range and consistent with the others.
+struct ModelConfig {
+  const ArchSpec* arch = nullptr;
+  std::int64_t dim = 0;
+  std::int64_t layers = 0;
+  std::int64_t heads = 0;
+  std::int64_t kv_heads = 0;
+  std::int64_t head_dim = 0;
+  std::int64_t ffn = 0;
+  std::int64_t vocab = 0;
+  std::int64_t context = 0;  ///< tokens the model was made for
+  double norm_eps = 0;
+  nn::RopeOptions rope;
+  std::int64_t window = 0;              ///< sliding window in tokens; 0: none
+  std::int64_t first_window_layer = 0;  ///< layers before it see everything
+  ops::Gate gate = ops::Gate::silu;
+  bool tied = false;  ///< the head is the embedding
+
+  [[nodiscard]] std::int64_t window_of(std::int64_t layer) const noexcept { return layer >= first_window_layer ? window : 0; }
+};
+
+/// Reads config.json. Throws not_found, corrupt (naming key, expected, found) or unsupported (listing what works).
+[[nodiscard]] ModelConfig read_hf_config(const std::filesystem::path& file);
+/// Reads a GGUF file's metadata. `vocab` is 0 when the file does not say.
+[[nodiscard]] ModelConfig read_gguf_config(const GgufFile& file);
+/// config.json of a Hugging Face folder that holds this model.
+[[nodiscard]] std::string write_hf_config(const ModelConfig& config, std::string_view torch_dtype);
+/// How native files carry it: config.json's keys. `place` names the file in messages.
+[[nodiscard]] ModelConfig parse_hf_config(std::string_view json, const std::string& place);
+
+}  // namespace bantam::inline v0

@@ -1,0 +1,32 @@
+// Element types of other projects' files: how a row of them reads as floats, and which format holds the same numbers.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "bantam/quant/format_info.hpp"
+
+namespace bantam::inline v0 {
+
+/// One type that a checkpoint's tensors may have. To read another: add it to the list in src/model/source_type.cpp.
+struct SourceType {
+  std::string_view name;  ///< as the container spells it: "F32", "Q4_0"
+  int block;              ///< weights a block
+  int block_bytes;
+  /// The format that holds every value of this type exactly, at the same size.
+  const FormatInfo* format;
+  /// One row as floats, as the type's public definition says.
+  void (*read_row)(const std::byte* row, std::span<float> out);
+  /// One row as codes of `format`; null where read_row loses nothing.
+  void (*read_codes)(const std::byte* row, std::int64_t columns, RowCodes& codes);
+
+  [[nodiscard]] std::int64_t row_bytes(std::int64_t columns) const noexcept { return columns / block * block_bytes; }
+};
+
+/// Null for a type that nothing here reads.
+[[nodiscard]] const SourceType* find_source_type(std::string_view name) noexcept;
+/// "F32, F16, ...": for messages.
+[[nodiscard]] std::string source_type_names();
+
+}  // namespace bantam::inline v0

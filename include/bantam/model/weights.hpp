@@ -1,0 +1,38 @@
+// A model's weights in memory: constant once loaded, shared by every session.
+#pragma once
+
+#include <vector>
+
+#include "bantam/model/checkpoint.hpp"
+#include "bantam/nn/rope.hpp"
+
+namespace bantam::inline v0 {
+
+/// One transformer block. Vectors that an architecture lacks are empty.
+struct LayerWeights {
+  std::vector<float> attention_norm, ffn_norm;         ///< (dim)
+  std::vector<float> q_norm, k_norm;                   ///< (head_dim)
+  std::vector<float> q_bias, k_bias, v_bias, o_bias;   ///< (rows of the matrix)
+  WeightMatrix q, k, v, o;                             ///< (heads * head_dim, dim), (kv_heads * head_dim, dim) twice, (dim, heads * head_dim)
+  WeightMatrix gate, up, down;                         ///< (ffn, dim) twice, (dim, ffn)
+};
+
+struct ModelWeights {
+  WeightMatrix embedding;  ///< (vocab, dim)
+  WeightMatrix head;       ///< (vocab, dim); shares the embedding's bytes when tied
+  std::vector<float> final_norm;
+  std::vector<LayerWeights> layers;
+  std::int64_t matrix_bytes = 0;  ///< of all matrices, each counted once
+  /// What one decoded token reads: all of the above but the embedding of an untied model.
+  std::int64_t streamed_bytes = 0;
+};
+
+/// Loads every tensor of a checkpoint. Throws what reading throws.
+[[nodiscard]] ModelWeights load_weights(const Checkpoint& checkpoint, bool mapped);
+
+/// The place of a matrix; null for vectors.
+[[nodiscard]] WeightMatrix* matrix_of(ModelWeights& weights, Role role, std::int64_t layer) noexcept;
+/// The place of a vector; null for matrices and for what the config carries (rope divisors).
+[[nodiscard]] std::vector<float>* vector_of(ModelWeights& weights, Role role, std::int64_t layer) noexcept;
+
+}  // namespace bantam::inline v0

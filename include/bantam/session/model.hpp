@@ -1,0 +1,48 @@
+// A model: loaded once, constant, shared by any number of sessions.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <string>
+
+#include "bantam/model/weights.hpp"
+#include "bantam/text/chat_template.hpp"
+
+namespace bantam::inline v0 {
+
+/// Where the weights of native files lie. Other files are converted into memory in any case.
+enum class WeightMemory : std::uint8_t {
+  automatic,  ///< mapped below 64 MiB, huge pages above
+  mapped,     ///< the file's own pages: loads at once, shared by processes
+  huge_pages, ///< read into memory in 2 MiB pages: 15 to 30 % more bandwidth
+};
+
+struct LoadOptions {
+  WeightMemory memory = WeightMemory::automatic;
+};
+
+/// A handle: copies share the weights. Everything on it is const and may be used from any thread at once.
+class Model {
+ public:
+  /// Loads a Hugging Face folder, a .gguf or a native .bantam file. Throws Error naming the place.
+  [[nodiscard]] static Model load(const std::filesystem::path& path, const LoadOptions& options = {});
+  [[nodiscard]] static Model from_checkpoint(const Checkpoint& checkpoint, const LoadOptions& options = {});
+
+  [[nodiscard]] const ModelConfig& config() const noexcept;
+  [[nodiscard]] const ModelWeights& weights() const noexcept;
+  [[nodiscard]] const Tokenizer& tokenizer() const noexcept;
+  /// A number that differs between models: sessions are restored only into the model that they were saved from.
+  [[nodiscard]] std::uint64_t fingerprint() const noexcept;
+  /// Bytes of all weight matrices.
+  [[nodiscard]] std::int64_t bytes() const noexcept { return weights().matrix_bytes; }
+
+  /// Writes a native file with the weights as they are. Complete or absent under that name.
+  void save(const std::filesystem::path& path) const;
+
+ private:
+  struct Data;
+  explicit Model(std::shared_ptr<const Data> data) : data_(std::move(data)) {}
+  std::shared_ptr<const Data> data_;
+};
+
+}  // namespace bantam::inline v0

@@ -1,0 +1,156 @@
+// A conversation with a model: what it has read, and text streaming out of it.
+#pragma once
+
+#include <functional>
+#include <iterator>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "bantam/session/model.hpp"
+#include "bantam/session/sampler.hpp"
+
+namespace bantam::inline v0 {
+
+struct SessionOptions {
+  std::int64_t context = 0;  ///< most tokens the session may hold; 0: what the model was made for
+  int threads = 0;           ///< 0: the physical cores that the process may use
+  std::string kv = "f16";    ///< keys and values as "f32", "f16", "q8" or "q4"
+};
+
+struct GenerateOptions {
+  std::int64_t max_tokens = 256;  ///< -1: until the model ends or the context is full
+  Sampling sampling = {};
+  std::vector<std::string> stop = {};  ///< texts that end the generation; they are not part of it
+  bool ignore_end = false;             ///< go on after the model's end token (benchmarks)
+};
+
+/// Why a generation ended.
+enum class Finish : std::uint8_t { running, stop, length, cancelled };
+
+/// "stop", "length", ...
+[[nodiscard]] std::string_view to_string(Finish finish) noexcept;
+
+struct SessionStats {
+  std::int64_t prompt_tokens = 0;
+  std::int64_t generated_tokens = 0;
+  double prompt_ms = 0;
+  double generate_ms = 0;
+  double tokens_per_second = 0;  ///< generated tokens over generate_ms
+};
+
+class Session;
+
+/// Text as it is generated: a single-pass range of pieces, each valid UTF-8. Every step of the iterator computes one
+/// or more tokens; leaving the loop computes no further one, and the session stays usable. Borrows its session.
+class TextRange {
+ public:
+  class Iterator {
+   public:
+    using iterator_concept = std::input_iterator_tag;
+    using value_type = std::string_view;
+    using difference_type = std::ptrdiff_t;
+    Iterator() = default;
+    explicit Iterator(TextRange* range) : range_(range) {}
+    [[nodiscard]] std::string_view operator*() const { return range_->piece_; }
+    Iterator& operator++() {
+      range_->advance();
+      return *this;
+    }
+    void operator++(int) { range_->advance(); }
+    [[nodiscard]] bool operator==(std::default_sentinel_t) const { return range_->done_; }
+
+   private:
+    TextRange* range_ = nullptr;
+  };
+
+  TextRange(TextRange&&) noexcept = default;
+  TextRange& operator=(TextRange&&) noexcept = default;
+
+  /// Starts (or goes on with) the generation.
+  [[nodiscard]] Iterator begin();
+  [[nodiscard]] std::default_sentinel_t end() const { return {}; }
+  /// Runs to the end and returns everything.
+  [[nodiscard]] std::string text();
+
+  [[nodiscard]] const SessionStats& stats() const noexcept { return stats_; }
+  [[nodiscard]] Finish finish() const noexcept { return finish_; }
+  /// The tokens generated so far, the end token left out.
+  [[nodiscard]] const std::vector<TokenId>& tokens() const noexcept { return tokens_; }
+
+ private:
+  friend class Session;
+  TextRange(Session& session, GenerateOptions options);
+  void advance();
+  void step();
+  void hold_back_stop_prefix();
+
+  Session* session_;
+  GenerateOptions options_;
+  TextStream stream_;
+  std::vector<TokenId> tokens_;
+  std::string ready_;  ///< decoded, not yet handed out: may be the beginning of a stop text
+  std::string piece_;
+  SessionStats stats_;
+  Finish finish_ = Finish::running;
+  bool started_ = false;
+  bool done_ = false;
+};
+
+/// One sequence of tokens with its keys and values. For one thread at a time; the model is shared.
+class Session {
+ public:
+  /// Throws invalid_argument for options out of range.
+  explicit Session(Model model, SessionOptions options = {});
+  ~Session();
+  Session(Session&&) noexcept;
+  Session& operator=(Session&&) noexcept;
+
+  /// Reads text without generating. BOS is added in front of the first text of a session as the tokenizer says.
+  /// Throws invalid_argument when the context is too small, leaving the session as it was.
+  void prefill(std::string_view text, EncodeOptions encode = {});
+  void prefill(std::span<const TokenId> tokens);
+
+  /// Reads `prompt` and generates from it. The prompt may be empty when the session holds tokens already: text goes on
+  /// where it stood, and with the sampler where it stood, if the previous generation was resumed by resume().
+  [[nodiscard]] TextRange stream(std::string_view prompt, GenerateOptions options = {}, EncodeOptions encode = {});
+  [[nodiscard]] TextRange stream(std::span<const TokenId> prompt, GenerateOptions options = {});
+  /// Renders messages by the model's chat template, reads them and generates the reply. Only messages since the last
+  /// call are given; the session remembers the others.
+  [[nodiscard]] TextRange chat(std::vector<ChatMessage> messages, GenerateOptions options = {});
+  /// Goes on generating with the random numbers and penalties of the last generation: the text is what an
+  /// uninterrupted one would have been. options.sampling must be that of the last generation.
+  [[nodiscard]] TextRange resume(GenerateOptions options);
+
+  /// Logits of the next token, (vocab). Throws invalid_argument on an empty session.
+  [[nodiscard]] std::span<const float> logits();
+  /// Reads tokens and hands out the logits after each of them: sink(index, logits).
+  void score(std::span<const TokenId> tokens, FunctionRef<void(std::int64_t, std::span<const float>)> sink);
+
+  /// A session of its own with the same past; pages of keys and values are shared until one of them writes.
+  [[nodiscard]] Session fork() const;
+  /// Writes tokens, keys and values, and the state of the last generation to a file; complete or absent.
+  void save(const std::filesystem::path& path) const;
+  /// The inverse. Throws corrupt for bytes that save() did not write, invalid_argument for another model's.
+  [[nodiscard]] static Session restore(Model model, const std::filesystem::path& path, SessionOptions options = {});
+  /// Forgets everything.
+  void clear();
+
+  [[nodiscard]] const Model& model() const noexcept;
+  /// Every token read or generated.
+  [[nodiscard]] const std::vector<TokenId>& tokens() const noexcept;
+  [[nodiscard]] std::int64_t context() const noexcept;
+  [[nodiscard]] std::int64_t kv_bytes() const noexcept;
+  [[nodiscard]] int threads() const noexcept;
+
+ private:
+  friend class TextRange;
+  struct State;
+  explicit Session(std::unique_ptr<State> state);
+  void append(std::span<const TokenId> tokens);
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace bantam::inline v0

@@ -1,0 +1,350 @@
+// Opening checkpoints: which tensor of a file serves which role, and whether all of them fit.
+#include "bantam/model/checkpoint.hpp"
+
+#include <cstring>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <unordered_set>
+
+#include "bantam/core/parallel.hpp"
+#include "bantam/io/gguf.hpp"
+#include "bantam/io/safetensors.hpp"
+#include "bantam/model/archs.hpp"
+#include "bantam/model/native_file.hpp"
+
+namespace bantam::inline v0 {
+
+namespace {
+
+std::string layer_name(std::string_view pattern, std::int64_t layer) {
+  std::string name(pattern);
+  if (const auto at = name.find("{}"); at != std::string::npos) name.replace(at, 2, message(layer));
+  return name;
+}
+
+std::string without_weight(std::string name) {
+  constexpr std::string_view ending = ".weight";
+  if (name.ends_with(ending)) name.resize(name.size() - ending.size());
+  return name;
+}
+
+/// (rows, columns) that the config asks of a role.
+std::pair<std::int64_t, std::int64_t> expected_shape(Role role, const ModelConfig& c) {
+  const std::int64_t q = c.heads * c.head_dim;
+  const std::int64_t kv = c.kv_heads * c.head_dim;
+  switch (role) {
+    case Role::embedding:
+    case Role::head: return {c.vocab, c.dim};
+    case Role::final_norm:
+    case Role::attention_norm:
+    case Role::ffn_norm:
+    case Role::o_bias: return {1, c.dim};
+    case Role::rope_divisors: return {1, c.rope.dim / 2};
+    case Role::q: return {q, c.dim};
+    case Role::k:
+    case Role::v: return {kv, c.dim};
+    case Role::o: return {c.dim, q};
+    case Role::q_bias: return {1, q};
+    case Role::k_bias:
+    case Role::v_bias: return {1, kv};
+    case Role::q_norm:
+    case Role::k_norm: return {1, c.head_dim};
+    case Role::gate:
+    case Role::up: return {c.ffn, c.dim};
+    case Role::down: return {c.dim, c.ffn};
+  }
+  return {0, 0};
+}
+
+bool is_vector(Role role) {
+  switch (role) {
+    case Role::embedding:
+    case Role::head:
+    case Role::q:
+    case Role::k:
+    case Role::v:
+    case Role::o:
+    case Role::gate:
+    case Role::up:
+    case Role::down: return false;
+    default: return true;
+  }
+}
+
+/// Tensors that old checkpoints carry and nobody reads: they follow from the config.
+bool is_leftover(std::string_view name) {
+  return name.ends_with(".rotary_emb.inv_freq") || name.ends_with(".attention.masked_bias") || name.starts_with("__pad_");
+}
+
+std::string magic_of(const std::filesystem::path& path) {
+  std::ifstream in(path, std::ios::binary);
+  std::string magic(4, '\0');
+  in.read(magic.data(), 4);
+  magic.resize(static_cast<std::size_t>(in.gcount()));
+  return magic;
+}
+
+void check_exists(const std::filesystem::path& path) {
+  std::error_code error;
+  if (!std::filesystem::exists(path, error)) {
+    fail(Errc::not_found, printable(path.string(), 400), ": expected a model folder or file, found nothing");
+  }
+}
+
+}  // namespace
+
+bool is_native_file(const std::filesystem::path& path) {
+  // A safetensors header begins with its length and "{"; metadata comes first in files of ours.
+  std::ifstream in(path, std::ios::binary);
+  std::string head(4096, '\0');
+  in.read(head.data(), static_cast<std::streamsize>(head.size()));
+  head.resize(static_cast<std::size_t>(in.gcount()));
+  return head.find(native::version_key) != std::string::npos || path.extension() == ".bantam";
+}
+
+Checkpoint Checkpoint::open(const std::filesystem::path& path) {
+  check_exists(path);
+  if (std::filesystem::is_directory(path)) return open_folder(path);
+  if (magic_of(path) == "GGUF" || path.extension() == ".gguf") return open_gguf(path);
+  if (is_native_file(path)) return open_native(path);
+  if (path.extension() == ".safetensors") {
+    fail(Errc::invalid_argument, path.string(), ": expected a native file, found plain safetensors: give the folder that holds it and its config.json");
+  }
+  fail(Errc::unsupported, printable(path.string(), 400), ": expected a Hugging Face folder, a .gguf or a .bantam file, found something else");
+}
+
+Checkpoint Checkpoint::open_folder(const std::filesystem::path& path) {
+  Checkpoint c;
+  c.path_ = path;
+  c.container_ = "safetensors";
+  c.config_ = read_hf_config(path / "config.json");
+  c.source_ = SafetensorsFile::open_folder(path);
+  c.tokenizer_ = Tokenizer::from_folder(path);
+  c.collect(false);
+  return c;
+}
+
+Checkpoint Checkpoint::open_gguf(const std::filesystem::path& path) {
+  Checkpoint c;
+  c.path_ = path;
+  c.container_ = "gguf";
+  const auto file = GgufFile::open(path);
+  c.config_ = read_gguf_config(*file);
+  c.tokenizer_ = Tokenizer::from_gguf(*file);
+  c.source_ = file;
+  c.config_.tied = file->find("output.weight") == nullptr;
+  c.collect(true);
+  return c;
+}
+
+Checkpoint Checkpoint::open_native(const std::filesystem::path& path) {
+  using Json = nlohmann::json;
+  Checkpoint c;
+  c.path_ = path;
+  c.container_ = "bantam";
+  const auto file = SafetensorsFile::open(path);
+  const std::string place = path.string();
+  const auto text = [&](std::string_view key) -> const std::string& {
+    const auto it = file->metadata().find(std::string(key));
+    if (it == file->metadata().end()) fail(Errc::corrupt, place, ": __metadata__: expected ", key, ", found nothing");
+    return it->second;
+  };
+  if (text(native::version_key) != native::version) {
+    fail(Errc::unsupported, place, ": ", native::version_key, ": expected ", native::version, ", found ", printable(text(native::version_key)));
+  }
+  c.config_ = parse_hf_config(text(native::config_key), place);
+  c.tokenizer_ = Tokenizer::from_json(text(native::tokenizer_key), place);
+  c.recipe_ = text(native::recipe_key);
+  c.source_ = file;
+  c.collect(false);
+  const Json tensors = Json::parse(text(native::tensors_key), nullptr, false);
+  const Json hashes = Json::parse(text(native::hashes_key), nullptr, false);
+  if (!tensors.is_object() || !hashes.is_object()) {
+    fail(Errc::corrupt, place, ": __metadata__: expected ", native::tensors_key, " and ", native::hashes_key, " as JSON objects");
+  }
+  for (CheckpointTensor& tensor : c.tensors_) {
+    const std::string& name = tensor.entry->name;
+    if (const auto hash = hashes.find(name); hash != hashes.end() && hash->is_string()) tensor.expected_hash = hash->get<std::string>();
+    if (!tensor.is_matrix) continue;
+    const auto entry = tensors.find(name);
+    const bool sound = entry != tensors.end() && entry->is_object() && entry->contains("id") && (*entry)["id"].is_number_unsigned() &&
+                       entry->contains("shape") && (*entry)["shape"] == Json::array({tensor.rows, tensor.columns});
+    if (!sound) {
+      fail(Errc::corrupt, place, ": ", native::tensors_key, ": ", printable(name), ": expected id and shape (", tensor.rows, ", ", tensor.columns, "), found something else");
+    }
+    const auto id = (*entry)["id"].get<std::uint64_t>();
+    tensor.native = id <= 0xffff ? find_format(FormatId{static_cast<std::uint16_t>(id)}) : nullptr;
+    if (tensor.native == nullptr) {
+      fail(Errc::unsupported, place, ": ", printable(name), ": expected a format of this version, found number ", id);
+    }
+    const auto bytes = static_cast<std::uint64_t>(tensor.native->matrix_bytes(tensor.rows, tensor.columns));
+    if (tensor.entry->bytes.size() != bytes) {
+      fail(Errc::corrupt, place, ": ", printable(name), ": expected ", bytes, " bytes of ", tensor.native->name, ", found ", tensor.entry->bytes.size());
+    }
+    if (reinterpret_cast<std::uintptr_t>(tensor.entry->bytes.data()) % storage_alignment != 0) {
+      fail(Errc::corrupt, place, ": ", printable(name), ": expected its bytes at a multiple of ", storage_alignment, " in the file");
+    }
+  }
+  return c;
+}
+
+void Checkpoint::collect(bool gguf) {
+  const ArchSpec& arch = *config_.arch;
+  std::unordered_set<const TensorEntry*> used;
+  const auto visit = [&](const TensorKey& key, std::int64_t layer) {
+    const std::string_view pattern = gguf ? key.gguf : key.hf;
+    if (pattern.empty()) return;
+    const std::string name = layer_name(pattern, layer);
+    const TensorEntry* entry = source_->find(name);
+    if (entry == nullptr) {
+      const bool may_lack = key.presence == Presence::optional && (key.role != Role::head || config_.tied);
+      if (!may_lack) fail(Errc::corrupt, path_.string(), ": expected tensor ", name, ", found none of that name");
+      return;
+    }
+    used.insert(entry);
+    // A tied model's second copy of the embedding says nothing new.
+    if (key.role == Role::head && config_.tied) return;
+    add_tensor(key, without_weight(layer_name(key.hf.empty() ? key.gguf : key.hf, layer)), layer, *entry, gguf);
+  };
+  const auto visit_all = [&](bool of_layers, std::int64_t layer) {
+    for (const auto& list : {arch.tensors, arch.more_tensors}) {
+      for (const TensorKey& key : list) {
+        if ((key.role >= Role::attention_norm) == of_layers) visit(key, layer);
+      }
+    }
+  };
+  // A file cannot hold more layers than tensors; checked before the loop believes the config.
+  if (config_.layers > static_cast<std::int64_t>(source_->tensors().size())) {
+    fail(Errc::corrupt, path_.string(), ": expected tensors of ", config_.layers, " layers, found ", source_->tensors().size(), " tensors in all");
+  }
+  if (config_.vocab == 0) fail(Errc::corrupt, path_.string(), ": expected the size of the vocabulary, found none");
+  visit_all(false, -1);
+  for (std::int64_t layer = 0; layer < config_.layers; ++layer) visit_all(true, layer);
+  for (const TensorEntry& entry : source_->tensors()) {
+    file_bytes_ += static_cast<std::int64_t>(entry.bytes.size());
+    if (!used.contains(&entry) && !is_leftover(entry.name)) {
+      fail(Errc::unsupported, path_.string(), ": ", printable(entry.name), ": expected no such tensor in a model of type ", arch.name);
+    }
+  }
+  if (tokenizer_->vocab_size() > config_.vocab) {
+    fail(Errc::corrupt, path_.string(), ": expected a vocabulary of at most ", config_.vocab, " tokens (rows of the embedding), the tokenizer has ", tokenizer_->vocab_size());
+  }
+  for (const CheckpointTensor& tensor : tensors_) {
+    if (tensor.role == Role::rope_divisors) config_.rope.divisors = load_vector(tensor);
+  }
+}
+
+void Checkpoint::add_tensor(const TensorKey& key, std::string name, std::int64_t layer, const TensorEntry& entry, bool gguf) {
+  CheckpointTensor tensor;
+  tensor.name = std::move(name);
+  tensor.role = key.role;
+  tensor.layer = layer;
+  tensor.is_matrix = !is_vector(key.role);
+  tensor.entry = &entry;
+  const auto [rows, columns] = expected_shape(key.role, config_);
+  tensor.rows = rows;
+  tensor.columns = columns;
+  const std::string place = message(path_.string(), ": ", printable(entry.name));
+  if (tensor.is_matrix && container_ == "bantam") {
+    if (entry.type != "U8" || entry.shape.size() != 1) fail(Errc::corrupt, place, ": expected packed bytes (U8), found ", entry.type, " ", to_string(entry.shape));
+    tensors_.push_back(std::move(tensor));
+    return;
+  }
+  tensor.source = find_source_type(entry.type);
+  if (tensor.source == nullptr) {
+    fail(Errc::unsupported, place, ": type ", printable(entry.type), ": not yet; what works: ", source_type_names());
+  }
+  const std::vector<std::int64_t> expected = tensor.is_matrix ? std::vector<std::int64_t>{rows, columns} : std::vector<std::int64_t>{columns};
+  if (entry.shape != expected) fail(Errc::corrupt, place, ": expected shape ", to_string(expected), ", found ", to_string(entry.shape));
+  const std::int64_t bytes = rows * tensor.source->row_bytes(columns);
+  if (columns % tensor.source->block != 0 || static_cast<std::int64_t>(entry.bytes.size()) != bytes) {
+    fail(Errc::corrupt, place, ": expected ", bytes, " bytes of ", entry.type, ", found ", entry.bytes.size());
+  }
+  if (gguf && config_.arch->gguf_pairs == nn::RopePairs::adjacent) {
+    if (key.role == Role::q || key.role == Role::q_bias) tensor.unpermute_heads = config_.heads;
+    if (key.role == Role::k || key.role == Role::k_bias) tensor.unpermute_heads = config_.kv_heads;
+  }
+  tensors_.push_back(std::move(tensor));
+}
+
+namespace {
+
+/// Row of the file that holds row `row` in Hugging Face's order: element i of half j of a head lies at 2 i + j.
+std::int64_t source_row(const CheckpointTensor& tensor, std::int64_t row, std::int64_t rows) {
+  if (tensor.unpermute_heads == 0) return row;
+  const std::int64_t d = rows / tensor.unpermute_heads;
+  const std::int64_t in_head = row % d;
+  return row - in_head + in_head % (d / 2) * 2 + in_head / (d / 2);
+}
+
+}  // namespace
+
+void Checkpoint::read_row(const CheckpointTensor& tensor, std::int64_t row, std::span<float> out, RowCodes& scratch) const {
+  if (tensor.native != nullptr) {
+    const std::byte* panel = tensor.entry->bytes.data() + row / panel_rows * tensor.native->panel_bytes(tensor.columns);
+    tensor.native->decode_row(panel, static_cast<int>(row % panel_rows), out, scratch);
+    return;
+  }
+  const std::int64_t from = tensor.is_matrix ? source_row(tensor, row, tensor.rows) : 0;
+  tensor.source->read_row(tensor.entry->bytes.data() + from * tensor.source->row_bytes(tensor.columns), out);
+}
+
+WeightMatrix Checkpoint::load_matrix(const CheckpointTensor& tensor, bool mapped) const {
+  const FormatInfo& format = tensor.format();
+  const TensorEntry& entry = *tensor.entry;
+  if (tensor.native != nullptr && mapped) {
+    return {format, tensor.rows, tensor.columns, std::shared_ptr<const std::byte>(entry.file, entry.bytes.data())};
+  }
+  const auto data = allocate_storage(static_cast<std::size_t>(format.matrix_bytes(tensor.rows, tensor.columns)));
+  const std::int64_t panel_bytes = format.panel_bytes(tensor.columns);
+  entry.file->will_need(entry.bytes);
+  // Pieces of about a megabyte: long reads, and enough of them for every core.
+  const std::int64_t grain = std::max<std::int64_t>(1, (1 << 20) / panel_bytes);
+  parallel_for(div_up<std::int64_t>(tensor.rows, panel_rows), grain, [&](Range panels) {
+    if (tensor.native != nullptr) {
+      std::memcpy(data.get() + panels.begin * panel_bytes, entry.bytes.data() + panels.begin * panel_bytes,
+                  static_cast<std::size_t>((panels.end - panels.begin) * panel_bytes));
+      return;
+    }
+    RowCodes codes;
+    std::vector<float> floats(static_cast<std::size_t>(tensor.columns));
+    for (std::int64_t row = panels.begin * panel_rows; row < std::min(panels.end * panel_rows, tensor.rows); ++row) {
+      std::byte* panel = data.get() + row / panel_rows * panel_bytes;
+      const int lane = static_cast<int>(row % panel_rows);
+      if (tensor.source->read_codes != nullptr) {
+        codes.codes.assign(static_cast<std::size_t>(tensor.columns), 0);
+        codes.sides.assign(static_cast<std::size_t>(tensor.columns / tensor.source->block), {});
+        const std::int64_t from = source_row(tensor, row, tensor.rows);
+        tensor.source->read_codes(entry.bytes.data() + from * tensor.source->row_bytes(tensor.columns), tensor.columns, codes);
+        format.store_codes(panel, lane, tensor.columns, codes);
+      } else {
+        read_row(tensor, row, floats, codes);
+        format.encode_row(panel, lane, floats, codes);
+      }
+    }
+  });
+  entry.file->drop(entry.bytes);
+  return {format, tensor.rows, tensor.columns, data};
+}
+
+std::vector<float> Checkpoint::load_vector(const CheckpointTensor& tensor) const {
+  std::vector<float> values(static_cast<std::size_t>(tensor.columns));
+  RowCodes scratch;
+  read_row(tensor, 0, values, scratch);
+  if (tensor.unpermute_heads == 0) return values;
+  std::vector<float> ordered(values.size());
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    ordered[i] = values[static_cast<std::size_t>(source_row(tensor, static_cast<std::int64_t>(i), tensor.columns))];
+  }
+  return ordered;
+}
+
+Tokenizer open_tokenizer(const std::filesystem::path& path) {
+  check_exists(path);
+  if (std::filesystem::is_directory(path)) return Tokenizer::from_folder(path);
+  if (magic_of(path) == "GGUF" || path.extension() == ".gguf") return Tokenizer::from_gguf(*GgufFile::open(path));
+  if (is_native_file(path)) return Checkpoint::open(path).tokenizer();
+  return Tokenizer::from_file(path);
+}
+
+}  // namespace bantam::inline v0

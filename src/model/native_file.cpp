@@ -1,0 +1,86 @@
+// Writing native files.
+#include "bantam/model/native_file.hpp"
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include <nlohmann/json.hpp>
+
+namespace bantam::inline v0 {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string describe(const std::vector<NativeWriter::Entry>& entries) {
+  Json json = Json::object();
+  for (const NativeWriter::Entry& entry : entries) {
+    if (entry.format == nullptr) continue;
+    json[entry.name] = {{"format", std::string(entry.format->name)},
+                        {"id", static_cast<int>(entry.format->id)},
+                        {"shape", {entry.rows, entry.columns}}};
+  }
+  return json.dump();
+}
+
+std::vector<SafetensorsWriter::Announced> announce(const std::vector<NativeWriter::Entry>& entries) {
+  std::vector<SafetensorsWriter::Announced> tensors;
+  for (const NativeWriter::Entry& entry : entries) {
+    if (entry.format == nullptr) {
+      tensors.push_back({entry.name, "F32", {entry.columns}});
+    } else {
+      tensors.push_back({entry.name, "U8", {entry.format->matrix_bytes(entry.rows, entry.columns)}});
+    }
+  }
+  return tensors;
+}
+
+}  // namespace
+
+std::string content_hash(std::span<const std::byte> bytes) {
+  constexpr char digits[] = "0123456789abcdef";
+  XXH64_hash_t hash = XXH3_64bits(bytes.data(), bytes.size());
+  std::string text(16, '0');
+  for (std::size_t i = 16; i-- > 0; hash >>= 4) text[i] = digits[hash & 15];
+  return text;
+}
+
+struct NativeWriter::State {
+  std::vector<Entry> entries;
+  SafetensorsWriter writer;
+  Json hashes = {};
+  std::size_t next = 0;
+};
+
+NativeWriter::NativeWriter(const std::filesystem::path& path, const ModelConfig& config, const Tokenizer& tokenizer,
+                           std::string_view recipe_json, std::vector<Entry> entries) {
+  std::size_t room = 64;
+  for (const Entry& entry : entries) room += entry.name.size() + 40;
+  std::vector<std::pair<std::string, std::string>> metadata{
+      {"format", "pt"},  // what Hugging Face's loaders want to see
+      {std::string(native::version_key), std::string(native::version)},
+      {std::string(native::config_key), write_hf_config(config, "")},
+      {std::string(native::tensors_key), describe(entries)},
+      {std::string(native::tokenizer_key), tokenizer.to_json()},
+      {std::string(native::recipe_key), std::string(recipe_json)},
+  };
+  auto announced = announce(entries);
+  // 4 KiB: a page, so that every tensor can be mapped or read past the page cache on its own.
+  state_.reset(new State{std::move(entries), SafetensorsWriter(path, std::move(announced), std::move(metadata),
+                                                               {.alignment = 4096, .metadata_room = room})});
+}
+
+NativeWriter::~NativeWriter() = default;
+
+void NativeWriter::write(std::span<const std::byte> bytes) {
+  BANTAM_ASSERT(state_->next < state_->entries.size());
+  state_->writer.write(bytes);
+  state_->hashes[state_->entries[state_->next++].name] = content_hash(bytes);
+}
+
+void NativeWriter::commit() {
+  state_->writer.set_metadata(std::string(native::hashes_key), state_->hashes.dump());
+  state_->writer.commit();
+}
+
+}  // namespace bantam::inline v0

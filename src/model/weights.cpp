@@ -1,0 +1,56 @@
+// Loading weights into their places.
+#include "bantam/model/weights.hpp"
+
+namespace bantam::inline v0 {
+
+WeightMatrix* matrix_of(ModelWeights& w, Role role, std::int64_t layer) noexcept {
+  if (role == Role::embedding) return &w.embedding;
+  if (role == Role::head) return &w.head;
+  if (layer < 0) return nullptr;
+  LayerWeights& l = w.layers[static_cast<std::size_t>(layer)];
+  switch (role) {
+    case Role::q: return &l.q;
+    case Role::k: return &l.k;
+    case Role::v: return &l.v;
+    case Role::o: return &l.o;
+    case Role::gate: return &l.gate;
+    case Role::up: return &l.up;
+    case Role::down: return &l.down;
+    default: return nullptr;
+  }
+}
+
+std::vector<float>* vector_of(ModelWeights& w, Role role, std::int64_t layer) noexcept {
+  if (role == Role::final_norm) return &w.final_norm;
+  if (layer < 0) return nullptr;
+  LayerWeights& l = w.layers[static_cast<std::size_t>(layer)];
+  switch (role) {
+    case Role::attention_norm: return &l.attention_norm;
+    case Role::ffn_norm: return &l.ffn_norm;
+    case Role::q_norm: return &l.q_norm;
+    case Role::k_norm: return &l.k_norm;
+    case Role::q_bias: return &l.q_bias;
+    case Role::k_bias: return &l.k_bias;
+    case Role::v_bias: return &l.v_bias;
+    case Role::o_bias: return &l.o_bias;
+    default: return nullptr;
+  }
+}
+
+ModelWeights load_weights(const Checkpoint& checkpoint, bool mapped) {
+  ModelWeights w;
+  w.layers.resize(static_cast<std::size_t>(checkpoint.config().layers));
+  for (const CheckpointTensor& tensor : checkpoint.tensors()) {
+    if (tensor.is_matrix) {
+      *matrix_of(w, tensor.role, tensor.layer) = checkpoint.load_matrix(tensor, mapped);
+      w.matrix_bytes += tensor.format().matrix_bytes(tensor.rows, tensor.columns);
+    } else if (std::vector<float>* vector = vector_of(w, tensor.role, tensor.layer)) {
+      *vector = checkpoint.load_vector(tensor);
+    }
+  }
+  if (checkpoint.config().tied) w.head = w.embedding;
+  w.streamed_bytes = w.matrix_bytes - (checkpoint.config().tied ? 0 : w.embedding.bytes());
+  return w;
+}
+
+}  // namespace bantam::inline v0

@@ -1,0 +1,88 @@
+// Loading models and saving them as native files.
+#include "bantam/session/model.hpp"
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include "bantam/model/native_file.hpp"
+
+namespace bantam::inline v0 {
+
+struct Model::Data {
+  ModelConfig config;
+  ModelWeights weights;
+  Tokenizer tokenizer;
+  std::vector<CheckpointTensor> tensors;  ///< names and order for save(); their entries are not touched again
+  std::string recipe;
+  std::uint64_t fingerprint = 0;
+};
+
+namespace {
+
+// Below this the bandwidth that huge pages win is not worth reading the file.
+constexpr std::int64_t huge_page_threshold = 64 << 20;
+
+std::uint64_t fingerprint_of(const ModelConfig& config, const ModelWeights& weights) {
+  XXH3_state_t state;
+  XXH3_64bits_reset(&state);
+  const std::string text = write_hf_config(config, "");
+  XXH3_64bits_update(&state, text.data(), text.size());
+  // The first panel of every matrix: enough to tell models apart without reading them.
+  const auto add = [&](const WeightMatrix& w) {
+    const auto id = static_cast<std::uint16_t>(w.format().id);
+    XXH3_64bits_update(&state, &id, sizeof id);
+    XXH3_64bits_update(&state, w.view().data, static_cast<std::size_t>(std::min<std::int64_t>(4096, w.format().panel_bytes(w.columns()))));
+  };
+  add(weights.embedding);
+  for (const LayerWeights& layer : weights.layers) {
+    for (const WeightMatrix* w : {&layer.q, &layer.k, &layer.v, &layer.o, &layer.gate, &layer.up, &layer.down}) add(*w);
+  }
+  return XXH3_64bits_digest(&state);
+}
+
+}  // namespace
+
+Model Model::load(const std::filesystem::path& path, const LoadOptions& options) {
+  return from_checkpoint(Checkpoint::open(path), options);
+}
+
+Model Model::from_checkpoint(const Checkpoint& checkpoint, const LoadOptions& options) {
+  const bool mapped = options.memory == WeightMemory::mapped ||
+                      (options.memory == WeightMemory::automatic && checkpoint.file_bytes() < huge_page_threshold);
+  auto data = std::make_shared<Data>(Data{.config = checkpoint.config(),
+                                          .weights = load_weights(checkpoint, mapped),
+                                          .tokenizer = checkpoint.tokenizer(),
+                                          .tensors = checkpoint.tensors(),
+                                          .recipe = checkpoint.recipe(),
+                                          .fingerprint = 0});
+  for (CheckpointTensor& tensor : data->tensors) tensor.entry = nullptr;
+  data->fingerprint = fingerprint_of(data->config, data->weights);
+  return Model(std::move(data));
+}
+
+const ModelConfig& Model::config() const noexcept { return data_->config; }
+const ModelWeights& Model::weights() const noexcept { return data_->weights; }
+const Tokenizer& Model::tokenizer() const noexcept { return data_->tokenizer; }
+std::uint64_t Model::fingerprint() const noexcept { return data_->fingerprint; }
+
+void Model::save(const std::filesystem::path& path) const {
+  // The accessors are shared with loading, which writes through them.
+  auto& weights = const_cast<ModelWeights&>(data_->weights);
+  std::vector<NativeWriter::Entry> entries;
+  for (const CheckpointTensor& tensor : data_->tensors) {
+    const WeightMatrix* matrix = matrix_of(weights, tensor.role, tensor.layer);
+    if (matrix == nullptr && vector_of(weights, tensor.role, tensor.layer) == nullptr) continue;
+    entries.push_back({tensor.tensor_name(), matrix != nullptr ? &matrix->format() : nullptr, tensor.rows, tensor.columns});
+  }
+  NativeWriter writer(path, data_->config, data_->tokenizer, data_->recipe.empty() ? "{}" : data_->recipe, entries);
+  for (const CheckpointTensor& tensor : data_->tensors) {
+    if (const WeightMatrix* matrix = matrix_of(weights, tensor.role, tensor.layer)) {
+      writer.write({matrix->view().data, static_cast<std::size_t>(matrix->bytes())});
+    } else if (const std::vector<float>* vector = vector_of(weights, tensor.role, tensor.layer)) {
+      writer.write(std::as_bytes(std::span(*vector)));
+    }
+  }
+  writer.commit();
+}
+
+}  // namespace bantam::inline v0

@@ -1,0 +1,191 @@
+// Sessions: reading, forking, chatting.
+#include "bantam/session/session.hpp"
+
+#include <chrono>
+
+#include "state.hpp"
+
+namespace bantam::inline v0 {
+
+namespace {
+
+std::int64_t context_of(const Model& model, const SessionOptions& options) {
+  if (options.context < 0 || options.context > (std::int64_t{1} << 31)) {
+    fail(Errc::invalid_argument, "context: expected 0 (the model's) to 2^31 tokens, found ", options.context);
+  }
+  return options.context == 0 ? model.config().context : options.context;
+}
+
+nn::KvShape kv_shape(const ModelConfig& c) { return {c.layers, c.kv_heads, c.head_dim}; }
+
+}  // namespace
+
+Session::State::State(Model m, SessionOptions o)
+    : model(std::move(m)), options(std::move(o)), context(context_of(model, options)),
+      cache(kv_shape(model.config()), options.kv) {
+  if (options.threads < 0 || options.threads > 1024) {
+    fail(Errc::invalid_argument, "threads: expected 0 (all cores) to 1024, found ", options.threads);
+  }
+}
+
+Forward& Session::State::engine() {
+  if (!forward) forward = std::make_unique<Forward>(model.config(), model.weights(), context, options.threads);
+  return *forward;
+}
+
+void Session::State::check_room(std::int64_t count) const {
+  const auto held = static_cast<std::int64_t>(tokens.size());
+  if (held + count > context) {
+    fail(Errc::invalid_argument, "context: expected at most ", context, " tokens, ", held, " are held and ", count, " more were given");
+  }
+}
+
+void Session::State::catch_up() {
+  if (tokens.empty()) fail(Errc::invalid_argument, "session: expected at least one token (a prompt), found none");
+  if (!logits.empty()) return;
+  const auto read = static_cast<std::size_t>(cache.tokens());
+  // Logits are known only right after a token was read: read the last one again if nothing waits.
+  if (read == tokens.size()) cache.truncate(cache.tokens() - 1);
+  const std::span<const TokenId> waiting = std::span<const TokenId>(tokens).subspan(static_cast<std::size_t>(cache.tokens()));
+  engine().run(waiting, cache, static_cast<std::int64_t>(waiting.size()) - 1,
+               [&](std::int64_t, std::span<const float> row) { logits.assign(row.begin(), row.end()); });
+}
+
+Session::Session(Model model, SessionOptions options) : state_(std::make_unique<State>(std::move(model), std::move(options))) {}
+Session::Session(std::unique_ptr<State> state) : state_(std::move(state)) {}
+Session::~Session() = default;
+Session::Session(Session&&) noexcept = default;
+Session& Session::operator=(Session&&) noexcept = default;
+
+void Session::append(std::span<const TokenId> tokens) {
+  State& s = *state_;
+  s.check_room(static_cast<std::int64_t>(tokens.size()));
+  for (const TokenId id : tokens) {
+    if (id < 0 || id >= s.model.config().vocab) {
+      fail(Errc::invalid_argument, "token id: expected 0 to ", s.model.config().vocab - 1, ", found ", id);
+    }
+  }
+  if (tokens.empty()) return;
+  s.tokens.insert(s.tokens.end(), tokens.begin(), tokens.end());
+  s.logits.clear();
+}
+
+void Session::prefill(std::span<const TokenId> tokens) {
+  append(tokens);
+  if (tokens.empty()) return;
+  const auto start = std::chrono::steady_clock::now();
+  state_->catch_up();
+  state_->prompt_ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+  state_->prompt_tokens = static_cast<std::int64_t>(tokens.size());
+}
+
+void Session::prefill(std::string_view text, EncodeOptions encode) {
+  if (!state_->tokens.empty()) encode.add_special = false;
+  prefill(state_->model.tokenizer().encode(text, encode));
+}
+
+TextRange Session::stream(std::span<const TokenId> prompt, GenerateOptions options) {
+  state_->prompt_ms = 0;
+  state_->prompt_tokens = 0;
+  // Options are checked before the prompt is paid for.
+  const auto vocab = std::min<std::int64_t>(state_->model.tokenizer().vocab_size(), state_->model.config().vocab);
+  Sampler sampler(options.sampling, static_cast<std::int32_t>(vocab));
+  prefill(prompt);
+  if (state_->tokens.empty()) fail(Errc::invalid_argument, "prompt: expected at least one token, found none");
+  for (const TokenId id : state_->tokens) {
+    if (id < vocab) sampler.accept(id);
+  }
+  state_->sampler = std::move(sampler);
+  return {*this, std::move(options)};
+}
+
+TextRange Session::stream(std::string_view prompt, GenerateOptions options, EncodeOptions encode) {
+  if (!state_->tokens.empty()) encode.add_special = false;
+  const std::vector<TokenId> tokens = state_->model.tokenizer().encode(prompt, encode);
+  return stream(tokens, std::move(options));
+}
+
+TextRange Session::resume(GenerateOptions options) {
+  State& s = *state_;
+  if (!s.sampler) return stream(std::span<const TokenId>{}, std::move(options));
+  const auto vocab = std::min<std::int64_t>(s.model.tokenizer().vocab_size(), s.model.config().vocab);
+  s.sampler = Sampler::restore(s.sampler->save(), options.sampling, static_cast<std::int32_t>(vocab));
+  s.prompt_ms = 0;
+  s.prompt_tokens = 0;
+  return {*this, std::move(options)};
+}
+
+TextRange Session::chat(std::vector<ChatMessage> messages, GenerateOptions options) {
+  State& s = *state_;
+  const Tokenizer& tokenizer = s.model.tokenizer();
+  if (tokenizer.chat_template().empty()) {
+    fail(Errc::unsupported, "chat: expected a model with a chat template, this one has none: use a plain prompt");
+  }
+  const ChatTemplate chat_template(tokenizer.chat_template());
+  std::vector<ChatMessage> all = s.messages;
+  // What was generated since the last messages is the assistant's turn.
+  all.insert(all.end(), messages.begin(), messages.end());
+  ChatOptions chat_options;
+  if (tokenizer.bos() >= 0) chat_options.bos_token = tokenizer.piece(tokenizer.bos());
+  if (tokenizer.eos() >= 0) chat_options.eos_token = tokenizer.piece(tokenizer.eos());
+  const std::string text = chat_template.render(all, chat_options);
+  // Templates write special tokens, BOS among them, so they are parsed and none is added.
+  const std::vector<TokenId> tokens = tokenizer.encode(text, {.add_special = false, .parse_special = true});
+  // What is held already need not be read again: keep the longest common beginning.
+  std::size_t common = 0;
+  while (common < tokens.size() && common < s.tokens.size() && tokens[common] == s.tokens[common]) ++common;
+  if (common == tokens.size() && common > 0) --common;
+  s.tokens.resize(common);
+  s.cache.truncate(static_cast<std::int64_t>(common));
+  s.logits.clear();
+  TextRange range = stream(std::span(tokens).subspan(common), std::move(options));
+  s.messages = std::move(all);
+  return range;
+}
+
+std::span<const float> Session::logits() {
+  state_->catch_up();
+  return state_->logits;
+}
+
+void Session::score(std::span<const TokenId> tokens, FunctionRef<void(std::int64_t, std::span<const float>)> sink) {
+  State& s = *state_;
+  if (!s.tokens.empty()) s.catch_up();
+  const auto before = static_cast<std::int64_t>(s.tokens.size());
+  append(tokens);
+  if (tokens.empty()) return;
+  s.engine().run(tokens, s.cache, 0, [&](std::int64_t index, std::span<const float> row) {
+    if (index + 1 == static_cast<std::int64_t>(tokens.size())) s.logits.assign(row.begin(), row.end());
+    sink(index, row);
+  });
+  BANTAM_ASSERT(s.cache.tokens() == before + static_cast<std::int64_t>(tokens.size()));
+  (void)before;
+}
+
+Session Session::fork() const {
+  const State& s = *state_;
+  auto copy = std::make_unique<State>(s.model, s.options);
+  copy->cache = s.cache;
+  copy->tokens = s.tokens;
+  copy->logits = s.logits;
+  copy->messages = s.messages;
+  copy->sampler = s.sampler;
+  return Session(std::move(copy));
+}
+
+void Session::clear() {
+  State& s = *state_;
+  s.tokens.clear();
+  s.logits.clear();
+  s.messages.clear();
+  s.sampler.reset();
+  s.cache.truncate(0);
+}
+
+const Model& Session::model() const noexcept { return state_->model; }
+const std::vector<TokenId>& Session::tokens() const noexcept { return state_->tokens; }
+std::int64_t Session::context() const noexcept { return state_->context; }
+std::int64_t Session::kv_bytes() const noexcept { return state_->cache.bytes(); }
+int Session::threads() const noexcept { return state_->forward ? state_->forward->threads() : state_->options.threads; }
+
+}  // namespace bantam::inline v0

@@ -1,0 +1,34 @@
+// What a session holds.
+#pragma once
+
+#include "bantam/model/forward.hpp"
+#include "bantam/session/session.hpp"
+
+namespace bantam::inline v0 {
+
+struct Session::State {
+  Model model;
+  SessionOptions options;
+  std::int64_t context;
+  nn::KvCache cache;
+  /// Made when it is first needed: a fork that only waits costs no threads.
+  std::unique_ptr<Forward> forward;
+  /// Everything read or generated. The first cache.tokens() of them have their keys and values in the cache; the rest
+  /// waits to be read.
+  std::vector<TokenId> tokens;
+  std::vector<float> logits;  ///< after the last token; empty when unknown
+  std::vector<ChatMessage> messages;
+  std::string chat_text;  ///< what the template made of them so far
+  std::optional<Sampler> sampler;  ///< of the last generation
+  double prompt_ms = 0;            ///< of the last prompt
+  std::int64_t prompt_tokens = 0;
+
+  State(Model m, SessionOptions o);
+  Forward& engine();
+  /// Reads what waits, and knows the logits afterwards.
+  void catch_up();
+  /// Room for `count` more tokens, or invalid_argument.
+  void check_room(std::int64_t count) const;
+};
+
+}  // namespace bantam::inline v0
