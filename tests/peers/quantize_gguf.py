@@ -1,0 +1,90 @@
+#!/usr/bin/python3
+"""Quantizes a GGUF model of f32, f16 or bf16 weights to q8_0, q4_0 or q4_1, for comparisons on one and the same file.
+
+Matrices are quantized, embeddings and output included; vectors, and matrices whose rows are no multiple of 32 weights,
+stay as they are. The arithmetic is the format's public definition in float32, block by block of 32 weights:
+  q8_0  d = amax / 127; q = x / d rounded half away from zero; stored: d as f16, 32 x int8
+  q4_0  d = (the weight of largest magnitude) / -8; q = floor(x / d + 8.5), at most 15; stored: d as f16, 16 bytes
+  q4_1  d = (max - min) / 15; q = floor((x - min) / d + 0.5), at most 15; stored: d and min as f16, 16 bytes
+where x / d is x times the float32 reciprocal of the unrounded d, and byte j of 16 holds the weights j (low) and j + 16.
+"""
+
+import argparse
+import sys
+
+import numpy as np
+
+import gguf_file
+
+
+def reciprocal(d):
+    """1 / d in float32, 0 where d is 0."""
+    return np.divide(np.float32(1), d, out=np.zeros_like(d), where=d != 0)
+
+
+def nibbles(codes):
+    """(blocks, 32) codes of 0 to 15 as (blocks, 16) bytes."""
+    return codes[:, :16] | codes[:, 16:] << 4
+
+
+def to_q8_0(x):
+    """x: (blocks, 32) float32. Returns (blocks, 34) bytes."""
+    d = np.abs(x).max(axis=1, keepdims=True) / np.float32(127)
+    scaled = (x * reciprocal(d)).astype(np.float64)
+    # In double precision adding a half is exact.
+    q = np.trunc(scaled + np.copysign(0.5, scaled)).astype(np.int8)
+    return np.hstack([d.astype("<f2").view(np.uint8), q.view(np.uint8)])
+
+
+def to_q4_0(x):
+    """x: (blocks, 32) float32. Returns (blocks, 18) bytes."""
+    largest = np.take_along_axis(x, np.abs(x).argmax(axis=1)[:, None], axis=1)
+    d = largest / np.float32(-8)
+    codes = np.minimum((x * reciprocal(d) + np.float32(8.5)).astype(np.int8), 15).astype(np.uint8)
+    return np.hstack([d.astype("<f2").view(np.uint8), nibbles(codes)])
+
+
+def to_q4_1(x):
+    """x: (blocks, 32) float32. Returns (blocks, 20) bytes."""
+    lowest = x.min(axis=1, keepdims=True)
+    d = (x.max(axis=1, keepdims=True) - lowest) / np.float32(15)
+    codes = np.minimum(((x - lowest) * reciprocal(d) + np.float32(0.5)).astype(np.int8), 15).astype(np.uint8)
+    return np.hstack([d.astype("<f2").view(np.uint8), lowest.astype("<f2").view(np.uint8), nibbles(codes)])
+
+
+CODERS = {"q8_0": to_q8_0, "q4_0": to_q4_0, "q4_1": to_q4_1}
+
+
+def convert(tensor, kind):
+    """(type, bytes) of a tensor in the new file."""
+    if len(tensor.shape) < 2 or tensor.shape[-1] % 32 or tensor.kind not in ("f32", "f16", "bf16"):
+        return tensor.kind, tensor.data
+    blocks = tensor.to_f32().reshape(-1, 32)
+    if not np.isfinite(blocks).all():
+        raise ValueError(f"{tensor.name}: holds weights that are not finite")
+    return kind, CODERS[kind](blocks).tobytes()
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("input", help="a GGUF file with float weights")
+    parser.add_argument("output", help="the file to write")
+    parser.add_argument("--type", choices=CODERS, default="q8_0", help="what matrices become (default q8_0)")
+    arguments = parser.parse_args()
+    try:
+        metadata, tensors = gguf_file.read(arguments.input)
+        metadata["general.file_type"] = gguf_file.scalar("u32", gguf_file.FILE_TYPES[arguments.type])
+        metadata["general.quantization_version"] = gguf_file.scalar("u32", 2)
+        out = []
+        for tensor in tensors:
+            kind, data = convert(tensor, arguments.type)
+            out.append((tensor.name, kind, tensor.shape, [data]))
+        gguf_file.write(arguments.output, metadata, out)
+    except (OSError, ValueError) as error:
+        sys.exit(f"quantize_gguf.py: {error}")
+    kept = [name for name, kind, shape, _ in out if kind != arguments.type and len(shape) > 1]
+    print(f"{arguments.output}: {len(out)} tensors" + (f"; not quantized: {', '.join(kept)}" if kept else ""))
+
+
+if __name__ == "__main__":
+    main()
