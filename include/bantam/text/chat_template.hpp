@@ -1,0 +1,52 @@
+// Chat templates: the Jinja text that turns a conversation into the prompt a model was trained on.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace bantam::inline v0 {
+
+/// One turn of a conversation.
+struct ChatMessage {
+  std::string role;  ///< "system", "user", "assistant", "tool": what the template knows
+  std::string content;
+};
+
+/// What a template gets besides the messages.
+struct ChatOptions {
+  bool add_generation_prompt = true;  ///< end with the words that open the assistant's turn
+  std::string bos_token;
+  std::string eos_token;
+  /// The time that `strftime_now` formats, as a civil time without a zone; empty: this machine's local time.
+  std::optional<std::chrono::sys_seconds> now;
+};
+
+/// A model's chat template: Jinja as Hugging Face's templates use it, run by a bounded interpreter: no file, no network,
+/// no attribute of the host; steps, depth, memory and output are limited. Immutable, safe to use from any number of
+/// threads; copying is cheap.
+class ChatTemplate {
+ public:
+  /// Parses a template. Throws corrupt (place, line, what was expected and found) or unsupported (over a limit).
+  explicit ChatTemplate(std::string_view source, std::string_view place = "chat template");
+
+  /// The prompt of a conversation. Throws invalid_argument where the template refuses it (`raise_exception`, a variable
+  /// that is missing, a wrong type) and unsupported over a limit; both name the place and the line.
+  [[nodiscard]] std::string render(std::span<const ChatMessage> messages, const ChatOptions& options = {}) const;
+
+  /// The same from JSON: {"messages":[...], "tools":[...], "add_generation_prompt":true, "bos_token":"<s>", ...}; every
+  /// member is a variable of the template. `now` as in ChatOptions. Throws invalid_argument for text that is no JSON
+  /// object.
+  [[nodiscard]] std::string render_json(std::string_view context_json,
+                                        std::optional<std::chrono::sys_seconds> now = {}) const;
+
+  struct Data;  ///< private
+
+ private:
+  std::shared_ptr<const Data> data_;
+};
+
+}  // namespace bantam::inline v0
