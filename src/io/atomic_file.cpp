@@ -28,7 +28,7 @@ std::filesystem::path temporary_name(const std::filesystem::path& path) {
   for (const unsigned char byte : noise) suffix += "0123456789abcdefghijklmnopqrstuv"[byte & 31];
   suffix += ".partial";
   // 255 bytes is what Linux file systems allow for one name.
-  const std::string stem = "." + path.filename().string().substr(0, 254 - suffix.size());
+  const std::string stem = message('.', path.filename().string().substr(0, 254 - suffix.size()));
   return folder_of(path) / (stem + suffix);
 }
 

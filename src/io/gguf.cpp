@@ -29,7 +29,7 @@ std::string five_digits(std::uint64_t number) {
 
 // "-00001-of-00003.gguf"
 std::string shard_ending(std::uint64_t number, std::uint64_t count) {
-  return "-" + five_digits(number + 1) + "-of-" + five_digits(count) + ".gguf";
+  return message('-', five_digits(number + 1), "-of-", five_digits(count), ".gguf");
 }
 
 // What a file says about the set that it belongs to.

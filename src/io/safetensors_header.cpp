@@ -105,15 +105,15 @@ class HeaderEvents final : public JsonEvents {
   std::string expected() const override {
     switch (state_) {
       case State::outside: return "a json object";
-      case State::top: return next_ == State::metadata ? "an object of metadata" : "an object for " + tensor();
-      case State::metadata: return "a text as metadata '" + printable(metadata_key_) + "'";
-      case State::list: return "a number below 2^63 in " + field_ + " of " + tensor();
+      case State::top: return next_ == State::metadata ? "an object of metadata" : message("an object for ", tensor());
+      case State::metadata: return message("a text as metadata '", printable(metadata_key_), '\'');
+      case State::list: return message("a number below 2^63 in ", field_, " of ", tensor());
       case State::tensor: break;
     }
-    return (field_ == "dtype" ? "a text as dtype of " : "an array as " + field_ + " of ") + tensor();
+    return message(field_ == "dtype" ? "a text" : "an array", " as ", field_, " of ", tensor());
   }
 
-  std::string tensor() const { return "tensor '" + printable(tensors.back().entry.name) + "'"; }
+  std::string tensor() const { return message("tensor '", printable(tensors.back().entry.name), '\''); }
   std::string here() const { return place_ + ": " + tensor(); }
 
   void open_tensor(const std::string& name) {

@@ -45,7 +45,7 @@ class IndexEvents final : public JsonEvents {
 
   bool string(std::string& text) override {
     if (!in_map_) return inside_other() || JsonEvents::string(text);
-    check_shard_name(text, place_ + ": shard of tensor '" + printable(tensor_) + "'");
+    check_shard_name(text, message(place_, ": shard of tensor '", printable(tensor_), '\''));
     if (!seen_.insert(tensor_).second) {
       fail(Errc::corrupt, place_, ": tensor '", printable(tensor_), "': expected once, found twice");
     }
@@ -87,7 +87,7 @@ class IndexEvents final : public JsonEvents {
 
  private:
   std::string expected() const override {
-    if (in_map_) return "the name of a shard for tensor '" + printable(tensor_) + "'";
+    if (in_map_) return message("the name of a shard for tensor '", printable(tensor_), '\'');
     return depth_ == 0 ? "a json object" : "an object as weight_map";
   }
   // Whether the value belongs to a part of the document that is of no interest.

@@ -95,11 +95,11 @@ struct SafetensorsWriter::State {
 
   State(const std::filesystem::path& path, std::vector<Announced> tensors, std::size_t alignment_)
       : file(path), place(detail::shown(path)), alignment(alignment_), slots(lay_out(tensors, alignment, place)) {
-    for (const Slot& slot : slots) descriptions += "," + describe(slot);
+    for (const Slot& slot : slots) descriptions += message(',', describe(slot));
   }
 
   static constexpr std::string_view opening = "{\"__metadata__\":{";
-  std::string header() const { return std::string(opening) + metadata + "}" + descriptions + "}"; }
+  std::string header() const { return message(opening, metadata, '}', descriptions, '}'); }
   std::size_t header_size() const { return opening.size() + metadata.size() + descriptions.size() + 2; }
 
   void add_metadata(const std::string& key, const std::string& value) {

@@ -202,23 +202,23 @@ TEST_CASE("counts that no file can hold cost neither memory nor time") {
   std::vector<std::string> files = {with_counts(two60, {}).bytes(), with_counts({}, two60).bytes()};
   for (std::uint32_t kind = gguf_u8; kind <= gguf_f64; ++kind) files.push_back(array(kind, two60));
   for (const std::string& bytes : files) {
-    const auto start = std::chrono::steady_clock::now();
+    const double start = cpu_seconds();
     const std::size_t peak = peak_of([&] { static_cast<void>(file.error(bytes)); });
     CHECK(peak < std::size_t{1} << 20);
-    // Milliseconds at rest; the rest is for a loaded machine under sanitizers.
-    CHECK(std::chrono::steady_clock::now() - start < std::chrono::milliseconds(500));
+    // Below a millisecond; sanitizers get the rest.
+    CHECK(cpu_seconds() - start < 0.1);
   }
 }
 
 TEST_CASE("a million gguf keys stay linear, one more than the limit is refused") {
   auto file = hostile_gguf();
   GgufBuilder builder;
-  for (int i = 0; i < 1'000'000; ++i) builder.key("key" + std::to_string(i), true);
-  const auto start = std::chrono::steady_clock::now();
+  for (int i = 0; i < 1'000'000; ++i) builder.key(bantam::message("key", i), true);
+  const double start = cpu_seconds();
   CHECK(file.open(builder.bytes())->metadata().size() == 1'000'000);
   // 0.6 s at rest; quadratic work would take hours.
-  CHECK(std::chrono::steady_clock::now() - start < std::chrono::seconds(20));
-  for (int i = 1'000'000; i <= 1 << 20; ++i) builder.key("key" + std::to_string(i), true);
+  CHECK(cpu_seconds() - start < 20);
+  for (int i = 1'000'000; i <= 1 << 20; ++i) builder.key(bantam::message("key", i), true);
   file.refuse({"too many keys", builder.bytes(), "at most 1048576 keys, found 1048577"});
 }
 

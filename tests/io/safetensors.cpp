@@ -61,8 +61,7 @@ TEST_CASE("every element type of safetensors has its size") {
       {"F64", 8}, {"F32", 4}, {"F16", 2}, {"BF16", 2}, {"I64", 8}, {"I32", 4}, {"I16", 2}, {"I8", 1},
       {"U64", 8}, {"U32", 4}, {"U16", 2}, {"U8", 1}, {"BOOL", 1}, {"F8_E4M3", 1}, {"F8_E5M2", 1}};
   for (const auto& [type, size] : types) {
-    const std::string end = std::to_string(3 * size);
-    write_file(folder / "a", safetensors(std::string(R"({"t":{"dtype":")") + type + R"(","shape":[3],"data_offsets":[0,)" + end + "]}}",
+    write_file(folder / "a", safetensors(message(R"({"t":{"dtype":")", type, R"(","shape":[3],"data_offsets":[0,)", 3 * size, "]}}"),
                                          std::string(3 * size, 'x')));
     CHECK(SafetensorsFile::open(folder / "a")->find("t")->type == type);
   }
@@ -187,7 +186,7 @@ TEST_CASE("metadata after the fact fits exactly into its room") {
   // 2 + 4 characters and the 6 of quotes, colon and comma; the header is already padded to a multiple of 8.
   const auto write = [&](std::size_t room) {
     SafetensorsWriter writer(folder / "out", {}, {{"k", "v"}}, {.alignment = 8, .metadata_room = room});
-    for (int i = 0; i < 10; ++i) writer.set_metadata("k" + std::to_string(i), "hash");
+    for (int i = 0; i < 10; ++i) writer.set_metadata(message("k", i), "hash");
     writer.commit();
   };
   write(120);

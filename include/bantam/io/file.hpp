@@ -10,7 +10,8 @@
 
 namespace bantam::inline v0 {
 
-/// A file mapped read-only. Shared by everything that points into it.
+/// A file mapped read-only. Shared by everything that points into it. Replacing the file under its name does no harm;
+/// a program that cuts the file itself short makes the lost pages fault when they are touched.
 class MappedFile {
  public:
   /// Maps a regular file. Throws not_found, io, or invalid_argument for what is no regular file.
@@ -36,9 +37,11 @@ class MappedFile {
 };
 
 /// Writes a file under a temporary name in the same folder. commit() syncs it and renames it into place; without
-/// commit() the destructor removes it, so the old file under the final name stays whole.
+/// commit() the destructor removes it, so the old file under the final name stays whole. A process that is killed leaves
+/// ".<name>.<letters>.partial" behind. A link under the final name is replaced, not followed.
 class AtomicFile {
  public:
+  /// Throws invalid_argument where the name belongs to a folder, device or pipe, io or not_found where none can be made.
   explicit AtomicFile(std::filesystem::path path);
   ~AtomicFile();
   AtomicFile(const AtomicFile&) = delete;
@@ -52,7 +55,7 @@ class AtomicFile {
   /// Appends zeros up to the next multiple of `alignment`.
   void pad_to(std::size_t alignment);
   [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
-  /// fsync, rename, fsync of the folder.
+  /// fsync, rename, fsync of the folder. Throws io; the final name then has the old file or the complete new one.
   void commit();
 
  private:

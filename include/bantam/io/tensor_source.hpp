@@ -18,7 +18,7 @@ struct TensorEntry {
   std::string name;
   std::string type;                 ///< element type as the file spells it: "F32", "BF16", "U8", "Q4_0"
   std::vector<std::int64_t> shape;  ///< outermost first (row-major), also for GGUF, which stores it reversed
-  std::span<const std::byte> bytes;
+  std::span<const std::byte> bytes;  ///< anywhere in the file: not aligned to the element
   std::shared_ptr<const MappedFile> file;  ///< keeps `bytes` alive
 };
 
