@@ -1,0 +1,262 @@
+// Encoding, decoding and storing rows of every format.
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "bantam/core/random.hpp"
+#include "bantam/quant/format_info.hpp"
+#include "bantam/quant/weights.hpp"
+#include "bantam/tensor/random.hpp"
+#include "limits.hpp"
+#include "support.hpp"
+
+namespace random_tensor = bantam::random;
+using bantam::GroupSide;
+using bantam::RowCodes;
+using bantam::Strip16;
+using bantam::Tensor;
+
+namespace {
+
+const std::int64_t widths[] = {1, 4, 31, 32, 33, 64, 100, 172, 256, 300, 1000};
+const std::int64_t heights[] = {1, 15, 16, 17, 32, 33, 100};
+
+// Half a unit in the last place of a half, relative and among subnormal halves.
+constexpr double half_relative = 0x1p-11;
+constexpr double half_absolute = 0x1p-25;
+
+/// What rounding one weight to nearest may cost at most, by the grid that the format's tags describe. `side` holds
+/// the numbers before they are cut to what is stored; `spread` is the largest deviation of a row's scales from their
+/// mean.
+template <class F>
+double bound(float w, const GroupSide& side, float spread) {
+  const double step = std::fabs(static_cast<double>(side.scale));
+  double grid = 0;
+  double largest_code = 0;
+  if constexpr (bantam::has_levels<F>) {
+    auto levels = F::levels;
+    std::sort(levels.begin(), levels.end());
+    double gap = 0;
+    for (std::size_t i = 1; i < 16; ++i) gap = std::max(gap, static_cast<double>(levels[i]) - static_cast<double>(levels[i - 1]));
+    grid = step * gap / 2;
+    largest_code = 1;
+  } else if constexpr (std::same_as<typename F::Plane, bantam::plane::I8>) {
+    grid = step / 2;
+    largest_code = 127;
+  } else if constexpr (std::same_as<typename F::Zero, bantam::zero::None>) {
+    // -8 .. 7 steps: the far side, opposite to the extreme, is cut off at 7.
+    const double steps = step > 0 ? static_cast<double>(w) / static_cast<double>(side.scale) : 0;
+    grid = step * std::max(0.5, steps - 7);
+    largest_code = 8;
+  } else {
+    grid = step / 2;
+    largest_code = 15;
+  }
+  double bound = grid;
+  if constexpr (Strip16<F>::group_scales) bound += largest_code * (step * half_relative + half_absolute);
+  if constexpr (Strip16<F>::minimums) bound += std::fabs(static_cast<double>(side.min)) * half_relative + half_absolute;
+  // The widest step of the dynamic map is 0.9 / 64.
+  if constexpr (Strip16<F>::nested_scales) bound += static_cast<double>(spread) * 0.9 / 64 / 2;
+  // Products are single precision.
+  return bound + 1e-6 * std::fabs(static_cast<double>(w));
+}
+
+template <class F>
+void check_error(std::int64_t rows, std::int64_t columns, double deviation, std::uint64_t seed) {
+  const auto weights = random_tensor::normal<float>({rows, columns}, seed, {.deviation = deviation});
+  const auto decoded = bantam::quantize<F>(weights).dequantize();
+  std::int64_t wrong = 0;
+  for (std::int64_t r = 0; r < rows; ++r) {
+    const std::span<const float> row(&weights(r, 0), static_cast<std::size_t>(columns));
+    RowCodes codes;
+    float spread = 0;
+    if constexpr (!bantam::is_float_format<F>) {
+      bantam::encode_codes<F>(row, codes);
+      double mean = 0;
+      for (const GroupSide& side : codes.sides) mean += static_cast<double>(side.scale) / static_cast<double>(codes.sides.size());
+      for (const GroupSide& side : codes.sides) spread = std::max(spread, static_cast<float>(std::fabs(side.scale - mean)));
+    }
+    for (std::int64_t c = 0; c < columns; ++c) {
+      const float w = weights(r, c);
+      const double error = std::fabs(static_cast<double>(w) - static_cast<double>(decoded(r, c)));
+      double allowed = 0;
+      if constexpr (std::same_as<typename F::Plane, bantam::plane::F16>) {
+        allowed = std::fabs(w) * half_relative + half_absolute;
+      } else if constexpr (std::same_as<typename F::Plane, bantam::plane::BF16>) {
+        allowed = std::fabs(w) * 0x1p-8;
+      } else if constexpr (!bantam::is_float_format<F>) {
+        allowed = bound<F>(w, codes.sides[static_cast<std::size_t>(Strip16<F>::row_scales ? 0 : c / Strip16<F>::group)], spread);
+      }
+      wrong += !(error <= allowed);
+    }
+  }
+  CHECK(wrong == 0);
+}
+
+}  // namespace
+
+TEST_CASE("every weight comes back within half a step of its format, in any shape") {
+  bantam::for_each_format([](auto format) {
+    using F = typename decltype(format)::type;
+    CAPTURE(F::name);
+    std::uint64_t seed = 1;
+    for (const std::int64_t columns : widths) {
+      for (const std::int64_t rows : heights) {
+        if (bantam::test::quick() && rows * columns > 4000) continue;
+        CAPTURE(rows);
+        CAPTURE(columns);
+        // Weights of ordinary size, and some whose scales are subnormal halves.
+        check_error<F>(rows, columns, 1.0, ++seed);
+        check_error<F>(rows, columns, 1e-4, ++seed);
+      }
+    }
+  });
+}
+
+TEST_CASE("codes and their numbers come back as they were stored, and other rows stay") {
+  bantam::Random random(3);
+  bantam::for_each_format([&](auto format) {
+    using F = typename decltype(format)::type;
+    if constexpr (!bantam::is_float_format<F>) {
+      CAPTURE(F::name);
+      using L = Strip16<F>;
+      for (const std::int64_t columns : widths) {
+        CAPTURE(columns);
+        const auto padded = static_cast<std::size_t>(L::padded_columns(columns));
+        std::vector<std::byte> panel(static_cast<std::size_t>(L::panel_bytes(columns)));
+        std::vector<RowCodes> rows(bantam::panel_rows);
+        for (RowCodes& row : rows) {
+          constexpr bool bytes = std::same_as<typename F::Plane, bantam::plane::I8>;
+          for (std::size_t i = 0; i < padded; ++i) {
+            row.codes.push_back(static_cast<std::int8_t>(bytes ? static_cast<int>(random.next() % 256) - 128 : static_cast<int>(random.next() % 16)));
+          }
+          row.sides.resize(L::row_scales ? 1 : padded / static_cast<std::size_t>(L::group));
+          for (GroupSide& side : row.sides) {
+            // Values that halves hold.
+            side.scale = static_cast<float>(random.next() % 1024 + 1) / 64;
+            if (L::minimums) side.min = -static_cast<float>(random.next() % 1024) / 32;
+            if (L::zero_points) side.zero = static_cast<int>(random.next() % 17);
+          }
+        }
+        for (int row = 0; row < bantam::panel_rows; ++row) bantam::store_codes<F>(panel.data(), row, columns, rows[static_cast<std::size_t>(row)]);
+        bool same = true;
+        for (int row = 0; row < bantam::panel_rows; ++row) {
+          const RowCodes& expected = rows[static_cast<std::size_t>(row)];
+          RowCodes found;
+          bantam::load_codes<F>(panel.data(), row, columns, found);
+          same = same && found.codes == expected.codes && found.sides.size() == expected.sides.size();
+          for (std::size_t g = 0; same && g < expected.sides.size(); ++g) {
+            // Double-quantized scales are rounded to the dynamic map; the bound stands in the test above.
+            if (!L::nested_scales) same = same && found.sides[g].scale == expected.sides[g].scale;
+            same = same && found.sides[g].min == expected.sides[g].min && found.sides[g].zero == expected.sides[g].zero;
+          }
+        }
+        CHECK(same);
+      }
+    }
+  });
+}
+
+TEST_CASE("i4z holds any GPTQ or AWQ value exactly, zeros of 16 too") {
+  bantam::Random random(5);
+  bantam::for_each_format([&](auto format) {
+    using F = typename decltype(format)::type;
+    if constexpr (Strip16<F>::zero_points) {
+      CAPTURE(F::name);
+      const std::int64_t columns = 384;
+      std::vector<std::byte> panel(static_cast<std::size_t>(Strip16<F>::panel_bytes(columns)));
+      RowCodes codes;
+      std::vector<float> expected;
+      for (int group = 0; group < columns / F::group; ++group) {
+        const int zero = group % 17;
+        const bantam::f16 scale = bantam::f16::from_bits(static_cast<std::uint16_t>(random.next() % 0x7c00));
+        codes.sides.push_back({.scale = float(scale), .zero = zero});
+        for (int i = 0; i < F::group; ++i) {
+          const int code = static_cast<int>(random.next() % 16);
+          codes.codes.push_back(static_cast<std::int8_t>(code));
+          expected.push_back(static_cast<float>(static_cast<double>(float(scale)) * (code - zero)));
+        }
+      }
+      bantam::store_codes<F>(panel.data(), 20, columns, codes);
+      std::vector<float> found(static_cast<std::size_t>(columns));
+      RowCodes scratch;
+      bantam::decode_row<F>(panel.data(), 20, found, scratch);
+      CHECK(found == expected);
+    }
+  });
+}
+
+TEST_CASE("groups of equal weights, of zeros and of vanishing weights decode to what they were") {
+  for (const bantam::FormatInfo& info : bantam::formats()) {
+    CAPTURE(info.name);
+    for (const float value : {0.0f, 1.0f, -1.0f, 0.25f, 1e-39f, -1e-42f}) {
+      CAPTURE(value);
+      Tensor<float, 2> weights({2, 70});
+      for (float& w : weights.span()) w = value;
+      const auto decoded = bantam::WeightMatrix::quantize(weights, info).dequantize();
+      // The largest weight is on every grid but for its scale's half; what is below halves is zero.
+      for (const float w : decoded.span()) CHECK(std::fabs(w - value) <= std::fabs(value) * 0.001f + 1e-7f);
+    }
+  }
+}
+
+TEST_CASE("weights that are not finite, or that a format cannot hold, are refused by place") {
+  for (const bantam::FormatInfo& info : bantam::formats()) {
+    CAPTURE(info.name);
+    for (const float bad : {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity(), -std::numeric_limits<float>::infinity()}) {
+      Tensor<float, 2> weights({3, 40});
+      weights(1, 39) = bad;
+      const std::string text = bantam::test::error_of([&] { (void)bantam::WeightMatrix::quantize(weights, info); });
+      CHECK(text.starts_with("quantize: expected finite weights, found "));
+      CHECK(text.ends_with(" at (1, 39)"));
+    }
+    Tensor<float, 2> huge({2, 40});
+    huge(1, 3) = 3e38f;
+    huge(1, 4) = -3e38f;
+    const bool wide = info.name == "f32" || info.name == "bf16" || info.name == "i8.row" || info.name.find("dq") != std::string_view::npos;
+    if (wide) {
+      for (const float w : bantam::WeightMatrix::quantize(huge, info).dequantize().span()) CHECK(std::isfinite(w));
+    } else {
+      CHECK(bantam::test::error_of([&] { (void)bantam::WeightMatrix::quantize(huge, info); }) ==
+            bantam::message("quantize: expected weights that ", info.name, " can hold, found 3e+38 in row 1"));
+    }
+  }
+}
+
+TEST_CASE("a matrix of a type and one of a run-time format are the same bytes") {
+  const auto weights = random_tensor::normal<float>({40, 100}, 9);
+  bantam::for_each_format([&](auto format) {
+    using F = typename decltype(format)::type;
+    CAPTURE(F::name);
+    const bantam::WeightMatrix typed = bantam::quantize<F>(weights);
+    const bantam::WeightMatrix dynamic = bantam::WeightMatrix::quantize(weights, bantam::find_format(F::name));
+    CHECK(typed.bytes() == dynamic.bytes());
+    CHECK(std::memcmp(typed.view().data, dynamic.view().data, static_cast<std::size_t>(typed.bytes())) == 0);
+    CHECK(typed.bits_per_weight() == dynamic.format().bits_per_weight);
+  });
+}
+
+TEST_CASE("strided weights are rounded like their copy") {
+  const auto wide = random_tensor::normal<float>({20, 200}, 4);
+  const auto part = wide.view().slice(1, 30, 130);
+  Tensor<float, 2> copy({20, 100});
+  for (int r = 0; r < 20; ++r) {
+    for (int c = 0; c < 100; ++c) copy(r, c) = part(r, c);
+  }
+  const auto a = bantam::quantize<bantam::Nf4>(part).dequantize();
+  const auto b = bantam::quantize<bantam::Nf4>(copy).dequantize();
+  CHECK(std::equal(a.span().begin(), a.span().end(), b.span().begin()));
+}
+
+TEST_CASE("relative error is the quotient of the norms") {
+  Tensor<float, 2> a({1, 2});
+  Tensor<float, 2> b({1, 2});
+  CHECK(bantam::relative_error(a, b) == 0.0);
+  a(0, 0) = 3;
+  a(0, 1) = 4;
+  b(0, 0) = 3;
+  b(0, 1) = 3.5;
+  CHECK(bantam::relative_error(a, b) == doctest::Approx(0.1));
+  CHECK(bantam::test::error_of([&] { (void)bantam::relative_error(a, a.view().transposed()); }) ==
+        "relative_error: expected equal shapes, found (1, 2) and (2, 1)");
+}

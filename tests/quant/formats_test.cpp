@@ -1,0 +1,166 @@
+// The list of formats: names, numbers, sizes, and where every byte lies.
+#include "bantam/quant/formats.hpp"
+
+#include <map>
+#include <set>
+#include <string>
+
+#include "bantam/quant/format_info.hpp"
+#include "support.hpp"
+
+using bantam::find_format;
+using bantam::FormatInfo;
+using bantam::formats;
+using bantam::Strip16;
+using bantam::test::error_of;
+
+TEST_CASE("every format is found by its name in any case, and by its number") {
+  std::set<std::string> names;
+  std::set<int> ids;
+  for (const FormatInfo& info : formats()) {
+    CAPTURE(info.name);
+    std::string upper(info.name);
+    for (char& c : upper) c = static_cast<char>(std::toupper(c));
+    CHECK(&find_format(info.name) == &info);
+    CHECK(&find_format(upper) == &info);
+    CHECK(find_format(info.id) == &info);
+    CHECK(&formats()[static_cast<std::size_t>(info.index)] == &info);
+    CHECK(names.insert(std::string(info.name)).second);
+    CHECK(ids.insert(static_cast<int>(info.id)).second);
+  }
+  CHECK(static_cast<int>(formats().size()) == bantam::Formats::size);
+  CHECK(find_format(bantam::FormatId{0xffff}) == nullptr);
+}
+
+TEST_CASE("numbers on disk stay what they are") {
+  // Written into files: this table only grows.
+  const std::map<int, std::string> numbers = {
+      {0x01, "f32"},     {0x02, "f16"},     {0x03, "bf16"},     {0x10, "i8.row"},  {0x11, "i8.g128"},   {0x12, "i8.g32"},
+      {0x20, "i4.g32"},  {0x21, "i4.g64"},  {0x22, "i4.g128"},  {0x28, "i4z.g32"}, {0x29, "i4z.g64"},   {0x2a, "i4z.g128"},
+      {0x2c, "i4m.g32"}, {0x30, "nf4.g64"}, {0x31, "nf4dq.g64"}, {0x32, "fp4.g64"}, {0x33, "fp4dq.g64"}};
+  for (const auto& [number, name] : numbers) {
+    const FormatInfo* info = find_format(static_cast<bantam::FormatId>(number));
+    REQUIRE(info != nullptr);
+    CHECK(info->name == name);
+  }
+}
+
+TEST_CASE("families, groups and other projects' names find their format") {
+  CHECK(find_format("q4_0").name == "i4.g32");
+  CHECK(find_format("Q8_0").name == "i8.g32");
+  CHECK(find_format("q4_1").name == "i4m.g32");
+  CHECK(find_format("int8").name == "i8.g32");
+  CHECK(find_format("int8", 0).name == "i8.row");
+  CHECK(find_format("i8", 128).name == "i8.g128");
+  CHECK(find_format("q4").name == "i4.g32");
+  CHECK(find_format("q4", 64).name == "i4.g64");
+  CHECK(find_format("int4.g128").name == "i4.g128");
+  CHECK(find_format("int4:128").name == "i4.g128");
+  CHECK(find_format("i4z-64").name == "i4z.g64");
+  CHECK(find_format("nf4").name == "nf4.g64");
+  CHECK(find_format("NF4", 64).name == "nf4.g64");
+  CHECK(find_format("nf4dq").name == "nf4dq.g64");
+  CHECK(find_format("fp4").name == "fp4.g64");
+  CHECK(find_format("fp16").name == "f16");
+  CHECK(find_format("bfloat16", 0).name == "bf16");
+  CHECK(find_format("q4_0", 32).name == "i4.g32");
+}
+
+TEST_CASE("unknown formats and groups are refused with the list of what there is") {
+  for (const auto& [name, group] : std::map<std::string, int>{
+           {"q3_k", -1}, {"", -1}, {"i4", 48}, {"nf4", 32}, {"q4_0", 64}, {"i4.g32.g32", -1}, {".", -1}, {"i4.", -1}, {"a\nb", -1}}) {
+    CAPTURE(name);
+    const std::string text = error_of([&, &name = name, &group = group] { (void)find_format(name, group); });
+    CHECK(text.starts_with("format: expected one of f32, f16, bf16, i8.row, "));
+    CHECK(text.find(", found " + bantam::printable(name)) != std::string::npos);
+  }
+  CHECK(error_of([] { (void)find_format(std::string(100000, 'x')); }).size() < 500);
+}
+
+TEST_CASE("bits per weight are those of the design") {
+  const std::map<std::string, double> expected = {
+      {"f32", 32},          {"f16", 16},      {"bf16", 16},      {"i8.row", 8 + 32.0 / 4096}, {"i8.g128", 8.125},
+      {"i8.g32", 8.5},      {"i4.g32", 4.5},  {"i4.g64", 4.25},  {"i4.g128", 4.125},          {"i4z.g32", 4.75},
+      {"i4z.g64", 4.375},   {"i4z.g128", 4.1875}, {"i4m.g32", 5}, {"nf4.g64", 4.25},          {"fp4.g64", 4.25},
+      // A byte every 64 weights and two f32 a row of 4096.
+      {"nf4dq.g64", 4.125 + 64.0 / 4096}, {"fp4dq.g64", 4.125 + 64.0 / 4096}};
+  for (const auto& [name, bits] : expected) {
+    CAPTURE(name);
+    CHECK(find_format(name).bits_per_weight == bits);
+  }
+}
+
+TEST_CASE("every part of a panel begins at a multiple of 64 bytes, and parts do not overlap") {
+  bantam::for_each_format([](auto format) {
+    using F = typename decltype(format)::type;
+    using L = Strip16<F>;
+    CAPTURE(F::name);
+    CHECK(L::header % 64 == 0);
+    CHECK(L::column_unit % 4 == 0);
+    CHECK(bantam::block_columns % L::column_unit == 0);
+    for (int k = L::column_unit; k <= bantam::block_columns; k += L::column_unit) {
+      CAPTURE(k);
+      CHECK(L::plane_at(k, 0) % 64 == 0);
+      CHECK(L::plane_at(k, 1) % 64 == 0);
+      CHECK(L::block_bytes(k) % 64 == 0);
+      CHECK(L::scales_at(k, 2) <= L::zeros_at(k, 0));
+      CHECK(L::zeros_at(k, 2) <= L::plane_at(k, 0));
+      CHECK(L::plane_at(k, 2) <= L::block_bytes(k));
+    }
+    for (const std::int64_t columns : {1, 4, 31, 32, 33, 64, 100, 172, 256, 257, 300, 1000}) {
+      CAPTURE(columns);
+      CHECK(L::panel_bytes(columns) % 64 == 0);
+      CHECK(L::padded_columns(columns) >= columns);
+      CHECK(L::padded_columns(columns) - columns < L::column_unit);
+      CHECK(L::matrix_bytes(33, columns) == 2 * L::panel_bytes(columns));
+    }
+    CHECK(L::matrix_bytes(0, 100) == 0);
+  });
+}
+
+TEST_CASE("every code of a block has a place of its own inside its plane") {
+  bantam::for_each_format([](auto format) {
+    using F = typename decltype(format)::type;
+    using L = Strip16<F>;
+    CAPTURE(F::name);
+    constexpr bool nibbles = std::same_as<typename F::Plane, bantam::plane::I4>;
+    constexpr int bytes = nibbles ? 1 : F::Plane::bits / 8;
+    const int k = L::column_unit;
+    std::set<std::int64_t> places;
+    for (int row = 0; row < bantam::strip_rows; ++row) {
+      for (int column = 0; column < k; ++column) {
+        const std::int64_t at = L::code_at(row, column);
+        CHECK(at >= 0);
+        CHECK(at + bytes <= L::plane_bytes(k));
+        places.insert(nibbles ? at * 2 + (column & 4) / 4 : at);
+      }
+    }
+    CHECK(static_cast<int>(places.size()) == bantam::strip_rows * k);
+  });
+}
+
+TEST_CASE("int4 bytes lie as docs/formats.md draws them") {
+  // Row 17 of the panel: strip 1, lane 1. 300 columns: a block of 256 and one of 64.
+  using F = bantam::Int4<32>;
+  std::vector<std::byte> panel(static_cast<std::size_t>(Strip16<F>::panel_bytes(300)));
+  bantam::RowCodes codes;
+  codes.codes.assign(320, 8);
+  codes.sides.assign(10, {.scale = 1.0f});
+  codes.codes[5] = 3;    // line 0, high nibble (column 4 + 1)
+  codes.codes[263] = 9;  // second block, column 7
+  codes.sides[1].scale = 2.0f;
+  codes.sides[9].scale = -0.5f;
+  bantam::store_codes<F>(panel.data(), 17, 300, codes);
+  // First block: 8 groups of 16 halves a strip.
+  const std::size_t planes = 2 * 8 * 32;
+  const std::size_t second_plane = planes + 256 * 16 / 2;
+  CHECK(panel[second_plane + 4 * 1 + 1] == std::byte{0x38});
+  CHECK(panel[second_plane + 4 * 1 + 0] == std::byte{0x88});
+  const std::size_t scale = 8 * 32 + 1 * 32 + 1 * 2;  // strip 1, group 1, lane 1
+  CHECK(panel[scale] == std::byte{0x00});
+  CHECK(panel[scale + 1] == std::byte{0x40});  // 2.0 as f16
+  // Second block: 2 groups a strip, 128 bytes of scales, then the planes.
+  const std::size_t block = planes + 256 * 16;
+  CHECK(panel[block + 2 * 32 + 1 * 32 + 2 + 1] == std::byte{0xb8});  // -0.5
+  CHECK(panel[block + 128 + 64 * 16 / 2 + 4 * 1 + 3] == std::byte{0x98});
+}
