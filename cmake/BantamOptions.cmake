@@ -4,6 +4,9 @@ if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
   set(CMAKE_BUILD_TYPE Release CACHE STRING "Build type" FORCE)
 endif()
 
+# The kernels ask for -O3 themselves; elsewhere it buys code size and compile time.
+set(CMAKE_CXX_FLAGS_RELEASE "-O2 -DNDEBUG" CACHE STRING "Flags of release builds")
+
 option(BANTAM_WERROR "Warnings are errors" ${PROJECT_IS_TOP_LEVEL})
 set(BANTAM_SANITIZE "" CACHE STRING "Sanitizers, e.g. address,undefined or thread")
 
@@ -18,6 +21,8 @@ target_compile_options(bantam_flags INTERFACE
   -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion
   $<$<COMPILE_LANGUAGE:CXX>:-Wnon-virtual-dtor>
   $<$<BOOL:${BANTAM_WERROR}>:-Werror>
+  # A false positive of gcc 12 on string concatenation (its bug 105329).
+  $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>
   # Results must not depend on what the compiler chooses to fuse: every fma is written out.
   -ffp-contract=off -fno-math-errno -fno-trapping-math)
 # Eigen's alignment ABI would otherwise change with -m flags (docs/design.md, traps).

@@ -65,9 +65,21 @@ const ModelWeights& Model::weights() const noexcept { return data_->weights; }
 const Tokenizer& Model::tokenizer() const noexcept { return data_->tokenizer; }
 std::uint64_t Model::fingerprint() const noexcept { return data_->fingerprint; }
 
+const std::vector<CheckpointTensor>& Model::tensors() const noexcept { return data_->tensors; }
+
+Model Model::with_weights(ModelWeights weights, std::string recipe_json) const {
+  auto data = std::make_shared<Data>(Data{.config = data_->config,
+                                          .weights = std::move(weights),
+                                          .tokenizer = data_->tokenizer,
+                                          .tensors = data_->tensors,
+                                          .recipe = std::move(recipe_json),
+                                          .fingerprint = 0});
+  data->fingerprint = fingerprint_of(data->config, data->weights);
+  return Model(std::move(data));
+}
+
 void Model::save(const std::filesystem::path& path) const {
-  // The accessors are shared with loading, which writes through them.
-  auto& weights = const_cast<ModelWeights&>(data_->weights);
+  ModelWeights weights = data_->weights;  // handles; the bytes are shared
   std::vector<NativeWriter::Entry> entries;
   for (const CheckpointTensor& tensor : data_->tensors) {
     const WeightMatrix* matrix = matrix_of(weights, tensor.role, tensor.layer);

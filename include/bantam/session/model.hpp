@@ -33,6 +33,10 @@ class Model {
   [[nodiscard]] const Tokenizer& tokenizer() const noexcept;
   /// A number that differs between models: sessions are restored only into the model that they were saved from.
   [[nodiscard]] std::uint64_t fingerprint() const noexcept;
+  /// What the model consists of, in layer order. Their file entries are gone.
+  [[nodiscard]] const std::vector<CheckpointTensor>& tensors() const noexcept;
+  /// The same model with other weights: same shapes, any formats. `recipe_json` records what made them.
+  [[nodiscard]] Model with_weights(ModelWeights weights, std::string recipe_json) const;
   /// Bytes of all weight matrices.
   [[nodiscard]] std::int64_t bytes() const noexcept { return weights().matrix_bytes; }
 

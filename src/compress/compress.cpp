@@ -1,0 +1,257 @@
+// The pass over a model: decode a matrix, round it, measure, hand it on.
+#include "bantam/compress/compress.hpp"
+
+#include <atomic>
+#include <chrono>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <ostream>
+
+#include "bantam/core/cpu.hpp"
+#include "bantam/core/parallel.hpp"
+#include "bantam/io/safetensors.hpp"
+#include "bantam/model/native_file.hpp"
+#include "bantam/quant/formats.hpp"
+#include "huggingface_folder.hpp"
+
+namespace bantam::inline v0 {
+
+namespace {
+
+/// Where rows of floats come from.
+using ReadRow = FunctionRef<void(std::int64_t row, std::span<float> out, RowCodes& scratch)>;
+
+struct Rounded {
+  WeightMatrix matrix;
+  double relative_error = 0;
+};
+
+/// Rounds a matrix row by row on all cores. The sums of the error are added in row order: the same on any machine.
+Rounded round_matrix(const std::string& name, std::int64_t rows, std::int64_t columns, const FormatInfo& format, ReadRow read) {
+  const auto data = allocate_storage(static_cast<std::size_t>(format.matrix_bytes(rows, columns)));
+  const std::int64_t panel_bytes = format.panel_bytes(columns);
+  const std::int64_t panels = div_up<std::int64_t>(rows, panel_rows);
+  std::vector<double> differences(static_cast<std::size_t>(panels), 0.0);
+  std::vector<double> sizes(static_cast<std::size_t>(panels), 0.0);
+  parallel_for(panels, 1, [&](Range range) {
+    std::vector<float> original(static_cast<std::size_t>(columns));
+    std::vector<float> decoded(static_cast<std::size_t>(columns));
+    RowCodes scratch;
+    for (std::int64_t p = range.begin; p < range.end; ++p) {
+      std::byte* panel = data.get() + p * panel_bytes;
+      double difference = 0;
+      double size = 0;
+      for (std::int64_t row = p * panel_rows; row < std::min((p + 1) * panel_rows, rows); ++row) {
+        read(row, original, scratch);
+        const int lane = static_cast<int>(row % panel_rows);
+        for (std::size_t c = 0; c < original.size(); ++c) {
+          if (!std::isfinite(original[c])) fail(Errc::corrupt, name, ": expected finite weights, found ", original[c], " at (", row, ", ", c, ")");
+        }
+        format.encode_row(panel, lane, original, scratch);
+        format.decode_row(panel, lane, decoded, scratch);
+        for (std::size_t c = 0; c < original.size(); ++c) {
+          const double d = static_cast<double>(original[c]) - static_cast<double>(decoded[c]);
+          difference += d * d;
+          size += static_cast<double>(original[c]) * static_cast<double>(original[c]);
+        }
+      }
+      differences[static_cast<std::size_t>(p)] = difference;
+      sizes[static_cast<std::size_t>(p)] = size;
+    }
+  });
+  double difference = 0;
+  double size = 0;
+  for (std::size_t p = 0; p < differences.size(); ++p) {
+    difference += differences[p];
+    size += sizes[p];
+  }
+  return {{format, rows, columns, data}, size > 0 ? std::sqrt(difference / size) : 0.0};
+}
+
+bool is_table(Role role) { return role == Role::embedding || role == Role::head; }
+
+/// Keeps count of what is done and asks whether to go on.
+class Tracker {
+ public:
+  Tracker(const ProgressFn& progress, std::int64_t total, std::int64_t total_bytes)
+      : progress_(progress), total_(total), total_bytes_(total_bytes) {}
+
+  void add(LayerReport layer) {
+    ++done_;
+    bytes_ += layer.bytes_before;
+    report.layers.push_back(layer);
+    if (!progress_) return;
+    const double elapsed = seconds();
+    const double left = bytes_ > 0 ? elapsed * static_cast<double>(total_bytes_ - bytes_) / static_cast<double>(bytes_) : 0;
+    if (!progress_({done_, total_, layer.name, layer.relative_error, left})) fail(Errc::cancelled, "compress: cancelled after ", layer.name);
+  }
+  [[nodiscard]] double seconds() const { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count(); }
+  void finish(std::int64_t weights) {
+    double bits = 0;
+    for (const auto& [format, count] : formats) bits += format->bits_per_weight * static_cast<double>(count);
+    report.bits_per_weight = weights > 0 ? bits / static_cast<double>(weights) : 0;
+    report.seconds = seconds();
+    report.peak_rss_bytes = peak_rss_bytes();
+  }
+
+  Report report;
+  std::vector<std::pair<const FormatInfo*, std::int64_t>> formats;
+
+ private:
+  const ProgressFn& progress_;
+  std::int64_t total_;
+  std::int64_t total_bytes_;
+  std::int64_t done_ = 0;
+  std::int64_t bytes_ = 0;
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+};
+
+std::string recipe_record(const Recipe& recipe, const std::string& from) {
+  auto json = nlohmann::ordered_json::parse(recipe.to_json());
+  json["source"] = from;
+  return json.dump();
+}
+
+/// Bytes of a file, or of a folder's checkpoint files.
+std::int64_t bytes_of(const std::filesystem::path& path) {
+  if (std::filesystem::is_regular_file(path)) return static_cast<std::int64_t>(std::filesystem::file_size(path));
+  std::int64_t bytes = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(path)) {
+    if (entry.is_regular_file() && entry.path().extension() == ".safetensors") bytes += static_cast<std::int64_t>(entry.file_size());
+  }
+  return bytes;
+}
+
+}  // namespace
+
+Report compress_file(const Checkpoint& checkpoint, const std::filesystem::path& out, const Recipe& recipe, Target target,
+                     const ProgressFn& progress) {
+  if (same_file(checkpoint.path(), out)) {
+    fail(Errc::invalid_argument, out.string(), ": expected an output other than the input, found the same file");
+  }
+  std::vector<NativeWriter::Entry> entries;
+  std::int64_t matrices = 0, weights = 0, bytes = 0;
+  for (const CheckpointTensor& tensor : checkpoint.tensors()) {
+    if (!tensor.is_matrix && tensor.role == Role::rope_divisors) continue;
+    const FormatInfo* format = tensor.is_matrix ? &recipe.format_of(tensor.name, is_table(tensor.role)) : nullptr;
+    if (target == Target::safetensors && format != nullptr && !format->is_float) {
+      fail(Errc::invalid_argument, "format: expected f32, f16 or bf16 for plain safetensors, found ", format->name, " for ", tensor.name);
+    }
+    entries.push_back({tensor.tensor_name(), format, tensor.rows, tensor.columns});
+    if (format == nullptr) continue;
+    ++matrices;
+    weights += tensor.rows * tensor.columns;
+    bytes += static_cast<std::int64_t>(tensor.entry->bytes.size());
+  }
+  Tracker tracker(progress, matrices, bytes);
+  tracker.report.bytes_before = bytes_of(checkpoint.path());
+
+  std::unique_ptr<NativeWriter> native;
+  std::unique_ptr<HuggingFaceFolderWriter> folder;
+  if (target == Target::native) {
+    if (std::filesystem::is_directory(out)) fail(Errc::invalid_argument, out.string(), ": expected the name of a file, found a folder");
+    native = std::make_unique<NativeWriter>(out, checkpoint.config(), checkpoint.tokenizer(),
+                                            recipe_record(recipe, checkpoint.path().filename().string()), entries);
+  } else {
+    folder = std::make_unique<HuggingFaceFolderWriter>(out, checkpoint, recipe.format(), entries);
+  }
+  std::size_t next = 0;
+  for (const CheckpointTensor& tensor : checkpoint.tensors()) {
+    if (!tensor.is_matrix) {
+      if (tensor.role == Role::rope_divisors) continue;
+      const std::vector<float> vector = checkpoint.load_vector(tensor);
+      native ? native->write(std::as_bytes(std::span(vector))) : folder->write_vector(vector);
+      ++next;
+      continue;
+    }
+    const FormatInfo& format = *entries[next++].format;
+    Rounded rounded;
+    if (&format == &tensor.format()) {
+      rounded.matrix = checkpoint.load_matrix(tensor, true);
+    } else {
+      rounded = round_matrix(tensor.name, tensor.rows, tensor.columns, format, [&](std::int64_t row, std::span<float> to, RowCodes& scratch) {
+        checkpoint.read_row(tensor, row, to, scratch);
+      });
+      tensor.entry->file->drop(tensor.entry->bytes);
+    }
+    if (native) {
+      native->write({rounded.matrix.view().data, static_cast<std::size_t>(rounded.matrix.bytes())});
+    } else {
+      folder->write_matrix(rounded.matrix);
+    }
+    tracker.formats.emplace_back(&format, tensor.rows * tensor.columns);
+    tracker.add({tensor.name, std::string(format.name), rounded.relative_error,
+                 static_cast<std::int64_t>(tensor.entry->bytes.size()), rounded.matrix.bytes()});
+  }
+  native ? native->commit() : folder->commit();
+  tracker.finish(weights);
+  tracker.report.bytes_after = bytes_of(out);
+  return std::move(tracker.report);
+}
+
+std::pair<Model, Report> compress(const Model& model, const Recipe& recipe, const ProgressFn& progress) {
+  std::int64_t matrices = 0, weights = 0;
+  for (const CheckpointTensor& tensor : model.tensors()) {
+    if (!tensor.is_matrix) continue;
+    ++matrices;
+    weights += tensor.rows * tensor.columns;
+  }
+  Tracker tracker(progress, matrices, model.bytes());
+  tracker.report.bytes_before = model.bytes();
+  ModelWeights result = model.weights();
+  result.matrix_bytes = 0;
+  for (const CheckpointTensor& tensor : model.tensors()) {
+    if (!tensor.is_matrix) continue;
+    WeightMatrix& place = *matrix_of(result, tensor.role, tensor.layer);
+    const WeightMatrix original = place;
+    const FormatInfo& format = recipe.format_of(tensor.name, is_table(tensor.role));
+    double error = 0;
+    if (&format != &original.format()) {
+      Rounded rounded = round_matrix(tensor.name, tensor.rows, tensor.columns, format, [&](std::int64_t row, std::span<float> to, RowCodes& scratch) {
+        original.read_row(row, to, scratch);
+      });
+      place = std::move(rounded.matrix);
+      error = rounded.relative_error;
+    }
+    result.matrix_bytes += place.bytes();
+    tracker.formats.emplace_back(&format, tensor.rows * tensor.columns);
+    tracker.add({tensor.name, std::string(format.name), error, original.bytes(), place.bytes()});
+  }
+  if (model.config().tied) result.head = result.embedding;
+  result.streamed_bytes = result.matrix_bytes - (model.config().tied ? 0 : result.embedding.bytes());
+  tracker.finish(weights);
+  tracker.report.bytes_after = result.matrix_bytes;
+  return {model.with_weights(std::move(result), recipe_record(recipe, "")), std::move(tracker.report)};
+}
+
+std::string Report::to_json() const {
+  nlohmann::ordered_json json;
+  json["bytes_before"] = bytes_before;
+  json["bytes_after"] = bytes_after;
+  json["bits_per_weight"] = bits_per_weight;
+  json["layers"] = nlohmann::ordered_json::array();
+  for (const LayerReport& layer : layers) {
+    json["layers"].push_back({{"name", layer.name},
+                              {"format", layer.format},
+                              {"relative_error", layer.relative_error},
+                              {"bytes_before", layer.bytes_before},
+                              {"bytes_after", layer.bytes_after}});
+  }
+  json["seconds"] = seconds;
+  json["peak_rss_bytes"] = peak_rss_bytes;
+  return json.dump(2);
+}
+
+std::ostream& operator<<(std::ostream& out, const Report& report) {
+  const auto rounded = [](double x) { return std::round(x * 100) / 100; };
+  const auto megabytes = [&](std::int64_t bytes) { return message(rounded(static_cast<double>(bytes) / 1e6), " MB"); };
+  out << megabytes(report.bytes_before) << " -> " << megabytes(report.bytes_after) << " (" << rounded(report.bits_per_weight) << " bits a weight)";
+  const LayerReport* worst = nullptr;
+  for (const LayerReport& layer : report.layers) {
+    if (worst == nullptr || layer.relative_error > worst->relative_error) worst = &layer;
+  }
+  if (worst != nullptr) out << ", worst layer error " << rounded(100 * worst->relative_error) << " % (" << worst->name << ")";
+  return out;
+}
+
+}  // namespace bantam::inline v0

@@ -1,0 +1,102 @@
+// Plain Hugging Face folders.
+#include "huggingface_folder.hpp"
+
+#include <algorithm>
+#include <cctype>
+
+#include "bantam/quant/formats.hpp"
+
+namespace bantam::inline v0 {
+
+namespace {
+
+std::string upper(std::string_view name) {
+  std::string text(name);
+  std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
+  return text;
+}
+
+std::string torch_dtype(const FormatInfo& format) {
+  return format.name == "f16" ? "float16" : format.name == "bf16" ? "bfloat16" : "float32";
+}
+
+std::vector<SafetensorsWriter::Announced> announce(const std::vector<NativeWriter::Entry>& entries, const FormatInfo& format) {
+  std::vector<SafetensorsWriter::Announced> tensors;
+  for (const NativeWriter::Entry& entry : entries) {
+    if (entry.format == nullptr) {
+      tensors.push_back({entry.name, upper(format.name), {entry.columns}});
+    } else {
+      tensors.push_back({entry.name, upper(entry.format->name), {entry.rows, entry.columns}});
+    }
+  }
+  return tensors;
+}
+
+/// Files that a folder of the same model shares with its source, byte for byte.
+constexpr const char* companions[] = {"tokenizer.json",         "tokenizer.model",   "tokenizer_config.json", "special_tokens_map.json",
+                                      "generation_config.json", "added_tokens.json", "chat_template.jinja",   "vocab.json",
+                                      "merges.txt"};
+
+}  // namespace
+
+HuggingFaceFolderWriter::HuggingFaceFolderWriter(const std::filesystem::path& folder, const Checkpoint& checkpoint,
+                                                 const FormatInfo& format, const std::vector<NativeWriter::Entry>& entries)
+    : folder_(folder), checkpoint_(checkpoint), format_(format) {
+  std::error_code error;
+  if (std::filesystem::exists(folder, error) && !std::filesystem::is_directory(folder, error)) {
+    fail(Errc::invalid_argument, folder.string(), ": expected a folder or nothing, found a file");
+  }
+  std::filesystem::create_directories(folder, error);
+  if (error) fail(Errc::io, folder.string(), ": expected to create the folder, the system says ", error.message());
+  writer_ = std::make_unique<SafetensorsWriter>(folder / "model.safetensors", announce(entries, format),
+                                                std::vector<std::pair<std::string, std::string>>{{"format", "pt"}});
+}
+
+void HuggingFaceFolderWriter::write(std::span<const float> values, const FormatInfo& format) {
+  bytes_.clear();
+  const auto append = [&](auto value) {
+    const auto* p = reinterpret_cast<const std::byte*>(&value);
+    bytes_.insert(bytes_.end(), p, p + sizeof value);
+  };
+  for (const float x : values) {
+    if (format.id == F16Format::id) {
+      append(f16(x));
+    } else if (format.id == BF16Format::id) {
+      append(bf16(x));
+    } else {
+      append(x);
+    }
+  }
+  writer_->write(bytes_);
+}
+
+void HuggingFaceFolderWriter::write_vector(const std::vector<float>& values) { write(values, format_); }
+
+void HuggingFaceFolderWriter::write_matrix(const WeightMatrix& matrix) {
+  std::vector<float> row(static_cast<std::size_t>(matrix.columns()));
+  RowCodes scratch;
+  for (std::int64_t r = 0; r < matrix.rows(); ++r) {
+    matrix.read_row(r, row, scratch);
+    write(row, matrix.format());
+  }
+}
+
+void HuggingFaceFolderWriter::commit() {
+  const auto put = [&](const std::string& name, std::string_view text) {
+    AtomicFile file(folder_ / name);
+    file.write(text);
+    file.commit();
+  };
+  put("config.json", write_hf_config(checkpoint_.config(), torch_dtype(format_)));
+  if (checkpoint_.container() == "safetensors") {
+    for (const char* name : companions) {
+      const std::filesystem::path from = checkpoint_.path() / name;
+      if (std::filesystem::is_regular_file(from)) put(name, read_text_file(from));
+    }
+  } else {
+    fail(Errc::unsupported, checkpoint_.path().string(), ": a tokenizer.json from this container: not yet");
+  }
+  writer_->commit();
+}
+
+}  // namespace bantam::inline v0

@@ -1,0 +1,30 @@
+// Writing a Hugging Face folder of plain floats: config.json, model.safetensors, tokenizer files.
+#pragma once
+
+#include <memory>
+
+#include "bantam/io/safetensors.hpp"
+#include "bantam/model/native_file.hpp"
+
+namespace bantam::inline v0 {
+
+class HuggingFaceFolderWriter {
+ public:
+  HuggingFaceFolderWriter(const std::filesystem::path& folder, const Checkpoint& checkpoint, const FormatInfo& format,
+                          const std::vector<NativeWriter::Entry>& entries);
+  void write_vector(const std::vector<float>& values);
+  void write_matrix(const WeightMatrix& matrix);
+  /// The weights come last under their names: a folder with model.safetensors is complete.
+  void commit();
+
+ private:
+  void write(std::span<const float> values, const FormatInfo& format);
+
+  std::filesystem::path folder_;
+  const Checkpoint& checkpoint_;
+  const FormatInfo& format_;
+  std::unique_ptr<SafetensorsWriter> writer_;
+  std::vector<std::byte> bytes_;
+};
+
+}  // namespace bantam::inline v0

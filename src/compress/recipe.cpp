@@ -1,0 +1,59 @@
+// Recipes and the patterns of their exceptions.
+#include "bantam/compress/recipe.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include "bantam/quant/formats.hpp"
+
+namespace bantam::inline v0 {
+
+bool matches(std::string_view name, std::string_view pattern) noexcept {
+  // Greedy with one point to come back to: linear but for the lengths of the two.
+  std::size_t n = 0, p = 0, star = std::string_view::npos, resume = 0;
+  while (n < name.size()) {
+    if (p < pattern.size() && pattern[p] == '*') {
+      star = p++;
+      resume = n;
+    } else if (p < pattern.size() && (pattern[p] == '?' || pattern[p] == name[n])) {
+      ++p;
+      ++n;
+    } else if (star != std::string_view::npos) {
+      p = star + 1;
+      n = ++resume;
+    } else {
+      return false;
+    }
+  }
+  while (p < pattern.size() && pattern[p] == '*') ++p;
+  return p == pattern.size();
+}
+
+Recipe& Recipe::keep(std::string pattern, std::string_view format) {
+  if (pattern.empty()) fail(Errc::invalid_argument, "keep: expected a pattern of tensor names, found an empty one");
+  exceptions_.push_back({std::move(pattern), &find_format(format)});
+  return *this;
+}
+
+const FormatInfo& Recipe::format_of(std::string_view name, bool embedding_or_head) const {
+  for (auto exception = exceptions_.rbegin(); exception != exceptions_.rend(); ++exception) {
+    if (matches(name, exception->pattern)) return *exception->format;
+  }
+  // Every token passes through these two, and their rows are rounded apart from each other: 8 bits cost little there.
+  if (embedding_or_head && !format_->is_float && format_->bits_per_weight < 6) return format_info<Int8<32>>();
+  return *format_;
+}
+
+std::string Recipe::to_json() const {
+  nlohmann::ordered_json json;
+  json["method"] = "rtn";
+  json["format"] = std::string(format_->name);
+  json["keep"] = nlohmann::ordered_json::array();
+  for (const Exception& exception : exceptions_) {
+    json["keep"].push_back({{"pattern", printable(exception.pattern)}, {"format", std::string(exception.format->name)}});
+  }
+  return json.dump();
+}
+
+Recipe recipe::rtn(std::string_view format, const Options& options) { return Recipe(find_format(format, options.group)); }
+
+}  // namespace bantam::inline v0

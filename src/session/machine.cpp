@@ -1,0 +1,79 @@
+// Measuring the machine: bandwidth and integer rate.
+#include "bantam/session/machine.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <vector>
+
+#include "bantam/core/memory.hpp"
+#include "bantam/core/team.hpp"
+#include "bantam/kernels/table.hpp"
+
+namespace bantam::inline v0 {
+
+namespace {
+
+// Larger than the last-level cache of any machine sold today with a few cores.
+constexpr std::size_t buffer_bytes = std::size_t{512} << 20;
+constexpr int passes = 5;
+
+double seconds(FunctionRef<void()> work) {
+  const auto start = std::chrono::steady_clock::now();
+  work();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+double median(std::vector<double> values) {
+  std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2), values.end());
+  return values[values.size() / 2];
+}
+
+}  // namespace
+
+double measure_read_gb_s(int threads) {
+  Team team(threads);
+  AlignedBuffer<std::uint64_t> buffer(buffer_bytes / 8);
+  // Every page is written once, or all of them are the one page of zeros.
+  team.run([&](const Worker& worker) {
+    const Range share = worker.share(static_cast<std::int64_t>(buffer.size()), 64);
+    std::fill(buffer.data() + share.begin, buffer.data() + share.end, 1);
+  });
+  std::vector<double> rates;
+  for (int pass = 0; pass < passes; ++pass) {
+    const double elapsed = seconds([&] {
+      team.run([&](const Worker& worker) {
+        const Range share = worker.share(static_cast<std::int64_t>(buffer.size()), 64);
+        // A word of every line is enough to fetch it; four sums keep several lines in flight.
+        std::uint64_t sum[4] = {};
+        const std::uint64_t* p = buffer.data();
+        for (std::int64_t i = share.begin; i + 32 <= share.end; i += 32) {
+          for (int k = 0; k < 4; ++k) sum[k] += p[i + k * 8];
+        }
+        const std::uint64_t kept = sum[0] + sum[1] + sum[2] + sum[3];
+        __asm__ volatile("" : : "r"(kept));
+      });
+    });
+    rates.push_back(static_cast<double>(buffer_bytes) / elapsed * 1e-9);
+  }
+  return median(rates);
+}
+
+double measure_int8_gop_s(int threads) {
+  Team team(threads);
+  const KernelTable& kernels = kernels_in_use();
+  // About 20 ms a pass on the slowest table that matters.
+  constexpr std::int64_t rounds = 20'000;
+  std::vector<double> rates;
+  for (int pass = 0; pass < passes; ++pass) {
+    std::vector<std::int64_t> operations(static_cast<std::size_t>(team.size()), 0);
+    const double elapsed = seconds([&] {
+      team.run([&](const Worker& worker) { operations[static_cast<std::size_t>(worker.index())] = kernels.int8_rate(rounds); });
+    });
+    std::int64_t total = 0;
+    for (const std::int64_t n : operations) total += n;
+    rates.push_back(static_cast<double>(total) / elapsed * 1e-9);
+  }
+  return median(rates);
+}
+
+}  // namespace bantam::inline v0
