@@ -184,7 +184,8 @@ TEST_CASE("a header of many tensors stays linear and in bounded memory") {
   const std::size_t peak = peak_of([&] { CHECK(file.open(bytes)->tensors().size() == 300'000); });
   // 0.3 s at rest; quadratic work would take an hour.
   CHECK(cpu_seconds() - start < 20);
-  CHECK(peak < 16 * bytes.size());
+  // An entry of 57 bytes, the shortest there is, was measured at 10 times its size, three growing tables included.
+  CHECK(peak < 12 * bytes.size());
   file.refuse({"the first name again at the end",
                safetensors(header + R"(,"t0":{"dtype":"U8","shape":[0],"data_offsets":[0,0]}})"), "expected once, found twice"});
 }
