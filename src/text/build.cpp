@@ -123,7 +123,8 @@ void build_symbols(Tokenizer::Data& data) {
   if (spec.byte_level) {
     for (int b = 0; b < 256; ++b) {
       const auto found = data.index.find(utf8::byte_spelling(static_cast<std::uint8_t>(b)));
-      if (found != data.index.end() && !data.special[static_cast<std::size_t>(found->second)]) {
+      // Some vocabularies have added tokens of one letter that read like a byte and stand for that letter.
+      if (found != data.index.end() && spec.types[static_cast<std::size_t>(found->second)] == TokenType::normal) {
         data.byte_tokens[static_cast<std::size_t>(b)] = found->second;
       }
     }

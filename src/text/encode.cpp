@@ -103,15 +103,14 @@ class Encoder {
 
   /// A text without added tokens; `first` says that it begins the caller's.
   void part(std::string_view text, bool first) {
-    if (data_.normalizer.empty()) {
-      pre_tokens(text, first);
-      return;
+    std::string changed;
+    if (!data_.normalizer.empty()) {
+      changed = data_.normalizer.apply(text, deadline_);
+      text = changed;
     }
-    const std::string normalized = data_.normalizer.apply(text, deadline_);
-    over_added(parse_special_ ? data_.normalized_all : data_.normalized_plain, normalized,
-               [&](std::size_t begin, std::size_t end) {
-                 pre_tokens(std::string_view(normalized).substr(begin, end - begin), first && begin == 0);
-               });
+    over_added(parse_special_ ? data_.normalized_all : data_.normalized_plain, text, [&](std::size_t begin, std::size_t end) {
+      pre_tokens(text.substr(begin, end - begin), first && begin == 0);
+    });
   }
 
   void pre_tokens(std::string_view text, bool first) {

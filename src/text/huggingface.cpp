@@ -1,6 +1,7 @@
 // Reads tokenizer.json: vocabulary, merges and added tokens of BPE models.
 #include <algorithm>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 
 #include "bantam/core/error.hpp"
@@ -114,7 +115,10 @@ void read_model(const Json& model, TokenizerSpec& spec, std::string_view place) 
 void read_added(const Json& list, TokenizerSpec& spec, std::string_view place) {
   expect(list.is_array(), place, "an array", list);
   const std::size_t limit = most_ids(spec.pieces.size() + list.size());
-  Index seen;
+  // Owns its keys: adding tokens moves the pieces.
+  std::unordered_map<std::string, TokenId> known;
+  for (std::size_t i = 0; !list.empty() && i < spec.pieces.size(); ++i) known.emplace(spec.pieces[i], static_cast<TokenId>(i));
+  std::unordered_set<TokenId> seen;
   for (std::size_t i = 0; i < list.size(); ++i) {
     const Json& json = list[i];
     const std::string at = message(place, "[", i, "]");
@@ -129,7 +133,11 @@ void read_added(const Json& list, TokenizerSpec& spec, std::string_view place) {
     token.left_space = flag(json, "lstrip", false, at);
     token.right_space = flag(json, "rstrip", false, at);
     token.single_word = flag(json, "single_word", false, at);
-    if (!seen.emplace(content, token.id).second) fail(Errc::corrupt, at, ": ", printable(content), " is added twice");
+    const TokenId before = content.empty() ? token.id : known.emplace(content, token.id).first->second;
+    if (before != token.id) {
+      fail(Errc::corrupt, at, ": ", printable(content), " is token ", before, " already, and token ", token.id, " here");
+    }
+    if (!seen.insert(token.id).second) fail(Errc::corrupt, at, ": token ", token.id, " is added twice");
     add_token(spec, token, content, at);
   }
 }

@@ -1,0 +1,109 @@
+// Texts made to be slow, huge runs of one thing, and expressions made to explode.
+#include <chrono>
+#include <nlohmann/json.hpp>
+
+#include "bantam/io/gguf.hpp"
+#include "bantam/text/tokenizer.hpp"
+#include "support.hpp"
+
+using namespace bantam;
+using namespace bantam::test;
+
+namespace {
+
+#if defined(__SANITIZE_ADDRESS__) || !defined(NDEBUG)
+constexpr double patience = 8;  // sanitizers and missing optimization slow all of this down alike
+#else
+constexpr double patience = 1;
+#endif
+
+double seconds_to_encode(const Tokenizer& tokenizer, std::string_view unit, std::size_t bytes) {
+  std::string text;
+  text.reserve(bytes + unit.size());
+  while (text.size() < bytes) text += unit;
+  const auto begin = std::chrono::steady_clock::now();
+  (void)tokenizer.encode(text, {.parse_special = true});
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
+Tokenizer splitting_by(const std::string& regex) {
+  const TemporaryFolder folder;
+  nlohmann::json file = nlohmann::json::parse(R"({"version":"1.0","model":{"type":"BPE","vocab":{"a":0,"b":1},"merges":[]}})");
+  file["pre_tokenizer"] = {{"type", "Split"}, {"pattern", {{"Regex", regex}}}, {"behavior", "Isolated"}, {"invert", false}};
+  write_file(folder / "tokenizer.json", file.dump());
+  return Tokenizer::from_file(folder / "tokenizer.json");
+}
+
+std::string refusal(const Tokenizer& tokenizer, const std::string& text) {
+  return error_of([&] { (void)tokenizer.encode(text); });
+}
+
+}  // namespace
+
+TEST_CASE("two megabytes of any one thing take no longer than a text") {
+  const std::vector<std::string> units = {"a", "A", "^", " ", "\n", "\t ", "1", "\xcc\x81", "\xcc\x81\xcc\xa3", "\xff", "\xe4\xb8\x80",
+                                          "  x", "</s>", std::string(1, '\0'), "\xed\xa0\x80"};
+  std::vector<std::filesystem::path> paths;
+  for (const char* name : {"gpt-2", "llama-spm", "falcon", "starcoder", "deepseek-llm"}) {
+    const auto path = shared_data(message("tokenizers/ggml-vocab-", name, ".gguf"));
+    if (path.empty()) {
+      MESSAGE("skipped: no shared vocabulary ", name);
+      return;
+    }
+    paths.push_back(path);
+  }
+  for (const auto& path : paths) {
+    const Tokenizer tokenizer = Tokenizer::from_gguf(*GgufFile::open(path));
+    for (const std::string& unit : units) {
+      CAPTURE(path.string());
+      CAPTURE(unit);
+      // 0.1 to 0.9 s on two busy cores; quadratic work would take hours.
+      CHECK(seconds_to_encode(tokenizer, unit, 2'000'000) < 5 * patience);
+    }
+  }
+}
+
+TEST_CASE("a vocabulary of one letter's powers merges a megabyte of it in time") {
+  const TemporaryFolder folder;
+  nlohmann::json file = nlohmann::json::parse(R"({"version":"1.0","model":{"type":"BPE","vocab":{},"merges":[]}})");
+  std::string power = "a";
+  file["model"]["vocab"][power] = 0;
+  for (int i = 1; i < 400; ++i) {
+    file["model"]["merges"].push_back({power, "a"});
+    power += 'a';
+    file["model"]["vocab"][power] = i;
+  }
+  write_file(folder / "tokenizer.json", file.dump());
+  const Tokenizer tokenizer = Tokenizer::from_file(folder / "tokenizer.json");
+  CHECK(seconds_to_encode(tokenizer, "a", 1'000'000) < 5 * patience);
+  CHECK(tokenizer.decode(tokenizer.encode(std::string(12345, 'a'))) == std::string(12345, 'a'));
+}
+
+TEST_CASE("an expression that explodes is an error, not a hang") {
+  for (const char* regex : {"(a+)+$", "(a|a)*$", "(a|aa)+$", "(?:a?){40}a{40}$", "(.*)*x"}) {
+    CAPTURE(regex);
+    const Tokenizer tokenizer = splitting_by(regex);
+    const auto begin = std::chrono::steady_clock::now();
+    try {
+      (void)tokenizer.encode(std::string(5000, 'a') + "b");
+    } catch (const Error& error) {
+      CHECK(error.code() == Errc::corrupt);
+      CHECK(std::string(error.what()).find("the regular expression takes too") != std::string::npos);
+    }
+    CHECK(std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count() < 10 * patience);
+  }
+  CHECK(refusal(splitting_by("(a+)+$"), std::string(5000, 'a') + "b").find("takes too") != std::string::npos);
+}
+
+TEST_CASE("an expression of quadratic cost is stopped by the clock") {
+  const auto begin = std::chrono::steady_clock::now();
+  CHECK(refusal(splitting_by("[a-z]+\\d"), std::string(500'000, 'a')).find("takes too") != std::string::npos);
+  CHECK(std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count() < 20 * patience);
+}
+
+TEST_CASE("expressions that match nothing, or emptiness, cut nothing") {
+  for (const char* regex : {"z", "z*", "(?=a)", "^", "$", "\\b"}) {
+    CAPTURE(regex);
+    CHECK(splitting_by(regex).encode("ab ba") == std::vector<TokenId>{0, 1, 1, 0});
+  }
+}

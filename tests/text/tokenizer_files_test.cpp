@@ -1,0 +1,160 @@
+// What the several spellings of a tokenizer's files mean, on a vocabulary small enough to follow by hand.
+#include <nlohmann/json.hpp>
+
+#include "tokenizer_support.hpp"
+
+using namespace bantam;
+using namespace bantam::test;
+using nlohmann::json;
+
+namespace {
+
+/// a b c d, "ab" made of a and b, "abc" of ab and c; <s> and </s> are special.
+json small() {
+  return json::parse(R"({"version":"1.0","added_tokens":[
+    {"id":7,"content":"<s>","special":true,"normalized":false},{"id":8,"content":"</s>","special":true,"normalized":false}],
+    "normalizer":null,"pre_tokenizer":null,"post_processor":null,"decoder":null,
+    "model":{"type":"BPE","unk_token":"?","vocab":{"?":0,"a":1,"b":2,"c":3,"d":4,"ab":5,"abc":6},
+             "merges":["a b","ab c"]}})");
+}
+
+struct Opened {
+  TemporaryFolder folder;
+  Tokenizer open(const json& tokenizer) const {
+    write_file(folder / "tokenizer.json", tokenizer.dump());
+    return Tokenizer::from_folder(folder.path());
+  }
+};
+
+std::string ids(const Tokenizer& tokenizer, std::string_view text, EncodeOptions options = {}) {
+  return line_of_ids(tokenizer.encode(text, options));
+}
+
+}  // namespace
+
+TEST_CASE("merges as strings and as pairs mean the same") {
+  const Opened files;
+  json pairs = small();
+  pairs["model"]["merges"] = json::parse(R"([["a","b"],["ab","c"]])");
+  CHECK(ids(files.open(small()), "abcdab") == "6 4 5 ");
+  CHECK(ids(files.open(pairs), "abcdab") == "6 4 5 ");
+}
+
+TEST_CASE("unknown characters are one token each, or one a run, or bytes") {
+  const Opened files;
+  json file = small();
+  CHECK(ids(files.open(file), "axyb") == "1 0 0 2 ");
+  file["model"]["fuse_unk"] = true;
+  CHECK(ids(files.open(file), "axyb") == "1 0 2 ");
+  file["model"]["unk_token"] = nullptr;
+  CHECK(ids(files.open(file), "axyb") == "1 2 ");
+  file = small();
+  for (int b = 0; b < 256; ++b) {
+    char name[8];
+    std::snprintf(name, sizeof name, "<0x%02X>", static_cast<unsigned>(b));
+    file["model"]["vocab"][name] = 9 + b;
+  }
+  file["model"]["byte_fallback"] = true;
+  const Tokenizer bytes = files.open(file);
+  CHECK(ids(bytes, "ax") == message("1 ", 9 + 'x', " "));
+  CHECK(bytes.piece_bytes(9 + 'x') == "x");
+}
+
+TEST_CASE("templates say what stands around a text, and the config overrules them") {
+  const Opened files;
+  json file = small();
+  file["post_processor"] = json::parse(R"({"type":"TemplateProcessing","single":[{"SpecialToken":{"id":"<s>","type_id":0}},
+    {"Sequence":{"id":"A","type_id":0}},{"SpecialToken":{"id":"</s>","type_id":0}}],"pair":[],
+    "special_tokens":{"<s>":{"id":"<s>","ids":[7],"tokens":["<s>"]},"</s>":{"id":"</s>","ids":[8],"tokens":["</s>"]}}})");
+  CHECK(ids(files.open(file), "a") == "7 1 8 ");
+  CHECK(files.open(file).adds_bos());
+  file["post_processor"] = json::parse(R"({"type":"RobertaProcessing","sep":["</s>",8],"cls":["<s>",7]})");
+  CHECK(ids(files.open(file), "a") == "7 1 8 ");
+  write_file(files.folder / "tokenizer_config.json",
+             R"({"bos_token":{"content":"<s>"},"eos_token":"</s>","add_bos_token":false,"add_eos_token":false})");
+  const Tokenizer overruled = files.open(file);
+  CHECK(ids(overruled, "a") == "1 ");
+  CHECK_FALSE(overruled.adds_bos());
+  CHECK(overruled.bos() == 7);
+  CHECK(overruled.eos() == 8);
+  write_file(files.folder / "tokenizer_config.json", R"({"bos_token":"<s>","add_bos_token":true})");
+  file["post_processor"] = nullptr;
+  CHECK(ids(files.open(file), "a") == "7 1 ");
+}
+
+TEST_CASE("chat templates come from the config, by name, or from a file beside it") {
+  const Opened files;
+  write_file(files.folder / "tokenizer_config.json", R"({"chat_template":"one"})");
+  CHECK(files.open(small()).chat_template() == "one");
+  write_file(files.folder / "tokenizer_config.json",
+             R"({"chat_template":[{"name":"tool_use","template":"t"},{"name":"default","template":"d"}]})");
+  CHECK(files.open(small()).chat_template() == "d");
+  write_file(files.folder / "chat_template.jinja", "beside");
+  CHECK(files.open(small()).chat_template() == "beside");
+}
+
+TEST_CASE("added tokens take the spaces that they ask for and mind words") {
+  const Opened files;
+  const auto with = [&](const char* token) {
+    json file = small();
+    file["added_tokens"].push_back(json::parse(token));
+    return files.open(file);
+  };
+  CHECK(ids(with(R"({"id":9,"content":"X","special":false,"normalized":false})"), "a X b") == "1 0 9 0 2 ");
+  CHECK(ids(with(R"({"id":9,"content":"X","special":false,"normalized":false,"lstrip":true})"), "a X b") == "1 9 0 2 ");
+  CHECK(ids(with(R"({"id":9,"content":"X","special":false,"normalized":false,"rstrip":true})"), "a X b") == "1 0 9 2 ");
+  CHECK(ids(with(R"({"id":9,"content":"ac","special":false,"normalized":false,"single_word":true})"), "dac ac") == "4 1 3 0 9 ");
+}
+
+TEST_CASE("a normalized added token is found in the normalized text") {
+  const Opened files;
+  json file = small();
+  file["normalizer"] = json::parse(R"({"type":"Sequence","normalizers":[{"type":"Lowercase"}]})");
+  file["added_tokens"].push_back(json::parse(R"({"id":9,"content":"DAD","special":false,"normalized":true})"));
+  file["added_tokens"].push_back(json::parse(R"({"id":10,"content":"CAB","special":false,"normalized":false})"));
+  const Tokenizer tokenizer = files.open(file);
+  CHECK(ids(tokenizer, "dadDADCABcab") == "9 9 10 3 5 ");
+}
+
+TEST_CASE("ignore_merges looks whole pre-tokens up first") {
+  const Opened files;
+  json file = small();
+  file["model"]["merges"] = json::array({"a b"});
+  file["model"]["ignore_merges"] = true;
+  file["pre_tokenizer"] = json::parse(R"({"type":"Split","pattern":{"String":" "},"behavior":"Removed","invert":false})");
+  CHECK(ids(files.open(file), "abc abcd </s>") == "6 5 3 4 0 0 0 0 ");
+}
+
+TEST_CASE("digits, punctuation and sequences cut what they say") {
+  const Opened files;
+  json file = small();
+  file["pre_tokenizer"] = json::parse(R"({"type":"Sequence","pretokenizers":[{"type":"Digits","individual_digits":true},
+    {"type":"Punctuation","behavior":"Isolated"},{"type":"Split","pattern":{"Regex":"c"},"behavior":"MergedWithPrevious","invert":false}]})");
+  CHECK(ids(files.open(file), "abc.ab1ab") == "6 0 5 0 5 ");
+}
+
+TEST_CASE("a tokenizer of one's own adds its byte-level prefix space") {
+  const Opened files;
+  json file = json::parse(R"({"version":"1.0","added_tokens":[],"pre_tokenizer":{"type":"ByteLevel","add_prefix_space":true},
+    "decoder":{"type":"ByteLevel"},"model":{"type":"BPE","vocab":{"a":0,"b":1},"merges":[]}})");
+  file["model"]["vocab"]["\xc4\xa0"] = 2;
+  file["model"]["vocab"]["\xc4\xa0" "a"] = 3;
+  file["model"]["merges"] = json::array({json::array({"\xc4\xa0", "a"})});
+  const Tokenizer tokenizer = files.open(file);
+  CHECK(ids(tokenizer, "ab") == "3 1 ");
+  CHECK(ids(tokenizer, " ab") == "3 1 ");
+  CHECK(tokenizer.kind() == "bpe gpt-2");
+}
+
+TEST_CASE("tokens added beside a sentencepiece model are found in the text") {
+  BANTAM_NEED_SHARED(model, "models/stories260k/tokenizer.model");
+  const TemporaryFolder folder;
+  std::filesystem::copy_file(model, folder / "tokenizer.model");
+  write_file(folder / "added_tokens.json", R"({"<|im_end|>":512})");
+  write_file(folder / "tokenizer_config.json", R"({"bos_token":"<s>","added_tokens_decoder":{"513":{"content":"<|eot_id|>","special":true}}})");
+  const Tokenizer tokenizer = Tokenizer::from_folder(folder.path());
+  CHECK(tokenizer.vocab_size() == 514);
+  CHECK(tokenizer.encode("<|im_end|>", {.add_special = false}) == std::vector<TokenId>{512});
+  CHECK(tokenizer.encode("<|eot_id|>", {.add_special = false, .parse_special = true}) == std::vector<TokenId>{513});
+  CHECK(tokenizer.ends_generation(513));
+}

@@ -1,0 +1,209 @@
+// The parts that a tokenizer is made of: merging, splitting, normalizing, finding strings, UTF-8.
+#include <algorithm>
+#include <random>
+
+#include "support.hpp"
+#include "text/literals.hpp"
+#include "text/merges.hpp"
+#include "text/normalizer.hpp"
+#include "text/pre_tokenizer.hpp"
+#include "text/unicode.hpp"
+#include "text/utf8.hpp"
+
+using namespace bantam;
+using namespace bantam::test;
+
+namespace {
+
+const auto later = [] { return deadline_for(1000); };
+
+/// The definition of byte-pair merging: look for the lowest rank, leftmost first, merge, begin anew.
+std::vector<Symbol> merged_plainly(std::vector<Symbol> symbols, const std::vector<Merge>& merges) {
+  for (;;) {
+    const Merge* best = nullptr;
+    std::size_t where = 0;
+    for (std::size_t i = 0; i + 1 < symbols.size(); ++i) {
+      for (const Merge& m : merges) {
+        if (m.left == symbols[i] && m.right == symbols[i + 1] && (!best || m.rank < best->rank)) {
+          best = &m;
+          where = i;
+        }
+      }
+    }
+    if (!best) return symbols;
+    symbols[where] = best->merged;
+    symbols.erase(symbols.begin() + static_cast<std::ptrdiff_t>(where) + 1);
+  }
+}
+
+std::vector<std::string> cut(PreTokenizerStep step, const std::string& text) {
+  const PreTokens tokens = PreTokenizer({std::move(step)}, "test").cut(text, true, later());
+  std::vector<std::string> parts;
+  for (const Span& span : tokens.spans) parts.push_back(tokens.text.substr(span.begin, span.size()));
+  return parts;
+}
+
+using Behavior = PreTokenizerStep::Behavior;
+using Kind = PreTokenizerStep::Kind;
+
+std::vector<std::string> cut_by(Behavior behavior, const std::string& text, bool invert = false) {
+  return cut({.kind = Kind::split, .pattern = "-", .behavior = behavior, .invert = invert}, text);
+}
+
+using Parts = std::vector<std::string>;
+
+std::string normal(NormalizerStep step, std::string_view text) { return Normalizer({std::move(step)}, "test").apply(text, later()); }
+
+}  // namespace
+
+TEST_CASE("merging by queue gives what merging by definition gives, on random merges and texts") {
+  std::mt19937 random(7);
+  const auto below = [&](int n) { return static_cast<int>(random() % static_cast<unsigned>(n)); };
+  for (int round = 0; round < 300; ++round) {
+    // 4 letters and 12 merged symbols; ranks may repeat, as scores of SentencePiece do.
+    std::vector<Merge> merges;
+    for (Symbol made = 4; made < 16; ++made) {
+      const Merge m{below(made), below(made), made, static_cast<std::uint32_t>(below(8))};
+      const bool known = std::ranges::any_of(merges, [&](const Merge& o) { return o.left == m.left && o.right == m.right; });
+      if (!known) merges.push_back(m);
+    }
+    const MergeTable table(merges, "test");
+    Merger merger(table);
+    for (const std::size_t length : {0, 1, 2, 5, 48, 49, 200}) {
+      std::vector<Symbol> symbols(length);
+      for (Symbol& s : symbols) s = below(20) == 0 ? -1 : below(4);
+      const std::vector<Symbol> expected = merged_plainly(symbols, merges);
+      merger.run(symbols);
+      REQUIRE(symbols == expected);
+    }
+  }
+}
+
+TEST_CASE("scores give every way to make a piece of two, the higher score first") {
+  const std::vector<std::string_view> symbols = {"a", "ab", "b", "abab", "aba", "x"};
+  const std::vector<float> scores = {0, -1, 0, -3, -2};  // x is a character without a piece
+  auto merges = merges_from_scores(symbols, scores, std::vector<bool>(5, true), "test");
+  std::ranges::sort(merges, {}, [](const Merge& m) { return std::pair(m.merged, m.left); });
+  std::string made;
+  for (const Merge& m : merges) made += message(symbols[static_cast<std::size_t>(m.left)], "+", symbols[static_cast<std::size_t>(m.right)], " ", m.rank, "; ");
+  CHECK(made == "a+b 1; ab+ab 3; aba+b 3; ab+a 2; ");
+}
+
+TEST_CASE("a pair that comes twice is refused") {
+  const std::vector<Merge> merges = {{0, 1, 2, 0}, {0, 1, 3, 1}};
+  CHECK(error_of([&] { (void)MergeTable(merges, "file"); }) == "file: merge 1 comes twice");
+}
+
+TEST_CASE("splits keep, drop or join their matches") {
+  CHECK(cut_by(Behavior::isolated, "a--b-") == Parts{"a", "-", "-", "b", "-"});
+  CHECK(cut_by(Behavior::removed, "a--b-") == Parts{"a", "b"});
+  CHECK(cut_by(Behavior::merged_with_previous, "a--b-") == Parts{"a-", "-", "b-"});
+  CHECK(cut_by(Behavior::merged_with_next, "a--b-") == Parts{"a", "-", "-b", "-"});
+  CHECK(cut_by(Behavior::contiguous, "a--b-") == Parts{"a", "--", "b", "-"});
+  CHECK(cut_by(Behavior::removed, "a--b-", true) == Parts{"-", "-", "-"});
+}
+
+TEST_CASE("a literal splits as a literal, special characters included") {
+  CHECK(cut({.kind = Kind::split_literal, .pattern = ".*"}, "a.*b..*") == Parts{"a", ".*", "b.", ".*"});
+}
+
+TEST_CASE("metaspace marks spaces and cuts before them") {
+  const std::string mark = "\xe2\x96\x81";
+  CHECK(cut({.kind = Kind::metaspace, .pattern = mark}, "a b  c") == Parts{mark + "a", mark + "b", mark, mark + "c"});
+  CHECK(cut({.kind = Kind::metaspace, .pattern = mark}, " a") == Parts{mark + "a"});
+  CHECK(cut({.kind = Kind::metaspace, .pattern = mark, .prepend = PreTokenizerStep::Prepend::never, .cut = false}, "a b") ==
+        Parts{"a" + mark + "b"});
+}
+
+TEST_CASE("the steps of a pre-tokenizer lose and invent no byte, invalid ones included") {
+  std::mt19937 random(11);
+  const std::vector<std::string> alphabet = {"a", "Z", "7", " ", "\n", "\r", "'s", "\xc3\xa9", "\xe4\xb8\x80", "\xcc\x81", "\xff",
+                                             "\xe4\xb8", ".", "^", "\xc2\xa0", std::string(1, '\0')};
+  for (const std::string_view name : {"gpt-2", "llama-bpe", "qwen2", "starcoder", "falcon", "deepseek-llm", "deepseek-coder",
+                                      "deepseek-v3", "gpt-4o", "tekken", "bloom", "viking", "qwen35", "default"}) {
+    const KnownPreTokenizer* known = find_pre_tokenizer(name);
+    REQUIRE(known);
+    const PreTokenizer cutter(known->steps, name);
+    for (int round = 0; round < 50; ++round) {
+      std::string text;
+      for (auto i = random() % 40; i > 0; --i) text += alphabet[random() % alphabet.size()];
+      const PreTokens tokens = cutter.cut(text, true, later());
+      std::string joined;
+      for (const Span& span : tokens.spans) joined += tokens.text.substr(span.begin, span.size());
+      REQUIRE(joined == text);
+    }
+  }
+}
+
+TEST_CASE("digits are cut in ones, threes or not at all, as each family does") {
+  const auto count = [](std::string_view family) {
+    return PreTokenizer(find_pre_tokenizer(family)->steps, family).cut("1234567", true, later()).spans.size();
+  };
+  CHECK(count("gpt-2") == 1);
+  CHECK(count("llama-bpe") == 3);
+  CHECK(count("gpt-4o") == 3);
+  CHECK(count("deepseek-v3") == 3);
+  CHECK(count("qwen2") == 7);
+  CHECK(count("starcoder") == 7);
+  CHECK(count("falcon") == 3);
+  CHECK(find_pre_tokenizer("no such name") == nullptr);
+}
+
+TEST_CASE("normalizers do what their names say") {
+  using K = NormalizerStep::Kind;
+  CHECK(normal({.kind = K::nfc, .pattern = {}, .content = {}}, "e\xcc\x81") == "\xc3\xa9");
+  CHECK(normal({.kind = K::nfd, .pattern = {}, .content = {}}, "\xc3\xa9") == "e\xcc\x81");
+  CHECK(normal({.kind = K::nfkc, .pattern = {}, .content = {}}, "\xef\xac\x81") == "fi");
+  CHECK(normal({.kind = K::nfc, .pattern = {}, .content = {}}, "e\xff\xcc\x81") == "e\xff\xcc\x81");
+  CHECK(normal({.kind = K::prepend, .pattern = {}, .content = "_"}, "a") == "_a");
+  CHECK(normal({.kind = K::prepend, .pattern = {}, .content = "_"}, "") == "");
+  CHECK(normal({.kind = K::replace, .pattern = " ", .content = "__"}, " a ") == "__a__");
+  CHECK(normal({.kind = K::replace_regex, .pattern = " {2,}", .content = " "}, "a   b \xff  c") == "a b \xff c");
+  CHECK(normal({.kind = K::strip, .pattern = {}, .content = {}}, " \xe3\x80\x80" "a b\t\xc2\xa0") == "a b");
+  CHECK(normal({.kind = K::lowercase, .pattern = {}, .content = {}}, "\xc3\x89" "A") == "\xc3\xa9" "a");
+  CHECK(normal({.kind = K::collapse_spaces, .pattern = {}, .content = {}}, "  a   b ") == "a b");
+}
+
+TEST_CASE("marks are put in canonical order across a long run") {
+  // U+0301 has class 230, U+0323 class 220: all dots below come first.
+  std::string mixed = "x";
+  std::string ordered = "x";
+  for (int i = 0; i < 1000; ++i) mixed += "\xcc\x81\xcc\xa3";
+  for (int i = 0; i < 1000; ++i) ordered += "\xcc\xa3";
+  for (int i = 0; i < 1000; ++i) ordered += "\xcc\x81";
+  CHECK(unicode::normalized(mixed, unicode::Form::nfd) == ordered);
+}
+
+TEST_CASE("the leftmost, longest string is found") {
+  Literals literals;
+  for (const auto& [text, id] : {std::pair("ab", 1), std::pair("abcd", 2), std::pair("bc", 3), std::pair("x", 4)}) literals.add(text, id);
+  Literals::Hit hit;
+  REQUIRE(literals.find("zabcx", 0, hit));
+  CHECK(hit.id == 1);
+  REQUIRE(literals.find("zabcdx", 0, hit));
+  CHECK(hit.id == 2);
+  CHECK(hit.begin == 1);
+  CHECK(hit.end == 5);
+  REQUIRE(literals.find("zabcdx", 5, hit));
+  CHECK(hit.id == 4);
+  CHECK_FALSE(literals.find("zzz", 0, hit));
+}
+
+TEST_CASE("utf-8 is repaired by maximal subparts and tails are known") {
+  CHECK(utf8::repaired("a\xe4\xb8" "b") == "a\xef\xbf\xbd" "b");
+  CHECK(utf8::repaired("\xed\xa0\x80") == "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd");  // a surrogate
+  CHECK(utf8::repaired("\xc0\xaf") == "\xef\xbf\xbd\xef\xbf\xbd");                    // an overlong slash
+  CHECK(utf8::repaired("\xf0\x9f\xa6\x99") == "\xf0\x9f\xa6\x99");
+  CHECK(utf8::unfinished_tail("a\xf0\x9f\xa6") == 3);
+  CHECK(utf8::unfinished_tail("a\xf0\x9f\xa6\x99") == 0);
+  CHECK(utf8::unfinished_tail("\xe4") == 1);
+  CHECK(utf8::unfinished_tail("\x80") == 0);
+  CHECK(utf8::unfinished_tail("\xed\xa0") == 0);
+}
+
+TEST_CASE("the byte alphabet spells every byte and reads it back") {
+  std::string all;
+  for (int b = 0; b < 256; ++b) all += static_cast<char>(static_cast<unsigned char>(b));
+  CHECK(utf8::bytes_of_spelling(utf8::spelled(all)) == all);
+  CHECK(utf8::spelled(" \n") == "\xc4\xa0\xc4\x8a");
+}
