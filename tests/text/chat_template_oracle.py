@@ -53,12 +53,16 @@ def environment():
 
 def main():
     env = environment()
+    templates = {}
     results = []
     with open(sys.argv[1], encoding="utf-8") as file:
         cases = json.load(file)
     for case in cases:
         try:
-            text = env.from_string(case["source"]).render(**case["context"])
+            source = case["source"]
+            if source not in templates:
+                templates[source] = env.from_string(source)
+            text = templates[source].render(**case["context"])
             text.encode("utf-8")
             results.append({"text": text})
         except Exception as error:  # whatever goes wrong in Python must be an Error of ours

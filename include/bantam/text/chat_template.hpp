@@ -19,10 +19,10 @@ struct ChatMessage {
 /// What a template gets besides the messages.
 struct ChatOptions {
   bool add_generation_prompt = true;  ///< end with the words that open the assistant's turn
-  std::string bos_token;
-  std::string eos_token;
+  std::string bos_token{};
+  std::string eos_token{};
   /// The time that `strftime_now` formats, as a civil time without a zone; empty: this machine's local time.
-  std::optional<std::chrono::sys_seconds> now;
+  std::optional<std::chrono::sys_seconds> now{};
 };
 
 /// A model's chat template: Jinja as Hugging Face's templates use it, run by a bounded interpreter: no file, no network,

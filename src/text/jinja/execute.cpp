@@ -65,14 +65,17 @@ Flow For::run(Run& run) const {
 void For::loop(Run& run, const Value& over, Scope* around, int depth) const {
   run.line = line;
   auto* state = run.make<Loop>(*this, elements(run, over), around, depth);
+  bool completed = false;
   while (const auto item = state->advance(run)) {
     const NewScope scope(run, around);
     run.assign("loop", Value(static_cast<Object*>(state)));
     target.assign(run, *item);
-    if (execute(run, body) == Flow::break_) break;
+    const Flow flow = execute(run, body);
+    completed = completed || flow == Flow::next;
+    if (flow == Flow::break_) break;
   }
-  // Python's for/else differs: Jinja's else is for loops without a single turn.
-  if (state->index == 0 && !otherwise.empty()) {
+  // Not Python's for/else: Jinja's else is for loops without a turn that came to its end.
+  if (!completed && !otherwise.empty()) {
     const NewScope scope(run, around);
     (void)execute(run, otherwise);
   }

@@ -46,10 +46,21 @@ class JsonWriter {
     for (int shift = 12; shift >= 0; shift -= 4) out_.add(hex[(unit >> shift) & 15]);
   }
 
+  /// A byte that is written as it is.
+  [[nodiscard]] bool is_plain(char c) const {
+    const auto byte = static_cast<unsigned char>(c);
+    return byte >= 0x20 && c != '"' && c != '\\' && (byte < 0x7f || !style_.ensure_ascii);
+  }
+
   void quoted(const std::string& text) {
     run_.scan(text.size());
     out_.add('"');
     for (std::size_t at = 0; at < text.size();) {
+      std::size_t plain = at;
+      while (plain < text.size() && is_plain(text[plain])) ++plain;
+      out_.add(std::string_view(text).substr(at, plain - at));
+      at = plain;
+      if (at == text.size()) break;
       const Character c = character_at(text, at);
       static constexpr std::string_view special = "\"\\\n\r\t\b\f", letter = "\"\\nrtbf";
       const std::size_t known = c.size == 1 ? special.find(text[at]) : std::string_view::npos;

@@ -150,7 +150,8 @@ ListPtr elements(Run& run, const Value& value) {
 std::int64_t length(Run& run, const Value& value) {
   if (value.is_undefined()) return 0;
   if (value.is_text()) {
-    run.scan(value.text().size());
+    // Counting characters is slower than comparing bytes.
+    run.step(value.text().size() / 16 + 1);
     return static_cast<std::int64_t>(count_characters(value.text()));
   }
   if (value.is_list()) return static_cast<std::int64_t>(value.list().items.size());

@@ -55,12 +55,11 @@ std::string ExpressionParser::expect_name() {
 }
 
 /// One expression, or several with commas between them as a tuple.
-ExpressionPtr ExpressionParser::parse_tuple(bool conditional, std::string_view end_name, bool parentheses) {
+ExpressionPtr ExpressionParser::parse_tuple(bool conditional, bool parentheses) {
   const int start = line();
   std::vector<ExpressionPtr> items;
   bool tuple = false;
-  while (!is(TokenKind::variable_end) && !is(TokenKind::block_end) && !is_symbol(")") &&
-         (end_name.empty() || !is_name(end_name))) {
+  while (!is(TokenKind::variable_end) && !is(TokenKind::block_end) && !is_symbol(")")) {
     items.push_back(conditional ? parse_expression() : parse_or());
     if (!skip_symbol(",")) break;
     tuple = true;
@@ -243,7 +242,7 @@ ExpressionPtr ExpressionParser::parse_primary() {
   if (is(TokenKind::integer)) return std::make_unique<Constant>(start, Value(next().integer));
   if (is(TokenKind::real)) return std::make_unique<Constant>(start, Value(next().real));
   if (skip_symbol("(")) {
-    ExpressionPtr inner = parse_tuple(true, {}, true);
+    ExpressionPtr inner = parse_tuple(true, true);
     expect_symbol(")");
     return inner;
   }

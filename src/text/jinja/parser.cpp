@@ -135,10 +135,10 @@ class StatementParser : ExpressionParser {
   StatementPtr parse_for(int start) {
     next();
     auto out = std::make_unique<For>(start);
-    out->target = parse_target("in");
+    out->target = parse_target();
     if (mentions(out->target, "loop")) expected("a loop's target other than 'loop'");
     if (!skip_name("in")) expected("'in'");
-    out->iterated = parse_tuple(false, "recursive");
+    out->iterated = parse_tuple(false);
     const std::size_t known = unknown_.size();
     if (skip_name("if")) out->condition = parse_expression();
     refuse_unknown(known);
@@ -162,7 +162,7 @@ class StatementParser : ExpressionParser {
       next();
       target.attribute = expect_name();
     } else {
-      target = parse_target({});
+      target = parse_target();
     }
     if (loops_ > 0 && mentions(target, "loop")) expected("a variable other than 'loop' in a loop");
     if (skip_symbol("=")) {
@@ -193,7 +193,7 @@ class StatementParser : ExpressionParser {
     auto out = std::make_unique<Scoped>(start);
     while (!is(TokenKind::block_end)) {
       if (!out->values.empty()) expect_symbol(",");
-      Target target = parse_target({});
+      Target target = parse_target();
       expect_symbol("=");
       out->values.emplace_back(std::move(target), parse_expression());
     }
@@ -288,16 +288,16 @@ class StatementParser : ExpressionParser {
       return out;
     }
     const Level level(*this);
-    Target out = parse_target({});
+    Target out = parse_target();
     expect_symbol(")");
     return out;
   }
 
   /// A name, or several with commas between them.
-  Target parse_target(std::string_view end_name) {
+  Target parse_target() {
     Target out;
     out.line = line();
-    while (!is(TokenKind::block_end) && !is_symbol(")") && !is_symbol("=") && (end_name.empty() || !is_name(end_name))) {
+    while (!is(TokenKind::block_end) && !is_symbol(")") && !is_symbol("=")) {
       out.parts.push_back(parse_one_target());
       if (!skip_symbol(",")) break;
       out.tuple = true;

@@ -38,7 +38,7 @@ class ExpressionParser {
   std::string expect_name();
 
   // ---- expressions, from the loosest to the tightest
-  ExpressionPtr parse_tuple(bool conditional = true, std::string_view end_name = {}, bool parentheses = false);
+  ExpressionPtr parse_tuple(bool conditional = true, bool parentheses = false);
   ExpressionPtr parse_expression();
   ExpressionPtr parse_or();
   ExpressionPtr parse_and();

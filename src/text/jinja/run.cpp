@@ -57,8 +57,11 @@ Value Run::lookup(std::string_view name) {
 
 void Run::assign(std::string_view name, Value value) {
   const auto [place, added] = scope_->names.insert_or_assign(name, std::move(value));
+  if (!added) return;
   // A map node and the value.
-  if (added) allocate(96);
+  constexpr std::size_t bytes = 96;
+  allocate(bytes);
+  scope_->counted_bytes += bytes;
 }
 
 void DictBuilder::set(const Value& key, Value value) {

@@ -19,6 +19,7 @@ namespace bantam::inline v0::jinja {
 struct Scope {
   Scope* parent = nullptr;
   bool captured = false;
+  std::size_t counted_bytes = 0;  ///< what the budget gets back when the scope goes
   std::map<std::string_view, Value> names;
   std::unique_ptr<Scope> kept_before;  ///< the list of kept scopes: keeping one must not allocate, hence not fail
 };
@@ -138,7 +139,10 @@ class NewScope {
   }
   ~NewScope() {
     run_.scope_ = before_;
-    if (!scope_->captured) return;
+    if (!scope_->captured) {
+      run_.bytes_left_ += scope_->counted_bytes;
+      return;
+    }
     scope_->kept_before = std::move(run_.kept_);
     run_.kept_ = std::move(scope_);
   }
