@@ -28,5 +28,10 @@ struct dotprod {
 
 /// Kernels call these inside their innermost loops: a call that is not inlined spills every accumulator.
 #define BANTAM_INLINE inline __attribute__((always_inline))
-/// Loops over the registers of a tile must vanish: an array indexed at run time lives in memory.
+/// Loops over the registers of a tile must vanish: an array indexed at run time lives in memory. Not in sanitizer
+/// builds, whose checks would be multiplied: the generic table alone took over five minutes to compile.
+#if defined(BANTAM_CHECKED)
+#define BANTAM_UNROLL
+#else
 #define BANTAM_UNROLL _Pragma("GCC unroll 16")
+#endif
