@@ -33,7 +33,7 @@ const Kind kinds[] = {
 
 TEST_CASE("every pattern of a half decodes to its value and encodes back to itself") {
   for (const Kind& kind : kinds) {
-    CAPTURE(kind.name);
+    CAPTURE(std::string(kind.name));
     int wrong = 0;
     for (int pattern = 0; pattern < 65536; ++pattern) {
       const auto bits = static_cast<std::uint16_t>(pattern);
@@ -53,7 +53,7 @@ TEST_CASE("every pattern of a half decodes to its value and encodes back to itse
 
 TEST_CASE("halfway between two halves the even one wins, and next to halfway the nearer one") {
   for (const Kind& kind : kinds) {
-    CAPTURE(kind.name);
+    CAPTURE(std::string(kind.name));
     const int infinity = ((1 << kind.exponent_bits) - 1) << (15 - kind.exponent_bits);
     int wrong = 0;
     for (int pattern = 0; pattern + 1 < infinity; ++pattern) {
@@ -75,7 +75,7 @@ TEST_CASE("halfway between two halves the even one wins, and next to halfway the
 TEST_CASE("any float becomes the nearest half") {
   bantam::Random random(1);
   for (const Kind& kind : kinds) {
-    CAPTURE(kind.name);
+    CAPTURE(std::string(kind.name));
     int wrong = 0;
     for (int i = 0; i < 200000; ++i) {
       const auto x = std::bit_cast<float>(static_cast<std::uint32_t>(random.next()));

@@ -98,7 +98,7 @@ void check_error(std::int64_t rows, std::int64_t columns, double deviation, std:
 TEST_CASE("every weight comes back within half a step of its format, in any shape") {
   bantam::for_each_format([](auto format) {
     using F = typename decltype(format)::type;
-    CAPTURE(F::name);
+    CAPTURE(std::string(F::name));
     std::uint64_t seed = 1;
     for (const std::int64_t columns : widths) {
       for (const std::int64_t rows : heights) {
@@ -118,7 +118,7 @@ TEST_CASE("codes and their numbers come back as they were stored, and other rows
   bantam::for_each_format([&](auto format) {
     using F = typename decltype(format)::type;
     if constexpr (!bantam::is_float_format<F>) {
-      CAPTURE(F::name);
+      CAPTURE(std::string(F::name));
       using L = Strip16<F>;
       for (const std::int64_t columns : widths) {
         CAPTURE(columns);
@@ -162,7 +162,7 @@ TEST_CASE("i4z holds any GPTQ or AWQ value exactly, zeros of 16 too") {
   bantam::for_each_format([&](auto format) {
     using F = typename decltype(format)::type;
     if constexpr (Strip16<F>::zero_points) {
-      CAPTURE(F::name);
+      CAPTURE(std::string(F::name));
       const std::int64_t columns = 384;
       std::vector<std::byte> panel(static_cast<std::size_t>(Strip16<F>::panel_bytes(columns)));
       RowCodes codes;
@@ -188,7 +188,7 @@ TEST_CASE("i4z holds any GPTQ or AWQ value exactly, zeros of 16 too") {
 
 TEST_CASE("groups of equal weights, of zeros and of vanishing weights decode to what they were") {
   for (const bantam::FormatInfo& info : bantam::formats()) {
-    CAPTURE(info.name);
+    CAPTURE(std::string(info.name));
     for (const float value : {0.0f, 1.0f, -1.0f, 0.25f, 1e-39f, -1e-42f}) {
       CAPTURE(value);
       Tensor<float, 2> weights({2, 70});
@@ -202,7 +202,7 @@ TEST_CASE("groups of equal weights, of zeros and of vanishing weights decode to 
 
 TEST_CASE("weights that are not finite, or that a format cannot hold, are refused by place") {
   for (const bantam::FormatInfo& info : bantam::formats()) {
-    CAPTURE(info.name);
+    CAPTURE(std::string(info.name));
     for (const float bad : {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity(), -std::numeric_limits<float>::infinity()}) {
       Tensor<float, 2> weights({3, 40});
       weights(1, 39) = bad;
@@ -227,7 +227,7 @@ TEST_CASE("a matrix of a type and one of a run-time format are the same bytes") 
   const auto weights = random_tensor::normal<float>({40, 100}, 9);
   bantam::for_each_format([&](auto format) {
     using F = typename decltype(format)::type;
-    CAPTURE(F::name);
+    CAPTURE(std::string(F::name));
     const bantam::WeightMatrix typed = bantam::quantize<F>(weights);
     const bantam::WeightMatrix dynamic = bantam::WeightMatrix::quantize(weights, bantam::find_format(F::name));
     CHECK(typed.bytes() == dynamic.bytes());

@@ -18,7 +18,7 @@ TEST_CASE("every format is found by its name in any case, and by its number") {
   std::set<std::string> names;
   std::set<int> ids;
   for (const FormatInfo& info : formats()) {
-    CAPTURE(info.name);
+    CAPTURE(std::string(info.name));
     std::string upper(info.name);
     for (char& c : upper) c = static_cast<char>(std::toupper(c));
     CHECK(&find_format(info.name) == &info);
@@ -94,7 +94,7 @@ TEST_CASE("every part of a panel begins at a multiple of 64 bytes, and parts do 
   bantam::for_each_format([](auto format) {
     using F = typename decltype(format)::type;
     using L = Strip16<F>;
-    CAPTURE(F::name);
+    CAPTURE(std::string(F::name));
     CHECK(L::header % 64 == 0);
     CHECK(L::column_unit % 4 == 0);
     CHECK(bantam::block_columns % L::column_unit == 0);
@@ -122,7 +122,7 @@ TEST_CASE("every code of a block has a place of its own inside its plane") {
   bantam::for_each_format([](auto format) {
     using F = typename decltype(format)::type;
     using L = Strip16<F>;
-    CAPTURE(F::name);
+    CAPTURE(std::string(F::name));
     constexpr bool nibbles = std::same_as<typename F::Plane, bantam::plane::I4>;
     constexpr int bytes = nibbles ? 1 : F::Plane::bits / 8;
     const int k = L::column_unit;

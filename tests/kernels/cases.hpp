@@ -1,0 +1,112 @@
+// What kernel tests share: random matrices and activations, products by one table, comparison by bits.
+#pragma once
+
+#include <bit>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "bantam/core/memory.hpp"
+#include "bantam/kernels/table.hpp"
+#include "bantam/quant/weights.hpp"
+#include "bantam/tensor/random.hpp"
+#include "limits.hpp"
+#include "support.hpp"
+
+namespace bantam::test {
+
+inline const std::int64_t widths[] = {1, 4, 31, 32, 33, 64, 100, 172, 256, 300, 1000};
+inline const std::int64_t heights[] = {1, 15, 16, 17, 32, 33, 100};
+
+/// The table that defines what the others must compute.
+inline const KernelTable& generic_table() { return *kernel_tables().back(); }
+
+/// Activations (tokens, columns) as floats and rounded to 8 bits by the generic table.
+class Inputs {
+ public:
+  Inputs(std::int64_t tokens, std::int64_t columns, std::uint64_t seed)
+      : tokens_(tokens),
+        columns_(columns),
+        stride_(round_up<std::int64_t>(columns, block_columns)),
+        floats_(random::normal<float>({tokens, columns}, seed)),
+        values_(static_cast<std::size_t>(tokens * stride_)),
+        scales_(static_cast<std::size_t>(tokens * stride_ / block_columns)),
+        sums_(static_cast<std::size_t>(tokens * stride_ / 32)) {
+    // An outlier a row, as real activations have them.
+    for (std::int64_t t = 0; t < tokens; ++t) floats_(t, t * 7 % columns) *= 20;
+    round();
+  }
+  /// Rounds the floats again, after a change.
+  void round() {
+    for (std::int64_t t = 0; t < tokens_; ++t) generic_table().quantize_row(&floats_(t, 0), columns_, quantized(), t);
+  }
+
+  [[nodiscard]] std::int64_t tokens() const { return tokens_; }
+  [[nodiscard]] std::int64_t columns() const { return columns_; }
+  [[nodiscard]] Tensor<float, 2>& floats() { return floats_; }
+  [[nodiscard]] FloatRows float_rows(std::int64_t token = 0) const { return {floats_.data() + token * columns_, columns_}; }
+  /// All rows from `token` on.
+  [[nodiscard]] QuantizedRows quantized(std::int64_t token = 0) {
+    return {values_.data() + token * stride_, scales_.data() + token * stride_ / block_columns, sums_.data() + token * stride_ / 32, stride_};
+  }
+  /// What the 8-bit activation stands for.
+  [[nodiscard]] double rounded(std::int64_t token, std::int64_t column) const {
+    const auto at = static_cast<std::size_t>(token * stride_ + column);
+    return static_cast<double>(values_[at]) * static_cast<double>(scales_[at / block_columns]);
+  }
+
+ private:
+  std::int64_t tokens_;
+  std::int64_t columns_;
+  std::int64_t stride_;
+  Tensor<float, 2> floats_;
+  AlignedBuffer<std::int8_t> values_;
+  AlignedBuffer<float> scales_;
+  AlignedBuffer<std::int32_t> sums_;
+};
+
+/// Which of a format's two products.
+enum class Product { q8, f32 };
+
+/// Runs panels begin .. end for tokens token .. token + count into `out` (all tokens, rows), which keeps the rest.
+inline void multiply(const KernelTable& table, Product product, const WeightMatrix& w, Inputs& x, std::vector<float>& out,
+                     std::int64_t token, std::int64_t count, std::int64_t panel_begin, std::int64_t panel_end) {
+  const FormatKernels& kernels = table.formats[static_cast<std::size_t>(w.format().index)];
+  const OutputRows to{out.data() + token * w.rows(), w.rows()};
+  const MatmulPart part{count, panel_begin, panel_end};
+  if (product == Product::q8) {
+    kernels.matmul_q8(w.view(), x.quantized(token), to, part);
+  } else {
+    kernels.matmul_f32(w.view(), x.float_rows(token), to, part);
+  }
+}
+
+/// The whole product, (tokens, rows).
+inline std::vector<float> multiply(const KernelTable& table, Product product, const WeightMatrix& w, Inputs& x) {
+  std::vector<float> out(static_cast<std::size_t>(x.tokens() * w.rows()), 12345.0f);
+  multiply(table, product, w, x, out, 0, x.tokens(), 0, div_up<std::int64_t>(w.rows(), panel_rows));
+  return out;
+}
+
+/// How many floats differ in any bit.
+inline int differing_bits(const std::vector<float>& a, const std::vector<float>& b) {
+  if (a.size() != b.size()) return -1;
+  int differing = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) differing += std::bit_cast<std::uint32_t>(a[i]) != std::bit_cast<std::uint32_t>(b[i]);
+  return differing;
+}
+
+/// The formats that have a product against 8-bit activations.
+inline std::vector<const FormatInfo*> quantized_formats() {
+  std::vector<const FormatInfo*> list;
+  for (const FormatInfo& info : formats()) {
+    if (!info.is_float) list.push_back(&info);
+  }
+  return list;
+}
+
+inline WeightMatrix random_weights(const FormatInfo& format, std::int64_t rows, std::int64_t columns, std::uint64_t seed) {
+  return WeightMatrix::quantize(random::normal<float>({rows, columns}, seed, {.deviation = 0.05}), format);
+}
+
+}  // namespace bantam::test
