@@ -1,0 +1,26 @@
+#!/usr/bin/env bash
+# Compresses the bundled model to 4 bits and streams three continuations from it.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+source scripts/packages.sh
+
+ensure_packages "${build_packages[@]}"
+echo "Building bantam (once; later runs take a moment) ..." >&2
+configure_and_build release bantam >build-demo.log 2>&1 || { tail -30 build-demo.log; exit 1; }
+rm -f build-demo.log
+
+bantam=build/release/bantam
+small=build/release/books4m-int4.bantam
+perplexity() { $bantam perplexity "$1" models/paragraph.txt --json | sed -n 's/.*"perplexity": *\([0-9.]*\).*/\1/p'; }
+
+echo "== models/books4m: a llama of 4.2 million parameters, trained on old books, to 4 bits"
+$bantam compress models/books4m -o "$small" --format int4
+echo
+echo "perplexity on models/paragraph.txt: $(perplexity models/books4m) before, $(perplexity "$small") after"
+
+for prompt in "It was a dark night, and the" "The old captain looked at" "\"My dear,\" said she,"; do
+  echo
+  echo "== $prompt ..."
+  $bantam run "$small" -p "$prompt" -n 60 --temperature 0.8 --seed 7
+  echo
+done

@@ -1,0 +1,22 @@
+#!/usr/bin/env bash
+# Builds everything and runs every test: first under the address and undefined-behavior sanitizers, then optimized.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+source scripts/packages.sh
+
+ensure_packages "${build_packages[@]}" "${test_packages[@]}"
+
+# llama.cpp, ready to run, to compare with; without npm or its registry those tests skip with a word.
+if command -v npm >/dev/null && [ ! -d tests/peers/node_modules/node-llama-cpp ]; then
+  npm install --prefix tests/peers --omit=optional --ignore-scripts --no-package-lock --no-audit --no-fund --silent ||
+    echo "npm could not install node-llama-cpp: the comparison with llama.cpp will be skipped" >&2
+fi
+
+jobs=$(nproc)
+for preset in dev release; do
+  echo "== $preset: build"
+  mkdir -p build
+  configure_and_build "$preset" >"build/$preset.log" 2>&1 || { tail -60 "build/$preset.log"; exit 1; }
+  echo "== $preset: tests"
+  ctest --preset "$preset" -j "$jobs"
+done

@@ -1,0 +1,85 @@
+"""Greedy text of bantam and of llama.cpp from the same GGUF file must be equal: f32 and q8_0, 100 tokens.
+
+usage: compare.py BANTAM SHARED_DATA SCRIPTS_FOLDER
+Exits with 77 (skipped), saying why, where node-llama-cpp or the data is absent.
+"""
+
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+
+PROMPTS = ["Once upon a time", "The dog was", "Lily and Tom", "One day, a little girl", "The sun"]
+TOKENS = 100
+
+
+def skip(reason):
+    print("skipped:", reason)
+    sys.exit(77)
+
+
+def main():
+    bantam, data, scripts = sys.argv[1], pathlib.Path(sys.argv[2]), pathlib.Path(sys.argv[3])
+    peers = pathlib.Path(os.environ.get("BANTAM_PEERS", scripts))
+    if shutil.which("node") is None or not (peers / "node_modules" / "node-llama-cpp").exists():
+        skip("node-llama-cpp is not installed (tests/peers/README.md)")
+    models = {name: data / "models" / name / f"{name}-f32.gguf" for name in ("stories260k", "babyllama105")}
+    if not all(path.exists() for path in models.values()):
+        skip("no shared models")
+    failures = 0
+    with tempfile.TemporaryDirectory() as folder:
+        for name, plain in models.items():
+            rounded = pathlib.Path(folder) / f"{name}-q8_0.gguf"
+            subprocess.run(["/usr/bin/python3", scripts / "quantize_gguf.py", plain, rounded], check=True,
+                           stdout=subprocess.DEVNULL)
+            for path in (plain, rounded):
+                failures += compare(bantam, scripts, path, name == "babyllama105", folder)
+    sys.exit(1 if failures else 0)
+
+
+def run(arguments):
+    result = subprocess.run([str(a) for a in arguments], capture_output=True, text=True)
+    if result.returncode != 0:
+        sys.exit(f"{arguments[0]} failed: {result.stderr.strip()}")
+    return result.stdout
+
+
+def compare(bantam, scripts, path, no_byte_tokens, folder):
+    """The number of prompts that differ."""
+    ids = [json.loads(subprocess.run([bantam, "tokenize", str(path)], input=prompt, capture_output=True, text=True,
+                                     check=True).stdout) for prompt in PROMPTS]
+    output = pathlib.Path(folder) / "llama.json"
+    arguments = ["node", scripts / "llama_cpp.mjs", path, "--n", TOKENS, "--kv", "f32", "--output", output]
+    if no_byte_tokens:
+        # llama.cpp ends the process on this vocabulary: the ids are given instead.
+        arguments += ["--vocab", "t5"]
+        for row in ids:
+            arguments += ["--ids", ",".join(map(str, row))]
+    else:
+        for prompt in PROMPTS:
+            arguments += ["--prompt", prompt]
+    run(arguments)
+    theirs = json.loads(output.read_text())["prompts"]
+    different = 0
+    for prompt, row, their in zip(PROMPTS, ids, theirs):
+        mine = json.loads(run([bantam, "run", path, "-p", prompt, "-n", TOKENS, "--temperature", "0", "--kv", "f32", "--json"]))
+        if their["ids"] != row:
+            print(f"{path.name}: {prompt!r}: prompt ids differ: {row} and {their['ids']}")
+            different += 1
+            continue
+        theirs_generated = their["generated"][: len(mine["tokens"])]
+        same = next((i for i, (a, b) in enumerate(zip(mine["tokens"], theirs_generated)) if a != b), len(mine["tokens"]))
+        ended = len(mine["tokens"]) == TOKENS or len(their["generated"]) <= len(mine["tokens"]) + 1
+        if same == len(mine["tokens"]) and ended:
+            print(f"{path.name}: {prompt!r}: {same} tokens equal")
+        else:
+            print(f"{path.name}: {prompt!r}: differ at token {same}: {mine['tokens'][same:same + 3]} and {their['generated'][same:same + 3]}")
+            different += 1
+    return different
+
+
+if __name__ == "__main__":
+    main()

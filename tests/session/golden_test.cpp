@@ -1,0 +1,117 @@
+// The models of the shared data against golden.json, computed in double precision by other code.
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "bantam/bantam.hpp"
+#include "support.hpp"
+
+using namespace bantam;
+using nlohmann::json;
+
+namespace {
+
+const char* const models[] = {"stories260k", "babyllama105", "books4m"};
+
+/// Every container that the weights of a model come in, a saved native file among them.
+std::vector<std::pair<std::string, Model>> containers(const std::string& name, const test::TemporaryFolder& folder) {
+  const std::filesystem::path source = test::shared_data("models/" + name);
+  std::vector<std::pair<std::string, Model>> all;
+  all.emplace_back("safetensors", Model::load(source));
+  for (const auto& entry : std::filesystem::directory_iterator(source)) {
+    if (entry.path().extension() == ".gguf") all.emplace_back("gguf", Model::load(entry.path()));
+  }
+  all[0].second.save(folder / "model.bantam");
+  all.emplace_back("native", Model::load(folder / "model.bantam"));
+  return all;
+}
+
+json golden() { return json::parse(test::read_file(test::shared_data("models/golden.json"))); }
+
+}  // namespace
+
+TEST_CASE("logits agree with double precision within 2e-4 from every container") {
+  BANTAM_NEED_SHARED(data, "models/golden.json");
+  const json expected = golden();
+  for (const std::string name : models) {
+    const test::TemporaryFolder folder;
+    for (const auto& [container, model] : containers(name, folder)) {
+      CAPTURE(name);
+      CAPTURE(container);
+      Session session(model, {.kv = "f32"});
+      const auto ids = expected[name]["logits"]["ids"].get<std::vector<TokenId>>();
+      double worst = 0;
+      session.score(ids, [&](std::int64_t index, std::span<const float> logits) {
+        for (const json& top : expected[name]["logits"]["positions"][static_cast<std::size_t>(index)]["top"]) {
+          const double found = logits[top["id"].get<std::size_t>()];
+          worst = std::max(worst, std::fabs(found - top["logit"].get<double>()));
+        }
+      });
+      CHECK(worst < 2e-4);
+    }
+  }
+}
+
+TEST_CASE("greedy continuations are those of double precision from every container") {
+  BANTAM_NEED_SHARED(data, "models/golden.json");
+  const json expected = golden();
+  for (const std::string name : models) {
+    const test::TemporaryFolder folder;
+    for (const auto& [container, model] : containers(name, folder)) {
+      for (const json& greedy : expected[name]["greedy"]) {
+        CAPTURE(name);
+        CAPTURE(container);
+        const auto prompt = greedy["prompt"].get<std::string>();
+        CHECK(model.tokenizer().encode(prompt) == greedy["prompt_ids"].get<std::vector<TokenId>>());
+        const auto ids = greedy["generated_ids"].get<std::vector<TokenId>>();
+        Session session(model, {.kv = "f32"});
+        TextRange range = session.stream(prompt, {.max_tokens = static_cast<std::int64_t>(ids.size()), .sampling = {.temperature = 0}});
+        const std::string text = range.text();
+        CHECK(range.tokens() == ids);
+      }
+    }
+  }
+}
+
+TEST_CASE("perplexities agree with double precision within 0.05 % from every container") {
+  BANTAM_NEED_SHARED(data, "models/golden.json");
+  const json expected = golden();
+  for (const std::string name : models) {
+    const test::TemporaryFolder folder;
+    for (const auto& [container, model] : containers(name, folder)) {
+      for (const json& run : expected[name]["perplexity"]) {
+        CAPTURE(name);
+        CAPTURE(container);
+        const std::string text = test::read_file(test::shared_data("corpora/" + run["file"].get<std::string>()));
+        const PerplexityResult result =
+            perplexity(model, text, {.context = run["context"], .limit = run["limit"], .kv = "f32"});
+        CHECK(result.tokens == run["tokens"].get<std::int64_t>());
+        CHECK(result.windows == run["windows"].get<std::int64_t>());
+        CHECK(std::fabs(result.perplexity / run["perplexity"].get<double>() - 1) < 5e-4);
+      }
+    }
+  }
+}
+
+TEST_CASE("rounding costs little perplexity: int8 0.5 %, int4 8 to 15 %") {
+  BANTAM_NEED_SHARED(data, "models/golden.json");
+  struct Bound {
+    const char* model;
+    const char* format;
+    double ratio;
+  };
+  for (const Bound& bound : {Bound{"stories260k", "i8.g32", 1.005}, Bound{"babyllama105", "i8.g32", 1.005},
+                             Bound{"books4m", "i8.g32", 1.005}, Bound{"stories260k", "i4.g32", 1.15},
+                             Bound{"babyllama105", "i4.g32", 1.08}, Bound{"books4m", "i4.g32", 1.08}}) {
+    CAPTURE(bound.model);
+    CAPTURE(bound.format);
+    const Model model = Model::load(test::shared_data(std::string("models/") + bound.model));
+    const auto [small, report] = compress(model, recipe::rtn(bound.format));
+    const std::string text = test::read_file(test::shared_data(
+        std::string(bound.model) == "books4m" ? "corpora/books-valid.txt" : "corpora/tinystories-plain.txt"));
+    const PerplexityOptions options{.context = 256, .limit = 8000, .kv = "f32"};
+    const double before = perplexity(model, text, options).perplexity;
+    const double after = perplexity(small, text, options).perplexity;
+    MESSAGE(std::string(bound.model), " ", std::string(bound.format), ": ", before, " -> ", after);
+    CHECK(after / before < bound.ratio);
+  }
+}

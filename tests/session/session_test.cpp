@@ -1,0 +1,207 @@
+// Sessions: chunks, threads, forks, stops, cancelling, saving.
+#include <set>
+
+#include "bantam/bantam.hpp"
+#include "support.hpp"
+
+using namespace bantam;
+
+namespace {
+
+const std::filesystem::path demo = std::filesystem::path(BANTAM_SOURCE_DIR) / "models/books4m";
+
+/// The bundled model, in floats and in int4, loaded once.
+const Model& model_of(std::string_view format) {
+  static const Model plain = Model::load(demo);
+  static const Model small = compress(plain, recipe::rtn("i4.g32")).first;
+  return format == "int4" ? small : plain;
+}
+
+const std::string prompt = "The old captain looked at the sea, and said to the boy that";
+
+std::vector<TokenId> tokens_of(const std::string& text) { return model_of("f16").tokenizer().encode(text); }
+
+std::vector<float> logits_of(Session& session) {
+  const auto logits = session.logits();
+  return {logits.begin(), logits.end()};
+}
+
+GenerateOptions sampled(std::int64_t n) { return {.max_tokens = n, .sampling = {.temperature = 0.9f, .repeat_penalty = 1.1f, .seed = 5}}; }
+
+}  // namespace
+
+TEST_CASE("a prompt read in chunks gives the same logits, bit for bit, as read whole") {
+  for (const char* format : {"f16", "int4"}) {
+    for (const char* kv : {"f32", "f16", "q8", "q4"}) {
+      CAPTURE(format);
+      CAPTURE(kv);
+      std::vector<TokenId> ids;
+      while (ids.size() < 150) {
+        const auto more = tokens_of(prompt);
+        ids.insert(ids.end(), more.begin(), more.end());
+      }
+      Session whole(model_of(format), {.kv = kv});
+      whole.prefill(ids);
+      const std::vector<float> expected = logits_of(whole);
+      for (const std::size_t chunk : {1, 7, 64, 100}) {
+        Session pieces(model_of(format), {.kv = kv});
+        for (std::size_t i = 0; i < ids.size(); i += chunk) {
+          pieces.prefill(std::span(ids).subspan(i, std::min(chunk, ids.size() - i)));
+        }
+        CHECK(logits_of(pieces) == expected);
+      }
+    }
+  }
+}
+
+TEST_CASE("results do not depend on the number of threads") {
+  for (const char* format : {"f16", "int4"}) {
+    std::set<std::string> texts;
+    for (const int threads : {1, 2, 3, 8}) {
+      Session session(model_of(format), {.threads = threads});
+      texts.insert(session.stream(prompt, sampled(60)).text());
+    }
+    CHECK(texts.size() == 1);
+  }
+}
+
+TEST_CASE("a fork shares the past and goes its own way") {
+  Session base(model_of("int4"));
+  base.prefill(prompt);
+  Session fork = base.fork();
+  CHECK(fork.tokens() == base.tokens());
+  const std::string mine = base.stream("", sampled(40)).text();
+  const std::string theirs = fork.stream("", sampled(40)).text();
+  CHECK(mine == theirs);
+  Session other = base.fork();
+  const std::string after = other.stream(" Then", sampled(30)).text();
+  // What a fork writes does not reach the one it came from.
+  Session again = base.fork();
+  CHECK(again.stream(" Then", sampled(30)).text() == after);
+}
+
+TEST_CASE("the same seed gives the same text and another seed another") {
+  Session a(model_of("f16")), b(model_of("f16")), c(model_of("f16"));
+  GenerateOptions other = sampled(40);
+  other.sampling.seed = 6;
+  const std::string text = a.stream(prompt, sampled(40)).text();
+  CHECK(b.stream(prompt, sampled(40)).text() == text);
+  CHECK(c.stream(prompt, other).text() != text);
+}
+
+TEST_CASE("a session that was saved and restored goes on as if uninterrupted") {
+  const test::TemporaryFolder folder;
+  for (const char* kv : {"f32", "f16", "q8", "q4"}) {
+    CAPTURE(kv);
+    Session whole(model_of("int4"), {.kv = kv});
+    const std::string expected = whole.stream(prompt, sampled(90)).text();
+    Session first(model_of("int4"), {.kv = kv});
+    std::string text = first.stream(prompt, sampled(33)).text();
+    first.save(folder / "session");
+    Session second = Session::restore(model_of("int4"), folder / "session");
+    text += second.resume(sampled(57)).text();
+    CHECK(text == expected);
+  }
+}
+
+TEST_CASE("a damaged or foreign session file is refused with one line") {
+  const test::TemporaryFolder folder;
+  Session session(model_of("int4"));
+  (void)session.stream(prompt, sampled(3)).text();
+  session.save(folder / "session");
+  CHECK_FALSE(test::error_of([&] { (void)Session::restore(model_of("f16"), folder / "session"); }).empty());
+  const std::string bytes = test::read_file(folder / "session");
+  for (std::size_t n = 0; n < bytes.size(); n += n < 200 ? 1 : 997) {
+    test::write_file(folder / "cut", std::string_view(bytes).substr(0, n));
+    CHECK_FALSE(test::error_of([&] { (void)Session::restore(model_of("int4"), folder / "cut"); }).empty());
+  }
+  for (std::size_t at = 0; at < bytes.size(); at += at < 100 ? 1 : 1013) {
+    std::string bad = bytes;
+    bad[at] = static_cast<char>(bad[at] ^ 0x10);
+    test::write_file(folder / "bad", bad);
+    CHECK_FALSE(test::error_of([&] { (void)Session::restore(model_of("int4"), folder / "bad"); }).empty());
+  }
+}
+
+TEST_CASE("a stop text ends the generation and is not part of it") {
+  Session plain(model_of("f16"));
+  const std::string text = plain.stream(prompt, sampled(60)).text();
+  REQUIRE(text.size() > 40);
+  // Texts across token borders: wherever one begins, what comes before it remains.
+  for (std::size_t at = 5; at + 6 < text.size(); at += 7) {
+    const std::string stop = text.substr(at, 6);
+    Session session(model_of("f16"));
+    GenerateOptions options = sampled(60);
+    options.stop = {"not in the text at all", stop};
+    TextRange range = session.stream(prompt, options);
+    CHECK(range.text() == text.substr(0, text.find(stop)));
+    CHECK(range.finish() == Finish::stop);
+  }
+}
+
+TEST_CASE("leaving the loop cancels the work and leaves a usable session") {
+  Session session(model_of("int4"));
+  int pieces = 0;
+  TextRange range = session.stream(prompt, sampled(200));
+  for (const std::string_view piece : range) {
+    CHECK_FALSE(piece.empty());
+    if (++pieces == 4) break;
+  }
+  CHECK(range.tokens().size() < 10);
+  CHECK(session.tokens().size() == tokens_of(prompt).size() + range.tokens().size());
+  CHECK_FALSE(session.stream(" and", sampled(5)).text().empty());
+}
+
+TEST_CASE("the context is a limit: generation ends there, longer prompts are refused whole") {
+  const auto ids = tokens_of(prompt);
+  Session session(model_of("int4"), {.context = static_cast<std::int64_t>(ids.size()) + 5});
+  TextRange range = session.stream(prompt, {.max_tokens = -1, .sampling = {.temperature = 0}, .ignore_end = true});
+  (void)range.text();
+  CHECK(range.tokens().size() == 5);
+  CHECK(range.finish() == Finish::length);
+  Session small(model_of("int4"), {.context = 4});
+  CHECK(test::error_of([&] { small.prefill(prompt); }).find("context") != std::string::npos);
+  CHECK(small.tokens().empty());
+  small.prefill(std::span(ids).first(3));
+  CHECK(small.tokens().size() == 3);
+}
+
+TEST_CASE("asking for no tokens gives no text") {
+  Session session(model_of("int4"));
+  TextRange range = session.stream(prompt, {.max_tokens = 0});
+  CHECK(range.text().empty());
+  CHECK(range.finish() == Finish::length);
+}
+
+TEST_CASE("wrong options are refused with one line each") {
+  const Model& model = model_of("int4");
+  const auto refused = [&](SessionOptions options) {
+    CHECK_FALSE(test::error_of([&] { Session session(model, options); }).empty());
+  };
+  refused({.context = -1});
+  refused({.threads = -3});
+  refused({.kv = "q5"});
+  Session session(model);
+  const TokenId outside[] = {4096};
+  CHECK_FALSE(test::error_of([&] { session.prefill(outside); }).empty());
+  CHECK_FALSE(test::error_of([&] { (void)session.stream("", {}); }).empty());
+  CHECK_FALSE(test::error_of([&] { (void)session.logits(); }).empty());
+  CHECK_FALSE(test::error_of([&] { (void)session.stream(prompt, {.stop = {""}}); }).empty());
+  CHECK_FALSE(test::error_of([&] { (void)session.chat({{"user", "hello"}}); }).empty());
+}
+
+TEST_CASE("a native file gives the same integers under every instruction set") {
+  const test::TemporaryFolder folder;
+  model_of("int4").save(folder / "model.bantam");
+  const std::string chosen = kernels_in_use().name;
+  std::vector<std::vector<TokenId>> texts;
+  for (const KernelTable* table : kernel_tables()) {
+    use_kernels(table->name);
+    Session session(Model::load(folder / "model.bantam"));
+    TextRange range = session.stream(prompt, {.max_tokens = 12, .sampling = {.temperature = 0}});
+    (void)range.text();
+    texts.push_back(range.tokens());
+  }
+  use_kernels(chosen);
+  for (const auto& tokens : texts) CHECK(tokens == texts[0]);
+}
