@@ -37,7 +37,7 @@ struct RopeOptions {
   /// yarn: what cosines and sines are multiplied by; 0 means 0.1 ln(factor) + 1.
   double attention_factor = 0;
   /// Divisors of each frequency (dim / 2), as GGUF's rope_freqs.weight carries them; empty for none.
-  std::vector<float> divisors;
+  std::vector<float> divisors{};
 };
 
 /// The frequency of each pair, and cosines and sines by position.

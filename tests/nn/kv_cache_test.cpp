@@ -1,0 +1,203 @@
+// The key-value cache: pages, sharing, forgetting; attention over it in any chunks and by any number of workers.
+#include "bantam/nn/kv_cache.hpp"
+
+#include <limits>
+
+#include "bantam/nn/attention.hpp"
+#include "bantam/tensor/random.hpp"
+#include "limits.hpp"
+#include "support.hpp"
+
+using bantam::KernelTable;
+using bantam::nn::KvCache;
+using bantam::test::error_of;
+
+namespace {
+
+const KernelTable& kernels() { return bantam::kernels_in_use(); }
+
+/// Fills every place of tokens first .. cache.tokens() with numbers of its own.
+float mark(std::int64_t layer, bool value, std::int64_t head, std::int64_t token, float extra) {
+  return static_cast<float>(((layer * 2 + value) * 4 + head) * 1000 + token) + extra;
+}
+void fill(KvCache& cache, std::int64_t first, float extra = 0) {
+  std::vector<float> row(static_cast<std::size_t>(cache.padded_head_dim()));
+  for (std::int64_t l = 0; l < cache.shape().layers; ++l) {
+    for (const bool value : {false, true}) {
+      for (std::int64_t h = 0; h < cache.shape().kv_heads; ++h) {
+        for (std::int64_t t = first; t < cache.tokens(); ++t) {
+          std::fill(row.begin(), row.end(), mark(l, value, h, t, extra));
+          cache.store(kernels(), l, value, h, t, row.data());
+        }
+      }
+    }
+  }
+}
+/// How many places of tokens begin .. end differ from what fill() wrote.
+int differing(const KvCache& cache, std::int64_t begin, std::int64_t end, float extra = 0) {
+  int wrong = 0;
+  std::vector<float> scratch(static_cast<std::size_t>(bantam::page_tokens * cache.padded_head_dim()));
+  for (std::int64_t l = 0; l < cache.shape().layers; ++l) {
+    for (const bool value : {false, true}) {
+      for (std::int64_t h = 0; h < cache.shape().kv_heads; ++h) {
+        for (std::int64_t t = begin; t < end; ++t) {
+          const float* rows = cache.load(kernels(), l, value, h, t / 64, static_cast<int>(t % 64) + 1, scratch.data());
+          wrong += rows[(t % 64) * cache.padded_head_dim()] != mark(l, value, h, t, extra);
+        }
+      }
+    }
+  }
+  return wrong;
+}
+
+}  // namespace
+
+TEST_CASE("every layer, head, token, key and value has a place of its own") {
+  KvCache cache({3, 2, 20}, "f32");
+  CHECK(cache.padded_head_dim() == 32);
+  for (const std::int64_t count : {1, 62, 1, 1, 63, 70}) {
+    const std::int64_t first = cache.tokens();
+    cache.extend(count);
+    fill(cache, first);
+  }
+  CHECK(cache.tokens() == 198);
+  CHECK(cache.page_count() == 4);
+  CHECK(differing(cache, 0, 198) == 0);
+  CHECK(cache.bytes_per_token() == 3 * 2 * 2 * 32 * 4);
+  CHECK(cache.bytes() == 4 * 64 * cache.bytes_per_token());
+}
+
+TEST_CASE("a copy shares pages until one of the two writes") {
+  for (const char* kind : {"f32", "f16"}) {
+    KvCache base({1, 2, 16}, kind);
+    base.extend(100);
+    fill(base, 0);
+    KvCache fork = base;
+    CHECK(fork.page(0).data() == base.page(0).data());
+    CHECK(fork.page(1).data() == base.page(1).data());
+    // The second page is half full: whoever goes on writing first gets a copy of it.
+    fork.extend(10);
+    fill(fork, 100);
+    CHECK(fork.page(0).data() == base.page(0).data());
+    CHECK(fork.page(1).data() != base.page(1).data());
+    base.extend(50);
+    fill(base, 100, 0.5f);
+    if (std::string(kind) == "f32") {
+      CHECK(differing(fork, 0, 110) == 0);
+      CHECK(differing(base, 0, 100) == 0);
+      CHECK(differing(base, 100, 150, 0.5f) == 0);
+    }
+  }
+}
+
+TEST_CASE("the last owner of a page writes in place") {
+  KvCache cache({1, 1, 16}, "f32");
+  cache.extend(10);
+  const std::byte* page = cache.page(0).data();
+  {
+    const KvCache fork = cache;
+    CHECK(fork.tokens() == 10);
+  }
+  cache.extend(1);
+  CHECK(cache.page(0).data() == page);
+  const KvCache fork = cache;
+  cache.extend(1);
+  CHECK(cache.page(0).data() != page);
+}
+
+TEST_CASE("a fork at a page border shares all of its pages for good") {
+  KvCache base({1, 1, 16}, "f32");
+  base.extend(64);
+  fill(base, 0);
+  KvCache fork = base;
+  fork.extend(1);
+  fill(fork, 64, 0.25f);
+  base.extend(1);
+  fill(base, 64, 0.5f);
+  CHECK(fork.page(0).data() == base.page(0).data());
+  CHECK(differing(fork, 64, 65, 0.25f) == 0);
+  CHECK(differing(base, 64, 65, 0.5f) == 0);
+}
+
+TEST_CASE("truncating forgets tokens and gives their pages back, forks keep theirs") {
+  KvCache cache({2, 1, 16}, "f32");
+  cache.extend(200);
+  fill(cache, 0);
+  const KvCache fork = cache;
+  cache.truncate(1000);
+  CHECK(cache.tokens() == 200);
+  cache.truncate(130);
+  CHECK(cache.tokens() == 130);
+  CHECK(cache.page_count() == 3);
+  cache.truncate(70);
+  cache.extend(30);
+  fill(cache, 70, 0.5f);
+  CHECK(differing(cache, 0, 70) == 0);
+  CHECK(differing(cache, 70, 100, 0.5f) == 0);
+  CHECK(differing(fork, 0, 200) == 0);
+  cache.truncate(0);
+  CHECK(cache.page_count() == 0);
+  cache.extend(0);
+  CHECK(cache.tokens() == 0);
+}
+
+TEST_CASE("kinds of fewer bits take fewer bytes") {
+  const auto bytes = [](const char* kind) { return KvCache({1, 1, 64}, kind).bytes_per_token(); };
+  CHECK(bytes("f32") == 512);
+  CHECK(bytes("f16") == 256);
+  CHECK(bytes("q8") == 2 * (64 + 2 * 4));
+  CHECK(bytes("q4") == 2 * (32 + 2 * 8));
+  CHECK(std::string(KvCache({1, 1, 64}, "q8").kind()) == "q8");
+}
+
+TEST_CASE("shapes and kinds that cannot be are refused") {
+  CHECK(error_of([] { KvCache cache({1, 1, 16}, "int8\n"); }) == "kv cache: expected f32, f16, q8 or q4, found int8\\x0a");
+  CHECK(error_of([] { KvCache cache({0, 1, 16}, "f16"); }) == "kv cache: expected layers, heads and head dimension above 0, found 0, 1 and 16");
+  CHECK(error_of([] { KvCache cache({1, 1, std::numeric_limits<std::int64_t>::max()}, "f16"); }).starts_with("kv cache: expected layers"));
+  CHECK(error_of([] { KvCache cache({std::int64_t{1} << 40, std::int64_t{1} << 20, 64}, "f16"); }).starts_with("shape ("));
+}
+
+TEST_CASE("attention gives the same bits in any chunks, by any number of workers, on every kind of page") {
+  const std::int64_t tokens = bantam::test::quick() ? 90 : 200;
+  const std::int64_t heads = 6;
+  const std::int64_t kv_heads = 2;
+  const std::int64_t d = 20;
+  const auto q = bantam::random::normal<float>({tokens, heads, d}, 1);
+  const auto kv = bantam::random::normal<float>({2, tokens, kv_heads, d}, 2);
+  const auto run = [&](const char* kind, std::int64_t window, std::int64_t chunk, int threads) {
+    KvCache cache({1, kv_heads, d}, kind);
+    std::vector<float> out(static_cast<std::size_t>(tokens * heads * d));
+    std::vector<bantam::nn::AttentionScratch> scratch(static_cast<std::size_t>(threads));
+    for (auto& s : scratch) s.resize(cache.padded_head_dim(), heads / kv_heads);
+    bantam::Team team(threads);
+    std::vector<float> row(static_cast<std::size_t>(cache.padded_head_dim()));
+    for (std::int64_t first = 0; first < tokens; first += chunk) {
+      const std::int64_t count = std::min(chunk, tokens - first);
+      cache.extend(count);
+      for (std::int64_t t = first; t < first + count; ++t) {
+        for (std::int64_t h = 0; h < kv_heads; ++h) {
+          for (const bool value : {false, true}) {
+            std::copy_n(&kv(value ? 1 : 0, t, h, 0), d, row.data());
+            cache.store(kernels(), 0, value, h, t, row.data());
+          }
+        }
+      }
+      team.run([&](const bantam::Worker& worker) {
+        bantam::nn::attention(kernels(), worker, cache, 0, {.heads = heads, .head_dim = d, .window = window}, &q(first, 0, 0), heads * d, count,
+                              first, out.data() + first * heads * d, heads * d, scratch[static_cast<std::size_t>(worker.index())]);
+      });
+    }
+    return out;
+  };
+  for (const char* kind : {"f32", "f16", "q8", "q4"}) {
+    CAPTURE(std::string(kind));
+    for (const std::int64_t window : {0, 7, 100}) {
+      CAPTURE(window);
+      const std::vector<float> whole = run(kind, window, tokens, 1);
+      CHECK(run(kind, window, 1, 1) == whole);
+      CHECK(run(kind, window, 16, 2) == whole);
+      CHECK(run(kind, window, 37, 3) == whole);
+      CHECK(run(kind, window, tokens, 4) == whole);
+    }
+  }
+}
