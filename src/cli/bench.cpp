@@ -1,0 +1,208 @@
+// `bantam bench`: prefill and decode speed, beside what the machine can do.
+#include <algorithm>
+#include <chrono>
+
+#include "bantam/core/cpu.hpp"
+#include "bantam/core/random.hpp"
+#include "bantam/kernels/table.hpp"
+#include "bantam/session/machine.hpp"
+#include "options.hpp"
+#include "output.hpp"
+#include "progress.hpp"
+#include "verbs.hpp"
+
+namespace bantam::cli {
+
+namespace {
+
+struct BenchOptions {
+  CommonOptions common;
+  LoadingOptions loading;
+  std::string model;
+  std::int64_t prompt_tokens = 512;
+  std::int64_t gen_tokens = 128;
+  std::int64_t repetitions = 5;
+  std::int64_t depth = 0;
+  std::int64_t batch = 1;
+  std::string kv = "f16";
+};
+
+/// Everything measured; one element a repetition.
+struct Samples {
+  double load_ms = 0;
+  std::size_t peak_rss_bytes = 0;  ///< of the model's work, without the measuring of the machine
+  std::vector<double> prompt_tok_s, generate_tok_s, read_gb_s, int8_gop_s;
+};
+
+double median(std::vector<double> values) {
+  if (values.empty()) return 0;
+  std::sort(values.begin(), values.end());
+  const std::size_t middle = values.size() / 2;
+  return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
+}
+
+class Stopwatch {
+ public:
+  [[nodiscard]] double seconds() const { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count(); }
+
+ private:
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+};
+
+std::vector<TokenId> random_tokens(Random& random, std::int64_t count, std::int64_t vocab) {
+  std::vector<TokenId> tokens(static_cast<std::size_t>(count));
+  for (TokenId& token : tokens) token = static_cast<TokenId>(random.next() % static_cast<std::uint64_t>(vocab));
+  return tokens;
+}
+
+double prefill_rate(Session& session, Random& random, std::int64_t count) {
+  const auto tokens = random_tokens(random, count, session.model().config().vocab);
+  session.clear();
+  const Stopwatch watch;
+  session.prefill(tokens);
+  return static_cast<double>(count) / watch.seconds();
+}
+
+/// Tokens one by one, each with its logits, after `depth` others.
+double decode_rate(Session& session, Random& random, std::int64_t count, std::int64_t depth) {
+  const auto vocab = session.model().config().vocab;
+  const auto tokens = random_tokens(random, count, vocab);
+  session.clear();
+  session.prefill(random_tokens(random, depth, vocab));
+  const Stopwatch watch;
+  for (const TokenId& token : tokens) session.prefill(std::span(&token, 1));
+  return static_cast<double>(count) / watch.seconds();
+}
+
+/// Multiplications of one token with the matrices of all layers, a multiply and an add counted as two.
+double operations_per_token(const ModelWeights& weights) {
+  double total = 0;
+  for (const LayerWeights& layer : weights.layers) {
+    for (const WeightMatrix* w : {&layer.q, &layer.k, &layer.v, &layer.o, &layer.gate, &layer.up, &layer.down}) {
+      total += 2 * static_cast<double>(w->rows()) * static_cast<double>(w->columns());
+    }
+  }
+  return total;
+}
+
+/// The machine's limits are measured between the repetitions: other work on it slows all of them alike.
+Samples measure(const BenchOptions& o, Session& session) {
+  Samples samples;
+  Random random(1);
+  const int threads = static_cast<int>(o.common.threads);
+  ProgressBar bar(!o.common.json);
+  // Not counted: pages are touched and clocks rise.
+  if (o.prompt_tokens > 0) (void)prefill_rate(session, random, o.prompt_tokens);
+  if (o.gen_tokens > 0) (void)decode_rate(session, random, std::min<std::int64_t>(o.gen_tokens, 8), 0);
+  for (std::int64_t i = 0; i < o.repetitions; ++i) {
+    bar.show(i, o.repetitions, "repetitions");
+    if (o.prompt_tokens > 0) samples.prompt_tok_s.push_back(prefill_rate(session, random, o.prompt_tokens));
+    if (o.gen_tokens > 0) samples.generate_tok_s.push_back(decode_rate(session, random, o.gen_tokens, o.depth));
+    if (i == 0) samples.peak_rss_bytes = peak_rss_bytes();
+    samples.int8_gop_s.push_back(measure_int8_gop_s(threads));
+    samples.read_gb_s.push_back(measure_read_gb_s(threads));
+  }
+  return samples;
+}
+
+Json rates(std::int64_t tokens, const std::vector<double>& tok_s) {
+  if (tok_s.empty()) return nullptr;
+  const auto [least, most] = std::minmax_element(tok_s.begin(), tok_s.end());
+  return {{"tokens", tokens}, {"tok_s", {{"min", *least}, {"median", median(tok_s)}, {"max", *most}}}};
+}
+
+Json fraction(double part, double whole) { return part > 0 && whole > 0 ? Json(part / whole) : Json(nullptr); }
+
+Json as_json(const BenchOptions& o, const Session& session, const Samples& samples) {
+  const ModelWeights& weights = session.model().weights();
+  const double read = 1e-9 * static_cast<double>(weights.streamed_bytes) * median(samples.generate_tok_s);
+  const double operations = 1e-9 * operations_per_token(weights) * median(samples.prompt_tok_s);
+  const double read_limit = median(samples.read_gb_s);
+  const double int8_limit = median(samples.int8_gop_s);
+  Json json = {{"prompt", rates(o.prompt_tokens, samples.prompt_tok_s)},
+               {"generate", rates(o.gen_tokens, samples.generate_tok_s)},
+               {"weight_bytes", session.model().bytes()},
+               {"streamed_bytes", weights.streamed_bytes},
+               {"read_gb_s", read > 0 ? Json(read) : Json(nullptr)},
+               {"prefill_gop_s", operations > 0 ? Json(operations) : Json(nullptr)},
+               {"machine",
+                {{"cpu", cpu_name()},
+                 {"isa", kernels_in_use().name},
+                 {"threads", session.threads()},
+                 {"read_gb_s_measured", read_limit},
+                 {"int8_gop_s_measured", int8_limit}}},
+               {"fractions", {{"decode_of_bandwidth", fraction(read, read_limit)}, {"prefill_of_int8", fraction(operations, int8_limit)}}},
+               {"depth", o.depth},
+               {"kv", o.kv},
+               {"peak_rss_bytes", samples.peak_rss_bytes},
+               {"load_ms", samples.load_ms}};
+  return json;
+}
+
+std::string as_table(const Json& json) {
+  const Json& machine = json["machine"];
+  std::string out = message("machine   ", printable(machine["cpu"].get<std::string>()), ", ", machine["isa"].get<std::string>(), ", ",
+                            machine["threads"].get<int>(), " threads: reads ", fixed(machine["read_gb_s_measured"], 2), " GB/s, int8 ",
+                            fixed(machine["int8_gop_s_measured"], 1), " Gop/s\nmodel     ", in_bytes(json["weight_bytes"]), " of weights, loaded in ",
+                            fixed(json["load_ms"], 1), " ms; peak memory ", in_bytes(json["peak_rss_bytes"]), "\n\n");
+  Table table("lrrrrl");
+  table.add({"", "tokens", "min tok/s", "median", "max", "reached"});
+  const auto add = [&](const char* name, const Json& rate, const std::string& reached) {
+    if (rate.is_null()) return;
+    const Json& tok_s = rate["tok_s"];
+    table.add({name, message(rate["tokens"].get<std::int64_t>()), fixed(tok_s["min"], 1), fixed(tok_s["median"], 1), fixed(tok_s["max"], 1), reached});
+  };
+  const auto reached = [&](const char* rate, const char* unit, const char* share, const char* of) {
+    const Json& part = json["fractions"][share];
+    if (part.is_null()) return std::string();
+    return message(fixed(json[rate], 1), " ", unit, ", ", fixed(100 * part.get<double>(), 1), " % of ", of);
+  };
+  add("prefill", json["prompt"], reached("prefill_gop_s", "Gop/s", "prefill_of_int8", "the int8 rate"));
+  add("decode", json["generate"], reached("read_gb_s", "GB/s", "decode_of_bandwidth", "the read bandwidth"));
+  return out + table.text();
+}
+
+int bench(const BenchOptions& o) {
+  if (o.batch != 1) not_yet("--batch above 1");
+  if (o.prompt_tokens == 0 && o.gen_tokens == 0) throw UsageError("-p and -n: expected one of them above 0, found both 0");
+  apply(o.common);
+  const Stopwatch loading;
+  Model model = load_model(o.model, o.loading);
+  const double load_ms = 1000 * loading.seconds();
+  const std::int64_t context = std::max(o.prompt_tokens, o.depth + o.gen_tokens) + 1;
+  Session session(std::move(model), {.context = context, .threads = static_cast<int>(o.common.threads), .kv = o.kv});
+  Samples samples = measure(o, session);
+  samples.load_ms = load_ms;
+  const Json json = as_json(o, session, samples);
+  o.common.json ? print_json(json) : print(as_table(json));
+  return 0;
+}
+
+}  // namespace
+
+void add_bench(CLI::App& app, Action& action) {
+  // More than any machine's memory holds of keys and values; sums of two stay far from overflow.
+  constexpr Bounds tokens{0, std::int64_t{1} << 30};
+  CLI::App* verb = app.add_subcommand("bench", "measure prefill and decode speed beside the machine's limits");
+  const auto o = std::make_shared<BenchOptions>();
+  add_argument(*verb, "MODEL", o->model, "Hugging Face folder, .gguf or .bantam file");
+  add_integer(*verb, "-p,--prompt-tokens", o->prompt_tokens, tokens, "tokens of the prompt; 0: no prefill");
+  add_integer(*verb, "-n,--gen-tokens", o->gen_tokens, tokens, "tokens to decode, one by one; 0: no decode");
+  add_integer(*verb, "-r,--repetitions", o->repetitions, {1, 10000}, "how often each is measured");
+  add_integer(*verb, "--depth", o->depth, tokens, "tokens held before the decode begins");
+  add_integer(*verb, "--batch", o->batch, {1, 65536}, "sequences at once (more than 1: not yet)");
+  add_kv(*verb, o->kv);
+  add_loading(*verb, o->loading);
+  add_common(*verb, o->common);
+  verb->footer(
+      "Tokens are random, the model's end tokens are passed over. The machine's limits are measured in\n"
+      "the same run, between the repetitions: memory read by all threads (GB/s), and int8 dot products\n"
+      "(10^9 operations a second, a multiply and an add are two). Decode reads every weight once a token;\n"
+      "prefill does 2 operations a token and weight of the layers' matrices, attention and head left out.\n\n"
+      "Examples:\n"
+      "  bantam bench q4.bantam\n"
+      "  bantam bench q4.bantam -p 0 -n 256 --depth 4096 --kv q8 --json");
+  verb->callback([o, &action] { action = [o] { return bench(*o); }; });
+}
+
+}  // namespace bantam::cli

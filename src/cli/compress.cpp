@@ -1,0 +1,178 @@
+// `bantam compress`: a recipe over a model, written to a file.
+#include "bantam/compress/compress.hpp"
+
+#include <algorithm>
+#include <sstream>
+
+#include "options.hpp"
+#include "output.hpp"
+#include "progress.hpp"
+#include "signals.hpp"
+#include "verbs.hpp"
+
+namespace bantam::cli {
+
+namespace {
+
+struct CompressOptions {
+  CommonOptions common;
+  std::string model;
+  std::string output;
+  std::string method = "rtn";
+  std::string format = "q4";
+  std::int64_t group = -1;
+  std::vector<std::string> keep;
+  std::string to = "native";
+  std::string calibration, prune, fit;
+  std::int64_t samples = 128, tokens = 2048;
+  bool desc_act = false, resume = false;
+};
+
+std::string format_list() {
+  std::string names;
+  for (const FormatInfo& format : formats()) names += message(names.empty() ? "" : ", ", format.name);
+  return names;
+}
+
+/// The recipe that the options describe; UsageError names the option that does not fit.
+Recipe make_recipe(const CompressOptions& o) {
+  const auto checked = [](std::string_view option, auto make) {
+    try {
+      return make();
+    } catch (const Error& error) {
+      throw UsageError(message(option, ": ", error.what()));
+    }
+  };
+  Recipe recipe = checked("--format", [&] { return recipe::rtn(o.format, {.group = static_cast<int>(o.group)}); });
+  for (const std::string& exception : o.keep) {
+    const auto equals = exception.rfind('=');
+    if (equals == std::string::npos) throw UsageError(message("--keep: expected PATTERN=FORMAT, found ", printable(exception)));
+    checked("--keep", [&] { return recipe.keep(exception.substr(0, equals), exception.substr(equals + 1)); });
+  }
+  if (o.to != "safetensors") return recipe;
+  for (const Recipe::Exception& exception : recipe.exceptions()) {
+    if (!exception.format->is_float) throw UsageError(message("--keep: expected f32, f16 or bf16 with --to safetensors, found ", exception.format->name));
+  }
+  if (!recipe.format().is_float) throw UsageError(message("--format: expected f32, f16 or bf16 with --to safetensors, found ", recipe.format().name));
+  return recipe;
+}
+
+void refuse_what_is_planned(const CompressOptions& o) {
+  if (o.method != "rtn") not_yet("--method " + o.method);
+  if (o.to != "native" && o.to != "safetensors") not_yet("--to " + o.to);
+  if (!o.prune.empty()) not_yet("--prune");
+  if (!o.fit.empty()) not_yet("--fit");
+}
+
+/// The input must survive: also when the output is one of a folder's files, by whatever name or link.
+void refuse_same_file(const CompressOptions& o) {
+  const auto refuse = [&] {
+    fail(Errc::invalid_argument, printable(o.output, 4096), ": expected an output other than the input, found the same file");
+  };
+  if (same_file(o.model, o.output)) refuse();
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::directory_iterator(o.model, ignored)) {
+    if (same_file(entry.path(), o.output)) refuse();
+  }
+}
+
+void warn_of_idle_patterns(const Recipe& recipe, const Checkpoint& checkpoint) {
+  for (const Recipe::Exception& exception : recipe.exceptions()) {
+    const bool matched = std::any_of(checkpoint.tensors().begin(), checkpoint.tensors().end(), [&](const CheckpointTensor& tensor) {
+      return tensor.is_matrix && matches(tensor.name, exception.pattern);
+    });
+    if (!matched) warn(message("--keep ", printable(exception.pattern), ": no matrix of this model has such a name"));
+  }
+}
+
+std::string as_table(const Report& report) {
+  std::vector<LayerReport> layers = report.layers;
+  std::stable_sort(layers.begin(), layers.end(),
+                   [](const LayerReport& a, const LayerReport& b) { return a.relative_error > b.relative_error; });
+  constexpr std::size_t most_shown = 8;
+  Table table("lrrr");
+  table.add({"largest errors", "format", "bytes", "relative error"});
+  for (std::size_t i = 0; i < std::min(layers.size(), most_shown); ++i) {
+    const LayerReport& layer = layers[i];
+    table.add({printable(layer.name), layer.format, in_bytes(layer.bytes_before) + " -> " + in_bytes(layer.bytes_after),
+               fixed(100 * layer.relative_error, 3) + " %"});
+  }
+  std::ostringstream summary;
+  summary << report;
+  return message(summary.str(), "\n\n", table.text(), "\n", report.layers.size(), " matrices in ", fixed(report.seconds, 2), " s, peak memory ",
+                 in_bytes(static_cast<std::int64_t>(report.peak_rss_bytes)), "\n");
+}
+
+int compress_model(const CompressOptions& o, const std::vector<std::string>& idle) {
+  if (o.format == "help") {
+    print(format_list() + "\n");
+    return 0;
+  }
+  if (o.output.empty()) throw UsageError("-o is required: the name of the output");
+  refuse_what_is_planned(o);
+  const Recipe recipe = make_recipe(o);
+  apply(o.common);
+  refuse_same_file(o);
+  const bool native = o.to == "native";
+  if (native && std::filesystem::is_directory(o.output)) {
+    fail(Errc::invalid_argument, printable(o.output, 4096), ": expected the name of a file, found a folder");
+  }
+  const Checkpoint checkpoint = Checkpoint::open(o.model);
+  for (const std::string& option : idle) warn(option + " has no effect: rounding to nearest uses no calibration");
+  if (o.resume) note("bantam: --resume: rounding to nearest keeps no journal, starting over");
+  warn_of_idle_patterns(recipe, checkpoint);
+  // A temporary file lies beside the output until the end.
+  const Section section(Insisting::changes_nothing);
+  Report report;
+  {
+    ProgressBar bar(!o.common.json);
+    report = compress_file(checkpoint, o.output, recipe, native ? Target::native : Target::safetensors, [&](const Progress& p) {
+      bar.show(p.done, p.total, p.layer, p.seconds_left);
+      return interrupted() == 0;
+    });
+  }
+  print(o.common.json ? report.to_json() + "\n" : as_table(report));
+  return 0;
+}
+
+}  // namespace
+
+void add_compress(CLI::App& app, Action& action) {
+  CLI::App* verb = app.add_subcommand("compress", "make a model smaller");
+  const auto o = std::make_shared<CompressOptions>();
+  verb->add_option("MODEL", o->model, "Hugging Face folder, .gguf or .bantam file")->type_name("");
+  add_text(*verb, "-o,--output", o->output, "OUT", "the file to write; a folder with --to safetensors");
+  add_choice(*verb, "--method", o->method, {"rtn", "gptq", "awq"}, "how weights are rounded; rtn: to nearest");
+  add_text(*verb, "--format", o->format, "NAME", "of the weights, as `bantam formats` lists them; help prints the list");
+  add_integer(*verb, "--group", o->group, {-1, std::numeric_limits<std::int32_t>::max()},
+              "weights per scale; 0: a whole row, -1: the format's usual group");
+  add_texts(*verb, "--keep", o->keep, "PATTERN=FORMAT", "matrices with such names get this format; may be repeated, last match wins");
+  add_choice(*verb, "--to", o->to, {"native", "safetensors", "gguf", "gptq", "awq", "bnb"}, "the kind of output");
+  const std::vector<CLI::Option*> calibrating = {
+      add_text(*verb, "--calibration", o->calibration, "FILE", "text to calibrate with (not used by rtn)"),
+      add_integer(*verb, "--samples", o->samples, {1, std::numeric_limits<std::int32_t>::max()}, "pieces of calibration text (not used by rtn)"),
+      add_integer(*verb, "--tokens", o->tokens, {1, std::numeric_limits<std::int32_t>::max()}, "tokens a piece (not used by rtn)"),
+      add_flag(*verb, "--desc-act", o->desc_act, "columns in the order of their activations (not used by rtn)")};
+  add_text(*verb, "--prune", o->prune, "METHOD:AMOUNT", "remove weights first (not yet)");
+  add_text(*verb, "--fit", o->fit, "SIZE", "mixed precision that fits this many bytes (not yet)");
+  add_flag(*verb, "--resume", o->resume, "go on with an interrupted run; rtn starts over");
+  add_common(*verb, o->common);
+  verb->footer(
+      "Embeddings and head get int8 when the rest gets 4 bits, unless --keep says otherwise. Memory holds\n"
+      "a few matrices at a time. The output is complete under its name, or the old one is still there.\n\n"
+      "Examples:\n"
+      "  bantam compress Qwen3-0.6B -o q4.bantam --format q4 --group 64\n"
+      "  bantam compress model.gguf -o m.bantam --format nf4 --keep '*.down_proj=q8' --keep lm_head=f16\n"
+      "  bantam compress q4.bantam -o plain --format f32 --to safetensors");
+  CLI::Option* model = verb->get_option("MODEL");
+  verb->callback([=, &action] {
+    std::vector<std::string> idle;
+    for (const CLI::Option* option : calibrating) {
+      if (option->count() > 0) idle.push_back(option->get_name());
+    }
+    if (o->format != "help" && model->count() == 0) throw CLI::RequiredError("MODEL");
+    action = [o, idle] { return compress_model(*o, idle); };
+  });
+}
+
+}  // namespace bantam::cli

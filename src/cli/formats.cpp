@@ -1,0 +1,100 @@
+// `bantam formats` and `bantam cpuinfo`: what this build and this machine have.
+#include "bantam/core/cpu.hpp"
+#include "bantam/kernels/table.hpp"
+#include "bantam/model/archs.hpp"
+#include "bantam/model/source_type.hpp"
+#include "options.hpp"
+#include "output.hpp"
+#include "verbs.hpp"
+
+namespace bantam::cli {
+
+namespace {
+
+std::vector<std::string> source_types() {
+  std::vector<std::string> names;
+  const std::string all = source_type_names();
+  for (std::size_t at = 0; at < all.size();) {
+    const std::size_t comma = std::min(all.find(", ", at), all.size());
+    names.push_back(all.substr(at, comma - at));
+    at = comma + 2;
+  }
+  return names;
+}
+
+std::string joined(const std::vector<std::string>& words) {
+  std::string text;
+  for (const std::string& word : words) text += message(text.empty() ? "" : ", ", word);
+  return text;
+}
+
+int print_formats(bool as_json) {
+  std::vector<std::string> names;
+  for (const ArchSpec* arch : architectures) names.emplace_back(arch->name);
+  Table table("lrr");
+  table.add({"format", "bits a weight", "group"});
+  Json json = {{"formats", Json::array()}, {"architectures", names}, {"kv", kv_kinds()}, {"source_types", source_types()}};
+  for (const FormatInfo& format : formats()) {
+    json["formats"].push_back({{"name", std::string(format.name)},
+                               {"id", static_cast<int>(format.id)},
+                               {"bits_per_weight", format.bits_per_weight},
+                               {"group", format.group}});
+    table.add({std::string(format.name), fixed(format.bits_per_weight, 3), format.is_float ? "-" : format.group == 0 ? "row" : message(format.group)});
+  }
+  if (as_json) {
+    print_json(json);
+    return 0;
+  }
+  print(message(table.text(), "\narchitectures:      ", joined(names), "\nkeys and values:    ", joined(kv_kinds()),
+                "\ntypes read:         ", joined(source_types()), "\n"));
+  return 0;
+}
+
+int print_cpuinfo(const CommonOptions& options) {
+  const CpuFeatures& cpu = cpu_features();
+  std::vector<std::string> features;
+  for (const auto& [has, name] : {std::pair{cpu.avx2, "avx2"}, {cpu.avx512, "avx512"}, {cpu.avx512_vnni, "avx512_vnni"},
+                                  {cpu.neon, "neon"}, {cpu.neon_dotprod, "neon_dotprod"}}) {
+    if (has) features.emplace_back(name);
+  }
+  std::vector<std::string> isas;
+  for (const KernelTable* table : kernel_tables()) isas.emplace_back(table->name);
+  const std::string in_use = kernels_in_use().name;
+  if (options.json) {
+    print_json({{"cpu", cpu_name()}, {"cores", usable_cores()}, {"features", features}, {"isas", isas}, {"isa", in_use}});
+    return 0;
+  }
+  print(message("cpu:       ", printable(cpu_name()), "\ncores:     ", usable_cores(), " physical, usable by this process\nfeatures:  ",
+                joined(features), "\nisas:      ", joined(isas), " (best first)\nin use:    ", in_use, "\n"));
+  return 0;
+}
+
+}  // namespace
+
+void add_formats(CLI::App& app, Action& action) {
+  CLI::App* verb = app.add_subcommand("formats", "list weight formats, architectures and file types of this build");
+  const auto options = std::make_shared<CommonOptions>();
+  add_common(*verb, *options);
+  verb->footer("Examples:\n  bantam formats\n  bantam formats --json | jq -r '.formats[].name'");
+  verb->callback([options, &action] {
+    action = [options] {
+      apply(*options);
+      return print_formats(options->json);
+    };
+  });
+}
+
+void add_cpuinfo(CLI::App& app, Action& action) {
+  CLI::App* verb = app.add_subcommand("cpuinfo", "show what this machine's processor offers, and what is used of it");
+  const auto options = std::make_shared<CommonOptions>();
+  add_common(*verb, *options);
+  verb->footer("Examples:\n  bantam cpuinfo\n  BANTAM_ISA=avx2 bantam cpuinfo");
+  verb->callback([options, &action] {
+    action = [options] {
+      apply(*options);
+      return print_cpuinfo(*options);
+    };
+  });
+}
+
+}  // namespace bantam::cli

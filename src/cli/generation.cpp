@@ -1,0 +1,47 @@
+// Streaming a reply.
+#include "generation.hpp"
+
+#include "signals.hpp"
+
+namespace bantam::cli {
+
+Reply stream_reply(TextRange range, bool echo) {
+  Reply reply;
+  try {
+    for (const std::string_view piece : range) {
+      reply.text += piece;
+      if (echo) print(piece);
+      if (interrupted() != 0) break;
+    }
+  } catch (const ClosedPipe&) {
+    reply.reader_gone = true;
+  } catch (const Interrupted&) {
+    // The reader was slow; what is left of the piece is not worth waiting for.
+  }
+  reply.tokens = range.tokens();
+  reply.stats = range.stats();
+  reply.finish = range.finish() == Finish::running ? Finish::cancelled : range.finish();
+  return reply;
+}
+
+Json to_json(const Reply& reply, std::uint64_t seed) {
+  return {{"text", reply.text},
+          {"tokens", reply.tokens},
+          {"prompt_tokens", reply.stats.prompt_tokens},
+          {"generated_tokens", reply.stats.generated_tokens},
+          {"prompt_ms", reply.stats.prompt_ms},
+          {"generate_ms", reply.stats.generate_ms},
+          {"finish_reason", std::string(to_string(reply.finish))},
+          {"seed", seed}};
+}
+
+std::string statistics(const Reply& reply, std::uint64_t seed) {
+  const auto rate = [](std::int64_t tokens, double ms) {
+    return ms > 0 ? message(" at ", fixed(1000 * static_cast<double>(tokens) / ms, 1), " tok/s") : std::string();
+  };
+  const SessionStats& stats = reply.stats;
+  return message(stats.prompt_tokens, " prompt tokens", rate(stats.prompt_tokens, stats.prompt_ms), ", ", stats.generated_tokens, " generated",
+                 rate(stats.generated_tokens, stats.generate_ms), ", finish: ", to_string(reply.finish), ", seed ", seed);
+}
+
+}  // namespace bantam::cli

@@ -1,0 +1,46 @@
+// What `bantam run` is told, and one reply streamed out of a session: shared by plain runs and chats.
+#pragma once
+
+#include "options.hpp"
+#include "output.hpp"
+
+namespace bantam::cli {
+
+struct RunOptions {
+  CommonOptions common;
+  LoadingOptions loading;
+  std::string model;
+  std::string prompt, file;
+  bool has_prompt = false, has_file = false;
+  bool parse_special = false;
+  bool chat = false;
+  std::string system;
+  std::string load_session, save_session;
+  std::int64_t context = 0;
+  std::string kv = "f16";
+  bool quiet = false;
+  GenerateOptions generate;
+};
+
+struct Reply {
+  std::string text;
+  std::vector<TokenId> tokens;
+  SessionStats stats;
+  Finish finish = Finish::running;
+  bool reader_gone = false;
+};
+
+/// Runs a generation to its end, to an interruption (inside a Section) or until nobody reads any more. `echo`: pieces
+/// go to standard output as they come.
+[[nodiscard]] Reply stream_reply(TextRange range, bool echo);
+
+/// {text, tokens, prompt_tokens, generated_tokens, prompt_ms, generate_ms, finish_reason, seed}
+[[nodiscard]] Json to_json(const Reply& reply, std::uint64_t seed);
+
+/// "12 prompt tokens at 345.6 tok/s, 80 generated at 78.9 tok/s, finish: length, seed 17"
+[[nodiscard]] std::string statistics(const Reply& reply, std::uint64_t seed);
+
+/// The chat of `run --chat`. Returns the exit status.
+int chat(const RunOptions& options, Session& session);
+
+}  // namespace bantam::cli

@@ -1,0 +1,225 @@
+// `bantam inspect`: what a model or a vocabulary consists of.
+#include "bantam/io/gguf.hpp"
+#include "bantam/model/checkpoint.hpp"
+#include "bantam/model/native_file.hpp"
+#include "bantam/nn/kv_cache.hpp"
+#include "options.hpp"
+#include "output.hpp"
+#include "progress.hpp"
+#include "verbs.hpp"
+
+namespace bantam::cli {
+
+namespace {
+
+struct InspectOptions {
+  CommonOptions common;
+  std::string model;
+  bool verify = false;
+};
+
+/// A folder without config.json, or a file of which only the vocabulary can be read.
+bool is_vocabulary_only(const std::filesystem::path& path) {
+  if (std::filesystem::is_directory(path)) return !std::filesystem::exists(path / "config.json");
+  if (is_native_file(path)) return false;
+  if (path.extension() == ".json" || path.extension() == ".model") return true;
+  return path.extension() == ".gguf" && GgufFile::open(path)->tensors().empty();
+}
+
+Json describe(const Tokenizer& tokenizer) {
+  const auto id = [](TokenId token) { return token >= 0 ? Json(token) : Json(nullptr); };
+  Json special = Json::array();
+  for (TokenId token = 0; token < tokenizer.vocab_size(); ++token) {
+    if (tokenizer.is_special(token)) special.push_back({{"id", token}, {"text", tokenizer.piece(token)}});
+  }
+  return {{"kind", tokenizer.kind()},
+          {"vocab", tokenizer.vocab_size()},
+          {"bos", id(tokenizer.bos())},
+          {"eos", id(tokenizer.eos())},
+          {"unknown", id(tokenizer.unknown())},
+          {"adds_bos", tokenizer.adds_bos()},
+          {"special", std::move(special)},
+          {"chat_template", !tokenizer.chat_template().empty()}};
+}
+
+Json describe(const ModelConfig& c) {
+  return {{"dim", c.dim},           {"layers", c.layers},
+          {"heads", c.heads},       {"kv_heads", c.kv_heads},
+          {"head_dim", c.head_dim}, {"ffn", c.ffn},
+          {"vocab", c.vocab},       {"context", c.context},
+          {"norm_eps", c.norm_eps}, {"rope_base", c.rope.base},
+          {"window", c.window},     {"tied", c.tied}};
+}
+
+struct Sizes {
+  std::int64_t parameters = 0;
+  std::int64_t matrix_weights = 0;
+  std::int64_t matrix_bytes = 0;
+};
+
+Sizes sizes_of(const Checkpoint& checkpoint) {
+  Sizes sizes;
+  for (const CheckpointTensor& tensor : checkpoint.tensors()) {
+    sizes.parameters += tensor.rows * tensor.columns;
+    if (!tensor.is_matrix) continue;
+    sizes.matrix_weights += tensor.rows * tensor.columns;
+    sizes.matrix_bytes += static_cast<std::int64_t>(tensor.entry->bytes.size());
+  }
+  return sizes;
+}
+
+/// How the file spells the format of a tensor, or our name of it in native files.
+std::string format_of(const CheckpointTensor& tensor) {
+  return tensor.native != nullptr ? std::string(tensor.native->name) : std::string(tensor.source->name);
+}
+
+std::vector<std::int64_t> shape_of(const CheckpointTensor& tensor) {
+  return tensor.is_matrix ? std::vector{tensor.rows, tensor.columns} : std::vector{tensor.columns};
+}
+
+struct Verification {
+  std::int64_t stored = 0;
+  std::vector<std::string> missing;  ///< a native file's tensors without a hash
+  std::vector<std::string> bad;
+};
+
+Verification verify(const Checkpoint& checkpoint, bool show_progress) {
+  Verification result;
+  ProgressBar bar(show_progress);
+  std::int64_t done = 0;
+  for (const CheckpointTensor& tensor : checkpoint.tensors()) {
+    if (!tensor.expected_hash.empty()) {
+      ++result.stored;
+      if (content_hash(tensor.entry->bytes) != tensor.expected_hash) result.bad.push_back(tensor.tensor_name());
+      tensor.entry->file->drop(tensor.entry->bytes);
+    } else if (checkpoint.container() == "bantam") {
+      result.missing.push_back(tensor.tensor_name());
+    }
+    bar.show(++done, static_cast<std::int64_t>(checkpoint.tensors().size()), tensor.name);
+  }
+  return result;
+}
+
+/// Throws for what verify() found; the tensors' names are on the line.
+void complain(const Checkpoint& checkpoint, const Verification& found) {
+  if (found.bad.empty() && found.missing.empty()) return;
+  std::string names;
+  for (const auto& list : {found.bad, found.missing}) {
+    for (const std::string& name : list) names += message(names.empty() ? "" : ", ", printable(name));
+  }
+  fail(Errc::corrupt, printable(checkpoint.path().string(), 4096), ": expected the bytes that the stored hashes describe, found ",
+       found.bad.size(), " tensors that differ and ", found.missing.size(), " without a hash: ", names);
+}
+
+Json parsed_or_null(const std::string& text) {
+  const Json json = Json::parse(text, nullptr, false);
+  return json.is_discarded() ? Json(nullptr) : json;
+}
+
+Json as_json(const Checkpoint& checkpoint, const std::optional<Verification>& verification) {
+  const Sizes sizes = sizes_of(checkpoint);
+  const ModelConfig& config = checkpoint.config();
+  const nn::KvCache cache({config.layers, config.kv_heads, config.head_dim}, "f16");
+  Json json = {{"path", checkpoint.path().string()},
+               {"container", checkpoint.container()},
+               {"architecture", std::string(config.arch->name)},
+               {"config", describe(config)},
+               {"parameters", sizes.parameters},
+               {"bytes", checkpoint.file_bytes()},
+               {"bits_per_weight", 8.0 * static_cast<double>(sizes.matrix_bytes) / static_cast<double>(sizes.matrix_weights)},
+               {"kv_bytes_per_token", cache.bytes_per_token()},
+               {"tensors", Json::array()},
+               {"tokenizer", describe(checkpoint.tokenizer())},
+               {"recipe", parsed_or_null(checkpoint.recipe())},
+               {"verify", nullptr}};
+  for (const CheckpointTensor& tensor : checkpoint.tensors()) {
+    json["tensors"].push_back(
+        {{"name", tensor.tensor_name()}, {"shape", shape_of(tensor)}, {"format", format_of(tensor)}, {"bytes", tensor.entry->bytes.size()}});
+  }
+  if (verification) {
+    json["verify"] = {{"hashes", verification->stored}, {"missing", verification->missing}, {"bad", verification->bad}};
+  }
+  return json;
+}
+
+std::string as_text(const Tokenizer& tokenizer) {
+  const auto id = [](TokenId token) { return token >= 0 ? message(token) : std::string("none"); };
+  return message("tokenizer       ", tokenizer.kind(), ", ", tokenizer.vocab_size(), " tokens, bos ", id(tokenizer.bos()),
+                 tokenizer.adds_bos() ? " (added)" : "", ", eos ", id(tokenizer.eos()), ", unknown ", id(tokenizer.unknown()), "\nchat template   ",
+                 tokenizer.chat_template().empty() ? "none" : "yes", "\n");
+}
+
+std::string as_text(const Checkpoint& checkpoint, const std::optional<Verification>& verification) {
+  const Sizes sizes = sizes_of(checkpoint);
+  const ModelConfig& c = checkpoint.config();
+  const nn::KvCache cache({c.layers, c.kv_heads, c.head_dim}, "f16");
+  std::string out = message("architecture    ", c.arch->name, " (", checkpoint.container(), ")\nsizes           ", c.layers, " layers, dim ", c.dim, ", ",
+                            c.heads, " heads of ", c.head_dim, ", ", c.kv_heads, " kv heads, ffn ", c.ffn, ", vocab ", c.vocab,
+                            c.tied ? " (tied)" : "", "\ncontext         ", c.context, " tokens");
+  if (c.window > 0) out += message(", window ", c.window);
+  out += message("\nparameters      ", sizes.parameters, "\nbytes           ", checkpoint.file_bytes(), " (", in_bytes(checkpoint.file_bytes()), "), ",
+                 fixed(8.0 * static_cast<double>(sizes.matrix_bytes) / static_cast<double>(sizes.matrix_weights), 3),
+                 " bits a weight as stored\nkv cache        ", cache.bytes_per_token(), " bytes a token in f16\n", as_text(checkpoint.tokenizer()));
+  if (!checkpoint.recipe().empty()) out += message("recipe          ", printable(checkpoint.recipe(), 1000), "\n");
+  if (verification) {
+    out += verification->stored == 0 && verification->missing.empty()
+               ? "verify          this file stores no hashes\n"
+               : message("verify          ", verification->stored, " hashes stored, ", verification->bad.size(), " tensors differ\n");
+  }
+  Table table("lrlr");
+  table.add({"tensor", "shape", "format", "bytes"});
+  for (const CheckpointTensor& tensor : checkpoint.tensors()) {
+    table.add({printable(tensor.tensor_name()), in_parentheses(shape_of(tensor)), format_of(tensor), message(tensor.entry->bytes.size())});
+  }
+  return out + "\n" + table.text();
+}
+
+int inspect_vocabulary(const InspectOptions& o) {
+  const Tokenizer tokenizer = open_tokenizer(o.model);
+  if (o.common.json) {
+    print_json({{"path", o.model},
+                {"container", "vocabulary"},
+                {"architecture", nullptr},
+                {"config", nullptr},
+                {"parameters", 0},
+                {"bytes", 0},
+                {"bits_per_weight", nullptr},
+                {"tensors", Json::array()},
+                {"tokenizer", describe(tokenizer)},
+                {"recipe", nullptr},
+                {"verify", o.verify ? Json{{"hashes", 0}, {"missing", Json::array()}, {"bad", Json::array()}} : Json(nullptr)}});
+    return 0;
+  }
+  print(message("a vocabulary without a model\n", as_text(tokenizer), o.verify ? "verify          this file stores no hashes\n" : ""));
+  return 0;
+}
+
+int inspect(const InspectOptions& o) {
+  apply(o.common);
+  if (is_vocabulary_only(o.model)) return inspect_vocabulary(o);
+  const Checkpoint checkpoint = Checkpoint::open(o.model);
+  std::optional<Verification> verification;
+  if (o.verify) verification = verify(checkpoint, !o.common.json);
+  o.common.json ? print_json(as_json(checkpoint, verification)) : print(as_text(checkpoint, verification));
+  if (verification) complain(checkpoint, *verification);
+  return 0;
+}
+
+}  // namespace
+
+void add_inspect(CLI::App& app, Action& action) {
+  CLI::App* verb = app.add_subcommand("inspect", "show architecture, sizes, tensors, tokenizer and recipe");
+  const auto o = std::make_shared<InspectOptions>();
+  add_argument(*verb, "MODEL", o->model, "a model of any kind, or a vocabulary alone");
+  add_flag(*verb, "--verify", o->verify, "read everything and compare with the hashes that native files store");
+  add_common(*verb, o->common);
+  verb->footer(
+      "Exit status 1 when a stored hash does not match; the tensors are named.\n\n"
+      "Examples:\n"
+      "  bantam inspect model.gguf\n"
+      "  bantam inspect q4.bantam --verify\n"
+      "  bantam inspect q4.bantam --json | jq .config");
+  verb->callback([o, &action] { action = [o] { return inspect(*o); }; });
+}
+
+}  // namespace bantam::cli

@@ -1,0 +1,166 @@
+// Reading options.
+#include "options.hpp"
+
+#include <charconv>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "bantam/core/parallel.hpp"
+#include "bantam/kernels/table.hpp"
+
+namespace bantam::cli {
+
+namespace {
+
+std::string in_words(Bounds bounds) {
+  constexpr auto unbounded = std::numeric_limits<std::int64_t>::max();
+  if (bounds.most == unbounded) return message("a whole number of at least ", bounds.least);
+  return message("a whole number from ", bounds.least, " to ", bounds.most);
+}
+
+/// "-n,--max-tokens" -> "--max-tokens".
+std::string long_name(const std::string& names) {
+  const auto comma = names.rfind(',');
+  return comma == std::string::npos ? names : names.substr(comma + 1);
+}
+
+template <class F>
+CLI::Option* add_parsed(CLI::App& app, const std::string& names, const std::string& type, const std::string& help, F parse) {
+  return app.add_option_function<std::string>(names, parse, help)
+      ->type_name(type)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+}
+
+std::string with_default(const std::string& help, const std::string& value) {
+  return value.empty() ? help : message(help, " [", value, "]");
+}
+
+}  // namespace
+
+std::int64_t parse_integer(std::string_view option, std::string_view text, Bounds bounds) {
+  std::int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  const bool whole = error == std::errc{} && end == text.data() + text.size();
+  if (!whole || value < bounds.least || value > bounds.most) {
+    throw UsageError(message(option, ": expected ", in_words(bounds), ", found ", printable(text)));
+  }
+  return value;
+}
+
+double parse_number(std::string_view option, std::string_view text) {
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc{} || end != text.data() + text.size() || std::isnan(value)) {
+    throw UsageError(message(option, ": expected a number, found ", printable(text)));
+  }
+  return value;
+}
+
+CLI::Option* add_integer(CLI::App& app, const std::string& names, std::int64_t& target, Bounds bounds, const std::string& help) {
+  return add_parsed(app, names, "N", with_default(help, message(target)),
+                    [&target, bounds, name = long_name(names)](const std::string& text) { target = parse_integer(name, text, bounds); });
+}
+
+CLI::Option* add_number(CLI::App& app, const std::string& names, float& target, const std::string& help) {
+  return add_parsed(app, names, "X", with_default(help, message(target)), [&target, name = long_name(names)](const std::string& text) {
+    const auto value = static_cast<float>(parse_number(name, text));
+    if (!std::isfinite(value)) throw UsageError(message(name, ": expected a finite number, found ", printable(text)));
+    target = value;
+  });
+}
+
+CLI::Option* add_text(CLI::App& app, const std::string& names, std::string& target, const std::string& type, const std::string& help) {
+  return add_parsed(app, names, type, with_default(help, target), [&target](const std::string& text) { target = text; });
+}
+
+CLI::Option* add_texts(CLI::App& app, const std::string& names, std::vector<std::string>& target, const std::string& type,
+                       const std::string& help) {
+  // One value each time: the parser would otherwise take the arguments that follow, and split values in brackets.
+  return app.add_option(names, target, help)->type_name(type)->allow_extra_args(false);
+}
+
+CLI::Option* add_choice(CLI::App& app, const std::string& names, std::string& target, const std::vector<std::string>& words,
+                        const std::string& help) {
+  if (target.empty()) target = words.front();
+  std::string list;
+  for (const std::string& word : words) list += message(list.empty() ? "" : "|", word);
+  return add_parsed(app, names, list, with_default(help, target), [&target, words, list, name = long_name(names)](const std::string& text) {
+    if (std::find(words.begin(), words.end(), text) == words.end()) {
+      throw UsageError(message(name, ": expected ", list, ", found ", printable(text)));
+    }
+    target = text;
+  });
+}
+
+CLI::Option* add_flag(CLI::App& app, const std::string& names, bool& target, const std::string& help) {
+  return app.add_flag(names, target, help);
+}
+
+CLI::Option* add_argument(CLI::App& app, const std::string& name, std::string& target, const std::string& help) {
+  return app.add_option(name, target, help)->type_name("")->required();
+}
+
+std::vector<TokenId> parse_ids(std::string_view json, const std::string& place) {
+  const auto array = nlohmann::json::parse(json, nullptr, false);
+  if (!array.is_array()) {
+    fail(Errc::invalid_argument, place, ": expected a JSON array of token ids, found ", json.empty() ? "nothing" : printable(json, 40));
+  }
+  std::vector<TokenId> ids;
+  ids.reserve(array.size());
+  for (const auto& element : array) {
+    constexpr std::uint64_t most = std::numeric_limits<TokenId>::max();
+    if (!element.is_number_unsigned() || element.get<std::uint64_t>() > most) {
+      fail(Errc::invalid_argument, place, ": element ", ids.size(), ": expected a token id, found ",
+           printable(element.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace), 40));
+    }
+    ids.push_back(element.get<TokenId>());
+  }
+  return ids;
+}
+
+void add_common(CLI::App& app, CommonOptions& options) {
+  constexpr const char* group = "Common options";
+  add_parsed(app, "--threads", "N", "threads to use; 0: the physical cores that the process may use [0]", [&](const std::string& text) {
+    options.threads = parse_integer("--threads", text, {0, 1024});
+  })->group(group);
+  add_text(app, "--isa", options.isa, "NAME", "instruction set, of those that `bantam cpuinfo` lists [the best]")->group(group);
+  add_flag(app, "--json", options.json, "print one JSON document and nothing else")->group(group);
+}
+
+void apply(const CommonOptions& options) {
+  set_parallel_threads(static_cast<int>(options.threads));
+  if (options.isa.empty()) return;
+  try {
+    use_kernels(options.isa);
+  } catch (const Error& error) {
+    throw UsageError(message("--isa: ", error.what()));
+  }
+}
+
+void add_loading(CLI::App& app, LoadingOptions& options) {
+  add_flag(app, "--mmap", options.map, "native files: use the file's own pages [for files below 64 MiB]");
+  add_flag(app, "--no-mmap", options.no_map, "native files: read into memory in huge pages: faster decoding");
+}
+
+Model load_model(const std::string& path, const LoadingOptions& options) {
+  const WeightMemory memory = options.map ? WeightMemory::mapped : options.no_map ? WeightMemory::huge_pages : WeightMemory::automatic;
+  return Model::load(path, {.memory = memory});
+}
+
+std::vector<std::string> kv_kinds() {
+  std::vector<std::string> kinds;
+  for (const KvKernels& kind : kernel_tables().back()->kv) kinds.emplace_back(kind.name);
+  return kinds;
+}
+
+CLI::Option* add_kv(CLI::App& app, std::string& target) {
+  return add_choice(app, "--kv", target, kv_kinds(), "how keys and values are kept");
+}
+
+void at_most_one(int count, std::string_view names) {
+  if (count > 1) throw UsageError(message(names, ": expected one of them, found ", count));
+}
+
+void not_yet(std::string_view what) { fail(Errc::unsupported, what, ": not yet"); }
+
+}  // namespace bantam::cli

@@ -1,0 +1,78 @@
+// Options: how numbers and names on the command line are read, and the options that several verbs share.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <cstdint>
+#include <limits>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "bantam/session/session.hpp"
+
+namespace bantam::cli {
+
+/// The command line makes no sense: exit status 2. The message is one line.
+class UsageError : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+/// Bounds of a whole number, both allowed. `wanted` says the same in words.
+struct Bounds {
+  std::int64_t least = 0;
+  std::int64_t most = std::numeric_limits<std::int64_t>::max();
+};
+
+/// A whole number in decimal; nothing else is accepted. The last of several counts. The value that `target` has now is
+/// shown as the default.
+CLI::Option* add_integer(CLI::App& app, const std::string& names, std::int64_t& target, Bounds bounds, const std::string& help);
+/// A finite number in decimal.
+CLI::Option* add_number(CLI::App& app, const std::string& names, float& target, const std::string& help);
+/// Any text, the empty one included. `type` is what help shows for it.
+CLI::Option* add_text(CLI::App& app, const std::string& names, std::string& target, const std::string& type, const std::string& help);
+/// An option that may be given several times.
+CLI::Option* add_texts(CLI::App& app, const std::string& names, std::vector<std::string>& target, const std::string& type,
+                       const std::string& help);
+/// One of a list of words. The first of them is the default unless `target` says otherwise.
+CLI::Option* add_choice(CLI::App& app, const std::string& names, std::string& target, const std::vector<std::string>& words,
+                        const std::string& help);
+CLI::Option* add_flag(CLI::App& app, const std::string& names, bool& target, const std::string& help);
+/// A required positional argument.
+CLI::Option* add_argument(CLI::App& app, const std::string& name, std::string& target, const std::string& help);
+
+/// A whole number as add_integer reads it, a number as add_number does; UsageError names `option` otherwise.
+[[nodiscard]] std::int64_t parse_integer(std::string_view option, std::string_view text, Bounds bounds);
+[[nodiscard]] double parse_number(std::string_view option, std::string_view text);
+/// A JSON array of token ids, as `--ids` and `tokenize --decode` take it. Throws Error (invalid_argument) naming `place`.
+[[nodiscard]] std::vector<TokenId> parse_ids(std::string_view json, const std::string& place);
+
+/// What every verb understands.
+struct CommonOptions {
+  std::int64_t threads = 0;
+  std::string isa;
+  bool json = false;
+};
+void add_common(CLI::App& app, CommonOptions& options);
+/// Makes --isa and --threads count for this process. Throws UsageError for an instruction set that is not there.
+void apply(const CommonOptions& options);
+
+/// What verbs that hold weights understand.
+struct LoadingOptions {
+  bool map = false;
+  bool no_map = false;
+};
+void add_loading(CLI::App& app, LoadingOptions& options);
+[[nodiscard]] Model load_model(const std::string& path, const LoadingOptions& options);
+
+/// --kv with every kind that this build has.
+CLI::Option* add_kv(CLI::App& app, std::string& target);
+[[nodiscard]] std::vector<std::string> kv_kinds();
+
+/// Throws UsageError unless `count` of the choices that `names` lists is at most one.
+void at_most_one(int count, std::string_view names);
+/// Answers what is planned and not there: exit status 1.
+[[noreturn]] void not_yet(std::string_view what);
+
+}  // namespace bantam::cli

@@ -1,0 +1,160 @@
+// `bantam run`: text streaming from a model.
+#include <random>
+
+#include "generation.hpp"
+#include "input.hpp"
+#include "signals.hpp"
+#include "verbs.hpp"
+
+namespace bantam::cli {
+
+namespace {
+
+/// What the parser reads before it becomes GenerateOptions.
+struct SamplingArguments {
+  std::int64_t max_tokens = 256;
+  std::int64_t top_k = 40;
+  std::int64_t repeat_last_n = 64;
+  std::string seed;
+  std::vector<std::string> logit_bias;
+};
+
+std::pair<TokenId, float> parse_bias(const std::string& text) {
+  const auto equals = text.find('=');
+  if (equals == std::string::npos) throw UsageError(message("--logit-bias: expected ID=BIAS, found ", printable(text)));
+  const auto id = parse_integer("--logit-bias", text.substr(0, equals), {0, std::numeric_limits<TokenId>::max()});
+  return {static_cast<TokenId>(id), static_cast<float>(parse_number("--logit-bias", text.substr(equals + 1)))};
+}
+
+void check(const Sampling& sampling) {
+  if (sampling.temperature < 0) throw UsageError(message("--temperature: expected 0 (greedy) or more, found ", sampling.temperature));
+  Sampling plain = sampling;
+  plain.logit_bias.clear();  // its ids depend on the model
+  try {
+    const Sampler sampler(plain, 1);
+  } catch (const Error& error) {
+    throw UsageError(error.what());
+  }
+}
+
+void finish_options(RunOptions& o, const SamplingArguments& arguments, bool max_tokens_given) {
+  GenerateOptions& generate = o.generate;
+  // A chat's replies end where the model ends them.
+  generate.max_tokens = o.chat && !max_tokens_given ? -1 : arguments.max_tokens;
+  generate.sampling.top_k = static_cast<int>(arguments.top_k);
+  generate.sampling.repeat_last_n = static_cast<int>(arguments.repeat_last_n);
+  for (const std::string& bias : arguments.logit_bias) generate.sampling.logit_bias.push_back(parse_bias(bias));
+  if (arguments.seed.empty()) {
+    // 32 bits: short enough to type again.
+    generate.sampling.seed = std::random_device()();
+  } else {
+    generate.sampling.seed = static_cast<std::uint64_t>(parse_integer("--seed", arguments.seed, {}));
+  }
+  check(generate.sampling);
+  for (const std::string& stop : generate.stop) {
+    if (stop.empty()) throw UsageError("--stop: expected a text of at least one character, found an empty one");
+  }
+  if (o.chat && o.has_file) throw UsageError("--chat: expected messages from -p and standard input, found -f");
+  if (!o.chat && !o.system.empty()) throw UsageError("--system: expected --chat with it");
+  if (o.chat && !(o.load_session.empty() && o.save_session.empty())) not_yet("--chat with --load-session or --save-session");
+}
+
+Session open_session(const RunOptions& o) {
+  Model model = load_model(o.model, o.loading);
+  if (o.context > model.config().context) {
+    warn(message("a context of ", o.context, " tokens, the model was made for ", model.config().context));
+  }
+  const SessionOptions options{.context = o.context, .threads = static_cast<int>(o.common.threads), .kv = o.kv};
+  return o.load_session.empty() ? Session(std::move(model), options) : Session::restore(std::move(model), o.load_session, options);
+}
+
+int generate(const RunOptions& o, Session& session, const std::optional<std::string>& prompt) {
+  TextRange range = prompt ? session.stream(*prompt, o.generate, {.parse_special = o.parse_special}) : session.resume(o.generate);
+  const Section section(o.save_session.empty() ? Insisting::ends_at_once : Insisting::changes_nothing);
+  const Reply reply = stream_reply(std::move(range), !o.common.json);
+  if (!o.save_session.empty()) session.save(o.save_session);
+  if (reply.reader_gone) return 0;
+  if (o.common.json) {
+    print_json(to_json(reply, o.generate.sampling.seed));
+  } else {
+    if (output_is_terminal() && !reply.text.ends_with('\n')) print("\n");
+    if (!o.quiet) note("bantam: " + statistics(reply, o.generate.sampling.seed));
+  }
+  return 0;
+}
+
+int run(const RunOptions& o) {
+  // What is wrong with the prompt shows before the model is loaded.
+  std::optional<std::string> prompt;
+  const bool resumes = !o.load_session.empty() && !o.has_prompt && !o.has_file;
+  if (!o.chat && !resumes) {
+    PromptSource source;
+    if (o.has_prompt) source.text = o.prompt;
+    if (o.has_file) source.file = o.file;
+    prompt = read_prompt(source);
+  }
+  apply(o.common);
+  Session session = open_session(o);
+  return o.chat ? chat(o, session) : generate(o, session, prompt);
+}
+
+void add_sampling(CLI::App& verb, RunOptions& o, SamplingArguments& arguments) {
+  Sampling& s = o.generate.sampling;
+  add_number(verb, "--temperature", s.temperature, "0 takes the most probable token (greedy)");
+  add_integer(verb, "--top-k", arguments.top_k, {0, std::numeric_limits<std::int32_t>::max()}, "keep the k most probable tokens; 0: all");
+  add_number(verb, "--top-p", s.top_p, "keep the fewest tokens that hold this probability; 1: all");
+  add_number(verb, "--min-p", s.min_p, "drop tokens below this share of the best one's probability; 0: none");
+  add_number(verb, "--typical", s.typical_p, "locally typical sampling; 1: off");
+  add_number(verb, "--repeat-penalty", s.repeat_penalty, "divides the logits of repeated tokens; 1: off");
+  add_number(verb, "--frequency-penalty", s.frequency_penalty, "taken from a logit for each repetition; 0: off");
+  add_number(verb, "--presence-penalty", s.presence_penalty, "taken from the logits of tokens seen; 0: off");
+  add_integer(verb, "--repeat-last-n", arguments.repeat_last_n, {-1, std::numeric_limits<std::int32_t>::max()},
+              "tokens that the penalties look back; 0: none, -1: all");
+  add_text(verb, "--seed", arguments.seed, "N", "of the random numbers; printed after the run [random]");
+  add_texts(verb, "--stop", o.generate.stop, "TEXT", "end before this text; may be repeated");
+  add_texts(verb, "--logit-bias", arguments.logit_bias, "ID=BIAS", "added to the logit of a token, -inf forbids it; may be repeated");
+  add_flag(verb, "--ignore-eos", o.generate.ignore_end, "go on after the model's end token");
+}
+
+}  // namespace
+
+void add_run(CLI::App& app, Action& action) {
+  CLI::App* verb = app.add_subcommand("run", "generate text from a prompt, or chat");
+  const auto o = std::make_shared<RunOptions>();
+  const auto arguments = std::make_shared<SamplingArguments>();
+  add_argument(*verb, "MODEL", o->model, "Hugging Face folder, .gguf or .bantam file");
+  CLI::Option* prompt = add_text(*verb, "-p,--prompt", o->prompt, "TEXT", "the prompt; BOS is added as the tokenizer says");
+  CLI::Option* file = add_text(*verb, "-f,--file", o->file, "FILE", "read the prompt from a file, byte for byte; - is standard input");
+  CLI::Option* max_tokens = add_integer(*verb, "-n,--max-tokens", arguments->max_tokens, {-1, std::numeric_limits<std::int64_t>::max()},
+                                        "most tokens to generate; -1: until the model ends");
+  add_sampling(*verb, *o, *arguments);
+  add_integer(*verb, "--context", o->context, {0, std::int64_t{1} << 31}, "most tokens to hold; 0: what the model was made for");
+  add_kv(*verb, o->kv);
+  add_flag(*verb, "--parse-special", o->parse_special, "special tokens spelled out in the prompt are tokens");
+  add_flag(*verb, "--chat", o->chat, "chat by the model's template, one message a line");
+  add_text(*verb, "--system", o->system, "TEXT", "the system message of the chat");
+  add_text(*verb, "--save-session", o->save_session, "FILE", "afterwards, save all that the model has in mind");
+  add_text(*verb, "--load-session", o->load_session, "FILE", "go on from there; without -p or -f with the same text");
+  add_flag(*verb, "-q,--quiet", o->quiet, "no statistics on standard error");
+  add_loading(*verb, o->loading);
+  add_common(*verb, o->common);
+  verb->footer(
+      "Prints the generated text and nothing else. Without -p and -f the prompt is standard input, as it\n"
+      "is. Ctrl-C ends the text. In a chat, Ctrl-C stops the reply, /reset forgets everything, /exit or\n"
+      "Ctrl-D leaves; replies are as long as the model makes them unless -n says otherwise.\n\n"
+      "Examples:\n"
+      "  bantam run q4.bantam -p 'The capital of France is' -n 64\n"
+      "  bantam run q4.bantam -f story.txt --temperature 0 --stop $'\\n\\n' --json\n"
+      "  bantam run q4.bantam --chat --system 'You are a terse assistant.'");
+  verb->callback([=, &action] {
+    o->has_prompt = prompt->count() > 0;
+    o->has_file = file->count() > 0;
+    const bool max_tokens_given = max_tokens->count() > 0;
+    action = [=] {
+      finish_options(*o, *arguments, max_tokens_given);
+      return run(*o);
+    };
+  });
+}
+
+}  // namespace bantam::cli

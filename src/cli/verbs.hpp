@@ -1,0 +1,22 @@
+// The verbs of the program. Each adds its options to the parser and, when chosen, leaves what is to be done in `action`.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <functional>
+
+namespace bantam::cli {
+
+/// Returns the exit status. Runs after the whole command line was parsed.
+using Action = std::function<int()>;
+
+void add_run(CLI::App& app, Action& action);
+void add_tokenize(CLI::App& app, Action& action);
+void add_logits(CLI::App& app, Action& action);
+void add_perplexity(CLI::App& app, Action& action);
+void add_compress(CLI::App& app, Action& action);
+void add_inspect(CLI::App& app, Action& action);
+void add_bench(CLI::App& app, Action& action);
+void add_formats(CLI::App& app, Action& action);
+void add_cpuinfo(CLI::App& app, Action& action);
+
+}  // namespace bantam::cli
