@@ -7,6 +7,8 @@ function(bantam_isa name)
   # Sanitizers check what is computed, not how fast: -O1 compiles in a tenth of the time.
   target_compile_options(bantam_isa_${name} PRIVATE -O3 ${ARGN} $<$<BOOL:${BANTAM_SANITIZE}>:-O1>)
   target_sources(bantam-core PRIVATE $<TARGET_OBJECTS:bantam_isa_${name}>)
+  # For the tests that look inside.
+  set(BANTAM_ISA_OBJECTS ${BANTAM_ISA_OBJECTS} $<TARGET_OBJECTS:bantam_isa_${name}> PARENT_SCOPE)
 endfunction()
 
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")

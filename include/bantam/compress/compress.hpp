@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "bantam/compress/recipe.hpp"
-#include "bantam/session/model.hpp"
+#include "bantam/model/model.hpp"
 
 namespace bantam::inline v0 {
 

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "bantam/session/model.hpp"
+#include "bantam/model/model.hpp"
 #include "bantam/session/sampler.hpp"
 
 namespace bantam::inline v0 {

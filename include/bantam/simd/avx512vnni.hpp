@@ -50,17 +50,19 @@ struct dot<avx512vnni> {
         odd[r][m] = _mm512_setzero_si512();
       }
     }
+    // Pointers that move, no index: general registers that overflow are spilled into vector registers, which spill then.
+    constexpr int line_bytes = std::is_same_v<Plane, Bytes> ? 128 : 64;
+    const std::int8_t* const end = x + k;
 #pragma GCC unroll 1
-    for (int column = 0; column < k; column += 8) {
+    for (; x != end; x += 8, planes += line_bytes) {
       __m512i w0[NR];
       __m512i w1[NR];
       BANTAM_UNROLL for (int r = 0; r < NR; ++r) {
+        const __m512i q = _mm512_loadu_si512(planes + r * plane_stride);
         if constexpr (std::is_same_v<Plane, Bytes>) {
-          const std::uint8_t* line = planes + r * plane_stride + column / 4 * 64;
-          w0[r] = _mm512_xor_si512(_mm512_loadu_si512(line), high);
-          w1[r] = _mm512_xor_si512(_mm512_loadu_si512(line + 64), high);
+          w0[r] = _mm512_xor_si512(q, high);
+          w1[r] = _mm512_xor_si512(_mm512_loadu_si512(planes + r * plane_stride + 64), high);
         } else {
-          const __m512i q = _mm512_loadu_si512(planes + r * plane_stride + column / 8 * 64);
           w0[r] = _mm512_and_si512(q, low);
           w1[r] = _mm512_and_si512(_mm512_srli_epi16(q, 4), low);
           if constexpr (std::is_same_v<Plane, Codebook>) {
@@ -70,11 +72,11 @@ struct dot<avx512vnni> {
         }
       }
       BANTAM_UNROLL for (int m = 0; m < MR; ++m) {
-        const __m512i b = broadcast(x + m * x_stride + column);
+        const __m512i b = broadcast(x + m * x_stride);
         BANTAM_UNROLL for (int r = 0; r < NR; ++r) dp(even[r][m], w0[r], b);
       }
       BANTAM_UNROLL for (int m = 0; m < MR; ++m) {
-        const __m512i b = broadcast(x + m * x_stride + column + 4);
+        const __m512i b = broadcast(x + m * x_stride + 4);
         BANTAM_UNROLL for (int r = 0; r < NR; ++r) dp(MR == 1 ? odd[r][m] : even[r][m], w1[r], b);
       }
     }

@@ -40,6 +40,15 @@ struct vec<generic> {
   static BANTAM_INLINE I shift_right_signed(I a, int n) { return a >> n; }
 };
 
+// a b + c, rounded once. xsimd 8.1 fuses on AVX2 only; elsewhere its fma is a product and a sum.
+#if defined(__AVX512F__)
+BANTAM_INLINE __m512 fused(__m512 a, __m512 b, __m512 c) { return _mm512_fmadd_ps(a, b, c); }
+#elif defined(__AVX2__)
+BANTAM_INLINE __m256 fused(__m256 a, __m256 b, __m256 c) { return _mm256_fmadd_ps(a, b, c); }
+#elif defined(__ARM_NEON)
+BANTAM_INLINE float32x4_t fused(float32x4_t a, float32x4_t b, float32x4_t c) { return vfmaq_f32(c, a, b); }
+#endif
+
 #if defined(__AVX2__) || defined(__ARM_NEON)
 template <class A, class X>
 struct xsimd_vec {
@@ -53,7 +62,7 @@ struct xsimd_vec {
   static BANTAM_INLINE F splat(float x) { return F(x); }
   static BANTAM_INLINE I splat_int(std::int32_t x) { return I(x); }
   static BANTAM_INLINE I load_int(const std::int32_t* p) { return I::load_unaligned(p); }
-  static BANTAM_INLINE F fma(F a, F b, F c) { return xsimd::fma(a, b, c); }
+  static BANTAM_INLINE F fma(F a, F b, F c) { return fused(a, b, c); }
   static BANTAM_INLINE F max(F a, F b) { return xsimd::max(a, b); }
   static BANTAM_INLINE F min(F a, F b) { return xsimd::min(a, b); }
   static BANTAM_INLINE F abs(F a) { return xsimd::abs(a); }

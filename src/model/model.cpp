@@ -1,5 +1,5 @@
 // Loading models and saving them as native files.
-#include "bantam/session/model.hpp"
+#include "bantam/model/model.hpp"
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
