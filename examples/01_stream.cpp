@@ -11,17 +11,16 @@ int main(int argc, char** argv) try {
   const bantam::Model model = bantam::Model::load(argv[1]);
   bantam::Session session(model);
 
-  bantam::TextRange reply = session.stream(argc == 3 ? argv[2] : "It was a dark night, and the",
-                                           {.max_tokens = 64,
-                                            .sampling = {.temperature = 0.8f, .min_p = 0.05f, .seed = 7},
-                                            .stop = {"\n\n"}});
+  bantam::TextRange reply = session.stream(
+      argc == 3 ? argv[2] : "It was a dark night, and the",
+      {.max_tokens = 64, .sampling = {.temperature = 0.8f, .min_p = 0.05f, .seed = 7}, .stop = {"\n\n"}});
   // Each step computes a token or more; leaving the loop stops the work.
   for (const std::string_view piece : reply) std::cout << piece << std::flush;
   std::cout << '\n';
 
   const bantam::SessionStats& stats = reply.stats();
-  std::cerr << stats.prompt_tokens << " prompt tokens, " << stats.generated_tokens << " generated at " << stats.tokens_per_second
-            << " tok/s, ended by " << bantam::to_string(reply.finish()) << '\n';
+  std::cerr << stats.prompt_tokens << " prompt tokens, " << stats.generated_tokens << " generated at "
+            << stats.tokens_per_second << " tok/s, ended by " << bantam::to_string(reply.finish()) << '\n';
   return 0;
 } catch (const bantam::Error& error) {
   std::cerr << "01_stream: " << error.what() << '\n';

@@ -23,12 +23,13 @@ int main(int argc, char** argv) try {
 
   const bantam::Model loaded = bantam::Model::load(out);
   const std::string_view text =
-      "It was a fine evening in the beginning of summer, and the old man sat before the door of his house, looking down "
-      "the road by which his son had gone away. He had said nothing of it to his wife, but he had not been able to sleep, "
-      "and now he heard the sound of a horse upon the bridge.";
+      "It was a fine evening in the beginning of summer, and the old man sat before the door of his house, looking "
+      "down the road by which his son had gone away. He had said nothing of it to his wife, but he had not been able "
+      "to sleep, and now he heard the sound of a horse upon the bridge.";
   const bantam::PerplexityResult result = bantam::perplexity(loaded, text, {.context = 128}, &model);
-  std::cout << "perplexity " << result.perplexity << ", before " << bantam::perplexity(model, text, {.context = 128}).perplexity
-            << "; divergence " << result.kl_mean.value_or(0) << " nats a token\n";
+  std::cout << "perplexity " << result.perplexity << ", before "
+            << bantam::perplexity(model, text, {.context = 128}).perplexity << "; divergence "
+            << result.kl_mean.value_or(0) << " nats a token\n";
   return loaded.bytes() < model.bytes() ? 0 : 1;
 } catch (const bantam::Error& error) {
   std::cerr << "02_compress: " << error.what() << '\n';

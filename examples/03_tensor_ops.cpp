@@ -24,7 +24,7 @@ int main(int argc, char** argv) try {
 
   // x wT: weights are decoded in registers; `fast` rounds the activations to 8 bits first, as inference does.
   const auto x = bantam::random::normal<float>({8, packed.columns()}, /*seed=*/1);  // (tokens, in)
-  bantam::Tensor<float, 2> y = ops::matmul(x, packed);                             // (tokens, out)
+  bantam::Tensor<float, 2> y = ops::matmul(x, packed);                              // (tokens, out)
   const bantam::Tensor<float, 2> fast = ops::matmul(x, packed, ops::Precision::fast);
   const double difference = bantam::relative_error(y, fast);
   std::cout << "8-bit activations differ by " << difference << '\n';

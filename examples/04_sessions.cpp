@@ -16,9 +16,11 @@ int main(int argc, char** argv) try {
   // Forks share the weights, and the keys and values of what was read.
   bantam::Session bold = base.fork();
   bantam::Session calm = base.fork();
-  std::cout << "bold: " << bold.stream("", {.max_tokens = 24, .sampling = {.temperature = 1.2f, .seed = 1}}).text() << '\n';
+  std::cout << "bold: " << bold.stream("", {.max_tokens = 24, .sampling = {.temperature = 1.2f, .seed = 1}}).text()
+            << '\n';
 
-  const bantam::GenerateOptions options{.max_tokens = 24, .sampling = {.temperature = 0.7f, .repeat_penalty = 1.1f, .seed = 2}};
+  const bantam::GenerateOptions options{.max_tokens = 24,
+                                        .sampling = {.temperature = 0.7f, .repeat_penalty = 1.1f, .seed = 2}};
   std::cout << "calm: ";
   int pieces = 0;
   for (const std::string_view piece : calm.stream("", options)) {
