@@ -4,17 +4,9 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "bantam/quant/weight_view.hpp"
+
 namespace bantam::inline v0 {
-
-/// A weight matrix (rows, columns) in strip16; `data` is aligned to 64 bytes.
-struct WeightView {
-  const std::byte* data = nullptr;
-  std::int64_t rows = 0;
-  std::int64_t columns = 0;
-};
-
-/// Numbers whose largest is below this round to zeros: the reciprocal of their step would overflow.
-inline constexpr float smallest_range = 0x1p-110f;
 
 /// Activations rounded to signed bytes, a scale every 256 columns: x = scales[c / 256] * values[c].
 /// Rows are padded with zeros to a multiple of 256 columns, so that any format's padding reads zeros.

@@ -3,8 +3,8 @@
 
 #include <memory>
 
-#include "bantam/kernels/arguments.hpp"
 #include "bantam/quant/format_info.hpp"
+#include "bantam/quant/weight_view.hpp"
 #include "bantam/tensor/tensor.hpp"
 
 namespace bantam::inline v0 {
