@@ -9,9 +9,10 @@
 # boot parameters and the first process lie in scripts/emulator/. A kernel is needed because it, not the program,
 # switches the AVX-512 registers on, and because the programs use threads.
 #
-# The program, the libraries that it is linked to, and each -f PATH (a file, or a folder with all it holds) appear in the
-# emulated PC under their own absolute paths, and the program starts in the same folder as here. It sees one processor,
-# an empty standard input, and of the environment BANTAM_*, LANG, LC_* and TZ. What it writes to files is lost.
+# The program, the libraries that it is linked to, and each -f PATH (a file, or a folder with all it holds) appear in
+# the emulated PC under their own absolute paths, and the program starts in the same folder as here. It sees one
+# processor, an empty standard input, and of the environment BANTAM_*, LANG, LC_* and TZ. What it writes to files is
+# lost.
 #
 # Exit status: the program's, or 128 + signal; 77 something is not installed (skipped); 2 wrong use;
 # 124 over the time limit; 125 the emulation failed.
@@ -23,8 +24,8 @@
 #                              corei7_skylake_x has AVX-512 without VNNI, corei7_haswell_4770 AVX2
 #   BANTAM_EMULATOR_KERNEL     a Linux kernel (bzImage); the newest of /boot/vmlinuz-*, -cloud- kernels first
 #
-# Cost in processor time of a Zen 3 at 2.4 GHz: 14 s until the program starts (0.5 * 10^9 instructions), then 16 s for 10^9 scalar
-# instructions or 22 s for 10^9 of a loop over vpdpbusd.
+# Cost in processor time of a Zen 3 at 2.4 GHz: 14 s until the program starts (0.5 * 10^9 instructions), then 16 s for
+# 10^9 scalar instructions or 22 s for 10^9 of a loop over vpdpbusd.
 set -euo pipefail
 
 name=${0##*/}
@@ -65,7 +66,8 @@ find_kernel() {
         return
     fi
     # Debian's cloud kernels are LZ4 and small: they unpack in 2 s here. The others, packed by xz, take over a minute.
-    for candidate in $(printf '%s\n' /boot/vmlinuz-*-cloud-amd64 | sort -rV) $(printf '%s\n' /boot/vmlinuz-* | sort -rV); do
+    for candidate in $(printf '%s\n' /boot/vmlinuz-*-cloud-amd64 | sort -rV) \
+        $(printf '%s\n' /boot/vmlinuz-* | sort -rV); do
         if [[ -r $candidate ]]; then
             printf '%s\n' "$candidate"
             return
@@ -140,7 +142,7 @@ for file in ${files[@]+"${files[@]}"}; do
 done
 library_path=
 if libraries=$(ldd "$program" 2>/dev/null); then
-    ! grep -q 'not found' <<<"$libraries" || die 2 "$program: library not found: $(grep 'not found' <<<"$libraries" | head -1)"
+    [[ $libraries != *'not found'* ]] || die 2 "$program: library missing: $(grep -m1 'not found' <<<"$libraries")"
     while read -r library; do
         put "$library"
         library_path=$library_path${library_path:+:}${library%/*}
@@ -232,8 +234,12 @@ wait "$stdout_pid" "$stderr_pid"
 
 if [[ -f $work/status && $(<"$work/status") =~ ^status\ ([0-9]+)$ ]]; then
     status=${BASH_REMATCH[1]}
-    [[ ! -s $work/console ]] || ! grep -q 'Out of memory' "$work/console" || say "out of memory: raise BANTAM_EMULATOR_MEMORY_MB"
-    ((status <= 128 || status > 192)) || say "$program: killed by signal $((status - 128)) ($(kill -l $((status - 128))))"
+    if grep -q 'Out of memory' "$work/console"; then
+        say "out of memory: raise BANTAM_EMULATOR_MEMORY_MB"
+    fi
+    if ((status > 128 && status <= 192)); then
+        say "$program: killed by signal $((status - 128)) ($(kill -l $((status - 128))))"
+    fi
     exit "$status"
 fi
 if ((SECONDS - started >= limit_seconds)); then
