@@ -8,6 +8,9 @@
 
 namespace bantam::inline v0 {
 
+/// Numbers whose largest is below this round to zeros: the reciprocal of their step would overflow.
+inline constexpr float smallest_range = 0x1p-110f;
+
 /// Activations rounded to signed bytes, a scale every 256 columns: x = scales[c / 256] * values[c].
 /// Rows are padded with zeros to a multiple of 256 columns, so that any format's padding reads zeros.
 struct QuantizedRows {

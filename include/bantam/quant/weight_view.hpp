@@ -1,4 +1,4 @@
-// A weight matrix as kernels see it.
+// How kernels see a weight matrix.
 #pragma once
 
 #include <cstddef>
@@ -12,8 +12,5 @@ struct WeightView {
   std::int64_t rows = 0;
   std::int64_t columns = 0;
 };
-
-/// Numbers whose largest is below this round to zeros: the reciprocal of their step would overflow.
-inline constexpr float smallest_range = 0x1p-110f;
 
 }  // namespace bantam::inline v0
