@@ -95,9 +95,12 @@ std::string decoded(const TokenizerSpec& spec, std::size_t i) {
       break;
   }
   for (const auto& [pattern, content] : spec.decode_replace) {
-    for (std::size_t at = 0; (at = piece.find(pattern, at)) != std::string::npos; at += content.size()) {
-      piece.replace(at, pattern.size(), content);
+    std::string changed;
+    std::size_t done = 0;
+    for (std::size_t hit; (hit = piece.find(pattern, done)) != std::string::npos; done = hit + pattern.size()) {
+      changed.append(piece, done, hit - done).append(content);
     }
+    piece = changed.append(piece, done);
   }
   return piece;
 }

@@ -1,6 +1,7 @@
 // Changes a text before it is cut into pre-tokens.
 #include "text/normalizer.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include "bantam/core/error.hpp"
@@ -11,23 +12,30 @@ namespace bantam::inline v0 {
 
 namespace {
 
-/// Collects a changed text and refuses one that outgrows all bounds.
+/// How long a text may become: NFKC makes up to 11 bytes of one, a space that is marked 3.
+std::size_t most_bytes(std::size_t text_bytes) { return std::min(64 * text_bytes + 65536, Normalizer::longest); }
+
+[[noreturn]] void swollen(std::size_t limit) {
+  fail(Errc::corrupt, "the tokenizer's normalizer makes more than ", limit, " bytes of a text");
+}
+
+/// Collects a changed text and refuses one that outgrows its bound.
 class Bounded {
  public:
+  explicit Bounded(std::size_t limit) : limit_(limit) {}
   void add(std::string_view part) {
-    if (part.size() > Normalizer::longest - text_.size()) {
-      fail(Errc::invalid_argument, "the normalized text has more than ", Normalizer::longest, " bytes");
-    }
+    if (part.size() > limit_ - text_.size()) swollen(limit_);
     text_ += part;
   }
   [[nodiscard]] std::string take() { return std::move(text_); }
 
  private:
+  std::size_t limit_;
   std::string text_;
 };
 
-std::string replaced(std::string_view text, std::string_view pattern, std::string_view content) {
-  Bounded out;
+std::string replaced(std::string_view text, std::string_view pattern, std::string_view content, std::size_t limit) {
+  Bounded out(limit);
   std::size_t at = 0;
   for (std::size_t hit; (hit = text.find(pattern, at)) != std::string_view::npos; at = hit + pattern.size()) {
     out.add(text.substr(at, hit - at));
@@ -38,9 +46,9 @@ std::string replaced(std::string_view text, std::string_view pattern, std::strin
 }
 
 std::string replaced(std::string_view text, const Regex& regex, std::string_view content,
-                     std::chrono::steady_clock::time_point deadline) {
+                     std::chrono::steady_clock::time_point deadline, std::size_t limit) {
   Regex::Matcher matcher(regex, deadline);
-  Bounded out;
+  Bounded out(limit);
   for (std::size_t at = 0; at < text.size();) {
     const std::string_view valid = text.substr(at, utf8::valid_prefix(text, at));
     matcher.start(valid);
@@ -101,13 +109,15 @@ Normalizer::Normalizer(const std::vector<NormalizerStep>& steps, std::string_vie
 
 std::string Normalizer::apply(std::string_view text, std::chrono::steady_clock::time_point deadline) const {
   using Kind = NormalizerStep::Kind;
+  const std::size_t limit = most_bytes(text.size());
   std::string now(text);
   for (const Step& step : steps_) {
     if (now.empty()) break;
+    if (now.size() > limit) swollen(limit);
     switch (step.what.kind) {
       case Kind::prepend: now.insert(0, step.what.content); break;
-      case Kind::replace: now = replaced(now, step.what.pattern, step.what.content); break;
-      case Kind::replace_regex: now = replaced(now, *step.regex, step.what.content, deadline); break;
+      case Kind::replace: now = replaced(now, step.what.pattern, step.what.content, limit); break;
+      case Kind::replace_regex: now = replaced(now, *step.regex, step.what.content, deadline, limit); break;
       case Kind::nfc: now = unicode::normalized(now, unicode::Form::nfc); break;
       case Kind::nfd: now = unicode::normalized(now, unicode::Form::nfd); break;
       case Kind::nfkc: now = unicode::normalized(now, unicode::Form::nfkc); break;

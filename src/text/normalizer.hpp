@@ -19,7 +19,7 @@ class Normalizer {
   Normalizer(const std::vector<NormalizerStep>& steps, std::string_view place);
 
   [[nodiscard]] bool empty() const noexcept { return steps_.empty(); }
-  /// The changed text. An empty text stays empty. Throws corrupt when a step would make it longer than `longest`.
+  /// The changed text. An empty text stays empty. Throws corrupt when steps swell it beyond what real ones do.
   [[nodiscard]] std::string apply(std::string_view text, std::chrono::steady_clock::time_point deadline) const;
 
   /// No text of this length can be given out, nor needs to be: ids and offsets have 31 bits.

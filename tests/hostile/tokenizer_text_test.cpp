@@ -107,3 +107,13 @@ TEST_CASE("expressions that match nothing, or emptiness, cut nothing") {
     CHECK(splitting_by(regex).encode("ab ba") == std::vector<TokenId>{0, 1, 1, 0});
   }
 }
+
+TEST_CASE("a normalizer that doubles its text again and again is stopped") {
+  const TemporaryFolder folder;
+  nlohmann::json file = nlohmann::json::parse(R"({"version":"1.0","model":{"type":"BPE","vocab":{"a":0,"b":1},"merges":[]}})");
+  const nlohmann::json doubling = {{"type", "Replace"}, {"pattern", {{"String", "a"}}}, {"content", "aa"}};
+  file["normalizer"] = {{"type", "Sequence"}, {"normalizers", nlohmann::json(40, doubling)}};
+  write_file(folder / "tokenizer.json", file.dump());
+  const Tokenizer tokenizer = Tokenizer::from_file(folder / "tokenizer.json");
+  CHECK(refusal(tokenizer, "aaaa").find("the tokenizer's normalizer makes more than") != std::string::npos);
+}
