@@ -155,7 +155,7 @@ std::string as_table(const Json& json) {
   const auto reached = [&](const char* rate, const char* unit, const char* share, const char* of) {
     const Json& part = json["fractions"][share];
     if (part.is_null()) return std::string();
-    return message(fixed(json[rate], 1), " ", unit, ", ", fixed(100 * part.get<double>(), 1), " % of ", of);
+    return message(fixed(json[rate], json[rate] < 10 ? 3 : 1), " ", unit, ", ", fixed(100 * part.get<double>(), 1), " % of ", of);
   };
   add("prefill", json["prompt"], reached("prefill_gop_s", "Gop/s", "prefill_of_int8", "the int8 rate"));
   add("decode", json["generate"], reached("read_gb_s", "GB/s", "decode_of_bandwidth", "the read bandwidth"));

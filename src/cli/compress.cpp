@@ -36,18 +36,18 @@ std::string format_list() {
 
 /// The recipe that the options describe; UsageError names the option that does not fit.
 Recipe make_recipe(const CompressOptions& o) {
-  const auto checked = [](std::string_view option, auto make) {
+  const auto checked = [](auto make) {
     try {
       return make();
     } catch (const Error& error) {
-      throw UsageError(message(option, ": ", error.what()));
+      throw UsageError(error.what());
     }
   };
-  Recipe recipe = checked("--format", [&] { return recipe::rtn(o.format, {.group = static_cast<int>(o.group)}); });
+  Recipe recipe = checked([&] { return recipe::rtn(o.format, {.group = static_cast<int>(o.group)}); });
   for (const std::string& exception : o.keep) {
     const auto equals = exception.rfind('=');
     if (equals == std::string::npos) throw UsageError(message("--keep: expected PATTERN=FORMAT, found ", printable(exception)));
-    checked("--keep", [&] { return recipe.keep(exception.substr(0, equals), exception.substr(equals + 1)); });
+    checked([&] { return recipe.keep(exception.substr(0, equals), exception.substr(equals + 1)); });
   }
   if (o.to != "safetensors") return recipe;
   for (const Recipe::Exception& exception : recipe.exceptions()) {

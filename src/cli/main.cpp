@@ -26,6 +26,25 @@ constexpr const char* examples =
     "output, everything else to standard error. Exit status: 0 done, 1 the world said no, 2 wrong\n"
     "usage, 130 interrupted. `bantam VERB --help` explains a verb.";
 
+/// Help as the parser makes it, but for what it says of options that may be repeated, and its empty lines.
+class HelpFormatter : public CLI::Formatter {
+ public:
+  HelpFormatter() {
+    column_width(34);
+    label("SUBCOMMAND", "VERB");
+    label("Positionals", "Arguments");
+  }
+  std::string make_option_opts(const CLI::Option* option) const override {
+    return option->get_type_name().empty() ? "" : " " + option->get_type_name();
+  }
+  std::string make_usage(const CLI::App* app, std::string name) const override { return "\n" + CLI::Formatter::make_usage(app, name); }
+  std::string make_help(const CLI::App* app, std::string name, CLI::AppFormatMode mode) const override {
+    std::string text = CLI::Formatter::make_help(app, name, mode);
+    for (std::size_t at; (at = text.find("\n\n\n")) != std::string::npos;) text.erase(at, 1);
+    return text;
+  }
+};
+
 /// A file opened while one of the three standard descriptors is closed would take its number, and our output.
 void keep_standard_descriptors() {
   for (const int descriptor : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
@@ -49,6 +68,11 @@ std::vector<std::string> arguments(int count, char** values) {
     }
     result.push_back(std::move(text));
   }
+  // `bantam help run` is what people try first.
+  if (!result.empty() && result[0] == "help") {
+    result.erase(result.begin());
+    result.emplace_back("--help");
+  }
   return result;
 }
 
@@ -67,14 +91,24 @@ int report_error(std::string_view text) {
   return world_error;
 }
 
-void check_verb(const CLI::App& app, const std::vector<std::string>& words) {
+/// The verb that the first word is; empty when an option stands there that does without.
+std::string verb_of(const CLI::App& app, const std::vector<std::string>& words) {
+  const std::string first = words.empty() ? "" : words[0];
+  if (first == "-h" || first == "--help" || first == "--version") return "";
   std::string verbs;
   for (const CLI::App* verb : app.get_subcommands({})) {
-    if (!words.empty() && verb->get_name() == words[0]) return;
+    if (verb->get_name() == first) return first;
     verbs += message(verbs.empty() ? "" : ", ", verb->get_name());
   }
-  if (!words.empty() && words[0].starts_with("-")) return;
-  throw UsageError(message("expected a verb (", verbs, "), found ", words.empty() ? "nothing" : printable(words[0])));
+  throw UsageError(message("expected a verb (", verbs, "), found ", words.empty() ? "nothing" : printable(first)));
+}
+
+/// The parser's own words, but for those that only its authors understand.
+std::string text_of(const CLI::ParseError& error) {
+  const std::string text = error.what();
+  const auto colon = text.find(": ");
+  if (error.get_name() == "ArgumentMismatch" && colon != std::string::npos) return text.substr(0, colon) + ": expected a value, found none";
+  return text;
 }
 
 /// 128 + the signal when one came while the work was being tidied up, else `status`.
@@ -85,10 +119,7 @@ int run_program(int argc, char** argv) {
   try {
     CLI::App app("bantam compresses large language models and runs them on the machine you have.", "bantam");
     Action action;
-    app.get_formatter()->column_width(34);
-    app.get_formatter()->label("REQUIRED", "");
-    app.get_formatter()->label("SUBCOMMAND", "VERB");
-    app.get_formatter()->label("Positionals", "Arguments");
+    app.formatter(std::make_shared<HelpFormatter>());
     app.set_version_flag("--version", "bantam " BANTAM_VERSION, "print the version and leave");
     app.set_help_flag("-h,--help", "print this help and leave");
     app.footer(examples);
@@ -98,8 +129,7 @@ int run_program(int argc, char** argv) {
     }
     for (CLI::App* sub : app.get_subcommands({})) sub->group("Verbs");
     const std::vector<std::string> words = arguments(argc, argv);
-    check_verb(app, words);
-    if (!words.empty() && !words[0].starts_with("-")) verb = words[0];
+    verb = verb_of(app, words);
     try {
       // The parser takes them from the back.
       app.parse(std::vector<std::string>(words.rbegin(), words.rend()));
@@ -110,7 +140,7 @@ int run_program(int argc, char** argv) {
       print(message(version.what(), "\n"));
       return 0;
     } catch (const CLI::ParseError& error) {
-      return report_usage(error.what(), verb);
+      return report_usage(text_of(error), verb);
     }
     return interruption_or(action());
   } catch (const UsageError& error) {

@@ -1,0 +1,159 @@
+"""`bantam compress` and `inspect`: what is written, what is refused, what survives."""
+import json
+import os
+import random
+import shutil
+import struct
+import time
+from pathlib import Path
+
+
+def leftovers(folder):
+    return [p.name for p in Path(folder).iterdir() if ".partial" in p.name]
+
+
+def facts_report(h, models):
+    out = h.temporary("report.bantam")
+    report = h.json("compress", h.model("stories260k"), "-o", out, "--format", "q4", "--group", 64)
+    contract = {"bytes_before", "bytes_after", "bits_per_weight", "layers", "seconds", "peak_rss_bytes"}
+    h.fact("keys of the contract", contract <= set(report), report)
+    h.equal("layers", len(report["layers"]), 36)
+    h.fact("keys of a layer", all({"name", "format", "relative_error"} <= set(layer) for layer in report["layers"]), report["layers"][:2])
+    h.equal("bytes_after is the file's", report["bytes_after"], os.path.getsize(out))
+    h.fact("smaller", report["bytes_after"] < report["bytes_before"] and 4 < report["bits_per_weight"] < 7, report)
+    formats = {layer["name"]: layer["format"] for layer in report["layers"]}
+    h.equal("embeddings get int8, the body 4 bits", (formats["model.embed_tokens"], formats["model.layers.0.mlp.up_proj"]), ("i8.g32", "i4.g64"))
+    table = h.succeeds("compress", h.model("stories260k"), "-o", out)
+    h.fact("for people: sizes and the worst layers", "MB -> " in table.text and "relative error" in table.text and "_proj" in table.text, table)
+    h.equal("nothing else is said", table.err, "")
+    kept = h.json("compress", h.gguf("stories260k"), "-o", out, "--format", "nf4", "--keep", "*.down_proj=q8", "--keep", "model.layers.0.*=f16", "--keep", "*.0.*.down_proj=f32")
+    formats = {layer["name"]: layer["format"] for layer in kept["layers"]}
+    h.equal("--keep: last match wins", [formats[f"model.layers.{i}.mlp.{part}_proj"] for i, part in [(0, "down"), (0, "up"), (1, "down"), (1, "up")]],
+            ["f32", "f16", "i8.g32", "nf4.g64"])
+    for name in h.json("formats")["formats"]:
+        h.json("compress", h.model("stories260k"), "-o", out, "--format", name["name"])
+        h.fact(f"{name['name']} runs", h.json("run", out, "-p", "Once", "-n", 3, "--temperature", 0)["generated_tokens"] == 3)
+    again = h.json("compress", out, "-o", h.temporary("again.bantam"), "--format", "f32")
+    h.fact("a native file compresses too", again["bytes_after"] > again["bytes_before"], again)
+
+
+def facts_exact_ways_back(h, models):
+    plain = h.temporary("plain")
+    h.json("compress", h.gguf("stories260k"), "-o", plain, "--method", "rtn", "--format", "f32", "--to", "safetensors")
+    h.fact("a Hugging Face folder", {"config.json", "model.safetensors"} <= {p.name for p in Path(plain).iterdir()}, list(Path(plain).iterdir()))
+    arguments = ["-p", "Once upon a time", "-n", 40, "--temperature", 0]
+    h.equal("the same text", h.json("run", plain, *arguments)["tokens"], h.json("run", h.model("stories260k"), *arguments)["tokens"])
+    mine = tensors(Path(plain) / "model.safetensors")
+    theirs = tensors(models / "stories260k" / "model.safetensors")
+    h.equal("the same tensors, byte for byte", {name: mine.get(name) for name in theirs if name != "lm_head.weight"},
+            {name: data for name, data in theirs.items() if name != "lm_head.weight"})
+    h.refuses(2, "compress", h.model("stories260k"), "-o", h.temporary("p2"), "--to", "safetensors", "--format", "q4", says="f32")
+    h.refuses(2, "compress", h.model("stories260k"), "-o", h.temporary("p2"), "--to", "safetensors", "--format", "f32", "--keep", "*=q8", says="--keep")
+
+
+def tensors(path):
+    """Name -> type, shape and bytes, by the public definition of the format."""
+    data = path.read_bytes()
+    (size,) = struct.unpack("<Q", data[:8])
+    header = json.loads(data[8 : 8 + size])
+    header.pop("__metadata__", None)
+    return {name: (t["dtype"], t["shape"], data[8 + size + t["data_offsets"][0] : 8 + size + t["data_offsets"][1]]) for name, t in header.items()
+            if not name.startswith("__pad_")}
+
+
+def facts_not_yet(h, models):
+    out = h.temporary("never.bantam")
+    model = h.model("stories260k")
+    for option, value in [("--method", "gptq"), ("--method", "awq"), ("--to", "gguf"), ("--to", "gptq"), ("--to", "awq"), ("--to", "bnb"),
+                          ("--prune", "wanda:0.5"), ("--fit", "1MB")]:
+        h.refuses(1, "compress", model, "-o", out, option, value, says="not yet")
+    for option, value in [("--method", "magic"), ("--to", "zip"), ("--format", "q5"), ("--format", "../x"), ("--group", "33"), ("--keep", "x"), ("--keep", "*=q5"), ("--keep", "=q4")]:
+        h.refuses(2, "compress", model, "-o", out, option, value)
+    h.fact("nothing was written", not os.path.exists(out))
+    idle = h.succeeds("compress", model, "-o", out, "--calibration", "x.txt", "--samples", 8, "--tokens", 64, "--desc-act", "--resume", "--keep", "nothing.*=q8")
+    for word in ["--calibration", "--samples", "--tokens", "--desc-act", "--resume", "nothing.*"]:
+        h.fact(f"{word} has no effect, and that is said", word in idle.err, idle)
+
+
+def facts_same_file(h, models):
+    folder = Path(h.temporary("same"))
+    shutil.copytree(models / "stories260k", folder)
+    native = h.temporary("same.bantam")
+    h.succeeds("compress", folder, "-o", native)
+    os.link(native, h.temporary("hard-link"))
+    os.symlink(native, h.temporary("symbolic-link"))
+    os.symlink(folder / "model.safetensors", h.temporary("link-into-folder"))
+    before = Path(native).read_bytes()
+    for out in [native, h.temporary("hard-link"), h.temporary("symbolic-link"), h.temporary("./same.bantam")]:
+        h.refuses(1, "compress", native, "-o", out, "--format", "q8", says="same file")
+    weights = (folder / "model.safetensors").read_bytes()
+    for out in [folder, folder / "model.safetensors", h.temporary("link-into-folder")]:
+        h.refuses(1, "compress", folder, "-o", out)
+    h.refuses(1, "compress", folder / "stories260k-f32.gguf", "-o", folder / "stories260k-f32.gguf", says="same file")
+    h.refuses(1, "compress", native, "-o", h.temporary("."))
+    h.refuses(1, "compress", native, "-o", h.temporary("no-such-folder/x"))
+    h.refuses(1, "compress", native, "-o", "/dev/null")
+    h.equal("the inputs are intact", (Path(native).read_bytes(), (folder / "model.safetensors").read_bytes()), (before, weights))
+
+
+def facts_old_or_new(h, models):
+    folder = Path(h.temporary("atomic"))
+    folder.mkdir()
+    out = folder / "out.bantam"
+    h.succeeds("compress", h.model("books4m"), "-o", out)
+    complete = out.read_bytes()
+    for limit in [0, 1, 4096, 100_000, 1_000_000, len(complete) - 1]:
+        out.write_bytes(b"old")
+        h.refuses(1, "compress", h.model("books4m"), "-o", out, file_limit=limit)
+        h.fact(f"a disk of {limit} bytes leaves the old file", out.read_bytes() == b"old" and not leftovers(folder), leftovers(folder))
+    dice = random.Random(1)
+    seen = set()
+    for _ in range(25):
+        out.write_bytes(b"old")
+        process = h.start("compress", h.model("books4m"), "-o", out)
+        time.sleep(dice.uniform(0, 0.3))
+        status, _ = h.interrupt(process)
+        process.communicate()
+        seen.add(status)
+        # Before its handlers stand, the signal kills it.
+        h.fact("an interrupted run ends in order", status in (0, 130, -2), status)
+        content = out.read_bytes()
+        h.fact("old or new, and nothing beside it", content in (b"old", complete) and not leftovers(folder), (len(content), leftovers(folder)))
+        if status == 0:
+            h.fact("done means new", content == complete)
+    h.succeeds("compress", h.model("books4m"), "-o", out)
+    h.fact("the same bytes again, over an old file", out.read_bytes() == complete)
+
+
+def facts_inspect(h, models):
+    native = h.temporary("inspected.bantam")
+    h.succeeds("compress", h.model("stories260k"), "-o", native)
+    keys = {"path", "container", "architecture", "config", "parameters", "bytes", "bits_per_weight", "tensors", "tokenizer", "recipe", "verify"}
+    for model, container in [(h.model("stories260k"), "safetensors"), (h.gguf("stories260k"), "gguf"), (native, "bantam")]:
+        seen = h.json("inspect", model)
+        h.fact(f"{container}: keys", keys <= set(seen), seen)
+        h.equal(f"{container}: what it is", (seen["container"], seen["architecture"], seen["parameters"]), (container, "llama", 260032))
+        h.equal(f"{container}: config", [seen["config"][k] for k in ["dim", "layers", "heads", "kv_heads", "ffn", "vocab", "context", "tied"]], [64, 5, 8, 4, 172, 512, 512, True])
+        h.fact(f"{container}: tensors", len(seen["tensors"]) == 47 and all(set(t) == {"name", "shape", "format", "bytes"} for t in seen["tensors"]), seen["tensors"][:2])
+        h.equal(f"{container}: tokenizer", [seen["tokenizer"][k] for k in ["vocab", "bos", "eos", "adds_bos", "chat_template"]], [512, 1, 2, True, False])
+        text = h.succeeds("inspect", model).text
+        h.fact(f"{container}: text", "llama" in text and "model.layers.4.mlp.down_proj.weight" in text and "260032" in text, text[:200])
+    h.equal("the recipe of a native file", h.json("inspect", native)["recipe"]["method"], "rtn")
+    h.fact("--verify: all is well", h.json("inspect", native, "--verify")["verify"] == {"hashes": 47, "missing": [], "bad": []})
+    h.fact("--verify: a file without hashes says so", "stores no hashes" in h.succeeds("inspect", h.model("stories260k"), "--verify").text)
+    for name, (begin, end) in offsets(native).items():
+        content = bytearray(Path(native).read_bytes())
+        content[(begin + end) // 2] ^= 0x10
+        broken = h.write("broken.bantam", bytes(content))
+        result = h.run("inspect", broken, "--verify", "--json")
+        # A flip may be visible at once, too: then opening refuses.
+        h.fact(f"--verify finds a bit flipped in {name}", result.status == 1 and name in result.err and result.err.count("\n") == 1, result)
+        h.equal(f"{name}: the document names it", result.json["verify"]["bad"], [name])
+
+
+def offsets(path):
+    data = Path(path).read_bytes()
+    (size,) = struct.unpack("<Q", data[:8])
+    header = json.loads(data[8 : 8 + size])
+    return {name: (8 + size + t["data_offsets"][0], 8 + size + t["data_offsets"][1]) for name, t in header.items()
+            if name != "__metadata__" and not name.startswith("__pad_")}

@@ -1,0 +1,164 @@
+"""What holds for every verb: help, wrong usage, broken streams, completions."""
+import os
+import re
+import subprocess
+from pathlib import Path
+
+VERBS = ["run", "tokenize", "logits", "perplexity", "compress", "inspect", "bench", "formats", "cpuinfo"]
+
+
+def long_options(text):
+    """Long options that a help text defines."""
+    return sorted(set(re.findall(r"^  (?:-\w,)?(--[\w-]+)", text, re.M)))
+
+
+def facts_help(h):
+    version = h.succeeds("--version")
+    h.fact("--version names program and number", re.fullmatch(r"bantam \d+\.\d+\.\d+\n", version.text), version)
+    overview = h.succeeds("--help")
+    for verb in VERBS:
+        h.fact(f"--help lists {verb}", re.search(rf"^  {verb} ", overview.text, re.M), overview)
+        own = h.succeeds(verb, "--help")
+        h.fact(f"{verb} --help has usage and examples", f"Usage: bantam {verb}" in own.text and "\nExamples:\n" in own.text, own)
+        h.equal(f"{verb} --help says nothing on standard error", own.err, "")
+        h.equal(f"`help {verb}` is the same", h.succeeds("help", verb).out, own.out)
+        for option in ["--json", "--threads", "--isa"]:
+            h.fact(f"{verb} --help knows {option}", option in long_options(own.text), own)
+
+
+def facts_contract_options(h):
+    contract = {
+        "run": "--temperature --top-k --top-p --min-p --repeat-penalty --seed --stop --context --kv --chat --system",
+        "tokenize": "--decode --no-special --lines --parse-special",
+        "logits": "--ids --top --all-positions --parse-special",
+        "perplexity": "--context --limit --against",
+        "compress": "--method --format --group --calibration --samples --tokens --desc-act --keep --prune --fit --to --resume",
+        "inspect": "--verify",
+        "bench": "--depth --batch --kv",
+    }
+    for verb, options in contract.items():
+        missing = set(options.split()) - set(long_options(h.succeeds(verb, "--help").text))
+        h.equal(f"{verb} has every option of the contract", missing, set())
+
+
+def facts_wrong_usage(h):
+    h.refuses(2, says="expected a verb")
+    h.refuses(2, "frobnicate", says="frobnicate")
+    h.refuses(2, "--frobnicate")
+    h.refuses(2, "run", says="MODEL")
+    h.refuses(2, "formats", "cpuinfo")
+    h.refuses(2, "perplexity", "model", says="FILE")
+    h.refuses(2, "compress", "model", says="-o")
+    h.refuses(2, "run", "model", "more", "-p", "x", says="more")
+    h.refuses(2, "run", "model", "-p", "x", "-f", "y")
+    h.refuses(2, "logits", "model", "-p", "x", "--ids", "[1]")
+    h.refuses(2, "run", "model", "-p", "x", "--system", "y", says="--chat")
+    h.refuses(2, "run", "model", "-p")
+    h.refuses(2, "run", "model", "-p", "x", "--unknown\nline")
+    for verb in VERBS:
+        h.refuses(2, verb, "--no-such-option")
+
+
+def facts_hostile_values(h):
+    numbers = ["", "x", "nan", "-nan", "inf", "1e999", "0x10", "1.5.2", "1,5", "９", " 1", "1 ", "--", "\t", "9" * 400]
+    cases = {
+        "--temperature": numbers + ["-1"],
+        "--top-p": numbers + ["-0.1", "1.1"],
+        "--min-p": numbers + ["-0.1", "2"],
+        "--typical": numbers + ["-1"],
+        "--repeat-penalty": numbers + ["0", "-1"],
+        "--frequency-penalty": numbers,
+        "--top-k": numbers + ["-1", "1.5", "1e3", "99999999999", "18446744073709551617"],
+        "-n": numbers + ["-2", "2.5", "99999999999999999999"],
+        "--repeat-last-n": numbers + ["-2"],
+        "--seed": [n for n in numbers if n] + ["-1", "99999999999999999999"],
+        "--context": numbers + ["-1", "1e4", "99999999999"],
+        "--kv": ["", "f8", "F16", "f16,q8"],
+        "--threads": numbers + ["-1", "1025", "99999999999"],
+        "--isa": ["no-such-isa", "AVX", "../x"],
+        "--stop": [""],
+        "--logit-bias": ["", "1", "=", "x=1", "1=x", "1=nan", "-1=1", "1.5=1", "99999999999=1"],
+    }
+    for option, values in cases.items():
+        for value in values:
+            h.refuses(2, "run", "no-such-model", "-p", "x", option, value)
+    for value in ["", "1", "[", "[1", "{}", '["1"]', "[1.5]", "[-1]", "[1e3]", "[99999999999]", "[null]", "[[1]]", "[]", "[" * 100000]:
+        h.refuses(2, "logits", "no-such-model", "--ids", value)
+    for arguments in [["logits", "m", "-p", "x", "--top", "0"], ["bench", "m", "-r", "0"], ["bench", "m", "-p", "-1"], ["bench", "m", "-p", "0", "-n", "0"],
+                      ["bench", "m", "--batch", "0"], ["perplexity", "m", "f", "--context", "1"], ["perplexity", "m", "f", "--limit", "-1"],
+                      ["compress", "m", "-o", "o", "--group", "-2"], ["compress", "m", "-o", "o", "--samples", "0"]]:
+        h.refuses(2, *arguments)
+
+
+def facts_world_errors(h):
+    missing = h.temporary("missing")
+    empty = Path(h.temporary("empty"))
+    empty.mkdir()
+    h.write("short.gguf", b"GGUF")
+    h.write("zeros.bantam", bytes(64))
+    for model in [missing, empty, h.temporary("short.gguf"), h.temporary("zeros.bantam"), "/dev/null", "", "a\nb"]:
+        h.refuses(1, "run", model, "-p", "x")
+        h.refuses(1, "tokenize", model)
+        h.refuses(1, "logits", model, "-p", "x")
+        h.refuses(1, "inspect", model)
+        h.refuses(1, "bench", model)
+        h.refuses(1, "compress", model, "-o", h.temporary("out"))
+        h.refuses(1, "run", model, "-p", "x", "--json")
+    h.refuses(1, "run", missing, "-f", missing + ".txt", says=".txt")
+    h.refuses(1, "run", missing, "-f", empty)
+    h.refuses(1, "perplexity", missing, missing + ".txt", says=".txt")
+    h.refuses(1, "cpuinfo", env={**os.environ, "BANTAM_ISA": "no-such-isa"}, says="BANTAM_ISA")
+
+
+def facts_broken_streams(h):
+    for verb in [["formats"], ["cpuinfo", "--json"], ["--help"], ["run", "--help"], ["--version"]]:
+        with open("/dev/full", "wb") as full:
+            h.refuses(1, *verb, stdout=full, says="standard output")
+        reader, writer = os.pipe()
+        os.close(reader)
+        gone = h.run(*verb, stdout=writer)
+        os.close(writer)
+        h.fact(f"{verb}: a closed pipe ends quietly", gone.status == 0 and gone.err == "", gone)
+        shell = subprocess.run(["/bin/sh", "-c", '"$0" "$@" >&-', h.program, *verb], capture_output=True)
+        h.equal(f"{verb}: a closed standard output is an error", shell.returncode, 1)
+
+
+def facts_lists(h):
+    formats = h.json("formats")
+    h.equal("formats: keys", set(formats), {"formats", "architectures", "kv", "source_types"})
+    h.fact("formats: entries", all(set(f) == {"name", "id", "bits_per_weight", "group"} for f in formats["formats"]), formats)
+    h.fact("formats: names and ids differ", len({f["name"] for f in formats["formats"]}) == len({f["id"] for f in formats["formats"]}) == len(formats["formats"]), formats)
+    h.fact("formats: what the issue asks", {"f32", "f16", "bf16", "i8.row", "i8.g32", "i4.g32", "nf4.g64", "fp4.g64"} <= {f["name"] for f in formats["formats"]}, formats)
+    h.fact("formats: kinds of cache", {"f16", "q8", "q4"} <= set(formats["kv"]), formats)
+    h.fact("formats: architectures", {"llama", "mistral", "qwen2", "qwen3"} <= set(formats["architectures"]), formats)
+    h.fact("formats: source types", {"F32", "F16", "BF16", "Q8_0", "Q4_0", "Q4_1"} <= set(formats["source_types"]), formats)
+    table = h.succeeds("formats").text
+    h.fact("formats: the table names every format", all(f["name"] in table for f in formats["formats"]), table)
+    h.equal("compress --format help lists them", set(h.succeeds("compress", "--format", "help").text.replace(",", "").split()), {f["name"] for f in formats["formats"]})
+    cpu = h.json("cpuinfo")
+    h.equal("cpuinfo: keys", set(cpu), {"cpu", "cores", "features", "isas", "isa"})
+    h.fact("cpuinfo: the one in use is there", cpu["isa"] in cpu["isas"] and cpu["isas"][-1] == "generic" and cpu["cores"] >= 1, cpu)
+    for isa in cpu["isas"]:
+        h.equal(f"--isa {isa}", h.json("cpuinfo", "--isa", isa)["isa"], isa)
+        h.equal(f"BANTAM_ISA={isa}", h.json("cpuinfo", env={**os.environ, "BANTAM_ISA": isa})["isa"], isa)
+
+
+def facts_completions(h):
+    folder = Path(__file__).resolve().parents[2] / "src" / "cli" / "completions"
+    bash = (folder / "bantam.bash").read_text()
+    zsh = (folder / "_bantam").read_text()
+    fish = (folder / "bantam.fish").read_text()
+    for verb in VERBS:
+        h.fact(f"bash knows {verb}", re.search(rf"^    {verb}\)", bash, re.M))
+        h.fact(f"zsh knows {verb}", re.search(rf"^    {verb}\)", zsh, re.M) and f"    '{verb}:" in zsh)
+        h.fact(f"fish knows {verb}", f"-a {verb} -d" in fish)
+        options = long_options(h.succeeds(verb, "--help").text)
+        in_bash = re.search(rf"^    {verb}\)\n +options='([^']*)'", bash, re.M)
+        h.equal(f"bash: options of {verb}", sorted(in_bash[1].split()), options)
+        section = re.search(rf"^    {verb}\)\n(.*?);;", zsh, re.M | re.S)[1]
+        h.equal(f"zsh: options of {verb}", sorted(set(re.findall(r"^ .*?(--[\w-]+)", section, re.M))), options)
+        in_fish = re.findall(rf"^complete -c bantam -n '__fish_seen_subcommand_from {verb}'(?: -s \w)? -l ([\w-]+)", fish, re.M)
+        h.equal(f"fish: options of {verb}", sorted("--" + option for option in in_fish), options)
+    script = f'source "{folder}/bantam.bash"; COMP_WORDS=(bantam run --ch); COMP_CWORD=2; _bantam; echo "${{COMPREPLY[@]}}"'
+    if Path("/bin/bash").exists():
+        h.equal("bash completes run --ch", subprocess.run(["/bin/bash", "-c", script], capture_output=True, text=True).stdout, "--chat\n")

@@ -1,0 +1,104 @@
+"""`bantam logits`, `perplexity` and `bench`: numbers against the golden ones."""
+import json
+import math
+
+
+def sources(h, name):
+    """The same weights in every container."""
+    native = h.temporary(f"{name}-measured.bantam")
+    h.succeeds("compress", h.model(name), "-o", native, "--format", "f32")
+    return [h.model(name), h.gguf(name), native]
+
+
+def facts_golden_logits(h, models):
+    golden = json.loads((models / "golden.json").read_text())
+    for name in ["stories260k", "babyllama105", "books4m"]:
+        expected = golden[name]["logits"]
+        for source in sources(h, name):
+            seen = h.json("logits", source, "--ids", json.dumps(expected["ids"]), "--all-positions", "--top", 512)
+            h.equal(f"{source}: ids", seen["ids"], expected["ids"])
+            h.equal(f"{source}: positions", [p["position"] for p in seen["positions"]], [p["position"] for p in expected["positions"]])
+            worst = 0.0
+            for mine, right in zip(seen["positions"], expected["positions"]):
+                by_id = {c["id"]: c for c in mine["top"]}
+                for c in right["top"]:
+                    worst = max(worst, abs(by_id[c["id"]]["logit"] - c["logit"]), abs(by_id[c["id"]]["logprob"] - c["logprob"]))
+            h.fact(f"{source}: logits within 2e-4", worst <= 2e-4, worst)
+
+
+def facts_logits(h, models):
+    model = h.model("stories260k")
+    seen = h.json("logits", model, "-p", "Once upon a", "--top", 3)
+    h.equal("-p adds BOS", seen["ids"], [1, 403, 407, 261])
+    h.equal("the last position", [p["position"] for p in seen["positions"]], [3])
+    top = seen["positions"][0]["top"]
+    h.fact("keys", all(set(c) == {"id", "token", "logit", "logprob"} for c in top) and len(top) == 3, top)
+    h.fact("best first", top[0]["logit"] >= top[1]["logit"] >= top[2]["logit"] and top[0]["token"] == " time", top)
+    same = h.json("logits", model, "--ids", "[1, 403, 407, 261]", "--top", 3)
+    h.equal("--ids is exactly these", same, seen)
+    everything = h.json("logits", model, "--ids", "[1]", "--top", 100000)["positions"][0]["top"]
+    h.equal("--top is at most the vocabulary", len(everything), 512)
+    h.fact("probabilities add up to 1", abs(sum(math.exp(c["logprob"]) for c in everything) - 1) < 1e-5)
+    h.equal("10 by default", len(h.json("logits", model, "--ids", "[1]")["positions"][0]["top"]), 10)
+    h.fact("pieces are text", all(isinstance(c["token"], str) and c["token"] for c in everything))
+    table = h.succeeds("logits", model, "-p", "Once upon a", "--top", 3).text.splitlines()
+    h.fact("the table is aligned", table[0].split() == ["position", "id", "logit", "logprob", "token"] and len(table) == 4 and '" time"' in table[1], table)
+    h.equal("-f and standard input", h.json("logits", model, "--top", 3, input="Once upon a"), seen)
+    h.refuses(1, "logits", model, "--ids", "[512]", says="512")
+    h.refuses(1, "logits", model, "--ids", "[1, 2147483647]")
+    h.fact("--parse-special", 2 in h.json("logits", model, "-p", "a</s>", "--parse-special")["ids"])
+
+
+def facts_golden_perplexity(h, models):
+    golden = json.loads((models / "golden.json").read_text())
+    for name in ["stories260k", "babyllama105", "books4m"]:
+        for case in golden[name]["perplexity"]:
+            source = h.gguf(name) if "wiki" in case["file"] else h.model(name)
+            seen = h.json("perplexity", source, h.corpus(case["file"]), "--context", case["context"], "--limit", case["limit"])
+            h.equal(f"{source}: {case['file']}: tokens and windows", (seen["tokens"], seen["windows"]), (case["tokens"], case["windows"]))
+            h.fact(f"{source}: {case['file']}: within 0.05 %", abs(seen["perplexity"] / case["perplexity"] - 1) < 5e-4, seen)
+            h.fact("perplexity is e^nll", abs(math.exp(seen["nll"]) / seen["perplexity"] - 1) < 1e-9, seen)
+            h.fact("no divergence without --against", seen["kl_mean"] is None and seen["kl_p99"] is None and seen["top1_agreement"] is None, seen)
+
+
+def facts_perplexity(h, models):
+    model = h.model("stories260k")
+    text = h.corpus("tinystories-plain.txt")
+    q4 = h.temporary("measured-q4.bantam")
+    h.succeeds("compress", model, "-o", q4)
+    seen = h.json("perplexity", q4, text, "--limit", 2000, "--against", model)
+    h.equal("keys", set(seen), {"perplexity", "nll", "tokens", "windows", "kl_mean", "kl_p99", "top1_agreement", "seconds"})
+    h.fact("divergence of a compressed model", 0 < seen["kl_mean"] < 1 and seen["kl_mean"] < seen["kl_p99"] and 0.5 < seen["top1_agreement"] < 1, seen)
+    itself = h.json("perplexity", model, text, "--limit", 2000, "--against", h.gguf("stories260k"))
+    h.fact("none from itself", abs(itself["kl_mean"]) < 1e-9 and itself["top1_agreement"] == 1, itself)
+    human = h.succeeds("perplexity", q4, text, "--limit", 600, "--against", model)
+    h.fact("for people", "perplexity" in human.text and "kl mean" in human.text, human)
+    clamped = h.run("perplexity", h.model("babyllama105"), text, "--limit", 600, "--json")
+    h.fact("the context is at most the model's, and that is said", clamped.json["windows"] == 3 and "256" in clamped.err, clamped)
+    with open(text, "rb") as file:
+        head = file.read(3000)
+    h.equal("- is standard input", h.json("perplexity", model, "-", input=head)["tokens"], h.json("perplexity", model, h.write("head.txt", head))["tokens"])
+    h.refuses(1, "perplexity", model, h.write("nothing.txt", b""))
+    h.refuses(1, "perplexity", model, text, "--against", h.model("books4m"), says="vocabulary")
+
+
+def facts_bench(h, models):
+    q4 = h.temporary("bench.bantam")
+    h.succeeds("compress", h.model("stories260k"), "-o", q4)
+    seen = h.json("bench", q4, "-p", 16, "-n", 4, "-r", 2, "--depth", 8, "--kv", "q8")
+    contract = {"prompt", "generate", "weight_bytes", "read_gb_s", "machine", "peak_rss_bytes", "load_ms"}
+    h.fact("keys of the contract", contract <= set(seen), seen)
+    h.equal("the machine", set(seen["machine"]), {"cpu", "isa", "threads", "read_gb_s_measured", "int8_gop_s_measured"})
+    for part, tokens in [("prompt", 16), ("generate", 4)]:
+        rate = seen[part]["tok_s"]
+        h.fact(f"{part}: rates", seen[part]["tokens"] == tokens and 0 < rate["min"] <= rate["median"] <= rate["max"], seen[part])
+    h.fact("positive figures", all(seen[key] > 0 for key in ["weight_bytes", "read_gb_s", "peak_rss_bytes", "load_ms"]), seen)
+    h.fact("measured limits", seen["machine"]["read_gb_s_measured"] > 0.1 and seen["machine"]["int8_gop_s_measured"] > 0.1, seen)
+    h.fact("fractions", 0 < seen["fractions"]["decode_of_bandwidth"] < 1 and 0 < seen["fractions"]["prefill_of_int8"] < 1, seen)
+    expected = 1e-9 * seen["streamed_bytes"] * seen["generate"]["tok_s"]["median"]
+    h.fact("read_gb_s is bytes a token times tokens a second", abs(seen["read_gb_s"] / expected - 1) < 1e-9, seen)
+    only = h.json("bench", q4, "-p", 0, "-n", 2, "-r", 1, "--threads", 1)
+    h.fact("-p 0 leaves out prefill", only["prompt"] is None and only["generate"] is not None and only["machine"]["threads"] == 1, only)
+    table = h.succeeds("bench", q4, "-p", 8, "-n", 0, "-r", 1).text
+    h.fact("the table", "prefill" in table and "int8" in table and "decode " not in table, table)
+    h.refuses(1, "bench", q4, "--batch", 2, says="not yet")

@@ -1,0 +1,46 @@
+"""Tests of the command line: run_cli_tests.py PROGRAM SHARED_DATA [GROUP...]"""
+import sys
+import time
+
+import compress_facts
+import general_facts
+import measure_facts
+import run_facts
+import terminal_facts
+import tokenize_facts
+from harness import Harness
+
+GROUPS = [general_facts, tokenize_facts, run_facts, terminal_facts, measure_facts, compress_facts]
+
+
+def main():
+    program, data, *wanted = sys.argv[1:]
+    h = Harness(program, data)
+    try:
+        for group in GROUPS:
+            name = group.__name__.removesuffix("_facts")
+            if wanted and name not in wanted:
+                continue
+            for function in (value for key, value in vars(group).items() if key.startswith("facts_")):
+                h.group = f"{name}: {function.__name__.removeprefix('facts_')}"
+                if "models" in function.__code__.co_varnames[: function.__code__.co_argcount]:
+                    if not (h.data / "models").is_dir():
+                        print(f"skipped: {h.group}: no shared data in {h.data}")
+                        continue
+                    arguments = [h, h.data / "models"]
+                else:
+                    arguments = [h]
+                start = time.monotonic()
+                try:
+                    function(*arguments)
+                except Exception as error:  # the next facts still want to be known
+                    h.fact("runs to its end", False, f"{type(error).__name__}: {error}")
+                print(f"{h.group}: {time.monotonic() - start:.1f} s", flush=True)
+    finally:
+        h.close()
+    print(f"{h.passed} facts hold, {h.failed} do not")
+    return 1 if h.failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,171 @@
+"""`bantam run` through pipes: golden texts, streaming, interruption, sessions."""
+import json
+import os
+import signal
+import subprocess
+import time
+
+from harness import read_available
+
+STORY = ["-p", "Once upon a time"]
+ENDLESS = ["-n", "-1", "--ignore-eos", "--context", "1000000"]
+
+
+def facts_golden_texts(h, models):
+    golden = json.loads((models / "golden.json").read_text())
+    for name in ["stories260k", "babyllama105", "books4m"]:
+        native = h.temporary(f"{name}-f32.bantam")
+        h.succeeds("compress", h.model(name), "-o", native, "--format", "f32")
+        for case in golden[name]["greedy"]:
+            for source in [h.model(name), h.gguf(name), native]:
+                seen = h.json("run", source, "-p", case["prompt"], "-n", 80, "--temperature", 0, "--kv", "f32")
+                h.equal(f"{source}: {case['prompt']!r}", seen["tokens"], case["generated_ids"])
+                h.equal(f"{source}: text of {case['prompt']!r}", seen["text"].strip(), case["text"].strip())
+
+
+def facts_json(h, models):
+    seen = h.json("run", h.model("stories260k"), *STORY, "-n", 20, "--temperature", 0)
+    keys = {"text", "tokens", "prompt_tokens", "generated_tokens", "prompt_ms", "generate_ms", "finish_reason"}
+    h.fact("keys of the contract", keys <= set(seen), seen)
+    h.fact("counts", seen["prompt_tokens"] == 5 and seen["generated_tokens"] == len(seen["tokens"]) == 20, seen)
+    h.fact("times", seen["prompt_ms"] > 0 and seen["generate_ms"] > 0, seen)
+    h.equal("finish_reason", seen["finish_reason"], "length")
+    plain = h.succeeds("run", h.model("stories260k"), *STORY, "-n", 20, "--temperature", 0)
+    h.equal("plain output is the text and nothing else", plain.text, seen["text"])
+    h.fact("statistics on standard error", "tok/s" in plain.err and "finish: length" in plain.err and "seed" in plain.err, plain)
+    quiet = h.succeeds("run", h.model("stories260k"), *STORY, "-n", 5, "--temperature", 0, "--quiet")
+    h.equal("--quiet", quiet.err, "")
+
+
+def facts_prompts(h, models):
+    model = h.model("stories260k")
+    greedy = ["-n", 20, "--temperature", 0]
+    expected = h.succeeds("run", model, *STORY, *greedy).out
+    h.equal("--prompt=TEXT", h.succeeds("run", model, "--prompt=Once upon a time", *greedy).out, expected)
+    h.equal("standard input", h.succeeds("run", model, *greedy, input=STORY[1]).out, expected)
+    file = h.write("prompt.txt", STORY[1])
+    h.equal("-f FILE", h.succeeds("run", model, "-f", file, *greedy).out, expected)
+    h.equal("-f -", h.succeeds("run", model, "-f", "-", *greedy, input=STORY[1]).out, expected)
+    h.equal("-n 0 generates nothing", h.succeeds("run", model, *STORY, "-n", 0).out, b"")
+    h.equal("-n 0 as JSON", h.json("run", model, *STORY, "-n", 0)["finish_reason"], "length")
+    empty = h.json("run", model, "--prompt=", *greedy)
+    h.equal("an empty prompt is BOS", (empty["prompt_tokens"], empty["generated_tokens"]), (1, 20))
+    h.equal("an empty prompt apart from its option", h.json("run", model, "-p", "", *greedy)["tokens"], empty["tokens"])
+    text = h.json("run", model, "-p", "a</s>", "-n", 0)["prompt_tokens"]
+    special = h.json("run", model, "-p", "a</s>", "-n", 0, "--parse-special")["prompt_tokens"]
+    h.fact("special tokens are text unless asked", special < text, (text, special))
+    h.refuses(1, "run", model, "-p", "word " * 2000, says="512")
+    h.refuses(1, "run", model, *STORY, "--context", 3, says="3")
+    h.refuses(1, "run", model, *STORY, "--logit-bias", "99999=1", says="99999")
+    invalid = h.run("run", model, "-n", 3, "--temperature", 0, input=b"\xff\xfe\x00 \xc3")
+    h.equal("bytes that are no text are a prompt too", invalid.status, 0)
+
+
+def facts_sampling(h, models):
+    model = h.model("stories260k")
+    first = h.json("run", model, *STORY, "-n", 30)
+    again = h.json("run", model, *STORY, "-n", 30, "--seed", first["seed"])
+    h.equal("the printed seed repeats the run", again["tokens"], first["tokens"])
+    h.equal("threads change nothing", h.json("run", model, *STORY, "-n", 30, "--seed", first["seed"], "--threads", 1)["tokens"], first["tokens"])
+    h.fact("seeds matter", len({tuple(h.json("run", model, *STORY, "-n", 30, "--seed", s)["tokens"]) for s in range(4)}) > 1)
+    h.fact("no seed: random", len({h.json("run", model, *STORY, "-n", 0)["seed"] for _ in range(4)}) > 1)
+    greedy = h.json("run", model, *STORY, "-n", 60, "--temperature", 0)
+    stopped = h.json("run", model, *STORY, "-n", 60, "--temperature", 0, "--stop", "Lily", "--stop", "[never]")
+    h.equal("--stop ends before the text", stopped["text"], greedy["text"][: greedy["text"].index("Lily")])
+    h.equal("--stop: finish_reason", stopped["finish_reason"], "stop")
+    bias = h.json("run", model, *STORY, "-n", 10, "--temperature", 0, "--logit-bias", f"{greedy['tokens'][0]}=-inf")
+    h.fact("--logit-bias forbids a token", bias["tokens"][0] != greedy["tokens"][0] and greedy["tokens"][0] not in bias["tokens"], bias)
+    top = h.json("run", model, *STORY, "-n", 30, "--temperature", 2, "--top-k", 1)
+    h.equal("--top-k 1 is greedy", top["tokens"], greedy["tokens"][:30])
+    for option, value in [("--top-p", 0.5), ("--min-p", 0.2), ("--typical", 0.5), ("--repeat-penalty", 1.3), ("--frequency-penalty", 0.5),
+                          ("--presence-penalty", 0.5), ("--repeat-last-n", -1), ("--kv", "q8"), ("--kv", "q4"), ("--context", 40)]:
+        h.equal(f"{option} {value}", h.json("run", model, *STORY, "-n", 30, "--seed", 1, option, value)["generated_tokens"], 30)
+
+
+def facts_utf8(h, models):
+    # Bytes of "é" alone are far more probable than all else: whole characters, halves and strays come in any order.
+    bytes_of = {byte: 3 + byte for byte in (0xC3, 0xA9)}
+    arguments = ["-n", 400, "--temperature", 1, "--top-k", 0, "--top-p", 1, "--min-p", 0, "--seed", 3]
+    for byte in bytes_of.values():
+        arguments += ["--logit-bias", f"{byte}=1000"]
+    process = h.start("run", h.model("stories260k"), *STORY, *arguments)
+    whole, chunks = b"", 0
+    while chunk := read_available(process.stdout.fileno()):
+        chunks += 1
+        whole += chunk
+        try:
+            chunk.decode("utf-8")
+        except UnicodeDecodeError as error:
+            h.fact("each write is valid UTF-8", False, f"{chunk!r}: {error}")
+    process.communicate()
+    h.equal("it ends well", process.returncode, 0)
+    h.fact("characters and replacements came", "é" in whole.decode() and "\ufffd" in whole.decode(), whole[:80])
+    h.fact("text streams in pieces", chunks > 10, chunks)
+
+
+def facts_interruption(h, models):
+    model = h.model("stories260k")
+    for number in [signal.SIGINT, signal.SIGTERM]:
+        process = h.start("run", model, *STORY, *ENDLESS)
+        seen = b""
+        while len(seen) < 50:
+            seen += read_available(process.stdout.fileno())
+        status, seconds = h.interrupt(process, number)
+        rest, err = process.communicate()
+        h.equal(f"{number.name} while generating", status, 128 + number)
+        h.fact(f"{number.name} acts promptly", seconds < 5, seconds)
+        h.fact("what came is whole text", (seen + rest).decode("utf-8") is not None)
+    process = h.start("run", model, *STORY, *ENDLESS, "--json")
+    time.sleep(2)
+    status, _ = h.interrupt(process)
+    out, _ = process.communicate()
+    h.equal("with --json: exit status", status, 130)
+    h.equal("with --json: the document says so", json.loads(out)["finish_reason"], "cancelled")
+    file = h.write("long.txt", "Once upon a time " * 40000)
+    process = h.start("run", model, "-f", file, "--context", 1000000)
+    time.sleep(1)
+    status, seconds = h.interrupt(process)
+    process.communicate()
+    h.equal("while the prompt is read", status, 130)
+    h.fact("promptly there too", seconds < 5, seconds)
+    process = h.start("run", model, stdin=subprocess.PIPE)
+    time.sleep(0.5)
+    h.equal("while standard input is waited for", h.interrupt(process)[0], 130)
+    process.communicate()
+
+
+def facts_closed_pipe(h, models):
+    process = h.start("run", h.model("stories260k"), *STORY, *ENDLESS)
+    os.read(process.stdout.fileno(), 10)
+    process.stdout.close()
+    err = process.stderr.read()
+    h.equal("a reader that leaves ends the run", process.wait(timeout=60), 0)
+    h.equal("without a word", err, b"")
+    with open("/dev/full", "wb") as full:
+        h.refuses(1, "run", h.model("stories260k"), *STORY, "-n", 5, stdout=full, says="standard output")
+
+
+def facts_sessions(h, models):
+    model = h.model("stories260k")
+    file = h.temporary("session")
+    sampling = ["--temperature", 1.0, "--seed", 11, "--repeat-penalty", 1.1]
+    whole = h.json("run", model, *STORY, "-n", 60, *sampling)
+    first = h.json("run", model, *STORY, "-n", 25, *sampling, "--save-session", file)
+    second = h.json("run", model, "-n", 35, *sampling, "--load-session", file)
+    h.equal("interrupted and resumed text is the uninterrupted one", first["text"] + second["text"], whole["text"])
+    h.equal("token for token", first["tokens"] + second["tokens"], whole["tokens"])
+    more = h.json("run", model, "-p", " The end", "-n", 5, "--load-session", file, "--temperature", 0)
+    h.fact("a prompt goes on from there", 0 < more["prompt_tokens"] < 10, more)
+    h.refuses(1, "run", h.model("babyllama105"), "--load-session", file, says="session")
+    h.refuses(1, "run", model, "--load-session", h.write("no-session", b"x" * 100), says="session")
+    with open(file, "rb") as saved:
+        content = bytearray(saved.read())
+    content[len(content) // 2] ^= 1
+    h.refuses(1, "run", model, "--load-session", h.write("flipped", bytes(content)))
+    h.refuses(1, "run", model, "--load-session", h.write("cut", bytes(content[:-9])))
+    before = h.temporary("kept")
+    h.write("kept", b"old")
+    limited = h.run("run", model, *STORY, "-n", 5, "--save-session", before, file_limit=1000)
+    h.fact("a full disk is one line", limited.status == 1 and limited.err.startswith("bantam: ") and limited.err.count("\n") == 1, limited)
+    with open(before, "rb") as kept:
+        h.equal("and the old file stays", kept.read(), b"old")
