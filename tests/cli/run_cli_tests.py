@@ -21,7 +21,7 @@ def main():
             name = group.__name__.removesuffix("_facts")
             if wanted and name not in wanted:
                 continue
-            for function in (value for key, value in vars(group).items() if key.startswith("facts_")):
+            for function in [value for key, value in vars(group).items() if key.startswith("facts_")]:
                 h.group = f"{name}: {function.__name__.removeprefix('facts_')}"
                 if "models" in function.__code__.co_varnames[: function.__code__.co_argcount]:
                     if not (h.data / "models").is_dir():
