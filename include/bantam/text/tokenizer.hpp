@@ -34,6 +34,9 @@ class Tokenizer {
   /// From what to_json() wrote: how native files carry their tokenizer.
   [[nodiscard]] static Tokenizer from_json(std::string_view json, std::string_view place);
   [[nodiscard]] std::string to_json() const;
+  /// Writes tokenizer.json and tokenizer_config.json, as Hugging Face's loaders read them, into an existing folder. Each
+  /// file is complete or absent. Throws io, and unsupported for steps that those files have no words for.
+  void write_folder(const std::filesystem::path& folder) const;
 
   /// Time linear (times log) in the text, whatever the text. Invalid UTF-8 never throws: bytes fall back to byte
   /// tokens, or to the unknown token where the vocabulary has none.
