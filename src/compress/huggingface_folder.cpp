@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <nlohmann/json.hpp>
 
 #include "bantam/quant/formats.hpp"
 
@@ -37,6 +38,25 @@ constexpr const char* companions[] = {"tokenizer.json",         "tokenizer.model
                                       "generation_config.json", "added_tokens.json", "chat_template.jinja",   "vocab.json",
                                       "merges.txt"};
 
+std::string config_json(const Checkpoint& checkpoint, const FormatInfo& format) {
+  auto json = nlohmann::ordered_json::parse(write_hf_config(checkpoint.config(), torch_dtype(format)));
+  // Hugging Face's Llama ignores biases unless this says that they are there.
+  const bool biases = std::ranges::any_of(checkpoint.tensors(), [](const CheckpointTensor& tensor) { return tensor.role_is_bias(); });
+  if (biases) json["attention_bias"] = true;
+  return json.dump(2) + "\n";
+}
+
+/// Which tokens begin and end texts, where Hugging Face's generate() looks for them.
+std::string generation_json(const Tokenizer& tokenizer) {
+  nlohmann::ordered_json json;
+  if (tokenizer.bos() >= 0) json["bos_token_id"] = tokenizer.bos();
+  json["eos_token_id"] = nlohmann::ordered_json::array();
+  for (TokenId id = 0; id < tokenizer.vocab_size(); ++id) {
+    if (tokenizer.ends_generation(id)) json["eos_token_id"].push_back(id);
+  }
+  return json.dump(2) + "\n";
+}
+
 }  // namespace
 
 HuggingFaceFolderWriter::HuggingFaceFolderWriter(const std::filesystem::path& folder, const Checkpoint& checkpoint,
@@ -46,10 +66,16 @@ HuggingFaceFolderWriter::HuggingFaceFolderWriter(const std::filesystem::path& fo
   if (std::filesystem::exists(folder, error) && !std::filesystem::is_directory(folder, error)) {
     fail(Errc::invalid_argument, folder.string(), ": expected a folder or nothing, found a file");
   }
-  std::filesystem::create_directories(folder, error);
+  created_ = std::filesystem::create_directories(folder, error);
   if (error) fail(Errc::io, folder.string(), ": expected to create the folder, the system says ", error.message());
   writer_ = std::make_unique<SafetensorsWriter>(folder / "model.safetensors", announce(entries, format),
                                                 std::vector<std::pair<std::string, std::string>>{{"format", "pt"}});
+}
+
+HuggingFaceFolderWriter::~HuggingFaceFolderWriter() {
+  writer_.reset();  // removes its partial file
+  std::error_code ignored;  // a folder that others have put files into stays
+  if (created_ && !complete_) std::filesystem::remove(folder_, ignored);
 }
 
 void HuggingFaceFolderWriter::write(std::span<const float> values, const FormatInfo& format) {
@@ -87,16 +113,18 @@ void HuggingFaceFolderWriter::commit() {
     file.write(text);
     file.commit();
   };
-  put("config.json", write_hf_config(checkpoint_.config(), torch_dtype(format_)));
+  put("config.json", config_json(checkpoint_, format_));
   if (checkpoint_.container() == "safetensors") {
     for (const char* name : companions) {
       const std::filesystem::path from = checkpoint_.path() / name;
       if (std::filesystem::is_regular_file(from)) put(name, read_text_file(from));
     }
   } else {
-    fail(Errc::unsupported, checkpoint_.path().string(), ": a tokenizer.json from this container: not yet");
+    checkpoint_.tokenizer().write_folder(folder_);
+    put("generation_config.json", generation_json(checkpoint_.tokenizer()));
   }
   writer_->commit();
+  complete_ = true;
 }
 
 }  // namespace bantam::inline v0

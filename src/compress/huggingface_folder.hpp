@@ -12,6 +12,10 @@ class HuggingFaceFolderWriter {
  public:
   HuggingFaceFolderWriter(const std::filesystem::path& folder, const Checkpoint& checkpoint, const FormatInfo& format,
                           const std::vector<NativeWriter::Entry>& entries);
+  /// Without commit() a folder that was made for this is taken away again.
+  ~HuggingFaceFolderWriter();
+  HuggingFaceFolderWriter(const HuggingFaceFolderWriter&) = delete;
+  HuggingFaceFolderWriter& operator=(const HuggingFaceFolderWriter&) = delete;
   void write_vector(const std::vector<float>& values);
   void write_matrix(const WeightMatrix& matrix);
   /// The weights come last under their names: a folder with model.safetensors is complete.
@@ -23,6 +27,8 @@ class HuggingFaceFolderWriter {
   std::filesystem::path folder_;
   const Checkpoint& checkpoint_;
   const FormatInfo& format_;
+  bool created_ = false;
+  bool complete_ = false;
   std::unique_ptr<SafetensorsWriter> writer_;
   std::vector<std::byte> bytes_;
 };
