@@ -1,0 +1,76 @@
+#!/usr/bin/env python3
+"""Fails when a document links to a file that is not there, or when docs/library.md quotes what no example says.
+
+usage: check_documents.py ROOT
+"""
+
+import pathlib
+import re
+import sys
+import textwrap
+
+SKIPPED_FOLDERS = {"build", "node_modules", ".git", ".cache"}
+
+
+def documents(root):
+    for path in sorted(root.rglob("*.md")):
+        if not SKIPPED_FOLDERS & set(path.relative_to(root).parts):
+            yield path
+
+
+
+def anchors(text):
+    """The names by which headings can be linked to."""
+    headings = re.findall(r"^#+ (.*)$", re.sub(r"```.*?```", "", text, flags=re.S), re.M)
+    return {re.sub(r"[^\w\- ]", "", heading).strip().lower().replace(" ", "-") for heading in headings}
+
+
+def broken_links(path):
+    text = path.read_text(encoding="utf-8")
+    for target in re.findall(r"\[[^\]]*\]\(([^)\s]+)\)", re.sub(r"```.*?```", "", text, flags=re.S)):
+        if re.match(r"[a-z]+:", target):
+            continue
+        file, _, anchor = target.partition("#")
+        linked = path.parent / file if file else path
+        if not linked.exists():
+            yield f"{path}: {target}: no such file"
+        elif anchor and anchor not in anchors(linked.read_text(encoding="utf-8")):
+            yield f"{path}: {target}: no such heading"
+
+
+def lines(code):
+    return [line for line in textwrap.dedent(code).strip("\n").split("\n")]
+
+
+def is_part(block, example):
+    """Whether the lines of block stand one after another in example, all indented by the same amount."""
+    for start in range(len(example) - len(block) + 1):
+        if lines("\n".join(example[start:start + len(block)])) == block:
+            return True
+    return False
+
+
+def foreign_quotes(root):
+    library = root / "docs" / "library.md"
+    examples = [path.read_text(encoding="utf-8").split("\n") for path in sorted((root / "examples").glob("*.cpp"))]
+    blocks = re.findall(r"```cpp\n(.*?)```", library.read_text(encoding="utf-8"), re.S)
+    if not blocks or not examples:
+        yield f"{library}: expected quotes of examples, found {len(blocks)} quotes and {len(examples)} examples"
+    for block in blocks:
+        if not any(is_part(lines(block), example) for example in examples):
+            yield f"{library}: no example says: {lines(block)[0]} ..."
+
+
+def main():
+    root = pathlib.Path(sys.argv[1]).resolve()
+    problems = [problem for path in documents(root) for problem in broken_links(path)]
+    problems += foreign_quotes(root)
+    for problem in problems:
+        print(problem, file=sys.stderr)
+    if not problems:
+        print(f"{sum(1 for _ in documents(root))} documents are sound")
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
