@@ -34,7 +34,7 @@ BANTAM_INLINE typename vec<A>::F exp(typename vec<A>::F x) {
 template <class A>
 BANTAM_INLINE typename vec<A>::F silu(typename vec<A>::F x) {
   using V = vec<A>;
-  return x / (V::splat(1.0f) + kernels::exp<A>(V::splat(0.0f) - x));
+  return V::divide(x, V::splat(1.0f) + kernels::exp<A>(V::splat(0.0f) - x));
 }
 
 /// 1 - 2 / (e^2x + 1)
@@ -43,7 +43,7 @@ BANTAM_INLINE typename vec<A>::F tanh(typename vec<A>::F x) {
   using V = vec<A>;
   // Beyond 9.01 tanh is 1 in single precision; the clamp keeps e^2x finite.
   const auto y = V::min(V::splat(9.01f), V::max(V::splat(-9.01f), x));
-  return V::splat(1.0f) - V::splat(2.0f) / (kernels::exp<A>(y + y) + V::splat(1.0f));
+  return V::splat(1.0f) - V::divide(V::splat(2.0f), kernels::exp<A>(y + y) + V::splat(1.0f));
 }
 
 /// The tanh form of GELU (Hendrycks and Gimpel, arXiv:1606.08415): "gelu_new", "gelu_pytorch_tanh".
@@ -59,7 +59,7 @@ template <class A>
 BANTAM_INLINE typename vec<A>::F gelu_erf(typename vec<A>::F x) {
   using V = vec<A>;
   const auto y = V::abs(x) * V::splat(0.70710678f);
-  const auto t = V::splat(1.0f) / V::fma(V::splat(0.3275911f), y, V::splat(1.0f));
+  const auto t = V::divide(V::splat(1.0f), V::fma(V::splat(0.3275911f), y, V::splat(1.0f)));
   auto p = V::splat(1.061405429f);
   p = V::fma(p, t, V::splat(-1.453152027f));
   p = V::fma(p, t, V::splat(1.421413741f));

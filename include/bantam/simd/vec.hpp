@@ -12,7 +12,7 @@
 namespace bantam::inline v0::simd {
 
 /// Everything kernels do with floats goes through vec<A>: F and I are its registers, the functions its operations.
-/// + - * on F and I are operators of the registers themselves. Primary template: over xsimd.
+/// + - * on F and I are operators of the registers themselves; divide is not (see below). Primary template: over xsimd.
 template <class A>
 struct vec;
 
@@ -28,6 +28,7 @@ struct vec<generic> {
   static BANTAM_INLINE I splat_int(std::int32_t x) { return x; }
   static BANTAM_INLINE I load_int(const std::int32_t* p) { return *p; }
   static BANTAM_INLINE F fma(F a, F b, F c) { return __builtin_fmaf(a, b, c); }
+  static BANTAM_INLINE F divide(F a, F b) { return a / b; }
   static BANTAM_INLINE F max(F a, F b) { return a > b ? a : b; }
   static BANTAM_INLINE F min(F a, F b) { return a < b ? a : b; }
   static BANTAM_INLINE F abs(F a) { return __builtin_fabsf(a); }
@@ -40,13 +41,17 @@ struct vec<generic> {
   static BANTAM_INLINE I shift_right_signed(I a, int n) { return a >> n; }
 };
 
-// a b + c, rounded once. xsimd 8.1 fuses on AVX2 only; elsewhere its fma is a product and a sum.
+// a b + c, rounded once: xsimd 8.1 fuses on AVX2 only; elsewhere its fma is a product and a sum. And a / b, rounded
+// correctly: on NEON xsimd's is a refined estimate.
 #if defined(__AVX512F__)
 BANTAM_INLINE __m512 fused(__m512 a, __m512 b, __m512 c) { return _mm512_fmadd_ps(a, b, c); }
+BANTAM_INLINE __m512 quotient(__m512 a, __m512 b) { return _mm512_div_ps(a, b); }
 #elif defined(__AVX2__)
 BANTAM_INLINE __m256 fused(__m256 a, __m256 b, __m256 c) { return _mm256_fmadd_ps(a, b, c); }
+BANTAM_INLINE __m256 quotient(__m256 a, __m256 b) { return _mm256_div_ps(a, b); }
 #elif defined(__ARM_NEON)
 BANTAM_INLINE float32x4_t fused(float32x4_t a, float32x4_t b, float32x4_t c) { return vfmaq_f32(c, a, b); }
+BANTAM_INLINE float32x4_t quotient(float32x4_t a, float32x4_t b) { return vdivq_f32(a, b); }
 #endif
 
 #if defined(__AVX2__) || defined(__ARM_NEON)
@@ -63,6 +68,7 @@ struct xsimd_vec {
   static BANTAM_INLINE I splat_int(std::int32_t x) { return I(x); }
   static BANTAM_INLINE I load_int(const std::int32_t* p) { return I::load_unaligned(p); }
   static BANTAM_INLINE F fma(F a, F b, F c) { return fused(a, b, c); }
+  static BANTAM_INLINE F divide(F a, F b) { return quotient(a, b); }
   static BANTAM_INLINE F max(F a, F b) { return xsimd::max(a, b); }
   static BANTAM_INLINE F min(F a, F b) { return xsimd::min(a, b); }
   static BANTAM_INLINE F abs(F a) { return xsimd::abs(a); }
