@@ -1,7 +1,8 @@
 // Hostile templates and contexts: one error each, in bounded time and memory.
 #include <doctest/doctest.h>
 
-#include <chrono>
+#include <ctime>
+#include <initializer_list>
 
 #include "bantam/text/chat_template.hpp"
 #include "support.hpp"
@@ -94,7 +95,7 @@ TEST_CASE("endless recursion ends") {
 }
 
 TEST_CASE("work, memory and output are bounded") {
-  const auto start = std::chrono::steady_clock::now();
+  const std::clock_t start = std::clock();
   CHECK(error_of("{{ range(10 ** 9) | list }}").find("at most 100000 elements") != std::string::npos);
   CHECK(error_of("{% for a in range(100000) %}{% for b in range(100000) %}{% endfor %}{% endfor %}").find("steps") != std::string::npos);
   CHECK(error_of("{{ 'a' * 10 ** 9 }}").find("texts of at most") != std::string::npos);
@@ -121,31 +122,65 @@ TEST_CASE("work, memory and output are bounded") {
   CHECK(error_of("{% for i in range(100000) %}{% for j in range(1000) %}{% macro m() %}{% endmacro %}{% endfor %}{% endfor %}").find("at most") != std::string::npos);
   CHECK(error_of(std::string(10'000'000, 'x')).find("expected at most 1048576 bytes of template") != std::string::npos);
   CHECK(error_of("{{ (('a ' * 4000000).split() | join(' ')).split() }}").find("at most") != std::string::npos);
-  // About 40 cases of at most two seconds each on a slow machine under sanitizers; unbounded, the first would take hours.
-  CHECK(std::chrono::steady_clock::now() - start < std::chrono::seconds(120));
+  // Processor time, so that a busy machine does not fail: 20 s measured, 30 s under sanitizers; unbounded, the first alone takes hours.
+  CHECK((std::clock() - start) / CLOCKS_PER_SEC < 120);
 }
 
-TEST_CASE("integers at the edge of 64 bits never overflow") {
-  for (const char* source : {
-           "{{ (-9223372036854775807 - 1) // -1 }}", "{{ (-9223372036854775807 - 1) % -1 }}", "{{ -(-9223372036854775807 - 1) }}",
-           "{{ (-9223372036854775807 - 1) | abs }}", "{{ 2 ** 63 }}", "{{ (-9223372036854775807 - 1) * -1 }}",
-           "{{ 'abc'[-9223372036854775807 - 1:9223372036854775807:9223372036854775807] }}",
-           "{{ [1, 2, 3][9223372036854775807:-9223372036854775807 - 1:-9223372036854775807 - 1] }}",
-           "{{ 'abc'[-9223372036854775807 - 1] }}", "{{ range(-9223372036854775807 - 1, 9223372036854775807, 9223372036854775807) | list }}",
-           "{{ range(9223372036854775807, -9223372036854775807 - 1, -9223372036854775807 - 1) | list }}",
-           "{{ range(0, 10, 4611686018427387904)[::2] }}", "{{ range(0, 10, 9223372036854775807)[::9223372036854775807] }}",
-           "{{ (9223372036854775807) | round(-18) }}", "{{ 9223372036854775807 | round(-19) }}", "{{ 1e300 | int }}", "{{ 'inf' | float | int }}",
-           "{{ '99999999999999999999' | int }}", "{{ '%d' % 1e300 }}", "{{ '%*d' % (-9223372036854775807 - 1, 1) }}", "{{ '%c' % 9223372036854775807 }}",
-           "{{ 'abc'.find('b', -9223372036854775807 - 1, 9223372036854775807) }}", "{{ 'a'.split('a', -9223372036854775807 - 1) }}",
-           "{{ [1].index(1, -9223372036854775807 - 1, 9223372036854775807) }}", "{{ 'a'.expandtabs(-9223372036854775807 - 1) }}",
-           "{{ 'a'.zfill(-9223372036854775807 - 1) }}", "{{ 'abcd' | truncate(9223372036854775807, leeway=9223372036854775807) }}",
-           "{{ 'a\tb'.expandtabs(9223372036854775807) }}", "{{ 1.5 | round(9223372036854775807) }}", "{{ 1.5 | round(-9223372036854775807 - 1) }}",
-           "{{ 12 | filesizeformat }}{{ 1e308 | filesizeformat }}", "{{ 99999999999999999999 }}",
+TEST_CASE("integers at the edge of 64 bits give Python's result or an error, never an overflow") {
+  struct Edge {
+    std::string source;
+    const char* python;  ///< what Jinja2 renders; nullptr where it fails or needs more than 64 bits
+  };
+  std::size_t equal = 0;
+  for (const Edge& edge : std::initializer_list<Edge>{
+           {"{{ (-9223372036854775807 - 1) // -1 }}", "9223372036854775808"},
+           {"{{ (-9223372036854775807 - 1) % -1 }}", "0"},
+           {"{{ -(-9223372036854775807 - 1) }}", "9223372036854775808"},
+           {"{{ (-9223372036854775807 - 1) | abs }}", "9223372036854775808"},
+           {"{{ 2 ** 63 }}", "9223372036854775808"},
+           {"{{ (-9223372036854775807 - 1) * -1 }}", "9223372036854775808"},
+           {"{{ 'abc'[-9223372036854775807 - 1:9223372036854775807:9223372036854775807] }}", "a"},
+           {"{{ [1, 2, 3][9223372036854775807:-9223372036854775807 - 1:-9223372036854775807 - 1] }}", "[3]"},
+           {"{{ 'abc'[-9223372036854775807 - 1] }}", ""},
+           {"{{ range(-9223372036854775807 - 1, 9223372036854775807, 9223372036854775807) | list }}", "[-9223372036854775808, -1, 9223372036854775806]"},
+           {"{{ range(9223372036854775807, -9223372036854775807 - 1, -9223372036854775807 - 1) | list }}", "[9223372036854775807, -1]"},
+           {"{{ range(0, 10, 4611686018427387904)[::2] }}", "range(0, 4611686018427387904, 9223372036854775808)"},
+           {"{{ range(0, 10, 9223372036854775807)[::9223372036854775807] }}", nullptr},
+           {"{{ (9223372036854775807) | round(-18) }}", "9000000000000000000"},
+           {"{{ 9223372036854775807 | round(-19) }}", "10000000000000000000"},
+           {"{{ 1e300 | int }}", nullptr},
+           {"{{ 'inf' | float | int }}", nullptr},
+           {"{{ '99999999999999999999' | int }}", "99999999999999999999"},
+           {"{{ '%d' % 1e300 }}", nullptr},
+           {"{{ '%*d' % (-9223372036854775807 - 1, 1) }}", "1"},
+           {"{{ '%c' % 9223372036854775807 }}", nullptr},
+           {"{{ 'abc'.find('b', -9223372036854775807 - 1, 9223372036854775807) }}", "1"},
+           {"{{ 'a'.split('a', -9223372036854775807 - 1) }}", "['', '']"},
+           {"{{ 'a a'.rsplit(none, -9223372036854775807 - 1) }}", "['a', 'a']"},
+           {"{{ 'abab'.replace('a', 'b', -9223372036854775807 - 1) }}", "bbbb"},
+           {"{{ 'abab'.replace('', 'b', 9223372036854775807) }}", "babbbabbb"},
+           {"{{ [1].index(1, -9223372036854775807 - 1, 9223372036854775807) }}", "0"},
+           {"{{ 'a\\tb'.expandtabs(-2147483648) }}", "ab"},
+           {"{{ 'a'.zfill(-9223372036854775807 - 1) }}", "a"},
+           {"{{ 'abcd' | truncate(9223372036854775807, leeway=9223372036854775807) }}", "abcd"},
+           {"{{ 'a\tb'.expandtabs(9223372036854775807) }}", nullptr},
+           {"{{ 1.5 | round(9223372036854775807) }}", "1.5"},
+           {"{{ 1.5 | round(-9223372036854775807 - 1) }}", "0.0"},
+           {"{{ 12 | filesizeformat }}{{ 1e308 | filesizeformat }}", "12 Bytesinf YB"},
+           {"{{ 99999999999999999999 }}", "99999999999999999999"},
        }) {
-    CAPTURE(source);
-    (void)survives(source, "{}");
+    CAPTURE(edge.source);
+    try {
+      const std::string text = ChatTemplate(edge.source).render({});
+      CHECK(edge.python);
+      if (edge.python) CHECK(text == edge.python);
+      ++equal;
+    } catch (const bantam::Error& error) {
+      CHECK(std::string_view(error.what()).find('\n') == std::string_view::npos);
+    }
   }
-  CHECK(true);
+  // Refusing everything would be safe, and useless.
+  CHECK(equal >= 10);
 }
 
 TEST_CASE("every prefix of a real template renders or throws an Error") {

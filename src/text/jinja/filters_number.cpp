@@ -39,7 +39,7 @@ std::optional<std::int64_t> read_integer(Run& run, const std::string& text, std:
   if (base < 2 || base > 36) return {};
   if (marked == base) rest.remove_prefix(2);
   if (rest.empty() || rest[0] == '-') return {};
-  const std::string signed_text = (negative ? "-" : "") + std::string(rest);
+  const std::string signed_text = message(negative ? "-" : "", rest);
   std::int64_t value = 0;
   const char* end = signed_text.data() + signed_text.size();
   const auto [last, code] = std::from_chars(signed_text.data(), end, value, static_cast<int>(base));
@@ -109,7 +109,11 @@ Value abs_filter(Run& run, const Value& subject, Arguments& arguments) {
 
 /// To a multiple of 10^digits, halves to even.
 Value round_integer(Run& run, std::int64_t value, std::int64_t digits) {
-  // 10^18 is the largest power of ten below 2^63.
+  // 10^18 is the largest power of ten below 2^63; half of the next is below it too.
+  constexpr std::int64_t half_of_next = 5'000'000'000'000'000'000;
+  if (digits == 19 && (value > half_of_next || value < -half_of_next)) {
+    run.over_limit("expected integers of at most 64 bits, found a larger result");
+  }
   if (digits > 18) return std::int64_t{0};
   std::int64_t unit = 1;
   for (; digits > 0; --digits) unit *= 10;

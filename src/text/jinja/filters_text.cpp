@@ -174,8 +174,9 @@ Value tojson_filter(Run& run, const Value& subject, Arguments& arguments) {
     }
     style.item_separator = ",";
   }
+  ListPtr pair;
   if (given.given(2)) {
-    const ListPtr pair = elements(run, *given[2]);
+    pair = elements(run, *given[2]);
     if (pair->items.size() != 2 || !pair->items[0].is_text() || !pair->items[1].is_text()) {
       run.error("expected two texts as separators of 'tojson', found ", pair->items.size(), " values");
     }

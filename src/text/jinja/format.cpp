@@ -34,7 +34,7 @@ std::string assemble(Run& run, bool negative, const std::string& prefix, const s
   std::string head = negative ? "-" : spec.sign == '+' ? "+" : spec.sign == ' ' ? " " : "";
   head += prefix;
   const char align = spec.align ? spec.align : spec.zero ? '=' : '>';
-  const std::string fill = spec.zero && !spec.align ? "0" : spec.fill;
+  const std::string_view fill = spec.zero && !spec.align ? "0" : spec.fill;
   if (align == '=') return head + justify(run, digits, std::max<std::int64_t>(spec.width, 0) - static_cast<std::int64_t>(head.size()), fill, Side::right);
   const Side side = align == '<' ? Side::left : align == '^' ? Side::both : Side::right;
   if (side != Side::both) return justify(run, head + digits, spec.width, fill, side);

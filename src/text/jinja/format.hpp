@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "text/jinja/text_methods.hpp"
 
@@ -15,7 +16,7 @@ inline constexpr int max_precision = 1100;
 
 /// What stands between '%' and its letter, or behind ':' in braces.
 struct FormatSpec {
-  std::string fill = " ";
+  std::string_view fill = " ";  ///< one character, of the specification or a literal
   char align = '\0';  ///< < > ^ =
   char sign = '-';    ///< - + or space
   bool alternate = false, zero = false;

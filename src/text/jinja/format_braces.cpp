@@ -100,7 +100,7 @@ class BraceFormatter {
     std::size_t at = 0;
     const std::size_t first_size = text.empty() ? 0 : character_at(text, 0).size;
     if (is_align(first_size)) {
-      spec.fill = std::string(text.substr(0, first_size));
+      spec.fill = text.substr(0, first_size);
       spec.align = text[first_size];
       at = first_size + 1;
     } else if (is_align(0)) {

@@ -26,7 +26,10 @@ Value range(Run& run, Arguments& arguments) {
   run.step(size);
   std::vector<Value> items;
   items.reserve(size);
-  for (std::uint64_t i = 0; i < size; ++i) items.emplace_back(start + static_cast<std::int64_t>(i) * step);
+  // Unsigned: i * step alone may leave 64 bits although every element fits.
+  for (std::uint64_t i = 0; i < size; ++i) {
+    items.emplace_back(static_cast<std::int64_t>(static_cast<std::uint64_t>(start) + i * static_cast<std::uint64_t>(step)));
+  }
   auto made = std::make_shared<List>(*run.list(std::move(items), ListKind::range).as<ListPtr>());
   made->start = start;
   made->stop = stop;

@@ -101,6 +101,14 @@ Value Loop::call(Run& run, Arguments& arguments) {
   return run.text(std::move(capture.text));
 }
 
-std::string Loop::represent(Run& run) { return message("<LoopContext ", index, "/", length(run), ">"); }
+std::string Loop::represent(Run& run) {
+  Builder out(run);
+  out.add("<LoopContext ");
+  out.add(message(index));
+  out.add('/');
+  out.add(message(length(run)));
+  out.add('>');
+  return out.take();
+}
 
 }  // namespace bantam::inline v0::jinja

@@ -18,20 +18,20 @@ std::string represent_real(double value) {
   std::string text(buffer, end);
   const std::size_t e = text.find('e');
   const int exponent = std::stoi(text.substr(e + 1));
-  std::string sign = text[0] == '-' ? "-" : "";
+  const std::string_view sign = text[0] == '-' ? "-" : "";
   std::string digits = text.substr(sign.size(), e - sign.size());
   if (digits.size() > 1) digits.erase(1, 1);
+  const auto first = [&](std::size_t count) { return std::string_view(digits).substr(0, count); };
+  const auto rest = [&](std::size_t from) { return std::string_view(digits).substr(from); };
   // Python writes an exponent outside of these powers of ten.
   if (exponent < -4 || exponent >= 16) {
-    std::string power = std::to_string(std::abs(exponent));
-    if (power.size() < 2) power.insert(0, "0");
-    if (digits.size() > 1) digits.insert(1, ".");
-    return sign + digits + (exponent < 0 ? "e-" : "e+") + power;
+    const std::string_view zero = std::abs(exponent) < 10 ? "0" : "";
+    return message(sign, first(1), digits.size() > 1 ? "." : "", rest(1), exponent < 0 ? "e-" : "e+", zero, std::abs(exponent));
   }
-  if (exponent < 0) return sign + "0." + std::string(static_cast<std::size_t>(-exponent - 1), '0') + digits;
+  if (exponent < 0) return message(sign, "0.", std::string(static_cast<std::size_t>(-exponent - 1), '0'), digits);
   const auto whole = static_cast<std::size_t>(exponent) + 1;
-  if (digits.size() <= whole) return sign + digits + std::string(whole - digits.size(), '0') + ".0";
-  return sign + digits.insert(whole, ".");
+  if (digits.size() <= whole) return message(sign, digits, std::string(whole - digits.size(), '0'), ".0");
+  return message(sign, first(whole), ".", rest(whole));
 }
 
 namespace {

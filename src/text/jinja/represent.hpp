@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "text/jinja/run.hpp"
 
@@ -15,8 +16,8 @@ namespace bantam::inline v0::jinja {
 struct JsonStyle {
   bool ensure_ascii = false;
   std::optional<std::string> indent;  ///< what one level is indented by; none: one line
-  std::string item_separator = ", ";
-  std::string key_separator = ": ";
+  std::string_view item_separator = ", ";
+  std::string_view key_separator = ": ";
   bool sort_keys = false;
 };
 /// json.dumps. Fails for what JSON has no word for.

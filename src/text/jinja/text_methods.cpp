@@ -59,6 +59,7 @@ std::vector<std::string_view> split_lines(std::string_view text, bool keep) {
 }
 
 std::string replace(Run& run, std::string_view text, std::string_view from, std::string_view to, std::int64_t count) {
+  count = std::max<std::int64_t>(count, -1);
   run.scan(text.size() + from.size());
   Builder out(run);
   if (from.empty()) {
@@ -204,7 +205,8 @@ template <bool right>
 Value split_method(Run& run, const Value& self, Arguments& arguments) {
   const Parameters given(run, "split", arguments, {"sep", "maxsplit"});
   const std::string separator = given.text(0, {});
-  const std::int64_t count = given.integer(1, -1);
+  // Any negative count means all; this one can be counted down from.
+  const std::int64_t count = std::max<std::int64_t>(given.integer(1, -1), -1);
   run.step(self.text().size() / 16);
   run.allocate(self.text().size());
   if (given.given(0)) {
