@@ -64,18 +64,6 @@ void refuse_what_is_planned(const CompressOptions& o) {
   if (!o.fit.empty()) not_yet("--fit");
 }
 
-/// The input must survive: also when the output is one of a folder's files, by whatever name or link.
-void refuse_same_file(const CompressOptions& o) {
-  const auto refuse = [&] {
-    fail(Errc::invalid_argument, printable(o.output, 4096), ": expected an output other than the input, found the same file");
-  };
-  if (same_file(o.model, o.output)) refuse();
-  std::error_code ignored;
-  for (const auto& entry : std::filesystem::directory_iterator(o.model, ignored)) {
-    if (same_file(entry.path(), o.output)) refuse();
-  }
-}
-
 void warn_of_idle_patterns(const Recipe& recipe, const Checkpoint& checkpoint) {
   for (const Recipe::Exception& exception : recipe.exceptions()) {
     const bool matched = std::any_of(checkpoint.tensors().begin(), checkpoint.tensors().end(), [&](const CheckpointTensor& tensor) {
@@ -112,7 +100,7 @@ int compress_model(const CompressOptions& o, const std::vector<std::string>& idl
   refuse_what_is_planned(o);
   const Recipe recipe = make_recipe(o);
   apply(o.common);
-  refuse_same_file(o);
+  refuse_overwriting(o.model, o.output);
   const bool native = o.to == "native";
   if (native && std::filesystem::is_directory(o.output)) {
     fail(Errc::invalid_argument, printable(o.output, 4096), ": expected the name of a file, found a folder");

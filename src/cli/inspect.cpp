@@ -1,4 +1,6 @@
 // `bantam inspect`: what a model or a vocabulary consists of.
+#include <fstream>
+
 #include "bantam/io/gguf.hpp"
 #include "bantam/model/checkpoint.hpp"
 #include "bantam/model/native_file.hpp"
@@ -18,12 +20,25 @@ struct InspectOptions {
   bool verify = false;
 };
 
-/// A folder without config.json, or a file of which only the vocabulary can be read.
+bool is_gguf(const std::filesystem::path& path) {
+  char magic[4] = {};
+  std::ifstream(path, std::ios::binary).read(magic, sizeof magic);
+  return std::string_view(magic, sizeof magic) == "GGUF";
+}
+
+/// A folder without weights, a GGUF file without tensors, or a tokenizer's own file.
 bool is_vocabulary_only(const std::filesystem::path& path) {
-  if (std::filesystem::is_directory(path)) return !std::filesystem::exists(path / "config.json");
-  if (is_native_file(path)) return false;
-  if (path.extension() == ".json" || path.extension() == ".model") return true;
-  return path.extension() == ".gguf" && GgufFile::open(path)->tensors().empty();
+  if (!std::filesystem::is_directory(path)) {
+    if (is_gguf(path)) return GgufFile::open(path)->tensors().empty();
+    return path.extension() == ".json" || path.extension() == ".model";
+  }
+  for (const auto& entry : std::filesystem::directory_iterator(path)) {
+    const std::string name = entry.path().filename().string();
+    for (const std::string_view weights : {".safetensors", ".index.json", ".bin", ".pt", ".pth"}) {
+      if (name.ends_with(weights)) return false;
+    }
+  }
+  return true;
 }
 
 Json describe(const Tokenizer& tokenizer) {

@@ -142,6 +142,14 @@ void add_loading(CLI::App& app, LoadingOptions& options) {
   add_flag(app, "--no-mmap", options.no_map, "native files: read into memory in huge pages: faster decoding");
 }
 
+void refuse_overwriting(const std::string& model, const std::string& out) {
+  bool same = same_file(model, out);
+  // A folder's files are the model, too.
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::directory_iterator(model, ignored)) same = same || same_file(entry.path(), out);
+  if (same) fail(Errc::invalid_argument, printable(out, 4096), ": expected an output other than the input, found the same file");
+}
+
 Model load_model(const std::string& path, const LoadingOptions& options) {
   const WeightMemory memory = options.map ? WeightMemory::mapped : options.no_map ? WeightMemory::huge_pages : WeightMemory::automatic;
   return Model::load(path, {.memory = memory});

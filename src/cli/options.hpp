@@ -64,6 +64,8 @@ struct LoadingOptions {
   bool no_map = false;
 };
 void add_loading(CLI::App& app, LoadingOptions& options);
+/// Throws Error unless writing `out` leaves the model as it is, by whatever name or link.
+void refuse_overwriting(const std::string& model, const std::string& out);
 [[nodiscard]] Model load_model(const std::string& path, const LoadingOptions& options);
 
 /// --kv with every kind that this build has.

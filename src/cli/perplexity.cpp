@@ -1,6 +1,8 @@
 // `bantam perplexity`: how well a model predicts a text, and how far it is from another model.
 #include "bantam/session/evaluate.hpp"
 
+#include <algorithm>
+
 #include "input.hpp"
 #include "options.hpp"
 #include "output.hpp"
@@ -31,11 +33,7 @@ int measure(const PerplexityArguments& o) {
   std::optional<Model> base;
   if (!o.against.empty()) base = load_model(o.against, o.loading);
   std::int64_t context = o.context;
-  for (const Model* m : {&model, base ? &*base : &model}) {
-    if (m->config().context >= context) continue;
-    context = m->config().context;
-    note(message("bantam: windows of ", context, " tokens instead of ", o.context, ": the model was made for no more"));
-  }
+  for (const Model* m : {&model, base ? &*base : &model}) context = std::min(context, m->config().context);
   ProgressBar bar(!o.common.json);
   const PerplexityResult result = perplexity(
       model, text, {.context = context, .limit = o.limit, .threads = static_cast<int>(o.common.threads), .kv = o.kv},
@@ -43,6 +41,7 @@ int measure(const PerplexityArguments& o) {
         bar.show(done, total, "windows");
         return true;
       });
+  if (context < o.context) note(message("bantam: windows of ", context, " tokens instead of ", o.context, ": the model was made for no more"));
   if (o.common.json) {
     print_json({{"perplexity", result.perplexity},
                 {"nll", result.nll},

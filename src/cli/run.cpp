@@ -94,6 +94,7 @@ int run(const RunOptions& o) {
     prompt = read_prompt(source);
   }
   apply(o.common);
+  if (!o.save_session.empty()) refuse_overwriting(o.model, o.save_session);
   Session session = open_session(o);
   return o.chat ? chat(o, session) : generate(o, session, prompt);
 }

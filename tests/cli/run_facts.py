@@ -1,9 +1,11 @@
 """`bantam run` through pipes: golden texts, streaming, interruption, sessions."""
 import json
 import os
+import shutil
 import signal
 import subprocess
 import time
+from pathlib import Path
 
 from harness import read_available
 
@@ -134,6 +136,24 @@ def facts_interruption(h, models):
     process.communicate()
 
 
+def facts_lost_file(h, models):
+    native = h.temporary("shrinks.bantam")
+    h.succeeds("compress", h.model("books4m"), "-o", native, "--format", "f32")
+    process = h.start("run", native, *STORY, *ENDLESS, "--mmap")
+    read_available(process.stdout.fileno())
+    os.truncate(native, 4096)
+    out, err = process.communicate(timeout=60)
+    h.equal("a mapped file that loses its end: exit status", process.returncode, 1)
+    h.fact("a mapped file that loses its end: one line", b"bantam: a mapped file" in err, err)
+
+
+def facts_instruction_sets(h, models):
+    case = json.loads((models / "golden.json").read_text())["stories260k"]["greedy"][0]
+    for isa in h.json("cpuinfo")["isas"]:
+        seen = h.json("run", h.model("stories260k"), "-p", case["prompt"], "-n", 40, "--temperature", 0, "--kv", "f32", "--isa", isa)
+        h.equal(f"golden text by {isa}", seen["tokens"], case["generated_ids"][:40])
+
+
 def facts_closed_pipe(h, models):
     process = h.start("run", h.model("stories260k"), *STORY, *ENDLESS)
     os.read(process.stdout.fileno(), 10)
@@ -163,6 +183,10 @@ def facts_sessions(h, models):
     content[len(content) // 2] ^= 1
     h.refuses(1, "run", model, "--load-session", h.write("flipped", bytes(content)))
     h.refuses(1, "run", model, "--load-session", h.write("cut", bytes(content[:-9])))
+    folder = Path(h.temporary("session-model"))
+    shutil.copytree(models / "stories260k", folder)
+    for out in [folder / "model.safetensors", folder]:
+        h.refuses(1, "run", folder, *STORY, "-n", 1, "--save-session", out, says="same file")
     before = h.temporary("kept")
     h.write("kept", b"old")
     limited = h.run("run", model, *STORY, "-n", 5, "--save-session", before, file_limit=1000)

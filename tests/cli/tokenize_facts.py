@@ -1,6 +1,7 @@
 """`bantam tokenize` against the vocabularies' expected ids, and back."""
 import json
 import shutil
+import subprocess
 from pathlib import Path
 
 TEXT = "Once upon a time, there was a girl named Lily.\nShe said: “été” 🙂\n\n  and then…"
@@ -29,6 +30,12 @@ def facts_ids(h, models):
     for file in ["tokenizer.json", "tokenizer_config.json"]:
         shutil.copy(models / "stories260k" / file, alone)
     h.equal("a folder with a vocabulary alone is enough", h.succeeds("tokenize", alone, input=TEXT).json, ids)
+    for source in [alone, alone / "tokenizer.json", models / "stories260k" / "tokenizer.model"]:
+        seen = h.json("inspect", source)
+        h.fact(f"inspect {source}", seen["container"] == "vocabulary" and seen["tokenizer"]["vocab"] == 512 and seen["architecture"] is None, seen)
+        h.fact(f"inspect {source}, for people", "512 tokens" in h.succeeds("inspect", source, "--verify").text)
+    closed = subprocess.run(["/bin/sh", "-c", '"$0" tokenize "$1" <&-', h.program, model], capture_output=True)
+    h.fact("a closed standard input is an error", closed.returncode == 1 and b"standard input" in closed.stderr, closed)
 
 
 def facts_decode(h, models):
