@@ -1,6 +1,7 @@
 // config.json and GGUF metadata to a checked ModelConfig.
 #include "bantam/model/config.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <functional>
 #include <nlohmann/json.hpp>
@@ -8,12 +9,11 @@
 
 #include "bantam/io/gguf.hpp"
 #include "bantam/model/archs.hpp"
+#include "text/json.hpp"
 
 namespace bantam::inline v0 {
 
 namespace {
-
-using Json = nlohmann::json;
 
 // Larger than any model to come, small enough that products of two fit 64 bits.
 constexpr std::int64_t largest_extent = std::int64_t{1} << 30;
@@ -81,6 +81,9 @@ ModelConfig read_sizes(const ArchSpec& arch, const Source& source) {
   if (c.head_dim % 2 != 0 || c.head_dim > 4096) {
     fail(Errc::corrupt, source.place, ": ", source.key("head_dim"), ": expected an even size up to 4096, found ", c.head_dim);
   }
+  if (c.heads * c.head_dim > largest_extent) {
+    fail(Errc::corrupt, source.place, ": ", source.key("heads"), ": expected at most ", largest_extent, " rows of q, found ", c.heads, " heads of ", c.head_dim);
+  }
   c.ffn = require_extent(source, "ffn");
   c.context = extent_or(source, "context", 2048);
   c.norm_eps = positive_or(source, "norm_eps", arch.default_norm_eps);
@@ -91,6 +94,19 @@ ModelConfig read_sizes(const ArchSpec& arch, const Source& source) {
   }
   c.rope.original_context = c.context;
   return c;
+}
+
+/// What Rope asks of its options, with the file's name.
+void check_rope(const nn::RopeOptions& rope, const std::string& place) {
+  if (rope.scaling == nn::RopeScaling::yarn && !(rope.base > 1 && rope.beta_slow > 0 && rope.beta_fast > 0)) {
+    fail(Errc::corrupt, place, ": rope: yarn expects a base above 1 and betas above 0, found ", rope.base, ", ", rope.beta_fast, " and ", rope.beta_slow);
+  }
+  if (!(rope.attention_factor >= 0) || !std::isfinite(rope.attention_factor)) {
+    fail(Errc::corrupt, place, ": rope: expected an attention factor of at least 0, found ", rope.attention_factor);
+  }
+  for (const float divisor : rope.divisors) {
+    if (!(divisor > 0) || !std::isfinite(divisor)) fail(Errc::corrupt, place, ": rope_divisors: expected numbers above 0, found ", divisor);
+  }
 }
 
 // ---- config.json
@@ -129,17 +145,19 @@ ops::Gate gate_of(const std::string& name, const std::string& place) {
   fail(Errc::unsupported, place, ": hidden_act: expected silu, gelu, gelu_new or gelu_pytorch_tanh, found ", printable(name));
 }
 
-void read_rope_scaling(const Json& json, const std::string& place, ModelConfig& c) {
+void read_rope_scaling(const Json& json, const std::string& file, std::string_view name, ModelConfig& c) {
+  const std::string place = message(file, ": ", name);
+  parse_object(json, place);
   nn::RopeOptions& rope = c.rope;
   const auto required = [&](std::string_view key) {
     const std::optional<double> value = number_at(json, key, place);
-    if (!value) fail(Errc::corrupt, place, ": rope_scaling.", key, ": expected a number, found nothing");
+    if (!value) fail(Errc::corrupt, place, ": ", key, ": expected a number, found nothing");
     return *value;
   };
   const std::string old_type = text_at(json, "type", place, "");
   const std::string type = text_at(json, "rope_type", place, old_type);
   if (!old_type.empty() && type != old_type) {
-    fail(Errc::corrupt, place, ": rope_scaling: expected type and rope_type to agree, found ", printable(old_type), " and ", printable(type));
+    fail(Errc::corrupt, place, ": expected type and rope_type to agree, found ", printable(old_type), " and ", printable(type));
   }
   if (type.empty() || type == "default" || type == "none") return;
   if (type == "linear") {
@@ -151,7 +169,7 @@ void read_rope_scaling(const Json& json, const std::string& place, ModelConfig& 
     rope.low_freq_factor = required("low_freq_factor");
     rope.high_freq_factor = required("high_freq_factor");
     if (!(rope.high_freq_factor > rope.low_freq_factor) || !(rope.low_freq_factor > 0)) {
-      fail(Errc::corrupt, place, ": rope_scaling: expected 0 < low_freq_factor < high_freq_factor, found ", rope.low_freq_factor, " and ", rope.high_freq_factor);
+      fail(Errc::corrupt, place, ": expected 0 < low_freq_factor < high_freq_factor, found ", rope.low_freq_factor, " and ", rope.high_freq_factor);
     }
     required("original_max_position_embeddings");
   } else if (type == "yarn") {
@@ -160,15 +178,15 @@ void read_rope_scaling(const Json& json, const std::string& place, ModelConfig& 
     rope.beta_slow = number_at(json, "beta_slow", place).value_or(1);
     rope.truncate = flag_at(json, "truncate", place, true);
   } else {
-    fail(Errc::unsupported, place, ": rope_scaling: expected linear, dynamic, llama3 or yarn, found ", printable(type));
+    fail(Errc::unsupported, place, ": expected linear, dynamic, llama3 or yarn, found ", printable(type));
   }
   rope.factor = required("factor");
   if (!(rope.factor >= 1) || !std::isfinite(rope.factor)) {
-    fail(Errc::corrupt, place, ": rope_scaling.factor: expected at least 1, found ", rope.factor);
+    fail(Errc::corrupt, place, ": factor: expected at least 1, found ", rope.factor);
   }
   if (const auto original = number_at(json, "original_max_position_embeddings", place)) {
     if (!(*original >= 1) || *original > static_cast<double>(largest_extent)) {
-      fail(Errc::corrupt, place, ": rope_scaling.original_max_position_embeddings: expected at least 1, found ", *original);
+      fail(Errc::corrupt, place, ": original_max_position_embeddings: expected at least 1, found ", *original);
     }
     rope.original_context = static_cast<std::int64_t>(*original);
   }
@@ -179,6 +197,43 @@ void read_rope_scaling(const Json& json, const std::string& place, ModelConfig& 
     const double b = number_at(json, "mscale_all_dim", place).value_or(0);
     rope.attention_factor = number_at(json, "attention_factor", place).value_or(a > 0 && b > 0 ? mscale(a) / mscale(b) : 0);
   }
+}
+
+/// Of each head only a part may be rotated.
+void read_rotated_part(const Json& json, const std::string& place, ModelConfig& c) {
+  const std::optional<double> part = number_at(json, "partial_rotary_factor", place);
+  if (!part) return;
+  // Halves up: the factor is what writers made of a whole number.
+  const double dim = std::floor(static_cast<double>(c.head_dim) * *part + 0.5);
+  if (!(*part > 0 && *part <= 1) || dim < 2 || static_cast<std::int64_t>(dim) % 2 != 0) {
+    fail(Errc::corrupt, place, ": partial_rotary_factor: expected a part that leaves an even size of the head's ", c.head_dim, ", found ", *part);
+  }
+  c.rope.dim = static_cast<std::int64_t>(dim);
+}
+
+/// Newer configs name the kind of each layer. What they say goes before the keys that models had for it.
+void read_layer_types(const Json& json, const std::string& place, ModelConfig& c) {
+  const auto types = json.find("layer_types");
+  if (types == json.end() || types->is_null()) return;
+  if (!types->is_array() || static_cast<std::int64_t>(types->size()) != c.layers) {
+    fail(Errc::corrupt, place, ": layer_types: expected a list of ", c.layers, " kinds, found ",
+         types->is_array() ? message(types->size()) : std::string(types->type_name()));
+  }
+  std::int64_t first = c.layers;
+  for (std::int64_t i = 0; i < c.layers; ++i) {
+    const Json& type = (*types)[static_cast<std::size_t>(i)];
+    const bool sliding = type == "sliding_attention";
+    if (!sliding && type != "full_attention") {
+      fail(Errc::unsupported, place, ": layer_types[", i, "]: expected full_attention or sliding_attention, found ", printable(type.dump()));
+    }
+    if (sliding) first = std::min(first, i);
+    if (!sliding && first < i) {
+      fail(Errc::unsupported, place, ": layer_types[", i, "]: expected sliding_attention in all layers after the first that has it, found full_attention");
+    }
+  }
+  if (first < c.layers && c.window == 0) fail(Errc::corrupt, place, ": layer_types[", first, "]: sliding_attention, expected sliding_window, found none");
+  if (first == c.layers) c.window = 0;
+  c.first_window_layer = c.window > 0 ? first : 0;
 }
 
 const ArchSpec& find_hf_arch(const Json& json, const std::string& place) {
@@ -199,7 +254,8 @@ const ArchSpec& find_hf_arch(const Json& json, const std::string& place) {
 
 ModelConfig from_json(const Json& json, const std::string& place) {
   parse_object(json, place);
-  if (const auto q = json.find("quantization_config"); q != json.end() && q->is_object()) {
+  if (const auto q = json.find("quantization_config"); q != json.end() && !q->is_null()) {
+    parse_object(*q, place + ": quantization_config");
     const std::string method = text_at(*q, "quant_method", place, "unknown");
     fail(Errc::unsupported, place, ": quantization_config: quant_method ", printable(method),
          ": not yet; what works: checkpoints in F32, F16 or BF16");
@@ -230,11 +286,15 @@ ModelConfig from_json(const Json& json, const std::string& place) {
   c.gate = gate_of(text_at(json, "hidden_act", place, "silu"), place);
   c.tied = flag_at(json, "tie_word_embeddings", place, arch.default_tied);
   if (new_rope) {
-    read_rope_scaling(*rope_parameters, place, c);
+    read_rope_scaling(*rope_parameters, place, "rope_parameters", c);
   } else if (const auto scaling = json.find("rope_scaling"); scaling != json.end() && !scaling->is_null()) {
-    read_rope_scaling(parse_object(*scaling, place + ": rope_scaling"), place, c);
+    read_rope_scaling(*scaling, place, "rope_scaling", c);
   }
+  read_rotated_part(new_rope ? *rope_parameters : json, place, c);
   if (const auto divisors = json.find("rope_divisors"); divisors != json.end()) {
+    if (!divisors->is_array() || !std::ranges::all_of(*divisors, [](const Json& value) { return value.is_number(); })) {
+      fail(Errc::corrupt, place, ": rope_divisors: expected numbers, found ", divisors->type_name());
+    }
     c.rope.divisors = divisors->get<std::vector<float>>();
     if (static_cast<std::int64_t>(c.rope.divisors.size()) != c.rope.dim / 2) {
       fail(Errc::corrupt, place, ": rope_divisors: expected ", c.rope.dim / 2, " numbers, found ", c.rope.divisors.size());
@@ -248,18 +308,15 @@ ModelConfig from_json(const Json& json, const std::string& place) {
       if (json.contains("use_sliding_window")) c.first_window_layer = static_cast<std::int64_t>(std::min(*first, 1e9));
     }
   }
+  read_layer_types(json, place, c);
+  check_rope(c.rope, place);
   return c;
 }
 
 }  // namespace
 
 ModelConfig parse_hf_config(std::string_view text, const std::string& place) {
-  Json json;
-  try {
-    json = Json::parse(text);
-  } catch (const Json::exception&) {
-    fail(Errc::corrupt, place, ": expected a JSON document, found text that does not parse as one");
-  }
+  const Json json = parse_json(text, place);
   try {
     return from_json(json, place);
   } catch (const Json::exception&) {
@@ -296,6 +353,10 @@ ModelConfig read_gguf_config(const GgufFile& file) {
                         // Some writers give one number a layer; equal numbers mean the same.
                         if (const GgufValue* value = file.value(key_of(field))) {
                           if (const auto* list = std::get_if<std::vector<std::int64_t>>(value)) {
+                            const std::int64_t layers = file.integer(key_of("layers")).value_or(0);
+                            if (static_cast<std::int64_t>(list->size()) != layers) {
+                              fail(Errc::corrupt, place, ": ", key_of(field), ": expected one number or ", layers, ", found ", list->size());
+                            }
                             for (const std::int64_t entry : *list) {
                               if (entry != list->front()) {
                                 fail(Errc::unsupported, place, ": ", key_of(field), ": expected one number for all layers, found several");
@@ -308,8 +369,10 @@ ModelConfig read_gguf_config(const GgufFile& file) {
                       },
                       key_of};
   ModelConfig c = read_sizes(*arch, source);
-  c.window = static_cast<std::int64_t>(source.number("window").value_or(0));
-  if (c.window < 0) fail(Errc::corrupt, place, ": ", key_of("window"), ": expected at least 0, found ", c.window);
+  if (source.number("window").value_or(0) != 0) c.window = require_extent(source, "window");
+  if (const auto experts = file.number(message(*name, ".expert_count")); experts && *experts != 0) {
+    fail(Errc::unsupported, place, ": ", *name, ".expert_count: mixtures of experts: not yet, found ", *experts);
+  }
   if (const auto* tokens = file.texts("tokenizer.ggml.tokens")) c.vocab = static_cast<std::int64_t>(tokens->size());
   c.vocab = extent_or(source, "vocab", c.vocab);
   const std::string prefix = message(*name, ".rope.scaling.");
@@ -325,11 +388,24 @@ ModelConfig read_gguf_config(const GgufFile& file) {
     if (!(c.rope.factor >= 1) || !std::isfinite(c.rope.factor)) {
       fail(Errc::corrupt, place, ": ", prefix, "factor: expected at least 1, found ", c.rope.factor);
     }
-    c.rope.original_context = file.integer(prefix + "original_context_length").value_or(c.context);
-    if (c.rope.original_context < 1) {
-      fail(Errc::corrupt, place, ": ", prefix, "original_context_length: expected at least 1, found ", c.rope.original_context);
+    const auto positive = [&](std::string_view key, double otherwise) {
+      const double value = file.number(prefix + std::string(key)).value_or(otherwise);
+      if (!(value > 0) || !std::isfinite(value)) fail(Errc::corrupt, place, ": ", prefix, key, ": expected a number above 0, found ", value);
+      return value;
+    };
+    const double original = positive("original_context_length", static_cast<double>(c.context));
+    if (!(original >= 1) || original > static_cast<double>(largest_extent)) {
+      fail(Errc::corrupt, place, ": ", prefix, "original_context_length: expected 1 to ", largest_extent, ", found ", original);
+    }
+    c.rope.original_context = static_cast<std::int64_t>(original);
+    if (c.rope.scaling == nn::RopeScaling::yarn) {
+      c.rope.beta_fast = positive("yarn_beta_fast", c.rope.beta_fast);
+      c.rope.beta_slow = positive("yarn_beta_slow", c.rope.beta_slow);
+      // Theirs multiplies the usual factor; ours, as Hugging Face's, stands for it.
+      if (file.value(prefix + "attn_factor") != nullptr) c.rope.attention_factor = positive("attn_factor", 1) * (0.1 * std::log(c.rope.factor) + 1);
     }
   }
+  check_rope(c.rope, place);
   return c;
 }
 
@@ -353,7 +429,10 @@ std::string write_hf_config(const ModelConfig& c, std::string_view torch_dtype) 
     json["sliding_window"] = c.window;
     json["use_sliding_window"] = true;
     json["max_window_layers"] = c.first_window_layer;
+  } else {
+    json["sliding_window"] = nullptr;  // Mistral's loaders take the absence for 4096
   }
+  if (c.rope.dim != c.head_dim) json["partial_rotary_factor"] = static_cast<double>(c.rope.dim) / static_cast<double>(c.head_dim);
   const nn::RopeOptions& r = c.rope;
   if (r.scaling != nn::RopeScaling::none) {
     nlohmann::ordered_json s;
