@@ -1,6 +1,7 @@
 // Opening checkpoints: which tensor of a file serves which role, and whether all of them fit.
 #include "bantam/model/checkpoint.hpp"
 
+#include <cmath>
 #include <cstring>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -164,7 +165,9 @@ Checkpoint Checkpoint::open_native(const std::filesystem::path& path) {
   }
   for (CheckpointTensor& tensor : c.tensors_) {
     const std::string& name = tensor.entry->name;
-    if (const auto hash = hashes.find(name); hash != hashes.end() && hash->is_string()) tensor.expected_hash = hash->get<std::string>();
+    const auto hash = hashes.find(name);
+    if (hash == hashes.end() || !hash->is_string()) fail(Errc::corrupt, place, ": ", native::hashes_key, ": ", printable(name), ": expected its hash, found none");
+    tensor.expected_hash = hash->get<std::string>();
     if (!tensor.is_matrix) continue;
     const auto entry = tensors.find(name);
     const bool sound = entry != tensors.end() && entry->is_object() && entry->contains("id") && (*entry)["id"].is_number_unsigned() &&
@@ -230,7 +233,12 @@ void Checkpoint::collect(bool gguf) {
     fail(Errc::corrupt, path_.string(), ": expected a vocabulary of at most ", config_.vocab, " tokens (rows of the embedding), the tokenizer has ", tokenizer_->vocab_size());
   }
   for (const CheckpointTensor& tensor : tensors_) {
-    if (tensor.role == Role::rope_divisors) config_.rope.divisors = load_vector(tensor);
+    if (tensor.role != Role::rope_divisors) continue;
+    config_.rope.divisors = load_vector(tensor);
+    for (const float divisor : config_.rope.divisors) {
+      if (divisor > 0 && std::isfinite(divisor)) continue;
+      fail(Errc::corrupt, path_.string(), ": ", printable(tensor.entry->name), ": expected divisors above 0, found ", divisor);
+    }
   }
 }
 

@@ -1,0 +1,180 @@
+// Native files: cut short, with flipped bytes, with metadata that does not fit.
+#include "bantam/compress/compress.hpp"
+#include "bantam/model/native_file.hpp"
+#include "model/tiny_model.hpp"
+
+namespace bantam::test {
+namespace {
+
+/// Small enough to try every byte of its header.
+TinyModel smallest() {
+  TinyModel tiny{.dim = 4, .layers = 1, .heads = 2, .kv_heads = 1, .head_dim = 2, .ffn = 3, .vocab = 30};
+  return tiny.make();
+}
+
+/// The bytes of a native file in two formats.
+std::string native_bytes(const TinyModel& tiny) {
+  const TemporaryFolder folder;
+  tiny.write_folder(folder / "hf");
+  compress_file(Checkpoint::open(folder / "hf"), folder / "m.bantam", recipe::rtn("q4").keep("*.q_proj", "f16"));
+  return read_file(folder / "m.bantam");
+}
+
+std::size_t header_bytes(const std::string& file) {
+  std::uint64_t size = 0;
+  std::memcpy(&size, file.data(), sizeof size);
+  return 8 + static_cast<std::size_t>(size);
+}
+
+/// The file with the text of one metadata value changed. The header keeps its size.
+std::string with_metadata(const std::string& file, const std::string& key, const std::function<void(std::string&)>& change) {
+  const std::size_t header = header_bytes(file);
+  auto json = nlohmann::ordered_json::parse(file.substr(8, header - 8));
+  auto& metadata = json["__metadata__"];
+  std::string value = metadata.at(key);
+  change(value);
+  metadata[key] = value;
+  std::string text = json.dump();
+  // Values that grow take the room that spaces fill at the end.
+  REQUIRE(text.size() <= header - 8);
+  text.resize(header - 8, ' ');
+  return file.substr(0, 8) + text + file.substr(header);
+}
+
+std::string open_error(const std::string& bytes) {
+  const TemporaryFolder folder;
+  write_file(folder / "m.bantam", bytes);
+  const std::string text = error_of([&] { (void)Checkpoint::open(folder / "m.bantam"); });
+  CHECK_MESSAGE(text.starts_with((folder / "m.bantam").string()), text);
+  return text;
+}
+
+bool has(const std::string& text, const std::string& part) {
+  const bool found = text.find(part) != std::string::npos;
+  CHECK_MESSAGE(found, "expected '", part, "' in '", text, "'");
+  return found;
+}
+
+using Json = nlohmann::ordered_json;
+
+/// Changes a metadata value that is JSON.
+std::function<void(std::string&)> json_change(std::function<void(Json&)> change) {
+  return [change = std::move(change)](std::string& text) {
+    Json json = Json::parse(text);
+    change(json);
+    text = json.dump();
+  };
+}
+
+TEST_CASE("every beginning of a native file is refused") {
+  const std::string file = native_bytes(smallest());
+  const TemporaryFolder folder;
+  const auto path = folder / "m.bantam";
+  // Data is aligned to pages: a step that hits every phase of one, and each byte around each end.
+  std::vector<std::size_t> lengths;
+  const std::size_t header = header_bytes(file);
+  for (std::size_t n = 0; n < file.size(); n += n < header ? 7 : 509) lengths.push_back(n);
+  for (std::size_t n = file.size() - 20; n < file.size(); ++n) lengths.push_back(n);
+  for (std::size_t n = header - 5; n < header + 5; ++n) lengths.push_back(n);
+  for (const std::size_t n : lengths) {
+    CAPTURE(n);
+    write_file(path, file.substr(0, n));
+    (void)error_of([&] { (void)Checkpoint::open(path); });
+  }
+  write_file(path, file);
+  (void)Checkpoint::open(path);
+}
+
+TEST_CASE("one flipped byte is refused, found by a hash, or changes nothing that a model is made of") {
+  const TinyModel tiny = smallest();
+  const std::string file = native_bytes(tiny);
+  const std::size_t header = header_bytes(file);
+  const TemporaryFolder folder;
+  const auto path = folder / "m.bantam";
+  write_file(path, file);
+  const Checkpoint whole = Checkpoint::open(path);
+  const std::string tokenizer = whole.tokenizer().to_json();
+  int refused = 0, hashes = 0;
+  for (std::size_t at = 0; at < file.size(); at += at < header ? 11 : 97) {
+    CAPTURE(at);
+    std::string broken = file;
+    broken[at] = static_cast<char>(broken[at] ^ (at % 2 == 0 ? 1 : 0x40));
+    write_file(path, broken);
+    try {
+      const Checkpoint checkpoint = Checkpoint::open(path);
+      for (const CheckpointTensor& tensor : checkpoint.tensors()) {
+        if (tensor.expected_hash != content_hash(tensor.entry->bytes)) {
+          ++hashes;
+          break;
+        }
+      }
+      // Weights of whatever bytes can be loaded.
+      (void)Model::from_checkpoint(checkpoint);
+    } catch (const Error& error) {
+      ++refused;
+      CHECK(std::string(error.what()).find("m.bantam") != std::string::npos);
+    }
+  }
+  CHECK(refused > 20);
+  CHECK(hashes > 20);
+}
+
+TEST_CASE("metadata that does not fit is refused by key") {
+  const std::string file = native_bytes(smallest());
+  const auto changed = [&](std::string_view key, std::function<void(std::string&)> change) {
+    return open_error(with_metadata(file, std::string(key), change));
+  };
+  has(changed(native::version_key, [](std::string& text) { text = "2"; }), "bantam.version: expected 1, found 2");
+  has(changed(native::config_key, [](std::string& text) { text = "{"; }), "json");
+  has(changed(native::config_key, json_change([](Json& json) { json["hidden_size"] = 8; })), "shape");
+  has(changed(native::config_key, json_change([](Json& json) { json["num_hidden_layers"] = 2; })), "expected tensor model.layers.1.");
+  has(changed(native::config_key, json_change([](Json& json) { json["num_hidden_layers"] = 0; })), "num_hidden_layers");
+  has(changed(native::config_key, json_change([](Json& json) { json["vocab_size"] = 1 << 30; })), "shape");
+  has(changed(native::config_key, json_change([](Json& json) { json["model_type"] = "x"; json["architectures"] = {"X"}; })), "architectures");
+  has(changed(native::tensors_key, [](std::string& text) { text = "[]"; }), "as JSON objects");
+  has(changed(native::tensors_key, [](std::string& text) { text = "{"; }), "as JSON objects");
+  has(changed(native::hashes_key, [](std::string& text) { text = "7"; }), "as JSON objects");
+  has(changed(native::tokenizer_key, [](std::string& text) { text = "{}"; }), "m.bantam");
+  const std::string down = "model.layers.0.mlp.down_proj.weight";
+  const auto entry = [&](std::function<void(Json&)> change) {
+    return changed(native::tensors_key, json_change([&](Json& json) { change(json[down]); }));
+  };
+  has(entry([](Json& e) { e["id"] = 9999; }), down + ": expected a format of this version, found number 9999");
+  has(entry([](Json& e) { e["id"] = 99999999999; }), "found number 99999999999");
+  has(entry([](Json& e) { e["id"] = -1; }), down + ": expected id and shape (4, 3)");
+  has(entry([](Json& e) { e["id"] = "q4"; }), down + ": expected id and shape (4, 3)");
+  has(entry([](Json& e) { e["id"] = 0; }), down);
+  has(entry([](Json& e) { e["shape"] = {3, 4}; }), down + ": expected id and shape (4, 3)");
+  has(entry([](Json& e) { e["shape"] = {4}; }), down + ": expected id and shape (4, 3)");
+  has(entry([](Json& e) { e = nullptr; }), down + ": expected id and shape (4, 3)");
+  has(entry([](Json& e) { e["id"] = static_cast<int>(find_format("f32").id); }), down + ": expected ");
+  has(changed(native::tensors_key, json_change([&](Json& json) { json.erase(down); })), down + ": expected id and shape");
+  has(changed(native::hashes_key, json_change([&](Json& json) { json.erase(down); })), down + ": expected its hash, found none");
+  has(changed(native::hashes_key, json_change([&](Json& json) { json[down] = 7; })), down + ": expected its hash, found none");
+}
+
+TEST_CASE("a native file without one of its keys is refused") {
+  const std::string file = native_bytes(smallest());
+  const std::size_t header = header_bytes(file);
+  for (const std::string_view key : {native::version_key, native::config_key, native::tensors_key, native::tokenizer_key, native::recipe_key, native::hashes_key}) {
+    CAPTURE(std::string(key));
+    auto json = Json::parse(file.substr(8, header - 8));
+    json["__metadata__"].erase(std::string(key));
+    std::string text = json.dump();
+    text.resize(header - 8, ' ');
+    has(open_error(file.substr(0, 8) + text + file.substr(header)), std::string(key));
+  }
+}
+
+TEST_CASE("saving what was loaded gives the same bytes") {
+  const TinyModel tiny = smallest();
+  const TemporaryFolder folder;
+  write_file(folder / "a.bantam", native_bytes(tiny));
+  const Model model = Model::load(folder / "a.bantam");
+  model.save(folder / "b.bantam");
+  CHECK((read_file(folder / "a.bantam") == read_file(folder / "b.bantam")));
+  CHECK(model.fingerprint() == Model::load(folder / "b.bantam").fingerprint());
+}
+
+}  // namespace
+}  // namespace bantam::test
