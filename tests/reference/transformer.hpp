@@ -1,0 +1,136 @@
+// A Llama-family transformer in plain double-precision loops.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace bantam::reference {
+
+/// The numbers of a model. Weights go by Hugging Face's names, matrices (out, in).
+struct Transformer {
+  std::int64_t dim = 0, layers = 0, heads = 0, kv_heads = 0, head_dim = 0, ffn = 0, vocab = 0;
+  double norm_eps = 0;
+  std::vector<double> frequencies;  ///< of each rotated pair; twice as many elements of a head turn
+  double magnitude = 1;             ///< of cosines and sines
+  std::int64_t window = 0, first_window_layer = 0;
+  std::map<std::string, std::vector<float>> weights;
+
+  /// The logits after each token: (tokens, vocab). arXiv:2302.13971 and what it cites.
+  [[nodiscard]] std::vector<double> logits(const std::vector<std::int32_t>& tokens) const {
+    std::vector<std::vector<double>> x;
+    for (const std::int32_t token : tokens) {
+      const float* row = weights.at("model.embed_tokens.weight").data() + token * dim;
+      x.emplace_back(row, row + dim);
+    }
+    for (std::int64_t i = 0; i < layers; ++i) block(x, i);
+    std::vector<double> out;
+    const bool tied = !weights.contains("lm_head.weight");
+    for (const auto& row : x) {
+      const auto y = product(tied ? "model.embed_tokens.weight" : "lm_head.weight", "", norm(row, "model.norm.weight"), vocab);
+      out.insert(out.end(), y.begin(), y.end());
+    }
+    return out;
+  }
+
+ private:
+  using Row = std::vector<double>;
+
+  [[nodiscard]] Row norm(const Row& x, const std::string& name) const {
+    const std::vector<float>& g = weights.at(name);
+    double squares = 0;
+    for (const double v : x) squares += v * v;
+    const double rms = std::sqrt(squares / static_cast<double>(x.size()) + norm_eps);
+    Row y;
+    for (std::size_t i = 0; i < x.size(); ++i) y.push_back(x[i] / rms * static_cast<double>(g[i]));
+    return y;
+  }
+
+  /// W x + b; no b where the model has none of that name.
+  [[nodiscard]] Row product(const std::string& name, const std::string& bias, const Row& x, std::int64_t rows) const {
+    const std::vector<float>& w = weights.at(name);
+    const auto b = weights.find(bias);
+    Row y;
+    for (std::int64_t r = 0; r < rows; ++r) {
+      double sum = b == weights.end() ? 0.0 : static_cast<double>(b->second[static_cast<std::size_t>(r)]);
+      for (std::size_t c = 0; c < x.size(); ++c) sum += static_cast<double>(w[static_cast<std::size_t>(r) * x.size() + c]) * x[c];
+      y.push_back(sum);
+    }
+    return y;
+  }
+
+  [[nodiscard]] Row head(const Row& x, std::int64_t h) const {
+    return {x.begin() + h * head_dim, x.begin() + (h + 1) * head_dim};
+  }
+
+  /// Normed where the model does so, then turned: elements i and i + n of the first 2 n by position * frequency i.
+  [[nodiscard]] Row rotated(Row x, const std::string& norm_name, std::size_t position) const {
+    if (weights.contains(norm_name)) x = norm(x, norm_name);
+    const std::size_t n = frequencies.size();
+    for (std::size_t i = 0; i < n; ++i) {
+      const double angle = static_cast<double>(position) * frequencies[i];
+      const double a = x[i], b = x[i + n];
+      x[i] = magnitude * (a * std::cos(angle) - b * std::sin(angle));
+      x[i + n] = magnitude * (b * std::cos(angle) + a * std::sin(angle));
+    }
+    return x;
+  }
+
+  void block(std::vector<Row>& x, std::int64_t index) const {
+    const std::string layer = "model.layers." + std::to_string(index) + ".";
+    const std::string at = layer + "self_attn.";
+    const auto projected = [&](const std::string& which, const Row& row, std::int64_t rows) {
+      return product(at + which + ".weight", at + which + ".bias", row, rows);
+    };
+    std::vector<Row> q, k, v;
+    for (const Row& row : x) {
+      const Row y = norm(row, layer + "input_layernorm.weight");
+      q.push_back(projected("q_proj", y, heads * head_dim));
+      k.push_back(projected("k_proj", y, kv_heads * head_dim));
+      v.push_back(projected("v_proj", y, kv_heads * head_dim));
+    }
+    const std::int64_t seen = window > 0 && index >= first_window_layer ? window : static_cast<std::int64_t>(x.size());
+    std::vector<Row> attended(x.size());
+    for (std::int64_t h = 0; h < heads; ++h) {
+      const std::int64_t g = h / (heads / kv_heads);
+      std::vector<Row> keys;
+      for (std::size_t j = 0; j < x.size(); ++j) keys.push_back(rotated(head(k[j], g), at + "k_norm.weight", j));
+      for (std::size_t i = 0; i < x.size(); ++i) {
+        const Row query = rotated(head(q[i], h), at + "q_norm.weight", i);
+        const std::size_t first = static_cast<std::int64_t>(i) + 1 > seen ? i + 1 - static_cast<std::size_t>(seen) : 0;
+        Row scores;
+        for (std::size_t j = first; j <= i; ++j) {
+          double dot = 0;
+          for (std::size_t d = 0; d < query.size(); ++d) dot += query[d] * keys[j][d];
+          scores.push_back(dot / std::sqrt(static_cast<double>(head_dim)));
+        }
+        const double largest = *std::max_element(scores.begin(), scores.end());
+        double sum = 0;
+        for (double& s : scores) sum += s = std::exp(s - largest);
+        Row mean(static_cast<std::size_t>(head_dim));
+        for (std::size_t j = first; j <= i; ++j) {
+          const Row value = head(v[j], g);
+          for (std::size_t d = 0; d < mean.size(); ++d) mean[d] += scores[j - first] / sum * value[d];
+        }
+        attended[i].insert(attended[i].end(), mean.begin(), mean.end());
+      }
+    }
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      add(x[i], projected("o_proj", attended[i], dim));
+      const Row y = norm(x[i], layer + "post_attention_layernorm.weight");
+      Row gate = product(layer + "mlp.gate_proj.weight", "", y, ffn);
+      const Row up = product(layer + "mlp.up_proj.weight", "", y, ffn);
+      for (std::size_t c = 0; c < gate.size(); ++c) gate[c] = gate[c] / (1 + std::exp(-gate[c])) * up[c];
+      add(x[i], product(layer + "mlp.down_proj.weight", "", gate, dim));
+    }
+  }
+
+  static void add(Row& x, const Row& y) {
+    for (std::size_t i = 0; i < x.size(); ++i) x[i] += y[i];
+  }
+};
+
+}  // namespace bantam::reference
