@@ -1,7 +1,7 @@
 // The pass over a model: decode a matrix, round it, measure, hand it on.
 #include "bantam/compress/compress.hpp"
 
-#include <atomic>
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <nlohmann/json.hpp>
@@ -26,6 +26,28 @@ struct Rounded {
   double relative_error = 0;
 };
 
+void check_finite(const std::string& name, std::int64_t row, std::span<const float> values) {
+  for (std::size_t c = 0; c < values.size(); ++c) {
+    if (!std::isfinite(values[c])) fail(Errc::corrupt, name, ": expected finite weights, found ", values[c], " at (", row, ", ", c, ")");
+  }
+}
+
+[[noreturn]] void fail_too_large(const std::string& name, const FormatInfo& format, float value, std::int64_t row, std::size_t column) {
+  fail(Errc::invalid_argument, name, ": expected weights that ", format.name, " can hold, found ", value, " at (", row, ", ", column, ")");
+}
+
+/// For matrices that are copied as they are.
+void check_finite(const std::string& name, const WeightMatrix& matrix) {
+  parallel_for(div_up<std::int64_t>(matrix.rows(), panel_rows), 1, [&](Range panels) {
+    std::vector<float> values(static_cast<std::size_t>(matrix.columns()));
+    RowCodes scratch;
+    for (std::int64_t row = panels.begin * panel_rows; row < std::min(panels.end * panel_rows, matrix.rows()); ++row) {
+      matrix.read_row(row, values, scratch);
+      check_finite(name, row, values);
+    }
+  });
+}
+
 /// Rounds a matrix row by row on all cores. The sums of the error are added in row order: the same on any machine.
 Rounded round_matrix(const std::string& name, std::int64_t rows, std::int64_t columns, const FormatInfo& format, ReadRow read) {
   const auto data = allocate_storage(static_cast<std::size_t>(format.matrix_bytes(rows, columns)));
@@ -44,12 +66,11 @@ Rounded round_matrix(const std::string& name, std::int64_t rows, std::int64_t co
       for (std::int64_t row = p * panel_rows; row < std::min((p + 1) * panel_rows, rows); ++row) {
         read(row, original, scratch);
         const int lane = static_cast<int>(row % panel_rows);
-        for (std::size_t c = 0; c < original.size(); ++c) {
-          if (!std::isfinite(original[c])) fail(Errc::corrupt, name, ": expected finite weights, found ", original[c], " at (", row, ", ", c, ")");
-        }
+        check_finite(name, row, original);
         format.encode_row(panel, lane, original, scratch);
         format.decode_row(panel, lane, decoded, scratch);
         for (std::size_t c = 0; c < original.size(); ++c) {
+          if (!std::isfinite(decoded[c])) fail_too_large(name, format, original[c], row, c);
           const double d = static_cast<double>(original[c]) - static_cast<double>(decoded[c]);
           difference += d * d;
           size += static_cast<double>(original[c]) * static_cast<double>(original[c]);
@@ -126,7 +147,8 @@ std::int64_t bytes_of(const std::filesystem::path& path) {
 
 Report compress_file(const Checkpoint& checkpoint, const std::filesystem::path& out, const Recipe& recipe, Target target,
                      const ProgressFn& progress) {
-  if (same_file(checkpoint.path(), out)) {
+  const auto is_input = [&](const CheckpointTensor& tensor) { return same_file(tensor.entry->file->path(), out); };
+  if (same_file(checkpoint.path(), out) || std::ranges::any_of(checkpoint.tensors(), is_input)) {
     fail(Errc::invalid_argument, out.string(), ": expected an output other than the input, found the same file");
   }
   std::vector<NativeWriter::Entry> entries;
@@ -160,6 +182,10 @@ Report compress_file(const Checkpoint& checkpoint, const std::filesystem::path& 
     if (!tensor.is_matrix) {
       if (tensor.role == Role::rope_divisors) continue;
       const std::vector<float> vector = checkpoint.load_vector(tensor);
+      check_finite(tensor.name, 0, vector);
+      for (std::size_t c = 0; folder && recipe.format().id == F16Format::id && c < vector.size(); ++c) {
+        if (!std::isfinite(float(f16(vector[c])))) fail_too_large(tensor.name, recipe.format(), vector[c], 0, c);
+      }
       native ? native->write(std::as_bytes(std::span(vector))) : folder->write_vector(vector);
       ++next;
       continue;
@@ -168,6 +194,7 @@ Report compress_file(const Checkpoint& checkpoint, const std::filesystem::path& 
     Rounded rounded;
     if (&format == &tensor.format()) {
       rounded.matrix = checkpoint.load_matrix(tensor, true);
+      check_finite(tensor.name, rounded.matrix);
     } else {
       rounded = round_matrix(tensor.name, tensor.rows, tensor.columns, format, [&](std::int64_t row, std::span<float> to, RowCodes& scratch) {
         checkpoint.read_row(tensor, row, to, scratch);
@@ -206,7 +233,9 @@ std::pair<Model, Report> compress(const Model& model, const Recipe& recipe, cons
     const WeightMatrix original = place;
     const FormatInfo& format = recipe.format_of(tensor.name, is_table(tensor.role));
     double error = 0;
-    if (&format != &original.format()) {
+    if (&format == &original.format()) {
+      check_finite(tensor.name, original);
+    } else {
       Rounded rounded = round_matrix(tensor.name, tensor.rows, tensor.columns, format, [&](std::int64_t row, std::span<float> to, RowCodes& scratch) {
         original.read_row(row, to, scratch);
       });

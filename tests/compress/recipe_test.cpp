@@ -1,0 +1,69 @@
+// Recipes: which matrix gets which format.
+#include <nlohmann/json.hpp>
+
+#include "bantam/compress/recipe.hpp"
+#include "support.hpp"
+
+namespace bantam::test {
+namespace {
+
+TEST_CASE("patterns match with stars and question marks") {
+  struct Case {
+    const char* name;
+    const char* pattern;
+    bool expected;
+  };
+  for (const Case& c : {Case{"lm_head", "lm_head", true}, Case{"lm_head", "lm_hea", false}, Case{"lm_head", "lm_head?", false},
+                        Case{"lm_head", "*", true}, Case{"", "*", true}, Case{"", "", true}, Case{"", "?", false}, Case{"a", "", false},
+                        Case{"model.layers.0.mlp.down_proj", "*.down_proj", true}, Case{"model.layers.0.mlp.down_proj", "*down", false},
+                        Case{"model.layers.0.mlp.up_proj", "model.layers.?.mlp.*", true}, Case{"model.layers.10.mlp.up_proj", "model.layers.?.mlp.*", false},
+                        Case{"aaab", "*a?b", true}, Case{"abcabc", "a*c", true}, Case{"abcab", "a*c", false}, Case{"a*b", "a*b", true},
+                        Case{"ab", "a**b", true}, Case{"A", "a", false}}) {
+    CAPTURE(std::string(c.name));
+    CAPTURE(std::string(c.pattern));
+    CHECK(matches(c.name, c.pattern) == c.expected);
+  }
+}
+
+TEST_CASE("a pattern of many stars is matched in time") {
+  std::string pattern;
+  for (int i = 0; i < 1000; ++i) pattern += "*a";
+  CHECK_FALSE(matches(std::string(20'000, 'a') + "b", pattern));
+}
+
+TEST_CASE("the last exception that matches wins") {
+  Recipe plan = recipe::rtn("q4");
+  plan.keep("*.down_proj", "q8").keep("model.layers.0.*", "f16").keep("*.layers.0.mlp.up_proj", "nf4");
+  CHECK(plan.format_of("model.layers.1.mlp.down_proj", false).name == find_format("q8").name);
+  CHECK(plan.format_of("model.layers.0.mlp.down_proj", false).name == "f16");
+  CHECK(plan.format_of("model.layers.0.mlp.up_proj", false).name == find_format("nf4").name);
+  CHECK(plan.format_of("model.layers.1.mlp.up_proj", false).name == find_format("q4").name);
+}
+
+TEST_CASE("embedding and head get 8 bits where the body gets 4, unless told otherwise") {
+  const Recipe plan = recipe::rtn("q4");
+  CHECK(plan.format_of("model.embed_tokens", true).name == find_format("int8", 32).name);
+  CHECK(plan.format_of("lm_head", true).name == find_format("int8", 32).name);
+  CHECK(recipe::rtn("nf4").format_of("lm_head", true).name == find_format("int8", 32).name);
+  CHECK(recipe::rtn("q8").format_of("lm_head", true).name == find_format("q8").name);
+  CHECK(recipe::rtn("f16").format_of("lm_head", true).name == "f16");
+  CHECK(recipe::rtn("q4").keep("lm_head", "q4").format_of("lm_head", true).name == find_format("q4").name);
+}
+
+TEST_CASE("recipes name what they do not know") {
+  CHECK(error_of([] { (void)recipe::rtn("q3"); }).find("q3") != std::string::npos);
+  CHECK(error_of([] { (void)recipe::rtn("q4", {.group = 48}); }).find("48") != std::string::npos);
+  CHECK(error_of([] { recipe::rtn("q4").keep("*", "int5"); }).find("int5") != std::string::npos);
+  CHECK(error_of([] { recipe::rtn("q4").keep("", "q8"); }).find("empty") != std::string::npos);
+}
+
+TEST_CASE("a recipe is JSON whatever its patterns") {
+  const auto json = nlohmann::json::parse(recipe::rtn("i4", {.group = 128}).keep("a\"\\\n\xff*", "f16").to_json());
+  CHECK(json["method"] == "rtn");
+  CHECK(json["format"] == find_format("i4", 128).name);
+  CHECK(json["keep"].size() == 1);
+  CHECK(json["keep"][0]["format"] == "f16");
+}
+
+}  // namespace
+}  // namespace bantam::test
