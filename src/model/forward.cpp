@@ -12,6 +12,12 @@ constexpr std::int64_t outputs_at_once = 16;
 
 Forward::Forward(const ModelConfig& config, const ModelWeights& weights, std::int64_t context_tokens, int threads)
     : config_(config), weights_(weights), kernels_(kernels_in_use()), team_(threads), rope_(config.rope, context_tokens) {
+  for (const LayerWeights& layer : weights.layers) {
+    for (const WeightMatrix* w : {&layer.q, &layer.k, &layer.v, &layer.gate, &layer.up}) normed_.serve(*w);
+    attended_.serve(layer.o);
+    hidden_.serve(layer.down);
+  }
+  normed_.serve(weights.head);
   const std::int64_t padded = round_up<std::int64_t>(config.head_dim, 16);
   scratch_.resize(static_cast<std::size_t>(team_.size()));
   heads_.resize(static_cast<std::size_t>(team_.size()));

@@ -19,6 +19,7 @@ constexpr FormatInfo describe(int index) {
   info.index = index;
   info.group = F::group;
   info.is_float = is_float_format<F>;
+  info.activation_block = L::activation_block;
   info.bits_per_weight = 8.0 * static_cast<double>(L::matrix_bytes(panel_rows, 4096)) / (panel_rows * 4096);
   info.matrix_bytes = [](std::int64_t rows, std::int64_t columns) noexcept { return L::matrix_bytes(rows, columns); };
   info.panel_bytes = [](std::int64_t columns) noexcept { return L::panel_bytes(columns); };

@@ -24,13 +24,15 @@ inline const KernelTable& generic_table() { return *kernel_tables().back(); }
 /// Activations (tokens, columns) as floats and rounded to 8 bits by the generic table.
 class Inputs {
  public:
-  Inputs(std::int64_t tokens, std::int64_t columns, std::uint64_t seed)
+  /// `block`: columns an activation scale (FormatInfo::activation_block of the matrix to come).
+  Inputs(std::int64_t tokens, std::int64_t columns, std::uint64_t seed, std::int64_t block = block_columns)
       : tokens_(tokens),
         columns_(columns),
+        block_(block),
         stride_(round_up<std::int64_t>(columns, block_columns)),
         floats_(random::normal<float>({tokens, columns}, seed)),
         values_(static_cast<std::size_t>(tokens * stride_)),
-        scales_(static_cast<std::size_t>(tokens * stride_ / block_columns)),
+        scales_(static_cast<std::size_t>(tokens * stride_ / block)),
         sums_(static_cast<std::size_t>(tokens * stride_ / 32)) {
     // An outlier a row, as real activations have them.
     for (std::int64_t t = 0; t < tokens; ++t) floats_(t, t * 7 % columns) *= 20;
@@ -47,17 +49,19 @@ class Inputs {
   [[nodiscard]] FloatRows float_rows(std::int64_t token = 0) const { return {floats_.data() + token * columns_, columns_}; }
   /// All rows from `token` on.
   [[nodiscard]] QuantizedRows quantized(std::int64_t token = 0) {
-    return {values_.data() + token * stride_, scales_.data() + token * stride_ / block_columns, sums_.data() + token * stride_ / 32, stride_};
+    return {values_.data() + token * stride_, scales_.data() + token * stride_ / block_, sums_.data() + token * stride_ / 32, stride_,
+            block_};
   }
   /// What the 8-bit activation stands for.
   [[nodiscard]] double rounded(std::int64_t token, std::int64_t column) const {
     const auto at = static_cast<std::size_t>(token * stride_ + column);
-    return static_cast<double>(values_[at]) * static_cast<double>(scales_[at / block_columns]);
+    return static_cast<double>(values_[at]) * static_cast<double>(scales_[at / static_cast<std::size_t>(block_)]);
   }
 
  private:
   std::int64_t tokens_;
   std::int64_t columns_;
+  std::int64_t block_;
   std::int64_t stride_;
   Tensor<float, 2> floats_;
   AlignedBuffer<std::int8_t> values_;

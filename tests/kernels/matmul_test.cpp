@@ -53,7 +53,7 @@ TEST_CASE("products with 8-bit activations are the same bits on every table") {
     CAPTURE(std::string(info->name));
     for_shapes([&](std::int64_t rows, std::int64_t columns, std::int64_t tokens, std::uint64_t seed) {
       const WeightMatrix w = random_weights(*info, rows, columns, seed);
-      Inputs x(tokens, columns, seed + 1000);
+      Inputs x(tokens, columns, seed + 1000, info->activation_block);
       const std::vector<float> expected = multiply(generic_table(), Product::q8, w, x);
       for (const KernelTable* table : bantam::kernel_tables()) {
         CAPTURE(std::string(table->name));
@@ -68,7 +68,7 @@ TEST_CASE("products with float activations are the same bits on every table") {
     CAPTURE(std::string(info.name));
     for_shapes([&](std::int64_t rows, std::int64_t columns, std::int64_t tokens, std::uint64_t seed) {
       const WeightMatrix w = random_weights(info, rows, columns, seed);
-      Inputs x(tokens, columns, seed + 1000);
+      Inputs x(tokens, columns, seed + 1000, info.activation_block);
       const std::vector<float> expected = multiply(generic_table(), Product::f32, w, x);
       for (const KernelTable* table : bantam::kernel_tables()) {
         CAPTURE(std::string(table->name));
@@ -83,7 +83,7 @@ TEST_CASE("products with float activations agree with double precision") {
     CAPTURE(std::string(info.name));
     for_shapes([&](std::int64_t rows, std::int64_t columns, std::int64_t tokens, std::uint64_t seed) {
       const WeightMatrix w = random_weights(info, rows, columns, seed);
-      Inputs x(tokens, columns, seed + 1000);
+      Inputs x(tokens, columns, seed + 1000, info.activation_block);
       const std::vector<double> weights = as_doubles(w.dequantize().span());
       const std::vector<double> activations = as_doubles(x.floats().span());
       const auto expected = bantam::reference::matmul(activations, weights, tokens, rows, columns);
@@ -108,7 +108,7 @@ TEST_CASE("products with 8-bit activations agree with double precision on what w
       CAPTURE(std::string(F::name));
       for_shapes([&](std::int64_t rows, std::int64_t columns, std::int64_t tokens, std::uint64_t seed) {
         const WeightMatrix w = random_weights(bantam::format_info<F>(), rows, columns, seed);
-        Inputs x(tokens, columns, seed + 1000);
+        Inputs x(tokens, columns, seed + 1000, bantam::Strip16<F>::activation_block);
         std::vector<double> activations;
         for (std::int64_t t = 0; t < tokens; ++t) {
           for (std::int64_t c = 0; c < columns; ++c) activations.push_back(x.rounded(t, c));
@@ -156,7 +156,7 @@ TEST_CASE("many tokens at once give the bits that each gives alone") {
         const std::int64_t rows = 49;
         const std::int64_t columns = 300;
         const WeightMatrix w = random_weights(info, rows, columns, 3);
-        Inputs x(quick() ? 13 : 40, columns, 4);
+        Inputs x(quick() ? 13 : 40, columns, 4, info.activation_block);
         std::vector<float> alone(static_cast<std::size_t>(x.tokens() * rows));
         for (std::int64_t t = 0; t < x.tokens(); ++t) multiply(*table, product, w, x, alone, t, 1, 0, 2);
         for (std::int64_t tokens = 1; tokens <= 13; ++tokens) {
@@ -174,7 +174,7 @@ TEST_CASE("many tokens at once give the bits that each gives alone") {
 
 TEST_CASE("more tokens than one pass holds give the same bits") {
   const WeightMatrix w = random_weights(bantam::find_format("i4.g32"), 40, 64, 5);
-  Inputs x(250, 64, 6);
+  Inputs x(250, 64, 6, w.format().activation_block);
   for (const KernelTable* table : bantam::kernel_tables()) {
     std::vector<float> alone(250 * 40);
     for (std::int64_t t = 0; t < 250; ++t) multiply(*table, Product::q8, w, x, alone, t, 1, 0, 2);
@@ -188,7 +188,7 @@ TEST_CASE("panels in any parts give the same bits, and a part writes nothing out
     for (const Product product : {Product::q8, Product::f32}) {
       if (product == Product::q8 && info.is_float) continue;
       const WeightMatrix w = random_weights(info, 130, 100, 8);  // 5 panels, the last of 2 rows
-      Inputs x(7, 100, 9);
+      Inputs x(7, 100, 9, info.activation_block);
       for (const KernelTable* table : bantam::kernel_tables()) {
         CAPTURE(std::string(table->name));
         const std::vector<float> whole = multiply(*table, product, w, x);
@@ -235,7 +235,7 @@ TEST_CASE("codes and activations at their ends neither saturate nor wrap") {
         const auto weights = w.dequantize();
         for (const int signs : {0, 1, 2, 3}) {
           CAPTURE(signs);
-          Inputs x(6, columns, 1);
+          Inputs x(6, columns, 1, bantam::Strip16<F>::activation_block);
           for (std::int64_t t = 0; t < 6; ++t) {
             for (std::int64_t c = 0; c < columns; ++c) {
               const bool up = signs == 0 || (signs == 2 && c % 2 == 0) || (signs == 3 && (c / 4 + t) % 2 == 0);
@@ -269,7 +269,7 @@ TEST_CASE("a NaN or an infinity among the activations reaches every output of it
     CAPTURE(std::string(info->name));
     const WeightMatrix w = random_weights(*info, 40, 300, 2);
     for (const float bad : {NAN, INFINITY, -INFINITY}) {
-      Inputs x(3, 300, 3);
+      Inputs x(3, 300, 3, info->activation_block);
       x.floats()(1, 290) = bad;
       x.round();
       for (const KernelTable* table : bantam::kernel_tables()) {

@@ -47,14 +47,16 @@ __attribute__((noinline)) void tile_q8(const std::byte* panel, int first_strip, 
                                                                       : code_offset<F>;
   const std::int64_t padded = L::padded_columns(columns);
   const std::int8_t* values = x.values + token * x.stride;
-  const float* x_scales = x.scales + token * (x.stride / block_columns);
+  constexpr bool fine = L::activation_block == 32;
+  const std::int64_t scale_stride = x.stride / L::activation_block;
+  const float* x_scales = x.scales + token * scale_stride;
   const std::int32_t* sums = x.sums + token * (x.stride / 32);
   BANTAM_UNROLL for (int i = 0; i < NR * MR; ++i) store_strip<A>(out + i * strip_rows, splat_strip<A>(0.0f));
 
   const std::byte* block = panel + L::header;
   for (std::int64_t first = 0; first < padded; first += block_columns) {
     const int k = padded - first < block_columns ? static_cast<int>(padded - first) : block_columns;
-    const int group = L::group < k ? L::group : k;
+    const int group = F::group == 0 ? k : L::group;
     const auto* planes = reinterpret_cast<const std::uint8_t*>(block + L::plane_at(k, first_strip));
     Strip<A> f[NR][MR];
     BANTAM_UNROLL for (int r = 0; r < NR; ++r) {
@@ -96,11 +98,21 @@ __attribute__((noinline)) void tile_q8(const std::byte* panel, int first_strip, 
         if constexpr (has_levels<F>) {
           BANTAM_UNROLL for (int i = 0; i < Strip<A>::parts; ++i) s.part[i] = s.part[i] * V::splat(codebook_unit);
         }
-        BANTAM_UNROLL for (int m = 0; m < MR; ++m) f[r][m] = fma_strip<A>(float_strip<A>(c[r][m]), s, f[r][m]);
+        BANTAM_UNROLL for (int m = 0; m < MR; ++m) {
+          const Strip<A> products = float_strip<A>(c[r][m]);
+          if constexpr (fine) {
+            const Strip<A> d = splat_strip<A>(x_scales[m * scale_stride + column / 32]);
+            f[r][m] = fma_strip<A>(mul_strip<A>(products, s), d, f[r][m]);
+          } else {
+            f[r][m] = fma_strip<A>(products, s, f[r][m]);
+          }
+        }
         if constexpr (L::minimums) {
+          static_assert(fine);
           const Strip<A> minimum = load_minimums<A, F>(block, k, first_strip + r, g);
           BANTAM_UNROLL for (int m = 0; m < MR; ++m) {
-            f[r][m] = fma_strip<A>(minimum, splat_strip<A>(static_cast<float>(sum[m])), f[r][m]);
+            const float x_sum = static_cast<float>(sum[m]) * x_scales[m * scale_stride + column / 32];
+            f[r][m] = fma_strip<A>(minimum, splat_strip<A>(x_sum), f[r][m]);
           }
         }
       }
@@ -108,7 +120,8 @@ __attribute__((noinline)) void tile_q8(const std::byte* panel, int first_strip, 
     // Without this the compiler keeps `out` in registers across blocks and spills the accumulators instead.
     __asm__ volatile("" : "+r"(out));
     BANTAM_UNROLL for (int m = 0; m < MR; ++m) {
-      const Strip<A> d = splat_strip<A>(x_scales[m * (x.stride / block_columns) + first / block_columns]);
+      // Fine scales are in f already.
+      const Strip<A> d = splat_strip<A>(fine ? 1.0f : x_scales[m * scale_stride + first / block_columns]);
       BANTAM_UNROLL for (int r = 0; r < NR; ++r) {
         float* o = out + (m * NR + r) * strip_rows;
         store_strip<A>(o, fma_strip<A>(f[r][m], d, load_strip<A>(o)));

@@ -4,6 +4,7 @@
 #include "bantam/kernels/arguments.hpp"
 #include "bantam/kernels/math.hpp"
 #include "bantam/quant/strip16.hpp"
+#include "bantam/simd/dot.hpp"
 
 namespace bantam::inline v0::kernels {
 
@@ -138,33 +139,47 @@ void rope_pairs(float* x, const float* cosines, const float* sines, std::int64_t
   }
 }
 
-/// Rounds one row to signed bytes, a scale max|x| / 127 every 256 columns, ties to even, and sums every 32 of them.
+/// A float cut to f16 and back.
+template <class A>
+BANTAM_INLINE float through_half(float x) {
+  float lanes[16] = {x};
+  std::uint16_t halves[16];
+  simd::half_strip<A>::store(halves, lanes);
+  const simd::Strip<A> strip = simd::half_strip<A>::load(halves);
+  vec<A>::store(lanes, strip.part[0]);
+  return lanes[0];
+}
+
+/// Rounds one row to signed bytes, a scale max|x| / 127 every out.block columns, ties to even, and sums every 32 of them.
+/// Scales every 32 columns are cut to f16, as llama.cpp does: greedy text from the same file is then the same, also
+/// where two tokens are almost equally probable.
 /// `stride` is a multiple of 256; columns up to it become zeros. A NaN or infinity makes its block's scale NaN, so that
 /// it cannot vanish in the rounding.
 template <class A>
 void quantize_row(const float* x, std::int64_t columns, const QuantizedRows& out, std::int64_t token) noexcept {
   using V = vec<A>;
-  for (std::int64_t first = 0; first < out.stride; first += block_columns) {
-    const std::int64_t n = columns - first < block_columns ? columns - first : block_columns;
+  for (std::int64_t first = 0; first < out.stride; first += out.block) {
+    const std::int64_t left = columns - first;
+    const std::int64_t n = left < 0 ? 0 : left < out.block ? left : out.block;
     alignas(64) float padded[block_columns];
     const float* block = x + first;
-    if (n < block_columns) {
-      for (std::int64_t i = 0; i < block_columns; ++i) padded[i] = i < n ? block[i] : 0.0f;
+    if (n < out.block) {
+      for (std::int64_t i = 0; i < out.block; ++i) padded[i] = i < n ? x[first + i] : 0.0f;
       block = padded;
     }
     auto largest = V::splat(0.0f);
     auto poison = V::splat(0.0f);
-    for (std::int64_t i = 0; i < block_columns; i += V::lanes) {
+    for (std::int64_t i = 0; i < out.block; i += V::lanes) {
       const auto v = V::load(block + i);
       largest = V::max(largest, V::abs(v));
       poison = V::fma(v, V::splat(0.0f), poison);
     }
     const float amax = simd::reduce_max<A>(largest) + simd::reduce_add<A>(poison);
     const float inverse = amax >= smallest_range ? 127.0f / amax : 0.0f;
-    out.scales[token * (out.stride / block_columns) + first / block_columns] = amax / 127.0f;
+    out.scales[(token * out.stride + first) / out.block] = out.block == 32 ? through_half<A>(amax / 127.0f) : amax / 127.0f;
     std::int8_t* values = out.values + token * out.stride + first;
     std::int32_t* sums = out.sums + (token * out.stride + first) / 32;
-    for (std::int64_t g = 0; g < block_columns / 32; ++g) {
+    for (std::int64_t g = 0; g < out.block / 32; ++g) {
       alignas(64) std::int32_t rounded[32];
       for (int i = 0; i < 32; i += V::lanes) {
         const auto q = V::to_int(V::load(block + g * 32 + i) * V::splat(inverse));

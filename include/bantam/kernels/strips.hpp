@@ -35,6 +35,12 @@ BANTAM_INLINE Strip<A> fma_strip(const Strip<A>& a, const Strip<A>& b, const Str
   return strip;
 }
 template <class A>
+BANTAM_INLINE Strip<A> mul_strip(const Strip<A>& a, const Strip<A>& b) {
+  Strip<A> strip;
+  BANTAM_UNROLL for (int i = 0; i < Strip<A>::parts; ++i) strip.part[i] = a.part[i] * b.part[i];
+  return strip;
+}
+template <class A>
 BANTAM_INLINE Strip<A> float_strip(const IntStrip<A>& a) {
   Strip<A> strip;
   BANTAM_UNROLL for (int i = 0; i < Strip<A>::parts; ++i) strip.part[i] = vec<A>::to_float(a.part[i]);

@@ -17,7 +17,7 @@ inline void linear(const KernelTable& kernels, const Worker& worker, const Weigh
   const MatmulPart part{x.tokens(), panels.begin, panels.end};
   const FormatKernels& format = kernels.formats[static_cast<std::size_t>(w.format().index)];
   if (format.matmul_q8 != nullptr) {
-    format.matmul_q8(w.view(), x.quantized(), {out, out_stride}, part);
+    format.matmul_q8(w.view(), x.quantized(w.format().activation_block), {out, out_stride}, part);
   } else {
     format.matmul_f32(w.view(), x.floats(), {out, out_stride}, part);
   }

@@ -22,7 +22,7 @@ void check_shape(std::string_view op, std::string_view what, const TensorView<T,
 /// How matmul treats the activations of a quantized matrix.
 enum class Precision : std::uint8_t {
   exact,  ///< floats: weights are decoded in registers
-  fast,   ///< activations are rounded to 8 bits first, a scale every 256: what inference does
+  fast,   ///< activations are rounded to 8 bits first, a scale every 256 or 32: what inference does
 };
 
 /// out = x wT. x: (tokens, in), w: (out, in), out: (tokens, out). Throws invalid_argument on shapes that do not fit.
@@ -40,12 +40,13 @@ inline void matmul(TensorView<const float, 2> x, const WeightMatrix& w, TensorVi
     return;
   }
   nn::Activations rounded;
+  rounded.serve(w);
   rounded.resize(tokens, w.columns());
   for (std::int64_t t = 0; t < tokens; ++t) {
     std::copy_n(x.data() + t * w.columns(), w.columns(), rounded.row(t));
     rounded.quantize_row(kernels, t);
   }
-  format.matmul_q8(w.view(), rounded.quantized(), {out.data(), w.rows()}, all);
+  format.matmul_q8(w.view(), rounded.quantized(w.format().activation_block), {out.data(), w.rows()}, all);
 }
 [[nodiscard]] inline Tensor<float, 2> matmul(TensorView<const float, 2> x, const WeightMatrix& w,
                                              Precision precision = Precision::exact) {

@@ -17,6 +17,7 @@ struct FormatInfo {
   int index;  ///< place in the list
   int group;  ///< weights per scale; 0: the whole row
   bool is_float;
+  int activation_block;  ///< columns of activations under one scale in 8-bit products: 256 or 32
   /// Without padding; scales of a row spread over 4096 columns.
   double bits_per_weight;
   std::int64_t (*matrix_bytes)(std::int64_t rows, std::int64_t columns) noexcept;

@@ -38,6 +38,10 @@ struct Strip16 {
   static constexpr int group = F::group == 0 ? block_columns : F::group;
   static constexpr int column_unit = F::group == 0 ? Plane::column_unit : std::max(Plane::column_unit, F::group);
 
+  /// Columns of activations under one scale: those of a group where it is 32, so that products agree with llama.cpp's,
+  /// which rounds both sides by 32; else 256, which costs no work a group.
+  static constexpr int activation_block = group == 32 ? 32 : block_columns;
+
   /// f32 scale of each row, or the nested scales then the offsets of each row.
   static constexpr std::int64_t header = row_scales ? panel_rows * 4 : nested_scales ? panel_rows * 8 : 0;
 
