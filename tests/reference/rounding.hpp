@@ -92,6 +92,7 @@ inline GptqGroup gptq_grid(std::span<const float> x) {
     high = std::max(high, v);
   }
   group.scale = round_to_f16(static_cast<double>((high - low) / 15));
+  if (group.scale == 0) return group;  // all zeros, or next to it: there is no grid
   group.zero = static_cast<int>(std::nearbyint(-low / static_cast<float>(group.scale)));
   for (const float v : x) {
     const int q = static_cast<int>(std::nearbyint(v / static_cast<float>(group.scale))) + group.zero;
