@@ -124,6 +124,9 @@ TextRange Session::chat(std::vector<ChatMessage> messages, GenerateOptions optio
   const ChatTemplate chat_template(tokenizer.chat_template());
   std::vector<ChatMessage> all = s.messages;
   // What was generated since the last messages is the assistant's turn.
+  if (!all.empty() && s.tokens.size() > s.reply_start) {
+    all.push_back({"assistant", tokenizer.decode(std::span<const TokenId>(s.tokens).subspan(s.reply_start))});
+  }
   all.insert(all.end(), messages.begin(), messages.end());
   ChatOptions chat_options;
   if (tokenizer.bos() >= 0) chat_options.bos_token = tokenizer.piece(tokenizer.bos());
@@ -140,6 +143,7 @@ TextRange Session::chat(std::vector<ChatMessage> messages, GenerateOptions optio
   s.logits.clear();
   TextRange range = stream(std::span(tokens).subspan(common), std::move(options));
   s.messages = std::move(all);
+  s.reply_start = s.tokens.size();
   return range;
 }
 
@@ -169,6 +173,7 @@ Session Session::fork() const {
   copy->tokens = s.tokens;
   copy->logits = s.logits;
   copy->messages = s.messages;
+  copy->reply_start = s.reply_start;
   copy->sampler = s.sampler;
   return Session(std::move(copy));
 }

@@ -18,7 +18,7 @@ struct Session::State {
   std::vector<TokenId> tokens;
   std::vector<float> logits;  ///< after the last token; empty when unknown
   std::vector<ChatMessage> messages;
-  std::string chat_text;  ///< what the template made of them so far
+  std::size_t reply_start = 0;  ///< where in `tokens` the reply to the last messages begins
   std::optional<Sampler> sampler;  ///< of the last generation
   double prompt_ms = 0;            ///< of the last prompt
   std::int64_t prompt_tokens = 0;

@@ -190,6 +190,25 @@ TEST_CASE("wrong options are refused with one line each") {
   CHECK_FALSE(test::error_of([&] { (void)session.chat({{"user", "hello"}}); }).empty());
 }
 
+TEST_CASE("a chat remembers both sides of it") {
+  const test::TemporaryFolder folder;
+  for (const char* name : {"config.json", "model.safetensors", "tokenizer.json"}) {
+    std::filesystem::create_symlink(demo / name, folder / name);
+  }
+  test::write_file(folder / "tokenizer_config.json",
+                   R"({"bos_token":"<s>","eos_token":"</s>","chat_template":"{{ bos_token }}{% for m in messages %}[{{ m.role }}] {{ m.content }}\n{% endfor %}[assistant]"})");
+  const Model model = Model::load(folder.path());
+  Session session(model);
+  TextRange first = session.chat({{"system", "Be brief."}, {"user", "Who are you?"}}, sampled(8));
+  const std::string reply = first.text();
+  TextRange second = session.chat({{"user", "And then?"}}, sampled(8));
+  (void)second.text();
+  const std::string past = model.tokenizer().decode(session.tokens());
+  CHECK(past.find("[system] Be brief.\n[user] Who are you?\n[assistant]" ) != std::string::npos);
+  CHECK(past.find(reply) != std::string::npos);
+  CHECK(past.find("[user] And then?\n[assistant]") > past.find(reply));
+}
+
 TEST_CASE("a native file gives the same integers under every instruction set") {
   const test::TemporaryFolder folder;
   model_of("int4").save(folder / "model.bantam");
