@@ -43,7 +43,9 @@ double median(std::vector<double> values) {
 
 class Stopwatch {
  public:
-  [[nodiscard]] double seconds() const { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count(); }
+  [[nodiscard]] double seconds() const {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+  }
 
  private:
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
@@ -119,43 +121,49 @@ Json as_json(const BenchOptions& o, const Session& session, const Samples& sampl
   const double operations = 1e-9 * operations_per_token(weights) * median(samples.prompt_tok_s);
   const double read_limit = median(samples.read_gb_s);
   const double int8_limit = median(samples.int8_gop_s);
-  Json json = {{"prompt", rates(o.prompt_tokens, samples.prompt_tok_s)},
-               {"generate", rates(o.gen_tokens, samples.generate_tok_s)},
-               {"weight_bytes", session.model().bytes()},
-               {"streamed_bytes", weights.streamed_bytes},
-               {"read_gb_s", read > 0 ? Json(read) : Json(nullptr)},
-               {"prefill_gop_s", operations > 0 ? Json(operations) : Json(nullptr)},
-               {"machine",
-                {{"cpu", cpu_name()},
-                 {"isa", kernels_in_use().name},
-                 {"threads", session.threads()},
-                 {"read_gb_s_measured", read_limit},
-                 {"int8_gop_s_measured", int8_limit}}},
-               {"fractions", {{"decode_of_bandwidth", fraction(read, read_limit)}, {"prefill_of_int8", fraction(operations, int8_limit)}}},
-               {"depth", o.depth},
-               {"kv", o.kv},
-               {"peak_rss_bytes", samples.peak_rss_bytes},
-               {"load_ms", samples.load_ms}};
+  Json json = {
+      {"prompt", rates(o.prompt_tokens, samples.prompt_tok_s)},
+      {"generate", rates(o.gen_tokens, samples.generate_tok_s)},
+      {"weight_bytes", session.model().bytes()},
+      {"streamed_bytes", weights.streamed_bytes},
+      {"read_gb_s", read > 0 ? Json(read) : Json(nullptr)},
+      {"prefill_gop_s", operations > 0 ? Json(operations) : Json(nullptr)},
+      {"machine",
+       {{"cpu", cpu_name()},
+        {"isa", kernels_in_use().name},
+        {"threads", session.threads()},
+        {"read_gb_s_measured", read_limit},
+        {"int8_gop_s_measured", int8_limit}}},
+      {"fractions",
+       {{"decode_of_bandwidth", fraction(read, read_limit)}, {"prefill_of_int8", fraction(operations, int8_limit)}}},
+      {"depth", o.depth},
+      {"kv", o.kv},
+      {"peak_rss_bytes", samples.peak_rss_bytes},
+      {"load_ms", samples.load_ms}};
   return json;
 }
 
 std::string as_table(const Json& json) {
   const Json& machine = json["machine"];
-  std::string out = message("machine   ", printable(machine["cpu"].get<std::string>()), ", ", machine["isa"].get<std::string>(), ", ",
-                            machine["threads"].get<int>(), " threads: reads ", fixed(machine["read_gb_s_measured"], 2), " GB/s, int8 ",
-                            fixed(machine["int8_gop_s_measured"], 1), " Gop/s\nmodel     ", in_bytes(json["weight_bytes"]), " of weights, loaded in ",
-                            fixed(json["load_ms"], 1), " ms; peak memory ", in_bytes(json["peak_rss_bytes"]), "\n\n");
+  std::string out =
+      message("machine   ", printable(machine["cpu"].get<std::string>()), ", ", machine["isa"].get<std::string>(), ", ",
+              machine["threads"].get<int>(), " threads: reads ", fixed(machine["read_gb_s_measured"], 2),
+              " GB/s, int8 ", fixed(machine["int8_gop_s_measured"], 1), " Gop/s\nmodel     ",
+              in_bytes(json["weight_bytes"]), " of weights, loaded in ", fixed(json["load_ms"], 1), " ms; peak memory ",
+              in_bytes(json["peak_rss_bytes"]), "\n\n");
   Table table("lrrrrl");
   table.add({"", "tokens", "min tok/s", "median", "max", "reached"});
   const auto add = [&](const char* name, const Json& rate, const std::string& reached) {
     if (rate.is_null()) return;
     const Json& tok_s = rate["tok_s"];
-    table.add({name, message(rate["tokens"].get<std::int64_t>()), fixed(tok_s["min"], 1), fixed(tok_s["median"], 1), fixed(tok_s["max"], 1), reached});
+    table.add({name, message(rate["tokens"].get<std::int64_t>()), fixed(tok_s["min"], 1), fixed(tok_s["median"], 1),
+               fixed(tok_s["max"], 1), reached});
   };
   const auto reached = [&](const char* rate, const char* unit, const char* share, const char* of) {
     const Json& part = json["fractions"][share];
     if (part.is_null()) return std::string();
-    return message(fixed(json[rate], json[rate] < 10 ? 3 : 1), " ", unit, ", ", fixed(100 * part.get<double>(), 1), " % of ", of);
+    return message(fixed(json[rate], json[rate] < 10 ? 3 : 1), " ", unit, ", ", fixed(100 * part.get<double>(), 1),
+                   " % of ", of);
   };
   add("prefill", json["prompt"], reached("prefill_gop_s", "Gop/s", "prefill_of_int8", "the int8 rate"));
   add("decode", json["generate"], reached("read_gb_s", "GB/s", "decode_of_bandwidth", "the read bandwidth"));
@@ -164,7 +172,8 @@ std::string as_table(const Json& json) {
 
 int bench(const BenchOptions& o) {
   if (o.batch != 1) not_yet("--batch above 1");
-  if (o.prompt_tokens == 0 && o.gen_tokens == 0) throw UsageError("-p and -n: expected one of them above 0, found both 0");
+  if (o.prompt_tokens == 0 && o.gen_tokens == 0)
+    throw UsageError("-p and -n: expected one of them above 0, found both 0");
   apply(o.common);
   const Stopwatch loading;
   Model model = load_model(o.model, o.loading);

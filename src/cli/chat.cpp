@@ -1,6 +1,7 @@
 // `bantam run --chat`: messages in, replies out, by the model's own template.
-#include <csignal>
 #include <unistd.h>
+
+#include <csignal>
 
 #include "generation.hpp"
 #include "input.hpp"
@@ -79,7 +80,8 @@ std::optional<int> Chat::answer(const std::string& message) {
 
 int Chat::run() {
   int status = 0;
-  if (typed_ && !options_.quiet) note("bantam: /reset forgets everything, /exit or Ctrl-D leaves, Ctrl-C stops a reply");
+  if (typed_ && !options_.quiet)
+    note("bantam: /reset forgets everything, /exit or Ctrl-D leaves, Ctrl-C stops a reply");
   while (const std::optional<std::string> message = next_message()) {
     if (*message == "/exit") break;
     if (*message == "/reset") {
@@ -100,7 +102,8 @@ int Chat::run() {
 
 int chat(const RunOptions& options, Session& session) {
   if (session.model().tokenizer().chat_template().empty()) {
-    fail(Errc::unsupported, printable(options.model, 4096), ": expected a model with a chat template, this one has none: use a plain prompt (-p)");
+    fail(Errc::unsupported, printable(options.model, 4096),
+         ": expected a model with a chat template, this one has none: use a plain prompt (-p)");
   }
   return Chat(options, session).run();
 }

@@ -46,14 +46,19 @@ Recipe make_recipe(const CompressOptions& o) {
   Recipe recipe = checked([&] { return recipe::rtn(o.format, {.group = static_cast<int>(o.group)}); });
   for (const std::string& exception : o.keep) {
     const auto equals = exception.rfind('=');
-    if (equals == std::string::npos) throw UsageError(message("--keep: expected PATTERN=FORMAT, found ", printable(exception)));
+    if (equals == std::string::npos)
+      throw UsageError(message("--keep: expected PATTERN=FORMAT, found ", printable(exception)));
     checked([&] { return recipe.keep(exception.substr(0, equals), exception.substr(equals + 1)); });
   }
   if (o.to != "safetensors") return recipe;
   for (const Recipe::Exception& exception : recipe.exceptions()) {
-    if (!exception.format->is_float) throw UsageError(message("--keep: expected f32, f16 or bf16 with --to safetensors, found ", exception.format->name));
+    if (!exception.format->is_float)
+      throw UsageError(
+          message("--keep: expected f32, f16 or bf16 with --to safetensors, found ", exception.format->name));
   }
-  if (!recipe.format().is_float) throw UsageError(message("--format: expected f32, f16 or bf16 with --to safetensors, found ", recipe.format().name));
+  if (!recipe.format().is_float)
+    throw UsageError(
+        message("--format: expected f32, f16 or bf16 with --to safetensors, found ", recipe.format().name));
   return recipe;
 }
 
@@ -66,9 +71,9 @@ void refuse_what_is_planned(const CompressOptions& o) {
 
 void warn_of_idle_patterns(const Recipe& recipe, const Checkpoint& checkpoint) {
   for (const Recipe::Exception& exception : recipe.exceptions()) {
-    const bool matched = std::any_of(checkpoint.tensors().begin(), checkpoint.tensors().end(), [&](const CheckpointTensor& tensor) {
-      return tensor.is_matrix && matches(tensor.name, exception.pattern);
-    });
+    const bool matched = std::any_of(
+        checkpoint.tensors().begin(), checkpoint.tensors().end(),
+        [&](const CheckpointTensor& tensor) { return tensor.is_matrix && matches(tensor.name, exception.pattern); });
     if (!matched) warn(message("--keep ", printable(exception.pattern), ": no matrix of this model has such a name"));
   }
 }
@@ -87,7 +92,8 @@ std::string as_table(const Report& report) {
   }
   std::ostringstream summary;
   summary << report;
-  return message(summary.str(), "\n\n", table.text(), "\n", report.layers.size(), " matrices in ", fixed(report.seconds, 2), " s, peak memory ",
+  return message(summary.str(), "\n\n", table.text(), "\n", report.layers.size(), " matrices in ",
+                 fixed(report.seconds, 2), " s, peak memory ",
                  in_bytes(static_cast<std::int64_t>(report.peak_rss_bytes)), "\n");
 }
 
@@ -114,10 +120,11 @@ int compress_model(const CompressOptions& o, const std::vector<std::string>& idl
   Report report;
   {
     ProgressBar bar(!o.common.json);
-    report = compress_file(checkpoint, o.output, recipe, native ? Target::native : Target::safetensors, [&](const Progress& p) {
-      bar.show(p.done, p.total, p.layer, p.seconds_left);
-      return interrupted() == 0;
-    });
+    report = compress_file(checkpoint, o.output, recipe, native ? Target::native : Target::safetensors,
+                           [&](const Progress& p) {
+                             bar.show(p.done, p.total, p.layer, p.seconds_left);
+                             return interrupted() == 0;
+                           });
   }
   print(o.common.json ? report.to_json() + "\n" : as_table(report));
   return 0;
@@ -131,15 +138,19 @@ void add_compress(CLI::App& app, Action& action) {
   verb->add_option("MODEL", o->model, "Hugging Face folder, .gguf or .bantam file")->type_name("");
   add_text(*verb, "-o,--output", o->output, "OUT", "the file to write; a folder with --to safetensors");
   add_choice(*verb, "--method", o->method, {"rtn", "gptq", "awq"}, "how weights are rounded; rtn: to nearest");
-  add_text(*verb, "--format", o->format, "NAME", "of the weights, as `bantam formats` lists them; help prints the list");
+  add_text(*verb, "--format", o->format, "NAME",
+           "of the weights, as `bantam formats` lists them; help prints the list");
   add_integer(*verb, "--group", o->group, {-1, std::numeric_limits<std::int32_t>::max()},
               "weights per scale; 0: a whole row, -1: the format's usual group");
-  add_texts(*verb, "--keep", o->keep, "PATTERN=FORMAT", "matrices with such names get this format; may be repeated, last match wins");
+  add_texts(*verb, "--keep", o->keep, "PATTERN=FORMAT",
+            "matrices with such names get this format; may be repeated, last match wins");
   add_choice(*verb, "--to", o->to, {"native", "safetensors", "gguf", "gptq", "awq", "bnb"}, "the kind of output");
   const std::vector<CLI::Option*> calibrating = {
       add_text(*verb, "--calibration", o->calibration, "FILE", "text to calibrate with (not used by rtn)"),
-      add_integer(*verb, "--samples", o->samples, {1, std::numeric_limits<std::int32_t>::max()}, "pieces of calibration text (not used by rtn)"),
-      add_integer(*verb, "--tokens", o->tokens, {1, std::numeric_limits<std::int32_t>::max()}, "tokens a piece (not used by rtn)"),
+      add_integer(*verb, "--samples", o->samples, {1, std::numeric_limits<std::int32_t>::max()},
+                  "pieces of calibration text (not used by rtn)"),
+      add_integer(*verb, "--tokens", o->tokens, {1, std::numeric_limits<std::int32_t>::max()},
+                  "tokens a piece (not used by rtn)"),
       add_flag(*verb, "--desc-act", o->desc_act, "columns in the order of their activations (not used by rtn)")};
   add_text(*verb, "--prune", o->prune, "METHOD:AMOUNT", "remove weights first (not yet)");
   add_text(*verb, "--fit", o->fit, "SIZE", "mixed precision that fits this many bytes (not yet)");

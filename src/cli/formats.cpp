@@ -33,13 +33,17 @@ int print_formats(bool as_json) {
   for (const ArchSpec* arch : architectures) names.emplace_back(arch->name);
   Table table("lrr");
   table.add({"format", "bits a weight", "group"});
-  Json json = {{"formats", Json::array()}, {"architectures", names}, {"kv", kv_kinds()}, {"source_types", source_types()}};
+  Json json = {
+      {"formats", Json::array()}, {"architectures", names}, {"kv", kv_kinds()}, {"source_types", source_types()}};
   for (const FormatInfo& format : formats()) {
     json["formats"].push_back({{"name", std::string(format.name)},
                                {"id", static_cast<int>(format.id)},
                                {"bits_per_weight", format.bits_per_weight},
                                {"group", format.group}});
-    table.add({std::string(format.name), fixed(format.bits_per_weight, 3), format.is_float ? "-" : format.group == 0 ? "row" : message(format.group)});
+    table.add({std::string(format.name), fixed(format.bits_per_weight, 3),
+               format.is_float     ? "-"
+               : format.group == 0 ? "row"
+                                   : message(format.group)});
   }
   if (as_json) {
     print_json(json);
@@ -53,19 +57,24 @@ int print_formats(bool as_json) {
 int print_cpuinfo(const CommonOptions& options) {
   const CpuFeatures& cpu = cpu_features();
   std::vector<std::string> features;
-  for (const auto& [has, name] : {std::pair{cpu.avx2, "avx2"}, {cpu.avx512, "avx512"}, {cpu.avx512_vnni, "avx512_vnni"},
-                                  {cpu.neon, "neon"}, {cpu.neon_dotprod, "neon_dotprod"}}) {
+  for (const auto& [has, name] : {std::pair{cpu.avx2, "avx2"},
+                                  {cpu.avx512, "avx512"},
+                                  {cpu.avx512_vnni, "avx512_vnni"},
+                                  {cpu.neon, "neon"},
+                                  {cpu.neon_dotprod, "neon_dotprod"}}) {
     if (has) features.emplace_back(name);
   }
   std::vector<std::string> isas;
   for (const KernelTable* table : kernel_tables()) isas.emplace_back(table->name);
   const std::string in_use = kernels_in_use().name;
   if (options.json) {
-    print_json({{"cpu", cpu_name()}, {"cores", usable_cores()}, {"features", features}, {"isas", isas}, {"isa", in_use}});
+    print_json(
+        {{"cpu", cpu_name()}, {"cores", usable_cores()}, {"features", features}, {"isas", isas}, {"isa", in_use}});
     return 0;
   }
-  print(message("cpu:       ", printable(cpu_name()), "\ncores:     ", usable_cores(), " physical, usable by this process\nfeatures:  ",
-                joined(features), "\nisas:      ", joined(isas), " (best first)\nin use:    ", in_use, "\n"));
+  print(message("cpu:       ", printable(cpu_name()), "\ncores:     ", usable_cores(),
+                " physical, usable by this process\nfeatures:  ", joined(features), "\nisas:      ", joined(isas),
+                " (best first)\nin use:    ", in_use, "\n"));
   return 0;
 }
 

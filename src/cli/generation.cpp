@@ -40,8 +40,9 @@ std::string statistics(const Reply& reply, std::uint64_t seed) {
     return ms > 0 ? message(" at ", fixed(1000 * static_cast<double>(tokens) / ms, 1), " tok/s") : std::string();
   };
   const SessionStats& stats = reply.stats;
-  return message(stats.prompt_tokens, " prompt tokens", rate(stats.prompt_tokens, stats.prompt_ms), ", ", stats.generated_tokens, " generated",
-                 rate(stats.generated_tokens, stats.generate_ms), ", finish: ", to_string(reply.finish), ", seed ", seed);
+  return message(stats.prompt_tokens, " prompt tokens", rate(stats.prompt_tokens, stats.prompt_ms), ", ",
+                 stats.generated_tokens, " generated", rate(stats.generated_tokens, stats.generate_ms),
+                 ", finish: ", to_string(reply.finish), ", seed ", seed);
 }
 
 }  // namespace bantam::cli

@@ -30,7 +30,8 @@ bool read_more(int descriptor, std::string& text, const std::string& place) {
   do got = ::read(descriptor, buffer, sizeof buffer);
   while (got < 0 && errno == EINTR);
   if (got < 0) fail_reading(place, "read", errno);
-  if (text.size() + static_cast<std::size_t>(got) > most_bytes) fail(Errc::unsupported, place, ": expected at most 2 GiB of text, found more");
+  if (text.size() + static_cast<std::size_t>(got) > most_bytes)
+    fail(Errc::unsupported, place, ": expected at most 2 GiB of text, found more");
   text.append(buffer, static_cast<std::size_t>(got));
   return got > 0;
 }
@@ -60,7 +61,8 @@ std::string read_input(const std::string& path) {
 
 std::optional<std::string> LineReader::next() {
   std::size_t end;
-  while ((end = held_.find('\n')) == std::string::npos && !ended_) ended_ = !read_more(STDIN_FILENO, held_, "standard input");
+  while ((end = held_.find('\n')) == std::string::npos && !ended_)
+    ended_ = !read_more(STDIN_FILENO, held_, "standard input");
   if (end == std::string::npos && held_.empty()) return std::nullopt;
   std::string line = held_.substr(0, end);
   held_.erase(0, end == std::string::npos ? end : end + 1);

@@ -47,14 +47,10 @@ Json describe(const Tokenizer& tokenizer) {
   for (TokenId token = 0; token < tokenizer.vocab_size(); ++token) {
     if (tokenizer.is_special(token)) special.push_back({{"id", token}, {"text", tokenizer.piece(token)}});
   }
-  return {{"kind", tokenizer.kind()},
-          {"vocab", tokenizer.vocab_size()},
-          {"bos", id(tokenizer.bos())},
-          {"eos", id(tokenizer.eos())},
-          {"unknown", id(tokenizer.unknown())},
-          {"adds_bos", tokenizer.adds_bos()},
-          {"special", std::move(special)},
-          {"chat_template", !tokenizer.chat_template().empty()}};
+  return {{"kind", tokenizer.kind()},           {"vocab", tokenizer.vocab_size()},
+          {"bos", id(tokenizer.bos())},         {"eos", id(tokenizer.eos())},
+          {"unknown", id(tokenizer.unknown())}, {"adds_bos", tokenizer.adds_bos()},
+          {"special", std::move(special)},      {"chat_template", !tokenizer.chat_template().empty()}};
 }
 
 Json describe(const ModelConfig& c) {
@@ -122,8 +118,9 @@ void complain(const Checkpoint& checkpoint, const Verification& found) {
   for (const auto& list : {found.bad, found.missing}) {
     for (const std::string& name : list) names += message(names.empty() ? "" : ", ", printable(name));
   }
-  fail(Errc::corrupt, printable(checkpoint.path().string(), 4096), ": expected the bytes that the stored hashes describe, found ",
-       found.bad.size(), " tensors that differ and ", found.missing.size(), " without a hash: ", names);
+  fail(Errc::corrupt, printable(checkpoint.path().string(), 4096),
+       ": expected the bytes that the stored hashes describe, found ", found.bad.size(), " tensors that differ and ",
+       found.missing.size(), " without a hash: ", names);
 }
 
 Json parsed_or_null(const std::string& text) {
@@ -135,21 +132,24 @@ Json as_json(const Checkpoint& checkpoint, const std::optional<Verification>& ve
   const Sizes sizes = sizes_of(checkpoint);
   const ModelConfig& config = checkpoint.config();
   const nn::KvCache cache({config.layers, config.kv_heads, config.head_dim}, "f16");
-  Json json = {{"path", checkpoint.path().string()},
-               {"container", checkpoint.container()},
-               {"architecture", std::string(config.arch->name)},
-               {"config", describe(config)},
-               {"parameters", sizes.parameters},
-               {"bytes", checkpoint.file_bytes()},
-               {"bits_per_weight", 8.0 * static_cast<double>(sizes.matrix_bytes) / static_cast<double>(sizes.matrix_weights)},
-               {"kv_bytes_per_token", cache.bytes_per_token()},
-               {"tensors", Json::array()},
-               {"tokenizer", describe(checkpoint.tokenizer())},
-               {"recipe", parsed_or_null(checkpoint.recipe())},
-               {"verify", nullptr}};
+  Json json = {
+      {"path", checkpoint.path().string()},
+      {"container", checkpoint.container()},
+      {"architecture", std::string(config.arch->name)},
+      {"config", describe(config)},
+      {"parameters", sizes.parameters},
+      {"bytes", checkpoint.file_bytes()},
+      {"bits_per_weight", 8.0 * static_cast<double>(sizes.matrix_bytes) / static_cast<double>(sizes.matrix_weights)},
+      {"kv_bytes_per_token", cache.bytes_per_token()},
+      {"tensors", Json::array()},
+      {"tokenizer", describe(checkpoint.tokenizer())},
+      {"recipe", parsed_or_null(checkpoint.recipe())},
+      {"verify", nullptr}};
   for (const CheckpointTensor& tensor : checkpoint.tensors()) {
-    json["tensors"].push_back(
-        {{"name", tensor.tensor_name()}, {"shape", shape_of(tensor)}, {"format", format_of(tensor)}, {"bytes", tensor.entry->bytes.size()}});
+    json["tensors"].push_back({{"name", tensor.tensor_name()},
+                               {"shape", shape_of(tensor)},
+                               {"format", format_of(tensor)},
+                               {"bytes", tensor.entry->bytes.size()}});
   }
   if (verification) {
     json["verify"] = {{"hashes", verification->stored}, {"missing", verification->missing}, {"bad", verification->bad}};
@@ -159,8 +159,9 @@ Json as_json(const Checkpoint& checkpoint, const std::optional<Verification>& ve
 
 std::string as_text(const Tokenizer& tokenizer) {
   const auto id = [](TokenId token) { return token >= 0 ? message(token) : std::string("none"); };
-  return message("tokenizer       ", tokenizer.kind(), ", ", tokenizer.vocab_size(), " tokens, bos ", id(tokenizer.bos()),
-                 tokenizer.adds_bos() ? " (added)" : "", ", eos ", id(tokenizer.eos()), ", unknown ", id(tokenizer.unknown()), "\nchat template   ",
+  return message("tokenizer       ", tokenizer.kind(), ", ", tokenizer.vocab_size(), " tokens, bos ",
+                 id(tokenizer.bos()), tokenizer.adds_bos() ? " (added)" : "", ", eos ", id(tokenizer.eos()),
+                 ", unknown ", id(tokenizer.unknown()), "\nchat template   ",
                  tokenizer.chat_template().empty() ? "none" : "yes", "\n");
 }
 
@@ -168,23 +169,28 @@ std::string as_text(const Checkpoint& checkpoint, const std::optional<Verificati
   const Sizes sizes = sizes_of(checkpoint);
   const ModelConfig& c = checkpoint.config();
   const nn::KvCache cache({c.layers, c.kv_heads, c.head_dim}, "f16");
-  std::string out = message("architecture    ", c.arch->name, " (", checkpoint.container(), ")\nsizes           ", c.layers, " layers, dim ", c.dim, ", ",
-                            c.heads, " heads of ", c.head_dim, ", ", c.kv_heads, " kv heads, ffn ", c.ffn, ", vocab ", c.vocab,
-                            c.tied ? " (tied)" : "", "\ncontext         ", c.context, " tokens");
+  std::string out =
+      message("architecture    ", c.arch->name, " (", checkpoint.container(), ")\nsizes           ", c.layers,
+              " layers, dim ", c.dim, ", ", c.heads, " heads of ", c.head_dim, ", ", c.kv_heads, " kv heads, ffn ",
+              c.ffn, ", vocab ", c.vocab, c.tied ? " (tied)" : "", "\ncontext         ", c.context, " tokens");
   if (c.window > 0) out += message(", window ", c.window);
-  out += message("\nparameters      ", sizes.parameters, "\nbytes           ", checkpoint.file_bytes(), " (", in_bytes(checkpoint.file_bytes()), "), ",
+  out += message("\nparameters      ", sizes.parameters, "\nbytes           ", checkpoint.file_bytes(), " (",
+                 in_bytes(checkpoint.file_bytes()), "), ",
                  fixed(8.0 * static_cast<double>(sizes.matrix_bytes) / static_cast<double>(sizes.matrix_weights), 3),
-                 " bits a weight as stored\nkv cache        ", cache.bytes_per_token(), " bytes a token in f16\n", as_text(checkpoint.tokenizer()));
+                 " bits a weight as stored\nkv cache        ", cache.bytes_per_token(), " bytes a token in f16\n",
+                 as_text(checkpoint.tokenizer()));
   if (!checkpoint.recipe().empty()) out += message("recipe          ", printable(checkpoint.recipe(), 1000), "\n");
   if (verification) {
     out += verification->stored == 0 && verification->missing.empty()
                ? "verify          this file stores no hashes\n"
-               : message("verify          ", verification->stored, " hashes stored, ", verification->bad.size(), " tensors differ\n");
+               : message("verify          ", verification->stored, " hashes stored, ", verification->bad.size(),
+                         " tensors differ\n");
   }
   Table table("lrlr");
   table.add({"tensor", "shape", "format", "bytes"});
   for (const CheckpointTensor& tensor : checkpoint.tensors()) {
-    table.add({printable(tensor.tensor_name()), in_parentheses(shape_of(tensor)), format_of(tensor), message(tensor.entry->bytes.size())});
+    table.add({printable(tensor.tensor_name()), in_parentheses(shape_of(tensor)), format_of(tensor),
+               message(tensor.entry->bytes.size())});
   }
   return out + "\n" + table.text();
 }
@@ -202,10 +208,12 @@ int inspect_vocabulary(const InspectOptions& o) {
                 {"tensors", Json::array()},
                 {"tokenizer", describe(tokenizer)},
                 {"recipe", nullptr},
-                {"verify", o.verify ? Json{{"hashes", 0}, {"missing", Json::array()}, {"bad", Json::array()}} : Json(nullptr)}});
+                {"verify",
+                 o.verify ? Json{{"hashes", 0}, {"missing", Json::array()}, {"bad", Json::array()}} : Json(nullptr)}});
     return 0;
   }
-  print(message("a vocabulary without a model\n", as_text(tokenizer), o.verify ? "verify          this file stores no hashes\n" : ""));
+  print(message("a vocabulary without a model\n", as_text(tokenizer),
+                o.verify ? "verify          this file stores no hashes\n" : ""));
   return 0;
 }
 

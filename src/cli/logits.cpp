@@ -46,7 +46,8 @@ std::vector<Candidate> best(std::span<const float> logits, std::size_t count) {
   std::partial_sort(order.begin(), end, order.end(),
                     [&](TokenId a, TokenId b) { return logit(a) > logit(b) || (logit(a) == logit(b) && a < b); });
   std::vector<Candidate> result;
-  for (auto id = order.begin(); id != end; ++id) result.push_back({*id, logit(*id), static_cast<double>(logit(*id)) - norm});
+  for (auto id = order.begin(); id != end; ++id)
+    result.push_back({*id, logit(*id), static_cast<double>(logit(*id)) - norm});
   return result;
 }
 
@@ -67,7 +68,8 @@ std::string as_table(const Tokenizer& tokenizer, const std::vector<Position>& po
   table.add({"position", "id", "logit", "logprob", "token"});
   for (const Position& position : positions) {
     for (const Candidate& c : position.top) {
-      table.add({message(position.index), message(c.id), fixed(static_cast<double>(c.logit), 5), fixed(c.logprob, 5), json_string(text_of(tokenizer, c.id))});
+      table.add({message(position.index), message(c.id), fixed(static_cast<double>(c.logit), 5), fixed(c.logprob, 5),
+                 json_string(text_of(tokenizer, c.id))});
     }
   }
   return table.text();
@@ -105,19 +107,23 @@ int logits(const LogitsOptions& o) {
   if (!o.has_ids) ids = model.tokenizer().encode(text, {.parse_special = o.parse_special});
   if (ids.empty()) fail(Errc::invalid_argument, "prompt: expected at least one token, found none");
   Session session(model, {.context = std::max(model.config().context, static_cast<std::int64_t>(ids.size())),
-                          .threads = static_cast<int>(o.common.threads), .kv = o.kv});
+                          .threads = static_cast<int>(o.common.threads),
+                          .kv = o.kv});
   if (static_cast<std::int64_t>(ids.size()) > model.config().context) {
     warn(message("the prompt has ", ids.size(), " tokens, the model was made for ", model.config().context));
   }
   std::vector<Position> positions;
   const auto count = static_cast<std::size_t>(o.top);
   if (o.all_positions) {
-    session.score(ids, [&](std::int64_t index, std::span<const float> row) { positions.push_back({index, best(row, count)}); });
+    session.score(ids, [&](std::int64_t index, std::span<const float> row) {
+      positions.push_back({index, best(row, count)});
+    });
   } else {
     session.prefill(ids);
     positions.push_back({static_cast<std::int64_t>(ids.size()) - 1, best(session.logits(), count)});
   }
-  o.common.json ? print_json(as_json(model.tokenizer(), ids, positions)) : print(as_table(model.tokenizer(), positions));
+  o.common.json ? print_json(as_json(model.tokenizer(), ids, positions))
+                : print(as_table(model.tokenizer(), positions));
   return 0;
 }
 
@@ -127,9 +133,11 @@ void add_logits(CLI::App& app, Action& action) {
   CLI::App* verb = app.add_subcommand("logits", "show the distribution of the next token after a prompt");
   const auto o = std::make_shared<LogitsOptions>();
   add_argument(*verb, "MODEL", o->model, "Hugging Face folder, .gguf or .bantam file");
-  CLI::Option* prompt = add_text(*verb, "-p,--prompt", o->prompt, "TEXT", "the prompt; BOS is added as the tokenizer says");
+  CLI::Option* prompt =
+      add_text(*verb, "-p,--prompt", o->prompt, "TEXT", "the prompt; BOS is added as the tokenizer says");
   CLI::Option* file = add_text(*verb, "-f,--file", o->file, "FILE", "read the prompt from a file; - is standard input");
-  CLI::Option* ids = add_text(*verb, "--ids", o->ids, "JSON", "exactly these token ids, as in '[1,2,3]'; no BOS is added");
+  CLI::Option* ids =
+      add_text(*verb, "--ids", o->ids, "JSON", "exactly these token ids, as in '[1,2,3]'; no BOS is added");
   add_integer(*verb, "--top", o->top, {1, std::numeric_limits<std::int32_t>::max()}, "most probable tokens to show");
   add_flag(*verb, "--all-positions", o->all_positions, "after every token of the prompt, not only the last");
   add_flag(*verb, "--parse-special", o->parse_special, "special tokens spelled out in the prompt are tokens");

@@ -37,7 +37,9 @@ class HelpFormatter : public CLI::Formatter {
   std::string make_option_opts(const CLI::Option* option) const override {
     return option->get_type_name().empty() ? "" : " " + option->get_type_name();
   }
-  std::string make_usage(const CLI::App* app, std::string name) const override { return "\n" + CLI::Formatter::make_usage(app, name); }
+  std::string make_usage(const CLI::App* app, std::string name) const override {
+    return "\n" + CLI::Formatter::make_usage(app, name);
+  }
   std::string make_help(const CLI::App* app, std::string name, CLI::AppFormatMode mode) const override {
     std::string text = CLI::Formatter::make_help(app, name, mode);
     for (std::size_t at; (at = text.find("\n\n\n")) != std::string::npos;) text.erase(at, 1);
@@ -79,10 +81,12 @@ std::vector<std::string> arguments(int count, char** values) {
 /// One line, lower case at the start, safe to print, with a hint at the help that fits.
 int report_usage(std::string text, const std::string& verb) {
   while (!text.empty() && text.back() == '\n') text.pop_back();
-  if (text.size() > 1 && std::isupper(static_cast<unsigned char>(text[0])) && std::islower(static_cast<unsigned char>(text[1]))) {
+  if (text.size() > 1 && std::isupper(static_cast<unsigned char>(text[0])) &&
+      std::islower(static_cast<unsigned char>(text[1]))) {
     text[0] = static_cast<char>(std::tolower(static_cast<unsigned char>(text[0])));
   }
-  note(message("bantam: ", verb.empty() ? "" : verb + ": ", printable(text, 1000), " (see `bantam ", verb.empty() ? "" : verb + " ", "--help`)"));
+  note(message("bantam: ", verb.empty() ? "" : verb + ": ", printable(text, 1000), " (see `bantam ",
+               verb.empty() ? "" : verb + " ", "--help`)"));
   return usage_error;
 }
 
@@ -107,7 +111,8 @@ std::string verb_of(const CLI::App& app, const std::vector<std::string>& words) 
 std::string text_of(const CLI::ParseError& error) {
   const std::string text = error.what();
   const auto colon = text.find(": ");
-  if (error.get_name() == "ArgumentMismatch" && colon != std::string::npos) return text.substr(0, colon) + ": expected a value, found none";
+  if (error.get_name() == "ArgumentMismatch" && colon != std::string::npos)
+    return text.substr(0, colon) + ": expected a value, found none";
   return text;
 }
 
@@ -124,7 +129,8 @@ int run_program(int argc, char** argv) {
     app.set_help_flag("-h,--help", "print this help and leave");
     app.footer(examples);
     app.require_subcommand(1);
-    for (const auto add : {add_run, add_tokenize, add_logits, add_perplexity, add_compress, add_inspect, add_bench, add_formats, add_cpuinfo}) {
+    for (const auto add : {add_run, add_tokenize, add_logits, add_perplexity, add_compress, add_inspect, add_bench,
+                           add_formats, add_cpuinfo}) {
       add(app, action);
     }
     for (CLI::App* sub : app.get_subcommands({})) sub->group("Verbs");

@@ -25,7 +25,8 @@ std::string long_name(const std::string& names) {
 }
 
 template <class F>
-CLI::Option* add_parsed(CLI::App& app, const std::string& names, const std::string& type, const std::string& help, F parse) {
+CLI::Option* add_parsed(CLI::App& app, const std::string& names, const std::string& type, const std::string& help,
+                        F parse) {
   return app.add_option_function<std::string>(names, parse, help)
       ->type_name(type)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
@@ -56,40 +57,48 @@ double parse_number(std::string_view option, std::string_view text) {
   return value;
 }
 
-CLI::Option* add_integer(CLI::App& app, const std::string& names, std::int64_t& target, Bounds bounds, const std::string& help) {
+CLI::Option* add_integer(CLI::App& app, const std::string& names, std::int64_t& target, Bounds bounds,
+                         const std::string& help) {
   return add_parsed(app, names, "N", with_default(help, message(target)),
-                    [&target, bounds, name = long_name(names)](const std::string& text) { target = parse_integer(name, text, bounds); });
+                    [&target, bounds, name = long_name(names)](const std::string& text) {
+                      target = parse_integer(name, text, bounds);
+                    });
 }
 
 CLI::Option* add_number(CLI::App& app, const std::string& names, float& target, const std::string& help) {
-  return add_parsed(app, names, "X", with_default(help, message(target)), [&target, name = long_name(names)](const std::string& text) {
-    const auto value = static_cast<float>(parse_number(name, text));
-    if (!std::isfinite(value)) throw UsageError(message(name, ": expected a finite number, found ", printable(text)));
-    target = value;
-  });
+  return add_parsed(app, names, "X", with_default(help, message(target)),
+                    [&target, name = long_name(names)](const std::string& text) {
+                      const auto value = static_cast<float>(parse_number(name, text));
+                      if (!std::isfinite(value))
+                        throw UsageError(message(name, ": expected a finite number, found ", printable(text)));
+                      target = value;
+                    });
 }
 
-CLI::Option* add_text(CLI::App& app, const std::string& names, std::string& target, const std::string& type, const std::string& help) {
-  return add_parsed(app, names, type, with_default(help, target), [&target](const std::string& text) { target = text; });
+CLI::Option* add_text(CLI::App& app, const std::string& names, std::string& target, const std::string& type,
+                      const std::string& help) {
+  return add_parsed(app, names, type, with_default(help, target),
+                    [&target](const std::string& text) { target = text; });
 }
 
-CLI::Option* add_texts(CLI::App& app, const std::string& names, std::vector<std::string>& target, const std::string& type,
-                       const std::string& help) {
+CLI::Option* add_texts(CLI::App& app, const std::string& names, std::vector<std::string>& target,
+                       const std::string& type, const std::string& help) {
   // One value each time: the parser would otherwise take the arguments that follow, and split values in brackets.
   return app.add_option(names, target, help)->type_name(type)->allow_extra_args(false);
 }
 
-CLI::Option* add_choice(CLI::App& app, const std::string& names, std::string& target, const std::vector<std::string>& words,
-                        const std::string& help) {
+CLI::Option* add_choice(CLI::App& app, const std::string& names, std::string& target,
+                        const std::vector<std::string>& words, const std::string& help) {
   if (target.empty()) target = words.front();
   std::string list;
   for (const std::string& word : words) list += message(list.empty() ? "" : "|", word);
-  return add_parsed(app, names, list, with_default(help, target), [&target, words, list, name = long_name(names)](const std::string& text) {
-    if (std::find(words.begin(), words.end(), text) == words.end()) {
-      throw UsageError(message(name, ": expected ", list, ", found ", printable(text)));
-    }
-    target = text;
-  });
+  return add_parsed(app, names, list, with_default(help, target),
+                    [&target, words, list, name = long_name(names)](const std::string& text) {
+                      if (std::find(words.begin(), words.end(), text) == words.end()) {
+                        throw UsageError(message(name, ": expected ", list, ", found ", printable(text)));
+                      }
+                      target = text;
+                    });
 }
 
 CLI::Option* add_flag(CLI::App& app, const std::string& names, bool& target, const std::string& help) {
@@ -103,7 +112,8 @@ CLI::Option* add_argument(CLI::App& app, const std::string& name, std::string& t
 std::vector<TokenId> parse_ids(std::string_view json, const std::string& place) {
   const auto array = nlohmann::json::parse(json, nullptr, false);
   if (!array.is_array()) {
-    fail(Errc::invalid_argument, place, ": expected a JSON array of token ids, found ", json.empty() ? "nothing" : printable(json, 40));
+    fail(Errc::invalid_argument, place, ": expected a JSON array of token ids, found ",
+         json.empty() ? "nothing" : printable(json, 40));
   }
   std::vector<TokenId> ids;
   ids.reserve(array.size());
@@ -120,10 +130,13 @@ std::vector<TokenId> parse_ids(std::string_view json, const std::string& place) 
 
 void add_common(CLI::App& app, CommonOptions& options) {
   constexpr const char* group = "Common options";
-  add_parsed(app, "--threads", "N", "threads to use; 0: the physical cores that the process may use [0]", [&](const std::string& text) {
-    options.threads = parse_integer("--threads", text, {0, 1024});
-  })->group(group);
-  add_text(app, "--isa", options.isa, "NAME", "instruction set, of those that `bantam cpuinfo` lists [the best]")->group(group);
+  add_parsed(app, "--threads", "N", "threads to use; 0: the physical cores that the process may use [0]",
+             [&](const std::string& text) {
+               options.threads = parse_integer("--threads", text, {0, 1024});
+             })
+      ->group(group);
+  add_text(app, "--isa", options.isa, "NAME", "instruction set, of those that `bantam cpuinfo` lists [the best]")
+      ->group(group);
   add_flag(app, "--json", options.json, "print one JSON document and nothing else")->group(group);
 }
 
@@ -146,12 +159,17 @@ void refuse_overwriting(const std::string& model, const std::string& out) {
   bool same = same_file(model, out);
   // A folder's files are the model, too.
   std::error_code ignored;
-  for (const auto& entry : std::filesystem::directory_iterator(model, ignored)) same = same || same_file(entry.path(), out);
-  if (same) fail(Errc::invalid_argument, printable(out, 4096), ": expected an output other than the input, found the same file");
+  for (const auto& entry : std::filesystem::directory_iterator(model, ignored))
+    same = same || same_file(entry.path(), out);
+  if (same)
+    fail(Errc::invalid_argument, printable(out, 4096),
+         ": expected an output other than the input, found the same file");
 }
 
 Model load_model(const std::string& path, const LoadingOptions& options) {
-  const WeightMemory memory = options.map ? WeightMemory::mapped : options.no_map ? WeightMemory::huge_pages : WeightMemory::automatic;
+  const WeightMemory memory = options.map      ? WeightMemory::mapped
+                              : options.no_map ? WeightMemory::huge_pages
+                                               : WeightMemory::automatic;
   return Model::load(path, {.memory = memory});
 }
 

@@ -27,17 +27,19 @@ struct Bounds {
 
 /// A whole number in decimal; nothing else is accepted. The last of several counts. The value that `target` has now is
 /// shown as the default.
-CLI::Option* add_integer(CLI::App& app, const std::string& names, std::int64_t& target, Bounds bounds, const std::string& help);
+CLI::Option* add_integer(CLI::App& app, const std::string& names, std::int64_t& target, Bounds bounds,
+                         const std::string& help);
 /// A finite number in decimal.
 CLI::Option* add_number(CLI::App& app, const std::string& names, float& target, const std::string& help);
 /// Any text, the empty one included. `type` is what help shows for it.
-CLI::Option* add_text(CLI::App& app, const std::string& names, std::string& target, const std::string& type, const std::string& help);
+CLI::Option* add_text(CLI::App& app, const std::string& names, std::string& target, const std::string& type,
+                      const std::string& help);
 /// An option that may be given several times.
-CLI::Option* add_texts(CLI::App& app, const std::string& names, std::vector<std::string>& target, const std::string& type,
-                       const std::string& help);
+CLI::Option* add_texts(CLI::App& app, const std::string& names, std::vector<std::string>& target,
+                       const std::string& type, const std::string& help);
 /// One of a list of words. The first of them is the default unless `target` says otherwise.
-CLI::Option* add_choice(CLI::App& app, const std::string& names, std::string& target, const std::vector<std::string>& words,
-                        const std::string& help);
+CLI::Option* add_choice(CLI::App& app, const std::string& names, std::string& target,
+                        const std::vector<std::string>& words, const std::string& help);
 CLI::Option* add_flag(CLI::App& app, const std::string& names, bool& target, const std::string& help);
 /// A required positional argument.
 CLI::Option* add_argument(CLI::App& app, const std::string& name, std::string& target, const std::string& help);
@@ -45,7 +47,7 @@ CLI::Option* add_argument(CLI::App& app, const std::string& name, std::string& t
 /// A whole number as add_integer reads it, a number as add_number does; UsageError names `option` otherwise.
 [[nodiscard]] std::int64_t parse_integer(std::string_view option, std::string_view text, Bounds bounds);
 [[nodiscard]] double parse_number(std::string_view option, std::string_view text);
-/// A JSON array of token ids, as `--ids` and `tokenize --decode` take it. Throws Error (invalid_argument) naming `place`.
+/// A JSON array of token ids, as `--ids` and `tokenize --decode` take it. Throws invalid_argument naming `place`.
 [[nodiscard]] std::vector<TokenId> parse_ids(std::string_view json, const std::string& place);
 
 /// What every verb understands.

@@ -15,7 +15,7 @@ using Json = nlohmann::ordered_json;
 /// The reader of standard output has gone: the program ends quietly.
 struct ClosedPipe : std::exception {};
 
-/// Writes to standard output at once. Throws ClosedPipe, Interrupted while a full pipe is waited for, Error (io) otherwise.
+/// Writes to standard output at once. Throws ClosedPipe, Interrupted while it waits for a reader, Error (io) otherwise.
 void print(std::string_view text);
 /// One JSON document and the end of its line. Text that is not valid UTF-8 gets U+FFFD for the bytes that are not.
 void print_json(const Json& json);

@@ -1,8 +1,7 @@
 // `bantam perplexity`: how well a model predicts a text, and how far it is from another model.
-#include "bantam/session/evaluate.hpp"
-
 #include <algorithm>
 
+#include "bantam/session/evaluate.hpp"
 #include "input.hpp"
 #include "options.hpp"
 #include "output.hpp"
@@ -41,7 +40,8 @@ int measure(const PerplexityArguments& o) {
         bar.show(done, total, "windows");
         return true;
       });
-  if (context < o.context) note(message("bantam: windows of ", context, " tokens instead of ", o.context, ": the model was made for no more"));
+  if (context < o.context)
+    note(message("bantam: windows of ", context, " tokens instead of ", o.context, ": the model was made for no more"));
   if (o.common.json) {
     print_json({{"perplexity", result.perplexity},
                 {"nll", result.nll},
@@ -53,8 +53,9 @@ int measure(const PerplexityArguments& o) {
                 {"seconds", result.seconds}});
     return 0;
   }
-  std::string out = message("perplexity      ", fixed(result.perplexity, 4), "\nnll             ", fixed(result.nll, 6), " nats a token\ntokens          ",
-                            result.tokens, " in ", result.windows, " windows of up to ", context, "\n");
+  std::string out = message("perplexity      ", fixed(result.perplexity, 4), "\nnll             ", fixed(result.nll, 6),
+                            " nats a token\ntokens          ", result.tokens, " in ", result.windows,
+                            " windows of up to ", context, "\n");
   if (result.kl_mean) {
     out += message("kl mean         ", fixed(*result.kl_mean, 6), " nats\nkl 99 %         ", fixed(*result.kl_p99, 6),
                    " nats\nsame top token  ", fixed(100 * *result.top1_agreement, 2), " %\n");
@@ -70,7 +71,8 @@ void add_perplexity(CLI::App& app, Action& action) {
   const auto o = std::make_shared<PerplexityArguments>();
   add_argument(*verb, "MODEL", o->model, "Hugging Face folder, .gguf or .bantam file");
   add_argument(*verb, "FILE", o->file, "the text; - is standard input");
-  add_integer(*verb, "--context", o->context, {2, std::int64_t{1} << 31}, "tokens a window, BOS included; at most the model's own");
+  add_integer(*verb, "--context", o->context, {2, std::int64_t{1} << 31},
+              "tokens a window, BOS included; at most the model's own");
   add_integer(*verb, "--limit", o->limit, {}, "use this many tokens of the text; 0: all");
   add_text(*verb, "--against", o->against, "BASE", "also measure the divergence from this model, on the same tokens");
   add_kv(*verb, o->kv);

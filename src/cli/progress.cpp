@@ -47,11 +47,12 @@ void ProgressBar::show(std::int64_t done, std::int64_t total, std::string_view w
   if (done < total && now - last_ < std::chrono::milliseconds(100)) return;
   last_ = now;
   const double elapsed = std::chrono::duration<double>(now - start_).count();
-  if (seconds_left < 0) seconds_left = done > 0 ? elapsed * static_cast<double>(total - done) / static_cast<double>(done) : 0;
+  if (seconds_left < 0)
+    seconds_left = done > 0 ? elapsed * static_cast<double>(total - done) / static_cast<double>(done) : 0;
   constexpr std::int64_t cells = 24;
   const auto full = static_cast<std::size_t>(total > 0 ? cells * done / total : 0);
-  std::string line = message("[", std::string(full, '#'), std::string(cells - full, '.'), "] ", done, "/", total, " ", printable(what), ", ",
-                             in_time(seconds_left), " left");
+  std::string line = message("[", std::string(full, '#'), std::string(cells - full, '.'), "] ", done, "/", total, " ",
+                             printable(what), ", ", in_time(seconds_left), " left");
   // A line that wraps could not be wiped.
   line.resize(std::min(line.size(), terminal_width() - 1));
   set_open_line(true);

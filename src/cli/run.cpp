@@ -27,7 +27,8 @@ std::pair<TokenId, float> parse_bias(const std::string& text) {
 }
 
 void check(const Sampling& sampling) {
-  if (sampling.temperature < 0) throw UsageError(message("--temperature: expected 0 (greedy) or more, found ", sampling.temperature));
+  if (sampling.temperature < 0)
+    throw UsageError(message("--temperature: expected 0 (greedy) or more, found ", sampling.temperature));
   Sampling plain = sampling;
   plain.logit_bias.clear();  // its ids depend on the model
   try {
@@ -56,7 +57,8 @@ void finish_options(RunOptions& o, const SamplingArguments& arguments, bool max_
   }
   if (o.chat && o.has_file) throw UsageError("--chat: expected messages from -p and standard input, found -f");
   if (!o.chat && !o.system.empty()) throw UsageError("--system: expected --chat with it");
-  if (o.chat && !(o.load_session.empty() && o.save_session.empty())) not_yet("--chat with --load-session or --save-session");
+  if (o.chat && !(o.load_session.empty() && o.save_session.empty()))
+    not_yet("--chat with --load-session or --save-session");
 }
 
 Session open_session(const RunOptions& o) {
@@ -65,11 +67,13 @@ Session open_session(const RunOptions& o) {
     warn(message("a context of ", o.context, " tokens, the model was made for ", model.config().context));
   }
   const SessionOptions options{.context = o.context, .threads = static_cast<int>(o.common.threads), .kv = o.kv};
-  return o.load_session.empty() ? Session(std::move(model), options) : Session::restore(std::move(model), o.load_session, options);
+  return o.load_session.empty() ? Session(std::move(model), options)
+                                : Session::restore(std::move(model), o.load_session, options);
 }
 
 int generate(const RunOptions& o, Session& session, const std::optional<std::string>& prompt) {
-  TextRange range = prompt ? session.stream(*prompt, o.generate, {.parse_special = o.parse_special}) : session.resume(o.generate);
+  TextRange range =
+      prompt ? session.stream(*prompt, o.generate, {.parse_special = o.parse_special}) : session.resume(o.generate);
   const Section section(o.save_session.empty() ? Insisting::ends_at_once : Insisting::changes_nothing);
   const Reply reply = stream_reply(std::move(range), !o.common.json);
   if (!o.save_session.empty()) session.save(o.save_session);
@@ -102,7 +106,8 @@ int run(const RunOptions& o) {
 void add_sampling(CLI::App& verb, RunOptions& o, SamplingArguments& arguments) {
   Sampling& s = o.generate.sampling;
   add_number(verb, "--temperature", s.temperature, "0 takes the most probable token (greedy)");
-  add_integer(verb, "--top-k", arguments.top_k, {0, std::numeric_limits<std::int32_t>::max()}, "keep the k most probable tokens; 0: all");
+  add_integer(verb, "--top-k", arguments.top_k, {0, std::numeric_limits<std::int32_t>::max()},
+              "keep the k most probable tokens; 0: all");
   add_number(verb, "--top-p", s.top_p, "keep the fewest tokens that hold this probability; 1: all");
   add_number(verb, "--min-p", s.min_p, "drop tokens below this share of the best one's probability; 0: none");
   add_number(verb, "--typical", s.typical_p, "locally typical sampling; 1: off");
@@ -113,7 +118,8 @@ void add_sampling(CLI::App& verb, RunOptions& o, SamplingArguments& arguments) {
               "tokens that the penalties look back; 0: none, -1: all");
   add_text(verb, "--seed", arguments.seed, "N", "of the random numbers; printed after the run [random]");
   add_texts(verb, "--stop", o.generate.stop, "TEXT", "end before this text; may be repeated");
-  add_texts(verb, "--logit-bias", arguments.logit_bias, "ID=BIAS", "added to the logit of a token, -inf forbids it; may be repeated");
+  add_texts(verb, "--logit-bias", arguments.logit_bias, "ID=BIAS",
+            "added to the logit of a token, -inf forbids it; may be repeated");
   add_flag(verb, "--ignore-eos", o.generate.ignore_end, "go on after the model's end token");
 }
 
@@ -124,12 +130,16 @@ void add_run(CLI::App& app, Action& action) {
   const auto o = std::make_shared<RunOptions>();
   const auto arguments = std::make_shared<SamplingArguments>();
   add_argument(*verb, "MODEL", o->model, "Hugging Face folder, .gguf or .bantam file");
-  CLI::Option* prompt = add_text(*verb, "-p,--prompt", o->prompt, "TEXT", "the prompt; BOS is added as the tokenizer says");
-  CLI::Option* file = add_text(*verb, "-f,--file", o->file, "FILE", "read the prompt from a file, byte for byte; - is standard input");
-  CLI::Option* max_tokens = add_integer(*verb, "-n,--max-tokens", arguments->max_tokens, {-1, std::numeric_limits<std::int64_t>::max()},
-                                        "most tokens to generate; -1: until the model ends");
+  CLI::Option* prompt =
+      add_text(*verb, "-p,--prompt", o->prompt, "TEXT", "the prompt; BOS is added as the tokenizer says");
+  CLI::Option* file =
+      add_text(*verb, "-f,--file", o->file, "FILE", "read the prompt from a file, byte for byte; - is standard input");
+  CLI::Option* max_tokens =
+      add_integer(*verb, "-n,--max-tokens", arguments->max_tokens, {-1, std::numeric_limits<std::int64_t>::max()},
+                  "most tokens to generate; -1: until the model ends");
   add_sampling(*verb, *o, *arguments);
-  add_integer(*verb, "--context", o->context, {0, std::int64_t{1} << 31}, "most tokens to hold; 0: what the model was made for");
+  add_integer(*verb, "--context", o->context, {0, std::int64_t{1} << 31},
+              "most tokens to hold; 0: what the model was made for");
   add_kv(*verb, o->kv);
   add_flag(*verb, "--parse-special", o->parse_special, "special tokens spelled out in the prompt are tokens");
   add_flag(*verb, "--chat", o->chat, "chat by the model's template, one message a line");

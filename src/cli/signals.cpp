@@ -33,7 +33,8 @@ void on_interruption(int signal) {
 }
 
 void on_lost_pages(int) {
-  tell("bantam: a mapped file lost its end while it was read, or its disk failed: expected the bytes that were there at the start\n");
+  tell(
+      "bantam: a mapped file lost its end, or its disk failed: expected the bytes that were there at the start\n");
   ::_exit(1);
 }
 

@@ -18,8 +18,8 @@ void install_signal_handlers();
 void clear_interruption() noexcept;
 
 enum class Insisting : bool {
-  ends_at_once,   ///< a second signal does not wait for the step
-  changes_nothing ///< a temporary file would stay behind
+  ends_at_once,    ///< a second signal does not wait for the step
+  changes_nothing  ///< a temporary file would stay behind
 };
 
 /// While one exists, a signal only sets interrupted(). Outside, it ends the program at once.

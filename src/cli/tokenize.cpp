@@ -59,7 +59,8 @@ void decode(const Tokenizer& tokenizer, const TokenizeOptions& options, std::str
   std::size_t number = 0;
   std::string out;
   for (const std::string_view line : split(json)) {
-    const std::string text = tokenizer.decode(parse_ids(line, message(place, ": line ", ++number)), options.parse_special);
+    const std::string text =
+        tokenizer.decode(parse_ids(line, message(place, ": line ", ++number)), options.parse_special);
     options.common.json ? texts.push_back(text) : void(out += text + "\n");
   }
   options.common.json ? print_json({{"texts", texts}}) : print(out);
@@ -79,12 +80,14 @@ int tokenize(const TokenizeOptions& options) {
 void add_tokenize(CLI::App& app, Action& action) {
   CLI::App* verb = app.add_subcommand("tokenize", "turn text into a JSON array of token ids, or back");
   const auto o = std::make_shared<TokenizeOptions>();
-  add_argument(*verb, "MODEL", o->model, "a model, or a folder, .gguf, tokenizer.json or tokenizer.model with its vocabulary alone");
+  add_argument(*verb, "MODEL", o->model,
+               "a model, or a folder, .gguf, tokenizer.json or tokenizer.model with its vocabulary alone");
   add_text(*verb, "-f,--file", o->file, "FILE", "read this file; - is standard input");
   add_flag(*verb, "-d,--decode", o->decode, "from ids to text: exactly the text, no newline added");
   add_flag(*verb, "--lines", o->lines, "each line for itself: one array a line, without the line's end");
   add_flag(*verb, "--no-special", o->no_special, "leave out BOS and whatever else the tokenizer adds");
-  add_flag(*verb, "--parse-special", o->parse_special, "special tokens spelled out in the text are tokens; --decode spells them out");
+  add_flag(*verb, "--parse-special", o->parse_special,
+           "special tokens spelled out in the text are tokens; --decode spells them out");
   add_common(*verb, o->common);
   verb->footer(
       "Text is read byte for byte, a newline at its end included.\n\n"

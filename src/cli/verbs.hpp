@@ -1,4 +1,4 @@
-// The verbs of the program. Each adds its options to the parser and, when chosen, leaves what is to be done in `action`.
+// The verbs of the program: each adds its options to the parser and, when chosen, leaves its work in `action`.
 #pragma once
 
 #include <CLI/CLI.hpp>
