@@ -5,7 +5,10 @@ function(bantam_isa name)
   target_include_directories(bantam_isa_${name} PRIVATE ${PROJECT_SOURCE_DIR}/include)
   target_link_libraries(bantam_isa_${name} PRIVATE $<BUILD_INTERFACE:bantam_flags> xsimd)
   # Sanitizers check what is computed, not how fast: -O1 compiles in a tenth of the time.
-  target_compile_options(bantam_isa_${name} PRIVATE -O3 ${ARGN} $<$<BOOL:${BANTAM_SANITIZE}>:-O1>)
+  target_compile_options(bantam_isa_${name} PRIVATE -O3 ${ARGN} )
+  if(BANTAM_SANITIZE)
+    target_compile_options(bantam_isa_${name} PRIVATE -O1)
+  endif()
   target_sources(bantam-core PRIVATE $<TARGET_OBJECTS:bantam_isa_${name}>)
   # For the tests that look inside.
   set(BANTAM_ISA_OBJECTS ${BANTAM_ISA_OBJECTS} $<TARGET_OBJECTS:bantam_isa_${name}> PARENT_SCOPE)
