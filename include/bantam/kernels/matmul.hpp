@@ -35,6 +35,19 @@ struct CodebookBytes {
   }
 };
 
+/// How far ahead of its work a single token's tile fetches, in bytes. Panels follow each other in memory, so this runs
+/// on into the next one.
+inline constexpr int prefetch_distance = 4096;
+
+/// Fetches what lies prefetch_distance ahead of `column` (a multiple of 32) of a block, as much as 32 columns hold. The
+/// two strips of a panel are two streams that jump from block to block, which hardware prefetchers follow late.
+template <class L>
+BANTAM_INLINE void prefetch_ahead(const std::byte* block, int column) {
+  constexpr std::int64_t lines = div_up<std::int64_t>(L::block_bytes(block_columns) / 64, block_columns / 32);
+  const std::byte* ahead = block + prefetch_distance + column / 32 * lines * 64;
+  BANTAM_UNROLL for (int i = 0; i < lines; ++i) __builtin_prefetch(ahead + i * 64);
+}
+
 /// NR strips by MR tokens of one panel against 8-bit activations; out is (MR, NR, 16).
 template <class A, QuantFormat F, int NR, int MR>
 __attribute__((noinline)) void tile_q8(const std::byte* panel, int first_strip, std::int64_t columns,
@@ -91,8 +104,13 @@ __attribute__((noinline)) void tile_q8(const std::byte* panel, int first_strip, 
           }
         }
       }
-      simd::dot<A>::template accumulate<dot_plane<F>, NR, MR>(planes + L::plane_bytes(g * group), L::plane_bytes(k),
-                                                              values + column, x.stride, group, codebook.level, c);
+      // Decode waits for memory, not for arithmetic: there the group goes in steps that fetch.
+      const int step = MR == 1 ? 32 : group;
+      for (int i = 0; i < group; i += step) {
+        if constexpr (MR == 1) prefetch_ahead<L>(block, g * group + i);
+        simd::dot<A>::template accumulate<dot_plane<F>, NR, MR>(planes + L::plane_bytes(g * group + i), L::plane_bytes(k),
+                                                                values + column + i, x.stride, step, codebook.level, c);
+      }
       BANTAM_UNROLL for (int r = 0; r < NR; ++r) {
         Strip<A> s = load_scales<A, F>(panel, block, k, first_strip + r, g);
         if constexpr (has_levels<F>) {
