@@ -61,6 +61,10 @@ std::optional<int> Chat::answer(const std::string& message) {
     } catch (const Error& error) {
       if (!typed_) throw;
       waiting_.pop_back();
+      if (error.code() == Errc::cancelled && interrupted() == SIGINT) {
+        clear_interruption();
+        return std::nullopt;
+      }
       note(bantam::message("bantam: ", error.what(), "; /reset starts anew"));
       return std::nullopt;
     }

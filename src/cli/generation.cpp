@@ -1,9 +1,28 @@
 // Streaming a reply.
 #include "generation.hpp"
 
+#include "progress.hpp"
 #include "signals.hpp"
 
 namespace bantam::cli {
+
+ReadProgress reading_progress(bool drawn) {
+  struct State {
+    std::chrono::steady_clock::time_point start;
+    std::optional<ProgressBar> bar;
+  };
+  return [drawn, state = std::make_shared<State>()](std::int64_t read, std::int64_t total) {
+    const auto now = std::chrono::steady_clock::now();
+    if (read == 0) {
+      state->start = now;
+      state->bar.emplace(drawn);
+    }
+    // What is read at once needs no bar.
+    if (state->bar && now - state->start > std::chrono::milliseconds(200)) state->bar->show(read, total, "tokens of the prompt");
+    if (read == total || interrupted() != 0) state->bar.reset();
+    return interrupted() == 0;
+  };
+}
 
 Reply stream_reply(TextRange range, bool echo) {
   Reply reply;

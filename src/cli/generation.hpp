@@ -30,6 +30,9 @@ struct Reply {
   bool reader_gone = false;
 };
 
+/// A bar while a long prompt is read, and the end of reading when a signal came during a Section.
+[[nodiscard]] ReadProgress reading_progress(bool drawn);
+
 /// Runs a generation to its end, to an interruption (inside a Section) or until nobody reads any more. `echo`: pieces
 /// go to standard output as they come.
 [[nodiscard]] Reply stream_reply(TextRange range, bool echo);

@@ -66,7 +66,10 @@ Session open_session(const RunOptions& o) {
   if (o.context > model.config().context) {
     warn(message("a context of ", o.context, " tokens, the model was made for ", model.config().context));
   }
-  const SessionOptions options{.context = o.context, .threads = static_cast<int>(o.common.threads), .kv = o.kv};
+  const SessionOptions options{.context = o.context,
+                               .threads = static_cast<int>(o.common.threads),
+                               .kv = o.kv,
+                               .progress = reading_progress(!o.quiet && !o.common.json)};
   return o.load_session.empty() ? Session(std::move(model), options)
                                 : Session::restore(std::move(model), o.load_session, options);
 }

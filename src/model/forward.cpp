@@ -8,6 +8,22 @@ namespace {
 /// Logits computed at once: a panel of the head is read once for this many tokens.
 constexpr std::int64_t outputs_at_once = 16;
 
+/// Takes a cache back to where it was, unless everything went well.
+class Rollback {
+ public:
+  explicit Rollback(nn::KvCache& cache) noexcept : cache_(&cache), tokens_(cache.tokens()) {}
+  ~Rollback() {
+    if (cache_ != nullptr) cache_->truncate(tokens_);
+  }
+  Rollback(const Rollback&) = delete;
+  Rollback& operator=(const Rollback&) = delete;
+  void release() noexcept { cache_ = nullptr; }
+
+ private:
+  nn::KvCache* cache_;
+  std::int64_t tokens_;
+};
+
 }  // namespace
 
 Forward::Forward(const ModelConfig& config, const ModelWeights& weights, std::int64_t context_tokens, int threads)
@@ -42,17 +58,20 @@ void Forward::resize(std::int64_t tokens) {
   hidden_.resize(tokens, c.ffn);
 }
 
-void Forward::run(std::span<const TokenId> tokens, nn::KvCache& cache, std::int64_t first_output, LogitsSink sink) {
+void Forward::run(std::span<const TokenId> tokens, nn::KvCache& cache, std::int64_t first_output, LogitsSink sink,
+                  KeepGoing keep_going) {
   const auto count = static_cast<std::int64_t>(tokens.size());
   const std::int64_t before = cache.tokens();
-  // The cache grows first, all at once: what fails, fails before anything changed.
-  resize(std::min(count, largest_chunk));
+  Rollback rollback(cache);
   if (first_output < count) logits_.ensure(static_cast<std::size_t>(outputs_at_once * config_.vocab));
-  cache.extend(count);
   for (std::int64_t first = 0; first < count; first += largest_chunk) {
     const std::int64_t n = std::min(largest_chunk, count - first);
     resize(n);
-    chunk(tokens.subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(n)), cache, before + first);
+    cache.extend(n);
+    stopped_ = false;
+    chunk(tokens.subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(n)), cache, before + first,
+          [&](std::int64_t read) { return keep_going(first + read); });
+    if (stopped_) fail(Errc::cancelled, "cancelled while reading ", count, " tokens");
     for (std::int64_t out = std::max(first, first_output); out < first + n; out += outputs_at_once) {
       const std::int64_t outputs = std::min(outputs_at_once, first + n - out);
       normed_.resize(outputs, config_.dim);  // its old content is spent
@@ -71,9 +90,11 @@ void Forward::run(std::span<const TokenId> tokens, nn::KvCache& cache, std::int6
       }
     }
   }
+  rollback.release();
 }
 
-void Forward::chunk(std::span<const TokenId> tokens, nn::KvCache& cache, std::int64_t position) noexcept {
+void Forward::chunk(std::span<const TokenId> tokens, nn::KvCache& cache, std::int64_t position,
+                    KeepGoing keep_going) noexcept {
   team_.run([&](const Worker& worker) {
     const Range share = worker.share(tokens_);
     const auto dim = static_cast<std::size_t>(config_.dim);
@@ -84,7 +105,14 @@ void Forward::chunk(std::span<const TokenId> tokens, nn::KvCache& cache, std::in
       float* angles = angles_.data() + t * 2 * half;
       rope_.angles(position + t, angles, angles + half);
     }
-    for (std::int64_t i = 0; i < config_.layers; ++i) layer(worker, weights_.layers[static_cast<std::size_t>(i)], i, cache, position);
+    for (std::int64_t i = 0; i < config_.layers; ++i) {
+      if (tokens_ > 1) {
+        if (worker.index() == 0) stopped_ = !keep_going(tokens_ * i / config_.layers);
+        worker.barrier();  // all of them see the same answer
+        if (stopped_) return;
+      }
+      layer(worker, weights_.layers[static_cast<std::size_t>(i)], i, cache, position);
+    }
     // What the last layer adds.
     for (std::int64_t t = share.begin; t < share.end; ++t) {
       kernels_.add(residual_.data() + t * config_.dim, branch_.data() + t * config_.dim, config_.dim);

@@ -43,12 +43,52 @@ void Session::State::check_room(std::int64_t count) const {
 void Session::State::catch_up() {
   if (tokens.empty()) fail(Errc::invalid_argument, "session: expected at least one token (a prompt), found none");
   if (!logits.empty()) return;
-  const auto read = static_cast<std::size_t>(cache.tokens());
+  const auto known = static_cast<std::size_t>(cache.tokens());
   // Logits are known only right after a token was read: read the last one again if nothing waits.
-  if (read == tokens.size()) cache.truncate(cache.tokens() - 1);
+  if (known == tokens.size()) cache.truncate(cache.tokens() - 1);
   const std::span<const TokenId> waiting = std::span<const TokenId>(tokens).subspan(static_cast<std::size_t>(cache.tokens()));
-  engine().run(waiting, cache, static_cast<std::int64_t>(waiting.size()) - 1,
-               [&](std::int64_t, std::span<const float> row) { logits.assign(row.begin(), row.end()); });
+  read(waiting, static_cast<std::int64_t>(waiting.size()) - 1,
+       [&](std::int64_t, std::span<const float> row) { logits.assign(row.begin(), row.end()); });
+}
+
+void Session::State::read(std::span<const TokenId> waiting, std::int64_t first_output, Forward::LogitsSink sink) {
+  const auto total = static_cast<std::int64_t>(waiting.size());
+  std::exception_ptr thrown;
+  const auto keep_going = [&](std::int64_t count) noexcept {
+    try {
+      return !options.progress || options.progress(count, total);
+    } catch (...) {
+      thrown = std::current_exception();
+      return false;
+    }
+  };
+  try {
+    engine().run(waiting, cache, first_output, sink, keep_going);
+  } catch (...) {
+    if (thrown) std::rethrow_exception(thrown);
+    throw;
+  }
+  if (total > 1 && options.progress) (void)options.progress(total, total);
+}
+
+void Session::State::append(std::span<const TokenId> more, FunctionRef<void()> work) {
+  check_room(static_cast<std::int64_t>(more.size()));
+  for (const TokenId id : more) {
+    if (id < 0 || id >= model.config().vocab) {
+      fail(Errc::invalid_argument, "token id: expected 0 to ", model.config().vocab - 1, ", found ", id);
+    }
+  }
+  if (more.empty()) return;
+  const std::size_t before = tokens.size();
+  tokens.insert(tokens.end(), more.begin(), more.end());
+  logits.clear();
+  try {
+    work();
+  } catch (...) {
+    tokens.resize(before);
+    logits.clear();
+    throw;
+  }
 }
 
 Session::Session(Model model, SessionOptions options) : state_(std::make_unique<State>(std::move(model), std::move(options))) {}
@@ -57,24 +97,10 @@ Session::~Session() = default;
 Session::Session(Session&&) noexcept = default;
 Session& Session::operator=(Session&&) noexcept = default;
 
-void Session::append(std::span<const TokenId> tokens) {
-  State& s = *state_;
-  s.check_room(static_cast<std::int64_t>(tokens.size()));
-  for (const TokenId id : tokens) {
-    if (id < 0 || id >= s.model.config().vocab) {
-      fail(Errc::invalid_argument, "token id: expected 0 to ", s.model.config().vocab - 1, ", found ", id);
-    }
-  }
-  if (tokens.empty()) return;
-  s.tokens.insert(s.tokens.end(), tokens.begin(), tokens.end());
-  s.logits.clear();
-}
-
 void Session::prefill(std::span<const TokenId> tokens) {
-  append(tokens);
-  if (tokens.empty()) return;
   const auto start = std::chrono::steady_clock::now();
-  state_->catch_up();
+  state_->append(tokens, [this] { state_->catch_up(); });
+  if (tokens.empty()) return;
   state_->prompt_ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
   state_->prompt_tokens = static_cast<std::int64_t>(tokens.size());
 }
@@ -138,10 +164,19 @@ TextRange Session::chat(std::vector<ChatMessage> messages, GenerateOptions optio
   std::size_t common = 0;
   while (common < tokens.size() && common < s.tokens.size() && tokens[common] == s.tokens[common]) ++common;
   if (common == tokens.size() && common > 0) --common;
+  std::vector<TokenId> held = s.tokens;
   s.tokens.resize(common);
   s.cache.truncate(static_cast<std::int64_t>(common));
   s.logits.clear();
-  TextRange range = stream(std::span(tokens).subspan(common), std::move(options));
+  const auto generate = [&] {
+    try {
+      return stream(std::span(tokens).subspan(common), std::move(options));
+    } catch (...) {
+      s.tokens = std::move(held);  // what the cache lost waits to be read again
+      throw;
+    }
+  };
+  TextRange range = generate();
   s.messages = std::move(all);
   s.reply_start = s.tokens.size();
   return range;
@@ -155,15 +190,12 @@ std::span<const float> Session::logits() {
 void Session::score(std::span<const TokenId> tokens, FunctionRef<void(std::int64_t, std::span<const float>)> sink) {
   State& s = *state_;
   if (!s.tokens.empty()) s.catch_up();
-  const auto before = static_cast<std::int64_t>(s.tokens.size());
-  append(tokens);
-  if (tokens.empty()) return;
-  s.engine().run(tokens, s.cache, 0, [&](std::int64_t index, std::span<const float> row) {
-    if (index + 1 == static_cast<std::int64_t>(tokens.size())) s.logits.assign(row.begin(), row.end());
-    sink(index, row);
+  s.append(tokens, [&] {
+    s.read(tokens, 0, [&](std::int64_t index, std::span<const float> row) {
+      if (index + 1 == static_cast<std::int64_t>(tokens.size())) s.logits.assign(row.begin(), row.end());
+      sink(index, row);
+    });
   });
-  BANTAM_ASSERT(s.cache.tokens() == before + static_cast<std::int64_t>(tokens.size()));
-  (void)before;
 }
 
 Session Session::fork() const {

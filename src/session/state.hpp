@@ -27,8 +27,12 @@ struct Session::State {
   Forward& engine();
   /// Reads what waits, and knows the logits afterwards.
   void catch_up();
+  /// Puts tokens into the cache: Forward::run with the progress of the options, whose exceptions come out too.
+  void read(std::span<const TokenId> waiting, std::int64_t first_output, Forward::LogitsSink sink);
   /// Room for `count` more tokens, or invalid_argument.
   void check_room(std::int64_t count) const;
+  /// Adds tokens to those that wait, and does `work` on them. What fails leaves the tokens as they were.
+  void append(std::span<const TokenId> more, FunctionRef<void()> work);
 };
 
 }  // namespace bantam::inline v0

@@ -107,6 +107,16 @@ def facts_chat_typed(h, models):
     terminal.type(b"\x04")
     h.equal("Ctrl-D leaves", terminal.end(), 0)
 
+    terminal = Terminal(h, "run", model, "--chat", "-p", "word " * 25000, "--context", 1000000)
+    h.fact("a long prompt shows how far it is", terminal.until(rb"tokens of the prompt, "), terminal.seen)
+    terminal.process.send_signal(signal.SIGINT)
+    h.fact("Ctrl-C stops the reading only", terminal.until(rb"\r\x1b\[K> "), terminal.seen[-80:])
+    terminal.type(b"Hello\n")
+    h.fact("the chat goes on", terminal.until(rb"Hello\r\n.{20}"), terminal.seen[-80:])
+    terminal.process.send_signal(signal.SIGINT)
+    terminal.type(b"/exit\n")
+    h.equal("and leaves", terminal.end(), 0)
+
     terminal = Terminal(h, "run", model, "--chat", "-n", 5)
     terminal.until(rb"> ")
     terminal.process.send_signal(signal.SIGINT)

@@ -152,6 +152,49 @@ TEST_CASE("leaving the loop cancels the work and leaves a usable session") {
   CHECK_FALSE(session.stream(" and", sampled(5)).text().empty());
 }
 
+TEST_CASE("reading tells how far it is, and stops when asked to, leaving the session as it was") {
+  std::vector<TokenId> ids;
+  while (ids.size() < 700) ids.push_back(static_cast<TokenId>(100 + ids.size() % 50));  // two chunks
+  std::int64_t limit = std::numeric_limits<std::int64_t>::max();
+  std::vector<std::int64_t> seen;
+  const auto progress = [&](std::int64_t read, std::int64_t total) {
+    CHECK(total == 700);
+    seen.push_back(read);
+    return read < limit;
+  };
+  Session session(model_of("int4"), {.context = 1000, .progress = progress});
+  session.prefill(std::span<const TokenId>(ids));
+  CHECK(std::is_sorted(seen.begin(), seen.end()));
+  CHECK(seen.size() > 2 * 2);
+  CHECK(seen.front() == 0);
+  CHECK(seen.back() == 700);
+
+  // Stopped in the first chunk, in the second, and by an exception.
+  session.clear();
+  const auto past = std::span<const TokenId>(ids).first(1);
+  session.prefill(past);
+  const std::vector<float> logits = logits_of(session);
+  for (const std::int64_t at : {0, 10, 520, 600}) {
+    limit = at;
+    CAPTURE(at);
+    CHECK(test::error_of([&] { session.prefill(std::span<const TokenId>(ids)); }).find("cancelled") != std::string::npos);
+    CHECK(session.tokens().size() == 1);
+    CHECK(logits_of(session) == logits);
+    CHECK(test::error_of([&] { session.score(ids, [](std::int64_t, std::span<const float>) {}); }).find("cancelled") != std::string::npos);
+    CHECK(session.tokens().size() == 1);
+  }
+  limit = std::numeric_limits<std::int64_t>::max();
+  Session thrower(model_of("int4"), {.context = 1000, .progress = [](std::int64_t, std::int64_t) -> bool { throw std::runtime_error("mine"); }});
+  CHECK_THROWS_WITH_AS(thrower.prefill(std::span<const TokenId>(ids)), "mine", std::runtime_error);
+  CHECK(thrower.tokens().empty());
+  // What was cancelled is read in full when asked again.
+  session.clear();
+  session.prefill(std::span<const TokenId>(ids));
+  Session whole(model_of("int4"), {.context = 1000});
+  whole.prefill(std::span<const TokenId>(ids));
+  CHECK(logits_of(session) == logits_of(whole));
+}
+
 TEST_CASE("the context is a limit: generation ends there, longer prompts are refused whole") {
   const auto ids = tokens_of(prompt);
   Session session(model_of("int4"), {.context = static_cast<std::int64_t>(ids.size()) + 5});

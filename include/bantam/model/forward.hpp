@@ -23,17 +23,22 @@ class Forward {
 
   /// Called with (index of the token in `tokens`, its logits (vocab)), in order. The logits live for the call.
   using LogitsSink = FunctionRef<void(std::int64_t index, std::span<const float> logits)>;
+  /// Asked on the calling thread before each layer of more than one token, with the tokens read so far; false stops.
+  /// Must not throw.
+  using KeepGoing = FunctionRef<bool(std::int64_t tokens_read)>;
 
   /// Appends the keys and values of `tokens` (any number) to the cache and hands out the logits of tokens
   /// `first_output` and later. The caller has checked ids and room. Results do not depend on how tokens were divided
-  /// into calls, nor on the number of threads. Throws out_of_memory, leaving the cache as it was.
-  void run(std::span<const TokenId> tokens, nn::KvCache& cache, std::int64_t first_output, LogitsSink sink);
+  /// into calls, nor on the number of threads. Throws cancelled when keep_going says so, out_of_memory, and what the
+  /// sink throws; the cache is then as it was.
+  void run(std::span<const TokenId> tokens, nn::KvCache& cache, std::int64_t first_output, LogitsSink sink,
+           KeepGoing keep_going);
 
   [[nodiscard]] int threads() const noexcept { return team_.size(); }
 
  private:
   void resize(std::int64_t tokens);
-  void chunk(std::span<const TokenId> tokens, nn::KvCache& cache, std::int64_t position) noexcept;
+  void chunk(std::span<const TokenId> tokens, nn::KvCache& cache, std::int64_t position, KeepGoing keep_going) noexcept;
   void layer(const Worker& worker, const LayerWeights& w, std::int64_t index, nn::KvCache& cache, std::int64_t position) noexcept;
   void attention_inputs(const Worker& worker, const LayerWeights& w, std::int64_t index, nn::KvCache& cache, std::int64_t position) noexcept;
   void normalize(const Worker& worker, const std::vector<float>& weight, const float* addend) noexcept;
@@ -45,6 +50,7 @@ class Forward {
   nn::Rope rope_;
 
   std::int64_t tokens_ = 0;         ///< of the chunk under way
+  bool stopped_ = false;            ///< by keep_going
   AlignedBuffer<float> residual_;   ///< (tokens, dim)
   AlignedBuffer<float> branch_;     ///< (tokens, dim): what a sub-layer adds to the residual
   AlignedBuffer<float> q_, k_, v_;  ///< (tokens, heads * head_dim), (tokens, kv_heads * head_dim) twice

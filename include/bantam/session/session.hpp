@@ -14,10 +14,15 @@
 
 namespace bantam::inline v0 {
 
+/// Called while several tokens are read, many times and on the thread that reads, with (tokens read, tokens to read);
+/// false cancels. The last call has both equal, and its answer is not asked for.
+using ReadProgress = std::function<bool(std::int64_t, std::int64_t)>;
+
 struct SessionOptions {
   std::int64_t context = 0;  ///< most tokens the session may hold; 0: what the model was made for
   int threads = 0;           ///< 0: the physical cores that the process may use
   std::string kv = "f16";    ///< keys and values as "f32", "f16", "q8" or "q4"
+  ReadProgress progress = {};
 };
 
 struct GenerateOptions {
@@ -109,7 +114,8 @@ class Session {
   Session& operator=(Session&&) noexcept;
 
   /// Reads text without generating. BOS is added in front of the first text of a session as the tokenizer says.
-  /// Throws invalid_argument when the context is too small, leaving the session as it was.
+  /// Throws invalid_argument when the context is too small and cancelled when options.progress said so, leaving the
+  /// session as it was.
   void prefill(std::string_view text, EncodeOptions encode = {});
   void prefill(std::span<const TokenId> tokens);
 
@@ -149,7 +155,6 @@ class Session {
   friend class TextRange;
   struct State;
   explicit Session(std::unique_ptr<State> state);
-  void append(std::span<const TokenId> tokens);
   std::unique_ptr<State> state_;
 };
 
