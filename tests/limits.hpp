@@ -5,7 +5,8 @@
 
 namespace bantam::test {
 
-/// True where BANTAM_TEST_QUICK is set: fewer random cases and smaller shapes, for runs under emulation.
+/// True where BANTAM_TEST_QUICK is set: fewer random cases, smaller shapes and shorter texts, for runs under emulation
+/// and sanitizers.
 inline bool quick() { return std::getenv("BANTAM_TEST_QUICK") != nullptr; }
 
 }  // namespace bantam::test

@@ -15,7 +15,7 @@ namespace bantam::inline v0 {
 
 namespace {
 
-constexpr std::string_view magic = "BANTAMS1";
+constexpr std::string_view magic = "BANTAMS2";
 
 /// Writes and hashes at once.
 class HashedWriter {

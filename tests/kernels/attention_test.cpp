@@ -7,7 +7,8 @@
 #include "reference/attention.hpp"
 
 using namespace bantam::test;
-using bantam::AttentionPart;
+using bantam::AttentionPage;
+using bantam::AttentionRows;
 using bantam::AttentionState;
 using bantam::KernelTable;
 using bantam::KvKernels;
@@ -19,24 +20,50 @@ std::vector<float> normal_row(std::int64_t n, std::uint64_t seed, double deviati
   return {row.span().begin(), row.span().end()};
 }
 
-/// One query over `tokens` keys from `first` on, page by page.
-std::vector<float> attend(const KernelTable& table, const std::vector<float>& q, const std::vector<float>& keys,
-                          const std::vector<float>& values, std::int64_t d, int first, int tokens, float scale) {
-  AttentionState state;
-  std::vector<float> out(static_cast<std::size_t>(d));
-  for (int page = first / bantam::page_tokens; page * bantam::page_tokens < tokens; ++page) {
-    const int start = page * bantam::page_tokens;
-    AttentionPart part;
-    part.keys = keys.data() + start * d;
-    part.values = values.data() + start * d;
-    part.begin = std::max(0, first - start);
-    part.tokens = std::min(bantam::page_tokens, tokens - start);
-    part.head_dim = d;
-    part.scale = scale;
-    table.attend_page(part, q.data(), state, out.data());
+/// A page of one kind that holds tokens of x (tokens, d), the first of them at `start`.
+std::vector<std::byte> page_of(const KvKernels& kv, const std::vector<float>& x, bool value, int start, std::int64_t d) {
+  std::vector<std::byte> page(static_cast<std::size_t>(kv.page_bytes(d)) + 64, std::byte{0x5a});
+  const int tokens = std::min(bantam::page_tokens, static_cast<int>(static_cast<std::int64_t>(x.size()) / d) - start);
+  for (int t = 0; t < tokens; ++t) kv.store(x.data() + (start + t) * d, page.data(), value, t, d);
+  return page;
+}
+
+/// Query rows, `group` a token, that see the tokens of (tokens, d) keys up to their own position.
+struct Queries {
+  std::vector<float> q;
+  int group = 1;
+  std::int64_t position = 0;
+  std::int64_t window = 0;
+};
+
+/// Their outputs, page by page, `together` rows at once.
+std::vector<float> attend(const KernelTable& table, std::size_t kind, const Queries& queries, const std::vector<float>& keys,
+                          const std::vector<float>& values, std::int64_t d, float scale, int together = 1000) {
+  const KvKernels& kv = table.kv[kind];
+  const auto tokens = static_cast<int>(static_cast<std::int64_t>(keys.size()) / d);
+  const auto count = static_cast<int>(static_cast<std::int64_t>(queries.q.size()) / d);
+  std::vector<AttentionState> states(static_cast<std::size_t>(count));
+  std::vector<float> out(queries.q.size());
+  for (int start = 0; start < tokens; start += bantam::page_tokens) {
+    const auto key_page = page_of(kv, keys, false, start, d);
+    const auto value_page = page_of(kv, values, true, start, d);
+    for (int row = 0; row < count; row += together) {
+      REQUIRE((row % queries.group == 0));
+      kv.attend({key_page.data(), value_page.data(), start, d, scale},
+                {queries.q.data() + row * d, out.data() + row * d, states.data() + row, std::min(together, count - row), queries.group,
+                 queries.position + row / queries.group, queries.window});
+    }
   }
-  table.attend_finish(state, out.data(), d);
+  for (int row = 0; row < count; ++row) table.attend_finish(states[static_cast<std::size_t>(row)], out.data() + row * d, d);
   return out;
+}
+
+/// One query at the last of `tokens` keys, which sees those from `first` on.
+std::vector<float> attend(const KernelTable& table, const std::vector<float>& q, std::vector<float> keys,
+                          std::vector<float> values, std::int64_t d, int first, int tokens, float scale) {
+  keys.resize(static_cast<std::size_t>(tokens * d));
+  values.resize(static_cast<std::size_t>(tokens * d));
+  return attend(table, 0, {q, 1, tokens - 1, tokens - first}, keys, values, d, scale);
 }
 
 /// The same by the whole softmax in double precision.
@@ -129,41 +156,65 @@ TEST_CASE("a NaN among keys or values cannot hide") {
   }
 }
 
+TEST_CASE("rows together give the bits of rows alone, on every table and kind of page those of generic") {
+  const std::int64_t d = 80;
+  const int tokens = 150;
+  const auto scale = static_cast<float>(1 / std::sqrt(static_cast<double>(d)));
+  const std::vector<float> keys = normal_row(tokens * d, 11);
+  const std::vector<float> values = normal_row(tokens * d, 12);
+  for (std::size_t kind = 0; kind < generic_table().kv.size(); ++kind) {
+    CAPTURE(std::string(generic_table().kv[kind].name));
+    for (const int group : {1, 3, 4}) {
+      for (const std::int64_t window : {0, 5, 70}) {
+        CAPTURE(group);
+        CAPTURE(window);
+        const int rows = group * 11;
+        const Queries queries{normal_row(rows * d, 13), group, tokens - 11, window};
+        const std::vector<float> defined = attend(generic_table(), kind, queries, keys, values, d, scale, group);
+        for (const KernelTable* table : bantam::kernel_tables()) {
+          CAPTURE(std::string(table->name));
+          for (const int together : {group, group * 2, group * 7, 1000}) CHECK(attend(*table, kind, queries, keys, values, d, scale, together) == defined);
+        }
+      }
+    }
+  }
+}
+
 TEST_CASE("keys and values come back from a page within half a step, the same bits on every table") {
-  for (std::size_t kind = 0; kind < 4; ++kind) {
+  for (std::size_t kind = 0; kind < generic_table().kv.size(); ++kind) {
     const std::string name = generic_table().kv[kind].name;
     CAPTURE(name);
     for (const std::int64_t d : {16, 32, 48, 64, 80, 128}) {
       CAPTURE(d);
       for (const double size : {1.0, 1e-3, 100.0}) {
-        const std::vector<float> x = normal_row(d, 8, size);
-        const auto bytes = static_cast<std::size_t>(generic_table().kv[kind].bytes(d));
-        std::vector<std::byte> defined(bytes);
-        generic_table().kv[kind].store(x.data(), defined.data(), d);
-        for (const KernelTable* table : bantam::kernel_tables()) {
-          CAPTURE(std::string(table->name));
-          const KvKernels& kv = table->kv[kind];
-          REQUIRE(kv.bytes(d) == static_cast<std::int64_t>(bytes));
-          std::vector<std::byte> stored(bytes + 64, std::byte{0x5a});
-          kv.store(x.data(), stored.data(), d);
-          CHECK(std::memcmp(stored.data(), defined.data(), bytes) == 0);
-          CHECK(stored[bytes] == std::byte{0x5a});
-          std::vector<float> out(x.size());
-          kv.load(stored.data(), out.data(), d);
-          for (std::size_t first = 0; first < x.size(); first += 32) {
-            float low = x[first];
-            float high = x[first];
-            const std::size_t end = std::min(first + 32, x.size());
-            for (std::size_t i = first; i < end; ++i) {
-              low = std::min(low, x[i]);
-              high = std::max(high, x[i]);
+        const int tokens = 37;
+        const std::vector<float> x = normal_row(tokens * d, 8, size);
+        for (const bool value : {false, true}) {
+          CAPTURE(value);
+          const std::vector<std::byte> defined = page_of(generic_table().kv[kind], x, value, 0, d);
+          for (const KernelTable* table : bantam::kernel_tables()) {
+            CAPTURE(std::string(table->name));
+            const KvKernels& kv = table->kv[kind];
+            CHECK(page_of(kv, x, value, 0, d) == defined);
+            std::vector<float> out(static_cast<std::size_t>(64 * d));
+            kv.expand(defined.data(), value, tokens, d, out.data());
+            double worst = 0;
+            for (int t = 0; t < tokens; ++t) {
+              for (std::int64_t first = 0; first < d; first += 32) {
+                const std::int64_t end = std::min(first + 32, d);
+                const auto row = std::span(x).subspan(static_cast<std::size_t>(t * d + first), static_cast<std::size_t>(end - first));
+                const float low = *std::min_element(row.begin(), row.end());
+                const float high = *std::max_element(row.begin(), row.end());
+                for (std::int64_t i = first; i < end; ++i) {
+                  const double exact = x[static_cast<std::size_t>(t * d + i)];
+                  const double found = out[static_cast<std::size_t>(value ? t * d + i : i * 64 + t)];
+                  const double step = name == "q8" ? std::max(high, -low) / 127.0 : (high - low) / 15.0;
+                  const double allowed = name == "f32" ? 0 : name == "f16" ? std::fabs(exact) * 0x1p-11 + 0x1p-25 : step / 2 * 1.00001 + 1e-6 * std::fabs(exact);
+                  worst = std::max(worst, std::fabs(found - exact) - allowed);
+                }
+              }
             }
-            for (std::size_t i = first; i < end; ++i) {
-              const double error = std::fabs(static_cast<double>(out[i]) - static_cast<double>(x[i]));
-              const double step = name == "q8" ? std::max(high, -low) / 127.0 : (high - low) / 15.0;
-              const double allowed = name == "f32" ? 0 : name == "f16" ? std::fabs(x[i]) * 0x1p-11 + 0x1p-25 : step / 2 * 1.00001 + 1e-6 * std::fabs(x[i]);
-              CHECK(error <= allowed);
-            }
+            CHECK(worst <= 0);
           }
         }
       }
@@ -172,28 +223,26 @@ TEST_CASE("keys and values come back from a page within half a step, the same bi
 }
 
 TEST_CASE("keys of zeros, of one value and of vanishing ones come back; NaN stays visible") {
-  for (std::size_t kind = 0; kind < 4; ++kind) {
+  for (std::size_t kind = 0; kind < generic_table().kv.size(); ++kind) {
     CAPTURE(std::string(generic_table().kv[kind].name));
     for (const KernelTable* table : bantam::kernel_tables()) {
       CAPTURE(std::string(table->name));
       const KvKernels& kv = table->kv[kind];
-      std::vector<std::byte> stored(static_cast<std::size_t>(kv.bytes(48)));
-      std::vector<float> out(48);
+      const auto back = [&](const std::vector<float>& x) {
+        std::vector<float> out(64 * 48);
+        kv.expand(page_of(kv, x, true, 0, 48).data(), true, 1, 48, out.data());
+        out.resize(48);
+        return out;
+      };
       for (const float value : {0.0f, 1.0f, -3.0f, 1e-40f, -1e-44f}) {
-        const std::vector<float> x(48, value);
-        kv.store(x.data(), stored.data(), 48);
-        kv.load(stored.data(), out.data(), 48);
-        for (const float y : out) CHECK(std::fabs(y - value) <= std::fabs(value) * 1e-6f + 1e-39f);
+        for (const float y : back(std::vector<float>(48, value))) CHECK(std::fabs(y - value) <= std::fabs(value) * 1e-6f + 1e-39f);
       }
       std::vector<float> vanishing(48, 1e-44f);
       vanishing[1] = 3e-44f;
-      kv.store(vanishing.data(), stored.data(), 48);
-      kv.load(stored.data(), out.data(), 48);
-      for (const float y : out) CHECK(std::fabs(y) < 1e-38f);
+      for (const float y : back(vanishing)) CHECK(std::fabs(y) < 1e-38f);
       std::vector<float> poisoned(48, 1.0f);
       poisoned[17] = NAN;
-      kv.store(poisoned.data(), stored.data(), 48);
-      kv.load(stored.data(), out.data(), 48);
+      const std::vector<float> out = back(poisoned);
       CHECK(std::isnan(out[17]));
       // The next group of 32 has nothing to do with it.
       CHECK(std::fabs(out[40] - 1.0f) < 1e-6f);

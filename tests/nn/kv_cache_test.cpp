@@ -41,8 +41,8 @@ int differing(const KvCache& cache, std::int64_t begin, std::int64_t end, float 
     for (const bool value : {false, true}) {
       for (std::int64_t h = 0; h < cache.shape().kv_heads; ++h) {
         for (std::int64_t t = begin; t < end; ++t) {
-          const float* rows = cache.load(kernels(), l, value, h, t / 64, static_cast<int>(t % 64) + 1, scratch.data());
-          wrong += rows[(t % 64) * cache.padded_head_dim()] != mark(l, value, h, t, extra);
+          const float* page = cache.expand(kernels(), l, value, h, t / 64, static_cast<int>(t % 64) + 1, scratch.data());
+          wrong += page[value ? (t % 64) * cache.padded_head_dim() : t % 64] != mark(l, value, h, t, extra);
         }
       }
     }

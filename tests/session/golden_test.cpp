@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "bantam/bantam.hpp"
+#include "limits.hpp"
 #include "support.hpp"
 
 using namespace bantam;
@@ -81,6 +82,8 @@ TEST_CASE("perplexities agree with double precision within 0.05 % from every con
       for (const json& run : expected[name]["perplexity"]) {
         CAPTURE(name);
         CAPTURE(container);
+        // Thousands of tokens; one model from one container says how sanitizers like them.
+        if (test::quick() && (name != "stories260k" || container != "gguf")) continue;
         const std::string text = test::read_file(test::shared_data("corpora/" + run["file"].get<std::string>()));
         const PerplexityResult result =
             perplexity(model, text, {.context = run["context"], .limit = run["limit"], .kv = "f32"});
@@ -104,6 +107,7 @@ TEST_CASE("rounding costs little perplexity: int8 0.5 %, int4 8 to 15 %") {
                              Bound{"babyllama105", "i4.g32", 1.08}, Bound{"books4m", "i4.g32", 1.08}}) {
     CAPTURE(bound.model);
     CAPTURE(bound.format);
+    if (test::quick() && std::string(bound.model) != "stories260k") continue;
     const Model model = Model::load(test::shared_data(std::string("models/") + bound.model));
     const auto [small, report] = compress(model, recipe::rtn(bound.format));
     const std::string text = test::read_file(test::shared_data(

@@ -44,20 +44,32 @@ struct MatmulPart {
 /// depend on how a prompt was cut into chunks.
 inline constexpr int page_tokens = 64;
 
-/// One key-value head's page against the queries of one block.
-struct AttentionPart {
-  const float* keys = nullptr;    ///< (tokens, head_dim)
-  const float* values = nullptr;  ///< (tokens, head_dim)
-  int tokens = 0;                 ///< tokens of the page that this query may see start at `begin`
-  int begin = 0;
+/// One page of one key-value head (kernels/kv_page.hpp).
+struct AttentionPage {
+  const std::byte* keys = nullptr;
+  const std::byte* values = nullptr;
+  std::int64_t start = 0;     ///< position of its first token
   std::int64_t head_dim = 0;  ///< padded to a multiple of 16 with zeros
-  float scale = 1;
+  float scale = 1;            ///< of the scores
 };
 
-/// The running state of one query row (Milakov and Gimelshein, arXiv:1805.02867): maximum, sum and weighted values.
+/// The running state of one query row (Milakov and Gimelshein, arXiv:1805.02867): the largest score, and the sum of the
+/// weights in 16 lanes.
 struct AttentionState {
   float maximum = -__builtin_inff();
-  float sum = 0;
+  float sums[16] = {};
+};
+
+/// Query rows that read the same head: `group` rows a token, tokens in order from `position` on. Each row sees the
+/// tokens up to its own, the last `window` of them if that is not 0.
+struct AttentionRows {
+  const float* q = nullptr;          ///< (count, head_dim)
+  float* out = nullptr;              ///< (count, head_dim): weighted values, not yet divided by the sum
+  AttentionState* states = nullptr;  ///< (count)
+  int count = 0;
+  int group = 1;
+  std::int64_t position = 0;
+  std::int64_t window = 0;
 };
 
 }  // namespace bantam::inline v0

@@ -1,163 +1,161 @@
-// Causal attention over one page of keys and values by online softmax; and the codecs of what a page holds.
+// Causal attention of several query rows over one page of keys and values, by online softmax.
+//
+// Every score is one sum over the dimensions in order, every output one sum over the tokens in order, and pages follow
+// each other: results depend neither on how many rows go together nor on the instruction set, bit for bit.
 #pragma once
 
-#include "bantam/kernels/rows.hpp"
-
-namespace bantam::inline v0 {
-
-/// How keys and values lie in a page: floats.
-struct KvF32 {
-  static constexpr const char* name = "f32";
-  static constexpr std::int64_t bytes(std::int64_t head_dim) noexcept { return head_dim * 4; }
-};
-/// Halves.
-struct KvF16 {
-  static constexpr const char* name = "f16";
-  static constexpr std::int64_t bytes(std::int64_t head_dim) noexcept { return head_dim * 2; }
-};
-/// Signed bytes, a scale max|x| / 127 every 32 values.
-struct KvI8 {
-  static constexpr const char* name = "q8";
-  static constexpr std::int64_t bytes(std::int64_t head_dim) noexcept { return head_dim + round_up<std::int64_t>(head_dim, 32) / 32 * 4; }
-};
-/// Nibbles, a scale and a minimum every 32 values.
-struct KvI4 {
-  static constexpr const char* name = "q4";
-  static constexpr std::int64_t bytes(std::int64_t head_dim) noexcept { return head_dim / 2 + round_up<std::int64_t>(head_dim, 32) / 32 * 8; }
-};
-
-}  // namespace bantam::inline v0
+#include "bantam/kernels/kv_page.hpp"
 
 namespace bantam::inline v0::kernels {
 
-/// Updates one query row with the tokens begin .. tokens of a page. q: (head_dim), out: (head_dim) unnormalized.
+namespace detail {
+
+/// Registers of 16 numbers that go side by side, so that the sums in flight hide the latency of an addition.
 template <class A>
-void attend_page(const AttentionPart& part, const float* q, AttentionState& state, float* out) noexcept {
-  using V = vec<A>;
-  const std::int64_t d = part.head_dim;
-  alignas(64) float score[page_tokens];
-  float maximum = state.maximum;
-  for (int t = part.begin; t < part.tokens; ++t) {
-    const float* key = part.keys + t * d;
-    auto sum = V::splat(0.0f);
-    for (std::int64_t i = 0; i < d; i += V::lanes) sum = V::fma(V::load(q + i), V::load(key + i), sum);
-    score[t] = simd::reduce_add<A>(sum) * part.scale;
-    // A NaN score must win, or the row would look empty.
-    maximum = score[t] > maximum || score[t] != score[t] ? score[t] : maximum;
+inline constexpr int attention_width = Strip<A>::parts == 1 ? 4 : 1;
+
+/// s[m][token ..] = scale * q[m] . keys, W strips of tokens for MR rows.
+template <class A, class Kv, int MR, int W>
+BANTAM_INLINE void score_strips(const AttentionPage& page, const float* q, int token, float (&s)[MR][page_tokens]) {
+  Strip<A> sum[MR][W];
+  BANTAM_UNROLL for (int m = 0; m < MR; ++m) {
+    BANTAM_UNROLL for (int w = 0; w < W; ++w) sum[m][w] = splat_strip<A>(0.0f);
   }
+  const std::int64_t d = page.head_dim;
+  for (std::int64_t first = 0; first < d; first += 32) {
+    const std::int64_t end = first + 32 < d ? first + 32 : d;
+    KvSide<A> side[W];
+    BANTAM_UNROLL for (int w = 0; w < W; ++w) side[w] = key_side<A, Kv>(page.keys, d, first / 32, token + w * 16);
+#pragma GCC unroll 1
+    for (std::int64_t i = first; i < end; ++i) {
+      Strip<A> key[W];
+      BANTAM_UNROLL for (int w = 0; w < W; ++w) key[w] = key_strip<A, Kv>(page.keys, i, token + w * 16, side[w]);
+      BANTAM_UNROLL for (int m = 0; m < MR; ++m) {
+        const Strip<A> b = splat_strip<A>(q[m * d + i]);
+        BANTAM_UNROLL for (int w = 0; w < W; ++w) sum[m][w] = fma_strip<A>(key[w], b, sum[m][w]);
+      }
+    }
+  }
+  const Strip<A> scale = splat_strip<A>(page.scale);
+  BANTAM_UNROLL for (int m = 0; m < MR; ++m) {
+    BANTAM_UNROLL for (int w = 0; w < W; ++w) store_strip<A>(&s[m][token + w * 16], mul_strip<A>(sum[m][w], scale));
+  }
+}
+
+/// out[m][i ..] += p[m] . values over tokens begin .. end, W strips of dimensions for MR rows.
+template <class A, class Kv, int MR, int W>
+BANTAM_INLINE void add_values(const AttentionPage& page, const float (&p)[MR][page_tokens], int begin, int end,
+                              std::int64_t i, float* out) {
+  const std::int64_t d = page.head_dim;
+  Strip<A> sum[MR][W];
+  BANTAM_UNROLL for (int m = 0; m < MR; ++m) {
+    BANTAM_UNROLL for (int w = 0; w < W; ++w) sum[m][w] = load_strip<A>(out + m * d + i + w * 16);
+  }
+#pragma GCC unroll 1
+  for (int t = begin; t < end; ++t) {
+    Strip<A> value[W];
+    BANTAM_UNROLL for (int w = 0; w < W; ++w) {
+      value[w] = value_strip<A, Kv>(page.values, d, i + w * 16, t, value_side<A, Kv>(page.values, d, (i + w * 16) / 32, t));
+    }
+    BANTAM_UNROLL for (int m = 0; m < MR; ++m) {
+      const Strip<A> b = splat_strip<A>(p[m][t]);
+      BANTAM_UNROLL for (int w = 0; w < W; ++w) sum[m][w] = fma_strip<A>(value[w], b, sum[m][w]);
+    }
+  }
+  BANTAM_UNROLL for (int m = 0; m < MR; ++m) {
+    BANTAM_UNROLL for (int w = 0; w < W; ++w) store_strip<A>(out + m * d + i + w * 16, sum[m][w]);
+  }
+}
+
+/// Turns the scores begin .. end of one row into weights, and zeros around them in first .. last; brings the row's state
+/// up to the new maximum. NaN goes through the exponential into the sums.
+template <class A>
+void soften(float* s, int begin, int end, int first, int last, AttentionState& state, float* out, std::int64_t d) {
+  using V = vec<A>;
+  constexpr float lowest = -__builtin_inff();
+  for (int t = first; t < begin; ++t) s[t] = lowest;
+  for (int t = end; t < last; ++t) s[t] = lowest;
+  auto most = V::splat(state.maximum);
+  for (int t = first; t < last; t += V::lanes) most = V::max(most, V::load(s + t));
+  const float maximum = simd::reduce_max<A>(most);
   if (maximum != state.maximum) {
     alignas(64) float difference[V::lanes] = {};
     difference[0] = state.maximum - maximum;
     V::store(difference, kernels::exp<A>(V::load(difference)));
-    const float shrink = state.sum == 0 ? 0.0f : difference[0];
-    state.sum *= shrink;
-    for (std::int64_t i = 0; i < d; i += V::lanes) V::store(out + i, V::load(out + i) * V::splat(shrink));
+    const auto shrink = V::splat(state.maximum == lowest ? 0.0f : difference[0]);
+    for (int i = 0; i < 16; i += V::lanes) V::store(state.sums + i, V::load(state.sums + i) * shrink);
+    for (std::int64_t i = 0; i < d; i += V::lanes) V::store(out + i, V::load(out + i) * shrink);
     state.maximum = maximum;
   }
-  for (int t = part.begin; t < part.tokens; ++t) score[t] -= maximum;
-  map_row<A>(score + part.begin, score + part.begin, part.tokens - part.begin,
-             [](typename V::F x, std::int64_t) { return kernels::exp<A>(x); });
-  for (int t = part.begin; t < part.tokens; ++t) state.sum += score[t];
-  for (std::int64_t i = 0; i < d; i += V::lanes) {
-    auto total = V::load(out + i);
-    for (int t = part.begin; t < part.tokens; ++t) {
-      total = V::fma(V::splat(score[t]), V::load(part.values + t * d + i), total);
+  const auto shift = V::splat(maximum);
+  for (int t = first; t < last; t += V::lanes) V::store(s + t, kernels::exp<A>(V::load(s + t) - shift));
+  for (int t = first; t < begin; ++t) s[t] = 0;
+  for (int t = end; t < last; ++t) s[t] = 0;
+  for (int t = first; t < last; t += 16) {
+    for (int i = 0; i < 16; i += V::lanes) V::store(state.sums + i, V::load(state.sums + i) + V::load(s + t + i));
+  }
+}
+
+/// MR rows from `row` on.
+template <class A, class Kv, int MR>
+void attend_rows(const AttentionPage& page, const AttentionRows& rows, int row) {
+  constexpr int W = attention_width<A>;
+  int begin[MR];
+  int end[MR];
+  int first = page_tokens;
+  int last = 0;
+  for (int m = 0; m < MR; ++m) {
+    const std::int64_t position = rows.position + (row + m) / rows.group;
+    const std::int64_t oldest = rows.window > 0 && position >= rows.window ? position - rows.window + 1 : 0;
+    const std::int64_t from = oldest - page.start;
+    const std::int64_t to = position - page.start + 1;
+    begin[m] = from < 0 ? 0 : from < page_tokens ? static_cast<int>(from) : page_tokens;
+    end[m] = to < 0 ? 0 : to < page_tokens ? static_cast<int>(to) : page_tokens;
+    if (begin[m] >= end[m]) continue;
+    first = begin[m] < first ? begin[m] : first;
+    last = end[m] > last ? end[m] : last;
+  }
+  if (first >= last) return;
+  const int left = first / 16 * 16;
+  const int right = (last + 15) / 16 * 16;
+  const std::int64_t d = page.head_dim;
+  alignas(64) float s[MR][page_tokens];
+  const float* q = rows.q + row * d;
+  int token = left;
+  for (; token + W * 16 <= right; token += W * 16) score_strips<A, Kv, MR, W>(page, q, token, s);
+  for (; W > 1 && token < right; token += 16) score_strips<A, Kv, MR, 1>(page, q, token, s);
+  float* out = rows.out + row * d;
+  for (int m = 0; m < MR; ++m) {
+    if (begin[m] < end[m]) {
+      soften<A>(s[m], begin[m], end[m], left, right, rows.states[row + m], out + m * d, d);
+    } else {
+      for (int t = left; t < right; ++t) s[m][t] = 0;
     }
-    V::store(out + i, total);
   }
-}
-
-/// out = out / sum.
-template <class A>
-void attend_finish(const AttentionState& state, float* out, std::int64_t head_dim) noexcept {
-  using V = vec<A>;
-  const float inverse = 1.0f / state.sum;
-  for (std::int64_t i = 0; i < head_dim; i += V::lanes) V::store(out + i, V::load(out + i) * V::splat(inverse));
-}
-
-namespace detail {
-
-/// The extremes of up to 32 values; NaN poisons both.
-struct Extremes {
-  float low;
-  float high;
-};
-BANTAM_INLINE Extremes extremes(const float* x, std::int64_t n) {
-  Extremes e{x[0], x[0]};
-  float poison = 0;
-  for (std::int64_t i = 0; i < n; ++i) {
-    e.low = x[i] < e.low ? x[i] : e.low;
-    e.high = x[i] > e.high ? x[i] : e.high;
-    poison += x[i] * 0.0f;
-  }
-  return {e.low + poison, e.high + poison};
+  std::int64_t i = 0;
+  for (; i + W * 16 <= d; i += W * 16) add_values<A, Kv, MR, W>(page, s, first, last, i, out);
+  for (; W > 1 && i < d; i += 16) add_values<A, Kv, MR, 1>(page, s, first, last, i, out);
 }
 
 }  // namespace detail
 
-/// Writes one key or value of one head (head_dim floats, a multiple of 16) into a page.
+/// Brings rows up to date with the tokens of a page that each of them may see.
 template <class A, class Kv>
-void store_kv(const float* x, std::byte* out, std::int64_t head_dim) noexcept {
-  if constexpr (std::is_same_v<Kv, KvF32>) {
-    __builtin_memcpy(out, x, static_cast<std::size_t>(head_dim) * 4);
-  } else if constexpr (std::is_same_v<Kv, KvF16>) {
-    for (std::int64_t i = 0; i < head_dim; i += 16) simd::half_strip<A>::store(reinterpret_cast<std::uint16_t*>(out) + i, x + i);
-  } else {
-    auto* side = reinterpret_cast<float*>(out + (std::is_same_v<Kv, KvI8> ? head_dim : head_dim / 2));
-    for (std::int64_t first = 0; first < head_dim; first += 32) {
-      const std::int64_t n = head_dim - first < 32 ? head_dim - first : 32;
-      const detail::Extremes e = detail::extremes(x + first, n);
-      if constexpr (std::is_same_v<Kv, KvI8>) {
-        const float amax = e.high > -e.low ? e.high : -e.low;
-        const float inverse = amax >= smallest_range ? 127.0f / amax : 0.0f;
-        *side++ = amax / 127.0f;
-        for (std::int64_t i = first; i < first + n; ++i) {
-          out[i] = static_cast<std::byte>(static_cast<std::int8_t>(__builtin_nearbyintf(x[i] * inverse)));
-        }
-      } else {
-        const float step = (e.high - e.low) / 15.0f;
-        const float inverse = step >= smallest_range ? 1.0f / step : 0.0f;
-        *side++ = step;
-        *side++ = e.low;
-        for (std::int64_t i = first; i < first + n; i += 2) {
-          const int a = static_cast<int>((x[i] - e.low) * inverse + 0.5f) & 15;
-          const int b = static_cast<int>((x[i + 1] - e.low) * inverse + 0.5f) & 15;
-          out[i / 2] = static_cast<std::byte>(a | b << 4);
-        }
-      }
-    }
-  }
+void attend(const AttentionPage& page, const AttentionRows& rows) noexcept {
+  int row = 0;
+  for (; row + 4 <= rows.count; row += 4) detail::attend_rows<A, Kv, 4>(page, rows, row);
+  for (; row + 2 <= rows.count; row += 2) detail::attend_rows<A, Kv, 2>(page, rows, row);
+  for (; row < rows.count; ++row) detail::attend_rows<A, Kv, 1>(page, rows, row);
 }
 
-/// Reads one key or value of one head back as floats.
-template <class A, class Kv>
-void load_kv(const std::byte* in, float* out, std::int64_t head_dim) noexcept {
+/// out = out / sum of the weights.
+template <class A>
+void attend_finish(const AttentionState& state, float* out, std::int64_t head_dim) noexcept {
   using V = vec<A>;
-  if constexpr (std::is_same_v<Kv, KvF32>) {
-    __builtin_memcpy(out, in, static_cast<std::size_t>(head_dim) * 4);
-  } else if constexpr (std::is_same_v<Kv, KvF16>) {
-    for (std::int64_t i = 0; i < head_dim; i += 16) {
-      const auto strip = simd::half_strip<A>::load(reinterpret_cast<const std::uint16_t*>(in) + i);
-      for (int p = 0; p < simd::Strip<A>::parts; ++p) V::store(out + i + p * V::lanes, strip.part[p]);
-    }
-  } else {
-    const auto* side = reinterpret_cast<const float*>(in + (std::is_same_v<Kv, KvI8> ? head_dim : head_dim / 2));
-    for (std::int64_t first = 0; first < head_dim; first += 32) {
-      const std::int64_t n = head_dim - first < 32 ? head_dim - first : 32;
-      if constexpr (std::is_same_v<Kv, KvI8>) {
-        const float scale = *side++;
-        for (std::int64_t i = first; i < first + n; ++i) out[i] = scale * static_cast<float>(static_cast<std::int8_t>(in[i]));
-      } else {
-        const float step = *side++;
-        const float low = *side++;
-        for (std::int64_t i = first; i < first + n; i += 2) {
-          const auto byte = static_cast<unsigned>(in[i / 2]);
-          out[i] = __builtin_fmaf(step, static_cast<float>(byte & 15u), low);
-          out[i + 1] = __builtin_fmaf(step, static_cast<float>(byte >> 4), low);
-        }
-      }
-    }
-  }
+  float sum = state.sums[0];
+  for (int i = 1; i < 16; ++i) sum += state.sums[i];
+  const float inverse = 1.0f / sum;
+  for (std::int64_t i = 0; i < head_dim; i += V::lanes) V::store(out + i, V::load(out + i) * V::splat(inverse));
 }
 
 }  // namespace bantam::inline v0::kernels

@@ -11,7 +11,7 @@ namespace kernels {
 
 template <class A, class Kv>
 constexpr KvKernels make_kv() {
-  return {Kv::name, [](std::int64_t d) noexcept { return Kv::bytes(d); }, store_kv<A, Kv>, load_kv<A, Kv>};
+  return {Kv::name, [](std::int64_t d) noexcept { return kv_page_bytes<Kv>(d); }, store_kv<A, Kv>, expand_kv<A, Kv>, attend<A, Kv>};
 }
 
 template <class A, QuantFormat F>
@@ -63,7 +63,6 @@ constexpr KernelTable make_table(FormatList<F...>) {
       .gelu_erf_mul = gelu_erf_mul<A>,
       .rope_half = rope_half<A>,
       .rope_pairs = rope_pairs<A>,
-      .attend_page = attend_page<A>,
       .attend_finish = attend_finish<A>,
       .int8_rate = int8_rate<A>,
   };

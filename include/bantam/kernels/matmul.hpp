@@ -5,6 +5,8 @@
 // instruction set nor on threads, batch or chunking, bit for bit.
 #pragma once
 
+#include <utility>
+
 #include "bantam/kernels/arguments.hpp"
 #include "bantam/kernels/strips.hpp"
 
@@ -261,26 +263,33 @@ BANTAM_INLINE void store_tile(const float* tile, std::int64_t row, std::int64_t 
   }
 }
 
-/// All strips of one panel for tokens token .. end, MR at a time, then what is left with smaller tiles.
-template <class A, QuantFormat F, int MR, class Rows>
-BANTAM_INLINE void panel_tokens(const WeightView& w, std::int64_t p, const Rows& x, std::int64_t token, std::int64_t end,
-                                const OutputRows& out) {
+/// All strips of one panel for MR tokens.
+template <class A, QuantFormat F, class Rows, int MR>
+void panel_tile(const WeightView& w, std::int64_t p, const Rows& x, std::int64_t token, const OutputRows& out) {
   // A single token has too few sums in flight to hide latency with one strip.
   constexpr int NR = MR == 1 ? 2 : simd::dot<A>::strips;
   const std::byte* panel = w.data + p * Strip16<F>::panel_bytes(w.columns);
   alignas(64) float tile[NR * MR * strip_rows];
-  for (; token + MR <= end; token += MR) {
-    for (int strip = 0; strip < 2; strip += NR) {
-      if constexpr (std::is_same_v<Rows, QuantizedRows>) {
-        tile_q8<A, F, NR, MR>(panel, strip, w.columns, x, token, tile);
-      } else {
-        tile_f32<A, F, NR, MR>(panel, strip, w.columns, x, token, tile);
-      }
-      store_tile<A, NR, MR>(tile, p * panel_rows + strip * strip_rows, w.rows, token, out);
+  for (int strip = 0; strip < 2; strip += NR) {
+    if constexpr (std::is_same_v<Rows, QuantizedRows>) {
+      tile_q8<A, F, NR, MR>(panel, strip, w.columns, x, token, tile);
+    } else {
+      tile_f32<A, F, NR, MR>(panel, strip, w.columns, x, token, tile);
     }
+    store_tile<A, NR, MR>(tile, p * panel_rows + strip * strip_rows, w.rows, token, out);
   }
-  if constexpr (MR > 1) {
-    if (token < end) panel_tokens<A, F, MR / 2>(w, p, x, token, end, out);
+}
+
+/// One panel for tokens token .. end, in tiles that differ by at most a token: small ones leave registers idle.
+template <class A, QuantFormat F, class Rows, int... Smaller>
+BANTAM_INLINE void panel_tokens(const WeightView& w, std::int64_t p, const Rows& x, std::int64_t token, std::int64_t end,
+                                const OutputRows& out, std::integer_sequence<int, Smaller...>) {
+  using Tile = void (*)(const WeightView&, std::int64_t, const Rows&, std::int64_t, const OutputRows&);
+  static constexpr Tile tile_of[] = {panel_tile<A, F, Rows, Smaller + 1>...};
+  for (std::int64_t tiles = div_up<std::int64_t>(end - token, sizeof...(Smaller)); tiles > 0; --tiles) {
+    const std::int64_t n = (end - token) / tiles;
+    tile_of[n - 1](w, p, x, token, out);
+    token += n;
   }
 }
 
@@ -289,7 +298,7 @@ void matmul(const WeightView& w, const Rows& x, const OutputRows& out, const Mat
   for (std::int64_t token = 0; token < part.tokens; token += token_block) {
     const std::int64_t end = token + token_block < part.tokens ? token + token_block : part.tokens;
     for (std::int64_t p = part.panel_begin; p < part.panel_end; ++p) {
-      panel_tokens<A, F, simd::dot<A>::tokens>(w, p, x, token, end, out);
+      panel_tokens<A, F>(w, p, x, token, end, out, std::make_integer_sequence<int, simd::dot<A>::tokens>{});
     }
   }
 }

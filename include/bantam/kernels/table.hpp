@@ -20,9 +20,11 @@ struct FormatKernels {
 /// The kernels of one way to keep keys and values.
 struct KvKernels {
   const char* name;
-  std::int64_t (*bytes)(std::int64_t head_dim) noexcept;
-  void (*store)(const float* x, std::byte* out, std::int64_t head_dim) noexcept;
-  void (*load)(const std::byte* in, float* out, std::int64_t head_dim) noexcept;
+  /// Of the keys, or of the values, of one head in a page.
+  std::int64_t (*page_bytes)(std::int64_t head_dim) noexcept;
+  void (*store)(const float* x, std::byte* page, bool value, int token, std::int64_t head_dim) noexcept;
+  void (*expand)(const std::byte* page, bool value, int tokens, std::int64_t head_dim, float* out) noexcept;
+  void (*attend)(const AttentionPage& page, const AttentionRows& rows) noexcept;
 };
 
 /// Every kernel of one instruction set. Docstrings stand with the templates that the entries instantiate.
@@ -39,7 +41,6 @@ struct KernelTable {
   void (*gelu_erf_mul)(const float* gate, const float* up, float* out, std::int64_t n) noexcept;
   void (*rope_half)(float* x, const float* cosines, const float* sines, std::int64_t half) noexcept;
   void (*rope_pairs)(float* x, const float* cosines, const float* sines, std::int64_t half) noexcept;
-  void (*attend_page)(const AttentionPart& part, const float* q, AttentionState& state, float* out) noexcept;
   void (*attend_finish)(const AttentionState& state, float* out, std::int64_t head_dim) noexcept;
   /// Integer products a second that this instruction set can do, as a loop that does nothing else: runs it once over
   /// `rounds` and returns the operations done (a multiply and an add are two).

@@ -64,7 +64,9 @@ class Activations {
 inline void Activations::resize(std::int64_t tokens, std::int64_t columns) {
   tokens_ = tokens;
   columns_ = columns;
-  const std::int64_t stride = round_up<std::int64_t>(columns, block_columns);
+  std::int64_t stride = round_up<std::int64_t>(columns, block_columns);
+  // Rows a multiple of 4 KiB apart would fall into the same few lines of a first-level cache.
+  if (stride % 2048 == 0) stride += block_columns;
   floats_.ensure(static_cast<std::size_t>(tokens * columns));
   coarse_.resize(tokens, stride, block_columns);
   fine_.resize(tokens, stride, 32);

@@ -15,11 +15,14 @@ struct AttentionOptions {
   float scale = 0;            ///< of the scores; 0 means 1 / sqrt(head_dim)
 };
 
-/// One worker's scratch: a page of keys and values as floats, padded queries and sums.
+/// One worker's scratch: queries and sums of a block of tokens, and a page of keys and values as floats.
 class AttentionScratch {
  public:
-  /// Queries that share one pass over the pages; 16 rows of 128 floats stay in the first-level cache.
+  /// Tokens whose queries share one pass over the pages.
   static constexpr std::int64_t block = 16;
+  /// From this many rows on a page is made floats once, before they share it.
+  static constexpr std::int64_t expanding_rows = 12;
+
   void resize(std::int64_t padded_dim, std::int64_t group) {
     const auto page = static_cast<std::size_t>(page_tokens * padded_dim);
     const auto rows = static_cast<std::size_t>(block * group * padded_dim);
@@ -50,45 +53,34 @@ inline void attention(const KernelTable& kernels, const Worker& worker, const Kv
     const std::int64_t kv_head = unit % kv_heads;
     const std::int64_t begin = unit / kv_heads * AttentionScratch::block;
     const std::int64_t end = std::min(begin + AttentionScratch::block, tokens);
-    for (std::int64_t t = begin; t < end; ++t) {
-      for (std::int64_t h = 0; h < group; ++h) {
-        float* row = scratch.queries.data() + ((t - begin) * group + h) * padded;
-        std::copy_n(q + t * q_stride + (kv_head * group + h) * d, d, row);
-        std::fill(row + d, row + padded, 0.0f);
-        scratch.states[static_cast<std::size_t>((t - begin) * group + h)] = {};
-      }
+    const std::int64_t count = (end - begin) * group;
+    for (std::int64_t row = 0; row < count; ++row) {
+      float* to = scratch.queries.data() + row * padded;
+      std::copy_n(q + (begin + row / group) * q_stride + (kv_head * group + row % group) * d, d, to);
+      std::fill(to + d, to + padded, 0.0f);
+      scratch.states[static_cast<std::size_t>(row)] = {};
     }
-    std::fill_n(scratch.sums.data(), (end - begin) * group * padded, 0.0f);
+    std::fill_n(scratch.sums.data(), count * padded, 0.0f);
+    const AttentionRows rows{scratch.queries.data(), scratch.sums.data(), scratch.states.data(), static_cast<int>(count),
+                             static_cast<int>(group), first + begin, options.window};
     const std::int64_t oldest = options.window > 0 ? std::max<std::int64_t>(0, first + begin - options.window + 1) : 0;
     const std::int64_t newest = first + end - 1;
     for (std::int64_t page = oldest / page_tokens; page <= newest / page_tokens; ++page) {
+      if (count < AttentionScratch::expanding_rows) {
+        cache.attend(kernels, layer, kv_head, page, scale, rows);
+        continue;
+      }
       const std::int64_t start = page * page_tokens;
-      const int count = static_cast<int>(std::min<std::int64_t>(page_tokens, newest - start + 1));
-      AttentionPart part;
-      part.keys = cache.load(kernels, layer, false, kv_head, page, count, scratch.keys.data());
-      part.values = cache.load(kernels, layer, true, kv_head, page, count, scratch.values.data());
-      part.head_dim = padded;
-      part.scale = scale;
-      for (std::int64_t t = begin; t < end; ++t) {
-        const std::int64_t position = first + t;
-        const std::int64_t from = options.window > 0 ? std::max<std::int64_t>(0, position - options.window + 1) : 0;
-        if (position < start || from >= start + page_tokens) continue;
-        part.begin = static_cast<int>(std::max<std::int64_t>(0, from - start));
-        part.tokens = static_cast<int>(std::min<std::int64_t>(page_tokens, position - start + 1));
-        for (std::int64_t h = 0; h < group; ++h) {
-          const std::int64_t row = (t - begin) * group + h;
-          kernels.attend_page(part, scratch.queries.data() + row * padded, scratch.states[static_cast<std::size_t>(row)],
-                              scratch.sums.data() + row * padded);
-        }
-      }
+      const int held = static_cast<int>(std::min<std::int64_t>(page_tokens, newest - start + 1));
+      const auto as_bytes = [](const float* floats) { return reinterpret_cast<const std::byte*>(floats); };
+      const float* keys = cache.expand(kernels, layer, false, kv_head, page, held, scratch.keys.data());
+      const float* values = cache.expand(kernels, layer, true, kv_head, page, held, scratch.values.data());
+      kernels.kv[0].attend({as_bytes(keys), as_bytes(values), start, padded, scale}, rows);
     }
-    for (std::int64_t t = begin; t < end; ++t) {
-      for (std::int64_t h = 0; h < group; ++h) {
-        const std::int64_t row = (t - begin) * group + h;
-        float* sum = scratch.sums.data() + row * padded;
-        kernels.attend_finish(scratch.states[static_cast<std::size_t>(row)], sum, padded);
-        std::copy_n(sum, d, out + t * out_stride + (kv_head * group + h) * d);
-      }
+    for (std::int64_t row = 0; row < count; ++row) {
+      float* sum = scratch.sums.data() + row * padded;
+      kernels.attend_finish(scratch.states[static_cast<std::size_t>(row)], sum, padded);
+      std::copy_n(sum, d, out + (begin + row / group) * out_stride + (kv_head * group + row % group) * d);
     }
   }
 }

@@ -21,7 +21,7 @@ struct KvShape {
   std::int64_t head_dim = 0;
 };
 
-/// A page holds 64 tokens of every layer: (layer, key or value, head, token, head_dim padded to 16).
+/// A page holds 64 tokens of every layer: (layer, key or value, head), each as kernels/kv_page.hpp lays it out.
 /// Copying a cache shares its pages; appending to a shared page copies that page first.
 class KvCache {
  public:
@@ -45,12 +45,23 @@ class KvCache {
   /// One head's key or value. x: (padded_head_dim). Different places may be written at once.
   void store(const KernelTable& kernels, std::int64_t layer, bool value, std::int64_t head, std::int64_t position,
              const float* x) noexcept {
-    kernels.kv[kind_].store(x, place(layer, value, head, position), padded_dim_);
+    kernels.kv[kind_].store(x, place(layer, value, head, position / page_tokens), value,
+                            static_cast<int>(position % page_tokens), padded_dim_);
   }
-  /// Keys or values of tokens page * 64 .. of one head as floats: the page itself when it holds floats, else decoded
-  /// into `scratch` (64, padded_head_dim). `count` tokens are valid.
-  [[nodiscard]] const float* load(const KernelTable& kernels, std::int64_t layer, bool value, std::int64_t head,
-                                  std::int64_t page, int count, float* scratch) const noexcept;
+  /// Brings query rows up to date with the tokens of one page, scores times `scale`.
+  void attend(const KernelTable& kernels, std::int64_t layer, std::int64_t head, std::int64_t page, float scale,
+              const AttentionRows& rows) const noexcept {
+    kernels.kv[kind_].attend({place(layer, false, head, page), place(layer, true, head, page), page * page_tokens, padded_dim_, scale}, rows);
+  }
+  /// Keys, or values, of one head's page as floats, in the layout of pages of floats: the page itself when it holds
+  /// floats, else written to `scratch` (64 * padded_head_dim). The first `tokens` are valid.
+  [[nodiscard]] const float* expand(const KernelTable& kernels, std::int64_t layer, bool value, std::int64_t head,
+                                    std::int64_t page, int tokens, float* scratch) const noexcept {
+    const std::byte* from = place(layer, value, head, page);
+    if (kind_ == 0) return reinterpret_cast<const float*>(from);
+    kernels.kv[kind_].expand(from, value, tokens, padded_dim_, scratch);
+    return scratch;
+  }
 
   /// The bytes of one page, for saving and restoring a session.
   [[nodiscard]] std::int64_t page_count() const noexcept { return static_cast<std::int64_t>(pages_.size()); }
@@ -60,15 +71,15 @@ class KvCache {
 
  private:
   [[nodiscard]] const KvKernels& kv() const noexcept { return kernel_tables().back()->kv[kind_]; }
-  [[nodiscard]] std::byte* place(std::int64_t layer, bool value, std::int64_t head, std::int64_t position) const noexcept {
-    const std::int64_t row = ((layer * 2 + (value ? 1 : 0)) * shape_.kv_heads + head) * page_tokens + position % page_tokens;
-    return pages_[static_cast<std::size_t>(position / page_tokens)].get() + row * row_bytes_;
+  [[nodiscard]] std::byte* place(std::int64_t layer, bool value, std::int64_t head, std::int64_t page) const noexcept {
+    const std::int64_t index = (layer * 2 + (value ? 1 : 0)) * shape_.kv_heads + head;
+    return pages_[static_cast<std::size_t>(page)].get() + index * head_bytes_;
   }
 
   KvShape shape_;
   std::size_t kind_ = 0;  ///< index into KernelTable::kv
   std::int64_t padded_dim_ = 0;
-  std::int64_t row_bytes_ = 0;
+  std::int64_t head_bytes_ = 0;  ///< keys, or values, of one head in a page
   std::int64_t page_bytes_ = 0;
   std::int64_t tokens_ = 0;
   std::vector<std::shared_ptr<std::byte>> pages_;
@@ -87,8 +98,8 @@ inline KvCache::KvCache(const KvShape& shape, std::string_view kind) : shape_(sh
          shape.kv_heads, " and ", shape.head_dim);
   }
   padded_dim_ = round_up<std::int64_t>(shape.head_dim, 16);
-  row_bytes_ = kv().bytes(padded_dim_);
-  page_bytes_ = checked_element_count(std::array<std::int64_t, 5>{shape.layers, 2, shape.kv_heads, page_tokens, row_bytes_});
+  head_bytes_ = kv().page_bytes(padded_dim_);
+  page_bytes_ = checked_element_count(std::array<std::int64_t, 4>{shape.layers, 2, shape.kv_heads, head_bytes_});
 }
 
 inline void KvCache::extend(std::int64_t count) {
@@ -111,14 +122,6 @@ inline void KvCache::truncate(std::int64_t tokens) noexcept {
   if (tokens >= tokens_) return;
   tokens_ = tokens;
   pages_.resize(static_cast<std::size_t>(div_up<std::int64_t>(tokens, page_tokens)));
-}
-
-inline const float* KvCache::load(const KernelTable& kernels, std::int64_t layer, bool value, std::int64_t head,
-                                  std::int64_t page, int count, float* scratch) const noexcept {
-  const std::byte* from = place(layer, value, head, page * page_tokens);
-  if (kind_ == 0) return reinterpret_cast<const float*>(from);
-  for (int t = 0; t < count; ++t) kernels.kv[kind_].load(from + t * row_bytes_, scratch + t * padded_dim_, padded_dim_);
-  return scratch;
 }
 
 }  // namespace bantam::inline v0::nn

@@ -123,4 +123,30 @@ struct half_strip<avx2> {
   }
 };
 
+template <>
+struct byte_strip<avx2> {
+  static BANTAM_INLINE Strip<avx2> load(const std::int8_t* p) {
+    Strip<avx2> strip;
+    BANTAM_UNROLL for (int i = 0; i < 2; ++i) {
+      strip.part[i] = _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p + 8 * i))));
+    }
+    return strip;
+  }
+  static BANTAM_INLINE Strip<avx2> load_nibbles(const std::uint8_t* p) {
+    const __m256i bytes = _mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p)));
+    Strip<avx2> strip;
+    strip.part[0] = _mm256_cvtepi32_ps(_mm256_and_si256(bytes, _mm256_set1_epi32(15)));
+    strip.part[1] = _mm256_cvtepi32_ps(_mm256_srli_epi32(bytes, 4));
+    return strip;
+  }
+  static BANTAM_INLINE Strip<avx2> load_nibbles_of(const std::uint8_t* p, int shift) {
+    Strip<avx2> strip;
+    BANTAM_UNROLL for (int i = 0; i < 2; ++i) {
+      const __m256i bytes = _mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p + 8 * i)));
+      strip.part[i] = _mm256_cvtepi32_ps(_mm256_and_si256(_mm256_srl_epi32(bytes, _mm_cvtsi32_si128(shift)), _mm256_set1_epi32(15)));
+    }
+    return strip;
+  }
+};
+
 }  // namespace bantam::inline v0::simd

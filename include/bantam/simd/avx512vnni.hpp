@@ -100,4 +100,28 @@ struct half_strip<avx512vnni> {
   }
 };
 
+template <>
+struct byte_strip<avx512vnni> {
+  static BANTAM_INLINE Strip<avx512vnni> load(const std::int8_t* p) {
+    Strip<avx512vnni> strip;
+    strip.part[0] = _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))));
+    return strip;
+  }
+  static BANTAM_INLINE Strip<avx512vnni> load_nibbles(const std::uint8_t* p) {
+    const __m128i low = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(p));
+    return nibbles(_mm_unpacklo_epi64(low, _mm_srli_epi16(low, 4)), 0);
+  }
+  static BANTAM_INLINE Strip<avx512vnni> load_nibbles_of(const std::uint8_t* p, int shift) {
+    return nibbles(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)), shift);
+  }
+
+ private:
+  static BANTAM_INLINE Strip<avx512vnni> nibbles(__m128i bytes, int shift) {
+    const __m512i wide = _mm512_srl_epi32(_mm512_cvtepu8_epi32(bytes), _mm_cvtsi32_si128(shift));
+    Strip<avx512vnni> strip;
+    strip.part[0] = _mm512_cvtepi32_ps(_mm512_and_si512(wide, _mm512_set1_epi32(15)));
+    return strip;
+  }
+};
+
 }  // namespace bantam::inline v0::simd

@@ -28,4 +28,33 @@ struct dot;
 template <class A>
 struct half_strip;
 
+/// Sixteen small integers as floats. This one is for instruction sets that have nothing better to say.
+template <class A>
+struct byte_strip {
+  /// Signed bytes.
+  static BANTAM_INLINE Strip<A> load(const std::int8_t* p) {
+    return widen([&](int n) { return std::int32_t{p[n]}; });
+  }
+  /// Eight bytes: their low nibbles, then their high nibbles.
+  static BANTAM_INLINE Strip<A> load_nibbles(const std::uint8_t* p) {
+    return widen([&](int n) { return n < 8 ? p[n] & 15 : p[n - 8] >> 4; });
+  }
+  /// One nibble of each of 16 bytes, the one at bit `shift`.
+  static BANTAM_INLINE Strip<A> load_nibbles_of(const std::uint8_t* p, int shift) {
+    return widen([&](int n) { return (p[n] >> shift) & 15; });
+  }
+
+ private:
+  template <class F>
+  static BANTAM_INLINE Strip<A> widen(F&& number) {
+    alignas(64) std::int32_t numbers[16];
+    for (int n = 0; n < 16; ++n) numbers[n] = number(n);
+    Strip<A> strip;
+    BANTAM_UNROLL for (int i = 0; i < Strip<A>::parts; ++i) {
+      strip.part[i] = vec<A>::to_float(vec<A>::load_int(numbers + i * vec<A>::lanes));
+    }
+    return strip;
+  }
+};
+
 }  // namespace bantam::inline v0::simd
