@@ -1,35 +1,13 @@
-// config.json and GGUF metadata to a checked ModelConfig.
-#include "bantam/model/config.hpp"
+// The part of a checked ModelConfig that config.json and GGUF metadata share.
+#include "model/config_source.hpp"
 
-#include <algorithm>
 #include <cmath>
-#include <functional>
-#include <nlohmann/json.hpp>
-#include <optional>
 
-#include "bantam/io/gguf.hpp"
-#include "bantam/model/archs.hpp"
-#include "text/json.hpp"
+#include "bantam/core/error.hpp"
 
-namespace bantam::inline v0 {
+namespace bantam::inline v0::detail {
 
 namespace {
-
-// Larger than any model to come, small enough that products of two fit 64 bits.
-constexpr std::int64_t largest_extent = std::int64_t{1} << 30;
-
-std::string supported_architectures() {
-  std::string names;
-  for (const ArchSpec* arch : architectures) names += message(names.empty() ? "" : ", ", arch->hf_class);
-  return names;
-}
-
-/// Numbers by field name, wherever they come from.
-struct Source {
-  std::string place;
-  std::function<std::optional<double>(std::string_view field)> number;
-  std::function<std::string(std::string_view field)> key;
-};
 
 double require_number(const Source& source, std::string_view field) {
   const std::optional<double> value = source.number(field);
@@ -44,6 +22,16 @@ std::int64_t extent_of(const Source& source, std::string_view field, double valu
   return static_cast<std::int64_t>(value);
 }
 
+double positive_or(const Source& source, std::string_view field, double otherwise) {
+  const double value = source.number(field).value_or(otherwise);
+  if (!(value > 0) || !std::isfinite(value)) {
+    fail(Errc::corrupt, source.place, ": ", source.key(field), ": expected a number above 0, found ", value);
+  }
+  return value;
+}
+
+}  // namespace
+
 std::int64_t require_extent(const Source& source, std::string_view field) {
   return extent_of(source, field, require_number(source, field));
 }
@@ -53,15 +41,6 @@ std::int64_t extent_or(const Source& source, std::string_view field, std::int64_
   return value ? extent_of(source, field, *value) : otherwise;
 }
 
-double positive_or(const Source& source, std::string_view field, double otherwise) {
-  const double value = source.number(field).value_or(otherwise);
-  if (!(value > 0) || !std::isfinite(value)) {
-    fail(Errc::corrupt, source.place, ": ", source.key(field), ": expected a number above 0, found ", value);
-  }
-  return value;
-}
-
-/// What both containers share: sizes, then what follows from them.
 ModelConfig read_sizes(const ArchSpec& arch, const Source& source) {
   ModelConfig c;
   c.arch = &arch;
@@ -96,7 +75,6 @@ ModelConfig read_sizes(const ArchSpec& arch, const Source& source) {
   return c;
 }
 
-/// What Rope asks of its options, with the file's name.
 void check_rope(const nn::RopeOptions& rope, const std::string& place) {
   if (rope.scaling == nn::RopeScaling::yarn && !(rope.base > 1 && rope.beta_slow > 0 && rope.beta_fast > 0)) {
     fail(Errc::corrupt, place, ": rope: yarn expects a base above 1 and betas above 0, found ", rope.base, ", ", rope.beta_fast, " and ", rope.beta_slow);
@@ -109,358 +87,4 @@ void check_rope(const nn::RopeOptions& rope, const std::string& place) {
   }
 }
 
-// ---- config.json
-
-const Json& parse_object(const Json& json, const std::string& place) {
-  if (!json.is_object()) fail(Errc::corrupt, place, ": expected a JSON object, found ", json.type_name());
-  return json;
-}
-
-std::optional<double> number_at(const Json& json, std::string_view key, const std::string& place) {
-  if (key.empty()) return std::nullopt;
-  const auto it = json.find(key);
-  if (it == json.end() || it->is_null()) return std::nullopt;
-  if (!it->is_number()) fail(Errc::corrupt, place, ": ", key, ": expected a number, found ", printable(it->dump()));
-  return it->get<double>();
-}
-
-std::string text_at(const Json& json, std::string_view key, const std::string& place, std::string_view otherwise) {
-  const auto it = json.find(key);
-  if (it == json.end() || it->is_null()) return std::string(otherwise);
-  if (!it->is_string()) fail(Errc::corrupt, place, ": ", key, ": expected text, found ", printable(it->dump()));
-  return it->get<std::string>();
-}
-
-bool flag_at(const Json& json, std::string_view key, const std::string& place, bool otherwise) {
-  const auto it = json.find(key);
-  if (it == json.end() || it->is_null()) return otherwise;
-  if (!it->is_boolean()) fail(Errc::corrupt, place, ": ", key, ": expected true or false, found ", printable(it->dump()));
-  return it->get<bool>();
-}
-
-ops::Gate gate_of(const std::string& name, const std::string& place) {
-  if (name == "silu" || name == "swish") return ops::Gate::silu;
-  if (name == "gelu") return ops::Gate::gelu_erf;
-  if (name == "gelu_new" || name == "gelu_pytorch_tanh") return ops::Gate::gelu_tanh;
-  fail(Errc::unsupported, place, ": hidden_act: expected silu, gelu, gelu_new or gelu_pytorch_tanh, found ", printable(name));
-}
-
-void read_rope_scaling(const Json& json, const std::string& file, std::string_view name, ModelConfig& c) {
-  const std::string place = message(file, ": ", name);
-  parse_object(json, place);
-  nn::RopeOptions& rope = c.rope;
-  const auto required = [&](std::string_view key) {
-    const std::optional<double> value = number_at(json, key, place);
-    if (!value) fail(Errc::corrupt, place, ": ", key, ": expected a number, found nothing");
-    return *value;
-  };
-  const std::string old_type = text_at(json, "type", place, "");
-  const std::string type = text_at(json, "rope_type", place, old_type);
-  if (!old_type.empty() && type != old_type) {
-    fail(Errc::corrupt, place, ": expected type and rope_type to agree, found ", printable(old_type), " and ", printable(type));
-  }
-  if (type.empty() || type == "default" || type == "none") return;
-  if (type == "linear") {
-    rope.scaling = nn::RopeScaling::linear;
-  } else if (type == "dynamic") {
-    rope.scaling = nn::RopeScaling::dynamic;
-  } else if (type == "llama3") {
-    rope.scaling = nn::RopeScaling::llama3;
-    rope.low_freq_factor = required("low_freq_factor");
-    rope.high_freq_factor = required("high_freq_factor");
-    if (!(rope.high_freq_factor > rope.low_freq_factor) || !(rope.low_freq_factor > 0)) {
-      fail(Errc::corrupt, place, ": expected 0 < low_freq_factor < high_freq_factor, found ", rope.low_freq_factor, " and ", rope.high_freq_factor);
-    }
-    required("original_max_position_embeddings");
-  } else if (type == "yarn") {
-    rope.scaling = nn::RopeScaling::yarn;
-    rope.beta_fast = number_at(json, "beta_fast", place).value_or(32);
-    rope.beta_slow = number_at(json, "beta_slow", place).value_or(1);
-    rope.truncate = flag_at(json, "truncate", place, true);
-  } else {
-    fail(Errc::unsupported, place, ": expected linear, dynamic, llama3 or yarn, found ", printable(type));
-  }
-  rope.factor = required("factor");
-  if (!(rope.factor >= 1) || !std::isfinite(rope.factor)) {
-    fail(Errc::corrupt, place, ": factor: expected at least 1, found ", rope.factor);
-  }
-  if (const auto original = number_at(json, "original_max_position_embeddings", place)) {
-    if (!(*original >= 1) || *original > static_cast<double>(largest_extent)) {
-      fail(Errc::corrupt, place, ": original_max_position_embeddings: expected at least 1, found ", *original);
-    }
-    rope.original_context = static_cast<std::int64_t>(*original);
-  }
-  if (rope.scaling == nn::RopeScaling::yarn) {
-    // DeepSeek's pair of scales; transformers' _compute_yarn_parameters.
-    const auto mscale = [&](double m) { return rope.factor <= 1 ? 1.0 : 0.1 * m * std::log(rope.factor) + 1; };
-    const double a = number_at(json, "mscale", place).value_or(0);
-    const double b = number_at(json, "mscale_all_dim", place).value_or(0);
-    rope.attention_factor = number_at(json, "attention_factor", place).value_or(a > 0 && b > 0 ? mscale(a) / mscale(b) : 0);
-  }
-}
-
-/// Of each head only a part may be rotated.
-void read_rotated_part(const Json& json, const std::string& place, ModelConfig& c) {
-  const std::optional<double> part = number_at(json, "partial_rotary_factor", place);
-  if (!part) return;
-  // Halves up: the factor is what writers made of a whole number.
-  const double dim = std::floor(static_cast<double>(c.head_dim) * *part + 0.5);
-  if (!(*part > 0 && *part <= 1) || dim < 2 || static_cast<std::int64_t>(dim) % 2 != 0) {
-    fail(Errc::corrupt, place, ": partial_rotary_factor: expected a part that leaves an even size of the head's ", c.head_dim, ", found ", *part);
-  }
-  c.rope.dim = static_cast<std::int64_t>(dim);
-}
-
-/// Newer configs name the kind of each layer. What they say goes before the keys that models had for it.
-void read_layer_types(const Json& json, const std::string& place, ModelConfig& c) {
-  const auto types = json.find("layer_types");
-  if (types == json.end() || types->is_null()) return;
-  if (!types->is_array() || static_cast<std::int64_t>(types->size()) != c.layers) {
-    fail(Errc::corrupt, place, ": layer_types: expected a list of ", c.layers, " kinds, found ",
-         types->is_array() ? message(types->size()) : std::string(types->type_name()));
-  }
-  std::int64_t first = c.layers;
-  for (std::int64_t i = 0; i < c.layers; ++i) {
-    const Json& type = (*types)[static_cast<std::size_t>(i)];
-    const bool sliding = type == "sliding_attention";
-    if (!sliding && type != "full_attention") {
-      fail(Errc::unsupported, place, ": layer_types[", i, "]: expected full_attention or sliding_attention, found ", printable(type.dump()));
-    }
-    if (sliding) first = std::min(first, i);
-    if (!sliding && first < i) {
-      fail(Errc::unsupported, place, ": layer_types[", i, "]: expected sliding_attention in all layers after the first that has it, found full_attention");
-    }
-  }
-  if (first < c.layers && c.window == 0) fail(Errc::corrupt, place, ": layer_types[", first, "]: sliding_attention, expected sliding_window, found none");
-  if (first == c.layers) c.window = 0;
-  c.first_window_layer = c.window > 0 ? first : 0;
-}
-
-const ArchSpec& find_hf_arch(const Json& json, const std::string& place) {
-  const auto it = json.find("architectures");
-  if (it != json.end() && it->is_array() && !it->empty() && (*it)[0].is_string()) {
-    const auto name = (*it)[0].get<std::string>();
-    for (const ArchSpec* arch : architectures) {
-      if (arch->hf_class == name) return *arch;
-    }
-    fail(Errc::unsupported, place, ": architectures: expected one of ", supported_architectures(), ", found ", printable(name));
-  }
-  const std::string type = text_at(json, "model_type", place, "");
-  for (const ArchSpec* arch : architectures) {
-    if (arch->name == type) return *arch;
-  }
-  fail(Errc::unsupported, place, ": model_type: expected the type of one of ", supported_architectures(), ", found ", printable(type));
-}
-
-ModelConfig from_json(const Json& json, const std::string& place) {
-  parse_object(json, place);
-  if (const auto q = json.find("quantization_config"); q != json.end() && !q->is_null()) {
-    parse_object(*q, place + ": quantization_config");
-    const std::string method = text_at(*q, "quant_method", place, "unknown");
-    fail(Errc::unsupported, place, ": quantization_config: quant_method ", printable(method),
-         ": not yet; what works: checkpoints in F32, F16 or BF16");
-  }
-  const ArchSpec& arch = find_hf_arch(json, place);
-  const auto rope_parameters = json.find("rope_parameters");
-  const bool new_rope = rope_parameters != json.end() && rope_parameters->is_object();
-  const Source source{
-      place,
-      [&](std::string_view field) -> std::optional<double> {
-        for (const ConfigKey& key : arch.config) {
-          if (key.field != field) continue;
-          if (new_rope && field == "rope_base") {
-            if (const auto base = number_at(*rope_parameters, key.hf, place)) return base;
-          }
-          return number_at(json, key.hf, place);
-        }
-        return std::nullopt;
-      },
-      [&](std::string_view field) {
-        for (const ConfigKey& key : arch.config) {
-          if (key.field == field) return std::string(key.hf);
-        }
-        return std::string(field);
-      }};
-  ModelConfig c = read_sizes(arch, source);
-  c.vocab = require_extent(source, "vocab");
-  c.gate = gate_of(text_at(json, "hidden_act", place, "silu"), place);
-  c.tied = flag_at(json, "tie_word_embeddings", place, arch.default_tied);
-  if (new_rope) {
-    read_rope_scaling(*rope_parameters, place, "rope_parameters", c);
-  } else if (const auto scaling = json.find("rope_scaling"); scaling != json.end() && !scaling->is_null()) {
-    read_rope_scaling(*scaling, place, "rope_scaling", c);
-  }
-  read_rotated_part(new_rope ? *rope_parameters : json, place, c);
-  if (const auto divisors = json.find("rope_divisors"); divisors != json.end()) {
-    if (!divisors->is_array() || !std::ranges::all_of(*divisors, [](const Json& value) { return value.is_number(); })) {
-      fail(Errc::corrupt, place, ": rope_divisors: expected numbers, found ", divisors->type_name());
-    }
-    c.rope.divisors = divisors->get<std::vector<float>>();
-    if (static_cast<std::int64_t>(c.rope.divisors.size()) != c.rope.dim / 2) {
-      fail(Errc::corrupt, place, ": rope_divisors: expected ", c.rope.dim / 2, " numbers, found ", c.rope.divisors.size());
-    }
-  }
-  // Qwen2 carries a window that is off unless this says otherwise.
-  if (flag_at(json, "use_sliding_window", place, true)) {
-    c.window = extent_or(source, "window", 0);
-    if (const auto first = number_at(json, "max_window_layers", place)) {
-      if (!(*first >= 0)) fail(Errc::corrupt, place, ": max_window_layers: expected at least 0, found ", *first);
-      if (json.contains("use_sliding_window")) c.first_window_layer = static_cast<std::int64_t>(std::min(*first, 1e9));
-    }
-  }
-  read_layer_types(json, place, c);
-  check_rope(c.rope, place);
-  return c;
-}
-
-}  // namespace
-
-ModelConfig parse_hf_config(std::string_view text, const std::string& place) {
-  const Json json = parse_json(text, place);
-  try {
-    return from_json(json, place);
-  } catch (const Json::exception&) {
-    fail(Errc::corrupt, place, ": expected numbers and text where a model's config has them, found other types");
-  }
-}
-
-ModelConfig read_hf_config(const std::filesystem::path& file) {
-  // Real ones have a few kilobytes.
-  return parse_hf_config(read_text_file(file, 4 << 20), file.string());
-}
-
-ModelConfig read_gguf_config(const GgufFile& file) {
-  const std::string place = file.path().string();
-  const std::string* name = file.text("general.architecture");
-  if (name == nullptr) fail(Errc::corrupt, place, ": general.architecture: expected the name of an architecture, found nothing");
-  const ArchSpec* arch = nullptr;
-  std::string names;
-  for (const ArchSpec* candidate : architectures) {
-    names += message(names.empty() ? "" : ", ", candidate->name);
-    if (candidate->name == *name) arch = candidate;
-  }
-  if (arch == nullptr) {
-    fail(Errc::unsupported, place, ": general.architecture: expected one of ", names, ", found ", printable(*name));
-  }
-  const auto key_of = [&](std::string_view field) {
-    for (const ConfigKey& key : arch->config) {
-      if (key.field == field) return message(*name, ".", key.gguf);
-    }
-    return message(*name, ".", field);
-  };
-  const Source source{place,
-                      [&](std::string_view field) -> std::optional<double> {
-                        // Some writers give one number a layer; equal numbers mean the same.
-                        if (const GgufValue* value = file.value(key_of(field))) {
-                          if (const auto* list = std::get_if<std::vector<std::int64_t>>(value)) {
-                            const std::int64_t layers = file.integer(key_of("layers")).value_or(0);
-                            if (static_cast<std::int64_t>(list->size()) != layers) {
-                              fail(Errc::corrupt, place, ": ", key_of(field), ": expected one number or ", layers, ", found ", list->size());
-                            }
-                            for (const std::int64_t entry : *list) {
-                              if (entry != list->front()) {
-                                fail(Errc::unsupported, place, ": ", key_of(field), ": expected one number for all layers, found several");
-                              }
-                            }
-                            if (!list->empty()) return static_cast<double>(list->front());
-                          }
-                        }
-                        return file.number(key_of(field));
-                      },
-                      key_of};
-  ModelConfig c = read_sizes(*arch, source);
-  if (source.number("window").value_or(0) != 0) c.window = require_extent(source, "window");
-  if (const auto experts = file.number(message(*name, ".expert_count")); experts && *experts != 0) {
-    fail(Errc::unsupported, place, ": ", *name, ".expert_count: mixtures of experts: not yet, found ", *experts);
-  }
-  if (const auto* tokens = file.texts("tokenizer.ggml.tokens")) c.vocab = static_cast<std::int64_t>(tokens->size());
-  c.vocab = extent_or(source, "vocab", c.vocab);
-  const std::string prefix = message(*name, ".rope.scaling.");
-  if (const std::string* type = file.text(prefix + "type"); type != nullptr && *type != "none") {
-    if (*type == "linear") {
-      c.rope.scaling = nn::RopeScaling::linear;
-    } else if (*type == "yarn") {
-      c.rope.scaling = nn::RopeScaling::yarn;
-    } else {
-      fail(Errc::unsupported, place, ": ", prefix, "type: expected none, linear or yarn, found ", printable(*type));
-    }
-    c.rope.factor = file.number(prefix + "factor").value_or(1);
-    if (!(c.rope.factor >= 1) || !std::isfinite(c.rope.factor)) {
-      fail(Errc::corrupt, place, ": ", prefix, "factor: expected at least 1, found ", c.rope.factor);
-    }
-    const auto positive = [&](std::string_view key, double otherwise) {
-      const double value = file.number(prefix + std::string(key)).value_or(otherwise);
-      if (!(value > 0) || !std::isfinite(value)) fail(Errc::corrupt, place, ": ", prefix, key, ": expected a number above 0, found ", value);
-      return value;
-    };
-    const double original = positive("original_context_length", static_cast<double>(c.context));
-    if (!(original >= 1) || original > static_cast<double>(largest_extent)) {
-      fail(Errc::corrupt, place, ": ", prefix, "original_context_length: expected 1 to ", largest_extent, ", found ", original);
-    }
-    c.rope.original_context = static_cast<std::int64_t>(original);
-    if (c.rope.scaling == nn::RopeScaling::yarn) {
-      c.rope.beta_fast = positive("yarn_beta_fast", c.rope.beta_fast);
-      c.rope.beta_slow = positive("yarn_beta_slow", c.rope.beta_slow);
-      // Theirs multiplies the usual factor; ours, as Hugging Face's, stands for it.
-      if (file.value(prefix + "attn_factor") != nullptr) c.rope.attention_factor = positive("attn_factor", 1) * (0.1 * std::log(c.rope.factor) + 1);
-    }
-  }
-  check_rope(c.rope, place);
-  return c;
-}
-
-std::string write_hf_config(const ModelConfig& c, std::string_view torch_dtype) {
-  nlohmann::ordered_json json;
-  json["architectures"] = {std::string(c.arch->hf_class)};
-  json["model_type"] = std::string(c.arch->name);
-  json["hidden_size"] = c.dim;
-  json["num_hidden_layers"] = c.layers;
-  json["num_attention_heads"] = c.heads;
-  json["num_key_value_heads"] = c.kv_heads;
-  json["head_dim"] = c.head_dim;
-  json["intermediate_size"] = c.ffn;
-  json["vocab_size"] = c.vocab;
-  json["max_position_embeddings"] = c.context;
-  json["rms_norm_eps"] = c.norm_eps;
-  json["rope_theta"] = c.rope.base;
-  json["hidden_act"] = c.gate == ops::Gate::silu ? "silu" : c.gate == ops::Gate::gelu_erf ? "gelu" : "gelu_pytorch_tanh";
-  json["tie_word_embeddings"] = c.tied;
-  if (c.window > 0) {
-    json["sliding_window"] = c.window;
-    json["use_sliding_window"] = true;
-    json["max_window_layers"] = c.first_window_layer;
-  } else {
-    json["sliding_window"] = nullptr;  // Mistral's loaders take the absence for 4096
-  }
-  if (c.rope.dim != c.head_dim) json["partial_rotary_factor"] = static_cast<double>(c.rope.dim) / static_cast<double>(c.head_dim);
-  const nn::RopeOptions& r = c.rope;
-  if (r.scaling != nn::RopeScaling::none) {
-    nlohmann::ordered_json s;
-    s["factor"] = r.factor;
-    s["original_max_position_embeddings"] = r.original_context;
-    switch (r.scaling) {
-      case nn::RopeScaling::none:
-      case nn::RopeScaling::linear: s["rope_type"] = "linear"; break;
-      case nn::RopeScaling::dynamic: s["rope_type"] = "dynamic"; break;
-      case nn::RopeScaling::llama3:
-        s["rope_type"] = "llama3";
-        s["low_freq_factor"] = r.low_freq_factor;
-        s["high_freq_factor"] = r.high_freq_factor;
-        break;
-      case nn::RopeScaling::yarn:
-        s["rope_type"] = "yarn";
-        s["beta_fast"] = r.beta_fast;
-        s["beta_slow"] = r.beta_slow;
-        s["truncate"] = r.truncate;
-        if (r.attention_factor > 0) s["attention_factor"] = r.attention_factor;
-        break;
-    }
-    json["rope_scaling"] = s;
-  }
-  // GGUF's own way to say what llama3 scaling does; no key of Hugging Face's holds it.
-  if (!r.divisors.empty()) json["rope_divisors"] = r.divisors;
-  if (!torch_dtype.empty()) json["torch_dtype"] = std::string(torch_dtype);
-  return json.dump(2);
-}
-
-}  // namespace bantam::inline v0
+}  // namespace bantam::inline v0::detail
