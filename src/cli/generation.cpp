@@ -50,6 +50,8 @@ Json to_json(const Reply& reply, std::uint64_t seed) {
           {"generated_tokens", reply.stats.generated_tokens},
           {"prompt_ms", reply.stats.prompt_ms},
           {"generate_ms", reply.stats.generate_ms},
+          {"guessed_tokens", reply.stats.guessed_tokens},
+          {"right_guesses", reply.stats.right_guesses},
           {"finish_reason", std::string(to_string(reply.finish))},
           {"seed", seed}};
 }
@@ -61,6 +63,7 @@ std::string statistics(const Reply& reply, std::uint64_t seed) {
   const SessionStats& stats = reply.stats;
   return message(stats.prompt_tokens, " prompt tokens", rate(stats.prompt_tokens, stats.prompt_ms), ", ",
                  stats.generated_tokens, " generated", rate(stats.generated_tokens, stats.generate_ms),
+                 stats.guessed_tokens == 0 ? "" : message(", ", stats.right_guesses, " of ", stats.guessed_tokens, " guesses right"),
                  ", finish: ", to_string(reply.finish), ", seed ", seed);
 }
 

@@ -20,6 +20,7 @@ struct RunOptions {
   std::string kv = "f16";
   bool quiet = false;
   GenerateOptions generate;
+  std::string draft;
 };
 
 struct Reply {

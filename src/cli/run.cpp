@@ -15,6 +15,7 @@ struct SamplingArguments {
   std::int64_t max_tokens = 256;
   std::int64_t top_k = 40;
   std::int64_t repeat_last_n = 64;
+  std::int64_t lookup = 0;
   std::string seed;
   std::vector<std::string> logit_bias;
 };
@@ -44,6 +45,7 @@ void finish_options(RunOptions& o, const SamplingArguments& arguments, bool max_
   generate.max_tokens = o.chat && !max_tokens_given ? -1 : arguments.max_tokens;
   generate.sampling.top_k = static_cast<int>(arguments.top_k);
   generate.sampling.repeat_last_n = static_cast<int>(arguments.repeat_last_n);
+  generate.speculation.lookup = static_cast<int>(arguments.lookup);
   for (const std::string& bias : arguments.logit_bias) generate.sampling.logit_bias.push_back(parse_bias(bias));
   if (arguments.seed.empty()) {
     // 32 bits: short enough to type again.
@@ -103,7 +105,11 @@ int run(const RunOptions& o) {
   apply(o.common);
   if (!o.save_session.empty()) refuse_overwriting(o.model, o.save_session);
   Session session = open_session(o);
-  return o.chat ? chat(o, session) : generate(o, session, prompt);
+  if (o.draft.empty()) return o.chat ? chat(o, session) : generate(o, session, prompt);
+  Session draft(load_model(o.draft, o.loading), {.context = session.context(), .threads = static_cast<int>(o.common.threads), .kv = o.kv});
+  RunOptions with_draft = o;
+  with_draft.generate.speculation.draft = &draft;
+  return o.chat ? chat(with_draft, session) : generate(with_draft, session, prompt);
 }
 
 void add_sampling(CLI::App& verb, RunOptions& o, SamplingArguments& arguments) {
@@ -123,6 +129,9 @@ void add_sampling(CLI::App& verb, RunOptions& o, SamplingArguments& arguments) {
   add_texts(verb, "--stop", o.generate.stop, "TEXT", "end before this text; may be repeated");
   add_texts(verb, "--logit-bias", arguments.logit_bias, "ID=BIAS",
             "added to the logit of a token, -inf forbids it; may be repeated");
+  add_integer(verb, "--lookup", arguments.lookup, {0, 16},
+              "guess up to this many tokens at once from the text so far: faster where it repeats, never other text; 0: off");
+  add_text(verb, "--draft", o.draft, "MODEL", "a smaller model of the same vocabulary that guesses tokens; never other text");
   add_flag(verb, "--ignore-eos", o.generate.ignore_end, "go on after the model's end token");
 }
 

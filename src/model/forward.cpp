@@ -6,22 +6,24 @@ namespace bantam::inline v0 {
 namespace {
 
 /// Logits computed at once: a panel of the head is read once for this many tokens.
-constexpr std::int64_t outputs_at_once = 16;
+constexpr std::size_t outputs_at_once = 16;
 
-/// Takes a cache back to where it was, unless everything went well.
+/// Takes caches back to where they were, unless everything went well.
 class Rollback {
  public:
-  explicit Rollback(nn::KvCache& cache) noexcept : cache_(&cache), tokens_(cache.tokens()) {}
+  explicit Rollback(std::span<const Forward::Sequence> sequences) : sequences_(sequences) {
+    for (const Forward::Sequence& s : sequences) tokens_.push_back(s.cache->tokens());
+  }
   ~Rollback() {
-    if (cache_ != nullptr) cache_->truncate(tokens_);
+    for (std::size_t i = 0; i < tokens_.size(); ++i) sequences_[i].cache->truncate(tokens_[i]);
   }
   Rollback(const Rollback&) = delete;
   Rollback& operator=(const Rollback&) = delete;
-  void release() noexcept { cache_ = nullptr; }
+  void release() noexcept { tokens_.clear(); }
 
  private:
-  nn::KvCache* cache_;
-  std::int64_t tokens_;
+  std::span<const Forward::Sequence> sequences_;
+  std::vector<std::int64_t> tokens_;
 };
 
 }  // namespace
@@ -53,57 +55,98 @@ void Forward::resize(std::int64_t tokens) {
   room(v_, c.kv_heads * c.head_dim);
   room(up_, c.ffn);
   room(angles_, c.rope.dim);
+  logits_.ensure(outputs_at_once * static_cast<std::size_t>(c.vocab));
   normed_.resize(tokens, c.dim);
   attended_.resize(tokens, c.heads * c.head_dim);
   hidden_.resize(tokens, c.ffn);
 }
 
-void Forward::run(std::span<const TokenId> tokens, nn::KvCache& cache, std::int64_t first_output, LogitsSink sink,
-                  KeepGoing keep_going) {
-  const auto count = static_cast<std::int64_t>(tokens.size());
-  const std::int64_t before = cache.tokens();
-  Rollback rollback(cache);
-  if (first_output < count) logits_.ensure(static_cast<std::size_t>(outputs_at_once * config_.vocab));
-  for (std::int64_t first = 0; first < count; first += largest_chunk) {
-    const std::int64_t n = std::min(largest_chunk, count - first);
-    resize(n);
-    cache.extend(n);
+/// Makes room for a segment in its cache and adds its rows to the pass.
+void Forward::take(const Sequence& sequence, Segment segment) {
+  segment.position = sequence.cache->tokens();
+  segment.row = static_cast<std::int64_t>(rows_.size());
+  segment.cache = sequence.cache;
+  sequence.cache->extend(segment.count);
+  for (std::int64_t i = 0; i < segment.count; ++i) {
+    rows_.push_back({sequence.tokens[static_cast<std::size_t>(segment.first + i)], segment.position + i, segment.cache});
+  }
+  segments_.push_back(segment);
+}
+
+void Forward::run(std::span<const Sequence> sequences, LogitsSink sink, KeepGoing keep_going) {
+  Rollback rollback(sequences);
+  std::int64_t read = 0;
+  std::size_t next = 0;
+  std::int64_t first = 0;  // of what is left of sequence `next`
+  while (next < sequences.size()) {
+    segments_.clear();
+    rows_.clear();
+    for (std::int64_t room = largest_chunk; room > 0 && next < sequences.size();) {
+      const auto length = static_cast<std::int64_t>(sequences[next].tokens.size());
+      const std::int64_t count = std::min(room, length - first);
+      if (count > 0) take(sequences[next], {.sequence = static_cast<std::int64_t>(next), .first = first, .count = count});
+      room -= count;
+      first += count;
+      if (first < length) break;
+      first = 0;
+      ++next;
+    }
+    resize(static_cast<std::int64_t>(rows_.size()));
     stopped_ = false;
-    chunk(tokens.subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(n)), cache, before + first,
-          [&](std::int64_t read) { return keep_going(first + read); });
-    if (stopped_) fail(Errc::cancelled, "cancelled while reading ", count, " tokens");
-    for (std::int64_t out = std::max(first, first_output); out < first + n; out += outputs_at_once) {
-      const std::int64_t outputs = std::min(outputs_at_once, first + n - out);
-      normed_.resize(outputs, config_.dim);  // its old content is spent
-      team_.run([&](const Worker& worker) {
-        const Range share = worker.share(outputs);
-        for (std::int64_t t = share.begin; t < share.end; ++t) {
-          kernels_.rms_norm(residual_.data() + (out - first + t) * config_.dim, weights_.final_norm.data(),
-                            static_cast<float>(config_.norm_eps), normed_.row(t), config_.dim);
-          normed_.quantize_row(kernels_, t);
-        }
-        worker.barrier();
-        nn::linear(kernels_, worker, weights_.head, normed_, nullptr, logits_.data(), config_.vocab);
-      });
-      for (std::int64_t t = 0; t < outputs; ++t) {
-        sink(out + t, {logits_.data() + t * config_.vocab, static_cast<std::size_t>(config_.vocab)});
+    layers([&](std::int64_t now) { return keep_going(read + now); });
+    if (stopped_) fail(Errc::cancelled, "cancelled after reading ", read, " tokens");
+    read += tokens_;
+
+    std::vector<std::int64_t> rows;
+    std::vector<std::pair<std::int64_t, std::int64_t>> places;  // (sequence, index) of each row
+    const auto flush = [&] {
+      head(rows);
+      for (std::size_t i = 0; i < rows.size(); ++i) {
+        sink(places[i].first, places[i].second, {logits_.data() + static_cast<std::int64_t>(i) * config_.vocab, static_cast<std::size_t>(config_.vocab)});
+      }
+      rows.clear();
+      places.clear();
+    };
+    for (const Segment& s : segments_) {
+      const std::int64_t from = std::max<std::int64_t>(0, sequences[static_cast<std::size_t>(s.sequence)].first_output - s.first);
+      for (std::int64_t i = from; i < s.count; ++i) {
+        rows.push_back(s.row + i);
+        places.emplace_back(s.sequence, s.first + i);
+        if (rows.size() == outputs_at_once) flush();
       }
     }
+    if (!rows.empty()) flush();
   }
   rollback.release();
 }
 
-void Forward::chunk(std::span<const TokenId> tokens, nn::KvCache& cache, std::int64_t position,
-                    KeepGoing keep_going) noexcept {
+/// logits_ = head(final norm(residual)) of some rows.
+void Forward::head(std::span<const std::int64_t> rows) noexcept {
+  const auto count = static_cast<std::int64_t>(rows.size());
+  normed_.resize(count, config_.dim);  // its old content is spent
+  team_.run([&](const Worker& worker) {
+    const Range share = worker.share(count);
+    for (std::int64_t i = share.begin; i < share.end; ++i) {
+      kernels_.rms_norm(residual_.data() + rows[static_cast<std::size_t>(i)] * config_.dim, weights_.final_norm.data(),
+                        static_cast<float>(config_.norm_eps), normed_.row(i), config_.dim);
+      normed_.quantize_row(kernels_, i);
+    }
+    worker.barrier();
+    nn::linear(kernels_, worker, weights_.head, normed_, nullptr, logits_.data(), config_.vocab);
+  });
+}
+
+/// All layers of the rows of this pass; what they add is in residual_.
+void Forward::layers(KeepGoing keep_going) noexcept {
   team_.run([&](const Worker& worker) {
     const Range share = worker.share(tokens_);
     const auto dim = static_cast<std::size_t>(config_.dim);
     const std::int64_t half = config_.rope.dim / 2;
     for (std::int64_t t = share.begin; t < share.end; ++t) {
-      weights_.embedding.read_row(tokens[static_cast<std::size_t>(t)], {residual_.data() + t * config_.dim, dim},
-                                  codes_[static_cast<std::size_t>(worker.index())]);
+      const Row& row = rows_[static_cast<std::size_t>(t)];
+      weights_.embedding.read_row(row.token, {residual_.data() + t * config_.dim, dim}, codes_[static_cast<std::size_t>(worker.index())]);
       float* angles = angles_.data() + t * 2 * half;
-      rope_.angles(position + t, angles, angles + half);
+      rope_.angles(row.position, angles, angles + half);
     }
     for (std::int64_t i = 0; i < config_.layers; ++i) {
       if (tokens_ > 1) {
@@ -111,7 +154,7 @@ void Forward::chunk(std::span<const TokenId> tokens, nn::KvCache& cache, std::in
         worker.barrier();  // all of them see the same answer
         if (stopped_) return;
       }
-      layer(worker, weights_.layers[static_cast<std::size_t>(i)], i, cache, position);
+      layer(worker, weights_.layers[static_cast<std::size_t>(i)], i);
     }
     // What the last layer adds.
     for (std::int64_t t = share.begin; t < share.end; ++t) {
@@ -132,15 +175,15 @@ void Forward::normalize(const Worker& worker, const std::vector<float>& weight, 
 }
 
 /// Norms and rotates the heads of q and k, and stores k and v. Units are (token, head).
-void Forward::attention_inputs(const Worker& worker, const LayerWeights& w, std::int64_t index, nn::KvCache& cache,
-                               std::int64_t position) noexcept {
+void Forward::attention_inputs(const Worker& worker, const LayerWeights& w, std::int64_t index) noexcept {
   const std::int64_t d = config_.head_dim;
   const std::int64_t half = config_.rope.dim / 2;
   const auto eps = static_cast<float>(config_.norm_eps);
   float* padded = heads_[static_cast<std::size_t>(worker.index())].data();
   const auto store = [&](bool value, std::int64_t head, std::int64_t token, const float* x) {
+    const Row& row = rows_[static_cast<std::size_t>(token)];
     std::copy_n(x, d, padded);
-    cache.store(kernels_, index, value, head, position + token, padded);
+    row.cache->store(kernels_, index, value, head, row.position, padded);
   };
   const std::int64_t units = config_.heads + config_.kv_heads;
   const Range share = worker.share(tokens_ * units);
@@ -160,8 +203,7 @@ void Forward::attention_inputs(const Worker& worker, const LayerWeights& w, std:
   }
 }
 
-void Forward::layer(const Worker& worker, const LayerWeights& w, std::int64_t index, nn::KvCache& cache,
-                    std::int64_t position) noexcept {
+void Forward::layer(const Worker& worker, const LayerWeights& w, std::int64_t index) noexcept {
   const ModelConfig& c = config_;
   const std::int64_t q_columns = c.heads * c.head_dim;
   const std::int64_t kv_columns = c.kv_heads * c.head_dim;
@@ -173,11 +215,13 @@ void Forward::layer(const Worker& worker, const LayerWeights& w, std::int64_t in
   nn::linear(kernels_, worker, w.k, normed_, bias(w.k_bias), k_.data(), kv_columns);
   nn::linear(kernels_, worker, w.v, normed_, bias(w.v_bias), v_.data(), kv_columns);
   worker.barrier();
-  attention_inputs(worker, w, index, cache, position);
+  attention_inputs(worker, w, index);
   worker.barrier();
-  nn::attention(kernels_, worker, cache, index, {.heads = c.heads, .head_dim = c.head_dim, .window = c.window_of(index)},
-                q_.data(), q_columns, tokens_, position, attended_.row(0), q_columns,
-                scratch_[static_cast<std::size_t>(worker.index())]);
+  for (const Segment& s : segments_) {
+    nn::attention(kernels_, worker, *s.cache, index, {.heads = c.heads, .head_dim = c.head_dim, .window = c.window_of(index)},
+                  q_.data() + s.row * q_columns, q_columns, s.count, s.position, attended_.row(s.row), q_columns,
+                  scratch_[static_cast<std::size_t>(worker.index())]);
+  }
   worker.barrier();
   const Range share = worker.share(tokens_);
   for (std::int64_t t = share.begin; t < share.end; ++t) attended_.quantize_row(kernels_, t);

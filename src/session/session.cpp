@@ -1,7 +1,7 @@
 // Sessions: reading, forking, chatting.
 #include "bantam/session/session.hpp"
 
-#include <chrono>
+#include <algorithm>
 
 #include "state.hpp"
 
@@ -43,15 +43,19 @@ void Session::State::check_room(std::int64_t count) const {
 void Session::State::catch_up() {
   if (tokens.empty()) fail(Errc::invalid_argument, "session: expected at least one token (a prompt), found none");
   if (!logits.empty()) return;
-  const auto known = static_cast<std::size_t>(cache.tokens());
-  // Logits are known only right after a token was read: read the last one again if nothing waits.
-  if (known == tokens.size()) cache.truncate(cache.tokens() - 1);
-  const std::span<const TokenId> waiting = std::span<const TokenId>(tokens).subspan(static_cast<std::size_t>(cache.tokens()));
-  read(waiting, static_cast<std::int64_t>(waiting.size()) - 1,
-       [&](std::int64_t, std::span<const float> row) { logits.assign(row.begin(), row.end()); });
+  const Forward::Sequence waiting = unread();
+  read(waiting.tokens, waiting.first_output, [&](std::int64_t, std::span<const float> row) { logits.assign(row.begin(), row.end()); });
 }
 
-void Session::State::read(std::span<const TokenId> waiting, std::int64_t first_output, Forward::LogitsSink sink) {
+Forward::Sequence Session::State::unread() {
+  // Logits are known only right after a token was read: read the last one again if nothing waits.
+  if (static_cast<std::size_t>(cache.tokens()) == tokens.size()) cache.truncate(cache.tokens() - 1);
+  const auto waiting = std::span<const TokenId>(tokens).subspan(static_cast<std::size_t>(cache.tokens()));
+  return {waiting, &cache, static_cast<std::int64_t>(waiting.size()) - 1};
+}
+
+void Session::State::read(std::span<const TokenId> waiting, std::int64_t first_output,
+                          FunctionRef<void(std::int64_t, std::span<const float>)> sink) {
   const auto total = static_cast<std::int64_t>(waiting.size());
   std::exception_ptr thrown;
   const auto keep_going = [&](std::int64_t count) noexcept {
@@ -63,7 +67,8 @@ void Session::State::read(std::span<const TokenId> waiting, std::int64_t first_o
     }
   };
   try {
-    engine().run(waiting, cache, first_output, sink, keep_going);
+    const Forward::Sequence sequence{waiting, &cache, first_output};
+    engine().run({&sequence, 1}, [&](std::int64_t, std::int64_t index, std::span<const float> row) { sink(index, row); }, keep_going);
   } catch (...) {
     if (thrown) std::rethrow_exception(thrown);
     throw;
@@ -98,10 +103,10 @@ Session::Session(Session&&) noexcept = default;
 Session& Session::operator=(Session&&) noexcept = default;
 
 void Session::prefill(std::span<const TokenId> tokens) {
-  const auto start = std::chrono::steady_clock::now();
+  const Stopwatch watch;
   state_->append(tokens, [this] { state_->catch_up(); });
   if (tokens.empty()) return;
-  state_->prompt_ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+  state_->prompt_ms = 1000 * watch.seconds();
   state_->prompt_tokens = static_cast<std::int64_t>(tokens.size());
 }
 

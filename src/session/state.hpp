@@ -1,10 +1,29 @@
 // What a session holds.
 #pragma once
 
+#include <chrono>
+
 #include "bantam/model/forward.hpp"
 #include "bantam/session/session.hpp"
+#include "speculation.hpp"
 
 namespace bantam::inline v0 {
+
+class Stopwatch {
+ public:
+  [[nodiscard]] double seconds() const {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+  }
+
+ private:
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+};
+
+/// Guesses of the tokens that come next, and where they are from.
+struct Guesses {
+  int kind = 0;  ///< of SpeculationPolicy
+  std::vector<TokenId> tokens;
+};
 
 struct Session::State {
   Model model;
@@ -22,13 +41,21 @@ struct Session::State {
   std::optional<Sampler> sampler;  ///< of the last generation
   double prompt_ms = 0;            ///< of the last prompt
   std::int64_t prompt_tokens = 0;
+  SpeculationPolicy policy;
 
   State(Model m, SessionOptions o);
   Forward& engine();
-  /// Reads what waits, and knows the logits afterwards.
+  /// What waits to be read for the logits of the next token: tokens not in the cache yet, at least the last one.
+  [[nodiscard]] Forward::Sequence unread();
+  /// Reads it, and knows the logits afterwards.
   void catch_up();
   /// Puts tokens into the cache: Forward::run with the progress of the options, whose exceptions come out too.
-  void read(std::span<const TokenId> waiting, std::int64_t first_output, Forward::LogitsSink sink);
+  void read(std::span<const TokenId> waiting, std::int64_t first_output,
+            FunctionRef<void(std::int64_t, std::span<const float>)> sink);
+  /// At most `most` guesses of what follows, as many as pay; none when no source has any.
+  [[nodiscard]] Guesses guess(const Speculation& speculation, int most);
+  /// What this session's model finds most probable after `past`, `count` tokens of it.
+  [[nodiscard]] std::vector<TokenId> most_probable(std::span<const TokenId> past, int count);
   /// Room for `count` more tokens, or invalid_argument.
   void check_room(std::int64_t count) const;
   /// Adds tokens to those that wait, and does `work` on them. What fails leaves the tokens as they were.

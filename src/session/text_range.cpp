@@ -1,6 +1,6 @@
-// Generation, one token a step: sample, decode, hold back what may be the beginning of a stop text.
+// Generation, step by step: sample, decode, hold back what may be the beginning of a stop text. Guesses are checked and
+// batches advanced here.
 #include <algorithm>
-#include <chrono>
 
 #include "state.hpp"
 
@@ -46,32 +46,130 @@ void TextRange::advance() {
   if (piece_.empty()) done_ = true;
 }
 
-void TextRange::step() {
-  const auto start = std::chrono::steady_clock::now();
+bool TextRange::at_limit() const {
+  const Session::State& s = *session_->state_;
+  return static_cast<std::int64_t>(tokens_.size()) == options_.max_tokens || static_cast<std::int64_t>(s.tokens.size()) >= s.context;
+}
+
+void TextRange::finish(Finish why) {
+  finish_ = why;
+  ready_ += stream_.finish();
+  hold_back_stop_prefix();
+  piece_ += ready_;
+  ready_.clear();
+}
+
+void TextRange::count_time(double seconds) {
+  stats_.generate_ms += 1000 * seconds;
+  stats_.tokens_per_second = stats_.generate_ms > 0 ? 1000.0 * static_cast<double>(stats_.generated_tokens) / stats_.generate_ms : 0;
+}
+
+/// Draws a token and takes it into text and session. False when the model ended.
+bool TextRange::choose(std::span<const float> logits) {
   Session::State& s = *session_->state_;
-  const auto finished = [&](Finish finish) {
-    finish_ = finish;
-    ready_ += stream_.finish();
-    hold_back_stop_prefix();
-    piece_ += ready_;
-    ready_.clear();
-  };
-  const auto count = static_cast<std::int64_t>(tokens_.size());
-  if (count == options_.max_tokens || static_cast<std::int64_t>(s.tokens.size()) >= s.context) return finished(Finish::length);
-  s.catch_up();
   const Tokenizer& tokenizer = s.model.tokenizer();
-  const auto vocab = std::min<std::size_t>(s.logits.size(), static_cast<std::size_t>(tokenizer.vocab_size()));
-  const TokenId id = s.sampler->sample(std::span<const float>(s.logits).first(vocab));
+  const auto vocab = std::min<std::size_t>(logits.size(), static_cast<std::size_t>(tokenizer.vocab_size()));
+  const TokenId id = s.sampler->sample(logits.first(vocab));
   s.sampler->accept(id);
-  if (tokenizer.ends_generation(id) && !options_.ignore_end) return finished(Finish::stop);
+  if (tokenizer.ends_generation(id) && !options_.ignore_end) {
+    finish(Finish::stop);
+    return false;
+  }
   s.tokens.push_back(id);
-  s.logits.clear();
   tokens_.push_back(id);
   ready_ += stream_.push(id);
   hold_back_stop_prefix();
   stats_.generated_tokens = static_cast<std::int64_t>(tokens_.size());
-  stats_.generate_ms += std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
-  stats_.tokens_per_second = stats_.generate_ms > 0 ? 1000.0 * static_cast<double>(stats_.generated_tokens) / stats_.generate_ms : 0;
+  return true;
+}
+
+void TextRange::step() {
+  if (at_limit()) return finish(Finish::length);
+  const Stopwatch watch;
+  Session::State& s = *session_->state_;
+  if (!speculate()) {
+    const Stopwatch pass;
+    const bool single = s.logits.empty() && static_cast<std::int64_t>(s.tokens.size()) == s.cache.tokens() + 1;
+    s.catch_up();
+    if (single) s.policy.passed(1, pass.seconds());
+    if (choose(s.logits)) s.logits.clear();
+  }
+  count_time(watch.seconds());
+}
+
+/// Guesses, checks the guesses in one pass, and takes the tokens that come out; false when there is nothing to guess.
+/// Every token is drawn from the model's own logits, as without guesses, so the text is the same.
+bool TextRange::speculate() {
+  Session::State& s = *session_->state_;
+  const auto held = static_cast<std::int64_t>(s.tokens.size());
+  if (!s.logits.empty() || held != s.cache.tokens() + 1) return false;
+  const std::int64_t room = std::min(s.context - held, options_.max_tokens < 0 ? s.context : options_.max_tokens - static_cast<std::int64_t>(tokens_.size())) - 1;
+  const Guesses guesses = s.guess(options_.speculation, static_cast<int>(std::min<std::int64_t>(room, SpeculationPolicy::most)));
+  if (guesses.tokens.empty()) return false;
+
+  std::vector<TokenId> waiting{s.tokens.back()};
+  waiting.insert(waiting.end(), guesses.tokens.begin(), guesses.tokens.end());
+  const auto vocab = static_cast<std::size_t>(s.model.config().vocab);
+  std::vector<float> logits(waiting.size() * vocab);
+  const Stopwatch pass;
+  s.read(waiting, 0, [&](std::int64_t index, std::span<const float> row) {
+    std::copy(row.begin(), row.end(), logits.begin() + index * static_cast<std::int64_t>(vocab));
+  });
+  s.policy.passed(static_cast<int>(waiting.size()), pass.seconds());
+  std::size_t right = 0;
+  while (true) {
+    const auto row = std::span<const float>(logits).subspan(right * vocab, vocab);
+    if (!choose(row)) {
+      s.logits.assign(row.begin(), row.end());
+      break;
+    }
+    if (finish_ != Finish::running || right == guesses.tokens.size() || s.tokens.back() != guesses.tokens[right]) break;
+    ++right;
+  }
+  // The cache keeps what was confirmed; the token drawn last waits, unless the model ended.
+  s.cache.truncate(static_cast<std::int64_t>(s.tokens.size()) - (s.logits.empty() ? 1 : 0));
+  s.policy.checked(guesses.kind, static_cast<int>(guesses.tokens.size()), static_cast<int>(right));
+  stats_.guessed_tokens += static_cast<std::int64_t>(guesses.tokens.size());
+  stats_.right_guesses += static_cast<std::int64_t>(right);
+  return true;
+}
+
+std::size_t advance(std::span<TextRange> generations) {
+  const Stopwatch watch;
+  std::vector<TextRange*> running;
+  std::vector<Forward::Sequence> sequences;
+  std::vector<Session::State*> states;
+  for (TextRange& g : generations) {
+    g.started_ = true;
+    g.piece_.clear();
+    if (g.finish_ == Finish::running && g.at_limit()) g.finish(Finish::length);
+    if (g.finish_ != Finish::running) continue;
+    Session::State& s = *g.session_->state_;
+    const Session::State& first = running.empty() ? s : *running.front()->session_->state_;
+    if (&s.model.weights() != &first.model.weights() || s.context != first.context) {
+      fail(Errc::invalid_argument, "batch: expected sessions of one model and of equal context");
+    }
+    for (const TextRange* other : running) {
+      if (other->session_ == g.session_) fail(Errc::invalid_argument, "batch: expected different sessions, found one twice");
+    }
+    running.push_back(&g);
+    if (!s.logits.empty()) continue;
+    sequences.push_back(s.unread());
+    states.push_back(&s);
+  }
+  if (!sequences.empty()) {
+    states.front()->engine().run(
+        sequences, [&](std::int64_t i, std::int64_t, std::span<const float> row) { states[static_cast<std::size_t>(i)]->logits.assign(row.begin(), row.end()); },
+        [](std::int64_t) { return true; });
+  }
+  std::size_t left = 0;
+  for (TextRange* g : running) {
+    Session::State& s = *g->session_->state_;
+    if (g->choose(s.logits)) s.logits.clear();
+    if (g->finish_ == Finish::running) ++left;
+  }
+  for (TextRange* g : running) g->count_time(watch.seconds());
+  return left;
 }
 
 /// Moves from ready_ to piece_ what can no longer become a stop text; ends the generation at one.

@@ -101,4 +101,6 @@ def facts_bench(h, models):
     h.fact("-p 0 leaves out prefill", only["prompt"] is None and only["generate"] is not None and only["machine"]["threads"] == 1, only)
     table = h.succeeds("bench", q4, "-p", 8, "-n", 0, "-r", 1).text
     h.fact("the table", "prefill" in table and "int8" in table and "decode " not in table, table)
-    h.refuses(1, "bench", q4, "--batch", 2, says="not yet")
+    batch = h.json("bench", q4, "-p", 0, "-n", 4, "-r", 1, "--batch", 3)
+    h.equal("--batch is told", batch["batch"], 3)
+    h.fact("and its tokens are counted", batch["generate"]["tok_s"]["median"] > 0, batch["generate"])

@@ -2,6 +2,7 @@
 #include <set>
 
 #include "bantam/bantam.hpp"
+#include "limits.hpp"
 #include "support.hpp"
 
 using namespace bantam;
@@ -57,7 +58,7 @@ TEST_CASE("a prompt read in chunks gives the same logits, bit for bit, as read w
 TEST_CASE("results do not depend on the number of threads") {
   for (const char* format : {"f16", "int4"}) {
     std::set<std::string> texts;
-    for (const int threads : {1, 2, 3, 8}) {
+    for (const int threads : {1, 2, 3, test::quick() ? 4 : 8}) {
       Session session(model_of(format), {.threads = threads});
       texts.insert(session.stream(prompt, sampled(60)).text());
     }
@@ -266,4 +267,104 @@ TEST_CASE("a native file gives the same integers under every instruction set") {
   }
   use_kernels(chosen);
   for (const auto& tokens : texts) CHECK(tokens == texts[0]);
+}
+
+TEST_CASE("a batch gives every sequence the text that it has alone") {
+  const std::string prompts[] = {prompt, "Once upon a time there was a king who", "It was the best of times", "\"No,\" said"};
+  for (const char* format : {"f16", "int4"}) {
+    CAPTURE(std::string(format));
+    std::vector<std::string> alone;
+    std::vector<Session> sessions;
+    std::vector<TextRange> generations;
+    for (std::size_t i = 0; i < std::size(prompts); ++i) {
+      // Different lengths and ways to choose.
+      GenerateOptions options = sampled(10 + static_cast<std::int64_t>(i) * 7);
+      if (i == 1) options.sampling.temperature = 0;
+      if (i == 2) options.stop = {"e"};
+      Session single(model_of(format));
+      alone.push_back(single.stream(prompts[i], options).text());
+      sessions.emplace_back(model_of(format));
+    }
+    for (std::size_t i = 0; i < std::size(prompts); ++i) {
+      GenerateOptions options = sampled(10 + static_cast<std::int64_t>(i) * 7);
+      if (i == 1) options.sampling.temperature = 0;
+      if (i == 2) options.stop = {"e"};
+      generations.push_back(sessions[i].stream(prompts[i], options));
+    }
+    std::vector<std::string> together(std::size(prompts));
+    std::size_t left = 0;
+    do {
+      left = advance(generations);
+      for (std::size_t i = 0; i < std::size(prompts); ++i) together[i] += generations[i].piece();
+    } while (left > 0);
+    for (std::size_t i = 0; i < std::size(prompts); ++i) CHECK(together[i] == alone[i]);
+    // Each of them goes on by itself.
+    CHECK_FALSE(sessions[0].stream(" and then", sampled(5)).text().empty());
+  }
+}
+
+TEST_CASE("a batch refuses sessions that do not belong together") {
+  std::vector<Session> sessions;
+  sessions.emplace_back(model_of("f16"));
+  sessions.emplace_back(model_of("int4"));
+  std::vector<TextRange> generations;
+  for (Session& s : sessions) generations.push_back(s.stream(prompt, sampled(5)));
+  CHECK(test::error_of([&] { (void)advance(generations); }).find("one model") != std::string::npos);
+  std::vector<TextRange> twice;
+  for (int i = 0; i < 2; ++i) twice.push_back(sessions[0].stream(prompt, sampled(5)));
+  CHECK(test::error_of([&] { (void)advance(twice); }).find("twice") != std::string::npos);
+}
+
+TEST_CASE("guessed tokens never change the text: lookup, a draft model, a bad draft, greedy and sampled") {
+  const std::string repeated = "The cat sat on the mat. The dog sat on the log. The cat sat on the mat. The dog sat on";
+  // A draft that is nearly right, and one that always is.
+  Session good(model_of("int4"));
+  Session same(model_of("f16"));
+  for (const float temperature : {0.0f, 0.7f}) {
+    for (const auto& [lookup, draft] : {std::pair<int, Session*>{8, nullptr}, {0, &good}, {0, &same}, {4, &good}}) {
+      CAPTURE(temperature);
+      CAPTURE(lookup);
+      GenerateOptions options{.max_tokens = 80, .sampling = {.temperature = temperature, .seed = 3}, .stop = {"zzz"}, .ignore_end = true};
+      Session plain(model_of("f16"));
+      TextRange expected = plain.stream(repeated, options);
+      const std::string text = expected.text();
+      options.speculation = {.lookup = lookup, .draft = draft};
+      Session session(model_of("f16"));
+      TextRange range = session.stream(repeated, options);
+      CHECK(range.text() == text);
+      CHECK(range.tokens() == expected.tokens());
+      CHECK(session.tokens() == plain.tokens());
+      CHECK(range.stats().guessed_tokens >= range.stats().right_guesses);
+      if (temperature == 0 && draft == &same) {
+        // Where both models are one, every guess that was made is right.
+        CHECK(range.stats().guessed_tokens > 0);
+        CHECK(range.stats().right_guesses == range.stats().guessed_tokens);
+      }
+      // And the session goes on as if nothing had been guessed.
+      options.speculation = {};
+      CHECK(session.stream(" and", options).text() == plain.stream(" and", options).text());
+    }
+  }
+  Session session(model_of("f16"));
+  GenerateOptions options = sampled(5);
+  options.speculation.draft = &session;
+  CHECK(test::error_of([&] { (void)session.stream(prompt, options).text(); }).find("draft") != std::string::npos);
+}
+
+TEST_CASE("guessing respects the limits: tokens asked for, the context, stop texts, the model's end") {
+  const auto ids = tokens_of("a b a b a b a b a b a b a b");
+  for (const std::int64_t room : {1, 2, 3, 5, 9}) {
+    CAPTURE(room);
+    GenerateOptions options{.max_tokens = room, .sampling = {.temperature = 0}, .ignore_end = true, .speculation = {.lookup = 16}};
+    Session limited(model_of("f16"));
+    TextRange range = limited.stream(std::span<const TokenId>(ids), options);
+    (void)range.text();
+    CHECK(static_cast<std::int64_t>(range.tokens().size()) == room);
+    CHECK(range.finish() == Finish::length);
+    options.max_tokens = -1;
+    Session narrow(model_of("f16"), {.context = static_cast<std::int64_t>(ids.size()) + room});
+    TextRange full = narrow.stream(std::span<const TokenId>(ids), options);
+    (void)full.text();
+    CHECK(full.tokens() == range.tokens());
+  }
 }

@@ -21,27 +21,51 @@ class Forward {
 
   Forward(const ModelConfig& config, const ModelWeights& weights, std::int64_t context_tokens, int threads);
 
-  /// Called with (index of the token in `tokens`, its logits (vocab)), in order. The logits live for the call.
-  using LogitsSink = FunctionRef<void(std::int64_t index, std::span<const float> logits)>;
+  /// What one sequence has in a pass: tokens to append to its cache, and from which of them on logits are wanted.
+  struct Sequence {
+    std::span<const TokenId> tokens;
+    nn::KvCache* cache = nullptr;
+    std::int64_t first_output = 0;
+  };
+  /// Called with (index of the sequence, index of the token in it, its logits (vocab)), in order. The logits live for
+  /// the call.
+  using LogitsSink = FunctionRef<void(std::int64_t sequence, std::int64_t index, std::span<const float> logits)>;
   /// Asked on the calling thread before each layer of more than one token, with the tokens read so far; false stops.
   /// Must not throw.
   using KeepGoing = FunctionRef<bool(std::int64_t tokens_read)>;
 
-  /// Appends the keys and values of `tokens` (any number) to the cache and hands out the logits of tokens
-  /// `first_output` and later. The caller has checked ids and room. Results do not depend on how tokens were divided
-  /// into calls, nor on the number of threads. Throws cancelled when keep_going says so, out_of_memory, and what the
-  /// sink throws; the cache is then as it was.
-  void run(std::span<const TokenId> tokens, nn::KvCache& cache, std::int64_t first_output, LogitsSink sink,
-           KeepGoing keep_going);
+  /// Appends the keys and values of every sequence (of any length, each with a cache of its own) and hands out the
+  /// logits asked for. Tokens go through the layers together, whatever sequence they belong to: one pass over the
+  /// weights serves up to `largest_chunk` of them. The caller has checked ids and room. Results depend neither on how
+  /// tokens were divided into calls, nor on what else is in the pass, nor on the number of threads. Throws cancelled
+  /// when keep_going says so, out_of_memory, and what the sink throws; the caches are then as they were.
+  void run(std::span<const Sequence> sequences, LogitsSink sink, KeepGoing keep_going);
 
   [[nodiscard]] int threads() const noexcept { return team_.size(); }
 
  private:
   void resize(std::int64_t tokens);
-  void chunk(std::span<const TokenId> tokens, nn::KvCache& cache, std::int64_t position, KeepGoing keep_going) noexcept;
-  void layer(const Worker& worker, const LayerWeights& w, std::int64_t index, nn::KvCache& cache, std::int64_t position) noexcept;
-  void attention_inputs(const Worker& worker, const LayerWeights& w, std::int64_t index, nn::KvCache& cache, std::int64_t position) noexcept;
+  /// Neighboring rows of one sequence in the pass under way.
+  struct Segment {
+    std::int64_t sequence = 0;
+    std::int64_t first = 0;  ///< index of its first token in the sequence
+    std::int64_t row = 0;
+    std::int64_t count = 0;
+    std::int64_t position = 0;
+    nn::KvCache* cache = nullptr;
+  };
+  struct Row {
+    TokenId token = 0;
+    std::int64_t position = 0;
+    nn::KvCache* cache = nullptr;
+  };
+
+  void take(const Sequence& sequence, Segment segment);
+  void layers(KeepGoing keep_going) noexcept;
+  void layer(const Worker& worker, const LayerWeights& w, std::int64_t index) noexcept;
+  void attention_inputs(const Worker& worker, const LayerWeights& w, std::int64_t index) noexcept;
   void normalize(const Worker& worker, const std::vector<float>& weight, const float* addend) noexcept;
+  void head(std::span<const std::int64_t> rows) noexcept;
 
   const ModelConfig& config_;
   const ModelWeights& weights_;
@@ -49,7 +73,9 @@ class Forward {
   Team team_;
   nn::Rope rope_;
 
-  std::int64_t tokens_ = 0;         ///< of the chunk under way
+  std::vector<Segment> segments_;   ///< of the pass under way
+  std::vector<Row> rows_;
+  std::int64_t tokens_ = 0;         ///< rows of the pass under way
   bool stopped_ = false;            ///< by keep_going
   AlignedBuffer<float> residual_;   ///< (tokens, dim)
   AlignedBuffer<float> branch_;     ///< (tokens, dim): what a sub-layer adds to the residual

@@ -25,11 +25,23 @@ struct SessionOptions {
   ReadProgress progress = {};
 };
 
+class Session;
+
+/// Guesses of the next tokens that are checked together, in one pass over the weights. The text is exactly what it is
+/// without them, also when sampled; only the speed differs. As many are checked as pay, by what passes and guesses were
+/// seen to cost and to bring.
+struct Speculation {
+  int lookup = 0;            ///< guess up to this many (16 at most) from where the last tokens stood before; 0: off
+  Session* draft = nullptr;  ///< a session of a smaller model of the same vocabulary, which guesses where lookup does
+                             ///< not; it is borrowed, and follows this one
+};
+
 struct GenerateOptions {
   std::int64_t max_tokens = 256;  ///< -1: until the model ends or the context is full
   Sampling sampling = {};
   std::vector<std::string> stop = {};  ///< texts that end the generation; they are not part of it
   bool ignore_end = false;             ///< go on after the model's end token (benchmarks)
+  Speculation speculation = {};
 };
 
 /// Why a generation ended.
@@ -44,9 +56,9 @@ struct SessionStats {
   double prompt_ms = 0;
   double generate_ms = 0;
   double tokens_per_second = 0;  ///< generated tokens over generate_ms
+  std::int64_t guessed_tokens = 0;  ///< by speculation
+  std::int64_t right_guesses = 0;
 };
-
-class Session;
 
 /// Text as it is generated: a single-pass range of pieces, each valid UTF-8. Every step of the iterator computes one
 /// or more tokens; leaving the loop computes no further one, and the session stays usable. Borrows its session.
@@ -84,12 +96,20 @@ class TextRange {
   [[nodiscard]] Finish finish() const noexcept { return finish_; }
   /// The tokens generated so far, the end token left out.
   [[nodiscard]] const std::vector<TokenId>& tokens() const noexcept { return tokens_; }
+  /// What the last step added; may be empty while a character or a stop text is incomplete.
+  [[nodiscard]] std::string_view piece() const noexcept { return piece_; }
 
  private:
   friend class Session;
+  friend std::size_t advance(std::span<TextRange> generations);
   TextRange(Session& session, GenerateOptions options);
   void advance();
   void step();
+  [[nodiscard]] bool at_limit() const;
+  [[nodiscard]] bool speculate();
+  bool choose(std::span<const float> logits);
+  void finish(Finish why);
+  void count_time(double seconds);
   void hold_back_stop_prefix();
 
   Session* session_;
@@ -103,6 +123,11 @@ class TextRange {
   bool started_ = false;
   bool done_ = false;
 };
+
+/// One more token for each of several generations that are still running, in one pass over the weights: batched
+/// decoding. Their pieces are in piece(). Returns how many are still running. The sessions are different ones of one
+/// model and of equal context, or invalid_argument; each generation is what it would be alone. Speculation plays no part.
+std::size_t advance(std::span<TextRange> generations);
 
 /// One sequence of tokens with its keys and values. For one thread at a time; the model is shared.
 class Session {
@@ -153,6 +178,7 @@ class Session {
 
  private:
   friend class TextRange;
+  friend std::size_t advance(std::span<TextRange> generations);
   struct State;
   explicit Session(std::unique_ptr<State> state);
   std::unique_ptr<State> state_;
