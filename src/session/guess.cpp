@@ -5,6 +5,18 @@
 
 namespace bantam::inline v0 {
 
+void Session::State::check(const Speculation& speculation) const {
+  if (speculation.lookup < 0 || speculation.lookup > SpeculationPolicy::most) {
+    fail(Errc::invalid_argument, "lookup: expected 0 to ", SpeculationPolicy::most, " tokens, found ", speculation.lookup);
+  }
+  if (speculation.draft == nullptr) return;
+  const State& draft = *speculation.draft->state_;
+  if (&draft == this || draft.model.config().vocab != model.config().vocab) {
+    fail(Errc::invalid_argument, "draft: expected another session, of a vocabulary of ", model.config().vocab, " tokens, found ",
+         &draft == this ? "the same one" : message("one of ", draft.model.config().vocab));
+  }
+}
+
 Guesses Session::State::guess(const Speculation& speculation, int most) {
   if (most < 1) return {};
   if (speculation.lookup > 0) {
@@ -19,10 +31,6 @@ Guesses Session::State::guess(const Speculation& speculation, int most) {
   }
   if (speculation.draft == nullptr) return {};
   State& draft = *speculation.draft->state_;
-  if (&draft == this || draft.model.config().vocab != model.config().vocab) {
-    fail(Errc::invalid_argument, "draft: expected another session, of a vocabulary of ", model.config().vocab, " tokens, found ",
-         &draft == this ? "the same one" : "one of " + std::to_string(draft.model.config().vocab));
-  }
   const auto room = draft.context - static_cast<std::int64_t>(tokens.size());
   const int width = policy.width(0, static_cast<int>(std::min<std::int64_t>(most, room)), draft.policy.single_pass());
   if (width > 0) return {0, draft.most_probable(tokens, width)};

@@ -21,6 +21,7 @@ TextRange::TextRange(Session& session, GenerateOptions options)
   for (const std::string& stop : options_.stop) {
     if (stop.empty()) fail(Errc::invalid_argument, "stop: expected a text of at least one character, found an empty one");
   }
+  session.state_->check(options_.speculation);
   stats_.prompt_tokens = session.state_->prompt_tokens;
   stats_.prompt_ms = session.state_->prompt_ms;
 }

@@ -39,6 +39,21 @@ def facts_json(h, models):
     h.equal("--quiet", quiet.err, "")
 
 
+def facts_guesses(h, models):
+    model = h.model("stories260k")
+    for choice in [["--temperature", 0], ["--temperature", 0.8, "--seed", 5]]:
+        plain = h.json("run", model, *STORY, "-n", 150, *choice)
+        for guesses in [["--lookup", 8], ["--draft", h.model("stories260k")], ["--lookup", 4, "--draft", model]]:
+            seen = h.json("run", model, *STORY, "-n", 150, *choice, *guesses)
+            h.equal(f"{guesses} leaves the text as it is", seen["tokens"], plain["tokens"])
+            h.fact("guesses are counted", 0 <= seen["right_guesses"] <= seen["guessed_tokens"], seen)
+        h.fact("without, there are none", plain["guessed_tokens"] == 0, plain)
+    h.refuses(1, "run", model, *STORY, "--draft", h.model("books4m"), says="draft")
+    h.refuses(2, "run", model, *STORY, "--lookup", 17)
+    crowd = h.succeeds("run", model, *STORY, "-n", 20, "--threads", 16, "--quiet")
+    h.equal("more threads than cores are no reason to talk", crowd.err, "")
+
+
 def facts_prompts(h, models):
     model = h.model("stories260k")
     greedy = ["-n", 20, "--temperature", 0]

@@ -348,7 +348,9 @@ TEST_CASE("guessed tokens never change the text: lookup, a draft model, a bad dr
   Session session(model_of("f16"));
   GenerateOptions options = sampled(5);
   options.speculation.draft = &session;
-  CHECK(test::error_of([&] { (void)session.stream(prompt, options).text(); }).find("draft") != std::string::npos);
+  CHECK(test::error_of([&] { (void)session.stream(prompt, options); }).find("draft: expected another session") != std::string::npos);
+  options.speculation = {.lookup = 17};
+  CHECK(test::error_of([&] { (void)session.stream(prompt, options); }).find("lookup: expected 0 to 16") != std::string::npos);
 }
 
 TEST_CASE("guessing respects the limits: tokens asked for, the context, stop texts, the model's end") {
