@@ -22,7 +22,8 @@ Prints one JSON document:
   --top N          how many of them (default 10)
   --threads N      threads for evaluation (default 2)
   --context N      tokens of context (default: the longest prompt and N, at least 64)
-  --kv TYPE        type of the key-value cache: f16 (default, as llama.cpp) or f32
+  --kv TYPE        type of the key-value cache: f16 (default, as llama.cpp), f32 or q8_0 (with flash attention, as
+                   llama.cpp wants it)
   --batch N        tokens of one prompt evaluated at once (default 512)
   --output FILE    where the JSON goes, instead of standard output, on which --vocab makes the addon write a line
   --help           this text
@@ -60,7 +61,7 @@ function readCommandLine() {
   }
   if (positionals.length !== 1) throw new Error("expected one model file; --help tells more");
   if (!existsSync(positionals[0])) throw new Error(`${positionals[0]}: no such file`);
-  if (!["f16", "f32"].includes(values.kv)) throw new Error(`--kv: expected f16 or f32, found ${values.kv}`);
+  if (!["f16", "f32", "q8_0"].includes(values.kv)) throw new Error(`--kv: expected f16, f32 or q8_0, found ${values.kv}`);
   if (values.prompt.length + values.ids.length === 0) throw new Error("expected a --prompt or --ids");
   return {
     model: resolve(positionals[0]),
@@ -151,7 +152,7 @@ async function main() {
     contextSize,
     batchSize: Math.min(options.batch, contextSize),
     threads: {ideal: options.threads, min: options.threads},
-    flashAttention: false,
+    flashAttention: options.kv === "q8_0",
     experimentalKvCacheKeyType: kvType,
     experimentalKvCacheValueType: kvType,
     ignoreMemorySafetyChecks: true
