@@ -29,6 +29,8 @@ class Descriptor {
   ~Descriptor();
 
   [[nodiscard]] int get() const noexcept { return value_; }
+  /// Hands it over: somebody else closes it.
+  [[nodiscard]] int release() noexcept { return std::exchange(value_, -1); }
 
  private:
   int value_;

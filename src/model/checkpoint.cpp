@@ -305,13 +305,13 @@ WeightMatrix Checkpoint::load_matrix(const CheckpointTensor& tensor, bool mapped
   }
   const auto data = allocate_storage(static_cast<std::size_t>(format.matrix_bytes(tensor.rows, tensor.columns)));
   const std::int64_t panel_bytes = format.panel_bytes(tensor.columns);
-  entry.file->will_need(entry.bytes);
+  if (tensor.native == nullptr) entry.file->will_need(entry.bytes);
   // Pieces of about a megabyte: long reads, and enough of them for every core.
   const std::int64_t grain = std::max<std::int64_t>(1, (1 << 20) / panel_bytes);
   parallel_for(div_up<std::int64_t>(tensor.rows, panel_rows), grain, [&](Range panels) {
     if (tensor.native != nullptr) {
-      std::memcpy(data.get() + panels.begin * panel_bytes, entry.bytes.data() + panels.begin * panel_bytes,
-                  static_cast<std::size_t>((panels.end - panels.begin) * panel_bytes));
+      const auto bytes = static_cast<std::size_t>((panels.end - panels.begin) * panel_bytes);
+      entry.file->read(entry.bytes.subspan(static_cast<std::size_t>(panels.begin * panel_bytes), bytes), data.get() + panels.begin * panel_bytes);
       return;
     }
     RowCodes codes;

@@ -24,14 +24,18 @@ class MappedFile {
   [[nodiscard]] std::span<const std::byte> bytes() const noexcept { return {data_, size_}; }
   [[nodiscard]] const std::filesystem::path& path() const noexcept { return path_; }
 
+  /// Copies bytes of the mapping by reading the file: no page is mapped on the way. Throws io naming the file when it
+  /// was cut short or cannot be read.
+  void read(std::span<const std::byte> part, std::byte* to) const;
   /// Asks the kernel to read these bytes ahead.
   void will_need(std::span<const std::byte> part) const noexcept;
   /// Gives the pages that lie wholly inside `part` back to the kernel; they are read again when touched.
   void drop(std::span<const std::byte> part) const noexcept;
 
  private:
-  MappedFile(std::filesystem::path path, const std::byte* data, std::size_t size);
+  MappedFile(std::filesystem::path path, int descriptor);
   std::filesystem::path path_;
+  int descriptor_;
   const std::byte* data_ = nullptr;
   std::size_t size_ = 0;
 };

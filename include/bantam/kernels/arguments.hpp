@@ -51,6 +51,9 @@ struct AttentionPage {
   std::int64_t start = 0;     ///< position of its first token
   std::int64_t head_dim = 0;  ///< padded to a multiple of 16 with zeros
   float scale = 1;            ///< of the scores
+  /// Of the page that comes next, to be fetched meanwhile; null: none, or it need not be.
+  const std::byte* next_keys = nullptr;
+  const std::byte* next_values = nullptr;
 };
 
 /// The running state of one query row (Milakov and Gimelshein, arXiv:1805.02867): the largest score, and the sum of the

@@ -14,8 +14,13 @@ namespace detail {
 template <class A>
 inline constexpr int attention_width = Strip<A>::parts == 1 ? 4 : 1;
 
+/// Some bytes of the next page.
+BANTAM_INLINE void fetch_ahead(const std::byte* next, std::int64_t first, std::int64_t bytes) {
+  for (std::int64_t at = first; at < first + bytes; at += 64) __builtin_prefetch(next + at);
+}
+
 /// s[m][token ..] = scale * q[m] . keys, W strips of tokens for MR rows.
-template <class A, class Kv, int MR, int W>
+template <class A, class Kv, int MR, int W, bool Fetch>
 BANTAM_INLINE void score_strips(const AttentionPage& page, const float* q, int token, float (&s)[MR][page_tokens]) {
   Strip<A> sum[MR][W];
   BANTAM_UNROLL for (int m = 0; m < MR; ++m) {
@@ -28,6 +33,7 @@ BANTAM_INLINE void score_strips(const AttentionPage& page, const float* q, int t
     BANTAM_UNROLL for (int w = 0; w < W; ++w) side[w] = key_side<A, Kv>(page.keys, d, first / 32, token + w * 16);
 #pragma GCC unroll 1
     for (std::int64_t i = first; i < end; ++i) {
+      if constexpr (Fetch) fetch_ahead(page.next_keys, i * page_tokens * Kv::bits / 8, page_tokens * Kv::bits / 8);
       Strip<A> key[W];
       BANTAM_UNROLL for (int w = 0; w < W; ++w) key[w] = key_strip<A, Kv>(page.keys, i, token + w * 16, side[w]);
       BANTAM_UNROLL for (int m = 0; m < MR; ++m) {
@@ -43,7 +49,7 @@ BANTAM_INLINE void score_strips(const AttentionPage& page, const float* q, int t
 }
 
 /// out[m][i ..] += p[m] . values over tokens begin .. end, W strips of dimensions for MR rows.
-template <class A, class Kv, int MR, int W>
+template <class A, class Kv, int MR, int W, bool Fetch>
 BANTAM_INLINE void add_values(const AttentionPage& page, const float (&p)[MR][page_tokens], int begin, int end,
                               std::int64_t i, float* out) {
   const std::int64_t d = page.head_dim;
@@ -53,6 +59,7 @@ BANTAM_INLINE void add_values(const AttentionPage& page, const float (&p)[MR][pa
   }
 #pragma GCC unroll 1
   for (int t = begin; t < end; ++t) {
+    if constexpr (Fetch) fetch_ahead(page.next_values, t * d * Kv::bits / 8, d * Kv::bits / 8);
     Strip<A> value[W];
     BANTAM_UNROLL for (int w = 0; w < W; ++w) {
       value[w] = value_strip<A, Kv>(page.values, d, i + w * 16, t, value_side<A, Kv>(page.values, d, (i + w * 16) / 32, t));
@@ -121,9 +128,14 @@ void attend_rows(const AttentionPage& page, const AttentionRows& rows, int row) 
   const std::int64_t d = page.head_dim;
   alignas(64) float s[MR][page_tokens];
   const float* q = rows.q + row * d;
+  // The first strips of a page fetch all of the next one.
   int token = left;
-  for (; token + W * 16 <= right; token += W * 16) score_strips<A, Kv, MR, W>(page, q, token, s);
-  for (; W > 1 && token < right; token += 16) score_strips<A, Kv, MR, 1>(page, q, token, s);
+  if (page.next_keys != nullptr && left == 0) {
+    score_strips<A, Kv, MR, 1, true>(page, q, token, s);
+    token += 16;
+  }
+  for (; token + W * 16 <= right; token += W * 16) score_strips<A, Kv, MR, W, false>(page, q, token, s);
+  for (; W > 1 && token < right; token += 16) score_strips<A, Kv, MR, 1, false>(page, q, token, s);
   float* out = rows.out + row * d;
   for (int m = 0; m < MR; ++m) {
     if (begin[m] < end[m]) {
@@ -133,8 +145,12 @@ void attend_rows(const AttentionPage& page, const AttentionRows& rows, int row) 
     }
   }
   std::int64_t i = 0;
-  for (; i + W * 16 <= d; i += W * 16) add_values<A, Kv, MR, W>(page, s, first, last, i, out);
-  for (; W > 1 && i < d; i += 16) add_values<A, Kv, MR, 1>(page, s, first, last, i, out);
+  if (page.next_values != nullptr) {
+    add_values<A, Kv, MR, 1, true>(page, s, first, last, i, out);
+    i += 16;
+  }
+  for (; i + W * 16 <= d; i += W * 16) add_values<A, Kv, MR, W, false>(page, s, first, last, i, out);
+  for (; W > 1 && i < d; i += 16) add_values<A, Kv, MR, 1, false>(page, s, first, last, i, out);
 }
 
 }  // namespace detail

@@ -37,23 +37,21 @@ struct CodebookBytes {
   }
 };
 
-/// How far ahead of its work a single token's tile fetches, in bytes. Panels follow each other in memory, so this runs
-/// on into the next one.
-inline constexpr int prefetch_distance = 4096;
-
-/// Fetches what lies prefetch_distance ahead of `column` (a multiple of 32) of a block, as much as 32 columns hold. The
-/// two strips of a panel are two streams that jump from block to block, which hardware prefetchers follow late.
-template <class L>
-BANTAM_INLINE void prefetch_ahead(const std::byte* block, int column) {
-  constexpr std::int64_t lines = div_up<std::int64_t>(L::block_bytes(block_columns) / 64, block_columns / 32);
-  const std::byte* ahead = block + prefetch_distance + column / 32 * lines * 64;
+/// Fetches from the next block what lies where `column` (a multiple of 32) of this one does, as much as 32 columns of
+/// the tile's strips hold. The two strips of a panel are two streams that jump from block to block, which hardware
+/// prefetchers follow late. Panels follow each other in memory, so this runs on into the next one.
+template <class L, int NR>
+BANTAM_INLINE void prefetch_ahead(const std::byte* block, int first_strip, int column) {
+  constexpr std::int64_t lines = div_up<std::int64_t>(L::block_bytes(block_columns) / 64 * NR, 2 * block_columns / 32);
+  const std::byte* ahead = block + L::block_bytes(block_columns) + (first_strip * (block_columns / 32) + column / 32) * lines * 64;
   BANTAM_UNROLL for (int i = 0; i < lines; ++i) __builtin_prefetch(ahead + i * 64);
 }
 
-/// NR strips by MR tokens of one panel against 8-bit activations; out is (MR, NR, 16).
+/// NR strips by MR tokens of one panel against 8-bit activations; out is (MR, NR, 16). `fetch`: the panel comes from
+/// memory, not from a cache.
 template <class A, QuantFormat F, int NR, int MR>
 __attribute__((noinline)) void tile_q8(const std::byte* panel, int first_strip, std::int64_t columns,
-                                       const QuantizedRows& x, std::int64_t token, float* out) noexcept {
+                                       const QuantizedRows& x, std::int64_t token, bool fetch, float* out) noexcept {
   using L = Strip16<F>;
   using V = vec<A>;
   static constexpr CodebookBytes<F> codebook{};
@@ -106,12 +104,11 @@ __attribute__((noinline)) void tile_q8(const std::byte* panel, int first_strip, 
           }
         }
       }
-      // Decode waits for memory, not for arithmetic: there the group goes in steps that fetch.
-      const int step = MR == 1 ? 32 : group;
-      for (int i = 0; i < group; i += step) {
-        if constexpr (MR == 1) prefetch_ahead<L>(block, g * group + i);
+#pragma GCC unroll 1
+      for (int i = 0; i < group; i += 32) {
+        if (fetch) prefetch_ahead<L, NR>(block, first_strip, g * group + i);
         simd::dot<A>::template accumulate<dot_plane<F>, NR, MR>(planes + L::plane_bytes(g * group + i), L::plane_bytes(k),
-                                                                values + column + i, x.stride, step, codebook.level, c);
+                                                                values + column + i, x.stride, 32, codebook.level, c);
       }
       BANTAM_UNROLL for (int r = 0; r < NR; ++r) {
         Strip<A> s = load_scales<A, F>(panel, block, k, first_strip + r, g);
@@ -265,14 +262,15 @@ BANTAM_INLINE void store_tile(const float* tile, std::int64_t row, std::int64_t 
 
 /// All strips of one panel for MR tokens.
 template <class A, QuantFormat F, class Rows, int MR>
-void panel_tile(const WeightView& w, std::int64_t p, const Rows& x, std::int64_t token, const OutputRows& out) {
+void panel_tile(const WeightView& w, std::int64_t p, const Rows& x, std::int64_t token, [[maybe_unused]] bool fetch,
+                const OutputRows& out) {
   // A single token has too few sums in flight to hide latency with one strip.
   constexpr int NR = MR == 1 ? 2 : simd::dot<A>::strips;
   const std::byte* panel = w.data + p * Strip16<F>::panel_bytes(w.columns);
   alignas(64) float tile[NR * MR * strip_rows];
   for (int strip = 0; strip < 2; strip += NR) {
     if constexpr (std::is_same_v<Rows, QuantizedRows>) {
-      tile_q8<A, F, NR, MR>(panel, strip, w.columns, x, token, tile);
+      tile_q8<A, F, NR, MR>(panel, strip, w.columns, x, token, fetch, tile);
     } else {
       tile_f32<A, F, NR, MR>(panel, strip, w.columns, x, token, tile);
     }
@@ -284,12 +282,14 @@ void panel_tile(const WeightView& w, std::int64_t p, const Rows& x, std::int64_t
 template <class A, QuantFormat F, class Rows, int... Smaller>
 BANTAM_INLINE void panel_tokens(const WeightView& w, std::int64_t p, const Rows& x, std::int64_t token, std::int64_t end,
                                 const OutputRows& out, std::integer_sequence<int, Smaller...>) {
-  using Tile = void (*)(const WeightView&, std::int64_t, const Rows&, std::int64_t, const OutputRows&);
+  using Tile = void (*)(const WeightView&, std::int64_t, const Rows&, std::int64_t, bool, const OutputRows&);
   static constexpr Tile tile_of[] = {panel_tile<A, F, Rows, Smaller + 1>...};
+  bool fetch = true;
   for (std::int64_t tiles = div_up<std::int64_t>(end - token, sizeof...(Smaller)); tiles > 0; --tiles) {
     const std::int64_t n = (end - token) / tiles;
-    tile_of[n - 1](w, p, x, token, out);
+    tile_of[n - 1](w, p, x, token, fetch, out);
     token += n;
+    fetch = false;
   }
 }
 

@@ -51,7 +51,10 @@ class KvCache {
   /// Brings query rows up to date with the tokens of one page, scores times `scale`.
   void attend(const KernelTable& kernels, std::int64_t layer, std::int64_t head, std::int64_t page, float scale,
               const AttentionRows& rows) const noexcept {
-    kernels.kv[kind_].attend({place(layer, false, head, page), place(layer, true, head, page), page * page_tokens, padded_dim_, scale}, rows);
+    const bool more = page + 1 < page_count();
+    kernels.kv[kind_].attend({place(layer, false, head, page), place(layer, true, head, page), page * page_tokens, padded_dim_, scale,
+                              more ? place(layer, false, head, page + 1) : nullptr, more ? place(layer, true, head, page + 1) : nullptr},
+                             rows);
   }
   /// Keys, or values, of one head's page as floats, in the layout of pages of floats: the page itself when it holds
   /// floats, else written to `scratch` (64 * padded_head_dim). The first `tokens` are valid.

@@ -42,6 +42,9 @@ struct Strip16 {
   /// which rounds both sides by 32; else 256, which costs no work a group.
   static constexpr int activation_block = group == 32 ? 32 : block_columns;
 
+  /// Columns of quantized codes in one line of 64 bytes.
+  static constexpr int line_columns = std::same_as<Plane, plane::I4> ? 8 : 4;
+
   /// f32 scale of each row, or the nested scales then the offsets of each row.
   static constexpr std::int64_t header = row_scales ? panel_rows * 4 : nested_scales ? panel_rows * 8 : 0;
 
@@ -168,16 +171,18 @@ void store_codes(std::byte* panel, int row, std::int64_t columns, const RowCodes
         detail::store_as(block + L::zeros_at(k, strip) + (g * strip_rows + lane) * 2, f16(side.min));
       }
     }
+    // A row's four bytes of a line at a time.
     std::byte* plane = block + L::plane_at(k, strip);
-    for (int column = 0; column < k; ++column) {
-      const auto code = static_cast<std::uint8_t>(codes.codes[static_cast<std::size_t>(first + column)]);
-      std::byte& place = plane[L::code_at(lane, column)];
+    const std::int8_t* code = codes.codes.data() + first;
+    for (int column = 0; column < k; column += L::line_columns) {
+      std::uint32_t word = 0;
+      std::memcpy(&word, code + column, 4);
       if constexpr (std::same_as<typename F::Plane, plane::I4>) {
-        const int shift = column & 4;
-        place = (place & std::byte(0xf0 >> shift)) | std::byte((code & 15) << shift);
-      } else {
-        place = std::byte(code);
+        std::uint32_t high = 0;
+        std::memcpy(&high, code + column + 4, 4);
+        word = (word & 0x0f0f0f0fu) | (high & 0x0f0f0f0fu) << 4;
       }
+      detail::store_as(plane + L::code_at(lane, column), word);
     }
   });
 }
@@ -212,12 +217,16 @@ void load_codes(const std::byte* panel, int row, std::int64_t columns, RowCodes&
       }
     }
     const std::byte* plane = block + L::plane_at(k, strip);
-    for (int column = 0; column < k; ++column) {
-      const auto byte = static_cast<std::uint8_t>(plane[L::code_at(lane, column)]);
+    std::int8_t* code = codes.codes.data() + first;
+    for (int column = 0; column < k; column += L::line_columns) {
+      const auto word = detail::load_as<std::uint32_t>(plane + L::code_at(lane, column));
       if constexpr (std::same_as<typename F::Plane, plane::I4>) {
-        codes.codes[static_cast<std::size_t>(first + column)] = static_cast<std::int8_t>((byte >> (column & 4)) & 15);
+        const std::uint32_t low = word & 0x0f0f0f0fu;
+        const std::uint32_t high = word >> 4 & 0x0f0f0f0fu;
+        std::memcpy(code + column, &low, 4);
+        std::memcpy(code + column + 4, &high, 4);
       } else {
-        codes.codes[static_cast<std::size_t>(first + column)] = static_cast<std::int8_t>(byte);
+        std::memcpy(code + column, &word, 4);
       }
     }
   });
