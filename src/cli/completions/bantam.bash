@@ -26,7 +26,7 @@ _bantam() {
   case $verb in
     run)
       options='--help --prompt --file --max-tokens --temperature --top-k --top-p --min-p --typical --repeat-penalty
-        --frequency-penalty --presence-penalty --repeat-last-n --seed --stop --logit-bias --ignore-eos
+        --frequency-penalty --presence-penalty --repeat-last-n --seed --stop --logit-bias --lookup --draft --ignore-eos
         --context --kv --parse-special --chat --system --save-session --load-session --quiet --mmap
         --no-mmap --threads --isa --json' ;;
     tokenize)
