@@ -1,6 +1,7 @@
 // Threads that wait for work by spinning briefly and then sleeping on a futex (std::atomic::wait).
 #include "bantam/core/team.hpp"
 
+#include <array>
 #include <atomic>
 #include <system_error>
 #include <thread>
@@ -43,6 +44,11 @@ struct Team::State {
   alignas(64) std::atomic<std::uint32_t> region{0};
   alignas(64) std::atomic<std::uint32_t> epoch{0};
   alignas(64) std::atomic<int> arrived{0};
+  /// How far each deal since the last barrier is.
+  struct alignas(64) Cursor {
+    std::atomic<std::int64_t> next{0};
+  };
+  std::array<Cursor, Worker::deals> cursors;
   alignas(64) const FunctionRef<void(const Worker&)>* work = nullptr;
   int size = 1;
   bool stop = false;
@@ -59,6 +65,8 @@ struct Team::State {
     const std::uint32_t now = epoch.load(std::memory_order_relaxed);
     if (arrived.fetch_add(1, std::memory_order_acq_rel) + 1 == size) {
       arrived.store(0, std::memory_order_relaxed);
+      // Nobody is inside a deal now.
+      for (Cursor& cursor : cursors) cursor.next.store(0, std::memory_order_relaxed);
       epoch.store(now + 1, std::memory_order_release);
       epoch.notify_all();
     } else {
@@ -75,7 +83,13 @@ Range Worker::share(std::int64_t items, std::int64_t grain) const noexcept {
 }
 
 void Worker::barrier() const noexcept {
+  deal_ = 0;
   if (count_ > 1) team_->state_->barrier();
+}
+
+std::atomic<std::int64_t>& Worker::next_deal() const noexcept {
+  BANTAM_ASSERT(deal_ < deals);
+  return team_->state_->cursors[static_cast<std::size_t>(deal_++)].next;
 }
 
 Team::Team(int threads) : state_(std::make_unique<State>()) {

@@ -85,6 +85,38 @@ TEST_CASE("phases between barriers see all of the phase before, on more threads 
   CHECK(mistakes == 0);
 }
 
+TEST_CASE("deals hand out every item exactly once, several between barriers, on more threads than cores") {
+  for (const int threads : {1, 2, 3, 7}) {
+    CAPTURE(threads);
+    bantam::Team team(threads);
+    constexpr std::int64_t items = 1001;
+    std::vector<std::atomic<int>> seen(items);
+    std::atomic<bool> too_long = false;
+    for (int region = 0; region < 20; ++region) {
+      team.run([&](const bantam::Worker& worker) {
+        for (int phase = 0; phase < 3; ++phase) {
+          for (int call = 0; call < bantam::Worker::deals; ++call) {
+            const std::int64_t grain = 1 + call * 7;
+            worker.deal(items - call, grain, [&](bantam::Range range) {
+              if (worker.count() > 1 && range.end - range.begin > grain) too_long = true;
+              for (std::int64_t i = range.begin; i < range.end; ++i) ++seen[static_cast<std::size_t>(i)];
+            });
+          }
+          worker.barrier();
+        }
+      });
+    }
+    CHECK_FALSE(too_long);
+    int wrong = 0;
+    for (std::int64_t i = 0; i < items; ++i) {
+      // The last items are left out by the later calls.
+      const auto calls = std::min<std::int64_t>(bantam::Worker::deals, items - i);
+      wrong += seen[static_cast<std::size_t>(i)] != 20 * 3 * calls;
+    }
+    CHECK(wrong == 0);
+  }
+}
+
 TEST_CASE("a thousand regions in a row lose nothing") {
   Team team(3);
   std::vector<int> counts(3);

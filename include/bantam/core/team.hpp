@@ -1,6 +1,7 @@
 // The persistent team of threads that inference runs on.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <type_traits>
@@ -45,13 +46,31 @@ class Worker {
   [[nodiscard]] int count() const noexcept { return count_; }
   /// This worker's contiguous share of `items`, cut at multiples of `grain`. Shares differ by at most one grain.
   [[nodiscard]] Range share(std::int64_t items, std::int64_t grain = 1) const noexcept;
+  /// Calls f(range) for parts of `items`, each of `grain` (the last may be shorter), until all are handed out to whoever
+  /// is free: a worker that the system or a neighbor holds up does less. All workers make the same calls in the same
+  /// order, at most `deals` of them between two barriers. What f computes must not depend on who does.
+  template <class F>
+  void deal(std::int64_t items, std::int64_t grain, F&& f) const {
+    if (count_ == 1) {
+      if (items > 0) f(Range{0, items});
+      return;
+    }
+    std::atomic<std::int64_t>& next = next_deal();
+    for (std::int64_t begin = next.fetch_add(grain, std::memory_order_relaxed); begin < items;
+         begin = next.fetch_add(grain, std::memory_order_relaxed)) {
+      f(Range{begin, begin + grain < items ? begin + grain : items});
+    }
+  }
+  static constexpr int deals = 8;
   /// Waits until every worker of the region has come here. Spins briefly, then sleeps: never a pure spin.
   void barrier() const noexcept;
 
  private:
   friend class Team;
   Worker(Team* team, int index, int count) noexcept : team_(team), index_(index), count_(count) {}
+  [[nodiscard]] std::atomic<std::int64_t>& next_deal() const noexcept;
   Team* team_ = nullptr;
+  mutable int deal_ = 0;  ///< calls of deal() since the last barrier
   int index_ = 0;
   int count_ = 1;
 };

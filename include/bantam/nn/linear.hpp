@@ -6,27 +6,30 @@
 
 namespace bantam::inline v0::nn {
 
-/// This worker's share of out = x wT (+ bias): x (tokens, columns), w (rows, columns), out (tokens, rows) with rows
+/// This worker's part of out = x wT (+ bias), dealt out panel by panel: x (tokens, columns), w (rows, columns), out (tokens, rows) with rows
 /// `out_stride` floats apart. Quantized matrices read the 8-bit form of x, float matrices the floats; both must be
 /// ready in all rows. Barrier afterwards before anyone reads `out`. bias: null or (rows).
 inline void linear(const KernelTable& kernels, const Worker& worker, const WeightMatrix& w, const Activations& x,
                    const float* bias, float* out, std::int64_t out_stride) noexcept {
   BANTAM_ASSERT(x.columns() == w.columns());
-  const Range panels = worker.share(div_up<std::int64_t>(w.rows(), panel_rows));
-  if (panels.begin >= panels.end) return;
-  const MatmulPart part{x.tokens(), panels.begin, panels.end};
   const FormatKernels& format = kernels.formats[static_cast<std::size_t>(w.format().index)];
-  if (format.matmul_q8 != nullptr) {
-    format.matmul_q8(w.view(), x.quantized(w.format().activation_block), {out, out_stride}, part);
-  } else {
-    format.matmul_f32(w.view(), x.floats(), {out, out_stride}, part);
-  }
-  if (bias == nullptr) return;
-  const std::int64_t first = panels.begin * panel_rows;
-  const std::int64_t last = std::min(panels.end * panel_rows, w.rows());
-  for (std::int64_t token = 0; token < x.tokens(); ++token) {
-    kernels.add(out + token * out_stride + first, bias + first, last - first);
-  }
+  const std::int64_t panels = div_up<std::int64_t>(w.rows(), panel_rows);
+  // Parts long enough to stream, short enough that none waits long for the last.
+  const std::int64_t grain = std::max<std::int64_t>(1, panels / (8 * worker.count()));
+  worker.deal(panels, grain, [&](Range range) {
+    const MatmulPart part{x.tokens(), range.begin, range.end};
+    if (format.matmul_q8 != nullptr) {
+      format.matmul_q8(w.view(), x.quantized(w.format().activation_block), {out, out_stride}, part);
+    } else {
+      format.matmul_f32(w.view(), x.floats(), {out, out_stride}, part);
+    }
+    if (bias == nullptr) return;
+    const std::int64_t first = range.begin * panel_rows;
+    const std::int64_t last = std::min(range.end * panel_rows, w.rows());
+    for (std::int64_t token = 0; token < x.tokens(); ++token) {
+      kernels.add(out + token * out_stride + first, bias + first, last - first);
+    }
+  });
 }
 
 /// Row `id` of an embedding table (vocabulary, dim) as floats. out: (dim). Throws invalid_argument for an id outside or
