@@ -11,7 +11,12 @@ rm -f build-demo.log
 
 bantam=build/release/bantam
 small=build/release/books4m-int4.bantam
-perplexity() { $bantam perplexity "$1" models/paragraph.txt --json | sed -n 's/.*"perplexity": *\([0-9.]*\).*/\1/p'; }
+perplexity() {
+  printf '%.2f' "$($bantam perplexity "$1" models/paragraph.txt --context 256 --json | sed -n 's/.*"perplexity": *\([0-9.]*\).*/\1/p')"
+}
+# What the runs say about themselves comes after their text.
+statistics=$(mktemp)
+trap 'rm -f "$statistics"' EXIT
 
 echo "== models/books4m: a llama of 4.2 million parameters, trained on old books, to 4 bits"
 $bantam compress models/books4m -o "$small" --format int4
@@ -21,6 +26,7 @@ echo "perplexity on models/paragraph.txt: $(perplexity models/books4m) before, $
 for prompt in "It was a dark night, and the" "The old captain looked at" "\"My dear,\" said she,"; do
   echo
   echo "== $prompt ..."
-  $bantam run "$small" -p "$prompt" -n 60 --temperature 0.8 --seed 7
-  echo
+  $bantam run "$small" -p "$prompt" -n 60 --temperature 0.8 --seed 7 2>"$statistics"
+  printf '\n\n'
+  cat "$statistics"
 done
