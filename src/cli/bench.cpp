@@ -1,9 +1,9 @@
 // `bantam bench`: prefill and decode speed, beside what the machine can do.
 #include <algorithm>
-#include <chrono>
 
 #include "bantam/core/cpu.hpp"
 #include "bantam/core/random.hpp"
+#include "bantam/core/stopwatch.hpp"
 #include "bantam/kernels/table.hpp"
 #include "bantam/session/machine.hpp"
 #include "options.hpp"
@@ -40,16 +40,6 @@ double median(std::vector<double> values) {
   const std::size_t middle = values.size() / 2;
   return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
 }
-
-class Stopwatch {
- public:
-  [[nodiscard]] double seconds() const {
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
-  }
-
- private:
-  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
-};
 
 std::vector<TokenId> random_tokens(Random& random, std::int64_t count, std::int64_t vocab) {
   std::vector<TokenId> tokens(static_cast<std::size_t>(count));

@@ -2,13 +2,13 @@
 #include "bantam/compress/compress.hpp"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <ostream>
 
 #include "bantam/core/cpu.hpp"
 #include "bantam/core/parallel.hpp"
+#include "bantam/core/stopwatch.hpp"
 #include "bantam/io/safetensors.hpp"
 #include "bantam/model/native_file.hpp"
 #include "bantam/quant/formats.hpp"
@@ -102,16 +102,15 @@ class Tracker {
     bytes_ += layer.bytes_before;
     report.layers.push_back(layer);
     if (!progress_) return;
-    const double elapsed = seconds();
+    const double elapsed = watch_.seconds();
     const double left = bytes_ > 0 ? elapsed * static_cast<double>(total_bytes_ - bytes_) / static_cast<double>(bytes_) : 0;
     if (!progress_({done_, total_, layer.name, layer.relative_error, left})) fail(Errc::cancelled, "compress: cancelled after ", layer.name);
   }
-  [[nodiscard]] double seconds() const { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count(); }
   void finish(std::int64_t weights) {
     double bits = 0;
     for (const auto& [format, count] : formats) bits += format->bits_per_weight * static_cast<double>(count);
     report.bits_per_weight = weights > 0 ? bits / static_cast<double>(weights) : 0;
-    report.seconds = seconds();
+    report.seconds = watch_.seconds();
     report.peak_rss_bytes = peak_rss_bytes();
   }
 
@@ -124,7 +123,7 @@ class Tracker {
   std::int64_t total_bytes_;
   std::int64_t done_ = 0;
   std::int64_t bytes_ = 0;
-  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+  Stopwatch watch_;
 };
 
 std::string recipe_record(const Recipe& recipe, const std::string& from) {

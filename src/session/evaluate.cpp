@@ -2,8 +2,9 @@
 #include "bantam/session/evaluate.hpp"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
+
+#include "bantam/core/stopwatch.hpp"
 
 namespace bantam::inline v0 {
 
@@ -47,7 +48,7 @@ PerplexityResult perplexity(const Model& model, std::string_view text, const Per
   if (base != nullptr && base->config().vocab != config.vocab) {
     fail(Errc::invalid_argument, "base model: expected the same vocabulary of ", config.vocab, " tokens, found ", base->config().vocab);
   }
-  const auto start = std::chrono::steady_clock::now();
+  const Stopwatch watch;
   const std::int64_t context = std::min(options.context, config.context);
   const Tokenizer& tokenizer = model.tokenizer();
   std::vector<TokenId> tokens = tokenizer.encode(text, {.add_special = false});
@@ -105,7 +106,7 @@ PerplexityResult perplexity(const Model& model, std::string_view text, const Per
     result.kl_p99 = percentile(divergences, 0.99);
     result.top1_agreement = static_cast<double>(agreements) / static_cast<double>(divergences.size());
   }
-  result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  result.seconds = watch.seconds();
   return result;
 }
 

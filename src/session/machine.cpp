@@ -2,10 +2,10 @@
 #include "bantam/session/machine.hpp"
 
 #include <algorithm>
-#include <chrono>
 #include <vector>
 
 #include "bantam/core/memory.hpp"
+#include "bantam/core/stopwatch.hpp"
 #include "bantam/core/team.hpp"
 #include "bantam/kernels/table.hpp"
 
@@ -18,9 +18,9 @@ constexpr std::size_t buffer_bytes = std::size_t{512} << 20;
 constexpr int passes = 5;
 
 double seconds(FunctionRef<void()> work) {
-  const auto start = std::chrono::steady_clock::now();
+  const Stopwatch watch;
   work();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return watch.seconds();
 }
 
 double median(std::vector<double> values) {

@@ -127,11 +127,10 @@ void Sampler::run(std::span<const float> logits, detail::SamplerScratch& scratch
 TokenId Sampler::sample(std::span<const float> logits) {
   if (options_.temperature <= 0.0f && options_.logit_bias.empty() && !moves_the_best(options_, options_.order) &&
       logits.size() == static_cast<std::size_t>(vocab_size_)) {
-    // What the stages come to then, without a copy of the logits. What it cannot judge, they do.
-    const auto best = std::max_element(logits.begin(), logits.end());
-    if (std::isfinite(*best) && std::none_of(logits.begin(), logits.end(), [](float x) { return std::isnan(x); })) {
+    // What the stages come to then, without a copy of the logits. Logits that make no sense are theirs to refuse.
+    if (const TokenId best = detail::most_probable(logits); best >= 0) {
       (void)random_.uniform();
-      return static_cast<TokenId>(best - logits.begin());
+      return best;
     }
   }
   run(logits, scratch_);

@@ -138,6 +138,20 @@ void penalize(std::vector<Candidate>& candidates, const std::map<TokenId, std::i
   }
 }
 
+TokenId most_probable(std::span<const float> logits) noexcept {
+  std::size_t best = 0;
+  float highest = -std::numeric_limits<float>::infinity();
+  bool numbers = true;
+  for (std::size_t i = 0; i < logits.size(); ++i) {
+    numbers = numbers && !std::isnan(logits[i]);
+    if (logits[i] > highest) {
+      highest = logits[i];
+      best = i;
+    }
+  }
+  return numbers && std::isfinite(highest) ? static_cast<TokenId>(best) : -1;
+}
+
 void apply_temperature(std::vector<Candidate>& candidates, double temperature) {
   if (temperature <= 0.0) return keep_most_probable(candidates);
   for (Candidate& candidate : candidates) candidate.logit /= temperature;

@@ -11,6 +11,9 @@
 
 namespace bantam::inline v0::detail {
 
+/// The first token of the highest logit; -1 where that is not finite or a logit is NaN.
+[[nodiscard]] TokenId most_probable(std::span<const float> logits) noexcept;
+
 /// The logits plus bias as candidates, without those at minus infinity. Throws corrupt for NaN, +infinity, or no
 /// candidate.
 void gather(std::span<const float> logits, std::span<const std::pair<TokenId, float>> bias,

@@ -1,23 +1,12 @@
 // What a session holds.
 #pragma once
 
-#include <chrono>
-
+#include "bantam/core/stopwatch.hpp"
 #include "bantam/model/forward.hpp"
 #include "bantam/session/session.hpp"
 #include "speculation.hpp"
 
 namespace bantam::inline v0 {
-
-class Stopwatch {
- public:
-  [[nodiscard]] double seconds() const {
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
-  }
-
- private:
-  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
-};
 
 /// Guesses of the tokens that come next, and where they are from.
 struct Guesses {

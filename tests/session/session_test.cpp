@@ -335,9 +335,10 @@ TEST_CASE("guessed tokens never change the text: lookup, a draft model, a bad dr
       CHECK(range.tokens() == expected.tokens());
       CHECK(session.tokens() == plain.tokens());
       CHECK(range.stats().guessed_tokens >= range.stats().right_guesses);
+      // Passes not seen yet are taken for cheap, so the first chance to guess is used.
+      CHECK(range.stats().guessed_tokens > 0);
       if (temperature == 0 && draft == &same) {
         // Where both models are one, every guess that was made is right.
-        CHECK(range.stats().guessed_tokens > 0);
         CHECK(range.stats().right_guesses == range.stats().guessed_tokens);
       }
       // And the session goes on as if nothing had been guessed.
