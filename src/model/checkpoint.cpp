@@ -321,7 +321,7 @@ WeightMatrix Checkpoint::load_matrix(const CheckpointTensor& tensor, bool mapped
       const int lane = static_cast<int>(row % panel_rows);
       if (tensor.source->read_codes != nullptr) {
         codes.codes.assign(static_cast<std::size_t>(tensor.columns), 0);
-        codes.sides.assign(static_cast<std::size_t>(tensor.columns / tensor.source->block), {});
+        codes.sides.assign(static_cast<std::size_t>(tensor.columns / format.group), {});
         const std::int64_t from = source_row(tensor, row, tensor.rows);
         tensor.source->read_codes(entry.bytes.data() + from * tensor.source->row_bytes(tensor.columns), tensor.columns, codes);
         format.store_codes(panel, lane, tensor.columns, codes);

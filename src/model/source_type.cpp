@@ -1,72 +1,66 @@
-// Reading rows of safetensors' and GGUF's element types.
+// The list of element types of safetensors and GGUF files.
 #include "bantam/model/source_type.hpp"
 
 #include <array>
-#include <cstring>
 
 #include "bantam/core/message.hpp"
+#include "model/gguf_codes.hpp"
 
 namespace bantam::inline v0 {
 
 namespace {
 
-using detail::load_as;
-
 template <class T>
 void read_floats(const std::byte* row, std::span<float> out) {
-  for (std::size_t i = 0; i < out.size(); ++i) out[i] = static_cast<float>(load_as<T>(row + i * sizeof(T)));
+  for (std::size_t i = 0; i < out.size(); ++i) out[i] = static_cast<float>(detail::load_as<T>(row + i * sizeof(T)));
 }
 
-/// GGUF's 32-weight blocks. Q8_0: f16 scale, 32 signed bytes.
-void q8_0_codes(const std::byte* row, std::int64_t columns, RowCodes& out) {
-  for (std::int64_t b = 0; b < columns / 32; ++b, row += 34) {
-    out.sides[static_cast<std::size_t>(b)].scale = float(load_as<f16>(row));
-    std::memcpy(out.codes.data() + b * 32, row + 2, 32);
+template <class Block>
+void read_codes(const std::byte* row, std::int64_t columns, RowCodes& out) {
+  using F = typename Block::Format;
+  std::int8_t* codes = out.codes.data();
+  GroupSide* sides = out.sides.data();
+  for (std::int64_t b = 0; b < columns / Block::columns; ++b) {
+    Block::read(row, codes, sides);
+    row += Block::bytes;
+    codes += Block::columns;
+    sides += Block::columns / F::group;
   }
 }
 
-/// 16 bytes hold weights i (low nibble) and i + 16 (high nibble).
-void read_nibbles(const std::byte* from, std::int8_t* to) {
-  for (int i = 0; i < 16; ++i) {
-    to[i] = static_cast<std::int8_t>(static_cast<unsigned>(from[i]) & 15u);
-    to[i + 16] = static_cast<std::int8_t>(static_cast<unsigned>(from[i]) >> 4);
-  }
-}
-
-/// Q4_0: f16 scale, 32 nibbles; w = d (q - 8).
-void q4_0_codes(const std::byte* row, std::int64_t columns, RowCodes& out) {
-  for (std::int64_t b = 0; b < columns / 32; ++b, row += 18) {
-    out.sides[static_cast<std::size_t>(b)].scale = float(load_as<f16>(row));
-    read_nibbles(row + 2, out.codes.data() + b * 32);
-  }
-}
-
-/// Q4_1: f16 scale, f16 minimum, 32 nibbles; w = d q + m.
-void q4_1_codes(const std::byte* row, std::int64_t columns, RowCodes& out) {
-  for (std::int64_t b = 0; b < columns / 32; ++b, row += 20) {
-    out.sides[static_cast<std::size_t>(b)].scale = float(load_as<f16>(row));
-    out.sides[static_cast<std::size_t>(b)].min = float(load_as<f16>(row + 2));
-    read_nibbles(row + 4, out.codes.data() + b * 32);
-  }
-}
-
-template <QuantFormat F, void (*Codes)(const std::byte*, std::int64_t, RowCodes&)>
+template <class Block>
 void read_decoded(const std::byte* row, std::span<float> out) {
+  using F = typename Block::Format;
   static thread_local RowCodes codes;
   codes.codes.resize(out.size());
-  codes.sides.resize(out.size() / 32);
-  Codes(row, static_cast<std::int64_t>(out.size()), codes);
-  for (std::size_t i = 0; i < out.size(); ++i) out[i] = decode_code<F>(codes.codes[i], codes.sides[i / 32]);
+  codes.sides.resize(out.size() / F::group);
+  read_codes<Block>(row, static_cast<std::int64_t>(out.size()), codes);
+  for (std::size_t i = 0; i < out.size(); ++i) out[i] = decode_code<F>(codes.codes[i], codes.sides[i / F::group]);
 }
 
-const std::array<SourceType, 6> all{{
-    {"F32", 1, 4, &format_info<F32Format>(), read_floats<float>, nullptr},
-    {"F16", 1, 2, &format_info<F16Format>(), read_floats<f16>, nullptr},
-    {"BF16", 1, 2, &format_info<BF16Format>(), read_floats<bf16>, nullptr},
-    {"Q8_0", 32, 34, &format_info<Int8<32>>(), read_decoded<Int8<32>, q8_0_codes>, q8_0_codes},
-    {"Q4_0", 32, 18, &format_info<Int4<32>>(), read_decoded<Int4<32>, q4_0_codes>, q4_0_codes},
-    {"Q4_1", 32, 20, &format_info<Int4Min>(), read_decoded<Int4Min, q4_1_codes>, q4_1_codes},
-}};
+template <class Block>
+constexpr SourceType blocks(std::string_view name) {
+  return {name, Block::columns, Block::bytes, &format_info<typename Block::Format>(), read_decoded<Block>, read_codes<Block>};
+}
+
+const std::array all{
+    SourceType{"F32", 1, 4, &format_info<F32Format>(), read_floats<float>, nullptr},
+    SourceType{"F16", 1, 2, &format_info<F16Format>(), read_floats<f16>, nullptr},
+    SourceType{"BF16", 1, 2, &format_info<BF16Format>(), read_floats<bf16>, nullptr},
+    blocks<gguf::Q8_0>("Q8_0"),
+    blocks<gguf::Q5_0>("Q5_0"),
+    blocks<gguf::Q5_1>("Q5_1"),
+    blocks<gguf::Q4_0>("Q4_0"),
+    blocks<gguf::Q4_1>("Q4_1"),
+    blocks<gguf::Q6K>("Q6_K"),
+    blocks<gguf::Q5K>("Q5_K"),
+    blocks<gguf::Q4K>("Q4_K"),
+    blocks<gguf::Q3K>("Q3_K"),
+    blocks<gguf::Q2K>("Q2_K"),
+    blocks<gguf::Iq4Nl>("IQ4_NL"),
+    blocks<gguf::Iq4Xs>("IQ4_XS"),
+    blocks<gguf::Mxfp4>("MXFP4"),
+};
 
 }  // namespace
 

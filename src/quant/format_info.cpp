@@ -56,13 +56,21 @@ constexpr Alias aliases[] = {
     {"float32", "f32"}, {"fp32", "f32"},   {"float16", "f16"},  {"fp16", "f16"},     {"half", "f16"},
     {"bfloat16", "bf16"}, {"q8", "i8"},    {"int8", "i8"},      {"q8_0", "i8.g32"},  {"q4", "i4"},
     {"int4", "i4"},     {"q4_0", "i4.g32"}, {"q4_1", "i4m.g32"}, {"int4z", "i4z"},   {"q4z", "i4z"},
-    {"nf4.dq", "nf4dq"}, {"fp4.dq", "fp4dq"}, {"int8.row", "i8.row"},
+    {"nf4.dq", "nf4dq"}, {"fp4.dq", "fp4dq"}, {"int8.row", "i8.row"}, {"q5", "i5"},    {"int5", "i5"},
+    {"q5_0", "i5.g32"}, {"q5_1", "i5m.g32"}, {"q3", "i3"},      {"int3", "i3"},      {"int3z", "i3z"},
+    {"q2", "i2z"},      {"int2", "i2z"},    {"i2", "i2z"},      {"int2z", "i2z"},    {"iq4_nl", "iq4nl"},
+    {"iq4_xs", "iq4xs"}, {"q2_k", "q2k"},   {"q3_k", "q3k"},    {"q4_k", "q4k"},     {"q5_k", "q5k"},
+    {"q6_k", "q6k"},
 };
 
 /// The group of a family when none is asked for: the finest for 8 bits, whose scales cost little; 32 at 4 bits, where
 /// quality needs it.
-constexpr Alias usual[] = {{"i8", "i8.g32"}, {"i4", "i4.g32"}, {"i4z", "i4z.g32"}, {"i4m", "i4m.g32"},
-                           {"nf4", "nf4.g64"}, {"nf4dq", "nf4dq.g64"}, {"fp4", "fp4.g64"}, {"fp4dq", "fp4dq.g64"}};
+constexpr Alias usual[] = {{"i8", "i8.g32"},     {"i5", "i5.g32"},       {"i5m", "i5m.g32"}, {"i4", "i4.g32"},
+                           {"i4x", "i4x.g32"},   {"i4z", "i4z.g32"},     {"i4m", "i4m.g32"}, {"nf4", "nf4.g64"},
+                           {"nf4dq", "nf4dq.g64"}, {"fp4", "fp4.g64"},   {"fp4dq", "fp4dq.g64"}, {"iq4nl", "iq4nl.g32"},
+                           {"iq4xs", "iq4xs.g32"}, {"mxfp4", "mxfp4.g32"}, {"i3", "i3.g32"}, {"i3z", "i3z.g32"},
+                           {"i2z", "i2z.g32"},   {"q6k", "q6k.g16"},     {"q5k", "q5k.g32"}, {"q4k", "q4k.g32"},
+                           {"q3k", "q3k.g16"},   {"q2k", "q2k.g16"}};
 
 template <std::size_t N>
 std::string_view translate(std::string_view name, const Alias (&table)[N]) {

@@ -67,7 +67,7 @@ def facts_not_yet(h, models):
     for option, value in [("--method", "gptq"), ("--method", "awq"), ("--to", "gguf"), ("--to", "gptq"), ("--to", "awq"), ("--to", "bnb"),
                           ("--prune", "wanda:0.5"), ("--fit", "1MB")]:
         h.refuses(1, "compress", model, "-o", out, option, value, says="not yet")
-    for option, value in [("--method", "magic"), ("--to", "zip"), ("--format", "q5"), ("--format", "../x"), ("--group", "33"), ("--keep", "x"), ("--keep", "*=q5"), ("--keep", "=q4")]:
+    for option, value in [("--method", "magic"), ("--to", "zip"), ("--format", "q9"), ("--format", "../x"), ("--group", "33"), ("--keep", "x"), ("--keep", "*=q9"), ("--keep", "=q4")]:
         h.refuses(2, "compress", model, "-o", out, option, value)
     h.fact("nothing was written", not os.path.exists(out))
     idle = h.succeeds("compress", model, "-o", out, "--calibration", "x.txt", "--samples", 8, "--tokens", 64, "--desc-act", "--resume", "--keep", "nothing.*=q8")

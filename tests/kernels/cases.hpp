@@ -33,7 +33,7 @@ class Inputs {
         floats_(random::normal<float>({tokens, columns}, seed)),
         values_(static_cast<std::size_t>(tokens * stride_)),
         scales_(static_cast<std::size_t>(tokens * stride_ / block)),
-        sums_(static_cast<std::size_t>(tokens * stride_ / 32)) {
+        sums_(static_cast<std::size_t>(tokens * stride_ / sum_columns)) {
     // An outlier a row, as real activations have them.
     for (std::int64_t t = 0; t < tokens; ++t) floats_(t, t * 7 % columns) *= 20;
     round();
@@ -49,7 +49,7 @@ class Inputs {
   [[nodiscard]] FloatRows float_rows(std::int64_t token = 0) const { return {floats_.data() + token * columns_, columns_}; }
   /// All rows from `token` on.
   [[nodiscard]] QuantizedRows quantized(std::int64_t token = 0) {
-    return {values_.data() + token * stride_, scales_.data() + token * stride_ / block_, sums_.data() + token * stride_ / 32, stride_,
+    return {values_.data() + token * stride_, scales_.data() + token * stride_ / block_, sums_.data() + token * stride_ / sum_columns, stride_,
             block_};
   }
   /// What the 8-bit activation stands for.

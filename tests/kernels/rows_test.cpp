@@ -39,14 +39,14 @@ struct Rounded {
 Rounded quantize(const KernelTable& table, const std::vector<float>& x) {
   const std::int64_t stride = bantam::round_up<std::int64_t>(static_cast<std::int64_t>(x.size()), 256);
   Rounded r{std::vector<std::int8_t>(static_cast<std::size_t>(2 * stride), 55), std::vector<float>(static_cast<std::size_t>(2 * stride / 256), 55),
-            std::vector<std::int32_t>(static_cast<std::size_t>(2 * stride / 32), 55)};
+            std::vector<std::int32_t>(static_cast<std::size_t>(2 * stride / bantam::sum_columns), 55)};
   table.quantize_row(x.data(), static_cast<std::int64_t>(x.size()), {r.values.data(), r.scales.data(), r.sums.data(), stride}, 1);
   for (std::int64_t i = 0; i < stride; ++i) REQUIRE(r.values[static_cast<std::size_t>(i)] == 55);
   for (std::int64_t i = 0; i < stride / 256; ++i) REQUIRE(r.scales[static_cast<std::size_t>(i)] == 55);
-  for (std::int64_t i = 0; i < stride / 32; ++i) REQUIRE(r.sums[static_cast<std::size_t>(i)] == 55);
+  for (std::int64_t i = 0; i < stride / bantam::sum_columns; ++i) REQUIRE(r.sums[static_cast<std::size_t>(i)] == 55);
   r.values.erase(r.values.begin(), r.values.begin() + stride);
   r.scales.erase(r.scales.begin(), r.scales.begin() + stride / 256);
-  r.sums.erase(r.sums.begin(), r.sums.begin() + stride / 32);
+  r.sums.erase(r.sums.begin(), r.sums.begin() + stride / bantam::sum_columns);
   return r;
 }
 
@@ -234,7 +234,7 @@ TEST_CASE("rows rounded to 8 bits are the same on every table, and within half a
       }
       for (std::size_t g = 0; g < defined.sums.size(); ++g) {
         int sum = 0;
-        for (std::size_t i = 0; i < 32; ++i) sum += defined.values[g * 32 + i];
+        for (std::size_t i = 0; i < bantam::sum_columns; ++i) sum += defined.values[g * bantam::sum_columns + i];
         CHECK(defined.sums[g] == sum);
       }
       for (const KernelTable* table : bantam::kernel_tables()) {

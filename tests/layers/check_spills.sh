@@ -4,8 +4,9 @@
 #   check_spills.sh OBJECT     (of src/simd/avx512vnni.cpp, compiled with optimization)
 #
 # gcc 12.2 likes to spill dozens of zmm registers in these loops, which halves their speed without any other sign. Looks
-# at every function tile_q8<avx512vnni, ..., 2, 6> (2 strips by 6 tokens), takes the innermost loops that contain
-# vpdpbusd, and searches them for zmm registers that go to or come from the stack.
+# at every function tile_q8<avx512vnni, ..., 2, 5> and 6 (2 strips by 5 or 6 tokens), takes the innermost loops that contain
+# vpdpbusd, and searches them for zmm registers that are stored to the stack. A constant may come from there: a load is
+# free beside a product. One store among forty products is let pass: it hides beside them too.
 set -eu
 [ $# -eq 1 ] || { echo "usage: check_spills.sh OBJECT" >&2; exit 2; }
 "${OBJDUMP:-objdump}" -d -C --no-show-raw-insn "$1" | awk '
@@ -18,18 +19,18 @@ set -eu
       for (k = index_of[target[i]]; k <= i; k++) {
         if (k < i && target[k] != "" && (target[k] in index_of) && index_of[target[k]] <= k && index_of[target[k]] > index_of[target[i]]) inner = 0
         if (text[k] ~ /vpdpbusd/) products++
-        if (text[k] ~ /zmm/ && text[k] ~ /\(%r[sb]p/) spills++
+        if (text[k] ~ /zmm[0-9]+,.*\(%r[sb]p[^)]*\)$/) spills++
       }
       if (inner && products > 0) {
         loops++
-        if (spills > 0) { print name ": " spills " stack accesses among " products " products" > "/dev/stderr"; bad++ }
+        if (spills * 40 > products) { print name ": " spills " stores to the stack among " products " products" > "/dev/stderr"; bad++ }
       }
     }
   }
   /^[0-9a-f]+ <.*>:$/ {
     finish()
     name = $0; sub(/^[0-9a-f]+ </, "", name); sub(/>:$/, "", name)
-    wanted = name ~ /tile_q8<.*avx512vnni.*, 2, 6>/
+    wanted = name ~ /tile_q8<.*avx512vnni.*, 2, [56]>/
     count = 0; split("", text); split("", target); split("", index_of)
     next
   }

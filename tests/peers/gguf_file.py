@@ -13,13 +13,26 @@ TENSOR_TYPES = {
     "f16": (1, 1, 2),
     "q4_0": (2, 32, 18),
     "q4_1": (3, 32, 20),
+    "q5_0": (6, 32, 22),
+    "q5_1": (7, 32, 24),
     "q8_0": (8, 32, 34),
+    "q2_K": (10, 256, 84),
+    "q3_K": (11, 256, 110),
+    "q4_K": (12, 256, 144),
+    "q5_K": (13, 256, 176),
+    "q6_K": (14, 256, 210),
+    "iq4_nl": (20, 32, 18),
+    "iq4_xs": (23, 256, 136),
     "bf16": (30, 1, 2),
+    "mxfp4": (39, 32, 17),
 }
 TYPE_NAMES = {number: name for name, (number, _, _) in TENSOR_TYPES.items()}
 
 # general.file_type: what most tensors of a file are.
-FILE_TYPES = {"f32": 0, "f16": 1, "q4_0": 2, "q4_1": 3, "q8_0": 7, "bf16": 32}
+FILE_TYPES = {
+    "f32": 0, "f16": 1, "q4_0": 2, "q4_1": 3, "q8_0": 7, "q5_0": 8, "q5_1": 9, "q2_K": 10, "q3_K": 12, "q4_K": 15,
+    "q5_K": 17, "q6_K": 18, "iq4_nl": 25, "iq4_xs": 30, "bf16": 32, "mxfp4": 38,
+}
 
 # Metadata value types: name -> (id in the file, struct code).
 SCALARS = {

@@ -1,15 +1,19 @@
 #!/usr/bin/python3
-"""Quantizes a GGUF model of f32, f16 or bf16 weights to q8_0, q4_0 or q4_1, for comparisons on one and the same file.
+"""Quantizes a GGUF model of f32, f16 or bf16 weights, for comparisons on one and the same file.
 
-Matrices are quantized, embeddings and output included; vectors, and matrices whose rows are no multiple of 32 weights,
-stay as they are. The arithmetic is the format's public definition in float32, block by block of 32 weights:
+Matrices are quantized, embeddings and output included; vectors, and matrices whose rows are no multiple of a block of
+the type, stay as they are. q8_0, q4_0 and q4_1 need nothing else: the arithmetic is the format's public definition in float32, block by block of 32 weights:
   q8_0  d = amax / 127; q = x / d rounded half away from zero; stored: d as f16, 32 x int8
   q4_0  d = (the weight of largest magnitude) / -8; q = floor(x / d + 8.5), at most 15; stored: d as f16, 16 bytes
   q4_1  d = (max - min) / 15; q = floor((x - min) / d + 0.5), at most 15; stored: d and min as f16, 16 bytes
 where x / d is x times the float32 reciprocal of the unrounded d, and byte j of 16 holds the weights j (low) and j + 16.
+The other types are rounded by llama.cpp's own library, out of the npm package node-llama-cpp in --peers.
 """
 
 import argparse
+import ctypes
+import os
+import pathlib
 import sys
 
 import numpy as np
@@ -55,29 +59,55 @@ def to_q4_1(x):
 CODERS = {"q8_0": to_q8_0, "q4_0": to_q4_0, "q4_1": to_q4_1}
 
 
-def convert(tensor, kind):
+LIBRARY = "node_modules/@node-llama-cpp/linux-x64/bins/linux-x64/libggml-base.so"
+
+
+def ggml_coder(kind, peers):
+    """What rounds (rows, columns) float32 to bytes with llama.cpp's library."""
+    library = ctypes.CDLL(str(pathlib.Path(peers) / LIBRARY))
+    quantize = library.ggml_quantize_chunk
+    quantize.restype = ctypes.c_size_t
+    quantize.argtypes = [ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64, ctypes.c_int64,
+                         ctypes.c_void_p]
+
+    def code(x):
+        out = np.empty(gguf_file.tensor_bytes(kind, x.shape), np.uint8)
+        x = np.ascontiguousarray(x)
+        written = quantize(gguf_file.TENSOR_TYPES[kind][0], x.ctypes.data, out.ctypes.data, 0, *x.shape, None)
+        assert written == out.size, (kind, written, out.size)
+        return out
+
+    return code
+
+
+def convert(tensor, kind, code):
     """(type, bytes) of a tensor in the new file."""
-    if len(tensor.shape) < 2 or tensor.shape[-1] % 32 or tensor.kind not in ("f32", "f16", "bf16"):
+    block = gguf_file.TENSOR_TYPES[kind][1]
+    if len(tensor.shape) < 2 or tensor.shape[-1] % block or tensor.kind not in ("f32", "f16", "bf16"):
         return tensor.kind, tensor.data
-    blocks = tensor.to_f32().reshape(-1, 32)
-    if not np.isfinite(blocks).all():
+    weights = tensor.to_f32()
+    if not np.isfinite(weights).all():
         raise ValueError(f"{tensor.name}: holds weights that are not finite")
-    return kind, CODERS[kind](blocks).tobytes()
+    return kind, code(weights.reshape(-1, block if kind in CODERS else weights.shape[-1])).tobytes()
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("input", help="a GGUF file with float weights")
     parser.add_argument("output", help="the file to write")
-    parser.add_argument("--type", choices=CODERS, default="q8_0", help="what matrices become (default q8_0)")
+    types = [kind for kind, (_, block, _) in gguf_file.TENSOR_TYPES.items() if block > 1]
+    parser.add_argument("--type", choices=types, default="q8_0", help="what matrices become (default q8_0)")
+    parser.add_argument("--peers", default=os.environ.get("BANTAM_PEERS", pathlib.Path(__file__).parent),
+                        help="where node-llama-cpp is installed (default: BANTAM_PEERS, or beside this script)")
     arguments = parser.parse_args()
     try:
         metadata, tensors = gguf_file.read(arguments.input)
+        code = CODERS.get(arguments.type) or ggml_coder(arguments.type, arguments.peers)
         metadata["general.file_type"] = gguf_file.scalar("u32", gguf_file.FILE_TYPES[arguments.type])
         metadata["general.quantization_version"] = gguf_file.scalar("u32", 2)
         out = []
         for tensor in tensors:
-            kind, data = convert(tensor, arguments.type)
+            kind, data = convert(tensor, arguments.type, code)
             out.append((tensor.name, kind, tensor.shape, [data]))
         gguf_file.write(arguments.output, metadata, out)
     except (OSError, ValueError) as error:

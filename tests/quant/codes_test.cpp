@@ -38,19 +38,20 @@ double bound(float w, const GroupSide& side, float spread) {
     std::sort(levels.begin(), levels.end());
     double gap = 0;
     for (std::size_t i = 1; i < 16; ++i) gap = std::max(gap, static_cast<double>(levels[i]) - static_cast<double>(levels[i - 1]));
-    grid = step * gap / 2;
-    largest_code = 1;
+    largest_code = static_cast<double>(levels[15]);
+    const double steps = step > 0 ? std::fabs(static_cast<double>(w)) / step : 0;
+    grid = step * std::max(gap / 2, steps - largest_code);
   } else if constexpr (std::same_as<typename F::Plane, bantam::plane::I8>) {
     grid = step / 2;
     largest_code = 127;
   } else if constexpr (std::same_as<typename F::Zero, bantam::zero::None>) {
-    // -8 .. 7 steps: the far side, opposite to the extreme, is cut off at 7.
+    // -8 .. 7 steps, say: the far side, opposite to the extreme, is cut off at 7.
+    largest_code = bantam::code_offset<F>;
     const double steps = step > 0 ? static_cast<double>(w) / static_cast<double>(side.scale) : 0;
-    grid = step * std::max(0.5, steps - 7);
-    largest_code = 8;
+    grid = step * std::max(0.5, steps - (largest_code - 1));
   } else {
     grid = step / 2;
-    largest_code = 15;
+    largest_code = (1 << Strip16<F>::bits) - 1;
   }
   double bound = grid;
   if constexpr (Strip16<F>::group_scales) bound += largest_code * (step * half_relative + half_absolute);
@@ -59,6 +60,19 @@ double bound(float w, const GroupSide& side, float spread) {
   if constexpr (Strip16<F>::nested_scales) bound += static_cast<double>(spread) * 0.9 / 64 / 2;
   // Products are single precision.
   return bound + 1e-6 * std::fabs(static_cast<double>(w));
+}
+
+/// Formats whose scale is a fit, which may clip: each code must be the nearest on the grid that is stored.
+template <class F>
+constexpr bool fitted = Strip16<F>::super_scales || std::same_as<F, bantam::Iq4Nl>;
+
+template <class F>
+double nearest_on_grid(float w, const GroupSide& side) {
+  double nearest = INFINITY;
+  for (int code = 0; code < 1 << Strip16<F>::bits; ++code) {
+    nearest = std::min(nearest, std::fabs(static_cast<double>(w) - static_cast<double>(bantam::decode_code<F>(code, side))));
+  }
+  return nearest;
 }
 
 template <class F>
@@ -84,6 +98,10 @@ void check_error(std::int64_t rows, std::int64_t columns, double deviation, std:
         allowed = std::fabs(w) * half_relative + half_absolute;
       } else if constexpr (std::same_as<typename F::Plane, bantam::plane::BF16>) {
         allowed = std::fabs(w) * 0x1p-8;
+      } else if constexpr (fitted<F>) {
+        // Codes are chosen by the reciprocal of the scale: near the middle either side may win.
+        const GroupSide& side = codes.sides[static_cast<std::size_t>(c / Strip16<F>::group)];
+        allowed = nearest_on_grid<F>(w, side) + 1e-5 * (std::fabs(w) + std::fabs(side.scale) + std::fabs(side.min));
       } else if constexpr (!bantam::is_float_format<F>) {
         allowed = bound<F>(w, codes.sides[static_cast<std::size_t>(Strip16<F>::row_scales ? 0 : c / Strip16<F>::group)], spread);
       }
@@ -128,14 +146,27 @@ TEST_CASE("codes and their numbers come back as they were stored, and other rows
         for (RowCodes& row : rows) {
           constexpr bool bytes = std::same_as<typename F::Plane, bantam::plane::I8>;
           for (std::size_t i = 0; i < padded; ++i) {
-            row.codes.push_back(static_cast<std::int8_t>(bytes ? static_cast<int>(random.next() % 256) - 128 : static_cast<int>(random.next() % 16)));
+            row.codes.push_back(static_cast<std::int8_t>(bytes ? static_cast<int>(random.next() % 256) - 128 : static_cast<int>(random.next() % (1u << L::bits))));
           }
           row.sides.resize(L::row_scales ? 1 : padded / static_cast<std::size_t>(L::group));
           for (GroupSide& side : row.sides) {
             // Values that halves hold.
             side.scale = static_cast<float>(random.next() % 1024 + 1) / 64;
             if (L::minimums) side.min = -static_cast<float>(random.next() % 1024) / 32;
-            if (L::zero_points) side.zero = static_cast<int>(random.next() % 17);
+            if (L::zero_points) side.zero = static_cast<int>(random.next() % ((1u << L::bits) + 1));
+            if (L::exponents) side.scale = bantam::detail::power_of_two(static_cast<std::uint8_t>(random.next() % 255));
+            if constexpr (L::super_scales) {
+              // The groups of a block share their units.
+              const std::size_t first = static_cast<std::size_t>(&side - row.sides.data()) / (256 / L::group) * (256 / L::group);
+              side.unit = &side == &row.sides[first] ? static_cast<float>(random.next() % 1024 + 1) / 64 : row.sides[first].unit;
+              const auto number = [&] { return static_cast<std::int16_t>(random.next() % (1u << L::number_bits)); };
+              side.number = static_cast<std::int16_t>(number() - (L::minimums ? 0 : 1 << (L::number_bits - 1)));
+              if (L::minimums) {
+                side.min_unit = &side == &row.sides[first] ? static_cast<float>(random.next() % 1024) / 32 : row.sides[first].min_unit;
+                side.min_number = number();
+              }
+              bantam::apply_units<F>(side);
+            }
           }
         }
         for (int row = 0; row < bantam::panel_rows; ++row) bantam::store_codes<F>(panel.data(), row, columns, rows[static_cast<std::size_t>(row)]);
@@ -149,6 +180,7 @@ TEST_CASE("codes and their numbers come back as they were stored, and other rows
             // Double-quantized scales are rounded to the dynamic map; the bound stands in the test above.
             if (!L::nested_scales) same = same && found.sides[g].scale == expected.sides[g].scale;
             same = same && found.sides[g].min == expected.sides[g].min && found.sides[g].zero == expected.sides[g].zero;
+            same = same && found.sides[g].number == expected.sides[g].number && found.sides[g].min_number == expected.sides[g].min_number;
           }
         }
         CHECK(same);
@@ -157,7 +189,7 @@ TEST_CASE("codes and their numbers come back as they were stored, and other rows
   });
 }
 
-TEST_CASE("i4z holds any GPTQ or AWQ value exactly, zeros of 16 too") {
+TEST_CASE("formats with zero points hold any GPTQ or AWQ value exactly, zeros of 2^bits too") {
   bantam::Random random(5);
   bantam::for_each_format([&](auto format) {
     using F = typename decltype(format)::type;
@@ -168,11 +200,11 @@ TEST_CASE("i4z holds any GPTQ or AWQ value exactly, zeros of 16 too") {
       RowCodes codes;
       std::vector<float> expected;
       for (int group = 0; group < columns / F::group; ++group) {
-        const int zero = group % 17;
+        const int zero = group % ((1 << Strip16<F>::bits) + 1);
         const bantam::f16 scale = bantam::f16::from_bits(static_cast<std::uint16_t>(random.next() % 0x7c00));
         codes.sides.push_back({.scale = float(scale), .zero = zero});
         for (int i = 0; i < F::group; ++i) {
-          const int code = static_cast<int>(random.next() % 16);
+          const int code = static_cast<int>(random.next() % (1u << Strip16<F>::bits));
           codes.codes.push_back(static_cast<std::int8_t>(code));
           expected.push_back(static_cast<float>(static_cast<double>(float(scale)) * (code - zero)));
         }
@@ -213,7 +245,8 @@ TEST_CASE("weights that are not finite, or that a format cannot hold, are refuse
     Tensor<float, 2> huge({2, 40});
     huge(1, 3) = 3e38f;
     huge(1, 4) = -3e38f;
-    const bool wide = info.name == "f32" || info.name == "bf16" || info.name == "i8.row" || info.name.find("dq") != std::string_view::npos;
+    const bool wide = info.name == "f32" || info.name == "bf16" || info.name == "i8.row" ||
+                      info.name == "mxfp4.g32" || info.name.find("dq") != std::string_view::npos;
     if (wide) {
       const auto decoded = bantam::WeightMatrix::quantize(huge, info).dequantize();
       for (const float w : decoded.span()) CHECK(std::isfinite(w));

@@ -76,9 +76,9 @@ TEST_CASE("i4.g32, i8.g32 and i4m.g32 are q4_0, q8_0 and q4_1 bit for bit") {
   for (std::uint64_t seed = 0; seed < (bantam::test::quick() ? 20u : 200u); ++seed) {
     CAPTURE(seed);
     const std::vector<float> row = hard_row(seed);
-    CHECK(differing_groups<bantam::Int4<32>>(row, reference::q4_0) == 0);
+    CHECK(differing_groups<bantam::Int<4, 32>>(row, reference::q4_0) == 0);
     CHECK(differing_groups<bantam::Int8<32>>(row, reference::q8_0) == 0);
-    CHECK(differing_groups<bantam::Int4Min>(row, reference::q4_1) == 0);
+    CHECK(differing_groups<bantam::IntMin<4>>(row, reference::q4_1) == 0);
   }
 }
 
@@ -91,7 +91,7 @@ TEST_CASE("i4z rounds on GPTQ's grid") {
       if (expected.scale == 0) continue;  // all zeros: any grid holds them
       std::int8_t codes[32];
       bantam::GroupSide side;
-      bantam::Int4Zero<32>::encode(group, codes, side);
+      bantam::IntZero<4, 32>::encode(group, codes, side);
       CHECK(static_cast<double>(side.scale) == expected.scale);
       CHECK(side.zero == expected.zero);
       CHECK(std::equal(codes, codes + 32, expected.codes.begin()));
@@ -186,10 +186,10 @@ TEST_CASE("smaller groups round no worse") {
   const auto weights = bantam::random::normal<float>({1024 * 16}, 12);
   const auto error = [&]<class F>(std::type_identity<F>) { return mean_error(weights.span(), round_trip<F>(weights.span())); };
   using std::type_identity;
-  CHECK(error(type_identity<bantam::Int4<32>>{}) < error(type_identity<bantam::Int4<64>>{}));
-  CHECK(error(type_identity<bantam::Int4<64>>{}) < error(type_identity<bantam::Int4<128>>{}));
-  CHECK(error(type_identity<bantam::Int4Zero<32>>{}) < error(type_identity<bantam::Int4Zero<64>>{}));
-  CHECK(error(type_identity<bantam::Int4Zero<64>>{}) < error(type_identity<bantam::Int4Zero<128>>{}));
+  CHECK(error(type_identity<bantam::Int<4, 32>>{}) < error(type_identity<bantam::Int<4, 64>>{}));
+  CHECK(error(type_identity<bantam::Int<4, 64>>{}) < error(type_identity<bantam::Int<4, 128>>{}));
+  CHECK(error(type_identity<bantam::IntZero<4, 32>>{}) < error(type_identity<bantam::IntZero<4, 64>>{}));
+  CHECK(error(type_identity<bantam::IntZero<4, 64>>{}) < error(type_identity<bantam::IntZero<4, 128>>{}));
   CHECK(error(type_identity<bantam::Int8<32>>{}) < error(type_identity<bantam::Int8<128>>{}));
   CHECK(error(type_identity<bantam::Int8<128>>{}) < error(type_identity<bantam::Int8<0>>{}));
 }

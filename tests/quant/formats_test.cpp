@@ -37,7 +37,12 @@ TEST_CASE("numbers on disk stay what they are") {
   const std::map<int, std::string> numbers = {
       {0x01, "f32"},     {0x02, "f16"},     {0x03, "bf16"},     {0x10, "i8.row"},  {0x11, "i8.g128"},   {0x12, "i8.g32"},
       {0x20, "i4.g32"},  {0x21, "i4.g64"},  {0x22, "i4.g128"},  {0x28, "i4z.g32"}, {0x29, "i4z.g64"},   {0x2a, "i4z.g128"},
-      {0x2c, "i4m.g32"}, {0x30, "nf4.g64"}, {0x31, "nf4dq.g64"}, {0x32, "fp4.g64"}, {0x33, "fp4dq.g64"}};
+      {0x2c, "i4m.g32"}, {0x30, "nf4.g64"}, {0x31, "nf4dq.g64"}, {0x32, "fp4.g64"}, {0x33, "fp4dq.g64"},
+      {0x24, "i4x.g32"}, {0x34, "iq4nl.g32"}, {0x35, "mxfp4.g32"}, {0x36, "iq4xs.g32"}, {0x40, "i3.g32"}, {0x41, "i3.g64"},
+      {0x42, "i3.g128"}, {0x48, "i3z.g32"}, {0x49, "i3z.g64"}, {0x4a, "i3z.g128"}, {0x50, "i2z.g32"}, {0x51, "i2z.g64"},
+      {0x52, "i2z.g128"}, {0x58, "i5.g32"}, {0x5c, "i5m.g32"}, {0x62, "q2k.g16"}, {0x63, "q3k.g16"}, {0x64, "q4k.g32"},
+      {0x65, "q5k.g32"}, {0x66, "q6k.g16"}};
+  CHECK(numbers.size() == formats().size());
   for (const auto& [number, name] : numbers) {
     const FormatInfo* info = find_format(static_cast<bantam::FormatId>(number));
     REQUIRE(info != nullptr);
@@ -64,11 +69,16 @@ TEST_CASE("families, groups and other projects' names find their format") {
   CHECK(find_format("fp16").name == "f16");
   CHECK(find_format("bfloat16", 0).name == "bf16");
   CHECK(find_format("q4_0", 32).name == "i4.g32");
+  CHECK(find_format("q4_K").name == "q4k.g32");
+  CHECK(find_format("Q5_1").name == "i5m.g32");
+  CHECK(find_format("int3", 128).name == "i3.g128");
+  CHECK(find_format("int2", 64).name == "i2z.g64");
+  CHECK(find_format("iq4_xs").name == "iq4xs.g32");
 }
 
 TEST_CASE("unknown formats and groups are refused with the list of what there is") {
   for (const auto& [name, group] : std::map<std::string, int>{
-           {"q3_k", -1}, {"", -1}, {"i4", 48}, {"nf4", 32}, {"q4_0", 64}, {"i4.g32.g32", -1}, {".", -1}, {"i4.", -1}, {"a\nb", -1}}) {
+           {"q9_k", -1}, {"", -1}, {"i4", 48}, {"nf4", 32}, {"q4_0", 64}, {"i4.g32.g32", -1}, {".", -1}, {"i4.", -1}, {"a\nb", -1}}) {
     CAPTURE(name);
     const std::string text = error_of([&, &name = name, &group = group] { (void)find_format(name, group); });
     CHECK(text.starts_with("format: expected one of f32, f16, bf16, i8.row, "));
@@ -82,6 +92,10 @@ TEST_CASE("bits per weight are those of the design") {
       {"f32", 32},          {"f16", 16},      {"bf16", 16},      {"i8.row", 8 + 32.0 / 4096}, {"i8.g128", 8.125},
       {"i8.g32", 8.5},      {"i4.g32", 4.5},  {"i4.g64", 4.25},  {"i4.g128", 4.125},          {"i4z.g32", 4.75},
       {"i4z.g64", 4.375},   {"i4z.g128", 4.1875}, {"i4m.g32", 5}, {"nf4.g64", 4.25},          {"fp4.g64", 4.25},
+      // GGUF's own sizes.
+      {"i5.g32", 5.5}, {"i5m.g32", 6}, {"q2k.g16", 2.625}, {"q3k.g16", 3.4375}, {"q4k.g32", 4.5}, {"q5k.g32", 5.5},
+      {"q6k.g16", 6.5625}, {"iq4nl.g32", 4.5}, {"iq4xs.g32", 4.25}, {"mxfp4.g32", 4.25}, {"i4x.g32", 4.25}, {"i3.g128", 3.125},
+      {"i3z.g128", 3.1875}, {"i2z.g64", 2.375},
       // A byte every 64 weights and two f32 a row of 4096.
       {"nf4dq.g64", 4.125 + 64.0 / 4096}, {"fp4dq.g64", 4.125 + 64.0 / 4096}};
   for (const auto& [name, bits] : expected) {
@@ -118,30 +132,33 @@ TEST_CASE("every part of a panel begins at a multiple of 64 bytes, and parts do 
   });
 }
 
-TEST_CASE("every code of a block has a place of its own inside its plane") {
+TEST_CASE("every bit of a code has a place of its own inside its plane, and none is left over") {
   bantam::for_each_format([](auto format) {
     using F = typename decltype(format)::type;
     using L = Strip16<F>;
     CAPTURE(std::string(F::name));
-    constexpr bool nibbles = std::same_as<typename F::Plane, bantam::plane::I4>;
-    constexpr int bytes = nibbles ? 1 : F::Plane::bits / 8;
     const int k = L::column_unit;
-    std::set<std::int64_t> places;
+    std::set<std::int64_t> bits;
     for (int row = 0; row < bantam::strip_rows; ++row) {
       for (int column = 0; column < k; ++column) {
-        const std::int64_t at = L::code_at(row, column);
-        CHECK(at >= 0);
-        CHECK(at + bytes <= L::plane_bytes(k));
-        places.insert(nibbles ? at * 2 + (column & 4) / 4 : at);
+        if constexpr (L::bits == 0) {
+          for (int bit = 0; bit < F::Plane::bits; ++bit) bits.insert(L::code_at(row, column) * 8 + bit);
+        } else {
+          bantam::detail::for_lines_of<L::bits>(row, column, [&](std::int64_t at, int first, std::uint32_t mask, int) {
+            for (int bit = 0; bit < std::popcount(mask & 255u); ++bit) bits.insert((at + column % 4) * 8 + first + bit);
+          });
+        }
       }
     }
-    CHECK(static_cast<int>(places.size()) == bantam::strip_rows * k);
+    CHECK(static_cast<int>(bits.size()) == bantam::strip_rows * k * F::Plane::bits);
+    CHECK(*bits.begin() == 0);
+    CHECK(*bits.rbegin() == L::plane_bytes(k) * 8 - 1);
   });
 }
 
 TEST_CASE("int4 bytes lie as docs/formats.md draws them") {
   // Row 17 of the panel: strip 1, lane 1. 300 columns: a block of 256 and one of 64.
-  using F = bantam::Int4<32>;
+  using F = bantam::Int<4, 32>;
   std::vector<std::byte> panel(static_cast<std::size_t>(Strip16<F>::panel_bytes(300)));
   bantam::RowCodes codes;
   codes.codes.assign(320, 8);

@@ -11,12 +11,15 @@ namespace bantam::inline v0 {
 /// Numbers whose largest is below this round to zeros: the reciprocal of their step would overflow.
 inline constexpr float smallest_range = 0x1p-110f;
 
+/// Columns whose rounded activations are summed: the finest group of a format.
+inline constexpr int sum_columns = 16;
+
 /// Activations rounded to signed bytes, a scale every `block` columns: x = scales[c / block] * values[c].
 /// Rows are padded with zeros to a multiple of 256 columns, so that any format's padding reads zeros.
 struct QuantizedRows {
   std::int8_t* values = nullptr;  ///< (tokens, stride)
   float* scales = nullptr;        ///< (tokens, stride / block)
-  std::int32_t* sums = nullptr;   ///< (tokens, stride / 32): sums of 32 values, for zero points and offsets
+  std::int32_t* sums = nullptr;   ///< (tokens, stride / sum_columns): for zero points, minimums and offsets
   std::int64_t stride = 0;        ///< padded columns
   std::int64_t block = 256;       ///< columns a scale: 256 or 32
 };

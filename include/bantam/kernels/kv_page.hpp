@@ -101,7 +101,7 @@ BANTAM_INLINE Strip<A> key_strip(const std::byte* page, std::int64_t i, int toke
     return scaled<A, Kv>(simd::byte_strip<A>::load(reinterpret_cast<const std::int8_t*>(page) + at), side);
   } else {
     const auto* codes = reinterpret_cast<const std::uint8_t*>(page) + i / 2 * page_tokens + token;
-    return scaled<A, Kv>(simd::byte_strip<A>::load_nibbles_of(codes, static_cast<int>(i % 2) * 4), side);
+    return scaled<A, Kv>(simd::byte_strip<A>::load_bits(codes, static_cast<int>(i % 2) * 4, 15), side);
   }
 }
 /// Dimensions i .. i + 15, a multiple of 16, of one token.

@@ -34,7 +34,9 @@ std::int64_t int8_rate(std::int64_t rounds) noexcept {
     for (int m = 0; m < MR; ++m) c[r][m] = splat_int_strip<A>(0);
   }
   for (std::int64_t i = 0; i < rounds; ++i) {
-    simd::dot<A>::template accumulate<simd::Nibbles, NR, MR>(codes, k * 16 / 2, x, k, k, nullptr, c);
+    for (int column = 0; column < k; column += 32) {
+      simd::dot<A>::template accumulate<simd::Codes<4>, 32, NR, MR>(codes + column * 8, k * 16 / 2, x + column, k, 0, nullptr, c);
+    }
     __asm__ volatile("" ::: "memory");
   }
   for (int r = 0; r < NR; ++r) {

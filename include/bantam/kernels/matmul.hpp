@@ -21,16 +21,16 @@ using bantam::detail::for_each_block;
 
 template <QuantFormat F>
 using dot_plane = std::conditional_t<std::is_same_v<typename F::Plane, plane::I8>, simd::Bytes,
-                                     std::conditional_t<has_levels<F>, simd::Codebook, simd::Nibbles>>;
+                                     std::conditional_t<has_levels<F>, simd::Codebook, simd::Codes<code_bits<typename F::Plane>>>>;
 
-/// The levels of a codebook in units of 1/127, for integer products.
+/// The levels of a codebook in its unit, for integer products.
 template <QuantFormat F>
 struct CodebookBytes {
   alignas(16) std::int8_t level[16] = {};
   constexpr CodebookBytes() {
     if constexpr (has_levels<F>) {
       for (std::size_t i = 0; i < 16; ++i) {
-        const float x = F::levels[i] * 127.0f;
+        const float x = F::levels[i] / level_unit<F>;
         level[i] = static_cast<std::int8_t>(x < 0 ? x - 0.5f : x + 0.5f);
       }
     }
@@ -63,7 +63,8 @@ __attribute__((noinline)) void tile_q8(const std::byte* panel, int first_strip, 
   constexpr bool fine = L::activation_block == 32;
   const std::int64_t scale_stride = x.stride / L::activation_block;
   const float* x_scales = x.scales + token * scale_stride;
-  const std::int32_t* sums = x.sums + token * (x.stride / 32);
+  const std::int64_t sum_stride = x.stride / sum_columns;
+  const std::int32_t* sums = x.sums + token * sum_stride;
   BANTAM_UNROLL for (int i = 0; i < NR * MR; ++i) store_strip<A>(out + i * strip_rows, splat_strip<A>(0.0f));
 
   const std::byte* block = panel + L::header;
@@ -83,7 +84,7 @@ __attribute__((noinline)) void tile_q8(const std::byte* panel, int first_strip, 
       if constexpr (bias != 0 || L::zero_points || L::minimums) {
         BANTAM_UNROLL for (int m = 0; m < MR; ++m) {
           sum[m] = 0;
-          for (int i = 0; i < group / 32; ++i) sum[m] += sums[m * (x.stride / 32) + column / 32 + i];
+          for (int i = 0; i < group / sum_columns; ++i) sum[m] += sums[m * sum_stride + column / sum_columns + i];
         }
       }
       BANTAM_UNROLL for (int r = 0; r < NR; ++r) {
@@ -104,16 +105,18 @@ __attribute__((noinline)) void tile_q8(const std::byte* panel, int first_strip, 
           }
         }
       }
+      constexpr int step = L::group < 32 ? L::group : 32;
 #pragma GCC unroll 1
-      for (int i = 0; i < group; i += 32) {
-        if (fetch) prefetch_ahead<L, NR>(block, first_strip, g * group + i);
-        simd::dot<A>::template accumulate<dot_plane<F>, NR, MR>(planes + L::plane_bytes(g * group + i), L::plane_bytes(k),
-                                                                values + column + i, x.stride, 32, codebook.level, c);
+      for (int i = 0; i < group; i += step) {
+        const int at = g * group + i;
+        if (fetch && at % 32 == 0) prefetch_ahead<L, NR>(block, first_strip, at);
+        simd::dot<A>::template accumulate<dot_plane<F>, step, NR, MR>(planes + L::plane_bytes(at / 32 * 32), L::plane_bytes(k),
+                                                                      values + first + at, x.stride, at % 32 / 4, codebook.level, c);
       }
       BANTAM_UNROLL for (int r = 0; r < NR; ++r) {
         Strip<A> s = load_scales<A, F>(panel, block, k, first_strip + r, g);
-        if constexpr (has_levels<F>) {
-          BANTAM_UNROLL for (int i = 0; i < Strip<A>::parts; ++i) s.part[i] = s.part[i] * V::splat(codebook_unit);
+        if constexpr (has_levels<F> && level_unit<F> != 1.0f) {
+          BANTAM_UNROLL for (int i = 0; i < Strip<A>::parts; ++i) s.part[i] = s.part[i] * V::splat(level_unit<F>);
         }
         BANTAM_UNROLL for (int m = 0; m < MR; ++m) {
           const Strip<A> products = float_strip<A>(c[r][m]);
@@ -125,10 +128,9 @@ __attribute__((noinline)) void tile_q8(const std::byte* panel, int first_strip, 
           }
         }
         if constexpr (L::minimums) {
-          static_assert(fine);
           const Strip<A> minimum = load_minimums<A, F>(block, k, first_strip + r, g);
           BANTAM_UNROLL for (int m = 0; m < MR; ++m) {
-            const float x_sum = static_cast<float>(sum[m]) * x_scales[m * scale_stride + column / 32];
+            const float x_sum = static_cast<float>(sum[m]) * (fine ? x_scales[m * scale_stride + column / 32] : 1.0f);
             f[r][m] = fma_strip<A>(minimum, splat_strip<A>(x_sum), f[r][m]);
           }
         }
@@ -293,12 +295,25 @@ BANTAM_INLINE void panel_tokens(const WeightView& w, std::int64_t p, const Rows&
   }
 }
 
+/// The tokens of the largest tile. One less where a format's unpacking needs registers of its own and the tile would
+/// fill them all (tests/layers/check_spills.sh). Quantized weights against float activations are the exact path, which
+/// no one waits for: one tile is enough there, and every further one is compiled for each format.
+template <class A, QuantFormat F, class Rows>
+[[nodiscard]] constexpr int most_tokens() {
+  using L = Strip16<F>;
+  constexpr int tokens = simd::dot<A>::tokens;
+  constexpr bool roomy = L::minimums || L::exponents || (L::bits != 0 && L::bits != 4);
+  if (is_float_format<F>) return tokens;
+  if (std::is_same_v<Rows, FloatRows>) return 1;
+  return tokens > 4 && roomy ? tokens - 1 : tokens;
+}
+
 template <class A, QuantFormat F, class Rows>
 void matmul(const WeightView& w, const Rows& x, const OutputRows& out, const MatmulPart& part) noexcept {
   for (std::int64_t token = 0; token < part.tokens; token += token_block) {
     const std::int64_t end = token + token_block < part.tokens ? token + token_block : part.tokens;
     for (std::int64_t p = part.panel_begin; p < part.panel_end; ++p) {
-      panel_tokens<A, F>(w, p, x, token, end, out, std::make_integer_sequence<int, simd::dot<A>::tokens>{});
+      panel_tokens<A, F>(w, p, x, token, end, out, std::make_integer_sequence<int, most_tokens<A, F, Rows>()>{});
     }
   }
 }

@@ -150,7 +150,7 @@ BANTAM_INLINE float through_half(float x) {
   return lanes[0];
 }
 
-/// Rounds one row to signed bytes, a scale max|x| / 127 every out.block columns, ties to even, and sums every 32 of them.
+/// Rounds one row to signed bytes, a scale max|x| / 127 every out.block columns, ties to even, and sums every sum_columns of them.
 /// Scales every 32 columns are cut to f16, as llama.cpp does: greedy text from the same file is then the same, also
 /// where two tokens are almost equally probable.
 /// `stride` is a multiple of 256; columns up to it become zeros. A NaN or infinity makes its block's scale NaN, so that
@@ -178,16 +178,16 @@ void quantize_row(const float* x, std::int64_t columns, const QuantizedRows& out
     const float inverse = amax >= smallest_range ? 127.0f / amax : 0.0f;
     out.scales[(token * out.stride + first) / out.block] = out.block == 32 ? through_half<A>(amax / 127.0f) : amax / 127.0f;
     std::int8_t* values = out.values + token * out.stride + first;
-    std::int32_t* sums = out.sums + (token * out.stride + first) / 32;
-    for (std::int64_t g = 0; g < out.block / 32; ++g) {
-      alignas(64) std::int32_t rounded[32];
-      for (int i = 0; i < 32; i += V::lanes) {
-        const auto q = V::to_int(V::load(block + g * 32 + i) * V::splat(inverse));
-        V::store(reinterpret_cast<float*>(rounded + i), V::as_float(q));
+    std::int32_t* sums = out.sums + (token * out.stride + first) / sum_columns;
+    for (std::int64_t g = 0; g < out.block / sum_columns; ++g) {
+      alignas(64) std::int32_t rounded[sum_columns];
+      for (int i = 0; i < sum_columns; i += V::lanes) {
+        const auto q = V::to_int(V::load(block + g * sum_columns + i) * V::splat(inverse));
+        V::store_int(rounded + i, q);
       }
       std::int32_t sum = 0;
-      for (int i = 0; i < 32; ++i) {
-        values[g * 32 + i] = static_cast<std::int8_t>(rounded[i]);
+      for (int i = 0; i < sum_columns; ++i) {
+        values[g * sum_columns + i] = static_cast<std::int8_t>(rounded[i]);
         sum += static_cast<std::int8_t>(rounded[i]);
       }
       sums[g] = sum;

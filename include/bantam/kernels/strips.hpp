@@ -61,22 +61,46 @@ BANTAM_INLINE IntStrip<A> load_int_strip(const std::byte* p) {
   return strip;
 }
 
-/// What integer products of a codebook format count in: one 127th of the largest level.
-inline constexpr float codebook_unit = 1.0f / 127.0f;
+/// Number `i` of each channel under the units of a scale::Super format, as stored.
+template <class A, int Bits>
+BANTAM_INLINE Strip<A> load_numbers(const std::byte* numbers, int count, int i) {
+  const auto* bytes = reinterpret_cast<const std::uint8_t*>(numbers);
+  if constexpr (Bits == 8) {
+    return simd::byte_strip<A>::load(reinterpret_cast<const std::int8_t*>(bytes + i * strip_rows));
+  } else {
+    const Strip<A> low = simd::byte_strip<A>::load_bits(bytes + i / 2 * strip_rows, i % 2 * 4, 15);
+    if constexpr (Bits == 4) return low;
+    bytes += (count + 1) / 2 * strip_rows;
+    return fma_strip<A>(simd::byte_strip<A>::load_bits(bytes + i / 4 * strip_rows, i % 4 * 2, 3), splat_strip<A>(16.0f), low);
+  }
+}
 
 /// The scales of group `g` of one strip, for a block of `k` columns.
 template <class A, QuantFormat F>
 BANTAM_INLINE Strip<A> load_scales(const std::byte* panel, const std::byte* block, int k, int strip, int g) {
   using L = Strip16<F>;
+  using V = vec<A>;
+  [[maybe_unused]] const std::byte* scales = block + L::scales_at(k, strip);
   if constexpr (L::group_scales) {
-    return simd::half_strip<A>::load(
-        reinterpret_cast<const std::uint16_t*>(block + L::scales_at(k, strip) + g * strip_rows * 2));
-  } else if constexpr (L::nested_scales) {
+    return simd::half_strip<A>::load(reinterpret_cast<const std::uint16_t*>(scales + g * strip_rows * 2));
+  } else if constexpr (L::super_scales) {
+    const Strip<A> unit = simd::half_strip<A>::load(reinterpret_cast<const std::uint16_t*>(scales));
+    Strip<A> number = load_numbers<A, L::number_bits>(scales + L::numbers_at, L::numbers(k), L::minimums ? 2 * g : g);
+    if constexpr (L::number_offset != 0) {
+      BANTAM_UNROLL for (int i = 0; i < Strip<A>::parts; ++i) number.part[i] = number.part[i] - V::splat(L::number_offset);
+    }
+    return mul_strip<A>(unit, number);
+  } else if constexpr (L::nested_scales || L::exponents) {
     float level[strip_rows];
-    const auto* index = reinterpret_cast<const std::uint8_t*>(block + L::scales_at(k, strip) + g * strip_rows);
-    for (int n = 0; n < strip_rows; ++n) level[n] = dynamic_map[index[n]];
-    const auto* rows = reinterpret_cast<const float*>(panel) + strip * strip_rows;
-    return fma_strip<A>(load_strip<A>(level), load_strip<A>(rows), load_strip<A>(rows + panel_rows));
+    const auto* index = reinterpret_cast<const std::uint8_t*>(scales + g * strip_rows);
+    if constexpr (L::exponents) {
+      for (int n = 0; n < strip_rows; ++n) level[n] = __builtin_bit_cast(float, index[n] == 0 ? 0x00400000u : std::uint32_t{index[n]} << 23);
+      return load_strip<A>(level);
+    } else {
+      for (int n = 0; n < strip_rows; ++n) level[n] = dynamic_map[index[n]];
+      const auto* rows = reinterpret_cast<const float*>(panel) + strip * strip_rows;
+      return fma_strip<A>(load_strip<A>(level), load_strip<A>(rows), load_strip<A>(rows + panel_rows));
+    }
   } else {
     return splat_strip<A>(1.0f);
   }
@@ -91,10 +115,39 @@ BANTAM_INLINE IntStrip<A> load_zeros(const std::byte* block, int k, int strip, i
   return load_int_strip<A>(reinterpret_cast<const std::byte*>(zero));
 }
 
+/// What is added to a group's weights besides code times scale.
 template <class A, QuantFormat F>
 BANTAM_INLINE Strip<A> load_minimums(const std::byte* block, int k, int strip, int g) {
-  return simd::half_strip<A>::load(
-      reinterpret_cast<const std::uint16_t*>(block + Strip16<F>::zeros_at(k, strip) + g * strip_rows * 2));
+  using L = Strip16<F>;
+  if constexpr (L::super_scales) {
+    const std::byte* scales = block + L::scales_at(k, strip);
+    Strip<A> unit = simd::half_strip<A>::load(reinterpret_cast<const std::uint16_t*>(scales) + strip_rows);
+    BANTAM_UNROLL for (int i = 0; i < Strip<A>::parts; ++i) unit.part[i] = unit.part[i] * vec<A>::splat(-1.0f);
+    return mul_strip<A>(unit, load_numbers<A, L::number_bits>(scales + L::numbers_at, L::numbers(k), 2 * g + 1));
+  } else {
+    return simd::half_strip<A>::load(
+        reinterpret_cast<const std::uint16_t*>(block + L::zeros_at(k, strip) + g * strip_rows * 2));
+  }
+}
+
+/// The codes of column `column` of a plane (quant/codes.hpp draws it).
+template <class A, int Bits>
+BANTAM_INLINE IntStrip<A> load_column_codes(const std::byte* plane, int column) {
+  using V = vec<A>;
+  const std::byte* unit = plane + column / 32 * (Bits * 64);
+  const int four = column % 32 / 4;
+  const int byte = column % 4 * 8;
+  IntStrip<A> codes = splat_int_strip<A>(0);
+  const auto add = [&](const std::byte* line, int bit, int mask, int shift) __attribute__((always_inline)) {
+    const IntStrip<A> words = load_int_strip<A>(line);
+    BANTAM_UNROLL for (int i = 0; i < IntStrip<A>::parts; ++i) {
+      codes.part[i] = codes.part[i] | V::shift_left(V::shift_right(words.part[i], byte + bit) & V::splat_int(mask), shift);
+    }
+  };
+  if constexpr ((Bits & 4) != 0) add(unit + four / 2 * 64, four % 2 * 4, 15, 0);
+  if constexpr ((Bits & 2) != 0) add(unit + ((Bits & 4) + four / 4) * 64, four % 4 * 2, 3, Bits & 4);
+  if constexpr ((Bits & 1) != 0) add(unit + (Bits & 6) * 64, four, 1, Bits & 6);
+  return codes;
 }
 
 /// Column `column` of a plane as floats, before scaling: codes less their offset or zero point, levels, or the weights
@@ -107,32 +160,38 @@ BANTAM_INLINE Strip<A> load_column(const std::byte* plane, int column, [[maybe_u
     return load_strip<A>(reinterpret_cast<const float*>(plane + column * 64));
   } else if constexpr (std::is_same_v<Plane, plane::F16>) {
     return simd::half_strip<A>::load(reinterpret_cast<const std::uint16_t*>(plane + column * 32));
-  } else {
-    Strip<A> strip;
-    const int columns_a_line = std::is_same_v<Plane, plane::BF16> ? 2 : std::is_same_v<Plane, plane::I8> ? 4 : 8;
-    const IntStrip<A> line = load_int_strip<A>(plane + column / columns_a_line * 64);
-    [[maybe_unused]] std::int32_t codes[strip_rows];
-    BANTAM_UNROLL for (int i = 0; i < Strip<A>::parts; ++i) {
-      const auto word = line.part[i];
-      if constexpr (std::is_same_v<Plane, plane::BF16>) {
-        strip.part[i] = V::as_float(V::shift_left(V::shift_right(word, column % 2 * 16), 16));
-      } else if constexpr (std::is_same_v<Plane, plane::I8>) {
-        strip.part[i] = V::to_float(V::shift_right_signed(V::shift_left(word, 24 - column % 4 * 8), 24));
-      } else {
-        const auto code = V::shift_right(word, column % 4 * 8 + (column & 4)) & V::splat_int(15);
-        if constexpr (has_levels<F>) {
-          V::store(reinterpret_cast<float*>(codes) + i * V::lanes, V::as_float(code));
-        } else if constexpr (Strip16<F>::zero_points) {
-          strip.part[i] = V::to_float(code - zeros.part[i]);
+  } else if constexpr (Strip16<F>::bits != 0) {
+    const IntStrip<A> codes = load_column_codes<A, Strip16<F>::bits>(plane, column);
+    if constexpr (has_levels<F>) {
+      std::int32_t index[strip_rows];
+      float level[strip_rows];
+      BANTAM_UNROLL for (int i = 0; i < Strip<A>::parts; ++i) {
+        V::store_int(index + i * V::lanes, codes.part[i]);
+      }
+      for (int n = 0; n < strip_rows; ++n) level[n] = F::levels[static_cast<std::size_t>(index[n])];
+      return load_strip<A>(level);
+    } else {
+      Strip<A> strip;
+      BANTAM_UNROLL for (int i = 0; i < Strip<A>::parts; ++i) {
+        if constexpr (Strip16<F>::zero_points) {
+          strip.part[i] = V::to_float(codes.part[i] - zeros.part[i]);
         } else {
-          strip.part[i] = V::to_float(code - V::splat_int(code_offset<F>));
+          strip.part[i] = V::to_float(codes.part[i] - V::splat_int(code_offset<F>));
         }
       }
+      return strip;
     }
-    if constexpr (has_levels<F>) {
-      float level[strip_rows];
-      for (int n = 0; n < strip_rows; ++n) level[n] = F::levels[static_cast<std::size_t>(codes[n])];
-      strip = load_strip<A>(level);
+  } else {
+    constexpr bool bytes = std::is_same_v<Plane, plane::I8>;
+    const IntStrip<A> line = load_int_strip<A>(plane + column / (bytes ? 4 : 2) * 64);
+    Strip<A> strip;
+    BANTAM_UNROLL for (int i = 0; i < Strip<A>::parts; ++i) {
+      const auto word = line.part[i];
+      if constexpr (bytes) {
+        strip.part[i] = V::to_float(V::shift_right_signed(V::shift_left(word, 24 - column % 4 * 8), 24));
+      } else {
+        strip.part[i] = V::as_float(V::shift_left(V::shift_right(word, column % 2 * 16), 16));
+      }
     }
     return strip;
   }

@@ -48,7 +48,7 @@ class Activations {
       if (!used) return;
       values.ensure(static_cast<std::size_t>(tokens * stride));
       scales.ensure(static_cast<std::size_t>(tokens * stride / block));
-      sums.ensure(static_cast<std::size_t>(tokens * stride / 32));
+      sums.ensure(static_cast<std::size_t>(tokens * stride / sum_columns));
       rows = {values.data(), scales.data(), sums.data(), stride, block};
     }
   };

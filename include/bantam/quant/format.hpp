@@ -37,11 +37,18 @@ struct I8 {
   static constexpr int bits = 8;
   static constexpr int column_unit = 32;
 };
-/// Nibbles; a line is 16 channels of 8 columns: byte 4 n + j = code(n, 8 L + j) | code(n, 8 L + 4 + j) << 4.
-struct I4 {
-  static constexpr int bits = 4;
+/// Unsigned codes of 2 to 6 bits. 32 columns of 16 channels are Bits lines of 64 bytes: the lowest bits first, in the widest
+/// lines that fit, 4 bits a code, then 2, then 1.
+///   4 bits: byte 4 n + j of line L holds columns 8 L + j (low) and 8 L + 4 + j (high)
+///   2 bits: bits 2 i of byte 4 n + j of line L hold column 16 L + 4 i + j
+///   1 bit:  bit i of byte 4 n + j holds column 4 i + j
+template <int Bits>
+struct Codes {
+  static_assert(Bits >= 2 && Bits <= 6);
+  static constexpr int bits = Bits;
   static constexpr int column_unit = 32;
 };
+using I4 = Codes<4>;
 
 }  // namespace plane
 
@@ -52,6 +59,13 @@ struct None {};    ///< float formats
 struct Row {};     ///< one f32 a row, at the head of the panel
 struct F16 {};     ///< one f16 a group
 struct Nested {};  ///< one byte a group, an index into the dynamic map of bitsandbytes, under two f32 a row (QLoRA's double quantization)
+struct E8M0 {};    ///< one power of two a group, its biased exponent in a byte (OCP microscaling formats 1.0, 5.4.1)
+/// One f16 a row and block of 256 columns, times a number of Bits bits a group; with zero::Min another f16 and number
+/// make the minimum, subtracted (GGUF's k-quants). Numbers count from 0 with a minimum, else from -2^(Bits - 1).
+template <int Bits>
+struct Super {
+  static constexpr int bits = Bits;
+};
 
 }  // namespace scale
 
@@ -59,8 +73,8 @@ struct Nested {};  ///< one byte a group, an index into the dynamic map of bitsa
 namespace zero {
 
 struct None {};
-struct Point {};  ///< w = scale (q - z), z in 0..16, one byte a group
-struct Min {};    ///< w = scale q + min, min one f16 a group
+struct Point {};  ///< w = scale (q - z), z in 0..2^bits, one byte a group
+struct Min {};    ///< w = scale q + min, min one f16 a group, or a number under an f16 (scale::Super)
 
 }  // namespace zero
 
@@ -69,15 +83,23 @@ struct GroupSide {
   float scale = 0;  ///< what a code is multiplied by
   float min = 0;    ///< zero::Min only
   int zero = 0;     ///< zero::Point only
+  // scale::Super only: scale = unit * number, min = -(min_unit * min_number).
+  float unit = 0;
+  float min_unit = 0;
+  std::int16_t number = 0;
+  std::int16_t min_number = 0;
 };
 
 /// A format is a stateless type with
 ///   name, id                     unique text and number
 ///   group                        weights per scale; 0: the whole row
 ///   Plane, Scale, Zero           tags from above
-///   encode(weights, codes, side) rounds one group to nearest (absent for float planes)
-///   levels                       the value of each code, for codebook formats (codes are indices then)
-/// Codes of plane::I4 are 0..15, meaning code - 8 times scale unless the format has levels or a zero point.
+///   encode(weights, codes, side) rounds one group to nearest (absent for float planes); with scale::Super
+///                                encode(weights, codes, sides) rounds the groups of one block
+///   levels                       the value of each code, for codebook formats of 4 bits (codes are indices then)
+///   level_unit                   what integer products count levels in, 1/127 unless stated
+/// Codes of plane::Codes<Bits> mean code - 2^(Bits - 1) times scale unless the format has levels, a zero point or a
+/// minimum.
 template <class F>
 concept QuantFormat = requires {
   { F::name } -> std::convertible_to<std::string_view>;
@@ -94,10 +116,24 @@ inline constexpr bool is_float_format = std::same_as<typename F::Scale, scale::N
 template <class F>
 inline constexpr bool has_levels = requires { F::levels; };
 
-/// What q means before scaling: I4 without levels counts from -8.
+/// What integer products of a codebook format count in; levels are whole multiples of it, or rounded to them.
 template <class F>
-inline constexpr int code_offset =
-    std::same_as<typename F::Plane, plane::I4> && !has_levels<F> && std::same_as<typename F::Zero, zero::None> ? 8 : 0;
+inline constexpr float level_unit = 1.0f / 127.0f;
+template <class F>
+  requires requires { F::level_unit; }
+inline constexpr float level_unit<F> = F::level_unit;
+
+/// The bits of unsigned codes; 0 for floats and signed bytes.
+template <class Plane>
+inline constexpr int code_bits = 0;
+template <int Bits>
+inline constexpr int code_bits<plane::Codes<Bits>> = Bits;
+
+/// What q means before scaling: unsigned codes without levels, zero point or minimum count from their middle.
+template <class F>
+inline constexpr int code_offset = code_bits<typename F::Plane> != 0 && !has_levels<F> && std::same_as<typename F::Zero, zero::None>
+                                       ? 1 << (code_bits<typename F::Plane> - 1)
+                                       : 0;
 
 /// The value of one code. This defines what every kernel must compute.
 template <QuantFormat F>
@@ -111,6 +147,13 @@ template <QuantFormat F>
   } else {
     return side.scale * static_cast<float>(code - code_offset<F>);
   }
+}
+
+/// Sets scale and minimum of a scale::Super group from its numbers, each exact in f32.
+template <QuantFormat F>
+constexpr void apply_units(GroupSide& side) noexcept {
+  side.scale = side.unit * static_cast<float>(side.number);
+  if constexpr (std::same_as<typename F::Zero, zero::Min>) side.min = -(side.min_unit * static_cast<float>(side.min_number));
 }
 
 /// 1 / scale for rounding; 0, so that every code becomes that of zero, where the reciprocal would overflow. The scale

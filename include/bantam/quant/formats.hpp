@@ -6,8 +6,9 @@
 
 #include "bantam/quant/formats/codebook4.hpp"
 #include "bantam/quant/formats/floats.hpp"
-#include "bantam/quant/formats/int4.hpp"
 #include "bantam/quant/formats/int8.hpp"
+#include "bantam/quant/formats/integers.hpp"
+#include "bantam/quant/formats/super.hpp"
 
 namespace bantam::inline v0 {
 
@@ -17,11 +18,16 @@ struct FormatList {
 };
 
 /// Every format there is. To add one: write its file, add it here (docs/add-a-format.md).
-using Formats = FormatList<F32Format, F16Format, BF16Format,                //
-                           Int8<0>, Int8<128>, Int8<32>,                    //
-                           Int4<32>, Int4<64>, Int4<128>,                   //
-                           Int4Zero<32>, Int4Zero<64>, Int4Zero<128>, Int4Min,  //
-                           Nf4, Nf4Nested, Fp4, Fp4Nested>;
+using Formats = FormatList<F32Format, F16Format, BF16Format,                   //
+                           Int8<0>, Int8<128>, Int8<32>,                       //
+                           Int<5, 32>, IntMin<5>,                              //
+                           Int<4, 32>, Int<4, 64>, Int<4, 128>, Int4Super,     //
+                           IntZero<4, 32>, IntZero<4, 64>, IntZero<4, 128>, IntMin<4>,  //
+                           Nf4, Nf4Nested, Fp4, Fp4Nested, Iq4Nl, Iq4Xs, Mxfp4,  //
+                           Int<3, 32>, Int<3, 64>, Int<3, 128>,                //
+                           IntZero<3, 32>, IntZero<3, 64>, IntZero<3, 128>,    //
+                           IntZero<2, 32>, IntZero<2, 64>, IntZero<2, 128>,    //
+                           Q6K, Q5K, Q4K, Q3K, Q2K>;
 
 /// Calls f(std::type_identity<Format>{}) for each format, in list order.
 template <class Visitor, QuantFormat... F>

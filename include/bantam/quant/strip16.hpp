@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "bantam/core/memory.hpp"
+#include "bantam/quant/codes.hpp"
 #include "bantam/quant/dynamic_map.hpp"
 #include "bantam/quant/format.hpp"
 
@@ -33,17 +34,20 @@ struct Strip16 {
   static constexpr bool group_scales = std::same_as<typename F::Scale, scale::F16>;
   static constexpr bool zero_points = std::same_as<typename F::Zero, zero::Point>;
   static constexpr bool minimums = std::same_as<typename F::Zero, zero::Min>;
+  static constexpr bool exponents = std::same_as<typename F::Scale, scale::E8M0>;
+  /// Bits of a group's number under the block's unit; 0: the format has none.
+  static constexpr int number_bits = detail::super_bits<typename F::Scale>;
+  static constexpr bool super_scales = number_bits != 0;
+  /// Bits of an unsigned code; 0 for signed bytes and floats.
+  static constexpr int bits = code_bits<Plane>;
 
   /// Columns under one scale inside a block.
   static constexpr int group = F::group == 0 ? block_columns : F::group;
   static constexpr int column_unit = F::group == 0 ? Plane::column_unit : std::max(Plane::column_unit, F::group);
 
   /// Columns of activations under one scale: those of a group where it is 32, so that products agree with llama.cpp's,
-  /// which rounds both sides by 32; else 256, which costs no work a group.
-  static constexpr int activation_block = group == 32 ? 32 : block_columns;
-
-  /// Columns of quantized codes in one line of 64 bytes.
-  static constexpr int line_columns = std::same_as<Plane, plane::I4> ? 8 : 4;
+  /// which rounds both sides by 32 then; else 256, as it does for its k-quants, which costs no work a group.
+  static constexpr int activation_block = group == 32 && !super_scales ? 32 : block_columns;
 
   /// f32 scale of each row, or the nested scales then the offsets of each row.
   static constexpr std::int64_t header = row_scales ? panel_rows * 4 : nested_scales ? panel_rows * 8 : 0;
@@ -57,11 +61,18 @@ struct Strip16 {
   /// Groups that begin in `k` columns of one block.
   [[nodiscard]] static constexpr int groups(int k) noexcept { return (k + group - 1) / group; }
 
-  static constexpr int scale_bytes = group_scales ? 2 : nested_scales ? 1 : 0;
-  static constexpr int zero_bytes = zero_points ? 1 : minimums ? 2 : 0;
+  static constexpr int scale_bytes = group_scales ? 2 : nested_scales || exponents ? 1 : 0;
+  static constexpr int zero_bytes = zero_points ? 1 : minimums && !super_scales ? 2 : 0;
+
+  /// Of scale::Super: the units, then those of the minimums, 16 f16 each, then the groups' numbers (quant/codes.hpp).
+  /// With minimums number 2 g is the scale's and 2 g + 1 the minimum's.
+  static constexpr int number_offset = minimums || number_bits == 8 ? 0 : 1 << number_bits >> 1;
+  static constexpr int numbers_at = (minimums ? 2 : 1) * strip_rows * 2;
+  [[nodiscard]] static constexpr int numbers(int k) noexcept { return groups(k) * (minimums ? 2 : 1); }
 
   // Offsets inside a block of `k` columns.
   [[nodiscard]] static constexpr std::int64_t scales_at(int k, int strip) noexcept {
+    if constexpr (super_scales) return strip * (numbers_at + detail::number_bytes<number_bits>(numbers(k)));
     return std::int64_t{strip} * groups(k) * strip_rows * scale_bytes;
   }
   [[nodiscard]] static constexpr std::int64_t zeros_at(int k, int strip) noexcept {
@@ -86,7 +97,7 @@ struct Strip16 {
     return panels(rows) * panel_bytes(columns);
   }
 
-  /// Where code (or float) of `row` (0..15 of its strip) and `column` (of the block) lies in its plane, in bytes.
+  /// Where the float or signed byte of `row` (0..15 of its strip) and `column` (of the block) lies in its plane, in bytes.
   [[nodiscard]] static constexpr std::int64_t code_at(int row, int column) noexcept {
     if constexpr (std::same_as<Plane, plane::F32>) {
       return column * 64 + row * 4;
@@ -94,10 +105,9 @@ struct Strip16 {
       return column * 32 + row * 2;
     } else if constexpr (std::same_as<Plane, plane::BF16>) {
       return column / 2 * 64 + row * 4 + column % 2 * 2;
-    } else if constexpr (std::same_as<Plane, plane::I8>) {
-      return column / 4 * 64 + row * 4 + column % 4;
     } else {
-      return column / 8 * 64 + row * 4 + column % 4;  // nibble: bit 2 of the column says which
+      static_assert(std::same_as<Plane, plane::I8>);
+      return column / 4 * 64 + row * 4 + column % 4;
     }
   }
 };
@@ -109,17 +119,6 @@ struct RowCodes {
 };
 
 namespace detail {
-
-template <class T>
-[[nodiscard]] T load_as(const std::byte* p) noexcept {
-  T value;
-  std::memcpy(&value, p, sizeof value);
-  return value;
-}
-template <class T>
-void store_as(std::byte* p, T value) noexcept {
-  std::memcpy(p, &value, sizeof value);
-}
 
 /// Calls f(block pointer, first column, columns) for each block of a panel.
 template <class F, class Byte, class Visitor>
@@ -155,34 +154,40 @@ void store_codes(std::byte* panel, int row, std::int64_t columns, const RowCodes
     detail::store_as(panel + (panel_rows + row) * 4, nested_offset);
   }
   detail::for_each_block<F>(panel, columns, [&](std::byte* block, std::int64_t first, int k) {
+    std::byte* scales = block + L::scales_at(k, strip);
     for (int g = 0; g < L::groups(k); ++g) {
       const GroupSide& side = codes.sides[static_cast<std::size_t>(L::row_scales ? 0 : first / L::group + g)];
-      if constexpr (L::group_scales) {
-        detail::store_as(block + L::scales_at(k, strip) + (g * strip_rows + lane) * 2, f16(side.scale));
-      }
+      if constexpr (L::group_scales) detail::store_as(scales + (g * strip_rows + lane) * 2, f16(side.scale));
+      if constexpr (L::exponents) detail::store_as(scales + g * strip_rows + lane, detail::exponent_byte(side.scale));
       if constexpr (L::nested_scales) {
         const float x = nested_scale > 0 ? (side.scale - nested_offset) / nested_scale : 0.0f;
-        detail::store_as(block + L::scales_at(k, strip) + g * strip_rows + lane, dynamic_map_index(x));
+        detail::store_as(scales + g * strip_rows + lane, dynamic_map_index(x));
+      }
+      if constexpr (L::super_scales) {
+        detail::store_as(scales + lane * 2, f16(side.unit));
+        if constexpr (L::minimums) {
+          detail::store_as(scales + (strip_rows + lane) * 2, f16(side.min_unit));
+          detail::store_number<L::number_bits>(scales + L::numbers_at, L::numbers(k), 2 * g, lane, side.number);
+          detail::store_number<L::number_bits>(scales + L::numbers_at, L::numbers(k), 2 * g + 1, lane, side.min_number);
+        } else {
+          detail::store_number<L::number_bits>(scales + L::numbers_at, L::numbers(k), g, lane, side.number + L::number_offset);
+        }
+      } else if constexpr (L::minimums) {
+        detail::store_as(block + L::zeros_at(k, strip) + (g * strip_rows + lane) * 2, f16(side.min));
       }
       if constexpr (L::zero_points) {
         detail::store_as(block + L::zeros_at(k, strip) + g * strip_rows + lane, static_cast<std::uint8_t>(side.zero));
       }
-      if constexpr (L::minimums) {
-        detail::store_as(block + L::zeros_at(k, strip) + (g * strip_rows + lane) * 2, f16(side.min));
-      }
     }
-    // A row's four bytes of a line at a time.
     std::byte* plane = block + L::plane_at(k, strip);
     const std::int8_t* code = codes.codes.data() + first;
-    for (int column = 0; column < k; column += L::line_columns) {
-      std::uint32_t word = 0;
-      std::memcpy(&word, code + column, 4);
-      if constexpr (std::same_as<typename F::Plane, plane::I4>) {
-        std::uint32_t high = 0;
-        std::memcpy(&high, code + column + 4, 4);
-        word = (word & 0x0f0f0f0fu) | (high & 0x0f0f0f0fu) << 4;
+    for (int column = 0; column < k; column += 4) {
+      const auto four = detail::load_as<std::uint32_t>(reinterpret_cast<const std::byte*>(code + column));
+      if constexpr (L::bits == 0) {
+        detail::store_as(plane + L::code_at(lane, column), four);
+      } else {
+        detail::store_four<L::bits>(plane, lane, column, four);
       }
-      detail::store_as(plane + L::code_at(lane, column), word);
     }
   });
 }
@@ -198,36 +203,45 @@ void load_codes(const std::byte* panel, int row, std::int64_t columns, RowCodes&
   codes.sides.assign(static_cast<std::size_t>(L::row_scales ? 1 : padded / L::group), {});
   if constexpr (L::row_scales) codes.sides[0].scale = detail::load_as<float>(panel + row * 4);
   detail::for_each_block<F>(panel, columns, [&](const std::byte* block, std::int64_t first, int k) {
+    const std::byte* scales = block + L::scales_at(k, strip);
     for (int g = 0; g < L::groups(k) && !L::row_scales; ++g) {
       GroupSide& side = codes.sides[static_cast<std::size_t>(first / L::group + g)];
-      if constexpr (L::group_scales) {
-        side.scale = float(detail::load_as<f16>(block + L::scales_at(k, strip) + (g * strip_rows + lane) * 2));
-      }
+      if constexpr (L::group_scales) side.scale = float(detail::load_as<f16>(scales + (g * strip_rows + lane) * 2));
+      if constexpr (L::exponents) side.scale = detail::power_of_two(detail::load_as<std::uint8_t>(scales + g * strip_rows + lane));
       if constexpr (L::nested_scales) {
-        const auto index = detail::load_as<std::uint8_t>(block + L::scales_at(k, strip) + g * strip_rows + lane);
+        const auto index = detail::load_as<std::uint8_t>(scales + g * strip_rows + lane);
         // One rounding for the product and the sum, as the kernels do it.
         side.scale = std::fma(dynamic_map[index], detail::load_as<float>(panel + row * 4),
                               detail::load_as<float>(panel + (panel_rows + row) * 4));
       }
+      if constexpr (L::super_scales) {
+        const auto number = [&](int i) { return detail::load_number<L::number_bits>(scales + L::numbers_at, L::numbers(k), i, lane); };
+        side.unit = float(detail::load_as<f16>(scales + lane * 2));
+        if constexpr (L::minimums) {
+          side.min_unit = float(detail::load_as<f16>(scales + (strip_rows + lane) * 2));
+          side.number = static_cast<std::int16_t>(number(2 * g));
+          side.min_number = static_cast<std::int16_t>(number(2 * g + 1));
+        } else {
+          side.number = static_cast<std::int16_t>(number(g) - L::number_offset);
+        }
+        apply_units<F>(side);
+      } else if constexpr (L::minimums) {
+        side.min = float(detail::load_as<f16>(block + L::zeros_at(k, strip) + (g * strip_rows + lane) * 2));
+      }
       if constexpr (L::zero_points) {
         side.zero = detail::load_as<std::uint8_t>(block + L::zeros_at(k, strip) + g * strip_rows + lane);
-      }
-      if constexpr (L::minimums) {
-        side.min = float(detail::load_as<f16>(block + L::zeros_at(k, strip) + (g * strip_rows + lane) * 2));
       }
     }
     const std::byte* plane = block + L::plane_at(k, strip);
     std::int8_t* code = codes.codes.data() + first;
-    for (int column = 0; column < k; column += L::line_columns) {
-      const auto word = detail::load_as<std::uint32_t>(plane + L::code_at(lane, column));
-      if constexpr (std::same_as<typename F::Plane, plane::I4>) {
-        const std::uint32_t low = word & 0x0f0f0f0fu;
-        const std::uint32_t high = word >> 4 & 0x0f0f0f0fu;
-        std::memcpy(code + column, &low, 4);
-        std::memcpy(code + column + 4, &high, 4);
+    for (int column = 0; column < k; column += 4) {
+      std::uint32_t four = 0;
+      if constexpr (L::bits == 0) {
+        four = detail::load_as<std::uint32_t>(plane + L::code_at(lane, column));
       } else {
-        std::memcpy(code + column, &word, 4);
+        four = detail::load_four<L::bits>(plane, lane, column);
       }
+      detail::store_as(reinterpret_cast<std::byte*>(code + column), four);
     }
   });
 }
@@ -245,10 +259,16 @@ void encode_codes(std::span<const float> weights, RowCodes& codes) {
   } else {
     codes.sides.assign(static_cast<std::size_t>(padded / L::group), {});
     // A group that the row ends in is fitted to the weights that are there.
-    for (std::int64_t first = 0; first < columns; first += L::group) {
-      const auto n = static_cast<std::size_t>(std::min<std::int64_t>(L::group, columns - first));
-      F::encode(weights.subspan(static_cast<std::size_t>(first), n), codes.codes.data() + first,
-                codes.sides[static_cast<std::size_t>(first / L::group)]);
+    constexpr std::int64_t unit = L::super_scales ? block_columns : L::group;
+    for (std::int64_t first = 0; first < columns; first += unit) {
+      const auto part = weights.subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(std::min(unit, columns - first)));
+      const auto side = static_cast<std::size_t>(first / L::group);
+      if constexpr (L::super_scales) {
+        const auto groups = static_cast<std::size_t>(std::min(unit, padded - first) / L::group);
+        F::encode(part, codes.codes.data() + first, std::span(codes.sides).subspan(side, groups));
+      } else {
+        F::encode(part, codes.codes.data() + first, codes.sides[side]);
+      }
     }
   }
 }

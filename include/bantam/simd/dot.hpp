@@ -1,11 +1,12 @@
 // Integer dot products of one group: the primitives that each instruction set writes for itself.
 //
-// dot<A>::accumulate<Plane, NR, MR>(planes, plane_stride, x, x_stride, k, lut, c) adds to c[strip][token], a strip of 16
-// int32 each, the products of `k` columns (a multiple of 32): strip r's codes at planes + r * plane_stride with token
-// m's signed bytes at x + m * x_stride. What a code counts as:
-//   Nibbles   the nibble 0..15
-//   Codebook  lut[nibble] + dot<A>::codebook_bias
-//   Bytes     the signed byte + dot<A>::byte_bias
+// dot<A>::accumulate<Plane, Columns, NR, MR>(unit, plane_stride, x, x_stride, first, lut, c) adds to c[strip][token], a
+// strip of 16 int32 each, the products of Columns columns (32, or 16 for Codes) out of a unit of 32: strip r's codes at
+// unit + r * plane_stride, from the four of columns number `first` on (0 or 4; 0 if all), with token m's signed bytes at
+// x + m * x_stride. What a code counts as:
+//   Codes<Bits>  itself, 0..2^Bits - 1
+//   Codebook     lut[nibble] + dot<A>::codebook_bias
+//   Bytes        the signed byte + dot<A>::byte_bias
 // The bias exists because VNNI multiplies unsigned by signed bytes; the caller starts c at -bias * (sum of x), which is
 // exact. Activations are -127..127, so no instruction set saturates. Results are equal on all of them, bit for bit.
 #pragma once
@@ -17,7 +18,8 @@
 
 namespace bantam::inline v0::simd {
 
-struct Nibbles {};
+template <int Bits>
+struct Codes {};
 struct Codebook {};
 struct Bytes {};
 
@@ -39,9 +41,9 @@ struct byte_strip {
   static BANTAM_INLINE Strip<A> load_nibbles(const std::uint8_t* p) {
     return widen([&](int n) { return n < 8 ? p[n] & 15 : p[n - 8] >> 4; });
   }
-  /// One nibble of each of 16 bytes, the one at bit `shift`.
-  static BANTAM_INLINE Strip<A> load_nibbles_of(const std::uint8_t* p, int shift) {
-    return widen([&](int n) { return (p[n] >> shift) & 15; });
+  /// The bits of `mask` of each of 16 bytes, from bit `shift` on.
+  static BANTAM_INLINE Strip<A> load_bits(const std::uint8_t* p, int shift, int mask) {
+    return widen([&](int n) { return (p[n] >> shift) & mask; });
   }
 
  private:

@@ -15,24 +15,33 @@ struct dot<generic> {
   static constexpr int byte_bias = 0;
   static constexpr int codebook_bias = 0;
 
-  template <class Plane, int NR, int MR>
-  static void accumulate(const std::uint8_t* planes, std::ptrdiff_t plane_stride, const std::int8_t* x,
-                         std::ptrdiff_t x_stride, int k, const std::int8_t* lut, IntStrip<generic> (&c)[NR][MR]) {
+  template <class Plane, int Columns, int NR, int MR>
+  static void accumulate(const std::uint8_t* unit, std::ptrdiff_t plane_stride, const std::int8_t* x, std::ptrdiff_t x_stride,
+                         int first, const std::int8_t* lut, IntStrip<generic> (&c)[NR][MR]) {
     for (int r = 0; r < NR; ++r) {
-      const std::uint8_t* plane = planes + r * plane_stride;
-      for (int column = 0; column < k; ++column) {
+      for (int i = 0; i < Columns; ++i) {
         for (int n = 0; n < 16; ++n) {
-          int code;
-          if constexpr (std::is_same_v<Plane, Bytes>) {
-            code = static_cast<std::int8_t>(plane[column / 4 * 64 + n * 4 + column % 4]);
-          } else {
-            code = (plane[column / 8 * 64 + n * 4 + column % 4] >> (column & 4)) & 15;
-            if constexpr (std::is_same_v<Plane, Codebook>) code = lut[code];
-          }
-          for (int m = 0; m < MR; ++m) c[r][m].part[n] += code * x[m * x_stride + column];
+          const int code = code_at(Plane{}, unit + r * plane_stride, n * 4 + i % 4, first + i / 4, lut);
+          for (int m = 0; m < MR; ++m) c[r][m].part[n] += code * x[m * x_stride + i];
         }
       }
     }
+  }
+
+ private:
+  static BANTAM_INLINE int code_at(Bytes, const std::uint8_t* unit, int byte, int four, const std::int8_t*) {
+    return static_cast<std::int8_t>(unit[four * 64 + byte]);
+  }
+  static BANTAM_INLINE int code_at(Codebook, const std::uint8_t* unit, int byte, int four, const std::int8_t* lut) {
+    return lut[code_at(Codes<4>{}, unit, byte, four, lut)];
+  }
+  template <int Bits>
+  static BANTAM_INLINE int code_at(Codes<Bits>, const std::uint8_t* unit, int byte, int four, const std::int8_t*) {
+    int code = 0;
+    if constexpr ((Bits & 4) != 0) code = unit[four / 2 * 64 + byte] >> four % 2 * 4 & 15;
+    if constexpr ((Bits & 2) != 0) code |= (unit[((Bits & 4) + four / 4) * 64 + byte] >> four % 4 * 2 & 3) << (Bits & 4);
+    if constexpr ((Bits & 1) != 0) code |= (unit[(Bits & 6) * 64 + byte] >> four & 1) << (Bits & 6);
+    return code;
   }
 };
 

@@ -34,32 +34,46 @@ struct neon_dot {
 #endif
   }
 
-  template <class Plane, int NR, int MR>
-  static BANTAM_INLINE void accumulate(const std::uint8_t* planes, std::ptrdiff_t plane_stride, const std::int8_t* x,
-                                       std::ptrdiff_t x_stride, int k, const std::int8_t* lut, IntStrip<A> (&c)[NR][MR]) {
-    const uint8x16_t low = vdupq_n_u8(15);
+  template <class Plane, int Columns, int NR, int MR>
+  static BANTAM_INLINE void accumulate(const std::uint8_t* unit, std::ptrdiff_t plane_stride, const std::int8_t* x,
+                                       std::ptrdiff_t x_stride, int first, const std::int8_t* lut, IntStrip<A> (&c)[NR][MR]) {
     [[maybe_unused]] int8x16_t table = vdupq_n_s8(0);
     if constexpr (std::is_same_v<Plane, Codebook>) table = vld1q_s8(lut);
-    constexpr int columns = std::is_same_v<Plane, Bytes> ? 4 : 8;
-    for (int column = 0; column < k; column += columns) {
-      BANTAM_UNROLL for (int half = 0; half < columns / 4; ++half) {
-        BANTAM_UNROLL for (int r = 0; r < NR; ++r) {
-          BANTAM_UNROLL for (int part = 0; part < 4; ++part) {
-            const uint8x16_t q = vld1q_u8(planes + r * plane_stride + column / columns * 64 + part * 16);
-            int8x16_t w;
-            if constexpr (std::is_same_v<Plane, Bytes>) {
-              w = vreinterpretq_s8_u8(q);
-            } else {
-              const uint8x16_t code = half == 0 ? vandq_u8(q, low) : vshrq_n_u8(q, 4);
-              w = std::is_same_v<Plane, Codebook> ? vqtbl1q_s8(table, code) : vreinterpretq_s8_u8(code);
-            }
-            BANTAM_UNROLL for (int m = 0; m < MR; ++m) {
-              c[r][m].part[part] = dp(c[r][m].part[part], w, broadcast(x + m * x_stride + column + half * 4));
-            }
+    BANTAM_UNROLL for (int i = 0; i < Columns / 4; ++i) {
+      BANTAM_UNROLL for (int r = 0; r < NR; ++r) {
+        BANTAM_UNROLL for (int part = 0; part < 4; ++part) {
+          const std::uint8_t* p = unit + r * plane_stride + part * 16;
+          int8x16_t w;
+          if constexpr (std::is_same_v<Plane, Bytes>) {
+            w = vreinterpretq_s8_u8(vld1q_u8(p + i * 64));
+          } else if constexpr (std::is_same_v<Plane, Codebook>) {
+            w = vqtbl1q_s8(table, four(Codes<4>{}, p, 0, i));
+          } else {
+            w = vreinterpretq_s8_u8(four(Plane{}, p, first, i));
+          }
+          BANTAM_UNROLL for (int m = 0; m < MR; ++m) {
+            c[r][m].part[part] = dp(c[r][m].part[part], w, broadcast(x + m * x_stride + i * 4));
           }
         }
       }
     }
+  }
+
+ private:
+  /// One part of the codes of four number `i` from `first` on.
+  template <int Bits>
+  static BANTAM_INLINE uint8x16_t four(Codes<Bits>, const std::uint8_t* part, int first, int i) {
+    const auto move = [](uint8x16_t q, int from, int to, int mask) __attribute__((always_inline)) {
+      q = vshlq_u8(q, vdupq_n_s8(static_cast<std::int8_t>(to - from)));
+      return vandq_u8(q, vdupq_n_u8(static_cast<std::uint8_t>(mask << to)));
+    };
+    uint8x16_t code = vdupq_n_u8(0);
+    if constexpr ((Bits & 4) != 0) code = move(vld1q_u8(part + (first / 2 + i / 2) * 64), i % 2 * 4, 0, 15);
+    if constexpr ((Bits & 2) != 0) {
+      code = vorrq_u8(code, move(vld1q_u8(part + ((Bits & 4) + first / 4 + i / 4) * 64), i % 4 * 2, Bits & 4, 3));
+    }
+    if constexpr ((Bits & 1) != 0) code = vorrq_u8(code, move(vld1q_u8(part + (Bits & 6) * 64), first + i, Bits & 6, 1));
+    return code;
   }
 };
 

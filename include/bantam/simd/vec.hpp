@@ -27,6 +27,7 @@ struct vec<generic> {
   static BANTAM_INLINE F splat(float x) { return x; }
   static BANTAM_INLINE I splat_int(std::int32_t x) { return x; }
   static BANTAM_INLINE I load_int(const std::int32_t* p) { return *p; }
+  static BANTAM_INLINE void store_int(std::int32_t* p, I v) { *p = v; }
   static BANTAM_INLINE F fma(F a, F b, F c) { return __builtin_fmaf(a, b, c); }
   static BANTAM_INLINE F divide(F a, F b) { return a / b; }
   static BANTAM_INLINE F max(F a, F b) { return a > b ? a : b; }
@@ -67,6 +68,7 @@ struct xsimd_vec {
   static BANTAM_INLINE F splat(float x) { return F(x); }
   static BANTAM_INLINE I splat_int(std::int32_t x) { return I(x); }
   static BANTAM_INLINE I load_int(const std::int32_t* p) { return I::load_unaligned(p); }
+  static BANTAM_INLINE void store_int(std::int32_t* p, I v) { v.store_unaligned(p); }
   static BANTAM_INLINE F fma(F a, F b, F c) { return fused(a, b, c); }
   static BANTAM_INLINE F divide(F a, F b) { return quotient(a, b); }
   static BANTAM_INLINE F max(F a, F b) { return xsimd::max(a, b); }

@@ -1,10 +1,10 @@
-// Four-bit codebooks of bitsandbytes: NF4 and FP4, blocks of 64, scales plain or double quantized.
+// Four-bit codebooks: NF4 and FP4 of bitsandbytes, iq4_nl of GGUF, MXFP4 of the OCP.
 #pragma once
 
 #include <algorithm>
 #include <cmath>
 
-#include "bantam/quant/format.hpp"
+#include "bantam/quant/fit.hpp"
 
 namespace bantam::inline v0 {
 
@@ -94,6 +94,46 @@ struct Fp4Nested : Fp4 {
   static constexpr std::string_view name = "fp4dq.g64";
   static constexpr FormatId id{0x0033};
   using Scale = scale::Nested;
+};
+
+/// GGUF's iq4_nl: 16 levels spaced like weights, whole numbers, under one f16 each 32. The fit is ours.
+struct Iq4Nl {
+  static constexpr std::string_view name = "iq4nl.g32";
+  static constexpr FormatId id{0x0034};
+  static constexpr int group = 32;
+  using Plane = plane::I4;
+  using Scale = scale::F16;
+  using Zero = zero::None;
+  static constexpr std::array<float, 16> levels{-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113};
+  static constexpr float level_unit = 1;
+
+  static void encode(std::span<const float> weights, std::int8_t* codes, GroupSide& side) noexcept {
+    side.scale = float(f16(fit_scale<Iq4Nl>(weights, {})));
+    const float inverse = inverse_scale(side.scale);
+    for (const float w : weights) *codes++ = static_cast<std::int8_t>(nearest_code<Iq4Nl>(w * inverse));
+  }
+};
+
+/// MXFP4: E2M1 numbers under a power of two each 32 weights (OCP microscaling formats 1.0, 5.3.3 and 6.3: the largest
+/// magnitude's exponent, less that of 4). Code bit 3 is the sign.
+struct Mxfp4 {
+  static constexpr std::string_view name = "mxfp4.g32";
+  static constexpr FormatId id{0x0035};
+  static constexpr int group = 32;
+  using Plane = plane::I4;
+  using Scale = scale::E8M0;
+  using Zero = zero::None;
+  static constexpr std::array<float, 16> levels{0, 0.5f, 1, 1.5f, 2, 3, 4, 6, -0.0f, -0.5f, -1, -1.5f, -2, -3, -4, -6};
+  static constexpr float level_unit = 0.5f;
+
+  static void encode(std::span<const float> weights, std::int8_t* codes, GroupSide& side) noexcept {
+    float largest = 0;
+    for (const float w : weights) largest = std::max(largest, std::fabs(w));
+    int exponent = -127;
+    if (largest > 0) exponent = std::clamp(std::ilogb(largest) - 2, -127, 125);
+    side.scale = std::ldexp(1.0f, exponent);
+    for (const float w : weights) *codes++ = static_cast<std::int8_t>(nearest_code<Mxfp4>(std::ldexp(w, -exponent)));
+  }
 };
 
 }  // namespace bantam::inline v0

@@ -1,0 +1,213 @@
+// GGUF's block types: which bytes hold which code and which scale. Each names the format that holds the same numbers.
+//
+// read(block, codes, sides) reads one block of `columns` weights, `bytes` long. Numbers are little-endian.
+#pragma once
+
+#include "bantam/quant/formats.hpp"
+#include "bantam/quant/strip16.hpp"
+
+namespace bantam::inline v0::gguf {
+
+using bantam::detail::load_as;
+
+[[nodiscard]] inline unsigned byte_at(const std::byte* p, int i) noexcept { return static_cast<unsigned>(p[i]); }
+[[nodiscard]] inline float half_at(const std::byte* p) noexcept { return float(load_as<f16>(p)); }
+
+/// `half` bytes hold weights i (low nibble) and i + half (high nibble).
+inline void read_nibbles(const std::byte* from, int half, std::int8_t* to) noexcept {
+  for (int i = 0; i < half; ++i) {
+    to[i] = static_cast<std::int8_t>(byte_at(from, i) & 15u);
+    to[i + half] = static_cast<std::int8_t>(byte_at(from, i) >> 4);
+  }
+}
+
+/// Adds bit 4 to 32 codes: bit i of a word is that of weight i.
+inline void add_fifth_bits(const std::byte* from, std::int8_t* to) noexcept {
+  const auto bits = load_as<std::uint32_t>(from);
+  for (int i = 0; i < 32; ++i) to[i] = static_cast<std::int8_t>(to[i] | static_cast<int>(bits >> i & 1u) << 4);
+}
+
+/// d, 32 signed bytes.
+struct Q8_0 {
+  using Format = Int8<32>;
+  static constexpr int columns = 32, bytes = 34;
+  static void read(const std::byte* p, std::int8_t* codes, GroupSide* sides) noexcept {
+    sides->scale = half_at(p);
+    std::memcpy(codes, p + 2, 32);
+  }
+};
+
+/// d, 32 nibbles; w = d (q - 8).
+struct Q4_0 {
+  using Format = Int<4, 32>;
+  static constexpr int columns = 32, bytes = 18;
+  static void read(const std::byte* p, std::int8_t* codes, GroupSide* sides) noexcept {
+    sides->scale = half_at(p);
+    read_nibbles(p + 2, 16, codes);
+  }
+};
+
+/// d, m, 32 nibbles; w = d q + m.
+struct Q4_1 {
+  using Format = IntMin<4>;
+  static constexpr int columns = 32, bytes = 20;
+  static void read(const std::byte* p, std::int8_t* codes, GroupSide* sides) noexcept {
+    sides->scale = half_at(p);
+    sides->min = half_at(p + 2);
+    read_nibbles(p + 4, 16, codes);
+  }
+};
+
+/// d, the fifth bits, 32 nibbles; w = d (q - 16).
+struct Q5_0 {
+  using Format = Int<5, 32>;
+  static constexpr int columns = 32, bytes = 22;
+  static void read(const std::byte* p, std::int8_t* codes, GroupSide* sides) noexcept {
+    sides->scale = half_at(p);
+    read_nibbles(p + 6, 16, codes);
+    add_fifth_bits(p + 2, codes);
+  }
+};
+
+/// d, m, the fifth bits, 32 nibbles; w = d q + m.
+struct Q5_1 {
+  using Format = IntMin<5>;
+  static constexpr int columns = 32, bytes = 24;
+  static void read(const std::byte* p, std::int8_t* codes, GroupSide* sides) noexcept {
+    sides->scale = half_at(p);
+    sides->min = half_at(p + 2);
+    read_nibbles(p + 8, 16, codes);
+    add_fifth_bits(p + 4, codes);
+  }
+};
+
+/// d, 32 nibbles that are indices.
+struct Iq4Nl {
+  using Format = bantam::Iq4Nl;
+  static constexpr int columns = 32, bytes = 18;
+  static void read(const std::byte* p, std::int8_t* codes, GroupSide* sides) noexcept { Q4_0::read(p, codes, sides); }
+};
+
+/// The exponent, 32 nibbles.
+struct Mxfp4 {
+  using Format = bantam::Mxfp4;
+  static constexpr int columns = 32, bytes = 17;
+  static void read(const std::byte* p, std::int8_t* codes, GroupSide* sides) noexcept {
+    sides->scale = bantam::detail::power_of_two(load_as<std::uint8_t>(p));
+    read_nibbles(p + 1, 16, codes);
+  }
+};
+
+/// Finishes a group of a block of 256.
+template <class F>
+void set_side(GroupSide& side, float unit, int number, float min_unit = 0, int min_number = 0) noexcept {
+  side.unit = unit;
+  side.min_unit = min_unit;
+  side.number = static_cast<std::int16_t>(number);
+  side.min_number = static_cast<std::int16_t>(min_number);
+  apply_units<F>(side);
+}
+
+/// The 12 bytes of q4_K and q5_K: 8 scales and 8 minimums of 6 bits. The first four of each lie in the low 6 bits of
+/// bytes 0-3 and 4-7; of the others bytes 8-11 hold the low 4 bits, the high 2 bits of bytes 0-7 the rest.
+template <class F>
+void read_scales_and_minimums(const std::byte* p, float unit, float min_unit, GroupSide* sides) noexcept {
+  for (int g = 0; g < 8; ++g) {
+    const unsigned scale = g < 4 ? byte_at(p, g) & 63u : (byte_at(p, g + 4) & 15u) | byte_at(p, g - 4) >> 6 << 4;
+    const unsigned min = g < 4 ? byte_at(p, g + 4) & 63u : byte_at(p, g + 4) >> 4 | byte_at(p, g) >> 6 << 4;
+    set_side<F>(sides[g], unit, static_cast<int>(scale), min_unit, static_cast<int>(min));
+  }
+}
+
+/// d, d', 12 bytes of scales, 4 times 32 bytes of 64 nibbles.
+struct Q4K {
+  using Format = bantam::Q4K;
+  static constexpr int columns = 256, bytes = 144;
+  static void read(const std::byte* p, std::int8_t* codes, GroupSide* sides) noexcept {
+    read_scales_and_minimums<Format>(p + 4, half_at(p), half_at(p + 2), sides);
+    for (int i = 0; i < 4; ++i) read_nibbles(p + 16 + 32 * i, 32, codes + 64 * i);
+  }
+};
+
+/// q4_K with 32 bytes of fifth bits before the nibbles: bit g of byte i is that of weight i of group g.
+struct Q5K {
+  using Format = bantam::Q5K;
+  static constexpr int columns = 256, bytes = 176;
+  static void read(const std::byte* p, std::int8_t* codes, GroupSide* sides) noexcept {
+    read_scales_and_minimums<Format>(p + 4, half_at(p), half_at(p + 2), sides);
+    for (int i = 0; i < 4; ++i) read_nibbles(p + 48 + 32 * i, 32, codes + 64 * i);
+    for (int i = 0; i < 256; ++i) {
+      codes[i] = static_cast<std::int8_t>(codes[i] | static_cast<int>(byte_at(p + 16, i % 32) >> i / 32 & 1u) << 4);
+    }
+  }
+};
+
+/// 128 bytes of low nibbles, 64 of high pairs, 16 signed scales, d. Halves of 128 weights: nibbles i of 64 bytes are
+/// weights i and i + 64; pair j of byte i is that of weight i + 32 j.
+struct Q6K {
+  using Format = bantam::Q6K;
+  static constexpr int columns = 256, bytes = 210;
+  static void read(const std::byte* p, std::int8_t* codes, GroupSide* sides) noexcept {
+    for (int half = 0; half < 2; ++half) {
+      read_nibbles(p + 64 * half, 64, codes + 128 * half);
+      for (int i = 0; i < 128; ++i) {
+        std::int8_t& code = codes[128 * half + i];
+        code = static_cast<std::int8_t>(code | static_cast<int>(byte_at(p + 128 + 32 * half, i % 32) >> i / 32 * 2 & 3u) << 4);
+      }
+    }
+    for (int g = 0; g < 16; ++g) set_side<Format>(sides[g], half_at(p + 208), load_as<std::int8_t>(p + 192 + g));
+  }
+};
+
+/// Halves of 128 weights in 32 bytes: pair j of byte i is weight i + 32 j.
+inline void read_pairs(const std::byte* from, std::int8_t* to) noexcept {
+  for (int i = 0; i < 256; ++i) {
+    to[i] = static_cast<std::int8_t>(byte_at(from, i / 128 * 32 + i % 32) >> i % 128 / 32 * 2 & 3u);
+  }
+}
+
+/// 32 bytes of third bits (bit g of byte i: weight 32 g + i), 64 of pairs, 12 of scales, d. The scales' low nibbles lie
+/// in bytes 0-7, those of 8-15 in the high halves; bytes 8-11 hold the high pairs, pair j of byte i that of 4 j + i.
+struct Q3K {
+  using Format = bantam::Q3K;
+  static constexpr int columns = 256, bytes = 110;
+  static void read(const std::byte* p, std::int8_t* codes, GroupSide* sides) noexcept {
+    read_pairs(p + 32, codes);
+    for (int i = 0; i < 256; ++i) {
+      codes[i] = static_cast<std::int8_t>(codes[i] | static_cast<int>(byte_at(p, i % 32) >> i / 32 & 1u) << 2);
+    }
+    for (int g = 0; g < 16; ++g) {
+      const unsigned low = byte_at(p + 96, g % 8) >> g / 8 * 4 & 15u;
+      const unsigned high = byte_at(p + 104, g % 4) >> g / 4 * 2 & 3u;
+      set_side<Format>(sides[g], half_at(p + 108), static_cast<int>(low | high << 4) - 32);
+    }
+  }
+};
+
+/// 16 bytes of scales (low) and minimums (high nibble), 64 of pairs, d, d'.
+struct Q2K {
+  using Format = bantam::Q2K;
+  static constexpr int columns = 256, bytes = 84;
+  static void read(const std::byte* p, std::int8_t* codes, GroupSide* sides) noexcept {
+    read_pairs(p + 16, codes);
+    for (int g = 0; g < 16; ++g) {
+      set_side<Format>(sides[g], half_at(p + 80), static_cast<int>(byte_at(p, g) & 15u), half_at(p + 82), static_cast<int>(byte_at(p, g) >> 4));
+    }
+  }
+};
+
+/// d, 16 bits of high pairs, 4 bytes of low nibbles, 8 times 16 bytes of 32 indices.
+struct Iq4Xs {
+  using Format = bantam::Iq4Xs;
+  static constexpr int columns = 256, bytes = 136;
+  static void read(const std::byte* p, std::int8_t* codes, GroupSide* sides) noexcept {
+    const auto high = load_as<std::uint16_t>(p + 2);
+    for (int g = 0; g < 8; ++g) {
+      read_nibbles(p + 8 + 16 * g, 16, codes + 32 * g);
+      const unsigned number = (byte_at(p + 4, g / 2) >> g % 2 * 4 & 15u) | (unsigned{high} >> 2 * g & 3u) << 4;
+      set_side<Format>(sides[g], half_at(p), static_cast<int>(number) - 32);
+    }
+  }
+};
+
+}  // namespace bantam::inline v0::gguf
