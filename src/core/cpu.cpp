@@ -5,6 +5,7 @@
 #include <sys/resource.h>
 
 #include <algorithm>
+#include <cmath>
 #include <fstream>
 #include <set>
 
@@ -71,10 +72,33 @@ std::string cpu_name() {
   return "unknown";
 }
 
-int usable_cores() {
+namespace {
+
+cpu_set_t allowed_processors() noexcept {
   cpu_set_t allowed;
   CPU_ZERO(&allowed);
-  if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) return 1;
+  if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) CPU_SET(0, &allowed);
+  return allowed;
+}
+
+/// The processors' worth of time that the control group grants ("200000 100000": two), rounded up; 0: no limit.
+int granted_processors() {
+  std::ifstream file("/sys/fs/cgroup/cpu.max");
+  double quota = 0;
+  double period = 0;
+  if (!(file >> quota >> period) || quota <= 0 || period <= 0) return 0;
+  return static_cast<int>(std::ceil(quota / period));
+}
+
+}  // namespace
+
+int usable_processors() noexcept {
+  const cpu_set_t allowed = allowed_processors();
+  return std::max(1, CPU_COUNT(&allowed));
+}
+
+int usable_cores() {
+  const cpu_set_t allowed = allowed_processors();
   // Two threads of one core share its arithmetic and its bandwidth: one worker a core is enough.
   std::set<std::string> cores;
   for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
@@ -84,7 +108,9 @@ int usable_cores() {
     if (!std::getline(siblings, list)) list = "cpu" + std::to_string(cpu);
     cores.insert(list);
   }
-  return std::max<int>(1, static_cast<int>(cores.size()));
+  const int granted = granted_processors();
+  const int count = std::max<int>(1, static_cast<int>(cores.size()));
+  return granted > 0 ? std::min(count, granted) : count;
 }
 
 std::size_t peak_rss_bytes() {

@@ -1,6 +1,8 @@
 // Threads that wait for work by spinning briefly and then sleeping on a futex (std::atomic::wait).
 #include "bantam/core/team.hpp"
 
+#include <sched.h>
+
 #include <array>
 #include <atomic>
 #include <system_error>
@@ -15,8 +17,11 @@ namespace bantam::inline v0 {
 namespace {
 
 // About 20 to 50 microseconds: longer than the gap between two phases of a layer, shorter than a scheduler's time
-// slice, so that an oversubscribed machine gets its cores back.
+// slice, so that a neighbor gets its core back.
 constexpr int spin_rounds = 2000;
+// With more threads than processors whoever waits stands in the way of those it waits for, and hands its processor on
+// at once: about a microsecond each. 8 threads on 2 processors are 10 times as fast as with spinning.
+constexpr int yield_rounds = 100;
 
 void relax() noexcept {
 #if defined(__x86_64__)
@@ -26,12 +31,16 @@ void relax() noexcept {
 #endif
 }
 
-/// Returns once `value` differs from `old`.
-std::uint32_t wait_for_change(const std::atomic<std::uint32_t>& value, std::uint32_t old) noexcept {
-  for (int i = 0; i < spin_rounds; ++i) {
+/// Returns once `value` differs from `old`. `crowded`: there are more threads than processors.
+std::uint32_t wait_for_change(const std::atomic<std::uint32_t>& value, std::uint32_t old, bool crowded) noexcept {
+  for (int i = 0; i < (crowded ? yield_rounds : spin_rounds); ++i) {
     const std::uint32_t now = value.load(std::memory_order_acquire);
     if (now != old) return now;
-    relax();
+    if (crowded) {
+      sched_yield();
+    } else {
+      relax();
+    }
   }
   value.wait(old, std::memory_order_acquire);
   return value.load(std::memory_order_acquire);
@@ -51,6 +60,7 @@ struct Team::State {
   std::array<Cursor, Worker::deals> cursors;
   alignas(64) const FunctionRef<void(const Worker&)>* work = nullptr;
   int size = 1;
+  bool crowded = false;
   bool stop = false;
   std::vector<std::thread> threads;
 
@@ -70,7 +80,7 @@ struct Team::State {
       epoch.store(now + 1, std::memory_order_release);
       epoch.notify_all();
     } else {
-      wait_for_change(epoch, now);
+      wait_for_change(epoch, now, crowded);
     }
   }
 };
@@ -95,6 +105,7 @@ std::atomic<std::int64_t>& Worker::next_deal() const noexcept {
 Team::Team(int threads) : state_(std::make_unique<State>()) {
   if (threads < 0 || threads > 1024) fail(Errc::invalid_argument, "threads: expected 0 (all cores) to 1024, found ", threads);
   state_->size = threads == 0 ? usable_cores() : threads;
+  state_->crowded = state_->size > usable_processors();
   state_->threads.reserve(static_cast<std::size_t>(state_->size));  // so that only the system can refuse below
   try {
     for (int index = 1; index < state_->size; ++index) {
@@ -102,7 +113,7 @@ Team::Team(int threads) : state_(std::make_unique<State>()) {
         State& state = *state_;
         std::uint32_t seen = 0;
         while (true) {
-          seen = wait_for_change(state.region, seen);
+          seen = wait_for_change(state.region, seen, state.crowded);
           if (state.stop) return;
           (*state.work)(Worker(this, index, state.size));
           state.barrier();

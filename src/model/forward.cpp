@@ -26,6 +26,24 @@ class Rollback {
   std::vector<std::int64_t> tokens_;
 };
 
+/// Calls f(token, begin, end) for this worker's part of (tokens, columns), cut at blocks of columns: a single token is
+/// shared out too.
+template <class F>
+void for_parts(const Worker& worker, std::int64_t tokens, std::int64_t columns, F&& f) {
+  const std::int64_t blocks = div_up<std::int64_t>(columns, block_columns);
+  const Range share = worker.share(tokens * blocks);
+  for (std::int64_t at = share.begin; at < share.end;) {
+    const std::int64_t first = at % blocks;
+    const std::int64_t last = std::min(blocks, first + share.end - at);
+    f(at / blocks, first * block_columns, std::min(last * block_columns, columns));
+    at += last - first;
+  }
+}
+
+/// Bytes of weights, times tokens, below which threads would wait for each other longer than they work: a layer has ten
+/// barriers of about a microsecond, and one thread reads 25 to 60 bytes a nanosecond from its caches.
+constexpr std::int64_t worth_sharing = 512 << 10;
+
 }  // namespace
 
 Forward::Forward(const ModelConfig& config, const ModelWeights& weights, std::int64_t context_tokens, int threads)
@@ -124,7 +142,7 @@ void Forward::run(std::span<const Sequence> sequences, LogitsSink sink, KeepGoin
 void Forward::head(std::span<const std::int64_t> rows) noexcept {
   const auto count = static_cast<std::int64_t>(rows.size());
   normed_.resize(count, config_.dim);  // its old content is spent
-  team_.run([&](const Worker& worker) {
+  run(weights_.head.bytes() * count, [&](const Worker& worker) {
     const Range share = worker.share(count);
     for (std::int64_t i = share.begin; i < share.end; ++i) {
       kernels_.rms_norm(residual_.data() + rows[static_cast<std::size_t>(i)] * config_.dim, weights_.final_norm.data(),
@@ -138,7 +156,7 @@ void Forward::head(std::span<const std::int64_t> rows) noexcept {
 
 /// All layers of the rows of this pass; what they add is in residual_.
 void Forward::layers(KeepGoing keep_going) noexcept {
-  team_.run([&](const Worker& worker) {
+  const auto work = [&](const Worker& worker) {
     const Range share = worker.share(tokens_);
     const auto dim = static_cast<std::size_t>(config_.dim);
     const std::int64_t half = config_.rope.dim / 2;
@@ -160,7 +178,17 @@ void Forward::layers(KeepGoing keep_going) noexcept {
     for (std::int64_t t = share.begin; t < share.end; ++t) {
       kernels_.add(residual_.data() + t * config_.dim, branch_.data() + t * config_.dim, config_.dim);
     }
-  });
+  };
+  run(weights_.streamed_bytes / config_.layers * tokens_, work);
+}
+
+/// Runs `work` on the team, or alone where it reads so few `bytes` that sharing costs more than it saves.
+void Forward::run(std::int64_t bytes, FunctionRef<void(const Worker&)> work) noexcept {
+  if (bytes < worth_sharing) {
+    work(Worker());
+  } else {
+    team_.run(work);
+  }
 }
 
 /// residual += addend (when there is one); normed = norm(residual), rounded too. Rows are this worker's own.
@@ -223,8 +251,9 @@ void Forward::layer(const Worker& worker, const LayerWeights& w, std::int64_t in
                   scratch_[static_cast<std::size_t>(worker.index())]);
   }
   worker.barrier();
-  const Range share = worker.share(tokens_);
-  for (std::int64_t t = share.begin; t < share.end; ++t) attended_.quantize_row(kernels_, t);
+  for_parts(worker, tokens_, q_columns, [&](std::int64_t t, std::int64_t begin, std::int64_t end) {
+    attended_.quantize_part(kernels_, t, begin, end);
+  });
   worker.barrier();
   nn::linear(kernels_, worker, w.o, attended_, bias(w.o_bias), branch_.data(), c.dim);
   worker.barrier();
@@ -237,10 +266,11 @@ void Forward::layer(const Worker& worker, const LayerWeights& w, std::int64_t in
   const auto gate = c.gate == ops::Gate::silu        ? kernels_.silu_mul
                     : c.gate == ops::Gate::gelu_tanh ? kernels_.gelu_tanh_mul
                                                      : kernels_.gelu_erf_mul;
-  for (std::int64_t t = share.begin; t < share.end; ++t) {
-    gate(hidden_.row(t), up_.data() + t * c.ffn, hidden_.row(t), c.ffn);
-    hidden_.quantize_row(kernels_, t);
-  }
+  for_parts(worker, tokens_, c.ffn, [&](std::int64_t t, std::int64_t begin, std::int64_t end) {
+    float* hidden = hidden_.row(t) + begin;
+    gate(hidden, up_.data() + t * c.ffn + begin, hidden, end - begin);
+    hidden_.quantize_part(kernels_, t, begin, end);
+  });
   worker.barrier();
   nn::linear(kernels_, worker, w.down, hidden_, nullptr, branch_.data(), c.dim);
   worker.barrier();

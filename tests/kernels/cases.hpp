@@ -40,7 +40,7 @@ class Inputs {
   }
   /// Rounds the floats again, after a change.
   void round() {
-    for (std::int64_t t = 0; t < tokens_; ++t) generic_table().quantize_row(&floats_(t, 0), columns_, quantized(), t);
+    for (std::int64_t t = 0; t < tokens_; ++t) generic_table().quantize_row(&floats_(t, 0), columns_, quantized(), t, 0, columns_);
   }
 
   [[nodiscard]] std::int64_t tokens() const { return tokens_; }

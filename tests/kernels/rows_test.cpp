@@ -40,7 +40,12 @@ Rounded quantize(const KernelTable& table, const std::vector<float>& x) {
   const std::int64_t stride = bantam::round_up<std::int64_t>(static_cast<std::int64_t>(x.size()), 256);
   Rounded r{std::vector<std::int8_t>(static_cast<std::size_t>(2 * stride), 55), std::vector<float>(static_cast<std::size_t>(2 * stride / 256), 55),
             std::vector<std::int32_t>(static_cast<std::size_t>(2 * stride / bantam::sum_columns), 55)};
-  table.quantize_row(x.data(), static_cast<std::int64_t>(x.size()), {r.values.data(), r.scales.data(), r.sums.data(), stride}, 1);
+  // In two parts: a row may be shared out.
+  const auto columns = static_cast<std::int64_t>(x.size());
+  const std::int64_t cut = columns / 2 / 256 * 256;
+  const bantam::QuantizedRows out{r.values.data(), r.scales.data(), r.sums.data(), stride};
+  table.quantize_row(x.data(), columns, out, 1, cut, columns);
+  if (cut > 0) table.quantize_row(x.data(), columns, out, 1, 0, cut);
   for (std::int64_t i = 0; i < stride; ++i) REQUIRE(r.values[static_cast<std::size_t>(i)] == 55);
   for (std::int64_t i = 0; i < stride / 256; ++i) REQUIRE(r.scales[static_cast<std::size_t>(i)] == 55);
   for (std::int64_t i = 0; i < stride / bantam::sum_columns; ++i) REQUIRE(r.sums[static_cast<std::size_t>(i)] == 55);

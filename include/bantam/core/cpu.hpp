@@ -21,8 +21,11 @@ struct CpuFeatures {
 /// The processor's own name, "unknown" where it tells none.
 [[nodiscard]] std::string cpu_name();
 
-/// Physical cores that this process may run on (affinity and sibling threads considered); at least 1.
+/// Physical cores that this process may run on (affinity, sibling threads and the container's share of processor time
+/// considered); at least 1.
 [[nodiscard]] int usable_cores();
+/// Processors as the system counts them, sibling threads apart, that the calling thread may run on; at least 1.
+[[nodiscard]] int usable_processors() noexcept;
 
 /// The largest resident set of this process so far, in bytes.
 [[nodiscard]] std::size_t peak_rss_bytes();

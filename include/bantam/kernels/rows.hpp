@@ -153,12 +153,14 @@ BANTAM_INLINE float through_half(float x) {
 /// Rounds one row to signed bytes, a scale max|x| / 127 every out.block columns, ties to even, and sums every sum_columns of them.
 /// Scales every 32 columns are cut to f16, as llama.cpp does: greedy text from the same file is then the same, also
 /// where two tokens are almost equally probable.
-/// `stride` is a multiple of 256; columns up to it become zeros. A NaN or infinity makes its block's scale NaN, so that
-/// it cannot vanish in the rounding.
+/// Only columns begin .. end, multiples of 256; with end == columns the padding up to `stride`, a multiple of 256, becomes
+/// zeros. A NaN or infinity makes its block's scale NaN, so that it cannot vanish in the rounding.
 template <class A>
-void quantize_row(const float* x, std::int64_t columns, const QuantizedRows& out, std::int64_t token) noexcept {
+void quantize_row(const float* x, std::int64_t columns, const QuantizedRows& out, std::int64_t token, std::int64_t begin,
+                  std::int64_t end) noexcept {
   using V = vec<A>;
-  for (std::int64_t first = 0; first < out.stride; first += out.block) {
+  if (end == columns) end = out.stride;
+  for (std::int64_t first = begin; first < end; first += out.block) {
     const std::int64_t left = columns - first;
     const std::int64_t n = left < 0 ? 0 : left < out.block ? left : out.block;
     alignas(64) float padded[block_columns];

@@ -32,7 +32,8 @@ struct KernelTable {
   const char* name;
   std::array<FormatKernels, Formats::size> formats;  ///< in the order of the list
   std::array<KvKernels, 4> kv;                       ///< f32, f16, q8, q4
-  void (*quantize_row)(const float* x, std::int64_t columns, const QuantizedRows& out, std::int64_t token) noexcept;
+  void (*quantize_row)(const float* x, std::int64_t columns, const QuantizedRows& out, std::int64_t token, std::int64_t begin,
+                       std::int64_t end) noexcept;
   void (*rms_norm)(const float* x, const float* weight, float eps, float* out, std::int64_t n) noexcept;
   void (*layer_norm)(const float* x, const float* weight, const float* bias, float eps, float* out, std::int64_t n) noexcept;
   void (*add)(float* x, const float* y, std::int64_t n) noexcept;

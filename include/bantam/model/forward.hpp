@@ -61,6 +61,7 @@ class Forward {
   };
 
   void take(const Sequence& sequence, Segment segment);
+  void run(std::int64_t bytes, FunctionRef<void(const Worker&)> work) noexcept;
   void layers(KeepGoing keep_going) noexcept;
   void layer(const Worker& worker, const LayerWeights& w, std::int64_t index) noexcept;
   void attention_inputs(const Worker& worker, const LayerWeights& w, std::int64_t index) noexcept;

@@ -30,9 +30,11 @@ class Activations {
     return (block == block_columns ? coarse_ : fine_).rows;
   }
   /// Rounds one row to the forms in use; needed before a quantized matrix reads it.
-  void quantize_row(const KernelTable& kernels, std::int64_t token) const noexcept {
+  void quantize_row(const KernelTable& kernels, std::int64_t token) const noexcept { quantize_part(kernels, token, 0, columns_); }
+  /// The same for columns begin .. end: multiples of 256, or the last.
+  void quantize_part(const KernelTable& kernels, std::int64_t token, std::int64_t begin, std::int64_t end) const noexcept {
     for (const Form* f : {&coarse_, &fine_}) {
-      if (f->used) kernels.quantize_row(row(token), columns_, f->rows, token);
+      if (f->used) kernels.quantize_row(row(token), columns_, f->rows, token, begin, end);
     }
   }
 
