@@ -82,10 +82,11 @@ def random_floats(rng, kind, count, rms):
 
 
 def random_blocks(rng, kind, count, rms):
-    """Blocks of 32 quantized weights: random codes under a random f16 scale, of either sign where real files have it."""
+    """Blocks of quantized weights: random codes under a random f16 scale, of either sign where real files have it."""
     _, _, size = gguf_file.TENSOR_TYPES[kind]
-    # Root mean squares of the codes: -8 to 7, and -127 to 127. Scales below 6.1e-5 would be subnormal, as real ones are not.
-    scale = max(rms / {"q4_0": 4.6, "q8_0": 73.6}[kind], 1.25e-4)
+    # Root mean squares of the codes: -8 to 7, and -127 to 127; of q4_K's, less their mean, times scales of 0 to 63.
+    # Scales below 6.1e-5 would be subnormal, as real ones are not.
+    scale = max(rms / {"q4_0": 4.6, "q8_0": 73.6, "q4_K": 4.6 * 36}[kind], 1.25e-4)
     scales = scale * np.linspace(0.5, 1.5, 256)
     if kind == "q4_0":
         # Its codes reach from -8 to 7: with positive scales alone all weights together would lean to one side.
@@ -99,6 +100,9 @@ def random_blocks(rng, kind, count, rms):
             # Real files hold no -128, and kernels may rely on it.
             codes = blocks[:, 2:].view(np.int8)
             np.maximum(codes, -127, out=codes)
+        if kind == "q4_K":
+            # The minimums, of 0 to 63 as well, take out the codes' mean of 7.5.
+            blocks[:, 2:4] = (blocks[:, :2].copy().view("<f2") * np.float16(7.5)).view(np.uint8)
         yield blocks
         count -= n
 
@@ -107,7 +111,8 @@ def matrix(rng, kind, shape):
     """Random weights (outputs, inputs) in chunks."""
     rms = 1.0 / math.sqrt(shape[-1])
     count = math.prod(shape)
-    return random_blocks(rng, kind, count // 32, rms) if kind.startswith("q") else random_floats(rng, kind, count, rms)
+    block = gguf_file.TENSOR_TYPES[kind][1]
+    return random_blocks(rng, kind, count // block, rms) if block > 1 else random_floats(rng, kind, count, rms)
 
 
 def vector(kind, size, value):
@@ -123,7 +128,7 @@ def tensors(shape, names, matrix_kind, vector_kind, seed):
     result = []
 
     def add_matrix(name, outputs, inputs):
-        kind = "f16" if matrix_kind.startswith("q") and inputs % 32 else matrix_kind
+        kind = "f16" if inputs % gguf_file.TENSOR_TYPES[matrix_kind][1] else matrix_kind
         result.append((names(name), kind, (outputs, inputs), matrix(rng, kind, (outputs, inputs))))
 
     def add_vector(name, size, value):
@@ -271,7 +276,7 @@ def main():
     parser.add_argument("--tied", action="store_true", help="without --shape: output weights are the embeddings")
     parser.add_argument("--vocab-type", choices=["gpt2", "spm"], help="byte-level or SentencePiece BPE (default gpt2)")
     parser.add_argument("--format", choices=["gguf", "hf"], default="gguf", help="default gguf")
-    parser.add_argument("--type", choices=["q4_0", "q8_0", "f16", "bf16", "f32"],
+    parser.add_argument("--type", choices=["q4_0", "q4_K", "q8_0", "f16", "bf16", "f32"],
                         help="of the matrices (default q4_0 for gguf, bf16 for hf, which has floats only)")
     parser.add_argument("--seed", type=int, default=0)
     arguments = parser.parse_args()

@@ -33,7 +33,7 @@ def command_line():
     parser.add_argument("--folder", default=Path(tempfile.gettempdir()) / "bantam-peers", type=Path, help="where models are kept [%(default)s]")
     parser.add_argument("--model", action="append", default=[], type=Path, help="a GGUF file; may be given again")
     parser.add_argument("--shapes", default="llama-3.2-1b,smollm-360m,llama-3.1-8b", help="shapes to generate [%(default)s]")
-    parser.add_argument("--types", default="q4_0,q8_0,f16", help="their weights [%(default)s]")
+    parser.add_argument("--types", default="q4_0,q4_K,q8_0,f16", help="their weights [%(default)s]")
     parser.add_argument("--prompts", default="16,64,512", help="lengths of prompts; decode is measured after each [%(default)s]")
     parser.add_argument("--tokens", default=64, type=int, help="tokens to decode [%(default)s]")
     parser.add_argument("--kv", default="f16", choices=["f16", "q8"], help="keys and values of both [%(default)s]")

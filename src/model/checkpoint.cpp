@@ -297,6 +297,32 @@ void Checkpoint::read_row(const CheckpointTensor& tensor, std::int64_t row, std:
   tensor.source->read_row(tensor.entry->bytes.data() + from * tensor.source->row_bytes(tensor.columns), out);
 }
 
+/// Brings `rows` rows of a foreign file's matrix, from row `first_row` on, into a panel.
+void Checkpoint::fill_panel(const CheckpointTensor& tensor, std::int64_t first_row, int rows, std::byte* panel) const {
+  const FormatInfo& format = tensor.format();
+  const SourceType& source = *tensor.source;
+  if (source.read_codes == nullptr) {
+    RowCodes scratch;
+    std::vector<float> floats(static_cast<std::size_t>(tensor.columns));
+    for (int row = 0; row < rows; ++row) {
+      read_row(tensor, first_row + row, floats, scratch);
+      format.encode_row(panel, row, floats, scratch);
+    }
+    return;
+  }
+  // Block by block, not row by row: a row's codes are four bytes of each line, and lines stay in the cache meanwhile.
+  std::int8_t codes[block_columns];
+  GroupSide sides[block_columns / 16];
+  for (std::int64_t first = 0; first < tensor.columns; first += block_columns) {
+    const std::int64_t columns = std::min<std::int64_t>(block_columns, tensor.columns - first);
+    for (int row = 0; row < rows; ++row) {
+      const std::int64_t from = source_row(tensor, first_row + row, tensor.rows);
+      source.read_codes(tensor.entry->bytes.data() + from * source.row_bytes(tensor.columns) + source.row_bytes(first), columns, codes, sides);
+      format.store_block(panel, row, tensor.columns, first, codes, sides);
+    }
+  }
+}
+
 WeightMatrix Checkpoint::load_matrix(const CheckpointTensor& tensor, bool mapped) const {
   const FormatInfo& format = tensor.format();
   const TensorEntry& entry = *tensor.entry;
@@ -314,21 +340,9 @@ WeightMatrix Checkpoint::load_matrix(const CheckpointTensor& tensor, bool mapped
       entry.file->read(entry.bytes.subspan(static_cast<std::size_t>(panels.begin * panel_bytes), bytes), data.get() + panels.begin * panel_bytes);
       return;
     }
-    RowCodes codes;
-    std::vector<float> floats(static_cast<std::size_t>(tensor.columns));
-    for (std::int64_t row = panels.begin * panel_rows; row < std::min(panels.end * panel_rows, tensor.rows); ++row) {
-      std::byte* panel = data.get() + row / panel_rows * panel_bytes;
-      const int lane = static_cast<int>(row % panel_rows);
-      if (tensor.source->read_codes != nullptr) {
-        codes.codes.assign(static_cast<std::size_t>(tensor.columns), 0);
-        codes.sides.assign(static_cast<std::size_t>(tensor.columns / format.group), {});
-        const std::int64_t from = source_row(tensor, row, tensor.rows);
-        tensor.source->read_codes(entry.bytes.data() + from * tensor.source->row_bytes(tensor.columns), tensor.columns, codes);
-        format.store_codes(panel, lane, tensor.columns, codes);
-      } else {
-        read_row(tensor, row, floats, codes);
-        format.encode_row(panel, lane, floats, codes);
-      }
+    for (std::int64_t p = panels.begin; p < panels.end; ++p) {
+      const auto rows = static_cast<int>(std::min<std::int64_t>(panel_rows, tensor.rows - p * panel_rows));
+      fill_panel(tensor, p * panel_rows, rows, data.get() + p * panel_bytes);
     }
   });
   entry.file->drop(entry.bytes);

@@ -13,11 +13,14 @@ using bantam::detail::load_as;
 [[nodiscard]] inline unsigned byte_at(const std::byte* p, int i) noexcept { return static_cast<unsigned>(p[i]); }
 [[nodiscard]] inline float half_at(const std::byte* p) noexcept { return float(load_as<f16>(p)); }
 
-/// `half` bytes hold weights i (low nibble) and i + half (high nibble).
+/// `half` bytes, a multiple of 8, hold weights i (low nibble) and i + half (high nibble).
 inline void read_nibbles(const std::byte* from, int half, std::int8_t* to) noexcept {
-  for (int i = 0; i < half; ++i) {
-    to[i] = static_cast<std::int8_t>(byte_at(from, i) & 15u);
-    to[i + half] = static_cast<std::int8_t>(byte_at(from, i) >> 4);
+  for (int i = 0; i < half; i += 8) {
+    const auto eight = load_as<std::uint64_t>(from + i);
+    const std::uint64_t low = eight & 0x0f0f0f0f0f0f0f0fu;
+    const std::uint64_t high = eight >> 4 & 0x0f0f0f0f0f0f0f0fu;
+    std::memcpy(to + i, &low, 8);
+    std::memcpy(to + i + half, &high, 8);
   }
 }
 

@@ -16,26 +16,21 @@ void read_floats(const std::byte* row, std::span<float> out) {
 }
 
 template <class Block>
-void read_codes(const std::byte* row, std::int64_t columns, RowCodes& out) {
-  using F = typename Block::Format;
-  std::int8_t* codes = out.codes.data();
-  GroupSide* sides = out.sides.data();
+void read_codes(const std::byte* blocks, std::int64_t columns, std::int8_t* codes, GroupSide* sides) noexcept {
   for (std::int64_t b = 0; b < columns / Block::columns; ++b) {
-    Block::read(row, codes, sides);
-    row += Block::bytes;
-    codes += Block::columns;
-    sides += Block::columns / F::group;
+    Block::read(blocks + b * Block::bytes, codes + b * Block::columns, sides + b * (Block::columns / Block::Format::group));
   }
 }
 
 template <class Block>
 void read_decoded(const std::byte* row, std::span<float> out) {
   using F = typename Block::Format;
-  static thread_local RowCodes codes;
-  codes.codes.resize(out.size());
-  codes.sides.resize(out.size() / F::group);
-  read_codes<Block>(row, static_cast<std::int64_t>(out.size()), codes);
-  for (std::size_t i = 0; i < out.size(); ++i) out[i] = decode_code<F>(codes.codes[i], codes.sides[i / F::group]);
+  std::int8_t codes[Block::columns];
+  GroupSide sides[Block::columns / F::group];
+  for (std::size_t first = 0; first < out.size(); first += Block::columns, row += Block::bytes) {
+    Block::read(row, codes, sides);
+    for (std::size_t i = 0; i < Block::columns; ++i) out[first + i] = decode_code<F>(codes[i], sides[i / F::group]);
+  }
 }
 
 template <class Block>

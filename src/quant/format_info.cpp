@@ -25,7 +25,10 @@ constexpr FormatInfo describe(int index) {
   info.panel_bytes = [](std::int64_t columns) noexcept { return L::panel_bytes(columns); };
   info.encode_row = encode_row<F>;
   info.decode_row = decode_row<F>;
-  if constexpr (!is_float_format<F>) info.store_codes = store_codes<F>;
+  if constexpr (!is_float_format<F>) {
+    info.store_codes = store_codes<F>;
+    info.store_block = store_block<F>;
+  }
   return info;
 }
 

@@ -99,7 +99,7 @@ TEST_CASE("GGUF's block types have the values that llama.cpp gives them, and pan
       bantam::RowCodes codes;
       codes.codes.resize(1024);
       codes.sides.resize(static_cast<std::size_t>(1024 / format.group));
-      type->read_codes(blocks.data(), 1024, codes);
+      type->read_codes(blocks.data(), 1024, codes.codes.data(), codes.sides.data());
       format.store_codes(panel.data(), 21, 1024, codes);
       format.decode_row(panel.data(), 21, found, codes);
       CHECK(differing(found, expected) == 0);

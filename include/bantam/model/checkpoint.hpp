@@ -66,6 +66,7 @@ class Checkpoint {
   static Checkpoint open_native(const std::filesystem::path& path);
   void collect(bool gguf);
   void add_tensor(const TensorKey& key, std::string name, std::int64_t layer, const TensorEntry& entry, bool gguf);
+  void fill_panel(const CheckpointTensor& tensor, std::int64_t first_row, int rows, std::byte* panel) const;
 
   std::filesystem::path path_;
   std::string container_;

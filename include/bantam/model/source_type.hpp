@@ -18,8 +18,8 @@ struct SourceType {
   const FormatInfo* format;
   /// One row as floats, as the type's public definition says.
   void (*read_row)(const std::byte* row, std::span<float> out);
-  /// One row as codes of `format`; null where read_row loses nothing.
-  void (*read_codes)(const std::byte* row, std::int64_t columns, RowCodes& codes);
+  /// Blocks of a row as codes of `format`, a multiple of `block` columns of them; null where read_row loses nothing.
+  void (*read_codes)(const std::byte* blocks, std::int64_t columns, std::int8_t* codes, GroupSide* sides) noexcept;
 
   [[nodiscard]] std::int64_t row_bytes(std::int64_t columns) const noexcept { return columns / block * block_bytes; }
 };

@@ -47,12 +47,22 @@ template <int Bits>
   });
   return codes;
 }
+/// The codes of 32 columns of one channel, one a byte, into their unit.
 template <int Bits>
-void store_four(std::byte* plane, int lane, int column, std::uint32_t codes) noexcept {
-  for_lines_of<Bits>(lane, column, [&](std::int64_t at, int bit, std::uint32_t mask, int shift) {
-    const auto rest = load_as<std::uint32_t>(plane + at) & ~(mask << bit);
-    store_as(plane + at, rest | (codes >> shift & mask) << bit);
-  });
+void store_unit(std::byte* unit, int lane, const std::int8_t* codes) noexcept {
+  std::uint32_t four[8];
+  std::memcpy(four, codes, 32);
+  std::byte* line = unit + lane * 4;
+  const auto put = [&](int per_line, int bits, std::uint32_t mask, int shift) {
+    for (int first = 0; first < 8; first += per_line, line += 64) {
+      std::uint32_t word = 0;
+      for (int i = 0; i < per_line; ++i) word |= (four[first + i] >> shift & mask) << i * bits;
+      store_as(line, word);
+    }
+  };
+  if constexpr ((Bits & 4) != 0) put(2, 4, 0x0f0f0f0fu, 0);
+  if constexpr ((Bits & 2) != 0) put(4, 2, 0x03030303u, Bits & 4);
+  if constexpr ((Bits & 1) != 0) put(8, 1, 0x01010101u, Bits & 6);
 }
 
 // Numbers of scale::Super: `count` rows of 16 channels. 8 bits: a byte each. 4 bits: two numbers a byte, the even one

@@ -24,8 +24,11 @@ struct FormatInfo {
   std::int64_t (*panel_bytes)(std::int64_t columns) noexcept;
   void (*encode_row)(std::byte* panel, int row, std::span<const float> weights, RowCodes& scratch);
   void (*decode_row)(const std::byte* panel, int row, std::span<float> weights, RowCodes& scratch);
-  /// Codes as they are, for formats of other projects that hold the same numbers. Null for float formats.
+  /// Codes as they are, for formats of other projects that hold the same numbers; a row, or one block of it where no scale
+  /// belongs to the row. Null for float formats.
   void (*store_codes)(std::byte* panel, int row, std::int64_t columns, const RowCodes& codes);
+  void (*store_block)(std::byte* panel, int row, std::int64_t columns, std::int64_t first, const std::int8_t* codes,
+                      const GroupSide* sides) noexcept;
 };
 
 /// All formats, in list order.

@@ -134,62 +134,69 @@ void for_each_block(Byte* panel, std::int64_t columns, Visitor&& f) {
 
 }  // namespace detail
 
-/// Writes row `row` (0..31) of a panel from codes. For quantized formats. Scales are cut to what the format stores.
+/// Writes one block of row `row` (0..31) of a panel: the columns from `first`, a multiple of 256, on. `codes` and `sides`
+/// are those of the block, or its rest. Scales are cut to what the format stores; those of the row (`sides[0]` of a row
+/// scale, the two of nested ones) stand in the header, which store_codes writes.
 template <QuantFormat F>
-void store_codes(std::byte* panel, int row, std::int64_t columns, const RowCodes& codes) {
+void store_block(std::byte* panel, int row, std::int64_t columns, std::int64_t first, const std::int8_t* codes,
+                 const GroupSide* sides) noexcept {
   using L = Strip16<F>;
   const int strip = row / strip_rows;
   const int lane = row % strip_rows;
-  float nested_scale = 0;
-  float nested_offset = 0;
-  if constexpr (L::row_scales) {
-    detail::store_as(panel + row * 4, codes.sides[0].scale);
+  const int k = static_cast<int>(std::min<std::int64_t>(block_columns, L::padded_columns(columns) - first));
+  std::byte* block = panel + L::header + first / block_columns * L::block_bytes(block_columns);
+  std::byte* scales = block + L::scales_at(k, strip);
+  for (int g = 0; g < (L::row_scales ? 0 : L::groups(k)); ++g) {
+    const GroupSide& side = sides[g];
+    if constexpr (L::group_scales) detail::store_as(scales + (g * strip_rows + lane) * 2, f16(side.scale));
+    if constexpr (L::exponents) detail::store_as(scales + g * strip_rows + lane, detail::exponent_byte(side.scale));
+    if constexpr (L::nested_scales) {
+      const auto scale = detail::load_as<float>(panel + row * 4);
+      const auto offset = detail::load_as<float>(panel + (panel_rows + row) * 4);
+      detail::store_as(scales + g * strip_rows + lane, dynamic_map_index(scale > 0 ? (side.scale - offset) / scale : 0.0f));
+    }
+    if constexpr (L::super_scales) {
+      detail::store_as(scales + lane * 2, f16(side.unit));
+      if constexpr (L::minimums) {
+        detail::store_as(scales + (strip_rows + lane) * 2, f16(side.min_unit));
+        detail::store_number<L::number_bits>(scales + L::numbers_at, L::numbers(k), 2 * g, lane, side.number);
+        detail::store_number<L::number_bits>(scales + L::numbers_at, L::numbers(k), 2 * g + 1, lane, side.min_number);
+      } else {
+        detail::store_number<L::number_bits>(scales + L::numbers_at, L::numbers(k), g, lane, side.number + L::number_offset);
+      }
+    } else if constexpr (L::minimums) {
+      detail::store_as(block + L::zeros_at(k, strip) + (g * strip_rows + lane) * 2, f16(side.min));
+    }
+    if constexpr (L::zero_points) {
+      detail::store_as(block + L::zeros_at(k, strip) + g * strip_rows + lane, static_cast<std::uint8_t>(side.zero));
+    }
   }
+  std::byte* plane = block + L::plane_at(k, strip);
+  if constexpr (L::bits == 0) {
+    for (int column = 0; column < k; column += 4) std::memcpy(plane + L::code_at(lane, column), codes + column, 4);
+  } else {
+    for (int column = 0; column < k; column += 32) detail::store_unit<L::bits>(plane + L::plane_bytes(column), lane, codes + column);
+  }
+}
+
+/// Writes row `row` (0..31) of a panel from codes. For quantized formats.
+template <QuantFormat F>
+void store_codes(std::byte* panel, int row, std::int64_t columns, const RowCodes& codes) {
+  using L = Strip16<F>;
+  if constexpr (L::row_scales) detail::store_as(panel + row * 4, codes.sides[0].scale);
   if constexpr (L::nested_scales) {
     double sum = 0;
     for (const GroupSide& side : codes.sides) sum += side.scale;
-    nested_offset = static_cast<float>(sum / static_cast<double>(codes.sides.size()));
-    for (const GroupSide& side : codes.sides) nested_scale = std::max(nested_scale, std::fabs(side.scale - nested_offset));
-    detail::store_as(panel + row * 4, nested_scale);
-    detail::store_as(panel + (panel_rows + row) * 4, nested_offset);
+    const auto offset = static_cast<float>(sum / static_cast<double>(codes.sides.size()));
+    float scale = 0;
+    for (const GroupSide& side : codes.sides) scale = std::max(scale, std::fabs(side.scale - offset));
+    detail::store_as(panel + row * 4, scale);
+    detail::store_as(panel + (panel_rows + row) * 4, offset);
   }
-  detail::for_each_block<F>(panel, columns, [&](std::byte* block, std::int64_t first, int k) {
-    std::byte* scales = block + L::scales_at(k, strip);
-    for (int g = 0; g < L::groups(k); ++g) {
-      const GroupSide& side = codes.sides[static_cast<std::size_t>(L::row_scales ? 0 : first / L::group + g)];
-      if constexpr (L::group_scales) detail::store_as(scales + (g * strip_rows + lane) * 2, f16(side.scale));
-      if constexpr (L::exponents) detail::store_as(scales + g * strip_rows + lane, detail::exponent_byte(side.scale));
-      if constexpr (L::nested_scales) {
-        const float x = nested_scale > 0 ? (side.scale - nested_offset) / nested_scale : 0.0f;
-        detail::store_as(scales + g * strip_rows + lane, dynamic_map_index(x));
-      }
-      if constexpr (L::super_scales) {
-        detail::store_as(scales + lane * 2, f16(side.unit));
-        if constexpr (L::minimums) {
-          detail::store_as(scales + (strip_rows + lane) * 2, f16(side.min_unit));
-          detail::store_number<L::number_bits>(scales + L::numbers_at, L::numbers(k), 2 * g, lane, side.number);
-          detail::store_number<L::number_bits>(scales + L::numbers_at, L::numbers(k), 2 * g + 1, lane, side.min_number);
-        } else {
-          detail::store_number<L::number_bits>(scales + L::numbers_at, L::numbers(k), g, lane, side.number + L::number_offset);
-        }
-      } else if constexpr (L::minimums) {
-        detail::store_as(block + L::zeros_at(k, strip) + (g * strip_rows + lane) * 2, f16(side.min));
-      }
-      if constexpr (L::zero_points) {
-        detail::store_as(block + L::zeros_at(k, strip) + g * strip_rows + lane, static_cast<std::uint8_t>(side.zero));
-      }
-    }
-    std::byte* plane = block + L::plane_at(k, strip);
-    const std::int8_t* code = codes.codes.data() + first;
-    for (int column = 0; column < k; column += 4) {
-      const auto four = detail::load_as<std::uint32_t>(reinterpret_cast<const std::byte*>(code + column));
-      if constexpr (L::bits == 0) {
-        detail::store_as(plane + L::code_at(lane, column), four);
-      } else {
-        detail::store_four<L::bits>(plane, lane, column, four);
-      }
-    }
-  });
+  for (std::int64_t first = 0; first < L::padded_columns(columns); first += block_columns) {
+    store_block<F>(panel, row, columns, first, codes.codes.data() + first,
+                   codes.sides.data() + (L::row_scales ? 0 : first / L::group));
+  }
 }
 
 /// Reads row `row` (0..31) of a panel back into codes and the numbers as stored. Inverse of store_codes.
