@@ -90,17 +90,20 @@ BANTAM_INLINE Strip<A> load_scales(const std::byte* panel, const std::byte* bloc
       BANTAM_UNROLL for (int i = 0; i < Strip<A>::parts; ++i) number.part[i] = number.part[i] - V::splat(L::number_offset);
     }
     return mul_strip<A>(unit, number);
-  } else if constexpr (L::nested_scales || L::exponents) {
+  } else if constexpr (L::exponents) {
+    const IntStrip<A> e = simd::byte_strip<A>::load_unsigned(reinterpret_cast<const std::uint8_t*>(scales + g * strip_rows));
+    Strip<A> power;
+    BANTAM_UNROLL for (int i = 0; i < Strip<A>::parts; ++i) {
+      // The byte is the exponent of a float; that of 0, 2^-127, is a subnormal one.
+      power.part[i] = V::max(V::as_float(V::shift_left(e.part[i], 23)), V::splat(0x1p-127f));
+    }
+    return power;
+  } else if constexpr (L::nested_scales) {
     float level[strip_rows];
     const auto* index = reinterpret_cast<const std::uint8_t*>(scales + g * strip_rows);
-    if constexpr (L::exponents) {
-      for (int n = 0; n < strip_rows; ++n) level[n] = __builtin_bit_cast(float, index[n] == 0 ? 0x00400000u : std::uint32_t{index[n]} << 23);
-      return load_strip<A>(level);
-    } else {
-      for (int n = 0; n < strip_rows; ++n) level[n] = dynamic_map[index[n]];
-      const auto* rows = reinterpret_cast<const float*>(panel) + strip * strip_rows;
-      return fma_strip<A>(load_strip<A>(level), load_strip<A>(rows), load_strip<A>(rows + panel_rows));
-    }
+    for (int n = 0; n < strip_rows; ++n) level[n] = dynamic_map[index[n]];
+    const auto* rows = reinterpret_cast<const float*>(panel) + strip * strip_rows;
+    return fma_strip<A>(load_strip<A>(level), load_strip<A>(rows), load_strip<A>(rows + panel_rows));
   } else {
     return splat_strip<A>(1.0f);
   }
@@ -109,10 +112,8 @@ BANTAM_INLINE Strip<A> load_scales(const std::byte* panel, const std::byte* bloc
 /// The zero points of group `g` of one strip as integers.
 template <class A, QuantFormat F>
 BANTAM_INLINE IntStrip<A> load_zeros(const std::byte* block, int k, int strip, int g) {
-  std::int32_t zero[strip_rows];
-  const auto* p = reinterpret_cast<const std::uint8_t*>(block + Strip16<F>::zeros_at(k, strip) + g * strip_rows);
-  for (int n = 0; n < strip_rows; ++n) zero[n] = p[n];
-  return load_int_strip<A>(reinterpret_cast<const std::byte*>(zero));
+  return simd::byte_strip<A>::load_unsigned(
+      reinterpret_cast<const std::uint8_t*>(block + Strip16<F>::zeros_at(k, strip) + g * strip_rows));
 }
 
 /// What is added to a group's weights besides code times scale.

@@ -146,6 +146,13 @@ struct half_strip<avx2> {
 
 template <>
 struct byte_strip<avx2> {
+  static BANTAM_INLINE IntStrip<avx2> load_unsigned(const std::uint8_t* p) {
+    IntStrip<avx2> strip;
+    BANTAM_UNROLL for (int i = 0; i < 2; ++i) {
+      strip.part[i] = _mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p + 8 * i)));
+    }
+    return strip;
+  }
   static BANTAM_INLINE Strip<avx2> load(const std::int8_t* p) {
     Strip<avx2> strip;
     BANTAM_UNROLL for (int i = 0; i < 2; ++i) {

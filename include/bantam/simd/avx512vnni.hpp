@@ -143,6 +143,11 @@ struct half_strip<avx512vnni> {
 
 template <>
 struct byte_strip<avx512vnni> {
+  static BANTAM_INLINE IntStrip<avx512vnni> load_unsigned(const std::uint8_t* p) {
+    IntStrip<avx512vnni> strip;
+    strip.part[0] = _mm512_cvtepu8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
+    return strip;
+  }
   static BANTAM_INLINE Strip<avx512vnni> load(const std::int8_t* p) {
     Strip<avx512vnni> strip;
     strip.part[0] = _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))));

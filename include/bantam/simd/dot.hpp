@@ -30,9 +30,17 @@ struct dot;
 template <class A>
 struct half_strip;
 
-/// Sixteen small integers as floats. This one is for instruction sets that have nothing better to say.
+/// Sixteen small integers as floats, or as integers. This one is for instruction sets that have nothing better to say.
 template <class A>
 struct byte_strip {
+  /// Unsigned bytes.
+  static BANTAM_INLINE IntStrip<A> load_unsigned(const std::uint8_t* p) {
+    alignas(64) std::int32_t numbers[16];
+    for (int n = 0; n < 16; ++n) numbers[n] = p[n];
+    IntStrip<A> strip;
+    BANTAM_UNROLL for (int i = 0; i < IntStrip<A>::parts; ++i) strip.part[i] = vec<A>::load_int(numbers + i * vec<A>::lanes);
+    return strip;
+  }
   /// Signed bytes.
   static BANTAM_INLINE Strip<A> load(const std::int8_t* p) {
     return widen([&](int n) { return std::int32_t{p[n]}; });
