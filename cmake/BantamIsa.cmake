@@ -1,33 +1,63 @@
 # One translation unit per instruction set, each with flags of its own (docs/add-an-isa.md).
 
-function(bantam_isa name)
+# bantam_isa(NAME RUNS FLAGS...): the table NAME. RUNS: whether the machine that builds runs it. Where it does not,
+# sanitized builds leave it out: they are for running.
+function(bantam_isa name runs)
+  if(BANTAM_SANITIZE AND NOT runs)
+    return()
+  endif()
   add_library(bantam_isa_${name} OBJECT ${PROJECT_SOURCE_DIR}/src/simd/${name}.cpp)
   target_include_directories(bantam_isa_${name} PRIVATE ${PROJECT_SOURCE_DIR}/include)
   target_link_libraries(bantam_isa_${name} PRIVATE $<BUILD_INTERFACE:bantam_flags> xsimd)
   # Sanitizers check what is computed, not how fast: -O1 compiles in a tenth of the time.
-  target_compile_options(bantam_isa_${name} PRIVATE -O3 ${ARGN} )
+  target_compile_options(bantam_isa_${name} PRIVATE -O3 ${ARGN})
   if(BANTAM_SANITIZE)
     target_compile_options(bantam_isa_${name} PRIVATE -O1)
   endif()
   target_sources(bantam-core PRIVATE $<TARGET_OBJECTS:bantam_isa_${name}>)
+  target_compile_definitions(bantam-core PRIVATE BANTAM_ISA_${name})
   # For the tests that look inside.
   set(BANTAM_ISA_OBJECTS ${BANTAM_ISA_OBJECTS} $<TARGET_OBJECTS:bantam_isa_${name}> PARENT_SCOPE)
 endfunction()
 
+# What the machine that builds can run, by the system's names of features.
+set(features "")
+if(EXISTS /proc/cpuinfo AND NOT CMAKE_CROSSCOMPILING)
+  file(STRINGS /proc/cpuinfo features LIMIT_COUNT 1 REGEX "^(flags|Features)")
+endif()
+function(bantam_runs feature result)
+  set(${result} OFF PARENT_SCOPE)
+  if(features MATCHES "[ \t]${feature}( |$)")
+    set(${result} ON PARENT_SCOPE)
+  endif()
+endfunction()
+
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
-  bantam_isa(generic -O2)
-  bantam_isa(avx2 -march=x86-64-v3 -mtune=znver3)
+  bantam_runs(avx2 runs_avx2)
+  bantam_runs(avx_vnni runs_avx2vnni)
+  bantam_runs(avx512bw runs_avx512)
+  bantam_runs(avx512_vnni runs_avx512vnni)
   # gcc 12's allocator of registers spills codes inside the tiles' loops when it works region by region;
   # tests/layers/check_spills.sh watches it.
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     set(whole_function -fira-region=one)
+    set(quiet -Wno-uninitialized -Wno-maybe-uninitialized)  # gcc 12 trips over its own AVX-512 intrinsics
   endif()
-  bantam_isa(avx512vnni -march=x86-64-v4 -mtune=znver3 -mavx512vnni -mavx512vbmi ${whole_function}
-    -Wno-uninitialized -Wno-maybe-uninitialized)  # gcc 12 trips over its own intrinsics
+  bantam_isa(generic ON -O2)
+  bantam_isa(avx2 ${runs_avx2} -march=x86-64-v3 -mtune=znver3)
+  # The instruction is rare where tests run: sanitized builds spell it out, and so test the table on any AVX2 machine.
+  if(BANTAM_SANITIZE)
+    target_compile_definitions(bantam-core PRIVATE BANTAM_VNNI_EMULATED)
+    bantam_isa(avx2vnni ${runs_avx2} -march=x86-64-v3 -DBANTAM_VNNI_EMULATED)
+  else()
+    bantam_isa(avx2vnni ${runs_avx2vnni} -march=x86-64-v3 -mavxvnni -mtune=alderlake)
+  endif()
+  bantam_isa(avx512 ${runs_avx512} -march=x86-64-v4 -mtune=skylake-avx512 ${quiet})
+  bantam_isa(avx512vnni ${runs_avx512vnni} -march=x86-64-v4 -mtune=znver3 -mavx512vnni -mavx512vbmi ${whole_function} ${quiet})
 elseif(CMAKE_SYSTEM_PROCESSOR MATCHES "aarch64|ARM64")
-  bantam_isa(generic -O2)
-  bantam_isa(neon -march=armv8-a)
-  bantam_isa(dotprod -march=armv8.2-a+dotprod)
+  bantam_isa(generic ON -O2)
+  bantam_isa(neon ON -march=armv8-a)
+  bantam_isa(dotprod ON -march=armv8.2-a+dotprod)
 else()
-  bantam_isa(generic -O2)
+  bantam_isa(generic ON -O2)
 endif()

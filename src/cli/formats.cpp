@@ -58,6 +58,7 @@ int print_cpuinfo(const CommonOptions& options) {
   const CpuFeatures& cpu = cpu_features();
   std::vector<std::string> features;
   for (const auto& [has, name] : {std::pair{cpu.avx2, "avx2"},
+                                  {cpu.avx2_vnni, "avx_vnni"},
                                   {cpu.avx512, "avx512"},
                                   {cpu.avx512_vnni, "avx512_vnni"},
                                   {cpu.neon, "neon"},

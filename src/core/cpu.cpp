@@ -39,8 +39,13 @@ CpuFeatures detect() {
   // The table is compiled for x86-64-v3, whose bit manipulation the compiler uses freely: all of it must be there.
   const bool bmi = bit(b, 3) && bit(b, 8);
   found.avx2 = saves_ymm && bit(b, 5) && fma && f16c && movbe && lzcnt && bmi;
+  unsigned more = 0, ignored = 0;
+  found.avx2_vnni = found.avx2 && __get_cpuid_count(7, 1, &more, &ignored, &ignored, &ignored) && bit(more, 4);
   found.avx512 = found.avx2 && saves_zmm && bit(b, 16) && bit(b, 17) && bit(b, 28) && bit(b, 30) && bit(b, 31);
   found.avx512_vnni = found.avx512 && bit(c, 11) && bit(c, 1);
+#if defined(BANTAM_VNNI_EMULATED)
+  found.avx2_vnni = found.avx2;  // simd/ymm.hpp
+#endif
   return found;
 }
 #elif defined(__aarch64__)

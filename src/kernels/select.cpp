@@ -16,11 +16,22 @@ namespace {
 std::vector<const KernelTable*> available() {
   [[maybe_unused]] const CpuFeatures& cpu = cpu_features();
   std::vector<const KernelTable*> tables;
-#if defined(__x86_64__)
+#if defined(BANTAM_ISA_avx512vnni)
   if (cpu.avx512_vnni) tables.push_back(&kernels::table<simd::avx512vnni>());
+#endif
+#if defined(BANTAM_ISA_avx512)
+  if (cpu.avx512) tables.push_back(&kernels::table<simd::avx512>());
+#endif
+#if defined(BANTAM_ISA_avx2vnni)
+  if (cpu.avx2_vnni) tables.push_back(&kernels::table<simd::avx2vnni>());
+#endif
+#if defined(BANTAM_ISA_avx2)
   if (cpu.avx2) tables.push_back(&kernels::table<simd::avx2>());
-#elif defined(__aarch64__)
+#endif
+#if defined(BANTAM_ISA_dotprod)
   if (cpu.neon_dotprod) tables.push_back(&kernels::table<simd::dotprod>());
+#endif
+#if defined(BANTAM_ISA_neon)
   if (cpu.neon) tables.push_back(&kernels::table<simd::neon>());
 #endif
   tables.push_back(&kernels::table<simd::generic>());

@@ -27,6 +27,9 @@ TEST_CASE("processor features build on each other and agree with the system's ow
     CHECK(cpu.avx512 == avx512);
     const bool vnni = avx512 && has("avx512_vnni") && has("avx512vbmi");
     CHECK(cpu.avx512_vnni == vnni);
+#if !defined(BANTAM_CHECKED)
+    CHECK(cpu.avx2_vnni == (avx2 && has("avx_vnni")));  // emulated under sanitizers
+#endif
   }
 #elif defined(__aarch64__)
   CHECK(cpu.neon);

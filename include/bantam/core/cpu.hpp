@@ -9,6 +9,7 @@ namespace bantam::inline v0 {
 /// Instruction sets that both the processor and the operating system support.
 struct CpuFeatures {
   bool avx2 = false;         ///< AVX2 with all else of x86-64-v3: FMA, F16C, BMI, LZCNT, MOVBE
+  bool avx2_vnni = false;    ///< AVX-VNNI on top
   bool avx512 = false;       ///< F, BW, CD, DQ and VL
   bool avx512_vnni = false;  ///< VNNI and VBMI on top
   bool neon = false;

@@ -11,6 +11,14 @@ struct generic {
 struct avx2 {
   static constexpr const char* name = "avx2";
 };
+/// AVX2 and AVX-VNNI (Alder Lake and later, without AVX-512).
+struct avx2vnni {
+  static constexpr const char* name = "avx2vnni";
+};
+/// AVX-512 F/BW/CD/DQ/VL (Skylake-X).
+struct avx512 {
+  static constexpr const char* name = "avx512";
+};
 /// AVX-512 F/BW/CD/DQ/VL with VNNI and VBMI (Ice Lake, Zen 4 and later).
 struct avx512vnni {
   static constexpr const char* name = "avx512vnni";

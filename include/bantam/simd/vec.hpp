@@ -88,6 +88,12 @@ struct xsimd_vec {
 #if defined(__AVX512VNNI__)
 template <>
 struct vec<avx512vnni> : xsimd_vec<avx512vnni, xsimd::avx512bw> {};
+#elif defined(__AVX512F__)
+template <>
+struct vec<avx512> : xsimd_vec<avx512, xsimd::avx512bw> {};
+#elif defined(__AVXVNNI__) || defined(BANTAM_VNNI_EMULATED)
+template <>
+struct vec<avx2vnni> : xsimd_vec<avx2vnni, xsimd::fma3<xsimd::avx2>> {};
 #elif defined(__AVX2__)
 template <>
 struct vec<avx2> : xsimd_vec<avx2, xsimd::fma3<xsimd::avx2>> {};

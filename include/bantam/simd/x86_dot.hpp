@@ -1,0 +1,219 @@
+// Integer dot products on x86-64, for registers R of either width (ymm.hpp, zmm.hpp): with VNNI, and without.
+#pragma once
+
+#include <type_traits>
+
+#include "bantam/simd/dot.hpp"
+
+namespace bantam::inline v0::simd {
+
+/// What both ways share: unpacking codes.
+template <class R>
+struct x86_codes {
+  using Reg = typename R::Reg;
+  static constexpr int width = static_cast<int>(sizeof(Reg));
+  static constexpr int parts = 64 / width;  ///< registers a line
+
+  /// One part of the codes of four number `i` from `first` on; i is a constant once loops are unrolled.
+  template <int Bits>
+  static BANTAM_INLINE Reg four(Codes<Bits>, const std::uint8_t* part, int first, int i) {
+    const auto move = [](Reg q, int from, int to, int mask) __attribute__((always_inline)) {
+      return R::both(from >= to ? R::right(q, from - to) : R::left(q, to - from), R::bytes(mask << to));
+    };
+    Reg code = R::zero();
+    if constexpr ((Bits & 4) != 0) code = move(R::load(part + (first / 2 + i / 2) * 64), i % 2 * 4, 0, 15);
+    if constexpr ((Bits & 2) != 0) {
+      code = R::either(code, move(R::load(part + ((Bits & 4) + first / 4 + i / 4) * 64), i % 4 * 2, Bits & 4, 3));
+    }
+    if constexpr ((Bits & 1) != 0) {
+      code = R::either(code, move(R::right_by(R::load(part + (Bits & 6) * 64), first), i, Bits & 6, 1));
+    }
+    return code;
+  }
+};
+
+/// Without VNNI: products of unsigned and signed bytes are added by pairs in int16, then by pairs in int32.
+template <class A, class R, int Strips, int Tokens>
+struct madd_dot : private x86_codes<R> {
+  static constexpr int strips = Strips;
+  static constexpr int tokens = Tokens;
+  static constexpr int byte_bias = 0;
+  static constexpr int codebook_bias = 0;
+
+  template <class Plane, int Columns, int NR, int MR>
+  static BANTAM_INLINE void accumulate(const std::uint8_t* unit, std::ptrdiff_t plane_stride, const std::int8_t* x,
+                                       std::ptrdiff_t x_stride, [[maybe_unused]] int first, const std::int8_t* lut,
+                                       IntStrip<A> (&c)[NR][MR]) {
+    if constexpr (std::is_same_v<Plane, Bytes> || std::is_same_v<Plane, Codebook>) {
+      static_assert(Columns == 32);
+      signed_codes<Plane>(unit, plane_stride, x, x_stride, lut, c);
+    } else {
+      unsigned_codes<Columns>(Plane{}, unit, plane_stride, x, x_stride, first, c);
+    }
+  }
+
+ private:
+  using Reg = typename R::Reg;
+  using x86_codes<R>::four;
+  using x86_codes<R>::width;
+  using x86_codes<R>::parts;
+
+  /// |w| times x with w's sign. 2 * 128 * 127 fits int16.
+  template <class Plane, int NR, int MR>
+  static BANTAM_INLINE void signed_codes(const std::uint8_t* unit, std::ptrdiff_t plane_stride, const std::int8_t* x,
+                                         std::ptrdiff_t x_stride, const std::int8_t* lut, IntStrip<A> (&c)[NR][MR]) {
+    const Reg ones = R::ones();
+    [[maybe_unused]] Reg table = ones;
+    if constexpr (std::is_same_v<Plane, Codebook>) table = R::table(lut);
+    // Bytes carry 4 columns a line, nibbles 8 in two halves.
+    constexpr int columns = std::is_same_v<Plane, Bytes> ? 4 : 8;
+#pragma GCC unroll 1
+    for (int column = 0; column < 32; column += columns) {
+      BANTAM_UNROLL for (int half = 0; half < columns / 4; ++half) {
+        BANTAM_UNROLL for (int r = 0; r < NR; ++r) {
+          BANTAM_UNROLL for (int part = 0; part < parts; ++part) {
+            Reg w = R::load(unit + r * plane_stride + column / columns * 64 + part * width);
+            if constexpr (std::is_same_v<Plane, Codebook>) {
+              w = R::look_up(table, R::both(half == 0 ? w : R::right(w, 4), R::bytes(15)));
+            }
+            const Reg magnitude = R::magnitude(w);
+            BANTAM_UNROLL for (int m = 0; m < MR; ++m) {
+              const Reg b = R::with_sign(R::broadcast(x + m * x_stride + column + half * 4), w);
+              const Reg sum = R::multiply_words(R::multiply_bytes(magnitude, b), ones);
+              c[r][m].part[part] = R::add32(c[r][m].part[part], sum);
+            }
+          }
+        }
+      }
+    }
+  }
+
+  /// Sums stay in int16 as long as they fit (eight nibbles: 8 * 2 * 15 * 127 = 30480), and are widened then.
+  template <int Columns, int Bits, int NR, int MR>
+  static BANTAM_INLINE void unsigned_codes(Codes<Bits> plane, const std::uint8_t* unit, std::ptrdiff_t plane_stride, const std::int8_t* x,
+                                           std::ptrdiff_t x_stride, int first, IntStrip<A> (&c)[NR][MR]) {
+    constexpr int fit = 32767 / (2 * 127 * ((1 << Bits) - 1)) / 2;  // pairs of fours
+    constexpr int pairs = Columns / 8;
+    const Reg ones = R::ones();
+    Reg sum[NR][MR][parts];
+    BANTAM_UNROLL for (int pair = 0; pair < pairs; ++pair) {
+      Reg codes[NR][parts][2];
+      BANTAM_UNROLL for (int r = 0; r < NR; ++r) {
+        BANTAM_UNROLL for (int part = 0; part < parts; ++part) {
+          const std::uint8_t* p = unit + r * plane_stride + part * width;
+          codes[r][part][0] = four(plane, p, first, 2 * pair);
+          codes[r][part][1] = four(plane, p, first, 2 * pair + 1);
+        }
+      }
+      BANTAM_UNROLL for (int m = 0; m < MR; ++m) {
+        const Reg b0 = R::broadcast(x + m * x_stride + pair * 8);
+        const Reg b1 = R::broadcast(x + m * x_stride + pair * 8 + 4);
+        BANTAM_UNROLL for (int r = 0; r < NR; ++r) {
+          BANTAM_UNROLL for (int part = 0; part < parts; ++part) {
+            const Reg both = R::add16(R::multiply_bytes(codes[r][part][0], b0), R::multiply_bytes(codes[r][part][1], b1));
+            sum[r][m][part] = pair % fit == 0 ? both : R::add16(sum[r][m][part], both);
+            if (pair % fit == fit - 1 || pair == pairs - 1) {
+              c[r][m].part[part] = R::add32(c[r][m].part[part], R::multiply_words(sum[r][m][part], ones));
+            }
+          }
+        }
+      }
+    }
+  }
+};
+
+/// With VNNI, which multiplies unsigned codes by signed activations: signed ones are biased by 128.
+template <class A, class R, int Strips, int Tokens>
+struct vnni_dot : private x86_codes<R> {
+  static constexpr int strips = Strips;
+  static constexpr int tokens = Tokens;
+  static constexpr int byte_bias = 128;
+  static constexpr int codebook_bias = 128;
+
+  template <class Plane, int Columns, int NR, int MR>
+  static BANTAM_INLINE void accumulate(const std::uint8_t* unit, std::ptrdiff_t plane_stride, const std::int8_t* x,
+                                       std::ptrdiff_t x_stride, [[maybe_unused]] int first, const std::int8_t* lut,
+                                       IntStrip<A> (&c)[NR][MR]) {
+    Reg even[NR][MR][parts];
+    Reg odd[NR][MR][parts];  // a second chain for a single token: the latency of one product is four cycles
+    BANTAM_UNROLL for (int r = 0; r < NR; ++r) {
+      BANTAM_UNROLL for (int m = 0; m < MR; ++m) {
+        BANTAM_UNROLL for (int part = 0; part < parts; ++part) {
+          even[r][m][part] = c[r][m].part[part];
+          odd[r][m][part] = R::zero();
+        }
+      }
+    }
+    [[maybe_unused]] Reg table = even[0][0][0];
+    if constexpr (std::is_same_v<Plane, Codebook>) table = R::flip(R::table(lut), R::bytes(128));
+    if constexpr (std::is_same_v<Plane, Bytes> || std::is_same_v<Plane, Codebook> || std::is_same_v<Plane, Codes<4>>) {
+      static_assert(Columns == 32);
+      // Pointers that move, no index: general registers that overflow are spilled into vector registers, which spill then.
+      constexpr int line_bytes = std::is_same_v<Plane, Bytes> ? 128 : 64;
+      const std::int8_t* const end = x + 32;
+#pragma GCC unroll 1
+      for (; x != end; x += 8, unit += line_bytes) {
+        BANTAM_UNROLL for (int part = 0; part < parts; ++part) {
+          Reg w0[NR];
+          Reg w1[NR];
+          BANTAM_UNROLL for (int r = 0; r < NR; ++r) {
+            const Reg q = R::load(unit + r * plane_stride + part * width);
+            if constexpr (std::is_same_v<Plane, Bytes>) {
+              w0[r] = R::flip(q, R::bytes(128));
+              w1[r] = R::flip(R::load(unit + r * plane_stride + 64 + part * width), R::bytes(128));
+            } else {
+              w0[r] = R::both(q, R::bytes(15));
+              w1[r] = R::both(R::right(q, 4), R::bytes(15));
+              if constexpr (std::is_same_v<Plane, Codebook>) {
+                w0[r] = R::look_up(table, w0[r]);
+                w1[r] = R::look_up(table, w1[r]);
+              }
+            }
+          }
+          multiply(w0, w1, x, x_stride, part, even, odd);
+        }
+      }
+    } else {
+      BANTAM_UNROLL for (int i = 0; i < Columns / 4; i += 2) {
+        BANTAM_UNROLL for (int part = 0; part < parts; ++part) {
+          Reg w0[NR];
+          Reg w1[NR];
+          BANTAM_UNROLL for (int r = 0; r < NR; ++r) {
+            w0[r] = four(Plane{}, unit + r * plane_stride + part * width, first, i);
+            w1[r] = four(Plane{}, unit + r * plane_stride + part * width, first, i + 1);
+          }
+          multiply(w0, w1, x + i * 4, x_stride, part, even, odd);
+        }
+      }
+    }
+    BANTAM_UNROLL for (int r = 0; r < NR; ++r) {
+      BANTAM_UNROLL for (int m = 0; m < MR; ++m) {
+        BANTAM_UNROLL for (int part = 0; part < parts; ++part) {
+          c[r][m].part[part] = MR == 1 ? R::add32(even[r][m][part], odd[r][m][part]) : even[r][m][part];
+        }
+      }
+    }
+  }
+
+ private:
+  using Reg = typename R::Reg;
+  using x86_codes<R>::four;
+  using x86_codes<R>::width;
+  using x86_codes<R>::parts;
+
+  /// Eight columns of every strip and token.
+  template <int NR, int MR>
+  static BANTAM_INLINE void multiply(const Reg (&w0)[NR], const Reg (&w1)[NR], const std::int8_t* x, std::ptrdiff_t x_stride,
+                                     int part, Reg (&even)[NR][MR][parts], Reg (&odd)[NR][MR][parts]) {
+    BANTAM_UNROLL for (int m = 0; m < MR; ++m) {
+      const Reg b = R::broadcast(x + m * x_stride);
+      BANTAM_UNROLL for (int r = 0; r < NR; ++r) R::dp(even[r][m][part], w0[r], b);
+    }
+    BANTAM_UNROLL for (int m = 0; m < MR; ++m) {
+      const Reg b = R::broadcast(x + m * x_stride + 4);
+      BANTAM_UNROLL for (int r = 0; r < NR; ++r) R::dp(MR == 1 ? odd[r][m][part] : even[r][m][part], w1[r], b);
+    }
+  }
+};
+
+}  // namespace bantam::inline v0::simd
