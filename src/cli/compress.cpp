@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <sstream>
 
+#include "input.hpp"
 #include "options.hpp"
 #include "output.hpp"
 #include "progress.hpp"
@@ -43,7 +44,10 @@ Recipe make_recipe(const CompressOptions& o) {
       throw UsageError(error.what());
     }
   };
-  Recipe recipe = checked([&] { return recipe::rtn(o.format, {.group = static_cast<int>(o.group)}); });
+  const recipe::Options options{.group = static_cast<int>(o.group)};
+  Recipe recipe = checked([&] {
+    return o.method == "gptq" ? recipe::gptq(o.format, options, {.desc_act = o.desc_act}) : recipe::rtn(o.format, options);
+  });
   for (const std::string& exception : o.keep) {
     const auto equals = exception.rfind('=');
     if (equals == std::string::npos)
@@ -63,7 +67,8 @@ Recipe make_recipe(const CompressOptions& o) {
 }
 
 void refuse_what_is_planned(const CompressOptions& o) {
-  if (o.method != "rtn") not_yet("--method " + o.method);
+  if (o.method == "awq") not_yet("--method awq");
+  if (o.method == "gptq" && o.calibration.empty()) throw UsageError("--method gptq: --calibration FILE is required: text like that which the model will read");
   if (o.to != "native" && o.to != "safetensors") not_yet("--to " + o.to);
   if (!o.prune.empty()) not_yet("--prune");
   if (!o.fit.empty()) not_yet("--fit");
@@ -112,8 +117,15 @@ int compress_model(const CompressOptions& o, const std::vector<std::string>& idl
     fail(Errc::invalid_argument, printable(o.output, 4096), ": expected the name of a file, found a folder");
   }
   const Checkpoint checkpoint = Checkpoint::open(o.model);
-  for (const std::string& option : idle) warn(option + " has no effect: rounding to nearest uses no calibration");
-  if (o.resume) note("bantam: --resume: rounding to nearest keeps no journal, starting over");
+  if (o.method == "rtn") {
+    for (const std::string& option : idle) warn(option + " has no effect: rounding to nearest uses no calibration");
+  }
+  if (o.resume) note(message("bantam: --resume: ", o.method, " keeps no journal, starting over"));
+  Calibration calibration;
+  if (o.method == "gptq") {
+    calibration = Calibration::from_text(checkpoint.tokenizer(), read_input(o.calibration), o.samples,
+                                         std::min<std::int64_t>(o.tokens, checkpoint.config().context));
+  }
   warn_of_idle_patterns(recipe, checkpoint);
   // A temporary file lies beside the output until the end.
   const Section section(Insisting::changes_nothing);
@@ -124,7 +136,8 @@ int compress_model(const CompressOptions& o, const std::vector<std::string>& idl
                            [&](const Progress& p) {
                              bar.show(p.done, p.total, p.layer, p.seconds_left);
                              return interrupted() == 0;
-                           });
+                           },
+                           calibration);
   }
   print(o.common.json ? report.to_json() + "\n" : as_table(report));
   return 0;
@@ -146,7 +159,7 @@ void add_compress(CLI::App& app, Action& action) {
             "matrices with such names get this format; may be repeated, last match wins");
   add_choice(*verb, "--to", o->to, {"native", "safetensors", "gguf", "gptq", "awq", "bnb"}, "the kind of output");
   const std::vector<CLI::Option*> calibrating = {
-      add_text(*verb, "--calibration", o->calibration, "FILE", "text to calibrate with (not used by rtn)"),
+      add_text(*verb, "--calibration", o->calibration, "FILE", "text to calibrate with, like that which the model will read; gptq needs it"),
       add_integer(*verb, "--samples", o->samples, {1, std::numeric_limits<std::int32_t>::max()},
                   "pieces of calibration text (not used by rtn)"),
       add_integer(*verb, "--tokens", o->tokens, {1, std::numeric_limits<std::int32_t>::max()},

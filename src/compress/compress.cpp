@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <ostream>
 
 #include "bantam/core/cpu.hpp"
@@ -12,6 +14,7 @@
 #include "bantam/io/safetensors.hpp"
 #include "bantam/model/native_file.hpp"
 #include "bantam/quant/formats.hpp"
+#include "block_pass.hpp"
 #include "huggingface_folder.hpp"
 
 namespace bantam::inline v0 {
@@ -89,6 +92,24 @@ Rounded round_matrix(const std::string& name, std::int64_t rows, std::int64_t co
   return {{format, rows, columns, data}, size > 0 ? std::sqrt(difference / size) : 0.0};
 }
 
+/// ||W - W'|| / ||W||, row by row.
+double relative_error(const Checkpoint& checkpoint, const CheckpointTensor& tensor, const WeightMatrix& rounded) {
+  std::vector<float> a(static_cast<std::size_t>(tensor.columns));
+  std::vector<float> b(a.size());
+  RowCodes scratch;
+  double difference = 0, size = 0;
+  for (std::int64_t row = 0; row < tensor.rows; ++row) {
+    checkpoint.read_row(tensor, row, a, scratch);
+    rounded.read_row(row, b, scratch);
+    for (std::size_t c = 0; c < a.size(); ++c) {
+      const double d = static_cast<double>(a[c]) - static_cast<double>(b[c]);
+      difference += d * d;
+      size += static_cast<double>(a[c]) * static_cast<double>(a[c]);
+    }
+  }
+  return size > 0 ? std::sqrt(difference / size) : 0.0;
+}
+
 bool is_table(Role role) { return role == Role::embedding || role == Role::head; }
 
 /// Keeps count of what is done and asks whether to go on.
@@ -145,7 +166,7 @@ std::int64_t bytes_of(const std::filesystem::path& path) {
 }  // namespace
 
 Report compress_file(const Checkpoint& checkpoint, const std::filesystem::path& out, const Recipe& recipe, Target target,
-                     const ProgressFn& progress) {
+                     const ProgressFn& progress, const Calibration& calibration) {
   const auto is_input = [&](const CheckpointTensor& tensor) { return same_file(tensor.entry->file->path(), out); };
   if (same_file(checkpoint.path(), out) || std::ranges::any_of(checkpoint.tensors(), is_input)) {
     fail(Errc::invalid_argument, out.string(), ": expected an output other than the input, found the same file");
@@ -176,8 +197,16 @@ Report compress_file(const Checkpoint& checkpoint, const std::filesystem::path& 
   } else {
     folder = std::make_unique<HuggingFaceFolderWriter>(out, checkpoint, recipe.format(), entries);
   }
+  std::optional<BlockPass> pass;
+  if (recipe.method() != Method::rtn) pass.emplace(checkpoint, recipe, calibration);
+  std::map<Role, WeightMatrix> block;  // what the pass has rounded
+  std::int64_t layer = -1;             // of it
   std::size_t next = 0;
   for (const CheckpointTensor& tensor : checkpoint.tensors()) {
+    if (pass && tensor.layer > layer) {
+      layer = tensor.layer;
+      block = pass->round_block(layer);
+    }
     if (!tensor.is_matrix) {
       if (tensor.role == Role::rope_divisors) continue;
       const std::vector<float> vector = checkpoint.load_vector(tensor);
@@ -191,7 +220,9 @@ Report compress_file(const Checkpoint& checkpoint, const std::filesystem::path& 
     }
     const FormatInfo& format = *entries[next++].format;
     Rounded rounded;
-    if (&format == &tensor.format()) {
+    if (const auto found = block.find(tensor.role); found != block.end() && tensor.layer == layer) {
+      rounded = {found->second, relative_error(checkpoint, tensor, found->second)};
+    } else if (&format == &tensor.format()) {
       rounded.matrix = checkpoint.load_matrix(tensor, true);
       check_finite(tensor.name, rounded.matrix);
     } else {
@@ -216,6 +247,7 @@ Report compress_file(const Checkpoint& checkpoint, const std::filesystem::path& 
 }
 
 std::pair<Model, Report> compress(const Model& model, const Recipe& recipe, const ProgressFn& progress) {
+  if (recipe.method() != Method::rtn) fail(Errc::unsupported, "compress in memory: methods that calibrate: not yet; what works: compress_file");
   std::int64_t matrices = 0, weights = 0;
   for (const CheckpointTensor& tensor : model.tensors()) {
     if (!tensor.is_matrix) continue;

@@ -45,8 +45,12 @@ const FormatInfo& Recipe::format_of(std::string_view name, bool embedding_or_hea
 
 std::string Recipe::to_json() const {
   nlohmann::ordered_json json;
-  json["method"] = "rtn";
+  json["method"] = method_ == Method::gptq ? "gptq" : "rtn";
   json["format"] = std::string(format_->name);
+  if (method_ == Method::gptq) {
+    json["damping"] = gptq_.damping;
+    json["desc_act"] = gptq_.desc_act;
+  }
   json["keep"] = nlohmann::ordered_json::array();
   for (const Exception& exception : exceptions_) {
     json["keep"].push_back({{"pattern", printable(exception.pattern)}, {"format", std::string(exception.format->name)}});
@@ -55,5 +59,11 @@ std::string Recipe::to_json() const {
 }
 
 Recipe recipe::rtn(std::string_view format, const Options& options) { return Recipe(find_format(format, options.group)); }
+
+Recipe recipe::gptq(std::string_view format, const Options& options, const GptqOptions& gptq) {
+  const FormatInfo& info = find_format(format, options.group);
+  if (info.is_float) fail(Errc::invalid_argument, "gptq: expected a format of integers or levels, found ", info.name);
+  return Recipe(info, Method::gptq, gptq);
+}
 
 }  // namespace bantam::inline v0

@@ -48,18 +48,20 @@ constexpr std::int64_t worth_sharing = 512 << 10;
 
 Forward::Forward(const ModelConfig& config, const ModelWeights& weights, std::int64_t context_tokens, int threads)
     : config_(config), weights_(weights), kernels_(kernels_in_use()), team_(threads), rope_(config.rope, context_tokens) {
-  for (const LayerWeights& layer : weights.layers) {
-    for (const WeightMatrix* w : {&layer.q, &layer.k, &layer.v, &layer.gate, &layer.up}) normed_.serve(*w);
-    attended_.serve(layer.o);
-    hidden_.serve(layer.down);
-  }
-  normed_.serve(weights.head);
+  for (const LayerWeights& layer : weights.layers) serve(layer);
+  if (!weights.head.empty()) normed_.serve(weights.head);
   const std::int64_t padded = round_up<std::int64_t>(config.head_dim, 16);
   scratch_.resize(static_cast<std::size_t>(team_.size()));
   heads_.resize(static_cast<std::size_t>(team_.size()));
   codes_.resize(static_cast<std::size_t>(team_.size()));
   for (auto& scratch : scratch_) scratch.resize(padded, config.heads / config.kv_heads);
   for (auto& head : heads_) head.ensure(static_cast<std::size_t>(padded));
+}
+
+void Forward::serve(const LayerWeights& layer) noexcept {
+  for (const WeightMatrix* w : {&layer.q, &layer.k, &layer.v, &layer.gate, &layer.up}) normed_.serve(*w);
+  attended_.serve(layer.o);
+  hidden_.serve(layer.down);
 }
 
 void Forward::resize(std::int64_t tokens) {
@@ -172,7 +174,7 @@ void Forward::layers(KeepGoing keep_going) noexcept {
         worker.barrier();  // all of them see the same answer
         if (stopped_) return;
       }
-      layer(worker, weights_.layers[static_cast<std::size_t>(i)], i);
+      layer(worker, weights_.layers[static_cast<std::size_t>(i)], i, i, i == 0 ? nullptr : branch_.data());
     }
     // What the last layer adds.
     for (std::int64_t t = share.begin; t < share.end; ++t) {
@@ -180,6 +182,33 @@ void Forward::layers(KeepGoing keep_going) noexcept {
     }
   };
   run(weights_.streamed_bytes / config_.layers * tokens_, work);
+}
+
+void Forward::run_block(const LayerWeights& w, std::int64_t index, std::span<float> hidden, nn::KvCache& cache, float* attention_inputs) {
+  const std::int64_t tokens = static_cast<std::int64_t>(hidden.size()) / config_.dim;
+  serve(w);
+  cache.truncate(0);
+  cache.extend(tokens);
+  rows_.clear();
+  for (std::int64_t t = 0; t < tokens; ++t) rows_.push_back({0, t, &cache});
+  segments_.assign(1, {.count = tokens, .cache = &cache});
+  resize(tokens);
+  attention_inputs_ = attention_inputs;
+  team_.run([&](const Worker& worker) {
+    const Range share = worker.share(tokens);
+    const std::int64_t half = config_.rope.dim / 2;
+    std::copy_n(hidden.data() + share.begin * config_.dim, (share.end - share.begin) * config_.dim, residual_.data() + share.begin * config_.dim);
+    for (std::int64_t t = share.begin; t < share.end; ++t) {
+      float* angles = angles_.data() + t * 2 * half;
+      rope_.angles(t, angles, angles + half);
+    }
+    layer(worker, w, index, 0, nullptr);
+    for (std::int64_t t = share.begin; t < share.end; ++t) {
+      kernels_.add(residual_.data() + t * config_.dim, branch_.data() + t * config_.dim, config_.dim);
+    }
+    std::copy_n(residual_.data() + share.begin * config_.dim, (share.end - share.begin) * config_.dim, hidden.data() + share.begin * config_.dim);
+  });
+  attention_inputs_ = nullptr;
 }
 
 /// Runs `work` on the team, or alone where it reads so few `bytes` that sharing costs more than it saves.
@@ -231,22 +260,27 @@ void Forward::attention_inputs(const Worker& worker, const LayerWeights& w, std:
   }
 }
 
-void Forward::layer(const Worker& worker, const LayerWeights& w, std::int64_t index) noexcept {
+/// Layer `index` of the model, whose keys and values are at `place` of the caches; `addend` is what the one before adds.
+void Forward::layer(const Worker& worker, const LayerWeights& w, std::int64_t index, std::int64_t place, const float* addend) noexcept {
   const ModelConfig& c = config_;
   const std::int64_t q_columns = c.heads * c.head_dim;
   const std::int64_t kv_columns = c.kv_heads * c.head_dim;
   const auto bias = [](const std::vector<float>& b) { return b.empty() ? nullptr : b.data(); };
 
-  normalize(worker, w.attention_norm, index == 0 ? nullptr : branch_.data());
+  normalize(worker, w.attention_norm, addend);
+  if (attention_inputs_ != nullptr) {
+    const Range share = worker.share(tokens_);
+    std::copy_n(normed_.row(share.begin), (share.end - share.begin) * c.dim, attention_inputs_ + share.begin * c.dim);
+  }
   worker.barrier();
   nn::linear(kernels_, worker, w.q, normed_, bias(w.q_bias), q_.data(), q_columns);
   nn::linear(kernels_, worker, w.k, normed_, bias(w.k_bias), k_.data(), kv_columns);
   nn::linear(kernels_, worker, w.v, normed_, bias(w.v_bias), v_.data(), kv_columns);
   worker.barrier();
-  attention_inputs(worker, w, index);
+  attention_inputs(worker, w, place);
   worker.barrier();
   for (const Segment& s : segments_) {
-    nn::attention(kernels_, worker, *s.cache, index, {.heads = c.heads, .head_dim = c.head_dim, .window = c.window_of(index)},
+    nn::attention(kernels_, worker, *s.cache, place, {.heads = c.heads, .head_dim = c.head_dim, .window = c.window_of(index)},
                   q_.data() + s.row * q_columns, q_columns, s.count, s.position, attended_.row(s.row), q_columns,
                   scratch_[static_cast<std::size_t>(worker.index())]);
   }

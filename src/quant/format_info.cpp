@@ -28,6 +28,10 @@ constexpr FormatInfo describe(int index) {
   if constexpr (!is_float_format<F>) {
     info.store_codes = store_codes<F>;
     info.store_block = store_block<F>;
+    info.grid_columns = grid_columns<F>;
+    info.fit_grid = fit_grid<F>;
+    info.round_to_grid = round_to_grid<F>;
+    info.decode_code = decode_code<F>;
   }
   return info;
 }

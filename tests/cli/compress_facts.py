@@ -64,7 +64,7 @@ def tensors(path):
 def facts_not_yet(h, models):
     out = h.temporary("never.bantam")
     model = h.model("stories260k")
-    for option, value in [("--method", "gptq"), ("--method", "awq"), ("--to", "gguf"), ("--to", "gptq"), ("--to", "awq"), ("--to", "bnb"),
+    for option, value in [("--method", "awq"), ("--to", "gguf"), ("--to", "gptq"), ("--to", "awq"), ("--to", "bnb"),
                           ("--prune", "wanda:0.5"), ("--fit", "1MB")]:
         h.refuses(1, "compress", model, "-o", out, option, value, says="not yet")
     for option, value in [("--method", "magic"), ("--to", "zip"), ("--format", "q9"), ("--format", "../x"), ("--group", "33"), ("--keep", "x"), ("--keep", "*=q9"), ("--keep", "=q4")]:
@@ -73,6 +73,31 @@ def facts_not_yet(h, models):
     idle = h.succeeds("compress", model, "-o", out, "--calibration", "x.txt", "--samples", 8, "--tokens", 64, "--desc-act", "--resume", "--keep", "nothing.*=q8")
     for word in ["--calibration", "--samples", "--tokens", "--desc-act", "--resume", "nothing.*"]:
         h.fact(f"{word} has no effect, and that is said", word in idle.err, idle)
+
+
+def facts_gptq(h, models):
+    model, text = h.model("stories260k"), h.corpus("tinystories-plain.txt")
+    calibrate = ["--method", "gptq", "--calibration", text, "--samples", 16, "--tokens", 256]
+
+    def divergence(name, *options):
+        out = h.temporary(name)
+        report = h.json("compress", model, "-o", out, "--format", "i3.g32", *options)
+        seen = h.json("perplexity", out, h.corpus("tinystories-700.txt"), "--limit", 2000, "--against", model)
+        return seen["kl_mean"], report
+
+    nearest, plain = divergence("rtn.bantam")
+    for order in [[], ["--desc-act"]]:
+        calibrated, report = divergence("gptq.bantam", *calibrate, *order)
+        h.fact(f"gptq {order} is nearer to the model than rounding to nearest", calibrated < 0.8 * nearest, (calibrated, nearest))
+        h.equal("the same matrices in the same formats", [(layer["name"], layer["format"]) for layer in report["layers"]],
+                [(layer["name"], layer["format"]) for layer in plain["layers"]])
+    native = Path(h.temporary("gptq.bantam")).read_bytes()
+    h.succeeds("compress", model, "-o", h.temporary("alone.bantam"), "--format", "i3.g32", *calibrate, "--desc-act", "--threads", 1)
+    h.fact("threads change no byte", Path(h.temporary("alone.bantam")).read_bytes() == native)
+    h.refuses(2, "compress", model, "-o", h.temporary("x"), "--method", "gptq", says="--calibration")
+    h.refuses(2, "compress", model, "-o", h.temporary("x"), *calibrate, "--format", "f16", says="integers or levels")
+    h.refuses(1, "compress", model, "-o", h.temporary("x"), "--method", "gptq", "--calibration", h.temporary("absent.txt"), says="absent.txt")
+    h.refuses(1, "compress", model, "-o", h.temporary("x"), "--method", "gptq", "--calibration", h.write("empty.txt", ""), says="expected text")
 
 
 def facts_same_file(h, models):

@@ -5,6 +5,7 @@
 #include <iosfwd>
 #include <utility>
 
+#include "bantam/compress/calibration.hpp"
 #include "bantam/compress/recipe.hpp"
 #include "bantam/model/model.hpp"
 
@@ -52,10 +53,12 @@ enum class Target : std::uint8_t {
 /// Reads a checkpoint matrix by matrix and writes it under the recipe. Peak memory: a few matrices, whatever the depth.
 /// Throws what reading and writing throw, invalid_argument when input and output are the same file or the format does
 /// not fit the target, corrupt naming the tensor when a weight is not finite. The output is complete or not there.
+/// Methods that calibrate read `calibration` and hold one block, its activations' second moments and the samples' hidden
+/// states in memory besides; invalid_argument without samples.
 Report compress_file(const Checkpoint& checkpoint, const std::filesystem::path& out, const Recipe& recipe,
-                     Target target = Target::native, const ProgressFn& progress = {});
+                     Target target = Target::native, const ProgressFn& progress = {}, const Calibration& calibration = {});
 
-/// The same in memory. The given model is left untouched.
+/// Rounding to nearest in memory; other methods are unsupported there. The given model is left untouched.
 [[nodiscard]] std::pair<Model, Report> compress(const Model& model, const Recipe& recipe, const ProgressFn& progress = {});
 
 }  // namespace bantam::inline v0

@@ -41,9 +41,23 @@ class Forward {
   /// when keep_going says so, out_of_memory, and what the sink throws; the caches are then as they were.
   void run(std::span<const Sequence> sequences, LogitsSink sink, KeepGoing keep_going);
 
+  /// Runs block `index` alone, with weights `w`, over the hidden states (tokens, dim) of a sequence from its beginning,
+  /// in place. `cache` is for one layer and loses what it held. What the block's linear layers read stays to be looked
+  /// at: q, k and v in `attention_inputs` (tokens, dim) if that is not null, the others behind the views below, until the
+  /// next call.
+  void run_block(const LayerWeights& w, std::int64_t index, std::span<float> hidden, nn::KvCache& cache, float* attention_inputs = nullptr);
+  /// (tokens, inputs) of o, of gate and up, and of down.
+  [[nodiscard]] TensorView<const float, 2> output_inputs() const noexcept { return inputs_of(attended_); }
+  [[nodiscard]] TensorView<const float, 2> mlp_inputs() const noexcept { return inputs_of(normed_); }
+  [[nodiscard]] TensorView<const float, 2> down_inputs() const noexcept { return inputs_of(hidden_); }
+
   [[nodiscard]] int threads() const noexcept { return team_.size(); }
 
  private:
+  [[nodiscard]] static TensorView<const float, 2> inputs_of(const nn::Activations& x) noexcept {
+    return {x.row(0), {x.tokens(), x.columns()}};
+  }
+  void serve(const LayerWeights& layer) noexcept;
   void resize(std::int64_t tokens);
   /// Neighboring rows of one sequence in the pass under way.
   struct Segment {
@@ -63,7 +77,7 @@ class Forward {
   void take(const Sequence& sequence, Segment segment);
   void run(std::int64_t bytes, FunctionRef<void(const Worker&)> work) noexcept;
   void layers(KeepGoing keep_going) noexcept;
-  void layer(const Worker& worker, const LayerWeights& w, std::int64_t index) noexcept;
+  void layer(const Worker& worker, const LayerWeights& w, std::int64_t index, std::int64_t place, const float* addend) noexcept;
   void attention_inputs(const Worker& worker, const LayerWeights& w, std::int64_t index) noexcept;
   void normalize(const Worker& worker, const std::vector<float>& weight, const float* addend) noexcept;
   void head(std::span<const std::int64_t> rows) noexcept;
@@ -78,6 +92,7 @@ class Forward {
   std::vector<Row> rows_;
   std::int64_t tokens_ = 0;         ///< rows of the pass under way
   bool stopped_ = false;            ///< by keep_going
+  float* attention_inputs_ = nullptr;  ///< where run_block wants them
   AlignedBuffer<float> residual_;   ///< (tokens, dim)
   AlignedBuffer<float> branch_;     ///< (tokens, dim): what a sub-layer adds to the residual
   AlignedBuffer<float> q_, k_, v_;  ///< (tokens, heads * head_dim), (tokens, kv_heads * head_dim) twice

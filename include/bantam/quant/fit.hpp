@@ -158,13 +158,13 @@ void share_units(std::span<GroupSide> sides) noexcept {
   }
 }
 
-/// Rounds one block of a scale::Super format: fits each group, rounds what they share, then the codes on what is stored.
+/// Fits the groups of one block of a scale::Super format, and rounds what they share.
 template <class F>
-void encode_super(std::span<const float> weights, std::span<const float> importance, std::int8_t* codes,
-                  std::span<GroupSide> sides) noexcept {
+void fit_super(std::span<const float> weights, std::span<const float> importance, std::span<GroupSide> sides) noexcept {
   const auto group = static_cast<std::size_t>(F::group);
   const auto part = [&](std::span<const float> all, std::size_t g) {
-    return all.empty() ? all : all.subspan(std::min(all.size(), g * group), std::min(group, all.size() - std::min(all.size(), g * group)));
+    const std::size_t first = std::min(all.size(), g * group);
+    return all.subspan(first, std::min(group, all.size() - first));
   };
   for (std::size_t g = 0; g < sides.size(); ++g) {
     sides[g] = {};
@@ -176,8 +176,15 @@ void encode_super(std::span<const float> weights, std::span<const float> importa
     }
   }
   share_units<F>(sides);
+}
+
+/// Rounds one block of a scale::Super format: fits its groups, then the codes on what is stored.
+template <class F>
+void encode_super(std::span<const float> weights, std::span<const float> importance, std::int8_t* codes,
+                  std::span<GroupSide> sides) noexcept {
+  fit_super<F>(weights, importance, sides);
   for (std::size_t i = 0; i < weights.size(); ++i) {
-    const GroupSide& side = sides[i / group];
+    const GroupSide& side = sides[i / static_cast<std::size_t>(F::group)];
     codes[i] = static_cast<std::int8_t>(nearest_code<F>((weights[i] - side.min) * inverse_scale(side.scale)));
   }
 }

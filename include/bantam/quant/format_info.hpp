@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "bantam/quant/strip16.hpp"
+#include "bantam/quant/grid.hpp"
 
 namespace bantam::inline v0 {
 
@@ -29,6 +29,11 @@ struct FormatInfo {
   void (*store_codes)(std::byte* panel, int row, std::int64_t columns, const RowCodes& codes);
   void (*store_block)(std::byte* panel, int row, std::int64_t columns, std::int64_t first, const std::int8_t* codes,
                       const GroupSide* sides) noexcept;
+  /// For quantizers that choose codes one by one (quant/grid.hpp); null for float formats.
+  int grid_columns;
+  void (*fit_grid)(std::span<const float> weights, std::span<const float> importance, GridSearch search, std::span<GroupSide> sides);
+  int (*round_to_grid)(float w, const GroupSide& side) noexcept;
+  float (*decode_code)(int code, const GroupSide& side) noexcept;
 };
 
 /// All formats, in list order.

@@ -11,7 +11,7 @@ template <>
 struct dot<generic> {
   /// Tile of at most one strip by four tokens.
   static constexpr int strips = 1;
-  static constexpr int tokens = 4;
+  static constexpr int tokens = fewer_when_checked(4);
   static constexpr int byte_bias = 0;
   static constexpr int codebook_bias = 0;
 

@@ -36,7 +36,7 @@ struct x86_codes {
 template <class A, class R, int Strips, int Tokens>
 struct madd_dot : private x86_codes<R> {
   static constexpr int strips = Strips;
-  static constexpr int tokens = Tokens;
+  static constexpr int tokens = fewer_when_checked(Tokens);
   static constexpr int byte_bias = 0;
   static constexpr int codebook_bias = 0;
 
@@ -126,7 +126,7 @@ struct madd_dot : private x86_codes<R> {
 template <class A, class R, int Strips, int Tokens>
 struct vnni_dot : private x86_codes<R> {
   static constexpr int strips = Strips;
-  static constexpr int tokens = Tokens;
+  static constexpr int tokens = fewer_when_checked(Tokens);
   static constexpr int byte_bias = 128;
   static constexpr int codebook_bias = 128;
 

@@ -1,0 +1,19 @@
+// The text that shows a quantizer what a model's layers read.
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "bantam/text/tokenizer.hpp"
+
+namespace bantam::inline v0 {
+
+struct Calibration {
+  std::vector<std::vector<TokenId>> samples;  ///< each read from its beginning, apart from the others
+
+  /// Up to `samples` pieces of `tokens` tokens, spread evenly over the text without overlap; fewer where it is short.
+  [[nodiscard]] static Calibration from_text(const Tokenizer& tokenizer, std::string_view text, std::int64_t samples = 128,
+                                             std::int64_t tokens = 2048);
+};
+
+}  // namespace bantam::inline v0

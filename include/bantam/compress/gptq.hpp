@@ -1,0 +1,35 @@
+// GPTQ: rounding column by column, the error of each made good by those that follow (arXiv:2210.17323).
+#pragma once
+
+#include "bantam/compress/hessian.hpp"
+#include "bantam/quant/weights.hpp"
+
+namespace bantam::inline v0 {
+
+struct GptqOptions {
+  /// Added to the diagonal of H, times its mean. Raised by itself, step by step, as long as H cannot be factorized.
+  double damping = 0.01;
+  /// Columns in the order of their inputs' size, largest first; groups stay what they are (the authors' act-order with
+  /// static groups), so inference costs nothing.
+  bool desc_act = false;
+  /// Grids are fitted to the weights as they were, not as earlier columns left them. desc_act needs it.
+  bool static_groups = false;
+  GridSearch search = GridSearch::error;
+};
+
+struct GptqResult {
+  WeightMatrix weights;
+  /// Squared error of the outputs, summed over the tokens of H and the rows, as the paper's recursion counts it.
+  double loss = 0;
+  /// What was added in the end; more than asked for where H was singular.
+  double damping = 0;
+};
+
+/// Rounds a matrix (rows, columns) to a format so that W x changes least over the inputs of H. On all cores:
+/// rows columns^2 + columns^3 / 3 multiply-adds. Inputs that were always zero get weights of zero. Throws
+/// invalid_argument when shapes do not fit, the format holds floats, or weights are not finite; corrupt when no damping
+/// below 1 makes H regular.
+[[nodiscard]] GptqResult gptq(TensorView<const float, 2> weights, const Hessian& hessian, const FormatInfo& format,
+                              const GptqOptions& options = {});
+
+}  // namespace bantam::inline v0

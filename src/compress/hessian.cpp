@@ -1,0 +1,46 @@
+// Accumulating second moments of activations.
+#include "bantam/compress/hessian.hpp"
+
+#include <cmath>
+
+#include "bantam/core/error.hpp"
+#include "bantam/core/parallel.hpp"
+#include "product.hpp"
+
+namespace bantam::inline v0 {
+
+Hessian::Hessian(std::int64_t columns) : columns_(columns), sums_(static_cast<std::size_t>(columns * columns), 0.0f) {}
+
+void Hessian::add(TensorView<const float, 2> x) {
+  if (x.extent(1) != columns_) fail(Errc::invalid_argument, "Hessian: expected inputs of ", columns_, " columns, found ", x.extent(1));
+  // Tokens at once: their transposed inputs are copied, and a panel's share of them stays in the first-level cache.
+  constexpr std::int64_t chunk = 256;
+  Tensor<float, 2> transposed({columns_, std::min(chunk, x.extent(0))});
+  for (std::int64_t first = 0; first < x.extent(0); first += chunk) {
+    const std::int64_t count = std::min(chunk, x.extent(0) - first);
+    if (count < transposed.extent(1)) transposed = Tensor<float, 2>({columns_, count});
+    for (std::int64_t t = 0; t < count; ++t) {
+      for (std::int64_t c = 0; c < columns_; ++c) {
+        const float value = x(first + t, c);
+        if (!std::isfinite(value)) fail(Errc::corrupt, "activations: expected finite numbers, found ", value, " in column ", c);
+        transposed(c, t) = value;
+      }
+    }
+    const TensorView<const float, 2> view = transposed;
+    for_products(view, view, true, [&](std::int64_t row, std::int64_t column, std::span<const float> values) {
+      float* sums = sums_.data() + row * columns_ + column;
+      for (std::size_t i = 0; i < values.size(); ++i) sums[i] += values[i];
+    });
+  }
+  tokens_ += x.extent(0);
+}
+
+std::vector<float> Hessian::mean_squares() const {
+  std::vector<float> squares(static_cast<std::size_t>(columns_));
+  for (std::int64_t c = 0; c < columns_; ++c) {
+    squares[static_cast<std::size_t>(c)] = (*this)(c, c) / static_cast<float>(std::max<std::int64_t>(1, tokens_));
+  }
+  return squares;
+}
+
+}  // namespace bantam::inline v0

@@ -1,0 +1,164 @@
+// GPTQ on one matrix, against the paper in double precision and against rounding to nearest.
+#include "bantam/compress/gptq.hpp"
+
+#include <cmath>
+#include <numeric>
+
+#include "bantam/tensor/random.hpp"
+#include "limits.hpp"
+#include "reference/gptq.hpp"
+#include "support.hpp"
+
+namespace bantam::test {
+namespace {
+
+/// Inputs whose columns depend on each other and differ in size, as those of real layers do.
+Tensor<float, 2> correlated_inputs(std::int64_t tokens, std::int64_t columns, std::uint64_t seed) {
+  const auto noise = random::normal<float>({tokens, columns}, seed);
+  const auto shared = random::normal<float>({tokens, 8}, seed + 1);
+  const auto mixing = random::normal<float>({8, columns}, seed + 2);
+  Tensor<float, 2> x({tokens, columns});
+  for (std::int64_t t = 0; t < tokens; ++t) {
+    for (std::int64_t c = 0; c < columns; ++c) {
+      float sum = noise(t, c);
+      for (std::int64_t k = 0; k < 8; ++k) sum += shared(t, k) * mixing(k, c);
+      x(t, c) = sum * (c % 7 == 0 ? 4.0f : 1.0f);
+    }
+  }
+  return x;
+}
+
+/// ||(W - W') XT||^2 in double precision.
+double output_error(const Tensor<float, 2>& w, const Tensor<float, 2>& rounded, const Tensor<float, 2>& x) {
+  double sum = 0;
+  for (std::int64_t t = 0; t < x.extent(0); ++t) {
+    for (std::int64_t r = 0; r < w.extent(0); ++r) {
+      double y = 0;
+      for (std::int64_t c = 0; c < w.extent(1); ++c) {
+        y += (static_cast<double>(w(r, c)) - static_cast<double>(rounded(r, c))) * static_cast<double>(x(t, c));
+      }
+      sum += y * y;
+    }
+  }
+  return sum;
+}
+
+reference::Square damped(const Tensor<float, 2>& x, const std::vector<std::size_t>& order, double damping) {
+  const std::size_t n = order.size();
+  reference::Square h(n, std::vector<double>(n, 0.0));
+  for (std::size_t i = 0; i < n; ++i) {
+    for (std::size_t j = 0; j < n; ++j) {
+      for (std::int64_t t = 0; t < x.extent(0); ++t) {
+        h[i][j] += static_cast<double>(x(t, static_cast<std::int64_t>(order[i]))) * static_cast<double>(x(t, static_cast<std::int64_t>(order[j])));
+      }
+    }
+  }
+  double mean = 0;
+  for (std::size_t i = 0; i < n; ++i) mean += h[i][i] / static_cast<double>(n);
+  for (std::size_t i = 0; i < n; ++i) h[i][i] += damping * mean;
+  return h;
+}
+
+}  // namespace
+
+TEST_CASE("a Hessian is the sum of products of inputs, added in parts") {
+  const auto x = correlated_inputs(300, 70, 1);
+  Hessian hessian(70);
+  const TensorView<const float, 2> view = x;
+  hessian.add(view.slice(0, 0, 7));
+  hessian.add(view.slice(0, 7, 300));
+  CHECK(hessian.tokens() == 300);
+  for (std::int64_t i = 0; i < 70; ++i) {
+    for (std::int64_t j = 0; j < 70; ++j) {
+      double expected = 0;
+      for (std::int64_t t = 0; t < 300; ++t) expected += static_cast<double>(x(t, i)) * static_cast<double>(x(t, j));
+      CHECK(hessian(i, j) == doctest::Approx(expected).epsilon(1e-4));
+    }
+  }
+  CHECK(hessian.mean_squares()[3] == doctest::Approx(hessian(3, 3) / 300));
+}
+
+TEST_CASE("gptq chooses the codes of the paper's recursion, in any order of columns") {
+  // 160 columns: more than the block that errors are carried over by.
+  const std::int64_t rows = 24, columns = 160;
+  const auto w = random::normal<float>({rows, columns}, 5, {.deviation = 0.05});
+  const auto x = correlated_inputs(500, columns, 6);
+  Hessian hessian(columns);
+  hessian.add(x);
+  for (const auto& [desc_act, static_groups] : {std::pair{false, false}, {false, true}, {true, true}}) {
+    CAPTURE(desc_act);
+    CAPTURE(static_groups);
+    std::vector<std::size_t> order(columns);
+    std::iota(order.begin(), order.end(), 0);
+    if (desc_act) {
+      std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) {
+        return hessian(static_cast<std::int64_t>(a), static_cast<std::int64_t>(a)) > hessian(static_cast<std::int64_t>(b), static_cast<std::int64_t>(b));
+      });
+    }
+    const GptqResult found = gptq(w, hessian, format_info<IntZero<4, 32>>(),
+                                  {.damping = 0.01, .desc_act = desc_act, .static_groups = static_groups, .search = GridSearch::range});
+    CHECK(found.damping == 0.01);
+    const auto u = reference::upper_cholesky(reference::inverse(damped(x, order, 0.01)));
+    int different = 0;
+    double loss = 0;
+    for (std::int64_t r = 0; r < rows; ++r) {
+      const reference::GptqRow expected = reference::gptq_row({&w(r, 0), &w(r, 0) + columns}, u, order, 32, static_groups);
+      loss += expected.loss;
+      RowCodes codes;
+      load_codes<IntZero<4, 32>>(found.weights.view().data, static_cast<int>(r), columns, codes);
+      for (std::int64_t c = 0; c < columns; ++c) different += codes.codes[static_cast<std::size_t>(c)] != expected.codes[static_cast<std::size_t>(c)];
+    }
+    // A value that single precision puts on the other side of a border changes the rest of its row a little.
+    CHECK(different <= rows * columns / 100);
+    CHECK(found.loss == doctest::Approx(loss).epsilon(0.01));
+  }
+}
+
+TEST_CASE("gptq leaves less error in the outputs than rounding to nearest, in every format") {
+  const std::int64_t rows = 32, columns = 288;  // a block of 256 and a part of one
+  const auto w = random::normal<float>({rows, columns}, 7, {.deviation = 0.05});
+  const auto x = correlated_inputs(800, columns, 8);
+  Hessian hessian(columns);
+  hessian.add(x);
+  for (const FormatInfo& format : formats()) {
+    if (format.is_float) continue;
+    CAPTURE(std::string(format.name));
+    const double nearest = output_error(w, WeightMatrix::quantize(w, format).dequantize(), x);
+    const GptqResult plain = gptq(w, hessian, format, {});
+    const double error = output_error(w, plain.weights.dequantize(), x);
+    CHECK(error < 0.8 * nearest);
+    // The recursion counts the error of the damped problem.
+    CHECK(2 * plain.loss >= 0.7 * error);
+    CHECK(output_error(w, gptq(w, hessian, format, {.desc_act = true}).weights.dequantize(), x) < 0.8 * nearest);
+  }
+}
+
+TEST_CASE("inputs that are always zero get weights of zero, singular moments more damping") {
+  const auto w = random::normal<float>({8, 64}, 9);
+  auto x = correlated_inputs(20, 64, 10);  // fewer tokens than columns
+  for (std::int64_t t = 0; t < 20; ++t) x(t, 5) = 0;
+  Hessian hessian(64);
+  hessian.add(x);
+  const GptqResult found = gptq(w, hessian, format_info<Int<4, 32>>(), {.damping = 0.01});
+  const auto decoded = found.weights.dequantize();
+  for (std::int64_t r = 0; r < 8; ++r) CHECK(decoded(r, 5) == 0.0f);
+  for (const float v : decoded.span()) CHECK(std::isfinite(v));
+  const Hessian nothing(64);
+  const auto silent = gptq(w, nothing, format_info<Int<4, 32>>()).weights.dequantize();
+  for (const float v : silent.span()) CHECK(v == 0.0f);
+}
+
+TEST_CASE("gptq says what does not fit") {
+  const auto w = random::normal<float>({8, 64}, 9);
+  CHECK(error_of([&] { (void)gptq(w, Hessian(32), format_info<Int<4, 32>>()); }) == "gptq: expected weights of 32 columns, found 64");
+  CHECK(error_of([&] { (void)gptq(w, Hessian(64), format_info<F16Format>()); }) == "gptq: expected a format of integers or levels, found f16");
+  auto bad = random::normal<float>({8, 64}, 9);
+  bad(2, 3) = NAN;
+  CHECK(error_of([&] { (void)gptq(bad, Hessian(64), format_info<Int<4, 32>>()); }) == "gptq: expected finite weights, found nan at (2, 3)");
+  auto x = correlated_inputs(4, 64, 1);
+  x(1, 2) = INFINITY;
+  CHECK(error_of([&] { Hessian(64).add(x); }) == "activations: expected finite numbers, found inf in column 2");
+  CHECK(error_of([&] { Hessian(64).add(correlated_inputs(4, 32, 1)); }) == "Hessian: expected inputs of 64 columns, found 32");
+}
+
+}  // namespace bantam::test
