@@ -46,7 +46,7 @@ Recipe make_recipe(const CompressOptions& o) {
   };
   const recipe::Options options{.group = static_cast<int>(o.group)};
   Recipe recipe = checked([&] {
-    return o.method == "gptq" ? recipe::gptq(o.format, options, {.desc_act = o.desc_act}) : recipe::rtn(o.format, options);
+    return o.method == "gptq" ? recipe::gptq(o.format, options, {.order = o.desc_act ? ColumnOrder::activation : ColumnOrder::group}) : recipe::rtn(o.format, options);
   });
   for (const std::string& exception : o.keep) {
     const auto equals = exception.rfind('=');
@@ -159,12 +159,12 @@ void add_compress(CLI::App& app, Action& action) {
             "matrices with such names get this format; may be repeated, last match wins");
   add_choice(*verb, "--to", o->to, {"native", "safetensors", "gguf", "gptq", "awq", "bnb"}, "the kind of output");
   const std::vector<CLI::Option*> calibrating = {
-      add_text(*verb, "--calibration", o->calibration, "FILE", "text to calibrate with, like that which the model will read; gptq needs it"),
+      add_text(*verb, "--calibration", o->calibration, "FILE", "text to calibrate with; gptq needs it"),
       add_integer(*verb, "--samples", o->samples, {1, std::numeric_limits<std::int32_t>::max()},
                   "pieces of calibration text (not used by rtn)"),
       add_integer(*verb, "--tokens", o->tokens, {1, std::numeric_limits<std::int32_t>::max()},
                   "tokens a piece (not used by rtn)"),
-      add_flag(*verb, "--desc-act", o->desc_act, "columns in the order of their activations (not used by rtn)")};
+      add_flag(*verb, "--desc-act", o->desc_act, "columns strictly in the order of their activations (not used by rtn)")};
   add_text(*verb, "--prune", o->prune, "METHOD:AMOUNT", "remove weights first (not yet)");
   add_text(*verb, "--fit", o->fit, "SIZE", "mixed precision that fits this many bytes (not yet)");
   add_flag(*verb, "--resume", o->resume, "go on with an interrupted run; rtn starts over");

@@ -80,14 +80,25 @@ class Run {
       }
     }
     std::iota(order_.begin(), order_.end(), 0);
-    if (options.desc_act) {
-      std::ranges::stable_sort(order_, [&](std::int64_t a, std::int64_t b) { return hessian(a, a) > hessian(b, b); });
+    const auto larger = [&](std::int64_t a, std::int64_t b) { return hessian(a, a) > hessian(b, b); };
+    if (options.order == ColumnOrder::activation) std::ranges::stable_sort(order_, larger);
+    if (options.order == ColumnOrder::group) {
+      std::vector<float> largest(static_cast<std::size_t>(div_up(columns_, unit_)), 0.0f);
+      for (std::int64_t c = 0; c < columns_; ++c) {
+        float& of_unit = largest[static_cast<std::size_t>(c / unit_)];
+        of_unit = std::max(of_unit, hessian(c, c));
+      }
+      std::ranges::stable_sort(order_, [&](std::int64_t a, std::int64_t b) {
+        const float x = largest[static_cast<std::size_t>(a / unit_)];
+        const float y = largest[static_cast<std::size_t>(b / unit_)];
+        return x != y ? x > y : a / unit_ != b / unit_ ? a < b : larger(a, b);
+      });
     }
   }
 
   GptqResult result() {
     factorize();
-    const bool ahead = options_.static_groups || options_.desc_act;
+    const bool ahead = options_.static_groups || options_.order == ColumnOrder::activation;
     if (ahead) {
       parallel_for(rows_, 16, [&](Range rows) {
         for (std::int64_t row = rows.begin; row < rows.end; ++row) {
@@ -119,8 +130,7 @@ class Run {
   /// The weight at place `at` of the order.
   float& weight(std::int64_t row, std::int64_t at) { return work_(row, order_[static_cast<std::size_t>(at)]); }
 
-  /// Decides the grids of the columns from `first` on that are decided together. With columns in another order they are
-  /// called before any is rounded.
+  /// Decides the grids of the columns from `first` on that are decided together.
   void fit(std::int64_t row, std::int64_t first) {
     const std::int64_t count = std::min(unit_, columns_ - first);
     RowCodes& result = results_[static_cast<std::size_t>(row)];
@@ -137,7 +147,9 @@ class Run {
     double loss = 0;
     for (std::int64_t i = begin; i < end; ++i) {
       const std::int64_t column = order_[static_cast<std::size_t>(i)];
-      if (fit_now && column % unit_ == 0) fit(row, column);
+      // In the orders that fit now, a unit's columns follow each other.
+      const bool first = i == 0 || order_[static_cast<std::size_t>(i - 1)] / unit_ != column / unit_;
+      if (fit_now && first) fit(row, column / unit_ * unit_);
       const GroupSide& side = result.sides[static_cast<std::size_t>(format_.group == 0 ? 0 : column / group_)];
       const float w = work_(row, column);
       const int code = format_.round_to_grid(w, side);
@@ -146,7 +158,7 @@ class Run {
       const float error = (w - format_.decode_code(code, side)) / u[i];
       loss += static_cast<double>(error) * static_cast<double>(error) / 2;
       errors[i - begin] = error;
-      if (options_.desc_act) {
+      if (options_.order != ColumnOrder::natural) {
         for (std::int64_t j = i + 1; j < end; ++j) weight(row, j) -= error * u[j];
       } else {
         float* rest = &work_(row, 0);

@@ -49,7 +49,7 @@ std::string Recipe::to_json() const {
   json["format"] = std::string(format_->name);
   if (method_ == Method::gptq) {
     json["damping"] = gptq_.damping;
-    json["desc_act"] = gptq_.desc_act;
+    json["desc_act"] = gptq_.order == ColumnOrder::activation;
   }
   json["keep"] = nlohmann::ordered_json::array();
   for (const Exception& exception : exceptions_) {

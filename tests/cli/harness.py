@@ -76,8 +76,10 @@ class Harness:
 
     # Running ---------------------------------------------------------------------------------------------------------
 
-    def start(self, *arguments, file_limit=None, **how):
+    def start(self, *arguments, file_limit=None, processors=None, **how):
         def limit():
+            if processors is not None:
+                os.sched_setaffinity(0, processors)
             if file_limit is not None:
                 resource.setrlimit(resource.RLIMIT_FSIZE, (file_limit, file_limit))
 

@@ -54,6 +54,17 @@ def facts_guesses(h, models):
     h.equal("more threads than cores are no reason to talk", crowd.err, "")
 
 
+def facts_crowds(h, models):
+    """More threads than processors: slower, but neither another text nor a standstill."""
+    model = models / "books4m"
+    expected = h.json("run", model, *STORY, "-n", 30, "--temperature", 0)
+    one = {min(os.sched_getaffinity(0))}
+    for threads in [0, 2, 8]:
+        for processors in [None, one]:
+            seen = h.json("run", model, *STORY, "-n", 30, "--temperature", 0, "--threads", threads, processors=processors)
+            h.equal(f"{threads} threads on {processors or 'all'} processors", seen["tokens"], expected["tokens"])
+
+
 def facts_prompts(h, models):
     model = h.model("stories260k")
     greedy = ["-n", 20, "--temperature", 0]

@@ -85,24 +85,30 @@ TEST_CASE("gptq chooses the codes of the paper's recursion, in any order of colu
   const auto x = correlated_inputs(500, columns, 6);
   Hessian hessian(columns);
   hessian.add(x);
-  for (const auto& [desc_act, static_groups] : {std::pair{false, false}, {false, true}, {true, true}}) {
-    CAPTURE(desc_act);
+  for (const auto& [kind, static_groups] : {std::pair{ColumnOrder::natural, false}, {ColumnOrder::natural, true},
+                                            {ColumnOrder::activation, false}, {ColumnOrder::group, false}, {ColumnOrder::group, true}}) {
+    CAPTURE(static_cast<int>(kind));
     CAPTURE(static_groups);
+    const auto size = [&](std::size_t c) { return hessian(static_cast<std::int64_t>(c), static_cast<std::int64_t>(c)); };
     std::vector<std::size_t> order(columns);
     std::iota(order.begin(), order.end(), 0);
-    if (desc_act) {
-      std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) {
-        return hessian(static_cast<std::int64_t>(a), static_cast<std::int64_t>(a)) > hessian(static_cast<std::int64_t>(b), static_cast<std::int64_t>(b));
-      });
+    if (kind == ColumnOrder::activation) std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) { return size(a) > size(b); });
+    if (kind == ColumnOrder::group) {
+      std::vector<std::vector<std::size_t>> groups(columns / 32);
+      for (std::size_t c = 0; c < columns; ++c) groups[c / 32].push_back(c);
+      for (auto& group : groups) std::ranges::stable_sort(group, [&](std::size_t a, std::size_t b) { return size(a) > size(b); });
+      std::ranges::stable_sort(groups, [&](const auto& a, const auto& b) { return size(a[0]) > size(b[0]); });
+      order.clear();
+      for (const auto& group : groups) order.insert(order.end(), group.begin(), group.end());
     }
     const GptqResult found = gptq(w, hessian, format_info<IntZero<4, 32>>(),
-                                  {.damping = 0.01, .desc_act = desc_act, .static_groups = static_groups, .search = GridSearch::range});
+                                  {.damping = 0.01, .order = kind, .static_groups = static_groups, .search = GridSearch::range});
     CHECK(found.damping == 0.01);
     const auto u = reference::upper_cholesky(reference::inverse(damped(x, order, 0.01)));
     int different = 0;
     double loss = 0;
     for (std::int64_t r = 0; r < rows; ++r) {
-      const reference::GptqRow expected = reference::gptq_row({&w(r, 0), &w(r, 0) + columns}, u, order, 32, static_groups);
+      const reference::GptqRow expected = reference::gptq_row({&w(r, 0), &w(r, 0) + columns}, u, order, 32, static_groups || kind == ColumnOrder::activation);
       loss += expected.loss;
       RowCodes codes;
       load_codes<IntZero<4, 32>>(found.weights.view().data, static_cast<int>(r), columns, codes);
@@ -124,12 +130,14 @@ TEST_CASE("gptq leaves less error in the outputs than rounding to nearest, in ev
     if (format.is_float) continue;
     CAPTURE(std::string(format.name));
     const double nearest = output_error(w, WeightMatrix::quantize(w, format).dequantize(), x);
-    const GptqResult plain = gptq(w, hessian, format, {});
-    const double error = output_error(w, plain.weights.dequantize(), x);
-    CHECK(error < 0.8 * nearest);
-    // The recursion counts the error of the damped problem.
-    CHECK(2 * plain.loss >= 0.7 * error);
-    CHECK(output_error(w, gptq(w, hessian, format, {.desc_act = true}).weights.dequantize(), x) < 0.8 * nearest);
+    for (const ColumnOrder order : {ColumnOrder::natural, ColumnOrder::activation, ColumnOrder::group}) {
+      CAPTURE(static_cast<int>(order));
+      const GptqResult found = gptq(w, hessian, format, {.order = order});
+      const double error = output_error(w, found.weights.dequantize(), x);
+      CHECK(error < 0.8 * nearest);
+      // The recursion counts the error of the damped problem.
+      CHECK(2 * found.loss >= 0.7 * error);
+    }
   }
 }
 

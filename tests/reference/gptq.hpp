@@ -55,8 +55,8 @@ struct GptqRow {
   double loss = 0;
 };
 
-/// One row of weights on GPTQ's asymmetric 4-bit grid, groups of `group` columns fitted when they are reached, or before
-/// any is rounded. `u` is for columns in `order`.
+/// One row of weights on GPTQ's asymmetric 4-bit grid, groups of `group` columns fitted when the first of them is reached,
+/// or before any is rounded. `u` is for columns in `order`.
 inline GptqRow gptq_row(std::vector<double> w, const Square& u, const std::vector<std::size_t>& order, std::size_t group, bool ahead) {
   const std::size_t n = w.size();
   GptqRow row;
@@ -70,7 +70,7 @@ inline GptqRow gptq_row(std::vector<double> w, const Square& u, const std::vecto
   for (std::size_t g = 0; ahead && g < grids.size(); ++g) fit(g);
   for (std::size_t i = 0; i < n; ++i) {
     const std::size_t c = order[i];
-    if (!ahead && c % group == 0) fit(c / group);
+    if (grids[c / group].codes.empty()) fit(c / group);
     const GptqGroup& grid = grids[c / group];
     const double q = std::clamp(std::nearbyint(w[c] / grid.scale) + grid.zero, 0.0, 15.0);
     row.codes[c] = static_cast<int>(q);

@@ -6,13 +6,23 @@
 
 namespace bantam::inline v0 {
 
+/// The order in which columns are rounded: what is rounded late makes up for what was rounded early. Groups stay what they
+/// are whatever the order, so inference costs nothing.
+enum class ColumnOrder : std::uint8_t {
+  natural,
+  /// Largest inputs first, over all columns (the authors' act-order). Grids have to be fitted before any column is
+  /// rounded then (their static groups).
+  activation,
+  /// Groups by their largest input, and inside each the largest first (GPTQModel's group-aware order): each grid is
+  /// fitted to what the columns before its group left.
+  group,
+};
+
 struct GptqOptions {
   /// Added to the diagonal of H, times its mean. Raised by itself, step by step, as long as H cannot be factorized.
   double damping = 0.01;
-  /// Columns in the order of their inputs' size, largest first; groups stay what they are (the authors' act-order with
-  /// static groups), so inference costs nothing.
-  bool desc_act = false;
-  /// Grids are fitted to the weights as they were, not as earlier columns left them. desc_act needs it.
+  ColumnOrder order = ColumnOrder::group;
+  /// Grids are fitted to the weights as they were, not as earlier columns left them. ColumnOrder::activation implies it.
   bool static_groups = false;
   GridSearch search = GridSearch::error;
 };
