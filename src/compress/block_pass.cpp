@@ -70,7 +70,7 @@ std::map<Role, WeightMatrix> BlockPass::round_block(std::int64_t layer) {
   for (const CheckpointTensor& tensor : checkpoint_.tensors()) {
     if (tensor.layer == layer && tensor.is_matrix) names[tensor.role] = tensor.name;
   }
-  // One Hessian at a time would need a pass each; all of them fit beside a block.
+  // All at once: one at a time would need a pass over the block each.
   std::vector<Hessian> hessians;
   for (const Readers& readers : groups) hessians.emplace_back(matrix_of(before, readers.roles[0], 0)->columns());
   std::vector<float> states = hidden_;

@@ -9,8 +9,8 @@
 
 namespace bantam::inline v0 {
 
-/// Carries the calibration tokens' hidden states through the blocks of a checkpoint. Memory: the hidden states, one block
-/// before and after, and one Hessian at a time of each width, whatever the depth.
+/// Carries the calibration tokens' hidden states through the blocks of a checkpoint. Memory: the hidden states twice, one
+/// block before and after, and the four Hessians of its inputs, whatever the depth.
 class BlockPass {
  public:
   BlockPass(const Checkpoint& checkpoint, const Recipe& recipe, const Calibration& calibration);
