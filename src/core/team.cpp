@@ -20,7 +20,7 @@ namespace {
 // slice, so that a neighbor gets its core back.
 constexpr int spin_rounds = 2000;
 // With more threads than processors whoever waits stands in the way of those it waits for, and hands its processor on
-// at once: about a microsecond each. 8 threads on 2 processors are 10 times as fast as with spinning.
+// at once, which takes about a microsecond (docs/numbers.md).
 constexpr int yield_rounds = 100;
 
 void relax() noexcept {
