@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "bantam/core/median.hpp"
 #include "bantam/core/stopwatch.hpp"
 #include "bantam/nn/linear.hpp"
 #include "bantam/tensor/random.hpp"
@@ -32,11 +33,6 @@ double rate(double units, double seconds, F&& f) {
     best = std::max(best, static_cast<double>(calls) * units / watch.seconds());
   }
   return best;
-}
-
-double median(std::vector<double> values) {
-  std::ranges::sort(values);
-  return values[values.size() / 2];
 }
 
 /// One matrix product of a format on some tokens, without threads.
@@ -99,8 +95,8 @@ int main(int argc, char** argv) {
       share.push_back(speed.back() / pure);
       stream.push_back(rate(decode.bytes(), seconds, decode));
     }
-    std::printf("| %s | %.3f | %.0f | %.0f %% | %.1f |\n", std::string(format.name).c_str(), format.bits_per_weight, median(speed) / 1e9,
-                100 * median(share), median(stream) / 1e9);
+    std::printf("| %s | %.3f | %.0f | %.0f %% | %.1f |\n", std::string(format.name).c_str(), format.bits_per_weight, bantam::median(speed) / 1e9,
+                100 * bantam::median(share), bantam::median(stream) / 1e9);
     std::fflush(stdout);
   }
   return 0;

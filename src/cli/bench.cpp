@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "bantam/core/cpu.hpp"
+#include "bantam/core/median.hpp"
 #include "bantam/core/random.hpp"
 #include "bantam/core/stopwatch.hpp"
 #include "bantam/kernels/table.hpp"
@@ -33,13 +34,6 @@ struct Samples {
   std::size_t peak_rss_bytes = 0;  ///< of the model's work, without the measuring of the machine
   std::vector<double> prompt_tok_s, generate_tok_s, read_gb_s, int8_gop_s;
 };
-
-double median(std::vector<double> values) {
-  if (values.empty()) return 0;
-  std::sort(values.begin(), values.end());
-  const std::size_t middle = values.size() / 2;
-  return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
-}
 
 std::vector<TokenId> random_tokens(Random& random, std::int64_t count, std::int64_t vocab) {
   std::vector<TokenId> tokens(static_cast<std::size_t>(count));

@@ -46,24 +46,10 @@ BlockPass::BlockPass(const Checkpoint& checkpoint, const Recipe& recipe, const C
   forward_ = std::make_unique<Forward>(config, none_, longest, 0);
 }
 
-LayerWeights BlockPass::load_block(std::int64_t layer) const {
-  ModelWeights weights;
-  weights.layers.resize(1);
-  for (const CheckpointTensor& tensor : checkpoint_.tensors()) {
-    if (tensor.layer != layer) continue;
-    if (tensor.is_matrix) {
-      *matrix_of(weights, tensor.role, 0) = checkpoint_.load_matrix(tensor, false);
-    } else if (std::vector<float>* vector = vector_of(weights, tensor.role, 0)) {
-      *vector = checkpoint_.load_vector(tensor);
-    }
-  }
-  return std::move(weights.layers[0]);
-}
-
 std::map<Role, WeightMatrix> BlockPass::round_block(std::int64_t layer) {
   const std::int64_t dim = checkpoint_.config().dim;
   ModelWeights before, after;
-  before.layers.push_back(load_block(layer));
+  before.layers.push_back(load_block(checkpoint_, layer));
   after.layers = before.layers;
   std::map<Role, WeightMatrix> rounded;
   std::map<Role, std::string> names;
@@ -95,7 +81,11 @@ std::map<Role, WeightMatrix> BlockPass::round_block(std::int64_t layer) {
       if (original.empty()) continue;
       const FormatInfo& format = recipe_.format_of(names.at(role), false);
       if (format.is_float || &format == &original.format()) continue;
-      rounded[role] = gptq(original.dequantize(), hessians[g], format, recipe_.gptq_options()).weights;
+      try {
+        rounded[role] = gptq(original.dequantize(), hessians[g], format, recipe_.gptq_options()).weights;
+      } catch (const Error& error) {
+        fail(error.code(), names.at(role), ": ", error.what());
+      }
       *matrix_of(after, role, 0) = rounded[role];
     }
   }

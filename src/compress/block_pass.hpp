@@ -20,8 +20,6 @@ class BlockPass {
   [[nodiscard]] std::map<Role, WeightMatrix> round_block(std::int64_t layer);
 
  private:
-  [[nodiscard]] LayerWeights load_block(std::int64_t layer) const;
-
   const Checkpoint& checkpoint_;
   const Recipe& recipe_;
   std::vector<std::int64_t> lengths_;  ///< tokens of each sample

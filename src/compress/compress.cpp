@@ -51,63 +51,53 @@ void check_finite(const std::string& name, const WeightMatrix& matrix) {
   });
 }
 
-/// Rounds a matrix row by row on all cores. The sums of the error are added in row order: the same on any machine.
-Rounded round_matrix(const std::string& name, std::int64_t rows, std::int64_t columns, const FormatInfo& format, ReadRow read) {
-  const auto data = allocate_storage(static_cast<std::size_t>(format.matrix_bytes(rows, columns)));
-  const std::int64_t panel_bytes = format.panel_bytes(columns);
-  const std::int64_t panels = div_up<std::int64_t>(rows, panel_rows);
-  std::vector<double> differences(static_cast<std::size_t>(panels), 0.0);
-  std::vector<double> sizes(static_cast<std::size_t>(panels), 0.0);
-  parallel_for(panels, 1, [&](Range range) {
+/// ||W - W'|| / ||W|| of a matrix, on all cores; `rows_of` makes a row of W and one of W'. Sums are added in row order: the
+/// same on any machine. Throws naming the weight where W' is not finite.
+double relative_error(const std::string& name, const FormatInfo& format, std::int64_t rows, std::int64_t columns,
+                      FunctionRef<void(std::int64_t row, std::span<float> original, std::span<float> decoded, RowCodes& scratch)> rows_of) {
+  struct Sums {
+    double difference = 0;
+    double size = 0;
+  };
+  std::vector<Sums> panels(static_cast<std::size_t>(div_up<std::int64_t>(rows, panel_rows)));
+  parallel_for(static_cast<std::int64_t>(panels.size()), 1, [&](Range range) {
     std::vector<float> original(static_cast<std::size_t>(columns));
     std::vector<float> decoded(static_cast<std::size_t>(columns));
     RowCodes scratch;
     for (std::int64_t p = range.begin; p < range.end; ++p) {
-      std::byte* panel = data.get() + p * panel_bytes;
-      double difference = 0;
-      double size = 0;
+      Sums& sums = panels[static_cast<std::size_t>(p)];
       for (std::int64_t row = p * panel_rows; row < std::min((p + 1) * panel_rows, rows); ++row) {
-        read(row, original, scratch);
-        const int lane = static_cast<int>(row % panel_rows);
-        check_finite(name, row, original);
-        format.encode_row(panel, lane, original, scratch);
-        format.decode_row(panel, lane, decoded, scratch);
+        rows_of(row, original, decoded, scratch);
         for (std::size_t c = 0; c < original.size(); ++c) {
           if (!std::isfinite(decoded[c])) fail_too_large(name, format, original[c], row, c);
           const double d = static_cast<double>(original[c]) - static_cast<double>(decoded[c]);
-          difference += d * d;
-          size += static_cast<double>(original[c]) * static_cast<double>(original[c]);
+          sums.difference += d * d;
+          sums.size += static_cast<double>(original[c]) * static_cast<double>(original[c]);
         }
       }
-      differences[static_cast<std::size_t>(p)] = difference;
-      sizes[static_cast<std::size_t>(p)] = size;
     }
   });
-  double difference = 0;
-  double size = 0;
-  for (std::size_t p = 0; p < differences.size(); ++p) {
-    difference += differences[p];
-    size += sizes[p];
+  Sums all;
+  for (const Sums& sums : panels) {
+    all.difference += sums.difference;
+    all.size += sums.size;
   }
-  return {{format, rows, columns, data}, size > 0 ? std::sqrt(difference / size) : 0.0};
+  return all.size > 0 ? std::sqrt(all.difference / all.size) : 0.0;
 }
 
-/// ||W - W'|| / ||W||, row by row.
-double relative_error(const Checkpoint& checkpoint, const CheckpointTensor& tensor, const WeightMatrix& rounded) {
-  std::vector<float> a(static_cast<std::size_t>(tensor.columns));
-  std::vector<float> b(a.size());
-  RowCodes scratch;
-  double difference = 0, size = 0;
-  for (std::int64_t row = 0; row < tensor.rows; ++row) {
-    checkpoint.read_row(tensor, row, a, scratch);
-    rounded.read_row(row, b, scratch);
-    for (std::size_t c = 0; c < a.size(); ++c) {
-      const double d = static_cast<double>(a[c]) - static_cast<double>(b[c]);
-      difference += d * d;
-      size += static_cast<double>(a[c]) * static_cast<double>(a[c]);
-    }
-  }
-  return size > 0 ? std::sqrt(difference / size) : 0.0;
+/// Rounds a matrix row by row on all cores.
+Rounded round_matrix(const std::string& name, std::int64_t rows, std::int64_t columns, const FormatInfo& format, ReadRow read) {
+  const auto data = allocate_storage(static_cast<std::size_t>(format.matrix_bytes(rows, columns)));
+  const std::int64_t panel_bytes = format.panel_bytes(columns);
+  const double error = relative_error(name, format, rows, columns, [&](std::int64_t row, std::span<float> original, std::span<float> decoded, RowCodes& scratch) {
+    std::byte* panel = data.get() + row / panel_rows * panel_bytes;
+    const int lane = static_cast<int>(row % panel_rows);
+    read(row, original, scratch);
+    check_finite(name, row, original);
+    format.encode_row(panel, lane, original, scratch);
+    format.decode_row(panel, lane, decoded, scratch);
+  });
+  return {{format, rows, columns, data}, error};
 }
 
 bool is_table(Role role) { return role == Role::embedding || role == Role::head; }
@@ -221,7 +211,12 @@ Report compress_file(const Checkpoint& checkpoint, const std::filesystem::path& 
     const FormatInfo& format = *entries[next++].format;
     Rounded rounded;
     if (const auto found = block.find(tensor.role); found != block.end() && tensor.layer == layer) {
-      rounded = {found->second, relative_error(checkpoint, tensor, found->second)};
+      rounded.matrix = found->second;
+      rounded.relative_error = relative_error(tensor.name, format, tensor.rows, tensor.columns,
+                                              [&](std::int64_t row, std::span<float> original, std::span<float> decoded, RowCodes& scratch) {
+                                                checkpoint.read_row(tensor, row, original, scratch);
+                                                rounded.matrix.read_row(row, decoded, scratch);
+                                              });
     } else if (&format == &tensor.format()) {
       rounded.matrix = checkpoint.load_matrix(tensor, true);
       check_finite(tensor.name, rounded.matrix);

@@ -156,18 +156,32 @@ void Forward::head(std::span<const std::int64_t> rows) noexcept {
   });
 }
 
+/// The rotations of some rows' positions.
+void Forward::find_angles(Range rows) noexcept {
+  const std::int64_t half = config_.rope.dim / 2;
+  for (std::int64_t t = rows.begin; t < rows.end; ++t) {
+    float* angles = angles_.data() + t * 2 * half;
+    rope_.angles(rows_[static_cast<std::size_t>(t)].position, angles, angles + half);
+  }
+}
+
+/// What the last layer adds to some rows.
+void Forward::add_branch(Range rows) noexcept {
+  for (std::int64_t t = rows.begin; t < rows.end; ++t) {
+    kernels_.add(residual_.data() + t * config_.dim, branch_.data() + t * config_.dim, config_.dim);
+  }
+}
+
 /// All layers of the rows of this pass; what they add is in residual_.
 void Forward::layers(KeepGoing keep_going) noexcept {
   const auto work = [&](const Worker& worker) {
     const Range share = worker.share(tokens_);
     const auto dim = static_cast<std::size_t>(config_.dim);
-    const std::int64_t half = config_.rope.dim / 2;
     for (std::int64_t t = share.begin; t < share.end; ++t) {
       const Row& row = rows_[static_cast<std::size_t>(t)];
       weights_.embedding.read_row(row.token, {residual_.data() + t * config_.dim, dim}, codes_[static_cast<std::size_t>(worker.index())]);
-      float* angles = angles_.data() + t * 2 * half;
-      rope_.angles(row.position, angles, angles + half);
     }
+    find_angles(share);
     for (std::int64_t i = 0; i < config_.layers; ++i) {
       if (tokens_ > 1) {
         if (worker.index() == 0) stopped_ = !keep_going(tokens_ * i / config_.layers);
@@ -176,10 +190,7 @@ void Forward::layers(KeepGoing keep_going) noexcept {
       }
       layer(worker, weights_.layers[static_cast<std::size_t>(i)], i, i, i == 0 ? nullptr : branch_.data());
     }
-    // What the last layer adds.
-    for (std::int64_t t = share.begin; t < share.end; ++t) {
-      kernels_.add(residual_.data() + t * config_.dim, branch_.data() + t * config_.dim, config_.dim);
-    }
+    add_branch(share);
   };
   run(weights_.streamed_bytes / config_.layers * tokens_, work);
 }
@@ -196,16 +207,10 @@ void Forward::run_block(const LayerWeights& w, std::int64_t index, std::span<flo
   attention_inputs_ = attention_inputs;
   team_.run([&](const Worker& worker) {
     const Range share = worker.share(tokens);
-    const std::int64_t half = config_.rope.dim / 2;
     std::copy_n(hidden.data() + share.begin * config_.dim, (share.end - share.begin) * config_.dim, residual_.data() + share.begin * config_.dim);
-    for (std::int64_t t = share.begin; t < share.end; ++t) {
-      float* angles = angles_.data() + t * 2 * half;
-      rope_.angles(t, angles, angles + half);
-    }
+    find_angles(share);
     layer(worker, w, index, 0, nullptr);
-    for (std::int64_t t = share.begin; t < share.end; ++t) {
-      kernels_.add(residual_.data() + t * config_.dim, branch_.data() + t * config_.dim, config_.dim);
-    }
+    add_branch(share);
     std::copy_n(residual_.data() + share.begin * config_.dim, (share.end - share.begin) * config_.dim, hidden.data() + share.begin * config_.dim);
   });
   attention_inputs_ = nullptr;

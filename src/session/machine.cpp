@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "bantam/core/median.hpp"
 #include "bantam/core/memory.hpp"
 #include "bantam/core/stopwatch.hpp"
 #include "bantam/core/team.hpp"
@@ -21,11 +22,6 @@ double seconds(FunctionRef<void()> work) {
   const Stopwatch watch;
   work();
   return watch.seconds();
-}
-
-double median(std::vector<double> values) {
-  std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2), values.end());
-  return values[values.size() / 2];
 }
 
 }  // namespace

@@ -77,6 +77,8 @@ class Forward {
   void take(const Sequence& sequence, Segment segment);
   void run(std::int64_t bytes, FunctionRef<void(const Worker&)> work) noexcept;
   void layers(KeepGoing keep_going) noexcept;
+  void find_angles(Range rows) noexcept;
+  void add_branch(Range rows) noexcept;
   void layer(const Worker& worker, const LayerWeights& w, std::int64_t index, std::int64_t place, const float* addend) noexcept;
   void attention_inputs(const Worker& worker, const LayerWeights& w, std::int64_t index) noexcept;
   void normalize(const Worker& worker, const std::vector<float>& weight, const float* addend) noexcept;

@@ -29,6 +29,8 @@ struct ModelWeights {
 
 /// Loads every tensor of a checkpoint. Throws what reading throws.
 [[nodiscard]] ModelWeights load_weights(const Checkpoint& checkpoint, bool mapped);
+/// Loads the tensors of one block.
+[[nodiscard]] LayerWeights load_block(const Checkpoint& checkpoint, std::int64_t layer);
 
 /// The place of a matrix; null for vectors.
 [[nodiscard]] WeightMatrix* matrix_of(ModelWeights& weights, Role role, std::int64_t layer) noexcept;

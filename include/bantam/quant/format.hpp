@@ -162,7 +162,4 @@ constexpr void apply_units(GroupSide& side) noexcept {
   return scale >= 0x1p-126f || scale <= -0x1p-126f ? 1.0f / scale : 0.0f;
 }
 
-/// The weights of one group; `codes` has the same length. Weights are finite.
-using GroupEncoder = void (*)(std::span<const float> weights, std::int8_t* codes, GroupSide& side);
-
 }  // namespace bantam::inline v0
