@@ -47,14 +47,13 @@ constexpr std::int64_t worth_sharing = 512 << 10;
 }  // namespace
 
 Forward::Forward(const ModelConfig& config, const ModelWeights& weights, std::int64_t context_tokens, int threads)
-    : config_(config), weights_(weights), kernels_(kernels_in_use()), team_(threads), rope_(config.rope, context_tokens) {
+    : config_(config), weights_(weights), kernels_(kernels_in_use()), team_(threads), rope_(config.rope, context_tokens),
+      attention_({config.heads, config.kv_heads, config.head_dim}, team_.size()) {
   for (const LayerWeights& layer : weights.layers) serve(layer);
   if (!weights.head.empty()) normed_.serve(weights.head);
   const std::int64_t padded = round_up<std::int64_t>(config.head_dim, 16);
-  scratch_.resize(static_cast<std::size_t>(team_.size()));
   heads_.resize(static_cast<std::size_t>(team_.size()));
   codes_.resize(static_cast<std::size_t>(team_.size()));
-  for (auto& scratch : scratch_) scratch.resize(padded, config.heads / config.kv_heads);
   for (auto& head : heads_) head.ensure(static_cast<std::size_t>(padded));
 }
 
@@ -64,6 +63,7 @@ void Forward::serve(const LayerWeights& layer) noexcept {
   hidden_.serve(layer.down);
 }
 
+/// Room for the rows of a pass, whose segments are known.
 void Forward::resize(std::int64_t tokens) {
   const ModelConfig& c = config_;
   tokens_ = tokens;
@@ -79,6 +79,9 @@ void Forward::resize(std::int64_t tokens) {
   normed_.resize(tokens, c.dim);
   attended_.resize(tokens, c.heads * c.head_dim);
   hidden_.resize(tokens, c.ffn);
+  std::vector<nn::AttentionSequence> sequences;
+  for (const Segment& s : segments_) sequences.push_back({s.cache, s.row, s.count, s.position});
+  attention_.plan(sequences);
 }
 
 /// Makes room for a segment in its cache and adds its rows to the pass.
@@ -284,11 +287,7 @@ void Forward::layer(const Worker& worker, const LayerWeights& w, std::int64_t in
   worker.barrier();
   attention_inputs(worker, w, place);
   worker.barrier();
-  for (const Segment& s : segments_) {
-    nn::attention(kernels_, worker, *s.cache, place, {.heads = c.heads, .head_dim = c.head_dim, .window = c.window_of(index)},
-                  q_.data() + s.row * q_columns, q_columns, s.count, s.position, attended_.row(s.row), q_columns,
-                  scratch_[static_cast<std::size_t>(worker.index())]);
-  }
+  attention_.run(kernels_, worker, place, c.window_of(index), q_.data(), attended_.row(0));
   worker.barrier();
   for_parts(worker, tokens_, q_columns, [&](std::int64_t t, std::int64_t begin, std::int64_t end) {
     attended_.quantize_part(kernels_, t, begin, end);

@@ -119,6 +119,38 @@ TEST_CASE("pages in turn give the whole softmax, with scores of any size") {
   }
 }
 
+TEST_CASE("spans softened apart and merged give the whole softmax, the same bits on every table, also where one saw nothing") {
+  const std::int64_t d = 48;
+  const int tokens = 200;
+  const auto scale = static_cast<float>(1 / std::sqrt(static_cast<double>(d)));
+  const std::vector<float> q = normal_row(d, 21, 3);
+  const std::vector<float> keys = normal_row(tokens * d, 22, 3);
+  const std::vector<float> values = normal_row(tokens * d, 23);
+  const auto merged = [&](const KernelTable& table, int window) {
+    AttentionState all;
+    std::vector<float> out(static_cast<std::size_t>(d));
+    for (int start = 0; start < tokens; start += bantam::page_tokens) {
+      AttentionState state;
+      std::vector<float> sums(static_cast<std::size_t>(d));
+      table.kv[0].attend({page_of(table.kv[0], keys, false, start, d).data(), page_of(table.kv[0], values, true, start, d).data(), start, d, scale},
+                         {q.data(), sums.data(), &state, 1, 1, tokens - 1, window});
+      table.attend_merge(all, out.data(), state, sums.data(), d);
+    }
+    table.attend_finish(all, out.data(), d);
+    return out;
+  };
+  for (const int window : {0, 200, 100, 20, 8}) {
+    CAPTURE(window);
+    const std::vector<float> defined = merged(generic_table(), window);
+    const std::vector<double> expected = whole_softmax(q, keys, values, d, window == 0 ? 0 : tokens - window, tokens, static_cast<double>(scale));
+    for (std::size_t i = 0; i < defined.size(); ++i) CHECK(std::fabs(static_cast<double>(defined[i]) - expected[i]) < 2e-5);
+    for (const KernelTable* table : bantam::kernel_tables()) {
+      CAPTURE(std::string(table->name));
+      CHECK(merged(*table, window) == defined);
+    }
+  }
+}
+
 TEST_CASE("equal keys give the mean of the values") {
   for (const KernelTable* table : bantam::kernel_tables()) {
     const std::vector<float> values = normal_row(100 * 16, 4);

@@ -74,6 +74,15 @@ BANTAM_INLINE void add_values(const AttentionPage& page, const float (&p)[MR][pa
   }
 }
 
+/// e^x, as the lanes of a register get it.
+template <class A>
+float exp_of(float x) {
+  using V = vec<A>;
+  alignas(64) float lanes[V::lanes];
+  V::store(lanes, kernels::exp<A>(V::splat(x)));
+  return lanes[0];
+}
+
 /// Turns the scores begin .. end of one row into weights, and zeros around them in first .. last; brings the row's state
 /// up to the new maximum. NaN goes through the exponential into the sums.
 template <class A>
@@ -86,10 +95,7 @@ void soften(float* s, int begin, int end, int first, int last, AttentionState& s
   for (int t = first; t < last; t += V::lanes) most = V::max(most, V::load(s + t));
   const float maximum = simd::reduce_max<A>(most);
   if (maximum != state.maximum) {
-    alignas(64) float difference[V::lanes] = {};
-    difference[0] = state.maximum - maximum;
-    V::store(difference, kernels::exp<A>(V::load(difference)));
-    const auto shrink = V::splat(state.maximum == lowest ? 0.0f : difference[0]);
+    const auto shrink = V::splat(state.maximum == lowest ? 0.0f : exp_of<A>(state.maximum - maximum));
     for (int i = 0; i < 16; i += V::lanes) V::store(state.sums + i, V::load(state.sums + i) * shrink);
     for (std::int64_t i = 0; i < d; i += V::lanes) V::store(out + i, V::load(out + i) * shrink);
     state.maximum = maximum;
@@ -162,6 +168,23 @@ void attend(const AttentionPage& page, const AttentionRows& rows) noexcept {
   for (; row + 4 <= rows.count; row += 4) detail::attend_rows<A, Kv, 4>(page, rows, row);
   for (; row + 2 <= rows.count; row += 2) detail::attend_rows<A, Kv, 2>(page, rows, row);
   for (; row < rows.count; ++row) detail::attend_rows<A, Kv, 1>(page, rows, row);
+}
+
+/// Adds what a row found in the pages of `next` to what it found before.
+template <class A>
+void attend_merge(AttentionState& state, float* out, const AttentionState& next, const float* next_out,
+                  std::int64_t head_dim) noexcept {
+  using V = vec<A>;
+  constexpr float lowest = -__builtin_inff();
+  if (next.maximum == lowest) return;  // it saw nothing there
+  const float maximum = state.maximum > next.maximum ? state.maximum : next.maximum;
+  const auto a = V::splat(state.maximum == lowest ? 0.0f : detail::exp_of<A>(state.maximum - maximum));
+  const auto b = V::splat(detail::exp_of<A>(next.maximum - maximum));
+  for (int i = 0; i < 16; i += V::lanes) {
+    V::store(state.sums + i, V::load(state.sums + i) * a + V::load(next.sums + i) * b);
+  }
+  for (std::int64_t i = 0; i < head_dim; i += V::lanes) V::store(out + i, V::load(out + i) * a + V::load(next_out + i) * b);
+  state.maximum = maximum;
 }
 
 /// out = out / sum of the weights.

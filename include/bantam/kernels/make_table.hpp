@@ -65,6 +65,7 @@ constexpr KernelTable make_table(FormatList<F...>) {
       .gelu_erf_mul = gelu_erf_mul<A>,
       .rope_half = rope_half<A>,
       .rope_pairs = rope_pairs<A>,
+      .attend_merge = attend_merge<A>,
       .attend_finish = attend_finish<A>,
       .int8_rate = int8_rate<A>,
   };

@@ -42,6 +42,8 @@ struct KernelTable {
   void (*gelu_erf_mul)(const float* gate, const float* up, float* out, std::int64_t n) noexcept;
   void (*rope_half)(float* x, const float* cosines, const float* sines, std::int64_t half) noexcept;
   void (*rope_pairs)(float* x, const float* cosines, const float* sines, std::int64_t half) noexcept;
+  void (*attend_merge)(AttentionState& state, float* out, const AttentionState& next, const float* next_out,
+                       std::int64_t head_dim) noexcept;
   void (*attend_finish)(const AttentionState& state, float* out, std::int64_t head_dim) noexcept;
   /// Integer products a second that this instruction set can do, as a loop that does nothing else: runs it once over
   /// `rounds` and returns the operations done (a multiply and an add are two).

@@ -1,4 +1,4 @@
-// Causal self-attention with grouped heads and an optional sliding window.
+// Causal self-attention with grouped heads and an optional sliding window, shared out to a team.
 #pragma once
 
 #include <vector>
@@ -8,80 +8,240 @@
 
 namespace bantam::inline v0::nn {
 
-struct AttentionOptions {
-  std::int64_t heads = 0;     ///< query heads; a multiple of the cache's key-value heads
+struct AttentionShape {
+  std::int64_t heads = 0;     ///< query heads; a multiple of kv_heads
+  std::int64_t kv_heads = 0;
   std::int64_t head_dim = 0;  ///< unpadded
-  std::int64_t window = 0;    ///< a token sees this many tokens, itself among them; 0: all before it
   float scale = 0;            ///< of the scores; 0 means 1 / sqrt(head_dim)
 };
 
-/// One worker's scratch: queries and sums of a block of tokens, and a page of keys and values as floats.
-class AttentionScratch {
+/// The tokens of one sequence in a pass.
+struct AttentionSequence {
+  const KvCache* cache = nullptr;  ///< holds their keys and values by the time run() is called
+  std::int64_t row = 0;            ///< of the first of them, among the rows of the pass
+  std::int64_t tokens = 0;
+  std::int64_t position = 0;       ///< of the first of them
+};
+
+/// softmax(q kT scale + mask) v for the rows of a pass. Online softmax: no tokens x tokens matrix exists.
+///
+/// What a row sees is cut into spans of 512 tokens, each softened by itself and then merged with those before: the same
+/// sums whoever computes them, so results depend neither on the number of workers nor on what else is in the pass.
+/// Usually one worker takes all spans of some tokens and a head; where there are too few of those for the team (one long
+/// sequence, few key-value heads), spans go to different workers and are merged after a barrier.
+class Attention {
  public:
+  static constexpr std::int64_t span_tokens = 512;
+
+  Attention(const AttentionShape& shape, int workers);
+
+  /// Shares out the sequences of the next pass, for any layer. Call outside parallel regions. Throws out_of_memory.
+  void plan(std::span<const AttentionSequence> sequences);
+
+  /// This worker's part of one layer. q, out: (rows, heads * head_dim). A row sees the last `window` tokens up to
+  /// itself, 0: all. Workers of one team, or the only one. Barrier afterwards before anyone reads `out`.
+  void run(const KernelTable& kernels, const Worker& worker, std::int64_t layer, std::int64_t window, const float* q,
+           float* out) noexcept;
+
+ private:
   /// Tokens whose queries share one pass over the pages.
   static constexpr std::int64_t block = 16;
   /// From this many rows on a page is made floats once, before they share it.
   static constexpr std::int64_t expanding_rows = 12;
+  /// Units a worker below which spans are dealt out too, for an even end.
+  static constexpr std::int64_t fair_units = 4;
 
-  void resize(std::int64_t padded_dim, std::int64_t group) {
-    const auto page = static_cast<std::size_t>(page_tokens * padded_dim);
-    const auto rows = static_cast<std::size_t>(block * group * padded_dim);
-    keys.ensure(page);
-    values.ensure(page);
-    queries.ensure(rows);
-    sums.ensure(rows);
-    states.resize(static_cast<std::size_t>(block * group));
+  /// Up to `block` tokens of a sequence and one key-value head: `tokens` times heads / kv_heads rows.
+  struct Unit {
+    AttentionSequence sequence;
+    std::int64_t head = 0;
+    std::int64_t first_slot = 0;  ///< spans dealt out: where the first of them is kept
+    [[nodiscard]] std::int64_t end() const noexcept { return sequence.position + sequence.tokens; }
+  };
+  struct Piece {
+    const Unit* unit = nullptr;
+    std::int64_t span = 0;
+  };
+  /// Sums of the rows of a unit, over one span or several.
+  struct Slot {
+    float* sums = nullptr;  ///< (rows, padded head_dim)
+    AttentionState* states = nullptr;
+  };
+  class Slots {
+   public:
+    void resize(std::int64_t count, std::int64_t rows, std::int64_t padded) {
+      rows_ = rows;
+      padded_ = padded;
+      sums_.ensure(static_cast<std::size_t>(count * rows * padded));
+      states_.resize(static_cast<std::size_t>(count * rows));
+    }
+    [[nodiscard]] Slot operator[](std::int64_t i) noexcept { return {sums_.data() + i * rows_ * padded_, states_.data() + i * rows_}; }
+
+   private:
+    std::int64_t rows_ = 0;
+    std::int64_t padded_ = 0;
+    AlignedBuffer<float> sums_;
+    std::vector<AttentionState> states_;
+  };
+  struct Scratch {
+    AlignedBuffer<float> keys, values, queries;
+    Slots slots;  ///< all spans so far, and the next
+  };
+  /// One layer of a pass.
+  struct Layer {
+    const KernelTable& kernels;
+    std::int64_t index;
+    std::int64_t window;
+    const float* q;
+    float* out;
+  };
+
+  [[nodiscard]] std::int64_t rows_of(const Unit& unit) const noexcept { return unit.sequence.tokens * group_; }
+  /// The first span that rows of a unit see.
+  [[nodiscard]] static std::int64_t first_span(const Unit& unit, std::int64_t window) noexcept {
+    return window > 0 ? std::max<std::int64_t>(0, unit.sequence.position - window + 1) / span_tokens : 0;
   }
-  AlignedBuffer<float> keys, values, queries, sums;
-  std::vector<AttentionState> states;
+  [[nodiscard]] static std::int64_t last_span(const Unit& unit) noexcept { return (unit.end() - 1) / span_tokens; }
+  void load_queries(const Layer& layer, const Unit& unit, Scratch& scratch) const noexcept;
+  void attend(const Layer& layer, const Unit& unit, std::int64_t span, Scratch& scratch, Slot slot) const noexcept;
+  void merge(const Layer& layer, const Unit& unit, Slot slot, Slot next) const noexcept;
+  void finish(const Layer& layer, const Unit& unit, Slot slot) const noexcept;
+
+  AttentionShape shape_;
+  std::int64_t group_;   ///< query heads a key-value head
+  std::int64_t padded_;  ///< head_dim
+  std::vector<Unit> units_;
+  std::vector<Piece> pieces_;  ///< empty: units go to workers whole
+  Slots pieces_slots_;
+  std::vector<Scratch> scratch_;  ///< one a worker
 };
 
-/// This worker's share of softmax(q kT scale + mask) v for `tokens` queries at positions first .. of one layer; their
-/// keys and values are in the cache already. q, out: (tokens, heads * head_dim), rows `stride` apart. Online softmax:
-/// no tokens x tokens matrix exists. Barrier afterwards before anyone reads `out`.
-inline void attention(const KernelTable& kernels, const Worker& worker, const KvCache& cache, std::int64_t layer,
-                      const AttentionOptions& options, const float* q, std::int64_t q_stride, std::int64_t tokens,
-                      std::int64_t first, float* out, std::int64_t out_stride, AttentionScratch& scratch) noexcept {
-  const std::int64_t kv_heads = cache.shape().kv_heads;
-  const std::int64_t group = options.heads / kv_heads;
-  const std::int64_t d = options.head_dim;
-  const std::int64_t padded = cache.padded_head_dim();
-  const float scale = options.scale != 0 ? options.scale : 1.0f / __builtin_sqrtf(static_cast<float>(d));
-  const std::int64_t blocks = div_up<std::int64_t>(tokens, AttentionScratch::block);
-  // Later blocks see more keys: dealing units out in turn balances them.
-  for (std::int64_t unit = worker.index(); unit < kv_heads * blocks; unit += worker.count()) {
-    const std::int64_t kv_head = unit % kv_heads;
-    const std::int64_t begin = unit / kv_heads * AttentionScratch::block;
-    const std::int64_t end = std::min(begin + AttentionScratch::block, tokens);
-    const std::int64_t count = (end - begin) * group;
-    for (std::int64_t row = 0; row < count; ++row) {
-      float* to = scratch.queries.data() + row * padded;
-      std::copy_n(q + (begin + row / group) * q_stride + (kv_head * group + row % group) * d, d, to);
-      std::fill(to + d, to + padded, 0.0f);
-      scratch.states[static_cast<std::size_t>(row)] = {};
+inline Attention::Attention(const AttentionShape& shape, int workers)
+    : shape_(shape), group_(shape.heads / shape.kv_heads), padded_(round_up<std::int64_t>(shape.head_dim, 16)),
+      scratch_(static_cast<std::size_t>(workers)) {
+  if (shape_.scale == 0) shape_.scale = 1.0f / __builtin_sqrtf(static_cast<float>(shape.head_dim));
+  for (Scratch& scratch : scratch_) {
+    scratch.keys.ensure(static_cast<std::size_t>(page_tokens * padded_));
+    scratch.values.ensure(static_cast<std::size_t>(page_tokens * padded_));
+    scratch.queries.ensure(static_cast<std::size_t>(block * group_ * padded_));
+    scratch.slots.resize(2, block * group_, padded_);
+  }
+}
+
+inline void Attention::plan(std::span<const AttentionSequence> sequences) {
+  units_.clear();
+  pieces_.clear();
+  for (const AttentionSequence& s : sequences) {
+    for (std::int64_t first = 0; first < s.tokens; first += block) {
+      const AttentionSequence part{s.cache, s.row + first, std::min(block, s.tokens - first), s.position + first};
+      for (std::int64_t head = 0; head < shape_.kv_heads; ++head) units_.push_back({part, head});
     }
-    std::fill_n(scratch.sums.data(), count * padded, 0.0f);
-    const AttentionRows rows{scratch.queries.data(), scratch.sums.data(), scratch.states.data(), static_cast<int>(count),
-                             static_cast<int>(group), first + begin, options.window};
-    const std::int64_t oldest = options.window > 0 ? std::max<std::int64_t>(0, first + begin - options.window + 1) : 0;
-    const std::int64_t newest = first + end - 1;
-    for (std::int64_t page = oldest / page_tokens; page <= newest / page_tokens; ++page) {
-      if (count < AttentionScratch::expanding_rows) {
-        cache.attend(kernels, layer, kv_head, page, scale, rows);
-        continue;
+  }
+  // The longest first: nobody starts one of them when the others are done.
+  std::stable_sort(units_.begin(), units_.end(), [](const Unit& a, const Unit& b) { return a.end() > b.end(); });
+  const auto workers = static_cast<std::int64_t>(scratch_.size());
+  if (workers == 1 || static_cast<std::int64_t>(units_.size()) >= fair_units * workers) return;
+  for (Unit& unit : units_) {
+    unit.first_slot = static_cast<std::int64_t>(pieces_.size());
+    for (std::int64_t span = 0; span <= last_span(unit); ++span) pieces_.push_back({&unit, span});
+  }
+  if (pieces_.size() == units_.size()) {
+    pieces_.clear();
+  } else {
+    pieces_slots_.resize(static_cast<std::int64_t>(pieces_.size()), block * group_, padded_);
+  }
+}
+
+inline void Attention::run(const KernelTable& kernels, const Worker& worker, std::int64_t layer_index, std::int64_t window,
+                           const float* q, float* out) noexcept {
+  const Layer layer{kernels, layer_index, window, q, out};
+  Scratch& scratch = scratch_[static_cast<std::size_t>(worker.index())];
+  const auto units = static_cast<std::int64_t>(units_.size());
+  if (pieces_.empty()) {
+    worker.deal(units, 1, [&](Range range) {
+      for (std::int64_t i = range.begin; i < range.end; ++i) {
+        const Unit& unit = units_[static_cast<std::size_t>(i)];
+        const std::int64_t first = first_span(unit, window);
+        const Slot all = scratch.slots[0];
+        load_queries(layer, unit, scratch);
+        attend(layer, unit, first, scratch, all);
+        for (std::int64_t span = first + 1; span <= last_span(unit); ++span) {
+          attend(layer, unit, span, scratch, scratch.slots[1]);
+          merge(layer, unit, all, scratch.slots[1]);
+        }
+        finish(layer, unit, all);
       }
-      const std::int64_t start = page * page_tokens;
-      const int held = static_cast<int>(std::min<std::int64_t>(page_tokens, newest - start + 1));
-      const auto as_bytes = [](const float* floats) { return reinterpret_cast<const std::byte*>(floats); };
-      const float* keys = cache.expand(kernels, layer, false, kv_head, page, held, scratch.keys.data());
-      const float* values = cache.expand(kernels, layer, true, kv_head, page, held, scratch.values.data());
-      kernels.kv[0].attend({as_bytes(keys), as_bytes(values), start, padded, scale}, rows);
+    });
+    return;
+  }
+  worker.deal(static_cast<std::int64_t>(pieces_.size()), 1, [&](Range range) {
+    for (std::int64_t i = range.begin; i < range.end; ++i) {
+      const auto& [unit, span] = pieces_[static_cast<std::size_t>(i)];
+      if (span < first_span(*unit, window)) continue;
+      load_queries(layer, *unit, scratch);
+      attend(layer, *unit, span, scratch, pieces_slots_[i]);
     }
-    for (std::int64_t row = 0; row < count; ++row) {
-      float* sum = scratch.sums.data() + row * padded;
-      kernels.attend_finish(scratch.states[static_cast<std::size_t>(row)], sum, padded);
-      std::copy_n(sum, d, out + (begin + row / group) * out_stride + (kv_head * group + row % group) * d);
+  });
+  worker.barrier();
+  worker.deal(units, 1, [&](Range range) {
+    for (std::int64_t i = range.begin; i < range.end; ++i) {
+      const Unit& unit = units_[static_cast<std::size_t>(i)];
+      const std::int64_t first = first_span(unit, window);
+      const Slot all = pieces_slots_[unit.first_slot + first];
+      for (std::int64_t span = first + 1; span <= last_span(unit); ++span) merge(layer, unit, all, pieces_slots_[unit.first_slot + span]);
+      finish(layer, unit, all);
     }
+  });
+}
+
+/// Brings the queries of a unit together, (rows, padded head_dim).
+inline void Attention::load_queries(const Layer& layer, const Unit& unit, Scratch& scratch) const noexcept {
+  const std::int64_t d = shape_.head_dim;
+  for (std::int64_t row = 0; row < rows_of(unit); ++row) {
+    float* to = scratch.queries.data() + row * padded_;
+    std::copy_n(layer.q + ((unit.sequence.row + row / group_) * shape_.heads + unit.head * group_ + row % group_) * d, d, to);
+    std::fill(to + d, to + padded_, 0.0f);
+  }
+}
+
+/// slot = the sums of a unit's rows over one span.
+inline void Attention::attend(const Layer& layer, const Unit& unit, std::int64_t span, Scratch& scratch, Slot slot) const noexcept {
+  const KvCache& cache = *unit.sequence.cache;
+  const std::int64_t count = rows_of(unit);
+  std::fill_n(slot.sums, count * padded_, 0.0f);
+  std::fill_n(slot.states, count, AttentionState{});
+  const AttentionRows rows{scratch.queries.data(), slot.sums, slot.states, static_cast<int>(count),
+                           static_cast<int>(group_), unit.sequence.position, layer.window};
+  const std::int64_t oldest = layer.window > 0 ? std::max<std::int64_t>(0, unit.sequence.position - layer.window + 1) : 0;
+  const std::int64_t begin = std::max(oldest, span * span_tokens);
+  const std::int64_t end = std::min(unit.end(), (span + 1) * span_tokens);
+  for (std::int64_t page = begin / page_tokens; page * page_tokens < end; ++page) {
+    if (count < expanding_rows) {
+      cache.attend(layer.kernels, layer.index, unit.head, page, shape_.scale, rows);
+      continue;
+    }
+    const std::int64_t start = page * page_tokens;
+    const int held = static_cast<int>(std::min<std::int64_t>(page_tokens, end - start));
+    const auto as_bytes = [](const float* floats) { return reinterpret_cast<const std::byte*>(floats); };
+    const float* keys = cache.expand(layer.kernels, layer.index, false, unit.head, page, held, scratch.keys.data());
+    const float* values = cache.expand(layer.kernels, layer.index, true, unit.head, page, held, scratch.values.data());
+    layer.kernels.kv[0].attend({as_bytes(keys), as_bytes(values), start, padded_, shape_.scale}, rows);
+  }
+}
+
+inline void Attention::merge(const Layer& layer, const Unit& unit, Slot slot, Slot next) const noexcept {
+  for (std::int64_t row = 0; row < rows_of(unit); ++row) {
+    layer.kernels.attend_merge(slot.states[row], slot.sums + row * padded_, next.states[row], next.sums + row * padded_, padded_);
+  }
+}
+
+/// Divides the sums of a unit's rows and brings them to where they belong.
+inline void Attention::finish(const Layer& layer, const Unit& unit, Slot slot) const noexcept {
+  const std::int64_t d = shape_.head_dim;
+  for (std::int64_t row = 0; row < rows_of(unit); ++row) {
+    float* sums = slot.sums + row * padded_;
+    layer.kernels.attend_finish(slot.states[row], sums, padded_);
+    std::copy_n(sums, d, layer.out + ((unit.sequence.row + row / group_) * shape_.heads + unit.head * group_ + row % group_) * d);
   }
 }
 

@@ -152,10 +152,10 @@ inline void gated_activation(TensorView<const float, 2> gate, TensorView<const f
     }
   }
   Tensor<float, 3> out(q.shape());
-  nn::AttentionScratch scratch;
-  scratch.resize(cache.padded_head_dim(), heads / kv_heads);
-  nn::attention(kernels, Worker(), cache, 0, {.heads = heads, .head_dim = d, .window = window}, q.data(), heads * d, tokens, 0,
-                out.data(), heads * d, scratch);
+  nn::Attention attention({.heads = heads, .kv_heads = kv_heads, .head_dim = d}, 1);
+  const nn::AttentionSequence sequence{&cache, 0, tokens, 0};
+  attention.plan({&sequence, 1});
+  attention.run(kernels, Worker(), 0, window, q.data(), out.data());
   return out;
 }
 
