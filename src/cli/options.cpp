@@ -153,6 +153,7 @@ void apply(const CommonOptions& options) {
 void add_loading(CLI::App& app, LoadingOptions& options) {
   add_flag(app, "--mmap", options.map, "native files: use the file's own pages [for files below 64 MiB]");
   add_flag(app, "--no-mmap", options.no_map, "native files: read into memory in huge pages: faster decoding");
+  add_flag(app, "--direct", options.direct, "native files: the same, read around the system's cache: large files not read lately");
 }
 
 void refuse_overwriting(const std::string& model, const std::string& out) {
@@ -167,7 +168,9 @@ void refuse_overwriting(const std::string& model, const std::string& out) {
 }
 
 Model load_model(const std::string& path, const LoadingOptions& options) {
+  at_most_one(options.map + options.no_map + options.direct, "--mmap, --no-mmap, --direct");
   const WeightMemory memory = options.map      ? WeightMemory::mapped
+                              : options.direct ? WeightMemory::direct
                               : options.no_map ? WeightMemory::huge_pages
                                                : WeightMemory::automatic;
   return Model::load(path, {.memory = memory});

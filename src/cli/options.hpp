@@ -64,6 +64,7 @@ void apply(const CommonOptions& options);
 struct LoadingOptions {
   bool map = false;
   bool no_map = false;
+  bool direct = false;
 };
 void add_loading(CLI::App& app, LoadingOptions& options);
 /// Throws Error unless writing `out` leaves the model as it is, by whatever name or link.

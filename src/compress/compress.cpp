@@ -218,7 +218,7 @@ Report compress_file(const Checkpoint& checkpoint, const std::filesystem::path& 
                                                 rounded.matrix.read_row(row, decoded, scratch);
                                               });
     } else if (&format == &tensor.format()) {
-      rounded.matrix = checkpoint.load_matrix(tensor, true);
+      rounded.matrix = checkpoint.load_matrix(tensor, Reading::mapped);
       check_finite(tensor.name, rounded.matrix);
     } else {
       rounded = round_matrix(tensor.name, tensor.rows, tensor.columns, format, [&](std::int64_t row, std::span<float> to, RowCodes& scratch) {

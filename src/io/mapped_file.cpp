@@ -1,9 +1,12 @@
 // Read-only mappings of files.
+#include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <string>
 
+#include "bantam/core/memory.hpp"
 #include "bantam/io/file.hpp"
 #include "io/posix.hpp"
 
@@ -25,6 +28,8 @@ std::shared_ptr<const MappedFile> MappedFile::open(const std::filesystem::path& 
   // The object exists before the mapping does, so that nothing can leak it.
   const std::shared_ptr<MappedFile> mapped(new MappedFile(path, file.descriptor.get()));
   (void)file.descriptor.release();
+  // Through the descriptor, not the name: another file may have the name by now.
+  mapped->direct_ = ::open(("/proc/self/fd/" + std::to_string(mapped->descriptor_)).c_str(), O_RDONLY | O_CLOEXEC | O_DIRECT);
   if (file.size == 0) return mapped;  // the system refuses empty mappings
   void* data = ::mmap(nullptr, file.size, PROT_READ, MAP_PRIVATE, mapped->descriptor_, 0);
   if (data == MAP_FAILED) detail::fail_system(path, "map", errno);
@@ -36,19 +41,39 @@ std::shared_ptr<const MappedFile> MappedFile::open(const std::filesystem::path& 
 MappedFile::~MappedFile() {
   if (data_ != nullptr) ::munmap(const_cast<std::byte*>(data_), size_);
   ::close(descriptor_);
+  if (direct_ >= 0) ::close(direct_);
+}
+
+/// The bytes offset .. end of the file.
+void MappedFile::read_from(int descriptor, std::size_t offset, std::size_t end, std::byte* to) const {
+  while (offset < end) {
+    const ssize_t count = ::pread(descriptor, to, end - offset, static_cast<off_t>(offset));
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) detail::fail_system(path_, "read", errno);
+    if (count == 0) fail(Errc::io, detail::shown(path_), ": expected ", end - offset, " more bytes at ", offset, ", the file ends there now");
+    offset += static_cast<std::size_t>(count);
+    to += count;
+  }
 }
 
 void MappedFile::read(std::span<const std::byte> part, std::byte* to) const {
-  auto at = static_cast<off_t>(part.data() - data_);
-  for (std::size_t left = part.size(); left > 0;) {
-    const ssize_t count = ::pread(descriptor_, to, left, at);
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) detail::fail_system(path_, "read", errno);
-    if (count == 0) fail(Errc::io, detail::shown(path_), ": expected ", left, " more bytes at ", at, ", the file ends there now");
-    at += count;
-    to += count;
-    left -= static_cast<std::size_t>(count);
+  const auto offset = static_cast<std::size_t>(part.data() - data_);
+  read_from(descriptor_, offset, offset + part.size(), to);
+}
+
+void MappedFile::read_blocks(std::span<const std::byte> part, std::byte* to) const {
+  const auto offset = static_cast<std::size_t>(part.data() - data_);
+  const std::size_t first = offset / block_bytes * block_bytes;
+  const std::size_t last = round_up(offset + part.size(), block_bytes);
+  std::size_t done = first;
+  // Whole blocks are asked for: the last of the file comes short.
+  while (direct_ >= 0 && done < std::min(last, size_)) {
+    const ssize_t count = ::pread(direct_, to + (done - first), last - done, static_cast<off_t>(done));
+    if (count <= 0) break;  // the plain way finishes it, or says why it cannot
+    done += static_cast<std::size_t>(count);
+    if (done % block_bytes != 0) break;
   }
+  read_from(descriptor_, done, std::min(last, size_), to + (done - first));
 }
 
 void MappedFile::will_need(std::span<const std::byte> part) const noexcept {

@@ -323,23 +323,43 @@ void Checkpoint::fill_panel(const CheckpointTensor& tensor, std::int64_t first_r
   }
 }
 
-WeightMatrix Checkpoint::load_matrix(const CheckpointTensor& tensor, bool mapped) const {
+WeightMatrix Checkpoint::load_native(const CheckpointTensor& tensor, Reading reading) {
+  const TensorEntry& entry = *tensor.entry;
+  const MappedFile& file = *entry.file;
+  const auto size = static_cast<std::int64_t>(entry.bytes.size());
+  const auto as_matrix = [&](std::shared_ptr<const std::byte> data) {
+    return WeightMatrix(*tensor.native, tensor.rows, tensor.columns, std::move(data));
+  };
+  if (reading == Reading::mapped) return as_matrix({entry.file, entry.bytes.data()});
+  if (reading == Reading::buffered) file.will_need(entry.bytes);
+  constexpr std::int64_t piece = 1 << 20;  // long reads, and enough of them for every core
+  // In memory the bytes lie as far behind a block's beginning as in the file, so that whole blocks go to their place.
+  const auto lead = static_cast<std::int64_t>(static_cast<std::size_t>(entry.bytes.data() - file.bytes().data()) % MappedFile::block_bytes);
+  const auto blocks = allocate_storage(round_up(static_cast<std::size_t>(lead + size), MappedFile::block_bytes));
+  parallel_for(div_up(lead + size, piece), 1, [&](Range pieces) {
+    for (std::int64_t i = pieces.begin; i < pieces.end; ++i) {
+      const std::int64_t begin = std::max<std::int64_t>(0, i * piece - lead);
+      const auto part = entry.bytes.subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(std::min((i + 1) * piece - lead, size) - begin));
+      if (reading == Reading::direct) {
+        file.read_blocks(part, blocks.get() + i * piece);
+      } else {
+        file.read(part, blocks.get() + lead + begin);
+      }
+    }
+  });
+  return as_matrix({blocks, blocks.get() + lead});
+}
+
+WeightMatrix Checkpoint::load_matrix(const CheckpointTensor& tensor, Reading reading) const {
+  if (tensor.native != nullptr) return load_native(tensor, reading);
   const FormatInfo& format = tensor.format();
   const TensorEntry& entry = *tensor.entry;
-  if (tensor.native != nullptr && mapped) {
-    return {format, tensor.rows, tensor.columns, std::shared_ptr<const std::byte>(entry.file, entry.bytes.data())};
-  }
   const auto data = allocate_storage(static_cast<std::size_t>(format.matrix_bytes(tensor.rows, tensor.columns)));
   const std::int64_t panel_bytes = format.panel_bytes(tensor.columns);
-  if (tensor.native == nullptr) entry.file->will_need(entry.bytes);
+  entry.file->will_need(entry.bytes);
   // Pieces of about a megabyte: long reads, and enough of them for every core.
   const std::int64_t grain = std::max<std::int64_t>(1, (1 << 20) / panel_bytes);
   parallel_for(div_up<std::int64_t>(tensor.rows, panel_rows), grain, [&](Range panels) {
-    if (tensor.native != nullptr) {
-      const auto bytes = static_cast<std::size_t>((panels.end - panels.begin) * panel_bytes);
-      entry.file->read(entry.bytes.subspan(static_cast<std::size_t>(panels.begin * panel_bytes), bytes), data.get() + panels.begin * panel_bytes);
-      return;
-    }
     for (std::int64_t p = panels.begin; p < panels.end; ++p) {
       const auto rows = static_cast<int>(std::min<std::int64_t>(panel_rows, tensor.rows - p * panel_rows));
       fill_panel(tensor, p * panel_rows, rows, data.get() + p * panel_bytes);

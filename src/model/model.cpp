@@ -40,6 +40,16 @@ std::uint64_t fingerprint_of(const ModelConfig& config, const ModelWeights& weig
   return XXH3_64bits_digest(&state);
 }
 
+Reading reading_of(const Checkpoint& checkpoint, WeightMemory memory) {
+  switch (memory) {
+    case WeightMemory::mapped: return Reading::mapped;
+    case WeightMemory::huge_pages: return Reading::buffered;
+    case WeightMemory::direct: return Reading::direct;
+    case WeightMemory::automatic: break;
+  }
+  return checkpoint.file_bytes() < huge_page_threshold ? Reading::mapped : Reading::buffered;
+}
+
 }  // namespace
 
 Model Model::load(const std::filesystem::path& path, const LoadOptions& options) {
@@ -47,10 +57,8 @@ Model Model::load(const std::filesystem::path& path, const LoadOptions& options)
 }
 
 Model Model::from_checkpoint(const Checkpoint& checkpoint, const LoadOptions& options) {
-  const bool mapped = options.memory == WeightMemory::mapped ||
-                      (options.memory == WeightMemory::automatic && checkpoint.file_bytes() < huge_page_threshold);
   auto data = std::make_shared<Data>(Data{.config = checkpoint.config(),
-                                          .weights = load_weights(checkpoint, mapped),
+                                          .weights = load_weights(checkpoint, reading_of(checkpoint, options.memory)),
                                           .tokenizer = checkpoint.tokenizer(),
                                           .tensors = checkpoint.tensors(),
                                           .recipe = checkpoint.recipe(),

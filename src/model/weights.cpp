@@ -40,9 +40,9 @@ std::vector<float>* vector_of(ModelWeights& w, Role role, std::int64_t layer) no
 namespace {
 
 /// Loads a tensor into the place of its role in layer `layer`.
-void load_tensor(const Checkpoint& checkpoint, const CheckpointTensor& tensor, std::int64_t layer, bool mapped, ModelWeights& w) {
+void load_tensor(const Checkpoint& checkpoint, const CheckpointTensor& tensor, std::int64_t layer, Reading reading, ModelWeights& w) {
   if (tensor.is_matrix) {
-    *matrix_of(w, tensor.role, layer) = checkpoint.load_matrix(tensor, mapped);
+    *matrix_of(w, tensor.role, layer) = checkpoint.load_matrix(tensor, reading);
   } else if (std::vector<float>* vector = vector_of(w, tensor.role, layer)) {
     *vector = checkpoint.load_vector(tensor);
   }
@@ -54,16 +54,16 @@ LayerWeights load_block(const Checkpoint& checkpoint, std::int64_t layer) {
   ModelWeights w;
   w.layers.resize(1);
   for (const CheckpointTensor& tensor : checkpoint.tensors()) {
-    if (tensor.layer == layer) load_tensor(checkpoint, tensor, 0, false, w);
+    if (tensor.layer == layer) load_tensor(checkpoint, tensor, 0, Reading::buffered, w);
   }
   return std::move(w.layers[0]);
 }
 
-ModelWeights load_weights(const Checkpoint& checkpoint, bool mapped) {
+ModelWeights load_weights(const Checkpoint& checkpoint, Reading reading) {
   ModelWeights w;
   w.layers.resize(static_cast<std::size_t>(checkpoint.config().layers));
   for (const CheckpointTensor& tensor : checkpoint.tensors()) {
-    load_tensor(checkpoint, tensor, tensor.layer, mapped, w);
+    load_tensor(checkpoint, tensor, tensor.layer, reading, w);
     if (tensor.is_matrix) w.matrix_bytes += tensor.format().matrix_bytes(tensor.rows, tensor.columns);
   }
   if (checkpoint.config().tied) w.head = w.embedding;

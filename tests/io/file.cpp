@@ -9,6 +9,7 @@
 
 #include <csignal>
 
+#include "bantam/core/memory.hpp"
 #include "support.hpp"
 
 namespace {
@@ -76,6 +77,40 @@ TEST_CASE("advice about pages does not change what is read") {
     file->will_need(part.first(0));
     CHECK(text_of(*file) == bytes);
   }
+}
+
+TEST_CASE("bytes and whole blocks are read as the mapping shows them, to the last of a file that ends within a block") {
+  TemporaryFolder folder;
+  std::string bytes;
+  for (int i = 0; bytes.size() < 50'001; ++i) bytes += std::to_string(i);
+  write_file(folder / "a", bytes);
+  const auto file = MappedFile::open(folder / "a");
+  struct Part {
+    std::size_t begin, size;
+  };
+  for (const auto& [begin, size] : {Part{0, 1}, Part{0, 4096}, Part{1, 4096}, Part{4095, 2}, Part{40'000, 7'000}, Part{49'000, bytes.size() - 49'000}}) {
+    CAPTURE(begin);
+    const auto part = file->bytes().subspan(begin, size);
+    const std::string expected = bytes.substr(begin, size);
+    std::string found(size, '?');
+    file->read(part, reinterpret_cast<std::byte*>(found.data()));
+    CHECK(found == expected);
+    const auto blocks = allocate_storage(16 * MappedFile::block_bytes + MappedFile::block_bytes);
+    // Memory at a multiple of the block, as the system asks.
+    const auto lead = (MappedFile::block_bytes - reinterpret_cast<std::uintptr_t>(blocks.get()) % MappedFile::block_bytes) % MappedFile::block_bytes;
+    file->read_blocks(part, blocks.get() + lead);
+    CHECK(std::string(reinterpret_cast<const char*>(blocks.get()) + lead + begin % MappedFile::block_bytes, size) == expected);
+  }
+}
+
+TEST_CASE("a file cut short after it was opened is an error of reading, not garbage") {
+  TemporaryFolder folder;
+  write_file(folder / "a", std::string(20'000, 'x'));
+  const auto file = MappedFile::open(folder / "a");
+  std::filesystem::resize_file(folder / "a", 9'000);
+  const auto room = allocate_storage(8 << 20);
+  CHECK(code_of([&] { file->read(file->bytes().subspan(8'000, 2'000), room.get()); }) == Errc::io);
+  CHECK(code_of([&] { file->read_blocks(file->bytes().subspan(8'000, 2'000), room.get()); }) == Errc::io);
 }
 
 TEST_CASE("what is no regular file is not mapped, and the reason is told apart") {

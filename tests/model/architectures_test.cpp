@@ -27,7 +27,9 @@ TEST_CASE("every architecture computes the reference's logits, the same from eve
       CHECK(distance(logits_of(Model::load(folder / "m.gguf"), tokens), tiny.reference().logits(tokens)) < tolerance);
       CHECK(logits_of(Model::load(folder / "m.gguf"), tokens) == logits);
       CHECK(logits_of(Model::load(folder / "m.bantam"), tokens) == logits);
-      CHECK(logits_of(Model::load(folder / "m.bantam", {.memory = WeightMemory::huge_pages}), tokens) == logits);
+      for (const WeightMemory memory : {WeightMemory::mapped, WeightMemory::huge_pages, WeightMemory::direct}) {
+        CHECK(logits_of(Model::load(folder / "m.bantam", {.memory = memory}), tokens) == logits);
+      }
     }
   }
 }

@@ -27,6 +27,10 @@ class MappedFile {
   /// Copies bytes of the mapping by reading the file: no page is mapped on the way. Throws io naming the file when it
   /// was cut short or cannot be read.
   void read(std::span<const std::byte> part, std::byte* to) const;
+  static constexpr std::size_t block_bytes = 4096;
+  /// Reads the blocks of the file that `part` touches to `to`, at a multiple of block_bytes too, around the system's page
+  /// cache where the file system can (O_DIRECT): for files that are read once. Throws like read().
+  void read_blocks(std::span<const std::byte> part, std::byte* to) const;
   /// Asks the kernel to read these bytes ahead.
   void will_need(std::span<const std::byte> part) const noexcept;
   /// Gives the pages that lie wholly inside `part` back to the kernel; they are read again when touched.
@@ -34,8 +38,10 @@ class MappedFile {
 
  private:
   MappedFile(std::filesystem::path path, int descriptor);
+  void read_from(int descriptor, std::size_t offset, std::size_t end, std::byte* to) const;
   std::filesystem::path path_;
   int descriptor_;
+  int direct_ = -1;  ///< the same file, opened around the page cache; -1 where that is refused
   const std::byte* data_ = nullptr;
   std::size_t size_ = 0;
 };

@@ -35,6 +35,13 @@ struct CheckpointTensor {
   [[nodiscard]] const FormatInfo& format() const noexcept { return native != nullptr ? *native : *source->format; }
 };
 
+/// How the weights of native files come into memory. Those of other files are converted in any case.
+enum class Reading : std::uint8_t {
+  mapped,    ///< the file's own pages
+  buffered,  ///< read into huge pages
+  direct,    ///< the same, around the system's page cache
+};
+
 class Checkpoint {
  public:
   /// `path`: a Hugging Face folder, a .gguf file or a native .bantam file, told apart by content. Throws Error naming
@@ -54,9 +61,8 @@ class Checkpoint {
 
   /// Row `row` of a matrix (or the whole vector) as floats, rows in Hugging Face's order. out: (columns).
   void read_row(const CheckpointTensor& tensor, std::int64_t row, std::span<float> out, RowCodes& scratch) const;
-  /// The whole matrix in strip16, bit-exact: mapped as it lies for native files if `mapped`, else in huge-page memory.
-  /// Source pages are given back to the system.
-  [[nodiscard]] WeightMatrix load_matrix(const CheckpointTensor& tensor, bool mapped) const;
+  /// The whole matrix in strip16, bit-exact. Source pages are given back to the system.
+  [[nodiscard]] WeightMatrix load_matrix(const CheckpointTensor& tensor, Reading reading) const;
   [[nodiscard]] std::vector<float> load_vector(const CheckpointTensor& tensor) const;
 
  private:
@@ -66,6 +72,7 @@ class Checkpoint {
   static Checkpoint open_native(const std::filesystem::path& path);
   void collect(bool gguf);
   void add_tensor(const TensorKey& key, std::string name, std::int64_t layer, const TensorEntry& entry, bool gguf);
+  [[nodiscard]] static WeightMatrix load_native(const CheckpointTensor& tensor, Reading reading);
   void fill_panel(const CheckpointTensor& tensor, std::int64_t first_row, int rows, std::byte* panel) const;
 
   std::filesystem::path path_;

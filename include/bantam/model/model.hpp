@@ -15,6 +15,7 @@ enum class WeightMemory : std::uint8_t {
   automatic,  ///< mapped below 64 MiB, huge pages above
   mapped,     ///< the file's own pages: loads at once, shared by processes
   huge_pages, ///< read into memory in 2 MiB pages: 15 to 30 % more bandwidth
+  direct,     ///< the same, read around the system's page cache: for files that are not in it, on fast disks
 };
 
 struct LoadOptions {

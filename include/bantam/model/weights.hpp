@@ -28,7 +28,7 @@ struct ModelWeights {
 };
 
 /// Loads every tensor of a checkpoint. Throws what reading throws.
-[[nodiscard]] ModelWeights load_weights(const Checkpoint& checkpoint, bool mapped);
+[[nodiscard]] ModelWeights load_weights(const Checkpoint& checkpoint, Reading reading);
 /// Loads the tensors of one block.
 [[nodiscard]] LayerWeights load_block(const Checkpoint& checkpoint, std::int64_t layer);
 

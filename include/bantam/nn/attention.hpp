@@ -1,6 +1,8 @@
 // Causal self-attention with grouped heads and an optional sliding window, shared out to a team.
 #pragma once
 
+#include <algorithm>
+#include <span>
 #include <vector>
 
 #include "bantam/core/team.hpp"
