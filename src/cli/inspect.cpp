@@ -74,14 +74,9 @@ Sizes sizes_of(const Checkpoint& checkpoint) {
     sizes.parameters += tensor.rows * tensor.columns;
     if (!tensor.is_matrix) continue;
     sizes.matrix_weights += tensor.rows * tensor.columns;
-    sizes.matrix_bytes += static_cast<std::int64_t>(tensor.entry->bytes.size());
+    sizes.matrix_bytes += tensor.stored_bytes();
   }
   return sizes;
-}
-
-/// How the file spells the format of a tensor, or our name of it in native files.
-std::string format_of(const CheckpointTensor& tensor) {
-  return tensor.native != nullptr ? std::string(tensor.native->name) : std::string(tensor.source->name);
 }
 
 std::vector<std::int64_t> shape_of(const CheckpointTensor& tensor) {
@@ -148,8 +143,8 @@ Json as_json(const Checkpoint& checkpoint, const std::optional<Verification>& ve
   for (const CheckpointTensor& tensor : checkpoint.tensors()) {
     json["tensors"].push_back({{"name", tensor.tensor_name()},
                                {"shape", shape_of(tensor)},
-                               {"format", format_of(tensor)},
-                               {"bytes", tensor.entry->bytes.size()}});
+                               {"format", tensor.stored_as()},
+                               {"bytes", tensor.stored_bytes()}});
   }
   if (verification) {
     json["verify"] = {{"hashes", verification->stored}, {"missing", verification->missing}, {"bad", verification->bad}};
@@ -189,8 +184,8 @@ std::string as_text(const Checkpoint& checkpoint, const std::optional<Verificati
   Table table("lrlr");
   table.add({"tensor", "shape", "format", "bytes"});
   for (const CheckpointTensor& tensor : checkpoint.tensors()) {
-    table.add({printable(tensor.tensor_name()), in_parentheses(shape_of(tensor)), format_of(tensor),
-               message(tensor.entry->bytes.size())});
+    table.add({printable(tensor.tensor_name()), in_parentheses(shape_of(tensor)), tensor.stored_as(),
+               message(tensor.stored_bytes())});
   }
   return out + "\n" + table.text();
 }

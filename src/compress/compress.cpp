@@ -169,11 +169,12 @@ Report compress_file(const Checkpoint& checkpoint, const std::filesystem::path& 
     if (target == Target::safetensors && format != nullptr && !format->is_float) {
       fail(Errc::invalid_argument, "format: expected f32, f16 or bf16 for plain safetensors, found ", format->name, " for ", tensor.name);
     }
-    entries.push_back({tensor.tensor_name(), format, tensor.rows, tensor.columns});
+    const bool copied = format != nullptr && format == &tensor.format();
+    entries.push_back({tensor.tensor_name(), format, tensor.rows, tensor.columns, copied ? tensor.order.get() : nullptr});
     if (format == nullptr) continue;
     ++matrices;
     weights += tensor.rows * tensor.columns;
-    bytes += static_cast<std::int64_t>(tensor.entry->bytes.size());
+    bytes += tensor.stored_bytes();
   }
   Tracker tracker(progress, matrices, bytes);
   tracker.report.bytes_before = bytes_of(checkpoint.path());
@@ -233,7 +234,7 @@ Report compress_file(const Checkpoint& checkpoint, const std::filesystem::path& 
     }
     tracker.formats.emplace_back(&format, tensor.rows * tensor.columns);
     tracker.add({tensor.name, std::string(format.name), rounded.relative_error,
-                 static_cast<std::int64_t>(tensor.entry->bytes.size()), rounded.matrix.bytes()});
+                 tensor.stored_bytes(), rounded.matrix.bytes()});
   }
   native ? native->commit() : folder->commit();
   tracker.finish(weights);

@@ -12,6 +12,7 @@
 #include "bantam/io/safetensors.hpp"
 #include "bantam/model/archs.hpp"
 #include "bantam/model/native_file.hpp"
+#include "model/packed/family.hpp"
 
 namespace bantam::inline v0 {
 
@@ -77,6 +78,31 @@ bool is_leftover(std::string_view name) {
   return name.ends_with(".rotary_emb.inv_freq") || name.ends_with(".attention.masked_bias") || name.starts_with("__pad_");
 }
 
+/// The order of columns behind a native file's matrix: each once.
+std::shared_ptr<const ColumnPermutation> read_order(const CheckpointTensor& tensor, std::span<const std::byte> bytes, const std::string& place) {
+  ColumnPermutation order(static_cast<std::size_t>(tensor.columns));
+  std::memcpy(order.data(), bytes.data(), bytes.size());
+  std::vector<bool> seen(order.size());
+  for (const std::int32_t column : order) {
+    if (column < 0 || column >= tensor.columns || seen[static_cast<std::size_t>(column)]) {
+      fail(Errc::corrupt, place, ": ", printable(tensor.entry->name), ": expected each column once, found ", column);
+    }
+    seen[static_cast<std::size_t>(column)] = true;
+  }
+  if (tensor.native->is_float) fail(Errc::corrupt, place, ": ", printable(tensor.entry->name), ": expected floats in the model's order");
+  return std::make_shared<const ColumnPermutation>(std::move(order));
+}
+
+/// The same order as another matrix of the layer has, if it has: q, k and v are sorted alike, and share what they read.
+std::shared_ptr<const ColumnPermutation> shared_order(std::span<const CheckpointTensor> tensors, std::int64_t layer,
+                                                      std::shared_ptr<const ColumnPermutation> order) {
+  if (order == nullptr) return order;
+  for (const CheckpointTensor& other : tensors) {
+    if (other.layer == layer && other.order != nullptr && *other.order == *order) return other.order;
+  }
+  return order;
+}
+
 std::string magic_of(const std::filesystem::path& path) {
   std::ifstream in(path, std::ios::binary);
   std::string magic(4, '\0');
@@ -92,7 +118,34 @@ void check_exists(const std::filesystem::path& path) {
   }
 }
 
+constexpr std::int64_t most_weights = std::int64_t{1} << 48;
+
+/// Whether a tensor of floats is all zeros: GPTQ's tools write biases that the model does not have.
+bool is_zero(const TensorEntry& entry) {
+  const FloatsView values(entry);
+  if (!values.readable() || entry.shape.size() != 1) return false;
+  for (std::int64_t i = 0; i < entry.shape[0]; ++i) {
+    if (values[i] != 0) return false;
+  }
+  return true;
+}
+
 }  // namespace
+
+const FormatInfo& CheckpointTensor::format() const noexcept {
+  return native != nullptr ? *native : packed != nullptr ? packed->format() : *source->format;
+}
+
+std::string CheckpointTensor::stored_as() const {
+  return native != nullptr ? std::string(native->name) : packed != nullptr ? packed->description() : std::string(source->name);
+}
+
+std::int64_t CheckpointTensor::stored_bytes() const noexcept {
+  if (packed == nullptr) return static_cast<std::int64_t>(entry->bytes.size());
+  std::size_t bytes = 0;
+  for (const TensorEntry* part : packed->parts()) bytes += part->bytes.size();
+  return static_cast<std::int64_t>(bytes);
+}
 
 bool is_native_file(const std::filesystem::path& path) {
   // A safetensors header begins with its length and "{"; metadata comes first in files of ours.
@@ -121,7 +174,7 @@ Checkpoint Checkpoint::open_folder(const std::filesystem::path& path) {
   c.config_ = read_hf_config(path / "config.json");
   c.source_ = SafetensorsFile::open_folder(path);
   c.tokenizer_ = Tokenizer::from_folder(path);
-  c.collect(false);
+  c.collect(false, open_packed_family(path).get());
   return c;
 }
 
@@ -139,7 +192,6 @@ Checkpoint Checkpoint::open_gguf(const std::filesystem::path& path) {
 }
 
 Checkpoint Checkpoint::open_native(const std::filesystem::path& path) {
-  using Json = nlohmann::json;
   Checkpoint c;
   c.path_ = path;
   c.container_ = "bantam";
@@ -180,33 +232,48 @@ Checkpoint Checkpoint::open_native(const std::filesystem::path& path) {
     if (tensor.native == nullptr) {
       fail(Errc::unsupported, place, ": ", printable(name), ": expected a format of this version, found number ", id);
     }
-    const auto bytes = static_cast<std::uint64_t>(tensor.native->matrix_bytes(tensor.rows, tensor.columns));
+    const bool ordered = flag(*entry, "ordered", false, message(place, ": ", native::tensors_key, ": ", printable(name)));
+    const auto plain_bytes = static_cast<std::uint64_t>(tensor.native->matrix_bytes(tensor.rows, tensor.columns));
+    const std::uint64_t bytes = plain_bytes + (ordered ? static_cast<std::uint64_t>(tensor.columns) * sizeof(std::int32_t) : 0);
     if (tensor.entry->bytes.size() != bytes) {
       fail(Errc::corrupt, place, ": ", printable(name), ": expected ", bytes, " bytes of ", tensor.native->name, ", found ", tensor.entry->bytes.size());
     }
     if (reinterpret_cast<std::uintptr_t>(tensor.entry->bytes.data()) % storage_alignment != 0) {
       fail(Errc::corrupt, place, ": ", printable(name), ": expected its bytes at a multiple of ", storage_alignment, " in the file");
     }
+    if (ordered) tensor.order = shared_order(c.tensors_, tensor.layer, read_order(tensor, tensor.entry->bytes.subspan(plain_bytes), place));
   }
   return c;
 }
 
-void Checkpoint::collect(bool gguf) {
+void Checkpoint::collect(bool gguf, const PackedFamily* family) {
   const ArchSpec& arch = *config_.arch;
   std::unordered_set<const TensorEntry*> used;
   const auto visit = [&](const TensorKey& key, std::int64_t layer) {
     const std::string_view pattern = gguf ? key.gguf : key.hf;
     if (pattern.empty()) return;
     const std::string name = layer_name(pattern, layer);
+    const bool repeats_embedding = key.role == Role::head && config_.tied;
+    if (family != nullptr && !is_vector(key.role) && !repeats_embedding) {
+      const auto [rows, columns] = expected_shape(key.role, config_);
+      // Families multiply sizes before they have seen that the file is as large.
+      if (rows > most_weights / columns) {
+        fail(Errc::corrupt, path_.string(), ": ", name, ": expected a matrix that memory holds, the config says (", rows, ", ", columns, ")");
+      }
+      if (auto matrix = family->open({*source_, path_.string(), without_weight(name)}, rows, columns)) {
+        used.insert(matrix->parts().begin(), matrix->parts().end());
+        return add_packed(key, without_weight(name), layer, std::move(matrix));
+      }
+    }
     const TensorEntry* entry = source_->find(name);
     if (entry == nullptr) {
-      const bool may_lack = key.presence == Presence::optional && (key.role != Role::head || config_.tied);
+      const bool may_lack = key.presence == Presence::optional && (key.role != Role::head || repeats_embedding);
       if (!may_lack) fail(Errc::corrupt, path_.string(), ": expected tensor ", name, ", found none of that name");
       return;
     }
     used.insert(entry);
     // A tied model's second copy of the embedding says nothing new.
-    if (key.role == Role::head && config_.tied) return;
+    if (repeats_embedding) return;
     add_tensor(key, without_weight(layer_name(key.hf.empty() ? key.gguf : key.hf, layer)), layer, *entry, gguf);
   };
   const auto visit_all = [&](bool of_layers, std::int64_t layer) {
@@ -225,7 +292,8 @@ void Checkpoint::collect(bool gguf) {
   for (std::int64_t layer = 0; layer < config_.layers; ++layer) visit_all(true, layer);
   for (const TensorEntry& entry : source_->tensors()) {
     file_bytes_ += static_cast<std::int64_t>(entry.bytes.size());
-    if (!used.contains(&entry) && !is_leftover(entry.name)) {
+    const bool no_bias = family != nullptr && entry.name.ends_with(".bias") && is_zero(entry);
+    if (!used.contains(&entry) && !is_leftover(entry.name) && !no_bias) {
       fail(Errc::unsupported, path_.string(), ": ", printable(entry.name), ": expected no such tensor in a model of type ", arch.name);
     }
   }
@@ -240,6 +308,20 @@ void Checkpoint::collect(bool gguf) {
       fail(Errc::corrupt, path_.string(), ": ", printable(tensor.entry->name), ": expected divisors above 0, found ", divisor);
     }
   }
+}
+
+void Checkpoint::add_packed(const TensorKey& key, std::string name, std::int64_t layer, std::shared_ptr<const PackedMatrix> matrix) {
+  CheckpointTensor tensor;
+  tensor.name = std::move(name);
+  tensor.role = key.role;
+  tensor.layer = layer;
+  tensor.rows = matrix->rows();
+  tensor.columns = matrix->columns();
+  tensor.is_matrix = true;
+  tensor.entry = matrix->parts().front();
+  tensor.order = shared_order(tensors_, layer, matrix->order());
+  tensor.packed = std::move(matrix);
+  tensors_.push_back(std::move(tensor));
 }
 
 void Checkpoint::add_tensor(const TensorKey& key, std::string name, std::int64_t layer, const TensorEntry& entry, bool gguf) {
@@ -285,20 +367,23 @@ std::int64_t source_row(const CheckpointTensor& tensor, std::int64_t row, std::i
   return row - in_head + in_head % (d / 2) * 2 + in_head / (d / 2);
 }
 
+/// A native file's matrix as it lies.
+WeightMatrix mapped_matrix(const CheckpointTensor& tensor) {
+  return {*tensor.native, tensor.rows, tensor.columns, std::shared_ptr<const std::byte>(tensor.entry->file, tensor.entry->bytes.data()), tensor.order};
+}
+
 }  // namespace
 
 void Checkpoint::read_row(const CheckpointTensor& tensor, std::int64_t row, std::span<float> out, RowCodes& scratch) const {
-  if (tensor.native != nullptr) {
-    const std::byte* panel = tensor.entry->bytes.data() + row / panel_rows * tensor.native->panel_bytes(tensor.columns);
-    tensor.native->decode_row(panel, static_cast<int>(row % panel_rows), out, scratch);
-    return;
-  }
+  if (tensor.native != nullptr) return mapped_matrix(tensor).read_row(row, out, scratch);
+  if (tensor.packed != nullptr) return tensor.packed->read_row(row, out);
   const std::int64_t from = tensor.is_matrix ? source_row(tensor, row, tensor.rows) : 0;
   tensor.source->read_row(tensor.entry->bytes.data() + from * tensor.source->row_bytes(tensor.columns), out);
 }
 
 /// Brings `rows` rows of a foreign file's matrix, from row `first_row` on, into a panel.
 void Checkpoint::fill_panel(const CheckpointTensor& tensor, std::int64_t first_row, int rows, std::byte* panel) const {
+  if (tensor.packed != nullptr) return tensor.packed->fill_panel(first_row, rows, panel);
   const FormatInfo& format = tensor.format();
   const SourceType& source = *tensor.source;
   if (source.read_codes == nullptr) {
@@ -327,10 +412,7 @@ WeightMatrix Checkpoint::load_native(const CheckpointTensor& tensor, Reading rea
   const TensorEntry& entry = *tensor.entry;
   const MappedFile& file = *entry.file;
   const auto size = static_cast<std::int64_t>(entry.bytes.size());
-  const auto as_matrix = [&](std::shared_ptr<const std::byte> data) {
-    return WeightMatrix(*tensor.native, tensor.rows, tensor.columns, std::move(data));
-  };
-  if (reading == Reading::mapped) return as_matrix({entry.file, entry.bytes.data()});
+  if (reading == Reading::mapped) return mapped_matrix(tensor);
   if (reading == Reading::buffered) file.will_need(entry.bytes);
   constexpr std::int64_t piece = 1 << 20;  // long reads, and enough of them for every core
   // In memory the bytes lie as far behind a block's beginning as in the file, so that whole blocks go to their place.
@@ -347,16 +429,16 @@ WeightMatrix Checkpoint::load_native(const CheckpointTensor& tensor, Reading rea
       }
     }
   });
-  return as_matrix({blocks, blocks.get() + lead});
+  return {*tensor.native, tensor.rows, tensor.columns, std::shared_ptr<const std::byte>(blocks, blocks.get() + lead), tensor.order};
 }
 
 WeightMatrix Checkpoint::load_matrix(const CheckpointTensor& tensor, Reading reading) const {
   if (tensor.native != nullptr) return load_native(tensor, reading);
   const FormatInfo& format = tensor.format();
-  const TensorEntry& entry = *tensor.entry;
   const auto data = allocate_storage(static_cast<std::size_t>(format.matrix_bytes(tensor.rows, tensor.columns)));
   const std::int64_t panel_bytes = format.panel_bytes(tensor.columns);
-  entry.file->will_need(entry.bytes);
+  const std::vector<const TensorEntry*> parts = tensor.packed != nullptr ? tensor.packed->parts() : std::vector{tensor.entry};
+  for (const TensorEntry* part : parts) part->file->will_need(part->bytes);
   // Pieces of about a megabyte: long reads, and enough of them for every core.
   const std::int64_t grain = std::max<std::int64_t>(1, (1 << 20) / panel_bytes);
   parallel_for(div_up<std::int64_t>(tensor.rows, panel_rows), grain, [&](Range panels) {
@@ -365,8 +447,8 @@ WeightMatrix Checkpoint::load_matrix(const CheckpointTensor& tensor, Reading rea
       fill_panel(tensor, p * panel_rows, rows, data.get() + p * panel_bytes);
     }
   });
-  entry.file->drop(entry.bytes);
-  return {format, tensor.rows, tensor.columns, data};
+  for (const TensorEntry* part : parts) part->file->drop(part->bytes);
+  return {format, tensor.rows, tensor.columns, data, tensor.order};
 }
 
 std::vector<float> Checkpoint::load_vector(const CheckpointTensor& tensor) const {

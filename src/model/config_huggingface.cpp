@@ -163,12 +163,6 @@ const ArchSpec& find_hf_arch(const Json& json, const std::string& place) {
 
 ModelConfig from_json(const Json& json, const std::string& place) {
   parse_object(json, place);
-  if (const auto q = json.find("quantization_config"); q != json.end() && !q->is_null()) {
-    parse_object(*q, place + ": quantization_config");
-    const std::string method = text_at(*q, "quant_method", place, "unknown");
-    fail(Errc::unsupported, place, ": quantization_config: quant_method ", printable(method),
-         ": not yet; what works: checkpoints in F32, F16 or BF16");
-  }
   const ArchSpec& arch = find_hf_arch(json, place);
   const auto rope_parameters = json.find("rope_parameters");
   const bool new_rope = rope_parameters != json.end() && rope_parameters->is_object();

@@ -153,6 +153,7 @@ void Forward::head(std::span<const std::int64_t> rows) noexcept {
       kernels_.rms_norm(residual_.data() + rows[static_cast<std::size_t>(i)] * config_.dim, weights_.final_norm.data(),
                         static_cast<float>(config_.norm_eps), normed_.row(i), config_.dim);
       normed_.quantize_row(kernels_, i);
+      normed_.gather_row(kernels_, {&weights_.head}, i);
     }
     worker.barrier();
     nn::linear(kernels_, worker, weights_.head, normed_, nullptr, logits_.data(), config_.vocab);
@@ -228,14 +229,15 @@ void Forward::run(std::int64_t bytes, FunctionRef<void(const Worker&)> work) noe
   }
 }
 
-/// residual += addend (when there is one); normed = norm(residual), rounded too. Rows are this worker's own.
-void Forward::normalize(const Worker& worker, const std::vector<float>& weight, const float* addend) noexcept {
+/// residual += addend (when there is one); normed = norm(residual), rounded too, for `readers`. Rows are this worker's own.
+void Forward::normalize(const Worker& worker, const std::vector<float>& weight, const float* addend, const nn::Readers& readers) noexcept {
   const Range share = worker.share(tokens_);
   for (std::int64_t t = share.begin; t < share.end; ++t) {
     float* x = residual_.data() + t * config_.dim;
     if (addend != nullptr) kernels_.add(x, addend + t * config_.dim, config_.dim);
     kernels_.rms_norm(x, weight.data(), static_cast<float>(config_.norm_eps), normed_.row(t), config_.dim);
     normed_.quantize_row(kernels_, t);
+    normed_.gather_row(kernels_, readers, t);
   }
 }
 
@@ -275,15 +277,16 @@ void Forward::layer(const Worker& worker, const LayerWeights& w, std::int64_t in
   const std::int64_t kv_columns = c.kv_heads * c.head_dim;
   const auto bias = [](const std::vector<float>& b) { return b.empty() ? nullptr : b.data(); };
 
-  normalize(worker, w.attention_norm, addend);
+  const nn::Readers attention_readers{&w.q, &w.k, &w.v};
+  normalize(worker, w.attention_norm, addend, attention_readers);
   if (attention_inputs_ != nullptr) {
     const Range share = worker.share(tokens_);
     std::copy_n(normed_.row(share.begin), (share.end - share.begin) * c.dim, attention_inputs_ + share.begin * c.dim);
   }
   worker.barrier();
   nn::linear(kernels_, worker, w.q, normed_, bias(w.q_bias), q_.data(), q_columns);
-  nn::linear(kernels_, worker, w.k, normed_, bias(w.k_bias), k_.data(), kv_columns);
-  nn::linear(kernels_, worker, w.v, normed_, bias(w.v_bias), v_.data(), kv_columns);
+  nn::linear(kernels_, worker, w.k, normed_, bias(w.k_bias), k_.data(), kv_columns, attention_readers.form_of(1));
+  nn::linear(kernels_, worker, w.v, normed_, bias(w.v_bias), v_.data(), kv_columns, attention_readers.form_of(2));
   worker.barrier();
   attention_inputs(worker, w, place);
   worker.barrier();
@@ -291,15 +294,17 @@ void Forward::layer(const Worker& worker, const LayerWeights& w, std::int64_t in
   worker.barrier();
   for_parts(worker, tokens_, q_columns, [&](std::int64_t t, std::int64_t begin, std::int64_t end) {
     attended_.quantize_part(kernels_, t, begin, end);
+    attended_.gather_part(kernels_, {&w.o}, t, begin, end);
   });
   worker.barrier();
   nn::linear(kernels_, worker, w.o, attended_, bias(w.o_bias), branch_.data(), c.dim);
   worker.barrier();
 
-  normalize(worker, w.ffn_norm, branch_.data());
+  const nn::Readers mlp_readers{&w.gate, &w.up};
+  normalize(worker, w.ffn_norm, branch_.data(), mlp_readers);
   worker.barrier();
   nn::linear(kernels_, worker, w.gate, normed_, nullptr, hidden_.row(0), c.ffn);
-  nn::linear(kernels_, worker, w.up, normed_, nullptr, up_.data(), c.ffn);
+  nn::linear(kernels_, worker, w.up, normed_, nullptr, up_.data(), c.ffn, mlp_readers.form_of(1));
   worker.barrier();
   const auto gate = c.gate == ops::Gate::silu        ? kernels_.silu_mul
                     : c.gate == ops::Gate::gelu_tanh ? kernels_.gelu_tanh_mul
@@ -309,6 +314,12 @@ void Forward::layer(const Worker& worker, const LayerWeights& w, std::int64_t in
     gate(hidden, up_.data() + t * c.ffn + begin, hidden, end - begin);
     hidden_.quantize_part(kernels_, t, begin, end);
   });
+  if (hidden_.has_orders()) {
+    worker.barrier();  // a part of another order has columns from everywhere
+    for_parts(worker, tokens_, c.ffn, [&](std::int64_t t, std::int64_t begin, std::int64_t end) {
+      hidden_.gather_part(kernels_, {&w.down}, t, begin, end);
+    });
+  }
   worker.barrier();
   nn::linear(kernels_, worker, w.down, hidden_, nullptr, branch_.data(), c.dim);
   worker.barrier();

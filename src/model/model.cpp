@@ -63,7 +63,10 @@ Model Model::from_checkpoint(const Checkpoint& checkpoint, const LoadOptions& op
                                           .tensors = checkpoint.tensors(),
                                           .recipe = checkpoint.recipe(),
                                           .fingerprint = 0});
-  for (CheckpointTensor& tensor : data->tensors) tensor.entry = nullptr;
+  for (CheckpointTensor& tensor : data->tensors) {
+    tensor.entry = nullptr;
+    tensor.packed = nullptr;
+  }
   data->fingerprint = fingerprint_of(data->config, data->weights);
   return Model(std::move(data));
 }
@@ -92,7 +95,8 @@ void Model::save(const std::filesystem::path& path) const {
   for (const CheckpointTensor& tensor : data_->tensors) {
     const WeightMatrix* matrix = matrix_of(weights, tensor.role, tensor.layer);
     if (matrix == nullptr && vector_of(weights, tensor.role, tensor.layer) == nullptr) continue;
-    entries.push_back({tensor.tensor_name(), matrix != nullptr ? &matrix->format() : nullptr, tensor.rows, tensor.columns});
+    entries.push_back({tensor.tensor_name(), matrix != nullptr ? &matrix->format() : nullptr, tensor.rows, tensor.columns,
+                       matrix != nullptr ? matrix->order().get() : nullptr});
   }
   NativeWriter writer(path, data_->config, data_->tokenizer, data_->recipe.empty() ? "{}" : data_->recipe, entries);
   for (const CheckpointTensor& tensor : data_->tensors) {

@@ -12,6 +12,17 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+std::span<const std::byte> order_bytes(const NativeWriter::Entry& entry) {
+  return entry.order != nullptr ? std::as_bytes(std::span(*entry.order)) : std::span<const std::byte>();
+}
+
+std::string hexadecimal(XXH64_hash_t hash) {
+  constexpr char digits[] = "0123456789abcdef";
+  std::string text(16, '0');
+  for (std::size_t i = 16; i-- > 0; hash >>= 4) text[i] = digits[hash & 15];
+  return text;
+}
+
 std::string describe(const std::vector<NativeWriter::Entry>& entries) {
   Json json = Json::object();
   for (const NativeWriter::Entry& entry : entries) {
@@ -19,6 +30,7 @@ std::string describe(const std::vector<NativeWriter::Entry>& entries) {
     json[entry.name] = {{"format", std::string(entry.format->name)},
                         {"id", static_cast<int>(entry.format->id)},
                         {"shape", {entry.rows, entry.columns}}};
+    if (entry.order != nullptr) json[entry.name]["ordered"] = true;
   }
   return json.dump();
 }
@@ -29,7 +41,8 @@ std::vector<SafetensorsWriter::Announced> announce(const std::vector<NativeWrite
     if (entry.format == nullptr) {
       tensors.push_back({entry.name, "F32", {entry.columns}});
     } else {
-      tensors.push_back({entry.name, "U8", {entry.format->matrix_bytes(entry.rows, entry.columns)}});
+      const auto order = static_cast<std::int64_t>(order_bytes(entry).size());
+      tensors.push_back({entry.name, "U8", {entry.format->matrix_bytes(entry.rows, entry.columns) + order}});
     }
   }
   return tensors;
@@ -38,11 +51,7 @@ std::vector<SafetensorsWriter::Announced> announce(const std::vector<NativeWrite
 }  // namespace
 
 std::string content_hash(std::span<const std::byte> bytes) {
-  constexpr char digits[] = "0123456789abcdef";
-  XXH64_hash_t hash = XXH3_64bits(bytes.data(), bytes.size());
-  std::string text(16, '0');
-  for (std::size_t i = 16; i-- > 0; hash >>= 4) text[i] = digits[hash & 15];
-  return text;
+  return hexadecimal(XXH3_64bits(bytes.data(), bytes.size()));
 }
 
 struct NativeWriter::State {
@@ -74,8 +83,14 @@ NativeWriter::~NativeWriter() = default;
 
 void NativeWriter::write(std::span<const std::byte> bytes) {
   BANTAM_ASSERT(state_->next < state_->entries.size());
-  state_->writer.write(bytes);
-  state_->hashes[state_->entries[state_->next++].name] = content_hash(bytes);
+  const Entry& entry = state_->entries[state_->next++];
+  XXH3_state_t hash;
+  XXH3_64bits_reset(&hash);
+  for (const auto part : {bytes, order_bytes(entry)}) {
+    state_->writer.write(part);
+    XXH3_64bits_update(&hash, part.data(), part.size());
+  }
+  state_->hashes[entry.name] = hexadecimal(XXH3_64bits_digest(&hash));
 }
 
 void NativeWriter::commit() {

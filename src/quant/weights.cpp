@@ -44,7 +44,10 @@ WeightMatrix WeightMatrix::quantize(TensorView<const float, 2> weights, const Fo
 void WeightMatrix::read_row(std::int64_t row, std::span<float> out, RowCodes& scratch) const {
   BANTAM_ASSERT(row >= 0 && row < rows_ && static_cast<std::int64_t>(out.size()) == columns_);
   const std::byte* panel = data_.get() + row / panel_rows * format_->panel_bytes(columns_);
-  format_->decode_row(panel, static_cast<int>(row % panel_rows), out, scratch);
+  if (order_ == nullptr) return format_->decode_row(panel, static_cast<int>(row % panel_rows), out, scratch);
+  std::vector<float> stored(out.size());
+  format_->decode_row(panel, static_cast<int>(row % panel_rows), stored, scratch);
+  for (std::size_t i = 0; i < stored.size(); ++i) out[static_cast<std::size_t>((*order_)[i])] = stored[i];
 }
 
 Tensor<float, 2> WeightMatrix::dequantize() const {

@@ -3,6 +3,7 @@ import sys
 import time
 
 import compress_facts
+import foreign_facts
 import general_facts
 import measure_facts
 import run_facts
@@ -10,7 +11,7 @@ import terminal_facts
 import tokenize_facts
 from harness import Harness
 
-GROUPS = [general_facts, tokenize_facts, run_facts, terminal_facts, measure_facts, compress_facts]
+GROUPS = [general_facts, tokenize_facts, run_facts, terminal_facts, measure_facts, compress_facts, foreign_facts]
 
 
 def main():

@@ -37,7 +37,7 @@ TEST_CASE("numbers on disk stay what they are") {
   const std::map<int, std::string> numbers = {
       {0x01, "f32"},     {0x02, "f16"},     {0x03, "bf16"},     {0x10, "i8.row"},  {0x11, "i8.g128"},   {0x12, "i8.g32"},
       {0x20, "i4.g32"},  {0x21, "i4.g64"},  {0x22, "i4.g128"},  {0x28, "i4z.g32"}, {0x29, "i4z.g64"},   {0x2a, "i4z.g128"},
-      {0x2c, "i4m.g32"}, {0x30, "nf4.g64"}, {0x31, "nf4dq.g64"}, {0x32, "fp4.g64"}, {0x33, "fp4dq.g64"},
+      {0x2c, "i4m.g32"}, {0x30, "nf4.g64"}, {0x31, "nf4dq.g64"}, {0x32, "fp4.g64"}, {0x33, "fp4dq.g64"}, {0x37, "nf4w.g64"}, {0x38, "fp4w.g64"},
       {0x24, "i4x.g32"}, {0x34, "iq4nl.g32"}, {0x35, "mxfp4.g32"}, {0x36, "iq4xs.g32"}, {0x40, "i3.g32"}, {0x41, "i3.g64"},
       {0x42, "i3.g128"}, {0x48, "i3z.g32"}, {0x49, "i3z.g64"}, {0x4a, "i3z.g128"}, {0x50, "i2z.g32"}, {0x51, "i2z.g64"},
       {0x52, "i2z.g128"}, {0x58, "i5.g32"}, {0x5c, "i5m.g32"}, {0x62, "q2k.g16"}, {0x63, "q3k.g16"}, {0x64, "q4k.g32"},
@@ -95,7 +95,7 @@ TEST_CASE("bits per weight are those of the design") {
       // GGUF's own sizes.
       {"i5.g32", 5.5}, {"i5m.g32", 6}, {"q2k.g16", 2.625}, {"q3k.g16", 3.4375}, {"q4k.g32", 4.5}, {"q5k.g32", 5.5},
       {"q6k.g16", 6.5625}, {"iq4nl.g32", 4.5}, {"iq4xs.g32", 4.25}, {"mxfp4.g32", 4.25}, {"i4x.g32", 4.25}, {"i3.g128", 3.125},
-      {"i3z.g128", 3.1875}, {"i2z.g64", 2.375},
+      {"i3z.g128", 3.1875}, {"i2z.g64", 2.375}, {"nf4w.g64", 4.5}, {"fp4w.g64", 4.5},
       // A byte every 64 weights and two f32 a row of 4096.
       {"nf4dq.g64", 4.125 + 64.0 / 4096}, {"fp4dq.g64", 4.125 + 64.0 / 4096}};
   for (const auto& [name, bits] : expected) {

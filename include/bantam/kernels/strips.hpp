@@ -81,7 +81,9 @@ BANTAM_INLINE Strip<A> load_scales(const std::byte* panel, const std::byte* bloc
   using L = Strip16<F>;
   using V = vec<A>;
   [[maybe_unused]] const std::byte* scales = block + L::scales_at(k, strip);
-  if constexpr (L::group_scales) {
+  if constexpr (L::f32_scales) {
+    return load_strip<A>(reinterpret_cast<const float*>(scales + g * strip_rows * 4));
+  } else if constexpr (L::f16_scales) {
     return simd::half_strip<A>::load(reinterpret_cast<const std::uint16_t*>(scales + g * strip_rows * 2));
   } else if constexpr (L::super_scales) {
     const Strip<A> unit = simd::half_strip<A>::load(reinterpret_cast<const std::uint16_t*>(scales));

@@ -14,6 +14,9 @@
 
 namespace bantam::inline v0 {
 
+class PackedFamily;
+class PackedMatrix;
+
 /// One tensor that the model uses.
 struct CheckpointTensor {
   std::string name;  ///< Hugging Face's, without ".weight": "model.layers.0.mlp.down_proj"
@@ -22,9 +25,11 @@ struct CheckpointTensor {
   std::int64_t rows = 0;    ///< 1 for vectors
   std::int64_t columns = 0;
   bool is_matrix = false;
-  const TensorEntry* entry = nullptr;
+  const TensorEntry* entry = nullptr;   ///< of several, the one with the codes
   const SourceType* source = nullptr;   ///< other projects' files
+  std::shared_ptr<const PackedMatrix> packed;  ///< other projects' quantized matrices, made up of several tensors
   const FormatInfo* native = nullptr;   ///< native files: already strip16
+  std::shared_ptr<const ColumnPermutation> order;  ///< that load_matrix gives; null: the model's
   std::int64_t unpermute_heads = 0;     ///< > 0: rows are ordered for adjacent rope pairs, in this many heads
   std::string expected_hash;            ///< native files: XXH3-64 of the bytes, hexadecimal
 
@@ -32,7 +37,10 @@ struct CheckpointTensor {
   [[nodiscard]] std::string tensor_name() const { return role_is_bias() ? name : name + ".weight"; }
   [[nodiscard]] bool role_is_bias() const noexcept { return role >= Role::q_bias && role <= Role::o_bias; }
   /// The format that holds the tensor exactly.
-  [[nodiscard]] const FormatInfo& format() const noexcept { return native != nullptr ? *native : *source->format; }
+  [[nodiscard]] const FormatInfo& format() const noexcept;
+  /// How the file spells its type: "Q4_0", "gptq 4 bits, groups of 128", or our format's name.
+  [[nodiscard]] std::string stored_as() const;
+  [[nodiscard]] std::int64_t stored_bytes() const noexcept;
 };
 
 /// How the weights of native files come into memory. Those of other files are converted in any case.
@@ -70,7 +78,8 @@ class Checkpoint {
   static Checkpoint open_folder(const std::filesystem::path& path);
   static Checkpoint open_gguf(const std::filesystem::path& path);
   static Checkpoint open_native(const std::filesystem::path& path);
-  void collect(bool gguf);
+  void collect(bool gguf, const PackedFamily* family = nullptr);
+  void add_packed(const TensorKey& key, std::string name, std::int64_t layer, std::shared_ptr<const PackedMatrix> matrix);
   void add_tensor(const TensorKey& key, std::string name, std::int64_t layer, const TensorEntry& entry, bool gguf);
   [[nodiscard]] static WeightMatrix load_native(const CheckpointTensor& tensor, Reading reading);
   void fill_panel(const CheckpointTensor& tensor, std::int64_t first_row, int rows, std::byte* panel) const;

@@ -81,7 +81,7 @@ class Forward {
   void add_branch(Range rows) noexcept;
   void layer(const Worker& worker, const LayerWeights& w, std::int64_t index, std::int64_t place, const float* addend) noexcept;
   void attention_inputs(const Worker& worker, const LayerWeights& w, std::int64_t index) noexcept;
-  void normalize(const Worker& worker, const std::vector<float>& weight, const float* addend) noexcept;
+  void normalize(const Worker& worker, const std::vector<float>& weight, const float* addend, const nn::Readers& readers) noexcept;
   void head(std::span<const std::int64_t> rows) noexcept;
 
   const ModelConfig& config_;

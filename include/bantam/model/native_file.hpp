@@ -17,7 +17,7 @@ namespace native {
 inline constexpr std::string_view version_key = "bantam.version";
 inline constexpr std::string_view version = "1";
 inline constexpr std::string_view config_key = "bantam.config";        ///< as config.json
-inline constexpr std::string_view tensors_key = "bantam.tensors";      ///< name -> {format, id, shape}
+inline constexpr std::string_view tensors_key = "bantam.tensors";      ///< name -> {format, id, shape, ordered}
 inline constexpr std::string_view tokenizer_key = "bantam.tokenizer";  ///< Tokenizer::to_json
 inline constexpr std::string_view recipe_key = "bantam.recipe";        ///< what made it
 inline constexpr std::string_view hashes_key = "bantam.hashes";        ///< name -> XXH3-64 of the bytes, hexadecimal
@@ -31,12 +31,13 @@ class NativeWriter {
     const FormatInfo* format;  ///< null: a vector of floats
     std::int64_t rows;
     std::int64_t columns;
+    const ColumnPermutation* order = nullptr;  ///< of a matrix; follows its bytes in the file
   };
   /// `entries` in the order in which they will be written.
   NativeWriter(const std::filesystem::path& path, const ModelConfig& config, const Tokenizer& tokenizer,
                std::string_view recipe_json, std::vector<Entry> entries);
   ~NativeWriter();
-  /// The next matrix or vector.
+  /// The next matrix or vector, and the order of its columns if it was announced.
   void write(std::span<const std::byte> bytes);
   void commit();
 

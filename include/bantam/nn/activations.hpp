@@ -1,12 +1,44 @@
 // The activations that linear layers read: floats, and the same rounded to 8 bits once for every layer that shares them.
 #pragma once
 
+#include <array>
+#include <initializer_list>
+
 #include "bantam/core/team.hpp"
 #include "bantam/kernels/table.hpp"
 #include "bantam/quant/weights.hpp"
 #include "bantam/tensor/tensor.hpp"
 
 namespace bantam::inline v0::nn {
+
+/// Matrices that read the same activations at one place of a model, at most three: which of them have columns in orders of
+/// their own, and which share one.
+class Readers {
+ public:
+  Readers(std::initializer_list<const WeightMatrix*> matrices) noexcept {
+    BANTAM_ASSERT(matrices.size() <= matrices_.size());
+    for (const WeightMatrix* w : matrices) matrices_[count_++] = w;
+  }
+  /// The ordered form that matrix `i` reads: the number of the first with the same order; meaningless without an order.
+  [[nodiscard]] int form_of(int i) const noexcept {
+    for (int k = 0; k < i; ++k) {
+      if (at(k).order() == at(i).order() && at(k).format().activation_block == at(i).format().activation_block) return k;
+    }
+    return i;
+  }
+  /// Calls f(form, matrix) for each ordered form that they need.
+  template <class F>
+  void for_each_form(F&& f) const {
+    for (int i = 0; i < count_; ++i) {
+      if (at(i).order() != nullptr && form_of(i) == i) f(i, at(i));
+    }
+  }
+
+ private:
+  [[nodiscard]] const WeightMatrix& at(int i) const noexcept { return *matrices_[static_cast<std::size_t>(i)]; }
+  std::array<const WeightMatrix*, 3> matrices_{};
+  int count_ = 0;
+};
 
 /// Room for (tokens, columns) activations: floats, and the 8-bit forms that the matrices served ask for.
 class Activations {
@@ -15,8 +47,14 @@ class Activations {
 
   /// Announces a matrix that will read these activations. Call before resize().
   void serve(const WeightMatrix& w) noexcept {
-    if (!w.format().is_float) form(w.format().activation_block).used = true;
+    if (w.order() != nullptr) {
+      for (Form& f : ordered_) f.used = true;
+    } else if (!w.format().is_float) {
+      form(w.format().activation_block).used = true;
+    }
   }
+  /// Whether some matrix reads columns in an order of its own.
+  [[nodiscard]] bool has_orders() const noexcept { return ordered_[0].used; }
   /// Grows to hold (tokens, columns); content is lost when it grows or changes width. Call outside parallel regions.
   void resize(std::int64_t tokens, std::int64_t columns);
 
@@ -29,6 +67,10 @@ class Activations {
   [[nodiscard]] const QuantizedRows& quantized(int block) const noexcept {
     return (block == block_columns ? coarse_ : fine_).rows;
   }
+  /// What `w` reads; `ordered_form` as its Readers say.
+  [[nodiscard]] const QuantizedRows& quantized(const WeightMatrix& w, int ordered_form = 0) const noexcept {
+    return w.order() != nullptr ? ordered_[static_cast<std::size_t>(ordered_form)].rows : quantized(w.format().activation_block);
+  }
   /// Rounds one row to the forms in use; needed before a quantized matrix reads it.
   void quantize_row(const KernelTable& kernels, std::int64_t token) const noexcept { quantize_part(kernels, token, 0, columns_); }
   /// The same for columns begin .. end: multiples of 256, or the last.
@@ -36,6 +78,21 @@ class Activations {
     for (const Form* f : {&coarse_, &fine_}) {
       if (f->used) kernels.quantize_row(row(token), columns_, f->rows, token, begin, end);
     }
+  }
+  /// The same in the orders of `readers`; all columns of the row must be there.
+  void gather_row(const KernelTable& kernels, const Readers& readers, std::int64_t token) const noexcept {
+    gather_part(kernels, readers, token, 0, columns_);
+  }
+  void gather_part(const KernelTable& kernels, const Readers& readers, std::int64_t token, std::int64_t begin, std::int64_t end) const noexcept {
+    if (!has_orders()) return;
+    readers.for_each_form([&](int i, const WeightMatrix& w) {
+      const Form& f = ordered_[static_cast<std::size_t>(i)];
+      float* gathered = f.gathered + token * columns_;
+      for (std::int64_t c = begin; c < end; ++c) gathered[c] = row(token)[(*w.order())[static_cast<std::size_t>(c)]];
+      QuantizedRows rows = f.rows;
+      rows.block = w.format().activation_block;
+      kernels.quantize_row(gathered, columns_, rows, token, begin, end);
+    });
   }
 
  private:
@@ -45,6 +102,8 @@ class Activations {
     AlignedBuffer<float> scales;
     AlignedBuffer<std::int32_t> sums;
     QuantizedRows rows;
+    AlignedBuffer<float> gather_buffer;
+    float* gathered = nullptr;  ///< (tokens, columns) in another order; ordered forms only
 
     void resize(std::int64_t tokens, std::int64_t stride, std::int64_t block) {
       if (!used) return;
@@ -61,6 +120,7 @@ class Activations {
   AlignedBuffer<float> floats_;
   Form coarse_;  ///< a scale every 256 columns
   Form fine_;    ///< a scale every 32
+  std::array<Form, 3> ordered_;  ///< in orders of their own, with room for a scale every 32
 };
 
 inline void Activations::resize(std::int64_t tokens, std::int64_t columns) {
@@ -72,6 +132,12 @@ inline void Activations::resize(std::int64_t tokens, std::int64_t columns) {
   floats_.ensure(static_cast<std::size_t>(tokens * columns));
   coarse_.resize(tokens, stride, block_columns);
   fine_.resize(tokens, stride, 32);
+  for (Form& f : ordered_) {
+    f.resize(tokens, stride, 32);
+    if (!f.used) continue;
+    f.gather_buffer.ensure(static_cast<std::size_t>(tokens * columns));
+    f.gathered = f.gather_buffer.data();
+  }
 }
 
 }  // namespace bantam::inline v0::nn

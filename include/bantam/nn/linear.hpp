@@ -8,9 +8,10 @@ namespace bantam::inline v0::nn {
 
 /// This worker's part of out = x wT (+ bias), dealt out panel by panel: x (tokens, columns), w (rows, columns), out (tokens, rows) with rows
 /// `out_stride` floats apart. Quantized matrices read the 8-bit form of x, float matrices the floats; both must be
-/// ready in all rows. Barrier afterwards before anyone reads `out`. bias: null or (rows).
+/// ready in all rows. Barrier afterwards before anyone reads `out`. bias: null or (rows). `ordered_form`: what the Readers
+/// that x was gathered for say of w.
 inline void linear(const KernelTable& kernels, const Worker& worker, const WeightMatrix& w, const Activations& x,
-                   const float* bias, float* out, std::int64_t out_stride) noexcept {
+                   const float* bias, float* out, std::int64_t out_stride, int ordered_form = 0) noexcept {
   BANTAM_ASSERT(x.columns() == w.columns());
   const FormatKernels& format = kernels.formats[static_cast<std::size_t>(w.format().index)];
   const std::int64_t panels = div_up<std::int64_t>(w.rows(), panel_rows);
@@ -19,7 +20,7 @@ inline void linear(const KernelTable& kernels, const Worker& worker, const Weigh
   worker.deal(panels, grain, [&](Range range) {
     const MatmulPart part{x.tokens(), range.begin, range.end};
     if (format.matmul_q8 != nullptr) {
-      format.matmul_q8(w.view(), x.quantized(w.format().activation_block), {out, out_stride}, part);
+      format.matmul_q8(w.view(), x.quantized(w, ordered_form), {out, out_stride}, part);
     } else {
       format.matmul_f32(w.view(), x.floats(), {out, out_stride}, part);
     }

@@ -36,6 +36,14 @@ inline void matmul(TensorView<const float, 2> x, const WeightMatrix& w, TensorVi
   const FormatKernels& format = kernels.formats[static_cast<std::size_t>(w.format().index)];
   const MatmulPart all{tokens, 0, div_up<std::int64_t>(w.rows(), panel_rows)};
   if (precision == Precision::exact || format.matmul_q8 == nullptr) {
+    Tensor<float, 2> gathered;
+    if (w.order() != nullptr) {
+      gathered = Tensor<float, 2>({tokens, w.columns()});
+      for (std::int64_t t = 0; t < tokens; ++t) {
+        for (std::int64_t c = 0; c < w.columns(); ++c) gathered(t, c) = x(t, (*w.order())[static_cast<std::size_t>(c)]);
+      }
+      x = gathered;
+    }
     format.matmul_f32(w.view(), {x.data(), w.columns()}, {out.data(), w.rows()}, all);
     return;
   }
@@ -45,8 +53,9 @@ inline void matmul(TensorView<const float, 2> x, const WeightMatrix& w, TensorVi
   for (std::int64_t t = 0; t < tokens; ++t) {
     std::copy_n(x.data() + t * w.columns(), w.columns(), rounded.row(t));
     rounded.quantize_row(kernels, t);
+    rounded.gather_row(kernels, {&w}, t);
   }
-  format.matmul_q8(w.view(), rounded.quantized(w.format().activation_block), {out.data(), w.rows()}, all);
+  format.matmul_q8(w.view(), rounded.quantized(w), {out.data(), w.rows()}, all);
 }
 [[nodiscard]] inline Tensor<float, 2> matmul(TensorView<const float, 2> x, const WeightMatrix& w,
                                              Precision precision = Precision::exact) {

@@ -58,6 +58,7 @@ namespace scale {
 struct None {};    ///< float formats
 struct Row {};     ///< one f32 a row, at the head of the panel
 struct F16 {};     ///< one f16 a group
+struct F32 {};     ///< one f32 a group, for scales of other projects that f16 does not hold
 struct Nested {};  ///< one byte a group, an index into the dynamic map of bitsandbytes, under two f32 a row (QLoRA's double quantization)
 struct E8M0 {};    ///< one power of two a group, its biased exponent in a byte (OCP microscaling formats 1.0, 5.4.1)
 /// One f16 a row and block of 256 columns, times a number of Bits bits a group; with zero::Min another f16 and number

@@ -66,7 +66,7 @@ void fit_grid(std::span<const float> weights, std::span<const float> importance,
           sides[0].scale = fit_scale<F>(weights, importance);
         }
       }
-      sides[0].scale = float(f16(sides[0].scale));
+      if constexpr (L::f16_scales) sides[0].scale = float(f16(sides[0].scale));
       sides[0].min = float(f16(sides[0].min));
     }
   }

@@ -31,7 +31,9 @@ struct Strip16 {
   using Plane = typename F::Plane;
   static constexpr bool row_scales = std::same_as<typename F::Scale, scale::Row>;
   static constexpr bool nested_scales = std::same_as<typename F::Scale, scale::Nested>;
-  static constexpr bool group_scales = std::same_as<typename F::Scale, scale::F16>;
+  static constexpr bool f16_scales = std::same_as<typename F::Scale, scale::F16>;
+  static constexpr bool f32_scales = std::same_as<typename F::Scale, scale::F32>;
+  static constexpr bool group_scales = f16_scales || f32_scales;
   static constexpr bool zero_points = std::same_as<typename F::Zero, zero::Point>;
   static constexpr bool minimums = std::same_as<typename F::Zero, zero::Min>;
   static constexpr bool exponents = std::same_as<typename F::Scale, scale::E8M0>;
@@ -61,7 +63,7 @@ struct Strip16 {
   /// Groups that begin in `k` columns of one block.
   [[nodiscard]] static constexpr int groups(int k) noexcept { return (k + group - 1) / group; }
 
-  static constexpr int scale_bytes = group_scales ? 2 : nested_scales || exponents ? 1 : 0;
+  static constexpr int scale_bytes = f32_scales ? 4 : f16_scales ? 2 : nested_scales || exponents ? 1 : 0;
   static constexpr int zero_bytes = zero_points ? 1 : minimums && !super_scales ? 2 : 0;
 
   /// Of scale::Super: the units, then those of the minimums, 16 f16 each, then the groups' numbers (quant/codes.hpp).
@@ -148,7 +150,8 @@ void store_block(std::byte* panel, int row, std::int64_t columns, std::int64_t f
   std::byte* scales = block + L::scales_at(k, strip);
   for (int g = 0; g < (L::row_scales ? 0 : L::groups(k)); ++g) {
     const GroupSide& side = sides[g];
-    if constexpr (L::group_scales) detail::store_as(scales + (g * strip_rows + lane) * 2, f16(side.scale));
+    if constexpr (L::f16_scales) detail::store_as(scales + (g * strip_rows + lane) * 2, f16(side.scale));
+    if constexpr (L::f32_scales) detail::store_as(scales + (g * strip_rows + lane) * 4, side.scale);
     if constexpr (L::exponents) detail::store_as(scales + g * strip_rows + lane, detail::exponent_byte(side.scale));
     if constexpr (L::nested_scales) {
       const auto scale = detail::load_as<float>(panel + row * 4);
@@ -213,7 +216,8 @@ void load_codes(const std::byte* panel, int row, std::int64_t columns, RowCodes&
     const std::byte* scales = block + L::scales_at(k, strip);
     for (int g = 0; g < L::groups(k) && !L::row_scales; ++g) {
       GroupSide& side = codes.sides[static_cast<std::size_t>(first / L::group + g)];
-      if constexpr (L::group_scales) side.scale = float(detail::load_as<f16>(scales + (g * strip_rows + lane) * 2));
+      if constexpr (L::f16_scales) side.scale = float(detail::load_as<f16>(scales + (g * strip_rows + lane) * 2));
+      if constexpr (L::f32_scales) side.scale = detail::load_as<float>(scales + (g * strip_rows + lane) * 4);
       if constexpr (L::exponents) side.scale = detail::power_of_two(detail::load_as<std::uint8_t>(scales + g * strip_rows + lane));
       if constexpr (L::nested_scales) {
         const auto index = detail::load_as<std::uint8_t>(scales + g * strip_rows + lane);

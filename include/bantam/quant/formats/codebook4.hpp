@@ -69,6 +69,13 @@ struct Nf4Nested : Nf4 {
   using Scale = scale::Nested;
 };
 
+/// NF4 whose scales stay f32: holds every matrix of bitsandbytes, its nested scales multiplied out.
+struct Nf4Wide : Nf4 {
+  static constexpr std::string_view name = "nf4w.g64";
+  static constexpr FormatId id{0x0037};
+  using Scale = scale::F32;
+};
+
 /// FP4 (one sign, two exponent, one mantissa bit) in bitsandbytes' order of codes, as fractions of the largest.
 struct Fp4 {
   static constexpr std::string_view name = "fp4.g64";
@@ -94,6 +101,13 @@ struct Fp4Nested : Fp4 {
   static constexpr std::string_view name = "fp4dq.g64";
   static constexpr FormatId id{0x0033};
   using Scale = scale::Nested;
+};
+
+/// FP4 whose scales stay f32.
+struct Fp4Wide : Fp4 {
+  static constexpr std::string_view name = "fp4w.g64";
+  static constexpr FormatId id{0x0038};
+  using Scale = scale::F32;
 };
 
 /// GGUF's iq4_nl: 16 levels spaced like weights, whole numbers, under one f16 each 32. The fit is ours.

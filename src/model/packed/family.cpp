@@ -1,0 +1,108 @@
+// Finding out who quantized a folder.
+#include "family.hpp"
+
+#include <cctype>
+
+#include "bantam/io/file.hpp"
+
+namespace bantam::inline v0 {
+
+namespace {
+
+struct Entry {
+  std::string_view method;  ///< quant_method
+  std::unique_ptr<const PackedFamily> (*open)(const Json& config, const std::string& place);
+};
+
+/// To read another family: write its file, add it here.
+constexpr Entry families[] = {
+    {"gptq", open_gptq},
+    {"awq", open_awq},
+    {"bitsandbytes", open_bitsandbytes},
+    {"compressed-tensors", open_compressed_tensors},
+    {"fp8", open_fp8},
+};
+
+/// Old tools wrote their settings beside config.json, and no method into them.
+struct Beside {
+  const char* file;
+  std::string_view method;
+};
+constexpr Beside besides[] = {{"quantize_config.json", "gptq"}, {"quant_config.json", "awq"}};
+
+// Real ones have a few kilobytes, a hundred with settings for each module.
+constexpr std::size_t largest_config = 4 << 20;
+
+std::unique_ptr<const PackedFamily> open_family(const Json& config, std::string_view method, const std::string& place) {
+  std::string names;
+  for (const Entry& family : families) {
+    if (family.method == method) return family.open(config, place);
+    names += message(names.empty() ? "" : ", ", family.method);
+  }
+  fail(Errc::unsupported, place, ": quant_method ", printable(method), ": not yet; what works: ", names);
+}
+
+/// Settings by module are an object whose order counts, which Json does not keep: it becomes a list of pairs.
+void keep_order(Json& config, const nlohmann::ordered_json& ordered) {
+  const Json* dynamic = member(config, "dynamic");
+  if (dynamic == nullptr || !dynamic->is_object()) return;
+  Json pairs = Json::array();
+  for (const auto& [pattern, changes] : ordered.at("dynamic").items()) pairs.push_back(Json::array({pattern, dynamic->at(pattern)}));
+  config["dynamic"] = std::move(pairs);
+}
+
+}  // namespace
+
+std::unique_ptr<const PackedFamily> open_packed_family(const std::filesystem::path& folder) {
+  const std::string place = (folder / "config.json").string();
+  const std::string text = read_text_file(folder / "config.json", largest_config);
+  const Json json = parse_json(text, place);
+  if (const Json* found = member(json, "quantization_config")) {
+    const std::string key = place + ": quantization_config";
+    expect(found->is_object(), key, "an object", *found);
+    Json config = *found;
+    keep_order(config, nlohmann::ordered_json::parse(text).at("quantization_config"));
+    // The first versions of bitsandbytes' config named no method.
+    const bool old = member(config, "load_in_8bit") != nullptr || member(config, "load_in_4bit") != nullptr;
+    const std::string method = text_or(config, "quant_method", old ? "bitsandbytes" : "", key);
+    if (method.empty()) fail(Errc::corrupt, key, ": expected \"quant_method\", found none");
+    return open_family(config, method, key);
+  }
+  // What compressed-tensors called it at first.
+  if (const Json* found = member(json, "compression_config")) {
+    const std::string key = place + ": compression_config";
+    expect(found->is_object(), key, "an object", *found);
+    return open_family(*found, "compressed-tensors", key);
+  }
+  for (const Beside& beside : besides) {
+    const std::filesystem::path file = folder / beside.file;
+    if (!std::filesystem::is_regular_file(file)) continue;
+    const std::string settings = read_text_file(file, largest_config);
+    Json config = parse_json(settings, file.string());
+    expect(config.is_object(), file.string(), "an object", config);
+    keep_order(config, nlohmann::ordered_json::parse(settings));
+    return open_family(config, text_or(config, "quant_method", beside.method, file.string()), file.string());
+  }
+  return nullptr;
+}
+
+std::int64_t whole_or(const Json& object, const char* key, std::int64_t low, std::int64_t high, std::int64_t otherwise, std::string_view place) {
+  const Json* found = member(object, key);
+  if (found == nullptr) return otherwise;
+  const bool fits = found->is_number_integer() && (!found->is_number_unsigned() || found->get<std::uint64_t>() <= static_cast<std::uint64_t>(high)) &&
+                    found->get<std::int64_t>() >= low && found->get<std::int64_t>() <= high;
+  if (!fits) fail(Errc::corrupt, place, ": ", key, ": expected a whole number from ", low, " to ", high, ", found ", printable(found->dump()));
+  return found->get<std::int64_t>();
+}
+
+NamePattern::NamePattern(std::string_view expression, std::string_view place)
+    : regex_(Regex::compile(message("\\A(?:", expression, ")"), place)) {}
+
+bool NamePattern::matches(std::string_view module) const {
+  Regex::Matcher matcher(regex_, deadline_for(module.size()));
+  matcher.start(module);
+  Span match;
+  return matcher.next(match) && match.begin == 0;
+}
+
+}  // namespace bantam::inline v0

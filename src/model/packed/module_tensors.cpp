@@ -1,0 +1,51 @@
+// Taking the tensors of a module.
+#include "module_tensors.hpp"
+
+#include "bantam/tensor/tensor.hpp"
+
+namespace bantam::inline v0 {
+
+namespace {
+
+template <class T>
+float read_as(const std::byte* data, std::int64_t i) noexcept {
+  return static_cast<float>(detail::load_as<T>(data + i * static_cast<std::int64_t>(sizeof(T))));
+}
+
+}  // namespace
+
+FloatsView::FloatsView(const TensorEntry& entry) : data_(entry.bytes.data()) {
+  if (entry.type == "F16") read_ = read_as<f16>;
+  if (entry.type == "BF16") read_ = read_as<bf16>;
+  if (entry.type == "F32") read_ = read_as<float>;
+}
+
+const TensorEntry& ModuleTensors::take(std::string_view name) {
+  const TensorEntry* entry = peek(name);
+  if (entry == nullptr) fail(Errc::corrupt, place(name), ": expected such a tensor, found none");
+  taken_.push_back(entry);
+  return *entry;
+}
+
+const TensorEntry& ModuleTensors::take(std::string_view name, std::string_view type, const std::vector<std::int64_t>& shape) {
+  const TensorEntry& entry = take(name);
+  if (entry.type != type) fail(Errc::corrupt, place(name), ": expected type ", type, ", found ", printable(entry.type));
+  if (entry.shape != shape) fail(Errc::corrupt, place(name), ": expected shape ", to_string(shape), ", found ", to_string(entry.shape));
+  return entry;
+}
+
+void ModuleTensors::pass_over(std::span<const std::string_view> names) {
+  for (const std::string_view name : names) {
+    if (const TensorEntry* entry = peek(name)) taken_.push_back(entry);
+  }
+}
+
+FloatsView ModuleTensors::floats(std::string_view name, const std::vector<std::int64_t>& shape) {
+  const TensorEntry& entry = take(name);
+  const FloatsView view(entry);
+  if (!view.readable()) fail(Errc::corrupt, place(name), ": expected F16, BF16 or F32, found ", printable(entry.type));
+  if (entry.shape != shape) fail(Errc::corrupt, place(name), ": expected shape ", to_string(shape), ", found ", to_string(entry.shape));
+  return view;
+}
+
+}  // namespace bantam::inline v0

@@ -1,0 +1,26 @@
+// Scales of rectangles of a matrix: all of it, rows, groups of columns, blocks.
+#pragma once
+
+#include <cmath>
+
+#include "module_tensors.hpp"
+
+namespace bantam::inline v0 {
+
+/// Rectangles of rows by columns that share a number. Those at the edges may be smaller.
+struct Rectangles {
+  std::int64_t rows = 1;
+  std::int64_t columns = 1;
+  std::int64_t count_down = 1;
+  std::int64_t count_across = 1;
+
+  Rectangles() = default;
+  Rectangles(std::int64_t matrix_rows, std::int64_t matrix_columns, std::int64_t rows_each, std::int64_t columns_each)
+      : rows(rows_each), columns(columns_each), count_down(div_up(matrix_rows, rows_each)), count_across(div_up(matrix_columns, columns_each)) {}
+
+  [[nodiscard]] std::int64_t index(std::int64_t row, std::int64_t column) const noexcept {
+    return row / rows * count_across + column / columns;
+  }
+};
+
+}  // namespace bantam::inline v0

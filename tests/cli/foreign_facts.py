@@ -1,0 +1,46 @@
+"""Checkpoints that other projects quantized, through the verbs: run, perplexity, inspect, compress."""
+import subprocess
+import sys
+from pathlib import Path
+
+WRITER = Path(__file__).resolve().parent.parent / "reference" / "foreign_checkpoints.py"
+# Of the trained model; every case of the writer is tested below the command line.
+CASES = {"gptq-4-128-zeros": "gptq 4 bits, groups of 128", "gptq-4-32-sorted": "gptq 4 bits, groups of 32, sorted columns",
+         "awq-gemm-128": "awq gemm, groups of 128", "bnb-nf4-nested": "bitsandbytes nf4 nested, blocks of 64", "bnb-int8": "bitsandbytes int8",
+         "packed-4-128": "compressed-tensors 4 bits, groups of 128", "fp8-block": "fp8 e4m3, blocks of 128 x 128, kept in f32"}
+
+
+def facts_foreign_checkpoints(h, models):
+    try:
+        import numpy  # noqa: F401
+    except ImportError:
+        print("skipped: no numpy")
+        return
+    out = Path(h.temporary("foreign"))
+    subprocess.run([sys.executable, "-B", WRITER, out, models / "books4m", *CASES], check=True)
+    for name, described in CASES.items():
+        foreign, plain = out / name, out / f"{name}.plain"
+        tensors = {t["name"]: t for t in h.json("inspect", foreign)["tensors"]}
+        h.equal(f"{name}: inspect", tensors["model.layers.0.self_attn.q_proj.weight"]["format"], described)
+        seen = h.json("perplexity", foreign, h.corpus("books-valid.txt"), "--limit", 600, "--against", plain)
+        # What is left is the rounding of activations to 8 bits.
+        h.fact(f"{name}: the same probabilities as its values in floats", seen["kl_mean"] < 2e-3 and seen["top1_agreement"] > 0.95, seen)
+        h.equal(f"{name}: generates", h.json("run", foreign, "-p", "It was", "-n", 10, "--temperature", 0)["generated_tokens"], 10)
+        back = h.temporary(f"{name}-back")
+        h.succeeds("compress", foreign, "-o", back, "--format", "f32", "--to", "safetensors")
+        h.equal(f"{name}: as plain floats, the values of the definition, bit for bit", weights(back), weights(plain))
+    native = h.temporary("sorted.bantam")
+    report = h.json("compress", out / "gptq-4-32-sorted", "-o", native, "--format", "i4.g32")
+    h.fact("into its own format nothing is rounded", all(layer["relative_error"] == 0 for layer in report["layers"] if "_proj" in layer["name"]), report["layers"][:2])
+    h.json("inspect", native, "--verify")
+    h.succeeds("compress", native, "-o", h.temporary("sorted-back"), "--format", "f32", "--to", "safetensors")
+    body = {name: value for name, value in weights(h.temporary("sorted-back")).items() if "_proj" in name}
+    h.equal("and comes back as it was", body, {name: value for name, value in weights(out / "gptq-4-32-sorted.plain").items() if "_proj" in name})
+
+
+def weights(folder):
+    """Name -> bytes, zeros of either sign alike."""
+    import numpy as np
+    sys.path.insert(0, str(WRITER.parent))
+    from foreign_checkpoints import read_safetensors
+    return {name: (values + np.float32(0)).tobytes() for name, values in read_safetensors(Path(folder) / "model.safetensors").items()}
