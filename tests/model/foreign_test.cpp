@@ -38,8 +38,8 @@ TEST_CASE("foreign checkpoints hold the values of their definition, bit for bit,
       CAPTURE(tensor.stored_as());
       const std::string format = folder.formats.value(tensor.tensor_name(), "f32");
       CHECK(tensor.format().name == format);
-      const auto values = expected.load_matrix(plain, false).dequantize();
-      CHECK(differing(found.load_matrix(tensor, false).dequantize().span(), values.span()) == 0);
+      const auto values = expected.load_matrix(plain, Reading::buffered).dequantize();
+      CHECK(differing(found.load_matrix(tensor, Reading::buffered).dequantize().span(), values.span()) == 0);
       std::vector<float> row(static_cast<std::size_t>(tensor.columns));
       RowCodes scratch;
       int wrong = 0;
@@ -106,7 +106,7 @@ TEST_CASE("products outside a model read a sorted matrix in the model's order") 
     if (folder.name != "gptq-3-64-sorted") continue;
     const Checkpoint checkpoint = Checkpoint::open(folder.path);
     const auto down = std::ranges::find(checkpoint.tensors(), Role::down, &CheckpointTensor::role);
-    const WeightMatrix w = checkpoint.load_matrix(*down, false);
+    const WeightMatrix w = checkpoint.load_matrix(*down, Reading::buffered);
     REQUIRE(w.order() != nullptr);
     const WeightMatrix plain = WeightMatrix::quantize(w.dequantize(), find_format("f32"));
     const auto x = random::normal<float>({3, w.columns()}, 5);
