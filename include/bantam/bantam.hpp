@@ -2,5 +2,6 @@
 #pragma once
 
 #include "bantam/compress/compress.hpp"
+#include "bantam/compress/nearest.hpp"
 #include "bantam/session/evaluate.hpp"
 #include "bantam/session/session.hpp"

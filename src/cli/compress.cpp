@@ -15,6 +15,8 @@ namespace bantam::cli {
 
 namespace {
 
+constexpr Method methods[] = {Method::rtn, Method::gptq, Method::awq, Method::awq_gptq, Method::hqq};
+
 struct CompressOptions {
   CommonOptions common;
   std::string model;
@@ -26,13 +28,20 @@ struct CompressOptions {
   std::string to = "native";
   std::string calibration, prune, fit;
   std::int64_t samples = 128, tokens = 2048;
-  bool desc_act = false, resume = false;
+  bool desc_act = false, one_run = false, resume = false;
 };
 
 std::string format_list() {
   std::string names;
   for (const FormatInfo& format : formats()) names += message(names.empty() ? "" : ", ", format.name);
   return names;
+}
+
+Method method_of(const CompressOptions& o) {
+  for (const Method method : methods) {
+    if (name_of(method) == o.method) return method;
+  }
+  return Method::rtn;  // the parser has let no other name through
 }
 
 /// The recipe that the options describe; UsageError names the option that does not fit.
@@ -45,9 +54,9 @@ Recipe make_recipe(const CompressOptions& o) {
     }
   };
   const recipe::Options options{.group = static_cast<int>(o.group)};
-  Recipe recipe = checked([&] {
-    return o.method == "gptq" ? recipe::gptq(o.format, options, {.order = o.desc_act ? ColumnOrder::activation : ColumnOrder::group}) : recipe::rtn(o.format, options);
-  });
+  const MethodOptions details{.true_sequential = !o.one_run,
+                              .gptq = {.order = o.desc_act ? ColumnOrder::activation : ColumnOrder::group}};
+  Recipe recipe = checked([&] { return recipe::with(method_of(o), o.format, options, details); });
   for (const std::string& exception : o.keep) {
     const auto equals = exception.rfind('=');
     if (equals == std::string::npos)
@@ -67,8 +76,9 @@ Recipe make_recipe(const CompressOptions& o) {
 }
 
 void refuse_what_is_planned(const CompressOptions& o) {
-  if (o.method == "awq") not_yet("--method awq");
-  if (o.method == "gptq" && o.calibration.empty()) throw UsageError("--method gptq: --calibration FILE is required: text like that which the model will read");
+  if (needs_calibration(method_of(o)) && o.calibration.empty()) {
+    throw UsageError(message("--method ", o.method, ": --calibration FILE is required: text like that which the model will read"));
+  }
   if (o.to != "native" && o.to != "safetensors") not_yet("--to " + o.to);
   if (!o.prune.empty()) not_yet("--prune");
   if (!o.fit.empty()) not_yet("--fit");
@@ -117,12 +127,17 @@ int compress_model(const CompressOptions& o, const std::vector<std::string>& idl
     fail(Errc::invalid_argument, printable(o.output, 4096), ": expected the name of a file, found a folder");
   }
   const Checkpoint checkpoint = Checkpoint::open(o.model);
-  if (o.method == "rtn") {
-    for (const std::string& option : idle) warn(option + " has no effect: rounding to nearest uses no calibration");
+  const std::string journal = o.output + ".journal";
+  const bool calibrated = !o.calibration.empty() && o.method != "hqq";
+  if (!calibrated) {
+    for (const std::string& option : idle) warn(message(option, " has no effect: ", o.method, " without calibration"));
+    if (o.resume) note(message("bantam: --resume: ", o.method, " without calibration keeps no journal, starting over"));
+  } else if (!o.resume) {
+    std::filesystem::remove(journal);
   }
-  if (o.resume) note(message("bantam: --resume: ", o.method, " keeps no journal, starting over"));
+  if (calibrated && o.desc_act && o.method.find("gptq") == std::string::npos) warn(message("--desc-act has no effect: ", o.method));
   Calibration calibration;
-  if (o.method == "gptq") {
+  if (calibrated) {
     calibration = Calibration::from_text(checkpoint.tokenizer(), read_input(o.calibration), o.samples,
                                          std::min<std::int64_t>(o.tokens, checkpoint.config().context));
   }
@@ -130,15 +145,21 @@ int compress_model(const CompressOptions& o, const std::vector<std::string>& idl
   // A temporary file lies beside the output until the end.
   const Section section(Insisting::changes_nothing);
   Report report;
-  {
+  try {
     ProgressBar bar(!o.common.json);
     report = compress_file(checkpoint, o.output, recipe, native ? Target::native : Target::safetensors,
                            [&](const Progress& p) {
                              bar.show(p.done, p.total, p.layer, p.seconds_left);
                              return interrupted() == 0;
                            },
-                           calibration);
+                           calibration, calibrated ? journal : "");
+  } catch (const Error& error) {
+    if (error.code() == Errc::cancelled && std::filesystem::exists(journal)) {
+      note(message("bantam: finished blocks are kept in ", printable(journal), ": --resume goes on from there"));
+    }
+    throw;
   }
+  if (report.resumed_blocks > 0) note(message("bantam: --resume: ", report.resumed_blocks, " blocks were done already"));
   print(o.common.json ? report.to_json() + "\n" : as_table(report));
   return 0;
 }
@@ -150,7 +171,7 @@ void add_compress(CLI::App& app, Action& action) {
   const auto o = std::make_shared<CompressOptions>();
   verb->add_option("MODEL", o->model, "Hugging Face folder, .gguf or .bantam file")->type_name("");
   add_text(*verb, "-o,--output", o->output, "OUT", "the file to write; a folder with --to safetensors");
-  add_choice(*verb, "--method", o->method, {"rtn", "gptq", "awq"}, "how weights are rounded; rtn: to nearest");
+  add_choice(*verb, "--method", o->method, {"rtn", "gptq", "awq", "awq+gptq", "hqq"}, "how weights are rounded; rtn: to nearest");
   add_text(*verb, "--format", o->format, "NAME",
            "of the weights, as `bantam formats` lists them; help prints the list");
   add_integer(*verb, "--group", o->group, {-1, std::numeric_limits<std::int32_t>::max()},
@@ -159,15 +180,17 @@ void add_compress(CLI::App& app, Action& action) {
             "matrices with such names get this format; may be repeated, last match wins");
   add_choice(*verb, "--to", o->to, {"native", "safetensors", "gguf", "gptq", "awq", "bnb"}, "the kind of output");
   const std::vector<CLI::Option*> calibrating = {
-      add_text(*verb, "--calibration", o->calibration, "FILE", "text to calibrate with; gptq needs it"),
+      add_text(*verb, "--calibration", o->calibration, "FILE", "text to calibrate with; gptq and awq need it, rtn gains by it"),
       add_integer(*verb, "--samples", o->samples, {1, std::numeric_limits<std::int32_t>::max()},
-                  "pieces of calibration text (not used by rtn)"),
+                  "pieces of calibration text"),
       add_integer(*verb, "--tokens", o->tokens, {1, std::numeric_limits<std::int32_t>::max()},
-                  "tokens a piece (not used by rtn)"),
-      add_flag(*verb, "--desc-act", o->desc_act, "columns strictly in the order of their activations (not used by rtn)")};
+                  "tokens a piece"),
+      add_flag(*verb, "--desc-act", o->desc_act, "columns strictly in the order of their activations (gptq)"),
+      add_flag(*verb, "--no-true-sequential", o->one_run,
+               "round all matrices of a block for the inputs that it had before any was rounded: faster")};
   add_text(*verb, "--prune", o->prune, "METHOD:AMOUNT", "remove weights first (not yet)");
   add_text(*verb, "--fit", o->fit, "SIZE", "mixed precision that fits this many bytes (not yet)");
-  add_flag(*verb, "--resume", o->resume, "go on with an interrupted run; rtn starts over");
+  add_flag(*verb, "--resume", o->resume, "go on after the last block of OUT.journal, which an interrupted run that calibrates leaves");
   add_common(*verb, o->common);
   verb->footer(
       "Embeddings and head get int8 when the rest gets 4 bits, unless --keep says otherwise. Memory holds\n"
@@ -175,6 +198,7 @@ void add_compress(CLI::App& app, Action& action) {
       "Examples:\n"
       "  bantam compress Qwen3-0.6B -o q4.bantam --format q4 --group 64\n"
       "  bantam compress model.gguf -o m.bantam --format nf4 --keep '*.down_proj=q8' --keep lm_head=f16\n"
+      "  bantam compress Qwen3-0.6B -o q3.bantam --format i3z --group 128 --method awq+gptq --calibration text.txt\n"
       "  bantam compress q4.bantam -o plain --format f32 --to safetensors");
   CLI::Option* model = verb->get_option("MODEL");
   verb->callback([=, &action] {

@@ -3,23 +3,45 @@
 
 #include <map>
 #include <memory>
+#include <set>
 
 #include "bantam/compress/compress.hpp"
 #include "bantam/model/forward.hpp"
+#include "fold.hpp"
+#include "rounding.hpp"
 
 namespace bantam::inline v0 {
 
-/// Carries the calibration tokens' hidden states through the blocks of a checkpoint. Memory: the hidden states twice, one
-/// block before and after, and the four Hessians of its inputs, whatever the depth.
+/// Carries the calibration tokens' hidden states through the blocks of a checkpoint. Memory: the hidden states, one block
+/// before and after, and one of the four Hessians of its inputs at a time (all of them for AWQ's scales, and where the
+/// recipe is not truly sequential), whatever the depth.
 class BlockPass {
  public:
   BlockPass(const Checkpoint& checkpoint, const Recipe& recipe, const Calibration& calibration);
 
-  /// Matrices of block `layer` (in order: each call goes on where the last one ended) that the recipe's method rounds.
-  /// Those it leaves alone, because their format is one of floats or the one they have, are not in the result.
-  [[nodiscard]] std::map<Role, WeightMatrix> round_block(std::int64_t layer);
+  /// What the recipe's method makes of block `layer`. In order: each call goes on where the last one ended.
+  [[nodiscard]] RoundedBlock round_block(std::int64_t layer);
+  /// In place of round_block, where its result is known.
+  void skip_block(std::int64_t layer, const RoundedBlock& done);
 
  private:
+  /// A block under way.
+  struct Work {
+    ModelWeights weights;               ///< of one layer, as they are by now
+    std::map<Role, std::string> names;  ///< of its matrices
+    std::set<Role> copied;              ///< already in the format that they will have, and not one of floats
+    std::set<Role> folded;              ///< no longer the checkpoint's
+  };
+  [[nodiscard]] Work begin(std::int64_t layer) const;
+  /// Finds AWQ's scales of every group of readers and folds them in, in the Hessians too.
+  void scale(Work& work, std::vector<Hessian>& hessians, RoundedBlock& result) const;
+  [[nodiscard]] WeightMatrix round(const Tensor<float, 2>& weights, const Hessian& hessian, const FormatInfo& format, Role role) const;
+  /// Runs the block over every sample, and adds up what its groups of readers `first` .. `last` read.
+  [[nodiscard]] std::vector<Hessian> observe(const LayerWeights& block, std::int64_t layer, std::size_t first, std::size_t last);
+  void advance(const LayerWeights& block, std::int64_t layer);
+  template <class F>
+  void for_each_sample(F&& f);
+
   const Checkpoint& checkpoint_;
   const Recipe& recipe_;
   std::vector<std::int64_t> lengths_;  ///< tokens of each sample

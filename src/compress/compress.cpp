@@ -8,6 +8,7 @@
 #include <optional>
 #include <ostream>
 
+#include "bantam/compress/nearest.hpp"
 #include "bantam/core/cpu.hpp"
 #include "bantam/core/parallel.hpp"
 #include "bantam/core/stopwatch.hpp"
@@ -16,88 +17,24 @@
 #include "bantam/quant/formats.hpp"
 #include "block_pass.hpp"
 #include "huggingface_folder.hpp"
+#include "journal.hpp"
 
 namespace bantam::inline v0 {
 
 namespace {
 
-/// Where rows of floats come from.
-using ReadRow = FunctionRef<void(std::int64_t row, std::span<float> out, RowCodes& scratch)>;
-
-struct Rounded {
-  WeightMatrix matrix;
-  double relative_error = 0;
-};
-
-void check_finite(const std::string& name, std::int64_t row, std::span<const float> values) {
-  for (std::size_t c = 0; c < values.size(); ++c) {
-    if (!std::isfinite(values[c])) fail(Errc::corrupt, name, ": expected finite weights, found ", values[c], " at (", row, ", ", c, ")");
+/// Rounds a matrix by itself, without calibration.
+Rounded round_alone(const Recipe& recipe, const std::string& name, std::int64_t rows, std::int64_t columns, const FormatInfo& format,
+                    ReadRow read) {
+  if (recipe.method() != Method::hqq || !format.has_minimums) return round_matrix(name, rows, columns, format, read);
+  Tensor<float, 2> weights({rows, columns});
+  RowCodes scratch;
+  for (std::int64_t row = 0; row < rows; ++row) {
+    const std::span<float> values(&weights(row, 0), static_cast<std::size_t>(columns));
+    read(row, values, scratch);
+    check_finite(name, row, values);
   }
-}
-
-[[noreturn]] void fail_too_large(const std::string& name, const FormatInfo& format, float value, std::int64_t row, std::size_t column) {
-  fail(Errc::invalid_argument, name, ": expected weights that ", format.name, " can hold, found ", value, " at (", row, ", ", column, ")");
-}
-
-/// For matrices that are copied as they are.
-void check_finite(const std::string& name, const WeightMatrix& matrix) {
-  parallel_for(div_up<std::int64_t>(matrix.rows(), panel_rows), 1, [&](Range panels) {
-    std::vector<float> values(static_cast<std::size_t>(matrix.columns()));
-    RowCodes scratch;
-    for (std::int64_t row = panels.begin * panel_rows; row < std::min(panels.end * panel_rows, matrix.rows()); ++row) {
-      matrix.read_row(row, values, scratch);
-      check_finite(name, row, values);
-    }
-  });
-}
-
-/// ||W - W'|| / ||W|| of a matrix, on all cores; `rows_of` makes a row of W and one of W'. Sums are added in row order: the
-/// same on any machine. Throws naming the weight where W' is not finite.
-double relative_error(const std::string& name, const FormatInfo& format, std::int64_t rows, std::int64_t columns,
-                      FunctionRef<void(std::int64_t row, std::span<float> original, std::span<float> decoded, RowCodes& scratch)> rows_of) {
-  struct Sums {
-    double difference = 0;
-    double size = 0;
-  };
-  std::vector<Sums> panels(static_cast<std::size_t>(div_up<std::int64_t>(rows, panel_rows)));
-  parallel_for(static_cast<std::int64_t>(panels.size()), 1, [&](Range range) {
-    std::vector<float> original(static_cast<std::size_t>(columns));
-    std::vector<float> decoded(static_cast<std::size_t>(columns));
-    RowCodes scratch;
-    for (std::int64_t p = range.begin; p < range.end; ++p) {
-      Sums& sums = panels[static_cast<std::size_t>(p)];
-      for (std::int64_t row = p * panel_rows; row < std::min((p + 1) * panel_rows, rows); ++row) {
-        rows_of(row, original, decoded, scratch);
-        for (std::size_t c = 0; c < original.size(); ++c) {
-          if (!std::isfinite(decoded[c])) fail_too_large(name, format, original[c], row, c);
-          const double d = static_cast<double>(original[c]) - static_cast<double>(decoded[c]);
-          sums.difference += d * d;
-          sums.size += static_cast<double>(original[c]) * static_cast<double>(original[c]);
-        }
-      }
-    }
-  });
-  Sums all;
-  for (const Sums& sums : panels) {
-    all.difference += sums.difference;
-    all.size += sums.size;
-  }
-  return all.size > 0 ? std::sqrt(all.difference / all.size) : 0.0;
-}
-
-/// Rounds a matrix row by row on all cores.
-Rounded round_matrix(const std::string& name, std::int64_t rows, std::int64_t columns, const FormatInfo& format, ReadRow read) {
-  const auto data = allocate_storage(static_cast<std::size_t>(format.matrix_bytes(rows, columns)));
-  const std::int64_t panel_bytes = format.panel_bytes(columns);
-  const double error = relative_error(name, format, rows, columns, [&](std::int64_t row, std::span<float> original, std::span<float> decoded, RowCodes& scratch) {
-    std::byte* panel = data.get() + row / panel_rows * panel_bytes;
-    const int lane = static_cast<int>(row % panel_rows);
-    read(row, original, scratch);
-    check_finite(name, row, original);
-    format.encode_row(panel, lane, original, scratch);
-    format.decode_row(panel, lane, decoded, scratch);
-  });
-  return {{format, rows, columns, data}, error};
+  return measured(name, weights, hqq(weights, format));
 }
 
 bool is_table(Role role) { return role == Role::embedding || role == Role::head; }
@@ -156,7 +93,7 @@ std::int64_t bytes_of(const std::filesystem::path& path) {
 }  // namespace
 
 Report compress_file(const Checkpoint& checkpoint, const std::filesystem::path& out, const Recipe& recipe, Target target,
-                     const ProgressFn& progress, const Calibration& calibration) {
+                     const ProgressFn& progress, const Calibration& calibration, const std::filesystem::path& journal_path) {
   const auto is_input = [&](const CheckpointTensor& tensor) { return same_file(tensor.entry->file->path(), out); };
   if (same_file(checkpoint.path(), out) || std::ranges::any_of(checkpoint.tensors(), is_input)) {
     fail(Errc::invalid_argument, out.string(), ": expected an output other than the input, found the same file");
@@ -189,18 +126,31 @@ Report compress_file(const Checkpoint& checkpoint, const std::filesystem::path& 
     folder = std::make_unique<HuggingFaceFolderWriter>(out, checkpoint, recipe.format(), entries);
   }
   std::optional<BlockPass> pass;
-  if (recipe.method() != Method::rtn) pass.emplace(checkpoint, recipe, calibration);
-  std::map<Role, WeightMatrix> block;  // what the pass has rounded
-  std::int64_t layer = -1;             // of it
+  const bool calibrated = needs_calibration(recipe.method()) || (recipe.method() == Method::rtn && !calibration.samples.empty());
+  std::optional<Journal> journal;
+  if (calibrated) pass.emplace(checkpoint, recipe, calibration);
+  if (calibrated && !journal_path.empty()) journal.emplace(journal_path, checkpoint, recipe, calibration);
+  RoundedBlock block;      // what the pass has rounded
+  std::int64_t layer = -1;  // of it
   std::size_t next = 0;
   for (const CheckpointTensor& tensor : checkpoint.tensors()) {
     if (pass && tensor.layer > layer) {
       layer = tensor.layer;
-      block = pass->round_block(layer);
+      std::optional<RoundedBlock> done;
+      if (journal) done = journal->read(layer);
+      if (done) {
+        pass->skip_block(layer, *done);
+        ++tracker.report.resumed_blocks;
+      } else {
+        done = pass->round_block(layer);
+        if (journal) journal->append(layer, *done);
+      }
+      block = *std::move(done);
     }
     if (!tensor.is_matrix) {
       if (tensor.role == Role::rope_divisors) continue;
-      const std::vector<float> vector = checkpoint.load_vector(tensor);
+      const auto changed = tensor.layer == layer ? block.vectors.find(tensor.role) : block.vectors.end();
+      const std::vector<float> vector = changed != block.vectors.end() ? changed->second : checkpoint.load_vector(tensor);
       check_finite(tensor.name, 0, vector);
       for (std::size_t c = 0; folder && recipe.format().id == F16Format::id && c < vector.size(); ++c) {
         if (!std::isfinite(float(f16(vector[c])))) fail_too_large(tensor.name, recipe.format(), vector[c], 0, c);
@@ -211,18 +161,13 @@ Report compress_file(const Checkpoint& checkpoint, const std::filesystem::path& 
     }
     const FormatInfo& format = *entries[next++].format;
     Rounded rounded;
-    if (const auto found = block.find(tensor.role); found != block.end() && tensor.layer == layer) {
-      rounded.matrix = found->second;
-      rounded.relative_error = relative_error(tensor.name, format, tensor.rows, tensor.columns,
-                                              [&](std::int64_t row, std::span<float> original, std::span<float> decoded, RowCodes& scratch) {
-                                                checkpoint.read_row(tensor, row, original, scratch);
-                                                rounded.matrix.read_row(row, decoded, scratch);
-                                              });
+    if (const auto found = block.matrices.find(tensor.role); found != block.matrices.end() && tensor.layer == layer) {
+      rounded = found->second;
     } else if (&format == &tensor.format()) {
       rounded.matrix = checkpoint.load_matrix(tensor, Reading::mapped);
       check_finite(tensor.name, rounded.matrix);
     } else {
-      rounded = round_matrix(tensor.name, tensor.rows, tensor.columns, format, [&](std::int64_t row, std::span<float> to, RowCodes& scratch) {
+      rounded = round_alone(recipe, tensor.name, tensor.rows, tensor.columns, format, [&](std::int64_t row, std::span<float> to, RowCodes& scratch) {
         checkpoint.read_row(tensor, row, to, scratch);
       });
       tensor.entry->file->drop(tensor.entry->bytes);
@@ -237,13 +182,14 @@ Report compress_file(const Checkpoint& checkpoint, const std::filesystem::path& 
                  tensor.stored_bytes(), rounded.matrix.bytes()});
   }
   native ? native->commit() : folder->commit();
+  if (journal) journal->remove();
   tracker.finish(weights);
   tracker.report.bytes_after = bytes_of(out);
   return std::move(tracker.report);
 }
 
 std::pair<Model, Report> compress(const Model& model, const Recipe& recipe, const ProgressFn& progress) {
-  if (recipe.method() != Method::rtn) fail(Errc::unsupported, "compress in memory: methods that calibrate: not yet; what works: compress_file");
+  if (needs_calibration(recipe.method())) fail(Errc::unsupported, "compress in memory: methods that calibrate: not yet; what works: compress_file");
   std::int64_t matrices = 0, weights = 0;
   for (const CheckpointTensor& tensor : model.tensors()) {
     if (!tensor.is_matrix) continue;
@@ -263,7 +209,7 @@ std::pair<Model, Report> compress(const Model& model, const Recipe& recipe, cons
     if (&format == &original.format()) {
       check_finite(tensor.name, original);
     } else {
-      Rounded rounded = round_matrix(tensor.name, tensor.rows, tensor.columns, format, [&](std::int64_t row, std::span<float> to, RowCodes& scratch) {
+      Rounded rounded = round_alone(recipe, tensor.name, tensor.rows, tensor.columns, format, [&](std::int64_t row, std::span<float> to, RowCodes& scratch) {
         original.read_row(row, to, scratch);
       });
       place = std::move(rounded.matrix);
@@ -293,6 +239,7 @@ std::string Report::to_json() const {
                               {"bytes_before", layer.bytes_before},
                               {"bytes_after", layer.bytes_after}});
   }
+  json["resumed_blocks"] = resumed_blocks;
   json["seconds"] = seconds;
   json["peak_rss_bytes"] = peak_rss_bytes;
   return json.dump(2);

@@ -135,7 +135,8 @@ class Run {
     const std::int64_t count = std::min(unit_, columns_ - first);
     RowCodes& result = results_[static_cast<std::size_t>(row)];
     const auto side = static_cast<std::size_t>(first / group_);
-    const std::size_t sides = format_.group == 0 ? 1 : std::min(static_cast<std::size_t>(div_up(count, group_)), result.sides.size() - side);
+    // All of them, groups of padding too: what a block shares is written with each of its groups.
+    const std::size_t sides = std::min(static_cast<std::size_t>(unit_ / group_), result.sides.size() - side);
     format_.fit_grid({&work_(row, first), static_cast<std::size_t>(count)},
                      std::span<const float>(importance_).subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(count)),
                      options_.search, std::span(result.sides).subspan(side, sides));

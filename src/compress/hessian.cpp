@@ -35,6 +35,13 @@ void Hessian::add(TensorView<const float, 2> x) {
   tokens_ += x.extent(0);
 }
 
+void Hessian::divide_inputs(std::span<const float> scales) noexcept {
+  for (std::size_t i = 0; i < scales.size(); ++i) {
+    float* row = sums_.data() + i * scales.size();
+    for (std::size_t j = 0; j < scales.size(); ++j) row[j] /= scales[i] * scales[j];
+  }
+}
+
 std::vector<float> Hessian::mean_squares() const {
   std::vector<float> squares(static_cast<std::size_t>(columns_));
   for (std::int64_t c = 0; c < columns_; ++c) {

@@ -3,6 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "bantam/compress/nearest.hpp"
 #include "bantam/quant/formats.hpp"
 
 namespace bantam::inline v0 {
@@ -28,6 +29,11 @@ bool matches(std::string_view name, std::string_view pattern) noexcept {
   return p == pattern.size();
 }
 
+std::string_view name_of(Method method) noexcept {
+  constexpr std::string_view names[] = {"rtn", "gptq", "awq", "awq+gptq", "hqq"};
+  return names[static_cast<std::size_t>(method)];
+}
+
 Recipe& Recipe::keep(std::string pattern, std::string_view format) {
   if (pattern.empty()) fail(Errc::invalid_argument, "keep: expected a pattern of tensor names, found an empty one");
   exceptions_.push_back({std::move(pattern), &find_format(format)});
@@ -45,11 +51,19 @@ const FormatInfo& Recipe::format_of(std::string_view name, bool embedding_or_hea
 
 std::string Recipe::to_json() const {
   nlohmann::ordered_json json;
-  json["method"] = method_ == Method::gptq ? "gptq" : "rtn";
+  json["method"] = name_of(method_);
   json["format"] = std::string(format_->name);
-  if (method_ == Method::gptq) {
-    json["damping"] = gptq_.damping;
-    json["desc_act"] = gptq_.order == ColumnOrder::activation;
+  if (needs_calibration(method_)) json["true_sequential"] = options_.true_sequential;
+  if (method_ == Method::gptq || method_ == Method::awq_gptq) {
+    json["damping"] = options_.gptq.damping;
+    json["desc_act"] = options_.gptq.order == ColumnOrder::activation;
+    json["static_groups"] = options_.gptq.static_groups;
+    json["search"] = options_.gptq.search == GridSearch::range ? "range" : "error";
+  }
+  if (method_ == Method::awq || method_ == Method::awq_gptq) {
+    json["ratios"] = options_.awq.ratios;
+    json["weigh_weights"] = options_.awq.weigh_weights;
+    json["clip"] = options_.awq.clip;
   }
   json["keep"] = nlohmann::ordered_json::array();
   for (const Exception& exception : exceptions_) {
@@ -58,12 +72,25 @@ std::string Recipe::to_json() const {
   return json.dump();
 }
 
-Recipe recipe::rtn(std::string_view format, const Options& options) { return Recipe(find_format(format, options.group)); }
-
-Recipe recipe::gptq(std::string_view format, const Options& options, const GptqOptions& gptq) {
+Recipe recipe::with(Method method, std::string_view format, const Options& options, const MethodOptions& details) {
   const FormatInfo& info = find_format(format, options.group);
-  if (info.is_float) fail(Errc::invalid_argument, "gptq: expected a format of integers or levels, found ", info.name);
-  return Recipe(info, Method::gptq, gptq);
+  if (method != Method::rtn && info.is_float) {
+    fail(Errc::invalid_argument, name_of(method), ": expected a format of integers or levels, found ", info.name);
+  }
+  if (method == Method::hqq) check_hqq(info);
+  return Recipe(info, method, details);
 }
+
+Recipe recipe::rtn(std::string_view format, const Options& options) { return with(Method::rtn, format, options); }
+
+Recipe recipe::gptq(std::string_view format, const Options& options, const MethodOptions& method) {
+  return with(Method::gptq, format, options, method);
+}
+
+Recipe recipe::awq(std::string_view format, const Options& options, const MethodOptions& method) {
+  return with(Method::awq, format, options, method);
+}
+
+Recipe recipe::hqq(std::string_view format, const Options& options) { return with(Method::hqq, format, options); }
 
 }  // namespace bantam::inline v0

@@ -32,37 +32,6 @@ std::filesystem::path temporary_name(const std::filesystem::path& path) {
   return folder_of(path) / (stem + suffix);
 }
 
-// Writing past the process's limit raises SIGXFSZ, which kills by default; asking first turns it into an error.
-void check_size_limit(const std::filesystem::path& path, std::uint64_t end) {
-  rlimit limit{};
-  if (::getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return;
-  if (end > limit.rlim_cur) detail::fail_system(path, "write", EFBIG);
-}
-
-void write_all(const std::filesystem::path& path, int descriptor, std::uint64_t offset, std::span<const std::byte> bytes) {
-  if (descriptor < 0) fail(Errc::invalid_argument, detail::shown(path), ": written to after commit");
-  if (bytes.empty()) return;
-  check_size_limit(path, offset + bytes.size());
-  // One call moves at most 2 GiB less one page on Linux; larger counts are cut there anyway.
-  constexpr std::size_t most = std::size_t{1} << 30;
-  while (!bytes.empty()) {
-    const ssize_t done = ::pwrite(descriptor, bytes.data(), std::min(bytes.size(), most), static_cast<off_t>(offset));
-    if (done < 0 && errno == EINTR) continue;
-    if (done < 0) detail::fail_system(path, "write", errno);
-    // A write of nothing that reports no reason would repeat forever.
-    if (done == 0) detail::fail_system(path, "write", EIO);
-    bytes = bytes.subspan(static_cast<std::size_t>(done));
-    offset += static_cast<std::uint64_t>(done);
-  }
-}
-
-void sync(const std::filesystem::path& path, int descriptor) {
-  int result;
-  do result = ::fsync(descriptor);
-  while (result != 0 && errno == EINTR);
-  if (result != 0) detail::fail_system(path, "sync", errno);
-}
-
 void sync_folder(const std::filesystem::path& path) {
   const detail::Descriptor folder(::open(folder_of(path).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (folder.get() < 0) {
@@ -98,7 +67,7 @@ AtomicFile::~AtomicFile() {
 }
 
 void AtomicFile::write(std::span<const std::byte> bytes) {
-  write_all(path_, descriptor_, size_, bytes);
+  detail::write_all(path_, descriptor_, size_, bytes);
   size_ += bytes.size();
 }
 
@@ -109,7 +78,7 @@ void AtomicFile::write_at(std::uint64_t offset, std::span<const std::byte> bytes
     fail(Errc::invalid_argument, detail::shown(path_), ": ", bytes.size(), " bytes at offset ", offset,
          " were never written, the file has ", size_);
   }
-  write_all(path_, descriptor_, offset, bytes);
+  detail::write_all(path_, descriptor_, offset, bytes);
 }
 
 void AtomicFile::pad_to(std::size_t alignment) {
@@ -125,7 +94,7 @@ void AtomicFile::pad_to(std::size_t alignment) {
 
 void AtomicFile::commit() {
   if (descriptor_ < 0) fail(Errc::invalid_argument, detail::shown(path_), ": committed twice");
-  sync(path_, descriptor_);
+  detail::sync(path_, descriptor_);
   const int closed = ::close(std::exchange(descriptor_, -1));
   // EINTR from close leaves the descriptor closed on Linux, and fsync has reported the data safe.
   if (closed != 0 && errno != EINTR) detail::fail_system(path_, "close", errno);

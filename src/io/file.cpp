@@ -2,9 +2,11 @@
 #include "bantam/io/file.hpp"
 
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cctype>
 #include <cerrno>
 #include <system_error>
@@ -14,6 +16,17 @@
 namespace bantam::inline v0 {
 
 namespace detail {
+
+namespace {
+
+// Writing past the process's limit raises SIGXFSZ, which kills by default; asking first turns it into an error.
+void check_size_limit(const std::filesystem::path& path, std::uint64_t end) {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return;
+  if (end > limit.rlim_cur) fail_system(path, "write", EFBIG);
+}
+
+}  // namespace
 
 std::string system_reason(int error) {
   std::string reason = std::generic_category().message(error);
@@ -39,6 +52,30 @@ OpenFile open_regular(const std::filesystem::path& path) {
   if (S_ISDIR(status.st_mode)) fail(Errc::invalid_argument, shown(path), ": expected a file, found a folder");
   if (!S_ISREG(status.st_mode)) fail(Errc::invalid_argument, shown(path), ": expected a regular file, found a device or pipe");
   return {std::move(descriptor), static_cast<std::size_t>(status.st_size)};
+}
+
+void write_all(const std::filesystem::path& path, int descriptor, std::uint64_t offset, std::span<const std::byte> bytes) {
+  if (descriptor < 0) fail(Errc::invalid_argument, shown(path), ": written to after commit");
+  if (bytes.empty()) return;
+  check_size_limit(path, offset + bytes.size());
+  // One call moves at most 2 GiB less one page on Linux; larger counts are cut there anyway.
+  constexpr std::size_t most = std::size_t{1} << 30;
+  while (!bytes.empty()) {
+    const ssize_t done = ::pwrite(descriptor, bytes.data(), std::min(bytes.size(), most), static_cast<off_t>(offset));
+    if (done < 0 && errno == EINTR) continue;
+    if (done < 0) fail_system(path, "write", errno);
+    // A write of nothing that reports no reason would repeat forever.
+    if (done == 0) fail_system(path, "write", EIO);
+    bytes = bytes.subspan(static_cast<std::size_t>(done));
+    offset += static_cast<std::uint64_t>(done);
+  }
+}
+
+void sync(const std::filesystem::path& path, int descriptor) {
+  int result;
+  do result = ::fsync(descriptor);
+  while (result != 0 && errno == EINTR);
+  if (result != 0) fail_system(path, "sync", errno);
 }
 
 }  // namespace detail

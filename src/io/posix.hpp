@@ -3,7 +3,9 @@
 
 #include <sys/stat.h>
 
+#include <cstdint>
 #include <filesystem>
+#include <span>
 #include <string>
 #include <utility>
 
@@ -43,5 +45,10 @@ struct OpenFile {
 
 /// Opens a regular file for reading; folders, devices, pipes and sockets are invalid_argument.
 [[nodiscard]] OpenFile open_regular(const std::filesystem::path& path);
+
+/// Writes all of `bytes` at `offset`: short writes and EINTR are retried. Throws io; invalid_argument without a descriptor.
+void write_all(const std::filesystem::path& path, int descriptor, std::uint64_t offset, std::span<const std::byte> bytes);
+/// Waits until what was written is on the disk. Throws io.
+void sync(const std::filesystem::path& path, int descriptor);
 
 }  // namespace bantam::inline v0::detail

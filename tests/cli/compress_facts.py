@@ -64,40 +64,91 @@ def tensors(path):
 def facts_not_yet(h, models):
     out = h.temporary("never.bantam")
     model = h.model("stories260k")
-    for option, value in [("--method", "awq"), ("--to", "gguf"), ("--to", "gptq"), ("--to", "awq"), ("--to", "bnb"),
+    for option, value in [("--to", "gguf"), ("--to", "gptq"), ("--to", "awq"), ("--to", "bnb"),
                           ("--prune", "wanda:0.5"), ("--fit", "1MB")]:
         h.refuses(1, "compress", model, "-o", out, option, value, says="not yet")
     for option, value in [("--method", "magic"), ("--to", "zip"), ("--format", "q9"), ("--format", "../x"), ("--group", "33"), ("--keep", "x"), ("--keep", "*=q9"), ("--keep", "=q4")]:
         h.refuses(2, "compress", model, "-o", out, option, value)
     h.fact("nothing was written", not os.path.exists(out))
-    idle = h.succeeds("compress", model, "-o", out, "--calibration", "x.txt", "--samples", 8, "--tokens", 64, "--desc-act", "--resume", "--keep", "nothing.*=q8")
-    for word in ["--calibration", "--samples", "--tokens", "--desc-act", "--resume", "nothing.*"]:
+    idle = h.succeeds("compress", model, "-o", out, "--samples", 8, "--tokens", 64, "--desc-act", "--no-true-sequential", "--resume", "--keep", "nothing.*=q8")
+    for word in ["--samples", "--tokens", "--desc-act", "--no-true-sequential", "--resume", "nothing.*"]:
         h.fact(f"{word} has no effect, and that is said", word in idle.err, idle)
 
 
-def facts_gptq(h, models):
+def facts_calibrated(h, models):
     model, text = h.model("stories260k"), h.corpus("tinystories-plain.txt")
-    calibrate = ["--method", "gptq", "--calibration", text, "--samples", 16, "--tokens", 256]
+    calibration = ["--calibration", text, "--samples", 16, "--tokens", 256]
 
-    def divergence(name, *options):
-        out = h.temporary(name)
-        report = h.json("compress", model, "-o", out, "--format", "i3.g32", *options)
+    def divergence(format, *options):
+        out = h.temporary("calibrated.bantam")
+        report = h.json("compress", model, "-o", out, "--format", format, *options)
         seen = h.json("perplexity", out, h.corpus("tinystories-700.txt"), "--limit", 2000, "--against", model)
-        return seen["kl_mean"], report
+        matrices = [(layer["name"], layer["format"]) for layer in report["layers"]]
+        return seen["kl_mean"], matrices
 
-    nearest, plain = divergence("rtn.bantam")
-    for order in [[], ["--desc-act"]]:
-        calibrated, report = divergence("gptq.bantam", *calibrate, *order)
-        h.fact(f"gptq {order} is nearer to the model than rounding to nearest", calibrated < 0.8 * nearest, (calibrated, nearest))
-        h.equal("the same matrices in the same formats", [(layer["name"], layer["format"]) for layer in report["layers"]],
-                [(layer["name"], layer["format"]) for layer in plain["layers"]])
-    native = Path(h.temporary("gptq.bantam")).read_bytes()
-    h.succeeds("compress", model, "-o", h.temporary("alone.bantam"), "--format", "i3.g32", *calibrate, "--desc-act", "--threads", 1)
-    h.fact("threads change no byte", Path(h.temporary("alone.bantam")).read_bytes() == native)
-    h.refuses(2, "compress", model, "-o", h.temporary("x"), "--method", "gptq", says="--calibration")
-    h.refuses(2, "compress", model, "-o", h.temporary("x"), *calibrate, "--format", "f16", says="integers or levels")
-    h.refuses(1, "compress", model, "-o", h.temporary("x"), "--method", "gptq", "--calibration", h.temporary("absent.txt"), says="absent.txt")
-    h.refuses(1, "compress", model, "-o", h.temporary("x"), "--method", "gptq", "--calibration", h.write("empty.txt", ""), says="expected text")
+    nearest, matrices = divergence("i3.g32")
+    for options, share in [(["gptq"], 0.8), (["gptq", "--desc-act"], 0.8), (["gptq", "--no-true-sequential"], 0.8), (["awq"], 0.85), (["awq+gptq"], 0.8)]:
+        found, same = divergence("i3.g32", "--method", *options, *calibration)
+        h.fact(f"{options} is nearer to the model than rounding to nearest", found < share * nearest, (found, nearest))
+        h.equal("the same matrices in the same formats", same, matrices)
+    for format in ["q2k", "q3k", "iq4nl"]:
+        plain, _ = divergence(format)
+        aware, _ = divergence(format, *calibration)
+        h.fact(f"{format}: knowing the inputs helps rounding to nearest", aware < plain, (aware, plain))
+    plain, _ = divergence("i4m")
+    fitted, _ = divergence("i4m", "--method", "hqq")
+    h.fact("hqq fits better than the range of each group", fitted < plain, (fitted, plain))
+
+    once = h.temporary("once.bantam")
+    for method in ["gptq", "awq"]:
+        h.succeeds("compress", model, "-o", once, "--format", "i3.g32", "--method", method, *calibration)
+        h.succeeds("compress", model, "-o", h.temporary("alone.bantam"), "--format", "i3.g32", "--method", method, *calibration, "--threads", 1)
+        h.fact(f"{method}: threads change no byte", Path(h.temporary("alone.bantam")).read_bytes() == Path(once).read_bytes())
+        h.refuses(2, "compress", model, "-o", h.temporary("x"), "--method", method, says="--calibration")
+        h.refuses(2, "compress", model, "-o", h.temporary("x"), "--method", method, *calibration, "--format", "f16", says="integers or levels")
+        h.refuses(1, "compress", model, "-o", h.temporary("x"), "--method", method, "--calibration", h.temporary("absent.txt"), says="absent.txt")
+        h.refuses(1, "compress", model, "-o", h.temporary("x"), "--method", method, "--calibration", h.write("empty.txt", ""), says="expected text")
+    h.refuses(2, "compress", model, "-o", h.temporary("x"), "--method", "hqq", "--format", "i4z", says="minimums")
+    h.fact("hqq needs no text, and says so", "--calibration has no effect" in
+           h.succeeds("compress", model, "-o", once, "--method", "hqq", "--format", "i4m", "--calibration", text).err)
+
+
+def facts_resume(h, models):
+    """Killed at any time, a run that calibrates goes on after its last whole block."""
+    folder = Path(h.temporary("resume"))
+    folder.mkdir()
+    out, journal = folder / "out.bantam", folder / "out.bantam.journal"
+    run = ["compress", h.model("books4m"), "-o", out, "--format", "i3z.g128", "--method", "gptq", "--calibration", h.corpus("books-train.txt"), "--samples", 8, "--tokens", 128]
+    h.succeeds(*run)
+    complete = out.read_bytes()
+    h.equal("nothing beside a finished run", [p.name for p in folder.iterdir()], ["out.bantam"])
+    out.unlink()
+    dice = random.Random(2)
+    resumed = 0
+    for attempt in range(6):
+        process = h.start(*run, "--resume")
+        begin, target = time.monotonic(), dice.randrange(0, 900_000)
+        while process.poll() is None and time.monotonic() - begin < 20 and not (journal.exists() and journal.stat().st_size > target):
+            time.sleep(0.002)
+        process.kill()
+        process.communicate()
+        h.fact("a killed run leaves no output", process.returncode != 0 and not out.exists() or out.exists() and out.read_bytes() == complete)
+        if attempt % 2 == 0:
+            continue  # killed twice
+        result = h.run(*run, "--resume")
+        resumed += "blocks were done already" in result.err
+        h.fact("the bytes of an uninterrupted run", result.status == 0 and out.read_bytes() == complete, result)
+        h.fact("the journal is gone", not journal.exists())
+        out.unlink()
+    h.fact("some runs had something to go on with", resumed >= 2, resumed)
+    process = h.start(*run)
+    while process.poll() is None and not journal.exists():
+        time.sleep(0.002)
+    status, _ = h.interrupt(process)
+    _, err = process.communicate()
+    h.fact("an interrupted run says how to go on", status != 130 or b"--resume" in err, err)
+    journal.write_bytes(b"something else\n")
+    h.fact("without --resume, a run starts over", "done already" not in h.succeeds(*run).err and out.read_bytes() == complete)
 
 
 def facts_same_file(h, models):

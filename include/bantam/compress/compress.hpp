@@ -35,6 +35,7 @@ struct Report {
   std::int64_t bytes_after = 0;
   double bits_per_weight = 0;  ///< of all matrices, scales included, padding not
   std::vector<LayerReport> layers;
+  std::int64_t resumed_blocks = 0;  ///< taken from the journal
   double seconds = 0;
   std::size_t peak_rss_bytes = 0;
 
@@ -53,12 +54,16 @@ enum class Target : std::uint8_t {
 /// Reads a checkpoint matrix by matrix and writes it under the recipe. Peak memory: a few matrices, whatever the depth.
 /// Throws what reading and writing throw, invalid_argument when input and output are the same file or the format does
 /// not fit the target, corrupt naming the tensor when a weight is not finite. The output is complete or not there.
-/// Methods that calibrate read `calibration` and hold one block, its activations' second moments and the samples' hidden
-/// states in memory besides; invalid_argument without samples.
+/// Methods that calibrate (and rtn, if given samples) read `calibration` and hold one block, its activations' second moments
+/// and the samples' hidden states in memory besides; invalid_argument without samples.
+/// `journal`: a file, made when needed, that finished blocks of such methods are kept in until the output is complete; empty:
+/// none. What an earlier run of the same checkpoint, recipe and calibration left there is used: the output then has the bytes
+/// that one uninterrupted run would have given it. What another run left is overwritten.
 Report compress_file(const Checkpoint& checkpoint, const std::filesystem::path& out, const Recipe& recipe,
-                     Target target = Target::native, const ProgressFn& progress = {}, const Calibration& calibration = {});
+                     Target target = Target::native, const ProgressFn& progress = {}, const Calibration& calibration = {},
+                     const std::filesystem::path& journal = {});
 
-/// Rounding to nearest in memory; other methods are unsupported there. The given model is left untouched.
+/// Rounding to nearest, or HQQ, in memory; methods that calibrate are unsupported there. The given model is left untouched.
 [[nodiscard]] std::pair<Model, Report> compress(const Model& model, const Recipe& recipe, const ProgressFn& progress = {});
 
 }  // namespace bantam::inline v0

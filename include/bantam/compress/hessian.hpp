@@ -17,6 +17,9 @@ class Hessian {
   /// Adds inputs (tokens, columns). On all cores: columns^2 tokens multiply-adds. Throws corrupt when one is not finite.
   void add(TensorView<const float, 2> x);
 
+  /// Makes it that of the inputs divided by `scales`, (columns).
+  void divide_inputs(std::span<const float> scales) noexcept;
+
   [[nodiscard]] std::int64_t columns() const noexcept { return columns_; }
   [[nodiscard]] std::int64_t tokens() const noexcept { return tokens_; }
   /// Mean square of each input.

@@ -5,14 +5,30 @@
 #include <string_view>
 #include <vector>
 
+#include "bantam/compress/awq.hpp"
 #include "bantam/compress/gptq.hpp"
 
 namespace bantam::inline v0 {
 
 /// How weights are rounded.
 enum class Method : std::uint8_t {
-  rtn,   ///< each to nearest; needs no calibration
-  gptq,  ///< so that the outputs of the block's layers change least
+  /// Each to nearest. With calibration, on grids that weigh errors by the inputs they meet; without, on plain ones.
+  rtn,
+  gptq,      ///< so that the outputs of the block's layers change least; needs calibration
+  awq,       ///< to nearest after scales that spare large inputs were folded in; needs calibration
+  awq_gptq,  ///< AWQ's scales, then GPTQ's rounding
+  hqq,       ///< to nearest on grids with fitted minimums; no calibration
+};
+/// As the command line spells it: "rtn", "gptq", "awq", "awq+gptq", "hqq".
+[[nodiscard]] std::string_view name_of(Method method) noexcept;
+[[nodiscard]] constexpr bool needs_calibration(Method method) noexcept { return method != Method::rtn && method != Method::hqq; }
+
+struct MethodOptions {
+  /// Inside a block each group of matrices is rounded for inputs that the groups before, already rounded, make: q, k and v;
+  /// o; gate and up; down. It takes a run of the block over the calibration text for each; otherwise one serves all.
+  bool true_sequential = true;
+  GptqOptions gptq = {};
+  AwqOptions awq = {};
 };
 
 /// A plan for every matrix of a model. Exceptions are lines, not code: plan.keep("*.down_proj", "q8"), last match wins.
@@ -23,8 +39,8 @@ class Recipe {
     const FormatInfo* format;
   };
 
-  explicit Recipe(const FormatInfo& format, Method method = Method::rtn, const GptqOptions& gptq = {})
-      : format_(&format), method_(method), gptq_(gptq) {}
+  explicit Recipe(const FormatInfo& format, Method method = Method::rtn, const MethodOptions& options = {})
+      : format_(&format), method_(method), options_(options) {}
 
   /// Matrices whose name matches get this format instead. Throws invalid_argument for an unknown format.
   Recipe& keep(std::string pattern, std::string_view format);
@@ -32,7 +48,7 @@ class Recipe {
   [[nodiscard]] const FormatInfo& format_of(std::string_view name, bool embedding_or_head) const;
   [[nodiscard]] const FormatInfo& format() const noexcept { return *format_; }
   [[nodiscard]] Method method() const noexcept { return method_; }
-  [[nodiscard]] const GptqOptions& gptq_options() const noexcept { return gptq_; }
+  [[nodiscard]] const MethodOptions& options() const noexcept { return options_; }
   [[nodiscard]] const std::vector<Exception>& exceptions() const noexcept { return exceptions_; }
   /// {"method":"rtn","format":...,"keep":[...]}
   [[nodiscard]] std::string to_json() const;
@@ -40,7 +56,7 @@ class Recipe {
  private:
   const FormatInfo* format_;
   Method method_;
-  GptqOptions gptq_;
+  MethodOptions options_;
   std::vector<Exception> exceptions_;
 };
 
@@ -53,7 +69,13 @@ struct Options {
 /// Round to nearest, without calibration.
 [[nodiscard]] Recipe rtn(std::string_view format, const Options& options = {});
 /// GPTQ on every block's matrices; embeddings and head to nearest. Needs calibration.
-[[nodiscard]] Recipe gptq(std::string_view format, const Options& options = {}, const GptqOptions& gptq = {});
+[[nodiscard]] Recipe gptq(std::string_view format, const Options& options = {}, const MethodOptions& method = {});
+/// AWQ's scales and clipping on every block's matrices; embeddings and head to nearest. Needs calibration.
+[[nodiscard]] Recipe awq(std::string_view format, const Options& options = {}, const MethodOptions& method = {});
+/// HQQ on every matrix whose format has minimums; others to nearest. Throws invalid_argument where `format` has none.
+[[nodiscard]] Recipe hqq(std::string_view format, const Options& options = {});
+/// Any of them. Throws invalid_argument when the format does not suit the method.
+[[nodiscard]] Recipe with(Method method, std::string_view format, const Options& options = {}, const MethodOptions& details = {});
 
 }  // namespace recipe
 

@@ -10,6 +10,9 @@ namespace bantam::inline v0 {
 enum class GridSearch : std::uint8_t {
   range,  ///< as the format rounds to nearest: the extremes of the weights decide
   error,  ///< the one of some that clip the extremes which leaves the smallest squared error
+  /// The extremes decide the scale, then the minimum moves to where few large errors are left to themselves: HQQ. Formats
+  /// with minimums only; others are fitted as with `error`.
+  half_quadratic,
 };
 
 namespace detail {
@@ -40,6 +43,62 @@ void search_zero_point(std::span<const float> weights, std::span<const float> im
   }
 }
 
+/// HQQ's solver (Badri and Shaji 2023): codes and minimum in turn make sum |w - w'|^0.7 small. Errors are counted in steps
+/// of the grid, so the result does not depend on the size of the weights; the authors count them in weights.
+template <class F>
+void fit_half_quadratic(std::span<const float> weights, GroupSide& side) noexcept {
+  constexpr int largest = (1 << code_bits<typename F::Plane>) - 1;
+  constexpr float norm = 0.7f;
+  constexpr float growth = 1.01f;  // of beta, a round
+  constexpr int rounds = 20;
+  const auto [low_at, high_at] = std::minmax_element(weights.begin(), weights.end());
+  const float low = Strip16<F>::super_scales ? std::min(*low_at, 0.0f) : *low_at;  // whose minimums cannot be positive
+  const float range = std::max(*high_at, low) - low;
+  side.scale = range / static_cast<float>(largest);
+  side.min = low;
+  if (!(range >= 0x1p-100f && range < 0x1p127f)) return;
+  const float steps = 1.0f / side.scale;
+  float zero = -low * steps;
+  float best_zero = zero;
+  double best = -1;
+  float beta = 10;
+  for (int round = 0; round < rounds; ++round, beta *= growth) {
+    double error = 0;
+    double moved = 0;
+    for (const float w : weights) {
+      const float x = w * steps;
+      const float q = std::clamp(std::nearbyint(x + zero), 0.0f, static_cast<float>(largest));
+      const float e = x - (q - zero);
+      const float size = std::fabs(e);
+      error += std::pow(static_cast<double>(size), static_cast<double>(norm));
+      // What the shrinkage operator leaves of an error is taken to be meant.
+      const float kept = size > 0 ? std::max(size - std::pow(size, norm - 1) / beta, 0.0f) : 0.0f;
+      moved += static_cast<double>(q - (x - std::copysign(kept, e)));
+    }
+    if (best >= 0 && !(error < best)) break;
+    best = error;
+    best_zero = zero;
+    zero = static_cast<float>(moved / static_cast<double>(weights.size()));
+    if (Strip16<F>::super_scales) zero = std::max(zero, 0.0f);
+  }
+  side.min = -best_zero * side.scale;
+}
+
+template <class F>
+void fit_half_quadratic_groups(std::span<const float> weights, std::span<GroupSide> sides) noexcept {
+  constexpr auto group = static_cast<std::size_t>(F::group);
+  for (std::size_t g = 0; g < sides.size(); ++g) {
+    sides[g] = {};
+    if (g * group < weights.size()) fit_half_quadratic<F>(weights.subspan(g * group, std::min(group, weights.size() - g * group)), sides[g]);
+  }
+  if constexpr (Strip16<F>::super_scales) {
+    share_units<F>(sides);
+  } else {
+    sides[0].scale = float(f16(sides[0].scale));
+    sides[0].min = float(f16(sides[0].min));
+  }
+}
+
 }  // namespace detail
 
 /// Columns that share what `fit_grid` decides: a group, the 256 of a scale::Super block, or 0, the whole row.
@@ -51,13 +110,16 @@ inline constexpr int grid_columns = Strip16<F>::super_scales ? block_columns : F
 template <QuantFormat F>
 void fit_grid(std::span<const float> weights, std::span<const float> importance, GridSearch search, std::span<GroupSide> sides) {
   using L = Strip16<F>;
+  if constexpr (L::minimums) {
+    if (search == GridSearch::half_quadratic) return detail::fit_half_quadratic_groups<F>(weights, sides);
+  }
   if constexpr (L::super_scales) {
     fit_super<F>(weights, importance, sides);
   } else {
     std::vector<std::int8_t> codes(weights.size());
     F::encode(weights, codes.data(), sides[0]);
     if constexpr (L::group_scales) {
-      if (search == GridSearch::error) {
+      if (search != GridSearch::range) {
         if constexpr (L::zero_points) {
           detail::search_zero_point<F>(weights, importance, sides[0]);
         } else if constexpr (L::minimums) {

@@ -1,0 +1,27 @@
+// Rounding to nearest on grids that are fitted to the weights, or to what is known of their inputs.
+#pragma once
+
+#include "bantam/quant/weights.hpp"
+
+namespace bantam::inline v0 {
+
+struct NearestOptions {
+  GridSearch search = GridSearch::error;
+  /// What an error of a column counts, for instance the mean square of its input (Hessian::mean_squares): grids are fitted
+  /// so that the sum of weighted squared errors is small. (columns), or empty: all alike.
+  std::span<const float> importance = {};
+};
+
+/// Rounds a matrix (rows, columns) to a format, each weight to the nearest of its group's grid. On all cores. Formats whose
+/// scales are shared by a row, powers of two or quantized again have no search: their grids span the range. Throws
+/// invalid_argument when shapes do not fit, the format holds floats, or weights are not finite.
+[[nodiscard]] WeightMatrix nearest(TensorView<const float, 2> weights, const FormatInfo& format, const NearestOptions& options = {});
+
+/// HQQ (Badri and Shaji 2023): scales span the range of each group; the minimum, a number that need not be a code, is fitted
+/// by half-quadratic splitting so that the sum of |error|^0.7 is small. No data. For formats with minimums: a zero point is a
+/// whole number of steps, which leaves nothing to fit. Throws as nearest does, and for other formats.
+[[nodiscard]] WeightMatrix hqq(TensorView<const float, 2> weights, const FormatInfo& format);
+/// Throws invalid_argument, naming those that do, where a format does not suit HQQ.
+void check_hqq(const FormatInfo& format);
+
+}  // namespace bantam::inline v0

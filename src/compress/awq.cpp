@@ -1,0 +1,198 @@
+// AWQ on matrices that read the same inputs.
+#include "bantam/compress/awq.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "bantam/core/parallel.hpp"
+#include "product.hpp"
+#include "rounding.hpp"
+
+namespace bantam::inline v0 {
+
+namespace {
+
+/// trace(D H DT). `moments`: all of H, (columns, columns).
+double squared_outputs(const Tensor<float, 2>& differences, const Tensor<float, 2>& moments) {
+  const std::int64_t columns = moments.extent(0);
+  // One sum for each panel of columns, in row order: the same whatever the threads.
+  std::vector<double> sums(static_cast<std::size_t>(div_up<std::int64_t>(columns, panel_rows)), 0.0);
+  for_products(differences, moments, false, [&](std::int64_t row, std::int64_t first, std::span<const float> values) {
+    const float* d = &differences(row, first);
+    double sum = 0;
+    for (std::size_t i = 0; i < values.size(); ++i) sum += static_cast<double>(values[i]) * static_cast<double>(d[i]);
+    sums[static_cast<std::size_t>(first / panel_rows)] += sum;
+  });
+  double all = 0;
+  for (const double sum : sums) all += sum;
+  return all;
+}
+
+/// Mean over all rows of |w| / max|w| of its group of columns.
+std::vector<float> mean_shares(std::span<const AwqReader> readers, std::int64_t columns) {
+  std::vector<double> sums(static_cast<std::size_t>(columns), 0.0);
+  std::int64_t rows = 0;
+  for (const AwqReader& reader : readers) {
+    if (reader.format->is_float) continue;
+    const std::int64_t group = reader.format->group == 0 ? columns : reader.format->group;
+    rows += reader.weights.extent(0);
+    for (std::int64_t r = 0; r < reader.weights.extent(0); ++r) {
+      for (std::int64_t first = 0; first < columns; first += group) {
+        const std::int64_t end = std::min(first + group, columns);
+        float largest = 0;
+        for (std::int64_t c = first; c < end; ++c) largest = std::max(largest, std::fabs(reader.weights(r, c)));
+        for (std::int64_t c = first; c < end; ++c) {
+          sums[static_cast<std::size_t>(c)] += static_cast<double>(std::fabs(reader.weights(r, c)) / (largest + 1e-6f));
+        }
+      }
+    }
+  }
+  std::vector<float> means;
+  for (const double sum : sums) means.push_back(static_cast<float>(sum / static_cast<double>(std::max<std::int64_t>(1, rows))));
+  return means;
+}
+
+/// inputs^ratio / weights^(1 - ratio), without the latter where `weights` is empty, scaled so that the largest and the
+/// smallest are each other's inverse.
+std::vector<float> scales_of(std::span<const float> inputs, std::span<const float> weights, double ratio) {
+  constexpr double smallest = 1e-4;  // the authors' bound; silent inputs have no magnitude to go by
+  std::vector<float> scales;
+  double low = 0, high = 0;
+  for (std::size_t c = 0; c < inputs.size(); ++c) {
+    double s = std::pow(static_cast<double>(inputs[c]), ratio);
+    if (!weights.empty()) s /= std::pow(static_cast<double>(weights[c]), 1 - ratio) + smallest;
+    s = std::max(s, smallest);
+    scales.push_back(static_cast<float>(s));
+    low = c == 0 ? s : std::min(low, s);
+    high = std::max(high, s);
+  }
+  const auto center = static_cast<float>(1 / std::sqrt(low * high));
+  for (float& s : scales) s *= center;
+  return scales;
+}
+
+/// What rounding W s loses, summed over the readers.
+double loss_of(std::span<const AwqReader> readers, std::span<const float> scales, const Tensor<float, 2>& moments) {
+  const std::int64_t columns = moments.extent(0);
+  double loss = 0;
+  for (const AwqReader& reader : readers) {
+    if (reader.format->is_float) continue;
+    const std::int64_t rows = reader.weights.extent(0);
+    Tensor<float, 2> differences({rows, columns});
+    const std::int64_t panel_bytes = reader.format->panel_bytes(columns);
+    parallel_for(div_up<std::int64_t>(rows, panel_rows), 1, [&](Range panels) {
+      AlignedBuffer<std::byte> panel;
+      panel.ensure(static_cast<std::size_t>(panel_bytes));
+      std::vector<float> scaled(scales.size()), rounded(scales.size());
+      RowCodes scratch;
+      for (std::int64_t row = panels.begin * panel_rows; row < std::min(panels.end * panel_rows, rows); ++row) {
+        for (std::size_t c = 0; c < scales.size(); ++c) scaled[c] = reader.weights(row, static_cast<std::int64_t>(c)) * scales[c];
+        reader.format->encode_row(panel.data(), static_cast<int>(row % panel_rows), scaled, scratch);
+        reader.format->decode_row(panel.data(), static_cast<int>(row % panel_rows), rounded, scratch);
+        float* d = &differences(row, 0);
+        for (std::size_t c = 0; c < scales.size(); ++c) d[c] = (scaled[c] - rounded[c]) / scales[c];
+      }
+    });
+    loss += squared_outputs(differences, moments);
+  }
+  return loss;
+}
+
+/// Rows first .. first + size, and the same columns, of H.
+Tensor<float, 2> moments_of(const Hessian& hessian, std::int64_t first, std::int64_t size) {
+  Tensor<float, 2> moments({size, size});
+  for (std::int64_t i = 0; i < size; ++i) {
+    for (std::int64_t j = 0; j < size; ++j) moments(i, j) = hessian(first + i, first + j);
+  }
+  return moments;
+}
+
+}  // namespace
+
+AwqScales awq_scales(std::span<const AwqReader> readers, const Hessian& hessian, const AwqOptions& options) {
+  const std::int64_t columns = hessian.columns();
+  if (readers.empty()) fail(Errc::invalid_argument, "awq: expected matrices, found none");
+  if (options.ratios < 1) fail(Errc::invalid_argument, "awq: expected at least one ratio, found ", options.ratios);
+  for (const AwqReader& reader : readers) {
+    if (reader.weights.extent(1) != columns) {
+      fail(Errc::invalid_argument, "awq: expected weights of ", columns, " columns, found ", reader.weights.extent(1));
+    }
+    for (std::int64_t r = 0; r < reader.weights.extent(0); ++r) {
+      for (std::int64_t c = 0; c < columns; ++c) {
+        const float w = reader.weights(r, c);
+        if (!std::isfinite(w)) fail(Errc::invalid_argument, "awq: expected finite weights, found ", w, " at (", r, ", ", c, ")");
+      }
+    }
+  }
+  const Tensor<float, 2> moments = moments_of(hessian, 0, columns);
+  std::vector<float> inputs = hessian.mean_squares();
+  for (float& x : inputs) x = std::sqrt(x);
+  const std::vector<float> weights = options.weigh_weights ? mean_shares(readers, columns) : std::vector<float>();
+
+  AwqScales best{.scales = std::vector<float>(static_cast<std::size_t>(columns), 1.0f)};
+  best.loss = best.unscaled_loss = loss_of(readers, best.scales, moments);
+  for (int k = 0; k < options.ratios; ++k) {
+    const double ratio = static_cast<double>(k) / options.ratios;
+    for (const bool weighed : {false, true}) {
+      // The plain scales of ratio 0 are those of 1.
+      if (weighed ? weights.empty() : k == 0) continue;
+      std::vector<float> scales = scales_of(inputs, weighed ? weights : std::vector<float>(), ratio);
+      const double loss = loss_of(readers, scales, moments);
+      // Not a number where a scaled weight left the format's range.
+      if (!(loss < best.loss)) continue;
+      best.scales = std::move(scales);
+      best.ratio = ratio;
+      best.loss = loss;
+    }
+  }
+  const auto tokens = static_cast<double>(std::max<std::int64_t>(1, hessian.tokens()));
+  best.loss /= tokens;
+  best.unscaled_loss /= tokens;
+  return best;
+}
+
+Tensor<float, 2> awq_clip(TensorView<const float, 2> weights, const Hessian& hessian, const FormatInfo& format) {
+  const std::int64_t rows = weights.extent(0), columns = weights.extent(1);
+  if (columns != hessian.columns()) fail(Errc::invalid_argument, "awq: expected weights of ", hessian.columns(), " columns, found ", columns);
+  Tensor<float, 2> clipped({rows, columns});
+  for (std::int64_t r = 0; r < rows; ++r) {
+    for (std::int64_t c = 0; c < columns; ++c) clipped(r, c) = weights(r, c);
+  }
+  if (format.is_float || format.group == 0 || format.grid_columns != format.group) return clipped;
+  for (std::int64_t first = 0; first < columns; first += format.group) {
+    const std::int64_t size = std::min<std::int64_t>(format.group, columns - first);
+    const Tensor<float, 2> moments = moments_of(hessian, first, size);
+    parallel_for(rows, 16, [&](Range range) {
+      std::vector<float> tried(static_cast<std::size_t>(size)), difference(tried.size());
+      for (std::int64_t row = range.begin; row < range.end; ++row) {
+        const std::span<float> group(&clipped(row, first), tried.size());
+        float largest = 0;
+        for (const float w : group) largest = std::max(largest, std::fabs(w));
+        double best = -1;
+        float best_bound = largest;
+        for (int step = 0; step < 10; ++step) {
+          const float bound = largest * (1.0f - static_cast<float>(step) / 20.0f);
+          for (std::size_t i = 0; i < tried.size(); ++i) tried[i] = std::clamp(group[i], -bound, bound);
+          GroupSide side;
+          format.fit_grid(tried, {}, GridSearch::range, {&side, 1});
+          for (std::size_t i = 0; i < tried.size(); ++i) {
+            difference[i] = group[i] - format.decode_code(format.round_to_grid(tried[i], side), side);
+          }
+          double error = 0;
+          for (std::int64_t i = 0; i < size; ++i) {
+            float sum = 0;
+            for (std::int64_t j = 0; j < size; ++j) sum += moments(i, j) * difference[static_cast<std::size_t>(j)];
+            error += static_cast<double>(sum) * static_cast<double>(difference[static_cast<std::size_t>(i)]);
+          }
+          if (best >= 0 && !(error < best)) continue;
+          best = error;
+          best_bound = bound;
+        }
+        for (float& w : group) w = std::clamp(w, -best_bound, best_bound);
+      }
+    });
+  }
+  return clipped;
+}
+
+}  // namespace bantam::inline v0

@@ -1,0 +1,99 @@
+// Rounding one matrix to nearest, and the error of any rounded one.
+#include "rounding.hpp"
+
+#include <cmath>
+
+#include "bantam/core/error.hpp"
+#include "bantam/core/parallel.hpp"
+
+namespace bantam::inline v0 {
+
+namespace {
+
+/// ||W - W'|| / ||W|| of a matrix, on all cores; `rows_of` makes a row of W and one of W'. Sums are added in row order: the
+/// same on any machine. Throws naming the weight where W' is not finite.
+double relative_error(const std::string& name, const FormatInfo& format, std::int64_t rows, std::int64_t columns,
+                      FunctionRef<void(std::int64_t row, std::span<float> original, std::span<float> decoded, RowCodes& scratch)> rows_of) {
+  struct Sums {
+    double difference = 0;
+    double size = 0;
+  };
+  std::vector<Sums> panels(static_cast<std::size_t>(div_up<std::int64_t>(rows, panel_rows)));
+  parallel_for(static_cast<std::int64_t>(panels.size()), 1, [&](Range range) {
+    std::vector<float> original(static_cast<std::size_t>(columns));
+    std::vector<float> decoded(static_cast<std::size_t>(columns));
+    RowCodes scratch;
+    for (std::int64_t p = range.begin; p < range.end; ++p) {
+      Sums& sums = panels[static_cast<std::size_t>(p)];
+      for (std::int64_t row = p * panel_rows; row < std::min((p + 1) * panel_rows, rows); ++row) {
+        rows_of(row, original, decoded, scratch);
+        for (std::size_t c = 0; c < original.size(); ++c) {
+          if (!std::isfinite(decoded[c])) fail_too_large(name, format, original[c], row, c);
+          const double d = static_cast<double>(original[c]) - static_cast<double>(decoded[c]);
+          sums.difference += d * d;
+          sums.size += static_cast<double>(original[c]) * static_cast<double>(original[c]);
+        }
+      }
+    }
+  });
+  Sums all;
+  for (const Sums& sums : panels) {
+    all.difference += sums.difference;
+    all.size += sums.size;
+  }
+  return all.size > 0 ? std::sqrt(all.difference / all.size) : 0.0;
+}
+
+}  // namespace
+
+void check_finite(const std::string& name, std::int64_t row, std::span<const float> values) {
+  for (std::size_t c = 0; c < values.size(); ++c) {
+    if (!std::isfinite(values[c])) fail(Errc::corrupt, name, ": expected finite weights, found ", values[c], " at (", row, ", ", c, ")");
+  }
+}
+
+void fail_too_large(const std::string& name, const FormatInfo& format, float value, std::int64_t row, std::size_t column) {
+  fail(Errc::invalid_argument, name, ": expected weights that ", format.name, " can hold, found ", value, " at (", row, ", ", column, ")");
+}
+
+void check_finite(const std::string& name, const WeightMatrix& matrix) {
+  parallel_for(div_up<std::int64_t>(matrix.rows(), panel_rows), 1, [&](Range panels) {
+    std::vector<float> values(static_cast<std::size_t>(matrix.columns()));
+    RowCodes scratch;
+    for (std::int64_t row = panels.begin * panel_rows; row < std::min(panels.end * panel_rows, matrix.rows()); ++row) {
+      matrix.read_row(row, values, scratch);
+      check_finite(name, row, values);
+    }
+  });
+}
+
+Rounded round_matrix(const std::string& name, std::int64_t rows, std::int64_t columns, const FormatInfo& format, ReadRow read) {
+  const auto data = allocate_storage(static_cast<std::size_t>(format.matrix_bytes(rows, columns)));
+  const std::int64_t panel_bytes = format.panel_bytes(columns);
+  const double error = relative_error(name, format, rows, columns, [&](std::int64_t row, std::span<float> original, std::span<float> decoded, RowCodes& scratch) {
+    std::byte* panel = data.get() + row / panel_rows * panel_bytes;
+    const int lane = static_cast<int>(row % panel_rows);
+    read(row, original, scratch);
+    check_finite(name, row, original);
+    format.encode_row(panel, lane, original, scratch);
+    format.decode_row(panel, lane, decoded, scratch);
+  });
+  return {{format, rows, columns, data}, error};
+}
+
+Rounded round_matrix(const std::string& name, TensorView<const float, 2> weights, const FormatInfo& format) {
+  return round_matrix(name, weights.extent(0), weights.extent(1), format, [&](std::int64_t row, std::span<float> to, RowCodes&) {
+    for (std::size_t c = 0; c < to.size(); ++c) to[c] = weights(row, static_cast<std::int64_t>(c));
+  });
+}
+
+Rounded measured(const std::string& name, TensorView<const float, 2> weights, WeightMatrix matrix) {
+  const double error = relative_error(name, matrix.format(), matrix.rows(), matrix.columns(),
+                                      [&](std::int64_t row, std::span<float> original, std::span<float> decoded, RowCodes& scratch) {
+                                        for (std::size_t c = 0; c < original.size(); ++c) original[c] = weights(row, static_cast<std::int64_t>(c));
+                                        matrix.read_row(row, decoded, scratch);
+                                      });
+  return {std::move(matrix), error};
+}
+
+}  // namespace bantam::inline v0

@@ -1,0 +1,39 @@
+// One matrix, rounded and measured: what every method and the pass over a model share.
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "bantam/core/team.hpp"
+#include "bantam/model/arch_spec.hpp"
+#include "bantam/quant/weights.hpp"
+
+namespace bantam::inline v0 {
+
+struct Rounded {
+  WeightMatrix matrix;
+  double relative_error = 0;  ///< ||W - W'|| / ||W||, W as it was to be rounded
+};
+
+/// What a block of a model becomes. Matrices that stay as they are, or are rounded to nearest without calibration, and
+/// vectors that stay, are not in here.
+struct RoundedBlock {
+  std::map<Role, Rounded> matrices;
+  std::map<Role, std::vector<float>> vectors;
+};
+
+/// Where rows of floats come from.
+using ReadRow = FunctionRef<void(std::int64_t row, std::span<float> out, RowCodes& scratch)>;
+
+/// Throw naming the weight that is not finite, or that a format cannot hold.
+void check_finite(const std::string& name, std::int64_t row, std::span<const float> values);
+void check_finite(const std::string& name, const WeightMatrix& matrix);
+[[noreturn]] void fail_too_large(const std::string& name, const FormatInfo& format, float value, std::int64_t row, std::size_t column);
+
+/// Rounds a matrix row by row to nearest, on all cores. Throws naming the weight that is not finite before or after.
+[[nodiscard]] Rounded round_matrix(const std::string& name, std::int64_t rows, std::int64_t columns, const FormatInfo& format, ReadRow read);
+[[nodiscard]] Rounded round_matrix(const std::string& name, TensorView<const float, 2> weights, const FormatInfo& format);
+/// A matrix rounded elsewhere, measured against what it was.
+[[nodiscard]] Rounded measured(const std::string& name, TensorView<const float, 2> weights, WeightMatrix matrix);
+
+}  // namespace bantam::inline v0
