@@ -13,7 +13,8 @@ struct AwqOptions {
   int ratios = 20;
   /// Scales are also tried divided by (mean of the columns' weights)^(1 - ratio), as in later implementations.
   bool weigh_weights = true;
-  /// Whether weights are clipped before they are rounded (awq_clip).
+  /// Weights are clipped before they are rounded (awq_clip), as by the authors; otherwise grids are fitted to weights and
+  /// mean squares of inputs (nearest). For passes over a model.
   bool clip = true;
 };
 
