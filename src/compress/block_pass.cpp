@@ -122,7 +122,7 @@ WeightMatrix BlockPass::round(const Tensor<float, 2>& weights, const Hessian& he
     case Method::gptq:
     case Method::awq_gptq: return gptq(weights, hessian, format, recipe_.options().gptq).weights;
     case Method::awq:
-      if (!recipe_.options().awq.clip) break;
+      if (!recipe_.options().awq.clip || !can_clip(format)) break;
       // Clipping q and k harms: their errors meet in a product, and pass through the softmax. The authors leave them, too.
       if (role == Role::q || role == Role::k) return nearest(weights, format, {.search = GridSearch::range});
       return nearest(awq_clip(weights, hessian, format), format, {.search = GridSearch::range});
