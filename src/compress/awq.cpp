@@ -158,7 +158,7 @@ Tensor<float, 2> awq_clip(TensorView<const float, 2> weights, const Hessian& hes
   for (std::int64_t r = 0; r < rows; ++r) {
     for (std::int64_t c = 0; c < columns; ++c) clipped(r, c) = weights(r, c);
   }
-  if (format.is_float || format.group == 0 || format.grid_columns != format.group) return clipped;
+  if (!can_clip(format)) return clipped;
   for (std::int64_t first = 0; first < columns; first += format.group) {
     const std::int64_t size = std::min<std::int64_t>(format.group, columns - first);
     const Tensor<float, 2> moments = moments_of(hessian, first, size);

@@ -122,11 +122,13 @@ WeightMatrix BlockPass::round(const Tensor<float, 2>& weights, const Hessian& he
     case Method::gptq:
     case Method::awq_gptq: return gptq(weights, hessian, format, recipe_.options().gptq).weights;
     case Method::awq:
+      if (!recipe_.options().awq.clip || !can_clip(format)) break;
       // Clipping q and k harms: their errors meet in a product, and pass through the softmax. The authors leave them, too.
-      if (!recipe_.options().awq.clip || role == Role::q || role == Role::k) return nearest(weights, format, {.search = GridSearch::range});
+      if (role == Role::q || role == Role::k) return nearest(weights, format, {.search = GridSearch::range});
       return nearest(awq_clip(weights, hessian, format), format, {.search = GridSearch::range});
-    default: return nearest(weights, format, {.importance = hessian.mean_squares()});
+    default: break;
   }
+  return nearest(weights, format, {.importance = hessian.mean_squares()});
 }
 
 RoundedBlock BlockPass::round_block(std::int64_t layer) {

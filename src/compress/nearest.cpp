@@ -54,7 +54,7 @@ void check_hqq(const FormatInfo& format) {
   for (const FormatInfo& other : formats()) {
     if (other.has_minimums) names += message(names.empty() ? "" : ", ", other.name);
   }
-  fail(Errc::invalid_argument, "hqq: expected a format with minimums (", names, "), found ", format.name);
+  fail(Errc::invalid_argument, "hqq: expected a format with a minimum a group (", names, "), found ", format.name);
 }
 
 WeightMatrix hqq(TensorView<const float, 2> weights, const FormatInfo& format) {

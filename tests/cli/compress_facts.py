@@ -108,7 +108,7 @@ def facts_calibrated(h, models):
         h.refuses(2, "compress", model, "-o", h.temporary("x"), "--method", method, *calibration, "--format", "f16", says="integers or levels")
         h.refuses(1, "compress", model, "-o", h.temporary("x"), "--method", method, "--calibration", h.temporary("absent.txt"), says="absent.txt")
         h.refuses(1, "compress", model, "-o", h.temporary("x"), "--method", method, "--calibration", h.write("empty.txt", ""), says="expected text")
-    h.refuses(2, "compress", model, "-o", h.temporary("x"), "--method", "hqq", "--format", "i4z", says="minimums")
+    h.refuses(2, "compress", model, "-o", h.temporary("x"), "--method", "hqq", "--format", "i4z", says="a minimum a group")
     h.fact("hqq needs no text, and says so", "--calibration has no effect" in
            h.succeeds("compress", model, "-o", once, "--method", "hqq", "--format", "i4m", "--calibration", text).err)
 

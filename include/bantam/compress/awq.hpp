@@ -13,7 +13,8 @@ struct AwqOptions {
   int ratios = 20;
   /// Scales are also tried divided by (mean of the columns' weights)^(1 - ratio), as in later implementations.
   bool weigh_weights = true;
-  /// Whether weights are clipped before they are rounded (awq_clip).
+  /// Weights are clipped before they are rounded (awq_clip), as by the authors; otherwise, and for formats that cannot be
+  /// clipped, grids are fitted to weights and mean squares of inputs (nearest). For passes over a model.
   bool clip = true;
 };
 
@@ -39,8 +40,12 @@ struct AwqScales {
 [[nodiscard]] AwqScales awq_scales(std::span<const AwqReader> readers, const Hessian& hessian, const AwqOptions& options = {});
 
 /// Weights clamped, group by group, to the share of their largest magnitude (1, 0.95 ... 0.55) under which the rounded group
-/// changes its part of the outputs least over the inputs of H. On all cores: 10 rows columns group multiply-adds. Formats
-/// whose grids span more columns than a group, and those of floats, get the weights as they are.
+/// changes its part of the outputs least over the inputs of H. On all cores: 10 rows columns group multiply-adds. Weights for
+/// formats that cannot be clipped come back as they are.
 [[nodiscard]] Tensor<float, 2> awq_clip(TensorView<const float, 2> weights, const Hessian& hessian, const FormatInfo& format);
+/// Whether each group of a format has a grid of its own.
+[[nodiscard]] inline bool can_clip(const FormatInfo& format) noexcept {
+  return !format.is_float && format.group != 0 && format.grid_columns == format.group;
+}
 
 }  // namespace bantam::inline v0

@@ -18,8 +18,9 @@ struct NearestOptions {
 [[nodiscard]] WeightMatrix nearest(TensorView<const float, 2> weights, const FormatInfo& format, const NearestOptions& options = {});
 
 /// HQQ (Badri and Shaji 2023): scales span the range of each group; the minimum, a number that need not be a code, is fitted
-/// by half-quadratic splitting so that the sum of |error|^0.7 is small. No data. For formats with minimums: a zero point is a
-/// whole number of steps, which leaves nothing to fit. Throws as nearest does, and for other formats.
+/// by half-quadratic splitting so that the sum of |error|^0.7 is small. No data. For formats with a minimum for each group: a
+/// zero point is a whole number of steps, which leaves nothing to fit, and k-quants share the unit of their minimums and are
+/// fitted by least squares as they are (with HQQ they lost: docs/numbers.md). Throws as nearest does, and for other formats.
 [[nodiscard]] WeightMatrix hqq(TensorView<const float, 2> weights, const FormatInfo& format);
 /// Throws invalid_argument, naming those that do, where a format does not suit HQQ.
 void check_hqq(const FormatInfo& format);

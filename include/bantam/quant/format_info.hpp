@@ -31,7 +31,7 @@ struct FormatInfo {
                       const GroupSide* sides) noexcept;
   /// For quantizers that choose codes one by one (quant/grid.hpp); null for float formats.
   int grid_columns;
-  bool has_minimums;  ///< w = scale q + min
+  bool has_minimums;  ///< w = scale q + min, both of the group alone
   void (*fit_grid)(std::span<const float> weights, std::span<const float> importance, GridSearch search, std::span<GroupSide> sides);
   int (*round_to_grid)(float w, const GroupSide& side) noexcept;
   float (*decode_code)(int code, const GroupSide& side) noexcept;

@@ -11,7 +11,7 @@ enum class GridSearch : std::uint8_t {
   range,  ///< as the format rounds to nearest: the extremes of the weights decide
   error,  ///< the one of some that clip the extremes which leaves the smallest squared error
   /// The extremes decide the scale, then the minimum moves to where few large errors are left to themselves: HQQ. Formats
-  /// with minimums only; others are fitted as with `error`.
+  /// with a minimum of its own for each group only; others are fitted as with `error`.
   half_quadratic,
 };
 
@@ -52,8 +52,8 @@ void fit_half_quadratic(std::span<const float> weights, GroupSide& side) noexcep
   constexpr float growth = 1.01f;  // of beta, a round
   constexpr int rounds = 20;
   const auto [low_at, high_at] = std::minmax_element(weights.begin(), weights.end());
-  const float low = Strip16<F>::super_scales ? std::min(*low_at, 0.0f) : *low_at;  // whose minimums cannot be positive
-  const float range = std::max(*high_at, low) - low;
+  const float low = *low_at;
+  const float range = *high_at - low;
   side.scale = range / static_cast<float>(largest);
   side.min = low;
   if (!(range >= 0x1p-100f && range < 0x1p127f)) return;
@@ -79,24 +79,8 @@ void fit_half_quadratic(std::span<const float> weights, GroupSide& side) noexcep
     best = error;
     best_zero = zero;
     zero = static_cast<float>(moved / static_cast<double>(weights.size()));
-    if (Strip16<F>::super_scales) zero = std::max(zero, 0.0f);
   }
   side.min = -best_zero * side.scale;
-}
-
-template <class F>
-void fit_half_quadratic_groups(std::span<const float> weights, std::span<GroupSide> sides) noexcept {
-  constexpr auto group = static_cast<std::size_t>(F::group);
-  for (std::size_t g = 0; g < sides.size(); ++g) {
-    sides[g] = {};
-    if (g * group < weights.size()) fit_half_quadratic<F>(weights.subspan(g * group, std::min(group, weights.size() - g * group)), sides[g]);
-  }
-  if constexpr (Strip16<F>::super_scales) {
-    share_units<F>(sides);
-  } else {
-    sides[0].scale = float(f16(sides[0].scale));
-    sides[0].min = float(f16(sides[0].min));
-  }
 }
 
 }  // namespace detail
@@ -110,9 +94,6 @@ inline constexpr int grid_columns = Strip16<F>::super_scales ? block_columns : F
 template <QuantFormat F>
 void fit_grid(std::span<const float> weights, std::span<const float> importance, GridSearch search, std::span<GroupSide> sides) {
   using L = Strip16<F>;
-  if constexpr (L::minimums) {
-    if (search == GridSearch::half_quadratic) return detail::fit_half_quadratic_groups<F>(weights, sides);
-  }
   if constexpr (L::super_scales) {
     fit_super<F>(weights, importance, sides);
   } else {
@@ -123,7 +104,11 @@ void fit_grid(std::span<const float> weights, std::span<const float> importance,
         if constexpr (L::zero_points) {
           detail::search_zero_point<F>(weights, importance, sides[0]);
         } else if constexpr (L::minimums) {
-          fit_scale_and_minimum<F>(weights, importance, sides[0]);
+          if (search == GridSearch::half_quadratic) {
+            detail::fit_half_quadratic<F>(weights, sides[0]);
+          } else {
+            fit_scale_and_minimum<F>(weights, importance, sides[0]);
+          }
         } else if constexpr (L::bits != 0) {
           sides[0].scale = fit_scale<F>(weights, importance);
         }

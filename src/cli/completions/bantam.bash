@@ -9,7 +9,7 @@ _bantam() {
   fi
   case $previous in
     --kv) options='f32 f16 q8 q4' ;;
-    --method) options='rtn gptq awq' ;;
+    --method) options='rtn gptq awq awq+gptq hqq' ;;
     --to) options='native safetensors gguf gptq awq bnb' ;;
     --format) options=$(bantam compress --format help 2>/dev/null | tr -d ,) ;;
     --isa) options=$(bantam cpuinfo 2>/dev/null | sed -n 's/^isas: *//; s/ (best first)//p' | tr -d ,) ;;
@@ -37,7 +37,7 @@ _bantam() {
     perplexity)
       options='--help --context --limit --against --kv --mmap --no-mmap --direct --threads --isa --json' ;;
     compress)
-      options='--help --output --method --format --group --keep --to --calibration --samples --tokens --desc-act
+      options='--help --output --method --format --group --keep --to --calibration --samples --tokens --desc-act --no-true-sequential
         --prune --fit --resume --threads --isa --json' ;;
     inspect)
       options='--help --verify --threads --isa --json' ;;
