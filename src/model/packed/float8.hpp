@@ -1,8 +1,9 @@
 // Matrices of FP8 numbers (E4M3) under scales.
 #pragma once
 
+#include "module_tensors.hpp"
 #include "packed_matrix.hpp"
-#include "scale_grid.hpp"
+#include "rectangles.hpp"
 
 namespace bantam::inline v0 {
 

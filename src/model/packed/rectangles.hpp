@@ -1,13 +1,13 @@
-// Scales of rectangles of a matrix: all of it, rows, groups of columns, blocks.
+// Rectangles of a matrix that share a scale: all of it, rows, groups of columns, blocks.
 #pragma once
 
-#include <cmath>
+#include <cstdint>
 
-#include "module_tensors.hpp"
+#include "bantam/core/memory.hpp"
 
 namespace bantam::inline v0 {
 
-/// Rectangles of rows by columns that share a number. Those at the edges may be smaller.
+/// `rows` by `columns` each; those at the edges may be smaller.
 struct Rectangles {
   std::int64_t rows = 1;
   std::int64_t columns = 1;
