@@ -2,6 +2,7 @@
 #include "bantam/compress/compress.hpp"
 
 #include <algorithm>
+#include <map>
 #include <sstream>
 
 #include "input.hpp"
@@ -79,7 +80,7 @@ void refuse_what_is_planned(const CompressOptions& o) {
   if (needs_calibration(method_of(o)) && o.calibration.empty()) {
     throw UsageError(message("--method ", o.method, ": --calibration FILE is required: text like that which the model will read"));
   }
-  if (o.to != "native" && o.to != "safetensors") not_yet("--to " + o.to);
+  if (o.to != "native" && o.to != "safetensors" && o.to != "gguf") not_yet("--to " + o.to);
   if (!o.prune.empty()) not_yet("--prune");
   if (!o.fit.empty()) not_yet("--fit");
 }
@@ -91,6 +92,19 @@ void warn_of_idle_patterns(const Recipe& recipe, const Checkpoint& checkpoint) {
         [&](const CheckpointTensor& tensor) { return tensor.is_matrix && matches(tensor.name, exception.pattern); });
     if (!matched) warn(message("--keep ", printable(exception.pattern), ": no matrix of this model has such a name"));
   }
+}
+
+/// GGUF's blocks are up to 256 weights long; other rows were given another format.
+void warn_of_other_formats(const Recipe& recipe, const Checkpoint& checkpoint, const Report& report) {
+  std::map<std::string, int> counts;  // of "asked, given"
+  auto layer = report.layers.begin();
+  for (const CheckpointTensor& tensor : checkpoint.tensors()) {
+    if (!tensor.is_matrix || layer == report.layers.end()) continue;
+    const FormatInfo& asked = recipe.format_of(tensor.name, tensor.role == Role::embedding || tensor.role == Role::head);
+    if (asked.name != layer->format) ++counts[message("rows of ", tensor.columns, " weights are no whole blocks of ", asked.name, ": kept in ", layer->format)];
+    ++layer;
+  }
+  for (const auto& [what, count] : counts) warn(message(count, count == 1 ? " matrix: " : " matrices: ", what));
 }
 
 std::string as_table(const Report& report) {
@@ -122,8 +136,8 @@ int compress_model(const CompressOptions& o, const std::vector<std::string>& idl
   const Recipe recipe = make_recipe(o);
   apply(o.common);
   refuse_overwriting(o.model, o.output);
-  const bool native = o.to == "native";
-  if (native && std::filesystem::is_directory(o.output)) {
+  const Target target = o.to == "safetensors" ? Target::safetensors : o.to == "gguf" ? Target::gguf : Target::native;
+  if (target != Target::safetensors && std::filesystem::is_directory(o.output)) {
     fail(Errc::invalid_argument, printable(o.output, 4096), ": expected the name of a file, found a folder");
   }
   const Checkpoint checkpoint = Checkpoint::open(o.model);
@@ -147,7 +161,7 @@ int compress_model(const CompressOptions& o, const std::vector<std::string>& idl
   Report report;
   try {
     ProgressBar bar(!o.common.json);
-    report = compress_file(checkpoint, o.output, recipe, native ? Target::native : Target::safetensors,
+    report = compress_file(checkpoint, o.output, recipe, target,
                            [&](const Progress& p) {
                              bar.show(p.done, p.total, p.layer, p.seconds_left);
                              return interrupted() == 0;
@@ -160,6 +174,7 @@ int compress_model(const CompressOptions& o, const std::vector<std::string>& idl
     throw;
   }
   if (report.resumed_blocks > 0) note(message("bantam: --resume: ", report.resumed_blocks, " blocks were done already"));
+  warn_of_other_formats(recipe, checkpoint, report);
   print(o.common.json ? report.to_json() + "\n" : as_table(report));
   return 0;
 }
@@ -199,7 +214,8 @@ void add_compress(CLI::App& app, Action& action) {
       "  bantam compress Qwen3-0.6B -o q4.bantam --format q4 --group 64\n"
       "  bantam compress model.gguf -o m.bantam --format nf4 --keep '*.down_proj=q8' --keep lm_head=f16\n"
       "  bantam compress Qwen3-0.6B -o q3.bantam --format i3z --group 128 --method awq+gptq --calibration text.txt\n"
-      "  bantam compress q4.bantam -o plain --format f32 --to safetensors");
+      "  bantam compress q4.bantam -o plain --format f32 --to safetensors\n"
+      "  bantam compress Qwen3-0.6B -o q4_k.gguf --format q4_k --keep lm_head=q6_k --to gguf");
   CLI::Option* model = verb->get_option("MODEL");
   verb->callback([=, &action] {
     std::vector<std::string> idle;

@@ -16,8 +16,9 @@
 #include "bantam/model/native_file.hpp"
 #include "bantam/quant/formats.hpp"
 #include "block_pass.hpp"
-#include "huggingface_folder.hpp"
+#include "gguf_output.hpp"
 #include "journal.hpp"
+#include "output.hpp"
 
 namespace bantam::inline v0 {
 
@@ -106,6 +107,7 @@ Report compress_file(const Checkpoint& checkpoint, const std::filesystem::path& 
     if (target == Target::safetensors && format != nullptr && !format->is_float) {
       fail(Errc::invalid_argument, "format: expected f32, f16 or bf16 for plain safetensors, found ", format->name, " for ", tensor.name);
     }
+    if (target == Target::gguf && format != nullptr) format = &gguf_format(tensor, *format);
     const bool copied = format != nullptr && format == &tensor.format();
     entries.push_back({tensor.tensor_name(), format, tensor.rows, tensor.columns, copied ? tensor.order.get() : nullptr});
     if (format == nullptr) continue;
@@ -116,15 +118,7 @@ Report compress_file(const Checkpoint& checkpoint, const std::filesystem::path& 
   Tracker tracker(progress, matrices, bytes);
   tracker.report.bytes_before = bytes_of(checkpoint.path());
 
-  std::unique_ptr<NativeWriter> native;
-  std::unique_ptr<HuggingFaceFolderWriter> folder;
-  if (target == Target::native) {
-    if (std::filesystem::is_directory(out)) fail(Errc::invalid_argument, out.string(), ": expected the name of a file, found a folder");
-    native = std::make_unique<NativeWriter>(out, checkpoint.config(), checkpoint.tokenizer(),
-                                            recipe_record(recipe, checkpoint.path().filename().string()), entries);
-  } else {
-    folder = std::make_unique<HuggingFaceFolderWriter>(out, checkpoint, recipe.format(), entries);
-  }
+  const std::unique_ptr<Output> output = make_output(target, out, checkpoint, recipe, entries);
   std::optional<BlockPass> pass;
   const bool calibrated = needs_calibration(recipe.method()) || (recipe.method() == Method::rtn && !calibration.samples.empty());
   std::optional<Journal> journal;
@@ -152,16 +146,16 @@ Report compress_file(const Checkpoint& checkpoint, const std::filesystem::path& 
       const auto changed = tensor.layer == layer ? block.vectors.find(tensor.role) : block.vectors.end();
       const std::vector<float> vector = changed != block.vectors.end() ? changed->second : checkpoint.load_vector(tensor);
       check_finite(tensor.name, 0, vector);
-      for (std::size_t c = 0; folder && recipe.format().id == F16Format::id && c < vector.size(); ++c) {
+      for (std::size_t c = 0; target == Target::safetensors && recipe.format().id == F16Format::id && c < vector.size(); ++c) {
         if (!std::isfinite(float(f16(vector[c])))) fail_too_large(tensor.name, recipe.format(), vector[c], 0, c);
       }
-      native ? native->write(std::as_bytes(std::span(vector))) : folder->write_vector(vector);
+      output->write_vector(tensor, vector);
       ++next;
       continue;
     }
     const FormatInfo& format = *entries[next++].format;
     Rounded rounded;
-    if (const auto found = block.matrices.find(tensor.role); found != block.matrices.end() && tensor.layer == layer) {
+    if (const auto found = block.matrices.find(tensor.role); found != block.matrices.end() && tensor.layer == layer && &found->second.matrix.format() == &format) {
       rounded = found->second;
     } else if (&format == &tensor.format()) {
       rounded.matrix = checkpoint.load_matrix(tensor, Reading::mapped);
@@ -172,16 +166,12 @@ Report compress_file(const Checkpoint& checkpoint, const std::filesystem::path& 
       });
       tensor.entry->file->drop(tensor.entry->bytes);
     }
-    if (native) {
-      native->write({rounded.matrix.view().data, static_cast<std::size_t>(rounded.matrix.bytes())});
-    } else {
-      folder->write_matrix(rounded.matrix);
-    }
+    output->write_matrix(tensor, rounded.matrix);
     tracker.formats.emplace_back(&format, tensor.rows * tensor.columns);
     tracker.add({tensor.name, std::string(format.name), rounded.relative_error,
                  tensor.stored_bytes(), rounded.matrix.bytes()});
   }
-  native ? native->commit() : folder->commit();
+  output->commit();
   if (journal) journal->remove();
   tracker.finish(weights);
   tracker.report.bytes_after = bytes_of(out);

@@ -96,9 +96,9 @@ void HuggingFaceFolderWriter::write(std::span<const float> values, const FormatI
   writer_->write(bytes_);
 }
 
-void HuggingFaceFolderWriter::write_vector(const std::vector<float>& values) { write(values, format_); }
+void HuggingFaceFolderWriter::write_vector(const CheckpointTensor&, const std::vector<float>& values) { write(values, format_); }
 
-void HuggingFaceFolderWriter::write_matrix(const WeightMatrix& matrix) {
+void HuggingFaceFolderWriter::write_matrix(const CheckpointTensor&, const WeightMatrix& matrix) {
   std::vector<float> row(static_cast<std::size_t>(matrix.columns()));
   RowCodes scratch;
   for (std::int64_t r = 0; r < matrix.rows(); ++r) {

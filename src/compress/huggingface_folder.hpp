@@ -4,22 +4,22 @@
 #include <memory>
 
 #include "bantam/io/safetensors.hpp"
-#include "bantam/model/native_file.hpp"
+#include "compress/output.hpp"
 
 namespace bantam::inline v0 {
 
-class HuggingFaceFolderWriter {
+class HuggingFaceFolderWriter : public Output {
  public:
   HuggingFaceFolderWriter(const std::filesystem::path& folder, const Checkpoint& checkpoint, const FormatInfo& format,
                           const std::vector<NativeWriter::Entry>& entries);
   /// Without commit() a folder that was made for this is taken away again.
-  ~HuggingFaceFolderWriter();
+  ~HuggingFaceFolderWriter() override;
   HuggingFaceFolderWriter(const HuggingFaceFolderWriter&) = delete;
   HuggingFaceFolderWriter& operator=(const HuggingFaceFolderWriter&) = delete;
-  void write_vector(const std::vector<float>& values);
-  void write_matrix(const WeightMatrix& matrix);
+  void write_vector(const CheckpointTensor& tensor, const std::vector<float>& values) override;
+  void write_matrix(const CheckpointTensor& tensor, const WeightMatrix& matrix) override;
   /// The weights come last under their names: a folder with model.safetensors is complete.
-  void commit();
+  void commit() override;
 
  private:
   void write(std::span<const float> values, const FormatInfo& format);

@@ -1,6 +1,7 @@
 // GGUF's block types: which bytes hold which code and which scale. Each names the format that holds the same numbers.
 //
-// read(block, codes, sides) reads one block of `columns` weights, `bytes` long. Numbers are little-endian.
+// read(block, codes, sides) reads one block of `columns` weights, `bytes` long; write() makes the same bytes of what was
+// read. Numbers are little-endian.
 #pragma once
 
 #include "bantam/quant/formats.hpp"
@@ -30,6 +31,20 @@ inline void add_fifth_bits(const std::byte* from, std::int8_t* to) noexcept {
   for (int i = 0; i < 32; ++i) to[i] = static_cast<std::int8_t>(to[i] | static_cast<int>(bits >> i & 1u) << 4);
 }
 
+inline void put_byte(std::byte* p, int i, unsigned value) noexcept { p[i] = static_cast<std::byte>(value); }
+inline void put_half(std::byte* p, float value) noexcept { bantam::detail::store_as(p, f16(value)); }
+[[nodiscard]] inline unsigned code_at(const std::int8_t* codes, int i) noexcept { return static_cast<std::uint8_t>(codes[i]); }
+
+inline void write_nibbles(const std::int8_t* codes, int half, std::byte* to) noexcept {
+  for (int i = 0; i < half; ++i) put_byte(to, i, (code_at(codes, i) & 15u) | (code_at(codes, i + half) & 15u) << 4);
+}
+
+inline void write_fifth_bits(const std::int8_t* codes, std::byte* to) noexcept {
+  std::uint32_t bits = 0;
+  for (int i = 0; i < 32; ++i) bits |= (code_at(codes, i) >> 4 & 1u) << i;
+  bantam::detail::store_as(to, bits);
+}
+
 /// d, 32 signed bytes.
 struct Q8_0 {
   using Format = Int8<32>;
@@ -37,6 +52,10 @@ struct Q8_0 {
   static void read(const std::byte* p, std::int8_t* codes, GroupSide* sides) noexcept {
     sides->scale = half_at(p);
     std::memcpy(codes, p + 2, 32);
+  }
+  static void write(const std::int8_t* codes, const GroupSide* sides, std::byte* p) noexcept {
+    put_half(p, sides->scale);
+    std::memcpy(p + 2, codes, 32);
   }
 };
 
@@ -47,6 +66,10 @@ struct Q4_0 {
   static void read(const std::byte* p, std::int8_t* codes, GroupSide* sides) noexcept {
     sides->scale = half_at(p);
     read_nibbles(p + 2, 16, codes);
+  }
+  static void write(const std::int8_t* codes, const GroupSide* sides, std::byte* p) noexcept {
+    put_half(p, sides->scale);
+    write_nibbles(codes, 16, p + 2);
   }
 };
 
@@ -59,6 +82,11 @@ struct Q4_1 {
     sides->min = half_at(p + 2);
     read_nibbles(p + 4, 16, codes);
   }
+  static void write(const std::int8_t* codes, const GroupSide* sides, std::byte* p) noexcept {
+    put_half(p, sides->scale);
+    put_half(p + 2, sides->min);
+    write_nibbles(codes, 16, p + 4);
+  }
 };
 
 /// d, the fifth bits, 32 nibbles; w = d (q - 16).
@@ -69,6 +97,11 @@ struct Q5_0 {
     sides->scale = half_at(p);
     read_nibbles(p + 6, 16, codes);
     add_fifth_bits(p + 2, codes);
+  }
+  static void write(const std::int8_t* codes, const GroupSide* sides, std::byte* p) noexcept {
+    put_half(p, sides->scale);
+    write_fifth_bits(codes, p + 2);
+    write_nibbles(codes, 16, p + 6);
   }
 };
 
@@ -82,6 +115,12 @@ struct Q5_1 {
     read_nibbles(p + 8, 16, codes);
     add_fifth_bits(p + 4, codes);
   }
+  static void write(const std::int8_t* codes, const GroupSide* sides, std::byte* p) noexcept {
+    put_half(p, sides->scale);
+    put_half(p + 2, sides->min);
+    write_fifth_bits(codes, p + 4);
+    write_nibbles(codes, 16, p + 8);
+  }
 };
 
 /// d, 32 nibbles that are indices.
@@ -89,6 +128,9 @@ struct Iq4Nl {
   using Format = bantam::Iq4Nl;
   static constexpr int columns = 32, bytes = 18;
   static void read(const std::byte* p, std::int8_t* codes, GroupSide* sides) noexcept { Q4_0::read(p, codes, sides); }
+  static void write(const std::int8_t* codes, const GroupSide* sides, std::byte* p) noexcept {
+    Q4_0::write(codes, sides, p);
+  }
 };
 
 /// The exponent, 32 nibbles.
@@ -98,6 +140,10 @@ struct Mxfp4 {
   static void read(const std::byte* p, std::int8_t* codes, GroupSide* sides) noexcept {
     sides->scale = bantam::detail::power_of_two(load_as<std::uint8_t>(p));
     read_nibbles(p + 1, 16, codes);
+  }
+  static void write(const std::int8_t* codes, const GroupSide* sides, std::byte* p) noexcept {
+    bantam::detail::store_as(p, bantam::detail::exponent_byte(sides->scale));
+    write_nibbles(codes, 16, p + 1);
   }
 };
 
@@ -122,6 +168,19 @@ void read_scales_and_minimums(const std::byte* p, float unit, float min_unit, Gr
   }
 }
 
+/// d, d' and these 12 bytes.
+inline void write_scales_and_minimums(const GroupSide* sides, std::byte* p) noexcept {
+  put_half(p, sides->unit);
+  put_half(p + 2, sides->min_unit);
+  const auto scale = [&](int g) { return static_cast<unsigned>(sides[g].number); };
+  const auto min = [&](int g) { return static_cast<unsigned>(sides[g].min_number); };
+  for (int g = 0; g < 4; ++g) {
+    put_byte(p + 4, g, scale(g) | scale(g + 4) >> 4 << 6);
+    put_byte(p + 8, g, min(g) | min(g + 4) >> 4 << 6);
+    put_byte(p + 12, g, (scale(g + 4) & 15u) | (min(g + 4) & 15u) << 4);
+  }
+}
+
 /// d, d', 12 bytes of scales, 4 times 32 bytes of 64 nibbles.
 struct Q4K {
   using Format = bantam::Q4K;
@@ -129,6 +188,10 @@ struct Q4K {
   static void read(const std::byte* p, std::int8_t* codes, GroupSide* sides) noexcept {
     read_scales_and_minimums<Format>(p + 4, half_at(p), half_at(p + 2), sides);
     for (int i = 0; i < 4; ++i) read_nibbles(p + 16 + 32 * i, 32, codes + 64 * i);
+  }
+  static void write(const std::int8_t* codes, const GroupSide* sides, std::byte* p) noexcept {
+    write_scales_and_minimums(sides, p);
+    for (int i = 0; i < 4; ++i) write_nibbles(codes + 64 * i, 32, p + 16 + 32 * i);
   }
 };
 
@@ -141,6 +204,15 @@ struct Q5K {
     for (int i = 0; i < 4; ++i) read_nibbles(p + 48 + 32 * i, 32, codes + 64 * i);
     for (int i = 0; i < 256; ++i) {
       codes[i] = static_cast<std::int8_t>(codes[i] | static_cast<int>(byte_at(p + 16, i % 32) >> i / 32 & 1u) << 4);
+    }
+  }
+  static void write(const std::int8_t* codes, const GroupSide* sides, std::byte* p) noexcept {
+    write_scales_and_minimums(sides, p);
+    for (int i = 0; i < 4; ++i) write_nibbles(codes + 64 * i, 32, p + 48 + 32 * i);
+    for (int i = 0; i < 32; ++i) {
+      unsigned bits = 0;
+      for (int g = 0; g < 8; ++g) bits |= (code_at(codes, 32 * g + i) >> 4 & 1u) << g;
+      put_byte(p + 16, i, bits);
     }
   }
 };
@@ -160,12 +232,33 @@ struct Q6K {
     }
     for (int g = 0; g < 16; ++g) set_side<Format>(sides[g], half_at(p + 208), load_as<std::int8_t>(p + 192 + g));
   }
+  static void write(const std::int8_t* codes, const GroupSide* sides, std::byte* p) noexcept {
+    for (int half = 0; half < 2; ++half) {
+      const std::int8_t* of_half = codes + 128 * half;
+      write_nibbles(of_half, 64, p + 64 * half);
+      for (int i = 0; i < 32; ++i) {
+        unsigned pairs = 0;
+        for (int j = 0; j < 4; ++j) pairs |= (code_at(of_half, i + 32 * j) >> 4 & 3u) << 2 * j;
+        put_byte(p + 128 + 32 * half, i, pairs);
+      }
+    }
+    for (int g = 0; g < 16; ++g) put_byte(p + 192, g, static_cast<std::uint8_t>(sides[g].number));
+    put_half(p + 208, sides->unit);
+  }
 };
 
 /// Halves of 128 weights in 32 bytes: pair j of byte i is weight i + 32 j.
 inline void read_pairs(const std::byte* from, std::int8_t* to) noexcept {
   for (int i = 0; i < 256; ++i) {
     to[i] = static_cast<std::int8_t>(byte_at(from, i / 128 * 32 + i % 32) >> i % 128 / 32 * 2 & 3u);
+  }
+}
+
+inline void write_pairs(const std::int8_t* codes, std::byte* to) noexcept {
+  for (int i = 0; i < 64; ++i) {
+    unsigned pairs = 0;
+    for (int j = 0; j < 4; ++j) pairs |= (code_at(codes, i / 32 * 128 + i % 32 + 32 * j) & 3u) << 2 * j;
+    put_byte(to, i, pairs);
   }
 }
 
@@ -185,6 +278,22 @@ struct Q3K {
       set_side<Format>(sides[g], half_at(p + 108), static_cast<int>(low | high << 4) - 32);
     }
   }
+  static void write(const std::int8_t* codes, const GroupSide* sides, std::byte* p) noexcept {
+    write_pairs(codes, p + 32);
+    for (int i = 0; i < 32; ++i) {
+      unsigned bits = 0;
+      for (int g = 0; g < 8; ++g) bits |= (code_at(codes, 32 * g + i) >> 2 & 1u) << g;
+      put_byte(p, i, bits);
+    }
+    const auto number = [&](int g) { return static_cast<unsigned>(sides[g].number + 32); };
+    for (int g = 0; g < 8; ++g) put_byte(p + 96, g, (number(g) & 15u) | (number(g + 8) & 15u) << 4);
+    for (int i = 0; i < 4; ++i) {
+      unsigned pairs = 0;
+      for (int j = 0; j < 4; ++j) pairs |= number(4 * j + i) >> 4 << 2 * j;
+      put_byte(p + 104, i, pairs);
+    }
+    put_half(p + 108, sides->unit);
+  }
 };
 
 /// 16 bytes of scales (low) and minimums (high nibble), 64 of pairs, d, d'.
@@ -196,6 +305,14 @@ struct Q2K {
     for (int g = 0; g < 16; ++g) {
       set_side<Format>(sides[g], half_at(p + 80), static_cast<int>(byte_at(p, g) & 15u), half_at(p + 82), static_cast<int>(byte_at(p, g) >> 4));
     }
+  }
+  static void write(const std::int8_t* codes, const GroupSide* sides, std::byte* p) noexcept {
+    for (int g = 0; g < 16; ++g) {
+      put_byte(p, g, static_cast<unsigned>(sides[g].number) | static_cast<unsigned>(sides[g].min_number) << 4);
+    }
+    write_pairs(codes, p + 16);
+    put_half(p + 80, sides->unit);
+    put_half(p + 82, sides->min_unit);
   }
 };
 
@@ -210,6 +327,17 @@ struct Iq4Xs {
       const unsigned number = (byte_at(p + 4, g / 2) >> g % 2 * 4 & 15u) | (unsigned{high} >> 2 * g & 3u) << 4;
       set_side<Format>(sides[g], half_at(p), static_cast<int>(number) - 32);
     }
+  }
+  static void write(const std::int8_t* codes, const GroupSide* sides, std::byte* p) noexcept {
+    put_half(p, sides->unit);
+    const auto number = [&](int g) { return static_cast<unsigned>(sides[g].number + 32); };
+    unsigned high = 0;
+    for (int g = 0; g < 8; ++g) {
+      high |= number(g) >> 4 << 2 * g;
+      write_nibbles(codes + 32 * g, 16, p + 8 + 16 * g);
+    }
+    bantam::detail::store_as(p + 2, static_cast<std::uint16_t>(high));
+    for (int i = 0; i < 4; ++i) put_byte(p + 4, i, (number(2 * i) & 15u) | (number(2 * i + 1) & 15u) << 4);
   }
 };
 

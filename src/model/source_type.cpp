@@ -23,6 +23,13 @@ void read_codes(const std::byte* blocks, std::int64_t columns, std::int8_t* code
 }
 
 template <class Block>
+void write_codes(const std::int8_t* codes, const GroupSide* sides, std::int64_t columns, std::byte* blocks) noexcept {
+  for (std::int64_t b = 0; b < columns / Block::columns; ++b) {
+    Block::write(codes + b * Block::columns, sides + b * (Block::columns / Block::Format::group), blocks + b * Block::bytes);
+  }
+}
+
+template <class Block>
 void read_decoded(const std::byte* row, std::span<float> out) {
   using F = typename Block::Format;
   std::int8_t codes[Block::columns];
@@ -35,13 +42,14 @@ void read_decoded(const std::byte* row, std::span<float> out) {
 
 template <class Block>
 constexpr SourceType blocks(std::string_view name) {
-  return {name, Block::columns, Block::bytes, &format_info<typename Block::Format>(), read_decoded<Block>, read_codes<Block>};
+  return {name, Block::columns, Block::bytes, &format_info<typename Block::Format>(), read_decoded<Block>, read_codes<Block>,
+          write_codes<Block>};
 }
 
 const std::array all{
-    SourceType{"F32", 1, 4, &format_info<F32Format>(), read_floats<float>, nullptr},
-    SourceType{"F16", 1, 2, &format_info<F16Format>(), read_floats<f16>, nullptr},
-    SourceType{"BF16", 1, 2, &format_info<BF16Format>(), read_floats<bf16>, nullptr},
+    SourceType{"F32", 1, 4, &format_info<F32Format>(), read_floats<float>, nullptr, nullptr},
+    SourceType{"F16", 1, 2, &format_info<F16Format>(), read_floats<f16>, nullptr, nullptr},
+    SourceType{"BF16", 1, 2, &format_info<BF16Format>(), read_floats<bf16>, nullptr, nullptr},
     blocks<gguf::Q8_0>("Q8_0"),
     blocks<gguf::Q5_0>("Q5_0"),
     blocks<gguf::Q5_1>("Q5_1"),
@@ -62,6 +70,13 @@ const std::array all{
 const SourceType* find_source_type(std::string_view name) noexcept {
   for (const SourceType& type : all) {
     if (type.name == name) return &type;
+  }
+  return nullptr;
+}
+
+const SourceType* source_type_of(const FormatInfo& format) noexcept {
+  for (const SourceType& type : all) {
+    if (type.format == &format) return &type;
   }
   return nullptr;
 }

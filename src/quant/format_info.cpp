@@ -26,6 +26,7 @@ constexpr FormatInfo describe(int index) {
   info.encode_row = encode_row<F>;
   info.decode_row = decode_row<F>;
   if constexpr (!is_float_format<F>) {
+    info.load_codes = load_codes<F>;
     info.store_codes = store_codes<F>;
     info.store_block = store_block<F>;
     info.grid_columns = grid_columns<F>;

@@ -116,12 +116,26 @@ const KnownPreTokenizer* find_pre_tokenizer(std::string_view gguf_name) {
   return found == list.end() ? nullptr : &found->second;
 }
 
+namespace {
+
+bool same_steps(const std::vector<Step>& a, const std::vector<Step>& b) {
+  return std::ranges::equal(a, b, [](const Step& x, const Step& y) {
+    return x.kind == y.kind && x.pattern == y.pattern && x.behavior == y.behavior && x.invert == y.invert;
+  });
+}
+
+}  // namespace
+
 std::string_view name_of_pre_tokenizer(const std::vector<PreTokenizerStep>& steps) {
-  const auto same = [](const Step& a, const Step& b) {
-    return a.kind == b.kind && a.pattern == b.pattern && a.behavior == b.behavior && a.invert == b.invert;
-  };
   for (const Family& f : families()) {
-    if (std::ranges::equal(f.steps, steps, same)) return f.name;
+    if (same_steps(f.steps, steps)) return f.name;
+  }
+  return {};
+}
+
+std::string_view gguf_name_of_pre_tokenizer(const std::vector<PreTokenizerStep>& steps, bool ignore_merges) {
+  for (const Family& f : families()) {
+    if (f.ignore_merges == ignore_merges && same_steps(f.steps, steps)) return f.gguf_names.front();
   }
   return {};
 }

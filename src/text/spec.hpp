@@ -89,5 +89,7 @@ struct KnownPreTokenizer {
 [[nodiscard]] const KnownPreTokenizer* find_pre_tokenizer(std::string_view gguf_name);
 /// The name of the family whose steps these are; empty when it is none of the known.
 [[nodiscard]] std::string_view name_of_pre_tokenizer(const std::vector<PreTokenizerStep>& steps);
+/// What GGUF files call the family with these steps and this habit; empty when it is none of the known.
+[[nodiscard]] std::string_view gguf_name_of_pre_tokenizer(const std::vector<PreTokenizerStep>& steps, bool ignore_merges);
 
 }  // namespace bantam::inline v0

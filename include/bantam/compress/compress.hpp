@@ -49,6 +49,7 @@ std::ostream& operator<<(std::ostream& out, const Report& report);
 enum class Target : std::uint8_t {
   native,       ///< a .bantam file; any format
   safetensors,  ///< a Hugging Face folder; f32, f16 or bf16: dequantizes any checkpoint exactly
+  gguf,         ///< a .gguf file, as llama.cpp reads it; formats that GGUF has. Rows that are no whole blocks get a finer one, or f16
 };
 
 /// Reads a checkpoint matrix by matrix and writes it under the recipe. Peak memory: a few matrices, whatever the depth.

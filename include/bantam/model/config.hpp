@@ -4,12 +4,14 @@
 #include <cstdint>
 #include <filesystem>
 #include <string>
+#include <vector>
 
 #include "bantam/model/arch_spec.hpp"
 
 namespace bantam::inline v0 {
 
 class GgufFile;
+class GgufWriter;
 
 /// Sizes and constants of a model, checked: every field is in range and consistent with the others.
 struct ModelConfig {
@@ -36,6 +38,10 @@ struct ModelConfig {
 [[nodiscard]] ModelConfig read_hf_config(const std::filesystem::path& file);
 /// Reads a GGUF file's metadata. `vocab` is 0 when the file does not say.
 [[nodiscard]] ModelConfig read_gguf_config(const GgufFile& file);
+/// Adds the keys of a model to a GGUF file. Throws unsupported for what GGUF cannot say.
+void write_gguf_config(GgufWriter& file, const ModelConfig& config);
+/// What its frequencies are divided by there, (rope dim / 2) as rope_freqs.weight; empty for none.
+[[nodiscard]] std::vector<float> gguf_rope_divisors(const ModelConfig& config);
 /// config.json of a Hugging Face folder that holds this model.
 [[nodiscard]] std::string write_hf_config(const ModelConfig& config, std::string_view torch_dtype);
 /// How native files carry it: config.json's keys. `place` names the file in messages.

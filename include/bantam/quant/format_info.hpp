@@ -26,6 +26,7 @@ struct FormatInfo {
   void (*decode_row)(const std::byte* panel, int row, std::span<float> weights, RowCodes& scratch);
   /// Codes as they are, for formats of other projects that hold the same numbers; a row, or one block of it where no scale
   /// belongs to the row. Null for float formats.
+  void (*load_codes)(const std::byte* panel, int row, std::int64_t columns, RowCodes& codes);
   void (*store_codes)(std::byte* panel, int row, std::int64_t columns, const RowCodes& codes);
   void (*store_block)(std::byte* panel, int row, std::int64_t columns, std::int64_t first, const std::int8_t* codes,
                       const GroupSide* sides) noexcept;

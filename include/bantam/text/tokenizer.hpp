@@ -12,6 +12,7 @@
 namespace bantam::inline v0 {
 
 class GgufFile;
+class GgufWriter;
 
 using TokenId = std::int32_t;
 
@@ -37,6 +38,9 @@ class Tokenizer {
   /// Writes tokenizer.json and tokenizer_config.json, as Hugging Face's loaders read them, into an existing folder. Each
   /// file is complete or absent. Throws io, and unsupported for steps that those files have no words for.
   void write_folder(const std::filesystem::path& folder) const;
+  /// Adds the tokenizer.ggml.* keys, with a piece for each of `vocab` rows of the embedding. Throws unsupported for steps
+  /// that GGUF has no words for.
+  void write_gguf(GgufWriter& file, std::int64_t vocab) const;
 
   /// Time linear (times log) in the text, whatever the text. Invalid UTF-8 never throws: bytes fall back to byte
   /// tokens, or to the unknown token where the vocabulary has none.

@@ -1,0 +1,131 @@
+// Tensors under GGUF's names, in GGUF's order of rows and in its blocks.
+#include "gguf_output.hpp"
+
+#include <algorithm>
+
+#include "bantam/core/parallel.hpp"
+
+namespace bantam::inline v0 {
+
+namespace {
+
+/// "blk.3.attn_q.weight".
+std::string gguf_name(const ArchSpec& arch, const CheckpointTensor& tensor) {
+  for (const auto& list : {arch.tensors, arch.more_tensors}) {
+    for (const TensorKey& key : list) {
+      if (key.role != tensor.role) continue;
+      std::string name(key.gguf);
+      if (const auto at = name.find("{}"); at != std::string::npos) name.replace(at, 2, message(tensor.layer));
+      return name;
+    }
+  }
+  return {};
+}
+
+const SourceType& type_of(const CheckpointTensor& tensor, const FormatInfo& format) {
+  if (const SourceType* type = source_type_of(format)) return *type;
+  std::string names;
+  for (const FormatInfo& other : formats()) {
+    if (source_type_of(other) != nullptr) names += message(names.empty() ? "" : ", ", other.name);
+  }
+  fail(Errc::invalid_argument, "format: expected one that GGUF has (", names, "), found ", format.name, " for ", tensor.name);
+}
+
+/// Which row of ours is row `row` of the file, where `heads` > 0 are ordered for adjacent pairs: 2 i + j holds element i of
+/// half j.
+std::int64_t row_of(std::int64_t row, std::int64_t rows, std::int64_t heads) noexcept {
+  if (heads == 0) return row;
+  const std::int64_t d = rows / heads;
+  const std::int64_t in_head = row % d;
+  return row - in_head + in_head / 2 + in_head % 2 * (d / 2);
+}
+
+/// One row as bytes of `type`.
+void put_row(const WeightMatrix& matrix, const SourceType& type, std::int64_t row, std::byte* to, RowCodes& codes, std::vector<float>& floats) {
+  const FormatInfo& format = matrix.format();
+  if (type.write_codes != nullptr) {
+    const std::byte* panel = matrix.view().data + row / panel_rows * format.panel_bytes(matrix.columns());
+    format.load_codes(panel, static_cast<int>(row % panel_rows), matrix.columns(), codes);
+    type.write_codes(codes.codes.data(), codes.sides.data(), matrix.columns(), to);
+    return;
+  }
+  matrix.read_row(row, floats, codes);
+  for (std::size_t c = 0; c < floats.size(); ++c) {
+    std::byte* at = to + c * static_cast<std::size_t>(type.block_bytes);
+    if (format.id == F16Format::id) {
+      detail::store_as(at, f16(floats[c]));
+    } else if (format.id == BF16Format::id) {
+      detail::store_as(at, bf16(floats[c]));
+    } else {
+      detail::store_as(at, floats[c]);
+    }
+  }
+}
+
+}  // namespace
+
+const FormatInfo& gguf_format(const CheckpointTensor& tensor, const FormatInfo& format) {
+  // What llama.cpp's own tool takes instead, for the same reason.
+  constexpr std::pair<std::string_view, std::string_view> smaller_blocks[] = {
+      {"q2_k", "q4_0"}, {"q3_k", "q4_0"}, {"q4_k", "q5_0"}, {"q5_k", "q5_1"}, {"q6_k", "q8_0"}, {"iq4_xs", "iq4_nl"}};
+  const FormatInfo* fitting = &format;
+  for (const auto& [from, to] : smaller_blocks) {
+    if (tensor.columns % type_of(tensor, *fitting).block != 0 && fitting == &find_format(from)) fitting = &find_format(to);
+  }
+  return tensor.columns % type_of(tensor, *fitting).block == 0 ? *fitting : format_info<F16Format>();
+}
+
+GgufOutput::GgufOutput(const std::filesystem::path& path, const Checkpoint& checkpoint, const std::vector<NativeWriter::Entry>& entries)
+    : config_(checkpoint.config()), file_(path), divisors_(gguf_rope_divisors(checkpoint.config())) {
+  write_gguf_config(file_, config_);
+  checkpoint.tokenizer().write_gguf(file_, config_.vocab);
+  std::vector<GgufWriter::Announced> tensors;
+  std::size_t next = 0;
+  for (const CheckpointTensor& tensor : checkpoint.tensors()) {
+    if (tensor.role == Role::rope_divisors) continue;
+    const FormatInfo* format = entries[next++].format;
+    if (format == nullptr) {
+      tensors.push_back({gguf_name(*config_.arch, tensor), "F32", {tensor.columns}});
+    } else {
+      tensors.push_back({gguf_name(*config_.arch, tensor), std::string(type_of(tensor, *format).name), {tensor.rows, tensor.columns}});
+    }
+  }
+  if (!divisors_.empty()) tensors.push_back({"rope_freqs.weight", "F32", {static_cast<std::int64_t>(divisors_.size())}});
+  file_.begin(tensors);
+}
+
+/// Heads whose rows the file orders for adjacent pairs; 0: none.
+std::int64_t GgufOutput::heads_of(const CheckpointTensor& tensor) const noexcept {
+  if (config_.arch->gguf_pairs != nn::RopePairs::adjacent) return 0;
+  if (tensor.role == Role::q || tensor.role == Role::q_bias) return config_.heads;
+  if (tensor.role == Role::k || tensor.role == Role::k_bias) return config_.kv_heads;
+  return 0;
+}
+
+void GgufOutput::write_vector(const CheckpointTensor& tensor, const std::vector<float>& values) {
+  const auto count = static_cast<std::int64_t>(values.size());
+  std::vector<float> ordered(values.size());
+  for (std::int64_t i = 0; i < count; ++i) ordered[static_cast<std::size_t>(i)] = values[static_cast<std::size_t>(row_of(i, count, heads_of(tensor)))];
+  file_.write(std::as_bytes(std::span(ordered)));
+}
+
+void GgufOutput::write_matrix(const CheckpointTensor& tensor, const WeightMatrix& matrix) {
+  const SourceType& type = type_of(tensor, matrix.format());
+  const std::int64_t row_bytes = type.row_bytes(matrix.columns());
+  const auto bytes = allocate_storage(static_cast<std::size_t>(matrix.rows() * row_bytes));
+  parallel_for(matrix.rows(), panel_rows, [&](Range rows) {
+    RowCodes codes;
+    std::vector<float> floats(static_cast<std::size_t>(matrix.columns()));
+    for (std::int64_t row = rows.begin; row < rows.end; ++row) {
+      put_row(matrix, type, row_of(row, matrix.rows(), heads_of(tensor)), bytes.get() + row * row_bytes, codes, floats);
+    }
+  });
+  file_.write({bytes.get(), static_cast<std::size_t>(matrix.rows() * row_bytes)});
+}
+
+void GgufOutput::commit() {
+  if (!divisors_.empty()) file_.write(std::as_bytes(std::span(divisors_)));
+  file_.commit();
+}
+
+}  // namespace bantam::inline v0

@@ -1,0 +1,27 @@
+// Writing a GGUF file that llama.cpp and everything built on it load.
+#pragma once
+
+#include "bantam/io/gguf_writer.hpp"
+#include "compress/output.hpp"
+
+namespace bantam::inline v0 {
+
+/// `format`, or a finer one where rows are no whole blocks of it. Throws invalid_argument for formats that GGUF lacks.
+[[nodiscard]] const FormatInfo& gguf_format(const CheckpointTensor& tensor, const FormatInfo& format);
+
+class GgufOutput : public Output {
+ public:
+  GgufOutput(const std::filesystem::path& path, const Checkpoint& checkpoint, const std::vector<NativeWriter::Entry>& entries);
+  void write_vector(const CheckpointTensor& tensor, const std::vector<float>& values) override;
+  void write_matrix(const CheckpointTensor& tensor, const WeightMatrix& matrix) override;
+  void commit() override;
+
+ private:
+  [[nodiscard]] std::int64_t heads_of(const CheckpointTensor& tensor) const noexcept;
+
+  const ModelConfig& config_;
+  GgufWriter file_;
+  std::vector<float> divisors_;
+};
+
+}  // namespace bantam::inline v0

@@ -1,0 +1,122 @@
+// Writes the tokenizer.ggml.* keys of GGUF files.
+#include <algorithm>
+
+#include "bantam/core/error.hpp"
+#include "bantam/io/gguf_writer.hpp"
+#include "text/tokenizer_data.hpp"
+
+namespace bantam::inline v0 {
+
+namespace {
+
+constexpr std::string_view low_line = "\xe2\x96\x81";  // U+2581
+
+[[noreturn]] void no_words_for(std::string_view what) {
+  fail(Errc::unsupported, "tokenizer: ", what, ": GGUF has no words for it; what works: SentencePiece's spaces and the byte-level families that GGUF names");
+}
+
+/// What a SentencePiece vocabulary does to spaces.
+struct Spaces {
+  bool prefix = false;    ///< one is put before a text
+  bool collapse = false;  ///< several become one
+};
+
+Spaces spaces_of(const TokenizerSpec& spec) {
+  using Step = NormalizerStep::Kind;
+  Spaces spaces;
+  bool replaced = false;
+  for (const NormalizerStep& step : spec.normalizer) {
+    if (step.kind == Step::prepend && step.content == low_line) {
+      spaces.prefix = true;
+    } else if (step.kind == Step::replace && step.pattern == " " && step.content == low_line) {
+      replaced = true;
+    } else if (step.kind == Step::collapse_spaces) {
+      spaces.collapse = true;
+    } else {
+      no_words_for("a normalizer");
+    }
+  }
+  for (const PreTokenizerStep& step : spec.pre_tokenizer) {
+    if (step.kind != PreTokenizerStep::Kind::metaspace || step.pattern != low_line || step.cut) no_words_for("a pre-tokenizer");
+    spaces.prefix = step.prepend != PreTokenizerStep::Prepend::never;
+    replaced = true;
+  }
+  if (!replaced) no_words_for("spaces that stay spaces");
+  return spaces;
+}
+
+/// SentencePiece merges the pair whose piece has the highest score. A list of merges gives each piece the place of the
+/// first pair that makes it.
+std::vector<float> scores_of(const TokenizerSpec& spec) {
+  if (!spec.scores.empty()) return spec.scores;
+  std::vector<float> scores(spec.pieces.size(), 0.0f);
+  for (std::size_t rank = spec.merges.size(); rank-- > 0;) {
+    scores[static_cast<std::size_t>(spec.merges[rank][2])] = -static_cast<float>(rank + 1);
+  }
+  return scores;
+}
+
+/// GGUF's name of the family; what the reader knows of it must be what this tokenizer does.
+std::string family_of(const TokenizerSpec& spec) {
+  for (const NormalizerStep& step : spec.normalizer) {
+    // Converters leave it out for families that have it (Qwen2): readers take text as it comes.
+    if (step.kind != NormalizerStep::Kind::nfc) no_words_for("a normalizer");
+  }
+  const std::string_view name = gguf_name_of_pre_tokenizer(spec.pre_tokenizer, spec.ignore_merges);
+  if (name.empty()) no_words_for("a pre-tokenizer");
+  return std::string(name);
+}
+
+}  // namespace
+
+void Tokenizer::write_gguf(GgufWriter& file, std::int64_t vocab) const {
+  const TokenizerSpec& spec = data_->spec;
+  std::vector<std::string> pieces = spec.pieces;
+  std::vector<std::int32_t> types;
+  for (const TokenType type : spec.types) types.push_back(static_cast<std::int32_t>(type));
+  for (const AddedToken& token : spec.added) {
+    std::int32_t& type = types[static_cast<std::size_t>(token.id)];
+    if (type == static_cast<std::int32_t>(TokenType::normal)) type = static_cast<std::int32_t>(token.special ? TokenType::control : TokenType::user_defined);
+  }
+  std::vector<float> scores;
+  if (spec.byte_level) {
+    file.key("tokenizer.ggml.model", "gpt2");
+    file.key("tokenizer.ggml.pre", family_of(spec));
+  } else {
+    const Spaces spaces = spaces_of(spec);
+    file.key("tokenizer.ggml.model", "llama");
+    file.key("tokenizer.ggml.pre", "default");
+    file.key("tokenizer.ggml.add_space_prefix", spaces.prefix);
+    if (spaces.collapse) file.key("tokenizer.ggml.remove_extra_whitespaces", true);
+    scores = scores_of(spec);
+  }
+  // The embedding may have rows that no token uses; readers want a piece for each.
+  for (std::size_t i = 0; i < static_cast<std::size_t>(vocab); ++i) {
+    if (i >= pieces.size()) {
+      pieces.emplace_back();
+      types.push_back(static_cast<std::int32_t>(TokenType::unused));
+      if (!spec.byte_level) scores.push_back(0);
+    }
+    if (pieces[i].empty()) pieces[i] = message("[PAD", i, "]");
+  }
+  file.key("tokenizer.ggml.tokens", pieces);
+  if (!scores.empty()) file.key("tokenizer.ggml.scores", scores);
+  file.key("tokenizer.ggml.token_type", types);
+  if (spec.byte_level) {
+    std::vector<std::string> merges;
+    const auto piece_of = [&](TokenId id) -> const std::string& { return spec.pieces[static_cast<std::size_t>(id)]; };
+    for (const auto& [left, right, merged] : spec.merges) merges.push_back(message(piece_of(left), ' ', piece_of(right)));
+    file.key("tokenizer.ggml.merges", merges);
+  }
+  const auto id = [&](std::string_view name, TokenId token) {
+    if (token >= 0) file.key(name, static_cast<std::uint32_t>(token));
+  };
+  id("tokenizer.ggml.bos_token_id", spec.bos);
+  id("tokenizer.ggml.eos_token_id", spec.eos);
+  id("tokenizer.ggml.unknown_token_id", spec.unknown);
+  file.key("tokenizer.ggml.add_bos_token", adds_bos());
+  file.key("tokenizer.ggml.add_eos_token", spec.eos >= 0 && !spec.suffix.empty() && spec.suffix.back() == spec.eos);
+  if (!spec.chat_template.empty()) file.key("tokenizer.chat_template", spec.chat_template);
+}
+
+}  // namespace bantam::inline v0
