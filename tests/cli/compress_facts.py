@@ -61,10 +61,25 @@ def tensors(path):
             if not name.startswith("__pad_")}
 
 
+def facts_gguf(h, models):
+    """A GGUF file holds the same numbers as a native one, and the model's own tokenizer."""
+    model, text = h.model("books4m"), h.corpus("books-valid.txt")
+    for format in ["q8_0", "q4_k", "f16"]:
+        native, gguf = h.temporary("same.bantam"), h.temporary("same.gguf")
+        options = ["--format", format, "--keep", f"*={format}"]
+        h.succeeds("compress", model, "-o", native, *options)
+        h.succeeds("compress", model, "-o", gguf, *options, "--to", "gguf")
+        seen = [h.json("perplexity", path, text, "--limit", 1000)["perplexity"] for path in (native, gguf)]
+        h.equal(f"{format}: perplexity of GGUF and native", seen[1], seen[0])
+    small = h.succeeds("compress", h.model("stories260k"), "-o", h.temporary("small.gguf"), "--format", "q4_k", "--to", "gguf")
+    h.fact("rows that are no whole blocks: other formats, and a word about it", "no whole blocks of q4k" in small.err and "kept in f16" in small.err, small.err)
+    h.refuses(1, "compress", model, "-o", h.temporary("x.gguf"), "--format", "i4", "--group", 64, "--to", "gguf", says="one that GGUF has")
+
+
 def facts_not_yet(h, models):
     out = h.temporary("never.bantam")
     model = h.model("stories260k")
-    for option, value in [("--to", "gguf"), ("--to", "gptq"), ("--to", "awq"), ("--to", "bnb"),
+    for option, value in [("--to", "gptq"), ("--to", "awq"), ("--to", "bnb"),
                           ("--prune", "wanda:0.5"), ("--fit", "1MB")]:
         h.refuses(1, "compress", model, "-o", out, option, value, says="not yet")
     for option, value in [("--method", "magic"), ("--to", "zip"), ("--format", "q9"), ("--format", "../x"), ("--group", "33"), ("--keep", "x"), ("--keep", "*=q9"), ("--keep", "=q4")]:
