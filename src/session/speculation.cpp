@@ -26,8 +26,9 @@ Lookup look_up(std::span<const TokenId> tokens, int most) {
     }
   }
   if (best.matched == 0) return best;
-  const std::ptrdiff_t count = std::min<std::ptrdiff_t>(most, size - found);
-  best.following.assign(tokens.begin() + found, tokens.begin() + found + count);
+  // Where the text since then is shorter than what may be guessed, it is taken to go round.
+  const std::ptrdiff_t period = size - found;
+  for (std::ptrdiff_t i = 0; i < most; ++i) best.following.push_back(tokens[static_cast<std::size_t>(found + i % period)]);
   return best;
 }
 

@@ -13,7 +13,7 @@ namespace bantam::inline v0 {
 /// What followed the latest earlier occurrence of the last tokens.
 struct Lookup {
   int matched = 0;                 ///< tokens that agree, at most Lookup::longest; 0: nothing was found
-  std::vector<TokenId> following;  ///< at most as many as asked for
+  std::vector<TokenId> following;  ///< as many as asked for; the text since then, round and round where it is shorter
   static constexpr int longest = 4;
 };
 

@@ -17,15 +17,16 @@ TEST_CASE("lookup continues as the longest, then the latest earlier occurrence d
   CHECK(following({}, 4).empty());
   CHECK(following({1}, 4).empty());
   CHECK(following({1, 2, 3}, 4).empty());
-  CHECK(following({1, 2, 9, 1, 2}, 4) == std::vector<TokenId>{9, 1, 2});
+  CHECK(following({1, 2, 9, 1, 2}, 3) == std::vector<TokenId>{9, 1, 2});
   CHECK(following({1, 2, 9, 1, 2}, 1) == std::vector<TokenId>{9});
   // Longest first: 5 1 2 was followed by 7, the later 1 2 by 8.
   CHECK(following({5, 1, 2, 7, 1, 2, 8, 5, 1, 2}, 1) == std::vector<TokenId>{7});
   // Of equal ones the latest.
   CHECK(following({1, 2, 7, 1, 2, 8, 1, 2}, 1) == std::vector<TokenId>{8});
   CHECK(look_up(std::vector<TokenId>{1, 2, 3, 4, 5, 6, 9, 2, 3, 4, 5, 6}, 4).matched == 4);
-  // A run of one token continues itself.
-  CHECK(following({7, 7, 7, 7}, 8) == std::vector<TokenId>{7});
+  // What repeats is taken to go on repeating.
+  CHECK(following({1, 2, 9, 1, 2}, 8) == std::vector<TokenId>{9, 1, 2, 9, 1, 2, 9, 1});
+  CHECK(following({7, 7, 7, 7}, 5) == std::vector<TokenId>{7, 7, 7, 7, 7});
 }
 
 TEST_CASE("guesses are as many as pay") {
