@@ -22,11 +22,14 @@ std::vector<const KernelTable*> available() {
 #if defined(BANTAM_ISA_avx512)
   if (cpu.avx512) tables.push_back(&kernels::table<simd::avx512>());
 #endif
-#if defined(BANTAM_ISA_avx2vnni)
+#if defined(BANTAM_ISA_avx2vnni) && !defined(BANTAM_VNNI_EMULATED)
   if (cpu.avx2_vnni) tables.push_back(&kernels::table<simd::avx2vnni>());
 #endif
 #if defined(BANTAM_ISA_avx2)
   if (cpu.avx2) tables.push_back(&kernels::table<simd::avx2>());
+#endif
+#if defined(BANTAM_ISA_avx2vnni) && defined(BANTAM_VNNI_EMULATED)
+  if (cpu.avx2_vnni) tables.push_back(&kernels::table<simd::avx2vnni>());  // spelled out, it is there to be tested only
 #endif
 #if defined(BANTAM_ISA_dotprod)
   if (cpu.neon_dotprod) tables.push_back(&kernels::table<simd::dotprod>());

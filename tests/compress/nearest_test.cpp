@@ -1,6 +1,7 @@
 // Rounding to nearest on fitted grids, and HQQ.
 #include "bantam/compress/nearest.hpp"
 
+#include <algorithm>
 #include <cmath>
 
 #include "bantam/tensor/random.hpp"
@@ -102,7 +103,8 @@ TEST_CASE("hqq lowers the error that it is made for, in every format with minimu
     };
     // The grids over the range that HQQ starts from.
     CHECK(total(hqq(w, format)) < total(nearest(w, format, {.search = GridSearch::range})));
-    for (const float v : hqq(w, format).dequantize().span()) CHECK(std::isfinite(v));
+    const auto decoded = hqq(w, format).dequantize();
+    CHECK(std::ranges::all_of(decoded.span(), [](float v) { return std::isfinite(v); }));
   }
   CHECK(formats_tried >= 2);
 }

@@ -21,14 +21,19 @@ void reset_peak() noexcept { peak = live.load(); }
 
 }  // namespace bantam::test
 
-void* operator new(std::size_t size) {
+void* operator new(std::size_t size, const std::nothrow_t&) noexcept {
   void* p = std::malloc(size == 0 ? 1 : size);
-  if (p == nullptr) throw std::bad_alloc();
+  if (p == nullptr) return nullptr;
   const std::size_t now = live += malloc_usable_size(p);
   std::size_t highest = peak;
   while (now > highest && !peak.compare_exchange_weak(highest, now)) {
   }
   return p;
+}
+
+void* operator new(std::size_t size) {
+  if (void* p = operator new(size, std::nothrow)) return p;
+  throw std::bad_alloc();
 }
 
 void operator delete(void* p) noexcept {
@@ -37,3 +42,4 @@ void operator delete(void* p) noexcept {
 }
 
 void operator delete(void* p, std::size_t) noexcept { operator delete(p); }
+void operator delete(void* p, const std::nothrow_t&) noexcept { operator delete(p); }
