@@ -8,23 +8,43 @@
 
 #include <algorithm>
 #include <atomic>
+#include <memory>
+#include <mutex>
 
 #include "bantam/core/cpu.hpp"
 
 namespace bantam::inline v0 {
 
 namespace {
+
 std::atomic<int> wanted_threads{0};
+
+/// The arena of `threads` threads, kept from loop to loop: making one costs more than a small loop's work.
+std::shared_ptr<tbb::task_arena> arena_of(int threads) {
+  static std::mutex mutex;
+  static std::shared_ptr<tbb::task_arena> arena;
+  const std::lock_guard lock(mutex);
+  if (arena == nullptr || arena->max_concurrency() != threads) arena = std::make_shared<tbb::task_arena>(threads);
+  return arena;
 }
+
+}  // namespace
 
 void set_parallel_threads(int threads) { wanted_threads = threads; }
 
-void parallel_for(std::int64_t items, std::int64_t grain, FunctionRef<void(Range)> f) {
+int parallel_threads() {
+  static const int cores = usable_cores();  // asks the system's files
   // oneTBB warns on standard error when asked for more than there is.
-  const int threads = wanted_threads > 0 ? std::min(wanted_threads.load(), tbb::info::default_concurrency()) : usable_cores();
-  // An arena of its own: the number of threads is ours, and nothing lingers when the loop is over.
-  tbb::task_arena arena(threads);
-  arena.execute([&] {
+  return wanted_threads > 0 ? std::min(wanted_threads.load(), tbb::info::default_concurrency()) : cores;
+}
+
+void parallel_for(std::int64_t items, std::int64_t grain, FunctionRef<void(Range)> f) {
+  const int threads = parallel_threads();
+  if (items <= grain || threads == 1) {
+    for (std::int64_t first = 0; first < items; first += grain) f({first, std::min(first + grain, items)});
+    return;
+  }
+  arena_of(threads)->execute([&] {
     tbb::parallel_for(tbb::blocked_range<std::int64_t>(0, items, static_cast<std::size_t>(grain)),
                       [&](const tbb::blocked_range<std::int64_t>& part) { f({part.begin(), part.end()}); },
                       tbb::simple_partitioner());

@@ -11,7 +11,9 @@ namespace bantam::inline v0 {
 /// not depend on the order. An exception of `f` stops the loop and is thrown here.
 void parallel_for(std::int64_t items, std::int64_t grain, FunctionRef<void(Range)> f);
 
-/// How many threads parallel_for uses from now on; 0: usable_cores().
+/// How many threads parallel_for uses from now on; 0: usable_cores() as it was when first asked for.
 void set_parallel_threads(int threads);
+/// How many it uses, no more than the machine has.
+[[nodiscard]] int parallel_threads();
 
 }  // namespace bantam::inline v0
