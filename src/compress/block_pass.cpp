@@ -4,18 +4,14 @@
 #include <algorithm>
 
 #include "bantam/compress/nearest.hpp"
+#include "bantam/core/parallel.hpp"
 
 namespace bantam::inline v0 {
 
 namespace {
 
-using Inputs = TensorView<const float, 2>;
-
-/// What the readers of one place in readers() read; `attention` is what q, k and v do.
-Inputs inputs_of(const Forward& forward, Inputs attention, std::size_t group) {
-  const Inputs all[] = {attention, forward.output_inputs(), forward.mlp_inputs(), forward.down_inputs()};
-  return all[group];
-}
+/// Where a run of a block comes to what readers() at a place read.
+constexpr BlockStage reading[] = {BlockStage::attention_inputs, BlockStage::output_inputs, BlockStage::mlp_inputs, BlockStage::down_inputs};
 
 /// Calls f; errors name the matrix.
 template <class F>
@@ -48,7 +44,7 @@ BlockPass::BlockPass(const Checkpoint& checkpoint, const Recipe& recipe, const C
       checkpoint.read_row(*embedding, id, std::span(hidden_).last(static_cast<std::size_t>(config.dim)), scratch);
     }
   }
-  forward_ = std::make_unique<Forward>(config, none_, longest, 0);
+  forward_ = std::make_unique<Forward>(config, none_, longest, parallel_threads());
 }
 
 /// Calls f with the hidden states of each sample.
@@ -62,25 +58,32 @@ void BlockPass::for_each_sample(F&& f) {
   }
 }
 
-std::vector<Hessian> BlockPass::observe(const LayerWeights& block, std::int64_t layer, std::size_t first, std::size_t last) {
-  ModelWeights weights;
-  weights.layers.push_back(block);
+Hessian BlockPass::observe(Work& work, std::int64_t layer, std::size_t group) {
+  Hessian hessian(matrix_of(work.weights, readers()[group].roles[0], 0)->columns());
+  for_each_sample([&](std::span<float> hidden) {
+    forward_->run_block(work.weights.layers[0], layer, reading[group], hidden, cache_);
+    hessian.add(forward_->stage_inputs());
+  });
+  return hessian;
+}
+
+std::vector<Hessian> BlockPass::observe_all(Work& work, std::int64_t layer) {
   std::vector<Hessian> hessians;
-  for (std::size_t g = first; g <= last; ++g) hessians.emplace_back(matrix_of(weights, readers()[g].roles[0], 0)->columns());
-  const std::int64_t dim = checkpoint_.config().dim;
-  std::vector<float> states, attention;
+  for (const Readers& group : readers()) hessians.emplace_back(matrix_of(work.weights, group.roles[0], 0)->columns());
+  std::vector<float> states;
   for_each_sample([&](std::span<const float> hidden) {
     states.assign(hidden.begin(), hidden.end());
-    attention.resize(hidden.size());
-    forward_->run_block(block, layer, states, cache_, attention.data());
-    const Inputs attention_inputs(attention.data(), {static_cast<std::int64_t>(hidden.size()) / dim, dim});
-    for (std::size_t g = first; g <= last; ++g) hessians[g - first].add(inputs_of(*forward_, attention_inputs, g));
+    for (std::size_t g = 0; g < hessians.size(); ++g) {
+      forward_->run_block(work.weights.layers[0], layer, reading[g], states, cache_);
+      hessians[g].add(forward_->stage_inputs());
+      if (reading[g] == BlockStage::output_inputs) forward_->run_block(work.weights.layers[0], layer, BlockStage::attention, states, cache_);
+    }
   });
   return hessians;
 }
 
-void BlockPass::advance(const LayerWeights& block, std::int64_t layer) {
-  for_each_sample([&](std::span<float> hidden) { forward_->run_block(block, layer, hidden, cache_); });
+void BlockPass::advance(const Work& work, std::int64_t layer, BlockStage half) {
+  for_each_sample([&](std::span<float> hidden) { forward_->run_block(work.weights.layers[0], layer, half, hidden, cache_); });
 }
 
 BlockPass::Work BlockPass::begin(std::int64_t layer) const {
@@ -117,10 +120,12 @@ void BlockPass::scale(Work& work, std::vector<Hessian>& hessians, RoundedBlock& 
   }
 }
 
-WeightMatrix BlockPass::round(const Tensor<float, 2>& weights, const Hessian& hessian, const FormatInfo& format, Role role) const {
+WeightMatrix BlockPass::round(const Tensor<float, 2>& weights, Hessian& hessian, bool last, const FormatInfo& format, Role role) const {
   switch (recipe_.method()) {
     case Method::gptq:
-    case Method::awq_gptq: return gptq(weights, hessian, format, recipe_.options().gptq).weights;
+    case Method::awq_gptq:
+      if (last) return gptq(weights, std::move(hessian), format, recipe_.options().gptq).weights;
+      return gptq(weights, hessian, format, recipe_.options().gptq).weights;
     case Method::awq:
       if (!recipe_.options().awq.clip || !can_clip(format)) break;
       // Clipping q and k harms: their errors meet in a product, and pass through the softmax. The authors leave them, too.
@@ -133,17 +138,17 @@ WeightMatrix BlockPass::round(const Tensor<float, 2>& weights, const Hessian& he
 
 RoundedBlock BlockPass::round_block(std::int64_t layer) {
   Work work = begin(layer);
-  LayerWeights& block = work.weights.layers[0];
   RoundedBlock result;
   const bool scales = recipe_.method() == Method::awq || recipe_.method() == Method::awq_gptq;
   const bool one_by_one = recipe_.options().true_sequential;
   std::vector<Hessian> hessians;
-  if (scales || !one_by_one) hessians = observe(block, layer, 0, readers().size() - 1);
+  if (scales || !one_by_one) hessians = observe_all(work, layer);
   if (scales) scale(work, hessians, result);
   for (std::size_t g = 0; g < readers().size(); ++g) {
     // What the first group reads, no rounding in this block has changed.
     const bool known = !hessians.empty() && (g == 0 || !one_by_one);
-    const Hessian hessian = known ? std::move(hessians[g]) : std::move(observe(block, layer, g, g)[0]);
+    Hessian hessian = known ? std::move(hessians[g]) : observe(work, layer, g);
+    const Role last = readers()[g].roles.back();
     for (const Role role : readers()[g].roles) {
       WeightMatrix& matrix = *matrix_of(work.weights, role, 0);
       if (matrix.empty() || work.copied.contains(role)) continue;
@@ -154,12 +159,14 @@ RoundedBlock BlockPass::round_block(std::int64_t layer) {
       if (format.is_float) {
         result.matrices[role] = round_matrix(name, weights, format);
       } else {
-        result.matrices[role] = measured(name, weights, naming(name, [&] { return round(weights, hessian, format, role); }));
+        result.matrices[role] = measured(name, weights, naming(name, [&] { return round(weights, hessian, role == last, format, role); }));
       }
       matrix = result.matrices[role].matrix;
     }
+    // What the rounded half makes is what the next half reads.
+    if (reading[g] == BlockStage::output_inputs) advance(work, layer, BlockStage::attention);
   }
-  advance(block, layer);
+  advance(work, layer, BlockStage::mlp);
   return result;
 }
 
@@ -167,7 +174,7 @@ void BlockPass::skip_block(std::int64_t layer, const RoundedBlock& done) {
   Work work = begin(layer);
   for (const auto& [role, rounded] : done.matrices) *matrix_of(work.weights, role, 0) = rounded.matrix;
   for (const auto& [role, vector] : done.vectors) *vector_of(work.weights, role, 0) = vector;
-  advance(work.weights.layers[0], layer);
+  for (const BlockStage half : {BlockStage::attention, BlockStage::mlp}) advance(work, layer, half);
 }
 
 }  // namespace bantam::inline v0

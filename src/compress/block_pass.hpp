@@ -35,10 +35,14 @@ class BlockPass {
   [[nodiscard]] Work begin(std::int64_t layer) const;
   /// Finds AWQ's scales of every group of readers and folds them in, in the Hessians too.
   void scale(Work& work, std::vector<Hessian>& hessians, RoundedBlock& result) const;
-  [[nodiscard]] WeightMatrix round(const Tensor<float, 2>& weights, const Hessian& hessian, const FormatInfo& format, Role role) const;
-  /// Runs the block over every sample, and adds up what its groups of readers `first` .. `last` read.
-  [[nodiscard]] std::vector<Hessian> observe(const LayerWeights& block, std::int64_t layer, std::size_t first, std::size_t last);
-  void advance(const LayerWeights& block, std::int64_t layer);
+  /// `last`: nothing reads the Hessian after this.
+  [[nodiscard]] WeightMatrix round(const Tensor<float, 2>& weights, Hessian& hessian, bool last, const FormatInfo& format, Role role) const;
+  /// Adds up what a group of readers reads, of the weights as they are by now.
+  [[nodiscard]] Hessian observe(Work& work, std::int64_t layer, std::size_t group);
+  /// That of every group, before any weight has changed; the hidden states stay where they are.
+  [[nodiscard]] std::vector<Hessian> observe_all(Work& work, std::int64_t layer);
+  /// Carries the hidden states over half of the block.
+  void advance(const Work& work, std::int64_t layer, BlockStage half);
   template <class F>
   void for_each_sample(F&& f);
 

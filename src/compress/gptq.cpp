@@ -1,67 +1,78 @@
 // GPTQ on one matrix.
 #include "bantam/compress/gptq.hpp"
 
-#include <Eigen/Cholesky>
 #include <algorithm>
 #include <cmath>
 #include <numeric>
 
 #include "bantam/core/parallel.hpp"
+#include "cholesky.hpp"
 #include "product.hpp"
 
 namespace bantam::inline v0 {
 
 namespace {
 
-using Matrix = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
-
 /// Columns rounded before what they did to the rest is carried over, as in the authors' code.
 constexpr std::int64_t block = 128;
 
-/// U with H^-1 = UT U, U upper triangular, for H in the given order of columns and damped. With J the reversal,
-/// J H J = L LT gives H = R RT, R = J L J upper, and U = R^-1: one factorization instead of three. Empty when H is not
-/// positive definite.
-Matrix inverse_factor(const Hessian& hessian, std::span<const std::int64_t> order, double damping) {
-  const std::int64_t n = hessian.columns();
-  double mean = 0;
-  for (std::int64_t i = 0; i < n; ++i) mean += static_cast<double>(hessian(i, i)) / static_cast<double>(n);
-  const auto added = static_cast<float>(damping * mean);
-  Matrix reversed(n, n);
-  for (std::int64_t i = 0; i < n; ++i) {
-    const std::int64_t row = order[static_cast<std::size_t>(n - 1 - i)];
-    for (std::int64_t j = 0; j <= i; ++j) reversed(i, j) = hessian(row, order[static_cast<std::size_t>(n - 1 - j)]);
-    // Inputs that were always zero have no say.
-    reversed(i, i) = (reversed(i, i) == 0 ? (mean > 0 ? static_cast<float>(mean) : 1.0f) : reversed(i, i)) + added;
+/// Rows and columns of a symmetric matrix, both halves of it, put into the given order.
+void permute(TensorView<float, 2> a, std::span<const std::int64_t> order) {
+  const std::int64_t n = a.extent(0);
+  std::vector<std::int64_t> from(order.begin(), order.end());
+  std::vector<float> first(static_cast<std::size_t>(n));
+  for (std::int64_t start = 0; start < n; ++start) {  // rows, cycle by cycle
+    if (from[static_cast<std::size_t>(start)] == start) continue;
+    std::copy_n(&a(start, 0), n, first.data());
+    for (std::int64_t row = start; row >= 0;) {
+      const std::int64_t source = std::exchange(from[static_cast<std::size_t>(row)], row);
+      std::copy_n(source == start ? first.data() : &a(source, 0), n, &a(row, 0));
+      row = source == start ? -1 : source;
+    }
   }
-  const Eigen::LLT<Eigen::Ref<Matrix>> llt(reversed);  // in place
-  if (llt.info() != Eigen::Success) return {};
-  for (std::int64_t i = 0; i < n; ++i) {
-    if (!(reversed(i, i) > 0) || !std::isfinite(reversed(i, i))) return {};
-  }
-  // U's columns in parts, the same whatever the threads: U(0..end, part) = R(0..end, 0..end)^-1 (0; I).
-  Matrix r(n, n);
-  for (std::int64_t i = 0; i < n; ++i) {
-    for (std::int64_t j = i; j < n; ++j) r(i, j) = reversed(n - 1 - i, n - 1 - j);
-  }
-  Matrix u = Matrix::Zero(n, n);
-  constexpr std::int64_t width = 64;
-  parallel_for(div_up(n, width), 1, [&](Range parts) {
-    for (std::int64_t part = parts.begin; part < parts.end; ++part) {
-      const std::int64_t begin = part * width;
-      const std::int64_t end = std::min(begin + width, n);
-      Matrix columns = Matrix::Zero(end, end - begin);
-      columns.bottomRows(end - begin).setIdentity();
-      r.topLeftCorner(end, end).triangularView<Eigen::Upper>().solveInPlace(columns);
-      u.block(0, begin, end, end - begin) = columns;
+  parallel_for(n, 32, [&](Range rows) {
+    std::vector<float> row(static_cast<std::size_t>(n));
+    for (std::int64_t r = rows.begin; r < rows.end; ++r) {
+      std::copy_n(&a(r, 0), n, row.data());
+      for (std::int64_t c = 0; c < n; ++c) a(r, c) = row[static_cast<std::size_t>(order[static_cast<std::size_t>(c)])];
     }
   });
-  return u;
+}
+
+/// Turns H into U with H^-1 = UT U, U upper triangular, for H in the given order of columns and damped; returns the damping
+/// that it took. With J the reversal, J H J = VT V gives H = R RT, R = J VT J upper, and U = R^-1: one factorization
+/// instead of three. All in the memory of H: as long as it may fail, the lower half keeps what the upper half was.
+double inverse_factor(TensorView<float, 2> h, std::span<const std::int64_t> order, double damping) {
+  const std::int64_t n = h.extent(0);
+  double mean = 0;
+  for (std::int64_t i = 0; i < n; ++i) mean += static_cast<double>(h(i, i)) / static_cast<double>(n);
+  permute(h, std::vector<std::int64_t>(order.rbegin(), order.rend()));
+  std::vector<float> diagonal(static_cast<std::size_t>(n));
+  for (std::int64_t i = 0; i < n; ++i) {
+    // Inputs that were always zero have no say.
+    diagonal[static_cast<std::size_t>(i)] = h(i, i) != 0 ? h(i, i) : mean > 0 ? static_cast<float>(mean) : 1.0f;
+  }
+  for (; damping < 1; damping += 0.05) {
+    for (std::int64_t i = 0; i < n; ++i) h(i, i) = diagonal[static_cast<std::size_t>(i)] + static_cast<float>(damping * mean);
+    if (factorize(h)) break;
+    for (std::int64_t i = 0; i < n; ++i) {
+      for (std::int64_t j = i + 1; j < n; ++j) h(i, j) = h(j, i);
+    }
+  }
+  if (!(damping < 1)) fail(Errc::corrupt, "gptq: expected inputs whose second moments can be factorized, found none even with damping of 1");
+  invert_upper(h);
+  parallel_for(n, 32, [&](Range rows) {  // J VT^-1 J
+    for (std::int64_t i = rows.begin; i < rows.end; ++i) {
+      for (std::int64_t j = i; i + j < n - 1; ++j) std::swap(h(i, j), h(n - 1 - j, n - 1 - i));
+    }
+  });
+  return damping;
 }
 
 class Run {
  public:
-  Run(TensorView<const float, 2> weights, const Hessian& hessian, const FormatInfo& format, const GptqOptions& options)
-      : hessian_(hessian), format_(format), options_(options), rows_(weights.extent(0)), columns_(weights.extent(1)),
+  Run(TensorView<const float, 2> weights, Hessian hessian, const FormatInfo& format, const GptqOptions& options)
+      : format_(format), options_(options), rows_(weights.extent(0)), columns_(weights.extent(1)),
         order_(static_cast<std::size_t>(columns_)), work_({rows_, columns_}) {
     group_ = format.group == 0 ? columns_ : format.group;
     unit_ = format.grid_columns == 0 ? columns_ : format.grid_columns;
@@ -72,13 +83,6 @@ class Run {
       row.sides.assign(static_cast<std::size_t>(format.group == 0 ? 1 : padded / format.group), {});
     }
     importance_ = hessian.mean_squares();
-    for (std::int64_t r = 0; r < rows_; ++r) {
-      for (std::int64_t c = 0; c < columns_; ++c) {
-        const float w = weights(r, c);
-        if (!std::isfinite(w)) fail(Errc::invalid_argument, "gptq: expected finite weights, found ", w, " at (", r, ", ", c, ")");
-        work_(r, c) = hessian(c, c) == 0 ? 0.0f : w;
-      }
-    }
     std::iota(order_.begin(), order_.end(), 0);
     const auto larger = [&](std::int64_t a, std::int64_t b) { return hessian(a, a) > hessian(b, b); };
     if (options.order == ColumnOrder::activation) std::ranges::stable_sort(order_, larger);
@@ -94,10 +98,12 @@ class Run {
         return x != y ? x > y : a / unit_ != b / unit_ ? a < b : larger(a, b);
       });
     }
+    take(weights, hessian);
+    u_ = std::move(hessian).release();
   }
 
   GptqResult result() {
-    factorize();
+    const double damping = inverse_factor(u_, order_, options_.damping);
     const bool ahead = options_.static_groups || options_.order == ColumnOrder::activation;
     if (ahead) {
       parallel_for(rows_, 16, [&](Range rows) {
@@ -115,36 +121,49 @@ class Run {
       });
       if (end < columns_) carry_over(errors, begin, end);
     }
-    return {pack(), std::accumulate(losses_.begin(), losses_.end(), 0.0), damping_};
+    return {pack(), std::accumulate(losses_.begin(), losses_.end(), 0.0), damping};
   }
 
  private:
-  void factorize() {
-    for (damping_ = options_.damping; damping_ < 1; damping_ += 0.05) {
-      u_ = inverse_factor(hessian_, order_, damping_);
-      if (u_.size() != 0) return;
+  /// Puts the weights into the order.
+  void take(TensorView<const float, 2> weights, const Hessian& hessian) {
+    place_.resize(order_.size());
+    std::vector<char> silent;
+    for (std::int64_t at = 0; at < columns_; ++at) {
+      const std::int64_t column = order_[static_cast<std::size_t>(at)];
+      place_[static_cast<std::size_t>(column)] = at;
+      silent.push_back(hessian(column, column) == 0);
     }
-    fail(Errc::corrupt, "gptq: expected inputs whose second moments can be factorized, found none even with damping of 1");
+    parallel_for(rows_, 16, [&](Range rows) {
+      for (std::int64_t r = rows.begin; r < rows.end; ++r) {
+        for (std::int64_t at = 0; at < columns_; ++at) {
+          const std::int64_t c = order_[static_cast<std::size_t>(at)];
+          const float w = weights(r, c);
+          if (!std::isfinite(w)) fail(Errc::invalid_argument, "gptq: expected finite weights, found ", w, " at (", r, ", ", c, ")");
+          work_(r, at) = silent[static_cast<std::size_t>(at)] ? 0.0f : w;
+        }
+      }
+    });
   }
-
-  /// The weight at place `at` of the order.
-  float& weight(std::int64_t row, std::int64_t at) { return work_(row, order_[static_cast<std::size_t>(at)]); }
 
   /// Decides the grids of the columns from `first` on that are decided together.
   void fit(std::int64_t row, std::int64_t first) {
-    const std::int64_t count = std::min(unit_, columns_ - first);
+    const auto count = static_cast<std::size_t>(std::min(unit_, columns_ - first));
+    thread_local std::vector<float> weights;
+    weights.resize(count);
+    for (std::size_t i = 0; i < count; ++i) weights[i] = work_(row, place_[static_cast<std::size_t>(first) + i]);
     RowCodes& result = results_[static_cast<std::size_t>(row)];
     const auto side = static_cast<std::size_t>(first / group_);
     // All of them, groups of padding too: what a block shares is written with each of its groups.
     const std::size_t sides = std::min(static_cast<std::size_t>(unit_ / group_), result.sides.size() - side);
-    format_.fit_grid({&work_(row, first), static_cast<std::size_t>(count)},
-                     std::span<const float>(importance_).subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(count)),
-                     options_.search, std::span(result.sides).subspan(side, sides));
+    format_.fit_grid(weights, std::span<const float>(importance_).subspan(static_cast<std::size_t>(first), count), options_.search,
+                     std::span(result.sides).subspan(side, sides));
   }
 
   /// One row's columns begin .. end of the order: rounds each, and moves those after it in the block by its error.
   void round(std::int64_t row, std::int64_t begin, std::int64_t end, bool fit_now, float* errors) {
     RowCodes& result = results_[static_cast<std::size_t>(row)];
+    float* weights = &work_(row, 0);
     double loss = 0;
     for (std::int64_t i = begin; i < end; ++i) {
       const std::int64_t column = order_[static_cast<std::size_t>(i)];
@@ -152,28 +171,23 @@ class Run {
       const bool first = i == 0 || order_[static_cast<std::size_t>(i - 1)] / unit_ != column / unit_;
       if (fit_now && first) fit(row, column / unit_ * unit_);
       const GroupSide& side = result.sides[static_cast<std::size_t>(format_.group == 0 ? 0 : column / group_)];
-      const float w = work_(row, column);
-      const int code = format_.round_to_grid(w, side);
+      const int code = format_.round_to_grid(weights[i], side);
       result.codes[static_cast<std::size_t>(column)] = static_cast<std::int8_t>(code);
       const float* u = &u_(i, 0);
-      const float error = (w - format_.decode_code(code, side)) / u[i];
+      const float error = (weights[i] - format_.decode_code(code, side)) / u[i];
       loss += static_cast<double>(error) * static_cast<double>(error) / 2;
       errors[i - begin] = error;
-      if (options_.order != ColumnOrder::natural) {
-        for (std::int64_t j = i + 1; j < end; ++j) weight(row, j) -= error * u[j];
-      } else {
-        float* rest = &work_(row, 0);
-        for (std::int64_t j = i + 1; j < end; ++j) rest[j] -= error * u[j];
-      }
+      for (std::int64_t j = i + 1; j < end; ++j) weights[j] -= error * u[j];
     }
     losses_[static_cast<std::size_t>(row)] += loss;
   }
 
-  /// work(:, end..) -= errors U(begin..end, end..), in the order of columns.
+  /// work(:, end..) -= errors U(begin..end, end..).
   void carry_over(const Tensor<float, 2>& errors, std::int64_t begin, std::int64_t end) {
-    const TensorView<const float, 2> rest(u_.data() + begin * columns_ + end, {columns_ - end, end - begin}, {1, columns_});
+    const TensorView<const float, 2> rest(&u_(begin, end), {columns_ - end, end - begin}, {1, columns_});
     for_products(errors, rest, false, [&](std::int64_t row, std::int64_t first, std::span<const float> values) {
-      for (std::size_t i = 0; i < values.size(); ++i) weight(row, end + first + static_cast<std::int64_t>(i)) -= values[i];
+      float* weights = &work_(row, end + first);
+      for (std::size_t i = 0; i < values.size(); ++i) weights[i] -= values[i];
     });
   }
 
@@ -189,27 +203,30 @@ class Run {
     return {format_, rows_, columns_, data};
   }
 
-  const Hessian& hessian_;
   const FormatInfo& format_;
   const GptqOptions& options_;
   std::int64_t rows_, columns_, group_ = 0, unit_ = 0;
   std::vector<std::int64_t> order_;  ///< column at each place
-  Tensor<float, 2> work_;            ///< (rows, columns), by column, not by place
-  Matrix u_;                         ///< by place
-  std::vector<float> importance_;
-  std::vector<RowCodes> results_;
+  std::vector<std::int64_t> place_;  ///< of each column
+  Tensor<float, 2> work_;            ///< (rows, places)
+  Tensor<float, 2> u_;               ///< (places, places)
+  std::vector<float> importance_;    ///< by column
+  std::vector<RowCodes> results_;    ///< by column
   std::vector<double> losses_;
-  double damping_ = 0;
 };
 
 }  // namespace
 
 GptqResult gptq(TensorView<const float, 2> weights, const Hessian& hessian, const FormatInfo& format, const GptqOptions& options) {
+  return gptq(weights, hessian.clone(), format, options);
+}
+
+GptqResult gptq(TensorView<const float, 2> weights, Hessian&& hessian, const FormatInfo& format, const GptqOptions& options) {
   if (format.is_float) fail(Errc::invalid_argument, "gptq: expected a format of integers or levels, found ", format.name);
   if (weights.extent(1) != hessian.columns()) {
     fail(Errc::invalid_argument, "gptq: expected weights of ", hessian.columns(), " columns, found ", weights.extent(1));
   }
-  return Run(weights, hessian, format, options).result();
+  return Run(weights, std::move(hessian), format, options).result();
 }
 
 }  // namespace bantam::inline v0

@@ -1,6 +1,7 @@
 // Accumulating second moments of activations.
 #include "bantam/compress/hessian.hpp"
 
+#include <algorithm>
 #include <cmath>
 
 #include "bantam/core/error.hpp"
@@ -9,7 +10,7 @@
 
 namespace bantam::inline v0 {
 
-Hessian::Hessian(std::int64_t columns) : columns_(columns), sums_(static_cast<std::size_t>(columns * columns), 0.0f) {}
+Hessian::Hessian(std::int64_t columns) : columns_(columns), sums_({columns, columns}) {}
 
 void Hessian::add(TensorView<const float, 2> x) {
   if (x.extent(1) != columns_) fail(Errc::invalid_argument, "Hessian: expected inputs of ", columns_, " columns, found ", x.extent(1));
@@ -19,16 +20,18 @@ void Hessian::add(TensorView<const float, 2> x) {
   for (std::int64_t first = 0; first < x.extent(0); first += chunk) {
     const std::int64_t count = std::min(chunk, x.extent(0) - first);
     if (count < transposed.extent(1)) transposed = Tensor<float, 2>({columns_, count});
-    for (std::int64_t t = 0; t < count; ++t) {
-      for (std::int64_t c = 0; c < columns_; ++c) {
-        const float value = x(first + t, c);
-        if (!std::isfinite(value)) fail(Errc::corrupt, "activations: expected finite numbers, found ", value, " in column ", c);
-        transposed(c, t) = value;
+    parallel_for(columns_, 256, [&](Range columns) {
+      for (std::int64_t t = 0; t < count; ++t) {
+        for (std::int64_t c = columns.begin; c < columns.end; ++c) {
+          const float value = x(first + t, c);
+          if (!std::isfinite(value)) fail(Errc::corrupt, "activations: expected finite numbers, found ", value, " in column ", c);
+          transposed(c, t) = value;
+        }
       }
-    }
+    });
     const TensorView<const float, 2> view = transposed;
     for_products(view, view, true, [&](std::int64_t row, std::int64_t column, std::span<const float> values) {
-      float* sums = sums_.data() + row * columns_ + column;
+      float* sums = &sums_(row, 0) + column;
       for (std::size_t i = 0; i < values.size(); ++i) sums[i] += values[i];
     });
   }
@@ -36,10 +39,28 @@ void Hessian::add(TensorView<const float, 2> x) {
 }
 
 void Hessian::divide_inputs(std::span<const float> scales) noexcept {
-  for (std::size_t i = 0; i < scales.size(); ++i) {
-    float* row = sums_.data() + i * scales.size();
-    for (std::size_t j = 0; j < scales.size(); ++j) row[j] /= scales[i] * scales[j];
+  for (std::int64_t i = 0; i < columns_; ++i) {
+    float* row = &sums_(i, 0);
+    for (std::size_t j = 0; j < scales.size(); ++j) row[j] /= scales[static_cast<std::size_t>(i)] * scales[j];
   }
+}
+
+Hessian Hessian::clone() const {
+  Hessian copy(0);
+  copy.columns_ = columns_;
+  copy.tokens_ = tokens_;
+  copy.sums_ = sums_.clone();
+  return copy;
+}
+
+Tensor<float, 2> Hessian::release() && {
+  parallel_for(columns_, 64, [&](Range columns) {
+    for (std::int64_t i = 0; i < columns_; ++i) {
+      for (std::int64_t j = columns.begin; j < std::min(columns.end, i); ++j) sums_(i, j) = sums_(j, i);
+    }
+  });
+  columns_ = tokens_ = 0;
+  return std::move(sums_);
 }
 
 std::vector<float> Hessian::mean_squares() const {

@@ -32,7 +32,7 @@ void for_products(TensorView<const float, 2> a, TensorView<const float, 2> b, bo
       const std::int64_t rows = upper ? std::min(m, first + panel_rows) : m;
       for (std::int64_t r = 0; r < rows; r += tokens) {
         const std::int64_t now = std::min(tokens, rows - r);
-        kernels.matmul_f32({panel.data(), count, k}, {&a(r, 0), k}, {out.data(), panel_rows}, {now, 0, 1});
+        kernels.matmul_f32({panel.data(), count, k}, {&a(r, 0), a.stride(0)}, {out.data(), panel_rows}, {now, 0, 1});
         for (std::int64_t i = 0; i < now; ++i) f(r + i, first, {out.data() + i * panel_rows, static_cast<std::size_t>(count)});
       }
     }

@@ -7,7 +7,7 @@
 namespace bantam::inline v0 {
 
 /// Calls f(row, first, values) with parts of a bT: values[i] = sum over k of a(row, k) b(first + i, k), up to 32 of them.
-/// a: (m, k) contiguous, b: (n, k) with any strides; rows from 0 to m, or only those below first + 32 if `upper`. On all
+/// a: (m, k), each row contiguous, b: (n, k) with any strides; rows from 0 to m, or only those below first + 32 if `upper`. On all
 /// cores; the order of calls is open, the order of each sum is not.
 void for_products(TensorView<const float, 2> a, TensorView<const float, 2> b, bool upper,
                   FunctionRef<void(std::int64_t row, std::int64_t first, std::span<const float> values)> f);

@@ -199,7 +199,7 @@ void Forward::layers(KeepGoing keep_going) noexcept {
   run(weights_.streamed_bytes / config_.layers * tokens_, work);
 }
 
-void Forward::run_block(const LayerWeights& w, std::int64_t index, std::span<float> hidden, nn::KvCache& cache, float* attention_inputs) {
+void Forward::run_block(const LayerWeights& w, std::int64_t index, BlockStage stage, std::span<float> hidden, nn::KvCache& cache) {
   const std::int64_t tokens = static_cast<std::int64_t>(hidden.size()) / config_.dim;
   serve(w);
   cache.truncate(0);
@@ -208,16 +208,26 @@ void Forward::run_block(const LayerWeights& w, std::int64_t index, std::span<flo
   for (std::int64_t t = 0; t < tokens; ++t) rows_.push_back({0, t, &cache});
   segments_.assign(1, {.count = tokens, .cache = &cache});
   resize(tokens);
-  attention_inputs_ = attention_inputs;
+  stage_ = stage;
   team_.run([&](const Worker& worker) {
     const Range share = worker.share(tokens);
-    std::copy_n(hidden.data() + share.begin * config_.dim, (share.end - share.begin) * config_.dim, residual_.data() + share.begin * config_.dim);
-    find_angles(share);
-    layer(worker, w, index, 0, nullptr);
+    const std::int64_t first = share.begin * config_.dim, count = (share.end - share.begin) * config_.dim;
+    std::copy_n(hidden.data() + first, count, residual_.data() + first);
+    if (stage <= BlockStage::attention) {
+      find_angles(share);
+      attention(worker, w, index, 0, nullptr, stage);
+    } else {
+      mlp(worker, w, nullptr, stage);
+    }
+    if (stage != BlockStage::attention && stage != BlockStage::mlp) return;
     add_branch(share);
-    std::copy_n(residual_.data() + share.begin * config_.dim, (share.end - share.begin) * config_.dim, hidden.data() + share.begin * config_.dim);
+    std::copy_n(residual_.data() + first, count, hidden.data() + first);
   });
-  attention_inputs_ = nullptr;
+}
+
+TensorView<const float, 2> Forward::stage_inputs() const noexcept {
+  const nn::Activations& x = stage_ == BlockStage::output_inputs ? attended_ : stage_ == BlockStage::down_inputs ? hidden_ : normed_;
+  return {x.row(0), {x.tokens(), x.columns()}};
 }
 
 /// Runs `work` on the team, or alone where it reads so few `bytes` that sharing costs more than it saves.
@@ -242,7 +252,7 @@ void Forward::normalize(const Worker& worker, const std::vector<float>& weight, 
 }
 
 /// Norms and rotates the heads of q and k, and stores k and v. Units are (token, head).
-void Forward::attention_inputs(const Worker& worker, const LayerWeights& w, std::int64_t index) noexcept {
+void Forward::rotate_and_store(const Worker& worker, const LayerWeights& w, std::int64_t place) noexcept {
   const std::int64_t d = config_.head_dim;
   const std::int64_t half = config_.rope.dim / 2;
   const auto eps = static_cast<float>(config_.norm_eps);
@@ -250,7 +260,7 @@ void Forward::attention_inputs(const Worker& worker, const LayerWeights& w, std:
   const auto store = [&](bool value, std::int64_t head, std::int64_t token, const float* x) {
     const Row& row = rows_[static_cast<std::size_t>(token)];
     std::copy_n(x, d, padded);
-    row.cache->store(kernels_, index, value, head, row.position, padded);
+    row.cache->store(kernels_, place, value, head, row.position, padded);
   };
   const std::int64_t units = config_.heads + config_.kv_heads;
   const Range share = worker.share(tokens_ * units);
@@ -272,25 +282,30 @@ void Forward::attention_inputs(const Worker& worker, const LayerWeights& w, std:
 
 /// Layer `index` of the model, whose keys and values are at `place` of the caches; `addend` is what the one before adds.
 void Forward::layer(const Worker& worker, const LayerWeights& w, std::int64_t index, std::int64_t place, const float* addend) noexcept {
+  attention(worker, w, index, place, addend, BlockStage::attention);
+  mlp(worker, w, branch_.data(), BlockStage::mlp);
+}
+
+/// The first half of a layer, as far as `until`; what it adds is in branch_ then.
+void Forward::attention(const Worker& worker, const LayerWeights& w, std::int64_t index, std::int64_t place, const float* addend,
+                        BlockStage until) noexcept {
   const ModelConfig& c = config_;
   const std::int64_t q_columns = c.heads * c.head_dim;
   const std::int64_t kv_columns = c.kv_heads * c.head_dim;
   const auto bias = [](const std::vector<float>& b) { return b.empty() ? nullptr : b.data(); };
 
-  const nn::Readers attention_readers{&w.q, &w.k, &w.v};
-  normalize(worker, w.attention_norm, addend, attention_readers);
-  if (attention_inputs_ != nullptr) {
-    const Range share = worker.share(tokens_);
-    std::copy_n(normed_.row(share.begin), (share.end - share.begin) * c.dim, attention_inputs_ + share.begin * c.dim);
-  }
+  const nn::Readers readers{&w.q, &w.k, &w.v};
+  normalize(worker, w.attention_norm, addend, readers);
+  if (until == BlockStage::attention_inputs) return;
   worker.barrier();
   nn::linear(kernels_, worker, w.q, normed_, bias(w.q_bias), q_.data(), q_columns);
-  nn::linear(kernels_, worker, w.k, normed_, bias(w.k_bias), k_.data(), kv_columns, attention_readers.form_of(1));
-  nn::linear(kernels_, worker, w.v, normed_, bias(w.v_bias), v_.data(), kv_columns, attention_readers.form_of(2));
+  nn::linear(kernels_, worker, w.k, normed_, bias(w.k_bias), k_.data(), kv_columns, readers.form_of(1));
+  nn::linear(kernels_, worker, w.v, normed_, bias(w.v_bias), v_.data(), kv_columns, readers.form_of(2));
   worker.barrier();
-  attention_inputs(worker, w, place);
+  rotate_and_store(worker, w, place);
   worker.barrier();
   attention_.run(kernels_, worker, place, c.window_of(index), q_.data(), attended_.row(0));
+  if (until == BlockStage::output_inputs) return;
   worker.barrier();
   for_parts(worker, tokens_, q_columns, [&](std::int64_t t, std::int64_t begin, std::int64_t end) {
     attended_.quantize_part(kernels_, t, begin, end);
@@ -299,12 +314,17 @@ void Forward::layer(const Worker& worker, const LayerWeights& w, std::int64_t in
   worker.barrier();
   nn::linear(kernels_, worker, w.o, attended_, bias(w.o_bias), branch_.data(), c.dim);
   worker.barrier();
+}
 
-  const nn::Readers mlp_readers{&w.gate, &w.up};
-  normalize(worker, w.ffn_norm, branch_.data(), mlp_readers);
+/// The second half.
+void Forward::mlp(const Worker& worker, const LayerWeights& w, const float* addend, BlockStage until) noexcept {
+  const ModelConfig& c = config_;
+  const nn::Readers readers{&w.gate, &w.up};
+  normalize(worker, w.ffn_norm, addend, readers);
+  if (until == BlockStage::mlp_inputs) return;
   worker.barrier();
   nn::linear(kernels_, worker, w.gate, normed_, nullptr, hidden_.row(0), c.ffn);
-  nn::linear(kernels_, worker, w.up, normed_, nullptr, up_.data(), c.ffn, mlp_readers.form_of(1));
+  nn::linear(kernels_, worker, w.up, normed_, nullptr, up_.data(), c.ffn, readers.form_of(1));
   worker.barrier();
   const auto gate = c.gate == ops::Gate::silu        ? kernels_.silu_mul
                     : c.gate == ops::Gate::gelu_tanh ? kernels_.gelu_tanh_mul
@@ -314,6 +334,7 @@ void Forward::layer(const Worker& worker, const LayerWeights& w, std::int64_t in
     gate(hidden, up_.data() + t * c.ffn + begin, hidden, end - begin);
     hidden_.quantize_part(kernels_, t, begin, end);
   });
+  if (until == BlockStage::down_inputs) return;
   if (hidden_.has_orders()) {
     worker.barrier();  // a part of another order has columns from everywhere
     for_parts(worker, tokens_, c.ffn, [&](std::int64_t t, std::int64_t begin, std::int64_t end) {

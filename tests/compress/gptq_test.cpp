@@ -1,6 +1,7 @@
 // GPTQ on one matrix, against the paper in double precision and against rounding to nearest.
 #include "bantam/compress/gptq.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <numeric>
 
@@ -90,7 +91,7 @@ TEST_CASE("gptq chooses the codes of the paper's recursion, in any order of colu
 }
 
 TEST_CASE("gptq leaves less error in the outputs than rounding to nearest, in every format") {
-  const std::int64_t rows = 32, columns = 300;  // a block of 256 and a part of one, whose last group of 16 is padding
+  const std::int64_t rows = quick() ? 12 : 32, columns = 300;  // a block of 256 and a part of one, whose last group of 16 is padding
   const auto w = random::normal<float>({rows, columns}, 7, {.deviation = 0.05});
   const auto x = correlated_inputs(800, columns, 8);
   Hessian hessian(columns);
@@ -108,6 +109,25 @@ TEST_CASE("gptq leaves less error in the outputs than rounding to nearest, in ev
       CHECK(2 * found.loss >= 0.7 * error);
     }
   }
+}
+
+TEST_CASE("moments that are singular past the first block of columns take more damping, and leave H to its owner") {
+  // Two inputs that always agree, and the damping too small to tell them apart in single precision.
+  const std::int64_t columns = 400;
+  const auto w = random::normal<float>({8, columns}, 11);
+  auto x = random::normal<float>({900, columns}, 12);
+  for (std::int64_t t = 0; t < 900; ++t) x(t, 390) = x(t, 391);
+  Hessian hessian(columns);
+  hessian.add(x);
+  const float before = hessian(17, 350);
+  const GptqOptions options{.damping = 0, .order = ColumnOrder::natural};
+  const GptqResult found = gptq(w, hessian, format_info<Int<4, 32>>(), options);
+  CHECK(hessian(17, 350) == before);
+  CHECK(hessian.columns() == columns);
+  CHECK(found.damping >= 0);
+  CHECK(output_error(w, found.weights.dequantize(), x) < output_error(w, WeightMatrix::quantize(w, format_info<Int<4, 32>>()).dequantize(), x));
+  const GptqResult again = gptq(w, std::move(hessian), format_info<Int<4, 32>>(), options);
+  CHECK(std::ranges::equal(again.weights.dequantize().span(), found.weights.dequantize().span()));
 }
 
 TEST_CASE("inputs that are always zero get weights of zero, singular moments more damping") {

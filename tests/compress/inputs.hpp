@@ -1,6 +1,8 @@
 // Inputs of layers as they are found in models, and the error that rounded weights make of them.
 #pragma once
 
+#include <vector>
+
 #include "bantam/tensor/random.hpp"
 
 namespace bantam::test {
@@ -23,12 +25,15 @@ inline Tensor<float, 2> correlated_inputs(std::int64_t tokens, std::int64_t colu
 
 /// ||(W - W') XT||^2 in double precision.
 inline double output_error(const Tensor<float, 2>& w, const Tensor<float, 2>& rounded, const Tensor<float, 2>& x) {
+  const std::vector<float> before(w.span().begin(), w.span().end()), after(rounded.span().begin(), rounded.span().end());
+  const auto columns = static_cast<std::size_t>(w.extent(1));
   double sum = 0;
   for (std::int64_t t = 0; t < x.extent(0); ++t) {
-    for (std::int64_t r = 0; r < w.extent(0); ++r) {
+    const float* inputs = &x(t, 0);
+    for (std::size_t first = 0; first < before.size(); first += columns) {
       double y = 0;
-      for (std::int64_t c = 0; c < w.extent(1); ++c) {
-        y += (static_cast<double>(w(r, c)) - static_cast<double>(rounded(r, c))) * static_cast<double>(x(t, c));
+      for (std::size_t c = 0; c < columns; ++c) {
+        y += (static_cast<double>(before[first + c]) - static_cast<double>(after[first + c])) * static_cast<double>(inputs[c]);
       }
       sum += y * y;
     }

@@ -41,5 +41,8 @@ struct GptqResult {
 /// below 1 makes H regular.
 [[nodiscard]] GptqResult gptq(TensorView<const float, 2> weights, const Hessian& hessian, const FormatInfo& format,
                               const GptqOptions& options = {});
+/// The same in the memory of H, which is used up: nothing else of its size is made.
+[[nodiscard]] GptqResult gptq(TensorView<const float, 2> weights, Hessian&& hessian, const FormatInfo& format,
+                              const GptqOptions& options = {});
 
 }  // namespace bantam::inline v0

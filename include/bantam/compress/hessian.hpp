@@ -26,13 +26,16 @@ class Hessian {
   [[nodiscard]] std::vector<float> mean_squares() const;
   /// Element (i, j).
   [[nodiscard]] float operator()(std::int64_t i, std::int64_t j) const noexcept {
-    return sums_[static_cast<std::size_t>(i <= j ? i * columns_ + j : j * columns_ + i)];
+    return i <= j ? sums_(i, j) : sums_(j, i);
   }
+  [[nodiscard]] Hessian clone() const;
+  /// The whole matrix (columns, columns), both halves of it, in the memory that held it.
+  [[nodiscard]] Tensor<float, 2> release() &&;
 
  private:
   std::int64_t columns_;
   std::int64_t tokens_ = 0;
-  std::vector<float> sums_;  ///< (columns, columns); the lower half is not kept up
+  Tensor<float, 2> sums_;  ///< (columns, columns); the lower half is not kept up
 };
 
 }  // namespace bantam::inline v0

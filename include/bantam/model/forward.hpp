@@ -12,6 +12,16 @@
 
 namespace bantam::inline v0 {
 
+/// How far a half of a block is run: the first three are of attention, the others of the feed-forward half.
+enum class BlockStage : std::uint8_t {
+  attention_inputs,  ///< what q, k and v read
+  output_inputs,     ///< what o reads
+  attention,
+  mlp_inputs,        ///< what gate and up read
+  down_inputs,       ///< what down reads
+  mlp,
+};
+
 /// Buffers and threads to run a model with. The weights and the config outlive it. For one thread at a time.
 class Forward {
  public:
@@ -41,22 +51,16 @@ class Forward {
   /// when keep_going says so, out_of_memory, and what the sink throws; the caches are then as they were.
   void run(std::span<const Sequence> sequences, LogitsSink sink, KeepGoing keep_going);
 
-  /// Runs block `index` alone, with weights `w`, over the hidden states (tokens, dim) of a sequence from its beginning,
-  /// in place. `cache` is for one layer and loses what it held. What the block's linear layers read stays to be looked
-  /// at: q, k and v in `attention_inputs` (tokens, dim) if that is not null, the others behind the views below, until the
-  /// next call.
-  void run_block(const LayerWeights& w, std::int64_t index, std::span<float> hidden, nn::KvCache& cache, float* attention_inputs = nullptr);
-  /// (tokens, inputs) of o, of gate and up, and of down.
-  [[nodiscard]] TensorView<const float, 2> output_inputs() const noexcept { return inputs_of(attended_); }
-  [[nodiscard]] TensorView<const float, 2> mlp_inputs() const noexcept { return inputs_of(normed_); }
-  [[nodiscard]] TensorView<const float, 2> down_inputs() const noexcept { return inputs_of(hidden_); }
+  /// Runs a stage of block `index` alone, with weights `w`, over the hidden states (tokens, dim) of a sequence from its
+  /// beginning: one half of the block, up to what a linear layer in it reads or to its end. Stages that end a half add it
+  /// to `hidden`. `cache` is for one layer and loses what it held.
+  void run_block(const LayerWeights& w, std::int64_t index, BlockStage stage, std::span<float> hidden, nn::KvCache& cache);
+  /// (tokens, inputs) of the linear layers that the last stage came to. Until the next call.
+  [[nodiscard]] TensorView<const float, 2> stage_inputs() const noexcept;
 
   [[nodiscard]] int threads() const noexcept { return team_.size(); }
 
  private:
-  [[nodiscard]] static TensorView<const float, 2> inputs_of(const nn::Activations& x) noexcept {
-    return {x.row(0), {x.tokens(), x.columns()}};
-  }
   void serve(const LayerWeights& layer) noexcept;
   void resize(std::int64_t tokens);
   /// Neighboring rows of one sequence in the pass under way.
@@ -80,7 +84,10 @@ class Forward {
   void find_angles(Range rows) noexcept;
   void add_branch(Range rows) noexcept;
   void layer(const Worker& worker, const LayerWeights& w, std::int64_t index, std::int64_t place, const float* addend) noexcept;
-  void attention_inputs(const Worker& worker, const LayerWeights& w, std::int64_t index) noexcept;
+  void attention(const Worker& worker, const LayerWeights& w, std::int64_t index, std::int64_t place, const float* addend,
+                 BlockStage until) noexcept;
+  void rotate_and_store(const Worker& worker, const LayerWeights& w, std::int64_t place) noexcept;
+  void mlp(const Worker& worker, const LayerWeights& w, const float* addend, BlockStage until) noexcept;
   void normalize(const Worker& worker, const std::vector<float>& weight, const float* addend, const nn::Readers& readers) noexcept;
   void head(std::span<const std::int64_t> rows) noexcept;
 
@@ -94,7 +101,7 @@ class Forward {
   std::vector<Row> rows_;
   std::int64_t tokens_ = 0;         ///< rows of the pass under way
   bool stopped_ = false;            ///< by keep_going
-  float* attention_inputs_ = nullptr;  ///< where run_block wants them
+  BlockStage stage_ = BlockStage::mlp;  ///< that run_block came to
   AlignedBuffer<float> residual_;   ///< (tokens, dim)
   AlignedBuffer<float> branch_;     ///< (tokens, dim): what a sub-layer adds to the residual
   AlignedBuffer<float> q_, k_, v_;  ///< (tokens, heads * head_dim), (tokens, kv_heads * head_dim) twice

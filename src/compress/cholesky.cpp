@@ -1,0 +1,105 @@
+// Blocked factorization: Eigen on the blocks of the diagonal, the inference kernels on everything else.
+#include "cholesky.hpp"
+
+#include <Eigen/Cholesky>
+#include <algorithm>
+#include <cmath>
+
+#include "bantam/core/parallel.hpp"
+#include "product.hpp"
+
+namespace bantam::inline v0 {
+
+namespace {
+
+using Matrix = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+using Block = Eigen::Map<Matrix, 0, Eigen::OuterStride<>>;
+
+/// Small beside the whole, large enough that a product with it is worth more than the reading of what it changes.
+constexpr std::int64_t width = 256;
+
+TensorView<float, 2> part(TensorView<float, 2> a, std::int64_t row, std::int64_t rows, std::int64_t column, std::int64_t columns) {
+  return {&a(row, column), {rows, columns}, a.strides()};
+}
+
+Block block_of(TensorView<float, 2> a, std::int64_t first, std::int64_t size) {
+  return {&a(first, first), size, size, Eigen::OuterStride<>(a.stride(0))};
+}
+
+Tensor<float, 2> inverse_of(const Block& upper) {
+  Tensor<float, 2> inverse({upper.rows(), upper.rows()});
+  Block result(inverse.data(), upper.rows(), upper.rows(), Eigen::OuterStride<>(upper.rows()));
+  result.setIdentity();
+  upper.triangularView<Eigen::Upper>().solveInPlace(result);
+  return inverse;
+}
+
+}  // namespace
+
+bool factorize(TensorView<float, 2> a) {
+  const std::int64_t n = a.extent(0);
+  for (std::int64_t begin = 0; begin < n; begin += width) {
+    const std::int64_t size = std::min(width, n - begin);
+    const std::int64_t end = begin + size;
+    Block diagonal = block_of(a, begin, size);
+    const Eigen::LLT<Matrix, Eigen::Upper> llt(diagonal);
+    if (llt.info() != Eigen::Success) return false;
+    for (std::int64_t i = 0; i < size; ++i) {
+      if (!(llt.matrixLLT()(i, i) > 0) || !std::isfinite(llt.matrixLLT()(i, i))) return false;
+    }
+    diagonal.triangularView<Eigen::Upper>() = llt.matrixU();
+    if (end == n) break;
+    // The rest of these rows becomes XT with X = (A12)T V11^-1, and the rest of the matrix loses X XT.
+    const Tensor<float, 2> inverse = inverse_of(diagonal);
+    Tensor<float, 2> across({n - end, size}), x({n - end, size});
+    parallel_for(n - end, 64, [&](Range columns) {
+      for (std::int64_t r = 0; r < size; ++r) {
+        for (std::int64_t c = columns.begin; c < columns.end; ++c) across(c, r) = a(begin + r, end + c);
+      }
+    });
+    for_products(across, inverse.view().transposed(), false, [&](std::int64_t row, std::int64_t first, std::span<const float> values) {
+      std::ranges::copy(values, &x(row, first));
+    });
+    parallel_for(n - end, 64, [&](Range columns) {
+      for (std::int64_t r = 0; r < size; ++r) {
+        for (std::int64_t c = columns.begin; c < columns.end; ++c) a(begin + r, end + c) = x(c, r);
+      }
+    });
+    for_products(x, x, true, [&](std::int64_t row, std::int64_t first, std::span<const float> values) {
+      float* to = &a(end + row, end);
+      for (std::int64_t i = std::max<std::int64_t>(0, row - first); i < static_cast<std::int64_t>(values.size()); ++i) {
+        to[first + i] -= values[static_cast<std::size_t>(i)];
+      }
+    });
+  }
+  return true;
+}
+
+void invert_upper(TensorView<float, 2> v) {
+  const std::int64_t n = v.extent(0);
+  constexpr std::int64_t rows_at_once = 512;
+  for (std::int64_t begin = 0; begin < n; begin += width) {
+    const std::int64_t size = std::min(width, n - begin);
+    // (V11 V12; 0 V22)^-1 = (W11 -W11 V12 W22; 0 W22), and W11 is there already.
+    const Tensor<float, 2> inverse = inverse_of(block_of(v, begin, size));
+    for (std::int64_t r = 0; r < size; ++r) {
+      std::fill_n(&v(begin + r, 0), begin, 0.0f);
+      std::copy_n(&inverse(r, 0), size, &v(begin + r, begin));
+    }
+    if (begin == 0) continue;
+    Tensor<float, 2> product({begin, size});
+    for_products(part(v, 0, begin, begin, size), inverse.view().transposed(), false,
+                 [&](std::int64_t row, std::int64_t first, std::span<const float> values) { std::ranges::copy(values, &product(row, first)); });
+    for (std::int64_t top = 0; top < begin; top += rows_at_once) {
+      const std::int64_t rows = std::min(rows_at_once, begin - top);
+      const TensorView<const float, 2> below = product.view().slice(0, top, begin);  // W11 is zero further left
+      for_products(part(v, top, rows, top, begin - top), below.transposed(), false,
+                   [&](std::int64_t row, std::int64_t first, std::span<const float> values) {
+                     float* to = &v(top + row, begin + first);
+                     for (std::size_t i = 0; i < values.size(); ++i) to[i] = -values[i];
+                   });
+    }
+  }
+}
+
+}  // namespace bantam::inline v0

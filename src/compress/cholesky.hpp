@@ -1,0 +1,16 @@
+// Cholesky factors and triangular inverses of large matrices, in place and on all cores.
+#pragma once
+
+#include "bantam/tensor/tensor.hpp"
+
+namespace bantam::inline v0 {
+
+/// Writes V, upper triangular with A = VT V, over the upper half of a symmetric matrix (n, n); what is below the diagonal is
+/// neither read nor written. By blocks of columns, whose updates run at the speed of the inference kernels: n^3 / 6
+/// multiply-adds. False when A is not positive definite as far as single precision can tell; the upper half is spoiled then.
+[[nodiscard]] bool factorize(TensorView<float, 2> a);
+
+/// Writes V^-1 over V, upper triangular, with zeros below the diagonal. n^3 / 6 multiply-adds.
+void invert_upper(TensorView<float, 2> v);
+
+}  // namespace bantam::inline v0
