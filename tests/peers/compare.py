@@ -20,8 +20,9 @@ TOKENS = 100
 # Both round activations to 8 bits, but add in another order: now and then a value on a border is rounded the other way,
 # which moves logits of these small models by about this much. Two tokens closer than that may change places.
 TIE = 0.1
-# Types that are read only, one for each format that they become. Rows of books4m are whole blocks of 256.
-READ_ONLY = ["iq2_xxs", "iq2_xs", "iq3_xxs", "iq3_s", "tq2_0", "q2_0"]
+# Types that are read only, one for each format that they become. Rows of books4m are whole blocks of 256. (Q1_0 and Q2_0,
+# for which llama.cpp rounds activations by 32, leave nothing of it to compare.)
+READ_ONLY = ["iq2_xxs", "iq2_xs", "iq3_xxs", "iq3_s", "tq2_0"]
 # Formats of the files that bantam writes, where rows of the models are whole blocks of them. (stories260k has rows of 172:
 # they are kept in f16, for which llama.cpp rounds activations to f16 as well.)
 WRITTEN = {"stories260k": ["f32"], "babyllama105": ["q8_0", "q4_0", "q5_1", "iq4_nl"], "books4m": ["f16", "q8_0", "q4_0", "q4_k", "q6_k"]}
