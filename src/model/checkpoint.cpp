@@ -137,7 +137,9 @@ const FormatInfo& CheckpointTensor::format() const noexcept {
 }
 
 std::string CheckpointTensor::stored_as() const {
-  return native != nullptr ? std::string(native->name) : packed != nullptr ? packed->description() : std::string(source->name);
+  if (native != nullptr) return std::string(native->name);
+  if (packed != nullptr) return packed->description();
+  return source->can_be_written() ? std::string(source->name) : message(source->name, ", kept in ", source->format->name);
 }
 
 std::int64_t CheckpointTensor::stored_bytes() const noexcept {

@@ -5,6 +5,7 @@
 
 #include "bantam/core/message.hpp"
 #include "model/gguf_codes.hpp"
+#include "model/gguf_grid_codes.hpp"
 
 namespace bantam::inline v0 {
 
@@ -42,8 +43,10 @@ void read_decoded(const std::byte* row, std::span<float> out) {
 
 template <class Block>
 constexpr SourceType blocks(std::string_view name) {
-  return {name, Block::columns, Block::bytes, &format_info<typename Block::Format>(), read_decoded<Block>, read_codes<Block>,
-          write_codes<Block>};
+  SourceType type{name, Block::columns, Block::bytes, &format_info<typename Block::Format>(), read_decoded<Block>,
+                  read_codes<Block>, nullptr};
+  if constexpr (requires { Block::write; }) type.write_codes = write_codes<Block>;
+  return type;
 }
 
 const std::array all{
@@ -63,6 +66,17 @@ const std::array all{
     blocks<gguf::Iq4Nl>("IQ4_NL"),
     blocks<gguf::Iq4Xs>("IQ4_XS"),
     blocks<gguf::Mxfp4>("MXFP4"),
+    blocks<gguf::Iq3S>("IQ3_S"),
+    blocks<gguf::Iq3Xxs>("IQ3_XXS"),
+    blocks<gguf::Iq2S>("IQ2_S"),
+    blocks<gguf::Iq2Xs>("IQ2_XS"),
+    blocks<gguf::Iq2Xxs>("IQ2_XXS"),
+    blocks<gguf::Iq1M>("IQ1_M"),
+    blocks<gguf::Iq1S>("IQ1_S"),
+    blocks<gguf::Q2_0>("Q2_0"),
+    blocks<gguf::Tq2_0>("TQ2_0"),
+    blocks<gguf::Tq1_0>("TQ1_0"),
+    blocks<gguf::Q1_0>("Q1_0"),
 };
 
 }  // namespace
@@ -76,7 +90,7 @@ const SourceType* find_source_type(std::string_view name) noexcept {
 
 const SourceType* source_type_of(const FormatInfo& format) noexcept {
   for (const SourceType& type : all) {
-    if (type.format == &format) return &type;
+    if (type.format == &format && type.can_be_written()) return &type;
   }
   return nullptr;
 }

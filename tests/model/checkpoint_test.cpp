@@ -87,14 +87,14 @@ TEST_CASE("types that nothing here reads are named, with what works") {
   tiny.make();
   GgufBuilder builder;
   {
-    // IQ3_S is type 21: 110 bytes for 256 weights.
+    // Q8_K is type 15, 292 bytes for 256 weights: activations are of it, never the weights of a file.
     TinyModel rest = tiny;
     rest.remove("model.layers.1.mlp.down_proj.weight");
     builder = rest.gguf();
-    builder.tensor("blk.1.ffn_down.weight", {256, 64}, 21, std::string(std::size_t{64} * 110, '\1'));
+    builder.tensor("blk.1.ffn_down.weight", {256, 64}, 15, std::string(std::size_t{64} * 292, '\1'));
   }
   const std::string text = gguf_error(builder);
-  has(text, "blk.1.ffn_down.weight: type IQ3_S: not yet");
+  has(text, "blk.1.ffn_down.weight: type Q8_K: not yet");
   has(text, "what works: F32, F16, BF16, Q8_0, Q5_0, ");
 
   const TemporaryFolder folder;
@@ -106,6 +106,33 @@ TEST_CASE("types that nothing here reads are named, with what works") {
   tiny.config["num_hidden_layers"] = 1;
   write_file(folder / "hf" / "config.json", tiny.config.dump());
   has(error_of([&] { (void)Checkpoint::open(folder / "hf"); }), "model.embed_tokens.weight: type I32: not yet");
+}
+
+TEST_CASE("a model split over files is the model in one file, wherever its tensors lie") {
+  TinyModel whole;
+  whole.make();
+  const TemporaryFolder folder;
+  write_file(folder / "m.gguf", whole.gguf().bytes());
+  // The first part holds metadata alone, as llama.cpp's own tool may write it.
+  for (std::size_t part = 0; part < 3; ++part) {
+    TinyModel shard = whole;
+    shard.tensors.clear();
+    for (std::size_t i = 0; i < whole.tensors.size(); ++i) {
+      if (part > 0 && i % 2 == part - 1) shard.tensors.push_back(whole.tensors[i]);
+    }
+    shard.more_keys = [&](GgufBuilder& builder) {
+      builder.key("split.no", static_cast<std::uint16_t>(part)).key("split.count", std::uint16_t{3});
+      builder.key("split.tensors.count", static_cast<std::int32_t>(whole.tensors.size()));
+    };
+    write_file(folder / ("s-0000" + std::to_string(part + 1) + "-of-00003.gguf"), shard.gguf().bytes());
+  }
+  const auto tokens = some_tokens();
+  CHECK(logits_of(Model::load(folder / "s-00001-of-00003.gguf"), tokens) ==
+        logits_of(Model::load(folder / "m.gguf"), tokens));
+
+  std::filesystem::remove(folder / "s-00003-of-00003.gguf");
+  const std::string error = error_of([&] { (void)Checkpoint::open(folder / "s-00001-of-00003.gguf"); });
+  has(error, "s-00003-of-00003.gguf");
 }
 
 TEST_CASE("a vocabulary larger than the embedding is refused, a smaller one is padded") {

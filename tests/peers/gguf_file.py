@@ -21,17 +21,29 @@ TENSOR_TYPES = {
     "q4_K": (12, 256, 144),
     "q5_K": (13, 256, 176),
     "q6_K": (14, 256, 210),
+    "iq2_xxs": (16, 256, 66),
+    "iq2_xs": (17, 256, 74),
+    "iq3_xxs": (18, 256, 98),
+    "iq1_s": (19, 256, 50),
     "iq4_nl": (20, 32, 18),
+    "iq3_s": (21, 256, 110),
+    "iq2_s": (22, 256, 82),
     "iq4_xs": (23, 256, 136),
+    "iq1_m": (29, 256, 56),
     "bf16": (30, 1, 2),
+    "tq1_0": (34, 256, 54),
+    "tq2_0": (35, 256, 66),
     "mxfp4": (39, 32, 17),
+    "q1_0": (41, 128, 18),
+    "q2_0": (42, 64, 18),
 }
 TYPE_NAMES = {number: name for name, (number, _, _) in TENSOR_TYPES.items()}
 
 # general.file_type: what most tensors of a file are.
 FILE_TYPES = {
     "f32": 0, "f16": 1, "q4_0": 2, "q4_1": 3, "q8_0": 7, "q5_0": 8, "q5_1": 9, "q2_K": 10, "q3_K": 12, "q4_K": 15,
-    "q5_K": 17, "q6_K": 18, "iq4_nl": 25, "iq4_xs": 30, "bf16": 32, "mxfp4": 38,
+    "q5_K": 17, "q6_K": 18, "iq2_xxs": 19, "iq2_xs": 20, "iq3_xxs": 23, "iq1_s": 24, "iq4_nl": 25, "iq3_s": 26, "iq2_s": 28,
+    "iq4_xs": 30, "iq1_m": 31, "bf16": 32, "tq1_0": 36, "tq2_0": 37, "mxfp4": 38, "q1_0": 40, "q2_0": 41,
 }
 
 # Metadata value types: name -> (id in the file, struct code).

@@ -73,7 +73,11 @@ def ggml_coder(kind, peers):
     def code(x):
         out = np.empty(gguf_file.tensor_bytes(kind, x.shape), np.uint8)
         x = np.ascontiguousarray(x)
-        written = quantize(gguf_file.TENSOR_TYPES[kind][0], x.ctypes.data, out.ctypes.data, 0, *x.shape, None)
+        number = gguf_file.TENSOR_TYPES[kind][0]
+        # Some types are refused without the importance of each column: all alike here.
+        importance = np.ones(x.shape[1], np.float32) if library.ggml_quantize_requires_imatrix(number) else None
+        written = quantize(number, x.ctypes.data, out.ctypes.data, 0, *x.shape,
+                           None if importance is None else importance.ctypes.data)
         assert written == out.size, (kind, written, out.size)
         return out
 

@@ -24,7 +24,7 @@ class GgufFile final : public TensorSource {
  public:
   /// Throws corrupt naming file, byte offset or key, expected and found; unsupported for versions other than 2 and 3.
   /// The first shard of a split file opens them all: the others lie next to it under names that differ in the number.
-  /// Tensors of a type that nothing here decodes are listed under its name ("IQ2_XS"); using one is refused later.
+  /// Tensors of a type that nothing here decodes are listed under its name ("NVFP4"); using one is refused later.
   [[nodiscard]] static std::shared_ptr<const GgufFile> open(const std::filesystem::path& path);
 
   [[nodiscard]] std::span<const TensorEntry> tensors() const noexcept override { return tensors_; }

@@ -38,7 +38,7 @@ struct CheckpointTensor {
   [[nodiscard]] bool role_is_bias() const noexcept { return role >= Role::q_bias && role <= Role::o_bias; }
   /// The format that holds the tensor exactly.
   [[nodiscard]] const FormatInfo& format() const noexcept;
-  /// How the file spells its type: "Q4_0", "gptq 4 bits, groups of 128", or our format's name.
+  /// How the file spells its type: "Q4_0", "IQ2_XS, kept in iq2.g16", "gptq 4 bits, groups of 128", or our format's name.
   [[nodiscard]] std::string stored_as() const;
   [[nodiscard]] std::int64_t stored_bytes() const noexcept;
 };

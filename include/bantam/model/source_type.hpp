@@ -14,21 +14,22 @@ struct SourceType {
   std::string_view name;  ///< as the container spells it: "F32", "Q4_0"
   int block;              ///< weights a block
   int block_bytes;
-  /// The format that holds every value of this type exactly, at the same size.
+  /// The format that holds every value of this type exactly: at the same size, but for types that cannot be written.
   const FormatInfo* format;
   /// One row as floats, as the type's public definition says.
   void (*read_row)(const std::byte* row, std::span<float> out);
   /// Blocks of a row as codes of `format`, a multiple of `block` columns of them; null where read_row loses nothing.
   void (*read_codes)(const std::byte* blocks, std::int64_t columns, std::int8_t* codes, GroupSide* sides) noexcept;
-  /// The other way round; null with read_codes.
+  /// The other way round; null with read_codes, and where the format holds values that the type does not.
   void (*write_codes)(const std::int8_t* codes, const GroupSide* sides, std::int64_t columns, std::byte* blocks) noexcept;
 
+  [[nodiscard]] bool can_be_written() const noexcept { return read_codes == nullptr || write_codes != nullptr; }
   [[nodiscard]] std::int64_t row_bytes(std::int64_t columns) const noexcept { return columns / block * block_bytes; }
 };
 
 /// Null for a type that nothing here reads.
 [[nodiscard]] const SourceType* find_source_type(std::string_view name) noexcept;
-/// The type that holds what a format holds; null where none does.
+/// The type that holds all that a format holds; null where none does.
 [[nodiscard]] const SourceType* source_type_of(const FormatInfo& format) noexcept;
 /// "F32, F16, ...": for messages.
 [[nodiscard]] std::string source_type_names();

@@ -27,7 +27,8 @@ using Formats = FormatList<F32Format, F16Format, BF16Format,                   /
                            Int<3, 32>, Int<3, 64>, Int<3, 128>,                //
                            IntZero<3, 32>, IntZero<3, 64>, IntZero<3, 128>,    //
                            IntZero<2, 32>, IntZero<2, 64>, IntZero<2, 128>,    //
-                           Q6K, Q5K, Q4K, Q3K, Q2K>;
+                           Q6K, Q5K, Q4K, Q3K, Q2K,                            //
+                           Iq3S, Iq3Xxs, Iq2<32>, Iq2<16>>;
 
 /// Calls f(std::type_identity<Format>{}) for each format, in list order.
 template <class Visitor, QuantFormat... F>

@@ -1,7 +1,7 @@
 // Integer dot products of one group: the primitives that each instruction set writes for itself.
 //
 // dot<A>::accumulate<Plane, Columns, NR, MR>(unit, plane_stride, x, x_stride, first, lut, c) adds to c[strip][token], a
-// strip of 16 int32 each, the products of Columns columns (32, or 16 for Codes) out of a unit of 32: strip r's codes at
+// strip of 16 int32 each, the products of Columns columns (32, or 16 but for Bytes) out of a unit of 32: strip r's codes at
 // unit + r * plane_stride, from the four of columns number `first` on (0 or 4; 0 if all), with token m's signed bytes at
 // x + m * x_stride. What a code counts as:
 //   Codes<Bits>  itself, 0..2^Bits - 1

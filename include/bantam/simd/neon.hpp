@@ -47,7 +47,7 @@ struct neon_dot {
           if constexpr (std::is_same_v<Plane, Bytes>) {
             w = vreinterpretq_s8_u8(vld1q_u8(p + i * 64));
           } else if constexpr (std::is_same_v<Plane, Codebook>) {
-            w = vqtbl1q_s8(table, four(Codes<4>{}, p, 0, i));
+            w = vqtbl1q_s8(table, four(Codes<4>{}, p, first, i));
           } else {
             w = vreinterpretq_s8_u8(four(Plane{}, p, first, i));
           }

@@ -45,8 +45,8 @@ struct madd_dot : private x86_codes<R> {
                                        std::ptrdiff_t x_stride, [[maybe_unused]] int first, const std::int8_t* lut,
                                        IntStrip<A> (&c)[NR][MR]) {
     if constexpr (std::is_same_v<Plane, Bytes> || std::is_same_v<Plane, Codebook>) {
-      static_assert(Columns == 32);
-      signed_codes<Plane>(unit, plane_stride, x, x_stride, lut, c);
+      static_assert(Columns == 32 || !std::is_same_v<Plane, Bytes>);
+      signed_codes<Plane, Columns>(unit + first / 2 * 64, plane_stride, x, x_stride, lut, c);
     } else {
       unsigned_codes<Columns>(Plane{}, unit, plane_stride, x, x_stride, first, c);
     }
@@ -59,7 +59,7 @@ struct madd_dot : private x86_codes<R> {
   using x86_codes<R>::parts;
 
   /// |w| times x with w's sign. 2 * 128 * 127 fits int16.
-  template <class Plane, int NR, int MR>
+  template <class Plane, int Columns, int NR, int MR>
   static BANTAM_INLINE void signed_codes(const std::uint8_t* unit, std::ptrdiff_t plane_stride, const std::int8_t* x,
                                          std::ptrdiff_t x_stride, const std::int8_t* lut, IntStrip<A> (&c)[NR][MR]) {
     const Reg ones = R::ones();
@@ -68,7 +68,7 @@ struct madd_dot : private x86_codes<R> {
     // Bytes carry 4 columns a line, nibbles 8 in two halves.
     constexpr int columns = std::is_same_v<Plane, Bytes> ? 4 : 8;
 #pragma GCC unroll 1
-    for (int column = 0; column < 32; column += columns) {
+    for (int column = 0; column < Columns; column += columns) {
       BANTAM_UNROLL for (int half = 0; half < columns / 4; ++half) {
         BANTAM_UNROLL for (int r = 0; r < NR; ++r) {
           BANTAM_UNROLL for (int part = 0; part < parts; ++part) {
@@ -147,10 +147,11 @@ struct vnni_dot : private x86_codes<R> {
     [[maybe_unused]] Reg table = even[0][0][0];
     if constexpr (std::is_same_v<Plane, Codebook>) table = R::flip(R::table(lut), R::bytes(128));
     if constexpr (std::is_same_v<Plane, Bytes> || std::is_same_v<Plane, Codebook> || std::is_same_v<Plane, Codes<4>>) {
-      static_assert(Columns == 32);
+      static_assert(Columns == 32 || !std::is_same_v<Plane, Bytes>);
       // Pointers that move, no index: general registers that overflow are spilled into vector registers, which spill then.
       constexpr int line_bytes = std::is_same_v<Plane, Bytes> ? 128 : 64;
-      const std::int8_t* const end = x + 32;
+      if constexpr (Columns == 16) unit += first / 2 * 64;
+      const std::int8_t* const end = x + Columns;
 #pragma GCC unroll 1
       for (; x != end; x += 8, unit += line_bytes) {
         BANTAM_UNROLL for (int part = 0; part < parts; ++part) {

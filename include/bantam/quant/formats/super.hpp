@@ -37,6 +37,34 @@ struct Iq4Xs : detail::SuperFormat<Iq4Xs, 4, 32, 6, zero::None> {
   static constexpr float level_unit = Iq4Nl::level_unit;
 };
 
+/// What GGUF's iq1 and iq2 types spell by entries of their grids, one code a weight: eighths of 8, 25 and 43 (iq2), of 1,
+/// 7 and 9 (iq1: -1, 0 and 1, all an eighth more or less), and their negatives. GGUF spends 1.6 to 2.6 bits on the same,
+/// and looks eight weights up at once. Levels 0 and 2 are in no file: they fill gaps when something is rounded to them.
+template <int Group>
+struct Iq2 : detail::SuperFormat<Iq2<Group>, 4, Group, 6, zero::None> {
+  static constexpr std::string_view name = Group == 16 ? "iq2.g16" : "iq2.g32";
+  static constexpr FormatId id{Group == 16 ? 0x003a : 0x003b};
+  static constexpr std::array<float, 16> levels{1,  3.125f,  5.375f,  0.125f,  0.875f,  1.125f,  0,     2,
+                                                -1, -3.125f, -5.375f, -0.125f, -0.875f, -1.125f, -0.0f, -2};
+  static constexpr float level_unit = 0.125f;
+};
+
+/// The same of iq3_xxs.
+struct Iq3Xxs : detail::SuperFormat<Iq3Xxs, 4, 32, 6, zero::None> {
+  static constexpr std::string_view name = "iq3xxs.g32";
+  static constexpr FormatId id{0x003c};
+  static constexpr std::array<float, 16> levels{1, 3, 5, 7, 9, 11, 13, 15.5f, -1, -3, -5, -7, -9, -11, -13, -15.5f};
+  static constexpr float level_unit = 0.5f;
+};
+
+/// The same of iq3_s.
+struct Iq3S : detail::SuperFormat<Iq3S, 4, 32, 6, zero::None> {
+  static constexpr std::string_view name = "iq3s.g32";
+  static constexpr FormatId id{0x003d};
+  static constexpr std::array<float, 16> levels{1, 3, 5, 7, 9, 11, 13, 15, -1, -3, -5, -7, -9, -11, -13, -15};
+  static constexpr float level_unit = 1;
+};
+
 /// GGUF's q2_K: w = (d s) q - d' m, s and m in 0..15 each 16 weights.
 struct Q2K : detail::SuperFormat<Q2K, 2, 16, 4, zero::Min> {
   static constexpr std::string_view name = "q2k.g16";

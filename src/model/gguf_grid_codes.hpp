@@ -1,0 +1,223 @@
+// GGUF's types of 1 to 3 bits. Most look four or eight weights up at once, and formats that hold the same values need
+// more bits. Codes of Iq2, Iq3Xxs and Iq3S are numbered so that bits 0 to 2 are a digit of a grid, bit 3 the sign.
+// These types are read only: most rows of codes are on no grid.
+#pragma once
+
+#include <bit>
+
+#include "model/gguf_codes.hpp"
+#include "model/gguf_grids.hpp"
+
+namespace bantam::inline v0::gguf {
+
+/// Eight fields of `Bits` bits, the lowest first, one a byte.
+template <int Bits>
+[[nodiscard]] constexpr std::uint64_t spread(std::uint64_t fields) noexcept {
+  constexpr std::uint64_t field = (1u << Bits) - 1, two = (1u << 2 * Bits) - 1, four = (1u << 4 * Bits) - 1;
+  fields = (fields | fields << (32 - 4 * Bits)) & four * 0x0000000100000001u;
+  fields = (fields | fields << (16 - 2 * Bits)) & two * 0x0001000100010001u;
+  return (fields | fields << (8 - Bits)) & field * 0x0101010101010101u;
+}
+
+/// Eight codes: digits of a grid and a byte of signs.
+template <int Bits>
+void put_eight(std::int8_t* to, std::uint64_t digits, std::uint64_t signs) noexcept {
+  const std::uint64_t codes = spread<Bits>(digits) | spread<1>(signs) << 3;
+  std::memcpy(to, &codes, 8);
+}
+
+/// The signs of eight weights from seven: an even number of them is negative.
+[[nodiscard]] constexpr unsigned eight_signs(unsigned seven) noexcept {
+  return seven | (static_cast<unsigned>(std::popcount(seven)) & 1u) << 7;
+}
+
+/// The scale of a group from its number n of 3 or 4 bits: an odd multiple of d. (ggml writes d (n + 0.5) / 4 for iq2,
+/// d (n + 0.5) / 2 for iq3_xxs; our levels are divided by 8 and 4 instead.)
+template <class F>
+void set_odd_scale(GroupSide& side, float d, unsigned n) noexcept {
+  set_side<F>(side, d, static_cast<int>(2 * n + 1));
+}
+
+/// Nibble `i` of some bytes.
+[[nodiscard]] inline unsigned nibble_at(const std::byte* p, int i) noexcept {
+  return byte_at(p, i / 2) >> i % 2 * 4 & 15u;
+}
+
+/// d; for each 32 weights four bytes of indices, four times 7 signs and a scale of 4 bits.
+struct Iq2Xxs {
+  using Format = Iq2<32>;
+  static constexpr int columns = 256, bytes = 66;
+  static void read(const std::byte* p, std::int8_t* codes, GroupSide* sides) noexcept {
+    for (int g = 0; g < 8; ++g) {
+      const std::byte* indices = p + 2 + 8 * g;
+      const auto signs = load_as<std::uint32_t>(indices + 4);
+      for (int i = 0; i < 4; ++i) {
+        put_eight<2>(codes + 32 * g + 8 * i, grid::iq2_xxs[byte_at(indices, i)], eight_signs(signs >> 7 * i & 127u));
+      }
+      set_odd_scale<Format>(sides[g], half_at(p), signs >> 28);
+    }
+  }
+};
+
+/// d, 32 times 9 bits of index and 7 signs, 16 scales of 4 bits.
+struct Iq2Xs {
+  using Format = Iq2<16>;
+  static constexpr int columns = 256, bytes = 74;
+  static void read(const std::byte* p, std::int8_t* codes, GroupSide* sides) noexcept {
+    for (int i = 0; i < 32; ++i) {
+      const unsigned word = load_as<std::uint16_t>(p + 2 + 2 * i);
+      put_eight<2>(codes + 8 * i, grid::iq2_xs[word & 511u], eight_signs(word >> 9));
+    }
+    for (int g = 0; g < 16; ++g) set_odd_scale<Format>(sides[g], half_at(p), nibble_at(p + 66, g));
+  }
+};
+
+/// d, 32 low bytes of indices, 32 bytes of signs, 32 high pairs of indices, 16 scales of 4 bits.
+struct Iq2S {
+  using Format = Iq2<16>;
+  static constexpr int columns = 256, bytes = 82;
+  static void read(const std::byte* p, std::int8_t* codes, GroupSide* sides) noexcept {
+    for (int i = 0; i < 32; ++i) {
+      const unsigned index = byte_at(p + 2, i) | (byte_at(p + 66, i / 4) >> i % 4 * 2 & 3u) << 8;
+      put_eight<2>(codes + 8 * i, grid::iq2_s[index], byte_at(p + 34, i));
+    }
+    for (int g = 0; g < 16; ++g) set_odd_scale<Format>(sides[g], half_at(p), nibble_at(p + 74, g));
+  }
+};
+
+/// d, 64 bytes of indices, for each 32 weights four times 7 signs and a scale of 4 bits.
+struct Iq3Xxs {
+  using Format = bantam::Iq3Xxs;
+  static constexpr int columns = 256, bytes = 98;
+  static void read(const std::byte* p, std::int8_t* codes, GroupSide* sides) noexcept {
+    for (int g = 0; g < 8; ++g) {
+      const std::byte* indices = p + 2 + 8 * g;
+      const auto signs = load_as<std::uint32_t>(p + 66 + 4 * g);
+      for (int i = 0; i < 4; ++i) {
+        const unsigned low = grid::iq3_xxs[byte_at(indices, 2 * i)], high = grid::iq3_xxs[byte_at(indices, 2 * i + 1)];
+        put_eight<3>(codes + 32 * g + 8 * i, low | high << 12, eight_signs(signs >> 7 * i & 127u));
+      }
+      set_odd_scale<Format>(sides[g], half_at(p), signs >> 28);
+    }
+  }
+};
+
+/// d, 64 low bytes of indices, 64 high bits, 32 bytes of signs, 8 scales of 4 bits.
+struct Iq3S {
+  using Format = bantam::Iq3S;
+  static constexpr int columns = 256, bytes = 110;
+  static void read(const std::byte* p, std::int8_t* codes, GroupSide* sides) noexcept {
+    const auto entry = [&](int i) {
+      return unsigned{grid::iq3_s[byte_at(p + 2, i) | (byte_at(p + 66, i / 8) >> i % 8 & 1u) << 8]};
+    };
+    for (int i = 0; i < 32; ++i) put_eight<3>(codes + 8 * i, entry(2 * i) | entry(2 * i + 1) << 12, byte_at(p + 74, i));
+    for (int g = 0; g < 8; ++g) set_odd_scale<Format>(sides[g], half_at(p), nibble_at(p + 106, g));
+  }
+};
+
+/// Eight weights of iq1: an eighth more, or less, than the -1, 0 and 1 of the grid.
+inline void put_ternary_eighths(std::int8_t* to, unsigned digits, bool less) noexcept {
+  // -7, 1, 9 and -9, -1, 7 among the levels of Iq2.
+  static constexpr std::int8_t codes[2][3] = {{12, 3, 5}, {13, 11, 4}};
+  for (int i = 0; i < 8; ++i) to[i] = codes[less][digits >> 2 * i & 3u];
+}
+
+/// d, 32 low bytes of indices; for each 32 weights four times 3 high bits, a scale of 3 bits, and whether it is less.
+struct Iq1S {
+  using Format = Iq2<32>;
+  static constexpr int columns = 256, bytes = 50;
+  static void read(const std::byte* p, std::int8_t* codes, GroupSide* sides) noexcept {
+    for (int g = 0; g < 8; ++g) {
+      const unsigned word = load_as<std::uint16_t>(p + 34 + 2 * g);
+      for (int i = 4 * g; i < 4 * g + 4; ++i) {
+        const unsigned index = byte_at(p + 2, i) | (word >> i % 4 * 3 & 7u) << 8;
+        put_ternary_eighths(codes + 8 * i, grid::iq1_s[index], word >> 15 != 0);
+      }
+      set_odd_scale<Format>(sides[g], half_at(p), word >> 12 & 7u);
+    }
+  }
+};
+
+/// 32 low bytes of indices; 32 times 3 high bits, and whether it is less; four times four scales of 3 bits and 4 of d.
+struct Iq1M {
+  using Format = Iq2<16>;
+  static constexpr int columns = 256, bytes = 56;
+  static void read(const std::byte* p, std::int8_t* codes, GroupSide* sides) noexcept {
+    for (int i = 0; i < 32; ++i) {
+      const unsigned high = nibble_at(p + 32, i);
+      put_ternary_eighths(codes + 8 * i, grid::iq1_s[byte_at(p, i) | (high & 7u) << 8], high >> 3 != 0);
+    }
+    const auto word = [&](int i) { return unsigned{load_as<std::uint16_t>(p + 48 + 2 * i)}; };
+    unsigned d = 0;
+    for (int i = 0; i < 4; ++i) d |= word(i) >> 12 << 4 * i;
+    const auto unit = float(f16::from_bits(static_cast<std::uint16_t>(d)));
+    for (int g = 0; g < 16; ++g) set_odd_scale<Format>(sides[g], unit, word(g / 4) >> g % 4 * 3 & 7u);
+  }
+};
+
+/// w = d (q - 1), in some groups that share d.
+inline void set_ternary_sides(float d, int groups, GroupSide* sides) noexcept {
+  for (int g = 0; g < groups; ++g) {
+    sides[g].scale = d;
+    sides[g].zero = 1;
+  }
+}
+
+/// 48 bytes of five ternary digits, 4 of four, d. A byte is the fraction 0.d0 d1 d2 d3 d4 in base 3, times 256 and
+/// rounded up; digits n of 32 bytes are 32 weights in a row, then those of 16, then those of 4.
+struct Tq1_0 {
+  using Format = IntZero<2, 128>;
+  static constexpr int columns = 256, bytes = 54;
+  static void read(const std::byte* p, std::int8_t* codes, GroupSide* sides) noexcept {
+    const auto digits = [&](int count, int each) {
+      for (int i = 0; i < count; ++i) {
+        unsigned fraction = byte_at(p, i);
+        for (int n = 0; n < each; ++n) {
+          codes[n * count + i] = static_cast<std::int8_t>(fraction * 3 >> 8);
+          fraction = fraction * 3 & 255u;
+        }
+      }
+      p += count;
+      codes += count * each;
+    };
+    set_ternary_sides(half_at(p + 52), 2, sides);
+    digits(32, 5);
+    digits(16, 5);
+    digits(4, 4);
+  }
+};
+
+/// 64 bytes of pairs, d.
+struct Tq2_0 {
+  using Format = IntZero<2, 128>;
+  static constexpr int columns = 256, bytes = 66;
+  static void read(const std::byte* p, std::int8_t* codes, GroupSide* sides) noexcept {
+    read_pairs(p, codes);
+    set_ternary_sides(half_at(p + 64), 2, sides);
+  }
+};
+
+/// d, 64 pairs in order.
+struct Q2_0 {
+  using Format = IntZero<2, 64>;
+  static constexpr int columns = 64, bytes = 18;
+  static void read(const std::byte* p, std::int8_t* codes, GroupSide* sides) noexcept {
+    for (int i = 0; i < 8; ++i) put_eight<2>(codes + 8 * i, load_as<std::uint16_t>(p + 2 + 2 * i), 0);
+    set_ternary_sides(half_at(p), 1, sides);
+  }
+};
+
+/// d, 128 bits in order: d for a bit that is set, else -d.
+struct Q1_0 {
+  using Format = IntZero<2, 128>;
+  static constexpr int columns = 128, bytes = 18;
+  static void read(const std::byte* p, std::int8_t* codes, GroupSide* sides) noexcept {
+    for (int i = 0; i < 16; ++i) {
+      const std::uint64_t twos = spread<1>(byte_at(p + 2, i)) << 1;
+      std::memcpy(codes + 8 * i, &twos, 8);
+    }
+    set_ternary_sides(half_at(p), 1, sides);
+  }
+};
+
+}  // namespace bantam::inline v0::gguf
