@@ -27,7 +27,7 @@ struct CompressOptions {
   std::int64_t group = -1;
   std::vector<std::string> keep;
   std::string to = "native";
-  std::string calibration, prune, fit;
+  std::string calibration, prune, fit, gptq_zero;
   std::int64_t samples = 128, tokens = 2048;
   bool desc_act = false, one_run = false, resume = false;
 };
@@ -140,7 +140,7 @@ int compress_model(const CompressOptions& o, const std::vector<std::string>& idl
   if (target != Target::safetensors && std::filesystem::is_directory(o.output)) {
     fail(Errc::invalid_argument, printable(o.output, 4096), ": expected the name of a file, found a folder");
   }
-  const Checkpoint checkpoint = Checkpoint::open(o.model);
+  const Checkpoint checkpoint = open_checkpoint(o.model, o.gptq_zero);
   const std::string journal = o.output + ".journal";
   const bool calibrated = !o.calibration.empty() && o.method != "hqq";
   if (!calibrated) {
@@ -206,6 +206,7 @@ void add_compress(CLI::App& app, Action& action) {
   add_text(*verb, "--prune", o->prune, "METHOD:AMOUNT", "remove weights first (not yet)");
   add_text(*verb, "--fit", o->fit, "SIZE", "mixed precision that fits this many bytes (not yet)");
   add_flag(*verb, "--resume", o->resume, "go on after the last block of OUT.journal, which an interrupted run that calibrates leaves");
+  add_gptq_zero(*verb, o->gptq_zero);
   add_common(*verb, o->common);
   verb->footer(
       "Embeddings and head get int8 when the rest gets 4 bits, unless --keep says otherwise. Memory holds\n"

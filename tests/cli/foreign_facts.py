@@ -38,6 +38,31 @@ def facts_foreign_checkpoints(h, models):
     h.equal("and comes back as it was", body, {name: value for name, value in weights(out / "gptq-4-32-sorted.plain").items() if "_proj" in name})
 
 
+def facts_gptq_zero(h, models):
+    try:
+        import numpy  # noqa: F401
+    except ImportError:
+        print("skipped: no numpy")
+        return
+    out = Path(h.temporary("zeros"))
+    subprocess.run([sys.executable, "-B", WRITER, out, models / "books4m", "gptq-4-128-zeros"], check=True)
+    folder, native = out / "gptq-4-128-zeros", h.temporary("zeros.bantam")
+    verbs = [["inspect", folder], ["compress", folder, "-o", native], ["run", folder, "-p", "It", "-n", 1], ["logits", folder, "-p", "It"],
+             ["perplexity", folder, h.corpus("books-valid.txt"), "--limit", 50], ["bench", folder, "-p", 8, "-n", 1, "-r", 1]]
+    for verb in verbs:
+        seen = h.succeeds(*verb).err
+        h.fact(f"{verb[0]}: one line says what is open", seen.count("warning: ") == 1 and "are stored as 15" in seen and "--gptq-zero" in seen, seen)
+        for choice in ["wrapped", "legacy"]:
+            h.fact(f"{verb[0]} --gptq-zero {choice}: no more doubt", "warning" not in h.succeeds(*verb, "--gptq-zero", choice).err)
+    values = []
+    for choice in ["automatic", "wrapped", "legacy"]:
+        h.succeeds("compress", folder, "-o", h.temporary(choice), "--format", "f32", "--to", "safetensors", "--gptq-zero", choice)
+        values.append(weights(h.temporary(choice)))
+    h.equal("automatic is wrapped", values[0], values[1])
+    h.fact("legacy is something else", values[1] != values[2])
+    h.refuses(2, "run", folder, "-p", "x", "--gptq-zero", "maybe", says="expected automatic|wrapped|legacy")
+
+
 def weights(folder):
     """Name -> bytes, zeros of either sign alike."""
     import numpy as np
