@@ -11,7 +11,7 @@ _bantam() {
     --kv) options='f32 f16 q8 q4' ;;
     --gptq-zero) options='automatic wrapped legacy' ;;
     --method) options='rtn gptq awq awq+gptq hqq' ;;
-    --to) options='native safetensors gguf gptq awq bnb' ;;
+    --to) options='native safetensors gguf gptq gptq_v2 awq bnb' ;;
     --format) options=$(bantam compress --format help 2>/dev/null | tr -d ,) ;;
     --isa) options=$(bantam cpuinfo 2>/dev/null | sed -n 's/^isas: *//; s/ (best first)//p' | tr -d ,) ;;
   esac
