@@ -97,6 +97,16 @@ nlohmann::json quantization_of(const std::filesystem::path& folder) {
   return nlohmann::json::parse(read_file(folder / "config.json")).at("quantization_config");
 }
 
+Calibration some_samples() {
+  Calibration calibration;
+  for (int seed = 0; seed < 4; ++seed) {
+    std::vector<TokenId> sample;
+    for (int i = 0; i < 24; ++i) sample.push_back((7 * i + 5 * seed + i * i * seed) % 37);
+    calibration.samples.push_back(std::move(sample));
+  }
+  return calibration;
+}
+
 struct OneThread {
   OneThread() { set_parallel_threads(1); }  // more would cost these small models more than they save
   ~OneThread() { set_parallel_threads(0); }
@@ -144,12 +154,7 @@ TEST_CASE_FIXTURE(OneThread, "what calibrated methods make of a block goes into 
   const TemporaryFolder folder;
   fitting_model().write_folder(folder / "hf");
   const Checkpoint model = Checkpoint::open(folder / "hf");
-  Calibration calibration;
-  for (int seed = 0; seed < 4; ++seed) {
-    std::vector<TokenId> sample;
-    for (int i = 0; i < 24; ++i) sample.push_back((7 * i + 5 * seed + i * i * seed) % 37);
-    calibration.samples.push_back(std::move(sample));
-  }
+  const Calibration calibration = some_samples();
   Decoder decoder;
   const MethodOptions details{.gptq = {.order = ColumnOrder::activation}, .awq = {.ratios = 3, .weigh_weights = false}};
   const std::tuple<Method, const char*, Target> cases[] = {{Method::gptq, "i4.g128", Target::gptq},
@@ -172,6 +177,35 @@ TEST_CASE_FIXTURE(OneThread, "what calibrated methods make of a block goes into 
   const nlohmann::json config = quantization_of(folder / "calibrated-i4.g128");
   CHECK(config["static_groups"] == true);
   CHECK(config["desc_act"] == false);  // groups are those of the model's columns, so readers need no g_idx
+}
+
+TEST_CASE_FIXTURE(OneThread, "a matrix that a container gives another format takes part in its block like the others") {
+  const TemporaryFolder folder;
+  TinyModel tiny{.dim = 256, .layers = 1, .heads = 4, .kv_heads = 4, .head_dim = 64, .ffn = 96};
+  tiny.make();
+  // Inputs of down differ in size, so that AWQ has scales to fold.
+  std::vector<float>& up = tiny.tensor("model.layers.0.mlp.up_proj.weight").values;
+  for (std::size_t i = 0; i < up.size(); ++i) up[i] *= i / 256 % 7 == 0 ? 8.0f : 1.0f;
+  tiny.write_folder(folder / "hf");
+  const Checkpoint model = Checkpoint::open(folder / "hf");
+  const MethodOptions details{.awq = {.ratios = 5}};
+  const std::tuple<const char*, Target, const char*, const char*> cases[] = {{"q4k", Target::gguf, "m.gguf", "i5.g32"},
+                                                                             {"i4z.g64", Target::awq, "awq", "f16"}};
+  for (const auto& [format, target, out, other] : cases) {
+    CAPTURE(std::string(format));
+    const Recipe recipe = recipe::awq(format, {}, details);
+    compress_file(model, folder / out, recipe, target, {}, some_samples());
+    compress_file(model, folder / "m.bantam", plan(recipe).keep("*.down_proj", other), Target::native, {},
+                  some_samples());
+    const Checkpoint found = Checkpoint::open(folder / out), native = Checkpoint::open(folder / "m.bantam");
+    for (const char* name : {"model.layers.0.mlp.up_proj", "model.layers.0.mlp.down_proj"}) {
+      CAPTURE(std::string(name));
+      CHECK(difference(found, native, name) == 0);
+    }
+    // Scales were folded into what down reads, as a format of few bits gains by it; f16 does not.
+    const bool folded = difference(found, model, "model.layers.0.mlp.down_proj") > 0.1;
+    CHECK(folded == (target == Target::gguf));
+  }
 }
 
 TEST_CASE_FIXTURE(OneThread, "modules of other formats are named in the config") {
