@@ -59,11 +59,16 @@ def facts_written(h, models):
         h.fact(f"{target}: all matrices of blocks in the one format", len(formats) == 1 and "f16" not in formats, formats)
         h.fact(f"{target}: the tokenizer's files", {"tokenizer_config.json", "config.json"} <= {p.name for p in Path(out).iterdir()}, list(Path(out).iterdir()))
         h.succeeds("compress", model, "-o", native, *options, *plain)
-        seen = [h.json("perplexity", path, text, "--limit", 300)["perplexity"] for path in (out, native)]
-        # Vectors are cut to f16 there, which AWQ's folded norms are not to begin with.
-        h.fact(f"{target}: perplexity of the folder and of native", seen[0] == seen[1] or target == "awq" and abs(seen[0] / seen[1] - 1) < 1e-3, seen)
-        h.equal(f"{target}: generates", h.json("run", out, "-p", "It was", "-n", 5, "--temperature", 0)["generated_tokens"], 5)
         h.succeeds("compress", out, "-o", back, "--format", "f32", "--to", "safetensors")
+        if target == "awq":
+            # Folded norms are cut to f16 there. In floats that is all; activations of 8 bits are rounded the other way here and there.
+            h.succeeds("compress", native, "-o", h.temporary("w-native"), "--format", "f32", "--to", "safetensors")
+            seen = [h.json("perplexity", path, text, "--limit", 300)["perplexity"] for path in (back, h.temporary("w-native"))]
+            h.fact("awq: perplexity of the folder and of native, in floats", abs(seen[0] / seen[1] - 1) < 1e-4, seen)
+        else:
+            seen = [h.json("perplexity", path, text, "--limit", 300)["perplexity"] for path in (out, native)]
+            h.equal(f"{target}: perplexity of the folder and of native", seen[0], seen[1])
+        h.equal(f"{target}: generates", h.json("run", out, "-p", "It was", "-n", 5, "--temperature", 0)["generated_tokens"], 5)
         pairs += [out, back]
     result = subprocess.run([sys.executable, "-B", READER, *pairs], capture_output=True, text=True)
     h.equal("a decoder of the definitions finds the same values", (result.returncode, result.stdout, result.stderr[:400]), (0, "", ""))
