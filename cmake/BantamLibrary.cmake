@@ -21,8 +21,8 @@ target_include_directories(bantam-core PUBLIC
   $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<INSTALL_INTERFACE:include>)
 target_include_directories(bantam-core PRIVATE ${PROJECT_SOURCE_DIR}/src)
 target_compile_features(bantam-core PUBLIC cxx_std_20)
-# Blocks that another version rounded are not gone on with.
-set_source_files_properties(${PROJECT_SOURCE_DIR}/src/compress/journal.cpp PROPERTIES COMPILE_DEFINITIONS BANTAM_VERSION="${PROJECT_VERSION}")
+# Blocks that another version rounded are not gone on with; GPTQ folders name what made them.
+set_source_files_properties(${PROJECT_SOURCE_DIR}/src/compress/journal.cpp ${PROJECT_SOURCE_DIR}/src/compress/packed/gptq.cpp PROPERTIES COMPILE_DEFINITIONS BANTAM_VERSION="${PROJECT_VERSION}")
 target_link_libraries(bantam-core
   PUBLIC Threads::Threads
   PRIVATE $<BUILD_INTERFACE:bantam_flags> TBB::tbb nlohmann_json::nlohmann_json Eigen3::Eigen

@@ -16,6 +16,10 @@ namespace bantam::cli {
 
 namespace {
 
+constexpr std::pair<std::string_view, Target> targets[] = {{"native", Target::native}, {"safetensors", Target::safetensors}, {"gguf", Target::gguf},
+                                                           {"gptq", Target::gptq},     {"gptq_v2", Target::gptq_v2},         {"awq", Target::awq},
+                                                           {"bnb", Target::bnb}};
+
 constexpr Method methods[] = {Method::rtn, Method::gptq, Method::awq, Method::awq_gptq, Method::hqq};
 
 struct CompressOptions {
@@ -27,7 +31,7 @@ struct CompressOptions {
   std::int64_t group = -1;
   std::vector<std::string> keep;
   std::string to = "native";
-  std::string calibration, prune, fit;
+  std::string calibration, prune, fit, gptq_zero;
   std::int64_t samples = 128, tokens = 2048;
   bool desc_act = false, one_run = false, resume = false;
 };
@@ -43,6 +47,13 @@ Method method_of(const CompressOptions& o) {
     if (name_of(method) == o.method) return method;
   }
   return Method::rtn;  // the parser has let no other name through
+}
+
+Target target_of(const CompressOptions& o) {
+  for (const auto& [name, target] : targets) {
+    if (name == o.to) return target;
+  }
+  return Target::native;  // the parser has let no other name through
 }
 
 /// The recipe that the options describe; UsageError names the option that does not fit.
@@ -64,15 +75,11 @@ Recipe make_recipe(const CompressOptions& o) {
       throw UsageError(message("--keep: expected PATTERN=FORMAT, found ", printable(exception)));
     checked([&] { return recipe.keep(exception.substr(0, equals), exception.substr(equals + 1)); });
   }
-  if (o.to != "safetensors") return recipe;
-  for (const Recipe::Exception& exception : recipe.exceptions()) {
-    if (!exception.format->is_float)
-      throw UsageError(
-          message("--keep: expected f32, f16 or bf16 with --to safetensors, found ", exception.format->name));
+  try {
+    check_formats(recipe, target_of(o));
+  } catch (const Error& error) {
+    throw UsageError(message("--to ", o.to, ": --", error.what()));
   }
-  if (!recipe.format().is_float)
-    throw UsageError(
-        message("--format: expected f32, f16 or bf16 with --to safetensors, found ", recipe.format().name));
   return recipe;
 }
 
@@ -80,7 +87,6 @@ void refuse_what_is_planned(const CompressOptions& o) {
   if (needs_calibration(method_of(o)) && o.calibration.empty()) {
     throw UsageError(message("--method ", o.method, ": --calibration FILE is required: text like that which the model will read"));
   }
-  if (o.to != "native" && o.to != "safetensors" && o.to != "gguf") not_yet("--to " + o.to);
   if (!o.prune.empty()) not_yet("--prune");
   if (!o.fit.empty()) not_yet("--fit");
 }
@@ -94,14 +100,19 @@ void warn_of_idle_patterns(const Recipe& recipe, const Checkpoint& checkpoint) {
   }
 }
 
-/// GGUF's blocks are up to 256 weights long; other rows were given another format.
-void warn_of_other_formats(const Recipe& recipe, const Checkpoint& checkpoint, const Report& report) {
+/// GGUF's blocks are up to 256 weights long, and quantized folders have modules of certain sizes: other matrices were given
+/// another format.
+void warn_of_other_formats(const Recipe& recipe, Target target, const Checkpoint& checkpoint, const Report& report) {
   std::map<std::string, int> counts;  // of "asked, given"
   auto layer = report.layers.begin();
   for (const CheckpointTensor& tensor : checkpoint.tensors()) {
     if (!tensor.is_matrix || layer == report.layers.end()) continue;
-    const FormatInfo& asked = recipe.format_of(tensor.name, tensor.role == Role::embedding || tensor.role == Role::head);
-    if (asked.name != layer->format) ++counts[message("rows of ", tensor.columns, " weights are no whole blocks of ", asked.name, ": kept in ", layer->format)];
+    const bool table = tensor.role == Role::embedding || tensor.role == Role::head;
+    const FormatInfo& asked = recipe.format_of(tensor.name, table);
+    const bool expected = table && target != Target::gguf;  // floats there, always
+    if (asked.name != layer->format && !expected) {
+      ++counts[message("(", tensor.rows, ", ", tensor.columns, ") weights are no whole blocks of ", asked.name, ": kept in ", layer->format)];
+    }
     ++layer;
   }
   for (const auto& [what, count] : counts) warn(message(count, count == 1 ? " matrix: " : " matrices: ", what));
@@ -136,11 +147,11 @@ int compress_model(const CompressOptions& o, const std::vector<std::string>& idl
   const Recipe recipe = make_recipe(o);
   apply(o.common);
   refuse_overwriting(o.model, o.output);
-  const Target target = o.to == "safetensors" ? Target::safetensors : o.to == "gguf" ? Target::gguf : Target::native;
-  if (target != Target::safetensors && std::filesystem::is_directory(o.output)) {
+  const Target target = target_of(o);
+  if (!writes_folder(target) && std::filesystem::is_directory(o.output)) {
     fail(Errc::invalid_argument, printable(o.output, 4096), ": expected the name of a file, found a folder");
   }
-  const Checkpoint checkpoint = Checkpoint::open(o.model);
+  const Checkpoint checkpoint = open_checkpoint(o.model, o.gptq_zero);
   const std::string journal = o.output + ".journal";
   const bool calibrated = !o.calibration.empty() && o.method != "hqq";
   if (!calibrated) {
@@ -174,7 +185,7 @@ int compress_model(const CompressOptions& o, const std::vector<std::string>& idl
     throw;
   }
   if (report.resumed_blocks > 0) note(message("bantam: --resume: ", report.resumed_blocks, " blocks were done already"));
-  warn_of_other_formats(recipe, checkpoint, report);
+  warn_of_other_formats(recipe, target, checkpoint, report);
   print(o.common.json ? report.to_json() + "\n" : as_table(report));
   return 0;
 }
@@ -185,7 +196,7 @@ void add_compress(CLI::App& app, Action& action) {
   CLI::App* verb = app.add_subcommand("compress", "make a model smaller");
   const auto o = std::make_shared<CompressOptions>();
   verb->add_option("MODEL", o->model, "Hugging Face folder, .gguf or .bantam file")->type_name("");
-  add_text(*verb, "-o,--output", o->output, "OUT", "the file to write; a folder with --to safetensors");
+  add_text(*verb, "-o,--output", o->output, "OUT", "the file to write; a folder with --to safetensors, gptq, gptq_v2, awq, bnb");
   add_choice(*verb, "--method", o->method, {"rtn", "gptq", "awq", "awq+gptq", "hqq"}, "how weights are rounded; rtn: to nearest");
   add_text(*verb, "--format", o->format, "NAME",
            "of the weights, as `bantam formats` lists them; help prints the list");
@@ -193,7 +204,9 @@ void add_compress(CLI::App& app, Action& action) {
               "weights per scale; 0: a whole row, -1: the format's usual group");
   add_texts(*verb, "--keep", o->keep, "PATTERN=FORMAT",
             "matrices with such names get this format; may be repeated, last match wins");
-  add_choice(*verb, "--to", o->to, {"native", "safetensors", "gguf", "gptq", "awq", "bnb"}, "the kind of output");
+  std::vector<std::string> target_names;
+  for (const auto& [name, target] : targets) target_names.emplace_back(name);
+  add_choice(*verb, "--to", o->to, target_names, "the kind of output; gptq_v2: gptq as GPTQModel wants it for formats with zero points");
   const std::vector<CLI::Option*> calibrating = {
       add_text(*verb, "--calibration", o->calibration, "FILE", "text to calibrate with; gptq and awq need it, rtn gains by it"),
       add_integer(*verb, "--samples", o->samples, {1, std::numeric_limits<std::int32_t>::max()},
@@ -206,6 +219,7 @@ void add_compress(CLI::App& app, Action& action) {
   add_text(*verb, "--prune", o->prune, "METHOD:AMOUNT", "remove weights first (not yet)");
   add_text(*verb, "--fit", o->fit, "SIZE", "mixed precision that fits this many bytes (not yet)");
   add_flag(*verb, "--resume", o->resume, "go on after the last block of OUT.journal, which an interrupted run that calibrates leaves");
+  add_gptq_zero(*verb, o->gptq_zero);
   add_common(*verb, o->common);
   verb->footer(
       "Embeddings and head get int8 when the rest gets 4 bits, unless --keep says otherwise. Memory holds\n"
@@ -215,7 +229,8 @@ void add_compress(CLI::App& app, Action& action) {
       "  bantam compress model.gguf -o m.bantam --format nf4 --keep '*.down_proj=q8' --keep lm_head=f16\n"
       "  bantam compress Qwen3-0.6B -o q3.bantam --format i3z --group 128 --method awq+gptq --calibration text.txt\n"
       "  bantam compress q4.bantam -o plain --format f32 --to safetensors\n"
-      "  bantam compress Qwen3-0.6B -o q4_k.gguf --format q4_k --keep lm_head=q6_k --to gguf");
+      "  bantam compress Qwen3-0.6B -o q4_k.gguf --format q4_k --keep lm_head=q6_k --to gguf\n"
+      "  bantam compress Qwen3-0.6B -o q4-gptq --format i4 --group 128 --method gptq --calibration text.txt --to gptq");
   CLI::Option* model = verb->get_option("MODEL");
   verb->callback([=, &action] {
     std::vector<std::string> idle;

@@ -18,6 +18,7 @@ struct InspectOptions {
   CommonOptions common;
   std::string model;
   bool verify = false;
+  std::string gptq_zero;
 };
 
 bool is_gguf(const std::filesystem::path& path) {
@@ -215,7 +216,7 @@ int inspect_vocabulary(const InspectOptions& o) {
 int inspect(const InspectOptions& o) {
   apply(o.common);
   if (is_vocabulary_only(o.model)) return inspect_vocabulary(o);
-  const Checkpoint checkpoint = Checkpoint::open(o.model);
+  const Checkpoint checkpoint = open_checkpoint(o.model, o.gptq_zero);
   std::optional<Verification> verification;
   if (o.verify) verification = verify(checkpoint, !o.common.json);
   o.common.json ? print_json(as_json(checkpoint, verification)) : print(as_text(checkpoint, verification));
@@ -230,6 +231,7 @@ void add_inspect(CLI::App& app, Action& action) {
   const auto o = std::make_shared<InspectOptions>();
   add_argument(*verb, "MODEL", o->model, "a model of any kind, or a vocabulary alone");
   add_flag(*verb, "--verify", o->verify, "read everything and compare with the hashes that native files store");
+  add_gptq_zero(*verb, o->gptq_zero);
   add_common(*verb, o->common);
   verb->footer(
       "Exit status 1 when a stored hash does not match; the tensors are named.\n\n"

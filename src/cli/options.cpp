@@ -7,6 +7,7 @@
 
 #include "bantam/core/parallel.hpp"
 #include "bantam/kernels/table.hpp"
+#include "output.hpp"
 
 namespace bantam::cli {
 
@@ -154,6 +155,19 @@ void add_loading(CLI::App& app, LoadingOptions& options) {
   add_flag(app, "--mmap", options.map, "native files: use the file's own pages [for files below 64 MiB]");
   add_flag(app, "--no-mmap", options.no_map, "native files: read into memory in huge pages: faster decoding");
   add_flag(app, "--direct", options.direct, "native files: the same, read around the system's cache: large files not read lately");
+  add_gptq_zero(app, options.gptq_zero);
+}
+
+void add_gptq_zero(CLI::App& app, std::string& target) {
+  add_choice(app, "--gptq-zero", target, {"automatic", "wrapped", "legacy"},
+             "zero points of GPTQ folders that are stored as all ones mean 0, or, as in files of old tools, 2^bits; automatic: 0, and says so");
+}
+
+Checkpoint open_checkpoint(const std::string& path, const std::string& gptq_zero) {
+  const GptqZero zero = gptq_zero == "wrapped" ? GptqZero::wrapped : gptq_zero == "legacy" ? GptqZero::legacy : GptqZero::automatic;
+  Checkpoint checkpoint = Checkpoint::open(path, {.gptq_zero = zero});
+  for (const std::string& line : checkpoint.warnings()) warn(line + "; --gptq-zero wrapped or legacy decides");
+  return checkpoint;
 }
 
 void refuse_overwriting(const std::string& model, const std::string& out) {
@@ -173,7 +187,7 @@ Model load_model(const std::string& path, const LoadingOptions& options) {
                               : options.direct ? WeightMemory::direct
                               : options.no_map ? WeightMemory::huge_pages
                                                : WeightMemory::automatic;
-  return Model::load(path, {.memory = memory});
+  return Model::from_checkpoint(open_checkpoint(path, options.gptq_zero), {.memory = memory});
 }
 
 std::vector<std::string> kv_kinds() {

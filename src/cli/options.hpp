@@ -65,10 +65,15 @@ struct LoadingOptions {
   bool map = false;
   bool no_map = false;
   bool direct = false;
+  std::string gptq_zero;
 };
 void add_loading(CLI::App& app, LoadingOptions& options);
 /// Throws Error unless writing `out` leaves the model as it is, by whatever name or link.
 void refuse_overwriting(const std::string& model, const std::string& out);
+/// --gptq-zero, for verbs that read checkpoints.
+void add_gptq_zero(CLI::App& app, std::string& target);
+/// Opens, and passes on what Checkpoint::warnings() says.
+[[nodiscard]] Checkpoint open_checkpoint(const std::string& path, const std::string& gptq_zero);
 [[nodiscard]] Model load_model(const std::string& path, const LoadingOptions& options);
 
 /// --kv with every kind that this build has.

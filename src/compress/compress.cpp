@@ -16,7 +16,6 @@
 #include "bantam/model/native_file.hpp"
 #include "bantam/quant/formats.hpp"
 #include "block_pass.hpp"
-#include "gguf_output.hpp"
 #include "journal.hpp"
 #include "output.hpp"
 
@@ -37,8 +36,6 @@ Rounded round_alone(const Recipe& recipe, const std::string& name, std::int64_t 
   }
   return measured(name, weights, hqq(weights, format));
 }
-
-bool is_table(Role role) { return role == Role::embedding || role == Role::head; }
 
 /// Keeps count of what is done and asks whether to go on.
 class Tracker {
@@ -93,22 +90,21 @@ std::int64_t bytes_of(const std::filesystem::path& path) {
 
 }  // namespace
 
-Report compress_file(const Checkpoint& checkpoint, const std::filesystem::path& out, const Recipe& recipe, Target target,
+Report compress_file(const Checkpoint& checkpoint, const std::filesystem::path& out, const Recipe& asked, Target target,
                      const ProgressFn& progress, const Calibration& calibration, const std::filesystem::path& journal_path) {
   const auto is_input = [&](const CheckpointTensor& tensor) { return same_file(tensor.entry->file->path(), out); };
   if (same_file(checkpoint.path(), out) || std::ranges::any_of(checkpoint.tensors(), is_input)) {
     fail(Errc::invalid_argument, out.string(), ": expected an output other than the input, found the same file");
   }
+  check_formats(asked, target);
+  Recipe recipe = asked;  // with what the container makes of it
   std::vector<NativeWriter::Entry> entries;
   std::int64_t matrices = 0, weights = 0, bytes = 0;
   for (const CheckpointTensor& tensor : checkpoint.tensors()) {
     if (!tensor.is_matrix && tensor.role == Role::rope_divisors) continue;
-    const FormatInfo* format = tensor.is_matrix ? &recipe.format_of(tensor.name, is_table(tensor.role)) : nullptr;
-    if (target == Target::safetensors && format != nullptr && !format->is_float) {
-      fail(Errc::invalid_argument, "format: expected f32, f16 or bf16 for plain safetensors, found ", format->name, " for ", tensor.name);
-    }
-    if (target == Target::gguf && format != nullptr) format = &gguf_format(tensor, *format);
-    const bool copied = format != nullptr && format == &tensor.format();
+    const FormatInfo* format = tensor.is_matrix ? &format_in(target, tensor, asked) : nullptr;
+    if (format != nullptr && format != &asked.format_of(tensor.name, is_table(tensor.role))) recipe.keep(tensor.name, format->name);
+    const bool copied = format != nullptr && is_copied(target, tensor, *format);
     entries.push_back({tensor.tensor_name(), format, tensor.rows, tensor.columns, copied ? tensor.order.get() : nullptr});
     if (format == nullptr) continue;
     ++matrices;
@@ -146,8 +142,9 @@ Report compress_file(const Checkpoint& checkpoint, const std::filesystem::path& 
       const auto changed = tensor.layer == layer ? block.vectors.find(tensor.role) : block.vectors.end();
       const std::vector<float> vector = changed != block.vectors.end() ? changed->second : checkpoint.load_vector(tensor);
       check_finite(tensor.name, 0, vector);
-      for (std::size_t c = 0; target == Target::safetensors && recipe.format().id == F16Format::id && c < vector.size(); ++c) {
-        if (!std::isfinite(float(f16(vector[c])))) fail_too_large(tensor.name, recipe.format(), vector[c], 0, c);
+      const FormatInfo& stored = vector_format(target, recipe);
+      for (std::size_t c = 0; stored.id == F16Format::id && c < vector.size(); ++c) {
+        if (!std::isfinite(float(f16(vector[c])))) fail_too_large(tensor.name, stored, vector[c], 0, c);
       }
       output->write_vector(tensor, vector);
       ++next;
@@ -157,7 +154,7 @@ Report compress_file(const Checkpoint& checkpoint, const std::filesystem::path& 
     Rounded rounded;
     if (const auto found = block.matrices.find(tensor.role); found != block.matrices.end() && tensor.layer == layer && &found->second.matrix.format() == &format) {
       rounded = found->second;
-    } else if (&format == &tensor.format()) {
+    } else if (is_copied(target, tensor, format)) {
       rounded.matrix = checkpoint.load_matrix(tensor, Reading::mapped);
       check_finite(tensor.name, rounded.matrix);
     } else {

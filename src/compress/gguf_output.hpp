@@ -6,7 +6,7 @@
 
 namespace bantam::inline v0 {
 
-/// `format`, or a finer one where rows are no whole blocks of it. Throws invalid_argument for formats that GGUF lacks.
+/// `format`, which GGUF has, or a finer one where rows are no whole blocks of it.
 [[nodiscard]] const FormatInfo& gguf_format(const CheckpointTensor& tensor, const FormatInfo& format);
 
 class GgufOutput : public Output {

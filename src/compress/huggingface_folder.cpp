@@ -1,4 +1,4 @@
-// Plain Hugging Face folders.
+// Hugging Face folders.
 #include "huggingface_folder.hpp"
 
 #include <algorithm>
@@ -21,10 +21,19 @@ std::string torch_dtype(const FormatInfo& format) {
   return format.name == "f16" ? "float16" : format.name == "bf16" ? "bfloat16" : "float32";
 }
 
-std::vector<SafetensorsWriter::Announced> announce(const std::vector<NativeWriter::Entry>& entries, const FormatInfo& format) {
+std::string without_weight(const std::string& name) { return name.substr(0, name.rfind(".weight")); }
+
+PackedModule module_of(const NativeWriter::Entry& entry) {
+  return {without_weight(entry.name), entry.format, entry.rows, entry.columns, entry.order != nullptr};
+}
+
+std::vector<SafetensorsWriter::Announced> announce(const std::vector<NativeWriter::Entry>& entries, const FormatInfo& format, const PackedWriter* family) {
   std::vector<SafetensorsWriter::Announced> tensors;
   for (const NativeWriter::Entry& entry : entries) {
-    if (entry.format == nullptr) {
+    if (entry.format != nullptr && !entry.format->is_float) {
+      const auto parts = family->announce(module_of(entry));
+      tensors.insert(tensors.end(), parts.begin(), parts.end());
+    } else if (entry.format == nullptr) {
       tensors.push_back({entry.name, upper(format.name), {entry.columns}});
     } else {
       tensors.push_back({entry.name, upper(entry.format->name), {entry.rows, entry.columns}});
@@ -33,16 +42,40 @@ std::vector<SafetensorsWriter::Announced> announce(const std::vector<NativeWrite
   return tensors;
 }
 
+/// What `family` says of the matrices of all blocks.
+nlohmann::ordered_json quantization_of(const Checkpoint& checkpoint, const std::vector<NativeWriter::Entry>& entries, const PackedWriter& family,
+                                       const Recipe& recipe) {
+  std::vector<PackedModule> modules;
+  std::size_t next = 0;
+  for (const CheckpointTensor& tensor : checkpoint.tensors()) {
+    if (tensor.role == Role::rope_divisors) continue;
+    const NativeWriter::Entry& entry = entries[next++];
+    if (entry.format != nullptr && tensor.layer >= 0) modules.push_back(module_of(entry));
+  }
+  return family.config(modules, recipe);
+}
+
+/// Settings of older tools, which readers take for what config.json lacks: an old one must not stand beside a new model.
+void check_no_old_settings(const std::filesystem::path& folder, const PackedWriter* family) {
+  for (const char* name : {"quantize_config.json", "quant_config.json"}) {
+    std::error_code error;
+    if ((family == nullptr || family->config_file() != name) && std::filesystem::exists(folder / name, error)) {
+      fail(Errc::invalid_argument, (folder / name).string(), ": expected no settings of another quantized model in the output's folder, found some");
+    }
+  }
+}
+
 /// Files that a folder of the same model shares with its source, byte for byte.
 constexpr const char* companions[] = {"tokenizer.json",         "tokenizer.model",   "tokenizer_config.json", "special_tokens_map.json",
                                       "generation_config.json", "added_tokens.json", "chat_template.jinja",   "vocab.json",
                                       "merges.txt"};
 
-std::string config_json(const Checkpoint& checkpoint, const FormatInfo& format) {
+std::string config_json(const Checkpoint& checkpoint, const FormatInfo& format, const nlohmann::ordered_json& quantization) {
   auto json = nlohmann::ordered_json::parse(write_hf_config(checkpoint.config(), torch_dtype(format)));
   // Hugging Face's Llama ignores biases unless this says that they are there.
   const bool biases = std::ranges::any_of(checkpoint.tensors(), [](const CheckpointTensor& tensor) { return tensor.role_is_bias(); });
   if (biases) json["attention_bias"] = true;
+  if (!quantization.is_null()) json["quantization_config"] = quantization;
   return json.dump(2) + "\n";
 }
 
@@ -60,15 +93,18 @@ std::string generation_json(const Tokenizer& tokenizer) {
 }  // namespace
 
 HuggingFaceFolderWriter::HuggingFaceFolderWriter(const std::filesystem::path& folder, const Checkpoint& checkpoint,
-                                                 const FormatInfo& format, const std::vector<NativeWriter::Entry>& entries)
-    : folder_(folder), checkpoint_(checkpoint), format_(format) {
+                                                 const FormatInfo& format, const std::vector<NativeWriter::Entry>& entries,
+                                                 const PackedWriter* family, const Recipe& recipe)
+    : folder_(folder), checkpoint_(checkpoint), format_(format), family_(family) {
+  if (family != nullptr) quantization_ = quantization_of(checkpoint, entries, *family, recipe);
   std::error_code error;
   if (std::filesystem::exists(folder, error) && !std::filesystem::is_directory(folder, error)) {
     fail(Errc::invalid_argument, folder.string(), ": expected a folder or nothing, found a file");
   }
+  check_no_old_settings(folder, family);
   created_ = std::filesystem::create_directories(folder, error);
   if (error) fail(Errc::io, folder.string(), ": expected to create the folder, the system says ", error.message());
-  writer_ = std::make_unique<SafetensorsWriter>(folder / "model.safetensors", announce(entries, format),
+  writer_ = std::make_unique<SafetensorsWriter>(folder / "model.safetensors", announce(entries, format, family),
                                                 std::vector<std::pair<std::string, std::string>>{{"format", "pt"}});
 }
 
@@ -98,7 +134,8 @@ void HuggingFaceFolderWriter::write(std::span<const float> values, const FormatI
 
 void HuggingFaceFolderWriter::write_vector(const CheckpointTensor&, const std::vector<float>& values) { write(values, format_); }
 
-void HuggingFaceFolderWriter::write_matrix(const CheckpointTensor&, const WeightMatrix& matrix) {
+void HuggingFaceFolderWriter::write_matrix(const CheckpointTensor& tensor, const WeightMatrix& matrix) {
+  if (!matrix.format().is_float) return family_->write(tensor.name, matrix, *writer_);
   std::vector<float> row(static_cast<std::size_t>(matrix.columns()));
   RowCodes scratch;
   for (std::int64_t r = 0; r < matrix.rows(); ++r) {
@@ -113,7 +150,8 @@ void HuggingFaceFolderWriter::commit() {
     file.write(text);
     file.commit();
   };
-  put("config.json", config_json(checkpoint_, format_));
+  put("config.json", config_json(checkpoint_, format_, quantization_));
+  if (family_ != nullptr && !family_->config_file().empty()) put(std::string(family_->config_file()), quantization_.dump(2) + "\n");
   if (checkpoint_.container() == "safetensors") {
     for (const char* name : companions) {
       const std::filesystem::path from = checkpoint_.path() / name;

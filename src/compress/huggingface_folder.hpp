@@ -1,17 +1,19 @@
-// Writing a Hugging Face folder of plain floats: config.json, model.safetensors, tokenizer files.
+// Writing a Hugging Face folder: config.json, model.safetensors, tokenizer files; matrices are floats or those of a family.
 #pragma once
 
 #include <memory>
 
 #include "bantam/io/safetensors.hpp"
 #include "compress/output.hpp"
+#include "compress/packed/writer.hpp"
 
 namespace bantam::inline v0 {
 
 class HuggingFaceFolderWriter : public Output {
  public:
+  /// `format`: of vectors. `family`: how matrices of quantized formats are stored; null where there are none.
   HuggingFaceFolderWriter(const std::filesystem::path& folder, const Checkpoint& checkpoint, const FormatInfo& format,
-                          const std::vector<NativeWriter::Entry>& entries);
+                          const std::vector<NativeWriter::Entry>& entries, const PackedWriter* family, const Recipe& recipe);
   /// Without commit() a folder that was made for this is taken away again.
   ~HuggingFaceFolderWriter() override;
   HuggingFaceFolderWriter(const HuggingFaceFolderWriter&) = delete;
@@ -27,6 +29,8 @@ class HuggingFaceFolderWriter : public Output {
   std::filesystem::path folder_;
   const Checkpoint& checkpoint_;
   const FormatInfo& format_;
+  const PackedWriter* family_;
+  nlohmann::ordered_json quantization_;  ///< what the family says of the folder
   bool created_ = false;
   bool complete_ = false;
   std::unique_ptr<SafetensorsWriter> writer_;

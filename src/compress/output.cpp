@@ -1,10 +1,12 @@
 // The containers that compressed models are written to.
 #include "output.hpp"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "gguf_output.hpp"
 #include "huggingface_folder.hpp"
+#include "packed/writer.hpp"
 
 namespace bantam::inline v0 {
 
@@ -30,11 +32,60 @@ class NativeOutput : public Output {
   NativeWriter writer_;
 };
 
+bool holds(Target target, const FormatInfo& format) noexcept {
+  if (target == Target::native || format.is_float) return true;
+  if (target == Target::gguf) return source_type_of(format) != nullptr;
+  const PackedWriter* family = packed_writer(target);
+  return family != nullptr && family->has(format);
+}
+
+std::string formats_of(Target target) {
+  std::string names;
+  for (const FormatInfo& format : formats()) {
+    if (holds(target, format)) names += message(names.empty() ? "" : ", ", format.name);
+  }
+  return names;
+}
+
 }  // namespace
+
+void check_formats(const Recipe& recipe, Target target) {
+  const auto check = [&](const FormatInfo& format, std::string_view what) {
+    if (!holds(target, format)) fail(Errc::invalid_argument, what, ": expected one that such files have (", formats_of(target), "), found ", format.name);
+  };
+  check(recipe.format(), "format");
+  for (const Recipe::Exception& exception : recipe.exceptions()) check(*exception.format, message("keep ", printable(exception.pattern)));
+}
+
+const FormatInfo& format_in(Target target, const CheckpointTensor& tensor, const Recipe& recipe) {
+  const FormatInfo& asked = recipe.format_of(tensor.name, is_table(tensor.role));
+  if (target == Target::gguf) return gguf_format(tensor, asked);
+  const PackedWriter* family = packed_writer(target);
+  if (family == nullptr || asked.is_float) return asked;
+  if (!is_table(tensor.role)) return family->fits(asked, tensor.rows, tensor.columns) ? asked : format_info<F16Format>();
+  const auto names_it = [&](const Recipe::Exception& exception) { return matches(tensor.name, exception.pattern); };
+  if (std::ranges::any_of(recipe.exceptions(), names_it)) {
+    fail(Errc::invalid_argument, tensor.name, ": expected f32, f16 or bf16, as such files have embeddings and heads, found ", asked.name);
+  }
+  return format_info<F16Format>();
+}
+
+bool is_copied(Target target, const CheckpointTensor& tensor, const FormatInfo& format) noexcept {
+  const PackedWriter* family = packed_writer(target);
+  const bool keeps_order = target == Target::native || (family != nullptr && family->keeps_order());
+  return &format == &tensor.format() && (tensor.order == nullptr || keeps_order);
+}
+
+const FormatInfo& vector_format(Target target, const Recipe& recipe) noexcept {
+  if (target == Target::safetensors) return recipe.format();
+  return packed_writer(target) != nullptr ? format_info<F16Format>() : format_info<F32Format>();
+}
 
 std::unique_ptr<Output> make_output(Target target, const std::filesystem::path& path, const Checkpoint& checkpoint, const Recipe& recipe,
                                     const std::vector<NativeWriter::Entry>& entries) {
-  if (target == Target::safetensors) return std::make_unique<HuggingFaceFolderWriter>(path, checkpoint, recipe.format(), entries);
+  if (writes_folder(target)) {
+    return std::make_unique<HuggingFaceFolderWriter>(path, checkpoint, vector_format(target, recipe), entries, packed_writer(target), recipe);
+  }
   if (std::filesystem::is_directory(path)) fail(Errc::invalid_argument, path.string(), ": expected the name of a file, found a folder");
   if (target == Target::gguf) return std::make_unique<GgufOutput>(path, checkpoint, entries);
   return std::make_unique<NativeOutput>(path, checkpoint, recipe, entries);

@@ -18,8 +18,21 @@ class Output {
   virtual void commit() = 0;
 };
 
-/// `entries`: of the tensors to come, matrices with their formats. Throws invalid_argument where a format does not fit the
-/// container, unsupported where the container cannot hold the model.
+/// Matrices that are no part of a block.
+[[nodiscard]] constexpr bool is_table(Role role) noexcept { return role == Role::embedding || role == Role::head; }
+
+/// The format that a matrix is written in: the recipe's, or what the container has for it. Throws invalid_argument for
+/// embeddings and heads that the container cannot hold as asked.
+[[nodiscard]] const FormatInfo& format_in(Target target, const CheckpointTensor& tensor, const Recipe& recipe);
+
+/// Whether the checkpoint's matrix goes into the container as it is.
+[[nodiscard]] bool is_copied(Target target, const CheckpointTensor& tensor, const FormatInfo& format) noexcept;
+
+/// Vectors are written in it.
+[[nodiscard]] const FormatInfo& vector_format(Target target, const Recipe& recipe) noexcept;
+
+/// `entries`: of the tensors to come, matrices with the formats of format_in(). Throws invalid_argument where one
+/// container cannot hold them together, unsupported where it cannot hold the model.
 [[nodiscard]] std::unique_ptr<Output> make_output(Target target, const std::filesystem::path& path, const Checkpoint& checkpoint,
                                                   const Recipe& recipe, const std::vector<NativeWriter::Entry>& entries);
 

@@ -7,7 +7,6 @@
 #include <nlohmann/json.hpp>
 #include <unordered_set>
 
-#include "bantam/core/parallel.hpp"
 #include "bantam/io/gguf.hpp"
 #include "bantam/io/safetensors.hpp"
 #include "bantam/model/archs.hpp"
@@ -158,9 +157,9 @@ bool is_native_file(const std::filesystem::path& path) {
   return head.find(native::version_key) != std::string::npos || path.extension() == ".bantam";
 }
 
-Checkpoint Checkpoint::open(const std::filesystem::path& path) {
+Checkpoint Checkpoint::open(const std::filesystem::path& path, const OpenOptions& options) {
   check_exists(path);
-  if (std::filesystem::is_directory(path)) return open_folder(path);
+  if (std::filesystem::is_directory(path)) return open_folder(path, options);
   if (magic_of(path) == "GGUF" || path.extension() == ".gguf") return open_gguf(path);
   if (is_native_file(path)) return open_native(path);
   if (path.extension() == ".safetensors") {
@@ -169,14 +168,15 @@ Checkpoint Checkpoint::open(const std::filesystem::path& path) {
   fail(Errc::unsupported, printable(path.string(), 400), ": expected a Hugging Face folder, a .gguf or a .bantam file, found something else");
 }
 
-Checkpoint Checkpoint::open_folder(const std::filesystem::path& path) {
+Checkpoint Checkpoint::open_folder(const std::filesystem::path& path, const OpenOptions& options) {
   Checkpoint c;
   c.path_ = path;
   c.container_ = "safetensors";
   c.config_ = read_hf_config(path / "config.json");
   c.source_ = SafetensorsFile::open_folder(path);
   c.tokenizer_ = Tokenizer::from_folder(path);
-  c.collect(false, open_packed_family(path).get());
+  c.collect(false, open_packed_family(path, options).get());
+  c.warn_of_doubts();
   return c;
 }
 
@@ -312,6 +312,17 @@ void Checkpoint::collect(bool gguf, const PackedFamily* family) {
   }
 }
 
+void Checkpoint::warn_of_doubts() {
+  const CheckpointTensor* first = nullptr;
+  std::int64_t count = 0;
+  for (const CheckpointTensor& tensor : tensors_) {
+    if (tensor.packed == nullptr || tensor.packed->doubt().empty()) continue;
+    if (count++ == 0) first = &tensor;
+  }
+  if (count == 0) return;
+  warnings_.push_back(message(path_.string(), ": ", first->name, count == 1 ? "" : message(" and ", count - 1, " others"), ": ", first->packed->doubt()));
+}
+
 void Checkpoint::add_packed(const TensorKey& key, std::string name, std::int64_t layer, std::shared_ptr<const PackedMatrix> matrix) {
   CheckpointTensor tensor;
   tensor.name = std::move(name);
@@ -357,112 +368,6 @@ void Checkpoint::add_tensor(const TensorKey& key, std::string name, std::int64_t
     if (key.role == Role::k || key.role == Role::k_bias) tensor.unpermute_heads = config_.kv_heads;
   }
   tensors_.push_back(std::move(tensor));
-}
-
-namespace {
-
-/// Row of the file that holds row `row` in Hugging Face's order: element i of half j of a head lies at 2 i + j.
-std::int64_t source_row(const CheckpointTensor& tensor, std::int64_t row, std::int64_t rows) {
-  if (tensor.unpermute_heads == 0) return row;
-  const std::int64_t d = rows / tensor.unpermute_heads;
-  const std::int64_t in_head = row % d;
-  return row - in_head + in_head % (d / 2) * 2 + in_head / (d / 2);
-}
-
-/// A native file's matrix as it lies.
-WeightMatrix mapped_matrix(const CheckpointTensor& tensor) {
-  return {*tensor.native, tensor.rows, tensor.columns, std::shared_ptr<const std::byte>(tensor.entry->file, tensor.entry->bytes.data()), tensor.order};
-}
-
-}  // namespace
-
-void Checkpoint::read_row(const CheckpointTensor& tensor, std::int64_t row, std::span<float> out, RowCodes& scratch) const {
-  if (tensor.native != nullptr) return mapped_matrix(tensor).read_row(row, out, scratch);
-  if (tensor.packed != nullptr) return tensor.packed->read_row(row, out);
-  const std::int64_t from = tensor.is_matrix ? source_row(tensor, row, tensor.rows) : 0;
-  tensor.source->read_row(tensor.entry->bytes.data() + from * tensor.source->row_bytes(tensor.columns), out);
-}
-
-/// Brings `rows` rows of a foreign file's matrix, from row `first_row` on, into a panel.
-void Checkpoint::fill_panel(const CheckpointTensor& tensor, std::int64_t first_row, int rows, std::byte* panel) const {
-  if (tensor.packed != nullptr) return tensor.packed->fill_panel(first_row, rows, panel);
-  const FormatInfo& format = tensor.format();
-  const SourceType& source = *tensor.source;
-  if (source.read_codes == nullptr) {
-    RowCodes scratch;
-    std::vector<float> floats(static_cast<std::size_t>(tensor.columns));
-    for (int row = 0; row < rows; ++row) {
-      read_row(tensor, first_row + row, floats, scratch);
-      format.encode_row(panel, row, floats, scratch);
-    }
-    return;
-  }
-  // Block by block, not row by row: a row's codes are four bytes of each line, and lines stay in the cache meanwhile.
-  std::int8_t codes[block_columns];
-  GroupSide sides[block_columns / 16];
-  for (std::int64_t first = 0; first < tensor.columns; first += block_columns) {
-    const std::int64_t columns = std::min<std::int64_t>(block_columns, tensor.columns - first);
-    for (int row = 0; row < rows; ++row) {
-      const std::int64_t from = source_row(tensor, first_row + row, tensor.rows);
-      source.read_codes(tensor.entry->bytes.data() + from * source.row_bytes(tensor.columns) + source.row_bytes(first), columns, codes, sides);
-      format.store_block(panel, row, tensor.columns, first, codes, sides);
-    }
-  }
-}
-
-WeightMatrix Checkpoint::load_native(const CheckpointTensor& tensor, Reading reading) {
-  const TensorEntry& entry = *tensor.entry;
-  const MappedFile& file = *entry.file;
-  const auto size = static_cast<std::int64_t>(entry.bytes.size());
-  if (reading == Reading::mapped) return mapped_matrix(tensor);
-  if (reading == Reading::buffered) file.will_need(entry.bytes);
-  constexpr std::int64_t piece = 1 << 20;  // long reads, and enough of them for every core
-  // In memory the bytes lie as far behind a block's beginning as in the file, so that whole blocks go to their place.
-  const auto lead = static_cast<std::int64_t>(static_cast<std::size_t>(entry.bytes.data() - file.bytes().data()) % MappedFile::block_bytes);
-  const auto blocks = allocate_storage(round_up(static_cast<std::size_t>(lead + size), MappedFile::block_bytes));
-  parallel_for(div_up(lead + size, piece), 1, [&](Range pieces) {
-    for (std::int64_t i = pieces.begin; i < pieces.end; ++i) {
-      const std::int64_t begin = std::max<std::int64_t>(0, i * piece - lead);
-      const auto part = entry.bytes.subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(std::min((i + 1) * piece - lead, size) - begin));
-      if (reading == Reading::direct) {
-        file.read_blocks(part, blocks.get() + i * piece);
-      } else {
-        file.read(part, blocks.get() + lead + begin);
-      }
-    }
-  });
-  return {*tensor.native, tensor.rows, tensor.columns, std::shared_ptr<const std::byte>(blocks, blocks.get() + lead), tensor.order};
-}
-
-WeightMatrix Checkpoint::load_matrix(const CheckpointTensor& tensor, Reading reading) const {
-  if (tensor.native != nullptr) return load_native(tensor, reading);
-  const FormatInfo& format = tensor.format();
-  const auto data = allocate_storage(static_cast<std::size_t>(format.matrix_bytes(tensor.rows, tensor.columns)));
-  const std::int64_t panel_bytes = format.panel_bytes(tensor.columns);
-  const std::vector<const TensorEntry*> parts = tensor.packed != nullptr ? tensor.packed->parts() : std::vector{tensor.entry};
-  for (const TensorEntry* part : parts) part->file->will_need(part->bytes);
-  // Pieces of about a megabyte: long reads, and enough of them for every core.
-  const std::int64_t grain = std::max<std::int64_t>(1, (1 << 20) / panel_bytes);
-  parallel_for(div_up<std::int64_t>(tensor.rows, panel_rows), grain, [&](Range panels) {
-    for (std::int64_t p = panels.begin; p < panels.end; ++p) {
-      const auto rows = static_cast<int>(std::min<std::int64_t>(panel_rows, tensor.rows - p * panel_rows));
-      fill_panel(tensor, p * panel_rows, rows, data.get() + p * panel_bytes);
-    }
-  });
-  for (const TensorEntry* part : parts) part->file->drop(part->bytes);
-  return {format, tensor.rows, tensor.columns, data, tensor.order};
-}
-
-std::vector<float> Checkpoint::load_vector(const CheckpointTensor& tensor) const {
-  std::vector<float> values(static_cast<std::size_t>(tensor.columns));
-  RowCodes scratch;
-  read_row(tensor, 0, values, scratch);
-  if (tensor.unpermute_heads == 0) return values;
-  std::vector<float> ordered(values.size());
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    ordered[i] = values[static_cast<std::size_t>(source_row(tensor, static_cast<std::int64_t>(i), tensor.columns))];
-  }
-  return ordered;
 }
 
 Tokenizer open_tokenizer(const std::filesystem::path& path) {

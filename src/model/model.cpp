@@ -53,7 +53,7 @@ Reading reading_of(const Checkpoint& checkpoint, WeightMemory memory) {
 }  // namespace
 
 Model Model::load(const std::filesystem::path& path, const LoadOptions& options) {
-  return from_checkpoint(Checkpoint::open(path), options);
+  return from_checkpoint(Checkpoint::open(path, {.gptq_zero = options.gptq_zero}), options);
 }
 
 Model Model::from_checkpoint(const Checkpoint& checkpoint, const LoadOptions& options) {

@@ -105,7 +105,7 @@ TEST_CASE_FIXTURE(Fixture, "targets of the wrong kind are refused") {
   write_file(folder / "f", "x");
   has(error_of([&] { compress_file(open(), folder / "f", recipe::rtn("f16"), Target::safetensors); }), "found a file");
   CHECK(read_file(folder / "f") == "x");
-  has(error_of([&] { compress_file(open(), folder / "out", recipe::rtn("q4"), Target::safetensors); }), "expected f32, f16 or bf16");
+  has(error_of([&] { compress_file(open(), folder / "out", recipe::rtn("q4"), Target::safetensors); }), "expected one that such files have (f32, f16, bf16), found i4.g32");
   has(error_of([&] { compress_file(open(), folder / "out", recipe::rtn("f16").keep("*.q_proj", "q8"), Target::safetensors); }), "q_proj");
   CHECK(listing(folder.path()) == std::vector<std::string>{"d", "f", "hf"});
 }

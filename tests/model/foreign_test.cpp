@@ -69,6 +69,67 @@ TEST_CASE("foreign checkpoints run as their values do in floats, but for 8-bit a
   }
 }
 
+TEST_CASE("zeros of GPTQ's first version that are stored as all ones mean 0, with a warning, or 2^bits if asked for") {
+  for (const ForeignFolder& folder : foreign_folders()) {
+    const bool first_version = folder.name == "gptq-4-128-zeros" || folder.name == "gptq-3-128-zeros" || folder.name == "gptq-2-64";
+    if (!first_version && folder.name != "gptq-4-64-v2" && folder.name != "gptq-4-128") continue;
+    CAPTURE(folder.name);
+    const Checkpoint automatic = Checkpoint::open(folder.path);
+    const Checkpoint wrapped = Checkpoint::open(folder.path, {.gptq_zero = GptqZero::wrapped});
+    const Checkpoint legacy = Checkpoint::open(folder.path, {.gptq_zero = GptqZero::legacy});
+    CHECK(wrapped.warnings().empty());
+    CHECK(legacy.warnings().empty());
+    CHECK(automatic.warnings().size() == (first_version ? 1 : 0));
+    if (first_version) {
+      const int largest = folder.name[5] == '4' ? 15 : folder.name[5] == '3' ? 7 : 3;
+      const std::string says = message("zero points are stored as ", largest, ", which old tools mean as ", largest + 1);
+      CHECK_MESSAGE(automatic.warnings()[0].find(says) != std::string::npos, automatic.warnings()[0]);
+      CHECK(automatic.warnings()[0].starts_with(folder.path.string() + ": model.layers.0.self_attn.q_proj and "));
+    }
+    int moved = 0;
+    for (std::size_t i = 0; i < legacy.tensors().size(); ++i) {
+      const CheckpointTensor& tensor = legacy.tensors()[i];
+      if (!tensor.is_matrix) continue;
+      const auto defined = wrapped.load_matrix(wrapped.tensors()[i], Reading::buffered).dequantize();
+      const auto old = legacy.load_matrix(tensor, Reading::buffered).dequantize();
+      CHECK(differing(automatic.load_matrix(automatic.tensors()[i], Reading::buffered).dequantize().span(), defined.span()) == 0);
+      if (tensor.packed == nullptr) continue;
+      // Rows whose zero is 0 lie 2^bits steps lower; the writer made every third row such a one.
+      for (std::int64_t row = 0; row < tensor.rows; ++row) {
+        const int bits = folder.name[5] - '0';
+        const auto line = [&](const Tensor<float, 2>& w) { return std::span<const float>(&w(row, 0), static_cast<std::size_t>(tensor.columns)); };
+        if (differing(line(old), line(defined)) == 0) continue;
+        ++moved;
+        const float step = (defined(row, 0) - old(row, 0)) / static_cast<float>(1 << bits);
+        CHECK(step > 0);
+        CHECK(defined(row, 0) / step == doctest::Approx(std::round(defined(row, 0) / step)));
+        CHECK(std::ranges::min(line(defined)) >= 0);
+        CHECK(std::ranges::max(line(old)) <= 0);
+      }
+    }
+    CHECK((moved > 0) == first_version);
+    CHECK(differing(logits_of(Model::load(folder.path, {.gptq_zero = GptqZero::wrapped}), some_tokens()), logits_of(Model::load(folder.path), some_tokens())) == 0);
+    CHECK((differing(logits_of(Model::load(folder.path, {.gptq_zero = GptqZero::legacy}), some_tokens()), logits_of(Model::load(folder.path), some_tokens())) > 0) == first_version);
+  }
+}
+
+TEST_CASE("a file that says GPTQModel wrote it leaves nothing open") {
+  for (const ForeignFolder& folder : foreign_folders()) {
+    if (folder.name != "gptq-4-128-zeros") continue;
+    const TemporaryFolder temporary;
+    const auto copy = temporary / "m";
+    std::filesystem::copy(folder.path, copy);
+    const std::pair<nlohmann::json, std::size_t> cases[] = {{nlohmann::json::array({"gptqmodel:5.0.0"}), 0}, {"gptqmodel:1.4", 0}, {"other:1", 1}, {4, 1}, {nullptr, 1}};
+    for (const auto& [quantizer, warnings] : cases) {
+      CAPTURE(quantizer.dump());
+      auto config = nlohmann::json::parse(read_file(folder.path / "config.json"));
+      config["quantization_config"]["meta"] = {{"quantizer", quantizer}};
+      write_file(copy / "config.json", config.dump());
+      CHECK(Checkpoint::open(copy).warnings().size() == warnings);
+    }
+  }
+}
+
 TEST_CASE("native files keep the order of columns, and a damaged one is refused") {
   for (const ForeignFolder& folder : foreign_folders()) {
     if (folder.name != "gptq-4-32-sorted" && folder.name != "gptq-4-128-sorted") continue;

@@ -50,7 +50,17 @@ enum class Target : std::uint8_t {
   native,       ///< a .bantam file; any format
   safetensors,  ///< a Hugging Face folder; f32, f16 or bf16: dequantizes any checkpoint exactly
   gguf,         ///< a .gguf file, as llama.cpp reads it; formats that GGUF has. Rows that are no whole blocks get a finer one, or f16
+  // Hugging Face folders of quantized matrices, f16 besides. Matrices whose shapes do not fit are left in f16.
+  gptq,     ///< as AutoGPTQ reads it: i2z, i3, i3z, i4, i4z, i8.g32, i8.g128
+  gptq_v2,  ///< the same with zeros as they are, as GPTQModel writes them: it takes no others for i2z, i3z and i4z
+  awq,      ///< AutoAWQ's gemm version: i4, i4z
+  bnb,      ///< bitsandbytes: nf4, nf4w, nf4dq, fp4, fp4w, fp4dq, i8.row
 };
+
+[[nodiscard]] constexpr bool writes_folder(Target target) noexcept { return target != Target::native && target != Target::gguf; }
+
+/// Throws invalid_argument, naming what there is, unless files of this kind hold the recipe's formats.
+void check_formats(const Recipe& recipe, Target target);
 
 /// Reads a checkpoint matrix by matrix and writes it under the recipe. Peak memory: a few matrices, whatever the depth.
 /// Throws what reading and writing throw, invalid_argument when input and output are the same file or the format does

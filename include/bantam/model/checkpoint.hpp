@@ -50,11 +50,23 @@ enum class Reading : std::uint8_t {
   direct,    ///< the same, around the system's page cache
 };
 
+/// What a zero point of GPTQ's first version stands for where all its bits are set, in files that are not symmetric: it is
+/// stored less one, and kernels differ in what they make of the carry.
+enum class GptqZero : std::uint8_t {
+  automatic,  ///< wrapped, with a word in Checkpoint::warnings() unless the file says that GPTQModel wrote it
+  wrapped,    ///< 0: (stored + 1) mod 2^bits, the definition
+  legacy,     ///< 2^bits: what AutoGPTQ's kernels computed
+};
+
+struct OpenOptions {
+  GptqZero gptq_zero = GptqZero::automatic;
+};
+
 class Checkpoint {
  public:
   /// `path`: a Hugging Face folder, a .gguf file or a native .bantam file, told apart by content. Throws Error naming
   /// the place for whatever is missing, superfluous or misshapen.
-  [[nodiscard]] static Checkpoint open(const std::filesystem::path& path);
+  [[nodiscard]] static Checkpoint open(const std::filesystem::path& path, const OpenOptions& options = {});
 
   [[nodiscard]] const std::filesystem::path& path() const noexcept { return path_; }
   /// "safetensors", "gguf" or "bantam".
@@ -66,6 +78,8 @@ class Checkpoint {
   /// The JSON of the recipe that made a native file; empty otherwise.
   [[nodiscard]] const std::string& recipe() const noexcept { return recipe_; }
   [[nodiscard]] std::int64_t file_bytes() const noexcept { return file_bytes_; }
+  /// What the files leave open and was decided, a line each, for people.
+  [[nodiscard]] const std::vector<std::string>& warnings() const noexcept { return warnings_; }
 
   /// Row `row` of a matrix (or the whole vector) as floats, rows in Hugging Face's order. out: (columns).
   void read_row(const CheckpointTensor& tensor, std::int64_t row, std::span<float> out, RowCodes& scratch) const;
@@ -75,10 +89,11 @@ class Checkpoint {
 
  private:
   Checkpoint() = default;
-  static Checkpoint open_folder(const std::filesystem::path& path);
+  static Checkpoint open_folder(const std::filesystem::path& path, const OpenOptions& options);
   static Checkpoint open_gguf(const std::filesystem::path& path);
   static Checkpoint open_native(const std::filesystem::path& path);
   void collect(bool gguf, const PackedFamily* family = nullptr);
+  void warn_of_doubts();
   void add_packed(const TensorKey& key, std::string name, std::int64_t layer, std::shared_ptr<const PackedMatrix> matrix);
   void add_tensor(const TensorKey& key, std::string name, std::int64_t layer, const TensorEntry& entry, bool gguf);
   [[nodiscard]] static WeightMatrix load_native(const CheckpointTensor& tensor, Reading reading);
@@ -92,6 +107,7 @@ class Checkpoint {
   std::vector<CheckpointTensor> tensors_;
   std::string recipe_;
   std::int64_t file_bytes_ = 0;
+  std::vector<std::string> warnings_;
 };
 
 /// The tokenizer of a model folder or file that may hold nothing else.

@@ -9,8 +9,9 @@ _bantam() {
   fi
   case $previous in
     --kv) options='f32 f16 q8 q4' ;;
+    --gptq-zero) options='automatic wrapped legacy' ;;
     --method) options='rtn gptq awq awq+gptq hqq' ;;
-    --to) options='native safetensors gguf gptq awq bnb' ;;
+    --to) options='native safetensors gguf gptq gptq_v2 awq bnb' ;;
     --format) options=$(bantam compress --format help 2>/dev/null | tr -d ,) ;;
     --isa) options=$(bantam cpuinfo 2>/dev/null | sed -n 's/^isas: *//; s/ (best first)//p' | tr -d ,) ;;
   esac
@@ -28,21 +29,21 @@ _bantam() {
       options='--help --prompt --file --max-tokens --temperature --top-k --top-p --min-p --typical --repeat-penalty
         --frequency-penalty --presence-penalty --repeat-last-n --seed --stop --logit-bias --lookup --draft --ignore-eos
         --context --kv --parse-special --chat --system --save-session --load-session --quiet --mmap
-        --no-mmap --direct --threads --isa --json' ;;
+        --no-mmap --direct --gptq-zero --threads --isa --json' ;;
     tokenize)
       options='--help --file --decode --lines --no-special --parse-special --threads --isa --json' ;;
     logits)
-      options='--help --prompt --file --ids --top --all-positions --parse-special --kv --mmap --no-mmap --direct --threads
+      options='--help --prompt --file --ids --top --all-positions --parse-special --kv --mmap --no-mmap --direct --gptq-zero --threads
         --isa --json' ;;
     perplexity)
-      options='--help --context --limit --against --kv --mmap --no-mmap --direct --threads --isa --json' ;;
+      options='--help --context --limit --against --kv --mmap --no-mmap --direct --gptq-zero --threads --isa --json' ;;
     compress)
       options='--help --output --method --format --group --keep --to --calibration --samples --tokens --desc-act --no-true-sequential
-        --prune --fit --resume --threads --isa --json' ;;
+        --prune --fit --resume --gptq-zero --threads --isa --json' ;;
     inspect)
-      options='--help --verify --threads --isa --json' ;;
+      options='--help --verify --gptq-zero --threads --isa --json' ;;
     bench)
-      options='--help --prompt-tokens --gen-tokens --repetitions --depth --batch --kv --mmap --no-mmap --direct --threads
+      options='--help --prompt-tokens --gen-tokens --repetitions --depth --batch --kv --mmap --no-mmap --direct --gptq-zero --threads
         --isa --json' ;;
     formats)
       options='--help --threads --isa --json' ;;

@@ -9,13 +9,11 @@
 #include <cctype>
 
 #include "family.hpp"
+#include "words.hpp"
 
 namespace bantam::inline v0 {
 
 namespace {
-
-/// Row 8 c + j of gemm's word c is its nibble place_in_word[j].
-constexpr int place_in_word[8] = {0, 4, 1, 5, 2, 6, 3, 7};
 
 [[nodiscard]] std::uint8_t nibble(std::uint32_t word, int i) noexcept { return static_cast<std::uint8_t>(word >> 4 * i & 15u); }
 
@@ -51,7 +49,7 @@ class GemmMatrix final : public GridMatrix {
 
  private:
   [[nodiscard]] std::uint8_t at(const std::byte* words, std::int64_t line, std::int64_t row) const noexcept {
-    return nibble(bantam::detail::load_as<std::uint32_t>(words + (line * (rows_ / 8) + row / 8) * 4), place_in_word[row % 8]);
+    return nibble(bantam::detail::load_as<std::uint32_t>(words + (line * (rows_ / 8) + row / 8) * 4), awq_place[row % 8]);
   }
 
   const std::byte* words_;
@@ -126,6 +124,6 @@ class Awq final : public PackedFamily {
 
 }  // namespace
 
-std::unique_ptr<const PackedFamily> open_awq(const Json& config, const std::string& place) { return std::make_unique<Awq>(config, place); }
+std::unique_ptr<const PackedFamily> open_awq(const Json& config, const std::string& place, const OpenOptions&) { return std::make_unique<Awq>(config, place); }
 
 }  // namespace bantam::inline v0

@@ -155,6 +155,6 @@ class BitsAndBytes final : public PackedFamily {
 
 }  // namespace
 
-std::unique_ptr<const PackedFamily> open_bitsandbytes(const Json&, const std::string&) { return std::make_unique<BitsAndBytes>(); }
+std::unique_ptr<const PackedFamily> open_bitsandbytes(const Json&, const std::string&, const OpenOptions&) { return std::make_unique<BitsAndBytes>(); }
 
 }  // namespace bantam::inline v0

@@ -259,7 +259,7 @@ class CompressedTensors final : public PackedFamily {
 
 }  // namespace
 
-std::unique_ptr<const PackedFamily> open_compressed_tensors(const Json& config, const std::string& place) {
+std::unique_ptr<const PackedFamily> open_compressed_tensors(const Json& config, const std::string& place, const OpenOptions&) {
   return std::make_unique<CompressedTensors>(config, place);
 }
 

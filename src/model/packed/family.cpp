@@ -11,7 +11,7 @@ namespace {
 
 struct Entry {
   std::string_view method;  ///< quant_method
-  std::unique_ptr<const PackedFamily> (*open)(const Json& config, const std::string& place);
+  std::unique_ptr<const PackedFamily> (*open)(const Json& config, const std::string& place, const OpenOptions& options);
 };
 
 /// To read another family: write its file, add it here.
@@ -33,10 +33,10 @@ constexpr Beside besides[] = {{"quantize_config.json", "gptq"}, {"quant_config.j
 // Real ones have a few kilobytes, a hundred with settings for each module.
 constexpr std::size_t largest_config = 4 << 20;
 
-std::unique_ptr<const PackedFamily> open_family(const Json& config, std::string_view method, const std::string& place) {
+std::unique_ptr<const PackedFamily> open_family(const Json& config, std::string_view method, const std::string& place, const OpenOptions& options) {
   std::string names;
   for (const Entry& family : families) {
-    if (family.method == method) return family.open(config, place);
+    if (family.method == method) return family.open(config, place, options);
     names += message(names.empty() ? "" : ", ", family.method);
   }
   fail(Errc::unsupported, place, ": quant_method ", printable(method), ": not yet; what works: ", names);
@@ -53,7 +53,7 @@ void keep_order(Json& config, const nlohmann::ordered_json& ordered) {
 
 }  // namespace
 
-std::unique_ptr<const PackedFamily> open_packed_family(const std::filesystem::path& folder) {
+std::unique_ptr<const PackedFamily> open_packed_family(const std::filesystem::path& folder, const OpenOptions& options) {
   const std::string place = (folder / "config.json").string();
   const std::string text = read_text_file(folder / "config.json", largest_config);
   const Json json = parse_json(text, place);
@@ -66,13 +66,13 @@ std::unique_ptr<const PackedFamily> open_packed_family(const std::filesystem::pa
     const bool old = member(config, "load_in_8bit") != nullptr || member(config, "load_in_4bit") != nullptr;
     const std::string method = text_or(config, "quant_method", old ? "bitsandbytes" : "", key);
     if (method.empty()) fail(Errc::corrupt, key, ": expected \"quant_method\", found none");
-    return open_family(config, method, key);
+    return open_family(config, method, key, options);
   }
   // What compressed-tensors called it at first.
   if (const Json* found = member(json, "compression_config")) {
     const std::string key = place + ": compression_config";
     expect(found->is_object(), key, "an object", *found);
-    return open_family(*found, "compressed-tensors", key);
+    return open_family(*found, "compressed-tensors", key, options);
   }
   for (const Beside& beside : besides) {
     const std::filesystem::path file = folder / beside.file;
@@ -81,7 +81,7 @@ std::unique_ptr<const PackedFamily> open_packed_family(const std::filesystem::pa
     Json config = parse_json(settings, file.string());
     expect(config.is_object(), file.string(), "an object", config);
     keep_order(config, nlohmann::ordered_json::parse(settings));
-    return open_family(config, text_or(config, "quant_method", beside.method, file.string()), file.string());
+    return open_family(config, text_or(config, "quant_method", beside.method, file.string()), file.string(), options);
   }
   return nullptr;
 }

@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 
+#include "bantam/model/checkpoint.hpp"
 #include "module_tensors.hpp"
 #include "packed_matrix.hpp"
 #include "text/json.hpp"
@@ -22,14 +23,14 @@ class PackedFamily {
 };
 
 /// Reads config.json's quantization_config, or what old files have beside it. Null when a folder has neither.
-[[nodiscard]] std::unique_ptr<const PackedFamily> open_packed_family(const std::filesystem::path& folder);
+[[nodiscard]] std::unique_ptr<const PackedFamily> open_packed_family(const std::filesystem::path& folder, const OpenOptions& options);
 
 // The list, each in its file. `config`: the quantization_config, with "dynamic" as a list of (name, value); `place` names it.
-std::unique_ptr<const PackedFamily> open_gptq(const Json& config, const std::string& place);
-std::unique_ptr<const PackedFamily> open_awq(const Json& config, const std::string& place);
-std::unique_ptr<const PackedFamily> open_bitsandbytes(const Json& config, const std::string& place);
-std::unique_ptr<const PackedFamily> open_compressed_tensors(const Json& config, const std::string& place);
-std::unique_ptr<const PackedFamily> open_fp8(const Json& config, const std::string& place);
+std::unique_ptr<const PackedFamily> open_gptq(const Json& config, const std::string& place, const OpenOptions& options);
+std::unique_ptr<const PackedFamily> open_awq(const Json& config, const std::string& place, const OpenOptions& options);
+std::unique_ptr<const PackedFamily> open_bitsandbytes(const Json& config, const std::string& place, const OpenOptions& options);
+std::unique_ptr<const PackedFamily> open_compressed_tensors(const Json& config, const std::string& place, const OpenOptions& options);
+std::unique_ptr<const PackedFamily> open_fp8(const Json& config, const std::string& place, const OpenOptions& options);
 
 /// A whole number from low to high; `otherwise` when the key is absent or null. Throws corrupt.
 [[nodiscard]] std::int64_t whole_or(const Json& object, const char* key, std::int64_t low, std::int64_t high, std::int64_t otherwise,

@@ -47,6 +47,6 @@ class Fp8 final : public PackedFamily {
 
 }  // namespace
 
-std::unique_ptr<const PackedFamily> open_fp8(const Json& config, const std::string& place) { return std::make_unique<Fp8>(config, place); }
+std::unique_ptr<const PackedFamily> open_fp8(const Json& config, const std::string& place, const OpenOptions&) { return std::make_unique<Fp8>(config, place); }
 
 }  // namespace bantam::inline v0

@@ -5,10 +5,12 @@
 //   qzeros  I32 (G, out b / 32)    zero (row, group) is number `row` of the words of line `group`
 //   scales  F16 (G, out)
 //   g_idx   I32 (in)               the group of each column; column / group size if absent
-// w = scale (code - zero). The first version stores zeros less one, in their bits: zero = (stored + 1) mod 2^b.
+// w = scale (code - zero). The first version stores zeros less one, in their bits: zero = (stored + 1) mod 2^b, or, by the
+// kernels of old tools, 2^b where that is 0.
 #include <algorithm>
 
 #include "family.hpp"
+#include "words.hpp"
 
 namespace bantam::inline v0 {
 
@@ -21,12 +23,15 @@ struct Settings {
   bool symmetric = true;
 };
 
+/// From what is stored as a zero to the zero.
+enum class Stored { as_it_is, less_one, less_one_legacy };
+
 class GptqMatrix final : public GridMatrix {
  public:
-  GptqMatrix(ModuleTensors tensors, std::int64_t rows, std::int64_t columns, const Settings& s, bool stored_less_one)
+  GptqMatrix(ModuleTensors tensors, std::int64_t rows, std::int64_t columns, const Settings& s, Stored stored, bool sure)
       : GridMatrix(message("gptq ", s.bits, " bits, ", s.group < 0 ? "a group a row" : message("groups of ", s.group)), rows, columns,
                    {.bits = static_cast<int>(s.bits), .group = s.group < 0 ? columns : s.group}),
-        stored_less_one_(stored_less_one) {
+        stored_(stored) {
     const int bits = grid_.bits;
     const std::string place = tensors.place("qweight");
     // 32 codes of 3 bits fill 3 words; others fill one.
@@ -46,6 +51,7 @@ class GptqMatrix final : public GridMatrix {
     }
     parts_ = tensors.taken();
     settle(tensors.place("scales"));
+    if (!sure && !s.symmetric && stored == Stored::less_one) look_for_carries();
   }
 
  protected:
@@ -67,13 +73,30 @@ class GptqMatrix final : public GridMatrix {
     const int count = 1 << grid_.bits;
     int zero = count / 2;
     if (zeros_ != nullptr) {
-      zero = static_cast<int>(bits_at(zeros_ + group * (rows_ * grid_.bits / 32) * 4, 1, row, grid_.bits));
-      if (stored_less_one_) zero = (zero + 1) % count;
+      zero = stored_zero(row, group);
+      if (stored_ != Stored::as_it_is) ++zero;
+      if (stored_ == Stored::less_one) zero %= count;
     }
     return {scales_[group * rows_ + row], zero};
   }
 
  private:
+  [[nodiscard]] int stored_zero(std::int64_t row, std::int64_t group) const noexcept {
+    return static_cast<int>(bits_at(zeros_ + group * (rows_ * grid_.bits / 32) * 4, 1, row, grid_.bits));
+  }
+
+  /// Where all bits are set, readers differ.
+  void look_for_carries() {
+    const int largest = (1 << grid_.bits) - 1;
+    std::int64_t count = 0;
+    for (std::int64_t g = 0; g < groups(); ++g) {
+      for (std::int64_t row = 0; row < rows_; ++row) count += stored_zero(row, g) == largest;
+    }
+    if (count == 0) return;
+    doubt_ = message(count, " of ", groups() * rows_, " zero points are stored as ", largest, ", which old tools mean as ", largest + 1,
+                     ": read as 0, as the format is defined");
+  }
+
   /// Word by word: the rows of a panel lie side by side in each line of words.
   template <int Bits>
   void read_words(std::int64_t first_row, int rows, std::uint8_t* codes) const noexcept {
@@ -88,7 +111,7 @@ class GptqMatrix final : public GridMatrix {
     }
   }
 
-  bool stored_less_one_;
+  Stored stored_;
   const std::byte* words_ = nullptr;
   const std::byte* zeros_ = nullptr;
   FloatsView scales_;
@@ -96,13 +119,14 @@ class GptqMatrix final : public GridMatrix {
 
 class Gptq final : public PackedFamily {
  public:
-  Gptq(const Json& config, const std::string& place) {
+  Gptq(const Json& config, const std::string& place, const OpenOptions& options) {
     std::string format = "gptq";
     for (const char* key : {"version", "format", "checkpoint_format"}) format = text_or(config, key, format, place);
     if (format != "gptq" && format != "gptq_v2" && format != "gemm") {
       fail(Errc::unsupported, place, ": checkpoint_format ", printable(format), ": not yet; what works: gptq, gptq_v2");
     }
-    stored_less_one_ = format != "gptq_v2";
+    if (format != "gptq_v2") stored_ = options.gptq_zero == GptqZero::legacy ? Stored::less_one_legacy : Stored::less_one;
+    sure_ = options.gptq_zero != GptqZero::automatic || is_gptqmodels(config);
     if (const std::string pack = text_or(config, "pack_dtype", "int32", place); pack != "int32") {
       fail(Errc::unsupported, place, ": pack_dtype ", printable(pack), ": not yet; what works: int32");
     }
@@ -134,7 +158,7 @@ class Gptq final : public PackedFamily {
     if (s.bits != 2 && s.bits != 3 && s.bits != 4 && s.bits != 8) {
       fail(Errc::unsupported, tensors.place("qweight"), ": ", s.bits, " bits: not yet; what works: 2, 3, 4, 8");
     }
-    return std::make_unique<GptqMatrix>(std::move(tensors), rows, columns, s, stored_less_one_);
+    return std::make_unique<GptqMatrix>(std::move(tensors), rows, columns, s, stored_, sure_);
   }
 
  private:
@@ -143,6 +167,15 @@ class Gptq final : public PackedFamily {
     bool excluded;
     Settings settings;
   };
+
+  /// GPTQModel adds one within the bits; other tools say nothing in "meta".
+  static bool is_gptqmodels(const Json& config) {
+    const Json* meta = member(config, "meta");
+    const Json* quantizer = meta != nullptr && meta->is_object() ? member(*meta, "quantizer") : nullptr;
+    const auto names_it = [](const Json& text) { return text.is_string() && text.get_ref<const std::string&>().starts_with("gptqmodel:"); };
+    if (quantizer == nullptr) return false;
+    return quantizer->is_array() ? std::ranges::any_of(*quantizer, names_it) : names_it(*quantizer);
+  }
 
   static Settings read(Settings s, const Json& config, const std::string& place) {
     for (const char* key : {"wbits", "w_bit", "bits"}) s.bits = whole_or(config, key, 1, 32, s.bits, place);
@@ -156,11 +189,14 @@ class Gptq final : public PackedFamily {
 
   Settings settings_;
   std::vector<Exception> exceptions_;  ///< the first that matches holds
-  bool stored_less_one_ = true;
+  Stored stored_ = Stored::as_it_is;
+  bool sure_ = false;  ///< what carries mean
 };
 
 }  // namespace
 
-std::unique_ptr<const PackedFamily> open_gptq(const Json& config, const std::string& place) { return std::make_unique<Gptq>(config, place); }
+std::unique_ptr<const PackedFamily> open_gptq(const Json& config, const std::string& place, const OpenOptions& options) {
+  return std::make_unique<Gptq>(config, place, options);
+}
 
 }  // namespace bantam::inline v0

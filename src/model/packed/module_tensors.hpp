@@ -55,13 +55,4 @@ class ModuleTensors {
   std::vector<const TensorEntry*> taken_;
 };
 
-/// Number `i` of `bits` bits in words of 32 read as one stream, lowest bits first: numbers may lie across two words.
-[[nodiscard]] inline unsigned bits_at(const std::byte* words, std::int64_t stride, std::int64_t i, int bits) noexcept {
-  const std::int64_t bit = i * bits;
-  const std::byte* word = words + bit / 32 * stride * 4;
-  std::uint64_t two = detail::load_as<std::uint32_t>(word);
-  if (bit % 32 + bits > 32) two |= std::uint64_t{detail::load_as<std::uint32_t>(word + stride * 4)} << 32;
-  return static_cast<unsigned>(two >> bit % 32) & ((1u << bits) - 1);
-}
-
 }  // namespace bantam::inline v0

@@ -29,6 +29,9 @@ class PackedMatrix {
   /// The order of columns that panels have; null: the model's.
   [[nodiscard]] const std::shared_ptr<const ColumnPermutation>& order() const noexcept { return order_; }
 
+  /// What the file leaves open about it, and how it was decided, for people; mostly empty.
+  [[nodiscard]] const std::string& doubt() const noexcept { return doubt_; }
+
   /// One row as floats, as the family defines them. out: (columns).
   virtual void read_row(std::int64_t row, std::span<float> out) const = 0;
   /// Rows `first_row` .. of a panel of format().
@@ -39,6 +42,7 @@ class PackedMatrix {
       : description_(std::move(description)), rows_(rows), columns_(columns) {}
 
   std::string description_;
+  std::string doubt_;
   std::int64_t rows_;
   std::int64_t columns_;
   std::vector<const TensorEntry*> parts_;
