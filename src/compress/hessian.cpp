@@ -15,7 +15,7 @@ Hessian::Hessian(std::int64_t columns) : columns_(columns), sums_({columns, colu
 void Hessian::add(TensorView<const float, 2> x) {
   if (x.extent(1) != columns_) fail(Errc::invalid_argument, "Hessian: expected inputs of ", columns_, " columns, found ", x.extent(1));
   // Tokens at once: their transposed inputs are copied, and a panel's share of them stays in the first-level cache.
-  constexpr std::int64_t chunk = 256;
+  constexpr std::int64_t chunk = 512;
   Tensor<float, 2> transposed({columns_, std::min(chunk, x.extent(0))});
   for (std::int64_t first = 0; first < x.extent(0); first += chunk) {
     const std::int64_t count = std::min(chunk, x.extent(0) - first);

@@ -12,6 +12,7 @@ The other types are rounded by llama.cpp's own library, out of the npm package n
 
 import argparse
 import ctypes
+import json
 import os
 import pathlib
 import sys
@@ -70,12 +71,13 @@ def ggml_coder(kind, peers):
     quantize.argtypes = [ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64, ctypes.c_int64,
                          ctypes.c_void_p]
 
-    def code(x):
+    def code(x, importance=None):
         out = np.empty(gguf_file.tensor_bytes(kind, x.shape), np.uint8)
         x = np.ascontiguousarray(x)
         number = gguf_file.TENSOR_TYPES[kind][0]
         # Some types are refused without the importance of each column: all alike here.
-        importance = np.ones(x.shape[1], np.float32) if library.ggml_quantize_requires_imatrix(number) else None
+        if importance is None and library.ggml_quantize_requires_imatrix(number):
+            importance = np.ones(x.shape[1], np.float32)
         written = quantize(number, x.ctypes.data, out.ctypes.data, 0, *x.shape,
                            None if importance is None else importance.ctypes.data)
         assert written == out.size, (kind, written, out.size)
@@ -84,7 +86,7 @@ def ggml_coder(kind, peers):
     return code
 
 
-def convert(tensor, kind, code):
+def convert(tensor, kind, code, importance):
     """(type, bytes) of a tensor in the new file."""
     block = gguf_file.TENSOR_TYPES[kind][1]
     if len(tensor.shape) < 2 or tensor.shape[-1] % block or tensor.kind not in ("f32", "f16", "bf16"):
@@ -92,7 +94,10 @@ def convert(tensor, kind, code):
     weights = tensor.to_f32()
     if not np.isfinite(weights).all():
         raise ValueError(f"{tensor.name}: holds weights that are not finite")
-    return kind, code(weights.reshape(-1, block if kind in CODERS else weights.shape[-1])).tobytes()
+    if kind in CODERS:
+        return kind, code(weights.reshape(-1, block)).tobytes()
+    of_columns = importance.get(tensor.name)
+    return kind, code(weights, None if of_columns is None else np.array(of_columns, np.float32)).tobytes()
 
 
 def main():
@@ -103,15 +108,19 @@ def main():
     parser.add_argument("--type", choices=types, default="q8_0", help="what matrices become (default q8_0)")
     parser.add_argument("--peers", default=os.environ.get("BANTAM_PEERS", pathlib.Path(__file__).parent),
                         help="where node-llama-cpp is installed (default: BANTAM_PEERS, or beside this script)")
+    parser.add_argument("--importance", help="JSON: mean square of every input, by tensor (benchmarks/importance.cpp makes it)")
+    parser.add_argument("--tables", choices=list(CODERS), help="what embeddings and output become (default: what the rest does)")
     arguments = parser.parse_args()
     try:
+        importance = json.loads(pathlib.Path(arguments.importance).read_text()) if arguments.importance else {}
         metadata, tensors = gguf_file.read(arguments.input)
         code = CODERS.get(arguments.type) or ggml_coder(arguments.type, arguments.peers)
         metadata["general.file_type"] = gguf_file.scalar("u32", gguf_file.FILE_TYPES[arguments.type])
         metadata["general.quantization_version"] = gguf_file.scalar("u32", 2)
         out = []
         for tensor in tensors:
-            kind, data = convert(tensor, arguments.type, code)
+            table = arguments.tables if tensor.name in ("token_embd.weight", "output.weight") else None
+            kind, data = convert(tensor, table or arguments.type, CODERS[table] if table else code, importance)
             out.append((tensor.name, kind, tensor.shape, [data]))
         gguf_file.write(arguments.output, metadata, out)
     except (OSError, ValueError) as error:
