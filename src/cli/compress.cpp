@@ -28,8 +28,8 @@ struct CompressOptions {
   std::vector<std::string> keep;
   std::string to = "native";
   std::string calibration, prune, fit;
-  std::int64_t samples = 128, tokens = 2048;
-  bool desc_act = false, one_run = false, resume = false;
+  std::int64_t samples = 128, tokens = 2048, seed = 0;
+  bool rotate = false, desc_act = false, one_run = false, resume = false;
 };
 
 std::string format_list() {
@@ -55,7 +55,9 @@ Recipe make_recipe(const CompressOptions& o) {
     }
   };
   const recipe::Options options{.group = static_cast<int>(o.group)};
+  const auto rotation = o.rotate ? std::optional(static_cast<std::uint64_t>(o.seed)) : std::nullopt;
   const MethodOptions details{.true_sequential = !o.one_run,
+                              .rotation = rotation,
                               .gptq = {.order = o.desc_act ? ColumnOrder::activation : ColumnOrder::group}};
   Recipe recipe = checked([&] { return recipe::with(method_of(o), o.format, options, details); });
   for (const std::string& exception : o.keep) {
@@ -100,11 +102,19 @@ void warn_of_other_formats(const Recipe& recipe, const Checkpoint& checkpoint, c
   auto layer = report.layers.begin();
   for (const CheckpointTensor& tensor : checkpoint.tensors()) {
     if (!tensor.is_matrix || layer == report.layers.end()) continue;
+    if (layer->name != tensor.name) ++layer;  // a head that the checkpoint does not have
     const FormatInfo& asked = recipe.format_of(tensor.name, tensor.role == Role::embedding || tensor.role == Role::head);
     if (asked.name != layer->format) ++counts[message("rows of ", tensor.columns, " weights are no whole blocks of ", asked.name, ": kept in ", layer->format)];
     ++layer;
   }
   for (const auto& [what, count] : counts) warn(message(count, count == 1 ? " matrix: " : " matrices: ", what));
+}
+
+/// Rotation unties a head whose norm has weights of its own.
+void note_head(const Checkpoint& checkpoint, const Report& report) {
+  const auto head = std::find_if(report.layers.begin(), report.layers.end(), [](const LayerReport& layer) { return layer.name == "lm_head"; });
+  if (!checkpoint.config().tied || head == report.layers.end()) return;
+  note(message("bantam: --rotate: the head is no longer the embedding, which takes ", in_bytes(head->bytes_after), " more"));
 }
 
 std::string as_table(const Report& report) {
@@ -175,6 +185,7 @@ int compress_model(const CompressOptions& o, const std::vector<std::string>& idl
   }
   if (report.resumed_blocks > 0) note(message("bantam: --resume: ", report.resumed_blocks, " blocks were done already"));
   warn_of_other_formats(recipe, checkpoint, report);
+  if (o.rotate) note_head(checkpoint, report);
   print(o.common.json ? report.to_json() + "\n" : as_table(report));
   return 0;
 }
@@ -194,6 +205,8 @@ void add_compress(CLI::App& app, Action& action) {
   add_texts(*verb, "--keep", o->keep, "PATTERN=FORMAT",
             "matrices with such names get this format; may be repeated, last match wins");
   add_choice(*verb, "--to", o->to, {"native", "safetensors", "gguf", "gptq", "awq", "bnb"}, "the kind of output");
+  CLI::Option* rotate = add_flag(*verb, "--rotate", o->rotate, "rotate the weights at random first: the same model, easier to round to 3 and 2 bits");
+  add_integer(*verb, "--seed", o->seed, {}, "of --rotate")->needs(rotate);
   const std::vector<CLI::Option*> calibrating = {
       add_text(*verb, "--calibration", o->calibration, "FILE", "text to calibrate with; gptq and awq need it, rtn gains by it"),
       add_integer(*verb, "--samples", o->samples, {1, std::numeric_limits<std::int32_t>::max()},

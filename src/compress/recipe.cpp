@@ -54,6 +54,7 @@ std::string Recipe::to_json() const {
   json["method"] = name_of(method_);
   json["format"] = std::string(format_->name);
   if (needs_calibration(method_)) json["true_sequential"] = options_.true_sequential;
+  if (options_.rotation) json["rotation_seed"] = *options_.rotation;
   if (method_ == Method::gptq || method_ == Method::awq_gptq) {
     json["damping"] = options_.gptq.damping;
     json["desc_act"] = options_.gptq.order == ColumnOrder::activation;

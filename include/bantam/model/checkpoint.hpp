@@ -67,6 +67,10 @@ class Checkpoint {
   [[nodiscard]] const std::string& recipe() const noexcept { return recipe_; }
   [[nodiscard]] std::int64_t file_bytes() const noexcept { return file_bytes_; }
 
+  /// The same with a head of its own, after the final norm, that is read from the embedding's bytes; a copy of it where the
+  /// model is not tied. Throws unsupported when the architecture has no name for a head.
+  [[nodiscard]] Checkpoint untied() const;
+
   /// Row `row` of a matrix (or the whole vector) as floats, rows in Hugging Face's order. out: (columns).
   void read_row(const CheckpointTensor& tensor, std::int64_t row, std::span<float> out, RowCodes& scratch) const;
   /// The whole matrix in strip16, bit-exact. Source pages are given back to the system.

@@ -91,6 +91,8 @@ complete -c bantam -n '__fish_seen_subcommand_from compress' -l format -x -a '(b
 complete -c bantam -n '__fish_seen_subcommand_from compress' -l group -x -d 'weights per scale; 0: a whole row, -1: the format\'s usual group'
 complete -c bantam -n '__fish_seen_subcommand_from compress' -l keep -x -d 'matrices with such names get this format; may be repeated, last match wins'
 complete -c bantam -n '__fish_seen_subcommand_from compress' -l to -x -a 'native safetensors gguf gptq awq bnb' -d 'the kind of output'
+complete -c bantam -n '__fish_seen_subcommand_from compress' -l rotate -d 'rotate the weights at random first: the same model, easier to round to 3 and 2 bits'
+complete -c bantam -n '__fish_seen_subcommand_from compress' -l seed -x -d 'of --rotate'
 complete -c bantam -n '__fish_seen_subcommand_from compress' -l calibration -r -d 'text to calibrate with; gptq and awq need it, rtn gains by it'
 complete -c bantam -n '__fish_seen_subcommand_from compress' -l samples -x -d 'pieces of calibration text'
 complete -c bantam -n '__fish_seen_subcommand_from compress' -l tokens -x -d 'tokens a piece'
