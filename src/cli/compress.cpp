@@ -27,7 +27,7 @@ struct CompressOptions {
   std::int64_t group = -1;
   std::vector<std::string> keep;
   std::string to = "native";
-  std::string calibration, prune, fit;
+  std::string calibration, smooth, prune, fit;
   std::int64_t samples = 128, tokens = 2048, seed = 0;
   bool rotate = false, desc_act = false, one_run = false, resume = false;
 };
@@ -56,8 +56,10 @@ Recipe make_recipe(const CompressOptions& o) {
   };
   const recipe::Options options{.group = static_cast<int>(o.group)};
   const auto rotation = o.rotate ? std::optional(static_cast<std::uint64_t>(o.seed)) : std::nullopt;
+  const auto smooth = o.smooth.empty() ? std::nullopt : std::optional(parse_number("--smooth", o.smooth));
   const MethodOptions details{.true_sequential = !o.one_run,
                               .rotation = rotation,
+                              .smooth = smooth,
                               .gptq = {.order = o.desc_act ? ColumnOrder::activation : ColumnOrder::group}};
   Recipe recipe = checked([&] { return recipe::with(method_of(o), o.format, options, details); });
   for (const std::string& exception : o.keep) {
@@ -81,6 +83,9 @@ Recipe make_recipe(const CompressOptions& o) {
 void refuse_what_is_planned(const CompressOptions& o) {
   if (needs_calibration(method_of(o)) && o.calibration.empty()) {
     throw UsageError(message("--method ", o.method, ": --calibration FILE is required: text like that which the model will read"));
+  }
+  if (!o.smooth.empty() && o.calibration.empty()) {
+    throw UsageError("--smooth: --calibration FILE is required: text like that which the model will read");
   }
   if (o.to != "native" && o.to != "safetensors" && o.to != "gguf") not_yet("--to " + o.to);
   if (!o.prune.empty()) not_yet("--prune");
@@ -207,6 +212,7 @@ void add_compress(CLI::App& app, Action& action) {
   add_choice(*verb, "--to", o->to, {"native", "safetensors", "gguf", "gptq", "awq", "bnb"}, "the kind of output");
   CLI::Option* rotate = add_flag(*verb, "--rotate", o->rotate, "rotate the weights at random first: the same model, easier to round to 3 and 2 bits");
   add_integer(*verb, "--seed", o->seed, {}, "of --rotate")->needs(rotate);
+  add_text(*verb, "--smooth", o->smooth, "ALPHA", "make inputs even at the cost of the weights, to this degree (SmoothQuant); 0.5 is usual");
   const std::vector<CLI::Option*> calibrating = {
       add_text(*verb, "--calibration", o->calibration, "FILE", "text to calibrate with; gptq and awq need it, rtn gains by it"),
       add_integer(*verb, "--samples", o->samples, {1, std::numeric_limits<std::int32_t>::max()},

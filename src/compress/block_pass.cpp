@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "bantam/compress/nearest.hpp"
+#include "bantam/compress/smooth.hpp"
 #include "bantam/core/parallel.hpp"
 
 namespace bantam::inline v0 {
@@ -109,13 +110,19 @@ void BlockPass::scale(Work& work, std::vector<Hessian>& hessians) const {
     touched.push_back(group.source);
     if (!can_fold(work.weights, group) || std::ranges::any_of(touched, [&](Role role) { return work.copied.contains(role); })) continue;
     std::vector<Tensor<float, 2>> weights;
-    std::vector<AwqReader> all;
     for (const Role role : group.roles) weights.push_back(matrix_of(work.weights, role, 0)->dequantize());
-    for (std::size_t i = 0; i < weights.size(); ++i) all.push_back({weights[i], &recipe_.format_of(work.names.at(group.roles[i]), false)});
-    const AwqScales scales = naming(work.names.at(group.roles[0]), [&] { return awq_scales(all, hessians[g], recipe_.options().awq); });
-    if (!(scales.loss < scales.unscaled_loss)) continue;
-    fold(work.weights, group, scales.scales);
-    hessians[g].divide_inputs(scales.scales);
+    std::vector<float> scales;
+    if (recipe_.options().smooth) {
+      scales = smooth_scales(std::vector<TensorView<const float, 2>>(weights.begin(), weights.end()), hessians[g].largest(), *recipe_.options().smooth);
+    } else {
+      std::vector<AwqReader> all;
+      for (std::size_t i = 0; i < weights.size(); ++i) all.push_back({weights[i], &recipe_.format_of(work.names.at(group.roles[i]), false)});
+      AwqScales found = naming(work.names.at(group.roles[0]), [&] { return awq_scales(all, hessians[g], recipe_.options().awq); });
+      if (!(found.loss < found.unscaled_loss)) continue;
+      scales = std::move(found.scales);
+    }
+    fold(work.weights, group, scales);
+    hessians[g].divide_inputs(scales);
     work.changed.insert(touched.begin(), touched.end());
     if (group.source == Role::v) work.changed.insert(Role::v_bias);
   }
@@ -140,7 +147,7 @@ WeightMatrix BlockPass::round(const Tensor<float, 2>& weights, Hessian& hessian,
 RoundedBlock BlockPass::round_block(std::int64_t layer) {
   Work work = begin(layer);
   RoundedBlock result;
-  const bool scales = recipe_.method() == Method::awq || recipe_.method() == Method::awq_gptq;
+  const bool scales = recipe_.options().smooth || recipe_.method() == Method::awq || recipe_.method() == Method::awq_gptq;
   const bool one_by_one = recipe_.options().true_sequential;
   std::vector<Hessian> hessians;
   if (scales || !one_by_one) hessians = observe_all(work, layer);

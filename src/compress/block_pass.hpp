@@ -34,7 +34,7 @@ class BlockPass {
     std::set<Role> changed;             ///< before rounding no longer the checkpoint's; vectors, too
   };
   [[nodiscard]] Work begin(std::int64_t layer) const;
-  /// Finds AWQ's scales of every group of readers and folds them in, in the Hessians too.
+  /// Finds the scales of every group of readers, SmoothQuant's or AWQ's, and folds them in, in the Hessians too.
   void scale(Work& work, std::vector<Hessian>& hessians) const;
   /// `last`: nothing reads the Hessian after this.
   [[nodiscard]] WeightMatrix round(const Tensor<float, 2>& weights, Hessian& hessian, bool last, const FormatInfo& format, Role role) const;

@@ -152,6 +152,7 @@ Report compress_file(const Checkpoint& original, const std::filesystem::path& ou
   const std::unique_ptr<Output> output = make_output(target, out, checkpoint, recipe, entries);
   std::optional<BlockPass> pass;
   const bool calibrated = needs_calibration(recipe.method()) || (recipe.method() == Method::rtn && !calibration.samples.empty());
+  if (recipe.options().smooth && !calibrated) fail(Errc::invalid_argument, "smooth: expected calibration text, found none");
   std::optional<Journal> journal;
   if (calibrated) pass.emplace(source, recipe, calibration);
   if (calibrated && !journal_path.empty()) journal.emplace(journal_path, checkpoint, recipe, calibration);
@@ -215,6 +216,7 @@ Report compress_file(const Checkpoint& original, const std::filesystem::path& ou
 
 std::pair<Model, Report> compress(const Model& model, const Recipe& recipe, const ProgressFn& progress) {
   if (needs_calibration(recipe.method())) fail(Errc::unsupported, "compress in memory: methods that calibrate: not yet; what works: compress_file");
+  if (recipe.options().smooth) fail(Errc::unsupported, "compress in memory: smooth: not yet; what works: compress_file");
   if (recipe.options().rotation) fail(Errc::unsupported, "compress in memory: rotation: not yet; what works: compress_file");
   std::int64_t matrices = 0, weights = 0;
   for (const CheckpointTensor& tensor : model.tensors()) {

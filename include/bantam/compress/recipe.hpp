@@ -31,6 +31,9 @@ struct MethodOptions {
   /// Weights are rotated before anything else (ModelSource in src/compress; rotation.hpp) by random signs of this seed: exact
   /// as real numbers go, and without cost when the model runs. For passes over a file.
   std::optional<std::uint64_t> rotation = {};
+  /// SmoothQuant's exponent (smooth.hpp): scales that even out the inputs of the block's matrices are folded into these and
+  /// what makes the inputs. Needs calibration; with any method but AWQ's, which has scales of its own, and HQQ.
+  std::optional<double> smooth = {};
   GptqOptions gptq = {};
   AwqOptions awq = {};
 };

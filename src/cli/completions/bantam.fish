@@ -93,6 +93,7 @@ complete -c bantam -n '__fish_seen_subcommand_from compress' -l keep -x -d 'matr
 complete -c bantam -n '__fish_seen_subcommand_from compress' -l to -x -a 'native safetensors gguf gptq awq bnb' -d 'the kind of output'
 complete -c bantam -n '__fish_seen_subcommand_from compress' -l rotate -d 'rotate the weights at random first: the same model, easier to round to 3 and 2 bits'
 complete -c bantam -n '__fish_seen_subcommand_from compress' -l seed -x -d 'of --rotate'
+complete -c bantam -n '__fish_seen_subcommand_from compress' -l smooth -x -d 'make inputs even at the cost of the weights, to this degree (SmoothQuant); 0.5 is usual'
 complete -c bantam -n '__fish_seen_subcommand_from compress' -l calibration -r -d 'text to calibrate with; gptq and awq need it, rtn gains by it'
 complete -c bantam -n '__fish_seen_subcommand_from compress' -l samples -x -d 'pieces of calibration text'
 complete -c bantam -n '__fish_seen_subcommand_from compress' -l tokens -x -d 'tokens a piece'
