@@ -31,9 +31,9 @@ struct CompressOptions {
   std::int64_t group = -1;
   std::vector<std::string> keep;
   std::string to = "native";
-  std::string calibration, prune, fit, gptq_zero;
-  std::int64_t samples = 128, tokens = 2048;
-  bool desc_act = false, one_run = false, resume = false;
+  std::string calibration, smooth, prune, fit, gptq_zero;
+  std::int64_t samples = 128, tokens = 2048, seed = 0;
+  bool rotate = false, desc_act = false, one_run = false, resume = false;
 };
 
 std::string format_list() {
@@ -66,7 +66,11 @@ Recipe make_recipe(const CompressOptions& o) {
     }
   };
   const recipe::Options options{.group = static_cast<int>(o.group)};
+  const auto rotation = o.rotate ? std::optional(static_cast<std::uint64_t>(o.seed)) : std::nullopt;
+  const auto smooth = o.smooth.empty() ? std::nullopt : std::optional(parse_number("--smooth", o.smooth));
   const MethodOptions details{.true_sequential = !o.one_run,
+                              .rotation = rotation,
+                              .smooth = smooth,
                               .gptq = {.order = o.desc_act ? ColumnOrder::activation : ColumnOrder::group}};
   Recipe recipe = checked([&] { return recipe::with(method_of(o), o.format, options, details); });
   for (const std::string& exception : o.keep) {
@@ -86,6 +90,9 @@ Recipe make_recipe(const CompressOptions& o) {
 void refuse_what_is_planned(const CompressOptions& o) {
   if (needs_calibration(method_of(o)) && o.calibration.empty()) {
     throw UsageError(message("--method ", o.method, ": --calibration FILE is required: text like that which the model will read"));
+  }
+  if (!o.smooth.empty() && o.calibration.empty()) {
+    throw UsageError("--smooth: --calibration FILE is required: text like that which the model will read");
   }
   if (!o.prune.empty()) not_yet("--prune");
   if (!o.fit.empty()) not_yet("--fit");
@@ -107,6 +114,7 @@ void warn_of_other_formats(const Recipe& recipe, Target target, const Checkpoint
   auto layer = report.layers.begin();
   for (const CheckpointTensor& tensor : checkpoint.tensors()) {
     if (!tensor.is_matrix || layer == report.layers.end()) continue;
+    if (layer->name != tensor.name) ++layer;  // a head that the checkpoint does not have
     const bool table = tensor.role == Role::embedding || tensor.role == Role::head;
     const FormatInfo& asked = recipe.format_of(tensor.name, table);
     const bool expected = table && target != Target::gguf;  // floats there, always
@@ -116,6 +124,13 @@ void warn_of_other_formats(const Recipe& recipe, Target target, const Checkpoint
     ++layer;
   }
   for (const auto& [what, count] : counts) warn(message(count, count == 1 ? " matrix: " : " matrices: ", what));
+}
+
+/// Rotation unties a head whose norm has weights of its own.
+void note_head(const Checkpoint& checkpoint, const Report& report) {
+  const auto head = std::find_if(report.layers.begin(), report.layers.end(), [](const LayerReport& layer) { return layer.name == "lm_head"; });
+  if (!checkpoint.config().tied || head == report.layers.end()) return;
+  note(message("bantam: --rotate: the head is no longer the embedding, which takes ", in_bytes(head->bytes_after), " more"));
 }
 
 std::string as_table(const Report& report) {
@@ -186,6 +201,7 @@ int compress_model(const CompressOptions& o, const std::vector<std::string>& idl
   }
   if (report.resumed_blocks > 0) note(message("bantam: --resume: ", report.resumed_blocks, " blocks were done already"));
   warn_of_other_formats(recipe, target, checkpoint, report);
+  if (o.rotate) note_head(checkpoint, report);
   print(o.common.json ? report.to_json() + "\n" : as_table(report));
   return 0;
 }
@@ -207,6 +223,9 @@ void add_compress(CLI::App& app, Action& action) {
   std::vector<std::string> target_names;
   for (const auto& [name, target] : targets) target_names.emplace_back(name);
   add_choice(*verb, "--to", o->to, target_names, "the kind of output; gptq_v2: gptq as GPTQModel wants it for formats with zero points");
+  CLI::Option* rotate = add_flag(*verb, "--rotate", o->rotate, "rotate the weights at random first: the same model, easier to round to 3 and 2 bits");
+  add_integer(*verb, "--seed", o->seed, {}, "of --rotate")->needs(rotate);
+  add_text(*verb, "--smooth", o->smooth, "ALPHA", "make inputs even at the cost of the weights, to this degree (SmoothQuant); 0.5 is usual");
   const std::vector<CLI::Option*> calibrating = {
       add_text(*verb, "--calibration", o->calibration, "FILE", "text to calibrate with; gptq and awq need it, rtn gains by it"),
       add_integer(*verb, "--samples", o->samples, {1, std::numeric_limits<std::int32_t>::max()},

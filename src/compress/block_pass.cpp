@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "bantam/compress/nearest.hpp"
+#include "bantam/compress/smooth.hpp"
 #include "bantam/core/parallel.hpp"
 
 namespace bantam::inline v0 {
@@ -25,9 +26,10 @@ auto naming(const std::string& name, F&& f) {
 
 }  // namespace
 
-BlockPass::BlockPass(const Checkpoint& checkpoint, const Recipe& recipe, const Calibration& calibration)
-    : checkpoint_(checkpoint), recipe_(recipe), cache_({1, checkpoint.config().kv_heads, checkpoint.config().head_dim}, "f32") {
-  const ModelConfig& config = checkpoint.config();
+BlockPass::BlockPass(const ModelSource& source, const Recipe& recipe, const Calibration& calibration)
+    : source_(source), checkpoint_(source.checkpoint()), recipe_(recipe),
+      cache_({1, checkpoint_.config().kv_heads, checkpoint_.config().head_dim}, "f32") {
+  const ModelConfig& config = checkpoint_.config();
   std::int64_t longest = 0;
   for (const std::vector<TokenId>& sample : calibration.samples) {
     if (sample.empty()) continue;
@@ -35,13 +37,13 @@ BlockPass::BlockPass(const Checkpoint& checkpoint, const Recipe& recipe, const C
     longest = std::max(longest, lengths_.back());
   }
   if (lengths_.empty()) fail(Errc::invalid_argument, "calibration: expected text, found none");
-  const auto embedding = std::ranges::find_if(checkpoint.tensors(), [](const CheckpointTensor& t) { return t.role == Role::embedding; });
+  const auto embedding = std::ranges::find_if(checkpoint_.tensors(), [](const CheckpointTensor& t) { return t.role == Role::embedding; });
   RowCodes scratch;
   for (const std::vector<TokenId>& sample : calibration.samples) {
     for (const TokenId id : sample) {
       if (id < 0 || id >= config.vocab) fail(Errc::invalid_argument, "calibration: expected token ids below ", config.vocab, ", found ", id);
       hidden_.resize(hidden_.size() + static_cast<std::size_t>(config.dim));
-      checkpoint.read_row(*embedding, id, std::span(hidden_).last(static_cast<std::size_t>(config.dim)), scratch);
+      source.read_row(*embedding, id, std::span(hidden_).last(static_cast<std::size_t>(config.dim)), scratch);
     }
   }
   forward_ = std::make_unique<Forward>(config, none_, longest, parallel_threads());
@@ -88,35 +90,41 @@ void BlockPass::advance(const Work& work, std::int64_t layer, BlockStage half) {
 
 BlockPass::Work BlockPass::begin(std::int64_t layer) const {
   Work work;
-  work.weights.layers.push_back(load_block(checkpoint_, layer));
+  work.weights.layers.push_back(source_.load_block(layer));
   for (const CheckpointTensor& tensor : checkpoint_.tensors()) {
-    if (tensor.layer != layer || !tensor.is_matrix) continue;
+    if (tensor.layer != layer) continue;
+    if (source_.rotated()) work.changed.insert(tensor.role);
+    if (!tensor.is_matrix) continue;
     work.names[tensor.role] = tensor.name;
+    if (source_.rotated()) continue;
     const FormatInfo& format = recipe_.format_of(tensor.name, false);
     if (&format == &tensor.format() && !format.is_float) work.copied.insert(tensor.role);
   }
   return work;
 }
 
-void BlockPass::scale(Work& work, std::vector<Hessian>& hessians, RoundedBlock& result) const {
+void BlockPass::scale(Work& work, std::vector<Hessian>& hessians) const {
   for (std::size_t g = 0; g < readers().size(); ++g) {
     const Readers& group = readers()[g];
     std::vector<Role> touched = group.roles;
     touched.push_back(group.source);
     if (!can_fold(work.weights, group) || std::ranges::any_of(touched, [&](Role role) { return work.copied.contains(role); })) continue;
     std::vector<Tensor<float, 2>> weights;
-    std::vector<AwqReader> all;
     for (const Role role : group.roles) weights.push_back(matrix_of(work.weights, role, 0)->dequantize());
-    for (std::size_t i = 0; i < weights.size(); ++i) all.push_back({weights[i], &recipe_.format_of(work.names.at(group.roles[i]), false)});
-    const AwqScales scales = naming(work.names.at(group.roles[0]), [&] { return awq_scales(all, hessians[g], recipe_.options().awq); });
-    if (!(scales.loss < scales.unscaled_loss)) continue;
-    fold(work.weights, group, scales.scales);
-    hessians[g].divide_inputs(scales.scales);
-    work.folded.insert(touched.begin(), touched.end());
-    for (const Role role : {group.source, Role::v_bias}) {
-      const std::vector<float>* vector = vector_of(work.weights, role, 0);
-      if (vector != nullptr && !vector->empty() && (role == group.source || group.source == Role::v)) result.vectors[role] = *vector;
+    std::vector<float> scales;
+    if (recipe_.options().smooth) {
+      scales = smooth_scales(std::vector<TensorView<const float, 2>>(weights.begin(), weights.end()), hessians[g].largest(), *recipe_.options().smooth);
+    } else {
+      std::vector<AwqReader> all;
+      for (std::size_t i = 0; i < weights.size(); ++i) all.push_back({weights[i], &recipe_.format_of(work.names.at(group.roles[i]), false)});
+      AwqScales found = naming(work.names.at(group.roles[0]), [&] { return awq_scales(all, hessians[g], recipe_.options().awq); });
+      if (!(found.loss < found.unscaled_loss)) continue;
+      scales = std::move(found.scales);
     }
+    fold(work.weights, group, scales);
+    hessians[g].divide_inputs(scales);
+    work.changed.insert(touched.begin(), touched.end());
+    if (group.source == Role::v) work.changed.insert(Role::v_bias);
   }
 }
 
@@ -139,11 +147,11 @@ WeightMatrix BlockPass::round(const Tensor<float, 2>& weights, Hessian& hessian,
 RoundedBlock BlockPass::round_block(std::int64_t layer) {
   Work work = begin(layer);
   RoundedBlock result;
-  const bool scales = recipe_.method() == Method::awq || recipe_.method() == Method::awq_gptq;
+  const bool scales = recipe_.options().smooth || recipe_.method() == Method::awq || recipe_.method() == Method::awq_gptq;
   const bool one_by_one = recipe_.options().true_sequential;
   std::vector<Hessian> hessians;
   if (scales || !one_by_one) hessians = observe_all(work, layer);
-  if (scales) scale(work, hessians, result);
+  if (scales) scale(work, hessians);
   for (std::size_t g = 0; g < readers().size(); ++g) {
     // What the first group reads, no rounding in this block has changed.
     const bool known = !hessians.empty() && (g == 0 || !one_by_one);
@@ -154,7 +162,7 @@ RoundedBlock BlockPass::round_block(std::int64_t layer) {
       if (matrix.empty() || work.copied.contains(role)) continue;
       const std::string& name = work.names.at(role);
       const FormatInfo& format = recipe_.format_of(name, false);
-      if (format.is_float && !work.folded.contains(role)) continue;
+      if (format.is_float && !work.changed.contains(role)) continue;
       const Tensor<float, 2> weights = matrix.dequantize();
       if (format.is_float) {
         result.matrices[role] = round_matrix(name, weights, format);
@@ -165,6 +173,10 @@ RoundedBlock BlockPass::round_block(std::int64_t layer) {
     }
     // What the rounded half makes is what the next half reads.
     if (reading[g] == BlockStage::output_inputs) advance(work, layer, BlockStage::attention);
+  }
+  for (const Role role : work.changed) {
+    const std::vector<float>* vector = vector_of(work.weights, role, 0);
+    if (vector != nullptr && !vector->empty()) result.vectors[role] = *vector;
   }
   advance(work, layer, BlockStage::mlp);
   return result;

@@ -8,6 +8,7 @@
 #include "bantam/compress/compress.hpp"
 #include "bantam/model/forward.hpp"
 #include "fold.hpp"
+#include "model_source.hpp"
 #include "rounding.hpp"
 
 namespace bantam::inline v0 {
@@ -17,7 +18,7 @@ namespace bantam::inline v0 {
 /// recipe is not truly sequential), whatever the depth.
 class BlockPass {
  public:
-  BlockPass(const Checkpoint& checkpoint, const Recipe& recipe, const Calibration& calibration);
+  BlockPass(const ModelSource& source, const Recipe& recipe, const Calibration& calibration);
 
   /// What the recipe's method makes of block `layer`. In order: each call goes on where the last one ended.
   [[nodiscard]] RoundedBlock round_block(std::int64_t layer);
@@ -29,12 +30,12 @@ class BlockPass {
   struct Work {
     ModelWeights weights;               ///< of one layer, as they are by now
     std::map<Role, std::string> names;  ///< of its matrices
-    std::set<Role> copied;              ///< already in the format that they will have, and not one of floats
-    std::set<Role> folded;              ///< no longer the checkpoint's
+    std::set<Role> copied;              ///< matrices already in the format that they will have, and not one of floats
+    std::set<Role> changed;             ///< before rounding no longer the checkpoint's; vectors, too
   };
   [[nodiscard]] Work begin(std::int64_t layer) const;
-  /// Finds AWQ's scales of every group of readers and folds them in, in the Hessians too.
-  void scale(Work& work, std::vector<Hessian>& hessians, RoundedBlock& result) const;
+  /// Finds the scales of every group of readers, SmoothQuant's or AWQ's, and folds them in, in the Hessians too.
+  void scale(Work& work, std::vector<Hessian>& hessians) const;
   /// `last`: nothing reads the Hessian after this.
   [[nodiscard]] WeightMatrix round(const Tensor<float, 2>& weights, Hessian& hessian, bool last, const FormatInfo& format, Role role) const;
   /// Adds up what a group of readers reads, of the weights as they are by now.
@@ -46,7 +47,8 @@ class BlockPass {
   template <class F>
   void for_each_sample(F&& f);
 
-  const Checkpoint& checkpoint_;
+  const ModelSource& source_;
+  const Checkpoint& checkpoint_;  ///< the source's
   const Recipe& recipe_;
   std::vector<std::int64_t> lengths_;  ///< tokens of each sample
   std::vector<float> hidden_;          ///< (tokens of all samples, dim)

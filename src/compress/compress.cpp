@@ -17,6 +17,7 @@
 #include "bantam/quant/formats.hpp"
 #include "block_pass.hpp"
 #include "journal.hpp"
+#include "model_source.hpp"
 #include "output.hpp"
 
 namespace bantam::inline v0 {
@@ -35,6 +36,23 @@ Rounded round_alone(const Recipe& recipe, const std::string& name, std::int64_t 
     check_finite(name, row, values);
   }
   return measured(name, weights, hqq(weights, format));
+}
+
+/// Rounds each matrix of a rotated block by itself.
+RoundedBlock round_rotated(const Recipe& recipe, const ModelSource& source, std::int64_t layer) {
+  ModelWeights weights;
+  weights.layers.push_back(source.load_block(layer));
+  RoundedBlock block;
+  for (const CheckpointTensor& tensor : source.checkpoint().tensors()) {
+    if (tensor.layer != layer) continue;
+    if (const std::vector<float>* vector = vector_of(weights, tensor.role, 0)) block.vectors[tensor.role] = *vector;
+    if (!tensor.is_matrix) continue;
+    const WeightMatrix& matrix = *matrix_of(weights, tensor.role, 0);
+    block.matrices[tensor.role] = round_alone(
+        recipe, tensor.name, tensor.rows, tensor.columns, recipe.format_of(tensor.name, false),
+        [&](std::int64_t row, std::span<float> to, RowCodes& scratch) { matrix.read_row(row, to, scratch); });
+  }
+  return block;
 }
 
 /// Keeps count of what is done and asks whether to go on.
@@ -90,8 +108,10 @@ std::int64_t bytes_of(const std::filesystem::path& path) {
 
 }  // namespace
 
-Report compress_file(const Checkpoint& checkpoint, const std::filesystem::path& out, const Recipe& asked, Target target,
+Report compress_file(const Checkpoint& original, const std::filesystem::path& out, const Recipe& asked, Target target,
                      const ProgressFn& progress, const Calibration& calibration, const std::filesystem::path& journal_path) {
+  const ModelSource source(original, asked);
+  const Checkpoint& checkpoint = source.checkpoint();
   const auto is_input = [&](const CheckpointTensor& tensor) { return same_file(tensor.entry->file->path(), out); };
   if (same_file(checkpoint.path(), out) || std::ranges::any_of(checkpoint.tensors(), is_input)) {
     fail(Errc::invalid_argument, out.string(), ": expected an output other than the input, found the same file");
@@ -104,7 +124,7 @@ Report compress_file(const Checkpoint& checkpoint, const std::filesystem::path& 
     if (!tensor.is_matrix && tensor.role == Role::rope_divisors) continue;
     const FormatInfo* format = tensor.is_matrix ? &format_in(target, tensor, asked) : nullptr;
     if (format != nullptr && format != &asked.format_of(tensor.name, is_table(tensor.role))) recipe.keep(tensor.name, format->name);
-    const bool copied = format != nullptr && is_copied(target, tensor, *format);
+    const bool copied = format != nullptr && is_copied(target, tensor, *format) && !source.rotated();
     entries.push_back({tensor.tensor_name(), format, tensor.rows, tensor.columns, copied ? tensor.order.get() : nullptr});
     if (format == nullptr) continue;
     ++matrices;
@@ -117,13 +137,18 @@ Report compress_file(const Checkpoint& checkpoint, const std::filesystem::path& 
   const std::unique_ptr<Output> output = make_output(target, out, checkpoint, recipe, entries);
   std::optional<BlockPass> pass;
   const bool calibrated = needs_calibration(recipe.method()) || (recipe.method() == Method::rtn && !calibration.samples.empty());
+  if (recipe.options().smooth && !calibrated) fail(Errc::invalid_argument, "smooth: expected calibration text, found none");
   std::optional<Journal> journal;
-  if (calibrated) pass.emplace(checkpoint, recipe, calibration);
+  if (calibrated) pass.emplace(source, recipe, calibration);
   if (calibrated && !journal_path.empty()) journal.emplace(journal_path, checkpoint, recipe, calibration);
-  RoundedBlock block;      // what the pass has rounded
+  RoundedBlock block;      // what was rounded with others
   std::int64_t layer = -1;  // of it
   std::size_t next = 0;
   for (const CheckpointTensor& tensor : checkpoint.tensors()) {
+    if (!pass && source.rotated() && tensor.layer > layer) {
+      layer = tensor.layer;
+      block = round_rotated(recipe, source, layer);
+    }
     if (pass && tensor.layer > layer) {
       layer = tensor.layer;
       std::optional<RoundedBlock> done;
@@ -140,7 +165,7 @@ Report compress_file(const Checkpoint& checkpoint, const std::filesystem::path& 
     if (!tensor.is_matrix) {
       if (tensor.role == Role::rope_divisors) continue;
       const auto changed = tensor.layer == layer ? block.vectors.find(tensor.role) : block.vectors.end();
-      const std::vector<float> vector = changed != block.vectors.end() ? changed->second : checkpoint.load_vector(tensor);
+      const std::vector<float> vector = changed != block.vectors.end() ? changed->second : source.load_vector(tensor);
       check_finite(tensor.name, 0, vector);
       const FormatInfo& stored = vector_format(target, recipe);
       for (std::size_t c = 0; stored.id == F16Format::id && c < vector.size(); ++c) {
@@ -152,14 +177,14 @@ Report compress_file(const Checkpoint& checkpoint, const std::filesystem::path& 
     }
     const FormatInfo& format = *entries[next++].format;
     Rounded rounded;
-    if (const auto found = block.matrices.find(tensor.role); found != block.matrices.end() && tensor.layer == layer && &found->second.matrix.format() == &format) {
+    if (const auto found = block.matrices.find(tensor.role); found != block.matrices.end() && tensor.layer == layer) {
       rounded = found->second;
-    } else if (is_copied(target, tensor, format)) {
+    } else if (is_copied(target, tensor, format) && !source.rotated()) {
       rounded.matrix = checkpoint.load_matrix(tensor, Reading::mapped);
       check_finite(tensor.name, rounded.matrix);
     } else {
       rounded = round_alone(recipe, tensor.name, tensor.rows, tensor.columns, format, [&](std::int64_t row, std::span<float> to, RowCodes& scratch) {
-        checkpoint.read_row(tensor, row, to, scratch);
+        source.read_row(tensor, row, to, scratch);
       });
       tensor.entry->file->drop(tensor.entry->bytes);
     }
@@ -177,6 +202,8 @@ Report compress_file(const Checkpoint& checkpoint, const std::filesystem::path& 
 
 std::pair<Model, Report> compress(const Model& model, const Recipe& recipe, const ProgressFn& progress) {
   if (needs_calibration(recipe.method())) fail(Errc::unsupported, "compress in memory: methods that calibrate: not yet; what works: compress_file");
+  if (recipe.options().smooth) fail(Errc::unsupported, "compress in memory: smooth: not yet; what works: compress_file");
+  if (recipe.options().rotation) fail(Errc::unsupported, "compress in memory: rotation: not yet; what works: compress_file");
   std::int64_t matrices = 0, weights = 0;
   for (const CheckpointTensor& tensor : model.tensors()) {
     if (!tensor.is_matrix) continue;

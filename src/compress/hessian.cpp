@@ -10,7 +10,7 @@
 
 namespace bantam::inline v0 {
 
-Hessian::Hessian(std::int64_t columns) : columns_(columns), sums_({columns, columns}) {}
+Hessian::Hessian(std::int64_t columns) : columns_(columns), largest_(static_cast<std::size_t>(columns), 0.0f), sums_({columns, columns}) {}
 
 void Hessian::add(TensorView<const float, 2> x) {
   if (x.extent(1) != columns_) fail(Errc::invalid_argument, "Hessian: expected inputs of ", columns_, " columns, found ", x.extent(1));
@@ -26,6 +26,8 @@ void Hessian::add(TensorView<const float, 2> x) {
           const float value = x(first + t, c);
           if (!std::isfinite(value)) fail(Errc::corrupt, "activations: expected finite numbers, found ", value, " in column ", c);
           transposed(c, t) = value;
+          float& largest = largest_[static_cast<std::size_t>(c)];
+          largest = std::max(largest, std::fabs(value));
         }
       }
     });
@@ -42,6 +44,7 @@ void Hessian::divide_inputs(std::span<const float> scales) noexcept {
   for (std::int64_t i = 0; i < columns_; ++i) {
     float* row = &sums_(i, 0);
     for (std::size_t j = 0; j < scales.size(); ++j) row[j] /= scales[static_cast<std::size_t>(i)] * scales[j];
+    largest_[static_cast<std::size_t>(i)] /= scales[static_cast<std::size_t>(i)];
   }
 }
 
@@ -49,6 +52,7 @@ Hessian Hessian::clone() const {
   Hessian copy(0);
   copy.columns_ = columns_;
   copy.tokens_ = tokens_;
+  copy.largest_ = largest_;
   copy.sums_ = sums_.clone();
   return copy;
 }

@@ -54,6 +54,8 @@ std::string Recipe::to_json() const {
   json["method"] = name_of(method_);
   json["format"] = std::string(format_->name);
   if (needs_calibration(method_)) json["true_sequential"] = options_.true_sequential;
+  if (options_.smooth) json["smooth"] = *options_.smooth;
+  if (options_.rotation) json["rotation_seed"] = *options_.rotation;
   if (method_ == Method::gptq || method_ == Method::awq_gptq) {
     json["damping"] = options_.gptq.damping;
     json["desc_act"] = options_.gptq.order == ColumnOrder::activation;
@@ -78,6 +80,10 @@ Recipe recipe::with(Method method, std::string_view format, const Options& optio
     fail(Errc::invalid_argument, name_of(method), ": expected a format of integers or levels, found ", info.name);
   }
   if (method == Method::hqq) check_hqq(info);
+  if (details.smooth) {
+    if (method != Method::rtn && method != Method::gptq) fail(Errc::invalid_argument, "smooth: expected method rtn or gptq, found ", name_of(method));
+    if (!(*details.smooth >= 0 && *details.smooth <= 1)) fail(Errc::invalid_argument, "smooth: expected an exponent from 0 to 1, found ", *details.smooth);
+  }
   return Recipe(info, method, details);
 }
 

@@ -1,6 +1,7 @@
 // Opening checkpoints: which tensor of a file serves which role, and whether all of them fit.
 #include "bantam/model/checkpoint.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <fstream>
@@ -368,6 +369,23 @@ void Checkpoint::add_tensor(const TensorKey& key, std::string name, std::int64_t
     if (key.role == Role::k || key.role == Role::k_bias) tensor.unpermute_heads = config_.kv_heads;
   }
   tensors_.push_back(std::move(tensor));
+}
+
+Checkpoint Checkpoint::untied() const {
+  Checkpoint c = *this;
+  if (!config_.tied) return c;
+  const auto of_role = [](Role role) { return [role](const auto& tensor) { return tensor.role == role; }; };
+  for (const auto& list : {config_.arch->tensors, config_.arch->more_tensors}) {
+    const auto key = std::ranges::find_if(list, of_role(Role::head));
+    if (key == list.end() || key->hf.empty()) continue;
+    CheckpointTensor head = *std::ranges::find_if(tensors_, of_role(Role::embedding));
+    head.role = Role::head;
+    head.name = without_weight(std::string(key->hf));
+    c.tensors_.insert(std::ranges::find_if(c.tensors_, of_role(Role::final_norm)) + 1, std::move(head));
+    c.config_.tied = false;
+    return c;
+  }
+  fail(Errc::unsupported, path_.string(), ": expected an architecture with a head of its own, found ", config_.arch->name);
 }
 
 Tokenizer open_tokenizer(const std::filesystem::path& path) {

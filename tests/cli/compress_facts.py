@@ -127,6 +127,32 @@ def facts_calibrated(h, models):
            h.succeeds("compress", model, "-o", once, "--method", "hqq", "--format", "i4m", "--calibration", text).err)
 
 
+def facts_rotated(h, models):
+    """Rotation is exact in floats, and makes 2 bits lose less."""
+    model, unseen = h.model("books4m"), h.corpus("books-valid.txt")
+    calibration = ["--calibration", h.corpus("books-train.txt"), "--samples", 32, "--tokens", 256]
+
+    def divergence(*options):
+        out = h.temporary("rotated.bantam")
+        said = h.succeeds("compress", model, "-o", out, *options).err
+        return h.json("perplexity", out, unseen, "--limit", 2000, "--against", model)["kl_mean"], said
+
+    exact, said = divergence("--format", "f32", "--rotate", "--seed", 5)
+    h.fact("a rotated model of floats is the same model", exact < 1e-8, exact)
+    h.fact("an untied head is mentioned", "the head is no longer the embedding" in said, said)
+    two_bits = ["--format", "i2z", "--group", 64, "--method", "gptq", *calibration]
+    plain, _ = divergence(*two_bits)
+    rotated, _ = divergence(*two_bits, "--rotate")
+    h.fact("rotated, gptq loses less at 2 bits", rotated < plain, (rotated, plain))
+    smooth, _ = divergence("--format", "i8", "--group", 0, "--smooth", 0.5, *calibration)
+    h.fact("smoothed weights of 8 bits are near the model", smooth < 0.001, smooth)
+    h.refuses(2, "compress", model, "-o", h.temporary("x"), "--seed", 3, says="--rotate")
+    h.refuses(2, "compress", model, "-o", h.temporary("x"), "--format", "i8", "--smooth", 0.5, says="--calibration")
+    h.refuses(2, "compress", model, "-o", h.temporary("x"), "--format", "i8", "--smooth", 2, *calibration, says="from 0 to 1")
+    h.refuses(2, "compress", model, "-o", h.temporary("x"), "--format", "i8", "--smooth", "x", *calibration, says="--smooth")
+    h.refuses(2, "compress", model, "-o", h.temporary("x"), "--format", "i8", "--smooth", 0.5, "--method", "awq", *calibration, says="rtn or gptq")
+
+
 def facts_resume(h, models):
     """Killed at any time, a run that calibrates goes on after its last whole block."""
     folder = Path(h.temporary("resume"))

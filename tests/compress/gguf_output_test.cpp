@@ -148,4 +148,21 @@ TEST_CASE("the shared models say in GGUF what their own GGUF files say") {
   }
 }
 
+TEST_CASE("scales that are folded stay with matrices that GGUF takes in another format") {
+  TinyModel tiny{.kv_heads = 6};
+  tiny.make();  // rows of 36 and 50: no whole blocks of anything
+  const TemporaryFolder folder;
+  tiny.write_folder(folder / "hf");
+  Calibration calibration;
+  for (int i = 0; i < 4; ++i) calibration.samples.push_back(some_tokens(12 + i));
+  for (const Method method : {Method::awq, Method::gptq}) {
+    CAPTURE(std::string(name_of(method)));
+    compress_file(Checkpoint::open(folder / "hf"), folder / "m.gguf", recipe::with(method, "q4_0"), Target::gguf, {}, calibration);
+    const Model model = Model::load(folder / "m.gguf");
+    CHECK(model.weights().layers[0].q.format().name == "f16");
+    const auto expected = logits_of(Model::load(folder / "hf"), some_tokens());
+    CHECK(distance(logits_of(model, some_tokens()), {expected.begin(), expected.end()}) < 0.02);
+  }
+}
+
 }  // namespace bantam::test

@@ -13,7 +13,7 @@ namespace {
 
 const char* const models[] = {"stories260k", "babyllama105", "books4m"};
 
-/// Every container that the weights of a model come in, a saved native file among them.
+/// Every container that the weights of a model come in, a saved native file and a rotated one among them.
 std::vector<std::pair<std::string, Model>> containers(const std::string& name, const test::TemporaryFolder& folder) {
   const std::filesystem::path source = test::shared_data("models/" + name);
   std::vector<std::pair<std::string, Model>> all;
@@ -23,6 +23,8 @@ std::vector<std::pair<std::string, Model>> containers(const std::string& name, c
   }
   all[0].second.save(folder / "model.bantam");
   all.emplace_back("native", Model::load(folder / "model.bantam"));
+  compress_file(Checkpoint::open(source), folder / "rotated.bantam", recipe::with(Method::rtn, "f32", {}, {.rotation = 1}));
+  all.emplace_back("rotated", Model::load(folder / "rotated.bantam"));
   return all;
 }
 

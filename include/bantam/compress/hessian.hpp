@@ -22,6 +22,8 @@ class Hessian {
 
   [[nodiscard]] std::int64_t columns() const noexcept { return columns_; }
   [[nodiscard]] std::int64_t tokens() const noexcept { return tokens_; }
+  /// Largest magnitude of each input.
+  [[nodiscard]] std::span<const float> largest() const noexcept { return largest_; }
   /// Mean square of each input.
   [[nodiscard]] std::vector<float> mean_squares() const;
   /// Element (i, j).
@@ -35,6 +37,7 @@ class Hessian {
  private:
   std::int64_t columns_;
   std::int64_t tokens_ = 0;
+  std::vector<float> largest_;
   Tensor<float, 2> sums_;  ///< (columns, columns); the lower half is not kept up
 };
 

@@ -1,6 +1,7 @@
 // What to do to a model: a method, a format, and exceptions by name.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -27,6 +28,12 @@ struct MethodOptions {
   /// Inside a block each group of matrices is rounded for inputs that the groups before, already rounded, make: q, k and v;
   /// o; gate and up; down. It takes a run of the block over the calibration text for each; otherwise one serves all.
   bool true_sequential = true;
+  /// Weights are rotated before anything else (ModelSource in src/compress; rotation.hpp) by random signs of this seed: exact
+  /// as real numbers go, and without cost when the model runs. For passes over a file.
+  std::optional<std::uint64_t> rotation = {};
+  /// SmoothQuant's exponent (smooth.hpp): scales that even out the inputs of the block's matrices are folded into these and
+  /// what makes the inputs. Needs calibration; with any method but AWQ's, which has scales of its own, and HQQ.
+  std::optional<double> smooth = {};
   GptqOptions gptq = {};
   AwqOptions awq = {};
 };

@@ -81,6 +81,10 @@ class Checkpoint {
   /// What the files leave open and was decided, a line each, for people.
   [[nodiscard]] const std::vector<std::string>& warnings() const noexcept { return warnings_; }
 
+  /// The same with a head of its own, after the final norm, that is read from the embedding's bytes; a copy of it where the
+  /// model is not tied. Throws unsupported when the architecture has no name for a head.
+  [[nodiscard]] Checkpoint untied() const;
+
   /// Row `row` of a matrix (or the whole vector) as floats, rows in Hugging Face's order. out: (columns).
   void read_row(const CheckpointTensor& tensor, std::int64_t row, std::span<float> out, RowCodes& scratch) const;
   /// The whole matrix in strip16, bit-exact. Source pages are given back to the system.

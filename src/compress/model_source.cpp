@@ -1,0 +1,131 @@
+// Rotating a model block by block.
+#include "model_source.hpp"
+
+#include <algorithm>
+
+#include "bantam/quant/formats.hpp"
+#include "rounding.hpp"
+
+namespace bantam::inline v0 {
+
+namespace {
+
+/// Whether load_block() and read_row() know what to do with a tensor: one that they do not would silently stay as it was.
+bool is_known(Role role) noexcept {
+  switch (role) {
+    case Role::embedding:
+    case Role::final_norm:
+    case Role::head:
+    case Role::rope_divisors:
+    case Role::attention_norm:
+    case Role::q:
+    case Role::k:
+    case Role::v:
+    case Role::o:
+    case Role::q_bias:
+    case Role::k_bias:
+    case Role::v_bias:
+    case Role::o_bias:
+    case Role::q_norm:
+    case Role::k_norm:
+    case Role::ffn_norm:
+    case Role::gate:
+    case Role::up:
+    case Role::down: return true;
+  }
+  return false;
+}
+
+void scale_columns(Tensor<float, 2>& w, std::span<const float> gains) {
+  for (std::int64_t r = 0; r < w.extent(0); ++r) {
+    for (std::int64_t c = 0; c < w.extent(1); ++c) w(r, c) *= gains[static_cast<std::size_t>(c)];
+  }
+}
+
+/// Rotates piece after piece.
+void rotate_pieces(const Rotation& rotation, std::vector<float>& values) {
+  const auto size = static_cast<std::size_t>(rotation.size());
+  for (std::size_t first = 0; first < values.size(); first += size) rotation.apply(std::span(values).subspan(first, size));
+}
+
+template <class F>
+void change(WeightMatrix& matrix, F&& f) {
+  Tensor<float, 2> weights = matrix.dequantize();
+  f(weights);
+  matrix = WeightMatrix::quantize(weights, format_info<F32Format>());
+}
+
+}  // namespace
+
+ModelSource::ModelSource(const Checkpoint& checkpoint, const Recipe& recipe) : original_(checkpoint) {
+  if (!recipe.options().rotation) return;
+  const ModelConfig& config = checkpoint.config();
+  const CheckpointTensor* norm = nullptr;
+  for (const CheckpointTensor& tensor : checkpoint.tensors()) {
+    if (!is_known(tensor.role)) fail(Errc::unsupported, "rotation: ", tensor.name, ": not yet; what works: models of Llama's tensors");
+    if (tensor.role == Role::final_norm) norm = &tensor;
+  }
+  if (config.arch->norm != Norm::rms || norm == nullptr) {
+    fail(Errc::unsupported, "rotation: ", config.arch->name, ": expected RMS norms, which a rotation of their inputs leaves as they are");
+  }
+  seed_ = *recipe.options().rotation;
+  residual_.emplace(config.dim, seed_);
+  std::vector<float> gains = checkpoint.load_vector(*norm);
+  check_finite(norm->name, 0, gains);
+  if (std::ranges::all_of(gains, [&](float gain) { return gain == gains[0]; })) return;
+  head_gains_ = std::move(gains);
+  if (config.tied) untied_ = checkpoint.untied();
+}
+
+LayerWeights ModelSource::load_block(std::int64_t layer) const {
+  ModelWeights weights;
+  weights.layers.push_back(bantam::load_block(original_, layer));
+  LayerWeights& w = weights.layers[0];
+  if (!rotated()) return std::move(w);
+  for (const CheckpointTensor& tensor : original_.tensors()) {
+    if (tensor.layer != layer) continue;
+    // Rotated, a number that is not finite would be in every row.
+    if (tensor.is_matrix) {
+      check_finite(tensor.name, *matrix_of(weights, tensor.role, 0));
+    } else if (const std::vector<float>* vector = vector_of(weights, tensor.role, 0)) {
+      check_finite(tensor.name, 0, *vector);
+    }
+  }
+  // A seed of its own for each block, whatever the first; 0 is the residual stream's.
+  const Rotation values(original_.config().head_dim, seed_ + 0x9e3779b97f4a7c15U * static_cast<std::uint64_t>(layer + 1));
+  for (const auto& [matrix, norm] : {std::pair{&w.q, &w.attention_norm}, {&w.k, &w.attention_norm}, {&w.v, &w.attention_norm},
+                                     {&w.gate, &w.ffn_norm}, {&w.up, &w.ffn_norm}}) {
+    if (matrix->empty()) continue;
+    change(*matrix, [&](Tensor<float, 2>& m) {
+      scale_columns(m, *norm);
+      residual_->rotate_columns(m);
+      if (matrix == &w.v) values.rotate_rows(m);
+    });
+  }
+  change(w.o, [&](Tensor<float, 2>& m) {
+    values.rotate_columns(m);
+    residual_->rotate_rows(m);
+  });
+  change(w.down, [&](Tensor<float, 2>& m) { residual_->rotate_rows(m); });
+  rotate_pieces(values, w.v_bias);
+  rotate_pieces(*residual_, w.o_bias);
+  for (std::vector<float>* norm : {&w.attention_norm, &w.ffn_norm}) std::ranges::fill(*norm, 1.0f);
+  return std::move(w);
+}
+
+void ModelSource::read_row(const CheckpointTensor& tensor, std::int64_t row, std::span<float> out, RowCodes& scratch) const {
+  original_.read_row(tensor, row, out, scratch);
+  if (!rotated()) return;
+  check_finite(tensor.name, row, out);
+  if (tensor.role == Role::head) {
+    for (std::size_t c = 0; c < head_gains_.size(); ++c) out[c] *= head_gains_[c];
+  }
+  residual_->apply(out);
+}
+
+std::vector<float> ModelSource::load_vector(const CheckpointTensor& tensor) const {
+  if (tensor.role == Role::final_norm && !head_gains_.empty()) return std::vector<float>(head_gains_.size(), 1.0f);
+  return original_.load_vector(tensor);
+}
+
+}  // namespace bantam::inline v0

@@ -1,0 +1,42 @@
+// The weights that a recipe rounds: a checkpoint's as they are, or rotated.
+#pragma once
+
+#include <optional>
+
+#include "bantam/compress/recipe.hpp"
+#include "bantam/compress/rotation.hpp"
+#include "bantam/model/weights.hpp"
+
+namespace bantam::inline v0 {
+
+/// Rotated, the model is the same function: norms' weights move into the matrices that follow, the residual stream x becomes
+/// x Q, in all that makes and all that reads it, and so do the values of each head, with a rotation for each block. Weights
+/// are changed as they are read: a block at a time, rows of the embedding and the head one by one. A tied head differs from
+/// the embedding by the final norm's weights, so it gets a matrix of its own, unless these are all the same.
+class ModelSource {
+ public:
+  /// `checkpoint` outlives it. Throws unsupported where a model cannot be rotated, corrupt for norms that are not finite.
+  ModelSource(const Checkpoint& checkpoint, const Recipe& recipe);
+  ModelSource(const ModelSource&) = delete;
+  ModelSource& operator=(const ModelSource&) = delete;
+
+  /// What is to be written: the checkpoint, or one that is no longer tied.
+  [[nodiscard]] const Checkpoint& checkpoint() const noexcept { return untied_ ? *untied_ : original_; }
+  [[nodiscard]] bool rotated() const noexcept { return residual_.has_value(); }
+
+  /// Matrices that changed are f32.
+  [[nodiscard]] LayerWeights load_block(std::int64_t layer) const;
+  /// A row of the embedding or of the head; without rotation of any matrix.
+  void read_row(const CheckpointTensor& tensor, std::int64_t row, std::span<float> out, RowCodes& scratch) const;
+  /// A vector that belongs to no block; without rotation any.
+  [[nodiscard]] std::vector<float> load_vector(const CheckpointTensor& tensor) const;
+
+ private:
+  const Checkpoint& original_;
+  std::optional<Checkpoint> untied_;
+  std::optional<Rotation> residual_;
+  std::uint64_t seed_ = 0;
+  std::vector<float> head_gains_;  ///< what the head takes over from the final norm; empty: nothing
+};
+
+}  // namespace bantam::inline v0
