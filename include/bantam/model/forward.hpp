@@ -46,6 +46,9 @@ class Forward {
   /// at: q, k and v in `attention_inputs` (tokens, dim) if that is not null, the others behind the views below, until the
   /// next call.
   void run_block(const LayerWeights& w, std::int64_t index, std::span<float> hidden, nn::KvCache& cache, float* attention_inputs = nullptr);
+  /// Calls sink(token, its logits) for hidden states (tokens, dim) that have left the last block, in order. The logits live
+  /// for the call.
+  void run_head(std::span<const float> hidden, FunctionRef<void(std::int64_t token, std::span<const float> logits)> sink);
   /// (tokens, inputs) of o, of gate and up, and of down.
   [[nodiscard]] TensorView<const float, 2> output_inputs() const noexcept { return inputs_of(attended_); }
   [[nodiscard]] TensorView<const float, 2> mlp_inputs() const noexcept { return inputs_of(normed_); }
