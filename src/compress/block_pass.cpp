@@ -17,16 +17,6 @@ Inputs inputs_of(const Forward& forward, Inputs attention, std::size_t group) {
   return all[group];
 }
 
-/// Calls f; errors name the matrix.
-template <class F>
-auto naming(const std::string& name, F&& f) {
-  try {
-    return f();
-  } catch (const Error& error) {
-    fail(error.code(), name, ": ", error.what());
-  }
-}
-
 }  // namespace
 
 BlockPass::BlockPass(const Checkpoint& checkpoint, const Recipe& recipe, const Calibration& calibration)

@@ -21,8 +21,13 @@ class BlockPass {
 
   /// What the recipe's method makes of block `layer`. In order: each call goes on where the last one ended.
   [[nodiscard]] RoundedBlock round_block(std::int64_t layer);
-  /// In place of round_block, where its result is known.
+  /// In place of round_block, where its result is known; without one the block stays as it is.
   void skip_block(std::int64_t layer, const RoundedBlock& done);
+
+  /// What the method makes of one matrix, AWQ's scales aside.
+  [[nodiscard]] WeightMatrix round(const Tensor<float, 2>& weights, const Hessian& hessian, const FormatInfo& format, Role role) const;
+  /// Runs the block over every sample, and adds up what its groups of readers `first` .. `last` read.
+  [[nodiscard]] std::vector<Hessian> observe(const LayerWeights& block, std::int64_t layer, std::size_t first, std::size_t last);
 
  private:
   /// A block under way.
@@ -35,9 +40,6 @@ class BlockPass {
   [[nodiscard]] Work begin(std::int64_t layer) const;
   /// Finds AWQ's scales of every group of readers and folds them in, in the Hessians too.
   void scale(Work& work, std::vector<Hessian>& hessians, RoundedBlock& result) const;
-  [[nodiscard]] WeightMatrix round(const Tensor<float, 2>& weights, const Hessian& hessian, const FormatInfo& format, Role role) const;
-  /// Runs the block over every sample, and adds up what its groups of readers `first` .. `last` read.
-  [[nodiscard]] std::vector<Hessian> observe(const LayerWeights& block, std::int64_t layer, std::size_t first, std::size_t last);
   void advance(const LayerWeights& block, std::int64_t layer);
   template <class F>
   void for_each_sample(F&& f);

@@ -8,7 +8,6 @@
 #include <optional>
 #include <ostream>
 
-#include "bantam/compress/nearest.hpp"
 #include "bantam/core/cpu.hpp"
 #include "bantam/core/parallel.hpp"
 #include "bantam/core/stopwatch.hpp"
@@ -16,29 +15,13 @@
 #include "bantam/model/native_file.hpp"
 #include "bantam/quant/formats.hpp"
 #include "block_pass.hpp"
-#include "gguf_output.hpp"
 #include "journal.hpp"
 #include "output.hpp"
+#include "plan.hpp"
 
 namespace bantam::inline v0 {
 
 namespace {
-
-/// Rounds a matrix by itself, without calibration.
-Rounded round_alone(const Recipe& recipe, const std::string& name, std::int64_t rows, std::int64_t columns, const FormatInfo& format,
-                    ReadRow read) {
-  if (recipe.method() != Method::hqq || !format.has_minimums) return round_matrix(name, rows, columns, format, read);
-  Tensor<float, 2> weights({rows, columns});
-  RowCodes scratch;
-  for (std::int64_t row = 0; row < rows; ++row) {
-    const std::span<float> values(&weights(row, 0), static_cast<std::size_t>(columns));
-    read(row, values, scratch);
-    check_finite(name, row, values);
-  }
-  return measured(name, weights, hqq(weights, format));
-}
-
-bool is_table(Role role) { return role == Role::embedding || role == Role::head; }
 
 /// Keeps count of what is done and asks whether to go on.
 class Tracker {
@@ -81,16 +64,6 @@ std::string recipe_record(const Recipe& recipe, const std::string& from) {
   return json.dump();
 }
 
-/// Bytes of a file, or of a folder's checkpoint files.
-std::int64_t bytes_of(const std::filesystem::path& path) {
-  if (std::filesystem::is_regular_file(path)) return static_cast<std::int64_t>(std::filesystem::file_size(path));
-  std::int64_t bytes = 0;
-  for (const auto& entry : std::filesystem::directory_iterator(path)) {
-    if (entry.is_regular_file() && entry.path().extension() == ".safetensors") bytes += static_cast<std::int64_t>(entry.file_size());
-  }
-  return bytes;
-}
-
 }  // namespace
 
 Report compress_file(const Checkpoint& checkpoint, const std::filesystem::path& out, const Recipe& recipe, Target target,
@@ -99,18 +72,10 @@ Report compress_file(const Checkpoint& checkpoint, const std::filesystem::path& 
   if (same_file(checkpoint.path(), out) || std::ranges::any_of(checkpoint.tensors(), is_input)) {
     fail(Errc::invalid_argument, out.string(), ": expected an output other than the input, found the same file");
   }
-  std::vector<NativeWriter::Entry> entries;
+  const std::vector<NativeWriter::Entry> entries = entries_of(checkpoint, recipe, target);
   std::int64_t matrices = 0, weights = 0, bytes = 0;
   for (const CheckpointTensor& tensor : checkpoint.tensors()) {
-    if (!tensor.is_matrix && tensor.role == Role::rope_divisors) continue;
-    const FormatInfo* format = tensor.is_matrix ? &recipe.format_of(tensor.name, is_table(tensor.role)) : nullptr;
-    if (target == Target::safetensors && format != nullptr && !format->is_float) {
-      fail(Errc::invalid_argument, "format: expected f32, f16 or bf16 for plain safetensors, found ", format->name, " for ", tensor.name);
-    }
-    if (target == Target::gguf && format != nullptr) format = &gguf_format(tensor, *format);
-    const bool copied = format != nullptr && format == &tensor.format();
-    entries.push_back({tensor.tensor_name(), format, tensor.rows, tensor.columns, copied ? tensor.order.get() : nullptr});
-    if (format == nullptr) continue;
+    if (!tensor.is_matrix) continue;
     ++matrices;
     weights += tensor.rows * tensor.columns;
     bytes += tensor.stored_bytes();

@@ -33,6 +33,8 @@ std::vector<SafetensorsWriter::Announced> announce(const std::vector<NativeWrite
   return tensors;
 }
 
+std::vector<std::pair<std::string, std::string>> metadata() { return {{"format", "pt"}}; }
+
 /// Files that a folder of the same model shares with its source, byte for byte.
 constexpr const char* companions[] = {"tokenizer.json",         "tokenizer.model",   "tokenizer_config.json", "special_tokens_map.json",
                                       "generation_config.json", "added_tokens.json", "chat_template.jinja",   "vocab.json",
@@ -68,8 +70,7 @@ HuggingFaceFolderWriter::HuggingFaceFolderWriter(const std::filesystem::path& fo
   }
   created_ = std::filesystem::create_directories(folder, error);
   if (error) fail(Errc::io, folder.string(), ": expected to create the folder, the system says ", error.message());
-  writer_ = std::make_unique<SafetensorsWriter>(folder / "model.safetensors", announce(entries, format),
-                                                std::vector<std::pair<std::string, std::string>>{{"format", "pt"}});
+  writer_ = std::make_unique<SafetensorsWriter>(folder / "model.safetensors", announce(entries, format), metadata());
 }
 
 HuggingFaceFolderWriter::~HuggingFaceFolderWriter() {
@@ -125,6 +126,10 @@ void HuggingFaceFolderWriter::commit() {
   }
   writer_->commit();
   complete_ = true;
+}
+
+std::int64_t huggingface_file_bytes(const FormatInfo& format, const std::vector<NativeWriter::Entry>& entries) {
+  return static_cast<std::int64_t>(SafetensorsWriter::file_bytes(announce(entries, format), metadata(), {}));
 }
 
 }  // namespace bantam::inline v0

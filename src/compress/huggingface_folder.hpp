@@ -33,4 +33,7 @@ class HuggingFaceFolderWriter : public Output {
   std::vector<std::byte> bytes_;
 };
 
+/// Of the weights' file in such a folder.
+[[nodiscard]] std::int64_t huggingface_file_bytes(const FormatInfo& format, const std::vector<NativeWriter::Entry>& entries);
+
 }  // namespace bantam::inline v0

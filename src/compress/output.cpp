@@ -40,4 +40,22 @@ std::unique_ptr<Output> make_output(Target target, const std::filesystem::path& 
   return std::make_unique<NativeOutput>(path, checkpoint, recipe, entries);
 }
 
+std::int64_t output_bytes(Target target, const Checkpoint& checkpoint, const Recipe& recipe, const std::vector<NativeWriter::Entry>& entries) {
+  switch (target) {
+    case Target::safetensors: return huggingface_file_bytes(recipe.format(), entries);
+    case Target::gguf: return gguf_file_bytes(checkpoint, entries);
+    case Target::native: break;
+  }
+  return static_cast<std::int64_t>(NativeWriter::file_bytes(checkpoint.config(), checkpoint.tokenizer(), recipe_record(recipe, checkpoint), entries));
+}
+
+StoredSize stored_size(Target target, std::int64_t rows, std::int64_t columns, const FormatInfo& format) {
+  switch (target) {
+    case Target::safetensors: return {rows * columns * static_cast<std::int64_t>(format.bits_per_weight) / 8, 1};
+    case Target::gguf: return {rows * source_type_of(format)->row_bytes(columns), gguf_alignment};
+    case Target::native: break;
+  }
+  return {format.matrix_bytes(rows, columns), native::alignment};
+}
+
 }  // namespace bantam::inline v0
