@@ -38,7 +38,7 @@ _bantam() {
       options='--help --context --limit --against --kv --mmap --no-mmap --direct --threads --isa --json' ;;
     compress)
       options='--help --output --method --format --group --keep --to --calibration --samples --tokens --desc-act --no-true-sequential
-        --prune --fit --resume --threads --isa --json' ;;
+        --prune --fit --candidates --dry-run --evaluate --limit --report --resume --threads --isa --json' ;;
     inspect)
       options='--help --verify --threads --isa --json' ;;
     bench)
