@@ -1,7 +1,7 @@
 // bantam: compress large language models and run them on a CPU.
 #pragma once
 
-#include "bantam/compress/compress.hpp"
+#include "bantam/compress/fit.hpp"
 #include "bantam/compress/nearest.hpp"
 #include "bantam/session/evaluate.hpp"
 #include "bantam/session/session.hpp"

@@ -5,10 +5,12 @@
 #include <map>
 #include <sstream>
 
+#include "fit.hpp"
 #include "input.hpp"
 #include "options.hpp"
 #include "output.hpp"
 #include "progress.hpp"
+#include "report.hpp"
 #include "signals.hpp"
 #include "verbs.hpp"
 
@@ -30,10 +32,11 @@ struct CompressOptions {
   std::string format = "q4";
   std::int64_t group = -1;
   std::vector<std::string> keep;
+  std::vector<std::string> overruled;  ///< options that --fit decides
   std::string to = "native";
-  std::string calibration, smooth, prune, fit, gptq_zero;
-  std::int64_t samples = 128, tokens = 2048, seed = 0;
-  bool rotate = false, desc_act = false, one_run = false, resume = false;
+  std::string calibration, smooth, prune, fit, candidates, evaluate, gptq_zero;
+  std::int64_t samples = 128, tokens = 2048, seed = 0, limit = 20'000;
+  bool rotate = false, desc_act = false, one_run = false, resume = false, dry_run = false, report = false;
 };
 
 std::string format_list() {
@@ -65,14 +68,16 @@ Recipe make_recipe(const CompressOptions& o) {
       throw UsageError(error.what());
     }
   };
-  const recipe::Options options{.group = static_cast<int>(o.group)};
+  // With --fit any format will do that every method takes: each matrix gets its own.
+  const std::string format = o.fit.empty() ? o.format : "i4m";
+  const recipe::Options options{.group = o.fit.empty() ? static_cast<int>(o.group) : -1};
   const auto rotation = o.rotate ? std::optional(static_cast<std::uint64_t>(o.seed)) : std::nullopt;
   const auto smooth = o.smooth.empty() ? std::nullopt : std::optional(parse_number("--smooth", o.smooth));
   const MethodOptions details{.true_sequential = !o.one_run,
                               .rotation = rotation,
                               .smooth = smooth,
                               .gptq = {.order = o.desc_act ? ColumnOrder::activation : ColumnOrder::group}};
-  Recipe recipe = checked([&] { return recipe::with(method_of(o), o.format, options, details); });
+  Recipe recipe = checked([&] { return recipe::with(method_of(o), format, options, details); });
   for (const std::string& exception : o.keep) {
     const auto equals = exception.rfind('=');
     if (equals == std::string::npos)
@@ -95,7 +100,16 @@ void refuse_what_is_planned(const CompressOptions& o) {
     throw UsageError("--smooth: --calibration FILE is required: text like that which the model will read");
   }
   if (!o.prune.empty()) not_yet("--prune");
-  if (!o.fit.empty()) not_yet("--fit");
+}
+
+void check_fit(const CompressOptions& o) {
+  if (o.fit.empty()) return;
+  (void)parse_candidates(o.candidates);
+  if (o.calibration.empty()) throw UsageError("--fit: --calibration FILE is required: formats are chosen by what they change on a text");
+  if (writes_folder(target_of(o))) throw UsageError(message("--fit: expected --to native or gguf, found ", o.to));
+  if (o.rotate || !o.smooth.empty()) {
+    throw UsageError("--fit: not yet with --rotate or --smooth; what works: --fit on a model that was rotated into f32 before");
+  }
 }
 
 void warn_of_idle_patterns(const Recipe& recipe, const Checkpoint& checkpoint) {
@@ -152,47 +166,103 @@ std::string as_table(const Report& report) {
                  in_bytes(static_cast<std::int64_t>(report.peak_rss_bytes)), "\n");
 }
 
+/// Everything about the run before weights are touched.
+struct Task {
+  Checkpoint checkpoint;
+  Recipe recipe;
+  Target target;
+  Calibration calibration;
+  std::optional<Fit> fit;
+  std::string evaluation_text;
+};
+
+/// Opens, reads the calibration text, and chooses formats if that is asked for.
+Task prepare(const CompressOptions& o, bool calibrated) {
+  Task task{open_checkpoint(o.model, o.gptq_zero), make_recipe(o), target_of(o), {}, {}, {}};
+  if (calibrated || !o.fit.empty()) {
+    std::string text = read_input(o.calibration);
+    task.calibration = Calibration::from_text(task.checkpoint.tokenizer(), text, o.samples,
+                                              std::min<std::int64_t>(o.tokens, task.checkpoint.config().context));
+    if (!o.fit.empty()) task.evaluation_text = std::move(text);
+  }
+  // Now: it would be a pity to miss a file after hours.
+  if (!o.evaluate.empty()) task.evaluation_text = read_input(o.evaluate);
+  warn_of_idle_patterns(task.recipe, task.checkpoint);
+  if (o.fit.empty()) return task;
+  task.fit = fit_to_budget(task.checkpoint, task.recipe, task.calibration, task.target, parse_candidates(o.candidates),
+                           o.fit, o.common.json);
+  task.recipe = task.fit->recipe;
+  return task;
+}
+
+int print_plan(const CompressOptions& o, const Task& task) {
+  const Plan plan = plan_file(task.checkpoint, task.recipe, task.target);
+  if (o.common.json) {
+    print_json(plan_json(plan, task.fit));
+  } else {
+    print(plan_table(plan, task.fit));
+  }
+  return 0;
+}
+
+/// Measures what was written, writes the report, prints.
+int conclude(const CompressOptions& o, const Task& task, const Report& report) {
+  std::optional<Evaluation> evaluation;
+  if ((!o.evaluate.empty() || task.fit) && interrupted() == 0) {
+    const bool calibration = o.evaluate.empty();
+    const std::string name = input_name(calibration ? o.calibration : o.evaluate);
+    evaluation = evaluate(o.model, o.output, {name, calibration, {}}, task.evaluation_text, o.limit, o.common);
+  }
+  const Record record{o.model, o.output, task.recipe, report, task.fit, evaluation};
+  if (o.report) write_report(record);
+  if (o.common.json) {
+    print(as_json(record).dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
+  } else {
+    print(as_table(report) + measurements(record));
+  }
+  return 0;
+}
+
 int compress_model(const CompressOptions& o, const std::vector<std::string>& idle) {
   if (o.format == "help") {
     print(format_list() + "\n");
     return 0;
   }
-  if (o.output.empty()) throw UsageError("-o is required: the name of the output");
+  if (o.output.empty() && !o.dry_run) throw UsageError("-o is required: the name of the output");
   refuse_what_is_planned(o);
-  const Recipe recipe = make_recipe(o);
+  check_fit(o);
+  (void)make_recipe(o);  // wrong usage is told before anything is opened
   apply(o.common);
-  refuse_overwriting(o.model, o.output);
-  const Target target = target_of(o);
-  if (!writes_folder(target) && std::filesystem::is_directory(o.output)) {
-    fail(Errc::invalid_argument, printable(o.output, 4096), ": expected the name of a file, found a folder");
-  }
-  const Checkpoint checkpoint = open_checkpoint(o.model, o.gptq_zero);
   const std::string journal = o.output + ".journal";
   const bool calibrated = !o.calibration.empty() && o.method != "hqq";
-  if (!calibrated) {
+  if (!o.dry_run) {
+    refuse_overwriting(o.model, o.output);
+    if (!writes_folder(target_of(o)) && std::filesystem::is_directory(o.output)) {
+      fail(Errc::invalid_argument, printable(o.output, 4096), ": expected the name of a file, found a folder");
+    }
+    if (!calibrated && o.resume) note(message("bantam: --resume: ", o.method, " without calibration keeps no journal, starting over"));
+  }
+  if (!calibrated && o.fit.empty()) {
     for (const std::string& option : idle) warn(message(option, " has no effect: ", o.method, " without calibration"));
-    if (o.resume) note(message("bantam: --resume: ", o.method, " without calibration keeps no journal, starting over"));
-  } else if (!o.resume) {
-    std::filesystem::remove(journal);
   }
   if (calibrated && o.desc_act && o.method.find("gptq") == std::string::npos) warn(message("--desc-act has no effect: ", o.method));
-  Calibration calibration;
-  if (calibrated) {
-    calibration = Calibration::from_text(checkpoint.tokenizer(), read_input(o.calibration), o.samples,
-                                         std::min<std::int64_t>(o.tokens, checkpoint.config().context));
-  }
-  warn_of_idle_patterns(recipe, checkpoint);
-  // A temporary file lies beside the output until the end.
-  const Section section(Insisting::changes_nothing);
+  for (const std::string& option : o.overruled)
+    warn(message(option, " has no effect: --fit chooses formats; --keep and --candidates guide it"));
+  if (o.fit.empty() && !o.candidates.empty()) warn("--candidates has no effect without --fit");
+  const Task task = prepare(o, calibrated);
+  if (o.dry_run) return print_plan(o, task);
+  if (calibrated && !o.resume) std::filesystem::remove(journal);
   Report report;
   try {
+    // A temporary file lies beside the output until the end.
+    const Section section(Insisting::changes_nothing);
     ProgressBar bar(!o.common.json);
-    report = compress_file(checkpoint, o.output, recipe, target,
+    report = compress_file(task.checkpoint, o.output, task.recipe, task.target,
                            [&](const Progress& p) {
                              bar.show(p.done, p.total, p.layer, p.seconds_left);
                              return interrupted() == 0;
                            },
-                           calibration, calibrated ? journal : "");
+                           calibrated ? task.calibration : Calibration(), calibrated ? journal : "");
   } catch (const Error& error) {
     if (error.code() == Errc::cancelled && std::filesystem::exists(journal)) {
       note(message("bantam: finished blocks are kept in ", printable(journal), ": --resume goes on from there"));
@@ -200,10 +270,9 @@ int compress_model(const CompressOptions& o, const std::vector<std::string>& idl
     throw;
   }
   if (report.resumed_blocks > 0) note(message("bantam: --resume: ", report.resumed_blocks, " blocks were done already"));
-  warn_of_other_formats(recipe, target, checkpoint, report);
-  if (o.rotate) note_head(checkpoint, report);
-  print(o.common.json ? report.to_json() + "\n" : as_table(report));
-  return 0;
+  warn_of_other_formats(task.recipe, task.target, task.checkpoint, report);
+  if (o.rotate) note_head(task.checkpoint, report);
+  return conclude(o, task, report);
 }
 
 }  // namespace
@@ -214,10 +283,11 @@ void add_compress(CLI::App& app, Action& action) {
   verb->add_option("MODEL", o->model, "Hugging Face folder, .gguf or .bantam file")->type_name("");
   add_text(*verb, "-o,--output", o->output, "OUT", "the file to write; a folder with --to safetensors, gptq, gptq_v2, awq, bnb");
   add_choice(*verb, "--method", o->method, {"rtn", "gptq", "awq", "awq+gptq", "hqq"}, "how weights are rounded; rtn: to nearest");
-  add_text(*verb, "--format", o->format, "NAME",
-           "of the weights, as `bantam formats` lists them; help prints the list");
-  add_integer(*verb, "--group", o->group, {-1, std::numeric_limits<std::int32_t>::max()},
-              "weights per scale; 0: a whole row, -1: the format's usual group");
+  const std::vector<CLI::Option*> choosing = {
+      add_text(*verb, "--format", o->format, "NAME",
+               "of the weights, as `bantam formats` lists them; help prints the list"),
+      add_integer(*verb, "--group", o->group, {-1, std::numeric_limits<std::int32_t>::max()},
+                  "weights per scale; 0: a whole row, -1: the format's usual group")};
   add_texts(*verb, "--keep", o->keep, "PATTERN=FORMAT",
             "matrices with such names get this format; may be repeated, last match wins");
   std::vector<std::string> target_names;
@@ -236,7 +306,16 @@ void add_compress(CLI::App& app, Action& action) {
       add_flag(*verb, "--no-true-sequential", o->one_run,
                "round all matrices of a block for the inputs that it had before any was rounded: faster")};
   add_text(*verb, "--prune", o->prune, "METHOD:AMOUNT", "remove weights first (not yet)");
-  add_text(*verb, "--fit", o->fit, "SIZE", "mixed precision that fits this many bytes (not yet)");
+  const CLI::Option* fit = add_text(*verb, "--fit", o->fit, "SIZE",
+                                    "mixed precision: the formats that cost least in a file of 6GiB, 402MB ..., or with "
+                                    "3.5bpw (bits a weight), by measurement; needs --calibration");
+  add_text(*verb, "--candidates", o->candidates, "LIST", "formats that --fit chooses from besides those that matrices have, separated by commas [ten of 2.4 to 16 bits]");
+  add_flag(*verb, "--dry-run", o->dry_run, "print formats and sizes, write nothing");
+  add_text(*verb, "--evaluate", o->evaluate, "FILE",
+           "measure perplexity before and after, and the divergence, on this text; with --fit else on the calibration "
+           "text");
+  add_integer(*verb, "--limit", o->limit, {}, "measure over this many tokens of it; 0: all");
+  add_flag(*verb, "--report", o->report, "write OUT.report.md, .json and .svg: errors of every matrix, what was measured, charts");
   add_flag(*verb, "--resume", o->resume, "go on after the last block of OUT.journal, which an interrupted run that calibrates leaves");
   add_gptq_zero(*verb, o->gptq_zero);
   add_common(*verb, o->common);
@@ -247,6 +326,7 @@ void add_compress(CLI::App& app, Action& action) {
       "  bantam compress Qwen3-0.6B -o q4.bantam --format q4 --group 64\n"
       "  bantam compress model.gguf -o m.bantam --format nf4 --keep '*.down_proj=q8' --keep lm_head=f16\n"
       "  bantam compress Qwen3-0.6B -o q3.bantam --format i3z --group 128 --method awq+gptq --calibration text.txt\n"
+      "  bantam compress Qwen3-0.6B -o fit.bantam --fit 300MiB --method gptq --calibration text.txt --report\n"
       "  bantam compress q4.bantam -o plain --format f32 --to safetensors\n"
       "  bantam compress Qwen3-0.6B -o q4_k.gguf --format q4_k --keep lm_head=q6_k --to gguf\n"
       "  bantam compress Qwen3-0.6B -o q4-gptq --format i4 --group 128 --method gptq --calibration text.txt --to gptq");
@@ -255,6 +335,10 @@ void add_compress(CLI::App& app, Action& action) {
     std::vector<std::string> idle;
     for (const CLI::Option* option : calibrating) {
       if (option->count() > 0) idle.push_back(option->get_name());
+    }
+    if (fit->count() > 0) (void)parse_budget(o->fit);
+    for (const CLI::Option* option : choosing) {
+      if (!o->fit.empty() && option->count() > 0) o->overruled.push_back(option->get_name());
     }
     if (o->format != "help" && model->count() == 0) throw CLI::RequiredError("MODEL");
     action = [o, idle] { return compress_model(*o, idle); };

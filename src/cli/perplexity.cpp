@@ -47,6 +47,7 @@ int measure(const PerplexityArguments& o) {
                 {"nll", result.nll},
                 {"tokens", result.tokens},
                 {"windows", result.windows},
+                {"base_perplexity", optional(result.base_perplexity)},
                 {"kl_mean", optional(result.kl_mean)},
                 {"kl_p99", optional(result.kl_p99)},
                 {"top1_agreement", optional(result.top1_agreement)},
@@ -57,7 +58,7 @@ int measure(const PerplexityArguments& o) {
                             " nats a token\ntokens          ", result.tokens, " in ", result.windows,
                             " windows of up to ", context, "\n");
   if (result.kl_mean) {
-    out += message("kl mean         ", fixed(*result.kl_mean, 6), " nats\nkl 99 %         ", fixed(*result.kl_p99, 6),
+    out += message("of the base     ", fixed(*result.base_perplexity, 4), "\nkl mean         ", fixed(*result.kl_mean, 6), " nats\nkl 99 %         ", fixed(*result.kl_p99, 6),
                    " nats\nsame top token  ", fixed(100 * *result.top1_agreement, 2), " %\n");
   }
   print(out + message("seconds         ", fixed(result.seconds, 2), "\n"));

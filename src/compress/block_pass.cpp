@@ -14,16 +14,6 @@ namespace {
 /// Where a run of a block comes to what readers() at a place read.
 constexpr BlockStage reading[] = {BlockStage::attention_inputs, BlockStage::output_inputs, BlockStage::mlp_inputs, BlockStage::down_inputs};
 
-/// Calls f; errors name the matrix.
-template <class F>
-auto naming(const std::string& name, F&& f) {
-  try {
-    return f();
-  } catch (const Error& error) {
-    fail(error.code(), name, ": ", error.what());
-  }
-}
-
 }  // namespace
 
 BlockPass::BlockPass(const ModelSource& source, const Recipe& recipe, const Calibration& calibration)
@@ -69,16 +59,18 @@ Hessian BlockPass::observe(Work& work, std::int64_t layer, std::size_t group) {
   return hessian;
 }
 
-std::vector<Hessian> BlockPass::observe_all(Work& work, std::int64_t layer) {
+std::vector<Hessian> BlockPass::observe_all(const LayerWeights& block, std::int64_t layer) {
+  ModelWeights weights;
+  weights.layers.push_back(block);
   std::vector<Hessian> hessians;
-  for (const Readers& group : readers()) hessians.emplace_back(matrix_of(work.weights, group.roles[0], 0)->columns());
+  for (const Readers& group : readers()) hessians.emplace_back(matrix_of(weights, group.roles[0], 0)->columns());
   std::vector<float> states;
   for_each_sample([&](std::span<const float> hidden) {
     states.assign(hidden.begin(), hidden.end());
     for (std::size_t g = 0; g < hessians.size(); ++g) {
-      forward_->run_block(work.weights.layers[0], layer, reading[g], states, cache_);
+      forward_->run_block(block, layer, reading[g], states, cache_);
       hessians[g].add(forward_->stage_inputs());
-      if (reading[g] == BlockStage::output_inputs) forward_->run_block(work.weights.layers[0], layer, BlockStage::attention, states, cache_);
+      if (reading[g] == BlockStage::output_inputs) forward_->run_block(block, layer, BlockStage::attention, states, cache_);
     }
   });
   return hessians;
@@ -150,7 +142,7 @@ RoundedBlock BlockPass::round_block(std::int64_t layer) {
   const bool scales = recipe_.options().smooth || recipe_.method() == Method::awq || recipe_.method() == Method::awq_gptq;
   const bool one_by_one = recipe_.options().true_sequential;
   std::vector<Hessian> hessians;
-  if (scales || !one_by_one) hessians = observe_all(work, layer);
+  if (scales || !one_by_one) hessians = observe_all(work.weights.layers[0], layer);
   if (scales) scale(work, hessians);
   for (std::size_t g = 0; g < readers().size(); ++g) {
     // What the first group reads, no rounding in this block has changed.

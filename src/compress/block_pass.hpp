@@ -22,8 +22,13 @@ class BlockPass {
 
   /// What the recipe's method makes of block `layer`. In order: each call goes on where the last one ended.
   [[nodiscard]] RoundedBlock round_block(std::int64_t layer);
-  /// In place of round_block, where its result is known.
+  /// In place of round_block, where its result is known; without one the block stays as it is.
   void skip_block(std::int64_t layer, const RoundedBlock& done);
+
+  /// What the method makes of one matrix, AWQ's scales aside. `last`: nothing reads the Hessian after this.
+  [[nodiscard]] WeightMatrix round(const Tensor<float, 2>& weights, Hessian& hessian, bool last, const FormatInfo& format, Role role) const;
+  /// Adds up what every group of readers reads, with these weights; the hidden states stay where they are.
+  [[nodiscard]] std::vector<Hessian> observe_all(const LayerWeights& block, std::int64_t layer);
 
  private:
   /// A block under way.
@@ -36,12 +41,8 @@ class BlockPass {
   [[nodiscard]] Work begin(std::int64_t layer) const;
   /// Finds the scales of every group of readers, SmoothQuant's or AWQ's, and folds them in, in the Hessians too.
   void scale(Work& work, std::vector<Hessian>& hessians) const;
-  /// `last`: nothing reads the Hessian after this.
-  [[nodiscard]] WeightMatrix round(const Tensor<float, 2>& weights, Hessian& hessian, bool last, const FormatInfo& format, Role role) const;
   /// Adds up what a group of readers reads, of the weights as they are by now.
   [[nodiscard]] Hessian observe(Work& work, std::int64_t layer, std::size_t group);
-  /// That of every group, before any weight has changed; the hidden states stay where they are.
-  [[nodiscard]] std::vector<Hessian> observe_all(Work& work, std::int64_t layer);
   /// Carries the hidden states over half of the block.
   void advance(const Work& work, std::int64_t layer, BlockStage half);
   template <class F>

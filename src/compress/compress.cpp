@@ -8,7 +8,6 @@
 #include <optional>
 #include <ostream>
 
-#include "bantam/compress/nearest.hpp"
 #include "bantam/core/cpu.hpp"
 #include "bantam/core/parallel.hpp"
 #include "bantam/core/stopwatch.hpp"
@@ -19,24 +18,11 @@
 #include "journal.hpp"
 #include "model_source.hpp"
 #include "output.hpp"
+#include "plan.hpp"
 
 namespace bantam::inline v0 {
 
 namespace {
-
-/// Rounds a matrix by itself, without calibration.
-Rounded round_alone(const Recipe& recipe, const std::string& name, std::int64_t rows, std::int64_t columns, const FormatInfo& format,
-                    ReadRow read) {
-  if (recipe.method() != Method::hqq || !format.has_minimums) return round_matrix(name, rows, columns, format, read);
-  Tensor<float, 2> weights({rows, columns});
-  RowCodes scratch;
-  for (std::int64_t row = 0; row < rows; ++row) {
-    const std::span<float> values(&weights(row, 0), static_cast<std::size_t>(columns));
-    read(row, values, scratch);
-    check_finite(name, row, values);
-  }
-  return measured(name, weights, hqq(weights, format));
-}
 
 /// Rounds each matrix of a rotated block by itself.
 RoundedBlock round_rotated(const Recipe& recipe, const ModelSource& source, std::int64_t layer) {
@@ -96,16 +82,6 @@ std::string recipe_record(const Recipe& recipe, const std::string& from) {
   return json.dump();
 }
 
-/// Bytes of a file, or of a folder's checkpoint files.
-std::int64_t bytes_of(const std::filesystem::path& path) {
-  if (std::filesystem::is_regular_file(path)) return static_cast<std::int64_t>(std::filesystem::file_size(path));
-  std::int64_t bytes = 0;
-  for (const auto& entry : std::filesystem::directory_iterator(path)) {
-    if (entry.is_regular_file() && entry.path().extension() == ".safetensors") bytes += static_cast<std::int64_t>(entry.file_size());
-  }
-  return bytes;
-}
-
 }  // namespace
 
 Report compress_file(const Checkpoint& original, const std::filesystem::path& out, const Recipe& asked, Target target,
@@ -116,17 +92,15 @@ Report compress_file(const Checkpoint& original, const std::filesystem::path& ou
   if (same_file(checkpoint.path(), out) || std::ranges::any_of(checkpoint.tensors(), is_input)) {
     fail(Errc::invalid_argument, out.string(), ": expected an output other than the input, found the same file");
   }
-  check_formats(asked, target);
+  const std::vector<NativeWriter::Entry> entries = entries_of(checkpoint, asked, target);
   Recipe recipe = asked;  // with what the container makes of it
-  std::vector<NativeWriter::Entry> entries;
   std::int64_t matrices = 0, weights = 0, bytes = 0;
+  std::size_t at = 0;
   for (const CheckpointTensor& tensor : checkpoint.tensors()) {
     if (!tensor.is_matrix && tensor.role == Role::rope_divisors) continue;
-    const FormatInfo* format = tensor.is_matrix ? &format_in(target, tensor, asked) : nullptr;
-    if (format != nullptr && format != &asked.format_of(tensor.name, is_table(tensor.role))) recipe.keep(tensor.name, format->name);
-    const bool copied = format != nullptr && is_copied(target, tensor, *format) && !source.rotated();
-    entries.push_back({tensor.tensor_name(), format, tensor.rows, tensor.columns, copied ? tensor.order.get() : nullptr});
+    const FormatInfo* format = entries[at++].format;
     if (format == nullptr) continue;
+    if (format != &asked.format_of(tensor.name, is_table(tensor.role))) recipe.keep(tensor.name, format->name);
     ++matrices;
     weights += tensor.rows * tensor.columns;
     bytes += tensor.stored_bytes();

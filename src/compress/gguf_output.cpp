@@ -60,6 +60,27 @@ void put_row(const WeightMatrix& matrix, const SourceType& type, std::int64_t ro
   }
 }
 
+/// Gives the file its keys, and lists its tensors.
+std::vector<GgufWriter::Announced> announce(GgufWriter& file, const Checkpoint& checkpoint, const std::vector<NativeWriter::Entry>& entries,
+                                            std::size_t divisors) {
+  const ModelConfig& config = checkpoint.config();
+  write_gguf_config(file, config);
+  checkpoint.tokenizer().write_gguf(file, config.vocab);
+  std::vector<GgufWriter::Announced> tensors;
+  std::size_t next = 0;
+  for (const CheckpointTensor& tensor : checkpoint.tensors()) {
+    if (tensor.role == Role::rope_divisors) continue;
+    const FormatInfo* format = entries[next++].format;
+    if (format == nullptr) {
+      tensors.push_back({gguf_name(*config.arch, tensor), "F32", {tensor.columns}});
+    } else {
+      tensors.push_back({gguf_name(*config.arch, tensor), std::string(type_of(*format).name), {tensor.rows, tensor.columns}});
+    }
+  }
+  if (divisors > 0) tensors.push_back({"rope_freqs.weight", "F32", {static_cast<std::int64_t>(divisors)}});
+  return tensors;
+}
+
 }  // namespace
 
 const FormatInfo& gguf_format(const CheckpointTensor& tensor, const FormatInfo& format) {
@@ -75,21 +96,12 @@ const FormatInfo& gguf_format(const CheckpointTensor& tensor, const FormatInfo& 
 
 GgufOutput::GgufOutput(const std::filesystem::path& path, const Checkpoint& checkpoint, const std::vector<NativeWriter::Entry>& entries)
     : config_(checkpoint.config()), file_(path), divisors_(gguf_rope_divisors(checkpoint.config())) {
-  write_gguf_config(file_, config_);
-  checkpoint.tokenizer().write_gguf(file_, config_.vocab);
-  std::vector<GgufWriter::Announced> tensors;
-  std::size_t next = 0;
-  for (const CheckpointTensor& tensor : checkpoint.tensors()) {
-    if (tensor.role == Role::rope_divisors) continue;
-    const FormatInfo* format = entries[next++].format;
-    if (format == nullptr) {
-      tensors.push_back({gguf_name(*config_.arch, tensor), "F32", {tensor.columns}});
-    } else {
-      tensors.push_back({gguf_name(*config_.arch, tensor), std::string(type_of(*format).name), {tensor.rows, tensor.columns}});
-    }
-  }
-  if (!divisors_.empty()) tensors.push_back({"rope_freqs.weight", "F32", {static_cast<std::int64_t>(divisors_.size())}});
-  file_.begin(tensors);
+  file_.begin(announce(file_, checkpoint, entries, divisors_.size()));
+}
+
+std::int64_t gguf_file_bytes(const Checkpoint& checkpoint, const std::vector<NativeWriter::Entry>& entries) {
+  GgufWriter file{std::filesystem::path()};
+  return static_cast<std::int64_t>(file.file_bytes(announce(file, checkpoint, entries, gguf_rope_divisors(checkpoint.config()).size())));
 }
 
 /// Heads whose rows the file orders for adjacent pairs; 0: none.

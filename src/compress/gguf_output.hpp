@@ -24,4 +24,7 @@ class GgufOutput : public Output {
   std::vector<float> divisors_;
 };
 
+/// Of the file that GgufOutput writes.
+[[nodiscard]] std::int64_t gguf_file_bytes(const Checkpoint& checkpoint, const std::vector<NativeWriter::Entry>& entries);
+
 }  // namespace bantam::inline v0

@@ -64,6 +64,7 @@ void check_no_old_settings(const std::filesystem::path& folder, const PackedWrit
     }
   }
 }
+std::vector<std::pair<std::string, std::string>> metadata() { return {{"format", "pt"}}; }
 
 /// Files that a folder of the same model shares with its source, byte for byte.
 constexpr const char* companions[] = {"tokenizer.json",         "tokenizer.model",   "tokenizer_config.json", "special_tokens_map.json",
@@ -104,8 +105,7 @@ HuggingFaceFolderWriter::HuggingFaceFolderWriter(const std::filesystem::path& fo
   check_no_old_settings(folder, family);
   created_ = std::filesystem::create_directories(folder, error);
   if (error) fail(Errc::io, folder.string(), ": expected to create the folder, the system says ", error.message());
-  writer_ = std::make_unique<SafetensorsWriter>(folder / "model.safetensors", announce(entries, format, family),
-                                                std::vector<std::pair<std::string, std::string>>{{"format", "pt"}});
+  writer_ = std::make_unique<SafetensorsWriter>(folder / "model.safetensors", announce(entries, format, family), metadata());
 }
 
 HuggingFaceFolderWriter::~HuggingFaceFolderWriter() {
@@ -163,6 +163,18 @@ void HuggingFaceFolderWriter::commit() {
   }
   writer_->commit();
   complete_ = true;
+}
+
+std::int64_t huggingface_matrix_bytes(std::int64_t rows, std::int64_t columns, const FormatInfo& format, const PackedWriter* family) {
+  std::int64_t bytes = 0;
+  for (const SafetensorsWriter::Announced& tensor : announce({{"weight", &format, rows, columns, nullptr}}, format, family)) {
+    bytes += static_cast<std::int64_t>(SafetensorsWriter::tensor_bytes(tensor));
+  }
+  return bytes;
+}
+
+std::int64_t huggingface_file_bytes(const FormatInfo& format, const std::vector<NativeWriter::Entry>& entries, const PackedWriter* family) {
+  return static_cast<std::int64_t>(SafetensorsWriter::file_bytes(announce(entries, format, family), metadata(), {}));
 }
 
 }  // namespace bantam::inline v0

@@ -37,4 +37,9 @@ class HuggingFaceFolderWriter : public Output {
   std::vector<std::byte> bytes_;
 };
 
+/// Of one matrix in such a folder, and of the weights' file; `family` is null for plain floats.
+[[nodiscard]] std::int64_t huggingface_matrix_bytes(std::int64_t rows, std::int64_t columns, const FormatInfo& format, const PackedWriter* family);
+[[nodiscard]] std::int64_t huggingface_file_bytes(const FormatInfo& format, const std::vector<NativeWriter::Entry>& entries,
+                                                  const PackedWriter* family);
+
 }  // namespace bantam::inline v0

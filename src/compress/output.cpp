@@ -91,4 +91,16 @@ std::unique_ptr<Output> make_output(Target target, const std::filesystem::path& 
   return std::make_unique<NativeOutput>(path, checkpoint, recipe, entries);
 }
 
+std::int64_t output_bytes(Target target, const Checkpoint& checkpoint, const Recipe& recipe, const std::vector<NativeWriter::Entry>& entries) {
+  if (writes_folder(target)) return huggingface_file_bytes(vector_format(target, recipe), entries, packed_writer(target));
+  if (target == Target::gguf) return gguf_file_bytes(checkpoint, entries);
+  return static_cast<std::int64_t>(NativeWriter::file_bytes(checkpoint.config(), checkpoint.tokenizer(), recipe_record(recipe, checkpoint), entries));
+}
+
+StoredSize stored_size(Target target, std::int64_t rows, std::int64_t columns, const FormatInfo& format) {
+  if (writes_folder(target)) return {huggingface_matrix_bytes(rows, columns, format, packed_writer(target)), 1};
+  if (target == Target::gguf) return {rows * source_type_of(format)->row_bytes(columns), gguf_alignment};
+  return {format.matrix_bytes(rows, columns), native::alignment};
+}
+
 }  // namespace bantam::inline v0

@@ -36,4 +36,15 @@ class Output {
 [[nodiscard]] std::unique_ptr<Output> make_output(Target target, const std::filesystem::path& path, const Checkpoint& checkpoint,
                                                   const Recipe& recipe, const std::vector<NativeWriter::Entry>& entries);
 
+/// Bytes of the file that would become, without writing it; of a folder, of its weights. Throws what make_output throws for
+/// formats and models.
+[[nodiscard]] std::int64_t output_bytes(Target target, const Checkpoint& checkpoint, const Recipe& recipe, const std::vector<NativeWriter::Entry>& entries);
+
+/// What the file has of one matrix, between tensors that start at multiples of `alignment`.
+struct StoredSize {
+  std::int64_t bytes;
+  std::int64_t alignment;
+};
+[[nodiscard]] StoredSize stored_size(Target target, std::int64_t rows, std::int64_t columns, const FormatInfo& format);
+
 }  // namespace bantam::inline v0

@@ -39,4 +39,27 @@ void for_products(TensorView<const float, 2> a, TensorView<const float, 2> b, bo
   });
 }
 
+double squared_outputs(const Tensor<float, 2>& differences, const Tensor<float, 2>& moments) {
+  const std::int64_t columns = moments.extent(0);
+  // One sum for each panel of columns, in row order: the same whatever the threads.
+  std::vector<double> sums(static_cast<std::size_t>(div_up<std::int64_t>(columns, panel_rows)), 0.0);
+  for_products(differences, moments, false, [&](std::int64_t row, std::int64_t first, std::span<const float> values) {
+    const float* d = &differences(row, first);
+    double sum = 0;
+    for (std::size_t i = 0; i < values.size(); ++i) sum += static_cast<double>(values[i]) * static_cast<double>(d[i]);
+    sums[static_cast<std::size_t>(first / panel_rows)] += sum;
+  });
+  double all = 0;
+  for (const double sum : sums) all += sum;
+  return all;
+}
+
+Tensor<float, 2> moments_of(const Hessian& hessian, std::int64_t first, std::int64_t size) {
+  Tensor<float, 2> moments({size, size});
+  for (std::int64_t i = 0; i < size; ++i) {
+    for (std::int64_t j = 0; j < size; ++j) moments(i, j) = hessian(first + i, first + j);
+  }
+  return moments;
+}
+
 }  // namespace bantam::inline v0

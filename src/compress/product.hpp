@@ -1,8 +1,8 @@
 // Float products at the speed of the inference kernels, for the linear algebra of quantizers.
 #pragma once
 
+#include "bantam/compress/hessian.hpp"
 #include "bantam/core/team.hpp"
-#include "bantam/tensor/tensor.hpp"
 
 namespace bantam::inline v0 {
 
@@ -11,5 +11,11 @@ namespace bantam::inline v0 {
 /// cores; the order of calls is open, the order of each sum is not.
 void for_products(TensorView<const float, 2> a, TensorView<const float, 2> b, bool upper,
                   FunctionRef<void(std::int64_t row, std::int64_t first, std::span<const float> values)> f);
+
+/// trace(D H DT): what differences D of weights, (rows, columns), make of the outputs, squared and summed over tokens and
+/// rows. `moments`: all of H, (columns, columns).
+[[nodiscard]] double squared_outputs(const Tensor<float, 2>& differences, const Tensor<float, 2>& moments);
+/// Rows first .. first + size, and the same columns, of H.
+[[nodiscard]] Tensor<float, 2> moments_of(const Hessian& hessian, std::int64_t first, std::int64_t size);
 
 }  // namespace bantam::inline v0

@@ -40,10 +40,15 @@ Recipe& Recipe::keep(std::string pattern, std::string_view format) {
   return *this;
 }
 
-const FormatInfo& Recipe::format_of(std::string_view name, bool embedding_or_head) const {
+const FormatInfo* Recipe::exception_of(std::string_view name) const noexcept {
   for (auto exception = exceptions_.rbegin(); exception != exceptions_.rend(); ++exception) {
-    if (matches(name, exception->pattern)) return *exception->format;
+    if (matches(name, exception->pattern)) return exception->format;
   }
+  return nullptr;
+}
+
+const FormatInfo& Recipe::format_of(std::string_view name, bool embedding_or_head) const {
+  if (const FormatInfo* format = exception_of(name)) return *format;
   // Every token passes through these two, and their rows are rounded apart from each other: 8 bits cost little there.
   if (embedding_or_head && !format_->is_float && format_->bits_per_weight < 6) return format_info<Int8<32>>();
   return *format_;

@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "bantam/compress/nearest.hpp"
 #include "bantam/core/error.hpp"
 #include "bantam/core/parallel.hpp"
 
@@ -85,6 +86,19 @@ Rounded round_matrix(const std::string& name, TensorView<const float, 2> weights
   return round_matrix(name, weights.extent(0), weights.extent(1), format, [&](std::int64_t row, std::span<float> to, RowCodes&) {
     for (std::size_t c = 0; c < to.size(); ++c) to[c] = weights(row, static_cast<std::int64_t>(c));
   });
+}
+
+Rounded round_alone(const Recipe& recipe, const std::string& name, std::int64_t rows, std::int64_t columns, const FormatInfo& format,
+                    ReadRow read) {
+  if (recipe.method() != Method::hqq || !format.has_minimums) return round_matrix(name, rows, columns, format, read);
+  Tensor<float, 2> weights({rows, columns});
+  RowCodes scratch;
+  for (std::int64_t row = 0; row < rows; ++row) {
+    const std::span<float> values(&weights(row, 0), static_cast<std::size_t>(columns));
+    read(row, values, scratch);
+    check_finite(name, row, values);
+  }
+  return measured(name, weights, hqq(weights, format));
 }
 
 Rounded measured(const std::string& name, TensorView<const float, 2> weights, WeightMatrix matrix) {

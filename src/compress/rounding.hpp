@@ -4,6 +4,8 @@
 #include <map>
 #include <string>
 
+#include "bantam/compress/recipe.hpp"
+#include "bantam/core/error.hpp"
 #include "bantam/core/team.hpp"
 #include "bantam/model/arch_spec.hpp"
 #include "bantam/quant/weights.hpp"
@@ -25,6 +27,16 @@ struct RoundedBlock {
 /// Where rows of floats come from.
 using ReadRow = FunctionRef<void(std::int64_t row, std::span<float> out, RowCodes& scratch)>;
 
+/// Calls f; errors name the matrix.
+template <class F>
+auto naming(const std::string& name, F&& f) {
+  try {
+    return f();
+  } catch (const Error& error) {
+    fail(error.code(), name, ": ", error.what());
+  }
+}
+
 /// Throw naming the weight that is not finite, or that a format cannot hold.
 void check_finite(const std::string& name, std::int64_t row, std::span<const float> values);
 void check_finite(const std::string& name, const WeightMatrix& matrix);
@@ -33,6 +45,9 @@ void check_finite(const std::string& name, const WeightMatrix& matrix);
 /// Rounds a matrix row by row to nearest, on all cores. Throws naming the weight that is not finite before or after.
 [[nodiscard]] Rounded round_matrix(const std::string& name, std::int64_t rows, std::int64_t columns, const FormatInfo& format, ReadRow read);
 [[nodiscard]] Rounded round_matrix(const std::string& name, TensorView<const float, 2> weights, const FormatInfo& format);
+/// Rounds a matrix by itself, without calibration, as the recipe's method does then.
+[[nodiscard]] Rounded round_alone(const Recipe& recipe, const std::string& name, std::int64_t rows, std::int64_t columns,
+                                  const FormatInfo& format, ReadRow read);
 /// A matrix rounded elsewhere, measured against what it was.
 [[nodiscard]] Rounded measured(const std::string& name, TensorView<const float, 2> weights, WeightMatrix matrix);
 

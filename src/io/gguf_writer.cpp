@@ -14,7 +14,7 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little);
 
-constexpr std::size_t alignment = 32;  // what readers take when general.alignment is absent
+constexpr std::size_t alignment = gguf_alignment;
 constexpr std::size_t longest_tensor_name = 63;
 
 enum Kind : std::uint32_t { kind_u32 = 4, kind_i32 = 5, kind_f32 = 6, kind_bool = 7, kind_string = 8, kind_array = 9 };
@@ -93,7 +93,8 @@ void GgufWriter::key(std::string_view name, std::span<const std::int32_t> values
   for (const std::int32_t value : values) put(value);
 }
 
-void GgufWriter::begin(std::span<const Announced> tensors) {
+/// Makes all of what stands before the first tensor.
+void GgufWriter::describe(std::span<const Announced> tensors) {
   const std::string keys = std::move(metadata_);
   metadata_ = "GGUF";
   put(std::uint32_t{3});
@@ -115,25 +116,37 @@ void GgufWriter::begin(std::span<const Announced> tensors) {
     left_.push_back(bytes_of(tensor, type, place));
     offset += round_up<std::uint64_t>(left_.back(), alignment);
   }
-  file_.write(metadata_);
-  file_.pad_to(alignment);
+}
+
+void GgufWriter::begin(std::span<const Announced> tensors) {
+  describe(tensors);
+  file_.emplace(path_);
+  file_->write(metadata_);
+  file_->pad_to(alignment);
   metadata_.clear();
+}
+
+std::uint64_t GgufWriter::file_bytes(std::span<const Announced> tensors) {
+  describe(tensors);
+  std::uint64_t bytes = round_up<std::uint64_t>(metadata_.size(), alignment);
+  for (const std::uint64_t tensor : left_) bytes += round_up<std::uint64_t>(tensor, alignment);
+  return bytes;
 }
 
 void GgufWriter::write(std::span<const std::byte> bytes) {
   if (next_ == left_.size() || bytes.size() > left_[next_]) {
     fail(Errc::invalid_argument, detail::shown(path_), ": expected no more bytes than were announced, found ", bytes.size(), " more");
   }
-  file_.write(bytes);
+  file_->write(bytes);
   left_[next_] -= bytes.size();
   if (left_[next_] > 0) return;
-  file_.pad_to(alignment);
+  file_->pad_to(alignment);
   ++next_;
 }
 
 void GgufWriter::commit() {
-  if (next_ != left_.size()) fail(Errc::invalid_argument, detail::shown(path_), ": expected ", left_.size(), " tensors, found ", next_);
-  file_.commit();
+  if (!file_ || next_ != left_.size()) fail(Errc::invalid_argument, detail::shown(path_), ": expected ", left_.size(), " tensors, found ", next_);
+  file_->commit();
 }
 
 }  // namespace bantam::inline v0

@@ -79,28 +79,41 @@ std::vector<Slot> lay_out(std::vector<SafetensorsWriter::Announced>& tensors, st
   return slots;
 }
 
-}  // namespace
-
-struct SafetensorsWriter::State {
-  AtomicFile file;
+// Where everything will stand, known before a byte is written.
+struct Layout {
   std::string place;
-  std::size_t alignment;
   std::vector<Slot> slots;
   std::string metadata;        // the members of __metadata__, as JSON
   std::string descriptions;    // the tensors, as JSON
   std::size_t header_bytes = 0;
   std::unordered_set<std::string> keys;
-  std::size_t current = 0;     // the slot that the next bytes belong to
-  std::uint64_t written = 0;   // of it
 
-  State(const std::filesystem::path& path, std::vector<Announced> tensors, std::size_t alignment_)
-      : file(path), place(detail::shown(path)), alignment(alignment_), slots(lay_out(tensors, alignment, place)) {
+  Layout(const std::filesystem::path& path, std::vector<SafetensorsWriter::Announced> tensors,
+         const std::vector<std::pair<std::string, std::string>>& pairs, const SafetensorsWriter::Options& options)
+      : place(detail::shown(path)) {
+    // The first tensor is aligned by the header, which has its limit; 2 MiB, a huge page, lies far below.
+    constexpr std::size_t largest_alignment = std::size_t{1} << 26;
+    if (!std::has_single_bit(options.alignment) || options.alignment > largest_alignment) {
+      fail(Errc::invalid_argument, place, ": expected an alignment that is a power of two up to ", largest_alignment, ", found ",
+           options.alignment);
+    }
+    slots = lay_out(tensors, options.alignment, place);
     for (const Slot& slot : slots) descriptions += message(',', describe(slot));
+    for (const auto& [key, value] : pairs) add_metadata(key, value);
+
+    // Spaces fill the header up to where the first tensor is aligned: the format asks for spaces and for 8 bytes.
+    const std::size_t start = std::max<std::size_t>(options.alignment, 8);
+    const std::size_t least = header_size() + std::min<std::size_t>(options.metadata_room, detail::safetensors_header_limit);
+    header_bytes = (8 + least + start - 1) / start * start - 8;
+    if (header_bytes > detail::safetensors_header_limit) {
+      fail(Errc::invalid_argument, place, ": expected a header of at most ", detail::safetensors_header_limit, " bytes, found ", header_bytes);
+    }
   }
 
   static constexpr std::string_view opening = "{\"__metadata__\":{";
   std::string header() const { return message(opening, metadata, '}', descriptions, '}'); }
   std::size_t header_size() const { return opening.size() + metadata.size() + descriptions.size() + 2; }
+  std::uint64_t file_bytes() const { return 8 + header_bytes + (slots.empty() ? 0 : slots.back().begin + slots.back().bytes); }
 
   void add_metadata(const std::string& key, const std::string& value) {
     if (!detail::is_utf8(key) || !detail::is_utf8(value)) {
@@ -115,6 +128,19 @@ struct SafetensorsWriter::State {
     if (!keys.insert(key).second) fail(Errc::invalid_argument, place, ": metadata '", printable(key), "': set twice");
     metadata += member;
   }
+};
+
+}  // namespace
+
+struct SafetensorsWriter::State : Layout {
+  AtomicFile file;
+  std::size_t alignment;
+  std::size_t current = 0;     // the slot that the next bytes belong to
+  std::uint64_t written = 0;   // of it
+
+  State(const std::filesystem::path& path, std::vector<Announced> tensors,
+        const std::vector<std::pair<std::string, std::string>>& pairs, const Options& options)
+      : Layout(path, std::move(tensors), pairs, options), file(path), alignment(options.alignment) {}
 
   // Moves over what is complete, filling gaps on the way.
   void advance() {
@@ -130,28 +156,19 @@ SafetensorsWriter::SafetensorsWriter(const std::filesystem::path& path, std::vec
     : SafetensorsWriter(path, std::move(tensors), std::move(metadata), Options{}) {}
 
 SafetensorsWriter::SafetensorsWriter(const std::filesystem::path& path, std::vector<Announced> tensors,
-                                     std::vector<std::pair<std::string, std::string>> metadata, Options options) {
-  // The first tensor is aligned by the header, which has its limit; 2 MiB, a huge page, lies far below.
-  constexpr std::size_t largest_alignment = std::size_t{1} << 26;
-  if (!std::has_single_bit(options.alignment) || options.alignment > largest_alignment) {
-    fail(Errc::invalid_argument, detail::shown(path), ": expected an alignment that is a power of two up to ",
-         largest_alignment, ", found ", options.alignment);
-  }
-  state_ = std::make_unique<State>(path, std::move(tensors), options.alignment);
-  for (const auto& [key, value] : metadata) state_->add_metadata(key, value);
-
-  // Spaces fill the header up to where the first tensor is aligned: the format asks for spaces and for 8 bytes.
-  const std::size_t start = std::max<std::size_t>(options.alignment, 8);
-  const std::size_t least = state_->header_size() + std::min<std::size_t>(options.metadata_room, detail::safetensors_header_limit);
-  const std::uint64_t length = (8 + least + start - 1) / start * start - 8;
-  if (length > detail::safetensors_header_limit) {
-    fail(Errc::invalid_argument, state_->place, ": expected a header of at most ", detail::safetensors_header_limit,
-         " bytes, found ", length);
-  }
+                                     std::vector<std::pair<std::string, std::string>> metadata, Options options)
+    : state_(std::make_unique<State>(path, std::move(tensors), metadata, options)) {
+  const std::uint64_t length = state_->header_bytes;
   state_->file.write(std::as_bytes(std::span(&length, 1)));
   state_->file.write(std::string(length, ' '));
-  state_->header_bytes = length;
   state_->advance();
+}
+
+std::uint64_t SafetensorsWriter::tensor_bytes(const Announced& tensor) { return announced_bytes(tensor, "safetensors"); }
+
+std::uint64_t SafetensorsWriter::file_bytes(std::vector<Announced> tensors, const std::vector<std::pair<std::string, std::string>>& metadata,
+                                            Options options) {
+  return Layout({}, std::move(tensors), metadata, options).file_bytes();
 }
 
 SafetensorsWriter::~SafetensorsWriter() = default;

@@ -1,6 +1,8 @@
 // One pass of tokens through the layers, in phases with a barrier between them.
 #include "bantam/model/forward.hpp"
 
+#include <numeric>
+
 namespace bantam::inline v0 {
 
 namespace {
@@ -228,6 +230,21 @@ void Forward::run_block(const LayerWeights& w, std::int64_t index, BlockStage st
 TensorView<const float, 2> Forward::stage_inputs() const noexcept {
   const nn::Activations& x = stage_ == BlockStage::output_inputs ? attended_ : stage_ == BlockStage::down_inputs ? hidden_ : normed_;
   return {x.row(0), {x.tokens(), x.columns()}};
+}
+
+void Forward::run_head(std::span<const float> hidden, FunctionRef<void(std::int64_t, std::span<const float>)> sink) {
+  const auto dim = static_cast<std::size_t>(config_.dim), vocab = static_cast<std::size_t>(config_.vocab);
+  logits_.ensure(outputs_at_once * vocab);
+  residual_.ensure(outputs_at_once * dim);
+  const std::size_t tokens = hidden.size() / dim;
+  std::vector<std::int64_t> rows;
+  for (std::size_t first = 0; first < tokens; first += rows.size()) {
+    rows.resize(std::min(outputs_at_once, tokens - first));
+    std::iota(rows.begin(), rows.end(), 0);
+    std::copy_n(hidden.data() + first * dim, rows.size() * dim, residual_.data());
+    head(rows);
+    for (std::size_t i = 0; i < rows.size(); ++i) sink(static_cast<std::int64_t>(first + i), {logits_.data() + i * vocab, vocab});
+  }
 }
 
 /// Runs `work` on the team, or alone where it reads so few `bytes` that sharing costs more than it saves.

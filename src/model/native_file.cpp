@@ -48,6 +48,24 @@ std::vector<SafetensorsWriter::Announced> announce(const std::vector<NativeWrite
   return tensors;
 }
 
+std::vector<std::pair<std::string, std::string>> metadata_of(const ModelConfig& config, const Tokenizer& tokenizer, std::string_view recipe_json,
+                                                             const std::vector<NativeWriter::Entry>& entries) {
+  return {
+      {"format", "pt"},  // what Hugging Face's loaders want to see
+      {std::string(native::version_key), std::string(native::version)},
+      {std::string(native::config_key), write_hf_config(config, "")},
+      {std::string(native::tensors_key), describe(entries)},
+      {std::string(native::tokenizer_key), tokenizer.to_json()},
+      {std::string(native::recipe_key), std::string(recipe_json)},
+  };
+}
+
+SafetensorsWriter::Options options_of(const std::vector<NativeWriter::Entry>& entries) {
+  std::size_t room = 64;  // for the hashes
+  for (const NativeWriter::Entry& entry : entries) room += entry.name.size() + 40;
+  return {.alignment = native::alignment, .metadata_room = room};
+}
+
 }  // namespace
 
 std::string content_hash(std::span<const std::byte> bytes) {
@@ -63,20 +81,15 @@ struct NativeWriter::State {
 
 NativeWriter::NativeWriter(const std::filesystem::path& path, const ModelConfig& config, const Tokenizer& tokenizer,
                            std::string_view recipe_json, std::vector<Entry> entries) {
-  std::size_t room = 64;
-  for (const Entry& entry : entries) room += entry.name.size() + 40;
-  std::vector<std::pair<std::string, std::string>> metadata{
-      {"format", "pt"},  // what Hugging Face's loaders want to see
-      {std::string(native::version_key), std::string(native::version)},
-      {std::string(native::config_key), write_hf_config(config, "")},
-      {std::string(native::tensors_key), describe(entries)},
-      {std::string(native::tokenizer_key), tokenizer.to_json()},
-      {std::string(native::recipe_key), std::string(recipe_json)},
-  };
   auto announced = announce(entries);
-  // 4 KiB: a page, so that every tensor can be mapped or read past the page cache on its own.
-  state_.reset(new State{std::move(entries), SafetensorsWriter(path, std::move(announced), std::move(metadata),
-                                                               {.alignment = 4096, .metadata_room = room})});
+  auto metadata = metadata_of(config, tokenizer, recipe_json, entries);
+  const auto options = options_of(entries);
+  state_.reset(new State{std::move(entries), SafetensorsWriter(path, std::move(announced), std::move(metadata), options)});
+}
+
+std::uint64_t NativeWriter::file_bytes(const ModelConfig& config, const Tokenizer& tokenizer, std::string_view recipe_json,
+                                       const std::vector<Entry>& entries) {
+  return SafetensorsWriter::file_bytes(announce(entries), metadata_of(config, tokenizer, recipe_json, entries), options_of(entries));
 }
 
 NativeWriter::~NativeWriter() = default;

@@ -5,30 +5,14 @@
 #include <cmath>
 
 #include "bantam/core/stopwatch.hpp"
+#include "bantam/model/divergence.hpp"
 
 namespace bantam::inline v0 {
 
 namespace {
 
-/// log(sum(e^x)) in double precision.
-double log_sum_exp(std::span<const float> logits) {
-  const float largest = *std::max_element(logits.begin(), logits.end());
-  double sum = 0;
-  for (const float x : logits) sum += std::exp(static_cast<double>(x - largest));
-  return std::log(sum) + static_cast<double>(largest);
-}
-
 std::int64_t argmax(std::span<const float> logits) {
   return std::max_element(logits.begin(), logits.end()) - logits.begin();
-}
-
-double divergence(std::span<const float> base, double base_norm, std::span<const float> other, double other_norm) {
-  double kl = 0;
-  for (std::size_t i = 0; i < base.size(); ++i) {
-    const double log_p = static_cast<double>(base[i]) - base_norm;
-    kl += std::exp(log_p) * (log_p - (static_cast<double>(other[i]) - other_norm));
-  }
-  return kl;
 }
 
 double percentile(std::vector<double> values, double share) {
@@ -63,7 +47,7 @@ PerplexityResult perplexity(const Model& model, std::string_view text, const Per
   if (base != nullptr) base_session.emplace(*base, SessionOptions{.context = context, .threads = options.threads, .kv = options.kv});
 
   PerplexityResult result;
-  double nll = 0;
+  double nll = 0, base_nll = 0;
   std::vector<double> divergences;
   std::int64_t agreements = 0;
   std::vector<std::vector<float>> base_logits;
@@ -85,10 +69,13 @@ PerplexityResult perplexity(const Model& model, std::string_view text, const Per
     session.score(window, [&](std::int64_t index, std::span<const float> row) {
       if (index >= targets) return;
       const double norm = log_sum_exp(row);
-      nll += norm - static_cast<double>(row[static_cast<std::size_t>(window[static_cast<std::size_t>(index + 1)])]);
+      const auto target = static_cast<std::size_t>(window[static_cast<std::size_t>(index + 1)]);
+      nll += norm - static_cast<double>(row[target]);
       if (!base_session) return;
       const std::vector<float>& reference = base_logits[static_cast<std::size_t>(index)];
-      divergences.push_back(divergence(reference, log_sum_exp(reference), row, norm));
+      const double base_norm = log_sum_exp(reference);
+      base_nll += base_norm - static_cast<double>(reference[target]);
+      divergences.push_back(divergence(reference, base_norm, row, norm));
       agreements += argmax(reference) == argmax(row);
     });
     result.tokens += targets;
@@ -102,6 +89,7 @@ PerplexityResult perplexity(const Model& model, std::string_view text, const Per
   if (base_session) {
     double sum = 0;
     for (const double kl : divergences) sum += kl;
+    result.base_perplexity = std::exp(base_nll / static_cast<double>(result.tokens));
     result.kl_mean = sum / static_cast<double>(divergences.size());
     result.kl_p99 = percentile(divergences, 0.99);
     result.top1_agreement = static_cast<double>(agreements) / static_cast<double>(divergences.size());

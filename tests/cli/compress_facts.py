@@ -6,6 +6,7 @@ import shutil
 import struct
 import time
 from pathlib import Path
+from xml.etree import ElementTree
 
 
 def leftovers(folder):
@@ -79,7 +80,7 @@ def facts_gguf(h, models):
 def facts_not_yet(h, models):
     out = h.temporary("never.bantam")
     model = h.model("stories260k")
-    for option, value in [("--prune", "wanda:0.5"), ("--fit", "1MB")]:
+    for option, value in [("--prune", "wanda:0.5")]:
         h.refuses(1, "compress", model, "-o", out, option, value, says="not yet")
     for option, value in [("--method", "magic"), ("--to", "zip"), ("--format", "q9"), ("--format", "../x"), ("--group", "33"), ("--keep", "x"), ("--keep", "*=q9"), ("--keep", "=q4")]:
         h.refuses(2, "compress", model, "-o", out, option, value)
@@ -151,6 +152,62 @@ def facts_rotated(h, models):
     h.refuses(2, "compress", model, "-o", h.temporary("x"), "--format", "i8", "--smooth", 2, *calibration, says="from 0 to 1")
     h.refuses(2, "compress", model, "-o", h.temporary("x"), "--format", "i8", "--smooth", "x", *calibration, says="--smooth")
     h.refuses(2, "compress", model, "-o", h.temporary("x"), "--format", "i8", "--smooth", 0.5, "--method", "awq", *calibration, says="rtn or gptq")
+def facts_fit(h, models):
+    """Mixed precision: as large as asked and never larger, nearer to the model than one format of that size."""
+    model, out, text = h.model("books4m"), h.temporary("fit.bantam"), h.corpus("books-valid.txt")
+    options = ["--calibration", h.corpus("books-train.txt"), "--samples", 8, "--tokens", 128, "--candidates", "i2z.g64,i3.g32,i4.g32,i5,i8"]
+    uniform = h.json("compress", model, "-o", h.temporary("uniform.bantam"), "--keep", "*=i3.g32", *options[:6], "--evaluate", text, "--limit", 3000)
+    budget = uniform["bytes_after"]
+    planned = h.json("compress", model, "--fit", f"{budget}B", *options, "--dry-run")
+    h.fact("a dry run writes nothing", not os.path.exists(out))
+    fitted = h.json("compress", model, "-o", out, "--fit", budget, *options, "--evaluate", text, "--limit", 3000, "--report")
+    size = os.path.getsize(out)
+    h.fact("within half a percent of the budget, not above it", 0.995 * budget <= size <= budget, (size, budget))
+    h.equal("as planned", (size, [(layer["name"], layer["format"]) for layer in fitted["layers"]]),
+            (planned["bytes"], [(layer["name"], layer["format"]) for layer in planned["layers"]]))
+    h.fact("nearer than one format for all", fitted["evaluation"]["kl_mean"] < uniform["evaluation"]["kl_mean"],
+           (fitted["evaluation"], uniform["evaluation"]))
+    h.fact("what was expected is near what is measured", 0.5 < fitted["fit"]["expected_kl"] / fitted["evaluation"]["kl_mean"] < 2, fitted["evaluation"])
+    h.equal("the sum of its parts", round(sum(layer["expected_kl"] for layer in fitted["layers"]), 9), round(fitted["fit"]["expected_kl"], 9))
+    seen = h.json("perplexity", out, text, "--limit", 3000, "--against", model)
+    h.equal("measured as by perplexity", [fitted["evaluation"][key] for key in ("kl_mean", "perplexity_after", "perplexity_before")],
+            [seen["kl_mean"], seen["perplexity"], seen["base_perplexity"]])
+    report = Path(out + ".report.md").read_text()
+    h.fact("a report for people", all(layer["name"] in report for layer in fitted["layers"]) and "fit.bantam.report.svg" in report, report[:500])
+    h.equal("the same as a document", json.loads(Path(out + ".report.json").read_text()), fitted)
+    chart = ElementTree.parse(out + ".report.svg").getroot()
+    dots = [e for e in chart.iter() if e.tag.endswith("title")]
+    h.equal("a dot for each matrix, and two for the plan", len(dots), len(fitted["layers"]) + 2)
+
+    model = h.model("stories260k")  # small: every one of these measures again
+    options = ["--calibration", h.corpus("tinystories-plain.txt"), "--samples", 4, "--tokens", 64, "--candidates", "i2z.g64,i3.g32,i4.g32,i8"]
+    bits = h.json("compress", model, "--fit", "4.25bpw", *options, "--dry-run")
+    h.fact("bits a weight", 0.995 * 4.25 <= bits["bits_per_weight"] <= 4.25, bits["bits_per_weight"])
+    kept = h.json("compress", model, "--fit", "4.25bpw", *options, "--keep", "*.up_proj=i4.g64", "--dry-run")
+    h.fact("--keep stays", all(layer["format"] == "i4.g64" for layer in kept["layers"] if "up_proj" in layer["name"]), kept)
+    best = h.run("compress", model, "--fit", "1TB", *options, "--dry-run", "--json")
+    h.fact("more than can be used", best.status == 0 and "the rest is of no use" in best.err and {layer["format"] for layer in best.json["layers"]} == {"i8.g32"}, best)
+    h.refuses(1, "compress", model, "-o", h.temporary("never"), "--fit", "100kB", *options, says="--fit 100kB: budget: expected ")
+    h.refuses(1, "compress", model, "-o", h.temporary("never"), "--fit", "1.5bpw", *options, says="bits a weight, found 1.5")
+    for wrong in ["", "0GB", "-3MB", "6GiBs", "bpw", "1e9", "nan", "99999999TB", "0bpw", "3.5 bpw"]:
+        h.refuses(2, "compress", model, "-o", h.temporary("never"), "--fit", wrong, *options, says="--fit")
+    h.refuses(2, "compress", model, "-o", h.temporary("never"), "--fit", "1MB", says="--calibration")
+    h.refuses(2, "compress", model, "-o", h.temporary("never"), "--fit", "1MB", *options, "--candidates", "i4,q99", says="--candidates")
+    h.refuses(2, "compress", model, "-o", h.temporary("never"), "--fit", "1MB", *options, "--to", "safetensors", says="safetensors")
+    h.refuses(1, "compress", model, "-o", h.temporary("never"), *options[:6], "--evaluate", h.temporary("absent.txt"), says="absent.txt")
+
+
+def facts_dry_run(h, models):
+    model = h.model("stories260k")
+    for to, out in [("native", "dry.bantam"), ("gguf", "dry.gguf"), ("safetensors", "dry")]:
+        options = ["--format", "f16" if to == "safetensors" else "q4_0", "--to", to]
+        plan = h.json("compress", model, "--dry-run", *options)
+        real = h.json("compress", model, "-o", h.temporary(out), *options)
+        h.equal(f"{to}: the size to come", plan["bytes"], real["bytes_after"])
+        h.equal(f"{to}: the formats to come", [layer["format"] for layer in plan["layers"]], [layer["format"] for layer in real["layers"]])
+    table = h.succeeds("compress", model, "--dry-run", "-o", h.temporary("never"))
+    h.fact("for people", "i8.g32" in table.text and "bits a weight" in table.text and table.err == "", table)
+    h.fact("nothing is written", not os.path.exists(h.temporary("never")))
 
 
 def facts_resume(h, models):

@@ -62,6 +62,24 @@ enum class Target : std::uint8_t {
 /// Throws invalid_argument, naming what there is, unless files of this kind hold the recipe's formats.
 void check_formats(const Recipe& recipe, Target target);
 
+/// What a recipe will make of a checkpoint: formats and sizes, nothing else.
+struct Plan {
+  struct Matrix {
+    std::string name;
+    const FormatInfo* format;
+    std::int64_t weights = 0;
+    std::int64_t bytes_before = 0;
+    std::int64_t bytes = 0;  ///< scales and padding of rows included
+  };
+  std::vector<Matrix> matrices;
+  std::int64_t bytes_before = 0;
+  std::int64_t bytes = 0;     ///< of the file, to the byte; of a folder, of its weights
+  double bits_per_weight = 0; ///< of all matrices, with their padding
+};
+
+/// Writes nothing and reads no weight. Throws what compress_file throws for recipes that do not fit the target.
+[[nodiscard]] Plan plan_file(const Checkpoint& checkpoint, const Recipe& recipe, Target target = Target::native);
+
 /// Reads a checkpoint matrix by matrix and writes it under the recipe. Peak memory: a few matrices, whatever the depth.
 /// Throws what reading and writing throw, invalid_argument when input and output are the same file or the format does
 /// not fit the target, corrupt naming the tensor when a weight is not finite. The output is complete or not there.

@@ -51,6 +51,8 @@ class Recipe {
 
   /// Matrices whose name matches get this format instead. Throws invalid_argument for an unknown format.
   Recipe& keep(std::string pattern, std::string_view format);
+  /// The format of the last exception that matches; null where none does.
+  [[nodiscard]] const FormatInfo* exception_of(std::string_view name) const noexcept;
   /// The format of one matrix. Without an exception, embeddings and head get int8 when the body gets 4 bits.
   [[nodiscard]] const FormatInfo& format_of(std::string_view name, bool embedding_or_head) const;
   [[nodiscard]] const FormatInfo& format() const noexcept { return *format_; }

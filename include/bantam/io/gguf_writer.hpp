@@ -1,12 +1,16 @@
 // Writing GGUF files, version 3: metadata, then tensors one after the other.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "bantam/io/file.hpp"
 
 namespace bantam::inline v0 {
+
+/// Where tensors start: what readers take when general.alignment is absent.
+inline constexpr std::int64_t gguf_alignment = 32;
 
 /// First every key, then begin(), then the bytes of each tensor in the order announced, then commit(). The file is
 /// complete under its name or not there.
@@ -18,7 +22,7 @@ class GgufWriter {
     std::vector<std::int64_t> shape;  ///< rows first, as everywhere here
   };
 
-  explicit GgufWriter(const std::filesystem::path& path) : path_(path), file_(path) {}
+  explicit GgufWriter(const std::filesystem::path& path) : path_(path) {}
 
   void key(std::string_view name, std::uint32_t value);
   void key(std::string_view name, float value);
@@ -32,6 +36,8 @@ class GgufWriter {
 
   /// Throws invalid_argument for a name, type or shape that GGUF does not hold.
   void begin(std::span<const Announced> tensors);
+  /// In place of begin(): bytes of the file that would become; nothing is written. Throws what begin() throws for them.
+  [[nodiscard]] std::uint64_t file_bytes(std::span<const Announced> tensors);
   /// The next tensor, or more of it. Throws invalid_argument for more bytes than were announced, io.
   void write(std::span<const std::byte> bytes);
   /// Throws invalid_argument when bytes are missing, io.
@@ -43,9 +49,10 @@ class GgufWriter {
   void put_text(std::string_view text);
   void put_key(std::string_view name, std::uint32_t type);
   void put_array(std::string_view name, std::uint32_t type, std::size_t count);
+  void describe(std::span<const Announced> tensors);
 
   std::filesystem::path path_;
-  AtomicFile file_;
+  std::optional<AtomicFile> file_;
   std::string metadata_;
   std::uint64_t keys_ = 0;
   std::vector<std::uint64_t> left_;  ///< bytes of each tensor that are still to come

@@ -58,6 +58,11 @@ class SafetensorsWriter {
   SafetensorsWriter(const std::filesystem::path& path, std::vector<Announced> tensors,
                     std::vector<std::pair<std::string, std::string>> metadata);
   ~SafetensorsWriter();
+  /// Of one tensor.
+  [[nodiscard]] static std::uint64_t tensor_bytes(const Announced& tensor);
+  /// Of the file that a writer with these arguments makes; nothing is written. Throws what the constructor throws for them.
+  [[nodiscard]] static std::uint64_t file_bytes(std::vector<Announced> tensors, const std::vector<std::pair<std::string, std::string>>& metadata,
+                                                Options options);
 
   /// The next announced tensor, in pieces if wished; throws invalid_argument when more bytes come than announced.
   void write(std::span<const std::byte> bytes);

@@ -14,6 +14,8 @@ namespace bantam::inline v0 {
 
 /// Keys of `__metadata__`. Every value is text; all but the version are JSON.
 namespace native {
+/// Where tensors start in the file: a page, so that every tensor can be mapped or read past the page cache on its own.
+inline constexpr std::size_t alignment = 4096;
 inline constexpr std::string_view version_key = "bantam.version";
 inline constexpr std::string_view version = "1";
 inline constexpr std::string_view config_key = "bantam.config";        ///< as config.json
@@ -37,6 +39,9 @@ class NativeWriter {
   NativeWriter(const std::filesystem::path& path, const ModelConfig& config, const Tokenizer& tokenizer,
                std::string_view recipe_json, std::vector<Entry> entries);
   ~NativeWriter();
+  /// Of the file that a writer with these arguments makes; nothing is written.
+  [[nodiscard]] static std::uint64_t file_bytes(const ModelConfig& config, const Tokenizer& tokenizer, std::string_view recipe_json,
+                                                const std::vector<Entry>& entries);
   /// The next matrix or vector, and the order of its columns if it was announced.
   void write(std::span<const std::byte> bytes);
   void commit();

@@ -22,6 +22,7 @@ struct PerplexityResult {
   std::int64_t windows = 0;
   double seconds = 0;
   // Against a base model, on the same tokens.
+  std::optional<double> base_perplexity;
   std::optional<double> kl_mean;         ///< KL(base || model) in nats
   std::optional<double> kl_p99;          ///< its 99th percentile
   std::optional<double> top1_agreement;  ///< share of positions with the same most probable token

@@ -1,0 +1,137 @@
+// From sensitivities to a recipe.
+#include "bantam/compress/fit.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "output.hpp"
+#include "plan.hpp"
+
+namespace bantam::inline v0 {
+
+namespace {
+
+using Choices = std::vector<std::vector<Choice>>;
+
+std::vector<const CheckpointTensor*> matrices_of(const Checkpoint& checkpoint) {
+  std::vector<const CheckpointTensor*> matrices;
+  for (const CheckpointTensor& tensor : checkpoint.tensors()) {
+    if (tensor.is_matrix) matrices.push_back(&tensor);
+  }
+  return matrices;
+}
+
+void check(const std::vector<const CheckpointTensor*>& matrices, std::span<const Sensitivity> sensitivities,
+           const Budget& budget) {
+  bool same = matrices.size() == sensitivities.size();
+  for (std::size_t i = 0; same && i < matrices.size(); ++i) same = matrices[i]->name == sensitivities[i].name;
+  if (!same)
+    fail(Errc::invalid_argument, "fit: expected the sensitivities of this checkpoint's matrices, found others");
+  const bool one = (budget.bytes > 0) != (budget.bits_per_weight > 0);
+  if (!one || budget.bytes < 0 || budget.bits_per_weight < 0 || !std::isfinite(budget.bits_per_weight)) {
+    fail(Errc::invalid_argument, "budget: expected bytes or bits a weight above 0, found ", budget.bytes, " bytes and ",
+         budget.bits_per_weight, " bits");
+  }
+}
+
+/// The recipe with these formats: most weights of the blocks get its own, the others exceptions by their full names.
+Recipe with_formats(const Recipe& recipe, const std::vector<const CheckpointTensor*>& matrices,
+                    const std::vector<const FormatInfo*>& formats) {
+  std::map<int, std::int64_t> weights;  // by place in the list of formats
+  for (std::size_t i = 0; i < matrices.size(); ++i) {
+    if (!is_table(matrices[i]->role)) weights[formats[i]->index] += matrices[i]->rows * matrices[i]->columns;
+  }
+  const auto most = std::ranges::max_element(weights, {}, [](const auto& entry) { return entry.second; });
+  const FormatInfo& body =
+      most != weights.end() ? bantam::formats()[static_cast<std::size_t>(most->first)] : *formats.front();
+  Recipe result(body, recipe.method(), recipe.options());
+  for (const Recipe::Exception& exception : recipe.exceptions()) result.keep(exception.pattern, exception.format->name);
+  for (std::size_t i = 0; i < matrices.size(); ++i) {
+    if (&result.format_of(matrices[i]->name, is_table(matrices[i]->role)) != formats[i])
+      result.keep(matrices[i]->name, formats[i]->name);
+  }
+  return result;
+}
+
+std::int64_t sum_of_least(const Choices& choices) {
+  std::int64_t sum = 0;
+  for (const std::vector<Choice>& list : choices) sum += std::ranges::min(list, {}, &Choice::bytes).bytes;
+  return sum;
+}
+
+std::string in_bits(std::int64_t bytes, std::int64_t weights) {
+  return message(std::round(8e4 * static_cast<double>(bytes) / static_cast<double>(weights)) / 1e4);
+}
+
+}  // namespace
+
+Fit fit(const Checkpoint& checkpoint, const Recipe& recipe, std::span<const Sensitivity> sensitivities,
+        const Budget& budget, Target target) {
+  const std::vector<const CheckpointTensor*> matrices = matrices_of(checkpoint);
+  check(matrices, sensitivities, budget);
+  const bool counts_file = budget.bytes > 0;
+  std::int64_t weights = 0;
+  Choices choices;
+  for (std::size_t i = 0; i < matrices.size(); ++i) {
+    const CheckpointTensor& tensor = *matrices[i];
+    weights += tensor.rows * tensor.columns;
+    choices.emplace_back();
+    for (const FormatCost& cost : sensitivities[i].formats) {
+      const StoredSize size = stored_size(target, tensor.rows, tensor.columns, *cost.format);
+      choices.back().push_back({counts_file ? round_up(size.bytes, size.alignment) : size.bytes, cost.kl});
+    }
+  }
+  const auto recipe_of = [&](const Allocation& allocation) {
+    std::vector<const FormatInfo*> formats;
+    for (std::size_t i = 0; i < matrices.size(); ++i)
+      formats.push_back(sensitivities[i].formats[allocation.choices[i]].format);
+    return with_formats(recipe, matrices, formats);
+  };
+  const auto counted = [&](const Plan& plan) {
+    std::int64_t bytes = counts_file ? plan.bytes : 0;
+    for (const Plan::Matrix& matrix : plan.matrices) bytes += counts_file ? 0 : matrix.bytes;
+    return bytes;
+  };
+  const std::int64_t limit =
+      counts_file ? budget.bytes : static_cast<std::int64_t>(budget.bits_per_weight * static_cast<double>(weights) / 8);
+  // What the file has besides matrices depends on the plan by its record of formats, no more.
+  const Allocation smallest = allocate(choices, sum_of_least(choices));
+  const std::int64_t least = counted(plan_file(checkpoint, recipe_of(smallest), target));
+  const std::int64_t besides = least - smallest.bytes;
+  const std::vector<Choice> curve = bantam::trade_off(choices);
+  if (least > limit) {
+    const std::int64_t most = counted(plan_file(checkpoint, recipe_of(allocate(choices, curve.back().bytes)), target));
+    if (counts_file) fail(Errc::invalid_argument, "budget: expected ", least, " to ", most, " bytes, found ", limit);
+    fail(Errc::invalid_argument, "budget: expected ", in_bits(least, weights), " to ", in_bits(most, weights),
+         " bits a weight, found ", budget.bits_per_weight);
+  }
+  Fit result{recipe_of(smallest), {}, {}, 0, curve, false};
+  result.plan = plan_file(checkpoint, result.recipe, target);
+  Allocation best = smallest;
+  // Bytes for matrices: surely within the limit, and perhaps above it: another plan's header is longer or shorter.
+  std::int64_t low = smallest.bytes,
+               high = limit - besides + (counts_file ? static_cast<std::int64_t>(native::alignment) : 0) + 1;
+  std::int64_t left = high - 1;
+  for (int tries = 0; tries < 12 && left > low; ++tries) {
+    const Allocation allocation = allocate(choices, left);
+    Recipe tried = recipe_of(allocation);
+    Plan plan = plan_file(checkpoint, tried, target);
+    const std::int64_t over = counted(plan) - limit;
+    (over <= 0 ? low : high) = left;
+    if (over <= 0 && allocation.cost < best.cost) {
+      best = allocation;
+      result.recipe = std::move(tried);
+      result.plan = std::move(plan);
+    }
+    if (high - low <= static_cast<std::int64_t>(native::alignment)) break;
+    left = tries == 0 ? std::max(left - over, low) : low + (high - low) / 2;
+  }
+  for (std::size_t i = 0; i < matrices.size(); ++i) result.kl.push_back(sensitivities[i].formats[best.choices[i]].kl);
+  result.expected_kl = best.cost;
+  result.at_best = best.bytes >= curve.back().bytes;
+  for (Choice& point : result.trade_off) point.bytes += result.plan.bytes - best.bytes;
+  return result;
+}
+
+}  // namespace bantam::inline v0

@@ -1,0 +1,54 @@
+// Formats and sizes of an output before it is written.
+#include "plan.hpp"
+
+#include "gguf_output.hpp"
+#include "model_source.hpp"
+#include "output.hpp"
+
+namespace bantam::inline v0 {
+
+std::vector<NativeWriter::Entry> entries_of(const Checkpoint& checkpoint, const Recipe& recipe, Target target) {
+  check_formats(recipe, target);
+  std::vector<NativeWriter::Entry> entries;
+  for (const CheckpointTensor& tensor : checkpoint.tensors()) {
+    if (!tensor.is_matrix && tensor.role == Role::rope_divisors) continue;
+    const FormatInfo* format = tensor.is_matrix ? &format_in(target, tensor, recipe) : nullptr;
+    const bool copied = format != nullptr && is_copied(target, tensor, *format) && !recipe.options().rotation;
+    entries.push_back({tensor.tensor_name(), format, tensor.rows, tensor.columns, copied ? tensor.order.get() : nullptr});
+  }
+  return entries;
+}
+
+std::int64_t bytes_of(const std::filesystem::path& path) {
+  if (std::filesystem::is_regular_file(path)) return static_cast<std::int64_t>(std::filesystem::file_size(path));
+  std::int64_t bytes = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(path)) {
+    if (entry.is_regular_file() && entry.path().extension() == ".safetensors")
+      bytes += static_cast<std::int64_t>(entry.file_size());
+  }
+  return bytes;
+}
+
+Plan plan_file(const Checkpoint& original, const Recipe& recipe, Target target) {
+  const ModelSource source(original, recipe);
+  const Checkpoint& checkpoint = source.checkpoint();
+  const std::vector<NativeWriter::Entry> entries = entries_of(checkpoint, recipe, target);
+  Plan plan;
+  plan.bytes_before = bytes_of(checkpoint.path());
+  plan.bytes = output_bytes(target, checkpoint, recipe, entries);
+  std::int64_t weights = 0, bytes = 0;
+  std::size_t next = 0;
+  for (const CheckpointTensor& tensor : checkpoint.tensors()) {
+    if (!tensor.is_matrix && tensor.role == Role::rope_divisors) continue;
+    const FormatInfo* format = entries[next++].format;
+    if (format == nullptr) continue;
+    const std::int64_t size = stored_size(target, tensor.rows, tensor.columns, *format).bytes;
+    plan.matrices.push_back({tensor.name, format, tensor.rows * tensor.columns, tensor.stored_bytes(), size});
+    weights += tensor.rows * tensor.columns;
+    bytes += size;
+  }
+  plan.bits_per_weight = weights > 0 ? 8 * static_cast<double>(bytes) / static_cast<double>(weights) : 0;
+  return plan;
+}
+
+}  // namespace bantam::inline v0

@@ -1,0 +1,17 @@
+// Which tensors a recipe writes, in which formats: what comes before any weight is read.
+#pragma once
+
+#include "bantam/compress/compress.hpp"
+#include "bantam/model/native_file.hpp"
+
+namespace bantam::inline v0 {
+
+/// The tensors of the output, in the checkpoint's order; frequency divisors are left out. Throws invalid_argument where a
+/// format does not fit the target.
+[[nodiscard]] std::vector<NativeWriter::Entry> entries_of(const Checkpoint& checkpoint, const Recipe& recipe,
+                                                          Target target);
+
+/// Bytes of a file, or of a folder's checkpoint files.
+[[nodiscard]] std::int64_t bytes_of(const std::filesystem::path& path);
+
+}  // namespace bantam::inline v0

@@ -1,0 +1,393 @@
+// Measuring divergences, block by block.
+#include "bantam/compress/sensitivity.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "bantam/compress/nearest.hpp"
+#include "bantam/core/parallel.hpp"
+#include "bantam/core/stopwatch.hpp"
+#include "bantam/model/divergence.hpp"
+#include "block_pass.hpp"
+#include "gguf_output.hpp"
+#include "plan.hpp"
+#include "product.hpp"
+
+namespace bantam::inline v0 {
+
+namespace {
+
+/// Steps of about an eighth: their errors halve from one to the next or the one after.
+constexpr std::string_view ladder[] = {"i2z.g64", "i2z.g32", "i3z.g128", "i3z.g32", "i4z.g128",
+                                       "i4z.g32", "i5.g32",  "q6_k",     "i8.g32",  "f16"};
+constexpr std::string_view gguf_ladder[] = {"q2_k", "q3_k", "iq4_xs", "q4_k", "q5_k", "q6_k", "q8_0", "f16"};
+
+std::vector<const FormatInfo*> candidates_of(const CheckpointTensor& tensor, const Recipe& recipe, Target target,
+                                             const std::vector<const FormatInfo*>& wanted) {
+  if (const FormatInfo* kept = recipe.exception_of(tensor.name))
+    return {target == Target::gguf ? &gguf_format(tensor, *kept) : kept};
+  std::vector<const FormatInfo*> candidates;
+  const auto add = [&](const FormatInfo& format) {
+    if (std::ranges::find(candidates, &format) == candidates.end()) candidates.push_back(&format);
+  };
+  for (const FormatInfo* format : wanted) add(target == Target::gguf ? gguf_format(tensor, *format) : *format);
+  const FormatInfo& own = tensor.format();
+  // What is stored in 32 bits is seldom worth them; whoever thinks so says --candidates f32.
+  if (own.bits_per_weight < 32 &&
+      (target != Target::gguf || (source_type_of(own) != nullptr && &gguf_format(tensor, own) == &own)))
+    add(own);
+  std::ranges::stable_sort(candidates, {}, [](const FormatInfo* f) { return f->bits_per_weight; });
+  return candidates;
+}
+
+/// Which of the formats, coarsest first, are measured; floats only where there is nothing else.
+std::vector<bool> chosen(const std::vector<FormatCost>& formats, int count) {
+  const auto first_float =
+      std::ranges::find_if(formats, [](const FormatCost& f) { return f.format->is_float; }) - formats.begin();
+  const std::int64_t last = std::max<std::int64_t>(first_float, 1) - 1;
+  std::vector<bool> result(formats.size());
+  for (int i = 0; i < count; ++i)
+    result[static_cast<std::size_t>(count > 1 ? (last * i + (count - 1) / 2) / (count - 1) : last / 2)] = true;
+  return result;
+}
+
+class SensitivityPass {
+ public:
+  SensitivityPass(const Checkpoint& checkpoint, const Recipe& recipe, const Calibration& calibration, Target target,
+                  const SensitivityOptions& options, const ProgressFn& progress)
+      : checkpoint_(checkpoint),
+        recipe_(recipe),
+        options_(options),
+        progress_(progress),
+        source_(checkpoint, recipe),
+        pass_(source_, recipe, calibration),
+        cache_({1, checkpoint.config().kv_heads, checkpoint.config().head_dim}, "f32") {
+    std::vector<const FormatInfo*> wanted = options.candidates;
+    if (wanted.empty()) {
+      const auto names = target == Target::gguf ? std::span<const std::string_view>(gguf_ladder)
+                                                : std::span<const std::string_view>(ladder);
+      for (const std::string_view name : names) wanted.push_back(&find_format(name));
+    }
+    for (const CheckpointTensor& tensor : checkpoint.tensors()) {
+      if (!tensor.is_matrix) continue;
+      Sensitivity one{tensor.name, {}};
+      for (const FormatInfo* format : candidates_of(tensor, recipe, target, wanted))
+        one.formats.push_back({.format = format});
+      results_.push_back(std::move(one));
+      tensors_.push_back(&tensor);
+    }
+    choose_windows(calibration);
+    forward_ = std::make_unique<Forward>(checkpoint.config(), none_, longest_window, 0);
+  }
+
+  std::vector<Sensitivity> run() {
+    begin();
+    for (std::int64_t layer = 0; layer < checkpoint_.config().layers; ++layer) measure_block(layer);
+    finish();
+    interpolate();
+    return std::move(results_);
+  }
+
+ private:
+  /// Hidden states of the windows with one matrix changed.
+  struct Variant {
+    std::size_t result;
+    std::size_t format;
+    std::vector<float> states;
+    WeightMatrix head;  ///< empty: the model's
+  };
+  /// Logits of a window are held three times.
+  static constexpr std::int64_t longest_window = 256;
+
+  void choose_windows(const Calibration& calibration);
+  void begin();
+  void measure_block(std::int64_t layer);
+  void measure_matrix(std::size_t result, LayerWeights& block, std::int64_t layer, Hessian& hessian);
+  void finish();
+  void add_divergences(const Variant& variant, Forward& head, std::size_t first, std::size_t tokens,
+                       std::span<const float> base);
+  void interpolate();
+  [[nodiscard]] std::vector<float> embed(FunctionRef<void(TokenId, std::span<float>, RowCodes&)> read_row) const;
+  void run_block(const LayerWeights& block, std::int64_t layer, std::vector<float>& states);
+  [[nodiscard]] Rounded round_table(std::size_t result, const FormatInfo& format) const;
+  void report(const std::string& name);
+
+  const Checkpoint& checkpoint_;
+  const Recipe& recipe_;
+  const SensitivityOptions& options_;
+  const ProgressFn& progress_;
+  std::vector<Sensitivity> results_;
+  std::vector<const CheckpointTensor*> tensors_;  ///< of the results
+  ModelSource source_;
+  BlockPass pass_;
+  std::vector<std::vector<TokenId>> windows_;
+  std::vector<float> base_;  ///< hidden states of the unchanged model, (tokens of all windows, dim)
+  std::vector<Variant> variants_;
+  ModelWeights none_;
+  std::unique_ptr<Forward> forward_;
+  nn::KvCache cache_;
+  std::int64_t done_ = 0;
+  Stopwatch watch_;
+};
+
+/// Beginnings of samples from all over the calibration text, as many as there is room for.
+void SensitivityPass::choose_windows(const Calibration& calibration) {
+  std::int64_t variants = 0;
+  for (std::size_t i = 0; i < results_.size(); ++i) {
+    const auto formats = static_cast<std::int64_t>(results_[i].formats.size());
+    variants += is_table(tensors_[i]->role) ? formats : std::min<std::int64_t>(formats, options_.measured);
+  }
+  const std::int64_t token_bytes = (variants + 1) * checkpoint_.config().dim * static_cast<std::int64_t>(sizeof(float));
+  const std::int64_t wanted = std::clamp<std::int64_t>(options_.memory / token_bytes,
+                                                       std::min<std::int64_t>(512, options_.tokens), options_.tokens);
+  std::vector<const std::vector<TokenId>*> samples;
+  for (const std::vector<TokenId>& sample : calibration.samples) {
+    if (!sample.empty()) samples.push_back(&sample);
+  }
+  const std::int64_t length = std::min<std::int64_t>(longest_window, static_cast<std::int64_t>(samples[0]->size()));
+  const std::size_t count = std::clamp<std::size_t>(static_cast<std::size_t>(wanted / length), 1, samples.size());
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::vector<TokenId>& sample = *samples[count > 1 ? (samples.size() - 1) * i / (count - 1) : 0];
+    const auto size =
+        static_cast<std::ptrdiff_t>(std::min<std::size_t>(static_cast<std::size_t>(longest_window), sample.size()));
+    windows_.emplace_back(sample.begin(), sample.begin() + size);
+  }
+}
+
+void SensitivityPass::report(const std::string& name) {
+  ++done_;
+  if (!progress_) return;
+  const auto total = static_cast<std::int64_t>(results_.size());
+  const double left = watch_.seconds() * static_cast<double>(total - done_) / static_cast<double>(done_);
+  if (!progress_({done_, total, name, 0, left})) fail(Errc::cancelled, "sensitivity: cancelled after ", name);
+}
+
+std::vector<float> SensitivityPass::embed(FunctionRef<void(TokenId, std::span<float>, RowCodes&)> read_row) const {
+  const auto dim = static_cast<std::size_t>(checkpoint_.config().dim);
+  std::vector<float> states;
+  RowCodes scratch;
+  for (const std::vector<TokenId>& window : windows_) {
+    for (const TokenId id : window) {
+      states.resize(states.size() + dim);
+      read_row(id, std::span(states).last(dim), scratch);
+    }
+  }
+  return states;
+}
+
+Rounded SensitivityPass::round_table(std::size_t result, const FormatInfo& format) const {
+  const CheckpointTensor& tensor = *tensors_[result];
+  return round_alone(recipe_, tensor.name, tensor.rows, tensor.columns, format,
+                     [&](std::int64_t row, std::span<float> to, RowCodes& scratch) {
+                       checkpoint_.read_row(tensor, row, to, scratch);
+                     });
+}
+
+/// The unchanged states, and those of every candidate of the embedding.
+void SensitivityPass::begin() {
+  for (std::size_t i = 0; i < results_.size(); ++i) {
+    const CheckpointTensor& tensor = *tensors_[i];
+    if (tensor.role != Role::embedding) continue;
+    base_ = embed(
+        [&](TokenId id, std::span<float> to, RowCodes& scratch) { checkpoint_.read_row(tensor, id, to, scratch); });
+    for (std::size_t f = 0; f < results_[i].formats.size(); ++f) {
+      FormatCost& cost = results_[i].formats[f];
+      cost.measured = true;
+      if (cost.format == &tensor.format()) continue;  // unchanged
+      Rounded rounded = round_table(i, *cost.format);
+      cost.error = rounded.relative_error;
+      Variant variant{
+          i,
+          f,
+          embed([&](TokenId id, std::span<float> to, RowCodes& scratch) { rounded.matrix.read_row(id, to, scratch); }),
+          {}};
+      if (checkpoint_.config().tied) variant.head = std::move(rounded.matrix);
+      variants_.push_back(std::move(variant));
+    }
+    report(tensor.name);
+  }
+}
+
+void SensitivityPass::run_block(const LayerWeights& block, std::int64_t layer, std::vector<float>& states) {
+  const auto dim = static_cast<std::size_t>(checkpoint_.config().dim);
+  std::size_t first = 0;
+  for (const std::vector<TokenId>& window : windows_) {
+    for (const BlockStage half : {BlockStage::attention, BlockStage::mlp}) {
+      forward_->run_block(block, layer, half, std::span(states).subspan(first * dim, window.size() * dim), cache_);
+    }
+    first += window.size();
+  }
+}
+
+void SensitivityPass::measure_matrix(std::size_t result, LayerWeights& block, std::int64_t layer,
+                                     Hessian& hessian) {
+  const CheckpointTensor& tensor = *tensors_[result];
+  ModelWeights changed;
+  changed.layers.push_back(block);
+  WeightMatrix& place = *matrix_of(changed, tensor.role, 0);
+  const Tensor<float, 2> weights = place.dequantize();
+  const Tensor<float, 2> moments = moments_of(hessian, 0, hessian.columns());
+  const double size = squared_outputs(weights, moments);
+  std::vector<FormatCost>& formats = results_[result].formats;
+  const std::vector<bool> measured = chosen(formats, options_.measured);
+  for (std::size_t f = 0; f < formats.size(); ++f) {
+    FormatCost& cost = formats[f];
+    const FormatInfo& format = *cost.format;
+    if (&format == &tensor.format()) {
+      cost.measured = true;  // nothing changes
+      continue;
+    }
+    const bool alone = format.is_float || recipe_.method() == Method::hqq;
+    WeightMatrix rounded = naming(tensor.name, [&] {
+      if (!alone) return pass_.round(weights, hessian, false, format, tensor.role);
+      if (recipe_.method() == Method::hqq && format.has_minimums) return hqq(weights, format);
+      return round_matrix(tensor.name, weights, format).matrix;
+    });
+    Tensor<float, 2> differences = rounded.dequantize();
+    for (std::int64_t r = 0; r < weights.extent(0); ++r) {
+      for (std::int64_t c = 0; c < weights.extent(1); ++c) differences(r, c) = weights(r, c) - differences(r, c);
+    }
+    cost.error = size > 0 ? std::sqrt(std::max(0.0, squared_outputs(differences, moments)) / size) : 0.0;
+    if (!measured[f]) continue;
+    cost.measured = true;
+    place = std::move(rounded);
+    variants_.push_back({result, f, base_, {}});
+    run_block(changed.layers[0], layer, variants_.back().states);
+  }
+}
+
+void SensitivityPass::measure_block(std::int64_t layer) {
+  LayerWeights block = load_block(checkpoint_, layer);
+  std::vector<Hessian> hessians = pass_.observe_all(block, layer);
+  for (Variant& variant : variants_) run_block(block, layer, variant.states);
+  for (std::size_t g = 0; g < readers().size(); ++g) {
+    for (std::size_t i = 0; i < results_.size(); ++i) {
+      if (tensors_[i]->layer != layer ||
+          std::ranges::find(readers()[g].roles, tensors_[i]->role) == readers()[g].roles.end())
+        continue;
+      measure_matrix(i, block, layer, hessians[g]);
+      report(tensors_[i]->name);
+    }
+  }
+  run_block(block, layer, base_);
+  pass_.skip_block(layer, {});
+}
+
+/// Adds what a variant's logits of one window differ by.
+void SensitivityPass::add_divergences(const Variant& variant, Forward& head, std::size_t first, std::size_t tokens,
+                                      std::span<const float> base) {
+  const auto dim = static_cast<std::size_t>(checkpoint_.config().dim),
+             vocab = static_cast<std::size_t>(checkpoint_.config().vocab);
+  std::vector<float> logits;
+  logits.reserve(tokens * vocab);
+  head.run_head(std::span(variant.states.empty() ? base_ : variant.states).subspan(first * dim, tokens * dim),
+                [&](std::int64_t, std::span<const float> row) { logits.insert(logits.end(), row.begin(), row.end()); });
+  std::vector<double> divergences(tokens);
+  parallel_for(static_cast<std::int64_t>(tokens), 4, [&](Range range) {
+    for (auto t = static_cast<std::size_t>(range.begin); t < static_cast<std::size_t>(range.end); ++t) {
+      const auto expected = base.subspan(t * vocab, vocab),
+                 found = std::span<const float>(logits).subspan(t * vocab, vocab);
+      divergences[t] = divergence(expected, log_sum_exp(expected), found, log_sum_exp(found));
+    }
+  });
+  double& sum = results_[variant.result].formats[variant.format].kl;
+  for (const double kl : divergences) sum += kl;
+}
+
+/// From hidden states to divergences.
+void SensitivityPass::finish() {
+  const ModelConfig& config = checkpoint_.config();
+  ModelWeights weights;
+  for (const CheckpointTensor& tensor : checkpoint_.tensors()) {
+    if (tensor.role == Role::final_norm) weights.final_norm = checkpoint_.load_vector(tensor);
+    if (tensor.role == (config.tied ? Role::embedding : Role::head))
+      weights.head = checkpoint_.load_matrix(tensor, Reading::buffered);
+  }
+  for (std::size_t i = 0; i < results_.size(); ++i) {
+    if (tensors_[i]->role != Role::head) continue;
+    for (std::size_t f = 0; f < results_[i].formats.size(); ++f) {
+      FormatCost& cost = results_[i].formats[f];
+      cost.measured = true;
+      if (cost.format == &tensors_[i]->format()) continue;
+      Rounded rounded = round_table(i, *cost.format);
+      cost.error = rounded.relative_error;
+      variants_.push_back({i, f, {}, std::move(rounded.matrix)});
+    }
+    report(tensors_[i]->name);
+  }
+  const auto dim = static_cast<std::size_t>(config.dim), vocab = static_cast<std::size_t>(config.vocab);
+  Forward head(config, weights, 1, 0);
+  std::size_t first = 0;
+  for (const std::vector<TokenId>& window : windows_) {
+    std::vector<float> base;
+    base.reserve(window.size() * vocab);
+    head.run_head(std::span(base_).subspan(first * dim, window.size() * dim),
+                  [&](std::int64_t, std::span<const float> row) { base.insert(base.end(), row.begin(), row.end()); });
+    for (const Variant& variant : variants_) {
+      if (variant.head.empty()) {
+        add_divergences(variant, head, first, window.size(), base);
+        continue;
+      }
+      ModelWeights changed;
+      changed.final_norm = weights.final_norm;
+      changed.head = variant.head;
+      Forward other(config, changed, 1, 0);
+      add_divergences(variant, other, first, window.size(), base);
+    }
+    first += window.size();
+  }
+  for (Sensitivity& result : results_) {
+    for (FormatCost& cost : result.formats) {
+      cost.kl = std::max(0.0, cost.kl / static_cast<double>(first));
+      if (!std::isfinite(cost.kl))
+        fail(Errc::corrupt, result.name, ": expected finite logits with ", cost.format->name,
+             ", found NaN or infinity");
+    }
+  }
+}
+
+void SensitivityPass::interpolate() {
+  for (Sensitivity& result : results_) {
+    std::vector<std::pair<double, double>> points;
+    for (const FormatCost& cost : result.formats) {
+      if (cost.measured) points.emplace_back(cost.error, cost.kl);
+    }
+    for (FormatCost& cost : result.formats) {
+      if (!cost.measured) cost.kl = interpolate_divergence(points, cost.error);
+    }
+  }
+}
+
+}  // namespace
+
+double interpolate_divergence(std::span<const std::pair<double, double>> points, double error) {
+  std::vector<std::pair<double, double>> known;
+  for (const auto& point : points) {
+    if (point.first > 0 && point.second > 0) known.push_back(point);
+  }
+  if (known.empty() || error <= 0) return 0;
+  std::ranges::sort(known);
+  const auto beyond = [&](const std::pair<double, double>& point) {
+    return point.second * (error / point.first) * (error / point.first);
+  };
+  const auto above = std::ranges::lower_bound(known, error, {}, &std::pair<double, double>::first);
+  if (above == known.begin()) return beyond(known.front());
+  if (above == known.end()) return beyond(known.back());
+  const auto& [e1, kl1] = *(above - 1);
+  const auto& [e2, kl2] = *above;
+  return kl1 * std::pow(kl2 / kl1, std::log(error / e1) / std::log(e2 / e1));
+}
+
+std::vector<Sensitivity> measure_sensitivity(const Checkpoint& checkpoint, const Recipe& recipe,
+                                             const Calibration& calibration, Target target,
+                                             const SensitivityOptions& options, const ProgressFn& progress) {
+  if (options.measured < 1)
+    fail(Errc::invalid_argument, "sensitivity: expected at least one measured format, found ", options.measured);
+  if (options.tokens < 1)
+    fail(Errc::invalid_argument, "sensitivity: expected at least one token, found ", options.tokens);
+  if (recipe.options().rotation || recipe.options().smooth)
+    fail(Errc::unsupported, "sensitivity: rotated or smoothed weights: not yet; what works: a rotated f32 model as the input");
+  return SensitivityPass(checkpoint, recipe, calibration, target, options, progress).run();
+}
+
+}  // namespace bantam::inline v0

@@ -1,0 +1,262 @@
+// Sensitivities against models that were really changed, plans against files that were really written.
+#include "bantam/compress/fit.hpp"
+
+#include <cmath>
+
+#include "bantam/core/parallel.hpp"
+#include "model/tiny_model.hpp"
+
+namespace bantam::test {
+namespace {
+
+struct Fitting {
+  explicit Fitting(bool tied = false, const TinyModel& sizes = {}) : tiny(sizes) {
+    set_parallel_threads(1);  // more would cost these small models more than they save
+    tiny.tied = tied;
+    tiny.make();
+    tiny.write_folder(folder / "hf");
+    for (int seed = 0; seed < 4; ++seed) {
+      std::vector<TokenId> sample;
+      for (int i = 0; i < 24; ++i) sample.push_back((7 * i + 5 * seed + i * i * seed) % 37);
+      calibration.samples.push_back(std::move(sample));
+    }
+    checkpoint.emplace(Checkpoint::open(folder / "hf"));
+  }
+  ~Fitting() { set_parallel_threads(0); }
+  Fitting(const Fitting&) = delete;
+  Fitting& operator=(const Fitting&) = delete;
+
+  [[nodiscard]] std::vector<Sensitivity> measure(const Recipe& recipe, SensitivityOptions options = {},
+                                                 Target target = Target::native) const {
+    return measure_sensitivity(*checkpoint, recipe, calibration, target, options);
+  }
+  /// KL(checkpoint || file) over the calibration samples, in double precision from the sessions' logits.
+  [[nodiscard]] double divergence_of(const std::string& file) const {
+    const Model base = Model::load(folder / "hf"), other = Model::load(folder / file);
+    const auto vocab = static_cast<std::size_t>(base.config().vocab);
+    double sum = 0;
+    std::size_t count = 0;
+    for (const std::vector<TokenId>& sample : calibration.samples) {
+      const std::vector<float> p = logits_of(base, sample), q = logits_of(other, sample);
+      for (std::size_t t = 0; t < sample.size(); ++t, ++count) {
+        double p_sum = 0, q_sum = 0;
+        for (std::size_t i = t * vocab; i < (t + 1) * vocab; ++i) {
+          p_sum += std::exp(static_cast<double>(p[i]));
+          q_sum += std::exp(static_cast<double>(q[i]));
+        }
+        for (std::size_t i = t * vocab; i < (t + 1) * vocab; ++i) {
+          const double share = std::exp(static_cast<double>(p[i])) / p_sum;
+          sum += share * std::log(share / (std::exp(static_cast<double>(q[i])) / q_sum));
+        }
+      }
+    }
+    return sum / static_cast<double>(count);
+  }
+
+  TinyModel tiny;
+  TemporaryFolder folder;
+  Calibration calibration;
+  std::optional<Checkpoint> checkpoint;
+};
+
+const FormatCost& cost_of(const std::vector<Sensitivity>& sensitivities, const std::string& name,
+                          const std::string& format) {
+  for (const Sensitivity& one : sensitivities) {
+    for (const FormatCost& cost : one.formats) {
+      if (one.name == name && cost.format->name == format) return cost;
+    }
+  }
+  FAIL("no such matrix or format: ", name, " ", format);
+  std::abort();
+}
+
+const std::vector<const FormatInfo*> some = {&find_format("i2z.g32"), &find_format("i4.g32"), &find_format("i8.g32"),
+                                             &find_format("f16")};
+
+TEST_CASE("the divergence of a matrix is that of a model with this matrix changed") {
+  for (const bool tied : {false, true}) {
+    for (const Method method : {Method::rtn, Method::gptq, Method::hqq}) {
+      CAPTURE(tied);
+      CAPTURE(std::string(name_of(method)));
+      const Fitting f(tied);
+      const Recipe base(find_format("f32"), method);
+      const auto found =
+          f.measure(base, {.candidates = {&find_format("i4m.g32"), &find_format("i3.g32")}, .measured = 2});
+      CHECK(found.size() == (tied ? 15 : 16));
+      for (const char* name :
+           {"model.embed_tokens", "lm_head", "model.layers.0.self_attn.k_proj", "model.layers.0.mlp.down_proj",
+            "model.layers.1.self_attn.o_proj", "model.layers.1.mlp.up_proj"}) {
+        if (tied && std::string_view(name) == "lm_head") continue;
+        for (const char* format : {"i4m.g32", "i3.g32"}) {
+          CAPTURE(std::string(name));
+          compress_file(*f.checkpoint, f.folder / "one.bantam", Recipe(base).keep(name, format), Target::native, {},
+                        f.calibration);
+          const FormatCost& cost = cost_of(found, name, format);
+          CHECK(cost.measured);
+          CHECK(cost.kl > 0);
+          // The same matrix, the same products: what differs is the rounding of floats to and from logits.
+          CHECK(cost.kl == doctest::Approx(f.divergence_of("one.bantam")).epsilon(1e-3));
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("finer formats err less, and what is not measured lies between what is") {
+  const Fitting f;
+  const auto all = f.measure(recipe::rtn("f32"), {.candidates = some, .measured = 4});
+  const auto few = f.measure(recipe::rtn("f32"), {.candidates = some, .measured = 2});
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    CAPTURE(all[i].name);
+    REQUIRE(all[i].formats.size() == 4);
+    for (std::size_t k = 1; k < 4; ++k) CHECK(all[i].formats[k].error < all[i].formats[k - 1].error);
+    const std::vector<FormatCost>& formats = few[i].formats;
+    const bool table = all[i].name == "lm_head" || all[i].name == "model.embed_tokens";
+    CHECK(formats[0].measured);
+    CHECK(formats[1].measured == table);
+    CHECK(formats[2].measured);
+    for (std::size_t k = 0; k < 4; ++k) {
+      CHECK(formats[k].error == all[i].formats[k].error);
+      if (formats[k].measured) CHECK(formats[k].kl == all[i].formats[k].kl);
+    }
+    CHECK(formats[0].kl > formats[1].kl);
+    CHECK(formats[1].kl > formats[2].kl);
+    CHECK(formats[2].kl > formats[3].kl);
+    // The point between two, guessed from their errors.
+    CHECK(std::fabs(std::log(formats[1].kl / all[i].formats[1].kl)) < std::log(2.0));
+  }
+}
+
+TEST_CASE("divergence between points follows powers of the error") {
+  using Points = std::vector<std::pair<double, double>>;
+  const Points points{{0.1, 0.02}, {0.4, 0.5}, {0.01, 1e-4}};
+  for (const auto& [error, kl] : points) CHECK(interpolate_divergence(points, error) == doctest::Approx(kl));
+  CHECK(interpolate_divergence(points, 0.2) == doctest::Approx(0.1));  // halfway in logarithms
+  CHECK(interpolate_divergence(points, 0.005) == doctest::Approx(1e-4 / 4));
+  CHECK(interpolate_divergence(points, 0.8) == doctest::Approx(2.0));
+  CHECK(interpolate_divergence(points, 0) == 0);
+  CHECK(interpolate_divergence(Points{}, 0.3) == 0);
+  CHECK(interpolate_divergence(Points{{0.1, 0.0}, {0.2, 0.04}}, 0.1) ==
+        doctest::Approx(0.01));  // a point of nothing says nothing
+}
+
+TEST_CASE("plans know the size of every file to the byte") {
+  const Fitting f;
+  for (const auto& [target, name] :
+       {std::pair{Target::native, "x.bantam"}, {Target::gguf, "x.gguf"}, {Target::safetensors, "x"}}) {
+    for (const char* format : {"f32", "f16", "i8.g32", "q4_0"}) {
+      if (target == Target::safetensors && !find_format(format).is_float) continue;
+      CAPTURE(std::string(name));
+      CAPTURE(std::string(format));
+      const Recipe recipe = recipe::rtn(format).keep("*.0.mlp.up_proj", "f16").keep("lm_head", "f16");
+      const Plan plan = plan_file(*f.checkpoint, recipe, target);
+      CHECK_FALSE(std::filesystem::exists(f.folder / name));
+      const Report report = compress_file(*f.checkpoint, f.folder / name, recipe, target);
+      CHECK(plan.bytes == report.bytes_after);
+      CHECK(plan.bytes_before == report.bytes_before);
+      REQUIRE(plan.matrices.size() == report.layers.size());
+      std::int64_t weights = 0, bytes = 0;
+      for (std::size_t i = 0; i < plan.matrices.size(); ++i) {
+        CHECK(plan.matrices[i].name == report.layers[i].name);
+        CHECK(plan.matrices[i].format->name == report.layers[i].format);
+        if (target == Target::native) CHECK(plan.matrices[i].bytes == report.layers[i].bytes_after);
+        weights += plan.matrices[i].weights;
+        bytes += plan.matrices[i].bytes;
+      }
+      CHECK(plan.bits_per_weight == doctest::Approx(8.0 * static_cast<double>(bytes) / static_cast<double>(weights)));
+      std::filesystem::remove_all(f.folder / name);
+    }
+  }
+}
+
+TEST_CASE("a fit lies within its budget, keeps what is to be kept, and becomes the file that it planned") {
+  // Rows of whole blocks, which GGUF wants.
+  const Fitting f(false, {.dim = 64, .heads = 4, .head_dim = 16, .ffn = 96});
+  for (const auto& [target, name] : {std::pair{Target::native, "x.bantam"}, {Target::gguf, "x.gguf"}}) {
+    CAPTURE(std::string(name));
+    std::vector<const FormatInfo*> candidates = some;
+    if (target == Target::gguf) candidates = {&find_format("q4_0"), &find_format("q8_0"), &find_format("f16")};
+    const Recipe base = recipe::rtn("i4.g32").keep("*.1.mlp.gate_proj", "f16");
+    const auto sensitivities = f.measure(base, {.candidates = candidates, .measured = 2}, target);
+    std::int64_t last = 0;
+    double last_kl = 1e9;
+    const std::int64_t most =
+        fit(*f.checkpoint, base, sensitivities, {.bytes = std::int64_t{1} << 40}, target).plan.bytes;
+    for (const std::int64_t budget : {most * 8 / 10, most * 9 / 10, most, most * 2}) {
+      CAPTURE(budget);
+      const Fit found = fit(*f.checkpoint, base, sensitivities, {.bytes = budget}, target);
+      CHECK(found.plan.bytes <= budget);
+      CHECK(found.plan.bytes >= last);
+      CHECK(found.expected_kl <= last_kl);
+      CHECK(found.at_best == (budget >= most));
+      last = found.plan.bytes;
+      last_kl = found.expected_kl;
+      const Report report = compress_file(*f.checkpoint, f.folder / name, found.recipe, target, {}, f.calibration);
+      CHECK(report.bytes_after == found.plan.bytes);
+      double sum = 0;
+      for (std::size_t i = 0; i < report.layers.size(); ++i) {
+        CHECK(report.layers[i].format == found.plan.matrices[i].format->name);
+        if (report.layers[i].name == "model.layers.1.mlp.gate_proj") CHECK(report.layers[i].format == "f16");
+        sum += found.kl[i];
+      }
+      CHECK(found.expected_kl == doctest::Approx(sum));
+      for (const Choice& point : found.trade_off)
+        CHECK((point.bytes <= found.plan.bytes || point.cost <= found.expected_kl));
+    }
+    const double bits = 0.9 * fit(*f.checkpoint, base, sensitivities, {.bytes = most}, target).plan.bits_per_weight;
+    CHECK(fit(*f.checkpoint, base, sensitivities, {.bits_per_weight = bits}, target).plan.bits_per_weight <= bits);
+  }
+}
+
+TEST_CASE("a model that is stored in few bits may stay as it is") {
+  Fitting f;
+  compress_file(*f.checkpoint, f.folder / "small.bantam", recipe::rtn("i4.g32").keep("*", "i4.g32"));
+  f.checkpoint.emplace(Checkpoint::open(f.folder / "small.bantam"));
+  const auto sensitivities = f.measure(recipe::rtn("i4.g32"), {.candidates = some});
+  for (const Sensitivity& one : sensitivities) {
+    CHECK(cost_of(sensitivities, one.name, "i4.g32").kl == 0);
+    CHECK(cost_of(sensitivities, one.name, "i2z.g32").kl > 0);
+  }
+  const Fit found = fit(*f.checkpoint, recipe::rtn("i4.g32"), sensitivities, {.bits_per_weight = 16});
+  CHECK(found.expected_kl == 0);
+  for (const Plan::Matrix& matrix : found.plan.matrices) CHECK(matrix.format->name == "i4.g32");
+}
+
+TEST_CASE("budgets that cannot be met name the sizes that can") {
+  const Fitting f;
+  const Recipe base = recipe::rtn("i4.g32");
+  auto sensitivities = f.measure(base, {.candidates = some, .measured = 1});
+  const auto says = [&](const Budget& budget, const std::string& word) {
+    const std::string text = error_of([&] { (void)fit(*f.checkpoint, base, sensitivities, budget); });
+    CHECK_MESSAGE(text.find(word) != std::string::npos, text);
+  };
+  const Plan least = plan_file(*f.checkpoint, recipe::rtn("i2z.g32").keep("*", "i2z.g32"));
+  says({.bytes = 1000}, " bytes, found 1000");
+  says({.bytes = least.bytes - 5000}, "expected ");
+  says({.bits_per_weight = 1.5}, "bits a weight, found 1.5");
+  says({}, "above 0");
+  says({.bytes = 1, .bits_per_weight = 2}, "above 0");
+  says({.bits_per_weight = std::nan("")}, "above 0");
+  sensitivities.pop_back();
+  says({.bits_per_weight = 5}, "found others");
+}
+
+TEST_CASE("measuring can be cancelled, and refuses what cannot be measured") {
+  const Fitting f;
+  int seen = 0;
+  CHECK_THROWS_AS(
+      (void)measure_sensitivity(*f.checkpoint, recipe::rtn("i4.g32"), f.calibration, Target::native,
+                                {.candidates = some}, [&](const Progress& p) { return ++seen < 4 && p.total == 16; }),
+      Error);
+  CHECK(seen == 4);
+  CHECK(error_of([&] {
+          (void)f.measure(recipe::rtn("i4.g32"), {.candidates = {&find_format("nf4")}}, Target::gguf);
+        }).find("one that GGUF has") != std::string::npos);
+  CHECK(error_of([&] { (void)f.measure(recipe::rtn("i4.g32"), {.measured = 0}); }).find("at least one") !=
+        std::string::npos);
+  CHECK(error_of([&] { (void)measure_sensitivity(*f.checkpoint, recipe::rtn("i4.g32"), {}); }).find("expected text") !=
+        std::string::npos);
+}
+
+}  // namespace
+}  // namespace bantam::test
