@@ -49,12 +49,13 @@ std::string formats_of(Target target) {
 
 }  // namespace
 
+void check_format(const FormatInfo& format, Target target, std::string_view what) {
+  if (!holds(target, format)) fail(Errc::invalid_argument, what, ": expected one that such files have (", formats_of(target), "), found ", format.name);
+}
+
 void check_formats(const Recipe& recipe, Target target) {
-  const auto check = [&](const FormatInfo& format, std::string_view what) {
-    if (!holds(target, format)) fail(Errc::invalid_argument, what, ": expected one that such files have (", formats_of(target), "), found ", format.name);
-  };
-  check(recipe.format(), "format");
-  for (const Recipe::Exception& exception : recipe.exceptions()) check(*exception.format, message("keep ", printable(exception.pattern)));
+  check_format(recipe.format(), target, "format");
+  for (const Recipe::Exception& exception : recipe.exceptions()) check_format(*exception.format, target, message("keep ", printable(exception.pattern)));
 }
 
 const FormatInfo& format_in(Target target, const CheckpointTensor& tensor, const Recipe& recipe) {

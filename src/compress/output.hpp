@@ -21,6 +21,9 @@ class Output {
 /// Matrices that are no part of a block.
 [[nodiscard]] constexpr bool is_table(Role role) noexcept { return role == Role::embedding || role == Role::head; }
 
+/// Throws invalid_argument, beginning with `what`, unless such files hold the format.
+void check_format(const FormatInfo& format, Target target, std::string_view what);
+
 /// The format that a matrix is written in: the recipe's, or what the container has for it. Throws invalid_argument for
 /// embeddings and heads that the container cannot hold as asked.
 [[nodiscard]] const FormatInfo& format_in(Target target, const CheckpointTensor& tensor, const Recipe& recipe);

@@ -10,6 +10,7 @@
 #include "bantam/model/divergence.hpp"
 #include "block_pass.hpp"
 #include "gguf_output.hpp"
+#include "output.hpp"
 #include "plan.hpp"
 #include "product.hpp"
 
@@ -387,6 +388,8 @@ std::vector<Sensitivity> measure_sensitivity(const Checkpoint& checkpoint, const
     fail(Errc::invalid_argument, "sensitivity: expected at least one token, found ", options.tokens);
   if (recipe.options().rotation || recipe.options().smooth)
     fail(Errc::unsupported, "sensitivity: rotated or smoothed weights: not yet; what works: a rotated f32 model as the input");
+  check_formats(recipe, target);
+  for (const FormatInfo* format : options.candidates) check_format(*format, target, "candidates");
   return SensitivityPass(checkpoint, recipe, calibration, target, options, progress).run();
 }
 

@@ -251,7 +251,7 @@ TEST_CASE("measuring can be cancelled, and refuses what cannot be measured") {
   CHECK(seen == 4);
   CHECK(error_of([&] {
           (void)f.measure(recipe::rtn("i4.g32"), {.candidates = {&find_format("nf4")}}, Target::gguf);
-        }).find("one that GGUF has") != std::string::npos);
+        }).find("candidates: expected one that such files have") != std::string::npos);
   CHECK(error_of([&] { (void)f.measure(recipe::rtn("i4.g32"), {.measured = 0}); }).find("at least one") !=
         std::string::npos);
   CHECK(error_of([&] { (void)measure_sensitivity(*f.checkpoint, recipe::rtn("i4.g32"), {}); }).find("expected text") !=
