@@ -8,6 +8,8 @@ import time
 from pathlib import Path
 from xml.etree import ElementTree
 
+from harness import figures
+
 
 def leftovers(folder):
     return [p.name for p in Path(folder).iterdir() if ".partial" in p.name]
@@ -90,7 +92,8 @@ def facts_not_yet(h, models):
         h.fact(f"{word} has no effect, and that is said", word in idle.err, idle)
 
 
-def facts_calibrated(h, models):
+@figures
+def facts_calibrated_figures(h, models):
     model, text = h.model("stories260k"), h.corpus("tinystories-plain.txt")
     calibration = ["--calibration", text, "--samples", 16, "--tokens", 256]
 
@@ -114,6 +117,10 @@ def facts_calibrated(h, models):
     fitted, _ = divergence("i4m", "--method", "hqq")
     h.fact("hqq fits better than the range of each group", fitted < plain, (fitted, plain))
 
+
+def facts_calibrated(h, models):
+    model, text = h.model("stories260k"), h.corpus("tinystories-plain.txt")
+    calibration = ["--calibration", text, "--samples", 8, "--tokens", 64]
     once = h.temporary("once.bantam")
     for method in ["gptq", "awq"]:
         h.succeeds("compress", model, "-o", once, "--format", "i3.g32", "--method", method, *calibration)
@@ -128,7 +135,8 @@ def facts_calibrated(h, models):
            h.succeeds("compress", model, "-o", once, "--method", "hqq", "--format", "i4m", "--calibration", text).err)
 
 
-def facts_rotated(h, models):
+@figures
+def facts_rotated_figures(h, models):
     """Rotation is exact in floats, and makes 2 bits lose less."""
     model, unseen = h.model("babyllama105"), h.corpus("tinystories-700.txt")
     calibration = ["--calibration", h.corpus("tinystories-plain.txt"), "--samples", 128, "--tokens", 256]
@@ -148,12 +156,22 @@ def facts_rotated(h, models):
     h.fact("rotated, gptq loses less at 2 bits", rotated < plain, (rotated, plain))
     smooth, _ = divergence(model, "--format", "i8", "--group", 0, "--smooth", 0.5, *calibration)
     h.fact("smoothed weights of 8 bits are near the model", smooth < 0.003, smooth)
+
+
+def facts_rotated(h, models):
+    model = h.model("stories260k")
+    calibration = ["--calibration", h.corpus("tinystories-plain.txt"), "--samples", 2, "--tokens", 32]
+    h.succeeds("compress", model, "-o", h.temporary("turned.bantam"), "--format", "i2z", "--rotate", "--method", "gptq", *calibration)
+    h.succeeds("compress", model, "-o", h.temporary("turned.bantam"), "--format", "i8", "--smooth", 0.5, *calibration)
     h.refuses(2, "compress", model, "-o", h.temporary("x"), "--seed", 3, says="--rotate")
     h.refuses(2, "compress", model, "-o", h.temporary("x"), "--format", "i8", "--smooth", 0.5, says="--calibration")
     h.refuses(2, "compress", model, "-o", h.temporary("x"), "--format", "i8", "--smooth", 2, *calibration, says="from 0 to 1")
     h.refuses(2, "compress", model, "-o", h.temporary("x"), "--format", "i8", "--smooth", "x", *calibration, says="--smooth")
     h.refuses(2, "compress", model, "-o", h.temporary("x"), "--format", "i8", "--smooth", 0.5, "--method", "awq", *calibration, says="rtn or gptq")
-def facts_fit(h, models):
+
+
+@figures
+def facts_fit_figures(h, models):
     """Mixed precision: as large as asked and never larger, nearer to the model than one format of that size."""
     model, out, text = h.model("books4m"), h.temporary("fit.bantam"), h.corpus("books-valid.txt")
     options = ["--calibration", h.corpus("books-train.txt"), "--samples", 8, "--tokens", 128, "--candidates", "i2z.g64,i3.g32,i4.g32,i5,i8"]
@@ -180,8 +198,10 @@ def facts_fit(h, models):
     dots = [e for e in chart.iter() if e.tag.endswith("title")]
     h.equal("a dot for each matrix, and two for the plan", len(dots), len(fitted["layers"]) + 2)
 
+
+def facts_fit(h, models):
     model = h.model("stories260k")  # small: every one of these measures again
-    options = ["--calibration", h.corpus("tinystories-plain.txt"), "--samples", 4, "--tokens", 64, "--candidates", "i2z.g64,i3.g32,i4.g32,i8"]
+    options = ["--calibration", h.corpus("tinystories-plain.txt"), "--samples", 2, "--tokens", 32, "--candidates", "i2z.g64,i3.g32,i4.g32,i8"]
     bits = h.json("compress", model, "--fit", "4.25bpw", *options, "--dry-run")
     h.fact("bits a weight", 0.995 * 4.25 <= bits["bits_per_weight"] <= 4.25, bits["bits_per_weight"])
     kept = h.json("compress", model, "--fit", "4.25bpw", *options, "--keep", "*.up_proj=i4.g64", "--dry-run")

@@ -1,4 +1,5 @@
 """Tests of the command line: run_cli_tests.py PROGRAM SHARED_DATA [GROUP...]"""
+import os
 import sys
 import time
 
@@ -24,6 +25,9 @@ def main():
                 continue
             for function in [value for key, value in vars(group).items() if key.startswith("facts_")]:
                 h.group = f"{name}: {function.__name__.removeprefix('facts_')}"
+                if "BANTAM_TEST_QUICK" in os.environ and getattr(function, "figures", False):
+                    print(f"skipped: {h.group}: figures, checked where BANTAM_TEST_QUICK is not set")
+                    continue
                 if "models" in function.__code__.co_varnames[: function.__code__.co_argcount]:
                     if not (h.data / "models").is_dir():
                         print(f"skipped: {h.group}: no shared data in {h.data}")
