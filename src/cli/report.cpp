@@ -50,8 +50,10 @@ Chart trade_off_chart(const Record& record) {
   const Fit& fit = *record.fit;
   Chart chart{"Size against quality", "size of the file, MB", "KL(original || compressed), nats a token", true};
   Series curve{"best, expected", Mark::line};
-  for (const Choice& point : fit.trade_off)
-    curve.points.push_back({static_cast<double>(point.bytes) / megabyte, point.cost});
+  constexpr double noise = 1e-7;  // divergences below it are those of f32 arithmetic, and would fill most of the picture
+  for (const Choice& point : fit.trade_off) {
+    if (point.cost >= noise) curve.points.push_back({static_cast<double>(point.bytes) / megabyte, point.cost});
+  }
   chart.series.push_back(std::move(curve));
   const auto dot = [&](const char* name, double kl) {
     const double size = static_cast<double>(record.report.bytes_after) / megabyte;
