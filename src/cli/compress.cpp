@@ -269,6 +269,7 @@ int compress_model(const CompressOptions& o, const std::vector<std::string>& idl
     }
     throw;
   }
+  for (const std::string& line : report.warnings) warn(printable(line, 4096));
   if (report.resumed_blocks > 0) note(message("bantam: --resume: ", report.resumed_blocks, " blocks were done already"));
   warn_of_other_formats(task.recipe, task.target, task.checkpoint, report);
   if (o.rotate) note_head(task.checkpoint, report);

@@ -120,12 +120,34 @@ void BlockPass::scale(Work& work, std::vector<Hessian>& hessians) const {
   }
 }
 
-WeightMatrix BlockPass::round(const Tensor<float, 2>& weights, Hessian& hessian, bool last, const FormatInfo& format, Role role) const {
+namespace {
+
+/// GPTQ, or rounding to nearest where the moments cannot be factorized.
+WeightMatrix gptq_or_nearest(const std::string& name, const Tensor<float, 2>& weights, Hessian& hessian, bool last, const FormatInfo& format,
+                             const GptqOptions& options, std::vector<std::string>& warnings) {
+  const std::vector<float> squares = hessian.mean_squares();
+  const auto silent = std::ranges::count(squares, 0.0f);
+  if (silent > 0) warnings.push_back(message(name, ": ", silent, " of ", squares.size(), " inputs are always 0 in the calibration text: so are their weights now"));
+  try {
+    GptqResult result = last ? gptq(weights, std::move(hessian), format, options) : gptq(weights, hessian, format, options);
+    if (result.damping > options.damping) {
+      warnings.push_back(message(name, ": second moments are singular: damping raised from ", options.damping, " to ", result.damping));
+    }
+    return std::move(result.weights);
+  } catch (const Error& error) {
+    if (error.code() != Errc::corrupt) throw;
+    warnings.push_back(message(name, ": second moments cannot be factorized: rounded to nearest"));
+    return nearest(weights, format, {.importance = squares});
+  }
+}
+
+}  // namespace
+
+WeightMatrix BlockPass::round(const std::string& name, const Tensor<float, 2>& weights, Hessian& hessian, bool last, const FormatInfo& format,
+                              Role role, std::vector<std::string>& warnings) const {
   switch (recipe_.method()) {
     case Method::gptq:
-    case Method::awq_gptq:
-      if (last) return gptq(weights, std::move(hessian), format, recipe_.options().gptq).weights;
-      return gptq(weights, hessian, format, recipe_.options().gptq).weights;
+    case Method::awq_gptq: return gptq_or_nearest(name, weights, hessian, last, format, recipe_.options().gptq, warnings);
     case Method::awq:
       if (!recipe_.options().awq.clip || !can_clip(format)) break;
       // Clipping q and k harms: their errors meet in a product, and pass through the softmax. The authors leave them, too.
@@ -159,7 +181,7 @@ RoundedBlock BlockPass::round_block(std::int64_t layer) {
       if (format.is_float) {
         result.matrices[role] = round_matrix(name, weights, format);
       } else {
-        result.matrices[role] = measured(name, weights, naming(name, [&] { return round(weights, hessian, role == last, format, role); }));
+        result.matrices[role] = measured(name, weights, naming(name, [&] { return round(name, weights, hessian, role == last, format, role, result.warnings); }));
       }
       matrix = result.matrices[role].matrix;
     }

@@ -26,7 +26,8 @@ class BlockPass {
   void skip_block(std::int64_t layer, const RoundedBlock& done);
 
   /// What the method makes of one matrix, AWQ's scales aside. `last`: nothing reads the Hessian after this.
-  [[nodiscard]] WeightMatrix round(const Tensor<float, 2>& weights, Hessian& hessian, bool last, const FormatInfo& format, Role role) const;
+  [[nodiscard]] WeightMatrix round(const std::string& name, const Tensor<float, 2>& weights, Hessian& hessian, bool last,
+                                   const FormatInfo& format, Role role, std::vector<std::string>& warnings) const;
   /// Adds up what every group of readers reads, with these weights; the hidden states stay where they are.
   [[nodiscard]] std::vector<Hessian> observe_all(const LayerWeights& block, std::int64_t layer);
 

@@ -132,6 +132,7 @@ Report compress_file(const Checkpoint& original, const std::filesystem::path& ou
         ++tracker.report.resumed_blocks;
       } else {
         done = pass->round_block(layer);
+        tracker.report.warnings.insert(tracker.report.warnings.end(), done->warnings.begin(), done->warnings.end());
         if (journal) journal->append(layer, *done);
       }
       block = *std::move(done);
@@ -228,6 +229,7 @@ std::string Report::to_json() const {
                               {"bytes_after", layer.bytes_after}});
   }
   json["resumed_blocks"] = resumed_blocks;
+  json["warnings"] = warnings;
   json["seconds"] = seconds;
   json["peak_rss_bytes"] = peak_rss_bytes;
   return json.dump(2);

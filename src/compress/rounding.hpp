@@ -22,6 +22,7 @@ struct Rounded {
 struct RoundedBlock {
   std::map<Role, Rounded> matrices;
   std::map<Role, std::vector<float>> vectors;
+  std::vector<std::string> warnings;  ///< of what went otherwise than asked, naming the matrix
 };
 
 /// Where rows of floats come from.

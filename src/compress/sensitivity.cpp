@@ -240,7 +240,8 @@ void SensitivityPass::measure_matrix(std::size_t result, LayerWeights& block, st
     }
     const bool alone = format.is_float || recipe_.method() == Method::hqq;
     WeightMatrix rounded = naming(tensor.name, [&] {
-      if (!alone) return pass_.round(weights, hessian, false, format, tensor.role);
+      std::vector<std::string> ignored;  // the pass that writes says it again
+      if (!alone) return pass_.round(tensor.name, weights, hessian, false, format, tensor.role, ignored);
       if (recipe_.method() == Method::hqq && format.has_minimums) return hqq(weights, format);
       return round_matrix(tensor.name, weights, format).matrix;
     });

@@ -90,6 +90,22 @@ TEST_CASE_FIXTURE(Pass, "matrices that are copied are neither rounded again nor 
   }
 }
 
+TEST_CASE_FIXTURE(Pass, "inputs that are never used and moments that are singular are told, by the name of the matrix") {
+  CHECK(run(recipe::gptq("i4.g32"), "m.bantam").warnings.empty());
+  calibration.samples.resize(1);  // fewer tokens than columns
+  const Report singular = run(recipe::gptq("i4.g32", {}, {.gptq = {.damping = 0}}), "m.bantam");
+  CHECK(!singular.warnings.empty());
+  for (const std::string& line : singular.warnings) CHECK(line.find("damping raised from 0 to 0.05") != std::string::npos);
+  tiny.tensor("model.layers.1.post_attention_layernorm.weight").values[5] = 0;
+  tiny.write_folder(folder / "hf");
+  const Report silent = run(recipe::gptq("i4.g32"), "m.bantam");
+  REQUIRE(silent.warnings.size() == 2);
+  CHECK(silent.warnings[0].find("model.layers.1.mlp.gate_proj: 1 of ") == 0);
+  CHECK(silent.warnings[1].find("model.layers.1.mlp.up_proj: 1 of ") == 0);
+  CHECK(silent.to_json().find("inputs are always 0 in the calibration text") != std::string::npos);
+  CHECK(run(recipe::rtn("i4.g32"), "m.bantam").warnings.empty());
+}
+
 TEST_CASE_FIXTURE(Pass, "later groups see what the rounded ones before them make, unless told otherwise") {
   run(recipe::gptq("i3.g32"), "one.bantam");
   run(recipe::gptq("i3.g32", {}, {.true_sequential = false}), "all.bantam");

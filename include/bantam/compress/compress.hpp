@@ -36,6 +36,9 @@ struct Report {
   double bits_per_weight = 0;  ///< of all matrices, scales included, padding not
   std::vector<LayerReport> layers;
   std::int64_t resumed_blocks = 0;  ///< taken from the journal
+  /// What went otherwise than asked, a line each that names the matrix: inputs that the calibration text never uses, second
+  /// moments that took more damping or no GPTQ at all. Of blocks from the journal there are none.
+  std::vector<std::string> warnings;
   double seconds = 0;
   std::size_t peak_rss_bytes = 0;
 
