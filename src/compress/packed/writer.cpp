@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 
+#include "bantam/core/error.hpp"
 #include "bantam/core/parallel.hpp"
 #include "bantam/quant/strip16.hpp"
 
@@ -60,7 +61,7 @@ void for_code_rows(const WeightMatrix& matrix, FunctionRef<void(std::int64_t row
 }
 
 void for_grid_rows(
-    const WeightMatrix& matrix,
+    const std::string& module, const WeightMatrix& matrix,
     FunctionRef<void(std::int64_t row, std::span<const std::uint8_t> codes, std::span<const GroupSide> sides)> f) {
   const IntegerGrid grid = *integer_grid(matrix.format());
   const int middle = 1 << (grid.bits - 1);
@@ -69,6 +70,12 @@ void for_grid_rows(
     std::vector<std::uint8_t> codes(static_cast<std::size_t>(matrix.columns()));
     for (std::size_t c = 0; c < codes.size(); ++c) codes[c] = static_cast<std::uint8_t>(from.codes[c] + raised);
     for (GroupSide& side : from.sides) side.zero = grid.has_zeros ? side.zero : middle;
+    for (std::int64_t g = 0; g < matrix.columns() / matrix.format().group; ++g) {
+      const int zero = from.sides[static_cast<std::size_t>(g)].zero;
+      if (zero < 1 << grid.bits) continue;
+      fail(Errc::invalid_argument, module, ": expected zero points up to ", (1 << grid.bits) - 1, ", found ", zero, " in row ", row,
+           ", group ", g);
+    }
     f(row, codes, from.sides);
   });
 }

@@ -65,9 +65,10 @@ struct IntegerGrid {
 /// Calls f(row, codes) for each row of a quantized matrix, on all cores: 32 neighboring rows, from a multiple of 32 on,
 /// come from one thread. Columns are in the order in which they are stored.
 void for_code_rows(const WeightMatrix& matrix, FunctionRef<void(std::int64_t row, RowCodes& codes)> f);
-/// The same of an integer_grid: codes count from 0, zeros are set.
+/// The same of an integer_grid: codes count from 0, zeros are set. Throws invalid_argument, naming the module, for a zero
+/// that its bits do not hold.
 void for_grid_rows(
-    const WeightMatrix& matrix,
+    const std::string& module, const WeightMatrix& matrix,
     FunctionRef<void(std::int64_t row, std::span<const std::uint8_t> codes, std::span<const GroupSide> sides)> f);
 
 /// The bytes of a tensor, to SafetensorsWriter::write.
