@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "bantam/core/parallel.hpp"
+#include "compress/inputs.hpp"
 #include "model/tiny_model.hpp"
 
 namespace bantam::test {
@@ -15,11 +16,6 @@ struct Fitting {
     tiny.tied = tied;
     tiny.make();
     tiny.write_folder(folder / "hf");
-    for (int seed = 0; seed < 4; ++seed) {
-      std::vector<TokenId> sample;
-      for (int i = 0; i < 24; ++i) sample.push_back((7 * i + 5 * seed + i * i * seed) % 37);
-      calibration.samples.push_back(std::move(sample));
-    }
     checkpoint.emplace(Checkpoint::open(folder / "hf"));
   }
   ~Fitting() { set_parallel_threads(0); }
@@ -55,7 +51,7 @@ struct Fitting {
 
   TinyModel tiny;
   TemporaryFolder folder;
-  Calibration calibration;
+  Calibration calibration = some_calibration();
   std::optional<Checkpoint> checkpoint;
 };
 

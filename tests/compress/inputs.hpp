@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "bantam/compress/calibration.hpp"
 #include "bantam/tensor/random.hpp"
 
 namespace bantam::test {
@@ -21,6 +22,17 @@ inline Tensor<float, 2> correlated_inputs(std::int64_t tokens, std::int64_t colu
     }
   }
   return x;
+}
+
+/// Four samples of 24 tokens of TinyModel's vocabulary.
+inline Calibration some_calibration() {
+  Calibration calibration;
+  for (int seed = 0; seed < 4; ++seed) {
+    std::vector<TokenId> sample;
+    for (int i = 0; i < 24; ++i) sample.push_back((7 * i + 5 * seed + i * i * seed) % 37);
+    calibration.samples.push_back(std::move(sample));
+  }
+  return calibration;
 }
 
 /// ||(W - W') XT||^2 in double precision.

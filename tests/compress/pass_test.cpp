@@ -2,6 +2,7 @@
 #include "bantam/compress/compress.hpp"
 
 #include "bantam/core/parallel.hpp"
+#include "compress/inputs.hpp"
 #include "model/tiny_model.hpp"
 
 namespace bantam::test {
@@ -13,11 +14,6 @@ struct Pass {
     tiny.layers = 3;
     tiny.make();
     tiny.write_folder(folder / "hf");
-    for (int seed = 0; seed < 4; ++seed) {
-      std::vector<TokenId> sample;
-      for (int i = 0; i < 24; ++i) sample.push_back((7 * i + 5 * seed + i * i * seed) % 37);
-      calibration.samples.push_back(std::move(sample));
-    }
   }
   ~Pass() { set_parallel_threads(0); }
   Pass(const Pass&) = delete;
@@ -32,7 +28,7 @@ struct Pass {
 
   TinyModel tiny{.kv_heads = 6, .biases = true};  // AWQ folds into v, and into its bias
   TemporaryFolder folder;
-  Calibration calibration;
+  Calibration calibration = some_calibration();
 };
 
 const MethodOptions quick{.awq = {.ratios = 3, .weigh_weights = false}};

@@ -7,6 +7,7 @@
 
 #include "bantam/compress/compress.hpp"
 #include "bantam/tensor/random.hpp"
+#include "compress/inputs.hpp"
 #include "model/tiny_model.hpp"
 
 namespace bantam::test {
@@ -128,15 +129,10 @@ struct Calibrated {
   explicit Calibrated(TinyModel model) : tiny(std::move(model)) {
     tiny.make();
     tiny.write_folder(folder / "hf");
-    for (int seed = 0; seed < 4; ++seed) {
-      std::vector<TokenId> sample;
-      for (int i = 0; i < 24; ++i) sample.push_back((7 * i + 5 * seed + i * i * seed) % 37);
-      calibration.samples.push_back(std::move(sample));
-    }
   }
   TinyModel tiny;
   TemporaryFolder folder;
-  Calibration calibration;
+  Calibration calibration = some_calibration();
 };
 
 TEST_CASE("a rotated model of any architecture gives the logits of the one it came from, in every container") {
