@@ -28,11 +28,12 @@ build_packages=(
   libpcre2-dev libutf8proc-dev                # regular expressions and Unicode of tokenizers
   libprotobuf-dev protobuf-compiler           # SentencePiece models
   libxxhash-dev                               # content hashes
+  pybind11-dev python3-dev python3-numpy      # the Python package
 )
 
 # Testing it.
 test_packages=(
-  doctest-dev python3 python3-numpy
+  doctest-dev
   python3-jinja2                              # what chat templates are compared with
   g++-aarch64-linux-gnu qemu-user             # the NEON kernels, emulated
 )

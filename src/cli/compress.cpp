@@ -18,12 +18,6 @@ namespace bantam::cli {
 
 namespace {
 
-constexpr std::pair<std::string_view, Target> targets[] = {{"native", Target::native}, {"safetensors", Target::safetensors}, {"gguf", Target::gguf},
-                                                           {"gptq", Target::gptq},     {"gptq_v2", Target::gptq_v2},         {"awq", Target::awq},
-                                                           {"bnb", Target::bnb}};
-
-constexpr Method methods[] = {Method::rtn, Method::gptq, Method::awq, Method::awq_gptq, Method::hqq};
-
 struct CompressOptions {
   CommonOptions common;
   std::string model;
@@ -45,19 +39,9 @@ std::string format_list() {
   return names;
 }
 
-Method method_of(const CompressOptions& o) {
-  for (const Method method : methods) {
-    if (name_of(method) == o.method) return method;
-  }
-  return Method::rtn;  // the parser has let no other name through
-}
-
-Target target_of(const CompressOptions& o) {
-  for (const auto& [name, target] : targets) {
-    if (name == o.to) return target;
-  }
-  return Target::native;  // the parser has let no other name through
-}
+// The parser has let no other names through.
+Method method_of(const CompressOptions& o) { return find_method(o.method); }
+Target target_of(const CompressOptions& o) { return find_target(o.to); }
 
 /// The recipe that the options describe; UsageError names the option that does not fit.
 Recipe make_recipe(const CompressOptions& o) {
@@ -283,7 +267,9 @@ void add_compress(CLI::App& app, Action& action) {
   const auto o = std::make_shared<CompressOptions>();
   verb->add_option("MODEL", o->model, "Hugging Face folder, .gguf or .bantam file")->type_name("");
   add_text(*verb, "-o,--output", o->output, "OUT", "the file to write; a folder with --to safetensors, gptq, gptq_v2, awq, bnb");
-  add_choice(*verb, "--method", o->method, {"rtn", "gptq", "awq", "awq+gptq", "hqq"}, "how weights are rounded; rtn: to nearest");
+  std::vector<std::string> method_names;
+  for (const Method method : methods) method_names.emplace_back(name_of(method));
+  add_choice(*verb, "--method", o->method, method_names, "how weights are rounded; rtn: to nearest");
   const std::vector<CLI::Option*> choosing = {
       add_text(*verb, "--format", o->format, "NAME",
                "of the weights, as `bantam formats` lists them; help prints the list"),
@@ -292,7 +278,7 @@ void add_compress(CLI::App& app, Action& action) {
   add_texts(*verb, "--keep", o->keep, "PATTERN=FORMAT",
             "matrices with such names get this format; may be repeated, last match wins");
   std::vector<std::string> target_names;
-  for (const auto& [name, target] : targets) target_names.emplace_back(name);
+  for (const Target target : targets) target_names.emplace_back(name_of(target));
   add_choice(*verb, "--to", o->to, target_names, "the kind of output; gptq_v2: gptq as GPTQModel wants it for formats with zero points");
   CLI::Option* rotate = add_flag(*verb, "--rotate", o->rotate, "rotate the weights at random first: the same model, easier to round to 3 and 2 bits");
   add_integer(*verb, "--seed", o->seed, {}, "of --rotate")->needs(rotate);

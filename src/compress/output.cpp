@@ -53,6 +53,20 @@ void check_format(const FormatInfo& format, Target target, std::string_view what
   if (!holds(target, format)) fail(Errc::invalid_argument, what, ": expected one that such files have (", formats_of(target), "), found ", format.name);
 }
 
+std::string_view name_of(Target target) noexcept {
+  constexpr std::string_view names[] = {"native", "safetensors", "gguf", "gptq", "gptq_v2", "awq", "bnb"};
+  return names[static_cast<std::size_t>(target)];
+}
+
+Target find_target(std::string_view name) {
+  std::string names;
+  for (const Target target : targets) {
+    if (name_of(target) == name) return target;
+    names += message(names.empty() ? "" : ", ", name_of(target));
+  }
+  fail(Errc::invalid_argument, "target: expected one of ", names, ", found ", printable(name));
+}
+
 void check_formats(const Recipe& recipe, Target target) {
   check_format(recipe.format(), target, "format");
   for (const Recipe::Exception& exception : recipe.exceptions()) check_format(*exception.format, target, message("keep ", printable(exception.pattern)));

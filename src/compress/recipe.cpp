@@ -34,6 +34,15 @@ std::string_view name_of(Method method) noexcept {
   return names[static_cast<std::size_t>(method)];
 }
 
+Method find_method(std::string_view name) {
+  std::string names;
+  for (const Method method : methods) {
+    if (name_of(method) == name) return method;
+    names += message(names.empty() ? "" : ", ", name_of(method));
+  }
+  fail(Errc::invalid_argument, "method: expected one of ", names, ", found ", printable(name));
+}
+
 Recipe& Recipe::keep(std::string pattern, std::string_view format) {
   if (pattern.empty()) fail(Errc::invalid_argument, "keep: expected a pattern of tensor names, found an empty one");
   exceptions_.push_back({std::move(pattern), &find_format(format)});

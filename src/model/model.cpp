@@ -4,7 +4,10 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
+#include <algorithm>
+
 #include "bantam/model/native_file.hpp"
+#include "io/memory_file.hpp"
 
 namespace bantam::inline v0 {
 
@@ -25,8 +28,14 @@ constexpr std::int64_t huge_page_threshold = 64 << 20;
 std::uint64_t fingerprint_of(const ModelConfig& config, const ModelWeights& weights) {
   XXH3_state_t state;
   XXH3_64bits_reset(&state);
-  const std::string text = write_hf_config(config, "");
-  XXH3_64bits_update(&state, text.data(), text.size());
+  XXH3_64bits_update(&state, config.arch->name.data(), config.arch->name.size());
+  const std::int64_t sizes[] = {config.dim, config.layers, config.heads,  config.kv_heads,           config.head_dim,
+                                config.ffn, config.vocab,  config.window, config.first_window_layer, static_cast<std::int64_t>(config.gate)};
+  XXH3_64bits_update(&state, sizes, sizeof sizes);
+  const nn::Rope rope(config.rope);
+  const double reals[] = {config.norm_eps, rope.magnitude()};
+  XXH3_64bits_update(&state, reals, sizeof reals);
+  XXH3_64bits_update(&state, rope.frequencies().data(), rope.frequencies().size_bytes());
   // The first panel of every matrix: enough to tell models apart without reading them.
   const auto add = [&](const WeightMatrix& w) {
     const auto id = static_cast<std::uint16_t>(w.format().id);
@@ -56,6 +65,19 @@ Model Model::load(const std::filesystem::path& path, const LoadOptions& options)
   return from_checkpoint(Checkpoint::open(path, {.gptq_zero = options.gptq_zero}), options);
 }
 
+Model Model::load_from(ByteSource source, const LoadOptions& options) {
+  const detail::MemoryFile file(source);
+  try {
+    return load(file.path(), options);
+  } catch (const Error& error) {
+    // The name that the bytes have for now says nothing to anyone.
+    std::string line = error.what();
+    const std::string name = file.path().string();
+    for (auto at = line.find(name); at != std::string::npos; at = line.find(name)) line.replace(at, name.size(), "model in memory");
+    throw Error(error.code(), line);
+  }
+}
+
 Model Model::from_checkpoint(const Checkpoint& checkpoint, const LoadOptions& options) {
   auto data = std::make_shared<Data>(Data{.config = checkpoint.config(),
                                           .weights = load_weights(checkpoint, reading_of(checkpoint, options.memory)),
@@ -77,6 +99,11 @@ const Tokenizer& Model::tokenizer() const noexcept { return data_->tokenizer; }
 std::uint64_t Model::fingerprint() const noexcept { return data_->fingerprint; }
 
 const std::vector<CheckpointTensor>& Model::tensors() const noexcept { return data_->tensors; }
+
+const CheckpointTensor* Model::find(std::string_view name) const noexcept {
+  const auto at = std::ranges::find(data_->tensors, name, &CheckpointTensor::name);
+  return at == data_->tensors.end() ? nullptr : &*at;
+}
 
 Model Model::with_weights(ModelWeights weights, std::string recipe_json) const {
   auto data = std::make_shared<Data>(Data{.config = data_->config,

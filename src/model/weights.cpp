@@ -37,6 +37,14 @@ std::vector<float>* vector_of(ModelWeights& w, Role role, std::int64_t layer) no
   }
 }
 
+const WeightMatrix* matrix_of(const ModelWeights& w, Role role, std::int64_t layer) noexcept {
+  return matrix_of(const_cast<ModelWeights&>(w), role, layer);
+}
+
+const std::vector<float>* vector_of(const ModelWeights& w, Role role, std::int64_t layer) noexcept {
+  return vector_of(const_cast<ModelWeights&>(w), role, layer);
+}
+
 namespace {
 
 /// Loads a tensor into the place of its role in layer `layer`.

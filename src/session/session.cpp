@@ -149,20 +149,13 @@ TextRange Session::resume(GenerateOptions options) {
 TextRange Session::chat(std::vector<ChatMessage> messages, GenerateOptions options) {
   State& s = *state_;
   const Tokenizer& tokenizer = s.model.tokenizer();
-  if (tokenizer.chat_template().empty()) {
-    fail(Errc::unsupported, "chat: expected a model with a chat template, this one has none: use a plain prompt");
-  }
-  const ChatTemplate chat_template(tokenizer.chat_template());
   std::vector<ChatMessage> all = s.messages;
   // What was generated since the last messages is the assistant's turn.
   if (!all.empty() && s.tokens.size() > s.reply_start) {
     all.push_back({"assistant", tokenizer.decode(std::span<const TokenId>(s.tokens).subspan(s.reply_start))});
   }
   all.insert(all.end(), messages.begin(), messages.end());
-  ChatOptions chat_options;
-  if (tokenizer.bos() >= 0) chat_options.bos_token = tokenizer.piece(tokenizer.bos());
-  if (tokenizer.eos() >= 0) chat_options.eos_token = tokenizer.piece(tokenizer.eos());
-  const std::string text = chat_template.render(all, chat_options);
+  const std::string text = chat_prompt(tokenizer, all);
   // Templates write special tokens, BOS among them, so they are parsed and none is added.
   const std::vector<TokenId> tokens = tokenizer.encode(text, {.add_special = false, .parse_special = true});
   // What is held already need not be read again: keep the longest common beginning.
@@ -223,6 +216,22 @@ void Session::clear() {
   s.sampler.reset();
   s.cache.truncate(0);
 }
+
+void Session::truncate(std::int64_t count) {
+  State& s = *state_;
+  const auto held = static_cast<std::int64_t>(s.tokens.size());
+  if (count < 0 || count > held) fail(Errc::invalid_argument, "truncate: expected 0 to ", held, " tokens, found ", count);
+  if (count == 0) return clear();
+  if (count == held) return;
+  s.tokens.resize(static_cast<std::size_t>(count));
+  s.cache.truncate(count);
+  s.logits.clear();
+  // What was said can no longer be told apart from what was cut off.
+  s.messages.clear();
+  s.reply_start = 0;
+}
+
+void Session::set_progress(ReadProgress progress) { state_->options.progress = std::move(progress); }
 
 const Model& Session::model() const noexcept { return state_->model; }
 const std::vector<TokenId>& Session::tokens() const noexcept { return state_->tokens; }

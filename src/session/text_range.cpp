@@ -136,24 +136,30 @@ bool TextRange::speculate() {
 }
 
 std::size_t advance(std::span<TextRange> generations) {
+  std::vector<TextRange*> pointers;
+  for (TextRange& generation : generations) pointers.push_back(&generation);
+  return advance(pointers);
+}
+
+std::size_t advance(std::span<TextRange* const> generations) {
   const Stopwatch watch;
   std::vector<TextRange*> running;
   std::vector<Forward::Sequence> sequences;
   std::vector<Session::State*> states;
-  for (TextRange& g : generations) {
-    g.started_ = true;
-    g.piece_.clear();
-    if (g.finish_ == Finish::running && g.at_limit()) g.finish(Finish::length);
-    if (g.finish_ != Finish::running) continue;
-    Session::State& s = *g.session_->state_;
+  for (TextRange* g : generations) {
+    g->started_ = true;
+    g->piece_.clear();
+    if (g->finish_ == Finish::running && g->at_limit()) g->finish(Finish::length);
+    if (g->finish_ != Finish::running) continue;
+    Session::State& s = *g->session_->state_;
     const Session::State& first = running.empty() ? s : *running.front()->session_->state_;
     if (&s.model.weights() != &first.model.weights() || s.context != first.context) {
       fail(Errc::invalid_argument, "batch: expected sessions of one model and of equal context");
     }
     for (const TextRange* other : running) {
-      if (other->session_ == g.session_) fail(Errc::invalid_argument, "batch: expected different sessions, found one twice");
+      if (other->session_ == g->session_) fail(Errc::invalid_argument, "batch: expected different sessions, found one twice");
     }
-    running.push_back(&g);
+    running.push_back(g);
     if (!s.logits.empty()) continue;
     sequences.push_back(s.unread());
     states.push_back(&s);

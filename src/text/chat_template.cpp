@@ -3,6 +3,7 @@
 
 #include <new>
 
+#include "bantam/text/tokenizer.hpp"
 #include "text/jinja/json.hpp"
 #include "text/jinja/nodes.hpp"
 #include "text/jinja/parser.hpp"
@@ -78,6 +79,16 @@ std::string ChatTemplate::render_json(std::string_view context_json, std::option
     if (!context.is_dict()) fail(Errc::invalid_argument, place, ": expected a JSON object, found a ", context.type());
     return run_template(*data_, context.as<jinja::DictPtr>(), now);
   });
+}
+
+std::string chat_prompt(const Tokenizer& tokenizer, std::span<const ChatMessage> messages, bool add_generation_prompt) {
+  if (tokenizer.chat_template().empty()) {
+    fail(Errc::unsupported, "chat: expected a model with a chat template, this one has none: use a plain prompt");
+  }
+  ChatOptions options{.add_generation_prompt = add_generation_prompt};
+  if (tokenizer.bos() >= 0) options.bos_token = tokenizer.piece(tokenizer.bos());
+  if (tokenizer.eos() >= 0) options.eos_token = tokenizer.piece(tokenizer.eos());
+  return ChatTemplate(tokenizer.chat_template()).render(messages, options);
 }
 
 }  // namespace bantam::inline v0

@@ -60,6 +60,12 @@ enum class Target : std::uint8_t {
   bnb,      ///< bitsandbytes: nf4, nf4w, nf4dq, fp4, fp4w, fp4dq, i8.row
 };
 
+inline constexpr Target targets[] = {Target::native,  Target::safetensors, Target::gguf, Target::gptq,
+                                     Target::gptq_v2, Target::awq,         Target::bnb};
+/// "native", "gptq_v2", ...
+[[nodiscard]] std::string_view name_of(Target target) noexcept;
+/// The inverse. Throws invalid_argument listing the names there are.
+[[nodiscard]] Target find_target(std::string_view name);
 [[nodiscard]] constexpr bool writes_folder(Target target) noexcept { return target != Target::native && target != Target::gguf; }
 
 /// Throws invalid_argument, naming what there is, unless files of this kind hold the recipe's formats.

@@ -22,6 +22,9 @@ enum class Method : std::uint8_t {
 };
 /// As the command line spells it: "rtn", "gptq", "awq", "awq+gptq", "hqq".
 [[nodiscard]] std::string_view name_of(Method method) noexcept;
+inline constexpr Method methods[] = {Method::rtn, Method::gptq, Method::awq, Method::awq_gptq, Method::hqq};
+/// The inverse. Throws invalid_argument listing the names there are.
+[[nodiscard]] Method find_method(std::string_view name);
 [[nodiscard]] constexpr bool needs_calibration(Method method) noexcept { return method != Method::rtn && method != Method::hqq; }
 
 struct MethodOptions {

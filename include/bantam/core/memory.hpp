@@ -25,6 +25,16 @@ template <class T>
   return (value + divisor - 1) / divisor;
 }
 
+/// Where allocate_storage takes memory from instead of the system. Both are called from any thread.
+struct StorageAllocator {
+  /// `bytes` at a multiple of `alignment`, or null when there is no room.
+  void* (*allocate)(std::size_t bytes, std::size_t alignment, void* user) = nullptr;
+  void (*release)(void* memory, std::size_t bytes, void* user) = nullptr;
+  void* user = nullptr;
+};
+/// For blocks made from now on; each goes back to where it came from. A default one: the system's again.
+void set_storage_allocator(const StorageAllocator& allocator);
+
 /// `bytes` of zeroed memory aligned to 64 bytes. From 4 MiB on it is mapped on its own and asks for 2 MiB pages, worth
 /// 15 to 30 % of read bandwidth; pages that are never touched cost nothing. Throws out_of_memory.
 [[nodiscard]] std::shared_ptr<std::byte> allocate_storage(std::size_t bytes);

@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 
+#include "bantam/io/byte_source.hpp"
 #include "bantam/model/weights.hpp"
 #include "bantam/text/chat_template.hpp"
 
@@ -28,6 +29,8 @@ class Model {
  public:
   /// Loads a Hugging Face folder, a .gguf or a native .bantam file. Throws Error naming the place.
   [[nodiscard]] static Model load(const std::filesystem::path& path, const LoadOptions& options = {});
+  /// The same of a .gguf or native file that lies elsewhere than in a file.
+  [[nodiscard]] static Model load_from(ByteSource source, const LoadOptions& options = {});
   [[nodiscard]] static Model from_checkpoint(const Checkpoint& checkpoint, const LoadOptions& options = {});
 
   [[nodiscard]] const ModelConfig& config() const noexcept;
@@ -37,6 +40,8 @@ class Model {
   [[nodiscard]] std::uint64_t fingerprint() const noexcept;
   /// What the model consists of, in layer order. Their file entries are gone.
   [[nodiscard]] const std::vector<CheckpointTensor>& tensors() const noexcept;
+  /// By its full name ("model.layers.0.mlp.down_proj"); null when there is none.
+  [[nodiscard]] const CheckpointTensor* find(std::string_view name) const noexcept;
   /// The same model with other weights: same shapes, any formats. `recipe_json` records what made them.
   [[nodiscard]] Model with_weights(ModelWeights weights, std::string recipe_json) const;
   /// Bytes of all weight matrices.

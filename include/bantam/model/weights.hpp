@@ -34,7 +34,9 @@ struct ModelWeights {
 
 /// The place of a matrix; null for vectors.
 [[nodiscard]] WeightMatrix* matrix_of(ModelWeights& weights, Role role, std::int64_t layer) noexcept;
+[[nodiscard]] const WeightMatrix* matrix_of(const ModelWeights& weights, Role role, std::int64_t layer) noexcept;
 /// The place of a vector; null for matrices and for what the config carries (rope divisors).
 [[nodiscard]] std::vector<float>* vector_of(ModelWeights& weights, Role role, std::int64_t layer) noexcept;
+[[nodiscard]] const std::vector<float>* vector_of(const ModelWeights& weights, Role role, std::int64_t layer) noexcept;
 
 }  // namespace bantam::inline v0

@@ -101,7 +101,7 @@ class TextRange {
 
  private:
   friend class Session;
-  friend std::size_t advance(std::span<TextRange> generations);
+  friend std::size_t advance(std::span<TextRange* const> generations);
   TextRange(Session& session, GenerateOptions options);
   void advance();
   void step();
@@ -127,6 +127,7 @@ class TextRange {
 /// One more token for each of several generations that are still running, in one pass over the weights: batched
 /// decoding. Their pieces are in piece(). Returns how many are still running. The sessions are different ones of one
 /// model and of equal context, or invalid_argument; each generation is what it would be alone. Speculation plays no part.
+std::size_t advance(std::span<TextRange* const> generations);
 std::size_t advance(std::span<TextRange> generations);
 
 /// One sequence of tokens with its keys and values. For one thread at a time; the model is shared.
@@ -168,6 +169,10 @@ class Session {
   [[nodiscard]] static Session restore(Model model, const std::filesystem::path& path, SessionOptions options = {});
   /// Forgets everything.
   void clear();
+  /// Forgets all tokens but the first `count`. Throws invalid_argument when there are fewer.
+  void truncate(std::int64_t count);
+  /// Replaces SessionOptions::progress.
+  void set_progress(ReadProgress progress);
 
   [[nodiscard]] const Model& model() const noexcept;
   /// Every token read or generated.
@@ -178,7 +183,7 @@ class Session {
 
  private:
   friend class TextRange;
-  friend std::size_t advance(std::span<TextRange> generations);
+  friend std::size_t advance(std::span<TextRange* const> generations);
   struct State;
   explicit Session(std::unique_ptr<State> state);
   std::unique_ptr<State> state_;

@@ -10,6 +10,8 @@
 
 namespace bantam::inline v0 {
 
+class Tokenizer;
+
 /// One turn of a conversation.
 struct ChatMessage {
   std::string role;  ///< "system", "user", "assistant", "tool": what the template knows
@@ -48,5 +50,10 @@ class ChatTemplate {
  private:
   std::shared_ptr<const Data> data_;
 };
+
+/// The prompt that a model's own template makes of a conversation; special tokens are spelled out in it. Throws unsupported
+/// where the model has no template, and as ChatTemplate does.
+[[nodiscard]] std::string chat_prompt(const Tokenizer& tokenizer, std::span<const ChatMessage> messages,
+                                      bool add_generation_prompt = true);
 
 }  // namespace bantam::inline v0

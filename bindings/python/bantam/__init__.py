@@ -1,0 +1,29 @@
+"""bantam compresses large language models and runs them on a CPU.
+
+    import bantam
+
+    model = bantam.load("Qwen3-0.6B")                    # a Hugging Face folder, a .gguf or a .bantam file
+    small, report = bantam.compress(model, "gptq", format="q4", calibration="wiki.txt")
+    small.save("qwen3-q4.bantam")
+
+    with bantam.Session(small, context=4096) as session:
+        for piece in session.stream("The capital of France is", max_tokens=64):
+            print(piece, end="", flush=True)
+"""
+
+from . import _bantam
+from ._bantam import Sampler, Weights, __version__, cpu_info, formats, quantize, set_isa
+from ._bench import bench
+from ._compress import Corpus, Layer, LayerReport, Report, compress, compress_file
+from ._errors import Cancelled, Corrupt, Error, FileError, InvalidArgument, NotFound, OutOfMemory, Unsupported
+from ._llama import Llama
+from ._model import Model, Tensor, Tokenizer, load
+from ._quality import Perplexity, perplexity
+from ._session import Generation, Session, Stats, step
+
+__all__ = [
+    "Cancelled", "Corpus", "Corrupt", "Error", "FileError", "Generation", "InvalidArgument", "Layer", "LayerReport", "Llama",
+    "Model", "NotFound", "OutOfMemory", "Perplexity", "Report", "Sampler", "Session", "Stats", "Tensor", "Tokenizer",
+    "Unsupported", "Weights", "__version__", "bench", "compress", "compress_file", "cpu_info", "formats", "load", "perplexity",
+    "quantize", "set_isa", "step",
+]

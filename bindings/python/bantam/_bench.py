@@ -1,0 +1,39 @@
+"""Speed, beside the machine's own limits."""
+
+import random
+import statistics
+
+from . import _bantam
+from ._session import Session
+
+
+def bench(model, *, prompt=512, generate=128, repetitions=3, depth=0, threads=0, kv="f16"):
+    """Tokens a second of reading a prompt and of decoding after `depth` tokens, medians, and what share of the machine's
+    limits they reach: decoding reads every weight once a token; a prompt is two operations a weight and token."""
+    draw = random.Random(1)
+    vocab = model.config["vocab"]
+
+    def ids(count):
+        return [draw.randrange(3, vocab) for _ in range(count)]
+
+    reading, decoding = [], []
+    for _ in range(repetitions):
+        if prompt > 0:
+            with Session(model, context=prompt + 1, threads=threads, kv=kv) as session:
+                run = session.stream(ids(prompt), max_tokens=0)
+                list(run)
+                reading.append(run.stats.prompt_per_second)
+        if generate > 0:
+            with Session(model, context=depth + generate + 2, threads=threads, kv=kv) as session:
+                run = session.stream(ids(depth + 1), max_tokens=generate, ignore_end=True, temperature=0)
+                list(run)
+                decoding.append(run.stats.tokens_per_second)
+    read_gb_s = _bantam.measure_read_gb_s(threads)
+    int8_gop_s = _bantam.measure_int8_gop_s(threads)
+    result = {"read_gb_s_measured": read_gb_s, "int8_gop_s_measured": int8_gop_s, "weight_bytes": model.nbytes, **_bantam.cpu_info()}
+    if reading:
+        result["prompt_tok_s"] = statistics.median(reading)
+    if decoding:
+        result["generate_tok_s"] = statistics.median(decoding)
+        result["read_gb_s"] = result["generate_tok_s"] * model.nbytes / 1e9
+    return result

@@ -1,0 +1,230 @@
+"""Making models smaller, and the report of how."""
+
+import dataclasses
+import html
+import os
+from dataclasses import dataclass, field
+from typing import List, Optional
+
+from . import _bantam
+from ._model import Model
+from ._quality import perplexity
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """Text to calibrate with: a file, cut into samples of `sample_tokens` that are spread evenly over it, `tokens` in all."""
+
+    path: str
+    tokens: int = 128 * 2048
+    sample_tokens: int = 2048
+
+    def read(self):
+        with open(self.path, encoding="utf-8", errors="replace") as file:
+            return file.read()
+
+
+@dataclass(frozen=True)
+class Layer:
+    """One matrix, as a callable that chooses formats sees it."""
+
+    name: str
+    index: int  #: of its block; -1: of none
+    count: int  #: blocks of the model
+    shape: tuple
+
+
+@dataclass(frozen=True)
+class LayerReport:
+    name: str
+    format: str
+    relative_error: float  #: ||W - W'|| / ||W||
+    bytes_before: int
+    bytes_after: int
+
+
+def _size(count):
+    for unit in ("B", "kB", "MB", "GB"):
+        if count < 1000 or unit == "GB":
+            return f"{count:.0f} {unit}" if unit == "B" or count >= 100 else f"{count:.1f} {unit}"
+        count /= 1000
+
+
+@dataclass
+class Report:
+    """What a compression did. print() gives a table, a notebook shows it as HTML, plot() draws it."""
+
+    bytes_before: int
+    bytes_after: int
+    bits_per_weight: float
+    seconds: float
+    peak_rss_bytes: int
+    warnings: List[str]
+    layers: List[LayerReport]
+    _quality: Optional[object] = field(default=None, repr=False)
+    _measured: Optional[object] = field(default=None, repr=False)
+
+    @classmethod
+    def _of(cls, made, quality=None):
+        return cls(**{**made, "layers": [LayerReport(*layer) for layer in made["layers"]]}, _quality=quality)
+
+    def _perplexities(self):
+        if self._measured is None:
+            if self._quality is None:
+                raise ValueError("report: expected a compression in memory with a calibration text; use bantam.perplexity()")
+            self._measured = self._quality()
+        return self._measured
+
+    @property
+    def perplexity_before(self):
+        """On the calibration text (the first 4096 tokens); measured when it is first asked for."""
+        return self._perplexities().base_perplexity
+
+    @property
+    def perplexity_after(self):
+        return self._perplexities().perplexity
+
+    @property
+    def kl_mean(self):
+        """KL(before || after), nats a token, on the same text."""
+        return self._perplexities().kl_mean
+
+    @property
+    def summary(self):
+        text = f"{_size(self.bytes_before)} -> {_size(self.bytes_after)} ({self.bits_per_weight:.2f} bits a weight)"
+        if self.layers:
+            worst = max(self.layers, key=lambda layer: layer.relative_error)
+            text += f", worst layer error {100 * worst.relative_error:.1f} % ({worst.name})"
+        return text
+
+    def __str__(self):
+        worst = sorted(self.layers, key=lambda layer: -layer.relative_error)[:8]
+        width = max((len(layer.name) for layer in worst), default=0)
+        rows = [f"  {layer.name:<{width}}  {layer.format:<10} {_size(layer.bytes_before):>8} -> {_size(layer.bytes_after):<8}"
+                f" {100 * layer.relative_error:6.2f} %" for layer in worst]
+        return "\n".join([self.summary, *rows, *self.warnings])
+
+    def _repr_html_(self):
+        rows = "".join(
+            f"<tr><td>{html.escape(layer.name)}</td><td>{html.escape(layer.format)}</td>"
+            f"<td style='text-align:right'>{_size(layer.bytes_before)}</td><td style='text-align:right'>{_size(layer.bytes_after)}</td>"
+            f"<td style='text-align:right'>{100 * layer.relative_error:.2f} %</td></tr>" for layer in self.layers)
+        warnings = "".join(f"<p>{html.escape(line)}</p>" for line in self.warnings)
+        return (f"<p><b>{html.escape(self.summary)}</b></p>{warnings}<table><tr><th>matrix</th><th>format</th><th>before</th>"
+                f"<th>after</th><th>error</th></tr>{rows}</table>")
+
+    def plot(self, axes=None):
+        """Relative error of each matrix along the model, with matplotlib. Returns the axes."""
+        try:
+            from matplotlib import pyplot
+        except ImportError:
+            raise ImportError("plot: matplotlib is not installed (python3-matplotlib)") from None
+        axes = axes or pyplot.subplots()[1]
+        by_kind = {}
+        for place, layer in enumerate(self.layers):
+            by_kind.setdefault(layer.name.rsplit(".", 1)[-1], []).append((place, 100 * layer.relative_error))
+        for kind, points in by_kind.items():
+            axes.plot(*zip(*points), marker=".", linewidth=0.8, label=kind)
+        axes.set(xlabel="matrix", ylabel="relative error, %", title=self.summary)
+        axes.legend(fontsize="small")
+        return axes
+
+    def to_dict(self):
+        return {f.name: getattr(self, f.name) for f in dataclasses.fields(self) if not f.name.startswith("_") and f.name != "layers"} | {
+            "layers": [dataclasses.asdict(layer) for layer in self.layers]}
+
+
+def _text_of(calibration):
+    if calibration is None:
+        return None
+    if isinstance(calibration, Corpus):
+        return calibration.read()
+    return Corpus(os.fspath(calibration)).read()
+
+
+def _bar(progress):
+    """The progress callable of the module: the caller's, or a bar of tqdm when that is there and asked for."""
+    if progress is None:
+        return None, lambda: None
+    if callable(progress):
+        return (lambda done, total, layer, error, left: progress(done, total, layer, error, left) is not False), lambda: None
+    try:
+        from tqdm.auto import tqdm
+    except ImportError:
+        return None, lambda: None
+    bar = tqdm(unit="matrix", leave=False)
+
+    def show(done, total, layer, error, left):
+        bar.total = total
+        bar.set_postfix_str(f"{layer} {100 * error:.2f} %", refresh=False)
+        bar.update(done - bar.n)
+        return True
+
+    return show, bar.close
+
+
+def _order(matrices, method, format, group, keep, calibration, samples, tokens, desc_act, rotate, smooth):
+    order = _bantam.Order()
+    order.method = method
+    order.group = group
+    lines = []
+    if callable(format):
+        count = 1 + max((layer for _, layer, _, _ in matrices), default=-1)
+        chosen = [(name, format(Layer(name, layer, count, (rows, columns)))) for name, layer, rows, columns in matrices]
+        lines += [(name, choice) for name, choice in chosen if choice is not None]
+        # The body's format: what most matrices get; those for which nothing was chosen get it, too.
+        names = [choice for _, choice in lines]
+        order.format = max(set(names), key=names.count) if names else "q4"
+    else:
+        order.format = format
+    lines += list((keep or {}).items())
+    order.keep = lines
+    order.desc_act = desc_act
+    order.rotate = rotate
+    order.smooth = smooth
+    order.text = _text_of(calibration)
+    if isinstance(calibration, Corpus):
+        tokens = calibration.sample_tokens
+        samples = max(1, calibration.tokens // tokens)
+    order.samples = samples
+    order.tokens = tokens
+    return order
+
+
+def compress(model, method="rtn", *, format="q4", group=-1, calibration=None, keep=None, samples=128, tokens=2048, desc_act=False,
+             rotate=None, smooth=None, progress=None):
+    """A smaller model and the report of how, in memory; the given model is left as it is.
+
+    method: "rtn", "gptq", "awq", "awq+gptq" or "hqq". format: a name of formats(), or a callable that is given a Layer and
+    returns a name (None: the usual one). calibration: the path of a text like what the model will read, or a Corpus; gptq and
+    awq need it. keep: {pattern: format} exceptions, the last that matches counts. rotate: a seed; smooth: an exponent.
+    progress: True for a bar (tqdm), or a callable (done, total, layer, relative_error, seconds_left); False cancels.
+    """
+    matrices = [(name, layer, *shape) for name, layer, shape, kind in model._made.tensors() if kind is not None]
+    order = _order(matrices, method, format, group, keep, calibration, samples, tokens, desc_act, rotate, smooth)
+    show, close = _bar(progress)
+    try:
+        made, report = _bantam.compress(model._made, order, show)
+    finally:
+        close()
+    small = Model(made)
+    text = order.text
+    quality = None if text is None else (lambda: perplexity(small, text, model, limit=4096))
+    return small, Report._of(report, quality)
+
+
+def compress_file(source, target, method="rtn", *, format="q4", group=-1, calibration=None, keep=None, samples=128, tokens=2048,
+                  desc_act=False, rotate=None, smooth=None, to="native", journal=None, progress=None):
+    """From file to file, in memory bounded by a block, whatever the model's size. Returns the report.
+
+    to: "native", "gguf", "safetensors", "gptq", "gptq_v2", "awq" or "bnb". journal: a file that lets an interrupted run of a
+    method that calibrates go on. The other arguments are those of compress().
+    """
+    source = os.fspath(source)
+    order = _order(_bantam.matrices(source), method, format, group, keep, calibration, samples, tokens, desc_act, rotate, smooth)
+    show, close = _bar(progress)
+    try:
+        made = _bantam.compress_file(source, os.fspath(target), order, to, os.fspath(journal) if journal else "", show)
+    finally:
+        close()
+    return Report._of(made)

@@ -1,0 +1,179 @@
+"""Models, their tensors and their tokenizer."""
+
+import os
+
+from . import _bantam
+
+
+class Tensor:
+    """A tensor of a model. `numpy()` gives its numbers: vectors in place, matrices decoded from their format."""
+
+    def __init__(self, name, layer, shape, format, value):
+        self.name = name
+        self.layer = layer  #: -1: of no layer
+        self.shape = shape
+        self.format = format  #: of matrices; None for vectors, which are float32
+        self._value = value
+
+    def __repr__(self):
+        return f"Tensor({self.name!r}, shape={self.shape}, format={self.format!r})"
+
+    @property
+    def weights(self):
+        """The matrix in its format, sharing the model's memory; None for vectors."""
+        return self._value if self.format is not None else None
+
+    @property
+    def nbytes(self):
+        return self._value.nbytes
+
+    @property
+    def data(self):
+        """The bytes as they lie in memory, read-only and not copied: a matrix's panels (docs/formats.md), a vector's floats."""
+        return self._value.data if self.format is not None else self._value.view("uint8")
+
+    def numpy(self):
+        """The numbers as float32: a read-only view for vectors, a fresh array for matrices."""
+        return self._value.numpy() if self.format is not None else self._value
+
+    def __array__(self, dtype=None, copy=None):
+        values = self.numpy()
+        return values if dtype is None else values.astype(dtype)
+
+
+class Tokenizer:
+    """Text to token ids and back. Immutable; any number of threads may use one."""
+
+    def __init__(self, made):
+        self._made = made
+
+    @classmethod
+    def load(cls, path):
+        """From a folder or file that may hold nothing but a vocabulary."""
+        return cls(_bantam.Tokenizer.load(os.fspath(path)))
+
+    def __len__(self):
+        return self._made.vocab_size
+
+    def __repr__(self):
+        return f"Tokenizer({self._made.kind!r}, {len(self)} tokens)"
+
+    def encode(self, text, *, add_special=True, parse_special=False):
+        """Ids of a text. Text that spells a special token stays text unless `parse_special`."""
+        return self._made.encode(text, add_special=add_special, parse_special=parse_special)
+
+    def decode(self, ids, *, keep_special=False):
+        return self._made.decode(list(ids), keep_special=keep_special)
+
+    def token_bytes(self, id):
+        """The bytes of one token inside a text: perhaps a part of a character."""
+        return self._made.token_bytes(id)
+
+    def token(self, id):
+        """The token as the vocabulary spells it."""
+        return self._made.piece(id)
+
+    def find(self, token):
+        """The id of a vocabulary entry; None when there is none."""
+        found = self._made.find(token)
+        return None if found < 0 else found
+
+    def ends_generation(self, id):
+        return self._made.ends_generation(id)
+
+    @property
+    def bos(self):
+        return self._made.bos if self._made.bos >= 0 else None
+
+    @property
+    def eos(self):
+        return self._made.eos if self._made.eos >= 0 else None
+
+    @property
+    def chat_template(self):
+        """The model's Jinja template; None when it has none."""
+        return self._made.chat_template or None
+
+    def apply_chat_template(self, messages, *, add_generation_prompt=True):
+        """The prompt of a conversation: [{"role": "user", "content": "..."}]. Encode it with parse_special=True,
+        add_special=False."""
+        return self._made.apply_chat_template(pairs_of(messages), add_generation_prompt)
+
+
+def pairs_of(messages):
+    """Messages as (role, content): dictionaries, or pairs already."""
+    return [(m["role"], m["content"]) if isinstance(m, dict) else tuple(m) for m in messages]
+
+
+class Model:
+    """A model: constant, shared by any number of sessions and threads. Made by load() and compress()."""
+
+    def __init__(self, made):
+        self._made = made
+        self._tensors = None
+
+    @classmethod
+    def from_bytes(cls, data):
+        """From the bytes of a .gguf or .bantam file."""
+        return cls(_bantam.Model.load_bytes(data))
+
+    def save(self, path):
+        """Writes a .bantam file; complete under that name, or not there."""
+        self._made.save(os.fspath(path))
+
+    @property
+    def config(self):
+        """Sizes by name: architecture, layers, dim, heads, vocab, context, ..."""
+        return self._made.config
+
+    @property
+    def tokenizer(self):
+        return Tokenizer(self._made.tokenizer)
+
+    @property
+    def nbytes(self):
+        """Of all matrices."""
+        return self._made.nbytes
+
+    def _by_name(self):
+        if self._tensors is None:
+            self._tensors = {name: (name, layer, shape, format) for name, layer, shape, format in self._made.tensors()}
+        return self._tensors
+
+    def keys(self):
+        return self._by_name().keys()
+
+    def __iter__(self):
+        return iter(self._by_name())
+
+    def __len__(self):
+        return len(self._by_name())
+
+    def __contains__(self, name):
+        return self._full_name(name) is not None
+
+    def _full_name(self, name):
+        for candidate in (name, f"model.{name}", f"{name}_proj", f"model.{name}_proj"):
+            if candidate in self._by_name():
+                return candidate
+        return None
+
+    def __getitem__(self, name):
+        """A tensor by its name, "model.layers.0.mlp.down_proj", or short: "layers.0.mlp.down"."""
+        full = self._full_name(name)
+        if full is None:
+            raise KeyError(name)
+        return Tensor(*self._by_name()[full], self._made.tensor(full))
+
+    def __repr__(self):
+        c = self.config
+        return f"Model({c['architecture']}, {c['layers']} layers of {c['dim']}, {self.nbytes / 1e6:.1f} MB)"
+
+
+def load(path, *, memory="automatic", gptq_zero="automatic"):
+    """Loads a Hugging Face folder (quantized by GPTQ, AWQ, bitsandbytes, compressed-tensors or not), a .gguf or a .bantam file.
+
+    memory: where weights of .bantam files lie: "automatic", "mapped", "huge_pages" or "direct".
+    Raises NotFound, Corrupt or Unsupported, naming the place.
+    """
+    return Model(_bantam.Model.load(os.fspath(path), memory=memory, gptq_zero=gptq_zero))

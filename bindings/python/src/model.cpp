@@ -1,0 +1,124 @@
+// Models and tokenizers.
+#include "binding.hpp"
+
+namespace bantam::python {
+
+namespace {
+
+LoadOptions load_options(const std::string& memory, const std::string& gptq_zero) {
+  const auto choose = [](std::string_view name, const std::string& wanted, std::initializer_list<const char*> names) {
+    std::string known;
+    int index = 0;
+    for (const char* candidate : names) {
+      if (wanted == candidate) return index;
+      known += message(index++ == 0 ? "" : ", ", candidate);
+    }
+    fail(Errc::invalid_argument, name, ": expected one of ", known, ", found ", printable(wanted));
+  };
+  return {.memory = static_cast<WeightMemory>(choose("memory", memory, {"automatic", "mapped", "huge_pages", "direct"})),
+          .gptq_zero = static_cast<GptqZero>(choose("gptq_zero", gptq_zero, {"automatic", "wrapped", "legacy"}))};
+}
+
+Model load(const std::string& path, const std::string& memory, const std::string& gptq_zero) {
+  const LoadOptions options = load_options(memory, gptq_zero);
+  std::vector<std::string> warnings;
+  auto loaded = [&] {
+    const py::gil_scoped_release free;
+    const Checkpoint checkpoint = Checkpoint::open(path, {.gptq_zero = options.gptq_zero});
+    warnings = checkpoint.warnings();
+    return Model::from_checkpoint(checkpoint, options);
+  }();
+  for (const std::string& line : warnings) py::module_::import("warnings").attr("warn")(line);
+  return loaded;
+}
+
+Model load_bytes(const py::bytes& bytes, const std::string& memory) {
+  const auto view = static_cast<std::string_view>(bytes);
+  const LoadOptions options = load_options(memory, "automatic");
+  const py::gil_scoped_release free;
+  return Model::load_from(bytes_of(std::as_bytes(std::span(view))), options);
+}
+
+py::dict config_of(const Model& model) {
+  const ModelConfig& c = model.config();
+  py::dict d;
+  d["architecture"] = c.arch->name;
+  d["vocab"] = c.vocab;
+  d["context"] = c.context;
+  d["layers"] = c.layers;
+  d["dim"] = c.dim;
+  d["heads"] = c.heads;
+  d["kv_heads"] = c.kv_heads;
+  d["head_dim"] = c.head_dim;
+  d["ffn"] = c.ffn;
+  d["window"] = c.window;
+  d["tied"] = c.tied;
+  return d;
+}
+
+/// (name, layer, shape, format or None)
+py::list tensors_of(const Model& model) {
+  py::list all;
+  for (const CheckpointTensor& tensor : model.tensors()) {
+    const WeightMatrix* matrix = matrix_of(model.weights(), tensor.role, tensor.layer);
+    const py::tuple shape = tensor.is_matrix ? py::make_tuple(tensor.rows, tensor.columns) : py::make_tuple(tensor.columns);
+    all.append(py::make_tuple(tensor.name, tensor.layer, shape, matrix == nullptr ? py::object(py::none()) : py::str(std::string(matrix->format().name))));
+  }
+  return all;
+}
+
+py::object tensor_of(const py::object& self, const std::string& name) {
+  const auto& model = self.cast<const Model&>();
+  const CheckpointTensor* tensor = model.find(name);
+  if (tensor == nullptr) throw py::key_error(name);
+  if (const WeightMatrix* matrix = matrix_of(model.weights(), tensor->role, tensor->layer)) return py::cast(*matrix);
+  const std::vector<float>* vector = vector_of(model.weights(), tensor->role, tensor->layer);
+  return view_of(std::span(vector != nullptr ? *vector : model.config().rope.divisors), self);
+}
+
+EncodeOptions encode_options(bool add_special, bool parse_special) { return {.add_special = add_special, .parse_special = parse_special}; }
+
+}  // namespace
+
+void bind_model(py::module_& m) {
+  py::class_<Tokenizer>(m, "Tokenizer")
+      .def_static("load", [](const std::string& path) { return open_tokenizer(path); }, py::arg("path"))
+      .def("encode",
+           [](const Tokenizer& t, const std::string& text, bool add_special, bool parse_special) {
+             const py::gil_scoped_release free;
+             return t.encode(text, encode_options(add_special, parse_special));
+           },
+           py::arg("text"), py::kw_only(), py::arg("add_special") = true, py::arg("parse_special") = false)
+      .def("decode", [](const Tokenizer& t, const std::vector<TokenId>& ids, bool keep_special) { return t.decode(ids, keep_special); },
+           py::arg("ids"), py::kw_only(), py::arg("keep_special") = false)
+      .def("token_bytes", [](const Tokenizer& t, TokenId id) { return py::bytes(t.piece_bytes(id)); }, py::arg("id"))
+      .def("piece", [](const Tokenizer& t, TokenId id) { return t.piece(id); }, py::arg("id"))
+      .def("find", &Tokenizer::find, py::arg("piece"))
+      .def("ends_generation", &Tokenizer::ends_generation, py::arg("id"))
+      .def("is_special", &Tokenizer::is_special, py::arg("id"))
+      .def("apply_chat_template",
+           [](const Tokenizer& t, const std::vector<std::pair<std::string, std::string>>& messages, bool add_generation_prompt) {
+             std::vector<ChatMessage> list;
+             for (const auto& [role, content] : messages) list.push_back({role, content});
+             return chat_prompt(t, list, add_generation_prompt);
+           },
+           py::arg("messages"), py::arg("add_generation_prompt") = true)
+      .def_property_readonly("vocab_size", &Tokenizer::vocab_size)
+      .def_property_readonly("bos", &Tokenizer::bos)
+      .def_property_readonly("eos", &Tokenizer::eos)
+      .def_property_readonly("kind", &Tokenizer::kind)
+      .def_property_readonly("chat_template", &Tokenizer::chat_template);
+
+  py::class_<Model>(m, "Model")
+      .def_static("load", &load, py::arg("path"), py::kw_only(), py::arg("memory") = "automatic", py::arg("gptq_zero") = "automatic")
+      .def_static("load_bytes", &load_bytes, py::arg("data"), py::kw_only(), py::arg("memory") = "automatic")
+      .def("save", [](const Model& model, const std::string& path) { model.save(path); }, py::arg("path"),
+           py::call_guard<py::gil_scoped_release>())
+      .def_property_readonly("config", &config_of)
+      .def_property_readonly("tokenizer", [](const Model& model) { return model.tokenizer(); })
+      .def_property_readonly("nbytes", &Model::bytes)
+      .def("tensors", &tensors_of)
+      .def("tensor", &tensor_of, py::arg("name"));
+}
+
+}  // namespace bantam::python

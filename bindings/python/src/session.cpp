@@ -1,0 +1,297 @@
+// Sessions and generations. Each is used by one thread at a time: a lock makes that so, whoever calls.
+#include <atomic>
+
+#include "bantam/session/evaluate.hpp"
+#include "binding.hpp"
+
+namespace bantam::python {
+
+namespace {
+
+/// A session that stays where it is, and that any thread may cancel.
+class SessionHandle {
+ public:
+  explicit SessionHandle(Session made) : session(std::move(made)) {
+    session.set_progress([this](std::int64_t, std::int64_t) {
+      signals();
+      return !cancelled.exchange(false);
+    });
+  }
+  SessionHandle(const SessionHandle&) = delete;
+  SessionHandle& operator=(const SessionHandle&) = delete;
+
+  /// Does `work` on the session without the GIL; other threads wait their turn.
+  template <class Work>
+  auto alone(Work&& work) {
+    const py::gil_scoped_release free;
+    const std::scoped_lock lock(mutex);
+    check();
+    return work(session);
+  }
+  void check() {
+    if (cancelled.exchange(false)) fail(Errc::cancelled, "session: cancelled");
+    signals();
+  }
+
+  Session session;
+  std::mutex mutex;
+  std::atomic<bool> cancelled = false;
+  SignalCheck signals;
+};
+
+using Handle = std::shared_ptr<SessionHandle>;
+
+struct Generation {
+  Handle session;
+  TextRange range;
+  std::optional<TextRange::Iterator> at = {};
+};
+
+Handle open(const Model& model, std::int64_t context, int threads, const std::string& kv) {
+  return std::make_shared<SessionHandle>(Session(model, {.context = context, .threads = threads, .kv = kv}));
+}
+
+std::vector<SamplerStage> stages_of(const std::vector<std::string>& names) {
+  constexpr std::pair<std::string_view, SamplerStage> known[] = {
+      {"penalties", SamplerStage::penalties}, {"top_k", SamplerStage::top_k}, {"typical", SamplerStage::typical},
+      {"top_p", SamplerStage::top_p},         {"min_p", SamplerStage::min_p}, {"temperature", SamplerStage::temperature}};
+  std::vector<SamplerStage> stages;
+  for (const std::string& name : names) {
+    const auto* const stage = std::ranges::find(known, std::string_view(name), [](const auto& entry) { return entry.first; });
+    if (stage == std::end(known)) {
+      fail(Errc::invalid_argument, "order: expected penalties, top_k, typical, top_p, min_p and temperature, found ", printable(name));
+    }
+    stages.push_back(stage->second);
+  }
+  return stages;
+}
+
+/// Reads keyword arguments by name; what nobody asked for is an error.
+class Keywords {
+ public:
+  explicit Keywords(const py::kwargs& given) : given_(given) {}
+  template <class T>
+  void read(const char* name, T& value) {
+    if (!given_.contains(name)) return;
+    ++read_;
+    value = given_[name].template cast<T>();
+  }
+  void finish(std::string_view function) const {
+    if (read_ == given_.size()) return;
+    throw py::type_error(message(function, "() got an unexpected keyword argument: ", static_cast<std::string>(py::repr(given_))));
+  }
+
+ private:
+  const py::kwargs& given_;
+  std::size_t read_ = 0;
+};
+
+void read_sampling(Keywords& k, Sampling& s) {
+  k.read("temperature", s.temperature);
+  k.read("top_k", s.top_k);
+  k.read("top_p", s.top_p);
+  k.read("min_p", s.min_p);
+  k.read("typical_p", s.typical_p);
+  k.read("repeat_penalty", s.repeat_penalty);
+  k.read("frequency_penalty", s.frequency_penalty);
+  k.read("presence_penalty", s.presence_penalty);
+  k.read("repeat_last_n", s.repeat_last_n);
+  k.read("seed", s.seed);
+  std::map<TokenId, float> bias;
+  k.read("logit_bias", bias);
+  s.logit_bias.assign(bias.begin(), bias.end());
+  std::vector<std::string> order;
+  k.read("order", order);
+  if (!order.empty()) s.order = stages_of(order);
+}
+
+GenerateOptions generate_options(const py::kwargs& kwargs, EncodeOptions& encode) {
+  GenerateOptions o;
+  Keywords k(kwargs);
+  k.read("max_tokens", o.max_tokens);
+  k.read("stop", o.stop);
+  k.read("ignore_end", o.ignore_end);
+  k.read("lookup", o.speculation.lookup);
+  k.read("add_special", encode.add_special);
+  k.read("parse_special", encode.parse_special);
+  read_sampling(k, o.sampling);
+  k.finish("stream");
+  return o;
+}
+
+using Prompt = std::variant<std::string, std::vector<TokenId>>;
+
+Generation stream(const Handle& h, const Prompt& prompt, const py::kwargs& kwargs) {
+  EncodeOptions encode;
+  GenerateOptions options = generate_options(kwargs, encode);
+  return h->alone([&](Session& s) {
+    const auto* text = std::get_if<std::string>(&prompt);
+    return Generation{h, text != nullptr ? s.stream(*text, std::move(options), encode) : s.stream(std::get<1>(prompt), std::move(options))};
+  });
+}
+
+Generation chat(const Handle& h, const std::vector<std::pair<std::string, std::string>>& messages, const py::kwargs& kwargs) {
+  EncodeOptions encode;
+  GenerateOptions options = generate_options(kwargs, encode);
+  std::vector<ChatMessage> list;
+  for (const auto& [role, content] : messages) list.push_back({role, content});
+  return h->alone([&](Session& s) { return Generation{h, s.chat(std::move(list), std::move(options))}; });
+}
+
+std::string next_piece(Generation& g) {
+  const bool more = g.session->alone([&](Session&) {
+    if (!g.at) {
+      g.at = g.range.begin();
+    } else if (*g.at != g.range.end()) {
+      ++*g.at;
+    }
+    return *g.at != g.range.end();
+  });
+  if (!more) throw py::stop_iteration();
+  return std::string(**g.at);
+}
+
+/// One token more for each that still runs: the pieces, and how many run on.
+std::pair<std::vector<std::string>, std::size_t> step(const std::vector<Generation*>& generations) {
+  std::vector<TextRange*> ranges;
+  std::vector<Handle> handles;
+  for (Generation* g : generations) {
+    ranges.push_back(&g->range);
+    handles.push_back(g->session);
+  }
+  std::size_t running = 0;
+  {
+    const py::gil_scoped_release free;
+    // In one order for all callers; a session that is there twice is told of below.
+    std::ranges::sort(handles);
+    const auto same = std::ranges::unique(handles);
+    handles.erase(same.begin(), same.end());
+    std::vector<std::unique_lock<std::mutex>> locks;
+    for (const Handle& h : handles) locks.emplace_back(h->mutex);
+    for (const Handle& h : handles) h->check();
+    running = advance(ranges);
+  }
+  std::vector<std::string> pieces;
+  for (const TextRange* range : ranges) pieces.emplace_back(range->piece());
+  return {pieces, running};
+}
+
+py::dict stats_of(const Generation& g) {
+  const SessionStats& s = g.range.stats();
+  py::dict d;
+  d["prompt_tokens"] = s.prompt_tokens;
+  d["generated_tokens"] = s.generated_tokens;
+  d["prompt_ms"] = s.prompt_ms;
+  d["generate_ms"] = s.generate_ms;
+  d["guessed_tokens"] = s.guessed_tokens;
+  d["right_guesses"] = s.right_guesses;
+  return d;
+}
+
+py::dict measure(const Model& model, const std::string& text, const Model* base, std::int64_t context, std::int64_t limit, int threads,
+                 const std::string& kv, const std::function<bool(std::int64_t, std::int64_t)>& progress) {
+  PerplexityResult seen;
+  {
+    const py::gil_scoped_release free;
+    SignalCheck signals;
+    const EvaluationProgress report = [&](std::int64_t done, std::int64_t total) {
+      signals();
+      if (!progress) return true;
+      const py::gil_scoped_acquire gil;
+      return progress(done, total);
+    };
+    seen = perplexity(model, text, {.context = context, .limit = limit, .threads = threads, .kv = kv}, base, report);
+  }
+  py::dict d;
+  d["perplexity"] = seen.perplexity;
+  d["nll"] = seen.nll;
+  d["tokens"] = seen.tokens;
+  d["windows"] = seen.windows;
+  d["seconds"] = seen.seconds;
+  d["base_perplexity"] = seen.base_perplexity;
+  d["kl_mean"] = seen.kl_mean;
+  d["kl_p99"] = seen.kl_p99;
+  d["top1_agreement"] = seen.top1_agreement;
+  return d;
+}
+
+void bind_generation(py::module_& m) {
+  py::class_<Generation>(m, "Generation")
+      .def("__iter__", [](Generation& g) -> Generation& { return g; })
+      .def("__next__", &next_piece)
+      .def_property_readonly("tokens", [](const Generation& g) { return g.range.tokens(); })
+      .def_property_readonly("finish_reason", [](const Generation& g) { return std::string(to_string(g.range.finish())); })
+      .def_property_readonly("stats", &stats_of);
+  m.def("step", &step, py::arg("generations"));
+}
+
+void bind_sampler(py::module_& m) {
+  py::class_<Sampler>(m, "Sampler")
+      .def(py::init([](std::int32_t vocab, const py::kwargs& kwargs) {
+             Sampling s;
+             Keywords k(kwargs);
+             read_sampling(k, s);
+             k.finish("Sampler");
+             return Sampler(std::move(s), vocab);
+           }),
+           py::arg("vocab"))
+      .def("sample",
+           [](Sampler& s, const Floats& logits) { return s.sample({logits.data(), static_cast<std::size_t>(logits.size())}); },
+           py::arg("logits"))
+      .def("accept", &Sampler::accept, py::arg("id"));
+}
+
+}  // namespace
+
+void bind_session(py::module_& m) {
+  bind_generation(m);
+  bind_sampler(m);
+  py::class_<SessionHandle, Handle>(m, "Session")
+      .def(py::init(&open), py::arg("model"), py::kw_only(), py::arg("context") = 0, py::arg("threads") = 0, py::arg("kv") = "f16")
+      .def_static("restore",
+                  [](const Model& model, const std::string& path, std::int64_t context, int threads) {
+                    const py::gil_scoped_release free;
+                    return std::make_shared<SessionHandle>(Session::restore(model, path, {.context = context, .threads = threads}));
+                  },
+                  py::arg("model"), py::arg("path"), py::kw_only(), py::arg("context") = 0, py::arg("threads") = 0)
+      .def("prefill",
+           [](SessionHandle& h, const Prompt& prompt) {
+             h.alone([&](Session& s) {
+               if (const auto* text = std::get_if<std::string>(&prompt)) return s.prefill(*text);
+               s.prefill(std::get<1>(prompt));
+             });
+           },
+           py::arg("prompt"))
+      .def("stream", &stream, py::arg("prompt"))
+      .def("chat", &chat, py::arg("messages"))
+      .def("logits",
+           [](SessionHandle& h) {
+             return as_array(h.alone([](Session& s) {
+               const std::span<const float> row = s.logits();
+               Tensor<float, 1> copy({static_cast<std::int64_t>(row.size())});
+               std::copy(row.begin(), row.end(), copy.data());
+               return copy;
+             }));
+           })
+      .def("score",
+           [](SessionHandle& h, const std::vector<TokenId>& ids) {
+             return as_array(h.alone([&](Session& s) {
+               Tensor<float, 2> rows({static_cast<std::int64_t>(ids.size()), s.model().config().vocab});
+               s.score(ids, [&](std::int64_t index, std::span<const float> row) { std::copy(row.begin(), row.end(), &rows(index, 0)); });
+               return rows;
+             }));
+           },
+           py::arg("ids"))
+      .def("fork", [](SessionHandle& h) { return h.alone([](Session& s) { return std::make_shared<SessionHandle>(s.fork()); }); })
+      .def("save", [](SessionHandle& h, const std::string& path) { h.alone([&](Session& s) { s.save(path); }); }, py::arg("path"))
+      .def("clear", [](SessionHandle& h) { h.alone([](Session& s) { s.clear(); }); })
+      .def("truncate", [](SessionHandle& h, std::int64_t count) { h.alone([&](Session& s) { s.truncate(count); }); }, py::arg("count"))
+      .def("cancel", [](SessionHandle& h) { h.cancelled = true; })
+      .def_property_readonly("tokens", [](SessionHandle& h) { return h.alone([](Session& s) { return s.tokens(); }); })
+      .def_property_readonly("context", [](const SessionHandle& h) { return h.session.context(); })
+      .def_property_readonly("kv_bytes", [](SessionHandle& h) { return h.alone([](Session& s) { return s.kv_bytes(); }); });
+  m.def("perplexity", &measure, py::arg("model"), py::arg("text"), py::arg("base") = nullptr, py::kw_only(), py::arg("context") = 512,
+        py::arg("limit") = 0, py::arg("threads") = 0, py::arg("kv") = "f16", py::arg("progress") = nullptr);
+}
+
+}  // namespace bantam::python

@@ -1,0 +1,169 @@
+// Compression in memory and from file to file, and what it reports.
+#include <charconv>
+#include <sstream>
+
+#include "bantam/io/file.hpp"
+#include "objects.hpp"
+
+using namespace bantam;
+using namespace bantam::capi;
+
+namespace {
+
+/// What the options ask for, before any model is known.
+struct Order {
+  bantam_compress_options options;
+  MethodOptions details;
+  Target target = Target::native;
+  std::string journal;
+};
+
+template <class T>
+T number_of(std::string_view name, std::string_view text) {
+  T value{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc{} || end != text.data() + text.size()) {
+    fail(Errc::invalid_argument, name, ": expected a number, found ", printable(text));
+  }
+  return value;
+}
+
+Order read_order(const bantam_compress_options* given) {
+  const bantam_compress_options initial = BANTAM_COMPRESS_OPTIONS_INIT;
+  Order order{options_of(given, initial, "compress options"), {}, Target::native, {}};
+  const bantam_compress_options& o = order.options;
+  if (o.desc_act != 0) order.details.gptq.order = ColumnOrder::activation;
+  read_settings(o.settings, o.setting_count, "rotate, smooth, target, journal", [&](std::string_view name, std::string_view value) {
+    if (name == "rotate") {
+      order.details.rotation = number_of<std::uint64_t>(name, value);
+    } else if (name == "smooth") {
+      order.details.smooth = number_of<double>(name, value);
+    } else if (name == "target") {
+      order.target = find_target(value);
+    } else if (name == "journal") {
+      order.journal = value;
+    } else {
+      return false;
+    }
+    return true;
+  });
+  return order;
+}
+
+/// `describe_matrix` tells the caller's chooser what a matrix is.
+template <class Describe>
+Recipe recipe_of(const Order& order, const std::vector<CheckpointTensor>& tensors, Describe&& describe_matrix) {
+  const bantam_compress_options& o = order.options;
+  Recipe recipe = recipe::with(find_method(&need(o.method, "method")), &need(o.format, "format"), {.group = o.group}, order.details);
+  for (const CheckpointTensor& tensor : tensors) {
+    if (o.choose == nullptr || !tensor.is_matrix) continue;
+    const bantam_tensor_info info = describe_matrix(tensor);
+    if (const char* format = o.choose(&info, o.choose_user)) recipe.keep(tensor.name, format);
+  }
+  for (std::size_t i = 0; i < o.keep_count; ++i) {
+    const std::string_view line = &need((&need(o.keep, "keep"))[i], "keep");
+    const auto equals = line.rfind('=');
+    if (equals == std::string_view::npos) fail(Errc::invalid_argument, "keep: expected PATTERN=FORMAT, found ", printable(line));
+    recipe.keep(std::string(line.substr(0, equals)), line.substr(equals + 1));
+  }
+  return recipe;
+}
+
+Calibration calibration_of(const bantam_compress_options& o, const Tokenizer& tokenizer, std::int64_t context) {
+  if (o.samples < 1 || o.tokens < 1) fail(Errc::invalid_argument, "calibration: expected samples and tokens above 0, found ", o.samples, " and ", o.tokens);
+  std::string text(text_of(o.calibration_text, o.calibration_text_bytes, "calibration_text"));
+  if (o.calibration_path != nullptr) {
+    if (!text.empty()) fail(Errc::invalid_argument, "calibration: expected a path or a text, found both");
+    text = read_text_file(o.calibration_path);
+  }
+  if (text.empty()) return {};
+  return Calibration::from_text(tokenizer, text, o.samples, std::min(o.tokens, context));
+}
+
+ProgressFn progress_of(const bantam_compress_options& o) {
+  if (o.progress == nullptr) return {};
+  return [callback = o.progress, user = o.progress_user](const Progress& p) {
+    const bantam_progress progress{sizeof(bantam_progress), p.done, p.total, p.layer.c_str(), p.relative_error, p.seconds_left};
+    return callback(&progress, user) == 0;
+  };
+}
+
+/// The report as a handle; what was worth a word goes to the log.
+std::unique_ptr<bantam_report> wrapped(Report report) {
+  for (const std::string& line : report.warnings) log_warning(line);
+  std::ostringstream summary;
+  summary << report;
+  std::string json = report.to_json();
+  return std::unique_ptr<bantam_report>(new bantam_report{std::move(report), summary.str(), std::move(json)});
+}
+
+}  // namespace
+
+extern "C" {
+
+bantam_status bantam_model_compress(bantam_model** small, const bantam_model* model, const bantam_compress_options* options) {
+  return guarded([&] {
+    bantam_model*& out = need(small, "small");
+    const Model& big = need(model, "model").model;
+    const Order order = read_order(options);
+    if (order.target != Target::native || !order.journal.empty()) {
+      fail(Errc::invalid_argument, "settings: expected no target and no journal in memory: they are of bantam_compress_file()");
+    }
+    const Recipe recipe = recipe_of(order, big.tensors(), [&](const CheckpointTensor& tensor) { return describe(big, tensor); });
+    const Calibration calibration = calibration_of(order.options, big.tokenizer(), big.config().context);
+    auto [result, report] = compress(big, recipe, progress_of(order.options));
+    auto made = std::make_unique<bantam_model>(std::move(result));
+    auto told = wrapped(std::move(report));
+    if (order.options.report != nullptr) *order.options.report = told.release();
+    out = made.release();
+  });
+}
+
+bantam_status bantam_compress_file(const char* from, const char* to, const bantam_compress_options* options) {
+  return guarded([&] {
+    const Order order = read_order(options);
+    const Checkpoint checkpoint = Checkpoint::open(&need(from, "from"));
+    for (const std::string& line : checkpoint.warnings()) log_warning(line);
+    const auto describe_matrix = [](const CheckpointTensor& tensor) {
+      bantam_tensor_info info = BANTAM_TENSOR_INFO_INIT;
+      info.name = tensor.name.c_str();
+      info.format = tensor.format().name.data();
+      info.layer = tensor.layer;
+      info.rows = tensor.rows;
+      info.columns = tensor.columns;
+      info.bytes = tensor.stored_bytes();
+      info.is_matrix = 1;
+      return info;
+    };
+    const Recipe recipe = recipe_of(order, checkpoint.tensors(), describe_matrix);
+    const Calibration calibration = calibration_of(order.options, checkpoint.tokenizer(), checkpoint.config().context);
+    Report report = compress_file(checkpoint, &need(to, "to"), recipe, order.target, progress_of(order.options), calibration, order.journal);
+    auto told = wrapped(std::move(report));
+    if (order.options.report != nullptr) *order.options.report = told.release();
+  });
+}
+
+bantam_status bantam_report_get_info(const bantam_report* report, bantam_report_info* info) {
+  return guarded([&] {
+    const bantam_report& r = need(report, "report");
+    fill_struct(info,
+                bantam_report_info{sizeof(bantam_report_info), r.report.bytes_before, r.report.bytes_after, r.report.bits_per_weight,
+                                   r.report.seconds, r.report.layers.size(), r.summary.c_str(), r.json.c_str()},
+                "info");
+  });
+}
+
+bantam_status bantam_report_get_matrix(const bantam_report* report, size_t index, const char** name, const char** format,
+                                       double* relative_error) {
+  return guarded([&] {
+    const auto& layers = need(report, "report").report.layers;
+    if (index >= layers.size()) fail(Errc::invalid_argument, "index: expected below ", layers.size(), ", found ", index);
+    if (name != nullptr) *name = layers[index].name.c_str();
+    if (format != nullptr) *format = layers[index].format.c_str();
+    if (relative_error != nullptr) *relative_error = layers[index].relative_error;
+  });
+}
+
+void bantam_report_free(bantam_report* report) { delete report; }
+
+}  // extern "C"

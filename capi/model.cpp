@@ -1,0 +1,172 @@
+// Models: loading, looking into, saving.
+#include "bantam/model/archs.hpp"
+#include "objects.hpp"
+
+using namespace bantam;
+using namespace bantam::capi;
+
+namespace bantam::capi {
+
+namespace {
+
+LoadOptions load_options(const bantam_load_options* given) {
+  const bantam_load_options initial = BANTAM_LOAD_OPTIONS_INIT;
+  const bantam_load_options o = options_of(given, initial, "load options");
+  const auto choose = [](const char* value, std::string_view name, auto first, const auto&... names) {
+    const std::string_view wanted = &need(value, name);
+    std::string known;
+    int index = 0, found = -1;
+    const auto look = [&](std::string_view candidate) {
+      if (candidate == wanted) found = index;
+      known += message(index == 0 ? "" : ", ", candidate);
+      ++index;
+    };
+    (look(names), ...);
+    if (found < 0) fail(Errc::invalid_argument, name, ": expected one of ", known, ", found ", printable(wanted));
+    return static_cast<decltype(first)>(found);
+  };
+  read_settings(o.settings, o.setting_count, "", [](std::string_view, std::string_view) { return false; });
+  return {.memory = choose(o.memory, "memory", WeightMemory{}, "automatic", "mapped", "huge_pages", "direct"),
+          .gptq_zero = choose(o.gptq_zero, "gptq_zero", GptqZero{}, "automatic", "wrapped", "legacy")};
+}
+
+bantam_model* opened(const Checkpoint& checkpoint, const LoadOptions& options) {
+  for (const std::string& line : checkpoint.warnings()) log_warning(line);
+  return new bantam_model(Model::from_checkpoint(checkpoint, options));
+}
+
+}  // namespace
+
+bantam_tensor_info describe(const Model& model, const CheckpointTensor& tensor) {
+  bantam_tensor_info info = BANTAM_TENSOR_INFO_INIT;
+  info.name = tensor.name.c_str();
+  info.layer = tensor.layer;
+  info.rows = tensor.rows;
+  info.columns = tensor.columns;
+  info.is_matrix = tensor.is_matrix ? 1 : 0;
+  const WeightMatrix* matrix = matrix_of(model.weights(), tensor.role, tensor.layer);
+  info.format = matrix != nullptr ? matrix->format().name.data() : "f32";
+  info.bytes = matrix != nullptr ? matrix->bytes() : tensor.columns * static_cast<std::int64_t>(sizeof(float));
+  return info;
+}
+
+}  // namespace bantam::capi
+
+namespace {
+
+const CheckpointTensor& tensor_of(const Model& model, const char* name) {
+  const CheckpointTensor* tensor = model.find(&need(name, "name"));
+  if (tensor == nullptr) fail(Errc::not_found, "model: expected a tensor of this model, found ", printable(name));
+  return *tensor;
+}
+
+}  // namespace
+
+extern "C" {
+
+bantam_status bantam_model_load(bantam_model** model, const char* path) { return bantam_model_load_with(model, path, nullptr); }
+
+bantam_status bantam_model_load_with(bantam_model** model, const char* path, const bantam_load_options* options) {
+  return guarded([&] {
+    bantam_model*& out = need(model, "model");
+    const LoadOptions chosen = load_options(options);
+    out = opened(Checkpoint::open(&need(path, "path"), {.gptq_zero = chosen.gptq_zero}), chosen);
+  });
+}
+
+bantam_status bantam_model_load_memory(bantam_model** model, const void* bytes, size_t size, const bantam_load_options* options) {
+  return guarded([&] {
+    bantam_model*& out = need(model, "model");
+    const std::span all(static_cast<const std::byte*>(bytes), size);
+    if (size != 0) (void)need(all.data(), "bytes");
+    out = new bantam_model(Model::load_from(bytes_of(all), load_options(options)));
+  });
+}
+
+bantam_status bantam_model_load_reader(bantam_model** model, bantam_read_callback read, void* user, const bantam_load_options* options) {
+  return guarded([&] {
+    bantam_model*& out = need(model, "model");
+    if (read == nullptr) fail(Errc::invalid_argument, "read: expected a function, found NULL");
+    const auto source = [&](std::span<std::byte> to) -> std::size_t {
+      const std::int64_t count = read(to.data(), to.size(), user);
+      if (count < 0) fail(Errc::io, "model in memory: the read callback failed with ", count);
+      return static_cast<std::size_t>(count);
+    };
+    out = new bantam_model(Model::load_from(source, load_options(options)));
+  });
+}
+
+bantam_status bantam_model_save(const bantam_model* model, const char* path) {
+  return guarded([&] { need(model, "model").model.save(&need(path, "path")); });
+}
+
+void bantam_model_free(bantam_model* model) { delete model; }
+
+bantam_status bantam_model_get_info(const bantam_model* model, bantam_model_info* info) {
+  return guarded([&] {
+    const Model& m = need(model, "model").model;
+    const ModelConfig& c = m.config();
+    bantam_model_info values = BANTAM_MODEL_INFO_INIT;
+    values.architecture = c.arch->name.data();
+    values.tokenizer = model->tokenizer.c_str();
+    values.chat_template = m.tokenizer().chat_template().c_str();
+    values.vocabulary = c.vocab;
+    values.context = c.context;
+    values.layers = c.layers;
+    values.width = c.dim;
+    values.heads = c.heads;
+    values.kv_heads = c.kv_heads;
+    values.head_width = c.head_dim;
+    values.ffn_width = c.ffn;
+    for (const CheckpointTensor& tensor : m.tensors()) {
+      if (tensor.is_matrix) values.weights += tensor.rows * tensor.columns;
+    }
+    values.bytes = m.bytes();
+    values.bos_token = m.tokenizer().bos();
+    values.eos_token = m.tokenizer().eos();
+    fill_struct(info, values, "info");
+  });
+}
+
+size_t bantam_model_tensor_count(const bantam_model* model) { return model == nullptr ? 0 : model->model.tensors().size(); }
+
+bantam_status bantam_model_get_tensor(const bantam_model* model, size_t index, bantam_tensor_info* info) {
+  return guarded([&] {
+    const Model& m = need(model, "model").model;
+    if (index >= m.tensors().size()) fail(Errc::invalid_argument, "index: expected below ", m.tensors().size(), ", found ", index);
+    fill_struct(info, describe(m, m.tensors()[index]), "info");
+  });
+}
+
+bantam_status bantam_model_read_tensor(const bantam_model* model, const char* name, float* out, size_t count) {
+  return guarded([&] {
+    const Model& m = need(model, "model").model;
+    const CheckpointTensor& tensor = tensor_of(m, name);
+    const auto numbers = static_cast<std::size_t>(tensor.rows * tensor.columns);
+    if (count != numbers) fail(Errc::invalid_argument, "count: expected ", numbers, " numbers of ", tensor.name, ", found ", count);
+    (void)need(out, "out");
+    if (const WeightMatrix* matrix = matrix_of(m.weights(), tensor.role, tensor.layer)) {
+      RowCodes scratch;
+      for (std::int64_t row = 0; row < tensor.rows; ++row) {
+        matrix->read_row(row, {out + row * tensor.columns, static_cast<std::size_t>(tensor.columns)}, scratch);
+      }
+    } else if (const std::vector<float>* vector = vector_of(m.weights(), tensor.role, tensor.layer)) {
+      std::copy(vector->begin(), vector->end(), out);
+    } else {
+      std::copy(m.config().rope.divisors.begin(), m.config().rope.divisors.end(), out);
+    }
+  });
+}
+
+bantam_status bantam_weights_of_model(bantam_weights** weights, const bantam_model* model, const char* name) {
+  return guarded([&] {
+    bantam_weights*& out = need(weights, "weights");
+    const Model& m = need(model, "model").model;
+    const CheckpointTensor& tensor = tensor_of(m, name);
+    const WeightMatrix* matrix = matrix_of(m.weights(), tensor.role, tensor.layer);
+    if (matrix == nullptr) fail(Errc::invalid_argument, tensor.name, ": expected a matrix, found a vector");
+    out = new bantam_weights{*matrix, tensor.name};
+  });
+}
+
+}  // extern "C"

@@ -1,0 +1,76 @@
+// What the handles of the interface hold.
+#pragma once
+
+#include <atomic>
+#include <optional>
+
+#include "bantam/compress/compress.hpp"
+#include "bantam/session/session.hpp"
+#include "guard.hpp"
+
+struct bantam_model {
+  explicit bantam_model(bantam::Model loaded) : model(std::move(loaded)), tokenizer(model.tokenizer().kind()) {}
+  bantam::Model model;
+  std::string tokenizer;  ///< its kind
+};
+
+struct bantam_session {
+  explicit bantam_session(bantam::Session made, const bantam_session_options& options) : session(std::move(made)) {
+    observe(options.progress, options.progress_user);
+  }
+  bantam_session(bantam::Session made, const bantam_session& like) : session(std::move(made)) { observe(like.progress, like.user); }
+  bantam_session(const bantam_session&) = delete;
+  bantam_session& operator=(const bantam_session&) = delete;
+
+  /// Throws if another thread has asked to stop.
+  void check_cancelled() {
+    if (cancelled.exchange(false)) bantam::fail(bantam::Errc::cancelled, "session: cancelled");
+  }
+
+  bantam::Session session;
+  std::atomic<bool> cancelled = false;
+  bantam_read_progress progress = nullptr;
+  void* user = nullptr;
+
+ private:
+  void observe(bantam_read_progress callback, void* callback_user) {
+    progress = callback;
+    user = callback_user;
+    session.set_progress([this](std::int64_t done, std::int64_t total) {
+      return !cancelled.exchange(false) && (progress == nullptr || progress(done, total, user) == 0);
+    });
+  }
+};
+
+struct bantam_generation {
+  bantam_session* session;
+  bantam::TextRange range;
+  std::optional<bantam::TextRange::Iterator> at = {};
+};
+
+struct bantam_sampler {
+  bantam::Sampler sampler;
+};
+
+struct bantam_weights {
+  bantam::WeightMatrix matrix;
+  std::string name = {};
+};
+
+struct bantam_report {
+  bantam::Report report;
+  std::string summary;
+  std::string json;
+};
+
+namespace bantam::capi {
+
+[[nodiscard]] EncodeOptions encode_options(std::uint32_t flags);
+[[nodiscard]] std::vector<ChatMessage> messages_of(const bantam_message* messages, std::size_t count);
+[[nodiscard]] std::span<const TokenId> ids_of(const std::int32_t* ids, std::size_t count);
+/// Sampling options of the interface as the library's.
+[[nodiscard]] Sampling sampling_of(const bantam_generate_options& options);
+/// Bytes of a tensor and what its format is called.
+[[nodiscard]] bantam_tensor_info describe(const Model& model, const CheckpointTensor& tensor);
+
+}  // namespace bantam::capi

@@ -1,0 +1,479 @@
+/*
+ * bantam: compresses large language models and runs them on a CPU. This is the C interface: C99, no dependency.
+ *
+ *   bantam_model *model = NULL;
+ *   bantam_session *session = NULL;
+ *   bantam_status status = bantam_model_load(&model, "model.gguf");
+ *   if (!status) status = bantam_session_new(&session, model, NULL);
+ *   if (!status) status = bantam_session_generate(session, "Hello", 64, print_text, stdout);
+ *   if (status) fprintf(stderr, "%s: %s\n", bantam_status_name(status), bantam_last_error());
+ *   bantam_session_free(session);
+ *   bantam_model_free(model);
+ *
+ * Contents: 1 conventions  2 library  3 models  4 text and tokens  5 sessions  6 generations  7 samplers
+ *           8 weights  9 compression  10 quality
+ *
+ * ---- 1. Conventions ----
+ *
+ * Status. Functions that can fail return a bantam_status: 0, or a negative value whose meaning never changes. What went
+ * wrong is one line of text, bantam_last_error(), kept for each thread until its next failure. A failed call leaves its
+ * out-parameters as they were and its objects as they were. No exception leaves the library; it never prints or exits.
+ *
+ * Ownership. Out-parameters come first; what they receive is the caller's, to be freed by the function named *_free, which
+ * takes NULL. Pointers returned otherwise, or inside structs, are borrowed: valid until the object they came from changes
+ * or is freed. Objects keep what they need: a model may be freed while sessions of it live.
+ *
+ * Text is UTF-8 with its length in bytes, and may hold zeros; names and paths end with a zero. Text that the library hands
+ * out is valid UTF-8 and has a zero behind its end besides.
+ *
+ * Functions that fill an array take its capacity, fill what fits and say how much there is: when that is more than the
+ * capacity, call again with more room. Capacity 0 (with NULL) asks for the size.
+ *
+ * Options are structs that begin with their own size. Start from the matching _INIT and change fields; NULL means _INIT.
+ * Later versions add fields at the end: programs compiled with this header go on working. Options that have no field are
+ * `settings`, by name.
+ *
+ * Threads. "[any thread]": may be called from any thread at any time, at once with any other call on the same object.
+ * "[one thread]": the object belongs to one thread at a time; different objects are independent. What stands without a
+ * mark is [any thread].
+ */
+#ifndef BANTAM_H
+#define BANTAM_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(__GNUC__)
+#define BANTAM_API __attribute__((visibility("default")))
+#else
+#define BANTAM_API
+#endif
+
+/* ---- 2. Library ---- */
+
+#define BANTAM_VERSION_MAJOR 0
+#define BANTAM_VERSION_MINOR 1
+#define BANTAM_VERSION_PATCH 0
+/** 1000000 major + 1000 minor + patch, of this header. */
+#define BANTAM_VERSION_NUMBER (BANTAM_VERSION_MAJOR * 1000000 + BANTAM_VERSION_MINOR * 1000 + BANTAM_VERSION_PATCH)
+
+/** The library's version, as BANTAM_VERSION_NUMBER is the header's. A program may check that they agree up to the patch:
+ *  assert(bantam_version_number() / 1000 == BANTAM_VERSION_NUMBER / 1000). */
+BANTAM_API int32_t bantam_version_number(void);
+/** "0.1.0" */
+BANTAM_API const char *bantam_version(void);
+/** Whether this build can do something: "format:i4.g64", "isa:avx2", "architecture:llama", "method:gptq" or
+ *  "target:gguf". 1 or 0. */
+BANTAM_API int bantam_has(const char *feature);
+
+typedef int32_t bantam_status;
+enum {
+  BANTAM_OK = 0,
+  BANTAM_INVALID_ARGUMENT = -1, /* the caller asked for something that makes no sense */
+  BANTAM_NOT_FOUND = -2,        /* a file, tensor, key or name does not exist */
+  BANTAM_IO = -3,               /* the operating system refused a read or a write */
+  BANTAM_CORRUPT = -4,          /* bytes from outside break their format */
+  BANTAM_UNSUPPORTED = -5,      /* well-formed, but nothing here can handle it (yet) */
+  BANTAM_OUT_OF_MEMORY = -6,
+  BANTAM_CANCELLED = -7,        /* a callback or bantam_session_cancel() asked to stop */
+  BANTAM_INTERNAL = -8          /* a mistake in the library: please report it */
+};
+
+/** "corrupt", ...; "unknown" for other values. */
+BANTAM_API const char *bantam_status_name(bantam_status status);
+/** What the calling thread's last failed call said: one line that names the place, what was expected and what was found.
+ *  Empty before the first failure. Cut after 2047 bytes. */
+BANTAM_API const char *bantam_last_error(void);
+
+typedef enum { BANTAM_LOG_WARNING = 2 } bantam_log_level;
+typedef void (*bantam_log_callback)(bantam_log_level level, const char *line, void *user);
+/** Receives what is worth a word though nothing failed: doubts about files, matrices that were rounded otherwise than
+ *  asked. Called on the thread that works. NULL (the start): nothing is said. */
+BANTAM_API void bantam_set_log_callback(bantam_log_callback callback, void *user);
+
+/** Memory of the host for weights, keys and values, activations and raw arrays: all that is large. `allocate` returns
+ *  `bytes` at a multiple of `alignment` (a power of two), or NULL, which becomes BANTAM_OUT_OF_MEMORY. Both are called from
+ *  any thread. Small bookkeeping stays with malloc; files that are mapped take none of it. */
+typedef struct bantam_allocator {
+  size_t struct_size;
+  void *(*allocate)(size_t bytes, size_t alignment, void *user);
+  void (*release)(void *memory, size_t bytes, void *user);
+  void *user;
+} bantam_allocator;
+#define BANTAM_ALLOCATOR_INIT {sizeof(bantam_allocator), NULL, NULL, NULL}
+/** For memory taken from now on; every block goes back to where it came from. NULL: the system's again. */
+BANTAM_API bantam_status bantam_set_allocator(const bantam_allocator *allocator);
+
+/** Physical cores that the process may use: what 0 threads stands for. */
+BANTAM_API int32_t bantam_core_count(void);
+/** The instruction set in use: "avx2", "avx512vnni", "dotprod", ... */
+BANTAM_API const char *bantam_isa(void);
+/** Uses another one, of those that the machine has, for what is loaded and made from now on. */
+BANTAM_API bantam_status bantam_set_isa(const char *name);
+
+/** Weight formats of this build: 0 .. count - 1. */
+BANTAM_API size_t bantam_format_count(void);
+/** NULL outside the list. */
+BANTAM_API const char *bantam_format_name(size_t index);
+
+/** A knob by name, for those that have no field. */
+typedef struct bantam_setting {
+  const char *name;
+  const char *value;
+} bantam_setting;
+
+/* ---- 3. Models: constant, shared by any number of sessions and threads ---- */
+
+typedef struct bantam_model bantam_model;
+
+/** Returns the bytes read into `to`, at most `bytes`; 0 at the end; negative for failure. */
+typedef int64_t (*bantam_read_callback)(void *to, size_t bytes, void *user);
+
+typedef struct bantam_load_options {
+  size_t struct_size;
+  /** Where weights of native files lie: "automatic", "mapped", "huge_pages", "direct". */
+  const char *memory;
+  /** Zero points of old GPTQ folders: "automatic", "wrapped", "legacy". */
+  const char *gptq_zero;
+  const bantam_setting *settings;
+  size_t setting_count;
+} bantam_load_options;
+#define BANTAM_LOAD_OPTIONS_INIT {sizeof(bantam_load_options), "automatic", "automatic", NULL, 0}
+
+/** Loads a Hugging Face folder, a .gguf or a .bantam file, told apart by content. */
+BANTAM_API bantam_status bantam_model_load(bantam_model **model, const char *path);
+BANTAM_API bantam_status bantam_model_load_with(bantam_model **model, const char *path, const bantam_load_options *options);
+/** The bytes of a .gguf or .bantam file; they are copied. */
+BANTAM_API bantam_status bantam_model_load_memory(bantam_model **model, const void *bytes, size_t size,
+                                                  const bantam_load_options *options);
+/** The same from wherever `read` gets them, front to back (an archive, a network, an encrypted file). */
+BANTAM_API bantam_status bantam_model_load_reader(bantam_model **model, bantam_read_callback read, void *user,
+                                                  const bantam_load_options *options);
+/** Writes a .bantam file; complete under that name, or not there. */
+BANTAM_API bantam_status bantam_model_save(const bantam_model *model, const char *path);
+BANTAM_API void bantam_model_free(bantam_model *model);
+
+typedef struct bantam_model_info {
+  size_t struct_size;
+  const char *architecture; /* "llama", "qwen3", ... */
+  const char *tokenizer;    /* its kind, for people */
+  const char *chat_template; /* Jinja; empty when there is none */
+  int64_t vocabulary;       /* tokens, rows of the embedding */
+  int64_t context;          /* tokens that the model was made for */
+  int64_t layers;
+  int64_t width;            /* of the hidden state */
+  int64_t heads;
+  int64_t kv_heads;
+  int64_t head_width;
+  int64_t ffn_width;
+  int64_t weights;          /* numbers in all matrices */
+  int64_t bytes;            /* that they take */
+  int32_t bos_token;        /* -1: none */
+  int32_t eos_token;        /* -1: none */
+} bantam_model_info;
+#define BANTAM_MODEL_INFO_INIT {sizeof(bantam_model_info), NULL, NULL, NULL, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, -1, -1}
+/** Fills the fields that `info`'s struct_size has room for. Texts belong to the model. */
+BANTAM_API bantam_status bantam_model_get_info(const bantam_model *model, bantam_model_info *info);
+
+typedef struct bantam_tensor_info {
+  size_t struct_size;
+  const char *name;   /* "model.layers.0.mlp.down_proj" */
+  const char *format; /* of matrices: "i4.g64"; vectors are "f32" */
+  int64_t layer;      /* -1: of no layer */
+  int64_t rows;       /* outputs; 1 for vectors */
+  int64_t columns;    /* inputs */
+  int64_t bytes;
+  int32_t is_matrix;
+} bantam_tensor_info;
+#define BANTAM_TENSOR_INFO_INIT {sizeof(bantam_tensor_info), NULL, NULL, -1, 0, 0, 0, 0}
+BANTAM_API size_t bantam_model_tensor_count(const bantam_model *model);
+BANTAM_API bantam_status bantam_model_get_tensor(const bantam_model *model, size_t index, bantam_tensor_info *info);
+/** The numbers of a matrix or vector, row after row, as the formats define them: `count` is rows * columns. */
+BANTAM_API bantam_status bantam_model_read_tensor(const bantam_model *model, const char *name, float *out, size_t count);
+
+/* ---- 4. Text and tokens ---- */
+
+#define BANTAM_ADD_SPECIAL 1u   /* add BOS and EOS as the tokenizer's files say */
+#define BANTAM_PARSE_SPECIAL 2u /* text that spells a special token becomes it */
+#define BANTAM_KEEP_SPECIAL 4u  /* special tokens are spelled out in text */
+
+/** Fills `ids` and sets *count to the number of tokens. flags: BANTAM_ADD_SPECIAL | BANTAM_PARSE_SPECIAL or 0. */
+BANTAM_API bantam_status bantam_tokenize(const bantam_model *model, const char *text, size_t bytes, uint32_t flags, int32_t *ids,
+                                         size_t capacity, size_t *count);
+/** Fills `text`, with a zero behind its end where it fits, and sets *bytes to its length. flags: BANTAM_KEEP_SPECIAL or 0. */
+BANTAM_API bantam_status bantam_detokenize(const bantam_model *model, const int32_t *ids, size_t count, uint32_t flags, char *text,
+                                           size_t capacity, size_t *bytes);
+/** The bytes of one token inside a text: perhaps a part of a character, so not always UTF-8. */
+BANTAM_API bantam_status bantam_token_bytes(const bantam_model *model, int32_t id, char *out, size_t capacity, size_t *bytes);
+/** Whether a model that writes this token has ended its turn. 1 or 0. */
+BANTAM_API int bantam_token_ends(const bantam_model *model, int32_t id);
+
+typedef struct bantam_message {
+  const char *role;    /* "system", "user", "assistant" */
+  const char *content;
+  size_t content_bytes;
+} bantam_message;
+/** The prompt that the model's chat template makes of a conversation. Tokenize it with BANTAM_PARSE_SPECIAL alone. */
+BANTAM_API bantam_status bantam_apply_chat_template(const bantam_model *model, const bantam_message *messages, size_t count,
+                                                    int add_generation_prompt, char *text, size_t capacity, size_t *bytes);
+
+/* ---- 5. Sessions: what a model has read, with its keys and values ---- */
+
+typedef struct bantam_session bantam_session; /* [one thread], but for bantam_session_cancel() */
+
+/** Nonzero stops the work, which ends with BANTAM_CANCELLED. */
+typedef int (*bantam_read_progress)(int64_t done, int64_t total, void *user);
+
+typedef struct bantam_session_options {
+  size_t struct_size;
+  int64_t context_tokens; /* most tokens that it may hold; 0: what the model was made for */
+  int32_t threads;        /* 0: bantam_core_count() */
+  int32_t reserved;       /* 0 */
+  const char *kv;         /* keys and values: "f16", "q8", "q4" or "f32" */
+  bantam_read_progress progress; /* while prompts are read; NULL: none */
+  void *progress_user;
+  const bantam_setting *settings;
+  size_t setting_count;
+} bantam_session_options;
+#define BANTAM_SESSION_OPTIONS_INIT {sizeof(bantam_session_options), 0, 0, 0, "f16", NULL, NULL, NULL, 0}
+
+BANTAM_API bantam_status bantam_session_new(bantam_session **session, const bantam_model *model, const bantam_session_options *options);
+/** A session of its own with the same past. Keys and values are shared until one of the two writes. */
+BANTAM_API bantam_status bantam_session_fork(bantam_session **copy, const bantam_session *session);
+/** Writes tokens, keys and values, and the last generation's state. */
+BANTAM_API bantam_status bantam_session_save(const bantam_session *session, const char *path);
+BANTAM_API bantam_status bantam_session_restore(bantam_session **session, const bantam_model *model, const char *path,
+                                                const bantam_session_options *options);
+BANTAM_API void bantam_session_free(bantam_session *session);
+
+/** Reads text without generating. The first text of a session gets BOS as the tokenizer says. */
+BANTAM_API bantam_status bantam_session_prefill(bantam_session *session, const char *text, size_t bytes);
+BANTAM_API bantam_status bantam_session_prefill_tokens(bantam_session *session, const int32_t *ids, size_t count);
+/** Logits of the next token, one for each of the vocabulary; valid until the session is used again. */
+BANTAM_API bantam_status bantam_session_logits(bantam_session *session, const float **logits, size_t *count);
+/** Every token read or generated; valid until the session is used again. */
+BANTAM_API bantam_status bantam_session_tokens(const bantam_session *session, const int32_t **ids, size_t *count);
+/** Forgets all tokens but the first `count`. */
+BANTAM_API bantam_status bantam_session_truncate(bantam_session *session, size_t count);
+/** Most tokens that it may hold. */
+BANTAM_API int64_t bantam_session_context(const bantam_session *session);
+/** [any thread] Stops what the session is doing, within a step, with BANTAM_CANCELLED; if it does nothing, the next thing
+ *  that it is asked to do. The session stays usable. */
+BANTAM_API void bantam_session_cancel(bantam_session *session);
+
+/* ---- 6. Generations ---- */
+
+typedef enum {
+  BANTAM_FINISH_RUNNING = 0,
+  BANTAM_FINISH_STOP = 1,     /* the model ended, or a stop text came */
+  BANTAM_FINISH_LENGTH = 2,   /* max_tokens, or the context is full */
+  BANTAM_FINISH_CANCELLED = 3 /* a callback stopped it */
+} bantam_finish;
+
+typedef struct bantam_generate_options {
+  size_t struct_size;
+  int64_t max_tokens;      /* -1: until the model ends or the context is full */
+  float temperature;       /* divides the logits; 0: the most probable token */
+  int32_t top_k;           /* 0: off */
+  float top_p;             /* 1: off */
+  float min_p;             /* 0: off */
+  float typical_p;         /* 1: off */
+  float repeat_penalty;    /* 1: off */
+  float frequency_penalty; /* 0: off */
+  float presence_penalty;  /* 0: off */
+  int32_t repeat_last_n;   /* tokens that penalties see; 0: none, -1: all */
+  uint32_t flags;          /* BANTAM_ADD_SPECIAL | BANTAM_PARSE_SPECIAL, of the prompt */
+  uint64_t seed;
+  int32_t ignore_end;      /* 1: go on after the model's end token */
+  int32_t lookup;          /* lossless speculation: guess up to this many tokens from the text so far; 0: off */
+  bantam_session *draft;   /* the same by a smaller model's session; NULL: none. Borrowed by the generation */
+  const char *const *stop; /* texts that end the generation and are no part of it */
+  size_t stop_count;
+  const int32_t *bias_ids; /* logits of these tokens ... */
+  const float *bias;       /* ... get this added; -INFINITY forbids one */
+  size_t bias_count;
+  const bantam_setting *settings; /* "order": stages as "penalties,top_k,typical,top_p,min_p,temperature" */
+  size_t setting_count;
+} bantam_generate_options;
+#define BANTAM_GENERATE_OPTIONS_INIT \
+  {sizeof(bantam_generate_options), 256, 0.8f, 40, 0.95f, 0.05f, 1.0f, 1.0f, 0.0f, 0.0f, 64, BANTAM_ADD_SPECIAL, 0, 0, 0, NULL, \
+   NULL, 0, NULL, NULL, 0, NULL, 0}
+
+/** A piece of text: whole characters, never empty, a zero behind it. Nonzero stops the generation; that is no error. */
+typedef int (*bantam_text_callback)(const char *utf8, size_t bytes, void *user);
+
+/** Reads `prompt` and streams what follows. An empty prompt goes on where the session stands. */
+BANTAM_API bantam_status bantam_session_generate(bantam_session *session, const char *prompt, int64_t max_tokens,
+                                                 bantam_text_callback callback, void *user);
+
+typedef struct bantam_stats {
+  size_t struct_size;
+  int64_t prompt_tokens;
+  int64_t generated_tokens;
+  double prompt_ms;
+  double generate_ms;
+  double tokens_per_second;
+  int64_t guessed_tokens; /* by speculation */
+  int64_t right_guesses;
+  bantam_finish finish;
+  int32_t reserved;
+} bantam_stats;
+#define BANTAM_STATS_INIT {sizeof(bantam_stats), 0, 0, 0.0, 0.0, 0.0, 0, 0, BANTAM_FINISH_RUNNING, 0}
+
+typedef struct bantam_generation bantam_generation; /* [one thread], its session's */
+
+/** Reads a prompt; nothing is generated yet. The generation borrows the session, which must not be used otherwise, nor
+ *  freed, before the generation is freed. */
+BANTAM_API bantam_status bantam_generation_new(bantam_generation **generation, bantam_session *session, const char *prompt,
+                                               size_t bytes, const bantam_generate_options *options);
+BANTAM_API bantam_status bantam_generation_new_tokens(bantam_generation **generation, bantam_session *session, const int32_t *prompt,
+                                                      size_t count, const bantam_generate_options *options);
+/** Messages since the last call; the session remembers the others and the replies. */
+BANTAM_API bantam_status bantam_generation_new_chat(bantam_generation **generation, bantam_session *session,
+                                                    const bantam_message *messages, size_t count,
+                                                    const bantam_generate_options *options);
+/** The next piece of text, valid until the next call; *text is NULL at the end. */
+BANTAM_API bantam_status bantam_generation_next(bantam_generation *generation, const char **text, size_t *bytes);
+/** One token more for each of several generations that still run, in one pass over the weights: a batch costs little more
+ *  than one of them. Their sessions are different ones of one model and of equal context, and belong to the calling thread.
+ *  What the step added to each is its bantam_generation_piece(). *running: how many go on. */
+BANTAM_API bantam_status bantam_generations_step(bantam_generation *const *generations, size_t count, size_t *running);
+/** What the last step added; may be empty while a character or a stop text is incomplete. */
+BANTAM_API const char *bantam_generation_piece(const bantam_generation *generation, size_t *bytes);
+/** Tokens generated so far, the end token left out. */
+BANTAM_API bantam_status bantam_generation_tokens(const bantam_generation *generation, const int32_t **ids, size_t *count);
+BANTAM_API bantam_status bantam_generation_get_stats(const bantam_generation *generation, bantam_stats *stats);
+BANTAM_API void bantam_generation_free(bantam_generation *generation);
+
+/* ---- 7. Samplers, for loops of one's own: logits -> sample -> accept -> prefill_tokens ---- */
+
+typedef struct bantam_sampler bantam_sampler; /* [one thread] */
+
+/** Reads temperature to repeat_last_n, seed, biases and settings of the options. */
+BANTAM_API bantam_status bantam_sampler_new(bantam_sampler **sampler, const bantam_model *model, const bantam_generate_options *options);
+/** Chooses a token. Does not accept it. `count` is the model's vocabulary. */
+BANTAM_API bantam_status bantam_sampler_sample(bantam_sampler *sampler, const float *logits, size_t count, int32_t *id);
+/** Remembers a token for the penalties. */
+BANTAM_API bantam_status bantam_sampler_accept(bantam_sampler *sampler, int32_t id);
+BANTAM_API void bantam_sampler_free(bantam_sampler *sampler);
+
+/* ---- 8. Weights: one matrix in a format ---- */
+
+typedef struct bantam_weights bantam_weights; /* constant */
+
+/** Rounds a matrix (rows, columns), row after row, to nearest. */
+BANTAM_API bantam_status bantam_weights_quantize(bantam_weights **weights, const float *values, int64_t rows, int64_t columns,
+                                                 const char *format);
+/** A matrix of a model; its bytes are shared. */
+BANTAM_API bantam_status bantam_weights_of_model(bantam_weights **weights, const bantam_model *model, const char *name);
+BANTAM_API bantam_status bantam_weights_dequantize(const bantam_weights *weights, float *out, size_t count);
+/** out (tokens, rows) = x (tokens, columns) times the matrix transposed. fast: activations are rounded to 8 bits first, as
+ *  inference does; 0: floats. On the calling thread. */
+BANTAM_API bantam_status bantam_weights_multiply(const bantam_weights *weights, const float *x, int64_t tokens, float *out, int fast);
+BANTAM_API bantam_status bantam_weights_get_info(const bantam_weights *weights, bantam_tensor_info *info);
+BANTAM_API void bantam_weights_free(bantam_weights *weights);
+
+/* ---- 9. Compression ---- */
+
+typedef struct bantam_progress {
+  size_t struct_size;
+  int64_t done; /* matrices */
+  int64_t total;
+  const char *layer; /* the matrix just done */
+  double relative_error;
+  double seconds_left;
+} bantam_progress;
+/** Nonzero stops the work, which ends with BANTAM_CANCELLED. */
+typedef int (*bantam_compress_progress)(const bantam_progress *progress, void *user);
+/** The format of one matrix; NULL: the options' format. The text is read before the next call. */
+typedef const char *(*bantam_choose_format)(const bantam_tensor_info *matrix, void *user);
+
+typedef struct bantam_report bantam_report; /* constant */
+
+typedef struct bantam_compress_options {
+  size_t struct_size;
+  const char *method;           /* "rtn", "gptq", "awq", "awq+gptq", "hqq" */
+  const char *format;           /* "q4", "i4.g64", "nf4", ...: bantam_format_name() */
+  int32_t group;                /* weights per scale; -1: the format's usual group, 0: the row */
+  int32_t desc_act;             /* GPTQ: columns by falling activation */
+  const char *calibration_path; /* text like what the model will read; gptq and awq need it ... */
+  const char *calibration_text; /* ... or this */
+  size_t calibration_text_bytes;
+  int64_t samples;
+  int64_t tokens;               /* a sample */
+  const char *const *keep;      /* exceptions as "PATTERN=FORMAT", * and ? in patterns; the last that matches counts */
+  size_t keep_count;
+  bantam_choose_format choose;  /* NULL: none. Goes before `keep` */
+  void *choose_user;
+  bantam_compress_progress progress;
+  void *progress_user;
+  bantam_report **report;       /* receives a report, to be freed; NULL: none */
+  const bantam_setting *settings; /* "rotate": seed; "smooth": exponent; "target", "journal": of bantam_compress_file() */
+  size_t setting_count;
+} bantam_compress_options;
+#define BANTAM_COMPRESS_OPTIONS_INIT \
+  {sizeof(bantam_compress_options), "rtn", "q4", -1, 0, NULL, NULL, 0, 128, 2048, NULL, 0, NULL, NULL, NULL, NULL, NULL, NULL, 0}
+
+/** A smaller model, in memory. `model` is left as it is. */
+BANTAM_API bantam_status bantam_model_compress(bantam_model **small, const bantam_model *model, const bantam_compress_options *options);
+/** From file to file, in memory bounded by a block, whatever the model's size. Setting "target": "native" (the start),
+ *  "gguf", "safetensors", "gptq", "gptq_v2", "awq", "bnb"; "journal": a file that lets an interrupted run go on. */
+BANTAM_API bantam_status bantam_compress_file(const char *from, const char *to, const bantam_compress_options *options);
+
+typedef struct bantam_report_info {
+  size_t struct_size;
+  int64_t bytes_before;
+  int64_t bytes_after;
+  double bits_per_weight;
+  double seconds;
+  size_t matrices;
+  const char *summary; /* one line */
+  const char *json;
+} bantam_report_info;
+#define BANTAM_REPORT_INFO_INIT {sizeof(bantam_report_info), 0, 0, 0.0, 0.0, 0, NULL, NULL}
+BANTAM_API bantam_status bantam_report_get_info(const bantam_report *report, bantam_report_info *info);
+/** Name, format and ||W - W'|| / ||W|| of a matrix; any out-parameter may be NULL. */
+BANTAM_API bantam_status bantam_report_get_matrix(const bantam_report *report, size_t index, const char **name, const char **format,
+                                                  double *relative_error);
+BANTAM_API void bantam_report_free(bantam_report *report);
+
+/* ---- 10. Quality ---- */
+
+typedef struct bantam_perplexity_options {
+  size_t struct_size;
+  int64_t context; /* tokens a window */
+  int64_t limit;   /* tokens of the text to use; 0: all */
+  int32_t threads;
+  int32_t reserved;
+  const char *kv;
+  bantam_read_progress progress; /* windows */
+  void *progress_user;
+} bantam_perplexity_options;
+#define BANTAM_PERPLEXITY_OPTIONS_INIT {sizeof(bantam_perplexity_options), 512, 0, 0, 0, "f16", NULL, NULL}
+
+typedef struct bantam_perplexity_result {
+  size_t struct_size;
+  double perplexity;
+  double nll; /* nats a token */
+  int64_t tokens;
+  int64_t windows;
+  double base_perplexity; /* with a base; else 0 */
+  double kl_mean;         /* KL(base || model), nats a token */
+  double kl_p99;
+  double top1_agreement;
+} bantam_perplexity_result;
+#define BANTAM_PERPLEXITY_RESULT_INIT {sizeof(bantam_perplexity_result), 0.0, 0.0, 0, 0, 0.0, 0.0, 0.0, 0.0}
+
+/** Perplexity on a text, and divergence from `base` (same vocabulary) unless that is NULL. */
+BANTAM_API bantam_status bantam_model_perplexity(const bantam_model *model, const bantam_model *base, const char *text, size_t bytes,
+                                                 const bantam_perplexity_options *options, bantam_perplexity_result *result);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,2 @@
+/* Nothing: the compiler reads a header in front of it. */
+typedef int nothing;

@@ -1,0 +1,125 @@
+#include "support.hpp"
+
+using namespace capi_test;
+
+TEST_CASE("a matrix is rounded, read back and multiplied") {
+  const std::int64_t rows = 32, columns = 96, tokens = 3;
+  std::vector<float> values(rows * columns), x(tokens * columns);
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = std::sin(static_cast<float>(i) * 0.37f);
+  for (std::size_t i = 0; i < x.size(); ++i) x[i] = std::cos(static_cast<float>(i) * 0.11f);
+  for (std::size_t f = 0; f < bantam_format_count(); ++f) {
+    const char* format = bantam_format_name(f);
+    CAPTURE(format);
+    bantam_weights* made = nullptr;
+    REQUIRE_OK(bantam_weights_quantize(&made, values.data(), rows, columns, format));
+    const Owned<bantam_weights> weights(made);
+    bantam_tensor_info info = BANTAM_TENSOR_INFO_INIT;
+    REQUIRE_OK(bantam_weights_get_info(weights.get(), &info));
+    CHECK(std::string(info.format) == format);
+    CHECK(info.rows == rows);
+    std::vector<float> back(values.size()), out(tokens * rows);
+    REQUIRE_OK(bantam_weights_dequantize(weights.get(), back.data(), back.size()));
+    REQUIRE_OK(bantam_weights_multiply(weights.get(), x.data(), tokens, out.data(), 0));
+    double worst = 0;
+    for (std::int64_t t = 0; t < tokens; ++t) {
+      for (std::int64_t r = 0; r < rows; ++r) {
+        double sum = 0;
+        for (std::int64_t c = 0; c < columns; ++c) sum += double(back[r * columns + c]) * x[t * columns + c];
+        worst = std::max(worst, std::fabs(sum - out[t * rows + r]));
+      }
+    }
+    CHECK(worst < 1e-4);
+  }
+  CHECK(bantam_format_name(bantam_format_count()) == nullptr);
+  bantam_weights* weights = nullptr;
+  CHECK(bantam_weights_quantize(&weights, values.data(), rows, columns, "i99") == BANTAM_INVALID_ARGUMENT);
+  CHECK(bantam_weights_quantize(&weights, values.data(), INT64_MAX, INT64_MAX, "q4") == BANTAM_INVALID_ARGUMENT);
+  CHECK(bantam_weights_quantize(&weights, values.data(), -1, 4, "q4") == BANTAM_INVALID_ARGUMENT);
+}
+
+TEST_CASE("a model is made smaller in memory and from file to file, with progress, a report and a choice of formats") {
+  const Folder folder;
+  const auto model = load();
+  bantam_compress_options options = BANTAM_COMPRESS_OPTIONS_INIT;
+  options.format = "i4.g64";
+  options.choose = [](const bantam_tensor_info* matrix, void*) -> const char* {
+    return std::string(matrix->name).ends_with("down_proj") ? "i8.g32" : nullptr;
+  };
+  int calls = 0;
+  options.progress_user = &calls;
+  options.progress = [](const bantam_progress* p, void* user) {
+    CHECK(p->done <= p->total);
+    ++*static_cast<int*>(user);
+    return 0;
+  };
+  bantam_report* made = nullptr;
+  options.report = &made;
+  bantam_model* small = nullptr;
+  REQUIRE_OK(bantam_model_compress(&small, model.get(), &options));
+  const Owned<bantam_model> owned(small);
+  const Owned<bantam_report> report(made);
+  CHECK(calls > 0);
+  bantam_report_info info = BANTAM_REPORT_INFO_INIT;
+  REQUIRE_OK(bantam_report_get_info(report.get(), &info));
+  CHECK(info.bytes_after < info.bytes_before);
+  CHECK(info.matrices == static_cast<std::size_t>(calls));
+  int eights = 0;
+  for (std::size_t i = 0; i < info.matrices; ++i) {
+    const char *name = nullptr, *format = nullptr;
+    double error = 1;
+    REQUIRE_OK(bantam_report_get_matrix(report.get(), i, &name, &format, &error));
+    CHECK(error < 0.2);
+    if (std::string(name).ends_with("down_proj")) eights += std::string(format) == "i8.g32" ? 1 : 0;
+  }
+  bantam_model_info shape = BANTAM_MODEL_INFO_INIT;
+  REQUIRE_OK(bantam_model_get_info(model.get(), &shape));
+  CHECK(eights == shape.layers);
+
+  const std::string in_memory = folder / "memory.bantam", by_file = folder / "file.bantam";
+  REQUIRE_OK(bantam_model_save(small, in_memory.c_str()));
+  options.report = nullptr;
+  REQUIRE_OK(bantam_compress_file(model_path().c_str(), by_file.c_str(), &options));
+  CHECK(greedy_text(load(in_memory).get(), "The") == greedy_text(load(by_file).get(), "The"));
+
+  options.progress = [](const bantam_progress*, void*) { return 1; };
+  const std::string never = folder / "never.bantam";
+  CHECK(bantam_compress_file(model_path().c_str(), never.c_str(), &options) == BANTAM_CANCELLED);
+  CHECK(bantam_model_compress(&small, model.get(), &options) == BANTAM_CANCELLED);
+  CHECK_FALSE(std::filesystem::exists(never));
+}
+
+TEST_CASE("what a recipe cannot be is said") {
+  const auto model = load();
+  bantam_model* small = nullptr;
+  bantam_compress_options options = BANTAM_COMPRESS_OPTIONS_INIT;
+  options.method = "magic";
+  CHECK(bantam_model_compress(&small, model.get(), &options) == BANTAM_INVALID_ARGUMENT);
+  CHECK(std::string(bantam_last_error()).find("gptq") != std::string::npos);
+  options = BANTAM_COMPRESS_OPTIONS_INIT;
+  const char* keep = "lm_head";
+  options.keep = &keep;
+  options.keep_count = 1;
+  CHECK(bantam_model_compress(&small, model.get(), &options) == BANTAM_INVALID_ARGUMENT);
+  options = BANTAM_COMPRESS_OPTIONS_INIT;
+  options.method = "gptq";  // without calibration
+  CHECK(bantam_model_compress(&small, model.get(), &options) < 0);
+  CHECK(small == nullptr);
+}
+
+TEST_CASE("perplexity and divergence") {
+  const auto model = load();
+  bantam_compress_options to = BANTAM_COMPRESS_OPTIONS_INIT;
+  to.format = "i8.g32";
+  bantam_model* small = nullptr;
+  REQUIRE_OK(bantam_model_compress(&small, model.get(), &to));
+  const Owned<bantam_model> owned(small);
+  const std::string text =
+      "It was a bright cold day in April, and the captain of the ship walked along the deck with his hands behind his back. "
+      "Nobody spoke to him, and he spoke to nobody; the wind had fallen in the night, and the sails hung still.";
+  bantam_perplexity_result result = BANTAM_PERPLEXITY_RESULT_INIT;
+  REQUIRE_OK(bantam_model_perplexity(small, model.get(), text.data(), text.size(), nullptr, &result));
+  CHECK(result.perplexity > 1);
+  CHECK(result.kl_mean > 0);
+  CHECK(result.kl_mean < 0.01);
+  CHECK(std::fabs(result.perplexity / result.base_perplexity - 1) < 0.05);
+}

@@ -1,0 +1,183 @@
+#include <atomic>
+#include <thread>
+
+#include "support.hpp"
+
+using namespace capi_test;
+
+TEST_CASE("text streams through a callback, in pieces, and a callback ends it") {
+  const auto model = load();
+  const auto session = open(model.get());
+  struct Seen {
+    int pieces = 0;
+    std::string text;
+  } seen;
+  const auto collect = [](const char* utf8, std::size_t bytes, void* user) {
+    auto& s = *static_cast<Seen*>(user);
+    s.text.append(utf8, bytes);
+    CHECK(bytes > 0);
+    CHECK(utf8[bytes] == '\0');
+    return ++s.pieces == 5 ? 1 : 0;
+  };
+  REQUIRE_OK(bantam_session_generate(session.get(), "Once upon a time", 64, collect, &seen));
+  CHECK(seen.pieces == 5);
+  // The session stands where the callback stopped.
+  const std::int32_t* ids = nullptr;
+  std::size_t count = 0;
+  REQUIRE_OK(bantam_session_tokens(session.get(), &ids, &count));
+  CHECK(count < tokenize(model.get(), "Once upon a time").size() + 64);
+}
+
+TEST_CASE("the explicit loop, generations and batches give the same tokens") {
+  const auto model = load();
+  const std::string prompt = "The captain";
+  const auto session = open(model.get());
+  const auto generation = start(session.get(), prompt, greedy(16));
+  const std::string text = rest_of(generation.get());
+  const std::int32_t* ids = nullptr;
+  std::size_t count = 0;
+  REQUIRE_OK(bantam_generation_tokens(generation.get(), &ids, &count));
+  const std::vector<std::int32_t> expected(ids, ids + count);
+  CHECK(expected.size() == 16);
+  bantam_stats stats = BANTAM_STATS_INIT;
+  REQUIRE_OK(bantam_generation_get_stats(generation.get(), &stats));
+  CHECK(stats.generated_tokens == 16);
+  CHECK(stats.finish == BANTAM_FINISH_LENGTH);
+  CHECK(stats.prompt_tokens == static_cast<std::int64_t>(tokenize(model.get(), prompt).size()));
+
+  const auto by_hand = open(model.get());
+  bantam_generate_options options = greedy(0);
+  bantam_sampler* made = nullptr;
+  REQUIRE_OK(bantam_sampler_new(&made, model.get(), &options));
+  const Owned<bantam_sampler> sampler(made);
+  REQUIRE_OK(bantam_session_prefill(by_hand.get(), prompt.data(), prompt.size()));
+  for (const std::int32_t wanted : expected) {
+    const float* logits = nullptr;
+    std::int32_t id = -1;
+    REQUIRE_OK(bantam_session_logits(by_hand.get(), &logits, &count));
+    REQUIRE_OK(bantam_sampler_sample(sampler.get(), logits, count, &id));
+    CHECK(id == wanted);
+    REQUIRE_OK(bantam_sampler_accept(sampler.get(), id));
+    REQUIRE_OK(bantam_session_prefill_tokens(by_hand.get(), &id, 1));
+  }
+
+  std::vector<Owned<bantam_session>> sessions;
+  std::vector<Owned<bantam_generation>> owned;
+  std::vector<bantam_generation*> generations;
+  for (int i = 0; i < 3; ++i) {
+    sessions.push_back(open(model.get()));
+    owned.push_back(start(sessions.back().get(), i == 1 ? "Another text" : prompt, greedy(16)));
+    generations.push_back(owned.back().get());
+  }
+  std::string together;
+  std::size_t running = 3;
+  while (running > 0) {
+    REQUIRE_OK(bantam_generations_step(generations.data(), generations.size(), &running));
+    std::size_t bytes = 0;
+    const char* piece = bantam_generation_piece(generations[2], &bytes);
+    together.append(piece, bytes);
+  }
+  CHECK(together == text);
+  generations[0] = generations[2];
+  CHECK_OK(bantam_generations_step(generations.data(), generations.size(), &running));  // all have ended
+}
+
+TEST_CASE("forks, saved files and shortened sessions go on as the original does") {
+  const Folder folder;
+  const auto model = load();
+  const auto base = open(model.get());
+  const std::string prompt = "In the morning the";
+  REQUIRE_OK(bantam_session_prefill(base.get(), prompt.data(), prompt.size()));
+  REQUIRE_OK(bantam_session_save(base.get(), (folder / "s").c_str()));
+  bantam_session* made = nullptr;
+  REQUIRE_OK(bantam_session_fork(&made, base.get()));
+  const Owned<bantam_session> fork(made);
+  const auto options = two_threads();
+  REQUIRE_OK(bantam_session_restore(&made, model.get(), (folder / "s").c_str(), &options));
+  const Owned<bantam_session> restored(made);
+  const std::string expected = rest_of(start(base.get(), "", greedy(12)).get());
+  CHECK(rest_of(start(fork.get(), "", greedy(12)).get()) == expected);
+  CHECK(rest_of(start(restored.get(), "", greedy(12)).get()) == expected);
+  REQUIRE_OK(bantam_session_truncate(base.get(), tokenize(model.get(), prompt).size()));
+  CHECK(rest_of(start(base.get(), "", greedy(12)).get()) == expected);
+  CHECK(bantam_session_truncate(base.get(), 1000) == BANTAM_INVALID_ARGUMENT);
+  CHECK(bantam_session_context(base.get()) == 256);
+}
+
+TEST_CASE("another thread cancels a generation, and the session goes on") {
+  const auto model = load();
+  bantam_session_options options = two_threads();
+  options.context_tokens = 0;
+  const auto session = open(model.get(), options);
+  std::atomic<int> pieces = 0;
+  std::thread other([&] {
+    while (pieces.load() == 0) std::this_thread::yield();
+    bantam_session_cancel(session.get());
+  });
+  const auto count = [](const char*, std::size_t, void* user) {
+    ++*static_cast<std::atomic<int>*>(user);
+    return 0;
+  };
+  const bantam_status status = bantam_session_generate(session.get(), "It", 100000, count, &pieces);
+  other.join();
+  CHECK(status == BANTAM_CANCELLED);
+  CHECK_OK(bantam_session_generate(session.get(), "", 2, count, &pieces));
+
+  // While a prompt is read, by the callback and by a cancel that comes first.
+  std::string text;
+  for (int i = 0; i < 40; ++i) text += "the old man said ";
+  const auto fresh = open(model.get(), options);
+  bantam_session_cancel(fresh.get());
+  CHECK(bantam_session_prefill(fresh.get(), text.data(), text.size()) == BANTAM_CANCELLED);
+  options.progress = [](std::int64_t, std::int64_t, void*) { return 1; };
+  const auto refusing = open(model.get(), options);
+  CHECK(bantam_session_prefill(refusing.get(), text.data(), text.size()) == BANTAM_CANCELLED);
+  const std::int32_t* ids = nullptr;
+  std::size_t held = 99;
+  REQUIRE_OK(bantam_session_tokens(refusing.get(), &ids, &held));
+  CHECK(held == 0);
+}
+
+TEST_CASE("several threads generate from one model at once") {
+  const auto model = load();
+  const std::string expected = greedy_text(model.get(), "She looked", 20);
+  std::vector<std::thread> threads;
+  std::atomic<int> equal = 0;
+  for (int i = 0; i < 4; ++i) {
+    threads.emplace_back([&] {
+      bantam_session_options options = two_threads();
+      options.threads = 1;
+      if (rest_of(start(open(model.get(), options).get(), "She looked", greedy(20)).get()) == expected) ++equal;
+      CHECK(bantam_model_load(nullptr, "mine") == BANTAM_INVALID_ARGUMENT);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  CHECK(equal == 4);
+}
+
+TEST_CASE("options are checked, and settings have names") {
+  const auto model = load();
+  const auto session = open(model.get());
+  bantam_generate_options options = greedy(4);
+  bantam_generation* generation = nullptr;
+  options.top_p = 7;
+  CHECK(bantam_generation_new(&generation, session.get(), "a", 1, &options) == BANTAM_INVALID_ARGUMENT);
+  options = greedy(4);
+  bantam_setting setting = {"order", "temperature,top_k"};
+  options.settings = &setting;
+  options.setting_count = 1;
+  REQUIRE_OK(bantam_generation_new(&generation, session.get(), "a", 1, &options));
+  bantam_generation_free(generation);
+  setting.value = "top_q";
+  CHECK(bantam_generation_new(&generation, session.get(), "a", 1, &options) == BANTAM_INVALID_ARGUMENT);
+  setting.name = "odor";
+  CHECK(bantam_generation_new(&generation, session.get(), "a", 1, &options) == BANTAM_INVALID_ARGUMENT);
+  CHECK(std::string(bantam_last_error()).find("odor") != std::string::npos);
+  CHECK(bantam_generation_new(&generation, session.get(), nullptr, 3, nullptr) == BANTAM_INVALID_ARGUMENT);
+  bantam_session_options wrong = two_threads();
+  wrong.kv = "f7";
+  bantam_session* made = nullptr;
+  CHECK(bantam_session_new(&made, model.get(), &wrong) == BANTAM_INVALID_ARGUMENT);
+  const bantam_message message = {"user", "hello", 5};
+  CHECK(bantam_generation_new_chat(&generation, session.get(), &message, 1, nullptr) == BANTAM_UNSUPPORTED);
+}
