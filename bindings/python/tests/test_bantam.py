@@ -1,0 +1,422 @@
+"""The Python surface, as its users meet it: python3 -m unittest, no other package needed but NumPy."""
+
+import asyncio
+import doctest
+import inspect
+import os
+import pickle
+import re
+import signal
+import tempfile
+import threading
+import time
+import unittest
+from pathlib import Path
+
+import numpy as np
+
+import bantam
+
+ROOT = Path(os.environ["BANTAM_SOURCE_DIR"])
+MODEL = ROOT / "models" / "books4m"
+TEXT = (ROOT / "models" / "paragraph.txt").read_text()
+GREEDY = {"temperature": 0}
+
+model = bantam.load(MODEL)
+
+
+class Folder(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = Path(folder.name)
+
+
+class Models(Folder):
+    def test_loads_and_saves(self):
+        model.save(self.folder / "m.bantam")
+        again = bantam.load(self.folder / "m.bantam")
+        from_bytes = bantam.Model.from_bytes((self.folder / "m.bantam").read_bytes())
+        texts = {bantam.Session(m).generate("It was", max_tokens=12, **GREEDY) for m in (model, again, from_bytes)}
+        self.assertEqual(len(texts), 1)
+        self.assertEqual(again.config["layers"], 4)
+        self.assertIn("llama", repr(model))
+
+    def test_tensors_are_arrays(self):
+        self.assertIn("layers.0.mlp.down", model)
+        self.assertEqual(set(model), set(model.keys()))
+        down = model["layers.0.mlp.down"]
+        self.assertEqual(down.name, "model.layers.0.mlp.down_proj")
+        self.assertEqual(down.numpy().shape, down.shape)
+        np.testing.assert_array_equal(np.asarray(down), down.weights.dequantize())
+        norm = model["model.norm"].numpy()
+        self.assertFalse(norm.flags.writeable)
+        self.assertFalse(norm.flags.owndata)
+        self.assertFalse(down.data.flags.writeable)
+        self.assertEqual(down.data.nbytes, down.nbytes)
+        with self.assertRaises(KeyError):
+            model["layers.9.mlp.down"]
+
+    def test_views_keep_the_model(self):
+        view = bantam.load(MODEL)["model.norm"].numpy()
+        data = bantam.load(MODEL)["layers.0.mlp.up"].data
+        self.assertTrue(np.isfinite(view).all())
+        self.assertGreater(int(data.astype(np.int64).sum()), 0)
+
+    def test_tokenizer(self):
+        t = model.tokenizer
+        ids = t.encode("Grüße aus dem Wald", add_special=False)
+        self.assertEqual(t.decode(ids), "Grüße aus dem Wald")
+        self.assertEqual(len(t), model.config["vocab"])
+        self.assertEqual(bantam.Tokenizer.load(MODEL).encode("abc"), t.encode("abc"))
+        self.assertEqual(t.find(t.token(ids[0])), ids[0])
+        self.assertIsNone(t.find("no such entry anywhere"))
+        with self.assertRaises(bantam.InvalidArgument):
+            t.decode([1 << 30])
+        with self.assertRaises(bantam.Unsupported):
+            t.apply_chat_template([{"role": "user", "content": "x"}])
+
+    def test_errors_are_also_builtin(self):
+        with self.assertRaisesRegex(FileNotFoundError, "no/such/model"):
+            bantam.load("no/such/model")
+        with self.assertRaises(ValueError):
+            bantam.Session(model, kv="f7")
+        with self.assertRaises(TypeError):
+            bantam.Session(model).stream("x", temprature=1)
+        with self.assertRaises(bantam.Error):
+            bantam.Model.from_bytes(b"GGUF\3\0\0\0rubbish")
+        self.assertIsInstance(pickle.loads(pickle.dumps(bantam.Corrupt("x"))), bantam.Corrupt)
+
+
+class Sessions(Folder):
+    def test_streams(self):
+        with bantam.Session(model, context=128) as session:
+            run = session.stream("Once upon a time", max_tokens=10, **GREEDY)
+            pieces = list(run)
+            self.assertEqual(len(run.tokens), 10)
+            self.assertEqual(run.finish_reason, "length")
+            self.assertEqual(session.stats.generated_tokens, 10)
+            self.assertRegex(str(session.stats), r"^Stats\(prompt=[\d.]+ tok/s, generate=[\d.]+ tok/s\)$")
+            self.assertEqual(session.tokens[-10:], run.tokens)
+            self.assertEqual(session.context, 128)
+        with self.assertRaises(ValueError):
+            session.tokens
+        ids = model.tokenizer.encode("Once upon a time")
+        self.assertEqual(bantam.Session(model).generate(ids, max_tokens=10, **GREEDY), "".join(pieces))
+
+    def test_same_seed_same_text(self):
+        texts = [bantam.Session(model, threads=n).generate("The", max_tokens=20, seed=5) for n in (1, 2)]
+        self.assertEqual(*texts)
+        self.assertNotEqual(texts[0], bantam.Session(model).generate("The", max_tokens=20, seed=6))
+
+    def test_forks_saves_truncates(self):
+        base = bantam.Session(model, context=64)
+        base.prefill("In the morning")
+        length = len(base.tokens)
+        base.save(self.folder / "s")
+        expected = base.fork().generate(max_tokens=8, **GREEDY)
+        self.assertEqual(bantam.Session.restore(model, self.folder / "s", context=64).generate(max_tokens=8, **GREEDY), expected)
+        self.assertEqual(base.generate(max_tokens=8, **GREEDY), expected)
+        base.truncate(length)
+        self.assertEqual(base.generate(max_tokens=8, **GREEDY), expected)
+        base.clear()
+        self.assertEqual(base.tokens, [])
+
+    def test_logits_and_samplers_agree_with_streams(self):
+        session = bantam.Session(model)
+        run = session.stream("The sea", max_tokens=6, seed=3)
+        list(run)
+        by_hand = bantam.Session(model)
+        by_hand.prefill("The sea")
+        sampler = bantam.Sampler(model.config["vocab"], seed=3)
+        for id in model.tokenizer.encode("The sea"):
+            sampler.accept(id)
+        for expected in run.tokens:
+            id = sampler.sample(by_hand.logits())
+            self.assertEqual(id, expected)
+            sampler.accept(id)
+            by_hand.prefill([id])
+        rows = bantam.Session(model).score(model.tokenizer.encode("The sea"))
+        fresh = bantam.Session(model)
+        fresh.prefill("The sea")
+        np.testing.assert_allclose(rows[-1], fresh.logits(), atol=1e-4)
+
+    def test_batches(self):
+        sessions = [bantam.Session(model, context=64, threads=1) for _ in range(3)]
+        runs = [s.stream(p, max_tokens=9, **GREEDY) for s, p in zip(sessions, ("One", "Two", "One"))]
+        texts, running = [""] * 3, 3
+        while running:
+            pieces, running = bantam.step(runs)
+            texts = [t + p for t, p in zip(texts, pieces)]
+        self.assertEqual(texts[0], texts[2])
+        self.assertEqual(texts[1], bantam.Session(model).generate("Two", max_tokens=9, **GREEDY))
+        again = sessions[0].stream("a", max_tokens=3)
+        with self.assertRaises(bantam.InvalidArgument):
+            bantam.step([again, again])
+
+    def test_threads_generate_at_once(self):
+        expected = bantam.Session(model, threads=1).generate("She looked", max_tokens=24, **GREEDY)
+        found = []
+        shared = bantam.Session(model, threads=1)
+
+        def work():
+            found.append(bantam.Session(model, threads=1).generate("She looked", max_tokens=24, **GREEDY))
+            shared.prefill("a")  # one session: they wait for each other
+
+        threads = [threading.Thread(target=work) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(found, [expected] * 4)
+        self.assertGreaterEqual(len(shared.tokens), 4)
+
+    def test_async(self):
+        async def text(prompt):
+            with bantam.Session(model, threads=1) as session:
+                return "".join([piece async for piece in session.stream(prompt, max_tokens=8, **GREEDY)])
+
+        async def both():
+            return await asyncio.gather(text("One"), text("Two"))
+
+        self.assertEqual(asyncio.run(both()), [bantam.Session(model).generate(p, max_tokens=8, **GREEDY) for p in ("One", "Two")])
+
+    def test_another_thread_cancels(self):
+        session = bantam.Session(model)
+        started = threading.Event()
+
+        def work():
+            with self.assertRaises(bantam.Cancelled):
+                while True:
+                    for _ in session.stream("It", max_tokens=200, ignore_end=True):
+                        started.set()
+                    session.clear()
+
+        thread = threading.Thread(target=work)
+        thread.start()
+        started.wait(20)
+        session.cancel()
+        thread.join(20)
+        self.assertFalse(thread.is_alive())
+        session.clear()
+        self.assertTrue(session.generate("It", max_tokens=2, ignore_end=True))
+
+    def test_interrupt_stops_within_a_step(self):
+        session = bantam.Session(model)
+        threading.Timer(0.3, signal.raise_signal, [signal.SIGINT]).start()
+        began = time.monotonic()
+        with self.assertRaises(KeyboardInterrupt):
+            while time.monotonic() - began < 60:
+                list(session.stream("It", max_tokens=100, ignore_end=True))
+                session.clear()
+        session.clear()
+        self.assertTrue(session.generate("It", max_tokens=2, ignore_end=True))
+
+
+class Compression(Folder):
+    def test_formats_by_callable(self):
+        seen = []
+
+        def choose(layer):
+            seen.append(layer)
+            return "q8" if layer.name.endswith("down_proj") else "nf4"
+
+        small, report = bantam.compress(model, "rtn", format=choose)
+        self.assertEqual({layer.count for layer in seen}, {4})
+        for layer in report.layers:
+            self.assertEqual(layer.format, "i8.g32" if layer.name.endswith("down_proj") else "nf4.g64")
+        self.assertLess(small.nbytes, model.nbytes)
+        self.assertIn("bits a weight", str(report))
+        self.assertIn("<table>", report._repr_html_())
+        self.assertEqual(report.to_dict()["layers"][0]["name"], report.layers[0].name)
+        with self.assertRaises(ValueError):
+            report.perplexity_after
+
+    def test_reports_are_plotted_where_matplotlib_is(self):
+        _, report = bantam.compress(model)
+        try:
+            import matplotlib
+        except ImportError:
+            with self.assertRaisesRegex(ImportError, "matplotlib"):
+                report.plot()
+            return
+        matplotlib.use("Agg")
+        self.assertEqual(report.plot().get_ylabel(), "relative error, %")
+
+    def test_progress_and_cancel(self):
+        calls = []
+        bantam.compress(model, progress=lambda *p: calls.append(p))
+        self.assertEqual(calls[-1][0], calls[-1][1])
+        with self.assertRaises(bantam.Cancelled):
+            bantam.compress(model, progress=lambda *p: False)
+        with self.assertRaisesRegex(RuntimeError, "mine"):
+            def fails(*_):
+                raise RuntimeError("mine")
+            bantam.compress(model, progress=fails)
+        bantam.compress(model, progress=True)  # a bar, where tqdm is
+
+    def test_calibrated_in_memory_and_by_file(self):
+        corpus = bantam.Corpus(ROOT / "models" / "paragraph.txt", tokens=512, sample_tokens=128)
+        small, report = bantam.compress(model, "gptq", format="i3", calibration=corpus)
+        small.save(self.folder / "memory.bantam")
+        bantam.compress_file(MODEL, self.folder / "file.bantam", "gptq", format="i3", calibration=corpus)
+        prompt = dict(prompt="The", max_tokens=12, **GREEDY)
+        texts = {bantam.Session(bantam.load(self.folder / f"{name}.bantam")).generate(**prompt) for name in ("memory", "file")}
+        self.assertEqual(len(texts), 1)
+        self.assertGreater(report.kl_mean, 0)
+        self.assertLess(report.perplexity_before, report.perplexity_after * 1.5)
+
+    def test_other_containers(self):
+        bantam.compress_file(MODEL, self.folder / "m.gguf", format="q8_0", to="gguf")
+        self.assertTrue(bantam.Session(bantam.load(self.folder / "m.gguf")).generate("A", max_tokens=3))
+        with self.assertRaisesRegex(bantam.InvalidArgument, "safetensors"):
+            bantam.compress_file(MODEL, self.folder / "x", to="zip")
+        with self.assertRaisesRegex(bantam.InvalidArgument, "gptq"):
+            bantam.compress(model, "magic")
+
+    def test_quantize(self):
+        values = np.random.default_rng(0).standard_normal((48, 96), dtype=np.float32)
+        x = np.random.default_rng(1).standard_normal((3, 96))
+        for entry in bantam.formats():
+            with self.subTest(entry["name"]):
+                packed = bantam.quantize(values, entry["name"])
+                self.assertEqual(packed.shape, values.shape)
+                decoded = packed.dequantize()
+                np.testing.assert_allclose(packed.matmul(x), x.astype(np.float32) @ decoded.T, atol=2e-4)
+        np.testing.assert_array_equal(bantam.quantize(values.T[:, ::2], "f32").dequantize(), values.T[:, ::2])
+        for wrong in (values[0], values[:0], np.full((4, 32), np.nan, np.float32)):
+            with self.assertRaises(ValueError):
+                bantam.quantize(wrong, "q4")
+
+    def test_quality(self):
+        small, _ = bantam.compress(model, format="i8")
+        seen = bantam.perplexity(small, TEXT, model, context=128)
+        self.assertGreater(seen.kl_mean, 0)
+        self.assertLess(seen.kl_mean, 0.01)
+        with self.assertRaises(bantam.Cancelled):
+            bantam.perplexity(small, TEXT, progress=lambda done, total: False)
+
+    def test_bench(self):
+        seen = bantam.bench(model, prompt=16, generate=8, repetitions=1)
+        self.assertGreater(seen["generate_tok_s"], 0)
+        self.assertGreater(seen["read_gb_s_measured"], 0)
+
+
+class LlamaClass(Folder):
+    def setUp(self):
+        super().setUp()
+        self.llama = bantam.Llama(MODEL, n_ctx=256, n_threads=2, n_gpu_layers=-1, verbose=False, seed=1)
+
+    def test_completion(self):
+        made = self.llama("The captain", max_tokens=6, temperature=0, echo=True, logprobs=3)
+        self.assertEqual(made["object"], "text_completion")
+        choice = made["choices"][0]
+        self.assertTrue(choice["text"].startswith("The captain"))
+        self.assertEqual(choice["finish_reason"], "length")
+        self.assertEqual(made["usage"]["completion_tokens"], 6)
+        # The most probable token was taken, and its probability says so.
+        for token, score, top in zip(*(choice["logprobs"][k] for k in ("tokens", "token_logprobs", "top_logprobs"))):
+            self.assertAlmostEqual(score, max(top.values()))
+            self.assertIn(token, top)
+
+    def test_stream_is_the_whole(self):
+        whole = self.llama.create_completion("Once", max_tokens=12, seed=7)["choices"][0]
+        chunks = list(self.llama.create_completion("Once", max_tokens=12, seed=7, stream=True))
+        self.assertEqual("".join(c["choices"][0]["text"] for c in chunks), whole["text"])
+        self.assertEqual(chunks[-1]["choices"][0]["finish_reason"], whole["finish_reason"])
+        stopped = self.llama.create_completion("Once", max_tokens=12, seed=7, stop=whole["text"][3:6])["choices"][0]
+        self.assertEqual(stopped["text"], whole["text"][:3])
+        self.assertEqual(stopped["finish_reason"], "stop")
+
+    def test_tokens(self):
+        ids = self.llama.tokenize(b"Hello there")
+        self.assertEqual(self.llama.detokenize(ids), b"Hello there")
+        generator = self.llama.generate(ids, temperature=0)
+        tokens = [next(generator) for _ in range(4)]
+        completion = self.llama.create_completion(ids, max_tokens=4, temperature=0)
+        self.assertEqual(self.llama.detokenize(ids + tokens).decode(), "Hello there" + completion["choices"][0]["text"])
+        state = self.llama.save_state()
+        self.llama.reset()
+        self.assertEqual(self.llama.n_tokens, 0)
+        self.llama.load_state(state)
+        self.assertGreater(self.llama.n_tokens, 0)
+        self.assertEqual((self.llama.n_ctx(), self.llama.n_vocab()), (256, 4096))
+
+    def test_what_is_not_there_is_said(self):
+        for options in ({"grammar": object()}, {"mirostat_mode": 2}, {"suffix": "x"}):
+            with self.assertRaises(bantam.Unsupported):
+                self.llama("x", **options)
+        with self.assertRaises(TypeError):
+            self.llama("x", temprature=1)
+        with self.assertRaises(bantam.Unsupported):
+            bantam.Llama(MODEL, embedding=True)
+        with self.assertRaises(bantam.Unsupported):
+            self.llama.create_embedding("x")
+        with self.assertRaises(bantam.Unsupported):
+            self.llama.create_chat_completion([{"role": "user", "content": "x"}])
+
+    def test_chat(self):
+        gguf = self.folder / "chat.gguf"
+        path = chat_model(gguf)
+        llama = bantam.Llama(path, n_ctx=128)
+        messages = [{"role": "user", "content": "Hello"}]
+        made = llama.create_chat_completion(messages, max_tokens=5, temperature=0, logprobs=True, top_logprobs=2)
+        self.assertEqual(made["object"], "chat.completion")
+        self.assertEqual(made["choices"][0]["message"]["role"], "assistant")
+        self.assertEqual(len(made["choices"][0]["logprobs"]["content"]), 5)
+        chunks = list(llama.create_chat_completion(messages, max_tokens=5, temperature=0, stream=True))
+        self.assertEqual(chunks[0]["choices"][0]["delta"], {"role": "assistant"})
+        text = "".join(c["choices"][0]["delta"].get("content", "") for c in chunks)
+        self.assertEqual(text, made["choices"][0]["message"]["content"])
+        with bantam.Session(bantam.load(path)) as session:
+            self.assertEqual(session.chat(messages, max_tokens=5, temperature=0).text(), text)
+
+
+def chat_model(folder):
+    """books4m with a chat template."""
+    import json
+    import shutil
+
+    folder = folder.with_suffix("")
+    shutil.copytree(MODEL, folder)
+    path = folder / "tokenizer_config.json"
+    config = json.loads(path.read_text()) if path.exists() else {}
+    config["chat_template"] = "{% for m in messages %}[{{ m.role }}] {{ m.content }}\n{% endfor %}[assistant] "
+    path.write_text(json.dumps(config))
+    return folder
+
+
+class Surface(unittest.TestCase):
+    def test_stub_has_every_name_and_parameter(self):
+        stub = (Path(bantam.__file__).parent / "__init__.pyi").read_text()
+        for name in bantam.__all__:
+            value = getattr(bantam, name)
+            if inspect.isclass(value):
+                self.assertRegex(stub, rf"(?m)^class {name}\b|^{name} = ", name)
+                members = [m for m in vars(value) if not m.startswith("_")]
+                body = re.split(rf"(?m)^class {name}\b[^\n]*\n", stub)[-1].split("\nclass ")[0]
+                for member in members:
+                    self.assertRegex(body, rf"\b{member}\b", f"{name}.{member}")
+            elif inspect.isfunction(value):
+                signature = re.search(rf"(?ms)^def {name}\((.*?)\) ->", stub)
+                self.assertIsNotNone(signature, name)
+                for parameter in inspect.signature(value).parameters:
+                    self.assertRegex(signature.group(1), rf"\b{parameter}\b", f"{name}({parameter})")
+            else:
+                self.assertRegex(stub, rf"(?m)^(def )?{name}\b", name)
+
+    def test_stub_is_python(self):
+        compile((Path(bantam.__file__).parent / "__init__.pyi").read_text(), "__init__.pyi", "exec")
+
+    def test_docstring_examples(self):
+        for module in (bantam, bantam._model, bantam._session, bantam._compress):
+            self.assertEqual(doctest.testmod(module).failed, 0, module.__name__)
+
+    def test_version(self):
+        self.assertRegex(bantam.__version__, r"^\d+\.\d+\.\d+$")
+        self.assertIn(bantam.cpu_info()["isa"], bantam.cpu_info()["isas"])
+        bantam.set_isa(bantam.cpu_info()["isa"])
+
+
+if __name__ == "__main__":
+    unittest.main()
