@@ -111,7 +111,7 @@ bantam_status bantam_model_compress(bantam_model** small, const bantam_model* mo
     }
     const Recipe recipe = recipe_of(order, big.tensors(), [&](const CheckpointTensor& tensor) { return describe(big, tensor); });
     const Calibration calibration = calibration_of(order.options, big.tokenizer(), big.config().context);
-    auto [result, report] = compress(big, recipe, progress_of(order.options));
+    auto [result, report] = compress(big, recipe, progress_of(order.options), calibration);
     auto made = std::make_unique<bantam_model>(std::move(result));
     auto told = wrapped(std::move(report));
     if (order.options.report != nullptr) *order.options.report = told.release();

@@ -161,8 +161,8 @@ struct Task {
 };
 
 /// Opens, reads the calibration text, and chooses formats if that is asked for.
-Task prepare(const CompressOptions& o, bool calibrated) {
-  Task task{open_checkpoint(o.model, o.gptq_zero), make_recipe(o), target_of(o), {}, {}, {}};
+Task prepare(const CompressOptions& o, Recipe recipe, bool calibrated) {
+  Task task{open_checkpoint(o.model, o.gptq_zero), std::move(recipe), target_of(o), {}, {}, {}};
   if (calibrated || !o.fit.empty()) {
     std::string text = read_input(o.calibration);
     task.calibration = Calibration::from_text(task.checkpoint.tokenizer(), text, o.samples,
@@ -215,7 +215,7 @@ int compress_model(const CompressOptions& o, const std::vector<std::string>& idl
   if (o.output.empty() && !o.dry_run) throw UsageError("-o is required: the name of the output");
   refuse_what_is_planned(o);
   check_fit(o);
-  (void)make_recipe(o);  // wrong usage is told before anything is opened
+  Recipe recipe = make_recipe(o);  // wrong usage is told before anything is opened
   apply(o.common);
   const std::string journal = o.output + ".journal";
   const bool calibrated = !o.calibration.empty() && o.method != "hqq";
@@ -233,7 +233,7 @@ int compress_model(const CompressOptions& o, const std::vector<std::string>& idl
   for (const std::string& option : o.overruled)
     warn(message(option, " has no effect: --fit chooses formats; --keep and --candidates guide it"));
   if (o.fit.empty() && !o.candidates.empty()) warn("--candidates has no effect without --fit");
-  const Task task = prepare(o, calibrated);
+  const Task task = prepare(o, std::move(recipe), calibrated);
   if (o.dry_run) return print_plan(o, task);
   if (calibrated && !o.resume) std::filesystem::remove(journal);
   Report report;

@@ -76,143 +76,151 @@ class Tracker {
   Stopwatch watch_;
 };
 
-std::string recipe_record(const Recipe& recipe, const std::string& from) {
-  auto json = nlohmann::ordered_json::parse(recipe.to_json());
-  json["source"] = from;
-  return json.dump();
+/// One compression, whatever the tensors come from and go to.
+class Run {
+ public:
+  /// Everything that can be refused before the output is begun. `original` and `progress` outlive it.
+  Run(const Checkpoint& original, const Recipe& asked, Target target, const ProgressFn& progress, const Calibration& calibration)
+      : source_(original, asked), target_(target), entries_(entries_of(checkpoint(), asked, target)), recipe_(asked),
+        tracker_(count(asked, progress)) {
+    const bool calibrated = needs_calibration(asked.method()) || (asked.method() == Method::rtn && !calibration.samples.empty());
+    if (asked.options().smooth && !calibrated) fail(Errc::invalid_argument, "smooth: expected calibration text, found none");
+    if (calibrated) pass_.emplace(source_, recipe_, calibration);
+  }
+  Run(const Run&) = delete;
+  Run& operator=(const Run&) = delete;
+
+  /// What is to be written.
+  [[nodiscard]] const Checkpoint& checkpoint() const noexcept { return source_.checkpoint(); }
+  /// What was asked for, with what the container makes of it.
+  [[nodiscard]] const Recipe& recipe() const noexcept { return recipe_; }
+  [[nodiscard]] const std::vector<NativeWriter::Entry>& entries() const noexcept { return entries_; }
+  [[nodiscard]] bool calibrates() const noexcept { return pass_.has_value(); }
+
+  /// Writes every tensor, and commits. `journal`: null for none.
+  Report into(Output& output, Journal* journal) {
+    std::size_t next = 0;
+    for (const CheckpointTensor& tensor : checkpoint().tensors()) {
+      if (tensor.layer > layer_) enter_block(tensor.layer, journal);
+      if (tensor.is_matrix) {
+        write_matrix(tensor, *entries_[next++].format, output);
+      } else if (tensor.role != Role::rope_divisors) {
+        write_vector(tensor, output);
+        ++next;
+      }
+    }
+    output.commit();
+    tracker_.finish(weights_);
+    return std::move(tracker_.report);
+  }
+
+ private:
+  /// Adds up what is to come; notes in the recipe where the container has another format.
+  Tracker count(const Recipe& asked, const ProgressFn& progress) {
+    std::int64_t matrices = 0, bytes = 0;
+    auto entry = entries_.begin();
+    for (const CheckpointTensor& tensor : checkpoint().tensors()) {
+      if (!tensor.is_matrix && tensor.role == Role::rope_divisors) continue;
+      const FormatInfo* format = (entry++)->format;
+      if (format == nullptr) continue;
+      if (format != &asked.format_of(tensor.name, is_table(tensor.role))) recipe_.keep(tensor.name, format->name);
+      ++matrices;
+      weights_ += tensor.rows * tensor.columns;
+      bytes += tensor.stored_bytes();
+    }
+    return {progress, matrices, bytes};
+  }
+
+  /// Rounds what is rounded block by block.
+  void enter_block(std::int64_t layer, Journal* journal) {
+    layer_ = layer;
+    if (!pass_) {
+      if (source_.rotated()) block_ = round_rotated(recipe_, source_, layer);
+      return;
+    }
+    std::optional<RoundedBlock> done;
+    if (journal != nullptr) done = journal->read(layer);
+    if (done) {
+      pass_->skip_block(layer, *done);
+      ++tracker_.report.resumed_blocks;
+    } else {
+      done = pass_->round_block(layer);
+      tracker_.report.warnings.insert(tracker_.report.warnings.end(), done->warnings.begin(), done->warnings.end());
+      if (journal != nullptr) journal->append(layer, *done);
+    }
+    block_ = *std::move(done);
+  }
+
+  void write_vector(const CheckpointTensor& tensor, Output& output) const {
+    const auto changed = tensor.layer == layer_ ? block_.vectors.find(tensor.role) : block_.vectors.end();
+    const std::vector<float> vector = changed != block_.vectors.end() ? changed->second : source_.load_vector(tensor);
+    check_finite(tensor.name, 0, vector);
+    const FormatInfo& stored = vector_format(target_, recipe_);
+    for (std::size_t c = 0; stored.id == F16Format::id && c < vector.size(); ++c) {
+      if (!std::isfinite(float(f16(vector[c])))) fail_too_large(tensor.name, stored, vector[c], 0, c);
+    }
+    output.write_vector(tensor, vector);
+  }
+
+  void write_matrix(const CheckpointTensor& tensor, const FormatInfo& format, Output& output) {
+    Rounded rounded;
+    if (const auto found = block_.matrices.find(tensor.role); found != block_.matrices.end() && tensor.layer == layer_) {
+      rounded = found->second;
+    } else if (is_copied(target_, tensor, format) && !source_.rotated()) {
+      rounded.matrix = checkpoint().load_matrix(tensor, Reading::mapped);
+      check_finite(tensor.name, rounded.matrix);
+    } else {
+      rounded = round_alone(recipe_, tensor.name, tensor.rows, tensor.columns, format,
+                            [&](std::int64_t row, std::span<float> to, RowCodes& scratch) { source_.read_row(tensor, row, to, scratch); });
+      checkpoint().drop(tensor);
+    }
+    output.write_matrix(tensor, rounded.matrix);
+    tracker_.formats.emplace_back(&format, tensor.rows * tensor.columns);
+    tracker_.add({tensor.name, std::string(format.name), rounded.relative_error, tensor.stored_bytes(), rounded.matrix.bytes()});
+  }
+
+  const ModelSource source_;
+  const Target target_;
+  const std::vector<NativeWriter::Entry> entries_;
+  Recipe recipe_;
+  std::int64_t weights_ = 0;  ///< of all matrices
+  Tracker tracker_;
+  std::optional<BlockPass> pass_;
+  RoundedBlock block_;       ///< what was rounded with others
+  std::int64_t layer_ = -1;  ///< of it
+};
+
+void check_not_an_input(const Checkpoint& checkpoint, const std::filesystem::path& out) {
+  const auto is_out = [&](const CheckpointTensor& tensor) { return tensor.entry != nullptr && same_file(tensor.entry->file->path(), out); };
+  if (same_file(checkpoint.path(), out) || std::ranges::any_of(checkpoint.tensors(), is_out)) {
+    fail(Errc::invalid_argument, out.string(), ": expected an output other than the input, found the same file");
+  }
 }
 
 }  // namespace
 
-Report compress_file(const Checkpoint& original, const std::filesystem::path& out, const Recipe& asked, Target target,
+Report compress_file(const Checkpoint& checkpoint, const std::filesystem::path& out, const Recipe& recipe, Target target,
                      const ProgressFn& progress, const Calibration& calibration, const std::filesystem::path& journal_path) {
-  const ModelSource source(original, asked);
-  const Checkpoint& checkpoint = source.checkpoint();
-  const auto is_input = [&](const CheckpointTensor& tensor) { return same_file(tensor.entry->file->path(), out); };
-  if (same_file(checkpoint.path(), out) || std::ranges::any_of(checkpoint.tensors(), is_input)) {
-    fail(Errc::invalid_argument, out.string(), ": expected an output other than the input, found the same file");
-  }
-  const std::vector<NativeWriter::Entry> entries = entries_of(checkpoint, asked, target);
-  Recipe recipe = asked;  // with what the container makes of it
-  std::int64_t matrices = 0, weights = 0, bytes = 0;
-  std::size_t at = 0;
-  for (const CheckpointTensor& tensor : checkpoint.tensors()) {
-    if (!tensor.is_matrix && tensor.role == Role::rope_divisors) continue;
-    const FormatInfo* format = entries[at++].format;
-    if (format == nullptr) continue;
-    if (format != &asked.format_of(tensor.name, is_table(tensor.role))) recipe.keep(tensor.name, format->name);
-    ++matrices;
-    weights += tensor.rows * tensor.columns;
-    bytes += tensor.stored_bytes();
-  }
-  Tracker tracker(progress, matrices, bytes);
-  tracker.report.bytes_before = bytes_of(checkpoint.path());
-
-  const std::unique_ptr<Output> output = make_output(target, out, checkpoint, recipe, entries);
-  std::optional<BlockPass> pass;
-  const bool calibrated = needs_calibration(recipe.method()) || (recipe.method() == Method::rtn && !calibration.samples.empty());
-  if (recipe.options().smooth && !calibrated) fail(Errc::invalid_argument, "smooth: expected calibration text, found none");
+  check_not_an_input(checkpoint, out);
+  const std::int64_t bytes_before = bytes_of(checkpoint);
+  Run run(checkpoint, recipe, target, progress, calibration);
+  const std::unique_ptr<Output> output = make_output(target, out, run.checkpoint(), run.recipe(), run.entries());
   std::optional<Journal> journal;
-  if (calibrated) pass.emplace(source, recipe, calibration);
-  if (calibrated && !journal_path.empty()) journal.emplace(journal_path, checkpoint, recipe, calibration);
-  RoundedBlock block;      // what was rounded with others
-  std::int64_t layer = -1;  // of it
-  std::size_t next = 0;
-  for (const CheckpointTensor& tensor : checkpoint.tensors()) {
-    if (!pass && source.rotated() && tensor.layer > layer) {
-      layer = tensor.layer;
-      block = round_rotated(recipe, source, layer);
-    }
-    if (pass && tensor.layer > layer) {
-      layer = tensor.layer;
-      std::optional<RoundedBlock> done;
-      if (journal) done = journal->read(layer);
-      if (done) {
-        pass->skip_block(layer, *done);
-        ++tracker.report.resumed_blocks;
-      } else {
-        done = pass->round_block(layer);
-        tracker.report.warnings.insert(tracker.report.warnings.end(), done->warnings.begin(), done->warnings.end());
-        if (journal) journal->append(layer, *done);
-      }
-      block = *std::move(done);
-    }
-    if (!tensor.is_matrix) {
-      if (tensor.role == Role::rope_divisors) continue;
-      const auto changed = tensor.layer == layer ? block.vectors.find(tensor.role) : block.vectors.end();
-      const std::vector<float> vector = changed != block.vectors.end() ? changed->second : source.load_vector(tensor);
-      check_finite(tensor.name, 0, vector);
-      const FormatInfo& stored = vector_format(target, recipe);
-      for (std::size_t c = 0; stored.id == F16Format::id && c < vector.size(); ++c) {
-        if (!std::isfinite(float(f16(vector[c])))) fail_too_large(tensor.name, stored, vector[c], 0, c);
-      }
-      output->write_vector(tensor, vector);
-      ++next;
-      continue;
-    }
-    const FormatInfo& format = *entries[next++].format;
-    Rounded rounded;
-    if (const auto found = block.matrices.find(tensor.role); found != block.matrices.end() && tensor.layer == layer) {
-      rounded = found->second;
-    } else if (is_copied(target, tensor, format) && !source.rotated()) {
-      rounded.matrix = checkpoint.load_matrix(tensor, Reading::mapped);
-      check_finite(tensor.name, rounded.matrix);
-    } else {
-      rounded = round_alone(recipe, tensor.name, tensor.rows, tensor.columns, format, [&](std::int64_t row, std::span<float> to, RowCodes& scratch) {
-        source.read_row(tensor, row, to, scratch);
-      });
-      tensor.entry->file->drop(tensor.entry->bytes);
-    }
-    output->write_matrix(tensor, rounded.matrix);
-    tracker.formats.emplace_back(&format, tensor.rows * tensor.columns);
-    tracker.add({tensor.name, std::string(format.name), rounded.relative_error,
-                 tensor.stored_bytes(), rounded.matrix.bytes()});
-  }
-  output->commit();
+  if (run.calibrates() && !journal_path.empty()) journal.emplace(journal_path, run.checkpoint(), run.recipe(), calibration);
+  Report report = run.into(*output, journal ? &*journal : nullptr);
   if (journal) journal->remove();
-  tracker.finish(weights);
-  tracker.report.bytes_after = bytes_of(out);
-  return std::move(tracker.report);
+  report.bytes_before = bytes_before;
+  report.bytes_after = bytes_of(out);
+  return report;
 }
 
-std::pair<Model, Report> compress(const Model& model, const Recipe& recipe, const ProgressFn& progress) {
-  if (needs_calibration(recipe.method())) fail(Errc::unsupported, "compress in memory: methods that calibrate: not yet; what works: compress_file");
-  if (recipe.options().smooth) fail(Errc::unsupported, "compress in memory: smooth: not yet; what works: compress_file");
-  if (recipe.options().rotation) fail(Errc::unsupported, "compress in memory: rotation: not yet; what works: compress_file");
-  std::int64_t matrices = 0, weights = 0;
-  for (const CheckpointTensor& tensor : model.tensors()) {
-    if (!tensor.is_matrix) continue;
-    ++matrices;
-    weights += tensor.rows * tensor.columns;
-  }
-  Tracker tracker(progress, matrices, model.bytes());
-  tracker.report.bytes_before = model.bytes();
-  ModelWeights result = model.weights();
-  result.matrix_bytes = 0;
-  for (const CheckpointTensor& tensor : model.tensors()) {
-    if (!tensor.is_matrix) continue;
-    WeightMatrix& place = *matrix_of(result, tensor.role, tensor.layer);
-    const WeightMatrix original = place;
-    const FormatInfo& format = recipe.format_of(tensor.name, is_table(tensor.role));
-    double error = 0;
-    if (&format == &original.format()) {
-      check_finite(tensor.name, original);
-    } else {
-      Rounded rounded = round_alone(recipe, tensor.name, tensor.rows, tensor.columns, format, [&](std::int64_t row, std::span<float> to, RowCodes& scratch) {
-        original.read_row(row, to, scratch);
-      });
-      place = std::move(rounded.matrix);
-      error = rounded.relative_error;
-    }
-    result.matrix_bytes += place.bytes();
-    tracker.formats.emplace_back(&format, tensor.rows * tensor.columns);
-    tracker.add({tensor.name, std::string(format.name), error, original.bytes(), place.bytes()});
-  }
-  if (model.config().tied) result.head = result.embedding;
-  result.streamed_bytes = result.matrix_bytes - (model.config().tied ? 0 : result.embedding.bytes());
-  tracker.finish(weights);
-  tracker.report.bytes_after = result.matrix_bytes;
-  return {model.with_weights(std::move(result), recipe_record(recipe, "")), std::move(tracker.report)};
+std::pair<Model, Report> compress(const Model& model, const Recipe& recipe, const ProgressFn& progress, const Calibration& calibration) {
+  Run run(model.checkpoint(), recipe, Target::native, progress, calibration);
+  MemoryOutput output(run.checkpoint(), run.recipe());
+  Report report = run.into(output, nullptr);
+  report.bytes_before = model.bytes();
+  report.bytes_after = output.model().bytes();
+  return {output.model(), std::move(report)};
 }
 
 std::string Report::to_json() const {

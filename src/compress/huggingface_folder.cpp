@@ -52,6 +52,9 @@ nlohmann::ordered_json quantization_of(const Checkpoint& checkpoint, const std::
     const NativeWriter::Entry& entry = entries[next++];
     if (entry.format != nullptr && tensor.layer >= 0) modules.push_back(module_of(entry));
   }
+  if (std::ranges::all_of(modules, [](const PackedModule& module) { return module.format->is_float; })) {
+    fail(Errc::invalid_argument, "recipe: expected a quantized matrix in some block, found none");
+  }
   return family.config(modules, recipe);
 }
 

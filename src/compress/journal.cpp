@@ -20,6 +20,16 @@ using Json = nlohmann::ordered_json;
 
 std::string hash_of(std::string_view text) { return content_hash(std::as_bytes(std::span(text))); }
 
+/// Of the tensor of a model in memory.
+std::string hash_in_memory(const Checkpoint& checkpoint, const CheckpointTensor& tensor) {
+  if (!tensor.is_matrix) {
+    const std::vector<float> vector = checkpoint.load_vector(tensor);
+    return content_hash(std::as_bytes(std::span(vector)));
+  }
+  const WeightMatrix matrix = checkpoint.load_matrix(tensor, Reading::mapped);
+  return content_hash({matrix.view().data, static_cast<std::size_t>(matrix.bytes())});
+}
+
 /// What decides every byte of the blocks. Files of weights count by size and time of change, as for make: reading them whole
 /// would take as long as a compression to nearest.
 std::string key_of(const Checkpoint& checkpoint, const Recipe& recipe, const Calibration& calibration) {
@@ -27,6 +37,10 @@ std::string key_of(const Checkpoint& checkpoint, const Recipe& recipe, const Cal
   const MappedFile* file = nullptr;
   for (const CheckpointTensor& tensor : checkpoint.tensors()) {
     text += message(tensor.name, ' ', tensor.rows, ' ', tensor.columns, ' ', tensor.format().name, '\n');
+    if (tensor.entry == nullptr) {
+      text += message(hash_in_memory(checkpoint, tensor), '\n');
+      continue;
+    }
     if (tensor.entry->file.get() == file) continue;
     file = tensor.entry->file.get();
     std::error_code ignored;

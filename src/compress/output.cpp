@@ -12,12 +12,6 @@ namespace bantam::inline v0 {
 
 namespace {
 
-std::string recipe_record(const Recipe& recipe, const Checkpoint& checkpoint) {
-  auto json = nlohmann::ordered_json::parse(recipe.to_json());
-  json["source"] = checkpoint.path().filename().string();
-  return json.dump();
-}
-
 class NativeOutput : public Output {
  public:
   NativeOutput(const std::filesystem::path& path, const Checkpoint& checkpoint, const Recipe& recipe, const std::vector<NativeWriter::Entry>& entries)
@@ -48,6 +42,27 @@ std::string formats_of(Target target) {
 }
 
 }  // namespace
+
+std::string recipe_record(const Recipe& recipe, const Checkpoint& checkpoint) {
+  auto json = nlohmann::ordered_json::parse(recipe.to_json());
+  json["source"] = checkpoint.path().filename().string();
+  return json.dump();
+}
+
+MemoryOutput::MemoryOutput(const Checkpoint& checkpoint, const Recipe& recipe)
+    : checkpoint_(checkpoint), record_(recipe_record(recipe, checkpoint)) {
+  weights_.layers.resize(static_cast<std::size_t>(checkpoint.config().layers));
+}
+
+void MemoryOutput::write_vector(const CheckpointTensor& tensor, const std::vector<float>& values) {
+  *vector_of(weights_, tensor.role, tensor.layer) = values;
+}
+
+void MemoryOutput::write_matrix(const CheckpointTensor& tensor, const WeightMatrix& matrix) {
+  *matrix_of(weights_, tensor.role, tensor.layer) = matrix;
+}
+
+void MemoryOutput::commit() { model_ = Model::from_weights(checkpoint_, std::move(weights_), std::move(record_)); }
 
 void check_format(const FormatInfo& format, Target target, std::string_view what) {
   if (!holds(target, format)) fail(Errc::invalid_argument, what, ": expected one that such files have (", formats_of(target), "), found ", format.name);

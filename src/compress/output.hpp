@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 
 #include "bantam/compress/compress.hpp"
 #include "bantam/model/native_file.hpp"
@@ -16,6 +17,23 @@ class Output {
   virtual void write_matrix(const CheckpointTensor& tensor, const WeightMatrix& matrix) = 0;
   /// Everything is complete under its name from here on, and was not there before.
   virtual void commit() = 0;
+};
+
+/// A model in memory. The checkpoint outlives it.
+class MemoryOutput : public Output {
+ public:
+  MemoryOutput(const Checkpoint& checkpoint, const Recipe& recipe);
+  void write_vector(const CheckpointTensor& tensor, const std::vector<float>& values) override;
+  void write_matrix(const CheckpointTensor& tensor, const WeightMatrix& matrix) override;
+  void commit() override;
+  /// After commit().
+  [[nodiscard]] const Model& model() const noexcept { return *model_; }
+
+ private:
+  const Checkpoint& checkpoint_;
+  std::string record_;
+  ModelWeights weights_;
+  std::optional<Model> model_;
 };
 
 /// Matrices that are no part of a block.
@@ -33,6 +51,9 @@ void check_format(const FormatInfo& format, Target target, std::string_view what
 
 /// Vectors are written in it.
 [[nodiscard]] const FormatInfo& vector_format(Target target, const Recipe& recipe) noexcept;
+
+/// How an output says what made it: the recipe and the name of what it was made from.
+[[nodiscard]] std::string recipe_record(const Recipe& recipe, const Checkpoint& checkpoint);
 
 /// `entries`: of the tensors to come, matrices with the formats of format_in(). Throws invalid_argument where one
 /// container cannot hold them together, unsupported where it cannot hold the model.

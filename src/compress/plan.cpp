@@ -29,12 +29,16 @@ std::int64_t bytes_of(const std::filesystem::path& path) {
   return bytes;
 }
 
+std::int64_t bytes_of(const Checkpoint& checkpoint) {
+  return checkpoint.path().empty() ? checkpoint.file_bytes() : bytes_of(checkpoint.path());
+}
+
 Plan plan_file(const Checkpoint& original, const Recipe& recipe, Target target) {
   const ModelSource source(original, recipe);
   const Checkpoint& checkpoint = source.checkpoint();
   const std::vector<NativeWriter::Entry> entries = entries_of(checkpoint, recipe, target);
   Plan plan;
-  plan.bytes_before = bytes_of(checkpoint.path());
+  plan.bytes_before = bytes_of(checkpoint);
   plan.bytes = output_bytes(target, checkpoint, recipe, entries);
   std::int64_t weights = 0, bytes = 0;
   std::size_t next = 0;

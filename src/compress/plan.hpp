@@ -13,5 +13,7 @@ namespace bantam::inline v0 {
 
 /// Bytes of a file, or of a folder's checkpoint files.
 [[nodiscard]] std::int64_t bytes_of(const std::filesystem::path& path);
+/// Of a checkpoint's file or files; of its matrices in memory.
+[[nodiscard]] std::int64_t bytes_of(const Checkpoint& checkpoint);
 
 }  // namespace bantam::inline v0

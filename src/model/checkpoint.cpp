@@ -12,6 +12,7 @@
 #include "bantam/io/safetensors.hpp"
 #include "bantam/model/archs.hpp"
 #include "bantam/model/native_file.hpp"
+#include "bantam/model/weights.hpp"
 #include "model/packed/family.hpp"
 
 namespace bantam::inline v0 {
@@ -143,6 +144,7 @@ std::string CheckpointTensor::stored_as() const {
 }
 
 std::int64_t CheckpointTensor::stored_bytes() const noexcept {
+  if (entry == nullptr) return is_matrix ? native->matrix_bytes(rows, columns) : source->row_bytes(columns);
   if (packed == nullptr) return static_cast<std::int64_t>(entry->bytes.size());
   std::size_t bytes = 0;
   for (const TensorEntry* part : packed->parts()) bytes += part->bytes.size();
@@ -369,6 +371,34 @@ void Checkpoint::add_tensor(const TensorKey& key, std::string name, std::int64_t
     if (key.role == Role::k || key.role == Role::k_bias) tensor.unpermute_heads = config_.kv_heads;
   }
   tensors_.push_back(std::move(tensor));
+}
+
+Checkpoint Checkpoint::in_memory(const Checkpoint& like, std::shared_ptr<const ModelWeights> weights, std::string recipe_json) {
+  Checkpoint c;
+  c.container_ = "memory";
+  c.config_ = like.config_;
+  c.tokenizer_ = like.tokenizer_;
+  c.recipe_ = std::move(recipe_json);
+  c.file_bytes_ = weights->matrix_bytes;
+  for (const CheckpointTensor& tensor : like.tensors_) {
+    if (tensor.role == Role::rope_divisors) continue;  // the config has them
+    CheckpointTensor& own = c.tensors_.emplace_back();
+    own.name = tensor.name;
+    own.role = tensor.role;
+    own.layer = tensor.layer;
+    own.rows = tensor.rows;
+    own.columns = tensor.columns;
+    own.is_matrix = tensor.is_matrix;
+    if (tensor.is_matrix) {
+      const WeightMatrix& matrix = *matrix_of(*weights, tensor.role, tensor.layer);
+      own.native = &matrix.format();
+      own.order = matrix.order();
+    } else {
+      own.source = find_source_type("F32");
+    }
+  }
+  c.weights_ = std::move(weights);
+  return c;
 }
 
 Checkpoint Checkpoint::untied() const {

@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "bantam/core/parallel.hpp"
-#include "bantam/model/checkpoint.hpp"
+#include "bantam/model/weights.hpp"
 #include "model/packed/packed_matrix.hpp"
 
 namespace bantam::inline v0 {
@@ -22,9 +22,20 @@ WeightMatrix mapped_matrix(const CheckpointTensor& tensor) {
   return {*tensor.native, tensor.rows, tensor.columns, std::shared_ptr<const std::byte>(tensor.entry->file, tensor.entry->bytes.data()), tensor.order};
 }
 
+/// What of the file a tensor is made of.
+std::span<const TensorEntry* const> parts_of(const CheckpointTensor& tensor) noexcept {
+  if (tensor.packed != nullptr) return tensor.packed->parts();
+  return {&tensor.entry, 1};
+}
+
 }  // namespace
 
 void Checkpoint::read_row(const CheckpointTensor& tensor, std::int64_t row, std::span<float> out, RowCodes& scratch) const {
+  if (weights_ != nullptr) {
+    if (const WeightMatrix* matrix = matrix_of(*weights_, tensor.role, tensor.layer)) return matrix->read_row(row, out, scratch);
+    std::ranges::copy(*vector_of(*weights_, tensor.role, tensor.layer), out.begin());
+    return;
+  }
   if (tensor.native != nullptr) return mapped_matrix(tensor).read_row(row, out, scratch);
   if (tensor.packed != nullptr) return tensor.packed->read_row(row, out);
   const std::int64_t from = tensor.is_matrix ? source_row(tensor, row, tensor.rows) : 0;
@@ -83,12 +94,12 @@ WeightMatrix Checkpoint::load_native(const CheckpointTensor& tensor, Reading rea
 }
 
 WeightMatrix Checkpoint::load_matrix(const CheckpointTensor& tensor, Reading reading) const {
+  if (weights_ != nullptr) return *matrix_of(*weights_, tensor.role, tensor.layer);
   if (tensor.native != nullptr) return load_native(tensor, reading);
   const FormatInfo& format = tensor.format();
   const auto data = allocate_storage(static_cast<std::size_t>(format.matrix_bytes(tensor.rows, tensor.columns)));
   const std::int64_t panel_bytes = format.panel_bytes(tensor.columns);
-  const std::vector<const TensorEntry*> parts = tensor.packed != nullptr ? tensor.packed->parts() : std::vector{tensor.entry};
-  for (const TensorEntry* part : parts) part->file->will_need(part->bytes);
+  for (const TensorEntry* part : parts_of(tensor)) part->file->will_need(part->bytes);
   // Pieces of about a megabyte: long reads, and enough of them for every core.
   const std::int64_t grain = std::max<std::int64_t>(1, (1 << 20) / panel_bytes);
   parallel_for(div_up<std::int64_t>(tensor.rows, panel_rows), grain, [&](Range panels) {
@@ -97,8 +108,13 @@ WeightMatrix Checkpoint::load_matrix(const CheckpointTensor& tensor, Reading rea
       fill_panel(tensor, p * panel_rows, rows, data.get() + p * panel_bytes);
     }
   });
-  for (const TensorEntry* part : parts) part->file->drop(part->bytes);
+  drop(tensor);
   return {format, tensor.rows, tensor.columns, data, tensor.order};
+}
+
+void Checkpoint::drop(const CheckpointTensor& tensor) const noexcept {
+  if (weights_ != nullptr) return;
+  for (const TensorEntry* part : parts_of(tensor)) part->file->drop(part->bytes);
 }
 
 std::vector<float> Checkpoint::load_vector(const CheckpointTensor& tensor) const {

@@ -12,12 +12,9 @@
 namespace bantam::inline v0 {
 
 struct Model::Data {
-  ModelConfig config;
-  ModelWeights weights;
-  Tokenizer tokenizer;
-  std::vector<CheckpointTensor> tensors;  ///< names and order for save(); their entries are not touched again
-  std::string recipe;
-  std::uint64_t fingerprint = 0;
+  std::shared_ptr<const ModelWeights> weights;
+  Checkpoint checkpoint;
+  std::uint64_t fingerprint;
 };
 
 namespace {
@@ -79,58 +76,38 @@ Model Model::load_from(ByteSource source, const LoadOptions& options) {
 }
 
 Model Model::from_checkpoint(const Checkpoint& checkpoint, const LoadOptions& options) {
-  auto data = std::make_shared<Data>(Data{.config = checkpoint.config(),
-                                          .weights = load_weights(checkpoint, reading_of(checkpoint, options.memory)),
-                                          .tokenizer = checkpoint.tokenizer(),
-                                          .tensors = checkpoint.tensors(),
-                                          .recipe = checkpoint.recipe(),
-                                          .fingerprint = 0});
-  for (CheckpointTensor& tensor : data->tensors) {
-    tensor.entry = nullptr;
-    tensor.packed = nullptr;
-  }
-  data->fingerprint = fingerprint_of(data->config, data->weights);
-  return Model(std::move(data));
+  return from_weights(checkpoint, load_weights(checkpoint, reading_of(checkpoint, options.memory)), checkpoint.recipe());
 }
 
-const ModelConfig& Model::config() const noexcept { return data_->config; }
-const ModelWeights& Model::weights() const noexcept { return data_->weights; }
-const Tokenizer& Model::tokenizer() const noexcept { return data_->tokenizer; }
-std::uint64_t Model::fingerprint() const noexcept { return data_->fingerprint; }
+Model Model::from_weights(const Checkpoint& checkpoint, ModelWeights weights, std::string recipe_json) {
+  complete(weights, checkpoint.config().tied);
+  const auto shared = std::make_shared<const ModelWeights>(std::move(weights));
+  return Model(std::make_shared<const Data>(Data{.weights = shared,
+                                                 .checkpoint = Checkpoint::in_memory(checkpoint, shared, std::move(recipe_json)),
+                                                 .fingerprint = fingerprint_of(checkpoint.config(), *shared)}));
+}
 
-const std::vector<CheckpointTensor>& Model::tensors() const noexcept { return data_->tensors; }
+const ModelConfig& Model::config() const noexcept { return data_->checkpoint.config(); }
+const ModelWeights& Model::weights() const noexcept { return *data_->weights; }
+const Tokenizer& Model::tokenizer() const noexcept { return data_->checkpoint.tokenizer(); }
+std::uint64_t Model::fingerprint() const noexcept { return data_->fingerprint; }
+const Checkpoint& Model::checkpoint() const noexcept { return data_->checkpoint; }
 
 const CheckpointTensor* Model::find(std::string_view name) const noexcept {
-  const auto at = std::ranges::find(data_->tensors, name, &CheckpointTensor::name);
-  return at == data_->tensors.end() ? nullptr : &*at;
-}
-
-Model Model::with_weights(ModelWeights weights, std::string recipe_json) const {
-  auto data = std::make_shared<Data>(Data{.config = data_->config,
-                                          .weights = std::move(weights),
-                                          .tokenizer = data_->tokenizer,
-                                          .tensors = data_->tensors,
-                                          .recipe = std::move(recipe_json),
-                                          .fingerprint = 0});
-  data->fingerprint = fingerprint_of(data->config, data->weights);
-  return Model(std::move(data));
+  const auto at = std::ranges::find(tensors(), name, &CheckpointTensor::name);
+  return at == tensors().end() ? nullptr : &*at;
 }
 
 void Model::save(const std::filesystem::path& path) const {
-  ModelWeights weights = data_->weights;  // handles; the bytes are shared
   std::vector<NativeWriter::Entry> entries;
-  for (const CheckpointTensor& tensor : data_->tensors) {
-    const WeightMatrix* matrix = matrix_of(weights, tensor.role, tensor.layer);
-    if (matrix == nullptr && vector_of(weights, tensor.role, tensor.layer) == nullptr) continue;
-    entries.push_back({tensor.tensor_name(), matrix != nullptr ? &matrix->format() : nullptr, tensor.rows, tensor.columns,
-                       matrix != nullptr ? matrix->order().get() : nullptr});
-  }
-  NativeWriter writer(path, data_->config, data_->tokenizer, data_->recipe.empty() ? "{}" : data_->recipe, entries);
-  for (const CheckpointTensor& tensor : data_->tensors) {
-    if (const WeightMatrix* matrix = matrix_of(weights, tensor.role, tensor.layer)) {
+  for (const CheckpointTensor& tensor : tensors()) entries.push_back({tensor.tensor_name(), tensor.native, tensor.rows, tensor.columns, tensor.order.get()});
+  const std::string& recipe = data_->checkpoint.recipe();
+  NativeWriter writer(path, config(), tokenizer(), recipe.empty() ? "{}" : recipe, entries);
+  for (const CheckpointTensor& tensor : tensors()) {
+    if (const WeightMatrix* matrix = matrix_of(weights(), tensor.role, tensor.layer)) {
       writer.write({matrix->view().data, static_cast<std::size_t>(matrix->bytes())});
-    } else if (const std::vector<float>* vector = vector_of(weights, tensor.role, tensor.layer)) {
-      writer.write(std::as_bytes(std::span(*vector)));
+    } else {
+      writer.write(std::as_bytes(std::span(*vector_of(weights(), tensor.role, tensor.layer))));
     }
   }
   writer.commit();

@@ -45,6 +45,15 @@ const std::vector<float>* vector_of(const ModelWeights& w, Role role, std::int64
   return vector_of(const_cast<ModelWeights&>(w), role, layer);
 }
 
+void complete(ModelWeights& w, bool tied) noexcept {
+  if (tied) w.head = w.embedding;
+  w.streamed_bytes = w.head.bytes();
+  for (const LayerWeights& l : w.layers) {
+    for (const WeightMatrix* matrix : {&l.q, &l.k, &l.v, &l.o, &l.gate, &l.up, &l.down}) w.streamed_bytes += matrix->bytes();
+  }
+  w.matrix_bytes = w.streamed_bytes + (tied ? 0 : w.embedding.bytes());
+}
+
 namespace {
 
 /// Loads a tensor into the place of its role in layer `layer`.
@@ -70,12 +79,8 @@ LayerWeights load_block(const Checkpoint& checkpoint, std::int64_t layer) {
 ModelWeights load_weights(const Checkpoint& checkpoint, Reading reading) {
   ModelWeights w;
   w.layers.resize(static_cast<std::size_t>(checkpoint.config().layers));
-  for (const CheckpointTensor& tensor : checkpoint.tensors()) {
-    load_tensor(checkpoint, tensor, tensor.layer, reading, w);
-    if (tensor.is_matrix) w.matrix_bytes += tensor.format().matrix_bytes(tensor.rows, tensor.columns);
-  }
-  if (checkpoint.config().tied) w.head = w.embedding;
-  w.streamed_bytes = w.matrix_bytes - (checkpoint.config().tied ? 0 : w.embedding.bytes());
+  for (const CheckpointTensor& tensor : checkpoint.tensors()) load_tensor(checkpoint, tensor, tensor.layer, reading, w);
+  complete(w, checkpoint.config().tied);
   return w;
 }
 

@@ -135,7 +135,7 @@ TEST_CASE("folding scales into a model leaves its logits as they were") {
         layer = block.layers[0];
       }
       CHECK(folded == (kv_heads == tiny.heads ? 8 : 6));
-      const Model after = model.with_weights(std::move(weights), "{}");
+      const Model after = Model::from_weights(model.checkpoint(), std::move(weights), "{}");
       const auto tokens = some_tokens();
       const std::vector<float> expected = logits_of(model, tokens), found = logits_of(after, tokens);
       float largest = 0;

@@ -312,9 +312,9 @@ TEST_CASE_FIXTURE(OneThread, "what a family cannot hold is refused by name befor
   refused(recipe::rtn("i4").keep("*.q_proj", "q4k"), Target::gptq, "keep *.q_proj: expected one that such files have");
   refused(recipe::rtn("i4").keep("lm_head", "i8"), Target::gptq,
           "lm_head: expected f32, f16 or bf16, as such files have embeddings and heads, found i8.g32");
-  refused(recipe::rtn("f16"), Target::gptq, "gptq: expected a quantized matrix in some block, found none");
-  refused(recipe::rtn("f16"), Target::awq, "awq: expected a quantized matrix in some block, found none");
-  refused(recipe::rtn("f16"), Target::bnb, "bnb: expected a quantized matrix in some block, found none");
+  refused(recipe::rtn("f16"), Target::gptq, "recipe: expected a quantized matrix in some block, found none");
+  refused(recipe::rtn("f16"), Target::awq, "recipe: expected a quantized matrix in some block, found none");
+  refused(recipe::rtn("f16"), Target::bnb, "recipe: expected a quantized matrix in some block, found none");
   refused(
       recipe::rtn("i4.g64").keep("*.up_proj", "i4z.g32"), Target::awq,
       "awq: expected one size of groups in a file, found i4.g64 for model.layers.0.self_attn.q_proj and i4z.g32 for model.layers.0.mlp.up_proj");

@@ -1,6 +1,8 @@
 // The calibrated pass over a model: what every method writes, and going on where a run was stopped.
 #include "bantam/compress/compress.hpp"
 
+#include <cstring>
+
 #include "bantam/core/parallel.hpp"
 #include "compress/inputs.hpp"
 #include "model/tiny_model.hpp"
@@ -189,18 +191,111 @@ TEST_CASE_FIXTURE(Pass, "a journal of another run is not used") {
   CHECK(run(recipe::gptq("i4.g32"), "m.bantam", journal()).resumed_blocks == 3);
 }
 
-TEST_CASE_FIXTURE(Pass, "hqq works in files and in memory, and leaves formats without minimums to rounding") {
-  const Recipe plan = recipe::hqq("i4m.g32").keep("*.down_proj", "i8");
-  const Report report = run(plan, "m.bantam");
-  const auto [model, memory_report] = compress(Model::load(folder / "hf"), plan);
-  const auto tokens = some_tokens();
-  CHECK(logits_of(Model::load(folder / "m.bantam"), tokens) == logits_of(model, tokens));
+/// Every tensor of two checkpoints: names, formats, orders of columns, bytes.
+void check_same(const Checkpoint& a, const Checkpoint& b) {
+  REQUIRE(a.tensors().size() == b.tensors().size());
+  for (std::size_t i = 0; i < a.tensors().size(); ++i) {
+    const CheckpointTensor &x = a.tensors()[i], &y = b.tensors()[i];
+    CAPTURE(x.name);
+    REQUIRE(x.name == y.name);
+    if (!x.is_matrix) {
+      CHECK(a.load_vector(x) == b.load_vector(y));
+      continue;
+    }
+    REQUIRE(x.format().name == y.format().name);
+    CHECK((x.order == nullptr) == (y.order == nullptr));
+    if (x.order != nullptr && y.order != nullptr) CHECK(*x.order == *y.order);
+    const WeightMatrix v = a.load_matrix(x, Reading::mapped), w = b.load_matrix(y, Reading::mapped);
+    CHECK(std::memcmp(v.view().data, w.view().data, static_cast<std::size_t>(v.bytes())) == 0);
+  }
+}
+
+TEST_CASE("a model in memory becomes what its file becomes, by any method, rotated or smoothed, and saves as that") {
+  for (const bool tied : {false, true}) {
+    Pass pass;
+    pass.tiny = {.kv_heads = 6, .tied = tied, .biases = true};
+    pass.tiny.make().write_folder(pass.folder / "hf");
+    const Model model = Model::load(pass.folder / "hf");
+    const std::vector<float> before = logits_of(model, some_tokens());
+    for (const Method method : {Method::rtn, Method::gptq, Method::awq, Method::awq_gptq, Method::hqq}) {
+      for (const char* change : {"none", "rotate", "smooth", "at once"}) {
+        CAPTURE(std::string(name_of(method)));
+        CAPTURE(std::string(change));
+        MethodOptions options = quick;
+        if (change[0] == 'r') options.rotation = 3;
+        if (change[0] == 's') options.smooth = 0.5;
+        options.true_sequential = change[0] != 'a';
+        if (options.smooth && method != Method::rtn && method != Method::gptq) continue;
+        const Recipe plan = recipe::with(method, method == Method::hqq ? "i4m.g32" : "i3z.g32", {}, options)
+                                .keep("*.0.*.v_proj", "f16").keep("*.1.mlp.up_proj", "i8.row");
+        const Report report = pass.run(plan, "m.bantam");
+        const auto [small, memory_report] = compress(model, plan, {}, pass.calibration);
+        const Checkpoint file = Checkpoint::open(pass.folder / "m.bantam");
+        check_same(small.checkpoint(), file);
+        CHECK(small.config().tied == file.config().tied);
+        CHECK(memory_report.warnings == report.warnings);
+        REQUIRE(memory_report.layers.size() == report.layers.size());
+        for (std::size_t i = 0; i < report.layers.size(); ++i) {
+          CHECK(memory_report.layers[i].name == report.layers[i].name);
+          CHECK(memory_report.layers[i].relative_error == report.layers[i].relative_error);
+        }
+        CHECK(memory_report.bytes_before == model.bytes());
+        CHECK(memory_report.bytes_after == small.bytes());
+        CHECK(logits_of(small, some_tokens()) == logits_of(Model::load(pass.folder / "m.bantam"), some_tokens()));
+        small.save(pass.folder / "saved.bantam");
+        check_same(Checkpoint::open(pass.folder / "saved.bantam"), file);
+      }
+    }
+    CHECK(logits_of(model, some_tokens()) == before);
+  }
+}
+
+TEST_CASE_FIXTURE(Pass, "in memory a run can be cancelled, and a compressed model compressed again or written to any container") {
+  const Model model = Model::load(folder / "hf");
+  int calls = 0;
+  const std::string text = error_of([&] { (void)compress(model, recipe::gptq("i4.g32"), [&](const Progress&) { return ++calls < 9; }, calibration); });
+  CHECK(text.find("compress: cancelled after model.layers.0.") == 0);
+  CHECK(calls == 9);
+  CHECK(error_of([&] { (void)compress(model, recipe::gptq("i4.g32")); }) == "calibration: expected text, found none");
+
+  const Model first = compress(model, recipe::gptq("i4.g32"), {}, calibration).first;
+  run(recipe::gptq("i4.g32"), "first.bantam");
+  const Recipe again = recipe::awq("i3.g32", {}, quick).keep("*.q_proj", "i4.g32");
+  compress_file(Checkpoint::open(folder / "first.bantam"), folder / "second.bantam", again, Target::native, {}, calibration);
+  const Model second = compress(first, again, {}, calibration).first;
+  check_same(second.checkpoint(), Checkpoint::open(folder / "second.bantam"));
+
+  const std::vector<float> expected = logits_of(second, some_tokens());
+  for (const auto& [name, target] : {std::pair{"m.gguf", Target::gguf}, {"folder", Target::safetensors}, {"m.bantam", Target::native}}) {
+    CAPTURE(std::string(name));
+    CHECK(plan_file(second.checkpoint(), recipe::rtn("f32"), target).bytes_before == second.bytes());
+    compress_file(second.checkpoint(), folder / name, recipe::rtn("f32"), target);
+    CHECK(logits_of(Model::load(folder / name), some_tokens()).size() == expected.size());
+    check_same(Checkpoint::open(folder / name), compress(second, recipe::rtn("f32")).first.checkpoint());
+  }
+}
+
+TEST_CASE_FIXTURE(Pass, "a journal knows models in memory by their weights") {
+  const Model model = Model::load(folder / "hf");
+  tiny.tensor("model.layers.1.mlp.up_proj.weight").values[7] += 0.5f;
+  tiny.write_folder(folder / "other");
+  const auto run_memory = [&](const Model& from, int stop_after) {
+    int matrices = 0;
+    return compress_file(from.checkpoint(), folder / "m.bantam", recipe::gptq("i4.g32"), Target::native,
+                         [&](const Progress&) { return ++matrices < stop_after; }, calibration, journal()).resumed_blocks;
+  };
+  CHECK_THROWS_AS(run_memory(model, 20), Error);
+  CHECK(run_memory(Model::load(folder / "other"), 100) == 0);
+  CHECK_THROWS_AS(run_memory(model, 20), Error);
+  CHECK(run_memory(model, 100) == 3);
+}
+
+TEST_CASE_FIXTURE(Pass, "hqq leaves formats without minimums to rounding") {
+  run(recipe::hqq("i4m.g32").keep("*.down_proj", "i8"), "m.bantam");
   compress_file(Checkpoint::open(folder / "hf"), folder / "rtn.bantam", recipe::rtn("i4m.g32").keep("*.down_proj", "i8"));
   const Model fitted = Model::load(folder / "m.bantam"), plain = Model::load(folder / "rtn.bantam");
   CHECK(relative_error(fitted.weights().layers[0].q.dequantize(), plain.weights().layers[0].q.dequantize()) > 0);
   CHECK(relative_error(fitted.weights().layers[0].down.dequantize(), plain.weights().layers[0].down.dequantize()) == 0);
-  REQUIRE(report.layers.size() == memory_report.layers.size());
-  for (std::size_t i = 0; i < report.layers.size(); ++i) CHECK(report.layers[i].relative_error == memory_report.layers[i].relative_error);
 }
 
 }  // namespace

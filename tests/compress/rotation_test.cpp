@@ -217,7 +217,7 @@ TEST_CASE("the seed decides the bytes, also of a run that was stopped") {
   CHECK(nlohmann::json::parse(Checkpoint::open(run.folder / "b.bantam").recipe())["rotation_seed"] == 4);
 }
 
-TEST_CASE("rotation names the weight that is not finite, and says what it cannot do") {
+TEST_CASE("rotation names the weight that is not finite") {
   for (const char* name : {"model.layers.1.mlp.down_proj.weight", "model.layers.0.input_layernorm.weight", "model.norm.weight", "lm_head.weight"}) {
     Calibrated run({});
     run.tiny.tensor(name).values[5] = NAN;
@@ -226,9 +226,6 @@ TEST_CASE("rotation names the weight that is not finite, and says what it cannot
     CHECK(text.find(std::string(name).substr(0, std::string(name).rfind(".weight"))) == 0);
     CHECK(text.find("expected finite weights, found nan at (0, 5)") != std::string::npos);
   }
-  const Calibrated run({});
-  CHECK(error_of([&] { (void)compress(Model::load(run.folder / "hf"), rotated("q8")); }) ==
-        "compress in memory: rotation: not yet; what works: compress_file");
 }
 
 }  // namespace

@@ -95,7 +95,7 @@ TEST_CASE_FIXTURE(Smooth, "smoothing needs a text, and a method without scales o
   CHECK(error_of([&] { (void)recipe::with(Method::hqq, "i4m", {}, options(0.5)); }) == "smooth: expected method rtn or gptq, found hqq");
   CHECK(error_of([&] { (void)recipe::with(Method::gptq, "i8", {}, options(-0.1)); }) == "smooth: expected an exponent from 0 to 1, found -0.1");
   CHECK(error_of([&] { (void)compress(Model::load(folder / "hf"), recipe::with(Method::rtn, "i8", {}, options(0.5))); }) ==
-        "compress in memory: smooth: not yet; what works: compress_file");
+        "smooth: expected calibration text, found none");
 }
 
 }  // namespace

@@ -10,6 +10,8 @@ import sys
 import tempfile
 from pathlib import Path
 
+import bantam
+
 
 def main():
     root = Path(sys.argv[1]).resolve()
@@ -21,6 +23,9 @@ def main():
         with tempfile.TemporaryDirectory() as folder:
             os.chdir(folder)
             os.symlink(root / "models", "models")
+            # Programs that read a native file are given one.
+            bantam.compress_file("models/books4m", "model.bantam", format="i4.g64", keep={"*": "i4.g64"})
+            sys.argv[1:] = ["model.bantam"]
             for number, block in enumerate(blocks, 1):
                 exec(compile(block, f"{document.name}, block {number}", "exec"), names)
                 count += 1

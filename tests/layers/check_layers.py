@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Fails when a layer includes a later one, or a third-party header stands where it may not.
 
-    check_layers.py [ROOT]        checks include/ and src/ of the project
+    check_layers.py [ROOT]        checks include/, src/, capi/ and bindings/ of the project
     check_layers.py --self-test   checks that breaks are found
 
 The rules are those of docs/design.md, "Layers".
@@ -42,7 +42,10 @@ THIRD_PARTY = [
     (r"xxhash\.h", ["src/io", "src/model", "src/session"]),
     (r"CLI/", ["src/cli"]),
     (r"httplib\.h", ["src/server"]),
+    (r"pybind11/", ["bindings"]),
 ]
+# These see the public headers alone, as any other user does.
+OUTSIDE = ("capi", "bindings")
 # The umbrella header pulls none of these, however far down.
 UMBRELLA = "include/bantam/bantam.hpp"
 UMBRELLA_BANS = r"(Eigen|xsimd|tbb|oneapi)/|immintrin\.h|arm_neon\.h"
@@ -62,6 +65,8 @@ def read_includes(path):
 def layer_of(path):
     """The layer of a file by its path from the root, or None."""
     parts = path.split("/")
+    if parts[0] in OUTSIDE:
+        return TOP
     if parts[0] == "include":
         return TOP if len(parts) == 3 else LAYERS.get(parts[2])
     return SOURCE_LAYERS.get(parts[1]) if len(parts) > 2 else TOP
@@ -69,7 +74,10 @@ def layer_of(path):
 
 def resolve(root, path, name):
     """The path from the root of a quoted include, or None for what no file of the project is."""
-    for candidate in ("include/" + name, os.path.dirname(path) + "/" + name, "src/" + name):
+    candidates = ["include/" + name, os.path.dirname(path) + "/" + name]
+    if not path.startswith(OUTSIDE):
+        candidates.append("src/" + name)
+    for candidate in candidates:
         candidate = os.path.normpath(candidate)
         if os.path.isfile(os.path.join(root, candidate)):
             return candidate
@@ -109,7 +117,7 @@ def check(root):
     """All breaks below root, as lines."""
     breaks = []
     files = 0
-    for top in ("include", "src"):
+    for top in ("include", "src", *OUTSIDE):
         for folder, _, names in sorted(os.walk(os.path.join(root, top))):
             for file in sorted(names):
                 if not file.endswith((".hpp", ".cpp", ".h")):
@@ -151,6 +159,8 @@ def self_test():
         "src/misc/f.cpp": ("#include <vector>\n", "has no layer"),
         "include/bantam/bantam.hpp": ('#include "bantam/simd/g.hpp"\n', None),
         "include/bantam/simd/g.hpp": ("#include <xsimd/xsimd.hpp>\n", "is reached from"),
+        "capi/i.cpp": ('#include "io/d.hpp"\n', "is no file of the project"),
+        "src/io/d.hpp": ("#include <vector>\n", None),
         "src/text/h.cpp": ('#include <vector>\n#include <utf8proc.h>\n#include "bantam/core/a.hpp"\n', None),
     }
     with tempfile.TemporaryDirectory() as root:

@@ -65,7 +65,7 @@ std::pair<Model, py::dict> compress_model(const Model& model, const Order& o, co
   const Recipe recipe = recipe_of(o);
   auto [small, report] = [&] {
     const py::gil_scoped_release free;
-    return compress(model, recipe, progress_of(progress));
+    return compress(model, recipe, progress_of(progress), calibration_of(o, model.tokenizer(), model.config().context));
   }();
   return {std::move(small), as_dict(report)};
 }

@@ -31,7 +31,7 @@ struct LayerReport {
 };
 
 struct Report {
-  std::int64_t bytes_before = 0;  ///< of the file or files
+  std::int64_t bytes_before = 0;  ///< of the file or files; in memory, of all matrices
   std::int64_t bytes_after = 0;
   double bits_per_weight = 0;  ///< of all matrices, scales included, padding not
   std::vector<LayerReport> layers;
@@ -101,7 +101,8 @@ Report compress_file(const Checkpoint& checkpoint, const std::filesystem::path& 
                      Target target = Target::native, const ProgressFn& progress = {}, const Calibration& calibration = {},
                      const std::filesystem::path& journal = {});
 
-/// Rounding to nearest, or HQQ, in memory; methods that calibrate are unsupported there. The given model is left untouched.
-[[nodiscard]] std::pair<Model, Report> compress(const Model& model, const Recipe& recipe, const ProgressFn& progress = {});
+/// The same in memory: the tensors that compress_file would write to a native file. The given model is left untouched.
+[[nodiscard]] std::pair<Model, Report> compress(const Model& model, const Recipe& recipe, const ProgressFn& progress = {},
+                                                const Calibration& calibration = {});
 
 }  // namespace bantam::inline v0

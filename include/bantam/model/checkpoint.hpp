@@ -14,6 +14,7 @@
 
 namespace bantam::inline v0 {
 
+struct ModelWeights;
 class PackedFamily;
 class PackedMatrix;
 
@@ -25,10 +26,10 @@ struct CheckpointTensor {
   std::int64_t rows = 0;    ///< 1 for vectors
   std::int64_t columns = 0;
   bool is_matrix = false;
-  const TensorEntry* entry = nullptr;   ///< of several, the one with the codes
+  const TensorEntry* entry = nullptr;   ///< of several, the one with the codes; null: in memory
   const SourceType* source = nullptr;   ///< other projects' files
   std::shared_ptr<const PackedMatrix> packed;  ///< other projects' quantized matrices, made up of several tensors
-  const FormatInfo* native = nullptr;   ///< native files: already strip16
+  const FormatInfo* native = nullptr;   ///< native files, models in memory: already strip16
   std::shared_ptr<const ColumnPermutation> order;  ///< that load_matrix gives; null: the model's
   std::int64_t unpermute_heads = 0;     ///< > 0: rows are ordered for adjacent rope pairs, in this many heads
   std::string expected_hash;            ///< native files: XXH3-64 of the bytes, hexadecimal
@@ -67,16 +68,20 @@ class Checkpoint {
   /// `path`: a Hugging Face folder, a .gguf file or a native .bantam file, told apart by content. Throws Error naming
   /// the place for whatever is missing, superfluous or misshapen.
   [[nodiscard]] static Checkpoint open(const std::filesystem::path& path, const OpenOptions& options = {});
+  /// The model of another checkpoint with weights that lie in memory: same shapes, any formats.
+  [[nodiscard]] static Checkpoint in_memory(const Checkpoint& like, std::shared_ptr<const ModelWeights> weights, std::string recipe_json);
 
+  /// Empty for models in memory.
   [[nodiscard]] const std::filesystem::path& path() const noexcept { return path_; }
-  /// "safetensors", "gguf" or "bantam".
+  /// "safetensors", "gguf", "bantam" or "memory".
   [[nodiscard]] const std::string& container() const noexcept { return container_; }
   [[nodiscard]] const ModelConfig& config() const noexcept { return config_; }
   [[nodiscard]] const Tokenizer& tokenizer() const noexcept { return *tokenizer_; }
   /// In layer order; the same order whatever the container.
   [[nodiscard]] const std::vector<CheckpointTensor>& tensors() const noexcept { return tensors_; }
-  /// The JSON of the recipe that made a native file; empty otherwise.
+  /// The JSON of the recipe that made a native file or a model in memory; empty otherwise.
   [[nodiscard]] const std::string& recipe() const noexcept { return recipe_; }
+  /// Of all tensors that the files hold.
   [[nodiscard]] std::int64_t file_bytes() const noexcept { return file_bytes_; }
   /// What the files leave open and was decided, a line each, for people.
   [[nodiscard]] const std::vector<std::string>& warnings() const noexcept { return warnings_; }
@@ -90,6 +95,8 @@ class Checkpoint {
   /// The whole matrix in strip16, bit-exact. Source pages are given back to the system.
   [[nodiscard]] WeightMatrix load_matrix(const CheckpointTensor& tensor, Reading reading) const;
   [[nodiscard]] std::vector<float> load_vector(const CheckpointTensor& tensor) const;
+  /// Gives the pages of a tensor that was read back to the system.
+  void drop(const CheckpointTensor& tensor) const noexcept;
 
  private:
   Checkpoint() = default;
@@ -107,7 +114,8 @@ class Checkpoint {
   std::string container_;
   ModelConfig config_;
   std::optional<Tokenizer> tokenizer_;
-  std::shared_ptr<const TensorSource> source_;
+  std::shared_ptr<const TensorSource> source_;   ///< null: in memory
+  std::shared_ptr<const ModelWeights> weights_;  ///< null: in files
   std::vector<CheckpointTensor> tensors_;
   std::string recipe_;
   std::int64_t file_bytes_ = 0;

@@ -32,18 +32,20 @@ class Model {
   /// The same of a .gguf or native file that lies elsewhere than in a file.
   [[nodiscard]] static Model load_from(ByteSource source, const LoadOptions& options = {});
   [[nodiscard]] static Model from_checkpoint(const Checkpoint& checkpoint, const LoadOptions& options = {});
+  /// The model of a checkpoint with other weights: same shapes, any formats. `recipe_json` records what made them.
+  [[nodiscard]] static Model from_weights(const Checkpoint& checkpoint, ModelWeights weights, std::string recipe_json);
 
   [[nodiscard]] const ModelConfig& config() const noexcept;
   [[nodiscard]] const ModelWeights& weights() const noexcept;
   [[nodiscard]] const Tokenizer& tokenizer() const noexcept;
   /// A number that differs between models: sessions are restored only into the model that they were saved from.
   [[nodiscard]] std::uint64_t fingerprint() const noexcept;
-  /// What the model consists of, in layer order. Their file entries are gone.
-  [[nodiscard]] const std::vector<CheckpointTensor>& tensors() const noexcept;
+  /// The model as a checkpoint in memory, for all that takes one: compress_file writes it to any container.
+  [[nodiscard]] const Checkpoint& checkpoint() const noexcept;
+  /// What the model consists of, in layer order.
+  [[nodiscard]] const std::vector<CheckpointTensor>& tensors() const noexcept { return checkpoint().tensors(); }
   /// By its full name ("model.layers.0.mlp.down_proj"); null when there is none.
   [[nodiscard]] const CheckpointTensor* find(std::string_view name) const noexcept;
-  /// The same model with other weights: same shapes, any formats. `recipe_json` records what made them.
-  [[nodiscard]] Model with_weights(ModelWeights weights, std::string recipe_json) const;
   /// Bytes of all weight matrices.
   [[nodiscard]] std::int64_t bytes() const noexcept { return weights().matrix_bytes; }
 

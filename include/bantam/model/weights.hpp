@@ -38,5 +38,7 @@ struct ModelWeights {
 /// The place of a vector; null for matrices and for what the config carries (rope divisors).
 [[nodiscard]] std::vector<float>* vector_of(ModelWeights& weights, Role role, std::int64_t layer) noexcept;
 [[nodiscard]] const std::vector<float>* vector_of(const ModelWeights& weights, Role role, std::int64_t layer) noexcept;
+/// What follows from the matrices: a tied head, and the counts of bytes.
+void complete(ModelWeights& weights, bool tied) noexcept;
 
 }  // namespace bantam::inline v0

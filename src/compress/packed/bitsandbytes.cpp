@@ -151,7 +151,6 @@ class BitsAndBytesWriter final : public PackedWriter {
              first->name, " and ", module.format->name, " for ", module.name);
       }
     }
-    if (first == nullptr) fail(Errc::invalid_argument, "bnb: expected a quantized matrix in some block, found none");
     const Kind kind = *kind_of(*first->format);
     const bool bytes = kind.type == "int8";
     nlohmann::ordered_json json;

@@ -33,8 +33,8 @@ class PackedWriter {
   [[nodiscard]] virtual bool fits(const FormatInfo& format, std::int64_t rows, std::int64_t columns) const noexcept = 0;
   /// Whether matrices keep an order of columns.
   [[nodiscard]] virtual bool keeps_order() const noexcept { return false; }
-  /// quantization_config of config.json, which says what the modules are stored as. Throws invalid_argument where one
-  /// file cannot hold them together.
+  /// quantization_config of config.json, which says what the modules, one of them quantized at least, are stored
+  /// as. Throws invalid_argument where one file cannot hold them together.
   [[nodiscard]] virtual nlohmann::ordered_json config(std::span<const PackedModule> modules,
                                                       const Recipe& recipe) const = 0;
   /// A file that repeats it for older readers; empty: none.
