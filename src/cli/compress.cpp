@@ -91,8 +91,8 @@ void check_fit(const CompressOptions& o) {
   (void)parse_candidates(o.candidates);
   if (o.calibration.empty()) throw UsageError("--fit: --calibration FILE is required: formats are chosen by what they change on a text");
   if (writes_folder(target_of(o))) throw UsageError(message("--fit: expected --to native or gguf, found ", o.to));
-  if (o.rotate || !o.smooth.empty()) {
-    throw UsageError("--fit: not yet with --rotate or --smooth; what works: --fit on a model that was rotated into f32 before");
+  if (!o.smooth.empty()) {
+    throw UsageError("--fit: not yet with --smooth; what works: --fit on a model that was smoothed into f32 before");
   }
 }
 

@@ -14,6 +14,8 @@ namespace {
 /// Where a run of a block comes to what readers() at a place read.
 constexpr BlockStage reading[] = {BlockStage::attention_inputs, BlockStage::output_inputs, BlockStage::mlp_inputs, BlockStage::down_inputs};
 
+constexpr std::size_t most_kept = (std::size_t{1} << 30) / sizeof(float);
+
 }  // namespace
 
 BlockPass::BlockPass(const ModelSource& source, const Recipe& recipe, const Calibration& calibration)
@@ -52,9 +54,14 @@ void BlockPass::for_each_sample(F&& f) {
 
 Hessian BlockPass::observe(Work& work, std::int64_t layer, std::size_t group) {
   Hessian hessian(matrix_of(work.weights, readers()[group].roles[0], 0)->columns());
+  const std::size_t inputs = hidden_.size() / static_cast<std::size_t>(checkpoint_.config().dim) * static_cast<std::size_t>(hessian.columns());
+  const bool keeps = (reading[group] == BlockStage::output_inputs || reading[group] == BlockStage::down_inputs) && inputs <= most_kept;
+  if (keeps) kept_.reserve(inputs);
   for_each_sample([&](std::span<float> hidden) {
     forward_->run_block(work.weights.layers[0], layer, reading[group], hidden, cache_);
-    hessian.add(forward_->stage_inputs());
+    const TensorView<const float, 2> x = forward_->stage_inputs();
+    hessian.add(x);
+    if (keeps) kept_.insert(kept_.end(), &x(0, 0), &x(0, 0) + x.extent(0) * x.extent(1));
   });
   return hessian;
 }
@@ -77,7 +84,16 @@ std::vector<Hessian> BlockPass::observe_all(const LayerWeights& block, std::int6
 }
 
 void BlockPass::advance(const Work& work, std::int64_t layer, BlockStage half) {
-  for_each_sample([&](std::span<float> hidden) { forward_->run_block(work.weights.layers[0], layer, half, hidden, cache_); });
+  const std::vector<float> kept = std::exchange(kept_, {});
+  const LayerWeights& block = work.weights.layers[0];
+  const std::int64_t dim = checkpoint_.config().dim, columns = half == BlockStage::attention ? block.o.columns() : block.down.columns();
+  const float* inputs = kept.data();
+  for_each_sample([&](std::span<float> hidden) {
+    if (kept.empty()) return forward_->run_block(block, layer, half, hidden, cache_);
+    const std::int64_t tokens = static_cast<std::int64_t>(hidden.size()) / dim;
+    forward_->end_half(block, half, {inputs, {tokens, columns}}, hidden);
+    inputs += tokens * columns;
+  });
 }
 
 BlockPass::Work BlockPass::begin(std::int64_t layer) const {

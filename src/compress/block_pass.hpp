@@ -14,8 +14,8 @@
 namespace bantam::inline v0 {
 
 /// Carries the calibration tokens' hidden states through the blocks of a checkpoint. Memory: the hidden states, one block
-/// before and after, and one of the four Hessians of its inputs at a time (all of them for AWQ's scales, and where the
-/// recipe is not truly sequential), whatever the depth.
+/// before and after, one of the four Hessians of its inputs at a time (all of them for AWQ's scales, and where the
+/// recipe is not truly sequential), and up to 1 GiB of inputs that would otherwise be made twice, whatever the depth.
 class BlockPass {
  public:
   BlockPass(const ModelSource& source, const Recipe& recipe, const Calibration& calibration);
@@ -44,7 +44,7 @@ class BlockPass {
   void scale(Work& work, std::vector<Hessian>& hessians) const;
   /// Adds up what a group of readers reads, of the weights as they are by now.
   [[nodiscard]] Hessian observe(Work& work, std::int64_t layer, std::size_t group);
-  /// Carries the hidden states over half of the block.
+  /// Carries the hidden states over half of the block; from what observe() kept, if anything.
   void advance(const Work& work, std::int64_t layer, BlockStage half);
   template <class F>
   void for_each_sample(F&& f);
@@ -54,6 +54,7 @@ class BlockPass {
   const Recipe& recipe_;
   std::vector<std::int64_t> lengths_;  ///< tokens of each sample
   std::vector<float> hidden_;          ///< (tokens of all samples, dim)
+  std::vector<float> kept_;            ///< what o or down reads, of all samples; empty: unknown, or too much
   ModelWeights none_;                  ///< Forward holds on to a model's weights; blocks come one by one
   std::unique_ptr<Forward> forward_;
   nn::KvCache cache_;

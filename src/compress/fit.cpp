@@ -5,6 +5,7 @@
 #include <cmath>
 #include <map>
 
+#include "model_source.hpp"
 #include "output.hpp"
 #include "plan.hpp"
 
@@ -68,7 +69,8 @@ std::string in_bits(std::int64_t bytes, std::int64_t weights) {
 
 Fit fit(const Checkpoint& checkpoint, const Recipe& recipe, std::span<const Sensitivity> sensitivities,
         const Budget& budget, Target target) {
-  const std::vector<const CheckpointTensor*> matrices = matrices_of(checkpoint);
+  const ModelSource source(checkpoint, recipe);  // rotated, a tied model has a head
+  const std::vector<const CheckpointTensor*> matrices = matrices_of(source.checkpoint());
   check(matrices, sensitivities, budget);
   const bool counts_file = budget.bytes > 0;
   std::int64_t weights = 0;

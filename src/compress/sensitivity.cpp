@@ -56,11 +56,11 @@ class SensitivityPass {
  public:
   SensitivityPass(const Checkpoint& checkpoint, const Recipe& recipe, const Calibration& calibration, Target target,
                   const SensitivityOptions& options, const ProgressFn& progress)
-      : checkpoint_(checkpoint),
+      : source_(checkpoint, recipe),
+        checkpoint_(source_.checkpoint()),
         recipe_(recipe),
         options_(options),
         progress_(progress),
-        source_(checkpoint, recipe),
         pass_(source_, recipe, calibration),
         cache_({1, checkpoint.config().kv_heads, checkpoint.config().head_dim}, "f32") {
     std::vector<const FormatInfo*> wanted = options.candidates;
@@ -69,7 +69,7 @@ class SensitivityPass {
                                                 : std::span<const std::string_view>(ladder);
       for (const std::string_view name : names) wanted.push_back(&find_format(name));
     }
-    for (const CheckpointTensor& tensor : checkpoint.tensors()) {
+    for (const CheckpointTensor& tensor : checkpoint_.tensors()) {
       if (!tensor.is_matrix) continue;
       Sensitivity one{tensor.name, {}};
       for (const FormatInfo* format : candidates_of(tensor, recipe, target, wanted))
@@ -111,15 +111,21 @@ class SensitivityPass {
   [[nodiscard]] std::vector<float> embed(FunctionRef<void(TokenId, std::span<float>, RowCodes&)> read_row) const;
   void run_block(const LayerWeights& block, std::int64_t layer, std::vector<float>& states);
   [[nodiscard]] Rounded round_table(std::size_t result, const FormatInfo& format) const;
+  /// An embedding or a head as the model has it: rotated, in f32.
+  [[nodiscard]] WeightMatrix whole_table(const CheckpointTensor& tensor) const;
+  /// Whether a matrix stays as it is in this format.
+  [[nodiscard]] bool is_own(const CheckpointTensor& tensor, const FormatInfo& format) const noexcept {
+    return !source_.rotated() && &format == &tensor.format();
+  }
   void report(const std::string& name);
 
-  const Checkpoint& checkpoint_;
+  const ModelSource source_;
+  const Checkpoint& checkpoint_;  ///< the source's
   const Recipe& recipe_;
   const SensitivityOptions& options_;
   const ProgressFn& progress_;
   std::vector<Sensitivity> results_;
   std::vector<const CheckpointTensor*> tensors_;  ///< of the results
-  ModelSource source_;
   BlockPass pass_;
   std::vector<std::vector<TokenId>> windows_;
   std::vector<float> base_;  ///< hidden states of the unchanged model, (tokens of all windows, dim)
@@ -180,8 +186,15 @@ Rounded SensitivityPass::round_table(std::size_t result, const FormatInfo& forma
   const CheckpointTensor& tensor = *tensors_[result];
   return round_alone(recipe_, tensor.name, tensor.rows, tensor.columns, format,
                      [&](std::int64_t row, std::span<float> to, RowCodes& scratch) {
-                       checkpoint_.read_row(tensor, row, to, scratch);
+                       source_.read_row(tensor, row, to, scratch);
                      });
+}
+
+WeightMatrix SensitivityPass::whole_table(const CheckpointTensor& tensor) const {
+  if (!source_.rotated()) return checkpoint_.load_matrix(tensor, Reading::buffered);
+  return round_matrix(tensor.name, tensor.rows, tensor.columns, format_info<F32Format>(),
+                      [&](std::int64_t row, std::span<float> to, RowCodes& scratch) { source_.read_row(tensor, row, to, scratch); })
+      .matrix;
 }
 
 /// The unchanged states, and those of every candidate of the embedding.
@@ -190,11 +203,11 @@ void SensitivityPass::begin() {
     const CheckpointTensor& tensor = *tensors_[i];
     if (tensor.role != Role::embedding) continue;
     base_ = embed(
-        [&](TokenId id, std::span<float> to, RowCodes& scratch) { checkpoint_.read_row(tensor, id, to, scratch); });
+        [&](TokenId id, std::span<float> to, RowCodes& scratch) { source_.read_row(tensor, id, to, scratch); });
     for (std::size_t f = 0; f < results_[i].formats.size(); ++f) {
       FormatCost& cost = results_[i].formats[f];
       cost.measured = true;
-      if (cost.format == &tensor.format()) continue;  // unchanged
+      if (is_own(tensor, *cost.format)) continue;  // unchanged
       Rounded rounded = round_table(i, *cost.format);
       cost.error = rounded.relative_error;
       Variant variant{
@@ -234,7 +247,7 @@ void SensitivityPass::measure_matrix(std::size_t result, LayerWeights& block, st
   for (std::size_t f = 0; f < formats.size(); ++f) {
     FormatCost& cost = formats[f];
     const FormatInfo& format = *cost.format;
-    if (&format == &tensor.format()) {
+    if (is_own(tensor, format)) {
       cost.measured = true;  // nothing changes
       continue;
     }
@@ -259,7 +272,7 @@ void SensitivityPass::measure_matrix(std::size_t result, LayerWeights& block, st
 }
 
 void SensitivityPass::measure_block(std::int64_t layer) {
-  LayerWeights block = load_block(checkpoint_, layer);
+  LayerWeights block = source_.load_block(layer);
   std::vector<Hessian> hessians = pass_.observe_all(block, layer);
   for (Variant& variant : variants_) run_block(block, layer, variant.states);
   for (std::size_t g = 0; g < readers().size(); ++g) {
@@ -301,16 +314,16 @@ void SensitivityPass::finish() {
   const ModelConfig& config = checkpoint_.config();
   ModelWeights weights;
   for (const CheckpointTensor& tensor : checkpoint_.tensors()) {
-    if (tensor.role == Role::final_norm) weights.final_norm = checkpoint_.load_vector(tensor);
+    if (tensor.role == Role::final_norm) weights.final_norm = source_.load_vector(tensor);
     if (tensor.role == (config.tied ? Role::embedding : Role::head))
-      weights.head = checkpoint_.load_matrix(tensor, Reading::buffered);
+      weights.head = whole_table(tensor);
   }
   for (std::size_t i = 0; i < results_.size(); ++i) {
     if (tensors_[i]->role != Role::head) continue;
     for (std::size_t f = 0; f < results_[i].formats.size(); ++f) {
       FormatCost& cost = results_[i].formats[f];
       cost.measured = true;
-      if (cost.format == &tensors_[i]->format()) continue;
+      if (is_own(*tensors_[i], *cost.format)) continue;
       Rounded rounded = round_table(i, *cost.format);
       cost.error = rounded.relative_error;
       variants_.push_back({i, f, {}, std::move(rounded.matrix)});
@@ -387,8 +400,8 @@ std::vector<Sensitivity> measure_sensitivity(const Checkpoint& checkpoint, const
     fail(Errc::invalid_argument, "sensitivity: expected at least one measured format, found ", options.measured);
   if (options.tokens < 1)
     fail(Errc::invalid_argument, "sensitivity: expected at least one token, found ", options.tokens);
-  if (recipe.options().rotation || recipe.options().smooth)
-    fail(Errc::unsupported, "sensitivity: rotated or smoothed weights: not yet; what works: a rotated f32 model as the input");
+  if (recipe.options().smooth)
+    fail(Errc::unsupported, "sensitivity: smoothed weights: not yet; what works: a model that was smoothed into f32 before");
   check_formats(recipe, target);
   for (const FormatInfo* format : options.candidates) check_format(*format, target, "candidates");
   return SensitivityPass(checkpoint, recipe, calibration, target, options, progress).run();

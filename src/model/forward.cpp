@@ -227,6 +227,31 @@ void Forward::run_block(const LayerWeights& w, std::int64_t index, BlockStage st
   });
 }
 
+void Forward::end_half(const LayerWeights& w, BlockStage half, TensorView<const float, 2> inputs, std::span<float> hidden) {
+  const std::int64_t tokens = inputs.extent(0);
+  const bool attends = half == BlockStage::attention;
+  const WeightMatrix& last = attends ? w.o : w.down;
+  nn::Activations& x = attends ? attended_ : hidden_;
+  serve(w);
+  resize(tokens);
+  stage_ = half;
+  team_.run([&](const Worker& worker) {
+    const Range share = worker.share(tokens);
+    const std::int64_t first = share.begin * config_.dim, count = (share.end - share.begin) * config_.dim;
+    std::copy_n(hidden.data() + first, count, residual_.data() + first);
+    for (std::int64_t t = share.begin; t < share.end; ++t) {
+      std::copy_n(&inputs(t, 0), inputs.extent(1), x.row(t));
+      x.quantize_row(kernels_, t);
+      x.gather_row(kernels_, {&last}, t);
+    }
+    worker.barrier();
+    nn::linear(kernels_, worker, last, x, attends && !w.o_bias.empty() ? w.o_bias.data() : nullptr, branch_.data(), config_.dim);
+    worker.barrier();
+    add_branch(share);
+    std::copy_n(residual_.data() + first, count, hidden.data() + first);
+  });
+}
+
 TensorView<const float, 2> Forward::stage_inputs() const noexcept {
   const nn::Activations& x = stage_ == BlockStage::output_inputs ? attended_ : stage_ == BlockStage::down_inputs ? hidden_ : normed_;
   return {x.row(0), {x.tokens(), x.columns()}};

@@ -70,19 +70,21 @@ const std::vector<const FormatInfo*> some = {&find_format("i2z.g32"), &find_form
                                              &find_format("f16")};
 
 TEST_CASE("the divergence of a matrix is that of a model with this matrix changed") {
-  for (const bool tied : {false, true}) {
+  for (const auto& [tied, rotation] : {std::pair<bool, std::optional<std::uint64_t>>{false, {}}, {true, {}}, {true, 3}}) {
     for (const Method method : {Method::rtn, Method::gptq, Method::hqq}) {
       CAPTURE(tied);
+      CAPTURE(rotation.has_value());
       CAPTURE(std::string(name_of(method)));
       const Fitting f(tied);
-      const Recipe base(find_format("f32"), method);
+      const bool own_head = !tied || rotation;  // the final norm's weights are not all the same
+      const Recipe base(find_format("f32"), method, {.rotation = rotation});
       const auto found =
           f.measure(base, {.candidates = {&find_format("i4m.g32"), &find_format("i3.g32")}, .measured = 2});
-      CHECK(found.size() == (tied ? 15 : 16));
+      CHECK(found.size() == (own_head ? 16 : 15));
       for (const char* name :
            {"model.embed_tokens", "lm_head", "model.layers.0.self_attn.k_proj", "model.layers.0.mlp.down_proj",
             "model.layers.1.self_attn.o_proj", "model.layers.1.mlp.up_proj"}) {
-        if (tied && std::string_view(name) == "lm_head") continue;
+        if (!own_head && std::string_view(name) == "lm_head") continue;
         for (const char* format : {"i4m.g32", "i3.g32"}) {
           CAPTURE(std::string(name));
           compress_file(*f.checkpoint, f.folder / "one.bantam", Recipe(base).keep(name, format), Target::native, {},
@@ -202,6 +204,18 @@ TEST_CASE("a fit lies within its budget, keeps what is to be kept, and becomes t
     const double bits = 0.9 * fit(*f.checkpoint, base, sensitivities, {.bytes = most}, target).plan.bits_per_weight;
     CHECK(fit(*f.checkpoint, base, sensitivities, {.bits_per_weight = bits}, target).plan.bits_per_weight <= bits);
   }
+}
+
+TEST_CASE("a rotated fit lies within its budget, its untied head counted, and becomes the file that it planned") {
+  const Fitting f(true);
+  const Recipe base = recipe::with(Method::gptq, "i4.g32", {}, {.rotation = 5});
+  const auto sensitivities = f.measure(base, {.candidates = some});
+  const Fit found = fit(*f.checkpoint, base, sensitivities, {.bits_per_weight = 9});
+  CHECK(found.plan.bits_per_weight <= 9);
+  CHECK(found.plan.matrices.size() == 16);
+  const Report report = compress_file(*f.checkpoint, f.folder / "fit.bantam", found.recipe, Target::native, {}, f.calibration);
+  CHECK(report.bytes_after == found.plan.bytes);
+  for (std::size_t i = 0; i < report.layers.size(); ++i) CHECK(report.layers[i].format == std::string(found.plan.matrices[i].format->name));
 }
 
 TEST_CASE("a model that is stored in few bits may stay as it is") {

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "bantam/core/parallel.hpp"
+#include "bantam/model/forward.hpp"
 #include "compress/inputs.hpp"
 #include "model/tiny_model.hpp"
 
@@ -189,6 +190,29 @@ TEST_CASE_FIXTURE(Pass, "a journal of another run is not used") {
   CHECK(run(recipe::gptq("i4.g32"), "m.bantam", journal()).resumed_blocks == 0);
   leave_journal();
   CHECK(run(recipe::gptq("i4.g32"), "m.bantam", journal()).resumed_blocks == 3);
+}
+
+TEST_CASE_FIXTURE(Pass, "a half that is ended from its last layer's inputs is the half, bit for bit") {
+  for (const char* name : {"f32", "i4.g32", "q8"}) {
+    CAPTURE(std::string(name));
+    const Model model = compress(Model::load(folder / "hf"), recipe::rtn(name)).first;
+    const LayerWeights& block = model.weights().layers[1];
+    Forward forward(model.config(), model.weights(), 40, 2);
+    nn::KvCache cache({1, model.config().kv_heads, model.config().head_dim}, "f32");
+    for (const auto& [inputs, half] : {std::pair{BlockStage::output_inputs, BlockStage::attention}, {BlockStage::down_inputs, BlockStage::mlp}}) {
+      const auto states = random::normal<float>({24, model.config().dim}, 7);
+      std::vector<float> whole(states.span().begin(), states.span().end()), ended = whole;
+      forward.run_block(block, 1, inputs, ended, cache);
+      const TensorView<const float, 2> x = forward.stage_inputs();
+      const std::vector<float> kept(&x(0, 0), &x(0, 0) + x.extent(0) * x.extent(1));
+      const std::int64_t columns = x.extent(1);
+      forward.run_block(block, 1, half, whole, cache);
+      CHECK(whole != ended);
+      forward.run_block(block, 0, BlockStage::attention_inputs, std::span(whole).first(static_cast<std::size_t>(model.config().dim)), cache);
+      forward.end_half(block, half, {kept.data(), {24, columns}}, ended);
+      CHECK(whole == ended);
+    }
+  }
 }
 
 /// Every tensor of two checkpoints: names, formats, orders of columns, bytes.

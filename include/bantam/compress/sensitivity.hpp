@@ -31,7 +31,7 @@ struct Sensitivity {
 };
 
 /// For every matrix, in the checkpoint's order, rounds it to each candidate as the recipe's method does (AWQ's scales aside)
-/// for the inputs that it has in the unchanged model, and runs the model with it. Matrices that an exception of the recipe
+/// for the inputs that it has in the unchanged model (rotated, where the recipe says so), and runs the model with it. Matrices that an exception of the recipe
 /// names have that format alone. Blocks come one by one: what every changed matrix makes of the hidden states is carried
 /// through the later ones, up to the logits of the unchanged head. Memory: a block, its second moments, those states, and
 /// the logits of 256 tokens three times. Time, for each measured format: half a run of the model for each matrix, over

@@ -57,6 +57,9 @@ class Forward {
   void run_block(const LayerWeights& w, std::int64_t index, BlockStage stage, std::span<float> hidden, nn::KvCache& cache);
   /// (tokens, inputs) of the linear layers that the last stage came to. Until the next call.
   [[nodiscard]] TensorView<const float, 2> stage_inputs() const noexcept;
+  /// What run_block makes of `hidden` with BlockStage::attention or mlp where its last linear layer reads `inputs`, which
+  /// output_inputs or down_inputs came to before: bit for bit, for the cost of that layer alone.
+  void end_half(const LayerWeights& w, BlockStage half, TensorView<const float, 2> inputs, std::span<float> hidden);
   /// Calls sink(token, its logits) for hidden states (tokens, dim) that have left the last block, in order. The logits live
   /// for the call.
   void run_head(std::span<const float> hidden, FunctionRef<void(std::int64_t token, std::span<const float> logits)> sink);
