@@ -9,18 +9,11 @@ namespace bantam::capi {
 namespace {
 
 std::vector<SamplerStage> stages_of(std::string_view names) {
-  constexpr std::pair<std::string_view, SamplerStage> known[] = {
-      {"penalties", SamplerStage::penalties}, {"top_k", SamplerStage::top_k}, {"typical", SamplerStage::typical},
-      {"top_p", SamplerStage::top_p},         {"min_p", SamplerStage::min_p}, {"temperature", SamplerStage::temperature}};
   std::vector<SamplerStage> stages;
   while (!names.empty()) {
     const std::string_view name = names.substr(0, names.find(','));
     names.remove_prefix(std::min(names.size(), name.size() + 1));
-    const auto* const stage = std::ranges::find(known, name, [](const auto& entry) { return entry.first; });
-    if (stage == std::end(known)) {
-      fail(Errc::invalid_argument, "order: expected penalties, top_k, typical, top_p, min_p and temperature, found ", printable(name));
-    }
-    stages.push_back(stage->second);
+    stages.push_back(find_stage(name));
   }
   return stages;
 }

@@ -12,22 +12,8 @@ namespace {
 LoadOptions load_options(const bantam_load_options* given) {
   const bantam_load_options initial = BANTAM_LOAD_OPTIONS_INIT;
   const bantam_load_options o = options_of(given, initial, "load options");
-  const auto choose = [](const char* value, std::string_view name, auto first, const auto&... names) {
-    const std::string_view wanted = &need(value, name);
-    std::string known;
-    int index = 0, found = -1;
-    const auto look = [&](std::string_view candidate) {
-      if (candidate == wanted) found = index;
-      known += message(index == 0 ? "" : ", ", candidate);
-      ++index;
-    };
-    (look(names), ...);
-    if (found < 0) fail(Errc::invalid_argument, name, ": expected one of ", known, ", found ", printable(wanted));
-    return static_cast<decltype(first)>(found);
-  };
   read_settings(o.settings, o.setting_count, "", [](std::string_view, std::string_view) { return false; });
-  return {.memory = choose(o.memory, "memory", WeightMemory{}, "automatic", "mapped", "huge_pages", "direct"),
-          .gptq_zero = choose(o.gptq_zero, "gptq_zero", GptqZero{}, "automatic", "wrapped", "legacy")};
+  return {.memory = find_weight_memory(&need(o.memory, "memory")), .gptq_zero = find_gptq_zero(&need(o.gptq_zero, "gptq_zero"))};
 }
 
 bantam_model* opened(const Checkpoint& checkpoint, const LoadOptions& options) {

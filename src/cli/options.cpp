@@ -164,8 +164,8 @@ void add_gptq_zero(CLI::App& app, std::string& target) {
 }
 
 Checkpoint open_checkpoint(const std::string& path, const std::string& gptq_zero) {
-  const GptqZero zero = gptq_zero == "wrapped" ? GptqZero::wrapped : gptq_zero == "legacy" ? GptqZero::legacy : GptqZero::automatic;
-  Checkpoint checkpoint = Checkpoint::open(path, {.gptq_zero = zero});
+  // Verbs without the option leave the name empty.
+  Checkpoint checkpoint = Checkpoint::open(path, {.gptq_zero = gptq_zero.empty() ? GptqZero::automatic : find_gptq_zero(gptq_zero)});
   for (const std::string& line : checkpoint.warnings()) warn(line + "; --gptq-zero wrapped or legacy decides");
   return checkpoint;
 }

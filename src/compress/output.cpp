@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "bantam/core/names.hpp"
 #include "gguf_output.hpp"
 #include "huggingface_folder.hpp"
 #include "packed/writer.hpp"
@@ -11,6 +12,8 @@
 namespace bantam::inline v0 {
 
 namespace {
+
+constexpr std::string_view target_names[] = {"native", "safetensors", "gguf", "gptq", "gptq_v2", "awq", "bnb"};
 
 class NativeOutput : public Output {
  public:
@@ -68,19 +71,8 @@ void check_format(const FormatInfo& format, Target target, std::string_view what
   if (!holds(target, format)) fail(Errc::invalid_argument, what, ": expected one that such files have (", formats_of(target), "), found ", format.name);
 }
 
-std::string_view name_of(Target target) noexcept {
-  constexpr std::string_view names[] = {"native", "safetensors", "gguf", "gptq", "gptq_v2", "awq", "bnb"};
-  return names[static_cast<std::size_t>(target)];
-}
-
-Target find_target(std::string_view name) {
-  std::string names;
-  for (const Target target : targets) {
-    if (name_of(target) == name) return target;
-    names += message(names.empty() ? "" : ", ", name_of(target));
-  }
-  fail(Errc::invalid_argument, "target: expected one of ", names, ", found ", printable(name));
-}
+std::string_view name_of(Target target) noexcept { return target_names[static_cast<std::size_t>(target)]; }
+Target find_target(std::string_view name) { return targets[find_name("target", name, target_names)]; }
 
 void check_formats(const Recipe& recipe, Target target) {
   check_format(recipe.format(), target, "format");

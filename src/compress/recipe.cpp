@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "bantam/compress/nearest.hpp"
+#include "bantam/core/names.hpp"
 #include "bantam/quant/formats.hpp"
 
 namespace bantam::inline v0 {
@@ -29,19 +30,14 @@ bool matches(std::string_view name, std::string_view pattern) noexcept {
   return p == pattern.size();
 }
 
-std::string_view name_of(Method method) noexcept {
-  constexpr std::string_view names[] = {"rtn", "gptq", "awq", "awq+gptq", "hqq"};
-  return names[static_cast<std::size_t>(method)];
-}
+namespace {
 
-Method find_method(std::string_view name) {
-  std::string names;
-  for (const Method method : methods) {
-    if (name_of(method) == name) return method;
-    names += message(names.empty() ? "" : ", ", name_of(method));
-  }
-  fail(Errc::invalid_argument, "method: expected one of ", names, ", found ", printable(name));
-}
+constexpr std::string_view method_names[] = {"rtn", "gptq", "awq", "awq+gptq", "hqq"};
+
+}  // namespace
+
+std::string_view name_of(Method method) noexcept { return method_names[static_cast<std::size_t>(method)]; }
+Method find_method(std::string_view name) { return methods[find_name("method", name, method_names)]; }
 
 Recipe& Recipe::keep(std::string pattern, std::string_view format) {
   if (pattern.empty()) fail(Errc::invalid_argument, "keep: expected a pattern of tensor names, found an empty one");

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <unordered_set>
 
+#include "bantam/core/names.hpp"
 #include "bantam/io/gguf.hpp"
 #include "bantam/io/safetensors.hpp"
 #include "bantam/model/archs.hpp"
@@ -132,6 +133,11 @@ bool is_zero(const TensorEntry& entry) {
 }
 
 }  // namespace
+
+GptqZero find_gptq_zero(std::string_view name) {
+  constexpr std::string_view names[] = {"automatic", "wrapped", "legacy"};
+  return static_cast<GptqZero>(find_name("gptq_zero", name, names));
+}
 
 const FormatInfo& CheckpointTensor::format() const noexcept {
   return native != nullptr ? *native : packed != nullptr ? packed->format() : *source->format;

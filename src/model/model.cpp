@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "bantam/core/names.hpp"
 #include "bantam/model/native_file.hpp"
 #include "io/memory_file.hpp"
 
@@ -57,6 +58,11 @@ Reading reading_of(const Checkpoint& checkpoint, WeightMemory memory) {
 }
 
 }  // namespace
+
+WeightMemory find_weight_memory(std::string_view name) {
+  constexpr std::string_view names[] = {"automatic", "mapped", "huge_pages", "direct"};
+  return static_cast<WeightMemory>(find_name("memory", name, names));
+}
 
 Model Model::load(const std::filesystem::path& path, const LoadOptions& options) {
   return from_checkpoint(Checkpoint::open(path, {.gptq_zero = options.gptq_zero}), options);

@@ -7,9 +7,15 @@
 #include <limits>
 #include <utility>
 
+#include "bantam/core/names.hpp"
 #include "sampler_stages.hpp"
 
 namespace bantam::inline v0 {
+
+SamplerStage find_stage(std::string_view name) {
+  constexpr std::string_view names[] = {"penalties", "top_k", "typical", "top_p", "min_p", "temperature"};
+  return static_cast<SamplerStage>(find_name("order", name, names));
+}
 
 namespace {
 

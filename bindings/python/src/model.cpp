@@ -5,22 +5,8 @@ namespace bantam::python {
 
 namespace {
 
-LoadOptions load_options(const std::string& memory, const std::string& gptq_zero) {
-  const auto choose = [](std::string_view name, const std::string& wanted, std::initializer_list<const char*> names) {
-    std::string known;
-    int index = 0;
-    for (const char* candidate : names) {
-      if (wanted == candidate) return index;
-      known += message(index++ == 0 ? "" : ", ", candidate);
-    }
-    fail(Errc::invalid_argument, name, ": expected one of ", known, ", found ", printable(wanted));
-  };
-  return {.memory = static_cast<WeightMemory>(choose("memory", memory, {"automatic", "mapped", "huge_pages", "direct"})),
-          .gptq_zero = static_cast<GptqZero>(choose("gptq_zero", gptq_zero, {"automatic", "wrapped", "legacy"}))};
-}
-
 Model load(const std::string& path, const std::string& memory, const std::string& gptq_zero) {
-  const LoadOptions options = load_options(memory, gptq_zero);
+  const LoadOptions options{.memory = find_weight_memory(memory), .gptq_zero = find_gptq_zero(gptq_zero)};
   std::vector<std::string> warnings;
   auto loaded = [&] {
     const py::gil_scoped_release free;
@@ -34,7 +20,7 @@ Model load(const std::string& path, const std::string& memory, const std::string
 
 Model load_bytes(const py::bytes& bytes, const std::string& memory) {
   const auto view = static_cast<std::string_view>(bytes);
-  const LoadOptions options = load_options(memory, "automatic");
+  const LoadOptions options{.memory = find_weight_memory(memory)};
   const py::gil_scoped_release free;
   return Model::load_from(bytes_of(std::as_bytes(std::span(view))), options);
 }

@@ -51,21 +51,6 @@ Handle open(const Model& model, std::int64_t context, int threads, const std::st
   return std::make_shared<SessionHandle>(Session(model, {.context = context, .threads = threads, .kv = kv}));
 }
 
-std::vector<SamplerStage> stages_of(const std::vector<std::string>& names) {
-  constexpr std::pair<std::string_view, SamplerStage> known[] = {
-      {"penalties", SamplerStage::penalties}, {"top_k", SamplerStage::top_k}, {"typical", SamplerStage::typical},
-      {"top_p", SamplerStage::top_p},         {"min_p", SamplerStage::min_p}, {"temperature", SamplerStage::temperature}};
-  std::vector<SamplerStage> stages;
-  for (const std::string& name : names) {
-    const auto* const stage = std::ranges::find(known, std::string_view(name), [](const auto& entry) { return entry.first; });
-    if (stage == std::end(known)) {
-      fail(Errc::invalid_argument, "order: expected penalties, top_k, typical, top_p, min_p and temperature, found ", printable(name));
-    }
-    stages.push_back(stage->second);
-  }
-  return stages;
-}
-
 /// Reads keyword arguments by name; what nobody asked for is an error.
 class Keywords {
  public:
@@ -102,7 +87,8 @@ void read_sampling(Keywords& k, Sampling& s) {
   s.logit_bias.assign(bias.begin(), bias.end());
   std::vector<std::string> order;
   k.read("order", order);
-  if (!order.empty()) s.order = stages_of(order);
+  if (!order.empty()) s.order.clear();
+  for (const std::string& stage : order) s.order.push_back(find_stage(stage));
 }
 
 GenerateOptions generate_options(const py::kwargs& kwargs, EncodeOptions& encode) {

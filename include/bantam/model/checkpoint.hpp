@@ -59,6 +59,9 @@ enum class GptqZero : std::uint8_t {
   legacy,     ///< 2^bits: what AutoGPTQ's kernels computed
 };
 
+/// By the names above. Throws invalid_argument listing them.
+[[nodiscard]] GptqZero find_gptq_zero(std::string_view name);
+
 struct OpenOptions {
   GptqZero gptq_zero = GptqZero::automatic;
 };

@@ -19,6 +19,9 @@ enum class WeightMemory : std::uint8_t {
   direct,     ///< the same, read around the system's page cache: for files that are not in it, on fast disks
 };
 
+/// By the names above. Throws invalid_argument listing them.
+[[nodiscard]] WeightMemory find_weight_memory(std::string_view name);
+
 struct LoadOptions {
   WeightMemory memory = WeightMemory::automatic;
   GptqZero gptq_zero = GptqZero::automatic;

@@ -44,6 +44,8 @@ struct SamplerScratch {
 
 /// The steps between the logit bias, which always comes first, and the draw, which always comes last.
 enum class SamplerStage : std::uint8_t { penalties, top_k, typical, top_p, min_p, temperature };
+/// By the names above. Throws invalid_argument listing them.
+[[nodiscard]] SamplerStage find_stage(std::string_view name);
 
 /// How to choose the next token. A stage at its "off" value changes nothing.
 struct Sampling {
