@@ -7,9 +7,17 @@ find_package(Eigen3 REQUIRED)
 find_package(Protobuf REQUIRED)
 find_package(Threads REQUIRED)
 find_package(PkgConfig REQUIRED)
+
+# Portable binaries need the C library, of this system's version or a later one, and little else (BantamInstall.cmake).
+option(BANTAM_PORTABLE "Link other libraries statically, and bring those that have no static form" OFF)
+set(library_suffixes ${CMAKE_FIND_LIBRARY_SUFFIXES})
+if(BANTAM_PORTABLE)
+  set(CMAKE_FIND_LIBRARY_SUFFIXES .a)
+endif()
 pkg_check_modules(PCRE2 REQUIRED IMPORTED_TARGET libpcre2-8)
 pkg_check_modules(UTF8PROC REQUIRED IMPORTED_TARGET libutf8proc)
 pkg_check_modules(XXHASH REQUIRED IMPORTED_TARGET libxxhash)
+set(CMAKE_FIND_LIBRARY_SUFFIXES ${library_suffixes})
 
 file(GLOB_RECURSE BANTAM_SOURCES CONFIGURE_DEPENDS
   ${PROJECT_SOURCE_DIR}/src/*.cpp)
@@ -18,15 +26,17 @@ list(FILTER BANTAM_SOURCES EXCLUDE REGEX "/src/(cli|simd)/")
 add_library(bantam-core STATIC ${BANTAM_SOURCES})
 add_library(bantam::bantam ALIAS bantam-core)
 target_include_directories(bantam-core PUBLIC
-  $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<INSTALL_INTERFACE:include>)
+  $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
 target_include_directories(bantam-core PRIVATE ${PROJECT_SOURCE_DIR}/src)
 target_compile_features(bantam-core PUBLIC cxx_std_20)
 # Blocks that another version rounded are not gone on with; GPTQ folders name what made them.
 set_source_files_properties(${PROJECT_SOURCE_DIR}/src/compress/journal.cpp ${PROJECT_SOURCE_DIR}/src/compress/packed/gptq.cpp PROPERTIES COMPILE_DEFINITIONS BANTAM_VERSION="${PROJECT_VERSION}")
+# What is linked into programs goes on to who installs the library (BantamConfig.cmake.in finds it there); headers do not.
 target_link_libraries(bantam-core
   PUBLIC Threads::Threads
-  PRIVATE $<BUILD_INTERFACE:bantam_flags> TBB::tbb nlohmann_json::nlohmann_json Eigen3::Eigen
-          PkgConfig::PCRE2 PkgConfig::UTF8PROC PkgConfig::XXHASH)
+  PRIVATE TBB::tbb PkgConfig::PCRE2 PkgConfig::UTF8PROC
+          $<BUILD_INTERFACE:bantam_flags> $<BUILD_INTERFACE:nlohmann_json::nlohmann_json> $<BUILD_INTERFACE:Eigen3::Eigen>
+          $<BUILD_INTERFACE:PkgConfig::XXHASH>)
 
 include(BantamProto)
 include(BantamIsa)

@@ -1,11 +1,8 @@
 # Flags for our own targets: warnings, sanitizers, ccache. Nothing here reaches a consumer.
 
-if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
+if(PROJECT_IS_TOP_LEVEL AND NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
   set(CMAKE_BUILD_TYPE Release CACHE STRING "Build type" FORCE)
 endif()
-
-# The kernels ask for -O3 themselves; elsewhere it buys code size and compile time.
-set(CMAKE_CXX_FLAGS_RELEASE "-O2 -DNDEBUG" CACHE STRING "Flags of release builds")
 
 option(BANTAM_WERROR "Warnings are errors" ${PROJECT_IS_TOP_LEVEL})
 set(BANTAM_SANITIZE "" CACHE STRING "Sanitizers, e.g. address,undefined or thread")
