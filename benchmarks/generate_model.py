@@ -51,6 +51,7 @@ class Shape:
 SHAPES = {
     "llama-3.2-1b": Shape(2048, 16, 8192, 32, 8, 64, 128256, 131072, tied=True, rope_base=500000.0),
     "llama-3.1-8b": Shape(4096, 32, 14336, 32, 8, 128, 128256, 131072, rope_base=500000.0),
+    "llama-3.1-70b": Shape(8192, 80, 28672, 64, 8, 128, 128256, 131072, rope_base=500000.0),
     "smollm-360m": Shape(960, 32, 2560, 15, 5, 64, 49152, 2048, tied=True, pre="smollm", add_bos=False),
     "qwen2.5-0.5b": Shape(896, 24, 4864, 14, 2, 64, 151936, 32768, tied=True, arch="qwen2", eps=1e-6,
                           rope_base=1000000.0, pre="qwen2", add_bos=False),

@@ -215,6 +215,16 @@ def facts_fit(h, models):
     h.refuses(2, "compress", model, "-o", h.temporary("never"), "--fit", "1MB", says="--calibration")
     h.refuses(2, "compress", model, "-o", h.temporary("never"), "--fit", "1MB", *options, "--candidates", "i4,q99", says="--candidates")
     h.refuses(2, "compress", model, "-o", h.temporary("never"), "--fit", "1MB", *options, "--to", "safetensors", says="safetensors")
+    h.refuses(2, "compress", model, "-o", h.temporary("never"), "--fit", "1MB", *options, "--smooth", "0.5", says="--smooth")
+    turned = h.json("compress", model, "--fit", "5bpw", *options, "--rotate", "--dry-run")
+    h.fact("rotated, the head is a matrix of its own", turned["bits_per_weight"] <= 5 and turned["layers"][1]["name"] == "lm_head", turned)
+    folder = Path(h.temporary("measuring"))
+    folder.mkdir()
+    process = h.start("compress", h.model("books4m"), "-o", folder / "out", "--fit", "4bpw", "--calibration", h.corpus("books-train.txt"))
+    time.sleep(1)  # measuring takes many times as long
+    h.equal("interrupted while it measures", h.interrupt(process)[0], 130)
+    process.communicate()
+    h.equal("nothing is left behind", list(folder.iterdir()), [])
     h.refuses(1, "compress", model, "-o", h.temporary("never"), *options[:6], "--evaluate", h.temporary("absent.txt"), says="absent.txt")
 
 
