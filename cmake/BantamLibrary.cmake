@@ -28,5 +28,6 @@ target_link_libraries(bantam-core
   PRIVATE $<BUILD_INTERFACE:bantam_flags> TBB::tbb nlohmann_json::nlohmann_json Eigen3::Eigen
           PkgConfig::PCRE2 PkgConfig::UTF8PROC PkgConfig::XXHASH)
 
+include(BantamCalibration)
 include(BantamProto)
 include(BantamIsa)
