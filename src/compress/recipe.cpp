@@ -65,6 +65,7 @@ std::string Recipe::to_json() const {
     json["damping"] = options_.gptq.damping;
     json["desc_act"] = options_.gptq.order == ColumnOrder::activation;
     json["static_groups"] = options_.gptq.static_groups;
+    json["sweeps"] = options_.gptq.sweeps;
     json["search"] = options_.gptq.search == GridSearch::range ? "range" : "error";
   }
   if (method_ == Method::awq || method_ == Method::awq_gptq) {
