@@ -77,19 +77,12 @@ Recipe make_recipe(const CompressOptions& o) {
 }
 
 void refuse_what_is_planned(const CompressOptions& o) {
-  if (needs_calibration(method_of(o)) && o.calibration.empty()) {
-    throw UsageError(message("--method ", o.method, ": --calibration FILE is required: text like that which the model will read"));
-  }
-  if (!o.smooth.empty() && o.calibration.empty()) {
-    throw UsageError("--smooth: --calibration FILE is required: text like that which the model will read");
-  }
   if (!o.prune.empty()) not_yet("--prune");
 }
 
 void check_fit(const CompressOptions& o) {
   if (o.fit.empty()) return;
   (void)parse_candidates(o.candidates);
-  if (o.calibration.empty()) throw UsageError("--fit: --calibration FILE is required: formats are chosen by what they change on a text");
   if (writes_folder(target_of(o))) throw UsageError(message("--fit: expected --to native or gguf, found ", o.to));
   if (!o.smooth.empty()) {
     throw UsageError("--fit: not yet with --smooth; what works: --fit on a model that was smoothed into f32 before");
@@ -160,11 +153,18 @@ struct Task {
   std::string evaluation_text;
 };
 
+/// The text to calibrate with: the user's, or the bundled one.
+std::string calibration_text(const CompressOptions& o) {
+  if (!o.calibration.empty()) return read_input(o.calibration);
+  note("bantam: calibrating with the bundled text, pieces of English books; text like that which the model will read is better: --calibration FILE");
+  return std::string(default_calibration_text());
+}
+
 /// Opens, reads the calibration text, and chooses formats if that is asked for.
 Task prepare(const CompressOptions& o, Recipe recipe, bool calibrated) {
   Task task{open_checkpoint(o.model, o.gptq_zero), std::move(recipe), target_of(o), {}, {}, {}};
   if (calibrated || !o.fit.empty()) {
-    std::string text = read_input(o.calibration);
+    std::string text = calibration_text(o);
     task.calibration = Calibration::from_text(task.checkpoint.tokenizer(), text, o.samples,
                                               std::min<std::int64_t>(o.tokens, task.checkpoint.config().context));
     if (!o.fit.empty()) task.evaluation_text = std::move(text);
@@ -194,7 +194,7 @@ int conclude(const CompressOptions& o, const Task& task, const Report& report) {
   std::optional<Evaluation> evaluation;
   if ((!o.evaluate.empty() || task.fit) && interrupted() == 0) {
     const bool calibration = o.evaluate.empty();
-    const std::string name = input_name(calibration ? o.calibration : o.evaluate);
+    const std::string name = calibration && o.calibration.empty() ? "the bundled text" : input_name(calibration ? o.calibration : o.evaluate);
     evaluation = evaluate(o.model, o.output, {name, calibration, {}}, task.evaluation_text, o.limit, o.common);
   }
   const Record record{o.model, o.output, task.recipe, report, task.fit, evaluation};
@@ -218,7 +218,7 @@ int compress_model(const CompressOptions& o, const std::vector<std::string>& idl
   Recipe recipe = make_recipe(o);  // wrong usage is told before anything is opened
   apply(o.common);
   const std::string journal = o.output + ".journal";
-  const bool calibrated = !o.calibration.empty() && o.method != "hqq";
+  const bool calibrated = o.method != "hqq" && (!o.calibration.empty() || !o.smooth.empty() || !o.fit.empty() || needs_calibration(method_of(o)));
   if (!o.dry_run) {
     refuse_overwriting(o.model, o.output);
     if (!writes_folder(target_of(o)) && std::filesystem::is_directory(o.output)) {
@@ -284,7 +284,7 @@ void add_compress(CLI::App& app, Action& action) {
   add_integer(*verb, "--seed", o->seed, {}, "of --rotate")->needs(rotate);
   add_text(*verb, "--smooth", o->smooth, "ALPHA", "make inputs even at the cost of the weights, to this degree (SmoothQuant); 0.5 is usual");
   const std::vector<CLI::Option*> calibrating = {
-      add_text(*verb, "--calibration", o->calibration, "FILE", "text to calibrate with; gptq and awq need it, rtn gains by it"),
+      add_text(*verb, "--calibration", o->calibration, "FILE", "text to calibrate with: gptq and awq use a bundled one without, rtn gains by it"),
       add_integer(*verb, "--samples", o->samples, {1, std::numeric_limits<std::int32_t>::max()},
                   "pieces of calibration text"),
       add_integer(*verb, "--tokens", o->tokens, {1, std::numeric_limits<std::int32_t>::max()},
@@ -295,7 +295,7 @@ void add_compress(CLI::App& app, Action& action) {
   add_text(*verb, "--prune", o->prune, "METHOD:AMOUNT", "remove weights first (not yet)");
   const CLI::Option* fit = add_text(*verb, "--fit", o->fit, "SIZE",
                                     "mixed precision: the formats that cost least in a file of 6GiB, 402MB ..., or with "
-                                    "3.5bpw (bits a weight), by measurement; needs --calibration");
+                                    "3.5bpw (bits a weight), by measurement on the calibration text");
   add_text(*verb, "--candidates", o->candidates, "LIST", "formats that --fit chooses from besides those that matrices have, separated by commas [ten of 2.4 to 16 bits]");
   add_flag(*verb, "--dry-run", o->dry_run, "print formats and sizes, write nothing");
   add_text(*verb, "--evaluate", o->evaluate, "FILE",

@@ -51,6 +51,9 @@ int measure(const PerplexityArguments& o) {
                 {"kl_mean", optional(result.kl_mean)},
                 {"kl_p99", optional(result.kl_p99)},
                 {"top1_agreement", optional(result.top1_agreement)},
+                {"window_tokens", result.window_tokens},
+                {"window_nll", result.window_nll},
+                {"window_kl", base ? Json(result.window_kl) : Json(nullptr)},
                 {"seconds", result.seconds}});
     return 0;
   }

@@ -6,6 +6,7 @@
 #include "bantam/compress/nearest.hpp"
 #include "bantam/compress/smooth.hpp"
 #include "bantam/core/parallel.hpp"
+#include "product.hpp"
 
 namespace bantam::inline v0 {
 
@@ -15,6 +16,25 @@ namespace {
 constexpr BlockStage reading[] = {BlockStage::attention_inputs, BlockStage::output_inputs, BlockStage::mlp_inputs, BlockStage::down_inputs};
 
 constexpr std::size_t most_kept = (std::size_t{1} << 30) / sizeof(float);
+
+/// Only GPTQ makes up for what came before, and only for inputs that are those of the rounded model.
+bool follows_original(const Recipe& recipe) {
+  const bool gptq = recipe.method() == Method::gptq || recipe.method() == Method::awq_gptq;
+  return gptq && recipe.options().true_sequential && recipe.options().follow_original > 0;
+}
+
+/// Whether what the readers make is added to the hidden states; then one matrix reads.
+bool adds(std::size_t group) noexcept {
+  return reading[group] == BlockStage::output_inputs || reading[group] == BlockStage::down_inputs;
+}
+
+/// sum += xT y, (columns of x, columns of y); x turned already: (columns, tokens).
+void add_products(Tensor<float, 2>& sum, const Tensor<float, 2>& x, TensorView<const float, 2> y) {
+  for_products(x, y.transposed(), false, [&](std::int64_t row, std::int64_t first, std::span<const float> values) {
+    float* to = &sum(row, first);
+    for (std::size_t i = 0; i < values.size(); ++i) to[i] += values[i];
+  });
+}
 
 }  // namespace
 
@@ -38,6 +58,7 @@ BlockPass::BlockPass(const ModelSource& source, const Recipe& recipe, const Cali
       source.read_row(*embedding, id, std::span(hidden_).last(static_cast<std::size_t>(config.dim)), scratch);
     }
   }
+  if (follows_original(recipe)) original_ = hidden_;
   forward_ = std::make_unique<Forward>(config, none_, longest, parallel_threads());
 }
 
@@ -52,18 +73,75 @@ void BlockPass::for_each_sample(F&& f) {
   }
 }
 
-Hessian BlockPass::observe(Work& work, std::int64_t layer, std::size_t group) {
-  Hessian hessian(matrix_of(work.weights, readers()[group].roles[0], 0)->columns());
-  const std::size_t inputs = hidden_.size() / static_cast<std::size_t>(checkpoint_.config().dim) * static_cast<std::size_t>(hessian.columns());
-  const bool keeps = (reading[group] == BlockStage::output_inputs || reading[group] == BlockStage::down_inputs) && inputs <= most_kept;
+std::span<float> BlockPass::original_of(std::span<const float> hidden) {
+  return std::span(original_).subspan(static_cast<std::size_t>(hidden.data() - hidden_.data()), hidden.size());
+}
+
+Tensor<float, 2> BlockPass::original_inputs(const Work& work, std::int64_t layer, std::size_t group, std::span<const float> hidden) {
+  forward_->run_block(work.original, layer, reading[group], original_of(hidden), cache_);
+  const TensorView<const float, 2> x = forward_->stage_inputs();
+  const auto scales = work.scales.find(group);
+  Tensor<float, 2> inputs({x.extent(1), x.extent(0)});
+  parallel_for(x.extent(1), 64, [&](Range range) {
+    for (std::int64_t c = range.begin; c < range.end; ++c) {
+      const float scale = scales == work.scales.end() ? 1.0f : scales->second[static_cast<std::size_t>(c)];
+      for (std::int64_t t = 0; t < x.extent(0); ++t) inputs(c, t) = x(t, c) / scale;
+    }
+  });
+  return inputs;
+}
+
+Hessian BlockPass::observe(Work& work, std::int64_t layer, std::size_t group, Tensor<float, 2>* drift) {
+  const WeightMatrix& reader = *matrix_of(work.weights, readers()[group].roles[0], 0);
+  const std::int64_t columns = reader.columns(), dim = checkpoint_.config().dim;
+  Hessian hessian(columns);
+  const std::size_t inputs = hidden_.size() / static_cast<std::size_t>(dim) * static_cast<std::size_t>(columns);
+  const bool keeps = adds(group) && inputs <= most_kept;
   if (keeps) kept_.reserve(inputs);
+  Tensor<float, 2> weights;
+  if (drift != nullptr) {
+    *drift = Tensor<float, 2>({adds(group) ? dim : columns, columns});
+    if (adds(group)) weights = reader.dequantize();
+  }
   for_each_sample([&](std::span<float> hidden) {
+    Tensor<float, 2> beside;  // (columns, tokens): the inputs of the original, then what they have beside ours
+    if (drift != nullptr) beside = original_inputs(work, layer, group, hidden);
     forward_->run_block(work.weights.layers[0], layer, reading[group], hidden, cache_);
     const TensorView<const float, 2> x = forward_->stage_inputs();
     hessian.add(x);
     if (keeps) kept_.insert(kept_.end(), &x(0, 0), &x(0, 0) + x.extent(0) * x.extent(1));
+    if (drift == nullptr) return;
+    parallel_for(columns, 64, [&](Range range) {
+      for (std::int64_t c = range.begin; c < range.end; ++c) {
+        for (std::int64_t t = 0; t < x.extent(0); ++t) beside(c, t) -= x(t, c);
+      }
+    });
+    if (!adds(group)) return add_products(*drift, beside, x);
+    Tensor<float, 2> lacking({dim, x.extent(0)});
+    const std::span<const float> original = original_of(hidden);
+    for_products(weights, beside.view().transposed(), false, [&](std::int64_t row, std::int64_t first, std::span<const float> values) {
+      for (std::size_t i = 0; i < values.size(); ++i) {
+        const std::int64_t token = first + static_cast<std::int64_t>(i);
+        const auto at = static_cast<std::size_t>(token * dim + row);
+        lacking(row, token) = values[i] + original[at] - hidden[at];
+      }
+    });
+    add_products(*drift, lacking, x);
   });
   return hessian;
+}
+
+Tensor<float, 2> BlockPass::pull_of(const Tensor<float, 2>& weights, std::size_t group, const Tensor<float, 2>& drift) const {
+  const auto share = static_cast<float>(recipe_.options().follow_original);
+  Tensor<float, 2> pull({weights.extent(0), weights.extent(1)});
+  if (adds(group)) {
+    for (std::int64_t i = 0; i < pull.size(); ++i) pull.data()[i] = share * drift.data()[i];
+    return pull;
+  }
+  for_products(weights, drift.view().transposed(), false, [&](std::int64_t row, std::int64_t first, std::span<const float> values) {
+    for (std::size_t i = 0; i < values.size(); ++i) pull(row, first + static_cast<std::int64_t>(i)) = share * values[i];
+  });
+  return pull;
 }
 
 std::vector<Hessian> BlockPass::observe_all(const LayerWeights& block, std::int64_t layer) {
@@ -89,16 +167,21 @@ void BlockPass::advance(const Work& work, std::int64_t layer, BlockStage half) {
   const std::int64_t dim = checkpoint_.config().dim, columns = half == BlockStage::attention ? block.o.columns() : block.down.columns();
   const float* inputs = kept.data();
   for_each_sample([&](std::span<float> hidden) {
-    if (kept.empty()) return forward_->run_block(block, layer, half, hidden, cache_);
     const std::int64_t tokens = static_cast<std::int64_t>(hidden.size()) / dim;
-    forward_->end_half(block, half, {inputs, {tokens, columns}}, hidden);
-    inputs += tokens * columns;
+    if (kept.empty()) {
+      forward_->run_block(block, layer, half, hidden, cache_);
+    } else {
+      forward_->end_half(block, half, {inputs, {tokens, columns}}, hidden);
+      inputs += tokens * columns;
+    }
+    if (!original_.empty()) forward_->run_block(work.original, layer, half, original_of(hidden), cache_);
   });
 }
 
 BlockPass::Work BlockPass::begin(std::int64_t layer) const {
   Work work;
   work.weights.layers.push_back(source_.load_block(layer));
+  if (!original_.empty()) work.original = work.weights.layers[0];  // shares its matrices
   for (const CheckpointTensor& tensor : checkpoint_.tensors()) {
     if (tensor.layer != layer) continue;
     if (source_.rotated()) work.changed.insert(tensor.role);
@@ -131,6 +214,7 @@ void BlockPass::scale(Work& work, std::vector<Hessian>& hessians) const {
     }
     fold(work.weights, group, scales);
     hessians[g].divide_inputs(scales);
+    work.scales[g] = scales;
     work.changed.insert(touched.begin(), touched.end());
     if (group.source == Role::v) work.changed.insert(Role::v_bias);
   }
@@ -140,12 +224,12 @@ namespace {
 
 /// GPTQ, or rounding to nearest where the moments cannot be factorized.
 WeightMatrix gptq_or_nearest(const std::string& name, const Tensor<float, 2>& weights, Hessian& hessian, bool last, const FormatInfo& format,
-                             const GptqOptions& options, std::vector<std::string>& warnings) {
+                             const GptqOptions& options, const Tensor<float, 2>& pull, std::vector<std::string>& warnings) {
   const std::vector<float> squares = hessian.mean_squares();
   const auto silent = std::ranges::count(squares, 0.0f);
   if (silent > 0) warnings.push_back(message(name, ": ", silent, " of ", squares.size(), " inputs are always 0 in the calibration text: so are their weights now"));
   try {
-    GptqResult result = last ? gptq(weights, std::move(hessian), format, options) : gptq(weights, hessian, format, options);
+    GptqResult result = last ? gptq(weights, std::move(hessian), format, options, pull) : gptq(weights, hessian, format, options, pull);
     if (result.damping > options.damping) {
       warnings.push_back(message(name, ": second moments are singular: damping raised from ", options.damping, " to ", result.damping));
     }
@@ -160,10 +244,10 @@ WeightMatrix gptq_or_nearest(const std::string& name, const Tensor<float, 2>& we
 }  // namespace
 
 WeightMatrix BlockPass::round(const std::string& name, const Tensor<float, 2>& weights, Hessian& hessian, bool last, const FormatInfo& format,
-                              Role role, std::vector<std::string>& warnings) const {
+                              Role role, std::vector<std::string>& warnings, const Tensor<float, 2>& pull) const {
   switch (recipe_.method()) {
     case Method::gptq:
-    case Method::awq_gptq: return gptq_or_nearest(name, weights, hessian, last, format, recipe_.options().gptq, warnings);
+    case Method::awq_gptq: return gptq_or_nearest(name, weights, hessian, last, format, recipe_.options().gptq, pull, warnings);
     case Method::awq:
       if (!recipe_.options().awq.clip || !can_clip(format)) break;
       // Clipping q and k harms: their errors meet in a product, and pass through the softmax. The authors leave them, too.
@@ -184,8 +268,9 @@ RoundedBlock BlockPass::round_block(std::int64_t layer) {
   if (scales) scale(work, hessians);
   for (std::size_t g = 0; g < readers().size(); ++g) {
     // What the first group reads, no rounding in this block has changed.
-    const bool known = !hessians.empty() && (g == 0 || !one_by_one);
-    Hessian hessian = known ? std::move(hessians[g]) : observe(work, layer, g);
+    const bool known = !hessians.empty() && original_.empty() && (g == 0 || !one_by_one);
+    Tensor<float, 2> drift;
+    Hessian hessian = known ? std::move(hessians[g]) : observe(work, layer, g, original_.empty() ? nullptr : &drift);
     const Role last = readers()[g].roles.back();
     for (const Role role : readers()[g].roles) {
       WeightMatrix& matrix = *matrix_of(work.weights, role, 0);
@@ -197,7 +282,9 @@ RoundedBlock BlockPass::round_block(std::int64_t layer) {
       if (format.is_float) {
         result.matrices[role] = round_matrix(name, weights, format);
       } else {
-        result.matrices[role] = measured(name, weights, naming(name, [&] { return round(name, weights, hessian, role == last, format, role, result.warnings); }));
+        const Tensor<float, 2> pull = original_.empty() ? Tensor<float, 2>() : pull_of(weights, g, drift);
+        result.matrices[role] = measured(
+            name, weights, naming(name, [&] { return round(name, weights, hessian, role == last, format, role, result.warnings, pull); }));
       }
       matrix = result.matrices[role].matrix;
     }

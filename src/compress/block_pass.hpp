@@ -15,7 +15,8 @@ namespace bantam::inline v0 {
 
 /// Carries the calibration tokens' hidden states through the blocks of a checkpoint. Memory: the hidden states, one block
 /// before and after, one of the four Hessians of its inputs at a time (all of them for AWQ's scales, and where the
-/// recipe is not truly sequential), and up to 1 GiB of inputs that would otherwise be made twice, whatever the depth.
+/// recipe is not truly sequential), and up to 1 GiB of inputs that would otherwise be made twice, whatever the depth. Where
+/// the recipe follows the original model, the states twice, a block more and another Hessian's size.
 class BlockPass {
  public:
   BlockPass(const ModelSource& source, const Recipe& recipe, const Calibration& calibration);
@@ -27,7 +28,8 @@ class BlockPass {
 
   /// What the method makes of one matrix, AWQ's scales aside. `last`: nothing reads the Hessian after this.
   [[nodiscard]] WeightMatrix round(const std::string& name, const Tensor<float, 2>& weights, Hessian& hessian, bool last,
-                                   const FormatInfo& format, Role role, std::vector<std::string>& warnings) const;
+                                   const FormatInfo& format, Role role, std::vector<std::string>& warnings,
+                                   const Tensor<float, 2>& pull = {}) const;
   /// Adds up what every group of readers reads, with these weights; the hidden states stay where they are.
   [[nodiscard]] std::vector<Hessian> observe_all(const LayerWeights& block, std::int64_t layer);
 
@@ -38,13 +40,24 @@ class BlockPass {
     std::map<Role, std::string> names;  ///< of its matrices
     std::set<Role> copied;              ///< matrices already in the format that they will have, and not one of floats
     std::set<Role> changed;             ///< before rounding no longer the checkpoint's; vectors, too
+    std::map<std::size_t, std::vector<float>> scales;  ///< folded in, by group of readers
+    LayerWeights original;              ///< as begun with, where it is followed
   };
   [[nodiscard]] Work begin(std::int64_t layer) const;
   /// Finds the scales of every group of readers, SmoothQuant's or AWQ's, and folds them in, in the Hessians too.
   void scale(Work& work, std::vector<Hessian>& hessians) const;
-  /// Adds up what a group of readers reads, of the weights as they are by now.
-  [[nodiscard]] Hessian observe(Work& work, std::int64_t layer, std::size_t group);
-  /// Carries the hidden states over half of the block; from what observe() kept, if anything.
+  /// Adds up what a group of readers reads, of the weights as they are by now. In `drift`, if asked, what the original model
+  /// has beside this one, times these inputs, summed over tokens: of the hidden states that the group adds to, as they ought
+  /// to be after it, (dim, columns); where it adds to none, of the inputs themselves, (columns, columns).
+  [[nodiscard]] Hessian observe(Work& work, std::int64_t layer, std::size_t group, Tensor<float, 2>* drift);
+  /// What a group reads in the original model, over AWQ's scales, (columns, tokens). `hidden`: our states, to find its by.
+  [[nodiscard]] Tensor<float, 2> original_inputs(const Work& work, std::int64_t layer, std::size_t group, std::span<const float> hidden);
+  /// The original model's states of the same sample.
+  [[nodiscard]] std::span<float> original_of(std::span<const float> hidden);
+  /// What the outputs of a matrix lack, as far as that is made good, times its inputs.
+  [[nodiscard]] Tensor<float, 2> pull_of(const Tensor<float, 2>& weights, std::size_t group, const Tensor<float, 2>& drift) const;
+  /// Carries the hidden states over half of the block, those of the original model over its own;
+  /// from what observe() kept, if anything.
   void advance(const Work& work, std::int64_t layer, BlockStage half);
   template <class F>
   void for_each_sample(F&& f);
@@ -55,6 +68,7 @@ class BlockPass {
   std::vector<std::int64_t> lengths_;  ///< tokens of each sample
   std::vector<float> hidden_;          ///< (tokens of all samples, dim)
   std::vector<float> kept_;            ///< what o or down reads, of all samples; empty: unknown, or too much
+  std::vector<float> original_;        ///< the same in the original model, where it is followed
   ModelWeights none_;                  ///< Forward holds on to a model's weights; blocks come one by one
   std::unique_ptr<Forward> forward_;
   nn::KvCache cache_;

@@ -82,10 +82,7 @@ void invert_upper(TensorView<float, 2> v) {
     const std::int64_t size = std::min(width, n - begin);
     // (V11 V12; 0 V22)^-1 = (W11 -W11 V12 W22; 0 W22), and W11 is there already.
     const Tensor<float, 2> inverse = inverse_of(block_of(v, begin, size));
-    for (std::int64_t r = 0; r < size; ++r) {
-      std::fill_n(&v(begin + r, 0), begin, 0.0f);
-      std::copy_n(&inverse(r, 0), size, &v(begin + r, begin));
-    }
+    for (std::int64_t r = 0; r < size; ++r) std::copy_n(&inverse(r, r), size - r, &v(begin + r, begin + r));
     if (begin == 0) continue;
     Tensor<float, 2> product({begin, size});
     for_products(part(v, 0, begin, begin, size), inverse.view().transposed(), false,
@@ -93,7 +90,9 @@ void invert_upper(TensorView<float, 2> v) {
     for (std::int64_t top = 0; top < begin; top += rows_at_once) {
       const std::int64_t rows = std::min(rows_at_once, begin - top);
       const TensorView<const float, 2> below = product.view().slice(0, top, begin);  // W11 is zero further left
-      for_products(part(v, top, rows, top, begin - top), below.transposed(), false,
+      Tensor<float, 2> upper({rows, begin - top});
+      for (std::int64_t r = 0; r < rows; ++r) std::copy_n(&v(top + r, top + r), begin - top - r, &upper(r, r));
+      for_products(upper, below.transposed(), false,
                    [&](std::int64_t row, std::int64_t first, std::span<const float> values) {
                      float* to = &v(top + row, begin + first);
                      for (std::size_t i = 0; i < values.size(); ++i) to[i] = -values[i];

@@ -10,7 +10,7 @@ namespace bantam::inline v0 {
 /// multiply-adds. False when A is not positive definite as far as single precision can tell; the upper half is spoiled then.
 [[nodiscard]] bool factorize(TensorView<float, 2> a);
 
-/// Writes V^-1 over V, upper triangular, with zeros below the diagonal. n^3 / 6 multiply-adds.
+/// Writes V^-1 over V, upper triangular; what is below the diagonal is neither read nor written. n^3 / 6 multiply-adds.
 void invert_upper(TensorView<float, 2> v);
 
 }  // namespace bantam::inline v0

@@ -7,6 +7,7 @@
 
 #include "bantam/core/parallel.hpp"
 #include "cholesky.hpp"
+#include "descent.hpp"
 #include "product.hpp"
 
 namespace bantam::inline v0 {
@@ -41,13 +42,14 @@ void permute(TensorView<float, 2> a, std::span<const std::int64_t> order) {
 
 /// Turns H into U with H^-1 = UT U, U upper triangular, for H in the given order of columns and damped; returns the damping
 /// that it took. With J the reversal, J H J = VT V gives H = R RT, R = J VT J upper, and U = R^-1: one factorization
-/// instead of three. All in the memory of H: as long as it may fail, the lower half keeps what the upper half was.
-double inverse_factor(TensorView<float, 2> h, std::span<const std::int64_t> order, double damping) {
+/// instead of three. All in the memory of H, whose lower half stays what it was, for restore(); `diagonal` gets the damped
+/// one of H.
+double inverse_factor(TensorView<float, 2> h, std::span<const std::int64_t> order, double damping, std::vector<float>& diagonal) {
   const std::int64_t n = h.extent(0);
   double mean = 0;
   for (std::int64_t i = 0; i < n; ++i) mean += static_cast<double>(h(i, i)) / static_cast<double>(n);
   permute(h, std::vector<std::int64_t>(order.rbegin(), order.rend()));
-  std::vector<float> diagonal(static_cast<std::size_t>(n));
+  diagonal.resize(static_cast<std::size_t>(n));
   for (std::int64_t i = 0; i < n; ++i) {
     // Inputs that were always zero have no say.
     diagonal[static_cast<std::size_t>(i)] = h(i, i) != 0 ? h(i, i) : mean > 0 ? static_cast<float>(mean) : 1.0f;
@@ -60,6 +62,7 @@ double inverse_factor(TensorView<float, 2> h, std::span<const std::int64_t> orde
     }
   }
   if (!(damping < 1)) fail(Errc::corrupt, "gptq: expected inputs whose second moments can be factorized, found none even with damping of 1");
+  for (float& x : diagonal) x += static_cast<float>(damping * mean);
   invert_upper(h);
   parallel_for(n, 32, [&](Range rows) {  // J VT^-1 J
     for (std::int64_t i = rows.begin; i < rows.end; ++i) {
@@ -67,6 +70,20 @@ double inverse_factor(TensorView<float, 2> h, std::span<const std::int64_t> orde
     }
   });
   return damping;
+}
+
+/// The H that inverse_factor was given, damped, in the columns' own order.
+void restore(TensorView<float, 2> h, std::span<const std::int64_t> order, std::span<const float> diagonal) {
+  const std::int64_t n = h.extent(0);
+  parallel_for(n, 64, [&](Range columns) {
+    for (std::int64_t i = 0; i < n; ++i) {
+      for (std::int64_t j = std::max(columns.begin, i + 1); j < columns.end; ++j) h(i, j) = h(j, i);
+    }
+  });
+  for (std::int64_t i = 0; i < n; ++i) h(i, i) = diagonal[static_cast<std::size_t>(i)];
+  std::vector<std::int64_t> place(order.size());
+  for (std::int64_t i = 0; i < n; ++i) place[static_cast<std::size_t>(order[static_cast<std::size_t>(n - 1 - i)])] = i;
+  permute(h, place);
 }
 
 class Run {
@@ -82,7 +99,7 @@ class Run {
       row.codes.assign(static_cast<std::size_t>(padded), 0);
       row.sides.assign(static_cast<std::size_t>(format.group == 0 ? 1 : padded / format.group), {});
     }
-    importance_ = hessian.mean_squares();
+    importance_.resize(static_cast<std::size_t>(columns_));
     std::iota(order_.begin(), order_.end(), 0);
     const auto larger = [&](std::int64_t a, std::int64_t b) { return hessian(a, a) > hessian(b, b); };
     if (options.order == ColumnOrder::activation) std::ranges::stable_sort(order_, larger);
@@ -102,8 +119,14 @@ class Run {
     u_ = std::move(hessian).release();
   }
 
-  GptqResult result() {
-    const double damping = inverse_factor(u_, order_, options_.damping);
+  GptqResult result(const Tensor<float, 2>& pull) {
+    std::vector<float> diagonal;
+    const double damping = inverse_factor(u_, order_, options_.damping, diagonal);
+    // What an error of a column costs when those after it make up for it.
+    for (std::int64_t i = 0; i < columns_; ++i) importance_[static_cast<std::size_t>(order_[static_cast<std::size_t>(i)])] = 1 / (u_(i, i) * u_(i, i));
+    if (pull.size() > 0) follow(pull);
+    Tensor<float, 2> target;
+    if (options_.sweeps > 0) target = work_.clone();
     const bool ahead = options_.static_groups || options_.order == ColumnOrder::activation;
     if (ahead) {
       parallel_for(rows_, 16, [&](Range rows) {
@@ -121,7 +144,12 @@ class Run {
       });
       if (end < columns_) carry_over(errors, begin, end);
     }
-    return {pack(), std::accumulate(losses_.begin(), losses_.end(), 0.0), damping};
+    double loss = std::accumulate(losses_.begin(), losses_.end(), 0.0);
+    if (options_.sweeps > 0) {
+      restore(u_, order_, diagonal);
+      loss -= descend(errors(target), u_, format_, options_.sweeps, results_) / 2;
+    }
+    return {pack(), loss, damping};
   }
 
  private:
@@ -191,6 +219,47 @@ class Run {
     });
   }
 
+  /// Moves the weights to P H^-1 = P UT U further on.
+  void follow(const Tensor<float, 2>& pull) {
+    constexpr std::int64_t rows_at_once = 512;
+    Tensor<float, 2> ordered({rows_, columns_});
+    parallel_for(rows_, 16, [&](Range rows) {
+      for (std::int64_t r = rows.begin; r < rows.end; ++r) {
+        for (std::int64_t at = 0; at < columns_; ++at) ordered(r, at) = pull(r, order_[static_cast<std::size_t>(at)]);
+      }
+    });
+    for (std::int64_t begin = 0; begin < columns_; begin += rows_at_once) {
+      const std::int64_t size = std::min(rows_at_once, columns_ - begin), rest = columns_ - begin;
+      Tensor<float, 2> upper({size, rest}), product({rows_, size});
+      for (std::int64_t i = 0; i < size; ++i) std::copy_n(&u_(begin + i, begin + i), rest - i, &upper(i, i));
+      const TensorView<const float, 2> behind(&ordered(0, begin), {rows_, rest}, {columns_, 1});
+      for_products(behind, upper, false, [&](std::int64_t row, std::int64_t first, std::span<const float> values) {
+        std::ranges::copy(values, &product(row, first));
+      });
+      const TensorView<const float, 2> turned = upper;
+      for_products(product, turned.transposed(), false, [&](std::int64_t row, std::int64_t first, std::span<const float> values) {
+        float* weights = &work_(row, begin + first);
+        for (std::size_t i = 0; i < values.size(); ++i) weights[i] += values[i];
+      });
+    }
+  }
+
+  /// What the weights, (rows, places), were to be, less what they are: (rows, columns).
+  Tensor<float, 2> errors(const Tensor<float, 2>& target) const {
+    Tensor<float, 2> errors({rows_, columns_});
+    parallel_for(rows_, 16, [&](Range rows) {
+      for (std::int64_t r = rows.begin; r < rows.end; ++r) {
+        const RowCodes& result = results_[static_cast<std::size_t>(r)];
+        for (std::int64_t c = 0; c < columns_; ++c) {
+          const auto column = static_cast<std::size_t>(c);
+          const GroupSide& side = result.sides[static_cast<std::size_t>(format_.group == 0 ? 0 : c / group_)];
+          errors(r, c) = target(r, place_[column]) - format_.decode_code(result.codes[column], side);
+        }
+      }
+    });
+    return errors;
+  }
+
   WeightMatrix pack() const {
     const auto data = allocate_storage(static_cast<std::size_t>(format_.matrix_bytes(rows_, columns_)));
     const std::int64_t panel_bytes = format_.panel_bytes(columns_);
@@ -217,16 +286,21 @@ class Run {
 
 }  // namespace
 
-GptqResult gptq(TensorView<const float, 2> weights, const Hessian& hessian, const FormatInfo& format, const GptqOptions& options) {
-  return gptq(weights, hessian.clone(), format, options);
+GptqResult gptq(TensorView<const float, 2> weights, const Hessian& hessian, const FormatInfo& format, const GptqOptions& options,
+                const Tensor<float, 2>& pull) {
+  return gptq(weights, hessian.clone(), format, options, pull);
 }
 
-GptqResult gptq(TensorView<const float, 2> weights, Hessian&& hessian, const FormatInfo& format, const GptqOptions& options) {
+GptqResult gptq(TensorView<const float, 2> weights, Hessian&& hessian, const FormatInfo& format, const GptqOptions& options,
+                const Tensor<float, 2>& pull) {
   if (format.is_float) fail(Errc::invalid_argument, "gptq: expected a format of integers or levels, found ", format.name);
   if (weights.extent(1) != hessian.columns()) {
     fail(Errc::invalid_argument, "gptq: expected weights of ", hessian.columns(), " columns, found ", weights.extent(1));
   }
-  return Run(weights, std::move(hessian), format, options).result();
+  if (pull.size() > 0 && pull.shape() != weights.shape()) {
+    fail(Errc::invalid_argument, "gptq: expected a pull of (", weights.extent(0), ", ", weights.extent(1), "), found (", pull.extent(0), ", ", pull.extent(1), ")");
+  }
+  return Run(weights, std::move(hessian), format, options).result(pull);
 }
 
 }  // namespace bantam::inline v0

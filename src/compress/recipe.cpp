@@ -67,9 +67,11 @@ std::string Recipe::to_json() const {
   if (options_.smooth) json["smooth"] = *options_.smooth;
   if (options_.rotation) json["rotation_seed"] = *options_.rotation;
   if (method_ == Method::gptq || method_ == Method::awq_gptq) {
+    json["follow_original"] = options_.follow_original;
     json["damping"] = options_.gptq.damping;
     json["desc_act"] = options_.gptq.order == ColumnOrder::activation;
     json["static_groups"] = options_.gptq.static_groups;
+    json["sweeps"] = options_.gptq.sweeps;
     json["search"] = options_.gptq.search == GridSearch::range ? "range" : "error";
   }
   if (method_ == Method::awq || method_ == Method::awq_gptq) {

@@ -34,6 +34,7 @@ constexpr FormatInfo describe(int index) {
     info.fit_grid = fit_grid<F>;
     info.round_to_grid = round_to_grid<F>;
     info.decode_code = decode_code<F>;
+    if constexpr (L::group_scales) info.stored_scale = [](float scale) noexcept { return L::f16_scales ? float(f16(scale)) : scale; };
   }
   return info;
 }

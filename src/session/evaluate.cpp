@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "bantam/core/stopwatch.hpp"
 #include "bantam/model/divergence.hpp"
@@ -48,7 +49,7 @@ PerplexityResult perplexity(const Model& model, std::string_view text, const Per
 
   PerplexityResult result;
   double nll = 0, base_nll = 0;
-  std::vector<double> divergences;
+  std::vector<double> divergences;  // of every target
   std::int64_t agreements = 0;
   std::vector<std::vector<float>> base_logits;
   for (std::int64_t w = 0; w < windows; ++w) {
@@ -66,6 +67,7 @@ PerplexityResult perplexity(const Model& model, std::string_view text, const Per
       });
     }
     session.clear();
+    const double nll_before = nll;
     session.score(window, [&](std::int64_t index, std::span<const float> row) {
       if (index >= targets) return;
       const double norm = log_sum_exp(row);
@@ -80,6 +82,10 @@ PerplexityResult perplexity(const Model& model, std::string_view text, const Per
     });
     result.tokens += targets;
     ++result.windows;
+    const auto count = static_cast<double>(targets);
+    result.window_tokens.push_back(targets);
+    result.window_nll.push_back((nll - nll_before) / count);
+    if (base_session) result.window_kl.push_back(std::accumulate(divergences.end() - targets, divergences.end(), 0.0) / count);
     if (progress && !progress(w + 1, windows)) fail(Errc::cancelled, "perplexity: cancelled after window ", w + 1);
   }
   if (result.tokens == 0) fail(Errc::invalid_argument, "text: expected at least two tokens to score, found ", total);

@@ -61,7 +61,7 @@ def facts_golden_perplexity(h, models):
             h.equal(f"{source}: {case['file']}: tokens and windows", (seen["tokens"], seen["windows"]), (case["tokens"], case["windows"]))
             h.fact(f"{source}: {case['file']}: within 0.05 %", abs(seen["perplexity"] / case["perplexity"] - 1) < 5e-4, seen)
             h.fact("perplexity is e^nll", abs(math.exp(seen["nll"]) / seen["perplexity"] - 1) < 1e-9, seen)
-            h.fact("no divergence without --against", seen["kl_mean"] is None and seen["kl_p99"] is None and seen["top1_agreement"] is None, seen)
+            h.fact("no divergence without --against", seen["kl_mean"] is None and seen["kl_p99"] is None and seen["top1_agreement"] is None and seen["window_kl"] is None, seen)
 
 
 def facts_perplexity(h, models):
@@ -70,8 +70,13 @@ def facts_perplexity(h, models):
     q4 = h.temporary("measured-q4.bantam")
     h.succeeds("compress", model, "-o", q4)
     seen = h.json("perplexity", q4, text, "--limit", 2000, "--against", model)
-    h.equal("keys", set(seen), {"perplexity", "nll", "tokens", "windows", "base_perplexity", "kl_mean", "kl_p99", "top1_agreement", "seconds"})
+    h.equal("keys", set(seen), {"perplexity", "nll", "tokens", "windows", "base_perplexity", "kl_mean", "kl_p99", "top1_agreement",
+                              "window_tokens", "window_nll", "window_kl", "seconds"})
     h.fact("divergence of a compressed model", 0 < seen["kl_mean"] < 1 and seen["kl_mean"] < seen["kl_p99"] and 0.5 < seen["top1_agreement"] < 1, seen)
+    h.equal("every target is in a window", (len(seen["window_tokens"]), sum(seen["window_tokens"])), (seen["windows"], seen["tokens"]))
+    for mean, each in [("nll", "window_nll"), ("kl_mean", "window_kl")]:
+        whole = sum(count * value for count, value in zip(seen["window_tokens"], seen[each], strict=True)) / seen["tokens"]
+        h.fact(f"{each}: windows make the mean", abs(whole / seen[mean] - 1) < 1e-9, seen)
     itself = h.json("perplexity", model, text, "--limit", 2000, "--against", h.gguf("stories260k"))
     h.equal("the base's perplexity beside it", seen["base_perplexity"], itself["perplexity"])
     h.fact("none from itself", abs(itself["kl_mean"]) < 1e-9 and itself["top1_agreement"] == 1, itself)

@@ -72,7 +72,7 @@ TEST_CASE("gptq chooses the codes of the paper's recursion, in any order of colu
       for (const auto& group : groups) order.insert(order.end(), group.begin(), group.end());
     }
     const GptqResult found = gptq(w, hessian, format_info<IntZero<4, 32>>(),
-                                  {.damping = 0.01, .order = kind, .static_groups = static_groups, .search = GridSearch::range});
+                                  {.damping = 0.01, .order = kind, .static_groups = static_groups, .search = GridSearch::range, .sweeps = 0});
     CHECK(found.damping == 0.01);
     const auto u = reference::upper_cholesky(reference::inverse(damped(x, order, 0.01)));
     int different = 0;
@@ -109,6 +109,54 @@ TEST_CASE("gptq leaves less error in the outputs than rounding to nearest, in ev
       CHECK(2 * found.loss >= 0.7 * error);
     }
   }
+}
+
+TEST_CASE("sweeps after the recursion leave less error in the outputs, in any order of columns") {
+  const std::int64_t rows = 24, columns = 200;
+  const auto w = random::normal<float>({rows, columns}, 13, {.deviation = 0.05});
+  const auto x = correlated_inputs(600, columns, 14);
+  Hessian hessian(columns);
+  hessian.add(x);
+  for (const auto& [name, share] : {std::pair{"i2z.g32", 0.95}, {"i3.g64", 0.985}, {"i4m.g32", 1.0}, {"q2k", 0.97}, {"i8.row", 1.0}}) {
+    for (const ColumnOrder order : {ColumnOrder::natural, ColumnOrder::activation, ColumnOrder::group}) {
+      CAPTURE(std::string(name));
+      CAPTURE(static_cast<int>(order));
+      const auto with = [&](int sweeps) { return gptq(w, hessian, find_format(name), {.order = order, .sweeps = sweeps}); };
+      const GptqResult recursion = with(0), swept = with(4);
+      CHECK(output_error(w, swept.weights.dequantize(), x) < share * output_error(w, recursion.weights.dequantize(), x));
+      CHECK(swept.loss < share * recursion.loss);
+    }
+  }
+}
+
+TEST_CASE("a pull makes gptq round what gives the outputs that are wanted") {
+  // More columns than are multiplied at once.
+  const std::int64_t rows = 12, columns = quick() ? 130 : 600;
+  const auto w = random::normal<float>({rows, columns}, 15, {.deviation = 0.05});
+  const auto change = random::normal<float>({rows, columns}, 16, {.deviation = 0.02});
+  const auto x = correlated_inputs(2 * columns, columns, 17);
+  Hessian hessian(columns);
+  hessian.add(x);
+  Tensor<float, 2> wanted({rows, columns}), pull({rows, columns});
+  for (std::int64_t r = 0; r < rows; ++r) {
+    for (std::int64_t c = 0; c < columns; ++c) {
+      wanted(r, c) = w(r, c) + change(r, c);
+      double sum = 0;
+      for (std::int64_t k = 0; k < columns; ++k) sum += static_cast<double>(change(r, k)) * static_cast<double>(hessian(k, c));
+      pull(r, c) = static_cast<float>(sum);
+    }
+  }
+  const FormatInfo& format = format_info<Int<3, 32>>();
+  const auto error = [&](const GptqResult& found) { return output_error(wanted, found.weights.dequantize(), x); };
+  for (const ColumnOrder order : {ColumnOrder::natural, ColumnOrder::activation, ColumnOrder::group}) {
+    CAPTURE(static_cast<int>(order));
+    const GptqOptions options{.damping = 1e-4, .order = order};
+    const double direct = error(gptq(wanted, hessian, format, options));
+    CHECK(error(gptq(w, hessian, format, options, pull)) < 1.05 * direct);
+    CHECK(error(gptq(w, hessian, format, options)) > 2 * direct);
+  }
+  CHECK(error_of([&] { (void)gptq(w, hessian, format, {}, Tensor<float, 2>({rows, 5})); }) ==
+        message("gptq: expected a pull of (", rows, ", ", columns, "), found (", rows, ", 5)"));
 }
 
 TEST_CASE("moments that are singular past the first block of columns take more damping, and leave H to its owner") {

@@ -119,6 +119,32 @@ TEST_CASE_FIXTURE(Pass, "later groups see what the rounded ones before them make
   }
 }
 
+TEST_CASE_FIXTURE(Pass, "following the original makes good what coarse rounding has changed before, in true sequence only") {
+  // What adds to the hidden states is fine enough to bring them back.
+  const auto recipe_of = [](double share, bool true_sequential) {
+    return recipe::gptq("i2z.g32", {}, {.true_sequential = true_sequential, .follow_original = share})
+        .keep("*.o_proj", "i8.g32").keep("*.down_proj", "i8.g32").keep("lm_head", "f32").keep("model.embed_tokens", "f32");
+  };
+  const Model original = Model::load(folder / "hf");
+  const auto distance = [&](double share) {
+    run(recipe_of(share, true), "m.bantam");
+    const Model rounded = Model::load(folder / "m.bantam");
+    double sum = 0;
+    for (const std::vector<TokenId>& sample : calibration.samples) {
+      const std::vector<float> expected = logits_of(original, sample), found = logits_of(rounded, sample);
+      for (std::size_t i = 0; i < expected.size(); ++i) sum += std::pow(static_cast<double>(found[i]) - static_cast<double>(expected[i]), 2);
+    }
+    return sum;
+  };
+  const double none = distance(0), half = distance(0.5), all = distance(1);
+  CHECK(half < 0.7 * none);
+  CHECK(all < 0.7 * half);
+  run(recipe_of(0, false), "one.bantam");
+  run(recipe_of(1, false), "other.bantam");
+  const Checkpoint one = Checkpoint::open(folder / "one.bantam"), other = Checkpoint::open(folder / "other.bantam");
+  for (std::size_t i = 0; i < one.tensors().size(); ++i) CHECK(std::ranges::equal(one.tensors()[i].entry->bytes, other.tensors()[i].entry->bytes));
+}
+
 TEST_CASE_FIXTURE(Pass, "a run that was stopped goes on, and gives the bytes of one that was not") {
   for (const Method method : calibrated) {
     CAPTURE(std::string(name_of(method)));

@@ -134,7 +134,7 @@ def check(root):
                     else:
                         target = resolve(root, path, name)
                         if target is None:
-                            generated = name.endswith(".pb.h")
+                            generated = name.endswith((".pb.h", ".inc"))
                             problem = None if generated else f'"{name}" is no file of the project'
                         else:
                             included = layer_of(target)

@@ -97,6 +97,25 @@ TEST_CASE("perplexities agree with double precision within 0.05 % from every con
   }
 }
 
+TEST_CASE("a window's numbers are those of its text alone") {
+  BANTAM_NEED_SHARED(data, "models/golden.json");
+  const Model model = Model::load(test::shared_data("models/stories260k"));
+  const Model rounded = compress(model, recipe::rtn("i4.g32")).first;
+  const std::string text = test::read_file(test::shared_data("corpora/tinystories-plain.txt"));
+  // BOS takes one place in each window.
+  const auto measure = [&](std::int64_t limit) {
+    return perplexity(rounded, text, {.context = 64, .limit = limit, .kv = "f32"}, &model);
+  };
+  const PerplexityResult whole = measure(63 * 2 + 20), first = measure(63);
+  REQUIRE(whole.window_tokens == std::vector<std::int64_t>{63, 63, 20});
+  REQUIRE(whole.window_nll.size() == 3);
+  REQUIRE(whole.window_kl.size() == 3);
+  CHECK(whole.window_nll[0] == doctest::Approx(first.nll).epsilon(1e-12));
+  CHECK(whole.window_kl[0] == doctest::Approx(*first.kl_mean).epsilon(1e-12));
+  CHECK(whole.window_kl[1] != whole.window_kl[0]);
+  CHECK(perplexity(model, text, {.context = 64, .limit = 100}).window_kl.empty());
+}
+
 TEST_CASE("rounding costs little perplexity: int8 0.5 %, int4 8 to 15 %") {
   BANTAM_NEED_SHARED(data, "models/golden.json");
   if (test::skips_figures()) return;

@@ -16,4 +16,8 @@ struct Calibration {
                                              std::int64_t tokens = 2048);
 };
 
+/// A text for when there is none of one's own: 188 kB of English books that are in the public domain. Text like that which
+/// the model will read calibrates better.
+[[nodiscard]] std::string_view default_calibration_text() noexcept;
+
 }  // namespace bantam::inline v0

@@ -25,6 +25,9 @@ struct GptqOptions {
   /// Grids are fitted to the weights as they were, not as earlier columns left them. ColumnOrder::activation implies it.
   bool static_groups = false;
   GridSearch search = GridSearch::error;
+  /// At most this often codes and scales are moved afterwards, one at a time, to where the outputs change least: what the
+  /// recursion decided early it decided knowing least. 0: the paper's result.
+  int sweeps = 4;
 };
 
 struct GptqResult {
@@ -36,13 +39,15 @@ struct GptqResult {
 };
 
 /// Rounds a matrix (rows, columns) to a format so that W x changes least over the inputs of H. On all cores:
-/// rows columns^2 + columns^3 / 3 multiply-adds. Inputs that were always zero get weights of zero. Throws
+/// rows columns^2 (1 + sweeps) + columns^3 / 3 multiply-adds. Inputs that were always zero get weights of zero. Throws
 /// invalid_argument when shapes do not fit, the format holds floats, or weights are not finite; corrupt when no damping
 /// below 1 makes H regular.
+/// `pull`, (rows, columns) or empty, is what the outputs lack beside W x, times x, summed over the tokens of H: with it the
+/// outputs approach others than those of the weights, W + pull H^-1 being rounded in the place of W.
 [[nodiscard]] GptqResult gptq(TensorView<const float, 2> weights, const Hessian& hessian, const FormatInfo& format,
-                              const GptqOptions& options = {});
+                              const GptqOptions& options = {}, const Tensor<float, 2>& pull = {});
 /// The same in the memory of H, which is used up: nothing else of its size is made.
 [[nodiscard]] GptqResult gptq(TensorView<const float, 2> weights, Hessian&& hessian, const FormatInfo& format,
-                              const GptqOptions& options = {});
+                              const GptqOptions& options = {}, const Tensor<float, 2>& pull = {});
 
 }  // namespace bantam::inline v0

@@ -36,6 +36,8 @@ struct FormatInfo {
   void (*fit_grid)(std::span<const float> weights, std::span<const float> importance, GridSearch search, std::span<GroupSide> sides);
   int (*round_to_grid)(float w, const GroupSide& side) noexcept;
   float (*decode_code)(int code, const GroupSide& side) noexcept;
+  /// The nearest scale that a group can have; null where groups do not choose theirs freely and alone.
+  float (*stored_scale)(float scale) noexcept;
 };
 
 /// All formats, in list order.

@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <optional>
+#include <vector>
 
 #include "bantam/session/session.hpp"
 
@@ -26,6 +27,10 @@ struct PerplexityResult {
   std::optional<double> kl_mean;         ///< KL(base || model) in nats
   std::optional<double> kl_p99;          ///< its 99th percentile
   std::optional<double> top1_agreement;  ///< share of positions with the same most probable token
+  // One number a window, in order: what two models on the same text are compared by, in pairs.
+  std::vector<std::int64_t> window_tokens;  ///< targets scored
+  std::vector<double> window_nll;           ///< mean over them
+  std::vector<double> window_kl;            ///< mean over them; empty without a base model
 };
 
 /// Called after each window with (windows done, windows in all); false cancels.

@@ -1,0 +1,143 @@
+// Coordinate descent by blocks of columns: inside a block row by row, between blocks by products.
+#include "descent.hpp"
+
+#include <algorithm>
+#include <array>
+#include <memory>
+#include <numeric>
+
+#include "bantam/core/parallel.hpp"
+#include "product.hpp"
+
+namespace bantam::inline v0 {
+
+namespace {
+
+/// Columns of a block, which is whole groups: what a row keeps at hand (moments, slopes) fits the first-level caches.
+constexpr std::size_t block = 128;
+/// Over a block before the others hear of it: later rounds change little.
+constexpr int rounds = 3;
+
+/// Moments of the columns of a block among themselves, zero past the last: close together, and loops over them have a known
+/// length.
+using Moments = std::array<std::array<float, block>, block>;
+
+/// One row's part of a block of columns.
+struct Part {
+  const FormatInfo& format;
+  const Moments& h;
+  std::int64_t first, size;         ///< columns of the row
+  RowCodes& row;
+  std::array<float, block> slopes;  ///< (E H) of each column, kept up to date
+  std::array<float, block> values = {};
+  double gain = 0;
+
+  [[nodiscard]] GroupSide& side(std::int64_t i) const noexcept {
+    return row.sides[static_cast<std::size_t>(format.group == 0 ? 0 : (first + i) / format.group)];
+  }
+  [[nodiscard]] std::int8_t& code(std::int64_t i) const noexcept { return row.codes[static_cast<std::size_t>(first + i)]; }
+  [[nodiscard]] float decoded(std::int64_t i) const noexcept { return format.decode_code(code(i), side(i)); }
+
+  /// Each code to the nearest of its own optimum; whether one changed.
+  bool move_codes() noexcept {
+    bool changed = false;
+    for (std::int64_t c = 0; c < size; ++c) {
+      const auto i = static_cast<std::size_t>(c);
+      const float curvature = h[i][i], slope = slopes[i];
+      const int next = format.round_to_grid(values[i] + slope / curvature, side(c));
+      if (next == code(c)) continue;
+      const float value = format.decode_code(next, side(c)), step = value - values[i];
+      const double less = static_cast<double>(step) * (2.0 * static_cast<double>(slope) - static_cast<double>(step) * static_cast<double>(curvature));
+      if (!(less > 0)) continue;  // as far from both
+      gain += less;
+      code(c) = static_cast<std::int8_t>(next);
+      values[i] = value;
+      for (std::size_t k = 0; k < block; ++k) slopes[k] -= step * h[i][k];  // E loses the step
+      changed = true;
+    }
+    return changed;
+  }
+
+  /// The scale of the group from `begin` on to its own optimum, as it can be stored.
+  void move_scale(std::int64_t begin) noexcept {
+    GroupSide& of = side(begin);
+    const std::int64_t end = std::min<std::int64_t>(begin + format.group, size);
+    GroupSide unit = of;
+    unit.scale = 1;
+    unit.min = 0;
+    std::array<float, block> levels = {}, weighed = {};  // what a scale of 1 makes of the codes; the same times H
+    for (std::int64_t c = begin; c < end; ++c) {
+      const auto i = static_cast<std::size_t>(c);
+      levels[i] = format.decode_code(code(c), unit);
+      for (std::size_t k = 0; k < block; ++k) weighed[k] += levels[i] * h[i][k];
+    }
+    double slope = 0, curvature = 0;
+    for (std::size_t k = 0; k < block; ++k) {
+      slope += static_cast<double>(levels[k]) * static_cast<double>(slopes[k]);
+      curvature += static_cast<double>(levels[k]) * static_cast<double>(weighed[k]);
+    }
+    if (!(curvature > 0)) return;
+    const float next = format.stored_scale(of.scale + static_cast<float>(slope / curvature));
+    const float step = next - of.scale;
+    const double less = static_cast<double>(step) * (2 * slope - static_cast<double>(step) * curvature);
+    if (!(less > 0) || !(next * of.scale > 0)) return;
+    gain += less;
+    of.scale = next;
+    for (std::size_t k = 0; k < block; ++k) slopes[k] -= step * weighed[k];
+    for (std::int64_t c = begin; c < end; ++c) values[static_cast<std::size_t>(c)] = decoded(c);
+  }
+
+  /// Whether a code changed; how far the weights went stands in `moved`.
+  bool descend(std::span<float> moved) {
+    for (std::int64_t c = 0; c < size; ++c) values[static_cast<std::size_t>(c)] = decoded(c);
+    const std::array<float, block> before = values;
+    bool any = false;
+    for (int round = 0; round < rounds; ++round) {
+      const bool changed = move_codes();
+      any |= changed;
+      if (round > 0 && !changed) break;
+      if (format.stored_scale == nullptr) continue;
+      for (std::int64_t c = 0; c < size; c += format.group) move_scale(c);
+    }
+    for (std::size_t i = 0; i < moved.size(); ++i) moved[i] = values[i] - before[i];
+    return any;
+  }
+};
+
+}  // namespace
+
+double descend(const Tensor<float, 2>& errors, const Tensor<float, 2>& h, const FormatInfo& format, int sweeps, std::span<RowCodes> rows) {
+  const std::int64_t count = errors.extent(0), columns = errors.extent(1);
+  Tensor<float, 2> slopes({count, columns});
+  for_products(errors, h, false, [&](std::int64_t row, std::int64_t first, std::span<const float> values) { std::ranges::copy(values, &slopes(row, first)); });
+  std::vector<double> gains(rows.size(), 0.0);
+  std::vector<char> changed(rows.size());
+  const auto near = std::make_unique<Moments>();
+  for (int sweep = 0; sweep < sweeps; ++sweep) {
+    std::ranges::fill(changed, 0);
+    for (std::int64_t first = 0; first < columns; first += block) {
+      const std::int64_t size = std::min<std::int64_t>(block, columns - first);
+      *near = {};
+      for (std::int64_t i = 0; i < size; ++i) std::copy_n(&h(first + i, first), size, (*near)[static_cast<std::size_t>(i)].data());
+      Tensor<float, 2> moved({count, size});
+      parallel_for(count, 16, [&](Range range) {
+        for (std::int64_t row = range.begin; row < range.end; ++row) {
+          const auto r = static_cast<std::size_t>(row);
+          Part part{.format = format, .h = *near, .first = first, .size = size, .row = rows[r], .slopes = {}};
+          std::copy_n(&slopes(row, first), size, part.slopes.data());
+          if (part.descend({&moved(row, 0), static_cast<std::size_t>(size)})) changed[r] = 1;
+          gains[r] += part.gain;
+        }
+      });
+      const TensorView<const float, 2> of_all(&h(0, first), {columns, size}, {columns, 1});
+      for_products(moved, of_all, false, [&](std::int64_t row, std::int64_t column, std::span<const float> values) {
+        float* to = &slopes(row, column);
+        for (std::size_t i = 0; i < values.size(); ++i) to[i] -= values[i];
+      });
+    }
+    if (std::ranges::find(changed, 1) == changed.end()) break;
+  }
+  return std::accumulate(gains.begin(), gains.end(), 0.0);
+}
+
+}  // namespace bantam::inline v0
