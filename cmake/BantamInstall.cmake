@@ -6,7 +6,7 @@ include(CMakePackageConfigHelpers)
 # shared alone, and its static protobuf cannot go into shared libraries. Where all is static the C++ runtime is so too: a
 # process should have one, and shared libraries link the shared one.
 get_target_property(tbb_type TBB::tbb TYPE)
-if(tbb_type STREQUAL "STATIC_LIBRARY" AND Protobuf_LITE_LIBRARY MATCHES "\\.a$")
+if(tbb_type STREQUAL "STATIC_LIBRARY" AND Protobuf_LITE_LIBRARY_RELEASE MATCHES "\\.a$")
   set(all_static ON)
 endif()
 set(dependencies "")
