@@ -6,14 +6,10 @@ source scripts/packages.sh
 
 ensure_packages "${build_packages[@]}" dpkg-dev binutils
 
-# build PRESET [OPTION...]: everything that is installed, without tests.
+# build PRESET: everything that is installed, without tests.
 build() {
-  local preset=$1
-  shift
-  mkdir -p build
-  echo "== $preset"
-  { cmake --preset "$preset" "$@" && cmake --build --preset "$preset"; } >"build/$preset.log" 2>&1 ||
-    { tail -60 "build/$preset.log"; exit 1; }
+  echo "== $1"
+  configure_and_build "$1" >"build/$1.log" 2>&1 || { tail -60 "build/$1.log"; exit 1; }
 }
 
 rm -rf build/packages
