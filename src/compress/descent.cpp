@@ -108,8 +108,13 @@ struct Part {
 
 double descend(const Tensor<float, 2>& errors, const Tensor<float, 2>& h, const FormatInfo& format, int sweeps, std::span<RowCodes> rows) {
   const std::int64_t count = errors.extent(0), columns = errors.extent(1);
-  Tensor<float, 2> slopes({count, columns});
-  for_products(errors, h, false, [&](std::int64_t row, std::int64_t first, std::span<const float> values) { std::ranges::copy(values, &slopes(row, first)); });
+  // (panels of columns, rows, columns of a panel): as products write them, one after the other.
+  constexpr std::int64_t width = panel_rows;
+  static_assert(block % panel_rows == 0);
+  Tensor<float, 3> slopes({div_up(columns, width), count, width});
+  for_products(errors, h, false, [&](std::int64_t row, std::int64_t first, std::span<const float> values) {
+    std::ranges::copy(values, &slopes(first / width, row, 0));
+  });
   std::vector<double> gains(rows.size(), 0.0);
   std::vector<char> changed(rows.size());
   const auto near = std::make_unique<Moments>();
@@ -124,14 +129,16 @@ double descend(const Tensor<float, 2>& errors, const Tensor<float, 2>& h, const 
         for (std::int64_t row = range.begin; row < range.end; ++row) {
           const auto r = static_cast<std::size_t>(row);
           Part part{.format = format, .h = *near, .first = first, .size = size, .row = rows[r], .slopes = {}};
-          std::copy_n(&slopes(row, first), size, part.slopes.data());
+          for (std::int64_t i = 0; i < size; i += width) {
+            std::copy_n(&slopes((first + i) / width, row, 0), std::min(width, size - i), &part.slopes[static_cast<std::size_t>(i)]);
+          }
           if (part.descend({&moved(row, 0), static_cast<std::size_t>(size)})) changed[r] = 1;
           gains[r] += part.gain;
         }
       });
       const TensorView<const float, 2> of_all(&h(0, first), {columns, size}, {columns, 1});
       for_products(moved, of_all, false, [&](std::int64_t row, std::int64_t column, std::span<const float> values) {
-        float* to = &slopes(row, column);
+        float* to = &slopes(column / width, row, 0);
         for (std::size_t i = 0; i < values.size(); ++i) to[i] -= values[i];
       });
     }

@@ -96,6 +96,9 @@ Recipe recipe::with(Method method, std::string_view format, const Options& optio
     if (method != Method::rtn && method != Method::gptq) fail(Errc::invalid_argument, "smooth: expected method rtn or gptq, found ", name_of(method));
     if (!(*details.smooth >= 0 && *details.smooth <= 1)) fail(Errc::invalid_argument, "smooth: expected an exponent from 0 to 1, found ", *details.smooth);
   }
+  if (!(details.follow_original >= 0 && details.follow_original <= 1)) {
+    fail(Errc::invalid_argument, name_of(method), ": expected a share from 0 to 1 to follow the original by, found ", details.follow_original);
+  }
   return Recipe(info, method, details);
 }
 

@@ -1,4 +1,5 @@
 // Recipes: which matrix gets which format.
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "bantam/compress/recipe.hpp"
@@ -55,6 +56,10 @@ TEST_CASE("recipes name what they do not know") {
   CHECK(error_of([] { (void)recipe::rtn("q4", {.group = 48}); }).find("48") != std::string::npos);
   CHECK(error_of([] { recipe::rtn("q4").keep("*", "int9"); }).find("int9") != std::string::npos);
   CHECK(error_of([] { recipe::rtn("q4").keep("", "q8"); }).find("empty") != std::string::npos);
+  for (const double share : {-0.1, 1.5, std::nan("")}) {
+    CHECK(error_of([&] { (void)recipe::gptq("q4", {}, {.follow_original = share}); }) ==
+          message("gptq: expected a share from 0 to 1 to follow the original by, found ", share));
+  }
 }
 
 TEST_CASE("a recipe is JSON whatever its patterns") {
