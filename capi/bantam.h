@@ -400,8 +400,8 @@ typedef struct bantam_compress_options {
   const char *format;           /* "q4", "i4.g64", "nf4", ...: bantam_format_name() */
   int32_t group;                /* weights per scale; -1: the format's usual group, 0: the row */
   int32_t desc_act;             /* GPTQ: columns by falling activation */
-  const char *calibration_path; /* text like what the model will read; gptq and awq need it ... */
-  const char *calibration_text; /* ... or this */
+  const char *calibration_path; /* text like what the model will read, for gptq and awq ... */
+  const char *calibration_text; /* ... or this; without either a bundled text serves, and the log says so */
   size_t calibration_text_bytes;
   int64_t samples;
   int64_t tokens;               /* a sample */

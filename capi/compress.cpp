@@ -69,12 +69,17 @@ Recipe recipe_of(const Order& order, const std::vector<CheckpointTensor>& tensor
   return recipe;
 }
 
-Calibration calibration_of(const bantam_compress_options& o, const Tokenizer& tokenizer, std::int64_t context) {
+Calibration calibration_of(const Order& order, const Recipe& recipe, const Tokenizer& tokenizer, std::int64_t context) {
+  const bantam_compress_options& o = order.options;
   if (o.samples < 1 || o.tokens < 1) fail(Errc::invalid_argument, "calibration: expected samples and tokens above 0, found ", o.samples, " and ", o.tokens);
   std::string text(text_of(o.calibration_text, o.calibration_text_bytes, "calibration_text"));
   if (o.calibration_path != nullptr) {
     if (!text.empty()) fail(Errc::invalid_argument, "calibration: expected a path or a text, found both");
     text = read_text_file(o.calibration_path);
+  }
+  if (text.empty() && (needs_calibration(recipe.method()) || order.details.smooth)) {
+    log_warning("calibration: no text was given, a bundled one is used: one of your own, like what the model will read, is better");
+    text = default_calibration_text();
   }
   if (text.empty()) return {};
   return Calibration::from_text(tokenizer, text, o.samples, std::min(o.tokens, context));
@@ -110,7 +115,7 @@ bantam_status bantam_model_compress(bantam_model** small, const bantam_model* mo
       fail(Errc::invalid_argument, "settings: expected no target and no journal in memory: they are of bantam_compress_file()");
     }
     const Recipe recipe = recipe_of(order, big.tensors(), [&](const CheckpointTensor& tensor) { return describe(big, tensor); });
-    const Calibration calibration = calibration_of(order.options, big.tokenizer(), big.config().context);
+    const Calibration calibration = calibration_of(order, recipe, big.tokenizer(), big.config().context);
     auto [result, report] = compress(big, recipe, progress_of(order.options), calibration);
     auto made = std::make_unique<bantam_model>(std::move(result));
     auto told = wrapped(std::move(report));
@@ -136,7 +141,7 @@ bantam_status bantam_compress_file(const char* from, const char* to, const banta
       return info;
     };
     const Recipe recipe = recipe_of(order, checkpoint.tensors(), describe_matrix);
-    const Calibration calibration = calibration_of(order.options, checkpoint.tokenizer(), checkpoint.config().context);
+    const Calibration calibration = calibration_of(order, recipe, checkpoint.tokenizer(), checkpoint.config().context);
     Report report = compress_file(checkpoint, &need(to, "to"), recipe, order.target, progress_of(order.options), calibration, order.journal);
     auto told = wrapped(std::move(report));
     if (order.options.report != nullptr) *order.options.report = told.release();

@@ -3,6 +3,7 @@
 import dataclasses
 import html
 import os
+import warnings
 from dataclasses import dataclass, field
 from typing import List, Optional
 
@@ -183,6 +184,9 @@ def _order(matrices, method, format, group, keep, calibration, samples, tokens, 
     order.rotate = rotate
     order.smooth = smooth
     order.text = _text_of(calibration)
+    if order.text is None and ("gptq" in method or "awq" in method or smooth is not None):
+        warnings.warn("no calibration text was given, a bundled one is used: one like what the model will read is better", stacklevel=4)
+        order.text = _bantam.default_calibration_text()
     if isinstance(calibration, Corpus):
         tokens = calibration.sample_tokens
         samples = max(1, calibration.tokens // tokens)
@@ -196,8 +200,8 @@ def compress(model, method="rtn", *, format="q4", group=-1, calibration=None, ke
     """A smaller model and the report of how, in memory; the given model is left as it is.
 
     method: "rtn", "gptq", "awq", "awq+gptq" or "hqq". format: a name of formats(), or a callable that is given a Layer and
-    returns a name (None: the usual one). calibration: the path of a text like what the model will read, or a Corpus; gptq and
-    awq need it. keep: {pattern: format} exceptions, the last that matches counts. rotate: a seed; smooth: an exponent.
+    returns a name (None: the usual one). calibration: the path of a text like what the model will read, or a Corpus; without, gptq
+    and awq take a bundled text. keep: {pattern: format} exceptions, the last that matches counts. rotate: a seed; smooth: an exponent.
     progress: True for a bar (tqdm), or a callable (done, total, layer, relative_error, seconds_left); False cancels.
     """
     matrices = [(name, layer, *shape) for name, layer, shape, kind in model._made.tensors() if kind is not None]

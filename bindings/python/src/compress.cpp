@@ -110,6 +110,7 @@ void bind_compress(py::module_& m) {
   m.def("compress", &compress_model, py::arg("model"), py::arg("order"), py::arg("progress") = nullptr);
   m.def("compress_file", &compress_path, py::arg("source"), py::arg("target"), py::arg("order"), py::arg("to") = "native",
         py::arg("journal") = "", py::arg("progress") = nullptr);
+  m.def("default_calibration_text", &default_calibration_text);
   m.def("matrices", &matrices_of, py::arg("path"));
 }
 

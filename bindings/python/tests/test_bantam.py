@@ -266,6 +266,10 @@ class Compression(Folder):
         self.assertGreater(report.kl_mean, 0)
         self.assertLess(report.perplexity_before, report.perplexity_after * 1.5)
 
+    def test_bundled_text(self):
+        with self.assertWarnsRegex(UserWarning, "bundled"):
+            bantam.compress(model, "gptq", samples=2, tokens=32)
+
     def test_other_containers(self):
         bantam.compress_file(MODEL, self.folder / "m.gguf", format="q8_0", to="gguf")
         self.assertTrue(bantam.Session(bantam.load(self.folder / "m.gguf")).generate("A", max_tokens=3))
