@@ -21,6 +21,7 @@ ROOT = Path(os.environ["BANTAM_SOURCE_DIR"])
 MODEL = ROOT / "models" / "books4m"
 TEXT = (ROOT / "models" / "paragraph.txt").read_text()
 GREEDY = {"temperature": 0}
+QUICK = "BANTAM_TEST_QUICK" in os.environ  # sanitizers look for errors of memory, with short texts
 
 model = bantam.load(MODEL)
 
@@ -256,7 +257,7 @@ class Compression(Folder):
         bantam.compress(model, progress=True)  # a bar, where tqdm is
 
     def test_calibrated_in_memory_and_by_file(self):
-        corpus = bantam.Corpus(ROOT / "models" / "paragraph.txt", tokens=512, sample_tokens=128)
+        corpus = bantam.Corpus(ROOT / "models" / "paragraph.txt", tokens=64 if QUICK else 512, sample_tokens=32 if QUICK else 128)
         small, report = bantam.compress(model, "gptq", format="i3", calibration=corpus)
         small.save(self.folder / "memory.bantam")
         bantam.compress_file(MODEL, self.folder / "file.bantam", "gptq", format="i3", calibration=corpus)
@@ -294,7 +295,7 @@ class Compression(Folder):
 
     def test_quality(self):
         small, _ = bantam.compress(model, format="i8")
-        seen = bantam.perplexity(small, TEXT, model, context=128)
+        seen = bantam.perplexity(small, TEXT, model, context=128, limit=128 if QUICK else 0)
         self.assertGreater(seen.kl_mean, 0)
         self.assertLess(seen.kl_mean, 0.01)
         with self.assertRaises(bantam.Cancelled):
