@@ -17,10 +17,13 @@ std::atomic<std::int64_t> failing = -1;
 /// Whether operator new takes part; else only the host's allocator does.
 std::atomic<bool> small_ones_fail = false;
 
+/// Set while the host keeps its own books, which never fail.
+thread_local bool keeps_books = false;
+
 bool fails_now() noexcept { return allocations.fetch_add(1, std::memory_order_relaxed) == failing.load(std::memory_order_relaxed); }
 
 void* allocate(std::size_t bytes, std::size_t alignment) noexcept {
-  if (small_ones_fail && fails_now()) return nullptr;
+  if (small_ones_fail && !keeps_books && fails_now()) return nullptr;
   return alignment <= alignof(std::max_align_t) ? std::malloc(bytes == 0 ? 1 : bytes)
                                                 : std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
 }
@@ -68,8 +71,10 @@ bantam_allocator allocator_of(Host& host) {
     auto& h = *static_cast<Host*>(user);
     void* p = std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
     const std::scoped_lock lock(h.mutex);
+    keeps_books = true;
     h.taken += bytes;
     h.out[p] = bytes;
+    keeps_books = false;
     return p;
   };
   a.release = [](void* p, std::size_t bytes, void* user) {
