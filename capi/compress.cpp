@@ -50,14 +50,12 @@ Order read_order(const bantam_compress_options* given) {
   return order;
 }
 
-/// `describe_matrix` tells the caller's chooser what a matrix is.
-template <class Describe>
-Recipe recipe_of(const Order& order, const std::vector<CheckpointTensor>& tensors, Describe&& describe_matrix) {
+Recipe recipe_of(const Order& order, const std::vector<CheckpointTensor>& tensors) {
   const bantam_compress_options& o = order.options;
   Recipe recipe = recipe::with(find_method(&need(o.method, "method")), &need(o.format, "format"), {.group = o.group}, order.details);
   for (const CheckpointTensor& tensor : tensors) {
     if (o.choose == nullptr || !tensor.is_matrix) continue;
-    const bantam_tensor_info info = describe_matrix(tensor);
+    const bantam_tensor_info info = describe(tensor);
     if (const char* format = o.choose(&info, o.choose_user)) recipe.keep(tensor.name, format);
   }
   for (std::size_t i = 0; i < o.keep_count; ++i) {
@@ -114,7 +112,7 @@ bantam_status bantam_model_compress(bantam_model** small, const bantam_model* mo
     if (order.target != Target::native || !order.journal.empty()) {
       fail(Errc::invalid_argument, "settings: expected no target and no journal in memory: they are of bantam_compress_file()");
     }
-    const Recipe recipe = recipe_of(order, big.tensors(), [&](const CheckpointTensor& tensor) { return describe(big, tensor); });
+    const Recipe recipe = recipe_of(order, big.tensors());
     const Calibration calibration = calibration_of(order, recipe, big.tokenizer(), big.config().context);
     auto [result, report] = compress(big, recipe, progress_of(order.options), calibration);
     auto made = std::make_unique<bantam_model>(std::move(result));
@@ -129,18 +127,7 @@ bantam_status bantam_compress_file(const char* from, const char* to, const banta
     const Order order = read_order(options);
     const Checkpoint checkpoint = Checkpoint::open(&need(from, "from"));
     for (const std::string& line : checkpoint.warnings()) log_warning(line);
-    const auto describe_matrix = [](const CheckpointTensor& tensor) {
-      bantam_tensor_info info = BANTAM_TENSOR_INFO_INIT;
-      info.name = tensor.name.c_str();
-      info.format = tensor.format().name.data();
-      info.layer = tensor.layer;
-      info.rows = tensor.rows;
-      info.columns = tensor.columns;
-      info.bytes = tensor.stored_bytes();
-      info.is_matrix = 1;
-      return info;
-    };
-    const Recipe recipe = recipe_of(order, checkpoint.tensors(), describe_matrix);
+    const Recipe recipe = recipe_of(order, checkpoint.tensors());
     const Calibration calibration = calibration_of(order, recipe, checkpoint.tokenizer(), checkpoint.config().context);
     Report report = compress_file(checkpoint, &need(to, "to"), recipe, order.target, progress_of(order.options), calibration, order.journal);
     auto told = wrapped(std::move(report));

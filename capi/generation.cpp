@@ -97,15 +97,9 @@ bantam_status bantam_generation_next(bantam_generation* generation, const char**
     bantam_generation& g = need(generation, "generation");
     (void)need(text, "text");
     g.session->check_cancelled();
-    if (!g.at) {
-      g.at = g.range.begin();
-    } else if (*g.at != g.range.end()) {
-      ++*g.at;
-    }
-    const bool ended = *g.at == g.range.end();
-    const std::string_view piece = ended ? std::string_view() : **g.at;
-    *text = ended ? nullptr : piece.data();
-    if (bytes != nullptr) *bytes = piece.size();
+    const std::optional<std::string_view> piece = g.range.next();
+    *text = piece ? piece->data() : nullptr;
+    if (bytes != nullptr) *bytes = piece ? piece->size() : 0;
   });
 }
 

@@ -23,16 +23,15 @@ bantam_model* opened(const Checkpoint& checkpoint, const LoadOptions& options) {
 
 }  // namespace
 
-bantam_tensor_info describe(const Model& model, const CheckpointTensor& tensor) {
+bantam_tensor_info describe(const CheckpointTensor& tensor) {
   bantam_tensor_info info = BANTAM_TENSOR_INFO_INIT;
   info.name = tensor.name.c_str();
+  info.format = tensor.format().name.data();
   info.layer = tensor.layer;
   info.rows = tensor.rows;
   info.columns = tensor.columns;
+  info.bytes = tensor.stored_bytes();
   info.is_matrix = tensor.is_matrix ? 1 : 0;
-  const WeightMatrix* matrix = matrix_of(model.weights(), tensor.role, tensor.layer);
-  info.format = matrix != nullptr ? matrix->format().name.data() : "f32";
-  info.bytes = matrix != nullptr ? matrix->bytes() : tensor.columns * static_cast<std::int64_t>(sizeof(float));
   return info;
 }
 
@@ -120,7 +119,7 @@ bantam_status bantam_model_get_tensor(const bantam_model* model, size_t index, b
   return guarded([&] {
     const Model& m = need(model, "model").model;
     if (index >= m.tensors().size()) fail(Errc::invalid_argument, "index: expected below ", m.tensors().size(), ", found ", index);
-    fill_struct(info, describe(m, m.tensors()[index]), "info");
+    fill_struct(info, describe(m.tensors()[index]), "info");
   });
 }
 
@@ -131,15 +130,9 @@ bantam_status bantam_model_read_tensor(const bantam_model* model, const char* na
     const auto numbers = static_cast<std::size_t>(tensor.rows * tensor.columns);
     if (count != numbers) fail(Errc::invalid_argument, "count: expected ", numbers, " numbers of ", tensor.name, ", found ", count);
     (void)need(out, "out");
-    if (const WeightMatrix* matrix = matrix_of(m.weights(), tensor.role, tensor.layer)) {
-      RowCodes scratch;
-      for (std::int64_t row = 0; row < tensor.rows; ++row) {
-        matrix->read_row(row, {out + row * tensor.columns, static_cast<std::size_t>(tensor.columns)}, scratch);
-      }
-    } else if (const std::vector<float>* vector = vector_of(m.weights(), tensor.role, tensor.layer)) {
-      std::copy(vector->begin(), vector->end(), out);
-    } else {
-      std::copy(m.config().rope.divisors.begin(), m.config().rope.divisors.end(), out);
+    RowCodes scratch;
+    for (std::int64_t row = 0; row < tensor.rows; ++row) {
+      m.checkpoint().read_row(tensor, row, {out + row * tensor.columns, static_cast<std::size_t>(tensor.columns)}, scratch);
     }
   });
 }

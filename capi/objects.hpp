@@ -45,7 +45,6 @@ struct bantam_session {
 struct bantam_generation {
   bantam_session* session;
   bantam::TextRange range;
-  std::optional<bantam::TextRange::Iterator> at = {};
 };
 
 struct bantam_sampler {
@@ -70,7 +69,7 @@ namespace bantam::capi {
 [[nodiscard]] std::span<const TokenId> ids_of(const std::int32_t* ids, std::size_t count);
 /// Sampling options of the interface as the library's.
 [[nodiscard]] Sampling sampling_of(const bantam_generate_options& options);
-/// Bytes of a tensor and what its format is called.
-[[nodiscard]] bantam_tensor_info describe(const Model& model, const CheckpointTensor& tensor);
+/// What a tensor is, in memory or in a file; texts belong to it.
+[[nodiscard]] bantam_tensor_info describe(const CheckpointTensor& tensor);
 
 }  // namespace bantam::capi

@@ -75,7 +75,6 @@ if(TARGET bantam-python)
   endif()
   set(BANTAM_PYTHON_FOLDER ${python_folder} CACHE STRING "Where the Python package is installed, from the prefix")
   bantam_portable(bantam-python ${BANTAM_PYTHON_FOLDER}/bantam)
-  bantam_portable(bantam-python ${BANTAM_PYTHON_FOLDER}/bantam)
   install(TARGETS bantam-python LIBRARY DESTINATION ${BANTAM_PYTHON_FOLDER}/bantam COMPONENT python)
   install(DIRECTORY ${PROJECT_SOURCE_DIR}/bindings/python/bantam DESTINATION ${BANTAM_PYTHON_FOLDER} COMPONENT python
     FILES_MATCHING PATTERN *.py PATTERN *.pyi PATTERN py.typed PATTERN __pycache__ EXCLUDE)

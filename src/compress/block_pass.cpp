@@ -15,6 +15,7 @@ namespace {
 /// Where a run of a block comes to what readers() at a place read.
 constexpr BlockStage reading[] = {BlockStage::attention_inputs, BlockStage::output_inputs, BlockStage::mlp_inputs, BlockStage::down_inputs};
 
+/// Numbers that observe() keeps at most, of both models together.
 constexpr std::size_t most_kept = (std::size_t{1} << 30) / sizeof(float);
 
 /// Only GPTQ makes up for what came before, and only for inputs that are those of the rounded model.
@@ -77,9 +78,10 @@ std::span<float> BlockPass::original_of(std::span<const float> hidden) {
   return std::span(original_).subspan(static_cast<std::size_t>(hidden.data() - hidden_.data()), hidden.size());
 }
 
-Tensor<float, 2> BlockPass::original_inputs(const Work& work, std::int64_t layer, std::size_t group, std::span<const float> hidden) {
+Tensor<float, 2> BlockPass::original_inputs(const Work& work, std::int64_t layer, std::size_t group, std::span<const float> hidden, bool keeps) {
   forward_->run_block(work.original, layer, reading[group], original_of(hidden), cache_);
   const TensorView<const float, 2> x = forward_->stage_inputs();
+  if (keeps) kept_original_.insert(kept_original_.end(), x.data(), x.data() + x.size());
   const auto scales = work.scales.find(group);
   Tensor<float, 2> inputs({x.extent(1), x.extent(0)});
   parallel_for(x.extent(1), 64, [&](Range range) {
@@ -96,8 +98,9 @@ Hessian BlockPass::observe(Work& work, std::int64_t layer, std::size_t group, Te
   const std::int64_t columns = reader.columns(), dim = checkpoint_.config().dim;
   Hessian hessian(columns);
   const std::size_t inputs = hidden_.size() / static_cast<std::size_t>(dim) * static_cast<std::size_t>(columns);
-  const bool keeps = adds(group) && inputs <= most_kept;
+  const bool keeps = adds(group) && inputs <= most_kept / (drift != nullptr ? 2 : 1);
   if (keeps) kept_.reserve(inputs);
+  if (keeps && drift != nullptr) kept_original_.reserve(inputs);
   Tensor<float, 2> weights;
   if (drift != nullptr) {
     *drift = Tensor<float, 2>({adds(group) ? dim : columns, columns});
@@ -105,11 +108,11 @@ Hessian BlockPass::observe(Work& work, std::int64_t layer, std::size_t group, Te
   }
   for_each_sample([&](std::span<float> hidden) {
     Tensor<float, 2> beside;  // (columns, tokens): the inputs of the original, then what they have beside ours
-    if (drift != nullptr) beside = original_inputs(work, layer, group, hidden);
+    if (drift != nullptr) beside = original_inputs(work, layer, group, hidden, keeps);
     forward_->run_block(work.weights.layers[0], layer, reading[group], hidden, cache_);
     const TensorView<const float, 2> x = forward_->stage_inputs();
     hessian.add(x);
-    if (keeps) kept_.insert(kept_.end(), &x(0, 0), &x(0, 0) + x.extent(0) * x.extent(1));
+    if (keeps) kept_.insert(kept_.end(), x.data(), x.data() + x.size());
     if (drift == nullptr) return;
     parallel_for(columns, 64, [&](Range range) {
       for (std::int64_t c = range.begin; c < range.end; ++c) {
@@ -162,19 +165,19 @@ std::vector<Hessian> BlockPass::observe_all(const LayerWeights& block, std::int6
 }
 
 void BlockPass::advance(const Work& work, std::int64_t layer, BlockStage half) {
-  const std::vector<float> kept = std::exchange(kept_, {});
+  const std::vector<float> kept = std::exchange(kept_, {}), kept_original = std::exchange(kept_original_, {});
   const LayerWeights& block = work.weights.layers[0];
   const std::int64_t dim = checkpoint_.config().dim, columns = half == BlockStage::attention ? block.o.columns() : block.down.columns();
-  const float* inputs = kept.data();
+  std::int64_t first = 0, tokens = 0;  // of the sample
+  const auto carry = [&](const LayerWeights& weights, const std::vector<float>& inputs, std::span<float> hidden) {
+    if (inputs.empty()) return forward_->run_block(weights, layer, half, hidden, cache_);
+    forward_->end_half(weights, half, {inputs.data() + first * columns, {tokens, columns}}, hidden);
+  };
   for_each_sample([&](std::span<float> hidden) {
-    const std::int64_t tokens = static_cast<std::int64_t>(hidden.size()) / dim;
-    if (kept.empty()) {
-      forward_->run_block(block, layer, half, hidden, cache_);
-    } else {
-      forward_->end_half(block, half, {inputs, {tokens, columns}}, hidden);
-      inputs += tokens * columns;
-    }
-    if (!original_.empty()) forward_->run_block(work.original, layer, half, original_of(hidden), cache_);
+    tokens = static_cast<std::int64_t>(hidden.size()) / dim;
+    carry(block, kept, hidden);
+    if (!original_.empty()) carry(work.original, kept_original, original_of(hidden));
+    first += tokens;
   });
 }
 
@@ -266,9 +269,10 @@ RoundedBlock BlockPass::round_block(std::int64_t layer) {
   std::vector<Hessian> hessians;
   if (scales || !one_by_one) hessians = observe_all(work.weights.layers[0], layer);
   if (scales) scale(work, hessians);
+  // What the first group reads, no rounding in this block will change; of what follows the original, drift is seen besides.
+  if (one_by_one && !hessians.empty()) hessians.erase(hessians.begin() + (original_.empty() ? 1 : 0), hessians.end());
   for (std::size_t g = 0; g < readers().size(); ++g) {
-    // What the first group reads, no rounding in this block has changed.
-    const bool known = !hessians.empty() && original_.empty() && (g == 0 || !one_by_one);
+    const bool known = g < hessians.size();
     Tensor<float, 2> drift;
     Hessian hessian = known ? std::move(hessians[g]) : observe(work, layer, g, original_.empty() ? nullptr : &drift);
     const Role last = readers()[g].roles.back();

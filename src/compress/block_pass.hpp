@@ -50,8 +50,10 @@ class BlockPass {
   /// has beside this one, times these inputs, summed over tokens: of the hidden states that the group adds to, as they ought
   /// to be after it, (dim, columns); where it adds to none, of the inputs themselves, (columns, columns).
   [[nodiscard]] Hessian observe(Work& work, std::int64_t layer, std::size_t group, Tensor<float, 2>* drift);
-  /// What a group reads in the original model, over AWQ's scales, (columns, tokens). `hidden`: our states, to find its by.
-  [[nodiscard]] Tensor<float, 2> original_inputs(const Work& work, std::int64_t layer, std::size_t group, std::span<const float> hidden);
+  /// What a group reads in the original model, over AWQ's scales, (columns, tokens). `hidden`: our states, to find its by;
+  /// `keeps`: as they are for advance(), too.
+  [[nodiscard]] Tensor<float, 2> original_inputs(const Work& work, std::int64_t layer, std::size_t group, std::span<const float> hidden,
+                                                 bool keeps);
   /// The original model's states of the same sample.
   [[nodiscard]] std::span<float> original_of(std::span<const float> hidden);
   /// What the outputs of a matrix lack, as far as that is made good, times its inputs.
@@ -68,7 +70,8 @@ class BlockPass {
   std::vector<std::int64_t> lengths_;  ///< tokens of each sample
   std::vector<float> hidden_;          ///< (tokens of all samples, dim)
   std::vector<float> kept_;            ///< what o or down reads, of all samples; empty: unknown, or too much
-  std::vector<float> original_;        ///< the same in the original model, where it is followed
+  std::vector<float> original_;        ///< `hidden_` of the original model, where it is followed
+  std::vector<float> kept_original_;   ///< `kept_` of it
   ModelWeights none_;                  ///< Forward holds on to a model's weights; blocks come one by one
   std::unique_ptr<Forward> forward_;
   nn::KvCache cache_;

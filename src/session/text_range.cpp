@@ -34,6 +34,12 @@ TextRange::Iterator TextRange::begin() {
   return Iterator(this);
 }
 
+std::optional<std::string_view> TextRange::next() {
+  started_ = true;
+  if (!done_) advance();
+  return done_ ? std::nullopt : std::optional<std::string_view>(piece_);
+}
+
 std::string TextRange::text() {
   std::string all;
   for (const std::string_view piece : *this) all += piece;

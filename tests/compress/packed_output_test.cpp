@@ -6,6 +6,7 @@
 #include "bantam/compress/compress.hpp"
 #include "bantam/core/parallel.hpp"
 #include "bantam/io/safetensors.hpp"
+#include "compress/inputs.hpp"
 #include "model/foreign_folders.hpp"
 #include "model/tiny_model.hpp"
 
@@ -97,16 +98,6 @@ nlohmann::json quantization_of(const std::filesystem::path& folder) {
   return nlohmann::json::parse(read_file(folder / "config.json")).at("quantization_config");
 }
 
-Calibration some_samples() {
-  Calibration calibration;
-  for (int seed = 0; seed < 4; ++seed) {
-    std::vector<TokenId> sample;
-    for (int i = 0; i < 24; ++i) sample.push_back((7 * i + 5 * seed + i * i * seed) % 37);
-    calibration.samples.push_back(std::move(sample));
-  }
-  return calibration;
-}
-
 struct OneThread {
   OneThread() { set_parallel_threads(1); }  // more would cost these small models more than they save
   ~OneThread() { set_parallel_threads(0); }
@@ -154,7 +145,7 @@ TEST_CASE_FIXTURE(OneThread, "what calibrated methods make of a block goes into 
   const TemporaryFolder folder;
   fitting_model().write_folder(folder / "hf");
   const Checkpoint model = Checkpoint::open(folder / "hf");
-  const Calibration calibration = some_samples();
+  const Calibration calibration = some_calibration();
   Decoder decoder;
   const MethodOptions details{.gptq = {.order = ColumnOrder::activation}, .awq = {.ratios = 3, .weigh_weights = false}};
   const std::tuple<Method, const char*, Target> cases[] = {{Method::gptq, "i4.g128", Target::gptq},
@@ -194,9 +185,9 @@ TEST_CASE_FIXTURE(OneThread, "a matrix that a container gives another format tak
   for (const auto& [format, target, out, other] : cases) {
     CAPTURE(std::string(format));
     const Recipe recipe = recipe::awq(format, {}, details);
-    compress_file(model, folder / out, recipe, target, {}, some_samples());
+    compress_file(model, folder / out, recipe, target, {}, some_calibration());
     compress_file(model, folder / "m.bantam", plan(recipe).keep("*.down_proj", other), Target::native, {},
-                  some_samples());
+                  some_calibration());
     const Checkpoint found = Checkpoint::open(folder / out), native = Checkpoint::open(folder / "m.bantam");
     for (const char* name : {"model.layers.0.mlp.up_proj", "model.layers.0.mlp.down_proj"}) {
       CAPTURE(std::string(name));

@@ -46,9 +46,8 @@ py::dict config_of(const Model& model) {
 py::list tensors_of(const Model& model) {
   py::list all;
   for (const CheckpointTensor& tensor : model.tensors()) {
-    const WeightMatrix* matrix = matrix_of(model.weights(), tensor.role, tensor.layer);
     const py::tuple shape = tensor.is_matrix ? py::make_tuple(tensor.rows, tensor.columns) : py::make_tuple(tensor.columns);
-    all.append(py::make_tuple(tensor.name, tensor.layer, shape, matrix == nullptr ? py::object(py::none()) : py::str(std::string(matrix->format().name))));
+    all.append(py::make_tuple(tensor.name, tensor.layer, shape, tensor.is_matrix ? py::object(py::str(std::string(tensor.format().name))) : py::none()));
   }
   return all;
 }
@@ -58,8 +57,7 @@ py::object tensor_of(const py::object& self, const std::string& name) {
   const CheckpointTensor* tensor = model.find(name);
   if (tensor == nullptr) throw py::key_error(name);
   if (const WeightMatrix* matrix = matrix_of(model.weights(), tensor->role, tensor->layer)) return py::cast(*matrix);
-  const std::vector<float>* vector = vector_of(model.weights(), tensor->role, tensor->layer);
-  return view_of(std::span(vector != nullptr ? *vector : model.config().rope.divisors), self);
+  return view_of(std::span(*vector_of(model.weights(), tensor->role, tensor->layer)), self);
 }
 
 EncodeOptions encode_options(bool add_special, bool parse_special) { return {.add_special = add_special, .parse_special = parse_special}; }

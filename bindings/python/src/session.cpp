@@ -44,7 +44,6 @@ using Handle = std::shared_ptr<SessionHandle>;
 struct Generation {
   Handle session;
   TextRange range;
-  std::optional<TextRange::Iterator> at = {};
 };
 
 Handle open(const Model& model, std::int64_t context, int threads, const std::string& kv) {
@@ -125,16 +124,9 @@ Generation chat(const Handle& h, const std::vector<std::pair<std::string, std::s
 }
 
 std::string next_piece(Generation& g) {
-  const bool more = g.session->alone([&](Session&) {
-    if (!g.at) {
-      g.at = g.range.begin();
-    } else if (*g.at != g.range.end()) {
-      ++*g.at;
-    }
-    return *g.at != g.range.end();
-  });
-  if (!more) throw py::stop_iteration();
-  return std::string(**g.at);
+  const auto piece = g.session->alone([&](Session&) { return g.range.next(); });
+  if (!piece) throw py::stop_iteration();
+  return std::string(*piece);
 }
 
 /// One token more for each that still runs: the pieces, and how many run on.

@@ -89,6 +89,8 @@ class TextRange {
   /// Starts (or goes on with) the generation.
   [[nodiscard]] Iterator begin();
   [[nodiscard]] std::default_sentinel_t end() const { return {}; }
+  /// The next piece, until the next call; none at the end. What a step of the iterator gives, for callers without a loop.
+  [[nodiscard]] std::optional<std::string_view> next();
   /// Runs to the end and returns everything.
   [[nodiscard]] std::string text();
 
