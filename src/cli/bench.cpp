@@ -198,18 +198,19 @@ int bench(const BenchOptions& o) {
 void add_bench(CLI::App& app, Action& action) {
   // More than any machine's memory holds of keys and values; sums of two stay far from overflow.
   constexpr Bounds tokens{0, std::int64_t{1} << 30};
-  CLI::App* verb = app.add_subcommand("bench", "measure prefill and decode speed beside the machine's limits");
+  CLI::App& verb = add_verb(app, "bench", "measure prefill and decode speed beside the machine's limits");
   const auto o = std::make_shared<BenchOptions>();
-  add_argument(*verb, "MODEL", o->model, "Hugging Face folder, .gguf or .bantam file");
-  add_integer(*verb, "-p,--prompt-tokens", o->prompt_tokens, tokens, "tokens of the prompt; 0: no prefill");
-  add_integer(*verb, "-n,--gen-tokens", o->gen_tokens, tokens, "tokens to decode, one by one; 0: no decode");
-  add_integer(*verb, "-r,--repetitions", o->repetitions, {1, 10000}, "how often each is measured");
-  add_integer(*verb, "--depth", o->depth, tokens, "tokens held before the decode begins");
-  add_integer(*verb, "--batch", o->batch, {1, 65536}, "sequences decoded at once, in one pass over the weights");
-  add_kv(*verb, o->kv);
-  add_loading(*verb, o->loading);
-  add_common(*verb, o->common);
-  verb->footer(
+  add_argument(verb, "MODEL", o->model, "Hugging Face folder, .gguf or .bantam file");
+  add_integer(verb, "-p,--prompt-tokens", o->prompt_tokens, tokens, "tokens of the prompt; 0: no prefill");
+  add_integer(verb, "-n,--gen-tokens", o->gen_tokens, tokens, "tokens to decode, one by one; 0: no decode");
+  add_integer(verb, "-r,--repetitions", o->repetitions, {1, 10000}, "how often each is measured");
+  add_integer(verb, "--depth", o->depth, tokens, "tokens held before the decode begins");
+  add_integer(verb, "--batch", o->batch, {1, 65536}, "sequences decoded at once, in one pass over the weights");
+  add_kv(verb, o->kv);
+  add_loading(verb, o->loading);
+  add_common(verb, o->common);
+  finish_verb(
+      verb,
       "Tokens are random, the model's end tokens are passed over. The machine's limits are measured in\n"
       "the same run, between the repetitions: memory read by all threads (GB/s), and int8 dot products\n"
       "(10^9 operations a second, a multiply and an add are two). Decode reads every weight once a token;\n"
@@ -217,8 +218,8 @@ void add_bench(CLI::App& app, Action& action) {
       "With --batch, tok/s counts the tokens of all sequences, the most probable ones, chosen included.\n\n"
       "Examples:\n"
       "  bantam bench q4.bantam\n"
-      "  bantam bench q4.bantam -p 0 -n 256 --depth 4096 --kv q8 --json");
-  verb->callback([o, &action] { action = [o] { return bench(*o); }; });
+      "  bantam bench q4.bantam -p 0 -n 256 --depth 4096 --kv q8 --json",
+      [o, &action] { action = [o] { return bench(*o); }; });
 }
 
 }  // namespace bantam::cli

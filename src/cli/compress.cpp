@@ -263,50 +263,52 @@ int compress_model(const CompressOptions& o, const std::vector<std::string>& idl
 }  // namespace
 
 void add_compress(CLI::App& app, Action& action) {
-  CLI::App* verb = app.add_subcommand("compress", "make a model smaller");
+  CLI::App& verb = add_verb(app, "compress", "make a model smaller");
   const auto o = std::make_shared<CompressOptions>();
-  verb->add_option("MODEL", o->model, "Hugging Face folder, .gguf or .bantam file")->type_name("");
-  add_text(*verb, "-o,--output", o->output, "OUT", "the file to write; a folder with --to safetensors, gptq, gptq_v2, awq, bnb");
+  const CLI::Option* model =
+      add_argument(verb, "MODEL", o->model, "Hugging Face folder, .gguf or .bantam file", false);
+  add_text(verb, "-o,--output", o->output, "OUT", "the file to write; a folder with --to safetensors, gptq, gptq_v2, awq, bnb");
   std::vector<std::string> method_names;
   for (const Method method : methods) method_names.emplace_back(name_of(method));
-  add_choice(*verb, "--method", o->method, method_names, "how weights are rounded; rtn: to nearest");
+  add_choice(verb, "--method", o->method, method_names, "how weights are rounded; rtn: to nearest");
   const std::vector<CLI::Option*> choosing = {
-      add_text(*verb, "--format", o->format, "NAME",
+      add_text(verb, "--format", o->format, "NAME",
                "of the weights, as `bantam formats` lists them; help prints the list"),
-      add_integer(*verb, "--group", o->group, {-1, std::numeric_limits<std::int32_t>::max()},
+      add_integer(verb, "--group", o->group, {-1, std::numeric_limits<std::int32_t>::max()},
                   "weights per scale; 0: a whole row, -1: the format's usual group")};
-  add_texts(*verb, "--keep", o->keep, "PATTERN=FORMAT",
+  add_texts(verb, "--keep", o->keep, "PATTERN=FORMAT",
             "matrices with such names get this format; may be repeated, last match wins");
   std::vector<std::string> target_names;
   for (const Target target : targets) target_names.emplace_back(name_of(target));
-  add_choice(*verb, "--to", o->to, target_names, "the kind of output; gptq_v2: gptq as GPTQModel wants it for formats with zero points");
-  CLI::Option* rotate = add_flag(*verb, "--rotate", o->rotate, "rotate the weights at random first: the same model, easier to round to 3 and 2 bits");
-  add_integer(*verb, "--seed", o->seed, {}, "of --rotate")->needs(rotate);
-  add_text(*verb, "--smooth", o->smooth, "ALPHA", "make inputs even at the cost of the weights, to this degree (SmoothQuant); 0.5 is usual");
+  add_choice(verb, "--to", o->to, target_names, "the kind of output; gptq_v2: gptq as GPTQModel wants it for formats with zero points");
+  CLI::Option* rotate = add_flag(verb, "--rotate", o->rotate, "rotate the weights at random first: the same model, easier to round to 3 and 2 bits");
+  needs(add_integer(verb, "--seed", o->seed, {}, "of --rotate"), rotate);
+  add_text(verb, "--smooth", o->smooth, "ALPHA", "make inputs even at the cost of the weights, to this degree (SmoothQuant); 0.5 is usual");
   const std::vector<CLI::Option*> calibrating = {
-      add_text(*verb, "--calibration", o->calibration, "FILE", "text to calibrate with: gptq and awq use a bundled one without, rtn gains by it"),
-      add_integer(*verb, "--samples", o->samples, {1, std::numeric_limits<std::int32_t>::max()},
+      add_text(verb, "--calibration", o->calibration, "FILE", "text to calibrate with: gptq and awq use a bundled one without, rtn gains by it"),
+      add_integer(verb, "--samples", o->samples, {1, std::numeric_limits<std::int32_t>::max()},
                   "pieces of calibration text"),
-      add_integer(*verb, "--tokens", o->tokens, {1, std::numeric_limits<std::int32_t>::max()},
+      add_integer(verb, "--tokens", o->tokens, {1, std::numeric_limits<std::int32_t>::max()},
                   "tokens a piece"),
-      add_flag(*verb, "--desc-act", o->desc_act, "columns strictly in the order of their activations (gptq)"),
-      add_flag(*verb, "--no-true-sequential", o->one_run,
+      add_flag(verb, "--desc-act", o->desc_act, "columns strictly in the order of their activations (gptq)"),
+      add_flag(verb, "--no-true-sequential", o->one_run,
                "round all matrices of a block for the inputs that it had before any was rounded: faster")};
-  add_text(*verb, "--prune", o->prune, "METHOD:AMOUNT", "remove weights first (not yet)");
-  const CLI::Option* fit = add_text(*verb, "--fit", o->fit, "SIZE",
+  add_text(verb, "--prune", o->prune, "METHOD:AMOUNT", "remove weights first (not yet)");
+  const CLI::Option* fit = add_text(verb, "--fit", o->fit, "SIZE",
                                     "mixed precision: the formats that cost least in a file of 6GiB, 402MB ..., or with "
                                     "3.5bpw (bits a weight), by measurement on the calibration text");
-  add_text(*verb, "--candidates", o->candidates, "LIST", "formats that --fit chooses from besides those that matrices have, separated by commas [ten of 2.4 to 16 bits]");
-  add_flag(*verb, "--dry-run", o->dry_run, "print formats and sizes, write nothing");
-  add_text(*verb, "--evaluate", o->evaluate, "FILE",
+  add_text(verb, "--candidates", o->candidates, "LIST", "formats that --fit chooses from besides those that matrices have, separated by commas [ten of 2.4 to 16 bits]");
+  add_flag(verb, "--dry-run", o->dry_run, "print formats and sizes, write nothing");
+  add_text(verb, "--evaluate", o->evaluate, "FILE",
            "measure perplexity before and after, and the divergence, on this text; with --fit else on the calibration "
            "text");
-  add_integer(*verb, "--limit", o->limit, {}, "measure over this many tokens of it; 0: all");
-  add_flag(*verb, "--report", o->report, "write OUT.report.md, .json and .svg: errors of every matrix, what was measured, charts");
-  add_flag(*verb, "--resume", o->resume, "go on after the last block of OUT.journal, which an interrupted run that calibrates leaves");
-  add_gptq_zero(*verb, o->gptq_zero);
-  add_common(*verb, o->common);
-  verb->footer(
+  add_integer(verb, "--limit", o->limit, {}, "measure over this many tokens of it; 0: all");
+  add_flag(verb, "--report", o->report, "write OUT.report.md, .json and .svg: errors of every matrix, what was measured, charts");
+  add_flag(verb, "--resume", o->resume, "go on after the last block of OUT.journal, which an interrupted run that calibrates leaves");
+  add_gptq_zero(verb, o->gptq_zero);
+  add_common(verb, o->common);
+  finish_verb(
+      verb,
       "Embeddings and head get int8 when the rest gets 4 bits, unless --keep says otherwise. Memory holds\n"
       "a few matrices at a time. The output is complete under its name, or the old one is still there.\n\n"
       "Examples:\n"
@@ -316,20 +318,19 @@ void add_compress(CLI::App& app, Action& action) {
       "  bantam compress Qwen3-0.6B -o fit.bantam --fit 300MiB --method gptq --calibration text.txt --report\n"
       "  bantam compress q4.bantam -o plain --format f32 --to safetensors\n"
       "  bantam compress Qwen3-0.6B -o q4_k.gguf --format q4_k --keep lm_head=q6_k --to gguf\n"
-      "  bantam compress Qwen3-0.6B -o q4-gptq --format i4 --group 128 --method gptq --calibration text.txt --to gptq");
-  CLI::Option* model = verb->get_option("MODEL");
-  verb->callback([=, &action] {
-    std::vector<std::string> idle;
-    for (const CLI::Option* option : calibrating) {
-      if (option->count() > 0) idle.push_back(option->get_name());
-    }
-    if (fit->count() > 0) (void)parse_budget(o->fit);
-    for (const CLI::Option* option : choosing) {
-      if (!o->fit.empty() && option->count() > 0) o->overruled.push_back(option->get_name());
-    }
-    if (o->format != "help" && model->count() == 0) throw CLI::RequiredError("MODEL");
-    action = [o, idle] { return compress_model(*o, idle); };
-  });
+      "  bantam compress Qwen3-0.6B -o q4-gptq --format i4 --group 128 --method gptq --calibration text.txt --to gptq",
+      [=, &action] {
+        std::vector<std::string> idle;
+        for (const CLI::Option* option : calibrating) {
+          if (given(option)) idle.push_back(name_of(option));
+        }
+        if (given(fit)) (void)parse_budget(o->fit);
+        for (const CLI::Option* option : choosing) {
+          if (!o->fit.empty() && given(option)) o->overruled.push_back(name_of(option));
+        }
+        if (o->format != "help" && !given(model)) throw UsageError("MODEL is required");
+        action = [o, idle] { return compress_model(*o, idle); };
+      });
 }
 
 }  // namespace bantam::cli

@@ -82,29 +82,33 @@ int print_cpuinfo(const CommonOptions& options) {
 }  // namespace
 
 void add_formats(CLI::App& app, Action& action) {
-  CLI::App* verb = app.add_subcommand("formats", "list weight formats, architectures and file types of this build");
+  CLI::App& verb = add_verb(app, "formats", "list weight formats, architectures and file types of this build");
   const auto options = std::make_shared<CommonOptions>();
-  add_common(*verb, *options);
-  verb->footer("Examples:\n  bantam formats\n  bantam formats --json | jq -r '.formats[].name'");
-  verb->callback([options, &action] {
-    action = [options] {
-      apply(*options);
-      return print_formats(options->json);
-    };
-  });
+  add_common(verb, *options);
+  finish_verb(
+      verb,
+      "Examples:\n  bantam formats\n  bantam formats --json | jq -r '.formats[].name'",
+      [options, &action] {
+        action = [options] {
+          apply(*options);
+          return print_formats(options->json);
+        };
+      });
 }
 
 void add_cpuinfo(CLI::App& app, Action& action) {
-  CLI::App* verb = app.add_subcommand("cpuinfo", "show what this machine's processor offers, and what is used of it");
+  CLI::App& verb = add_verb(app, "cpuinfo", "show what this machine's processor offers, and what is used of it");
   const auto options = std::make_shared<CommonOptions>();
-  add_common(*verb, *options);
-  verb->footer("Examples:\n  bantam cpuinfo\n  BANTAM_ISA=avx2 bantam cpuinfo");
-  verb->callback([options, &action] {
-    action = [options] {
-      apply(*options);
-      return print_cpuinfo(*options);
-    };
-  });
+  add_common(verb, *options);
+  finish_verb(
+      verb,
+      "Examples:\n  bantam cpuinfo\n  BANTAM_ISA=avx2 bantam cpuinfo",
+      [options, &action] {
+        action = [options] {
+          apply(*options);
+          return print_cpuinfo(*options);
+        };
+      });
 }
 
 }  // namespace bantam::cli

@@ -227,19 +227,20 @@ int inspect(const InspectOptions& o) {
 }  // namespace
 
 void add_inspect(CLI::App& app, Action& action) {
-  CLI::App* verb = app.add_subcommand("inspect", "show architecture, sizes, tensors, tokenizer and recipe");
+  CLI::App& verb = add_verb(app, "inspect", "show architecture, sizes, tensors, tokenizer and recipe");
   const auto o = std::make_shared<InspectOptions>();
-  add_argument(*verb, "MODEL", o->model, "a model of any kind, or a vocabulary alone");
-  add_flag(*verb, "--verify", o->verify, "read everything and compare with the hashes that native files store");
-  add_gptq_zero(*verb, o->gptq_zero);
-  add_common(*verb, o->common);
-  verb->footer(
+  add_argument(verb, "MODEL", o->model, "a model of any kind, or a vocabulary alone");
+  add_flag(verb, "--verify", o->verify, "read everything and compare with the hashes that native files store");
+  add_gptq_zero(verb, o->gptq_zero);
+  add_common(verb, o->common);
+  finish_verb(
+      verb,
       "Exit status 1 when a stored hash does not match; the tensors are named.\n\n"
       "Examples:\n"
       "  bantam inspect model.gguf\n"
       "  bantam inspect q4.bantam --verify\n"
-      "  bantam inspect q4.bantam --json | jq .config");
-  verb->callback([o, &action] { action = [o] { return inspect(*o); }; });
+      "  bantam inspect q4.bantam --json | jq .config",
+      [o, &action] { action = [o] { return inspect(*o); }; });
 }
 
 }  // namespace bantam::cli

@@ -130,32 +130,33 @@ int logits(const LogitsOptions& o) {
 }  // namespace
 
 void add_logits(CLI::App& app, Action& action) {
-  CLI::App* verb = app.add_subcommand("logits", "show the distribution of the next token after a prompt");
+  CLI::App& verb = add_verb(app, "logits", "show the distribution of the next token after a prompt");
   const auto o = std::make_shared<LogitsOptions>();
-  add_argument(*verb, "MODEL", o->model, "Hugging Face folder, .gguf or .bantam file");
+  add_argument(verb, "MODEL", o->model, "Hugging Face folder, .gguf or .bantam file");
   CLI::Option* prompt =
-      add_text(*verb, "-p,--prompt", o->prompt, "TEXT", "the prompt; BOS is added as the tokenizer says");
-  CLI::Option* file = add_text(*verb, "-f,--file", o->file, "FILE", "read the prompt from a file; - is standard input");
+      add_text(verb, "-p,--prompt", o->prompt, "TEXT", "the prompt; BOS is added as the tokenizer says");
+  CLI::Option* file = add_text(verb, "-f,--file", o->file, "FILE", "read the prompt from a file; - is standard input");
   CLI::Option* ids =
-      add_text(*verb, "--ids", o->ids, "JSON", "exactly these token ids, as in '[1,2,3]'; no BOS is added");
-  add_integer(*verb, "--top", o->top, {1, std::numeric_limits<std::int32_t>::max()}, "most probable tokens to show");
-  add_flag(*verb, "--all-positions", o->all_positions, "after every token of the prompt, not only the last");
-  add_flag(*verb, "--parse-special", o->parse_special, "special tokens spelled out in the prompt are tokens");
-  add_kv(*verb, o->kv);
-  add_loading(*verb, o->loading);
-  add_common(*verb, o->common);
-  verb->footer(
+      add_text(verb, "--ids", o->ids, "JSON", "exactly these token ids, as in '[1,2,3]'; no BOS is added");
+  add_integer(verb, "--top", o->top, {1, std::numeric_limits<std::int32_t>::max()}, "most probable tokens to show");
+  add_flag(verb, "--all-positions", o->all_positions, "after every token of the prompt, not only the last");
+  add_flag(verb, "--parse-special", o->parse_special, "special tokens spelled out in the prompt are tokens");
+  add_kv(verb, o->kv);
+  add_loading(verb, o->loading);
+  add_common(verb, o->common);
+  finish_verb(
+      verb,
       "This verb measures, so keys and values are kept in f32 unless --kv says otherwise. Logits are\n"
       "natural; logprob is the natural logarithm of the probability.\n\n"
       "Examples:\n"
       "  bantam logits model.gguf -p 'Once upon a' --top 5\n"
-      "  bantam logits model.gguf --ids '[1,403,407]' --all-positions --json");
-  verb->callback([=, &action] {
-    o->has_prompt = prompt->count() > 0;
-    o->has_file = file->count() > 0;
-    o->has_ids = ids->count() > 0;
-    action = [o] { return logits(*o); };
-  });
+      "  bantam logits model.gguf --ids '[1,403,407]' --all-positions --json",
+      [=, &action] {
+        o->has_prompt = given(prompt);
+        o->has_file = given(file);
+        o->has_ids = given(ids);
+        action = [o] { return logits(*o); };
+      });
 }
 
 }  // namespace bantam::cli

@@ -1,4 +1,5 @@
 // The program: finds the verb, reads its options, turns errors into exit statuses.
+#include <CLI/CLI.hpp>
 #include <fcntl.h>
 #include <unistd.h>
 

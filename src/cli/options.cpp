@@ -1,6 +1,7 @@
 // Reading options.
 #include "options.hpp"
 
+#include <CLI/CLI.hpp>
 #include <charconv>
 #include <cmath>
 #include <nlohmann/json.hpp>
@@ -106,8 +107,23 @@ CLI::Option* add_flag(CLI::App& app, const std::string& names, bool& target, con
   return app.add_flag(names, target, help);
 }
 
-CLI::Option* add_argument(CLI::App& app, const std::string& name, std::string& target, const std::string& help) {
-  return app.add_option(name, target, help)->type_name("")->required();
+CLI::Option* add_argument(CLI::App& app, const std::string& name, std::string& target, const std::string& help,
+                          bool required) {
+  return app.add_option(name, target, help)->type_name("")->required(required);
+}
+
+bool given(const CLI::Option* option) { return option->count() > 0; }
+
+std::string name_of(const CLI::Option* option) { return option->get_name(); }
+
+void needs(CLI::Option* option, CLI::Option* other) { option->needs(other); }
+
+CLI::App& add_verb(CLI::App& app, const std::string& name, const std::string& help) {
+  return *app.add_subcommand(name, help);
+}
+
+void finish_verb(CLI::App& verb, const std::string& examples, std::function<void()> chosen) {
+  verb.footer(examples)->callback(std::move(chosen));
 }
 
 std::vector<TokenId> parse_ids(std::string_view json, const std::string& place) {

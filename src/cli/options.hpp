@@ -1,8 +1,8 @@
 // Options: how numbers and names on the command line are read, and the options that several verbs share.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <stdexcept>
 #include <string>
@@ -10,6 +10,12 @@
 #include <vector>
 
 #include "bantam/session/session.hpp"
+
+// The parser's header costs half a minute of compilation under sanitizers, so that two files alone include it.
+namespace CLI {
+class App;
+class Option;
+}  // namespace CLI
 
 namespace bantam::cli {
 
@@ -41,8 +47,17 @@ CLI::Option* add_texts(CLI::App& app, const std::string& names, std::vector<std:
 CLI::Option* add_choice(CLI::App& app, const std::string& names, std::string& target,
                         const std::vector<std::string>& words, const std::string& help);
 CLI::Option* add_flag(CLI::App& app, const std::string& names, bool& target, const std::string& help);
-/// A required positional argument.
-CLI::Option* add_argument(CLI::App& app, const std::string& name, std::string& target, const std::string& help);
+/// A positional argument.
+CLI::Option* add_argument(CLI::App& app, const std::string& name, std::string& target, const std::string& help,
+                          bool required = true);
+/// Whether the command line has it, its name there as messages say it, and what it is no use without.
+[[nodiscard]] bool given(const CLI::Option* option);
+[[nodiscard]] std::string name_of(const CLI::Option* option);
+void needs(CLI::Option* option, CLI::Option* other);
+
+/// A verb, to which options are added; `chosen` runs when the whole command line was parsed and it was this verb's.
+[[nodiscard]] CLI::App& add_verb(CLI::App& app, const std::string& name, const std::string& help);
+void finish_verb(CLI::App& verb, const std::string& examples, std::function<void()> chosen);
 
 /// A whole number as add_integer reads it, a number as add_number does; UsageError names `option` otherwise.
 [[nodiscard]] std::int64_t parse_integer(std::string_view option, std::string_view text, Bounds bounds);

@@ -71,26 +71,27 @@ int measure(const PerplexityArguments& o) {
 }  // namespace
 
 void add_perplexity(CLI::App& app, Action& action) {
-  CLI::App* verb = app.add_subcommand("perplexity", "measure how well a model predicts a text");
+  CLI::App& verb = add_verb(app, "perplexity", "measure how well a model predicts a text");
   const auto o = std::make_shared<PerplexityArguments>();
-  add_argument(*verb, "MODEL", o->model, "Hugging Face folder, .gguf or .bantam file");
-  add_argument(*verb, "FILE", o->file, "the text; - is standard input");
-  add_integer(*verb, "--context", o->context, {2, std::int64_t{1} << 31},
+  add_argument(verb, "MODEL", o->model, "Hugging Face folder, .gguf or .bantam file");
+  add_argument(verb, "FILE", o->file, "the text; - is standard input");
+  add_integer(verb, "--context", o->context, {2, std::int64_t{1} << 31},
               "tokens a window, BOS included; at most the model's own");
-  add_integer(*verb, "--limit", o->limit, {}, "use this many tokens of the text; 0: all");
-  add_text(*verb, "--against", o->against, "BASE", "also measure the divergence from this model, on the same tokens");
-  add_kv(*verb, o->kv);
-  add_loading(*verb, o->loading);
-  add_common(*verb, o->common);
-  verb->footer(
+  add_integer(verb, "--limit", o->limit, {}, "use this many tokens of the text; 0: all");
+  add_text(verb, "--against", o->against, "BASE", "also measure the divergence from this model, on the same tokens");
+  add_kv(verb, o->kv);
+  add_loading(verb, o->loading);
+  add_common(verb, o->common);
+  finish_verb(
+      verb,
       "Windows do not overlap, every target of a window is scored, and BOS starts each window when the\n"
       "tokenizer adds one. With --against: KL(base || model) in nats, its mean and 99th percentile, and\n"
       "the share of positions where both find the same token most probable. This verb measures, so keys\n"
       "and values are kept in f32 unless --kv says otherwise.\n\n"
       "Examples:\n"
       "  bantam perplexity model.gguf wiki.txt\n"
-      "  bantam perplexity q4.bantam wiki.txt --against model.gguf --limit 100000 --json");
-  verb->callback([o, &action] { action = [o] { return measure(*o); }; });
+      "  bantam perplexity q4.bantam wiki.txt --against model.gguf --limit 100000 --json",
+      [o, &action] { action = [o] { return measure(*o); }; });
 }
 
 }  // namespace bantam::cli

@@ -138,46 +138,47 @@ void add_sampling(CLI::App& verb, RunOptions& o, SamplingArguments& arguments) {
 }  // namespace
 
 void add_run(CLI::App& app, Action& action) {
-  CLI::App* verb = app.add_subcommand("run", "generate text from a prompt, or chat");
+  CLI::App& verb = add_verb(app, "run", "generate text from a prompt, or chat");
   const auto o = std::make_shared<RunOptions>();
   const auto arguments = std::make_shared<SamplingArguments>();
-  add_argument(*verb, "MODEL", o->model, "Hugging Face folder, .gguf or .bantam file");
+  add_argument(verb, "MODEL", o->model, "Hugging Face folder, .gguf or .bantam file");
   CLI::Option* prompt =
-      add_text(*verb, "-p,--prompt", o->prompt, "TEXT", "the prompt; BOS is added as the tokenizer says");
+      add_text(verb, "-p,--prompt", o->prompt, "TEXT", "the prompt; BOS is added as the tokenizer says");
   CLI::Option* file =
-      add_text(*verb, "-f,--file", o->file, "FILE", "read the prompt from a file, byte for byte; - is standard input");
+      add_text(verb, "-f,--file", o->file, "FILE", "read the prompt from a file, byte for byte; - is standard input");
   CLI::Option* max_tokens =
-      add_integer(*verb, "-n,--max-tokens", arguments->max_tokens, {-1, std::numeric_limits<std::int64_t>::max()},
+      add_integer(verb, "-n,--max-tokens", arguments->max_tokens, {-1, std::numeric_limits<std::int64_t>::max()},
                   "most tokens to generate; -1: until the model ends");
-  add_sampling(*verb, *o, *arguments);
-  add_integer(*verb, "--context", o->context, {0, std::int64_t{1} << 31},
+  add_sampling(verb, *o, *arguments);
+  add_integer(verb, "--context", o->context, {0, std::int64_t{1} << 31},
               "most tokens to hold; 0: what the model was made for");
-  add_kv(*verb, o->kv);
-  add_flag(*verb, "--parse-special", o->parse_special, "special tokens spelled out in the prompt are tokens");
-  add_flag(*verb, "--chat", o->chat, "chat by the model's template, one message a line");
-  add_text(*verb, "--system", o->system, "TEXT", "the system message of the chat");
-  add_text(*verb, "--save-session", o->save_session, "FILE", "afterwards, save all that the model has in mind");
-  add_text(*verb, "--load-session", o->load_session, "FILE", "go on from there; without -p or -f with the same text");
-  add_flag(*verb, "-q,--quiet", o->quiet, "no statistics on standard error");
-  add_loading(*verb, o->loading);
-  add_common(*verb, o->common);
-  verb->footer(
+  add_kv(verb, o->kv);
+  add_flag(verb, "--parse-special", o->parse_special, "special tokens spelled out in the prompt are tokens");
+  add_flag(verb, "--chat", o->chat, "chat by the model's template, one message a line");
+  add_text(verb, "--system", o->system, "TEXT", "the system message of the chat");
+  add_text(verb, "--save-session", o->save_session, "FILE", "afterwards, save all that the model has in mind");
+  add_text(verb, "--load-session", o->load_session, "FILE", "go on from there; without -p or -f with the same text");
+  add_flag(verb, "-q,--quiet", o->quiet, "no statistics on standard error");
+  add_loading(verb, o->loading);
+  add_common(verb, o->common);
+  finish_verb(
+      verb,
       "Prints the generated text and nothing else. Without -p and -f the prompt is standard input, as it\n"
       "is. Ctrl-C ends the text. In a chat, Ctrl-C stops the reply, /reset forgets everything, /exit or\n"
       "Ctrl-D leaves; replies are as long as the model makes them unless -n says otherwise.\n\n"
       "Examples:\n"
       "  bantam run q4.bantam -p 'The capital of France is' -n 64\n"
       "  bantam run q4.bantam -f story.txt --temperature 0 --stop $'\\n\\n' --json\n"
-      "  bantam run q4.bantam --chat --system 'You are a terse assistant.'");
-  verb->callback([=, &action] {
-    o->has_prompt = prompt->count() > 0;
-    o->has_file = file->count() > 0;
-    const bool max_tokens_given = max_tokens->count() > 0;
-    action = [=] {
-      finish_options(*o, *arguments, max_tokens_given);
-      return run(*o);
-    };
-  });
+      "  bantam run q4.bantam --chat --system 'You are a terse assistant.'",
+      [=, &action] {
+        o->has_prompt = given(prompt);
+        o->has_file = given(file);
+        const bool max_tokens_given = given(max_tokens);
+        action = [=] {
+          finish_options(*o, *arguments, max_tokens_given);
+          return run(*o);
+        };
+      });
 }
 
 }  // namespace bantam::cli

@@ -78,23 +78,24 @@ int tokenize(const TokenizeOptions& options) {
 }  // namespace
 
 void add_tokenize(CLI::App& app, Action& action) {
-  CLI::App* verb = app.add_subcommand("tokenize", "turn text into a JSON array of token ids, or back");
+  CLI::App& verb = add_verb(app, "tokenize", "turn text into a JSON array of token ids, or back");
   const auto o = std::make_shared<TokenizeOptions>();
-  add_argument(*verb, "MODEL", o->model,
+  add_argument(verb, "MODEL", o->model,
                "a model, or a folder, .gguf, tokenizer.json or tokenizer.model with its vocabulary alone");
-  add_text(*verb, "-f,--file", o->file, "FILE", "read this file; - is standard input");
-  add_flag(*verb, "-d,--decode", o->decode, "from ids to text: exactly the text, no newline added");
-  add_flag(*verb, "--lines", o->lines, "each line for itself: one array a line, without the line's end");
-  add_flag(*verb, "--no-special", o->no_special, "leave out BOS and whatever else the tokenizer adds");
-  add_flag(*verb, "--parse-special", o->parse_special,
+  add_text(verb, "-f,--file", o->file, "FILE", "read this file; - is standard input");
+  add_flag(verb, "-d,--decode", o->decode, "from ids to text: exactly the text, no newline added");
+  add_flag(verb, "--lines", o->lines, "each line for itself: one array a line, without the line's end");
+  add_flag(verb, "--no-special", o->no_special, "leave out BOS and whatever else the tokenizer adds");
+  add_flag(verb, "--parse-special", o->parse_special,
            "special tokens spelled out in the text are tokens; --decode spells them out");
-  add_common(*verb, o->common);
-  verb->footer(
+  add_common(verb, o->common);
+  finish_verb(
+      verb,
       "Text is read byte for byte, a newline at its end included.\n\n"
       "Examples:\n"
       "  printf 'Once upon a time' | bantam tokenize model.gguf\n"
-      "  bantam tokenize model.gguf -f text.txt --no-special | bantam tokenize model.gguf --decode");
-  verb->callback([o, &action] { action = [o] { return tokenize(*o); }; });
+      "  bantam tokenize model.gguf -f text.txt --no-special | bantam tokenize model.gguf --decode",
+      [o, &action] { action = [o] { return tokenize(*o); }; });
 }
 
 }  // namespace bantam::cli

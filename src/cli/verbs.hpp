@@ -1,8 +1,9 @@
 // The verbs of the program: each adds its options to the parser and, when chosen, leaves its work in `action`.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <functional>
+
+#include "options.hpp"
 
 namespace bantam::cli {
 
