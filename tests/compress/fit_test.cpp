@@ -5,6 +5,7 @@
 
 #include "bantam/core/parallel.hpp"
 #include "compress/inputs.hpp"
+#include "limits.hpp"
 #include "model/tiny_model.hpp"
 
 namespace bantam::test {
@@ -86,6 +87,7 @@ TEST_CASE("the divergence of a matrix is that of a model with this matrix change
             "model.layers.1.self_attn.o_proj", "model.layers.1.mlp.up_proj"}) {
         if (!own_head && std::string_view(name) == "lm_head") continue;
         for (const char* format : {"i4m.g32", "i3.g32"}) {
+          if (quick() && (std::string_view(name).starts_with("model.layers.1") || std::string_view(format) != "i3.g32")) continue;
           CAPTURE(std::string(name));
           compress_file(*f.checkpoint, f.folder / "one.bantam", Recipe(base).keep(name, format), Target::native, {},
                         f.calibration);

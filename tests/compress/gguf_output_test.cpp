@@ -4,6 +4,7 @@
 #include "bantam/io/gguf.hpp"
 #include "bantam/model/archs.hpp"
 #include "io/ggml_types.hpp"
+#include "limits.hpp"
 #include "model/tiny_model.hpp"
 
 namespace bantam::test {
@@ -48,6 +49,8 @@ TEST_CASE("a model written as GGUF is the same model, whatever its architecture 
     const auto tokens = some_tokens();
     for (const FormatInfo& format : formats()) {
       if (source_type_of(format) == nullptr) continue;
+      // Formats and architectures meet in few places: each of them once, where time is short.
+      if (quick() && arch != architectures[0] && format.name != "i4.g32") continue;
       CAPTURE(std::string(format.name));
       const Recipe plan = recipe::rtn(format.name).keep("*", format.name);
       compress_file(Checkpoint::open(folder / "hf"), folder / "m.bantam", plan);

@@ -37,7 +37,7 @@ TEST_CASE("a prompt read in chunks gives the same logits, bit for bit, as read w
       CAPTURE(format);
       CAPTURE(kv);
       std::vector<TokenId> ids;
-      while (ids.size() < 150) {
+      while (ids.size() < (test::quick() ? 70 : 150)) {
         const auto more = tokens_of(prompt);
         ids.insert(ids.end(), more.begin(), more.end());
       }
@@ -129,7 +129,7 @@ TEST_CASE("a stop text ends the generation and is not part of it") {
   const std::string text = plain.stream(prompt, sampled(60)).text();
   REQUIRE(text.size() > 40);
   // Texts across token borders: wherever one begins, what comes before it remains.
-  for (std::size_t at = 5; at + 6 < text.size(); at += 7) {
+  for (std::size_t at = 5; at + 6 < text.size(); at += test::quick() ? 35 : 7) {
     const std::string stop = text.substr(at, 6);
     Session session(model_of("f16"));
     GenerateOptions options = sampled(60);
@@ -324,7 +324,7 @@ TEST_CASE("guessed tokens never change the text: lookup, a draft model, a bad dr
     for (const auto& [lookup, draft] : {std::pair<int, Session*>{8, nullptr}, {0, &good}, {0, &same}, {4, &good}}) {
       CAPTURE(temperature);
       CAPTURE(lookup);
-      GenerateOptions options{.max_tokens = 80, .sampling = {.temperature = temperature, .seed = 3}, .stop = {"zzz"}, .ignore_end = true};
+      GenerateOptions options{.max_tokens = test::quick() ? 48 : 80, .sampling = {.temperature = temperature, .seed = 3}, .stop = {"zzz"}, .ignore_end = true};
       Session plain(model_of("f16"));
       TextRange expected = plain.stream(repeated, options);
       const std::string text = expected.text();
