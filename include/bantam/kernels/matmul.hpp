@@ -295,7 +295,8 @@ BANTAM_INLINE void panel_tokens(const WeightView& w, std::int64_t p, const Rows&
   }
 }
 
-/// The tokens of the largest tile. One less where a format's unpacking needs registers of its own and the tile would
+/// The tokens of the largest tile. Floats have no codes to unpack: on AVX2 their six tokens hide the latency of both
+/// multipliers, which four cannot. One less where a format's unpacking needs registers of its own and the tile would
 /// fill them all (tests/layers/check_spills.sh). Quantized weights against float activations are the exact path, which
 /// no one waits for: one tile is enough there, and every further one is compiled for each format.
 template <class A, QuantFormat F, class Rows>
@@ -303,7 +304,7 @@ template <class A, QuantFormat F, class Rows>
   using L = Strip16<F>;
   constexpr int tokens = simd::dot<A>::tokens;
   constexpr bool roomy = L::minimums || L::exponents || (L::bits != 0 && L::bits != 4);
-  if (is_float_format<F>) return tokens;
+  if (is_float_format<F>) return simd::dot<A>::float_tokens;
   if (std::is_same_v<Rows, FloatRows>) return 1;
   return tokens > 4 && roomy ? tokens - 1 : tokens;
 }

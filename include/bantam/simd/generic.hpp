@@ -12,6 +12,7 @@ struct dot<generic> {
   /// Tile of at most one strip by four tokens.
   static constexpr int strips = 1;
   static constexpr int tokens = fewer_when_checked(4);
+  static constexpr int float_tokens = tokens;
   static constexpr int byte_bias = 0;
   static constexpr int codebook_bias = 0;
 

@@ -15,6 +15,7 @@ struct neon_dot {
   /// A strip is four registers: 1 x 4 takes 16 of 32 for sums.
   static constexpr int strips = 1;
   static constexpr int tokens = 4;
+  static constexpr int float_tokens = tokens;
   static constexpr int byte_bias = 0;
   static constexpr int codebook_bias = 0;
 

@@ -37,6 +37,7 @@ template <class A, class R, int Strips, int Tokens>
 struct madd_dot : private x86_codes<R> {
   static constexpr int strips = Strips;
   static constexpr int tokens = fewer_when_checked(Tokens);
+  static constexpr int float_tokens = fewer_when_checked(6);
   static constexpr int byte_bias = 0;
   static constexpr int codebook_bias = 0;
 
@@ -127,6 +128,7 @@ template <class A, class R, int Strips, int Tokens>
 struct vnni_dot : private x86_codes<R> {
   static constexpr int strips = Strips;
   static constexpr int tokens = fewer_when_checked(Tokens);
+  static constexpr int float_tokens = fewer_when_checked(6);
   static constexpr int byte_bias = 128;
   static constexpr int codebook_bias = 128;
 
