@@ -258,7 +258,8 @@ WeightMatrix BlockPass::round(const std::string& name, const Tensor<float, 2>& w
       return nearest(awq_clip(weights, hessian, format), format, {.search = GridSearch::range});
     default: break;
   }
-  return nearest(weights, format, {.importance = hessian.mean_squares()});
+  const std::vector<float> importance = hessian.mean_squares();
+  return nearest(weights, format, nearest_options(recipe_.options().clip.value_or(Clip{}), importance));
 }
 
 RoundedBlock BlockPass::round_block(std::int64_t layer) {

@@ -199,6 +199,29 @@ def facts_rotated(h, models):
     h.refuses(2, "compress", model, "-o", h.temporary("x"), "--format", "i8", "--smooth", 0.5, "--method", "awq", *calibration, says="rtn or gptq")
 
 
+def facts_clip(h, models):
+    """Grids that clip the largest weights lose less at few bits, and say so in the recipe."""
+    model, out = h.model("stories260k"), h.temporary("clipped.bantam")
+
+    def errors(clip, format, *options):
+        report = h.json("compress", model, "-o", out, "--format", format, "--clip", clip, *options)
+        h.equal(f"--clip {clip} is written down", h.json("inspect", out)["recipe"]["clip"], clip)
+        return [layer["relative_error"] for layer in report["layers"] if layer["format"] == format]
+
+    for format in ["i3z.g32", "i4z.g32", "i3.g32", "i4.g32"]:
+        range, least = errors("minmax", format), errors("mse", format)
+        h.fact(f"{format}: mse loses less than minmax in every matrix", all(b < a for a, b in zip(range, least)), (range, least))
+    plain = h.json("compress", model, "-o", out, "--format", "i3z.g32")["layers"]
+    h.equal("minmax is what happens without", errors("minmax", "i3z.g32"), [layer["relative_error"] for layer in plain if layer["format"] == "i3z.g32"])
+    h.fact("a percentile moves the grids", errors("percentile:98", "i3z.g32") != errors("minmax", "i3z.g32"))
+    errors("mse", "i3z.g32", "--calibration", h.corpus("tinystories-plain.txt"), "--samples", 2, "--tokens", 32)
+    for clip, says in [("max", "minmax, mse, percentile:P"), ("percentile:", "percentile:P"), ("percentile:x", "percentile:P"), ("percentile:1e999", "percentile:P"),
+                       ("percentile:50", "above 50"), ("percentile:101", "above 50"), ("percentile:nan", "above 50")]:
+        h.refuses(2, "compress", model, "-o", h.temporary("never"), "--clip", clip, says=says)
+    h.refuses(2, "compress", model, "-o", h.temporary("never"), "--clip", "mse", "--method", "gptq", says="expected method rtn")
+    h.refuses(2, "compress", model, "-o", h.temporary("never"), "--clip", "mse", "--format", "f16", says="integers or levels")
+
+
 @figures
 def facts_fit_figures(h, models):
     """Mixed precision: as large as asked and never larger, nearer to the model than one format of that size."""
