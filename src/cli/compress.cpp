@@ -5,6 +5,7 @@
 #include <map>
 #include <sstream>
 
+#include "bantam/core/parallel.hpp"
 #include "fit.hpp"
 #include "input.hpp"
 #include "options.hpp"
@@ -242,6 +243,7 @@ int compress_model(const CompressOptions& o, const std::vector<std::string>& idl
   try {
     // A temporary file lies beside the output until the end.
     const Section section(Insisting::changes_nothing);
+    const CancelScope scope([] { return interrupted() != 0; });
     ProgressBar bar(!o.common.json);
     report = compress_file(task.checkpoint, o.output, task.recipe, task.target,
                            [&](const Progress& p) {

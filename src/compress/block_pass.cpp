@@ -68,6 +68,7 @@ template <class F>
 void BlockPass::for_each_sample(F&& f) {
   std::int64_t first = 0;
   for (const std::int64_t length : lengths_) {
+    check_cancelled();
     const std::int64_t dim = checkpoint_.config().dim;
     f(std::span(hidden_).subspan(static_cast<std::size_t>(first * dim), static_cast<std::size_t>(length * dim)));
     first += length;
