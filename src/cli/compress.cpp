@@ -5,6 +5,7 @@
 #include <map>
 #include <sstream>
 
+#include "bantam/core/parallel.hpp"
 #include "fit.hpp"
 #include "input.hpp"
 #include "options.hpp"
@@ -28,7 +29,7 @@ struct CompressOptions {
   std::vector<std::string> keep;
   std::vector<std::string> overruled;  ///< options that --fit decides
   std::string to = "native";
-  std::string calibration, smooth, prune, fit, candidates, evaluate, gptq_zero;
+  std::string calibration, smooth, clip, prune, fit, candidates, evaluate, gptq_zero;
   std::int64_t samples = 128, tokens = 2048, seed = 0, limit = 20'000;
   bool rotate = false, desc_act = false, one_run = false, resume = false, dry_run = false, report = false;
 };
@@ -57,9 +58,11 @@ Recipe make_recipe(const CompressOptions& o) {
   const recipe::Options options{.group = o.fit.empty() ? static_cast<int>(o.group) : -1};
   const auto rotation = o.rotate ? std::optional(static_cast<std::uint64_t>(o.seed)) : std::nullopt;
   const auto smooth = o.smooth.empty() ? std::nullopt : std::optional(parse_number("--smooth", o.smooth));
+  const auto clip = checked([&] { return o.clip.empty() ? std::nullopt : std::optional(find_clip(o.clip)); });
   const MethodOptions details{.true_sequential = !o.one_run,
                               .rotation = rotation,
                               .smooth = smooth,
+                              .clip = clip,
                               .gptq = {.order = o.desc_act ? ColumnOrder::activation : ColumnOrder::group}};
   Recipe recipe = checked([&] { return recipe::with(method_of(o), format, options, details); });
   for (const std::string& exception : o.keep) {
@@ -240,6 +243,7 @@ int compress_model(const CompressOptions& o, const std::vector<std::string>& idl
   try {
     // A temporary file lies beside the output until the end.
     const Section section(Insisting::changes_nothing);
+    const CancelScope scope([] { return interrupted() != 0; });
     ProgressBar bar(!o.common.json);
     report = compress_file(task.checkpoint, o.output, task.recipe, task.target,
                            [&](const Progress& p) {
@@ -284,6 +288,7 @@ void add_compress(CLI::App& app, Action& action) {
   CLI::Option* rotate = add_flag(verb, "--rotate", o->rotate, "rotate the weights at random first: the same model, easier to round to 3 and 2 bits");
   needs(add_integer(verb, "--seed", o->seed, {}, "of --rotate"), rotate);
   add_text(verb, "--smooth", o->smooth, "ALPHA", "make inputs even at the cost of the weights, to this degree (SmoothQuant); 0.5 is usual");
+  add_text(verb, "--clip", o->clip, "HOW", "how far grids follow the largest weights (rtn): minmax, mse, percentile:99.9; with calibration mse is usual, else minmax");
   const std::vector<CLI::Option*> calibrating = {
       add_text(verb, "--calibration", o->calibration, "FILE", "text to calibrate with: gptq and awq use a bundled one without, rtn gains by it"),
       add_integer(verb, "--samples", o->samples, {1, std::numeric_limits<std::int32_t>::max()},

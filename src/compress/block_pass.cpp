@@ -68,6 +68,7 @@ template <class F>
 void BlockPass::for_each_sample(F&& f) {
   std::int64_t first = 0;
   for (const std::int64_t length : lengths_) {
+    check_cancelled();
     const std::int64_t dim = checkpoint_.config().dim;
     f(std::span(hidden_).subspan(static_cast<std::size_t>(first * dim), static_cast<std::size_t>(length * dim)));
     first += length;
@@ -258,7 +259,8 @@ WeightMatrix BlockPass::round(const std::string& name, const Tensor<float, 2>& w
       return nearest(awq_clip(weights, hessian, format), format, {.search = GridSearch::range});
     default: break;
   }
-  return nearest(weights, format, {.importance = hessian.mean_squares()});
+  const std::vector<float> importance = hessian.mean_squares();
+  return nearest(weights, format, nearest_options(recipe_.options().clip.value_or(Clip{}), importance));
 }
 
 RoundedBlock BlockPass::round_block(std::int64_t layer) {

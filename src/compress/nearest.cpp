@@ -5,8 +5,60 @@
 #include <cmath>
 
 #include "bantam/core/parallel.hpp"
+#include "rounding.hpp"
 
 namespace bantam::inline v0 {
+
+namespace {
+
+/// Of sorted numbers; between two of them, their linear mean.
+float percentile_of(std::span<const float> sorted, double percent) noexcept {
+  const double rank = static_cast<double>(sorted.size() - 1) * percent / 100;
+  const auto below = static_cast<std::size_t>(rank);
+  const auto above = std::min(below + 1, sorted.size() - 1);
+  return static_cast<float>(std::lerp(static_cast<double>(sorted[below]), static_cast<double>(sorted[above]), rank - static_cast<double>(below)));
+}
+
+/// What is out of the percentiles of its group is moved to them.
+void clamp_groups(std::span<float> row, std::size_t group, double percentile) {
+  std::vector<float> sorted;
+  for (std::size_t first = 0; first < row.size(); first += group) {
+    const std::span<float> weights = row.subspan(first, std::min(group, row.size() - first));
+    sorted.assign(weights.begin(), weights.end());
+    std::ranges::sort(sorted);
+    const float low = percentile_of(sorted, 100 - percentile), high = percentile_of(sorted, percentile);
+    for (float& w : weights) w = std::clamp(w, low, high);
+  }
+}
+
+}  // namespace
+
+void round_row(std::span<const float> row, const FormatInfo& format, const NearestOptions& options, RowCodes& codes) {
+  const std::size_t columns = row.size();
+  const std::size_t unit = format.grid_columns == 0 ? columns : static_cast<std::size_t>(format.grid_columns);
+  const std::size_t group = format.group == 0 ? columns : static_cast<std::size_t>(format.group);
+  const std::size_t padded = round_up<std::size_t>(columns, std::max<std::size_t>(32, static_cast<std::size_t>(format.group)));
+  codes.codes.assign(padded, 0);
+  codes.sides.assign(format.group == 0 ? 1 : padded / group, {});
+  std::vector<float> clamped;
+  std::span<const float> fitted = row;
+  if (options.percentile < 100) {
+    clamped.assign(row.begin(), row.end());
+    clamp_groups(clamped, group, options.percentile);
+    fitted = clamped;
+  }
+  for (std::size_t first = 0; first < columns; first += unit) {
+    const std::size_t count = std::min(unit, columns - first);
+    const std::size_t side = first / group;
+    // All of them, groups of padding too: what a block shares is written with each of its groups.
+    const std::size_t sides = std::min(unit / group, codes.sides.size() - side);
+    format.fit_grid(fitted.subspan(first, count), options.importance.empty() ? options.importance : options.importance.subspan(first, count),
+                    options.search, std::span(codes.sides).subspan(side, sides));
+  }
+  for (std::size_t c = 0; c < columns; ++c) {
+    codes.codes[c] = static_cast<std::int8_t>(format.round_to_grid(row[c], codes.sides[c / group]));
+  }
+}
 
 WeightMatrix nearest(TensorView<const float, 2> weights, const FormatInfo& format, const NearestOptions& options) {
   const std::int64_t rows = weights.extent(0), columns = weights.extent(1);
@@ -15,37 +67,28 @@ WeightMatrix nearest(TensorView<const float, 2> weights, const FormatInfo& forma
   if (!importance.empty() && static_cast<std::int64_t>(importance.size()) != columns) {
     fail(Errc::invalid_argument, "nearest: expected the importance of ", columns, " columns, found ", importance.size());
   }
-  const std::int64_t unit = format.grid_columns == 0 ? columns : format.grid_columns;
-  const std::int64_t group = format.group == 0 ? columns : format.group;
-  const std::int64_t padded = round_up<std::int64_t>(columns, std::max<std::int64_t>(32, format.group));
+  check_percentile(options.percentile);
   const auto data = allocate_storage(static_cast<std::size_t>(format.matrix_bytes(rows, columns)));
   parallel_for(div_up<std::int64_t>(rows, panel_rows), 1, [&](Range panels) {
     std::vector<float> row(static_cast<std::size_t>(columns));
     RowCodes codes;
     for (std::int64_t r = panels.begin * panel_rows; r < std::min(panels.end * panel_rows, rows); ++r) {
-      codes.codes.assign(static_cast<std::size_t>(padded), 0);
-      codes.sides.assign(static_cast<std::size_t>(format.group == 0 ? 1 : padded / format.group), {});
       for (std::int64_t c = 0; c < columns; ++c) {
         const float w = weights(r, c);
         if (!std::isfinite(w)) fail(Errc::invalid_argument, "nearest: expected finite weights, found ", w, " at (", r, ", ", c, ")");
         row[static_cast<std::size_t>(c)] = w;
       }
-      for (std::int64_t first = 0; first < columns; first += unit) {
-        const auto begin = static_cast<std::size_t>(first);
-        const auto count = static_cast<std::size_t>(std::min(unit, columns - first));
-        const auto side = static_cast<std::size_t>(first / group);
-        // All of them, groups of padding too: what a block shares is written with each of its groups.
-        const auto sides = std::min(static_cast<std::size_t>(unit / group), codes.sides.size() - side);
-        format.fit_grid(std::span(row).subspan(begin, count), importance.empty() ? importance : importance.subspan(begin, count),
-                        options.search, std::span(codes.sides).subspan(side, sides));
-      }
-      for (std::size_t c = 0; c < row.size(); ++c) {
-        codes.codes[c] = static_cast<std::int8_t>(format.round_to_grid(row[c], codes.sides[c / static_cast<std::size_t>(group)]));
-      }
+      round_row(row, format, options, codes);
       format.store_codes(data.get() + r / panel_rows * format.panel_bytes(columns), static_cast<int>(r % panel_rows), columns, codes);
     }
   });
   return {format, rows, columns, data};
+}
+
+void check_percentile(double percentile) {
+  if (!(percentile > 50 && percentile <= 100)) {
+    fail(Errc::invalid_argument, "nearest: expected a percentile above 50 and at most 100, found ", percentile);
+  }
 }
 
 void check_hqq(const FormatInfo& format) {

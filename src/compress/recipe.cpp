@@ -1,6 +1,7 @@
 // Recipes and the patterns of their exceptions.
 #include "bantam/compress/recipe.hpp"
 
+#include <charconv>
 #include <nlohmann/json.hpp>
 
 #include "bantam/compress/nearest.hpp"
@@ -39,6 +40,26 @@ constexpr std::string_view method_names[] = {"rtn", "gptq", "awq", "awq+gptq", "
 std::string_view name_of(Method method) noexcept { return method_names[static_cast<std::size_t>(method)]; }
 Method find_method(std::string_view name) { return methods[find_name("method", name, method_names)]; }
 
+std::string name_of(const Clip& clip) {
+  if (clip.percentile < 100) return message("percentile:", clip.percentile);
+  return clip.search == GridSearch::range ? "minmax" : "mse";
+}
+
+Clip find_clip(std::string_view name) {
+  constexpr std::string_view mark = "percentile:";
+  if (name == "minmax") return {.search = GridSearch::range};
+  if (name == "mse") return {};
+  Clip clip{.search = GridSearch::range};
+  const char* const last = name.data() + name.size();
+  std::from_chars_result read{name.data(), std::errc::invalid_argument};
+  if (name.starts_with(mark)) read = std::from_chars(name.data() + mark.size(), last, clip.percentile);
+  if (read.ec != std::errc{} || read.ptr != last) {
+    fail(Errc::invalid_argument, "clip: expected one of minmax, mse, percentile:P, found ", printable(name));
+  }
+  check_percentile(clip.percentile);
+  return clip;
+}
+
 Recipe& Recipe::keep(std::string pattern, std::string_view format) {
   if (pattern.empty()) fail(Errc::invalid_argument, "keep: expected a pattern of tensor names, found an empty one");
   exceptions_.push_back({std::move(pattern), &find_format(format)});
@@ -65,6 +86,7 @@ std::string Recipe::to_json() const {
   json["format"] = std::string(format_->name);
   if (needs_calibration(method_)) json["true_sequential"] = options_.true_sequential;
   if (options_.smooth) json["smooth"] = *options_.smooth;
+  if (options_.clip) json["clip"] = name_of(*options_.clip);
   if (options_.rotation) json["rotation_seed"] = *options_.rotation;
   if (method_ == Method::gptq || method_ == Method::awq_gptq) {
     json["follow_original"] = options_.follow_original;
@@ -95,6 +117,11 @@ Recipe recipe::with(Method method, std::string_view format, const Options& optio
   if (details.smooth) {
     if (method != Method::rtn && method != Method::gptq) fail(Errc::invalid_argument, "smooth: expected method rtn or gptq, found ", name_of(method));
     if (!(*details.smooth >= 0 && *details.smooth <= 1)) fail(Errc::invalid_argument, "smooth: expected an exponent from 0 to 1, found ", *details.smooth);
+  }
+  if (details.clip) {
+    if (method != Method::rtn) fail(Errc::invalid_argument, "clip: expected method rtn, found ", name_of(method));
+    if (info.is_float) fail(Errc::invalid_argument, "clip: expected a format of integers or levels, found ", info.name);
+    check_percentile(details.clip->percentile);
   }
   if (!(details.follow_original >= 0 && details.follow_original <= 1)) {
     fail(Errc::invalid_argument, name_of(method), ": expected a share from 0 to 1 to follow the original by, found ", details.follow_original);

@@ -3,7 +3,6 @@
 
 #include <cmath>
 
-#include "bantam/compress/nearest.hpp"
 #include "bantam/core/error.hpp"
 #include "bantam/core/parallel.hpp"
 
@@ -68,7 +67,8 @@ void check_finite(const std::string& name, const WeightMatrix& matrix) {
   });
 }
 
-Rounded round_matrix(const std::string& name, std::int64_t rows, std::int64_t columns, const FormatInfo& format, ReadRow read) {
+Rounded round_matrix(const std::string& name, std::int64_t rows, std::int64_t columns, const FormatInfo& format, ReadRow read,
+                     const std::optional<NearestOptions>& fitted) {
   const auto data = allocate_storage(static_cast<std::size_t>(format.matrix_bytes(rows, columns)));
   const std::int64_t panel_bytes = format.panel_bytes(columns);
   const double error = relative_error(name, format, rows, columns, [&](std::int64_t row, std::span<float> original, std::span<float> decoded, RowCodes& scratch) {
@@ -76,7 +76,12 @@ Rounded round_matrix(const std::string& name, std::int64_t rows, std::int64_t co
     const int lane = static_cast<int>(row % panel_rows);
     read(row, original, scratch);
     check_finite(name, row, original);
-    format.encode_row(panel, lane, original, scratch);
+    if (fitted) {
+      round_row(original, format, *fitted, scratch);
+      format.store_codes(panel, lane, columns, scratch);
+    } else {
+      format.encode_row(panel, lane, original, scratch);
+    }
     format.decode_row(panel, lane, decoded, scratch);
   });
   return {{format, rows, columns, data}, error};
@@ -90,15 +95,10 @@ Rounded round_matrix(const std::string& name, TensorView<const float, 2> weights
 
 Rounded round_alone(const Recipe& recipe, const std::string& name, std::int64_t rows, std::int64_t columns, const FormatInfo& format,
                     ReadRow read) {
-  if (recipe.method() != Method::hqq || !format.has_minimums) return round_matrix(name, rows, columns, format, read);
-  Tensor<float, 2> weights({rows, columns});
-  RowCodes scratch;
-  for (std::int64_t row = 0; row < rows; ++row) {
-    const std::span<float> values(&weights(row, 0), static_cast<std::size_t>(columns));
-    read(row, values, scratch);
-    check_finite(name, row, values);
-  }
-  return measured(name, weights, hqq(weights, format));
+  std::optional<NearestOptions> fitted;
+  if (recipe.method() == Method::hqq && format.has_minimums) fitted = {.search = GridSearch::half_quadratic};
+  if (recipe.options().clip && !format.is_float) fitted = nearest_options(*recipe.options().clip);
+  return round_matrix(name, rows, columns, format, read, fitted);
 }
 
 Rounded measured(const std::string& name, TensorView<const float, 2> weights, WeightMatrix matrix) {

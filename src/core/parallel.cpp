@@ -12,12 +12,15 @@
 #include <mutex>
 
 #include "bantam/core/cpu.hpp"
+#include "bantam/core/error.hpp"
 
 namespace bantam::inline v0 {
 
 namespace {
 
 std::atomic<int> wanted_threads{0};
+
+thread_local const CancelScope* innermost = nullptr;
 
 /// The arena of `threads` threads, kept from loop to loop: making one costs more than a small loop's work.
 std::shared_ptr<tbb::task_arena> arena_of(int threads) {
@@ -30,6 +33,15 @@ std::shared_ptr<tbb::task_arena> arena_of(int threads) {
 
 }  // namespace
 
+CancelScope::CancelScope(std::function<bool()> cancelled) : cancelled_(std::move(cancelled)), outer_(innermost) { innermost = this; }
+CancelScope::~CancelScope() { innermost = outer_; }
+
+void check_cancelled() {
+  for (const CancelScope* scope = innermost; scope != nullptr; scope = scope->outer_) {
+    if (scope->cancelled_()) fail(Errc::cancelled, "cancelled");
+  }
+}
+
 void set_parallel_threads(int threads) { wanted_threads = threads; }
 
 int parallel_threads() {
@@ -40,13 +52,20 @@ int parallel_threads() {
 
 void parallel_for(std::int64_t items, std::int64_t grain, FunctionRef<void(Range)> f) {
   const int threads = parallel_threads();
+  check_cancelled();  // other threads may do every piece
+  // A thread that waits may lend a hand to a loop of another, which its own scope must not stop.
+  const CancelScope* const scope = innermost;
+  const auto piece = [&](Range range) {
+    if (scope != nullptr && scope == innermost) check_cancelled();
+    f(range);
+  };
   if (items <= grain || threads == 1) {
-    for (std::int64_t first = 0; first < items; first += grain) f({first, std::min(first + grain, items)});
+    for (std::int64_t first = 0; first < items; first += grain) piece({first, std::min(first + grain, items)});
     return;
   }
   arena_of(threads)->execute([&] {
     tbb::parallel_for(tbb::blocked_range<std::int64_t>(0, items, static_cast<std::size_t>(grain)),
-                      [&](const tbb::blocked_range<std::int64_t>& part) { f({part.begin(), part.end()}); },
+                      [&](const tbb::blocked_range<std::int64_t>& part) { piece({part.begin(), part.end()}); },
                       tbb::simple_partitioner());
   });
 }

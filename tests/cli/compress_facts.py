@@ -3,6 +3,7 @@ import json
 import os
 import random
 import shutil
+import signal
 import struct
 import time
 from pathlib import Path
@@ -199,6 +200,29 @@ def facts_rotated(h, models):
     h.refuses(2, "compress", model, "-o", h.temporary("x"), "--format", "i8", "--smooth", 0.5, "--method", "awq", *calibration, says="rtn or gptq")
 
 
+def facts_clip(h, models):
+    """Grids that clip the largest weights lose less at few bits, and say so in the recipe."""
+    model, out = h.model("stories260k"), h.temporary("clipped.bantam")
+
+    def errors(clip, format, *options):
+        report = h.json("compress", model, "-o", out, "--format", format, "--clip", clip, *options)
+        h.equal(f"--clip {clip} is written down", h.json("inspect", out)["recipe"]["clip"], clip)
+        return [layer["relative_error"] for layer in report["layers"] if layer["format"] == format]
+
+    for format in ["i3z.g32", "i4z.g32", "i3.g32", "i4.g32"]:
+        range, least = errors("minmax", format), errors("mse", format)
+        h.fact(f"{format}: mse loses less than minmax in every matrix", all(b < a for a, b in zip(range, least)), (range, least))
+    plain = h.json("compress", model, "-o", out, "--format", "i3z.g32")["layers"]
+    h.equal("minmax is what happens without", errors("minmax", "i3z.g32"), [layer["relative_error"] for layer in plain if layer["format"] == "i3z.g32"])
+    h.fact("a percentile moves the grids", errors("percentile:98", "i3z.g32") != errors("minmax", "i3z.g32"))
+    errors("mse", "i3z.g32", "--calibration", h.corpus("tinystories-plain.txt"), "--samples", 2, "--tokens", 32)
+    for clip, says in [("max", "minmax, mse, percentile:P"), ("percentile:", "percentile:P"), ("percentile:x", "percentile:P"), ("percentile:1e999", "percentile:P"),
+                       ("percentile:50", "above 50"), ("percentile:101", "above 50"), ("percentile:nan", "above 50")]:
+        h.refuses(2, "compress", model, "-o", h.temporary("never"), "--clip", clip, says=says)
+    h.refuses(2, "compress", model, "-o", h.temporary("never"), "--clip", "mse", "--method", "gptq", says="expected method rtn")
+    h.refuses(2, "compress", model, "-o", h.temporary("never"), "--clip", "mse", "--format", "f16", says="integers or levels")
+
+
 @figures
 def facts_fit_figures(h, models):
     """Mixed precision: as large as asked and never larger, nearer to the model than one format of that size."""
@@ -307,6 +331,50 @@ def facts_resume(h, models):
     h.fact("an interrupted run says how to go on", status != 130 or b"--resume" in err, err)
     journal.write_bytes(b"something else\n")
     h.fact("without --resume, a run starts over", "done already" not in h.succeeds(*run).err and out.read_bytes() == complete)
+
+
+def with_wide_block(folder, source):
+    """A model of one block whose feed-forward part is so wide that the moments of its inputs take seconds."""
+    shutil.copytree(source, folder, ignore=shutil.ignore_patterns("*.gguf", "*.safetensors"))
+    config = json.loads((folder / "config.json").read_text())
+    width = 8192
+    config.update(num_hidden_layers=1, intermediate_size=width)
+    (folder / "config.json").write_text(json.dumps(config))
+    weights = {}
+    for name, (dtype, shape, data) in tensors(source / "model.safetensors").items():
+        if "layers." in name and "layers.0." not in name:
+            continue
+        if ".mlp." in name:
+            shape = [width if n == 172 else n for n in shape]
+            data = np.random.default_rng(3).normal(0, 0.05, shape).astype("<f4").tobytes()
+            dtype = "F32"
+        weights[name] = (dtype, shape, data)
+    header, offset = {}, 0
+    for name, (dtype, shape, data) in weights.items():
+        header[name] = {"dtype": dtype, "shape": shape, "data_offsets": [offset, offset + len(data)]}
+        offset += len(data)
+    text = json.dumps(header).encode()
+    (folder / "model.safetensors").write_bytes(struct.pack("<Q", len(text)) + text + b"".join(data for _, _, data in weights.values()))
+    return folder
+
+
+def facts_interrupted_inside_a_matrix(h, models):
+    """Signals stop the work on a matrix, however long it would take."""
+    folder = Path(h.temporary("interrupted"))
+    folder.mkdir()
+    model = with_wide_block(Path(h.temporary("wide")), models / "stories260k")
+    out = folder / "out.bantam"
+    run = ["compress", model, "-o", out, "--format", "i4z", "--group", 32, "--method", "gptq", "--calibration", h.corpus("tinystories-plain.txt")]
+    for number in [signal.SIGINT, signal.SIGTERM]:
+        out.write_bytes(b"old")
+        process = h.start(*run)
+        time.sleep(3)
+        h.equal("it still runs after three seconds", process.poll(), None)
+        status, seconds = h.interrupt(process, number)
+        process.communicate()
+        h.equal("exit status", status, 128 + number)
+        h.fact("ends at once", seconds < 3, seconds)
+        h.equal("the old file, and nothing beside it", ([p.name for p in folder.iterdir()], out.read_bytes()), (["out.bantam"], b"old"))
 
 
 def facts_same_file(h, models):

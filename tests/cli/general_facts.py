@@ -32,7 +32,7 @@ def facts_contract_options(h):
         "tokenize": "--decode --no-special --lines --parse-special",
         "logits": "--ids --top --all-positions --parse-special",
         "perplexity": "--context --limit --against",
-        "compress": "--method --format --group --calibration --samples --tokens --desc-act --keep --prune --fit --to --resume --rotate --seed --smooth",
+        "compress": "--method --format --group --calibration --samples --tokens --desc-act --keep --prune --fit --to --resume --rotate --seed --smooth --clip",
         "inspect": "--verify",
         "bench": "--depth --batch --kv",
     }

@@ -62,6 +62,23 @@ TEST_CASE("recipes name what they do not know") {
   }
 }
 
+TEST_CASE("ways to clip have names, and belong to rtn") {
+  for (const char* name : {"minmax", "mse", "percentile:99.9", "percentile:75"}) {
+    CHECK(name_of(find_clip(name)) == name);
+    const auto json = nlohmann::json::parse(recipe::with(Method::rtn, "i4z", {}, {.clip = find_clip(name)}).to_json());
+    CHECK(json["clip"] == name);
+  }
+  CHECK(name_of(find_clip("percentile:100")) == "minmax");
+  for (const char* name : {"", "max", "percentile", "percentile:", "percentile:9 ", "percentile:1e999"}) {
+    CHECK(error_of([&] { (void)find_clip(name); }) == message("clip: expected one of minmax, mse, percentile:P, found ", name));
+  }
+  CHECK(error_of([] { (void)find_clip("percentile:50"); }) == "nearest: expected a percentile above 50 and at most 100, found 50");
+  CHECK(error_of([] { (void)recipe::gptq("i4z", {}, {.clip = Clip{}}); }) == "clip: expected method rtn, found gptq");
+  CHECK(error_of([] { (void)recipe::with(Method::rtn, "f16", {}, {.clip = Clip{}}); }) ==
+        "clip: expected a format of integers or levels, found f16");
+  CHECK(error_of([] { (void)recipe::with(Method::rtn, "i4z", {}, {.clip = Clip{.percentile = 0}}); }).find("found 0") != std::string::npos);
+}
+
 TEST_CASE("a recipe is JSON whatever its patterns") {
   const auto json = nlohmann::json::parse(recipe::rtn("i4", {.group = 128}).keep("a\"\\\n\xff*", "f16").to_json());
   CHECK(json["method"] == "rtn");

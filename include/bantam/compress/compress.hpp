@@ -19,7 +19,8 @@ struct Progress {
   double seconds_left = 0;     ///< estimated from the bytes done so far
 };
 
-/// Called after each matrix; false cancels (Errc::cancelled is thrown, the output is not written).
+/// Called after each matrix; false cancels (Errc::cancelled is thrown, the output is not written). A CancelScope
+/// (core/parallel.hpp) around the call cancels inside a matrix as well.
 using ProgressFn = std::function<bool(const Progress&)>;
 
 struct LayerReport {

@@ -10,6 +10,9 @@ struct NearestOptions {
   /// What an error of a column counts, for instance the mean square of its input (Hessian::mean_squares): grids are fitted
   /// so that the sum of weighted squared errors is small. (columns), or empty: all alike.
   std::span<const float> importance = {};
+  /// Grids are fitted to the weights of each group (of a row, where scales are its own) without the outer (100 - percentile) %
+  /// at each end; those are rounded to the ends of the grid. Percentiles lie between weights, linearly. Above 50, to 100.
+  double percentile = 100;
 };
 
 /// Rounds a matrix (rows, columns) to a format, each weight to the nearest of its group's grid. On all cores. Formats whose
@@ -22,6 +25,8 @@ struct NearestOptions {
 /// zero point is a whole number of steps, which leaves nothing to fit, and k-quants share the unit of their minimums and are
 /// fitted by least squares as they are (with HQQ they lost: docs/numbers.md). Throws as nearest does, and for other formats.
 [[nodiscard]] WeightMatrix hqq(TensorView<const float, 2> weights, const FormatInfo& format);
+/// Throws invalid_argument unless above 50 and at most 100.
+void check_percentile(double percentile);
 /// Throws invalid_argument, naming those that do, where a format does not suit HQQ.
 void check_hqq(const FormatInfo& format);
 

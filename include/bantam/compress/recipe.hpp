@@ -8,6 +8,7 @@
 
 #include "bantam/compress/awq.hpp"
 #include "bantam/compress/gptq.hpp"
+#include "bantam/compress/nearest.hpp"
 
 namespace bantam::inline v0 {
 
@@ -27,6 +28,19 @@ inline constexpr Method methods[] = {Method::rtn, Method::gptq, Method::awq, Met
 [[nodiscard]] Method find_method(std::string_view name);
 [[nodiscard]] constexpr bool needs_calibration(Method method) noexcept { return method != Method::rtn && method != Method::hqq; }
 
+/// How far the grids of `rtn` follow the extremes of the weights that share one.
+struct Clip {
+  GridSearch search = GridSearch::error;
+  double percentile = 100;  ///< as in NearestOptions
+};
+/// "minmax", "mse", "percentile:99.9".
+[[nodiscard]] std::string name_of(const Clip& clip);
+/// The inverse. Throws invalid_argument saying what there is.
+[[nodiscard]] Clip find_clip(std::string_view name);
+[[nodiscard]] inline NearestOptions nearest_options(const Clip& clip, std::span<const float> importance = {}) {
+  return {.search = clip.search, .importance = importance, .percentile = clip.percentile};
+}
+
 struct MethodOptions {
   /// Inside a block each group of matrices is rounded for inputs that the groups before, already rounded, make: q, k and v;
   /// o; gate and up; down. It takes a run of the block over the calibration text for each; otherwise one serves all.
@@ -41,6 +55,8 @@ struct MethodOptions {
   /// SmoothQuant's exponent (smooth.hpp): scales that even out the inputs of the block's matrices are folded into these and
   /// what makes the inputs. Needs calibration; with any method but AWQ's, which has scales of its own, and HQQ.
   std::optional<double> smooth = {};
+  /// For `rtn`. Empty: with calibration the least error, without the extremes, as each format rounds.
+  std::optional<Clip> clip = {};
   GptqOptions gptq = {};
   AwqOptions awq = {};
 };

@@ -97,6 +97,7 @@ complete -c bantam -n '__fish_seen_subcommand_from compress' -l to -x -a 'native
 complete -c bantam -n '__fish_seen_subcommand_from compress' -l rotate -d 'rotate the weights at random first: the same model, easier to round to 3 and 2 bits'
 complete -c bantam -n '__fish_seen_subcommand_from compress' -l seed -x -d 'of --rotate'
 complete -c bantam -n '__fish_seen_subcommand_from compress' -l smooth -x -d 'make inputs even at the cost of the weights, to this degree (SmoothQuant); 0.5 is usual'
+complete -c bantam -n '__fish_seen_subcommand_from compress' -l clip -x -d 'how far grids follow the largest weights (rtn): minmax, mse, percentile:99.9; with calibration mse is usual, else minmax'
 complete -c bantam -n '__fish_seen_subcommand_from compress' -l calibration -r -d 'text to calibrate with; gptq and awq use a bundled one without, rtn gains by it'
 complete -c bantam -n '__fish_seen_subcommand_from compress' -l samples -x -d 'pieces of calibration text'
 complete -c bantam -n '__fish_seen_subcommand_from compress' -l tokens -x -d 'tokens a piece'
