@@ -11,6 +11,7 @@
 #include "options.hpp"
 #include "output.hpp"
 #include "progress.hpp"
+#include "prune.hpp"
 #include "report.hpp"
 #include "signals.hpp"
 #include "verbs.hpp"
@@ -63,6 +64,7 @@ Recipe make_recipe(const CompressOptions& o) {
                               .rotation = rotation,
                               .smooth = smooth,
                               .clip = clip,
+                              .pruning = parse_prune(o.prune),
                               .gptq = {.order = o.desc_act ? ColumnOrder::activation : ColumnOrder::group}};
   Recipe recipe = checked([&] { return recipe::with(method_of(o), format, options, details); });
   for (const std::string& exception : o.keep) {
@@ -79,10 +81,6 @@ Recipe make_recipe(const CompressOptions& o) {
   return recipe;
 }
 
-void refuse_what_is_planned(const CompressOptions& o) {
-  if (!o.prune.empty()) not_yet("--prune");
-}
-
 void check_fit(const CompressOptions& o) {
   if (o.fit.empty()) return;
   (void)parse_candidates(o.candidates);
@@ -90,6 +88,7 @@ void check_fit(const CompressOptions& o) {
   if (!o.smooth.empty()) {
     throw UsageError("--fit: not yet with --smooth; what works: --fit on a model that was smoothed into f32 before");
   }
+  if (!o.prune.empty()) throw UsageError("--fit: not yet with --prune");
 }
 
 void warn_of_idle_patterns(const Recipe& recipe, const Checkpoint& checkpoint) {
@@ -132,12 +131,16 @@ std::string as_table(const Report& report) {
   std::stable_sort(layers.begin(), layers.end(),
                    [](const LayerReport& a, const LayerReport& b) { return a.relative_error > b.relative_error; });
   constexpr std::size_t most_shown = 8;
-  Table table("lrrr");
-  table.add({"largest errors", "format", "bytes", "relative error"});
+  Table table(report.sparsity ? "lrrrr" : "lrrr");
+  std::vector<std::string> head{"largest errors", "format", "bytes", "relative error"};
+  if (report.sparsity) head.emplace_back("zeros");
+  table.add(head);
   for (std::size_t i = 0; i < std::min(layers.size(), most_shown); ++i) {
     const LayerReport& layer = layers[i];
-    table.add({printable(layer.name), layer.format, in_bytes(layer.bytes_before) + " -> " + in_bytes(layer.bytes_after),
-               fixed(100 * layer.relative_error, 3) + " %"});
+    std::vector<std::string> row{printable(layer.name), layer.format, in_bytes(layer.bytes_before) + " -> " + in_bytes(layer.bytes_after),
+                                 fixed(100 * layer.relative_error, 3) + " %"};
+    if (report.sparsity) row.push_back(layer.sparsity ? fixed(100 * *layer.sparsity, 2) + " %" : "");
+    table.add(row);
   }
   std::ostringstream summary;
   summary << report;
@@ -216,12 +219,12 @@ int compress_model(const CompressOptions& o, const std::vector<std::string>& idl
     return 0;
   }
   if (o.output.empty() && !o.dry_run) throw UsageError("-o is required: the name of the output");
-  refuse_what_is_planned(o);
   check_fit(o);
   Recipe recipe = make_recipe(o);  // wrong usage is told before anything is opened
   apply(o.common);
   const std::string journal = o.output + ".journal";
-  const bool calibrated = o.method != "hqq" && (!o.calibration.empty() || !o.smooth.empty() || !o.fit.empty() || needs_calibration(method_of(o)));
+  const bool asked = o.method != "hqq" && (!o.calibration.empty() || !o.smooth.empty() || !o.fit.empty());
+  const bool calibrated = asked || needs_calibration(recipe);
   if (!o.dry_run) {
     refuse_overwriting(o.model, o.output);
     if (!writes_folder(target_of(o)) && std::filesystem::is_directory(o.output)) {
@@ -298,7 +301,9 @@ void add_compress(CLI::App& app, Action& action) {
       add_flag(verb, "--desc-act", o->desc_act, "columns strictly in the order of their activations (gptq)"),
       add_flag(verb, "--no-true-sequential", o->one_run,
                "round all matrices of a block for the inputs that it had before any was rounded: faster")};
-  add_text(verb, "--prune", o->prune, "METHOD:AMOUNT", "remove weights first (not yet)");
+  add_text(verb, "--prune", o->prune, "METHOD:AMOUNT",
+           "make weights of the blocks 0 first: magnitude, wanda or sparsegpt, and a share (0.5) or so many of every few "
+           "(2:4); files stay as large as they are");
   const CLI::Option* fit = add_text(verb, "--fit", o->fit, "SIZE",
                                     "mixed precision: the formats that cost least in a file of 6GiB, 402MB ..., or with "
                                     "3.5bpw (bits a weight), by measurement on the calibration text");

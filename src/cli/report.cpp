@@ -93,6 +93,7 @@ std::string markdown(const Record& record, const std::string& picture) {
   std::string out = message("# ", cell(record.original), " -> ", cell(record.output), "\n\n");
   out += message("| | before | after |\n|---|---|---|\n| bytes | ", report.bytes_before, " | ", report.bytes_after,
                  " |\n| bits a weight | | ", fixed(report.bits_per_weight, 3), " |\n");
+  if (report.sparsity) out += message("| zeros among the weights of blocks | | ", fixed(100 * *report.sparsity, 2), " % |\n");
   if (record.evaluation) {
     const PerplexityResult& r = record.evaluation->result;
     out += message("| perplexity | ", fixed(*r.base_perplexity, 4), " | ", fixed(r.perplexity, 4),
@@ -109,13 +110,16 @@ std::string markdown(const Record& record, const std::string& picture) {
     out +=
         "\nExpected is the sum of what each matrix alone does to the unchanged model's output on the calibration text.\n";
   out += message("\nRecipe: `", record.recipe.to_json(), "`\n\n![errors](", picture, ")\n\n");
-  out += message("| matrix | format | bytes before | bytes | relative error, % |",
-                 record.fit ? " expected KL |\n" : "\n", "|---|---|---:|---:|---:|", record.fit ? "---:|\n" : "\n");
+  // No fit prunes.
+  const char* const last = record.fit ? " expected KL |\n" : report.sparsity ? " zeros, % |\n" : "\n";
+  out += message("| matrix | format | bytes before | bytes | relative error, % |", last, "|---|---|---:|---:|---:|",
+                 record.fit || report.sparsity ? "---:|\n" : "\n");
   for (std::size_t i = 0; i < report.layers.size(); ++i) {
     const LayerReport& layer = report.layers[i];
     out += message("| ", cell(layer.name), " | ", layer.format, " | ", layer.bytes_before, " | ", layer.bytes_after,
                    " | ", fixed(100 * layer.relative_error, 3), " |");
     if (record.fit) out += message(" ", fixed(record.fit->kl[i], 7), " |");
+    if (!record.fit && report.sparsity) out += layer.sparsity ? message(" ", fixed(100 * *layer.sparsity, 2), " |") : " |";
     out += "\n";
   }
   return out;

@@ -19,9 +19,9 @@ constexpr BlockStage reading[] = {BlockStage::attention_inputs, BlockStage::outp
 constexpr std::size_t most_kept = (std::size_t{1} << 30) / sizeof(float);
 
 /// Only GPTQ makes up for what came before, and only for inputs that are those of the rounded model.
+bool is_gptq(const Recipe& recipe) { return recipe.method() == Method::gptq || recipe.method() == Method::awq_gptq; }
 bool follows_original(const Recipe& recipe) {
-  const bool gptq = recipe.method() == Method::gptq || recipe.method() == Method::awq_gptq;
-  return gptq && recipe.options().true_sequential && recipe.options().follow_original > 0;
+  return is_gptq(recipe) && recipe.options().true_sequential && recipe.options().follow_original > 0;
 }
 
 /// Whether what the readers make is added to the hidden states; then one matrix reads.
@@ -191,7 +191,8 @@ BlockPass::Work BlockPass::begin(std::int64_t layer) const {
     if (source_.rotated()) work.changed.insert(tensor.role);
     if (!tensor.is_matrix) continue;
     work.names[tensor.role] = tensor.name;
-    if (source_.rotated()) continue;
+    if (is_pruned(recipe_, tensor)) work.changed.insert(tensor.role);
+    if (work.changed.contains(tensor.role)) continue;
     const FormatInfo& format = recipe_.format_of(tensor.name, false);
     if (&format == &tensor.format() && !format.is_float) work.copied.insert(tensor.role);
   }
@@ -226,22 +227,38 @@ void BlockPass::scale(Work& work, std::vector<Hessian>& hessians) const {
 
 namespace {
 
-/// GPTQ, or rounding to nearest where the moments cannot be factorized.
+Mask mask_of(const Pruning& pruning, const Tensor<float, 2>& weights, std::span<const float> squares) {
+  if (pruning.method == PruneMethod::magnitude) return magnitude_mask(weights, pruning.sparsity);
+  return wanda_mask(weights, squares, pruning.sparsity);  // sparsegpt's, too, where it has to do without H^-1
+}
+
+/// GPTQ with what the recipe removes, or, where the moments cannot be factorized, rounding of what is left to nearest.
 WeightMatrix gptq_or_nearest(const std::string& name, const Tensor<float, 2>& weights, Hessian& hessian, bool last, const FormatInfo& format,
-                             const GptqOptions& options, const Tensor<float, 2>& pull, std::vector<std::string>& warnings) {
+                             const MethodOptions& method, const Tensor<float, 2>& pull, std::vector<std::string>& warnings) {
+  const GptqOptions& options = method.gptq;
   const std::vector<float> squares = hessian.mean_squares();
   const auto silent = std::ranges::count(squares, 0.0f);
   if (silent > 0) warnings.push_back(message(name, ": ", silent, " of ", squares.size(), " inputs are always 0 in the calibration text: so are their weights now"));
+  Mask mask;
+  GptqZeros zeros;
+  if (method.pruning && method.pruning->method == PruneMethod::sparsegpt) {
+    zeros.choose = method.pruning->sparsity;
+  } else if (method.pruning) {
+    mask = mask_of(*method.pruning, weights, squares);
+    zeros.mask = &mask;
+  }
   try {
-    GptqResult result = last ? gptq(weights, std::move(hessian), format, options, pull) : gptq(weights, hessian, format, options, pull);
+    GptqResult result = last ? gptq(weights, std::move(hessian), format, options, pull, zeros) : gptq(weights, hessian, format, options, pull, zeros);
     if (result.damping > options.damping) {
       warnings.push_back(message(name, ": second moments are singular: damping raised from ", options.damping, " to ", result.damping));
     }
     return std::move(result.weights);
   } catch (const Error& error) {
     if (error.code() != Errc::corrupt) throw;
-    warnings.push_back(message(name, ": second moments cannot be factorized: rounded to nearest"));
-    return nearest(weights, format, {.importance = squares});
+    warnings.push_back(message(name, ": second moments cannot be factorized: ", zeros.choose.any() ? "pruned as by wanda, " : "", "rounded to nearest"));
+    if (!method.pruning) return nearest(weights, format, {.importance = squares});
+    const Tensor<float, 2> left = masked(weights, mask_of(*method.pruning, weights, squares));
+    return format.is_float ? WeightMatrix::quantize(left, format) : nearest(left, format, {.importance = squares});
   }
 }
 
@@ -249,15 +266,22 @@ WeightMatrix gptq_or_nearest(const std::string& name, const Tensor<float, 2>& we
 
 WeightMatrix BlockPass::round(const std::string& name, const Tensor<float, 2>& weights, Hessian& hessian, bool last, const FormatInfo& format,
                               Role role, std::vector<std::string>& warnings, const Tensor<float, 2>& pull) const {
-  switch (recipe_.method()) {
-    case Method::gptq:
-    case Method::awq_gptq: return gptq_or_nearest(name, weights, hessian, last, format, recipe_.options().gptq, pull, warnings);
-    case Method::awq:
-      if (!recipe_.options().awq.clip || !can_clip(format)) break;
-      // Clipping q and k harms: their errors meet in a product, and pass through the softmax. The authors leave them, too.
-      if (role == Role::q || role == Role::k) return nearest(weights, format, {.search = GridSearch::range});
-      return nearest(awq_clip(weights, hessian, format), format, {.search = GridSearch::range});
-    default: break;
+  const std::optional<Pruning>& pruning = recipe_.options().pruning;
+  if (is_gptq(recipe_) && !format.is_float) return gptq_or_nearest(name, weights, hessian, last, format, recipe_.options(), pull, warnings);
+  if (!pruning) return round_left(weights, hessian, format, role);
+  if (pruning->method != PruneMethod::sparsegpt) {
+    return round_left(masked(weights, mask_of(*pruning, weights, hessian.mean_squares())), hessian, format, role);
+  }
+  const WeightMatrix left = gptq_or_nearest(name, weights, hessian, false, format_info<F32Format>(), recipe_.options(), {}, warnings);
+  return round_left(left.dequantize(), hessian, format, role);
+}
+
+WeightMatrix BlockPass::round_left(const Tensor<float, 2>& weights, const Hessian& hessian, const FormatInfo& format, Role role) const {
+  if (format.is_float) return WeightMatrix::quantize(weights, format);
+  if (recipe_.method() == Method::awq && recipe_.options().awq.clip && can_clip(format)) {
+    // Clipping q and k harms: their errors meet in a product, and pass through the softmax. The authors leave them, too.
+    if (role == Role::q || role == Role::k) return nearest(weights, format, {.search = GridSearch::range});
+    return nearest(awq_clip(weights, hessian, format), format, {.search = GridSearch::range});
   }
   const std::vector<float> importance = hessian.mean_squares();
   return nearest(weights, format, nearest_options(recipe_.options().clip.value_or(Clip{}), importance));
@@ -285,7 +309,7 @@ RoundedBlock BlockPass::round_block(std::int64_t layer) {
       const FormatInfo& format = recipe_.format_of(name, false);
       if (format.is_float && !work.changed.contains(role)) continue;
       const Tensor<float, 2> weights = matrix.dequantize();
-      if (format.is_float) {
+      if (format.is_float && !recipe_.options().pruning) {
         result.matrices[role] = round_matrix(name, weights, format);
       } else {
         const Tensor<float, 2> pull = original_.empty() ? Tensor<float, 2>() : pull_of(weights, g, drift);

@@ -34,6 +34,8 @@ class BlockPass {
   [[nodiscard]] std::vector<Hessian> observe_all(const LayerWeights& block, std::int64_t layer);
 
  private:
+  /// Rounds what pruning has left, if any; not by GPTQ.
+  [[nodiscard]] WeightMatrix round_left(const Tensor<float, 2>& weights, const Hessian& hessian, const FormatInfo& format, Role role) const;
   /// A block under way.
   struct Work {
     ModelWeights weights;               ///< of one layer, as they are by now

@@ -35,7 +35,7 @@ RoundedBlock round_rotated(const Recipe& recipe, const ModelSource& source, std:
     if (!tensor.is_matrix) continue;
     const WeightMatrix& matrix = *matrix_of(weights, tensor.role, 0);
     block.matrices[tensor.role] = round_alone(
-        recipe, tensor.name, tensor.rows, tensor.columns, recipe.format_of(tensor.name, false),
+        recipe, tensor, recipe.format_of(tensor.name, false),
         [&](std::int64_t row, std::span<float> to, RowCodes& scratch) { matrix.read_row(row, to, scratch); });
   }
   return block;
@@ -60,12 +60,15 @@ class Tracker {
     double bits = 0;
     for (const auto& [format, count] : formats) bits += format->bits_per_weight * static_cast<double>(count);
     report.bits_per_weight = weights > 0 ? bits / static_cast<double>(weights) : 0;
+    if (pruned > 0) report.sparsity = static_cast<double>(zeros) / static_cast<double>(pruned);
     report.seconds = watch_.seconds();
     report.peak_rss_bytes = peak_rss_bytes();
   }
 
   Report report;
   std::vector<std::pair<const FormatInfo*, std::int64_t>> formats;
+  std::int64_t pruned = 0;  ///< weights of the matrices that are pruned
+  std::int64_t zeros = 0;   ///< of these
 
  private:
   const ProgressFn& progress_;
@@ -83,7 +86,7 @@ class Run {
   Run(const Checkpoint& original, const Recipe& asked, Target target, const ProgressFn& progress, const Calibration& calibration)
       : source_(original, asked), target_(target), entries_(entries_of(checkpoint(), asked, target)), recipe_(asked),
         tracker_(count(asked, progress)) {
-    const bool calibrated = needs_calibration(asked.method()) || (asked.method() == Method::rtn && !calibration.samples.empty());
+    const bool calibrated = needs_calibration(asked) || (asked.method() == Method::rtn && !calibration.samples.empty());
     if (asked.options().smooth && !calibrated) fail(Errc::invalid_argument, "smooth: expected calibration text, found none");
     if (calibrated) pass_.emplace(source_, recipe_, calibration);
   }
@@ -166,17 +169,24 @@ class Run {
     Rounded rounded;
     if (const auto found = block_.matrices.find(tensor.role); found != block_.matrices.end() && tensor.layer == layer_) {
       rounded = found->second;
-    } else if (is_copied(target_, tensor, format) && !source_.rotated()) {
+    } else if (is_copied(target_, tensor, format) && !source_.rotated() && !is_pruned(recipe_, tensor)) {
       rounded.matrix = checkpoint().load_matrix(tensor, Reading::mapped);
       check_finite(tensor.name, rounded.matrix);
     } else {
-      rounded = round_alone(recipe_, tensor.name, tensor.rows, tensor.columns, format,
+      rounded = round_alone(recipe_, tensor, format,
                             [&](std::int64_t row, std::span<float> to, RowCodes& scratch) { source_.read_row(tensor, row, to, scratch); });
       checkpoint().drop(tensor);
     }
     output.write_matrix(tensor, rounded.matrix);
     tracker_.formats.emplace_back(&format, tensor.rows * tensor.columns);
-    tracker_.add({tensor.name, std::string(format.name), rounded.relative_error, tensor.stored_bytes(), rounded.matrix.bytes()});
+    LayerReport report{tensor.name, std::string(format.name), rounded.relative_error, tensor.stored_bytes(), rounded.matrix.bytes()};
+    if (is_pruned(recipe_, tensor)) {
+      const std::int64_t weights = tensor.rows * tensor.columns;
+      report.sparsity = static_cast<double>(rounded.zeros) / static_cast<double>(weights);
+      tracker_.pruned += weights;
+      tracker_.zeros += rounded.zeros;
+    }
+    tracker_.add(std::move(report));
   }
 
   const ModelSource source_;
@@ -228,6 +238,7 @@ std::string Report::to_json() const {
   json["bytes_before"] = bytes_before;
   json["bytes_after"] = bytes_after;
   json["bits_per_weight"] = bits_per_weight;
+  if (sparsity) json["sparsity"] = *sparsity;
   json["layers"] = nlohmann::ordered_json::array();
   for (const LayerReport& layer : layers) {
     json["layers"].push_back({{"name", layer.name},
@@ -235,6 +246,7 @@ std::string Report::to_json() const {
                               {"relative_error", layer.relative_error},
                               {"bytes_before", layer.bytes_before},
                               {"bytes_after", layer.bytes_after}});
+    if (layer.sparsity) json["layers"].back()["sparsity"] = *layer.sparsity;
   }
   json["resumed_blocks"] = resumed_blocks;
   json["warnings"] = warnings;
@@ -247,6 +259,7 @@ std::ostream& operator<<(std::ostream& out, const Report& report) {
   const auto rounded = [](double x) { return std::round(x * 100) / 100; };
   const auto megabytes = [&](std::int64_t bytes) { return message(rounded(static_cast<double>(bytes) / 1e6), " MB"); };
   out << megabytes(report.bytes_before) << " -> " << megabytes(report.bytes_after) << " (" << rounded(report.bits_per_weight) << " bits a weight)";
+  if (report.sparsity) out << ", " << rounded(100 * *report.sparsity) << " % of the blocks' weights are 0";
   const LayerReport* worst = nullptr;
   for (const LayerReport& layer : report.layers) {
     if (worst == nullptr || layer.relative_error > worst->relative_error) worst = &layer;

@@ -28,6 +28,7 @@ struct Part {
   const Moments& h;
   std::int64_t first, size;         ///< columns of the row
   RowCodes& row;
+  const std::uint8_t* removed;      ///< of each column, or null
   std::array<float, block> slopes;  ///< (E H) of each column, kept up to date
   std::array<float, block> values = {};
   double gain = 0;
@@ -43,6 +44,7 @@ struct Part {
     bool changed = false;
     for (std::int64_t c = 0; c < size; ++c) {
       const auto i = static_cast<std::size_t>(c);
+      if (removed != nullptr && removed[c] != 0) continue;
       const float curvature = h[i][i], slope = slopes[i];
       const int next = format.round_to_grid(values[i] + slope / curvature, side(c));
       if (next == code(c)) continue;
@@ -106,7 +108,8 @@ struct Part {
 
 }  // namespace
 
-double descend(const Tensor<float, 2>& errors, const Tensor<float, 2>& h, const FormatInfo& format, int sweeps, std::span<RowCodes> rows) {
+double descend(const Tensor<float, 2>& errors, const Tensor<float, 2>& h, const FormatInfo& format, int sweeps, std::span<RowCodes> rows,
+               const Mask* removed) {
   const std::int64_t count = errors.extent(0), columns = errors.extent(1);
   // (panels of columns, rows, columns of a panel): as products write them, one after the other.
   constexpr std::int64_t width = panel_rows;
@@ -128,7 +131,8 @@ double descend(const Tensor<float, 2>& errors, const Tensor<float, 2>& h, const 
       parallel_for(count, 16, [&](Range range) {
         for (std::int64_t row = range.begin; row < range.end; ++row) {
           const auto r = static_cast<std::size_t>(row);
-          Part part{.format = format, .h = *near, .first = first, .size = size, .row = rows[r], .slopes = {}};
+          const std::uint8_t* const of_row = removed != nullptr ? &(*removed)(row, first) : nullptr;
+          Part part{.format = format, .h = *near, .first = first, .size = size, .row = rows[r], .removed = of_row, .slopes = {}};
           for (std::int64_t i = 0; i < size; i += width) {
             std::copy_n(&slopes((first + i) / width, row, 0), std::min(width, size - i), &part.slopes[static_cast<std::size_t>(i)]);
           }

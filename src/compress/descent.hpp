@@ -3,6 +3,7 @@
 
 #include <span>
 
+#include "bantam/prune/mask.hpp"
 #include "bantam/quant/format_info.hpp"
 #include "bantam/tensor/tensor.hpp"
 
@@ -12,8 +13,8 @@ namespace bantam::inline v0 {
 /// (columns, columns), the second moments of their inputs: every code becomes the nearest of its grid to where its own
 /// optimum lies while all others stay, and so does every scale that a group has for itself. Up to `sweeps` times over the
 /// columns, or until no code changes; never worse. Returns what the trace lost. The codes alone are the descent of QuantEase
-/// (arXiv:2309.01885). On all cores: rows columns^2 multiply-adds and as many again each sweep. Memory: rows columns floats.
+/// (arXiv:2309.01885). Codes of weights that `removed`, null or (rows, columns), marks stay. On all cores: rows columns^2 multiply-adds and as many again each sweep. Memory: rows columns floats.
 [[nodiscard]] double descend(const Tensor<float, 2>& errors, const Tensor<float, 2>& h, const FormatInfo& format, int sweeps,
-                             std::span<RowCodes> rows);
+                             std::span<RowCodes> rows, const Mask* removed = nullptr);
 
 }  // namespace bantam::inline v0

@@ -1,14 +1,17 @@
-// GPTQ on one matrix.
+// GPTQ and SparseGPT on one matrix.
 #include "bantam/compress/gptq.hpp"
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
 
 #include "bantam/core/parallel.hpp"
+#include "bantam/prune/pruning.hpp"
 #include "cholesky.hpp"
 #include "descent.hpp"
 #include "product.hpp"
+#include "prune/smallest.hpp"
 
 namespace bantam::inline v0 {
 
@@ -88,13 +91,15 @@ void restore(TensorView<float, 2> h, std::span<const std::int64_t> order, std::s
 
 class Run {
  public:
-  Run(TensorView<const float, 2> weights, Hessian hessian, const FormatInfo& format, const GptqOptions& options)
-      : format_(format), options_(options), rows_(weights.extent(0)), columns_(weights.extent(1)),
-        order_(static_cast<std::size_t>(columns_)), work_({rows_, columns_}) {
+  Run(TensorView<const float, 2> weights, Hessian hessian, const FormatInfo& format, const GptqOptions& options, const GptqZeros& zeros)
+      : format_(format), options_(options), zeros_(zeros), rows_(weights.extent(0)), columns_(weights.extent(1)),
+        // Sorted, a block of columns would hold the inputs that matter most, and lose as large a share as any other.
+        kind_(zeros.choose.any() ? ColumnOrder::natural : options.order), order_(static_cast<std::size_t>(columns_)), work_({rows_, columns_}) {
+    if (zeros.choose.any()) chosen_ = Mask({rows_, columns_});
     group_ = format.group == 0 ? columns_ : format.group;
     unit_ = format.grid_columns == 0 ? columns_ : format.grid_columns;
     const std::int64_t padded = round_up<std::int64_t>(columns_, std::max<std::int64_t>(32, format.group));
-    results_.resize(static_cast<std::size_t>(rows_));
+    if (!format.is_float) results_.resize(static_cast<std::size_t>(rows_));
     for (RowCodes& row : results_) {
       row.codes.assign(static_cast<std::size_t>(padded), 0);
       row.sides.assign(static_cast<std::size_t>(format.group == 0 ? 1 : padded / format.group), {});
@@ -102,8 +107,8 @@ class Run {
     importance_.resize(static_cast<std::size_t>(columns_));
     std::iota(order_.begin(), order_.end(), 0);
     const auto larger = [&](std::int64_t a, std::int64_t b) { return hessian(a, a) > hessian(b, b); };
-    if (options.order == ColumnOrder::activation) std::ranges::stable_sort(order_, larger);
-    if (options.order == ColumnOrder::group) {
+    if (kind_ == ColumnOrder::activation) std::ranges::stable_sort(order_, larger);
+    if (kind_ == ColumnOrder::group) {
       std::vector<float> largest(static_cast<std::size_t>(div_up(columns_, unit_)), 0.0f);
       for (std::int64_t c = 0; c < columns_; ++c) {
         float& of_unit = largest[static_cast<std::size_t>(c / unit_)];
@@ -126,9 +131,10 @@ class Run {
     for (std::int64_t i = 0; i < columns_; ++i) importance_[static_cast<std::size_t>(order_[static_cast<std::size_t>(i)])] = 1 / (u_(i, i) * u_(i, i));
     if (pull.size() > 0) follow(pull);
     Tensor<float, 2> target;
-    if (options_.sweeps > 0) target = work_.clone();
-    const bool ahead = options_.static_groups || options_.order == ColumnOrder::activation;
-    if (ahead) {
+    const bool sweeps = options_.sweeps > 0 && !format_.is_float;
+    if (sweeps) target = work_.clone();
+    const bool ahead = options_.static_groups || kind_ == ColumnOrder::activation;
+    if (ahead && !format_.is_float) {
       parallel_for(rows_, 16, [&](Range rows) {
         for (std::int64_t row = rows.begin; row < rows.end; ++row) {
           for (std::int64_t first = 0; first < columns_; first += unit_) fit(row, first);
@@ -136,20 +142,22 @@ class Run {
       });
     }
     losses_.assign(static_cast<std::size_t>(rows_), 0.0);
-    for (std::int64_t begin = 0; begin < columns_; begin += block) {
-      const std::int64_t end = std::min(begin + block, columns_);
+    const std::int64_t pattern = zeros_.choose.of, width = pattern > 0 ? block / pattern * pattern : block;
+    for (std::int64_t begin = 0; begin < columns_; begin += width) {
+      const std::int64_t end = std::min(begin + width, columns_);
+      if (zeros_.choose.any() && pattern == 0) choose_block(begin, end);
       Tensor<float, 2> errors({rows_, end - begin});
       parallel_for(rows_, 16, [&](Range rows) {
-        for (std::int64_t row = rows.begin; row < rows.end; ++row) round(row, begin, end, !ahead, &errors(row, 0));
+        for (std::int64_t row = rows.begin; row < rows.end; ++row) round(row, begin, end, !ahead && !format_.is_float, &errors(row, 0));
       });
       if (end < columns_) carry_over(errors, begin, end);
     }
     double loss = std::accumulate(losses_.begin(), losses_.end(), 0.0);
-    if (options_.sweeps > 0) {
+    if (sweeps) {
       restore(u_, order_, diagonal);
-      loss -= descend(errors(target), u_, format_, options_.sweeps, results_) / 2;
+      loss -= descend(errors(target), u_, format_, options_.sweeps, results_, mask()) / 2;
     }
-    return {pack(), loss, damping};
+    return {format_.is_float ? pack_floats() : pack(), loss, damping};
   }
 
  private:
@@ -174,12 +182,47 @@ class Run {
     });
   }
 
+  /// What becomes 0, as far as is known; null for nothing.
+  [[nodiscard]] const Mask* mask() const noexcept { return zeros_.mask != nullptr ? zeros_.mask : chosen_.size() > 0 ? &chosen_ : nullptr; }
+  [[nodiscard]] bool removed(std::int64_t row, std::int64_t column) const noexcept { return mask() != nullptr && (*mask())(row, column) != 0; }
+  /// What removing the weight at a place costs when those after it make up for it.
+  [[nodiscard]] float cost(std::int64_t row, std::int64_t place) const noexcept {
+    constexpr float most = std::numeric_limits<float>::infinity();
+    const float error = work_(row, place) / u_(place, place), square = error * error;
+    return square < most ? square : most;  // of what overflowed on the way, too
+  }
+
+  /// Removes the cheapest weights of a block of columns, over all rows.
+  void choose_block(std::int64_t begin, std::int64_t end) {
+    const std::int64_t size = end - begin;
+    std::vector<float> costs(static_cast<std::size_t>(rows_ * size));
+    parallel_for(rows_, 16, [&](Range rows) {
+      for (std::int64_t row = rows.begin; row < rows.end; ++row) {
+        for (std::int64_t i = 0; i < size; ++i) costs[static_cast<std::size_t>(row * size + i)] = cost(row, begin + i);
+      }
+    });
+    std::vector<std::uint8_t> marks(costs.size());
+    mark_smallest(std::span<const float>(costs), static_cast<std::size_t>(zeros_.choose.share * static_cast<double>(costs.size())), marks);
+    for (std::int64_t row = 0; row < rows_; ++row) std::copy_n(&marks[static_cast<std::size_t>(row * size)], size, &chosen_(row, begin));
+  }
+
+  /// The same for the columns of a pattern in one row, as those before have left them.
+  void choose_few(std::int64_t row, std::int64_t begin) {
+    thread_local std::vector<float> costs;
+    costs.clear();
+    for (std::int64_t i = begin; i < begin + zeros_.choose.of; ++i) costs.push_back(cost(row, i));
+    mark_smallest_of_few(std::span<const float>(costs), zeros_.choose.zeros, {&chosen_(row, begin), costs.size()});
+  }
+
   /// Decides the grids of the columns from `first` on that are decided together.
   void fit(std::int64_t row, std::int64_t first) {
     const auto count = static_cast<std::size_t>(std::min(unit_, columns_ - first));
     thread_local std::vector<float> weights;
     weights.resize(count);
-    for (std::size_t i = 0; i < count; ++i) weights[i] = work_(row, place_[static_cast<std::size_t>(first) + i]);
+    for (std::size_t i = 0; i < count; ++i) {
+      const std::int64_t column = first + static_cast<std::int64_t>(i);
+      weights[i] = removed(row, column) ? 0.0f : work_(row, place_[static_cast<std::size_t>(column)]);
+    }
     RowCodes& result = results_[static_cast<std::size_t>(row)];
     const auto side = static_cast<std::size_t>(first / group_);
     // All of them, groups of padding too: what a block shares is written with each of its groups.
@@ -190,7 +233,6 @@ class Run {
 
   /// One row's columns begin .. end of the order: rounds each, and moves those after it in the block by its error.
   void round(std::int64_t row, std::int64_t begin, std::int64_t end, bool fit_now, float* errors) {
-    RowCodes& result = results_[static_cast<std::size_t>(row)];
     float* weights = &work_(row, 0);
     double loss = 0;
     for (std::int64_t i = begin; i < end; ++i) {
@@ -198,16 +240,25 @@ class Run {
       // In the orders that fit now, a unit's columns follow each other.
       const bool first = i == 0 || order_[static_cast<std::size_t>(i - 1)] / unit_ != column / unit_;
       if (fit_now && first) fit(row, column / unit_ * unit_);
-      const GroupSide& side = result.sides[static_cast<std::size_t>(format_.group == 0 ? 0 : column / group_)];
-      const int code = format_.round_to_grid(weights[i], side);
-      result.codes[static_cast<std::size_t>(column)] = static_cast<std::int8_t>(code);
+      if (zeros_.choose.of > 0 && i % zeros_.choose.of == 0) choose_few(row, i);
+      const float wanted = removed(row, column) ? 0.0f : weights[i], value = format_.is_float ? wanted : nearest(row, column, wanted);
       const float* u = &u_(i, 0);
-      const float error = (weights[i] - format_.decode_code(code, side)) / u[i];
+      const float error = (weights[i] - value) / u[i];
       loss += static_cast<double>(error) * static_cast<double>(error) / 2;
       errors[i - begin] = error;
+      weights[i] = value;
       for (std::int64_t j = i + 1; j < end; ++j) weights[j] -= error * u[j];
     }
     losses_[static_cast<std::size_t>(row)] += loss;
+  }
+
+  /// Notes the code of a weight; what it stands for.
+  float nearest(std::int64_t row, std::int64_t column, float weight) {
+    RowCodes& result = results_[static_cast<std::size_t>(row)];
+    const GroupSide& side = result.sides[static_cast<std::size_t>(format_.group == 0 ? 0 : column / group_)];
+    const int code = format_.round_to_grid(weight, side);
+    result.codes[static_cast<std::size_t>(column)] = static_cast<std::int8_t>(code);
+    return format_.decode_code(code, side);
   }
 
   /// work(:, end..) -= errors U(begin..end, end..).
@@ -272,9 +323,22 @@ class Run {
     return {format_, rows_, columns_, data};
   }
 
+  WeightMatrix pack_floats() const {
+    Tensor<float, 2> weights({rows_, columns_});
+    parallel_for(rows_, 16, [&](Range rows) {
+      for (std::int64_t r = rows.begin; r < rows.end; ++r) {
+        for (std::int64_t c = 0; c < columns_; ++c) weights(r, c) = work_(r, place_[static_cast<std::size_t>(c)]);
+      }
+    });
+    return WeightMatrix::quantize(weights, format_);
+  }
+
   const FormatInfo& format_;
   const GptqOptions& options_;
+  const GptqZeros& zeros_;
+  Mask chosen_;  ///< (rows, columns), where zeros are chosen here
   std::int64_t rows_, columns_, group_ = 0, unit_ = 0;
+  ColumnOrder kind_;
   std::vector<std::int64_t> order_;  ///< column at each place
   std::vector<std::int64_t> place_;  ///< of each column
   Tensor<float, 2> work_;            ///< (rows, places)
@@ -284,23 +348,34 @@ class Run {
   std::vector<double> losses_;
 };
 
+void check_zeros(TensorView<const float, 2> weights, const FormatInfo& format, const GptqZeros& zeros) {
+  if (!holds_zero(format)) fail(Errc::invalid_argument, "gptq: expected a format that holds 0 exactly, to prune, found ", format.name);
+  if (zeros.mask == nullptr) return check(zeros.choose, weights.extent(1));
+  if (zeros.choose.any()) fail(Errc::invalid_argument, "gptq: expected zeros that are given or chosen, found both");
+  if (zeros.mask->shape() != weights.shape()) {
+    fail(Errc::invalid_argument, "gptq: expected a mask of (", weights.extent(0), ", ", weights.extent(1), "), found (", zeros.mask->extent(0), ", ",
+         zeros.mask->extent(1), ")");
+  }
+}
+
 }  // namespace
 
 GptqResult gptq(TensorView<const float, 2> weights, const Hessian& hessian, const FormatInfo& format, const GptqOptions& options,
-                const Tensor<float, 2>& pull) {
-  return gptq(weights, hessian.clone(), format, options, pull);
+                const Tensor<float, 2>& pull, const GptqZeros& zeros) {
+  return gptq(weights, hessian.clone(), format, options, pull, zeros);
 }
 
 GptqResult gptq(TensorView<const float, 2> weights, Hessian&& hessian, const FormatInfo& format, const GptqOptions& options,
-                const Tensor<float, 2>& pull) {
-  if (format.is_float) fail(Errc::invalid_argument, "gptq: expected a format of integers or levels, found ", format.name);
+                const Tensor<float, 2>& pull, const GptqZeros& zeros) {
+  if (format.is_float && !zeros.any()) fail(Errc::invalid_argument, "gptq: expected a format of integers or levels, found ", format.name);
   if (weights.extent(1) != hessian.columns()) {
     fail(Errc::invalid_argument, "gptq: expected weights of ", hessian.columns(), " columns, found ", weights.extent(1));
   }
   if (pull.size() > 0 && pull.shape() != weights.shape()) {
     fail(Errc::invalid_argument, "gptq: expected a pull of (", weights.extent(0), ", ", weights.extent(1), "), found (", pull.extent(0), ", ", pull.extent(1), ")");
   }
-  return Run(weights, std::move(hessian), format, options).result(pull);
+  if (zeros.any()) check_zeros(weights, format, zeros);
+  return Run(weights, std::move(hessian), format, options, zeros).result(pull);
 }
 
 }  // namespace bantam::inline v0

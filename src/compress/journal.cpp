@@ -123,10 +123,11 @@ std::optional<RoundedBlock> Journal::read(std::int64_t layer) {
       const auto size = static_cast<std::size_t>(format.matrix_bytes(tensor->rows, tensor->columns));
       const auto bytes = take(size);
       if (bytes.empty() || !has_hash(entry, bytes) || !entry.contains("error") || !entry["error"].is_number()) return {};
+      if (!entry.contains("zeros") || !entry["zeros"].is_number_integer()) return {};
       const auto data = allocate_storage(size);
       std::memcpy(data.get(), bytes.data(), size);
       file_->drop(bytes);
-      block.matrices[tensor->role] = {{format, tensor->rows, tensor->columns, data}, entry["error"].get<double>()};
+      block.matrices[tensor->role] = {{format, tensor->rows, tensor->columns, data}, entry["error"].get<double>(), entry["zeros"].get<std::int64_t>()};
     }
     return block;
   };
@@ -165,6 +166,7 @@ void Journal::append(std::int64_t layer, const RoundedBlock& block) {
     if (const auto matrix = block.matrices.find(tensor.role); tensor.is_matrix && matrix != block.matrices.end()) {
       contents.emplace_back(matrix->second.matrix.view().data, static_cast<std::size_t>(matrix->second.matrix.bytes()));
       entry["error"] = matrix->second.relative_error;
+      entry["zeros"] = matrix->second.zeros;
     } else if (const auto vector = block.vectors.find(tensor.role); !tensor.is_matrix && vector != block.vectors.end()) {
       contents.push_back(std::as_bytes(std::span(vector->second)));
     } else {

@@ -4,8 +4,21 @@
 #include "gguf_output.hpp"
 #include "model_source.hpp"
 #include "output.hpp"
+#include "rounding.hpp"
 
 namespace bantam::inline v0 {
+
+namespace {
+
+void check_prunable(const Pruning& pruning, const CheckpointTensor& tensor, const FormatInfo& format) {
+  naming(tensor.name, [&] { check(pruning.sparsity, tensor.columns); });
+  if (!holds_zero(format)) {
+    fail(Errc::invalid_argument, tensor.name, ": expected a format that holds 0 exactly, to prune, found ", format.name,
+         "; i4, i4z, nf4, q3_k, q6_k and f16 do");
+  }
+}
+
+}  // namespace
 
 std::vector<NativeWriter::Entry> entries_of(const Checkpoint& checkpoint, const Recipe& recipe, Target target) {
   check_formats(recipe, target);
@@ -13,7 +26,8 @@ std::vector<NativeWriter::Entry> entries_of(const Checkpoint& checkpoint, const 
   for (const CheckpointTensor& tensor : checkpoint.tensors()) {
     if (!tensor.is_matrix && tensor.role == Role::rope_divisors) continue;
     const FormatInfo* format = tensor.is_matrix ? &format_in(target, tensor, recipe) : nullptr;
-    const bool copied = format != nullptr && is_copied(target, tensor, *format) && !recipe.options().rotation;
+    const bool copied = format != nullptr && is_copied(target, tensor, *format) && !recipe.options().rotation && !is_pruned(recipe, tensor);
+    if (is_pruned(recipe, tensor)) check_prunable(*recipe.options().pruning, tensor, *format);
     entries.push_back({tensor.tensor_name(), format, tensor.rows, tensor.columns, copied ? tensor.order.get() : nullptr});
   }
   return entries;

@@ -80,11 +80,19 @@ const FormatInfo& Recipe::format_of(std::string_view name, bool embedding_or_hea
   return *format_;
 }
 
+Recipe Recipe::pruned(const Pruning& pruning) const {
+  check(pruning.sparsity);
+  Recipe recipe = *this;
+  recipe.options_.pruning = pruning;
+  return recipe;
+}
+
 std::string Recipe::to_json() const {
   nlohmann::ordered_json json;
   json["method"] = name_of(method_);
   json["format"] = std::string(format_->name);
-  if (needs_calibration(method_)) json["true_sequential"] = options_.true_sequential;
+  if (options_.pruning) json["prune"] = message(name_of(options_.pruning->method), ':', to_string(options_.pruning->sparsity));
+  if (needs_calibration(*this)) json["true_sequential"] = options_.true_sequential;
   if (options_.smooth) json["smooth"] = *options_.smooth;
   if (options_.clip) json["clip"] = name_of(*options_.clip);
   if (options_.rotation) json["rotation_seed"] = *options_.rotation;
@@ -114,6 +122,7 @@ Recipe recipe::with(Method method, std::string_view format, const Options& optio
     fail(Errc::invalid_argument, name_of(method), ": expected a format of integers or levels, found ", info.name);
   }
   if (method == Method::hqq) check_hqq(info);
+  if (details.pruning) check(details.pruning->sparsity);
   if (details.smooth) {
     if (method != Method::rtn && method != Method::gptq) fail(Errc::invalid_argument, "smooth: expected method rtn or gptq, found ", name_of(method));
     if (!(*details.smooth >= 0 && *details.smooth <= 1)) fail(Errc::invalid_argument, "smooth: expected an exponent from 0 to 1, found ", *details.smooth);

@@ -10,13 +10,19 @@ namespace bantam::inline v0 {
 
 namespace {
 
+struct Measured {
+  double relative_error;
+  std::int64_t zeros;  ///< of W'
+};
+
 /// ||W - W'|| / ||W|| of a matrix, on all cores; `rows_of` makes a row of W and one of W'. Sums are added in row order: the
 /// same on any machine. Throws naming the weight where W' is not finite.
-double relative_error(const std::string& name, const FormatInfo& format, std::int64_t rows, std::int64_t columns,
-                      FunctionRef<void(std::int64_t row, std::span<float> original, std::span<float> decoded, RowCodes& scratch)> rows_of) {
+Measured measure(const std::string& name, const FormatInfo& format, std::int64_t rows, std::int64_t columns,
+                 FunctionRef<void(std::int64_t row, std::span<float> original, std::span<float> decoded, RowCodes& scratch)> rows_of) {
   struct Sums {
     double difference = 0;
     double size = 0;
+    std::int64_t zeros = 0;
   };
   std::vector<Sums> panels(static_cast<std::size_t>(div_up<std::int64_t>(rows, panel_rows)));
   parallel_for(static_cast<std::int64_t>(panels.size()), 1, [&](Range range) {
@@ -31,6 +37,7 @@ double relative_error(const std::string& name, const FormatInfo& format, std::in
           if (!std::isfinite(decoded[c])) fail_too_large(name, format, original[c], row, c);
           const double d = static_cast<double>(original[c]) - static_cast<double>(decoded[c]);
           sums.difference += d * d;
+          sums.zeros += decoded[c] == 0;
           sums.size += static_cast<double>(original[c]) * static_cast<double>(original[c]);
         }
       }
@@ -40,8 +47,9 @@ double relative_error(const std::string& name, const FormatInfo& format, std::in
   for (const Sums& sums : panels) {
     all.difference += sums.difference;
     all.size += sums.size;
+    all.zeros += sums.zeros;
   }
-  return all.size > 0 ? std::sqrt(all.difference / all.size) : 0.0;
+  return {all.size > 0 ? std::sqrt(all.difference / all.size) : 0.0, all.zeros};
 }
 
 }  // namespace
@@ -71,7 +79,7 @@ Rounded round_matrix(const std::string& name, std::int64_t rows, std::int64_t co
                      const std::optional<NearestOptions>& fitted) {
   const auto data = allocate_storage(static_cast<std::size_t>(format.matrix_bytes(rows, columns)));
   const std::int64_t panel_bytes = format.panel_bytes(columns);
-  const double error = relative_error(name, format, rows, columns, [&](std::int64_t row, std::span<float> original, std::span<float> decoded, RowCodes& scratch) {
+  const Measured found = measure(name, format, rows, columns, [&](std::int64_t row, std::span<float> original, std::span<float> decoded, RowCodes& scratch) {
     std::byte* panel = data.get() + row / panel_rows * panel_bytes;
     const int lane = static_cast<int>(row % panel_rows);
     read(row, original, scratch);
@@ -84,7 +92,7 @@ Rounded round_matrix(const std::string& name, std::int64_t rows, std::int64_t co
     }
     format.decode_row(panel, lane, decoded, scratch);
   });
-  return {{format, rows, columns, data}, error};
+  return {{format, rows, columns, data}, found.relative_error, found.zeros};
 }
 
 Rounded round_matrix(const std::string& name, TensorView<const float, 2> weights, const FormatInfo& format) {
@@ -93,21 +101,33 @@ Rounded round_matrix(const std::string& name, TensorView<const float, 2> weights
   });
 }
 
-Rounded round_alone(const Recipe& recipe, const std::string& name, std::int64_t rows, std::int64_t columns, const FormatInfo& format,
-                    ReadRow read) {
+bool is_pruned(const Recipe& recipe, const CheckpointTensor& tensor) noexcept {
+  return recipe.options().pruning && tensor.is_matrix && tensor.layer >= 0;
+}
+
+Rounded round_alone(const Recipe& recipe, const CheckpointTensor& tensor, const FormatInfo& format, ReadRow read) {
   std::optional<NearestOptions> fitted;
   if (recipe.method() == Method::hqq && format.has_minimums) fitted = {.search = GridSearch::half_quadratic};
   if (recipe.options().clip && !format.is_float) fitted = nearest_options(*recipe.options().clip);
-  return round_matrix(name, rows, columns, format, read, fitted);
+  if (!is_pruned(recipe, tensor)) return round_matrix(tensor.name, tensor.rows, tensor.columns, format, read, fitted);
+  Tensor<float, 2> weights({tensor.rows, tensor.columns});
+  RowCodes scratch;
+  for (std::int64_t row = 0; row < tensor.rows; ++row) {
+    const std::span<float> values(&weights(row, 0), static_cast<std::size_t>(tensor.columns));
+    read(row, values, scratch);
+    check_finite(tensor.name, row, values);
+  }
+  const Tensor<float, 2> left = masked(weights, magnitude_mask(weights, recipe.options().pruning->sparsity));
+  return measured(tensor.name, weights, fitted ? nearest(left, format, *fitted) : WeightMatrix::quantize(left, format));
 }
 
 Rounded measured(const std::string& name, TensorView<const float, 2> weights, WeightMatrix matrix) {
-  const double error = relative_error(name, matrix.format(), matrix.rows(), matrix.columns(),
-                                      [&](std::int64_t row, std::span<float> original, std::span<float> decoded, RowCodes& scratch) {
+  const Measured found = measure(name, matrix.format(), matrix.rows(), matrix.columns(),
+                                 [&](std::int64_t row, std::span<float> original, std::span<float> decoded, RowCodes& scratch) {
                                         for (std::size_t c = 0; c < original.size(); ++c) original[c] = weights(row, static_cast<std::int64_t>(c));
                                         matrix.read_row(row, decoded, scratch);
                                       });
-  return {std::move(matrix), error};
+  return {std::move(matrix), found.relative_error, found.zeros};
 }
 
 }  // namespace bantam::inline v0

@@ -10,13 +10,15 @@
 #include "bantam/core/error.hpp"
 #include "bantam/core/team.hpp"
 #include "bantam/model/arch_spec.hpp"
+#include "bantam/model/checkpoint.hpp"
 #include "bantam/quant/weights.hpp"
 
 namespace bantam::inline v0 {
 
 struct Rounded {
   WeightMatrix matrix;
-  double relative_error = 0;  ///< ||W - W'|| / ||W||, W as it was to be rounded
+  double relative_error = 0;  ///< ||W - W'|| / ||W||, W as it was to be rounded, or pruned and rounded
+  std::int64_t zeros = 0;     ///< weights that are 0 now
 };
 
 /// What a block of a model becomes. Matrices that stay as they are, or are rounded to nearest without calibration, and
@@ -52,9 +54,10 @@ void round_row(std::span<const float> row, const FormatInfo& format, const Neare
 [[nodiscard]] Rounded round_matrix(const std::string& name, std::int64_t rows, std::int64_t columns, const FormatInfo& format, ReadRow read,
                                    const std::optional<NearestOptions>& fitted = {});
 [[nodiscard]] Rounded round_matrix(const std::string& name, TensorView<const float, 2> weights, const FormatInfo& format);
-/// Rounds a matrix by itself, without calibration, as the recipe's method does then.
-[[nodiscard]] Rounded round_alone(const Recipe& recipe, const std::string& name, std::int64_t rows, std::int64_t columns,
-                                  const FormatInfo& format, ReadRow read);
+/// Prunes and rounds a matrix by itself, without calibration, as the recipe's methods do then.
+[[nodiscard]] Rounded round_alone(const Recipe& recipe, const CheckpointTensor& tensor, const FormatInfo& format, ReadRow read);
+/// Whether a recipe removes weights of it: of the matrices of blocks, and no others.
+[[nodiscard]] bool is_pruned(const Recipe& recipe, const CheckpointTensor& tensor) noexcept;
 /// A matrix rounded elsewhere, measured against what it was.
 [[nodiscard]] Rounded measured(const std::string& name, TensorView<const float, 2> weights, WeightMatrix matrix);
 

@@ -184,7 +184,7 @@ std::vector<float> SensitivityPass::embed(FunctionRef<void(TokenId, std::span<fl
 
 Rounded SensitivityPass::round_table(std::size_t result, const FormatInfo& format) const {
   const CheckpointTensor& tensor = *tensors_[result];
-  return round_alone(recipe_, tensor.name, tensor.rows, tensor.columns, format,
+  return round_alone(recipe_, tensor, format,
                      [&](std::int64_t row, std::span<float> to, RowCodes& scratch) {
                        source_.read_row(tensor, row, to, scratch);
                      });

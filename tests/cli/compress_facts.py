@@ -81,17 +81,38 @@ def facts_gguf(h, models):
     h.refuses(2, "compress", model, "-o", h.temporary("x.gguf"), "--format", "i4", "--group", 64, "--to", "gguf", says="--to gguf: --format: expected one that such files have (f32, ")
 
 
-def facts_not_yet(h, models):
+def facts_refused(h, models):
     out = h.temporary("never.bantam")
     model = h.model("stories260k")
-    for option, value in [("--prune", "wanda:0.5")]:
-        h.refuses(1, "compress", model, "-o", out, option, value, says="not yet")
     for option, value in [("--method", "magic"), ("--to", "zip"), ("--format", "q9"), ("--format", "../x"), ("--group", "33"), ("--keep", "x"), ("--keep", "*=q9"), ("--keep", "=q4")]:
         h.refuses(2, "compress", model, "-o", out, option, value)
     h.fact("nothing was written", not os.path.exists(out))
     idle = h.succeeds("compress", model, "-o", out, "--samples", 8, "--tokens", 64, "--desc-act", "--no-true-sequential", "--resume", "--keep", "nothing.*=q8")
     for word in ["--samples", "--tokens", "--desc-act", "--no-true-sequential", "--resume", "nothing.*"]:
         h.fact(f"{word} has no effect, and that is said", word in idle.err, idle)
+
+
+def facts_pruned(h, models):
+    model, out = h.model("stories260k"), h.temporary("pruned.bantam")
+    calibration = ["--calibration", h.corpus("tinystories-plain.txt"), "--samples", 8, "--tokens", 128]
+    for amount, says in [("wanda", "METHOD:AMOUNT"), ("magic:0.5", "expected one of magnitude, wanda, sparsegpt"), ("wanda:", "a share like 0.5"),
+                         ("wanda:1", "below 1"), ("wanda:-0.5", "above 0"), ("magnitude:nan", "above 0"), ("wanda:5:4", "0 < N < M"),
+                         ("sparsegpt:0:4", "0 < N < M"), ("wanda:2:4:8", "a share like 0.5")]:
+        h.refuses(2, "compress", model, "-o", out, "--prune", amount, says=says)
+    h.refuses(2, "compress", model, "-o", out, "--prune", "wanda:0.5", "--fit", "3.5bpw", says="not yet with --prune")
+    h.refuses(1, "compress", model, "-o", out, "--format", "i4m", "--prune", "magnitude:0.5", says="holds 0 exactly")
+    h.refuses(1, "compress", model, "-o", out, "--prune", "magnitude:3:7", says="rows of whole 7s")
+    h.fact("nothing was written", not os.path.exists(out))
+    for options in [["--prune", "magnitude:0.5"], ["--prune", "wanda:0.5", *calibration], ["--prune", "sparsegpt:2:4", "--method", "gptq", *calibration]]:
+        report = h.json("compress", model, "-o", out, "--format", "i4", "--group", 32, *options)
+        name = " ".join(options[:2])
+        blocks = [layer for layer in report["layers"] if ".layers." in layer["name"]]
+        h.fact(f"{name}: half of every block matrix is 0", blocks and all(layer["sparsity"] >= 0.499 for layer in blocks), blocks)
+        h.fact(f"{name}: embeddings are not pruned", all("sparsity" not in layer for layer in report["layers"] if layer not in blocks))
+        h.fact(f"{name}: the whole", 0.499 <= report["sparsity"] <= 1, report["sparsity"])
+    seen = h.succeeds("compress", model, "-o", out, "--format", "f16", "--prune", "magnitude:0.25", "--report")
+    h.fact("zeros are told", "25 % of the blocks' weights are 0" in seen.out, seen.out)
+    h.fact("zeros stand in the report", "zeros, %" in Path(out + ".report.md").read_text())
 
 
 @figures

@@ -29,12 +29,14 @@ struct LayerReport {
   double relative_error = 0;  ///< ||W - W'|| / ||W||
   std::int64_t bytes_before = 0;
   std::int64_t bytes_after = 0;
+  std::optional<double> sparsity = {};  ///< share of the weights that are 0, rounding's included; of pruned matrices
 };
 
 struct Report {
   std::int64_t bytes_before = 0;  ///< of the file or files; in memory, of all matrices
   std::int64_t bytes_after = 0;
   double bits_per_weight = 0;  ///< of all matrices, scales included, padding not
+  std::optional<double> sparsity = {};  ///< of all matrices that were pruned
   std::vector<LayerReport> layers;
   std::int64_t resumed_blocks = 0;  ///< taken from the journal
   /// What went otherwise than asked, a line each that names the matrix: inputs that the calibration text never uses, second

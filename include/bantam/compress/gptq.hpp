@@ -2,6 +2,7 @@
 #pragma once
 
 #include "bantam/compress/hessian.hpp"
+#include "bantam/prune/mask.hpp"
 #include "bantam/quant/weights.hpp"
 
 namespace bantam::inline v0 {
@@ -30,6 +31,15 @@ struct GptqOptions {
   int sweeps = 4;
 };
 
+/// Weights that become exactly 0, which the columns after them make up for as they do for errors of rounding. One of the two:
+struct GptqZeros {
+  const Mask* mask = nullptr;  ///< (rows, columns), chosen before
+  /// SparseGPT (arXiv:2301.00774): chosen on the way, by w^2 / U_jj^2. A share is that of every 128 columns, over all rows; a
+  /// pattern that of each row. Columns are taken in their natural order.
+  Sparsity choose = {};
+  [[nodiscard]] bool any() const noexcept { return mask != nullptr || choose.any(); }
+};
+
 struct GptqResult {
   WeightMatrix weights;
   /// Squared error of the outputs, summed over the tokens of H and the rows, as the paper's recursion counts it.
@@ -44,10 +54,11 @@ struct GptqResult {
 /// below 1 makes H regular.
 /// `pull`, (rows, columns) or empty, is what the outputs lack beside W x, times x, summed over the tokens of H: with it the
 /// outputs approach others than those of the weights, W + pull H^-1 being rounded in the place of W.
+/// `zeros`: what is pruned besides. Formats have to hold 0 exactly then (holds_zero), and may be of floats.
 [[nodiscard]] GptqResult gptq(TensorView<const float, 2> weights, const Hessian& hessian, const FormatInfo& format,
-                              const GptqOptions& options = {}, const Tensor<float, 2>& pull = {});
+                              const GptqOptions& options = {}, const Tensor<float, 2>& pull = {}, const GptqZeros& zeros = {});
 /// The same in the memory of H, which is used up: nothing else of its size is made.
 [[nodiscard]] GptqResult gptq(TensorView<const float, 2> weights, Hessian&& hessian, const FormatInfo& format,
-                              const GptqOptions& options = {}, const Tensor<float, 2>& pull = {});
+                              const GptqOptions& options = {}, const Tensor<float, 2>& pull = {}, const GptqZeros& zeros = {});
 
 }  // namespace bantam::inline v0

@@ -9,6 +9,7 @@
 #include "bantam/compress/awq.hpp"
 #include "bantam/compress/gptq.hpp"
 #include "bantam/compress/nearest.hpp"
+#include "bantam/prune/pruning.hpp"
 
 namespace bantam::inline v0 {
 
@@ -57,6 +58,8 @@ struct MethodOptions {
   std::optional<double> smooth = {};
   /// For `rtn`. Empty: with calibration the least error, without the extremes, as each format rounds.
   std::optional<Clip> clip = {};
+  /// Weights of every block's matrices are removed as they are to be rounded: rotated, and with scales folded in.
+  std::optional<Pruning> pruning = {};
   GptqOptions gptq = {};
   AwqOptions awq = {};
 };
@@ -79,6 +82,8 @@ class Recipe {
   /// The format of one matrix. Without an exception, embeddings and head get int8 when the body gets 4 bits.
   [[nodiscard]] const FormatInfo& format_of(std::string_view name, bool embedding_or_head) const;
   [[nodiscard]] const FormatInfo& format() const noexcept { return *format_; }
+  /// The same, after pruning. Throws invalid_argument for what cannot be removed.
+  [[nodiscard]] Recipe pruned(const Pruning& pruning) const;
   [[nodiscard]] Method method() const noexcept { return method_; }
   [[nodiscard]] const MethodOptions& options() const noexcept { return options_; }
   [[nodiscard]] const std::vector<Exception>& exceptions() const noexcept { return exceptions_; }
@@ -92,7 +97,19 @@ class Recipe {
   std::vector<Exception> exceptions_;
 };
 
+[[nodiscard]] inline bool needs_calibration(const Recipe& recipe) noexcept {
+  return needs_calibration(recipe.method()) || (recipe.options().pruning && needs_calibration(recipe.options().pruning->method));
+}
+
+/// Prunes, then rounds what is left: recipe::wanda(0.5f) | recipe::gptq("q4"). Sparsegpt and GPTQ do both at once.
+[[nodiscard]] inline Recipe operator|(const Pruning& pruning, const Recipe& rounding) { return rounding.pruned(pruning); }
+
 namespace recipe {
+
+/// Removes a share of the weights, or {2, 4}: two of each four.
+[[nodiscard]] inline Pruning magnitude(const Sparsity& sparsity) { return {PruneMethod::magnitude, sparsity}; }
+[[nodiscard]] inline Pruning wanda(const Sparsity& sparsity) { return {PruneMethod::wanda, sparsity}; }
+[[nodiscard]] inline Pruning sparsegpt(const Sparsity& sparsity) { return {PruneMethod::sparsegpt, sparsity}; }
 
 struct Options {
   int group = -1;  ///< weights per scale; -1: the format's usual group

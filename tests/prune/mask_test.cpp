@@ -1,0 +1,122 @@
+// Masks of one matrix, against sorting in double precision.
+#include "bantam/prune/mask.hpp"
+
+#include <cmath>
+
+#include "bantam/prune/pruning.hpp"
+#include "bantam/quant/formats.hpp"
+#include "bantam/quant/weights.hpp"
+#include "bantam/tensor/random.hpp"
+#include "reference/pruning.hpp"
+#include "support.hpp"
+
+namespace bantam::test {
+namespace {
+
+const Sparsity amounts[] = {0.01, 0.3, 0.5, 0.97, {2, 4}, {4, 8}, {1, 3}};
+
+/// Weights of few sizes, so that many are equal.
+Tensor<float, 2> coarse_weights(std::int64_t rows, std::int64_t columns) {
+  auto w = random::normal<float>({rows, columns}, 21);
+  for (float& x : w.span()) x = std::round(2 * x) / 2;
+  return w;
+}
+
+std::vector<int> expected_row(const std::vector<double>& scores, const Sparsity& amount) {
+  if (amount.of > 0) return reference::smallest_of_each(scores, amount.zeros, amount.of);
+  return reference::smallest(scores, static_cast<std::size_t>(amount.share * static_cast<double>(scores.size())));
+}
+
+std::vector<int> row_of(const Mask& mask, std::int64_t row) { return {&mask(row, 0), &mask(row, 0) + mask.extent(1)}; }
+
+TEST_CASE("magnitude removes the smallest of the matrix, of each row, or of every few, and of equals the first") {
+  const std::int64_t rows = 37, columns = 72;
+  for (const Tensor<float, 2>& w : {random::normal<float>({rows, columns}, 20), coarse_weights(rows, columns)}) {
+    std::vector<double> sizes;
+    for (const float x : w.span()) sizes.push_back(std::fabs(static_cast<double>(x)));
+    for (const Sparsity& amount : amounts) {
+      CAPTURE(to_string(amount));
+      const Mask of_matrix = magnitude_mask(w, amount), of_rows = magnitude_mask(w, amount, MaskScope::row);
+      // Patterns have a row's few to choose among, wherever.
+      const std::vector<int> expected = expected_row(sizes, amount);
+      CHECK(std::ranges::equal(of_matrix.span(), expected));
+      for (std::int64_t r = 0; r < rows; ++r) {
+        CHECK(row_of(of_rows, r) == expected_row({sizes.begin() + r * columns, sizes.begin() + (r + 1) * columns}, amount));
+      }
+    }
+  }
+}
+
+TEST_CASE("wanda removes of each row what is smallest by weight and input") {
+  const std::int64_t rows = 33, columns = 72;
+  for (const Tensor<float, 2>& w : {random::normal<float>({rows, columns}, 22), coarse_weights(rows, columns)}) {
+    std::vector<float> squares;
+    for (std::int64_t c = 0; c < columns; ++c) squares.push_back(c % 9 == 4 ? 0.0f : std::exp(static_cast<float>(c % 5)));
+    for (const Sparsity& amount : amounts) {
+      CAPTURE(to_string(amount));
+      const Mask mask = wanda_mask(w, squares, amount);
+      for (std::int64_t r = 0; r < rows; ++r) {
+        std::vector<double> scores;
+        for (std::int64_t c = 0; c < columns; ++c) {
+          scores.push_back(std::fabs(static_cast<double>(w(r, c))) * std::sqrt(static_cast<double>(squares[static_cast<std::size_t>(c)])));
+        }
+        CHECK(row_of(mask, r) == expected_row(scores, amount));
+      }
+    }
+  }
+}
+
+TEST_CASE("what is masked is 0, and nothing else changes") {
+  const auto w = random::normal<float>({20, 40}, 23);
+  const Mask mask = magnitude_mask(w, {2, 4});
+  const Tensor<float, 2> left = masked(w, mask);
+  for (std::int64_t r = 0; r < 20; ++r) {
+    for (std::int64_t c = 0; c < 40; ++c) CHECK(left(r, c) == (mask(r, c) != 0 ? 0.0f : w(r, c)));
+  }
+  CHECK(error_of([&] { (void)masked(random::normal<float>({20, 41}, 1), mask); }) == "mask: expected one of (20, 41), found (20, 40)");
+}
+
+TEST_CASE("amounts are read, written and refused in one line") {
+  for (const char* text : {"0.5", "0.625", "2:4", "1:64"}) CHECK(to_string(parse_sparsity(text)) == text);
+  for (const char* text : {"0", "1", "1.5", "-0.1", "nan", "inf", "1e-400"}) {
+    CAPTURE(std::string(text));
+    CHECK(error_of([&] { (void)parse_sparsity(text); }).find("pruning: expected a share ") == 0);
+  }
+  for (const char* text : {"5:4", "4:4", "0:4", "-1:4", "1:65"}) {
+    CAPTURE(std::string(text));
+    CHECK(error_of([&] { (void)parse_sparsity(text); }) == message("pruning: expected a pattern N:M of 0 < N < M <= 64, found ", text));
+  }
+  for (const char* text : {"", ":", "half", "50%", "2:", ":4", "2:4:8", "2:0", "2:-4", "0.5:1", " 0.5", "99999999999:4"}) {
+    CAPTURE(std::string(text));
+    CHECK(error_of([&] { (void)parse_sparsity(text); }) == message("pruning: expected a share like 0.5 or a pattern like 2:4, found ", text));
+  }
+  const auto w = random::normal<float>({3, 10}, 1);
+  CHECK(error_of([&] { (void)magnitude_mask(w, {2, 4}); }) == "pruning: expected rows of whole 4s for 2:4, found rows of 10");
+  CHECK(error_of([&] { (void)wanda_mask(w, std::vector<float>(9), 0.5); }) == "wanda: expected mean squares of 10 inputs, found 9");
+  CHECK(error_of([&] { (void)wanda_mask(w, std::vector<float>(10, NAN), 0.5); }) == "wanda: expected finite mean squares, found nan");
+  auto bad = random::normal<float>({3, 10}, 1);
+  bad(1, 2) = NAN;
+  CHECK(error_of([&] { (void)magnitude_mask(bad, 0.5); }) == "mask: expected finite weights, found nan at (1, 2)");
+}
+
+TEST_CASE("formats that hold zero keep every zero, on any grid, and the others do not") {
+  const std::int64_t rows = 20, columns = 512;
+  for (const FormatInfo& format : formats()) {
+    CAPTURE(std::string(format.name));
+    std::int64_t moved = 0;
+    for (const double mean : {-1.0, -0.2, 0.0, 0.3, 1.0}) {
+      const auto w = random::normal<float>({rows, columns}, 24, {.mean = mean, .deviation = 0.3});
+      const Mask mask = magnitude_mask(w, 0.5);
+      const Tensor<float, 2> found = WeightMatrix::quantize(masked(w, mask), format).dequantize();
+      for (std::int64_t r = 0; r < rows; ++r) {
+        for (std::int64_t c = 0; c < columns; ++c) moved += mask(r, c) != 0 && found(r, c) != 0;
+      }
+    }
+    CHECK((moved == 0) == holds_zero(format));
+  }
+  for (const char* name : {"i4", "i4z", "nf4", "q3_k", "q6_k", "q8", "f16", "f32"}) CHECK_MESSAGE(holds_zero(find_format(name)), name);
+  for (const char* name : {"i4m", "q4_k"}) CHECK_FALSE_MESSAGE(holds_zero(find_format(name)), name);
+}
+
+}  // namespace
+}  // namespace bantam::test
