@@ -88,6 +88,21 @@ std::string cell(const std::string& text) {
   return out;
 }
 
+/// What calibration saw; nothing without.
+std::string inputs_table(const Report& report) {
+  if (report.inputs.empty()) return {};
+  std::string out = "\nInputs of the matrices over the calibration text; 0.1 % of the values lie below, and as many above the two percentiles.\n"
+                    "A ratio of the largest magnitude to theirs far above 1 means outliers: smoothing or rotating may help.\n\n"
+                    "| inputs of | min | 0.1 % | 99.9 % | max | outlier ratio |\n|---|---:|---:|---:|---:|---:|\n";
+  for (const InputReport& input : report.inputs) {
+    std::string names;
+    for (const std::string& name : input.matrices) names += message(names.empty() ? "" : ", ", names.empty() ? cell(name) : cell(kind_of(name)));
+    out += message("| ", names, " | ", fixed(input.range.low, 3), " | ", fixed(input.central.low, 3), " | ", fixed(input.central.high, 3), " | ",
+                   fixed(input.range.high, 3), " | ", fixed(input.outlier_ratio(), 2), " |\n");
+  }
+  return out;
+}
+
 std::string markdown(const Record& record, const std::string& picture) {
   const Report& report = record.report;
   std::string out = message("# ", cell(record.original), " -> ", cell(record.output), "\n\n");
@@ -122,7 +137,7 @@ std::string markdown(const Record& record, const std::string& picture) {
     if (!record.fit && report.sparsity) out += layer.sparsity ? message(" ", fixed(100 * *layer.sparsity, 2), " |") : " |";
     out += "\n";
   }
-  return out;
+  return out + inputs_table(report);
 }
 
 void write_file(const std::string& path, const std::string& text) {

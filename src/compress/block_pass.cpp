@@ -2,6 +2,7 @@
 #include "block_pass.hpp"
 
 #include <algorithm>
+#include <mutex>
 
 #include "bantam/compress/nearest.hpp"
 #include "bantam/compress/smooth.hpp"
@@ -75,6 +76,16 @@ void BlockPass::for_each_sample(F&& f) {
   }
 }
 
+void BlockPass::count(std::size_t group, TensorView<const float, 2> inputs) {
+  std::mutex mutex;
+  parallel_for(inputs.extent(0), 128, [&](Range tokens) {
+    Histogram<float> histogram;
+    for (std::int64_t t = tokens.begin; t < tokens.end; ++t) histogram.add({&inputs(t, 0), static_cast<std::size_t>(inputs.extent(1))});
+    const std::lock_guard lock(mutex);
+    seen_[group].merge(histogram);  // the same in any order
+  });
+}
+
 std::span<float> BlockPass::original_of(std::span<const float> hidden) {
   return std::span(original_).subspan(static_cast<std::size_t>(hidden.data() - hidden_.data()), hidden.size());
 }
@@ -98,6 +109,7 @@ Hessian BlockPass::observe(Work& work, std::int64_t layer, std::size_t group, Te
   const WeightMatrix& reader = *matrix_of(work.weights, readers()[group].roles[0], 0);
   const std::int64_t columns = reader.columns(), dim = checkpoint_.config().dim;
   Hessian hessian(columns);
+  seen_[group] = {};
   const std::size_t inputs = hidden_.size() / static_cast<std::size_t>(dim) * static_cast<std::size_t>(columns);
   const bool keeps = adds(group) && inputs <= most_kept / (drift != nullptr ? 2 : 1);
   if (keeps) kept_.reserve(inputs);
@@ -113,6 +125,7 @@ Hessian BlockPass::observe(Work& work, std::int64_t layer, std::size_t group, Te
     forward_->run_block(work.weights.layers[0], layer, reading[group], hidden, cache_);
     const TensorView<const float, 2> x = forward_->stage_inputs();
     hessian.add(x);
+    count(group, x);
     if (keeps) kept_.insert(kept_.end(), x.data(), x.data() + x.size());
     if (drift == nullptr) return;
     parallel_for(columns, 64, [&](Range range) {
@@ -153,12 +166,14 @@ std::vector<Hessian> BlockPass::observe_all(const LayerWeights& block, std::int6
   weights.layers.push_back(block);
   std::vector<Hessian> hessians;
   for (const Readers& group : readers()) hessians.emplace_back(matrix_of(weights, group.roles[0], 0)->columns());
+  seen_.assign(readers().size(), {});
   std::vector<float> states;
   for_each_sample([&](std::span<const float> hidden) {
     states.assign(hidden.begin(), hidden.end());
     for (std::size_t g = 0; g < hessians.size(); ++g) {
       forward_->run_block(block, layer, reading[g], states, cache_);
       hessians[g].add(forward_->stage_inputs());
+      count(g, forward_->stage_inputs());
       if (reading[g] == BlockStage::output_inputs) forward_->run_block(block, layer, BlockStage::attention, states, cache_);
     }
   });
@@ -290,6 +305,7 @@ WeightMatrix BlockPass::round_left(const Tensor<float, 2>& weights, const Hessia
 RoundedBlock BlockPass::round_block(std::int64_t layer) {
   Work work = begin(layer);
   RoundedBlock result;
+  seen_.assign(readers().size(), {});
   const bool scales = recipe_.options().smooth || recipe_.method() == Method::awq || recipe_.method() == Method::awq_gptq;
   const bool one_by_one = recipe_.options().true_sequential;
   std::vector<Hessian> hessians;
@@ -302,10 +318,13 @@ RoundedBlock BlockPass::round_block(std::int64_t layer) {
     Tensor<float, 2> drift;
     Hessian hessian = known ? std::move(hessians[g]) : observe(work, layer, g, original_.empty() ? nullptr : &drift);
     const Role last = readers()[g].roles.back();
+    InputReport& inputs = result.inputs.emplace_back(InputReport{{}, seen_[g].range(), central_range(seen_[g], 99.9)});
     for (const Role role : readers()[g].roles) {
       WeightMatrix& matrix = *matrix_of(work.weights, role, 0);
-      if (matrix.empty() || work.copied.contains(role)) continue;
+      if (matrix.empty()) continue;
       const std::string& name = work.names.at(role);
+      inputs.matrices.push_back(name);
+      if (work.copied.contains(role)) continue;
       const FormatInfo& format = recipe_.format_of(name, false);
       if (format.is_float && !work.changed.contains(role)) continue;
       const Tensor<float, 2> weights = matrix.dequantize();

@@ -65,6 +65,8 @@ class BlockPass {
   void advance(const Work& work, std::int64_t layer, BlockStage half);
   template <class F>
   void for_each_sample(F&& f);
+  /// Counts what a group reads in its histogram.
+  void count(std::size_t group, TensorView<const float, 2> inputs);
 
   const ModelSource& source_;
   const Checkpoint& checkpoint_;  ///< the source's
@@ -77,6 +79,7 @@ class BlockPass {
   ModelWeights none_;                  ///< Forward holds on to a model's weights; blocks come one by one
   std::unique_ptr<Forward> forward_;
   nn::KvCache cache_;
+  std::vector<Histogram<float>> seen_;  ///< of the block's inputs, by group of readers
 };
 
 }  // namespace bantam::inline v0

@@ -148,6 +148,7 @@ class Run {
       ++tracker_.report.resumed_blocks;
     } else {
       done = pass_->round_block(layer);
+      tracker_.report.inputs.insert(tracker_.report.inputs.end(), done->inputs.begin(), done->inputs.end());
       tracker_.report.warnings.insert(tracker_.report.warnings.end(), done->warnings.begin(), done->warnings.end());
       if (journal != nullptr) journal->append(layer, *done);
     }
@@ -233,6 +234,11 @@ std::pair<Model, Report> compress(const Model& model, const Recipe& recipe, cons
   return {output.model(), std::move(report)};
 }
 
+double InputReport::outlier_ratio() const noexcept {
+  const auto largest = [](ValueRange r) { return std::max(std::fabs(r.low), std::fabs(r.high)); };
+  return largest(central) > 0 ? largest(range) / largest(central) : 1.0;
+}
+
 std::string Report::to_json() const {
   nlohmann::ordered_json json;
   json["bytes_before"] = bytes_before;
@@ -247,6 +253,15 @@ std::string Report::to_json() const {
                               {"bytes_before", layer.bytes_before},
                               {"bytes_after", layer.bytes_after}});
     if (layer.sparsity) json["layers"].back()["sparsity"] = *layer.sparsity;
+  }
+  json["inputs"] = nlohmann::ordered_json::array();
+  for (const InputReport& input : inputs) {
+    json["inputs"].push_back({{"matrices", input.matrices},
+                              {"min", input.range.low},
+                              {"max", input.range.high},
+                              {"p0.1", input.central.low},
+                              {"p99.9", input.central.high},
+                              {"outlier_ratio", input.outlier_ratio()}});
   }
   json["resumed_blocks"] = resumed_blocks;
   json["warnings"] = warnings;

@@ -5,8 +5,8 @@
 #include <optional>
 #include <string>
 
+#include "bantam/compress/compress.hpp"
 #include "bantam/compress/nearest.hpp"
-#include "bantam/compress/recipe.hpp"
 #include "bantam/core/error.hpp"
 #include "bantam/core/team.hpp"
 #include "bantam/model/arch_spec.hpp"
@@ -26,6 +26,7 @@ struct Rounded {
 struct RoundedBlock {
   std::map<Role, Rounded> matrices;
   std::map<Role, std::vector<float>> vectors;
+  std::vector<InputReport> inputs;    ///< by group of readers
   std::vector<std::string> warnings;  ///< of what went otherwise than asked, naming the matrix
 };
 

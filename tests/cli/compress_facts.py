@@ -244,6 +244,22 @@ def facts_clip(h, models):
     h.refuses(2, "compress", model, "-o", h.temporary("never"), "--clip", "mse", "--format", "f16", says="integers or levels")
 
 
+def facts_inputs(h, models):
+    """Reports of runs that calibrate say what the matrices read."""
+    out = h.temporary("inputs.bantam")
+    report = h.json("compress", h.model("stories260k"), "-o", out, "--format", "i4z", "--group", 32, "--method", "gptq", "--report",
+                    "--calibration", h.corpus("tinystories-plain.txt"), "--samples", 2, "--tokens", 32)
+    h.equal("four groups in each of five blocks", [len(group["matrices"]) for group in report["inputs"]], [3, 1, 2, 1] * 5)
+    for group in report["inputs"]:
+        ordered = group["min"] <= group["p0.1"] < group["p99.9"] <= group["max"] and group["outlier_ratio"] >= 1
+        h.fact(f"{group['matrices'][0]}: in order", ordered and set(group) == {"matrices", "min", "max", "p0.1", "p99.9", "outlier_ratio"}, group)
+    text = Path(out + ".report.md").read_text()
+    lines = [line for line in text.splitlines() if "q_proj, k_proj, v_proj" in line]
+    h.equal("a table for people", (len(lines), lines[0].count("|")), (5, 7))
+    plain = h.json("compress", h.model("stories260k"), "-o", out, "--report")
+    h.fact("nothing without a text", plain["inputs"] == [] and "outlier ratio" not in Path(out + ".report.md").read_text(), plain["inputs"])
+
+
 @figures
 def facts_fit_figures(h, models):
     """Mixed precision: as large as asked and never larger, nearer to the model than one format of that size."""

@@ -28,6 +28,28 @@ ValueRange range_of(O observer, const std::vector<float>& values, std::size_t ba
   return observer.range();
 }
 
+TEST_CASE("histograms of parts, merged, are the histogram of the whole") {
+  auto values = activations(4000, 2);
+  for (std::size_t i = 0; i < 1000; ++i) values[i] *= 1e-3f;  // parts of very different widths
+  const std::span<const float> all = values;
+  Histogram<float> whole;
+  whole.add(all);
+  for (const bool widest_first : {false, true}) {
+    Histogram<float> merged, part;
+    merged.merge(part);
+    for (const std::size_t at : {0, 1, 2, 3}) {
+      Histogram<float> quarter;
+      quarter.add(all.subspan(1000 * (widest_first ? 3 - at : at), 1000));
+      merged.merge(quarter);
+      merged.merge({});
+    }
+    CHECK(std::ranges::equal(merged.counts(), whole.counts()));
+    CHECK(merged.width() == whole.width());
+    CHECK(merged.total() == whole.total());
+    CHECK((merged.range().low == whole.range().low && merged.range().high == whole.range().high));
+  }
+}
+
 TEST_CASE("minmax is the smallest and the largest, whatever the batches") {
   const auto values = activations(5000, 1);
   const auto [low, high] = std::ranges::minmax(values);

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "bantam/compress/calibration.hpp"
+#include "bantam/compress/observers.hpp"
 #include "bantam/compress/recipe.hpp"
 #include "bantam/model/model.hpp"
 
@@ -32,12 +33,24 @@ struct LayerReport {
   std::optional<double> sparsity = {};  ///< share of the weights that are 0, rounding's included; of pruned matrices
 };
 
+/// What the calibration text makes the matrices of a block read that read the same: the inputs that they are rounded for. With
+/// AWQ and SmoothQuant those of q, k and v, and of all where the recipe is not truly sequential, are as before their scales.
+struct InputReport {
+  std::vector<std::string> matrices;
+  ValueRange range;    ///< the smallest and the largest
+  ValueRange central;  ///< without 0.1 % of all values at each end, to within a bin of Histogram
+
+  /// The largest magnitude of all in those of the central range: what a few large inputs cost a grid that spans them. At least 1.
+  [[nodiscard]] double outlier_ratio() const noexcept;
+};
+
 struct Report {
   std::int64_t bytes_before = 0;  ///< of the file or files; in memory, of all matrices
   std::int64_t bytes_after = 0;
   double bits_per_weight = 0;  ///< of all matrices, scales included, padding not
   std::optional<double> sparsity = {};  ///< of all matrices that were pruned
   std::vector<LayerReport> layers;
+  std::vector<InputReport> inputs;  ///< where the run calibrated; of blocks from the journal there are none
   std::int64_t resumed_blocks = 0;  ///< taken from the journal
   /// What went otherwise than asked, a line each that names the matrix: inputs that the calibration text never uses, second
   /// moments that took more damping or no GPTQ at all. Of blocks from the journal there are none.

@@ -37,6 +37,11 @@ class MinMaxObserver {
       empty_ = false;
     }
   }
+  void merge(const MinMaxObserver& other) noexcept {
+    if (other.empty_) return;
+    range_ = empty_ ? other.range_ : ValueRange{std::min(range_.low, other.range_.low), std::max(range_.high, other.range_.high)};
+    empty_ = false;
+  }
   [[nodiscard]] ValueRange range() const noexcept { return range_; }
   [[nodiscard]] bool empty() const noexcept { return empty_; }
 
@@ -90,6 +95,16 @@ class Histogram {
     total_ += static_cast<std::int64_t>(batch.size());
   }
 
+  /// Adds what another one counted: as if its values had been added here.
+  void merge(const Histogram& other) {
+    if (other.total_ == 0) return;
+    values_.merge(other.values_);
+    widen(std::max(exponent_, other.exponent_));
+    const int shift = std::min(exponent_ - other.exponent_, 62);
+    for (std::int64_t i = -half; i < half; ++i) counts_[static_cast<std::size_t>(half + (i >> shift))] += other.counts_[static_cast<std::size_t>(half + i)];
+    total_ += other.total_;
+  }
+
   /// (2 half), bin i from (i - half) width() on.
   [[nodiscard]] std::span<const std::int64_t> counts() const noexcept { return counts_; }
   [[nodiscard]] double width() const noexcept { return std::ldexp(1.0, exponent_); }
@@ -115,22 +130,26 @@ class Histogram {
 
 /// The range that leaves out (100 - percent) % of the values at each end, to within a bin.
 template <std::floating_point T>
+[[nodiscard]] ValueRange central_range(const Histogram<T>& histogram, double percent) noexcept {
+  const auto left_out = static_cast<std::int64_t>((100 - percent) / 100 * static_cast<double>(histogram.total()));
+  const auto counts = histogram.counts();
+  const auto edge = [&](std::int64_t bin) { return static_cast<double>(bin - Histogram<T>::half) * histogram.width(); };
+  const ValueRange all = histogram.range();
+  std::int64_t low = 0, high = 2 * Histogram<T>::half - 1;
+  for (std::int64_t below = counts[0]; below <= left_out && low < high; below += counts[static_cast<std::size_t>(low)]) ++low;
+  for (std::int64_t above = counts[static_cast<std::size_t>(high)]; above <= left_out && high > low; above += counts[static_cast<std::size_t>(high)]) --high;
+  return {std::clamp(edge(low), all.low, all.high), std::clamp(edge(high + 1), all.low, all.high)};
+}
+
+/// central_range() of what was added.
+template <std::floating_point T>
 class PercentileObserver {
  public:
   explicit PercentileObserver(double percent = 99.99) : percent_(percent) {
     if (!(percent > 50 && percent <= 100)) fail(Errc::invalid_argument, "observer: expected a percentile above 50 and at most 100, found ", percent);
   }
   void add(std::span<const T> batch) { histogram_.add(batch); }
-  [[nodiscard]] ValueRange range() const noexcept {
-    const auto left_out = static_cast<std::int64_t>((100 - percent_) / 100 * static_cast<double>(histogram_.total()));
-    const auto counts = histogram_.counts();
-    const auto edge = [&](std::int64_t bin) { return static_cast<double>(bin - Histogram<T>::half) * histogram_.width(); };
-    const ValueRange all = histogram_.range();
-    std::int64_t low = 0, high = 2 * Histogram<T>::half - 1;
-    for (std::int64_t below = counts[0]; below <= left_out && low < high; below += counts[static_cast<std::size_t>(low)]) ++low;
-    for (std::int64_t above = counts[static_cast<std::size_t>(high)]; above <= left_out && high > low; above += counts[static_cast<std::size_t>(high)]) --high;
-    return {std::clamp(edge(low), all.low, all.high), std::clamp(edge(high + 1), all.low, all.high)};
-  }
+  [[nodiscard]] ValueRange range() const noexcept { return central_range(histogram_, percent_); }
 
  private:
   double percent_;
