@@ -389,6 +389,8 @@ typedef struct bantam_progress {
 } bantam_progress;
 /** Nonzero stops the work, which ends with BANTAM_CANCELLED. */
 typedef int (*bantam_compress_progress)(const bantam_progress *progress, void *user);
+/** Asked often while work goes on, inside matrices too, on the thread that began it: nonzero stops. Has to be quick. */
+typedef int (*bantam_compress_cancelled)(void *user);
 /** The format of one matrix; NULL: the options' format. The text is read before the next call. */
 typedef const char *(*bantam_choose_format)(const bantam_tensor_info *matrix, void *user);
 
@@ -412,11 +414,14 @@ typedef struct bantam_compress_options {
   bantam_compress_progress progress;
   void *progress_user;
   bantam_report **report;       /* receives a report, to be freed; NULL: none */
-  const bantam_setting *settings; /* "rotate": seed; "smooth": exponent; "target", "journal": of bantam_compress_file() */
+  const bantam_setting *settings; /* "rotate": seed; "smooth": exponent; "clip": "minmax", "mse", "percentile:99.9";
+                                     "target", "journal": of bantam_compress_file() */
   size_t setting_count;
+  bantam_compress_cancelled cancelled; /* NULL: none */
+  void *cancelled_user;
 } bantam_compress_options;
 #define BANTAM_COMPRESS_OPTIONS_INIT \
-  {sizeof(bantam_compress_options), "rtn", "q4", -1, 0, NULL, NULL, 0, 128, 2048, NULL, 0, NULL, NULL, NULL, NULL, NULL, NULL, 0}
+  {sizeof(bantam_compress_options), "rtn", "q4", -1, 0, NULL, NULL, 0, 128, 2048, NULL, 0, NULL, NULL, NULL, NULL, NULL, NULL, 0, NULL, NULL}
 
 /** A smaller model, in memory. `model` is left as it is. */
 BANTAM_API bantam_status bantam_model_compress(bantam_model **small, const bantam_model *model, const bantam_compress_options *options);

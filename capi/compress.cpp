@@ -2,6 +2,7 @@
 #include <charconv>
 #include <sstream>
 
+#include "bantam/core/parallel.hpp"
 #include "bantam/io/file.hpp"
 #include "objects.hpp"
 
@@ -33,11 +34,13 @@ Order read_order(const bantam_compress_options* given) {
   Order order{options_of(given, initial, "compress options"), {}, Target::native, {}};
   const bantam_compress_options& o = order.options;
   if (o.desc_act != 0) order.details.gptq.order = ColumnOrder::activation;
-  read_settings(o.settings, o.setting_count, "rotate, smooth, target, journal", [&](std::string_view name, std::string_view value) {
+  read_settings(o.settings, o.setting_count, "rotate, smooth, clip, target, journal", [&](std::string_view name, std::string_view value) {
     if (name == "rotate") {
       order.details.rotation = number_of<std::uint64_t>(name, value);
     } else if (name == "smooth") {
       order.details.smooth = number_of<double>(name, value);
+    } else if (name == "clip") {
+      order.details.clip = find_clip(value);
     } else if (name == "target") {
       order.target = find_target(value);
     } else if (name == "journal") {
@@ -91,6 +94,10 @@ ProgressFn progress_of(const bantam_compress_options& o) {
   };
 }
 
+std::function<bool()> cancelled_of(const bantam_compress_options& o) {
+  return [callback = o.cancelled, user = o.cancelled_user] { return callback != nullptr && callback(user) != 0; };
+}
+
 /// The report as a handle; what was worth a word goes to the log.
 std::unique_ptr<bantam_report> wrapped(Report report) {
   for (const std::string& line : report.warnings) log_warning(line);
@@ -114,6 +121,7 @@ bantam_status bantam_model_compress(bantam_model** small, const bantam_model* mo
     }
     const Recipe recipe = recipe_of(order, big.tensors());
     const Calibration calibration = calibration_of(order, recipe, big.tokenizer(), big.config().context);
+    const CancelScope scope(cancelled_of(order.options));
     auto [result, report] = compress(big, recipe, progress_of(order.options), calibration);
     auto made = std::make_unique<bantam_model>(std::move(result));
     auto told = wrapped(std::move(report));
@@ -129,6 +137,7 @@ bantam_status bantam_compress_file(const char* from, const char* to, const banta
     for (const std::string& line : checkpoint.warnings()) log_warning(line);
     const Recipe recipe = recipe_of(order, checkpoint.tensors());
     const Calibration calibration = calibration_of(order, recipe, checkpoint.tokenizer(), checkpoint.config().context);
+    const CancelScope scope(cancelled_of(order.options));
     Report report = compress_file(checkpoint, &need(to, "to"), recipe, order.target, progress_of(order.options), calibration, order.journal);
     auto told = wrapped(std::move(report));
     if (order.options.report != nullptr) *order.options.report = told.release();

@@ -88,6 +88,68 @@ TEST_CASE("a model is made smaller in memory and from file to file, with progres
   CHECK_FALSE(std::filesystem::exists(never));
 }
 
+TEST_CASE("work stops where it is asked to, inside a matrix too, and leaves nothing") {
+  const Folder folder;
+  const auto model = load();
+  const std::string file = folder / "cancelled.bantam";
+  struct Asked {
+    int times = 0, stop_at = 0, written = 0;
+  } asked;
+  bantam_compress_options options = BANTAM_COMPRESS_OPTIONS_INIT;
+  options.progress_user = options.cancelled_user = &asked;
+  options.progress = [](const bantam_progress*, void* user) {
+    ++static_cast<Asked*>(user)->written;
+    return 0;
+  };
+  options.cancelled = [](void* user) {
+    auto& a = *static_cast<Asked*>(user);
+    return ++a.times == a.stop_at ? 1 : 0;
+  };
+  REQUIRE_OK(bantam_compress_file(model_path().c_str(), file.c_str(), &options));
+  std::filesystem::remove(file);
+  CHECK(asked.times > asked.written);
+  for (const int at : {1, asked.times / 2}) {
+    asked = {0, at, 0};
+    CHECK(bantam_compress_file(model_path().c_str(), file.c_str(), &options) == BANTAM_CANCELLED);
+    CHECK(asked.times == at);
+    CHECK_FALSE(std::filesystem::exists(file));
+    asked = {0, at, 0};
+    bantam_model* small = nullptr;
+    CHECK(bantam_model_compress(&small, model.get(), &options) == BANTAM_CANCELLED);
+    CHECK(asked.times == at);
+    CHECK(small == nullptr);
+  }
+}
+
+TEST_CASE("settings say how far grids go") {
+  const auto model = load();
+  const auto error_with = [&](const char* how) {
+    const bantam_setting clip{"clip", how};
+    bantam_compress_options options = BANTAM_COMPRESS_OPTIONS_INIT;
+    options.format = "i3z.g64";
+    options.settings = &clip;
+    options.setting_count = 1;
+    bantam_report* made = nullptr;
+    options.report = &made;
+    bantam_model* small = nullptr;
+    REQUIRE_OK(bantam_model_compress(&small, model.get(), &options));
+    const Owned<bantam_model> owned(small);
+    const Owned<bantam_report> report(made);
+    double error = 0;
+    REQUIRE_OK(bantam_report_get_matrix(report.get(), 1, nullptr, nullptr, &error));
+    return error;
+  };
+  CHECK(error_with("mse") < error_with("minmax"));
+  CHECK(error_with("percentile:99") != error_with("minmax"));
+  bantam_compress_options options = BANTAM_COMPRESS_OPTIONS_INIT;
+  const bantam_setting wrong{"clip", "all"};
+  options.settings = &wrong;
+  options.setting_count = 1;
+  bantam_model* small = nullptr;
+  CHECK(bantam_model_compress(&small, model.get(), &options) == BANTAM_INVALID_ARGUMENT);
+  CHECK(std::string(bantam_last_error()).find("percentile:P") != std::string::npos);
+}
+
 TEST_CASE("without a text of the user's the bundled one calibrates, and the log says so") {
   const auto model = load();
   std::string said;
