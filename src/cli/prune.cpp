@@ -1,0 +1,65 @@
+// Removals from the command line, and what became of them.
+#include "prune.hpp"
+
+#include <algorithm>
+
+#include "options.hpp"
+#include "progress.hpp"
+#include "signals.hpp"
+
+namespace bantam::cli {
+
+namespace {
+
+std::string change(std::string_view what, std::int64_t before, std::int64_t after) {
+  const double gone = 100 * (1 - static_cast<double>(after) / static_cast<double>(before));
+  return message(what, ' ', before, " -> ", after, " (-", fixed(gone, 1), " %)");
+}
+
+Json size_json(const ModelSize& size) {
+  return {{"parameters", size.parameters}, {"flops_per_token", size.flops_per_token}, {"bytes", size.bytes}};
+}
+
+}  // namespace
+
+std::vector<Removal> parse_removals(const std::vector<std::string>& texts) {
+  std::vector<Removal> removals;
+  for (const std::string& text : texts) {
+    try {
+      removals.push_back(parse_removal(text));
+    } catch (const Error& error) {
+      throw UsageError(message("--", error.what()));
+    }
+  }
+  return removals;
+}
+
+PrunedStructure prune(const Checkpoint& checkpoint, const std::vector<Removal>& removals, const Calibration& calibration,
+                      bool compensate, bool json) {
+  const Section section(Insisting::changes_nothing);
+  ProgressBar bar(!json);
+  PrunedStructure pruned = prune_structure(checkpoint, removals, calibration, {.compensate = compensate}, [&](const Progress& p) {
+    bar.show(p.done, p.total, p.layer, p.seconds_left);
+    return interrupted() == 0;
+  });
+  for (const std::string& line : pruned.warnings) warn(printable(line, 4096));
+  return pruned;
+}
+
+std::string pruned_text(const PrunedStructure& pruned) {
+  std::string out = message("pruned          ", change("parameters", pruned.before.parameters, pruned.after.parameters), ", ",
+                            change("operations a token", pruned.before.flops_per_token, pruned.after.flops_per_token), "\n");
+  if (pruned.influence.empty()) return out;
+  out += "                layers gone:";
+  for (std::size_t i = 0; i < pruned.influence.size(); ++i) {
+    if (std::find(pruned.layers.begin(), pruned.layers.end(), static_cast<std::int64_t>(i)) != pruned.layers.end()) continue;
+    out += message(" ", i, " (influence ", fixed(pruned.influence[i], 4), ")");
+  }
+  return out + "\n";
+}
+
+Json pruned_json(const PrunedStructure& pruned) {
+  return {{"layers", pruned.layers}, {"influence", pruned.influence}, {"before", size_json(pruned.before)}, {"after", size_json(pruned.after)}};
+}
+
+}  // namespace bantam::cli
