@@ -30,9 +30,10 @@ struct CompressOptions {
   std::vector<std::string> keep;
   std::vector<std::string> overruled;  ///< options that --fit decides
   std::string to = "native";
-  std::string calibration, smooth, clip, prune, fit, candidates, evaluate, gptq_zero;
+  std::vector<std::string> prune;
+  std::string calibration, smooth, clip, fit, candidates, evaluate, gptq_zero;
   std::int64_t samples = 128, tokens = 2048, seed = 0, limit = 20'000;
-  bool rotate = false, desc_act = false, one_run = false, resume = false, dry_run = false, report = false;
+  bool rotate = false, desc_act = false, one_run = false, no_compensation = false, resume = false, dry_run = false, report = false;
 };
 
 std::string format_list() {
@@ -64,7 +65,7 @@ Recipe make_recipe(const CompressOptions& o) {
                               .rotation = rotation,
                               .smooth = smooth,
                               .clip = clip,
-                              .pruning = parse_prune(o.prune),
+                              .pruning = parse_prune(o.prune).weights,
                               .gptq = {.order = o.desc_act ? ColumnOrder::activation : ColumnOrder::group}};
   Recipe recipe = checked([&] { return recipe::with(method_of(o), format, options, details); });
   for (const std::string& exception : o.keep) {
@@ -88,7 +89,7 @@ void check_fit(const CompressOptions& o) {
   if (!o.smooth.empty()) {
     throw UsageError("--fit: not yet with --smooth; what works: --fit on a model that was smoothed into f32 before");
   }
-  if (!o.prune.empty()) throw UsageError("--fit: not yet with --prune");
+  if (parse_prune(o.prune).weights) throw UsageError("--fit: not yet with --prune of weights");
 }
 
 void warn_of_idle_patterns(const Recipe& recipe, const Checkpoint& checkpoint) {
@@ -157,6 +158,8 @@ struct Task {
   Calibration calibration;
   std::optional<Fit> fit;
   std::string evaluation_text;
+  std::optional<PrunedStructure> pruned;  ///< then `checkpoint` is what it left
+  std::int64_t bytes_before = 0;          ///< of the model's files, where it was pruned
 };
 
 /// The text to calibrate with: the user's, or the bundled one.
@@ -166,10 +169,14 @@ std::string calibration_text(const CompressOptions& o) {
   return std::string(default_calibration_text());
 }
 
-/// Opens, reads the calibration text, and chooses formats if that is asked for.
+/// Opens, reads the calibration text, prunes, and chooses formats if that is asked for.
 Task prepare(const CompressOptions& o, Recipe recipe, bool calibrated) {
-  Task task{open_checkpoint(o.model, o.gptq_zero), std::move(recipe), target_of(o), {}, {}, {}};
-  if (calibrated || !o.fit.empty()) {
+  Task task{open_checkpoint(o.model, o.gptq_zero), std::move(recipe), target_of(o), {}, {}, {}, {}, 0};
+  const std::vector<Removal> removals = parse_prune(o.prune).removals;
+  // What is impossible is said before any work.
+  (void)plan_structure(task.checkpoint.config(), removals);
+  if (!removals.empty()) task.bytes_before = plan_file(task.checkpoint, task.recipe, task.target).bytes_before;
+  if (calibrated || !o.fit.empty() || !removals.empty()) {
     std::string text = calibration_text(o);
     task.calibration = Calibration::from_text(task.checkpoint.tokenizer(), text, o.samples,
                                               std::min<std::int64_t>(o.tokens, task.checkpoint.config().context));
@@ -178,6 +185,10 @@ Task prepare(const CompressOptions& o, Recipe recipe, bool calibrated) {
   // Now: it would be a pity to miss a file after hours.
   if (!o.evaluate.empty()) task.evaluation_text = read_input(o.evaluate);
   warn_of_idle_patterns(task.recipe, task.checkpoint);
+  if (!removals.empty()) {
+    task.pruned = prune(task.checkpoint, removals, task.calibration, !o.no_compensation, o.common.json);
+    task.checkpoint = task.pruned->checkpoint;
+  }
   if (o.fit.empty()) return task;
   task.fit = fit_to_budget(task.checkpoint, task.recipe, task.calibration, task.target, parse_candidates(o.candidates),
                            o.fit, o.common.json);
@@ -186,11 +197,14 @@ Task prepare(const CompressOptions& o, Recipe recipe, bool calibrated) {
 }
 
 int print_plan(const CompressOptions& o, const Task& task) {
-  const Plan plan = plan_file(task.checkpoint, task.recipe, task.target);
+  Plan plan = plan_file(task.checkpoint, task.recipe, task.target);
+  if (task.pruned) plan.bytes_before = task.bytes_before;
   if (o.common.json) {
-    print_json(plan_json(plan, task.fit));
+    Json json = plan_json(plan, task.fit);
+    if (task.pruned) json["prune"] = pruned_json(*task.pruned);
+    print_json(json);
   } else {
-    print(plan_table(plan, task.fit));
+    print(plan_table(plan, task.fit) + (task.pruned ? pruned_text(*task.pruned) : ""));
   }
   return 0;
 }
@@ -203,7 +217,7 @@ int conclude(const CompressOptions& o, const Task& task, const Report& report) {
     const std::string name = calibration && o.calibration.empty() ? "the bundled text" : input_name(calibration ? o.calibration : o.evaluate);
     evaluation = evaluate(o.model, o.output, {name, calibration, {}}, task.evaluation_text, o.limit, o.common);
   }
-  const Record record{o.model, o.output, task.recipe, report, task.fit, evaluation};
+  const Record record{o.model, o.output, task.recipe, report, task.fit, evaluation, task.pruned};
   if (o.report) write_report(record);
   if (o.common.json) {
     print(as_json(record).dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
@@ -232,7 +246,7 @@ int compress_model(const CompressOptions& o, const std::vector<std::string>& idl
     }
     if (!calibrated && o.resume) note(message("bantam: --resume: ", o.method, " without calibration keeps no journal, starting over"));
   }
-  if (!calibrated && o.fit.empty()) {
+  if (!calibrated && o.fit.empty() && parse_prune(o.prune).removals.empty()) {
     for (const std::string& option : idle) warn(message(option, " has no effect: ", o.method, " without calibration"));
   }
   if (calibrated && o.desc_act && o.method.find("gptq") == std::string::npos) warn(message("--desc-act has no effect: ", o.method));
@@ -260,6 +274,7 @@ int compress_model(const CompressOptions& o, const std::vector<std::string>& idl
     }
     throw;
   }
+  if (task.pruned) report.bytes_before = task.bytes_before;
   for (const std::string& line : report.warnings) warn(printable(line, 4096));
   if (report.resumed_blocks > 0) note(message("bantam: --resume: ", report.resumed_blocks, " blocks were done already"));
   warn_of_other_formats(task.recipe, task.target, task.checkpoint, report);
@@ -301,9 +316,11 @@ void add_compress(CLI::App& app, Action& action) {
       add_flag(verb, "--desc-act", o->desc_act, "columns strictly in the order of their activations (gptq)"),
       add_flag(verb, "--no-true-sequential", o->one_run,
                "round all matrices of a block for the inputs that it had before any was rounded: faster")};
-  add_text(verb, "--prune", o->prune, "METHOD:AMOUNT",
-           "make weights of the blocks 0 first: magnitude, wanda or sparsegpt, and a share (0.5) or so many of every few "
-           "(2:4); files stay as large as they are");
+  CLI::Option* prune = add_texts(verb, "--prune", o->prune, "WHAT:AMOUNT",
+                                 "remove first: parts, the least needed on the calibration text (layers:COUNT, channels:SHARE of the FFN's, heads:SHARE "
+                                 "with all that share their keys), which makes the model smaller; or weights (magnitude, wanda, sparsegpt, and a "
+                                 "SHARE or N:M), which leaves zeros in their places; may be repeated");
+  needs(add_flag(verb, "--no-compensation", o->no_compensation, "what is left takes nothing over from the parts that --prune removed"), prune);
   const CLI::Option* fit = add_text(verb, "--fit", o->fit, "SIZE",
                                     "mixed precision: the formats that cost least in a file of 6GiB, 402MB ..., or with "
                                     "3.5bpw (bits a weight), by measurement on the calibration text");
@@ -326,6 +343,7 @@ void add_compress(CLI::App& app, Action& action) {
       "  bantam compress model.gguf -o m.bantam --format nf4 --keep '*.down_proj=q8' --keep lm_head=f16\n"
       "  bantam compress Qwen3-0.6B -o q3.bantam --format i3z --group 128 --method awq+gptq --calibration text.txt\n"
       "  bantam compress Qwen3-0.6B -o fit.bantam --fit 300MiB --method gptq --calibration text.txt --report\n"
+      "  bantam compress Qwen3-0.6B -o small.bantam --prune heads:0.25 --prune channels:0.3 --method gptq --calibration text.txt\n"
       "  bantam compress q4.bantam -o plain --format f32 --to safetensors\n"
       "  bantam compress Qwen3-0.6B -o q4_k.gguf --format q4_k --keep lm_head=q6_k --to gguf\n"
       "  bantam compress Qwen3-0.6B -o q4-gptq --format i4 --group 128 --method gptq --calibration text.txt --to gptq",

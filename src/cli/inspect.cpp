@@ -54,10 +54,30 @@ Json describe(const Tokenizer& tokenizer) {
           {"special", std::move(special)},      {"chat_template", !tokenizer.chat_template().empty()}};
 }
 
+using SizeOf = std::int64_t (ModelConfig::*)(std::int64_t) const noexcept;
+
+/// "11008", or "7168 to 11008" where layers differ.
+std::string sizes_text(const ModelConfig& c, SizeOf size) {
+  std::int64_t least = (c.*size)(0), most = least;
+  for (std::int64_t i = 1; i < c.layers; ++i) {
+    least = std::min(least, (c.*size)(i));
+    most = std::max(most, (c.*size)(i));
+  }
+  return least == most ? message(most) : message(least, " to ", most);
+}
+
+/// A number, or a list of one a layer where layers differ.
+Json sizes_json(const ModelConfig& c, SizeOf size) {
+  if (c.is_uniform()) return (c.*size)(0);
+  Json sizes = Json::array();
+  for (std::int64_t i = 0; i < c.layers; ++i) sizes.push_back((c.*size)(i));
+  return sizes;
+}
+
 Json describe(const ModelConfig& c) {
   return {{"dim", c.dim},           {"layers", c.layers},
-          {"heads", c.heads},       {"kv_heads", c.kv_heads},
-          {"head_dim", c.head_dim}, {"ffn", c.ffn},
+          {"heads", sizes_json(c, &ModelConfig::heads_of)}, {"kv_heads", sizes_json(c, &ModelConfig::kv_heads_of)},
+          {"head_dim", c.head_dim}, {"ffn", sizes_json(c, &ModelConfig::ffn_of)},
           {"vocab", c.vocab},       {"context", c.context},
           {"norm_eps", c.norm_eps}, {"rope_base", c.rope.base},
           {"window", c.window},     {"tied", c.tied}};
@@ -127,7 +147,7 @@ Json parsed_or_null(const std::string& text) {
 Json as_json(const Checkpoint& checkpoint, const std::optional<Verification>& verification) {
   const Sizes sizes = sizes_of(checkpoint);
   const ModelConfig& config = checkpoint.config();
-  const nn::KvCache cache({config.layers, config.kv_heads, config.head_dim}, "f16");
+  const nn::KvCache cache(config.kv_shape(), "f16");
   Json json = {
       {"path", checkpoint.path().string()},
       {"container", checkpoint.container()},
@@ -164,11 +184,11 @@ std::string as_text(const Tokenizer& tokenizer) {
 std::string as_text(const Checkpoint& checkpoint, const std::optional<Verification>& verification) {
   const Sizes sizes = sizes_of(checkpoint);
   const ModelConfig& c = checkpoint.config();
-  const nn::KvCache cache({c.layers, c.kv_heads, c.head_dim}, "f16");
+  const nn::KvCache cache(c.kv_shape(), "f16");
   std::string out =
       message("architecture    ", c.arch->name, " (", checkpoint.container(), ")\nsizes           ", c.layers,
-              " layers, dim ", c.dim, ", ", c.heads, " heads of ", c.head_dim, ", ", c.kv_heads, " kv heads, ffn ",
-              c.ffn, ", vocab ", c.vocab, c.tied ? " (tied)" : "", "\ncontext         ", c.context, " tokens");
+              " layers, dim ", c.dim, ", ", sizes_text(c, &ModelConfig::heads_of), " heads of ", c.head_dim, ", ",
+              sizes_text(c, &ModelConfig::kv_heads_of), " kv heads, ffn ", sizes_text(c, &ModelConfig::ffn_of), ", vocab ", c.vocab, c.tied ? " (tied)" : "", "\ncontext         ", c.context, " tokens");
   if (c.window > 0) out += message(", window ", c.window);
   out += message("\nparameters      ", sizes.parameters, "\nbytes           ", checkpoint.file_bytes(), " (",
                  in_bytes(checkpoint.file_bytes()), "), ",

@@ -109,6 +109,11 @@ std::string markdown(const Record& record, const std::string& picture) {
   out += message("| | before | after |\n|---|---|---|\n| bytes | ", report.bytes_before, " | ", report.bytes_after,
                  " |\n| bits a weight | | ", fixed(report.bits_per_weight, 3), " |\n");
   if (report.sparsity) out += message("| zeros among the weights of blocks | | ", fixed(100 * *report.sparsity, 2), " % |\n");
+  if (record.pruned) {
+    const ModelSize &before = record.pruned->before, &after = record.pruned->after;
+    out += message("| parameters | ", before.parameters, " | ", after.parameters, " |\n| operations a token | ", before.flops_per_token, " | ",
+                   after.flops_per_token, " |\n");
+  }
   if (record.evaluation) {
     const PerplexityResult& r = record.evaluation->result;
     out += message("| perplexity | ", fixed(*r.base_perplexity, 4), " | ", fixed(r.perplexity, 4),
@@ -169,12 +174,14 @@ Json as_json(const Record& record) {
     for (const Choice& point : record.fit->trade_off)
       json["fit"]["trade_off"].push_back({{"bytes", point.bytes}, {"expected_kl", point.cost}});
   }
+  if (record.pruned) json["prune"] = pruned_json(*record.pruned);
   if (record.evaluation) json["evaluation"] = evaluation_json(*record.evaluation);
   return json;
 }
 
 std::string measurements(const Record& record) {
   std::string out;
+  if (record.pruned) out += pruned_text(*record.pruned);
   if (record.fit) {
     out += message("expected        KL ", fixed(record.fit->expected_kl, 6),
                    " nats a token, the sum over matrices on calibration text");

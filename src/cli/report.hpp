@@ -6,6 +6,7 @@
 #include "bantam/session/evaluate.hpp"
 #include "fit.hpp"
 #include "options.hpp"
+#include "prune.hpp"
 
 namespace bantam::cli {
 
@@ -28,6 +29,7 @@ struct Record {
   const Report& report;
   const std::optional<Fit>& fit;
   const std::optional<Evaluation>& evaluation;
+  const std::optional<PrunedStructure>& pruned;
 };
 
 /// The library's report; with expectations and measurements where there are any.

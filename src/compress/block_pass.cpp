@@ -2,6 +2,7 @@
 #include "block_pass.hpp"
 
 #include <algorithm>
+#include <array>
 #include <mutex>
 
 #include "bantam/compress/nearest.hpp"
@@ -162,22 +163,34 @@ Tensor<float, 2> BlockPass::pull_of(const Tensor<float, 2>& weights, std::size_t
 }
 
 std::vector<Hessian> BlockPass::observe_all(const LayerWeights& block, std::int64_t layer) {
+  return observe_some(block, layer, std::array<std::size_t, 4>{0, 1, 2, 3});
+}
+
+std::vector<Hessian> BlockPass::observe_some(const LayerWeights& block, std::int64_t layer, std::span<const std::size_t> groups) {
   ModelWeights weights;
   weights.layers.push_back(block);
   std::vector<Hessian> hessians;
-  for (const Readers& group : readers()) hessians.emplace_back(matrix_of(weights, group.roles[0], 0)->columns());
+  for (const std::size_t g : groups) hessians.emplace_back(matrix_of(weights, readers()[g].roles[0], 0)->columns());
   seen_.assign(readers().size(), {});
   std::vector<float> states;
   for_each_sample([&](std::span<const float> hidden) {
     states.assign(hidden.begin(), hidden.end());
-    for (std::size_t g = 0; g < hessians.size(); ++g) {
-      forward_->run_block(block, layer, reading[g], states, cache_);
-      hessians[g].add(forward_->stage_inputs());
-      count(g, forward_->stage_inputs());
-      if (reading[g] == BlockStage::output_inputs) forward_->run_block(block, layer, BlockStage::attention, states, cache_);
+    bool attended = false;
+    for (std::size_t i = 0; i < groups.size(); ++i) {
+      const BlockStage stage = reading[groups[i]];
+      if (stage >= BlockStage::mlp_inputs && !std::exchange(attended, true)) forward_->run_block(block, layer, BlockStage::attention, states, cache_);
+      forward_->run_block(block, layer, stage, states, cache_);
+      hessians[i].add(forward_->stage_inputs());
+      count(groups[i], forward_->stage_inputs());
     }
   });
   return hessians;
+}
+
+void BlockPass::advance_over(LayerWeights block, std::int64_t layer) {
+  Work work;
+  work.weights.layers.push_back(std::move(block));
+  for (const BlockStage half : {BlockStage::attention, BlockStage::mlp}) advance(work, layer, half);
 }
 
 void BlockPass::advance(const Work& work, std::int64_t layer, BlockStage half) {

@@ -32,6 +32,12 @@ class BlockPass {
                                    const Tensor<float, 2>& pull = {}) const;
   /// Adds up what every group of readers reads, with these weights; the hidden states stay where they are.
   [[nodiscard]] std::vector<Hessian> observe_all(const LayerWeights& block, std::int64_t layer);
+  /// The same of some of readers() alone, by number, ascending.
+  [[nodiscard]] std::vector<Hessian> observe_some(const LayerWeights& block, std::int64_t layer, std::span<const std::size_t> groups);
+  /// In place of round_block, for a block of any shapes up to the config's.
+  void advance_over(LayerWeights block, std::int64_t layer);
+  /// (tokens of all samples, dim): what the next block reads.
+  [[nodiscard]] std::span<const float> states() const noexcept { return hidden_; }
 
  private:
   /// Rounds what pruning has left, if any; not by GPTQ.

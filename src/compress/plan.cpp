@@ -22,6 +22,9 @@ void check_prunable(const Pruning& pruning, const CheckpointTensor& tensor, cons
 
 std::vector<NativeWriter::Entry> entries_of(const Checkpoint& checkpoint, const Recipe& recipe, Target target) {
   check_formats(recipe, target);
+  if (target != Target::native && !checkpoint.config().is_uniform()) {
+    fail(Errc::unsupported, name_of(target), ": expected layers of the same heads and FFN width, which such files give once, found several; native files hold them");
+  }
   std::vector<NativeWriter::Entry> entries;
   for (const CheckpointTensor& tensor : checkpoint.tensors()) {
     if (!tensor.is_matrix && tensor.role == Role::rope_divisors) continue;

@@ -6,6 +6,8 @@
 #include <cstring>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <numeric>
+#include <tuple>
 #include <unordered_set>
 
 #include "bantam/core/names.hpp"
@@ -32,10 +34,11 @@ std::string without_weight(std::string name) {
   return name;
 }
 
-/// (rows, columns) that the config asks of a role.
-std::pair<std::int64_t, std::int64_t> expected_shape(Role role, const ModelConfig& c) {
-  const std::int64_t q = c.heads * c.head_dim;
-  const std::int64_t kv = c.kv_heads * c.head_dim;
+/// (rows, columns) that the config asks of a role. `layer`: -1 where it is not of one.
+std::pair<std::int64_t, std::int64_t> expected_shape(Role role, std::int64_t layer, const ModelConfig& c) {
+  const LayerShape shape = layer < 0 ? LayerShape() : c.shape_of(layer);
+  const std::int64_t q = shape.kv_heads * (c.heads / c.kv_heads) * c.head_dim;
+  const std::int64_t kv = shape.kv_heads * c.head_dim;
   switch (role) {
     case Role::embedding:
     case Role::head: return {c.vocab, c.dim};
@@ -54,10 +57,19 @@ std::pair<std::int64_t, std::int64_t> expected_shape(Role role, const ModelConfi
     case Role::q_norm:
     case Role::k_norm: return {1, c.head_dim};
     case Role::gate:
-    case Role::up: return {c.ffn, c.dim};
-    case Role::down: return {c.dim, c.ffn};
+    case Role::up: return {shape.ffn, c.dim};
+    case Role::down: return {c.dim, shape.ffn};
   }
   return {0, 0};
+}
+
+/// As CheckpointTensor::name has it.
+std::string name_of(Role role, std::int64_t layer, const ModelConfig& c) {
+  for (const auto& list : {c.arch->tensors, c.arch->more_tensors}) {
+    const auto key = std::ranges::find(list, role, &TensorKey::role);
+    if (key != list.end()) return without_weight(layer_name(key->hf.empty() ? key->gguf : key->hf, layer));
+  }
+  return {};
 }
 
 bool is_vector(Role role) {
@@ -266,7 +278,7 @@ void Checkpoint::collect(bool gguf, const PackedFamily* family) {
     const std::string name = layer_name(pattern, layer);
     const bool repeats_embedding = key.role == Role::head && config_.tied;
     if (family != nullptr && !is_vector(key.role) && !repeats_embedding) {
-      const auto [rows, columns] = expected_shape(key.role, config_);
+      const auto [rows, columns] = expected_shape(key.role, layer, config_);
       // Families multiply sizes before they have seen that the file is as large.
       if (rows > most_weights / columns) {
         fail(Errc::corrupt, path_.string(), ": ", name, ": expected a matrix that memory holds, the config says (", rows, ", ", columns, ")");
@@ -353,7 +365,7 @@ void Checkpoint::add_tensor(const TensorKey& key, std::string name, std::int64_t
   tensor.layer = layer;
   tensor.is_matrix = !is_vector(key.role);
   tensor.entry = &entry;
-  const auto [rows, columns] = expected_shape(key.role, config_);
+  const auto [rows, columns] = expected_shape(key.role, layer, config_);
   tensor.rows = rows;
   tensor.columns = columns;
   const std::string place = message(path_.string(), ": ", printable(entry.name));
@@ -373,30 +385,40 @@ void Checkpoint::add_tensor(const TensorKey& key, std::string name, std::int64_t
     fail(Errc::corrupt, place, ": expected ", bytes, " bytes of ", entry.type, ", found ", entry.bytes.size());
   }
   if (gguf && config_.arch->gguf_pairs == nn::RopePairs::adjacent) {
-    if (key.role == Role::q || key.role == Role::q_bias) tensor.unpermute_heads = config_.heads;
-    if (key.role == Role::k || key.role == Role::k_bias) tensor.unpermute_heads = config_.kv_heads;
+    if (key.role == Role::q || key.role == Role::q_bias) tensor.unpermute_heads = config_.heads_of(layer);
+    if (key.role == Role::k || key.role == Role::k_bias) tensor.unpermute_heads = config_.kv_heads_of(layer);
   }
   tensors_.push_back(std::move(tensor));
 }
 
 Checkpoint Checkpoint::in_memory(const Checkpoint& like, std::shared_ptr<const ModelWeights> weights, std::string recipe_json) {
+  std::vector<std::int64_t> layers(static_cast<std::size_t>(like.config_.layers));
+  std::iota(layers.begin(), layers.end(), 0);
+  return in_memory(like, like.config_, layers, std::move(weights), std::move(recipe_json));
+}
+
+Checkpoint Checkpoint::in_memory(const Checkpoint& like, const ModelConfig& config, std::span<const std::int64_t> layers,
+                                 std::shared_ptr<const ModelWeights> weights, std::string recipe_json) {
+  BANTAM_ASSERT(static_cast<std::int64_t>(layers.size()) == config.layers);
   Checkpoint c;
   c.container_ = "memory";
-  c.config_ = like.config_;
+  c.config_ = config;
   c.tokenizer_ = like.tokenizer_;
   c.recipe_ = std::move(recipe_json);
   c.file_bytes_ = weights->matrix_bytes;
   for (const CheckpointTensor& tensor : like.tensors_) {
     if (tensor.role == Role::rope_divisors) continue;  // the config has them
+    const auto place = std::ranges::find(layers, tensor.layer);
+    if (tensor.layer >= 0 && place == layers.end()) continue;
     CheckpointTensor& own = c.tensors_.emplace_back();
-    own.name = tensor.name;
     own.role = tensor.role;
-    own.layer = tensor.layer;
-    own.rows = tensor.rows;
-    own.columns = tensor.columns;
+    own.layer = tensor.layer < 0 ? -1 : place - layers.begin();
+    own.name = own.layer == tensor.layer ? tensor.name : name_of(tensor.role, own.layer, config);
+    std::tie(own.rows, own.columns) = expected_shape(tensor.role, own.layer, config);
     own.is_matrix = tensor.is_matrix;
     if (tensor.is_matrix) {
-      const WeightMatrix& matrix = *matrix_of(*weights, tensor.role, tensor.layer);
+      const WeightMatrix& matrix = *matrix_of(*weights, own.role, own.layer);
+      BANTAM_ASSERT(matrix.rows() == own.rows && matrix.columns() == own.columns);
       own.native = &matrix.format();
       own.order = matrix.order();
     } else {

@@ -1,6 +1,7 @@
 // The part of a checked ModelConfig that config.json and GGUF metadata share.
 #include "model/config_source.hpp"
 
+#include <algorithm>
 #include <cmath>
 
 #include "bantam/core/error.hpp"
@@ -20,6 +21,41 @@ std::int64_t extent_of(const Source& source, std::string_view field, double valu
     fail(Errc::corrupt, source.place, ": ", source.key(field), ": expected a whole number from 1 to ", largest_extent, ", found ", value);
   }
   return static_cast<std::int64_t>(value);
+}
+
+/// One number for all layers, or one for each.
+std::vector<std::int64_t> extents_of(const Source& source, std::string_view field, std::int64_t layers) {
+  std::vector<std::int64_t> extents;
+  for (const double value : source.list(field)) extents.push_back(extent_of(source, field, value));
+  if (extents.empty()) return {require_extent(source, field)};
+  if (static_cast<std::int64_t>(extents.size()) != layers) {
+    fail(Errc::corrupt, source.place, ": ", source.key(field), ": expected one number or ", layers, ", found ", extents.size());
+  }
+  return extents;
+}
+
+/// Heads, key-value heads and FFN widths, of all layers alike or of each.
+void read_shapes(const Source& source, ModelConfig& c) {
+  const std::vector<std::int64_t> heads = extents_of(source, "heads", c.layers);
+  const bool grouped = source.number("kv_heads") || !source.list("kv_heads").empty();
+  const std::vector<std::int64_t> kv_heads = grouped ? extents_of(source, "kv_heads", c.layers) : heads;
+  const std::vector<std::int64_t> ffn = extents_of(source, "ffn", c.layers);
+  const auto at = [](const std::vector<std::int64_t>& list, std::int64_t i) { return list[list.size() == 1 ? 0 : static_cast<std::size_t>(i)]; };
+  c.heads = heads[0];
+  c.kv_heads = kv_heads[0];
+  std::vector<LayerShape> shapes;
+  for (std::int64_t i = 0; i < static_cast<std::int64_t>(std::max({heads.size(), kv_heads.size(), ffn.size()})); ++i) {
+    const std::int64_t h = at(heads, i), kv = at(kv_heads, i);
+    if (kv > h || h % kv != 0) {
+      fail(Errc::corrupt, source.place, ": ", source.key("kv_heads"), ": expected a divisor of the ", h, " heads, found ", kv);
+    }
+    if (h / kv != c.heads / c.kv_heads) {
+      fail(Errc::unsupported, source.place, ": ", source.key("kv_heads"), "[", i, "]: expected ", c.heads / c.kv_heads,
+           " heads for each, as in layer 0, found ", h / kv);
+    }
+    shapes.push_back({kv, at(ffn, i)});
+  }
+  c.set_shapes(std::move(shapes));
 }
 
 double positive_or(const Source& source, std::string_view field, double otherwise) {
@@ -47,11 +83,7 @@ ModelConfig read_sizes(const ArchSpec& arch, const Source& source) {
   c.dim = require_extent(source, "dim");
   c.layers = require_extent(source, "layers");
   if (c.layers > 100'000) fail(Errc::corrupt, source.place, ": ", source.key("layers"), ": expected at most 100000, found ", c.layers);
-  c.heads = require_extent(source, "heads");
-  c.kv_heads = extent_or(source, "kv_heads", c.heads);
-  if (c.kv_heads > c.heads || c.heads % c.kv_heads != 0) {
-    fail(Errc::corrupt, source.place, ": ", source.key("kv_heads"), ": expected a divisor of the ", c.heads, " heads, found ", c.kv_heads);
-  }
+  read_shapes(source, c);
   const std::optional<double> head_dim = source.number("head_dim");
   if (!head_dim && c.dim % c.heads != 0) {
     fail(Errc::corrupt, source.place, ": ", source.key("dim"), ": expected a multiple of the ", c.heads, " heads, found ", c.dim);
@@ -63,7 +95,6 @@ ModelConfig read_sizes(const ArchSpec& arch, const Source& source) {
   if (c.heads * c.head_dim > largest_extent) {
     fail(Errc::corrupt, source.place, ": ", source.key("heads"), ": expected at most ", largest_extent, " rows of q, found ", c.heads, " heads of ", c.head_dim);
   }
-  c.ffn = require_extent(source, "ffn");
   c.context = extent_or(source, "context", 2048);
   c.norm_eps = positive_or(source, "norm_eps", arch.default_norm_eps);
   c.rope.base = positive_or(source, "rope_base", arch.default_rope_base);
@@ -88,3 +119,24 @@ void check_rope(const nn::RopeOptions& rope, const std::string& place) {
 }
 
 }  // namespace bantam::inline v0::detail
+
+namespace bantam::inline v0 {
+
+void ModelConfig::set_shapes(std::vector<LayerShape> of_layers) {
+  BANTAM_ASSERT(!of_layers.empty());
+  const std::int64_t group = heads / kv_heads;
+  const auto most = [&](std::int64_t LayerShape::* size) { return (*std::ranges::max_element(of_layers, {}, size)).*size; };
+  kv_heads = most(&LayerShape::kv_heads);
+  heads = kv_heads * group;
+  ffn = most(&LayerShape::ffn);
+  const bool alike = std::ranges::all_of(of_layers, [&](const LayerShape& shape) { return shape == of_layers[0]; });
+  shapes = alike ? std::vector<LayerShape>() : std::move(of_layers);
+}
+
+nn::KvShape ModelConfig::kv_shape() const {
+  nn::KvShape shape{layers, kv_heads, head_dim, {}};
+  for (const LayerShape& of_layer : shapes) shape.kv_heads_of.push_back(of_layer.kv_heads);
+  return shape;
+}
+
+}  // namespace bantam::inline v0

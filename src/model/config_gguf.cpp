@@ -29,25 +29,30 @@ ModelConfig read_gguf_config(const GgufFile& file) {
     }
     return message(*name, ".", field);
   };
+  const auto list_of = [&](std::string_view field) -> const std::vector<std::int64_t>* {
+    const GgufValue* value = file.value(key_of(field));
+    return value != nullptr ? std::get_if<std::vector<std::int64_t>>(value) : nullptr;
+  };
   const detail::Source source{
       place,
       [&](std::string_view field) -> std::optional<double> {
+        const auto* list = list_of(field);
+        if (list == nullptr) return file.number(key_of(field));
         // Some writers give one number a layer; equal numbers mean the same.
-        if (const GgufValue* value = file.value(key_of(field))) {
-          if (const auto* list = std::get_if<std::vector<std::int64_t>>(value)) {
-            const std::int64_t layers = file.integer(key_of("layers")).value_or(0);
-            if (static_cast<std::int64_t>(list->size()) != layers) {
-              fail(Errc::corrupt, place, ": ", key_of(field), ": expected one number or ", layers, ", found ", list->size());
-            }
-            for (const std::int64_t entry : *list) {
-              if (entry != list->front()) {
-                fail(Errc::unsupported, place, ": ", key_of(field), ": expected one number for all layers, found several");
-              }
-            }
-            if (!list->empty()) return static_cast<double>(list->front());
+        const std::int64_t layers = file.integer(key_of("layers")).value_or(0);
+        if (static_cast<std::int64_t>(list->size()) != layers) {
+          fail(Errc::corrupt, place, ": ", key_of(field), ": expected one number or ", layers, ", found ", list->size());
+        }
+        for (const std::int64_t entry : *list) {
+          if (entry != list->front() && field != "heads" && field != "kv_heads" && field != "ffn") {
+            fail(Errc::unsupported, place, ": ", key_of(field), ": expected one number for all layers, found several");
           }
         }
-        return file.number(key_of(field));
+        return list->empty() ? std::nullopt : std::optional(static_cast<double>(list->front()));
+      },
+      [&](std::string_view field) {
+        const auto* list = list_of(field);
+        return list != nullptr ? std::vector<double>(list->begin(), list->end()) : std::vector<double>();
       },
       key_of};
   ModelConfig c = detail::read_sizes(*arch, source);

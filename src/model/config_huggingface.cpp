@@ -33,6 +33,19 @@ std::optional<double> number_at(const Json& json, std::string_view key, const st
   return it->get<double>();
 }
 
+/// One number a layer, where the model was pruned so; native files alone say it.
+std::vector<double> list_at(const Json& json, std::string_view key, const std::string& place) {
+  const auto it = key.empty() ? json.end() : json.find(key);
+  if (it == json.end() || !it->is_array()) return {};
+  std::vector<double> numbers;
+  for (const Json& number : *it) {
+    if (!number.is_number()) fail(Errc::corrupt, place, ": ", key, ": expected numbers, found ", printable(number.dump()));
+    numbers.push_back(number.get<double>());
+  }
+  if (numbers.empty()) fail(Errc::corrupt, place, ": ", key, ": expected numbers, found none");
+  return numbers;
+}
+
 std::string text_at(const Json& json, std::string_view key, const std::string& place, std::string_view otherwise) {
   const auto it = json.find(key);
   if (it == json.end() || it->is_null()) return std::string(otherwise);
@@ -166,24 +179,26 @@ ModelConfig from_json(const Json& json, const std::string& place) {
   const ArchSpec& arch = find_hf_arch(json, place);
   const auto rope_parameters = json.find("rope_parameters");
   const bool new_rope = rope_parameters != json.end() && rope_parameters->is_object();
+  const auto key_of = [&](std::string_view field) {
+    const auto key = std::ranges::find(arch.config, field, &ConfigKey::field);
+    return key == arch.config.end() ? std::string_view() : key->hf;
+  };
+  // A list is read as a list alone, where there may be one.
+  const auto is_list = [&](std::string_view field) {
+    const auto it = field == "heads" || field == "kv_heads" || field == "ffn" ? json.find(key_of(field)) : json.end();
+    return it != json.end() && it->is_array();
+  };
   const detail::Source source{
       place,
       [&](std::string_view field) -> std::optional<double> {
-        for (const ConfigKey& key : arch.config) {
-          if (key.field != field) continue;
-          if (new_rope && field == "rope_base") {
-            if (const auto base = number_at(*rope_parameters, key.hf, place)) return base;
-          }
-          return number_at(json, key.hf, place);
+        if (is_list(field)) return std::nullopt;
+        if (new_rope && field == "rope_base") {
+          if (const auto base = number_at(*rope_parameters, key_of(field), place)) return base;
         }
-        return std::nullopt;
+        return number_at(json, key_of(field), place);
       },
-      [&](std::string_view field) {
-        for (const ConfigKey& key : arch.config) {
-          if (key.field == field) return std::string(key.hf);
-        }
-        return std::string(field);
-      }};
+      [&](std::string_view field) { return is_list(field) ? list_at(json, key_of(field), place) : std::vector<double>(); },
+      [&](std::string_view field) { return std::string(key_of(field).empty() ? field : key_of(field)); }};
   ModelConfig c = detail::read_sizes(arch, source);
   c.vocab = detail::require_extent(source, "vocab");
   c.gate = gate_of(text_at(json, "hidden_act", place, "silu"), place);
@@ -238,10 +253,18 @@ std::string write_hf_config(const ModelConfig& c, std::string_view torch_dtype) 
   json["model_type"] = std::string(c.arch->name);
   json["hidden_size"] = c.dim;
   json["num_hidden_layers"] = c.layers;
-  json["num_attention_heads"] = c.heads;
-  json["num_key_value_heads"] = c.kv_heads;
+  // One number for all layers, or one for each, which no loader of Hugging Face's takes.
+  const auto of_layers = [&](std::int64_t same, std::int64_t (ModelConfig::*of)(std::int64_t) const noexcept) {
+    nlohmann::ordered_json sizes = same;
+    if (c.is_uniform()) return sizes;
+    sizes = nlohmann::ordered_json::array();
+    for (std::int64_t i = 0; i < c.layers; ++i) sizes.push_back((c.*of)(i));
+    return sizes;
+  };
+  json["num_attention_heads"] = of_layers(c.heads, &ModelConfig::heads_of);
+  json["num_key_value_heads"] = of_layers(c.kv_heads, &ModelConfig::kv_heads_of);
   json["head_dim"] = c.head_dim;
-  json["intermediate_size"] = c.ffn;
+  json["intermediate_size"] = of_layers(c.ffn, &ModelConfig::ffn_of);
   json["vocab_size"] = c.vocab;
   json["max_position_embeddings"] = c.context;
   json["rms_norm_eps"] = c.norm_eps;

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "bantam/model/config.hpp"
 
@@ -18,6 +19,7 @@ inline constexpr std::int64_t largest_extent = std::int64_t{1} << 30;
 struct Source {
   std::string place;
   std::function<std::optional<double>(std::string_view field)> number;
+  std::function<std::vector<double>(std::string_view field)> list;  ///< empty where there is none
   std::function<std::string(std::string_view field)> key;
 };
 

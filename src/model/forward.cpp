@@ -234,6 +234,7 @@ void Forward::end_half(const LayerWeights& w, BlockStage half, TensorView<const 
   nn::Activations& x = attends ? attended_ : hidden_;
   serve(w);
   resize(tokens);
+  x.resize(tokens, last.columns());
   stage_ = half;
   team_.run([&](const Worker& worker) {
     const Range share = worker.share(tokens);
@@ -296,6 +297,7 @@ void Forward::normalize(const Worker& worker, const std::vector<float>& weight, 
 /// Norms and rotates the heads of q and k, and stores k and v. Units are (token, head).
 void Forward::rotate_and_store(const Worker& worker, const LayerWeights& w, std::int64_t place) noexcept {
   const std::int64_t d = config_.head_dim;
+  const std::int64_t heads = w.q.rows() / d, kv_heads = w.k.rows() / d;
   const std::int64_t half = config_.rope.dim / 2;
   const auto eps = static_cast<float>(config_.norm_eps);
   float* padded = heads_[static_cast<std::size_t>(worker.index())].data();
@@ -304,21 +306,21 @@ void Forward::rotate_and_store(const Worker& worker, const LayerWeights& w, std:
     std::copy_n(x, d, padded);
     row.cache->store(kernels_, place, value, head, row.position, padded);
   };
-  const std::int64_t units = config_.heads + config_.kv_heads;
+  const std::int64_t units = heads + kv_heads;
   const Range share = worker.share(tokens_ * units);
   for (std::int64_t unit = share.begin; unit < share.end; ++unit) {
     const std::int64_t t = unit / units;
     const std::int64_t h = unit % units;
-    const bool is_q = h < config_.heads;
-    const std::int64_t kv = h - config_.heads;
-    float* head = is_q ? q_.data() + (t * config_.heads + h) * d : k_.data() + (t * config_.kv_heads + kv) * d;
+    const bool is_q = h < heads;
+    const std::int64_t kv = h - heads;
+    float* head = is_q ? q_.data() + (t * heads + h) * d : k_.data() + (t * kv_heads + kv) * d;
     const std::vector<float>& norm = is_q ? w.q_norm : w.k_norm;
     if (!norm.empty()) kernels_.rms_norm(head, norm.data(), eps, head, d);
     const float* angles = angles_.data() + t * 2 * half;
     rope_.apply(kernels_, head, angles, angles + half);
     if (is_q) continue;
     store(false, kv, t, head);
-    store(true, kv, t, v_.data() + (t * config_.kv_heads + kv) * d);
+    store(true, kv, t, v_.data() + (t * kv_heads + kv) * d);
   }
 }
 
@@ -328,12 +330,18 @@ void Forward::layer(const Worker& worker, const LayerWeights& w, std::int64_t in
   mlp(worker, w, branch_.data(), BlockStage::mlp);
 }
 
+/// Makes rows as wide as the layer at hand has them. Nobody reads them since the last barrier, nor before the next.
+void Forward::narrow(const Worker& worker, nn::Activations& x, std::int64_t columns) noexcept {
+  if (worker.index() == 0 && x.columns() != columns) x.resize(tokens_, columns);
+}
+
 /// The first half of a layer, as far as `until`; what it adds is in branch_ then.
 void Forward::attention(const Worker& worker, const LayerWeights& w, std::int64_t index, std::int64_t place, const float* addend,
                         BlockStage until) noexcept {
   const ModelConfig& c = config_;
-  const std::int64_t q_columns = c.heads * c.head_dim;
-  const std::int64_t kv_columns = c.kv_heads * c.head_dim;
+  const std::int64_t q_columns = w.q.rows();
+  const std::int64_t kv_columns = w.k.rows();
+  narrow(worker, attended_, q_columns);
   const auto bias = [](const std::vector<float>& b) { return b.empty() ? nullptr : b.data(); };
 
   const nn::Readers readers{&w.q, &w.k, &w.v};
@@ -346,7 +354,7 @@ void Forward::attention(const Worker& worker, const LayerWeights& w, std::int64_
   worker.barrier();
   rotate_and_store(worker, w, place);
   worker.barrier();
-  attention_.run(kernels_, worker, place, c.window_of(index), q_.data(), attended_.row(0));
+  attention_.run(kernels_, worker, place, c.window_of(index), q_.data(), attended_.row(0), kv_columns / c.head_dim);
   if (until == BlockStage::output_inputs) return;
   worker.barrier();
   for_parts(worker, tokens_, q_columns, [&](std::int64_t t, std::int64_t begin, std::int64_t end) {
@@ -361,25 +369,27 @@ void Forward::attention(const Worker& worker, const LayerWeights& w, std::int64_
 /// The second half.
 void Forward::mlp(const Worker& worker, const LayerWeights& w, const float* addend, BlockStage until) noexcept {
   const ModelConfig& c = config_;
+  const std::int64_t ffn = w.down.columns();
+  narrow(worker, hidden_, ffn);
   const nn::Readers readers{&w.gate, &w.up};
   normalize(worker, w.ffn_norm, addend, readers);
   if (until == BlockStage::mlp_inputs) return;
   worker.barrier();
-  nn::linear(kernels_, worker, w.gate, normed_, nullptr, hidden_.row(0), c.ffn);
-  nn::linear(kernels_, worker, w.up, normed_, nullptr, up_.data(), c.ffn, readers.form_of(1));
+  nn::linear(kernels_, worker, w.gate, normed_, nullptr, hidden_.row(0), ffn);
+  nn::linear(kernels_, worker, w.up, normed_, nullptr, up_.data(), ffn, readers.form_of(1));
   worker.barrier();
   const auto gate = c.gate == ops::Gate::silu        ? kernels_.silu_mul
                     : c.gate == ops::Gate::gelu_tanh ? kernels_.gelu_tanh_mul
                                                      : kernels_.gelu_erf_mul;
-  for_parts(worker, tokens_, c.ffn, [&](std::int64_t t, std::int64_t begin, std::int64_t end) {
+  for_parts(worker, tokens_, ffn, [&](std::int64_t t, std::int64_t begin, std::int64_t end) {
     float* hidden = hidden_.row(t) + begin;
-    gate(hidden, up_.data() + t * c.ffn + begin, hidden, end - begin);
+    gate(hidden, up_.data() + t * ffn + begin, hidden, end - begin);
     hidden_.quantize_part(kernels_, t, begin, end);
   });
   if (until == BlockStage::down_inputs) return;
   if (hidden_.has_orders()) {
     worker.barrier();  // a part of another order has columns from everywhere
-    for_parts(worker, tokens_, c.ffn, [&](std::int64_t t, std::int64_t begin, std::int64_t end) {
+    for_parts(worker, tokens_, ffn, [&](std::int64_t t, std::int64_t begin, std::int64_t end) {
       hidden_.gather_part(kernels_, {&w.down}, t, begin, end);
     });
   }

@@ -30,6 +30,7 @@ std::uint64_t fingerprint_of(const ModelConfig& config, const ModelWeights& weig
   const std::int64_t sizes[] = {config.dim, config.layers, config.heads,  config.kv_heads,           config.head_dim,
                                 config.ffn, config.vocab,  config.window, config.first_window_layer, static_cast<std::int64_t>(config.gate)};
   XXH3_64bits_update(&state, sizes, sizeof sizes);
+  XXH3_64bits_update(&state, config.shapes.data(), config.shapes.size() * sizeof(LayerShape));
   const nn::Rope rope(config.rope);
   const double reals[] = {config.norm_eps, rope.magnitude()};
   XXH3_64bits_update(&state, reals, sizeof reals);

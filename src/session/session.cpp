@@ -16,13 +16,12 @@ std::int64_t context_of(const Model& model, const SessionOptions& options) {
   return options.context == 0 ? model.config().context : options.context;
 }
 
-nn::KvShape kv_shape(const ModelConfig& c) { return {c.layers, c.kv_heads, c.head_dim}; }
 
 }  // namespace
 
 Session::State::State(Model m, SessionOptions o)
     : model(std::move(m)), options(std::move(o)), context(context_of(model, options)),
-      cache(kv_shape(model.config()), options.kv) {
+      cache(model.config().kv_shape(), options.kv) {
   if (options.threads < 0 || options.threads > 1024) {
     fail(Errc::invalid_argument, "threads: expected 0 (all cores) to 1024, found ", options.threads);
   }

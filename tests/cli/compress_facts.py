@@ -81,7 +81,7 @@ def facts_gguf(h, models):
     h.refuses(2, "compress", model, "-o", h.temporary("x.gguf"), "--format", "i4", "--group", 64, "--to", "gguf", says="--to gguf: --format: expected one that such files have (f32, ")
 
 
-def facts_refused(h, models):
+def facts_wrong_usage(h, models):
     out = h.temporary("never.bantam")
     model = h.model("stories260k")
     for option, value in [("--method", "magic"), ("--to", "zip"), ("--format", "q9"), ("--format", "../x"), ("--group", "33"), ("--keep", "x"), ("--keep", "*=q9"), ("--keep", "=q4")]:
@@ -92,10 +92,10 @@ def facts_refused(h, models):
         h.fact(f"{word} has no effect, and that is said", word in idle.err, idle)
 
 
-def facts_pruned(h, models):
+def facts_prune_weights(h, models):
     model, out = h.model("stories260k"), h.temporary("pruned.bantam")
     calibration = ["--calibration", h.corpus("tinystories-plain.txt"), "--samples", 8, "--tokens", 128]
-    for amount, says in [("wanda", "METHOD:AMOUNT"), ("magic:0.5", "expected one of magnitude, wanda, sparsegpt"), ("wanda:", "a share like 0.5"),
+    for amount, says in [("wanda", "expected layers:COUNT"), ("magic:0.5", "or magnitude, wanda or sparsegpt"), ("wanda:", "a share like 0.5"),
                          ("wanda:1", "below 1"), ("wanda:-0.5", "above 0"), ("magnitude:nan", "above 0"), ("wanda:5:4", "0 < N < M"),
                          ("sparsegpt:0:4", "0 < N < M"), ("wanda:2:4:8", "a share like 0.5")]:
         h.refuses(2, "compress", model, "-o", out, "--prune", amount, says=says)
@@ -113,6 +113,32 @@ def facts_pruned(h, models):
     seen = h.succeeds("compress", model, "-o", out, "--format", "f16", "--prune", "magnitude:0.25", "--report")
     h.fact("zeros are told", "25 % of the blocks' weights are 0" in seen.out, seen.out)
     h.fact("zeros stand in the report", "zeros, %" in Path(out + ".report.md").read_text())
+
+
+def facts_prune_parts(h, models):
+    model, text = h.model("books4m"), h.corpus("books-valid.txt")
+    calibration = ["--calibration", text, "--samples", 4, "--tokens", 128]
+    small = h.temporary("small.bantam")
+    report = h.json("compress", model, "-o", small, "--format", "f16", *calibration, "--prune", "channels:0.25", "--prune", "layers:1")
+    before, after, shape = h.json("inspect", model), h.json("inspect", small), report["prune"]
+    h.equal("one layer fewer", after["config"]["layers"], before["config"]["layers"] - 1)
+    h.fact("a narrower FFN, of whole groups", after["config"]["ffn"] < before["config"]["ffn"] and after["config"]["ffn"] % 32 == 0, after["config"])
+    h.equal("parameters before", shape["before"]["parameters"], before["parameters"])
+    h.equal("parameters after", shape["after"]["parameters"], after["parameters"])
+    h.fact("fewer operations", shape["after"]["flops_per_token"] < shape["before"]["flops_per_token"], shape)
+    h.equal("an influence for each layer", len(shape["influence"]), before["config"]["layers"])
+    gone = [i for i in range(before["config"]["layers"]) if i not in shape["layers"]]
+    h.equal("the layer of least influence went", [shape["influence"][i] for i in gone], [min(shape["influence"])])
+    h.fact("it runs", h.json("perplexity", small, text, "--limit", 500)["perplexity"] < 10000)
+    out = h.temporary("never.bantam")
+    for status, value, says in [(2, "channels:x", "expected channels:NUMBER"),
+                                (2, "heads:nan", "expected heads:NUMBER"), (1, "heads:1", "expected a share above 0 and below 1, found 1"),
+                                (1, "channels:0.999", "leaves none"), (1, "channels:0.0001", "takes none"), (1, "layers:99", "expected a whole number from 1 to"),
+                                (1, "layers:0.5", "expected a whole number from 1 to"), (1, "channels:-1", "above 0 and below 1")]:
+        h.refuses(status, "compress", model, "-o", out, "--prune", value, says=says)
+    h.refuses(1, "compress", model, "-o", out, "--prune", "channels:0.25", "--prune", "channels:0.5", says="expected channels once")
+    h.refuses(2, "compress", model, "-o", out, "--no-compensation", says="--prune")
+    h.fact("nothing was written", not os.path.exists(out))
 
 
 @figures

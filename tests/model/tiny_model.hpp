@@ -138,6 +138,12 @@ struct TinyModel {
     number("context_length", context);
     // What the file has room for is less exact than config.json: the nearest float.
     b.key(name + ".attention.layer_norm_rms_epsilon", 0.00001F).key(name + ".rope.freq_base", 5000.0F);
+    put_vocabulary(b);
+    if (more_keys) more_keys(b);
+    put_tensors(b);
+    return b;
+  }
+  void put_vocabulary(GgufBuilder& b) const {
     std::vector<float> scores;
     std::vector<std::int32_t> types;
     for (std::size_t i = 0; i < pieces.size(); ++i) {
@@ -146,13 +152,13 @@ struct TinyModel {
     }
     b.key("tokenizer.ggml.model", "llama").key("tokenizer.ggml.tokens", pieces).key("tokenizer.ggml.scores", scores);
     b.key("tokenizer.ggml.token_type", types).key("tokenizer.ggml.add_space_prefix", false);
-    if (more_keys) more_keys(b);
+  }
+  void put_tensors(GgufBuilder& b) const {
     for (const TinyTensor& t : tensors) {
       if (t.gguf_name.empty()) continue;
       std::vector<std::int64_t> dimensions(t.shape.rbegin(), t.shape.rend());
       b.tensor(t.gguf_name, dimensions, 0, bytes_of(for_gguf(t), "F32"));
     }
-    return b;
   }
   void write_gguf(const std::filesystem::path& path) const { write_file(path, gguf().bytes()); }
 

@@ -21,23 +21,31 @@ struct Transformer {
 
   /// The logits after each token: (tokens, vocab). arXiv:2302.13971 and what it cites.
   [[nodiscard]] std::vector<double> logits(const std::vector<std::int32_t>& tokens) const {
-    std::vector<std::vector<double>> x;
-    for (const std::int32_t token : tokens) {
-      const float* row = weights.at("model.embed_tokens.weight").data() + token * dim;
-      x.emplace_back(row, row + dim);
-    }
-    for (std::int64_t i = 0; i < layers; ++i) block(x, i);
     std::vector<double> out;
     const bool tied = !weights.contains("lm_head.weight");
-    for (const auto& row : x) {
+    for (const auto& row : states(tokens).back()) {
       const auto y = product(tied ? "model.embed_tokens.weight" : "lm_head.weight", "", norm(row, "model.norm.weight"), vocab);
       out.insert(out.end(), y.begin(), y.end());
     }
     return out;
   }
 
- private:
   using Row = std::vector<double>;
+  /// The hidden states of each token before each block, and after the last.
+  [[nodiscard]] std::vector<std::vector<Row>> states(const std::vector<std::int32_t>& tokens) const {
+    std::vector<std::vector<Row>> all(1);
+    for (const std::int32_t token : tokens) {
+      const float* row = weights.at("model.embed_tokens.weight").data() + token * dim;
+      all[0].emplace_back(row, row + dim);
+    }
+    for (std::int64_t i = 0; i < layers; ++i) {
+      all.push_back(all.back());
+      block(all.back(), i);
+    }
+    return all;
+  }
+
+ private:
 
   [[nodiscard]] Row norm(const Row& x, const std::string& name) const {
     const std::vector<float>& g = weights.at(name);

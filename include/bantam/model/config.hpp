@@ -13,13 +13,20 @@ namespace bantam::inline v0 {
 class GgufFile;
 class GgufWriter;
 
+/// What may differ from layer to layer.
+struct LayerShape {
+  std::int64_t kv_heads = 0;
+  std::int64_t ffn = 0;
+  bool operator==(const LayerShape&) const = default;
+};
+
 /// Sizes and constants of a model, checked: every field is in range and consistent with the others.
 struct ModelConfig {
   const ArchSpec* arch = nullptr;
   std::int64_t dim = 0;
   std::int64_t layers = 0;
-  std::int64_t heads = 0;
-  std::int64_t kv_heads = 0;
+  std::int64_t heads = 0;     ///< of the layer that has most of them, as the next and ffn
+  std::int64_t kv_heads = 0;  ///< each is shared by heads / kv_heads query heads, in every layer
   std::int64_t head_dim = 0;
   std::int64_t ffn = 0;
   std::int64_t vocab = 0;
@@ -30,6 +37,19 @@ struct ModelConfig {
   std::int64_t first_window_layer = 0;  ///< layers before it see everything
   ops::Gate gate = ops::Gate::silu;
   bool tied = false;  ///< the head is the embedding
+  std::vector<LayerShape> shapes;  ///< of each layer; empty: all are alike
+
+  [[nodiscard]] bool is_uniform() const noexcept { return shapes.empty(); }
+  [[nodiscard]] LayerShape shape_of(std::int64_t layer) const noexcept {
+    return is_uniform() ? LayerShape{kv_heads, ffn} : shapes[static_cast<std::size_t>(layer)];
+  }
+  [[nodiscard]] std::int64_t kv_heads_of(std::int64_t layer) const noexcept { return shape_of(layer).kv_heads; }
+  [[nodiscard]] std::int64_t heads_of(std::int64_t layer) const noexcept { return kv_heads_of(layer) * (heads / kv_heads); }
+  [[nodiscard]] std::int64_t ffn_of(std::int64_t layer) const noexcept { return shape_of(layer).ffn; }
+  /// Gives the layers these shapes, at least one. Each keeps its query heads a key-value head.
+  void set_shapes(std::vector<LayerShape> of_layers);
+  /// Of the cache that a session needs.
+  [[nodiscard]] nn::KvShape kv_shape() const;
 
   [[nodiscard]] std::int64_t window_of(std::int64_t layer) const noexcept { return layer >= first_window_layer ? window : 0; }
 };

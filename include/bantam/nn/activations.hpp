@@ -55,7 +55,8 @@ class Activations {
   }
   /// Whether some matrix reads columns in an order of its own.
   [[nodiscard]] bool has_orders() const noexcept { return ordered_[0].used; }
-  /// Grows to hold (tokens, columns); content is lost when it grows or changes width. Call outside parallel regions.
+  /// Grows to hold (tokens, columns); content is lost when it grows or changes width. Call outside parallel regions, or
+  /// from one worker, between barriers, where it was at least as large before: it allocates nothing then.
   void resize(std::int64_t tokens, std::int64_t columns);
 
   [[nodiscard]] std::int64_t tokens() const noexcept { return tokens_; }

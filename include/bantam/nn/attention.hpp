@@ -41,9 +41,10 @@ class Attention {
   void plan(std::span<const AttentionSequence> sequences);
 
   /// This worker's part of one layer. q, out: (rows, heads * head_dim). A row sees the last `window` tokens up to
-  /// itself, 0: all. Workers of one team, or the only one. Barrier afterwards before anyone reads `out`.
+  /// itself, 0: all. `kv_heads`: of this layer, if it has fewer than the shape says, and fewer heads in proportion; 0: as
+  /// many. Workers of one team, or the only one. Barrier afterwards before anyone reads `out`.
   void run(const KernelTable& kernels, const Worker& worker, std::int64_t layer, std::int64_t window, const float* q,
-           float* out) noexcept;
+           float* out, std::int64_t kv_heads = 0) noexcept;
 
  private:
   /// Tokens whose queries share one pass over the pages.
@@ -94,9 +95,15 @@ class Attention {
     const KernelTable& kernels;
     std::int64_t index;
     std::int64_t window;
+    std::int64_t kv_heads;
     const float* q;
     float* out;
   };
+  /// Where a row of a unit stands in q and out: (rows, query heads of the layer, head_dim).
+  [[nodiscard]] std::int64_t offset(const Layer& layer, const Unit& unit, std::int64_t row) const noexcept {
+    const std::int64_t head = unit.head * group_ + row % group_;
+    return ((unit.sequence.row + row / group_) * layer.kv_heads * group_ + head) * shape_.head_dim;
+  }
 
   [[nodiscard]] std::int64_t rows_of(const Unit& unit) const noexcept { return unit.sequence.tokens * group_; }
   /// The first span that rows of a unit see.
@@ -155,14 +162,15 @@ inline void Attention::plan(std::span<const AttentionSequence> sequences) {
 }
 
 inline void Attention::run(const KernelTable& kernels, const Worker& worker, std::int64_t layer_index, std::int64_t window,
-                           const float* q, float* out) noexcept {
-  const Layer layer{kernels, layer_index, window, q, out};
+                           const float* q, float* out, std::int64_t kv_heads) noexcept {
+  const Layer layer{kernels, layer_index, window, kv_heads > 0 ? kv_heads : shape_.kv_heads, q, out};
   Scratch& scratch = scratch_[static_cast<std::size_t>(worker.index())];
   const auto units = static_cast<std::int64_t>(units_.size());
   if (pieces_.empty()) {
     worker.deal(units, 1, [&](Range range) {
       for (std::int64_t i = range.begin; i < range.end; ++i) {
         const Unit& unit = units_[static_cast<std::size_t>(i)];
+        if (unit.head >= layer.kv_heads) continue;
         const std::int64_t first = first_span(unit, window);
         const Slot all = scratch.slots[0];
         load_queries(layer, unit, scratch);
@@ -179,7 +187,7 @@ inline void Attention::run(const KernelTable& kernels, const Worker& worker, std
   worker.deal(static_cast<std::int64_t>(pieces_.size()), 1, [&](Range range) {
     for (std::int64_t i = range.begin; i < range.end; ++i) {
       const auto& [unit, span] = pieces_[static_cast<std::size_t>(i)];
-      if (span < first_span(*unit, window)) continue;
+      if (unit->head >= layer.kv_heads || span < first_span(*unit, window)) continue;
       load_queries(layer, *unit, scratch);
       attend(layer, *unit, span, scratch, pieces_slots_[i]);
     }
@@ -188,6 +196,7 @@ inline void Attention::run(const KernelTable& kernels, const Worker& worker, std
   worker.deal(units, 1, [&](Range range) {
     for (std::int64_t i = range.begin; i < range.end; ++i) {
       const Unit& unit = units_[static_cast<std::size_t>(i)];
+      if (unit.head >= layer.kv_heads) continue;
       const std::int64_t first = first_span(unit, window);
       const Slot all = pieces_slots_[unit.first_slot + first];
       for (std::int64_t span = first + 1; span <= last_span(unit); ++span) merge(layer, unit, all, pieces_slots_[unit.first_slot + span]);
@@ -201,7 +210,7 @@ inline void Attention::load_queries(const Layer& layer, const Unit& unit, Scratc
   const std::int64_t d = shape_.head_dim;
   for (std::int64_t row = 0; row < rows_of(unit); ++row) {
     float* to = scratch.queries.data() + row * padded_;
-    std::copy_n(layer.q + ((unit.sequence.row + row / group_) * shape_.heads + unit.head * group_ + row % group_) * d, d, to);
+    std::copy_n(layer.q + offset(layer, unit, row), d, to);
     std::fill(to + d, to + padded_, 0.0f);
   }
 }
@@ -243,7 +252,7 @@ inline void Attention::finish(const Layer& layer, const Unit& unit, Slot slot) c
   for (std::int64_t row = 0; row < rows_of(unit); ++row) {
     float* sums = slot.sums + row * padded_;
     layer.kernels.attend_finish(slot.states[row], sums, padded_);
-    std::copy_n(sums, d, layer.out + ((unit.sequence.row + row / group_) * shape_.heads + unit.head * group_ + row % group_) * d);
+    std::copy_n(sums, d, layer.out + offset(layer, unit, row));
   }
 }
 

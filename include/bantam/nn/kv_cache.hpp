@@ -19,6 +19,7 @@ struct KvShape {
   std::int64_t layers = 0;
   std::int64_t kv_heads = 0;
   std::int64_t head_dim = 0;
+  std::vector<std::int64_t> kv_heads_of = {};  ///< of each layer, at most kv_heads; empty: all have as many
 };
 
 /// A page holds 64 tokens of every layer: (layer, key or value, head), each as kernels/kv_page.hpp lays it out.
@@ -75,11 +76,14 @@ class KvCache {
  private:
   [[nodiscard]] const KvKernels& kv() const noexcept { return kernel_tables().back()->kv[kind_]; }
   [[nodiscard]] std::byte* place(std::int64_t layer, bool value, std::int64_t head, std::int64_t page) const noexcept {
-    const std::int64_t index = (layer * 2 + (value ? 1 : 0)) * shape_.kv_heads + head;
+    const std::int64_t first = first_heads_[static_cast<std::size_t>(layer)];
+    const std::int64_t heads = first_heads_[static_cast<std::size_t>(layer) + 1] - first;
+    const std::int64_t index = 2 * first + (value ? heads : 0) + head;
     return pages_[static_cast<std::size_t>(page)].get() + index * head_bytes_;
   }
 
   KvShape shape_;
+  std::vector<std::int64_t> first_heads_;  ///< heads of the layers before each, and of all
   std::size_t kind_ = 0;  ///< index into KernelTable::kv
   std::int64_t padded_dim_ = 0;
   std::int64_t head_bytes_ = 0;  ///< keys, or values, of one head in a page
@@ -103,6 +107,19 @@ inline KvCache::KvCache(const KvShape& shape, std::string_view kind) : shape_(sh
   padded_dim_ = round_up<std::int64_t>(shape.head_dim, 16);
   head_bytes_ = kv().page_bytes(padded_dim_);
   page_bytes_ = checked_element_count(std::array<std::int64_t, 4>{shape.layers, 2, shape.kv_heads, head_bytes_});
+  const bool alike = shape.kv_heads_of.empty();
+  if (!alike && static_cast<std::int64_t>(shape.kv_heads_of.size()) != shape.layers) {
+    fail(Errc::invalid_argument, "kv cache: expected the heads of ", shape.layers, " layers, found those of ", shape.kv_heads_of.size());
+  }
+  first_heads_.push_back(0);
+  for (std::int64_t layer = 0; layer < shape.layers; ++layer) {
+    const std::int64_t heads = alike ? shape.kv_heads : shape.kv_heads_of[static_cast<std::size_t>(layer)];
+    if (heads < 1 || heads > shape.kv_heads) {
+      fail(Errc::invalid_argument, "kv cache: layer ", layer, ": expected 1 to ", shape.kv_heads, " heads, found ", heads);
+    }
+    first_heads_.push_back(first_heads_.back() + heads);
+  }
+  page_bytes_ = 2 * first_heads_.back() * head_bytes_;
 }
 
 inline void KvCache::extend(std::int64_t count) {

@@ -1,0 +1,76 @@
+// Structured pruning: layers, FFN channels and heads that go as a whole, and leave a smaller model of the same kind.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "bantam/compress/calibration.hpp"
+#include "bantam/compress/compress.hpp"
+#include "bantam/model/checkpoint.hpp"
+
+namespace bantam::inline v0 {
+
+/// What goes as a whole.
+enum class Part : std::uint8_t {
+  layers,    ///< those that change the hidden states least (ShortGPT, arXiv:2403.03853)
+  channels,  ///< of the FFN: rows of gate and up, and the columns of down that read them
+  heads,     ///< key-value heads with all query heads that share them: rows of q, k and v, columns of o
+};
+[[nodiscard]] std::string_view name_of(Part part) noexcept;
+
+struct Removal {
+  Part part;
+  double amount;  ///< how many layers; of the others the share of each layer's, above 0 and below 1
+
+  /// "layers:4", "channels:0.3".
+  [[nodiscard]] std::string text() const;
+};
+/// The inverse of text(). Throws invalid_argument listing what there is.
+[[nodiscard]] Removal parse_removal(std::string_view text);
+
+struct StructureOptions {
+  /// The columns that stay take over what those that went have in common with them: least squares over the calibration text.
+  /// It needs no bias, which few architectures have there.
+  bool compensate = true;
+  double damping = 0.01;  ///< of these, times the mean square of the inputs
+};
+
+/// What will be left of a model, without a look at its weights.
+struct StructurePlan {
+  std::int64_t layers = 0;
+  std::vector<LayerShape> shapes;  ///< of each layer, if it stays
+};
+/// Shares are rounded to whole key-value heads, and to as many channels at once as formats have weights a group: the largest of
+/// 256, 128, 64 and 32 that divides a layer's at least 16 times; else to single ones. Throws invalid_argument for removals
+/// that take everything or nothing, and for two of one part.
+[[nodiscard]] StructurePlan plan_structure(const ModelConfig& config, std::span<const Removal> removals);
+
+/// 1 - the mean over calibration tokens of the cosine between a hidden state before a layer and after it, of each layer.
+[[nodiscard]] std::vector<double> block_influence(const Checkpoint& checkpoint, const Calibration& calibration);
+
+struct ModelSize {
+  std::int64_t parameters = 0;
+  std::int64_t flops_per_token = 0;  ///< two for each weight that a token meets; attention comes besides, with the context
+  std::int64_t bytes = 0;            ///< of all tensors, as stored
+};
+[[nodiscard]] ModelSize size_of(const Checkpoint& checkpoint);
+
+struct PrunedStructure {
+  Checkpoint checkpoint;  ///< in memory: for compress_file, or Model::from_checkpoint
+  ModelSize before, after;
+  std::vector<std::int64_t> layers;     ///< the original's that stayed
+  std::vector<double> influence;        ///< block_influence(), where layers went; else empty
+  std::vector<std::string> warnings;
+};
+
+/// Layers go first, then heads and channels of those that stay, block by block: each is judged by what it reads of the blocks
+/// before, already pruned. A channel or head is worth the mean square of what it adds to the hidden states (Wanda-sp,
+/// arXiv:2312.11983). Memory: the pruned model, matrices that shrank by columns in f32 if compensated, a block, the Hessian of one
+/// matrix and the calibration text's hidden states.
+/// Throws what plan_structure throws, invalid_argument without calibration samples, corrupt naming the tensor where a weight
+/// is not finite, cancelled when `progress`, called after each block, says so.
+[[nodiscard]] PrunedStructure prune_structure(const Checkpoint& checkpoint, std::span<const Removal> removals, const Calibration& calibration,
+                                              const StructureOptions& options = {}, const ProgressFn& progress = {});
+
+}  // namespace bantam::inline v0

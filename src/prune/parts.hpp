@@ -1,0 +1,30 @@
+// Which tensors of a block hold a part of it, and taking parts out.
+#pragma once
+
+#include <vector>
+
+#include "bantam/model/weights.hpp"
+#include "bantam/prune/structure.hpp"
+
+namespace bantam::inline v0 {
+
+/// Parts of a layer that stay, in order, and those that go.
+struct PartChoice {
+  std::vector<std::int64_t> kept, removed;
+};
+/// Keeps the `count` of highest score; of equals, the first.
+[[nodiscard]] PartChoice choose(std::span<const double> scores, std::int64_t count);
+
+/// The matrix whose columns read what the parts make.
+[[nodiscard]] Role reader_of(Part part) noexcept;
+/// Neighboring columns of that for each part.
+[[nodiscard]] std::int64_t columns_of(Part part, const ModelConfig& config) noexcept;
+/// The numbers of a part's neighbors, for a list of parts.
+[[nodiscard]] std::vector<std::int64_t> spread(std::span<const std::int64_t> parts, std::int64_t neighbors);
+
+[[nodiscard]] Tensor<float, 2> keep_columns(const Tensor<float, 2>& weights, std::span<const std::int64_t> kept);
+
+/// Takes parts out of every tensor of a block. Floats keep their format and their bits; quantized matrices become f32.
+void keep_parts(LayerWeights& block, Part part, std::span<const std::int64_t> kept, const ModelConfig& config);
+
+}  // namespace bantam::inline v0

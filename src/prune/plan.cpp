@@ -1,0 +1,86 @@
+// What removals leave, and what they may not ask for.
+#include <algorithm>
+#include <cmath>
+
+#include "bantam/core/error.hpp"
+#include "bantam/core/names.hpp"
+#include "bantam/prune/structure.hpp"
+
+namespace bantam::inline v0 {
+
+namespace {
+
+constexpr std::string_view names[] = {"layers", "channels", "heads"};
+
+/// Channels that go or stay together.
+std::int64_t channels_at_once(std::int64_t channels) noexcept {
+  for (const std::int64_t unit : {256, 128, 64, 32}) {
+    if (channels % unit == 0 && channels / unit >= 16) return unit;
+  }
+  return 1;
+}
+
+std::int64_t kept_of(const Removal& removal, std::int64_t count, std::int64_t unit, std::string_view what, std::int64_t layer) {
+  const std::int64_t units = count / unit;
+  const auto kept = static_cast<std::int64_t>(std::llround(static_cast<double>(units) * (1 - removal.amount)));
+  if (kept < 1 || kept >= units) {
+    fail(Errc::invalid_argument, "prune ", removal.text(), ": expected a share that takes some and leaves some of the ", count, ' ', what, " of layer ",
+         layer, unit > 1 ? message(", ", unit, " at once") : "", ", this ", kept < 1 ? "leaves none" : "takes none");
+  }
+  return kept * unit;
+}
+
+void check(const Removal& removal, const ModelConfig& config) {
+  const double amount = removal.amount;
+  if (removal.part == Part::layers) {
+    if (amount >= 1 && amount < static_cast<double>(config.layers) && amount == std::floor(amount)) return;
+    fail(Errc::invalid_argument, "prune ", removal.text(), ": expected a whole number from 1 to ", config.layers - 1, ", of the ", config.layers,
+         " layers, found ", amount);
+  }
+  if (!(amount > 0 && amount < 1)) fail(Errc::invalid_argument, "prune ", removal.text(), ": expected a share above 0 and below 1, found ", amount);
+}
+
+}  // namespace
+
+std::string_view name_of(Part part) noexcept { return names[static_cast<std::size_t>(part)]; }
+
+std::string Removal::text() const { return message(name_of(part), ':', amount); }
+
+Removal parse_removal(std::string_view text) {
+  const auto colon = text.find(':');
+  const auto name = std::ranges::find(names, text.substr(0, colon));
+  if (name == std::end(names)) {
+    fail(Errc::invalid_argument, "expected layers:COUNT, channels:SHARE or heads:SHARE, found ", printable(text));
+  }
+  const std::string number(colon == std::string_view::npos ? "" : text.substr(colon + 1));
+  char* end = nullptr;
+  const double amount = std::strtod(number.c_str(), &end);
+  if (number.empty() || *end != '\0' || !std::isfinite(amount)) fail(Errc::invalid_argument, *name, ": expected ", *name, ":NUMBER, found ", printable(text));
+  return {static_cast<Part>(name - std::begin(names)), amount};
+}
+
+StructurePlan plan_structure(const ModelConfig& config, std::span<const Removal> removals) {
+  StructurePlan plan{config.layers, {}};
+  for (std::int64_t layer = 0; layer < config.layers; ++layer) plan.shapes.push_back(config.shape_of(layer));
+  std::vector<Part> seen;
+  for (const Removal& removal : removals) {
+    check(removal, config);
+    if (std::ranges::find(seen, removal.part) != seen.end()) fail(Errc::invalid_argument, "prune ", removal.text(), ": expected ", name_of(removal.part), " once");
+    seen.push_back(removal.part);
+    if (removal.part == Part::layers) {
+      plan.layers -= static_cast<std::int64_t>(removal.amount);
+      continue;
+    }
+    for (std::int64_t layer = 0; layer < config.layers; ++layer) {
+      LayerShape& shape = plan.shapes[static_cast<std::size_t>(layer)];
+      if (removal.part == Part::heads) {
+        shape.kv_heads = kept_of(removal, shape.kv_heads, 1, "key-value heads", layer);
+      } else {
+        shape.ffn = kept_of(removal, shape.ffn, channels_at_once(shape.ffn), "FFN channels", layer);
+      }
+    }
+  }
+  return plan;
+}
+
+}  // namespace bantam::inline v0

@@ -1,0 +1,183 @@
+// The passes that measure layers and take parts out of blocks.
+#include "bantam/prune/structure.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <optional>
+
+#include "bantam/core/parallel.hpp"
+#include "bantam/core/stopwatch.hpp"
+#include "bantam/quant/formats.hpp"
+#include "compensation.hpp"
+#include "compress/block_pass.hpp"
+#include "parts.hpp"
+
+namespace bantam::inline v0 {
+
+namespace {
+
+/// Hidden states carried through blocks that are not rounded.
+struct States {
+  States(const Checkpoint& checkpoint, const Calibration& calibration) : source(checkpoint, recipe), pass(source, recipe, calibration) {}
+  const Recipe recipe = recipe::rtn("f32");
+  const ModelSource source;
+  BlockPass pass;
+};
+
+double mean_cosine(std::span<const float> before, std::span<const float> after, std::int64_t dim) {
+  const std::int64_t tokens = static_cast<std::int64_t>(before.size()) / dim;
+  std::vector<double> cosines(static_cast<std::size_t>(tokens));
+  parallel_for(tokens, 64, [&](Range range) {
+    for (std::int64_t t = range.begin; t < range.end; ++t) {
+      double product = 0, a = 0, b = 0;
+      for (std::int64_t i = t * dim; i < (t + 1) * dim; ++i) {
+        const double x = before[static_cast<std::size_t>(i)], y = after[static_cast<std::size_t>(i)];
+        product += x * y;
+        a += x * x;
+        b += y * y;
+      }
+      cosines[static_cast<std::size_t>(t)] = a == 0 || b == 0 ? 0 : product / std::sqrt(a * b);
+    }
+  });
+  return std::accumulate(cosines.begin(), cosines.end(), 0.0) / static_cast<double>(tokens);
+}
+
+/// The mean square of what each part adds to the hidden states, but for a factor that all share.
+std::vector<double> scores_of(const Tensor<float, 2>& weights, const Hessian& hessian, std::int64_t neighbors) {
+  std::vector<double> squares(static_cast<std::size_t>(weights.extent(1)), 0.0);
+  for (std::int64_t r = 0; r < weights.extent(0); ++r) {
+    for (std::size_t c = 0; c < squares.size(); ++c) {
+      const double w = weights(r, static_cast<std::int64_t>(c));
+      squares[c] += w * w;
+    }
+  }
+  std::vector<double> scores(squares.size() / static_cast<std::size_t>(neighbors), 0.0);
+  for (std::size_t c = 0; c < squares.size(); ++c) {
+    const auto column = static_cast<std::int64_t>(c);
+    scores[c / static_cast<std::size_t>(neighbors)] += squares[c] * static_cast<double>(hessian(column, column));
+  }
+  return scores;
+}
+
+/// Takes the parts of a block that matter least out of it.
+void cut(LayerWeights& block, Part part, std::int64_t count, std::int64_t layer, const Checkpoint& checkpoint, BlockPass& pass,
+         const StructureOptions& options, std::vector<std::string>& warnings) {
+  const ModelConfig& config = checkpoint.config();
+  const std::int64_t neighbors = columns_of(part, config);
+  const std::size_t group[] = {part == Part::heads ? std::size_t{1} : std::size_t{3}};
+  const Hessian hessian = std::move(pass.observe_some(block, layer, group)[0]);
+  WeightMatrix& reader = part == Part::heads ? block.o : block.down;
+  const Tensor<float, 2> weights = reader.dequantize();
+  const PartChoice choice = choose(scores_of(weights, hessian, neighbors), count);
+  keep_parts(block, part, choice.kept, config);
+  if (!options.compensate) return;
+  double damping = options.damping;
+  try {
+    const Tensor<float, 2> whole = compensate(weights, hessian, spread(choice.kept, neighbors), spread(choice.removed, neighbors), damping);
+    reader = WeightMatrix::quantize(whole, format_info<F32Format>());
+    if (damping == options.damping) return;
+    warnings.push_back(message("layer ", layer, ": ", name_of(part), ": second moments are singular: damping raised from ", options.damping, " to ", damping));
+  } catch (const Error& error) {
+    if (error.code() != Errc::corrupt) throw;
+    warnings.push_back(message("layer ", layer, ": ", name_of(part), ": second moments cannot be factorized: nothing takes over what went"));
+  }
+}
+
+void check_block_finite(const Checkpoint& checkpoint, const LayerWeights& block, std::int64_t layer) {
+  ModelWeights one;
+  one.layers.push_back(block);  // shares its matrices
+  for (const CheckpointTensor& tensor : checkpoint.tensors()) {
+    if (tensor.layer != layer) continue;
+    if (tensor.is_matrix) {
+      check_finite(tensor.name, *matrix_of(one, tensor.role, 0));
+    } else if (const std::vector<float>* vector = vector_of(one, tensor.role, 0)) {
+      check_finite(tensor.name, 0, *vector);
+    }
+  }
+}
+
+ModelConfig config_of(const Checkpoint& checkpoint, const StructurePlan& plan, std::span<const std::int64_t> layers) {
+  ModelConfig config = checkpoint.config();
+  std::vector<LayerShape> shapes;
+  for (const std::int64_t layer : layers) shapes.push_back(plan.shapes[static_cast<std::size_t>(layer)]);
+  config.first_window_layer = std::ranges::count_if(layers, [&](std::int64_t layer) { return layer < checkpoint.config().first_window_layer; });
+  config.layers = plan.layers;
+  config.set_shapes(std::move(shapes));
+  return config;
+}
+
+}  // namespace
+
+std::vector<double> block_influence(const Checkpoint& checkpoint, const Calibration& calibration) {
+  States states(checkpoint, calibration);
+  std::vector<double> influence;
+  for (std::int64_t layer = 0; layer < checkpoint.config().layers; ++layer) {
+    const std::vector<float> before(states.pass.states().begin(), states.pass.states().end());
+    LayerWeights block = load_block(checkpoint, layer);
+    check_block_finite(checkpoint, block, layer);
+    states.pass.advance_over(std::move(block), layer);
+    influence.push_back(1 - mean_cosine(before, states.pass.states(), checkpoint.config().dim));
+    if (!std::isfinite(influence.back())) fail(Errc::corrupt, "layer ", layer, ": expected finite hidden states, found others");
+  }
+  return influence;
+}
+
+ModelSize size_of(const Checkpoint& checkpoint) {
+  ModelSize size;
+  for (const CheckpointTensor& tensor : checkpoint.tensors()) {
+    size.parameters += tensor.rows * tensor.columns;
+    size.bytes += tensor.stored_bytes();
+    const bool met = tensor.role == Role::embedding ? checkpoint.config().tied : tensor.is_matrix;
+    if (met) size.flops_per_token += 2 * tensor.rows * tensor.columns;
+  }
+  return size;
+}
+
+PrunedStructure prune_structure(const Checkpoint& checkpoint, std::span<const Removal> removals, const Calibration& calibration,
+                                const StructureOptions& options, const ProgressFn& progress) {
+  const StructurePlan plan = plan_structure(checkpoint.config(), removals);
+  std::vector<double> influence;
+  std::vector<std::int64_t> layers(static_cast<std::size_t>(checkpoint.config().layers));
+  std::iota(layers.begin(), layers.end(), 0);
+  if (plan.layers < checkpoint.config().layers) {
+    influence = block_influence(checkpoint, calibration);
+    layers = choose(influence, plan.layers).kept;
+  }
+  const auto asked = [&](Part part) { return std::ranges::find(removals, part, &Removal::part) != removals.end(); };
+  const bool inside = asked(Part::heads) || asked(Part::channels);
+  std::optional<States> states;
+  if (inside) states.emplace(checkpoint, calibration);
+
+  ModelWeights weights;
+  std::vector<std::string> warnings;
+  const Stopwatch watch;
+  for (const std::int64_t layer : layers) {
+    LayerWeights block = load_block(checkpoint, layer);
+    check_block_finite(checkpoint, block, layer);
+    const LayerShape& shape = plan.shapes[static_cast<std::size_t>(layer)];
+    if (asked(Part::heads)) cut(block, Part::heads, shape.kv_heads, layer, checkpoint, states->pass, options, warnings);
+    if (asked(Part::channels)) cut(block, Part::channels, shape.ffn, layer, checkpoint, states->pass, options, warnings);
+    if (inside) states->pass.advance_over(block, layer);
+    weights.layers.push_back(std::move(block));
+    const auto done = static_cast<std::int64_t>(weights.layers.size());
+    const double left = watch.seconds() / static_cast<double>(done) * static_cast<double>(plan.layers - done);
+    if (progress && !progress({done, plan.layers, message("pruned layer ", layer), 0, left})) fail(Errc::cancelled, "prune: cancelled after layer ", layer);
+  }
+  for (const CheckpointTensor& tensor : checkpoint.tensors()) {
+    if (tensor.layer >= 0) continue;
+    if (tensor.is_matrix) {
+      *matrix_of(weights, tensor.role, -1) = checkpoint.load_matrix(tensor, Reading::mapped);
+    } else if (std::vector<float>* vector = vector_of(weights, tensor.role, -1)) {
+      *vector = checkpoint.load_vector(tensor);
+    }
+  }
+  const ModelConfig config = config_of(checkpoint, plan, layers);
+  complete(weights, config.tied);
+  PrunedStructure result{Checkpoint::in_memory(checkpoint, config, layers, std::make_shared<const ModelWeights>(std::move(weights)), checkpoint.recipe()),
+                         size_of(checkpoint), {}, std::move(layers), std::move(influence), std::move(warnings)};
+  result.after = size_of(result.checkpoint);
+  return result;
+}
+
+}  // namespace bantam::inline v0

@@ -1,0 +1,315 @@
+// Structured pruning against models with zeros in place of what went, and against plain double loops.
+#include "bantam/prune/structure.hpp"
+
+#include <cmath>
+
+#include "bantam/core/parallel.hpp"
+#include "compress/inputs.hpp"
+#include "limits.hpp"
+#include "model/cut_model.hpp"
+#include "prune/compensation.hpp"
+
+namespace bantam::test {
+namespace {
+
+struct Small {
+  Small() { set_parallel_threads(1); }  // more would cost these small models more than they save
+  ~Small() { set_parallel_threads(0); }
+  Small(const Small&) = delete;
+  Small& operator=(const Small&) = delete;
+
+  /// A folder with the model, opened.
+  Checkpoint written(const TinyModel& tiny, const std::string& name = "hf") const {
+    tiny.write_folder(folder / name);
+    return Checkpoint::open(folder / name);
+  }
+  TemporaryFolder folder;
+  Calibration calibration = some_calibration();
+};
+
+TinyModel small_model(const ArchSpec* arch) {
+  TinyModel tiny{.arch = arch, .layers = 3, .heads = 6, .kv_heads = 3, .tied = arch == &archs::qwen3, .biases = arch == &archs::llama};
+  return tiny.make();
+}
+
+/// Which rows of the original a smaller matrix consists of, a number each `unit` rows.
+std::vector<std::int64_t> rows_kept(const WeightMatrix& left, const TinyTensor& whole, std::int64_t unit) {
+  const Tensor<float, 2> rows = left.dequantize();
+  std::vector<std::int64_t> kept;
+  std::int64_t from = 0;
+  for (std::int64_t r = 0; r < rows.extent(0); r += unit) {
+    while (from < whole.shape[0] && !std::equal(&rows(r, 0), &rows(r, 0) + unit * rows.extent(1), whole.values.begin() + from * whole.shape[1])) from += unit;
+    REQUIRE(from < whole.shape[0]);
+    kept.push_back(from / unit);
+    from += unit;
+  }
+  return kept;
+}
+
+std::vector<KeptParts> parts_kept(const Model& model, TinyModel& tiny) {
+  std::vector<KeptParts> kept;
+  for (std::int64_t i = 0; i < tiny.layers; ++i) {
+    const LayerWeights& layer = model.weights().layers[static_cast<std::size_t>(i)];
+    const std::string name = "model.layers." + std::to_string(i);
+    kept.push_back({rows_kept(layer.k, tiny.tensor(name + ".self_attn.k_proj.weight"), tiny.head_dim), rows_kept(layer.up, tiny.tensor(name + ".mlp.up_proj.weight"), 1)});
+  }
+  return kept;
+}
+
+constexpr Removal heads{Part::heads, 0.34}, channels{Part::channels, 0.3};
+
+TEST_CASE_FIXTURE(Small, "a pruned model is the original with zeros in place of what went") {
+  for (const ArchSpec* arch : architectures) {
+    for (const std::vector<Removal>& removals : {std::vector{heads}, std::vector{channels}, std::vector{channels, heads}}) {
+      CAPTURE(std::string(arch->name));
+      CAPTURE(removals[0].text());
+      TinyModel tiny = small_model(arch);
+      const PrunedStructure pruned = prune_structure(written(tiny), removals, calibration, {.compensate = false});
+      const Model model = Model::from_checkpoint(pruned.checkpoint);
+      const bool both = removals.size() == 2, of_heads = removals.back().part == Part::heads, of_channels = removals[0].part == Part::channels;
+      CHECK(model.config().kv_heads == (of_heads ? 2 : 3));
+      CHECK(model.config().heads == (of_heads ? 4 : 6));
+      CHECK(model.config().ffn == (of_channels ? 35 : 50));
+      CHECK(pruned.warnings.empty());
+      const auto tokens = some_tokens(30);
+      const Model zeros = Model::from_checkpoint(written(with_zeros(tiny, parts_kept(model, tiny)), "zeros"));
+      CHECK(distance(logits_of(model, tokens), logits_of(zeros, tokens)) < 2e-5);
+      // What went was not nothing.
+      CHECK(distance(logits_of(model, tokens), logits_of(Model::load(folder / "hf"), tokens)) > 1e-2);
+      if (!both) continue;
+      model.save(folder / "m.bantam");
+      CHECK(logits_of(Model::load(folder / "m.bantam"), tokens) == logits_of(model, tokens));
+      // Layers stayed alike: every container takes them.
+      compress_file(pruned.checkpoint, folder / "m.gguf", recipe::rtn("f32"), Target::gguf);
+      compress_file(pruned.checkpoint, folder / "folder", recipe::rtn("f32"), Target::safetensors);
+      for (const char* name : {"m.gguf", "folder"}) CHECK(distance(logits_of(Model::load(folder / name), tokens), logits_of(model, tokens)) < 1e-5);
+      compress_file(pruned.checkpoint, folder / "q.bantam", recipe::gptq("i8.g32"), Target::native, {}, calibration);
+      CHECK(distance(logits_of(Model::load(folder / "q.bantam"), tokens), logits_of(model, tokens)) < 0.5);
+    }
+  }
+}
+
+TEST_CASE_FIXTURE(Small, "what adds least goes first, judged by what blocks before have left") {
+  TinyModel tiny{.layers = 3, .heads = 6, .kv_heads = 3};
+  tiny.make();
+  // Of layer 1: channels and a group that add next to nothing, by small columns or by small inputs.
+  const auto scale = [&](const char* name, bool columns, std::int64_t first, std::int64_t count, float factor) {
+    TinyTensor& tensor = tiny.tensor(std::string("model.layers.1.") + name);
+    for (std::size_t i = 0; i < tensor.values.size(); ++i) {
+      const std::int64_t place = columns ? static_cast<std::int64_t>(i) % tensor.shape[1] : static_cast<std::int64_t>(i) / tensor.shape[1];
+      if (place >= first && place < first + count) tensor.values[i] *= factor;
+    }
+  };
+  for (const std::int64_t channel : {3, 11, 12, 40, 49}) scale("mlp.down_proj.weight", true, channel, 1, 1e-3F);
+  for (const std::int64_t channel : {5, 20, 21, 30, 31}) scale("mlp.up_proj.weight", false, channel, 1, 1e-3F);
+  scale("self_attn.v_proj.weight", false, 10, 10, 1e-3F);
+  const PrunedStructure pruned = prune_structure(written(tiny), std::vector<Removal>{{Part::channels, 0.2}, heads}, calibration, {.compensate = false});
+  const KeptParts kept = parts_kept(Model::from_checkpoint(pruned.checkpoint), tiny)[1];
+  CHECK(kept.groups == std::vector<std::int64_t>{0, 2});
+  std::vector<std::int64_t> gone;
+  for (std::int64_t c = 0; c < 50; ++c) {
+    if (!std::ranges::binary_search(kept.channels, c)) gone.push_back(c);
+  }
+  CHECK(gone == std::vector<std::int64_t>{3, 5, 11, 12, 20, 21, 30, 31, 40, 49});
+}
+
+TEST_CASE("columns that stay take over what least squares in double precision say") {
+  const std::int64_t columns = 40, rows = 9;
+  const Tensor<float, 2> x = correlated_inputs(300, columns, 5);
+  const auto weights = random::normal<float>({rows, columns}, 6);
+  Hessian hessian(columns);
+  hessian.add(x);
+  const std::vector<std::int64_t> kept = all_but(columns, 2, 3);
+  std::vector<std::int64_t> removed;
+  for (std::int64_t c = 2; c < columns; c += 3) removed.push_back(c);
+  double damping = 0.01;
+  const Tensor<float, 2> found = compensate(weights, hessian, kept, removed, damping);
+  CHECK(damping == 0.01);
+  const auto h = [&](std::int64_t i, std::int64_t j) {
+    double sum = 0;
+    for (std::int64_t t = 0; t < x.extent(0); ++t) sum += static_cast<double>(x(t, i)) * static_cast<double>(x(t, j));
+    return sum;
+  };
+  double mean = 0;
+  for (const std::int64_t i : kept) mean += h(i, i) / static_cast<double>(kept.size());
+  // The normal equations: (W' - W_kept) (H_kk + damping) = W_removed H_rk.
+  double worst = 0, largest = 0;
+  for (std::int64_t r = 0; r < rows; ++r) {
+    for (const std::int64_t j : kept) {
+      double left = 0, right = 0;
+      for (std::size_t i = 0; i < kept.size(); ++i) {
+        const double taken = static_cast<double>(found(r, static_cast<std::int64_t>(i))) - static_cast<double>(weights(r, kept[i]));
+        left += taken * (h(kept[i], j) + (kept[i] == j ? 0.01 * mean : 0));
+      }
+      for (const std::int64_t i : removed) right += static_cast<double>(weights(r, i)) * h(i, j);
+      worst = std::max(worst, std::fabs(left - right));
+      largest = std::max(largest, std::fabs(right));
+    }
+  }
+  CHECK(worst < 1e-4 * largest);
+}
+
+TEST_CASE("inputs that were always zero, or always the same, leave finite weights") {
+  const auto weights = random::normal<float>({4, 12}, 1);
+  Tensor<float, 2> x({30, 12});
+  for (std::int64_t t = 0; t < 30; ++t) {
+    for (std::int64_t c = 0; c < 12; ++c) x(t, c) = c < 4 ? 0.0F : static_cast<float>(t % 5 - 2) * (c == 7 ? 1e15F : 1.0F);
+  }
+  for (const float size : {0.0F, 1.0F}) {
+    for (std::int64_t i = 0; i < x.size(); ++i) x.data()[i] *= size;
+    Hessian hessian(12);
+    hessian.add(x);
+    double damping = 0.01;
+    const Tensor<float, 2> found = compensate(weights, hessian, all_but(12, 3, 4), std::vector<std::int64_t>{3, 7, 11}, damping);
+    for (std::int64_t i = 0; i < found.size(); ++i) CHECK(std::isfinite(found.data()[i]));
+  }
+}
+
+TEST_CASE_FIXTURE(Small, "influence of blocks is that of a plain double loop") {
+  for (const ArchSpec* arch : {&archs::llama, &archs::qwen3}) {
+    TinyModel tiny{.arch = arch, .layers = 4};
+    tiny.make();
+    const std::vector<double> found = block_influence(written(tiny), calibration);
+    const reference::Transformer reference = tiny.reference();
+    for (std::size_t layer = 0; layer < 4; ++layer) {
+      double sum = 0, count = 0;
+      for (const std::vector<TokenId>& sample : calibration.samples) {
+        const auto states = reference.states({sample.begin(), sample.end()});
+        for (std::size_t t = 0; t < sample.size(); ++t, ++count) {
+          double product = 0, a = 0, b = 0;
+          for (std::size_t i = 0; i < 36; ++i) {
+            const double x = states[layer][t][i], y = states[layer + 1][t][i];
+            product += x * y;
+            a += x * x;
+            b += y * y;
+          }
+          sum += product / std::sqrt(a * b);
+        }
+      }
+      CHECK(found[layer] == doctest::Approx(1 - sum / count).epsilon(1e-4));
+    }
+  }
+}
+
+TEST_CASE_FIXTURE(Small, "the layers of least influence go, and the others keep their weights and their windows") {
+  for (const ArchSpec* arch : {&archs::llama, &archs::qwen2}) {
+    TinyModel tiny{.arch = arch, .layers = 5};
+    tiny.make();
+    // Layers 1 and 3 change nothing at all.
+    for (const char* layer : {"1", "3"}) {
+      for (const char* name : {".self_attn.o_proj.weight", ".mlp.down_proj.weight"}) std::ranges::fill(tiny.tensor(std::string("model.layers.") + layer + name).values, 0.0F);
+    }
+    if (arch == &archs::qwen2) tiny.config.update({{"sliding_window", 5}, {"use_sliding_window", true}, {"max_window_layers", 3}});
+    const Checkpoint original = written(tiny);
+    const PrunedStructure pruned = prune_structure(original, std::vector<Removal>{{Part::layers, 2}}, calibration);
+    CHECK(pruned.layers == std::vector<std::int64_t>{0, 2, 4});
+    CHECK(pruned.influence[1] == doctest::Approx(0).epsilon(1e-9));
+    CHECK(pruned.influence[2] > 0.01);
+    const ModelConfig& config = pruned.checkpoint.config();
+    CHECK(config.layers == 3);
+    CHECK(config.first_window_layer == (arch == &archs::qwen2 ? 2 : 0));
+    const auto tokens = some_tokens(30);
+    const std::vector<float> expected = logits_of(Model::load(folder / "hf"), tokens);
+    CHECK(logits_of(Model::from_checkpoint(pruned.checkpoint), tokens) == expected);
+    compress_file(pruned.checkpoint, folder / "m.bantam", recipe::rtn("f32"));
+    compress_file(pruned.checkpoint, folder / "folder", recipe::rtn("f32"), Target::safetensors);
+    for (const char* name : {"m.bantam", "folder"}) {
+      CHECK(Checkpoint::open(folder / name).tensors().size() == pruned.checkpoint.tensors().size());
+      CHECK(logits_of(Model::load(folder / name), tokens) == expected);
+    }
+  }
+}
+
+TEST_CASE_FIXTURE(Small, "sizes before and after are those of the tensors") {
+  TinyModel tiny{.layers = 3, .kv_heads = 3, .ffn = 1024};
+  tiny.make();
+  const PrunedStructure pruned = prune_structure(written(tiny), std::vector<Removal>{{Part::layers, 1}, {Part::channels, 0.3}, heads}, calibration);
+  // 717 channels would be left: 704 is the nearest multiple of 64, of which 1024 has 16.
+  CHECK(pruned.checkpoint.config().ffn == 704);
+  const auto block = [](std::int64_t kv, std::int64_t ffn) { return 36 * (2 * 2 * kv * 10 + 2 * kv * 10 + 3 * ffn); };
+  const std::int64_t table = 37 * 36;
+  CHECK(pruned.before.parameters == 2 * table + 36 + 3 * (block(3, 1024) + 2 * 36));
+  CHECK(pruned.after.parameters == 2 * table + 36 + 2 * (block(2, 704) + 2 * 36));
+  CHECK(pruned.before.flops_per_token == 2 * (table + 3 * block(3, 1024)));
+  CHECK(pruned.after.flops_per_token == 2 * (table + 2 * block(2, 704)));
+}
+
+TEST_CASE("removals are read from text and checked against the model") {
+  CHECK(parse_removal("heads:0.25").text() == "heads:0.25");
+  CHECK(parse_removal("layers:4").amount == 4);
+  for (const auto& [text, rest] : {std::pair{"", "layers:COUNT, channels:SHARE or heads:SHARE, found "}, {"neurons:1", "found neurons:1"}, {"layers", "expected layers:NUMBER"},
+                                   {"layers:", "expected layers:NUMBER"}, {"heads:nan", "expected heads:NUMBER"}, {"heads:inf", "expected heads:NUMBER"},
+                                   {"channels:0.3x", "found channels:0.3x"}, {"channels:0.3\n", "channels:0.3\\x0a"}, {"LAYERS:2", "found LAYERS:2"}}) {
+    const std::string error = error_of([&] { (void)parse_removal(text); });
+    CHECK_MESSAGE(error.find(rest) != std::string::npos, error);
+  }
+  const ModelConfig config = parse_hf_config(small_model(&archs::llama).config.dump(), "config");
+  const std::pair<Removal, const char*> cases[] = {
+      {{Part::layers, 3}, "prune layers:3: expected a whole number from 1 to 2, of the 3 layers, found 3"},
+      {{Part::layers, 0}, "found 0"},
+      {{Part::layers, 1.5}, "found 1.5"},
+      {{Part::layers, -1}, "found -1"},
+      {{Part::layers, NAN}, "found nan"},
+      {{Part::heads, 1}, "prune heads:1: expected a share above 0 and below 1, found 1"},
+      {{Part::heads, 0}, "found 0"},
+      {{Part::heads, NAN}, "found nan"},
+      {{Part::heads, 0.9}, "leaves some of the 3 key-value heads of layer 0, this leaves none"},
+      {{Part::heads, 0.1}, "this takes none"},
+      {{Part::channels, -0.3}, "found -0.3"},
+      {{Part::channels, 0.001}, "50 FFN channels of layer 0, this takes none"},
+      {{Part::channels, 0.995}, "this leaves none"}};
+  for (const auto& [removal, rest] : cases) {
+    const std::string error = error_of([&] { (void)plan_structure(config, {&removal, 1}); });
+    CHECK_MESSAGE(error.find(rest) != std::string::npos, error);
+  }
+  CHECK(error_of([&] { (void)plan_structure(config, std::vector{heads, channels, heads}); }).find("expected heads once") != std::string::npos);
+  const StructurePlan plan = plan_structure(config, std::vector{heads, channels, Removal{Part::layers, 2}});
+  CHECK(plan.layers == 1);
+  CHECK(plan.shapes == std::vector<LayerShape>(3, {2, 35}));
+}
+
+TEST_CASE_FIXTURE(Small, "weights that are not finite, no text and a stop are said in one line") {
+  TinyModel tiny = small_model(&archs::llama);
+  const Checkpoint sound = written(tiny);
+  const std::vector<Removal> removals{channels};
+  CHECK(error_of([&] { (void)prune_structure(sound, removals, {}); }).find("expected text, found none") != std::string::npos);
+  CHECK(error_of([&] { (void)prune_structure(sound, removals, calibration, {}, [](const Progress& p) { return p.done < 2; }); }) == "prune: cancelled after layer 1");
+  tiny.tensor("model.layers.1.mlp.up_proj.weight").values[7] = NAN;
+  const Checkpoint broken = written(tiny, "broken");
+  CHECK(error_of([&] { (void)prune_structure(broken, removals, calibration); }).find("model.layers.1.mlp.up_proj") != std::string::npos);
+  CHECK(error_of([&] { (void)block_influence(broken, calibration); }).find("model.layers.1.mlp.up_proj") != std::string::npos);
+}
+
+TEST_CASE_FIXTURE(Small, "layers of different shapes lose the same share of each") {
+  const std::vector<KeptParts> kept{{all_but(3, 1, 2), all_but(50, 50, 1)}, {all_but(3, 3, 1), all_but(50, 3, 4)}, {all_but(3, 3, 1), all_but(50, 20, 1)}};
+  const Checkpoint uneven = written(without_parts(small_model(&archs::llama), kept));
+  const PrunedStructure pruned = prune_structure(uneven, std::vector<Removal>{{Part::channels, 0.5}, {Part::layers, 1}}, calibration);
+  for (std::int64_t i = 0; i < 2; ++i) {
+    const LayerShape was = uneven.config().shape_of(pruned.layers[static_cast<std::size_t>(i)]);
+    CHECK(pruned.checkpoint.config().shape_of(i) == LayerShape{was.kv_heads, was.ffn / 2});
+  }
+  const Model model = Model::from_checkpoint(pruned.checkpoint);
+  model.save(folder / "m.bantam");
+  CHECK(logits_of(Model::load(folder / "m.bantam"), some_tokens()) == logits_of(model, some_tokens()));
+}
+
+TEST_CASE("compensation lowers the divergence of a real model") {
+  if (skips_figures()) return;
+  BANTAM_NEED_SHARED(text_file, "corpora/books-valid.txt");
+  const Checkpoint original = Checkpoint::open(std::filesystem::path(BANTAM_SOURCE_DIR) / "models/books4m");
+  const Model base = Model::from_checkpoint(original);
+  const Calibration calibration = Calibration::from_text(original.tokenizer(), default_calibration_text(), 8, 256);
+  const std::string text = read_file(text_file);
+  for (const Removal& removal : {Removal{Part::channels, 0.3}, Removal{Part::heads, 0.5}}) {
+    double kl[2];
+    for (const bool compensate : {false, true}) {
+      const PrunedStructure pruned = prune_structure(original, {&removal, 1}, calibration, {.compensate = compensate});
+      kl[compensate] = *perplexity(Model::from_checkpoint(pruned.checkpoint), text, {.limit = 1000, .kv = "f32"}, &base).kl_mean;
+    }
+    CAPTURE(removal.text());
+    CHECK(kl[1] < 0.9 * kl[0]);
+  }
+}
+
+}  // namespace
+}  // namespace bantam::test
