@@ -346,7 +346,8 @@ void add_compress(CLI::App& app, Action& action) {
       "  bantam compress Qwen3-0.6B -o small.bantam --prune heads:0.25 --prune channels:0.3 --method gptq --calibration text.txt\n"
       "  bantam compress q4.bantam -o plain --format f32 --to safetensors\n"
       "  bantam compress Qwen3-0.6B -o q4_k.gguf --format q4_k --keep lm_head=q6_k --to gguf\n"
-      "  bantam compress Qwen3-0.6B -o q4-gptq --format i4 --group 128 --method gptq --calibration text.txt --to gptq",
+      "  bantam compress Qwen3-0.6B -o q4-gptq --format i4 --group 128 --method gptq --calibration text.txt --to gptq\n"
+      "  bantam compress Qwen3-0.6B -o sparse --format f16 --prune sparsegpt:2:4 --calibration text.txt --to safetensors",
       [=, &action] {
         std::vector<std::string> idle;
         for (const CLI::Option* option : calibrating) {
