@@ -164,7 +164,7 @@ def _bar(progress):
     return show, bar.close
 
 
-def _order(matrices, method, format, group, keep, calibration, samples, tokens, desc_act, rotate, smooth):
+def _order(matrices, method, format, group, keep, calibration, samples, tokens, desc_act, rotate, smooth, clip):
     order = _bantam.Order()
     order.method = method
     order.group = group
@@ -183,6 +183,7 @@ def _order(matrices, method, format, group, keep, calibration, samples, tokens, 
     order.desc_act = desc_act
     order.rotate = rotate
     order.smooth = smooth
+    order.clip = clip
     order.text = _text_of(calibration)
     if order.text is None and ("gptq" in method or "awq" in method or smooth is not None):
         warnings.warn("no calibration text was given, a bundled one is used: one like what the model will read is better", stacklevel=4)
@@ -196,16 +197,17 @@ def _order(matrices, method, format, group, keep, calibration, samples, tokens, 
 
 
 def compress(model, method="rtn", *, format="q4", group=-1, calibration=None, keep=None, samples=128, tokens=2048, desc_act=False,
-             rotate=None, smooth=None, progress=None):
+             rotate=None, smooth=None, clip=None, progress=None):
     """A smaller model and the report of how, in memory; the given model is left as it is.
 
     method: "rtn", "gptq", "awq", "awq+gptq" or "hqq". format: a name of formats(), or a callable that is given a Layer and
     returns a name (None: the usual one). calibration: the path of a text like what the model will read, or a Corpus; without, gptq
     and awq take a bundled text. keep: {pattern: format} exceptions, the last that matches counts. rotate: a seed; smooth: an exponent.
+    clip: how far the grids of rtn follow the largest weights, "minmax", "mse" or "percentile:99.9".
     progress: True for a bar (tqdm), or a callable (done, total, layer, relative_error, seconds_left); False cancels.
     """
     matrices = [(name, layer, *shape) for name, layer, shape, kind in model._made.tensors() if kind is not None]
-    order = _order(matrices, method, format, group, keep, calibration, samples, tokens, desc_act, rotate, smooth)
+    order = _order(matrices, method, format, group, keep, calibration, samples, tokens, desc_act, rotate, smooth, clip)
     show, close = _bar(progress)
     try:
         made, report = _bantam.compress(model._made, order, show)
@@ -218,14 +220,14 @@ def compress(model, method="rtn", *, format="q4", group=-1, calibration=None, ke
 
 
 def compress_file(source, target, method="rtn", *, format="q4", group=-1, calibration=None, keep=None, samples=128, tokens=2048,
-                  desc_act=False, rotate=None, smooth=None, to="native", journal=None, progress=None):
+                  desc_act=False, rotate=None, smooth=None, clip=None, to="native", journal=None, progress=None):
     """From file to file, in memory bounded by a block, whatever the model's size. Returns the report.
 
     to: "native", "gguf", "safetensors", "gptq", "gptq_v2", "awq" or "bnb". journal: a file that lets an interrupted run of a
     method that calibrates go on. The other arguments are those of compress().
     """
     source = os.fspath(source)
-    order = _order(_bantam.matrices(source), method, format, group, keep, calibration, samples, tokens, desc_act, rotate, smooth)
+    order = _order(_bantam.matrices(source), method, format, group, keep, calibration, samples, tokens, desc_act, rotate, smooth, clip)
     show, close = _bar(progress)
     try:
         made = _bantam.compress_file(source, os.fspath(target), order, to, os.fspath(journal) if journal else "", show)

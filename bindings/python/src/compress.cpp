@@ -1,4 +1,5 @@
 // Compression.
+#include "bantam/core/parallel.hpp"
 #include "binding.hpp"
 
 namespace bantam::python {
@@ -13,6 +14,7 @@ struct Order {
   bool desc_act = false;
   std::optional<std::uint64_t> rotate;
   std::optional<double> smooth;
+  std::optional<std::string> clip;
   std::optional<std::string> text;  ///< of the calibration
   std::int64_t samples = 128;
   std::int64_t tokens = 2048;
@@ -22,6 +24,7 @@ Recipe recipe_of(const Order& o) {
   MethodOptions details;
   details.rotation = o.rotate;
   details.smooth = o.smooth;
+  if (o.clip) details.clip = find_clip(*o.clip);
   if (o.desc_act) details.gptq.order = ColumnOrder::activation;
   Recipe recipe = recipe::with(find_method(o.method), o.format, {.group = o.group}, details);
   for (const auto& [pattern, format] : o.keep) recipe.keep(pattern, format);
@@ -45,6 +48,14 @@ ProgressFn progress_of(const Report_& report) {
   };
 }
 
+/// Ctrl-C stops inside a matrix.
+std::function<bool()> raising_signals() {
+  return [signals = SignalCheck()]() mutable {
+    signals();
+    return false;
+  };
+}
+
 py::dict as_dict(const Report& report) {
   py::list layers;
   for (const LayerReport& layer : report.layers) {
@@ -65,6 +76,7 @@ std::pair<Model, py::dict> compress_model(const Model& model, const Order& o, co
   const Recipe recipe = recipe_of(o);
   auto [small, report] = [&] {
     const py::gil_scoped_release free;
+    const CancelScope scope(raising_signals());
     return compress(model, recipe, progress_of(progress), calibration_of(o, model.tokenizer(), model.config().context));
   }();
   return {std::move(small), as_dict(report)};
@@ -76,6 +88,7 @@ py::dict compress_path(const std::string& from, const std::string& to, const Ord
   const Report report = [&] {
     const py::gil_scoped_release free;
     const Checkpoint checkpoint = Checkpoint::open(from);
+    const CancelScope scope(raising_signals());
     return compress_file(checkpoint, to, recipe, find_target(target), progress_of(progress),
                          calibration_of(o, checkpoint.tokenizer(), checkpoint.config().context), journal);
   }();
@@ -104,6 +117,7 @@ void bind_compress(py::module_& m) {
       .def_readwrite("desc_act", &Order::desc_act)
       .def_readwrite("rotate", &Order::rotate)
       .def_readwrite("smooth", &Order::smooth)
+      .def_readwrite("clip", &Order::clip)
       .def_readwrite("text", &Order::text)
       .def_readwrite("samples", &Order::samples)
       .def_readwrite("tokens", &Order::tokens);

@@ -256,6 +256,24 @@ class Compression(Folder):
             bantam.compress(model, progress=fails)
         bantam.compress(model, progress=True)  # a bar, where tqdm is
 
+    def test_interrupt_stops_a_compression(self):
+        out = self.folder / "never.bantam"
+        threading.Timer(0.3, signal.raise_signal, [signal.SIGINT]).start()
+        began = time.monotonic()
+        with self.assertRaises(KeyboardInterrupt):
+            while time.monotonic() - began < 60:
+                bantam.compress_file(MODEL, out, "gptq", calibration=ROOT / "models" / "calibration.txt", samples=64, tokens=256)
+        self.assertEqual([path.name for path in self.folder.iterdir() if "partial" in path.name], [])
+
+    def test_clip(self):
+        def errors(**how):
+            return [layer.relative_error for layer in bantam.compress(model, format="i3z.g64", **how)[1].layers]
+
+        self.assertTrue(all(b <= a for a, b in zip(errors(clip="minmax"), errors(clip="mse"))))
+        self.assertNotEqual(errors(clip="percentile:98"), errors(clip="minmax"))
+        with self.assertRaisesRegex(bantam.InvalidArgument, "percentile:P"):
+            bantam.compress(model, clip="all")
+
     def test_calibrated_in_memory_and_by_file(self):
         corpus = bantam.Corpus(ROOT / "models" / "paragraph.txt", tokens=64 if QUICK else 512, sample_tokens=32 if QUICK else 128)
         small, report = bantam.compress(model, "gptq", format="i3", calibration=corpus)
