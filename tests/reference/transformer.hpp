@@ -23,7 +23,8 @@ struct Transformer {
   [[nodiscard]] std::vector<double> logits(const std::vector<std::int32_t>& tokens) const {
     std::vector<double> out;
     const bool tied = !weights.contains("lm_head.weight");
-    for (const auto& row : states(tokens).back()) {
+    const std::vector<std::vector<Row>> all = states(tokens);
+    for (const auto& row : all.back()) {
       const auto y = product(tied ? "model.embed_tokens.weight" : "lm_head.weight", "", norm(row, "model.norm.weight"), vocab);
       out.insert(out.end(), y.begin(), y.end());
     }
