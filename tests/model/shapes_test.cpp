@@ -76,7 +76,7 @@ TEST_CASE("sessions of such models go on, fork, are saved and restored like othe
   }
   // Pages hold what layers have, not what the largest would take.
   const nn::KvCache cache(model.config().kv_shape(), "f32");
-  CHECK(cache.bytes_per_token() == (1 + 3 + 1) * nn::KvCache({1, 1, 10}, "f32").bytes_per_token());
+  CHECK(cache.bytes_per_token() == (2 + 3 + 1) * nn::KvCache({1, 1, 10}, "f32").bytes_per_token());
   TinyModel other = dense(&archs::llama);
   other.config["num_key_value_heads"] = 3;
   other.write_folder(folder / "dense");
@@ -120,7 +120,7 @@ TEST_CASE("GGUF files may give heads and widths for each layer") {
                                                                        {"vocab_size", 37}, {"context_length", 64}}) {
     b.key("llama." + key, value);
   }
-  b.key("llama.attention.head_count", std::vector<std::int32_t>{2 * 1, 6, 2}).key("llama.attention.head_count_kv", std::vector<std::int32_t>{1, 3, 1});
+  b.key("llama.attention.head_count", std::vector<std::int32_t>{4, 6, 2}).key("llama.attention.head_count_kv", std::vector<std::int32_t>{2, 3, 1});
   b.key("llama.feed_forward_length", std::vector<std::int32_t>{50, 38, 18});
   b.key("llama.attention.layer_norm_rms_epsilon", 0.00001F).key("llama.rope.freq_base", 5000.0F);
   tiny.put_vocabulary(b);
