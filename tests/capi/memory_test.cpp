@@ -36,6 +36,8 @@ void* allocate_or_throw(std::size_t bytes, std::size_t alignment = 1) {
 
 }  // namespace
 
+// Inlined, these look to gcc like operators that do not match.
+#pragma GCC diagnostic ignored "-Wmismatched-new-delete"
 // The library finds these: what it asks of C++ comes from its host.
 void* operator new(std::size_t bytes) { return allocate_or_throw(bytes); }
 void* operator new[](std::size_t bytes) { return allocate_or_throw(bytes); }
