@@ -11,6 +11,10 @@
 #include <memory>
 #include <mutex>
 
+#if defined(__SANITIZE_THREAD__)
+#include <sanitizer/tsan_interface.h>
+#endif
+
 #include "bantam/core/cpu.hpp"
 #include "bantam/core/error.hpp"
 
@@ -19,6 +23,23 @@ namespace bantam::inline v0 {
 namespace {
 
 std::atomic<int> wanted_threads{0};
+
+/// What a loop orders: its pieces come after what was done before it, and before what is done after it. TBB sees to it, but is
+/// not built for the thread sanitizer, which has to be told.
+struct LoopOrder {
+#if defined(__SANITIZE_THREAD__)
+  char begun = 0, done = 0;
+  void begin_loop() noexcept { __tsan_release(&begun); }
+  void begin_piece() noexcept { __tsan_acquire(&begun); }
+  void end_piece() noexcept { __tsan_release(&done); }
+  void end_loop() noexcept { __tsan_acquire(&done); }
+#else
+  void begin_loop() noexcept {}
+  void begin_piece() noexcept {}
+  void end_piece() noexcept {}
+  void end_loop() noexcept {}
+#endif
+};
 
 thread_local const CancelScope* innermost = nullptr;
 
@@ -63,11 +84,18 @@ void parallel_for(std::int64_t items, std::int64_t grain, FunctionRef<void(Range
     for (std::int64_t first = 0; first < items; first += grain) piece({first, std::min(first + grain, items)});
     return;
   }
+  LoopOrder order;
+  order.begin_loop();
   arena_of(threads)->execute([&] {
     tbb::parallel_for(tbb::blocked_range<std::int64_t>(0, items, static_cast<std::size_t>(grain)),
-                      [&](const tbb::blocked_range<std::int64_t>& part) { piece({part.begin(), part.end()}); },
+                      [&](const tbb::blocked_range<std::int64_t>& part) {
+                        order.begin_piece();
+                        piece({part.begin(), part.end()});
+                        order.end_piece();
+                      },
                       tbb::simple_partitioner());
   });
+  order.end_loop();
 }
 
 }  // namespace bantam::inline v0
