@@ -130,7 +130,7 @@ def facts_prune_parts(h, models):
     gone = [i for i in range(before["config"]["layers"]) if i not in shape["layers"]]
     h.equal("the layer of least influence went", [shape["influence"][i] for i in gone], [min(shape["influence"])])
     h.fact("it runs", h.json("perplexity", small, text, "--limit", 500)["perplexity"] < 10000)
-    out = h.temporary("never.bantam")
+    out = h.temporary("never-pruned.bantam")
     for status, value, says in [(2, "channels:x", "expected channels:NUMBER"),
                                 (2, "heads:nan", "expected heads:NUMBER"), (1, "heads:1", "expected a share above 0 and below 1, found 1"),
                                 (1, "channels:0.999", "leaves none"), (1, "channels:0.0001", "takes none"), (1, "layers:99", "expected a whole number from 1 to"),
