@@ -436,7 +436,7 @@ def facts_interrupted_inside_a_matrix(h, models):
         status, seconds = h.interrupt(process, number)
         process.communicate()
         h.equal("exit status", status, 128 + number)
-        h.fact("ends at once", seconds < 3, seconds)
+        h.fact("ends long before the matrix would be done", seconds < 30, seconds)  # under sanitizers, too
         h.equal("the old file, and nothing beside it", ([p.name for p in folder.iterdir()], out.read_bytes()), (["out.bantam"], b"old"))
 
 
