@@ -32,7 +32,7 @@ TOP = 10
 OFFLINE = ["include/bantam/compress", "include/bantam/prune", "include/bantam/train", "src/compress", "src/prune", "src/train"]
 # Third-party headers by the beginning of their name, and where they may be included.
 THIRD_PARTY = [
-    (r"(tbb|oneapi)/", ["src/core"]),
+    (r"(tbb|oneapi|sanitizer)/", ["src/core"]),
     (r"xsimd/", ["include/bantam/simd"]),
     (r"(immintrin|x86intrin|arm_neon|arm_sve)\.h", ["include/bantam/simd"]),
     (r"Eigen/", ["include/bantam/interop"] + OFFLINE),
