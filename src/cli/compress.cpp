@@ -31,6 +31,7 @@ struct CompressOptions {
   std::vector<std::string> overruled;  ///< options that --fit decides
   std::string to = "native";
   std::vector<std::string> prune;
+  PruneArguments pruning;  ///< what `prune` says
   std::string calibration, smooth, clip, fit, candidates, evaluate, gptq_zero;
   std::int64_t samples = 128, tokens = 2048, seed = 0, limit = 20'000;
   bool rotate = false, desc_act = false, one_run = false, no_compensation = false, resume = false, dry_run = false, report = false;
@@ -65,7 +66,7 @@ Recipe make_recipe(const CompressOptions& o) {
                               .rotation = rotation,
                               .smooth = smooth,
                               .clip = clip,
-                              .pruning = parse_prune(o.prune).weights,
+                              .pruning = o.pruning.weights,
                               .gptq = {.order = o.desc_act ? ColumnOrder::activation : ColumnOrder::group}};
   Recipe recipe = checked([&] { return recipe::with(method_of(o), format, options, details); });
   for (const std::string& exception : o.keep) {
@@ -89,7 +90,7 @@ void check_fit(const CompressOptions& o) {
   if (!o.smooth.empty()) {
     throw UsageError("--fit: not yet with --smooth; what works: --fit on a model that was smoothed into f32 before");
   }
-  if (parse_prune(o.prune).weights) throw UsageError("--fit: not yet with --prune of weights");
+  if (o.pruning.weights) throw UsageError("--fit: not yet with --prune of weights");
 }
 
 void warn_of_idle_patterns(const Recipe& recipe, const Checkpoint& checkpoint) {
@@ -172,7 +173,7 @@ std::string calibration_text(const CompressOptions& o) {
 /// Opens, reads the calibration text, prunes, and chooses formats if that is asked for.
 Task prepare(const CompressOptions& o, Recipe recipe, bool calibrated) {
   Task task{open_checkpoint(o.model, o.gptq_zero), std::move(recipe), target_of(o), {}, {}, {}, {}, 0};
-  const std::vector<Removal> removals = parse_prune(o.prune).removals;
+  const std::vector<Removal>& removals = o.pruning.removals;
   // What is impossible is said before any work.
   (void)plan_structure(task.checkpoint.config(), removals);
   if (!removals.empty()) task.bytes_before = plan_file(task.checkpoint, task.recipe, task.target).bytes_before;
@@ -246,7 +247,7 @@ int compress_model(const CompressOptions& o, const std::vector<std::string>& idl
     }
     if (!calibrated && o.resume) note(message("bantam: --resume: ", o.method, " without calibration keeps no journal, starting over"));
   }
-  if (!calibrated && o.fit.empty() && parse_prune(o.prune).removals.empty()) {
+  if (!calibrated && o.fit.empty() && o.pruning.removals.empty()) {
     for (const std::string& option : idle) warn(message(option, " has no effect: ", o.method, " without calibration"));
   }
   if (calibrated && o.desc_act && o.method.find("gptq") == std::string::npos) warn(message("--desc-act has no effect: ", o.method));
@@ -354,6 +355,7 @@ void add_compress(CLI::App& app, Action& action) {
           if (given(option)) idle.push_back(name_of(option));
         }
         if (given(fit)) (void)parse_budget(o->fit);
+        o->pruning = parse_prune(o->prune);
         for (const CLI::Option* option : choosing) {
           if (!o->fit.empty() && given(option)) o->overruled.push_back(name_of(option));
         }

@@ -57,6 +57,20 @@ void change(WeightMatrix& matrix, F&& f) {
 
 }  // namespace
 
+LayerWeights load_finite_block(const Checkpoint& checkpoint, std::int64_t layer) {
+  ModelWeights weights;
+  weights.layers.push_back(load_block(checkpoint, layer));
+  for (const CheckpointTensor& tensor : checkpoint.tensors()) {
+    if (tensor.layer != layer) continue;
+    if (tensor.is_matrix) {
+      check_finite(tensor.name, *matrix_of(weights, tensor.role, 0));
+    } else if (const std::vector<float>* vector = vector_of(weights, tensor.role, 0)) {
+      check_finite(tensor.name, 0, *vector);
+    }
+  }
+  return std::move(weights.layers[0]);
+}
+
 ModelSource::ModelSource(const Checkpoint& checkpoint, const Recipe& recipe) : original_(checkpoint) {
   if (!recipe.options().rotation) return;
   const ModelConfig& config = checkpoint.config();
@@ -78,19 +92,9 @@ ModelSource::ModelSource(const Checkpoint& checkpoint, const Recipe& recipe) : o
 }
 
 LayerWeights ModelSource::load_block(std::int64_t layer) const {
-  ModelWeights weights;
-  weights.layers.push_back(bantam::load_block(original_, layer));
-  LayerWeights& w = weights.layers[0];
-  if (!rotated()) return std::move(w);
-  for (const CheckpointTensor& tensor : original_.tensors()) {
-    if (tensor.layer != layer) continue;
-    // Rotated, a number that is not finite would be in every row.
-    if (tensor.is_matrix) {
-      check_finite(tensor.name, *matrix_of(weights, tensor.role, 0));
-    } else if (const std::vector<float>* vector = vector_of(weights, tensor.role, 0)) {
-      check_finite(tensor.name, 0, *vector);
-    }
-  }
+  if (!rotated()) return bantam::load_block(original_, layer);
+  // Rotated, a number that is not finite would be in every row.
+  LayerWeights w = load_finite_block(original_, layer);
   // A seed of its own for each block, whatever the first; 0 is the residual stream's.
   const Rotation values(original_.config().head_dim, seed_ + 0x9e3779b97f4a7c15U * static_cast<std::uint64_t>(layer + 1));
   for (const auto& [matrix, norm] : {std::pair{&w.q, &w.attention_norm}, {&w.k, &w.attention_norm}, {&w.v, &w.attention_norm},
@@ -110,7 +114,7 @@ LayerWeights ModelSource::load_block(std::int64_t layer) const {
   rotate_pieces(values, w.v_bias);
   rotate_pieces(*residual_, w.o_bias);
   for (std::vector<float>* norm : {&w.attention_norm, &w.ffn_norm}) std::ranges::fill(*norm, 1.0f);
-  return std::move(w);
+  return w;
 }
 
 void ModelSource::read_row(const CheckpointTensor& tensor, std::int64_t row, std::span<float> out, RowCodes& scratch) const {

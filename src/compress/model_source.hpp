@@ -9,6 +9,9 @@
 
 namespace bantam::inline v0 {
 
+/// One block's weights. Throws corrupt naming the weight that is not finite.
+[[nodiscard]] LayerWeights load_finite_block(const Checkpoint& checkpoint, std::int64_t layer);
+
 /// Rotated, the model is the same function: norms' weights move into the matrices that follow, the residual stream x becomes
 /// x Q, in all that makes and all that reads it, and so do the values of each head, with a rotation for each block. Weights
 /// are changed as they are read: a block at a time, rows of the embedding and the head one by one. A tied head differs from

@@ -84,19 +84,6 @@ void cut(LayerWeights& block, Part part, std::int64_t count, std::int64_t layer,
   }
 }
 
-void check_block_finite(const Checkpoint& checkpoint, const LayerWeights& block, std::int64_t layer) {
-  ModelWeights one;
-  one.layers.push_back(block);  // shares its matrices
-  for (const CheckpointTensor& tensor : checkpoint.tensors()) {
-    if (tensor.layer != layer) continue;
-    if (tensor.is_matrix) {
-      check_finite(tensor.name, *matrix_of(one, tensor.role, 0));
-    } else if (const std::vector<float>* vector = vector_of(one, tensor.role, 0)) {
-      check_finite(tensor.name, 0, *vector);
-    }
-  }
-}
-
 ModelConfig config_of(const Checkpoint& checkpoint, const StructurePlan& plan, std::span<const std::int64_t> layers) {
   ModelConfig config = checkpoint.config();
   std::vector<LayerShape> shapes;
@@ -114,8 +101,7 @@ std::vector<double> block_influence(const Checkpoint& checkpoint, const Calibrat
   std::vector<double> influence;
   for (std::int64_t layer = 0; layer < checkpoint.config().layers; ++layer) {
     const std::vector<float> before(states.pass.states().begin(), states.pass.states().end());
-    LayerWeights block = load_block(checkpoint, layer);
-    check_block_finite(checkpoint, block, layer);
+    LayerWeights block = load_finite_block(checkpoint, layer);
     states.pass.advance_over(std::move(block), layer);
     influence.push_back(1 - mean_cosine(before, states.pass.states(), checkpoint.config().dim));
     if (!std::isfinite(influence.back())) fail(Errc::corrupt, "layer ", layer, ": expected finite hidden states, found others");
@@ -153,8 +139,7 @@ PrunedStructure prune_structure(const Checkpoint& checkpoint, std::span<const Re
   std::vector<std::string> warnings;
   const Stopwatch watch;
   for (const std::int64_t layer : layers) {
-    LayerWeights block = load_block(checkpoint, layer);
-    check_block_finite(checkpoint, block, layer);
+    LayerWeights block = load_finite_block(checkpoint, layer);
     const LayerShape& shape = plan.shapes[static_cast<std::size_t>(layer)];
     if (asked(Part::heads)) cut(block, Part::heads, shape.kv_heads, layer, checkpoint, states->pass, options, warnings);
     if (asked(Part::channels)) cut(block, Part::channels, shape.ffn, layer, checkpoint, states->pass, options, warnings);

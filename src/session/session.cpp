@@ -16,7 +16,6 @@ std::int64_t context_of(const Model& model, const SessionOptions& options) {
   return options.context == 0 ? model.config().context : options.context;
 }
 
-
 }  // namespace
 
 Session::State::State(Model m, SessionOptions o)

@@ -2,6 +2,23 @@
 
 using namespace capi_test;
 
+namespace {
+
+struct Compressed {
+  Owned<bantam_model> model;
+  Owned<bantam_report> report;
+};
+
+Compressed compressed(const bantam_model* model, bantam_compress_options options) {
+  bantam_report* report = nullptr;
+  bantam_model* small = nullptr;
+  options.report = &report;
+  REQUIRE_OK(bantam_model_compress(&small, model, &options));
+  return {Owned<bantam_model>(small), Owned<bantam_report>(report)};
+}
+
+}  // namespace
+
 TEST_CASE("a matrix is rounded, read back and multiplied") {
   const std::int64_t rows = 32, columns = 96, tokens = 3;
   std::vector<float> values(rows * columns), x(tokens * columns);
@@ -52,12 +69,7 @@ TEST_CASE("a model is made smaller in memory and from file to file, with progres
     ++*static_cast<int*>(user);
     return 0;
   };
-  bantam_report* made = nullptr;
-  options.report = &made;
-  bantam_model* small = nullptr;
-  REQUIRE_OK(bantam_model_compress(&small, model.get(), &options));
-  const Owned<bantam_model> owned(small);
-  const Owned<bantam_report> report(made);
+  const auto [small, report] = compressed(model.get(), options);
   CHECK(calls > 0);
   bantam_report_info info = BANTAM_REPORT_INFO_INIT;
   REQUIRE_OK(bantam_report_get_info(report.get(), &info));
@@ -76,15 +88,16 @@ TEST_CASE("a model is made smaller in memory and from file to file, with progres
   CHECK(eights == shape.layers);
 
   const std::string in_memory = folder / "memory.bantam", by_file = folder / "file.bantam";
-  REQUIRE_OK(bantam_model_save(small, in_memory.c_str()));
-  options.report = nullptr;
+  REQUIRE_OK(bantam_model_save(small.get(), in_memory.c_str()));
   REQUIRE_OK(bantam_compress_file(model_path().c_str(), by_file.c_str(), &options));
   CHECK(greedy_text(load(in_memory).get(), "The") == greedy_text(load(by_file).get(), "The"));
 
   options.progress = [](const bantam_progress*, void*) { return 1; };
   const std::string never = folder / "never.bantam";
   CHECK(bantam_compress_file(model_path().c_str(), never.c_str(), &options) == BANTAM_CANCELLED);
-  CHECK(bantam_model_compress(&small, model.get(), &options) == BANTAM_CANCELLED);
+  bantam_model* none = nullptr;
+  CHECK(bantam_model_compress(&none, model.get(), &options) == BANTAM_CANCELLED);
+  CHECK(none == nullptr);
   CHECK_FALSE(std::filesystem::exists(never));
 }
 
@@ -129,12 +142,7 @@ TEST_CASE("settings say how far grids go") {
     options.format = "i3z.g64";
     options.settings = &clip;
     options.setting_count = 1;
-    bantam_report* made = nullptr;
-    options.report = &made;
-    bantam_model* small = nullptr;
-    REQUIRE_OK(bantam_model_compress(&small, model.get(), &options));
-    const Owned<bantam_model> owned(small);
-    const Owned<bantam_report> report(made);
+    const auto [small, report] = compressed(model.get(), options);
     double error = 0;
     REQUIRE_OK(bantam_report_get_matrix(report.get(), 1, nullptr, nullptr, &error));
     return error;

@@ -106,7 +106,8 @@ inline KvCache::KvCache(const KvShape& shape, std::string_view kind) : shape_(sh
   }
   padded_dim_ = round_up<std::int64_t>(shape.head_dim, 16);
   head_bytes_ = kv().page_bytes(padded_dim_);
-  page_bytes_ = checked_element_count(std::array<std::int64_t, 4>{shape.layers, 2, shape.kv_heads, head_bytes_});
+  // Throws where the largest page there could be, that of layers which all have as many heads, overflows.
+  (void)checked_element_count(std::array<std::int64_t, 4>{shape.layers, 2, shape.kv_heads, head_bytes_});
   const bool alike = shape.kv_heads_of.empty();
   if (!alike && static_cast<std::int64_t>(shape.kv_heads_of.size()) != shape.layers) {
     fail(Errc::invalid_argument, "kv cache: expected the heads of ", shape.layers, " layers, found those of ", shape.kv_heads_of.size());
