@@ -17,8 +17,8 @@ namespace {
 /// Where a run of a block comes to what readers() at a place read.
 constexpr BlockStage reading[] = {BlockStage::attention_inputs, BlockStage::output_inputs, BlockStage::mlp_inputs, BlockStage::down_inputs};
 
-/// Numbers that observe() keeps at most, of both models together.
-constexpr std::size_t most_kept = (std::size_t{1} << 30) / sizeof(float);
+/// Numbers that observe() keeps at most.
+constexpr std::size_t most_kept = (std::size_t{1} << 29) / sizeof(float);
 
 /// Only GPTQ makes up for what came before, and only for inputs that are those of the rounded model.
 bool is_gptq(const Recipe& recipe) { return recipe.method() == Method::gptq || recipe.method() == Method::awq_gptq; }
@@ -29,6 +29,11 @@ bool follows_original(const Recipe& recipe) {
 /// Whether what the readers make is added to the hidden states; then one matrix reads.
 bool adds(std::size_t group) noexcept {
   return reading[group] == BlockStage::output_inputs || reading[group] == BlockStage::down_inputs;
+}
+
+/// The half of a block that such a group ends.
+BlockStage half_of(std::size_t group) noexcept {
+  return reading[group] == BlockStage::output_inputs ? BlockStage::attention : BlockStage::mlp;
 }
 
 /// sum += xT y, (columns of x, columns of y); x turned already: (columns, tokens).
@@ -61,6 +66,7 @@ BlockPass::BlockPass(const ModelSource& source, const Recipe& recipe, const Cali
       source.read_row(*embedding, id, std::span(hidden_).last(static_cast<std::size_t>(config.dim)), scratch);
     }
   }
+  source.checkpoint().drop(*embedding);
   if (follows_original(recipe)) original_ = hidden_;
   forward_ = std::make_unique<Forward>(config, none_, longest, parallel_threads());
 }
@@ -91,16 +97,16 @@ std::span<float> BlockPass::original_of(std::span<const float> hidden) {
   return std::span(original_).subspan(static_cast<std::size_t>(hidden.data() - hidden_.data()), hidden.size());
 }
 
-Tensor<float, 2> BlockPass::original_inputs(const Work& work, std::int64_t layer, std::size_t group, std::span<const float> hidden, bool keeps) {
+Tensor<float, 2> BlockPass::original_inputs(const Work& work, std::int64_t layer, std::size_t group, std::span<const float> hidden) {
   forward_->run_block(work.original, layer, reading[group], original_of(hidden), cache_);
   const TensorView<const float, 2> x = forward_->stage_inputs();
-  if (keeps) kept_original_.insert(kept_original_.end(), x.data(), x.data() + x.size());
   const auto scales = work.scales.find(group);
   Tensor<float, 2> inputs({x.extent(1), x.extent(0)});
   parallel_for(x.extent(1), 64, [&](Range range) {
-    for (std::int64_t c = range.begin; c < range.end; ++c) {
-      const float scale = scales == work.scales.end() ? 1.0f : scales->second[static_cast<std::size_t>(c)];
-      for (std::int64_t t = 0; t < x.extent(0); ++t) inputs(c, t) = x(t, c) / scale;
+    for (std::int64_t t = 0; t < x.extent(0); ++t) {
+      for (std::int64_t c = range.begin; c < range.end; ++c) {
+        inputs(c, t) = scales == work.scales.end() ? x(t, c) : x(t, c) / scales->second[static_cast<std::size_t>(c)];
+      }
     }
   });
   return inputs;
@@ -111,51 +117,61 @@ Hessian BlockPass::observe(Work& work, std::int64_t layer, std::size_t group, Te
   const std::int64_t columns = reader.columns(), dim = checkpoint_.config().dim;
   Hessian hessian(columns);
   seen_[group] = {};
-  const std::size_t inputs = hidden_.size() / static_cast<std::size_t>(dim) * static_cast<std::size_t>(columns);
-  const bool keeps = adds(group) && inputs <= most_kept / (drift != nullptr ? 2 : 1);
-  if (keeps) kept_.reserve(inputs);
-  if (keeps && drift != nullptr) kept_original_.reserve(inputs);
-  Tensor<float, 2> weights;
-  if (drift != nullptr) {
-    *drift = Tensor<float, 2>({adds(group) ? dim : columns, columns});
-    if (adds(group)) weights = reader.dequantize();
-  }
+  if (drift != nullptr) *drift = Tensor<float, 2>({adds(group) ? dim : columns, columns});
+  std::size_t past = 0;  // what the samples so far had as inputs
   for_each_sample([&](std::span<float> hidden) {
     Tensor<float, 2> beside;  // (columns, tokens): the inputs of the original, then what they have beside ours
-    if (drift != nullptr) beside = original_inputs(work, layer, group, hidden, keeps);
+    if (drift != nullptr && adds(group)) {
+      forward_->run_block(work.original, layer, half_of(group), original_of(hidden), cache_);
+    } else if (drift != nullptr) {
+      beside = original_inputs(work, layer, group, hidden);
+    }
     forward_->run_block(work.weights.layers[0], layer, reading[group], hidden, cache_);
     const TensorView<const float, 2> x = forward_->stage_inputs();
     hessian.add(x);
     count(group, x);
-    if (keeps) kept_.insert(kept_.end(), x.data(), x.data() + x.size());
+    const auto inputs = static_cast<std::size_t>(x.size());
+    if (adds(group) && kept_.size() == past && past + inputs <= most_kept) kept_.insert(kept_.end(), x.data(), x.data() + inputs);
+    past += inputs;
     if (drift == nullptr) return;
+    if (adds(group)) return add_products(*drift, lacking(work, group, hidden, x), x);
     parallel_for(columns, 64, [&](Range range) {
-      for (std::int64_t c = range.begin; c < range.end; ++c) {
-        for (std::int64_t t = 0; t < x.extent(0); ++t) beside(c, t) -= x(t, c);
+      for (std::int64_t t = 0; t < x.extent(0); ++t) {
+        for (std::int64_t c = range.begin; c < range.end; ++c) beside(c, t) -= x(t, c);
       }
     });
-    if (!adds(group)) return add_products(*drift, beside, x);
-    Tensor<float, 2> lacking({dim, x.extent(0)});
-    const std::span<const float> original = original_of(hidden);
-    for_products(weights, beside.view().transposed(), false, [&](std::int64_t row, std::int64_t first, std::span<const float> values) {
-      for (std::size_t i = 0; i < values.size(); ++i) {
-        const std::int64_t token = first + static_cast<std::int64_t>(i);
-        const auto at = static_cast<std::size_t>(token * dim + row);
-        lacking(row, token) = values[i] + original[at] - hidden[at];
-      }
-    });
-    add_products(*drift, lacking, x);
+    add_products(*drift, beside, x);
   });
   return hessian;
 }
 
-Tensor<float, 2> BlockPass::pull_of(const Tensor<float, 2>& weights, std::size_t group, const Tensor<float, 2>& drift) const {
+Tensor<float, 2> BlockPass::lacking(const Work& work, std::size_t group, std::span<const float> hidden, TensorView<const float, 2> x) {
+  const LayerWeights& block = work.weights.layers[0];
+  const bool attends = half_of(group) == BlockStage::attention, biased = attends && !block.o_bias.empty();
+  const Tensor<float, 2> added = outputs_of(attends ? block.o : block.down, x);
+  const std::span<const float> original = original_of(hidden);
+  const std::int64_t dim = added.extent(1);
+  Tensor<float, 2> lacking({dim, x.extent(0)});
+  parallel_for(dim, 64, [&](Range rows) {
+    for (std::int64_t t = 0; t < x.extent(0); ++t) {
+      for (std::int64_t row = rows.begin; row < rows.end; ++row) {
+        const auto at = static_cast<std::size_t>(t * dim + row);
+        const float bias = biased ? block.o_bias[static_cast<std::size_t>(row)] : 0.0f;
+        lacking(row, t) = original[at] - (hidden[at] + (added(t, row) + bias));
+      }
+    }
+  });
+  return lacking;
+}
+
+Tensor<float, 2> BlockPass::pull_of(const WeightMatrix& matrix, std::size_t group, Tensor<float, 2>& drift) const {
   const auto share = static_cast<float>(recipe_.options().follow_original);
-  Tensor<float, 2> pull({weights.extent(0), weights.extent(1)});
-  if (adds(group)) {
-    for (std::int64_t i = 0; i < pull.size(); ++i) pull.data()[i] = share * drift.data()[i];
-    return pull;
+  if (adds(group)) {  // one matrix reads
+    for (std::int64_t i = 0; i < drift.size(); ++i) drift.data()[i] *= share;
+    return std::move(drift);
   }
+  const Tensor<float, 2> weights = matrix.dequantize();
+  Tensor<float, 2> pull({weights.extent(0), weights.extent(1)});
   for_products(weights, drift.view().transposed(), false, [&](std::int64_t row, std::int64_t first, std::span<const float> values) {
     for (std::size_t i = 0; i < values.size(); ++i) pull(row, first + static_cast<std::int64_t>(i)) = share * values[i];
   });
@@ -194,26 +210,33 @@ void BlockPass::advance_over(LayerWeights block, std::int64_t layer) {
 }
 
 void BlockPass::advance(const Work& work, std::int64_t layer, BlockStage half) {
-  const std::vector<float> kept = std::exchange(kept_, {}), kept_original = std::exchange(kept_original_, {});
+  const std::vector<float> kept = std::exchange(kept_, {});
   const LayerWeights& block = work.weights.layers[0];
   const std::int64_t dim = checkpoint_.config().dim, columns = half == BlockStage::attention ? block.o.columns() : block.down.columns();
-  std::int64_t first = 0, tokens = 0;  // of the sample
-  const auto carry = [&](const LayerWeights& weights, const std::vector<float>& inputs, std::span<float> hidden) {
-    if (inputs.empty()) return forward_->run_block(weights, layer, half, hidden, cache_);
-    forward_->end_half(weights, half, {inputs.data() + first * columns, {tokens, columns}}, hidden);
-  };
+  std::size_t past = 0;
   for_each_sample([&](std::span<float> hidden) {
-    tokens = static_cast<std::int64_t>(hidden.size()) / dim;
-    carry(block, kept, hidden);
-    if (!original_.empty()) carry(work.original, kept_original, original_of(hidden));
-    first += tokens;
+    const std::int64_t tokens = static_cast<std::int64_t>(hidden.size()) / dim;
+    if (past < kept.size()) {
+      forward_->end_half(block, half, {kept.data() + past, {tokens, columns}}, hidden);
+    } else {
+      forward_->run_block(block, layer, half, hidden, cache_);
+    }
+    past += static_cast<std::size_t>(tokens * columns);
+  });
+}
+
+void BlockPass::advance_original(const Work& work, std::int64_t layer) {
+  if (original_.empty()) return;
+  for_each_sample([&](std::span<float> hidden) {
+    for (const BlockStage half : {BlockStage::attention, BlockStage::mlp}) {
+      forward_->run_block(work.original, layer, half, original_of(hidden), cache_);
+    }
   });
 }
 
 BlockPass::Work BlockPass::begin(std::int64_t layer) const {
   Work work;
   work.weights.layers.push_back(source_.load_block(layer));
-  if (!original_.empty()) work.original = work.weights.layers[0];  // shares its matrices
   for (const CheckpointTensor& tensor : checkpoint_.tensors()) {
     if (tensor.layer != layer) continue;
     if (source_.rotated()) work.changed.insert(tensor.role);
@@ -224,7 +247,19 @@ BlockPass::Work BlockPass::begin(std::int64_t layer) const {
     const FormatInfo& format = recipe_.format_of(tensor.name, false);
     if (&format == &tensor.format() && !format.is_float) work.copied.insert(tensor.role);
   }
+  if (!original_.empty()) work.original = original(work);
   return work;
+}
+
+LayerWeights BlockPass::original(const Work& work) const {
+  ModelWeights weights;
+  weights.layers.push_back(work.weights.layers[0]);
+  const FormatInfo& bytes = format_info<Int8<32>>();
+  for (const auto& [role, name] : work.names) {
+    WeightMatrix& matrix = *matrix_of(weights, role, 0);
+    if (matrix.format().is_float && recipe_.format_of(name, false).bits_per_weight < 6) matrix = WeightMatrix::quantize(matrix.dequantize(), bytes);
+  }
+  return std::move(weights.layers[0]);
 }
 
 void BlockPass::scale(Work& work, std::vector<Hessian>& hessians) const {
@@ -261,8 +296,8 @@ Mask mask_of(const Pruning& pruning, const Tensor<float, 2>& weights, std::span<
 }
 
 /// GPTQ with what the recipe removes, or, where the moments cannot be factorized, rounding of what is left to nearest.
-WeightMatrix gptq_or_nearest(const std::string& name, const Tensor<float, 2>& weights, Hessian& hessian, bool last, const FormatInfo& format,
-                             const MethodOptions& method, const Tensor<float, 2>& pull, std::vector<std::string>& warnings) {
+WeightMatrix gptq_or_nearest(const std::string& name, const WeightMatrix& matrix, Hessian& hessian, bool last, const FormatInfo& format,
+                             const MethodOptions& method, Tensor<float, 2>&& pull, std::vector<std::string>& warnings) {
   const GptqOptions& options = method.gptq;
   const std::vector<float> squares = hessian.mean_squares();
   const auto silent = std::ranges::count(squares, 0.0f);
@@ -272,11 +307,11 @@ WeightMatrix gptq_or_nearest(const std::string& name, const Tensor<float, 2>& we
   if (method.pruning && method.pruning->method == PruneMethod::sparsegpt) {
     zeros.choose = method.pruning->sparsity;
   } else if (method.pruning) {
-    mask = mask_of(*method.pruning, weights, squares);
+    mask = mask_of(*method.pruning, matrix.dequantize(), squares);
     zeros.mask = &mask;
   }
   try {
-    GptqResult result = last ? gptq(weights, std::move(hessian), format, options, pull, zeros) : gptq(weights, hessian, format, options, pull, zeros);
+    GptqResult result = gptq(matrix.dequantize(), last ? std::move(hessian) : hessian.clone(), format, options, std::move(pull), zeros);
     if (result.damping > options.damping) {
       warnings.push_back(message(name, ": second moments are singular: damping raised from ", options.damping, " to ", result.damping));
     }
@@ -284,23 +319,26 @@ WeightMatrix gptq_or_nearest(const std::string& name, const Tensor<float, 2>& we
   } catch (const Error& error) {
     if (error.code() != Errc::corrupt) throw;
     warnings.push_back(message(name, ": second moments cannot be factorized: ", zeros.choose.any() ? "pruned as by wanda, " : "", "rounded to nearest"));
+    const Tensor<float, 2> weights = matrix.dequantize();
     if (!method.pruning) return nearest(weights, format, {.importance = squares});
-    const Tensor<float, 2> left = masked(weights, mask_of(*method.pruning, weights, squares));
+    if (zeros.mask == nullptr) mask = mask_of(*method.pruning, weights, squares);
+    const Tensor<float, 2> left = masked(weights, mask);
     return format.is_float ? WeightMatrix::quantize(left, format) : nearest(left, format, {.importance = squares});
   }
 }
 
 }  // namespace
 
-WeightMatrix BlockPass::round(const std::string& name, const Tensor<float, 2>& weights, Hessian& hessian, bool last, const FormatInfo& format,
-                              Role role, std::vector<std::string>& warnings, const Tensor<float, 2>& pull) const {
+WeightMatrix BlockPass::round(const std::string& name, const WeightMatrix& matrix, Hessian& hessian, bool last, const FormatInfo& format,
+                              Role role, std::vector<std::string>& warnings, Tensor<float, 2>&& pull) const {
   const std::optional<Pruning>& pruning = recipe_.options().pruning;
-  if (is_gptq(recipe_) && !format.is_float) return gptq_or_nearest(name, weights, hessian, last, format, recipe_.options(), pull, warnings);
-  if (!pruning) return round_left(weights, hessian, format, role);
+  if (is_gptq(recipe_) && !format.is_float) return gptq_or_nearest(name, matrix, hessian, last, format, recipe_.options(), std::move(pull), warnings);
+  if (!pruning) return round_left(matrix.dequantize(), hessian, format, role);
   if (pruning->method != PruneMethod::sparsegpt) {
+    const Tensor<float, 2> weights = matrix.dequantize();
     return round_left(masked(weights, mask_of(*pruning, weights, hessian.mean_squares())), hessian, format, role);
   }
-  const WeightMatrix left = gptq_or_nearest(name, weights, hessian, false, format_info<F32Format>(), recipe_.options(), {}, warnings);
+  const WeightMatrix left = gptq_or_nearest(name, matrix, hessian, false, format_info<F32Format>(), recipe_.options(), {}, warnings);
   return round_left(left.dequantize(), hessian, format, role);
 }
 
@@ -340,13 +378,13 @@ RoundedBlock BlockPass::round_block(std::int64_t layer) {
       if (work.copied.contains(role)) continue;
       const FormatInfo& format = recipe_.format_of(name, false);
       if (format.is_float && !work.changed.contains(role)) continue;
-      const Tensor<float, 2> weights = matrix.dequantize();
       if (format.is_float && !recipe_.options().pruning) {
-        result.matrices[role] = round_matrix(name, weights, format);
+        result.matrices[role] = round_matrix(name, matrix.dequantize(), format);
       } else {
-        const Tensor<float, 2> pull = original_.empty() ? Tensor<float, 2>() : pull_of(weights, g, drift);
-        result.matrices[role] = measured(
-            name, weights, naming(name, [&] { return round(name, weights, hessian, role == last, format, role, result.warnings, pull); }));
+        WeightMatrix rounded = naming(name, [&] {
+          return round(name, matrix, hessian, role == last, format, role, result.warnings, original_.empty() ? Tensor<float, 2>() : pull_of(matrix, g, drift));
+        });
+        result.matrices[role] = measured(name, matrix, std::move(rounded));
       }
       matrix = result.matrices[role].matrix;
     }
@@ -365,6 +403,7 @@ void BlockPass::skip_block(std::int64_t layer, const RoundedBlock& done) {
   Work work = begin(layer);
   for (const auto& [role, rounded] : done.matrices) *matrix_of(work.weights, role, 0) = rounded.matrix;
   for (const auto& [role, vector] : done.vectors) *vector_of(work.weights, role, 0) = vector;
+  advance_original(work, layer);
   for (const BlockStage half : {BlockStage::attention, BlockStage::mlp}) advance(work, layer, half);
 }
 

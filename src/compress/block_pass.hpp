@@ -15,7 +15,7 @@ namespace bantam::inline v0 {
 
 /// Carries the calibration tokens' hidden states through the blocks of a checkpoint. Memory: the hidden states, one block
 /// before and after, one of the four Hessians of its inputs at a time (all of them for AWQ's scales, and where the
-/// recipe is not truly sequential), and up to 1 GiB of inputs that would otherwise be made twice, whatever the depth. Where
+/// recipe is not truly sequential), and up to 512 MiB of inputs that would otherwise be made twice, whatever the depth. Where
 /// the recipe follows the original model, the states twice, a block more and another Hessian's size.
 class BlockPass {
  public:
@@ -27,9 +27,9 @@ class BlockPass {
   void skip_block(std::int64_t layer, const RoundedBlock& done);
 
   /// What the method makes of one matrix, AWQ's scales aside. `last`: nothing reads the Hessian after this.
-  [[nodiscard]] WeightMatrix round(const std::string& name, const Tensor<float, 2>& weights, Hessian& hessian, bool last,
+  [[nodiscard]] WeightMatrix round(const std::string& name, const WeightMatrix& matrix, Hessian& hessian, bool last,
                                    const FormatInfo& format, Role role, std::vector<std::string>& warnings,
-                                   const Tensor<float, 2>& pull = {}) const;
+                                   Tensor<float, 2>&& pull = {}) const;
   /// Adds up what every group of readers reads, with these weights; the hidden states stay where they are.
   [[nodiscard]] std::vector<Hessian> observe_all(const LayerWeights& block, std::int64_t layer);
   /// The same of some of readers() alone, by number, ascending.
@@ -49,26 +49,31 @@ class BlockPass {
     std::set<Role> copied;              ///< matrices already in the format that they will have, and not one of floats
     std::set<Role> changed;             ///< before rounding no longer the checkpoint's; vectors, too
     std::map<std::size_t, std::vector<float>> scales;  ///< folded in, by group of readers
-    LayerWeights original;              ///< as begun with, where it is followed
+    LayerWeights original;              ///< as begun with, or close to it, where it is followed
   };
   [[nodiscard]] Work begin(std::int64_t layer) const;
+  /// The block to follow. In bytes where what follows it will have far fewer bits: what they lose is little beside that, and
+  /// their products are several times as fast as those of floats (docs/numbers.md).
+  [[nodiscard]] LayerWeights original(const Work& work) const;
   /// Finds the scales of every group of readers, SmoothQuant's or AWQ's, and folds them in, in the Hessians too.
   void scale(Work& work, std::vector<Hessian>& hessians) const;
   /// Adds up what a group of readers reads, of the weights as they are by now. In `drift`, if asked, what the original model
-  /// has beside this one, times these inputs, summed over tokens: of the hidden states that the group adds to, as they ought
-  /// to be after it, (dim, columns); where it adds to none, of the inputs themselves, (columns, columns).
+  /// has beside this one, times these inputs, summed over tokens: of the hidden states that the group adds to, after it, for
+  /// which the original's are carried over this half, (dim, columns); else of the inputs themselves, (columns, columns).
   [[nodiscard]] Hessian observe(Work& work, std::int64_t layer, std::size_t group, Tensor<float, 2>* drift);
-  /// What a group reads in the original model, over AWQ's scales, (columns, tokens). `hidden`: our states, to find its by;
-  /// `keeps`: as they are for advance(), too.
-  [[nodiscard]] Tensor<float, 2> original_inputs(const Work& work, std::int64_t layer, std::size_t group, std::span<const float> hidden,
-                                                 bool keeps);
+  /// What a group reads in the original model, over AWQ's scales, (columns, tokens). `hidden`: our states, to find its by.
+  [[nodiscard]] Tensor<float, 2> original_inputs(const Work& work, std::int64_t layer, std::size_t group, std::span<const float> hidden);
   /// The original model's states of the same sample.
   [[nodiscard]] std::span<float> original_of(std::span<const float> hidden);
-  /// What the outputs of a matrix lack, as far as that is made good, times its inputs.
-  [[nodiscard]] Tensor<float, 2> pull_of(const Tensor<float, 2>& weights, std::size_t group, const Tensor<float, 2>& drift) const;
-  /// Carries the hidden states over half of the block, those of the original model over its own;
-  /// from what observe() kept, if anything.
+  /// What the hidden states would lack beside the original model's if the group's matrix, as it is by now, added what it makes
+  /// of its inputs x, (tokens, columns): (dim, tokens). The original's are over this half already.
+  [[nodiscard]] Tensor<float, 2> lacking(const Work& work, std::size_t group, std::span<const float> hidden, TensorView<const float, 2> x);
+  /// What the outputs of a matrix lack, as far as that is made good, times its inputs. Uses up the drift of a single reader.
+  [[nodiscard]] Tensor<float, 2> pull_of(const WeightMatrix& matrix, std::size_t group, Tensor<float, 2>& drift) const;
+  /// Carries the hidden states over half of the block; from what observe() kept, if anything.
   void advance(const Work& work, std::int64_t layer, BlockStage half);
+  /// Carries those of the original model over its block, where nothing is observed on the way.
+  void advance_original(const Work& work, std::int64_t layer);
   template <class F>
   void for_each_sample(F&& f);
   /// Counts what a group reads in its histogram.
@@ -81,7 +86,6 @@ class BlockPass {
   std::vector<float> hidden_;          ///< (tokens of all samples, dim)
   std::vector<float> kept_;            ///< what o or down reads, of all samples; empty: unknown, or too much
   std::vector<float> original_;        ///< `hidden_` of the original model, where it is followed
-  std::vector<float> kept_original_;   ///< `kept_` of it
   ModelWeights none_;                  ///< Forward holds on to a model's weights; blocks come one by one
   std::unique_ptr<Forward> forward_;
   nn::KvCache cache_;

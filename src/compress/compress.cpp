@@ -141,6 +141,7 @@ class Run {
       if (source_.rotated()) block_ = round_rotated(recipe_, source_, layer);
       return;
     }
+    block_ = {};  // the last one
     std::optional<RoundedBlock> done;
     if (journal != nullptr) done = journal->read(layer);
     if (done) {

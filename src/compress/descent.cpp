@@ -109,7 +109,7 @@ struct Part {
 }  // namespace
 
 double descend(const Tensor<float, 2>& errors, const Tensor<float, 2>& h, const FormatInfo& format, int sweeps, std::span<RowCodes> rows,
-               const Mask* removed) {
+               TensorView<const std::uint8_t, 2> removed) {
   const std::int64_t count = errors.extent(0), columns = errors.extent(1);
   // (panels of columns, rows, columns of a panel): as products write them, one after the other.
   constexpr std::int64_t width = panel_rows;
@@ -131,7 +131,7 @@ double descend(const Tensor<float, 2>& errors, const Tensor<float, 2>& h, const 
       parallel_for(count, 16, [&](Range range) {
         for (std::int64_t row = range.begin; row < range.end; ++row) {
           const auto r = static_cast<std::size_t>(row);
-          const std::uint8_t* const of_row = removed != nullptr ? &(*removed)(row, first) : nullptr;
+          const std::uint8_t* const of_row = removed.size() > 0 ? &removed(row, first) : nullptr;
           Part part{.format = format, .h = *near, .first = first, .size = size, .row = rows[r], .removed = of_row, .slopes = {}};
           for (std::int64_t i = 0; i < size; i += width) {
             std::copy_n(&slopes((first + i) / width, row, 0), std::min(width, size - i), &part.slopes[static_cast<std::size_t>(i)]);

@@ -91,10 +91,10 @@ void restore(TensorView<float, 2> h, std::span<const std::int64_t> order, std::s
 
 class Run {
  public:
-  Run(TensorView<const float, 2> weights, Hessian hessian, const FormatInfo& format, const GptqOptions& options, const GptqZeros& zeros)
+  Run(Tensor<float, 2> weights, Hessian hessian, const FormatInfo& format, const GptqOptions& options, const GptqZeros& zeros)
       : format_(format), options_(options), zeros_(zeros), rows_(weights.extent(0)), columns_(weights.extent(1)),
         // Sorted, a block of columns would hold the inputs that matter most, and lose as large a share as any other.
-        kind_(zeros.choose.any() ? ColumnOrder::natural : options.order), order_(static_cast<std::size_t>(columns_)), work_({rows_, columns_}) {
+        kind_(zeros.choose.any() ? ColumnOrder::natural : options.order), order_(static_cast<std::size_t>(columns_)), work_(std::move(weights)) {
     if (zeros.choose.any()) chosen_ = Mask({rows_, columns_});
     group_ = format.group == 0 ? columns_ : format.group;
     unit_ = format.grid_columns == 0 ? columns_ : format.grid_columns;
@@ -120,16 +120,16 @@ class Run {
         return x != y ? x > y : a / unit_ != b / unit_ ? a < b : larger(a, b);
       });
     }
-    take(weights, hessian);
+    put_in_order(hessian);
     u_ = std::move(hessian).release();
   }
 
-  GptqResult result(const Tensor<float, 2>& pull) {
+  GptqResult result(Tensor<float, 2> pull) {
     std::vector<float> diagonal;
     const double damping = inverse_factor(u_, order_, options_.damping, diagonal);
     // What an error of a column costs when those after it make up for it.
     for (std::int64_t i = 0; i < columns_; ++i) importance_[static_cast<std::size_t>(order_[static_cast<std::size_t>(i)])] = 1 / (u_(i, i) * u_(i, i));
-    if (pull.size() > 0) follow(pull);
+    if (pull.size() > 0) follow(std::move(pull));
     Tensor<float, 2> target;
     const bool sweeps = options_.sweeps > 0 && !format_.is_float;
     if (sweeps) target = work_.clone();
@@ -154,15 +154,16 @@ class Run {
     }
     double loss = std::accumulate(losses_.begin(), losses_.end(), 0.0);
     if (sweeps) {
+      work_ = {};
       restore(u_, order_, diagonal);
-      loss -= descend(errors(target), u_, format_, options_.sweeps, results_, mask()) / 2;
+      loss -= sweep(target) / 2;
     }
     return {format_.is_float ? pack_floats() : pack(), loss, damping};
   }
 
  private:
-  /// Puts the weights into the order.
-  void take(TensorView<const float, 2> weights, const Hessian& hessian) {
+  /// Puts the weights into the order, in place.
+  void put_in_order(const Hessian& hessian) {
     place_.resize(order_.size());
     std::vector<char> silent;
     for (std::int64_t at = 0; at < columns_; ++at) {
@@ -171,10 +172,12 @@ class Run {
       silent.push_back(hessian(column, column) == 0);
     }
     parallel_for(rows_, 16, [&](Range rows) {
+      std::vector<float> weights(order_.size());
       for (std::int64_t r = rows.begin; r < rows.end; ++r) {
+        std::copy_n(&work_(r, 0), columns_, weights.data());
         for (std::int64_t at = 0; at < columns_; ++at) {
           const std::int64_t c = order_[static_cast<std::size_t>(at)];
-          const float w = weights(r, c);
+          const float w = weights[static_cast<std::size_t>(c)];
           if (!std::isfinite(w)) fail(Errc::invalid_argument, "gptq: expected finite weights, found ", w, " at (", r, ", ", c, ")");
           work_(r, at) = silent[static_cast<std::size_t>(at)] ? 0.0f : w;
         }
@@ -271,40 +274,55 @@ class Run {
   }
 
   /// Moves the weights to P H^-1 = P UT U further on.
-  void follow(const Tensor<float, 2>& pull) {
-    constexpr std::int64_t rows_at_once = 512;
-    Tensor<float, 2> ordered({rows_, columns_});
-    parallel_for(rows_, 16, [&](Range rows) {
-      for (std::int64_t r = rows.begin; r < rows.end; ++r) {
-        for (std::int64_t at = 0; at < columns_; ++at) ordered(r, at) = pull(r, order_[static_cast<std::size_t>(at)]);
+  void follow(Tensor<float, 2> pull) {
+    constexpr std::int64_t rows_at_once = 1024, columns_at_once = 512;
+    for (std::int64_t first = 0; first < rows_; first += rows_at_once) {
+      const std::int64_t count = std::min(rows_at_once, rows_ - first);
+      Tensor<float, 2> ordered({count, columns_});
+      parallel_for(count, 16, [&](Range rows) {
+        for (std::int64_t r = rows.begin; r < rows.end; ++r) {
+          for (std::int64_t at = 0; at < columns_; ++at) ordered(r, at) = pull(first + r, order_[static_cast<std::size_t>(at)]);
+        }
+      });
+      for (std::int64_t begin = 0; begin < columns_; begin += columns_at_once) {
+        const std::int64_t size = std::min(columns_at_once, columns_ - begin), rest = columns_ - begin;
+        Tensor<float, 2> upper({size, rest}), product({count, size});
+        for (std::int64_t i = 0; i < size; ++i) std::copy_n(&u_(begin + i, begin + i), rest - i, &upper(i, i));
+        for_products(ordered.view().slice(1, begin, columns_), upper, false, [&](std::int64_t row, std::int64_t at, std::span<const float> values) {
+          std::ranges::copy(values, &product(row, at));
+        });
+        const TensorView<const float, 2> turned = upper;
+        for_products(product, turned.transposed(), false, [&](std::int64_t row, std::int64_t at, std::span<const float> values) {
+          float* weights = &work_(first + row, begin + at);
+          for (std::size_t i = 0; i < values.size(); ++i) weights[i] += values[i];
+        });
       }
-    });
-    for (std::int64_t begin = 0; begin < columns_; begin += rows_at_once) {
-      const std::int64_t size = std::min(rows_at_once, columns_ - begin), rest = columns_ - begin;
-      Tensor<float, 2> upper({size, rest}), product({rows_, size});
-      for (std::int64_t i = 0; i < size; ++i) std::copy_n(&u_(begin + i, begin + i), rest - i, &upper(i, i));
-      const TensorView<const float, 2> behind(&ordered(0, begin), {rows_, rest}, {columns_, 1});
-      for_products(behind, upper, false, [&](std::int64_t row, std::int64_t first, std::span<const float> values) {
-        std::ranges::copy(values, &product(row, first));
-      });
-      const TensorView<const float, 2> turned = upper;
-      for_products(product, turned.transposed(), false, [&](std::int64_t row, std::int64_t first, std::span<const float> values) {
-        float* weights = &work_(row, begin + first);
-        for (std::size_t i = 0; i < values.size(); ++i) weights[i] += values[i];
-      });
     }
   }
 
-  /// What the weights, (rows, places), were to be, less what they are: (rows, columns).
-  Tensor<float, 2> errors(const Tensor<float, 2>& target) const {
-    Tensor<float, 2> errors({rows_, columns_});
-    parallel_for(rows_, 16, [&](Range rows) {
-      for (std::int64_t r = rows.begin; r < rows.end; ++r) {
-        const RowCodes& result = results_[static_cast<std::size_t>(r)];
+  /// Moves codes and scales to where they lose less, given where the weights, (rows, places), were to be. Rows by rows, as many
+  /// as the last-level cache holds the slopes of.
+  double sweep(const Tensor<float, 2>& target) {
+    const std::int64_t rows_at_once = std::max<std::int64_t>(256, (std::int64_t{1} << 21) / columns_ / 16 * 16);
+    double gain = 0;
+    for (std::int64_t first = 0; first < rows_; first += rows_at_once) {
+      const std::int64_t count = std::min(rows_at_once, rows_ - first);
+      const TensorView<const std::uint8_t, 2> removed = mask() != nullptr ? mask()->view().slice(0, first, first + count) : TensorView<const std::uint8_t, 2>();
+      const auto rows = std::span(results_).subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(count));
+      gain += descend(errors(target, first, rows), u_, format_, options_.sweeps, rows, removed);
+    }
+    return gain;
+  }
+  /// What some rows of weights were to be, less what they are: (rows, columns).
+  Tensor<float, 2> errors(const Tensor<float, 2>& target, std::int64_t first, std::span<const RowCodes> rows) const {
+    Tensor<float, 2> errors({static_cast<std::int64_t>(rows.size()), columns_});
+    parallel_for(errors.extent(0), 16, [&](Range range) {
+      for (std::int64_t r = range.begin; r < range.end; ++r) {
+        const RowCodes& row = rows[static_cast<std::size_t>(r)];
         for (std::int64_t c = 0; c < columns_; ++c) {
           const auto column = static_cast<std::size_t>(c);
-          const GroupSide& side = result.sides[static_cast<std::size_t>(format_.group == 0 ? 0 : c / group_)];
-          errors(r, c) = target(r, place_[column]) - format_.decode_code(result.codes[column], side);
+          const GroupSide& side = row.sides[static_cast<std::size_t>(format_.group == 0 ? 0 : c / group_)];
+          errors(r, c) = target(first + r, place_[column]) - format_.decode_code(row.codes[column], side);
         }
       }
     });
@@ -348,6 +366,14 @@ class Run {
   std::vector<double> losses_;
 };
 
+Tensor<float, 2> copy_of(TensorView<const float, 2> weights) {
+  Tensor<float, 2> copy({weights.extent(0), weights.extent(1)});
+  for (std::int64_t r = 0; r < weights.extent(0); ++r) {
+    for (std::int64_t c = 0; c < weights.extent(1); ++c) copy(r, c) = weights(r, c);
+  }
+  return copy;
+}
+
 void check_zeros(TensorView<const float, 2> weights, const FormatInfo& format, const GptqZeros& zeros) {
   if (!holds_zero(format)) fail(Errc::invalid_argument, "gptq: expected a format that holds 0 exactly, to prune, found ", format.name);
   if (zeros.mask == nullptr) return check(zeros.choose, weights.extent(1));
@@ -362,11 +388,11 @@ void check_zeros(TensorView<const float, 2> weights, const FormatInfo& format, c
 
 GptqResult gptq(TensorView<const float, 2> weights, const Hessian& hessian, const FormatInfo& format, const GptqOptions& options,
                 const Tensor<float, 2>& pull, const GptqZeros& zeros) {
-  return gptq(weights, hessian.clone(), format, options, pull, zeros);
+  return gptq(copy_of(weights), hessian.clone(), format, options, pull.clone(), zeros);
 }
 
-GptqResult gptq(TensorView<const float, 2> weights, Hessian&& hessian, const FormatInfo& format, const GptqOptions& options,
-                const Tensor<float, 2>& pull, const GptqZeros& zeros) {
+GptqResult gptq(Tensor<float, 2>&& weights, Hessian&& hessian, const FormatInfo& format, const GptqOptions& options, Tensor<float, 2>&& pull,
+                const GptqZeros& zeros) {
   if (format.is_float && !zeros.any()) fail(Errc::invalid_argument, "gptq: expected a format of integers or levels, found ", format.name);
   if (weights.extent(1) != hessian.columns()) {
     fail(Errc::invalid_argument, "gptq: expected weights of ", hessian.columns(), " columns, found ", weights.extent(1));
@@ -375,7 +401,7 @@ GptqResult gptq(TensorView<const float, 2> weights, Hessian&& hessian, const For
     fail(Errc::invalid_argument, "gptq: expected a pull of (", weights.extent(0), ", ", weights.extent(1), "), found (", pull.extent(0), ", ", pull.extent(1), ")");
   }
   if (zeros.any()) check_zeros(weights, format, zeros);
-  return Run(weights, std::move(hessian), format, options, zeros).result(pull);
+  return Run(std::move(weights), std::move(hessian), format, options, zeros).result(std::move(pull));
 }
 
 }  // namespace bantam::inline v0

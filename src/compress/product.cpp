@@ -9,6 +9,29 @@
 
 namespace bantam::inline v0 {
 
+namespace {
+
+/// Up to 32 rows as a panel of floats. Place by place of the panel: where rows are columns of another matrix they are read as they
+/// lie there.
+void fill_panel(std::byte* panel, TensorView<const float, 2> rows) {
+  using L = Strip16<F32Format>;
+  bantam::detail::for_each_block<F32Format>(panel, rows.extent(1), [&](std::byte* block, std::int64_t first, int k) {
+    const int columns = static_cast<int>(std::min<std::int64_t>(k, rows.extent(1) - first));
+    for (int strip = 0; strip < panel_rows / strip_rows; ++strip) {
+      const int lanes = static_cast<int>(std::clamp<std::int64_t>(rows.extent(0) - strip * strip_rows, 0, strip_rows));
+      auto* plane = reinterpret_cast<float*>(block + L::plane_at(k, strip));
+      if (lanes == 0) continue;
+      const std::int64_t step = rows.stride(0);
+      for (int column = 0; column < columns; ++column) {
+        const float* from = &rows(strip * strip_rows, first + column);
+        for (int lane = 0; lane < lanes; ++lane) plane[column * strip_rows + lane] = from[lane * step];
+      }
+    }
+  });
+}
+
+}  // namespace
+
 void for_products(TensorView<const float, 2> a, TensorView<const float, 2> b, bool upper,
                   FunctionRef<void(std::int64_t, std::int64_t, std::span<const float>)> f) {
   const FormatInfo& format = format_info<F32Format>();
@@ -19,16 +42,11 @@ void for_products(TensorView<const float, 2> a, TensorView<const float, 2> b, bo
   parallel_for(div_up<std::int64_t>(n, panel_rows), 1, [&](Range panels) {
     AlignedBuffer<std::byte> panel;
     panel.ensure(static_cast<std::size_t>(panel_bytes));
-    std::vector<float> row(static_cast<std::size_t>(k));
     std::vector<float> out(static_cast<std::size_t>(tokens * panel_rows));
-    RowCodes scratch;
     for (std::int64_t p = panels.begin; p < panels.end; ++p) {
       const std::int64_t first = p * panel_rows;
       const std::int64_t count = std::min<std::int64_t>(panel_rows, n - first);
-      for (std::int64_t i = 0; i < count; ++i) {
-        for (std::int64_t c = 0; c < k; ++c) row[static_cast<std::size_t>(c)] = b(first + i, c);
-        format.encode_row(panel.data(), static_cast<int>(i), row, scratch);
-      }
+      fill_panel(panel.data(), b.slice(0, first, first + count));
       const std::int64_t rows = upper ? std::min(m, first + panel_rows) : m;
       for (std::int64_t r = 0; r < rows; r += tokens) {
         const std::int64_t now = std::min(tokens, rows - r);
@@ -37,6 +55,17 @@ void for_products(TensorView<const float, 2> a, TensorView<const float, 2> b, bo
       }
     }
   });
+}
+
+Tensor<float, 2> outputs_of(const WeightMatrix& weights, TensorView<const float, 2> x) {
+  // Kernels for codes and floats are for results to check others by, and slow.
+  if (!weights.format().is_float) return outputs_of(WeightMatrix::quantize(weights.dequantize(), format_info<F32Format>()), x);
+  const FormatKernels& kernels = kernels_in_use().formats[static_cast<std::size_t>(weights.format().index)];
+  Tensor<float, 2> out({x.extent(0), weights.rows()});
+  parallel_for(div_up<std::int64_t>(weights.rows(), panel_rows), 4, [&](Range panels) {
+    kernels.matmul_f32(weights.view(), {x.data(), x.stride(0)}, {out.data(), weights.rows()}, {x.extent(0), panels.begin, panels.end});
+  });
+  return out;
 }
 
 double squared_outputs(const Tensor<float, 2>& differences, const Tensor<float, 2>& moments) {

@@ -3,6 +3,7 @@
 
 #include "bantam/compress/hessian.hpp"
 #include "bantam/core/team.hpp"
+#include "bantam/quant/weights.hpp"
 
 namespace bantam::inline v0 {
 
@@ -11,6 +12,9 @@ namespace bantam::inline v0 {
 /// cores; the order of calls is open, the order of each sum is not.
 void for_products(TensorView<const float, 2> a, TensorView<const float, 2> b, bool upper,
                   FunctionRef<void(std::int64_t row, std::int64_t first, std::span<const float> values)> f);
+
+/// x WT: (tokens, outputs) for inputs (tokens, columns), each row contiguous, in floats.
+[[nodiscard]] Tensor<float, 2> outputs_of(const WeightMatrix& weights, TensorView<const float, 2> x);
 
 /// trace(D H DT): what differences D of weights, (rows, columns), make of the outputs, squared and summed over tokens and
 /// rows. `moments`: all of H, (columns, columns).

@@ -110,24 +110,19 @@ Rounded round_alone(const Recipe& recipe, const CheckpointTensor& tensor, const 
   if (recipe.method() == Method::hqq && format.has_minimums) fitted = {.search = GridSearch::half_quadratic};
   if (recipe.options().clip && !format.is_float) fitted = nearest_options(*recipe.options().clip);
   if (!is_pruned(recipe, tensor)) return round_matrix(tensor.name, tensor.rows, tensor.columns, format, read, fitted);
-  Tensor<float, 2> weights({tensor.rows, tensor.columns});
-  RowCodes scratch;
-  for (std::int64_t row = 0; row < tensor.rows; ++row) {
-    const std::span<float> values(&weights(row, 0), static_cast<std::size_t>(tensor.columns));
-    read(row, values, scratch);
-    check_finite(tensor.name, row, values);
-  }
+  const WeightMatrix original = round_matrix(tensor.name, tensor.rows, tensor.columns, format_info<F32Format>(), read).matrix;
+  const Tensor<float, 2> weights = original.dequantize();
   const Tensor<float, 2> left = masked(weights, magnitude_mask(weights, recipe.options().pruning->sparsity));
-  return measured(tensor.name, weights, fitted ? nearest(left, format, *fitted) : WeightMatrix::quantize(left, format));
+  return measured(tensor.name, original, fitted ? nearest(left, format, *fitted) : WeightMatrix::quantize(left, format));
 }
 
-Rounded measured(const std::string& name, TensorView<const float, 2> weights, WeightMatrix matrix) {
-  const Measured found = measure(name, matrix.format(), matrix.rows(), matrix.columns(),
-                                 [&](std::int64_t row, std::span<float> original, std::span<float> decoded, RowCodes& scratch) {
-                                        for (std::size_t c = 0; c < original.size(); ++c) original[c] = weights(row, static_cast<std::int64_t>(c));
-                                        matrix.read_row(row, decoded, scratch);
-                                      });
-  return {std::move(matrix), found.relative_error, found.zeros};
+Rounded measured(const std::string& name, const WeightMatrix& original, WeightMatrix rounded) {
+  const Measured found = measure(name, rounded.format(), rounded.rows(), rounded.columns(),
+                                 [&](std::int64_t row, std::span<float> was, std::span<float> is, RowCodes& scratch) {
+                                   original.read_row(row, was, scratch);
+                                   rounded.read_row(row, is, scratch);
+                                 });
+  return {std::move(rounded), found.relative_error, found.zeros};
 }
 
 }  // namespace bantam::inline v0

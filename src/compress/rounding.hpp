@@ -60,6 +60,6 @@ void round_row(std::span<const float> row, const FormatInfo& format, const Neare
 /// Whether a recipe removes weights of it: of the matrices of blocks, and no others.
 [[nodiscard]] bool is_pruned(const Recipe& recipe, const CheckpointTensor& tensor) noexcept;
 /// A matrix rounded elsewhere, measured against what it was.
-[[nodiscard]] Rounded measured(const std::string& name, TensorView<const float, 2> weights, WeightMatrix matrix);
+[[nodiscard]] Rounded measured(const std::string& name, const WeightMatrix& original, WeightMatrix rounded);
 
 }  // namespace bantam::inline v0

@@ -239,7 +239,8 @@ void SensitivityPass::measure_matrix(std::size_t result, LayerWeights& block, st
   ModelWeights changed;
   changed.layers.push_back(block);
   WeightMatrix& place = *matrix_of(changed, tensor.role, 0);
-  const Tensor<float, 2> weights = place.dequantize();
+  const WeightMatrix original = place;
+  const Tensor<float, 2> weights = original.dequantize();
   const Tensor<float, 2> moments = moments_of(hessian, 0, hessian.columns());
   const double size = squared_outputs(weights, moments);
   std::vector<FormatCost>& formats = results_[result].formats;
@@ -254,7 +255,7 @@ void SensitivityPass::measure_matrix(std::size_t result, LayerWeights& block, st
     const bool alone = format.is_float || recipe_.method() == Method::hqq;
     WeightMatrix rounded = naming(tensor.name, [&] {
       std::vector<std::string> ignored;  // the pass that writes says it again
-      if (!alone) return pass_.round(tensor.name, weights, hessian, false, format, tensor.role, ignored);
+      if (!alone) return pass_.round(tensor.name, original, hessian, false, format, tensor.role, ignored);
       if (recipe_.method() == Method::hqq && format.has_minimums) return hqq(weights, format);
       return round_matrix(tensor.name, weights, format).matrix;
     });

@@ -270,6 +270,15 @@ TEST_CASE("a matrix of a type and one of a run-time format are the same bytes") 
   });
 }
 
+TEST_CASE("the nearest integer, ties to even, is the system's") {
+  for (const float x : {0.5f, 1.5f, 2.5f, -0.5f, -1.5f, 0.49999997f, 0x1p-149f, 127.5f, -128.49999f, 0x1.fffffep21f, 4194303.5f, -4194302.5f}) {
+    CAPTURE(x);
+    CHECK(bantam::nearest_even(x) == std::nearbyint(x));
+  }
+  CHECK(bantam::nearest_even(0x1.2p100f) == 0x1.2p100f);
+  CHECK(bantam::nearest_even(-std::numeric_limits<float>::infinity()) == -std::numeric_limits<float>::infinity());
+}
+
 TEST_CASE("strided weights are rounded like their copy") {
   const auto wide = random_tensor::normal<float>({20, 200}, 4);
   const auto part = wide.view().slice(1, 30, 130);

@@ -57,8 +57,9 @@ struct GptqResult {
 /// `zeros`: what is pruned besides. Formats have to hold 0 exactly then (holds_zero), and may be of floats.
 [[nodiscard]] GptqResult gptq(TensorView<const float, 2> weights, const Hessian& hessian, const FormatInfo& format,
                               const GptqOptions& options = {}, const Tensor<float, 2>& pull = {}, const GptqZeros& zeros = {});
-/// The same in the memory of H, which is used up: nothing else of its size is made.
-[[nodiscard]] GptqResult gptq(TensorView<const float, 2> weights, Hessian&& hessian, const FormatInfo& format,
-                              const GptqOptions& options = {}, const Tensor<float, 2>& pull = {}, const GptqZeros& zeros = {});
+/// The same in the memory of what it is given, which is used up. Besides that one copy of the weights is made, and nothing
+/// of the size of H.
+[[nodiscard]] GptqResult gptq(Tensor<float, 2>&& weights, Hessian&& hessian, const FormatInfo& format, const GptqOptions& options = {},
+                              Tensor<float, 2>&& pull = {}, const GptqZeros& zeros = {});
 
 }  // namespace bantam::inline v0

@@ -34,7 +34,7 @@ template <class F>
     return best;
   } else {
     // Clamped before the conversion, which has no answer for large numbers.
-    const float q = std::nearbyint(x) + static_cast<float>(code_offset<F>);
+    const float q = nearest_even(x) + static_cast<float>(code_offset<F>);
     return static_cast<int>(std::clamp(q, 0.0f, static_cast<float>(codes - 1)));
   }
 }
@@ -127,7 +127,7 @@ float share_unit(std::span<GroupSide> sides, int lowest, int highest, int end, W
   const float inverse = inverse_scale(unit);
   for (GroupSide& side : sides) {
     // A unit that overflowed must show in the weights, so none of its numbers is 0.
-    const float number = std::isfinite(unit) ? std::nearbyint(wanted(side) * inverse) : static_cast<float>(end);
+    const float number = std::isfinite(unit) ? nearest_even(wanted(side) * inverse) : static_cast<float>(end);
     store(side, static_cast<std::int16_t>(std::clamp(number, static_cast<float>(lowest), static_cast<float>(highest))));
   }
   return unit;

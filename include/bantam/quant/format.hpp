@@ -157,6 +157,13 @@ constexpr void apply_units(GroupSide& side) noexcept {
   if constexpr (std::same_as<typename F::Zero, zero::Min>) side.min = -(side.min_unit * static_cast<float>(side.min_number));
 }
 
+/// The integer nearest to x, of two equally near the even one; from 2^22 on some float that is as large. What std::nearbyint is,
+/// which is a call on processors without SSE 4.1, which portable code is built for.
+[[nodiscard]] constexpr float nearest_even(float x) noexcept {
+  constexpr float magic = 0x1.8p23f;  // floats from 2^23 to 2^24 are the integers
+  return (x + magic) - magic;
+}
+
 /// 1 / scale for rounding; 0, so that every code becomes that of zero, where the reciprocal would overflow. The scale
 /// is far below the smallest f16 then.
 [[nodiscard]] constexpr float inverse_scale(float scale) noexcept {

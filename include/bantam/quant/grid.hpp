@@ -30,10 +30,10 @@ void search_zero_point(std::span<const float> weights, std::span<const float> im
     GroupSide tried;
     tried.scale = float(f16((high - low) * shrink / static_cast<float>(largest)));
     if (!(tried.scale > 0)) break;
-    tried.zero = std::clamp(static_cast<int>(std::nearbyint(-low * shrink / tried.scale)), 0, largest);
+    tried.zero = std::clamp(static_cast<int>(nearest_even(-low * shrink / tried.scale)), 0, largest);
     double error = 0;
     for (std::size_t i = 0; i < weights.size(); ++i) {
-      const float q = std::clamp(std::nearbyint(weights[i] / tried.scale) + static_cast<float>(tried.zero), 0.0f, static_cast<float>(largest));
+      const float q = std::clamp(nearest_even(weights[i] / tried.scale) + static_cast<float>(tried.zero), 0.0f, static_cast<float>(largest));
       const auto d = static_cast<double>(weights[i] - tried.scale * (q - static_cast<float>(tried.zero)));
       error += d * d * (importance.empty() ? 1.0 : static_cast<double>(importance[i]));
     }
@@ -67,7 +67,7 @@ void fit_half_quadratic(std::span<const float> weights, GroupSide& side) noexcep
     double moved = 0;
     for (const float w : weights) {
       const float x = w * steps;
-      const float q = std::clamp(std::nearbyint(x + zero), 0.0f, static_cast<float>(largest));
+      const float q = std::clamp(nearest_even(x + zero), 0.0f, static_cast<float>(largest));
       const float e = x - (q - zero);
       const float size = std::fabs(e);
       error += std::pow(static_cast<double>(size), static_cast<double>(norm));
@@ -123,9 +123,9 @@ void fit_grid(std::span<const float> weights, std::span<const float> importance,
 template <QuantFormat F>
 [[nodiscard]] int round_to_grid(float w, const GroupSide& side) noexcept {
   if constexpr (Strip16<F>::bits == 0) {
-    return static_cast<int>(std::clamp(std::nearbyint(w * inverse_scale(side.scale)), -127.0f, 127.0f));
+    return static_cast<int>(std::clamp(nearest_even(w * inverse_scale(side.scale)), -127.0f, 127.0f));
   } else if constexpr (Strip16<F>::zero_points) {
-    const float q = std::nearbyint(w * inverse_scale(side.scale)) + static_cast<float>(side.zero);
+    const float q = nearest_even(w * inverse_scale(side.scale)) + static_cast<float>(side.zero);
     return static_cast<int>(std::clamp(q, 0.0f, static_cast<float>((1 << Strip16<F>::bits) - 1)));
   } else {
     return nearest_code<F>((w - side.min) * inverse_scale(side.scale));

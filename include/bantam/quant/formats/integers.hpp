@@ -83,9 +83,9 @@ struct IntZero {
     // Codes are rounded on the scale that is stored, so the cut to f16 costs nothing.
     side.scale = float(f16((high - low) / static_cast<float>(largest)));
     if (side.scale == 0) side.scale = low == high ? 1.0f : 0x1p-24f;
-    side.zero = std::clamp(static_cast<int>(std::nearbyint(-low / side.scale)), 0, largest);
+    side.zero = std::clamp(static_cast<int>(nearest_even(-low / side.scale)), 0, largest);
     for (const float w : weights) {
-      const int q = static_cast<int>(std::nearbyint(w / side.scale)) + side.zero;
+      const int q = static_cast<int>(nearest_even(w / side.scale)) + side.zero;
       *codes++ = static_cast<std::int8_t>(std::clamp(q, 0, largest));
     }
   }
