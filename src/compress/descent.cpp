@@ -140,7 +140,8 @@ double descend(const Tensor<float, 2>& errors, const Tensor<float, 2>& h, const 
           gains[r] += part.gain;
         }
       });
-      const TensorView<const float, 2> of_all(&h(0, first), {columns, size}, {columns, 1});
+      // Rows of H for the same columns of it: these numbers lie together.
+      const TensorView<const float, 2> of_all(&h(first, 0), {columns, size}, {1, columns});
       for_products(moved, of_all, false, [&](std::int64_t row, std::int64_t column, std::span<const float> values) {
         float* to = &slopes(column / width, row, 0);
         for (std::size_t i = 0; i < values.size(); ++i) to[i] -= values[i];
