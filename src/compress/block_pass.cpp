@@ -18,7 +18,7 @@ namespace {
 constexpr BlockStage reading[] = {BlockStage::attention_inputs, BlockStage::output_inputs, BlockStage::mlp_inputs, BlockStage::down_inputs};
 
 /// Numbers that observe() keeps at most.
-constexpr std::size_t most_kept = (std::size_t{1} << 29) / sizeof(float);
+constexpr std::size_t most_kept = (std::size_t{1} << 28) / sizeof(float);
 
 /// Only GPTQ makes up for what came before, and only for inputs that are those of the rounded model.
 bool is_gptq(const Recipe& recipe) { return recipe.method() == Method::gptq || recipe.method() == Method::awq_gptq; }
@@ -368,6 +368,7 @@ RoundedBlock BlockPass::round_block(std::int64_t layer) {
     const bool known = g < hessians.size();
     Tensor<float, 2> drift;
     Hessian hessian = known ? std::move(hessians[g]) : observe(work, layer, g, original_.empty() ? nullptr : &drift);
+    if (reading[g] == BlockStage::down_inputs) work.original = {};  // is past this block; GPTQ of down takes most memory of all
     const Role last = readers()[g].roles.back();
     InputReport& inputs = result.inputs.emplace_back(InputReport{{}, seen_[g].range(), central_range(seen_[g], 99.9)});
     for (const Role role : readers()[g].roles) {

@@ -15,7 +15,7 @@ namespace bantam::inline v0 {
 
 /// Carries the calibration tokens' hidden states through the blocks of a checkpoint. Memory: the hidden states, one block
 /// before and after, one of the four Hessians of its inputs at a time (all of them for AWQ's scales, and where the
-/// recipe is not truly sequential), and up to 512 MiB of inputs that would otherwise be made twice, whatever the depth. Where
+/// recipe is not truly sequential), and up to 256 MiB of inputs that would otherwise be made twice, whatever the depth. Where
 /// the recipe follows the original model, the states twice, a block more and another Hessian's size.
 class BlockPass {
  public:
