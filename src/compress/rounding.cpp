@@ -77,6 +77,16 @@ void check_finite(const std::string& name, const WeightMatrix& matrix) {
 
 Rounded round_matrix(const std::string& name, std::int64_t rows, std::int64_t columns, const FormatInfo& format, ReadRow read,
                      const std::optional<NearestOptions>& fitted) {
+  if (format.keep_part != nullptr) {  // rows decide together what is kept
+    Tensor<float, 2> weights({rows, columns});
+    RowCodes scratch;
+    for (std::int64_t row = 0; row < rows; ++row) {
+      const std::span<float> values(&weights(row, 0), static_cast<std::size_t>(columns));
+      read(row, values, scratch);
+      check_finite(name, row, values);
+    }
+    return measured(name, weights, fitted ? nearest(weights, format, *fitted) : WeightMatrix::quantize(weights, format));
+  }
   const auto data = allocate_storage(static_cast<std::size_t>(format.matrix_bytes(rows, columns)));
   const std::int64_t panel_bytes = format.panel_bytes(columns);
   const Measured found = measure(name, format, rows, columns, [&](std::int64_t row, std::span<float> original, std::span<float> decoded, RowCodes& scratch) {
