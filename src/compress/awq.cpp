@@ -67,14 +67,23 @@ double loss_of(std::span<const AwqReader> readers, std::span<const float> scales
     parallel_for(div_up<std::int64_t>(rows, panel_rows), 1, [&](Range panels) {
       AlignedBuffer<std::byte> panel;
       panel.ensure(static_cast<std::size_t>(panel_bytes));
-      std::vector<float> scaled(scales.size()), rounded(scales.size());
+      std::vector<float> scaled, rounded(scales.size());
       RowCodes scratch;
-      for (std::int64_t row = panels.begin * panel_rows; row < std::min(panels.end * panel_rows, rows); ++row) {
-        for (std::size_t c = 0; c < scales.size(); ++c) scaled[c] = reader.weights(row, static_cast<std::int64_t>(c)) * scales[c];
-        reader.format->encode_row(panel.data(), static_cast<int>(row % panel_rows), scaled, scratch);
-        reader.format->decode_row(panel.data(), static_cast<int>(row % panel_rows), rounded, scratch);
-        float* d = &differences(row, 0);
-        for (std::size_t c = 0; c < scales.size(); ++c) d[c] = (scaled[c] - rounded[c]) / scales[c];
+      for (std::int64_t p = panels.begin; p < panels.end; ++p) {
+        const std::int64_t first = p * panel_rows, count = std::min<std::int64_t>(panel_rows, rows - first);
+        const auto scale = [&](std::int64_t i, std::size_t c) { return reader.weights(first + i, static_cast<std::int64_t>(c)) * scales[c]; };
+        scaled.clear();
+        for (std::int64_t i = 0; i < count; ++i) {
+          for (std::size_t c = 0; c < scales.size(); ++c) scaled.push_back(scale(i, c));
+        }
+        if (reader.format->keep_part != nullptr) reader.format->keep_part(panel.data(), columns, scaled);
+        for (std::int64_t i = 0; i < count; ++i) {
+          const std::span<const float> row = std::span(scaled).subspan(static_cast<std::size_t>(i) * scales.size(), scales.size());
+          reader.format->encode_row(panel.data(), static_cast<int>(i), row, scratch);
+          reader.format->decode_row(panel.data(), static_cast<int>(i), rounded, scratch);
+          float* d = &differences(first + i, 0);
+          for (std::size_t c = 0; c < scales.size(); ++c) d[c] = (scale(i, c) - rounded[c]) / scales[c];
+        }
       }
     });
     loss += squared_outputs(differences, moments);

@@ -197,6 +197,8 @@ class Run {
 
   /// Removes the cheapest weights of a block of columns, over all rows.
   void choose_block(std::int64_t begin, std::int64_t end) {
+    static_assert(block == blocks_columns);
+    if (zeros_.choose.blocks) return mark_blocks(chosen_, begin, end, [&](std::int64_t row, std::int64_t i) { return cost(row, i); });
     const std::int64_t size = end - begin;
     std::vector<float> costs(static_cast<std::size_t>(rows_ * size));
     parallel_for(rows_, 16, [&](Range rows) {
@@ -300,6 +302,13 @@ class Run {
     }
   }
 
+  /// What the code of a weight stands for.
+  [[nodiscard]] float decoded(std::int64_t row, std::int64_t column) const noexcept {
+    const RowCodes& result = results_[static_cast<std::size_t>(row)];
+    const GroupSide& side = result.sides[static_cast<std::size_t>(format_.group == 0 ? 0 : column / group_)];
+    return format_.decode_code(result.codes[static_cast<std::size_t>(column)], side);
+  }
+
   /// Moves codes and scales to where they lose less, given where the weights, (rows, places), were to be. Rows by rows, as many
   /// as the last-level cache holds the slopes of.
   double sweep(const Tensor<float, 2>& target) {
@@ -309,21 +318,16 @@ class Run {
       const std::int64_t count = std::min(rows_at_once, rows_ - first);
       const TensorView<const std::uint8_t, 2> removed = mask() != nullptr ? mask()->view().slice(0, first, first + count) : TensorView<const std::uint8_t, 2>();
       const auto rows = std::span(results_).subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(count));
-      gain += descend(errors(target, first, rows), u_, format_, options_.sweeps, rows, removed);
+      gain += descend(errors(target, first, count), u_, format_, options_.sweeps, rows, removed);
     }
     return gain;
   }
-  /// What some rows of weights were to be, less what they are: (rows, columns).
-  Tensor<float, 2> errors(const Tensor<float, 2>& target, std::int64_t first, std::span<const RowCodes> rows) const {
-    Tensor<float, 2> errors({static_cast<std::int64_t>(rows.size()), columns_});
-    parallel_for(errors.extent(0), 16, [&](Range range) {
-      for (std::int64_t r = range.begin; r < range.end; ++r) {
-        const RowCodes& row = rows[static_cast<std::size_t>(r)];
-        for (std::int64_t c = 0; c < columns_; ++c) {
-          const auto column = static_cast<std::size_t>(c);
-          const GroupSide& side = row.sides[static_cast<std::size_t>(format_.group == 0 ? 0 : c / group_)];
-          errors(r, c) = target(first + r, place_[column]) - format_.decode_code(row.codes[column], side);
-        }
+  /// What the weights of some rows, (rows, places), were to be, less what they are: (rows, columns).
+  Tensor<float, 2> errors(const Tensor<float, 2>& target, std::int64_t first, std::int64_t count) const {
+    Tensor<float, 2> errors({count, columns_});
+    parallel_for(count, 16, [&](Range rows) {
+      for (std::int64_t r = rows.begin; r < rows.end; ++r) {
+        for (std::int64_t c = 0; c < columns_; ++c) errors(r, c) = target(first + r, place_[static_cast<std::size_t>(c)]) - decoded(first + r, c);
       }
     });
     return errors;
@@ -333,6 +337,13 @@ class Run {
     const auto data = allocate_storage(static_cast<std::size_t>(format_.matrix_bytes(rows_, columns_)));
     const std::int64_t panel_bytes = format_.panel_bytes(columns_);
     parallel_for(div_up<std::int64_t>(rows_, panel_rows), 1, [&](Range panels) {
+      for (std::int64_t p = panels.begin; format_.keep_part != nullptr && p < panels.end; ++p) {
+        std::vector<float> values;  // of the codes: no more than the format holds of them are other than 0
+        for (std::int64_t row = p * panel_rows; row < std::min((p + 1) * panel_rows, rows_); ++row) {
+          for (std::int64_t c = 0; c < columns_; ++c) values.push_back(decoded(row, c));
+        }
+        format_.keep_part(data.get() + p * panel_bytes, columns_, values);
+      }
       for (std::int64_t row = panels.begin * panel_rows; row < std::min(panels.end * panel_rows, rows_); ++row) {
         format_.store_codes(data.get() + row / panel_rows * panel_bytes, static_cast<int>(row % panel_rows), columns_,
                             results_[static_cast<std::size_t>(row)]);
@@ -401,6 +412,9 @@ GptqResult gptq(Tensor<float, 2>&& weights, Hessian&& hessian, const FormatInfo&
     fail(Errc::invalid_argument, "gptq: expected a pull of (", weights.extent(0), ", ", weights.extent(1), "), found (", pull.extent(0), ", ", pull.extent(1), ")");
   }
   if (zeros.any()) check_zeros(weights, format, zeros);
+  if (!(zeros.mask != nullptr ? holds_rest(format, *zeros.mask) : holds_rest(format, zeros.choose))) {
+    fail(Errc::invalid_argument, "gptq: expected zeros of the pattern ", to_string(sparsity_of(format)), ", of what ", format.name, " holds, found others");
+  }
   return Run(std::move(weights), std::move(hessian), format, options, zeros).result(std::move(pull));
 }
 

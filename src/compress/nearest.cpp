@@ -70,16 +70,25 @@ WeightMatrix nearest(TensorView<const float, 2> weights, const FormatInfo& forma
   check_percentile(options.percentile);
   const auto data = allocate_storage(static_cast<std::size_t>(format.matrix_bytes(rows, columns)));
   parallel_for(div_up<std::int64_t>(rows, panel_rows), 1, [&](Range panels) {
-    std::vector<float> row(static_cast<std::size_t>(columns));
+    const auto width = static_cast<std::size_t>(columns);
+    std::vector<float> of_panel;
     RowCodes codes;
-    for (std::int64_t r = panels.begin * panel_rows; r < std::min(panels.end * panel_rows, rows); ++r) {
-      for (std::int64_t c = 0; c < columns; ++c) {
+    for (std::int64_t p = panels.begin; p < panels.end; ++p) {
+      const std::int64_t first = p * panel_rows;
+      const auto count = static_cast<std::size_t>(std::min<std::int64_t>(panel_rows, rows - first));
+      std::byte* panel = data.get() + p * format.panel_bytes(columns);
+      of_panel.resize(count * width);
+      for (std::size_t i = 0; i < of_panel.size(); ++i) {
+        const std::int64_t r = first + static_cast<std::int64_t>(i / width), c = static_cast<std::int64_t>(i % width);
         const float w = weights(r, c);
         if (!std::isfinite(w)) fail(Errc::invalid_argument, "nearest: expected finite weights, found ", w, " at (", r, ", ", c, ")");
-        row[static_cast<std::size_t>(c)] = w;
+        of_panel[i] = w;
       }
-      round_row(row, format, options, codes);
-      format.store_codes(data.get() + r / panel_rows * format.panel_bytes(columns), static_cast<int>(r % panel_rows), columns, codes);
+      if (format.keep_part != nullptr) format.keep_part(panel, columns, of_panel);
+      for (std::size_t i = 0; i < count; ++i) {
+        round_row(std::span(of_panel).subspan(i * width, width), format, options, codes);
+        format.store_codes(panel, static_cast<int>(i), columns, codes);
+      }
     }
   });
   return {format, rows, columns, data};

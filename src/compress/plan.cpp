@@ -20,6 +20,15 @@ void check_prunable(const Pruning& pruning, const CheckpointTensor& tensor, cons
 
 }  // namespace
 
+void check_holds(const Recipe& recipe, const FormatInfo& format, std::string_view what) {
+  const std::optional<Pruning>& pruning = recipe.options().pruning;
+  const bool chooses = recipe.method() == Method::rtn && !pruning;
+  if (chooses || holds_rest(format, pruning ? pruning->sparsity : Sparsity{})) return;
+  const std::string pattern = to_string(sparsity_of(format));
+  fail(Errc::invalid_argument, what, ": ", format.name, " holds what pruning by ", pattern, " leaves: expected --prune wanda:", pattern, " or sparsegpt:",
+       pattern, ", found ", pruning ? message(name_of(pruning->method), ':', to_string(pruning->sparsity)) : "none");
+}
+
 std::vector<NativeWriter::Entry> entries_of(const Checkpoint& checkpoint, const Recipe& recipe, Target target) {
   check_formats(recipe, target);
   if (target != Target::native && !checkpoint.config().is_uniform()) {
@@ -31,6 +40,7 @@ std::vector<NativeWriter::Entry> entries_of(const Checkpoint& checkpoint, const 
     const FormatInfo* format = tensor.is_matrix ? &format_in(target, tensor, recipe) : nullptr;
     const bool copied = format != nullptr && is_copied(target, tensor, *format) && !recipe.options().rotation && !is_pruned(recipe, tensor);
     if (is_pruned(recipe, tensor)) check_prunable(*recipe.options().pruning, tensor, *format);
+    if (format != nullptr && tensor.layer >= 0 && !copied) check_holds(recipe, *format, tensor.name);
     entries.push_back({tensor.tensor_name(), format, tensor.rows, tensor.columns, copied ? tensor.order.get() : nullptr});
   }
   return entries;

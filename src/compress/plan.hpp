@@ -11,6 +11,10 @@ namespace bantam::inline v0 {
 [[nodiscard]] std::vector<NativeWriter::Entry> entries_of(const Checkpoint& checkpoint, const Recipe& recipe,
                                                           Target target);
 
+/// Throws invalid_argument, in the name of `what`, where a recipe leaves more weights than a format holds and its method cannot
+/// choose among them: rounding to nearest can.
+void check_holds(const Recipe& recipe, const FormatInfo& format, std::string_view what);
+
 /// Bytes of a file, or of a folder's checkpoint files.
 [[nodiscard]] std::int64_t bytes_of(const std::filesystem::path& path);
 /// Of a checkpoint's file or files; of its matrices in memory.

@@ -15,10 +15,10 @@ struct Measured {
   std::int64_t zeros;  ///< of W'
 };
 
-/// ||W - W'|| / ||W|| of a matrix, on all cores; `rows_of` makes a row of W and one of W'. Sums are added in row order: the
-/// same on any machine. Throws naming the weight where W' is not finite.
+/// ||W - W'|| / ||W|| of a matrix, on all cores; `rows_of` makes the rows of a panel, from row `first` on, of W and of W'. Sums are
+/// added in row order: the same on any machine. Throws naming the weight where W' is not finite.
 Measured measure(const std::string& name, const FormatInfo& format, std::int64_t rows, std::int64_t columns,
-                 FunctionRef<void(std::int64_t row, std::span<float> original, std::span<float> decoded, RowCodes& scratch)> rows_of) {
+                 FunctionRef<void(std::int64_t first, std::span<float> original, std::span<float> decoded, RowCodes& scratch)> rows_of) {
   struct Sums {
     double difference = 0;
     double size = 0;
@@ -26,20 +26,22 @@ Measured measure(const std::string& name, const FormatInfo& format, std::int64_t
   };
   std::vector<Sums> panels(static_cast<std::size_t>(div_up<std::int64_t>(rows, panel_rows)));
   parallel_for(static_cast<std::int64_t>(panels.size()), 1, [&](Range range) {
-    std::vector<float> original(static_cast<std::size_t>(columns));
-    std::vector<float> decoded(static_cast<std::size_t>(columns));
+    std::vector<float> original, decoded;
     RowCodes scratch;
     for (std::int64_t p = range.begin; p < range.end; ++p) {
       Sums& sums = panels[static_cast<std::size_t>(p)];
-      for (std::int64_t row = p * panel_rows; row < std::min((p + 1) * panel_rows, rows); ++row) {
-        rows_of(row, original, decoded, scratch);
-        for (std::size_t c = 0; c < original.size(); ++c) {
-          if (!std::isfinite(decoded[c])) fail_too_large(name, format, original[c], row, c);
-          const double d = static_cast<double>(original[c]) - static_cast<double>(decoded[c]);
-          sums.difference += d * d;
-          sums.zeros += decoded[c] == 0;
-          sums.size += static_cast<double>(original[c]) * static_cast<double>(original[c]);
-        }
+      const std::int64_t first = p * panel_rows;
+      const auto size = static_cast<std::size_t>(std::min<std::int64_t>(panel_rows, rows - first) * columns);
+      original.resize(size);
+      decoded.resize(size);
+      rows_of(first, original, decoded, scratch);
+      for (std::size_t i = 0; i < size; ++i) {
+        const auto width = static_cast<std::size_t>(columns);
+        if (!std::isfinite(decoded[i])) fail_too_large(name, format, original[i], first + static_cast<std::int64_t>(i / width), i % width);
+        const double d = static_cast<double>(original[i]) - static_cast<double>(decoded[i]);
+        sums.difference += d * d;
+        sums.zeros += decoded[i] == 0;
+        sums.size += static_cast<double>(original[i]) * static_cast<double>(original[i]);
       }
     }
   });
@@ -79,18 +81,25 @@ Rounded round_matrix(const std::string& name, std::int64_t rows, std::int64_t co
                      const std::optional<NearestOptions>& fitted) {
   const auto data = allocate_storage(static_cast<std::size_t>(format.matrix_bytes(rows, columns)));
   const std::int64_t panel_bytes = format.panel_bytes(columns);
-  const Measured found = measure(name, format, rows, columns, [&](std::int64_t row, std::span<float> original, std::span<float> decoded, RowCodes& scratch) {
-    std::byte* panel = data.get() + row / panel_rows * panel_bytes;
-    const int lane = static_cast<int>(row % panel_rows);
-    read(row, original, scratch);
-    check_finite(name, row, original);
-    if (fitted) {
-      round_row(original, format, *fitted, scratch);
-      format.store_codes(panel, lane, columns, scratch);
-    } else {
-      format.encode_row(panel, lane, original, scratch);
+  const auto width = static_cast<std::size_t>(columns);
+  const Measured found = measure(name, format, rows, columns, [&](std::int64_t first, std::span<float> original, std::span<float> decoded, RowCodes& scratch) {
+    std::byte* panel = data.get() + first / panel_rows * panel_bytes;
+    for (std::size_t at = 0, row = 0; at < original.size(); at += width, ++row) {
+      read(first + static_cast<std::int64_t>(row), original.subspan(at, width), scratch);
+      check_finite(name, first + static_cast<std::int64_t>(row), original.subspan(at, width));
     }
-    format.decode_row(panel, lane, decoded, scratch);
+    std::ranges::copy(original, decoded.begin());
+    if (format.keep_part != nullptr) format.keep_part(panel, columns, decoded);
+    for (std::size_t at = 0, lane = 0; at < decoded.size(); at += width, ++lane) {
+      const std::span<float> row = decoded.subspan(at, width);
+      if (fitted) {
+        round_row(row, format, *fitted, scratch);
+        format.store_codes(panel, static_cast<int>(lane), columns, scratch);
+      } else {
+        format.encode_row(panel, static_cast<int>(lane), row, scratch);
+      }
+      format.decode_row(panel, static_cast<int>(lane), row, scratch);
+    }
   });
   return {{format, rows, columns, data}, found.relative_error, found.zeros};
 }
@@ -118,9 +127,12 @@ Rounded round_alone(const Recipe& recipe, const CheckpointTensor& tensor, const 
 
 Rounded measured(const std::string& name, const WeightMatrix& original, WeightMatrix rounded) {
   const Measured found = measure(name, rounded.format(), rounded.rows(), rounded.columns(),
-                                 [&](std::int64_t row, std::span<float> was, std::span<float> is, RowCodes& scratch) {
-                                   original.read_row(row, was, scratch);
-                                   rounded.read_row(row, is, scratch);
+                                 [&](std::int64_t first, std::span<float> was, std::span<float> is, RowCodes& scratch) {
+                                   const auto width = static_cast<std::size_t>(rounded.columns());
+                                   for (std::size_t at = 0; at < was.size(); at += width, ++first) {
+                                     original.read_row(first, was.subspan(at, width), scratch);
+                                     rounded.read_row(first, is.subspan(at, width), scratch);
+                                   }
                                  });
   return {std::move(rounded), found.relative_error, found.zeros};
 }

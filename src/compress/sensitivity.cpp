@@ -404,7 +404,10 @@ std::vector<Sensitivity> measure_sensitivity(const Checkpoint& checkpoint, const
   if (recipe.options().smooth)
     fail(Errc::unsupported, "sensitivity: smoothed weights: not yet; what works: a model that was smoothed into f32 before");
   check_formats(recipe, target);
-  for (const FormatInfo* format : options.candidates) check_format(*format, target, "candidates");
+  for (const FormatInfo* format : options.candidates) {
+    check_format(*format, target, "candidates");
+    check_holds(recipe, *format, "candidates");
+  }
   return SensitivityPass(checkpoint, recipe, calibration, target, options, progress).run();
 }
 

@@ -31,6 +31,8 @@ void mark_row(std::span<const T> scores, const Sparsity& sparsity, std::span<std
   }
 }
 
+constexpr std::string_view blocks_text = "16x4";
+
 float finite(TensorView<const float, 2> weights, std::int64_t row, std::int64_t column) {
   const float w = weights(row, column);
   if (!std::isfinite(w)) fail(Errc::invalid_argument, "mask: expected finite weights, found ", w, " at (", row, ", ", column, ")");
@@ -54,26 +56,46 @@ Mask mask_of_rows(TensorView<const float, 2> weights, std::span<const double> fa
   return mask;
 }
 
+/// The blocks of the smallest sums of such products.
+Mask mask_of_blocks(TensorView<const float, 2> weights, std::span<const double> factors) {
+  const std::int64_t columns = weights.extent(1);
+  Mask mask({weights.extent(0), columns});
+  for (std::int64_t first = 0; first < columns; first += blocks_columns) {
+    mark_blocks(mask, first, std::min(first + blocks_columns, columns), [&](std::int64_t r, std::int64_t c) {
+      return std::fabs(static_cast<double>(finite(weights, r, c))) * factors[static_cast<std::size_t>(c)];
+    });
+  }
+  return mask;
+}
+
+/// What `sparsity` removes where rows are judged apart from each other, or blocks are.
+Mask mask_of(TensorView<const float, 2> weights, std::span<const double> factors, const Sparsity& sparsity) {
+  return sparsity.blocks ? mask_of_blocks(weights, factors) : mask_of_rows(weights, factors, sparsity);
+}
+
 }  // namespace
 
 Sparsity parse_sparsity(std::string_view text) {
+  if (text == blocks_text) return Sparsity::of_blocks();
   const std::size_t colon = text.find(':');
   Sparsity sparsity;
   const bool read = colon == std::string_view::npos
                         ? read_all(text, sparsity.share)
                         : read_all(text.substr(0, colon), sparsity.zeros) && read_all(text.substr(colon + 1), sparsity.of);
   if (!read || (colon != std::string_view::npos && sparsity.of <= 0)) {
-    fail(Errc::invalid_argument, "pruning: expected a share like 0.5 or a pattern like 2:4, found ", printable(text));
+    fail(Errc::invalid_argument, "pruning: expected a share like 0.5, a pattern like 2:4, or 16x4, found ", printable(text));
   }
   check(sparsity);
   return sparsity;
 }
 
 std::string to_string(const Sparsity& sparsity) {
+  if (sparsity.blocks) return std::string(blocks_text);
   return sparsity.of > 0 ? message(sparsity.zeros, ':', sparsity.of) : message(sparsity.share);
 }
 
 void check(const Sparsity& s) {
+  if (s.blocks) return;
   if (s.of == 0 && !(s.share > 0 && s.share < 1)) {
     fail(Errc::invalid_argument, "pruning: expected a share above 0 and below 1, found ", s.share);
   }
@@ -92,8 +114,8 @@ void check(const Sparsity& sparsity, std::int64_t columns) {
 Mask magnitude_mask(TensorView<const float, 2> weights, const Sparsity& sparsity, MaskScope scope) {
   const std::int64_t rows = weights.extent(0), columns = weights.extent(1);
   check(sparsity, columns);
-  if (scope == MaskScope::row || sparsity.of > 0) {
-    return mask_of_rows(weights, std::vector<double>(static_cast<std::size_t>(columns), 1.0), sparsity);
+  if (scope == MaskScope::row || sparsity.of > 0 || sparsity.blocks) {
+    return mask_of(weights, std::vector<double>(static_cast<std::size_t>(columns), 1.0), sparsity);
   }
   std::vector<float> sizes(static_cast<std::size_t>(rows * columns));
   parallel_for(rows, 16, [&](Range range) {
@@ -117,7 +139,7 @@ Mask wanda_mask(TensorView<const float, 2> weights, std::span<const float> mean_
     if (!(square >= 0 && std::isfinite(square))) fail(Errc::invalid_argument, "wanda: expected finite mean squares, found ", square);
     sizes.push_back(std::sqrt(static_cast<double>(square)));
   }
-  return mask_of_rows(weights, sizes, sparsity);
+  return mask_of(weights, sizes, sparsity);
 }
 
 Tensor<float, 2> masked(TensorView<const float, 2> weights, const Mask& mask) {

@@ -23,6 +23,8 @@ constexpr FormatInfo describe(int index) {
   info.bits_per_weight = 8.0 * static_cast<double>(L::matrix_bytes(panel_rows, 4096)) / (panel_rows * 4096);
   info.matrix_bytes = [](std::int64_t rows, std::int64_t columns) noexcept { return L::matrix_bytes(rows, columns); };
   info.panel_bytes = [](std::int64_t columns) noexcept { return L::panel_bytes(columns); };
+  info.kept = kept_by<typename F::Plane>;
+  if constexpr (kept_by<typename F::Plane> != Kept::all) info.keep_part = keep_part<F>;
   info.encode_row = encode_row<F>;
   info.decode_row = decode_row<F>;
   if constexpr (!is_float_format<F>) {
@@ -81,7 +83,7 @@ constexpr Alias usual[] = {{"i8", "i8.g32"},     {"i5", "i5.g32"},       {"i5m",
                            {"iq4xs", "iq4xs.g32"}, {"mxfp4", "mxfp4.g32"}, {"i3", "i3.g32"}, {"i3z", "i3z.g32"},
                            {"i2z", "i2z.g32"},   {"q6k", "q6k.g16"},     {"q5k", "q5k.g32"}, {"q4k", "q4k.g32"},
                            {"q3k", "q3k.g16"},   {"q2k", "q2k.g16"},       {"iq3s", "iq3s.g32"}, {"iq3xxs", "iq3xxs.g32"},
-                           {"iq2", "iq2.g32"}};
+                           {"iq2", "iq2.g32"},   {"i8s", "i8s.g64"},     {"i4s", "i4s.g64"}, {"i4b", "i4b.g128"}};
 
 template <std::size_t N>
 std::string_view translate(std::string_view name, const Alias (&table)[N]) {

@@ -18,23 +18,32 @@ WeightMatrix WeightMatrix::quantize(TensorView<const float, 2> weights, const Fo
   const std::int64_t columns = weights.extent(1);
   const auto data = allocate_storage(static_cast<std::size_t>(format.matrix_bytes(rows, columns)));
   const std::int64_t panel_size = format.panel_bytes(columns);
-  std::vector<float> row(static_cast<std::size_t>(columns));
+  const auto width = static_cast<std::size_t>(columns);
+  std::vector<float> of_panel;
   RowCodes scratch;
-  for (std::int64_t r = 0; r < rows; ++r) {
-    float largest = 0;
-    for (std::int64_t c = 0; c < columns; ++c) {
+  for (std::int64_t first = 0; first < rows; first += panel_rows) {
+    const auto count = static_cast<std::size_t>(std::min<std::int64_t>(panel_rows, rows - first));
+    std::byte* panel = data.get() + first / panel_rows * panel_size;
+    of_panel.resize(count * width);
+    for (std::size_t i = 0; i < of_panel.size(); ++i) {
+      const std::int64_t r = first + static_cast<std::int64_t>(i / width), c = static_cast<std::int64_t>(i % width);
       const float w = weights(r, c);
       if (!std::isfinite(w)) fail(Errc::invalid_argument, "quantize: expected finite weights, found ", w, " at (", r, ", ", c, ")");
-      row[static_cast<std::size_t>(c)] = w;
-      largest = std::max(largest, std::fabs(w));
+      of_panel[i] = w;
     }
-    std::byte* panel = data.get() + r / panel_rows * panel_size;
-    format.encode_row(panel, static_cast<int>(r % panel_rows), row, scratch);
-    if (largest <= surely_representable) continue;
-    format.decode_row(panel, static_cast<int>(r % panel_rows), row, scratch);
-    for (const float w : row) {
-      if (!std::isfinite(w)) {
-        fail(Errc::invalid_argument, "quantize: expected weights that ", format.name, " can hold, found ", largest, " in row ", r);
+    if (format.keep_part != nullptr) format.keep_part(panel, columns, of_panel);
+    for (std::size_t i = 0; i < count; ++i) {
+      const std::span<float> row = std::span(of_panel).subspan(i * width, width);
+      float largest = 0;
+      for (const float w : row) largest = std::max(largest, std::fabs(w));
+      format.encode_row(panel, static_cast<int>(i), row, scratch);
+      if (largest <= surely_representable) continue;
+      format.decode_row(panel, static_cast<int>(i), row, scratch);
+      for (const float w : row) {
+        if (!std::isfinite(w)) {
+          fail(Errc::invalid_argument, "quantize: expected weights that ", format.name, " can hold, found ", largest, " in row ",
+               first + static_cast<std::int64_t>(i));
+        }
       }
     }
   }

@@ -100,9 +100,10 @@ TEST_CASE("gptq leaves less error in the outputs than rounding to nearest, in ev
     if (format.is_float) continue;
     CAPTURE(std::string(format.name));
     const double nearest = output_error(w, WeightMatrix::quantize(w, format).dequantize(), x);
+    const Mask mask = format.kept == Kept::all ? Mask() : magnitude_mask(w, sparsity_of(format));
     for (const ColumnOrder order : {ColumnOrder::natural, ColumnOrder::activation, ColumnOrder::group}) {
       CAPTURE(static_cast<int>(order));
-      const GptqResult found = gptq(w, hessian, format, {.order = order});
+      const GptqResult found = gptq(w, hessian, format, {.order = order}, {}, {.mask = format.kept == Kept::all ? nullptr : &mask});
       const double error = output_error(w, found.weights.dequantize(), x);
       CHECK(error < 0.8 * nearest);
       // The recursion counts the error of the damped problem.

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "bantam/compress/calibration.hpp"
+#include "bantam/prune/pruning.hpp"
 #include "bantam/tensor/random.hpp"
 
 namespace bantam::test {
@@ -33,6 +34,11 @@ inline Calibration some_calibration() {
     calibration.samples.push_back(std::move(sample));
   }
   return calibration;
+}
+
+/// The weights that a format holds, and zeros: all of them, or the largest where it holds some.
+inline Tensor<float, 2> held_by(const FormatInfo& format, const Tensor<float, 2>& w) {
+  return format.kept == Kept::all ? w.clone() : masked(w, magnitude_mask(w, sparsity_of(format)));
 }
 
 /// ||(W - W') XT||^2 in double precision.

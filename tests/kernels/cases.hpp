@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "bantam/core/memory.hpp"
+#include "bantam/core/random.hpp"
 #include "bantam/kernels/table.hpp"
 #include "bantam/quant/weights.hpp"
 #include "bantam/tensor/random.hpp"
@@ -109,8 +110,16 @@ inline std::vector<const FormatInfo*> quantized_formats() {
   return list;
 }
 
+/// Formats that hold some of the weights get matrices that are too dense for them, and by turns some that are sparser than need be.
 inline WeightMatrix random_weights(const FormatInfo& format, std::int64_t rows, std::int64_t columns, std::uint64_t seed) {
-  return WeightMatrix::quantize(random::normal<float>({rows, columns}, seed, {.deviation = 0.05}), format);
+  auto weights = random::normal<float>({rows, columns}, seed, {.deviation = 0.05});
+  if (format.kept != Kept::all && seed % 2 == 1) {
+    Random dice(seed);
+    for (std::int64_t r = 0; r < rows; ++r) {
+      for (std::int64_t c = 0; c < columns; ++c) weights(r, c) *= static_cast<float>((r / 16 + c / 4) % 3 == 0 && dice.next() % 3 == 0);
+    }
+  }
+  return WeightMatrix::quantize(weights, format);
 }
 
 }  // namespace bantam::test

@@ -37,7 +37,7 @@ std::pair<int, int> extreme_codes() {
   if constexpr (bantam::has_levels<F>) {
     const auto [low, high] = std::minmax_element(F::levels.begin(), F::levels.end());
     return {static_cast<int>(low - F::levels.begin()), static_cast<int>(high - F::levels.begin())};
-  } else if constexpr (std::same_as<typename F::Plane, bantam::plane::I8>) {
+  } else if constexpr (bantam::Strip16<F>::bits == 0) {
     return {-128, 127};
   } else {
     return {0, (1 << bantam::Strip16<F>::bits) - 1};

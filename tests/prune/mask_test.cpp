@@ -7,7 +7,7 @@
 #include "bantam/quant/formats.hpp"
 #include "bantam/quant/weights.hpp"
 #include "bantam/tensor/random.hpp"
-#include "reference/pruning.hpp"
+#include "reference/kept.hpp"
 #include "support.hpp"
 
 namespace bantam::test {
@@ -66,6 +66,55 @@ TEST_CASE("wanda removes of each row what is smallest by weight and input") {
   }
 }
 
+TEST_CASE("of blocks of 16 rows by 4 inputs those of the smallest sums go, half in every 128 inputs") {
+  for (const std::int64_t columns : {4, 66, 128, 131, 200, 330}) {
+    CAPTURE(columns);
+    const std::int64_t rows = 37;
+    for (const Tensor<float, 2>& w : {random::normal<float>({rows, columns}, 25), coarse_weights(rows, columns)}) {
+      std::vector<float> squares;
+      for (std::int64_t c = 0; c < columns; ++c) squares.push_back(c % 9 == 4 ? 0.0f : static_cast<float>(c % 5 + 1) * static_cast<float>(c % 5 + 1));
+      for (const bool wanda : {false, true}) {
+        reference::Square scores;
+        for (std::int64_t r = 0; r < rows; ++r) {
+          scores.emplace_back();
+          for (std::int64_t c = 0; c < columns; ++c) {
+            const double factor = wanda ? std::sqrt(static_cast<double>(squares[static_cast<std::size_t>(c)])) : 1.0;
+            scores.back().push_back(std::fabs(static_cast<double>(w(r, c))) * factor);
+          }
+        }
+        const auto expected = reference::removed(Kept::half_of_blocks, scores);
+        const Mask mask = wanda ? wanda_mask(w, squares, Sparsity::of_blocks()) : magnitude_mask(w, Sparsity::of_blocks());
+        for (std::int64_t r = 0; r < rows; ++r) CHECK(row_of(mask, r) == expected[static_cast<std::size_t>(r)]);
+        CHECK(holds_rest(find_format("i4b"), mask));
+        CHECK_FALSE(holds_rest(find_format("i4s"), mask));
+      }
+    }
+  }
+}
+
+TEST_CASE("a format holds what is left by the pruning that fits it, and rounds it as a dense one does") {
+  for (const FormatInfo& format : formats()) {
+    CAPTURE(std::string(format.name));
+    for (const Sparsity& amount : std::vector<Sparsity>{{}, 0.9, {2, 4}, {3, 4}, {1, 4}, {4, 8}, Sparsity::of_blocks()}) {
+      CAPTURE(to_string(amount));
+      const bool fits = format.kept == Kept::all || (format.kept == Kept::two_of_four && amount.of == 4 && amount.zeros >= 2) ||
+                        (format.kept == Kept::half_of_blocks && amount.blocks);
+      CHECK(holds_rest(format, amount) == fits);
+    }
+  }
+  const auto w = random::normal<float>({40, 300}, 26);
+  for (const auto& [sparse, dense] : {std::pair{"i4s.g64", "i4.g64"}, {"i4b.g128", "i4.g128"}}) {
+    const FormatInfo& format = find_format(sparse);
+    const Mask mask = magnitude_mask(w, sparsity_of(format));
+    CHECK(holds_rest(format, mask));
+    CHECK_FALSE(holds_rest(format, magnitude_mask(w, 0.5)));
+    const auto expected = WeightMatrix::quantize(masked(w, mask), find_format(dense)).dequantize();
+    CHECK(std::ranges::equal(WeightMatrix::quantize(masked(w, mask), format).dequantize().span(), expected.span()));
+    // By itself a format chooses by magnitude.
+    CHECK(std::ranges::equal(WeightMatrix::quantize(w, format).dequantize().span(), expected.span()));
+  }
+}
+
 TEST_CASE("what is masked is 0, and nothing else changes") {
   const auto w = random::normal<float>({20, 40}, 23);
   const Mask mask = magnitude_mask(w, {2, 4});
@@ -77,7 +126,7 @@ TEST_CASE("what is masked is 0, and nothing else changes") {
 }
 
 TEST_CASE("amounts are read, written and refused in one line") {
-  for (const char* text : {"0.5", "0.625", "2:4", "1:64"}) CHECK(to_string(parse_sparsity(text)) == text);
+  for (const char* text : {"0.5", "0.625", "2:4", "1:64", "16x4"}) CHECK(to_string(parse_sparsity(text)) == text);
   for (const char* text : {"0", "1", "1.5", "-0.1", "nan", "inf", "1e-400"}) {
     CAPTURE(std::string(text));
     CHECK(error_of([&] { (void)parse_sparsity(text); }).find("pruning: expected a share ") == 0);
@@ -86,9 +135,9 @@ TEST_CASE("amounts are read, written and refused in one line") {
     CAPTURE(std::string(text));
     CHECK(error_of([&] { (void)parse_sparsity(text); }) == message("pruning: expected a pattern N:M of 0 < N < M <= 64, found ", text));
   }
-  for (const char* text : {"", ":", "half", "50%", "2:", ":4", "2:4:8", "2:0", "2:-4", "0.5:1", " 0.5", "99999999999:4"}) {
+  for (const char* text : {"", ":", "half", "50%", "2:", ":4", "2:4:8", "2:0", "2:-4", "0.5:1", " 0.5", "99999999999:4", "16X4", "16x4:1", "4x4"}) {
     CAPTURE(std::string(text));
-    CHECK(error_of([&] { (void)parse_sparsity(text); }) == message("pruning: expected a share like 0.5 or a pattern like 2:4, found ", text));
+    CHECK(error_of([&] { (void)parse_sparsity(text); }) == message("pruning: expected a share like 0.5, a pattern like 2:4, or 16x4, found ", text));
   }
   const auto w = random::normal<float>({3, 10}, 1);
   CHECK(error_of([&] { (void)magnitude_mask(w, {2, 4}); }) == "pruning: expected rows of whole 4s for 2:4, found rows of 10");

@@ -1,6 +1,7 @@
 // Recipes that prune, over a whole model.
 #include <map>
 
+#include "bantam/compress/sensitivity.hpp"
 #include "bantam/core/parallel.hpp"
 #include "compress/inputs.hpp"
 #include "limits.hpp"
@@ -10,7 +11,8 @@ namespace bantam::test {
 namespace {
 
 struct Pass {
-  Pass() {
+  // Rows of whole eights; biases, into which AWQ folds.
+  explicit Pass(const TinyModel& model = {.dim = 40, .layers = 2, .heads = 4, .kv_heads = 4, .head_dim = 8, .ffn = 48, .biases = true}) : tiny(model) {
     set_parallel_threads(1);  // more would cost these small models more than they save
     tiny.make();
     tiny.write_folder(folder / "hf");
@@ -25,10 +27,14 @@ struct Pass {
   }
   [[nodiscard]] Checkpoint result() const { return Checkpoint::open(folder / "m.bantam"); }
 
-  // Rows of whole eights; biases, into which AWQ folds.
-  TinyModel tiny{.dim = 40, .layers = 2, .heads = 4, .kv_heads = 4, .head_dim = 8, .ffn = 48, .biases = true};
+  TinyModel tiny;
   TemporaryFolder folder;
   Calibration calibration = some_calibration();
+};
+
+/// Rows of more than the 64 inputs that formats of blocks hold whole.
+struct WidePass : Pass {
+  WidePass() : Pass({.dim = 136, .layers = 2, .heads = 4, .kv_heads = 4, .head_dim = 34, .ffn = 200, .biases = true}) {}
 };
 
 std::map<std::string, Tensor<float, 2>> matrices_of(const Checkpoint& checkpoint) {
@@ -132,6 +138,55 @@ TEST_CASE_FIXTURE(Pass, "a model in memory is pruned as its file is, rotated and
       CHECK(run(Pruning{method, {4, 8}} | recipe::gptq("i4.g32", {}, options), folder / "m.journal").resumed_blocks == 0);
     }
   }
+}
+
+TEST_CASE_FIXTURE(WidePass, "formats that hold some of the weights give the model that dense ones do, at any number of threads") {
+  for (const auto& [sparse, dense] : {std::pair{"i4s.g64", "i4.g64"}, {"i4b.g128", "i4.g128"}}) {
+    for (const PruneMethod method : prune_methods) {
+      for (const Method rounding : {Method::rtn, Method::gptq, Method::awq, Method::awq_gptq}) {
+        CAPTURE(std::string(sparse));
+        CAPTURE(std::string(name_of(method)));
+        CAPTURE(std::string(name_of(rounding)));
+        const auto recipe = [&](const char* format) {
+          return Pruning{method, sparsity_of(find_format(sparse))} | recipe::with(rounding, format, {}, {.awq = {.ratios = 1, .weigh_weights = false}});
+        };
+        const auto text = some_tokens();
+        run(recipe(dense));
+        const auto expected = matrices_of(result());
+        const std::vector<float> logits = logits_of(Model::load(folder / "m.bantam"), text);
+        set_parallel_threads(3);
+        run(recipe(sparse));
+        set_parallel_threads(1);
+        const Checkpoint written = result();
+        for (const CheckpointTensor& tensor : written.tensors()) {
+          if (tensor.is_matrix && tensor.layer >= 0) CHECK(tensor.format().name == sparse);
+        }
+        for (const auto& [name, w] : matrices_of(result())) CHECK(std::ranges::equal(w.span(), expected.at(name).span()));
+        // Sums of integers are exact, and what is not there adds 0 to them.
+        CHECK(logits_of(Model::load(folder / "m.bantam"), text) == logits);
+      }
+    }
+  }
+}
+
+TEST_CASE_FIXTURE(Pass, "a format that holds some of the weights chooses them when rounding to nearest, and asks for pruning else") {
+  calibration = {};
+  run(recipe::rtn("i4s"));
+  for (const auto& [name, w] : matrices_of(result())) {
+    for (std::int64_t i = 0; in_block(name) && i < w.size(); i += 4) CHECK(std::count(w.data() + i, w.data() + i + 4, 0.0f) >= 2);
+  }
+  calibration = some_calibration();
+  run(recipe::rtn("i4b").keep("lm_head.weight", "i8s"));
+  const auto refused = [&](const Recipe& plan) { return error_of([&] { run(plan); }); };
+  const std::string first = "model.layers.0.self_attn.q_proj: ";
+  CHECK(refused(recipe::gptq("i4s")) == first + "i4s.g64 holds what pruning by 2:4 leaves: expected --prune wanda:2:4 or sparsegpt:2:4, found none");
+  CHECK(refused(recipe::wanda({2, 4}) | recipe::awq("i4b")) ==
+        first + "i4b.g128 holds what pruning by 16x4 leaves: expected --prune wanda:16x4 or sparsegpt:16x4, found wanda:2:4");
+  CHECK(refused(recipe::magnitude(0.5) | recipe::rtn("i8s")).find("expected --prune wanda:2:4 or sparsegpt:2:4, found magnitude:0.5") != std::string::npos);
+  CHECK(refused(recipe::gptq("i4").keep("*.1.*.up_proj", "i4b")).find("model.layers.1.mlp.up_proj: i4b.g128 holds") == 0);
+  const std::vector<const FormatInfo*> candidates{&find_format("i4s"), &find_format("i8")};
+  CHECK(error_of([&] { (void)measure_sensitivity(Checkpoint::open(folder / "hf"), recipe::gptq("i4"), calibration, Target::native, {.candidates = candidates}); })
+            .find("candidates: i4s.g64 holds what pruning by 2:4 leaves") == 0);
 }
 
 TEST_CASE_FIXTURE(Pass, "what cannot be pruned is refused by name before anything is rounded") {

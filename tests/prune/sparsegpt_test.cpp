@@ -52,14 +52,14 @@ TEST_CASE("sparsegpt removes and moves what the paper's recursion does, alone an
   const std::int64_t rows = 24, columns = 192;  // more than a block of columns; 128 is no multiple of the pattern 1:3
   const Layer layer = some_layer(rows, columns);
   const reference::Square u = factor_of(layer.x, 0.01);
-  for (const Sparsity& amount : std::vector<Sparsity>{0.5, 0.8, {2, 4}, {4, 8}, {1, 3}}) {
+  for (const Sparsity& amount : std::vector<Sparsity>{0.5, 0.8, {2, 4}, {4, 8}, {1, 3}, Sparsity::of_blocks()}) {
     for (const char* name : {"f32", "i4z.g32"}) {
       CAPTURE(to_string(amount));
       CAPTURE(std::string(name));
       const GptqResult found = gptq(layer.w, layer.hessian, find_format(name), {.damping = 0.01, .search = GridSearch::range, .sweeps = 0}, {},
                                     {.choose = amount});
       const reference::SparseGptResult expected =
-          reference::sparsegpt(as_square(layer.w), u, amount.share, amount.zeros, amount.of, name[0] == 'f' ? 0 : 32);
+          reference::sparsegpt(as_square(layer.w), u, amount.share, amount.zeros, amount.of, name[0] == 'f' ? 0 : 32, amount.blocks);
       const Tensor<float, 2> weights = found.weights.dequantize();
       std::int64_t elsewhere = 0, moved = 0, removed = 0;
       for (std::int64_t r = 0; r < rows; ++r) {
@@ -70,7 +70,8 @@ TEST_CASE("sparsegpt removes and moves what the paper's recursion does, alone an
           moved += std::fabs(static_cast<double>(weights(r, c)) - expected.weights[i][j]) > 1e-4;
         }
       }
-      const double share = amount.of > 0 ? static_cast<double>(amount.zeros) / amount.of : amount.share;
+      // Of 192 columns 128 have blocks to lose.
+      const double share = amount.blocks ? 1.0 / 3 : amount.of > 0 ? static_cast<double>(amount.zeros) / amount.of : amount.share;
       CHECK(static_cast<double>(removed) == doctest::Approx(share * static_cast<double>(rows * columns)).epsilon(1e-3));
       // Costs and values that single precision puts on the other side of a border change the rest of their row a little.
       CHECK(elsewhere <= rows * columns / 100);
@@ -126,9 +127,10 @@ TEST_CASE("what a mask removes stays removed through recursion, pull and sweeps,
   const std::int64_t rows = quick() ? 8 : 20, columns = 300;
   const Layer layer = some_layer(rows, columns);
   const auto pull = random::normal<float>({rows, columns}, 33);
-  const Mask mask = wanda_mask(layer.w, layer.hessian.mean_squares(), 0.5);
   for (const FormatInfo& format : formats()) {
     CAPTURE(std::string(format.name));
+    const Sparsity fitting = sparsity_of(format);
+    const Mask mask = wanda_mask(layer.w, layer.hessian.mean_squares(), fitting.any() ? fitting : Sparsity(0.5));
     if (!holds_zero(format)) {
       CHECK(error_of([&] { (void)gptq(layer.w, layer.hessian, format, {}, {}, {.mask = &mask}); }) ==
             message("gptq: expected a format that holds 0 exactly, to prune, found ", format.name));
@@ -149,6 +151,19 @@ TEST_CASE("what a mask removes stays removed through recursion, pull and sweeps,
   }
 }
 
+TEST_CASE("gptq in a format that holds some of the weights is that in the dense one, on masks that are given and chosen") {
+  const Layer layer = some_layer(24, 300);
+  for (const auto& [sparse, dense] : {std::pair{"i4s.g64", "i4.g64"}, {"i4b.g128", "i4.g128"}}) {
+    CAPTURE(std::string(sparse));
+    const FormatInfo& format = find_format(sparse);
+    const Mask mask = wanda_mask(layer.w, layer.hessian.mean_squares(), sparsity_of(format));
+    for (const GptqZeros& zeros : {GptqZeros{.mask = &mask}, GptqZeros{.choose = sparsity_of(format)}}) {
+      const auto expected = gptq(layer.w, layer.hessian, find_format(dense), {}, {}, zeros).weights.dequantize();
+      CHECK(std::ranges::equal(gptq(layer.w, layer.hessian, format, {}, {}, zeros).weights.dequantize().span(), expected.span()));
+    }
+  }
+}
+
 TEST_CASE("gptq says which zeros it cannot make") {
   const Layer layer = some_layer(4, 66);
   const FormatInfo& format = find_format("i4.g32");
@@ -158,6 +173,11 @@ TEST_CASE("gptq says which zeros it cannot make") {
         "pruning: expected rows of whole 4s for 2:4, found rows of 66");
   CHECK(error_of([&] { (void)gptq(layer.w, layer.hessian, format, {}, {}, {.mask = &mask, .choose = 0.5}); }) ==
         "gptq: expected zeros that are given or chosen, found both");
+  const Mask fewer = magnitude_mask(layer.w, 0.5);
+  for (const GptqZeros& zeros : {GptqZeros{}, GptqZeros{.mask = &fewer}, GptqZeros{.choose = 0.5}}) {
+    CHECK(error_of([&] { (void)gptq(layer.w, layer.hessian, find_format("i4s"), {}, {}, zeros); }) ==
+          "gptq: expected zeros of the pattern 2:4, of what i4s.g64 holds, found others");
+  }
   CHECK(error_of([&] { (void)gptq(layer.w, layer.hessian, find_format("f32")); }).find("gptq: expected a format of integers or levels, found f32") == 0);
 }
 

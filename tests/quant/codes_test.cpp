@@ -8,6 +8,7 @@
 #include "bantam/quant/weights.hpp"
 #include "bantam/tensor/random.hpp"
 #include "limits.hpp"
+#include "reference/kept.hpp"
 #include "support.hpp"
 
 namespace random_tensor = bantam::random;
@@ -41,7 +42,7 @@ double bound(float w, const GroupSide& side, float spread) {
     largest_code = static_cast<double>(levels[15]);
     const double steps = step > 0 ? std::fabs(static_cast<double>(w)) / step : 0;
     grid = step * std::max(gap / 2, steps - largest_code);
-  } else if constexpr (std::same_as<typename F::Plane, bantam::plane::I8>) {
+  } else if constexpr (Strip16<F>::bits == 0) {
     grid = step / 2;
     largest_code = 127;
   } else if constexpr (std::same_as<typename F::Zero, bantam::zero::None>) {
@@ -75,10 +76,29 @@ double nearest_on_grid(float w, const GroupSide& side) {
   return nearest;
 }
 
+/// The weights that a format keeps, and zeros.
+Tensor<float, 2> left_by(bantam::Kept kept, const Tensor<float, 2>& weights) {
+  Tensor<float, 2> left = weights.clone();
+  if (kept == bantam::Kept::all) return left;
+  bantam::reference::Square sizes;
+  for (std::int64_t r = 0; r < weights.extent(0); ++r) {
+    sizes.emplace_back();
+    for (std::int64_t c = 0; c < weights.extent(1); ++c) sizes.back().push_back(std::fabs(static_cast<double>(weights(r, c))));
+  }
+  const auto removed = bantam::reference::removed(kept, sizes);
+  for (std::int64_t r = 0; r < weights.extent(0); ++r) {
+    for (std::int64_t c = 0; c < weights.extent(1); ++c) {
+      if (removed[static_cast<std::size_t>(r)][static_cast<std::size_t>(c)] != 0) left(r, c) = 0;
+    }
+  }
+  return left;
+}
+
 template <class F>
 void check_error(std::int64_t rows, std::int64_t columns, double deviation, std::uint64_t seed) {
-  const auto weights = random_tensor::normal<float>({rows, columns}, seed, {.deviation = deviation});
-  const auto decoded = bantam::quantize<F>(weights).dequantize();
+  const auto all = random_tensor::normal<float>({rows, columns}, seed, {.deviation = deviation});
+  const auto decoded = bantam::quantize<F>(all).dequantize();
+  const auto weights = left_by(bantam::kept_by<typename F::Plane>, all);
   std::int64_t wrong = 0;
   for (std::int64_t r = 0; r < rows; ++r) {
     const std::span<const float> row(&weights(r, 0), static_cast<std::size_t>(columns));
@@ -106,9 +126,37 @@ void check_error(std::int64_t rows, std::int64_t columns, double deviation, std:
         allowed = bound<F>(w, codes.sides[static_cast<std::size_t>(Strip16<F>::row_scales ? 0 : c / Strip16<F>::group)], spread);
       }
       wrong += !(error <= allowed);
+      wrong += all(r, c) != 0 && w == 0 && decoded(r, c) != 0;
     }
   }
   CHECK(wrong == 0);
+}
+
+/// Codes of a panel's rows as a format can hold them: of every four two at random, or of the blocks of a strip half; padding means 0.
+template <class F>
+void thin(std::vector<RowCodes>& rows, std::int64_t columns, std::byte* panel, bantam::Random& random) {
+  using L = Strip16<F>;
+  constexpr auto zero = static_cast<std::int8_t>(bantam::code_offset<F>);
+  const auto padded = static_cast<std::size_t>(L::padded_columns(columns)), width = static_cast<std::size_t>(columns);
+  std::vector<int> order(L::half_of_blocks ? 32 : 4);
+  for (std::size_t i = 0; i < order.size(); ++i) order[i] = static_cast<int>(i);
+  for (std::size_t r = 0; r < rows.size(); ++r) {
+    for (std::size_t c = width; c < padded; ++c) rows[r].codes[c] = zero;
+    if (L::half_of_blocks && r % bantam::strip_rows != 0) continue;
+    for (std::size_t first = 0; first < padded; first += order.size() * (L::half_of_blocks ? 4 : 1)) {
+      for (std::size_t i = order.size() - 1; i > 0; --i) std::swap(order[i], order[random.next() % (i + 1)]);
+      for (std::size_t i = 0; i < order.size() / 2; ++i) {
+        const auto at = static_cast<std::size_t>(order[i]);
+        if (!L::half_of_blocks) rows[r].codes[first + at] = zero;
+        for (std::size_t k = 0; L::half_of_blocks && k < bantam::strip_rows; ++k) std::fill_n(rows[r + k].codes.begin() + static_cast<std::ptrdiff_t>(first + 4 * at), 4, zero);
+      }
+    }
+  }
+  std::vector<float> values;
+  for (const RowCodes& row : rows) {
+    for (std::size_t c = 0; c < width; ++c) values.push_back(static_cast<float>(row.codes[c] - zero));
+  }
+  bantam::keep_part<F>(panel, columns, values);
 }
 
 }  // namespace
@@ -144,7 +192,7 @@ TEST_CASE("codes and their numbers come back as they were stored, and other rows
         std::vector<std::byte> panel(static_cast<std::size_t>(L::panel_bytes(columns)));
         std::vector<RowCodes> rows(bantam::panel_rows);
         for (RowCodes& row : rows) {
-          constexpr bool bytes = std::same_as<typename F::Plane, bantam::plane::I8>;
+          constexpr bool bytes = L::bits == 0;
           for (std::size_t i = 0; i < padded; ++i) {
             row.codes.push_back(static_cast<std::int8_t>(bytes ? static_cast<int>(random.next() % 256) - 128 : static_cast<int>(random.next() % (1u << L::bits))));
           }
@@ -169,6 +217,7 @@ TEST_CASE("codes and their numbers come back as they were stored, and other rows
             }
           }
         }
+        if constexpr (bantam::kept_by<typename F::Plane> != bantam::Kept::all) thin<F>(rows, columns, panel.data(), random);
         for (int row = 0; row < bantam::panel_rows; ++row) bantam::store_codes<F>(panel.data(), row, columns, rows[static_cast<std::size_t>(row)]);
         bool same = true;
         for (int row = 0; row < bantam::panel_rows; ++row) {
@@ -226,8 +275,9 @@ TEST_CASE("groups of equal weights, of zeros and of vanishing weights decode to 
       Tensor<float, 2> weights({2, 70});
       for (float& w : weights.span()) w = value;
       const auto decoded = bantam::WeightMatrix::quantize(weights, info).dequantize();
+      const auto left = left_by(info.kept, weights);
       // The largest weight is on every grid but for its scale's half; what is below halves is zero.
-      for (const float w : decoded.span()) CHECK(std::fabs(w - value) <= std::fabs(value) * 0.001f + 1e-7f);
+      for (std::int64_t i = 0; i < left.size(); ++i) CHECK(std::fabs(decoded.data()[i] - left.data()[i]) <= std::fabs(value) * 0.001f + 1e-7f);
     }
   }
 }
@@ -302,4 +352,37 @@ TEST_CASE("relative error is the quotient of the norms") {
   CHECK(bantam::relative_error(a, b) == doctest::Approx(0.1));
   CHECK(bantam::test::error_of([&] { (void)bantam::relative_error(a, a.view().transposed()); }) ==
         "relative_error: expected equal shapes, found (1, 2) and (2, 1)");
+}
+
+TEST_CASE("codes of more weights than a format holds lose the smallest, and padding takes no place from any") {
+  bantam::Random random(11);
+  const auto check = [&](auto format, int lowest, int count) {
+    using F = typename decltype(format)::type;
+    CAPTURE(std::string(F::name));
+    for (const std::int64_t columns : widths) {
+      CAPTURE(columns);
+      std::vector<std::byte> panel(static_cast<std::size_t>(Strip16<F>::panel_bytes(columns)));
+      RowCodes codes, found;
+      for (std::int64_t i = 0; i < Strip16<F>::padded_columns(columns); ++i) codes.codes.push_back(static_cast<std::int8_t>(static_cast<int>(random.next() % static_cast<unsigned>(count)) + lowest));
+      codes.sides.assign(codes.codes.size() / 64, {.scale = 1.0f});
+      bantam::store_codes<F>(panel.data(), 5, columns, codes);
+      bantam::load_codes<F>(panel.data(), 5, columns, found);
+      const int zero = bantam::code_offset<F>;
+      for (std::int64_t first = 0; first < columns; first += 4) {
+        std::vector<int> sizes, kept;
+        for (std::int64_t c = first; c < std::min(first + 4, columns); ++c) {
+          const int before = codes.codes[static_cast<std::size_t>(c)], after = found.codes[static_cast<std::size_t>(c)];
+          CHECK((after == before || after == zero));
+          sizes.push_back(std::abs(before - zero));
+          kept.push_back(std::abs(after - zero));
+        }
+        std::ranges::sort(sizes, std::greater());
+        std::ranges::sort(kept, std::greater());
+        for (std::size_t i = 2; i < sizes.size(); ++i) sizes[i] = 0;
+        CHECK(kept == sizes);
+      }
+    }
+  };
+  check(std::type_identity<bantam::Int4Pairs>{}, 0, 16);
+  check(std::type_identity<bantam::Int8Pairs>{}, -128, 256);
 }

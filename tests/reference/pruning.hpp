@@ -41,13 +41,25 @@ struct SparseGptResult {
 
 /// `share` of every 128 columns, or `zeros` of each `of`. `group`: 0 for survivors as they are, else columns of an asymmetric
 /// 4-bit grid, fitted when the first of them is reached, to what is not known to be removed.
-inline SparseGptResult sparsegpt(Square w, const Square& u, double share, int zeros, int of, std::size_t group) {
+/// `blocks`: instead, of the blocks of 16 rows by 4 columns in every 128 columns those beyond the 16 of the largest sums.
+inline SparseGptResult sparsegpt(Square w, const Square& u, double share, int zeros, int of, std::size_t group, bool blocks = false) {
   const std::size_t rows = w.size(), columns = w[0].size();
   std::vector<std::vector<int>> removed(rows, std::vector<int>(columns, 0));
   std::vector<GptqGroup> grids(rows);
   const auto cost = [&](std::size_t r, std::size_t c) { return w[r][c] * w[r][c] / (u[c][c] * u[c][c]); };
   for (std::size_t c = 0; c < columns; ++c) {
-    if (of == 0 && c % 128 == 0) {
+    for (std::size_t top = 0; blocks && c % 128 == 0 && top < rows; top += 16) {
+      std::vector<double> sums((std::min<std::size_t>(128, columns - c) + 3) / 4, 0.0);
+      const std::size_t bottom = std::min(top + 16, rows), last = std::min(c + 128, columns);
+      for (std::size_t r = top; r < bottom; ++r) {
+        for (std::size_t i = c; i < last; ++i) sums[(i - c) / 4] += cost(r, i);
+      }
+      const std::vector<int> marks = smallest(sums, sums.size() < 16 ? 0 : sums.size() - 16);
+      for (std::size_t r = top; r < bottom; ++r) {
+        for (std::size_t i = c; i < last; ++i) removed[r][i] = marks[(i - c) / 4];
+      }
+    }
+    if (of == 0 && !blocks && c % 128 == 0) {
       const std::size_t size = std::min<std::size_t>(128, columns - c);
       std::vector<double> costs;
       for (std::size_t r = 0; r < rows; ++r) {

@@ -35,7 +35,7 @@ struct GptqOptions {
 struct GptqZeros {
   const Mask* mask = nullptr;  ///< (rows, columns), chosen before
   /// SparseGPT (arXiv:2301.00774): chosen on the way, by w^2 / U_jj^2. A share is that of every 128 columns, over all rows; a
-  /// pattern that of each row. Columns are taken in their natural order.
+  /// pattern that of each row; blocks go by their sums of it. Columns are taken in their natural order.
   Sparsity choose = {};
   [[nodiscard]] bool any() const noexcept { return mask != nullptr || choose.any(); }
 };
@@ -54,7 +54,8 @@ struct GptqResult {
 /// below 1 makes H regular.
 /// `pull`, (rows, columns) or empty, is what the outputs lack beside W x, times x, summed over the tokens of H: with it the
 /// outputs approach others than those of the weights, W + pull H^-1 being rounded in the place of W.
-/// `zeros`: what is pruned besides. Formats have to hold 0 exactly then (holds_zero), and may be of floats.
+/// `zeros`: what is pruned besides. Formats have to hold 0 exactly then (holds_zero), and may be of floats; those that hold only
+/// some of the weights need zeros that leave no others (holds_rest).
 [[nodiscard]] GptqResult gptq(TensorView<const float, 2> weights, const Hessian& hessian, const FormatInfo& format,
                               const GptqOptions& options = {}, const Tensor<float, 2>& pull = {}, const GptqZeros& zeros = {});
 /// The same in the memory of what it is given, which is used up. Besides that one copy of the weights is made, and nothing

@@ -20,8 +20,29 @@ namespace detail {
 using bantam::detail::for_each_block;
 
 template <QuantFormat F>
-using dot_plane = std::conditional_t<std::is_same_v<typename F::Plane, plane::I8>, simd::Bytes,
-                                     std::conditional_t<has_levels<F>, simd::Codebook, simd::Codes<code_bits<typename F::Plane>>>>;
+struct PlaneOf {
+  using type = std::conditional_t<has_levels<F>, simd::Codebook, simd::Codes<code_bits<typename F::Plane>>>;
+};
+template <QuantFormat F>
+  requires std::is_same_v<typename F::Plane, plane::I8>
+struct PlaneOf<F> {
+  using type = simd::Bytes;
+};
+template <QuantFormat F>
+  requires(Strip16<F>::two_of_four)
+struct PlaneOf<F> {
+  using type = simd::TwoOfFour<Strip16<F>::bits == 4 ? 4 : 8>;
+};
+template <QuantFormat F>
+using dot_plane = typename PlaneOf<F>::type;
+
+/// What integer products count codes more by than they mean.
+template <class A, QuantFormat F>
+[[nodiscard]] constexpr int dot_bias() {
+  if (Strip16<F>::half_of_blocks) return 0;  // accumulate_blocks sees to it
+  if (std::is_same_v<dot_plane<F>, simd::Bytes> || std::is_same_v<dot_plane<F>, simd::TwoOfFour<8>>) return simd::dot<A>::byte_bias;
+  return std::is_same_v<dot_plane<F>, simd::Codebook> ? simd::dot<A>::codebook_bias : code_offset<F>;
+}
 
 /// The levels of a codebook in its unit, for integer products.
 template <QuantFormat F>
@@ -37,13 +58,15 @@ struct CodebookBytes {
   }
 };
 
-/// Fetches from the next block what lies where `column` (a multiple of 32) of this one does, as much as 32 columns of
-/// the tile's strips hold. The two strips of a panel are two streams that jump from block to block, which hardware
-/// prefetchers follow late. Panels follow each other in memory, so this runs on into the next one.
+/// Fetches from the block about 4 KiB ahead what lies where `column` (a multiple of 32) of this one does, as much as 32 columns
+/// of the tile's strips hold. That is the next one, or of formats of few bits the one after: 2 KiB were too late for them.
+/// The two strips of a panel are two streams that jump from block to block, which hardware prefetchers follow late. Panels
+/// follow each other in memory, so this runs on into the next one.
 template <class L, int NR>
 BANTAM_INLINE void prefetch_ahead(const std::byte* block, int first_strip, int column) {
   constexpr std::int64_t lines = div_up<std::int64_t>(L::block_bytes(block_columns) / 64 * NR, 2 * block_columns / 32);
-  const std::byte* ahead = block + L::block_bytes(block_columns) + (first_strip * (block_columns / 32) + column / 32) * lines * 64;
+  constexpr std::int64_t size = L::block_bytes(block_columns), blocks = (4096 + size / 2) / size;
+  const std::byte* ahead = block + (blocks > 0 ? blocks : 1) * size + (first_strip * (block_columns / 32) + column / 32) * lines * 64;
   BANTAM_UNROLL for (int i = 0; i < lines; ++i) __builtin_prefetch(ahead + i * 64);
 }
 
@@ -55,9 +78,7 @@ __attribute__((noinline)) void tile_q8(const std::byte* panel, int first_strip, 
   using L = Strip16<F>;
   using V = vec<A>;
   static constexpr CodebookBytes<F> codebook{};
-  constexpr int bias = std::is_same_v<dot_plane<F>, simd::Bytes>      ? simd::dot<A>::byte_bias
-                       : std::is_same_v<dot_plane<F>, simd::Codebook> ? simd::dot<A>::codebook_bias
-                                                                      : code_offset<F>;
+  constexpr int bias = dot_bias<A, F>();
   const std::int64_t padded = L::padded_columns(columns);
   const std::int8_t* values = x.values + token * x.stride;
   constexpr bool fine = L::activation_block == 32;
@@ -105,13 +126,20 @@ __attribute__((noinline)) void tile_q8(const std::byte* panel, int first_strip, 
           }
         }
       }
-      constexpr int step = L::group < 32 ? L::group : 32;
+      if constexpr (L::half_of_blocks) {
+        std::uint32_t kept[NR];
+        BANTAM_UNROLL for (int r = 0; r < NR; ++r) kept[r] = load_kept_blocks<A, F>(block, k, first_strip + r, g);
+        for (int i = 0; fetch && i < group; i += 32) prefetch_ahead<L, NR>(block, first_strip, g * group + i);
+        simd::dot<A>::template accumulate_blocks<NR, MR>(planes + L::plane_bytes(g * group), L::plane_bytes(k), values + column, x.stride, kept, c);
+      } else {
+        constexpr int step = L::group < 32 ? L::group : 32;
 #pragma GCC unroll 1
-      for (int i = 0; i < group; i += step) {
-        const int at = g * group + i;
-        if (fetch && at % 32 == 0) prefetch_ahead<L, NR>(block, first_strip, at);
-        simd::dot<A>::template accumulate<dot_plane<F>, step, NR, MR>(planes + L::plane_bytes(at / 32 * 32), L::plane_bytes(k),
-                                                                      values + first + at, x.stride, at % 32 / 4, codebook.level, c);
+        for (int i = 0; i < group; i += step) {
+          const int at = g * group + i;
+          if (fetch && at % 32 == 0) prefetch_ahead<L, NR>(block, first_strip, at);
+          simd::dot<A>::template accumulate<dot_plane<F>, step, NR, MR>(planes + L::plane_bytes(at / 32 * 32), L::plane_bytes(k),
+                                                                        values + first + at, x.stride, at % 32 / 4, codebook.level, c);
+        }
       }
       BANTAM_UNROLL for (int r = 0; r < NR; ++r) {
         Strip<A> s = load_scales<A, F>(panel, block, k, first_strip + r, g);
@@ -198,7 +226,15 @@ __attribute__((noinline)) void tile_f32(const std::byte* panel, int first_strip,
       if (first + end > columns) end = static_cast<int>(columns - first);
       for (int column = begin; column < end; ++column) {
         Strip<A> w[NR];
-        BANTAM_UNROLL for (int r = 0; r < NR; ++r) w[r] = load_column<A, F>(planes + r * L::plane_bytes(k), column, zeros[r]);
+        BANTAM_UNROLL for (int r = 0; r < NR; ++r) {
+          const std::byte* plane = planes + r * L::plane_bytes(k);
+          if constexpr (L::half_of_blocks) {
+            const std::uint32_t kept = load_kept_blocks<A, F>(block, k, first_strip + r, g);
+            w[r] = load_column_of_blocks<A, F>(plane + L::plane_bytes(begin), kept, column - begin);
+          } else {
+            w[r] = load_column<A, F>(plane, column, zeros[r]);
+          }
+        }
         BANTAM_UNROLL for (int m = 0; m < MR; ++m) {
           const float v = values[m * x.stride + first + column];
           if constexpr (L::minimums) sum[m] += v;
@@ -266,8 +302,8 @@ BANTAM_INLINE void store_tile(const float* tile, std::int64_t row, std::int64_t 
 template <class A, QuantFormat F, class Rows, int MR>
 void panel_tile(const WeightView& w, std::int64_t p, const Rows& x, std::int64_t token, [[maybe_unused]] bool fetch,
                 const OutputRows& out) {
-  // A single token has too few sums in flight to hide latency with one strip.
-  constexpr int NR = MR == 1 ? 2 : simd::dot<A>::strips;
+  // A single token has too few sums in flight to hide latency with one strip. Strips of blocks share no activations.
+  constexpr int NR = MR == 1 ? 2 : Strip16<F>::half_of_blocks ? 1 : simd::dot<A>::strips;
   const std::byte* panel = w.data + p * Strip16<F>::panel_bytes(w.columns);
   alignas(64) float tile[NR * MR * strip_rows];
   for (int strip = 0; strip < 2; strip += NR) {
@@ -303,9 +339,10 @@ template <class A, QuantFormat F, class Rows>
 [[nodiscard]] constexpr int most_tokens() {
   using L = Strip16<F>;
   constexpr int tokens = simd::dot<A>::tokens;
-  constexpr bool roomy = L::minimums || L::exponents || (L::bits != 0 && L::bits != 4);
+  constexpr bool roomy = L::minimums || L::exponents || L::two_of_four || (L::bits != 0 && L::bits != 4);
   if (is_float_format<F>) return simd::dot<A>::float_tokens;
   if (std::is_same_v<Rows, FloatRows>) return 1;
+  if (L::half_of_blocks) return tokens * simd::dot<A>::strips;  // as many sums, of one strip
   return tokens > 4 && roomy ? tokens - 1 : tokens;
 }
 

@@ -5,6 +5,7 @@
 
 #include "bantam/quant/strip16.hpp"
 #include "bantam/simd/dot.hpp"
+#include "bantam/simd/sparse.hpp"
 
 namespace bantam::inline v0::kernels {
 
@@ -153,6 +154,28 @@ BANTAM_INLINE IntStrip<A> load_column_codes(const std::byte* plane, int column) 
   return codes;
 }
 
+/// The blocks that a strip holds of group `g` (quant/sparse_codes.hpp).
+template <class A, QuantFormat F>
+BANTAM_INLINE std::uint32_t load_kept_blocks(const std::byte* block, int k, int strip, int g) {
+  return simd::load_kept(block + Strip16<F>::kept_at(k, strip) + g * 4);
+}
+
+/// Column `column` of a plane that holds two of four, codes less their offset. For the exact path, which no one waits for.
+template <class A, QuantFormat F>
+BANTAM_INLINE Strip<A> load_column_of_pairs(const std::byte* plane, int column) {
+  constexpr int bits = Strip16<F>::bits == 4 ? 4 : 8;
+  const auto* unit = reinterpret_cast<const std::uint8_t*>(plane + Strip16<F>::plane_bytes(column / 32 * 32));
+  const int four = column % 32 / 4;
+  float number[strip_rows];
+  for (int n = 0; n < strip_rows; ++n) {
+    const auto pair = static_cast<std::uint32_t>(unit[n * 4 + four / 2] >> four % 2 * 4);
+    const unsigned control = simd::pair_control(pair, column % 4);
+    const int code = control == simd::nothing ? 0 : unit[64 + four / (16 / bits) * 64 + n * 4 + four % 2 * 2 + static_cast<int>(control)];
+    number[n] = static_cast<float>(bits == 8 ? static_cast<std::int8_t>(code) : ((code >> four / 2 % 2 * 4 & 15) ^ 8) - 8);
+  }
+  return load_strip<A>(number);
+}
+
 /// Column `column` of a plane as floats, before scaling: codes less their offset or zero point, levels, or the weights
 /// themselves.
 template <class A, QuantFormat F>
@@ -163,6 +186,8 @@ BANTAM_INLINE Strip<A> load_column(const std::byte* plane, int column, [[maybe_u
     return load_strip<A>(reinterpret_cast<const float*>(plane + column * 64));
   } else if constexpr (std::is_same_v<Plane, plane::F16>) {
     return simd::half_strip<A>::load(reinterpret_cast<const std::uint16_t*>(plane + column * 32));
+  } else if constexpr (Strip16<F>::two_of_four) {
+    return load_column_of_pairs<A, F>(plane, column);
   } else if constexpr (Strip16<F>::bits != 0) {
     const IntStrip<A> codes = load_column_codes<A, Strip16<F>::bits>(plane, column);
     if constexpr (has_levels<F>) {
@@ -198,6 +223,14 @@ BANTAM_INLINE Strip<A> load_column(const std::byte* plane, int column, [[maybe_u
     }
     return strip;
   }
+}
+
+/// The same for column 0..127 of a group of which `kept` says what its plane holds.
+template <class A, QuantFormat F>
+BANTAM_INLINE Strip<A> load_column_of_blocks(const std::byte* plane, std::uint32_t kept, int column) {
+  if ((kept >> column / 4 & 1) == 0) return splat_strip<A>(0.0f);
+  const int place = __builtin_popcount(kept & ((1u << column / 4) - 1));
+  return load_column<A, F>(plane, place * 4 + column % 4, splat_int_strip<A>(0));
 }
 
 }  // namespace bantam::inline v0::kernels

@@ -49,8 +49,38 @@ struct Codes {
   static constexpr int column_unit = 32;
 };
 using I4 = Codes<4>;
+/// Of every four columns of a row two, the others being 0: codes of 4 bits, or signed bytes. 32 columns of 16 channels are a
+/// line that says which, nibble i of dword n for columns 4 i .. 4 i + 3 of channel n, then Bits / 2 lines of what is kept:
+///   8 bits: bytes 4 n + 2 j and 4 n + 2 j + 1 of line L are the two of columns 8 L + 4 j ..
+///   4 bits: low nibbles of those bytes for columns 16 L + 4 j .., high ones for columns 16 L + 8 + 4 j ..; codes xor 8, so that
+///           0 is the code of nothing
+template <int Bits>
+struct TwoOfFour {
+  static_assert(Bits == 4 || Bits == 8);
+  static constexpr int bits = 1 + Bits / 2;
+  static constexpr int column_unit = 32;
+};
+/// Of the 32 blocks of 16 channels by 4 columns in every 128 columns 16, in their order: codes of 4 bits as Codes<4> has
+/// them of 64 columns. Which they are says a bit of each block beside the scales.
+struct HalfOfBlocks {
+  static constexpr int bits = 2;
+  static constexpr int column_unit = 128;
+};
 
 }  // namespace plane
+
+/// Which weights a format holds; the others are 0.
+enum class Kept : std::uint8_t {
+  all,
+  two_of_four,     ///< columns of a row
+  half_of_blocks,  ///< of 16 rows by 4 columns in every 128 columns
+};
+template <class Plane>
+inline constexpr Kept kept_by = Kept::all;
+template <int Bits>
+inline constexpr Kept kept_by<plane::TwoOfFour<Bits>> = Kept::two_of_four;
+template <>
+inline constexpr Kept kept_by<plane::HalfOfBlocks> = Kept::half_of_blocks;
 
 /// Where the scale of a weight comes from.
 namespace scale {
@@ -99,7 +129,7 @@ struct GroupSide {
 ///                                encode(weights, codes, sides) rounds the groups of one block
 ///   levels                       the value of each code, for codebook formats of 4 bits (codes are indices then)
 ///   level_unit                   what integer products count levels in, 1/127 unless stated
-/// Codes of plane::Codes<Bits> mean code - 2^(Bits - 1) times scale unless the format has levels, a zero point or a
+/// Unsigned codes of some bits mean code - 2^(bits - 1) times scale unless the format has levels, a zero point or a
 /// minimum.
 template <class F>
 concept QuantFormat = requires {
@@ -129,6 +159,10 @@ template <class Plane>
 inline constexpr int code_bits = 0;
 template <int Bits>
 inline constexpr int code_bits<plane::Codes<Bits>> = Bits;
+template <>
+inline constexpr int code_bits<plane::TwoOfFour<4>> = 4;
+template <>
+inline constexpr int code_bits<plane::HalfOfBlocks> = 4;
 
 /// What q means before scaling: unsigned codes without levels, zero point or minimum count from their middle.
 template <class F>

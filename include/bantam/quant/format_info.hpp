@@ -22,6 +22,9 @@ struct FormatInfo {
   double bits_per_weight;
   std::int64_t (*matrix_bytes)(std::int64_t rows, std::int64_t columns) noexcept;
   std::int64_t (*panel_bytes)(std::int64_t columns) noexcept;
+  Kept kept;  ///< which weights it holds
+  /// Where those are not all: comes before the rows of a panel are encoded or stored (keep_part); else null.
+  void (*keep_part)(std::byte* panel, std::int64_t columns, std::span<float> rows) noexcept;
   void (*encode_row)(std::byte* panel, int row, std::span<const float> weights, RowCodes& scratch);
   void (*decode_row)(const std::byte* panel, int row, std::span<float> weights, RowCodes& scratch);
   /// Codes as they are, for formats of other projects that hold the same numbers; a row, or one block of it where no scale

@@ -8,6 +8,7 @@
 #include "bantam/quant/formats/floats.hpp"
 #include "bantam/quant/formats/int8.hpp"
 #include "bantam/quant/formats/integers.hpp"
+#include "bantam/quant/formats/sparse.hpp"
 #include "bantam/quant/formats/super.hpp"
 
 namespace bantam::inline v0 {
@@ -28,7 +29,8 @@ using Formats = FormatList<F32Format, F16Format, BF16Format,                   /
                            IntZero<3, 32>, IntZero<3, 64>, IntZero<3, 128>,    //
                            IntZero<2, 32>, IntZero<2, 64>, IntZero<2, 128>,    //
                            Q6K, Q5K, Q4K, Q3K, Q2K,                            //
-                           Iq3S, Iq3Xxs, Iq2<32>, Iq2<16>>;
+                           Iq3S, Iq3Xxs, Iq2<32>, Iq2<16>,                     //
+                           Int8Pairs, Int4Pairs, Int4Blocks>;
 
 /// Calls f(std::type_identity<Format>{}) for each format, in list order.
 template <class Visitor, QuantFormat... F>

@@ -1,7 +1,7 @@
 // strip16: the one physical layout of weight matrices, in files and in memory alike (docs/formats.md).
 //
 // A strip is 16 output channels interleaved, a panel two strips (32 channels), a block 256 columns. Storage order:
-//   panel -> [header] -> block -> [scales s0, s1][zeros s0, s1][padding to 64][plane s0][plane s1]
+//   panel -> [header] -> block -> [scales s0, s1][zeros s0, s1][kept blocks s0, s1][padding to 64][plane s0][plane s1]
 // so that a thread reads one sequential stream, a register holds 16 channels, and no sum ever crosses lanes.
 // Rows are padded to 32 and columns to the format's unit, with weights that decode to anything: activations are zero there.
 #pragma once
@@ -16,6 +16,7 @@
 #include "bantam/quant/codes.hpp"
 #include "bantam/quant/dynamic_map.hpp"
 #include "bantam/quant/format.hpp"
+#include "bantam/quant/sparse_codes.hpp"
 
 namespace bantam::inline v0 {
 
@@ -42,6 +43,8 @@ struct Strip16 {
   static constexpr bool super_scales = number_bits != 0;
   /// Bits of an unsigned code; 0 for signed bytes and floats.
   static constexpr int bits = code_bits<Plane>;
+  static constexpr bool two_of_four = kept_by<Plane> == Kept::two_of_four;
+  static constexpr bool half_of_blocks = kept_by<Plane> == Kept::half_of_blocks;
 
   /// Columns under one scale inside a block.
   static constexpr int group = F::group == 0 ? block_columns : F::group;
@@ -80,11 +83,15 @@ struct Strip16 {
   [[nodiscard]] static constexpr std::int64_t zeros_at(int k, int strip) noexcept {
     return scales_at(k, 2) + std::int64_t{strip} * groups(k) * strip_rows * zero_bytes;
   }
+  /// The words that say which blocks a strip holds, one a group.
+  [[nodiscard]] static constexpr std::int64_t kept_at(int k, int strip) noexcept {
+    return zeros_at(k, 2) + (half_of_blocks ? std::int64_t{strip} * groups(k) * 4 : 0);
+  }
   [[nodiscard]] static constexpr std::int64_t plane_bytes(int k) noexcept {
     return std::int64_t{k} * strip_rows * Plane::bits / 8;
   }
   [[nodiscard]] static constexpr std::int64_t plane_at(int k, int strip) noexcept {
-    return round_up<std::int64_t>(zeros_at(k, 2), 64) + strip * plane_bytes(k);
+    return round_up<std::int64_t>(kept_at(k, 2), 64) + strip * plane_bytes(k);
   }
   [[nodiscard]] static constexpr std::int64_t block_bytes(int k) noexcept {
     return round_up<std::int64_t>(plane_at(k, 2), 64);
@@ -136,6 +143,28 @@ void for_each_block(Byte* panel, std::int64_t columns, Visitor&& f) {
 
 }  // namespace detail
 
+/// Decides which weights of a panel's first rows, (rows, columns), are kept, the largest; notes it in the panel where rows share
+/// the decision, and sets the others to 0. Comes before rows are encoded or stored: what they have elsewhere is lost then.
+template <QuantFormat F>
+void keep_part(std::byte* panel, std::int64_t columns, std::span<float> rows) noexcept {
+  using L = Strip16<F>;
+  const auto width = static_cast<std::size_t>(columns);
+  if constexpr (L::two_of_four) {
+    for (std::size_t at = 0; at < rows.size(); at += width) detail::keep_two_of_four(rows.subspan(at, width));
+  } else {
+    static_assert(L::half_of_blocks);
+    detail::for_each_block<F>(panel, columns, [&](std::byte* block, std::int64_t first, int k) {
+      for (int strip = 0; static_cast<std::size_t>(strip * strip_rows) * width < rows.size(); ++strip) {
+        const std::size_t at = static_cast<std::size_t>(strip * strip_rows) * width;
+        const std::span<float> of_strip = rows.subspan(at, std::min(strip_rows * width, rows.size() - at));
+        for (int g = 0; g < L::groups(k); ++g) {
+          detail::store_as(block + L::kept_at(k, strip) + g * 4, detail::keep_half_of_blocks(of_strip, columns, first + g * L::group));
+        }
+      }
+    });
+  }
+}
+
 /// Writes one block of row `row` (0..31) of a panel: the columns from `first`, a multiple of 256, on. `codes` and `sides`
 /// are those of the block, or its rest. Scales are cut to what the format stores; those of the row (`sides[0]` of a row
 /// scale, the two of nested ones) stand in the header, which store_codes writes.
@@ -175,8 +204,17 @@ void store_block(std::byte* panel, int row, std::int64_t columns, std::int64_t f
     }
   }
   std::byte* plane = block + L::plane_at(k, strip);
-  if constexpr (L::bits == 0) {
+  if constexpr (L::two_of_four) {
+    for (int column = 0; column < k; column += 32) {
+      detail::store_unit(typename F::Plane{}, plane + L::plane_bytes(column), lane, codes + column, columns - first - column);
+    }
+  } else if constexpr (L::bits == 0) {
     for (int column = 0; column < k; column += 4) std::memcpy(plane + L::code_at(lane, column), codes + column, 4);
+  } else if constexpr (L::half_of_blocks) {
+    for (int g = 0; g < L::groups(k); ++g) {
+      const std::uint32_t kept = detail::load_kept(block + L::kept_at(k, strip) + g * 4);
+      detail::store_blocks(plane + L::plane_bytes(g * L::group), kept, lane, codes + g * L::group);
+    }
   } else {
     for (int column = 0; column < k; column += 32) detail::store_unit<L::bits>(plane + L::plane_bytes(column), lane, codes + column);
   }
@@ -247,7 +285,13 @@ void load_codes(const std::byte* panel, int row, std::int64_t columns, RowCodes&
     std::int8_t* code = codes.codes.data() + first;
     for (int column = 0; column < k; column += 4) {
       std::uint32_t four = 0;
-      if constexpr (L::bits == 0) {
+      if constexpr (L::two_of_four) {
+        four = detail::load_four(typename F::Plane{}, plane, lane, column);
+      } else if constexpr (L::half_of_blocks) {
+        const int g = column / L::group;
+        const std::uint32_t kept = detail::load_kept(block + L::kept_at(k, strip) + g * 4);
+        four = detail::load_four_of_blocks(plane + L::plane_bytes(g * L::group), kept, lane, column % L::group);
+      } else if constexpr (L::bits == 0) {
         four = detail::load_as<std::uint32_t>(plane + L::code_at(lane, column));
       } else {
         four = detail::load_four<L::bits>(plane, lane, column);

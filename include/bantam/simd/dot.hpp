@@ -7,8 +7,13 @@
 //   Codes<Bits>  itself, 0..2^Bits - 1
 //   Codebook     lut[nibble] + dot<A>::codebook_bias
 //   Bytes        the signed byte + dot<A>::byte_bias
+//   TwoOfFour<4> the code, 0..15; 8 where nothing is kept
+//   TwoOfFour<8> the signed byte, or 0, + dot<A>::byte_bias
 // The bias exists because VNNI multiplies unsigned by signed bytes; the caller starts c at -bias * (sum of x), which is
 // exact. Activations are -127..127, so no instruction set saturates. Results are equal on all of them, bit for bit.
+//
+// dot<A>::accumulate_blocks<NR, MR>(unit, plane_stride, x, x_stride, kept, c) adds the products of 128 columns of which each
+// strip holds other blocks (plane::HalfOfBlocks, quant/format.hpp): those of kept[strip]. A code counts as itself less 8.
 #pragma once
 
 #include <cstddef>
@@ -32,6 +37,8 @@ template <int Bits>
 struct Codes {};
 struct Codebook {};
 struct Bytes {};
+template <int Bits>
+struct TwoOfFour {};
 
 template <class A>
 struct dot;

@@ -4,6 +4,7 @@
 #include <type_traits>
 
 #include "bantam/simd/dot.hpp"
+#include "bantam/simd/sparse.hpp"
 
 namespace bantam::inline v0::simd {
 
@@ -29,7 +30,29 @@ struct dot<generic> {
     }
   }
 
+  template <int NR, int MR>
+  static void accumulate_blocks(const std::uint8_t* unit, std::ptrdiff_t plane_stride, const std::int8_t* x, std::ptrdiff_t x_stride,
+                                const std::uint32_t (&kept)[NR], IntStrip<generic> (&c)[NR][MR]) {
+    for (int r = 0; r < NR; ++r) {
+      std::uint32_t left = kept[r];
+      for (int place = 0; place < kept_blocks; ++place) {
+        const std::int8_t* of_block = x + next_block(left) * 4;
+        for (int i = 0; i < 64; ++i) {
+          const int code = (unit[r * plane_stride + place / 2 * 64 + i] >> place % 2 * 4 & 15) - 8;
+          for (int m = 0; m < MR; ++m) c[r][m].part[i / 4] += code * of_block[m * x_stride + i % 4];
+        }
+      }
+    }
+  }
+
  private:
+  template <int Bits>
+  static BANTAM_INLINE int code_at(TwoOfFour<Bits>, const std::uint8_t* unit, int byte, int four, const std::int8_t*) {
+    const int number = unit[byte / 4 * 4 + four / 2] >> four % 2 * 4;
+    const unsigned control = pair_control(static_cast<std::uint32_t>(number), byte % 4);
+    const int code = control == nothing ? 0 : unit[64 + four / (16 / Bits) * 64 + byte / 4 * 4 + four % 2 * 2 + static_cast<int>(control)];
+    return Bits == 8 ? static_cast<std::int8_t>(code) : (code >> four / 2 % 2 * 4 & 15) ^ 8;
+  }
   static BANTAM_INLINE int code_at(Bytes, const std::uint8_t* unit, int byte, int four, const std::int8_t*) {
     return static_cast<std::int8_t>(unit[four * 64 + byte]);
   }

@@ -6,6 +6,7 @@
 #include <type_traits>
 
 #include "bantam/simd/generic.hpp"
+#include "bantam/simd/sparse.hpp"
 
 namespace bantam::inline v0::simd {
 
@@ -60,7 +61,40 @@ struct neon_dot {
     }
   }
 
+  template <int NR, int MR>
+  static BANTAM_INLINE void accumulate_blocks(const std::uint8_t* unit, std::ptrdiff_t plane_stride, const std::int8_t* x,
+                                              std::ptrdiff_t x_stride, const std::uint32_t (&kept)[NR], IntStrip<A> (&c)[NR][MR]) {
+    BANTAM_UNROLL for (int r = 0; r < NR; ++r) {
+      std::uint32_t left = kept[r];
+      for (int place = 0; place < kept_blocks; ++place) {
+        const std::int8_t* of_block = x + next_block(left) * 4;
+        BANTAM_UNROLL for (int part = 0; part < 4; ++part) {
+          const uint8x16_t q = vld1q_u8(unit + r * plane_stride + place / 2 * 64 + part * 16);
+          const uint8x16_t code = place % 2 == 0 ? vandq_u8(q, vdupq_n_u8(15)) : vshrq_n_u8(q, 4);
+          const int8x16_t w = vsubq_s8(vreinterpretq_s8_u8(code), vdupq_n_s8(8));
+          BANTAM_UNROLL for (int m = 0; m < MR; ++m) c[r][m].part[part] = dp(c[r][m].part[part], w, broadcast(of_block + m * x_stride));
+        }
+      }
+    }
+  }
+
  private:
+  /// Where two of four are kept: their numbers become the bytes of pair_controls, which pick the codes.
+  template <int Bits>
+  static BANTAM_INLINE uint8x16_t four(TwoOfFour<Bits>, const std::uint8_t* part, int, int i) {
+    const auto shifted = [](uint8x16_t q, int n) __attribute__((always_inline)) {
+      return vandq_u32(vshlq_u32(vreinterpretq_u32_u8(q), vdupq_n_s32(-n)), vdupq_n_u32(7));
+    };
+    const uint32x4_t number = shifted(vld1q_u8(part), i * 4);
+    const uint8x16_t index = vreinterpretq_u8_u32(vmlaq_n_u32(vdupq_n_u32(0x03020100), number, 0x04040404));
+    const auto* controls = reinterpret_cast<const std::uint8_t*>(pair_controls);
+    const uint8x16_t place = vreinterpretq_u8_s8(vld1q_s8(pair_places[i % 2]));
+    const uint8x16_t control = vorrq_u8(vqtbl2q_u8(uint8x16x2_t{{vld1q_u8(controls), vld1q_u8(controls + 16)}}, index), place);
+    uint8x16_t code = vld1q_u8(part + 64 + i / (16 / Bits) * 64);
+    if constexpr (Bits == 8) return vqtbl1q_u8(code, control);
+    code = i / 2 % 2 == 0 ? vandq_u8(code, vdupq_n_u8(15)) : vshrq_n_u8(code, 4);
+    return veorq_u8(vqtbl1q_u8(code, control), vdupq_n_u8(8));
+  }
   /// One part of the codes of four number `i` from `first` on.
   template <int Bits>
   static BANTAM_INLINE uint8x16_t four(Codes<Bits>, const std::uint8_t* part, int first, int i) {

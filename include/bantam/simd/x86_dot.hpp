@@ -4,6 +4,7 @@
 #include <type_traits>
 
 #include "bantam/simd/dot.hpp"
+#include "bantam/simd/sparse.hpp"
 
 namespace bantam::inline v0::simd {
 
@@ -30,6 +31,24 @@ struct x86_codes {
     }
     return code;
   }
+  /// The same where two of four are kept; signed bytes as they are.
+  template <int Bits>
+  static BANTAM_INLINE Reg four(TwoOfFour<Bits>, const std::uint8_t* part, int, int i) {
+    const Reg control = R::either(R::pick(pair_controls, R::right32(R::load(part), i * 4)), R::table(pair_places[i % 2]));
+    Reg code = R::load(part + 64 + i / (16 / Bits) * 64);
+    if constexpr (Bits == 8) return R::look_up(code, control);
+    code = R::both(i / 2 % 2 == 0 ? code : R::right(code, 4), R::bytes(15));
+    return R::flip(R::look_up(code, control), R::bytes(8));
+  }
+  /// Activations as unsigned bytes, 128 more than they are, so that codes may be signed. Raising all of a group at once, on the
+  /// stack, was a fifth slower.
+  static BANTAM_INLINE Reg raised(const std::int8_t* p) { return R::flip(R::broadcast(p), R::bytes(128)); }
+  /// Two blocks' codes in a line, less 8.
+  static BANTAM_INLINE void blocks(const std::uint8_t* line, Reg& w0, Reg& w1) {
+    const Reg q = R::load(line);
+    w0 = R::sub8(R::both(q, R::bytes(15)), R::bytes(8));
+    w1 = R::sub8(R::both(R::right(q, 4), R::bytes(15)), R::bytes(8));
+  }
 };
 
 /// Without VNNI: products of unsigned and signed bytes are added by pairs in int16, then by pairs in int32.
@@ -48,13 +67,65 @@ struct madd_dot : private x86_codes<R> {
     if constexpr (std::is_same_v<Plane, Bytes> || std::is_same_v<Plane, Codebook>) {
       static_assert(Columns == 32 || !std::is_same_v<Plane, Bytes>);
       signed_codes<Plane, Columns>(unit + first / 2 * 64, plane_stride, x, x_stride, lut, c);
+    } else if constexpr (std::is_same_v<Plane, TwoOfFour<8>>) {
+      BANTAM_UNROLL for (int i = 0; i < Columns / 4; ++i) {
+        BANTAM_UNROLL for (int r = 0; r < NR; ++r) {
+          BANTAM_UNROLL for (int part = 0; part < parts; ++part) {
+            add_signed(four(Plane{}, unit + r * plane_stride + part * width, first, i), x + i * 4, x_stride, part, c[r]);
+          }
+        }
+      }
     } else {
       unsigned_codes<Columns>(Plane{}, unit, plane_stride, x, x_stride, first, c);
     }
   }
 
+  /// Eight products of a raised byte and a signed code less 8 fit int16: 8 * 2 * 255 * 8 = 32640.
+  template <int NR, int MR>
+  static BANTAM_INLINE void accumulate_blocks(const std::uint8_t* unit, std::ptrdiff_t plane_stride, const std::int8_t* x,
+                                              std::ptrdiff_t x_stride, const std::uint32_t (&kept)[NR], IntStrip<A> (&c)[NR][MR]) {
+    BANTAM_UNROLL for (int r = 0; r < NR; ++r) {
+      std::uint32_t left = kept[r];
+      const std::uint8_t* line = unit + r * plane_stride;
+#pragma GCC unroll 1
+      for (int half = 0; half < 2; ++half) {
+        Reg sum[MR][parts], codes[parts];
+        BANTAM_UNROLL for (int part = 0; part < parts; ++part) {
+          codes[part] = R::zero();
+          BANTAM_UNROLL for (int m = 0; m < MR; ++m) sum[m][part] = R::zero();
+        }
+#pragma GCC unroll 1
+        for (int i = 0; i < kept_blocks / 4; ++i, line += 64) {
+          const std::int8_t* x0 = x + next_block(left) * 4;
+          const std::int8_t* x1 = x + next_block(left) * 4;
+          Reg w0[parts], w1[parts];
+          BANTAM_UNROLL for (int part = 0; part < parts; ++part) {
+            blocks(line + part * width, w0[part], w1[part]);
+            codes[part] = R::add8(codes[part], R::add8(w0[part], w1[part]));
+          }
+          BANTAM_UNROLL for (int m = 0; m < MR; ++m) {
+            const Reg b0 = raised(x0 + m * x_stride), b1 = raised(x1 + m * x_stride);
+            BANTAM_UNROLL for (int part = 0; part < parts; ++part) {
+              sum[m][part] = R::add16(sum[m][part], R::multiply_bytes(b0, w0[part]));
+              sum[m][part] = R::add16(sum[m][part], R::multiply_bytes(b1, w1[part]));
+            }
+          }
+        }
+        BANTAM_UNROLL for (int m = 0; m < MR; ++m) {
+          BANTAM_UNROLL for (int part = 0; part < parts; ++part) {
+            const Reg raise = R::multiply_bytes(R::bytes(128), codes[part]);
+            const Reg products = R::multiply_words(R::sub16(sum[m][part], raise), R::ones());
+            c[r][m].part[part] = R::add32(c[r][m].part[part], products);
+          }
+        }
+      }
+    }
+  }
+
  private:
   using Reg = typename R::Reg;
+  using x86_codes<R>::blocks;
+  using x86_codes<R>::raised;
   using x86_codes<R>::four;
   using x86_codes<R>::width;
   using x86_codes<R>::parts;
@@ -63,8 +134,7 @@ struct madd_dot : private x86_codes<R> {
   template <class Plane, int Columns, int NR, int MR>
   static BANTAM_INLINE void signed_codes(const std::uint8_t* unit, std::ptrdiff_t plane_stride, const std::int8_t* x,
                                          std::ptrdiff_t x_stride, const std::int8_t* lut, IntStrip<A> (&c)[NR][MR]) {
-    const Reg ones = R::ones();
-    [[maybe_unused]] Reg table = ones;
+    [[maybe_unused]] Reg table = R::ones();
     if constexpr (std::is_same_v<Plane, Codebook>) table = R::table(lut);
     // Bytes carry 4 columns a line, nibbles 8 in two halves.
     constexpr int columns = std::is_same_v<Plane, Bytes> ? 4 : 8;
@@ -77,21 +147,25 @@ struct madd_dot : private x86_codes<R> {
             if constexpr (std::is_same_v<Plane, Codebook>) {
               w = R::look_up(table, R::both(half == 0 ? w : R::right(w, 4), R::bytes(15)));
             }
-            const Reg magnitude = R::magnitude(w);
-            BANTAM_UNROLL for (int m = 0; m < MR; ++m) {
-              const Reg b = R::with_sign(R::broadcast(x + m * x_stride + column + half * 4), w);
-              const Reg sum = R::multiply_words(R::multiply_bytes(magnitude, b), ones);
-              c[r][m].part[part] = R::add32(c[r][m].part[part], sum);
-            }
+            add_signed(w, x + column + half * 4, x_stride, part, c[r]);
           }
         }
       }
     }
   }
+  /// The products of four columns.
+  template <int MR>
+  static BANTAM_INLINE void add_signed(Reg w, const std::int8_t* x, std::ptrdiff_t x_stride, int part, IntStrip<A> (&c)[MR]) {
+    const Reg magnitude = R::magnitude(w);
+    BANTAM_UNROLL for (int m = 0; m < MR; ++m) {
+      const Reg b = R::with_sign(R::broadcast(x + m * x_stride), w);
+      c[m].part[part] = R::add32(c[m].part[part], R::multiply_words(R::multiply_bytes(magnitude, b), R::ones()));
+    }
+  }
 
   /// Sums stay in int16 as long as they fit (eight nibbles: 8 * 2 * 15 * 127 = 30480), and are widened then.
-  template <int Columns, int Bits, int NR, int MR>
-  static BANTAM_INLINE void unsigned_codes(Codes<Bits> plane, const std::uint8_t* unit, std::ptrdiff_t plane_stride, const std::int8_t* x,
+  template <int Columns, template <int> class Plane, int Bits, int NR, int MR>
+  static BANTAM_INLINE void unsigned_codes(Plane<Bits> plane, const std::uint8_t* unit, std::ptrdiff_t plane_stride, const std::int8_t* x,
                                            std::ptrdiff_t x_stride, int first, IntStrip<A> (&c)[NR][MR]) {
     constexpr int fit = 32767 / (2 * 127 * ((1 << Bits) - 1)) / 2;  // pairs of fours
     constexpr int pairs = Columns / 8;
@@ -184,6 +258,10 @@ struct vnni_dot : private x86_codes<R> {
           BANTAM_UNROLL for (int r = 0; r < NR; ++r) {
             w0[r] = four(Plane{}, unit + r * plane_stride + part * width, first, i);
             w1[r] = four(Plane{}, unit + r * plane_stride + part * width, first, i + 1);
+            if constexpr (std::is_same_v<Plane, TwoOfFour<8>>) {
+              w0[r] = R::flip(w0[r], R::bytes(128));
+              w1[r] = R::flip(w1[r], R::bytes(128));
+            }
           }
           multiply(w0, w1, x + i * 4, x_stride, part, even, odd);
         }
@@ -198,9 +276,53 @@ struct vnni_dot : private x86_codes<R> {
     }
   }
 
+  /// Here activations are the unsigned operand and codes the signed one: which activations a strip meets is its own affair, so
+  /// there is no sum of them to correct by, but one of its codes. 16 codes of -8 .. 7 add up in a byte.
+  template <int NR, int MR>
+  static BANTAM_INLINE void accumulate_blocks(const std::uint8_t* unit, std::ptrdiff_t plane_stride, const std::int8_t* x,
+                                              std::ptrdiff_t x_stride, const std::uint32_t (&kept)[NR], IntStrip<A> (&c)[NR][MR]) {
+    BANTAM_UNROLL for (int r = 0; r < NR; ++r) {
+      Reg sum[MR][parts], odd[parts], codes[parts];
+      BANTAM_UNROLL for (int part = 0; part < parts; ++part) {
+        odd[part] = codes[part] = R::zero();
+        BANTAM_UNROLL for (int m = 0; m < MR; ++m) sum[m][part] = c[r][m].part[part];
+      }
+      std::uint32_t left = kept[r];
+      const std::uint8_t* line = unit + r * plane_stride;
+#pragma GCC unroll 1
+      for (int i = 0; i < kept_blocks / 2; ++i, line += 64) {
+        const std::int8_t* x0 = x + next_block(left) * 4;
+        const std::int8_t* x1 = x + next_block(left) * 4;
+        Reg w0[parts], w1[parts];
+        BANTAM_UNROLL for (int part = 0; part < parts; ++part) {
+          blocks(line + part * width, w0[part], w1[part]);
+          codes[part] = R::add8(codes[part], R::add8(w0[part], w1[part]));
+        }
+        BANTAM_UNROLL for (int m = 0; m < MR; ++m) {
+          const Reg b = raised(x0 + m * x_stride);
+          BANTAM_UNROLL for (int part = 0; part < parts; ++part) R::dp(sum[m][part], b, w0[part]);
+        }
+        BANTAM_UNROLL for (int m = 0; m < MR; ++m) {
+          const Reg b = raised(x1 + m * x_stride);
+          BANTAM_UNROLL for (int part = 0; part < parts; ++part) R::dp(MR == 1 ? odd[part] : sum[m][part], b, w1[part]);
+        }
+      }
+      BANTAM_UNROLL for (int part = 0; part < parts; ++part) {
+        Reg raise = R::zero();  // what the 128 more of all activations make
+        R::dp(raise, R::bytes(128), codes[part]);
+        BANTAM_UNROLL for (int m = 0; m < MR; ++m) {
+          const Reg all = MR == 1 ? R::add32(sum[m][part], odd[part]) : sum[m][part];
+          c[r][m].part[part] = R::sub32(all, raise);
+        }
+      }
+    }
+  }
+
  private:
   using Reg = typename R::Reg;
+  using x86_codes<R>::blocks;
   using x86_codes<R>::four;
+  using x86_codes<R>::raised;
   using x86_codes<R>::width;
   using x86_codes<R>::parts;
 

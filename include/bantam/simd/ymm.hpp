@@ -31,6 +31,15 @@ struct Ymm {
   static BANTAM_INLINE Reg left(Reg a, int n) { return _mm256_slli_epi16(a, n); }
   static BANTAM_INLINE Reg right_by(Reg a, int n) { return _mm256_srl_epi16(a, _mm_cvtsi32_si128(n)); }
   static BANTAM_INLINE Reg look_up(Reg table, Reg index) { return _mm256_shuffle_epi8(table, index); }
+  /// Of eight numbers of 32 bits that which the low three bits of each lane say; lanes moved to the right.
+  static BANTAM_INLINE Reg pick(const std::uint32_t* numbers, Reg index) {
+    return _mm256_permutevar8x32_epi32(_mm256_load_si256(reinterpret_cast<const __m256i*>(numbers)), index);
+  }
+  static BANTAM_INLINE Reg right32(Reg a, int n) { return _mm256_srli_epi32(a, n); }
+  static BANTAM_INLINE Reg add8(Reg a, Reg b) { return _mm256_add_epi8(a, b); }
+  static BANTAM_INLINE Reg sub8(Reg a, Reg b) { return _mm256_sub_epi8(a, b); }
+  static BANTAM_INLINE Reg sub16(Reg a, Reg b) { return _mm256_sub_epi16(a, b); }
+  static BANTAM_INLINE Reg sub32(Reg a, Reg b) { return _mm256_sub_epi32(a, b); }
   static BANTAM_INLINE Reg add16(Reg a, Reg b) { return _mm256_add_epi16(a, b); }
   static BANTAM_INLINE Reg add32(Reg a, Reg b) { return _mm256_add_epi32(a, b); }
   /// Products of unsigned and signed bytes, neighbors added in int16; of int16, neighbors added in int32.

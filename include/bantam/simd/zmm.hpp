@@ -31,6 +31,13 @@ struct Zmm {
   static BANTAM_INLINE Reg left(Reg a, int n) { return _mm512_slli_epi16(a, static_cast<unsigned>(n)); }
   static BANTAM_INLINE Reg right_by(Reg a, int n) { return _mm512_srl_epi16(a, _mm_cvtsi32_si128(n)); }
   static BANTAM_INLINE Reg look_up(Reg table, Reg index) { return _mm512_shuffle_epi8(table, index); }
+  /// Of 16 numbers of 32 bits that which the low four bits of each lane say; lanes moved to the right.
+  static BANTAM_INLINE Reg pick(const std::uint32_t* numbers, Reg index) { return _mm512_permutexvar_epi32(index, _mm512_load_si512(numbers)); }
+  static BANTAM_INLINE Reg right32(Reg a, int n) { return _mm512_srli_epi32(a, static_cast<unsigned>(n)); }
+  static BANTAM_INLINE Reg add8(Reg a, Reg b) { return _mm512_add_epi8(a, b); }
+  static BANTAM_INLINE Reg sub8(Reg a, Reg b) { return _mm512_sub_epi8(a, b); }
+  static BANTAM_INLINE Reg sub16(Reg a, Reg b) { return _mm512_sub_epi16(a, b); }
+  static BANTAM_INLINE Reg sub32(Reg a, Reg b) { return _mm512_sub_epi32(a, b); }
   static BANTAM_INLINE Reg add16(Reg a, Reg b) { return _mm512_add_epi16(a, b); }
   static BANTAM_INLINE Reg add32(Reg a, Reg b) { return _mm512_add_epi32(a, b); }
   /// Products of unsigned and signed bytes, neighbors added in int16; of int16, neighbors added in int32.
