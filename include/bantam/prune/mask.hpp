@@ -47,7 +47,8 @@ enum class MaskScope : std::uint8_t {
 };
 
 /// The smallest weights of a matrix (rows, columns); of equal ones the first, so that never more are removed than asked for:
-/// floor(share size), or floor(share columns) of each row; of blocks those whose sizes have the smallest sum. Throws invalid_argument where weights are not finite or check() does.
+/// floor(share size), or floor(share columns) of each row; of blocks those whose sizes have the smallest sum. Throws
+/// invalid_argument where weights are not finite or check() does.
 [[nodiscard]] Mask magnitude_mask(TensorView<const float, 2> weights, const Sparsity& sparsity, MaskScope scope = MaskScope::matrix);
 
 /// Wanda (arXiv:2306.11695): of each row the weights whose |w| sqrt(mean x^2) is smallest, `mean_squares` being those of the
