@@ -415,6 +415,7 @@ typedef struct bantam_compress_options {
   void *progress_user;
   bantam_report **report;       /* receives a report, to be freed; NULL: none */
   const bantam_setting *settings; /* "rotate": seed; "smooth": exponent; "clip": "minmax", "mse", "percentile:99.9";
+                                     "prune": "wanda:0.5", "magnitude:2:4", "sparsegpt:16x4";
                                      "target", "journal": of bantam_compress_file() */
   size_t setting_count;
   bantam_compress_cancelled cancelled; /* NULL: none */

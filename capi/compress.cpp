@@ -34,13 +34,15 @@ Order read_order(const bantam_compress_options* given) {
   Order order{options_of(given, initial, "compress options"), {}, Target::native, {}};
   const bantam_compress_options& o = order.options;
   if (o.desc_act != 0) order.details.gptq.order = ColumnOrder::activation;
-  read_settings(o.settings, o.setting_count, "rotate, smooth, clip, target, journal", [&](std::string_view name, std::string_view value) {
+  read_settings(o.settings, o.setting_count, "rotate, smooth, clip, prune, target, journal", [&](std::string_view name, std::string_view value) {
     if (name == "rotate") {
       order.details.rotation = number_of<std::uint64_t>(name, value);
     } else if (name == "smooth") {
       order.details.smooth = number_of<double>(name, value);
     } else if (name == "clip") {
       order.details.clip = find_clip(value);
+    } else if (name == "prune") {
+      order.details.pruning = find_pruning(value);
     } else if (name == "target") {
       order.target = find_target(value);
     } else if (name == "journal") {

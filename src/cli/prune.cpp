@@ -26,19 +26,18 @@ PruneArguments parse_prune(const std::vector<std::string>& texts) {
   PruneArguments arguments;
   const auto is_part = [](std::string_view name) { return name == "layers" || name == "channels" || name == "heads"; };
   for (const std::string& text : texts) {
-    const std::size_t colon = text.find(':');
-    const std::string name = text.substr(0, colon);
+    const std::string name = text.substr(0, text.find(':'));
     try {
       if (is_part(name)) {
         arguments.removals.push_back(parse_removal(text));
         continue;
       }
-      if (std::ranges::none_of(prune_methods, [&](PruneMethod method) { return name_of(method) == name; }) || colon == std::string::npos) {
+      if (std::ranges::none_of(prune_methods, [&](PruneMethod method) { return name_of(method) == name; }) || text.size() == name.size()) {
         fail(Errc::invalid_argument, "expected layers:COUNT, channels:SHARE, heads:SHARE, or magnitude, wanda or sparsegpt and :SHARE, :N:M or :16x4, found ",
              printable(text));
       }
       if (arguments.weights) fail(Errc::invalid_argument, "expected one way to choose weights, found ", printable(text), " besides");
-      arguments.weights = Pruning{find_prune_method(name), parse_sparsity(std::string_view(text).substr(colon + 1))};
+      arguments.weights = find_pruning(text);
     } catch (const Error& error) {
       throw UsageError(message("--prune: ", error.what()));
     }

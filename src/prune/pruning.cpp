@@ -19,6 +19,14 @@ constexpr std::string_view method_names[] = {"magnitude", "wanda", "sparsegpt"};
 std::string_view name_of(PruneMethod method) noexcept { return method_names[static_cast<std::size_t>(method)]; }
 PruneMethod find_prune_method(std::string_view name) { return prune_methods[find_name("pruning", name, method_names)]; }
 
+Pruning find_pruning(std::string_view text) {
+  const std::size_t colon = text.find(':');
+  if (std::ranges::find(method_names, text.substr(0, colon)) == std::end(method_names) || colon == std::string_view::npos) {
+    fail(Errc::invalid_argument, "pruning: expected magnitude, wanda or sparsegpt and :SHARE, :N:M or :16x4, found ", printable(text));
+  }
+  return {find_prune_method(text.substr(0, colon)), parse_sparsity(text.substr(colon + 1))};
+}
+
 bool holds_zero(const FormatInfo& format) {
   if (format.is_float) return true;
   if (format.has_minimums) return false;

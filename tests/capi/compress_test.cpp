@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "support.hpp"
 
 using namespace capi_test;
@@ -132,6 +134,30 @@ TEST_CASE("work stops where it is asked to, inside a matrix too, and leaves noth
     CHECK(asked.times == at);
     CHECK(small == nullptr);
   }
+}
+
+TEST_CASE("a setting prunes") {
+  const auto model = load();
+  const bantam_setting prune{"prune", "magnitude:0.5"};
+  bantam_compress_options options = BANTAM_COMPRESS_OPTIONS_INIT;
+  options.format = "f16";
+  options.settings = &prune;
+  options.setting_count = 1;
+  const Compressed small = compressed(model.get(), options);
+  bantam_weights* made = nullptr;
+  REQUIRE_OK(bantam_weights_of_model(&made, small.model.get(), "model.layers.0.mlp.down_proj"));
+  const Owned<bantam_weights> weights(made);
+  bantam_tensor_info info = BANTAM_TENSOR_INFO_INIT;
+  REQUIRE_OK(bantam_weights_get_info(weights.get(), &info));
+  std::vector<float> values(static_cast<std::size_t>(info.rows * info.columns));
+  REQUIRE_OK(bantam_weights_dequantize(weights.get(), values.data(), values.size()));
+  CHECK(static_cast<std::size_t>(std::ranges::count(values, 0.0f)) == values.size() / 2);
+
+  const bantam_setting wrong{"prune", "half"};
+  options.settings = &wrong;
+  bantam_model* none = nullptr;
+  CHECK(bantam_model_compress(&none, model.get(), &options) == BANTAM_INVALID_ARGUMENT);
+  CHECK(std::string(bantam_last_error()).find("magnitude, wanda or sparsegpt") != std::string::npos);
 }
 
 TEST_CASE("settings say how far grids go") {

@@ -148,6 +148,20 @@ TEST_CASE("amounts are read, written and refused in one line") {
   CHECK(error_of([&] { (void)magnitude_mask(bad, 0.5); }) == "mask: expected finite weights, found nan at (1, 2)");
 }
 
+TEST_CASE("pruning is spelled as a method and an amount") {
+  for (const PruneMethod method : prune_methods) {
+    for (const char* amount : {"0.5", "2:4", "16x4"}) {
+      const Pruning found = find_pruning(std::string(name_of(method)) + ":" + amount);
+      CHECK(found.method == method);
+      CHECK(to_string(found.sparsity) == amount);
+    }
+  }
+  for (const char* wrong : {"", "wanda", "wand:0.5", ":0.5", "0.5"}) {
+    CAPTURE(wrong);
+    CHECK(error_of([&] { (void)find_pruning(wrong); }).find("pruning: expected magnitude, wanda or sparsegpt and :SHARE") == 0);
+  }
+}
+
 TEST_CASE("formats that hold zero keep every zero, on any grid, and the others do not") {
   const std::int64_t rows = 20, columns = 512;
   for (const FormatInfo& format : formats()) {

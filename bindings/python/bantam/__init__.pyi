@@ -229,11 +229,13 @@ def step(generations: Sequence[Generation]) -> tuple[list[str], int]: ...
 def compress(model: Model, method: str = ..., *, format: Union[str, Callable[[Layer], Optional[str]]] = ..., group: int = ...,
              calibration: Union[None, Path, Corpus] = ..., keep: Optional[Mapping[str, str]] = ..., samples: int = ..., tokens: int = ...,
              desc_act: bool = ..., rotate: Optional[int] = ..., smooth: Optional[float] = ..., clip: Optional[str] = ...,
+             prune: Optional[str] = ...,
              progress: Union[None, bool, Callable[[int, int, str, float, float], Optional[bool]]] = ...) -> tuple[Model, Report]: ...
 def compress_file(source: Path, target: Path, method: str = ..., *, format: Union[str, Callable[[Layer], Optional[str]]] = ...,
                   group: int = ..., calibration: Union[None, Path, Corpus] = ..., keep: Optional[Mapping[str, str]] = ...,
                   samples: int = ..., tokens: int = ..., desc_act: bool = ..., rotate: Optional[int] = ...,
-                  smooth: Optional[float] = ..., clip: Optional[str] = ..., to: str = ..., journal: Optional[Path] = ...,
+                  smooth: Optional[float] = ..., clip: Optional[str] = ..., prune: Optional[str] = ..., to: str = ...,
+                  journal: Optional[Path] = ...,
                   progress: Union[None, bool, Callable[[int, int, str, float, float], Optional[bool]]] = ...) -> Report: ...
 def perplexity(model: Model, text: str, base: Optional[Model] = ..., *, context: int = ..., limit: int = ..., threads: int = ...,
                kv: str = ..., progress: Optional[Callable[[int, int], Optional[bool]]] = ...) -> Perplexity: ...

@@ -164,7 +164,7 @@ def _bar(progress):
     return show, bar.close
 
 
-def _order(matrices, method, format, group, keep, calibration, samples, tokens, desc_act, rotate, smooth, clip):
+def _order(matrices, method, format, group, keep, calibration, samples, tokens, desc_act, rotate, smooth, clip, prune):
     order = _bantam.Order()
     order.method = method
     order.group = group
@@ -184,8 +184,10 @@ def _order(matrices, method, format, group, keep, calibration, samples, tokens, 
     order.rotate = rotate
     order.smooth = smooth
     order.clip = clip
+    order.prune = prune
     order.text = _text_of(calibration)
-    if order.text is None and ("gptq" in method or "awq" in method or smooth is not None):
+    reads = "gptq" in method or "awq" in method or smooth is not None or (prune is not None and not prune.startswith("magnitude"))
+    if order.text is None and reads:
         warnings.warn("no calibration text was given, a bundled one is used: one like what the model will read is better", stacklevel=4)
         order.text = _bantam.default_calibration_text()
     if isinstance(calibration, Corpus):
@@ -197,17 +199,18 @@ def _order(matrices, method, format, group, keep, calibration, samples, tokens, 
 
 
 def compress(model, method="rtn", *, format="q4", group=-1, calibration=None, keep=None, samples=128, tokens=2048, desc_act=False,
-             rotate=None, smooth=None, clip=None, progress=None):
+             rotate=None, smooth=None, clip=None, prune=None, progress=None):
     """A smaller model and the report of how, in memory; the given model is left as it is.
 
     method: "rtn", "gptq", "awq", "awq+gptq" or "hqq". format: a name of formats(), or a callable that is given a Layer and
     returns a name (None: the usual one). calibration: the path of a text like what the model will read, or a Corpus; without, gptq
     and awq take a bundled text. keep: {pattern: format} exceptions, the last that matches counts. rotate: a seed; smooth: an exponent.
     clip: how far the grids of rtn follow the largest weights, "minmax", "mse" or "percentile:99.9".
+    prune: weights to make 0, "wanda:0.5" (or "magnitude", "sparsegpt"; a share, "2:4" or "16x4").
     progress: True for a bar (tqdm), or a callable (done, total, layer, relative_error, seconds_left); False cancels.
     """
     matrices = [(name, layer, *shape) for name, layer, shape, kind in model._made.tensors() if kind is not None]
-    order = _order(matrices, method, format, group, keep, calibration, samples, tokens, desc_act, rotate, smooth, clip)
+    order = _order(matrices, method, format, group, keep, calibration, samples, tokens, desc_act, rotate, smooth, clip, prune)
     show, close = _bar(progress)
     try:
         made, report = _bantam.compress(model._made, order, show)
@@ -220,14 +223,14 @@ def compress(model, method="rtn", *, format="q4", group=-1, calibration=None, ke
 
 
 def compress_file(source, target, method="rtn", *, format="q4", group=-1, calibration=None, keep=None, samples=128, tokens=2048,
-                  desc_act=False, rotate=None, smooth=None, clip=None, to="native", journal=None, progress=None):
+                  desc_act=False, rotate=None, smooth=None, clip=None, prune=None, to="native", journal=None, progress=None):
     """From file to file, in memory bounded by a block, whatever the model's size. Returns the report.
 
     to: "native", "gguf", "safetensors", "gptq", "gptq_v2", "awq" or "bnb". journal: a file that lets an interrupted run of a
     method that calibrates go on. The other arguments are those of compress().
     """
     source = os.fspath(source)
-    order = _order(_bantam.matrices(source), method, format, group, keep, calibration, samples, tokens, desc_act, rotate, smooth, clip)
+    order = _order(_bantam.matrices(source), method, format, group, keep, calibration, samples, tokens, desc_act, rotate, smooth, clip, prune)
     show, close = _bar(progress)
     try:
         made = _bantam.compress_file(source, os.fspath(target), order, to, os.fspath(journal) if journal else "", show)

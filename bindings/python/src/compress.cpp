@@ -15,6 +15,7 @@ struct Order {
   std::optional<std::uint64_t> rotate;
   std::optional<double> smooth;
   std::optional<std::string> clip;
+  std::optional<std::string> prune;
   std::optional<std::string> text;  ///< of the calibration
   std::int64_t samples = 128;
   std::int64_t tokens = 2048;
@@ -25,6 +26,7 @@ Recipe recipe_of(const Order& o) {
   details.rotation = o.rotate;
   details.smooth = o.smooth;
   if (o.clip) details.clip = find_clip(*o.clip);
+  if (o.prune) details.pruning = find_pruning(*o.prune);
   if (o.desc_act) details.gptq.order = ColumnOrder::activation;
   Recipe recipe = recipe::with(find_method(o.method), o.format, {.group = o.group}, details);
   for (const auto& [pattern, format] : o.keep) recipe.keep(pattern, format);
@@ -118,6 +120,7 @@ void bind_compress(py::module_& m) {
       .def_readwrite("rotate", &Order::rotate)
       .def_readwrite("smooth", &Order::smooth)
       .def_readwrite("clip", &Order::clip)
+      .def_readwrite("prune", &Order::prune)
       .def_readwrite("text", &Order::text)
       .def_readwrite("samples", &Order::samples)
       .def_readwrite("tokens", &Order::tokens);

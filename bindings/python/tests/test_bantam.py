@@ -274,6 +274,13 @@ class Compression(Folder):
         with self.assertRaisesRegex(bantam.InvalidArgument, "percentile:P"):
             bantam.compress(model, clip="all")
 
+    def test_prune(self):
+        small, _ = bantam.compress(model, format="i4s", prune="magnitude:2:4")
+        weights = np.asarray(small["layers.0.mlp.down"])
+        self.assertTrue((np.count_nonzero(weights.reshape(-1, 4), axis=1) <= 2).all())
+        with self.assertRaisesRegex(bantam.InvalidArgument, "magnitude, wanda or sparsegpt"):
+            bantam.compress(model, prune="half")
+
     def test_calibrated_in_memory_and_by_file(self):
         corpus = bantam.Corpus(ROOT / "models" / "paragraph.txt", tokens=64 if QUICK else 512, sample_tokens=32 if QUICK else 128)
         small, report = bantam.compress(model, "gptq", format="i3", calibration=corpus)

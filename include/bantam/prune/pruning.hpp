@@ -26,6 +26,8 @@ struct Pruning {
   PruneMethod method = PruneMethod::wanda;
   Sparsity sparsity = {};
 };
+/// "wanda:0.5", "magnitude:2:4", "sparsegpt:16x4": a method and a sparsity as parse_sparsity reads it. Throws invalid_argument.
+[[nodiscard]] Pruning find_pruning(std::string_view text);
 
 /// Whether a format holds 0 exactly, on whatever grid: those with minimums and iq4 do not. What is removed has to stay so.
 [[nodiscard]] bool holds_zero(const FormatInfo& format);
