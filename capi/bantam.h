@@ -415,7 +415,8 @@ typedef struct bantam_compress_options {
   void *progress_user;
   bantam_report **report;       /* receives a report, to be freed; NULL: none */
   const bantam_setting *settings; /* "rotate": seed; "smooth": exponent; "clip": "minmax", "mse", "percentile:99.9";
-                                     "prune": "wanda:0.5", "magnitude:2:4", "sparsegpt:16x4";
+                                     "prune": "wanda:0.5", "magnitude:2:4", "sparsegpt:16x4",
+                                     "wanda:0.5,*.down_proj=0.3";
                                      "target", "journal": of bantam_compress_file() */
   size_t setting_count;
   bantam_compress_cancelled cancelled; /* NULL: none */

@@ -94,12 +94,13 @@ void check_fit(const CompressOptions& o) {
 }
 
 void warn_of_idle_patterns(const Recipe& recipe, const Checkpoint& checkpoint) {
-  for (const Recipe::Exception& exception : recipe.exceptions()) {
-    const bool matched = std::any_of(
-        checkpoint.tensors().begin(), checkpoint.tensors().end(),
-        [&](const CheckpointTensor& tensor) { return tensor.is_matrix && matches(tensor.name, exception.pattern); });
-    if (!matched) warn(message("--keep ", printable(exception.pattern), ": no matrix of this model has such a name"));
-  }
+  const auto warn_if_idle = [&](std::string_view option, const std::string& pattern) {
+    const bool matched = std::ranges::any_of(checkpoint.tensors(), [&](const CheckpointTensor& t) { return t.is_matrix && matches(t.name, pattern); });
+    if (!matched) warn(message(option, printable(pattern), ": no matrix of this model has such a name"));
+  };
+  for (const Recipe::Exception& exception : recipe.exceptions()) warn_if_idle("--keep ", exception.pattern);
+  if (!recipe.options().pruning) return;
+  for (const Pruning::Exception& exception : recipe.options().pruning->exceptions) warn_if_idle("--prune ", exception.pattern);
 }
 
 /// GGUF's blocks are up to 256 weights long, and quantized folders have modules of certain sizes: other matrices were given
@@ -319,8 +320,9 @@ void add_compress(CLI::App& app, Action& action) {
                "round all matrices of a block for the inputs that it had before any was rounded: faster")};
   CLI::Option* prune = add_texts(verb, "--prune", o->prune, "WHAT:AMOUNT",
                                  "remove first: parts, the least needed on the calibration text (layers:COUNT, channels:SHARE of the FFN's, heads:SHARE "
-                                 "with all that share their keys), which makes the model smaller; or weights (magnitude, wanda, sparsegpt, and a "
-                                 "SHARE, N:M or 16x4), which leaves zeros in their places; may be repeated");
+                                 "with all that share their keys), which makes the model smaller; or weights (magnitude, magnitude_row, "
+                                 "magnitude_model, wanda, sparsegpt, and a SHARE, N:M or 16x4; ,PATTERN=AMOUNT after it for some matrices), which leaves "
+                                 "zeros in their places; may be repeated");
   needs(add_flag(verb, "--no-compensation", o->no_compensation, "what is left takes nothing over from the parts that --prune removed"), prune);
   const CLI::Option* fit = add_text(verb, "--fit", o->fit, "SIZE",
                                     "mixed precision: the formats that cost least in a file of 6GiB, 402MB ..., or with "

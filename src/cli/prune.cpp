@@ -33,7 +33,7 @@ PruneArguments parse_prune(const std::vector<std::string>& texts) {
         continue;
       }
       if (std::ranges::none_of(prune_methods, [&](PruneMethod method) { return name_of(method) == name; }) || text.size() == name.size()) {
-        fail(Errc::invalid_argument, "expected layers:COUNT, channels:SHARE, heads:SHARE, or magnitude, wanda or sparsegpt and :SHARE, :N:M or :16x4, found ",
+        fail(Errc::invalid_argument, "expected layers:COUNT, channels:SHARE, heads:SHARE, or ", names_of_prune_methods(), " and :SHARE, :N:M or :16x4, found ",
              printable(text));
       }
       if (arguments.weights) fail(Errc::invalid_argument, "expected one way to choose weights, found ", printable(text), " besides");

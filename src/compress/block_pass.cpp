@@ -290,24 +290,20 @@ void BlockPass::scale(Work& work, std::vector<Hessian>& hessians) const {
 
 namespace {
 
-Mask mask_of(const Pruning& pruning, const Tensor<float, 2>& weights, std::span<const float> squares) {
-  if (pruning.method == PruneMethod::magnitude) return magnitude_mask(weights, pruning.sparsity);
-  return wanda_mask(weights, squares, pruning.sparsity);  // sparsegpt's, too, where it has to do without H^-1
-}
-
 /// GPTQ with what the recipe removes, or, where the moments cannot be factorized, rounding of what is left to nearest.
 WeightMatrix gptq_or_nearest(const std::string& name, const WeightMatrix& matrix, Hessian& hessian, bool last, const FormatInfo& format,
-                             const MethodOptions& method, Tensor<float, 2>&& pull, std::vector<std::string>& warnings) {
-  const GptqOptions& options = method.gptq;
+                             const Recipe& recipe, Tensor<float, 2>&& pull, std::vector<std::string>& warnings) {
+  const GptqOptions& options = recipe.options().gptq;
+  const std::optional<Pruning> pruning = recipe.pruning_of(name);
   const std::vector<float> squares = hessian.mean_squares();
   const auto silent = std::ranges::count(squares, 0.0f);
   if (silent > 0) warnings.push_back(message(name, ": ", silent, " of ", squares.size(), " inputs are always 0 in the calibration text: so are their weights now"));
   Mask mask;
   GptqZeros zeros;
-  if (method.pruning && method.pruning->method == PruneMethod::sparsegpt) {
-    zeros.choose = method.pruning->sparsity;
-  } else if (method.pruning) {
-    mask = mask_of(*method.pruning, matrix.dequantize(), squares);
+  if (pruning && pruning->method == PruneMethod::sparsegpt) {
+    zeros.choose = pruning->sparsity;
+  } else if (pruning) {
+    mask = mask_of(*pruning, matrix.dequantize(), squares);
     zeros.mask = &mask;
   }
   try {
@@ -320,8 +316,8 @@ WeightMatrix gptq_or_nearest(const std::string& name, const WeightMatrix& matrix
     if (error.code() != Errc::corrupt) throw;
     warnings.push_back(message(name, ": second moments cannot be factorized: ", zeros.choose.any() ? "pruned as by wanda, " : "", "rounded to nearest"));
     const Tensor<float, 2> weights = matrix.dequantize();
-    if (!method.pruning) return nearest(weights, format, {.importance = squares});
-    if (zeros.mask == nullptr) mask = mask_of(*method.pruning, weights, squares);
+    if (!pruning) return nearest(weights, format, {.importance = squares});
+    if (zeros.mask == nullptr) mask = mask_of(*pruning, weights, squares);
     const Tensor<float, 2> left = masked(weights, mask);
     return format.is_float ? WeightMatrix::quantize(left, format) : nearest(left, format, {.importance = squares});
   }
@@ -331,14 +327,14 @@ WeightMatrix gptq_or_nearest(const std::string& name, const WeightMatrix& matrix
 
 WeightMatrix BlockPass::round(const std::string& name, const WeightMatrix& matrix, Hessian& hessian, bool last, const FormatInfo& format,
                               Role role, std::vector<std::string>& warnings, Tensor<float, 2>&& pull) const {
-  const std::optional<Pruning>& pruning = recipe_.options().pruning;
-  if (is_gptq(recipe_) && !format.is_float) return gptq_or_nearest(name, matrix, hessian, last, format, recipe_.options(), std::move(pull), warnings);
+  const std::optional<Pruning> pruning = recipe_.pruning_of(name);
+  if (is_gptq(recipe_) && !format.is_float) return gptq_or_nearest(name, matrix, hessian, last, format, recipe_, std::move(pull), warnings);
   if (!pruning) return round_left(matrix.dequantize(), hessian, format, role);
   if (pruning->method != PruneMethod::sparsegpt) {
     const Tensor<float, 2> weights = matrix.dequantize();
     return round_left(masked(weights, mask_of(*pruning, weights, hessian.mean_squares())), hessian, format, role);
   }
-  const WeightMatrix left = gptq_or_nearest(name, matrix, hessian, false, format_info<F32Format>(), recipe_.options(), {}, warnings);
+  const WeightMatrix left = gptq_or_nearest(name, matrix, hessian, false, format_info<F32Format>(), recipe_, {}, warnings);
   return round_left(left.dequantize(), hessian, format, role);
 }
 
@@ -379,7 +375,7 @@ RoundedBlock BlockPass::round_block(std::int64_t layer) {
       if (work.copied.contains(role)) continue;
       const FormatInfo& format = recipe_.format_of(name, false);
       if (format.is_float && !work.changed.contains(role)) continue;
-      if (format.is_float && !recipe_.options().pruning) {
+      if (format.is_float && !recipe_.pruning_of(name)) {
         result.matrices[role] = round_matrix(name, matrix.dequantize(), format);
       } else {
         WeightMatrix rounded = naming(name, [&] {

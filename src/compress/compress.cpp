@@ -19,6 +19,7 @@
 #include "model_source.hpp"
 #include "output.hpp"
 #include "plan.hpp"
+#include "prune/model_shares.hpp"
 
 namespace bantam::inline v0 {
 
@@ -85,10 +86,10 @@ class Run {
   /// Everything that can be refused before the output is begun. `original` and `progress` outlive it.
   Run(const Checkpoint& original, const Recipe& asked, Target target, const ProgressFn& progress, const Calibration& calibration)
       : source_(original, asked), target_(target), entries_(entries_of(checkpoint(), asked, target)), recipe_(asked),
-        tracker_(count(asked, progress)) {
+        tracker_(count(asked, progress)), rounding_(with_shares(source_, recipe_)) {
     const bool calibrated = needs_calibration(asked) || (asked.method() == Method::rtn && !calibration.samples.empty());
     if (asked.options().smooth && !calibrated) fail(Errc::invalid_argument, "smooth: expected calibration text, found none");
-    if (calibrated) pass_.emplace(source_, recipe_, calibration);
+    if (calibrated) pass_.emplace(source_, rounding_, calibration);
   }
   Run(const Run&) = delete;
   Run& operator=(const Run&) = delete;
@@ -138,7 +139,7 @@ class Run {
   void enter_block(std::int64_t layer, Journal* journal) {
     layer_ = layer;
     if (!pass_) {
-      if (source_.rotated()) block_ = round_rotated(recipe_, source_, layer);
+      if (source_.rotated()) block_ = round_rotated(rounding_, source_, layer);
       return;
     }
     block_ = {};  // the last one
@@ -171,18 +172,18 @@ class Run {
     Rounded rounded;
     if (const auto found = block_.matrices.find(tensor.role); found != block_.matrices.end() && tensor.layer == layer_) {
       rounded = found->second;
-    } else if (is_copied(target_, tensor, format) && !source_.rotated() && !is_pruned(recipe_, tensor)) {
+    } else if (is_copied(target_, tensor, format) && !source_.rotated() && !is_pruned(rounding_, tensor)) {
       rounded.matrix = checkpoint().load_matrix(tensor, Reading::mapped);
       check_finite(tensor.name, rounded.matrix);
     } else {
-      rounded = round_alone(recipe_, tensor, format,
+      rounded = round_alone(rounding_, tensor, format,
                             [&](std::int64_t row, std::span<float> to, RowCodes& scratch) { source_.read_row(tensor, row, to, scratch); });
       checkpoint().drop(tensor);
     }
     output.write_matrix(tensor, rounded.matrix);
     tracker_.formats.emplace_back(&format, tensor.rows * tensor.columns);
     LayerReport report{tensor.name, std::string(format.name), rounded.relative_error, tensor.stored_bytes(), rounded.matrix.bytes()};
-    if (is_pruned(recipe_, tensor)) {
+    if (is_pruned(rounding_, tensor)) {
       const std::int64_t weights = tensor.rows * tensor.columns;
       report.sparsity = static_cast<double>(rounded.zeros) / static_cast<double>(weights);
       tracker_.pruned += weights;
@@ -197,6 +198,7 @@ class Run {
   Recipe recipe_;
   std::int64_t weights_ = 0;  ///< of all matrices
   Tracker tracker_;
+  const Recipe rounding_;  ///< with shares that are found by a look at the weights
   std::optional<BlockPass> pass_;
   RoundedBlock block_;       ///< what was rounded with others
   std::int64_t layer_ = -1;  ///< of it

@@ -10,8 +10,8 @@ namespace bantam::inline v0 {
 
 namespace {
 
-void check_prunable(const Pruning& pruning, const CheckpointTensor& tensor, const FormatInfo& format) {
-  naming(tensor.name, [&] { check(pruning.sparsity, tensor.columns); });
+void check_prunable(const Recipe& recipe, const CheckpointTensor& tensor, const FormatInfo& format) {
+  naming(tensor.name, [&] { check(recipe.pruning_of(tensor.name)->sparsity, tensor.columns); });
   if (!holds_zero(format)) {
     fail(Errc::invalid_argument, tensor.name, ": expected a format that holds 0 exactly, to prune, found ", format.name,
          "; i4, i4z, nf4, q3_k, q6_k and f16 do");
@@ -21,12 +21,12 @@ void check_prunable(const Pruning& pruning, const CheckpointTensor& tensor, cons
 }  // namespace
 
 void check_holds(const Recipe& recipe, const FormatInfo& format, std::string_view what) {
-  const std::optional<Pruning>& pruning = recipe.options().pruning;
+  const std::optional<Pruning> pruning = recipe.pruning_of(what);
   const bool chooses = recipe.method() == Method::rtn && !pruning;
   if (chooses || holds_rest(format, pruning ? pruning->sparsity : Sparsity{})) return;
   const std::string pattern = to_string(sparsity_of(format));
   fail(Errc::invalid_argument, what, ": ", format.name, " holds what pruning by ", pattern, " leaves: expected --prune wanda:", pattern, " or sparsegpt:",
-       pattern, ", found ", pruning ? message(name_of(pruning->method), ':', to_string(pruning->sparsity)) : "none");
+       pattern, ", found ", pruning ? pruning->text() : "none");
 }
 
 std::vector<NativeWriter::Entry> entries_of(const Checkpoint& checkpoint, const Recipe& recipe, Target target) {
@@ -39,7 +39,7 @@ std::vector<NativeWriter::Entry> entries_of(const Checkpoint& checkpoint, const 
     if (!tensor.is_matrix && tensor.role == Role::rope_divisors) continue;
     const FormatInfo* format = tensor.is_matrix ? &format_in(target, tensor, recipe) : nullptr;
     const bool copied = format != nullptr && is_copied(target, tensor, *format) && !recipe.options().rotation && !is_pruned(recipe, tensor);
-    if (is_pruned(recipe, tensor)) check_prunable(*recipe.options().pruning, tensor, *format);
+    if (is_pruned(recipe, tensor)) check_prunable(recipe, tensor, *format);
     if (format != nullptr && tensor.layer >= 0 && !copied) check_holds(recipe, *format, tensor.name);
     entries.push_back({tensor.tensor_name(), format, tensor.rows, tensor.columns, copied ? tensor.order.get() : nullptr});
   }

@@ -10,27 +10,6 @@
 
 namespace bantam::inline v0 {
 
-bool matches(std::string_view name, std::string_view pattern) noexcept {
-  // Greedy with one point to come back to: linear but for the lengths of the two.
-  std::size_t n = 0, p = 0, star = std::string_view::npos, resume = 0;
-  while (n < name.size()) {
-    if (p < pattern.size() && pattern[p] == '*') {
-      star = p++;
-      resume = n;
-    } else if (p < pattern.size() && (pattern[p] == '?' || pattern[p] == name[n])) {
-      ++p;
-      ++n;
-    } else if (star != std::string_view::npos) {
-      p = star + 1;
-      n = ++resume;
-    } else {
-      return false;
-    }
-  }
-  while (p < pattern.size() && pattern[p] == '*') ++p;
-  return p == pattern.size();
-}
-
 namespace {
 
 constexpr std::string_view method_names[] = {"rtn", "gptq", "awq", "awq+gptq", "hqq"};
@@ -80,8 +59,13 @@ const FormatInfo& Recipe::format_of(std::string_view name, bool embedding_or_hea
   return *format_;
 }
 
+std::optional<Pruning> Recipe::pruning_of(std::string_view name) const {
+  const Sparsity sparsity = options_.pruning ? options_.pruning->sparsity_of(name) : Sparsity();
+  return sparsity.any() ? std::optional<Pruning>({options_.pruning->method, sparsity}) : std::nullopt;
+}
+
 Recipe Recipe::pruned(const Pruning& pruning) const {
-  check(pruning.sparsity);
+  check(pruning);
   Recipe recipe = *this;
   recipe.options_.pruning = pruning;
   return recipe;
@@ -91,7 +75,7 @@ std::string Recipe::to_json() const {
   nlohmann::ordered_json json;
   json["method"] = name_of(method_);
   json["format"] = std::string(format_->name);
-  if (options_.pruning) json["prune"] = message(name_of(options_.pruning->method), ':', to_string(options_.pruning->sparsity));
+  if (options_.pruning) json["prune"] = printable(options_.pruning->text(), 4096);
   if (needs_calibration(*this)) json["true_sequential"] = options_.true_sequential;
   if (options_.smooth) json["smooth"] = *options_.smooth;
   if (options_.clip) json["clip"] = name_of(*options_.clip);
@@ -122,7 +106,7 @@ Recipe recipe::with(Method method, std::string_view format, const Options& optio
     fail(Errc::invalid_argument, name_of(method), ": expected a format of integers or levels, found ", info.name);
   }
   if (method == Method::hqq) check_hqq(info);
-  if (details.pruning) check(details.pruning->sparsity);
+  if (details.pruning) check(*details.pruning);
   if (details.smooth) {
     if (method != Method::rtn && method != Method::gptq) fail(Errc::invalid_argument, "smooth: expected method rtn or gptq, found ", name_of(method));
     if (!(*details.smooth >= 0 && *details.smooth <= 1)) fail(Errc::invalid_argument, "smooth: expected an exponent from 0 to 1, found ", *details.smooth);

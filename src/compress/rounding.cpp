@@ -111,7 +111,14 @@ Rounded round_matrix(const std::string& name, TensorView<const float, 2> weights
 }
 
 bool is_pruned(const Recipe& recipe, const CheckpointTensor& tensor) noexcept {
-  return recipe.options().pruning && tensor.is_matrix && tensor.layer >= 0;
+  const std::optional<Pruning>& pruning = recipe.options().pruning;
+  return pruning && tensor.is_matrix && tensor.layer >= 0 && pruning->sparsity_of(tensor.name).any();
+}
+
+Mask mask_of(const Pruning& pruning, const Tensor<float, 2>& weights, std::span<const float> mean_squares) {
+  // Wanda's also where sparsegpt has to do without H^-1.
+  if (needs_calibration(pruning.method)) return wanda_mask(weights, mean_squares, pruning.sparsity);
+  return magnitude_mask(weights, pruning.sparsity, pruning.method == PruneMethod::magnitude_row ? MaskScope::row : MaskScope::matrix);
 }
 
 Rounded round_alone(const Recipe& recipe, const CheckpointTensor& tensor, const FormatInfo& format, ReadRow read) {
@@ -121,7 +128,7 @@ Rounded round_alone(const Recipe& recipe, const CheckpointTensor& tensor, const 
   if (!is_pruned(recipe, tensor)) return round_matrix(tensor.name, tensor.rows, tensor.columns, format, read, fitted);
   const WeightMatrix original = round_matrix(tensor.name, tensor.rows, tensor.columns, format_info<F32Format>(), read).matrix;
   const Tensor<float, 2> weights = original.dequantize();
-  const Tensor<float, 2> left = masked(weights, magnitude_mask(weights, recipe.options().pruning->sparsity));
+  const Tensor<float, 2> left = masked(weights, mask_of(*recipe.pruning_of(tensor.name), weights));
   return measured(tensor.name, original, fitted ? nearest(left, format, *fitted) : WeightMatrix::quantize(left, format));
 }
 

@@ -59,6 +59,8 @@ void round_row(std::span<const float> row, const FormatInfo& format, const Neare
 [[nodiscard]] Rounded round_alone(const Recipe& recipe, const CheckpointTensor& tensor, const FormatInfo& format, ReadRow read);
 /// Whether a recipe removes weights of it: of the matrices of blocks, and no others.
 [[nodiscard]] bool is_pruned(const Recipe& recipe, const CheckpointTensor& tensor) noexcept;
+/// What of one matrix goes. `mean_squares`: of its inputs, (columns), for methods that need calibration.
+[[nodiscard]] Mask mask_of(const Pruning& pruning, const Tensor<float, 2>& weights, std::span<const float> mean_squares = {});
 /// A matrix rounded elsewhere, measured against what it was.
 [[nodiscard]] Rounded measured(const std::string& name, const WeightMatrix& original, WeightMatrix rounded);
 

@@ -95,11 +95,12 @@ def facts_wrong_usage(h, models):
 def facts_prune_weights(h, models):
     model, out = h.model("stories260k"), h.temporary("pruned.bantam")
     calibration = ["--calibration", h.corpus("tinystories-plain.txt"), "--samples", 8, "--tokens", 128]
-    for amount, says in [("wanda", "expected layers:COUNT"), ("magic:0.5", "or magnitude, wanda or sparsegpt"), ("wanda:", "a share like 0.5"),
+    for amount, says in [("wanda", "expected layers:COUNT"), ("magic:0.5", "wanda or sparsegpt and :SHARE"), ("wanda:", "a share like 0.5"),
                          ("wanda:1", "below 1"), ("wanda:-0.5", "above 0"), ("magnitude:nan", "above 0"), ("wanda:5:4", "0 < N < M"),
                          ("sparsegpt:0:4", "0 < N < M"), ("wanda:2:4:8", "a share like 0.5")]:
         h.refuses(2, "compress", model, "-o", out, "--prune", amount, says=says)
     h.refuses(2, "compress", model, "-o", out, "--prune", "wanda:0.5", "--fit", "3.5bpw", says="not yet with --prune")
+    h.refuses(2, "compress", model, "-o", out, "--prune", "magnitude:0.5,*.down_proj", says="PATTERN=AMOUNT")
     h.refuses(1, "compress", model, "-o", out, "--format", "i4m", "--prune", "magnitude:0.5", says="holds 0 exactly")
     h.refuses(1, "compress", model, "-o", out, "--prune", "magnitude:3:7", says="rows of whole 7s")
     h.fact("nothing was written", not os.path.exists(out))

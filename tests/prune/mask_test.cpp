@@ -158,8 +158,23 @@ TEST_CASE("pruning is spelled as a method and an amount") {
   }
   for (const char* wrong : {"", "wanda", "wand:0.5", ":0.5", "0.5"}) {
     CAPTURE(wrong);
-    CHECK(error_of([&] { (void)find_pruning(wrong); }).find("pruning: expected magnitude, wanda or sparsegpt and :SHARE") == 0);
+    CHECK(error_of([&] { (void)find_pruning(wrong); }).find("pruning: expected magnitude, magnitude_row, magnitude_model, wanda or sparsegpt and :SHARE") == 0);
   }
+}
+
+TEST_CASE("pruning has exceptions by name, the last of which wins") {
+  const std::string text = "wanda:0.5,*.layers.0.*=0,*.down_proj=2:4,model.layers.0.mlp.*=0.25";
+  const Pruning pruning = find_pruning(text);
+  CHECK(pruning.text() == text);
+  CHECK(to_string(pruning.sparsity_of("model.layers.1.mlp.up_proj")) == "0.5");
+  CHECK(to_string(pruning.sparsity_of("model.layers.1.mlp.down_proj")) == "2:4");
+  CHECK(to_string(pruning.sparsity_of("model.layers.0.mlp.down_proj")) == "0.25");
+  CHECK_FALSE(pruning.sparsity_of("model.layers.0.self_attn.q_proj").any());
+  CHECK(error_of([] { (void)find_pruning("wanda:0.5,"); }) == "pruning: expected PATTERN=AMOUNT after a comma, found ");
+  CHECK(error_of([] { (void)find_pruning("wanda:0.5,a,b=0.5"); }) == "pruning: expected PATTERN=AMOUNT after a comma, found a");
+  CHECK(error_of([] { (void)find_pruning("wanda:0.5,=0.5"); }) == "pruning: expected PATTERN=AMOUNT after a comma, found =0.5");
+  CHECK(error_of([] { (void)find_pruning("wanda:0.5,a=1.5"); }) == "pruning: expected a share above 0 and below 1, found 1.5");
+  CHECK(error_of([] { check(Pruning{PruneMethod::wanda, 0.5}.except("a", 2.0)); }) == "pruning: expected a share above 0 and below 1, found 2");
 }
 
 TEST_CASE("formats that hold zero keep every zero, on any grid, and the others do not") {

@@ -206,7 +206,8 @@ def compress(model, method="rtn", *, format="q4", group=-1, calibration=None, ke
     returns a name (None: the usual one). calibration: the path of a text like what the model will read, or a Corpus; without, gptq
     and awq take a bundled text. keep: {pattern: format} exceptions, the last that matches counts. rotate: a seed; smooth: an exponent.
     clip: how far the grids of rtn follow the largest weights, "minmax", "mse" or "percentile:99.9".
-    prune: weights to make 0, "wanda:0.5" (or "magnitude", "sparsegpt"; a share, "2:4" or "16x4").
+    prune: weights to make 0, "wanda:0.5" (or "magnitude", "magnitude_row", "magnitude_model", "sparsegpt"; a share, "2:4" or
+        "16x4"); some matrices lose other shares with "wanda:0.5,*.layers.0.*=0,*.down_proj=0.3".
     progress: True for a bar (tqdm), or a callable (done, total, layer, relative_error, seconds_left); False cancels.
     """
     matrices = [(name, layer, *shape) for name, layer, shape, kind in model._made.tensors() if kind is not None]

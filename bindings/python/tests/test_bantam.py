@@ -278,7 +278,7 @@ class Compression(Folder):
         small, _ = bantam.compress(model, format="i4s", prune="magnitude:2:4")
         weights = np.asarray(small["layers.0.mlp.down"])
         self.assertTrue((np.count_nonzero(weights.reshape(-1, 4), axis=1) <= 2).all())
-        with self.assertRaisesRegex(bantam.InvalidArgument, "magnitude, wanda or sparsegpt"):
+        with self.assertRaisesRegex(bantam.InvalidArgument, "wanda or sparsegpt"):
             bantam.compress(model, prune="half")
 
     def test_calibrated_in_memory_and_by_file(self):

@@ -9,6 +9,7 @@
 #include "bantam/compress/awq.hpp"
 #include "bantam/compress/gptq.hpp"
 #include "bantam/compress/nearest.hpp"
+#include "bantam/core/names.hpp"
 #include "bantam/prune/pruning.hpp"
 
 namespace bantam::inline v0 {
@@ -84,6 +85,8 @@ class Recipe {
   [[nodiscard]] const FormatInfo& format() const noexcept { return *format_; }
   /// The same, after pruning. Throws invalid_argument for what cannot be removed.
   [[nodiscard]] Recipe pruned(const Pruning& pruning) const;
+  /// What is removed of one matrix of a block, without exceptions; nothing: empty.
+  [[nodiscard]] std::optional<Pruning> pruning_of(std::string_view name) const;
   [[nodiscard]] Method method() const noexcept { return method_; }
   [[nodiscard]] const MethodOptions& options() const noexcept { return options_; }
   [[nodiscard]] const std::vector<Exception>& exceptions() const noexcept { return exceptions_; }
@@ -107,7 +110,9 @@ class Recipe {
 namespace recipe {
 
 /// Removes a share of the weights, or {2, 4}: two of each four.
-[[nodiscard]] inline Pruning magnitude(const Sparsity& sparsity) { return {PruneMethod::magnitude, sparsity}; }
+[[nodiscard]] inline Pruning magnitude(const Sparsity& sparsity, MaskScope scope = MaskScope::matrix) {
+  return {scope == MaskScope::row ? PruneMethod::magnitude_row : PruneMethod::magnitude, sparsity};
+}
 [[nodiscard]] inline Pruning wanda(const Sparsity& sparsity) { return {PruneMethod::wanda, sparsity}; }
 [[nodiscard]] inline Pruning sparsegpt(const Sparsity& sparsity) { return {PruneMethod::sparsegpt, sparsity}; }
 
@@ -127,8 +132,5 @@ struct Options {
 [[nodiscard]] Recipe with(Method method, std::string_view format, const Options& options = {}, const MethodOptions& details = {});
 
 }  // namespace recipe
-
-/// Whether a name matches a pattern with * (any text) and ? (any character).
-[[nodiscard]] bool matches(std::string_view name, std::string_view pattern) noexcept;
 
 }  // namespace bantam::inline v0

@@ -1,4 +1,4 @@
-// Choices by their names.
+// Choices by their names, and patterns of names.
 #pragma once
 
 #include <cstddef>
@@ -18,6 +18,28 @@ namespace bantam::inline v0 {
     known += message(i == 0 ? "" : ", ", names[i]);
   }
   fail(Errc::invalid_argument, what, ": expected one of ", known, ", found ", printable(name));
+}
+
+/// Whether a name matches a pattern with * (any text) and ? (any character).
+[[nodiscard]] inline bool matches(std::string_view name, std::string_view pattern) noexcept {
+  // Greedy with one point to come back to: linear but for the lengths of the two.
+  std::size_t n = 0, p = 0, star = std::string_view::npos, resume = 0;
+  while (n < name.size()) {
+    if (p < pattern.size() && pattern[p] == '*') {
+      star = p++;
+      resume = n;
+    } else if (p < pattern.size() && (pattern[p] == '?' || pattern[p] == name[n])) {
+      ++p;
+      ++n;
+    } else if (star != std::string_view::npos) {
+      p = star + 1;
+      n = ++resume;
+    } else {
+      return false;
+    }
+  }
+  while (p < pattern.size() && pattern[p] == '*') ++p;
+  return p == pattern.size();
 }
 
 }  // namespace bantam::inline v0
