@@ -90,7 +90,6 @@ void check_fit(const CompressOptions& o) {
   if (!o.smooth.empty()) {
     throw UsageError("--fit: not yet with --smooth; what works: --fit on a model that was smoothed into f32 before");
   }
-  if (o.pruning.weights) throw UsageError("--fit: not yet with --prune of weights");
 }
 
 void warn_of_idle_patterns(const Recipe& recipe, const Checkpoint& checkpoint) {

@@ -130,16 +130,14 @@ std::string markdown(const Record& record, const std::string& picture) {
     out +=
         "\nExpected is the sum of what each matrix alone does to the unchanged model's output on the calibration text.\n";
   out += message("\nRecipe: `", record.recipe.to_json(), "`\n\n![errors](", picture, ")\n\n");
-  // No fit prunes.
-  const char* const last = record.fit ? " expected KL |\n" : report.sparsity ? " zeros, % |\n" : "\n";
-  out += message("| matrix | format | bytes before | bytes | relative error, % |", last, "|---|---|---:|---:|---:|",
-                 record.fit || report.sparsity ? "---:|\n" : "\n");
+  out += message("| matrix | format | bytes before | bytes | relative error, % |", record.fit ? " expected KL |" : "", report.sparsity ? " zeros, % |" : "",
+                 "\n|---|---|---:|---:|---:|", record.fit ? "---:|" : "", report.sparsity ? "---:|" : "", "\n");
   for (std::size_t i = 0; i < report.layers.size(); ++i) {
     const LayerReport& layer = report.layers[i];
     out += message("| ", cell(layer.name), " | ", layer.format, " | ", layer.bytes_before, " | ", layer.bytes_after,
                    " | ", fixed(100 * layer.relative_error, 3), " |");
     if (record.fit) out += message(" ", fixed(record.fit->kl[i], 7), " |");
-    if (!record.fit && report.sparsity) out += layer.sparsity ? message(" ", fixed(100 * *layer.sparsity, 2), " |") : " |";
+    if (report.sparsity) out += layer.sparsity ? message(" ", fixed(100 * *layer.sparsity, 2), " |") : " |";
     out += "\n";
   }
   return out + inputs_table(report);

@@ -13,6 +13,7 @@
 #include "output.hpp"
 #include "plan.hpp"
 #include "product.hpp"
+#include "prune/model_shares.hpp"
 
 namespace bantam::inline v0 {
 
@@ -27,8 +28,10 @@ std::vector<const FormatInfo*> candidates_of(const CheckpointTensor& tensor, con
                                              const std::vector<const FormatInfo*>& wanted) {
   if (const FormatInfo* kept = recipe.exception_of(tensor.name))
     return {target == Target::gguf ? &gguf_format(tensor, *kept) : kept};
+  const bool pruned = is_pruned(recipe, tensor);
   std::vector<const FormatInfo*> candidates;
   const auto add = [&](const FormatInfo& format) {
+    if (pruned && !holds_zero(format)) return;
     if (std::ranges::find(candidates, &format) == candidates.end()) candidates.push_back(&format);
   };
   for (const FormatInfo* format : wanted) add(target == Target::gguf ? gguf_format(tensor, *format) : *format);
@@ -58,10 +61,10 @@ class SensitivityPass {
                   const SensitivityOptions& options, const ProgressFn& progress)
       : source_(checkpoint, recipe),
         checkpoint_(source_.checkpoint()),
-        recipe_(recipe),
+        recipe_(with_shares(source_, recipe)),
         options_(options),
         progress_(progress),
-        pass_(source_, recipe, calibration),
+        pass_(source_, recipe_, calibration),
         cache_({1, checkpoint.config().kv_heads, checkpoint.config().head_dim}, "f32") {
     std::vector<const FormatInfo*> wanted = options.candidates;
     if (wanted.empty()) {
@@ -115,13 +118,13 @@ class SensitivityPass {
   [[nodiscard]] WeightMatrix whole_table(const CheckpointTensor& tensor) const;
   /// Whether a matrix stays as it is in this format.
   [[nodiscard]] bool is_own(const CheckpointTensor& tensor, const FormatInfo& format) const noexcept {
-    return !source_.rotated() && &format == &tensor.format();
+    return !source_.rotated() && !is_pruned(recipe_, tensor) && &format == &tensor.format();
   }
   void report(const std::string& name);
 
   const ModelSource source_;
   const Checkpoint& checkpoint_;  ///< the source's
-  const Recipe& recipe_;
+  const Recipe recipe_;
   const SensitivityOptions& options_;
   const ProgressFn& progress_;
   std::vector<Sensitivity> results_;
@@ -252,7 +255,7 @@ void SensitivityPass::measure_matrix(std::size_t result, LayerWeights& block, st
       cost.measured = true;  // nothing changes
       continue;
     }
-    const bool alone = format.is_float || recipe_.method() == Method::hqq;
+    const bool alone = !is_pruned(recipe_, tensor) && (format.is_float || recipe_.method() == Method::hqq);
     WeightMatrix rounded = naming(tensor.name, [&] {
       std::vector<std::string> ignored;  // the pass that writes says it again
       if (!alone) return pass_.round(tensor.name, original, hessian, false, format, tensor.role, ignored);
@@ -407,6 +410,9 @@ std::vector<Sensitivity> measure_sensitivity(const Checkpoint& checkpoint, const
   for (const FormatInfo* format : options.candidates) {
     check_format(*format, target, "candidates");
     check_holds(recipe, *format, "candidates");
+    if (recipe.options().pruning && !holds_zero(*format)) {
+      fail(Errc::invalid_argument, "candidates: expected formats that hold 0 exactly, to prune, found ", format->name);
+    }
   }
   return SensitivityPass(checkpoint, recipe, calibration, target, options, progress).run();
 }

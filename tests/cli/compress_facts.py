@@ -99,7 +99,6 @@ def facts_prune_weights(h, models):
                          ("wanda:1", "below 1"), ("wanda:-0.5", "above 0"), ("magnitude:nan", "above 0"), ("wanda:5:4", "0 < N < M"),
                          ("sparsegpt:0:4", "0 < N < M"), ("wanda:2:4:8", "a share like 0.5")]:
         h.refuses(2, "compress", model, "-o", out, "--prune", amount, says=says)
-    h.refuses(2, "compress", model, "-o", out, "--prune", "wanda:0.5", "--fit", "3.5bpw", says="not yet with --prune")
     h.refuses(2, "compress", model, "-o", out, "--prune", "magnitude:0.5,*.down_proj", says="PATTERN=AMOUNT")
     h.refuses(1, "compress", model, "-o", out, "--format", "i4m", "--prune", "magnitude:0.5", says="holds 0 exactly")
     h.refuses(1, "compress", model, "-o", out, "--prune", "magnitude:3:7", says="rows of whole 7s")
@@ -323,6 +322,9 @@ def facts_fit(h, models):
     h.fact("bits a weight", 0.995 * 4.25 <= bits["bits_per_weight"] <= 4.25, bits["bits_per_weight"])
     kept = h.json("compress", model, "--fit", "4.25bpw", *options, "--keep", "*.up_proj=i4.g64", "--dry-run")
     h.fact("--keep stays", all(layer["format"] == "i4.g64" for layer in kept["layers"] if "up_proj" in layer["name"]), kept)
+    pruned = h.json("compress", model, "-o", h.temporary("fit-pruned.bantam"), "--fit", "4.25bpw", *options, "--prune", "wanda:0.5", "--report")
+    h.fact("a fit of pruned weights", pruned["bits_per_weight"] <= 4.25 and pruned["sparsity"] >= 0.499, pruned)
+    h.fact("with columns for both", "| expected KL | zeros, % |" in Path(h.temporary("fit-pruned.bantam") + ".report.md").read_text())
     best = h.run("compress", model, "--fit", "1TB", *options, "--dry-run", "--json")
     h.fact("more than can be used", best.status == 0 and "the rest is of no use" in best.err and {layer["format"] for layer in best.json["layers"]} == {"i8.g32"}, best)
     h.refuses(1, "compress", model, "-o", h.temporary("never"), "--fit", "100kB", *options, says="--fit 100kB: budget: expected ")

@@ -102,6 +102,35 @@ TEST_CASE("the divergence of a matrix is that of a model with this matrix change
   }
 }
 
+TEST_CASE("the divergence of a pruned matrix is that of a model with this matrix pruned and changed") {
+  for (const auto& [pruning, method] : {std::pair{recipe::wanda(0.5), Method::rtn}, {recipe::sparsegpt(0.5), Method::gptq},
+                                        {recipe::magnitude(0.5, MaskScope::row), Method::gptq}}) {
+    CAPTURE(pruning.text());
+    const Fitting f;
+    const Recipe base(find_format("f32"), method);
+    const auto found = f.measure(pruning | base, {.candidates = {&find_format("i4.g32"), &find_format("f16")}, .measured = 2});
+    for (const char* name : {"model.layers.0.self_attn.k_proj", "model.layers.1.mlp.down_proj"}) {
+      for (const char* format : {"i4.g32", "f16"}) {
+        CAPTURE(std::string(name));
+        CAPTURE(std::string(format));
+        const FormatCost& cost = cost_of(found, name, format);
+        if (!cost.measured) continue;  // of floats, where there are others
+        Pruning one = pruning;
+        one.except("*", {}).except(name, pruning.sparsity);
+        compress_file(*f.checkpoint, f.folder / "one.bantam", (one | base).keep(name, format), Target::native, {}, f.calibration);
+        CHECK(cost.kl > 0);
+        CHECK(cost.kl == doctest::Approx(f.divergence_of("one.bantam")).epsilon(1e-3));
+      }
+    }
+    // A matrix's own format counts as changed where it is pruned; formats that do not hold zeros are no choice for it.
+    const auto stored = f.measure(pruning | base, {.measured = 1});
+    for (const Sensitivity& one : stored) {
+      const bool pruned = one.name.find("layers.") != std::string::npos;
+      for (const FormatCost& cost : one.formats) CHECK((!pruned || (holds_zero(*cost.format) && cost.kl > 0)));
+    }
+  }
+}
+
 TEST_CASE("finer formats err less, and what is not measured lies between what is") {
   const Fitting f;
   const auto all = f.measure(recipe::rtn("f32"), {.candidates = some, .measured = 4});
@@ -264,6 +293,8 @@ TEST_CASE("measuring can be cancelled, and refuses what cannot be measured") {
   CHECK(error_of([&] {
           (void)f.measure(recipe::rtn("i4.g32"), {.candidates = {&find_format("nf4")}}, Target::gguf);
         }).find("candidates: expected one that such files have") != std::string::npos);
+  CHECK(error_of([&] { (void)f.measure(recipe::wanda(0.5) | recipe::rtn("i4.g32"), {.candidates = {&find_format("i4m")}}); }) ==
+        "candidates: expected formats that hold 0 exactly, to prune, found i4m.g32");
   CHECK(error_of([&] { (void)f.measure(recipe::rtn("i4.g32"), {.measured = 0}); }).find("at least one") !=
         std::string::npos);
   CHECK(error_of([&] { (void)measure_sensitivity(*f.checkpoint, recipe::rtn("i4.g32"), {}); }).find("expected text") !=
