@@ -20,10 +20,13 @@ constexpr BlockStage reading[] = {BlockStage::attention_inputs, BlockStage::outp
 /// Numbers that observe() keeps at most.
 constexpr std::size_t most_kept = (std::size_t{1} << 28) / sizeof(float);
 
-/// Only GPTQ makes up for what came before, and only for inputs that are those of the rounded model.
 bool is_gptq(const Recipe& recipe) { return recipe.method() == Method::gptq || recipe.method() == Method::awq_gptq; }
+/// Only GPTQ, and SparseGPT, which is GPTQ without rounding, make up for what came before, and only for inputs that are those
+/// of the rounded model.
 bool follows_original(const Recipe& recipe) {
-  return is_gptq(recipe) && recipe.options().true_sequential && recipe.options().follow_original > 0;
+  const MethodOptions& options = recipe.options();
+  const bool makes_up = is_gptq(recipe) || (options.pruning && options.pruning->method == PruneMethod::sparsegpt);
+  return makes_up && options.true_sequential && options.follow_original > 0;
 }
 
 /// Whether what the readers make is added to the hidden states; then one matrix reads.
@@ -257,7 +260,8 @@ LayerWeights BlockPass::original(const Work& work) const {
   const FormatInfo& bytes = format_info<Int8<32>>();
   for (const auto& [role, name] : work.names) {
     WeightMatrix& matrix = *matrix_of(weights, role, 0);
-    if (matrix.format().is_float && recipe_.format_of(name, false).bits_per_weight < 6) matrix = WeightMatrix::quantize(matrix.dequantize(), bytes);
+    const bool coarse = recipe_.format_of(name, false).bits_per_weight < 6 || recipe_.pruning_of(name);
+    if (matrix.format().is_float && coarse) matrix = WeightMatrix::quantize(matrix.dequantize(), bytes);
   }
   return std::move(weights.layers[0]);
 }
@@ -334,7 +338,7 @@ WeightMatrix BlockPass::round(const std::string& name, const WeightMatrix& matri
     const Tensor<float, 2> weights = matrix.dequantize();
     return round_left(masked(weights, mask_of(*pruning, weights, hessian.mean_squares())), hessian, format, role);
   }
-  const WeightMatrix left = gptq_or_nearest(name, matrix, hessian, false, format_info<F32Format>(), recipe_, {}, warnings);
+  const WeightMatrix left = gptq_or_nearest(name, matrix, hessian, false, format_info<F32Format>(), recipe_, std::move(pull), warnings);
   return round_left(left.dequantize(), hessian, format, role);
 }
 

@@ -80,8 +80,9 @@ std::string Recipe::to_json() const {
   if (options_.smooth) json["smooth"] = *options_.smooth;
   if (options_.clip) json["clip"] = name_of(*options_.clip);
   if (options_.rotation) json["rotation_seed"] = *options_.rotation;
-  if (method_ == Method::gptq || method_ == Method::awq_gptq) {
-    json["follow_original"] = options_.follow_original;
+  const bool gptq = method_ == Method::gptq || method_ == Method::awq_gptq;
+  if (gptq || (options_.pruning && options_.pruning->method == PruneMethod::sparsegpt)) json["follow_original"] = options_.follow_original;
+  if (gptq) {
     json["damping"] = options_.gptq.damping;
     json["desc_act"] = options_.gptq.order == ColumnOrder::activation;
     json["static_groups"] = options_.gptq.static_groups;

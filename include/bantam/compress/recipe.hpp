@@ -47,8 +47,8 @@ struct MethodOptions {
   /// Inside a block each group of matrices is rounded for inputs that the groups before, already rounded, make: q, k and v;
   /// o; gate and up; down. It takes a run of the block over the calibration text for each; otherwise one serves all.
   bool true_sequential = true;
-  /// GPTQ, truly sequential: the share of what a rounded model has drifted from the original by, in the inputs of each matrix
-  /// and in the hidden states that it adds to, that the matrix is rounded to make good (the first as in GPTAQ,
+  /// GPTQ and SparseGPT, truly sequential: the share of what a rounded model has drifted from the original by, in the inputs
+  /// of each matrix and in the hidden states that it adds to, that the matrix is rounded to make good (the first as in GPTAQ,
   /// arXiv:2504.02692). All of it would fit the calibration text too well. It takes a run of the original block, too; 0: none.
   double follow_original = 0.6;
   /// Weights are rotated before anything else (ModelSource in src/compress; rotation.hpp) by random signs of this seed: exact
