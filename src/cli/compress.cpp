@@ -31,7 +31,8 @@ struct CompressOptions {
   std::vector<std::string> overruled;  ///< options that --fit decides
   std::string to = "native";
   std::vector<std::string> prune;
-  PruneArguments pruning;  ///< what `prune` says
+  std::string prune_to;
+  PruneArguments pruning;  ///< what these say
   std::string calibration, smooth, clip, fit, candidates, evaluate, gptq_zero;
   std::int64_t samples = 128, tokens = 2048, seed = 0, limit = 20'000;
   bool rotate = false, desc_act = false, one_run = false, no_compensation = false, resume = false, dry_run = false, report = false;
@@ -159,8 +160,8 @@ struct Task {
   Calibration calibration;
   std::optional<Fit> fit;
   std::string evaluation_text;
-  std::optional<PrunedStructure> pruned;  ///< then `checkpoint` is what it left
-  std::int64_t bytes_before = 0;          ///< of the model's files, where it was pruned
+  std::optional<PrunedParts> pruned;  ///< then `checkpoint` is what it left
+  std::int64_t bytes_before = 0;      ///< of the model's files, where it was pruned
 };
 
 /// The text to calibrate with: the user's, or the bundled one.
@@ -173,11 +174,12 @@ std::string calibration_text(const CompressOptions& o) {
 /// Opens, reads the calibration text, prunes, and chooses formats if that is asked for.
 Task prepare(const CompressOptions& o, Recipe recipe, bool calibrated) {
   Task task{open_checkpoint(o.model, o.gptq_zero), std::move(recipe), target_of(o), {}, {}, {}, {}, 0};
-  const std::vector<Removal>& removals = o.pruning.removals;
-  // What is impossible is said before any work.
-  (void)plan_structure(task.checkpoint.config(), removals);
-  if (!removals.empty()) task.bytes_before = plan_file(task.checkpoint, task.recipe, task.target).bytes_before;
-  if (calibrated || !o.fit.empty() || !removals.empty()) {
+  const bool removes = o.pruning.removes_parts(), shapes_only = o.dry_run && o.fit.empty();
+  if (removes) {
+    task.bytes_before = plan_file(task.checkpoint, task.recipe, task.target).bytes_before;
+    task.pruned = plan_parts(o.pruning, task.checkpoint, task.recipe, task.target);
+  }
+  if ((calibrated || !o.fit.empty() || removes) && !shapes_only) {
     std::string text = calibration_text(o);
     task.calibration = Calibration::from_text(task.checkpoint.tokenizer(), text, o.samples,
                                               std::min<std::int64_t>(o.tokens, task.checkpoint.config().context));
@@ -186,9 +188,12 @@ Task prepare(const CompressOptions& o, Recipe recipe, bool calibrated) {
   // Now: it would be a pity to miss a file after hours.
   if (!o.evaluate.empty()) task.evaluation_text = read_input(o.evaluate);
   warn_of_idle_patterns(task.recipe, task.checkpoint);
-  if (!removals.empty()) {
-    task.pruned = prune(task.checkpoint, removals, task.calibration, !o.no_compensation, o.common.json);
-    task.checkpoint = task.pruned->checkpoint;
+  if (removes && shapes_only) {
+    task.checkpoint = outline_of(task.checkpoint, plan_structure(task.checkpoint.config(), task.pruned->removals));
+  } else if (removes) {
+    prune_parts(*task.pruned, task.checkpoint, task.calibration, !o.no_compensation, o.common.json);
+    time_parts(*task.pruned, task.checkpoint, task.recipe, task.target);
+    task.checkpoint = task.pruned->structure->checkpoint;
   }
   if (o.fit.empty()) return task;
   task.fit = fit_to_budget(task.checkpoint, task.recipe, task.calibration, task.target, parse_candidates(o.candidates),
@@ -247,7 +252,7 @@ int compress_model(const CompressOptions& o, const std::vector<std::string>& idl
     }
     if (!calibrated && o.resume) note(message("bantam: --resume: ", o.method, " without calibration keeps no journal, starting over"));
   }
-  if (!calibrated && o.fit.empty() && o.pruning.removals.empty()) {
+  if (!calibrated && o.fit.empty() && !o.pruning.removes_parts()) {
     for (const std::string& option : idle) warn(message(option, " has no effect: ", o.method, " without calibration"));
   }
   if (calibrated && o.desc_act && o.method.find("gptq") == std::string::npos) warn(message("--desc-act has no effect: ", o.method));
@@ -322,6 +327,10 @@ void add_compress(CLI::App& app, Action& action) {
                                  "with all that share their keys), which makes the model smaller; or weights (magnitude, magnitude_row, "
                                  "magnitude_model, wanda, sparsegpt, and a SHARE, N:M or 16x4; ,PATTERN=AMOUNT after it for some matrices), which leaves "
                                  "zeros in their places; may be repeated");
+  needs(add_text(verb, "--prune-to", o->prune_to, "COST:AMOUNT",
+                 "the same share of every part that --prune names without an amount, so that the model costs no more: parameters:1.1B, flops:0.7x, "
+                 "bytes:600MB, latency:12ms a token; 0.7x: of what the whole model costs in this format"),
+        prune);
   needs(add_flag(verb, "--no-compensation", o->no_compensation, "what is left takes nothing over from the parts that --prune removed"), prune);
   const CLI::Option* fit = add_text(verb, "--fit", o->fit, "SIZE",
                                     "mixed precision: the formats that cost least in a file of 6GiB, 402MB ..., or with "
@@ -346,6 +355,7 @@ void add_compress(CLI::App& app, Action& action) {
       "  bantam compress Qwen3-0.6B -o q3.bantam --format i3z --group 128 --method awq+gptq --calibration text.txt\n"
       "  bantam compress Qwen3-0.6B -o fit.bantam --fit 300MiB --method gptq --calibration text.txt --report\n"
       "  bantam compress Qwen3-0.6B -o small.bantam --prune heads:0.25 --prune channels:0.3 --method gptq --calibration text.txt\n"
+      "  bantam compress Qwen3-0.6B -o fast.bantam --prune heads --prune channels --prune-to latency:0.7x\n"
       "  bantam compress q4.bantam -o plain --format f32 --to safetensors\n"
       "  bantam compress Qwen3-0.6B -o q4_k.gguf --format q4_k --keep lm_head=q6_k --to gguf\n"
       "  bantam compress Qwen3-0.6B -o q4-gptq --format i4 --group 128 --method gptq --calibration text.txt --to gptq\n"
@@ -356,7 +366,8 @@ void add_compress(CLI::App& app, Action& action) {
           if (given(option)) idle.push_back(name_of(option));
         }
         if (given(fit)) (void)parse_budget(o->fit);
-        o->pruning = parse_prune(o->prune);
+        o->pruning = parse_prune(o->prune, o->prune_to);
+        if (o->pruning.goal && o->pruning.goal->cost == Cost::bytes && given(fit)) throw UsageError("--prune-to bytes: not with --fit, which says the size");
         for (const CLI::Option* option : choosing) {
           if (!o->fit.empty() && given(option)) o->overruled.push_back(name_of(option));
         }

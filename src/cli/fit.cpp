@@ -5,16 +5,13 @@
 #include <cctype>
 #include <cmath>
 
+#include "bantam/core/units.hpp"
 #include "options.hpp"
 #include "progress.hpp"
 
 namespace bantam::cli {
 
 namespace {
-
-constexpr std::pair<std::string_view, double> units[] = {{"", 1},      {"b", 1},        {"kb", 1e3}, {"kib", 0x1p10},
-                                                         {"mb", 1e6},  {"mib", 0x1p20}, {"gb", 1e9}, {"gib", 0x1p30},
-                                                         {"tb", 1e12}, {"tib", 0x1p40}};
 
 /// 0.0123, 0.000123, 1.2e-07: four digits that count.
 std::string in_nats(double kl) {
@@ -35,15 +32,12 @@ Budget parse_budget(const std::string& text) {
     ++digits;
   if (digits == 0) throw fault();
   const double value = parse_number("--fit", text.substr(0, digits));
-  std::string unit = text.substr(digits);
-  std::ranges::transform(unit, unit.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  const std::string unit = text.substr(digits);
   // Above, a number of bytes would not fit what holds it.
   constexpr double most = 0x1p62;
   if (unit == "bpw" && value > 0) return {.bits_per_weight = value};
-  for (const auto& [name, factor] : units) {
-    if (unit == name && value * factor >= 1 && value * factor < most)
-      return {.bytes = static_cast<std::int64_t>(value * factor)};
-  }
+  const double bytes = value * byte_unit(unit).value_or(0);
+  if (bytes >= 1 && bytes < most) return {.bytes = static_cast<std::int64_t>(bytes)};
   throw fault();
 }
 

@@ -110,9 +110,14 @@ std::string markdown(const Record& record, const std::string& picture) {
                  " |\n| bits a weight | | ", fixed(report.bits_per_weight, 3), " |\n");
   if (report.sparsity) out += message("| zeros among the weights of blocks | | ", fixed(100 * *report.sparsity, 2), " % |\n");
   if (record.pruned) {
-    const ModelSize &before = record.pruned->before, &after = record.pruned->after;
-    out += message("| parameters | ", before.parameters, " | ", after.parameters, " |\n| operations a token | ", before.flops_per_token, " | ",
-                   after.flops_per_token, " |\n");
+    const auto row = [&](const char* what, Cost cost, double unit = 1, int digits = 0) {
+      const auto i = static_cast<std::size_t>(cost);
+      out += message("| ", what, " | ", fixed(record.pruned->before[i] * unit, digits), " | ", fixed(record.pruned->after[i] * unit, digits), " |\n");
+    };
+    row("parameters", Cost::parameters);
+    row("operations a token", Cost::flops);
+    row("bytes in these formats", Cost::bytes);
+    row("milliseconds a token in these formats", Cost::latency, 1e3, 2);
   }
   if (record.evaluation) {
     const PerplexityResult& r = record.evaluation->result;

@@ -29,7 +29,7 @@ struct Record {
   const Report& report;
   const std::optional<Fit>& fit;
   const std::optional<Evaluation>& evaluation;
-  const std::optional<PrunedStructure>& pruned;
+  const std::optional<PrunedParts>& pruned;
 };
 
 /// The library's report; with expectations and measurements where there are any.

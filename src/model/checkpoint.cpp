@@ -405,7 +405,7 @@ Checkpoint Checkpoint::in_memory(const Checkpoint& like, const ModelConfig& conf
   c.config_ = config;
   c.tokenizer_ = like.tokenizer_;
   c.recipe_ = std::move(recipe_json);
-  c.file_bytes_ = weights->matrix_bytes;
+  c.file_bytes_ = weights ? weights->matrix_bytes : 0;
   for (const CheckpointTensor& tensor : like.tensors_) {
     if (tensor.role == Role::rope_divisors) continue;  // the config has them
     const auto place = std::ranges::find(layers, tensor.layer);
@@ -416,7 +416,9 @@ Checkpoint Checkpoint::in_memory(const Checkpoint& like, const ModelConfig& conf
     own.name = own.layer == tensor.layer ? tensor.name : name_of(tensor.role, own.layer, config);
     std::tie(own.rows, own.columns) = expected_shape(tensor.role, own.layer, config);
     own.is_matrix = tensor.is_matrix;
-    if (tensor.is_matrix) {
+    if (tensor.is_matrix && !weights) {
+      own.native = &tensor.format();
+    } else if (tensor.is_matrix) {
       const WeightMatrix& matrix = *matrix_of(*weights, own.role, own.layer);
       BANTAM_ASSERT(matrix.rows() == own.rows && matrix.columns() == own.columns);
       own.native = &matrix.format();

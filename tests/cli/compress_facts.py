@@ -130,8 +130,26 @@ def facts_prune_parts(h, models):
     gone = [i for i in range(before["config"]["layers"]) if i not in shape["layers"]]
     h.equal("the layer of least influence went", [shape["influence"][i] for i in gone], [min(shape["influence"])])
     h.fact("it runs", h.json("perplexity", small, text, "--limit", 500)["perplexity"] < 10000)
+    h.equal("bytes after", shape["after"]["bytes"], os.path.getsize(small))
+    h.fact("a token was timed", shape["before"]["seconds_per_token"] > 0 and shape["after"]["seconds_per_token"] > 0, shape)
+    to_size = ["compress", model, "--format", "i4", "--prune", "channels", "--prune", "heads", "--prune-to", "bytes:0.85x", *calibration]
+    planned = h.json(*to_size, "--dry-run")["prune"]
+    done = h.json(*to_size, "-o", small, "--report")["prune"]
+    h.equal("the same shares, planned and done", done["removals"], planned["removals"])
+    h.fact("of both parts", {removal.split(":")[0] for removal in done["removals"]} == {"channels", "heads"}, done)
+    h.fact("as small as asked for", done["after"]["bytes"] <= 0.85 * done["before"]["bytes"], done)
+    h.equal("as the file", done["after"]["bytes"], os.path.getsize(small))
+    h.fact("all four costs stand in the report", all(f"| {cost}" in Path(small + ".report.md").read_text()
+                                                     for cost in ("parameters", "operations a token", "bytes in these", "milliseconds a token")))
     out = h.temporary("never-pruned.bantam")
-    for status, value, says in [(2, "channels:x", "expected channels:NUMBER"),
+    for status, options, says in [(2, ["--prune", "channels:0.3", "--prune-to", "bytes:0.8x"], "expected parts without an amount"),
+                                  (2, ["--prune", "channels", "--prune-to", "speed:2x"], "expected parameters:N"), (2, ["--prune-to", "bytes:0.8x"], "--prune"),
+                                  (2, ["--prune", "channels", "--prune-to", "bytes:0.8x", "--fit", "4bpw"], "not with --fit"),
+                                  (1, ["--prune", "channels", "--prune-to", "bytes:1kB"], "expected at least"),
+                                  (1, ["--prune", "channels", "--prune-to", "bytes:1GB"], "what the model costs"),
+                                  (1, ["--prune", "channels", "--prune", "channels:0.5", "--prune-to", "bytes:0.8x"], "expected channels once")]:
+        h.refuses(status, "compress", model, "-o", out, *options, says=says)
+    for status, value, says in [(2, "channels:x", "expected channels:NUMBER"), (2, "channels", "expected channels:NUMBER"),
                                 (2, "heads:nan", "expected heads:NUMBER"), (1, "heads:1", "expected a share above 0 and below 1, found 1"),
                                 (1, "channels:0.999", "leaves none"), (1, "channels:0.0001", "takes none"), (1, "layers:99", "expected a whole number from 1 to"),
                                 (1, "layers:0.5", "expected a whole number from 1 to"), (1, "channels:-1", "above 0 and below 1")]:

@@ -73,7 +73,8 @@ class Checkpoint {
   [[nodiscard]] static Checkpoint open(const std::filesystem::path& path, const OpenOptions& options = {});
   /// The model of another checkpoint with weights that lie in memory: same shapes, any formats.
   [[nodiscard]] static Checkpoint in_memory(const Checkpoint& like, std::shared_ptr<const ModelWeights> weights, std::string recipe_json);
-  /// The same with other shapes, which `config` says, of some of the layers, ascending.
+  /// The same with other shapes, which `config` says, of some of the layers, ascending. Without weights: shapes and the formats
+  /// that `like` has, to be looked at, not read.
   [[nodiscard]] static Checkpoint in_memory(const Checkpoint& like, const ModelConfig& config, std::span<const std::int64_t> layers,
                                             std::shared_ptr<const ModelWeights> weights, std::string recipe_json);
 

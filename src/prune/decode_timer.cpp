@@ -1,0 +1,92 @@
+// Models of zeros.
+#include "decode_timer.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "bantam/core/stopwatch.hpp"
+
+namespace bantam::inline v0 {
+
+namespace {
+
+/// Rows of zeros that are really there: every page of them is read from memory.
+WeightMatrix zeros(const FormatInfo& format, std::int64_t rows, std::int64_t columns) {
+  const auto bytes = static_cast<std::size_t>(format.matrix_bytes(rows, columns));
+  const std::shared_ptr<std::byte> data = allocate_storage(bytes);
+  std::memset(data.get(), 0, bytes);
+  return {format, rows, columns, data};
+}
+
+/// The first layers of a model, of zeros in the formats that a plan gives them.
+ModelWeights zeros_of(const Checkpoint& shapes, const Plan& plan, std::int64_t layers) {
+  ModelWeights weights;
+  weights.layers.resize(static_cast<std::size_t>(layers));
+  auto planned = plan.matrices.begin();
+  for (const CheckpointTensor& tensor : shapes.tensors()) {
+    const FormatInfo* format = tensor.is_matrix ? (planned++)->format : nullptr;
+    if (tensor.layer >= layers) continue;
+    if (format != nullptr) {
+      *matrix_of(weights, tensor.role, tensor.layer) = zeros(*format, tensor.rows, tensor.columns);
+    } else if (std::vector<float>* vector = vector_of(weights, tensor.role, tensor.layer)) {
+      vector->assign(static_cast<std::size_t>(tensor.columns), 1.0f);
+    }
+  }
+  complete(weights, shapes.config().tied);
+  return weights;
+}
+
+std::int64_t fitting(const Checkpoint& shapes, const Plan& plan, std::int64_t room) {
+  const std::int64_t all = shapes.config().layers;
+  std::int64_t bytes = 0;
+  auto planned = plan.matrices.begin();
+  for (const CheckpointTensor& tensor : shapes.tensors()) {
+    if (!tensor.is_matrix) continue;
+    if (tensor.layer >= 0) bytes += planned->format->matrix_bytes(tensor.rows, tensor.columns);
+    ++planned;
+  }
+  return std::clamp(room / std::max<std::int64_t>(bytes / all, 1), std::min<std::int64_t>(2, all), all);
+}
+
+}  // namespace
+
+ModelConfig first_of(const ModelConfig& whole, std::int64_t layers) {
+  ModelConfig config = whole;
+  config.layers = layers;
+  config.first_window_layer = std::min(config.first_window_layer, layers);
+  if (!config.is_uniform()) config.shapes.resize(static_cast<std::size_t>(layers));
+  return config;
+}
+
+struct DecodeTimer::Run {
+  Run(const ModelConfig& whole, const ModelWeights& weights, std::int64_t layers)
+      : config(first_of(whole, layers)), forward(config, weights, 1, 0), cache(config.kv_shape(), "f16") {}
+  double seconds() {
+    const TokenId token = 0;
+    const Forward::Sequence sequence{{&token, 1}, &cache, 0};
+    cache.truncate(0);
+    const Stopwatch watch;
+    forward.run({&sequence, 1}, [](std::int64_t, std::int64_t, std::span<const float>) {}, [](std::int64_t) { return true; });
+    return watch.seconds();
+  }
+  const ModelConfig config;
+  Forward forward;
+  nn::KvCache cache;
+};
+
+DecodeTimer::DecodeTimer(const Checkpoint& shapes, const Plan& plan, std::int64_t room)
+    : all_(shapes.config().layers), fitting_(fitting(shapes, plan, room)), weights_(zeros_of(shapes, plan, fitting_)) {
+  runs_.push_back(std::make_unique<Run>(shapes.config(), weights_, fitting_));
+  if (fitting_ < all_) runs_.push_back(std::make_unique<Run>(shapes.config(), weights_, fitting_ / 2));
+}
+
+DecodeTimer::~DecodeTimer() = default;
+
+double DecodeTimer::seconds() {
+  const double whole = runs_[0]->seconds();
+  if (fitting_ == all_) return whole;
+  const double a_layer = (whole - runs_[1]->seconds()) / static_cast<double>(fitting_ - fitting_ / 2);
+  return whole + a_layer * static_cast<double>(all_ - fitting_);
+}
+
+}  // namespace bantam::inline v0
