@@ -319,7 +319,8 @@ void add_compress(CLI::App& app, Action& action) {
                "round all matrices of a block for the inputs that it had before any was rounded: faster")};
   CLI::Option* prune = add_texts(verb, "--prune", o->prune, "WHAT:AMOUNT",
                                  "remove first: parts, the least needed on the calibration text (layers:COUNT, channels:SHARE of the FFN's, heads:SHARE "
-                                 "with all that share their keys), which makes the model smaller; or weights (magnitude, wanda, sparsegpt, and a "
+                                 "with all that share their keys, hidden:SHARE of the dimensions of the hidden states), which makes the model "
+                                 "smaller; or weights (magnitude, wanda, sparsegpt, and a "
                                  "SHARE, N:M or 16x4), which leaves zeros in their places; may be repeated");
   needs(add_flag(verb, "--no-compensation", o->no_compensation, "what is left takes nothing over from the parts that --prune removed"), prune);
   const CLI::Option* fit = add_text(verb, "--fit", o->fit, "SIZE",

@@ -24,7 +24,9 @@ Json size_json(const ModelSize& size) {
 
 PruneArguments parse_prune(const std::vector<std::string>& texts) {
   PruneArguments arguments;
-  const auto is_part = [](std::string_view name) { return name == "layers" || name == "channels" || name == "heads"; };
+  const auto is_part = [](std::string_view name) {
+    return std::ranges::any_of(prune_parts, [&](Part part) { return name_of(part) == name; });
+  };
   for (const std::string& text : texts) {
     const std::string name = text.substr(0, text.find(':'));
     try {
@@ -33,8 +35,8 @@ PruneArguments parse_prune(const std::vector<std::string>& texts) {
         continue;
       }
       if (std::ranges::none_of(prune_methods, [&](PruneMethod method) { return name_of(method) == name; }) || text.size() == name.size()) {
-        fail(Errc::invalid_argument, "expected layers:COUNT, channels:SHARE, heads:SHARE, or magnitude, wanda or sparsegpt and :SHARE, :N:M or :16x4, found ",
-             printable(text));
+        fail(Errc::invalid_argument, "expected ", removal_forms(),
+             ", or magnitude, wanda or sparsegpt and :SHARE, :N:M or :16x4, found ", printable(text));
       }
       if (arguments.weights) fail(Errc::invalid_argument, "expected one way to choose weights, found ", printable(text), " besides");
       arguments.weights = find_pruning(text);

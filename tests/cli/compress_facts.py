@@ -130,9 +130,16 @@ def facts_prune_parts(h, models):
     gone = [i for i in range(before["config"]["layers"]) if i not in shape["layers"]]
     h.equal("the layer of least influence went", [shape["influence"][i] for i in gone], [min(shape["influence"])])
     h.fact("it runs", h.json("perplexity", small, text, "--limit", 500)["perplexity"] < 10000)
+    report = h.json("compress", model, "-o", small, "--format", "f16", *calibration, "--prune", "hidden:0.25", "--prune", "heads:0.5")
+    sliced = h.json("inspect", small)
+    h.equal("narrower hidden states", sliced["config"]["dim"], before["config"]["dim"] * 3 // 4)
+    h.equal("heads of the same size", sliced["config"]["head_dim"], before["config"]["head_dim"])
+    h.equal("parameters after slicing", report["prune"]["after"]["parameters"], sliced["parameters"])
+    h.fact("a sliced model runs", h.json("perplexity", small, text, "--limit", 500)["perplexity"] < 10000)
     out = h.temporary("never-pruned.bantam")
     for status, value, says in [(2, "channels:x", "expected channels:NUMBER"),
                                 (2, "heads:nan", "expected heads:NUMBER"), (1, "heads:1", "expected a share above 0 and below 1, found 1"),
+                                (1, "hidden:1", "above 0 and below 1"), (1, "hidden:0.99", "this leaves none"), (1, "hidden:0.01", "this takes none"),
                                 (1, "channels:0.999", "leaves none"), (1, "channels:0.0001", "takes none"), (1, "layers:99", "expected a whole number from 1 to"),
                                 (1, "layers:0.5", "expected a whole number from 1 to"), (1, "channels:-1", "above 0 and below 1")]:
         h.refuses(status, "compress", model, "-o", out, "--prune", value, says=says)
