@@ -191,7 +191,7 @@ Task prepare(const CompressOptions& o, Recipe recipe, bool calibrated) {
   if (removes && shapes_only) {
     task.checkpoint = outline_of(task.checkpoint, plan_structure(task.checkpoint.config(), task.pruned->removals));
   } else if (removes) {
-    prune_parts(*task.pruned, task.checkpoint, task.calibration, !o.no_compensation, o.common.json);
+    remove_parts(*task.pruned, task.checkpoint, task.calibration, !o.no_compensation, o.common.json);
     time_parts(*task.pruned, task.checkpoint, task.recipe, task.target);
     task.checkpoint = task.pruned->structure->checkpoint;
   }
@@ -324,9 +324,9 @@ void add_compress(CLI::App& app, Action& action) {
                "round all matrices of a block for the inputs that it had before any was rounded: faster")};
   CLI::Option* prune = add_texts(verb, "--prune", o->prune, "WHAT:AMOUNT",
                                  "remove first: parts, the least needed on the calibration text (layers:COUNT, channels:SHARE of the FFN's, heads:SHARE "
-                                 "with all that share their keys), which makes the model smaller; or weights (magnitude, magnitude_row, "
-                                 "magnitude_model, wanda, sparsegpt, and a SHARE, N:M or 16x4; ,PATTERN=AMOUNT after it for some matrices), which leaves "
-                                 "zeros in their places; may be repeated");
+                                 "with all that share their keys, hidden:SHARE of the dimensions of the hidden states), which makes the model "
+                                 "smaller; or weights (magnitude, magnitude_row, magnitude_model, wanda, sparsegpt, and a SHARE, N:M or 16x4; "
+                                 ",PATTERN=AMOUNT after it for some matrices), which leaves zeros in their places; may be repeated");
   needs(add_text(verb, "--prune-to", o->prune_to, "COST:AMOUNT",
                  "the same share of every part that --prune names without an amount, so that the model costs no more: parameters:1.1B, flops:0.7x, "
                  "bytes:600MB, latency:12ms a token; 0.7x: of what the whole model costs in this format"),

@@ -30,7 +30,7 @@ Json costs_json(const std::array<double, 4>& costs) {
 }
 
 std::optional<Part> part_of(std::string_view name) {
-  for (const Part part : {Part::layers, Part::channels, Part::heads}) {
+  for (const Part part : prune_parts) {
     if (name == name_of(part)) return part;
   }
   return {};
@@ -44,7 +44,7 @@ void add(PruneArguments& arguments, const std::string& text) {
     return;
   }
   if (std::ranges::none_of(prune_methods, [&](PruneMethod method) { return name_of(method) == name; }) || text.size() == name.size()) {
-    fail(Errc::invalid_argument, "expected layers:COUNT, channels:SHARE, heads:SHARE, or ", names_of_prune_methods(), " and :SHARE, :N:M or :16x4, found ",
+    fail(Errc::invalid_argument, "expected ", removal_forms(), ", or ", names_of_prune_methods(), " and :SHARE, :N:M or :16x4, found ",
          printable(text));
   }
   if (arguments.weights) fail(Errc::invalid_argument, "expected one way to choose weights, found ", printable(text), " besides");
@@ -84,7 +84,7 @@ PrunedParts plan_parts(const PruneArguments& arguments, const Checkpoint& checkp
   return parts;
 }
 
-void prune_parts(PrunedParts& parts, const Checkpoint& checkpoint, const Calibration& calibration, bool compensate, bool json) {
+void remove_parts(PrunedParts& parts, const Checkpoint& checkpoint, const Calibration& calibration, bool compensate, bool json) {
   const Section section(Insisting::changes_nothing);
   ProgressBar bar(!json);
   parts.structure = prune_structure(checkpoint, parts.removals, calibration, {.compensate = compensate}, [&](const Progress& p) {

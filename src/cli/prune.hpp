@@ -31,7 +31,7 @@ struct PrunedParts {
 /// The amounts of what is asked for, and, for a dry run, what will be left.
 [[nodiscard]] PrunedParts plan_parts(const PruneArguments& arguments, const Checkpoint& checkpoint, const Recipe& recipe, Target target);
 /// Removes them; a bar shows how far it is, warnings go to standard error.
-void prune_parts(PrunedParts& parts, const Checkpoint& checkpoint, const Calibration& calibration, bool compensate, bool json);
+void remove_parts(PrunedParts& parts, const Checkpoint& checkpoint, const Calibration& calibration, bool compensate, bool json);
 /// Measures the time of a token with and without them.
 void time_parts(PrunedParts& parts, const Checkpoint& checkpoint, const Recipe& recipe, Target target);
 

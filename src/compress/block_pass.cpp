@@ -39,14 +39,6 @@ BlockStage half_of(std::size_t group) noexcept {
   return reading[group] == BlockStage::output_inputs ? BlockStage::attention : BlockStage::mlp;
 }
 
-/// sum += xT y, (columns of x, columns of y); x turned already: (columns, tokens).
-void add_products(Tensor<float, 2>& sum, const Tensor<float, 2>& x, TensorView<const float, 2> y) {
-  for_products(x, y.transposed(), false, [&](std::int64_t row, std::int64_t first, std::span<const float> values) {
-    float* to = &sum(row, first);
-    for (std::size_t i = 0; i < values.size(); ++i) to[i] += values[i];
-  });
-}
-
 }  // namespace
 
 BlockPass::BlockPass(const ModelSource& source, const Recipe& recipe, const Calibration& calibration)
@@ -206,15 +198,36 @@ std::vector<Hessian> BlockPass::observe_some(const LayerWeights& block, std::int
   return hessians;
 }
 
-void BlockPass::advance_over(LayerWeights block, std::int64_t layer) {
-  Work work;
-  work.weights.layers.push_back(std::move(block));
-  for (const BlockStage half : {BlockStage::attention, BlockStage::mlp}) advance(work, layer, half);
+void BlockPass::project(const Rotation& rotation, std::int64_t kept) {
+  const std::int64_t dim = rotation.size();
+  original_.resize(hidden_.size());
+  for_each_sample([&](std::span<float> hidden) {
+    Tensor<float, 2> states({static_cast<std::int64_t>(hidden.size()) / dim, dim});
+    std::ranges::copy(hidden, states.span().begin());
+    rotation.rotate_columns(states);
+    std::ranges::copy(states.span(), original_of(hidden).begin());
+    for (std::int64_t t = 0; t < states.extent(0); ++t) std::fill(&states(t, 0) + kept, &states(t, 0) + dim, 0.0f);
+    std::ranges::copy(states.span(), hidden.begin());
+  });
 }
 
-void BlockPass::advance(const Work& work, std::int64_t layer, BlockStage half) {
+BlockPass::Beside BlockPass::observe_beside(const LayerWeights& block, const LayerWeights& original, std::int64_t layer,
+                                            std::size_t group) {
+  Work work;
+  work.weights.layers.push_back(block);
+  work.original = original;
+  seen_.resize(readers().size());
+  Tensor<float, 2> drift;
+  Hessian hessian = observe(work, layer, group, &drift);
+  return {std::move(hessian), std::move(drift)};
+}
+
+void BlockPass::advance_over(const LayerWeights& block, std::int64_t layer) {
+  for (const BlockStage half : {BlockStage::attention, BlockStage::mlp}) advance(block, layer, half);
+}
+
+void BlockPass::advance(const LayerWeights& block, std::int64_t layer, BlockStage half) {
   const std::vector<float> kept = std::exchange(kept_, {});
-  const LayerWeights& block = work.weights.layers[0];
   const std::int64_t dim = checkpoint_.config().dim, columns = half == BlockStage::attention ? block.o.columns() : block.down.columns();
   std::size_t past = 0;
   for_each_sample([&](std::span<float> hidden) {
@@ -390,13 +403,13 @@ RoundedBlock BlockPass::round_block(std::int64_t layer) {
       matrix = result.matrices[role].matrix;
     }
     // What the rounded half makes is what the next half reads.
-    if (reading[g] == BlockStage::output_inputs) advance(work, layer, BlockStage::attention);
+    if (reading[g] == BlockStage::output_inputs) advance(work.weights.layers[0], layer, BlockStage::attention);
   }
   for (const Role role : work.changed) {
     const std::vector<float>* vector = vector_of(work.weights, role, 0);
     if (vector != nullptr && !vector->empty()) result.vectors[role] = *vector;
   }
-  advance(work, layer, BlockStage::mlp);
+  advance(work.weights.layers[0], layer, BlockStage::mlp);
   return result;
 }
 
@@ -405,7 +418,7 @@ void BlockPass::skip_block(std::int64_t layer, const RoundedBlock& done) {
   for (const auto& [role, rounded] : done.matrices) *matrix_of(work.weights, role, 0) = rounded.matrix;
   for (const auto& [role, vector] : done.vectors) *vector_of(work.weights, role, 0) = vector;
   advance_original(work, layer);
-  for (const BlockStage half : {BlockStage::attention, BlockStage::mlp}) advance(work, layer, half);
+  advance_over(work.weights.layers[0], layer);
 }
 
 }  // namespace bantam::inline v0

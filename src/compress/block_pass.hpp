@@ -35,9 +35,23 @@ class BlockPass {
   /// The same of some of readers() alone, by number, ascending.
   [[nodiscard]] std::vector<Hessian> observe_some(const LayerWeights& block, std::int64_t layer, std::span<const std::size_t> groups);
   /// In place of round_block, for a block of any shapes up to the config's.
-  void advance_over(LayerWeights block, std::int64_t layer);
+  void advance_over(const LayerWeights& block, std::int64_t layer);
+  /// Half of that, BlockStage::attention or mlp.
+  void advance(const LayerWeights& block, std::int64_t layer, BlockStage half);
   /// (tokens of all samples, dim): what the next block reads.
   [[nodiscard]] std::span<const float> states() const noexcept { return hidden_; }
+
+  /// From here on two models are carried, both with their hidden states rotated: the original, and this one, of whose numbers
+  /// those after the first `kept` are 0.
+  void project(const Rotation& rotation, std::int64_t kept);
+  /// The original's states, where there are two.
+  [[nodiscard]] std::span<const float> original_states() const noexcept { return original_; }
+  struct Beside {
+    Hessian hessian;
+    Tensor<float, 2> drift;  ///< as observe() says
+  };
+  /// Of one of readers(), by number; each once a block and in order, for the original's states move on with those that add.
+  [[nodiscard]] Beside observe_beside(const LayerWeights& block, const LayerWeights& original, std::int64_t layer, std::size_t group);
 
  private:
   /// Rounds what pruning has left, if any; not by GPTQ.
@@ -70,8 +84,6 @@ class BlockPass {
   [[nodiscard]] Tensor<float, 2> lacking(const Work& work, std::size_t group, std::span<const float> hidden, TensorView<const float, 2> x);
   /// What the outputs of a matrix lack, as far as that is made good, times its inputs. Uses up the drift of a single reader.
   [[nodiscard]] Tensor<float, 2> pull_of(const WeightMatrix& matrix, std::size_t group, Tensor<float, 2>& drift) const;
-  /// Carries the hidden states over half of the block; from what observe() kept, if anything.
-  void advance(const Work& work, std::int64_t layer, BlockStage half);
   /// Carries those of the original model over its block, where nothing is observed on the way.
   void advance_original(const Work& work, std::int64_t layer);
   template <class F>
@@ -84,7 +96,7 @@ class BlockPass {
   const Recipe& recipe_;
   std::vector<std::int64_t> lengths_;  ///< tokens of each sample
   std::vector<float> hidden_;          ///< (tokens of all samples, dim)
-  std::vector<float> kept_;            ///< what o or down reads, of all samples; empty: unknown, or too much
+  std::vector<float> kept_;            ///< what observe() saw o or down read, for advance(); empty: unknown, or too much
   std::vector<float> original_;        ///< `hidden_` of the original model, where it is followed
   ModelWeights none_;                  ///< Forward holds on to a model's weights; blocks come one by one
   std::unique_ptr<Forward> forward_;

@@ -7,8 +7,6 @@ namespace bantam::inline v0 {
 
 namespace {
 
-WeightMatrix as_floats(const Tensor<float, 2>& weights) { return WeightMatrix::quantize(weights, format_info<F32Format>()); }
-
 /// The bias that a matrix's rows carry; null where there is none.
 std::vector<float>* bias_of(LayerWeights& layer, Role role) {
   std::vector<float>* bias = role == Role::v ? &layer.v_bias : nullptr;
@@ -16,6 +14,18 @@ std::vector<float>* bias_of(LayerWeights& layer, Role role) {
 }
 
 }  // namespace
+
+void change(WeightMatrix& matrix, FunctionRef<void(Tensor<float, 2>&)> f) {
+  Tensor<float, 2> weights = matrix.dequantize();
+  f(weights);
+  matrix = WeightMatrix::quantize(weights, format_info<F32Format>());
+}
+
+void scale_columns(Tensor<float, 2>& weights, std::span<const float> factors) {
+  for (std::int64_t r = 0; r < weights.extent(0); ++r) {
+    for (std::int64_t c = 0; c < weights.extent(1); ++c) weights(r, c) *= factors[static_cast<std::size_t>(c)];
+  }
+}
 
 std::span<const Readers> readers() noexcept {
   static const Readers all[] = {
@@ -37,12 +47,11 @@ void fold(ModelWeights& block, const Readers& readers, std::span<const float> sc
   if (std::vector<float>* norm = vector_of(block, readers.source, 0)) {
     for (std::size_t c = 0; c < scales.size(); ++c) (*norm)[c] /= scales[c];
   } else {
-    WeightMatrix& source = *matrix_of(block, readers.source, 0);
-    Tensor<float, 2> weights = source.dequantize();
-    for (std::int64_t r = 0; r < weights.extent(0); ++r) {
-      for (std::int64_t c = 0; c < weights.extent(1); ++c) weights(r, c) /= scales[static_cast<std::size_t>(r)];
-    }
-    source = as_floats(weights);
+    change(*matrix_of(block, readers.source, 0), [&](Tensor<float, 2>& weights) {
+      for (std::int64_t r = 0; r < weights.extent(0); ++r) {
+        for (std::int64_t c = 0; c < weights.extent(1); ++c) weights(r, c) /= scales[static_cast<std::size_t>(r)];
+      }
+    });
     if (std::vector<float>* bias = bias_of(block.layers[0], readers.source)) {
       for (std::size_t r = 0; r < scales.size(); ++r) (*bias)[r] /= scales[r];
     }
@@ -50,11 +59,7 @@ void fold(ModelWeights& block, const Readers& readers, std::span<const float> sc
   for (const Role role : readers.roles) {
     WeightMatrix& matrix = *matrix_of(block, role, 0);
     if (matrix.empty()) continue;
-    Tensor<float, 2> weights = matrix.dequantize();
-    for (std::int64_t r = 0; r < weights.extent(0); ++r) {
-      for (std::int64_t c = 0; c < weights.extent(1); ++c) weights(r, c) *= scales[static_cast<std::size_t>(c)];
-    }
-    matrix = as_floats(weights);
+    change(matrix, [&](Tensor<float, 2>& weights) { scale_columns(weights, scales); });
   }
 }
 

@@ -4,9 +4,14 @@
 #include <span>
 
 #include "bantam/compress/hessian.hpp"
+#include "bantam/core/team.hpp"
 #include "bantam/model/weights.hpp"
 
 namespace bantam::inline v0 {
+
+/// Changes the weights of a matrix, which becomes f32.
+void change(WeightMatrix& matrix, FunctionRef<void(Tensor<float, 2>&)> f);
+void scale_columns(Tensor<float, 2>& weights, std::span<const float> factors);
 
 /// Linear layers of a block that read the same.
 struct Readers {

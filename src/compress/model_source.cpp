@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "bantam/quant/formats.hpp"
+#include "fold.hpp"
 #include "rounding.hpp"
 
 namespace bantam::inline v0 {
@@ -36,23 +36,10 @@ bool is_known(Role role) noexcept {
   return false;
 }
 
-void scale_columns(Tensor<float, 2>& w, std::span<const float> gains) {
-  for (std::int64_t r = 0; r < w.extent(0); ++r) {
-    for (std::int64_t c = 0; c < w.extent(1); ++c) w(r, c) *= gains[static_cast<std::size_t>(c)];
-  }
-}
-
 /// Rotates piece after piece.
 void rotate_pieces(const Rotation& rotation, std::vector<float>& values) {
   const auto size = static_cast<std::size_t>(rotation.size());
   for (std::size_t first = 0; first < values.size(); first += size) rotation.apply(std::span(values).subspan(first, size));
-}
-
-template <class F>
-void change(WeightMatrix& matrix, F&& f) {
-  Tensor<float, 2> weights = matrix.dequantize();
-  f(weights);
-  matrix = WeightMatrix::quantize(weights, format_info<F32Format>());
 }
 
 }  // namespace
@@ -71,24 +58,38 @@ LayerWeights load_finite_block(const Checkpoint& checkpoint, std::int64_t layer)
   return std::move(weights.layers[0]);
 }
 
-ModelSource::ModelSource(const Checkpoint& checkpoint, const Recipe& recipe) : original_(checkpoint) {
-  if (!recipe.options().rotation) return;
-  const ModelConfig& config = checkpoint.config();
-  const CheckpointTensor* norm = nullptr;
-  for (const CheckpointTensor& tensor : checkpoint.tensors()) {
-    if (!is_known(tensor.role)) fail(Errc::unsupported, "rotation: ", tensor.name, ": not yet; what works: models of Llama's tensors");
-    if (tensor.role == Role::final_norm) norm = &tensor;
+void check_rotatable(const ModelConfig& config) {
+  for (const auto& list : {config.arch->tensors, config.arch->more_tensors}) {
+    for (const TensorKey& key : list) {
+      if (is_known(key.role)) continue;
+      fail(Errc::unsupported, "rotation: ", config.arch->name, ": ", key.hf, ": not yet; what works: models of Llama's tensors");
+    }
   }
-  if (config.arch->norm != Norm::rms || norm == nullptr) {
+  if (config.arch->norm != Norm::rms) {
     fail(Errc::unsupported, "rotation: ", config.arch->name, ": expected RMS norms, which a rotation of their inputs leaves as they are");
   }
-  seed_ = *recipe.options().rotation;
-  residual_.emplace(config.dim, seed_);
-  std::vector<float> gains = checkpoint.load_vector(*norm);
+}
+
+ModelSource::ModelSource(const Checkpoint& checkpoint, const Recipe& recipe) : original_(checkpoint), seed_(recipe.options().rotation) {
+  if (!seed_) return;
+  check_rotatable(checkpoint.config());
+  residual_.emplace(checkpoint.config().dim, *seed_);
+  fold_final_norm();
+}
+
+ModelSource::ModelSource(const Checkpoint& checkpoint, Rotation residual) : original_(checkpoint) {
+  check_rotatable(checkpoint.config());
+  residual_ = std::move(residual);
+  fold_final_norm();
+}
+
+void ModelSource::fold_final_norm() {
+  const auto norm = std::ranges::find(original_.tensors(), Role::final_norm, &CheckpointTensor::role);
+  std::vector<float> gains = original_.load_vector(*norm);
   check_finite(norm->name, 0, gains);
   if (std::ranges::all_of(gains, [&](float gain) { return gain == gains[0]; })) return;
   head_gains_ = std::move(gains);
-  if (config.tied) untied_ = checkpoint.untied();
+  if (original_.config().tied) untied_ = original_.untied();
 }
 
 LayerWeights ModelSource::load_block(std::int64_t layer) const {
@@ -96,35 +97,47 @@ LayerWeights ModelSource::load_block(std::int64_t layer) const {
   // Rotated, a number that is not finite would be in every row.
   LayerWeights w = load_finite_block(original_, layer);
   // A seed of its own for each block, whatever the first; 0 is the residual stream's.
-  const Rotation values(original_.config().head_dim, seed_ + 0x9e3779b97f4a7c15U * static_cast<std::uint64_t>(layer + 1));
+  std::optional<Rotation> values;
+  if (seed_) values.emplace(original_.config().head_dim, *seed_ + 0x9e3779b97f4a7c15U * static_cast<std::uint64_t>(layer + 1));
   for (const auto& [matrix, norm] : {std::pair{&w.q, &w.attention_norm}, {&w.k, &w.attention_norm}, {&w.v, &w.attention_norm},
                                      {&w.gate, &w.ffn_norm}, {&w.up, &w.ffn_norm}}) {
     if (matrix->empty()) continue;
     change(*matrix, [&](Tensor<float, 2>& m) {
       scale_columns(m, *norm);
       residual_->rotate_columns(m);
-      if (matrix == &w.v) values.rotate_rows(m);
+      if (matrix == &w.v && values) values->rotate_rows(m);
     });
   }
   change(w.o, [&](Tensor<float, 2>& m) {
-    values.rotate_columns(m);
+    if (values) values->rotate_columns(m);
     residual_->rotate_rows(m);
   });
   change(w.down, [&](Tensor<float, 2>& m) { residual_->rotate_rows(m); });
-  rotate_pieces(values, w.v_bias);
+  if (values) rotate_pieces(*values, w.v_bias);
   rotate_pieces(*residual_, w.o_bias);
   for (std::vector<float>* norm : {&w.attention_norm, &w.ffn_norm}) std::ranges::fill(*norm, 1.0f);
   return w;
 }
 
-void ModelSource::read_row(const CheckpointTensor& tensor, std::int64_t row, std::span<float> out, RowCodes& scratch) const {
+void ModelSource::read_folded(const CheckpointTensor& tensor, std::int64_t row, std::span<float> out, RowCodes& scratch) const {
   original_.read_row(tensor, row, out, scratch);
   if (!rotated()) return;
   check_finite(tensor.name, row, out);
-  if (tensor.role == Role::head) {
-    for (std::size_t c = 0; c < head_gains_.size(); ++c) out[c] *= head_gains_[c];
-  }
-  residual_->apply(out);
+  if (tensor.role != Role::head) return;
+  for (std::size_t c = 0; c < head_gains_.size(); ++c) out[c] *= head_gains_[c];
+}
+
+void ModelSource::read_row(const CheckpointTensor& tensor, std::int64_t row, std::span<float> out, RowCodes& scratch) const {
+  read_folded(tensor, row, out, scratch);
+  if (rotated()) residual_->apply(out);
+}
+
+Tensor<float, 2> ModelSource::read_rows(const CheckpointTensor& tensor, std::int64_t first, std::int64_t count) const {
+  Tensor<float, 2> rows({count, tensor.columns});
+  RowCodes scratch;
+  for (std::int64_t r = 0; r < count; ++r) read_folded(tensor, first + r, {&rows(r, 0), static_cast<std::size_t>(tensor.columns)}, scratch);
+  if (rotated()) residual_->rotate_columns(rows);
+  return rows;
 }
 
 std::vector<float> ModelSource::load_vector(const CheckpointTensor& tensor) const {

@@ -12,14 +12,20 @@ namespace bantam::inline v0 {
 /// One block's weights. Throws corrupt naming the weight that is not finite.
 [[nodiscard]] LayerWeights load_finite_block(const Checkpoint& checkpoint, std::int64_t layer);
 
+/// Throws unsupported where the residual stream of such models cannot be rotated.
+void check_rotatable(const ModelConfig& config);
+
 /// Rotated, the model is the same function: norms' weights move into the matrices that follow, the residual stream x becomes
-/// x Q, in all that makes and all that reads it, and so do the values of each head, with a rotation for each block. Weights
-/// are changed as they are read: a block at a time, rows of the embedding and the head one by one. A tied head differs from
-/// the embedding by the final norm's weights, so it gets a matrix of its own, unless these are all the same.
+/// x Q, in all that makes and all that reads it, and so do, if Q is random, the values of each head, with a rotation for each
+/// block. Weights are changed as they are read: a block at a time, rows of the embedding and the head by themselves. A tied head
+/// differs from the embedding by the final norm's weights, so it gets a matrix of its own, unless these are all the same.
 class ModelSource {
  public:
-  /// `checkpoint` outlives it. Throws unsupported where a model cannot be rotated, corrupt for norms that are not finite.
+  /// Rotated at random if the recipe says so. `checkpoint` outlives it. Throws unsupported where a model cannot be rotated,
+  /// corrupt for norms that are not finite.
   ModelSource(const Checkpoint& checkpoint, const Recipe& recipe);
+  /// Rotated so.
+  ModelSource(const Checkpoint& checkpoint, Rotation residual);
   ModelSource(const ModelSource&) = delete;
   ModelSource& operator=(const ModelSource&) = delete;
 
@@ -31,14 +37,21 @@ class ModelSource {
   [[nodiscard]] LayerWeights load_block(std::int64_t layer) const;
   /// A row of the embedding or of the head; without rotation of any matrix.
   void read_row(const CheckpointTensor& tensor, std::int64_t row, std::span<float> out, RowCodes& scratch) const;
+  /// Rows first .. first + count of the same.
+  [[nodiscard]] Tensor<float, 2> read_rows(const CheckpointTensor& tensor, std::int64_t first, std::int64_t count) const;
   /// A vector that belongs to no block; without rotation any.
   [[nodiscard]] std::vector<float> load_vector(const CheckpointTensor& tensor) const;
 
  private:
+  /// Finds what the head takes over.
+  void fold_final_norm();
+  /// A row over the norm's weights that it takes over.
+  void read_folded(const CheckpointTensor& tensor, std::int64_t row, std::span<float> out, RowCodes& scratch) const;
+
   const Checkpoint& original_;
   std::optional<Checkpoint> untied_;
   std::optional<Rotation> residual_;
-  std::uint64_t seed_ = 0;
+  std::optional<std::uint64_t> seed_;  ///< of the heads' rotations, if any
   std::vector<float> head_gains_;  ///< what the head takes over from the final norm; empty: nothing
 };
 

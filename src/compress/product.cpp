@@ -57,6 +57,21 @@ void for_products(TensorView<const float, 2> a, TensorView<const float, 2> b, bo
   });
 }
 
+Tensor<float, 2> times_transposed(TensorView<const float, 2> a, TensorView<const float, 2> b) {
+  Tensor<float, 2> out({a.extent(0), b.extent(0)});
+  for_products(a, b, false, [&](std::int64_t row, std::int64_t first, std::span<const float> values) {
+    std::copy(values.begin(), values.end(), &out(row, first));
+  });
+  return out;
+}
+
+void add_products(Tensor<float, 2>& sum, const Tensor<float, 2>& x, TensorView<const float, 2> y) {
+  for_products(x, y.transposed(), false, [&](std::int64_t row, std::int64_t first, std::span<const float> values) {
+    float* to = &sum(row, first);
+    for (std::size_t i = 0; i < values.size(); ++i) to[i] += values[i];
+  });
+}
+
 Tensor<float, 2> outputs_of(const WeightMatrix& weights, TensorView<const float, 2> x) {
   // Kernels for codes and floats are for results to check others by, and slow.
   if (!weights.format().is_float) return outputs_of(WeightMatrix::quantize(weights.dequantize(), format_info<F32Format>()), x);

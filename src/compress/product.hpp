@@ -13,6 +13,12 @@ namespace bantam::inline v0 {
 void for_products(TensorView<const float, 2> a, TensorView<const float, 2> b, bool upper,
                   FunctionRef<void(std::int64_t row, std::int64_t first, std::span<const float> values)> f);
 
+/// a bT, (m, n), of the same a and b.
+[[nodiscard]] Tensor<float, 2> times_transposed(TensorView<const float, 2> a, TensorView<const float, 2> b);
+
+/// sum += xT y, (columns of x, columns of y); x turned already: (columns, tokens).
+void add_products(Tensor<float, 2>& sum, const Tensor<float, 2>& x, TensorView<const float, 2> y);
+
 /// x WT: (tokens, outputs) for inputs (tokens, columns), each row contiguous, in floats.
 [[nodiscard]] Tensor<float, 2> outputs_of(const WeightMatrix& weights, TensorView<const float, 2> x);
 

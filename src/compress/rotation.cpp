@@ -1,4 +1,4 @@
-// Randomized Hadamard matrices, and their like for other sizes.
+// Randomized Hadamard matrices and their like for other sizes, applied; and products with those that are given.
 #include "bantam/compress/rotation.hpp"
 
 #include <algorithm>
@@ -9,6 +9,7 @@
 #include "bantam/core/error.hpp"
 #include "bantam/core/parallel.hpp"
 #include "bantam/core/random.hpp"
+#include "product.hpp"
 
 namespace bantam::inline v0 {
 
@@ -29,7 +30,7 @@ void multiply_by_hadamard(std::span<double> x) noexcept {
 
 }  // namespace
 
-Rotation::Rotation(std::int64_t size, std::uint64_t seed) {
+Rotation::Rotation(std::int64_t size, std::uint64_t seed) : size_(size) {
   if (size < 1) fail(Errc::invalid_argument, "rotation: expected a size of at least 1, found ", size);
   Random random(seed);
   const double scale = 1 / std::sqrt(static_cast<double>(size));
@@ -41,7 +42,21 @@ Rotation::Rotation(std::int64_t size, std::uint64_t seed) {
   }
 }
 
+Rotation::Rotation(Tensor<float, 2> axes) : size_(axes.extent(0)), axes_(std::move(axes)) {
+  if (size_ > 0 && axes_.extent(1) == size_) return;
+  fail(Errc::invalid_argument, "rotation: expected as many axes as numbers, found (", size_, ", ", axes_.extent(1), ')');
+}
+
 void Rotation::apply(std::span<double> x) const {
+  if (axes_.size() > 0) {
+    const std::vector<double> from(x.begin(), x.end());
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      const float* axis = &axes_(static_cast<std::int64_t>(i), 0);
+      x[i] = 0;
+      for (std::size_t j = 0; j < from.size(); ++j) x[i] += from[j] * static_cast<double>(axis[j]);
+    }
+    return;
+  }
   const std::size_t m = hartley_.size();
   const std::size_t power = signs_.size() / m;
   for (std::size_t i = 0; i < x.size(); ++i) x[i] *= signs_[i];
@@ -65,6 +80,13 @@ void Rotation::apply(std::span<float> x) const {
 
 void Rotation::rotate_columns(Tensor<float, 2>& w) const {
   if (w.extent(1) % size() != 0) fail(Errc::invalid_argument, "rotation: expected a multiple of ", size(), " columns, found ", w.extent(1));
+  if (axes_.size() > 0) {
+    // Rows that are several times as long as the axes lie like as many rows.
+    const TensorView<const float, 2> pieces(w.data(), {w.size() / size(), size()});
+    const Tensor<float, 2> rotated = times_transposed(pieces, axes_);
+    std::ranges::copy(rotated.span(), w.span().begin());
+    return;
+  }
   parallel_for(w.extent(0), 16, [&](Range rows) {
     for (std::int64_t row = rows.begin; row < rows.end; ++row) {
       for (std::int64_t first = 0; first < w.extent(1); first += size()) apply(std::span(&w(row, first), signs_.size()));
@@ -74,6 +96,13 @@ void Rotation::rotate_columns(Tensor<float, 2>& w) const {
 
 void Rotation::rotate_rows(Tensor<float, 2>& w) const {
   if (w.extent(0) % size() != 0) fail(Errc::invalid_argument, "rotation: expected a multiple of ", size(), " rows, found ", w.extent(0));
+  if (axes_.size() > 0) {
+    for (std::int64_t first = 0; first < w.extent(0); first += size()) {
+      const Tensor<float, 2> rotated = times_transposed(axes_, w.view().slice(0, first, first + size()).transposed());
+      std::ranges::copy(rotated.span(), w.span().subspan(static_cast<std::size_t>(first * w.extent(1))).begin());
+    }
+    return;
+  }
   // Columns at once: a cache line of each row.
   constexpr std::int64_t width = 16;
   parallel_for(div_up(w.extent(1), width), 1, [&](Range parts) {

@@ -21,41 +21,37 @@ Tensor<float, 2> part_of(const Hessian& hessian, std::span<const std::int64_t> r
   return out;
 }
 
-/// V^-1, upper triangular with zeros below, for H_kk + damping = VT V.
-Tensor<float, 2> inverse_factor(const Hessian& hessian, std::span<const std::int64_t> kept, double& damping) {
+}  // namespace
+
+Regression::Regression(const Hessian& hessian, std::span<const std::int64_t> kept, double damping) : damping_(damping) {
   double mean = 0;
   for (const std::int64_t i : kept) mean += static_cast<double>(hessian(i, i)) / static_cast<double>(kept.size());
-  for (; damping < 1; damping += 0.05) {
+  for (; damping_ < 1; damping_ += 0.05) {
     Tensor<float, 2> h = part_of(hessian, kept, kept);
     const std::int64_t n = h.extent(0);
     // Inputs that were always zero take over nothing, whatever stands there.
-    for (std::int64_t i = 0; i < n; ++i) h(i, i) = h(i, i) > 0 ? h(i, i) + static_cast<float>(damping * mean) : mean > 0 ? static_cast<float>(mean) : 1.0f;
+    for (std::int64_t i = 0; i < n; ++i) {
+      h(i, i) = h(i, i) > 0 ? h(i, i) + static_cast<float>(damping_ * mean) : mean > 0 ? static_cast<float>(mean) : 1.0f;
+    }
     if (!factorize(h)) continue;
     invert_upper(h);
     for (std::int64_t r = 1; r < n; ++r) std::fill_n(&h(r, 0), r, 0.0f);
-    return h;
+    inverse_ = std::move(h);
+    return;
   }
   fail(Errc::corrupt, "compensation: expected inputs whose second moments can be factorized, found none even with damping of 1");
 }
 
-/// a bT, as a whole.
-Tensor<float, 2> product(TensorView<const float, 2> a, TensorView<const float, 2> b) {
-  Tensor<float, 2> out({a.extent(0), b.extent(0)});
-  for_products(a, b, false, [&](std::int64_t row, std::int64_t first, std::span<const float> values) {
-    std::copy(values.begin(), values.end(), &out(row, first));
-  });
-  return out;
+Tensor<float, 2> Regression::solve(TensorView<const float, 2> products) const {
+  // With H_kk^-1 = V^-1 V^-T.
+  return times_transposed(times_transposed(products, inverse_.view().transposed()), inverse_);
 }
-
-}  // namespace
 
 Tensor<float, 2> compensate(const Tensor<float, 2>& weights, const Hessian& hessian, std::span<const std::int64_t> kept,
                             std::span<const std::int64_t> removed, double& damping) {
-  const Tensor<float, 2> inverse = inverse_factor(hessian, kept, damping);
-  // With H_kk^-1 = V^-1 V^-T.
-  const Tensor<float, 2> lost = product(keep_columns(weights, removed), part_of(hessian, kept, removed));
-  const Tensor<float, 2> half = product(lost, inverse.view().transposed());
-  const Tensor<float, 2> taken = product(half, inverse);
+  const Regression regression(hessian, kept, damping);
+  damping = regression.damping();
+  const Tensor<float, 2> taken = regression.solve(times_transposed(keep_columns(weights, removed), part_of(hessian, kept, removed)));
   Tensor<float, 2> out = keep_columns(weights, kept);
   for (std::int64_t i = 0; i < out.size(); ++i) out.data()[i] += taken.data()[i];
   return out;

@@ -8,9 +8,24 @@
 
 namespace bantam::inline v0 {
 
-/// W_kept + W_removed H_rk (H_kk + damping mean(diagonal of H_kk) I)^-1, (rows, kept): the weights whose outputs differ least
-/// from those of all columns, squared and summed over the tokens of H. Damping is raised where that cannot be factorized;
-/// the damping that it took is in `damping`. Throws corrupt where none will do.
+/// H_kk + damping mean(diagonal of H_kk) I of the inputs `kept`, factorized.
+class Regression {
+ public:
+  /// Damping is raised where it does not do. Throws corrupt where none does.
+  Regression(const Hessian& hessian, std::span<const std::int64_t> kept, double damping);
+  /// What it took.
+  [[nodiscard]] double damping() const noexcept { return damping_; }
+  /// P (H_kk + ...)^-1 for products of outputs and inputs, summed over tokens, (rows, kept): the weights that come nearest to
+  /// such outputs, but for the damping.
+  [[nodiscard]] Tensor<float, 2> solve(TensorView<const float, 2> products) const;
+
+ private:
+  double damping_;
+  Tensor<float, 2> inverse_;  ///< V^-1, upper triangular with zeros below, for H_kk + ... = VT V
+};
+
+/// W_kept + W_removed H_rk (H_kk + ...)^-1, (rows, kept): the weights whose outputs differ least from those of all columns,
+/// squared and summed over the tokens of H. In `damping`, what it took. Throws what Regression throws.
 [[nodiscard]] Tensor<float, 2> compensate(const Tensor<float, 2>& weights, const Hessian& hessian, std::span<const std::int64_t> kept,
                                           std::span<const std::int64_t> removed, double& damping);
 

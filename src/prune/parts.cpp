@@ -21,26 +21,31 @@ struct Lie {
 /// Every role is listed: one that is not would silently keep its shape.
 Lie lie_of(Role role, Part part, const ModelConfig& c) noexcept {
   const std::int64_t queries = c.heads / c.kv_heads * c.head_dim;
+  const auto lie = [&](Part of, Axis axis, std::int64_t neighbors) { return part == of ? Lie{axis, neighbors} : Lie{}; };
+  const auto inside = [&](Part of, Axis axis, std::int64_t neighbors) {
+    // What lies along the parts inside of a block one way lies along the residual stream the other.
+    return part == Part::hidden ? Lie{axis == Axis::rows ? Axis::columns : Axis::rows, 1} : lie(of, axis, neighbors);
+  };
   switch (role) {
-    case Role::embedding:
-    case Role::final_norm:
-    case Role::head:
     case Role::rope_divisors:
+    case Role::q_norm:  // one for all heads
+    case Role::k_norm: return {};
+    case Role::embedding:
+    case Role::head: return lie(Part::hidden, Axis::columns, 1);
+    case Role::final_norm:
     case Role::attention_norm:
     case Role::o_bias:
-    case Role::q_norm:  // one for all heads
-    case Role::k_norm:
-    case Role::ffn_norm: return {};
-    case Role::q:
-    case Role::q_bias: return part == Part::heads ? Lie{Axis::rows, queries} : Lie{};
-    case Role::k:
-    case Role::v:
+    case Role::ffn_norm: return lie(Part::hidden, Axis::rows, 1);
+    case Role::q_bias: return lie(Part::heads, Axis::rows, queries);
     case Role::k_bias:
-    case Role::v_bias: return part == Part::heads ? Lie{Axis::rows, c.head_dim} : Lie{};
-    case Role::o: return part == Part::heads ? Lie{Axis::columns, queries} : Lie{};
+    case Role::v_bias: return lie(Part::heads, Axis::rows, c.head_dim);
+    case Role::q: return inside(Part::heads, Axis::rows, queries);
+    case Role::k:
+    case Role::v: return inside(Part::heads, Axis::rows, c.head_dim);
+    case Role::o: return inside(Part::heads, Axis::columns, queries);
     case Role::gate:
-    case Role::up: return part == Part::channels ? Lie{Axis::rows, 1} : Lie{};
-    case Role::down: return part == Part::channels ? Lie{Axis::columns, 1} : Lie{};
+    case Role::up: return inside(Part::channels, Axis::rows, 1);
+    case Role::down: return inside(Part::channels, Axis::columns, 1);
   }
   return {};
 }
@@ -62,6 +67,16 @@ PartChoice choose(std::span<const double> scores, std::int64_t count) {
   std::ranges::sort(choice.kept);
   std::ranges::sort(choice.removed);
   return choice;
+}
+
+ModelConfig with_layers(const ModelConfig& config, std::span<const std::int64_t> layers) {
+  ModelConfig fewer = config;
+  std::vector<LayerShape> shapes;
+  for (const std::int64_t layer : layers) shapes.push_back(config.shape_of(layer));
+  fewer.first_window_layer = std::ranges::count_if(layers, [&](std::int64_t layer) { return layer < config.first_window_layer; });
+  fewer.layers = static_cast<std::int64_t>(layers.size());
+  fewer.set_shapes(std::move(shapes));
+  return fewer;
 }
 
 Role reader_of(Part part) noexcept { return part == Part::heads ? Role::o : Role::down; }

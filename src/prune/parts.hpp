@@ -15,6 +15,9 @@ struct PartChoice {
 /// Keeps the `count` of highest score; of equals, the first.
 [[nodiscard]] PartChoice choose(std::span<const double> scores, std::int64_t count);
 
+/// That of some of the layers, ascending.
+[[nodiscard]] ModelConfig with_layers(const ModelConfig& config, std::span<const std::int64_t> layers);
+
 /// The matrix whose columns read what the parts make.
 [[nodiscard]] Role reader_of(Part part) noexcept;
 /// Neighboring columns of that for each part.

@@ -5,27 +5,29 @@
 #include "bantam/core/error.hpp"
 #include "bantam/core/names.hpp"
 #include "bantam/prune/structure.hpp"
+#include "compress/model_source.hpp"
 
 namespace bantam::inline v0 {
 
 namespace {
 
-constexpr std::string_view names[] = {"layers", "channels", "heads"};
+constexpr std::string_view names[] = {"layers", "channels", "heads", "hidden"};
 
-/// Channels that go or stay together.
-std::int64_t channels_at_once(std::int64_t channels) noexcept {
+/// Numbers that go or stay together: as many as formats have weights a group, if there are `least` of these at least.
+std::int64_t unit_of(std::int64_t count, std::int64_t least) noexcept {
   for (const std::int64_t unit : {256, 128, 64, 32}) {
-    if (channels % unit == 0 && channels / unit >= 16) return unit;
+    if (count % unit == 0 && count / unit >= least) return unit;
   }
   return 1;
 }
 
-std::int64_t kept_of(const Removal& removal, std::int64_t count, std::int64_t unit, std::string_view what, std::int64_t layer) {
+/// `what` names them: "FFN channels of layer 0".
+std::int64_t kept_of(const Removal& removal, std::int64_t count, std::int64_t unit, const std::string& what) {
   const std::int64_t units = count / unit;
   const auto kept = static_cast<std::int64_t>(std::llround(static_cast<double>(units) * (1 - removal.amount)));
   if (kept < 1 || kept >= units) {
-    fail(Errc::invalid_argument, "prune ", removal.text(), ": expected a share that takes some and leaves some of the ", count, ' ', what, " of layer ",
-         layer, unit > 1 ? message(", ", unit, " at once") : "", ", this ", kept < 1 ? "leaves none" : "takes none");
+    fail(Errc::invalid_argument, "prune ", removal.text(), ": expected a share that takes some and leaves some of the ", count, ' ', what,
+         unit > 1 ? message(", ", unit, " at once") : "", ", this ", kept < 1 ? "leaves none" : "takes none");
   }
   return kept * unit;
 }
@@ -44,14 +46,20 @@ void check(const Removal& removal, const ModelConfig& config) {
 
 std::string_view name_of(Part part) noexcept { return names[static_cast<std::size_t>(part)]; }
 
+std::string removal_forms() {
+  std::string forms;
+  for (const Part part : prune_parts) {
+    forms += message(forms.empty() ? "" : ", ", name_of(part), part == Part::layers ? ":COUNT" : ":SHARE");
+  }
+  return forms;
+}
+
 std::string Removal::text() const { return message(name_of(part), ':', amount); }
 
 Removal parse_removal(std::string_view text) {
   const auto colon = text.find(':');
   const auto name = std::ranges::find(names, text.substr(0, colon));
-  if (name == std::end(names)) {
-    fail(Errc::invalid_argument, "expected layers:COUNT, channels:SHARE or heads:SHARE, found ", printable(text));
-  }
+  if (name == std::end(names)) fail(Errc::invalid_argument, "expected ", removal_forms(), ", found ", printable(text));
   const std::string number(colon == std::string_view::npos ? "" : text.substr(colon + 1));
   char* end = nullptr;
   const double amount = std::strtod(number.c_str(), &end);
@@ -60,7 +68,7 @@ Removal parse_removal(std::string_view text) {
 }
 
 StructurePlan plan_structure(const ModelConfig& config, std::span<const Removal> removals) {
-  StructurePlan plan{config.layers, {}};
+  StructurePlan plan{config.layers, config.dim, {}};
   for (std::int64_t layer = 0; layer < config.layers; ++layer) plan.shapes.push_back(config.shape_of(layer));
   std::vector<Part> seen;
   for (const Removal& removal : removals) {
@@ -71,12 +79,19 @@ StructurePlan plan_structure(const ModelConfig& config, std::span<const Removal>
       plan.layers -= static_cast<std::int64_t>(removal.amount);
       continue;
     }
+    if (removal.part == Part::hidden) {
+      check_rotatable(config);
+      // Of channels 16 units at least, to come near the share. Rows of all matrices are this long, so fewer do here.
+      plan.dim = kept_of(removal, config.dim, unit_of(config.dim, 8), "hidden dimensions");
+      continue;
+    }
     for (std::int64_t layer = 0; layer < config.layers; ++layer) {
+      const std::string place = message(" of layer ", layer);
       LayerShape& shape = plan.shapes[static_cast<std::size_t>(layer)];
       if (removal.part == Part::heads) {
-        shape.kv_heads = kept_of(removal, shape.kv_heads, 1, "key-value heads", layer);
+        shape.kv_heads = kept_of(removal, shape.kv_heads, 1, "key-value heads" + place);
       } else {
-        shape.ffn = kept_of(removal, shape.ffn, channels_at_once(shape.ffn), "FFN channels", layer);
+        shape.ffn = kept_of(removal, shape.ffn, unit_of(shape.ffn, 16), "FFN channels" + place);
       }
     }
   }

@@ -7,23 +7,15 @@
 #include <optional>
 
 #include "bantam/core/parallel.hpp"
-#include "bantam/core/stopwatch.hpp"
 #include "bantam/quant/formats.hpp"
 #include "compensation.hpp"
-#include "compress/block_pass.hpp"
 #include "parts.hpp"
+#include "slicing.hpp"
+#include "states.hpp"
 
 namespace bantam::inline v0 {
 
 namespace {
-
-/// Hidden states carried through blocks that are not rounded.
-struct States {
-  States(const Checkpoint& checkpoint, const Calibration& calibration) : source(checkpoint, recipe), pass(source, recipe, calibration) {}
-  const Recipe recipe = recipe::rtn("f32");
-  const ModelSource source;
-  BlockPass pass;
-};
 
 double mean_cosine(std::span<const float> before, std::span<const float> after, std::int64_t dim) {
   const std::int64_t tokens = static_cast<std::int64_t>(before.size()) / dim;
@@ -84,16 +76,6 @@ void cut(LayerWeights& block, Part part, std::int64_t count, std::int64_t layer,
   }
 }
 
-ModelConfig config_of(const Checkpoint& checkpoint, const StructurePlan& plan, std::span<const std::int64_t> layers) {
-  ModelConfig config = checkpoint.config();
-  std::vector<LayerShape> shapes;
-  for (const std::int64_t layer : layers) shapes.push_back(plan.shapes[static_cast<std::size_t>(layer)]);
-  config.first_window_layer = std::ranges::count_if(layers, [&](std::int64_t layer) { return layer < checkpoint.config().first_window_layer; });
-  config.layers = plan.layers;
-  config.set_shapes(std::move(shapes));
-  return config;
-}
-
 }  // namespace
 
 std::vector<double> block_influence(const Checkpoint& checkpoint, const Calibration& calibration) {
@@ -101,8 +83,7 @@ std::vector<double> block_influence(const Checkpoint& checkpoint, const Calibrat
   std::vector<double> influence;
   for (std::int64_t layer = 0; layer < checkpoint.config().layers; ++layer) {
     const std::vector<float> before(states.pass.states().begin(), states.pass.states().end());
-    LayerWeights block = load_finite_block(checkpoint, layer);
-    states.pass.advance_over(std::move(block), layer);
+    states.pass.advance_over(load_finite_block(checkpoint, layer), layer);
     influence.push_back(1 - mean_cosine(before, states.pass.states(), checkpoint.config().dim));
     if (!std::isfinite(influence.back())) fail(Errc::corrupt, "layer ", layer, ": expected finite hidden states, found others");
   }
@@ -131,38 +112,46 @@ PrunedStructure prune_structure(const Checkpoint& checkpoint, std::span<const Re
     layers = choose(influence, plan.layers).kept;
   }
   const auto asked = [&](Part part) { return std::ranges::find(removals, part, &Removal::part) != removals.end(); };
-  const bool inside = asked(Part::heads) || asked(Part::channels);
+  const bool inside = asked(Part::heads) || asked(Part::channels), hidden = asked(Part::hidden);
+  Steps steps(plan.layers * ((hidden ? 2 : 0) + (inside || !hidden ? 1 : 0)), progress);
+  std::vector<std::string> warnings;
+  const auto result = [&](Checkpoint left) {
+    const ModelSize after = size_of(left);
+    return PrunedStructure{std::move(left), size_of(checkpoint), after, std::move(layers), std::move(influence), std::move(warnings)};
+  };
+  // First the stream: the parts inside of blocks are then judged by what a narrower one leaves of them, and make up for what they can.
+  std::optional<Checkpoint> sliced;
+  if (hidden) sliced = slice(checkpoint, layers, plan.dim, calibration, options, steps);
+  if (hidden && !inside) return result(std::move(*sliced));
+  const Checkpoint& from = sliced ? *sliced : checkpoint;
+  std::vector<std::int64_t> taken = layers;
+  if (sliced) std::iota(taken.begin(), taken.end(), 0);
   std::optional<States> states;
-  if (inside) states.emplace(checkpoint, calibration);
+  if (inside) states.emplace(from, calibration);
 
   ModelWeights weights;
-  std::vector<std::string> warnings;
-  const Stopwatch watch;
-  for (const std::int64_t layer : layers) {
-    LayerWeights block = load_finite_block(checkpoint, layer);
-    const LayerShape& shape = plan.shapes[static_cast<std::size_t>(layer)];
-    if (asked(Part::heads)) cut(block, Part::heads, shape.kv_heads, layer, checkpoint, states->pass, options, warnings);
-    if (asked(Part::channels)) cut(block, Part::channels, shape.ffn, layer, checkpoint, states->pass, options, warnings);
-    if (inside) states->pass.advance_over(block, layer);
+  std::vector<LayerShape> shapes;
+  for (std::size_t i = 0; i < taken.size(); ++i) {
+    LayerWeights block = load_finite_block(from, taken[i]);
+    const LayerShape& shape = shapes.emplace_back(plan.shapes[static_cast<std::size_t>(layers[i])]);
+    if (asked(Part::heads)) cut(block, Part::heads, shape.kv_heads, taken[i], from, states->pass, options, warnings);
+    if (asked(Part::channels)) cut(block, Part::channels, shape.ffn, taken[i], from, states->pass, options, warnings);
+    if (inside) states->pass.advance_over(block, taken[i]);
     weights.layers.push_back(std::move(block));
-    const auto done = static_cast<std::int64_t>(weights.layers.size());
-    const double left = watch.seconds() / static_cast<double>(done) * static_cast<double>(plan.layers - done);
-    if (progress && !progress({done, plan.layers, message("pruned layer ", layer), 0, left})) fail(Errc::cancelled, "prune: cancelled after layer ", layer);
+    steps.done("pruned", layers[i]);
   }
-  for (const CheckpointTensor& tensor : checkpoint.tensors()) {
+  for (const CheckpointTensor& tensor : from.tensors()) {
     if (tensor.layer >= 0) continue;
     if (tensor.is_matrix) {
-      *matrix_of(weights, tensor.role, -1) = checkpoint.load_matrix(tensor, Reading::mapped);
+      *matrix_of(weights, tensor.role, -1) = from.load_matrix(tensor, Reading::mapped);
     } else if (std::vector<float>* vector = vector_of(weights, tensor.role, -1)) {
-      *vector = checkpoint.load_vector(tensor);
+      *vector = from.load_vector(tensor);
     }
   }
-  const ModelConfig config = config_of(checkpoint, plan, layers);
+  ModelConfig config = with_layers(from.config(), taken);
+  config.set_shapes(std::move(shapes));
   complete(weights, config.tied);
-  PrunedStructure result{Checkpoint::in_memory(checkpoint, config, layers, std::make_shared<const ModelWeights>(std::move(weights)), checkpoint.recipe()),
-                         size_of(checkpoint), {}, std::move(layers), std::move(influence), std::move(warnings)};
-  result.after = size_of(result.checkpoint);
-  return result;
+  return result(Checkpoint::in_memory(from, config, taken, std::make_shared<const ModelWeights>(std::move(weights)), checkpoint.recipe()));
 }
 
 }  // namespace bantam::inline v0

@@ -11,6 +11,7 @@
 #include "bantam/core/names.hpp"
 #include "bantam/core/units.hpp"
 #include "decode_timer.hpp"
+#include "parts.hpp"
 
 namespace bantam::inline v0 {
 
@@ -83,7 +84,8 @@ CostTarget parse_cost_target(std::string_view text) {
 Checkpoint outline_of(const Checkpoint& checkpoint, const StructurePlan& plan) {
   std::vector<std::int64_t> layers(static_cast<std::size_t>(plan.layers));
   std::iota(layers.begin(), layers.end(), 0);
-  ModelConfig config = first_of(checkpoint.config(), plan.layers);
+  ModelConfig config = with_layers(checkpoint.config(), layers);
+  config.dim = plan.dim;
   config.set_shapes({plan.shapes.begin(), plan.shapes.begin() + plan.layers});
   return Checkpoint::in_memory(checkpoint, config, layers, nullptr, checkpoint.recipe());
 }

@@ -141,6 +141,12 @@ def facts_prune_parts(h, models):
     h.equal("as the file", done["after"]["bytes"], os.path.getsize(small))
     h.fact("all four costs stand in the report", all(f"| {cost}" in Path(small + ".report.md").read_text()
                                                      for cost in ("parameters", "operations a token", "bytes in these", "milliseconds a token")))
+    report = h.json("compress", model, "-o", small, "--format", "f16", *calibration, "--prune", "hidden:0.25", "--prune", "heads:0.5")
+    sliced = h.json("inspect", small)
+    h.equal("narrower hidden states", sliced["config"]["dim"], before["config"]["dim"] * 3 // 4)
+    h.equal("heads of the same size", sliced["config"]["head_dim"], before["config"]["head_dim"])
+    h.equal("parameters after slicing", report["prune"]["after"]["parameters"], sliced["parameters"])
+    h.fact("a sliced model runs", h.json("perplexity", small, text, "--limit", 500)["perplexity"] < 10000)
     out = h.temporary("never-pruned.bantam")
     for status, options, says in [(2, ["--prune", "channels:0.3", "--prune-to", "bytes:0.8x"], "expected parts without an amount"),
                                   (2, ["--prune", "channels", "--prune-to", "speed:2x"], "expected parameters:N"), (2, ["--prune-to", "bytes:0.8x"], "--prune"),
@@ -151,6 +157,7 @@ def facts_prune_parts(h, models):
         h.refuses(status, "compress", model, "-o", out, *options, says=says)
     for status, value, says in [(2, "channels:x", "expected channels:NUMBER"), (2, "channels", "expected channels:NUMBER"),
                                 (2, "heads:nan", "expected heads:NUMBER"), (1, "heads:1", "expected a share above 0 and below 1, found 1"),
+                                (1, "hidden:1", "above 0 and below 1"), (1, "hidden:0.99", "this leaves none"), (1, "hidden:0.01", "this takes none"),
                                 (1, "channels:0.999", "leaves none"), (1, "channels:0.0001", "takes none"), (1, "layers:99", "expected a whole number from 1 to"),
                                 (1, "layers:0.5", "expected a whole number from 1 to"), (1, "channels:-1", "above 0 and below 1")]:
         h.refuses(status, "compress", model, "-o", out, "--prune", value, says=says)

@@ -85,8 +85,25 @@ TEST_CASE("large sizes of real models keep lengths and spread what is large") {
   }
 }
 
-TEST_CASE("rotations of rows and columns are products with Q, or with a diagonal of it") {
-  const Rotation rotation(12, 3);
+/// Of other axes than a random rotation has: the transposed of one.
+Rotation given_rotation(std::int64_t size) {
+  const auto q = matrix_of(Rotation(size, 8));
+  Tensor<float, 2> axes({size, size});
+  for (std::size_t i = 0; i < q.size(); ++i) std::ranges::copy(q[i], &axes(static_cast<std::int64_t>(i), 0));
+  return Rotation(std::move(axes));
+}
+
+TEST_CASE("a rotation that is given takes numbers along its axes") {
+  Tensor<float, 2> axes({2, 2});
+  axes(0, 1) = 1;
+  axes(1, 0) = -1;
+  std::vector<double> x{3, 5};
+  Rotation(std::move(axes)).apply(x);
+  CHECK(x == std::vector<double>{5, -3});
+  CHECK(error_of([] { (void)Rotation(Tensor<float, 2>({2, 3})); }) == "rotation: expected as many axes as numbers, found (2, 3)");
+}
+
+void check_rotates(const Rotation& rotation) {
   const auto q = matrix_of(rotation);
   const auto original = random::normal<float>({24, 36}, 4);
   auto by_columns = random::normal<float>({24, 36}, 4);
@@ -104,6 +121,12 @@ TEST_CASE("rotations of rows and columns are products with Q, or with a diagonal
       CHECK(static_cast<double>(by_rows(r, c)) == doctest::Approx(qw).epsilon(1e-6).scale(1));
     }
   }
+}
+
+TEST_CASE("rotations of rows and columns are products with Q, or with a diagonal of it") {
+  const Rotation rotation(12, 3);
+  check_rotates(rotation);
+  check_rotates(given_rotation(12));
   auto odd = random::normal<float>({13, 25}, 4);
   CHECK(error_of([&] { rotation.rotate_columns(odd); }) == "rotation: expected a multiple of 12 columns, found 25");
   CHECK(error_of([&] { rotation.rotate_rows(odd); }) == "rotation: expected a multiple of 12 rows, found 13");

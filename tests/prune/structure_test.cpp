@@ -3,34 +3,13 @@
 
 #include <cmath>
 
-#include "bantam/core/parallel.hpp"
-#include "compress/inputs.hpp"
 #include "limits.hpp"
 #include "model/cut_model.hpp"
 #include "prune/compensation.hpp"
+#include "prune/small.hpp"
 
 namespace bantam::test {
 namespace {
-
-struct Small {
-  Small() { set_parallel_threads(1); }  // more would cost these small models more than they save
-  ~Small() { set_parallel_threads(0); }
-  Small(const Small&) = delete;
-  Small& operator=(const Small&) = delete;
-
-  /// A folder with the model, opened.
-  Checkpoint written(const TinyModel& tiny, const std::string& name = "hf") const {
-    tiny.write_folder(folder / name);
-    return Checkpoint::open(folder / name);
-  }
-  TemporaryFolder folder;
-  Calibration calibration = some_calibration();
-};
-
-TinyModel small_model(const ArchSpec* arch) {
-  TinyModel tiny{.arch = arch, .layers = 3, .heads = 6, .kv_heads = 3, .tied = arch == &archs::qwen3, .biases = arch == &archs::llama};
-  return tiny.make();
-}
 
 /// Which rows of the original a smaller matrix consists of, a number each `unit` rows.
 std::vector<std::int64_t> rows_kept(const WeightMatrix& left, const TinyTensor& whole, std::int64_t unit) {
@@ -237,7 +216,7 @@ TEST_CASE_FIXTURE(Small, "sizes before and after are those of the tensors") {
 TEST_CASE("removals are read from text and checked against the model") {
   CHECK(parse_removal("heads:0.25").text() == "heads:0.25");
   CHECK(parse_removal("layers:4").amount == 4);
-  for (const auto& [text, rest] : {std::pair{"", "layers:COUNT, channels:SHARE or heads:SHARE, found "}, {"neurons:1", "found neurons:1"}, {"layers", "expected layers:NUMBER"},
+  for (const auto& [text, rest] : {std::pair{"", "layers:COUNT, channels:SHARE, heads:SHARE, hidden:SHARE, found "}, {"neurons:1", "found neurons:1"}, {"layers", "expected layers:NUMBER"},
                                    {"layers:", "expected layers:NUMBER"}, {"heads:nan", "expected heads:NUMBER"}, {"heads:inf", "expected heads:NUMBER"},
                                    {"channels:0.3x", "found channels:0.3x"}, {"channels:0.3\n", "channels:0.3\\x0a"}, {"LAYERS:2", "found LAYERS:2"}}) {
     const std::string error = error_of([&] { (void)parse_removal(text); });

@@ -1,4 +1,4 @@
-// Random rotations: they spread what is large in few weights or inputs over all (QuaRot, arXiv:2404.00456).
+// Rotations: random ones spread what is large in few weights or inputs over all (QuaRot, arXiv:2404.00456), others are given.
 #pragma once
 
 #include <cstdint>
@@ -17,8 +17,11 @@ class Rotation {
  public:
   /// Memory: 8 (n + m) bytes. Throws invalid_argument unless `size` is at least 1.
   Rotation(std::int64_t size, std::uint64_t seed);
+  /// Any other: the rows are Q's columns, the axes that numbers are taken along, (n, n) and orthogonal. Applied in n^2 steps, in
+  /// single precision. Throws invalid_argument unless square.
+  explicit Rotation(Tensor<float, 2> axes);
 
-  [[nodiscard]] std::int64_t size() const noexcept { return static_cast<std::int64_t>(signs_.size()); }
+  [[nodiscard]] std::int64_t size() const noexcept { return size_; }
   /// x becomes x Q. x: (size).
   void apply(std::span<double> x) const;
   /// The same with one rounding to f32 at the end.
@@ -31,6 +34,8 @@ class Rotation {
   void rotate_rows(Tensor<float, 2>& w) const;
 
  private:
+  std::int64_t size_;
+  Tensor<float, 2> axes_;  ///< of a rotation that was given; else empty
   std::vector<double> signs_;
   std::vector<double> hartley_;  ///< its entry (i, j) at i j mod m
 };
