@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 
 #include "bantam/core/stopwatch.hpp"
+#include "parts.hpp"
 
 namespace bantam::inline v0 {
 
@@ -36,6 +38,12 @@ ModelWeights zeros_of(const Checkpoint& shapes, const Plan& plan, std::int64_t l
   return weights;
 }
 
+ModelConfig first_of(const ModelConfig& whole, std::int64_t layers) {
+  std::vector<std::int64_t> first(static_cast<std::size_t>(layers));
+  std::iota(first.begin(), first.end(), 0);
+  return with_layers(whole, first);
+}
+
 std::int64_t fitting(const Checkpoint& shapes, const Plan& plan, std::int64_t room) {
   const std::int64_t all = shapes.config().layers;
   std::int64_t bytes = 0;
@@ -49,14 +57,6 @@ std::int64_t fitting(const Checkpoint& shapes, const Plan& plan, std::int64_t ro
 }
 
 }  // namespace
-
-ModelConfig first_of(const ModelConfig& whole, std::int64_t layers) {
-  ModelConfig config = whole;
-  config.layers = layers;
-  config.first_window_layer = std::min(config.first_window_layer, layers);
-  if (!config.is_uniform()) config.shapes.resize(static_cast<std::size_t>(layers));
-  return config;
-}
 
 struct DecodeTimer::Run {
   Run(const ModelConfig& whole, const ModelWeights& weights, std::int64_t layers)

@@ -8,9 +8,6 @@
 
 namespace bantam::inline v0 {
 
-/// A config of a model's first layers.
-[[nodiscard]] ModelConfig first_of(const ModelConfig& whole, std::int64_t layers);
-
 /// Decodes tokens on a model of zeros: of as many layers as there is room for, and, where these are not all, of half of them,
 /// too: time is linear in the layers.
 class DecodeTimer {

@@ -26,7 +26,7 @@ struct Shapes {
 
 TEST_CASE("outlines have the sizes of what is pruned, and of the files written then") {
   const Shapes f;
-  const std::vector<Removal> removals{{Part::heads, 0.25}, {Part::channels, 0.5}, {Part::layers, 1}};
+  const std::vector<Removal> removals{{Part::heads, 0.25}, {Part::channels, 0.5}, {Part::layers, 1}, {Part::hidden, 0.5}};
   const PrunedStructure pruned = prune_structure(*f.checkpoint, removals, some_calibration());
   for (const Target target : {Target::native, Target::gguf, Target::safetensors}) {
     const Recipe recipe = recipe::rtn(target == Target::native ? "i4.g32" : target == Target::gguf ? "q8_0" : "f16");
