@@ -52,6 +52,18 @@ std::vector<double> scores_of(const Tensor<float, 2>& weights, const Hessian& he
   return scores;
 }
 
+/// What the caller thinks that they are worth.
+std::vector<double> asked_scores(const ImportanceFn& importance, Part part, std::int64_t layer, const Tensor<float, 2>& weights, const Hessian& hessian,
+                                 std::int64_t neighbors) {
+  std::vector<double> scores = importance(part, layer, weights, hessian.mean_squares());
+  const auto wanted = static_cast<std::size_t>(weights.extent(1) / neighbors);
+  const bool finite = std::ranges::all_of(scores, [](double score) { return std::isfinite(score); });
+  if (scores.size() != wanted || !finite) {
+    fail(Errc::invalid_argument, "layer ", layer, ": ", name_of(part), ": expected ", wanted, " finite importances, found ", scores.size(), finite ? "" : ", not all finite");
+  }
+  return scores;
+}
+
 /// Takes the parts of a block that matter least out of it.
 void cut(LayerWeights& block, Part part, std::int64_t count, std::int64_t layer, const Checkpoint& checkpoint, BlockPass& pass,
          const StructureOptions& options, std::vector<std::string>& warnings) {
@@ -61,7 +73,8 @@ void cut(LayerWeights& block, Part part, std::int64_t count, std::int64_t layer,
   const Hessian hessian = std::move(pass.observe_some(block, layer, group)[0]);
   WeightMatrix& reader = part == Part::heads ? block.o : block.down;
   const Tensor<float, 2> weights = reader.dequantize();
-  const PartChoice choice = choose(scores_of(weights, hessian, neighbors), count);
+  const PartChoice choice = choose(options.importance ? asked_scores(options.importance, part, layer, weights, hessian, neighbors)
+                                                      : scores_of(weights, hessian, neighbors), count);
   keep_parts(block, part, choice.kept, config);
   if (!options.compensate) return;
   double damping = options.damping;

@@ -92,6 +92,35 @@ TEST_CASE_FIXTURE(Small, "what adds least goes first, judged by what blocks befo
   CHECK(gone == std::vector<std::int64_t>{3, 5, 11, 12, 20, 21, 30, 31, 40, 49});
 }
 
+TEST_CASE_FIXTURE(Small, "the caller may say what parts are worth") {
+  TinyModel tiny = small_model(&archs::llama);
+  const Checkpoint checkpoint = written(tiny);
+  std::vector<std::pair<Part, std::int64_t>> asked;
+  const auto first_go = [&](Part part, std::int64_t layer, TensorView<const float, 2> reader, std::span<const float> mean_squares) {
+    asked.emplace_back(part, layer);
+    CHECK(mean_squares.size() == static_cast<std::size_t>(reader.extent(1)));
+    CHECK(reader.extent(0) == tiny.dim);
+    CHECK(std::ranges::all_of(mean_squares, [](float square) { return square >= 0; }));
+    std::vector<double> worth(static_cast<std::size_t>(part == Part::heads ? tiny.kv_heads : tiny.ffn));
+    for (std::size_t i = 0; i < worth.size(); ++i) worth[i] = static_cast<double>(i);
+    return worth;
+  };
+  const PrunedStructure pruned = prune_structure(checkpoint, std::vector{heads, channels}, calibration, {.importance = first_go, .compensate = false});
+  CHECK(asked.size() == 2 * static_cast<std::size_t>(tiny.layers));
+  for (const KeptParts& kept : parts_kept(Model::from_checkpoint(pruned.checkpoint), tiny)) {
+    CHECK(kept.groups == std::vector<std::int64_t>{1, 2});
+    CHECK(kept.channels.front() == 15);
+  }
+  const auto wrong = [&](std::vector<double> worth) {
+    return error_of([&] {
+      (void)prune_structure(checkpoint, std::vector{heads}, calibration,
+                            {.importance = [&](Part, std::int64_t, TensorView<const float, 2>, std::span<const float>) { return worth; }});
+    });
+  };
+  CHECK(wrong({1, 2}) == "layer 0: heads: expected 3 finite importances, found 2");
+  CHECK(wrong({1, NAN, 2}) == "layer 0: heads: expected 3 finite importances, found 3, not all finite");
+}
+
 TEST_CASE("columns that stay take over what least squares in double precision say") {
   const std::int64_t columns = 40, rows = 9;
   const Tensor<float, 2> x = correlated_inputs(300, columns, 5);

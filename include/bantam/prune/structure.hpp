@@ -1,6 +1,8 @@
 // Structured pruning: layers, FFN channels, heads and hidden dimensions that go as a whole, and leave a smaller model of the same kind.
 #pragma once
 
+#include <functional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -33,7 +35,12 @@ struct Removal {
 /// The inverse of text(). Throws invalid_argument listing what there is.
 [[nodiscard]] Removal parse_removal(std::string_view text);
 
+/// What each channel of a layer's FFN, or each key-value head with its query heads, is worth, in their order: the least go. Given the
+/// matrix that reads them, (dim, inputs), and the mean squares of its inputs, (inputs): a head's are neighbors there.
+using ImportanceFn = std::function<std::vector<double>(Part part, std::int64_t layer, TensorView<const float, 2> reader, std::span<const float> mean_squares)>;
+
 struct StructureOptions {
+  ImportanceFn importance = {};  ///< of channels and heads; empty: as prune_structure says
   /// What stays takes over what it can of what went: least squares over the calibration text. Of channels and heads the columns
   /// that read them, which needs no bias, and few architectures have one there; of hidden dimensions every matrix of a block.
   bool compensate = true;
@@ -82,7 +89,7 @@ struct PrunedStructure {
 /// Memory: the pruned model, matrices that shrank by columns in f32 if compensated, a block, the Hessian of one matrix and the
 /// calibration text's hidden states; for hidden dimensions the sliced model in f32 besides, the states twice, and eight square
 /// matrices of doubles as wide as the stream.
-/// Throws what plan_structure throws, invalid_argument without calibration samples, corrupt naming the tensor where a weight
+/// Throws what plan_structure throws, invalid_argument for importances that are not finite or too few, invalid_argument without calibration samples, corrupt naming the tensor where a weight
 /// is not finite, cancelled when `progress`, called after each block, says so.
 [[nodiscard]] PrunedStructure prune_structure(const Checkpoint& checkpoint, std::span<const Removal> removals, const Calibration& calibration,
                                               const StructureOptions& options = {}, const ProgressFn& progress = {});

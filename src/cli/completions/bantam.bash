@@ -39,7 +39,7 @@ _bantam() {
       options='--help --context --limit --against --kv --mmap --no-mmap --direct --gptq-zero --threads --isa --json' ;;
     compress)
       options='--help --output --method --format --group --keep --to --calibration --samples --tokens --desc-act --no-true-sequential
-        --rotate --seed --smooth --clip --prune --no-compensation --fit --candidates --dry-run --evaluate --limit --report --resume
+        --rotate --seed --smooth --clip --prune --prune-to --no-compensation --fit --candidates --dry-run --evaluate --limit --report --resume
         --gptq-zero --threads
         --isa --json' ;;
     inspect)
