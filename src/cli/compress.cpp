@@ -174,7 +174,9 @@ std::string calibration_text(const CompressOptions& o) {
 /// Opens, reads the calibration text, prunes, and chooses formats if that is asked for.
 Task prepare(const CompressOptions& o, Recipe recipe, bool calibrated) {
   Task task{open_checkpoint(o.model, o.gptq_zero), std::move(recipe), target_of(o), {}, {}, {}, {}, 0};
-  const bool removes = o.pruning.removes_parts(), shapes_only = o.dry_run && o.fit.empty();
+  const bool removes = o.pruning.removes_parts();
+  // Rotation looks at norms, and a fit at everything.
+  const bool shapes_only = o.dry_run && o.fit.empty() && !o.rotate;
   if (removes) {
     task.bytes_before = plan_file(task.checkpoint, task.recipe, task.target).bytes_before;
     task.pruned = plan_parts(o.pruning, task.checkpoint, task.recipe, task.target);

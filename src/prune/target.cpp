@@ -126,12 +126,12 @@ std::vector<Removal> removals_to_reach(const CostTarget& goal, const Checkpoint&
   }
   const auto shapes_of = [&](std::span<const Removal> removals) { return outline_of(checkpoint, plan_structure(config, removals)); };
   const Checkpoint whole = shapes_of({});
-  // A search that compares times would go astray with the first one that something disturbed. Decoding takes as long as its weights
-  // take to be read: one measurement tells how long a weight takes.
+  // A search that compares times would go astray with the first one that something disturbed. Decoding takes as long as its
+  // weights take to be read: one measurement tells how long one takes.
   const bool timed = goal.cost == Cost::latency;
   const Cost counted = timed ? Cost::flops : goal.cost;
   const double whole_count = measure_cost(counted, whole, recipe, target);
-  double whole_cost = whole_count, rate = 1;
+  double whole_cost = whole_count, rate = 1;  // of cost to count
   if (timed) {
     const Checkpoint half = shapes_of(removals_of(0.5, config, parts, {}).value());
     const auto [before, after] = measure_latencies(whole, half, recipe, target);
@@ -147,8 +147,9 @@ std::vector<Removal> removals_to_reach(const CostTarget& goal, const Checkpoint&
   int low = 0, high = steps;
   std::vector<Removal> found;
   double least = cost_of(fixed);
+  const char* const unit = timed ? " s" : "";
   if (least <= limit && fixed.empty()) {
-    fail(Errc::invalid_argument, "prune to ", goal.text(), ": expected less than ", least, ", what the model costs, found ", limit);
+    fail(Errc::invalid_argument, "prune to ", goal.text(), ": expected less than ", least, unit, ", what the model costs, found ", limit, unit);
   }
   if (least <= limit) return {fixed.begin(), fixed.end()};
   while (high - low > 1) {
@@ -160,7 +161,7 @@ std::vector<Removal> removals_to_reach(const CostTarget& goal, const Checkpoint&
     if (removals && cost <= limit) found = *removals;
   }
   if (!found.empty()) return found;
-  fail(Errc::invalid_argument, "prune to ", goal.text(), ": expected at least ", least, ", which these parts can be brought down to, found ", limit);
+  fail(Errc::invalid_argument, "prune to ", goal.text(), ": expected at least ", least, unit, ", which these parts can be brought down to, found ", limit, unit);
 }
 
 }  // namespace bantam::inline v0

@@ -136,6 +136,7 @@ def facts_prune_parts(h, models):
     planned = h.json(*to_size, "--dry-run")["prune"]
     done = h.json(*to_size, "-o", small, "--report")["prune"]
     h.equal("the same shares, planned and done", done["removals"], planned["removals"])
+    h.equal("and for a rotated one", h.json(*to_size, "--rotate", "--dry-run")["prune"]["after"]["parameters"], planned["after"]["parameters"])
     h.fact("of both parts", {removal.split(":")[0] for removal in done["removals"]} == {"channels", "heads"}, done)
     h.fact("as small as asked for", done["after"]["bytes"] <= 0.85 * done["before"]["bytes"], done)
     h.equal("as the file", done["after"]["bytes"], os.path.getsize(small))
