@@ -211,6 +211,15 @@ void BlockPass::project(const Rotation& rotation, std::int64_t kept) {
   });
 }
 
+Hessian BlockPass::observe_here(const LayerWeights& block, std::int64_t layer, std::size_t group) {
+  Work work;
+  work.weights.layers.push_back(block);
+  seen_.resize(readers().size());
+  Hessian hessian = observe(work, layer, group, nullptr);
+  kept_.clear();  // the block is about to change
+  return hessian;
+}
+
 BlockPass::Beside BlockPass::observe_beside(const LayerWeights& block, const LayerWeights& original, std::int64_t layer,
                                             std::size_t group) {
   Work work;
@@ -241,13 +250,9 @@ void BlockPass::advance(const LayerWeights& block, std::int64_t layer, BlockStag
   });
 }
 
-void BlockPass::advance_original(const Work& work, std::int64_t layer) {
+void BlockPass::advance_original(const LayerWeights& original, std::int64_t layer, BlockStage half) {
   if (original_.empty()) return;
-  for_each_sample([&](std::span<float> hidden) {
-    for (const BlockStage half : {BlockStage::attention, BlockStage::mlp}) {
-      forward_->run_block(work.original, layer, half, original_of(hidden), cache_);
-    }
-  });
+  for_each_sample([&](std::span<float> hidden) { forward_->run_block(original, layer, half, original_of(hidden), cache_); });
 }
 
 BlockPass::Work BlockPass::begin(std::int64_t layer) const {
@@ -417,7 +422,7 @@ void BlockPass::skip_block(std::int64_t layer, const RoundedBlock& done) {
   Work work = begin(layer);
   for (const auto& [role, rounded] : done.matrices) *matrix_of(work.weights, role, 0) = rounded.matrix;
   for (const auto& [role, vector] : done.vectors) *vector_of(work.weights, role, 0) = vector;
-  advance_original(work, layer);
+  for (const BlockStage half : {BlockStage::attention, BlockStage::mlp}) advance_original(work.original, layer, half);
   advance_over(work.weights.layers[0], layer);
 }
 

@@ -46,6 +46,12 @@ class BlockPass {
   void project(const Rotation& rotation, std::int64_t kept);
   /// The original's states, where there are two.
   [[nodiscard]] std::span<const float> original_states() const noexcept { return original_; }
+  /// The same without a rotation: the two begin to differ after this.
+  void follow() { original_ = hidden_; }
+  /// Carries the original's states, if they are carried, over half of a block that this model does not have.
+  void advance_original(const LayerWeights& original, std::int64_t layer, BlockStage half);
+  /// Adds up what a group reads, by number, in the half of a block that the states have come to; they stay there.
+  [[nodiscard]] Hessian observe_here(const LayerWeights& block, std::int64_t layer, std::size_t group);
   struct Beside {
     Hessian hessian;
     Tensor<float, 2> drift;  ///< as observe() says
@@ -84,8 +90,6 @@ class BlockPass {
   [[nodiscard]] Tensor<float, 2> lacking(const Work& work, std::size_t group, std::span<const float> hidden, TensorView<const float, 2> x);
   /// What the outputs of a matrix lack, as far as that is made good, times its inputs. Uses up the drift of a single reader.
   [[nodiscard]] Tensor<float, 2> pull_of(const WeightMatrix& matrix, std::size_t group, Tensor<float, 2>& drift) const;
-  /// Carries those of the original model over its block, where nothing is observed on the way.
-  void advance_original(const Work& work, std::int64_t layer);
   template <class F>
   void for_each_sample(F&& f);
   /// Counts what a group reads in its histogram.

@@ -9,8 +9,6 @@
 
 namespace bantam::inline v0 {
 
-namespace {
-
 Tensor<float, 2> part_of(const Hessian& hessian, std::span<const std::int64_t> rows, std::span<const std::int64_t> columns) {
   Tensor<float, 2> out({static_cast<std::int64_t>(rows.size()), static_cast<std::int64_t>(columns.size())});
   parallel_for(out.extent(0), 32, [&](Range range) {
@@ -20,6 +18,8 @@ Tensor<float, 2> part_of(const Hessian& hessian, std::span<const std::int64_t> r
   });
   return out;
 }
+
+namespace {
 
 }  // namespace
 
@@ -45,16 +45,6 @@ Regression::Regression(const Hessian& hessian, std::span<const std::int64_t> kep
 Tensor<float, 2> Regression::solve(TensorView<const float, 2> products) const {
   // With H_kk^-1 = V^-1 V^-T.
   return times_transposed(times_transposed(products, inverse_.view().transposed()), inverse_);
-}
-
-Tensor<float, 2> compensate(const Tensor<float, 2>& weights, const Hessian& hessian, std::span<const std::int64_t> kept,
-                            std::span<const std::int64_t> removed, double& damping) {
-  const Regression regression(hessian, kept, damping);
-  damping = regression.damping();
-  const Tensor<float, 2> taken = regression.solve(times_transposed(keep_columns(weights, removed), part_of(hessian, kept, removed)));
-  Tensor<float, 2> out = keep_columns(weights, kept);
-  for (std::int64_t i = 0; i < out.size(); ++i) out.data()[i] += taken.data()[i];
-  return out;
 }
 
 }  // namespace bantam::inline v0

@@ -8,6 +8,8 @@
 
 namespace bantam::inline v0 {
 
+/// Some rows and columns of second moments.
+[[nodiscard]] Tensor<float, 2> part_of(const Hessian& hessian, std::span<const std::int64_t> rows, std::span<const std::int64_t> columns);
 /// H_kk + damping mean(diagonal of H_kk) I of the inputs `kept`, factorized.
 class Regression {
  public:
@@ -23,10 +25,5 @@ class Regression {
   double damping_;
   Tensor<float, 2> inverse_;  ///< V^-1, upper triangular with zeros below, for H_kk + ... = VT V
 };
-
-/// W_kept + W_removed H_rk (H_kk + ...)^-1, (rows, kept): the weights whose outputs differ least from those of all columns,
-/// squared and summed over the tokens of H. In `damping`, what it took. Throws what Regression throws.
-[[nodiscard]] Tensor<float, 2> compensate(const Tensor<float, 2>& weights, const Hessian& hessian, std::span<const std::int64_t> kept,
-                                          std::span<const std::int64_t> removed, double& damping);
 
 }  // namespace bantam::inline v0

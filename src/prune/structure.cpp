@@ -9,6 +9,8 @@
 #include "bantam/core/parallel.hpp"
 #include "bantam/quant/formats.hpp"
 #include "compensation.hpp"
+#include "compress/fold.hpp"
+#include "compress/product.hpp"
 #include "parts.hpp"
 #include "slicing.hpp"
 #include "states.hpp"
@@ -64,30 +66,108 @@ std::vector<double> asked_scores(const ImportanceFn& importance, Part part, std:
   return scores;
 }
 
-/// Takes the parts of a block that matter least out of it.
-void cut(LayerWeights& block, Part part, std::int64_t count, std::int64_t layer, const Checkpoint& checkpoint, BlockPass& pass,
-         const StructureOptions& options, std::vector<std::string>& warnings) {
-  const ModelConfig& config = checkpoint.config();
-  const std::int64_t neighbors = columns_of(part, config);
-  const std::size_t group[] = {part == Part::heads ? std::size_t{1} : std::size_t{3}};
-  const Hessian hessian = std::move(pass.observe_some(block, layer, group)[0]);
-  WeightMatrix& reader = part == Part::heads ? block.o : block.down;
-  const Tensor<float, 2> weights = reader.dequantize();
-  const PartChoice choice = choose(options.importance ? asked_scores(options.importance, part, layer, weights, hessian, neighbors)
-                                                      : scores_of(weights, hessian, neighbors), count);
-  keep_parts(block, part, choice.kept, config);
-  if (!options.compensate) return;
-  double damping = options.damping;
-  try {
-    const Tensor<float, 2> whole = compensate(weights, hessian, spread(choice.kept, neighbors), spread(choice.removed, neighbors), damping);
-    reader = WeightMatrix::quantize(whole, format_info<F32Format>());
-    if (damping == options.damping) return;
-    warnings.push_back(message("layer ", layer, ": ", name_of(part), ": second moments are singular: damping raised from ", options.damping, " to ", damping));
-  } catch (const Error& error) {
-    if (error.code() != Errc::corrupt) throw;
-    warnings.push_back(message("layer ", layer, ": ", name_of(part), ": second moments cannot be factorized: nothing takes over what went"));
-  }
+std::vector<std::int64_t> all_of(std::int64_t count) {
+  std::vector<std::int64_t> numbers(static_cast<std::size_t>(count));
+  std::iota(numbers.begin(), numbers.end(), 0);
+  return numbers;
 }
+
+void add(Tensor<float, 2>& to, const Tensor<float, 2>& more) {
+  for (std::int64_t i = 0; i < to.size(); ++i) to.data()[i] += more.data()[i];
+}
+
+/// Takes parts out of block after block, in order. From the first that goes, what is left makes up for it: every matrix is
+/// refitted to the original's inputs and hidden states, in the order in which they run.
+class Cutter {
+ public:
+  Cutter(const Checkpoint& checkpoint, const Calibration& calibration, const StructureOptions& options, std::vector<std::string>& warnings)
+      : config_(checkpoint.config()), options_(options), states_(checkpoint, calibration), warnings_(warnings) {}
+
+  /// Leaves a block these heads and channels.
+  void cut(LayerWeights& block, std::int64_t layer, const LayerShape& left) {
+    const LayerWeights original = block;
+    refit_readers(block, {&block.q, &block.k, &block.v}, original, layer, 0);
+    half(block, original, layer, Part::heads, left.kv_heads);
+    refit_readers(block, {&block.gate, &block.up}, original, layer, 2);
+    half(block, original, layer, Part::channels, left.ffn);
+  }
+  /// A block that goes as a whole.
+  void skip(const LayerWeights& original, std::int64_t layer) {
+    begin_following();
+    for (const BlockStage stage : {BlockStage::attention, BlockStage::mlp}) states_.pass.advance_original(original, layer, stage);
+  }
+
+ private:
+  void begin_following() {
+    if (!options_.compensate || follows_) return;
+    states_.pass.follow();
+    follows_ = true;
+  }
+
+  void half(LayerWeights& block, const LayerWeights& original, std::int64_t layer, Part part, std::int64_t count) {
+    const std::size_t group = part == Part::heads ? 1 : 3;
+    WeightMatrix& reader = part == Part::heads ? block.o : block.down;
+    const std::int64_t neighbors = columns_of(part, config_);
+    Tensor<float, 2> lost;  // what the parts that go would have added, times the inputs of those that stay
+    if (count * neighbors < reader.columns()) {
+      begin_following();
+      const Hessian hessian = states_.pass.observe_here(block, layer, group);
+      const Tensor<float, 2> weights = reader.dequantize();
+      const PartChoice choice = choose(options_.importance ? asked_scores(options_.importance, part, layer, weights, hessian, neighbors)
+                                                           : scores_of(weights, hessian, neighbors), count);
+      keep_parts(block, part, choice.kept, config_);
+      const std::vector<std::int64_t> kept = spread(choice.kept, neighbors), removed = spread(choice.removed, neighbors);
+      if (follows_) lost = times_transposed(keep_columns(weights, removed), part_of(hessian, kept, removed));
+    }
+    if (follows_) refit(block, reader, original, layer, group, lost);
+    states_.pass.advance(block, layer, part == Part::heads ? BlockStage::attention : BlockStage::mlp);
+  }
+
+  /// To the hidden states of the original: to what its own parts that went would have added, and in part to what those of blocks
+  /// before have left to make up for.
+  void refit(const LayerWeights& block, WeightMatrix& reader, const LayerWeights& original, std::int64_t layer, std::size_t group, const Tensor<float, 2>& lost) {
+    BlockPass::Beside seen = states_.pass.observe_beside(block, original, layer, group);
+    const auto share = static_cast<float>(options_.follow_original);
+    for (std::int64_t i = 0; i < seen.drift.size(); ++i) {
+      const float own = lost.size() > 0 ? lost.data()[i] : 0.0f;
+      seen.drift.data()[i] = own + share * (seen.drift.data()[i] - own);
+    }
+    const Tensor<float, 2> more = solve(seen, options_.damping, layer, group);
+    if (more.size() > 0) change(reader, [&](Tensor<float, 2>& w) { add(w, more); });
+  }
+
+  /// To what they read in the original.
+  void refit_readers(const LayerWeights& block, std::vector<WeightMatrix*> matrices, const LayerWeights& original, std::int64_t layer, std::size_t group) {
+    if (!follows_) return;
+    const BlockPass::Beside seen = states_.pass.observe_beside(block, original, layer, group);
+    const Tensor<float, 2> turned = solve(seen, options_.stream_damping, layer, group);
+    for (WeightMatrix* matrix : matrices) {
+      if (turned.size() > 0 && !matrix->empty()) change(*matrix, [&](Tensor<float, 2>& w) { add(w, times_transposed(w, turned.view().transposed())); });
+    }
+  }
+
+  /// Empty, with a word, where no damping will do.
+  [[nodiscard]] Tensor<float, 2> solve(const BlockPass::Beside& seen, double damping, std::int64_t layer, std::size_t group) {
+    constexpr std::string_view names[] = {"q, k and v", "o", "gate and up", "down"};
+    try {
+      const Regression regression(seen.hessian, all_of(seen.hessian.columns()), damping);
+      if (regression.damping() != damping) {
+        warnings_.push_back(message("layer ", layer, ": ", names[group], ": second moments are singular: damping raised from ", damping, " to ", regression.damping()));
+      }
+      return regression.solve(seen.drift);
+    } catch (const Error& error) {
+      if (error.code() != Errc::corrupt) throw;
+      warnings_.push_back(message("layer ", layer, ": ", names[group], ": second moments cannot be factorized: nothing is made up for there"));
+      return {};
+    }
+  }
+
+  const ModelConfig& config_;
+  const StructureOptions& options_;
+  States states_;
+  std::vector<std::string>& warnings_;
+  bool follows_ = false;
+};
 
 }  // namespace
 
@@ -139,17 +219,17 @@ PrunedStructure prune_structure(const Checkpoint& checkpoint, std::span<const Re
   const Checkpoint& from = sliced ? *sliced : checkpoint;
   std::vector<std::int64_t> taken = layers;
   if (sliced) std::iota(taken.begin(), taken.end(), 0);
-  std::optional<States> states;
-  if (inside) states.emplace(from, calibration);
-
+  std::optional<Cutter> cutter;
+  if (inside || options.compensate) cutter.emplace(from, calibration, options, warnings);
   ModelWeights weights;
   std::vector<LayerShape> shapes;
+  std::int64_t next = 0;
   for (std::size_t i = 0; i < taken.size(); ++i) {
+    for (; cutter && next < taken[i]; ++next) cutter->skip(load_finite_block(from, next), next);
+    next = taken[i] + 1;
     LayerWeights block = load_finite_block(from, taken[i]);
     const LayerShape& shape = shapes.emplace_back(plan.shapes[static_cast<std::size_t>(layers[i])]);
-    if (asked(Part::heads)) cut(block, Part::heads, shape.kv_heads, taken[i], from, states->pass, options, warnings);
-    if (asked(Part::channels)) cut(block, Part::channels, shape.ffn, taken[i], from, states->pass, options, warnings);
-    if (inside) states->pass.advance_over(block, taken[i]);
+    if (cutter) cutter->cut(block, taken[i], shape);
     weights.layers.push_back(std::move(block));
     steps.done("pruned", layers[i]);
   }

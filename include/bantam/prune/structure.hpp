@@ -41,13 +41,15 @@ using ImportanceFn = std::function<std::vector<double>(Part part, std::int64_t l
 
 struct StructureOptions {
   ImportanceFn importance = {};  ///< of channels and heads; empty: as prune_structure says
-  /// What stays takes over what it can of what went: least squares over the calibration text. Of channels and heads the columns
-  /// that read them, which needs no bias, and few architectures have one there; of hidden dimensions every matrix of a block.
+  /// What stays makes up for what it can of what went: from the first part that goes, every matrix is refitted by least squares
+  /// over the calibration text, what reads the hidden states to what it read in the original, what adds to them to what they are there.
   bool compensate = true;
-  double damping = 0.01;  ///< of these, times the mean square of the inputs
-  /// The same for hidden dimensions, where every matrix is refitted, and a short text says too little of that: with 32 or 64 tokens
+  double damping = 0.03;  ///< of these for o and down, times the mean square of the inputs
+  /// The same for the others, and for all where hidden dimensions go: a short text says too little of so many. With 32 or 64 tokens
   /// a dimension 0.1 loses 2 to 5 % less than 0.01, with 128 it loses 3 % more (docs/numbers.md).
   double stream_damping = 0.1;
+  /// The share of what blocks before have left to make up for that o and down are fitted to: all of it would fit the text too well.
+  double follow_original = 0.6;
 };
 
 /// What will be left of a model, without a look at its weights.
@@ -86,11 +88,11 @@ struct PrunedStructure {
 /// The residual stream goes over to orthogonal axes, one set for all layers, which are ordered by how much of what norms put out
 /// lies along them and how much those who read it answer to that, and keeps the first of them. Norms' weights go into the
 /// matrices that follow; a tied head stays tied, and its norm keeps what its weights do along each axis.
-/// Memory: the pruned model, matrices that shrank by columns in f32 if compensated, a block, the Hessian of one matrix and the
-/// calibration text's hidden states; for hidden dimensions the sliced model in f32 besides, the states twice, and eight square
-/// matrices of doubles as wide as the stream.
-/// Throws what plan_structure throws, invalid_argument for importances that are not finite or too few, invalid_argument without calibration samples, corrupt naming the tensor where a weight
-/// is not finite, cancelled when `progress`, called after each block, says so.
+/// Memory: the pruned model, in f32 from the first block that makes up for something, two blocks, two Hessians of one matrix and
+/// the calibration text's hidden states, twice; for hidden dimensions the sliced model in f32 besides, and eight square matrices
+/// of doubles as wide as the stream.
+/// Throws what plan_structure throws, invalid_argument without calibration samples and for importances that are too few or not
+/// finite, corrupt naming the tensor where a weight is not finite, cancelled when `progress`, called after each block, says so.
 [[nodiscard]] PrunedStructure prune_structure(const Checkpoint& checkpoint, std::span<const Removal> removals, const Calibration& calibration,
                                               const StructureOptions& options = {}, const ProgressFn& progress = {});
 
