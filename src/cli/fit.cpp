@@ -32,7 +32,8 @@ Budget parse_budget(const std::string& text) {
     ++digits;
   if (digits == 0) throw fault();
   const double value = parse_number("--fit", text.substr(0, digits));
-  const std::string unit = text.substr(digits);
+  std::string unit = text.substr(digits);
+  std::ranges::transform(unit, unit.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   // Above, a number of bytes would not fit what holds it.
   constexpr double most = 0x1p62;
   if (unit == "bpw" && value > 0) return {.bits_per_weight = value};

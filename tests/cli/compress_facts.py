@@ -347,6 +347,7 @@ def facts_fit(h, models):
     options = ["--calibration", h.corpus("tinystories-plain.txt"), "--samples", 2, "--tokens", 32, "--candidates", "i2z.g64,i3.g32,i4.g32,i8"]
     bits = h.json("compress", model, "--fit", "4.25bpw", *options, "--dry-run")
     h.fact("bits a weight", 0.995 * 4.25 <= bits["bits_per_weight"] <= 4.25, bits["bits_per_weight"])
+    h.equal("units in letters of either case", h.json("compress", model, "--fit", "4.25BPW", *options, "--dry-run"), bits)
     kept = h.json("compress", model, "--fit", "4.25bpw", *options, "--keep", "*.up_proj=i4.g64", "--dry-run")
     h.fact("--keep stays", all(layer["format"] == "i4.g64" for layer in kept["layers"] if "up_proj" in layer["name"]), kept)
     pruned = h.json("compress", model, "-o", h.temporary("fit-pruned.bantam"), "--fit", "4.25bpw", *options, "--prune", "wanda:0.5", "--report")
