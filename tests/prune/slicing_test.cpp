@@ -358,15 +358,12 @@ TEST_CASE_FIXTURE(Slices, "weights that are not finite are named, and a stop end
 TEST_CASE("slicing loses less of a real model than its channels do at the same size") {
   if (skips_figures()) return;
   BANTAM_NEED_SHARED(text_file, "corpora/books-valid.txt");
-  const Checkpoint original = Checkpoint::open(std::filesystem::path(BANTAM_SOURCE_DIR) / "models/books4m");
-  const Model base = Model::from_checkpoint(original);
-  const Calibration calibration = Calibration::from_text(original.tokenizer(), default_calibration_text(), 16, 256);
-  const std::string text = read_file(text_file);
+  const RealModel real(text_file);
   const auto divergence = [&](const Removal& removal) {
-    const PrunedStructure pruned = prune_structure(original, {&removal, 1}, calibration);
+    const PrunedStructure pruned = prune_structure(real.original, {&removal, 1}, real.calibration);
     const double left = static_cast<double>(pruned.after.parameters) / static_cast<double>(pruned.before.parameters);
     CHECK(left == doctest::Approx(0.75).epsilon(0.02));
-    return *perplexity(Model::from_checkpoint(pruned.checkpoint), text, {.limit = 2000, .kv = "f32"}, &base).kl_mean;
+    return real.divergence(pruned);
   };
   CHECK(divergence({Part::hidden, 0.25}) < 0.7 * divergence({Part::channels, 0.45}));
 }

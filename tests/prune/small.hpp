@@ -2,6 +2,8 @@
 #pragma once
 
 #include "bantam/core/parallel.hpp"
+#include "bantam/prune/structure.hpp"
+#include "bantam/session/evaluate.hpp"
 #include "compress/inputs.hpp"
 #include "model/tiny_model.hpp"
 
@@ -20,6 +22,20 @@ struct Small {
   }
   TemporaryFolder folder;
   Calibration calibration = some_calibration();
+};
+
+/// The bundled model, calibrated on the bundled text.
+struct RealModel {
+  explicit RealModel(const std::filesystem::path& text_file) : text(read_file(text_file)) {}
+  /// From the whole model, over the text.
+  [[nodiscard]] double divergence(const PrunedStructure& pruned) const {
+    return *perplexity(Model::from_checkpoint(pruned.checkpoint), text, {.limit = 2000, .kv = "f32"}, &base).kl_mean;
+  }
+
+  const Checkpoint original = Checkpoint::open(std::filesystem::path(BANTAM_SOURCE_DIR) / "models/books4m");
+  const Model base = Model::from_checkpoint(original);
+  const Calibration calibration = Calibration::from_text(original.tokenizer(), default_calibration_text(), 16, 256);
+  const std::string text;
 };
 
 inline TinyModel small_model(const ArchSpec* arch) {

@@ -314,15 +314,11 @@ TEST_CASE_FIXTURE(Small, "layers of different shapes lose the same share of each
 TEST_CASE("compensation lowers the divergence of a real model") {
   if (skips_figures()) return;
   BANTAM_NEED_SHARED(text_file, "corpora/books-valid.txt");
-  const Checkpoint original = Checkpoint::open(std::filesystem::path(BANTAM_SOURCE_DIR) / "models/books4m");
-  const Model base = Model::from_checkpoint(original);
-  const Calibration calibration = Calibration::from_text(original.tokenizer(), default_calibration_text(), 16, 256);
-  const std::string text = read_file(text_file);
+  const RealModel real(text_file);
   for (const Removal& removal : {Removal{Part::channels, 0.3}, Removal{Part::heads, 0.5}, Removal{Part::layers, 1}}) {
     double kl[2];
     for (const bool compensate : {false, true}) {
-      const PrunedStructure pruned = prune_structure(original, {&removal, 1}, calibration, {.compensate = compensate});
-      kl[compensate] = *perplexity(Model::from_checkpoint(pruned.checkpoint), text, {.limit = 2000, .kv = "f32"}, &base).kl_mean;
+      kl[compensate] = real.divergence(prune_structure(real.original, {&removal, 1}, real.calibration, {.compensate = compensate}));
     }
     CAPTURE(removal.text());
     CHECK(kl[1] < 0.9 * kl[0]);
