@@ -35,7 +35,7 @@ void remove_parts(PrunedParts& parts, const Checkpoint& checkpoint, const Calibr
 /// Measures the time of a token with and without them.
 void time_parts(PrunedParts& parts, const Checkpoint& checkpoint, const Recipe& recipe, Target target);
 
-/// "pruned          heads:0.25: parameters 12 -> 9 (-25 %), ...", a few lines.
+/// What went, and a line for each cost that is known.
 [[nodiscard]] std::string pruned_text(const PrunedParts& parts);
 /// {removals, layers, influence, before, after}, of these {parameters, flops_per_token, bytes, seconds_per_token}.
 [[nodiscard]] Json pruned_json(const PrunedParts& parts);

@@ -1,4 +1,4 @@
-// What a linear layer's remaining columns take over from those that are removed.
+// Least squares on second moments: what remaining columns make up for.
 #pragma once
 
 #include <span>

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <numeric>
 
 #include "bantam/core/stopwatch.hpp"
 #include "parts.hpp"
@@ -12,11 +11,11 @@ namespace bantam::inline v0 {
 
 namespace {
 
-/// Rows of zeros that are really there: every page of them is read from memory.
-WeightMatrix zeros(const FormatInfo& format, std::int64_t rows, std::int64_t columns) {
+/// Rows of zeros. Where a token reads all of them they are really there, every page of memory of its own.
+WeightMatrix zeros(const FormatInfo& format, std::int64_t rows, std::int64_t columns, bool read) {
   const auto bytes = static_cast<std::size_t>(format.matrix_bytes(rows, columns));
   const std::shared_ptr<std::byte> data = allocate_storage(bytes);
-  std::memset(data.get(), 0, bytes);
+  if (read) std::memset(data.get(), 0, bytes);
   return {format, rows, columns, data};
 }
 
@@ -29,19 +28,13 @@ ModelWeights zeros_of(const Checkpoint& shapes, const Plan& plan, std::int64_t l
     const FormatInfo* format = tensor.is_matrix ? (planned++)->format : nullptr;
     if (tensor.layer >= layers) continue;
     if (format != nullptr) {
-      *matrix_of(weights, tensor.role, tensor.layer) = zeros(*format, tensor.rows, tensor.columns);
+      *matrix_of(weights, tensor.role, tensor.layer) = zeros(*format, tensor.rows, tensor.columns, tensor.role != Role::embedding || shapes.config().tied);
     } else if (std::vector<float>* vector = vector_of(weights, tensor.role, tensor.layer)) {
       vector->assign(static_cast<std::size_t>(tensor.columns), 1.0f);
     }
   }
   complete(weights, shapes.config().tied);
   return weights;
-}
-
-ModelConfig first_of(const ModelConfig& whole, std::int64_t layers) {
-  std::vector<std::int64_t> first(static_cast<std::size_t>(layers));
-  std::iota(first.begin(), first.end(), 0);
-  return with_layers(whole, first);
 }
 
 std::int64_t fitting(const Checkpoint& shapes, const Plan& plan, std::int64_t room) {
@@ -60,7 +53,7 @@ std::int64_t fitting(const Checkpoint& shapes, const Plan& plan, std::int64_t ro
 
 struct DecodeTimer::Run {
   Run(const ModelConfig& whole, const ModelWeights& weights, std::int64_t layers)
-      : config(first_of(whole, layers)), forward(config, weights, 1, 0), cache(config.kv_shape(), "f16") {}
+      : config(with_layers(whole, first_numbers(layers))), forward(config, weights, 1, 0), cache(config.kv_shape(), "f16") {}
   double seconds() {
     const TokenId token = 0;
     const Forward::Sequence sequence{{&token, 1}, &cache, 0};

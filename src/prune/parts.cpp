@@ -59,9 +59,14 @@ Tensor<float, 2> keep_rows(const Tensor<float, 2>& weights, std::span<const std:
 
 }  // namespace
 
+std::vector<std::int64_t> first_numbers(std::int64_t count) {
+  std::vector<std::int64_t> numbers(static_cast<std::size_t>(count));
+  std::iota(numbers.begin(), numbers.end(), 0);
+  return numbers;
+}
+
 PartChoice choose(std::span<const double> scores, std::int64_t count) {
-  std::vector<std::int64_t> order(scores.size());
-  std::iota(order.begin(), order.end(), 0);
+  std::vector<std::int64_t> order = first_numbers(static_cast<std::int64_t>(scores.size()));
   std::ranges::stable_sort(order, std::greater(), [&](std::int64_t i) { return scores[static_cast<std::size_t>(i)]; });
   PartChoice choice{{order.begin(), order.begin() + count}, {order.begin() + count, order.end()}};
   std::ranges::sort(choice.kept);

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 #include <optional>
 
 #include "bantam/quant/formats.hpp"
@@ -25,19 +24,13 @@ void add_corner(Tensor<float, 2>& to, const Tensor<float, 2>& more) {
   }
 }
 
-std::vector<std::int64_t> first_of(std::int64_t count) {
-  std::vector<std::int64_t> numbers(static_cast<std::size_t>(count));
-  std::iota(numbers.begin(), numbers.end(), 0);
-  return numbers;
-}
-
 /// Slices block after block, in order. Until narrow(), all has the original's width, with zeros after the first `dim_` numbers of the
 /// stream: norms make of these what they will make of the narrow one, whose numbers are scaled, and one pass carries both models.
 class Slicer {
  public:
   Slicer(const Checkpoint& checkpoint, const StreamMoments& moments, std::int64_t dim, const Calibration& calibration,
          const StructureOptions& options)
-      : checkpoint_(checkpoint), config_(checkpoint.config()), dim_(dim), options_(options), kept_(first_of(dim)),
+      : checkpoint_(checkpoint), config_(checkpoint.config()), dim_(dim), options_(options), kept_(first_numbers(dim)),
         axes_(principal_axes(moments.outputs, moments.responses)),
         scale_(std::sqrt(static_cast<float>(dim) / static_cast<float>(config_.dim))),
         share_(static_cast<float>(std::sqrt(share_along(moments.outputs, axes_, dim)))), source_(checkpoint, Rotation(axes_.clone())) {
@@ -105,7 +98,7 @@ class Slicer {
     const bool writes = role == Role::o || role == Role::down;
     BlockPass& pass = states_->pass;
     const BlockPass::Beside seen = pass.observe_beside(block, original, layer, group);
-    const Regression regression(seen.hessian, writes ? first_of(seen.hessian.columns()) : kept_, options_.stream_damping);
+    const Regression regression(seen.hessian, writes ? first_numbers(seen.hessian.columns()) : kept_, options_.stream_damping);
     ModelWeights one;
     one.layers.push_back(std::move(block));
     const Tensor<float, 2> taken = regression.solve(seen.drift.view().slice(writes ? 0 : 1, 0, dim_));

@@ -66,12 +66,6 @@ std::vector<double> asked_scores(const ImportanceFn& importance, Part part, std:
   return scores;
 }
 
-std::vector<std::int64_t> all_of(std::int64_t count) {
-  std::vector<std::int64_t> numbers(static_cast<std::size_t>(count));
-  std::iota(numbers.begin(), numbers.end(), 0);
-  return numbers;
-}
-
 void add(Tensor<float, 2>& to, const Tensor<float, 2>& more) {
   for (std::int64_t i = 0; i < to.size(); ++i) to.data()[i] += more.data()[i];
 }
@@ -150,7 +144,7 @@ class Cutter {
   [[nodiscard]] Tensor<float, 2> solve(const BlockPass::Beside& seen, double damping, std::int64_t layer, std::size_t group) {
     constexpr std::string_view names[] = {"q, k and v", "o", "gate and up", "down"};
     try {
-      const Regression regression(seen.hessian, all_of(seen.hessian.columns()), damping);
+      const Regression regression(seen.hessian, first_numbers(seen.hessian.columns()), damping);
       if (regression.damping() != damping) {
         warnings_.push_back(message("layer ", layer, ": ", names[group], ": second moments are singular: damping raised from ", damping, " to ", regression.damping()));
       }
@@ -198,8 +192,7 @@ PrunedStructure prune_structure(const Checkpoint& checkpoint, std::span<const Re
                                 const StructureOptions& options, const ProgressFn& progress) {
   const StructurePlan plan = plan_structure(checkpoint.config(), removals);
   std::vector<double> influence;
-  std::vector<std::int64_t> layers(static_cast<std::size_t>(checkpoint.config().layers));
-  std::iota(layers.begin(), layers.end(), 0);
+  std::vector<std::int64_t> layers = first_numbers(checkpoint.config().layers);
   if (plan.layers < checkpoint.config().layers) {
     influence = block_influence(checkpoint, calibration);
     layers = choose(influence, plan.layers).kept;
@@ -217,8 +210,7 @@ PrunedStructure prune_structure(const Checkpoint& checkpoint, std::span<const Re
   if (hidden) sliced = slice(checkpoint, layers, plan.dim, calibration, options, steps);
   if (hidden && !inside) return result(std::move(*sliced));
   const Checkpoint& from = sliced ? *sliced : checkpoint;
-  std::vector<std::int64_t> taken = layers;
-  if (sliced) std::iota(taken.begin(), taken.end(), 0);
+  const std::vector<std::int64_t> taken = sliced ? first_numbers(plan.layers) : layers;
   std::optional<Cutter> cutter;
   if (inside || options.compensate) cutter.emplace(from, calibration, options, warnings);
   ModelWeights weights;

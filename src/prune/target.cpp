@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <numeric>
 #include <optional>
 
 #include "bantam/core/median.hpp"
@@ -82,8 +81,7 @@ CostTarget parse_cost_target(std::string_view text) {
 }
 
 Checkpoint outline_of(const Checkpoint& checkpoint, const StructurePlan& plan) {
-  std::vector<std::int64_t> layers(static_cast<std::size_t>(plan.layers));
-  std::iota(layers.begin(), layers.end(), 0);
+  const std::vector<std::int64_t> layers = first_numbers(plan.layers);
   ModelConfig config = with_layers(checkpoint.config(), layers);
   config.dim = plan.dim;
   config.set_shapes({plan.shapes.begin(), plan.shapes.begin() + plan.layers});
