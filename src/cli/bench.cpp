@@ -152,28 +152,30 @@ Json as_json(const BenchOptions& o, const Session& session, const Samples& sampl
 
 std::string as_table(const Json& json) {
   const Json& machine = json["machine"];
+  const auto number = [](const Json& value, int digits) { return fixed(value.get<double>(), digits); };
   std::string out =
-      message("machine   ", printable(machine["cpu"].get<std::string>()), ", ", machine["isa"].get<std::string>(), ", ",
-              machine["threads"].get<int>(), " threads: reads ", fixed(machine["read_gb_s_measured"], 2),
-              " GB/s, int8 ", fixed(machine["int8_gop_s_measured"], 1), " Gop/s\nmodel     ",
-              in_bytes(json["weight_bytes"]), " of weights, loaded in ", fixed(json["load_ms"], 1), " ms; peak memory ",
-              in_bytes(json["peak_rss_bytes"]), "\n\n");
+      message("machine   ", printable(machine["cpu"].string()), ", ", machine["isa"].string(), ", ",
+              machine["threads"].get<int>(), " threads: reads ", number(machine["read_gb_s_measured"], 2),
+              " GB/s, int8 ", number(machine["int8_gop_s_measured"], 1), " Gop/s\nmodel     ",
+              in_bytes(json["weight_bytes"].get<std::int64_t>()), " of weights, loaded in ", number(json["load_ms"], 1), " ms; peak memory ",
+              in_bytes(json["peak_rss_bytes"].get<std::int64_t>()), "\n\n");
   Table table("lrrrrl");
   table.add({"", "tokens", "min tok/s", "median", "max", "reached"});
   const auto add = [&](const char* name, const Json& rate, const std::string& reached) {
     if (rate.is_null()) return;
     const Json& tok_s = rate["tok_s"];
-    table.add({name, message(rate["tokens"].get<std::int64_t>()), fixed(tok_s["min"], 1), fixed(tok_s["median"], 1),
-               fixed(tok_s["max"], 1), reached});
+    table.add({name, message(rate["tokens"].get<std::int64_t>()), number(tok_s["min"], 1), number(tok_s["median"], 1),
+               number(tok_s["max"], 1), reached});
   };
-  const auto reached = [&](const char* rate, const char* unit, const char* share, const char* of) {
+  const auto share_of = [&](const char* rate, const char* unit, const char* share, const char* of) {
     const Json& part = json["fractions"][share];
     if (part.is_null()) return std::string();
-    return message(fixed(json[rate], json[rate] < 10 ? 3 : 1), " ", unit, ", ", fixed(100 * part.get<double>(), 1),
+    const auto reached = json[rate].get<double>();
+    return message(fixed(reached, reached < 10 ? 3 : 1), " ", unit, ", ", fixed(100 * part.get<double>(), 1),
                    " % of ", of);
   };
-  add("prefill", json["prompt"], reached("prefill_gop_s", "Gop/s", "prefill_of_int8", "the int8 rate"));
-  add("decode", json["generate"], reached("read_gb_s", "GB/s", "decode_of_bandwidth", "the read bandwidth"));
+  add("prefill", json["prompt"], share_of("prefill_gop_s", "Gop/s", "prefill_of_int8", "the int8 rate"));
+  add("decode", json["generate"], share_of("read_gb_s", "GB/s", "decode_of_bandwidth", "the read bandwidth"));
   return out + table.text();
 }
 

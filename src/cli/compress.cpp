@@ -228,7 +228,7 @@ int conclude(const CompressOptions& o, const Task& task, const Report& report) {
   const Record record{o.model, o.output, task.recipe, report, task.fit, evaluation, task.pruned};
   if (o.report) write_report(record);
   if (o.common.json) {
-    print(as_json(record).dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
+    print(as_json(record).dump({.indent = 2, .replace_invalid = true}) + "\n");
   } else {
     print(as_table(report) + measurements(record));
   }

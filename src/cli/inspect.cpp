@@ -139,11 +139,6 @@ void complain(const Checkpoint& checkpoint, const Verification& found) {
        found.missing.size(), " without a hash: ", names);
 }
 
-Json parsed_or_null(const std::string& text) {
-  const Json json = Json::parse(text, nullptr, false);
-  return json.is_discarded() ? Json(nullptr) : json;
-}
-
 Json as_json(const Checkpoint& checkpoint, const std::optional<Verification>& verification) {
   const Sizes sizes = sizes_of(checkpoint);
   const ModelConfig& config = checkpoint.config();
@@ -159,7 +154,7 @@ Json as_json(const Checkpoint& checkpoint, const std::optional<Verification>& ve
       {"kv_bytes_per_token", cache.bytes_per_token()},
       {"tensors", Json::array()},
       {"tokenizer", describe(checkpoint.tokenizer())},
-      {"recipe", parsed_or_null(checkpoint.recipe())},
+      {"recipe", Json::parse_or_null(checkpoint.recipe())},
       {"verify", nullptr}};
   for (const CheckpointTensor& tensor : checkpoint.tensors()) {
     json["tensors"].push_back({{"name", tensor.tensor_name()},

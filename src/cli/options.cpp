@@ -4,7 +4,6 @@
 #include <CLI/CLI.hpp>
 #include <charconv>
 #include <cmath>
-#include <nlohmann/json.hpp>
 
 #include "bantam/core/parallel.hpp"
 #include "bantam/kernels/table.hpp"
@@ -127,18 +126,18 @@ void finish_verb(CLI::App& verb, const std::string& examples, std::function<void
 }
 
 std::vector<TokenId> parse_ids(std::string_view json, const std::string& place) {
-  const auto array = nlohmann::json::parse(json, nullptr, false);
+  const auto array = Json::parse_or_null(json);
   if (!array.is_array()) {
     fail(Errc::invalid_argument, place, ": expected a JSON array of token ids, found ",
          json.empty() ? "nothing" : printable(json, 40));
   }
   std::vector<TokenId> ids;
   ids.reserve(array.size());
-  for (const auto& element : array) {
+  for (const Json& element : array) {
     constexpr std::uint64_t most = std::numeric_limits<TokenId>::max();
     if (!element.is_number_unsigned() || element.get<std::uint64_t>() > most) {
       fail(Errc::invalid_argument, place, ": element ", ids.size(), ": expected a token id, found ",
-           printable(element.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace), 40));
+           printable(element.dump({.ascii = true}), 40));
     }
     ids.push_back(element.get<TokenId>());
   }

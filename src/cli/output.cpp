@@ -36,7 +36,7 @@ void print(std::string_view text) {
   }
 }
 
-void print_json(const Json& json) { print(json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n"); }
+void print_json(const Json& json) { print(json.dump({.replace_invalid = true}) + "\n"); }
 
 void note(std::string_view line) {
   const std::string text = message(line, "\n");
@@ -69,9 +69,7 @@ std::string in_bytes(std::int64_t bytes) {
   return fixed(value / 1e9, 2) + " GB";
 }
 
-std::string json_string(std::string_view text) {
-  return nlohmann::json(std::string(text)).dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
-}
+std::string json_string(std::string_view text) { return Json(text).dump({.replace_invalid = true, .ascii = true}); }
 
 std::string in_parentheses(const std::vector<std::int64_t>& shape) {
   std::string text = "(";

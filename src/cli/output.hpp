@@ -3,14 +3,13 @@
 
 #include <cstdint>
 #include <exception>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
 #include <vector>
 
-namespace bantam::cli {
+#include "io/json.hpp"
 
-using Json = nlohmann::ordered_json;
+namespace bantam::cli {
 
 /// The reader of standard output has gone: the program ends quietly.
 struct ClosedPipe : std::exception {};

@@ -170,7 +170,7 @@ Evaluation evaluate(const std::string& original, const std::string& compressed, 
 }
 
 Json as_json(const Record& record) {
-  Json json = Json::parse(record.report.to_json());
+  Json json = Json::parse(record.report.to_json(), "report");
   if (record.fit) {
     json["fit"] = {{"planned_bytes", record.fit->plan.bytes}, {"expected_kl", record.fit->expected_kl}};
     for (std::size_t i = 0; i < record.fit->kl.size(); ++i) json["layers"][i]["expected_kl"] = record.fit->kl[i];
@@ -209,7 +209,7 @@ void write_report(const Record& record) {
   if (record.fit) charts.push_back(trade_off_chart(record));
   const std::string base = record.output + ".report";
   write_file(base + ".svg", svg(charts));
-  write_file(base + ".json", as_json(record).dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
+  write_file(base + ".json", as_json(record).dump({.indent = 2, .replace_invalid = true}) + "\n");
   write_file(base + ".md", markdown(record, std::filesystem::path(base + ".svg").filename().string()));
 }
 

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <ostream>
 
@@ -15,6 +14,7 @@
 #include "bantam/model/native_file.hpp"
 #include "bantam/quant/formats.hpp"
 #include "block_pass.hpp"
+#include "io/json.hpp"
 #include "journal.hpp"
 #include "model_source.hpp"
 #include "output.hpp"
@@ -221,10 +221,12 @@ Report compress_file(const Checkpoint& checkpoint, const std::filesystem::path& 
   const std::unique_ptr<Output> output = make_output(target, out, run.checkpoint(), run.recipe(), run.entries());
   std::optional<Journal> journal;
   if (run.calibrates() && !journal_path.empty()) journal.emplace(journal_path, run.checkpoint(), run.recipe(), calibration);
+  // Known before: nothing may fail once the file is there.
+  const std::int64_t bytes_after = output_bytes(target, run.checkpoint(), run.recipe(), run.entries());
   Report report = run.into(*output, journal ? &*journal : nullptr);
   if (journal) journal->remove();
   report.bytes_before = bytes_before;
-  report.bytes_after = bytes_of(out);
+  report.bytes_after = bytes_after;
   return report;
 }
 
@@ -243,12 +245,12 @@ double InputReport::outlier_ratio() const noexcept {
 }
 
 std::string Report::to_json() const {
-  nlohmann::ordered_json json;
+  Json json;
   json["bytes_before"] = bytes_before;
   json["bytes_after"] = bytes_after;
   json["bits_per_weight"] = bits_per_weight;
   if (sparsity) json["sparsity"] = *sparsity;
-  json["layers"] = nlohmann::ordered_json::array();
+  json["layers"] = Json::array();
   for (const LayerReport& layer : layers) {
     json["layers"].push_back({{"name", layer.name},
                               {"format", layer.format},
@@ -257,7 +259,7 @@ std::string Report::to_json() const {
                               {"bytes_after", layer.bytes_after}});
     if (layer.sparsity) json["layers"].back()["sparsity"] = *layer.sparsity;
   }
-  json["inputs"] = nlohmann::ordered_json::array();
+  json["inputs"] = Json::array();
   for (const InputReport& input : inputs) {
     json["inputs"].push_back({{"matrices", input.matrices},
                               {"min", input.range.low},

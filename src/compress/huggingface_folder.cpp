@@ -3,8 +3,6 @@
 
 #include <algorithm>
 #include <cctype>
-#include <nlohmann/json.hpp>
-
 #include "bantam/quant/formats.hpp"
 
 namespace bantam::inline v0 {
@@ -43,7 +41,7 @@ std::vector<SafetensorsWriter::Announced> announce(const std::vector<NativeWrite
 }
 
 /// What `family` says of the matrices of all blocks.
-nlohmann::ordered_json quantization_of(const Checkpoint& checkpoint, const std::vector<NativeWriter::Entry>& entries, const PackedWriter& family,
+Json quantization_of(const Checkpoint& checkpoint, const std::vector<NativeWriter::Entry>& entries, const PackedWriter& family,
                                        const Recipe& recipe) {
   std::vector<PackedModule> modules;
   std::size_t next = 0;
@@ -74,8 +72,8 @@ constexpr const char* companions[] = {"tokenizer.json",         "tokenizer.model
                                       "generation_config.json", "added_tokens.json", "chat_template.jinja",   "vocab.json",
                                       "merges.txt"};
 
-std::string config_json(const Checkpoint& checkpoint, const FormatInfo& format, const nlohmann::ordered_json& quantization) {
-  auto json = nlohmann::ordered_json::parse(write_hf_config(checkpoint.config(), torch_dtype(format)));
+std::string config_json(const Checkpoint& checkpoint, const FormatInfo& format, const Json& quantization) {
+  auto json = Json::parse(write_hf_config(checkpoint.config(), torch_dtype(format)), "config.json");
   // Hugging Face's Llama ignores biases unless this says that they are there.
   const bool biases = std::ranges::any_of(checkpoint.tensors(), [](const CheckpointTensor& tensor) { return tensor.role_is_bias(); });
   if (biases) json["attention_bias"] = true;
@@ -85,9 +83,9 @@ std::string config_json(const Checkpoint& checkpoint, const FormatInfo& format, 
 
 /// Which tokens begin and end texts, where Hugging Face's generate() looks for them.
 std::string generation_json(const Tokenizer& tokenizer) {
-  nlohmann::ordered_json json;
+  Json json;
   if (tokenizer.bos() >= 0) json["bos_token_id"] = tokenizer.bos();
-  json["eos_token_id"] = nlohmann::ordered_json::array();
+  json["eos_token_id"] = Json::array();
   for (TokenId id = 0; id < tokenizer.vocab_size(); ++id) {
     if (tokenizer.ends_generation(id)) json["eos_token_id"].push_back(id);
   }

@@ -30,7 +30,7 @@ class HuggingFaceFolderWriter : public Output {
   const Checkpoint& checkpoint_;
   const FormatInfo& format_;
   const PackedWriter* family_;
-  nlohmann::ordered_json quantization_;  ///< what the family says of the folder
+  Json quantization_;  ///< what the family says of the folder
   bool created_ = false;
   bool complete_ = false;
   std::unique_ptr<SafetensorsWriter> writer_;

@@ -7,16 +7,14 @@
 
 #include <cerrno>
 #include <cstring>
-#include <nlohmann/json.hpp>
 
 #include "bantam/kernels/table.hpp"
 #include "bantam/model/native_file.hpp"
+#include "io/json.hpp"
 
 namespace bantam::inline v0 {
 
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 std::string hash_of(std::string_view text) { return content_hash(std::as_bytes(std::span(text))); }
 
@@ -53,17 +51,17 @@ std::string key_of(const Checkpoint& checkpoint, const Recipe& recipe, const Cal
 }
 
 const CheckpointTensor* find_tensor(const Checkpoint& checkpoint, const Json& entry, std::int64_t layer) {
-  const auto name = entry.find("name");
-  if (name == entry.end() || !name->is_string()) return nullptr;
+  const Json* name = entry.find("name");
+  if (name == nullptr || !name->is_string()) return nullptr;
   for (const CheckpointTensor& tensor : checkpoint.tensors()) {
-    if (tensor.layer == layer && tensor.tensor_name() == name->get_ref<const std::string&>()) return &tensor;
+    if (tensor.layer == layer && tensor.tensor_name() == name->string()) return &tensor;
   }
   return nullptr;
 }
 
 bool has_hash(const Json& entry, std::span<const std::byte> bytes) {
-  const auto hash = entry.find("hash");
-  return hash != entry.end() && hash->is_string() && hash->get_ref<const std::string&>() == content_hash(bytes);
+  const Json* hash = entry.find("hash");
+  return hash != nullptr && hash->is_string() && hash->string() == content_hash(bytes);
 }
 
 }  // namespace
@@ -105,11 +103,13 @@ std::optional<RoundedBlock> Journal::read(std::int64_t layer) {
     const std::string_view described = line();
     const std::size_t space = described.find(' ');
     if (space == std::string_view::npos || described.substr(0, space) != hash_of(described.substr(space + 1))) return {};
-    const Json json = Json::parse(described.substr(space + 1), nullptr, false);
-    if (!json.is_object() || json.value("layer", Json()) != layer || !json.contains("tensors") || !json["tensors"].is_array()) return {};
+    const Json json = Json::parse_or_null(described.substr(space + 1));
+    const Json* described_layer = json.find("layer");
+    const Json* tensors = json.find("tensors");
+    if (described_layer == nullptr || *described_layer != layer || tensors == nullptr || !tensors->is_array()) return {};
     RoundedBlock block;
-    for (const Json& entry : json["tensors"]) {
-      const CheckpointTensor* tensor = entry.is_object() ? find_tensor(checkpoint_, entry, layer) : nullptr;
+    for (const Json& entry : *tensors) {
+      const CheckpointTensor* tensor = find_tensor(checkpoint_, entry, layer);
       if (tensor == nullptr) return {};
       if (!tensor->is_matrix) {
         const auto bytes = take(static_cast<std::size_t>(tensor->columns) * sizeof(float));
@@ -122,12 +122,14 @@ std::optional<RoundedBlock> Journal::read(std::int64_t layer) {
       const FormatInfo& format = recipe_.format_of(tensor->name, false);
       const auto size = static_cast<std::size_t>(format.matrix_bytes(tensor->rows, tensor->columns));
       const auto bytes = take(size);
-      if (bytes.empty() || !has_hash(entry, bytes) || !entry.contains("error") || !entry["error"].is_number()) return {};
-      if (!entry.contains("zeros") || !entry["zeros"].is_number_integer()) return {};
+      if (bytes.empty() || !has_hash(entry, bytes)) return {};
+      const Json* error = entry.find("error");
+      const Json* zeros = entry.find("zeros");
+      if (error == nullptr || !error->is_number() || zeros == nullptr || !zeros->is_number_integer()) return {};
       const auto data = allocate_storage(size);
       std::memcpy(data.get(), bytes.data(), size);
       file_->drop(bytes);
-      block.matrices[tensor->role] = {{format, tensor->rows, tensor->columns, data}, entry["error"].get<double>(), entry["zeros"].get<std::int64_t>()};
+      block.matrices[tensor->role] = {{format, tensor->rows, tensor->columns, data}, error->get<double>(), zeros->get<std::int64_t>()};
     }
     return block;
   };

@@ -2,11 +2,11 @@
 #include "output.hpp"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "bantam/core/names.hpp"
 #include "gguf_output.hpp"
 #include "huggingface_folder.hpp"
+#include "io/json.hpp"
 #include "packed/writer.hpp"
 
 namespace bantam::inline v0 {
@@ -47,7 +47,7 @@ std::string formats_of(Target target) {
 }  // namespace
 
 std::string recipe_record(const Recipe& recipe, const Checkpoint& checkpoint) {
-  auto json = nlohmann::ordered_json::parse(recipe.to_json());
+  auto json = Json::parse(recipe.to_json(), "recipe");
   json["source"] = checkpoint.path().filename().string();
   return json.dump();
 }

@@ -1,7 +1,10 @@
 // Formats and sizes of an output before it is written.
 #include "plan.hpp"
 
+#include <set>
+
 #include "gguf_output.hpp"
+#include "model/packed/packed_matrix.hpp"
 #include "model_source.hpp"
 #include "output.hpp"
 #include "rounding.hpp"
@@ -46,18 +49,17 @@ std::vector<NativeWriter::Entry> entries_of(const Checkpoint& checkpoint, const 
   return entries;
 }
 
-std::int64_t bytes_of(const std::filesystem::path& path) {
-  if (std::filesystem::is_regular_file(path)) return static_cast<std::int64_t>(std::filesystem::file_size(path));
-  std::int64_t bytes = 0;
-  for (const auto& entry : std::filesystem::directory_iterator(path)) {
-    if (entry.is_regular_file() && entry.path().extension() == ".safetensors")
-      bytes += static_cast<std::int64_t>(entry.file_size());
-  }
-  return bytes;
-}
-
 std::int64_t bytes_of(const Checkpoint& checkpoint) {
-  return checkpoint.path().empty() ? checkpoint.file_bytes() : bytes_of(checkpoint.path());
+  if (checkpoint.path().empty()) return checkpoint.file_bytes();
+  std::set<const MappedFile*> files;
+  for (const CheckpointTensor& tensor : checkpoint.tensors()) {
+    if (tensor.entry != nullptr) files.insert(tensor.entry->file.get());
+    if (tensor.packed == nullptr) continue;
+    for (const TensorEntry* part : tensor.packed->parts()) files.insert(part->file.get());
+  }
+  std::int64_t bytes = 0;
+  for (const MappedFile* file : files) bytes += static_cast<std::int64_t>(file->bytes().size());
+  return bytes;
 }
 
 Plan plan_file(const Checkpoint& original, const Recipe& recipe, Target target) {

@@ -15,9 +15,7 @@ namespace bantam::inline v0 {
 /// choose among them: rounding to nearest can.
 void check_holds(const Recipe& recipe, const FormatInfo& format, std::string_view what);
 
-/// Bytes of a file, or of a folder's checkpoint files.
-[[nodiscard]] std::int64_t bytes_of(const std::filesystem::path& path);
-/// Of a checkpoint's file or files; of its matrices in memory.
+/// Of the files that a checkpoint's tensors lie in; of its matrices in memory.
 [[nodiscard]] std::int64_t bytes_of(const Checkpoint& checkpoint);
 
 }  // namespace bantam::inline v0

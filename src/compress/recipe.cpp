@@ -2,11 +2,11 @@
 #include "bantam/compress/recipe.hpp"
 
 #include <charconv>
-#include <nlohmann/json.hpp>
 
 #include "bantam/compress/nearest.hpp"
 #include "bantam/core/names.hpp"
 #include "bantam/quant/formats.hpp"
+#include "io/json.hpp"
 
 namespace bantam::inline v0 {
 
@@ -72,7 +72,7 @@ Recipe Recipe::pruned(const Pruning& pruning) const {
 }
 
 std::string Recipe::to_json() const {
-  nlohmann::ordered_json json;
+  Json json;
   json["method"] = name_of(method_);
   json["format"] = std::string(format_->name);
   if (options_.pruning) json["prune"] = printable(options_.pruning->text(), 4096);
@@ -94,7 +94,7 @@ std::string Recipe::to_json() const {
     json["weigh_weights"] = options_.awq.weigh_weights;
     json["clip"] = options_.awq.clip;
   }
-  json["keep"] = nlohmann::ordered_json::array();
+  json["keep"] = Json::array();
   for (const Exception& exception : exceptions_) {
     json["keep"].push_back({{"pattern", printable(exception.pattern)}, {"format", std::string(exception.format->name)}});
   }

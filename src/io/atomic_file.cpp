@@ -32,14 +32,18 @@ std::filesystem::path temporary_name(const std::filesystem::path& path) {
   return folder_of(path) / (stem + suffix);
 }
 
-void sync_folder(const std::filesystem::path& path) {
-  const detail::Descriptor folder(::open(folder_of(path).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (folder.get() < 0) {
-    if (errno == EACCES) return;  // a folder may be writable and not readable; its entry is then up to the system
-    detail::fail_system(path, "sync the folder", errno);
-  }
+/// The folder that `path` lies in, to be synced. Less than 0: it may be written and not read; its entry is then up to the system.
+int open_folder_of(const std::filesystem::path& path) {
+  const int folder = ::open(folder_of(path).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (folder < 0 && errno != EACCES) detail::fail_system(path, "open the folder", errno);
+  return folder;
+}
+
+/// Allocates nothing unless it fails.
+void sync_folder(const std::filesystem::path& path, int folder) {
+  if (folder < 0) return;
   int result;
-  do result = ::fsync(folder.get());
+  do result = ::fsync(folder);
   while (result != 0 && errno == EINTR);
   // Some network file systems have no sync of folders and say EINVAL.
   if (result != 0 && errno != EINVAL) detail::fail_system(path, "sync the folder", errno);
@@ -98,9 +102,11 @@ void AtomicFile::commit() {
   const int closed = ::close(std::exchange(descriptor_, -1));
   // EINTR from close leaves the descriptor closed on Linux, and fsync has reported the data safe.
   if (closed != 0 && errno != EINTR) detail::fail_system(path_, "close", errno);
+  const detail::Descriptor folder(open_folder_of(path_));
   if (::rename(temporary_.c_str(), path_.c_str()) != 0) detail::fail_system(path_, "rename into place", errno);
+  // The file is there: from here on memory that runs out must not say otherwise.
   temporary_.clear();
-  sync_folder(path_);
+  sync_folder(path_, folder.get());
 }
 
 }  // namespace bantam::inline v0

@@ -1,10 +1,10 @@
 // Streams tensors into a safetensors file whose header is known before its data.
 #include <algorithm>
 #include <bit>
-#include <nlohmann/json.hpp>
 #include <unordered_set>
 
 #include "bantam/io/safetensors.hpp"
+#include "io/json.hpp"
 #include "io/names.hpp"
 #include "io/posix.hpp"
 #include "io/safetensors_types.hpp"
@@ -15,7 +15,7 @@ namespace bantam::inline v0 {
 namespace {
 
 // A key or value as JSON. Both are checked UTF-8.
-std::string quoted(const std::string& text) { return nlohmann::json(text).dump(); }
+std::string quoted(const std::string& text) { return Json(text).dump(); }
 
 // Announced data, or a gap between two of them.
 struct Slot {

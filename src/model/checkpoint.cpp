@@ -5,7 +5,6 @@
 #include <cmath>
 #include <cstring>
 #include <fstream>
-#include <nlohmann/json.hpp>
 #include <numeric>
 #include <tuple>
 #include <unordered_set>
@@ -233,24 +232,24 @@ Checkpoint Checkpoint::open_native(const std::filesystem::path& path) {
   c.recipe_ = text(native::recipe_key);
   c.source_ = file;
   c.collect(false);
-  const Json tensors = Json::parse(text(native::tensors_key), nullptr, false);
-  const Json hashes = Json::parse(text(native::hashes_key), nullptr, false);
+  const Json tensors = Json::parse_or_null(text(native::tensors_key));
+  const Json hashes = Json::parse_or_null(text(native::hashes_key));
   if (!tensors.is_object() || !hashes.is_object()) {
     fail(Errc::corrupt, place, ": __metadata__: expected ", native::tensors_key, " and ", native::hashes_key, " as JSON objects");
   }
   for (CheckpointTensor& tensor : c.tensors_) {
     const std::string& name = tensor.entry->name;
-    const auto hash = hashes.find(name);
-    if (hash == hashes.end() || !hash->is_string()) fail(Errc::corrupt, place, ": ", native::hashes_key, ": ", printable(name), ": expected its hash, found none");
-    tensor.expected_hash = hash->get<std::string>();
+    const Json* hash = hashes.find(name);
+    if (hash == nullptr || !hash->is_string()) fail(Errc::corrupt, place, ": ", native::hashes_key, ": ", printable(name), ": expected its hash, found none");
+    tensor.expected_hash = hash->string();
     if (!tensor.is_matrix) continue;
-    const auto entry = tensors.find(name);
-    const bool sound = entry != tensors.end() && entry->is_object() && entry->contains("id") && (*entry)["id"].is_number_unsigned() &&
-                       entry->contains("shape") && (*entry)["shape"] == Json::array({tensor.rows, tensor.columns});
-    if (!sound) {
+    const Json* entry = tensors.find(name);
+    const Json* format_id = entry != nullptr ? entry->find("id") : nullptr;
+    const Json* shape = entry != nullptr ? entry->find("shape") : nullptr;
+    if (format_id == nullptr || !format_id->is_number_unsigned() || shape == nullptr || *shape != Json::array({tensor.rows, tensor.columns})) {
       fail(Errc::corrupt, place, ": ", native::tensors_key, ": ", printable(name), ": expected id and shape (", tensor.rows, ", ", tensor.columns, "), found something else");
     }
-    const auto id = (*entry)["id"].get<std::uint64_t>();
+    const auto id = format_id->get<std::uint64_t>();
     tensor.native = id <= 0xffff ? find_format(FormatId{static_cast<std::uint16_t>(id)}) : nullptr;
     if (tensor.native == nullptr) {
       fail(Errc::unsupported, place, ": ", printable(name), ": expected a format of this version, found number ", id);

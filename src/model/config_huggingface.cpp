@@ -27,16 +27,16 @@ const Json& parse_object(const Json& json, const std::string& place) {
 
 std::optional<double> number_at(const Json& json, std::string_view key, const std::string& place) {
   if (key.empty()) return std::nullopt;
-  const auto it = json.find(key);
-  if (it == json.end() || it->is_null()) return std::nullopt;
+  const Json* it = json.find(key);
+  if (it == nullptr || it->is_null()) return std::nullopt;
   if (!it->is_number()) fail(Errc::corrupt, place, ": ", key, ": expected a number, found ", printable(it->dump()));
   return it->get<double>();
 }
 
 /// One number a layer, where the model was pruned so; native files alone say it.
 std::vector<double> list_at(const Json& json, std::string_view key, const std::string& place) {
-  const auto it = key.empty() ? json.end() : json.find(key);
-  if (it == json.end() || !it->is_array()) return {};
+  const Json* it = key.empty() ? nullptr : json.find(key);
+  if (it == nullptr || !it->is_array()) return {};
   std::vector<double> numbers;
   for (const Json& number : *it) {
     if (!number.is_number()) fail(Errc::corrupt, place, ": ", key, ": expected numbers, found ", printable(number.dump()));
@@ -47,15 +47,15 @@ std::vector<double> list_at(const Json& json, std::string_view key, const std::s
 }
 
 std::string text_at(const Json& json, std::string_view key, const std::string& place, std::string_view otherwise) {
-  const auto it = json.find(key);
-  if (it == json.end() || it->is_null()) return std::string(otherwise);
+  const Json* it = json.find(key);
+  if (it == nullptr || it->is_null()) return std::string(otherwise);
   if (!it->is_string()) fail(Errc::corrupt, place, ": ", key, ": expected text, found ", printable(it->dump()));
-  return it->get<std::string>();
+  return it->string();
 }
 
 bool flag_at(const Json& json, std::string_view key, const std::string& place, bool otherwise) {
-  const auto it = json.find(key);
-  if (it == json.end() || it->is_null()) return otherwise;
+  const Json* it = json.find(key);
+  if (it == nullptr || it->is_null()) return otherwise;
   if (!it->is_boolean()) fail(Errc::corrupt, place, ": ", key, ": expected true or false, found ", printable(it->dump()));
   return it->get<bool>();
 }
@@ -135,8 +135,8 @@ void read_rotated_part(const Json& json, const std::string& place, ModelConfig& 
 
 /// Newer configs name the kind of each layer. What they say goes before the keys that models had for it.
 void read_layer_types(const Json& json, const std::string& place, ModelConfig& c) {
-  const auto types = json.find("layer_types");
-  if (types == json.end() || types->is_null()) return;
+  const Json* types = json.find("layer_types");
+  if (types == nullptr || types->is_null()) return;
   if (!types->is_array() || static_cast<std::int64_t>(types->size()) != c.layers) {
     fail(Errc::corrupt, place, ": layer_types: expected a list of ", c.layers, " kinds, found ",
          types->is_array() ? message(types->size()) : std::string(types->type_name()));
@@ -159,9 +159,9 @@ void read_layer_types(const Json& json, const std::string& place, ModelConfig& c
 }
 
 const ArchSpec& find_hf_arch(const Json& json, const std::string& place) {
-  const auto it = json.find("architectures");
-  if (it != json.end() && it->is_array() && !it->empty() && (*it)[0].is_string()) {
-    const auto name = (*it)[0].get<std::string>();
+  const Json* it = json.find("architectures");
+  if (it != nullptr && it->is_array() && !it->empty() && (*it)[0].is_string()) {
+    const auto name = (*it)[0].string();
     for (const ArchSpec* arch : architectures) {
       if (arch->hf_class == name) return *arch;
     }
@@ -177,16 +177,16 @@ const ArchSpec& find_hf_arch(const Json& json, const std::string& place) {
 ModelConfig from_json(const Json& json, const std::string& place) {
   parse_object(json, place);
   const ArchSpec& arch = find_hf_arch(json, place);
-  const auto rope_parameters = json.find("rope_parameters");
-  const bool new_rope = rope_parameters != json.end() && rope_parameters->is_object();
+  const Json* rope_parameters = json.find("rope_parameters");
+  const bool new_rope = rope_parameters != nullptr && rope_parameters->is_object();
   const auto key_of = [&](std::string_view field) {
     const auto key = std::ranges::find(arch.config, field, &ConfigKey::field);
     return key == arch.config.end() ? std::string_view() : key->hf;
   };
   // A list is read as a list alone, where there may be one.
   const auto is_list = [&](std::string_view field) {
-    const auto it = field == "heads" || field == "kv_heads" || field == "ffn" ? json.find(key_of(field)) : json.end();
-    return it != json.end() && it->is_array();
+    const Json* it = field == "heads" || field == "kv_heads" || field == "ffn" ? json.find(key_of(field)) : nullptr;
+    return it != nullptr && it->is_array();
   };
   const detail::Source source{
       place,
@@ -205,11 +205,11 @@ ModelConfig from_json(const Json& json, const std::string& place) {
   c.tied = flag_at(json, "tie_word_embeddings", place, arch.default_tied);
   if (new_rope) {
     read_rope_scaling(*rope_parameters, place, "rope_parameters", c);
-  } else if (const auto scaling = json.find("rope_scaling"); scaling != json.end() && !scaling->is_null()) {
+  } else if (const Json* scaling = json.find("rope_scaling"); scaling != nullptr && !scaling->is_null()) {
     read_rope_scaling(*scaling, place, "rope_scaling", c);
   }
   read_rotated_part(new_rope ? *rope_parameters : json, place, c);
-  if (const auto divisors = json.find("rope_divisors"); divisors != json.end()) {
+  if (const Json* divisors = json.find("rope_divisors")) {
     if (!divisors->is_array() || !std::ranges::all_of(*divisors, [](const Json& value) { return value.is_number(); })) {
       fail(Errc::corrupt, place, ": rope_divisors: expected numbers, found ", divisors->type_name());
     }
@@ -234,12 +234,7 @@ ModelConfig from_json(const Json& json, const std::string& place) {
 }  // namespace
 
 ModelConfig parse_hf_config(std::string_view text, const std::string& place) {
-  const Json json = parse_json(text, place);
-  try {
-    return from_json(json, place);
-  } catch (const Json::exception&) {
-    fail(Errc::corrupt, place, ": expected numbers and text where a model's config has them, found other types");
-  }
+  return from_json(Json::parse(text, place), place);
 }
 
 ModelConfig read_hf_config(const std::filesystem::path& file) {
@@ -248,16 +243,15 @@ ModelConfig read_hf_config(const std::filesystem::path& file) {
 }
 
 std::string write_hf_config(const ModelConfig& c, std::string_view torch_dtype) {
-  nlohmann::ordered_json json;
+  Json json;
   json["architectures"] = {std::string(c.arch->hf_class)};
   json["model_type"] = std::string(c.arch->name);
   json["hidden_size"] = c.dim;
   json["num_hidden_layers"] = c.layers;
   // One number for all layers, or one for each, which no loader of Hugging Face's takes.
   const auto of_layers = [&](std::int64_t same, std::int64_t (ModelConfig::*of)(std::int64_t) const noexcept) {
-    nlohmann::ordered_json sizes = same;
-    if (c.is_uniform()) return sizes;
-    sizes = nlohmann::ordered_json::array();
+    if (c.is_uniform()) return Json(same);
+    Json sizes = Json::array();
     for (std::int64_t i = 0; i < c.layers; ++i) sizes.push_back((c.*of)(i));
     return sizes;
   };
@@ -281,7 +275,7 @@ std::string write_hf_config(const ModelConfig& c, std::string_view torch_dtype) 
   if (c.rope.dim != c.head_dim) json["partial_rotary_factor"] = static_cast<double>(c.rope.dim) / static_cast<double>(c.head_dim);
   const nn::RopeOptions& r = c.rope;
   if (r.scaling != nn::RopeScaling::none) {
-    nlohmann::ordered_json s;
+    Json s;
     s["factor"] = r.factor;
     s["original_max_position_embeddings"] = r.original_context;
     switch (r.scaling) {

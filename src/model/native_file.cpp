@@ -4,13 +4,11 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-#include <nlohmann/json.hpp>
+#include "io/json.hpp"
 
 namespace bantam::inline v0 {
 
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 std::span<const std::byte> order_bytes(const NativeWriter::Entry& entry) {
   return entry.order != nullptr ? std::as_bytes(std::span(*entry.order)) : std::span<const std::byte>();

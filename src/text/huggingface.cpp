@@ -40,17 +40,17 @@ using Index = std::unordered_map<std::string_view, TokenId>;
 
 std::pair<std::string_view, std::string_view> parts_of_merge(const Json& merge, std::string_view place) {
   if (merge.is_array() && merge.size() == 2 && merge[0].is_string() && merge[1].is_string()) {
-    return {merge[0].get_ref<const std::string&>(), merge[1].get_ref<const std::string&>()};
+    return {merge[0].string(), merge[1].string()};
   }
   if (merge.is_string()) {
-    const std::string_view text = merge.get_ref<const std::string&>();
+    const std::string_view text = merge.string();
     const std::size_t space = text.find(' ');
     if (space != std::string_view::npos && space > 0 && space + 1 < text.size() &&
         text.find(' ', space + 1) == std::string_view::npos) {
       return {text.substr(0, space), text.substr(space + 1)};
     }
   }
-  fail(Errc::corrupt, place, ": expected two pieces, found ", printable(merge.dump(-1, ' ', true, Json::error_handler_t::replace)));
+  fail(Errc::corrupt, place, ": expected two pieces, found ", printable(merge.dump()));
 }
 
 void read_merges(const Json& merges, TokenizerSpec& spec, std::string_view place) {
@@ -162,7 +162,7 @@ void add_token(TokenizerSpec& spec, const AddedToken& token, std::string_view co
 }
 
 TokenizerSpec spec_from_tokenizer_json(std::string_view text, std::string_view place) {
-  const Json json = parse_json(text, place);
+  const Json json = Json::parse(text, place);
   expect(json.is_object(), place, "an object", json);
   if (const std::string version = text_or(json, "version", "1.0", place); version != "1.0") {
     fail(Errc::unsupported, place, ": expected version 1.0, found ", printable(version));

@@ -17,7 +17,7 @@ constexpr std::size_t largest_config = std::size_t{16} << 20;
 Json read_optional(const std::filesystem::path& path) {
   if (!std::filesystem::exists(path)) return Json::object();
   const std::string place = printable(path.string(), 200);
-  Json json = parse_json(read_text_file(path, largest_config), place);
+  Json json = Json::parse(read_text_file(path, largest_config), place);
   expect(json.is_object(), place, "an object", json);
   return json;
 }
@@ -26,7 +26,7 @@ Json read_optional(const std::filesystem::path& path) {
 TokenId named(const Json& value, const TokenizerSpec& spec, std::string_view place) {
   const Json& text = value.is_object() ? need(value, "content", place) : value;
   expect(text.is_string(), place, "a string", text);
-  const auto found = std::ranges::find(spec.pieces, text.get_ref<const std::string&>());
+  const auto found = std::ranges::find(spec.pieces, text.string());
   return found == spec.pieces.end() ? -1 : static_cast<TokenId>(found - spec.pieces.begin());
 }
 
@@ -41,7 +41,7 @@ void read_named(const Json& config, const Json& map, const char* key, const Toke
 
 /// A string, or a list of {"name", "template"}: "default", else the first.
 std::string read_template(const Json& value, std::string_view place) {
-  if (value.is_string()) return value.get<std::string>();
+  if (value.is_string()) return value.string();
   expect(value.is_array(), place, "a string or a list of templates", value);
   std::string first;
   for (const Json& item : value) {

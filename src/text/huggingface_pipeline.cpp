@@ -89,7 +89,7 @@ void read_byte_level(const Json& json, TokenizerSpec& spec, std::string_view pla
 /// The id of a token that a template names.
 TokenId template_token(const Json& json, const Json* known, const TokenizerSpec& spec, std::string_view place) {
   const std::string& name = need_text(json, "id", place);
-  if (const Json* entry = known ? member(*known, name.c_str()) : nullptr) {
+  if (const Json* entry = known ? member(*known, name) : nullptr) {
     const Json& ids = need(*entry, "ids", place);
     if (ids.is_array() && ids.size() == 1) return token_id(ids[0], place);
   }

@@ -1,28 +1,24 @@
-// JSON from files: parsed under limits, read with messages that name the place.
+// Reading members of JSON from files, with messages that name the place.
 #pragma once
 
 #include <cstdint>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
 
+#include "io/json.hpp"
+
 namespace bantam::inline v0 {
 
-using Json = nlohmann::json;
+// `place` names the file and the path to the object.
 
-/// Parses a JSON text. `place` names the file. Throws corrupt naming the byte where it breaks, and for what nests
-/// deeper than any tokenizer file does.
-[[nodiscard]] Json parse_json(std::string_view text, std::string_view place);
-
-/// Reading members of an object: `place` names the file and the path to the object.
 /// Null when the member is absent or null.
-[[nodiscard]] const Json* member(const Json& object, const char* key);
+[[nodiscard]] const Json* member(const Json& object, std::string_view key);
 /// The member; throws corrupt when it is absent.
-[[nodiscard]] const Json& need(const Json& object, const char* key, std::string_view place);
-[[nodiscard]] const std::string& need_text(const Json& object, const char* key, std::string_view place);
+[[nodiscard]] const Json& need(const Json& object, std::string_view key, std::string_view place);
+[[nodiscard]] const std::string& need_text(const Json& object, std::string_view key, std::string_view place);
 /// Absent or null gives `otherwise`; another type throws corrupt.
-[[nodiscard]] bool flag(const Json& object, const char* key, bool otherwise, std::string_view place);
-[[nodiscard]] std::string text_or(const Json& object, const char* key, std::string_view otherwise, std::string_view place);
+[[nodiscard]] bool flag(const Json& object, std::string_view key, bool otherwise, std::string_view place);
+[[nodiscard]] std::string text_or(const Json& object, std::string_view key, std::string_view otherwise, std::string_view place);
 /// A token id: an integer from 0 to 2^31 - 1.
 [[nodiscard]] std::int32_t token_id(const Json& value, std::string_view place);
 /// Throws corrupt when `value` is not of the type that the function `is` of Json asks for.

@@ -59,7 +59,7 @@ TokenId optional_id(const Json& json, const char* key, std::string_view place) {
 void read_vocabulary(const Json& json, TokenizerSpec& spec, std::string_view place) {
   for (const Json& piece : list(json, "pieces", place)) {
     expect(piece.is_string(), place, "a piece", piece);
-    spec.pieces.push_back(piece.get<std::string>());
+    spec.pieces.push_back(piece.string());
   }
   for (const char digit : need_text(json, "types", place)) {
     if (digit < '1' || digit > '6') fail(Errc::corrupt, place, ".types: expected digits from 1 to 6");
@@ -105,7 +105,7 @@ void read_steps(const Json& json, TokenizerSpec& spec, std::string_view place) {
     if (!item.is_array() || item.size() != 2 || !item[0].is_string() || !item[1].is_string()) {
       fail(Errc::corrupt, place, ".decode_replace: expected pairs of strings");
     }
-    spec.decode_replace.push_back({item[0].get<std::string>(), item[1].get<std::string>()});
+    spec.decode_replace.push_back({item[0].string(), item[1].string()});
   }
 }
 
@@ -163,7 +163,7 @@ std::string native_json(const TokenizerSpec& spec) {
 }
 
 TokenizerSpec spec_from_native_json(std::string_view text, std::string_view place) {
-  const Json json = parse_json(text, place);
+  const Json json = Json::parse(text, place);
   if (need_text(json, "format", place) != format_name) fail(Errc::corrupt, place, ": expected format ", format_name);
   if (const auto version = token_id(need(json, "version", place), place); version != format_version) {
     fail(Errc::unsupported, place, ": expected tokenizer version ", format_version, ", found ", version);

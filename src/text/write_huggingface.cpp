@@ -6,7 +6,6 @@
 
 #include "bantam/core/error.hpp"
 #include "bantam/io/file.hpp"
-#include "text/json.hpp"
 #include "text/tokenizer_data.hpp"
 #include "text/utf8.hpp"
 
@@ -14,7 +13,6 @@ namespace bantam::inline v0 {
 
 namespace {
 
-using detail::Object;
 using detail::spelling;
 
 std::string quoted(const std::string& text) { return Json(text).dump(); }
@@ -87,7 +85,7 @@ std::string added_tokens(const TokenizerSpec& spec) {
   std::ranges::sort(tokens, {}, &AddedToken::id);
   std::string text = "[";
   for (const AddedToken& token : tokens) {
-    const Object json = {{"id", token.id},
+    const Json json = {{"id", token.id},
                          {"content", spelling(spec, token.id)},
                          {"single_word", token.single_word},
                          {"lstrip", token.left_space},
@@ -100,8 +98,8 @@ std::string added_tokens(const TokenizerSpec& spec) {
 }
 
 std::string config_of(const TokenizerSpec& spec, bool adds_bos) {
-  Object json;
-  const auto name = [&](const char* key, TokenId id) { json[key] = id < 0 ? Object(nullptr) : Object(spelling(spec, id)); };
+  Json json;
+  const auto name = [&](const char* key, TokenId id) { json[key] = id < 0 ? Json(nullptr) : Json(spelling(spec, id)); };
   json["tokenizer_class"] = "PreTrainedTokenizerFast";  // takes everything from tokenizer.json
   name("bos_token", spec.bos);
   name("eos_token", spec.eos);
@@ -130,7 +128,7 @@ void Tokenizer::write_folder(const std::filesystem::path& folder) const {
   const TokenizerSpec& spec = data_->spec;
   const std::filesystem::path path = folder / "tokenizer.json";
   const std::string place = printable(path.string(), 200);
-  const auto part = [](const char* key, const Object& json) { return message(",\n  \"", key, "\": ", json.dump()); };
+  const auto part = [](const char* key, const Json& json) { return message(",\n  \"", key, "\": ", json.dump()); };
   put(path, message("{\n  \"version\": \"1.0\",\n  \"truncation\": null,\n  \"padding\": null,\n  \"added_tokens\": ", added_tokens(spec),
                     part("normalizer", detail::normalizer_of(spec)), part("pre_tokenizer", detail::pre_tokenizer_of(spec, place)),
                     part("post_processor", detail::post_processor_of(spec)), part("decoder", detail::decoder_of(spec)), ",\n  \"model\": ",

@@ -1,16 +1,13 @@
 // The parts of a tokenizer.json that surround its model, as they are written.
 #pragma once
 
-#include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
 
+#include "io/json.hpp"
 #include "text/spec.hpp"
 
 namespace bantam::inline v0::detail {
-
-// Members in the order in which they are set. Small objects only: each lookup passes over all members.
-using Object = nlohmann::ordered_json;
 
 [[nodiscard]] inline const std::string& spelling(const TokenizerSpec& spec, TokenId id) { return spec.pieces[static_cast<std::size_t>(id)]; }
 
@@ -20,9 +17,9 @@ using Object = nlohmann::ordered_json;
 
 /// Null for what a tokenizer does without. `place` names the file; the pre-tokenizer throws unsupported for what
 /// tokenizer.json cannot express.
-[[nodiscard]] Object normalizer_of(const TokenizerSpec& spec);
-[[nodiscard]] Object pre_tokenizer_of(const TokenizerSpec& spec, std::string_view place);
-[[nodiscard]] Object post_processor_of(const TokenizerSpec& spec);
-[[nodiscard]] Object decoder_of(const TokenizerSpec& spec);
+[[nodiscard]] Json normalizer_of(const TokenizerSpec& spec);
+[[nodiscard]] Json pre_tokenizer_of(const TokenizerSpec& spec, std::string_view place);
+[[nodiscard]] Json post_processor_of(const TokenizerSpec& spec);
+[[nodiscard]] Json decoder_of(const TokenizerSpec& spec);
 
 }  // namespace bantam::inline v0::detail

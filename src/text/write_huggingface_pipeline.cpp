@@ -11,9 +11,9 @@ namespace bantam::inline v0::detail {
 
 namespace {
 
-Object pattern_of(const std::string& pattern, bool regex) { return {{regex ? "Regex" : "String", pattern}}; }
+Json pattern_of(const std::string& pattern, bool regex) { return {{regex ? "Regex" : "String", pattern}}; }
 
-Object sequence(const char* key, Object list) {
+Json sequence(const char* key, Json list) {
   if (list.empty()) return nullptr;
   if (list.size() == 1) return list[0];
   return {{"type", "Sequence"}, {key, std::move(list)}};
@@ -44,9 +44,9 @@ std::string with_characters(std::string_view pattern) {
   return out.append(pattern.substr(done));
 }
 
-void add_normalizer(Object& list, const NormalizerStep& step) {
+void add_normalizer(Json& list, const NormalizerStep& step) {
   using Kind = NormalizerStep::Kind;
-  const auto replace = [&](Object pattern, const std::string& content) {
+  const auto replace = [&](Json pattern, const std::string& content) {
     list.push_back({{"type", "Replace"}, {"pattern", std::move(pattern)}, {"content", content}});
   };
   switch (step.kind) {
@@ -85,21 +85,21 @@ const char* behavior_name(PreTokenizerStep::Behavior behavior) {
   return "Isolated";
 }
 
-Object metaspace(const std::string& replacement, PreTokenizerStep::Prepend prepend, bool cut) {
+Json metaspace(const std::string& replacement, PreTokenizerStep::Prepend prepend, bool cut) {
   const char* scheme = prepend == PreTokenizerStep::Prepend::always  ? "always"
                        : prepend == PreTokenizerStep::Prepend::never ? "never"
                                                                      : "first";
   return {{"type", "Metaspace"}, {"replacement", replacement}, {"prepend_scheme", scheme}, {"split", cut}};
 }
 
-Object byte_level(bool adds_space) {
+Json byte_level(bool adds_space) {
   return {{"type", "ByteLevel"}, {"add_prefix_space", adds_space}, {"trim_offsets", true}, {"use_regex", false}};
 }
 
 }  // namespace
 
-Object normalizer_of(const TokenizerSpec& spec) {
-  Object list = Object::array();
+Json normalizer_of(const TokenizerSpec& spec) {
+  Json list = Json::array();
   for (const NormalizerStep& step : spec.normalizer) {
     if (step.kind == NormalizerStep::Kind::prepend && prefixes_late(spec)) continue;
     add_normalizer(list, step);
@@ -107,9 +107,9 @@ Object normalizer_of(const TokenizerSpec& spec) {
   return sequence("normalizers", std::move(list));
 }
 
-Object pre_tokenizer_of(const TokenizerSpec& spec, std::string_view place) {
+Json pre_tokenizer_of(const TokenizerSpec& spec, std::string_view place) {
   using Kind = PreTokenizerStep::Kind;
-  Object list = Object::array();
+  Json list = Json::array();
   bool adds_space = false;
   for (std::size_t i = 0; i < spec.pre_tokenizer.size(); ++i) {
     const PreTokenizerStep& step = spec.pre_tokenizer[i];
@@ -121,7 +121,7 @@ Object pre_tokenizer_of(const TokenizerSpec& spec, std::string_view place) {
       }
       adds_space = true;
       if (rest.empty()) break;
-      Object json = byte_level(true);
+      Json json = byte_level(true);
       json["use_regex"] = true;
       list.push_back(std::move(json));
       return sequence("pretokenizers", std::move(list));
@@ -144,8 +144,8 @@ Object pre_tokenizer_of(const TokenizerSpec& spec, std::string_view place) {
   return sequence("pretokenizers", std::move(list));
 }
 
-Object decoder_of(const TokenizerSpec& spec) {
-  Object list = Object::array();
+Json decoder_of(const TokenizerSpec& spec) {
+  Json list = Json::array();
   for (const auto& [pattern, content] : spec.decode_replace) {
     list.push_back({{"type", "Replace"}, {"pattern", pattern_of(pattern, false)}, {"content", content}});
   }
@@ -159,11 +159,11 @@ Object decoder_of(const TokenizerSpec& spec) {
   return sequence("decoders", std::move(list));
 }
 
-Object post_processor_of(const TokenizerSpec& spec) {
-  if (spec.prefix.empty() && spec.suffix.empty()) return spec.byte_level ? byte_level(true) : Object(nullptr);
-  Object special = Object::object();
+Json post_processor_of(const TokenizerSpec& spec) {
+  if (spec.prefix.empty() && spec.suffix.empty()) return spec.byte_level ? byte_level(true) : Json(nullptr);
+  Json special = Json::object();
   const auto around = [&](const char* text, int type) {
-    Object list = Object::array();
+    Json list = Json::array();
     const auto add = [&](TokenId id) {
       const std::string& content = spelling(spec, id);
       special[content] = {{"id", content}, {"ids", {id}}, {"tokens", {content}}};
@@ -174,9 +174,9 @@ Object post_processor_of(const TokenizerSpec& spec) {
     for (const TokenId id : spec.suffix) add(id);
     return list;
   };
-  const Object single = around("A", 0);
-  Object pair = single;
-  for (Object& item : around("B", 1)) pair.push_back(std::move(item));
+  const Json single = around("A", 0);
+  Json pair = single;
+  for (Json& item : around("B", 1)) pair.push_back(std::move(item));
   return {{"type", "TemplateProcessing"}, {"single", single}, {"pair", pair}, {"special_tokens", special}};
 }
 

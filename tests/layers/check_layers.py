@@ -36,7 +36,7 @@ THIRD_PARTY = [
     (r"xsimd/", ["include/bantam/simd"]),
     (r"(immintrin|x86intrin|arm_neon|arm_sve)\.h", ["include/bantam/simd"]),
     (r"Eigen/", ["include/bantam/interop"] + OFFLINE),
-    (r"nlohmann/", ["src/io", "src/text", "src/model", "src/session", "src/cli", "src/compress"]),
+    (r"nlohmann/", ["src/io", "src/text"]),
     (r"(pcre2|utf8proc)\.h", ["src/text"]),
     (r"google/", ["src/text", "src/io"]),
     (r"xxhash\.h", ["src/io", "src/model", "src/session"]),

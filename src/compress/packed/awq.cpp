@@ -17,9 +17,9 @@ class AwqWriter final : public PackedWriter {
     return rows % 8 == 0 && columns % format.group == 0;
   }
 
-  [[nodiscard]] nlohmann::ordered_json config(std::span<const PackedModule> modules, const Recipe&) const override {
+  [[nodiscard]] Json config(std::span<const PackedModule> modules, const Recipe&) const override {
     const PackedModule* first = nullptr;
-    nlohmann::ordered_json floats = nlohmann::ordered_json::array();
+    Json floats = Json::array();
     for (const PackedModule& module : modules) {
       if (module.format->is_float) {
         floats.push_back(module.name);
@@ -30,13 +30,13 @@ class AwqWriter final : public PackedWriter {
              first->name, " and ", module.format->name, " for ", module.name);
       }
     }
-    nlohmann::ordered_json json;
+    Json json;
     json["quant_method"] = "awq";
     json["bits"] = 4;
     json["group_size"] = first->format->group;
     json["zero_point"] = true;
     json["version"] = "gemm";
-    json["modules_to_not_convert"] = floats.empty() ? nlohmann::ordered_json() : std::move(floats);
+    json["modules_to_not_convert"] = floats.empty() ? Json() : std::move(floats);
     return json;
   }
 

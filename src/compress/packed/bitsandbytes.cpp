@@ -64,7 +64,7 @@ float scb_of(float scale) noexcept {
 
 /// weight.quant_state, in a length that does not depend on the offset: it is announced before that is known.
 std::string state_of(const Kind& kind, std::int64_t rows, std::int64_t columns, float offset) {
-  nlohmann::ordered_json json;
+  Json json;
   json["quant_type"] = kind.type;
   json["blocksize"] = block;
   json["dtype"] = "float16";
@@ -137,10 +137,10 @@ class BitsAndBytesWriter final : public PackedWriter {
     return format.group == 0 || columns % block == 0;
   }
 
-  [[nodiscard]] nlohmann::ordered_json config(std::span<const PackedModule> modules, const Recipe&) const override {
+  [[nodiscard]] Json config(std::span<const PackedModule> modules, const Recipe&) const override {
     const PackedModule* first = nullptr;
     // A list takes the place of what transformers skips by itself.
-    nlohmann::ordered_json skipped = nlohmann::ordered_json::array({"lm_head"});
+    Json skipped = Json::array({"lm_head"});
     for (const PackedModule& module : modules) {
       if (module.format->is_float) {
         skipped.push_back(module.name);
@@ -153,7 +153,7 @@ class BitsAndBytesWriter final : public PackedWriter {
     }
     const Kind kind = *kind_of(*first->format);
     const bool bytes = kind.type == "int8";
-    nlohmann::ordered_json json;
+    Json json;
     json["quant_method"] = "bitsandbytes";
     json["_load_in_4bit"] = !bytes;
     json["_load_in_8bit"] = bytes;

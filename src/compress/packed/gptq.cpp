@@ -51,12 +51,12 @@ std::string expression_of(const std::string& name) {
 }
 
 /// Settings of single modules: "+:" and others than the usual, "-:" is not quantized.
-nlohmann::ordered_json exceptions_of(std::span<const PackedModule> modules, const Settings& usual) {
-  nlohmann::ordered_json dynamic = nlohmann::ordered_json::object();
+Json exceptions_of(std::span<const PackedModule> modules, const Settings& usual) {
+  Json dynamic = Json::object();
   for (const PackedModule& module : modules) {
     const std::string expression = expression_of(module.name);
     if (module.format->is_float) {
-      dynamic["-:" + expression] = nlohmann::ordered_json::object();
+      dynamic["-:" + expression] = Json::object();
     } else if (const Settings s = settings_of(*module.format); s != usual) {
       dynamic["+:" + expression] = {{"bits", s.bits}, {"group_size", s.group}, {"sym", s.symmetric}};
     }
@@ -79,11 +79,11 @@ class GptqWriter final : public PackedWriter {
   [[nodiscard]] bool keeps_order() const noexcept override { return true; }
   [[nodiscard]] std::string_view config_file() const noexcept override { return "quantize_config.json"; }
 
-  [[nodiscard]] nlohmann::ordered_json config(std::span<const PackedModule> modules,
+  [[nodiscard]] Json config(std::span<const PackedModule> modules,
                                               const Recipe& recipe) const override {
     const Settings usual = usual_settings(modules);
     const GptqOptions& options = recipe.options().gptq;
-    nlohmann::ordered_json json;
+    Json json;
     json["quant_method"] = "gptq";
     json["bits"] = usual.bits;
     json["group_size"] = usual.group;
@@ -96,7 +96,7 @@ class GptqWriter final : public PackedWriter {
     json["checkpoint_format"] = stores_less_one_ ? "gptq" : "gptq_v2";
     json["pack_dtype"] = "int32";
     if (auto dynamic = exceptions_of(modules, usual); !dynamic.empty()) json["dynamic"] = std::move(dynamic);
-    json["meta"]["quantizer"] = nlohmann::ordered_json::array({"bantam:" BANTAM_VERSION});
+    json["meta"]["quantizer"] = Json::array({"bantam:" BANTAM_VERSION});
     return json;
   }
 

@@ -1,7 +1,6 @@
 // How families of quantizers store matrices in Hugging Face folders: what model/packed/ reads, written.
 #pragma once
 
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <span>
 #include <string>
@@ -11,6 +10,7 @@
 #include "bantam/compress/compress.hpp"
 #include "bantam/core/team.hpp"
 #include "bantam/io/safetensors.hpp"
+#include "io/json.hpp"
 
 namespace bantam::inline v0 {
 
@@ -35,7 +35,7 @@ class PackedWriter {
   [[nodiscard]] virtual bool keeps_order() const noexcept { return false; }
   /// quantization_config of config.json, which says what the modules, one of them quantized at least, are stored
   /// as. Throws invalid_argument where one file cannot hold them together.
-  [[nodiscard]] virtual nlohmann::ordered_json config(std::span<const PackedModule> modules,
+  [[nodiscard]] virtual Json config(std::span<const PackedModule> modules,
                                                       const Recipe& recipe) const = 0;
   /// A file that repeats it for older readers; empty: none.
   [[nodiscard]] virtual std::string_view config_file() const noexcept { return {}; }

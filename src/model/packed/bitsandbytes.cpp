@@ -32,7 +32,7 @@ struct QuantState {
 };
 
 QuantState read_state(const TensorEntry& entry, std::string_view type, std::int64_t rows, std::int64_t columns, const std::string& place) {
-  const Json json = parse_json({reinterpret_cast<const char*>(entry.bytes.data()), entry.bytes.size()}, place);
+  const Json json = Json::parse({reinterpret_cast<const char*>(entry.bytes.data()), entry.bytes.size()}, place);
   QuantState state;
   state.type = need_text(json, "quant_type", place);
   if (state.type != type) fail(Errc::corrupt, place, ": quant_type: expected ", type, ", found ", printable(state.type));

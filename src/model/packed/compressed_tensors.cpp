@@ -25,7 +25,7 @@ class Target {
  public:
   Target(const Json& json, const std::string& place) {
     expect(json.is_string(), place, "a string", json);
-    name_ = json.get<std::string>();
+    name_ = json.string();
     if (name_.starts_with("re:")) pattern_.emplace(std::string_view(name_).substr(3), place);
   }
   [[nodiscard]] bool matches(std::string_view module) const {

@@ -42,26 +42,16 @@ std::unique_ptr<const PackedFamily> open_family(const Json& config, std::string_
   fail(Errc::unsupported, place, ": quant_method ", printable(method), ": not yet; what works: ", names);
 }
 
-/// Settings by module are an object whose order counts, which Json does not keep: it becomes a list of pairs.
-void keep_order(Json& config, const nlohmann::ordered_json& ordered) {
-  const Json* dynamic = member(config, "dynamic");
-  if (dynamic == nullptr || !dynamic->is_object()) return;
-  Json pairs = Json::array();
-  for (const auto& [pattern, changes] : ordered.at("dynamic").items()) pairs.push_back(Json::array({pattern, dynamic->at(pattern)}));
-  config["dynamic"] = std::move(pairs);
-}
-
 }  // namespace
 
 std::unique_ptr<const PackedFamily> open_packed_family(const std::filesystem::path& folder, const OpenOptions& options) {
   const std::string place = (folder / "config.json").string();
   const std::string text = read_text_file(folder / "config.json", largest_config);
-  const Json json = parse_json(text, place);
+  const Json json = Json::parse(text, place);
   if (const Json* found = member(json, "quantization_config")) {
     const std::string key = place + ": quantization_config";
     expect(found->is_object(), key, "an object", *found);
-    Json config = *found;
-    keep_order(config, nlohmann::ordered_json::parse(text).at("quantization_config"));
+    const Json& config = *found;
     // The first versions of bitsandbytes' config named no method.
     const bool old = member(config, "load_in_8bit") != nullptr || member(config, "load_in_4bit") != nullptr;
     const std::string method = text_or(config, "quant_method", old ? "bitsandbytes" : "", key);
@@ -78,9 +68,8 @@ std::unique_ptr<const PackedFamily> open_packed_family(const std::filesystem::pa
     const std::filesystem::path file = folder / beside.file;
     if (!std::filesystem::is_regular_file(file)) continue;
     const std::string settings = read_text_file(file, largest_config);
-    Json config = parse_json(settings, file.string());
+    const Json config = Json::parse(settings, file.string());
     expect(config.is_object(), file.string(), "an object", config);
-    keep_order(config, nlohmann::ordered_json::parse(settings));
     return open_family(config, text_or(config, "quant_method", beside.method, file.string()), file.string(), options);
   }
   return nullptr;

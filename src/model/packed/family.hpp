@@ -25,7 +25,7 @@ class PackedFamily {
 /// Reads config.json's quantization_config, or what old files have beside it. Null when a folder has neither.
 [[nodiscard]] std::unique_ptr<const PackedFamily> open_packed_family(const std::filesystem::path& folder, const OpenOptions& options);
 
-// The list, each in its file. `config`: the quantization_config, with "dynamic" as a list of (name, value); `place` names it.
+// The list, each in its file. `config`: the quantization_config; `place` names it.
 std::unique_ptr<const PackedFamily> open_gptq(const Json& config, const std::string& place, const OpenOptions& options);
 std::unique_ptr<const PackedFamily> open_awq(const Json& config, const std::string& place, const OpenOptions& options);
 std::unique_ptr<const PackedFamily> open_bitsandbytes(const Json& config, const std::string& place, const OpenOptions& options);

@@ -134,11 +134,8 @@ class Gptq final : public PackedFamily {
     const Json* dynamic = member(config, "dynamic");
     if (dynamic == nullptr) return;
     const std::string key = place + ": dynamic";
-    expect(dynamic->is_array(), key, "an object", *dynamic);
-    for (const Json& pair : *dynamic) {
-      if (!pair.is_array() || pair.size() != 2 || !pair[0].is_string()) fail(Errc::corrupt, key, ": expected an object, found array");
-      const auto& pattern = pair[0].get_ref<const std::string&>();
-      const Json& changes = pair[1];
+    expect(dynamic->is_object(), key, "an object", *dynamic);
+    for (const auto& [pattern, changes] : dynamic->items()) {  // the first that matches counts
       const bool excluded = pattern.starts_with("-:");
       const std::string_view expression = excluded || pattern.starts_with("+:") ? std::string_view(pattern).substr(2) : pattern;
       if (!excluded) expect(changes.is_object(), key, "an object", changes);
@@ -172,7 +169,7 @@ class Gptq final : public PackedFamily {
   static bool is_gptqmodels(const Json& config) {
     const Json* meta = member(config, "meta");
     const Json* quantizer = meta != nullptr && meta->is_object() ? member(*meta, "quantizer") : nullptr;
-    const auto names_it = [](const Json& text) { return text.is_string() && text.get_ref<const std::string&>().starts_with("gptqmodel:"); };
+    const auto names_it = [](const Json& text) { return text.is_string() && text.string().starts_with("gptqmodel:"); };
     if (quantizer == nullptr) return false;
     return quantizer->is_array() ? std::ranges::any_of(*quantizer, names_it) : names_it(*quantizer);
   }
