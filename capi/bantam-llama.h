@@ -327,10 +327,14 @@ static inline struct llama_sampler_chain_params llama_sampler_chain_default_para
   return params;
 }
 static inline struct llama_sampler *bantam_llama_stage_(const char *stage) {
-  const bantam_generate_options off = {sizeof(bantam_generate_options), 0, 1.0f, 0, 1.0f, 0.0f, 1.0f, 1.0f, 0.0f, 0.0f, 0, 0, 0, 0, 0, NULL,
-                                       NULL, 0, NULL, NULL, 0, NULL, 0};
+  bantam_generate_options off = BANTAM_GENERATE_OPTIONS_INIT;
   struct llama_sampler *sampler = (struct llama_sampler *)calloc(1, sizeof *sampler);
   if (!sampler) return NULL;
+  off.temperature = off.top_p = off.typical_p = off.repeat_penalty = 1.0f;
+  off.min_p = off.frequency_penalty = off.presence_penalty = 0.0f;
+  off.top_k = off.repeat_last_n = 0;
+  off.max_tokens = 0;
+  off.flags = 0;
   sampler->options = off;
   strcpy(sampler->order, stage);
   return sampler;

@@ -255,6 +255,13 @@ BANTAM_API bantam_status bantam_session_prefill(bantam_session *session, const c
 BANTAM_API bantam_status bantam_session_prefill_tokens(bantam_session *session, const int32_t *ids, size_t count);
 /** Logits of the next token, one for each of the vocabulary; valid until the session is used again. */
 BANTAM_API bantam_status bantam_session_logits(bantam_session *session, const float **logits, size_t *count);
+/**
+ * The embedding of a text: the mean of the hidden states that the head would read ("mean"), the first ("cls") or the last
+ * ("last"), of length 1 when `normalize` is not 0. The session then holds these tokens and nothing else. Valid until the session
+ * is used again.
+ */
+BANTAM_API bantam_status bantam_session_embed(bantam_session *session, const int32_t *ids, size_t count, const char *pooling, int normalize,
+                                              const float **embedding, size_t *size);
 /** Every token read or generated; valid until the session is used again. */
 BANTAM_API bantam_status bantam_session_tokens(const bantam_session *session, const int32_t **ids, size_t *count);
 /** Forgets all tokens but the first `count`. */
@@ -273,6 +280,12 @@ typedef enum {
   BANTAM_FINISH_LENGTH = 2,   /* max_tokens, or the context is full */
   BANTAM_FINISH_CANCELLED = 3 /* a callback stopped it */
 } bantam_finish;
+
+/**
+ * Looks at a token that is to be drawn: every token of the session so far, and the logits of the vocabulary, which it may
+ * change. Nonzero ends the generation as a stop text does.
+ */
+typedef int (*bantam_logits_callback)(const int32_t *ids, size_t count, float *logits, size_t vocabulary, void *user);
 
 typedef struct bantam_generate_options {
   size_t struct_size;
@@ -298,10 +311,12 @@ typedef struct bantam_generate_options {
   size_t bias_count;
   const bantam_setting *settings; /* "order": stages as "penalties,top_k,typical,top_p,min_p,temperature" */
   size_t setting_count;
+  bantam_logits_callback process; /* NULL: none */
+  void *process_user;
 } bantam_generate_options;
 #define BANTAM_GENERATE_OPTIONS_INIT \
   {sizeof(bantam_generate_options), 256, 0.8f, 40, 0.95f, 0.05f, 1.0f, 1.0f, 0.0f, 0.0f, 64, BANTAM_ADD_SPECIAL, 0, 0, 0, NULL, \
-   NULL, 0, NULL, NULL, 0, NULL, 0}
+   NULL, 0, NULL, NULL, 0, NULL, 0, NULL, NULL}
 
 /** A piece of text: whole characters, never empty, a zero behind it. Nonzero stops the generation; that is no error. */
 typedef int (*bantam_text_callback)(const char *utf8, size_t bytes, void *user);

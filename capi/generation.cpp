@@ -26,6 +26,11 @@ bantam_generate_options read_options(const bantam_generate_options* given) {
 GenerateOptions as_library(const bantam_generate_options& o) {
   GenerateOptions out{.max_tokens = o.max_tokens, .sampling = sampling_of(o), .ignore_end = o.ignore_end != 0};
   out.speculation.lookup = o.lookup;
+  if (o.process != nullptr) {
+    out.process = [process = o.process, user = o.process_user](std::span<const TokenId> ids, std::span<float> logits) {
+      return process(ids.data(), ids.size(), logits.data(), logits.size(), user) == 0;
+    };
+  }
   out.speculation.draft = o.draft == nullptr ? nullptr : &o.draft->session;
   for (std::size_t i = 0; i < o.stop_count; ++i) out.stop.emplace_back(&need((&need(o.stop, "stop"))[i], "stop text"));
   return out;

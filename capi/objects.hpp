@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "bantam/compress/compress.hpp"
+#include "bantam/session/embed.hpp"
 #include "bantam/session/session.hpp"
 #include "guard.hpp"
 
@@ -28,6 +29,7 @@ struct bantam_session {
   }
 
   bantam::Session session;
+  std::vector<float> embedding;  ///< the last one
   std::atomic<bool> cancelled = false;
   bantam_read_progress progress = nullptr;
   void* user = nullptr;

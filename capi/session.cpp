@@ -77,6 +77,20 @@ bantam_status bantam_session_logits(bantam_session* session, const float** logit
   });
 }
 
+bantam_status bantam_session_embed(bantam_session* session, const int32_t* ids, size_t count, const char* pooling, int normalize,
+                                   const float** embedding, size_t* size) {
+  return guarded([&] {
+    bantam_session& s = need(session, "session");
+    (void)need(size, "size");
+    const float*& out = need(embedding, "embedding");
+    const bantam::EmbedOptions options{.pooling = bantam::find_pooling(&need(pooling, "pooling")), .normalize = normalize != 0};
+    s.check_cancelled();
+    s.embedding = bantam::embed(s.session, ids_of(ids, count), options);
+    out = s.embedding.data();
+    *size = s.embedding.size();
+  });
+}
+
 bantam_status bantam_session_tokens(const bantam_session* session, const int32_t** ids, size_t* count) {
   return guarded([&] {
     const std::vector<TokenId>& tokens = need(session, "session").session.tokens();

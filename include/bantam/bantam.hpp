@@ -5,5 +5,6 @@
 #include "bantam/compress/nearest.hpp"
 #include "bantam/core/parallel.hpp"
 #include "bantam/prune/structure.hpp"
+#include "bantam/session/embed.hpp"
 #include "bantam/session/evaluate.hpp"
 #include "bantam/session/session.hpp"

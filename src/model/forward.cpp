@@ -98,7 +98,8 @@ void Forward::take(const Sequence& sequence, Segment segment) {
   segments_.push_back(segment);
 }
 
-void Forward::run(std::span<const Sequence> sequences, LogitsSink sink, KeepGoing keep_going) {
+void Forward::run(std::span<const Sequence> sequences, Sink sink, KeepGoing keep_going, Output output) {
+  const auto dim = static_cast<std::size_t>(config_.dim), vocab = static_cast<std::size_t>(config_.vocab);
   Rollback rollback(sequences);
   std::int64_t read = 0;
   std::size_t next = 0;
@@ -125,9 +126,11 @@ void Forward::run(std::span<const Sequence> sequences, LogitsSink sink, KeepGoin
     std::vector<std::int64_t> rows;
     std::vector<std::pair<std::int64_t, std::int64_t>> places;  // (sequence, index) of each row
     const auto flush = [&] {
-      head(rows);
+      if (output == Output::logits) head(rows);
       for (std::size_t i = 0; i < rows.size(); ++i) {
-        sink(places[i].first, places[i].second, {logits_.data() + static_cast<std::int64_t>(i) * config_.vocab, static_cast<std::size_t>(config_.vocab)});
+        const std::span<float> values = output == Output::logits ? std::span(logits_.data() + i * vocab, vocab) : std::span(branch_.data(), dim);
+        if (output == Output::state) final_norm(rows[i], values.data());
+        sink(places[i].first, places[i].second, values);
       }
       rows.clear();
       places.clear();
@@ -152,14 +155,17 @@ void Forward::head(std::span<const std::int64_t> rows) noexcept {
   run(weights_.head.bytes() * count, [&](const Worker& worker) {
     const Range share = worker.share(count);
     for (std::int64_t i = share.begin; i < share.end; ++i) {
-      kernels_.rms_norm(residual_.data() + rows[static_cast<std::size_t>(i)] * config_.dim, weights_.final_norm.data(),
-                        static_cast<float>(config_.norm_eps), normed_.row(i), config_.dim);
+      final_norm(rows[static_cast<std::size_t>(i)], normed_.row(i));
       normed_.quantize_row(kernels_, i);
       normed_.gather_row(kernels_, {&weights_.head}, i);
     }
     worker.barrier();
     nn::linear(kernels_, worker, weights_.head, normed_, nullptr, logits_.data(), config_.vocab);
   });
+}
+
+void Forward::final_norm(std::int64_t row, float* out) const noexcept {
+  kernels_.rms_norm(residual_.data() + row * config_.dim, weights_.final_norm.data(), static_cast<float>(config_.norm_eps), out, config_.dim);
 }
 
 /// The rotations of some rows' positions.

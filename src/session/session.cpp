@@ -53,7 +53,7 @@ Forward::Sequence Session::State::unread() {
 }
 
 void Session::State::read(std::span<const TokenId> waiting, std::int64_t first_output,
-                          FunctionRef<void(std::int64_t, std::span<const float>)> sink) {
+                          FunctionRef<void(std::int64_t, std::span<const float>)> sink, Forward::Output output) {
   const auto total = static_cast<std::int64_t>(waiting.size());
   std::exception_ptr thrown;
   const auto keep_going = [&](std::int64_t count) noexcept {
@@ -66,7 +66,8 @@ void Session::State::read(std::span<const TokenId> waiting, std::int64_t first_o
   };
   try {
     const Forward::Sequence sequence{waiting, &cache, first_output};
-    engine().run({&sequence, 1}, [&](std::int64_t, std::int64_t index, std::span<const float> row) { sink(index, row); }, keep_going);
+    engine().run({&sequence, 1}, [&](std::int64_t, std::int64_t index, std::span<const float> row) { sink(index, row); }, keep_going,
+                 output);
   } catch (...) {
     if (thrown) std::rethrow_exception(thrown);
     throw;
@@ -192,6 +193,12 @@ void Session::score(std::span<const TokenId> tokens, FunctionRef<void(std::int64
       sink(index, row);
     });
   });
+}
+
+void Session::states(std::span<const TokenId> tokens, FunctionRef<void(std::int64_t, std::span<const float>)> sink) {
+  State& s = *state_;
+  if (!s.tokens.empty()) s.catch_up();
+  s.append(tokens, [&] { s.read(tokens, 0, sink, Forward::Output::state); });
 }
 
 Session Session::fork() const {

@@ -40,7 +40,7 @@ struct Session::State {
   void catch_up();
   /// Puts tokens into the cache: Forward::run with the progress of the options, whose exceptions come out too.
   void read(std::span<const TokenId> waiting, std::int64_t first_output,
-            FunctionRef<void(std::int64_t, std::span<const float>)> sink);
+            FunctionRef<void(std::int64_t, std::span<const float>)> sink, Forward::Output output = Forward::Output::logits);
   /// Throws invalid_argument for what cannot be a way to guess here.
   void check(const Speculation& speculation) const;
   /// At most `most` guesses of what follows, as many as pay; none when no source has any.

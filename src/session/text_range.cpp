@@ -71,12 +71,21 @@ void TextRange::count_time(double seconds) {
   stats_.tokens_per_second = stats_.generate_ms > 0 ? 1000.0 * static_cast<double>(stats_.generated_tokens) / stats_.generate_ms : 0;
 }
 
-/// Draws a token and takes it into text and session. False when the model ended.
+/// Draws a token and takes it into text and session. False when the generation ended without one.
 bool TextRange::choose(std::span<const float> logits) {
   Session::State& s = *session_->state_;
   const Tokenizer& tokenizer = s.model.tokenizer();
   const auto vocab = std::min<std::size_t>(logits.size(), static_cast<std::size_t>(tokenizer.vocab_size()));
-  const TokenId id = s.sampler->sample(logits.first(vocab));
+  logits = logits.first(vocab);
+  if (options_.process) {
+    processed_.assign(logits.begin(), logits.end());
+    if (!options_.process(s.tokens, processed_)) {
+      finish(Finish::stop);
+      return false;
+    }
+    logits = processed_;
+  }
+  const TokenId id = s.sampler->sample(logits);
   s.sampler->accept(id);
   if (tokenizer.ends_generation(id) && !options_.ignore_end) {
     finish(Finish::stop);
@@ -123,18 +132,24 @@ bool TextRange::speculate() {
     std::copy(row.begin(), row.end(), logits.begin() + index * static_cast<std::int64_t>(vocab));
   });
   s.policy.passed(static_cast<int>(waiting.size()), pass.seconds());
-  std::size_t right = 0;
-  while (true) {
-    const auto row = std::span<const float>(logits).subspan(right * vocab, vocab);
-    if (!choose(row)) {
-      s.logits.assign(row.begin(), row.end());
-      break;
-    }
-    if (finish_ != Finish::running || right == guesses.tokens.size() || s.tokens.back() != guesses.tokens[right]) break;
-    ++right;
-  }
   // The cache keeps what was confirmed; the token drawn last waits, unless the model ended.
-  s.cache.truncate(static_cast<std::int64_t>(s.tokens.size()) - (s.logits.empty() ? 1 : 0));
+  const auto forget_the_rest = [&] { s.cache.truncate(static_cast<std::int64_t>(s.tokens.size()) - (s.logits.empty() ? 1 : 0)); };
+  std::size_t right = 0;
+  try {
+    while (true) {
+      const auto row = std::span<const float>(logits).subspan(right * vocab, vocab);
+      if (!choose(row)) {
+        s.logits.assign(row.begin(), row.end());
+        break;
+      }
+      if (finish_ != Finish::running || right == guesses.tokens.size() || s.tokens.back() != guesses.tokens[right]) break;
+      ++right;
+    }
+  } catch (...) {
+    forget_the_rest();
+    throw;
+  }
+  forget_the_rest();
   s.policy.checked(guesses.kind, static_cast<int>(guesses.tokens.size()), static_cast<int>(right));
   stats_.guessed_tokens += static_cast<std::int64_t>(guesses.tokens.size());
   stats_.right_guesses += static_cast<std::int64_t>(right);

@@ -181,3 +181,52 @@ TEST_CASE("options are checked, and settings have names") {
   const bantam_message message = {"user", "hello", 5};
   CHECK(bantam_generation_new_chat(&generation, session.get(), &message, 1, nullptr) == BANTAM_UNSUPPORTED);
 }
+
+TEST_CASE("an embedding has length 1, and what is wrong is said") {
+  const auto model = load();
+  const auto session = open(model.get());
+  const auto ids = tokenize(model.get(), "The captain");
+  bantam_model_info info = BANTAM_MODEL_INFO_INIT;
+  REQUIRE_OK(bantam_model_get_info(model.get(), &info));
+  const float* embedding = nullptr;
+  std::size_t size = 0;
+  for (const char* pooling : {"mean", "cls", "last"}) {
+    REQUIRE_OK(bantam_session_embed(session.get(), ids.data(), ids.size(), pooling, 1, &embedding, &size));
+    REQUIRE(static_cast<std::int64_t>(size) == info.width);
+    double squares = 0;
+    for (std::size_t i = 0; i < size; ++i) squares += static_cast<double>(embedding[i]) * static_cast<double>(embedding[i]);
+    CHECK(squares == doctest::Approx(1).epsilon(1e-5));
+  }
+  const float first = embedding[0];
+  CHECK(bantam_session_embed(session.get(), ids.data(), ids.size(), "max", 1, &embedding, &size) == BANTAM_INVALID_ARGUMENT);
+  CHECK(bantam_session_embed(session.get(), nullptr, 0, "mean", 1, &embedding, &size) == BANTAM_INVALID_ARGUMENT);
+  CHECK(embedding[0] == first);
+}
+
+TEST_CASE("a callback changes logits and ends a generation") {
+  const auto model = load();
+  const auto session = open(model.get());
+  struct Rule {
+    std::int32_t only;
+    int left;
+  } rule{tokenize(model.get(), " sea", 0).back(), 3};
+  bantam_generate_options options = greedy(20);
+  options.process = [](const std::int32_t*, std::size_t count, float* logits, std::size_t vocabulary, void* user) {
+    auto& r = *static_cast<Rule*>(user);
+    CHECK(count > 0);
+    for (std::size_t id = 0; id < vocabulary; ++id) {
+      if (static_cast<std::int32_t>(id) != r.only) logits[id] = -1e30f;
+    }
+    return r.left-- == 0 ? 1 : 0;
+  };
+  options.process_user = &rule;
+  const auto generation = start(session.get(), "The", options);
+  (void)rest_of(generation.get());
+  const std::int32_t* ids = nullptr;
+  std::size_t count = 0;
+  REQUIRE_OK(bantam_generation_tokens(generation.get(), &ids, &count));
+  CHECK(std::vector<std::int32_t>(ids, ids + count) == std::vector<std::int32_t>(3, rule.only));
+  bantam_stats stats = BANTAM_STATS_INIT;
+  REQUIRE_OK(bantam_generation_get_stats(generation.get(), &stats));
+  CHECK(stats.finish == BANTAM_FINISH_STOP);
+}

@@ -22,26 +22,51 @@ _IGNORED = {
 # Options that change the text when they are not at these values.
 _NEUTRAL = {
     "suffix": (None,), "tfs_z": (1.0,), "mirostat_mode": (0,), "mirostat_tau": None, "mirostat_eta": None, "grammar": (None,),
-    "logits_processor": (None,), "stopping_criteria": (None,), "model": None, "functions": (None,), "function_call": (None,),
+    "model": None, "functions": (None,), "function_call": (None,),
     "tools": (None,), "tool_choice": (None, "none", "auto"), "response_format": (None, {"type": "text"}), "user": None,
 }
+_POOLINGS = {-1: None, 0: None, 1: "mean", 2: "cls", 3: "last"}
 _SAMPLING = ("temperature", "top_k", "top_p", "min_p", "typical_p", "repeat_penalty", "frequency_penalty", "presence_penalty")
+
+
+def _process_of(processors, criteria):
+    """What bantam calls before a token is drawn, of llama-cpp-python's two lists (or single functions); None of neither."""
+    def listed(functions):
+        return [] if functions is None else [functions] if callable(functions) else list(functions)
+
+    processors, criteria = listed(processors), listed(criteria)
+    if not processors and not criteria:
+        return None
+
+    def process(ids, logits):
+        if any(stop(ids, logits) for stop in criteria):
+            return False
+        for change in processors:
+            logits[:] = change(ids, logits)
+        return True
+
+    return process
 
 
 class Llama:
     """A model with one context, as llama-cpp-python has it.
 
     model_path: any model that bantam.load() takes. n_ctx: 0 is the model's own. type_k, type_v: keys and values as llama.cpp
-    numbers them: 0 f32, 1 f16, 8 q8_0, 2 q4_0.
+    numbers them: 0 f32, 1 f16, 8 q8_0, 2 q4_0. embedding: embed() and create_embedding() are wanted too; pooling_type:
+    -1 or 0 an embedding for each token, 1 the mean, 2 the first token's, 3 the last one's.
     """
 
     def __init__(self, model_path, *, seed=None, n_ctx=512, n_threads=None, type_k=None, type_v=None, draft_model=None, chat_format=None,
-                 vocab_only=False, embedding=False, **more):
+                 vocab_only=False, embedding=False, pooling_type=-1, **more):
         unknown = set(more) - _IGNORED
         if unknown:
             raise Unsupported(f"Llama: expected options of a CPU, found {', '.join(sorted(unknown))}")
-        if vocab_only or embedding or draft_model or chat_format:
-            raise Unsupported("Llama: not yet: vocab_only, embedding, draft_model and chat_format (the model's own template is used)")
+        if vocab_only or draft_model or chat_format:
+            raise Unsupported("Llama: not yet: vocab_only, draft_model and chat_format (the model's own template is used)")
+        if pooling_type not in _POOLINGS:
+            raise Unsupported(f"Llama: pooling_type: expected -1 to 3, found {pooling_type}")
+        self._pooling = _POOLINGS[pooling_type]
+        self._embeds = embedding
         if type_v not in (None, type_k):
             raise Unsupported("Llama: expected type_k and type_v alike")
         kinds = {None: "f16", 0: "f32", 1: "f16", 8: "q8", 2: "q4"}
@@ -107,10 +132,13 @@ class Llama:
         self._draws += 1
         return (self._seed if self._seed is not None else time.time_ns()) + self._draws - 1 & 0xFFFFFFFFFFFFFFFF
 
-    def sample(self, **options):
+    def sample(self, logits_processor=None, **options):
         """The next token after what was read."""
         sampler = self._sampler(options)
-        return sampler.sample(self._session.logits())
+        logits = self._session.logits()
+        if process := _process_of(logits_processor, None):
+            process(np.array(self._session.tokens, dtype=np.int32), logits)
+        return sampler.sample(logits)
 
     def _sampler(self, options):
         options = dict(options)
@@ -118,14 +146,18 @@ class Llama:
         self._refuse(options)
         return _bantam.Sampler(self.n_vocab(), seed=seed, **options)
 
-    def generate(self, tokens, reset=True, **options):
+    def generate(self, tokens, reset=True, logits_processor=None, stopping_criteria=None, **options):
         """Ids, one after the other, for as long as they are asked for."""
+        process = _process_of(logits_processor, stopping_criteria)
         if reset:
             tokens = self._read(tokens)
         self.eval(tokens)
         sampler = self._sampler(options)
         while True:
-            token = sampler.sample(self._session.logits())
+            logits = self._session.logits()
+            if process and not process(np.array(self._session.tokens, dtype=np.int32), logits):
+                return
+            token = sampler.sample(logits)
             sampler.accept(token)
             yield token
             self.eval([token])
@@ -154,6 +186,7 @@ class Llama:
 
     def _start(self, ids, max_tokens, stop, options):
         self._refuse(options)
+        process = _process_of(options.pop("logits_processor", None), options.pop("stopping_criteria", None))
         unknown = set(options) - set(_SAMPLING) - {"logit_bias", "seed"}
         if unknown:
             raise TypeError(f"unexpected keyword argument: {', '.join(sorted(unknown))}")
@@ -163,6 +196,8 @@ class Llama:
             options.pop("logit_bias", None)
         stop = [stop] if isinstance(stop, str) else list(stop or [])
         room = -1 if max_tokens is None or max_tokens < 0 else max_tokens
+        if process is not None:
+            options["process"] = process
         return self._session.stream(self._read(ids), max_tokens=room, stop=stop, **options)
 
     def _log_probabilities(self, count):
@@ -281,7 +316,35 @@ class Llama:
         made = self.create_chat_completion(*args, **options)
         return (ChatCompletionChunk(**chunk) for chunk in made) if options.get("stream") else ChatCompletion(**made)
 
-    def create_embedding(self, *_, **__):
-        raise Unsupported("Llama: embeddings: not yet")
+    def embed(self, input, normalize=False, truncate=True, return_count=False):
+        """The embedding of a text, or a list of those of several; without pooling each is a list of its tokens' ones.
 
-    embed = create_embedding
+        truncate: cuts texts that are longer than the context, which else raise InvalidArgument.
+        """
+        if not self._embeds:
+            raise InvalidArgument("Llama: embed: expected a Llama made with embedding=True")
+        single = isinstance(input, (str, bytes))
+        embeddings, count = [], 0
+        for text in [input] if single else input:
+            ids = self.tokenize(text)
+            ids = ids[:self.n_ctx()] if truncate else ids
+            count += len(ids)
+            embeddings.append(self._embed(ids, normalize))
+        made = embeddings[0] if single else embeddings
+        return (made, count) if return_count else made
+
+    def _embed(self, ids, normalize):
+        if self._pooling is not None:
+            return self._session.embed(ids, pooling=self._pooling, normalize=normalize).tolist()
+        self._session.clear()
+        states = self._session.states(ids)
+        if normalize:
+            states = states / np.maximum(np.linalg.norm(states, axis=1, keepdims=True), np.finfo(np.float32).tiny)
+        return states.tolist()
+
+    def create_embedding(self, input, model=None):
+        """OpenAI's list of embeddings."""
+        texts = [input] if isinstance(input, (str, bytes)) else list(input)
+        embeddings, count = self.embed(texts, return_count=True)
+        data = [{"object": "embedding", "embedding": embedding, "index": index} for index, embedding in enumerate(embeddings)]
+        return {"object": "list", "data": data, "model": model or self.model_path, "usage": {"prompt_tokens": count, "total_tokens": count}}

@@ -114,7 +114,8 @@ class Session:
         Options: max_tokens=256 (-1: to the end), temperature=0.8 (0: the most probable token), top_k=40, top_p=0.95,
         min_p=0.05, typical_p=1, repeat_penalty=1, frequency_penalty=0, presence_penalty=0, repeat_last_n=64, seed=0,
         logit_bias={id: value}, order=[stages], stop=[texts], ignore_end=False, lookup=0 (lossless speculation),
-        add_special=True, parse_special=False.
+        add_special=True, parse_special=False, process=None: called as process(ids, logits) before each token is drawn, with
+        every id of the session and an array of logits that it may change; False ends the generation.
         """
         return self._begin(self._open().stream(prompt, **options))
 
@@ -133,6 +134,18 @@ class Session:
     def score(self, ids):
         """Reads token ids; the logits after each: float32 (len(ids), vocab)."""
         return self._open().score(list(ids))
+
+    def states(self, ids):
+        """Reads token ids; the hidden state after each, as the head would read it: float32 (len(ids), dim)."""
+        return self._open().states(list(ids))
+
+    def embed(self, prompt, *, pooling="mean", normalize=True):
+        """The embedding of a text or of token ids: float32 (dim), of length 1 unless normalize=False.
+
+        pooling: "mean" of all hidden states, the first ("cls") or the last ("last"). The session then holds the text and
+        nothing else.
+        """
+        return self._open().embed(prompt if isinstance(prompt, str) else list(prompt), pooling, normalize)
 
     def fork(self):
         """A session of its own with the same past; keys and values are shared until one of the two writes."""

@@ -1,6 +1,9 @@
 // Sessions and generations. Each is used by one thread at a time: a lock makes that so, whoever calls.
 #include <atomic>
+#include <deque>
+#include <thread>
 
+#include "bantam/session/embed.hpp"
 #include "bantam/session/evaluate.hpp"
 #include "binding.hpp"
 
@@ -24,17 +27,36 @@ class SessionHandle {
   template <class Work>
   auto alone(Work&& work) {
     const py::gil_scoped_release free;
+    check_not_inside();
     const std::scoped_lock lock(mutex);
+    const User mark(*this);
     check();
     return work(session);
+  }
+  /// A callback of the session's work holds the lock already.
+  void check_not_inside() const {
+    if (user.load() == std::this_thread::get_id()) fail(Errc::invalid_argument, "session: expected no use from inside its own callback");
   }
   void check() {
     if (cancelled.exchange(false)) fail(Errc::cancelled, "session: cancelled");
     signals();
   }
 
+  /// Says for its life that this thread uses the session.
+  class User {
+   public:
+    explicit User(SessionHandle& h) : handle_(h) { handle_.user = std::this_thread::get_id(); }
+    ~User() { handle_.user = std::thread::id(); }
+    User(const User&) = delete;
+    User& operator=(const User&) = delete;
+
+   private:
+    SessionHandle& handle_;
+  };
+
   Session session;
   std::mutex mutex;
+  std::atomic<std::thread::id> user = {};
   std::atomic<bool> cancelled = false;
   SignalCheck signals;
 };
@@ -90,6 +112,23 @@ void read_sampling(Keywords& k, Sampling& s) {
   for (const std::string& stage : order) s.order.push_back(find_stage(stage));
 }
 
+/// Calls Python with copies of tokens and logits, which it may keep; what it did to the logits is taken over.
+LogitsProcessor processor(py::function process) {
+  // The last copy may go on a thread without the GIL.
+  const std::shared_ptr<py::function> shared(new py::function(std::move(process)), [](py::function* f) {
+    const py::gil_scoped_acquire gil;
+    delete f;
+  });
+  return [shared](std::span<const TokenId> tokens, std::span<float> logits) {
+    const py::gil_scoped_acquire gil;
+    const py::array_t<TokenId> ids(static_cast<py::ssize_t>(tokens.size()), tokens.data());
+    py::array_t<float> values(static_cast<py::ssize_t>(logits.size()), logits.data());
+    const py::object answer = (*shared)(ids, values);
+    std::copy_n(values.data(), logits.size(), logits.begin());
+    return answer.is_none() || answer.cast<bool>();
+  };
+}
+
 GenerateOptions generate_options(const py::kwargs& kwargs, EncodeOptions& encode) {
   GenerateOptions o;
   Keywords k(kwargs);
@@ -97,6 +136,9 @@ GenerateOptions generate_options(const py::kwargs& kwargs, EncodeOptions& encode
   k.read("stop", o.stop);
   k.read("ignore_end", o.ignore_end);
   k.read("lookup", o.speculation.lookup);
+  std::optional<py::function> process;
+  k.read("process", process);
+  if (process) o.process = processor(std::move(*process));
   k.read("add_special", encode.add_special);
   k.read("parse_special", encode.parse_special);
   read_sampling(k, o.sampling);
@@ -145,7 +187,12 @@ std::pair<std::vector<std::string>, std::size_t> step(const std::vector<Generati
     const auto same = std::ranges::unique(handles);
     handles.erase(same.begin(), same.end());
     std::vector<std::unique_lock<std::mutex>> locks;
-    for (const Handle& h : handles) locks.emplace_back(h->mutex);
+    std::deque<SessionHandle::User> users;
+    for (const Handle& h : handles) {
+      h->check_not_inside();
+      locks.emplace_back(h->mutex);
+      users.emplace_back(*h);
+    }
     for (const Handle& h : handles) h->check();
     running = advance(ranges);
   }
@@ -256,6 +303,27 @@ void bind_session(py::module_& m) {
              return as_array(h.alone([&](Session& s) {
                Tensor<float, 2> rows({static_cast<std::int64_t>(ids.size()), s.model().config().vocab});
                s.score(ids, [&](std::int64_t index, std::span<const float> row) { std::copy(row.begin(), row.end(), &rows(index, 0)); });
+               return rows;
+             }));
+           },
+           py::arg("ids"))
+      .def("embed",
+           [](SessionHandle& h, const Prompt& prompt, const std::string& pooling, bool normalize) {
+             const EmbedOptions options{.pooling = find_pooling(pooling), .normalize = normalize};
+             return as_array(h.alone([&](Session& s) {
+               const auto* text = std::get_if<std::string>(&prompt);
+               const std::vector<float> embedding = text != nullptr ? embed(s, *text, options) : embed(s, std::get<1>(prompt), options);
+               Tensor<float, 1> copy({static_cast<std::int64_t>(embedding.size())});
+               std::copy(embedding.begin(), embedding.end(), copy.data());
+               return copy;
+             }));
+           },
+           py::arg("prompt"), py::arg("pooling"), py::arg("normalize"))
+      .def("states",
+           [](SessionHandle& h, const std::vector<TokenId>& ids) {
+             return as_array(h.alone([&](Session& s) {
+               Tensor<float, 2> rows({static_cast<std::int64_t>(ids.size()), s.model().config().dim});
+               s.states(ids, [&](std::int64_t index, std::span<const float> row) { std::copy(row.begin(), row.end(), &rows(index, 0)); });
                return rows;
              }));
            },

@@ -372,6 +372,44 @@ class LlamaClass(Folder):
         self.assertGreater(self.llama.n_tokens, 0)
         self.assertEqual((self.llama.n_ctx(), self.llama.n_vocab()), (256, 4096))
 
+    def test_processors_and_criteria(self):
+        sea = self.llama.tokenize(" sea", add_bos=False)[-1]
+
+        def only_sea(ids, scores):
+            scores = np.full_like(scores, -np.inf)
+            scores[sea] = 0
+            return scores
+
+        prompt = len(self.llama.tokenize("The"))
+        made = self.llama("The", max_tokens=9, temperature=0, logits_processor=[only_sea], stopping_criteria=lambda ids, _: len(ids) == prompt + 3)
+        self.assertEqual(made["usage"]["completion_tokens"], 3)
+        self.assertEqual(made["choices"][0]["text"].count("sea"), 3)
+        self.assertEqual(made["choices"][0]["finish_reason"], "stop")
+        tokens = self.llama.generate(self.llama.tokenize("The"), logits_processor=only_sea, stopping_criteria=[lambda ids, _: len(ids) == prompt + 2])
+        self.assertEqual(list(tokens), [sea, sea])
+        with self.assertRaisesRegex(ZeroDivisionError, "division"):
+            self.llama("The", max_tokens=9, logits_processor=lambda ids, scores: scores / (1 // 0))
+        session = bantam.Session(self.llama.model, context=64)
+        with self.assertRaisesRegex(bantam.InvalidArgument, "own callback"):
+            session.generate("The", process=lambda ids, logits: bool(session.tokens))
+        self.assertTrue(session.generate("", max_tokens=8, temperature=0))
+
+    def test_embeddings(self):
+        token_wise = bantam.Llama(MODEL, n_ctx=32, embedding=True)
+        ids = token_wise.tokenize("The captain")
+        each = np.array(token_wise.embed("The captain"))
+        self.assertEqual(each.shape, (len(ids), token_wise.n_embd()))
+        for pooling, expected in ((1, each.mean(axis=0)), (2, each[0]), (3, each[-1])):
+            llama = bantam.Llama(MODEL, n_ctx=32, embedding=True, pooling_type=pooling)
+            np.testing.assert_allclose(llama.embed("The captain"), expected, rtol=1e-5, atol=1e-6)
+            self.assertAlmostEqual(np.linalg.norm(llama.embed("The captain", normalize=True)), 1, places=5)
+            made = llama.create_embedding(["The captain", "sea " * 100])
+            np.testing.assert_allclose(made["data"][0]["embedding"], expected, rtol=1e-5, atol=1e-6)
+            self.assertEqual([d["index"] for d in made["data"]], [0, 1])
+            self.assertEqual(made["usage"]["prompt_tokens"], len(ids) + 32)
+        with self.assertRaises(bantam.InvalidArgument):
+            token_wise.embed("sea " * 100, truncate=False)
+
     def test_what_is_not_there_is_said(self):
         for options in ({"grammar": object()}, {"mirostat_mode": 2}, {"suffix": "x"}):
             with self.assertRaises(bantam.Unsupported):
@@ -379,8 +417,8 @@ class LlamaClass(Folder):
         with self.assertRaises(TypeError):
             self.llama("x", temprature=1)
         with self.assertRaises(bantam.Unsupported):
-            bantam.Llama(MODEL, embedding=True)
-        with self.assertRaises(bantam.Unsupported):
+            bantam.Llama(MODEL, embedding=True, pooling_type=4)
+        with self.assertRaises(bantam.InvalidArgument):
             self.llama.create_embedding("x")
         with self.assertRaises(bantam.Unsupported):
             self.llama.create_chat_completion([{"role": "user", "content": "x"}])

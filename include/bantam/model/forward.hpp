@@ -31,25 +31,27 @@ class Forward {
 
   Forward(const ModelConfig& config, const ModelWeights& weights, std::int64_t context_tokens, int threads);
 
-  /// What one sequence has in a pass: tokens to append to its cache, and from which of them on logits are wanted.
+  /// What one sequence has in a pass: tokens to append to its cache, and from which of them on outputs are wanted.
   struct Sequence {
     std::span<const TokenId> tokens;
     nn::KvCache* cache = nullptr;
     std::int64_t first_output = 0;
   };
-  /// Called with (index of the sequence, index of the token in it, its logits (vocab)), in order. The logits live for
-  /// the call.
-  using LogitsSink = FunctionRef<void(std::int64_t sequence, std::int64_t index, std::span<const float> logits)>;
+  /// What is handed out of a token: its logits (vocab), or what the head makes them of, the hidden state (dim) after the
+  /// final norm.
+  enum class Output : std::uint8_t { logits, state };
+  /// Called with (index of the sequence, index of the token in it, what is handed out), in order. Values live for the call.
+  using Sink = FunctionRef<void(std::int64_t sequence, std::int64_t index, std::span<const float> values)>;
   /// Asked on the calling thread before each layer of more than one token, with the tokens read so far; false stops.
   /// Must not throw.
   using KeepGoing = FunctionRef<bool(std::int64_t tokens_read)>;
 
   /// Appends the keys and values of every sequence (of any length, each with a cache of its own) and hands out the
-  /// logits asked for. Tokens go through the layers together, whatever sequence they belong to: one pass over the
+  /// outputs asked for. Tokens go through the layers together, whatever sequence they belong to: one pass over the
   /// weights serves up to `largest_chunk` of them. The caller has checked ids and room. Results depend neither on how
   /// tokens were divided into calls, nor on what else is in the pass, nor on the number of threads. Throws cancelled
   /// when keep_going says so, out_of_memory, and what the sink throws; the caches are then as they were.
-  void run(std::span<const Sequence> sequences, LogitsSink sink, KeepGoing keep_going);
+  void run(std::span<const Sequence> sequences, Sink sink, KeepGoing keep_going, Output output = Output::logits);
 
   /// Runs a stage of block `index` alone, with weights `w`, over the hidden states (tokens, dim) of a sequence from its
   /// beginning: one half of the block, up to what a linear layer in it reads or to its end. Stages that end a half add it
@@ -97,6 +99,7 @@ class Forward {
   void mlp(const Worker& worker, const LayerWeights& w, const float* addend, BlockStage until) noexcept;
   void normalize(const Worker& worker, const std::vector<float>& weight, const float* addend, const nn::Readers& readers) noexcept;
   void head(std::span<const std::int64_t> rows) noexcept;
+  void final_norm(std::int64_t row, float* out) const noexcept;
 
   const ModelConfig& config_;
   const ModelWeights& weights_;

@@ -36,12 +36,17 @@ struct Speculation {
                              ///< not; it is borrowed, and follows this one
 };
 
+/// Looks at a token that is to be drawn: every token of the session so far, and the logits (vocab), which it may change.
+/// False ends the generation as a stop text does.
+using LogitsProcessor = std::function<bool(std::span<const TokenId> tokens, std::span<float> logits)>;
+
 struct GenerateOptions {
   std::int64_t max_tokens = 256;  ///< -1: until the model ends or the context is full
   Sampling sampling = {};
   std::vector<std::string> stop = {};  ///< texts that end the generation; they are not part of it
   bool ignore_end = false;             ///< go on after the model's end token (benchmarks)
   Speculation speculation = {};
+  LogitsProcessor process = {};  ///< called before the sampler, on the thread that generates; what it throws comes out
 };
 
 /// Why a generation ended.
@@ -118,6 +123,7 @@ class TextRange {
   GenerateOptions options_;
   TextStream stream_;
   std::vector<TokenId> tokens_;
+  std::vector<float> processed_;  ///< logits that options_.process may change
   std::string ready_;  ///< decoded, not yet handed out: may be the beginning of a stop text
   std::string piece_;
   SessionStats stats_;
@@ -162,6 +168,8 @@ class Session {
   [[nodiscard]] std::span<const float> logits();
   /// Reads tokens and hands out the logits after each of them: sink(index, logits).
   void score(std::span<const TokenId> tokens, FunctionRef<void(std::int64_t, std::span<const float>)> sink);
+  /// Reads tokens and hands out the hidden state (dim) after each of them, as the head would read it: sink(index, state).
+  void states(std::span<const TokenId> tokens, FunctionRef<void(std::int64_t, std::span<const float>)> sink);
 
   /// A session of its own with the same past; pages of keys and values are shared until one of them writes.
   [[nodiscard]] Session fork() const;

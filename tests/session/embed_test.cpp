@@ -1,0 +1,97 @@
+// Hidden states and the embeddings made of them.
+#include "bantam/bantam.hpp"
+#include "support.hpp"
+
+#include <cmath>
+
+using namespace bantam;
+
+namespace {
+
+const Model& model() {
+  static const Model loaded = Model::load(std::filesystem::path(BANTAM_SOURCE_DIR) / "models/books4m");
+  return loaded;
+}
+
+std::vector<std::vector<float>> states_of(Session& session, std::span<const TokenId> ids) {
+  std::vector<std::vector<float>> states;
+  session.states(ids, [&](std::int64_t index, std::span<const float> state) {
+    CHECK(index == static_cast<std::int64_t>(states.size()));
+    states.emplace_back(state.begin(), state.end());
+  });
+  return states;
+}
+
+std::vector<TokenId> long_text() {
+  std::string text;
+  while (text.size() < 700) text += "The old captain looked at the sea, and said to the boy that there would be wind. ";
+  return model().tokenizer().encode(text);
+}
+
+}  // namespace
+
+TEST_CASE("the head makes of a hidden state the logits that score() gives") {
+  const auto ids = model().tokenizer().encode("The old captain looked at the sea");
+  Session session(model());
+  const auto states = states_of(session, ids);
+  REQUIRE(states.size() == ids.size());
+  CHECK(session.tokens() == ids);
+  const std::vector<float> next(session.logits().begin(), session.logits().end());
+  Session other(model());
+  const WeightMatrix& head = model().weights().head;
+  std::vector<float> row(static_cast<std::size_t>(head.columns()));
+  RowCodes scratch;
+  other.score(ids, [&](std::int64_t index, std::span<const float> logits) {
+    const std::vector<float>& state = states[static_cast<std::size_t>(index)];
+    for (std::size_t id = 0; id < logits.size(); id += 37) {
+      head.read_row(static_cast<std::int64_t>(id), row, scratch);
+      double sum = 0;
+      for (std::size_t i = 0; i < row.size(); ++i) sum += static_cast<double>(row[i]) * static_cast<double>(state[i]);
+      CHECK(std::abs(sum - static_cast<double>(logits[id])) < 2e-3);
+    }
+    if (index + 1 == static_cast<std::int64_t>(ids.size())) CHECK(std::ranges::equal(logits, next));
+  });
+}
+
+TEST_CASE("hidden states do not depend on how tokens come") {
+  const auto ids = long_text();
+  Session whole(model());
+  const auto expected = states_of(whole, ids);
+  Session pieces(model());
+  auto states = states_of(pieces, std::span(ids).first(5));
+  for (auto& state : states_of(pieces, std::span(ids).subspan(5))) states.push_back(std::move(state));
+  CHECK(states == expected);
+}
+
+TEST_CASE("an embedding is the mean, the first or the last state, whatever the session held") {
+  const auto ids = long_text();
+  Session session(model());
+  const auto states = states_of(session, ids);
+  for (const Pooling pooling : poolings) {
+    CAPTURE(name_of(pooling));
+    CHECK(find_pooling(name_of(pooling)) == pooling);
+    const std::vector<float> raw = embed(session, ids, {.pooling = pooling, .normalize = false});
+    CHECK(session.tokens() == ids);
+    const std::vector<float> unit = embed(session, ids, {.pooling = pooling});
+    REQUIRE(raw.size() == static_cast<std::size_t>(model().config().dim));
+    double length = 0;
+    for (const float x : raw) length += static_cast<double>(x) * static_cast<double>(x);
+    length = std::sqrt(length);
+    for (std::size_t i = 0; i < raw.size(); ++i) {
+      double expected = 0;
+      for (const auto& state : states) expected += static_cast<double>(state[i]) / static_cast<double>(states.size());
+      if (pooling == Pooling::cls) expected = static_cast<double>(states.front()[i]);
+      if (pooling == Pooling::last) expected = static_cast<double>(states.back()[i]);
+      CHECK(static_cast<double>(raw[i]) == doctest::Approx(expected).epsilon(1e-5));
+      CHECK(static_cast<double>(unit[i]) == doctest::Approx(static_cast<double>(raw[i]) / length).epsilon(1e-5));
+    }
+  }
+  CHECK(embed(session, "The sea") == embed(session, model().tokenizer().encode("The sea")));
+}
+
+TEST_CASE("what cannot be embedded is refused with one line") {
+  Session session(model(), {.context = 8});
+  CHECK(test::error_of([&] { (void)embed(session, std::vector<TokenId>{}); }).find("expected at least one token") != std::string::npos);
+  CHECK(test::error_of([&] { (void)embed(session, std::vector<TokenId>(9, 1)); }).find("expected at most 8 tokens") != std::string::npos);
+  CHECK(test::error_of([] { (void)find_pooling("max"); }).find("mean, cls, last") != std::string::npos);
+}
