@@ -32,7 +32,7 @@ struct CompressOptions {
   std::string to = "native";
   std::vector<std::string> prune;
   std::string prune_to;
-  PruneArguments pruning;  ///< what these say
+  PruneRequest pruning;  ///< what these say
   std::string calibration, smooth, clip, fit, candidates, evaluate, gptq_zero;
   std::int64_t samples = 128, tokens = 2048, seed = 0, limit = 20'000;
   bool rotate = false, desc_act = false, one_run = false, no_compensation = false, resume = false, dry_run = false, report = false;
@@ -48,15 +48,18 @@ std::string format_list() {
 Method method_of(const CompressOptions& o) { return find_method(o.method); }
 Target target_of(const CompressOptions& o) { return find_target(o.to); }
 
+/// What options say that make no sense is wrong usage.
+template <class F>
+auto checked(F&& make) {
+  try {
+    return make();
+  } catch (const Error& error) {
+    throw UsageError(error.what());
+  }
+}
+
 /// The recipe that the options describe; UsageError names the option that does not fit.
 Recipe make_recipe(const CompressOptions& o) {
-  const auto checked = [](auto make) {
-    try {
-      return make();
-    } catch (const Error& error) {
-      throw UsageError(error.what());
-    }
-  };
   // With --fit any format will do that every method takes: each matrix gets its own.
   const std::string format = o.fit.empty() ? o.format : "i4m";
   const recipe::Options options{.group = o.fit.empty() ? static_cast<int>(o.group) : -1};
@@ -152,6 +155,12 @@ std::string as_table(const Report& report) {
                  in_bytes(static_cast<std::int64_t>(report.peak_rss_bytes)), "\n");
 }
 
+/// False: Ctrl-C came.
+bool show(ProgressBar& bar, const Progress& p) {
+  bar.show(p.done, p.total, p.layer, p.seconds_left);
+  return interrupted() == 0;
+}
+
 /// Everything about the run before weights are touched.
 struct Task {
   Checkpoint checkpoint;
@@ -160,8 +169,7 @@ struct Task {
   Calibration calibration;
   std::optional<Fit> fit;
   std::string evaluation_text;
-  std::optional<PrunedParts> pruned;  ///< then `checkpoint` is what it left
-  std::int64_t bytes_before = 0;      ///< of the model's files, where it was pruned
+  std::optional<PruneReport> pruned;  ///< then `checkpoint` is what it left
 };
 
 /// The text to calibrate with: the user's, or the bundled one.
@@ -173,14 +181,11 @@ std::string calibration_text(const CompressOptions& o) {
 
 /// Opens, reads the calibration text, prunes, and chooses formats if that is asked for.
 Task prepare(const CompressOptions& o, Recipe recipe, bool calibrated) {
-  Task task{open_checkpoint(o.model, o.gptq_zero), std::move(recipe), target_of(o), {}, {}, {}, {}, 0};
+  Task task{open_checkpoint(o.model, o.gptq_zero), std::move(recipe), target_of(o), {}, {}, {}, {}};
   const bool removes = o.pruning.removes_parts();
   // Rotation looks at norms, and a fit at everything.
   const bool shapes_only = o.dry_run && o.fit.empty() && !o.rotate;
-  if (removes) {
-    task.bytes_before = plan_file(task.checkpoint, task.recipe, task.target).bytes_before;
-    task.pruned = plan_parts(o.pruning, task.checkpoint, task.recipe, task.target);
-  }
+  if (removes) task.pruned = plan_parts(o.pruning, task.checkpoint, task.recipe, task.target);
   if ((calibrated || !o.fit.empty() || removes) && !shapes_only) {
     std::string text = calibration_text(o);
     task.calibration = Calibration::from_text(task.checkpoint.tokenizer(), text, o.samples,
@@ -193,9 +198,14 @@ Task prepare(const CompressOptions& o, Recipe recipe, bool calibrated) {
   if (removes && shapes_only) {
     task.checkpoint = outline_of(task.checkpoint, plan_structure(task.checkpoint.config(), task.pruned->removals));
   } else if (removes) {
-    remove_parts(*task.pruned, task.checkpoint, task.calibration, !o.no_compensation, o.common.json);
-    time_parts(*task.pruned, task.checkpoint, task.recipe, task.target);
-    task.checkpoint = task.pruned->structure->checkpoint;
+    if (task.pruned->before[Cost::latency] == 0) task.pruned = time_parts(*std::move(task.pruned), task.checkpoint, task.recipe, task.target);
+    const Section section(Insisting::changes_nothing);
+    const CancelScope scope([] { return interrupted() != 0; });
+    ProgressBar bar(!o.common.json);
+    PrunedModel left = remove_parts(*std::move(task.pruned), task.checkpoint, task.calibration, {.compensate = !o.no_compensation},
+                                    [&](const Progress& p) { return show(bar, p); });
+    task.checkpoint = std::move(left.checkpoint);
+    task.pruned = std::move(left.report);
   }
   if (o.fit.empty()) return task;
   task.fit = fit_to_budget(task.checkpoint, task.recipe, task.calibration, task.target, parse_candidates(o.candidates),
@@ -206,10 +216,15 @@ Task prepare(const CompressOptions& o, Recipe recipe, bool calibrated) {
 
 int print_plan(const CompressOptions& o, const Task& task) {
   Plan plan = plan_file(task.checkpoint, task.recipe, task.target);
-  if (task.pruned) plan.bytes_before = task.bytes_before;
+  Report planned;  // of parts alone
+  if (task.pruned) {
+    plan.bytes_before = task.pruned->bytes_before;
+    planned.follow(*task.pruned);
+  }
+  for (const std::string& line : planned.warnings) warn(printable(line, 4096));
   if (o.common.json) {
     Json json = plan_json(plan, task.fit);
-    if (task.pruned) json["prune"] = pruned_json(*task.pruned);
+    if (task.pruned) json["prune"] = Json::parse(planned.to_json())["prune"];
     print_json(json);
   } else {
     print(plan_table(plan, task.fit) + (task.pruned ? pruned_text(*task.pruned) : ""));
@@ -225,7 +240,7 @@ int conclude(const CompressOptions& o, const Task& task, const Report& report) {
     const std::string name = calibration && o.calibration.empty() ? "the bundled text" : input_name(calibration ? o.calibration : o.evaluate);
     evaluation = evaluate(o.model, o.output, {name, calibration, {}}, task.evaluation_text, o.limit, o.common);
   }
-  const Record record{o.model, o.output, task.recipe, report, task.fit, evaluation, task.pruned};
+  const Record record{o.model, o.output, task.recipe, report, task.fit, evaluation};
   if (o.report) write_report(record);
   if (o.common.json) {
     print(as_json(record).dump({.indent = 2, .replace_invalid = true}) + "\n");
@@ -245,7 +260,7 @@ int compress_model(const CompressOptions& o, const std::vector<std::string>& idl
   Recipe recipe = make_recipe(o);  // wrong usage is told before anything is opened
   apply(o.common);
   const std::string journal = o.output + ".journal";
-  const bool asked = o.method != "hqq" && (!o.calibration.empty() || !o.smooth.empty() || !o.fit.empty());
+  const bool asked = o.method != "hqq" && (!o.calibration.empty() || !o.fit.empty());
   const bool calibrated = asked || needs_calibration(recipe);
   if (!o.dry_run) {
     refuse_overwriting(o.model, o.output);
@@ -271,10 +286,7 @@ int compress_model(const CompressOptions& o, const std::vector<std::string>& idl
     const CancelScope scope([] { return interrupted() != 0; });
     ProgressBar bar(!o.common.json);
     report = compress_file(task.checkpoint, o.output, task.recipe, task.target,
-                           [&](const Progress& p) {
-                             bar.show(p.done, p.total, p.layer, p.seconds_left);
-                             return interrupted() == 0;
-                           },
+                           [&](const Progress& p) { return show(bar, p); },
                            calibrated ? task.calibration : Calibration(), calibrated ? journal : "");
   } catch (const Error& error) {
     if (error.code() == Errc::cancelled && std::filesystem::exists(journal)) {
@@ -282,7 +294,7 @@ int compress_model(const CompressOptions& o, const std::vector<std::string>& idl
     }
     throw;
   }
-  if (task.pruned) report.bytes_before = task.bytes_before;
+  if (task.pruned) report.follow(*task.pruned);
   for (const std::string& line : report.warnings) warn(printable(line, 4096));
   if (report.resumed_blocks > 0) note(message("bantam: --resume: ", report.resumed_blocks, " blocks were done already"));
   warn_of_other_formats(task.recipe, task.target, task.checkpoint, report);
@@ -368,7 +380,7 @@ void add_compress(CLI::App& app, Action& action) {
           if (given(option)) idle.push_back(name_of(option));
         }
         if (given(fit)) (void)parse_budget(o->fit);
-        o->pruning = parse_prune(o->prune, o->prune_to);
+        o->pruning = checked([&] { return parse_prune(o->prune, o->prune_to); });
         if (o->pruning.goal && o->pruning.goal->cost == Cost::bytes && given(fit)) throw UsageError("--prune-to bytes: not with --fit, which says the size");
         for (const CLI::Option* option : choosing) {
           if (!o->fit.empty() && given(option)) o->overruled.push_back(name_of(option));

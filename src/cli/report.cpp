@@ -7,6 +7,7 @@
 #include "bantam/io/file.hpp"
 #include "plot.hpp"
 #include "progress.hpp"
+#include "prune.hpp"
 
 namespace bantam::cli {
 
@@ -109,10 +110,9 @@ std::string markdown(const Record& record, const std::string& picture) {
   out += message("| | before | after |\n|---|---|---|\n| bytes | ", report.bytes_before, " | ", report.bytes_after,
                  " |\n| bits a weight | | ", fixed(report.bits_per_weight, 3), " |\n");
   if (report.sparsity) out += message("| zeros among the weights of blocks | | ", fixed(100 * *report.sparsity, 2), " % |\n");
-  if (record.pruned) {
+  if (report.pruned) {
     const auto row = [&](const char* what, Cost cost, double unit = 1, int digits = 0) {
-      const auto i = static_cast<std::size_t>(cost);
-      out += message("| ", what, " | ", fixed(record.pruned->before[i] * unit, digits), " | ", fixed(record.pruned->after[i] * unit, digits), " |\n");
+      out += message("| ", what, " | ", fixed(report.pruned->before[cost] * unit, digits), " | ", fixed(report.pruned->after[cost] * unit, digits), " |\n");
     };
     row("parameters", Cost::parameters);
     row("operations a token", Cost::flops);
@@ -177,14 +177,13 @@ Json as_json(const Record& record) {
     for (const Choice& point : record.fit->trade_off)
       json["fit"]["trade_off"].push_back({{"bytes", point.bytes}, {"expected_kl", point.cost}});
   }
-  if (record.pruned) json["prune"] = pruned_json(*record.pruned);
   if (record.evaluation) json["evaluation"] = evaluation_json(*record.evaluation);
   return json;
 }
 
 std::string measurements(const Record& record) {
   std::string out;
-  if (record.pruned) out += pruned_text(*record.pruned);
+  if (record.report.pruned) out += pruned_text(*record.report.pruned);
   if (record.fit) {
     out += message("expected        KL ", fixed(record.fit->expected_kl, 6),
                    " nats a token, the sum over matrices on calibration text");

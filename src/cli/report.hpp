@@ -6,7 +6,6 @@
 #include "bantam/session/evaluate.hpp"
 #include "fit.hpp"
 #include "options.hpp"
-#include "prune.hpp"
 
 namespace bantam::cli {
 
@@ -29,7 +28,6 @@ struct Record {
   const Report& report;
   const std::optional<Fit>& fit;
   const std::optional<Evaluation>& evaluation;
-  const std::optional<PrunedParts>& pruned;
 };
 
 /// The library's report; with expectations and measurements where there are any.

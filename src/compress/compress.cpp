@@ -88,7 +88,7 @@ class Run {
       : source_(original, asked), target_(target), entries_(entries_of(checkpoint(), asked, target)), recipe_(asked),
         tracker_(count(asked, progress)), rounding_(with_shares(source_, recipe_)) {
     const bool calibrated = needs_calibration(asked) || (asked.method() == Method::rtn && !calibration.samples.empty());
-    if (asked.options().smooth && !calibrated) fail(Errc::invalid_argument, "smooth: expected calibration text, found none");
+    if (asked.options().smooth && calibration.samples.empty()) fail(Errc::invalid_argument, "smooth: expected calibration text, found none");
     if (calibrated) pass_.emplace(source_, rounding_, calibration);
   }
   Run(const Run&) = delete;
@@ -204,14 +204,31 @@ class Run {
   std::int64_t layer_ = -1;  ///< of it
 };
 
+Json prune_json(const PruneReport& pruned) {
+  const auto costs = [](const Costs& all) {
+    const auto whole = [&](Cost cost) { return static_cast<std::int64_t>(all[cost]); };
+    Json json = {{"parameters", whole(Cost::parameters)}, {"flops_per_token", whole(Cost::flops)}, {"bytes", whole(Cost::bytes)}};
+    if (all[Cost::latency] > 0) json["seconds_per_token"] = all[Cost::latency];
+    return json;
+  };
+  Json json;
+  for (const Removal& removal : pruned.removals) json["removals"].push_back(removal.text());
+  json["before"] = costs(pruned.before);
+  json["after"] = costs(pruned.after);
+  if (pruned.layers.empty()) return json;
+  json["layers"] = pruned.layers;
+  json["influence"] = pruned.influence;
+  return json;
+}
+
+}  // namespace
+
 void check_not_an_input(const Checkpoint& checkpoint, const std::filesystem::path& out) {
   const auto is_out = [&](const CheckpointTensor& tensor) { return tensor.entry != nullptr && same_file(tensor.entry->file->path(), out); };
   if (same_file(checkpoint.path(), out) || std::ranges::any_of(checkpoint.tensors(), is_out)) {
     fail(Errc::invalid_argument, out.string(), ": expected an output other than the input, found the same file");
   }
 }
-
-}  // namespace
 
 Report compress_file(const Checkpoint& checkpoint, const std::filesystem::path& out, const Recipe& recipe, Target target,
                      const ProgressFn& progress, const Calibration& calibration, const std::filesystem::path& journal_path) {
@@ -244,6 +261,12 @@ double InputReport::outlier_ratio() const noexcept {
   return largest(central) > 0 ? largest(range) / largest(central) : 1.0;
 }
 
+void Report::follow(PruneReport before) {
+  bytes_before = before.bytes_before;
+  warnings.insert(warnings.begin(), before.warnings.begin(), before.warnings.end());
+  pruned = std::move(before);
+}
+
 std::string Report::to_json() const {
   Json json;
   json["bytes_before"] = bytes_before;
@@ -268,6 +291,7 @@ std::string Report::to_json() const {
                               {"p99.9", input.central.high},
                               {"outlier_ratio", input.outlier_ratio()}});
   }
+  if (pruned) json["prune"] = prune_json(*pruned);
   json["resumed_blocks"] = resumed_blocks;
   json["warnings"] = warnings;
   json["seconds"] = seconds;

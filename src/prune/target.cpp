@@ -8,6 +8,7 @@
 
 #include "bantam/core/median.hpp"
 #include "bantam/core/names.hpp"
+#include "bantam/core/parallel.hpp"
 #include "bantam/core/units.hpp"
 #include "decode_timer.hpp"
 #include "parts.hpp"
@@ -60,6 +61,7 @@ std::optional<std::vector<Removal>> removals_of(double share, const ModelConfig&
 }  // namespace
 
 std::string_view name_of(Cost cost) noexcept { return cost_names[static_cast<std::size_t>(cost)]; }
+Cost find_cost(std::string_view name) { return prune_costs[find_name("cost", name, cost_names)]; }
 
 std::string CostTarget::text() const { return message(name_of(cost), ':', amount, of_original ? "x" : cost == Cost::latency ? "s" : ""); }
 
@@ -105,6 +107,7 @@ std::array<double, 2> measure_latencies(const Checkpoint& a, const Checkpoint& b
   constexpr int warm = 2, timed = 31;
   std::vector<double> seconds, quotients;
   for (int i = 0; i < warm + timed; ++i) {
+    check_cancelled();
     const double one = first.seconds(), other = second.seconds();
     if (i < warm) continue;
     seconds.push_back(one);

@@ -1,6 +1,8 @@
 // Costs of shapes, and removals that meet them.
 #include "bantam/prune/target.hpp"
 
+#include "bantam/prune/prune.hpp"
+
 #include <cmath>
 
 #include "compress/inputs.hpp"
@@ -110,6 +112,47 @@ TEST_CASE("targets that cannot be met name what can, and parts are named once") 
   CHECK_NOTHROW((void)removals_to_reach({Cost::parameters, least, false}, *f.checkpoint, channels, {}, recipe));
   const Removal fixed[] = {{Part::channels, 0.5}};
   CHECK(refused({Cost::parameters, 0.5, true}, channels, fixed) == "prune to parameters:0.5x: expected channels once");
+}
+
+TEST_CASE("what is pruned is asked for in words") {
+  const std::vector<std::string> texts{"channels", "layers:1", "heads", "wanda:0.5,*.down_proj=0.3"};
+  const PruneRequest request = parse_prune(texts, "bytes:0.8x");
+  CHECK(request.parts == std::vector{Part::channels, Part::heads});
+  CHECK(request.removals.size() == 1);
+  CHECK(request.weights.value().text() == texts.back());
+  CHECK(request.goal.value().text() == "bytes:0.8x");
+  CHECK(request.removes_parts());
+  CHECK_FALSE(parse_prune(std::vector<std::string>{"magnitude:2:4"}).removes_parts());
+  for (const Part part : prune_parts) {
+    const std::string amount = Removal{part, part == Part::layers ? 1.0 : 0.5}.text(), name(name_of(part));
+    CHECK(parse_prune(std::vector{amount}).removals.at(0).text() == amount);
+    CHECK(parse_prune(std::vector{name}, "flops:0.5x").parts == std::vector{part});
+    CHECK(error_of([&] { (void)parse_prune(std::vector{name}); }).find("prune: " + name + ": expected " + name + ":NUMBER") == 0);
+    CHECK(error_of([&] { (void)parse_prune(std::vector{amount}, "flops:0.5x"); }).find("prune_to: expected parts") == 0);
+  }
+}
+
+TEST_CASE("parts are planned, removed and reported in one go") {
+  const Shapes f;
+  const Recipe recipe = recipe::rtn("i4.g32");
+  for (const Part part : prune_parts) {
+    CAPTURE(std::string(name_of(part)));
+    const std::string text = Removal{part, part == Part::layers ? 1.0 : 0.5}.text();
+    const PruneReport planned = plan_parts(parse_prune(std::vector{text}), *f.checkpoint, recipe);
+    CHECK(planned.layers.empty());
+    const PrunedModel left = remove_parts(planned, *f.checkpoint, some_calibration());
+    Report report = compress_file(left.checkpoint, f.folder / "out", recipe);
+    const auto bytes = static_cast<double>(report.bytes_after);
+    report.follow(left.report);
+    CHECK(report.pruned.value().after[Cost::bytes] == bytes);
+    CHECK(report.pruned->after[Cost::parameters] == static_cast<double>(size_of(left.checkpoint).parameters));
+    CHECK(report.pruned->before[Cost::parameters] == static_cast<double>(size_of(*f.checkpoint).parameters));
+    CHECK(report.pruned->before[Cost::latency] == 0);
+    CHECK(report.bytes_before == static_cast<std::int64_t>(std::filesystem::file_size(f.folder / "hf" / "model.safetensors")));
+    CHECK(static_cast<std::int64_t>(report.pruned->layers.size()) == left.checkpoint.config().layers);
+    CHECK(report.pruned->influence.empty() == (part != Part::layers));
+    CHECK(report.to_json().find('"' + text + '"') != std::string::npos);
+  }
 }
 
 TEST_CASE("cost targets are spelled with units") {

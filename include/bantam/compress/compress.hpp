@@ -9,6 +9,7 @@
 #include "bantam/compress/observers.hpp"
 #include "bantam/compress/recipe.hpp"
 #include "bantam/model/model.hpp"
+#include "bantam/prune/removal.hpp"
 
 namespace bantam::inline v0 {
 
@@ -51,6 +52,7 @@ struct Report {
   std::optional<double> sparsity = {};  ///< of all matrices that were pruned
   std::vector<LayerReport> layers;
   std::vector<InputReport> inputs;  ///< where the run calibrated; of blocks from the journal there are none
+  std::optional<PruneReport> pruned;  ///< where parts went before
   std::int64_t resumed_blocks = 0;  ///< taken from the journal
   /// What went otherwise than asked, a line each that names the matrix: inputs that the calibration text never uses, second
   /// moments that took more damping or no GPTQ at all. Of blocks from the journal there are none.
@@ -58,6 +60,8 @@ struct Report {
   double seconds = 0;
   std::size_t peak_rss_bytes = 0;
 
+  /// This one, of what remove_parts() left, becomes a report on the whole model.
+  void follow(PruneReport before);
   [[nodiscard]] std::string to_json() const;
 };
 
@@ -104,6 +108,9 @@ struct Plan {
 
 /// Writes nothing and reads no weight. Throws what compress_file throws for recipes that do not fit the target.
 [[nodiscard]] Plan plan_file(const Checkpoint& checkpoint, const Recipe& recipe, Target target = Target::native);
+
+/// Throws invalid_argument where an output would be a file of the checkpoint. compress_file asks, too: this is for work before it.
+void check_not_an_input(const Checkpoint& checkpoint, const std::filesystem::path& out);
 
 /// Reads a checkpoint matrix by matrix and writes it under the recipe. Peak memory: a few matrices, whatever the depth.
 /// Throws what reading and writing throw, invalid_argument when input and output are the same file or the format does

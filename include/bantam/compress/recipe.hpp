@@ -101,7 +101,8 @@ class Recipe {
 };
 
 [[nodiscard]] inline bool needs_calibration(const Recipe& recipe) noexcept {
-  return needs_calibration(recipe.method()) || (recipe.options().pruning && needs_calibration(recipe.options().pruning->method));
+  const MethodOptions& options = recipe.options();
+  return needs_calibration(recipe.method()) || options.smooth || (options.pruning && needs_calibration(options.pruning->method));
 }
 
 /// Prunes, then rounds what is left: recipe::wanda(0.5f) | recipe::gptq("q4"). Sparsegpt and GPTQ do both at once.

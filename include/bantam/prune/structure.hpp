@@ -4,36 +4,14 @@
 #include <functional>
 #include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "bantam/compress/calibration.hpp"
 #include "bantam/compress/compress.hpp"
 #include "bantam/model/checkpoint.hpp"
+#include "bantam/prune/removal.hpp"
 
 namespace bantam::inline v0 {
-
-/// What goes as a whole.
-enum class Part : std::uint8_t {
-  layers,    ///< those that change the hidden states least (ShortGPT, arXiv:2403.03853)
-  channels,  ///< of the FFN: rows of gate and up, and the columns of down that read them
-  heads,     ///< key-value heads with all query heads that share them: rows of q, k and v, columns of o
-  hidden,    ///< dimensions of the residual stream, after a rotation that puts what matters first (SliceGPT, arXiv:2401.15024)
-};
-inline constexpr Part prune_parts[] = {Part::layers, Part::channels, Part::heads, Part::hidden};
-[[nodiscard]] std::string_view name_of(Part part) noexcept;
-/// What parse_removal() takes, for messages: "layers:COUNT, channels:SHARE, ...".
-[[nodiscard]] std::string removal_forms();
-
-struct Removal {
-  Part part;
-  double amount;  ///< how many layers; of the others a share above 0 and below 1: of each layer's, of the hidden dimensions
-
-  /// "layers:4", "channels:0.3".
-  [[nodiscard]] std::string text() const;
-};
-/// The inverse of text(). Throws invalid_argument listing what there is.
-[[nodiscard]] Removal parse_removal(std::string_view text);
 
 /// What each channel of a layer's FFN, or each key-value head with its query heads, is worth, in their order: the least go. Given the
 /// matrix that reads them, (dim, inputs), and the mean squares of its inputs, (inputs): a head's are neighbors there.

@@ -7,16 +7,6 @@
 
 namespace bantam::inline v0 {
 
-/// What a model costs, its weights rounded by a recipe.
-enum class Cost : std::uint8_t {
-  parameters,
-  flops,    ///< ModelSize::flops_per_token
-  bytes,    ///< of the file, or of a folder's files
-  latency,  ///< seconds to decode a token, by the clock
-};
-/// "parameters", "flops", "bytes", "latency".
-[[nodiscard]] std::string_view name_of(Cost cost) noexcept;
-
 /// A cost that is not to be exceeded.
 struct CostTarget {
   Cost cost = Cost::parameters;

@@ -1,0 +1,42 @@
+// Pruning as it is asked for in words: on the command line, in C and in Python.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "bantam/prune/pruning.hpp"
+#include "bantam/prune/target.hpp"
+
+namespace bantam::inline v0 {
+
+/// Parts that go before anything else, and weights that become 0 as they are rounded.
+struct PruneRequest {
+  std::vector<Removal> removals;
+  std::vector<Part> parts;  ///< without an amount: as much of them goes as `goal` wants
+  std::optional<CostTarget> goal;
+  std::optional<Pruning> weights;  ///< for MethodOptions::pruning
+
+  [[nodiscard]] bool removes_parts() const noexcept { return !removals.empty() || !parts.empty(); }
+};
+/// Of "channels:0.3", of "channels" where there is a goal, like "bytes:600MB" (parse_cost_target()), and of one of "wanda:0.5",
+/// "sparsegpt:2:4" and the like (find_pruning()). Throws invalid_argument for anything else.
+[[nodiscard]] PruneRequest parse_prune(std::span<const std::string> texts, std::string_view goal = {});
+
+/// The amounts of what is asked for, and the costs with and without; the latency where that is the goal. No weight is read: what
+/// is impossible is said here. Throws what plan_structure() and removals_to_reach() throw.
+[[nodiscard]] PruneReport plan_parts(const PruneRequest& request, const Checkpoint& checkpoint, const Recipe& recipe, Target target = Target::native);
+/// The same with latencies, measured now.
+[[nodiscard]] PruneReport time_parts(PruneReport planned, const Checkpoint& checkpoint, const Recipe& recipe, Target target = Target::native);
+
+struct PrunedModel {
+  Checkpoint checkpoint;  ///< in memory
+  PruneReport report;     ///< for Report::follow()
+};
+/// prune_structure() of what was planned for `checkpoint`.
+[[nodiscard]] PrunedModel remove_parts(PruneReport planned, const Checkpoint& checkpoint, const Calibration& calibration,
+                                       const StructureOptions& options = {}, const ProgressFn& progress = {});
+
+}  // namespace bantam::inline v0

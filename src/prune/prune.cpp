@@ -1,0 +1,80 @@
+// Words to removals, and removals to a smaller model with its costs.
+#include "bantam/prune/prune.hpp"
+
+#include <algorithm>
+
+#include "bantam/core/names.hpp"
+#include "compress/plan.hpp"
+#include "compress/rounding.hpp"
+
+namespace bantam::inline v0 {
+
+namespace {
+
+void add(PruneRequest& request, std::string_view text) {
+  const std::string_view name = text.substr(0, text.find(':'));
+  const auto part = std::ranges::find_if(prune_parts, [&](Part p) { return name_of(p) == name; });
+  if (part != std::end(prune_parts)) {
+    if (request.goal && text == name) return request.parts.push_back(*part);
+    request.removals.push_back(parse_removal(text));
+    return;
+  }
+  if (std::ranges::none_of(prune_methods, [&](PruneMethod method) { return name_of(method) == name; }) || text.size() == name.size()) {
+    fail(Errc::invalid_argument, "expected ", removal_forms(), ", or ", names_of_prune_methods(), " and :SHARE, :N:M or :16x4, found ",
+         printable(text));
+  }
+  if (request.weights) fail(Errc::invalid_argument, "expected one way to choose weights, found ", printable(text), " besides");
+  request.weights = find_pruning(text);
+}
+
+std::array<Checkpoint, 2> outlines(const Checkpoint& checkpoint, std::span<const Removal> removals) {
+  return {outline_of(checkpoint, plan_structure(checkpoint.config(), {})), outline_of(checkpoint, plan_structure(checkpoint.config(), removals))};
+}
+
+}  // namespace
+
+PruneRequest parse_prune(std::span<const std::string> texts, std::string_view goal) {
+  PruneRequest request;
+  naming("prune_to", [&] {
+    if (!goal.empty()) request.goal = parse_cost_target(goal);
+  });
+  naming("prune", [&] {
+    for (const std::string& text : texts) add(request, text);
+  });
+  if (request.goal && request.parts.empty()) fail(Errc::invalid_argument, "prune_to: expected parts without an amount to prune, like channels, found none");
+  return request;
+}
+
+PruneReport plan_parts(const PruneRequest& request, const Checkpoint& checkpoint, const Recipe& recipe, Target target) {
+  (void)plan_structure(checkpoint.config(), request.removals);
+  PruneReport report;
+  report.removals = request.removals;
+  if (request.goal) report.removals = removals_to_reach(*request.goal, checkpoint, request.parts, request.removals, recipe, target);
+  report.bytes_before = bytes_of(checkpoint);
+  const auto [whole, left] = outlines(checkpoint, report.removals);
+  for (const Cost cost : {Cost::parameters, Cost::flops, Cost::bytes}) {
+    report.before[cost] = measure_cost(cost, whole, recipe, target);
+    report.after[cost] = measure_cost(cost, left, recipe, target);
+  }
+  const bool timed = request.goal && request.goal->cost == Cost::latency;
+  return timed ? time_parts(std::move(report), checkpoint, recipe, target) : report;
+}
+
+PruneReport time_parts(PruneReport planned, const Checkpoint& checkpoint, const Recipe& recipe, Target target) {
+  const auto [whole, left] = outlines(checkpoint, planned.removals);
+  const auto [before, after] = measure_latencies(whole, left, recipe, target);
+  planned.before[Cost::latency] = before;
+  planned.after[Cost::latency] = after;
+  return planned;
+}
+
+PrunedModel remove_parts(PruneReport planned, const Checkpoint& checkpoint, const Calibration& calibration, const StructureOptions& options,
+                         const ProgressFn& progress) {
+  PrunedStructure pruned = prune_structure(checkpoint, planned.removals, calibration, options, progress);
+  planned.layers = std::move(pruned.layers);
+  planned.influence = std::move(pruned.influence);
+  planned.warnings = std::move(pruned.warnings);
+  return {std::move(pruned.checkpoint), std::move(planned)};
+}
+
+}  // namespace bantam::inline v0
