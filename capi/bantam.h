@@ -396,9 +396,9 @@ BANTAM_API void bantam_weights_free(bantam_weights *weights);
 
 typedef struct bantam_progress {
   size_t struct_size;
-  int64_t done; /* matrices */
+  int64_t done; /* matrices; before that blocks, where parts are removed */
   int64_t total;
-  const char *layer; /* the matrix just done */
+  const char *layer; /* the matrix or block just done */
   double relative_error;
   double seconds_left;
 } bantam_progress;
@@ -424,15 +424,19 @@ typedef struct bantam_compress_options {
   int64_t tokens;               /* a sample */
   const char *const *keep;      /* exceptions as "PATTERN=FORMAT", * and ? in patterns; the last that matches counts */
   size_t keep_count;
-  bantam_choose_format choose;  /* NULL: none. Goes before `keep` */
+  bantam_choose_format choose;  /* NULL: none. Goes before `keep`. Asked about the matrices that will be left */
   void *choose_user;
   bantam_compress_progress progress;
   void *progress_user;
   bantam_report **report;       /* receives a report, to be freed; NULL: none */
   const bantam_setting *settings; /* "rotate": seed; "smooth": exponent; "clip": "minmax", "mse", "percentile:99.9";
-                                     "prune": "wanda:0.5", "magnitude:2:4", "sparsegpt:16x4",
-                                     "wanda:0.5,*.down_proj=0.3";
-                                     "target", "journal": of bantam_compress_file() */
+                                     "prune", one or several: weights by "wanda:0.5", "magnitude:2:4", "sparsegpt:16x4",
+                                     "wanda:0.5,*.down_proj=0.3"; parts by "layers:4", "channels:0.3", "heads:0.25",
+                                     "hidden:0.25", chosen on the calibration text;
+                                     "prune_to": "bytes:600MB", "parameters:1.1B", "flops:0.7x", "latency:12ms": the same
+                                     share of all parts that "prune" names without an amount, like "channels";
+                                     "compensate": "on", "off": whether what is left takes over what it can of the parts
+                                     that go; "target", "journal": of bantam_compress_file() */
   size_t setting_count;
   bantam_compress_cancelled cancelled; /* NULL: none */
   void *cancelled_user;
@@ -461,6 +465,10 @@ BANTAM_API bantam_status bantam_report_get_info(const bantam_report *report, ban
 /** Name, format and ||W - W'|| / ||W|| of a matrix; any out-parameter may be NULL. */
 BANTAM_API bantam_status bantam_report_get_matrix(const bantam_report *report, size_t index, const char **name, const char **format,
                                                   double *relative_error);
+/** What the whole model costs in these formats, and what is left of it where parts were removed: "parameters", "flops" of a
+ *  token, "bytes" written, or, where "prune_to" asked for it, "latency" in seconds a token. BANTAM_NOT_FOUND where it is not
+ *  known. What went is told in the JSON, under "prune". Either out-parameter may be NULL. */
+BANTAM_API bantam_status bantam_report_get_cost(const bantam_report *report, const char *cost, double *before, double *after);
 BANTAM_API void bantam_report_free(bantam_report *report);
 
 /* ---- 10. Quality ---- */

@@ -3,7 +3,9 @@
 #include <sstream>
 
 #include "bantam/core/parallel.hpp"
+#include "bantam/core/names.hpp"
 #include "bantam/io/file.hpp"
+#include "bantam/prune/prune.hpp"
 #include "objects.hpp"
 
 using namespace bantam;
@@ -15,8 +17,12 @@ namespace {
 struct Order {
   bantam_compress_options options;
   MethodOptions details;
+  PruneRequest prune;  ///< its weights are in the details
+  StructureOptions parts;
   Target target = Target::native;
   std::string journal;
+
+  [[nodiscard]] bool has_text() const noexcept { return options.calibration_path != nullptr || options.calibration_text_bytes != 0; }
 };
 
 template <class T>
@@ -31,10 +37,12 @@ T number_of(std::string_view name, std::string_view text) {
 
 Order read_order(const bantam_compress_options* given) {
   const bantam_compress_options initial = BANTAM_COMPRESS_OPTIONS_INIT;
-  Order order{options_of(given, initial, "compress options"), {}, Target::native, {}};
+  Order order{options_of(given, initial, "compress options"), {}, {}, {}, Target::native, {}};
   const bantam_compress_options& o = order.options;
+  std::vector<std::string> prune;
+  std::string prune_to;
   if (o.desc_act != 0) order.details.gptq.order = ColumnOrder::activation;
-  read_settings(o.settings, o.setting_count, "rotate, smooth, clip, prune, target, journal", [&](std::string_view name, std::string_view value) {
+  read_settings(o.settings, o.setting_count, "rotate, smooth, clip, prune, prune_to, compensate, target, journal", [&](std::string_view name, std::string_view value) {
     if (name == "rotate") {
       order.details.rotation = number_of<std::uint64_t>(name, value);
     } else if (name == "smooth") {
@@ -42,7 +50,12 @@ Order read_order(const bantam_compress_options* given) {
     } else if (name == "clip") {
       order.details.clip = find_clip(value);
     } else if (name == "prune") {
-      order.details.pruning = find_pruning(value);
+      prune.emplace_back(value);
+    } else if (name == "prune_to") {
+      prune_to = value;
+    } else if (name == "compensate") {
+      constexpr std::string_view answers[] = {"off", "on"};
+      order.parts.compensate = find_name(name, value, answers) == 1;
     } else if (name == "target") {
       order.target = find_target(value);
     } else if (name == "journal") {
@@ -52,13 +65,20 @@ Order read_order(const bantam_compress_options* given) {
     }
     return true;
   });
+  order.prune = parse_prune(prune, prune_to);
+  order.details.pruning = order.prune.weights;
+  if (order.prune.goal && o.choose != nullptr) {
+    fail(Errc::invalid_argument, "prune_to: expected formats by name, for the costs to be known, found a function that chooses them");
+  }
   return order;
 }
 
-Recipe recipe_of(const Order& order, const std::vector<CheckpointTensor>& tensors) {
+Recipe recipe_of(const Order& order, const Checkpoint& checkpoint) {
   const bantam_compress_options& o = order.options;
   Recipe recipe = recipe::with(find_method(&need(o.method, "method")), &need(o.format, "format"), {.group = o.group}, order.details);
-  for (const CheckpointTensor& tensor : tensors) {
+  // What is chosen for is what will be left.
+  const Checkpoint left = outline_of(checkpoint, plan_structure(checkpoint.config(), order.prune.removals));
+  for (const CheckpointTensor& tensor : left.tensors()) {
     if (o.choose == nullptr || !tensor.is_matrix) continue;
     const bantam_tensor_info info = describe(tensor);
     if (const char* format = o.choose(&info, o.choose_user)) recipe.keep(tensor.name, format);
@@ -72,7 +92,7 @@ Recipe recipe_of(const Order& order, const std::vector<CheckpointTensor>& tensor
   return recipe;
 }
 
-Calibration calibration_of(const Order& order, const Recipe& recipe, const Tokenizer& tokenizer, std::int64_t context) {
+Calibration calibration_of(const Order& order, const Recipe& recipe, const Checkpoint& checkpoint) {
   const bantam_compress_options& o = order.options;
   if (o.samples < 1 || o.tokens < 1) fail(Errc::invalid_argument, "calibration: expected samples and tokens above 0, found ", o.samples, " and ", o.tokens);
   std::string text(text_of(o.calibration_text, o.calibration_text_bytes, "calibration_text"));
@@ -80,12 +100,12 @@ Calibration calibration_of(const Order& order, const Recipe& recipe, const Token
     if (!text.empty()) fail(Errc::invalid_argument, "calibration: expected a path or a text, found both");
     text = read_text_file(o.calibration_path);
   }
-  if (text.empty() && (needs_calibration(recipe.method()) || order.details.smooth)) {
+  if (text.empty() && (needs_calibration(recipe) || order.prune.removes_parts())) {
     log_warning("calibration: no text was given, a bundled one is used: one of your own, like what the model will read, is better");
     text = default_calibration_text();
   }
   if (text.empty()) return {};
-  return Calibration::from_text(tokenizer, text, o.samples, std::min(o.tokens, context));
+  return Calibration::from_text(checkpoint.tokenizer(), text, o.samples, std::min(o.tokens, checkpoint.config().context));
 }
 
 ProgressFn progress_of(const bantam_compress_options& o) {
@@ -98,6 +118,23 @@ ProgressFn progress_of(const bantam_compress_options& o) {
 
 std::function<bool()> cancelled_of(const bantam_compress_options& o) {
   return [callback = o.cancelled, user = o.cancelled_user] { return callback != nullptr && callback(user) != 0; };
+}
+
+/// What comes before weights are rounded.
+struct Prepared {
+  std::optional<PrunedModel> pruned;  ///< what is left, where parts went
+  Calibration calibration;            ///< of what is left
+};
+
+Prepared prepare(const Order& order, const Recipe& recipe, const Checkpoint& checkpoint) {
+  Prepared made;
+  std::optional<PruneReport> planned;
+  if (order.prune.removes_parts()) planned = plan_parts(order.prune, checkpoint, recipe, order.target);
+  made.calibration = calibration_of(order, recipe, checkpoint);
+  if (planned) made.pruned = remove_parts(*std::move(planned), checkpoint, made.calibration, order.parts, progress_of(order.options));
+  // The bundled text is for what cannot do without.
+  if (!order.has_text() && !needs_calibration(recipe)) made.calibration = {};
+  return made;
 }
 
 /// The report as a handle; what was worth a word goes to the log.
@@ -121,10 +158,12 @@ bantam_status bantam_model_compress(bantam_model** small, const bantam_model* mo
     if (order.target != Target::native || !order.journal.empty()) {
       fail(Errc::invalid_argument, "settings: expected no target and no journal in memory: they are of bantam_compress_file()");
     }
-    const Recipe recipe = recipe_of(order, big.tensors());
-    const Calibration calibration = calibration_of(order, recipe, big.tokenizer(), big.config().context);
+    const Recipe recipe = recipe_of(order, big.checkpoint());
     const CancelScope scope(cancelled_of(order.options));
-    auto [result, report] = compress(big, recipe, progress_of(order.options), calibration);
+    const Prepared ready = prepare(order, recipe, big.checkpoint());
+    auto [result, report] =
+        compress(ready.pruned ? Model::from_checkpoint(ready.pruned->checkpoint) : big, recipe, progress_of(order.options), ready.calibration);
+    if (ready.pruned) report.follow(ready.pruned->report);
     auto made = std::make_unique<bantam_model>(std::move(result));
     auto told = wrapped(std::move(report));
     if (order.options.report != nullptr) *order.options.report = told.release();
@@ -137,10 +176,13 @@ bantam_status bantam_compress_file(const char* from, const char* to, const banta
     const Order order = read_order(options);
     const Checkpoint checkpoint = Checkpoint::open(&need(from, "from"));
     for (const std::string& line : checkpoint.warnings()) log_warning(line);
-    const Recipe recipe = recipe_of(order, checkpoint.tensors());
-    const Calibration calibration = calibration_of(order, recipe, checkpoint.tokenizer(), checkpoint.config().context);
+    const Recipe recipe = recipe_of(order, checkpoint);
+    check_not_an_input(checkpoint, &need(to, "to"));
     const CancelScope scope(cancelled_of(order.options));
-    Report report = compress_file(checkpoint, &need(to, "to"), recipe, order.target, progress_of(order.options), calibration, order.journal);
+    const Prepared ready = prepare(order, recipe, checkpoint);
+    Report report = compress_file(ready.pruned ? ready.pruned->checkpoint : checkpoint, to, recipe, order.target, progress_of(order.options),
+                                  ready.calibration, order.journal);
+    if (ready.pruned) report.follow(ready.pruned->report);
     auto told = wrapped(std::move(report));
     if (order.options.report != nullptr) *order.options.report = told.release();
   });
@@ -164,6 +206,16 @@ bantam_status bantam_report_get_matrix(const bantam_report* report, size_t index
     if (name != nullptr) *name = layers[index].name.c_str();
     if (format != nullptr) *format = layers[index].format.c_str();
     if (relative_error != nullptr) *relative_error = layers[index].relative_error;
+  });
+}
+
+bantam_status bantam_report_get_cost(const bantam_report* report, const char* cost, double* before, double* after) {
+  return guarded([&] {
+    const std::optional<PruneReport>& pruned = need(report, "report").report.pruned;
+    const Cost asked = find_cost(&need(cost, "cost"));
+    if (!pruned || pruned->before[asked] == 0) fail(Errc::not_found, "report: ", name_of(asked), ": ", pruned ? "not measured" : "no parts were removed");
+    if (before != nullptr) *before = pruned->before[asked];
+    if (after != nullptr) *after = pruned->after[asked];
   });
 }
 
