@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 Path = Union[str, os.PathLike[str]]
+Importance = Callable[[str, int, NDArray[np.float32], NDArray[np.float32]], ArrayLike]
 Messages = Sequence[Union[Mapping[str, str], tuple[str, str]]]
 
 __version__: str
@@ -174,6 +175,7 @@ class Report:
     peak_rss_bytes: int
     warnings: list[str]
     layers: list[LayerReport]
+    pruned: Optional[dict[str, Any]] = ...
     @property
     def perplexity_before(self) -> float: ...
     @property
@@ -231,13 +233,15 @@ def step(generations: Sequence[Generation]) -> tuple[list[str], int]: ...
 def compress(model: Model, method: str = ..., *, format: Union[str, Callable[[Layer], Optional[str]]] = ..., group: int = ...,
              calibration: Union[None, Path, Corpus] = ..., keep: Optional[Mapping[str, str]] = ..., samples: int = ..., tokens: int = ...,
              desc_act: bool = ..., rotate: Optional[int] = ..., smooth: Optional[float] = ..., clip: Optional[str] = ...,
-             prune: Optional[str] = ...,
+             prune: Union[None, str, Sequence[str]] = ..., prune_to: Optional[str] = ..., compensate: bool = ...,
+             importance: Optional[Importance] = ...,
              progress: Union[None, bool, Callable[[int, int, str, float, float], Optional[bool]]] = ...) -> tuple[Model, Report]: ...
 def compress_file(source: Path, target: Path, method: str = ..., *, format: Union[str, Callable[[Layer], Optional[str]]] = ...,
                   group: int = ..., calibration: Union[None, Path, Corpus] = ..., keep: Optional[Mapping[str, str]] = ...,
                   samples: int = ..., tokens: int = ..., desc_act: bool = ..., rotate: Optional[int] = ...,
-                  smooth: Optional[float] = ..., clip: Optional[str] = ..., prune: Optional[str] = ..., to: str = ...,
-                  journal: Optional[Path] = ...,
+                  smooth: Optional[float] = ..., clip: Optional[str] = ...,
+                  prune: Union[None, str, Sequence[str]] = ..., prune_to: Optional[str] = ..., compensate: bool = ...,
+                  importance: Optional[Importance] = ..., to: str = ..., journal: Optional[Path] = ...,
                   progress: Union[None, bool, Callable[[int, int, str, float, float], Optional[bool]]] = ...) -> Report: ...
 def perplexity(model: Model, text: str, base: Optional[Model] = ..., *, context: int = ..., limit: int = ..., threads: int = ...,
                kv: str = ..., progress: Optional[Callable[[int, int], Optional[bool]]] = ...) -> Perplexity: ...

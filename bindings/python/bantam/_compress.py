@@ -62,6 +62,9 @@ class Report:
     peak_rss_bytes: int
     warnings: List[str]
     layers: List[LayerReport]
+    #: Where parts were removed: "removals", the "layers" that stayed, "influence" of each, and what the model costs "before" and
+    #: "after": "parameters", "flops" and "bytes", with prune_to="latency:..." "latency" in seconds.
+    pruned: Optional[dict] = None
     _quality: Optional[object] = field(default=None, repr=False)
     _measured: Optional[object] = field(default=None, repr=False)
 
@@ -96,6 +99,8 @@ class Report:
         if self.layers:
             worst = max(self.layers, key=lambda layer: layer.relative_error)
             text += f", worst layer error {100 * worst.relative_error:.1f} % ({worst.name})"
+        if self.pruned:
+            text += f", without {', '.join(self.pruned['removals'])}"
         return text
 
     def __str__(self):
@@ -156,6 +161,8 @@ def _bar(progress):
     bar = tqdm(unit="matrix", leave=False)
 
     def show(done, total, layer, error, left):
+        if done < bar.n:  # parts are removed, weights are next
+            bar.reset()
         bar.total = total
         bar.set_postfix_str(f"{layer} {100 * error:.2f} %", refresh=False)
         bar.update(done - bar.n)
@@ -164,12 +171,19 @@ def _bar(progress):
     return show, bar.close
 
 
-def _order(matrices, method, format, group, keep, calibration, samples, tokens, desc_act, rotate, smooth, clip, prune):
+def _order(source, method, format, group, keep, calibration, samples, tokens, desc_act, rotate, smooth, clip, prune, prune_to,
+           compensate, importance, to="native"):
     order = _bantam.Order()
     order.method = method
     order.group = group
+    order.prune = [prune] if isinstance(prune, str) else list(prune or [])
+    order.prune_to = prune_to or ""
+    order.compensate = compensate
+    order.importance = importance
+    order.target = to
     lines = []
     if callable(format):
+        matrices = order.matrices(source)
         count = 1 + max((layer for _, layer, _, _ in matrices), default=-1)
         chosen = [(name, format(Layer(name, layer, count, (rows, columns)))) for name, layer, rows, columns in matrices]
         lines += [(name, choice) for name, choice in chosen if choice is not None]
@@ -184,12 +198,9 @@ def _order(matrices, method, format, group, keep, calibration, samples, tokens, 
     order.rotate = rotate
     order.smooth = smooth
     order.clip = clip
-    order.prune = prune
     order.text = _text_of(calibration)
-    reads = "gptq" in method or "awq" in method or smooth is not None or (prune is not None and not prune.startswith("magnitude"))
-    if order.text is None and reads:
-        warnings.warn("no calibration text was given, a bundled one is used: one like what the model will read is better", stacklevel=4)
-        order.text = _bantam.default_calibration_text()
+    if order.text is None and order.calibration_text():
+        warnings.warn("no calibration text was given, a bundled one is used: one like what the model will read is better", stacklevel=3)
     if isinstance(calibration, Corpus):
         tokens = calibration.sample_tokens
         samples = max(1, calibration.tokens // tokens)
@@ -199,7 +210,7 @@ def _order(matrices, method, format, group, keep, calibration, samples, tokens, 
 
 
 def compress(model, method="rtn", *, format="q4", group=-1, calibration=None, keep=None, samples=128, tokens=2048, desc_act=False,
-             rotate=None, smooth=None, clip=None, prune=None, progress=None):
+             rotate=None, smooth=None, clip=None, prune=None, prune_to=None, compensate=True, importance=None, progress=None):
     """A smaller model and the report of how, in memory; the given model is left as it is.
 
     method: "rtn", "gptq", "awq", "awq+gptq" or "hqq". format: a name of formats(), or a callable that is given a Layer and
@@ -207,34 +218,41 @@ def compress(model, method="rtn", *, format="q4", group=-1, calibration=None, ke
     and awq take a bundled text. keep: {pattern: format} exceptions, the last that matches counts. rotate: a seed; smooth: an exponent.
     clip: how far the grids of rtn follow the largest weights, "minmax", "mse" or "percentile:99.9".
     prune: weights to make 0, "wanda:0.5" (or "magnitude", "magnitude_row", "magnitude_model", "sparsegpt"; a share, "2:4" or
-        "16x4"); some matrices lose other shares with "wanda:0.5,*.layers.0.*=0,*.down_proj=0.3".
+        "16x4"); some matrices lose other shares with "wanda:0.5,*.layers.0.*=0,*.down_proj=0.3". Or parts to remove first, those
+        least needed on the calibration text: "layers:2", "channels:0.3", "heads:0.25", "hidden:0.25". Or a list of them.
+    prune_to: "bytes:600MB", "parameters:1.1B", "flops:0.7x" or "latency:12ms": the same share of every part that prune names
+        without an amount, like "channels", so that the model costs no more. compensate: what is left takes over what it can.
+    importance: a callable (part, layer, reader, mean_squares) -> array, of what each of a layer's "channels" or "heads" is worth:
+        the least go. reader is the matrix that reads them, (width, inputs), mean_squares those of its inputs.
     progress: True for a bar (tqdm), or a callable (done, total, layer, relative_error, seconds_left); False cancels.
     """
-    matrices = [(name, layer, *shape) for name, layer, shape, kind in model._made.tensors() if kind is not None]
-    order = _order(matrices, method, format, group, keep, calibration, samples, tokens, desc_act, rotate, smooth, clip, prune)
+    order = _order(model._made, method, format, group, keep, calibration, samples, tokens, desc_act, rotate, smooth, clip, prune, prune_to,
+                   compensate, importance)
     show, close = _bar(progress)
     try:
         made, report = _bantam.compress(model._made, order, show)
     finally:
         close()
     small = Model(made)
-    text = order.text
-    quality = None if text is None else (lambda: perplexity(small, text, model, limit=4096))
+    text = order.calibration_text()
+    quality = (lambda: perplexity(small, text, model, limit=4096)) if text else None
     return small, Report._of(report, quality)
 
 
 def compress_file(source, target, method="rtn", *, format="q4", group=-1, calibration=None, keep=None, samples=128, tokens=2048,
-                  desc_act=False, rotate=None, smooth=None, clip=None, prune=None, to="native", journal=None, progress=None):
+                  desc_act=False, rotate=None, smooth=None, clip=None, prune=None, prune_to=None, compensate=True, importance=None,
+                  to="native", journal=None, progress=None):
     """From file to file, in memory bounded by a block, whatever the model's size. Returns the report.
 
     to: "native", "gguf", "safetensors", "gptq", "gptq_v2", "awq" or "bnb". journal: a file that lets an interrupted run of a
     method that calibrates go on. The other arguments are those of compress().
     """
     source = os.fspath(source)
-    order = _order(_bantam.matrices(source), method, format, group, keep, calibration, samples, tokens, desc_act, rotate, smooth, clip, prune)
+    order = _order(source, method, format, group, keep, calibration, samples, tokens, desc_act, rotate, smooth, clip, prune, prune_to,
+                   compensate, importance, to)
     show, close = _bar(progress)
     try:
-        made = _bantam.compress_file(source, os.fspath(target), order, to, os.fspath(journal) if journal else "", show)
+        made = _bantam.compress_file(source, os.fspath(target), order, os.fspath(journal) if journal else "", show)
     finally:
         close()
     return Report._of(made)

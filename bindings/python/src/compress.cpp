@@ -1,5 +1,6 @@
 // Compression.
 #include "bantam/core/parallel.hpp"
+#include "bantam/prune/prune.hpp"
 #include "binding.hpp"
 
 namespace bantam::python {
@@ -15,8 +16,12 @@ struct Order {
   std::optional<std::uint64_t> rotate;
   std::optional<double> smooth;
   std::optional<std::string> clip;
-  std::optional<std::string> prune;
-  std::optional<std::string> text;  ///< of the calibration
+  std::vector<std::string> prune;
+  std::string prune_to;
+  bool compensate = true;
+  py::object importance = py::none();
+  std::string target = "native";
+  std::optional<std::string> text;  ///< of the calibration; none: a bundled one, where one is needed
   std::int64_t samples = 128;
   std::int64_t tokens = 2048;
 };
@@ -26,16 +31,37 @@ Recipe recipe_of(const Order& o) {
   details.rotation = o.rotate;
   details.smooth = o.smooth;
   if (o.clip) details.clip = find_clip(*o.clip);
-  if (o.prune) details.pruning = find_pruning(*o.prune);
+  details.pruning = parse_prune(o.prune, o.prune_to).weights;
   if (o.desc_act) details.gptq.order = ColumnOrder::activation;
   Recipe recipe = recipe::with(find_method(o.method), o.format, {.group = o.group}, details);
   for (const auto& [pattern, format] : o.keep) recipe.keep(pattern, format);
   return recipe;
 }
 
-Calibration calibration_of(const Order& o, const Tokenizer& tokenizer, std::int64_t context) {
-  if (!o.text) return {};
-  return Calibration::from_text(tokenizer, *o.text, o.samples, std::min(o.tokens, context));
+/// Of the user's, or the bundled one where that has to do; none: empty.
+std::string calibration_text(const Order& o) {
+  if (o.text) return *o.text;
+  const bool reads = needs_calibration(recipe_of(o)) || parse_prune(o.prune, o.prune_to).removes_parts();
+  return reads ? std::string(default_calibration_text()) : "";
+}
+
+Calibration calibration_of(const Order& o, const Checkpoint& checkpoint) {
+  const std::string text = calibration_text(o);
+  if (!o.text && text.empty()) return {};
+  return Calibration::from_text(checkpoint.tokenizer(), text, o.samples, std::min(o.tokens, checkpoint.config().context));
+}
+
+/// Copies: arrays may outlive the call, and beside the second moments of the same inputs they cost nothing. Called without the GIL.
+ImportanceFn importance_of(const Order& o) {
+  if (o.importance.is_none()) return {};
+  return [&o](Part part, std::int64_t layer, TensorView<const float, 2> reader, std::span<const float> mean_squares) {
+    const py::gil_scoped_acquire gil;
+    const Floats weights({reader.extent(0), reader.extent(1)}, reader.data());
+    const Floats squares(static_cast<py::ssize_t>(mean_squares.size()), mean_squares.data());
+    const py::array_t<double, py::array::c_style | py::array::forcecast> worth(o.importance(name_of(part), layer, weights, squares));
+    if (worth.ndim() != 1) fail(Errc::invalid_argument, "importance: expected an array of one dimension, found ", worth.ndim());
+    return std::vector<double>(worth.data(), worth.data() + worth.size());
+  };
 }
 
 using Report_ = std::function<bool(std::int64_t, std::int64_t, const std::string&, double, double)>;
@@ -58,6 +84,48 @@ std::function<bool()> raising_signals() {
   };
 }
 
+/// What comes before weights are rounded.
+struct Prepared {
+  std::optional<PrunedModel> pruned;  ///< what is left, where parts went
+  Calibration calibration;            ///< of what is left
+};
+
+Prepared prepare(const Order& o, const Recipe& recipe, const Checkpoint& checkpoint, const Report_& progress) {
+  Prepared made;
+  const PruneRequest request = parse_prune(o.prune, o.prune_to);
+  std::optional<PruneReport> planned;
+  if (request.removes_parts()) planned = plan_parts(request, checkpoint, recipe, find_target(o.target));
+  made.calibration = calibration_of(o, checkpoint);
+  if (planned) {
+    made.pruned = remove_parts(*std::move(planned), checkpoint, made.calibration, {.importance = importance_of(o), .compensate = o.compensate},
+                               progress_of(progress));
+  }
+  // The bundled text is for what cannot do without.
+  if (!o.text && !needs_calibration(recipe)) made.calibration = {};
+  return made;
+}
+
+py::dict as_dict(const Costs& costs) {
+  py::dict d;
+  for (const Cost cost : prune_costs) {
+    if (costs[cost] > 0) d[py::str(std::string(name_of(cost)))] = cost == Cost::latency ? py::object(py::float_(costs[cost])) : py::int_(static_cast<std::int64_t>(costs[cost]));
+  }
+  return d;
+}
+
+py::object as_dict(const std::optional<PruneReport>& pruned) {
+  if (!pruned) return py::none();
+  std::vector<std::string> removals;
+  for (const Removal& removal : pruned->removals) removals.push_back(removal.text());
+  py::dict d;
+  d["removals"] = removals;
+  d["before"] = as_dict(pruned->before);
+  d["after"] = as_dict(pruned->after);
+  d["layers"] = pruned->layers;
+  d["influence"] = pruned->influence;
+  return d;
+}
+
 py::dict as_dict(const Report& report) {
   py::list layers;
   for (const LayerReport& layer : report.layers) {
@@ -70,6 +138,7 @@ py::dict as_dict(const Report& report) {
   d["seconds"] = report.seconds;
   d["peak_rss_bytes"] = report.peak_rss_bytes;
   d["warnings"] = report.warnings;
+  d["pruned"] = as_dict(report.pruned);
   d["layers"] = layers;
   return d;
 }
@@ -79,29 +148,37 @@ std::pair<Model, py::dict> compress_model(const Model& model, const Order& o, co
   auto [small, report] = [&] {
     const py::gil_scoped_release free;
     const CancelScope scope(raising_signals());
-    return compress(model, recipe, progress_of(progress), calibration_of(o, model.tokenizer(), model.config().context));
+    const Prepared ready = prepare(o, recipe, model.checkpoint(), progress);
+    auto done = compress(ready.pruned ? Model::from_checkpoint(ready.pruned->checkpoint) : model, recipe, progress_of(progress), ready.calibration);
+    if (ready.pruned) done.second.follow(ready.pruned->report);
+    return done;
   }();
   return {std::move(small), as_dict(report)};
 }
 
-py::dict compress_path(const std::string& from, const std::string& to, const Order& o, const std::string& target, const std::string& journal,
-                       const Report_& progress) {
+py::dict compress_path(const std::string& from, const std::string& to, const Order& o, const std::string& journal, const Report_& progress) {
   const Recipe recipe = recipe_of(o);
   const Report report = [&] {
     const py::gil_scoped_release free;
     const Checkpoint checkpoint = Checkpoint::open(from);
+    check_not_an_input(checkpoint, to);
     const CancelScope scope(raising_signals());
-    return compress_file(checkpoint, to, recipe, find_target(target), progress_of(progress),
-                         calibration_of(o, checkpoint.tokenizer(), checkpoint.config().context), journal);
+    const Prepared ready = prepare(o, recipe, checkpoint, progress);
+    Report done = compress_file(ready.pruned ? ready.pruned->checkpoint : checkpoint, to, recipe, find_target(o.target), progress_of(progress),
+                                ready.calibration, journal);
+    if (ready.pruned) done.follow(ready.pruned->report);
+    return done;
   }();
   return as_dict(report);
 }
 
-/// (name, layer, rows, columns) of every matrix of a checkpoint, nothing read.
-std::vector<std::tuple<std::string, std::int64_t, std::int64_t, std::int64_t>> matrices_of(const std::string& path) {
-  const Checkpoint checkpoint = Checkpoint::open(path);
+/// (name, layer, rows, columns) of every matrix that an order's removals will leave, nothing read.
+std::vector<std::tuple<std::string, std::int64_t, std::int64_t, std::int64_t>> matrices_of(const Order& o, const Checkpoint& checkpoint) {
+  const PruneRequest request = parse_prune(o.prune, o.prune_to);
+  if (request.goal) fail(Errc::invalid_argument, "prune_to: expected a format by name, for the costs to be known, found a function that chooses");
   std::vector<std::tuple<std::string, std::int64_t, std::int64_t, std::int64_t>> all;
-  for (const CheckpointTensor& tensor : checkpoint.tensors()) {
+  const Checkpoint left = outline_of(checkpoint, plan_structure(checkpoint.config(), request.removals));
+  for (const CheckpointTensor& tensor : left.tensors()) {
     if (tensor.is_matrix) all.emplace_back(tensor.name, tensor.layer, tensor.rows, tensor.columns);
   }
   return all;
@@ -121,14 +198,24 @@ void bind_compress(py::module_& m) {
       .def_readwrite("smooth", &Order::smooth)
       .def_readwrite("clip", &Order::clip)
       .def_readwrite("prune", &Order::prune)
+      .def_readwrite("prune_to", &Order::prune_to)
+      .def_readwrite("compensate", &Order::compensate)
+      .def_readwrite("importance", &Order::importance)
+      .def_readwrite("target", &Order::target)
       .def_readwrite("text", &Order::text)
       .def_readwrite("samples", &Order::samples)
-      .def_readwrite("tokens", &Order::tokens);
+      .def_readwrite("tokens", &Order::tokens)
+      .def("calibration_text", &calibration_text)
+      .def("matrices", [](const Order& o, const Model& model) { return matrices_of(o, model.checkpoint()); })
+      .def("matrices", [](const Order& o, const std::string& path) { return matrices_of(o, Checkpoint::open(path)); });
+  m.def("prune_parts", [] {
+    std::vector<std::string_view> names;
+    for (const Part part : prune_parts) names.push_back(name_of(part));
+    return names;
+  });
   m.def("compress", &compress_model, py::arg("model"), py::arg("order"), py::arg("progress") = nullptr);
-  m.def("compress_file", &compress_path, py::arg("source"), py::arg("target"), py::arg("order"), py::arg("to") = "native",
-        py::arg("journal") = "", py::arg("progress") = nullptr);
-  m.def("default_calibration_text", &default_calibration_text);
-  m.def("matrices", &matrices_of, py::arg("path"));
+  m.def("compress_file", &compress_path, py::arg("source"), py::arg("target"), py::arg("order"), py::arg("journal") = "",
+        py::arg("progress") = nullptr);
 }
 
 }  // namespace bantam::python

@@ -281,6 +281,90 @@ class Compression(Folder):
         with self.assertRaisesRegex(bantam.InvalidArgument, "wanda or sparsegpt"):
             bantam.compress(model, prune="half")
 
+    def test_prune_parts(self):
+        few = dict(calibration=ROOT / "models" / "paragraph.txt", samples=2, tokens=32)
+        for part in bantam._bantam.prune_parts():
+            with self.subTest(part):
+                removal = f"{part}:{1 if part == 'layers' else 0.5}"
+                for options in ({"prune": removal}, {"prune": (removal, "wanda:2:4"), "compensate": False}):
+                    calls = []
+                    small, report = bantam.compress(model, format="f16", progress=lambda *p: calls.append(p[2]), **options, **few)
+                    by_file = bantam.compress_file(MODEL, self.folder / "small.bantam", format="f16", **options, **few)
+                    again = bantam.load(self.folder / "small.bantam")
+                    for name in again:
+                        np.testing.assert_array_equal(small[name].numpy(), again[name].numpy())
+                    self.assertEqual(report.pruned, by_file.pruned)
+                    self.assertEqual(report.pruned["removals"], [removal])
+                    self.assertEqual(report.pruned["before"]["parameters"], sum(np.prod(model[name].shape) for name in model))
+                    self.assertEqual(report.pruned["after"]["parameters"], sum(np.prod(again[name].shape) for name in again))
+                    self.assertEqual(report.pruned["after"]["bytes"], (self.folder / "small.bantam").stat().st_size)
+                    self.assertEqual(by_file.bytes_before, (MODEL / "model.safetensors").stat().st_size)
+                    self.assertEqual(report.bytes_before, model.nbytes)
+                    self.assertIn(removal, str(report))
+                    self.assertEqual(len(report.pruned["layers"]), small.config["layers"])
+                    self.assertTrue(any("pruned" in call or "sliced" in call for call in calls), calls)
+                with self.assertRaises(bantam.Cancelled):
+                    bantam.compress(model, prune=removal, progress=lambda *p: False, **few)
+                with self.assertWarnsRegex(UserWarning, "bundled"):
+                    bantam.compress(model, prune=removal, samples=1, tokens=16)
+        kept, _ = bantam.compress(model, format="f16", prune="channels:0.5", **few)
+        lost, _ = bantam.compress(model, format="f16", prune="channels:0.5", compensate=False, **few)
+        self.assertFalse(np.array_equal(np.asarray(kept["layers.1.mlp.down"]), np.asarray(lost["layers.1.mlp.down"])))
+
+    def test_prune_to(self):
+        few = dict(samples=2, tokens=32, calibration=ROOT / "models" / "paragraph.txt")
+        bantam.compress_file(MODEL, self.folder / "m.bantam", prune=["channels", "heads:0.5"], prune_to="bytes:0.8x", **few)
+        report = bantam.compress_file(MODEL, self.folder / "m.bantam", prune=["channels", "heads"], prune_to="bytes:0.8x", **few)
+        self.assertLessEqual((self.folder / "m.bantam").stat().st_size, 0.8 * report.pruned["before"]["bytes"])
+        self.assertEqual({removal.split(":")[0] for removal in report.pruned["removals"]}, {"channels", "heads"})
+        before_work = dict(progress=lambda *p: self.fail("there was work"), **few)
+        for options, says in (({"prune": "channels:1"}, "prune channels:1: expected a share"), ({"prune": "channels"}, "prune: channels: expected"),
+                              ({"prune": "channels", "prune_to": "size:1"}, "prune_to: expected parameters:N"),
+                              ({"prune": "channels", "prune_to": "bytes:1kB"}, "expected at least"),
+                              ({"prune": "channels", "prune_to": "latency:3600s"}, "what the model costs"),
+                              ({"prune_to": "bytes:1kB"}, "prune_to: expected parts"),
+                              ({"prune": "channels", "prune_to": "bytes:0.8x", "format": lambda layer: "i4"}, "prune_to: expected a format by name"),
+                              ({"prune": ["wanda:0.5", "magnitude:0.5"]}, "expected one way")):
+            with self.subTest(says):
+                with self.assertRaisesRegex(bantam.InvalidArgument, says):
+                    bantam.compress(model, **options, **before_work)
+                with self.assertRaisesRegex(bantam.InvalidArgument, says):
+                    bantam.compress_file(MODEL, self.folder / "never", **options, **before_work)
+        seen = []
+        bantam.compress(model, prune="layers:1", format=lambda layer: seen.append(layer), **few)
+        self.assertEqual({layer.count for layer in seen}, {3})
+
+    def test_importance(self):
+        few = dict(samples=2, tokens=32, calibration=ROOT / "models" / "paragraph.txt", format="f32", compensate=False)
+        kept = []
+
+        def last_stay(part, layer, reader, mean_squares):
+            kept.append((part, layer, reader, mean_squares))
+            self.assertEqual(reader.shape[1], mean_squares.shape[0])
+            self.assertEqual(reader.dtype, np.float32)
+            return np.arange(reader.shape[1] if part == "channels" else model.config["kv_heads"])
+
+        small, _ = bantam.compress(model, prune=["channels:0.5", "heads:0.5"], importance=last_stay, **few)
+        layers, ffn = model.config["layers"], model.config["ffn"]
+        self.assertEqual([(part, layer) for part, layer, _, _ in kept], [(part, i) for i in range(layers) for part in ("heads", "channels")])
+        down = np.asarray(model["layers.0.mlp.down"])
+        np.testing.assert_array_equal(np.asarray(small["layers.0.mlp.down"]), down[:, ffn // 2:])
+        np.testing.assert_array_equal(kept[1][2], down)  # still there after the call
+        with self.assertRaisesRegex(ZeroDivisionError, "division"):
+            bantam.compress(model, prune="heads:0.5", importance=lambda *_: 1 / 0, **few)
+        with self.assertRaisesRegex(bantam.InvalidArgument, "finite importances, found 2"):
+            bantam.compress_file(MODEL, self.folder / "never", prune="channels:0.5", importance=lambda *_: [1, 2], **few)
+        with self.assertRaisesRegex(bantam.InvalidArgument, "one dimension"):
+            bantam.compress(model, prune="channels:0.5", importance=lambda *_: [[1, 2]], **few)
+        self.assertFalse((self.folder / "never").exists())
+
+    def test_interrupt_stops_pruning(self):
+        threading.Timer(0.3, signal.raise_signal, [signal.SIGINT]).start()
+        began = time.monotonic()
+        with self.assertRaises(KeyboardInterrupt):
+            while time.monotonic() - began < 60:
+                bantam.compress(model, prune=["hidden:0.25", "channels:0.5"], calibration=ROOT / "models" / "calibration.txt", samples=64, tokens=256)
+
     def test_calibrated_in_memory_and_by_file(self):
         corpus = bantam.Corpus(ROOT / "models" / "paragraph.txt", tokens=64 if QUICK else 512, sample_tokens=32 if QUICK else 128)
         small, report = bantam.compress(model, "gptq", format="i3", calibration=corpus)
