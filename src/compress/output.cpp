@@ -48,6 +48,7 @@ std::string formats_of(Target target) {
 
 std::string recipe_record(const Recipe& recipe, const Checkpoint& checkpoint) {
   auto json = Json::parse(recipe.to_json(), "recipe");
+  if (!checkpoint.removed().empty()) json["removed"] = checkpoint.removed();
   json["source"] = checkpoint.path().filename().string();
   return json.dump();
 }

@@ -404,6 +404,7 @@ Checkpoint Checkpoint::in_memory(const Checkpoint& like, const ModelConfig& conf
   c.config_ = config;
   c.tokenizer_ = like.tokenizer_;
   c.recipe_ = std::move(recipe_json);
+  c.removed_ = like.removed_;
   c.file_bytes_ = weights ? weights->matrix_bytes : 0;
   for (const CheckpointTensor& tensor : like.tensors_) {
     if (tensor.role == Role::rope_divisors) continue;  // the config has them

@@ -68,7 +68,7 @@ Removal parse_removal(std::string_view text) {
 }
 
 StructurePlan plan_structure(const ModelConfig& config, std::span<const Removal> removals) {
-  StructurePlan plan{config.layers, config.dim, {}};
+  StructurePlan plan{config.layers, config.dim, {}, {removals.begin(), removals.end()}};
   for (std::int64_t layer = 0; layer < config.layers; ++layer) plan.shapes.push_back(config.shape_of(layer));
   std::vector<Part> seen;
   for (const Removal& removal : removals) {

@@ -202,6 +202,7 @@ PrunedStructure prune_structure(const Checkpoint& checkpoint, std::span<const Re
   Steps steps(plan.layers * ((hidden ? 2 : 0) + (inside || !hidden ? 1 : 0)), progress);
   std::vector<std::string> warnings;
   const auto result = [&](Checkpoint left) {
+    for (const Removal& removal : removals) left.note_removed(removal.text());
     const ModelSize after = size_of(left);
     return PrunedStructure{std::move(left), size_of(checkpoint), after, std::move(layers), std::move(influence), std::move(warnings)};
   };

@@ -87,7 +87,9 @@ Checkpoint outline_of(const Checkpoint& checkpoint, const StructurePlan& plan) {
   ModelConfig config = with_layers(checkpoint.config(), layers);
   config.dim = plan.dim;
   config.set_shapes({plan.shapes.begin(), plan.shapes.begin() + plan.layers});
-  return Checkpoint::in_memory(checkpoint, config, layers, nullptr, checkpoint.recipe());
+  Checkpoint outline = Checkpoint::in_memory(checkpoint, config, layers, nullptr, checkpoint.recipe());
+  for (const Removal& removal : plan.removals) outline.note_removed(removal.text());
+  return outline;
 }
 
 double measure_cost(Cost cost, const Checkpoint& shapes, const Recipe& recipe, Target target) {

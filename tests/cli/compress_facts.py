@@ -121,6 +121,7 @@ def facts_prune_parts(h, models):
     small = h.temporary("small.bantam")
     report = h.json("compress", model, "-o", small, "--format", "f16", *calibration, "--prune", "channels:0.25", "--prune", "layers:1")
     before, after, shape = h.json("inspect", model), h.json("inspect", small), report["prune"]
+    h.equal("the file names what went", after["recipe"]["removed"], ["channels:0.25", "layers:1"])
     h.equal("one layer fewer", after["config"]["layers"], before["config"]["layers"] - 1)
     h.fact("a narrower FFN, of whole groups", after["config"]["ffn"] < before["config"]["ffn"] and after["config"]["ffn"] % 32 == 0, after["config"])
     h.equal("parameters before", shape["before"]["parameters"], before["parameters"])

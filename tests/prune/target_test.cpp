@@ -152,6 +152,8 @@ TEST_CASE("parts are planned, removed and reported in one go") {
     CHECK(static_cast<std::int64_t>(report.pruned->layers.size()) == left.checkpoint.config().layers);
     CHECK(report.pruned->influence.empty() == (part != Part::layers));
     CHECK(report.to_json().find('"' + text + '"') != std::string::npos);
+    CHECK(Checkpoint::open(f.folder / "out").recipe().find("\"removed\":[\"" + text + "\"]") != std::string::npos);
+    CHECK(compress(Model::from_checkpoint(left.checkpoint), recipe).first.checkpoint().recipe() == Checkpoint::open(f.folder / "out").recipe());
   }
 }
 

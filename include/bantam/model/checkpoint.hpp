@@ -88,6 +88,9 @@ class Checkpoint {
   [[nodiscard]] const std::vector<CheckpointTensor>& tensors() const noexcept { return tensors_; }
   /// The JSON of the recipe that made a native file or a model in memory; empty otherwise.
   [[nodiscard]] const std::string& recipe() const noexcept { return recipe_; }
+  /// Parts that were taken out of a model in memory, and of those it was made of: "heads:0.25". Recipes of files name them.
+  [[nodiscard]] const std::vector<std::string>& removed() const noexcept { return removed_; }
+  void note_removed(std::string part) { removed_.push_back(std::move(part)); }
   /// Of all tensors that the files hold.
   [[nodiscard]] std::int64_t file_bytes() const noexcept { return file_bytes_; }
   /// What the files leave open and was decided, a line each, for people.
@@ -125,6 +128,7 @@ class Checkpoint {
   std::shared_ptr<const ModelWeights> weights_;  ///< null: in files
   std::vector<CheckpointTensor> tensors_;
   std::string recipe_;
+  std::vector<std::string> removed_;
   std::int64_t file_bytes_ = 0;
   std::vector<std::string> warnings_;
 };

@@ -35,6 +35,7 @@ struct StructurePlan {
   std::int64_t layers = 0;
   std::int64_t dim = 0;
   std::vector<LayerShape> shapes;  ///< of each layer, if it stays
+  std::vector<Removal> removals;
 };
 /// Shares are rounded to whole key-value heads, and to as many channels at once as formats have weights a group: the largest of
 /// 256, 128, 64 and 32 that divides a layer's at least 16 times; else to single ones. Hidden dimensions likewise, where 8 times do:
