@@ -224,7 +224,7 @@ int print_plan(const CompressOptions& o, const Task& task) {
   for (const std::string& line : planned.warnings) warn(printable(line, 4096));
   if (o.common.json) {
     Json json = plan_json(plan, task.fit);
-    if (task.pruned) json["prune"] = Json::parse(planned.to_json())["prune"];
+    if (task.pruned) json["prune"] = Json::parse(planned.to_json(), "report")["prune"];
     print_json(json);
   } else {
     print(plan_table(plan, task.fit) + (task.pruned ? pruned_text(*task.pruned) : ""));

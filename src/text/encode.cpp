@@ -220,7 +220,7 @@ class Encoder {
   bool parse_special_;
   Merger merger_;
   WordCache cache_;
-  std::chrono::steady_clock::time_point deadline_;
+  Deadline deadline_;
   std::vector<TokenId> out_;
   std::vector<Symbol> symbols_;
   std::size_t begin_of_token_ = 0;  // in out_

@@ -46,7 +46,7 @@ std::string replaced(std::string_view text, std::string_view pattern, std::strin
 }
 
 std::string replaced(std::string_view text, const Regex& regex, std::string_view content,
-                     std::chrono::steady_clock::time_point deadline, std::size_t limit) {
+                     const Deadline& deadline, std::size_t limit) {
   Regex::Matcher matcher(regex, deadline);
   Bounded out(limit);
   for (std::size_t at = 0; at < text.size();) {
@@ -107,7 +107,7 @@ Normalizer::Normalizer(const std::vector<NormalizerStep>& steps, std::string_vie
   }
 }
 
-std::string Normalizer::apply(std::string_view text, std::chrono::steady_clock::time_point deadline) const {
+std::string Normalizer::apply(std::string_view text, const Deadline& deadline) const {
   using Kind = NormalizerStep::Kind;
   const std::size_t limit = most_bytes(text.size());
   std::string now(text);

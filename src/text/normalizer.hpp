@@ -20,7 +20,7 @@ class Normalizer {
 
   [[nodiscard]] bool empty() const noexcept { return steps_.empty(); }
   /// The changed text. An empty text stays empty. Throws corrupt when steps swell it beyond what real ones do.
-  [[nodiscard]] std::string apply(std::string_view text, std::chrono::steady_clock::time_point deadline) const;
+  [[nodiscard]] std::string apply(std::string_view text, const Deadline& deadline) const;
 
   /// No text of this length can be given out, nor needs to be: ids and offsets have 31 bits.
   static constexpr std::size_t longest = 0x7fffffff;

@@ -90,7 +90,7 @@ std::vector<Span> split(const PreTokens& in, const PreTokenizerStep& step, Next 
 }
 
 void split_by_regex(PreTokens& tokens, const PreTokenizerStep& step, const Regex& regex,
-                    std::chrono::steady_clock::time_point deadline) {
+                    const Deadline& deadline) {
   Regex::Matcher matcher(regex, deadline);
   tokens.spans = split(tokens, step, [&](std::string_view text, auto part) {
     for (std::size_t at = 0; at < text.size();) {
@@ -177,7 +177,7 @@ PreTokenizer::PreTokenizer(const std::vector<PreTokenizerStep>& steps, std::stri
   }
 }
 
-PreTokens PreTokenizer::cut(std::string text, bool first, std::chrono::steady_clock::time_point deadline) const {
+PreTokens PreTokenizer::cut(std::string text, bool first, const Deadline& deadline) const {
   using Kind = PreTokenizerStep::Kind;
   PreTokens tokens{std::move(text), {}};
   if (tokens.text.empty()) return tokens;

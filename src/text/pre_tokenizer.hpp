@@ -26,7 +26,7 @@ class PreTokenizer {
 
   [[nodiscard]] bool empty() const noexcept { return steps_.empty(); }
   /// Cuts `text`; `first` says that it begins the caller's text. Invalid bytes become pre-tokens of their own.
-  [[nodiscard]] PreTokens cut(std::string text, bool first, std::chrono::steady_clock::time_point deadline) const;
+  [[nodiscard]] PreTokens cut(std::string text, bool first, const Deadline& deadline) const;
 
  private:
   struct Step {

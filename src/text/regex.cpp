@@ -3,6 +3,7 @@
 #include "text/regex.hpp"
 
 #include <pcre2.h>
+#include <time.h>
 
 #include <algorithm>
 #include <array>
@@ -98,14 +99,16 @@ Regex Regex::compile(std::string_view pattern, std::string_view place) {
 }
 
 struct Regex::Matcher::State {
+  State(std::shared_ptr<const Code> of, const Deadline& until) : code(std::move(of)), deadline(until) {}
+
   std::shared_ptr<const Code> code;
   std::string_view text;
   std::size_t at = 0;
   unsigned calls = 0;
-  Owned<pcre2_match_data> data;
-  Owned<pcre2_match_context> context;
+  Owned<pcre2_match_data> data = owned(pcre2_match_data_create(1, nullptr));
+  Owned<pcre2_match_context> context = owned(pcre2_match_context_create(nullptr));
   Owned<pcre2_jit_stack> stack;
-  std::chrono::steady_clock::time_point deadline;
+  Deadline deadline;
 
   /// Start positions tried by one call into PCRE2. Its own limits hold per start position only, so that the clock must
   /// be looked at in between; 32 positions cost 3 ns a byte where nothing matches.
@@ -130,20 +133,29 @@ struct Regex::Matcher::State {
   }
 };
 
-std::chrono::steady_clock::time_point deadline_for(std::size_t text_bytes) {
-  // The worst text for the worst known model (six expressions, line feeds alone) takes 0.4 us a byte on two idle cores,
-  // 0.9 on busy ones.
-  return std::chrono::steady_clock::now() + std::chrono::seconds(2) + std::chrono::microseconds(text_bytes * 5);
+namespace {
+
+std::chrono::nanoseconds thread_time() noexcept {
+  timespec time{};
+  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
 }
 
-Regex::Matcher::Matcher(const Regex& regex, std::chrono::steady_clock::time_point deadline)
-    : state_(std::make_unique<State>()) {
-  State& s = *state_;
-  s.code = regex.code_;
-  s.data = owned(pcre2_match_data_create(1, nullptr));
-  s.context = owned(pcre2_match_context_create(nullptr));
-  pcre2_set_heap_limit(s.context.get(), 256 * 1024);  // KiB
-  s.deadline = deadline;
+}  // namespace
+
+Deadline::Deadline(std::chrono::nanoseconds budget) noexcept
+    : earliest_(std::chrono::steady_clock::now() + budget), thread_time_(thread_time() + budget) {}
+
+bool Deadline::passed() const noexcept { return std::chrono::steady_clock::now() > earliest_ && thread_time() > thread_time_; }
+
+Deadline deadline_for(std::size_t text_bytes) {
+  // The worst text for the worst known model (six expressions, line feeds alone) takes 0.4 us a byte on two idle cores.
+  return Deadline(std::chrono::seconds(2) + std::chrono::microseconds(text_bytes * 5));
+}
+
+Regex::Matcher::Matcher(const Regex& regex, const Deadline& deadline)
+    : state_(std::make_unique<State>(regex.code_, deadline)) {
+  pcre2_set_heap_limit(state_->context.get(), 256 * 1024);  // KiB
 }
 
 void Regex::Matcher::start(std::string_view text) {
@@ -161,7 +173,7 @@ Regex::Matcher::~Matcher() = default;
 bool Regex::Matcher::next(Span& match) {
   State& s = *state_;
   while (s.at < s.text.size()) {
-    if (++s.calls % 16 == 0 && std::chrono::steady_clock::now() > s.deadline) s.too_much("long");
+    if (++s.calls % 16 == 0 && s.deadline.passed()) s.too_much("long");
     const std::size_t last_start = std::min(s.text.size(), s.at + State::window);
     const int result = s.match(last_start);
     if (result == PCRE2_ERROR_NOMATCH) {

@@ -16,6 +16,17 @@ struct Span {
   [[nodiscard]] std::size_t size() const noexcept { return end - begin; }
 };
 
+/// How long the thread that made it may compute. Time in which the machine does other things, or sleeps, does not count.
+class Deadline {
+ public:
+  explicit Deadline(std::chrono::nanoseconds budget) noexcept;
+  [[nodiscard]] bool passed() const noexcept;
+
+ private:
+  std::chrono::steady_clock::time_point earliest_;  ///< cheap to ask, and never later than the other
+  std::chrono::nanoseconds thread_time_;
+};
+
 /// A compiled expression: immutable, shared between threads. Multi-line anchors, Unicode classes.
 class Regex {
  public:
@@ -27,7 +38,7 @@ class Regex {
   class Matcher {
    public:
     /// Works until `deadline`, which all expressions of one call share (see deadline_for).
-    Matcher(const Regex& regex, std::chrono::steady_clock::time_point deadline);
+    Matcher(const Regex& regex, const Deadline& deadline);
     ~Matcher();
     Matcher(const Matcher&) = delete;
     Matcher& operator=(const Matcher&) = delete;
@@ -48,6 +59,6 @@ class Regex {
 };
 
 /// When matching all of a text with all expressions of a tokenizer must be done.
-[[nodiscard]] std::chrono::steady_clock::time_point deadline_for(std::size_t text_bytes);
+[[nodiscard]] Deadline deadline_for(std::size_t text_bytes);
 
 }  // namespace bantam::inline v0
