@@ -2,33 +2,9 @@
 # library, dev, python. Nothing that is installed names the folder that it was installed into.
 include(CMakePackageConfigHelpers)
 
-# Portable binaries bring what they need beside the C and C++ runtime, if there is no static form of it: Debian's oneTBB is
-# shared alone, and its static protobuf cannot go into shared libraries. Where all is static the C++ runtime is so too: a
-# process should have one, and shared libraries link the shared one.
-get_target_property(tbb_type TBB::tbb TYPE)
-if(tbb_type STREQUAL "STATIC_LIBRARY" AND Protobuf_LITE_LIBRARY_RELEASE MATCHES "\\.a$")
-  set(all_static ON)
-endif()
-set(dependencies "")
-if(BANTAM_PORTABLE AND NOT all_static)
-  set(dependencies RUNTIME_DEPENDENCY_SET bantam-dependencies)
-endif()
-
-# bantam_portable(TARGET FOLDER): for a target that is installed into FOLDER.
-function(bantam_portable target folder)
-  if(BANTAM_PORTABLE AND all_static)
-    target_link_options(${target} PRIVATE -static-libstdc++ -static-libgcc)
-  elseif(BANTAM_PORTABLE)
-    file(RELATIVE_PATH libraries /${folder} /${CMAKE_INSTALL_LIBDIR})
-    string(REGEX REPLACE "/$" "" libraries "${libraries}")
-    set_target_properties(${target} PROPERTIES INSTALL_RPATH "$ORIGIN/${libraries}")
-  endif()
-endfunction()
-
 # The program, its completions, the model to try it with, and the documents.
 if(BANTAM_CLI)
-  bantam_portable(bantam ${CMAKE_INSTALL_BINDIR})
-  install(TARGETS bantam ${dependencies} RUNTIME COMPONENT program)
+  install(TARGETS bantam RUNTIME COMPONENT program)
   set(completions ${PROJECT_SOURCE_DIR}/src/cli/completions)
   install(FILES ${completions}/bantam.bash DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions RENAME bantam COMPONENT program)
   install(FILES ${completions}/_bantam DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions COMPONENT program)
@@ -41,8 +17,7 @@ if(BANTAM_CLI)
 endif()
 
 # Two sets of targets: who links bantam::c needs nothing of what bantam::bantam needs.
-bantam_portable(bantam-c ${CMAKE_INSTALL_LIBDIR})
-install(TARGETS bantam-c EXPORT bantam-c-targets ${dependencies}
+install(TARGETS bantam-c EXPORT bantam-c-targets
   LIBRARY COMPONENT library NAMELINK_COMPONENT dev)
 install(TARGETS bantam-core EXPORT bantam-targets
   ARCHIVE COMPONENT dev)
@@ -74,14 +49,7 @@ if(TARGET bantam-python)
     set(python_folder .)
   endif()
   set(BANTAM_PYTHON_FOLDER ${python_folder} CACHE STRING "Where the Python package is installed, from the prefix")
-  bantam_portable(bantam-python ${BANTAM_PYTHON_FOLDER}/bantam)
   install(TARGETS bantam-python LIBRARY DESTINATION ${BANTAM_PYTHON_FOLDER}/bantam COMPONENT python)
   install(DIRECTORY ${PROJECT_SOURCE_DIR}/bindings/python/bantam DESTINATION ${BANTAM_PYTHON_FOLDER} COMPONENT python
     FILES_MATCHING PATTERN *.py PATTERN *.pyi PATTERN py.typed PATTERN __pycache__ EXCLUDE)
-endif()
-
-if(dependencies)
-  install(RUNTIME_DEPENDENCY_SET bantam-dependencies
-    PRE_EXCLUDE_REGEXES "^(ld-linux|linux-vdso|lib(c|m|dl|rt|pthread|gcc_s|stdc\\+\\+)\\.so)"
-    LIBRARY COMPONENT library)
 endif()

@@ -8,16 +8,9 @@ find_package(Protobuf REQUIRED)
 find_package(Threads REQUIRED)
 find_package(PkgConfig REQUIRED)
 
-# Portable binaries need the C library, of this system's version or a later one, and little else (BantamInstall.cmake).
-option(BANTAM_PORTABLE "Link other libraries statically, and bring those that have no static form" OFF)
-set(library_suffixes ${CMAKE_FIND_LIBRARY_SUFFIXES})
-if(BANTAM_PORTABLE)
-  set(CMAKE_FIND_LIBRARY_SUFFIXES .a)
-endif()
 pkg_check_modules(PCRE2 REQUIRED IMPORTED_TARGET libpcre2-8)
 pkg_check_modules(UTF8PROC REQUIRED IMPORTED_TARGET libutf8proc)
 pkg_check_modules(XXHASH REQUIRED IMPORTED_TARGET libxxhash)
-set(CMAKE_FIND_LIBRARY_SUFFIXES ${library_suffixes})
 
 file(GLOB_RECURSE BANTAM_SOURCES CONFIGURE_DEPENDS
   ${PROJECT_SOURCE_DIR}/src/*.cpp)
