@@ -29,11 +29,11 @@ build_packages=(
   libprotobuf-dev protobuf-compiler           # SentencePiece models
   libxxhash-dev                               # content hashes
   pybind11-dev python3-dev python3-numpy      # the Python package
+  doctest-dev                                 # the tests, which are part of every build but those for packages
 )
 
 # Testing it.
 test_packages=(
-  doctest-dev
   python3-jinja2                              # what chat templates are compared with
   g++-aarch64-linux-gnu qemu-user             # the NEON kernels, emulated
 )
