@@ -5,7 +5,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 source scripts/packages.sh
 
-ensure_packages "${build_packages[@]}" dpkg-dev binutils
+ensure_packages "${build_packages[@]}" dpkg-dev file binutils
 
 # build PRESET: everything that is installed, without tests.
 build() {

@@ -7,7 +7,7 @@ source scripts/packages.sh
 
 complete=build/sysroot/$(cat scripts/sysroot.sh scripts/sysroot/* cmake/portable.cmake | sha256sum | cut -c1-16)
 [ ! -e "$complete" ] || exit 0
-ensure_packages "${build_packages[@]}"
+ensure_packages "${build_packages[@]}" xz-utils
 sysroot=$PWD/build/sysroot
 scratch=$PWD/build/sysroot-scratch
 rm -rf "$sysroot" "$scratch"

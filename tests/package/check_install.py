@@ -253,8 +253,8 @@ def main():
             if check is python_package and not python:
                 print(f"left out: {name}: the build has none")
                 continue
-            if check is debian_packages and not (shutil.which("dpkg-deb") and shutil.which("dpkg-shlibdeps")):
-                print(f"left out: {name}: dpkg-deb and dpkg-shlibdeps are not installed (package dpkg-dev)")
+            if check is debian_packages and not all(map(shutil.which, ("dpkg-deb", "dpkg-shlibdeps", "file"))):
+                print(f"left out: {name}: dpkg-deb, dpkg-shlibdeps and file are not all installed (packages dpkg-dev, file)")
                 continue
             try:
                 check(install)
