@@ -5,6 +5,10 @@
 
 namespace bantam::inline v0 {
 
+Json::Value Json::stored(std::int64_t number) noexcept {
+  return number < 0 ? Value(number) : Value(static_cast<std::uint64_t>(number));
+}
+
 Json::Json(const Json& other) {
   if (other.is_array()) {
     value_ = std::get<Array>(other.value_);

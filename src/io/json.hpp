@@ -34,17 +34,15 @@ class Json {
   Json(const char* text) : value_(std::string(text)) {}
   Json(std::string_view text) : value_(std::string(text)) {}
   Json(std::string text) noexcept : value_(std::move(text)) {}
-  template <class T>
-    requires std::is_arithmetic_v<T>
-  Json(T number) noexcept {
-    if constexpr (std::is_same_v<T, bool> || std::is_floating_point_v<T>) {
-      value_ = number;
-    } else if (number < 0) {
-      value_ = static_cast<std::int64_t>(number);
-    } else {
-      value_ = static_cast<std::uint64_t>(number);
-    }
-  }
+  template <std::same_as<bool> T>
+  Json(T truth) noexcept : value_(std::in_place_type<bool>, truth) {}
+  template <std::floating_point T>
+  Json(T number) noexcept : value_(std::in_place_type<double>, number) {}
+  template <std::signed_integral T>
+  Json(T number) noexcept : value_(stored(number)) {}
+  template <std::unsigned_integral T>
+    requires(!std::same_as<T, bool>)
+  Json(T number) noexcept : value_(std::in_place_type<std::uint64_t>, number) {}
   template <class T>
   Json(const std::vector<T>& items) : value_(Array(items.begin(), items.end())) {}
   Json(std::initializer_list<Json> list);
@@ -148,6 +146,10 @@ class Json {
   class Reader;
   class Writer;
 
+  using Value = std::variant<std::nullptr_t, bool, std::int64_t, std::uint64_t, double, std::string, Array, ObjectPointer>;
+
+  /// Only negative numbers are kept with a sign.
+  [[nodiscard]] static Value stored(std::int64_t number) noexcept;
   template <class T>
   [[nodiscard]] bool holds() const noexcept {
     return std::holds_alternative<T>(value_);
@@ -167,7 +169,7 @@ class Json {
   [[nodiscard]] const Json& item(std::size_t index) const;
   [[noreturn]] void refuse(std::string_view expected) const;
 
-  std::variant<std::nullptr_t, bool, std::int64_t, std::uint64_t, double, std::string, Array, ObjectPointer> value_;
+  Value value_;
 };
 
 }  // namespace bantam::inline v0
