@@ -6,7 +6,7 @@
 #include "compress/fold.hpp"
 #include "compress/inputs.hpp"
 #include "limits.hpp"
-#include "model/tiny_model.hpp"
+#include "tiny_model.hpp"
 #include "reference/awq.hpp"
 #include "support.hpp"
 

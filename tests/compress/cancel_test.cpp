@@ -5,7 +5,7 @@
 #include "bantam/core/parallel.hpp"
 #include "bantam/tensor/random.hpp"
 #include "compress/inputs.hpp"
-#include "model/tiny_model.hpp"
+#include "tiny_model.hpp"
 
 namespace bantam::test {
 namespace {

@@ -6,7 +6,7 @@
 #include "bantam/compress/compress.hpp"
 #include "bantam/tensor/random.hpp"
 #include "compress/inputs.hpp"
-#include "model/tiny_model.hpp"
+#include "tiny_model.hpp"
 
 namespace bantam::test {
 namespace {

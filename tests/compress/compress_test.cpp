@@ -6,7 +6,7 @@
 #include <csignal>
 
 #include "bantam/model/native_file.hpp"
-#include "model/tiny_model.hpp"
+#include "tiny_model.hpp"
 
 namespace bantam::test {
 namespace {
@@ -76,10 +76,10 @@ TEST_CASE_FIXTURE(Fixture, "a report's sums are those of its layers and files") 
   CHECK(report.bits_per_weight == doctest::Approx(bits / weights));
   CHECK(report.seconds > 0);
   CHECK(report.peak_rss_bytes > 0);
-  const auto json = nlohmann::json::parse(report.to_json());
+  const auto json = Json::parse(report.to_json(), "test");
   CHECK(json["bytes_after"] == report.bytes_after);
   CHECK(json["layers"].size() == report.layers.size());
-  const auto record = nlohmann::json::parse(Checkpoint::open(folder / "m.bantam").recipe());
+  const auto record = Json::parse(Checkpoint::open(folder / "m.bantam").recipe(), "test");
   CHECK(record["method"] == "rtn");
   CHECK(record["source"] == "hf");
 }
@@ -217,10 +217,10 @@ TEST_CASE("folders made from GGUF files are the same models") {
     const std::string text = "the quick brown fox";
     CHECK(after.tokenizer().encode(text) == before.tokenizer().encode(text));
     CHECK(logits_of(after, after.tokenizer().encode(text)) == logits_of(before, before.tokenizer().encode(text)));
-    const auto config = nlohmann::json::parse(read_file(folder / "out" / "config.json"));
+    const auto config = Json::parse(read_file(folder / "out" / "config.json"), "test");
     CHECK(config["torch_dtype"] == "float32");
-    CHECK(config.value("attention_bias", false) == (arch == &archs::llama || arch == &archs::qwen2));
-    CHECK(nlohmann::json::parse(read_file(folder / "out" / "generation_config.json"))["eos_token_id"] == nlohmann::json::array({2}));
+    CHECK(config.contains("attention_bias") == (arch == &archs::llama || arch == &archs::qwen2));
+    CHECK(Json::parse(read_file(folder / "out" / "generation_config.json"), "test")["eos_token_id"] == Json::array({2}));
   }
 }
 

@@ -6,7 +6,7 @@
 #include "bantam/core/parallel.hpp"
 #include "compress/inputs.hpp"
 #include "limits.hpp"
-#include "model/tiny_model.hpp"
+#include "tiny_model.hpp"
 
 namespace bantam::test {
 namespace {

@@ -5,7 +5,7 @@
 #include "bantam/model/archs.hpp"
 #include "io/ggml_types.hpp"
 #include "limits.hpp"
-#include "model/tiny_model.hpp"
+#include "tiny_model.hpp"
 
 namespace bantam::test {
 namespace {
@@ -87,7 +87,7 @@ TEST_CASE("rope scalings survive GGUF") {
     CAPTURE(std::string(scaling));
     TinyModel tiny{};
     tiny.make();
-    tiny.config["rope_scaling"] = nlohmann::ordered_json::parse(scaling);
+    tiny.config["rope_scaling"] = Json::parse(scaling, "test");
     const TemporaryFolder folder;
     tiny.write_folder(folder / "hf");
     compress_file(Checkpoint::open(folder / "hf"), folder / "m.gguf", recipe::rtn("f32"), Target::gguf);

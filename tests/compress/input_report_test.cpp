@@ -4,7 +4,7 @@
 #include "bantam/compress/compress.hpp"
 #include "bantam/core/parallel.hpp"
 #include "compress/inputs.hpp"
-#include "model/tiny_model.hpp"
+#include "tiny_model.hpp"
 
 namespace bantam::test {
 namespace {

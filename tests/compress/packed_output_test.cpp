@@ -8,7 +8,7 @@
 #include "bantam/io/safetensors.hpp"
 #include "compress/inputs.hpp"
 #include "model/foreign_folders.hpp"
-#include "model/tiny_model.hpp"
+#include "tiny_model.hpp"
 
 namespace bantam::test {
 namespace {
@@ -94,8 +94,8 @@ class Decoder {
   std::string arguments_;
 };
 
-nlohmann::json quantization_of(const std::filesystem::path& folder) {
-  return nlohmann::json::parse(read_file(folder / "config.json")).at("quantization_config");
+Json quantization_of(const std::filesystem::path& folder) {
+  return Json::parse(read_file(folder / "config.json"), "test").at("quantization_config");
 }
 
 struct OneThread {
@@ -165,7 +165,7 @@ TEST_CASE_FIXTURE(OneThread, "what calibrated methods make of a block goes into 
     decoder.add(out);
   }
   decoder.run();
-  const nlohmann::json config = quantization_of(folder / "calibrated-i4.g128");
+  const Json config = quantization_of(folder / "calibrated-i4.g128");
   CHECK(config["static_groups"] == true);
   CHECK(config["desc_act"] == false);  // groups are those of the model's columns, so readers need no g_idx
 }
@@ -213,16 +213,16 @@ TEST_CASE_FIXTURE(OneThread, "modules of other formats are named in the config")
   };
   const auto mixed =
       recipe::rtn("i4.g64").keep("*.down_proj", "i8.g128").keep("*.k_proj", "i3z.g32").keep("*.o_proj", "bf16");
-  const nlohmann::json gptq = write("gptq", mixed, Target::gptq);
+  const Json gptq = write("gptq", mixed, Target::gptq);
   CHECK(gptq["bits"] == 4);
   CHECK(gptq["dynamic"].size() == 3);
   CHECK(gptq["dynamic"]["-:model\\.layers\\.0\\.self_attn\\.o_proj$"].empty());
   CHECK(gptq["dynamic"]["+:model\\.layers\\.0\\.mlp\\.down_proj$"] ==
-        nlohmann::json{{"bits", 8}, {"group_size", 128}, {"sym", true}});
-  const nlohmann::json awq = write("awq", recipe::rtn("i4z.g32").keep("*.v_proj", "f32"), Target::awq);
-  CHECK(awq["modules_to_not_convert"] == nlohmann::json::array({"model.layers.0.self_attn.v_proj"}));
-  const nlohmann::json bnb = write("bnb", recipe::rtn("nf4").keep("*.v_proj", "f16"), Target::bnb);
-  CHECK(bnb["llm_int8_skip_modules"] == nlohmann::json::array({"lm_head", "model.layers.0.self_attn.v_proj"}));
+        Json{{"bits", 8}, {"group_size", 128}, {"sym", true}});
+  const Json awq = write("awq", recipe::rtn("i4z.g32").keep("*.v_proj", "f32"), Target::awq);
+  CHECK(awq["modules_to_not_convert"] == Json::array({"model.layers.0.self_attn.v_proj"}));
+  const Json bnb = write("bnb", recipe::rtn("nf4").keep("*.v_proj", "f16"), Target::bnb);
+  CHECK(bnb["llm_int8_skip_modules"] == Json::array({"lm_head", "model.layers.0.self_attn.v_proj"}));
   decoder.run();
 }
 

@@ -6,7 +6,7 @@
 #include "bantam/core/parallel.hpp"
 #include "bantam/model/forward.hpp"
 #include "compress/inputs.hpp"
-#include "model/tiny_model.hpp"
+#include "tiny_model.hpp"
 
 namespace bantam::test {
 namespace {
@@ -59,7 +59,7 @@ TEST_CASE_FIXTURE(Pass, "every method writes a model of the same matrices, near 
         size += std::pow(static_cast<double>(expected[i]), 2);
       }
       CHECK(std::sqrt(distance / size) < 0.5);
-      CHECK(nlohmann::json::parse(Checkpoint::open(folder / "m.bantam").recipe())["method"] == name_of(method));
+      CHECK(Json::parse(Checkpoint::open(folder / "m.bantam").recipe(), "test")["method"] == name_of(method));
     }
   }
 }

@@ -8,7 +8,7 @@
 #include "bantam/compress/compress.hpp"
 #include "bantam/tensor/random.hpp"
 #include "compress/inputs.hpp"
-#include "model/tiny_model.hpp"
+#include "tiny_model.hpp"
 
 namespace bantam::test {
 namespace {
@@ -237,7 +237,7 @@ TEST_CASE("the seed decides the bytes, also of a run that was stopped") {
   CHECK_THROWS_AS(make(3, "b.bantam", 10), Error);
   CHECK(make(4, "b.bantam") == 0);
   CHECK((read_file(run.folder / "a.bantam") != read_file(run.folder / "b.bantam")));
-  CHECK(nlohmann::json::parse(Checkpoint::open(run.folder / "b.bantam").recipe())["rotation_seed"] == 4);
+  CHECK(Json::parse(Checkpoint::open(run.folder / "b.bantam").recipe(), "test")["rotation_seed"] == 4);
 }
 
 TEST_CASE("rotation names the weight that is not finite") {

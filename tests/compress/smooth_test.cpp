@@ -6,7 +6,7 @@
 #include "bantam/compress/compress.hpp"
 #include "bantam/nn/ops.hpp"
 #include "compress/inputs.hpp"
-#include "model/tiny_model.hpp"
+#include "tiny_model.hpp"
 
 namespace bantam::test {
 namespace {
@@ -83,7 +83,7 @@ TEST_CASE_FIXTURE(Smooth, "a smoothed model of floats is the same model, rotated
       CHECK(a.ffn_norm != b.ffn_norm);
       CHECK(a.v_bias != b.v_bias);
     }
-    CHECK(nlohmann::json::parse(Checkpoint::open(folder / "m.bantam").recipe())["smooth"] == 0.5);
+    CHECK(Json::parse(Checkpoint::open(folder / "m.bantam").recipe(), "test")["smooth"] == 0.5);
   }
 }
 

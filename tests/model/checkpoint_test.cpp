@@ -1,5 +1,6 @@
 // Checkpoints whose tensors or GGUF keys do not fit their model.
-#include "model/tiny_model.hpp"
+#include "bantam/io/safetensors.hpp"
+#include "tiny_model.hpp"
 
 namespace bantam::test {
 namespace {

@@ -1,7 +1,7 @@
 // Parts taken out of a tiny model by hand: the oracle of everything that prunes them.
 #pragma once
 
-#include "model/tiny_model.hpp"
+#include "tiny_model.hpp"
 
 namespace bantam::test {
 
@@ -55,7 +55,7 @@ inline TinyModel with_zeros(TinyModel tiny, const std::vector<KeptParts>& kept) 
 /// Smaller tensors, and a config that says so.
 inline TinyModel without_parts(TinyModel tiny, const std::vector<KeptParts>& kept) {
   const std::int64_t group = tiny.heads / tiny.kv_heads;
-  nlohmann::ordered_json heads = nlohmann::ordered_json::array(), kv_heads = heads, ffn = heads;
+  Json heads = Json::array(), kv_heads = heads, ffn = heads;
   for (std::int64_t layer = 0; layer < tiny.layers; ++layer) {
     const KeptParts& own = kept[static_cast<std::size_t>(layer)];
     for_tensors_of_parts(tiny, layer, [&](TinyTensor& tensor, const PartsOfTensor& parts, std::int64_t unit) {

@@ -6,7 +6,7 @@
 #include "bantam/nn/ops.hpp"
 #include "bantam/tensor/random.hpp"
 #include "model/foreign_folders.hpp"
-#include "model/tiny_model.hpp"
+#include "tiny_model.hpp"
 
 namespace bantam::test {
 namespace {

@@ -14,7 +14,7 @@
 #include "bantam/model/native_file.hpp"
 #include "bantam/model/source_type.hpp"
 #include "io/ggml_types.hpp"
-#include "model/tiny_model.hpp"
+#include "tiny_model.hpp"
 
 namespace {
 

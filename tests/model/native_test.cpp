@@ -1,7 +1,9 @@
 // Native files: cut short, with flipped bytes, with metadata that does not fit.
+#include <nlohmann/json.hpp>
+
 #include "bantam/compress/compress.hpp"
 #include "bantam/model/native_file.hpp"
-#include "model/tiny_model.hpp"
+#include "tiny_model.hpp"
 
 namespace bantam::test {
 namespace {
@@ -55,12 +57,12 @@ bool has(const std::string& text, const std::string& part) {
   return found;
 }
 
-using Json = nlohmann::ordered_json;
+using Library = nlohmann::ordered_json;
 
 /// Changes a metadata value that is JSON.
-std::function<void(std::string&)> json_change(std::function<void(Json&)> change) {
+std::function<void(std::string&)> json_change(std::function<void(Library&)> change) {
   return [change = std::move(change)](std::string& text) {
-    Json json = Json::parse(text);
+    Library json = Library::parse(text);
     change(json);
     text = json.dump();
   };
@@ -126,31 +128,31 @@ TEST_CASE("metadata that does not fit is refused by key") {
   };
   has(changed(native::version_key, [](std::string& text) { text = "2"; }), "bantam.version: expected 1, found 2");
   has(changed(native::config_key, [](std::string& text) { text = "{"; }), "json");
-  has(changed(native::config_key, json_change([](Json& json) { json["hidden_size"] = 8; })), "shape");
-  has(changed(native::config_key, json_change([](Json& json) { json["num_hidden_layers"] = 2; })), "expected tensor model.layers.1.");
-  has(changed(native::config_key, json_change([](Json& json) { json["num_hidden_layers"] = 0; })), "num_hidden_layers");
-  has(changed(native::config_key, json_change([](Json& json) { json["vocab_size"] = 1 << 30; })), "shape");
-  has(changed(native::config_key, json_change([](Json& json) { json["model_type"] = "x"; json["architectures"] = {"X"}; })), "architectures");
+  has(changed(native::config_key, json_change([](Library& json) { json["hidden_size"] = 8; })), "shape");
+  has(changed(native::config_key, json_change([](Library& json) { json["num_hidden_layers"] = 2; })), "expected tensor model.layers.1.");
+  has(changed(native::config_key, json_change([](Library& json) { json["num_hidden_layers"] = 0; })), "num_hidden_layers");
+  has(changed(native::config_key, json_change([](Library& json) { json["vocab_size"] = 1 << 30; })), "shape");
+  has(changed(native::config_key, json_change([](Library& json) { json["model_type"] = "x"; json["architectures"] = {"X"}; })), "architectures");
   has(changed(native::tensors_key, [](std::string& text) { text = "[]"; }), "as JSON objects");
   has(changed(native::tensors_key, [](std::string& text) { text = "{"; }), "as JSON objects");
   has(changed(native::hashes_key, [](std::string& text) { text = "7"; }), "as JSON objects");
   has(changed(native::tokenizer_key, [](std::string& text) { text = "{}"; }), "m.bantam");
   const std::string down = "model.layers.0.mlp.down_proj.weight";
-  const auto entry = [&](std::function<void(Json&)> change) {
-    return changed(native::tensors_key, json_change([&](Json& json) { change(json[down]); }));
+  const auto entry = [&](std::function<void(Library&)> change) {
+    return changed(native::tensors_key, json_change([&](Library& json) { change(json[down]); }));
   };
-  has(entry([](Json& e) { e["id"] = 9999; }), down + ": expected a format of this version, found number 9999");
-  has(entry([](Json& e) { e["id"] = 99999999999; }), "found number 99999999999");
-  has(entry([](Json& e) { e["id"] = -1; }), down + ": expected id and shape (4, 3)");
-  has(entry([](Json& e) { e["id"] = "q4"; }), down + ": expected id and shape (4, 3)");
-  has(entry([](Json& e) { e["id"] = 0; }), down);
-  has(entry([](Json& e) { e["shape"] = {3, 4}; }), down + ": expected id and shape (4, 3)");
-  has(entry([](Json& e) { e["shape"] = {4}; }), down + ": expected id and shape (4, 3)");
-  has(entry([](Json& e) { e = nullptr; }), down + ": expected id and shape (4, 3)");
-  has(entry([](Json& e) { e["id"] = static_cast<int>(find_format("f32").id); }), down + ": expected ");
-  has(changed(native::tensors_key, json_change([&](Json& json) { json.erase(down); })), down + ": expected id and shape");
-  has(changed(native::hashes_key, json_change([&](Json& json) { json.erase(down); })), down + ": expected its hash, found none");
-  has(changed(native::hashes_key, json_change([&](Json& json) { json[down] = 7; })), down + ": expected its hash, found none");
+  has(entry([](Library& e) { e["id"] = 9999; }), down + ": expected a format of this version, found number 9999");
+  has(entry([](Library& e) { e["id"] = 99999999999; }), "found number 99999999999");
+  has(entry([](Library& e) { e["id"] = -1; }), down + ": expected id and shape (4, 3)");
+  has(entry([](Library& e) { e["id"] = "q4"; }), down + ": expected id and shape (4, 3)");
+  has(entry([](Library& e) { e["id"] = 0; }), down);
+  has(entry([](Library& e) { e["shape"] = {3, 4}; }), down + ": expected id and shape (4, 3)");
+  has(entry([](Library& e) { e["shape"] = {4}; }), down + ": expected id and shape (4, 3)");
+  has(entry([](Library& e) { e = nullptr; }), down + ": expected id and shape (4, 3)");
+  has(entry([](Library& e) { e["id"] = static_cast<int>(find_format("f32").id); }), down + ": expected ");
+  has(changed(native::tensors_key, json_change([&](Library& json) { json.erase(down); })), down + ": expected id and shape");
+  has(changed(native::hashes_key, json_change([&](Library& json) { json.erase(down); })), down + ": expected its hash, found none");
+  has(changed(native::hashes_key, json_change([&](Library& json) { json[down] = 7; })), down + ": expected its hash, found none");
 }
 
 TEST_CASE("a native file without one of its keys is refused") {
@@ -158,7 +160,7 @@ TEST_CASE("a native file without one of its keys is refused") {
   const std::size_t header = header_bytes(file);
   for (const std::string_view key : {native::version_key, native::config_key, native::tensors_key, native::tokenizer_key, native::recipe_key, native::hashes_key}) {
     CAPTURE(std::string(key));
-    auto json = Json::parse(file.substr(8, header - 8));
+    auto json = Library::parse(file.substr(8, header - 8));
     json["__metadata__"].erase(std::string(key));
     std::string text = json.dump();
     text.resize(header - 8, ' ');

@@ -5,7 +5,7 @@
 #include "bantam/core/parallel.hpp"
 #include "compress/inputs.hpp"
 #include "limits.hpp"
-#include "model/tiny_model.hpp"
+#include "tiny_model.hpp"
 
 namespace bantam::test {
 namespace {
@@ -63,7 +63,7 @@ TEST_CASE_FIXTURE(Pass, "every method prunes what blocks multiply by, before any
         const Recipe plan = Pruning{method, amount} | recipe::with(rounding, format, {}, {.awq = {.ratios = 3, .weigh_weights = false}})
                                                          .keep("*.0.*.v_proj", "f16");
         const Report report = run(plan);
-        CHECK(nlohmann::json::parse(result().recipe())["prune"] == message(name_of(method), ':', to_string(amount)));
+        CHECK(Json::parse(result().recipe(), "test")["prune"] == message(name_of(method), ':', to_string(amount)));
         const auto matrices = matrices_of(result());
         double zeros = 0, weights = 0;
         for (const LayerReport& layer : report.layers) {
@@ -87,7 +87,7 @@ TEST_CASE_FIXTURE(Pass, "every method prunes what blocks multiply by, before any
         }
         CHECK(*report.sparsity == doctest::Approx(zeros / weights));
         CHECK(*report.sparsity >= 0.499);
-        const auto json = nlohmann::json::parse(report.to_json());
+        const auto json = Json::parse(report.to_json(), "test");
         CHECK(json["sparsity"] == *report.sparsity);
         CHECK(json["layers"][1].contains("sparsity") == report.layers[1].sparsity.has_value());
       }

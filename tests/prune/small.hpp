@@ -5,7 +5,7 @@
 #include "bantam/prune/structure.hpp"
 #include "bantam/session/evaluate.hpp"
 #include "compress/inputs.hpp"
-#include "model/tiny_model.hpp"
+#include "tiny_model.hpp"
 
 namespace bantam::test {
 

@@ -217,7 +217,11 @@ TEST_CASE_FIXTURE(Small, "the layers of least influence go, and the others keep 
     for (const char* layer : {"1", "3"}) {
       for (const char* name : {".self_attn.o_proj.weight", ".mlp.down_proj.weight"}) std::ranges::fill(tiny.tensor(std::string("model.layers.") + layer + name).values, 0.0F);
     }
-    if (arch == &archs::qwen2) tiny.config.update({{"sliding_window", 5}, {"use_sliding_window", true}, {"max_window_layers", 3}});
+    if (arch == &archs::qwen2) {
+      tiny.config["sliding_window"] = 5;
+      tiny.config["use_sliding_window"] = true;
+      tiny.config["max_window_layers"] = 3;
+    }
     const Checkpoint original = written(tiny);
     const PrunedStructure pruned = prune_structure(original, std::vector<Removal>{{Part::layers, 2}}, calibration);
     CHECK(pruned.layers == std::vector<std::int64_t>{0, 2, 4});

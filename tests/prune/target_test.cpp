@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "compress/inputs.hpp"
-#include "model/tiny_model.hpp"
+#include "tiny_model.hpp"
 #include "prune/decode_timer.hpp"
 #include "support.hpp"
 

@@ -1,0 +1,80 @@
+// Random models of any architecture and size, written as a Hugging Face folder or as a GGUF file.
+#pragma once
+
+#include <algorithm>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "bantam/bantam.hpp"
+#include "bantam/core/random.hpp"
+#include "bantam/model/archs.hpp"
+#include "hostile/gguf_builder.hpp"
+#include "io/json.hpp"
+#include "reference/transformer.hpp"
+#include "support.hpp"
+
+namespace bantam::test {
+
+struct TinyTensor {
+  std::string name;       ///< Hugging Face's
+  std::string gguf_name;  ///< empty: not in GGUF files
+  std::vector<std::int64_t> shape;
+  std::vector<float> values;       ///< in Hugging Face's order of rows
+  std::int64_t permuted_heads = 0;  ///< GGUF files of Llama pair adjacent rows of q and k, in this many heads
+};
+
+/// Everything a test may wish to change before the files are written.
+struct TinyModel {
+  // Sizes that are no multiples of anything convenient.
+  const ArchSpec* arch = &archs::llama;
+  std::int64_t dim = 36, layers = 2, heads = 6, kv_heads = 2, head_dim = 10, ffn = 50, vocab = 37, context = 64;
+  bool tied = false;
+  bool biases = false;  ///< Llama's attention_bias; Qwen2 has its own
+  std::uint64_t seed = 1;
+
+  std::vector<TinyTensor> tensors = {};
+  Json config = {};          ///< config.json
+  std::function<void(GgufBuilder&)> more_keys = {};
+  std::vector<std::string> pieces = {};        ///< of the vocabulary
+
+  [[nodiscard]] TinyTensor& tensor(const std::string& name) {
+    const auto found = std::find_if(tensors.begin(), tensors.end(), [&](const TinyTensor& t) { return t.name == name; });
+    REQUIRE(found != tensors.end());
+    return *found;
+  }
+  void remove(const std::string& name) {
+    std::erase_if(tensors, [&](const TinyTensor& t) { return t.name == name; });
+  }
+
+  /// Fills in tensors, config and vocabulary from the sizes.
+  TinyModel& make();
+
+  void write_tokenizer(const std::filesystem::path& folder) const;
+  /// A Hugging Face folder. `type`: F32, F16 or BF16.
+  void write_folder(const std::filesystem::path& folder, const std::string& type = "F32") const;
+
+  /// The same model as GGUF, of F32.
+  [[nodiscard]] GgufBuilder gguf() const;
+  void put_vocabulary(GgufBuilder& b) const;
+  void put_tensors(GgufBuilder& b) const;
+  void write_gguf(const std::filesystem::path& path) const { write_file(path, gguf().bytes()); }
+
+  [[nodiscard]] reference::Transformer reference() const;
+
+  static std::string bytes_of(const std::vector<float>& values, const std::string& type);
+
+ private:
+  void add(Random& random, std::string name, std::string gguf, std::vector<std::int64_t> shape, double mean, double spread, std::int64_t permuted);
+};
+
+/// Logits after each of `tokens`, in one row.
+[[nodiscard]] std::vector<float> logits_of(const Model& model, const std::vector<TokenId>& tokens);
+
+/// Some tokens of a tiny model's vocabulary.
+[[nodiscard]] std::vector<TokenId> some_tokens(int count = 12);
+
+/// The largest distance from double precision.
+[[nodiscard]] double distance(const std::vector<float>& found, const std::vector<double>& expected);
+
+}  // namespace bantam::test
