@@ -1,4 +1,4 @@
-"""bantam compresses large language models and runs them on a CPU.
+"""bantam compresses large language models and runs them on a CPU::
 
     import bantam
 
@@ -9,6 +9,8 @@
     with bantam.Session(small, context=4096) as session:
         for piece in session.stream("The capital of France is", max_tokens=64):
             print(piece, end="", flush=True)
+
+Models may be used by several threads at once, a Session by one at a time. Errors are bantam.Error and Python's own.
 """
 
 from . import _bantam

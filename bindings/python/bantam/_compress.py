@@ -218,12 +218,12 @@ def compress(model, method="rtn", *, format="q4", group=-1, calibration=None, ke
     and awq take a bundled text. keep: {pattern: format} exceptions, the last that matches counts. rotate: a seed; smooth: an exponent.
     clip: how far the grids of rtn follow the largest weights, "minmax", "mse" or "percentile:99.9".
     prune: weights to make 0, "wanda:0.5" (or "magnitude", "magnitude_row", "magnitude_model", "sparsegpt"; a share, "2:4" or
-        "16x4"); some matrices lose other shares with "wanda:0.5,*.layers.0.*=0,*.down_proj=0.3". Or parts to remove first, those
-        least needed on the calibration text: "layers:2", "channels:0.3", "heads:0.25", "hidden:0.25". Or a list of them.
+    "16x4"); some matrices lose other shares with "wanda:0.5,*.layers.0.*=0,*.down_proj=0.3". Or parts to remove first, those
+    least needed on the calibration text: "layers:2", "channels:0.3", "heads:0.25", "hidden:0.25". Or a list of them.
     prune_to: "bytes:600MB", "parameters:1.1B", "flops:0.7x" or "latency:12ms": the same share of every part that prune names
-        without an amount, like "channels", so that the model costs no more. compensate: what is left takes over what it can.
+    without an amount, like "channels", so that the model costs no more. compensate: what is left takes over what it can.
     importance: a callable (part, layer, reader, mean_squares) -> array, of what each of a layer's "channels" or "heads" is worth:
-        the least go. reader is the matrix that reads them, (width, inputs), mean_squares those of its inputs.
+    the least go. reader is the matrix that reads them, (width, inputs), mean_squares those of its inputs.
     progress: True for a bar (tqdm), or a callable (done, total, layer, relative_error, seconds_left); False cancels.
     """
     order = _order(model._made, method, format, group, keep, calibration, samples, tokens, desc_act, rotate, smooth, clip, prune, prune_to,
