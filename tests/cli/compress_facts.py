@@ -12,6 +12,9 @@ from xml.etree import ElementTree
 import numpy as np
 from harness import figures
 
+# Sanitizers look for errors of memory, with short texts.
+QUICK = "BANTAM_TEST_QUICK" in os.environ
+
 
 def leftovers(folder):
     return [p.name for p in Path(folder).iterdir() if ".partial" in p.name]
@@ -117,7 +120,7 @@ def facts_prune_weights(h, models):
 
 def facts_prune_parts(h, models):
     model, text = h.model("books4m"), h.corpus("books-valid.txt")
-    calibration = ["--calibration", text, "--samples", 4, "--tokens", 128]
+    calibration = ["--calibration", text, "--samples", 2 if QUICK else 4, "--tokens", 32 if QUICK else 128]
     small = h.temporary("small.bantam")
     report = h.json("compress", model, "-o", small, "--format", "f16", *calibration, "--prune", "channels:0.25", "--prune", "layers:1")
     before, after, shape = h.json("inspect", model), h.json("inspect", small), report["prune"]
@@ -345,7 +348,7 @@ def facts_fit_figures(h, models):
 
 def facts_fit(h, models):
     model = h.model("stories260k")  # small: every one of these measures again
-    options = ["--calibration", h.corpus("tinystories-plain.txt"), "--samples", 2, "--tokens", 32, "--candidates", "i2z.g64,i3.g32,i4.g32,i8"]
+    options = ["--calibration", h.corpus("tinystories-plain.txt"), "--samples", 1 if QUICK else 2, "--tokens", 16 if QUICK else 32, "--candidates", "i2z.g64,i3.g32,i4.g32,i8"]
     bits = h.json("compress", model, "--fit", "4.25bpw", *options, "--dry-run")
     h.fact("bits a weight", 0.995 * 4.25 <= bits["bits_per_weight"] <= 4.25, bits["bits_per_weight"])
     h.equal("units in letters of either case", h.json("compress", model, "--fit", "4.25BPW", *options, "--dry-run"), bits)
@@ -396,7 +399,7 @@ def facts_resume(h, models):
     folder.mkdir()
     out, journal = folder / "out.bantam", folder / "out.bantam.journal"
     # A run that cannot be killed in its midst proves nothing: longer where it is fast.
-    model, samples = (h.model("stories260k"), 4) if "BANTAM_TEST_QUICK" in os.environ else (h.model("books4m"), 8)
+    model, samples = (h.model("stories260k"), 4) if QUICK else (h.model("books4m"), 8)
     run = ["compress", model, "-o", out, "--format", "i3z.g64", "--method", "gptq", "--calibration", h.corpus("books-train.txt"), "--samples", samples, "--tokens", 128]
     h.succeeds(*run)
     complete = out.read_bytes()
