@@ -503,6 +503,9 @@ def facts_old_or_new(h, models):
     h.succeeds("compress", h.model("books4m"), "-o", out)
     complete = out.read_bytes()
     for limit in [0, 1, 4096, 100_000, 1_000_000, len(complete) - 1]:
+        if h.run("--version", file_limit=limit).status != 0:
+            print(f"skipped: the thread sanitizer itself cannot start with files of {limit} bytes")
+            continue
         out.write_bytes(b"old")
         h.refuses(1, "compress", h.model("books4m"), "-o", out, file_limit=limit)
         h.fact(f"a disk of {limit} bytes leaves the old file", out.read_bytes() == b"old" and not leftovers(folder), leftovers(folder))
