@@ -428,7 +428,7 @@ typedef struct bantam_compress_options {
   void *choose_user;
   bantam_compress_progress progress;
   void *progress_user;
-  bantam_report **report;       /* receives a report, to be freed; NULL: none */
+  bantam_report **report;       /* receives a report, to be freed, or NULL where only the file's memory sufficed; NULL: none */
   const bantam_setting *settings; /* "rotate": seed; "smooth": exponent; "clip": "minmax", "mse", "percentile:99.9";
                                      "prune", one or several: weights by "wanda:0.5", "magnitude:2:4", "sparsegpt:16x4",
                                      "wanda:0.5,*.down_proj=0.3"; parts by "layers:4", "channels:0.3", "heads:0.25",

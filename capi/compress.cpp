@@ -182,8 +182,13 @@ bantam_status bantam_compress_file(const char* from, const char* to, const banta
     const Prepared ready = prepare(order, recipe, checkpoint);
     Report report = compress_file(ready.pruned ? ready.pruned->checkpoint : checkpoint, to, recipe, order.target, progress_of(order.options),
                                   ready.calibration, order.journal);
-    if (ready.pruned) report.follow(ready.pruned->report);
-    auto told = wrapped(std::move(report));
+    // The file is there: where memory runs out from here on, the report is what is lost, and not the call.
+    std::unique_ptr<bantam_report> told;
+    try {
+      if (ready.pruned) report.follow(ready.pruned->report);
+      told = wrapped(std::move(report));
+    } catch (const std::bad_alloc&) {
+    }
     if (order.options.report != nullptr) *order.options.report = told.release();
   });
 }

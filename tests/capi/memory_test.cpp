@@ -6,6 +6,7 @@
 #include <map>
 #include <mutex>
 #include <new>
+#include <utility>
 
 #include "support.hpp"
 
@@ -95,8 +96,17 @@ bantam_allocator allocator_of(Host& host) {
   return a;
 }
 
+struct Life {
+  bantam_status status = BANTAM_OK;
+  std::string writing;                  ///< the file of the call that failed; empty: it writes none
+  std::vector<std::int64_t> written;    ///< allocations until a call that writes a file had ended
+};
+
 /// A tiny model's life: loaded, heard, made smaller, saved, and once more from file to file. The first failure ends it.
-bantam_status live(const std::string& path, const std::string& output) {
+Life live(const std::string& path, const std::string& output) {
+  keeps_books = true;
+  const std::string second = output + "2";
+  keeps_books = false;
   bantam_model *model = nullptr, *small = nullptr;
   bantam_session* session = nullptr;
   bantam_session_options options = BANTAM_SESSION_OPTIONS_INIT;
@@ -104,16 +114,31 @@ bantam_status live(const std::string& path, const std::string& output) {
   options.threads = 2;
   bantam_compress_options to = BANTAM_COMPRESS_OPTIONS_INIT;
   const auto ignore = [](const char*, std::size_t, void*) { return 0; };
-  bantam_status status = bantam_model_load(&model, path.c_str());
+  bantam_report* report = nullptr;
+  to.report = &report;
+  Life life;
+  bantam_status& status = life.status;
+  const auto write = [&](const std::string& file, auto&& call) {
+    if (status != BANTAM_OK) return;
+    status = call(file.c_str());
+    const std::int64_t until = allocations;
+    keeps_books = true;
+    if (status != BANTAM_OK) life.writing = file;
+    life.written.push_back(until);
+    keeps_books = false;
+  };
+  status = bantam_model_load(&model, path.c_str());
   if (status == BANTAM_OK) status = bantam_session_new(&session, model, &options);
   if (status == BANTAM_OK) status = bantam_session_generate(session, "Hello", 3, ignore, nullptr);
   if (status == BANTAM_OK) status = bantam_model_compress(&small, model, &to);
-  if (status == BANTAM_OK) status = bantam_model_save(small, output.c_str());
-  if (status == BANTAM_OK) status = bantam_compress_file(path.c_str(), (output + "2").c_str(), &to);
+  bantam_report_free(std::exchange(report, nullptr));
+  write(output, [&](const char* file) { return bantam_model_save(small, file); });
+  write(second, [&](const char* file) { return bantam_compress_file(path.c_str(), file, &to); });
+  bantam_report_free(report);
   bantam_session_free(session);
   bantam_model_free(small);
   bantam_model_free(model);
-  return status;
+  return life;
 }
 
 TEST_CASE("the host's allocator gives all large memory and gets it back") {
@@ -121,7 +146,7 @@ TEST_CASE("the host's allocator gives all large memory and gets it back") {
   const bantam_allocator a = allocator_of(host);
   REQUIRE_OK(bantam_set_allocator(&a));
   const Folder folder;
-  CHECK_OK(live(model_path(), folder / "small.bantam"));
+  CHECK_OK(live(model_path(), folder / "small.bantam").status);
   CHECK(host.taken > (1u << 20));
   REQUIRE_OK(bantam_set_allocator(nullptr));
   CHECK(host.out.empty());
@@ -132,27 +157,36 @@ TEST_CASE("the host's allocator gives all large memory and gets it back") {
 
 /// Lets allocations of a life fail, from another one on in each of many lives.
 void try_failures(Host& host, const std::string& path, const std::string& output) {
-  REQUIRE_OK(live(path, output));  // pools that live as long as the process are filled
+  REQUIRE_OK(live(path, output).status);  // pools that live as long as the process are filled
   allocations = 0;
-  REQUIRE_OK(live(path, output));
+  const Life whole = live(path, output);
+  REQUIRE_OK(whole.status);
   const std::int64_t total = allocations;
   CAPTURE(total);
   const std::int64_t step = std::max<std::int64_t>(1, total / (std::getenv("BANTAM_TEST_QUICK") != nullptr ? 50 : 300));
+  std::vector<std::int64_t> places;
+  for (std::int64_t n = 0; n < total; n += step) places.push_back(n);
+  // Every one around the moment in which a file gets its name.
+  for (const std::int64_t end : whole.written) {
+    for (std::int64_t n = std::max<std::int64_t>(0, end - 30); n < end; ++n) places.push_back(n);
+  }
   int failures = 0;
   const std::filesystem::path folder = std::filesystem::path(output).parent_path();
-  for (std::int64_t n = 0; n < total; n += step) {
+  for (const std::int64_t n : places) {
     CAPTURE(n);
     for (const auto& entry : std::filesystem::directory_iterator(folder)) std::filesystem::remove(entry);
     allocations = 0;
     first_failing = n;
-    const bantam_status status = live(path, output);
+    const Life life = live(path, output);
     first_failing = never;
     // What is optional may do without; else it is this error and no other.
-    if (status != BANTAM_OK) {
+    if (life.status != BANTAM_OK) {
       ++failures;
-      REQUIRE_MESSAGE(status == BANTAM_OUT_OF_MEMORY, bantam_last_error());
-      // No file, or one that is whole.
+      REQUIRE_MESSAGE(life.status == BANTAM_OUT_OF_MEMORY, bantam_last_error());
+      // None of the call that failed, not even in part; whole ones of those before it.
       for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+        CHECK(entry.path() == output);
+        CHECK(entry.path() != life.writing);
         bantam_model* made = nullptr;
         CHECK_OK(bantam_model_load(&made, entry.path().c_str()));
         bantam_model_free(made);
@@ -161,7 +195,7 @@ void try_failures(Host& host, const std::string& path, const std::string& output
     REQUIRE(host.out.empty());
   }
   CHECK(failures > 10);
-  CHECK_OK(live(path, output));
+  CHECK_OK(live(path, output).status);
 }
 
 void try_all_failures(const std::string& path) {
