@@ -38,6 +38,9 @@ test_packages=(
   g++-aarch64-linux-gnu qemu-user             # the NEON kernels, emulated
 )
 
+# Making the API reference.
+reference_packages=(doxygen python3-sphinx python3-breathe)
+
 # configure_and_build PRESET [TARGET...]
 configure_and_build() {
   local preset=$1

@@ -13,7 +13,7 @@ if [ "${1:-}" = --check ]; then
   fi
   strict=(-W --keep-going)
 else
-  ensure_packages "${build_packages[@]}" doxygen python3-sphinx python3-breathe
+  ensure_packages "${build_packages[@]}" "${reference_packages[@]}"
   configure_and_build release bantam-python bantam-python-files >/dev/null
 fi
 

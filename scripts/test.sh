@@ -8,7 +8,7 @@ source scripts/packages.sh
 ensure_packages "${build_packages[@]}" "${test_packages[@]}"
 
 # What makes the API reference: without them its test skips with a word.
-ensure_packages doxygen python3-sphinx python3-breathe || echo "these packages could not be installed: the API reference will not be checked" >&2
+ensure_packages "${reference_packages[@]}" || echo "these packages could not be installed: the API reference will not be checked" >&2
 
 # llama.cpp, ready to run, to compare with; without npm or its registry those tests skip with a word.
 if command -v npm >/dev/null && [ ! -d tests/peers/node_modules/node-llama-cpp ]; then

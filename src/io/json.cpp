@@ -10,9 +10,7 @@ Json::Value Json::stored(std::int64_t number) noexcept {
 }
 
 Json::Json(const Json& other) {
-  if (other.is_array()) {
-    value_ = std::get<Array>(other.value_);
-  } else if (other.is_object()) {
+  if (other.is_object()) {
     *this = object();
     for (const auto& [key, value] : other.items()) (*this)[key] = value;
   } else {
@@ -129,6 +127,8 @@ bool operator==(const Json& a, const Json& b) noexcept {
 /// Builds a tree from the parser's events.
 class Json::Reader : public nlohmann::json_sax<nlohmann::json> {
  public:
+  explicit Reader(std::string_view text) { nlohmann::json::sax_parse(text.data(), text.data() + text.size(), this); }
+
   bool null() override { return add(Json()); }
   bool boolean(bool value) override { return add(Json(value)); }
   bool number_integer(std::int64_t value) override { return add(Json(value)); }
@@ -187,15 +187,13 @@ class Json::Reader : public nlohmann::json_sax<nlohmann::json> {
 };
 
 Json Json::parse(std::string_view text, std::string_view place) {
-  Reader reader;
-  nlohmann::json::sax_parse(text.data(), text.data() + text.size(), &reader);
+  Reader reader(text);
   if (!reader.problem.empty()) fail(Errc::corrupt, place, ": ", reader.problem, " of ", text.size(), " bytes");
   return std::move(reader.root);
 }
 
 Json Json::parse_or_null(std::string_view text) {
-  Reader reader;
-  nlohmann::json::sax_parse(text.data(), text.data() + text.size(), &reader);
+  Reader reader(text);
   return reader.problem.empty() ? std::move(reader.root) : Json();
 }
 

@@ -129,6 +129,8 @@ class Json {
   };
   [[nodiscard]] std::string dump(int indent = -1) const { return dump(Style{.indent = indent}); }
   [[nodiscard]] std::string dump(const Style& style) const;
+  /// A text in quotes.
+  [[nodiscard]] static std::string quoted(std::string_view text) { return Json(text).dump(); }
 
   /// Numbers by value, objects in whatever order.
   friend bool operator==(const Json& a, const Json& b) noexcept;

@@ -14,9 +14,6 @@ namespace bantam::inline v0 {
 
 namespace {
 
-// A key or value as JSON. Both are checked UTF-8.
-std::string quoted(const std::string& text) { return Json(text).dump(); }
-
 // Announced data, or a gap between two of them.
 struct Slot {
   std::string name;
@@ -28,7 +25,7 @@ struct Slot {
 };
 
 std::string describe(const Slot& slot) {
-  std::string json = message(quoted(slot.name), ":{\"dtype\":\"", slot.type, "\",\"shape\":[");
+  std::string json = message(Json::quoted(slot.name), ":{\"dtype\":\"", slot.type, "\",\"shape\":[");
   for (std::size_t i = 0; i < slot.shape.size(); ++i) json += message(i == 0 ? "" : ",", slot.shape[i]);
   return json + message("],\"data_offsets\":[", slot.begin, ',', slot.begin + slot.bytes, "]}");
 }
@@ -119,7 +116,7 @@ struct Layout {
     if (!detail::is_utf8(key) || !detail::is_utf8(value)) {
       fail(Errc::invalid_argument, place, ": metadata '", printable(key), "': expected utf-8, found other bytes");
     }
-    const std::string member = message(metadata.empty() ? "" : ",", quoted(key), ':', quoted(value));
+    const std::string member = message(metadata.empty() ? "" : ",", Json::quoted(key), ':', Json::quoted(value));
     // header_bytes is 0 until the header has its place in the file.
     if (header_bytes != 0 && header_size() + member.size() > header_bytes) {
       fail(Errc::invalid_argument, place, ": metadata '", printable(key), "': expected at most ",

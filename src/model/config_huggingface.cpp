@@ -26,9 +26,8 @@ const Json& parse_object(const Json& json, const std::string& place) {
 }
 
 std::optional<double> number_at(const Json& json, std::string_view key, const std::string& place) {
-  if (key.empty()) return std::nullopt;
-  const Json* it = json.find(key);
-  if (it == nullptr || it->is_null()) return std::nullopt;
+  const Json* it = key.empty() ? nullptr : member(json, key);
+  if (it == nullptr) return std::nullopt;
   if (!it->is_number()) fail(Errc::corrupt, place, ": ", key, ": expected a number, found ", printable(it->dump()));
   return it->get<double>();
 }
@@ -47,15 +46,15 @@ std::vector<double> list_at(const Json& json, std::string_view key, const std::s
 }
 
 std::string text_at(const Json& json, std::string_view key, const std::string& place, std::string_view otherwise) {
-  const Json* it = json.find(key);
-  if (it == nullptr || it->is_null()) return std::string(otherwise);
+  const Json* it = member(json, key);
+  if (it == nullptr) return std::string(otherwise);
   if (!it->is_string()) fail(Errc::corrupt, place, ": ", key, ": expected text, found ", printable(it->dump()));
   return it->string();
 }
 
 bool flag_at(const Json& json, std::string_view key, const std::string& place, bool otherwise) {
-  const Json* it = json.find(key);
-  if (it == nullptr || it->is_null()) return otherwise;
+  const Json* it = member(json, key);
+  if (it == nullptr) return otherwise;
   if (!it->is_boolean()) fail(Errc::corrupt, place, ": ", key, ": expected true or false, found ", printable(it->dump()));
   return it->get<bool>();
 }
@@ -135,8 +134,8 @@ void read_rotated_part(const Json& json, const std::string& place, ModelConfig& 
 
 /// Newer configs name the kind of each layer. What they say goes before the keys that models had for it.
 void read_layer_types(const Json& json, const std::string& place, ModelConfig& c) {
-  const Json* types = json.find("layer_types");
-  if (types == nullptr || types->is_null()) return;
+  const Json* types = member(json, "layer_types");
+  if (types == nullptr) return;
   if (!types->is_array() || static_cast<std::int64_t>(types->size()) != c.layers) {
     fail(Errc::corrupt, place, ": layer_types: expected a list of ", c.layers, " kinds, found ",
          types->is_array() ? message(types->size()) : std::string(types->type_name()));
@@ -161,7 +160,7 @@ void read_layer_types(const Json& json, const std::string& place, ModelConfig& c
 const ArchSpec& find_hf_arch(const Json& json, const std::string& place) {
   const Json* it = json.find("architectures");
   if (it != nullptr && it->is_array() && !it->empty() && (*it)[0].is_string()) {
-    const auto name = (*it)[0].string();
+    const std::string& name = (*it)[0].string();
     for (const ArchSpec* arch : architectures) {
       if (arch->hf_class == name) return *arch;
     }
@@ -205,7 +204,7 @@ ModelConfig from_json(const Json& json, const std::string& place) {
   c.tied = flag_at(json, "tie_word_embeddings", place, arch.default_tied);
   if (new_rope) {
     read_rope_scaling(*rope_parameters, place, "rope_parameters", c);
-  } else if (const Json* scaling = json.find("rope_scaling"); scaling != nullptr && !scaling->is_null()) {
+  } else if (const Json* scaling = member(json, "rope_scaling")) {
     read_rope_scaling(*scaling, place, "rope_scaling", c);
   }
   read_rotated_part(new_rope ? *rope_parameters : json, place, c);

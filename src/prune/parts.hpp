@@ -8,10 +8,10 @@
 
 namespace bantam::inline v0 {
 
-/// Parts of a layer that stay, in order, and those that go.
 /// 0, 1, ... count - 1.
 [[nodiscard]] std::vector<std::int64_t> first_numbers(std::int64_t count);
 
+/// Parts of a layer that stay, in order, and those that go.
 struct PartChoice {
   std::vector<std::int64_t> kept, removed;
 };

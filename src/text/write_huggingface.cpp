@@ -15,15 +15,13 @@ namespace {
 
 using detail::spelling;
 
-std::string quoted(const std::string& text) { return Json(text).dump(); }
-
 /// The vocabulary as an object, in order of ids. Where a spelling comes twice, the id that looking it up gives.
 std::string vocabulary(const Tokenizer::Data& data) {
   std::string text = "{";
   for (std::size_t i = 0; i < data.spec.pieces.size(); ++i) {
     const auto found = data.index.find(data.spec.pieces[i]);
     if (found == data.index.end() || found->second != static_cast<TokenId>(i)) continue;
-    text += message(text.size() > 1 ? ",\n" : "\n", "      ", quoted(data.spec.pieces[i]), ": ", i);
+    text += message(text.size() > 1 ? ",\n" : "\n", "      ", Json::quoted(data.spec.pieces[i]), ": ", i);
   }
   return text + "\n    }";
 }
@@ -64,7 +62,7 @@ std::string merge_list(const Tokenizer::Data& data, std::string_view place) {
     const std::string& a = spelling(data.spec, left);
     const std::string& b = spelling(data.spec, right);
     text += text.size() > 1 ? ",\n      " : "\n      ";
-    text += apart ? message('[', quoted(a), ", ", quoted(b), ']') : quoted(message(a, ' ', b));
+    text += apart ? message('[', Json::quoted(a), ", ", Json::quoted(b), ']') : Json::quoted(message(a, ' ', b));
   }
   return text + "\n    ]";
 }
@@ -73,7 +71,7 @@ std::string model_of(const Tokenizer::Data& data, std::string_view place) {
   const TokenizerSpec& spec = data.spec;
   // A byte-level model has a piece for everything; what its config calls unknown may be any token.
   const bool names_unknown = spec.unknown >= 0 && (!spec.byte_level || spec.types[static_cast<std::size_t>(spec.unknown)] == TokenType::unknown);
-  return message("{\n    \"type\": \"BPE\",\n    \"dropout\": null,\n    \"unk_token\": ", names_unknown ? quoted(spelling(spec, spec.unknown)) : "null",
+  return message("{\n    \"type\": \"BPE\",\n    \"dropout\": null,\n    \"unk_token\": ", names_unknown ? Json::quoted(spelling(spec, spec.unknown)) : "null",
                  ",\n    \"continuing_subword_prefix\": null,\n    \"end_of_word_suffix\": null,\n    \"fuse_unk\": ", spec.fuse_unknown,
                  ",\n    \"byte_fallback\": ", spec.byte_fallback, ",\n    \"ignore_merges\": ", spec.ignore_merges,
                  ",\n    \"vocab\": ", vocabulary(data), ",\n    \"merges\": ", merge_list(data, place), "\n  }");

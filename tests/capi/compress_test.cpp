@@ -4,23 +4,6 @@
 
 using namespace capi_test;
 
-namespace {
-
-struct Compressed {
-  Owned<bantam_model> model;
-  Owned<bantam_report> report;
-};
-
-Compressed compressed(const bantam_model* model, bantam_compress_options options) {
-  bantam_report* report = nullptr;
-  bantam_model* small = nullptr;
-  options.report = &report;
-  REQUIRE_OK(bantam_model_compress(&small, model, &options));
-  return {Owned<bantam_model>(small), Owned<bantam_report>(report)};
-}
-
-}  // namespace
-
 TEST_CASE("a matrix is rounded, read back and multiplied") {
   const std::int64_t rows = 32, columns = 96, tokens = 3;
   std::vector<float> values(rows * columns), x(tokens * columns);

@@ -38,6 +38,19 @@ inline Owned<bantam_model> load(const std::string& path = model_path()) {
   return Owned<bantam_model>(model);
 }
 
+struct Compressed {
+  Owned<bantam_model> model;
+  Owned<bantam_report> report;
+};
+
+inline Compressed compressed(const bantam_model* model, bantam_compress_options options) {
+  bantam_report* report = nullptr;
+  bantam_model* small = nullptr;
+  options.report = &report;
+  REQUIRE_OK(bantam_model_compress(&small, model, &options));
+  return {Owned<bantam_model>(small), Owned<bantam_report>(report)};
+}
+
 inline bantam_session_options two_threads() {
   bantam_session_options options = BANTAM_SESSION_OPTIONS_INIT;
   options.context_tokens = 256;

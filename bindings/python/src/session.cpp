@@ -240,6 +240,22 @@ py::dict measure(const Model& model, const std::string& text, const Model* base,
   return d;
 }
 
+Tensor<float, 1> copy_of(std::span<const float> values) {
+  Tensor<float, 1> copy({static_cast<std::int64_t>(values.size())});
+  std::copy(values.begin(), values.end(), copy.data());
+  return copy;
+}
+
+/// What `read` hands out after each of the tokens, in rows.
+py::array rows_after(SessionHandle& h, const std::vector<TokenId>& ids, std::int64_t width,
+                     void (Session::*read)(std::span<const TokenId>, FunctionRef<void(std::int64_t, std::span<const float>)>)) {
+  return as_array(h.alone([&](Session& s) {
+    Tensor<float, 2> rows({static_cast<std::int64_t>(ids.size()), width});
+    (s.*read)(ids, [&](std::int64_t index, std::span<const float> row) { std::copy(row.begin(), row.end(), &rows(index, 0)); });
+    return rows;
+  }));
+}
+
 void bind_generation(py::module_& m) {
   py::class_<Generation>(m, "Generation")
       .def("__iter__", [](Generation& g) -> Generation& { return g; })
@@ -291,20 +307,11 @@ void bind_session(py::module_& m) {
       .def("chat", &chat, py::arg("messages"))
       .def("logits",
            [](SessionHandle& h) {
-             return as_array(h.alone([](Session& s) {
-               const std::span<const float> row = s.logits();
-               Tensor<float, 1> copy({static_cast<std::int64_t>(row.size())});
-               std::copy(row.begin(), row.end(), copy.data());
-               return copy;
-             }));
+             return as_array(h.alone([](Session& s) { return copy_of(s.logits()); }));
            })
       .def("score",
            [](SessionHandle& h, const std::vector<TokenId>& ids) {
-             return as_array(h.alone([&](Session& s) {
-               Tensor<float, 2> rows({static_cast<std::int64_t>(ids.size()), s.model().config().vocab});
-               s.score(ids, [&](std::int64_t index, std::span<const float> row) { std::copy(row.begin(), row.end(), &rows(index, 0)); });
-               return rows;
-             }));
+             return rows_after(h, ids, h.session.model().config().vocab, &Session::score);
            },
            py::arg("ids"))
       .def("embed",
@@ -312,20 +319,13 @@ void bind_session(py::module_& m) {
              const EmbedOptions options{.pooling = find_pooling(pooling), .normalize = normalize};
              return as_array(h.alone([&](Session& s) {
                const auto* text = std::get_if<std::string>(&prompt);
-               const std::vector<float> embedding = text != nullptr ? embed(s, *text, options) : embed(s, std::get<1>(prompt), options);
-               Tensor<float, 1> copy({static_cast<std::int64_t>(embedding.size())});
-               std::copy(embedding.begin(), embedding.end(), copy.data());
-               return copy;
+               return copy_of(text != nullptr ? embed(s, *text, options) : embed(s, std::get<1>(prompt), options));
              }));
            },
            py::arg("prompt"), py::arg("pooling"), py::arg("normalize"))
       .def("states",
            [](SessionHandle& h, const std::vector<TokenId>& ids) {
-             return as_array(h.alone([&](Session& s) {
-               Tensor<float, 2> rows({static_cast<std::int64_t>(ids.size()), s.model().config().dim});
-               s.states(ids, [&](std::int64_t index, std::span<const float> row) { std::copy(row.begin(), row.end(), &rows(index, 0)); });
-               return rows;
-             }));
+             return rows_after(h, ids, h.session.model().config().dim, &Session::states);
            },
            py::arg("ids"))
       .def("fork", [](SessionHandle& h) { return h.alone([](Session& s) { return std::make_shared<SessionHandle>(s.fork()); }); })

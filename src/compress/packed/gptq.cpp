@@ -79,8 +79,7 @@ class GptqWriter final : public PackedWriter {
   [[nodiscard]] bool keeps_order() const noexcept override { return true; }
   [[nodiscard]] std::string_view config_file() const noexcept override { return "quantize_config.json"; }
 
-  [[nodiscard]] Json config(std::span<const PackedModule> modules,
-                                              const Recipe& recipe) const override {
+  [[nodiscard]] Json config(std::span<const PackedModule> modules, const Recipe& recipe) const override {
     const Settings usual = usual_settings(modules);
     const GptqOptions& options = recipe.options().gptq;
     Json json;

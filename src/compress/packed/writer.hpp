@@ -35,8 +35,7 @@ class PackedWriter {
   [[nodiscard]] virtual bool keeps_order() const noexcept { return false; }
   /// quantization_config of config.json, which says what the modules, one of them quantized at least, are stored
   /// as. Throws invalid_argument where one file cannot hold them together.
-  [[nodiscard]] virtual Json config(std::span<const PackedModule> modules,
-                                                      const Recipe& recipe) const = 0;
+  [[nodiscard]] virtual Json config(std::span<const PackedModule> modules, const Recipe& recipe) const = 0;
   /// A file that repeats it for older readers; empty: none.
   [[nodiscard]] virtual std::string_view config_file() const noexcept { return {}; }
   /// The tensors of a quantized module, in the order in which write() writes them.

@@ -10,19 +10,6 @@ using namespace capi_test;
 
 namespace {
 
-struct Compressed {
-  Owned<bantam_model> model;
-  Owned<bantam_report> report;
-};
-
-Compressed compressed(const bantam_model* model, bantam_compress_options options) {
-  bantam_report* report = nullptr;
-  bantam_model* small = nullptr;
-  options.report = &report;
-  REQUIRE_OK(bantam_model_compress(&small, model, &options));
-  return {Owned<bantam_model>(small), Owned<bantam_report>(report)};
-}
-
 /// Names and numbers.
 std::vector<std::pair<std::string, std::vector<float>>> tensors_of(const bantam_model* model) {
   std::vector<std::pair<std::string, std::vector<float>>> all;
