@@ -1,9 +1,9 @@
 // How close the tile of each format comes to the loop of dot products alone, on one thread.
 //
-//   bench_tiles [--rounds N] [--seconds S] [FORMAT...]
+//   bench_tiles [--rounds N] [--seconds S] [--tokens N] [FORMAT...]
 //
 // Both run in alternation, so that a clock or a neighbor slows both; the figures are medians of the rounds' ratios.
-//   prefill  120 tokens by a matrix that fits the second-level cache: integer products, as a share of the pure loop's
+//   prefill  N tokens, 120, by a matrix that fits the second-level cache: integer products, as a share of the pure loop's
 //   decode   1 token by a matrix that fits the second-level cache: what is left for memory to be slower than
 #include <algorithm>
 #include <cstdio>
@@ -39,7 +39,7 @@ double rate(double units, double seconds, F&& f) {
 class Product {
  public:
   Product(const bantam::FormatInfo& format, std::int64_t tokens) : weights_(matrix(format)), out_(static_cast<std::size_t>(tokens * rows)) {
-    x_.serve(weights_);
+    x_.serve(bantam::kernels_in_use(), weights_);
     x_.resize(tokens, columns);
     const auto values = bantam::random::normal<float>({tokens, columns}, 2);
     for (std::int64_t t = 0; t < tokens; ++t) {
@@ -66,6 +66,7 @@ class Product {
 
 int main(int argc, char** argv) {
   int rounds = 5;
+  std::int64_t tokens = 120;
   double seconds = 0.1;
   std::vector<std::string> names;
   for (int i = 1; i < argc; ++i) {
@@ -74,8 +75,10 @@ int main(int argc, char** argv) {
       rounds = std::max(1, std::atoi(argv[++i]));
     } else if (argument == "--seconds" && i + 1 < argc) {
       seconds = std::atof(argv[++i]);
+    } else if (argument == "--tokens" && i + 1 < argc) {
+      tokens = std::max(1, std::atoi(argv[++i]));
     } else if (argument.starts_with("-")) {
-      std::fprintf(stderr, "usage: bench_tiles [--rounds N] [--seconds S] [FORMAT...]\n");
+      std::fprintf(stderr, "usage: bench_tiles [--rounds N] [--seconds S] [--tokens N] [FORMAT...]\n");
       return 2;
     } else {
       names.push_back(argument);
@@ -85,7 +88,7 @@ int main(int argc, char** argv) {
   std::printf("%s, one thread\n\n| format | bits | prefill, Gop/s | of the dot products | decode, GB/s |\n|---|---|---|---|---|\n", kernels.name);
   for (const bantam::FormatInfo& format : bantam::formats()) {
     if (!names.empty() && std::ranges::find(names, format.name) == names.end()) continue;
-    Product prefill(format, 120);
+    Product prefill(format, tokens);
     Product decode(format, 1);
     std::vector<double> speed, share, stream;
     for (int round = 0; round < rounds; ++round) {

@@ -8,7 +8,7 @@ namespace bantam::inline v0 {
 namespace {
 
 /// Logits computed at once: a panel of the head is read once for this many tokens.
-constexpr std::size_t outputs_at_once = 16;
+constexpr std::int64_t outputs_at_once = 16;
 
 /// Takes caches back to where they were, unless everything went well.
 class Rollback {
@@ -52,7 +52,7 @@ Forward::Forward(const ModelConfig& config, const ModelWeights& weights, std::in
     : config_(config), weights_(weights), kernels_(kernels_in_use()), team_(threads), rope_(config.rope, context_tokens),
       attention_({config.heads, config.kv_heads, config.head_dim}, team_.size()) {
   for (const LayerWeights& layer : weights.layers) serve(layer);
-  if (!weights.head.empty()) normed_.serve(weights.head);
+  if (!weights.head.empty()) headed_.serve(kernels_, weights.head);
   const std::int64_t padded = round_up<std::int64_t>(config.head_dim, 16);
   heads_.resize(static_cast<std::size_t>(team_.size()));
   codes_.resize(static_cast<std::size_t>(team_.size()));
@@ -60,9 +60,9 @@ Forward::Forward(const ModelConfig& config, const ModelWeights& weights, std::in
 }
 
 void Forward::serve(const LayerWeights& layer) noexcept {
-  for (const WeightMatrix* w : {&layer.q, &layer.k, &layer.v, &layer.gate, &layer.up}) normed_.serve(*w);
-  attended_.serve(layer.o);
-  hidden_.serve(layer.down);
+  for (const WeightMatrix* w : {&layer.q, &layer.k, &layer.v, &layer.gate, &layer.up}) normed_.serve(kernels_, *w);
+  attended_.serve(kernels_, layer.o);
+  hidden_.serve(kernels_, layer.down);
 }
 
 /// Room for the rows of a pass, whose segments are known.
@@ -77,8 +77,9 @@ void Forward::resize(std::int64_t tokens) {
   room(v_, c.kv_heads * c.head_dim);
   room(up_, c.ffn);
   room(angles_, c.rope.dim);
-  logits_.ensure(outputs_at_once * static_cast<std::size_t>(c.vocab));
+  logits_.ensure(static_cast<std::size_t>(outputs_at_once * c.vocab));
   normed_.resize(tokens, c.dim);
+  headed_.resize(std::min(tokens, outputs_at_once), c.dim);
   attended_.resize(tokens, c.heads * c.head_dim);
   hidden_.resize(tokens, c.ffn);
   std::vector<nn::AttentionSequence> sequences;
@@ -140,7 +141,7 @@ void Forward::run(std::span<const Sequence> sequences, Sink sink, KeepGoing keep
       for (std::int64_t i = from; i < s.count; ++i) {
         rows.push_back(s.row + i);
         places.emplace_back(s.sequence, s.first + i);
-        if (rows.size() == outputs_at_once) flush();
+        if (std::ssize(rows) == outputs_at_once) flush();
       }
     }
     if (!rows.empty()) flush();
@@ -151,16 +152,16 @@ void Forward::run(std::span<const Sequence> sequences, Sink sink, KeepGoing keep
 /// logits_ = head(final norm(residual)) of some rows.
 void Forward::head(std::span<const std::int64_t> rows) noexcept {
   const auto count = static_cast<std::int64_t>(rows.size());
-  normed_.resize(count, config_.dim);  // its old content is spent
+  headed_.resize(count, config_.dim);  // had room for as many
   run(weights_.head.bytes() * count, [&](const Worker& worker) {
     const Range share = worker.share(count);
     for (std::int64_t i = share.begin; i < share.end; ++i) {
-      final_norm(rows[static_cast<std::size_t>(i)], normed_.row(i));
-      normed_.quantize_row(kernels_, i);
-      normed_.gather_row(kernels_, {&weights_.head}, i);
+      final_norm(rows[static_cast<std::size_t>(i)], headed_.row(i));
+      headed_.quantize_row(kernels_, i);
+      headed_.gather_row(kernels_, {&weights_.head}, i);
     }
     worker.barrier();
-    nn::linear(kernels_, worker, weights_.head, normed_, nullptr, logits_.data(), config_.vocab);
+    nn::linear(kernels_, worker, weights_.head, headed_, nullptr, logits_.data(), config_.vocab);
   });
 }
 
@@ -266,12 +267,14 @@ TensorView<const float, 2> Forward::stage_inputs() const noexcept {
 
 void Forward::run_head(std::span<const float> hidden, FunctionRef<void(std::int64_t, std::span<const float>)> sink) {
   const auto dim = static_cast<std::size_t>(config_.dim), vocab = static_cast<std::size_t>(config_.vocab);
-  logits_.ensure(outputs_at_once * vocab);
-  residual_.ensure(outputs_at_once * dim);
+  constexpr auto most = static_cast<std::size_t>(outputs_at_once);
+  logits_.ensure(most * vocab);
+  residual_.ensure(most * dim);
+  headed_.resize(outputs_at_once, config_.dim);
   const std::size_t tokens = hidden.size() / dim;
   std::vector<std::int64_t> rows;
   for (std::size_t first = 0; first < tokens; first += rows.size()) {
-    rows.resize(std::min(outputs_at_once, tokens - first));
+    rows.resize(std::min(most, tokens - first));
     std::iota(rows.begin(), rows.end(), 0);
     std::copy_n(hidden.data() + first * dim, rows.size() * dim, residual_.data());
     head(rows);

@@ -34,7 +34,9 @@ class Inputs {
         floats_(random::normal<float>({tokens, columns}, seed)),
         values_(static_cast<std::size_t>(tokens * stride_)),
         scales_(static_cast<std::size_t>(tokens * stride_ / block)),
-        sums_(static_cast<std::size_t>(tokens * stride_ / sum_columns)) {
+        sums_(static_cast<std::size_t>(tokens * stride_ / sum_columns)),
+        interleaved_(static_cast<std::size_t>(round_up<std::int64_t>(tokens, 16) * stride_)),
+        interleaved_scales_(static_cast<std::size_t>(round_up<std::int64_t>(tokens, 16) * stride_ / block)) {
     // An outlier a row, as real activations have them.
     for (std::int64_t t = 0; t < tokens; ++t) floats_(t, t * 7 % columns) *= 20;
     round();
@@ -48,11 +50,17 @@ class Inputs {
   [[nodiscard]] std::int64_t columns() const { return columns_; }
   [[nodiscard]] Tensor<float, 2>& floats() { return floats_; }
   [[nodiscard]] FloatRows float_rows(std::int64_t token = 0) const { return {floats_.data() + token * columns_, columns_}; }
-  /// All rows from `token` on.
+  /// All rows from `token` on; side by side too where that is possible.
   [[nodiscard]] QuantizedRows quantized(std::int64_t token = 0) {
-    return {values_.data() + token * stride_, scales_.data() + token * stride_ / block_, sums_.data() + token * stride_ / sum_columns, stride_,
-            block_};
+    QuantizedRows rows{values_.data() + token * stride_, scales_.data() + token * stride_ / block_, sums_.data() + token * stride_ / sum_columns, stride_,
+                       block_};
+    if (token % 16 == 0 && side_by_side_) {
+      rows.interleaved = {interleaved_.data() + token * stride_, interleaved_scales_.data() + token * stride_ / block_};
+    }
+    return rows;
   }
+  /// From now on there are rows only.
+  void drop_interleaved() { side_by_side_ = false; }
   /// What the 8-bit activation stands for.
   [[nodiscard]] double rounded(std::int64_t token, std::int64_t column) const {
     const auto at = static_cast<std::size_t>(token * stride_ + column);
@@ -68,6 +76,9 @@ class Inputs {
   AlignedBuffer<std::int8_t> values_;
   AlignedBuffer<float> scales_;
   AlignedBuffer<std::int32_t> sums_;
+  AlignedBuffer<std::uint8_t> interleaved_;
+  AlignedBuffer<float> interleaved_scales_;
+  bool side_by_side_ = true;
 };
 
 /// Which of a format's two products.

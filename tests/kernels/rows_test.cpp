@@ -33,22 +33,35 @@ struct Rounded {
   std::vector<std::int8_t> values;
   std::vector<float> scales;
   std::vector<std::int32_t> sums;
+  std::vector<std::uint8_t> interleaved;  ///< a token of 16
+  std::vector<float> interleaved_scales;
 };
 
 /// Row 1 of 2 as a table rounds it; row 0 must stay.
 Rounded quantize(const KernelTable& table, const std::vector<float>& x) {
   const std::int64_t stride = bantam::round_up<std::int64_t>(static_cast<std::int64_t>(x.size()), 256);
   Rounded r{std::vector<std::int8_t>(static_cast<std::size_t>(2 * stride), 55), std::vector<float>(static_cast<std::size_t>(2 * stride / 256), 55),
-            std::vector<std::int32_t>(static_cast<std::size_t>(2 * stride / bantam::sum_columns), 55)};
+            std::vector<std::int32_t>(static_cast<std::size_t>(2 * stride / bantam::sum_columns), 55),
+            std::vector<std::uint8_t>(static_cast<std::size_t>(16 * stride), 55), std::vector<float>(static_cast<std::size_t>(16 * stride / 256), 55)};
   // In two parts: a row may be shared out.
   const auto columns = static_cast<std::int64_t>(x.size());
   const std::int64_t cut = columns / 2 / 256 * 256;
-  const bantam::QuantizedRows out{r.values.data(), r.scales.data(), r.sums.data(), stride};
+  const bantam::QuantizedRows out{r.values.data(), r.scales.data(), r.sums.data(), stride, 256, {r.interleaved.data(), r.interleaved_scales.data()}};
   table.quantize_row(x.data(), columns, out, 1, cut, columns);
   if (cut > 0) table.quantize_row(x.data(), columns, out, 1, 0, cut);
   for (std::int64_t i = 0; i < stride; ++i) REQUIRE(r.values[static_cast<std::size_t>(i)] == 55);
   for (std::int64_t i = 0; i < stride / 256; ++i) REQUIRE(r.scales[static_cast<std::size_t>(i)] == 55);
   for (std::int64_t i = 0; i < stride / bantam::sum_columns; ++i) REQUIRE(r.sums[static_cast<std::size_t>(i)] == 55);
+  // The same side by side with 15 tokens that stay.
+  for (std::int64_t i = 0; i < 16 * stride; ++i) {
+    const std::int64_t token = i / 4 % 16, column = i / 64 * 4 + i % 4;
+    const int expected = token == 1 ? 128 + r.values[static_cast<std::size_t>(stride + column)] : 55;
+    REQUIRE(r.interleaved[static_cast<std::size_t>(i)] == expected);
+  }
+  for (std::int64_t i = 0; i < 16 * stride / 256; ++i) {
+    const float expected = i % 16 == 1 ? r.scales[static_cast<std::size_t>(stride / 256 + i / 16)] : 55;
+    REQUIRE(std::bit_cast<std::uint32_t>(r.interleaved_scales[static_cast<std::size_t>(i)]) == std::bit_cast<std::uint32_t>(expected));
+  }
   r.values.erase(r.values.begin(), r.values.begin() + stride);
   r.scales.erase(r.scales.begin(), r.scales.begin() + stride / 256);
   r.sums.erase(r.sums.begin(), r.sums.begin() + stride / bantam::sum_columns);

@@ -36,7 +36,7 @@ TEST_CASE("any bytes in a plane that holds some of the weights mean the same to 
       CAPTURE(std::string(F::name));
       std::uint64_t seed = 0;
       for (const std::int64_t columns : widths) {
-        for (const std::int64_t tokens : {1, 2, 5, 7, 12, 13}) {
+        for (const std::int64_t tokens : {1, 2, 5, 7, 12, 13, 19}) {
           CAPTURE(columns);
           CAPTURE(tokens);
           const std::int64_t rows = 49;
@@ -64,6 +64,31 @@ TEST_CASE("any bytes in a plane that holds some of the weights mean the same to 
       }
     }
   });
+}
+
+TEST_CASE("tokens side by side give the bits that rows give") {
+  int tables = 0;
+  for (const FormatInfo& format : formats()) {
+    for (const KernelTable* table : kernel_tables()) {
+      if (!table->formats[static_cast<std::size_t>(format.index)].reads_interleaved) continue;
+      CAPTURE(std::string(format.name));
+      CAPTURE(std::string(table->name));
+      ++tables;
+      for (const std::int64_t columns : widths) {
+        CAPTURE(columns);
+        const WeightMatrix w = random_weights(format, 49, columns, static_cast<std::uint64_t>(columns));
+        // A register, several, all of a pass, more than one pass; with a rest and without.
+        for (const std::int64_t tokens : {15, 16, 31, 32, 48, 49, 100, 230}) {
+          CAPTURE(tokens);
+          Inputs x(tokens, columns, static_cast<std::uint64_t>(tokens), format.activation_block);
+          const std::vector<float> together = multiply(*table, Product::q8, w, x);
+          x.drop_interleaved();
+          CHECK(differing_bits(together, multiply(*table, Product::q8, w, x)) == 0);
+        }
+      }
+    }
+  }
+  if (tables == 0) MESSAGE("skipped: no instruction set of this machine reads tokens side by side");
 }
 
 }  // namespace bantam::test

@@ -211,7 +211,7 @@ TEST_CASE("linear gives the same bits for any number of workers, with and withou
   const auto bias = normal<float>({130}, 5);
   bantam::nn::Activations x;
   for (const char* format : {"f16", "i4.g32", "nf4"}) {
-    x.serve(WeightMatrix::quantize(weights, bantam::find_format(format)));
+    x.serve(bantam::kernels_in_use(), WeightMatrix::quantize(weights, bantam::find_format(format)));
   }
   x.resize(6, 100);
   const auto values = normal<float>({6, 100}, 6);

@@ -22,6 +22,12 @@ struct QuantizedRows {
   std::int32_t* sums = nullptr;   ///< (tokens, stride / sum_columns): for zero points, minimums and offsets
   std::int64_t stride = 0;        ///< padded columns
   std::int64_t block = 256;       ///< columns a scale: 256 or 32
+  /// The same with sixteen tokens side by side, and room for as many where there are fewer; null: no one reads it.
+  struct Interleaved {
+    std::uint8_t* values = nullptr;  ///< (tokens / 16, stride / 4, 16, 4): 128 more than they are
+    float* scales = nullptr;         ///< (tokens / 16, stride / block, 16)
+  };
+  Interleaved interleaved = {};
 };
 
 /// Float activations (tokens, columns), rows `stride` apart.

@@ -16,7 +16,7 @@ constexpr KvKernels make_kv() {
 
 template <class A, QuantFormat F>
 constexpr FormatKernels make_format() {
-  FormatKernels k{nullptr, matmul_f32<A, F>};
+  FormatKernels k{nullptr, matmul_f32<A, F>, detail::reads_interleaved<A, F>};
   if constexpr (!is_float_format<F>) k.matmul_q8 = matmul_q8<A, F>;
   return k;
 }

@@ -7,13 +7,9 @@
 
 #include <utility>
 
-#include "bantam/kernels/arguments.hpp"
-#include "bantam/kernels/strips.hpp"
+#include "bantam/kernels/interleaved.hpp"
 
 namespace bantam::inline v0::kernels {
-
-/// Tokens that stay in the second-level cache while panels pass by: 512 KiB of bytes at 4096 columns.
-inline constexpr std::int64_t token_block = 120;
 
 namespace detail {
 
@@ -57,18 +53,6 @@ struct CodebookBytes {
     }
   }
 };
-
-/// Fetches from the block about 4 KiB ahead what lies where `column` (a multiple of 32) of this one does, as much as 32 columns
-/// of the tile's strips hold. That is the next one, or of formats of few bits the one after: 2 KiB were too late for them.
-/// The two strips of a panel are two streams that jump from block to block, which hardware prefetchers follow late. Panels
-/// follow each other in memory, so this runs on into the next one.
-template <class L, int NR>
-BANTAM_INLINE void prefetch_ahead(const std::byte* block, int first_strip, int column) {
-  constexpr std::int64_t lines = div_up<std::int64_t>(L::block_bytes(block_columns) / 64 * NR, 2 * block_columns / 32);
-  constexpr std::int64_t size = L::block_bytes(block_columns), blocks = (4096 + size / 2) / size;
-  const std::byte* ahead = block + (blocks > 0 ? blocks : 1) * size + (first_strip * (block_columns / 32) + column / 32) * lines * 64;
-  BANTAM_UNROLL for (int i = 0; i < lines; ++i) __builtin_prefetch(ahead + i * 64);
-}
 
 /// NR strips by MR tokens of one panel against 8-bit activations; out is (MR, NR, 16). `fetch`: the panel comes from
 /// memory, not from a cache.
@@ -346,12 +330,34 @@ template <class A, QuantFormat F, class Rows>
   return tokens > 4 && roomy ? tokens - 1 : tokens;
 }
 
+/// One panel for as many tokens from `token` on as fill registers of 16; returns the first that is left.
+template <class A, QuantFormat F, int... Fewer>
+BANTAM_INLINE std::int64_t panel_interleaved(const WeightView& w, std::int64_t p, const QuantizedRows& x, std::int64_t token, std::int64_t end,
+                                             const OutputRows& out, std::integer_sequence<int, Fewer...>) {
+  using Tile = void (*)(const WeightView&, std::int64_t, int, const QuantizedRows&, std::int64_t, bool, const OutputRows&);
+  static constexpr Tile tile_of[] = {strip_interleaved<A, F, Fewer + 1>...};
+  constexpr std::int64_t most = sizeof...(Fewer);
+  for (bool fetch = true; end - token >= 16; fetch = false) {
+    const std::int64_t registers = (end - token) / 16 < most ? (end - token) / 16 : most;
+    for (int strip = 0; strip < 2; ++strip) tile_of[registers - 1](w, p, strip, x, token, fetch, out);
+    token += registers * 16;
+  }
+  return token;
+}
+
 template <class A, QuantFormat F, class Rows>
 void matmul(const WeightView& w, const Rows& x, const OutputRows& out, const MatmulPart& part) noexcept {
-  for (std::int64_t token = 0; token < part.tokens; token += token_block) {
-    const std::int64_t end = token + token_block < part.tokens ? token + token_block : part.tokens;
+  constexpr bool interleaves = std::is_same_v<Rows, QuantizedRows> && reads_interleaved<A, F>;
+  constexpr std::int64_t block = interleaves ? 96 : token_block;  // whole tiles
+  for (std::int64_t token = 0; token < part.tokens; token += block) {
+    const std::int64_t end = token + block < part.tokens ? token + block : part.tokens;
     for (std::int64_t p = part.panel_begin; p < part.panel_end; ++p) {
-      panel_tokens<A, F>(w, p, x, token, end, out, std::make_integer_sequence<int, most_tokens<A, F, Rows>()>{});
+      std::int64_t rest = token;
+      if constexpr (interleaves) {
+        constexpr std::make_integer_sequence<int, simd::dot<A>::interleaved_registers> sizes;
+        if (x.interleaved.values != nullptr) rest = panel_interleaved<A, F>(w, p, x, token, end, out, sizes);
+      }
+      panel_tokens<A, F>(w, p, x, rest, end, out, std::make_integer_sequence<int, most_tokens<A, F, Rows>()>{});
     }
   }
 }

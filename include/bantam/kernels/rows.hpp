@@ -169,30 +169,36 @@ void quantize_row(const float* x, std::int64_t columns, const QuantizedRows& out
       for (std::int64_t i = 0; i < out.block; ++i) padded[i] = i < n ? x[first + i] : 0.0f;
       block = padded;
     }
-    auto largest = V::splat(0.0f);
-    auto poison = V::splat(0.0f);
-    for (std::int64_t i = 0; i < out.block; i += V::lanes) {
-      const auto v = V::load(block + i);
-      largest = V::max(largest, V::abs(v));
-      poison = V::fma(v, V::splat(0.0f), poison);
-    }
-    const float amax = simd::reduce_max<A>(largest) + simd::reduce_add<A>(poison);
+    // Sizes compare as integers like floats do, infinity and NaN above all others; those are NaN when 0 times them is added.
+    auto largest = V::splat_int(0);
+    for (std::int64_t i = 0; i < out.block; i += V::lanes) largest = V::max(largest, V::as_int(V::abs(V::load(block + i))));
+    const auto size = __builtin_bit_cast(float, simd::reduce_max<A>(largest));
+    const float amax = size + 0.0f * size;
     const float inverse = amax >= smallest_range ? 127.0f / amax : 0.0f;
-    out.scales[(token * out.stride + first) / out.block] = out.block == 32 ? through_half<A>(amax / 127.0f) : amax / 127.0f;
+    const float scale = out.block == 32 ? through_half<A>(amax / 127.0f) : amax / 127.0f;
+    out.scales[(token * out.stride + first) / out.block] = scale;
     std::int8_t* values = out.values + token * out.stride + first;
     std::int32_t* sums = out.sums + (token * out.stride + first) / sum_columns;
+    std::uint8_t* interleaved = nullptr;
+    if (out.interleaved.values != nullptr) {
+      const std::int64_t at = token / 16 * out.stride + first;
+      interleaved = out.interleaved.values + at * 16 + token % 16 * 4;
+      out.interleaved.scales[at / out.block * 16 + token % 16] = scale;
+    }
     for (std::int64_t g = 0; g < out.block / sum_columns; ++g) {
+      std::int8_t* sixteen = values + g * sum_columns;
       alignas(64) std::int32_t rounded[sum_columns];
       for (int i = 0; i < sum_columns; i += V::lanes) {
-        const auto q = V::to_int(V::load(block + g * sum_columns + i) * V::splat(inverse));
-        V::store_int(rounded + i, q);
+        V::store_int(rounded + i, V::to_int(V::load(block + g * sum_columns + i) * V::splat(inverse)));
       }
-      std::int32_t sum = 0;
-      for (int i = 0; i < sum_columns; ++i) {
-        values[g * sum_columns + i] = static_cast<std::int8_t>(rounded[i]);
-        sum += static_cast<std::int8_t>(rounded[i]);
+      for (int i = 0; i < sum_columns; ++i) sixteen[i] = static_cast<std::int8_t>(rounded[i]);
+      sums[g] = simd::sum_of_16<A>(sixteen);
+      for (int i = 0; i < sum_columns && interleaved != nullptr; i += 4) {
+        std::uint32_t four;
+        std::memcpy(&four, sixteen + i, 4);
+        four ^= 0x80808080u;
+        std::memcpy(interleaved + (g * sum_columns + i) * 16, &four, 4);
       }
-      sums[g] = sum;
     }
   }
 }

@@ -9,6 +9,9 @@
 
 namespace bantam::inline v0::kernels {
 
+/// Tokens that stay in the second-level cache while panels pass by: 512 KiB of bytes at 4096 columns.
+inline constexpr std::int64_t token_block = 120;
+
 using simd::IntStrip;
 using simd::Strip;
 using simd::vec;
@@ -231,6 +234,18 @@ BANTAM_INLINE Strip<A> load_column_of_blocks(const std::byte* plane, std::uint32
   if ((kept >> column / 4 & 1) == 0) return splat_strip<A>(0.0f);
   const int place = __builtin_popcount(kept & ((1u << column / 4) - 1));
   return load_column<A, F>(plane, place * 4 + column % 4, splat_int_strip<A>(0));
+}
+
+/// Fetches from the block about 4 KiB ahead what lies where `column` (a multiple of 32) of this one does, as much as 32 columns
+/// of the tile's strips hold. That is the next one, or of formats of few bits the one after: 2 KiB were too late for them.
+/// The two strips of a panel are two streams that jump from block to block, which hardware prefetchers follow late. Panels
+/// follow each other in memory, so this runs on into the next one.
+template <class L, int NR>
+BANTAM_INLINE void prefetch_ahead(const std::byte* block, int first_strip, int column) {
+  constexpr std::int64_t lines = div_up<std::int64_t>(L::block_bytes(block_columns) / 64 * NR, 2 * block_columns / 32);
+  constexpr std::int64_t size = L::block_bytes(block_columns), blocks = (4096 + size / 2) / size;
+  const std::byte* ahead = block + (blocks > 0 ? blocks : 1) * size + (first_strip * (block_columns / 32) + column / 32) * lines * 64;
+  BANTAM_UNROLL for (int i = 0; i < lines; ++i) __builtin_prefetch(ahead + i * 64);
 }
 
 }  // namespace bantam::inline v0::kernels

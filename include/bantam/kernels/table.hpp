@@ -15,6 +15,8 @@ struct FormatKernels {
   /// Null for float formats.
   void (*matmul_q8)(const WeightView&, const QuantizedRows&, const OutputRows&, const MatmulPart&) noexcept;
   void (*matmul_f32)(const WeightView&, const FloatRows&, const OutputRows&, const MatmulPart&) noexcept;
+  /// Whether matmul_q8 gains by QuantizedRows::interleaved.
+  bool reads_interleaved;
 };
 
 /// The kernels of one way to keep keys and values.

@@ -119,6 +119,7 @@ class Forward {
   AlignedBuffer<float> angles_;     ///< (tokens, 2, rope dim / 2): cosines, sines
   AlignedBuffer<float> logits_;     ///< (outputs at a time, vocab)
   nn::Activations normed_, attended_, hidden_;
+  nn::Activations headed_;  ///< what the head reads; it may ask for other forms than layers do
   nn::Attention attention_;
   std::vector<AlignedBuffer<float>> heads_;    ///< one a worker: a padded head
   std::vector<RowCodes> codes_;                ///< one a worker

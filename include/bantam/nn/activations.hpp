@@ -46,11 +46,13 @@ class Activations {
   Activations() = default;
 
   /// Announces a matrix that will read these activations. Call before resize().
-  void serve(const WeightMatrix& w) noexcept {
+  void serve(const KernelTable& kernels, const WeightMatrix& w) noexcept {
     if (w.order() != nullptr) {
       for (Form& f : ordered_) f.used = true;
     } else if (!w.format().is_float) {
-      form(w.format().activation_block).used = true;
+      Form& f = form(w.format().activation_block);
+      f.used = true;
+      f.interleaves = f.interleaves || kernels.formats[static_cast<std::size_t>(w.format().index)].reads_interleaved;
     }
   }
   /// Whether some matrix reads columns in an order of its own.
@@ -99,9 +101,12 @@ class Activations {
  private:
   struct Form {
     bool used = false;
+    bool interleaves = false;  ///< some matrix reads them so
     AlignedBuffer<std::int8_t> values;
     AlignedBuffer<float> scales;
     AlignedBuffer<std::int32_t> sums;
+    AlignedBuffer<std::uint8_t> interleaved;
+    AlignedBuffer<float> interleaved_scales;
     QuantizedRows rows;
     AlignedBuffer<float> gather_buffer;
     float* gathered = nullptr;  ///< (tokens, columns) in another order; ordered forms only
@@ -112,6 +117,11 @@ class Activations {
       scales.ensure(static_cast<std::size_t>(tokens * stride / block));
       sums.ensure(static_cast<std::size_t>(tokens * stride / sum_columns));
       rows = {values.data(), scales.data(), sums.data(), stride, block};
+      if (!interleaves || tokens < 16) return;
+      const std::int64_t rounded = round_up<std::int64_t>(tokens, 16);
+      interleaved.ensure(static_cast<std::size_t>(rounded * stride));
+      interleaved_scales.ensure(static_cast<std::size_t>(rounded * stride / block));
+      rows.interleaved = {interleaved.data(), interleaved_scales.data()};
     }
   };
   [[nodiscard]] Form& form(int block) noexcept { return block == block_columns ? coarse_ : fine_; }

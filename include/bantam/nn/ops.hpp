@@ -48,7 +48,7 @@ inline void matmul(TensorView<const float, 2> x, const WeightMatrix& w, TensorVi
     return;
   }
   nn::Activations rounded;
-  rounded.serve(w);
+  rounded.serve(kernels, w);
   rounded.resize(tokens, w.columns());
   for (std::int64_t t = 0; t < tokens; ++t) {
     std::copy_n(x.data() + t * w.columns(), w.columns(), rounded.row(t));

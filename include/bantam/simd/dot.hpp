@@ -14,6 +14,14 @@
 //
 // dot<A>::accumulate_blocks<NR, MR>(unit, plane_stride, x, x_stride, kept, c) adds the products of 128 columns of which each
 // strip holds other blocks (plane::HalfOfBlocks, quant/format.hpp): those of kept[strip]. A code counts as itself less 8.
+//
+// An instruction set that multiplies such blocks faster with tokens as lanes (kernels/interleaved.hpp) has also:
+//   interleaved_registers                                  how many registers of 16 tokens a tile has
+//   expand_blocks(unit, codes, start)                      the 16 kept blocks' codes less 8 as bytes, (16, 16 channels, 4), and for each channel
+//                                                          -128 times their sum
+//   multiply_interleaved(x, x_stride, kept, codes, start, c)  c[channel][n] = start[channel] + the products of the channel's codes, of each block at
+//                                                          codes + 4 channel, and 16 tokens' raised bytes, of block number b at x + 64 b + n x_stride
+//   transpose(rows, stride, columns, column_stride)        16 rows of 16 floats into columns
 #pragma once
 
 #include <cstddef>

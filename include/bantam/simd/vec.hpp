@@ -31,6 +31,7 @@ struct vec<generic> {
   static BANTAM_INLINE F fma(F a, F b, F c) { return __builtin_fmaf(a, b, c); }
   static BANTAM_INLINE F divide(F a, F b) { return a / b; }
   static BANTAM_INLINE F max(F a, F b) { return a > b ? a : b; }
+  static BANTAM_INLINE I max(I a, I b) { return a > b ? a : b; }
   static BANTAM_INLINE F min(F a, F b) { return a < b ? a : b; }
   static BANTAM_INLINE F abs(F a) { return __builtin_fabsf(a); }
   static BANTAM_INLINE F to_float(I a) { return static_cast<float>(a); }
@@ -72,6 +73,7 @@ struct xsimd_vec {
   static BANTAM_INLINE F fma(F a, F b, F c) { return fused(a, b, c); }
   static BANTAM_INLINE F divide(F a, F b) { return quotient(a, b); }
   static BANTAM_INLINE F max(F a, F b) { return xsimd::max(a, b); }
+  static BANTAM_INLINE I max(I a, I b) { return xsimd::max(a, b); }
   static BANTAM_INLINE F min(F a, F b) { return xsimd::min(a, b); }
   static BANTAM_INLINE F abs(F a) { return xsimd::abs(a); }
   static BANTAM_INLINE F to_float(I a) { return xsimd::to_float(a); }
@@ -122,6 +124,33 @@ BANTAM_INLINE float reduce_max(typename vec<A>::F v) {
   float best = lane[0];
   for (int i = 1; i < vec<A>::lanes; ++i) best = lane[i] > best ? lane[i] : best;
   return best;
+}
+
+/// The largest lane.
+template <class A>
+BANTAM_INLINE std::int32_t reduce_max(typename vec<A>::I v) {
+  std::int32_t lane[vec<A>::lanes];
+  vec<A>::store_int(lane, v);
+  for (int half = vec<A>::lanes / 2; half > 0; half /= 2) {
+    for (int i = 0; i < half; ++i) lane[i] = lane[i] > lane[i + half] ? lane[i] : lane[i + half];
+  }
+  return lane[0];
+}
+
+/// The sum of 16 signed bytes.
+template <class A>
+BANTAM_INLINE std::int32_t sum_of_16(const std::int8_t* p) {
+#if defined(__AVX2__)
+  const __m128i raised = _mm_xor_si128(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)), _mm_set1_epi8(-128));
+  const __m128i halves = _mm_sad_epu8(raised, _mm_setzero_si128());
+  return _mm_cvtsi128_si32(halves) + _mm_extract_epi16(halves, 4) - 16 * 128;
+#elif defined(__ARM_NEON)
+  return vaddlvq_s8(vld1q_s8(p));
+#else
+  std::int32_t sum = 0;
+  for (int i = 0; i < 16; ++i) sum += p[i];
+  return sum;
+#endif
 }
 
 /// Sixteen output channels: the lanes of one strip, in as many registers as the instruction set needs.
