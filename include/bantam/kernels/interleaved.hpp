@@ -30,7 +30,11 @@ __attribute__((noinline)) void strip_interleaved(const WeightView& w, std::int64
   using L = Strip16<F>;
   constexpr int rows = NX == 1 ? 8 : 4;  // whose sums, of integers and of floats, fit the registers
   ExpandedGroup groups[block_columns / L::group];
-  alignas(64) float sums[strip_rows][NX * 16] = {};
+  alignas(64) float sums[strip_rows][NX * 16];
+  // Not by an initializer: that is a call of memset.
+  BANTAM_UNROLL for (int r = 0; r < strip_rows; ++r) {
+    BANTAM_UNROLL for (int n = 0; n < NX; ++n) store_strip<A>(sums[r] + n * 16, splat_strip<A>(0.0f));
+  }
   const std::uint8_t* values = x.interleaved.values + token * x.stride;
   const std::int64_t scale_stride = x.stride / L::activation_block * 16;
   const float* d = x.interleaved.scales + token / 16 * scale_stride;
