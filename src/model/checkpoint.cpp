@@ -230,6 +230,12 @@ Checkpoint Checkpoint::open_native(const std::filesystem::path& path) {
   c.config_ = parse_hf_config(text(native::config_key), place);
   c.tokenizer_ = Tokenizer::from_json(text(native::tokenizer_key), place);
   c.recipe_ = text(native::recipe_key);
+  const Json recipe = Json::parse_or_null(c.recipe_);
+  if (const Json* removed = recipe.find("removed")) {
+    for (const Json& part : *removed) {
+      if (part.is_string()) c.note_removed(part.string());
+    }
+  }
   c.source_ = file;
   c.collect(false);
   const Json tensors = Json::parse_or_null(text(native::tensors_key));

@@ -154,6 +154,9 @@ TEST_CASE("parts are planned, removed and reported in one go") {
     CHECK(report.to_json().find('"' + text + '"') != std::string::npos);
     CHECK(Checkpoint::open(f.folder / "out").recipe().find("\"removed\":[\"" + text + "\"]") != std::string::npos);
     CHECK(compress(Model::from_checkpoint(left.checkpoint), recipe).first.checkpoint().recipe() == Checkpoint::open(f.folder / "out").recipe());
+    // A file made of that one still names what went.
+    compress_file(Checkpoint::open(f.folder / "out"), f.folder / "again", recipe::rtn("i8"));
+    CHECK(Checkpoint::open(f.folder / "again").removed() == std::vector{text});
   }
 }
 

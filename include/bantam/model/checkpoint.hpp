@@ -88,7 +88,8 @@ class Checkpoint {
   [[nodiscard]] const std::vector<CheckpointTensor>& tensors() const noexcept { return tensors_; }
   /// The JSON of the recipe that made a native file or a model in memory; empty otherwise.
   [[nodiscard]] const std::string& recipe() const noexcept { return recipe_; }
-  /// Parts that were taken out of a model in memory, and of those it was made of: "heads:0.25". Recipes of files name them.
+  /// Parts that were taken out of a model in memory or a native file, and of those it was made of: "heads:0.25". Recipes of files
+  /// name them.
   [[nodiscard]] const std::vector<std::string>& removed() const noexcept { return removed_; }
   void note_removed(std::string part) { removed_.push_back(std::move(part)); }
   /// Of all tensors that the files hold.
