@@ -33,10 +33,10 @@ class Inputs {
         stride_(round_up<std::int64_t>(columns, block_columns)),
         floats_(random::normal<float>({tokens, columns}, seed)),
         values_(static_cast<std::size_t>(tokens * stride_)),
-        scales_(static_cast<std::size_t>(tokens * stride_ / block)),
-        sums_(static_cast<std::size_t>(tokens * stride_ / sum_columns)),
-        interleaved_(static_cast<std::size_t>(round_up<std::int64_t>(tokens, 16) * stride_)),
-        interleaved_scales_(static_cast<std::size_t>(round_up<std::int64_t>(tokens, 16) * stride_ / block)) {
+        width_(tokens < 16 ? tokens : round_up<std::int64_t>(tokens, 16)),
+        scales_(static_cast<std::size_t>(width_ * stride_ / block + 15)),
+        sums_(static_cast<std::size_t>(width_ * stride_ / sum_columns + 15)),
+        interleaved_(static_cast<std::size_t>(width_ * stride_)) {
     // An outlier a row, as real activations have them.
     for (std::int64_t t = 0; t < tokens; ++t) floats_(t, t * 7 % columns) *= 20;
     round();
@@ -52,19 +52,15 @@ class Inputs {
   [[nodiscard]] FloatRows float_rows(std::int64_t token = 0) const { return {floats_.data() + token * columns_, columns_}; }
   /// All rows from `token` on; side by side too where that is possible.
   [[nodiscard]] QuantizedRows quantized(std::int64_t token = 0) {
-    QuantizedRows rows{values_.data() + token * stride_, scales_.data() + token * stride_ / block_, sums_.data() + token * stride_ / sum_columns, stride_,
-                       block_};
-    if (token % 16 == 0 && side_by_side_) {
-      rows.interleaved = {interleaved_.data() + token * stride_, interleaved_scales_.data() + token * stride_ / block_};
-    }
-    return rows;
+    std::uint8_t* const sixteens = side_by_side_ && width_ % 16 == 0 && token % 16 == 0 ? interleaved_.data() + token * stride_ : nullptr;
+    return {values_.data() + token * stride_, scales_.data() + token, sums_.data() + token, stride_, width_, block_, sixteens};
   }
   /// From now on there are rows only.
   void drop_interleaved() { side_by_side_ = false; }
   /// What the 8-bit activation stands for.
   [[nodiscard]] double rounded(std::int64_t token, std::int64_t column) const {
-    const auto at = static_cast<std::size_t>(token * stride_ + column);
-    return static_cast<double>(values_[at]) * static_cast<double>(scales_[at / static_cast<std::size_t>(block_)]);
+    return static_cast<double>(values_[static_cast<std::size_t>(token * stride_ + column)]) *
+           static_cast<double>(scales_[static_cast<std::size_t>(column / block_ * width_ + token)]);
   }
 
  private:
@@ -74,10 +70,10 @@ class Inputs {
   std::int64_t stride_;
   Tensor<float, 2> floats_;
   AlignedBuffer<std::int8_t> values_;
+  std::int64_t width_;
   AlignedBuffer<float> scales_;
   AlignedBuffer<std::int32_t> sums_;
   AlignedBuffer<std::uint8_t> interleaved_;
-  AlignedBuffer<float> interleaved_scales_;
   bool side_by_side_ = true;
 };
 

@@ -14,20 +14,19 @@ inline constexpr float smallest_range = 0x1p-110f;
 /// Columns whose rounded activations are summed: the finest group of a format.
 inline constexpr int sum_columns = 16;
 
-/// Activations rounded to signed bytes, a scale every `block` columns: x = scales[c / block] * values[c].
-/// Rows are padded with zeros to a multiple of 256 columns, so that any format's padding reads zeros.
+/// Activations rounded to signed bytes, a scale every `block` columns: x = scales(c / block) * values(c).
+/// Rows are padded with zeros to a multiple of 256 columns, so that any format's padding reads zeros. What belongs to several columns lies
+/// side by side for all tokens, and so that the 15 after the last may be read too: a tile takes that of its tokens in vectors.
 struct QuantizedRows {
   std::int8_t* values = nullptr;  ///< (tokens, stride)
-  float* scales = nullptr;        ///< (tokens, stride / block)
-  std::int32_t* sums = nullptr;   ///< (tokens, stride / sum_columns): for zero points, minimums and offsets
+  float* scales = nullptr;        ///< (stride / block, width)
+  std::int32_t* sums = nullptr;   ///< (stride / sum_columns, width): negative, for zero points, minimums and offsets
   std::int64_t stride = 0;        ///< padded columns
+  std::int64_t width = 0;         ///< tokens, or more
   std::int64_t block = 256;       ///< columns a scale: 256 or 32
-  /// The same with sixteen tokens side by side, and room for as many where there are fewer; null: no one reads it.
-  struct Interleaved {
-    std::uint8_t* values = nullptr;  ///< (tokens / 16, stride / 4, 16, 4): 128 more than they are
-    float* scales = nullptr;         ///< (tokens / 16, stride / block, 16)
-  };
-  Interleaved interleaved = {};
+  /// The values with sixteen tokens side by side, 128 more than they are: (width / 16, stride / 4, 16, 4). Width is a multiple of 16
+  /// then. Null: no one reads it.
+  std::uint8_t* interleaved = nullptr;
 };
 
 /// Float activations (tokens, columns), rows `stride` apart.

@@ -35,9 +35,8 @@ __attribute__((noinline)) void strip_interleaved(const WeightView& w, std::int64
   BANTAM_UNROLL for (int r = 0; r < strip_rows; ++r) {
     BANTAM_UNROLL for (int n = 0; n < NX; ++n) store_strip<A>(sums[r] + n * 16, splat_strip<A>(0.0f));
   }
-  const std::uint8_t* values = x.interleaved.values + token * x.stride;
-  const std::int64_t scale_stride = x.stride / L::activation_block * 16;
-  const float* d = x.interleaved.scales + token / 16 * scale_stride;
+  const std::uint8_t* values = x.interleaved + token * x.stride;
+  const float* d = x.scales + token;
 
   const std::int64_t padded = L::padded_columns(w.columns);
   const std::byte* panel = w.data + p * L::panel_bytes(w.columns);
@@ -73,12 +72,12 @@ __attribute__((noinline)) void strip_interleaved(const WeightView& w, std::int64
       BANTAM_UNROLL for (int r = 0; r < rows; ++r) {
         BANTAM_UNROLL for (int n = 0; n < NX; ++n) {
           float* sum = sums[row + r] + n * 16;
-          store_strip<A>(sum, fma_strip<A>(f[r][n], load_strip<A>(d + n * scale_stride), load_strip<A>(sum)));
+          store_strip<A>(sum, fma_strip<A>(f[r][n], load_strip<A>(d + n * 16), load_strip<A>(sum)));
         }
       }
     }
     values += block_columns * 16;
-    d += 16;
+    d += x.width;
     block += L::block_bytes(k);
   }
 

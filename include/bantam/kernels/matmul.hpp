@@ -5,6 +5,7 @@
 // instruction set nor on threads, batch or chunking, bit for bit.
 #pragma once
 
+#include <bit>
 #include <utility>
 
 #include "bantam/kernels/interleaved.hpp"
@@ -63,13 +64,15 @@ __attribute__((noinline)) void tile_q8(const std::byte* panel, int first_strip, 
   using V = vec<A>;
   static constexpr CodebookBytes<F> codebook{};
   constexpr int bias = dot_bias<A, F>();
+  static_assert(bias == 0 || std::has_single_bit(unsigned{bias}));
+  constexpr bool starts = bias != 0 || L::zero_points;  // products are summed from something else than zero
+  // The products of a long group wait for each other: their first must not wait for the sums as well. For a short one, adding them costs more.
+  constexpr bool late = L::group > 32;
   const std::int64_t padded = L::padded_columns(columns);
   const std::int8_t* values = x.values + token * x.stride;
   constexpr bool fine = L::activation_block == 32;
-  const std::int64_t scale_stride = x.stride / L::activation_block;
-  const float* x_scales = x.scales + token * scale_stride;
-  const std::int64_t sum_stride = x.stride / sum_columns;
-  const std::int32_t* sums = x.sums + token * sum_stride;
+  const float* x_scales = x.scales + token;
+  [[maybe_unused]] const std::int32_t* sums = x.sums + token;
   BANTAM_UNROLL for (int i = 0; i < NR * MR; ++i) store_strip<A>(out + i * strip_rows, splat_strip<A>(0.0f));
 
   const std::byte* block = panel + L::header;
@@ -85,28 +88,32 @@ __attribute__((noinline)) void tile_q8(const std::byte* panel, int first_strip, 
     for (int g = 0; g * group < k; ++g) {
       const std::int64_t column = first + g * group;
       IntStrip<A> c[NR][MR];
-      [[maybe_unused]] std::int32_t sum[MR];
-      if constexpr (bias != 0 || L::zero_points || L::minimums) {
-        BANTAM_UNROLL for (int m = 0; m < MR; ++m) {
-          sum[m] = 0;
-          for (int i = 0; i < group / sum_columns; ++i) sum[m] += sums[m * sum_stride + column / sum_columns + i];
+      // The tokens' sums are found together, whole vectors of them, and come back one by one into all lanes.
+      [[maybe_unused]] alignas(64) std::int32_t start[round_up(MR, V::lanes)];
+      [[maybe_unused]] alignas(64) float x_sums[round_up(MR, V::lanes)];
+      if constexpr (starts || L::minimums) {
+        BANTAM_UNROLL for (int m = 0; m < MR; m += V::lanes) {
+          // One by one they would come in vectors that cross lines of the cache.
+          const auto load = [](const std::int32_t* p) __attribute__((always_inline)) { return MR == 1 ? V::splat_int(*p) : V::load_int(p); };
+          auto sum = load(sums + m);
+          for (int i = 1; i < group / sum_columns; ++i) sum = sum + load(sums + i * x.width + m);
+          if constexpr (starts) V::store_int(start + m, L::zero_points ? sum : V::shift_left(sum, std::countr_zero(unsigned{bias})));
+          if constexpr (L::minimums) {
+            const auto positive = V::to_float(V::splat_int(0) - sum);
+            V::store(x_sums + m, fine ? positive * V::load(x_scales + m) : positive);
+          }
         }
+        // What is needed after the products waits in memory: in registers it would push others out.
+        if constexpr (starts && late) __asm__("" : "+m"(start));
+        if constexpr (L::minimums) __asm__("" : "+m"(x_sums));
       }
       BANTAM_UNROLL for (int r = 0; r < NR; ++r) {
-        if constexpr (L::zero_points) {
-          const IntStrip<A> zeros = load_zeros<A, F>(block, k, first_strip + r, g);
-          BANTAM_UNROLL for (int m = 0; m < MR; ++m) {
-            BANTAM_UNROLL for (int i = 0; i < Strip<A>::parts; ++i) {
-              c[r][m].part[i] = zeros.part[i] * V::splat_int(-sum[m]);
-            }
-          }
-        } else {
-          BANTAM_UNROLL for (int m = 0; m < MR; ++m) {
-            if constexpr (bias != 0) {
-              c[r][m] = splat_int_strip<A>(-bias * sum[m]);
-            } else {
-              c[r][m] = splat_int_strip<A>(0);
-            }
+        [[maybe_unused]] IntStrip<A> zeros;
+        if constexpr (L::zero_points) zeros = load_zeros<A, F>(block, k, first_strip + r, g);
+        BANTAM_UNROLL for (int m = 0; m < MR; ++m) {
+          BANTAM_UNROLL for (int i = 0; i < Strip<A>::parts; ++i) {
+            c[r][m].part[i] = V::splat_int(starts && !late ? start[m] : 0);
+            if constexpr (L::zero_points && !late) c[r][m].part[i] = zeros.part[i] * c[r][m].part[i];
           }
         }
       }
@@ -130,10 +137,19 @@ __attribute__((noinline)) void tile_q8(const std::byte* panel, int first_strip, 
         if constexpr (has_levels<F> && level_unit<F> != 1.0f) {
           BANTAM_UNROLL for (int i = 0; i < Strip<A>::parts; ++i) s.part[i] = s.part[i] * V::splat(level_unit<F>);
         }
+        [[maybe_unused]] IntStrip<A> zeros;
+        if constexpr (L::zero_points) zeros = load_zeros<A, F>(block, k, first_strip + r, g);
         BANTAM_UNROLL for (int m = 0; m < MR; ++m) {
+          if constexpr (starts && late) {
+            const auto sum = V::splat_int(start[m]);
+            BANTAM_UNROLL for (int i = 0; i < Strip<A>::parts; ++i) {
+              if constexpr (L::zero_points) c[r][m].part[i] = c[r][m].part[i] + zeros.part[i] * sum;
+              else c[r][m].part[i] = c[r][m].part[i] + sum;
+            }
+          }
           const Strip<A> products = float_strip<A>(c[r][m]);
           if constexpr (fine) {
-            const Strip<A> d = splat_strip<A>(x_scales[m * scale_stride + column / 32]);
+            const Strip<A> d = splat_strip<A>(x_scales[m]);
             f[r][m] = fma_strip<A>(mul_strip<A>(products, s), d, f[r][m]);
           } else {
             f[r][m] = fma_strip<A>(products, s, f[r][m]);
@@ -141,23 +157,23 @@ __attribute__((noinline)) void tile_q8(const std::byte* panel, int first_strip, 
         }
         if constexpr (L::minimums) {
           const Strip<A> minimum = load_minimums<A, F>(block, k, first_strip + r, g);
-          BANTAM_UNROLL for (int m = 0; m < MR; ++m) {
-            const float x_sum = static_cast<float>(sum[m]) * (fine ? x_scales[m * scale_stride + column / 32] : 1.0f);
-            f[r][m] = fma_strip<A>(minimum, splat_strip<A>(x_sum), f[r][m]);
-          }
+          BANTAM_UNROLL for (int m = 0; m < MR; ++m) f[r][m] = fma_strip<A>(minimum, splat_strip<A>(x_sums[m]), f[r][m]);
         }
       }
+      sums += group / sum_columns * x.width;
+      if constexpr (fine) x_scales += x.width;
     }
     // Without this the compiler keeps `out` in registers across blocks and spills the accumulators instead.
     __asm__ volatile("" : "+r"(out));
     BANTAM_UNROLL for (int m = 0; m < MR; ++m) {
       // Fine scales are in f already.
-      const Strip<A> d = splat_strip<A>(fine ? 1.0f : x_scales[m * scale_stride + first / block_columns]);
+      const Strip<A> d = splat_strip<A>(fine ? 1.0f : x_scales[m]);
       BANTAM_UNROLL for (int r = 0; r < NR; ++r) {
         float* o = out + (m * NR + r) * strip_rows;
         store_strip<A>(o, fma_strip<A>(f[r][m], d, load_strip<A>(o)));
       }
     }
+    if constexpr (!fine) x_scales += x.width;
     block += L::block_bytes(k);
   }
   if constexpr (L::row_scales) {
@@ -355,7 +371,7 @@ void matmul(const WeightView& w, const Rows& x, const OutputRows& out, const Mat
       std::int64_t rest = token;
       if constexpr (interleaves) {
         constexpr std::make_integer_sequence<int, simd::dot<A>::interleaved_registers> sizes;
-        if (x.interleaved.values != nullptr) rest = panel_interleaved<A, F>(w, p, x, token, end, out, sizes);
+        if (x.interleaved != nullptr) rest = panel_interleaved<A, F>(w, p, x, token, end, out, sizes);
       }
       panel_tokens<A, F>(w, p, x, rest, end, out, std::make_integer_sequence<int, most_tokens<A, F, Rows>()>{});
     }

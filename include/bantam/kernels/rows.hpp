@@ -150,7 +150,7 @@ BANTAM_INLINE float through_half(float x) {
   return lanes[0];
 }
 
-/// Rounds one row to signed bytes, a scale max|x| / 127 every out.block columns, ties to even, and sums every sum_columns of them.
+/// Rounds one row to signed bytes, a scale max|x| / 127 every out.block columns, ties to even, and sums every sum_columns of them, negative.
 /// Scales every 32 columns are cut to f16, as llama.cpp does: greedy text from the same file is then the same, also
 /// where two tokens are almost equally probable.
 /// Only columns begin .. end, multiples of 256; with end == columns the padding up to `stride`, a multiple of 256, becomes
@@ -176,15 +176,11 @@ void quantize_row(const float* x, std::int64_t columns, const QuantizedRows& out
     const float amax = size + 0.0f * size;
     const float inverse = amax >= smallest_range ? 127.0f / amax : 0.0f;
     const float scale = out.block == 32 ? through_half<A>(amax / 127.0f) : amax / 127.0f;
-    out.scales[(token * out.stride + first) / out.block] = scale;
+    out.scales[first / out.block * out.width + token] = scale;
     std::int8_t* values = out.values + token * out.stride + first;
-    std::int32_t* sums = out.sums + (token * out.stride + first) / sum_columns;
+    std::int32_t* sums = out.sums + first / sum_columns * out.width + token;
     std::uint8_t* interleaved = nullptr;
-    if (out.interleaved.values != nullptr) {
-      const std::int64_t at = token / 16 * out.stride + first;
-      interleaved = out.interleaved.values + at * 16 + token % 16 * 4;
-      out.interleaved.scales[at / out.block * 16 + token % 16] = scale;
-    }
+    if (out.interleaved != nullptr) interleaved = out.interleaved + (token / 16 * out.stride + first) * 16 + token % 16 * 4;
     for (std::int64_t g = 0; g < out.block / sum_columns; ++g) {
       std::int8_t* sixteen = values + g * sum_columns;
       alignas(64) std::int32_t rounded[sum_columns];
@@ -192,7 +188,7 @@ void quantize_row(const float* x, std::int64_t columns, const QuantizedRows& out
         V::store_int(rounded + i, V::to_int(V::load(block + g * sum_columns + i) * V::splat(inverse)));
       }
       for (int i = 0; i < sum_columns; ++i) sixteen[i] = static_cast<std::int8_t>(rounded[i]);
-      sums[g] = simd::sum_of_16<A>(sixteen);
+      sums[g * out.width] = -simd::sum_of_16<A>(sixteen);
       for (int i = 0; i < sum_columns && interleaved != nullptr; i += 4) {
         std::uint32_t four;
         std::memcpy(&four, sixteen + i, 4);

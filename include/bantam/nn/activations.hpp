@@ -106,22 +106,19 @@ class Activations {
     AlignedBuffer<float> scales;
     AlignedBuffer<std::int32_t> sums;
     AlignedBuffer<std::uint8_t> interleaved;
-    AlignedBuffer<float> interleaved_scales;
     QuantizedRows rows;
     AlignedBuffer<float> gather_buffer;
     float* gathered = nullptr;  ///< (tokens, columns) in another order; ordered forms only
 
     void resize(std::int64_t tokens, std::int64_t stride, std::int64_t block) {
       if (!used) return;
+      const bool sixteens = interleaves && tokens >= 16;
+      const std::int64_t width = sixteens ? round_up<std::int64_t>(tokens, 16) : tokens;
       values.ensure(static_cast<std::size_t>(tokens * stride));
-      scales.ensure(static_cast<std::size_t>(tokens * stride / block));
-      sums.ensure(static_cast<std::size_t>(tokens * stride / sum_columns));
-      rows = {values.data(), scales.data(), sums.data(), stride, block};
-      if (!interleaves || tokens < 16) return;
-      const std::int64_t rounded = round_up<std::int64_t>(tokens, 16);
-      interleaved.ensure(static_cast<std::size_t>(rounded * stride));
-      interleaved_scales.ensure(static_cast<std::size_t>(rounded * stride / block));
-      rows.interleaved = {interleaved.data(), interleaved_scales.data()};
+      scales.ensure(static_cast<std::size_t>(stride / block * width + 15));
+      sums.ensure(static_cast<std::size_t>(stride / sum_columns * width + 15));
+      if (sixteens) interleaved.ensure(static_cast<std::size_t>(width * stride));
+      rows = {values.data(), scales.data(), sums.data(), stride, width, block, sixteens ? interleaved.data() : nullptr};
     }
   };
   [[nodiscard]] Form& form(int block) noexcept { return block == block_columns ? coarse_ : fine_; }
