@@ -21,8 +21,6 @@ struct Order {
   StructureOptions parts;
   Target target = Target::native;
   std::string journal;
-
-  [[nodiscard]] bool has_text() const noexcept { return options.calibration_path != nullptr || options.calibration_text_bytes != 0; }
 };
 
 template <class T>
@@ -92,20 +90,19 @@ Recipe recipe_of(const Order& order, const Checkpoint& checkpoint) {
   return recipe;
 }
 
-Calibration calibration_of(const Order& order, const Recipe& recipe, const Checkpoint& checkpoint) {
+CalibrationText calibration_of(const Order& order, const Recipe& recipe) {
   const bantam_compress_options& o = order.options;
   if (o.samples < 1 || o.tokens < 1) fail(Errc::invalid_argument, "calibration: expected samples and tokens above 0, found ", o.samples, " and ", o.tokens);
-  std::string text(text_of(o.calibration_text, o.calibration_text_bytes, "calibration_text"));
+  CalibrationText text{.text = {}, .samples = o.samples, .tokens = o.tokens};
+  if (o.calibration_text_bytes != 0) text.text = text_of(o.calibration_text, o.calibration_text_bytes, "calibration_text");
   if (o.calibration_path != nullptr) {
-    if (!text.empty()) fail(Errc::invalid_argument, "calibration: expected a path or a text, found both");
-    text = read_text_file(o.calibration_path);
+    if (text.text) fail(Errc::invalid_argument, "calibration: expected a path or a text, found both");
+    text.text = read_text_file(o.calibration_path);
   }
-  if (text.empty() && (needs_calibration(recipe) || order.prune.removes_parts())) {
+  if (!text.text && needs_calibration(order.prune, recipe)) {
     log_warning("calibration: no text was given, a bundled one is used: one of your own, like what the model will read, is better");
-    text = default_calibration_text();
   }
-  if (text.empty()) return {};
-  return Calibration::from_text(checkpoint.tokenizer(), text, o.samples, std::min(o.tokens, checkpoint.config().context));
+  return text;
 }
 
 ProgressFn progress_of(const bantam_compress_options& o) {
@@ -120,21 +117,8 @@ std::function<bool()> cancelled_of(const bantam_compress_options& o) {
   return [callback = o.cancelled, user = o.cancelled_user] { return callback != nullptr && callback(user) != 0; };
 }
 
-/// What comes before weights are rounded.
-struct Prepared {
-  std::optional<PrunedModel> pruned;  ///< what is left, where parts went
-  Calibration calibration;            ///< of what is left
-};
-
-Prepared prepare(const Order& order, const Recipe& recipe, const Checkpoint& checkpoint) {
-  Prepared made;
-  std::optional<PruneReport> planned;
-  if (order.prune.removes_parts()) planned = plan_parts(order.prune, checkpoint, recipe, order.target);
-  made.calibration = calibration_of(order, recipe, checkpoint);
-  if (planned) made.pruned = remove_parts(*std::move(planned), checkpoint, made.calibration, order.parts, progress_of(order.options));
-  // The bundled text is for what cannot do without.
-  if (!order.has_text() && !needs_calibration(recipe)) made.calibration = {};
-  return made;
+PreparedModel prepare(const Order& order, const Recipe& recipe, const Checkpoint& checkpoint) {
+  return prepare_model(order.prune, checkpoint, recipe, order.target, calibration_of(order, recipe), order.parts, progress_of(order.options));
 }
 
 /// The report as a handle; what was worth a word goes to the log.
@@ -160,7 +144,7 @@ bantam_status bantam_model_compress(bantam_model** small, const bantam_model* mo
     }
     const Recipe recipe = recipe_of(order, big.checkpoint());
     const CancelScope scope(cancelled_of(order.options));
-    const Prepared ready = prepare(order, recipe, big.checkpoint());
+    const PreparedModel ready = prepare(order, recipe, big.checkpoint());
     auto [result, report] =
         compress(ready.pruned ? Model::from_checkpoint(ready.pruned->checkpoint) : big, recipe, progress_of(order.options), ready.calibration);
     if (ready.pruned) report.follow(ready.pruned->report);
@@ -179,7 +163,7 @@ bantam_status bantam_compress_file(const char* from, const char* to, const banta
     const Recipe recipe = recipe_of(order, checkpoint);
     check_not_an_input(checkpoint, &need(to, "to"));
     const CancelScope scope(cancelled_of(order.options));
-    const Prepared ready = prepare(order, recipe, checkpoint);
+    const PreparedModel ready = prepare(order, recipe, checkpoint);
     Report report = compress_file(ready.pruned ? ready.pruned->checkpoint : checkpoint, to, recipe, order.target, progress_of(order.options),
                                   ready.calibration, order.journal);
     // The file is there: where memory runs out from here on, the report is what is lost, and not the call.

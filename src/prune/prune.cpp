@@ -77,4 +77,21 @@ PrunedModel remove_parts(PruneReport planned, const Checkpoint& checkpoint, cons
   return {std::move(pruned.checkpoint), std::move(planned)};
 }
 
+bool needs_calibration(const PruneRequest& request, const Recipe& recipe) noexcept { return needs_calibration(recipe) || request.removes_parts(); }
+
+PreparedModel prepare_model(const PruneRequest& request, const Checkpoint& checkpoint, const Recipe& recipe, Target target,
+                            const CalibrationText& text, const StructureOptions& options, const ProgressFn& progress) {
+  PreparedModel made;
+  std::optional<PruneReport> planned;
+  if (request.removes_parts()) planned = plan_parts(request, checkpoint, recipe, target);
+  if (text.text || needs_calibration(request, recipe)) {
+    made.calibration = Calibration::from_text(checkpoint.tokenizer(), text.text ? *text.text : std::string(default_calibration_text()), text.samples,
+                                              std::min(text.tokens, checkpoint.config().context));
+  }
+  if (planned) made.pruned = remove_parts(*std::move(planned), checkpoint, made.calibration, options, progress);
+  // The bundled text is for what cannot do without.
+  if (!text.text && !needs_calibration(recipe)) made.calibration = {};
+  return made;
+}
+
 }  // namespace bantam::inline v0

@@ -41,14 +41,7 @@ Recipe recipe_of(const Order& o) {
 /// Of the user's, or the bundled one where that has to do; none: empty.
 std::string calibration_text(const Order& o) {
   if (o.text) return *o.text;
-  const bool reads = needs_calibration(recipe_of(o)) || parse_prune(o.prune, o.prune_to).removes_parts();
-  return reads ? std::string(default_calibration_text()) : "";
-}
-
-Calibration calibration_of(const Order& o, const Checkpoint& checkpoint) {
-  const std::string text = calibration_text(o);
-  if (!o.text && text.empty()) return {};
-  return Calibration::from_text(checkpoint.tokenizer(), text, o.samples, std::min(o.tokens, checkpoint.config().context));
+  return needs_calibration(parse_prune(o.prune, o.prune_to), recipe_of(o)) ? std::string(default_calibration_text()) : "";
 }
 
 /// Copies: arrays may outlive the call, and beside the second moments of the same inputs they cost nothing. Called without the GIL.
@@ -84,25 +77,9 @@ std::function<bool()> raising_signals() {
   };
 }
 
-/// What comes before weights are rounded.
-struct Prepared {
-  std::optional<PrunedModel> pruned;  ///< what is left, where parts went
-  Calibration calibration;            ///< of what is left
-};
-
-Prepared prepare(const Order& o, const Recipe& recipe, const Checkpoint& checkpoint, const Report_& progress) {
-  Prepared made;
-  const PruneRequest request = parse_prune(o.prune, o.prune_to);
-  std::optional<PruneReport> planned;
-  if (request.removes_parts()) planned = plan_parts(request, checkpoint, recipe, find_target(o.target));
-  made.calibration = calibration_of(o, checkpoint);
-  if (planned) {
-    made.pruned = remove_parts(*std::move(planned), checkpoint, made.calibration, {.importance = importance_of(o), .compensate = o.compensate},
-                               progress_of(progress));
-  }
-  // The bundled text is for what cannot do without.
-  if (!o.text && !needs_calibration(recipe)) made.calibration = {};
-  return made;
+PreparedModel prepare(const Order& o, const Recipe& recipe, const Checkpoint& checkpoint, const Report_& progress) {
+  return prepare_model(parse_prune(o.prune, o.prune_to), checkpoint, recipe, find_target(o.target), {o.text, o.samples, o.tokens},
+                       {.importance = importance_of(o), .compensate = o.compensate}, progress_of(progress));
 }
 
 py::dict as_dict(const Costs& costs) {
@@ -148,7 +125,7 @@ std::pair<Model, py::dict> compress_model(const Model& model, const Order& o, co
   auto [small, report] = [&] {
     const py::gil_scoped_release free;
     const CancelScope scope(raising_signals());
-    const Prepared ready = prepare(o, recipe, model.checkpoint(), progress);
+    const PreparedModel ready = prepare(o, recipe, model.checkpoint(), progress);
     auto done = compress(ready.pruned ? Model::from_checkpoint(ready.pruned->checkpoint) : model, recipe, progress_of(progress), ready.calibration);
     if (ready.pruned) done.second.follow(ready.pruned->report);
     return done;
@@ -163,7 +140,7 @@ py::dict compress_path(const std::string& from, const std::string& to, const Ord
     const Checkpoint checkpoint = Checkpoint::open(from);
     check_not_an_input(checkpoint, to);
     const CancelScope scope(raising_signals());
-    const Prepared ready = prepare(o, recipe, checkpoint, progress);
+    const PreparedModel ready = prepare(o, recipe, checkpoint, progress);
     Report done = compress_file(ready.pruned ? ready.pruned->checkpoint : checkpoint, to, recipe, find_target(o.target), progress_of(progress),
                                 ready.calibration, journal);
     if (ready.pruned) done.follow(ready.pruned->report);

@@ -39,4 +39,22 @@ struct PrunedModel {
 [[nodiscard]] PrunedModel remove_parts(PruneReport planned, const Checkpoint& checkpoint, const Calibration& calibration,
                                        const StructureOptions& options = {}, const ProgressFn& progress = {});
 
+/// What to calibrate with.
+struct CalibrationText {
+  std::optional<std::string> text;  ///< none: a bundled one, for what cannot do without
+  std::int64_t samples = 128;
+  std::int64_t tokens = 2048;  ///< of a sample; no more than the model's context
+};
+/// Whether compressing so needs a text to calibrate with.
+[[nodiscard]] bool needs_calibration(const PruneRequest& request, const Recipe& recipe) noexcept;
+
+/// A model before its weights are rounded.
+struct PreparedModel {
+  std::optional<PrunedModel> pruned;  ///< what is left, where parts went
+  Calibration calibration;            ///< of what is left
+};
+/// All that comes before: plan_parts(), the text made to samples, remove_parts(), where these are asked for. Throws what they throw.
+[[nodiscard]] PreparedModel prepare_model(const PruneRequest& request, const Checkpoint& checkpoint, const Recipe& recipe, Target target,
+                                          const CalibrationText& text, const StructureOptions& options = {}, const ProgressFn& progress = {});
+
 }  // namespace bantam::inline v0
