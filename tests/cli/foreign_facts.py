@@ -1,8 +1,9 @@
 """Checkpoints in other projects' quantized formats, read and written, through the verbs: run, perplexity, inspect, compress."""
-import os
 import subprocess
 import sys
 from pathlib import Path
+
+from harness import QUICK
 
 WRITER = Path(__file__).resolve().parent.parent / "reference" / "foreign_checkpoints.py"
 READER = WRITER.parent / "read_quantized.py"
@@ -24,7 +25,7 @@ def facts_foreign_checkpoints(h, models):
         foreign, plain = out / name, out / f"{name}.plain"
         tensors = {t["name"]: t for t in h.json("inspect", foreign)["tensors"]}
         h.equal(f"{name}: inspect", tensors["model.layers.0.self_attn.q_proj.weight"]["format"], described)
-        seen = h.json("perplexity", foreign, h.corpus("books-valid.txt"), "--limit", 600, "--against", plain)
+        seen = h.json("perplexity", foreign, h.corpus("books-valid.txt"), "--limit", 200 if QUICK else 600, "--against", plain)
         # What is left is the rounding of activations to 8 bits.
         h.fact(f"{name}: the same probabilities as its values in floats", seen["kl_mean"] < 2e-3 and seen["top1_agreement"] > 0.95, seen)
         h.equal(f"{name}: generates", h.json("run", foreign, "-p", "It was", "-n", 10, "--temperature", 0)["generated_tokens"], 10)
@@ -51,7 +52,7 @@ def facts_written(h, models):
     calibration = ["--calibration", h.corpus("books-train.txt"), "--samples", 4, "--tokens", 64]
     plain = ["--keep", "lm_head=f16", "--keep", "model.embed_tokens=f16"]
     # The search for scales multiplies large matrices a hundred times: minutes under sanitizers, which other tests run it under.
-    awq = [] if "BANTAM_TEST_QUICK" in os.environ else ["--method", "awq", *calibration]
+    awq = [] if QUICK else ["--method", "awq", *calibration]
     native, pairs = h.temporary("w.bantam"), []
     for target, options in [("gptq", ["--format", "i4.g128", "--method", "gptq", "--desc-act", *calibration]), ("gptq", ["--format", "i8.g32"]),
                             ("gptq_v2", ["--format", "i3z", "--group", 64]), ("awq", ["--format", "i4z.g128", *awq]),

@@ -11,6 +11,8 @@ from pathlib import Path
 
 # Generous: the machine may be busy, and a build with sanitizers is slow.
 TIMEOUT = 300
+# Sanitizers look for errors of memory, with short texts.
+QUICK = "BANTAM_TEST_QUICK" in os.environ
 
 
 def figures(function):

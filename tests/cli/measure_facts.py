@@ -1,7 +1,8 @@
 """`bantam logits`, `perplexity` and `bench`: numbers against the golden ones."""
 import json
 import math
-import os
+
+from harness import QUICK
 
 
 def sources(h, name):
@@ -53,9 +54,8 @@ def facts_logits(h, models):
 def facts_golden_perplexity(h, models):
     golden = json.loads((models / "golden.json").read_text())
     # Thousands of tokens: under sanitizers one text of one model.
-    quick = "BANTAM_TEST_QUICK" in os.environ
-    for name in ["stories260k"] if quick else ["stories260k", "babyllama105", "books4m"]:
-        for case in golden[name]["perplexity"][: 1 if quick else None]:
+    for name in ["stories260k"] if QUICK else ["stories260k", "babyllama105", "books4m"]:
+        for case in golden[name]["perplexity"][: 1 if QUICK else None]:
             source = h.gguf(name) if "wiki" in case["file"] else h.model(name)
             seen = h.json("perplexity", source, h.corpus(case["file"]), "--context", case["context"], "--limit", case["limit"])
             h.equal(f"{source}: {case['file']}: tokens and windows", (seen["tokens"], seen["windows"]), (case["tokens"], case["windows"]))

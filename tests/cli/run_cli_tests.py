@@ -1,5 +1,4 @@
 """Tests of the command line: run_cli_tests.py PROGRAM SHARED_DATA [GROUP...]"""
-import os
 import sys
 import time
 
@@ -10,7 +9,7 @@ import measure_facts
 import run_facts
 import terminal_facts
 import tokenize_facts
-from harness import Harness
+from harness import QUICK, Harness
 
 GROUPS = [general_facts, tokenize_facts, run_facts, terminal_facts, measure_facts, compress_facts, foreign_facts]
 
@@ -25,7 +24,7 @@ def main():
                 continue
             for function in [value for key, value in vars(group).items() if key.startswith("facts_")]:
                 h.group = f"{name}: {function.__name__.removeprefix('facts_')}"
-                if "BANTAM_TEST_QUICK" in os.environ and getattr(function, "figures", False):
+                if QUICK and getattr(function, "figures", False):
                     print(f"skipped: {h.group}: figures, checked where BANTAM_TEST_QUICK is not set")
                     continue
                 if "models" in function.__code__.co_varnames[: function.__code__.co_argcount]:
