@@ -118,10 +118,11 @@ __attribute__((noinline)) void tile_q8(const std::byte* panel, int first_strip, 
         }
       }
       if constexpr (L::half_of_blocks) {
-        std::uint32_t kept[NR];
-        BANTAM_UNROLL for (int r = 0; r < NR; ++r) kept[r] = load_kept_blocks<A, F>(block, k, first_strip + r, g);
-        for (int i = 0; fetch && i < group; i += 32) prefetch_ahead<L, NR>(block, first_strip, g * group + i);
-        simd::dot<A>::template accumulate_blocks<NR, MR>(planes + L::plane_bytes(g * group), L::plane_bytes(k), values + column, x.stride, kept, c);
+        BANTAM_UNROLL for (int r = 0; r < NR; ++r) {
+          for (int i = r * group / NR; fetch && i < (r + 1) * group / NR; i += 32) prefetch_ahead<L, NR>(block, first_strip, g * group + i);
+          simd::dot<A>::accumulate_blocks(planes + r * L::plane_bytes(k) + L::plane_bytes(g * group), values + column, x.stride,
+                                          load_kept_blocks<A, F>(block, k, first_strip + r, g), c[r]);
+        }
       } else {
         constexpr int step = L::group < 32 ? L::group : 32;
 #pragma GCC unroll 1

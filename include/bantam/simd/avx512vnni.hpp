@@ -16,7 +16,7 @@ struct dot<avx512vnni> : vnni_dot<avx512vnni, Zmm, 2, 6> {
     __m512i sum = Zmm::zero(), raise = Zmm::zero();
     BANTAM_UNROLL for (int i = 0; i < kept_blocks; i += 2, line += 64, codes += 128) {
       __m512i w0, w1;
-      simd::x86_codes<Zmm>::blocks(line, w0, w1);
+      simd::x86_codes<Zmm>::signed_blocks(line, w0, w1);
       sum = Zmm::add8(sum, Zmm::add8(w0, w1));
       _mm512_store_si512(codes, w0);
       _mm512_store_si512(codes + 64, w1);

@@ -12,8 +12,8 @@
 // The bias exists because VNNI multiplies unsigned by signed bytes; the caller starts c at -bias * (sum of x), which is
 // exact. Activations are -127..127, so no instruction set saturates. Results are equal on all of them, bit for bit.
 //
-// dot<A>::accumulate_blocks<NR, MR>(unit, plane_stride, x, x_stride, kept, c) adds the products of 128 columns of which each
-// strip holds other blocks (plane::HalfOfBlocks, quant/format.hpp): those of kept[strip]. A code counts as itself less 8.
+// dot<A>::accumulate_blocks(unit, x, x_stride, kept, c) adds to c[token] the products of one strip and 128 columns, of which it
+// holds the blocks `kept` (plane::HalfOfBlocks, quant/format.hpp). A code counts as itself less 8.
 //
 // An instruction set that multiplies such blocks faster with tokens as lanes (kernels/interleaved.hpp) has also:
 //   interleaved_registers                                  how many registers of 16 tokens a tile has

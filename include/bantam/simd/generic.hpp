@@ -30,17 +30,14 @@ struct dot<generic> {
     }
   }
 
-  template <int NR, int MR>
-  static void accumulate_blocks(const std::uint8_t* unit, std::ptrdiff_t plane_stride, const std::int8_t* x, std::ptrdiff_t x_stride,
-                                const std::uint32_t (&kept)[NR], IntStrip<generic> (&c)[NR][MR]) {
-    for (int r = 0; r < NR; ++r) {
-      std::uint32_t left = kept[r];
-      for (int place = 0; place < kept_blocks; ++place) {
-        const std::int8_t* of_block = x + next_block(left) * 4;
-        for (int i = 0; i < 64; ++i) {
-          const int code = (unit[r * plane_stride + place / 2 * 64 + i] >> place % 2 * 4 & 15) - 8;
-          for (int m = 0; m < MR; ++m) c[r][m].part[i / 4] += code * of_block[m * x_stride + i % 4];
-        }
+  template <int MR>
+  static void accumulate_blocks(const std::uint8_t* unit, const std::int8_t* x, std::ptrdiff_t x_stride, std::uint32_t kept,
+                                IntStrip<generic> (&c)[MR]) {
+    for (int place = 0; place < kept_blocks; ++place) {
+      const std::int8_t* of_block = x + next_block(kept) * 4;
+      for (int i = 0; i < 64; ++i) {
+        const int code = (unit[place / 2 * 64 + i] >> place % 2 * 4 & 15) - 8;
+        for (int m = 0; m < MR; ++m) c[m].part[i / 4] += code * of_block[m * x_stride + i % 4];
       }
     }
   }

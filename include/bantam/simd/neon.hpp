@@ -61,19 +61,16 @@ struct neon_dot {
     }
   }
 
-  template <int NR, int MR>
-  static BANTAM_INLINE void accumulate_blocks(const std::uint8_t* unit, std::ptrdiff_t plane_stride, const std::int8_t* x,
-                                              std::ptrdiff_t x_stride, const std::uint32_t (&kept)[NR], IntStrip<A> (&c)[NR][MR]) {
-    BANTAM_UNROLL for (int r = 0; r < NR; ++r) {
-      std::uint32_t left = kept[r];
-      for (int place = 0; place < kept_blocks; ++place) {
-        const std::int8_t* of_block = x + next_block(left) * 4;
-        BANTAM_UNROLL for (int part = 0; part < 4; ++part) {
-          const uint8x16_t q = vld1q_u8(unit + r * plane_stride + place / 2 * 64 + part * 16);
-          const uint8x16_t code = place % 2 == 0 ? vandq_u8(q, vdupq_n_u8(15)) : vshrq_n_u8(q, 4);
-          const int8x16_t w = vsubq_s8(vreinterpretq_s8_u8(code), vdupq_n_s8(8));
-          BANTAM_UNROLL for (int m = 0; m < MR; ++m) c[r][m].part[part] = dp(c[r][m].part[part], w, broadcast(of_block + m * x_stride));
-        }
+  template <int MR>
+  static BANTAM_INLINE void accumulate_blocks(const std::uint8_t* unit, const std::int8_t* x, std::ptrdiff_t x_stride, std::uint32_t kept,
+                                              IntStrip<A> (&c)[MR]) {
+    for (int place = 0; place < kept_blocks; ++place) {
+      const std::int8_t* of_block = x + next_block(kept) * 4;
+      BANTAM_UNROLL for (int part = 0; part < 4; ++part) {
+        const uint8x16_t q = vld1q_u8(unit + place / 2 * 64 + part * 16);
+        const uint8x16_t code = place % 2 == 0 ? vandq_u8(q, vdupq_n_u8(15)) : vshrq_n_u8(q, 4);
+        const int8x16_t w = vsubq_s8(vreinterpretq_s8_u8(code), vdupq_n_s8(8));
+        BANTAM_UNROLL for (int m = 0; m < MR; ++m) c[m].part[part] = dp(c[m].part[part], w, broadcast(of_block + m * x_stride));
       }
     }
   }

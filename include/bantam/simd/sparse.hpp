@@ -1,6 +1,7 @@
 // Which weights are there in planes that hold only some: what codecs and the kernels of every instruction set read alike.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include "bantam/simd/arch.hpp"
@@ -36,9 +37,9 @@ inline constexpr std::uint32_t first_blocks = 0x0000ffff;
   __builtin_memcpy(&kept, p, 4);
   return __builtin_popcount(kept) == kept_blocks ? kept : first_blocks;
 }
-/// The lowest of the blocks that are left, and takes it away.
-[[nodiscard]] BANTAM_INLINE int next_block(std::uint32_t& left) noexcept {
-  const int block = __builtin_ctz(left);
+/// The lowest of the blocks that are left, and takes it away. As wide as an address: it need not be widened then.
+[[nodiscard]] BANTAM_INLINE std::ptrdiff_t next_block(std::uint32_t& left) noexcept {
+  const auto block = static_cast<unsigned>(__builtin_ctz(left));
   left &= left - 1;
   return block;
 }

@@ -43,11 +43,17 @@ struct x86_codes {
   /// Activations as unsigned bytes, 128 more than they are, so that codes may be signed. Raising all of a group at once, on the
   /// stack, was a fifth slower.
   static BANTAM_INLINE Reg raised(const std::int8_t* p) { return R::flip(R::broadcast(p), R::bytes(128)); }
-  /// Two blocks' codes in a line, less 8.
+  /// Two blocks' codes in a line.
   static BANTAM_INLINE void blocks(const std::uint8_t* line, Reg& w0, Reg& w1) {
     const Reg q = R::load(line);
-    w0 = R::sub8(R::both(q, R::bytes(15)), R::bytes(8));
-    w1 = R::sub8(R::both(R::right(q, 4), R::bytes(15)), R::bytes(8));
+    w0 = R::both(q, R::bytes(15));
+    w1 = R::both(R::right(q, 4), R::bytes(15));
+  }
+  /// The same, less 8.
+  static BANTAM_INLINE void signed_blocks(const std::uint8_t* line, Reg& w0, Reg& w1) {
+    blocks(line, w0, w1);
+    w0 = R::sub8(w0, R::bytes(8));
+    w1 = R::sub8(w1, R::bytes(8));
   }
 };
 
@@ -80,55 +86,78 @@ struct madd_dot : private x86_codes<R> {
     }
   }
 
-  /// Eight products of a raised byte and a signed code less 8 fit int16: 8 * 2 * 255 * 8 = 32640.
-  template <int NR, int MR>
-  static BANTAM_INLINE void accumulate_blocks(const std::uint8_t* unit, std::ptrdiff_t plane_stride, const std::int8_t* x,
-                                              std::ptrdiff_t x_stride, const std::uint32_t (&kept)[NR], IntStrip<A> (&c)[NR][MR]) {
-    BANTAM_UNROLL for (int r = 0; r < NR; ++r) {
-      std::uint32_t left = kept[r];
-      const std::uint8_t* line = unit + r * plane_stride;
+  template <int MR>
+  static BANTAM_INLINE void accumulate_blocks(const std::uint8_t* unit, const std::int8_t* x, std::ptrdiff_t x_stride, std::uint32_t kept,
+                                              IntStrip<A> (&c)[MR]) {
 #pragma GCC unroll 1
-      for (int half = 0; half < 2; ++half) {
-        Reg sum[MR][parts], codes[parts];
-        BANTAM_UNROLL for (int part = 0; part < parts; ++part) {
-          codes[part] = R::zero();
-          BANTAM_UNROLL for (int m = 0; m < MR; ++m) sum[m][part] = R::zero();
-        }
-#pragma GCC unroll 1
-        for (int i = 0; i < kept_blocks / 4; ++i, line += 64) {
-          const std::int8_t* x0 = x + next_block(left) * 4;
-          const std::int8_t* x1 = x + next_block(left) * 4;
-          Reg w0[parts], w1[parts];
-          BANTAM_UNROLL for (int part = 0; part < parts; ++part) {
-            blocks(line + part * width, w0[part], w1[part]);
-            codes[part] = R::add8(codes[part], R::add8(w0[part], w1[part]));
-          }
-          BANTAM_UNROLL for (int m = 0; m < MR; ++m) {
-            const Reg b0 = raised(x0 + m * x_stride), b1 = raised(x1 + m * x_stride);
-            BANTAM_UNROLL for (int part = 0; part < parts; ++part) {
-              sum[m][part] = R::add16(sum[m][part], R::multiply_bytes(b0, w0[part]));
-              sum[m][part] = R::add16(sum[m][part], R::multiply_bytes(b1, w1[part]));
-            }
-          }
-        }
-        BANTAM_UNROLL for (int m = 0; m < MR; ++m) {
-          BANTAM_UNROLL for (int part = 0; part < parts; ++part) {
-            const Reg raise = R::multiply_bytes(R::bytes(128), codes[part]);
-            const Reg products = R::multiply_words(R::sub16(sum[m][part], raise), R::ones());
-            c[r][m].part[part] = R::add32(c[r][m].part[part], products);
-          }
-        }
-      }
-    }
+    for (int half = 0; half < 2; ++half) half_of_blocks(unit + half * kept_blocks / 4 * 64, x, x_stride, kept, c);
   }
 
  private:
   using Reg = typename R::Reg;
   using x86_codes<R>::blocks;
+  using x86_codes<R>::signed_blocks;
   using x86_codes<R>::raised;
   using x86_codes<R>::four;
   using x86_codes<R>::width;
   using x86_codes<R>::parts;
+
+  /// The next eight blocks, for one token: what its codes count too much is summed beside them. Eight products of a code and a signed
+  /// byte fit int16: 8 * 2 * 15 * 127 = 30480.
+  static BANTAM_INLINE void half_of_blocks(const std::uint8_t* line, const std::int8_t* x, std::ptrdiff_t, std::uint32_t& left,
+                                           IntStrip<A> (&c)[1]) {
+    Reg sum[parts], excess = R::zero();
+    BANTAM_UNROLL for (int part = 0; part < parts; ++part) sum[part] = R::zero();
+#pragma GCC unroll 2
+    for (int i = 0; i < kept_blocks / 4; ++i, line += 64) {
+      const Reg b0 = R::broadcast(x + next_block(left) * 4);
+      const Reg b1 = R::broadcast(x + next_block(left) * 4);
+      excess = R::add16(excess, R::add16(R::multiply_bytes(R::bytes(8), b0), R::multiply_bytes(R::bytes(8), b1)));
+      BANTAM_UNROLL for (int part = 0; part < parts; ++part) {
+        Reg w0, w1;
+        blocks(line + part * width, w0, w1);
+        sum[part] = R::add16(sum[part], R::add16(R::multiply_bytes(w0, b0), R::multiply_bytes(w1, b1)));
+      }
+    }
+    BANTAM_UNROLL for (int part = 0; part < parts; ++part) {
+      c[0].part[part] = R::add32(c[0].part[part], R::multiply_words(R::sub16(sum[part], excess), R::ones()));
+    }
+  }
+
+  /// The same for several tokens: their bytes are raised and codes signed, 8 * 2 * 255 * 8 = 32640, and one sum of codes corrects all.
+  template <int MR>
+  static BANTAM_INLINE void half_of_blocks(const std::uint8_t* line, const std::int8_t* x, std::ptrdiff_t x_stride, std::uint32_t& left,
+                                           IntStrip<A> (&c)[MR]) {
+    Reg sum[MR][parts], codes[parts];
+    BANTAM_UNROLL for (int part = 0; part < parts; ++part) {
+      codes[part] = R::zero();
+      BANTAM_UNROLL for (int m = 0; m < MR; ++m) sum[m][part] = R::zero();
+    }
+#pragma GCC unroll 1
+    for (int i = 0; i < kept_blocks / 4; ++i, line += 64) {
+      const std::int8_t* x0 = x + next_block(left) * 4;
+      const std::int8_t* x1 = x + next_block(left) * 4;
+      Reg w0[parts], w1[parts];
+      BANTAM_UNROLL for (int part = 0; part < parts; ++part) {
+        signed_blocks(line + part * width, w0[part], w1[part]);
+        codes[part] = R::add8(codes[part], R::add8(w0[part], w1[part]));
+      }
+      BANTAM_UNROLL for (int m = 0; m < MR; ++m) {
+        const Reg b0 = raised(x0 + m * x_stride), b1 = raised(x1 + m * x_stride);
+        BANTAM_UNROLL for (int part = 0; part < parts; ++part) {
+          sum[m][part] = R::add16(sum[m][part], R::multiply_bytes(b0, w0[part]));
+          sum[m][part] = R::add16(sum[m][part], R::multiply_bytes(b1, w1[part]));
+        }
+      }
+    }
+    BANTAM_UNROLL for (int part = 0; part < parts; ++part) {
+      const Reg raise = R::multiply_bytes(R::bytes(128), codes[part]);
+      BANTAM_UNROLL for (int m = 0; m < MR; ++m) {
+        const Reg products = R::multiply_words(R::sub16(sum[m][part], raise), R::ones());
+        c[m].part[part] = R::add32(c[m].part[part], products);
+      }
+    }
+  }
 
   /// |w| times x with w's sign. 2 * 128 * 127 fits int16.
   template <class Plane, int Columns, int NR, int MR>
@@ -276,51 +305,70 @@ struct vnni_dot : private x86_codes<R> {
     }
   }
 
-  /// Here activations are the unsigned operand and codes the signed one: which activations a strip meets is its own affair, so
-  /// there is no sum of them to correct by, but one of its codes. 16 codes of -8 .. 7 add up in a byte.
-  template <int NR, int MR>
-  static BANTAM_INLINE void accumulate_blocks(const std::uint8_t* unit, std::ptrdiff_t plane_stride, const std::int8_t* x,
-                                              std::ptrdiff_t x_stride, const std::uint32_t (&kept)[NR], IntStrip<A> (&c)[NR][MR]) {
-    BANTAM_UNROLL for (int r = 0; r < NR; ++r) {
-      Reg sum[MR][parts], odd[parts], codes[parts];
+  /// For one token: what its codes count too much is summed beside them.
+  static BANTAM_INLINE void accumulate_blocks(const std::uint8_t* line, const std::int8_t* x, std::ptrdiff_t, std::uint32_t left,
+                                              IntStrip<A> (&c)[1]) {
+    Reg even[parts], odd[parts], too_much[2] = {R::zero(), R::zero()};
+    BANTAM_UNROLL for (int part = 0; part < parts; ++part) even[part] = odd[part] = R::zero();
+#pragma GCC unroll 2
+    for (int i = 0; i < kept_blocks / 2; ++i, line += 64) {
+      const Reg b0 = R::broadcast(x + next_block(left) * 4);
+      const Reg b1 = R::broadcast(x + next_block(left) * 4);
+      R::dp(too_much[0], R::bytes(8), b0);
+      R::dp(too_much[1], R::bytes(8), b1);
       BANTAM_UNROLL for (int part = 0; part < parts; ++part) {
-        odd[part] = codes[part] = R::zero();
-        BANTAM_UNROLL for (int m = 0; m < MR; ++m) sum[m][part] = c[r][m].part[part];
+        Reg w0, w1;
+        blocks(line + part * width, w0, w1);
+        R::dp(even[part], w0, b0);
+        R::dp(odd[part], w1, b1);
       }
-      std::uint32_t left = kept[r];
-      const std::uint8_t* line = unit + r * plane_stride;
+    }
+    const Reg excess = R::add32(too_much[0], too_much[1]);
+    BANTAM_UNROLL for (int part = 0; part < parts; ++part) {
+      const Reg products = R::sub32(R::add32(even[part], odd[part]), excess);
+      c[0].part[part] = R::add32(c[0].part[part], products);
+    }
+  }
+
+  /// For several, activations are the unsigned operand and codes the signed one: then one sum of the strip's codes corrects all. 16 codes
+  /// of -8 .. 7 add up in a byte.
+  template <int MR>
+  static BANTAM_INLINE void accumulate_blocks(const std::uint8_t* line, const std::int8_t* x, std::ptrdiff_t x_stride, std::uint32_t left,
+                                              IntStrip<A> (&c)[MR]) {
+    Reg sum[MR][parts], codes[parts];
+    BANTAM_UNROLL for (int part = 0; part < parts; ++part) {
+      codes[part] = R::zero();
+      BANTAM_UNROLL for (int m = 0; m < MR; ++m) sum[m][part] = c[m].part[part];
+    }
 #pragma GCC unroll 1
-      for (int i = 0; i < kept_blocks / 2; ++i, line += 64) {
-        const std::int8_t* x0 = x + next_block(left) * 4;
-        const std::int8_t* x1 = x + next_block(left) * 4;
-        Reg w0[parts], w1[parts];
-        BANTAM_UNROLL for (int part = 0; part < parts; ++part) {
-          blocks(line + part * width, w0[part], w1[part]);
-          codes[part] = R::add8(codes[part], R::add8(w0[part], w1[part]));
-        }
-        BANTAM_UNROLL for (int m = 0; m < MR; ++m) {
-          const Reg b = raised(x0 + m * x_stride);
-          BANTAM_UNROLL for (int part = 0; part < parts; ++part) R::dp(sum[m][part], b, w0[part]);
-        }
-        BANTAM_UNROLL for (int m = 0; m < MR; ++m) {
-          const Reg b = raised(x1 + m * x_stride);
-          BANTAM_UNROLL for (int part = 0; part < parts; ++part) R::dp(MR == 1 ? odd[part] : sum[m][part], b, w1[part]);
-        }
-      }
+    for (int i = 0; i < kept_blocks / 2; ++i, line += 64) {
+      const std::int8_t* x0 = x + next_block(left) * 4;
+      const std::int8_t* x1 = x + next_block(left) * 4;
+      Reg w0[parts], w1[parts];
       BANTAM_UNROLL for (int part = 0; part < parts; ++part) {
-        Reg raise = R::zero();  // what the 128 more of all activations make
-        R::dp(raise, R::bytes(128), codes[part]);
-        BANTAM_UNROLL for (int m = 0; m < MR; ++m) {
-          const Reg all = MR == 1 ? R::add32(sum[m][part], odd[part]) : sum[m][part];
-          c[r][m].part[part] = R::sub32(all, raise);
-        }
+        signed_blocks(line + part * width, w0[part], w1[part]);
+        codes[part] = R::add8(codes[part], R::add8(w0[part], w1[part]));
       }
+      BANTAM_UNROLL for (int m = 0; m < MR; ++m) {
+        const Reg b = raised(x0 + m * x_stride);
+        BANTAM_UNROLL for (int part = 0; part < parts; ++part) R::dp(sum[m][part], b, w0[part]);
+      }
+      BANTAM_UNROLL for (int m = 0; m < MR; ++m) {
+        const Reg b = raised(x1 + m * x_stride);
+        BANTAM_UNROLL for (int part = 0; part < parts; ++part) R::dp(sum[m][part], b, w1[part]);
+      }
+    }
+    BANTAM_UNROLL for (int part = 0; part < parts; ++part) {
+      Reg raise = R::zero();
+      R::dp(raise, R::bytes(128), codes[part]);
+      BANTAM_UNROLL for (int m = 0; m < MR; ++m) c[m].part[part] = R::sub32(sum[m][part], raise);
     }
   }
 
  private:
   using Reg = typename R::Reg;
   using x86_codes<R>::blocks;
+  using x86_codes<R>::signed_blocks;
   using x86_codes<R>::four;
   using x86_codes<R>::raised;
   using x86_codes<R>::width;
