@@ -47,7 +47,7 @@ class Product {
       x_.quantize_row(bantam::kernels_in_use(), t);
     }
   }
-  void operator()() { bantam::nn::linear(bantam::kernels_in_use(), bantam::Worker(), weights_, x_, nullptr, out_.data(), rows); }
+  void operator()() { bantam::nn::linear(bantam::kernels_in_use(), bantam::Worker(), weights_, x_, nullptr, {out_.data(), rows}); }
   [[nodiscard]] double operations() const { return 2.0 * static_cast<double>(x_.tokens() * rows * columns); }
   [[nodiscard]] double bytes() const { return static_cast<double>(weights_.bytes()); }
 

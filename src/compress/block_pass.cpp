@@ -126,7 +126,9 @@ Hessian BlockPass::observe(Work& work, std::int64_t layer, std::size_t group, Te
     hessian.add(x);
     count(group, x);
     const auto inputs = static_cast<std::size_t>(x.size());
-    if (adds(group) && kept_.size() == past && past + inputs <= most_kept) kept_.insert(kept_.end(), x.data(), x.data() + inputs);
+    if (adds(group) && kept_.size() == past && past + inputs <= most_kept) {
+      for (std::int64_t t = 0; t < x.extent(0); ++t) kept_.insert(kept_.end(), &x(t, 0), &x(t, 0) + x.extent(1));
+    }
     past += inputs;
     if (drift == nullptr) return;
     if (adds(group)) return add_products(*drift, lacking(work, group, hidden, x), x);

@@ -69,14 +69,12 @@ void Forward::serve(const LayerWeights& layer) noexcept {
 void Forward::resize(std::int64_t tokens) {
   const ModelConfig& c = config_;
   tokens_ = tokens;
-  const auto room = [&](AlignedBuffer<float>& buffer, std::int64_t columns) { buffer.ensure(static_cast<std::size_t>(tokens * columns)); };
-  room(residual_, c.dim);
-  room(branch_, c.dim);
-  room(q_, c.heads * c.head_dim);
-  room(k_, c.kv_heads * c.head_dim);
-  room(v_, c.kv_heads * c.head_dim);
-  room(up_, c.ffn);
-  room(angles_, c.rope.dim);
+  residual_.ensure(static_cast<std::size_t>(tokens * c.dim));
+  branch_.resize(tokens, c.dim);
+  q_.resize(tokens, c.heads * c.head_dim);
+  for (nn::RowBuffer* x : {&k_, &v_}) x->resize(tokens, c.kv_heads * c.head_dim);
+  up_.resize(tokens, c.ffn);
+  angles_.ensure(static_cast<std::size_t>(tokens * c.rope.dim));
   logits_.ensure(static_cast<std::size_t>(outputs_at_once * c.vocab));
   normed_.resize(tokens, c.dim);
   headed_.resize(std::min(tokens, outputs_at_once), c.dim);
@@ -129,7 +127,7 @@ void Forward::run(std::span<const Sequence> sequences, Sink sink, KeepGoing keep
     const auto flush = [&] {
       if (output == Output::logits) head(rows);
       for (std::size_t i = 0; i < rows.size(); ++i) {
-        const std::span<float> values = output == Output::logits ? std::span(logits_.data() + i * vocab, vocab) : std::span(branch_.data(), dim);
+        const std::span<float> values = output == Output::logits ? std::span(logits_.data() + i * vocab, vocab) : std::span(branch_.row(0), dim);
         if (output == Output::state) final_norm(rows[i], values.data());
         sink(places[i].first, places[i].second, values);
       }
@@ -161,7 +159,7 @@ void Forward::head(std::span<const std::int64_t> rows) noexcept {
       headed_.gather_row(kernels_, {&weights_.head}, i);
     }
     worker.barrier();
-    nn::linear(kernels_, worker, weights_.head, headed_, nullptr, logits_.data(), config_.vocab);
+    nn::linear(kernels_, worker, weights_.head, headed_, nullptr, {logits_.data(), config_.vocab});
   });
 }
 
@@ -181,7 +179,7 @@ void Forward::find_angles(Range rows) noexcept {
 /// What the last layer adds to some rows.
 void Forward::add_branch(Range rows) noexcept {
   for (std::int64_t t = rows.begin; t < rows.end; ++t) {
-    kernels_.add(residual_.data() + t * config_.dim, branch_.data() + t * config_.dim, config_.dim);
+    kernels_.add(residual_.data() + t * config_.dim, branch_.row(t), config_.dim);
   }
 }
 
@@ -201,7 +199,7 @@ void Forward::layers(KeepGoing keep_going) noexcept {
         worker.barrier();  // all of them see the same answer
         if (stopped_) return;
       }
-      layer(worker, weights_.layers[static_cast<std::size_t>(i)], i, i, i == 0 ? nullptr : branch_.data());
+      layer(worker, weights_.layers[static_cast<std::size_t>(i)], i, i, i > 0);
     }
     add_branch(share);
   };
@@ -224,9 +222,9 @@ void Forward::run_block(const LayerWeights& w, std::int64_t index, BlockStage st
     std::copy_n(hidden.data() + first, count, residual_.data() + first);
     if (stage <= BlockStage::attention) {
       find_angles(share);
-      attention(worker, w, index, 0, nullptr, stage);
+      attention(worker, w, index, 0, false, stage);
     } else {
-      mlp(worker, w, nullptr, stage);
+      mlp(worker, w, false, stage);
     }
     if (stage != BlockStage::attention && stage != BlockStage::mlp) return;
     add_branch(share);
@@ -253,7 +251,7 @@ void Forward::end_half(const LayerWeights& w, BlockStage half, TensorView<const 
       x.gather_row(kernels_, {&last}, t);
     }
     worker.barrier();
-    nn::linear(kernels_, worker, last, x, attends && !w.o_bias.empty() ? w.o_bias.data() : nullptr, branch_.data(), config_.dim);
+    nn::linear(kernels_, worker, last, x, attends && !w.o_bias.empty() ? w.o_bias.data() : nullptr, branch_.output());
     worker.barrier();
     add_branch(share);
     std::copy_n(residual_.data() + first, count, hidden.data() + first);
@@ -262,7 +260,7 @@ void Forward::end_half(const LayerWeights& w, BlockStage half, TensorView<const 
 
 TensorView<const float, 2> Forward::stage_inputs() const noexcept {
   const nn::Activations& x = stage_ == BlockStage::output_inputs ? attended_ : stage_ == BlockStage::down_inputs ? hidden_ : normed_;
-  return {x.row(0), {x.tokens(), x.columns()}};
+  return {x.row(0), {x.tokens(), x.columns()}, {x.floats().stride, 1}};
 }
 
 void Forward::run_head(std::span<const float> hidden, FunctionRef<void(std::int64_t, std::span<const float>)> sink) {
@@ -291,12 +289,12 @@ void Forward::run(std::int64_t bytes, FunctionRef<void(const Worker&)> work) noe
   }
 }
 
-/// residual += addend (when there is one); normed = norm(residual), rounded too, for `readers`. Rows are this worker's own.
-void Forward::normalize(const Worker& worker, const std::vector<float>& weight, const float* addend, const nn::Readers& readers) noexcept {
+/// `add`: residual += branch first; normed = norm(residual), rounded too, for `readers`. Rows are this worker's own.
+void Forward::normalize(const Worker& worker, const std::vector<float>& weight, bool add, const nn::Readers& readers) noexcept {
   const Range share = worker.share(tokens_);
   for (std::int64_t t = share.begin; t < share.end; ++t) {
     float* x = residual_.data() + t * config_.dim;
-    if (addend != nullptr) kernels_.add(x, addend + t * config_.dim, config_.dim);
+    if (add) kernels_.add(x, branch_.row(t), config_.dim);
     kernels_.rms_norm(x, weight.data(), static_cast<float>(config_.norm_eps), normed_.row(t), config_.dim);
     normed_.quantize_row(kernels_, t);
     normed_.gather_row(kernels_, readers, t);
@@ -322,21 +320,21 @@ void Forward::rotate_and_store(const Worker& worker, const LayerWeights& w, std:
     const std::int64_t h = unit % units;
     const bool is_q = h < heads;
     const std::int64_t kv = h - heads;
-    float* head = is_q ? q_.data() + (t * heads + h) * d : k_.data() + (t * kv_heads + kv) * d;
+    float* head = is_q ? q_.row(t) + h * d : k_.row(t) + kv * d;
     const std::vector<float>& norm = is_q ? w.q_norm : w.k_norm;
     if (!norm.empty()) kernels_.rms_norm(head, norm.data(), eps, head, d);
     const float* angles = angles_.data() + t * 2 * half;
     rope_.apply(kernels_, head, angles, angles + half);
     if (is_q) continue;
     store(false, kv, t, head);
-    store(true, kv, t, v_.data() + (t * kv_heads + kv) * d);
+    store(true, kv, t, v_.row(t) + kv * d);
   }
 }
 
-/// Layer `index` of the model, whose keys and values are at `place` of the caches; `addend` is what the one before adds.
-void Forward::layer(const Worker& worker, const LayerWeights& w, std::int64_t index, std::int64_t place, const float* addend) noexcept {
-  attention(worker, w, index, place, addend, BlockStage::attention);
-  mlp(worker, w, branch_.data(), BlockStage::mlp);
+/// Layer `index` of the model, whose keys and values are at `place` of the caches; `add`: the one before left something in branch_.
+void Forward::layer(const Worker& worker, const LayerWeights& w, std::int64_t index, std::int64_t place, bool add) noexcept {
+  attention(worker, w, index, place, add, BlockStage::attention);
+  mlp(worker, w, true, BlockStage::mlp);
 }
 
 /// Makes rows as wide as the layer at hand has them. Nobody reads them since the last barrier, nor before the next.
@@ -345,7 +343,7 @@ void Forward::narrow(const Worker& worker, nn::Activations& x, std::int64_t colu
 }
 
 /// The first half of a layer, as far as `until`; what it adds is in branch_ then.
-void Forward::attention(const Worker& worker, const LayerWeights& w, std::int64_t index, std::int64_t place, const float* addend,
+void Forward::attention(const Worker& worker, const LayerWeights& w, std::int64_t index, std::int64_t place, bool add,
                         BlockStage until) noexcept {
   const ModelConfig& c = config_;
   const std::int64_t q_columns = w.q.rows();
@@ -354,16 +352,16 @@ void Forward::attention(const Worker& worker, const LayerWeights& w, std::int64_
   const auto bias = [](const std::vector<float>& b) { return b.empty() ? nullptr : b.data(); };
 
   const nn::Readers readers{&w.q, &w.k, &w.v};
-  normalize(worker, w.attention_norm, addend, readers);
+  normalize(worker, w.attention_norm, add, readers);
   if (until == BlockStage::attention_inputs) return;
   worker.barrier();
-  nn::linear(kernels_, worker, w.q, normed_, bias(w.q_bias), q_.data(), q_columns);
-  nn::linear(kernels_, worker, w.k, normed_, bias(w.k_bias), k_.data(), kv_columns, readers.form_of(1));
-  nn::linear(kernels_, worker, w.v, normed_, bias(w.v_bias), v_.data(), kv_columns, readers.form_of(2));
+  nn::linear(kernels_, worker, w.q, normed_, bias(w.q_bias), q_.output());
+  nn::linear(kernels_, worker, w.k, normed_, bias(w.k_bias), k_.output(), readers.form_of(1));
+  nn::linear(kernels_, worker, w.v, normed_, bias(w.v_bias), v_.output(), readers.form_of(2));
   worker.barrier();
   rotate_and_store(worker, w, place);
   worker.barrier();
-  attention_.run(kernels_, worker, place, c.window_of(index), q_.data(), attended_.row(0), kv_columns / c.head_dim);
+  attention_.run(kernels_, worker, place, c.window_of(index), q_.input(), attended_.output(), kv_columns / c.head_dim);
   if (until == BlockStage::output_inputs) return;
   worker.barrier();
   for_parts(worker, tokens_, q_columns, [&](std::int64_t t, std::int64_t begin, std::int64_t end) {
@@ -371,28 +369,28 @@ void Forward::attention(const Worker& worker, const LayerWeights& w, std::int64_
     attended_.gather_part(kernels_, {&w.o}, t, begin, end);
   });
   worker.barrier();
-  nn::linear(kernels_, worker, w.o, attended_, bias(w.o_bias), branch_.data(), c.dim);
+  nn::linear(kernels_, worker, w.o, attended_, bias(w.o_bias), branch_.output());
   worker.barrier();
 }
 
 /// The second half.
-void Forward::mlp(const Worker& worker, const LayerWeights& w, const float* addend, BlockStage until) noexcept {
+void Forward::mlp(const Worker& worker, const LayerWeights& w, bool add, BlockStage until) noexcept {
   const ModelConfig& c = config_;
   const std::int64_t ffn = w.down.columns();
   narrow(worker, hidden_, ffn);
   const nn::Readers readers{&w.gate, &w.up};
-  normalize(worker, w.ffn_norm, addend, readers);
+  normalize(worker, w.ffn_norm, add, readers);
   if (until == BlockStage::mlp_inputs) return;
   worker.barrier();
-  nn::linear(kernels_, worker, w.gate, normed_, nullptr, hidden_.row(0), ffn);
-  nn::linear(kernels_, worker, w.up, normed_, nullptr, up_.data(), ffn, readers.form_of(1));
+  nn::linear(kernels_, worker, w.gate, normed_, nullptr, hidden_.output());
+  nn::linear(kernels_, worker, w.up, normed_, nullptr, up_.output(), readers.form_of(1));
   worker.barrier();
   const auto gate = c.gate == ops::Gate::silu        ? kernels_.silu_mul
                     : c.gate == ops::Gate::gelu_tanh ? kernels_.gelu_tanh_mul
                                                      : kernels_.gelu_erf_mul;
   for_parts(worker, tokens_, ffn, [&](std::int64_t t, std::int64_t begin, std::int64_t end) {
     float* hidden = hidden_.row(t) + begin;
-    gate(hidden, up_.data() + t * ffn + begin, hidden, end - begin);
+    gate(hidden, up_.row(t) + begin, hidden, end - begin);
     hidden_.quantize_part(kernels_, t, begin, end);
   });
   if (until == BlockStage::down_inputs) return;
@@ -403,7 +401,7 @@ void Forward::mlp(const Worker& worker, const LayerWeights& w, const float* adde
     });
   }
   worker.barrier();
-  nn::linear(kernels_, worker, w.down, hidden_, nullptr, branch_.data(), c.dim);
+  nn::linear(kernels_, worker, w.down, hidden_, nullptr, branch_.output());
   worker.barrier();
 }
 

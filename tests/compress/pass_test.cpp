@@ -230,8 +230,9 @@ TEST_CASE_FIXTURE(Pass, "a half that is ended from its last layer's inputs is th
       std::vector<float> whole(states.span().begin(), states.span().end()), ended = whole;
       forward.run_block(block, 1, inputs, ended, cache);
       const TensorView<const float, 2> x = forward.stage_inputs();
-      const std::vector<float> kept(&x(0, 0), &x(0, 0) + x.extent(0) * x.extent(1));
       const std::int64_t columns = x.extent(1);
+      std::vector<float> kept;
+      for (std::int64_t t = 0; t < x.extent(0); ++t) kept.insert(kept.end(), &x(t, 0), &x(t, 0) + columns);
       forward.run_block(block, 1, half, whole, cache);
       CHECK(whole != ended);
       forward.run_block(block, 0, BlockStage::attention_inputs, std::span(whole).first(static_cast<std::size_t>(model.config().dim)), cache);

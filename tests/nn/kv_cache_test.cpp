@@ -200,7 +200,7 @@ TEST_CASE("attention gives the same bits in any chunks, by any number of workers
       const bantam::nn::AttentionSequence sequence{&cache, first, count, first};
       attention.plan({&sequence, 1});
       team.run([&](const bantam::Worker& worker) {
-        attention.run(kernels(), worker, 0, window, q.data(), out.data());
+        attention.run(kernels(), worker, 0, window, {q.data(), heads * d}, {out.data(), heads * d});
       });
     }
     return out;

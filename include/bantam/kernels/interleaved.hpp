@@ -35,6 +35,10 @@ __attribute__((noinline)) void strip_interleaved(const WeightView& w, std::int64
   BANTAM_UNROLL for (int r = 0; r < strip_rows; ++r) {
     BANTAM_UNROLL for (int n = 0; n < NX; ++n) store_strip<A>(sums[r] + n * 16, splat_strip<A>(0.0f));
   }
+  const std::int64_t first_row = p * panel_rows + strip * strip_rows;
+  float* const to = out.values + token * out.stride + first_row;
+  // Lines that will be written: without them at hand, the stores at the end hold up the next strip's.
+  for (int m = 0; m < NX * 16; ++m) __builtin_prefetch(to + m * out.stride, 1);
   const std::uint8_t* values = x.interleaved + token * x.stride;
   const float* d = x.scales + token;
 
@@ -81,14 +85,13 @@ __attribute__((noinline)) void strip_interleaved(const WeightView& w, std::int64
     block += L::block_bytes(k);
   }
 
-  const std::int64_t row = p * panel_rows + strip * strip_rows;
   BANTAM_UNROLL for (int n = 0; n < NX; ++n) {
-    float* to = out.values + (token + n * 16) * out.stride + row;
-    if (w.rows - row >= strip_rows) {
-      simd::dot<A>::transpose(sums[0] + n * 16, NX * 16, to, out.stride);
+    float* sixteen = to + n * 16 * out.stride;
+    if (w.rows - first_row >= strip_rows) {
+      simd::dot<A>::transpose(sums[0] + n * 16, NX * 16, sixteen, out.stride);
     } else {
       for (int m = 0; m < 16; ++m) {
-        for (int r = 0; row + r < w.rows; ++r) to[m * out.stride + r] = sums[r][n * 16 + m];
+        for (int r = 0; first_row + r < w.rows; ++r) sixteen[m * out.stride + r] = sums[r][n * 16 + m];
       }
     }
   }

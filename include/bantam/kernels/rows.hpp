@@ -156,9 +156,10 @@ BANTAM_INLINE float through_half(float x) {
 /// Only columns begin .. end, multiples of 256; with end == columns the padding up to `stride`, a multiple of 256, becomes
 /// zeros. A NaN or infinity makes its block's scale NaN, so that it cannot vanish in the rounding.
 template <class A>
-void quantize_row(const float* x, std::int64_t columns, const QuantizedRows& out, std::int64_t token, std::int64_t begin,
+void quantize_row(const float* x, std::int64_t columns, const QuantizedRows& rows, std::int64_t token, std::int64_t begin,
                   std::int64_t end) noexcept {
   using V = vec<A>;
+  const QuantizedRows out = rows;  // stores of bytes could change what a reference names
   if (end == columns) end = out.stride;
   for (std::int64_t first = begin; first < end; first += out.block) {
     const std::int64_t left = columns - first;
@@ -179,8 +180,6 @@ void quantize_row(const float* x, std::int64_t columns, const QuantizedRows& out
     out.scales[first / out.block * out.width + token] = scale;
     std::int8_t* values = out.values + token * out.stride + first;
     std::int32_t* sums = out.sums + first / sum_columns * out.width + token;
-    std::uint8_t* interleaved = nullptr;
-    if (out.interleaved != nullptr) interleaved = out.interleaved + (token / 16 * out.stride + first) * 16 + token % 16 * 4;
     for (std::int64_t g = 0; g < out.block / sum_columns; ++g) {
       std::int8_t* sixteen = values + g * sum_columns;
       alignas(64) std::int32_t rounded[sum_columns];
@@ -188,13 +187,16 @@ void quantize_row(const float* x, std::int64_t columns, const QuantizedRows& out
         V::store_int(rounded + i, V::to_int(V::load(block + g * sum_columns + i) * V::splat(inverse)));
       }
       for (int i = 0; i < sum_columns; ++i) sixteen[i] = static_cast<std::int8_t>(rounded[i]);
-      sums[g * out.width] = -simd::sum_of_16<A>(sixteen);
-      for (int i = 0; i < sum_columns && interleaved != nullptr; i += 4) {
-        std::uint32_t four;
-        std::memcpy(&four, sixteen + i, 4);
-        four ^= 0x80808080u;
-        std::memcpy(interleaved + (g * sum_columns + i) * 16, &four, 4);
-      }
+      *sums = -simd::sum_of_16<A>(sixteen);
+      sums += out.width;
+    }
+    if (out.interleaved == nullptr) continue;
+    std::uint8_t* interleaved = out.interleaved + (token / 16 * out.stride + first) * 16 + token % 16 * 4;
+    for (std::int64_t i = 0; i < out.block; i += 4) {
+      std::uint32_t four;
+      std::memcpy(&four, values + i, 4);
+      four ^= 0x80808080u;
+      std::memcpy(interleaved + i * 16, &four, 4);
     }
   }
 }

@@ -91,13 +91,13 @@ class Forward {
   void layers(KeepGoing keep_going) noexcept;
   void find_angles(Range rows) noexcept;
   void add_branch(Range rows) noexcept;
-  void layer(const Worker& worker, const LayerWeights& w, std::int64_t index, std::int64_t place, const float* addend) noexcept;
-  void attention(const Worker& worker, const LayerWeights& w, std::int64_t index, std::int64_t place, const float* addend,
+  void layer(const Worker& worker, const LayerWeights& w, std::int64_t index, std::int64_t place, bool add) noexcept;
+  void attention(const Worker& worker, const LayerWeights& w, std::int64_t index, std::int64_t place, bool add,
                  BlockStage until) noexcept;
   void rotate_and_store(const Worker& worker, const LayerWeights& w, std::int64_t place) noexcept;
   void narrow(const Worker& worker, nn::Activations& x, std::int64_t columns) noexcept;
-  void mlp(const Worker& worker, const LayerWeights& w, const float* addend, BlockStage until) noexcept;
-  void normalize(const Worker& worker, const std::vector<float>& weight, const float* addend, const nn::Readers& readers) noexcept;
+  void mlp(const Worker& worker, const LayerWeights& w, bool add, BlockStage until) noexcept;
+  void normalize(const Worker& worker, const std::vector<float>& weight, bool add, const nn::Readers& readers) noexcept;
   void head(std::span<const std::int64_t> rows) noexcept;
   void final_norm(std::int64_t row, float* out) const noexcept;
 
@@ -113,9 +113,9 @@ class Forward {
   bool stopped_ = false;            ///< by keep_going
   BlockStage stage_ = BlockStage::mlp;  ///< that run_block came to
   AlignedBuffer<float> residual_;   ///< (tokens, dim)
-  AlignedBuffer<float> branch_;     ///< (tokens, dim): what a sub-layer adds to the residual
-  AlignedBuffer<float> q_, k_, v_;  ///< (tokens, heads * head_dim), (tokens, kv_heads * head_dim) twice, of the layer at hand
-  AlignedBuffer<float> up_;         ///< (tokens, ffn)
+  nn::RowBuffer branch_;            ///< (tokens, dim): what a sub-layer adds to the residual
+  nn::RowBuffer q_, k_, v_;         ///< (tokens, heads * head_dim), (tokens, kv_heads * head_dim) twice
+  nn::RowBuffer up_;                ///< (tokens, ffn)
   AlignedBuffer<float> angles_;     ///< (tokens, 2, rope dim / 2): cosines, sines
   AlignedBuffer<float> logits_;     ///< (outputs at a time, vocab)
   nn::Activations normed_, attended_, hidden_;

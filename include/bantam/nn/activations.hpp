@@ -11,6 +11,26 @@
 
 namespace bantam::inline v0::nn {
 
+/// Rows of floats that products write, an odd number of cache lines apart: a tile writes one line of each of many rows, which a
+/// power of two would put into the same few places of every cache.
+class RowBuffer {
+ public:
+  /// Grows to hold (rows, columns); content is lost when it grows or changes width.
+  void resize(std::int64_t rows, std::int64_t columns) {
+    constexpr std::int64_t line = 16;
+    stride_ = (div_up(columns, line) | 1) * line;
+    floats_.ensure(static_cast<std::size_t>(rows * stride_));
+  }
+  [[nodiscard]] float* row(std::int64_t i) noexcept { return floats_.data() + i * stride_; }
+  [[nodiscard]] const float* row(std::int64_t i) const noexcept { return floats_.data() + i * stride_; }
+  [[nodiscard]] OutputRows output() noexcept { return {floats_.data(), stride_}; }
+  [[nodiscard]] FloatRows input() const noexcept { return {floats_.data(), stride_}; }
+
+ private:
+  AlignedBuffer<float> floats_;
+  std::int64_t stride_ = 0;
+};
+
 /// Matrices that read the same activations at one place of a model, at most three: which of them have columns in orders of
 /// their own, and which share one.
 class Readers {
@@ -63,9 +83,10 @@ class Activations {
 
   [[nodiscard]] std::int64_t tokens() const noexcept { return tokens_; }
   [[nodiscard]] std::int64_t columns() const noexcept { return columns_; }
-  [[nodiscard]] float* row(std::int64_t token) noexcept { return floats_.data() + token * columns_; }
-  [[nodiscard]] const float* row(std::int64_t token) const noexcept { return floats_.data() + token * columns_; }
-  [[nodiscard]] FloatRows floats() const noexcept { return {floats_.data(), columns_}; }
+  [[nodiscard]] float* row(std::int64_t token) noexcept { return floats_.row(token); }
+  [[nodiscard]] const float* row(std::int64_t token) const noexcept { return floats_.row(token); }
+  [[nodiscard]] FloatRows floats() const noexcept { return floats_.input(); }
+  [[nodiscard]] OutputRows output() noexcept { return floats_.output(); }
   /// The form with a scale every `block` columns.
   [[nodiscard]] const QuantizedRows& quantized(int block) const noexcept {
     return (block == block_columns ? coarse_ : fine_).rows;
@@ -125,7 +146,7 @@ class Activations {
 
   std::int64_t tokens_ = 0;
   std::int64_t columns_ = 0;
-  AlignedBuffer<float> floats_;
+  RowBuffer floats_;
   Form coarse_;  ///< a scale every 256 columns
   Form fine_;    ///< a scale every 32
   std::array<Form, 3> ordered_;  ///< in orders of their own, with room for a scale every 32
@@ -137,7 +158,7 @@ inline void Activations::resize(std::int64_t tokens, std::int64_t columns) {
   std::int64_t stride = round_up<std::int64_t>(columns, block_columns);
   // Rows a multiple of 4 KiB apart would fall into the same few lines of a first-level cache.
   if (stride % 2048 == 0) stride += block_columns;
-  floats_.ensure(static_cast<std::size_t>(tokens * columns));
+  floats_.resize(tokens, columns);
   coarse_.resize(tokens, stride, block_columns);
   fine_.resize(tokens, stride, 32);
   for (Form& f : ordered_) {

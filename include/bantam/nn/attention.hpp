@@ -40,11 +40,11 @@ class Attention {
   /// Shares out the sequences of the next pass, for any layer. Call outside parallel regions. Throws out_of_memory.
   void plan(std::span<const AttentionSequence> sequences);
 
-  /// This worker's part of one layer. q, out: (rows, heads * head_dim). A row sees the last `window` tokens up to
+  /// This worker's part of one layer. q, out: rows of (heads, head_dim). A row sees the last `window` tokens up to
   /// itself, 0: all. `kv_heads`: of this layer, if it has fewer than the shape says, and fewer heads in proportion; 0: as
   /// many. Workers of one team, or the only one. Barrier afterwards before anyone reads `out`.
-  void run(const KernelTable& kernels, const Worker& worker, std::int64_t layer, std::int64_t window, const float* q,
-           float* out, std::int64_t kv_heads = 0) noexcept;
+  void run(const KernelTable& kernels, const Worker& worker, std::int64_t layer, std::int64_t window, const FloatRows& q,
+           const OutputRows& out, std::int64_t kv_heads = 0) noexcept;
 
  private:
   /// Tokens whose queries share one pass over the pages.
@@ -96,13 +96,13 @@ class Attention {
     std::int64_t index;
     std::int64_t window;
     std::int64_t kv_heads;
-    const float* q;
-    float* out;
+    const FloatRows& q;
+    const OutputRows& out;
   };
-  /// Where a row of a unit stands in q and out: (rows, query heads of the layer, head_dim).
-  [[nodiscard]] std::int64_t offset(const Layer& layer, const Unit& unit, std::int64_t row) const noexcept {
+  /// Where a row of a unit stands in q or out, whose rows are `stride` apart.
+  [[nodiscard]] std::int64_t offset(std::int64_t stride, const Unit& unit, std::int64_t row) const noexcept {
     const std::int64_t head = unit.head * group_ + row % group_;
-    return ((unit.sequence.row + row / group_) * layer.kv_heads * group_ + head) * shape_.head_dim;
+    return (unit.sequence.row + row / group_) * stride + head * shape_.head_dim;
   }
 
   [[nodiscard]] std::int64_t rows_of(const Unit& unit) const noexcept { return unit.sequence.tokens * group_; }
@@ -162,7 +162,7 @@ inline void Attention::plan(std::span<const AttentionSequence> sequences) {
 }
 
 inline void Attention::run(const KernelTable& kernels, const Worker& worker, std::int64_t layer_index, std::int64_t window,
-                           const float* q, float* out, std::int64_t kv_heads) noexcept {
+                           const FloatRows& q, const OutputRows& out, std::int64_t kv_heads) noexcept {
   const Layer layer{kernels, layer_index, window, kv_heads > 0 ? kv_heads : shape_.kv_heads, q, out};
   Scratch& scratch = scratch_[static_cast<std::size_t>(worker.index())];
   const auto units = static_cast<std::int64_t>(units_.size());
@@ -210,7 +210,7 @@ inline void Attention::load_queries(const Layer& layer, const Unit& unit, Scratc
   const std::int64_t d = shape_.head_dim;
   for (std::int64_t row = 0; row < rows_of(unit); ++row) {
     float* to = scratch.queries.data() + row * padded_;
-    std::copy_n(layer.q + offset(layer, unit, row), d, to);
+    std::copy_n(layer.q.values + offset(layer.q.stride, unit, row), d, to);
     std::fill(to + d, to + padded_, 0.0f);
   }
 }
@@ -252,7 +252,7 @@ inline void Attention::finish(const Layer& layer, const Unit& unit, Slot slot) c
   for (std::int64_t row = 0; row < rows_of(unit); ++row) {
     float* sums = slot.sums + row * padded_;
     layer.kernels.attend_finish(slot.states[row], sums, padded_);
-    std::copy_n(sums, d, layer.out + offset(layer, unit, row));
+    std::copy_n(sums, d, layer.out.values + offset(layer.out.stride, unit, row));
   }
 }
 

@@ -6,12 +6,12 @@
 
 namespace bantam::inline v0::nn {
 
-/// This worker's part of out = x wT (+ bias), dealt out panel by panel: x (tokens, columns), w (rows, columns), out (tokens, rows) with rows
-/// `out_stride` floats apart. Quantized matrices read the 8-bit form of x, float matrices the floats; both must be
+/// This worker's part of out = x wT (+ bias), dealt out panel by panel: x (tokens, columns), w (rows, columns), out (tokens, rows).
+/// Quantized matrices read the 8-bit form of x, float matrices the floats; both must be
 /// ready in all rows. Barrier afterwards before anyone reads `out`. bias: null or (rows). `ordered_form`: what the Readers
 /// that x was gathered for say of w.
 inline void linear(const KernelTable& kernels, const Worker& worker, const WeightMatrix& w, const Activations& x,
-                   const float* bias, float* out, std::int64_t out_stride, int ordered_form = 0) noexcept {
+                   const float* bias, const OutputRows& out, int ordered_form = 0) noexcept {
   BANTAM_ASSERT(x.columns() == w.columns());
   const FormatKernels& format = kernels.formats[static_cast<std::size_t>(w.format().index)];
   const std::int64_t panels = div_up<std::int64_t>(w.rows(), panel_rows);
@@ -20,15 +20,15 @@ inline void linear(const KernelTable& kernels, const Worker& worker, const Weigh
   worker.deal(panels, grain, [&](Range range) {
     const MatmulPart part{x.tokens(), range.begin, range.end};
     if (format.matmul_q8 != nullptr) {
-      format.matmul_q8(w.view(), x.quantized(w, ordered_form), {out, out_stride}, part);
+      format.matmul_q8(w.view(), x.quantized(w, ordered_form), out, part);
     } else {
-      format.matmul_f32(w.view(), x.floats(), {out, out_stride}, part);
+      format.matmul_f32(w.view(), x.floats(), out, part);
     }
     if (bias == nullptr) return;
     const std::int64_t first = range.begin * panel_rows;
     const std::int64_t last = std::min(range.end * panel_rows, w.rows());
     for (std::int64_t token = 0; token < x.tokens(); ++token) {
-      kernels.add(out + token * out_stride + first, bias + first, last - first);
+      kernels.add(out.values + token * out.stride + first, bias + first, last - first);
     }
   });
 }

@@ -43,6 +43,29 @@ struct vec<generic> {
   static BANTAM_INLINE I shift_right_signed(I a, int n) { return a >> n; }
 };
 
+// The largest lane, which xsimd 8.1 has not.
+#if defined(__AVX2__)
+BANTAM_INLINE float largest(__m128 a) {
+  a = _mm_max_ps(a, _mm_movehl_ps(a, a));
+  return _mm_cvtss_f32(_mm_max_ss(a, _mm_movehdup_ps(a)));
+}
+BANTAM_INLINE std::int32_t largest(__m128i a) {
+  a = _mm_max_epi32(a, _mm_unpackhi_epi64(a, a));
+  return _mm_cvtsi128_si32(_mm_max_epi32(a, _mm_shuffle_epi32(a, 1)));
+}
+BANTAM_INLINE float largest(__m256 a) { return largest(_mm_max_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps(a, 1))); }
+BANTAM_INLINE std::int32_t largest(__m256i a) { return largest(_mm_max_epi32(_mm256_castsi256_si128(a), _mm256_extracti128_si256(a, 1))); }
+#if defined(__AVX512F__)
+BANTAM_INLINE float largest(__m512 a) { return largest(_mm256_max_ps(_mm512_castps512_ps256(a), _mm512_extractf32x8_ps(a, 1))); }
+BANTAM_INLINE std::int32_t largest(__m512i a) {
+  return largest(_mm256_max_epi32(_mm512_castsi512_si256(a), _mm512_extracti64x4_epi64(a, 1)));
+}
+#endif
+#elif defined(__ARM_NEON)
+BANTAM_INLINE float largest(float32x4_t a) { return vmaxvq_f32(a); }
+BANTAM_INLINE std::int32_t largest(int32x4_t a) { return vmaxvq_s32(a); }
+#endif
+
 // a b + c, rounded once: xsimd 8.1 fuses on AVX2 only; elsewhere its fma is a product and a sum. And a / b, rounded
 // correctly: on NEON xsimd's is a refined estimate.
 #if defined(__AVX512F__)
@@ -117,24 +140,22 @@ BANTAM_INLINE float reduce_add(typename vec<A>::F v) {
   return sum;
 }
 
-template <class A>
-BANTAM_INLINE float reduce_max(typename vec<A>::F v) {
-  float lane[vec<A>::lanes];
-  vec<A>::store(lane, v);
-  float best = lane[0];
-  for (int i = 1; i < vec<A>::lanes; ++i) best = lane[i] > best ? lane[i] : best;
-  return best;
-}
-
 /// The largest lane.
 template <class A>
-BANTAM_INLINE std::int32_t reduce_max(typename vec<A>::I v) {
-  std::int32_t lane[vec<A>::lanes];
-  vec<A>::store_int(lane, v);
-  for (int half = vec<A>::lanes / 2; half > 0; half /= 2) {
-    for (int i = 0; i < half; ++i) lane[i] = lane[i] > lane[i + half] ? lane[i] : lane[i + half];
+BANTAM_INLINE float reduce_max(typename vec<A>::F v) {
+  if constexpr (vec<A>::lanes == 1) {
+    return v;
+  } else {
+    return largest(v.data);
   }
-  return lane[0];
+}
+template <class A>
+BANTAM_INLINE std::int32_t reduce_max(typename vec<A>::I v) {
+  if constexpr (vec<A>::lanes == 1) {
+    return v;
+  } else {
+    return largest(v.data);
+  }
 }
 
 /// The sum of 16 signed bytes.
