@@ -36,8 +36,8 @@ using dot_plane = typename PlaneOf<F>::type;
 /// What integer products count codes more by than they mean.
 template <class A, QuantFormat F>
 [[nodiscard]] constexpr int dot_bias() {
-  if (Strip16<F>::half_of_blocks) return 0;  // accumulate_blocks sees to it
-  if (std::is_same_v<dot_plane<F>, simd::Bytes> || std::is_same_v<dot_plane<F>, simd::TwoOfFour<8>>) return simd::dot<A>::byte_bias;
+  if (Strip16<F>::half_of_blocks || Strip16<F>::two_of_four) return 0;  // the primitives see to it
+  if (std::is_same_v<dot_plane<F>, simd::Bytes>) return simd::dot<A>::byte_bias;
   return std::is_same_v<dot_plane<F>, simd::Codebook> ? simd::dot<A>::codebook_bias : code_offset<F>;
 }
 
@@ -299,12 +299,16 @@ BANTAM_INLINE void store_tile(const float* tile, std::int64_t row, std::int64_t 
   }
 }
 
+/// Strips that hold columns of their own share no activations: several make no better tile.
+template <QuantFormat F>
+inline constexpr bool strips_alone = Strip16<F>::half_of_blocks || Strip16<F>::two_of_four;
+
 /// All strips of one panel for MR tokens.
 template <class A, QuantFormat F, class Rows, int MR>
 void panel_tile(const WeightView& w, std::int64_t p, const Rows& x, std::int64_t token, [[maybe_unused]] bool fetch,
                 const OutputRows& out) {
-  // A single token has too few sums in flight to hide latency with one strip. Strips of blocks share no activations.
-  constexpr int NR = MR == 1 ? 2 : Strip16<F>::half_of_blocks ? 1 : simd::dot<A>::strips;
+  // A single token has too few sums in flight to hide latency with one strip.
+  constexpr int NR = MR == 1 ? 2 : strips_alone<F> ? 1 : simd::dot<A>::strips;
   const std::byte* panel = w.data + p * Strip16<F>::panel_bytes(w.columns);
   alignas(64) float tile[NR * MR * strip_rows];
   for (int strip = 0; strip < 2; strip += NR) {
@@ -343,8 +347,8 @@ template <class A, QuantFormat F, class Rows>
   constexpr bool roomy = L::minimums || L::exponents || L::two_of_four || (L::bits != 0 && L::bits != 4);
   if (is_float_format<F>) return simd::dot<A>::float_tokens;
   if (std::is_same_v<Rows, FloatRows>) return 1;
-  if (L::half_of_blocks) return tokens * simd::dot<A>::strips;  // as many sums, of one strip
-  return tokens > 4 && roomy ? tokens - 1 : tokens;
+  constexpr int strips = strips_alone<F> ? simd::dot<A>::strips : 1;  // as many sums, of one strip
+  return (tokens - (tokens > 4 && roomy ? strips : 0)) * strips;
 }
 
 /// One panel for as many tokens from `token` on as fill registers of 16; returns the first that is left.

@@ -7,8 +7,7 @@
 //   Codes<Bits>  itself, 0..2^Bits - 1
 //   Codebook     lut[nibble] + dot<A>::codebook_bias
 //   Bytes        the signed byte + dot<A>::byte_bias
-//   TwoOfFour<4> the code, 0..15; 8 where nothing is kept
-//   TwoOfFour<8> the signed byte, or 0, + dot<A>::byte_bias
+//   TwoOfFour    the code, -8..7 or a signed byte; 0 where nothing is kept
 // The bias exists because VNNI multiplies unsigned by signed bytes; the caller starts c at -bias * (sum of x), which is
 // exact. Activations are -127..127, so no instruction set saturates. Results are equal on all of them, bit for bit.
 //
@@ -26,6 +25,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 
 #include "bantam/simd/vec.hpp"
 
@@ -47,6 +47,8 @@ struct Codebook {};
 struct Bytes {};
 template <int Bits>
 struct TwoOfFour {};
+template <class Plane>
+inline constexpr bool holds_two_of_four = std::is_same_v<Plane, TwoOfFour<4>> || std::is_same_v<Plane, TwoOfFour<8>>;
 
 template <class A>
 struct dot;

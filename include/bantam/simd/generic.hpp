@@ -48,7 +48,7 @@ struct dot<generic> {
     const int number = unit[byte / 4 * 4 + four / 2] >> four % 2 * 4;
     const unsigned control = pair_control(static_cast<std::uint32_t>(number), byte % 4);
     const int code = control == nothing ? 0 : unit[64 + four / (16 / Bits) * 64 + byte / 4 * 4 + four % 2 * 2 + static_cast<int>(control)];
-    return Bits == 8 ? static_cast<std::int8_t>(code) : (code >> four / 2 % 2 * 4 & 15) ^ 8;
+    return Bits == 8 ? static_cast<std::int8_t>(code) : ((code >> four / 2 % 2 * 4 & 15) ^ 8) - 8;
   }
   static BANTAM_INLINE int code_at(Bytes, const std::uint8_t* unit, int byte, int four, const std::int8_t*) {
     return static_cast<std::int8_t>(unit[four * 64 + byte]);

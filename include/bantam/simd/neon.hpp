@@ -89,8 +89,8 @@ struct neon_dot {
     const uint8x16_t control = vorrq_u8(vqtbl2q_u8(uint8x16x2_t{{vld1q_u8(controls), vld1q_u8(controls + 16)}}, index), place);
     uint8x16_t code = vld1q_u8(part + 64 + i / (16 / Bits) * 64);
     if constexpr (Bits == 8) return vqtbl1q_u8(code, control);
-    code = i / 2 % 2 == 0 ? vandq_u8(code, vdupq_n_u8(15)) : vshrq_n_u8(code, 4);
-    return veorq_u8(vqtbl1q_u8(code, control), vdupq_n_u8(8));
+    if (i / 2 % 2 == 0) code = vshlq_n_u8(code, 4);
+    return vqtbl1q_u8(vreinterpretq_u8_s8(vshrq_n_s8(vreinterpretq_s8_u8(code), 4)), control);
   }
   /// One part of the codes of four number `i` from `first` on.
   template <int Bits>

@@ -10,11 +10,11 @@ namespace bantam::inline v0::simd {
 
 /// Of four columns two are kept; their number says which. For each number what each of the four bytes becomes: the first or
 /// the second of the kept codes, or nothing where bit 7 is set, as byte shuffles read it. Numbers 6 and 7 are written by no
-/// one and keep nothing. Twice, for those that look up four bits: the fourth bit means nothing.
+/// one and mean what 0 does. Twice, for those that look up four bits: the fourth bit means nothing.
 inline constexpr std::uint8_t nothing = 0x80;
 alignas(64) inline constexpr std::uint32_t pair_controls[16] = {
-    0x80800100, 0x80018000, 0x01808000, 0x80010080, 0x01800080, 0x01008080, 0x80808080, 0x80808080,
-    0x80800100, 0x80018000, 0x01808000, 0x80010080, 0x01800080, 0x01008080, 0x80808080, 0x80808080,
+    0x80800100, 0x80018000, 0x01808000, 0x80010080, 0x01800080, 0x01008080, 0x80800100, 0x80800100,
+    0x80800100, 0x80018000, 0x01808000, 0x80010080, 0x01800080, 0x01008080, 0x80800100, 0x80800100,
 };
 /// The number of columns a < b.
 [[nodiscard]] constexpr unsigned pair_number(int a, int b) noexcept { return static_cast<unsigned>(a == 0 ? b - 1 : a + b); }
@@ -22,6 +22,23 @@ alignas(64) inline constexpr std::uint32_t pair_controls[16] = {
 [[nodiscard]] BANTAM_INLINE constexpr unsigned pair_control(std::uint32_t number, int column) noexcept {
   return pair_controls[number & 7] >> column * 8 & 0xff;
 }
+/// The same the other way round, for who would rather pick activations: for each number which of 16 columns the two kept ones are, in the
+/// low half of 32 bits where the four is even, in the high half where it is odd.
+struct PairColumns {
+  alignas(64) std::uint32_t of_four[4][16] = {};
+  constexpr PairColumns() {
+    for (unsigned four = 0; four < 4; ++four) {
+      for (std::uint32_t number = 0; number < 16; ++number) {
+        for (int column = 0; column < 4; ++column) {
+          const unsigned kept = pair_control(number, column);
+          if (kept == nothing) continue;
+          of_four[four][number] |= (four * 4 + static_cast<unsigned>(column)) << (kept + four % 2 * 2) * 8;
+        }
+      }
+    }
+  }
+};
+inline constexpr PairColumns pair_columns;
 /// What a byte shuffle of 16 bytes adds to a control: where each channel's codes of an even four lie, and those of an odd.
 alignas(16) inline constexpr std::int8_t pair_places[2][16] = {
     {0, 0, 0, 0, 4, 4, 4, 4, 8, 8, 8, 8, 12, 12, 12, 12},

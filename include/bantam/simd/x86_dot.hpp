@@ -14,6 +14,7 @@ struct x86_codes {
   using Reg = typename R::Reg;
   static constexpr int width = static_cast<int>(sizeof(Reg));
   static constexpr int parts = 64 / width;  ///< registers a line
+  alignas(16) static constexpr std::int8_t signed_nibbles[16] = {0, 1, 2, 3, 4, 5, 6, 7, -8, -7, -6, -5, -4, -3, -2, -1};
 
   /// One part of the codes of four number `i` from `first` on; i is a constant once loops are unrolled.
   template <int Bits>
@@ -31,18 +32,25 @@ struct x86_codes {
     }
     return code;
   }
-  /// The same where two of four are kept; signed bytes as they are.
+  /// Where two of four are kept: of pair number `i` of fours in a unit, which of 16 columns each channel's four codes belong to.
+  static BANTAM_INLINE Reg columns_of(const std::uint8_t* part, int i) {
+    const Reg numbers = R::load(part);
+    const auto* table = pair_columns.of_four;
+    __asm__("" : "+r"(table));  // not to be kept in registers, of which tiles need all
+    return R::either(R::pick(table[i % 2 * 2], R::right32(numbers, i * 8)), R::pick(table[i % 2 * 2 + 1], R::right32(numbers, i * 8 + 4)));
+  }
+  /// Those codes as signed bytes.
   template <int Bits>
-  static BANTAM_INLINE Reg four(TwoOfFour<Bits>, const std::uint8_t* part, int, int i) {
-    const Reg control = R::either(R::pick(pair_controls, R::right32(R::load(part), i * 4)), R::table(pair_places[i % 2]));
-    Reg code = R::load(part + 64 + i / (16 / Bits) * 64);
-    if constexpr (Bits == 8) return R::look_up(code, control);
-    code = R::both(i / 2 % 2 == 0 ? code : R::right(code, 4), R::bytes(15));
-    return R::flip(R::look_up(code, control), R::bytes(8));
+  static BANTAM_INLINE Reg kept_codes(TwoOfFour<Bits>, const std::uint8_t* part, int i) {
+    if constexpr (Bits == 8) return R::load(part + 64 + i * 64);
+    const Reg q = R::load(part + 64 + i / 2 * 64);
+    return R::look_up(R::table(signed_nibbles), R::both(i % 2 == 0 ? q : R::right(q, 4), R::bytes(15)));
   }
   /// Activations as unsigned bytes, 128 more than they are, so that codes may be signed. Raising all of a group at once, on the
   /// stack, was a fifth slower.
   static BANTAM_INLINE Reg raised(const std::int8_t* p) { return R::flip(R::broadcast(p), R::bytes(128)); }
+  /// Sixteen of them in every 16 bytes.
+  static BANTAM_INLINE Reg raised_table(const std::int8_t* p) { return R::flip(R::table(p), R::bytes(128)); }
   /// Two blocks' codes in a line.
   static BANTAM_INLINE void blocks(const std::uint8_t* line, Reg& w0, Reg& w1) {
     const Reg q = R::load(line);
@@ -73,12 +81,11 @@ struct madd_dot : private x86_codes<R> {
     if constexpr (std::is_same_v<Plane, Bytes> || std::is_same_v<Plane, Codebook>) {
       static_assert(Columns == 32 || !std::is_same_v<Plane, Bytes>);
       signed_codes<Plane, Columns>(unit + first / 2 * 64, plane_stride, x, x_stride, lut, c);
-    } else if constexpr (std::is_same_v<Plane, TwoOfFour<8>>) {
-      BANTAM_UNROLL for (int i = 0; i < Columns / 4; ++i) {
-        BANTAM_UNROLL for (int r = 0; r < NR; ++r) {
-          BANTAM_UNROLL for (int part = 0; part < parts; ++part) {
-            add_signed(four(Plane{}, unit + r * plane_stride + part * width, first, i), x + i * 4, x_stride, part, c[r]);
-          }
+    } else if constexpr (holds_two_of_four<Plane>) {
+      static_assert(Columns == 32);
+      BANTAM_UNROLL for (int r = 0; r < NR; ++r) {
+        BANTAM_UNROLL for (int part = 0; part < parts; ++part) {
+          two_of_four(Plane{}, unit + r * plane_stride + part * width, x, x_stride, part, c[r]);
         }
       }
     } else {
@@ -99,6 +106,9 @@ struct madd_dot : private x86_codes<R> {
   using x86_codes<R>::signed_blocks;
   using x86_codes<R>::raised;
   using x86_codes<R>::four;
+  using x86_codes<R>::columns_of;
+  using x86_codes<R>::kept_codes;
+  using x86_codes<R>::raised_table;
   using x86_codes<R>::width;
   using x86_codes<R>::parts;
 
@@ -159,7 +169,43 @@ struct madd_dot : private x86_codes<R> {
     }
   }
 
+  /// Four codes of a channel at a time, out of 32 columns, and the activations that each belongs to: half the products of all columns. Four pairs
+  /// of products of raised activations and signed codes fit int16, 4 * 2 * 255 * 8 = 16320, and one sum of codes corrects all tokens.
+  template <int MR>
+  static BANTAM_INLINE void two_of_four(TwoOfFour<4> plane, const std::uint8_t* p, const std::int8_t* x, std::ptrdiff_t x_stride, int part,
+                                        IntStrip<A> (&c)[MR]) {
+    Reg sum[MR], codes = R::zero();
+    BANTAM_UNROLL for (int i = 0; i < 4; ++i) {
+      const Reg columns = columns_of(p, i);
+      const Reg w = kept_codes(plane, p, i);
+      codes = R::add8(codes, w);
+      BANTAM_UNROLL for (int m = 0; m < MR; ++m) {
+        const Reg products = R::multiply_bytes(R::look_up(raised_table(x + m * x_stride + i / 2 * 16), columns), w);
+        sum[m] = i == 0 ? products : R::add16(sum[m], products);
+      }
+    }
+    const Reg raise = R::multiply_bytes(R::bytes(128), codes);
+    BANTAM_UNROLL for (int m = 0; m < MR; ++m) {
+      c[m].part[part] = R::add32(c[m].part[part], R::multiply_words(R::sub16(sum[m], raise), R::ones()));
+    }
+  }
+  template <int MR>
+  static BANTAM_INLINE void two_of_four(TwoOfFour<8> plane, const std::uint8_t* p, const std::int8_t* x, std::ptrdiff_t x_stride, int part,
+                                        IntStrip<A> (&c)[MR]) {
+    BANTAM_UNROLL for (int i = 0; i < 4; ++i) {
+      const Reg columns = columns_of(p, i);
+      const Reg w = kept_codes(plane, p, i);
+      BANTAM_UNROLL for (int m = 0; m < MR; ++m) {
+        c[m].part[part] = R::add32(c[m].part[part], products_of_signed(w, R::look_up(R::table(x + m * x_stride + i / 2 * 16), columns)));
+      }
+    }
+  }
+
   /// |w| times x with w's sign. 2 * 128 * 127 fits int16.
+  static BANTAM_INLINE Reg products_of_signed(Reg w, Reg x) {
+    return R::multiply_words(R::multiply_bytes(R::magnitude(w), R::with_sign(x, w)), R::ones());
+  }
+
   template <class Plane, int Columns, int NR, int MR>
   static BANTAM_INLINE void signed_codes(const std::uint8_t* unit, std::ptrdiff_t plane_stride, const std::int8_t* x,
                                          std::ptrdiff_t x_stride, const std::int8_t* lut, IntStrip<A> (&c)[NR][MR]) {
@@ -185,10 +231,8 @@ struct madd_dot : private x86_codes<R> {
   /// The products of four columns.
   template <int MR>
   static BANTAM_INLINE void add_signed(Reg w, const std::int8_t* x, std::ptrdiff_t x_stride, int part, IntStrip<A> (&c)[MR]) {
-    const Reg magnitude = R::magnitude(w);
     BANTAM_UNROLL for (int m = 0; m < MR; ++m) {
-      const Reg b = R::with_sign(R::broadcast(x + m * x_stride), w);
-      c[m].part[part] = R::add32(c[m].part[part], R::multiply_words(R::multiply_bytes(magnitude, b), R::ones()));
+      c[m].part[part] = R::add32(c[m].part[part], products_of_signed(w, R::broadcast(x + m * x_stride)));
     }
   }
 
@@ -239,69 +283,15 @@ struct vnni_dot : private x86_codes<R> {
   static BANTAM_INLINE void accumulate(const std::uint8_t* unit, std::ptrdiff_t plane_stride, const std::int8_t* x,
                                        std::ptrdiff_t x_stride, [[maybe_unused]] int first, const std::int8_t* lut,
                                        IntStrip<A> (&c)[NR][MR]) {
-    Reg even[NR][MR][parts];
-    Reg odd[NR][MR][parts];  // a second chain for a single token: the latency of one product is four cycles
-    BANTAM_UNROLL for (int r = 0; r < NR; ++r) {
-      BANTAM_UNROLL for (int m = 0; m < MR; ++m) {
+    if constexpr (holds_two_of_four<Plane>) {
+      static_assert(Columns == 32);
+      BANTAM_UNROLL for (int r = 0; r < NR; ++r) {
         BANTAM_UNROLL for (int part = 0; part < parts; ++part) {
-          even[r][m][part] = c[r][m].part[part];
-          odd[r][m][part] = R::zero();
-        }
-      }
-    }
-    [[maybe_unused]] Reg table = even[0][0][0];
-    if constexpr (std::is_same_v<Plane, Codebook>) table = R::flip(R::table(lut), R::bytes(128));
-    if constexpr (std::is_same_v<Plane, Bytes> || std::is_same_v<Plane, Codebook> || std::is_same_v<Plane, Codes<4>>) {
-      static_assert(Columns == 32 || !std::is_same_v<Plane, Bytes>);
-      // Pointers that move, no index: general registers that overflow are spilled into vector registers, which spill then.
-      constexpr int line_bytes = std::is_same_v<Plane, Bytes> ? 128 : 64;
-      if constexpr (Columns == 16) unit += first / 2 * 64;
-      const std::int8_t* const end = x + Columns;
-#pragma GCC unroll 1
-      for (; x != end; x += 8, unit += line_bytes) {
-        BANTAM_UNROLL for (int part = 0; part < parts; ++part) {
-          Reg w0[NR];
-          Reg w1[NR];
-          BANTAM_UNROLL for (int r = 0; r < NR; ++r) {
-            const Reg q = R::load(unit + r * plane_stride + part * width);
-            if constexpr (std::is_same_v<Plane, Bytes>) {
-              w0[r] = R::flip(q, R::bytes(128));
-              w1[r] = R::flip(R::load(unit + r * plane_stride + 64 + part * width), R::bytes(128));
-            } else {
-              w0[r] = R::both(q, R::bytes(15));
-              w1[r] = R::both(R::right(q, 4), R::bytes(15));
-              if constexpr (std::is_same_v<Plane, Codebook>) {
-                w0[r] = R::look_up(table, w0[r]);
-                w1[r] = R::look_up(table, w1[r]);
-              }
-            }
-          }
-          multiply(w0, w1, x, x_stride, part, even, odd);
+          two_of_four(Plane{}, unit + r * plane_stride + part * width, x, x_stride, part, c[r]);
         }
       }
     } else {
-      BANTAM_UNROLL for (int i = 0; i < Columns / 4; i += 2) {
-        BANTAM_UNROLL for (int part = 0; part < parts; ++part) {
-          Reg w0[NR];
-          Reg w1[NR];
-          BANTAM_UNROLL for (int r = 0; r < NR; ++r) {
-            w0[r] = four(Plane{}, unit + r * plane_stride + part * width, first, i);
-            w1[r] = four(Plane{}, unit + r * plane_stride + part * width, first, i + 1);
-            if constexpr (std::is_same_v<Plane, TwoOfFour<8>>) {
-              w0[r] = R::flip(w0[r], R::bytes(128));
-              w1[r] = R::flip(w1[r], R::bytes(128));
-            }
-          }
-          multiply(w0, w1, x + i * 4, x_stride, part, even, odd);
-        }
-      }
-    }
-    BANTAM_UNROLL for (int r = 0; r < NR; ++r) {
-      BANTAM_UNROLL for (int m = 0; m < MR; ++m) {
-        BANTAM_UNROLL for (int part = 0; part < parts; ++part) {
-          c[r][m].part[part] = MR == 1 ? R::add32(even[r][m][part], odd[r][m][part]) : even[r][m][part];
-        }
-      }
+      whole_codes<Plane, Columns>(unit, plane_stride, x, x_stride, first, lut, c);
     }
   }
 
@@ -370,9 +360,93 @@ struct vnni_dot : private x86_codes<R> {
   using x86_codes<R>::blocks;
   using x86_codes<R>::signed_blocks;
   using x86_codes<R>::four;
+  using x86_codes<R>::columns_of;
+  using x86_codes<R>::kept_codes;
+  using x86_codes<R>::raised_table;
   using x86_codes<R>::raised;
   using x86_codes<R>::width;
   using x86_codes<R>::parts;
+
+  /// Four codes of a channel at a time, out of 32 columns, and the activations that each belongs to: half the products of all columns.
+  /// Activations are raised, and the sum of codes corrects all tokens. A loop over halves that shares the raised ones is slower, by 3 to 8 %.
+  template <class Plane, int MR>
+  static BANTAM_INLINE void two_of_four(Plane plane, const std::uint8_t* p, const std::int8_t* x, std::ptrdiff_t x_stride, int part,
+                                        IntStrip<A> (&c)[MR]) {
+    Reg sum[MR], raise = R::zero();
+    BANTAM_UNROLL for (int m = 0; m < MR; ++m) sum[m] = c[m].part[part];
+    BANTAM_UNROLL for (int i = 0; i < 4; ++i) {
+      const Reg columns = columns_of(p, i);
+      const Reg w = kept_codes(plane, p, i);
+      R::dp(raise, R::bytes(128), w);
+      BANTAM_UNROLL for (int m = 0; m < MR; ++m) R::dp(sum[m], R::look_up(raised_table(x + m * x_stride + i / 2 * 16), columns), w);
+    }
+    BANTAM_UNROLL for (int m = 0; m < MR; ++m) c[m].part[part] = R::sub32(sum[m], raise);
+  }
+
+  template <class Plane, int Columns, int NR, int MR>
+  static BANTAM_INLINE void whole_codes(const std::uint8_t* unit, std::ptrdiff_t plane_stride, const std::int8_t* x, std::ptrdiff_t x_stride,
+                                        [[maybe_unused]] int first, const std::int8_t* lut, IntStrip<A> (&c)[NR][MR]) {
+    Reg even[NR][MR][parts];
+    Reg odd[NR][MR][parts];  // a second chain for a single token: the latency of one product is four cycles
+    BANTAM_UNROLL for (int r = 0; r < NR; ++r) {
+      BANTAM_UNROLL for (int m = 0; m < MR; ++m) {
+        BANTAM_UNROLL for (int part = 0; part < parts; ++part) {
+          even[r][m][part] = c[r][m].part[part];
+          odd[r][m][part] = R::zero();
+        }
+      }
+    }
+    [[maybe_unused]] Reg table = even[0][0][0];
+    if constexpr (std::is_same_v<Plane, Codebook>) table = R::flip(R::table(lut), R::bytes(128));
+    if constexpr (std::is_same_v<Plane, Bytes> || std::is_same_v<Plane, Codebook> || std::is_same_v<Plane, Codes<4>>) {
+      static_assert(Columns == 32 || !std::is_same_v<Plane, Bytes>);
+      // Pointers that move, no index: general registers that overflow are spilled into vector registers, which spill then.
+      constexpr int line_bytes = std::is_same_v<Plane, Bytes> ? 128 : 64;
+      if constexpr (Columns == 16) unit += first / 2 * 64;
+      const std::int8_t* const end = x + Columns;
+#pragma GCC unroll 1
+      for (; x != end; x += 8, unit += line_bytes) {
+        BANTAM_UNROLL for (int part = 0; part < parts; ++part) {
+          Reg w0[NR];
+          Reg w1[NR];
+          BANTAM_UNROLL for (int r = 0; r < NR; ++r) {
+            const Reg q = R::load(unit + r * plane_stride + part * width);
+            if constexpr (std::is_same_v<Plane, Bytes>) {
+              w0[r] = R::flip(q, R::bytes(128));
+              w1[r] = R::flip(R::load(unit + r * plane_stride + 64 + part * width), R::bytes(128));
+            } else {
+              w0[r] = R::both(q, R::bytes(15));
+              w1[r] = R::both(R::right(q, 4), R::bytes(15));
+              if constexpr (std::is_same_v<Plane, Codebook>) {
+                w0[r] = R::look_up(table, w0[r]);
+                w1[r] = R::look_up(table, w1[r]);
+              }
+            }
+          }
+          multiply(w0, w1, x, x_stride, part, even, odd);
+        }
+      }
+    } else {
+      BANTAM_UNROLL for (int i = 0; i < Columns / 4; i += 2) {
+        BANTAM_UNROLL for (int part = 0; part < parts; ++part) {
+          Reg w0[NR];
+          Reg w1[NR];
+          BANTAM_UNROLL for (int r = 0; r < NR; ++r) {
+            w0[r] = four(Plane{}, unit + r * plane_stride + part * width, first, i);
+            w1[r] = four(Plane{}, unit + r * plane_stride + part * width, first, i + 1);
+          }
+          multiply(w0, w1, x + i * 4, x_stride, part, even, odd);
+        }
+      }
+    }
+    BANTAM_UNROLL for (int r = 0; r < NR; ++r) {
+      BANTAM_UNROLL for (int m = 0; m < MR; ++m) {
+        BANTAM_UNROLL for (int part = 0; part < parts; ++part) {
+          c[r][m].part[part] = MR == 1 ? R::add32(even[r][m][part], odd[r][m][part]) : even[r][m][part];
+        }
+      }
+    }
+  }
 
   /// Eight columns of every strip and token.
   template <int NR, int MR>
