@@ -347,8 +347,9 @@ template <class A, QuantFormat F, class Rows>
   constexpr bool roomy = L::minimums || L::exponents || L::two_of_four || (L::bits != 0 && L::bits != 4);
   if (is_float_format<F>) return simd::dot<A>::float_tokens;
   if (std::is_same_v<Rows, FloatRows>) return 1;
-  constexpr int strips = strips_alone<F> ? simd::dot<A>::strips : 1;  // as many sums, of one strip
-  return (tokens - (tokens > 4 && roomy ? strips : 0)) * strips;
+  if (L::half_of_blocks) return tokens * simd::dot<A>::strips;  // as many sums, of one strip
+  if (L::two_of_four && simd::dot<A>::strips > 1) return tokens;  // beside as many raised activations
+  return tokens > 4 && roomy ? tokens - 1 : tokens;
 }
 
 /// One panel for as many tokens from `token` on as fill registers of 16; returns the first that is left.

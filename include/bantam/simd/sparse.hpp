@@ -10,10 +10,9 @@ namespace bantam::inline v0::simd {
 
 /// Of four columns two are kept; their number says which. For each number what each of the four bytes becomes: the first or
 /// the second of the kept codes, or nothing where bit 7 is set, as byte shuffles read it. Numbers 6 and 7 are written by no
-/// one and mean what 0 does. Twice, for those that look up four bits: the fourth bit means nothing.
+/// one and mean what 0 does; a fourth bit means nothing.
 inline constexpr std::uint8_t nothing = 0x80;
-alignas(64) inline constexpr std::uint32_t pair_controls[16] = {
-    0x80800100, 0x80018000, 0x01808000, 0x80010080, 0x01800080, 0x01008080, 0x80800100, 0x80800100,
+alignas(64) inline constexpr std::uint32_t pair_controls[8] = {
     0x80800100, 0x80018000, 0x01808000, 0x80010080, 0x01800080, 0x01008080, 0x80800100, 0x80800100,
 };
 /// The number of columns a < b.
@@ -23,7 +22,7 @@ alignas(64) inline constexpr std::uint32_t pair_controls[16] = {
   return pair_controls[number & 7] >> column * 8 & 0xff;
 }
 /// The same the other way round, for who would rather pick activations: for each number which of 16 columns the two kept ones are, in the
-/// low half of 32 bits where the four is even, in the high half where it is odd.
+/// low half of 32 bits where the four is even, in the high half where it is odd. Twice, for those that look up four bits.
 struct PairColumns {
   alignas(64) std::uint32_t of_four[4][16] = {};
   constexpr PairColumns() {

@@ -46,6 +46,13 @@ struct x86_codes {
     const Reg q = R::load(part + 64 + i / 2 * 64);
     return R::look_up(R::table(signed_nibbles), R::both(i % 2 == 0 ? q : R::right(q, 4), R::bytes(15)));
   }
+  /// Calls f(strip, part, where it begins) for each register of a line of every strip.
+  template <int NR, class F>
+  static BANTAM_INLINE void for_registers(const std::uint8_t* unit, std::ptrdiff_t plane_stride, F&& f) {
+    BANTAM_UNROLL for (int r = 0; r < NR; ++r) {
+      BANTAM_UNROLL for (int part = 0; part < parts; ++part) f(r, part, unit + r * plane_stride + part * width);
+    }
+  }
   /// Activations as unsigned bytes, 128 more than they are, so that codes may be signed. Raising all of a group at once, on the
   /// stack, was a fifth slower.
   static BANTAM_INLINE Reg raised(const std::int8_t* p) { return R::flip(R::broadcast(p), R::bytes(128)); }
@@ -67,7 +74,7 @@ struct x86_codes {
 
 /// Without VNNI: products of unsigned and signed bytes are added by pairs in int16, then by pairs in int32.
 template <class A, class R, int Strips, int Tokens>
-struct madd_dot : private x86_codes<R> {
+struct madd_dot {
   static constexpr int strips = Strips;
   static constexpr int tokens = fewer_when_checked(Tokens);
   static constexpr int float_tokens = fewer_when_checked(6);
@@ -83,11 +90,8 @@ struct madd_dot : private x86_codes<R> {
       signed_codes<Plane, Columns>(unit + first / 2 * 64, plane_stride, x, x_stride, lut, c);
     } else if constexpr (holds_two_of_four<Plane>) {
       static_assert(Columns == 32);
-      BANTAM_UNROLL for (int r = 0; r < NR; ++r) {
-        BANTAM_UNROLL for (int part = 0; part < parts; ++part) {
-          two_of_four(Plane{}, unit + r * plane_stride + part * width, x, x_stride, part, c[r]);
-        }
-      }
+      Unpack::template for_registers<NR>(unit, plane_stride, [&](int r, int part, const std::uint8_t* p)
+                                             __attribute__((always_inline)) { two_of_four(Plane{}, p, x, x_stride, part, c[r]); });
     } else {
       unsigned_codes<Columns>(Plane{}, unit, plane_stride, x, x_stride, first, c);
     }
@@ -101,16 +105,10 @@ struct madd_dot : private x86_codes<R> {
   }
 
  private:
+  using Unpack = x86_codes<R>;
   using Reg = typename R::Reg;
-  using x86_codes<R>::blocks;
-  using x86_codes<R>::signed_blocks;
-  using x86_codes<R>::raised;
-  using x86_codes<R>::four;
-  using x86_codes<R>::columns_of;
-  using x86_codes<R>::kept_codes;
-  using x86_codes<R>::raised_table;
-  using x86_codes<R>::width;
-  using x86_codes<R>::parts;
+  static constexpr int width = Unpack::width;
+  static constexpr int parts = Unpack::parts;
 
   /// The next eight blocks, for one token: what its codes count too much is summed beside them. Eight products of a code and a signed
   /// byte fit int16: 8 * 2 * 15 * 127 = 30480.
@@ -125,7 +123,7 @@ struct madd_dot : private x86_codes<R> {
       excess = R::add16(excess, R::add16(R::multiply_bytes(R::bytes(8), b0), R::multiply_bytes(R::bytes(8), b1)));
       BANTAM_UNROLL for (int part = 0; part < parts; ++part) {
         Reg w0, w1;
-        blocks(line + part * width, w0, w1);
+        Unpack::blocks(line + part * width, w0, w1);
         sum[part] = R::add16(sum[part], R::add16(R::multiply_bytes(w0, b0), R::multiply_bytes(w1, b1)));
       }
     }
@@ -149,11 +147,11 @@ struct madd_dot : private x86_codes<R> {
       const std::int8_t* x1 = x + next_block(left) * 4;
       Reg w0[parts], w1[parts];
       BANTAM_UNROLL for (int part = 0; part < parts; ++part) {
-        signed_blocks(line + part * width, w0[part], w1[part]);
+        Unpack::signed_blocks(line + part * width, w0[part], w1[part]);
         codes[part] = R::add8(codes[part], R::add8(w0[part], w1[part]));
       }
       BANTAM_UNROLL for (int m = 0; m < MR; ++m) {
-        const Reg b0 = raised(x0 + m * x_stride), b1 = raised(x1 + m * x_stride);
+        const Reg b0 = Unpack::raised(x0 + m * x_stride), b1 = Unpack::raised(x1 + m * x_stride);
         BANTAM_UNROLL for (int part = 0; part < parts; ++part) {
           sum[m][part] = R::add16(sum[m][part], R::multiply_bytes(b0, w0[part]));
           sum[m][part] = R::add16(sum[m][part], R::multiply_bytes(b1, w1[part]));
@@ -176,11 +174,11 @@ struct madd_dot : private x86_codes<R> {
                                         IntStrip<A> (&c)[MR]) {
     Reg sum[MR], codes = R::zero();
     BANTAM_UNROLL for (int i = 0; i < 4; ++i) {
-      const Reg columns = columns_of(p, i);
-      const Reg w = kept_codes(plane, p, i);
+      const Reg columns = Unpack::columns_of(p, i);
+      const Reg w = Unpack::kept_codes(plane, p, i);
       codes = R::add8(codes, w);
       BANTAM_UNROLL for (int m = 0; m < MR; ++m) {
-        const Reg products = R::multiply_bytes(R::look_up(raised_table(x + m * x_stride + i / 2 * 16), columns), w);
+        const Reg products = R::multiply_bytes(R::look_up(Unpack::raised_table(x + m * x_stride + i / 2 * 16), columns), w);
         sum[m] = i == 0 ? products : R::add16(sum[m], products);
       }
     }
@@ -193,8 +191,8 @@ struct madd_dot : private x86_codes<R> {
   static BANTAM_INLINE void two_of_four(TwoOfFour<8> plane, const std::uint8_t* p, const std::int8_t* x, std::ptrdiff_t x_stride, int part,
                                         IntStrip<A> (&c)[MR]) {
     BANTAM_UNROLL for (int i = 0; i < 4; ++i) {
-      const Reg columns = columns_of(p, i);
-      const Reg w = kept_codes(plane, p, i);
+      const Reg columns = Unpack::columns_of(p, i);
+      const Reg w = Unpack::kept_codes(plane, p, i);
       BANTAM_UNROLL for (int m = 0; m < MR; ++m) {
         c[m].part[part] = R::add32(c[m].part[part], products_of_signed(w, R::look_up(R::table(x + m * x_stride + i / 2 * 16), columns)));
       }
@@ -249,8 +247,8 @@ struct madd_dot : private x86_codes<R> {
       BANTAM_UNROLL for (int r = 0; r < NR; ++r) {
         BANTAM_UNROLL for (int part = 0; part < parts; ++part) {
           const std::uint8_t* p = unit + r * plane_stride + part * width;
-          codes[r][part][0] = four(plane, p, first, 2 * pair);
-          codes[r][part][1] = four(plane, p, first, 2 * pair + 1);
+          codes[r][part][0] = Unpack::four(plane, p, first, 2 * pair);
+          codes[r][part][1] = Unpack::four(plane, p, first, 2 * pair + 1);
         }
       }
       BANTAM_UNROLL for (int m = 0; m < MR; ++m) {
@@ -272,7 +270,7 @@ struct madd_dot : private x86_codes<R> {
 
 /// With VNNI, which multiplies unsigned codes by signed activations: signed ones are biased by 128.
 template <class A, class R, int Strips, int Tokens>
-struct vnni_dot : private x86_codes<R> {
+struct vnni_dot {
   static constexpr int strips = Strips;
   static constexpr int tokens = fewer_when_checked(Tokens);
   static constexpr int float_tokens = fewer_when_checked(6);
@@ -285,11 +283,8 @@ struct vnni_dot : private x86_codes<R> {
                                        IntStrip<A> (&c)[NR][MR]) {
     if constexpr (holds_two_of_four<Plane>) {
       static_assert(Columns == 32);
-      BANTAM_UNROLL for (int r = 0; r < NR; ++r) {
-        BANTAM_UNROLL for (int part = 0; part < parts; ++part) {
-          two_of_four(Plane{}, unit + r * plane_stride + part * width, x, x_stride, part, c[r]);
-        }
-      }
+      Unpack::template for_registers<NR>(unit, plane_stride, [&](int r, int part, const std::uint8_t* p)
+                                             __attribute__((always_inline)) { two_of_four(Plane{}, p, x, x_stride, part, c[r]); });
     } else {
       whole_codes<Plane, Columns>(unit, plane_stride, x, x_stride, first, lut, c);
     }
@@ -308,7 +303,7 @@ struct vnni_dot : private x86_codes<R> {
       R::dp(too_much[1], R::bytes(8), b1);
       BANTAM_UNROLL for (int part = 0; part < parts; ++part) {
         Reg w0, w1;
-        blocks(line + part * width, w0, w1);
+        Unpack::blocks(line + part * width, w0, w1);
         R::dp(even[part], w0, b0);
         R::dp(odd[part], w1, b1);
       }
@@ -336,15 +331,15 @@ struct vnni_dot : private x86_codes<R> {
       const std::int8_t* x1 = x + next_block(left) * 4;
       Reg w0[parts], w1[parts];
       BANTAM_UNROLL for (int part = 0; part < parts; ++part) {
-        signed_blocks(line + part * width, w0[part], w1[part]);
+        Unpack::signed_blocks(line + part * width, w0[part], w1[part]);
         codes[part] = R::add8(codes[part], R::add8(w0[part], w1[part]));
       }
       BANTAM_UNROLL for (int m = 0; m < MR; ++m) {
-        const Reg b = raised(x0 + m * x_stride);
+        const Reg b = Unpack::raised(x0 + m * x_stride);
         BANTAM_UNROLL for (int part = 0; part < parts; ++part) R::dp(sum[m][part], b, w0[part]);
       }
       BANTAM_UNROLL for (int m = 0; m < MR; ++m) {
-        const Reg b = raised(x1 + m * x_stride);
+        const Reg b = Unpack::raised(x1 + m * x_stride);
         BANTAM_UNROLL for (int part = 0; part < parts; ++part) R::dp(sum[m][part], b, w1[part]);
       }
     }
@@ -356,16 +351,10 @@ struct vnni_dot : private x86_codes<R> {
   }
 
  private:
+  using Unpack = x86_codes<R>;
   using Reg = typename R::Reg;
-  using x86_codes<R>::blocks;
-  using x86_codes<R>::signed_blocks;
-  using x86_codes<R>::four;
-  using x86_codes<R>::columns_of;
-  using x86_codes<R>::kept_codes;
-  using x86_codes<R>::raised_table;
-  using x86_codes<R>::raised;
-  using x86_codes<R>::width;
-  using x86_codes<R>::parts;
+  static constexpr int width = Unpack::width;
+  static constexpr int parts = Unpack::parts;
 
   /// Four codes of a channel at a time, out of 32 columns, and the activations that each belongs to: half the products of all columns.
   /// Activations are raised, and the sum of codes corrects all tokens. A loop over halves that shares the raised ones is slower, by 3 to 8 %.
@@ -375,10 +364,10 @@ struct vnni_dot : private x86_codes<R> {
     Reg sum[MR], raise = R::zero();
     BANTAM_UNROLL for (int m = 0; m < MR; ++m) sum[m] = c[m].part[part];
     BANTAM_UNROLL for (int i = 0; i < 4; ++i) {
-      const Reg columns = columns_of(p, i);
-      const Reg w = kept_codes(plane, p, i);
+      const Reg columns = Unpack::columns_of(p, i);
+      const Reg w = Unpack::kept_codes(plane, p, i);
       R::dp(raise, R::bytes(128), w);
-      BANTAM_UNROLL for (int m = 0; m < MR; ++m) R::dp(sum[m], R::look_up(raised_table(x + m * x_stride + i / 2 * 16), columns), w);
+      BANTAM_UNROLL for (int m = 0; m < MR; ++m) R::dp(sum[m], R::look_up(Unpack::raised_table(x + m * x_stride + i / 2 * 16), columns), w);
     }
     BANTAM_UNROLL for (int m = 0; m < MR; ++m) c[m].part[part] = R::sub32(sum[m], raise);
   }
@@ -432,8 +421,8 @@ struct vnni_dot : private x86_codes<R> {
           Reg w0[NR];
           Reg w1[NR];
           BANTAM_UNROLL for (int r = 0; r < NR; ++r) {
-            w0[r] = four(Plane{}, unit + r * plane_stride + part * width, first, i);
-            w1[r] = four(Plane{}, unit + r * plane_stride + part * width, first, i + 1);
+            w0[r] = Unpack::four(Plane{}, unit + r * plane_stride + part * width, first, i);
+            w1[r] = Unpack::four(Plane{}, unit + r * plane_stride + part * width, first, i + 1);
           }
           multiply(w0, w1, x + i * 4, x_stride, part, even, odd);
         }
