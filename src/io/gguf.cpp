@@ -111,7 +111,6 @@ std::shared_ptr<const GgufFile> GgufFile::open(const std::filesystem::path& path
     if (!opened->index_.try_emplace(name, i).second) {
       fail(Errc::corrupt, file, ": tensor '", printable(name), "': expected once, found twice");
     }
-    detail::check_collisions(opened->index_, name, file);
   }
   return opened;
 }

@@ -184,7 +184,6 @@ GgufMetadata parse_gguf_metadata(ByteReader& reader, std::uint64_t count, std::u
     const auto kind = static_cast<Kind>(reader.read<std::uint32_t>(in.place));
     const auto [entry, fresh] = metadata.try_emplace(std::string(key));
     if (!fresh) fail(Errc::corrupt, in.place, ": expected once, found twice");
-    check_collisions(metadata, entry->first, in.place);
     entry->second = read_value(in, kind);
     elements_left = in.elements_left;
     if (key == "general.alignment") alignment = checked_alignment(in, kind, entry->second);

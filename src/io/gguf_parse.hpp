@@ -2,7 +2,6 @@
 #pragma once
 
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 #include "bantam/io/gguf.hpp"
@@ -16,7 +15,7 @@ inline constexpr std::uint64_t gguf_entries_limit = std::uint64_t{1} << 20;
 /// Elements of all arrays together; the largest vocabularies and merge lists come to a few millions.
 inline constexpr std::uint64_t gguf_elements_limit = std::uint64_t{1} << 24;
 
-using GgufMetadata = std::unordered_map<std::string, GgufValue>;
+using GgufMetadata = HashMap<std::string, GgufValue>;
 
 struct GgufPart {
   GgufMetadata metadata;

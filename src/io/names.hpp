@@ -24,14 +24,4 @@ inline void check_fault(std::string_view fault, std::string_view name, std::stri
 inline void check_name(std::string_view name, std::string_view place) { check_fault(name_fault(name), name, place); }
 inline void check_tensor_name(std::string_view name, std::string_view place) { check_fault(tensor_name_fault(name), name, place); }
 
-/// The standard hash is not keyed, so a file can be built whose names all share one bucket and whose look-ups then take
-/// quadratic time. Random names put about one into a bucket; among 2^20 the fullest holds around ten.
-template <class Map>
-void check_collisions(const Map& map, const typename Map::key_type& key, std::string_view place) {
-  constexpr std::size_t most = 64;
-  if (map.bucket_size(map.bucket(key)) > most) {
-    fail(Errc::corrupt, place, ": expected ordinary names, found more than ", most, " that are built to collide");
-  }
-}
-
 }  // namespace bantam::inline v0::detail

@@ -55,7 +55,7 @@ std::shared_ptr<const SafetensorsFile> SafetensorsFile::open_folder(const std::f
 
   const detail::SafetensorsIndex index = detail::read_safetensors_index(index_file);
   const std::shared_ptr<SafetensorsFile> opened(new SafetensorsFile);
-  std::unordered_map<std::string_view, std::size_t> shard_ends;  // where the tensors of a shard end among all of them
+  HashMap<std::string_view, std::size_t> shard_ends;  // where the tensors of a shard end among all of them
   for (const auto& [shard, names] : index) {
     opened->add_file(detail::resolve_shard(folder, shard));
     shard_ends[shard] = opened->tensors_.size();
@@ -91,7 +91,6 @@ void SafetensorsFile::index_names(const std::string& place) {
     if (!index_.try_emplace(name, i).second) {
       fail(Errc::corrupt, place, ": tensor '", printable(name), "': expected in one file, found in two");
     }
-    detail::check_collisions(index_, name, place);
   }
 }
 

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <limits>
 #include <optional>
-#include <unordered_set>
 
 #include "io/byte_reader.hpp"
 #include "io/json_events.hpp"
@@ -31,7 +30,7 @@ class HeaderEvents final : public JsonEvents {
   using JsonEvents::JsonEvents;
 
   std::vector<Described> tensors;
-  std::unordered_map<std::string, std::string> metadata;
+  HashMap<std::string, std::string> metadata;
 
   bool key(std::string& name) override {
     if (state_ == State::metadata) {
@@ -77,9 +76,9 @@ class HeaderEvents final : public JsonEvents {
 
   bool string(std::string& text) override {
     if (state_ == State::metadata) {
-      const auto [entry, fresh] = metadata.try_emplace(metadata_key_, std::move(text));
-      if (!fresh) fail(Errc::corrupt, place_, ": metadata '", printable(metadata_key_), "': expected once, found twice");
-      check_collisions(metadata, entry->first, place_);
+      if (!metadata.try_emplace(metadata_key_, std::move(text)).second) {
+        fail(Errc::corrupt, place_, ": metadata '", printable(metadata_key_), "': expected once, found twice");
+      }
       return true;
     }
     if (state_ != State::tensor || field_ != "dtype") return JsonEvents::string(text);
@@ -195,11 +194,10 @@ std::string_view header_text(ByteReader& reader) {
 }
 
 void refuse_repeated_names(const std::vector<Described>& tensors, const std::string& file) {
-  std::unordered_set<std::string_view> names;
+  HashSet<std::string_view> names;
   for (const Described& tensor : tensors) {
     const std::string_view name = tensor.entry.name;
     if (!names.insert(name).second) fail(Errc::corrupt, file, ": tensor '", printable(name), "': expected once, found twice");
-    check_collisions(names, name, file);
   }
 }
 

@@ -2,16 +2,16 @@
 #pragma once
 
 #include <string>
-#include <unordered_map>
 #include <vector>
 
+#include "bantam/core/hash.hpp"
 #include "bantam/io/tensor_source.hpp"
 
 namespace bantam::inline v0::detail {
 
 struct SafetensorsHeader {
   std::vector<TensorEntry> tensors;  ///< in file order, padding included
-  std::unordered_map<std::string, std::string> metadata;
+  HashMap<std::string, std::string> metadata;
 };
 
 /// Takes a whole file apart. Throws as SafetensorsFile::open does.

@@ -2,8 +2,8 @@
 #include "io/safetensors_index.hpp"
 
 #include <system_error>
-#include <unordered_set>
 
+#include "bantam/core/hash.hpp"
 #include "bantam/io/file.hpp"
 #include "io/json_events.hpp"
 #include "io/names.hpp"
@@ -49,7 +49,6 @@ class IndexEvents final : public JsonEvents {
     if (!seen_.insert(tensor_).second) {
       fail(Errc::corrupt, place_, ": tensor '", printable(tensor_), "': expected once, found twice");
     }
-    check_collisions(seen_, tensor_, place_);
     index[text].push_back(tensor_);
     return true;
   }
@@ -100,7 +99,7 @@ class IndexEvents final : public JsonEvents {
   bool in_map_ = false;
   bool map_is_next_ = false;
   std::string tensor_;
-  std::unordered_set<std::string> seen_;
+  HashSet<std::string> seen_;
 };
 
 std::filesystem::path real_path(const std::filesystem::path& path) {

@@ -1,8 +1,8 @@
 // Streams tensors into a safetensors file whose header is known before its data.
 #include <algorithm>
 #include <bit>
-#include <unordered_set>
 
+#include "bantam/core/hash.hpp"
 #include "bantam/io/safetensors.hpp"
 #include "io/json.hpp"
 #include "io/names.hpp"
@@ -56,7 +56,7 @@ std::uint64_t announced_bytes(const SafetensorsWriter::Announced& tensor, const 
 // Puts the tensors one behind the other, with padding where one would start between two multiples of `alignment`.
 std::vector<Slot> lay_out(std::vector<SafetensorsWriter::Announced>& tensors, std::size_t alignment, const std::string& file) {
   std::vector<Slot> slots;
-  std::unordered_set<std::string> names;
+  HashSet<std::string> names;
   std::uint64_t end = 0;
   std::size_t gaps = 0;
   for (SafetensorsWriter::Announced& tensor : tensors) {
@@ -83,7 +83,7 @@ struct Layout {
   std::string metadata;        // the members of __metadata__, as JSON
   std::string descriptions;    // the tensors, as JSON
   std::size_t header_bytes = 0;
-  std::unordered_set<std::string> keys;
+  HashSet<std::string> keys;
 
   Layout(const std::filesystem::path& path, std::vector<SafetensorsWriter::Announced> tensors,
          const std::vector<std::pair<std::string, std::string>>& pairs, const SafetensorsWriter::Options& options)

@@ -7,7 +7,6 @@
 #include <fstream>
 #include <numeric>
 #include <tuple>
-#include <unordered_set>
 
 #include "bantam/core/names.hpp"
 #include "bantam/io/gguf.hpp"
@@ -276,7 +275,8 @@ Checkpoint Checkpoint::open_native(const std::filesystem::path& path) {
 
 void Checkpoint::collect(bool gguf, const PackedFamily* family) {
   const ArchSpec& arch = *config_.arch;
-  std::unordered_set<const TensorEntry*> used;
+  std::vector<bool> used(source_->tensors().size());
+  const auto number_of = [&](const TensorEntry& entry) { return static_cast<std::size_t>(&entry - source_->tensors().data()); };
   const auto visit = [&](const TensorKey& key, std::int64_t layer) {
     const std::string_view pattern = gguf ? key.gguf : key.hf;
     if (pattern.empty()) return;
@@ -289,7 +289,7 @@ void Checkpoint::collect(bool gguf, const PackedFamily* family) {
         fail(Errc::corrupt, path_.string(), ": ", name, ": expected a matrix that memory holds, the config says (", rows, ", ", columns, ")");
       }
       if (auto matrix = family->open({*source_, path_.string(), without_weight(name)}, rows, columns)) {
-        used.insert(matrix->parts().begin(), matrix->parts().end());
+        for (const TensorEntry* part : matrix->parts()) used[number_of(*part)] = true;
         return add_packed(key, without_weight(name), layer, std::move(matrix));
       }
     }
@@ -299,7 +299,7 @@ void Checkpoint::collect(bool gguf, const PackedFamily* family) {
       if (!may_lack) fail(Errc::corrupt, path_.string(), ": expected tensor ", name, ", found none of that name");
       return;
     }
-    used.insert(entry);
+    used[number_of(*entry)] = true;
     // A tied model's second copy of the embedding says nothing new.
     if (repeats_embedding) return;
     add_tensor(key, without_weight(layer_name(key.hf.empty() ? key.gguf : key.hf, layer)), layer, *entry, gguf);
@@ -321,7 +321,7 @@ void Checkpoint::collect(bool gguf, const PackedFamily* family) {
   for (const TensorEntry& entry : source_->tensors()) {
     file_bytes_ += static_cast<std::int64_t>(entry.bytes.size());
     const bool no_bias = family != nullptr && entry.name.ends_with(".bias") && is_zero(entry);
-    if (!used.contains(&entry) && !is_leftover(entry.name) && !no_bias) {
+    if (!used[number_of(entry)] && !is_leftover(entry.name) && !no_bias) {
       fail(Errc::unsupported, path_.string(), ": ", printable(entry.name), ": expected no such tensor in a model of type ", arch.name);
     }
   }

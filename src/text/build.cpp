@@ -11,11 +11,6 @@ namespace bantam::inline v0 {
 
 namespace {
 
-/// 60 times the largest vocabulary known (256k).
-constexpr std::size_t most_pieces = std::size_t{1} << 24;
-/// Whitespace and rule pieces of real vocabularies have up to a few hundred bytes.
-constexpr std::size_t longest_piece = 64 * 1024;
-
 bool is_special_type(TokenType type) noexcept { return type == TokenType::control || type == TokenType::unknown; }
 
 void check_id(TokenId id, const TokenizerSpec& spec, std::string_view place, std::string_view what) {
@@ -27,19 +22,30 @@ void check_id(TokenId id, const TokenizerSpec& spec, std::string_view place, std
 void check_pieces(const TokenizerSpec& spec, std::string_view place) {
   const std::size_t n = spec.pieces.size();
   if (n == 0) fail(Errc::corrupt, place, ": the vocabulary is empty");
-  if (n > most_pieces) fail(Errc::corrupt, place, ": a vocabulary of ", n, " tokens, at most ", most_pieces, " are read");
+  if (n > limits::pieces) fail(Errc::corrupt, place, ": a vocabulary of ", n, " tokens, at most ", limits::pieces, " are read");
   if (spec.types.size() != n) fail(Errc::corrupt, place, ": expected ", n, " token types, found ", spec.types.size());
   if (!spec.scores.empty() && spec.scores.size() != n) {
     fail(Errc::corrupt, place, ": expected ", n, " scores, found ", spec.scores.size());
   }
   for (std::size_t i = 0; i < n; ++i) {
     const std::string& piece = spec.pieces[i];
-    if (piece.size() > longest_piece) {
-      fail(Errc::corrupt, place, ": token ", i, " has ", piece.size(), " bytes, at most ", longest_piece, " are read");
+    if (piece.size() > limits::piece_bytes) {
+      fail(Errc::corrupt, place, ": token ", i, " has ", piece.size(), " bytes, at most ", limits::piece_bytes, " are read");
     }
     if (!utf8::is_valid(piece)) fail(Errc::corrupt, place, ": token ", i, " is not UTF-8: ", printable(piece));
     if (!spec.scores.empty() && std::isnan(spec.scores[i])) fail(Errc::corrupt, place, ": token ", i, " has no number as score");
   }
+}
+
+/// Before anything is made of them: an expression costs a thousand times its bytes.
+void check_steps(const TokenizerSpec& spec, std::string_view place) {
+  const auto at_most = [&](std::size_t count, std::size_t most, std::string_view what) {
+    if (count > most) fail(Errc::unsupported, place, ": expected at most ", most, ' ', what, ", found ", count);
+  };
+  at_most(spec.normalizer.size(), limits::tokenizer_steps, "normalizer steps");
+  at_most(spec.pre_tokenizer.size(), limits::tokenizer_steps, "pre-tokenizer steps");
+  at_most(spec.prefix.size() + spec.suffix.size(), limits::tokenizer_steps, "tokens around a text");
+  at_most(spec.decode_replace.size(), limits::decode_replacements, "replacements in decoded pieces");
 }
 
 void check_ids(const TokenizerSpec& spec, std::string_view place) {
@@ -231,6 +237,7 @@ std::shared_ptr<const Tokenizer::Data> build_tokenizer(TokenizerSpec spec, std::
     fail(Errc::unsupported, place, ": a tokenizer of kind ", printable(spec.kind), ", expected spm or bpe");
   }
   check_pieces(spec, place);
+  check_steps(spec, place);
   check_ids(spec, place);
   auto data = std::make_shared<Tokenizer::Data>();
   data->spec = std::move(spec);

@@ -1,6 +1,5 @@
 // Reads the tokenizer.ggml.* keys of GGUF files.
 #include <algorithm>
-#include <unordered_map>
 
 #include "bantam/core/error.hpp"
 #include "bantam/io/gguf.hpp"
@@ -57,7 +56,7 @@ void read_scores(const Source& source, TokenizerSpec& spec) {
 void read_merges(const Source& source, TokenizerSpec& spec) {
   const auto* merges = source.file.texts(source.key("merges"));
   if (!merges) fail(Errc::corrupt, source.place, ": expected tokenizer.ggml.merges, found none");
-  std::unordered_map<std::string_view, TokenId> index;
+  HashMap<std::string_view, TokenId> index;
   index.reserve(spec.pieces.size());
   for (std::size_t i = 0; i < spec.pieces.size(); ++i) {
     if (!spec.pieces[i].empty()) index.insert_or_assign(spec.pieces[i], static_cast<TokenId>(i));

@@ -1,7 +1,5 @@
 // Reads tokenizer.json: vocabulary, merges and added tokens of BPE models.
 #include <algorithm>
-#include <unordered_map>
-#include <unordered_set>
 #include <utility>
 
 #include "bantam/core/error.hpp"
@@ -36,7 +34,7 @@ void read_vocab(const Json& vocab, TokenizerSpec& spec, std::string_view place) 
   }
 }
 
-using Index = std::unordered_map<std::string_view, TokenId>;
+using Index = HashMap<std::string_view, TokenId>;
 
 std::pair<std::string_view, std::string_view> parts_of_merge(const Json& merge, std::string_view place) {
   if (merge.is_array() && merge.size() == 2 && merge[0].is_string() && merge[1].is_string()) {
@@ -116,9 +114,9 @@ void read_added(const Json& list, TokenizerSpec& spec, std::string_view place) {
   expect(list.is_array(), place, "an array", list);
   const std::size_t limit = most_ids(spec.pieces.size() + list.size());
   // Owns its keys: adding tokens moves the pieces.
-  std::unordered_map<std::string, TokenId> known;
+  HashMap<std::string, TokenId> known;
   for (std::size_t i = 0; !list.empty() && i < spec.pieces.size(); ++i) known.emplace(spec.pieces[i], static_cast<TokenId>(i));
-  std::unordered_set<TokenId> seen;
+  HashSet<TokenId> seen;
   for (std::size_t i = 0; i < list.size(); ++i) {
     const Json& json = list[i];
     const std::string at = message(place, "[", i, "]");

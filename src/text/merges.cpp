@@ -19,8 +19,6 @@ constexpr std::uint32_t no_rank = ~std::uint32_t{0};
 constexpr std::uint32_t none = ~std::uint32_t{0};
 /// Marks a place whose symbol went into its left neighbor; other negative values stand for unknown characters.
 constexpr Symbol merged_away = std::numeric_limits<Symbol>::min();
-/// 2^64 / golden ratio: Fibonacci hashing spreads consecutive ids.
-constexpr std::uint64_t spread = 0x9e3779b97f4a7c15;
 /// Below this many symbols scanning for the lowest rank beats a queue (measured on English words).
 constexpr std::size_t short_run = 48;
 
@@ -78,7 +76,7 @@ MergeTable::MergeTable(std::span<const Merge> merges, std::string_view place) : 
   slots_.assign(slots, Entry{no_pair, 0, no_symbol});
   for (std::size_t i = 0; i < merges.size(); ++i) {
     const std::uint64_t pair = pair_of(merges[i].left, merges[i].right);
-    std::size_t at = pair * spread >> shift_;
+    std::size_t at = slot_of(pair);
     while (slots_[at].pair != no_pair) {
       if (slots_[at].pair == pair) fail(Errc::corrupt, place, ": merge ", i, " comes twice");
       at = (at + 1) & (slots - 1);
@@ -90,7 +88,7 @@ MergeTable::MergeTable(std::span<const Merge> merges, std::string_view place) : 
 const MergeTable::Entry* MergeTable::find(Symbol left, Symbol right) const noexcept {
   if (left < 0 || right < 0 || slots_.empty()) return nullptr;
   const std::uint64_t pair = pair_of(left, right);
-  std::size_t at = pair * spread >> shift_;
+  std::size_t at = slot_of(pair);
   while (slots_[at].pair != no_pair) {
     if (slots_[at].pair == pair) return &slots_[at];
     at = (at + 1) & (slots_.size() - 1);

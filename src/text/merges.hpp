@@ -8,6 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "bantam/core/hash.hpp"
+
 namespace bantam::inline v0 {
 
 /// A symbol of the merge loop: a token id, or an id from vocab_size on for a character that only parts of pieces use.
@@ -21,7 +23,7 @@ struct Merge {
   std::uint32_t rank;
 };
 
-/// The merges of a vocabulary by pair. O(1) per look-up.
+/// The merges of a vocabulary by pair. O(1) per look-up, whatever the pairs.
 class MergeTable {
  public:
   struct Entry {
@@ -39,8 +41,11 @@ class MergeTable {
   [[nodiscard]] std::size_t size() const noexcept { return size_; }
 
  private:
+  [[nodiscard]] std::size_t slot_of(std::uint64_t pair) const noexcept { return hash_(pair) >> shift_; }
+
   std::vector<Entry> slots_;
   std::size_t size_ = 0;
+  KeyedHash hash_;
   int shift_ = 64;
 };
 
@@ -62,7 +67,7 @@ class Merger {
 
 /// The merges that SentencePiece's BPE makes: any two symbols whose concatenation is a piece, highest score first.
 /// `symbols` spells each symbol; those from scores.size() on are single characters that are no piece. Pieces that are
-/// not `mergeable` take no part. Throws unsupported above 16 million merges.
+/// not `mergeable` take no part. Throws unsupported above limits::merges_a_piece.
 /// Time and memory linear in the bytes of the pieces (times log for sorting them).
 [[nodiscard]] std::vector<Merge> merges_from_scores(std::span<const std::string_view> symbols, std::span<const float> scores,
                                                     const std::vector<bool>& mergeable, std::string_view place);

@@ -6,13 +6,12 @@
 
 #include "bantam/core/error.hpp"
 #include "text/merges.hpp"
+#include "text/spec.hpp"
 
 namespace bantam::inline v0 {
 
 namespace {
 
-/// Real vocabularies have 2 to 3 merges a piece; the largest (256k pieces) stay below one million.
-constexpr std::size_t most_merges = std::size_t{16} << 20;
 constexpr std::int32_t nothing = -1;
 
 /// For each of `parts` (indices into `texts`) the longest other part that begins it, or nothing.
@@ -59,6 +58,8 @@ std::vector<Merge> merges_from_scores(std::span<const std::string_view> symbols,
   const std::vector<std::int32_t> suffix = longest_prefixes(reversed_views, parts);
 
   const std::vector<std::uint32_t> ranks = ranks_of(scores);
+  // A chain of pieces, each the one before and a character more, allows as many merges as it has bytes.
+  const std::size_t most_merges = std::max(limits::merges_of_small, limits::merges_a_piece * scores.size());
   std::vector<Merge> merges;
   std::vector<std::int32_t> beginning;  // by length: the part that begins the piece, for the piece at hand
   for (const std::int32_t piece : parts) {

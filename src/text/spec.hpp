@@ -73,6 +73,21 @@ struct TokenizerSpec {
   std::string chat_template;
 };
 
+/// What a tokenizer's file may hold; more is refused. Each stands far above what published files have.
+namespace limits {
+/// Normalizer steps, pre-tokenizer steps, tokens around a text, each; real files have up to ten.
+inline constexpr std::size_t tokenizer_steps = 256;
+/// Replacements in decoded pieces, each of which reads the vocabulary once; real files have one.
+inline constexpr std::size_t decode_replacements = 16;
+/// 4 times the largest vocabulary known (256k).
+inline constexpr std::size_t pieces = std::size_t{1} << 20;
+/// Whitespace and rule pieces of real vocabularies have up to a few hundred bytes.
+inline constexpr std::size_t piece_bytes = 64 * 1024;
+/// Merges that scores stand for: real vocabularies have 2 to 3 a piece, the largest below a million.
+inline constexpr std::size_t merges_a_piece = 8;
+inline constexpr std::size_t merges_of_small = std::size_t{1} << 18;  ///< of vocabularies so small that they have fewer
+}  // namespace limits
+
 /// Checks a specification and builds the encoder. `place` names the file. Throws corrupt, unsupported.
 [[nodiscard]] std::shared_ptr<const Tokenizer::Data> build_tokenizer(TokenizerSpec spec, std::string_view place);
 

@@ -49,10 +49,13 @@ TokenId first_of(const TokenizerSpec& spec, std::span<const std::string_view> na
 }  // namespace
 
 void add_known_ends(TokenizerSpec& spec) {
+  std::vector<bool> listed(spec.pieces.size());
+  for (const TokenId id : spec.ends) {
+    if (id >= 0 && static_cast<std::size_t>(id) < listed.size()) listed[static_cast<std::size_t>(id)] = true;
+  }
   for (std::size_t i = 0; i < spec.pieces.size(); ++i) {
-    const auto id = static_cast<TokenId>(i);
-    if (spec.types[i] != TokenType::control || std::ranges::find(turn_ends, spec.pieces[i]) == turn_ends.end()) continue;
-    if (std::ranges::find(spec.ends, id) == spec.ends.end()) spec.ends.push_back(id);
+    if (listed[i] || spec.types[i] != TokenType::control) continue;
+    if (std::ranges::find(turn_ends, spec.pieces[i]) != turn_ends.end()) spec.ends.push_back(static_cast<TokenId>(i));
   }
 }
 

@@ -7,10 +7,9 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
-#include <unordered_map>
-#include <unordered_set>
 #include <vector>
 
+#include "bantam/core/hash.hpp"
 #include "text/literals.hpp"
 #include "text/merges.hpp"
 #include "text/normalizer.hpp"
@@ -31,7 +30,7 @@ class Neighbors {
 
  private:
   std::bitset<128 * 128> ascii_;
-  std::unordered_set<std::uint64_t> others_;
+  HashSet<std::uint64_t> others_;
 };
 
 /// The symbol of each character, of those that have one.
@@ -43,13 +42,13 @@ class CharSymbols {
 
  private:
   std::array<Symbol, 128> low_{};
-  std::unordered_map<std::uint32_t, Symbol> high_;
+  HashMap<std::uint32_t, Symbol> high_;
 };
 
 struct Tokenizer::Data {
   TokenizerSpec spec;
-  std::unordered_map<std::string_view, TokenId> index;  ///< by spelling; views into spec.pieces
-  std::unordered_map<std::string_view, TokenId> whole;  ///< by bytes, for ignore_merges; views into `bytes`
+  HashMap<std::string_view, TokenId> index;  ///< by spelling; views into spec.pieces
+  HashMap<std::string_view, TokenId> whole;  ///< by bytes, for ignore_merges; views into `bytes`
   MergeTable merges;
   Normalizer normalizer;
   PreTokenizer pre_tokenizer;

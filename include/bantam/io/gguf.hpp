@@ -7,10 +7,10 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <variant>
 #include <vector>
 
+#include "bantam/core/hash.hpp"
 #include "bantam/io/tensor_source.hpp"
 
 namespace bantam::inline v0 {
@@ -31,7 +31,7 @@ class GgufFile final : public TensorSource {
   [[nodiscard]] const TensorEntry* find(std::string_view name) const noexcept override;
 
   [[nodiscard]] const std::filesystem::path& path() const noexcept { return path_; }
-  [[nodiscard]] const std::unordered_map<std::string, GgufValue>& metadata() const noexcept { return metadata_; }
+  [[nodiscard]] const HashMap<std::string, GgufValue>& metadata() const noexcept { return metadata_; }
   /// Null when the key is absent.
   [[nodiscard]] const GgufValue* value(std::string_view key) const;
 
@@ -48,8 +48,8 @@ class GgufFile final : public TensorSource {
   GgufFile() = default;
   std::filesystem::path path_;
   std::vector<TensorEntry> tensors_;
-  std::unordered_map<std::string_view, std::size_t> index_;
-  std::unordered_map<std::string, GgufValue> metadata_;
+  HashMap<std::string_view, std::size_t> index_;
+  HashMap<std::string, GgufValue> metadata_;
 };
 
 }  // namespace bantam::inline v0

@@ -4,9 +4,9 @@
 #include <filesystem>
 #include <memory>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
+#include "bantam/core/hash.hpp"
 #include "bantam/io/tensor_source.hpp"
 
 namespace bantam::inline v0 {
@@ -24,15 +24,15 @@ class SafetensorsFile final : public TensorSource {
   [[nodiscard]] std::span<const TensorEntry> tensors() const noexcept override { return tensors_; }
   [[nodiscard]] const TensorEntry* find(std::string_view name) const noexcept override;
   /// `__metadata__`: string to string (of all shards).
-  [[nodiscard]] const std::unordered_map<std::string, std::string>& metadata() const noexcept { return metadata_; }
+  [[nodiscard]] const HashMap<std::string, std::string>& metadata() const noexcept { return metadata_; }
 
  private:
   SafetensorsFile() = default;
   void add_file(const std::filesystem::path& file);
   void index_names(const std::string& place);
   std::vector<TensorEntry> tensors_;
-  std::unordered_map<std::string_view, std::size_t> index_;
-  std::unordered_map<std::string, std::string> metadata_;
+  HashMap<std::string_view, std::size_t> index_;
+  HashMap<std::string, std::string> metadata_;
 };
 
 /// Writes a safetensors file whose tensors are announced first and then streamed in that order: memory stays bounded
