@@ -14,7 +14,7 @@ if [ "${1:-}" = --check ]; then
   strict=(-W --keep-going)
 else
   ensure_packages "${build_packages[@]}" "${reference_packages[@]}"
-  configure_and_build release bantam-python bantam-python-files >/dev/null
+  configure_and_build release bantam-python
 fi
 
 mkdir -p build/reference

@@ -202,6 +202,44 @@ def python_package(install):
     expect("tok/s" in said and str(packages) in said, f"expected words and {packages}, found {said!r}")
 
 
+def fresh_build(install):
+    """A build folder that is configured like the demo's, with nothing built yet."""
+    folder = install.scratch / "fresh"
+    if not folder.exists():
+        run(install.cmake, "-G", "Ninja", "-S", install.source, "-B", folder, "-DCMAKE_BUILD_TYPE=Release", env=install.environment)
+    return folder
+
+
+def demo_builds_all_that_is_installed(install):
+    """`cmake --install` needs nothing that scripts/demo.sh does not build, and it builds no tests, examples or benchmarks."""
+    folder = fresh_build(install)
+    demo = (install.source / "scripts/demo.sh").read_text(encoding="utf-8")
+    targets = re.search(r"^configure_and_build release (.*?)( [<>&].*)?$", demo, re.M)
+    expect(targets, "scripts/demo.sh: expected a line `configure_and_build release TARGET...`")
+    # Whatever is made is named by the command that makes it.
+    built = set(run("ninja", "-C", folder, "-t", "commands", *targets[1].split()).split())
+    installed = set()
+    for script in folder.rglob("cmake_install.cmake"):
+        installed.update(re.findall(rf'"{re.escape(str(folder))}/([^"]*?(?:/|\b)(?:bantam|[^"/]*\.(?:a|so)[.0-9]*))"', script.read_text()))
+    expected = {"bantam", "libbantam-core.a", "libbantam.so.0.1.0"}
+    expect(expected <= installed, f"expected {sorted(expected)} among what is installed, found {sorted(installed)}")
+    lacking = [file for file in sorted(installed) if file not in built]
+    expect(not lacking, f"cmake --install wants {lacking}, which scripts/demo.sh does not build")
+    spare = [file for file in sorted(built) if re.match(r"(tests|examples|benchmarks)/", file)]
+    expect(not spare, f"scripts/demo.sh builds {spare[:5]}")
+
+
+def python_says_what_is_missing(install):
+    """Where the module is not built, or built for another Python, `import bantam` fails in plain words."""
+    folder = fresh_build(install) / "python"
+    environment = {**install.environment, "PYTHONPATH": folder}
+    for stray, words in ((None, "_bantam is not built"), ("_bantam.cpython-31-other.so", "_bantam.cpython-31-other.so is for another Python")):
+        if stray:
+            (folder / "bantam" / stray).touch()
+        said = run(install.python, "-B", "-c", "import bantam", cwd="/", env=environment, fails=True)
+        expect(re.search(rf"^ImportError: bantam: .*{re.escape(words)}", said, re.M), f"expected {words!r}, found {said!r}")
+
+
 def debian_packages(install):
     """Each file is in the package where one looks for it, in no other, and the packages need what they use."""
     folder = install.scratch / "packages"
@@ -238,7 +276,8 @@ def debian_packages(install):
 
 
 CHECKS = [nothing_names_its_place, the_program_runs, cxx_by_find_package, cxx_by_add_subdirectory, c_by_find_package,
-          versions_go_together, c_by_pkg_config, python_package, debian_packages]
+          versions_go_together, c_by_pkg_config, demo_builds_all_that_is_installed, python_says_what_is_missing, python_package,
+          debian_packages]
 
 
 def main():
@@ -250,7 +289,7 @@ def main():
         install = Install(source, build, cmake, cc, cxx, python, pathlib.Path(scratch))
         for check in CHECKS:
             name = check.__name__.replace("_", " ")
-            if check is python_package and not python:
+            if check in (python_package, python_says_what_is_missing) and not python:
                 print(f"left out: {name}: the build has none")
                 continue
             if check is debian_packages and not all(map(shutil.which, ("dpkg-deb", "dpkg-shlibdeps", "file"))):

@@ -13,6 +13,7 @@
 Models may be used by several threads at once, a Session by one at a time. Errors are bantam.Error and Python's own.
 """
 
+from . import _built  # first
 from . import _bantam
 from ._bantam import Sampler, Weights, __version__, cpu_info, formats, quantize, set_isa
 from ._bench import bench
