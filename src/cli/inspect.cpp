@@ -149,7 +149,7 @@ Json as_json(const Checkpoint& checkpoint, const std::optional<Verification>& ve
       {"architecture", std::string(config.arch->name)},
       {"config", describe(config)},
       {"parameters", sizes.parameters},
-      {"bytes", checkpoint.file_bytes()},
+      {"bytes", checkpoint.stored_bytes()},
       {"bits_per_weight", 8.0 * static_cast<double>(sizes.matrix_bytes) / static_cast<double>(sizes.matrix_weights)},
       {"kv_bytes_per_token", cache.bytes_per_token()},
       {"tensors", Json::array()},
@@ -185,8 +185,8 @@ std::string as_text(const Checkpoint& checkpoint, const std::optional<Verificati
               " layers, dim ", c.dim, ", ", sizes_text(c, &ModelConfig::heads_of), " heads of ", c.head_dim, ", ",
               sizes_text(c, &ModelConfig::kv_heads_of), " kv heads, ffn ", sizes_text(c, &ModelConfig::ffn_of), ", vocab ", c.vocab, c.tied ? " (tied)" : "", "\ncontext         ", c.context, " tokens");
   if (c.window > 0) out += message(", window ", c.window);
-  out += message("\nparameters      ", sizes.parameters, "\nbytes           ", checkpoint.file_bytes(), " (",
-                 in_bytes(checkpoint.file_bytes()), "), ",
+  out += message("\nparameters      ", sizes.parameters, "\nbytes           ", checkpoint.stored_bytes(), " (",
+                 in_bytes(checkpoint.stored_bytes()), "), ",
                  fixed(8.0 * static_cast<double>(sizes.matrix_bytes) / static_cast<double>(sizes.matrix_weights), 3),
                  " bits a weight as stored\nkv cache        ", cache.bytes_per_token(), " bytes a token in f16\n",
                  as_text(checkpoint.tokenizer()));

@@ -41,26 +41,31 @@ BlockStage half_of(std::size_t group) noexcept {
 
 }  // namespace
 
-BlockPass::BlockPass(const ModelSource& source, const Recipe& recipe, const Calibration& calibration)
-    : source_(source), checkpoint_(source.checkpoint()), recipe_(recipe),
+BlockPass::BlockPass(const ModelSource& source, const Recipe& recipe, const Calibration& calibration, bool judged)
+    : source_(source), checkpoint_(source.checkpoint()), recipe_(recipe), judged_(judged), judges_(readers().size()),
       cache_({1, checkpoint_.config().kv_heads, checkpoint_.config().head_dim}, "f32") {
   const ModelConfig& config = checkpoint_.config();
   std::int64_t longest = 0;
-  for (const std::vector<TokenId>& sample : calibration.samples) {
-    if (sample.empty()) continue;
-    lengths_.push_back(static_cast<std::int64_t>(sample.size()));
-    longest = std::max(longest, lengths_.back());
+  if (std::ranges::all_of(calibration.samples, [](const std::vector<TokenId>& sample) { return sample.empty(); })) {
+    fail(Errc::invalid_argument, "calibration: expected text, found none");
   }
-  if (lengths_.empty()) fail(Errc::invalid_argument, "calibration: expected text, found none");
   const auto embedding = std::ranges::find_if(checkpoint_.tensors(), [](const CheckpointTensor& t) { return t.role == Role::embedding; });
   RowCodes scratch;
-  for (const std::vector<TokenId>& sample : calibration.samples) {
-    for (const TokenId id : sample) {
-      if (id < 0 || id >= config.vocab) fail(Errc::invalid_argument, "calibration: expected token ids below ", config.vocab, ", found ", id);
-      hidden_.resize(hidden_.size() + static_cast<std::size_t>(config.dim));
-      source.read_row(*embedding, id, std::span(hidden_).last(static_cast<std::size_t>(config.dim)), scratch);
+  const auto take = [&](const std::vector<std::vector<TokenId>>& samples) {
+    for (const std::vector<TokenId>& sample : samples) {
+      if (sample.empty()) continue;
+      lengths_.push_back(static_cast<std::int64_t>(sample.size()));
+      longest = std::max(longest, lengths_.back());
+      for (const TokenId id : sample) {
+        if (id < 0 || id >= config.vocab) fail(Errc::invalid_argument, "calibration: expected token ids below ", config.vocab, ", found ", id);
+        hidden_.resize(hidden_.size() + static_cast<std::size_t>(config.dim));
+        source.read_row(*embedding, id, std::span(hidden_).last(static_cast<std::size_t>(config.dim)), scratch);
+      }
     }
-  }
+  };
+  take(calibration.samples);
+  fitted_ = hidden_.size();
+  if (judged) take(calibration.held_out);
   source.checkpoint().drop(*embedding);
   if (follows_original(recipe)) original_ = hidden_;
   forward_ = std::make_unique<Forward>(config, none_, longest, parallel_threads());
@@ -76,6 +81,25 @@ void BlockPass::for_each_sample(F&& f) {
     f(std::span(hidden_).subspan(static_cast<std::size_t>(first * dim), static_cast<std::size_t>(length * dim)));
     first += length;
   }
+}
+
+void BlockPass::keep_judges(std::size_t group, std::span<const float> hidden, TensorView<const float, 2> inputs) {
+  constexpr std::int64_t most = 256;  // of samples; of tokens that are held out there are no more
+  std::vector<float>& kept = judges_[group];
+  const bool any_held_out = fitted_ < hidden_.size();
+  if (!judged_ || any_held_out != is_held_out(hidden)) return;
+  for (std::int64_t t = 0; t < inputs.extent(0); ++t) {
+    if (!any_held_out && static_cast<std::int64_t>(kept.size()) >= most * inputs.extent(1)) return;
+    kept.insert(kept.end(), &inputs(t, 0), &inputs(t, 0) + inputs.extent(1));
+  }
+}
+
+Rounded BlockPass::judged(Rounded&& rounded, const WeightMatrix& original, std::size_t group) const {
+  if (judges_[group].empty()) return std::move(rounded);
+  const std::int64_t columns = original.columns();
+  const TensorView<const float, 2> inputs(judges_[group].data(), {static_cast<std::int64_t>(judges_[group].size()) / columns, columns});
+  rounded.output_error = output_error(inputs, original, rounded.matrix);
+  return std::move(rounded);
 }
 
 void BlockPass::count(std::size_t group, TensorView<const float, 2> inputs) {
@@ -112,6 +136,7 @@ Hessian BlockPass::observe(Work& work, std::int64_t layer, std::size_t group, Te
   const std::int64_t columns = reader.columns(), dim = checkpoint_.config().dim;
   Hessian hessian(columns);
   seen_[group] = {};
+  judges_[group].clear();
   if (drift != nullptr) *drift = Tensor<float, 2>({adds(group) ? dim : columns, columns});
   std::size_t past = 0;  // what the samples so far had as inputs
   for_each_sample([&](std::span<float> hidden) {
@@ -123,14 +148,16 @@ Hessian BlockPass::observe(Work& work, std::int64_t layer, std::size_t group, Te
     }
     forward_->run_block(work.weights.layers[0], layer, reading[group], hidden, cache_);
     const TensorView<const float, 2> x = forward_->stage_inputs();
-    hessian.add(x);
-    count(group, x);
+    keep_judges(group, hidden, x);
+    const bool fitted = !is_held_out(hidden);
+    if (fitted) hessian.add(x);
+    if (fitted) count(group, x);
     const auto inputs = static_cast<std::size_t>(x.size());
     if (adds(group) && kept_.size() == past && past + inputs <= most_kept) {
       for (std::int64_t t = 0; t < x.extent(0); ++t) kept_.insert(kept_.end(), &x(t, 0), &x(t, 0) + x.extent(1));
     }
     past += inputs;
-    if (drift == nullptr) return;
+    if (drift == nullptr || !fitted) return;
     if (adds(group)) return add_products(*drift, lacking(work, group, hidden, x), x);
     parallel_for(columns, 64, [&](Range range) {
       for (std::int64_t t = 0; t < x.extent(0); ++t) {
@@ -185,6 +212,7 @@ std::vector<Hessian> BlockPass::observe_some(const LayerWeights& block, std::int
   std::vector<Hessian> hessians;
   for (const std::size_t g : groups) hessians.emplace_back(matrix_of(weights, readers()[g].roles[0], 0)->columns());
   seen_.assign(readers().size(), {});
+  judges_.assign(readers().size(), {});
   std::vector<float> states;
   for_each_sample([&](std::span<const float> hidden) {
     states.assign(hidden.begin(), hidden.end());
@@ -193,6 +221,8 @@ std::vector<Hessian> BlockPass::observe_some(const LayerWeights& block, std::int
       const BlockStage stage = reading[groups[i]];
       if (stage >= BlockStage::mlp_inputs && !std::exchange(attended, true)) forward_->run_block(block, layer, BlockStage::attention, states, cache_);
       forward_->run_block(block, layer, stage, states, cache_);
+      keep_judges(groups[i], hidden, forward_->stage_inputs());
+      if (is_held_out(hidden)) continue;
       hessians[i].add(forward_->stage_inputs());
       count(groups[i], forward_->stage_inputs());
     }
@@ -286,7 +316,7 @@ LayerWeights BlockPass::original(const Work& work) const {
   return std::move(weights.layers[0]);
 }
 
-void BlockPass::scale(Work& work, std::vector<Hessian>& hessians) const {
+void BlockPass::scale(Work& work, std::vector<Hessian>& hessians) {
   for (std::size_t g = 0; g < readers().size(); ++g) {
     const Readers& group = readers()[g];
     std::vector<Role> touched = group.roles;
@@ -306,6 +336,7 @@ void BlockPass::scale(Work& work, std::vector<Hessian>& hessians) const {
     }
     fold(work.weights, group, scales);
     hessians[g].divide_inputs(scales);
+    for (std::size_t i = 0; i < judges_[g].size(); ++i) judges_[g][i] /= scales[i % scales.size()];
     work.scales[g] = scales;
     work.changed.insert(touched.begin(), touched.end());
     if (group.source == Role::v) work.changed.insert(Role::v_bias);
@@ -405,7 +436,7 @@ RoundedBlock BlockPass::round_block(std::int64_t layer) {
         WeightMatrix rounded = naming(name, [&] {
           return round(name, matrix, hessian, role == last, format, role, result.warnings, original_.empty() ? Tensor<float, 2>() : pull_of(matrix, g, drift));
         });
-        result.matrices[role] = measured(name, matrix, std::move(rounded));
+        result.matrices[role] = judged(measured(name, matrix, std::move(rounded)), matrix, g);
       }
       matrix = result.matrices[role].matrix;
     }

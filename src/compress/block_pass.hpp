@@ -19,7 +19,8 @@ namespace bantam::inline v0 {
 /// the recipe follows the original model, the states twice, a block more and another Hessian's size.
 class BlockPass {
  public:
-  BlockPass(const ModelSource& source, const Recipe& recipe, const Calibration& calibration);
+  /// Without `judged` the calibration's held-out tokens are left alone.
+  BlockPass(const ModelSource& source, const Recipe& recipe, const Calibration& calibration, bool judged = false);
 
   /// What the recipe's method makes of block `layer`. In order: each call goes on where the last one ended.
   [[nodiscard]] RoundedBlock round_block(std::int64_t layer);
@@ -38,8 +39,9 @@ class BlockPass {
   void advance_over(const LayerWeights& block, std::int64_t layer);
   /// Half of that, BlockStage::attention or mlp.
   void advance(const LayerWeights& block, std::int64_t layer, BlockStage half);
-  /// (tokens of all samples, dim): what the next block reads.
+  /// (tokens of all samples, dim): what the next block reads; those held out last.
   [[nodiscard]] std::span<const float> states() const noexcept { return hidden_; }
+  [[nodiscard]] std::span<const float> held_out_states() const noexcept { return std::span(hidden_).subspan(fitted_); }
 
   /// From here on two models are carried, both with their hidden states rotated: the original, and this one, of whose numbers
   /// those after the first `kept` are 0.
@@ -76,7 +78,7 @@ class BlockPass {
   /// their products are several times as fast as those of floats (docs/numbers.md).
   [[nodiscard]] LayerWeights original(const Work& work) const;
   /// Finds the scales of every group of readers, SmoothQuant's or AWQ's, and folds them in, in the Hessians too.
-  void scale(Work& work, std::vector<Hessian>& hessians) const;
+  void scale(Work& work, std::vector<Hessian>& hessians);
   /// Adds up what a group of readers reads, of the weights as they are by now. In `drift`, if asked, what the original model
   /// has beside this one, times these inputs, summed over tokens: of the hidden states that the group adds to, after it, for
   /// which the original's are carried over this half, (dim, columns); else of the inputs themselves, (columns, columns).
@@ -92,6 +94,11 @@ class BlockPass {
   [[nodiscard]] Tensor<float, 2> pull_of(const WeightMatrix& matrix, std::size_t group, Tensor<float, 2>& drift) const;
   template <class F>
   void for_each_sample(F&& f);
+  /// Keeps what a group reads of the tokens that outputs are judged by.
+  void keep_judges(std::size_t group, std::span<const float> hidden, TensorView<const float, 2> inputs);
+  /// Adds the error of outputs.
+  [[nodiscard]] Rounded judged(Rounded&& rounded, const WeightMatrix& original, std::size_t group) const;
+  [[nodiscard]] bool is_held_out(std::span<const float> hidden) const noexcept { return hidden.data() >= hidden_.data() + fitted_; }
   /// Counts what a group reads in its histogram.
   void count(std::size_t group, TensorView<const float, 2> inputs);
 
@@ -99,7 +106,10 @@ class BlockPass {
   const Checkpoint& checkpoint_;  ///< the source's
   const Recipe& recipe_;
   std::vector<std::int64_t> lengths_;  ///< tokens of each sample
-  std::vector<float> hidden_;          ///< (tokens of all samples, dim)
+  std::vector<float> hidden_;          ///< (tokens of all samples, dim), those held out last
+  std::size_t fitted_ = 0;             ///< numbers of `hidden_` that are not held out
+  bool judged_;                        ///< whether outputs are
+  std::vector<std::vector<float>> judges_;  ///< (tokens, columns) by group of readers, of the block
   std::vector<float> kept_;            ///< what observe() saw o or down read, for advance(); empty: unknown, or too much
   std::vector<float> original_;        ///< `hidden_` of the original model, where it is followed
   ModelWeights none_;                  ///< Forward holds on to a model's weights; blocks come one by one

@@ -129,7 +129,10 @@ std::optional<RoundedBlock> Journal::read(std::int64_t layer) {
       const auto data = allocate_storage(size);
       std::memcpy(data.get(), bytes.data(), size);
       file_->drop(bytes);
-      block.matrices[tensor->role] = {{format, tensor->rows, tensor->columns, data}, error->get<double>(), zeros->get<std::int64_t>()};
+      const Json* output_error = entry.find("output_error");
+      const bool judged = output_error != nullptr && output_error->is_number();
+      block.matrices[tensor->role] = {{format, tensor->rows, tensor->columns, data}, error->get<double>(), zeros->get<std::int64_t>(),
+                                      judged ? std::optional(output_error->get<double>()) : std::nullopt};
     }
     return block;
   };
@@ -169,6 +172,7 @@ void Journal::append(std::int64_t layer, const RoundedBlock& block) {
       contents.emplace_back(matrix->second.matrix.view().data, static_cast<std::size_t>(matrix->second.matrix.bytes()));
       entry["error"] = matrix->second.relative_error;
       entry["zeros"] = matrix->second.zeros;
+      if (matrix->second.output_error) entry["output_error"] = *matrix->second.output_error;
     } else if (const auto vector = block.vectors.find(tensor.role); !tensor.is_matrix && vector != block.vectors.end()) {
       contents.push_back(std::as_bytes(std::span(vector->second)));
     } else {

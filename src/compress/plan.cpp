@@ -1,10 +1,7 @@
 // Formats and sizes of an output before it is written.
 #include "plan.hpp"
 
-#include <set>
-
 #include "gguf_output.hpp"
-#include "model/packed/packed_matrix.hpp"
 #include "model_source.hpp"
 #include "output.hpp"
 #include "rounding.hpp"
@@ -49,25 +46,12 @@ std::vector<NativeWriter::Entry> entries_of(const Checkpoint& checkpoint, const 
   return entries;
 }
 
-std::int64_t bytes_of(const Checkpoint& checkpoint) {
-  if (checkpoint.path().empty()) return checkpoint.file_bytes();
-  std::set<const MappedFile*> files;
-  for (const CheckpointTensor& tensor : checkpoint.tensors()) {
-    if (tensor.entry != nullptr) files.insert(tensor.entry->file.get());
-    if (tensor.packed == nullptr) continue;
-    for (const TensorEntry* part : tensor.packed->parts()) files.insert(part->file.get());
-  }
-  std::int64_t bytes = 0;
-  for (const MappedFile* file : files) bytes += static_cast<std::int64_t>(file->bytes().size());
-  return bytes;
-}
-
 Plan plan_file(const Checkpoint& original, const Recipe& recipe, Target target) {
   const ModelSource source(original, recipe);
   const Checkpoint& checkpoint = source.checkpoint();
   const std::vector<NativeWriter::Entry> entries = entries_of(checkpoint, recipe, target);
   Plan plan;
-  plan.bytes_before = bytes_of(checkpoint);
+  plan.bytes_before = checkpoint.stored_bytes();
   plan.bytes = output_bytes(target, checkpoint, recipe, entries);
   std::int64_t weights = 0, bytes = 0;
   std::size_t next = 0;

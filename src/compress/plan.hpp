@@ -15,7 +15,4 @@ namespace bantam::inline v0 {
 /// choose among them: rounding to nearest can.
 void check_holds(const Recipe& recipe, const FormatInfo& format, std::string_view what);
 
-/// Of the files that a checkpoint's tensors lie in; of its matrices in memory.
-[[nodiscard]] std::int64_t bytes_of(const Checkpoint& checkpoint);
-
 }  // namespace bantam::inline v0

@@ -5,6 +5,7 @@
 
 #include "bantam/core/error.hpp"
 #include "bantam/core/parallel.hpp"
+#include "product.hpp"
 
 namespace bantam::inline v0 {
 
@@ -130,6 +131,34 @@ Rounded round_alone(const Recipe& recipe, const CheckpointTensor& tensor, const 
   const Tensor<float, 2> weights = original.dequantize();
   const Tensor<float, 2> left = masked(weights, mask_of(*recipe.pruning_of(tensor.name), weights));
   return measured(tensor.name, original, fitted ? nearest(left, format, *fitted) : WeightMatrix::quantize(left, format));
+}
+
+double output_error(TensorView<const float, 2> inputs, const WeightMatrix& original, const WeightMatrix& rounded) {
+  constexpr std::int64_t rows_at_once = 1024;
+  const std::int64_t columns = original.columns();
+  double difference = 0, size = 0;
+  for (std::int64_t first = 0; first < original.rows(); first += rows_at_once) {
+    const std::int64_t count = std::min(rows_at_once, original.rows() - first);
+    Tensor<float, 2> was({count, columns}), lost({count, columns});
+    parallel_for(count, 16, [&](Range rows) {
+      std::vector<float> is(static_cast<std::size_t>(columns));
+      RowCodes scratch;
+      for (std::int64_t r = rows.begin; r < rows.end; ++r) {
+        original.read_row(first + r, {&was(r, 0), static_cast<std::size_t>(columns)}, scratch);
+        rounded.read_row(first + r, is, scratch);
+        for (std::int64_t c = 0; c < columns; ++c) lost(r, c) = was(r, c) - is[static_cast<std::size_t>(c)];
+      }
+    });
+    const auto squares = [&](const Tensor<float, 2>& weights) {
+      double sum = 0;  // in one order, whatever the threads
+      const Tensor<float, 2> outputs = times_transposed(inputs, weights);
+      for (const float y : outputs.span()) sum += static_cast<double>(y) * static_cast<double>(y);
+      return sum;
+    };
+    difference += squares(lost);
+    size += squares(was);
+  }
+  return size > 0 ? std::sqrt(difference / size) : 0.0;
 }
 
 Rounded measured(const std::string& name, const WeightMatrix& original, WeightMatrix rounded) {

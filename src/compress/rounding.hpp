@@ -19,6 +19,7 @@ struct Rounded {
   WeightMatrix matrix;
   double relative_error = 0;  ///< ||W - W'|| / ||W||, W as it was to be rounded, or pruned and rounded
   std::int64_t zeros = 0;     ///< weights that are 0 now
+  std::optional<double> output_error = {};  ///< as LayerReport says
 };
 
 /// What a block of a model becomes. Matrices that stay as they are, or are rounded to nearest without calibration, and
@@ -61,6 +62,8 @@ void round_row(std::span<const float> row, const FormatInfo& format, const Neare
 [[nodiscard]] bool is_pruned(const Recipe& recipe, const CheckpointTensor& tensor) noexcept;
 /// What of one matrix goes. `mean_squares`: of its inputs, (columns), for methods that need calibration.
 [[nodiscard]] Mask mask_of(const Pruning& pruning, const Tensor<float, 2>& weights, std::span<const float> mean_squares = {});
+/// ||X (W - W')T|| / ||X WT|| for inputs X, (tokens, columns), of both; a few rows of W at a time.
+[[nodiscard]] double output_error(TensorView<const float, 2> inputs, const WeightMatrix& original, const WeightMatrix& rounded);
 /// A matrix rounded elsewhere, measured against what it was.
 [[nodiscard]] Rounded measured(const std::string& name, const WeightMatrix& original, WeightMatrix rounded);
 

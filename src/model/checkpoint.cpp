@@ -6,6 +6,7 @@
 #include <cstring>
 #include <fstream>
 #include <numeric>
+#include <set>
 #include <tuple>
 
 #include "bantam/core/names.hpp"
@@ -394,6 +395,30 @@ void Checkpoint::add_tensor(const TensorKey& key, std::string name, std::int64_t
     if (key.role == Role::k || key.role == Role::k_bias) tensor.unpermute_heads = config_.kv_heads_of(layer);
   }
   tensors_.push_back(std::move(tensor));
+}
+
+std::vector<NativeWriter::Entry> entries_in_memory(const Checkpoint& checkpoint) {
+  std::vector<NativeWriter::Entry> entries;
+  for (const CheckpointTensor& tensor : checkpoint.tensors()) {
+    entries.push_back({tensor.tensor_name(), tensor.native, tensor.rows, tensor.columns, tensor.order.get()});
+  }
+  return entries;
+}
+
+std::int64_t Checkpoint::stored_bytes() const {
+  if (stored_bytes_ > 0) return stored_bytes_;
+  if (path_.empty()) {
+    return static_cast<std::int64_t>(NativeWriter::file_bytes(config_, *tokenizer_, recipe_.empty() ? "{}" : recipe_, entries_in_memory(*this)));
+  }
+  std::set<const MappedFile*> files;
+  for (const CheckpointTensor& tensor : tensors_) {
+    if (tensor.entry != nullptr) files.insert(tensor.entry->file.get());
+    if (tensor.packed == nullptr) continue;
+    for (const TensorEntry* part : tensor.packed->parts()) files.insert(part->file.get());
+  }
+  std::int64_t bytes = 0;
+  for (const MappedFile* file : files) bytes += static_cast<std::int64_t>(file->bytes().size());
+  return bytes;
 }
 
 Checkpoint Checkpoint::in_memory(const Checkpoint& like, std::shared_ptr<const ModelWeights> weights, std::string recipe_json) {

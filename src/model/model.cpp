@@ -83,15 +83,21 @@ Model Model::load_from(ByteSource source, const LoadOptions& options) {
 }
 
 Model Model::from_checkpoint(const Checkpoint& checkpoint, const LoadOptions& options) {
-  return from_weights(checkpoint, load_weights(checkpoint, reading_of(checkpoint, options.memory)), checkpoint.recipe());
+  return with(checkpoint, load_weights(checkpoint, reading_of(checkpoint, options.memory)), checkpoint.recipe(), checkpoint.stored_bytes());
 }
 
 Model Model::from_weights(const Checkpoint& checkpoint, ModelWeights weights, std::string recipe_json) {
+  return with(checkpoint, std::move(weights), std::move(recipe_json), 0);
+}
+
+Model Model::with(const Checkpoint& checkpoint, ModelWeights weights, std::string recipe_json, std::int64_t stored_bytes) {
   complete(weights, checkpoint.config().tied);
   const auto shared = std::make_shared<const ModelWeights>(std::move(weights));
-  return Model(std::make_shared<const Data>(Data{.weights = shared,
-                                                 .checkpoint = Checkpoint::in_memory(checkpoint, shared, std::move(recipe_json)),
-                                                 .fingerprint = fingerprint_of(checkpoint.config(), *shared)}));
+  Data data{.weights = shared,
+            .checkpoint = Checkpoint::in_memory(checkpoint, shared, std::move(recipe_json)),
+            .fingerprint = fingerprint_of(checkpoint.config(), *shared)};
+  data.checkpoint.note_stored_bytes(stored_bytes);
+  return Model(std::make_shared<const Data>(std::move(data)));
 }
 
 const ModelConfig& Model::config() const noexcept { return data_->checkpoint.config(); }
@@ -106,10 +112,8 @@ const CheckpointTensor* Model::find(std::string_view name) const noexcept {
 }
 
 void Model::save(const std::filesystem::path& path) const {
-  std::vector<NativeWriter::Entry> entries;
-  for (const CheckpointTensor& tensor : tensors()) entries.push_back({tensor.tensor_name(), tensor.native, tensor.rows, tensor.columns, tensor.order.get()});
   const std::string& recipe = data_->checkpoint.recipe();
-  NativeWriter writer(path, config(), tokenizer(), recipe.empty() ? "{}" : recipe, entries);
+  NativeWriter writer(path, config(), tokenizer(), recipe.empty() ? "{}" : recipe, entries_in_memory(checkpoint()));
   for (const CheckpointTensor& tensor : tensors()) {
     if (const WeightMatrix* matrix = matrix_of(weights(), tensor.role, tensor.layer)) {
       writer.write({matrix->view().data, static_cast<std::size_t>(matrix->bytes())});

@@ -50,7 +50,7 @@ PruneReport plan_parts(const PruneRequest& request, const Checkpoint& checkpoint
   PruneReport report;
   report.removals = request.removals;
   if (request.goal) report.removals = removals_to_reach(*request.goal, checkpoint, request.parts, request.removals, recipe, target);
-  report.bytes_before = bytes_of(checkpoint);
+  report.bytes_before = checkpoint.stored_bytes();
   const auto [whole, left] = outlines(checkpoint, report.removals);
   for (const Cost cost : {Cost::parameters, Cost::flops, Cost::bytes}) {
     report.before[cost] = measure_cost(cost, whole, recipe, target);

@@ -26,6 +26,11 @@ struct Pass {
     return compress_file(Checkpoint::open(folder / "hf"), folder / out, recipe, Target::native,
                          [&](const Progress&) { return ++matrices < stop_after; }, calibration, journal);
   }
+  /// To more tokens than a matrix has columns, three times: fewer are worth a warning.
+  void lengthen() {
+    const auto samples = calibration.samples;
+    for (int i = 0; i < 2; ++i) calibration.samples.insert(calibration.samples.end(), samples.begin(), samples.end());
+  }
   [[nodiscard]] std::string bytes(const std::string& name) const { return read_file(folder / name); }
   [[nodiscard]] std::filesystem::path journal() const { return folder / "m.journal"; }
 
@@ -90,17 +95,21 @@ TEST_CASE_FIXTURE(Pass, "matrices that are copied are neither rounded again nor 
 }
 
 TEST_CASE_FIXTURE(Pass, "inputs that are never used and moments that are singular are told, by the name of the matrix") {
+  lengthen();
   CHECK(run(recipe::gptq("i4.g32"), "m.bantam").warnings.empty());
   calibration.samples.resize(1);  // fewer tokens than columns
   const Report singular = run(recipe::gptq("i4.g32", {}, {.gptq = {.damping = 0}}), "m.bantam");
   CHECK(!singular.warnings.empty());
-  for (const std::string& line : singular.warnings) CHECK(line.find("damping raised from 0 to 0.05") != std::string::npos);
+  for (const std::string& line : singular.warnings) {
+    CHECK((line.find("damping raised from 0 to 0.05") != std::string::npos || line.find("calibration: 24 tokens are few") == 0));
+  }
   tiny.tensor("model.layers.1.post_attention_layernorm.weight").values[5] = 0;
   tiny.write_folder(folder / "hf");
   const Report silent = run(recipe::gptq("i4.g32"), "m.bantam");
-  REQUIRE(silent.warnings.size() == 2);
+  REQUIRE(silent.warnings.size() == 3);
   CHECK(silent.warnings[0].find("model.layers.1.mlp.gate_proj: 1 of ") == 0);
   CHECK(silent.warnings[1].find("model.layers.1.mlp.up_proj: 1 of ") == 0);
+  CHECK(silent.warnings[2].find("calibration: 24 tokens are few") == 0);
   CHECK(silent.to_json().find("inputs are always 0 in the calibration text") != std::string::npos);
   CHECK(run(recipe::rtn("i4.g32"), "m.bantam").warnings.empty());
 }
@@ -290,8 +299,8 @@ TEST_CASE("a model in memory becomes what its file becomes, by any method, rotat
           CHECK(memory_report.layers[i].name == report.layers[i].name);
           CHECK(memory_report.layers[i].relative_error == report.layers[i].relative_error);
         }
-        CHECK(memory_report.bytes_before == model.bytes());
-        CHECK(memory_report.bytes_after == small.bytes());
+        CHECK(memory_report.bytes_before == report.bytes_before);
+        CHECK(memory_report.bytes_after == report.bytes_after);
         CHECK(logits_of(small, some_tokens()) == logits_of(Model::load(pass.folder / "m.bantam"), some_tokens()));
         small.save(pass.folder / "saved.bantam");
         check_same(Checkpoint::open(pass.folder / "saved.bantam"), file);
@@ -319,7 +328,7 @@ TEST_CASE_FIXTURE(Pass, "in memory a run can be cancelled, and a compressed mode
   const std::vector<float> expected = logits_of(second, some_tokens());
   for (const auto& [name, target] : {std::pair{"m.gguf", Target::gguf}, {"folder", Target::safetensors}, {"m.bantam", Target::native}}) {
     CAPTURE(std::string(name));
-    CHECK(plan_file(second.checkpoint(), recipe::rtn("f32"), target).bytes_before == second.bytes());
+    CHECK(plan_file(second.checkpoint(), recipe::rtn("f32"), target).bytes_before == static_cast<std::int64_t>(std::filesystem::file_size(folder / "second.bantam")));
     compress_file(second.checkpoint(), folder / name, recipe::rtn("f32"), target);
     CHECK(logits_of(Model::load(folder / name), some_tokens()).size() == expected.size());
     check_same(Checkpoint::open(folder / name), compress(second, recipe::rtn("f32")).first.checkpoint());

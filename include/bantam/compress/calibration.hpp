@@ -10,8 +10,11 @@ namespace bantam::inline v0 {
 
 struct Calibration {
   std::vector<std::vector<TokenId>> samples;  ///< each read from its beginning, apart from the others
+  /// Tokens of the same text that nothing is fitted to: what is made of the weights is judged by them. May be empty.
+  std::vector<std::vector<TokenId>> held_out = {};
 
-  /// Up to `samples` pieces of `tokens` tokens, spread evenly over the text without overlap; fewer where it is short.
+  /// Up to `samples` pieces of `tokens` tokens, spread evenly over the text without overlap; fewer where it is short. Up to
+  /// 256 tokens of what lies between them are held out, none where hardly anything does.
   [[nodiscard]] static Calibration from_text(const Tokenizer& tokenizer, std::string_view text, std::int64_t samples = 128,
                                              std::int64_t tokens = 2048);
 };

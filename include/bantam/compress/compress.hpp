@@ -32,6 +32,17 @@ struct LayerReport {
   std::int64_t bytes_before = 0;
   std::int64_t bytes_after = 0;
   std::optional<double> sparsity = {};  ///< share of the weights that are 0, rounding's included; of pruned matrices
+  /// ||X (W - W')T|| / ||X WT||, where the run calibrated: X is what the matrix reads of the tokens that the calibration holds out,
+  /// or, where it holds out none, of the beginning of its samples. What counts: GPTQ moves weights further than rounding does,
+  /// and outputs less.
+  std::optional<double> output_error = {};
+};
+
+/// How well GPTQ's result does on tokens that it was not fitted to, beside plain rounding in the same formats.
+struct HeldOutReport {
+  std::int64_t tokens = 0;
+  double error = 0;          ///< ||Y - Y'|| / ||Y||, Y the hidden states that the head reads
+  double nearest_error = 0;  ///< the same of weights rounded to nearest
 };
 
 /// What the calibration text makes the matrices of a block read that read the same: the inputs that they are rounded for. With
@@ -46,16 +57,20 @@ struct InputReport {
 };
 
 struct Report {
-  std::int64_t bytes_before = 0;  ///< of the file or files; in memory, of all matrices
+  std::int64_t bytes_before = 0;  ///< of the file or files; of models in memory as Checkpoint::stored_bytes() says
   std::int64_t bytes_after = 0;
   double bits_per_weight = 0;  ///< of all matrices, scales included, padding not
   std::optional<double> sparsity = {};  ///< of all matrices that were pruned
+  std::string pruning = {};             ///< how, "wanda:0.5"; empty: not
   std::vector<LayerReport> layers;
   std::vector<InputReport> inputs;  ///< where the run calibrated; of blocks from the journal there are none
   std::optional<PruneReport> pruned;  ///< where parts went before
+  std::int64_t calibration_tokens = 0;
+  std::optional<HeldOutReport> held_out = {};  ///< of GPTQ, where the calibration holds tokens out
   std::int64_t resumed_blocks = 0;  ///< taken from the journal
-  /// What went otherwise than asked, a line each that names the matrix: inputs that the calibration text never uses, second
-  /// moments that took more damping or no GPTQ at all. Of blocks from the journal there are none.
+  /// What went otherwise than asked, a line each: too little calibration text, GPTQ that is worse than rounding on held-out tokens;
+  /// naming the matrix, inputs that the text never uses, second moments that took more damping or no GPTQ at all. Of blocks
+  /// from the journal there are none.
   std::vector<std::string> warnings;
   double seconds = 0;
   std::size_t peak_rss_bytes = 0;
@@ -65,7 +80,8 @@ struct Report {
   [[nodiscard]] std::string to_json() const;
 };
 
-/// "1192 MB -> 402 MB (4.52 bits a weight), worst layer error 8.1 % (model.layers.3.mlp.up_proj)"
+/// "1192 MB -> 402 MB (4.52 bits a weight), worst layer error 8.1 % (model.layers.3.mlp.up_proj)"; where the errors of outputs are
+/// known, the worst of those: "worst output error ...".
 std::ostream& operator<<(std::ostream& out, const Report& report);
 
 /// Containers that compress_file writes.

@@ -94,6 +94,11 @@ class Checkpoint {
   void note_removed(std::string part) { removed_.push_back(std::move(part)); }
   /// Of all tensors that the files hold.
   [[nodiscard]] std::int64_t file_bytes() const noexcept { return file_bytes_; }
+  /// What the model takes on disk: the files that hold its tensors, whole. Of a model in memory those that it was loaded from as
+  /// it is; of one that was made in memory the native file that Model::save writes. Every report's size of a model is this.
+  [[nodiscard]] std::int64_t stored_bytes() const;
+  /// Of a model in memory that was loaded as it lies there.
+  void note_stored_bytes(std::int64_t bytes) noexcept { stored_bytes_ = bytes; }
   /// What the files leave open and was decided, a line each, for people.
   [[nodiscard]] const std::vector<std::string>& warnings() const noexcept { return warnings_; }
 
@@ -131,6 +136,7 @@ class Checkpoint {
   std::string recipe_;
   std::vector<std::string> removed_;
   std::int64_t file_bytes_ = 0;
+  std::int64_t stored_bytes_ = 0;  ///< 0: to be found
   std::vector<std::string> warnings_;
 };
 

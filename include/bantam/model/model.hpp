@@ -49,7 +49,7 @@ class Model {
   [[nodiscard]] const std::vector<CheckpointTensor>& tensors() const noexcept { return checkpoint().tensors(); }
   /// By its full name ("model.layers.0.mlp.down_proj"); null when there is none.
   [[nodiscard]] const CheckpointTensor* find(std::string_view name) const noexcept;
-  /// Bytes of all weight matrices.
+  /// Bytes of all weight matrices in memory; what the model takes on disk is checkpoint().stored_bytes().
   [[nodiscard]] std::int64_t bytes() const noexcept { return weights().matrix_bytes; }
 
   /// Writes a native file with the weights as they are. Complete or absent under that name.
@@ -57,6 +57,7 @@ class Model {
 
  private:
   struct Data;
+  [[nodiscard]] static Model with(const Checkpoint& checkpoint, ModelWeights weights, std::string recipe_json, std::int64_t stored_bytes);
   explicit Model(std::shared_ptr<const Data> data) : data_(std::move(data)) {}
   std::shared_ptr<const Data> data_;
 };

@@ -51,6 +51,10 @@ class NativeWriter {
   std::unique_ptr<State> state_;
 };
 
+class Checkpoint;
+/// What a native file of a model in memory has, its matrices in the formats that they are in.
+[[nodiscard]] std::vector<NativeWriter::Entry> entries_in_memory(const Checkpoint& checkpoint);
+
 /// XXH3-64, hexadecimal.
 [[nodiscard]] std::string content_hash(std::span<const std::byte> bytes);
 

@@ -1,0 +1,36 @@
+// How a calibrated result does on text that was kept apart, beside plain rounding.
+#pragma once
+
+#include <memory>
+
+#include "bantam/compress/compress.hpp"
+#include "bantam/model/forward.hpp"
+#include "model_source.hpp"
+
+namespace bantam::inline v0 {
+
+/// Carries the calibration's held-out tokens through the blocks as they were, and through the same rounded to nearest. Errors of
+/// matrices alone do not tell: with too little text GPTQ still changes the outputs of most matrices less, and the model more.
+/// Memory: the states twice, a block, and its rounded form.
+class HeldOut {
+ public:
+  HeldOut(const ModelSource& source, const Recipe& recipe, const Calibration& calibration);
+  /// Over block `layer`, in order.
+  void advance(std::int64_t layer);
+  /// After the last: `states`, (tokens, dim), are those of the compressed model.
+  [[nodiscard]] HeldOutReport report(std::span<const float> states) const;
+
+ private:
+  [[nodiscard]] Tensor<float, 2> normed(std::span<const float> states) const;
+
+  const ModelSource& source_;
+  const Recipe& recipe_;
+  std::vector<std::int64_t> lengths_;
+  std::vector<float> original_, nearest_;  ///< (tokens, dim)
+  std::vector<float> final_norm_;
+  ModelWeights none_;  ///< Forward holds on to a model's weights; blocks come one by one
+  std::unique_ptr<Forward> forward_;
+  nn::KvCache cache_;
+};
+
+}  // namespace bantam::inline v0
