@@ -1,6 +1,8 @@
 // Measuring the machine: bandwidth and integer rate.
 #include "bantam/session/machine.hpp"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <vector>
 
@@ -25,6 +27,14 @@ double seconds(FunctionRef<void()> work) {
 }
 
 }  // namespace
+
+long last_level_cache_bytes() noexcept {
+  long most = 0;
+#ifdef _SC_LEVEL3_CACHE_SIZE
+  for (const int level : {_SC_LEVEL2_CACHE_SIZE, _SC_LEVEL3_CACHE_SIZE, _SC_LEVEL4_CACHE_SIZE}) most = std::max(most, ::sysconf(level));
+#endif
+  return most;
+}
 
 double measure_read_gb_s(int threads) {
   Team team(threads);

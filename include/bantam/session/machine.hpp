@@ -11,4 +11,7 @@ namespace bantam::inline v0 {
 /// tile on data in the first-level cache, on `threads` threads.
 [[nodiscard]] double measure_int8_gop_s(int threads = 0);
 
+/// Bytes of the largest cache, which models up to its size are read from; 0: the system does not tell.
+[[nodiscard]] long last_level_cache_bytes() noexcept;
+
 }  // namespace bantam::inline v0
