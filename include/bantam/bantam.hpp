@@ -5,6 +5,7 @@
 #include "bantam/compress/nearest.hpp"
 #include "bantam/core/parallel.hpp"
 #include "bantam/prune/structure.hpp"
+#include "bantam/report/html.hpp"
 #include "bantam/session/embed.hpp"
 #include "bantam/session/evaluate.hpp"
 #include "bantam/session/session.hpp"

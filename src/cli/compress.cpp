@@ -135,16 +135,19 @@ void note_head(const Checkpoint& checkpoint, const Report& report) {
 std::string as_table(const Report& report) {
   std::vector<LayerReport> layers = report.layers;
   std::stable_sort(layers.begin(), layers.end(),
-                   [](const LayerReport& a, const LayerReport& b) { return a.relative_error > b.relative_error; });
+                   [](const LayerReport& a, const LayerReport& b) { return a.output_error.value_or(a.relative_error) > b.output_error.value_or(b.relative_error); });
   constexpr std::size_t most_shown = 8;
-  Table table(report.sparsity ? "lrrrr" : "lrrr");
-  std::vector<std::string> head{"largest errors", "format", "bytes", "relative error"};
+  const bool outputs = std::ranges::any_of(layers, [](const LayerReport& layer) { return layer.output_error.has_value(); });
+  Table table("lrrrrr");
+  std::vector<std::string> head{"largest errors", "format", "bytes", outputs ? "of weights" : "relative error"};
+  if (outputs) head.emplace_back("of outputs");
   if (report.sparsity) head.emplace_back("zeros");
   table.add(head);
   for (std::size_t i = 0; i < std::min(layers.size(), most_shown); ++i) {
     const LayerReport& layer = layers[i];
     std::vector<std::string> row{printable(layer.name), layer.format, in_bytes(layer.bytes_before) + " -> " + in_bytes(layer.bytes_after),
                                  fixed(100 * layer.relative_error, 3) + " %"};
+    if (outputs) row.push_back(layer.output_error ? fixed(100 * *layer.output_error, 3) + " %" : "");
     if (report.sparsity) row.push_back(layer.sparsity ? fixed(100 * *layer.sparsity, 2) + " %" : "");
     table.add(row);
   }
@@ -355,7 +358,7 @@ void add_compress(CLI::App& app, Action& action) {
            "measure perplexity before and after, and the divergence, on this text; with --fit else on the calibration "
            "text");
   add_integer(verb, "--limit", o->limit, {}, "measure over this many tokens of it; 0: all");
-  add_flag(verb, "--report", o->report, "write OUT.report.md, .json and .svg: errors of every matrix, what was measured, charts");
+  add_flag(verb, "--report", o->report, "write OUT.report.html, .md, .json and .svg: errors of every matrix, what was measured, charts");
   add_flag(verb, "--resume", o->resume, "go on after the last block of OUT.journal, which an interrupted run that calibrates leaves");
   add_gptq_zero(verb, o->gptq_zero);
   add_common(verb, o->common);

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <system_error>
 
 #include "bantam/core/error.hpp"
@@ -54,20 +53,6 @@ void warn(std::string_view line) { note(message("bantam: warning: ", line)); }
 bool output_is_terminal() noexcept { return ::isatty(STDOUT_FILENO) == 1; }
 bool errors_are_terminal() noexcept { return ::isatty(STDERR_FILENO) == 1; }
 bool input_is_terminal() noexcept { return ::isatty(STDIN_FILENO) == 1; }
-
-std::string fixed(double value, int digits) {
-  char text[400];
-  const auto [end, error] = std::to_chars(text, text + sizeof text, value, std::chars_format::fixed, digits);
-  return error == std::errc{} ? std::string(text, end) : std::string("?");
-}
-
-std::string in_bytes(std::int64_t bytes) {
-  const auto value = static_cast<double>(bytes);
-  if (bytes < 1000) return message(bytes, " B");
-  if (value < 1e6) return fixed(value / 1e3, 1) + " kB";
-  if (value < 1e9) return fixed(value / 1e6, 1) + " MB";
-  return fixed(value / 1e9, 2) + " GB";
-}
 
 std::string json_string(std::string_view text) { return Json(text).dump({.replace_invalid = true, .ascii = true}); }
 

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/number_text.hpp"
 #include "io/json.hpp"
 
 namespace bantam::cli {
@@ -27,10 +28,6 @@ void warn(std::string_view line);
 [[nodiscard]] bool errors_are_terminal() noexcept;
 [[nodiscard]] bool input_is_terminal() noexcept;
 
-/// `value` with `digits` after the point.
-[[nodiscard]] std::string fixed(double value, int digits);
-/// "12.3 MB" and the like, decimal.
-[[nodiscard]] std::string in_bytes(std::int64_t bytes);
 /// Text as a JSON string in ASCII: control bytes and quotes escaped, the quotes around it included.
 [[nodiscard]] std::string json_string(std::string_view text);
 /// "(2048, 512)".

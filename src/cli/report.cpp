@@ -2,49 +2,16 @@
 #include "report.hpp"
 
 #include <cmath>
-#include <map>
 
 #include "bantam/io/file.hpp"
-#include "plot.hpp"
+#include "bantam/report/html.hpp"
 #include "progress.hpp"
 #include "prune.hpp"
+#include "report/document.hpp"
 
 namespace bantam::cli {
 
 namespace {
-
-/// "model.layers.3.mlp.up_proj" -> 3; -1 for what is not of a layer.
-std::int64_t layer_of(const std::string& name) {
-  constexpr std::string_view mark = "layers.";
-  const auto at = name.find(mark);
-  return at == std::string::npos ? -1 : std::atoll(name.c_str() + at + mark.size());
-}
-
-/// "up_proj".
-std::string kind_of(const std::string& name) {
-  return name.substr(name.rfind('.') == std::string::npos ? 0 : name.rfind('.') + 1);
-}
-
-Chart error_chart(const Report& report) {
-  std::int64_t last = 0;
-  for (const LayerReport& layer : report.layers) last = std::max(last, layer_of(layer.name));
-  Chart chart{"Relative error of weights by layer",
-              "layer (embeddings stand before the first, the head after the last)", "||W - W'|| / ||W||, %"};
-  std::map<std::string, std::size_t> places;
-  for (const LayerReport& layer : report.layers) {
-    const std::string kind = kind_of(layer.name);
-    const auto [place, added] = places.emplace(kind, chart.series.size());
-    if (added) chart.series.push_back({kind});
-    const std::int64_t at = layer_of(layer.name);
-    // Kinds side by side, so that none hides another.
-    const double x = at >= 0 ? static_cast<double>(at) + 0.08 * (static_cast<double>(place->second) - 4.5)
-                             : static_cast<double>(kind == "lm_head" ? last + 1 : -1);
-    const double error = 100 * layer.relative_error;
-    chart.series[place->second].points.push_back(
-        {x, error, message(layer.name, " ", layer.format, " ", fixed(error, 3), " %")});
-  }
-  return chart;
-}
 
 Chart trade_off_chart(const Record& record) {
   constexpr double megabyte = 1e6;
@@ -79,73 +46,38 @@ Json evaluation_json(const Evaluation& evaluation) {
           {"tokens", r.tokens}};
 }
 
-/// A cell of a Markdown table.
-std::string cell(const std::string& text) {
-  std::string out;
-  for (const char c : printable(text, 4096)) {
-    if (c == '|') out += '\\';
-    out += c;
-  }
-  return out;
-}
-
-/// What calibration saw; nothing without.
-std::string inputs_table(const Report& report) {
-  if (report.inputs.empty()) return {};
-  std::string out = "\nInputs of the matrices over the calibration text; 0.1 % of the values lie below, and as many above the two percentiles.\n"
-                    "A ratio of the largest magnitude to theirs far above 1 means outliers: smoothing or rotating may help.\n\n"
-                    "| inputs of | min | 0.1 % | 99.9 % | max | outlier ratio |\n|---|---:|---:|---:|---:|---:|\n";
-  for (const InputReport& input : report.inputs) {
-    std::string names;
-    for (const std::string& name : input.matrices) names += message(names.empty() ? "" : ", ", names.empty() ? cell(name) : cell(kind_of(name)));
-    out += message("| ", names, " | ", fixed(input.range.low, 3), " | ", fixed(input.central.low, 3), " | ", fixed(input.central.high, 3), " | ",
-                   fixed(input.range.high, 3), " | ", fixed(input.outlier_ratio(), 2), " |\n");
-  }
-  return out;
-}
-
-std::string markdown(const Record& record, const std::string& picture) {
-  const Report& report = record.report;
-  std::string out = message("# ", cell(record.original), " -> ", cell(record.output), "\n\n");
-  out += message("| | before | after |\n|---|---|---|\n| bytes | ", report.bytes_before, " | ", report.bytes_after,
-                 " |\n| bits a weight | | ", fixed(report.bits_per_weight, 3), " |\n");
-  if (report.sparsity) out += message("| zeros among the weights of blocks | | ", fixed(100 * *report.sparsity, 2), " % |\n");
-  if (report.pruned) {
-    const auto row = [&](const char* what, Cost cost, double unit = 1, int digits = 0) {
-      out += message("| ", what, " | ", fixed(report.pruned->before[cost] * unit, digits), " | ", fixed(report.pruned->after[cost] * unit, digits), " |\n");
-    };
-    row("parameters", Cost::parameters);
-    row("operations a token", Cost::flops);
-    row("bytes in these formats", Cost::bytes);
-    row("milliseconds a token in these formats", Cost::latency, 1e3, 2);
-  }
+/// The library's document, with expectations and measurements where there are any.
+Document document_of_record(const Record& record) {
+  Document document = document_of(record.report);
+  document.title = message(record.original, " -> ", record.output);
+  document.recipe = record.recipe.to_json();
   if (record.evaluation) {
     const PerplexityResult& r = record.evaluation->result;
-    out += message("| perplexity | ", fixed(*r.base_perplexity, 4), " | ", fixed(r.perplexity, 4),
-                   " |\n| KL, mean, nats a token | | ", fixed(*r.kl_mean, 6), " |\n| KL, 99th percentile | | ",
-                   fixed(*r.kl_p99, 6), " |\n| same most probable token | | ", fixed(100 * *r.top1_agreement, 2),
-                   " % |\n");
+    document.sizes.add({"perplexity", fixed(*r.base_perplexity, 4), fixed(r.perplexity, 4)});
+    document.sizes.add({"KL, mean, nats a token", "", fixed(*r.kl_mean, 6)});
+    document.sizes.add({"KL, 99th percentile", "", fixed(*r.kl_p99, 6)});
+    document.sizes.add({"same most probable token", "", fixed(100 * *r.top1_agreement, 2) + " %"});
+    document.notes.push_back(message("Measured over ", r.tokens, " tokens of ", record.evaluation->text,
+                                     record.evaluation->calibration ? ", the calibration text: other texts will fare worse" : "", "."));
   }
-  if (record.fit) out += message("| KL, expected | | ", fixed(record.fit->expected_kl, 6), " |\n");
-  if (record.evaluation) {
-    out += message("\nMeasured over ", record.evaluation->result.tokens, " tokens of ", cell(record.evaluation->text),
-                   record.evaluation->calibration ? ", the calibration text: other texts will fare worse" : "", ".\n");
+  const auto column = [&](const char* name, auto&& cell) {
+    std::vector<std::string> cells;
+    for (std::size_t i = 0; i < record.report.layers.size(); ++i) cells.push_back(cell(i));
+    document.matrices.add_column(name, std::move(cells));
+  };
+  if (record.fit) {
+    document.sizes.add({"KL, expected", "", fixed(record.fit->expected_kl, 6)});
+    document.notes.emplace_back("Expected is the sum of what each matrix alone does to the unchanged model's output on the calibration text.");
+    document.charts.push_back(trade_off_chart(record));
+    column("expected KL", [&](std::size_t i) { return fixed(record.fit->kl[i], 7); });
   }
-  if (record.fit)
-    out +=
-        "\nExpected is the sum of what each matrix alone does to the unchanged model's output on the calibration text.\n";
-  out += message("\nRecipe: `", record.recipe.to_json(), "`\n\n![errors](", picture, ")\n\n");
-  out += message("| matrix | format | bytes before | bytes | relative error, % |", record.fit ? " expected KL |" : "", report.sparsity ? " zeros, % |" : "",
-                 "\n|---|---|---:|---:|---:|", record.fit ? "---:|" : "", report.sparsity ? "---:|" : "", "\n");
-  for (std::size_t i = 0; i < report.layers.size(); ++i) {
-    const LayerReport& layer = report.layers[i];
-    out += message("| ", cell(layer.name), " | ", layer.format, " | ", layer.bytes_before, " | ", layer.bytes_after,
-                   " | ", fixed(100 * layer.relative_error, 3), " |");
-    if (record.fit) out += message(" ", fixed(record.fit->kl[i], 7), " |");
-    if (report.sparsity) out += layer.sparsity ? message(" ", fixed(100 * *layer.sparsity, 2), " |") : " |";
-    out += "\n";
+  if (record.report.sparsity) {
+    column("zeros, %", [&](std::size_t i) {
+      const std::optional<double>& share = record.report.layers[i].sparsity;
+      return share ? fixed(100 * *share, 2) : std::string();
+    });
   }
-  return out + inputs_table(report);
+  return document;
 }
 
 void write_file(const std::string& path, const std::string& text) {
@@ -204,12 +136,12 @@ std::string measurements(const Record& record) {
 }
 
 void write_report(const Record& record) {
-  std::vector<Chart> charts{error_chart(record.report)};
-  if (record.fit) charts.push_back(trade_off_chart(record));
+  const Document document = document_of_record(record);
   const std::string base = record.output + ".report";
-  write_file(base + ".svg", svg(charts));
+  write_file(base + ".svg", svg(document.charts));
   write_file(base + ".json", as_json(record).dump({.indent = 2, .replace_invalid = true}) + "\n");
-  write_file(base + ".md", markdown(record, std::filesystem::path(base + ".svg").filename().string()));
+  write_file(base + ".md", to_markdown(document, std::filesystem::path(base + ".svg").filename().string()));
+  write_file(base + ".html", html_page(document.title, to_html(document)));
 }
 
 }  // namespace bantam::cli

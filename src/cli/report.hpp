@@ -34,7 +34,7 @@ struct Record {
 [[nodiscard]] Json as_json(const Record& record);
 /// "measured on x.txt: KL 0.0123 nats a token (expected 0.0118), perplexity 55.45 -> 56.20 ..."; empty without any.
 [[nodiscard]] std::string measurements(const Record& record);
-/// Writes OUT.report.md, OUT.report.json and OUT.report.svg.
+/// Writes OUT.report.html, a page that needs nothing else, OUT.report.md with OUT.report.svg, and OUT.report.json.
 void write_report(const Record& record);
 
 }  // namespace bantam::cli

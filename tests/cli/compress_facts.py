@@ -315,6 +315,25 @@ def facts_inputs(h, models):
 
 
 @figures
+def facts_calibration_figures(h, models):
+    """GPTQ with too little text is worse than rounding, and says so; with enough it is better, and says nothing."""
+    model, out, text = h.model("books4m"), h.temporary("little.bantam"), h.corpus("books-valid.txt")
+    kl = lambda path: h.json("perplexity", path, text, "--context", 256, "--limit", 3000, "--against", model)["kl_mean"]
+    h.json("compress", model, "-o", out, "--format", "i3")
+    rounded = kl(out)
+    sizes = {1300: True, 100_000: False}
+    for size, said in sizes.items():
+        cut = h.write("calibration.txt", Path(h.corpus("books-train.txt")).read_bytes()[:size].decode("utf-8", "ignore"))
+        seen = h.run("compress", model, "-o", out, "--format", "i3", "--method", "gptq", "--calibration", cut, "--json")
+        h.equal(f"{size} bytes of text: worse than rounding", kl(out) > rounded, said)
+        h.equal(f"{size} bytes of text: too few tokens, in a word", "tokens are few for the 768 columns of model.layers.0.mlp.down_proj" in seen.err, said)
+        h.equal(f"{size} bytes of text: worse, in a word", "worse than rounding on held-out text" in seen.err, said)
+        report = seen.json
+        h.equal("the same in the report", any("held-out" in line for line in report["warnings"]), said)
+        h.fact("errors of outputs", all(("output_error" in layer) == ("_proj" in layer["name"]) for layer in report["layers"]), report["layers"][:2])
+
+
+@figures
 def facts_fit_figures(h, models):
     """Mixed precision: as large as asked and never larger, nearer to the model than one format of that size."""
     model, out, text = h.model("books4m"), h.temporary("fit.bantam"), h.corpus("books-valid.txt")
@@ -340,7 +359,10 @@ def facts_fit_figures(h, models):
     h.equal("the same as a document", json.loads(Path(out + ".report.json").read_text()), fitted)
     chart = ElementTree.parse(out + ".report.svg").getroot()
     dots = [e for e in chart.iter() if e.tag.endswith("title")]
-    h.equal("a dot for each matrix, and two for the plan", len(dots), len(fitted["layers"]) + 2)
+    judged = [layer for layer in fitted["layers"] if "output_error" in layer]
+    h.equal("a dot for each matrix, one more where outputs were compared, and two for the plan", len(dots), len(fitted["layers"]) + len(judged) + 2)
+    page = Path(out + ".report.html").read_text()
+    h.fact("a page that holds the same", all(layer["name"] in page for layer in fitted["layers"]) and page.count("<svg ") == 4, page[:300])
 
 
 def facts_fit(h, models):

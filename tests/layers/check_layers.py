@@ -23,7 +23,7 @@ LAYERS = {
     "io": 6, "text": 6,
     "model": 7,
     "compress": 8, "prune": 8, "train": 8,
-    "session": 9,
+    "session": 9, "report": 9,
     "cli": 10, "server": 10,
 }
 SOURCE_LAYERS = {**LAYERS, "simd": 4}
