@@ -22,7 +22,7 @@ target_compile_options(bantam_flags INTERFACE
   $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>
   # Results must not depend on what the compiler chooses to fuse: every fma is written out.
   -ffp-contract=off -fno-math-errno -fno-trapping-math)
-# Eigen's alignment ABI would otherwise change with -m flags (docs/design.md, traps).
+# Eigen's alignment ABI would otherwise change with -m flags (docs/lab/runtime.md, traps).
 target_compile_definitions(bantam_flags INTERFACE EIGEN_MAX_ALIGN_BYTES=64)
 if(BANTAM_SANITIZE)
   target_compile_options(bantam_flags INTERFACE -fsanitize=${BANTAM_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)

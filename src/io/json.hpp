@@ -19,7 +19,7 @@
 namespace bantam::inline v0 {
 
 /// A JSON value; objects keep the order in which members came. nlohmann's library reads texts and writes strings and numbers;
-/// its own tree allocates while it is destroyed, which ends the process where memory has run out (docs/design.md).
+/// its own tree allocates while it is destroyed, which ends the process where memory has run out (docs/lab/runtime.md).
 /// Names are that library's, and so is what braces mean: {{"a", 1}, {"b", 2}} is an object, other lists are arrays.
 class Json {
  public:
