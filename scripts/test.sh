@@ -5,31 +5,59 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 source scripts/packages.sh
 
-ensure_packages "${build_packages[@]}" "${test_packages[@]}"
+lines=$(mktemp)
+trap 'rm -f "$lines"' EXIT
+spent=()
 
-# What makes the API reference: without them its test skips with a word.
-ensure_packages "${reference_packages[@]}" || echo "these packages could not be installed: the API reference will not be checked" >&2
-
-# llama.cpp, ready to run, to compare with; without npm or its registry those tests skip with a word.
-if command -v npm >/dev/null && [ ! -d tests/peers/node_modules/node-llama-cpp ]; then
-  npm install --prefix tests/peers --omit=optional --ignore-scripts --no-package-lock --no-audit --no-fund --silent ||
-    echo "npm could not install node-llama-cpp: the comparison with llama.cpp will be skipped" >&2
-fi
-
-# run PRESET [ctest options]: builds everything of a preset and runs its tests.
-run() {
-  local preset=$1
+# phase NAME COMMAND...: runs a command, and keeps how long it took. Where it fails this script ends.
+phase() {
+  local name=$1 begun=$SECONDS status=0
   shift
-  echo "== $preset: build"
-  mkdir -p build
-  configure_and_build "$preset" >"build/$preset.log" 2>&1 || { tail -60 "build/$preset.log"; exit 1; }
-  echo "== $preset: tests"
-  ctest --preset "$preset" -j "$(nproc)" "$@"
+  : >"$lines"
+  echo "== $name ($((SECONDS / 60)) min so far)"
+  "$@" || status=$?
+  spent+=("$(printf '%7d s  %s' $((SECONDS - begun)) "$name")")
+  [ $status -eq 0 ] || finish $status "$name"
 }
 
+# finish STATUS [PHASE]: where the time went, the phase that failed, and last what ctest said last in it.
+finish() {
+  echo
+  echo "== where $SECONDS s went"
+  printf '%s\n' "${spent[@]}"
+  echo
+  [ "$1" -eq 0 ] || echo "FAILED: $2"
+  sed -n '/tests passed/,$p' "$lines"
+  exit "$1"
+}
+
+packages() {
+  ensure_packages "${build_packages[@]}" "${test_packages[@]}" || return
+  # What makes the API reference: without them its test skips with a word.
+  ensure_packages "${reference_packages[@]}" || echo "these packages could not be installed: the API reference will not be checked" >&2
+  # llama.cpp, ready to run, to compare with; without npm or its registry those tests skip with a word.
+  if command -v npm >/dev/null && [ ! -d tests/peers/node_modules/node-llama-cpp ]; then
+    npm install --prefix tests/peers --omit=optional --ignore-scripts --no-package-lock --no-audit --no-fund --silent ||
+      echo "npm could not install node-llama-cpp: the comparison with llama.cpp will be skipped" >&2
+  fi
+}
+
+# run_tests PRESET [ctest option]...
+run_tests() {
+  ctest --preset "$1" -j "$(nproc)" "${@:2}" | tee "$lines"
+}
+
+phase "packages" packages
+# What each half leaves to the other stands where it is left out: BANTAM_SANITIZE in the CMakeLists.txt of tests and above, and
+# BANTAM_TEST_QUICK in the tests.
 if [ "${BANTAM_TEST_FAST:-0}" = 1 ]; then
-  run release -E '^aarch64$'
+  phase "release: build" configure_and_build release
+  phase "release: tests" run_tests release -E '^aarch64$'
 else
-  run dev
-  run release
+  phase "dev: build" configure_and_build dev
+  phase "dev: tests" run_tests dev
+  # Other phases go here: what is quickest to fail before what takes longest, and ctest last, whose closing lines end the run.
+  phase "release: build" configure_and_build release
+  phase "release: tests" run_tests release
 fi
+finish 0

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Builds the addon for Node.js against libbantam and streams by it:
-# node.sh EXAMPLE_FOLDER HEADERS LIBRARY_FOLDER MODEL C_COMPILER [VARIABLE=VALUE...]
+# node.sh EXAMPLE_FOLDER HEADERS LIBRARY_FOLDER MODEL C_COMPILER
 set -euo pipefail
 if ! command -v node >/dev/null; then
   echo "skipped: no node on this machine"
@@ -15,4 +15,4 @@ if [ ! -f "$headers/node_api.h" ]; then
   exit 77
 fi
 "$5" -std=c11 -Wall -Wextra -Werror -O2 -shared -fPIC -I "$2" -I "$headers" "$1/addon.c" -L "$3" -lbantam -o bantam.node
-env LD_LIBRARY_PATH="$3" "${@:6}" node "$1/stream.cjs" "$PWD/bantam.node" "$4"
+env LD_LIBRARY_PATH="$3" node "$1/stream.cjs" "$PWD/bantam.node" "$4"

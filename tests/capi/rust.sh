@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Builds a Rust program against libbantam and runs it: rust.sh SOURCE LIBRARY_FOLDER MODEL [VARIABLE=VALUE...]
+# Builds a Rust program against libbantam and runs it: rust.sh SOURCE LIBRARY_FOLDER MODEL
 set -euo pipefail
 if ! command -v rustc >/dev/null || ! rustc --version >/dev/null 2>&1; then
   echo "skipped: no rustc on this machine"
@@ -7,4 +7,4 @@ if ! command -v rustc >/dev/null || ! rustc --version >/dev/null 2>&1; then
 fi
 program=$(basename "$1" .rs)
 rustc --edition 2021 -O "$1" -L "$2" -l bantam -o "$program"
-env LD_LIBRARY_PATH="$2" "${@:4}" "./$program" "$3"
+env LD_LIBRARY_PATH="$2" "./$program" "$3"

@@ -18,8 +18,10 @@ TEST_CASE("there is a table for all that this machine can do, best first, generi
   std::set<std::string> names;
   for (const KernelTable* table : kernel_tables()) CHECK(names.insert(table->name).second);
   CHECK(names.contains("avx2") == cpu.avx2);
+#if !defined(BANTAM_CHECKED)  // sanitized builds leave out what the other tables hold the parts of (cmake/BantamIsa.cmake)
   CHECK(names.contains("avx2vnni") == cpu.avx2_vnni);
   CHECK(names.contains("avx512") == cpu.avx512);
+#endif
   CHECK(names.contains("avx512vnni") == cpu.avx512_vnni);
   CHECK(names.contains("neon") == cpu.neon);
   CHECK(names.contains("dotprod") == cpu.neon_dotprod);
