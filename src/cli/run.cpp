@@ -28,8 +28,6 @@ std::pair<TokenId, float> parse_bias(const std::string& text) {
 }
 
 void check(const Sampling& sampling) {
-  if (sampling.temperature < 0)
-    throw UsageError(message("--temperature: expected 0 (greedy) or more, found ", sampling.temperature));
   Sampling plain = sampling;
   plain.logit_bias.clear();  // its ids depend on the model
   try {

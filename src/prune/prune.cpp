@@ -81,6 +81,10 @@ bool needs_calibration(const PruneRequest& request, const Recipe& recipe) noexce
 
 PreparedModel prepare_model(const PruneRequest& request, const Checkpoint& checkpoint, const Recipe& recipe, Target target,
                             const CalibrationText& text, const StructureOptions& options, const ProgressFn& progress) {
+  // Said whether or not this recipe reads them.
+  if (text.samples < 1 || text.tokens < 1) {
+    fail(Errc::invalid_argument, "calibration: expected samples and tokens above 0, found ", text.samples, " and ", text.tokens);
+  }
   PreparedModel made;
   std::optional<PruneReport> planned;
   if (request.removes_parts()) planned = plan_parts(request, checkpoint, recipe, target);

@@ -119,6 +119,7 @@ const FormatInfo* find_format(FormatId id) noexcept {
 }
 
 const FormatInfo& find_format(std::string_view asked, int group) {
+  if (group < -1) fail(Errc::invalid_argument, "group: expected -1 (the format's usual), 0 (the row) or a number of weights, found ", group);
   std::string name;
   for (const char c : asked.substr(0, 64)) {
     name += c == '-' || c == ':' ? '.' : static_cast<char>(std::tolower(static_cast<unsigned char>(c)));

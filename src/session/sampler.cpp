@@ -31,7 +31,9 @@ void check(const Sampling& options, std::int32_t vocab_size) {
   const auto finite = [](std::string_view name, float value) {
     check_range(name, value, std::isfinite(value), "a finite number");
   };
-  finite("temperature", options.temperature);
+  check_range("temperature", options.temperature, std::isfinite(options.temperature) && options.temperature >= 0.0f,
+              "0 (greedy) or a finite number above");
+  if (options.top_k < 0) fail(Errc::invalid_argument, "sampling: top_k is ", options.top_k, ", expected 0 (off) or more");
   share("top_p", options.top_p);
   share("min_p", options.min_p);
   share("typical_p", options.typical_p);

@@ -136,8 +136,8 @@ TEST_CASE("options out of range are refused by name") {
   const auto refuse = [](const Sampling& options, std::int32_t vocab = 10) {
     return bantam::test::error_of([&] { Sampler sampler(options, vocab); });
   };
-  CHECK(refuse({.temperature = not_a_number}) == "sampling: temperature is nan, expected a finite number");
-  CHECK(refuse({.temperature = infinity}) == "sampling: temperature is inf, expected a finite number");
+  CHECK(refuse({.temperature = not_a_number}) == "sampling: temperature is nan, expected 0 (greedy) or a finite number above");
+  CHECK(refuse({.temperature = infinity}) == "sampling: temperature is inf, expected 0 (greedy) or a finite number above");
   CHECK(refuse({.top_p = 1.5f}) == "sampling: top_p is 1.5, expected 0 to 1");
   CHECK(refuse({.top_p = not_a_number}) == "sampling: top_p is nan, expected 0 to 1");
   CHECK(refuse({.min_p = -0.5f}) == "sampling: min_p is -0.5, expected 0 to 1");

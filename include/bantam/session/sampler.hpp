@@ -49,8 +49,8 @@ enum class SamplerStage : std::uint8_t { penalties, top_k, typical, top_p, min_p
 
 /// How to choose the next token. A stage at its "off" value changes nothing.
 struct Sampling {
-  float temperature = 0.8f;  ///< divides the logits; 0 or less takes the most probable token (greedy)
-  int top_k = 40;            ///< keep the k most probable tokens; 0 or less: off
+  float temperature = 0.8f;  ///< divides the logits; 0 takes the most probable token (greedy)
+  int top_k = 40;            ///< keep the k most probable tokens; 0: off
   float top_p = 0.95f;       ///< keep the fewest tokens that hold this much probability, at least one; 1: off
   float min_p = 0.05f;       ///< drop tokens less probable than this share of the most probable; 0: off
   float typical_p = 1.0f;    ///< locally typical sampling (Meister et al., arXiv:2202.00666); 1: off
