@@ -1,9 +1,12 @@
 // The key-value cache: pages, sharing, forgetting; attention over it in any chunks and by any number of workers.
 #include "bantam/nn/kv_cache.hpp"
 
+#include <array>
+#include <cmath>
 #include <limits>
 
 #include "bantam/nn/attention.hpp"
+#include "bantam/nn/rope.hpp"
 #include "bantam/tensor/random.hpp"
 #include "limits.hpp"
 #include "reference/attention.hpp"
@@ -215,6 +218,81 @@ TEST_CASE("attention gives the same bits in any chunks, by any number of workers
       CHECK(run(kind, window, 16, 2) == whole);
       CHECK(run(kind, window, 37, 3) == whole);
       CHECK(run(kind, window, tokens, 4) == whole);
+    }
+  }
+}
+
+TEST_CASE("removing tokens leaves values bit for bit and keys turned to their new positions") {
+  using bantam::nn::Rope;
+  const std::int64_t heads[] = {2, 1};
+  const Rope plain({.dim = 40});
+  const Rope yarn({.dim = 24, .base = 150000, .pairs = bantam::nn::RopePairs::adjacent, .scaling = bantam::nn::RopeScaling::yarn, .factor = 8,
+                   .original_context = 64});
+  // A step of rounding of a number that is 4 at most: f32 and f16 by their bits, the others by the range of 32 numbers; stored twice.
+  for (const auto& [kind, step] : {std::pair{"f32", 4e-6}, std::pair{"f16", 4 * 0x1p-10}, std::pair{"q8", 8.0 / 127}, std::pair{"q4", 8.0 / 15 + 0.27}}) {
+    for (const Rope* rope : {&plain, &yarn}) {
+      for (const auto& [tokens, first, last] : {std::array{200, 3, 70}, std::array{200, 64, 128}, std::array{130, 0, 1}, std::array{65, 10, 11}, std::array{100, 40, 100}}) {
+        CAPTURE(kind);
+        CAPTURE(first);
+        CAPTURE(last);
+        KvCache cache({.layers = 2, .kv_heads = 2, .head_dim = 40, .kv_heads_of = {2, 1}}, kind);
+        const std::int64_t d = cache.padded_head_dim();
+        const auto width = static_cast<std::size_t>(d);
+        cache.extend(tokens);
+        const auto numbers = bantam::random::normal<float>({tokens, 40}, 9);
+        std::vector<float> row(width), angles(static_cast<std::size_t>(rope->dim()));
+        float *cosines = angles.data(), *sines = cosines + rope->dim() / 2;
+        for (std::int64_t layer = 0; layer < 2; ++layer) {
+          for (std::int64_t head = 0; head < heads[layer]; ++head) {
+            for (std::int64_t t = 0; t < tokens; ++t) {
+              std::fill(row.begin(), row.end(), 0.0f);
+              // Different in every head, and not above 4.
+              for (std::int64_t i = 0; i < 40; ++i) row[static_cast<std::size_t>(i)] = std::clamp(numbers(t, (i + head + 3 * layer) % 40), -2.0f, 2.0f);
+              cache.store(kernels(), layer, true, head, t, row.data());
+              rope->angles(t, cosines, sines);
+              rope->apply(kernels(), row.data(), cosines, sines);
+              cache.store(kernels(), layer, false, head, t, row.data());
+            }
+          }
+        }
+        const KvCache before = cache;
+        const std::int64_t gone = last - first;
+        rope->shift_angles(-gone, cosines, sines);
+        cache.remove(kernels(), first, last, [&](float* key) { rope->apply(kernels(), key, cosines, sines); });
+        REQUIRE(cache.tokens() == tokens - gone);
+        REQUIRE(before.tokens() == tokens);
+        std::vector<float> scratch(bantam::page_tokens * width), old_scratch(bantam::page_tokens * width);
+        const auto at = [&](const KvCache& c, std::vector<float>& room, std::int64_t layer, bool value, std::int64_t head, std::int64_t t, std::int64_t i) {
+          const float* page = c.expand(kernels(), layer, value, head, t / 64, static_cast<int>(t % 64) + 1, room.data());
+          return static_cast<double>(page[value ? t % 64 * d + i : i * 64 + t % 64]);
+        };
+        double worst = 0;
+        int wrong = 0;
+        for (std::int64_t layer = 0; layer < 2; ++layer) {
+          for (std::int64_t head = 0; head < heads[layer]; ++head) {
+            for (std::int64_t t = 0; t < cache.tokens(); t += 7) {
+              const std::int64_t from = t < first ? t : t + gone;
+              const std::int64_t half = rope->dim() / 2;
+              for (std::int64_t i = 0; i < d; ++i) {
+                wrong += at(cache, scratch, layer, true, head, t, i) != at(before, old_scratch, layer, true, head, from, i);
+                if (t < first) wrong += at(cache, scratch, layer, false, head, t, i) != at(before, old_scratch, layer, false, head, t, i);
+              }
+              // The key itself, turned to its place in double precision.
+              for (std::int64_t pair = 0; pair < half; ++pair) {
+                const bool adjacent = rope == &yarn;
+                const std::int64_t a = adjacent ? 2 * pair : pair, b = adjacent ? a + 1 : pair + half;
+                const auto plain_of = [&](std::int64_t i) { return static_cast<double>(std::clamp(numbers(from, (i + head + 3 * layer) % 40), -2.0f, 2.0f)); };
+                const double angle = static_cast<double>(t) * rope->frequencies()[static_cast<std::size_t>(pair)];
+                const double x = plain_of(a), y = plain_of(b);
+                worst = std::max(worst, std::fabs(at(cache, scratch, layer, false, head, t, a) - rope->magnitude() * (x * std::cos(angle) - y * std::sin(angle))));
+                worst = std::max(worst, std::fabs(at(cache, scratch, layer, false, head, t, b) - rope->magnitude() * (x * std::sin(angle) + y * std::cos(angle))));
+              }
+            }
+          }
+        }
+        CHECK(wrong == 0);
+        CHECK(worst <= step * rope->magnitude());
+      }
     }
   }
 }

@@ -54,12 +54,10 @@ class Rope {
 
   /// cosines, sines: (dim / 2) each, for one position.
   void angles(std::int64_t position, float* cosines, float* sines) const noexcept {
-    for (std::size_t i = 0; i < frequencies_.size(); ++i) {
-      const double angle = static_cast<double>(position) * frequencies_[i];
-      cosines[i] = static_cast<float>(std::cos(angle) * magnitude_);
-      sines[i] = static_cast<float>(std::sin(angle) * magnitude_);
-    }
+    angles(position, magnitude_, cosines, sines);
   }
+  /// The same of the rotation that brings a head from one position to another, `by` positions on: its length stays.
+  void shift_angles(std::int64_t by, float* cosines, float* sines) const noexcept { angles(by, 1, cosines, sines); }
   /// Rotates one head of at least dim() elements in place.
   void apply(const KernelTable& kernels, float* head, const float* cosines, const float* sines) const noexcept {
     const std::int64_t half = options_.dim / 2;
@@ -71,6 +69,13 @@ class Rope {
   }
 
  private:
+  void angles(std::int64_t position, double magnitude, float* cosines, float* sines) const noexcept {
+    for (std::size_t i = 0; i < frequencies_.size(); ++i) {
+      const double angle = static_cast<double>(position) * frequencies_[i];
+      cosines[i] = static_cast<float>(std::cos(angle) * magnitude);
+      sines[i] = static_cast<float>(std::sin(angle) * magnitude);
+    }
+  }
   void scale_yarn();
   void scale_llama3();
 
