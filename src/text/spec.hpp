@@ -13,9 +13,6 @@
 
 namespace bantam::inline v0 {
 
-/// What a token is. The values are those of SentencePiece and GGUF, and stand in native files: never reuse one.
-enum class TokenType : std::uint8_t { normal = 1, unknown = 2, control = 3, user_defined = 4, unused = 5, byte = 6 };
-
 /// A token found in the text before anything else looks at it.
 struct AddedToken {
   TokenId id = -1;

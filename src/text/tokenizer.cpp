@@ -52,6 +52,16 @@ const std::string& Tokenizer::piece(TokenId id) const {
   return data_->spec.pieces[static_cast<std::size_t>(id)];
 }
 
+TokenType Tokenizer::type(TokenId id) const {
+  data_->check(id);
+  return data_->spec.types[static_cast<std::size_t>(id)];
+}
+
+float Tokenizer::score(TokenId id) const {
+  data_->check(id);
+  return data_->spec.scores.empty() ? 0.0f : data_->spec.scores[static_cast<std::size_t>(id)];
+}
+
 TokenId Tokenizer::find(std::string_view piece) const noexcept {
   const auto found = data_->index.find(piece);
   return found == data_->index.end() ? -1 : found->second;

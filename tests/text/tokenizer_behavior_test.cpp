@@ -1,6 +1,7 @@
 // What every tokenizer promises, whatever file it came from.
 #include <nlohmann/json.hpp>
 
+#include <cmath>
 #include <random>
 
 #include "text/utf8.hpp"
@@ -98,6 +99,29 @@ TEST_CASE("special spellings are text unless asked for") {
   const auto parsed = tokenizer.encode("a</s>b", {.add_special = false, .parse_special = true});
   CHECK(std::ranges::count(parsed, tokenizer.eos()) == 1);
   CHECK(tokenizer.decode(parsed, true) == "a</s> b");  // each text between special tokens begins with a space of its own
+}
+
+TEST_CASE("the vocabulary can be listed: spellings, types, scores") {
+  for (const auto& [name, tokenizer] : all_tokenizers()) {
+    CAPTURE(name);
+    int controls = 0;
+    for (TokenId id = 0; id < tokenizer.vocab_size(); ++id) {
+      if (tokenizer.type(id) == TokenType::control) {
+        ++controls;
+        CHECK(tokenizer.is_special(id));
+      }
+      if (tokenizer.type(id) == TokenType::byte) CHECK(tokenizer.piece_bytes(id).size() == 1);
+      CHECK(std::isfinite(tokenizer.score(id)));
+    }
+    CHECK(controls > 0);
+    CHECK_THROWS_AS((void)tokenizer.type(tokenizer.vocab_size()), Error);
+    CHECK_THROWS_AS((void)tokenizer.score(-1), Error);
+  }
+  BANTAM_NEED_SHARED(file, "tokenizers/ggml-vocab-llama-spm.gguf");
+  const Tokenizer spm = gguf_tokenizer(file);
+  CHECK(spm.type(3) == TokenType::byte);
+  CHECK(spm.score(260) == -1);  // by the order of merges
+  CHECK(spm.score(261) == -2);
 }
 
 TEST_CASE("ids outside the vocabulary are refused") {

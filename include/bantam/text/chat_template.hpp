@@ -56,4 +56,10 @@ class ChatTemplate {
 [[nodiscard]] std::string chat_prompt(const Tokenizer& tokenizer, std::span<const ChatMessage> messages,
                                       bool add_generation_prompt = true);
 
+/// The same of a conversation as JSON in the shape of OpenAI's API: an array of messages, or an object with "messages" and
+/// whatever else the template reads: "tools", "enable_thinking", "add_generation_prompt" (true unless given). Parts of type text
+/// are joined into one content, and arguments of tool calls that are a JSON object in a string become that object, as templates
+/// expect. Throws invalid_argument for what is none of these, and unsupported for parts that are no text.
+[[nodiscard]] std::string chat_prompt_json(const Tokenizer& tokenizer, std::string_view conversation);
+
 }  // namespace bantam::inline v0

@@ -22,6 +22,9 @@ struct EncodeOptions {
   bool parse_special = false;  ///< text that spells a special token becomes that token; off: text is text
 };
 
+/// What a token is. The values are those of SentencePiece and GGUF, and stand in native files: never reuse one.
+enum class TokenType : std::uint8_t { normal = 1, unknown = 2, control = 3, user_defined = 4, unused = 5, byte = 6 };
+
 /// A tokenizer: immutable, shared, safe to use from any number of threads. Copying is cheap.
 class Tokenizer {
  public:
@@ -54,6 +57,10 @@ class Tokenizer {
   [[nodiscard]] std::string first_piece_bytes(TokenId id) const;
   /// The token as its vocabulary spells it ("▁the", "<0x0A>", "Ġthe").
   [[nodiscard]] const std::string& piece(TokenId id) const;
+  /// Throws invalid_argument for an id outside the vocabulary, like piece().
+  [[nodiscard]] TokenType type(TokenId id) const;
+  /// SentencePiece's, by which pieces are merged; 0 where the vocabulary has none.
+  [[nodiscard]] float score(TokenId id) const;
   /// The id of a vocabulary entry, -1 when there is none.
   [[nodiscard]] TokenId find(std::string_view piece) const noexcept;
 
