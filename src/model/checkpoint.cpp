@@ -10,11 +10,13 @@
 #include <tuple>
 
 #include "bantam/core/names.hpp"
+#include "bantam/io/file.hpp"
 #include "bantam/io/gguf.hpp"
 #include "bantam/io/safetensors.hpp"
 #include "bantam/model/archs.hpp"
 #include "bantam/model/native_file.hpp"
 #include "bantam/model/weights.hpp"
+#include "model/metadata.hpp"
 #include "model/packed/family.hpp"
 
 namespace bantam::inline v0 {
@@ -193,6 +195,7 @@ Checkpoint Checkpoint::open_folder(const std::filesystem::path& path, const Open
   c.path_ = path;
   c.container_ = "safetensors";
   c.config_ = read_hf_config(path / "config.json");
+  c.metadata_ = metadata_of(read_text_file(path / "config.json"));
   c.source_ = SafetensorsFile::open_folder(path);
   c.tokenizer_ = Tokenizer::from_folder(path);
   c.collect(false, open_packed_family(path, options).get());
@@ -206,6 +209,7 @@ Checkpoint Checkpoint::open_gguf(const std::filesystem::path& path) {
   c.container_ = "gguf";
   const auto file = GgufFile::open(path);
   c.config_ = read_gguf_config(*file);
+  c.metadata_ = metadata_of(*file);
   c.tokenizer_ = Tokenizer::from_gguf(*file);
   c.source_ = file;
   c.config_.tied = file->find("output.weight") == nullptr;
@@ -228,6 +232,7 @@ Checkpoint Checkpoint::open_native(const std::filesystem::path& path) {
     fail(Errc::unsupported, place, ": ", native::version_key, ": expected ", native::version, ", found ", printable(text(native::version_key)));
   }
   c.config_ = parse_hf_config(text(native::config_key), place);
+  c.metadata_ = metadata_of(text(native::config_key));
   c.tokenizer_ = Tokenizer::from_json(text(native::tokenizer_key), place);
   c.recipe_ = text(native::recipe_key);
   const Json recipe = Json::parse_or_null(c.recipe_);
@@ -434,6 +439,7 @@ Checkpoint Checkpoint::in_memory(const Checkpoint& like, const ModelConfig& conf
   c.container_ = "memory";
   c.config_ = config;
   c.tokenizer_ = like.tokenizer_;
+  c.metadata_ = like.metadata_;
   c.recipe_ = std::move(recipe_json);
   c.removed_ = like.removed_;
   c.file_bytes_ = weights ? weights->matrix_bytes : 0;

@@ -83,7 +83,8 @@ Model Model::load_from(ByteSource source, const LoadOptions& options) {
 }
 
 Model Model::from_checkpoint(const Checkpoint& checkpoint, const LoadOptions& options) {
-  return with(checkpoint, load_weights(checkpoint, reading_of(checkpoint, options.memory)), checkpoint.recipe(), checkpoint.stored_bytes());
+  return with(checkpoint, load_weights(checkpoint, reading_of(checkpoint, options.memory), options.progress), checkpoint.recipe(),
+              checkpoint.stored_bytes());
 }
 
 Model Model::from_weights(const Checkpoint& checkpoint, ModelWeights weights, std::string recipe_json) {

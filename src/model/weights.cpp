@@ -1,6 +1,8 @@
 // Loading weights into their places.
 #include "bantam/model/weights.hpp"
 
+#include "bantam/core/parallel.hpp"
+
 namespace bantam::inline v0 {
 
 WeightMatrix* matrix_of(ModelWeights& w, Role role, std::int64_t layer) noexcept {
@@ -76,10 +78,21 @@ LayerWeights load_block(const Checkpoint& checkpoint, std::int64_t layer) {
   return std::move(w.layers[0]);
 }
 
-ModelWeights load_weights(const Checkpoint& checkpoint, Reading reading) {
+ModelWeights load_weights(const Checkpoint& checkpoint, Reading reading, const LoadProgress& progress) {
   ModelWeights w;
   w.layers.resize(static_cast<std::size_t>(checkpoint.config().layers));
-  for (const CheckpointTensor& tensor : checkpoint.tensors()) load_tensor(checkpoint, tensor, tensor.layer, reading, w);
+  std::int64_t done = 0, total = 0;
+  for (const CheckpointTensor& tensor : checkpoint.tensors()) total += tensor.stored_bytes();
+  {
+    // Asked inside of large tensors, too.
+    const CancelScope scope([&] { return progress && !progress(done, total); });
+    for (const CheckpointTensor& tensor : checkpoint.tensors()) {
+      check_cancelled();
+      load_tensor(checkpoint, tensor, tensor.layer, reading, w);
+      done += tensor.stored_bytes();
+    }
+  }
+  if (progress) (void)progress(total, total);
   complete(w, checkpoint.config().tied);
   return w;
 }

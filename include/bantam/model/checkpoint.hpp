@@ -1,6 +1,7 @@
 // A checkpoint of any container: its config, tokenizer and weights by role, opened and checked, nothing read yet.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -44,6 +45,10 @@ struct CheckpointTensor {
   [[nodiscard]] std::int64_t stored_bytes() const noexcept;
 };
 
+/// What a file says of its model, key by key: numbers, truth values and texts of GGUF's metadata or of config.json, members of
+/// members after a dot ("rope_scaling.factor"). Lists are left out, the vocabulary among them. Ordered by key.
+using Metadata = std::map<std::string, std::string, std::less<>>;
+
 /// How the weights of native files come into memory. Those of other files are converted in any case.
 enum class Reading : std::uint8_t {
   mapped,    ///< the file's own pages
@@ -86,6 +91,8 @@ class Checkpoint {
   [[nodiscard]] const Tokenizer& tokenizer() const noexcept { return *tokenizer_; }
   /// In layer order; the same order whatever the container.
   [[nodiscard]] const std::vector<CheckpointTensor>& tensors() const noexcept { return tensors_; }
+  /// Of the file, and of models in memory that came from one.
+  [[nodiscard]] const Metadata& metadata() const noexcept { return metadata_; }
   /// The JSON of the recipe that made a native file or a model in memory; empty otherwise.
   [[nodiscard]] const std::string& recipe() const noexcept { return recipe_; }
   /// Parts that were taken out of a model in memory or a native file, and of those it was made of: "heads:0.25". Recipes of files
@@ -133,6 +140,7 @@ class Checkpoint {
   std::shared_ptr<const TensorSource> source_;   ///< null: in memory
   std::shared_ptr<const ModelWeights> weights_;  ///< null: in files
   std::vector<CheckpointTensor> tensors_;
+  Metadata metadata_;
   std::string recipe_;
   std::vector<std::string> removed_;
   std::int64_t file_bytes_ = 0;

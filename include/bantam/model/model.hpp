@@ -25,6 +25,7 @@ enum class WeightMemory : std::uint8_t {
 struct LoadOptions {
   WeightMemory memory = WeightMemory::automatic;
   GptqZero gptq_zero = GptqZero::automatic;
+  LoadProgress progress = {};
 };
 
 /// A handle: copies share the weights. Everything on it is const and may be used from any thread at once.

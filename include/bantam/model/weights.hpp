@@ -1,6 +1,7 @@
 // A model's weights in memory: constant once loaded, shared by every session.
 #pragma once
 
+#include <functional>
 #include <vector>
 
 #include "bantam/model/checkpoint.hpp"
@@ -27,8 +28,12 @@ struct ModelWeights {
   std::int64_t streamed_bytes = 0;
 };
 
-/// Loads every tensor of a checkpoint. Throws what reading throws.
-[[nodiscard]] ModelWeights load_weights(const Checkpoint& checkpoint, Reading reading);
+/// Called often while weights are loaded, on the thread that loads, with (bytes of the file that are done, bytes in all); false
+/// cancels. The last call has both equal, and its answer is not asked for.
+using LoadProgress = std::function<bool(std::int64_t, std::int64_t)>;
+
+/// Loads every tensor of a checkpoint. Throws what reading throws, and cancelled when `progress` says so.
+[[nodiscard]] ModelWeights load_weights(const Checkpoint& checkpoint, Reading reading, const LoadProgress& progress = {});
 /// Loads the tensors of one block.
 [[nodiscard]] LayerWeights load_block(const Checkpoint& checkpoint, std::int64_t layer);
 

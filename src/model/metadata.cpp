@@ -1,0 +1,50 @@
+// GGUF's key-value pairs and config.json's members as one list of texts.
+#include "model/metadata.hpp"
+
+#include "bantam/io/gguf.hpp"
+#include "io/json.hpp"
+
+namespace bantam::inline v0 {
+
+namespace {
+
+struct ToText {
+  Metadata& out;
+  const std::string& key;
+
+  void operator()(const std::string& text) const { out.emplace(key, text); }
+  template <class T>
+    requires std::is_arithmetic_v<T>
+  void operator()(T value) const {
+    out.emplace(key, message(value));
+  }
+  template <class T>
+  void operator()(const std::vector<T>&) const {}
+};
+
+void add_members(Metadata& out, const Json& object, const std::string& prefix) {
+  for (const auto& [name, value] : object.items()) {
+    const std::string key = prefix + name;
+    if (value.is_object()) {
+      add_members(out, value, key + ".");
+    } else if (!value.is_array() && !value.is_null()) {
+      out.emplace(key, value.is_string() ? value.string() : value.dump());
+    }
+  }
+}
+
+}  // namespace
+
+Metadata metadata_of(const GgufFile& file) {
+  Metadata out;
+  for (const auto& [key, value] : file.metadata()) std::visit(ToText{out, key}, value);
+  return out;
+}
+
+Metadata metadata_of(std::string_view config_json) {
+  Metadata out;
+  add_members(out, Json::parse_or_null(config_json), "");
+  return out;
+}
+
+}  // namespace bantam::inline v0
