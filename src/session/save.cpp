@@ -17,24 +17,25 @@ namespace {
 
 constexpr std::string_view magic = "BANTAMS2";
 
+using ByteSink = FunctionRef<void(std::span<const std::byte>)>;
+
 /// Writes and hashes at once.
 class HashedWriter {
  public:
-  explicit HashedWriter(const std::filesystem::path& path) : file_(path) { XXH3_64bits_reset(&hash_); }
+  explicit HashedWriter(ByteSink sink) : sink_(sink) { XXH3_64bits_reset(&hash_); }
   void write(std::span<const std::byte> bytes) {
     XXH3_64bits_update(&hash_, bytes.data(), bytes.size());
-    file_.write(bytes);
+    sink_(bytes);
   }
   void write(std::uint64_t value) { write(std::as_bytes(std::span(&value, 1))); }
   void write_text(std::string_view text) { write(std::as_bytes(std::span(text))); }
-  void commit() {
+  void finish() {
     const std::uint64_t digest = XXH3_64bits_digest(&hash_);
-    file_.write(std::as_bytes(std::span(&digest, 1)));
-    file_.commit();
+    sink_(std::as_bytes(std::span(&digest, 1)));
   }
 
  private:
-  AtomicFile file_;
+  ByteSink sink_;
   XXH3_state_t hash_{};
 };
 
@@ -59,8 +60,14 @@ class Reader {
 }  // namespace
 
 void Session::save(const std::filesystem::path& path) const {
+  AtomicFile file(path);
+  save_to([&](std::span<const std::byte> bytes) { file.write(bytes); });
+  file.commit();
+}
+
+void Session::save_to(ByteSink sink) const {
   State& s = *state_;
-  HashedWriter out(path);
+  HashedWriter out(sink);
   const std::string sampler = s.sampler ? s.sampler->save() : std::string();
   std::string kind(8, '\0');
   std::strncpy(kind.data(), s.cache.kind(), 8);
@@ -74,13 +81,18 @@ void Session::save(const std::filesystem::path& path) const {
   out.write(std::as_bytes(std::span(s.tokens)));
   for (std::int64_t page = 0; page < s.cache.page_count(); ++page) out.write(s.cache.page(page));
   out.write_text(sampler);
-  out.commit();
+  out.finish();
 }
 
 Session Session::restore(Model model, const std::filesystem::path& path, SessionOptions options) {
-  const auto file = MappedFile::open(path);
-  const std::string place = path.string();
-  const std::span<const std::byte> bytes = file->bytes();
+  return restore_from(std::move(model), MappedFile::open(path)->bytes(), path.string(), std::move(options));
+}
+
+Session Session::restore(Model model, std::span<const std::byte> bytes, SessionOptions options) {
+  return restore_from(std::move(model), bytes, "session in memory", std::move(options));
+}
+
+Session Session::restore_from(Model model, std::span<const std::byte> bytes, const std::string& place, SessionOptions options) {
   if (bytes.size() < magic.size() + 56 || std::memcmp(bytes.data(), magic.data(), magic.size()) != 0) {
     fail(Errc::corrupt, place, ": expected a saved session, found something else");
   }

@@ -31,6 +31,27 @@ Forward& Session::State::engine() {
   return *forward;
 }
 
+void Session::State::check(const GenerateOptions& generate) const {
+  if (generate.max_tokens < -1) {
+    fail(Errc::invalid_argument, "max_tokens: expected -1 (until the model ends) or more, found ", generate.max_tokens);
+  }
+  for (const std::string& stop : generate.stop) {
+    if (stop.empty()) fail(Errc::invalid_argument, "stop: expected a text of at least one character, found an empty one");
+  }
+  check(generate.speculation);
+}
+
+Sampler Session::State::sampler_of(const Sampling& sampling) const {
+  const auto vocab = std::min<std::int64_t>(model.tokenizer().vocab_size(), model.config().vocab);
+  return Sampler(sampling, static_cast<std::int32_t>(vocab));
+}
+
+void Session::State::forget_reply() noexcept {
+  logits.clear();
+  messages.clear();
+  reply_start = 0;
+}
+
 void Session::State::check_room(std::int64_t count) const {
   const auto held = static_cast<std::int64_t>(tokens.size());
   if (held + count > context) {
@@ -54,34 +75,55 @@ Forward::Sequence Session::State::unread() {
 
 void Session::State::read(std::span<const TokenId> waiting, std::int64_t first_output,
                           FunctionRef<void(std::int64_t, std::span<const float>)> sink, Forward::Output output) {
-  const auto total = static_cast<std::int64_t>(waiting.size());
+  const Forward::Sequence sequence{waiting, &cache, first_output};
+  State* const self = this;
+  read({&self, 1}, {&sequence, 1}, [&](std::int64_t, std::int64_t index, std::span<const float> row) { sink(index, row); }, output);
+}
+
+void Session::State::read(std::span<State* const> states, std::span<const Forward::Sequence> sequences, Forward::Sink sink,
+                          Forward::Output output) {
+  std::int64_t total = 0;
+  for (const Forward::Sequence& sequence : sequences) total += static_cast<std::int64_t>(sequence.tokens.size());
+  // Each session is asked, of all that is read: whoever wants to stop stops all of them.
+  const auto goes_on = [&](std::int64_t count) {
+    return std::ranges::all_of(states, [&](State* s) { return !s->options.progress || s->options.progress(count, total); });
+  };
   std::exception_ptr thrown;
   const auto keep_going = [&](std::int64_t count) noexcept {
     try {
-      return !options.progress || options.progress(count, total);
+      return goes_on(count);
     } catch (...) {
       thrown = std::current_exception();
       return false;
     }
   };
   try {
-    const Forward::Sequence sequence{waiting, &cache, first_output};
-    engine().run({&sequence, 1}, [&](std::int64_t, std::int64_t index, std::span<const float> row) { sink(index, row); }, keep_going,
-                 output);
+    states.front()->engine().run(sequences, sink, keep_going, output);
   } catch (...) {
     if (thrown) std::rethrow_exception(thrown);
     throw;
   }
-  if (total > 1 && options.progress) (void)options.progress(total, total);
+  if (total > 1) (void)goes_on(total);
 }
 
-void Session::State::append(std::span<const TokenId> more, FunctionRef<void()> work) {
+void Session::State::check_more(std::span<const TokenId> more) const {
   check_room(static_cast<std::int64_t>(more.size()));
   for (const TokenId id : more) {
     if (id < 0 || id >= model.config().vocab) {
       fail(Errc::invalid_argument, "token id: expected 0 to ", model.config().vocab - 1, ", found ", id);
     }
   }
+}
+
+void Session::State::check_together(const State& other) const {
+  if (this == &other) fail(Errc::invalid_argument, "batch: expected different sessions, found one twice");
+  if (&model.weights() != &other.model.weights() || context != other.context) {
+    fail(Errc::invalid_argument, "batch: expected sessions of one model and of equal context");
+  }
+}
+
+void Session::State::append(std::span<const TokenId> more, FunctionRef<void()> work) {
+  check_more(more);
   if (more.empty()) return;
   const std::size_t before = tokens.size();
   tokens.insert(tokens.end(), more.begin(), more.end());
@@ -114,14 +156,58 @@ void Session::prefill(std::string_view text, EncodeOptions encode) {
   prefill(state_->model.tokenizer().encode(text, encode));
 }
 
+void prefill(std::span<const Prompt> prompts) {
+  const Stopwatch watch;
+  std::vector<Session::State*> states;
+  std::vector<Forward::Sequence> sequences;
+  for (const Prompt& prompt : prompts) {
+    if (prompt.session == nullptr) fail(Errc::invalid_argument, "batch: expected a session for each prompt, found none");
+    Session::State& s = *prompt.session->state_;
+    for (const Session::State* other : states) s.check_together(*other);
+    s.check_more(prompt.tokens);
+    states.push_back(&s);
+  }
+  // Those with nothing to read have been checked, too.
+  std::vector<std::pair<Session::State*, std::size_t>> before;
+  try {
+    for (std::size_t i = 0; i < prompts.size(); ++i) {
+      if (prompts[i].tokens.empty()) continue;
+      Session::State& s = *states[i];
+      before.emplace_back(&s, s.tokens.size());
+      s.tokens.insert(s.tokens.end(), prompts[i].tokens.begin(), prompts[i].tokens.end());
+      s.logits.clear();
+    }
+    if (before.empty()) return;
+    states.clear();
+    for (const auto& [state, size] : before) {
+      states.push_back(state);
+      sequences.push_back(state->unread());
+    }
+    Session::State::read(states, sequences, [&](std::int64_t sequence, std::int64_t, std::span<const float> row) {
+      states[static_cast<std::size_t>(sequence)]->logits.assign(row.begin(), row.end());
+    });
+  } catch (...) {
+    for (const auto& [state, size] : before) {
+      state->tokens.resize(size);
+      state->logits.clear();
+    }
+    throw;
+  }
+  for (std::size_t i = 0; i < before.size(); ++i) {
+    states[i]->prompt_ms = 1000 * watch.seconds();
+    states[i]->prompt_tokens = static_cast<std::int64_t>(states[i]->tokens.size() - before[i].second);
+  }
+}
+
 TextRange Session::stream(std::span<const TokenId> prompt, GenerateOptions options) {
+  // Options are checked before the prompt is paid for, and before it is part of the session.
+  state_->check(options);
+  Sampler sampler = state_->sampler_of(options.sampling);
   state_->prompt_ms = 0;
   state_->prompt_tokens = 0;
-  // Options are checked before the prompt is paid for.
-  const auto vocab = std::min<std::int64_t>(state_->model.tokenizer().vocab_size(), state_->model.config().vocab);
-  Sampler sampler(options.sampling, static_cast<std::int32_t>(vocab));
   prefill(prompt);
   if (state_->tokens.empty()) fail(Errc::invalid_argument, "prompt: expected at least one token, found none");
+  const std::int64_t vocab = state_->model.tokenizer().vocab_size();
   for (const TokenId id : state_->tokens) {
     if (id < vocab) sampler.accept(id);
   }
@@ -138,6 +224,7 @@ TextRange Session::stream(std::string_view prompt, GenerateOptions options, Enco
 TextRange Session::resume(GenerateOptions options) {
   State& s = *state_;
   if (!s.sampler) return stream(std::span<const TokenId>{}, std::move(options));
+  s.check(options);
   const auto vocab = std::min<std::int64_t>(s.model.tokenizer().vocab_size(), s.model.config().vocab);
   s.sampler = Sampler::restore(s.sampler->save(), options.sampling, static_cast<std::int32_t>(vocab));
   s.prompt_ms = 0;
@@ -154,9 +241,25 @@ TextRange Session::chat(std::vector<ChatMessage> messages, GenerateOptions optio
     all.push_back({"assistant", tokenizer.decode(std::span<const TokenId>(s.tokens).subspan(s.reply_start))});
   }
   all.insert(all.end(), messages.begin(), messages.end());
-  const std::string text = chat_prompt(tokenizer, all);
+  TextRange range = answer(chat_prompt(tokenizer, all), std::move(options));
+  s.messages = std::move(all);
+  s.reply_start = s.tokens.size();
+  return range;
+}
+
+TextRange Session::chat_json(std::string_view conversation, GenerateOptions options) {
+  TextRange range = answer(chat_prompt_json(state_->model.tokenizer(), conversation), std::move(options));
+  // It comes whole each time: nothing is to be remembered.
+  state_->messages.clear();
+  state_->reply_start = 0;
+  return range;
+}
+
+/// Generates what follows a conversation.
+TextRange Session::answer(const std::string& conversation, GenerateOptions options) {
+  State& s = *state_;
   // Templates write special tokens, BOS among them, so they are parsed and none is added.
-  const std::vector<TokenId> tokens = tokenizer.encode(text, {.add_special = false, .parse_special = true});
+  const std::vector<TokenId> tokens = s.model.tokenizer().encode(conversation, {.add_special = false, .parse_special = true});
   // What is held already need not be read again: keep the longest common beginning.
   std::size_t common = 0;
   while (common < tokens.size() && common < s.tokens.size() && tokens[common] == s.tokens[common]) ++common;
@@ -165,18 +268,12 @@ TextRange Session::chat(std::vector<ChatMessage> messages, GenerateOptions optio
   s.tokens.resize(common);
   s.cache.truncate(static_cast<std::int64_t>(common));
   s.logits.clear();
-  const auto generate = [&] {
-    try {
-      return stream(std::span(tokens).subspan(common), std::move(options));
-    } catch (...) {
-      s.tokens = std::move(held);  // what the cache lost waits to be read again
-      throw;
-    }
-  };
-  TextRange range = generate();
-  s.messages = std::move(all);
-  s.reply_start = s.tokens.size();
-  return range;
+  try {
+    return stream(std::span(tokens).subspan(common), std::move(options));
+  } catch (...) {
+    s.tokens = std::move(held);  // what the cache lost waits to be read again
+    throw;
+  }
 }
 
 std::span<const float> Session::logits() {
@@ -230,10 +327,27 @@ void Session::truncate(std::int64_t count) {
   if (count == held) return;
   s.tokens.resize(static_cast<std::size_t>(count));
   s.cache.truncate(count);
-  s.logits.clear();
-  // What was said can no longer be told apart from what was cut off.
-  s.messages.clear();
-  s.reply_start = 0;
+  s.forget_reply();
+}
+
+void Session::remove(std::int64_t first, std::int64_t last) {
+  State& s = *state_;
+  const auto held = static_cast<std::int64_t>(s.tokens.size());
+  if (first < 0 || first > last || last > held) {
+    fail(Errc::invalid_argument, "remove: expected a range of the ", held, " tokens held, found ", first, " to ", last);
+  }
+  if (last == held) return truncate(first);
+  if (first == last) return;
+  const nn::Rope rope(s.model.config().rope, s.context);
+  std::vector<float> angles(static_cast<std::size_t>(rope.dim()));
+  float *cosines = angles.data(), *sines = cosines + rope.dim() / 2;
+  rope.shift_angles(first - last, cosines, sines);
+  const KernelTable& kernels = kernels_in_use();
+  // Tokens that wait to be read have no keys yet.
+  const std::int64_t cached = s.cache.tokens();
+  s.cache.remove(kernels, std::min(first, cached), std::min(last, cached), [&](float* key) { rope.apply(kernels, key, cosines, sines); });
+  s.tokens.erase(s.tokens.begin() + first, s.tokens.begin() + last);
+  s.forget_reply();
 }
 
 void Session::set_progress(ReadProgress progress) { state_->options.progress = std::move(progress); }

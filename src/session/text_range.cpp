@@ -18,10 +18,6 @@ std::string_view to_string(Finish finish) noexcept {
 
 TextRange::TextRange(Session& session, GenerateOptions options)
     : session_(&session), options_(std::move(options)), stream_(session.model().tokenizer()) {
-  for (const std::string& stop : options_.stop) {
-    if (stop.empty()) fail(Errc::invalid_argument, "stop: expected a text of at least one character, found an empty one");
-  }
-  session.state_->check(options_.speculation);
   stats_.prompt_tokens = session.state_->prompt_tokens;
   stats_.prompt_ms = session.state_->prompt_ms;
 }
@@ -173,13 +169,7 @@ std::size_t advance(std::span<TextRange* const> generations) {
     if (g->finish_ == Finish::running && g->at_limit()) g->finish(Finish::length);
     if (g->finish_ != Finish::running) continue;
     Session::State& s = *g->session_->state_;
-    const Session::State& first = running.empty() ? s : *running.front()->session_->state_;
-    if (&s.model.weights() != &first.model.weights() || s.context != first.context) {
-      fail(Errc::invalid_argument, "batch: expected sessions of one model and of equal context");
-    }
-    for (const TextRange* other : running) {
-      if (other->session_ == g->session_) fail(Errc::invalid_argument, "batch: expected different sessions, found one twice");
-    }
+    for (const TextRange* other : running) s.check_together(*other->session_->state_);
     running.push_back(g);
     if (!s.logits.empty()) continue;
     sequences.push_back(s.unread());

@@ -27,6 +27,12 @@ struct SessionOptions {
 
 class Session;
 
+/// What one of several sessions is to read.
+struct Prompt {
+  Session* session = nullptr;
+  std::span<const TokenId> tokens;
+};
+
 /// Guesses of the next tokens that are checked together, in one pass over the weights. The text is exactly what it is
 /// without them, also when sampled; only the speed differs. As many are checked as pay, by what passes and guesses were
 /// seen to cost and to bring.
@@ -160,6 +166,9 @@ class Session {
   /// Renders messages by the model's chat template, reads them and generates the reply. Only messages since the last
   /// call are given; the session remembers the others.
   [[nodiscard]] TextRange chat(std::vector<ChatMessage> messages, GenerateOptions options = {});
+  /// The same of the whole conversation so far, as JSON in the shape of OpenAI's API (chat_prompt_json()): tools, tool calls,
+  /// parts. What the session holds of it already is not read again.
+  [[nodiscard]] TextRange chat_json(std::string_view conversation, GenerateOptions options = {});
   /// Goes on generating with the random numbers and penalties of the last generation: the text is what an
   /// uninterrupted one would have been. options.sampling must be that of the last generation.
   [[nodiscard]] TextRange resume(GenerateOptions options);
@@ -175,12 +184,21 @@ class Session {
   [[nodiscard]] Session fork() const;
   /// Writes tokens, keys and values, and the state of the last generation to a file; complete or absent.
   void save(const std::filesystem::path& path) const;
+  /// The same bytes to whatever takes them, front to back in pieces.
+  void save_to(FunctionRef<void(std::span<const std::byte>)> sink) const;
   /// The inverse. Throws corrupt for bytes that save() did not write, invalid_argument for another model's.
   [[nodiscard]] static Session restore(Model model, const std::filesystem::path& path, SessionOptions options = {});
+  [[nodiscard]] static Session restore(Model model, std::span<const std::byte> bytes, SessionOptions options = {});
   /// Forgets everything.
   void clear();
   /// Forgets all tokens but the first `count`. Throws invalid_argument when there are fewer.
   void truncate(std::int64_t count);
+  /// Forgets tokens first .. last; those behind take their places, their keys turned to their new positions: what lets a
+  /// text go on when its context is full. Values, and what is in front of `first`, stay bit for bit; keys are turned in f32
+  /// and rounded again as `kv` says, so that each removal costs f16 and narrower kinds as much as storing once more. What
+  /// is left has seen what went: only removing from the end gives what a session has that never read it. Throws
+  /// invalid_argument for a range outside of the tokens held, and out_of_memory, leaving the session as it was.
+  void remove(std::int64_t first, std::int64_t last);
   /// Replaces SessionOptions::progress.
   void set_progress(ReadProgress progress);
 
@@ -194,9 +212,17 @@ class Session {
  private:
   friend class TextRange;
   friend std::size_t advance(std::span<TextRange* const> generations);
+  friend void prefill(std::span<const Prompt> prompts);
   struct State;
   explicit Session(std::unique_ptr<State> state);
+  [[nodiscard]] TextRange answer(const std::string& conversation, GenerateOptions options);
+  static Session restore_from(Model model, std::span<const std::byte> bytes, const std::string& place, SessionOptions options);
   std::unique_ptr<State> state_;
 };
+
+/// Reads prompts of several sessions together, in as few passes over the weights as their tokens need: what each then holds is
+/// what Session::prefill() gives, bit for bit. The sessions are different ones of one model and of equal context. Throws as
+/// that does, and leaves all of them as they were.
+void prefill(std::span<const Prompt> prompts);
 
 }  // namespace bantam::inline v0
