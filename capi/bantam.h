@@ -31,7 +31,7 @@
  *
  * Options are structs that begin with their own size. Start from the matching _INIT and change fields; NULL means _INIT.
  * Later versions add fields at the end: programs compiled with this header go on working. Options that have no field are
- * `settings`, by name.
+ * `settings`, by name. A struct_size that is no struct's, and values out of their range, are BANTAM_INVALID_ARGUMENT.
  *
  * Threads. "[any thread]": may be called from any thread at any time, at once with any other call on the same object.
  * "[one thread]": the object belongs to one thread at a time; different objects are independent. What stands without a
@@ -130,6 +130,9 @@ typedef struct bantam_setting {
 
 typedef struct bantam_model bantam_model;
 
+/** How far work is. Nonzero stops it, which ends with BANTAM_CANCELLED. */
+typedef int (*bantam_read_progress)(int64_t done, int64_t total, void *user);
+
 /** Returns the bytes read into `to`, at most `bytes`; 0 at the end; negative for failure. */
 typedef int64_t (*bantam_read_callback)(void *to, size_t bytes, void *user);
 
@@ -141,8 +144,10 @@ typedef struct bantam_load_options {
   const char *gptq_zero;
   const bantam_setting *settings;
   size_t setting_count;
+  bantam_read_progress progress; /* bytes of weights; called often, on the calling thread; NULL: none */
+  void *progress_user;
 } bantam_load_options;
-#define BANTAM_LOAD_OPTIONS_INIT {sizeof(bantam_load_options), "automatic", "automatic", NULL, 0}
+#define BANTAM_LOAD_OPTIONS_INIT {sizeof(bantam_load_options), "automatic", "automatic", NULL, 0, NULL, NULL}
 
 /** Loads a Hugging Face folder, a .gguf or a .bantam file, told apart by content. */
 BANTAM_API bantam_status bantam_model_load(bantam_model **model, const char *path);
@@ -153,6 +158,9 @@ BANTAM_API bantam_status bantam_model_load_memory(bantam_model **model, const vo
 /** The same from wherever `read` gets them, front to back (an archive, a network, an encrypted file). */
 BANTAM_API bantam_status bantam_model_load_reader(bantam_model **model, bantam_read_callback read, void *user,
                                                   const bantam_load_options *options);
+/** The tokenizer of a folder or file alone, which need hold no weights: for the functions of section 4, and what there is of
+ *  bantam_model_get_info(). All else gives BANTAM_INVALID_ARGUMENT. */
+BANTAM_API bantam_status bantam_model_load_tokenizer(bantam_model **model, const char *path);
 /** Writes a .bantam file; complete under that name, or not there. */
 BANTAM_API bantam_status bantam_model_save(const bantam_model *model, const char *path);
 BANTAM_API void bantam_model_free(bantam_model *model);
@@ -195,6 +203,12 @@ BANTAM_API bantam_status bantam_model_get_tensor(const bantam_model *model, size
 /** The numbers of a matrix or vector, row after row, as the formats define them: `count` is rows * columns. */
 BANTAM_API bantam_status bantam_model_read_tensor(const bantam_model *model, const char *name, float *out, size_t count);
 
+/** What the file says of its model, by key: numbers, truth values and texts of GGUF's metadata or of config.json, members of
+ *  members after a dot; lists are left out. Ordered by key: 0 .. count - 1. */
+BANTAM_API size_t bantam_model_metadata_count(const bantam_model *model);
+/** Either out-parameter may be NULL. */
+BANTAM_API bantam_status bantam_model_get_metadata(const bantam_model *model, size_t index, const char **key, const char **value);
+
 /* ---- 4. Text and tokens ---- */
 
 #define BANTAM_ADD_SPECIAL 1u   /* add BOS and EOS as the tokenizer's files say */
@@ -212,6 +226,30 @@ BANTAM_API bantam_status bantam_token_bytes(const bantam_model *model, int32_t i
 /** Whether a model that writes this token has ended its turn. 1 or 0. */
 BANTAM_API int bantam_token_ends(const bantam_model *model, int32_t id);
 
+typedef enum {
+  BANTAM_TOKEN_NORMAL = 1,
+  BANTAM_TOKEN_UNKNOWN = 2,
+  BANTAM_TOKEN_CONTROL = 3,
+  BANTAM_TOKEN_USER_DEFINED = 4,
+  BANTAM_TOKEN_UNUSED = 5,
+  BANTAM_TOKEN_BYTE = 6
+} bantam_token_type;
+typedef struct bantam_token_info {
+  size_t struct_size;
+  const char *piece;  /* as the vocabulary spells it: "\xe2\x96\x81the", "<0x0A>"; of bytes it stands for: bantam_token_bytes() */
+  size_t piece_bytes;
+  float score;        /* by which SentencePiece merges; 0 where the vocabulary has none */
+  bantam_token_type type;
+  int32_t is_special; /* spelled out in text only when asked to */
+  int32_t ends;       /* bantam_token_ends() */
+} bantam_token_info;
+#define BANTAM_TOKEN_INFO_INIT {sizeof(bantam_token_info), NULL, 0, 0.0f, BANTAM_TOKEN_NORMAL, 0, 0}
+/** Tokens of the vocabulary: 0 .. count - 1. A model's embedding may have some rows more. */
+BANTAM_API size_t bantam_token_count(const bantam_model *model);
+BANTAM_API bantam_status bantam_model_get_token(const bantam_model *model, int32_t id, bantam_token_info *info);
+
+/** One turn of a conversation that is text alone. This struct stays as it is: conversations with more (tools, tool calls, parts,
+ *  reasoning) are JSON, in the functions named *_json. */
 typedef struct bantam_message {
   const char *role;    /* "system", "user", "assistant" */
   const char *content;
@@ -220,13 +258,20 @@ typedef struct bantam_message {
 /** The prompt that the model's chat template makes of a conversation. Tokenize it with BANTAM_PARSE_SPECIAL alone. */
 BANTAM_API bantam_status bantam_apply_chat_template(const bantam_model *model, const bantam_message *messages, size_t count,
                                                     int add_generation_prompt, char *text, size_t capacity, size_t *bytes);
+/**
+ * The same of a conversation as JSON in the shape of OpenAI's API: an array of messages, or an object with "messages" and whatever
+ * else the template reads: "tools", "enable_thinking", "add_generation_prompt" (true unless given). Parts of type text are joined;
+ * arguments of tool calls may be JSON in a string.
+ */
+BANTAM_API bantam_status bantam_apply_chat_template_json(const bantam_model *model, const char *json, size_t json_bytes, char *text,
+                                                         size_t capacity, size_t *bytes);
+/** What a template (Jinja) of the caller's makes of a conversation; its bos_token and eos_token are empty. */
+BANTAM_API bantam_status bantam_render_chat_template(const char *jinja, size_t jinja_bytes, const bantam_message *messages, size_t count,
+                                                     int add_generation_prompt, char *text, size_t capacity, size_t *bytes);
 
 /* ---- 5. Sessions: what a model has read, with its keys and values ---- */
 
 typedef struct bantam_session bantam_session; /* [one thread], but for bantam_session_cancel() */
-
-/** Nonzero stops the work, which ends with BANTAM_CANCELLED. */
-typedef int (*bantam_read_progress)(int64_t done, int64_t total, void *user);
 
 typedef struct bantam_session_options {
   size_t struct_size;
@@ -248,11 +293,29 @@ BANTAM_API bantam_status bantam_session_fork(bantam_session **copy, const bantam
 BANTAM_API bantam_status bantam_session_save(const bantam_session *session, const char *path);
 BANTAM_API bantam_status bantam_session_restore(bantam_session **session, const bantam_model *model, const char *path,
                                                 const bantam_session_options *options);
+/** The same to and from memory: fills `out` and sets *bytes to the size, which grows with the tokens held. */
+BANTAM_API bantam_status bantam_session_save_memory(const bantam_session *session, void *out, size_t capacity, size_t *bytes);
+BANTAM_API bantam_status bantam_session_restore_memory(bantam_session **session, const bantam_model *model, const void *bytes, size_t size,
+                                                       const bantam_session_options *options);
 BANTAM_API void bantam_session_free(bantam_session *session);
 
 /** Reads text without generating. The first text of a session gets BOS as the tokenizer says. */
 BANTAM_API bantam_status bantam_session_prefill(bantam_session *session, const char *text, size_t bytes);
 BANTAM_API bantam_status bantam_session_prefill_tokens(bantam_session *session, const int32_t *ids, size_t count);
+/** Reads the tokens of several sessions, ids[i] and counts[i] of sessions[i], in passes over the weights that they share: a batch of
+ *  prompts. They are different ones of one model and of equal context, and belong to the calling thread. When it fails all of them
+ *  are as they were. */
+BANTAM_API bantam_status bantam_sessions_prefill(bantam_session *const *sessions, const int32_t *const *ids, const size_t *counts,
+                                                 size_t count);
+/** `values` after token `index` of those that are read, for the time of the call, which must not use the session. Nonzero stops:
+ *  BANTAM_CANCELLED. */
+typedef int (*bantam_row_callback)(int64_t index, const float *values, size_t count, void *user);
+/** Reads tokens and hands out the logits after each of them. When it fails the session is as it was. */
+BANTAM_API bantam_status bantam_session_score(bantam_session *session, const int32_t *ids, size_t count, bantam_row_callback callback,
+                                              void *user);
+/** The same with the hidden state after each of them, which the head would read: as many numbers as the model is wide. */
+BANTAM_API bantam_status bantam_session_states(bantam_session *session, const int32_t *ids, size_t count, bantam_row_callback callback,
+                                               void *user);
 /** Logits of the next token, one for each of the vocabulary; valid until the session is used again. */
 BANTAM_API bantam_status bantam_session_logits(bantam_session *session, const float **logits, size_t *count);
 /**
@@ -266,6 +329,12 @@ BANTAM_API bantam_status bantam_session_embed(bantam_session *session, const int
 BANTAM_API bantam_status bantam_session_tokens(const bantam_session *session, const int32_t **ids, size_t *count);
 /** Forgets all tokens but the first `count`. */
 BANTAM_API bantam_status bantam_session_truncate(bantam_session *session, size_t count);
+/**
+ * Forgets tokens first .. last - 1; those behind take their places, their keys turned to their new positions: what lets a text go on
+ * when its context is full. Values, and all in front of `first`, stay bit for bit; keys are rounded once more, as "kv" says. What is
+ * left has seen what went: only removing from the end gives what a session has that never read it.
+ */
+BANTAM_API bantam_status bantam_session_remove(bantam_session *session, size_t first, size_t last);
 /** Most tokens that it may hold. */
 BANTAM_API int64_t bantam_session_context(const bantam_session *session);
 /** [any thread] Stops what the session is doing, within a step, with BANTAM_CANCELLED; if it does nothing, the next thing
@@ -290,7 +359,7 @@ typedef int (*bantam_logits_callback)(const int32_t *ids, size_t count, float *l
 typedef struct bantam_generate_options {
   size_t struct_size;
   int64_t max_tokens;      /* -1: until the model ends or the context is full */
-  float temperature;       /* divides the logits; 0: the most probable token */
+  float temperature;       /* 0 or more: divides the logits; 0: the most probable token */
   int32_t top_k;           /* 0: off */
   float top_p;             /* 1: off */
   float min_p;             /* 0: off */
@@ -351,6 +420,9 @@ BANTAM_API bantam_status bantam_generation_new_tokens(bantam_generation **genera
 BANTAM_API bantam_status bantam_generation_new_chat(bantam_generation **generation, bantam_session *session,
                                                     const bantam_message *messages, size_t count,
                                                     const bantam_generate_options *options);
+/** The whole conversation so far, as JSON (bantam_apply_chat_template_json()); what the session holds of it already is not read again. */
+BANTAM_API bantam_status bantam_generation_new_chat_json(bantam_generation **generation, bantam_session *session, const char *json,
+                                                         size_t bytes, const bantam_generate_options *options);
 /** The next piece of text, valid until the next call; *text is NULL at the end. */
 BANTAM_API bantam_status bantam_generation_next(bantam_generation *generation, const char **text, size_t *bytes);
 /** One token more for each of several generations that still run, in one pass over the weights: a batch costs little more

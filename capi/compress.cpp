@@ -92,7 +92,6 @@ Recipe recipe_of(const Order& order, const Checkpoint& checkpoint) {
 
 CalibrationText calibration_of(const Order& order, const Recipe& recipe) {
   const bantam_compress_options& o = order.options;
-  if (o.samples < 1 || o.tokens < 1) fail(Errc::invalid_argument, "calibration: expected samples and tokens above 0, found ", o.samples, " and ", o.tokens);
   CalibrationText text{.text = {}, .samples = o.samples, .tokens = o.tokens};
   if (o.calibration_text_bytes != 0) text.text = text_of(o.calibration_text, o.calibration_text_bytes, "calibration_text");
   if (o.calibration_path != nullptr) {
@@ -137,7 +136,7 @@ extern "C" {
 bantam_status bantam_model_compress(bantam_model** small, const bantam_model* model, const bantam_compress_options* options) {
   return guarded([&] {
     bantam_model*& out = need(small, "small");
-    const Model& big = need(model, "model").model;
+    const Model& big = model_of(model);
     const Order order = read_order(options);
     if (order.target != Target::native || !order.journal.empty()) {
       fail(Errc::invalid_argument, "settings: expected no target and no journal in memory: they are of bantam_compress_file()");

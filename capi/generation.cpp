@@ -97,6 +97,12 @@ bantam_status bantam_generation_new_chat(bantam_generation** generation, bantam_
                [&](Session& s, const bantam_generate_options& o) { return s.chat(messages_of(messages, count), as_library(o)); });
 }
 
+bantam_status bantam_generation_new_chat_json(bantam_generation** generation, bantam_session* session, const char* json, size_t bytes,
+                                              const bantam_generate_options* options) {
+  return begin(generation, session, options,
+               [&](Session& s, const bantam_generate_options& o) { return s.chat_json(text_of(json, bytes, "json"), as_library(o)); });
+}
+
 bantam_status bantam_generation_next(bantam_generation* generation, const char** text, size_t* bytes) {
   return guarded([&] {
     bantam_generation& g = need(generation, "generation");
@@ -176,7 +182,7 @@ bantam_status bantam_session_generate(bantam_session* session, const char* promp
 bantam_status bantam_sampler_new(bantam_sampler** sampler, const bantam_model* model, const bantam_generate_options* options) {
   return guarded([&] {
     bantam_sampler*& out = need(sampler, "sampler");
-    const auto vocab = static_cast<std::int32_t>(need(model, "model").model.config().vocab);
+    const auto vocab = static_cast<std::int32_t>(model_of(model).config().vocab);
     out = new bantam_sampler{Sampler(sampling_of(read_options(options)), vocab)};
   });
 }

@@ -1,7 +1,9 @@
 // The border between C and C++: exceptions become a status and a message, pointers and option structs are checked.
 #pragma once
 
+#include <algorithm>
 #include <cstring>
+#include <functional>
 #include <new>
 #include <string_view>
 
@@ -49,27 +51,35 @@ inline std::string_view text_of(const char* text, std::size_t bytes, std::string
   return {&need(text, name), bytes};
 }
 
-/// What the caller set of a struct of options, over the values of its _INIT. The struct may be older than this library, and
-/// shorter, or newer, and longer: fields that one side does not know keep their first value.
+/// How many bytes of a caller's struct both sides know. It may be older than this library, and shorter, or newer, and longer.
+template <class T>
+std::size_t known_bytes(const T& given, std::string_view name) {
+  // Fields are of at most 8 bytes and lie at multiples of their size, so that one which begins before a multiple of 8 ends there
+  // or before: no size that a compiler gives such a struct ends inside a field.
+  static_assert(alignof(T) == 8);
+  constexpr std::size_t most = 4096;
+  const std::size_t size = given.struct_size;
+  if (size <= sizeof(std::size_t) || size > most || size % alignof(T) != 0) {
+    fail(Errc::invalid_argument, name, ": expected struct_size as the struct's _INIT sets it (", sizeof(T), " here), found ", size);
+  }
+  return std::min(size, sizeof(T));
+}
+
+/// What the caller set of a struct of options, over the values of its _INIT: fields that one side does not know keep their first
+/// value.
 template <class T>
 T options_of(const T* given, const T& initial, std::string_view name) {
   T options = initial;
-  if (given == nullptr) return options;
-  constexpr std::size_t most = 4096;
-  if (given->struct_size <= sizeof(std::size_t) || given->struct_size > most) {
-    fail(Errc::invalid_argument, name, ": expected struct_size as the struct's _INIT sets it, found ", given->struct_size);
-  }
-  std::memcpy(static_cast<void*>(&options), given, std::min(given->struct_size, sizeof(T)));
+  if (given != nullptr) std::memcpy(static_cast<void*>(&options), given, known_bytes(*given, name));
   return options;
 }
 
 /// Fills what the caller's struct has room for, and leaves its size.
 template <class T>
 void fill_struct(T* out, T values, std::string_view name) {
-  const std::size_t size = need(out, name).struct_size;
-  if (size <= sizeof(std::size_t)) fail(Errc::invalid_argument, name, ": expected struct_size as the struct's _INIT sets it, found ", size);
-  values.struct_size = size;
-  std::memcpy(static_cast<void*>(out), &values, std::min(size, sizeof(T)));
+  const std::size_t known = known_bytes(need(out, name), name);
+  values.struct_size = out->struct_size;
+  std::memcpy(static_cast<void*>(out), &values, known);
 }
 
 /// Fills an array as far as it goes and says how much there is.
@@ -84,6 +94,12 @@ void fill_array(const Range& from, T* out, std::size_t capacity, std::size_t* co
 inline void fill_text(std::string_view from, char* out, std::size_t capacity, std::size_t* bytes) {
   fill_array(from, out, capacity, bytes);
   if (capacity > from.size()) out[from.size()] = '\0';
+}
+
+/// A callback that tells how far work is, as the library's; empty for NULL.
+inline std::function<bool(std::int64_t, std::int64_t)> progress_of(bantam_read_progress callback, void* user) {
+  if (callback == nullptr) return {};
+  return [callback, user](std::int64_t done, std::int64_t total) { return callback(done, total, user) == 0; };
 }
 
 /// Hands every setting to `set(name, value)`, which returns false for a name that it does not know.

@@ -13,7 +13,9 @@ LoadOptions load_options(const bantam_load_options* given) {
   const bantam_load_options initial = BANTAM_LOAD_OPTIONS_INIT;
   const bantam_load_options o = options_of(given, initial, "load options");
   read_settings(o.settings, o.setting_count, "", [](std::string_view, std::string_view) { return false; });
-  return {.memory = find_weight_memory(&need(o.memory, "memory")), .gptq_zero = find_gptq_zero(&need(o.gptq_zero, "gptq_zero"))};
+  return {.memory = find_weight_memory(&need(o.memory, "memory")),
+          .gptq_zero = find_gptq_zero(&need(o.gptq_zero, "gptq_zero")),
+          .progress = progress_of(o.progress, o.progress_user)};
 }
 
 bantam_model* opened(const Checkpoint& checkpoint, const LoadOptions& options) {
@@ -38,6 +40,24 @@ bantam_tensor_info describe(const CheckpointTensor& tensor) {
 }  // namespace bantam::capi
 
 namespace {
+
+/// What only a model with weights has.
+void describe(const Model& model, bantam_model_info& info) {
+  const ModelConfig& c = model.config();
+  info.architecture = c.arch->name.data();
+  info.vocabulary = c.vocab;
+  info.context = c.context;
+  info.layers = c.layers;
+  info.width = c.dim;
+  info.heads = c.heads;
+  info.kv_heads = c.kv_heads;
+  info.head_width = c.head_dim;
+  info.ffn_width = c.ffn;
+  for (const CheckpointTensor& tensor : model.tensors()) {
+    if (tensor.is_matrix) info.weights += tensor.rows * tensor.columns;
+  }
+  info.bytes = model.bytes();
+}
 
 const CheckpointTensor& tensor_of(const Model& model, const char* name) {
   const CheckpointTensor* tensor = model.find(&need(name, "name"));
@@ -81,43 +101,55 @@ bantam_status bantam_model_load_reader(bantam_model** model, bantam_read_callbac
   });
 }
 
+bantam_status bantam_model_load_tokenizer(bantam_model** model, const char* path) {
+  return guarded([&] {
+    bantam_model*& out = need(model, "model");
+    out = new bantam_model(open_tokenizer(&need(path, "path")));
+  });
+}
+
 bantam_status bantam_model_save(const bantam_model* model, const char* path) {
-  return guarded([&] { need(model, "model").model.save(&need(path, "path")); });
+  return guarded([&] { model_of(model).save(&need(path, "path")); });
 }
 
 void bantam_model_free(bantam_model* model) { delete model; }
 
 bantam_status bantam_model_get_info(const bantam_model* model, bantam_model_info* info) {
   return guarded([&] {
-    const Model& m = need(model, "model").model;
-    const ModelConfig& c = m.config();
+    const Tokenizer& tokenizer = need(model, "model").tokenizer;
     bantam_model_info values = BANTAM_MODEL_INFO_INIT;
-    values.architecture = c.arch->name.data();
-    values.tokenizer = model->tokenizer.c_str();
-    values.chat_template = m.tokenizer().chat_template().c_str();
-    values.vocabulary = c.vocab;
-    values.context = c.context;
-    values.layers = c.layers;
-    values.width = c.dim;
-    values.heads = c.heads;
-    values.kv_heads = c.kv_heads;
-    values.head_width = c.head_dim;
-    values.ffn_width = c.ffn;
-    for (const CheckpointTensor& tensor : m.tensors()) {
-      if (tensor.is_matrix) values.weights += tensor.rows * tensor.columns;
-    }
-    values.bytes = m.bytes();
-    values.bos_token = m.tokenizer().bos();
-    values.eos_token = m.tokenizer().eos();
+    values.architecture = "";
+    values.tokenizer = model->tokenizer_kind.c_str();
+    values.chat_template = tokenizer.chat_template().c_str();
+    values.vocabulary = tokenizer.vocab_size();
+    values.bos_token = tokenizer.bos();
+    values.eos_token = tokenizer.eos();
+    if (model->whole) describe(*model->whole, values);
     fill_struct(info, values, "info");
   });
 }
 
-size_t bantam_model_tensor_count(const bantam_model* model) { return model == nullptr ? 0 : model->model.tensors().size(); }
+size_t bantam_model_metadata_count(const bantam_model* model) {
+  return model == nullptr || !model->whole ? 0 : model->whole->checkpoint().metadata().size();
+}
+
+bantam_status bantam_model_get_metadata(const bantam_model* model, size_t index, const char** key, const char** value) {
+  return guarded([&] {
+    const Metadata& metadata = model_of(model).checkpoint().metadata();
+    if (index >= metadata.size()) fail(Errc::invalid_argument, "index: expected below ", metadata.size(), ", found ", index);
+    const auto at = std::next(metadata.begin(), static_cast<std::ptrdiff_t>(index));
+    if (key != nullptr) *key = at->first.c_str();
+    if (value != nullptr) *value = at->second.c_str();
+  });
+}
+
+size_t bantam_model_tensor_count(const bantam_model* model) {
+  return model == nullptr || !model->whole ? 0 : model->whole->tensors().size();
+}
 
 bantam_status bantam_model_get_tensor(const bantam_model* model, size_t index, bantam_tensor_info* info) {
   return guarded([&] {
-    const Model& m = need(model, "model").model;
+    const Model& m = model_of(model);
     if (index >= m.tensors().size()) fail(Errc::invalid_argument, "index: expected below ", m.tensors().size(), ", found ", index);
     fill_struct(info, describe(m.tensors()[index]), "info");
   });
@@ -125,7 +157,7 @@ bantam_status bantam_model_get_tensor(const bantam_model* model, size_t index, b
 
 bantam_status bantam_model_read_tensor(const bantam_model* model, const char* name, float* out, size_t count) {
   return guarded([&] {
-    const Model& m = need(model, "model").model;
+    const Model& m = model_of(model);
     const CheckpointTensor& tensor = tensor_of(m, name);
     const auto numbers = static_cast<std::size_t>(tensor.rows * tensor.columns);
     if (count != numbers) fail(Errc::invalid_argument, "count: expected ", numbers, " numbers of ", tensor.name, ", found ", count);
@@ -140,7 +172,7 @@ bantam_status bantam_model_read_tensor(const bantam_model* model, const char* na
 bantam_status bantam_weights_of_model(bantam_weights** weights, const bantam_model* model, const char* name) {
   return guarded([&] {
     bantam_weights*& out = need(weights, "weights");
-    const Model& m = need(model, "model").model;
+    const Model& m = model_of(model);
     const CheckpointTensor& tensor = tensor_of(m, name);
     const WeightMatrix* matrix = matrix_of(m.weights(), tensor.role, tensor.layer);
     if (matrix == nullptr) fail(Errc::invalid_argument, tensor.name, ": expected a matrix, found a vector");

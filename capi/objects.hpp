@@ -10,9 +10,18 @@
 #include "guard.hpp"
 
 struct bantam_model {
-  explicit bantam_model(bantam::Model loaded) : model(std::move(loaded)), tokenizer(model.tokenizer().kind()) {}
-  bantam::Model model;
-  std::string tokenizer;  ///< its kind
+  explicit bantam_model(bantam::Model loaded) : bantam_model(loaded.tokenizer()) { whole = std::move(loaded); }
+  explicit bantam_model(bantam::Tokenizer alone) : tokenizer(std::move(alone)), tokenizer_kind(tokenizer.kind()) {}
+
+  /// Throws where the tokenizer was loaded alone.
+  [[nodiscard]] const bantam::Model& model() const {
+    if (!whole) bantam::fail(bantam::Errc::invalid_argument, "model: expected weights, found a tokenizer alone");
+    return *whole;
+  }
+
+  std::optional<bantam::Model> whole;
+  bantam::Tokenizer tokenizer;
+  std::string tokenizer_kind;
 };
 
 struct bantam_session {
@@ -68,6 +77,8 @@ namespace bantam::capi {
 
 [[nodiscard]] EncodeOptions encode_options(std::uint32_t flags);
 [[nodiscard]] std::vector<ChatMessage> messages_of(const bantam_message* messages, std::size_t count);
+/// The model behind a handle, with its weights.
+[[nodiscard]] inline const Model& model_of(const bantam_model* model) { return need(model, "model").model(); }
 [[nodiscard]] std::span<const TokenId> ids_of(const std::int32_t* ids, std::size_t count);
 /// Sampling options of the interface as the library's.
 [[nodiscard]] Sampling sampling_of(const bantam_generate_options& options);

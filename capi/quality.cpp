@@ -10,13 +10,10 @@ extern "C" bantam_status bantam_model_perplexity(const bantam_model* model, cons
   return guarded([&] {
     const bantam_perplexity_options initial = BANTAM_PERPLEXITY_OPTIONS_INIT;
     const bantam_perplexity_options o = options_of(options, initial, "perplexity options");
-    const EvaluationProgress progress = [&](std::int64_t done, std::int64_t total) {
-      return o.progress == nullptr || o.progress(done, total, o.progress_user) == 0;
-    };
     const PerplexityResult seen =
-        perplexity(need(model, "model").model, text_of(text, bytes, "text"),
+        perplexity(model_of(model), text_of(text, bytes, "text"),
                    {.context = o.context, .limit = o.limit, .threads = o.threads, .kv = &need(o.kv, "kv")},
-                   base == nullptr ? nullptr : &base->model, progress);
+                   base == nullptr ? nullptr : &base->model(), progress_of(o.progress, o.progress_user));
     bantam_perplexity_result values = BANTAM_PERPLEXITY_RESULT_INIT;
     values.perplexity = seen.perplexity;
     values.nll = seen.nll;

@@ -17,6 +17,19 @@ SessionOptions as_library(const bantam_session_options& o) {
   return {.context = o.context_tokens, .threads = o.threads, .kv = &need(o.kv, "kv")};
 }
 
+/// Reads tokens by Session::score or states.
+template <class Read>
+bantam_status read_rows(bantam_session* session, const int32_t* ids, size_t count, bantam_row_callback callback, void* user, Read read) {
+  return guarded([&] {
+    bantam_session& s = need(session, "session");
+    if (callback == nullptr) fail(Errc::invalid_argument, "callback: expected a function, found NULL");
+    s.check_cancelled();
+    (s.session.*read)(ids_of(ids, count), [&](std::int64_t index, std::span<const float> row) {
+      if (callback(index, row.data(), row.size(), user) != 0) fail(Errc::cancelled, "stopped by the callback after token ", index);
+    });
+  });
+}
+
 }  // namespace
 
 extern "C" {
@@ -25,7 +38,7 @@ bantam_status bantam_session_new(bantam_session** session, const bantam_model* m
   return guarded([&] {
     bantam_session*& out = need(session, "session");
     const bantam_session_options o = session_options(options);
-    out = new bantam_session(Session(need(model, "model").model, as_library(o)), o);
+    out = new bantam_session(Session(model_of(model), as_library(o)), o);
   });
 }
 
@@ -46,7 +59,31 @@ bantam_status bantam_session_restore(bantam_session** session, const bantam_mode
   return guarded([&] {
     bantam_session*& out = need(session, "session");
     const bantam_session_options o = session_options(options);
-    out = new bantam_session(Session::restore(need(model, "model").model, &need(path, "path"), as_library(o)), o);
+    out = new bantam_session(Session::restore(model_of(model), &need(path, "path"), as_library(o)), o);
+  });
+}
+
+bantam_status bantam_session_save_memory(const bantam_session* session, void* out, size_t capacity, size_t* bytes) {
+  return guarded([&] {
+    std::size_t& size = need(bytes, "bytes");
+    if (capacity != 0) (void)need(static_cast<std::byte*>(out), "out");
+    std::size_t written = 0;
+    need(session, "session").session.save_to([&](std::span<const std::byte> part) {
+      if (written < capacity) std::memcpy(static_cast<std::byte*>(out) + written, part.data(), std::min(part.size(), capacity - written));
+      written += part.size();
+    });
+    size = written;
+  });
+}
+
+bantam_status bantam_session_restore_memory(bantam_session** session, const bantam_model* model, const void* bytes, size_t size,
+                                            const bantam_session_options* options) {
+  return guarded([&] {
+    bantam_session*& out = need(session, "session");
+    const bantam_session_options o = session_options(options);
+    const std::span all(static_cast<const std::byte*>(bytes), size);
+    if (size != 0) (void)need(all.data(), "bytes");
+    out = new bantam_session(Session::restore(model_of(model), all, as_library(o)), o);
   });
 }
 
@@ -66,6 +103,26 @@ bantam_status bantam_session_prefill_tokens(bantam_session* session, const int32
     s.check_cancelled();
     s.session.prefill(ids_of(ids, count));
   });
+}
+
+bantam_status bantam_sessions_prefill(bantam_session* const* sessions, const int32_t* const* ids, const size_t* counts, size_t count) {
+  return guarded([&] {
+    std::vector<Prompt> prompts;
+    for (std::size_t i = 0; i < count; ++i) {
+      bantam_session& s = need((&need(sessions, "sessions"))[i], "session");
+      s.check_cancelled();
+      prompts.push_back({&s.session, ids_of((&need(ids, "ids"))[i], (&need(counts, "counts"))[i])});
+    }
+    prefill(prompts);
+  });
+}
+
+bantam_status bantam_session_score(bantam_session* session, const int32_t* ids, size_t count, bantam_row_callback callback, void* user) {
+  return read_rows(session, ids, count, callback, user, &Session::score);
+}
+
+bantam_status bantam_session_states(bantam_session* session, const int32_t* ids, size_t count, bantam_row_callback callback, void* user) {
+  return read_rows(session, ids, count, callback, user, &Session::states);
 }
 
 bantam_status bantam_session_logits(bantam_session* session, const float** logits, size_t* count) {
@@ -102,6 +159,10 @@ bantam_status bantam_session_tokens(const bantam_session* session, const int32_t
 
 bantam_status bantam_session_truncate(bantam_session* session, size_t count) {
   return guarded([&] { need(session, "session").session.truncate(static_cast<std::int64_t>(count)); });
+}
+
+bantam_status bantam_session_remove(bantam_session* session, size_t first, size_t last) {
+  return guarded([&] { need(session, "session").session.remove(static_cast<std::int64_t>(first), static_cast<std::int64_t>(last)); });
 }
 
 int64_t bantam_session_context(const bantam_session* session) { return session == nullptr ? 0 : session->session.context(); }

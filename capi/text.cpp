@@ -34,7 +34,7 @@ extern "C" {
 bantam_status bantam_tokenize(const bantam_model* model, const char* text, size_t bytes, uint32_t flags, int32_t* ids, size_t capacity,
                               size_t* count) {
   return guarded([&] {
-    const Tokenizer& tokenizer = need(model, "model").model.tokenizer();
+    const Tokenizer& tokenizer = need(model, "model").tokenizer;
     fill_array(tokenizer.encode(text_of(text, bytes, "text"), encode_options(flags)), ids, capacity, count);
   });
 }
@@ -42,25 +42,54 @@ bantam_status bantam_tokenize(const bantam_model* model, const char* text, size_
 bantam_status bantam_detokenize(const bantam_model* model, const int32_t* ids, size_t count, uint32_t flags, char* text,
                                 size_t capacity, size_t* bytes) {
   return guarded([&] {
-    const Tokenizer& tokenizer = need(model, "model").model.tokenizer();
+    const Tokenizer& tokenizer = need(model, "model").tokenizer;
     fill_text(tokenizer.decode(ids_of(ids, count), (flags & BANTAM_KEEP_SPECIAL) != 0), text, capacity, bytes);
   });
 }
 
 bantam_status bantam_token_bytes(const bantam_model* model, int32_t id, char* out, size_t capacity, size_t* bytes) {
-  return guarded([&] { fill_text(need(model, "model").model.tokenizer().piece_bytes(id), out, capacity, bytes); });
+  return guarded([&] { fill_text(need(model, "model").tokenizer.piece_bytes(id), out, capacity, bytes); });
 }
 
 int bantam_token_ends(const bantam_model* model, int32_t id) {
-  return model != nullptr && model->model.tokenizer().ends_generation(id) ? 1 : 0;
+  return model != nullptr && model->tokenizer.ends_generation(id) ? 1 : 0;
+}
+
+size_t bantam_token_count(const bantam_model* model) { return model == nullptr ? 0 : static_cast<std::size_t>(model->tokenizer.vocab_size()); }
+
+bantam_status bantam_model_get_token(const bantam_model* model, int32_t id, bantam_token_info* info) {
+  return guarded([&] {
+    const Tokenizer& tokenizer = need(model, "model").tokenizer;
+    bantam_token_info values = BANTAM_TOKEN_INFO_INIT;
+    values.piece = tokenizer.piece(id).c_str();
+    values.piece_bytes = tokenizer.piece(id).size();
+    values.score = tokenizer.score(id);
+    values.type = static_cast<bantam_token_type>(tokenizer.type(id));
+    values.is_special = tokenizer.is_special(id) ? 1 : 0;
+    values.ends = tokenizer.ends_generation(id) ? 1 : 0;
+    fill_struct(info, values, "info");
+  });
 }
 
 bantam_status bantam_apply_chat_template(const bantam_model* model, const bantam_message* messages, size_t count,
                                          int add_generation_prompt, char* text, size_t capacity, size_t* bytes) {
   return guarded([&] {
-    const Tokenizer& tokenizer = need(model, "model").model.tokenizer();
+    const Tokenizer& tokenizer = need(model, "model").tokenizer;
     const std::string prompt = chat_prompt(tokenizer, messages_of(messages, count), add_generation_prompt != 0);
     fill_text(prompt, text, capacity, bytes);
+  });
+}
+
+bantam_status bantam_apply_chat_template_json(const bantam_model* model, const char* json, size_t json_bytes, char* text, size_t capacity,
+                                              size_t* bytes) {
+  return guarded([&] { fill_text(chat_prompt_json(need(model, "model").tokenizer, text_of(json, json_bytes, "json")), text, capacity, bytes); });
+}
+
+bantam_status bantam_render_chat_template(const char* jinja, size_t jinja_bytes, const bantam_message* messages, size_t count,
+                                          int add_generation_prompt, char* text, size_t capacity, size_t* bytes) {
+  return guarded([&] {
+    const ChatTemplate chat(text_of(jinja, jinja_bytes, "jinja"));
+    fill_text(chat.render(messages_of(messages, count), {.add_generation_prompt = add_generation_prompt != 0}), text, capacity, bytes);
   });
 }
 

@@ -1,4 +1,6 @@
+#include <algorithm>
 #include <cstddef>
+#include <cstring>
 
 #include "support.hpp"
 
@@ -11,8 +13,9 @@ TEST_CASE("structs of an older and of a newer header are accepted") {
     std::size_t struct_size;
     std::int64_t max_tokens;
     float temperature;
+    std::int32_t top_k;
     float not_ours = 1e30f;
-  } old{offsetof(bantam_generate_options, top_k), 5, 0};
+  } old{offsetof(bantam_generate_options, top_p), 5, 0, 40};
   bantam_generation* made = nullptr;
   const auto session = open(model.get());
   REQUIRE_OK(bantam_generation_new(&made, session.get(), "It", 2, reinterpret_cast<const bantam_generate_options*>(&old)));
@@ -39,6 +42,69 @@ TEST_CASE("structs of an older and of a newer header are accepted") {
   // A struct that nobody initialized.
   bantam_generate_options none{};
   CHECK(bantam_generation_new(&made, session.get(), "It", 2, &none) == BANTAM_INVALID_ARGUMENT);
+}
+
+namespace {
+
+/// Calls with every struct_size there may be, on a struct that fills its memory to the last byte: what is no size of a struct is
+/// refused with a word, and no pointer is ever half of the caller's.
+template <class T, class Call>
+void check_sizes(const char* name, const T& initial, const Call& call) {
+  CAPTURE(name);
+  for (std::size_t size = 0; size <= sizeof(T) + 64; ++size) {
+    CAPTURE(size);
+    // Bytes behind a shorter struct are another's.
+    std::vector<std::byte> memory(std::max(size, sizeof(std::size_t)) + sizeof(T), std::byte{0x5a});
+    std::memcpy(memory.data(), &initial, std::min(size, sizeof(T)));
+    std::memcpy(memory.data(), &size, sizeof size);
+    const bantam_status status = call(reinterpret_cast<T*>(memory.data()));
+    const bool whole = size > sizeof(std::size_t) && size % 8 == 0;
+    CHECK_MESSAGE(status == (whole ? BANTAM_OK : BANTAM_INVALID_ARGUMENT), bantam_last_error());
+    if (!whole) CHECK(std::string(bantam_last_error()).find("struct_size") != std::string::npos);
+  }
+  T huge = initial;
+  huge.struct_size = SIZE_MAX;
+  CHECK(call(&huge) == BANTAM_INVALID_ARGUMENT);
+}
+
+}  // namespace
+
+TEST_CASE("a struct_size that no struct has is refused") {
+  const auto model = load();
+  const auto session = open(model.get());
+  check_sizes("load", bantam_load_options BANTAM_LOAD_OPTIONS_INIT, [](const bantam_load_options* o) {
+    bantam_model* made = nullptr;
+    const bantam_status status = bantam_model_load_with(&made, model_path().c_str(), o);
+    bantam_model_free(made);
+    return status;
+  });
+  check_sizes("session", bantam_session_options BANTAM_SESSION_OPTIONS_INIT, [&](const bantam_session_options* o) {
+    bantam_session* made = nullptr;
+    const bantam_status status = bantam_session_new(&made, model.get(), o);
+    bantam_session_free(made);
+    return status;
+  });
+  check_sizes("generate", bantam_generate_options BANTAM_GENERATE_OPTIONS_INIT, [&](const bantam_generate_options* o) {
+    bantam_sampler* made = nullptr;
+    const bantam_status status = bantam_sampler_new(&made, model.get(), o);
+    bantam_sampler_free(made);
+    return status;
+  });
+  check_sizes("compress", bantam_compress_options BANTAM_COMPRESS_OPTIONS_INIT, [&](const bantam_compress_options* o) {
+    bantam_model* made = nullptr;
+    const bantam_status status = bantam_model_compress(&made, model.get(), o);
+    bantam_model_free(made);
+    return status;
+  });
+  bantam_perplexity_result result = BANTAM_PERPLEXITY_RESULT_INIT;
+  check_sizes("perplexity", bantam_perplexity_options BANTAM_PERPLEXITY_OPTIONS_INIT, [&](const bantam_perplexity_options* o) {
+    return bantam_model_perplexity(model.get(), nullptr, "a b", 3, o, &result);
+  });
+  check_sizes("allocator", bantam_allocator BANTAM_ALLOCATOR_INIT, [](const bantam_allocator* a) { return bantam_set_allocator(a); });
+  check_sizes("model info", bantam_model_info BANTAM_MODEL_INFO_INIT, [&](bantam_model_info* i) { return bantam_model_get_info(model.get(), i); });
+  check_sizes("tensor info", bantam_tensor_info BANTAM_TENSOR_INFO_INIT, [&](bantam_tensor_info* i) { return bantam_model_get_tensor(model.get(), 0, i); });
+  check_sizes("token info", bantam_token_info BANTAM_TOKEN_INFO_INIT, [&](bantam_token_info* i) { return bantam_model_get_token(model.get(), 0, i); });
+  check_sizes("result", result, [&](bantam_perplexity_result* r) { return bantam_model_perplexity(model.get(), nullptr, "a b", 3, nullptr, r); });
 }
 
 TEST_CASE("the library says what it is") {
@@ -69,6 +135,17 @@ TEST_CASE("everything takes NULL") {
   bantam_report_free(nullptr);
   bantam_session_cancel(nullptr);
   CHECK(bantam_model_tensor_count(nullptr) == 0);
+  CHECK(bantam_model_metadata_count(nullptr) == 0);
+  CHECK(bantam_token_count(nullptr) == 0);
+  CHECK(bantam_model_get_token(nullptr, 0, nullptr) == BANTAM_INVALID_ARGUMENT);
+  CHECK(bantam_model_get_metadata(nullptr, 0, nullptr, nullptr) == BANTAM_INVALID_ARGUMENT);
+  CHECK(bantam_model_load_tokenizer(nullptr, nullptr) == BANTAM_INVALID_ARGUMENT);
+  CHECK(bantam_session_save_memory(nullptr, nullptr, 0, nullptr) == BANTAM_INVALID_ARGUMENT);
+  CHECK(bantam_session_restore_memory(nullptr, nullptr, nullptr, 0, nullptr) == BANTAM_INVALID_ARGUMENT);
+  CHECK(bantam_session_score(nullptr, nullptr, 0, nullptr, nullptr) == BANTAM_INVALID_ARGUMENT);
+  CHECK(bantam_apply_chat_template_json(nullptr, nullptr, 0, nullptr, 0, nullptr) == BANTAM_INVALID_ARGUMENT);
+  CHECK(bantam_render_chat_template(nullptr, 0, nullptr, 0, 0, nullptr, 0, nullptr) == BANTAM_INVALID_ARGUMENT);
+  CHECK(bantam_generation_new_chat_json(nullptr, nullptr, nullptr, 0, nullptr) == BANTAM_INVALID_ARGUMENT);
   CHECK(bantam_token_ends(nullptr, 0) == 0);
   CHECK(bantam_session_context(nullptr) == 0);
   std::size_t bytes = 9;

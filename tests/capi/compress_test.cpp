@@ -189,6 +189,17 @@ TEST_CASE("what a recipe cannot be is said") {
   options.method = "magic";
   CHECK(bantam_model_compress(&small, model.get(), &options) == BANTAM_INVALID_ARGUMENT);
   CHECK(std::string(bantam_last_error()).find("gptq") != std::string::npos);
+  const auto refused = [&](auto change) {
+    bantam_compress_options wrong = BANTAM_COMPRESS_OPTIONS_INIT;
+    change(wrong);
+    CHECK(bantam_model_compress(&small, model.get(), &wrong) == BANTAM_INVALID_ARGUMENT);
+  };
+  refused([](auto& o) { o.group = -7; });
+  refused([](auto& o) { o.group = 33; });
+  refused([](auto& o) { o.samples = 0; });
+  refused([](auto& o) { o.tokens = -1; });
+  refused([](auto& o) { o.method = nullptr; });
+  refused([](auto& o) { o.keep_count = 1; });
   options = BANTAM_COMPRESS_OPTIONS_INIT;
   const char* keep = "lm_head";
   options.keep = &keep;

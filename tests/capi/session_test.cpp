@@ -160,8 +160,33 @@ TEST_CASE("options are checked, and settings have names") {
   const auto session = open(model.get());
   bantam_generate_options options = greedy(4);
   bantam_generation* generation = nullptr;
-  options.top_p = 7;
-  CHECK(bantam_generation_new(&generation, session.get(), "a", 1, &options) == BANTAM_INVALID_ARGUMENT);
+  const auto refused = [&](auto change) {
+    bantam_generate_options wrong = greedy(4);
+    change(wrong);
+    CHECK(bantam_generation_new(&generation, session.get(), "a", 1, &wrong) == BANTAM_INVALID_ARGUMENT);
+    const std::int32_t* ids = nullptr;
+    std::size_t held = 9;
+    REQUIRE_OK(bantam_session_tokens(session.get(), &ids, &held));
+    CHECK(held == 0);  // the session is as it was
+  };
+  refused([](auto& o) { o.top_p = 7; });
+  refused([](auto& o) { o.temperature = -3; });
+  refused([](auto& o) { o.temperature = NAN; });
+  refused([](auto& o) { o.temperature = INFINITY; });
+  refused([](auto& o) { o.top_k = -1; });
+  refused([](auto& o) { o.min_p = NAN; });
+  refused([](auto& o) { o.typical_p = -1; });
+  refused([](auto& o) { o.repeat_penalty = 0; });
+  refused([](auto& o) { o.frequency_penalty = NAN; });
+  refused([](auto& o) { o.presence_penalty = INFINITY; });
+  refused([](auto& o) { o.repeat_last_n = -2; });
+  refused([](auto& o) { o.max_tokens = -2; });
+  refused([](auto& o) { o.lookup = -1; });
+  refused([](auto& o) { o.lookup = 1000; });
+  refused([&](auto& o) { o.draft = session.get(); });
+  refused([](auto& o) { o.stop_count = 1; });
+  refused([](auto& o) { o.bias_count = 1; });
+  refused([](auto& o) { o.setting_count = 1; });
   options = greedy(4);
   bantam_setting setting = {"order", "temperature,top_k"};
   options.settings = &setting;
@@ -177,6 +202,12 @@ TEST_CASE("options are checked, and settings have names") {
   bantam_session_options wrong = two_threads();
   wrong.kv = "f7";
   bantam_session* made = nullptr;
+  CHECK(bantam_session_new(&made, model.get(), &wrong) == BANTAM_INVALID_ARGUMENT);
+  wrong = two_threads();
+  wrong.threads = -1;
+  CHECK(bantam_session_new(&made, model.get(), &wrong) == BANTAM_INVALID_ARGUMENT);
+  wrong = two_threads();
+  wrong.context_tokens = -1;
   CHECK(bantam_session_new(&made, model.get(), &wrong) == BANTAM_INVALID_ARGUMENT);
   const bantam_message message = {"user", "hello", 5};
   CHECK(bantam_generation_new_chat(&generation, session.get(), &message, 1, nullptr) == BANTAM_UNSUPPORTED);
