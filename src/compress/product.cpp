@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "bantam/core/parallel.hpp"
-#include "bantam/kernels/table.hpp"
+#include "bantam/kernels/of_format.hpp"
 #include "bantam/quant/weights.hpp"
 
 namespace bantam::inline v0 {
@@ -35,7 +35,7 @@ void fill_panel(std::byte* panel, TensorView<const float, 2> rows) {
 void for_products(TensorView<const float, 2> a, TensorView<const float, 2> b, bool upper,
                   FunctionRef<void(std::int64_t, std::int64_t, std::span<const float>)> f) {
   const FormatInfo& format = format_info<F32Format>();
-  const FormatKernels& kernels = kernels_in_use().formats[static_cast<std::size_t>(format.index)];
+  const FormatKernels& kernels = kernels_of(format, kernels_in_use());
   const std::int64_t m = a.extent(0), n = b.extent(0), k = b.extent(1);
   const std::int64_t panel_bytes = format.panel_bytes(k);
   constexpr std::int64_t tokens = 120;
@@ -75,7 +75,7 @@ void add_products(Tensor<float, 2>& sum, const Tensor<float, 2>& x, TensorView<c
 Tensor<float, 2> outputs_of(const WeightMatrix& weights, TensorView<const float, 2> x) {
   // Kernels for codes and floats are for results to check others by, and slow.
   if (!weights.format().is_float) return outputs_of(WeightMatrix::quantize(weights.dequantize(), format_info<F32Format>()), x);
-  const FormatKernels& kernels = kernels_in_use().formats[static_cast<std::size_t>(weights.format().index)];
+  const FormatKernels& kernels = kernels_of(weights.format(), kernels_in_use());
   Tensor<float, 2> out({x.extent(0), weights.rows()});
   parallel_for(div_up<std::int64_t>(weights.rows(), panel_rows), 4, [&](Range panels) {
     kernels.matmul_f32(weights.view(), {x.data(), x.stride(0)}, {out.data(), weights.rows()}, {x.extent(0), panels.begin, panels.end});

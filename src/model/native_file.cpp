@@ -79,6 +79,12 @@ struct NativeWriter::State {
 
 NativeWriter::NativeWriter(const std::filesystem::path& path, const ModelConfig& config, const Tokenizer& tokenizer,
                            std::string_view recipe_json, std::vector<Entry> entries) {
+  for (const Entry& entry : entries) {
+    // No reader would know it.
+    if (entry.format != nullptr && entry.format->index < 0) {
+      fail(Errc::unsupported, entry.name, ": expected a format of the list, which files know, found ", entry.format->name);
+    }
+  }
   auto announced = announce(entries);
   auto metadata = metadata_of(config, tokenizer, recipe_json, entries);
   const auto options = options_of(entries);

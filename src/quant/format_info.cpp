@@ -5,46 +5,16 @@
 #include <cctype>
 
 #include "bantam/core/error.hpp"
+#include "bantam/quant/describe_format.hpp"
 
 namespace bantam::inline v0 {
 
 namespace {
 
-template <QuantFormat F>
-constexpr FormatInfo describe(int index) {
-  using L = Strip16<F>;
-  FormatInfo info{};
-  info.name = F::name;
-  info.id = F::id;
-  info.index = index;
-  info.group = F::group;
-  info.is_float = is_float_format<F>;
-  info.activation_block = L::activation_block;
-  info.bits_per_weight = 8.0 * static_cast<double>(L::matrix_bytes(panel_rows, 4096)) / (panel_rows * 4096);
-  info.matrix_bytes = [](std::int64_t rows, std::int64_t columns) noexcept { return L::matrix_bytes(rows, columns); };
-  info.panel_bytes = [](std::int64_t columns) noexcept { return L::panel_bytes(columns); };
-  info.kept = kept_by<typename F::Plane>;
-  if constexpr (kept_by<typename F::Plane> != Kept::all) info.keep_part = keep_part<F>;
-  info.encode_row = encode_row<F>;
-  info.decode_row = decode_row<F>;
-  if constexpr (!is_float_format<F>) {
-    info.load_codes = load_codes<F>;
-    info.store_codes = store_codes<F>;
-    info.store_block = store_block<F>;
-    info.grid_columns = grid_columns<F>;
-    info.has_minimums = Strip16<F>::minimums && !Strip16<F>::super_scales;
-    info.fit_grid = fit_grid<F>;
-    info.round_to_grid = round_to_grid<F>;
-    info.decode_code = decode_code<F>;
-    if constexpr (L::group_scales) info.stored_scale = [](float scale) noexcept { return L::f16_scales ? float(f16(scale)) : scale; };
-  }
-  return info;
-}
-
 template <QuantFormat... F>
 constexpr std::array<FormatInfo, sizeof...(F)> describe_all(FormatList<F...>) {
   int index = 0;
-  return {describe<F>(index++)...};
+  return {detail::describe_format<F>(index++)...};
 }
 
 constexpr auto all = describe_all(Formats{});

@@ -5,7 +5,7 @@
 #include <initializer_list>
 
 #include "bantam/core/team.hpp"
-#include "bantam/kernels/table.hpp"
+#include "bantam/kernels/of_format.hpp"
 #include "bantam/quant/weights.hpp"
 #include "bantam/tensor/tensor.hpp"
 
@@ -72,7 +72,7 @@ class Activations {
     } else if (!w.format().is_float) {
       Form& f = form(w.format().activation_block);
       f.used = true;
-      f.interleaves = f.interleaves || kernels.formats[static_cast<std::size_t>(w.format().index)].reads_interleaved;
+      f.interleaves = f.interleaves || kernels_of(w.format(), kernels).reads_interleaved;
     }
   }
   /// Whether some matrix reads columns in an order of its own.

@@ -13,7 +13,7 @@ namespace bantam::inline v0::nn {
 inline void linear(const KernelTable& kernels, const Worker& worker, const WeightMatrix& w, const Activations& x,
                    const float* bias, const OutputRows& out, int ordered_form = 0) noexcept {
   BANTAM_ASSERT(x.columns() == w.columns());
-  const FormatKernels& format = kernels.formats[static_cast<std::size_t>(w.format().index)];
+  const FormatKernels& format = kernels_of(w.format(), kernels);
   const std::int64_t panels = div_up<std::int64_t>(w.rows(), panel_rows);
   // Parts long enough to stream, short enough that none waits long for the last.
   const std::int64_t grain = std::max<std::int64_t>(1, panels / (8 * worker.count()));

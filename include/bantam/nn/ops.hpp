@@ -33,7 +33,7 @@ inline void matmul(TensorView<const float, 2> x, const WeightMatrix& w, TensorVi
   detail::check_shape<const float, 2>("matmul", "x", x, {tokens, w.columns()});
   detail::check_shape<float, 2>("matmul", "out", out, {tokens, w.rows()});
   const KernelTable& kernels = kernels_in_use();
-  const FormatKernels& format = kernels.formats[static_cast<std::size_t>(w.format().index)];
+  const FormatKernels& format = kernels_of(w.format(), kernels);
   const MatmulPart all{tokens, 0, div_up<std::int64_t>(w.rows(), panel_rows)};
   if (precision == Precision::exact || format.matmul_q8 == nullptr) {
     Tensor<float, 2> gathered;

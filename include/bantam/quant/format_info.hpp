@@ -10,11 +10,13 @@
 
 namespace bantam::inline v0 {
 
+struct FormatKernels;
+
 /// What portable code knows of a format. One constant instance per entry of Formats, in its order.
 struct FormatInfo {
   std::string_view name;
   FormatId id;
-  int index;  ///< place in the list
+  int index;  ///< place in the list; -1: outside of it
   int group;  ///< weights per scale; 0: the whole row
   bool is_float;
   int activation_block;  ///< columns of activations under one scale in 8-bit products: 256 or 32
@@ -41,6 +43,8 @@ struct FormatInfo {
   float (*decode_code)(int code, const GroupSide& side) noexcept;
   /// The nearest scale that a group can have; null where groups do not choose theirs freely and alone.
   float (*stored_scale)(float scale) noexcept;
+  /// Of formats outside the list; null: every KernelTable has them.
+  const FormatKernels* own_kernels;
 };
 
 /// All formats, in list order.
@@ -63,9 +67,24 @@ template <QuantFormat F>
 
 namespace bantam::inline v0 {
 
+namespace detail {
+
+/// Defined by bantam/kernels/own_format.hpp.
+template <QuantFormat F>
+struct OwnFormat;
+
+}  // namespace detail
+
 template <QuantFormat F>
 const FormatInfo& format_info() noexcept {
-  return formats()[static_cast<std::size_t>(format_index<F>())];
+  if constexpr (format_index<F>() >= 0) {
+    return formats()[static_cast<std::size_t>(format_index<F>())];
+  } else {
+    static_assert(requires { sizeof(detail::OwnFormat<F>); },
+                  "this format is not in the list of formats: include <bantam/kernels/own_format.hpp>, which makes kernels for it "
+                  "here, or add it to the list (docs/add-a-format.md)");
+    return detail::OwnFormat<F>::info;
+  }
 }
 
 }  // namespace bantam::inline v0
