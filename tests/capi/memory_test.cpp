@@ -102,6 +102,28 @@ struct Life {
   std::vector<std::int64_t> written;    ///< allocations until a call that writes a file had ended
 };
 
+/// Rows of every position, a batch of prompts, removal from the middle, state through memory.
+bantam_status use_context(const bantam_model* model, bantam_session* session, const bantam_session_options& options) {
+  const auto ignore = [](std::int64_t, const float*, std::size_t, void*) { return 0; };
+  const std::int32_t ids[] = {5, 6, 7};
+  bantam_session *fork = nullptr, *restored = nullptr;
+  std::size_t size = 0;
+  static unsigned char bytes[1 << 20];
+  bantam_status status = bantam_session_score(session, ids, 3, ignore, nullptr);
+  if (status == BANTAM_OK) status = bantam_session_states(session, ids, 3, ignore, nullptr);
+  if (status == BANTAM_OK) status = bantam_session_fork(&fork, session);
+  if (status == BANTAM_OK) status = bantam_session_remove(fork, 1, 3);
+  bantam_session* const both[] = {session, fork};
+  const std::int32_t* const texts[] = {ids, ids};
+  const std::size_t counts[] = {3, 2};
+  if (status == BANTAM_OK) status = bantam_sessions_prefill(both, texts, counts, 2);
+  if (status == BANTAM_OK) status = bantam_session_save_memory(session, bytes, sizeof bytes, &size);
+  if (status == BANTAM_OK) status = bantam_session_restore_memory(&restored, model, bytes, size, &options);
+  bantam_session_free(fork);
+  bantam_session_free(restored);
+  return status;
+}
+
 /// A tiny model's life: loaded, heard, made smaller, saved, and once more from file to file. The first failure ends it.
 Life live(const std::string& path, const std::string& output) {
   keeps_books = true;
@@ -130,6 +152,7 @@ Life live(const std::string& path, const std::string& output) {
   status = bantam_model_load(&model, path.c_str());
   if (status == BANTAM_OK) status = bantam_session_new(&session, model, &options);
   if (status == BANTAM_OK) status = bantam_session_generate(session, "Hello", 3, ignore, nullptr);
+  if (status == BANTAM_OK) status = use_context(model, session, options);
   if (status == BANTAM_OK) status = bantam_model_compress(&small, model, &to);
   bantam_report_free(std::exchange(report, nullptr));
   write(output, [&](const char* file) { return bantam_model_save(small, file); });
