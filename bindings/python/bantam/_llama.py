@@ -236,7 +236,7 @@ class Llama:
         """OpenAI's text_completion; with stream=True an iterator of its chunks."""
         ids = self.tokenize(prompt) if isinstance(prompt, (str, bytes)) else list(prompt)
         options = dict(temperature=temperature, top_p=top_p, min_p=min_p, typical_p=typical_p, frequency_penalty=frequency_penalty,
-                       presence_penalty=presence_penalty, repeat_penalty=repeat_penalty, top_k=top_k, seed=self._next_seed(seed),
+                       presence_penalty=presence_penalty, repeat_penalty=repeat_penalty, top_k=max(top_k, 0), seed=self._next_seed(seed),
                        logit_bias=logit_bias, suffix=suffix, **more)
         head = {"id": f"cmpl-{uuid.uuid4()}", "object": "text_completion", "created": int(time.time()), "model": self.model_path}
         parts = self._stream(ids, max_tokens, stop, logprobs, options)
@@ -276,7 +276,7 @@ class Llama:
         """OpenAI's chat.completion by the model's own template; with stream=True an iterator of its chunks."""
         prompt = self.tokenizer_.apply_chat_template(messages)
         ids = self.tokenizer_.encode(prompt, add_special=False, parse_special=True)
-        options = dict(temperature=temperature, top_p=top_p, top_k=top_k, min_p=min_p, typical_p=typical_p, presence_penalty=presence_penalty,
+        options = dict(temperature=temperature, top_p=top_p, top_k=max(top_k, 0), min_p=min_p, typical_p=typical_p, presence_penalty=presence_penalty,
                        frequency_penalty=frequency_penalty, repeat_penalty=repeat_penalty, seed=self._next_seed(seed), logit_bias=logit_bias,
                        **more)
         head = {"id": f"chatcmpl-{uuid.uuid4()}", "created": int(time.time()), "model": self.model_path}

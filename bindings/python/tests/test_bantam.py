@@ -434,6 +434,10 @@ class LlamaClass(Folder):
             self.assertAlmostEqual(score, max(top.values()))
             self.assertIn(token, top)
 
+    def test_top_k_below_zero_is_off(self):
+        texts = [self.llama.create_completion("Once", max_tokens=8, seed=7, top_k=k)["choices"][0]["text"] for k in (-1, 0)]
+        self.assertEqual(texts[0], texts[1])
+
     def test_stream_is_the_whole(self):
         whole = self.llama.create_completion("Once", max_tokens=12, seed=7)["choices"][0]
         chunks = list(self.llama.create_completion("Once", max_tokens=12, seed=7, stream=True))
