@@ -3,8 +3,10 @@
 
 #include <array>
 #include <cctype>
+#include <vector>
 
 #include "bantam/core/error.hpp"
+#include "bantam/core/names.hpp"
 #include "bantam/quant/describe_format.hpp"
 
 namespace bantam::inline v0 {
@@ -70,11 +72,28 @@ const FormatInfo* exact(std::string_view name) {
   return nullptr;
 }
 
-[[noreturn]] void unknown(std::string_view name, int group) {
-  std::string names;
-  for (const FormatInfo& info : all) names += message(names.empty() ? "" : ", ", info.name);
+/// Every spelling that find_format knows without a group.
+std::vector<std::string_view> all_names() {
+  std::vector<std::string_view> names;
+  for (const Alias& alias : usual) names.push_back(alias.from);
+  for (const Alias& alias : aliases) names.push_back(alias.from);
+  for (const FormatInfo& info : all) names.push_back(info.name);
+  return names;
+}
+
+[[noreturn]] void unknown(std::string_view name, int group, std::span<const std::string_view> others) {
   const std::string found = printable(name) + (group < 0 ? "" : message(" with group ", group));
-  fail(Errc::invalid_argument, "format: expected one of ", names, ", found ", found);
+  std::string family_of_name;
+  for (const FormatInfo& info : all) {
+    const std::string_view family = info.name.substr(0, info.name.find('.'));
+    if (group >= 0 && translate(name, aliases) == family) family_of_name += message(family_of_name.empty() ? "" : ", ", info.name);
+  }
+  std::vector<std::string_view> known = all_names();
+  known.insert(known.begin(), others.begin(), others.end());
+  // There are too many for a line: what may have been meant, or a handful.
+  const bool group_is_wrong = !family_of_name.empty();
+  fail(Errc::invalid_argument, "format: expected ", group_is_wrong ? family_of_name : "i4, i8, nf4, q4k, f16 or another that `bantam formats` lists", ", found ", found,
+       group_is_wrong ? "" : did_you_mean(name, known));
 }
 
 }  // namespace
@@ -88,7 +107,7 @@ const FormatInfo* find_format(FormatId id) noexcept {
   return nullptr;
 }
 
-const FormatInfo& find_format(std::string_view asked, int group) {
+const FormatInfo& find_format(std::string_view asked, int group, std::span<const std::string_view> others) {
   if (group < -1) fail(Errc::invalid_argument, "group: expected -1 (the format's usual), 0 (the row) or a number of weights, found ", group);
   std::string name;
   for (const char c : asked.substr(0, 64)) {
@@ -104,13 +123,13 @@ const FormatInfo& find_format(std::string_view asked, int group) {
   if (group >= 0) {
     const std::string family = name.substr(0, name.find('.'));
     if (const FormatInfo* plain = exact(name); plain != nullptr && (plain->is_float || plain->group == group)) return *plain;
-    if (name != family) unknown(asked, group);
+    if (name != family) unknown(asked, group, others);
     name = family + (group == 0 ? ".row" : message(".g", group));
   } else {
     name = translate(name, usual);
   }
   if (const FormatInfo* info = exact(name)) return *info;
-  unknown(asked, group);
+  unknown(asked, group, others);
 }
 
 }  // namespace bantam::inline v0

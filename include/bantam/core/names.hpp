@@ -5,20 +5,18 @@
 #include <span>
 #include <string>
 #include <string_view>
-
-#include "bantam/core/error.hpp"
+#include <vector>
 
 namespace bantam::inline v0 {
 
 /// The place of `name` in a list. Throws invalid_argument listing all of them; `what` says what they are names of.
-[[nodiscard]] inline std::size_t find_name(std::string_view what, std::string_view name, std::span<const std::string_view> names) {
-  std::string known;
-  for (std::size_t i = 0; i < names.size(); ++i) {
-    if (names[i] == name) return i;
-    known += message(i == 0 ? "" : ", ", names[i]);
-  }
-  fail(Errc::invalid_argument, what, ": expected one of ", known, ", found ", printable(name));
-}
+[[nodiscard]] std::size_t find_name(std::string_view what, std::string_view name, std::span<const std::string_view> names);
+
+/// Which of `names` somebody may have meant who typed `name`, the nearest first and three at most: names that begin with it, and
+/// those a few slips away (letters added, left out, changed or swapped; case does not count), fewer for short names.
+[[nodiscard]] std::vector<std::string_view> nearest_names(std::string_view name, std::span<const std::string_view> names);
+/// "; did you mean gptq?" or "; did you mean i4.g32, i4.g64 or i4.g128?"; empty where nothing is near.
+[[nodiscard]] std::string did_you_mean(std::string_view name, std::span<const std::string_view> names);
 
 /// Whether a name matches a pattern with * (any text) and ? (any character).
 [[nodiscard]] inline bool matches(std::string_view name, std::string_view pattern) noexcept {

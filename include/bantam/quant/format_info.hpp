@@ -52,8 +52,8 @@ struct FormatInfo {
 
 /// By name, case ignored: the full name ("i4.g64"), a family with its usual group ("i4", "int4", "q4", "nf4") or with
 /// the group given apart, and GGUF's names of equal formats ("q4_0", "q8_0", "q4_1"). group -1 means the usual one,
-/// 0 the whole row. Throws invalid_argument listing what there is.
-[[nodiscard]] const FormatInfo& find_format(std::string_view name, int group = -1);
+/// 0 the whole row. Throws invalid_argument naming what may have been meant, of formats and `others`.
+[[nodiscard]] const FormatInfo& find_format(std::string_view name, int group = -1, std::span<const std::string_view> others = {});
 /// By the number on disk; null when this build does not know it.
 [[nodiscard]] const FormatInfo* find_format(FormatId id) noexcept;
 
