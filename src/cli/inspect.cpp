@@ -1,8 +1,7 @@
 // `bantam inspect`: what a model or a vocabulary consists of.
-#include <fstream>
-
 #include "bantam/io/gguf.hpp"
 #include "bantam/model/checkpoint.hpp"
+#include "bantam/model/locate.hpp"
 #include "bantam/model/native_file.hpp"
 #include "bantam/nn/kv_cache.hpp"
 #include "options.hpp"
@@ -21,18 +20,11 @@ struct InspectOptions {
   std::string gptq_zero;
 };
 
-bool is_gguf(const std::filesystem::path& path) {
-  char magic[4] = {};
-  std::ifstream(path, std::ios::binary).read(magic, sizeof magic);
-  return std::string_view(magic, sizeof magic) == "GGUF";
-}
-
 /// A folder without weights, a GGUF file without tensors, or a tokenizer's own file.
 bool is_vocabulary_only(const std::filesystem::path& path) {
-  if (!std::filesystem::is_directory(path)) {
-    if (is_gguf(path)) return GgufFile::open(path)->tensors().empty();
-    return path.extension() == ".json" || path.extension() == ".model";
-  }
+  const FileKind kind = kind_of(path);
+  if (kind == FileKind::gguf) return GgufFile::open(path)->tensors().empty();
+  if (kind != FileKind::folder) return kind == FileKind::tokenizer;
   for (const auto& entry : std::filesystem::directory_iterator(path)) {
     const std::string name = entry.path().filename().string();
     for (const std::string_view weights : {".safetensors", ".index.json", ".bin", ".pt", ".pth"}) {
@@ -230,7 +222,7 @@ int inspect_vocabulary(const InspectOptions& o) {
 
 int inspect(const InspectOptions& o) {
   apply(o.common);
-  if (is_vocabulary_only(o.model)) return inspect_vocabulary(o);
+  if (is_vocabulary_only(find_model(o.model))) return inspect_vocabulary(o);
   const Checkpoint checkpoint = open_checkpoint(o.model, o.gptq_zero);
   std::optional<Verification> verification;
   if (o.verify) verification = verify(checkpoint, !o.common.json);

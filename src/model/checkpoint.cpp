@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <fstream>
 #include <numeric>
 #include <set>
 #include <tuple>
@@ -14,6 +13,7 @@
 #include "bantam/io/gguf.hpp"
 #include "bantam/io/safetensors.hpp"
 #include "bantam/model/archs.hpp"
+#include "bantam/model/locate.hpp"
 #include "bantam/model/native_file.hpp"
 #include "bantam/model/weights.hpp"
 #include "model/metadata.hpp"
@@ -118,21 +118,6 @@ std::shared_ptr<const ColumnPermutation> shared_order(std::span<const Checkpoint
   return order;
 }
 
-std::string magic_of(const std::filesystem::path& path) {
-  std::ifstream in(path, std::ios::binary);
-  std::string magic(4, '\0');
-  in.read(magic.data(), 4);
-  magic.resize(static_cast<std::size_t>(in.gcount()));
-  return magic;
-}
-
-void check_exists(const std::filesystem::path& path) {
-  std::error_code error;
-  if (!std::filesystem::exists(path, error)) {
-    fail(Errc::not_found, printable(path.string(), 400), ": expected a model folder or file, found nothing");
-  }
-}
-
 constexpr std::int64_t most_weights = std::int64_t{1} << 48;
 
 /// Whether a tensor of floats is all zeros: GPTQ's tools write biases that the model does not have.
@@ -170,24 +155,22 @@ std::int64_t CheckpointTensor::stored_bytes() const noexcept {
   return static_cast<std::int64_t>(bytes);
 }
 
-bool is_native_file(const std::filesystem::path& path) {
-  // A safetensors header begins with its length and "{"; metadata comes first in files of ours.
-  std::ifstream in(path, std::ios::binary);
-  std::string head(4096, '\0');
-  in.read(head.data(), static_cast<std::streamsize>(head.size()));
-  head.resize(static_cast<std::size_t>(in.gcount()));
-  return head.find(native::version_key) != std::string::npos || path.extension() == ".bantam";
-}
-
-Checkpoint Checkpoint::open(const std::filesystem::path& path, const OpenOptions& options) {
-  check_exists(path);
-  if (std::filesystem::is_directory(path)) return open_folder(path, options);
-  if (magic_of(path) == "GGUF" || path.extension() == ".gguf") return open_gguf(path);
-  if (is_native_file(path)) return open_native(path);
-  if (path.extension() == ".safetensors") {
-    fail(Errc::invalid_argument, path.string(), ": expected a native file, found plain safetensors: give the folder that holds it and its config.json");
+Checkpoint Checkpoint::open(const std::filesystem::path& name, const OpenOptions& options) {
+  const std::filesystem::path path = find_model(name);
+  switch (kind_of(path)) {
+    case FileKind::folder: return open_folder(path, options);
+    case FileKind::gguf: return open_gguf(path);
+    case FileKind::native: return open_native(path);
+    case FileKind::safetensors:
+      fail(Errc::invalid_argument, printable(path.string(), 400),
+           ": expected a native file, found plain safetensors: give the folder that holds it and its config.json");
+    case FileKind::tokenizer:
+    case FileKind::other: break;
   }
-  fail(Errc::unsupported, printable(path.string(), 400), ": expected a Hugging Face folder, a .gguf or a .bantam file, found something else");
+  // Its name says what it was to be, and reading it as that what is wrong.
+  if (path.extension() == ".gguf") return open_gguf(path);
+  if (path.extension() == ".bantam") return open_native(path);
+  fail(Errc::unsupported, printable(path.string(), 400), ": expected a Hugging Face folder, a GGUF or a native file, found something else");
 }
 
 Checkpoint Checkpoint::open_folder(const std::filesystem::path& path, const OpenOptions& options) {
@@ -485,11 +468,15 @@ Checkpoint Checkpoint::untied() const {
   fail(Errc::unsupported, path_.string(), ": expected an architecture with a head of its own, found ", config_.arch->name);
 }
 
-Tokenizer open_tokenizer(const std::filesystem::path& path) {
-  check_exists(path);
-  if (std::filesystem::is_directory(path)) return Tokenizer::from_folder(path);
-  if (magic_of(path) == "GGUF" || path.extension() == ".gguf") return Tokenizer::from_gguf(*GgufFile::open(path));
-  if (is_native_file(path)) return Checkpoint::open(path).tokenizer();
+Tokenizer open_tokenizer(const std::filesystem::path& name) {
+  const std::filesystem::path path = find_model(name);
+  switch (kind_of(path)) {
+    case FileKind::folder: return Tokenizer::from_folder(path);
+    case FileKind::gguf: return Tokenizer::from_gguf(*GgufFile::open(path));
+    case FileKind::native: return Checkpoint::open(path).tokenizer();
+    default: break;
+  }
+  if (path.extension() == ".gguf") return Tokenizer::from_gguf(*GgufFile::open(path));  // says what is wrong with it
   return Tokenizer::from_file(path);
 }
 

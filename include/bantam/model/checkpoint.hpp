@@ -73,8 +73,8 @@ struct OpenOptions {
 
 class Checkpoint {
  public:
-  /// `path`: a Hugging Face folder, a .gguf file or a native .bantam file, told apart by content. Throws Error naming
-  /// the place for whatever is missing, superfluous or misshapen.
+  /// `path`: a Hugging Face folder, a GGUF or a native file, told apart by content whatever it is called, or what else find_model()
+  /// finds. Throws Error naming the place for whatever is missing, superfluous or misshapen.
   [[nodiscard]] static Checkpoint open(const std::filesystem::path& path, const OpenOptions& options = {});
   /// The model of another checkpoint with weights that lie in memory: same shapes, any formats.
   [[nodiscard]] static Checkpoint in_memory(const Checkpoint& like, std::shared_ptr<const ModelWeights> weights, std::string recipe_json);
@@ -148,10 +148,7 @@ class Checkpoint {
   std::vector<std::string> warnings_;
 };
 
-/// The tokenizer of a model folder or file that may hold nothing else.
+/// The tokenizer of a model folder or file that may hold nothing else. `path` as Checkpoint::open takes it.
 [[nodiscard]] Tokenizer open_tokenizer(const std::filesystem::path& path);
-
-/// Whether the file starts as a native one does; only its header is looked at.
-[[nodiscard]] bool is_native_file(const std::filesystem::path& path);
 
 }  // namespace bantam::inline v0
