@@ -1,4 +1,5 @@
 // `bantam formats` and `bantam cpuinfo`: what this build and this machine have.
+#include "bantam/compress/mix.hpp"
 #include "bantam/core/cpu.hpp"
 #include "bantam/kernels/table.hpp"
 #include "bantam/model/archs.hpp"
@@ -45,11 +46,14 @@ int print_formats(bool as_json) {
                : format.group == 0 ? "row"
                                    : message(format.group)});
   }
+  std::vector<std::string> mixed;
+  for (const Mix& mix : mixes()) mixed.emplace_back(mix.name);
+  json["mixes"] = mixed;
   if (as_json) {
     print_json(json);
     return 0;
   }
-  print(message(table.text(), "\narchitectures:      ", joined(names), "\nkeys and values:    ", joined(kv_kinds()),
+  print(message(table.text(), "\nmixes of llama.cpp: ", joined(mixed), "\narchitectures:      ", joined(names), "\nkeys and values:    ", joined(kv_kinds()),
                 "\ntypes read:         ", joined(source_types()), "\n"));
   return 0;
 }

@@ -108,8 +108,8 @@ class Run {
  public:
   /// Everything that can be refused before the output is begun. `original` and `progress` outlive it.
   Run(const Checkpoint& original, const Recipe& asked, Target target, const ProgressFn& progress, const Calibration& calibration)
-      : source_(original, asked), target_(target), entries_(entries_of(checkpoint(), asked, target)), recipe_(asked),
-        tracker_(count(asked, progress)), rounding_(with_shares(source_, recipe_)) {
+      : source_(original, asked), target_(target), entries_(entries_of(checkpoint(), asked, target)), recipe_(asked.for_model(checkpoint())),
+        tracker_(count(progress)), rounding_(with_shares(source_, recipe_)) {
     const bool calibrated = needs_calibration(asked) || (asked.method() == Method::rtn && !calibration.samples.empty());
     if (asked.options().smooth && calibration.samples.empty()) fail(Errc::invalid_argument, "smooth: expected calibration text, found none");
     if (!calibrated) return;
@@ -148,14 +148,14 @@ class Run {
 
  private:
   /// Adds up what is to come; notes in the recipe where the container has another format.
-  Tracker count(const Recipe& asked, const ProgressFn& progress) {
+  Tracker count(const ProgressFn& progress) {
     std::int64_t matrices = 0, bytes = 0;
     auto entry = entries_.begin();
     for (const CheckpointTensor& tensor : checkpoint().tensors()) {
       if (!tensor.is_matrix && tensor.role == Role::rope_divisors) continue;
       const FormatInfo* format = (entry++)->format;
       if (format == nullptr) continue;
-      if (format != &asked.format_of(tensor.name, is_table(tensor.role))) recipe_.keep(tensor.name, format->name);
+      if (format != &recipe_.format_of(tensor.name, is_table(tensor.role))) recipe_.keep(tensor.name, format->name);
       ++matrices;
       weights_ += tensor.rows * tensor.columns;
       bytes += tensor.stored_bytes();

@@ -80,6 +80,23 @@ void check_formats(const Recipe& recipe, Target target) {
   for (const Recipe::Exception& exception : recipe.exceptions()) check_format(*exception.format, target, message("keep ", printable(exception.pattern)));
 }
 
+Target target_for(const std::filesystem::path& out, const Recipe& recipe) {
+  std::error_code ignored;
+  const bool folder = !out.has_filename() || std::filesystem::is_directory(out, ignored);
+  if (!folder && out.extension() == ".safetensors") {
+    fail(Errc::invalid_argument, printable(out.string(), 400),
+         ": expected a name that says what to write: a folder (out/) for Hugging Face's loaders, or a native file (.bantam)");
+  }
+  if (!folder) return out.extension() == ".gguf" ? Target::gguf : Target::native;
+  if (recipe.format().is_float) return Target::safetensors;
+  const bool awq = recipe.method() == Method::awq || recipe.method() == Method::awq_gptq;
+  for (const Target target : {awq ? Target::awq : Target::gptq, Target::gptq, Target::awq, Target::bnb}) {
+    if (holds(target, recipe.format())) return target;
+  }
+  fail(Errc::invalid_argument, "format: expected one that Hugging Face folders have (", formats_of(Target::gptq), ", ", formats_of(Target::bnb), "), found ",
+       recipe.format().name);
+}
+
 const FormatInfo& format_in(Target target, const CheckpointTensor& tensor, const Recipe& recipe) {
   const FormatInfo& asked = recipe.format_of(tensor.name, is_table(tensor.role));
   if (target == Target::gguf) return gguf_format(tensor, asked);

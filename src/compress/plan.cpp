@@ -29,8 +29,9 @@ void check_holds(const Recipe& recipe, const FormatInfo& format, std::string_vie
        pattern, ", found ", pruning ? pruning->text() : "none");
 }
 
-std::vector<NativeWriter::Entry> entries_of(const Checkpoint& checkpoint, const Recipe& recipe, Target target) {
-  check_formats(recipe, target);
+std::vector<NativeWriter::Entry> entries_of(const Checkpoint& checkpoint, const Recipe& asked, Target target) {
+  check_formats(asked, target);
+  const Recipe recipe = asked.for_model(checkpoint);
   if (target != Target::native && !checkpoint.config().is_uniform()) {
     fail(Errc::unsupported, name_of(target), ": expected layers of the same heads and FFN width, which such files give once, found several; native files hold them");
   }
@@ -46,9 +47,10 @@ std::vector<NativeWriter::Entry> entries_of(const Checkpoint& checkpoint, const 
   return entries;
 }
 
-Plan plan_file(const Checkpoint& original, const Recipe& recipe, Target target) {
-  const ModelSource source(original, recipe);
+Plan plan_file(const Checkpoint& original, const Recipe& asked, Target target) {
+  const ModelSource source(original, asked);
   const Checkpoint& checkpoint = source.checkpoint();
+  const Recipe recipe = asked.for_model(checkpoint);
   const std::vector<NativeWriter::Entry> entries = entries_of(checkpoint, recipe, target);
   Plan plan;
   plan.bytes_before = checkpoint.stored_bytes();

@@ -5,6 +5,7 @@
 
 #include "bantam/compress/nearest.hpp"
 #include "bantam/core/names.hpp"
+#include "bantam/model/checkpoint.hpp"
 #include "bantam/quant/formats.hpp"
 #include "io/json.hpp"
 
@@ -54,6 +55,7 @@ const FormatInfo* Recipe::exception_of(std::string_view name) const noexcept {
 
 const FormatInfo& Recipe::format_of(std::string_view name, bool embedding_or_head) const {
   if (const FormatInfo* format = exception_of(name)) return *format;
+  if (const auto mixed = mixed_.find(name); mixed != mixed_.end()) return *mixed->second;
   // Every token passes through these two, and their rows are rounded apart from each other: 8 bits cost little there.
   if (embedding_or_head && !format_->is_float && format_->bits_per_weight < 6) return format_info<Int8<32>>();
   return *format_;
@@ -71,10 +73,26 @@ Recipe Recipe::pruned(const Pruning& pruning) const {
   return recipe;
 }
 
+Recipe Recipe::without_rotation() const {
+  Recipe recipe = *this;
+  recipe.options_.rotation.reset();
+  return recipe;
+}
+
+Recipe Recipe::for_model(const Checkpoint& checkpoint) const {
+  Recipe recipe = *this;
+  recipe.mixed_.clear();
+  if (mix_ == nullptr) return recipe;
+  for (const CheckpointTensor& tensor : checkpoint.tensors()) {
+    if (tensor.is_matrix) recipe.mixed_[tensor.name] = &format_in(*mix_, tensor.role, tensor.layer, checkpoint.config());
+  }
+  return recipe;
+}
+
 std::string Recipe::to_json() const {
   Json json;
   json["method"] = name_of(method_);
-  json["format"] = std::string(format_->name);
+  json["format"] = std::string(mix_ != nullptr ? mix_->name : format_->name);
   if (options_.pruning) json["prune"] = printable(options_.pruning->text(), 4096);
   if (needs_calibration(*this)) json["true_sequential"] = options_.true_sequential;
   if (options_.smooth) json["smooth"] = *options_.smooth;
@@ -102,7 +120,10 @@ std::string Recipe::to_json() const {
 }
 
 Recipe recipe::with(Method method, std::string_view format, const Options& options, const MethodOptions& details) {
-  const FormatInfo& info = find_format(format, options.group);
+  const Mix* const mix = options.group < 0 ? find_mix(format) : nullptr;
+  std::vector<std::string_view> names;
+  for (const Mix& other : mixes()) names.push_back(other.name);
+  const FormatInfo& info = mix != nullptr ? find_format(mix->format) : find_format(format, options.group, names);
   if (method != Method::rtn && info.is_float) {
     fail(Errc::invalid_argument, name_of(method), ": expected a format of integers or levels, found ", info.name);
   }
@@ -120,7 +141,7 @@ Recipe recipe::with(Method method, std::string_view format, const Options& optio
   if (!(details.follow_original >= 0 && details.follow_original <= 1)) {
     fail(Errc::invalid_argument, name_of(method), ": expected a share from 0 to 1 to follow the original by, found ", details.follow_original);
   }
-  return Recipe(info, method, details);
+  return mix != nullptr ? Recipe(*mix, method, details) : Recipe(info, method, details);
 }
 
 Recipe recipe::rtn(std::string_view format, const Options& options) { return with(Method::rtn, format, options); }

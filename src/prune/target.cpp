@@ -31,11 +31,7 @@ std::optional<double> unit_of(Cost cost, std::string_view name) noexcept {
 
 /// Without rotation, which would want to read weights.
 Plan plan_unrotated(const Checkpoint& shapes, const Recipe& recipe, Target target) {
-  MethodOptions options = recipe.options();
-  options.rotation = {};
-  Recipe plain(recipe.format(), recipe.method(), options);
-  for (const Recipe::Exception& exception : recipe.exceptions()) plain.keep(exception.pattern, exception.format->name);
-  return plan_file(shapes, plain, target);
+  return plan_file(shapes, recipe.without_rotation(), target);
 }
 
 /// The removals of a share of each part, but for parts that it is too small for to take anything. Nothing if one would have

@@ -1,6 +1,7 @@
 // What to do to a model: a method, a format, and exceptions by name.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -8,11 +9,14 @@
 
 #include "bantam/compress/awq.hpp"
 #include "bantam/compress/gptq.hpp"
+#include "bantam/compress/mix.hpp"
 #include "bantam/compress/nearest.hpp"
 #include "bantam/core/names.hpp"
 #include "bantam/prune/pruning.hpp"
 
 namespace bantam::inline v0 {
+
+class Checkpoint;
 
 /// How weights are rounded.
 enum class Method : std::uint8_t {
@@ -75,6 +79,9 @@ class Recipe {
 
   explicit Recipe(const FormatInfo& format, Method method = Method::rtn, const MethodOptions& options = {})
       : format_(&format), method_(method), options_(options) {}
+  /// Formats by role and layer, which for_model() finds; format() is what most get.
+  explicit Recipe(const Mix& mix, Method method = Method::rtn, const MethodOptions& options = {})
+      : Recipe(find_format(mix.format), method, options) { mix_ = &mix; }
 
   /// Matrices whose name matches get this format instead. Throws invalid_argument for an unknown format.
   Recipe& keep(std::string pattern, std::string_view format);
@@ -83,8 +90,14 @@ class Recipe {
   /// The format of one matrix. Without an exception, embeddings and head get int8 when the body gets 4 bits.
   [[nodiscard]] const FormatInfo& format_of(std::string_view name, bool embedding_or_head) const;
   [[nodiscard]] const FormatInfo& format() const noexcept { return *format_; }
+  /// Null where one format serves all.
+  [[nodiscard]] const Mix* mix() const noexcept { return mix_; }
+  /// With the formats that a mix gives to the matrices of one model; without a mix the recipe as it is. Whatever compresses or
+  /// plans does this.
+  [[nodiscard]] Recipe for_model(const Checkpoint& checkpoint) const;
   /// The same, after pruning. Throws invalid_argument for what cannot be removed.
   [[nodiscard]] Recipe pruned(const Pruning& pruning) const;
+  [[nodiscard]] Recipe without_rotation() const;
   /// What is removed of one matrix of a block, without exceptions; nothing: empty.
   [[nodiscard]] std::optional<Pruning> pruning_of(std::string_view name) const;
   [[nodiscard]] Method method() const noexcept { return method_; }
@@ -95,6 +108,8 @@ class Recipe {
 
  private:
   const FormatInfo* format_;
+  const Mix* mix_ = nullptr;
+  std::map<std::string, const FormatInfo*, std::less<>> mixed_;  ///< by name; filled by for_model()
   Method method_;
   MethodOptions options_;
   std::vector<Exception> exceptions_;
@@ -129,7 +144,7 @@ struct Options {
 [[nodiscard]] Recipe awq(std::string_view format, const Options& options = {}, const MethodOptions& method = {});
 /// HQQ on every matrix whose format has minimums; others to nearest. Throws invalid_argument where `format` has none.
 [[nodiscard]] Recipe hqq(std::string_view format, const Options& options = {});
-/// Any of them. Throws invalid_argument when the format does not suit the method.
+/// Any of them. `format` may be the name of a mix. Throws invalid_argument when the format does not suit the method.
 [[nodiscard]] Recipe with(Method method, std::string_view format, const Options& options = {}, const MethodOptions& details = {});
 
 }  // namespace recipe
