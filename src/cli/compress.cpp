@@ -5,6 +5,7 @@
 #include <map>
 #include <sstream>
 
+#include "bantam/compress/mix.hpp"
 #include "bantam/core/parallel.hpp"
 #include "fit.hpp"
 #include "input.hpp"
@@ -29,7 +30,7 @@ struct CompressOptions {
   std::int64_t group = -1;
   std::vector<std::string> keep;
   std::vector<std::string> overruled;  ///< options that --fit decides
-  std::string to = "native";
+  std::string to;  ///< empty until the name of the output has said it
   std::vector<std::string> prune;
   std::string prune_to;
   PruneRequest pruning;  ///< what these say
@@ -41,6 +42,7 @@ struct CompressOptions {
 std::string format_list() {
   std::string names;
   for (const FormatInfo& format : formats()) names += message(names.empty() ? "" : ", ", format.name);
+  for (const Mix& mix : mixes()) names += message(", ", mix.name);
   return names;
 }
 
@@ -79,12 +81,27 @@ Recipe make_recipe(const CompressOptions& o) {
       throw UsageError(message("--keep: expected PATTERN=FORMAT, found ", printable(exception)));
     checked([&] { return recipe.keep(exception.substr(0, equals), exception.substr(equals + 1)); });
   }
+  return recipe;
+}
+
+/// --to, or what the name of the output says.
+void settle_target(CompressOptions& o, const Recipe& recipe) {
+  const std::filesystem::path out = o.output;
+  const bool told = !o.to.empty();
+  if (!told) {
+    o.to = o.output.empty() ? name_of(Target::native) : name_of(checked([&] { return target_for(out, recipe); }));
+    if (writes_folder(target_of(o))) note(message("bantam: ", printable(o.output, 4096), ": a Hugging Face folder, as --to ", o.to, " makes it"));
+  }
+  // Journals and reports lie beside a folder, not in it.
+  while (o.output.size() > 1 && o.output.ends_with('/')) o.output.pop_back();
+  const std::string ending = out.extension().string();
+  const bool other = (ending == ".gguf" && target_of(o) != Target::gguf) || (ending == ".bantam" && target_of(o) != Target::native);
+  if (other) warn(message(printable(o.output, 4096), ": --to ", o.to, " writes ", writes_folder(target_of(o)) ? "a folder" : "another kind of file", ", whatever its name says"));
   try {
     check_formats(recipe, target_of(o));
   } catch (const Error& error) {
     throw UsageError(message("--to ", o.to, ": --", error.what()));
   }
-  return recipe;
 }
 
 void check_fit(const CompressOptions& o) {
@@ -210,6 +227,7 @@ Task prepare(const CompressOptions& o, Recipe recipe, bool calibrated) {
     task.checkpoint = std::move(left.checkpoint);
     task.pruned = std::move(left.report);
   }
+  task.recipe = task.recipe.for_model(task.checkpoint);
   if (o.fit.empty()) return task;
   task.fit = fit_to_budget(task.checkpoint, task.recipe, task.calibration, task.target, parse_candidates(o.candidates),
                            o.fit, o.common.json);
@@ -253,14 +271,16 @@ int conclude(const CompressOptions& o, const Task& task, const Report& report) {
   return 0;
 }
 
-int compress_model(const CompressOptions& o, const std::vector<std::string>& idle) {
+int compress_model(CompressOptions o, const std::vector<std::string>& idle) {
   if (o.format == "help") {
     print(format_list() + "\n");
     return 0;
   }
   if (o.output.empty() && !o.dry_run) throw UsageError("-o is required: the name of the output");
+  // Wrong usage is told before anything is opened.
+  Recipe recipe = make_recipe(o);
+  settle_target(o, recipe);
   check_fit(o);
-  Recipe recipe = make_recipe(o);  // wrong usage is told before anything is opened
   apply(o.common);
   const std::string journal = o.output + ".journal";
   const bool asked = o.method != "hqq" && (!o.calibration.empty() || !o.fit.empty());
@@ -312,20 +332,20 @@ void add_compress(CLI::App& app, Action& action) {
   const auto o = std::make_shared<CompressOptions>();
   const CLI::Option* model =
       add_argument(verb, "MODEL", o->model, "Hugging Face folder, .gguf or .bantam file", false);
-  add_text(verb, "-o,--output", o->output, "OUT", "the file to write; a folder with --to safetensors, gptq, gptq_v2, awq, bnb");
+  add_text(verb, "-o,--output", o->output, "OUT", "the file to write, or the folder; its name says which kind: x.gguf, folder/, x.bantam");
   std::vector<std::string> method_names;
   for (const Method method : methods) method_names.emplace_back(name_of(method));
   add_choice(verb, "--method", o->method, method_names, "how weights are rounded; rtn: to nearest");
   const std::vector<CLI::Option*> choosing = {
       add_text(verb, "--format", o->format, "NAME",
-               "of the weights, as `bantam formats` lists them; help prints the list"),
+               "of the weights, as `bantam formats` lists them, or llama.cpp's mixes (Q4_K_M); help prints the list"),
       add_integer(verb, "--group", o->group, {-1, std::numeric_limits<std::int32_t>::max()},
                   "weights per scale; 0: a whole row, -1: the format's usual group")};
   add_texts(verb, "--keep", o->keep, "PATTERN=FORMAT",
             "matrices with such names get this format; may be repeated, last match wins");
   std::vector<std::string> target_names;
   for (const Target target : targets) target_names.emplace_back(name_of(target));
-  add_choice(verb, "--to", o->to, target_names, "the kind of output; gptq_v2: gptq as GPTQModel wants it for formats with zero points");
+  add_open_choice(verb, "--to", o->to, target_names, "the kind of output, whatever its name; gptq_v2: gptq as GPTQModel wants it for formats with zero points [by the name]");
   CLI::Option* rotate = add_flag(verb, "--rotate", o->rotate, "rotate the weights at random first: the same model, easier to round to 3 and 2 bits");
   needs(add_integer(verb, "--seed", o->seed, {}, "of --rotate"), rotate);
   add_text(verb, "--smooth", o->smooth, "ALPHA", "make inputs even at the cost of the weights, to this degree (SmoothQuant); 0.5 is usual");
@@ -373,8 +393,8 @@ void add_compress(CLI::App& app, Action& action) {
       "  bantam compress Qwen3-0.6B -o fit.bantam --fit 300MiB --method gptq --calibration text.txt --report\n"
       "  bantam compress Qwen3-0.6B -o small.bantam --prune heads:0.25 --prune channels:0.3 --method gptq --calibration text.txt\n"
       "  bantam compress Qwen3-0.6B -o fast.bantam --prune heads --prune channels --prune-to latency:0.7x\n"
-      "  bantam compress q4.bantam -o plain --format f32 --to safetensors\n"
-      "  bantam compress Qwen3-0.6B -o q4_k.gguf --format q4_k --keep lm_head=q6_k --to gguf\n"
+      "  bantam compress q4.bantam -o plain/ --format f32\n"
+      "  bantam compress Qwen3-0.6B -o small.gguf --format Q4_K_M\n"
       "  bantam compress Qwen3-0.6B -o q4-gptq --format i4 --group 128 --method gptq --calibration text.txt --to gptq\n"
       "  bantam compress Qwen3-0.6B -o sparse --format f16 --prune sparsegpt:2:4 --calibration text.txt --to safetensors",
       [=, &action] {

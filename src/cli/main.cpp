@@ -5,9 +5,11 @@
 
 #include <new>
 
+#include "bantam/core/names.hpp"
 #include "options.hpp"
 #include "output.hpp"
 #include "signals.hpp"
+#include "spellings.hpp"
 #include "verbs.hpp"
 
 namespace bantam::cli {
@@ -20,12 +22,14 @@ constexpr int usage_error = 2;
 constexpr const char* examples =
     "Examples:\n"
     "  bantam compress Qwen3-0.6B -o q4.bantam --format q4\n"
+    "  bantam run q4.bantam                                            # a chat\n"
     "  bantam run q4.bantam -p 'The capital of France is' -n 64\n"
     "  bantam perplexity q4.bantam wiki.txt --against Qwen3-0.6B\n"
     "\n"
-    "MODEL is a Hugging Face folder, a .gguf file or a native .bantam file. Results go to standard\n"
-    "output, everything else to standard error. Exit status: 0 done, 1 the world said no, 2 wrong\n"
-    "usage, 130 interrupted. `bantam VERB --help` explains a verb.";
+    "MODEL is a Hugging Face folder, a .gguf file, a native .bantam file, or a name on Hugging Face's hub\n"
+    "(Qwen/Qwen3-0.6B) that was downloaded before. Results go to standard output, everything else to\n"
+    "standard error. Exit status: 0 done, 1 the world said no, 2 wrong usage, 130 interrupted.\n"
+    "`bantam VERB --help` explains a verb.";
 
 /// Help as the parser makes it, but for what it says of options that may be repeated, and its empty lines.
 class HelpFormatter : public CLI::Formatter {
@@ -101,11 +105,38 @@ std::string verb_of(const CLI::App& app, const std::vector<std::string>& words) 
   const std::string first = words.empty() ? "" : words[0];
   if (first == "-h" || first == "--help" || first == "--version") return "";
   std::string verbs;
+  std::vector<std::string> names;
   for (const CLI::App* verb : app.get_subcommands({})) {
     if (verb->get_name() == first) return first;
     verbs += message(verbs.empty() ? "" : ", ", verb->get_name());
+    names.push_back(verb->get_name());
   }
-  throw UsageError(message("expected a verb (", verbs, "), found ", words.empty() ? "nothing" : printable(first)));
+  const std::vector<std::string_view> views(names.begin(), names.end());
+  std::error_code ignored;
+  const bool is_path = !first.empty() && std::filesystem::exists(first, ignored);
+  throw UsageError(message("expected a verb (", verbs, "), found ", words.empty() ? "nothing" : printable(first),
+                           is_path ? "; did you mean run " + printable(first) + "?" : did_you_mean(first, views)));
+}
+
+/// Whether the word after this option of a verb is its value.
+bool takes_value(const CLI::App& verb, const std::string& name) {
+  const CLI::Option* option = name.starts_with('-') ? verb.get_option_no_throw(name) : nullptr;
+  return option != nullptr && option->get_items_expected_max() > 0;
+}
+
+/// What is left over when all that is known was read.
+std::string unexpected(const CLI::App& verb) {
+  const std::vector<std::string> words = verb.remaining();
+  const auto option = std::ranges::find_if(words, [](const std::string& word) { return word.starts_with('-'); });
+  if (option == words.end()) return words.empty() ? "unexpected arguments" : message("unexpected argument ", words[0]);
+  std::vector<std::string> names;
+  for (const CLI::Option* known : verb.get_options()) {
+    for (const std::string& name : known->get_lnames()) names.push_back("--" + name);
+  }
+  std::vector<std::string_view> views(names.begin(), names.end());
+  for (const std::string_view theirs : spellings_of(verb.get_name())) views.push_back(theirs);
+  const std::string name = option->substr(0, option->find('='));
+  return message("unknown option ", name, did_you_mean(name, views));
 }
 
 /// The parser's own words, but for those that only its authors understand.
@@ -135,8 +166,10 @@ int run_program(int argc, char** argv) {
       add(app, action);
     }
     for (CLI::App* sub : app.get_subcommands({})) sub->group("Verbs");
-    const std::vector<std::string> words = arguments(argc, argv);
+    std::vector<std::string> words = arguments(argc, argv);
     verb = verb_of(app, words);
+    const CLI::App& chosen = verb.empty() ? app : *app.get_subcommand(verb);
+    if (!verb.empty()) words = in_our_words(words, [&](const std::string& name) { return takes_value(chosen, name); });
     try {
       // The parser takes them from the back.
       app.parse(std::vector<std::string>(words.rbegin(), words.rend()));
@@ -146,6 +179,8 @@ int run_program(int argc, char** argv) {
     } catch (const CLI::CallForVersion& version) {
       print(message(version.what(), "\n"));
       return 0;
+    } catch (const CLI::ExtrasError&) {
+      return report_usage(unexpected(chosen), verb);
     } catch (const CLI::ParseError& error) {
       return report_usage(text_of(error), verb);
     }

@@ -5,9 +5,11 @@
 #include <charconv>
 #include <cmath>
 
+#include "bantam/core/names.hpp"
 #include "bantam/core/parallel.hpp"
 #include "bantam/kernels/table.hpp"
 #include "output.hpp"
+#include "spellings.hpp"
 
 namespace bantam::cli {
 
@@ -88,18 +90,23 @@ CLI::Option* add_texts(CLI::App& app, const std::string& names, std::vector<std:
   return app.add_option(names, target, help)->type_name(type)->allow_extra_args(false);
 }
 
+CLI::Option* add_open_choice(CLI::App& app, const std::string& names, std::string& target, const std::vector<std::string>& words,
+                             const std::string& help) {
+  std::string list;
+  for (const std::string& word : words) list += message(list.empty() ? "" : "|", word);
+  return add_parsed(app, names, list, help, [&target, words, list, name = long_name(names)](const std::string& text) {
+    if (std::find(words.begin(), words.end(), text) == words.end()) {
+      const std::vector<std::string_view> views(words.begin(), words.end());
+      throw UsageError(message(name, ": expected ", list, ", found ", printable(text), did_you_mean(text, views)));
+    }
+    target = text;
+  });
+}
+
 CLI::Option* add_choice(CLI::App& app, const std::string& names, std::string& target,
                         const std::vector<std::string>& words, const std::string& help) {
   if (target.empty()) target = words.front();
-  std::string list;
-  for (const std::string& word : words) list += message(list.empty() ? "" : "|", word);
-  return add_parsed(app, names, list, with_default(help, target),
-                    [&target, words, list, name = long_name(names)](const std::string& text) {
-                      if (std::find(words.begin(), words.end(), text) == words.end()) {
-                        throw UsageError(message(name, ": expected ", list, ", found ", printable(text)));
-                      }
-                      target = text;
-                    });
+  return add_open_choice(app, names, target, words, with_default(help, target));
 }
 
 CLI::Option* add_flag(CLI::App& app, const std::string& names, bool& target, const std::string& help) {
@@ -122,7 +129,8 @@ CLI::App& add_verb(CLI::App& app, const std::string& name, const std::string& he
 }
 
 void finish_verb(CLI::App& verb, const std::string& examples, std::function<void()> chosen) {
-  verb.footer(examples)->callback(std::move(chosen));
+  const std::string spellings = spellings_help(verb.get_name());
+  verb.footer(spellings.empty() ? examples : message(examples, "\n\n", spellings))->callback(std::move(chosen));
 }
 
 std::vector<TokenId> parse_ids(std::string_view json, const std::string& place) {

@@ -46,6 +46,9 @@ CLI::Option* add_texts(CLI::App& app, const std::string& names, std::vector<std:
 /// One of a list of words. The first of them is the default unless `target` says otherwise.
 CLI::Option* add_choice(CLI::App& app, const std::string& names, std::string& target,
                         const std::vector<std::string>& words, const std::string& help);
+/// The same where leaving it out means something else: `target` stays empty.
+CLI::Option* add_open_choice(CLI::App& app, const std::string& names, std::string& target, const std::vector<std::string>& words,
+                             const std::string& help);
 CLI::Option* add_flag(CLI::App& app, const std::string& names, bool& target, const std::string& help);
 /// A positional argument.
 CLI::Option* add_argument(CLI::App& app, const std::string& name, std::string& target, const std::string& help,

@@ -125,16 +125,16 @@ def facts_broken_streams(h):
 
 def facts_lists(h):
     formats = h.json("formats")
-    h.equal("formats: keys", set(formats), {"formats", "architectures", "kv", "source_types"})
+    h.equal("formats: keys", set(formats), {"formats", "mixes", "architectures", "kv", "source_types"})
     h.fact("formats: entries", all(set(f) == {"name", "id", "bits_per_weight", "group"} for f in formats["formats"]), formats)
-    h.fact("formats: names and ids differ", len({f["name"] for f in formats["formats"]}) == len({f["id"] for f in formats["formats"]}) == len(formats["formats"]), formats)
+    h.fact("formats: names and ids differ", len({f["name"] for f in formats["formats"]} | set(formats["mixes"])) == len({f["id"] for f in formats["formats"]}) == len(formats["formats"]), formats)
     h.fact("formats: what the issue asks", {"f32", "f16", "bf16", "i8.row", "i8.g32", "i4.g32", "nf4.g64", "fp4.g64"} <= {f["name"] for f in formats["formats"]}, formats)
     h.fact("formats: kinds of cache", {"f16", "q8", "q4"} <= set(formats["kv"]), formats)
     h.fact("formats: architectures", {"llama", "mistral", "qwen2", "qwen3"} <= set(formats["architectures"]), formats)
     h.fact("formats: source types", {"F32", "F16", "BF16", "Q8_0", "Q4_0", "Q4_1"} <= set(formats["source_types"]), formats)
     table = h.succeeds("formats").text
     h.fact("formats: the table names every format", all(f["name"] in table for f in formats["formats"]), table)
-    h.equal("compress --format help lists them", set(h.succeeds("compress", "--format", "help").text.replace(",", "").split()), {f["name"] for f in formats["formats"]})
+    h.equal("compress --format help lists them", set(h.succeeds("compress", "--format", "help").text.replace(",", "").split()), {f["name"] for f in formats["formats"]} | set(formats["mixes"]))
     cpu = h.json("cpuinfo")
     h.equal("cpuinfo: keys", set(cpu), {"cpu", "cores", "features", "isas", "isa"})
     h.fact("cpuinfo: the one in use is there", cpu["isa"] in cpu["isas"] and cpu["isas"][-1] == "generic" and cpu["cores"] >= 1, cpu)
