@@ -279,6 +279,7 @@ int compress_model(CompressOptions o, const std::vector<std::string>& idle) {
   if (o.output.empty() && !o.dry_run) throw UsageError("-o is required: the name of the output");
   // Wrong usage is told before anything is opened.
   Recipe recipe = make_recipe(o);
+  if (!o.dry_run) refuse_overwriting(o.model, o.output);
   settle_target(o, recipe);
   check_fit(o);
   apply(o.common);
@@ -286,7 +287,6 @@ int compress_model(CompressOptions o, const std::vector<std::string>& idle) {
   const bool asked = o.method != "hqq" && (!o.calibration.empty() || !o.fit.empty());
   const bool calibrated = asked || needs_calibration(recipe);
   if (!o.dry_run) {
-    refuse_overwriting(o.model, o.output);
     if (!writes_folder(target_of(o)) && std::filesystem::is_directory(o.output)) {
       fail(Errc::invalid_argument, printable(o.output, 4096), ": expected the name of a file, found a folder");
     }

@@ -82,7 +82,9 @@ void check_formats(const Recipe& recipe, Target target) {
 
 Target target_for(const std::filesystem::path& out, const Recipe& recipe) {
   std::error_code ignored;
-  const bool folder = !out.has_filename() || std::filesystem::is_directory(out, ignored);
+  // Not a folder of other things, which somebody forgot to say a name in.
+  const bool model_folder = std::filesystem::is_directory(out, ignored) && (std::filesystem::is_empty(out, ignored) || std::filesystem::exists(out / "config.json", ignored));
+  const bool folder = !out.has_filename() || model_folder;
   if (!folder && out.extension() == ".safetensors") {
     fail(Errc::invalid_argument, printable(out.string(), 400),
          ": expected a name that says what to write: a folder (out/) for Hugging Face's loaders, or a native file (.bantam)");

@@ -100,6 +100,10 @@ TEST_CASE("the name of an output says what kind it is") {
   CHECK(target_for("m.v2", plain) == Target::native);
   CHECK(target_for("m/", plain) == Target::gptq);
   CHECK(target_for(folder.path(), plain) == Target::gptq);
+  write_file(folder / "notes.txt", "");
+  CHECK(target_for(folder.path(), plain) == Target::native);
+  write_file(folder / "config.json", "{}");
+  CHECK(target_for(folder.path(), plain) == Target::gptq);
   CHECK(target_for("m/", recipe::awq("i4z")) == Target::awq);
   CHECK(target_for("m/", recipe::rtn("nf4")) == Target::bnb);
   CHECK(target_for("m/", recipe::rtn("bf16")) == Target::safetensors);

@@ -104,8 +104,8 @@ inline constexpr Target targets[] = {Target::native,  Target::safetensors, Targe
 [[nodiscard]] Target find_target(std::string_view name);
 [[nodiscard]] constexpr bool writes_folder(Target target) noexcept { return target != Target::native && target != Target::gguf; }
 
-/// The kind of output that its name asks for: gguf for "x.gguf"; a Hugging Face folder for an existing folder and for a name that
-/// ends with a slash, safetensors for floats, else the first of gptq, awq and bnb that has the recipe's formats, the method's own
+/// The kind of output that its name asks for: gguf for "x.gguf"; a Hugging Face folder for a name that ends with a slash and for a
+/// folder that is empty or holds a model, safetensors for floats, else the first of gptq, awq and bnb that has the recipe's formats, the method's own
 /// before; native for any other name. Throws invalid_argument for "x.safetensors", which is what two kinds could be called, and
 /// where no folder has the formats.
 [[nodiscard]] Target target_for(const std::filesystem::path& out, const Recipe& recipe);
