@@ -37,10 +37,17 @@ void check(const Sampling& sampling) {
   }
 }
 
-void finish_options(RunOptions& o, const SamplingArguments& arguments, bool max_tokens_given) {
+/// Somebody sits there, and nothing was said of what to write.
+bool opens_chat(const RunOptions& o) {
+  const bool asked = o.has_prompt || o.has_file || o.common.json || !o.load_session.empty() || !o.save_session.empty();
+  return o.chat || (!asked && input_is_terminal() && output_is_terminal());
+}
+
+void finish_options(RunOptions& o, const SamplingArguments& arguments) {
+  o.chat = opens_chat(o);
   GenerateOptions& generate = o.generate;
   // A chat's replies end where the model ends them.
-  generate.max_tokens = o.chat && !max_tokens_given ? -1 : arguments.max_tokens;
+  generate.max_tokens = o.chat && !o.max_tokens_given ? -1 : arguments.max_tokens;
   generate.sampling.top_k = static_cast<int>(arguments.top_k);
   generate.sampling.repeat_last_n = static_cast<int>(arguments.repeat_last_n);
   generate.speculation.lookup = static_cast<int>(arguments.lookup);
@@ -90,6 +97,12 @@ int generate(const RunOptions& o, Session& session, const std::optional<std::str
   return 0;
 }
 
+/// A model without a template never ends its text.
+int open_chat(RunOptions o, Session& session) {
+  if (!o.max_tokens_given && session.model().tokenizer().chat_template().empty()) o.generate.max_tokens = 256;
+  return chat(o, session);
+}
+
 int run(const RunOptions& o) {
   // What is wrong with the prompt shows before the model is loaded.
   std::optional<std::string> prompt;
@@ -103,11 +116,11 @@ int run(const RunOptions& o) {
   apply(o.common);
   if (!o.save_session.empty()) refuse_overwriting(o.model, o.save_session);
   Session session = open_session(o);
-  if (o.draft.empty()) return o.chat ? chat(o, session) : generate(o, session, prompt);
+  if (o.draft.empty()) return o.chat ? open_chat(o, session) : generate(o, session, prompt);
   Session draft(load_model(o.draft, o.loading), {.context = session.context(), .threads = static_cast<int>(o.common.threads), .kv = o.kv});
   RunOptions with_draft = o;
   with_draft.generate.speculation.draft = &draft;
-  return o.chat ? chat(with_draft, session) : generate(with_draft, session, prompt);
+  return o.chat ? open_chat(with_draft, session) : generate(with_draft, session, prompt);
 }
 
 void add_sampling(CLI::App& verb, RunOptions& o, SamplingArguments& arguments) {
@@ -152,8 +165,9 @@ void add_run(CLI::App& app, Action& action) {
               "most tokens to hold; 0: what the model was made for");
   add_kv(verb, o->kv);
   add_flag(verb, "--parse-special", o->parse_special, "special tokens spelled out in the prompt are tokens");
-  add_flag(verb, "--chat", o->chat, "chat by the model's template, one message a line");
+  add_flag(verb, "--chat", o->chat, "chat by the model's template, one message a line; what a terminal gets without -p and -f");
   add_text(verb, "--system", o->system, "TEXT", "the system message of the chat");
+  add_flag(verb, "--no-history", o->no_history, "a chat neither reads nor writes the lines typed in others");
   add_text(verb, "--save-session", o->save_session, "FILE", "afterwards, save all that the model has in mind");
   add_text(verb, "--load-session", o->load_session, "FILE", "go on from there; without -p or -f with the same text");
   add_flag(verb, "-q,--quiet", o->quiet, "no statistics on standard error");
@@ -162,18 +176,21 @@ void add_run(CLI::App& app, Action& action) {
   finish_verb(
       verb,
       "Prints the generated text and nothing else. Without -p and -f the prompt is standard input, as it\n"
-      "is. Ctrl-C ends the text. In a chat, Ctrl-C stops the reply, /reset forgets everything, /exit or\n"
-      "Ctrl-D leaves; replies are as long as the model makes them unless -n says otherwise.\n\n"
+      "is, and a terminal gets a chat. Ctrl-C ends the text; in a chat it stops the reply, and /help\n"
+      "lists commands; replies are as long as the model makes them unless -n says otherwise. A full\n"
+      "context leaves out the oldest messages. Lines typed are remembered in\n"
+      "~/.local/state/bantam/chat_history.\n\n"
       "Examples:\n"
+      "  bantam run q4.bantam\n"
       "  bantam run q4.bantam -p 'The capital of France is' -n 64\n"
       "  bantam run q4.bantam -f story.txt --temperature 0 --stop $'\\n\\n' --json\n"
       "  bantam run q4.bantam --chat --system 'You are a terse assistant.'",
       [=, &action] {
         o->has_prompt = given(prompt);
         o->has_file = given(file);
-        const bool max_tokens_given = given(max_tokens);
+        o->max_tokens_given = given(max_tokens);
         action = [=] {
-          finish_options(*o, *arguments, max_tokens_given);
+          finish_options(*o, *arguments);
           return run(*o);
         };
       });

@@ -40,7 +40,7 @@ THIRD_PARTY = [
     (r"(pcre2|utf8proc)\.h", ["src/text"]),
     (r"google/", ["src/text", "src/io"]),
     (r"xxhash\.h", ["src/io", "src/model", "src/session"]),
-    (r"CLI/", ["src/cli"]),
+    (r"(CLI/|histedit\.h)", ["src/cli"]),
     (r"httplib\.h", ["src/server"]),
     (r"pybind11/", ["bindings"]),
 ]

@@ -28,7 +28,7 @@ _bantam() {
     run)
       options='--help --prompt --file --max-tokens --temperature --top-k --top-p --min-p --typical --repeat-penalty
         --frequency-penalty --presence-penalty --repeat-last-n --seed --stop --logit-bias --lookup --draft --ignore-eos
-        --context --kv --parse-special --chat --system --save-session --load-session --quiet --mmap
+        --context --kv --parse-special --chat --no-history --system --save-session --load-session --quiet --mmap
         --no-mmap --direct --gptq-zero --threads --isa --json' ;;
     tokenize)
       options='--help --file --decode --lines --no-special --parse-special --threads --isa --json' ;;

@@ -36,6 +36,7 @@ complete -c bantam -n '__fish_seen_subcommand_from run' -l context -x -d 'most t
 complete -c bantam -n '__fish_seen_subcommand_from run' -l kv -x -a 'f32 f16 q8 q4' -d 'how keys and values are kept'
 complete -c bantam -n '__fish_seen_subcommand_from run' -l parse-special -d 'special tokens spelled out in the prompt are tokens'
 complete -c bantam -n '__fish_seen_subcommand_from run' -l chat -d 'chat by the model\'s template, one message a line'
+complete -c bantam -n '__fish_seen_subcommand_from run' -l no-history -d 'a chat neither reads nor writes the lines typed in others'
 complete -c bantam -n '__fish_seen_subcommand_from run' -l system -x -d 'the system message of the chat'
 complete -c bantam -n '__fish_seen_subcommand_from run' -l save-session -r -d 'afterwards, save all that the model has in mind'
 complete -c bantam -n '__fish_seen_subcommand_from run' -l load-session -r -d 'go on from there; without -p or -f with the same text'
@@ -88,7 +89,7 @@ complete -c bantam -n '__fish_seen_subcommand_from perplexity' -l isa -x -d 'ins
 complete -c bantam -n '__fish_seen_subcommand_from perplexity' -l json -d 'print one JSON document and nothing else'
 
 complete -c bantam -n '__fish_seen_subcommand_from compress' -s h -l help -d 'print this help and leave'
-complete -c bantam -n '__fish_seen_subcommand_from compress' -s o -l output -r -d 'the file to write; a folder with --to safetensors, gptq, gptq_v2, awq, bnb'
+complete -c bantam -n '__fish_seen_subcommand_from compress' -s o -l output -r -d 'the file to write, or the folder; its name says which kind: x.gguf, folder/, x.bantam'
 complete -c bantam -n '__fish_seen_subcommand_from compress' -l method -x -a 'rtn gptq awq awq+gptq hqq' -d 'how weights are rounded; rtn: to nearest'
 complete -c bantam -n '__fish_seen_subcommand_from compress' -l format -x -a '(bantam compress --format help 2>/dev/null | tr -d , | string split " ")' -d 'of the weights, as bantam formats lists them; help prints the list'
 complete -c bantam -n '__fish_seen_subcommand_from compress' -l group -x -d 'weights per scale; 0: a whole row, -1: the format\'s usual group'
