@@ -97,17 +97,22 @@ def facts_bench(h, models):
     seen = h.json("bench", q4, "-p", 16, "-n", 4, "-r", 2, "--depth", 8, "--kv", "q8")
     contract = {"prompt", "generate", "weight_bytes", "read_gb_s", "machine", "peak_rss_bytes", "load_ms"}
     h.fact("keys of the contract", contract <= set(seen), seen)
-    h.equal("the machine", set(seen["machine"]), {"cpu", "isa", "threads", "read_gb_s_measured", "int8_gop_s_measured"})
+    h.equal("the machine", set(seen["machine"]), {"cpu", "isa", "threads", "read_gb_s_measured", "int8_gop_s_measured", "last_level_cache_bytes"})
     for part, tokens in [("prompt", 16), ("generate", 4)]:
         rate = seen[part]["tok_s"]
         h.fact(f"{part}: rates", seen[part]["tokens"] == tokens and 0 < rate["min"] <= rate["median"] <= rate["max"], seen[part])
     h.fact("positive figures", all(seen[key] > 0 for key in ["weight_bytes", "read_gb_s", "peak_rss_bytes", "load_ms"]), seen)
     h.fact("measured limits", seen["machine"]["read_gb_s_measured"] > 0.1 and seen["machine"]["int8_gop_s_measured"] > 0.1, seen)
-    h.fact("fractions", 0 < seen["fractions"]["decode_of_bandwidth"] < 1 and 0 < seen["fractions"]["prefill_of_int8"] < 1, seen)
+    fraction = seen["fractions"]["decode_of_bandwidth"]
+    h.fact("fractions", 0 < fraction and 0 < seen["fractions"]["prefill_of_int8"] < 1, seen)
+    h.equal("more than the memory gives, or what a cache holds, is the cache's", seen["weights_in_cache"],
+            fraction > 1 or seen["streamed_bytes"] <= seen["machine"]["last_level_cache_bytes"])
     expected = 1e-9 * seen["streamed_bytes"] * seen["generate"]["tok_s"]["median"]
     h.fact("read_gb_s is bytes a token times tokens a second", abs(seen["read_gb_s"] / expected - 1) < 1e-9, seen)
     only = h.json("bench", q4, "-p", 0, "-n", 2, "-r", 1, "--threads", 1)
     h.fact("-p 0 leaves out prefill", only["prompt"] is None and only["generate"] is not None and only["machine"]["threads"] == 1, only)
+    words = h.succeeds("bench", q4, "-p", 0, "-n", 2, "-r", 1).text
+    h.equal("in a word", "read from the cache" in words, "the read bandwidth" not in words)
     table = h.succeeds("bench", q4, "-p", 8, "-n", 0, "-r", 1).text
     h.fact("the table", "prefill" in table and "int8" in table and "decode " not in table, table)
     batch = h.json("bench", q4, "-p", 0, "-n", 4, "-r", 1, "--batch", 3)

@@ -165,6 +165,7 @@ class LayerReport:
     relative_error: float
     bytes_before: int
     bytes_after: int
+    output_error: Optional[float] = None
 
 @dataclass
 class Report:

@@ -1,7 +1,6 @@
 """Making models smaller, and the report of how."""
 
 import dataclasses
-import html
 import os
 import warnings
 from dataclasses import dataclass, field
@@ -42,6 +41,7 @@ class LayerReport:
     relative_error: float  #: ||W - W'|| / ||W||
     bytes_before: int
     bytes_after: int
+    output_error: Optional[float] = None  #: ||X (W - W')T|| / ||X WT||, where a calibration text was read
 
 
 def _size(count):
@@ -65,6 +65,7 @@ class Report:
     #: Where parts were removed: "removals", the "layers" that stayed, "influence" of each, and what the model costs "before" and
     #: "after": "parameters", "flops" and "bytes", with prune_to="latency:..." "latency" in seconds.
     pruned: Optional[dict] = None
+    _html: str = field(default="", repr=False)
     _quality: Optional[object] = field(default=None, repr=False)
     _measured: Optional[object] = field(default=None, repr=False)
 
@@ -97,8 +98,10 @@ class Report:
     def summary(self):
         text = f"{_size(self.bytes_before)} -> {_size(self.bytes_after)} ({self.bits_per_weight:.2f} bits a weight)"
         if self.layers:
-            worst = max(self.layers, key=lambda layer: layer.relative_error)
-            text += f", worst layer error {100 * worst.relative_error:.1f} % ({worst.name})"
+            outputs = any(layer.output_error is not None for layer in self.layers)
+            error = lambda layer: (layer.output_error or 0) if outputs else layer.relative_error
+            worst = max(self.layers, key=error)
+            text += f", worst {'output' if outputs else 'layer'} error {100 * error(worst):.1f} % ({worst.name})"
         if self.pruned:
             text += f", without {', '.join(self.pruned['removals'])}"
         return text
@@ -111,13 +114,7 @@ class Report:
         return "\n".join([self.summary, *rows, *self.warnings])
 
     def _repr_html_(self):
-        rows = "".join(
-            f"<tr><td>{html.escape(layer.name)}</td><td>{html.escape(layer.format)}</td>"
-            f"<td style='text-align:right'>{_size(layer.bytes_before)}</td><td style='text-align:right'>{_size(layer.bytes_after)}</td>"
-            f"<td style='text-align:right'>{100 * layer.relative_error:.2f} %</td></tr>" for layer in self.layers)
-        warnings = "".join(f"<p>{html.escape(line)}</p>" for line in self.warnings)
-        return (f"<p><b>{html.escape(self.summary)}</b></p>{warnings}<table><tr><th>matrix</th><th>format</th><th>before</th>"
-                f"<th>after</th><th>error</th></tr>{rows}</table>")
+        return self._html
 
     def plot(self, axes=None):
         """Relative error of each matrix along the model, with matplotlib. Returns the axes."""

@@ -1,6 +1,7 @@
 // Compression.
 #include "bantam/core/parallel.hpp"
 #include "bantam/prune/prune.hpp"
+#include "bantam/report/html.hpp"
 #include "binding.hpp"
 
 namespace bantam::python {
@@ -106,7 +107,7 @@ py::object as_dict(const std::optional<PruneReport>& pruned) {
 py::dict as_dict(const Report& report) {
   py::list layers;
   for (const LayerReport& layer : report.layers) {
-    layers.append(py::make_tuple(layer.name, layer.format, layer.relative_error, layer.bytes_before, layer.bytes_after));
+    layers.append(py::make_tuple(layer.name, layer.format, layer.relative_error, layer.bytes_before, layer.bytes_after, layer.output_error));
   }
   py::dict d;
   d["bytes_before"] = report.bytes_before;
@@ -117,6 +118,7 @@ py::dict as_dict(const Report& report) {
   d["warnings"] = report.warnings;
   d["pruned"] = as_dict(report.pruned);
   d["layers"] = layers;
+  d["_html"] = to_html(report);
   return d;
 }
 

@@ -228,7 +228,10 @@ class Compression(Folder):
             self.assertEqual(layer.format, "i8.g32" if layer.name.endswith("down_proj") else "nf4.g64")
         self.assertLess(small.nbytes, model.nbytes)
         self.assertIn("bits a weight", str(report))
-        self.assertIn("<table>", report._repr_html_())
+        page = report._repr_html_()
+        self.assertEqual((page.count("<table>"), page.count("<svg "), "<script" in page), (2, 2, False))
+        self.assertTrue(all(layer.name in page for layer in report.layers))
+        self.assertEqual({layer.output_error for layer in report.layers}, {None})
         self.assertEqual(report.to_dict()["layers"][0]["name"], report.layers[0].name)
         with self.assertRaises(ValueError):
             report.perplexity_after
