@@ -102,7 +102,8 @@ LayerWeights ModelSource::load_block(std::int64_t layer) const {
   for (const auto& [matrix, norm] : {std::pair{&w.q, &w.attention_norm}, {&w.k, &w.attention_norm}, {&w.v, &w.attention_norm},
                                      {&w.gate, &w.ffn_norm}, {&w.up, &w.ffn_norm}}) {
     if (matrix->empty()) continue;
-    change(*matrix, [&](Tensor<float, 2>& m) {
+    // Captured by name: clang 14 lets no lambda refer to a structured binding.
+    change(*matrix, [&, matrix = matrix, norm = norm](Tensor<float, 2>& m) {
       scale_columns(m, *norm);
       residual_->rotate_columns(m);
       if (matrix == &w.v && values) values->rotate_rows(m);
