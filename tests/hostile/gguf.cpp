@@ -196,6 +196,14 @@ TEST_CASE("every prefix of a gguf file is refused") {
   }
 }
 
+TEST_CASE("a tensor of no bytes points nowhere, not behind the end of its file") {
+  HostileFile file("empty.gguf", [](const std::filesystem::path& path) { return bantam::GgufFile::open(path); });
+  const auto opened = file.open(GgufBuilder().tensor("none", {0}, 0, "").bytes());
+  REQUIRE(opened->tensors().size() == 1);
+  CHECK(opened->tensors()[0].bytes.empty());
+  CHECK(opened->tensors()[0].bytes.data() == nullptr);
+}
+
 TEST_CASE("counts that no file can hold cost neither memory nor time") {
   auto file = hostile_gguf();
   const std::uint64_t two60 = std::uint64_t{1} << 60;
