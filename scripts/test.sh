@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Builds everything and runs every test: under the address and undefined-behavior sanitizers, then optimized, with the
-# NEON kernels under emulation. With BANTAM_TEST_FAST=1 only optimized and without emulation.
+# Builds everything and runs every test: under the address and undefined-behavior sanitizers, a minute of fuzzing, then
+# optimized, with the NEON kernels under emulation. With BANTAM_TEST_FAST=1 only optimized and without emulation.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 source scripts/packages.sh
@@ -56,6 +56,7 @@ if [ "${BANTAM_TEST_FAST:-0}" = 1 ]; then
 else
   phase "dev: build" configure_and_build dev
   phase "dev: tests" run_tests dev
+  phase "fuzz" scripts/fuzz.sh 60
   # Other phases go here: what is quickest to fail before what takes longest, and ctest last, whose closing lines end the run.
   phase "release: build" configure_and_build release
   phase "release: tests" run_tests release

@@ -1,0 +1,24 @@
+// JSON: what is read and written again is the same tree.
+#include "io/json.hpp"
+
+#include "fuzz/fuzz.hpp"
+
+namespace bantam::fuzz {
+
+namespace {
+
+void run(Bytes bytes) {
+  Json tree;
+  if (!survives([&] { tree = Json::parse(text_of(bytes), "fuzz.json"); })) return;
+  for (const Json::Style& style : {Json::Style{}, Json::Style{.indent = 2}, Json::Style{.ascii = true}}) {
+    const Json again = Json::parse(tree.dump(style), "written");
+    require(again == tree, "what was written is read as it was");
+  }
+  survives([&] { (void)tree.get<std::vector<double>>(); });
+  survives([&] { (void)tree.at("config").get<std::int32_t>(); });
+}
+
+const Target target("json", run, mutate_json);
+
+}  // namespace
+}  // namespace bantam::fuzz

@@ -1,0 +1,65 @@
+// Native files: a small model in any format, its header's JSON and its bytes changed.
+#include <cstring>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "bantam/compress/compress.hpp"
+#include "fuzz/fuzz.hpp"
+#include "fuzz/readers.hpp"
+#include "fuzz/structures.hpp"
+#include "hostile/safetensors_builder.hpp"
+
+namespace bantam::fuzz {
+
+namespace {
+
+/// A model's native file in one of the formats; made once.
+const std::string& native_file(const Scratch& folder, const FormatInfo& format) {
+  static std::map<std::string_view, std::string> files;
+  std::string& file = files[format.name];
+  if (!file.empty()) return file;
+  static const Model model = [&] {
+    test::TinyModel tiny{.dim = 8, .layers = 1, .heads = 2, .kv_heads = 1, .head_dim = 4, .ffn = 9, .vocab = 30, .context = 16};
+    return Model::load(folder.put("base.gguf", tiny.make().gguf().bytes()));
+  }();
+  const auto small = compress(model, Recipe(format)).first;
+  small.save(folder / "base.bantam");
+  return file = test::read_file(folder / "base.bantam");
+}
+
+void run(Bytes bytes) {
+  static const Scratch folder;
+  Choices choices(bytes);
+  const std::string& base = native_file(folder, choices.of(formats()));
+  std::uint64_t length = 0;
+  std::memcpy(&length, base.data(), sizeof length);
+  std::string header = base.substr(8, length), data = base.substr(8 + length);
+  for (std::size_t changes = choices.below(3); changes > 0; --changes) {
+    auto json = nlohmann::json::parse(header, nullptr, false);
+    if (json.is_discarded()) break;
+    static constexpr const char* keys[] = {"bantam.config", "bantam.tensors", "bantam.tokenizer", "bantam.recipe", "bantam.hashes"};
+    const char* key = choices.of(keys);
+    if (choices.once_in(4) || !json.contains("__metadata__") || !json["__metadata__"].is_object() || !json["__metadata__"].contains(key) ||
+        !json["__metadata__"][key].is_string()) {
+      header = mutate_json(header, choices.raw<std::uint32_t>());
+    } else {
+      json["__metadata__"][key] = mutate_json(json["__metadata__"][key].get<std::string>(), choices.raw<std::uint32_t>());
+      header = json.dump();
+    }
+  }
+  damage(header, choices);
+  damage(data, choices);
+  // Data begins where it did, or a page or more later.
+  header.resize(header.size() <= length ? length : length + round_up<std::uint64_t>(header.size() - length, 4096), ' ');
+  const auto path = folder.put("model.bantam", test::safetensors(header, data));
+  survives([&] {
+    const Model model = Model::load(path);
+    use(model.tokenizer(), choices.rest());
+    use(model);
+  });
+}
+
+const Target target("native", run);
+
+}  // namespace
+}  // namespace bantam::fuzz
