@@ -47,7 +47,7 @@ class Product {
       x_.quantize_row(bantam::kernels_in_use(), t);
     }
   }
-  void operator()() { bantam::nn::linear(bantam::kernels_in_use(), bantam::Worker(), weights_, x_, nullptr, {out_.data(), rows}); }
+  void operator()() { bantam::nn::linear(bantam::kernels_in_use(), alone_, x_, {{weights_, nullptr, {out_.data(), rows}}}); }
   [[nodiscard]] double operations() const { return 2.0 * static_cast<double>(x_.tokens() * rows * columns); }
   [[nodiscard]] double bytes() const { return static_cast<double>(weights_.bytes()); }
 
@@ -57,6 +57,7 @@ class Product {
   static bantam::WeightMatrix matrix(const bantam::FormatInfo& format) {
     return bantam::WeightMatrix::quantize(bantam::random::normal<float>({rows, columns}, 1), format);
   }
+  bantam::Team alone_{1};
   bantam::WeightMatrix weights_;
   bantam::nn::Activations x_;
   std::vector<float> out_;

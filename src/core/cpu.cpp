@@ -8,6 +8,7 @@
 #include <cmath>
 #include <fstream>
 #include <set>
+#include <vector>
 
 #if defined(__x86_64__)
 #include <cpuid.h>
@@ -86,13 +87,20 @@ cpu_set_t allowed_processors() noexcept {
   return allowed;
 }
 
-/// The processors' worth of time that the control group grants ("200000 100000": two), rounded up; 0: no limit.
-int granted_processors() {
-  std::ifstream file("/sys/fs/cgroup/cpu.max");
-  double quota = 0;
-  double period = 0;
-  if (!(file >> quota >> period) || quota <= 0 || period <= 0) return 0;
-  return static_cast<int>(std::ceil(quota / period));
+/// quota / period of one group; 0: no limit. Version 2 has both in one file ("200000 100000", "max 100000").
+double granted_by(const std::string& group) {
+  const auto number = [](const std::string& path) {
+    std::ifstream file(path);
+    double value = 0;
+    return file >> value ? value : 0.0;
+  };
+  std::ifstream both(group + "/cpu.max");
+  double quota = 0, period = 0;
+  if (!(both >> quota >> period)) {
+    quota = number(group + "/cpu.cfs_quota_us");  // -1: none
+    period = number(group + "/cpu.cfs_period_us");
+  }
+  return quota > 0 && period > 0 ? quota / period : 0;
 }
 
 }  // namespace
@@ -100,6 +108,29 @@ int granted_processors() {
 int usable_processors() noexcept {
   const cpu_set_t allowed = allowed_processors();
   return std::max(1, CPU_COUNT(&allowed));
+}
+
+int granted_processors(const std::string& root) {
+  double least = 0;
+  std::ifstream groups(root + "/proc/self/cgroup");
+  // "0::/path" is of version 2, "4:cpu,cpuacct:/path" of version 1. A container sees its own group as the root.
+  for (std::string line; std::getline(groups, line);) {
+    const auto first = line.find(':'), second = line.find(':', first + 1);
+    if (second == std::string::npos) continue;
+    const std::string controllers = "," + line.substr(first + 1, second - first - 1) + ",";
+    std::vector<std::string> mounts;
+    if (controllers == ",,") mounts = {"/sys/fs/cgroup", "/sys/fs/cgroup/unified"};
+    if (controllers.find(",cpu,") != std::string::npos) mounts = {"/sys/fs/cgroup/cpu", "/sys/fs/cgroup/cpu,cpuacct"};
+    for (const std::string& mount : mounts) {
+      // A group has no more than those above it.
+      for (std::string path = line.substr(second + 1);; path.resize(path.rfind('/'))) {
+        const double granted = granted_by(root + mount + path);
+        if (granted > 0 && (least == 0 || granted < least)) least = granted;
+        if (path.rfind('/') == std::string::npos) break;
+      }
+    }
+  }
+  return static_cast<int>(std::ceil(least));
 }
 
 int usable_cores() {

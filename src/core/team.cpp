@@ -1,12 +1,18 @@
-// Threads that wait for work by spinning briefly and then sleeping on a futex (std::atomic::wait).
+// Threads that are dealt parts of work, and stay away while their processor is wanted by others.
 #include "bantam/core/team.hpp"
 
-#include <sched.h>
+#include <linux/futex.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
 
-#include <array>
+#include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <system_error>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "bantam/core/cpu.hpp"
@@ -16,12 +22,23 @@ namespace bantam::inline v0 {
 
 namespace {
 
+using std::chrono::nanoseconds;
+using Clock = std::chrono::steady_clock;
+using namespace std::chrono_literals;
+
 // About 20 to 50 microseconds: longer than the gap between two phases of a layer, shorter than a scheduler's time
 // slice, so that a neighbor gets its core back.
 constexpr int spin_rounds = 2000;
-// With more threads than processors whoever waits stands in the way of those it waits for, and hands its processor on
-// at once, which takes about a microsecond (docs/numbers.md).
-constexpr int yield_rounds = 100;
+// A look at what the system counts takes half a microsecond.
+constexpr nanoseconds between_looks = 1ms;
+// Whoever comes back beside a neighbor may hold up the others for a slice of the scheduler's, 3 ms, once: 2 % of this. And
+// it is how long a processor that became free lies idle.
+constexpr nanoseconds longest_rest = 128ms;
+constexpr nanoseconds shortest_rest = 1ms;
+// A neighbor that computes takes a slice of 3 ms. Who only wakes up to look around, as many do on any machine, takes 0.1 to 0.3.
+constexpr nanoseconds shortest_loss = 1ms;
+// Processors may be given and taken while we run (taskset -p).
+constexpr nanoseconds between_counts = 100ms;
 
 void relax() noexcept {
 #if defined(__x86_64__)
@@ -31,115 +48,249 @@ void relax() noexcept {
 #endif
 }
 
-/// Returns once `value` differs from `old`. `crowded`: there are more threads than processors.
-std::uint32_t wait_for_change(const std::atomic<std::uint32_t>& value, std::uint32_t old, bool crowded) noexcept {
-  for (int i = 0; i < (crowded ? yield_rounds : spin_rounds); ++i) {
-    const std::uint32_t now = value.load(std::memory_order_acquire);
-    if (now != old) return now;
-    if (crowded) {
-      sched_yield();
-    } else {
-      relax();
-    }
-  }
-  value.wait(old, std::memory_order_acquire);
-  return value.load(std::memory_order_acquire);
+using Word = std::atomic<std::uint32_t>;
+static_assert(sizeof(Word) == 4 && Word::is_always_lock_free);
+
+/// Sleeps while `word` is `value`, and not longer than `most` (0: for ever). std::atomic has no wait that ends by itself.
+void sleep_on(const Word& word, std::uint32_t value, nanoseconds most = {}) noexcept {
+  const timespec time{most / 1s, (most % 1s).count()};
+  syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, value, most.count() > 0 ? &time : nullptr, nullptr, 0);
 }
+void wake(const Word& word, int threads) noexcept { syscall(SYS_futex, &word, FUTEX_WAKE_PRIVATE, threads, nullptr, nullptr, 0); }
+constexpr int everybody = 1 << 30;
+
+/// What the system does to one thread.
+class Watch {
+ public:
+  /// Whether others had the thread's processor for a while since the last look; looks now and then.
+  bool lost_processor(Clock::time_point now) noexcept {
+    const nanoseconds passed = now - looked_;
+    if (passed < between_looks) return false;
+    const bool first = looked_ == Clock::time_point{};
+    looked_ = now;
+    rusage usage{};
+    getrusage(RUSAGE_THREAD, &usage);
+    timespec time{};
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+    const nanoseconds ran = std::chrono::seconds(time.tv_sec) + nanoseconds(time.tv_nsec);
+    const nanoseconds lost = passed - (ran - std::exchange(ran_, ran)) - std::exchange(slept_, {});
+    // What the caller does between deals may sleep, too: that is no loss.
+    const bool taken = std::exchange(losses_, usage.ru_nivcsw) != usage.ru_nivcsw;
+    return !first && taken && lost > shortest_loss;
+  }
+  void sleep_on(const Word& word, std::uint32_t value, nanoseconds most = {}) noexcept {
+    const Clock::time_point begin = Clock::now();
+    bantam::sleep_on(word, value, most);
+    slept_ += Clock::now() - begin;
+  }
+
+ private:
+  Clock::time_point looked_;
+  nanoseconds ran_{}, slept_{};
+  long losses_ = 0;
+};
+
+/// How long a worker stays away: longer each time that it is disturbed soon after it came back.
+class Rests {
+ public:
+  nanoseconds next(Clock::time_point now) noexcept {
+    rest_ = now - back_ < 8 * rest_ ? std::min(2 * rest_, longest_rest) : shortest_rest;
+    back_ = now + rest_;
+    return rest_;
+  }
+
+ private:
+  nanoseconds rest_{};
+  Clock::time_point back_;
+};
 
 }  // namespace
 
+// The caller writes `work`, then `cursor` (release). A thread owns a part once its exchange of the cursor has succeeded
+// (acquire), and only then reads `work`: the caller does not write it again before `done` has counted that part (release,
+// acquire). It may have been late and got a part of other work than it looked at; that is as good a part. All else is about
+// sleeping. Who wants to sleep says so and then looks once more; who has news tells it and then looks for sleepers: in
+// the one order of sequentially consistent operations, one of the two sees the other.
 struct Team::State {
-  // Each on a line of its own: arrivals must not slow the threads that watch the epoch.
-  alignas(64) std::atomic<std::uint32_t> region{0};
-  alignas(64) std::atomic<std::uint32_t> epoch{0};
-  alignas(64) std::atomic<int> arrived{0};
-  /// How far each deal since the last barrier is.
-  struct alignas(64) Cursor {
-    std::atomic<std::int64_t> next{0};
+  struct Work {
+    const FunctionRef<void(Range, int)>* f = nullptr;
+    std::int64_t items = 0, grain = 0;
+    std::uint32_t parts = 0;
   };
-  std::array<Cursor, Worker::deals> cursors;
-  alignas(64) const FunctionRef<void(const Worker&)>* work = nullptr;
-  int size = 1;
-  bool crowded = false;
-  bool stop = false;
+  // What several threads write is on lines of its own.
+  /// Which work this is (upper half; it only tells one from the next) and how many of its parts nobody has yet.
+  alignas(64) std::atomic<std::uint64_t> cursor{0};
+  alignas(64) Work work;
+  /// Parts that others than the caller have finished, and how many of them the caller sleeps for.
+  alignas(64) Word done{0};
+  std::atomic<std::uint32_t> awaited{nobody};
+  static constexpr std::uint32_t nobody = ~0u;
+  /// News for workers that sleep because there was nothing to do, and whether any does.
+  alignas(64) Word called{0};
+  std::atomic<bool> asleep{false};
+  /// News for all others: about `stop` and `places`.
+  alignas(64) Word told{0};
+  std::atomic<bool> stop{false};
+  std::atomic<int> places{1};          ///< workers from here on take no part
+  std::atomic<bool> too_many{false};   ///< the caller lost its processor: one of the workers is to rest
+
+  // The caller's own.
+  alignas(64) int size = 1;
+  bool fixed = false;  ///< places
+  int granted = 0;     ///< by a quota
+  Watch watch;
+  Clock::time_point counted;
+  pid_t process = getpid();
   std::vector<std::thread> threads;
+
+  void tell() noexcept {
+    for (Word* word : {&told, &called}) {
+      word->fetch_add(1);
+      wake(*word, everybody);
+    }
+  }
+  void set_places(int count) noexcept {
+    if (places.exchange(count) != count) tell();
+  }
+  void count_places() noexcept {
+    const int processors = usable_processors();
+    set_places(std::min({size, processors, granted > 0 ? granted : size}));
+  }
 
   void finish() noexcept {
     stop = true;
-    region.fetch_add(1, std::memory_order_release);
-    region.notify_all();
+    tell();
     for (std::thread& thread : threads) thread.join();
   }
 
-  void barrier() noexcept {
-    const std::uint32_t now = epoch.load(std::memory_order_relaxed);
-    if (arrived.fetch_add(1, std::memory_order_acq_rel) + 1 == size) {
-      arrived.store(0, std::memory_order_relaxed);
-      // Nobody is inside a deal now.
-      for (Cursor& cursor : cursors) cursor.next.store(0, std::memory_order_relaxed);
-      epoch.store(now + 1, std::memory_order_release);
-      epoch.notify_all();
-    } else {
-      wait_for_change(epoch, now, crowded);
+  /// Does parts until none is left; returns how many. `report`: to the caller.
+  std::uint32_t take_parts(int index, bool report) noexcept {
+    std::uint32_t taken = 0;
+    for (std::uint64_t now = cursor.load(std::memory_order_acquire); static_cast<std::uint32_t>(now) != 0;) {
+      if (!cursor.compare_exchange_weak(now, now - 1, std::memory_order_acquire, std::memory_order_acquire)) continue;
+      const std::int64_t begin = (work.parts - static_cast<std::uint32_t>(now)) * work.grain;
+      (*work.f)(Range{begin, std::min(begin + work.grain, work.items)}, index);
+      ++taken;
+      if (report && done.fetch_add(1) + 1 == awaited.load()) wake(done, 1);
+      now = cursor.load(std::memory_order_acquire);
+    }
+    return taken;
+  }
+
+  /// Returns when there are parts, or `called` is not what it was `before`.
+  void wait_for_parts(std::uint32_t before, Watch& mine) noexcept {
+    const auto has_parts = [&](std::memory_order order) { return static_cast<std::uint32_t>(cursor.load(order)) != 0; };
+    for (int i = 0; i < spin_rounds; ++i) {
+      if (has_parts(std::memory_order_relaxed)) return;
+      relax();
+    }
+    asleep = true;
+    if (!has_parts(std::memory_order_seq_cst)) mine.sleep_on(called, before);
+  }
+
+  void serve(int index) noexcept {
+    Watch mine;
+    Rests rests;
+    while (true) {
+      // Before what they tell is looked at: what comes later ends the sleep.
+      const std::uint32_t calls = called.load(), news = told.load();
+      if (stop) return;
+      const Clock::time_point now = Clock::now();
+      if (index >= places) {
+        mine.sleep_on(told, news);
+      } else if (mine.lost_processor(now) || (too_many.load(std::memory_order_relaxed) && too_many.exchange(false))) {
+        mine.sleep_on(told, news, rests.next(now));
+      } else {
+        wait_for_parts(calls, mine);
+        take_parts(index, true);
+      }
+    }
+  }
+
+  void wait_for(std::uint32_t parts) noexcept {
+    for (int i = 0; i < spin_rounds; ++i) {
+      if (done.load(std::memory_order_acquire) == parts) return;
+      relax();
+    }
+    // Asleep, the caller leaves its processor to the worker it waits for.
+    awaited = parts;
+    for (std::uint32_t now = done.load(); now != parts; now = done.load()) watch.sleep_on(done, now);
+    awaited.store(nobody, std::memory_order_relaxed);
+  }
+
+  void look_around() noexcept {
+    const Clock::time_point now = Clock::now();
+    if (watch.lost_processor(now)) too_many = true;
+    if (!fixed && now - counted > between_counts) {
+      counted = now;
+      count_places();
     }
   }
 };
 
-Range Worker::share(std::int64_t items, std::int64_t grain) const noexcept {
-  const std::int64_t grains = (items + grain - 1) / grain;
-  const std::int64_t begin = grains * index_ / count_ * grain;
-  const std::int64_t end = grains * (index_ + 1) / count_ * grain;
-  return {begin < items ? begin : items, end < items ? end : items};
-}
-
-void Worker::barrier() const noexcept {
-  deal_ = 0;
-  if (count_ > 1) team_->state_->barrier();
-}
-
-std::atomic<std::int64_t>& Worker::next_deal() const noexcept {
-  BANTAM_ASSERT(deal_ < deals);
-  return team_->state_->cursors[static_cast<std::size_t>(deal_++)].next;
-}
-
 Team::Team(int threads) : state_(std::make_unique<State>()) {
   if (threads < 0 || threads > 1024) fail(Errc::invalid_argument, "threads: expected 0 (all cores) to 1024, found ", threads);
-  state_->size = threads == 0 ? usable_cores() : threads;
-  state_->crowded = state_->size > usable_processors();
-  state_->threads.reserve(static_cast<std::size_t>(state_->size));  // so that only the system can refuse below
+  State& state = *state_;
+  state.size = threads == 0 ? usable_cores() : threads;
+  if (state.size == 1) return;
+  state.granted = granted_processors();
+  state.count_places();
+  state.threads.reserve(static_cast<std::size_t>(state.size));  // so that only the system can refuse below
   try {
-    for (int index = 1; index < state_->size; ++index) {
-      state_->threads.emplace_back([this, index] {
-        State& state = *state_;
-        std::uint32_t seen = 0;
-        while (true) {
-          seen = wait_for_change(state.region, seen, state.crowded);
-          if (state.stop) return;
-          (*state.work)(Worker(this, index, state.size));
-          state.barrier();
-        }
-      });
+    for (int index = 1; index < state.size; ++index) {
+      state.threads.emplace_back([&state, index] { state.serve(index); });
     }
   } catch (const std::system_error&) {
-    const auto started = state_->threads.size() + 1;
-    state_->finish();
-    fail(Errc::out_of_memory, "threads: expected ", state_->size, ", the system allows ", started);
+    const auto started = state.threads.size() + 1;
+    state.finish();
+    fail(Errc::out_of_memory, "threads: expected ", state.size, ", the system allows ", started);
   }
 }
 
-Team::~Team() { state_->finish(); }
+Team::~Team() {
+  if (is_forked()) {
+    (void)state_.release();  // there is nobody to join, and no way to forget a thread that does not exist
+  } else {
+    state_->finish();
+  }
+}
 
 int Team::size() const noexcept { return state_->size; }
 
-void Team::run(FunctionRef<void(const Worker&)> work) noexcept {
-  State& state = *state_;
-  if (state.size > 1) {
-    state.work = &work;
-    state.region.fetch_add(1, std::memory_order_release);
-    state.region.notify_all();
+std::int64_t Team::grain_of(std::int64_t items, std::int64_t parts) const noexcept {
+  return std::max<std::int64_t>(1, items / (parts * state_->places.load(std::memory_order_relaxed)));
+}
+
+bool Team::is_forked() const noexcept { return getpid() != state_->process; }
+
+void Team::set_active(int threads) noexcept {
+  state_->fixed = threads > 0;
+  if (threads > 0) {
+    state_->set_places(std::min(threads, state_->size));
+  } else {
+    state_->count_places();
   }
-  work(Worker(this, 0, state.size));
-  if (state.size > 1) state.barrier();
+}
+
+void Team::deal(std::int64_t items, std::int64_t grain, FunctionRef<void(Range, int worker)> f) noexcept {
+  State& state = *state_;
+  BANTAM_ASSERT(grain > 0 && items / grain < State::nobody);
+  if (items <= grain || state.size == 1) {
+    if (items > 0) f(Range{0, items}, 0);
+    return;
+  }
+  const auto parts = static_cast<std::uint32_t>((items + grain - 1) / grain);
+  state.work = {&f, items, grain, parts};
+  state.done.store(0, std::memory_order_relaxed);
+  const std::uint64_t last = state.cursor.load(std::memory_order_relaxed) >> 32;
+  state.cursor.store((last + 1) << 32 | parts);
+  if (state.asleep) {
+    state.asleep = false;
+    state.called.fetch_add(1);
+    wake(state.called, everybody);
+  }
+  state.wait_for(parts - state.take_parts(0, false));
+  state.look_around();
 }
 
 }  // namespace bantam::inline v0

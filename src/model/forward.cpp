@@ -1,4 +1,4 @@
-// One pass of tokens through the layers, in phases with a barrier between them.
+// One pass of tokens through the layers, in phases that are dealt out to the team one after another.
 #include "bantam/model/forward.hpp"
 
 #include <numeric>
@@ -28,23 +28,24 @@ class Rollback {
   std::vector<std::int64_t> tokens_;
 };
 
-/// Calls f(token, begin, end) for this worker's part of (tokens, columns), cut at blocks of columns: a single token is
-/// shared out too.
+/// Calls f(range, worker) for parts of the tokens: long enough for what they cost, which is little.
+void for_tokens(Team& team, std::int64_t tokens, FunctionRef<void(Range, int worker)> f) noexcept { team.deal(tokens, team.grain_of(tokens, 4), f); }
+
+/// Calls f(token, begin, end) for parts of (tokens, columns), cut at blocks of columns: a single token is shared out too.
 template <class F>
-void for_parts(const Worker& worker, std::int64_t tokens, std::int64_t columns, F&& f) {
+void for_parts(Team& team, std::int64_t tokens, std::int64_t columns, F&& f) noexcept {
   const std::int64_t blocks = div_up<std::int64_t>(columns, block_columns);
-  const Range share = worker.share(tokens * blocks);
-  for (std::int64_t at = share.begin; at < share.end;) {
-    const std::int64_t first = at % blocks;
-    const std::int64_t last = std::min(blocks, first + share.end - at);
-    f(at / blocks, first * block_columns, std::min(last * block_columns, columns));
-    at += last - first;
-  }
+  team.deal(tokens * blocks, team.grain_of(tokens * blocks, 2), [&](Range part, int) {
+    for (std::int64_t at = part.begin; at < part.end;) {
+      const std::int64_t first = at % blocks;
+      const std::int64_t last = std::min(blocks, first + part.end - at);
+      f(at / blocks, first * block_columns, std::min(last * block_columns, columns));
+      at += last - first;
+    }
+  });
 }
 
-/// Bytes of weights, times tokens, below which threads would wait for each other longer than they work: a layer has ten
-/// barriers of about a microsecond, and one thread reads 25 to 60 bytes a nanosecond from its caches.
-constexpr std::int64_t worth_sharing = 512 << 10;
+const float* values_of(const std::vector<float>& bias) noexcept { return bias.empty() ? nullptr : bias.data(); }
 
 }  // namespace
 
@@ -151,16 +152,15 @@ void Forward::run(std::span<const Sequence> sequences, Sink sink, KeepGoing keep
 void Forward::head(std::span<const std::int64_t> rows) noexcept {
   const auto count = static_cast<std::int64_t>(rows.size());
   headed_.resize(count, config_.dim);  // had room for as many
-  run(weights_.head.bytes() * count, [&](const Worker& worker) {
-    const Range share = worker.share(count);
-    for (std::int64_t i = share.begin; i < share.end; ++i) {
+  Team& team = team_for(weights_.head.bytes() * count);
+  for_tokens(team, count, [&](Range part, int) {
+    for (std::int64_t i = part.begin; i < part.end; ++i) {
       final_norm(rows[static_cast<std::size_t>(i)], headed_.row(i));
       headed_.quantize_row(kernels_, i);
       headed_.gather_row(kernels_, {&weights_.head}, i);
     }
-    worker.barrier();
-    nn::linear(kernels_, worker, weights_.head, headed_, nullptr, {logits_.data(), config_.vocab});
   });
+  nn::linear(kernels_, team, headed_, {{weights_.head, nullptr, {logits_.data(), config_.vocab}}});
 }
 
 void Forward::final_norm(std::int64_t row, float* out) const noexcept {
@@ -185,25 +185,26 @@ void Forward::add_branch(Range rows) noexcept {
 
 /// All layers of the rows of this pass; what they add is in residual_.
 void Forward::layers(KeepGoing keep_going) noexcept {
-  const auto work = [&](const Worker& worker) {
-    const Range share = worker.share(tokens_);
-    const auto dim = static_cast<std::size_t>(config_.dim);
-    for (std::int64_t t = share.begin; t < share.end; ++t) {
+  Team& team = team_for(weights_.streamed_bytes / config_.layers * tokens_);
+  const auto dim = static_cast<std::size_t>(config_.dim);
+  for_tokens(team, tokens_, [&](Range part, int worker) {
+    for (std::int64_t t = part.begin; t < part.end; ++t) {
       const Row& row = rows_[static_cast<std::size_t>(t)];
-      weights_.embedding.read_row(row.token, {residual_.data() + t * config_.dim, dim}, codes_[static_cast<std::size_t>(worker.index())]);
+      weights_.embedding.read_row(row.token, {residual_.data() + t * config_.dim, dim}, codes_[static_cast<std::size_t>(worker)]);
     }
-    find_angles(share);
-    for (std::int64_t i = 0; i < config_.layers; ++i) {
-      if (tokens_ > 1) {
-        if (worker.index() == 0) stopped_ = !keep_going(tokens_ * i / config_.layers);
-        worker.barrier();  // all of them see the same answer
-        if (stopped_) return;
-      }
-      layer(worker, weights_.layers[static_cast<std::size_t>(i)], i, i, i > 0);
+    find_angles(part);
+  });
+  for (std::int64_t i = 0; i < config_.layers; ++i) {
+    if (tokens_ > 1 && !keep_going(tokens_ * i / config_.layers)) {
+      stopped_ = true;
+      return;
     }
-    add_branch(share);
-  };
-  run(weights_.streamed_bytes / config_.layers * tokens_, work);
+    // Keys and values of layer i of the model are at place i of the caches.
+    const LayerWeights& w = weights_.layers[static_cast<std::size_t>(i)];
+    attention(team, w, i, i, i > 0, BlockStage::attention);
+    mlp(team, w, true, BlockStage::mlp);
+  }
+  for_tokens(team, tokens_, [&](Range part, int) { add_branch(part); });
 }
 
 void Forward::run_block(const LayerWeights& w, std::int64_t index, BlockStage stage, std::span<float> hidden, nn::KvCache& cache) {
@@ -216,20 +217,14 @@ void Forward::run_block(const LayerWeights& w, std::int64_t index, BlockStage st
   segments_.assign(1, {.count = tokens, .cache = &cache});
   resize(tokens);
   stage_ = stage;
-  team_.run([&](const Worker& worker) {
-    const Range share = worker.share(tokens);
-    const std::int64_t first = share.begin * config_.dim, count = (share.end - share.begin) * config_.dim;
-    std::copy_n(hidden.data() + first, count, residual_.data() + first);
-    if (stage <= BlockStage::attention) {
-      find_angles(share);
-      attention(worker, w, index, 0, false, stage);
-    } else {
-      mlp(worker, w, false, stage);
-    }
-    if (stage != BlockStage::attention && stage != BlockStage::mlp) return;
-    add_branch(share);
-    std::copy_n(residual_.data() + first, count, hidden.data() + first);
-  });
+  std::copy_n(hidden.data(), hidden.size(), residual_.data());
+  if (stage <= BlockStage::attention) {
+    for_tokens(team_, tokens, [&](Range part, int) { find_angles(part); });
+    attention(team_, w, index, 0, false, stage);
+  } else {
+    mlp(team_, w, false, stage);
+  }
+  if (stage == BlockStage::attention || stage == BlockStage::mlp) add_branch_to(hidden);
 }
 
 void Forward::end_half(const LayerWeights& w, BlockStage half, TensorView<const float, 2> inputs, std::span<float> hidden) {
@@ -241,20 +236,23 @@ void Forward::end_half(const LayerWeights& w, BlockStage half, TensorView<const 
   resize(tokens);
   x.resize(tokens, last.columns());
   stage_ = half;
-  team_.run([&](const Worker& worker) {
-    const Range share = worker.share(tokens);
-    const std::int64_t first = share.begin * config_.dim, count = (share.end - share.begin) * config_.dim;
-    std::copy_n(hidden.data() + first, count, residual_.data() + first);
-    for (std::int64_t t = share.begin; t < share.end; ++t) {
+  std::copy_n(hidden.data(), hidden.size(), residual_.data());
+  for_tokens(team_, tokens, [&](Range part, int) {
+    for (std::int64_t t = part.begin; t < part.end; ++t) {
       std::copy_n(&inputs(t, 0), inputs.extent(1), x.row(t));
       x.quantize_row(kernels_, t);
       x.gather_row(kernels_, {&last}, t);
     }
-    worker.barrier();
-    nn::linear(kernels_, worker, last, x, attends && !w.o_bias.empty() ? w.o_bias.data() : nullptr, branch_.output());
-    worker.barrier();
-    add_branch(share);
-    std::copy_n(residual_.data() + first, count, hidden.data() + first);
+  });
+  nn::linear(kernels_, team_, x, {{last, attends ? values_of(w.o_bias) : nullptr, branch_.output()}});
+  add_branch_to(hidden);
+}
+
+/// hidden = residual + branch, of a block that is run alone.
+void Forward::add_branch_to(std::span<float> hidden) noexcept {
+  for_tokens(team_, tokens_, [&](Range part, int) {
+    add_branch(part);
+    std::copy_n(residual_.data() + part.begin * config_.dim, (part.end - part.begin) * config_.dim, hidden.data() + part.begin * config_.dim);
   });
 }
 
@@ -280,129 +278,104 @@ void Forward::run_head(std::span<const float> hidden, FunctionRef<void(std::int6
   }
 }
 
-/// Runs `work` on the team, or alone where it reads so few `bytes` that sharing costs more than it saves.
-void Forward::run(std::int64_t bytes, FunctionRef<void(const Worker&)> work) noexcept {
-  if (bytes < worth_sharing) {
-    work(Worker());
-  } else {
-    team_.run(work);
-  }
-}
-
-/// `add`: residual += branch first; normed = norm(residual), rounded too, for `readers`. Rows are this worker's own.
-void Forward::normalize(const Worker& worker, const std::vector<float>& weight, bool add, const nn::Readers& readers) noexcept {
-  const Range share = worker.share(tokens_);
-  for (std::int64_t t = share.begin; t < share.end; ++t) {
-    float* x = residual_.data() + t * config_.dim;
-    if (add) kernels_.add(x, branch_.row(t), config_.dim);
-    kernels_.rms_norm(x, weight.data(), static_cast<float>(config_.norm_eps), normed_.row(t), config_.dim);
-    normed_.quantize_row(kernels_, t);
-    normed_.gather_row(kernels_, readers, t);
-  }
+/// `add`: residual += branch first; normed = norm(residual), rounded too, for `readers`.
+void Forward::normalize(Team& team, const std::vector<float>& weight, bool add, const nn::Readers& readers) noexcept {
+  for_tokens(team, tokens_, [&](Range part, int) {
+    for (std::int64_t t = part.begin; t < part.end; ++t) {
+      float* x = residual_.data() + t * config_.dim;
+      if (add) kernels_.add(x, branch_.row(t), config_.dim);
+      kernels_.rms_norm(x, weight.data(), static_cast<float>(config_.norm_eps), normed_.row(t), config_.dim);
+      normed_.quantize_row(kernels_, t);
+      normed_.gather_row(kernels_, readers, t);
+    }
+  });
 }
 
 /// Norms and rotates the heads of q and k, and stores k and v. Units are (token, head).
-void Forward::rotate_and_store(const Worker& worker, const LayerWeights& w, std::int64_t place) noexcept {
+void Forward::rotate_and_store(Team& team, const LayerWeights& w, std::int64_t place) noexcept {
   const std::int64_t d = config_.head_dim;
   const std::int64_t heads = w.q.rows() / d, kv_heads = w.k.rows() / d;
   const std::int64_t half = config_.rope.dim / 2;
   const auto eps = static_cast<float>(config_.norm_eps);
-  float* padded = heads_[static_cast<std::size_t>(worker.index())].data();
-  const auto store = [&](bool value, std::int64_t head, std::int64_t token, const float* x) {
-    const Row& row = rows_[static_cast<std::size_t>(token)];
-    std::copy_n(x, d, padded);
-    row.cache->store(kernels_, place, value, head, row.position, padded);
-  };
   const std::int64_t units = heads + kv_heads;
-  const Range share = worker.share(tokens_ * units);
-  for (std::int64_t unit = share.begin; unit < share.end; ++unit) {
-    const std::int64_t t = unit / units;
-    const std::int64_t h = unit % units;
-    const bool is_q = h < heads;
-    const std::int64_t kv = h - heads;
-    float* head = is_q ? q_.row(t) + h * d : k_.row(t) + kv * d;
-    const std::vector<float>& norm = is_q ? w.q_norm : w.k_norm;
-    if (!norm.empty()) kernels_.rms_norm(head, norm.data(), eps, head, d);
-    const float* angles = angles_.data() + t * 2 * half;
-    rope_.apply(kernels_, head, angles, angles + half);
-    if (is_q) continue;
-    store(false, kv, t, head);
-    store(true, kv, t, v_.row(t) + kv * d);
-  }
+  team.deal(tokens_ * units, team.grain_of(tokens_ * units, 2), [&](Range part, int worker) {
+    float* padded = heads_[static_cast<std::size_t>(worker)].data();
+    const auto store = [&](bool value, std::int64_t head, std::int64_t token, const float* x) {
+      const Row& row = rows_[static_cast<std::size_t>(token)];
+      std::copy_n(x, d, padded);
+      row.cache->store(kernels_, place, value, head, row.position, padded);
+    };
+    for (std::int64_t unit = part.begin; unit < part.end; ++unit) {
+      const std::int64_t t = unit / units;
+      const std::int64_t h = unit % units;
+      const bool is_q = h < heads;
+      const std::int64_t kv = h - heads;
+      float* head = is_q ? q_.row(t) + h * d : k_.row(t) + kv * d;
+      const std::vector<float>& norm = is_q ? w.q_norm : w.k_norm;
+      if (!norm.empty()) kernels_.rms_norm(head, norm.data(), eps, head, d);
+      const float* angles = angles_.data() + t * 2 * half;
+      rope_.apply(kernels_, head, angles, angles + half);
+      if (is_q) continue;
+      store(false, kv, t, head);
+      store(true, kv, t, v_.row(t) + kv * d);
+    }
+  });
 }
 
-/// Layer `index` of the model, whose keys and values are at `place` of the caches; `add`: the one before left something in branch_.
-void Forward::layer(const Worker& worker, const LayerWeights& w, std::int64_t index, std::int64_t place, bool add) noexcept {
-  attention(worker, w, index, place, add, BlockStage::attention);
-  mlp(worker, w, true, BlockStage::mlp);
+/// Makes rows as wide as the layer at hand has them.
+void Forward::narrow(nn::Activations& x, std::int64_t columns) noexcept {
+  if (x.columns() != columns) x.resize(tokens_, columns);
 }
 
-/// Makes rows as wide as the layer at hand has them. Nobody reads them since the last barrier, nor before the next.
-void Forward::narrow(const Worker& worker, nn::Activations& x, std::int64_t columns) noexcept {
-  if (worker.index() == 0 && x.columns() != columns) x.resize(tokens_, columns);
-}
-
-/// The first half of a layer, as far as `until`; what it adds is in branch_ then.
-void Forward::attention(const Worker& worker, const LayerWeights& w, std::int64_t index, std::int64_t place, bool add,
-                        BlockStage until) noexcept {
+/// The first half of layer `index` of the model, whose keys and values are at `place` of the caches, as far as `until`; what it
+/// adds is in branch_ then. `add`: the one before left something there.
+void Forward::attention(Team& team, const LayerWeights& w, std::int64_t index, std::int64_t place, bool add, BlockStage until) noexcept {
   const ModelConfig& c = config_;
   const std::int64_t q_columns = w.q.rows();
   const std::int64_t kv_columns = w.k.rows();
-  narrow(worker, attended_, q_columns);
-  const auto bias = [](const std::vector<float>& b) { return b.empty() ? nullptr : b.data(); };
-
+  narrow(attended_, q_columns);
   const nn::Readers readers{&w.q, &w.k, &w.v};
-  normalize(worker, w.attention_norm, add, readers);
+  normalize(team, w.attention_norm, add, readers);
   if (until == BlockStage::attention_inputs) return;
-  worker.barrier();
-  nn::linear(kernels_, worker, w.q, normed_, bias(w.q_bias), q_.output());
-  nn::linear(kernels_, worker, w.k, normed_, bias(w.k_bias), k_.output(), readers.form_of(1));
-  nn::linear(kernels_, worker, w.v, normed_, bias(w.v_bias), v_.output(), readers.form_of(2));
-  worker.barrier();
-  rotate_and_store(worker, w, place);
-  worker.barrier();
-  attention_.run(kernels_, worker, place, c.window_of(index), q_.input(), attended_.output(), kv_columns / c.head_dim);
+  nn::linear(kernels_, team, normed_,
+             {{w.q, values_of(w.q_bias), q_.output()},
+              {w.k, values_of(w.k_bias), k_.output(), readers.form_of(1)},
+              {w.v, values_of(w.v_bias), v_.output(), readers.form_of(2)}});
+  rotate_and_store(team, w, place);
+  attention_.run(kernels_, team, place, c.window_of(index), q_.input(), attended_.output(), kv_columns / c.head_dim);
   if (until == BlockStage::output_inputs) return;
-  worker.barrier();
-  for_parts(worker, tokens_, q_columns, [&](std::int64_t t, std::int64_t begin, std::int64_t end) {
+  for_parts(team, tokens_, q_columns, [&](std::int64_t t, std::int64_t begin, std::int64_t end) {
     attended_.quantize_part(kernels_, t, begin, end);
     attended_.gather_part(kernels_, {&w.o}, t, begin, end);
   });
-  worker.barrier();
-  nn::linear(kernels_, worker, w.o, attended_, bias(w.o_bias), branch_.output());
-  worker.barrier();
+  nn::linear(kernels_, team, attended_, {{w.o, values_of(w.o_bias), branch_.output()}});
 }
 
 /// The second half.
-void Forward::mlp(const Worker& worker, const LayerWeights& w, bool add, BlockStage until) noexcept {
+void Forward::mlp(Team& team, const LayerWeights& w, bool add, BlockStage until) noexcept {
   const ModelConfig& c = config_;
   const std::int64_t ffn = w.down.columns();
-  narrow(worker, hidden_, ffn);
+  narrow(hidden_, ffn);
   const nn::Readers readers{&w.gate, &w.up};
-  normalize(worker, w.ffn_norm, add, readers);
+  normalize(team, w.ffn_norm, add, readers);
   if (until == BlockStage::mlp_inputs) return;
-  worker.barrier();
-  nn::linear(kernels_, worker, w.gate, normed_, nullptr, hidden_.output());
-  nn::linear(kernels_, worker, w.up, normed_, nullptr, up_.output(), readers.form_of(1));
-  worker.barrier();
+  nn::linear(kernels_, team, normed_, {{w.gate, nullptr, hidden_.output()}, {w.up, nullptr, up_.output(), readers.form_of(1)}});
   const auto gate = c.gate == ops::Gate::silu        ? kernels_.silu_mul
                     : c.gate == ops::Gate::gelu_tanh ? kernels_.gelu_tanh_mul
                                                      : kernels_.gelu_erf_mul;
-  for_parts(worker, tokens_, ffn, [&](std::int64_t t, std::int64_t begin, std::int64_t end) {
+  for_parts(team, tokens_, ffn, [&](std::int64_t t, std::int64_t begin, std::int64_t end) {
     float* hidden = hidden_.row(t) + begin;
     gate(hidden, up_.row(t) + begin, hidden, end - begin);
     hidden_.quantize_part(kernels_, t, begin, end);
   });
   if (until == BlockStage::down_inputs) return;
   if (hidden_.has_orders()) {
-    worker.barrier();  // a part of another order has columns from everywhere
-    for_parts(worker, tokens_, ffn, [&](std::int64_t t, std::int64_t begin, std::int64_t end) {
+    // A part of another order has columns from everywhere: they are all there only now.
+    for_parts(team, tokens_, ffn, [&](std::int64_t t, std::int64_t begin, std::int64_t end) {
       hidden_.gather_part(kernels_, {&w.down}, t, begin, end);
     });
   }
-  worker.barrier();
-  nn::linear(kernels_, worker, w.down, hidden_, nullptr, branch_.output());
-  worker.barrier();
+  nn::linear(kernels_, team, hidden_, {{w.down, nullptr, branch_.output()}});
 }
 
 }  // namespace bantam::inline v0

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <vector>
 
 #include "bantam/core/median.hpp"
@@ -39,20 +40,18 @@ long last_level_cache_bytes() noexcept {
 double measure_read_gb_s(int threads) {
   Team team(threads);
   AlignedBuffer<std::uint64_t> buffer(buffer_bytes / 8);
+  const auto size = static_cast<std::int64_t>(buffer.size());
+  const std::int64_t grain = round_up<std::int64_t>(team.grain_of(size, 8), 64);
   // Every page is written once, or all of them are the one page of zeros.
-  team.run([&](const Worker& worker) {
-    const Range share = worker.share(static_cast<std::int64_t>(buffer.size()), 64);
-    std::fill(buffer.data() + share.begin, buffer.data() + share.end, 1);
-  });
+  team.deal(size, grain, [&](Range part, int) { std::fill(buffer.data() + part.begin, buffer.data() + part.end, 1); });
   std::vector<double> rates;
   for (int pass = 0; pass < passes; ++pass) {
     const double elapsed = seconds([&] {
-      team.run([&](const Worker& worker) {
-        const Range share = worker.share(static_cast<std::int64_t>(buffer.size()), 64);
+      team.deal(size, grain, [&](Range part, int) {
         // A word of every line is enough to fetch it; four sums keep several lines in flight.
         std::uint64_t sum[4] = {};
         const std::uint64_t* p = buffer.data();
-        for (std::int64_t i = share.begin; i + 32 <= share.end; i += 32) {
+        for (std::int64_t i = part.begin; i + 32 <= part.end; i += 32) {
           for (int k = 0; k < 4; ++k) sum[k] += p[i + k * 8];
         }
         const std::uint64_t kept = sum[0] + sum[1] + sum[2] + sum[3];
@@ -67,16 +66,14 @@ double measure_read_gb_s(int threads) {
 double measure_int8_gop_s(int threads) {
   Team team(threads);
   const KernelTable& kernels = kernels_in_use();
-  // About 20 ms a pass on the slowest table that matters.
-  constexpr std::int64_t rounds = 20'000;
+  // About 20 ms a pass on the slowest table that matters, in parts that end together.
+  constexpr std::int64_t parts = 20, rounds = 1000;
   std::vector<double> rates;
   for (int pass = 0; pass < passes; ++pass) {
-    std::vector<std::int64_t> operations(static_cast<std::size_t>(team.size()), 0);
+    std::atomic<std::int64_t> total = 0;
     const double elapsed = seconds([&] {
-      team.run([&](const Worker& worker) { operations[static_cast<std::size_t>(worker.index())] = kernels.int8_rate(rounds); });
+      team.deal(team.size() * parts, 1, [&](Range part, int) { total += kernels.int8_rate((part.end - part.begin) * rounds); });
     });
-    std::int64_t total = 0;
-    for (const std::int64_t n : operations) total += n;
     rates.push_back(static_cast<double>(total) / elapsed * 1e-9);
   }
   return median(rates);

@@ -1,8 +1,11 @@
 // What the library believes about this machine.
 #include "bantam/core/cpu.hpp"
 
+#include <filesystem>
+#include <fstream>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "support.hpp"
@@ -40,6 +43,28 @@ TEST_CASE("processor features build on each other and agree with the system's ow
 TEST_CASE("there is at least one core, and no more than the system counts") {
   CHECK(bantam::usable_cores() >= 1);
   CHECK(bantam::usable_cores() <= static_cast<int>(std::thread::hardware_concurrency()));
+}
+
+TEST_CASE("a control group's share of processor time is found in either version, the least of those above") {
+  const auto granted = [](const std::string& groups, const std::vector<std::pair<std::string, std::string>>& files) {
+    const bantam::test::TemporaryFolder root;
+    const auto write = [&](const std::string& path, const std::string& text) {
+      std::filesystem::create_directories((root / path).parent_path());
+      std::ofstream(root / path) << text << "\n";
+    };
+    write("proc/self/cgroup", groups);
+    for (const auto& [path, text] : files) write("sys/fs/cgroup/" + path, text);
+    return bantam::granted_processors(root.path().string());
+  };
+  CHECK(granted("0::/", {}) == 0);
+  CHECK(granted("0::/", {{"cpu.max", "max 100000"}}) == 0);
+  CHECK(granted("0::/", {{"cpu.max", "200000 100000"}}) == 2);
+  CHECK(granted("0::/a/b", {{"a/cpu.max", "50000 100000"}, {"a/b/cpu.max", "300000 100000"}}) == 1);
+  CHECK(granted("0::/a/b", {{"a/cpu.max", "500000 100000"}, {"a/b/cpu.max", "250000 100000"}}) == 3);
+  CHECK(granted("0::/a", {{"unified/a/cpu.max", "100000 100000"}}) == 1);
+  CHECK(granted("5:devices:/\n4:cpu,cpuacct:/a\n0::/", {{"cpu,cpuacct/a/cpu.cfs_quota_us", "150000"}, {"cpu,cpuacct/a/cpu.cfs_period_us", "100000"}}) == 2);
+  CHECK(granted("1:cpu:/", {{"cpu/cpu.cfs_quota_us", "-1"}, {"cpu/cpu.cfs_period_us", "100000"}}) == 0);
+  CHECK(granted("3:cpuset:/a\n", {{"cpu/a/cpu.cfs_quota_us", "100000"}, {"cpu/a/cpu.cfs_period_us", "100000"}}) == 0);
 }
 
 TEST_CASE("the processor's name is one line") {

@@ -1,9 +1,17 @@
-// The team of threads: shares, barriers, regions.
+// The team of threads: deals, workers that do not come, ends.
 #include "bantam/core/team.hpp"
 
+#include <pthread.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <chrono>
-#include <numeric>
+#include <csignal>
+#include <filesystem>
+#include <memory>
 #include <set>
 #include <thread>
 #include <vector>
@@ -13,143 +21,220 @@
 
 using bantam::Range;
 using bantam::Team;
-using bantam::Worker;
 
-TEST_CASE("shares cover every item exactly once, cut at multiples of the grain") {
-  for (const int threads : {1, 2, 3, 8}) {
+namespace {
+
+/// All workers take part, on however few processors.
+void crowd(Team& team) { team.set_active(team.size()); }
+
+/// Stops a thread wherever it is, until it is let go: a signal handler that waits in read().
+class Stop {
+ public:
+  explicit Stop(pthread_t thread) {
+    REQUIRE(pipe(entered_) == 0);
+    REQUIRE(pipe(released_) == 0);
+    struct sigaction action {};
+    action.sa_handler = [](int) {
+      const int saved = errno;
+      char byte = 1;
+      [[maybe_unused]] auto n = write(entered_[1], &byte, 1);
+      n = read(released_[0], &byte, 1);
+      errno = saved;
+    };
+    sigaction(SIGUSR1, &action, &before_);
+    pthread_kill(thread, SIGUSR1);
+    char byte = 0;
+    REQUIRE(read(entered_[0], &byte, 1) == 1);
+  }
+  ~Stop() {
+    const char byte = 1;
+    [[maybe_unused]] const auto n = write(released_[1], &byte, 1);
+    sigaction(SIGUSR1, &before_, nullptr);
+    for (const int end : {entered_[0], entered_[1]}) close(end);
+    // The handler still reads from the other pipe: its ends stay open.
+  }
+
+ private:
+  static inline int entered_[2], released_[2];
+  struct sigaction before_ {};
+};
+
+/// The thread that is worker 1 of a team.
+pthread_t thread_of_worker(Team& team) {
+  std::atomic<bool> found = false;
+  pthread_t thread{};
+  while (!found) {
+    team.deal(2, 1, [&](Range, int worker) {
+      if (worker == 1) {
+        thread = pthread_self();
+        found = true;
+      }
+      for (int i = 0; worker == 0 && !found && i < 1000; ++i) std::this_thread::yield();
+    });
+  }
+  return thread;
+}
+
+std::size_t threads_of_process() {
+  return static_cast<std::size_t>(std::distance(std::filesystem::directory_iterator("/proc/self/task"), {}));
+}
+
+}  // namespace
+
+TEST_CASE("deals hand out every item exactly once, cut at multiples of the grain, on more threads than cores") {
+  for (const int threads : {1, 2, 3, 7}) {
+    CAPTURE(threads);
     Team team(threads);
-    for (const std::int64_t items : {0, 1, 5, 31, 32, 33, 1000}) {
+    crowd(team);
+    for (const std::int64_t items : {0, 1, 5, 31, 32, 33, 1001}) {
       for (const std::int64_t grain : {1, 4, 32}) {
-        CAPTURE(threads);
-        CAPTURE(items);
-        CAPTURE(grain);
-        std::vector<Range> shares(static_cast<std::size_t>(threads));
-        team.run([&](const Worker& worker) { shares[static_cast<std::size_t>(worker.index())] = worker.share(items, grain); });
-        std::int64_t next = 0;
-        std::int64_t smallest = items;
-        std::int64_t largest = 0;
-        for (const Range& share : shares) {
-          CHECK(share.begin == next);
-          CHECK(share.end >= share.begin);
-          const bool on_grain = share.end % grain == 0 || share.end == items;
-          CHECK(on_grain);
-          smallest = std::min(smallest, share.end - share.begin);
-          largest = std::max(largest, share.end - share.begin);
-          next = share.end;
+        std::vector<std::atomic<int>> seen(static_cast<std::size_t>(items));
+        std::atomic<int> wrong = 0;
+        for (int round = 0; round < 20; ++round) {
+          team.deal(items, grain, [&](Range range, int worker) {
+            const bool alone = team.size() == 1 && range.begin == 0 && range.end == items;
+            const bool part = range.begin % grain == 0 && range.end == std::min(range.begin + grain, items);
+            wrong += !alone && !part;
+            wrong += worker < 0 || worker >= team.size();
+            for (std::int64_t i = range.begin; i < range.end; ++i) ++seen[static_cast<std::size_t>(i)];
+          });
         }
-        CHECK(next == items);
-        // A grain more or less, and the last grain may be cut.
-        CHECK(largest - smallest <= 2 * grain - 1);
+        for (const auto& n : seen) wrong += n != 20;
+        CHECK(wrong == 0);
       }
     }
   }
 }
 
-TEST_CASE("a region runs once on every thread") {
-  Team team(5);
-  CHECK(team.size() == 5);
-  std::vector<std::thread::id> ids(5);
-  std::vector<int> calls(5);
-  team.run([&](const Worker& worker) {
-    CHECK_FALSE(worker.count() != 5);
-    ids[static_cast<std::size_t>(worker.index())] = std::this_thread::get_id();
-    ++calls[static_cast<std::size_t>(worker.index())];
-  });
-  CHECK(calls == std::vector<int>(5, 1));
-  CHECK(std::set<std::thread::id>(ids.begin(), ids.end()).size() == 5);
-  CHECK(ids[0] == std::this_thread::get_id());
-}
-
-TEST_CASE("phases between barriers see all of the phase before, on more threads than cores") {
+TEST_CASE("a deal sees all that the one before did, whatever the number of threads is and becomes") {
   Team team(8);
   constexpr std::int64_t n = 997;
-  std::vector<std::int64_t> values(n, 1);
-  std::vector<std::int64_t> sums(8);
-  std::atomic<int> mistakes{0};
-  constexpr int phases = 200;
-  team.run([&](const Worker& worker) {
-    for (int phase = 0; phase < phases; ++phase) {
-      const Range mine = worker.share(n);
-      std::int64_t sum = 0;
-      for (std::int64_t i = mine.begin; i < mine.end; ++i) sum += values[static_cast<std::size_t>(i)];
-      sums[static_cast<std::size_t>(worker.index())] = sum;
-      worker.barrier();
-      const std::int64_t total = std::accumulate(sums.begin(), sums.end(), std::int64_t{0});
-      mistakes += total != n * (phase + 1);
-      worker.barrier();
-      // Shares move along, so that every element is written and read by different threads.
-      for (std::int64_t i = mine.begin; i < mine.end; ++i) ++values[static_cast<std::size_t>((i + phase * 131) % n)];
-      worker.barrier();
-    }
-  });
+  std::vector<std::int64_t> values(n, 1), sums(n);
+  int mistakes = 0;
+  for (int phase = 0; phase < 600; ++phase) {
+    // From the first to the last number of threads and back, and for a while as many as suit the machine.
+    team.set_active(phase % 20 < 15 ? 1 + phase % 8 : 0);
+    team.deal(n, 10, [&](Range part, int) {
+      for (std::int64_t i = part.begin; i < part.end; ++i) {
+        sums[static_cast<std::size_t>(i)] = values[static_cast<std::size_t>((i * 31 + phase) % n)];  // of somebody else
+      }
+    });
+    team.deal(n, 7, [&](Range part, int) {
+      for (std::int64_t i = part.begin; i < part.end; ++i) values[static_cast<std::size_t>(i)] = sums[static_cast<std::size_t>(i)] + 1;
+    });
+    for (const std::int64_t value : values) mistakes += value != phase + 2;
+  }
   CHECK(mistakes == 0);
 }
 
-TEST_CASE("deals hand out every item exactly once, several between barriers, on more threads than cores") {
-  for (const int threads : {1, 2, 3, 7}) {
-    CAPTURE(threads);
-    bantam::Team team(threads);
-    constexpr std::int64_t items = 1001;
-    std::vector<std::atomic<int>> seen(items);
-    std::atomic<bool> too_long = false;
-    for (int region = 0; region < 20; ++region) {
-      team.run([&](const bantam::Worker& worker) {
-        for (int phase = 0; phase < 3; ++phase) {
-          for (int call = 0; call < bantam::Worker::deals; ++call) {
-            const std::int64_t grain = 1 + call * 7;
-            worker.deal(items - call, grain, [&](bantam::Range range) {
-              if (worker.count() > 1 && range.end - range.begin > grain) too_long = true;
-              for (std::int64_t i = range.begin; i < range.end; ++i) ++seen[static_cast<std::size_t>(i)];
-            });
-          }
-          worker.barrier();
-        }
-      });
-    }
-    CHECK_FALSE(too_long);
-    int wrong = 0;
-    for (std::int64_t i = 0; i < items; ++i) {
-      // The last items are left out by the later calls.
-      const auto calls = std::min<std::int64_t>(bantam::Worker::deals, items - i);
-      wrong += seen[static_cast<std::size_t>(i)] != 20 * 3 * calls;
-    }
-    CHECK(wrong == 0);
-  }
-}
-
-TEST_CASE("a thousand regions in a row lose nothing") {
-  Team team(3);
-  std::vector<int> counts(3);
-  for (int i = 0; i < 1000; ++i) {
-    team.run([&](const Worker& worker) { ++counts[static_cast<std::size_t>(worker.index())]; });
-  }
-  CHECK(counts == std::vector<int>(3, 1000));
-}
-
-TEST_CASE("a team that slept wakes up") {
-  Team team(2);
-  int calls = 0;
-  for (int i = 0; i < 3; ++i) {
-    // Longer than the spinning: the other thread is parked by now.
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
-    team.run([&](const Worker& worker) {
-      worker.barrier();
-      if (worker.index() == 1) ++calls;
-      worker.barrier();
+TEST_CASE("a worker has one part at a time") {
+  Team team(5);
+  crowd(team);
+  std::vector<std::atomic<int>> busy(5);
+  std::atomic<int> doubled = 0;
+  for (int i = 0; i < 200; ++i) {
+    team.deal(64, 1, [&](Range, int worker) {
+      doubled += busy[static_cast<std::size_t>(worker)]++ != 0;
+      --busy[static_cast<std::size_t>(worker)];
     });
   }
-  CHECK(calls == 3);
+  CHECK(doubled == 0);
 }
 
-TEST_CASE("teams start and end without work") {
-  for (int i = 0; i < 50; ++i) Team team(4);
+TEST_CASE("work ends without a worker that is stopped before it begins a part") {
+  Team team(2);
+  crowd(team);
+  const pthread_t worker = thread_of_worker(team);
+  std::int64_t done = 0;
+  {
+    const Stop stop(worker);
+    for (int i = 0; i < 1000; ++i) team.deal(16, 1, [&](Range part, int who) { done += who == 0 ? part.end - part.begin : 1 << 20; });
+  }
+  CHECK(done == 16000);
+  CHECK(pthread_equal(thread_of_worker(team), worker) != 0);  // and comes back
 }
 
-TEST_CASE("a worker outside of any team has all the work") {
-  const Worker alone;
-  CHECK(alone.count() == 1);
-  CHECK(alone.share(10, 4).end == 10);
-  alone.barrier();
+TEST_CASE("a thousand deals in a row, and deals to a team that slept, lose nothing") {
+  Team team(3);
+  crowd(team);
+  std::atomic<int> parts = 0;
+  for (int i = 0; i < 1000; ++i) team.deal(3, 1, [&](Range, int) { ++parts; });
+  for (int i = 0; i < 3; ++i) {
+    // Longer than the spinning: the other threads sleep by now.
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    team.deal(30, 1, [&](Range, int) { ++parts; });
+  }
+  CHECK(parts == 3090);
+  CHECK(pthread_equal(thread_of_worker(team), pthread_self()) == 0);
+}
+
+TEST_CASE("no more threads take part than there are processors, unless told to") {
+  Team team(64);
+  CHECK(team.size() == 64);
+  std::vector<std::atomic<int>> parts(64);
+  const auto took_part = [&] {
+    for (auto& n : parts) n = 0;
+    for (int i = 0; i < 200; ++i) {
+      team.deal(640, 1, [&](Range, int worker) {
+        ++parts[static_cast<std::size_t>(worker)];
+        for (int k = 0; k < 100; ++k) __asm__ volatile("");
+      });
+    }
+    return std::count_if(parts.begin(), parts.end(), [](const auto& n) { return n > 0; });
+  };
+  CHECK(took_part() <= bantam::usable_processors());
+  CHECK(team.grain_of(640, 1) >= 640 / bantam::usable_processors());
+  team.set_active(1);
+  // Who was on its way may still come, not for long.
+  int rounds = 0;
+  while (took_part() > 1 && rounds < 1000) ++rounds;
+  CHECK(rounds < 1000);
+}
+
+TEST_CASE("teams start and end without work, and leave no thread behind") {
+  const std::size_t before = threads_of_process();
+  for (int i = 0; i < 50; ++i) {
+    Team team(4);
+    if (i % 2 == 0) crowd(team);
+    if (i % 3 == 0) team.deal(100, 1, [](Range, int) {});
+  }
+  CHECK(threads_of_process() == before);
+}
+
+#if !defined(__SANITIZE_THREAD__)  // refuses threads after a fork of several
+TEST_CASE("in a child of the process the caller does all the work, and says that it is one") {
+  Team team(3);
+  crowd(team);
+  (void)thread_of_worker(team);
+  CHECK_FALSE(team.is_forked());
+  const pid_t child = fork();
+  if (child == 0) {
+    int done = 0;
+    for (int i = 0; i < 100; ++i) {
+      team.deal(16, 1, [&](Range part, int worker) { done += worker == 0 ? static_cast<int>(part.end - part.begin) : 1 << 20; });
+    }
+    if (!team.is_forked()) done = -1;
+    std::destroy_at(&team);  // must not wait for threads that are not there; nobody ends it again
+    _exit(done == 1600 ? 0 : 1);
+  }
+  int status = 0;
+  REQUIRE(waitpid(child, &status, 0) == child);
+  CHECK(WIFEXITED(status));
+  CHECK(WEXITSTATUS(status) == 0);
+}
+#endif
+
+TEST_CASE("a team of one does all at once") {
+  Team alone(1);
+  CHECK(alone.size() == 1);
+  int calls = 0;
+  alone.deal(10, 4, [&](Range range, int worker) {
+    ++calls;
+    CHECK(worker == 0);
+    CHECK(range.begin == 0);
+    CHECK(range.end == 10);
+  });
+  CHECK(calls == 1);
 }
 
 TEST_CASE("no number of threads stands for all cores, impossible ones are refused") {

@@ -98,7 +98,7 @@ def check_angled(path, name):
         return None  # the standard library's
     if path.startswith("include/"):
         return f"<{name}>: public headers include the standard library and the project only"
-    if re.fullmatch(r"(sys/|asm/|netinet/|arpa/)?[a-z0-9_]+\.h", name):
+    if re.fullmatch(r"(sys/|asm/|linux/|netinet/|arpa/)?[a-z0-9_]+\.h", name):
         return None  # the system's
     return f"<{name}> is no header that the design allows"
 

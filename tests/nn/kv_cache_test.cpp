@@ -188,6 +188,7 @@ TEST_CASE("attention gives the same bits in any chunks, by any number of workers
     std::vector<float> out(static_cast<std::size_t>(tokens * heads * d));
     bantam::nn::Attention attention({.heads = heads, .kv_heads = kv_heads, .head_dim = d}, threads);
     bantam::Team team(threads);
+    team.set_active(threads);
     std::vector<float> row(static_cast<std::size_t>(cache.padded_head_dim()));
     for (std::int64_t first = 0; first < tokens; first += chunk) {
       const std::int64_t count = std::min(chunk, tokens - first);
@@ -202,9 +203,7 @@ TEST_CASE("attention gives the same bits in any chunks, by any number of workers
       }
       const bantam::nn::AttentionSequence sequence{&cache, first, count, first};
       attention.plan({&sequence, 1});
-      team.run([&](const bantam::Worker& worker) {
-        attention.run(kernels(), worker, 0, window, {q.data(), heads * d}, {out.data(), heads * d});
-      });
+      attention.run(kernels(), team, 0, window, {q.data(), heads * d}, {out.data(), heads * d});
     }
     return out;
   };

@@ -223,14 +223,15 @@ TEST_CASE("linear gives the same bits for any number of workers, with and withou
     const WeightMatrix w = WeightMatrix::quantize(weights, bantam::find_format(format));
     for (const float* b : {static_cast<const float*>(nullptr), bias.data()}) {
       std::vector<float> alone(6 * 130);
-      bantam::nn::linear(bantam::kernels_in_use(), bantam::Worker(), w, x, b, {alone.data(), 130});
+      bantam::Team one(1);
+      bantam::nn::linear(bantam::kernels_in_use(), one, x, {{w, b, {alone.data(), 130}}});
       for (const int threads : {2, 3, 7}) {
         bantam::Team team(threads);
-        std::vector<float> together(6 * 130);
-        team.run([&](const bantam::Worker& worker) {
-          bantam::nn::linear(bantam::kernels_in_use(), worker, w, x, b, {together.data(), 130});
-        });
+        team.set_active(threads);
+        std::vector<float> together(6 * 130), twice(6 * 130);
+        bantam::nn::linear(bantam::kernels_in_use(), team, x, {{w, b, {together.data(), 130}}, {w, b, {twice.data(), 130}}});
         CHECK(together == alone);
+        CHECK(twice == alone);
       }
     }
   }

@@ -25,6 +25,9 @@ struct CpuFeatures {
 /// Physical cores that this process may run on (affinity, sibling threads and the container's share of processor time
 /// considered); at least 1.
 [[nodiscard]] int usable_cores();
+/// The processors' worth of time that control groups of either version grant this process, rounded up; 0: no limit. `root`: where
+/// /proc and /sys are.
+[[nodiscard]] int granted_processors(const std::string& root = {});
 /// Processors as the system counts them, sibling threads apart, that the calling thread may run on; at least 1.
 [[nodiscard]] int usable_processors() noexcept;
 

@@ -1,7 +1,6 @@
 // The persistent team of threads that inference runs on.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <type_traits>
@@ -34,48 +33,11 @@ struct Range {
   std::int64_t end = 0;
 };
 
-class Team;
-
-/// One thread's view of a running parallel region: which share of the work is its own, and the barrier.
-class Worker {
- public:
-  /// The only worker there is: for using an op alone, outside any team.
-  Worker() = default;
-
-  [[nodiscard]] int index() const noexcept { return index_; }
-  [[nodiscard]] int count() const noexcept { return count_; }
-  /// This worker's contiguous share of `items`, cut at multiples of `grain`. Shares differ by at most one grain.
-  [[nodiscard]] Range share(std::int64_t items, std::int64_t grain = 1) const noexcept;
-  /// Calls f(range) for parts of `items`, each of `grain` (the last may be shorter), until all are handed out to whoever
-  /// is free: a worker that the system or a neighbor holds up does less. All workers make the same calls in the same
-  /// order, at most `deals` of them between two barriers. What f computes must not depend on who does.
-  template <class F>
-  void deal(std::int64_t items, std::int64_t grain, F&& f) const {
-    if (count_ == 1) {
-      if (items > 0) f(Range{0, items});
-      return;
-    }
-    std::atomic<std::int64_t>& next = next_deal();
-    for (std::int64_t begin = next.fetch_add(grain, std::memory_order_relaxed); begin < items;
-         begin = next.fetch_add(grain, std::memory_order_relaxed)) {
-      f(Range{begin, begin + grain < items ? begin + grain : items});
-    }
-  }
-  static constexpr int deals = 8;
-  /// Waits until every worker of the region has come here. Spins briefly, then sleeps: never a pure spin.
-  void barrier() const noexcept;
-
- private:
-  friend class Team;
-  Worker(Team* team, int index, int count) noexcept : team_(team), index_(index), count_(count) {}
-  [[nodiscard]] std::atomic<std::int64_t>& next_deal() const noexcept;
-  Team* team_ = nullptr;
-  mutable int deal_ = 0;  ///< calls of deal() since the last barrier
-  int index_ = 0;
-  int count_ = 1;
-};
-
-/// `threads` workers, the calling thread among them. One region runs at a time; a Team belongs to one thread at a time.
+/// The threads that inference runs on, the calling one among them. A Team belongs to one thread at a time.
+///
+/// Work is dealt out in parts to whoever is free, and is done when its parts are: nobody waits for a thread that has not
+/// begun one. So a worker that the system keeps from running costs nothing but the part it may be in; and it stays away for a
+/// while when that happens again and again, so that beside busy neighbors a team becomes as small as leaves it fast.
 class Team {
  public:
   /// 0 means usable_cores(). Throws invalid_argument below 0 or above 1024, out_of_memory when the system gives no more
@@ -86,11 +48,21 @@ class Team {
   Team& operator=(const Team&) = delete;
 
   [[nodiscard]] int size() const noexcept;
-  /// Calls `work(worker)` once on every thread and returns when all are done. `work` must not throw.
-  void run(FunctionRef<void(const Worker&)> work) noexcept;
+  /// At most `threads` of them take part from now on; 0, as at first: no more than there are processors for them.
+  void set_active(int threads) noexcept;
+
+  /// Calls f(range, worker) for parts of `items`, each of `grain` (the last may be shorter), and returns when all are done.
+  /// One part at a time is with a `worker`, 0 to size() - 1. What f computes must not depend on who does, nor on how parts
+  /// are joined: alone, a thread gets all items at once. f must not throw, nor deal.
+  void deal(std::int64_t items, std::int64_t grain, FunctionRef<void(Range, int worker)> f) noexcept;
+  /// A grain that cuts `items` into about `parts` for each thread that takes part: enough that none waits long for the last.
+  [[nodiscard]] std::int64_t grain_of(std::int64_t items, std::int64_t parts) const noexcept;
+
+  /// Whether this is a copy in a child of the process that made the team, where its other threads do not exist: the caller does
+  /// all the work then.
+  [[nodiscard]] bool is_forked() const noexcept;
 
  private:
-  friend class Worker;
   struct State;
   std::unique_ptr<State> state_;
 };

@@ -69,6 +69,10 @@ class Forward {
   [[nodiscard]] int threads() const noexcept { return team_.size(); }
 
  private:
+  /// Bytes of weights, times tokens, below which threads would wait for each other longer than they work: a layer has eight
+  /// phases that end in about a microsecond, and one thread reads 25 to 60 bytes a nanosecond from its caches.
+  static constexpr std::int64_t worth_sharing = 512 << 10;
+
   void serve(const LayerWeights& layer) noexcept;
   void resize(std::int64_t tokens);
   /// Neighboring rows of one sequence in the pass under way.
@@ -87,17 +91,17 @@ class Forward {
   };
 
   void take(const Sequence& sequence, Segment segment);
-  void run(std::int64_t bytes, FunctionRef<void(const Worker&)> work) noexcept;
+  [[nodiscard]] Team& team_for(std::int64_t bytes) noexcept { return bytes < worth_sharing ? alone_ : team_; }
   void layers(KeepGoing keep_going) noexcept;
   void find_angles(Range rows) noexcept;
   void add_branch(Range rows) noexcept;
-  void layer(const Worker& worker, const LayerWeights& w, std::int64_t index, std::int64_t place, bool add) noexcept;
-  void attention(const Worker& worker, const LayerWeights& w, std::int64_t index, std::int64_t place, bool add,
+  void add_branch_to(std::span<float> hidden) noexcept;
+  void attention(Team& team, const LayerWeights& w, std::int64_t index, std::int64_t place, bool add,
                  BlockStage until) noexcept;
-  void rotate_and_store(const Worker& worker, const LayerWeights& w, std::int64_t place) noexcept;
-  void narrow(const Worker& worker, nn::Activations& x, std::int64_t columns) noexcept;
-  void mlp(const Worker& worker, const LayerWeights& w, bool add, BlockStage until) noexcept;
-  void normalize(const Worker& worker, const std::vector<float>& weight, bool add, const nn::Readers& readers) noexcept;
+  void rotate_and_store(Team& team, const LayerWeights& w, std::int64_t place) noexcept;
+  void narrow(nn::Activations& x, std::int64_t columns) noexcept;
+  void mlp(Team& team, const LayerWeights& w, bool add, BlockStage until) noexcept;
+  void normalize(Team& team, const std::vector<float>& weight, bool add, const nn::Readers& readers) noexcept;
   void head(std::span<const std::int64_t> rows) noexcept;
   void final_norm(std::int64_t row, float* out) const noexcept;
 
@@ -105,6 +109,7 @@ class Forward {
   const ModelWeights& weights_;
   const KernelTable& kernels_;
   Team team_;
+  Team alone_{1};
   nn::Rope rope_;
 
   std::vector<Segment> segments_;   ///< of the pass under way

@@ -40,10 +40,10 @@ class Attention {
   /// Shares out the sequences of the next pass, for any layer. Call outside parallel regions. Throws out_of_memory.
   void plan(std::span<const AttentionSequence> sequences);
 
-  /// This worker's part of one layer. q, out: rows of (heads, head_dim). A row sees the last `window` tokens up to
+  /// One layer. q, out: rows of (heads, head_dim). A row sees the last `window` tokens up to
   /// itself, 0: all. `kv_heads`: of this layer, if it has fewer than the shape says, and fewer heads in proportion; 0: as
-  /// many. Workers of one team, or the only one. Barrier afterwards before anyone reads `out`.
-  void run(const KernelTable& kernels, const Worker& worker, std::int64_t layer, std::int64_t window, const FloatRows& q,
+  /// many. The team is no larger than the number of workers.
+  void run(const KernelTable& kernels, Team& team, std::int64_t layer, std::int64_t window, const FloatRows& q,
            const OutputRows& out, std::int64_t kv_heads = 0) noexcept;
 
  private:
@@ -161,13 +161,14 @@ inline void Attention::plan(std::span<const AttentionSequence> sequences) {
   }
 }
 
-inline void Attention::run(const KernelTable& kernels, const Worker& worker, std::int64_t layer_index, std::int64_t window,
+inline void Attention::run(const KernelTable& kernels, Team& team, std::int64_t layer_index, std::int64_t window,
                            const FloatRows& q, const OutputRows& out, std::int64_t kv_heads) noexcept {
   const Layer layer{kernels, layer_index, window, kv_heads > 0 ? kv_heads : shape_.kv_heads, q, out};
-  Scratch& scratch = scratch_[static_cast<std::size_t>(worker.index())];
+  BANTAM_ASSERT(team.size() <= static_cast<int>(scratch_.size()));
   const auto units = static_cast<std::int64_t>(units_.size());
   if (pieces_.empty()) {
-    worker.deal(units, 1, [&](Range range) {
+    team.deal(units, 1, [&](Range range, int worker) {
+      Scratch& scratch = scratch_[static_cast<std::size_t>(worker)];
       for (std::int64_t i = range.begin; i < range.end; ++i) {
         const Unit& unit = units_[static_cast<std::size_t>(i)];
         if (unit.head >= layer.kv_heads) continue;
@@ -184,7 +185,8 @@ inline void Attention::run(const KernelTable& kernels, const Worker& worker, std
     });
     return;
   }
-  worker.deal(static_cast<std::int64_t>(pieces_.size()), 1, [&](Range range) {
+  team.deal(static_cast<std::int64_t>(pieces_.size()), 1, [&](Range range, int worker) {
+    Scratch& scratch = scratch_[static_cast<std::size_t>(worker)];
     for (std::int64_t i = range.begin; i < range.end; ++i) {
       const auto& [unit, span] = pieces_[static_cast<std::size_t>(i)];
       if (unit->head >= layer.kv_heads || span < first_span(*unit, window)) continue;
@@ -192,8 +194,7 @@ inline void Attention::run(const KernelTable& kernels, const Worker& worker, std
       attend(layer, *unit, span, scratch, pieces_slots_[i]);
     }
   });
-  worker.barrier();
-  worker.deal(units, 1, [&](Range range) {
+  team.deal(units, 1, [&](Range range, int) {
     for (std::int64_t i = range.begin; i < range.end; ++i) {
       const Unit& unit = units_[static_cast<std::size_t>(i)];
       if (unit.head >= layer.kv_heads) continue;

@@ -1,34 +1,50 @@
 // The linear layer and the embedding.
 #pragma once
 
+#include <algorithm>
+#include <initializer_list>
+
+#include "bantam/core/team.hpp"
 #include "bantam/nn/activations.hpp"
 #include "bantam/quant/weights.hpp"
 
 namespace bantam::inline v0::nn {
 
-/// This worker's part of out = x wT (+ bias), dealt out panel by panel: x (tokens, columns), w (rows, columns), out (tokens, rows).
-/// Quantized matrices read the 8-bit form of x, float matrices the floats; both must be
-/// ready in all rows. Barrier afterwards before anyone reads `out`. bias: null or (rows). `ordered_form`: what the Readers
-/// that x was gathered for say of w.
-inline void linear(const KernelTable& kernels, const Worker& worker, const WeightMatrix& w, const Activations& x,
-                   const float* bias, const OutputRows& out, int ordered_form = 0) noexcept {
-  BANTAM_ASSERT(x.columns() == w.columns());
-  const FormatKernels& format = kernels_of(w.format(), kernels);
-  const std::int64_t panels = div_up<std::int64_t>(w.rows(), panel_rows);
+/// One matrix that linear() multiplies by: w (rows, columns), out (tokens, rows), bias null or (rows).
+struct Product {
+  const WeightMatrix& w;
+  const float* bias = nullptr;
+  OutputRows out;
+  int ordered_form = 0;  ///< what the Readers that x was gathered for say of w
+};
+
+/// out = x wT (+ bias) of each product, dealt out panel by panel, of all of them together: x (tokens, columns). Quantized
+/// matrices read the 8-bit form of x, float matrices the floats; both must be ready in all rows.
+inline void linear(const KernelTable& kernels, Team& team, const Activations& x, std::initializer_list<Product> products) noexcept {
+  std::int64_t panels = 0;
+  for (const Product& p : products) panels += div_up<std::int64_t>(p.w.rows(), panel_rows);
   // Parts long enough to stream, short enough that none waits long for the last.
-  const std::int64_t grain = std::max<std::int64_t>(1, panels / (8 * worker.count()));
-  worker.deal(panels, grain, [&](Range range) {
-    const MatmulPart part{x.tokens(), range.begin, range.end};
-    if (format.matmul_q8 != nullptr) {
-      format.matmul_q8(w.view(), x.quantized(w, ordered_form), out, part);
-    } else {
-      format.matmul_f32(w.view(), x.floats(), out, part);
-    }
-    if (bias == nullptr) return;
-    const std::int64_t first = range.begin * panel_rows;
-    const std::int64_t last = std::min(range.end * panel_rows, w.rows());
-    for (std::int64_t token = 0; token < x.tokens(); ++token) {
-      kernels.add(out.values + token * out.stride + first, bias + first, last - first);
+  team.deal(panels, team.grain_of(panels, 8), [&](Range part, int) {
+    std::int64_t first_panel = 0;  // of the product at hand, among all of them
+    for (const Product& p : products) {
+      const std::int64_t count = div_up<std::int64_t>(p.w.rows(), panel_rows);
+      const Range range{std::max<std::int64_t>(0, part.begin - first_panel), std::min(count, part.end - first_panel)};
+      first_panel += count;
+      if (range.begin >= range.end) continue;
+      BANTAM_ASSERT(x.columns() == p.w.columns());
+      const FormatKernels& format = kernels_of(p.w.format(), kernels);
+      const MatmulPart panel_range{x.tokens(), range.begin, range.end};
+      if (format.matmul_q8 != nullptr) {
+        format.matmul_q8(p.w.view(), x.quantized(p.w, p.ordered_form), p.out, panel_range);
+      } else {
+        format.matmul_f32(p.w.view(), x.floats(), p.out, panel_range);
+      }
+      if (p.bias == nullptr) continue;
+      const std::int64_t first = range.begin * panel_rows;
+      const std::int64_t last = std::min(range.end * panel_rows, p.w.rows());
+      for (std::int64_t token = 0; token < x.tokens(); ++token) {
+        kernels.add(p.out.values + token * p.out.stride + first, p.bias + first, last - first);
+      }
     }
   });
 }

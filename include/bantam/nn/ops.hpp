@@ -164,7 +164,8 @@ inline void gated_activation(TensorView<const float, 2> gate, TensorView<const f
   nn::Attention attention({.heads = heads, .kv_heads = kv_heads, .head_dim = d}, 1);
   const nn::AttentionSequence sequence{&cache, 0, tokens, 0};
   attention.plan({&sequence, 1});
-  attention.run(kernels, Worker(), 0, window, {q.data(), heads * d}, {out.data(), heads * d});
+  Team alone(1);
+  attention.run(kernels, alone, 0, window, {q.data(), heads * d}, {out.data(), heads * d});
   return out;
 }
 
