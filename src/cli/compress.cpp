@@ -287,7 +287,7 @@ int compress_model(CompressOptions o, const std::vector<std::string>& idle) {
   const bool asked = o.method != "hqq" && (!o.calibration.empty() || !o.fit.empty());
   const bool calibrated = asked || needs_calibration(recipe);
   if (!o.dry_run) {
-    if (!writes_folder(target_of(o)) && std::filesystem::is_directory(o.output)) {
+    if (!writes_folder(target_of(o)) && path_kind(o.output) == PathKind::folder) {
       fail(Errc::invalid_argument, printable(o.output, 4096), ": expected the name of a file, found a folder");
     }
     if (!calibrated && o.resume) note(message("bantam: --resume: ", o.method, " without calibration keeps no journal, starting over"));
@@ -301,7 +301,8 @@ int compress_model(CompressOptions o, const std::vector<std::string>& idle) {
   if (o.fit.empty() && !o.candidates.empty()) warn("--candidates has no effect without --fit");
   const Task task = prepare(o, std::move(recipe), calibrated);
   if (o.dry_run) return print_plan(o, task);
-  if (calibrated && !o.resume) std::filesystem::remove(journal);
+  std::error_code ignored;
+  if (calibrated && !o.resume) std::filesystem::remove(journal, ignored);
   Report report;
   try {
     // A temporary file lies beside the output until the end.
@@ -312,7 +313,7 @@ int compress_model(CompressOptions o, const std::vector<std::string>& idle) {
                            [&](const Progress& p) { return show(bar, p); },
                            calibrated ? task.calibration : Calibration(), calibrated ? journal : "");
   } catch (const Error& error) {
-    if (error.code() == Errc::cancelled && std::filesystem::exists(journal)) {
+    if (error.code() == Errc::cancelled && path_kind(journal) == PathKind::file) {
       note(message("bantam: finished blocks are kept in ", printable(journal), ": --resume goes on from there"));
     }
     throw;

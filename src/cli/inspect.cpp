@@ -25,8 +25,9 @@ bool is_vocabulary_only(const std::filesystem::path& path) {
   const FileKind kind = kind_of(path);
   if (kind == FileKind::gguf) return GgufFile::open(path)->tensors().empty();
   if (kind != FileKind::folder) return kind == FileKind::tokenizer;
-  for (const auto& entry : std::filesystem::directory_iterator(path)) {
-    const std::string name = entry.path().filename().string();
+  std::error_code error;
+  for (std::filesystem::directory_iterator entry(path, error), end; !error && entry != end; entry.increment(error)) {
+    const std::string name = entry->path().filename().string();
     for (const std::string_view weights : {".safetensors", ".index.json", ".bin", ".pt", ".pth"}) {
       if (name.ends_with(weights)) return false;
     }

@@ -175,8 +175,8 @@ void apply(const CommonOptions& options) {
 }
 
 void add_loading(CLI::App& app, LoadingOptions& options) {
-  add_flag(app, "--mmap", options.map, "native files: use the file's own pages [for files below 64 MiB]");
-  add_flag(app, "--no-mmap", options.no_map, "native files: read into memory in huge pages: faster decoding");
+  add_flag(app, "--mmap", options.map, "native files: use the file's own pages: loads at once; the file must stay as it is");
+  add_flag(app, "--no-mmap", options.no_map, "native files: read into memory in huge pages: faster decoding [default]");
   add_flag(app, "--direct", options.direct, "native files: the same, read around the system's cache: large files not read lately");
   add_gptq_zero(app, options.gptq_zero);
 }

@@ -59,8 +59,7 @@ Json quantization_of(const Checkpoint& checkpoint, const std::vector<NativeWrite
 /// Settings of older tools, which readers take for what config.json lacks: an old one must not stand beside a new model.
 void check_no_old_settings(const std::filesystem::path& folder, const PackedWriter* family) {
   for (const char* name : {"quantize_config.json", "quant_config.json"}) {
-    std::error_code error;
-    if ((family == nullptr || family->config_file() != name) && std::filesystem::exists(folder / name, error)) {
+    if ((family == nullptr || family->config_file() != name) && path_kind(folder / name) != PathKind::nothing) {
       fail(Errc::invalid_argument, (folder / name).string(), ": expected no settings of another quantized model in the output's folder, found some");
     }
   }
@@ -100,7 +99,7 @@ HuggingFaceFolderWriter::HuggingFaceFolderWriter(const std::filesystem::path& fo
     : folder_(folder), checkpoint_(checkpoint), format_(format), family_(family) {
   if (family != nullptr) quantization_ = quantization_of(checkpoint, entries, *family, recipe);
   std::error_code error;
-  if (std::filesystem::exists(folder, error) && !std::filesystem::is_directory(folder, error)) {
+  if (const PathKind kind = path_kind(folder); kind != PathKind::nothing && kind != PathKind::folder) {
     fail(Errc::invalid_argument, folder.string(), ": expected a folder or nothing, found a file");
   }
   check_no_old_settings(folder, family);
@@ -156,7 +155,7 @@ void HuggingFaceFolderWriter::commit() {
   if (checkpoint_.container() == "safetensors") {
     for (const char* name : companions) {
       const std::filesystem::path from = checkpoint_.path() / name;
-      if (std::filesystem::is_regular_file(from)) put(name, read_text_file(from));
+      if (path_kind(from) == PathKind::file) put(name, read_text_file(from));
     }
   } else {
     checkpoint_.tokenizer().write_folder(folder_);

@@ -69,7 +69,7 @@ bool has_hash(const Json& entry, std::span<const std::byte> bytes) {
 Journal::Journal(std::filesystem::path path, const Checkpoint& checkpoint, const Recipe& recipe, const Calibration& calibration)
     : path_(std::move(path)), checkpoint_(checkpoint), recipe_(recipe),
       first_line_(message("bantam journal 1 ", key_of(checkpoint, recipe, calibration))) {
-  if (!std::filesystem::exists(path_)) return;
+  if (path_kind(path_) == PathKind::nothing) return;
   file_ = MappedFile::open(path_);
   if (line() == first_line_) {
     end_ = at_;
@@ -146,8 +146,9 @@ std::optional<RoundedBlock> Journal::read(std::int64_t layer) {
 }
 
 void Journal::open() {
-  output_.emplace(::open(path_.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666));
+  output_.emplace(::open(path_.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW, 0666));
   if (output_->get() < 0) detail::fail_system(path_, "open", errno);
+  if (path_kind(path_) != PathKind::file) fail(Errc::invalid_argument, detail::shown(path_), ": expected a regular file or none, found a device or pipe");
   if (::flock(output_->get(), LOCK_EX | LOCK_NB) != 0) detail::fail_system(path_, "lock", errno);
   if (::ftruncate(output_->get(), static_cast<off_t>(end_)) != 0) detail::fail_system(path_, "cut", errno);
 }

@@ -128,7 +128,7 @@ std::unique_ptr<Output> make_output(Target target, const std::filesystem::path& 
   if (writes_folder(target)) {
     return std::make_unique<HuggingFaceFolderWriter>(path, checkpoint, vector_format(target, recipe), entries, packed_writer(target), recipe);
   }
-  if (std::filesystem::is_directory(path)) fail(Errc::invalid_argument, path.string(), ": expected the name of a file, found a folder");
+  if (path_kind(path) == PathKind::folder) fail(Errc::invalid_argument, path.string(), ": expected the name of a file, found a folder");
   if (target == Target::gguf) return std::make_unique<GgufOutput>(path, checkpoint, entries);
   return std::make_unique<NativeOutput>(path, checkpoint, recipe, entries);
 }

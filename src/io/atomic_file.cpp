@@ -1,5 +1,6 @@
 // Output that appears under its final name complete, or not at all.
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/random.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -20,16 +21,49 @@ std::filesystem::path folder_of(const std::filesystem::path& path) {
   return path.has_parent_path() ? path.parent_path() : std::filesystem::path(".");
 }
 
-// ".model.gguf.k3x9q0ab.partial", cut so that it fits where the final name fits.
-std::filesystem::path temporary_name(const std::filesystem::path& path) {
-  unsigned char noise[8] = {};
-  if (::getrandom(noise, sizeof noise, 0) != sizeof noise) detail::fail_system(path, "name a temporary file", errno);
-  std::string suffix = ".";
-  for (const unsigned char byte : noise) suffix += "0123456789abcdefghijklmnopqrstuv"[byte & 31];
-  suffix += ".partial";
+constexpr std::string_view letters = "0123456789abcdefghijklmnopqrstuv";
+constexpr std::size_t letter_count = 8;
+constexpr std::string_view ending = ".partial";
+
+// ".model.gguf." of all temporary names of "model.gguf", cut so that they fit where the final name fits.
+std::string temporary_stem(const std::filesystem::path& path) {
   // 255 bytes is what Linux file systems allow for one name.
-  const std::string stem = message('.', path.filename().string().substr(0, 254 - suffix.size()));
-  return folder_of(path) / (stem + suffix);
+  return message('.', path.filename().string().substr(0, 255 - 2 - letter_count - ending.size()), '.');
+}
+
+// ".model.gguf.k3x9q0ab.partial"
+std::filesystem::path temporary_name(const std::filesystem::path& path) {
+  unsigned char noise[letter_count] = {};
+  if (::getrandom(noise, sizeof noise, 0) != sizeof noise) detail::fail_system(path, "name a temporary file", errno);
+  std::string name = temporary_stem(path);
+  for (const unsigned char byte : noise) name += letters[byte % letters.size()];
+  return folder_of(path) / name.append(ending);
+}
+
+bool is_temporary_name(std::string_view name, std::string_view stem) {
+  if (name.size() != stem.size() + letter_count + ending.size() || !name.starts_with(stem) || !name.ends_with(ending)) return false;
+  return name.substr(stem.size(), letter_count).find_first_not_of(letters) == name.npos;
+}
+
+/// Removes what killed processes have left of the same file: temporary names that nobody holds a lock on. What cannot be looked at
+/// or locked stays.
+void remove_abandoned(const std::filesystem::path& path) {
+  const std::string stem = temporary_stem(path);
+  std::error_code error;
+  for (std::filesystem::directory_iterator entry(folder_of(path), error), end; !error && entry != end; entry.increment(error)) {
+    if (!is_temporary_name(entry->path().filename().string(), stem)) continue;
+    const detail::Descriptor file(::open(entry->path().c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW));
+    struct stat status {};
+    if (file.get() < 0 || ::fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode)) continue;
+    if (::flock(file.get(), LOCK_EX | LOCK_NB) == 0) ::unlink(entry->path().c_str());
+  }
+}
+
+/// Says that somebody writes the new file. False: another process took it for abandoned before that, and has removed it.
+bool claim(int descriptor) {
+  if (::flock(descriptor, LOCK_EX | LOCK_NB) != 0) return errno != EWOULDBLOCK;  // else: a file system without locks
+  struct stat status {};
+  return ::fstat(descriptor, &status) != 0 || status.st_nlink > 0;
 }
 
 /// The folder that `path` lies in, to be synced. Less than 0: it may be written and not read; its entry is then up to the system.
@@ -58,11 +92,17 @@ AtomicFile::AtomicFile(std::filesystem::path path) : path_(std::move(path)) {
   if (::stat(path_.c_str(), &status) == 0 && !S_ISREG(status.st_mode)) {
     fail(Errc::invalid_argument, detail::shown(path_), ": expected a regular file or none, found a folder, device or pipe");
   }
-  do {
+  remove_abandoned(path_);
+  for (;;) {
     temporary_ = temporary_name(path_);
     descriptor_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
-  } while (descriptor_ < 0 && (errno == EEXIST || errno == EINTR));
-  if (descriptor_ < 0) detail::fail_system(path_, "create", errno);
+    if (descriptor_ >= 0 && claim(descriptor_)) return;
+    if (descriptor_ >= 0) {
+      ::close(std::exchange(descriptor_, -1));
+    } else if (errno != EEXIST && errno != EINTR) {
+      detail::fail_system(path_, "create", errno);
+    }
+  }
 }
 
 AtomicFile::~AtomicFile() {

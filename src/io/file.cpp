@@ -107,6 +107,30 @@ std::string read_text_file(const std::filesystem::path& path, std::size_t limit_
   return text;
 }
 
+std::string read_head(const std::filesystem::path& path, std::size_t count) {
+  const detail::OpenFile file = detail::open_regular(path);
+  std::string head(count, '\0');
+  std::size_t filled = 0;
+  while (filled < count) {
+    const ssize_t got = ::read(file.descriptor.get(), head.data() + filled, count - filled);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) detail::fail_system(path, "read", errno);
+    if (got == 0) break;
+    filled += static_cast<std::size_t>(got);
+  }
+  head.resize(filled);
+  return head;
+}
+
+PathKind path_kind(const std::filesystem::path& path) {
+  struct stat status {};
+  if (::stat(path.c_str(), &status) != 0) {
+    if (errno == ENOENT || errno == ENOTDIR) return PathKind::nothing;
+    detail::fail_system(path, "look at it", errno);
+  }
+  return S_ISREG(status.st_mode) ? PathKind::file : S_ISDIR(status.st_mode) ? PathKind::folder : PathKind::other;
+}
+
 bool same_file(const std::filesystem::path& a, const std::filesystem::path& b) {
   struct stat first {};
   struct stat second {};

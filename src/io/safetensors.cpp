@@ -13,11 +13,6 @@ namespace bantam::inline v0 {
 
 namespace {
 
-bool is_there(const std::filesystem::path& path) {
-  std::error_code error;
-  return std::filesystem::exists(path, error);
-}
-
 bool is_pickle(const std::filesystem::path& path) {
   const std::string ending = path.extension().string();
   return ending == ".bin" || ending == ".pt" || ending == ".pth" || ending == ".ckpt";
@@ -28,7 +23,7 @@ bool is_pickle(const std::filesystem::path& path) {
   std::error_code error;
   const std::string place = detail::shown(folder);
   if (!std::filesystem::is_directory(folder, error)) {
-    if (!is_there(folder)) fail(Errc::not_found, place, ": expected a folder, found nothing");
+    if (path_kind(folder) == PathKind::nothing) fail(Errc::not_found, place, ": expected a folder, found nothing");
     fail(Errc::invalid_argument, place, ": expected a folder, found a file");
   }
   for (std::filesystem::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
@@ -49,15 +44,15 @@ std::shared_ptr<const SafetensorsFile> SafetensorsFile::open(const std::filesyst
 }
 
 std::shared_ptr<const SafetensorsFile> SafetensorsFile::open_folder(const std::filesystem::path& folder) {
-  if (is_there(folder / "model.safetensors")) return open(folder / "model.safetensors");
+  if (path_kind(folder / "model.safetensors") != PathKind::nothing) return open(detail::resolve_weights(folder, "model.safetensors"));
   const std::filesystem::path index_file = folder / "model.safetensors.index.json";
-  if (!is_there(index_file)) fail_without_weights(folder);
+  if (path_kind(index_file) == PathKind::nothing) fail_without_weights(folder);
 
   const detail::SafetensorsIndex index = detail::read_safetensors_index(index_file);
   const std::shared_ptr<SafetensorsFile> opened(new SafetensorsFile);
   HashMap<std::string_view, std::size_t> shard_ends;  // where the tensors of a shard end among all of them
   for (const auto& [shard, names] : index) {
-    opened->add_file(detail::resolve_shard(folder, shard));
+    opened->add_file(detail::resolve_weights(folder, shard));
     shard_ends[shard] = opened->tensors_.size();
   }
   opened->index_names(detail::shown(index_file));

@@ -122,14 +122,14 @@ SafetensorsIndex read_safetensors_index(const std::filesystem::path& file) {
   return std::move(events.index);
 }
 
-std::filesystem::path resolve_shard(const std::filesystem::path& folder, const std::string& shard) {
+std::filesystem::path resolve_weights(const std::filesystem::path& folder, const std::string& name) {
   const std::filesystem::path home = real_path(folder);
-  const std::filesystem::path real = real_path(folder / shard);
+  const std::filesystem::path real = real_path(folder / name);
   const std::filesystem::path parent = real.parent_path();
   if (parent == home) return real;
   const bool snapshot = home.parent_path().filename() == "snapshots";
   if (snapshot && parent == home.parent_path().parent_path() / "blobs") return real;
-  fail(Errc::corrupt, shown(folder / shard), ": expected a file of this folder, found a link to ", shown(real));
+  fail(Errc::corrupt, shown(folder / name), ": expected a file of this folder, found a link to ", shown(real), ": give the folder that holds the file, or a copy");
 }
 
 }  // namespace bantam::inline v0::detail

@@ -15,8 +15,9 @@ using SafetensorsIndex = std::map<std::string, std::vector<std::string>>;
 /// Metadata such as total_size is not read: the shards themselves are checked.
 [[nodiscard]] SafetensorsIndex read_safetensors_index(const std::filesystem::path& file);
 
-/// The real path of a shard. Throws corrupt when a link leads out of the folder; the one link out that is followed is
-/// that of a Hugging Face cache, snapshots/<revision>/<name> to blobs/<hash> of the same model.
-[[nodiscard]] std::filesystem::path resolve_shard(const std::filesystem::path& folder, const std::string& shard);
+/// The real path of a file of weights, a shard or the only one. Throws corrupt when a link leads out of the folder, as a folder
+/// from elsewhere could have one to weights that are not its maker's; the one link out that is followed is that of a Hugging
+/// Face cache, snapshots/<revision>/<name> to blobs/<hash> of the same model.
+[[nodiscard]] std::filesystem::path resolve_weights(const std::filesystem::path& folder, const std::string& name);
 
 }  // namespace bantam::inline v0::detail

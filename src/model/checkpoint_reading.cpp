@@ -47,11 +47,21 @@ void Checkpoint::fill_panel(const CheckpointTensor& tensor, std::int64_t first_r
   if (tensor.packed != nullptr) return tensor.packed->fill_panel(first_row, rows, panel);
   const FormatInfo& format = tensor.format();
   const SourceType& source = *tensor.source;
+  // Read, not mapped: a file that another program cuts short is an error then, where a lost page would end the process.
+  const std::int64_t row_bytes = source.row_bytes(tensor.columns);
+  const auto bytes = std::make_unique_for_overwrite<std::byte[]>(static_cast<std::size_t>(rows * row_bytes));
+  for (int row = 0, count = 0; row < rows; row += count) {
+    // As many rows at once as lie one behind the other.
+    const std::int64_t from = source_row(tensor, first_row + row, tensor.rows);
+    for (count = 1; row + count < rows && source_row(tensor, first_row + row + count, tensor.rows) == from + count;) ++count;
+    const auto part = tensor.entry->bytes.subspan(static_cast<std::size_t>(from * row_bytes), static_cast<std::size_t>(count * row_bytes));
+    tensor.entry->file->read(part, bytes.get() + row * row_bytes);
+  }
   if (source.read_codes == nullptr) {
     RowCodes scratch;
     std::vector<float> floats(static_cast<std::size_t>(tensor.columns));
     for (int row = 0; row < rows; ++row) {
-      read_row(tensor, first_row + row, floats, scratch);
+      source.read_row(bytes.get() + row * row_bytes, floats);
       format.encode_row(panel, row, floats, scratch);
     }
     return;
@@ -62,8 +72,7 @@ void Checkpoint::fill_panel(const CheckpointTensor& tensor, std::int64_t first_r
   for (std::int64_t first = 0; first < tensor.columns; first += block_columns) {
     const std::int64_t columns = std::min<std::int64_t>(block_columns, tensor.columns - first);
     for (int row = 0; row < rows; ++row) {
-      const std::int64_t from = source_row(tensor, first_row + row, tensor.rows);
-      source.read_codes(tensor.entry->bytes.data() + from * source.row_bytes(tensor.columns) + source.row_bytes(first), columns, codes, sides);
+      source.read_codes(bytes.get() + row * row_bytes + source.row_bytes(first), columns, codes, sides);
       format.store_block(panel, row, tensor.columns, first, codes, sides);
     }
   }
@@ -119,8 +128,14 @@ void Checkpoint::drop(const CheckpointTensor& tensor) const noexcept {
 
 std::vector<float> Checkpoint::load_vector(const CheckpointTensor& tensor) const {
   std::vector<float> values(static_cast<std::size_t>(tensor.columns));
-  RowCodes scratch;
-  read_row(tensor, 0, values, scratch);
+  if (weights_ != nullptr) {
+    RowCodes scratch;
+    read_row(tensor, 0, values, scratch);
+  } else {
+    std::vector<std::byte> bytes(tensor.entry->bytes.size());
+    tensor.entry->file->read(tensor.entry->bytes, bytes.data());
+    tensor.source->read_row(bytes.data(), values);
+  }
   if (tensor.unpermute_heads == 0) return values;
   std::vector<float> ordered(values.size());
   for (std::size_t i = 0; i < values.size(); ++i) {

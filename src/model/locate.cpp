@@ -1,10 +1,7 @@
 // Looking at files' first bytes, into folders, and into the hub's cache.
 #include "bantam/model/locate.hpp"
 
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <cstdlib>
 #include <optional>
 #include <string>
@@ -26,21 +23,6 @@ namespace fs = std::filesystem;
 constexpr std::size_t head_bytes = 4096;
 // A folder of more is none that somebody made for a model; what is beyond is not looked at.
 constexpr int most_entries = 10'000;
-
-std::string head_of(const fs::path& path) {
-  const detail::OpenFile file = detail::open_regular(path);
-  std::string head(head_bytes, '\0');
-  std::size_t held = 0;
-  while (held < head.size()) {
-    const ssize_t got = ::pread(file.descriptor.get(), head.data() + held, head.size() - held, static_cast<off_t>(held));
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) detail::fail_system(path, "read", errno);
-    if (got == 0) break;
-    held += static_cast<std::size_t>(got);
-  }
-  head.resize(held);
-  return head;
-}
 
 bool is_there(const fs::path& path) {
   std::error_code error;
@@ -164,7 +146,7 @@ fs::path find_snapshot(const fs::path& cache, const HubName& name) {
 
 FileKind kind_of(const fs::path& path) {
   if (is_folder(path)) return FileKind::folder;
-  const std::string head = head_of(path);
+  const std::string head = read_head(path, head_bytes);
   if (head.starts_with("GGUF")) return FileKind::gguf;
   // Safetensors: the length of the header, 8 bytes, and a JSON object.
   if (head.size() > 8 && head[8] == '{' && head[7] == '\0') {

@@ -20,9 +20,6 @@ struct Model::Data {
 
 namespace {
 
-// Below this the bandwidth that huge pages win is not worth reading the file.
-constexpr std::int64_t huge_page_threshold = 64 << 20;
-
 std::uint64_t fingerprint_of(const ModelConfig& config, const ModelWeights& weights) {
   XXH3_state_t state;
   XXH3_64bits_reset(&state);
@@ -48,14 +45,14 @@ std::uint64_t fingerprint_of(const ModelConfig& config, const ModelWeights& weig
   return XXH3_64bits_digest(&state);
 }
 
-Reading reading_of(const Checkpoint& checkpoint, WeightMemory memory) {
+Reading reading_of(WeightMemory memory) {
   switch (memory) {
     case WeightMemory::mapped: return Reading::mapped;
-    case WeightMemory::huge_pages: return Reading::buffered;
     case WeightMemory::direct: return Reading::direct;
-    case WeightMemory::automatic: break;
+    case WeightMemory::automatic:
+    case WeightMemory::huge_pages: break;
   }
-  return checkpoint.file_bytes() < huge_page_threshold ? Reading::mapped : Reading::buffered;
+  return Reading::buffered;
 }
 
 }  // namespace
@@ -83,7 +80,7 @@ Model Model::load_from(ByteSource source, const LoadOptions& options) {
 }
 
 Model Model::from_checkpoint(const Checkpoint& checkpoint, const LoadOptions& options) {
-  return with(checkpoint, load_weights(checkpoint, reading_of(checkpoint, options.memory), options.progress), checkpoint.recipe(),
+  return with(checkpoint, load_weights(checkpoint, reading_of(options.memory), options.progress), checkpoint.recipe(),
               checkpoint.stored_bytes());
 }
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "bantam/core/parallel.hpp"
 #include "state.hpp"
 
 namespace bantam::inline v0 {
@@ -91,6 +92,7 @@ void Session::State::read(std::span<State* const> states, std::span<const Forwar
   std::exception_ptr thrown;
   const auto keep_going = [&](std::int64_t count) noexcept {
     try {
+      check_cancelled();
       return goes_on(count);
     } catch (...) {
       thrown = std::current_exception();

@@ -4,6 +4,7 @@
 #include <functional>
 
 #include "bantam/core/error.hpp"
+#include "bantam/core/parallel.hpp"
 #include "text/tokenizer_data.hpp"
 #include "text/unicode.hpp"
 #include "text/utf8.hpp"
@@ -156,6 +157,8 @@ class Encoder {
   }
 
   void word(std::string_view text) {
+    // About every 10 us.
+    if (++words_ % 64 == 0) check_cancelled();
     if (text.size() > longest_cached) {
       merge(text);
       return;
@@ -224,6 +227,7 @@ class Encoder {
   std::vector<TokenId> out_;
   std::vector<Symbol> symbols_;
   std::size_t begin_of_token_ = 0;  // in out_
+  std::size_t words_ = 0;
 };
 
 }  // namespace

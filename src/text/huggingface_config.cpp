@@ -15,7 +15,7 @@ constexpr std::size_t largest_config = std::size_t{16} << 20;
 
 /// An empty object where the file does not exist.
 Json read_optional(const std::filesystem::path& path) {
-  if (!std::filesystem::exists(path)) return Json::object();
+  if (path_kind(path) == PathKind::nothing) return Json::object();
   const std::string place = printable(path.string(), 200);
   Json json = Json::parse(read_text_file(path, largest_config), place);
   expect(json.is_object(), place, "an object", json);
@@ -89,7 +89,7 @@ void apply_folder(const std::filesystem::path& folder, TokenizerSpec& spec, bool
   if (member(config, "add_bos_token")) set_adds_bos(spec, flag(config, "add_bos_token", false, place));
   if (member(config, "add_eos_token")) set_adds_eos(spec, flag(config, "add_eos_token", false, place));
   if (const Json* value = member(config, "chat_template")) spec.chat_template = read_template(*value, message(place, ": chat_template"));
-  if (std::filesystem::exists(folder / "chat_template.jinja")) {
+  if (path_kind(folder / "chat_template.jinja") != PathKind::nothing) {
     spec.chat_template = read_text_file(folder / "chat_template.jinja", largest_config);
   }
   add_known_ends(spec);

@@ -31,7 +31,7 @@ TokenizerSpec spec_from_bytes(std::string_view bytes, std::string_view place) {
 Tokenizer Tokenizer::from_folder(const std::filesystem::path& folder) {
   for (const char* name : {"tokenizer.json", "tokenizer.model"}) {
     const std::filesystem::path file = folder / name;
-    if (!std::filesystem::exists(file)) continue;
+    if (path_kind(file) == PathKind::nothing) continue;
     const std::string bytes = read_text_file(file, largest_file);
     TokenizerSpec spec = spec_from_bytes(bytes, name_of(file));
     apply_folder(folder, spec, !looks_like_json(bytes));

@@ -9,6 +9,7 @@
 #include <queue>
 
 #include "bantam/core/error.hpp"
+#include "bantam/core/parallel.hpp"
 
 namespace bantam::inline v0 {
 
@@ -147,7 +148,8 @@ void Merger::run_long(std::vector<Symbol>& symbols) {
   }
   std::uint32_t rank = 0;
   std::uint32_t left = 0;
-  while (agenda.take(rank, left)) {
+  for (std::uint32_t steps = 1; agenda.take(rank, left); ++steps) {
+    if (steps % 4096 == 0) check_cancelled();
     // An entry is stale when its symbols have merged with others since: the pair there now is another one, or none.
     const std::uint32_t right = symbols[left] == merged_away ? none : next_[left];
     if (right == none) continue;

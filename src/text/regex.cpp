@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "bantam/core/error.hpp"
+#include "bantam/core/parallel.hpp"
 
 namespace bantam::inline v0 {
 
@@ -173,7 +174,10 @@ Regex::Matcher::~Matcher() = default;
 bool Regex::Matcher::next(Span& match) {
   State& s = *state_;
   while (s.at < s.text.size()) {
-    if (++s.calls % 16 == 0 && s.deadline.passed()) s.too_much("long");
+    if (++s.calls % 16 == 0) {
+      check_cancelled();
+      if (s.deadline.passed()) s.too_much("long");
+    }
     const std::size_t last_start = std::min(s.text.size(), s.at + State::window);
     const int result = s.match(last_start);
     if (result == PCRE2_ERROR_NOMATCH) {

@@ -248,6 +248,34 @@ TEST_CASE("a shard that links out of its folder is refused, unless it is a cache
   CHECK(SafetensorsFile::open_folder(snapshot)->find("x") != nullptr);
 }
 
+TEST_CASE("a lone file of weights that links out of its folder is refused, unless it is a cache of snapshots") {
+  TemporaryFolder elsewhere;
+  const std::string bytes = safetensors(R"({"x":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})", "1234");
+  write_file(elsewhere / "secret.safetensors", bytes);
+  TemporaryFolder folder;
+  const std::filesystem::path lone = folder / "model.safetensors";
+  const auto error = [&] { return error_of([&] { static_cast<void>(SafetensorsFile::open_folder(folder.path())); }); };
+  std::filesystem::create_symlink(elsewhere / "secret.safetensors", lone);
+  has(error(), "found a link to");
+  std::filesystem::remove(lone);
+  std::filesystem::create_symlink("model.safetensors", lone);
+  has(error(), "too many levels of symbolic links");
+  std::filesystem::remove(lone);
+  write_file(folder / "real", bytes);
+  std::filesystem::create_symlink("real", lone);
+  CHECK(SafetensorsFile::open_folder(folder.path())->find("x") != nullptr);
+
+  const std::filesystem::path snapshot = elsewhere / "snapshots/abc";
+  std::filesystem::create_directories(snapshot);
+  std::filesystem::create_directories(elsewhere / "blobs");
+  write_file(elsewhere / "blobs/0123", bytes);
+  std::filesystem::create_symlink("../../blobs/0123", snapshot / "model.safetensors");
+  CHECK(SafetensorsFile::open_folder(snapshot)->find("x") != nullptr);
+  // A folder that is itself reached by a link is still the folder.
+  std::filesystem::create_directory_symlink(snapshot, folder / "linked");
+  CHECK(SafetensorsFile::open_folder(folder / "linked")->find("x") != nullptr);
+}
+
 TEST_CASE("a folder of pickled weights gets the advice to convert") {
   TemporaryFolder folder;
   const auto error = [&] { return error_of([&] { static_cast<void>(SafetensorsFile::open_folder(folder.path())); }); };

@@ -251,6 +251,59 @@ TEST_CASE("a process killed while it writes leaves the old file whole") {
   CHECK(read_file(folder / "out") == "old");
 }
 
+namespace {
+
+std::size_t files_in(const TemporaryFolder& folder) {
+  return static_cast<std::size_t>(std::distance(std::filesystem::directory_iterator(folder.path()), std::filesystem::directory_iterator()));
+}
+
+}  // namespace
+
+TEST_CASE("what killed processes left of a file goes when it is written again, what others still write stays") {
+  TemporaryFolder folder;
+  for (int i = 0; i < 3; ++i) {
+    const pid_t child = fork();
+    REQUIRE(child >= 0);
+    if (child == 0) {
+      AtomicFile file(folder / "a");
+      file.write("half of it");
+      ::raise(SIGKILL);
+    }
+    int status = 0;
+    REQUIRE(waitpid(child, &status, 0) == child);
+    // Each has removed what the one before left.
+    CHECK(files_in(folder) == 1);
+  }
+  write_file(folder / ".a.0123456789.partial", "another's");
+  write_file(folder / ".b.01234567.partial", "another file's");
+  AtomicFile first(folder / "a");
+  AtomicFile second(folder / "a");
+  CHECK(files_in(folder) == 4);
+  first.write("first");
+  first.commit();
+  CHECK(read_file(folder / "a") == "first");
+  second.write("second");
+  second.commit();
+  CHECK(read_file(folder / "a") == "second");
+  CHECK(files_in(folder) == 3);
+}
+
+TEST_CASE("the beginning of a file is read, and the kind of a path found out, without waiting for pipes") {
+  TemporaryFolder folder;
+  write_file(folder / "a", "GGUF and more");
+  REQUIRE(mkfifo((folder / "pipe").c_str(), 0600) == 0);
+  std::filesystem::create_symlink("loop", folder / "loop");
+  CHECK(read_head(folder / "a", 4) == "GGUF");
+  CHECK(read_head(folder / "a", 100) == "GGUF and more");
+  CHECK(code_of([&] { static_cast<void>(read_head(folder / "pipe", 4)); }) == Errc::invalid_argument);
+  CHECK(path_kind(folder / "a") == PathKind::file);
+  CHECK(path_kind(folder.path()) == PathKind::folder);
+  CHECK(path_kind(folder / "pipe") == PathKind::other);
+  CHECK(path_kind(folder / "absent") == PathKind::nothing);
+  CHECK(path_kind(folder / "a" / "b") == PathKind::nothing);
+  CHECK(error_of([&] { static_cast<void>(path_kind(folder / "loop")); }).find("loop: cannot look at it: too many levels") != std::string::npos);
+}
+
 TEST_CASE("small text files are read whole, up to a limit") {
   TemporaryFolder folder;
   write_file(folder / "a", "0123456789");

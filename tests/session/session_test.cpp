@@ -254,7 +254,7 @@ TEST_CASE("wrong options are refused with one line each") {
 TEST_CASE("a chat remembers both sides of it") {
   const test::TemporaryFolder folder;
   for (const char* name : {"config.json", "model.safetensors", "tokenizer.json"}) {
-    std::filesystem::create_symlink(demo / name, folder / name);
+    std::filesystem::copy_file(demo / name, folder / name);
   }
   test::write_file(folder / "tokenizer_config.json",
                    R"({"bos_token":"<s>","eos_token":"</s>","chat_template":"{{ bos_token }}{% for m in messages %}[{{ m.role }}] {{ m.content }}\n{% endfor %}[assistant]"})");
@@ -387,4 +387,22 @@ TEST_CASE("guessing respects the limits: tokens asked for, the context, stop tex
     (void)full.text();
     CHECK(full.tokens() == range.tokens());
   }
+}
+
+TEST_CASE("a scope that cancels stops encoding within a few words and perplexity within a window") {
+  const Model model = Model::load(demo);
+  std::string text;
+  for (int i = 0; i < 20'000; ++i) text += "word" + std::to_string(i) + ' ';
+  const std::string one_word(100'000, 'a');
+  int asked = 0;
+  const auto stopped = [&](auto&& work) {
+    asked = 0;
+    const CancelScope scope([&] { return ++asked > 3; });
+    return test::error_of(work).find("cancelled") != std::string::npos;
+  };
+  CHECK(stopped([&] { (void)model.tokenizer().encode(text); }));
+  CHECK(stopped([&] { (void)model.tokenizer().encode(one_word); }));
+  // A single window, of whose layers the first ones are read.
+  CHECK(stopped([&] { (void)perplexity(model, text, {.context = 64, .limit = 64}); }));
+  CHECK(asked == 4);
 }

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "bantam/compress/compress.hpp"
+#include "bantam/core/parallel.hpp"
 #include "bantam/core/stopwatch.hpp"
 #include "bantam/session/session.hpp"
 
@@ -49,6 +50,14 @@ class SignalCheck {
  private:
   Stopwatch watch_;
 };
+
+/// For a CancelScope: Ctrl-C stops inside a matrix, a layer or a text.
+inline std::function<bool()> raising_signals() {
+  return [signals = SignalCheck()]() mutable {
+    signals();
+    return false;
+  };
+}
 
 void bind_errors(py::module_& m);
 void bind_model(py::module_& m);

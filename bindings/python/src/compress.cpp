@@ -70,14 +70,6 @@ ProgressFn progress_of(const Report_& report) {
   };
 }
 
-/// Ctrl-C stops inside a matrix.
-std::function<bool()> raising_signals() {
-  return [signals = SignalCheck()]() mutable {
-    signals();
-    return false;
-  };
-}
-
 PreparedModel prepare(const Order& o, const Recipe& recipe, const Checkpoint& checkpoint, const Report_& progress) {
   return prepare_model(parse_prune(o.prune, o.prune_to), checkpoint, recipe, find_target(o.target), {o.text, o.samples, o.tokens},
                        {.importance = importance_of(o), .compensate = o.compensate}, progress_of(progress));

@@ -70,6 +70,7 @@ void bind_model(py::module_& m) {
       .def("encode",
            [](const Tokenizer& t, const std::string& text, bool add_special, bool parse_special) {
              const py::gil_scoped_release free;
+             const CancelScope scope(raising_signals());
              return t.encode(text, encode_options(add_special, parse_special));
            },
            py::arg("text"), py::kw_only(), py::arg("add_special") = true, py::arg("parse_special") = false)

@@ -218,9 +218,8 @@ py::dict measure(const Model& model, const std::string& text, const Model* base,
   PerplexityResult seen;
   {
     const py::gil_scoped_release free;
-    SignalCheck signals;
+    const CancelScope scope(raising_signals());
     const EvaluationProgress report = [&](std::int64_t done, std::int64_t total) {
-      signals();
       if (!progress) return true;
       const py::gil_scoped_acquire gil;
       return progress(done, total);

@@ -13,7 +13,8 @@ namespace bantam::inline v0 {
 void parallel_for(std::int64_t items, std::int64_t grain, FunctionRef<void(Range)> f);
 
 /// While one exists, loops that its thread begins ask first, and before each piece that this thread does itself, whether to
-/// go on, and throw cancelled where not: loading and compressing stop within a piece of work, however large the matrix.
+/// go on, and throw cancelled where not: loading and compressing stop within a piece of work, however large the matrix, reading of
+/// tokens after a layer, encoding of text after some words.
 /// `cancelled` is called often, on this thread only. Of scopes inside each other every one is asked.
 class CancelScope {
  public:

@@ -11,7 +11,7 @@
 namespace bantam::inline v0 {
 
 /// A file mapped read-only. Shared by everything that points into it. Replacing the file under its name does no harm;
-/// a program that cuts the file itself short makes the lost pages fault when they are touched.
+/// a program that cuts the file itself short makes the lost pages fault when they are touched (SIGBUS); read() throws instead.
 class MappedFile {
  public:
   /// Maps a regular file. Throws not_found, io, or invalid_argument for what is no regular file.
@@ -48,7 +48,8 @@ class MappedFile {
 
 /// Writes a file under a temporary name in the same folder. commit() syncs it and renames it into place; without
 /// commit() the destructor removes it, so the old file under the final name stays whole. A process that is killed leaves
-/// ".<name>.<letters>.partial" behind. A link under the final name is replaced, not followed.
+/// ".<name>.<letters>.partial" behind, which the next one that writes the same name removes: a lock tells it from the file of one
+/// that still writes. A link under the final name is replaced, not followed.
 class AtomicFile {
  public:
   /// Throws invalid_argument where the name belongs to a folder, device or pipe, io or not_found where none can be made.
@@ -77,6 +78,14 @@ class AtomicFile {
 
 /// Reads a small text file (a config, a template). Throws not_found, io, or corrupt above `limit_bytes`.
 [[nodiscard]] std::string read_text_file(const std::filesystem::path& path, std::size_t limit_bytes = 256u << 20);
+
+/// The first bytes of a regular file, `count` or as many as it has: what tells formats apart. Throws as MappedFile::open does.
+[[nodiscard]] std::string read_head(const std::filesystem::path& path, std::size_t count);
+
+/// What a path leads to, links followed.
+enum class PathKind : std::uint8_t { nothing, file, folder, other };
+/// Throws io where that cannot be found out: a link that leads to itself, a folder that may not be searched.
+[[nodiscard]] PathKind path_kind(const std::filesystem::path& path);
 
 /// Whether both paths name the same existing file (same device and inode).
 [[nodiscard]] bool same_file(const std::filesystem::path& a, const std::filesystem::path& b);

@@ -13,8 +13,9 @@ namespace bantam::inline v0 {
 
 /// Where the weights of native files lie. Other files are converted into memory in any case.
 enum class WeightMemory : std::uint8_t {
-  automatic,  ///< mapped below 64 MiB, huge pages above
-  mapped,     ///< the file's own pages: loads at once, shared by processes
+  automatic,  ///< huge_pages: what happens to the file later does not matter
+  /// The file's own pages: loads at once, shared by processes. A program that cuts the file short meanwhile ends this one (SIGBUS).
+  mapped,
   huge_pages, ///< read into memory in 2 MiB pages: 15 to 30 % more bandwidth
   direct,     ///< the same, read around the system's page cache: for files that are not in it, on fast disks
 };

@@ -66,7 +66,7 @@ std::unique_ptr<const PackedFamily> open_packed_family(const std::filesystem::pa
   }
   for (const Beside& beside : besides) {
     const std::filesystem::path file = folder / beside.file;
-    if (!std::filesystem::is_regular_file(file)) continue;
+    if (path_kind(file) == PathKind::nothing) continue;
     const std::string settings = read_text_file(file, largest_config);
     const Json config = Json::parse(settings, file.string());
     expect(config.is_object(), file.string(), "an object", config);
