@@ -98,6 +98,7 @@ std::vector<std::int64_t> shape_of(const CheckpointTensor& tensor) {
 }
 
 struct Verification {
+  HeaderHash header = HeaderHash::absent;
   std::int64_t stored = 0;
   std::vector<std::string> missing;  ///< a native file's tensors without a hash
   std::vector<std::string> bad;
@@ -105,6 +106,10 @@ struct Verification {
 
 Verification verify(const Checkpoint& checkpoint, bool show_progress) {
   Verification result;
+  if (checkpoint.container() == "bantam") {
+    result.header = check_header(checkpoint.path());
+    if (result.header == HeaderHash::wrong) result.bad.push_back("header");
+  }
   ProgressBar bar(show_progress);
   std::int64_t done = 0;
   for (const CheckpointTensor& tensor : checkpoint.tensors()) {
@@ -128,7 +133,7 @@ void complain(const Checkpoint& checkpoint, const Verification& found) {
     for (const std::string& name : list) names += message(names.empty() ? "" : ", ", printable(name));
   }
   fail(Errc::corrupt, printable(checkpoint.path().string(), 4096),
-       ": expected the bytes that the stored hashes describe, found ", found.bad.size(), " tensors that differ and ",
+       ": expected the bytes that the stored hashes describe, found ", found.bad.size(), " parts that differ and ",
        found.missing.size(), " without a hash: ", names);
 }
 
@@ -156,7 +161,10 @@ Json as_json(const Checkpoint& checkpoint, const std::optional<Verification>& ve
                                {"bytes", tensor.stored_bytes()}});
   }
   if (verification) {
-    json["verify"] = {{"hashes", verification->stored}, {"missing", verification->missing}, {"bad", verification->bad}};
+    json["verify"] = {{"hashes", verification->stored},
+                      {"missing", verification->missing},
+                      {"bad", verification->bad},
+                      {"header", verification->header != HeaderHash::absent}};
   }
   return json;
 }
@@ -188,7 +196,8 @@ std::string as_text(const Checkpoint& checkpoint, const std::optional<Verificati
     out += verification->stored == 0 && verification->missing.empty()
                ? "verify          this file stores no hashes\n"
                : message("verify          ", verification->stored, " hashes stored, ", verification->bad.size(),
-                         " tensors differ\n");
+                         " parts differ",
+                         verification->header == HeaderHash::absent ? "; the header has no hash: the file is of an older version\n" : "\n");
   }
   Table table("lrlr");
   table.add({"tensor", "shape", "format", "bytes"});
@@ -213,7 +222,7 @@ int inspect_vocabulary(const InspectOptions& o) {
                 {"tokenizer", describe(tokenizer)},
                 {"recipe", nullptr},
                 {"verify",
-                 o.verify ? Json{{"hashes", 0}, {"missing", Json::array()}, {"bad", Json::array()}} : Json(nullptr)}});
+                 o.verify ? Json{{"hashes", 0}, {"missing", Json::array()}, {"bad", Json::array()}, {"header", false}} : Json(nullptr)}});
     return 0;
   }
   print(message("a vocabulary without a model\n", as_text(tokenizer),

@@ -178,6 +178,7 @@ void add_loading(CLI::App& app, LoadingOptions& options) {
   add_flag(app, "--mmap", options.map, "native files: use the file's own pages: loads at once; the file must stay as it is");
   add_flag(app, "--no-mmap", options.no_map, "native files: read into memory in huge pages: faster decoding [default]");
   add_flag(app, "--direct", options.direct, "native files: the same, read around the system's cache: large files not read lately");
+  add_flag(app, "--verify", options.verify, "native files: compare everything with the hashes that they store");
   add_gptq_zero(app, options.gptq_zero);
 }
 
@@ -210,7 +211,7 @@ Model load_model(const std::string& path, const LoadingOptions& options) {
                               : options.direct ? WeightMemory::direct
                               : options.no_map ? WeightMemory::huge_pages
                                                : WeightMemory::automatic;
-  return Model::from_checkpoint(open_checkpoint(path, options.gptq_zero), {.memory = memory});
+  return Model::from_checkpoint(open_checkpoint(path, options.gptq_zero), {.memory = memory, .verify = options.verify});
 }
 
 std::vector<std::string> kv_kinds() {

@@ -83,6 +83,7 @@ struct LoadingOptions {
   bool map = false;
   bool no_map = false;
   bool direct = false;
+  bool verify = false;
   std::string gptq_zero;
 };
 void add_loading(CLI::App& app, LoadingOptions& options);

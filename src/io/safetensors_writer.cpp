@@ -189,15 +189,22 @@ void SafetensorsWriter::write(std::span<const std::byte> bytes) {
 void SafetensorsWriter::set_metadata(std::string key, std::string value) { state_->add_metadata(key, value); }
 
 void SafetensorsWriter::commit() {
+  commit([](std::span<char>) {});
+}
+
+void SafetensorsWriter::commit(FunctionRef<void(std::span<char>)> seal) {
   State& state = *state_;
   if (state.current != state.slots.size()) {
     const Slot& slot = state.slots[state.current];
     fail(Errc::invalid_argument, state.place, ": tensor '", printable(slot.name), "': expected ", slot.bytes,
          " bytes, found ", state.written);
   }
-  std::string header = state.header();
-  header.resize(state.header_bytes, ' ');
-  state.file.write_at(8, std::as_bytes(std::span(header.data(), header.size())));
+  const std::uint64_t length = state.header_bytes;
+  std::string header(reinterpret_cast<const char*>(&length), sizeof length);
+  header += state.header();
+  header.resize(sizeof length + state.header_bytes, ' ');
+  seal(header);
+  state.file.write_at(0, std::as_bytes(std::span(header.data(), header.size())));
   state.file.commit();
 }
 

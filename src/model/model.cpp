@@ -5,8 +5,10 @@
 #include <xxhash.h>
 
 #include <algorithm>
+#include <mutex>
 
 #include "bantam/core/names.hpp"
+#include "bantam/core/parallel.hpp"
 #include "bantam/model/native_file.hpp"
 #include "io/memory_file.hpp"
 
@@ -15,34 +17,40 @@ namespace bantam::inline v0 {
 struct Model::Data {
   std::shared_ptr<const ModelWeights> weights;
   Checkpoint checkpoint;
-  std::uint64_t fingerprint;
+  mutable std::once_flag fingerprint_known;
+  mutable std::uint64_t fingerprint = 0;
+
+  Data(std::shared_ptr<const ModelWeights> loaded, Checkpoint of) : weights(std::move(loaded)), checkpoint(std::move(of)) {}
 };
 
 namespace {
 
-std::uint64_t fingerprint_of(const ModelConfig& config, const ModelWeights& weights) {
-  XXH3_state_t state;
-  XXH3_64bits_reset(&state);
-  XXH3_64bits_update(&state, config.arch->name.data(), config.arch->name.size());
-  const std::int64_t sizes[] = {config.dim, config.layers, config.heads,  config.kv_heads,           config.head_dim,
-                                config.ffn, config.vocab,  config.window, config.first_window_layer, static_cast<std::int64_t>(config.gate)};
-  XXH3_64bits_update(&state, sizes, sizeof sizes);
-  XXH3_64bits_update(&state, config.shapes.data(), config.shapes.size() * sizeof(LayerShape));
-  const nn::Rope rope(config.rope);
-  const double reals[] = {config.norm_eps, rope.magnitude()};
-  XXH3_64bits_update(&state, reals, sizeof reals);
-  XXH3_64bits_update(&state, rope.frequencies().data(), rope.frequencies().size_bytes());
-  // The first panel of every matrix: enough to tell models apart without reading them.
-  const auto add = [&](const WeightMatrix& w) {
-    const auto id = static_cast<std::uint16_t>(w.format().id);
-    XXH3_64bits_update(&state, &id, sizeof id);
-    XXH3_64bits_update(&state, w.view().data, static_cast<std::size_t>(std::min<std::int64_t>(4096, w.format().panel_bytes(w.columns()))));
+/// Of everything that decides what the model computes and how it reads text.
+std::uint64_t fingerprint_of(const Checkpoint& checkpoint) {
+  // Pieces, so that all cores help and the result does not depend on how many there are.
+  constexpr std::size_t piece = std::size_t{16} << 20;
+  std::vector<std::span<const std::byte>> pieces;
+  const auto add = [&](std::span<const std::byte> bytes) {
+    for (; bytes.size() > piece; bytes = bytes.subspan(piece)) pieces.push_back(bytes.first(piece));
+    pieces.push_back(bytes);
   };
-  add(weights.embedding);
-  for (const LayerWeights& layer : weights.layers) {
-    for (const WeightMatrix* w : {&layer.q, &layer.k, &layer.v, &layer.o, &layer.gate, &layer.up, &layer.down}) add(*w);
+  std::string described = message(write_hf_config(checkpoint.config(), ""), '\n', checkpoint.tokenizer().to_json(), '\n');
+  const ModelWeights& weights = *checkpoint.weights();
+  for (const CheckpointTensor& tensor : checkpoint.tensors()) {
+    described += message(tensor.name, ' ', tensor.format().name, '\n');
+    if (const WeightMatrix* matrix = matrix_of(weights, tensor.role, tensor.layer)) {
+      add({matrix->view().data, static_cast<std::size_t>(matrix->bytes())});
+      if (matrix->order() != nullptr) add(std::as_bytes(std::span(*matrix->order())));
+    } else {
+      add(std::as_bytes(std::span(*vector_of(weights, tensor.role, tensor.layer))));
+    }
   }
-  return XXH3_64bits_digest(&state);
+  add(std::as_bytes(std::span(described)));
+  std::vector<std::uint64_t> hashes(pieces.size());
+  parallel_for(std::ssize(pieces), 1, [&](Range range) {
+    for (auto i = static_cast<std::size_t>(range.begin); i < static_cast<std::size_t>(range.end); ++i) hashes[i] = XXH3_64bits(pieces[i].data(), pieces[i].size());
+  });
+  return XXH3_64bits(hashes.data(), hashes.size() * sizeof hashes[0]);
 }
 
 Reading reading_of(WeightMemory memory) {
@@ -80,8 +88,9 @@ Model Model::load_from(ByteSource source, const LoadOptions& options) {
 }
 
 Model Model::from_checkpoint(const Checkpoint& checkpoint, const LoadOptions& options) {
-  return with(checkpoint, load_weights(checkpoint, reading_of(options.memory), options.progress), checkpoint.recipe(),
-              checkpoint.stored_bytes());
+  ModelWeights weights = load_weights(checkpoint, reading_of(options.memory), options.progress);
+  if (options.verify) check_hashes(checkpoint, weights);
+  return with(checkpoint, std::move(weights), checkpoint.recipe(), checkpoint.stored_bytes());
 }
 
 Model Model::from_weights(const Checkpoint& checkpoint, ModelWeights weights, std::string recipe_json) {
@@ -91,17 +100,18 @@ Model Model::from_weights(const Checkpoint& checkpoint, ModelWeights weights, st
 Model Model::with(const Checkpoint& checkpoint, ModelWeights weights, std::string recipe_json, std::int64_t stored_bytes) {
   complete(weights, checkpoint.config().tied);
   const auto shared = std::make_shared<const ModelWeights>(std::move(weights));
-  Data data{.weights = shared,
-            .checkpoint = Checkpoint::in_memory(checkpoint, shared, std::move(recipe_json)),
-            .fingerprint = fingerprint_of(checkpoint.config(), *shared)};
-  data.checkpoint.note_stored_bytes(stored_bytes);
-  return Model(std::make_shared<const Data>(std::move(data)));
+  Checkpoint held = Checkpoint::in_memory(checkpoint, shared, std::move(recipe_json));
+  held.note_stored_bytes(stored_bytes);
+  return Model(std::make_shared<const Data>(shared, std::move(held)));
 }
 
 const ModelConfig& Model::config() const noexcept { return data_->checkpoint.config(); }
 const ModelWeights& Model::weights() const noexcept { return *data_->weights; }
 const Tokenizer& Model::tokenizer() const noexcept { return data_->checkpoint.tokenizer(); }
-std::uint64_t Model::fingerprint() const noexcept { return data_->fingerprint; }
+std::uint64_t Model::fingerprint() const {
+  std::call_once(data_->fingerprint_known, [this] { data_->fingerprint = fingerprint_of(checkpoint()); });
+  return data_->fingerprint;
+}
 const Checkpoint& Model::checkpoint() const noexcept { return data_->checkpoint; }
 
 const CheckpointTensor* Model::find(std::string_view name) const noexcept {

@@ -4,6 +4,11 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
+#include <algorithm>
+#include <cstring>
+
+#include "bantam/core/parallel.hpp"
+#include "bantam/model/weights.hpp"
 #include "io/json.hpp"
 
 namespace bantam::inline v0 {
@@ -19,6 +24,26 @@ std::string hexadecimal(XXH64_hash_t hash) {
   std::string text(16, '0');
   for (std::size_t i = 16; i-- > 0; hash >>= 4) text[i] = digits[hash & 15];
   return text;
+}
+
+/// The hash of parts one after the other.
+class Hasher {
+ public:
+  Hasher() { XXH3_64bits_reset(&state_); }
+  void add(std::span<const std::byte> part) { XXH3_64bits_update(&state_, part.data(), part.size()); }
+  [[nodiscard]] std::string digest() const { return hexadecimal(XXH3_64bits_digest(&state_)); }
+
+ private:
+  XXH3_state_t state_;
+};
+
+constexpr std::size_t hash_digits = 16;
+
+/// Where the digits of the header's hash begin, or npos. Quotes within values are escaped, so this is nothing else.
+std::size_t find_header_hash(std::string_view header) {
+  const std::string opening = message('"', native::header_key, "\":\"");
+  const std::size_t at = header.find(opening);
+  return at == header.npos ? at : at + opening.size();
 }
 
 std::string describe(const std::vector<NativeWriter::Entry>& entries) {
@@ -59,7 +84,7 @@ std::vector<std::pair<std::string, std::string>> metadata_of(const ModelConfig& 
 }
 
 SafetensorsWriter::Options options_of(const std::vector<NativeWriter::Entry>& entries) {
-  std::size_t room = 64;  // for the hashes
+  std::size_t room = 128;  // for the names of the hashes, and that of the header
   for (const NativeWriter::Entry& entry : entries) room += entry.name.size() + 40;
   return {.alignment = native::alignment, .metadata_room = room};
 }
@@ -101,18 +126,67 @@ NativeWriter::~NativeWriter() = default;
 void NativeWriter::write(std::span<const std::byte> bytes) {
   BANTAM_ASSERT(state_->next < state_->entries.size());
   const Entry& entry = state_->entries[state_->next++];
-  XXH3_state_t hash;
-  XXH3_64bits_reset(&hash);
+  Hasher hasher;
   for (const auto part : {bytes, order_bytes(entry)}) {
     state_->writer.write(part);
-    XXH3_64bits_update(&hash, part.data(), part.size());
+    hasher.add(part);
   }
-  state_->hashes[entry.name] = hexadecimal(XXH3_64bits_digest(&hash));
+  state_->hashes[entry.name] = hasher.digest();
 }
 
 void NativeWriter::commit() {
   state_->writer.set_metadata(std::string(native::hashes_key), state_->hashes.dump());
-  state_->writer.commit();
+  state_->writer.set_metadata(std::string(native::header_key), std::string(hash_digits, '0'));
+  state_->writer.commit([](std::span<char> header) {
+    const std::size_t at = find_header_hash({header.data(), header.size()});
+    std::ranges::copy(content_hash(std::as_bytes(header)), header.begin() + static_cast<std::ptrdiff_t>(at));
+  });
+}
+
+HeaderHash check_header(const std::filesystem::path& path) {
+  const auto file = SafetensorsFile::open(path);
+  constexpr std::string_view known[] = {"format",           native::version_key, native::config_key, native::tensors_key, native::tokenizer_key,
+                                        native::recipe_key, native::hashes_key,  native::header_key};
+  for (const auto& [key, value] : file->metadata()) {
+    if (std::ranges::find(known, key) == std::end(known)) return HeaderHash::wrong;
+  }
+  const std::string length = read_head(path, 8);
+  std::uint64_t json_bytes = 0;
+  std::memcpy(&json_bytes, length.data(), std::min(length.size(), sizeof json_bytes));
+  // Opening has checked the length against its limit and the file.
+  std::string header = read_head(path, 8 + static_cast<std::size_t>(json_bytes));
+  const std::size_t at = find_header_hash(header);
+  if (at == header.npos || at + hash_digits > header.size()) return HeaderHash::absent;
+  const std::string expected = header.substr(at, hash_digits);
+  header.replace(at, hash_digits, hash_digits, '0');
+  return content_hash(std::as_bytes(std::span(header))) == expected ? HeaderHash::right : HeaderHash::wrong;
+}
+
+void check_hashes(const Checkpoint& checkpoint, const ModelWeights& weights) {
+  const std::string place = printable(checkpoint.path().string(), 4096);
+  if (checkpoint.container() != "bantam") fail(Errc::unsupported, place, ": expected a native file, which stores hashes, found ", checkpoint.container());
+  if (check_header(checkpoint.path()) == HeaderHash::wrong) fail(Errc::corrupt, place, ": expected the header that its hash describes, found another");
+  const std::vector<CheckpointTensor>& tensors = checkpoint.tensors();
+  std::vector<char> differs(tensors.size());
+  parallel_for(std::ssize(tensors), 1, [&](Range range) {
+    for (std::int64_t i = range.begin; i < range.end; ++i) {
+      const CheckpointTensor& tensor = tensors[static_cast<std::size_t>(i)];
+      Hasher hasher;
+      if (const WeightMatrix* matrix = matrix_of(weights, tensor.role, tensor.layer)) {
+        hasher.add({matrix->view().data, static_cast<std::size_t>(matrix->bytes())});
+        if (matrix->order() != nullptr) hasher.add(std::as_bytes(std::span(*matrix->order())));
+      } else if (const std::vector<float>* vector = vector_of(weights, tensor.role, tensor.layer)) {
+        hasher.add(std::as_bytes(std::span(*vector)));
+      } else {
+        continue;  // what the config carries
+      }
+      differs[static_cast<std::size_t>(i)] = hasher.digest() != tensor.expected_hash;
+    }
+  });
+  const auto found = std::ranges::find(differs, 1);
+  if (found == differs.end()) return;
+  fail(Errc::corrupt, place, ": ", tensors[static_cast<std::size_t>(found - differs.begin())].tensor_name(), " and ", std::ranges::count(differs, 1) - 1,
+       " others: expected the bytes that their hashes describe, found other bytes");
 }
 
 }  // namespace bantam::inline v0

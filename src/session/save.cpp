@@ -15,7 +15,7 @@ namespace bantam::inline v0 {
 
 namespace {
 
-constexpr std::string_view magic = "BANTAMS2";
+constexpr std::string_view magic = "BANTAMS3";
 
 using ByteSink = FunctionRef<void(std::span<const std::byte>)>;
 
@@ -94,7 +94,7 @@ Session Session::restore(Model model, std::span<const std::byte> bytes, SessionO
 
 Session Session::restore_from(Model model, std::span<const std::byte> bytes, const std::string& place, SessionOptions options) {
   if (bytes.size() < magic.size() + 56 || std::memcmp(bytes.data(), magic.data(), magic.size()) != 0) {
-    fail(Errc::corrupt, place, ": expected a saved session, found something else");
+    fail(Errc::corrupt, place, ": expected a saved session of this version, found something else");
   }
   const auto body = bytes.first(bytes.size() - 8);
   if (XXH3_64bits(body.data(), body.size()) != detail::load_as<std::uint64_t>(body.data() + body.size())) {

@@ -561,7 +561,7 @@ def facts_inspect(h, models):
         text = h.succeeds("inspect", model).text
         h.fact(f"{container}: text", "llama" in text and "model.layers.4.mlp.down_proj.weight" in text and "260032" in text, text[:200])
     h.equal("the recipe of a native file", h.json("inspect", native)["recipe"]["method"], "rtn")
-    h.fact("--verify: all is well", h.json("inspect", native, "--verify")["verify"] == {"hashes": 47, "missing": [], "bad": []})
+    h.fact("--verify: all is well", h.json("inspect", native, "--verify")["verify"] == {"hashes": 47, "missing": [], "bad": [], "header": True})
     h.fact("--verify: a file without hashes says so", "stores no hashes" in h.succeeds("inspect", h.model("stories260k"), "--verify").text)
     for name, (begin, end) in offsets(native).items():
         content = bytearray(Path(native).read_bytes())

@@ -168,6 +168,82 @@ TEST_CASE("a native file without one of its keys is refused") {
   }
 }
 
+TEST_CASE("every changed bit of a header is refused by opening or found by its hash") {
+  const std::string file = native_bytes(smallest());
+  const std::size_t header = header_bytes(file);
+  const TemporaryFolder folder;
+  const auto path = folder / "m.bantam";
+  write_file(path, file);
+  CHECK(check_header(path) == HeaderHash::right);
+  int found_by_hash = 0;
+  // Spaces fill the header to 4096 bytes; a few of them are enough.
+  const std::size_t end = std::min(header, file.find_last_not_of(' ', header - 1) + 8);
+  for (std::size_t at = 0; at < end; ++at) {
+    std::string changed = file;
+    changed[at] = static_cast<char>(changed[at] ^ (1 << at % 7));
+    write_file(path, changed);
+    try {
+      (void)Checkpoint::open(path);
+    } catch (const Error&) {
+      continue;
+    }
+    CAPTURE(at);
+    CHECK(check_header(path) == HeaderHash::wrong);
+    CHECK(error_of([&] { (void)Model::load(path, {.verify = true}); }).find("expected the header that its hash describes") != std::string::npos);
+    ++found_by_hash;
+  }
+  // Bytes of the config, the pieces, the recipe.
+  CHECK(found_by_hash > 100);
+}
+
+TEST_CASE("loading with verify finds a changed bit of any tensor, and reads files whose header has no hash") {
+  const std::string file = native_bytes(smallest());
+  const TemporaryFolder folder;
+  const auto path = folder / "m.bantam";
+  write_file(path, file);
+  CHECK(Model::load(path, {.verify = true}).fingerprint() == Model::load(path).fingerprint());
+  const Checkpoint checkpoint = Checkpoint::open(path);
+  for (const CheckpointTensor& tensor : checkpoint.tensors()) {
+    std::string changed = file;
+    const auto at = static_cast<std::size_t>(tensor.entry->bytes.data() - tensor.entry->file->bytes().data());
+    changed[at] = static_cast<char>(changed[at] ^ 1);
+    write_file(folder / "changed.bantam", changed);
+    for (const WeightMemory memory : {WeightMemory::mapped, WeightMemory::automatic}) {
+      has(error_of([&] { (void)Model::load(folder / "changed.bantam", {.memory = memory, .verify = true}); }), tensor.tensor_name() + " and 0 others");
+    }
+    CHECK(Model::load(folder / "changed.bantam").fingerprint() != Model::load(path).fingerprint());
+  }
+  auto json = Library::parse(file.substr(8, header_bytes(file) - 8));
+  json["__metadata__"].erase(std::string(native::header_key));
+  std::string text = json.dump();
+  text.resize(header_bytes(file) - 8, ' ');
+  write_file(path, file.substr(0, 8) + text + file.substr(header_bytes(file)));
+  CHECK(check_header(path) == HeaderHash::absent);
+  (void)Model::load(path, {.verify = true});
+  smallest().write_folder(folder / "hf");
+  has(error_of([&] { (void)Model::load(folder / "hf", {.verify = true}); }), "expected a native file, which stores hashes, found safetensors");
+}
+
+TEST_CASE("models that differ in a norm, a last row or the tokenizer have other fingerprints") {
+  const TemporaryFolder folder;
+  const auto fingerprint = [&](const std::string& name, const TinyModel& tiny) {
+    tiny.write_folder(folder / name);
+    return Model::load(folder / name).fingerprint();
+  };
+  const TinyModel tiny = TinyModel{}.make();
+  const std::uint64_t plain = fingerprint("plain", tiny);
+  CHECK(plain == fingerprint("again", tiny));
+  for (const char* name : {"model.norm.weight", "lm_head.weight", "model.layers.1.mlp.down_proj.weight", "model.layers.0.input_layernorm.weight"}) {
+    CAPTURE(name);
+    TinyModel other = tiny;
+    other.tensor(name).values.back() += 1;
+    CHECK(fingerprint(name, other) != plain);
+  }
+  TinyModel other = tiny;
+  other.pieces.back() += "x";
+  CHECK(fingerprint("pieces", other) != plain);
+}
+
 TEST_CASE("saving what was loaded gives the same bytes") {
   const TinyModel tiny = smallest();
   const TemporaryFolder folder;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "bantam/core/hash.hpp"
+#include "bantam/core/team.hpp"
 #include "bantam/io/tensor_source.hpp"
 
 namespace bantam::inline v0 {
@@ -70,6 +71,8 @@ class SafetensorsWriter {
   void set_metadata(std::string key, std::string value);
   /// Checks that everything announced was written, writes the header, syncs and renames.
   void commit();
+  /// The same. `seal` gets the bytes before the data, the length and the JSON filled up with spaces, and may change them.
+  void commit(FunctionRef<void(std::span<char>)> seal);
 
  private:
   struct State;

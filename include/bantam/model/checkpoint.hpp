@@ -99,6 +99,8 @@ class Checkpoint {
   /// name them.
   [[nodiscard]] const std::vector<std::string>& removed() const noexcept { return removed_; }
   void note_removed(std::string part) { removed_.push_back(std::move(part)); }
+  /// Of a model in memory; null for files, and for shapes alone.
+  [[nodiscard]] const std::shared_ptr<const ModelWeights>& weights() const noexcept { return weights_; }
   /// Of all tensors that the files hold.
   [[nodiscard]] std::int64_t file_bytes() const noexcept { return file_bytes_; }
   /// What the model takes on disk: the files that hold its tensors, whole. Of a model in memory those that it was loaded from as

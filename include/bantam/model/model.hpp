@@ -27,6 +27,8 @@ struct LoadOptions {
   WeightMemory memory = WeightMemory::automatic;
   GptqZero gptq_zero = GptqZero::automatic;
   LoadProgress progress = {};
+  /// Compares everything with the hashes that native files store (check_hashes). Throws unsupported for other files.
+  bool verify = false;
 };
 
 /// A handle: copies share the weights. Everything on it is const and may be used from any thread at once.
@@ -44,7 +46,8 @@ class Model {
   [[nodiscard]] const ModelWeights& weights() const noexcept;
   [[nodiscard]] const Tokenizer& tokenizer() const noexcept;
   /// A number that differs between models: sessions are restored only into the model that they were saved from.
-  [[nodiscard]] std::uint64_t fingerprint() const noexcept;
+  /// Reads all weights when it is first asked for.
+  [[nodiscard]] std::uint64_t fingerprint() const;
   /// The model as a checkpoint in memory, for all that takes one: compress_file writes it to any container.
   [[nodiscard]] const Checkpoint& checkpoint() const noexcept;
   /// What the model consists of, in layer order.

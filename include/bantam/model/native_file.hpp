@@ -23,6 +23,8 @@ inline constexpr std::string_view tensors_key = "bantam.tensors";      ///< name
 inline constexpr std::string_view tokenizer_key = "bantam.tokenizer";  ///< Tokenizer::to_json
 inline constexpr std::string_view recipe_key = "bantam.recipe";        ///< what made it
 inline constexpr std::string_view hashes_key = "bantam.hashes";        ///< name -> XXH3-64 of the bytes, hexadecimal
+/// XXH3-64 of everything before the data, with these 16 digits as zeros. Files that bantam wrote at first have none.
+inline constexpr std::string_view header_key = "bantam.header";
 }  // namespace native
 
 /// Writes a native file tensor by tensor, in bounded memory.
@@ -51,7 +53,15 @@ class NativeWriter {
   std::unique_ptr<State> state_;
 };
 
+/// What the header's hash says of the header.
+enum class HeaderHash : std::uint8_t { absent, right, wrong };
+/// Reads the header of a native file. Metadata of a name that this version does not know is wrong: a changed one. Throws as opening does.
+[[nodiscard]] HeaderHash check_header(const std::filesystem::path& path);
+
 class Checkpoint;
+/// Compares weights that were loaded from a native file with the hashes that it stores. Throws corrupt naming what differs, also
+/// for a header that differs from its own hash; unsupported for other files, which store none.
+void check_hashes(const Checkpoint& checkpoint, const ModelWeights& weights);
 /// What a native file of a model in memory has, its matrices in the formats that they are in.
 [[nodiscard]] std::vector<NativeWriter::Entry> entries_in_memory(const Checkpoint& checkpoint);
 

@@ -29,14 +29,14 @@ _bantam() {
       options='--help --prompt --file --max-tokens --temperature --top-k --top-p --min-p --typical --repeat-penalty
         --frequency-penalty --presence-penalty --repeat-last-n --seed --stop --logit-bias --lookup --draft --ignore-eos
         --context --kv --parse-special --chat --no-history --system --save-session --load-session --quiet --mmap
-        --no-mmap --direct --gptq-zero --threads --isa --json' ;;
+        --no-mmap --direct --verify --gptq-zero --threads --isa --json' ;;
     tokenize)
       options='--help --file --decode --lines --no-special --parse-special --threads --isa --json' ;;
     logits)
-      options='--help --prompt --file --ids --top --all-positions --parse-special --kv --mmap --no-mmap --direct --gptq-zero --threads
+      options='--help --prompt --file --ids --top --all-positions --parse-special --kv --mmap --no-mmap --direct --verify --gptq-zero --threads
         --isa --json' ;;
     perplexity)
-      options='--help --context --limit --against --kv --mmap --no-mmap --direct --gptq-zero --threads --isa --json' ;;
+      options='--help --context --limit --against --kv --mmap --no-mmap --direct --verify --gptq-zero --threads --isa --json' ;;
     compress)
       options='--help --output --method --format --group --keep --to --calibration --samples --tokens --desc-act --no-true-sequential
         --rotate --seed --smooth --clip --prune --prune-to --no-compensation --fit --candidates --dry-run --evaluate --limit --report --resume
@@ -45,7 +45,7 @@ _bantam() {
     inspect)
       options='--help --verify --gptq-zero --threads --isa --json' ;;
     bench)
-      options='--help --prompt-tokens --gen-tokens --repetitions --depth --batch --kv --mmap --no-mmap --direct --gptq-zero --threads
+      options='--help --prompt-tokens --gen-tokens --repetitions --depth --batch --kv --mmap --no-mmap --direct --verify --gptq-zero --threads
         --isa --json' ;;
     formats)
       options='--help --threads --isa --json' ;;
