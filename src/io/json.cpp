@@ -3,93 +3,236 @@
 
 #include <nlohmann/json.hpp>
 
+#include <bit>
+#include <deque>
+#include <memory>
+#include <new>
+
+#include "bantam/core/hash.hpp"
+
 namespace bantam::inline v0 {
 
-Json::Value Json::stored(std::int64_t number) noexcept {
-  return number < 0 ? Value(number) : Value(static_cast<std::uint64_t>(number));
+// What values that are longer than 16 bytes point to. Values are moved by copying their bytes: none points into itself.
+struct Json::Text {
+  std::size_t size;
+
+  [[nodiscard]] char* bytes() noexcept { return reinterpret_cast<char*>(this + 1); }
+  static std::size_t bytes_of(std::size_t size) noexcept { return sizeof(Text) + size; }
+};
+
+struct Json::Array {
+  std::uint32_t size = 0;
+  std::uint32_t capacity;
+
+  explicit Array(std::size_t room) noexcept : capacity(static_cast<std::uint32_t>(room)) {}
+  [[nodiscard]] Json* items() noexcept { return reinterpret_cast<Json*>(this + 1); }
+  static std::size_t bytes_of(std::size_t room) noexcept { return sizeof(Array) + room * sizeof(Json); }
+};
+
+/// Keys and values by turns, then, where there are many, a table of their numbers by hash; 0 is an empty place.
+struct Json::Object {
+  std::uint32_t size = 0;
+  std::uint32_t capacity;
+  static constexpr std::size_t few = 8;  ///< so many keys are compared one by one
+
+  explicit Object(std::size_t room) noexcept : capacity(static_cast<std::uint32_t>(room)) { std::fill_n(table(), slots_of(room), 0U); }
+  [[nodiscard]] Json* items() noexcept { return reinterpret_cast<Json*>(this + 1); }
+  [[nodiscard]] std::uint32_t* table() noexcept { return reinterpret_cast<std::uint32_t*>(items() + 2 * capacity); }
+  /// At most two thirds of the places are taken.
+  static std::size_t slots_of(std::size_t room) noexcept { return room <= few ? 0 : std::bit_ceil(room + room / 2); }
+  static std::size_t bytes_of(std::size_t room) noexcept { return sizeof(Object) + 2 * room * sizeof(Json) + slots_of(room) * sizeof(std::uint32_t); }
+
+  /// The value of a key, or null.
+  [[nodiscard]] Json* find(std::string_view key) noexcept {
+    if (capacity > few) return find_slot(key).second;
+    for (std::size_t i = 0; i < size; ++i) {
+      if (items()[2 * i].string() == key) return &items()[2 * i + 1];
+    }
+    return nullptr;
+  }
+  /// Takes the bytes of a new member; there must be room.
+  Json& append(Json&& key, Json&& value) noexcept {
+    if (capacity > few) *find_slot(key.string()).first = size + 1;
+    Json* at = items() + 2 * size++;
+    new (at) Json(std::move(key));
+    return *new (at + 1) Json(std::move(value));
+  }
+
+ private:
+  std::pair<std::uint32_t*, Json*> find_slot(std::string_view key) noexcept {
+    const std::size_t mask = slots_of(capacity) - 1;
+    for (std::size_t slot = KeyedHash()(key) & mask;; slot = (slot + 1) & mask) {
+      const std::uint32_t number = table()[slot];
+      if (number == 0) return {&table()[slot], nullptr};
+      if (items()[2 * (number - 1)].string() == key) return {&table()[slot], &items()[2 * (number - 1) + 1]};
+    }
+  }
+};
+
+namespace {
+
+constexpr std::size_t most_items = 0xffffffff / 2;
+
+}  // namespace
+
+Json::Json(std::string_view text) : kind_(Kind::text) {
+  if (text.size() <= sizeof content_) {
+    std::memcpy(content_, text.data(), text.size());
+    text_size_ = static_cast<std::uint8_t>(text.size());
+    return;
+  }
+  auto* block = static_cast<Text*>(::operator new(Text::bytes_of(text.size())));
+  block->size = text.size();
+  std::memcpy(block->bytes(), text.data(), text.size());
+  text_size_ = long_text;
+  store(block);
 }
 
 Json::Json(const Json& other) {
-  if (other.is_object()) {
-    *this = object();
-    for (const auto& [key, value] : other.items()) (*this)[key] = value;
+  if (other.is_string()) {
+    *this = Json(other.string());
+  } else if (other.is_array()) {
+    Json copy = array();
+    copy.reserve(other.size());
+    for (const Json& item : other) copy.push_back(item);
+    *this = std::move(copy);
+  } else if (other.is_object()) {
+    Json copy = object();
+    copy.reserve(other.size());
+    for (const auto& [key, value] : other.items()) copy[key] = value;
+    *this = std::move(copy);
   } else {
-    std::visit(
-        [this](const auto& value) {
-          if constexpr (std::is_copy_assignable_v<std::decay_t<decltype(value)>>) value_ = value;
-        },
-        other.value_);
+    std::memcpy(static_cast<void*>(this), &other, sizeof other);
   }
 }
-Json::Json(Json&& other) noexcept = default;
+
+Json::Json(Json&& other) noexcept {
+  std::memcpy(static_cast<void*>(this), &other, sizeof other);
+  other.kind_ = Kind::null;
+}
+
 Json& Json::operator=(Json other) noexcept {
-  value_.swap(other.value_);
+  char bytes[sizeof other];
+  std::memcpy(bytes, &other, sizeof other);
+  std::memcpy(static_cast<void*>(&other), this, sizeof other);
+  std::memcpy(static_cast<void*>(this), bytes, sizeof other);
   return *this;
 }
-Json::~Json() = default;
-void Json::DeleteObject::operator()(Object* object) const noexcept { delete object; }
+
+void Json::release() noexcept {
+  if (kind_ == Kind::text) {
+    if (text_size_ == long_text) ::operator delete(load<Text*>());
+  } else if (kind_ == Kind::array) {
+    if (auto* block = load<Array*>()) {
+      std::destroy_n(block->items(), block->size);
+      ::operator delete(block);
+    }
+  } else if (auto* block = load<Object*>()) {
+    std::destroy_n(block->items(), std::size_t{2} * block->size);
+    ::operator delete(block);
+  }
+  kind_ = Kind::null;
+}
+
+/// Makes room for `count` items or members in all.
+void Json::reserve(std::size_t count) {
+  if (count > most_items) fail(Errc::out_of_memory, "json: expected at most ", most_items, " items, found ", count);
+  if (is_array()) {
+    auto* old = load<Array*>();
+    if (count <= (old ? old->capacity : 0)) return;
+    auto* block = new (::operator new(Array::bytes_of(count))) Array(count);
+    if (old) {
+      std::memcpy(static_cast<void*>(block->items()), old->items(), old->size * sizeof(Json));
+      block->size = old->size;
+      ::operator delete(old);
+    }
+    store(block);
+  } else if (is_object()) {
+    auto* old = load<Object*>();
+    if (count <= (old ? old->capacity : 0)) return;
+    auto* block = new (::operator new(Object::bytes_of(count))) Object(count);
+    for (std::size_t i = 0; old && i < old->size; ++i) block->append(std::move(old->items()[2 * i]), std::move(old->items()[2 * i + 1]));
+    ::operator delete(old);
+    store(block);
+  }
+}
 
 Json::Json(std::initializer_list<Json> list) {
   const auto is_member = [](const Json& item) { return item.is_array() && item.size() == 2 && item[0].is_string(); };
   bool members = true;
   for (const Json& item : list) members = members && is_member(item);
   if (!members || list.size() == 0) {
-    value_ = Array(list);
+    *this = array(list);
     return;
   }
-  *this = object();
-  for (const Json& item : list) (*this)[item[0].string()] = item[1];
+  Json made = object();
+  made.reserve(list.size());
+  for (const Json& item : list) made[item[0].string()] = item[1];
+  *this = std::move(made);
 }
 
 Json Json::array(std::initializer_list<Json> items) {
-  Json json;
-  json.value_ = Array(items);
+  Json json(Kind::array, static_cast<Array*>(nullptr));
+  json.reserve(items.size());
+  for (const Json& item : items) json.push_back(item);
   return json;
 }
 
-Json Json::object() {
-  Json json;
-  json.value_ = ObjectPointer(new Object());
-  return json;
-}
+Json Json::object() { return Json(Kind::object, static_cast<Object*>(nullptr)); }
 
 std::string_view Json::type_name() const noexcept {
   constexpr std::string_view names[] = {"null", "boolean", "number", "number", "number", "string", "array", "object"};
-  return names[value_.index()];
+  return names[static_cast<std::size_t>(kind_)];
 }
 
 void Json::refuse(std::string_view expected) const { fail(Errc::corrupt, "json: expected ", expected, ", found ", type_name()); }
 
-double Json::number() const {
-  if (const auto* positive = std::get_if<std::uint64_t>(&value_)) return static_cast<double>(*positive);
-  if (const auto* negative = std::get_if<std::int64_t>(&value_)) return static_cast<double>(*negative);
-  return as<double>("a number");
+std::string_view Json::string() const {
+  if (!is_string()) refuse("a string");
+  if (text_size_ != long_text) return {content_, text_size_};
+  auto* block = load<Text*>();
+  return {block->bytes(), block->size};
 }
 
-std::size_t Json::size() const noexcept { return is_array() ? std::get<Array>(value_).size() : items().size(); }
+double Json::number() const {
+  if (kind_ == Kind::whole) return static_cast<double>(load<std::uint64_t>());
+  if (kind_ == Kind::negative) return static_cast<double>(load<std::int64_t>());
+  if (kind_ != Kind::real) refuse("a number");
+  return load<double>();
+}
+
+std::size_t Json::size() const noexcept {
+  if (is_array()) return load<Array*>() ? load<Array*>()->size : 0;
+  return items().size();
+}
+
+const Json* Json::begin() const noexcept { return is_array() && load<Array*>() ? load<Array*>()->items() : nullptr; }
 
 const Json& Json::item(std::size_t index) const {
-  const Array& items = as<Array>("an array");
-  if (index >= items.size()) fail(Errc::corrupt, "json: expected more than ", index, " items, found ", items.size());
-  return items[index];
+  if (!is_array()) refuse("an array");
+  if (index >= size()) fail(Errc::corrupt, "json: expected more than ", index, " items, found ", size());
+  return begin()[index];
 }
 
 void Json::push_back(Json item) {
-  if (is_null()) value_ = Array();
+  if (is_null()) *this = array();
   if (!is_array()) refuse("an array");
-  std::get<Array>(value_).push_back(std::move(item));
+  auto* block = load<Array*>();
+  if (!block || block->size == block->capacity) {
+    reserve(block ? std::size_t{2} * block->capacity : 4);
+    block = load<Array*>();
+  }
+  new (block->items() + block->size++) Json(std::move(item));
 }
 
-const Json::Members& Json::items() const noexcept {
-  static const Members none;
-  return is_object() ? std::get<ObjectPointer>(value_)->members : none;
+Json::Members Json::items() const noexcept {
+  auto* block = is_object() ? load<Object*>() : nullptr;
+  return {block ? block->items() : nullptr, block ? block->size : 0};
 }
 
 const Json* Json::find(std::string_view key) const noexcept {
-  if (!is_object()) return nullptr;
-  const auto& index = std::get<ObjectPointer>(value_)->index;
-  const auto found = index.find(key);
-  return found == index.end() ? nullptr : found->second;
+  auto* block = is_object() ? load<Object*>() : nullptr;
+  return block ? block->find(key) : nullptr;
 }
 
 const Json& Json::at(std::string_view key) const {
@@ -100,22 +243,25 @@ const Json& Json::at(std::string_view key) const {
 Json& Json::operator[](std::string_view key) {
   if (is_null()) *this = object();
   if (!is_object()) refuse("an object");
-  auto& [members, index] = *std::get<ObjectPointer>(value_);
-  if (const auto found = index.find(key); found != index.end()) return *found->second;
-  members.emplace_back(std::string(key), Json());
-  auto& [name, value] = members.back();
-  try {
-    index.emplace(name, &value);
-  } catch (...) {
-    members.pop_back();
-    throw;
+  if (const Json* found = find(key)) return const_cast<Json&>(*found);
+  Json name(key);
+  auto* block = load<Object*>();
+  if (!block || block->size == block->capacity) {
+    reserve(block ? std::size_t{2} * block->capacity : 4);
+    block = load<Object*>();
   }
-  return value;
+  return block->append(std::move(name), Json());
 }
 
 bool operator==(const Json& a, const Json& b) noexcept {
-  if (a.is_number() && b.is_number()) return a.value_.index() == b.value_.index() ? a.value_ == b.value_ : a.number() == b.number();
-  if (!a.is_object() || !b.is_object()) return a.value_ == b.value_;
+  if (a.is_number() && b.is_number()) {
+    if (a.kind_ != b.kind_) return a.number() == b.number();
+    return a.kind_ == Json::Kind::real ? a.load<double>() == b.load<double>() : a.load<std::uint64_t>() == b.load<std::uint64_t>();
+  }
+  if (a.kind_ != b.kind_) return false;
+  if (a.is_boolean()) return a.load<bool>() == b.load<bool>();
+  if (a.is_string()) return a.string() == b.string();
+  if (a.is_array()) return std::equal(a.begin(), a.end(), b.begin(), b.end());
   if (a.size() != b.size()) return false;
   for (const auto& [key, value] : a.items()) {
     const Json* other = b.find(key);
@@ -124,26 +270,25 @@ bool operator==(const Json& a, const Json& b) noexcept {
   return true;
 }
 
-/// Builds a tree from the parser's events.
+/// Builds a tree from the parser's events. Values wait in a queue until their container ends and gets its one block.
 class Json::Reader : public nlohmann::json_sax<nlohmann::json> {
  public:
-  explicit Reader(std::string_view text) { nlohmann::json::sax_parse(text.data(), text.data() + text.size(), this); }
+  explicit Reader(std::string_view text) : most_bytes_(std::max(memory_floor, memory_factor * text.size())) {
+    if (nlohmann::json::sax_parse(text.data(), text.data() + text.size(), this)) root = std::move(waiting_.front());
+  }
 
   bool null() override { return add(Json()); }
   bool boolean(bool value) override { return add(Json(value)); }
   bool number_integer(std::int64_t value) override { return add(Json(value)); }
   bool number_unsigned(std::uint64_t value) override { return add(Json(value)); }
   bool number_float(double value, const std::string&) override { return add(Json(value)); }
-  bool string(std::string& text) override { return add(Json(std::move(text))); }
+  bool string(std::string& text) override { return add_text(text); }
   bool binary(nlohmann::json::binary_t&) override { return false; }
-  bool start_object(std::size_t) override { return open(Json::object()); }
-  bool start_array(std::size_t) override { return open(Json::array()); }
-  bool end_object() override { return close(); }
-  bool end_array() override { return close(); }
-  bool key(std::string& text) override {
-    open_.back().key = std::move(text);
-    return true;
-  }
+  bool start_object(std::size_t) override { return open(); }
+  bool start_array(std::size_t) override { return open(); }
+  bool end_object() override { return close(Kind::object); }
+  bool end_array() override { return close(Kind::array); }
+  bool key(std::string& text) override { return add_text(text); }
   bool parse_error(std::size_t position, const std::string&, const nlohmann::json::exception& error) override {
     // 406: a number beyond what a double holds.
     problem = error.id == 406 ? "json with a number that does not fit" : message("not json, broken at byte ", position);
@@ -152,43 +297,77 @@ class Json::Reader : public nlohmann::json_sax<nlohmann::json> {
 
   Json root;
   std::string problem;  ///< empty: none
+  bool too_large = false;
 
  private:
-  struct Level {
-    Json container;
-    std::string key;  ///< of the member that comes next
-  };
+  /// A block with the allocator's own bytes.
+  static std::size_t allocated(std::size_t bytes) noexcept { return std::max<std::size_t>(32, (bytes + 8 + 15) / 16 * 16); }
 
+  bool take(std::size_t bytes) {
+    bytes_ += bytes;
+    if (bytes_ <= most_bytes_) return true;
+    problem = message("json whose values would take more than ", most_bytes_, " bytes");
+    too_large = true;
+    return false;
+  }
   bool add(Json value) {
-    if (open_.empty()) {
-      root = std::move(value);
-    } else if (Level& level = open_.back(); level.container.is_array()) {
-      level.container.push_back(std::move(value));
-    } else {
-      level.container[level.key] = std::move(value);
-    }
+    if (!take(sizeof value)) return false;
+    waiting_.push_back(std::move(value));
     return true;
   }
-  bool open(Json container) {
-    if (open_.size() == deepest) {
+  bool add_text(const std::string& text) {
+    if (text.size() > sizeof content_ && !take(allocated(Text::bytes_of(text.size())))) return false;
+    return add(Json(text));
+  }
+  bool open() {
+    if (opened_.size() == deepest) {
       problem = message("json nests deeper than ", deepest);
       return false;
     }
-    open_.push_back({std::move(container), {}});
+    opened_.push_back(waiting_.size());
     return true;
   }
-  bool close() {
-    Json whole = std::move(open_.back().container);
-    open_.pop_back();
+  bool close(Kind kind) {
+    const std::size_t first = opened_.back();
+    opened_.pop_back();
+    const std::size_t values = waiting_.size() - first;
+    Json whole = kind == Kind::array ? array() : object();
+    if (values > 0) {
+      const std::size_t room = kind == Kind::array ? values : values / 2;
+      if (!take(allocated(kind == Kind::array ? Array::bytes_of(room) : Object::bytes_of(room)))) return false;
+      whole.reserve(room);
+      for (std::size_t i = first; i < waiting_.size(); ++i) {
+        if (kind == Kind::array) {
+          whole.push_back(std::move(waiting_[i]));
+        } else {
+          Json& key = waiting_[i];
+          // Of keys that come twice the last value counts.
+          Json* known = whole.load<Object*>()->find(key.string());
+          if (known) {
+            *known = std::move(waiting_[++i]);
+          } else {
+            whole.load<Object*>()->append(std::move(key), std::move(waiting_[i + 1]));
+            ++i;
+          }
+        }
+      }
+      waiting_.resize(first);
+      bytes_ -= values * sizeof(Json);
+    }
     return add(std::move(whole));
   }
 
-  std::vector<Level> open_;
+  std::size_t most_bytes_;
+  std::size_t bytes_ = 0;
+  std::deque<Json> waiting_;
+  std::vector<std::size_t> opened_;  ///< how many waited when each open container began
 };
 
 Json Json::parse(std::string_view text, std::string_view place) {
   Reader reader(text);
-  if (!reader.problem.empty()) fail(Errc::corrupt, place, ": ", reader.problem, " of ", text.size(), " bytes");
+  if (!reader.problem.empty()) {
+    fail(reader.too_large ? Errc::unsupported : Errc::corrupt, place, ": ", reader.problem, " of ", text.size(), " bytes");
+  }
   return std::move(reader.root);
 }
 
@@ -202,19 +381,28 @@ class Json::Writer {
   explicit Writer(const Style& style) : style_(style) {}
 
   void write(const Json& json) {
-    std::visit([this](const auto& value) { put(value); }, json.value_);
+    switch (json.kind_) {
+      case Kind::null: text += "null"; break;
+      case Kind::boolean: text += json.load<bool>() ? "true" : "false"; break;
+      case Kind::negative: text += std::to_string(json.load<std::int64_t>()); break;
+      case Kind::whole: text += std::to_string(json.load<std::uint64_t>()); break;
+      // Values of the library's that hold nothing else are safe to destroy.
+      case Kind::real: text += nlohmann::json(json.load<double>()).dump(); break;
+      case Kind::text: put(json.string()); break;
+      case Kind::array: list(json, '[', ']', [this](const Json& item) { write(item); }); break;
+      case Kind::object:
+        list(json.items(), '{', '}', [this](const Member& member) {
+          put(member.key);
+          text += style_.indent < 0 ? ":" : ": ";
+          write(member.value);
+        });
+    }
   }
 
   std::string text;
 
  private:
-  void put(std::nullptr_t) { text += "null"; }
-  void put(bool value) { text += value ? "true" : "false"; }
-  void put(std::int64_t value) { text += std::to_string(value); }
-  void put(std::uint64_t value) { text += std::to_string(value); }
-  // Values of the library's that hold nothing else are safe to destroy.
-  void put(double value) { text += nlohmann::json(value).dump(); }
-  void put(const std::string& value) {
+  void put(std::string_view value) {
     using Invalid = nlohmann::json::error_handler_t;
     try {
       text += nlohmann::json(value).dump(-1, ' ', style_.ascii, style_.replace_invalid ? Invalid::replace : Invalid::strict);
@@ -222,17 +410,6 @@ class Json::Writer {
       fail(Errc::corrupt, "json: expected UTF-8, found '", printable(value, 80), "'");
     }
   }
-  void put(const Array& items) {
-    list(items, '[', ']', [this](const Json& item) { write(item); });
-  }
-  void put(const ObjectPointer& object) {
-    list(object->members, '{', '}', [this](const Member& member) {
-      put(member.first);
-      text += style_.indent < 0 ? ":" : ": ";
-      write(member.second);
-    });
-  }
-
   template <class Items, class WriteItem>
   void list(const Items& items, char open, char close, const WriteItem& write_item) {
     text += open;

@@ -3,15 +3,12 @@
 
 #include <concepts>
 #include <cstdint>
+#include <cstring>
 #include <initializer_list>
-#include <list>
-#include <map>
-#include <memory>
 #include <string>
 #include <string_view>
 #include <type_traits>
 #include <utility>
-#include <variant>
 #include <vector>
 
 #include "bantam/core/error.hpp"
@@ -21,52 +18,67 @@ namespace bantam::inline v0 {
 /// A JSON value; objects keep the order in which members came. nlohmann's library reads texts and writes strings and numbers;
 /// its own tree allocates while it is destroyed, which ends the process where memory has run out (docs/lab/runtime.md).
 /// Names are that library's, and so is what braces mean: {{"a", 1}, {"b", 2}} is an object, other lists are arrays.
+/// A value has 16 bytes, short texts included; a container is one block of values. References into it hold until it grows.
 class Json {
  public:
-  using Array = std::vector<Json>;
-  using Member = std::pair<const std::string, Json>;
-  using Members = std::list<Member>;
+  /// A member as it is looked at.
+  struct Member {
+    std::string_view key;
+    const Json& value;
+  };
+  class Members;
   /// What nests deeper is refused: real files have up to 8 levels.
   static constexpr std::size_t deepest = 64;
+  /// What a tree may take: so many times the bytes of its text, or the floor where that is more. The reader's own buffer comes to
+  /// the text's length at most. Published files stay below half of it; lists of nothing, such as [{},{},...], do not.
+  static constexpr std::size_t memory_factor = 3;
+  static constexpr std::size_t memory_floor = std::size_t{64} << 20;
 
   Json() noexcept = default;
   Json(std::nullptr_t) noexcept {}
-  Json(const char* text) : value_(std::string(text)) {}
-  Json(std::string_view text) : value_(std::string(text)) {}
-  Json(std::string text) noexcept : value_(std::move(text)) {}
+  Json(const char* text) : Json(std::string_view(text)) {}
+  Json(std::string_view text);
+  Json(const std::string& text) : Json(std::string_view(text)) {}
   template <std::same_as<bool> T>
-  Json(T truth) noexcept : value_(std::in_place_type<bool>, truth) {}
+  Json(T truth) noexcept : Json(Kind::boolean, truth) {}
   template <std::floating_point T>
-  Json(T number) noexcept : value_(std::in_place_type<double>, number) {}
+  Json(T number) noexcept : Json(Kind::real, static_cast<double>(number)) {}
+  // Only negative numbers are kept with a sign.
   template <std::signed_integral T>
-  Json(T number) noexcept : value_(stored(number)) {}
+  Json(T number) noexcept : Json(number < 0 ? Kind::negative : Kind::whole, static_cast<std::int64_t>(number)) {}
   template <std::unsigned_integral T>
     requires(!std::same_as<T, bool>)
-  Json(T number) noexcept : value_(std::in_place_type<std::uint64_t>, number) {}
+  Json(T number) noexcept : Json(Kind::whole, static_cast<std::uint64_t>(number)) {}
   template <class T>
-  Json(const std::vector<T>& items) : value_(Array(items.begin(), items.end())) {}
+  Json(const std::vector<T>& items) : Json(array()) {
+    reserve(items.size());
+    for (std::size_t i = 0; i < items.size(); ++i) push_back(items[i]);
+  }
   Json(std::initializer_list<Json> list);
   Json(const Json& other);
   Json(Json&& other) noexcept;
   Json& operator=(Json other) noexcept;
-  ~Json();
+  ~Json() {
+    if (kind_ >= Kind::text) release();
+  }
 
   [[nodiscard]] static Json array(std::initializer_list<Json> items = {});
   [[nodiscard]] static Json object();
-  /// Throws corrupt, `place` first, naming the byte where the text breaks, and for what nests too deeply. Linear in the text.
+  /// Throws corrupt, `place` first, naming the byte where the text breaks, and for what nests too deeply; unsupported for a tree
+  /// that would take too much memory. Linear in the text.
   [[nodiscard]] static Json parse(std::string_view text, std::string_view place);
   /// Null for what parse() refuses.
   [[nodiscard]] static Json parse_or_null(std::string_view text);
 
-  [[nodiscard]] bool is_null() const noexcept { return holds<std::nullptr_t>(); }
-  [[nodiscard]] bool is_boolean() const noexcept { return holds<bool>(); }
-  [[nodiscard]] bool is_string() const noexcept { return holds<std::string>(); }
-  [[nodiscard]] bool is_array() const noexcept { return holds<Array>(); }
-  [[nodiscard]] bool is_object() const noexcept { return holds<ObjectPointer>(); }
-  [[nodiscard]] bool is_number() const noexcept { return is_number_integer() || holds<double>(); }
-  [[nodiscard]] bool is_number_integer() const noexcept { return holds<std::int64_t>() || is_number_unsigned(); }
+  [[nodiscard]] bool is_null() const noexcept { return kind_ == Kind::null; }
+  [[nodiscard]] bool is_boolean() const noexcept { return kind_ == Kind::boolean; }
+  [[nodiscard]] bool is_string() const noexcept { return kind_ == Kind::text; }
+  [[nodiscard]] bool is_array() const noexcept { return kind_ == Kind::array; }
+  [[nodiscard]] bool is_object() const noexcept { return kind_ == Kind::object; }
+  [[nodiscard]] bool is_number() const noexcept { return is_number_integer() || kind_ == Kind::real; }
+  [[nodiscard]] bool is_number_integer() const noexcept { return kind_ == Kind::negative || is_number_unsigned(); }
   /// A whole number that is not negative, in 64 bits.
-  [[nodiscard]] bool is_number_unsigned() const noexcept { return holds<std::uint64_t>(); }
+  [[nodiscard]] bool is_number_unsigned() const noexcept { return kind_ == Kind::whole; }
   /// "null", "boolean", "number", "string", "array" or "object".
   [[nodiscard]] std::string_view type_name() const noexcept;
 
@@ -75,30 +87,33 @@ class Json {
   template <class T>
   [[nodiscard]] T get() const {
     if constexpr (std::is_same_v<T, bool>) {
-      return as<bool>("a truth value");
+      if (!is_boolean()) refuse("a truth value");
+      return load<bool>();
     } else if constexpr (std::is_same_v<T, std::string>) {
-      return string();
+      return std::string(string());
     } else if constexpr (std::is_floating_point_v<T>) {
       return static_cast<T>(number());
     } else if constexpr (std::is_integral_v<T>) {
       return whole<T>();
     } else {
       T items;
-      for (const Json& item : as<Array>("an array")) items.push_back(item.get<typename T::value_type>());
+      if (!is_array()) refuse("an array");
+      for (const Json& item : *this) items.push_back(item.get<typename T::value_type>());
       return items;
     }
   }
-  [[nodiscard]] const std::string& string() const { return as<std::string>("a string"); }
+  /// Of a text: into this value. Throws corrupt for another type.
+  [[nodiscard]] std::string_view string() const;
 
   /// Of an array or an object; 0 for anything else.
   [[nodiscard]] std::size_t size() const noexcept;
   [[nodiscard]] bool empty() const noexcept { return size() == 0; }
 
   /// Arrays; what is none has no items. Throws corrupt for an index or a back() that is not there.
-  [[nodiscard]] const Json* begin() const noexcept { return is_array() ? std::get<Array>(value_).data() : nullptr; }
+  [[nodiscard]] const Json* begin() const noexcept;
   [[nodiscard]] const Json* end() const noexcept { return begin() + (is_array() ? size() : 0); }
-  [[nodiscard]] Json* begin() noexcept { return is_array() ? std::get<Array>(value_).data() : nullptr; }
-  [[nodiscard]] Json* end() noexcept { return begin() + (is_array() ? size() : 0); }
+  [[nodiscard]] Json* begin() noexcept { return const_cast<Json*>(std::as_const(*this).begin()); }
+  [[nodiscard]] Json* end() noexcept { return const_cast<Json*>(std::as_const(*this).end()); }
   template <std::integral Index>
   [[nodiscard]] const Json& operator[](Index index) const {
     return item(static_cast<std::size_t>(index));
@@ -112,7 +127,7 @@ class Json {
   void push_back(Json item);
 
   /// Objects; what is none has no members.
-  [[nodiscard]] const Members& items() const noexcept;
+  [[nodiscard]] Members items() const noexcept;
   /// Null when the member is absent.
   [[nodiscard]] const Json* find(std::string_view key) const noexcept;
   [[nodiscard]] bool contains(std::string_view key) const noexcept { return find(key) != nullptr; }
@@ -136,42 +151,72 @@ class Json {
   friend bool operator==(const Json& a, const Json& b) noexcept;
 
  private:
-  struct Object {
-    Members members;
-    std::map<std::string_view, Json*> index;
-  };
-  // Apart from this class, which is not complete where its list needs it.
-  struct DeleteObject {
-    void operator()(Object* object) const noexcept;
-  };
-  using ObjectPointer = std::unique_ptr<Object, DeleteObject>;
+  // From `text` on a value may own memory.
+  enum class Kind : std::uint8_t { null, boolean, negative, whole, real, text, array, object };
+  struct Text;
+  struct Array;
+  struct Object;
   class Reader;
   class Writer;
 
-  using Value = std::variant<std::nullptr_t, bool, std::int64_t, std::uint64_t, double, std::string, Array, ObjectPointer>;
-
-  /// Only negative numbers are kept with a sign.
-  [[nodiscard]] static Value stored(std::int64_t number) noexcept;
   template <class T>
-  [[nodiscard]] bool holds() const noexcept {
-    return std::holds_alternative<T>(value_);
+  Json(Kind kind, T content) noexcept : kind_(kind) {
+    store(content);
   }
   template <class T>
-  [[nodiscard]] const T& as(std::string_view expected) const {
-    if (const T* found = std::get_if<T>(&value_)) return *found;
-    refuse(expected);
+  void store(T content) noexcept {
+    static_assert(sizeof content <= 8);
+    std::memcpy(content_, &content, sizeof content);
   }
+  template <class T>
+  [[nodiscard]] T load() const noexcept {
+    T content;
+    std::memcpy(&content, content_, sizeof content);
+    return content;
+  }
+  void release() noexcept;
+  void reserve(std::size_t count);
   template <class T>
   [[nodiscard]] T whole() const {
-    if (const auto* positive = std::get_if<std::uint64_t>(&value_); positive && std::in_range<T>(*positive)) return static_cast<T>(*positive);
-    if (const auto* negative = std::get_if<std::int64_t>(&value_); negative && std::in_range<T>(*negative)) return static_cast<T>(*negative);
+    if (kind_ == Kind::whole && std::in_range<T>(load<std::uint64_t>())) return static_cast<T>(load<std::uint64_t>());
+    if (kind_ == Kind::negative && std::in_range<T>(load<std::int64_t>())) return static_cast<T>(load<std::int64_t>());
     refuse("a whole number that fits");
   }
   [[nodiscard]] double number() const;
   [[nodiscard]] const Json& item(std::size_t index) const;
   [[noreturn]] void refuse(std::string_view expected) const;
 
-  Value value_;
+  static constexpr std::uint8_t long_text = 255;
+  /// The value, a pointer to it, or a text of up to 14 bytes.
+  alignas(8) char content_[14] = {};
+  std::uint8_t text_size_ = 0;  ///< of a short text
+  Kind kind_ = Kind::null;
+};
+
+/// The members of an object in their order.
+class Json::Members {
+ public:
+  class Iterator {
+   public:
+    explicit Iterator(const Json* at) noexcept : at_(at) {}
+    [[nodiscard]] Member operator*() const { return {at_[0].string(), at_[1]}; }
+    Iterator& operator++() noexcept {
+      at_ += 2;
+      return *this;
+    }
+    bool operator==(const Iterator&) const noexcept = default;
+
+   private:
+    const Json* at_;  // the key; the value follows it
+  };
+  Members(const Json* first, std::size_t count) noexcept : first_(first), count_(count) {}
+  [[nodiscard]] Iterator begin() const noexcept { return Iterator(first_); }
+  [[nodiscard]] Iterator end() const noexcept { return Iterator(first_ + 2 * count_); }
+  [[nodiscard]] std::size_t size() const noexcept { return count_; }
+
+ private:
+  const Json* first_;
+  std::size_t count_;
 };
 
 }  // namespace bantam::inline v0

@@ -221,7 +221,7 @@ Checkpoint Checkpoint::open_native(const std::filesystem::path& path) {
   const Json recipe = Json::parse_or_null(c.recipe_);
   if (const Json* removed = recipe.find("removed")) {
     for (const Json& part : *removed) {
-      if (part.is_string()) c.note_removed(part.string());
+      if (part.is_string()) c.note_removed(std::string(part.string()));
     }
   }
   c.source_ = file;

@@ -160,7 +160,7 @@ void read_layer_types(const Json& json, const std::string& place, ModelConfig& c
 const ArchSpec& find_hf_arch(const Json& json, const std::string& place) {
   const Json* it = json.find("architectures");
   if (it != nullptr && it->is_array() && !it->empty() && (*it)[0].is_string()) {
-    const std::string& name = (*it)[0].string();
+    const std::string_view name = (*it)[0].string();
     for (const ArchSpec* arch : architectures) {
       if (arch->hf_class == name) return *arch;
     }

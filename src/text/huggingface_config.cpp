@@ -41,7 +41,7 @@ void read_named(const Json& config, const Json& map, const char* key, const Toke
 
 /// A string, or a list of {"name", "template"}: "default", else the first.
 std::string read_template(const Json& value, std::string_view place) {
-  if (value.is_string()) return value.string();
+  if (value.is_string()) return std::string(value.string());
   expect(value.is_array(), place, "a string or a list of templates", value);
   std::string first;
   for (const Json& item : value) {

@@ -23,10 +23,10 @@ const Json& need(const Json& object, std::string_view key, std::string_view plac
   return *found;
 }
 
-const std::string& need_text(const Json& object, std::string_view key, std::string_view place) {
+std::string need_text(const Json& object, std::string_view key, std::string_view place) {
   const Json& found = need(object, key, place);
   expect(found.is_string(), message(place, ".", key), "a string", found);
-  return found.string();
+  return std::string(found.string());
 }
 
 bool flag(const Json& object, std::string_view key, bool otherwise, std::string_view place) {
@@ -40,7 +40,7 @@ std::string text_or(const Json& object, std::string_view key, std::string_view o
   const Json* found = member(object, key);
   if (!found) return std::string(otherwise);
   expect(found->is_string(), message(place, ".", key), "a string", *found);
-  return found->string();
+  return std::string(found->string());
 }
 
 std::int32_t token_id(const Json& value, std::string_view place) {

@@ -15,7 +15,7 @@ namespace bantam::inline v0 {
 [[nodiscard]] const Json* member(const Json& object, std::string_view key);
 /// The member; throws corrupt when it is absent.
 [[nodiscard]] const Json& need(const Json& object, std::string_view key, std::string_view place);
-[[nodiscard]] const std::string& need_text(const Json& object, std::string_view key, std::string_view place);
+[[nodiscard]] std::string need_text(const Json& object, std::string_view key, std::string_view place);
 /// Absent or null gives `otherwise`; another type throws corrupt.
 [[nodiscard]] bool flag(const Json& object, std::string_view key, bool otherwise, std::string_view place);
 [[nodiscard]] std::string text_or(const Json& object, std::string_view key, std::string_view otherwise, std::string_view place);

@@ -59,7 +59,7 @@ TokenId optional_id(const Json& json, const char* key, std::string_view place) {
 void read_vocabulary(const Json& json, TokenizerSpec& spec, std::string_view place) {
   for (const Json& piece : list(json, "pieces", place)) {
     expect(piece.is_string(), place, "a piece", piece);
-    spec.pieces.push_back(piece.string());
+    spec.pieces.emplace_back(piece.string());
   }
   for (const char digit : need_text(json, "types", place)) {
     if (digit < '1' || digit > '6') fail(Errc::corrupt, place, ".types: expected digits from 1 to 6");
@@ -105,7 +105,7 @@ void read_steps(const Json& json, TokenizerSpec& spec, std::string_view place) {
     if (!item.is_array() || item.size() != 2 || !item[0].is_string() || !item[1].is_string()) {
       fail(Errc::corrupt, place, ".decode_replace: expected pairs of strings");
     }
-    spec.decode_replace.push_back({item[0].string(), item[1].string()});
+    spec.decode_replace.emplace_back(item[0].string(), item[1].string());
   }
 }
 

@@ -52,6 +52,46 @@ TEST_CASE("texts are read and written as nlohmann's library reads and writes the
   }
 }
 
+TEST_CASE("objects find their members however many they have, and the last of equal keys counts") {
+  for (const int members : {1, 7, 8, 9, 100, 5000}) {
+    CAPTURE(members);
+    Json built;
+    std::string text = "{";
+    for (int i = 0; i < members; ++i) {
+      const std::string key = (i % 3 == 0 ? "a long key, beyond what fits in place, " : "k") + std::to_string(i);
+      built[key] = i;
+      text += (i > 0 ? "," : "") + Json::quoted(key) + ":-1";
+    }
+    for (int i = 0; i < members; ++i) {
+      const std::string key = (i % 3 == 0 ? "a long key, beyond what fits in place, " : "k") + std::to_string(i);
+      text += "," + Json::quoted(key) + ":" + std::to_string(i);
+      REQUIRE(built.find(key) != nullptr);
+      CHECK(built.find(key)->get<int>() == i);
+      CHECK(built.find(key + "x") == nullptr);
+    }
+    const Json parsed = Json::parse(text + "}", "text");
+    CHECK(parsed == built);
+    CHECK(parsed.dump() == built.dump());
+    CHECK(Json(parsed).dump() == parsed.dump());
+  }
+}
+
+TEST_CASE("texts of every length are kept, copied and moved") {
+  for (std::size_t size = 0; size < 40; ++size) {
+    std::string text(size, 'x');
+    if (size > 3) text[3] = '\0';
+    Json json(text);
+    CHECK(json.string() == text);
+    Json copy = json;
+    Json moved = std::move(json);
+    CHECK(copy == moved);
+    moved = copy;
+    copy = Json::array({moved, text});
+    CHECK(copy[0] == copy[1]);
+  }
+  CHECK(sizeof(Json) == 16);
+}
+
 TEST_CASE("what breaks is refused with its place") {
   for (const char* text : {"", "{", "[1,]", "{\"a\" 1}", "tru", "\"\x80\"", "1 2", "{1: 2}"}) {
     CAPTURE(text);
