@@ -2,9 +2,11 @@
 #include "bantam/session/sampler.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstddef>
 #include <limits>
+#include <numbers>
 #include <utility>
 
 #include "bantam/core/names.hpp"
@@ -41,6 +43,14 @@ void check(const Sampling& options, std::int32_t vocab_size) {
               std::isfinite(options.repeat_penalty) && options.repeat_penalty > 0.0f, "a finite number above 0");
   finite("frequency_penalty", options.frequency_penalty);
   finite("presence_penalty", options.presence_penalty);
+  if (options.mirostat > Mirostat::v2) {
+    fail(Errc::invalid_argument, "sampling: mirostat is ", static_cast<int>(options.mirostat), ", expected 0 (off), 1 or 2");
+  }
+  const auto positive = [](std::string_view name, float value) {
+    check_range(name, value, std::isfinite(value) && value > 0.0f, "a finite number above 0");
+  };
+  positive("mirostat_tau", options.mirostat_tau);
+  positive("mirostat_eta", options.mirostat_eta);
   if (options.repeat_last_n < -1) {
     fail(Errc::invalid_argument, "sampling: repeat_last_n is ", options.repeat_last_n,
          ", expected -1 (all), 0 (off) or a number of tokens");
@@ -78,10 +88,16 @@ bool moves_the_best(const Sampling& options, std::span<const SamplerStage> stage
   });
 }
 
-// Saved state: the magic with its version, then little-endian words.
-constexpr std::string_view magic = "bsample1";
+bool truncates(SamplerStage stage) noexcept {
+  return stage != SamplerStage::penalties && stage != SamplerStage::temperature;
+}
+
+// Saved state: the magic with its version, then little-endian words. Version 1 has no Mirostat.
+constexpr std::string_view magic = "bsample2";
+constexpr std::string_view magic_v1 = "bsample1";
 constexpr std::size_t word_count = std::tuple_size_v<Random::State>;
-constexpr std::size_t header_bytes = magic.size() + word_count * 8 + 4;
+constexpr std::size_t header_bytes = magic.size() + word_count * 8 + 4 + 8;
+constexpr std::size_t header_bytes_v1 = header_bytes - 8;
 
 void put(std::string& out, std::uint64_t value, int bytes) {
   for (int i = 0; i < bytes; ++i) out += static_cast<char>(value >> (8 * i) & 0xff);
@@ -96,7 +112,8 @@ std::uint64_t get(std::string_view in, std::size_t at, int bytes) {
 }  // namespace
 
 Sampler::Sampler(Sampling options, std::int32_t vocab_size)
-    : options_(std::move(options)), vocab_size_(vocab_size), random_(options_.seed) {
+    : options_(std::move(options)), vocab_size_(vocab_size), random_(options_.seed),
+      mu_(2.0 * static_cast<double>(options_.mirostat_tau)) {  // the paper's start
   check(options_, vocab_size_);
 }
 
@@ -108,6 +125,7 @@ void Sampler::run(std::span<const float> logits, detail::SamplerScratch& scratch
   const bool greedy = options_.temperature <= 0.0f;
   for (auto stage = options_.order.begin(); stage != options_.order.end(); ++stage) {
     if (greedy && !moves_the_best(options_, {stage, options_.order.end()})) break;
+    if (options_.mirostat != Mirostat::off && truncates(*stage)) continue;
     switch (*stage) {
       case SamplerStage::penalties:
         if (penalizes(options_)) detail::penalize(scratch.candidates, counts_, options_);
@@ -129,7 +147,15 @@ void Sampler::run(std::span<const float> logits, detail::SamplerScratch& scratch
         break;
     }
   }
-  if (greedy) detail::keep_most_probable(scratch.candidates);
+  if (greedy) return detail::keep_most_probable(scratch.candidates);
+  if (options_.mirostat == Mirostat::off) return;
+  const double highest = std::ranges::max(scratch.candidates, {}, &detail::SamplerCandidate::logit).logit;
+  scratch.log_total = highest + std::log(detail::softmax_weights(scratch));
+  if (options_.mirostat == Mirostat::v1) {
+    detail::keep_mirostat_v1(scratch, mu_);
+  } else {
+    detail::keep_mirostat_v2(scratch, mu_);
+  }
 }
 
 TokenId Sampler::sample(std::span<const float> logits) {
@@ -142,8 +168,17 @@ TokenId Sampler::sample(std::span<const float> logits) {
     }
   }
   run(logits, scratch_);
-  const double uniform = random_.uniform();
-  if (scratch_.candidates.size() == 1) return scratch_.candidates.front().id;
+  const detail::SamplerCandidate chosen = draw(random_.uniform());
+  if (options_.mirostat != Mirostat::off && options_.temperature > 0.0f) {
+    // Surprise is that of the whole distribution, not of what was left of it: the paper's S(X).
+    const double surprise = (scratch_.log_total - chosen.logit) / std::numbers::ln2;
+    mu_ -= static_cast<double>(options_.mirostat_eta) * (surprise - static_cast<double>(options_.mirostat_tau));
+  }
+  return chosen.id;
+}
+
+detail::SamplerCandidate Sampler::draw(double uniform) {
+  if (scratch_.candidates.size() == 1) return scratch_.candidates.front();
   const double total = detail::softmax_weights(scratch_);
   const double target = uniform * total;
   double sum = 0.0;
@@ -153,7 +188,7 @@ TokenId Sampler::sample(std::span<const float> logits) {
     // Rounding may bring the target up to the total: then the last token that can come at all.
     if (scratch_.weights[i] > 0.0) chosen = i;
   }
-  return scratch_.candidates[chosen].id;
+  return scratch_.candidates[chosen];
 }
 
 std::vector<std::pair<TokenId, double>> Sampler::probabilities(std::span<const float> logits) const {
@@ -186,18 +221,21 @@ std::string Sampler::save() const {
   out.reserve(header_bytes + recent_.size() * 4);
   for (const std::uint64_t word : random_.state()) put(out, word, 8);
   put(out, static_cast<std::uint64_t>(vocab_size_), 4);
+  put(out, std::bit_cast<std::uint64_t>(mu_), 8);
   for (const TokenId id : recent_) put(out, static_cast<std::uint64_t>(id), 4);
   return out;
 }
 
 Sampler Sampler::restore(std::string_view state, Sampling options, std::int32_t vocab_size) {
   Sampler sampler(std::move(options), vocab_size);
-  if (!state.starts_with(magic)) {
+  const bool v1 = state.starts_with(magic_v1);
+  if (!v1 && !state.starts_with(magic)) {
     fail(Errc::corrupt, "sampler state: expected it to begin with ", magic, ", found ",
          printable(state.substr(0, magic.size())));
   }
-  if (state.size() < header_bytes || (state.size() - header_bytes) % 4 != 0) {
-    fail(Errc::corrupt, "sampler state: expected ", header_bytes, " bytes and 4 for each token, found ", state.size());
+  const std::size_t header = v1 ? header_bytes_v1 : header_bytes;
+  if (state.size() < header || (state.size() - header) % 4 != 0) {
+    fail(Errc::corrupt, "sampler state: expected ", header, " bytes and 4 for each token, found ", state.size());
   }
   std::size_t at = magic.size();
   Random::State words{};
@@ -209,7 +247,13 @@ Sampler Sampler::restore(std::string_view state, Sampling options, std::int32_t 
   if (const std::uint64_t found = get(state, at, 4); found != static_cast<std::uint64_t>(vocab_size)) {
     fail(Errc::corrupt, "sampler state: expected a vocabulary of ", vocab_size, " tokens, found ", found);
   }
-  for (at += 4; at < state.size(); at += 4) {
+  at += 4;
+  if (!v1) {
+    sampler.mu_ = std::bit_cast<double>(get(state, at, 8));
+    if (!std::isfinite(sampler.mu_)) fail(Errc::corrupt, "sampler state: expected Mirostat's bound to be a finite number");
+    at += 8;
+  }
+  for (; at < state.size(); at += 4) {
     const std::uint64_t id = get(state, at, 4);
     if (id >= static_cast<std::uint64_t>(vocab_size)) {
       fail(Errc::corrupt, "sampler state: token at byte ", at, " is ", id, ", expected 0 to ", vocab_size - 1);

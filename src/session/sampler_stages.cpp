@@ -5,6 +5,7 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <numbers>
 
 namespace bantam::inline v0::detail {
 
@@ -230,6 +231,39 @@ void keep_typical(SamplerScratch& scratch, double p) {
     if (!(cut < rank(i))) candidates[kept++] = candidates[i];
   }
   candidates.resize(kept);
+}
+
+void keep_mirostat_v1(SamplerScratch& scratch, double mu) {
+  std::vector<Candidate>& candidates = scratch.candidates;
+  if (candidates.size() < 2) return;
+  // The paper's m: Zipf's law holds best among the most probable.
+  constexpr std::size_t fitted = 100;
+  const std::span<Rank> ranks = room_for_ranks(scratch);
+  for (std::size_t i = 0; i < candidates.size(); ++i) ranks[i] = {-candidates[i].logit, 0.0, candidates[i].id};
+  const std::size_t count = std::min(fitted, ranks.size());
+  std::partial_sort(ranks.begin(), ranks.begin() + static_cast<std::ptrdiff_t>(count), ranks.end());
+  double products = 0.0, squares = 0.0;
+  for (std::size_t i = 0; i + 1 < count; ++i) {
+    const double t = std::log(static_cast<double>(i + 2) / static_cast<double>(i + 1));
+    const double b = ranks[i + 1].key - ranks[i].key;  // the logarithm of the ratio of their probabilities
+    products += t * b;
+    squares += t * t;
+  }
+  const double s = products / squares;
+  const double epsilon = s - 1.0;
+  const double log_n = std::log(static_cast<double>(candidates.size()));
+  // The sum of i^-s up to N as an integral, (1 - N^-epsilon) / epsilon; its limit at s = 1.
+  const double sum = std::abs(epsilon * log_n) < 1e-9 ? log_n : -std::expm1(-epsilon * log_n) / epsilon;
+  const double k = std::pow(std::exp2(mu) / sum, 1.0 / s);
+  if (!(k < static_cast<double>(candidates.size()))) return;
+  keep_top_k(scratch, std::max<std::size_t>(static_cast<std::size_t>(k), 1));
+}
+
+void keep_mirostat_v2(SamplerScratch& scratch, double mu) {
+  std::vector<Candidate>& candidates = scratch.candidates;
+  const double highest = most_probable(candidates).logit;
+  const double floor = std::min(scratch.log_total - mu * std::numbers::ln2, highest);
+  std::erase_if(candidates, [&](const Candidate& c) { return c.logit < floor; });
 }
 
 double softmax_weights(SamplerScratch& scratch) {

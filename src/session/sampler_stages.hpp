@@ -34,6 +34,12 @@ void keep_top_p(SamplerScratch& scratch, double p);
 void keep_min_p(std::vector<SamplerCandidate>& candidates, double p);
 void keep_typical(SamplerScratch& scratch, double p);
 
+/// Basu et al., arXiv:2007.14966, equation 30 and algorithm 1: the k for which Zipf's law, fitted to the most probable
+/// candidates, expects a surprise of `mu` bits.
+void keep_mirostat_v1(SamplerScratch& scratch, double mu);
+/// Its second version: drops candidates of more than `mu` bits.
+void keep_mirostat_v2(SamplerScratch& scratch, double mu);
+
 /// Fills the weights exp(logit - highest) and returns their sum, added in the candidates' order.
 double softmax_weights(SamplerScratch& scratch);
 

@@ -92,6 +92,15 @@ TEST_CASE("a saved sampler goes on exactly where it stood") {
   for (std::uint64_t i = 40; i < 80; ++i) CHECK(step(restored, i) == step(sampler, i));
 }
 
+TEST_CASE("states of the first version, without Mirostat, are read") {
+  Sampler sampler({.repeat_last_n = -1}, 50);
+  for (const TokenId id : {3, 49, 3}) sampler.accept(id);
+  std::string old = sampler.save();
+  old.replace(0, 8, "bsample1");
+  old.erase(44, 8);
+  CHECK(Sampler::restore(old, {.repeat_last_n = -1}, 50).save() == sampler.save());
+}
+
 TEST_CASE("damaged saved states are refused") {
   Sampler sampler({.repeat_last_n = -1}, 50);
   for (const TokenId id : {3, 49, 3}) sampler.accept(id);
@@ -101,17 +110,20 @@ TEST_CASE("damaged saved states are refused") {
   };
   for (std::size_t bytes = 0; bytes < good.size(); ++bytes) {
     // A state cut between two tokens is a state with fewer tokens.
-    if (bytes >= 44 && bytes % 4 == 0) continue;
+    if (bytes >= 52 && bytes % 4 == 0) continue;
     CHECK_FALSE(refuse(good.substr(0, bytes)).empty());
   }
-  CHECK(refuse(good + "x") == "sampler state: expected 44 bytes and 4 for each token, found 57");
+  CHECK(refuse(good + "x") == "sampler state: expected 52 bytes and 4 for each token, found 65");
   CHECK(refuse(good, 51) == "sampler state: expected a vocabulary of 51 tokens, found 50");
   std::string bad = good;
-  bad[48] = 50;
-  CHECK(refuse(bad) == "sampler state: token at byte 48 is 50, expected 0 to 49");
+  bad[56] = 50;
+  CHECK(refuse(bad) == "sampler state: token at byte 56 is 50, expected 0 to 49");
+  bad = good;
+  bad.replace(44, 8, 8, '\xff');
+  CHECK(refuse(bad) == "sampler state: expected Mirostat's bound to be a finite number");
   bad = good;
   bad[0] = '\n';
-  CHECK(refuse(bad) == "sampler state: expected it to begin with bsample1, found \\x0asample1");
+  CHECK(refuse(bad) == "sampler state: expected it to begin with bsample2, found \\x0asample2");
   bad = good;
   std::fill(bad.begin() + 8, bad.begin() + 40, '\0');
   CHECK(refuse(bad) == "random state: expected a bit that is set, found all zeros");

@@ -38,6 +38,7 @@ struct SamplerScratch {
   std::vector<SamplerCandidate> candidates;  ///< by rising id
   std::vector<SamplerRank> ranks;
   std::vector<double> weights;  ///< of the candidates, in their order
+  double log_total = 0;  ///< what Mirostat measures surprise from: log of the sum of e^logit before it cut
 };
 
 }  // namespace detail
@@ -46,6 +47,10 @@ struct SamplerScratch {
 enum class SamplerStage : std::uint8_t { penalties, top_k, typical, top_p, min_p, temperature };
 /// By the names above. Throws invalid_argument listing them.
 [[nodiscard]] SamplerStage find_stage(std::string_view name);
+
+/// Mirostat (Basu et al., arXiv:2007.14966): cuts so that the surprise of the tokens drawn stays at a target. Version 1
+/// keeps the k most probable tokens, by a fit of Zipf's law; version 2 those of bounded surprise.
+enum class Mirostat : std::uint8_t { off, v1, v2 };
 
 /// How to choose the next token. A stage at its "off" value changes nothing.
 struct Sampling {
@@ -58,6 +63,10 @@ struct Sampling {
   float frequency_penalty = 0.0f;  ///< taken from a logit for each time that its token was seen; 0: off
   float presence_penalty = 0.0f;   ///< taken from the logits of all tokens seen; 0: off
   int repeat_last_n = 64;          ///< the penalties see this many last tokens; 0: none, -1: all
+  /// Takes the place of top_k, typical_p, top_p and min_p, after the stages that are left.
+  Mirostat mirostat = Mirostat::off;
+  float mirostat_tau = 5.0f;  ///< the target: mean surprise of a token, in bits
+  float mirostat_eta = 0.1f;  ///< how fast the bound follows: the paper's learning rate
   std::vector<std::pair<TokenId, float>> logit_bias = {};  ///< added to logits; minus infinity forbids the token
   std::uint64_t seed = 0;  ///< 0 is a seed like any other
   /// The stages in their order, each at most once; one that is left out is off (greedy stays greedy). The default is
@@ -88,7 +97,7 @@ class Sampler {
   /// which add up to 1. Throws as sample() does.
   [[nodiscard]] std::vector<std::pair<TokenId, double>> probabilities(std::span<const float> logits) const;
 
-  /// The random numbers' state and the remembered tokens as bytes, the same on every machine.
+  /// The random numbers' state, Mirostat's and the remembered tokens as bytes, the same on every machine.
   [[nodiscard]] std::string save() const;
 
   /// Goes on exactly where save() stood; the seed in `options` plays no part. Throws corrupt for bytes that save()
@@ -99,10 +108,12 @@ class Sampler {
 
  private:
   void run(std::span<const float> logits, detail::SamplerScratch& scratch) const;
+  [[nodiscard]] detail::SamplerCandidate draw(double uniform);
 
   Sampling options_;
   std::int32_t vocab_size_;
   Random random_;
+  double mu_;  ///< Mirostat's bound of surprise, in bits
   std::deque<TokenId> recent_;
   std::map<TokenId, std::int64_t> counts_;  ///< of recent_; ordered, like the candidates
   detail::SamplerScratch scratch_;  ///< kept from call to call
