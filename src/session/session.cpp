@@ -28,7 +28,8 @@ Session::State::State(Model m, SessionOptions o)
 }
 
 Forward& Session::State::engine() {
-  if (!forward) forward = std::make_unique<Forward>(model.config(), model.weights(), context, options.threads);
+  // A child of fork() has what the session read, and starts threads of its own.
+  if (!forward || forward->is_forked()) forward = std::make_unique<Forward>(model.config(), model.weights(), context, options.threads);
   return *forward;
 }
 
@@ -223,6 +224,23 @@ TextRange Session::stream(std::string_view prompt, GenerateOptions options, Enco
   return stream(tokens, std::move(options));
 }
 
+TextRange Session::stream_whole(std::span<const TokenId> tokens, GenerateOptions options) {
+  State& s = *state_;
+  std::size_t common = 0;
+  while (common < tokens.size() && common < s.tokens.size() && tokens[common] == s.tokens[common]) ++common;
+  if (common == tokens.size() && common > 0) --common;
+  std::vector<TokenId> held = s.tokens;
+  s.tokens.resize(common);
+  s.cache.truncate(static_cast<std::int64_t>(common));
+  s.logits.clear();
+  try {
+    return stream(tokens.subspan(common), std::move(options));
+  } catch (...) {
+    s.tokens = std::move(held);  // what the cache lost waits to be read again
+    throw;
+  }
+}
+
 TextRange Session::resume(GenerateOptions options) {
   State& s = *state_;
   if (!s.sampler) return stream(std::span<const TokenId>{}, std::move(options));
@@ -261,21 +279,7 @@ TextRange Session::chat_json(std::string_view conversation, GenerateOptions opti
 TextRange Session::answer(const std::string& conversation, GenerateOptions options) {
   State& s = *state_;
   // Templates write special tokens, BOS among them, so they are parsed and none is added.
-  const std::vector<TokenId> tokens = s.model.tokenizer().encode(conversation, {.add_special = false, .parse_special = true});
-  // What is held already need not be read again: keep the longest common beginning.
-  std::size_t common = 0;
-  while (common < tokens.size() && common < s.tokens.size() && tokens[common] == s.tokens[common]) ++common;
-  if (common == tokens.size() && common > 0) --common;
-  std::vector<TokenId> held = s.tokens;
-  s.tokens.resize(common);
-  s.cache.truncate(static_cast<std::int64_t>(common));
-  s.logits.clear();
-  try {
-    return stream(std::span(tokens).subspan(common), std::move(options));
-  } catch (...) {
-    s.tokens = std::move(held);  // what the cache lost waits to be read again
-    throw;
-  }
+  return stream_whole(s.model.tokenizer().encode(conversation, {.add_special = false, .parse_special = true}), std::move(options));
 }
 
 std::span<const float> Session::logits() {

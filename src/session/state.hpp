@@ -19,7 +19,7 @@ struct Session::State {
   SessionOptions options;
   std::int64_t context;
   nn::KvCache cache;
-  /// Made when it is first needed: a fork that only waits costs no threads.
+  /// Made when it is first needed: a fork that only waits costs no threads. Made again in a child process.
   std::unique_ptr<Forward> forward;
   /// Everything read or generated. The first cache.tokens() of them have their keys and values in the cache; the rest
   /// waits to be read.

@@ -66,6 +66,9 @@ std::string ChatTemplate::render(std::span<const ChatMessage> messages, const Ch
     jinja::DictBuilder context(run);
     context.set(run.text("messages"), run.list(std::move(list)));
     context.set(run.text("add_generation_prompt"), options.add_generation_prompt);
+    // What transformers gives templates where there is none: they tell it from a variable that is missing.
+    context.set(run.text("tools"), jinja::None());
+    context.set(run.text("documents"), jinja::None());
     context.set(run.text("bos_token"), run.text(options.bos_token));
     context.set(run.text("eos_token"), run.text(options.eos_token));
     return run_template(*data_, context.take().as<jinja::DictPtr>(), options.now);

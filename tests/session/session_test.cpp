@@ -1,4 +1,7 @@
 // Sessions: chunks, threads, forks, stops, cancelling, saving.
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <cmath>
 #include <set>
 
@@ -54,6 +57,42 @@ TEST_CASE("a prompt read in chunks gives the same logits, bit for bit, as read w
       }
     }
   }
+}
+
+TEST_CASE("a whole sequence is read from where it differs, and what fails leaves the session") {
+  const Model& model = model_of("int4");
+  const std::vector<TokenId> ids = tokens_of(prompt);
+  const std::string expected = Session(model).stream(ids, sampled(8)).text();
+  Session session(model, {.context = 64});
+  CHECK(session.stream_whole(ids, sampled(8)).text() == expected);
+  const std::vector<TokenId> held = session.tokens();
+  std::vector<TokenId> wrong = ids;
+  wrong.back() = 1 << 30;
+  CHECK_THROWS_AS((void)session.stream_whole(wrong, sampled(1)), Error);
+  CHECK(session.tokens() == held);
+  TextRange again = session.stream_whole(ids, sampled(8));
+  CHECK(again.text() == expected);
+  CHECK(again.stats().prompt_tokens == 1);
+  CHECK(session.stream_whole(std::span(ids).first(4), sampled(3)).text() == Session(model).stream(std::span(ids).first(4), sampled(3)).text());
+}
+
+TEST_CASE("a session goes on in a child process") {
+  const Model& model = model_of("int4");
+  Session session(model, {.threads = 3});
+  session.prefill(prompt);
+  const std::string expected = session.fork().stream("", sampled(12)).text();
+  const pid_t child = fork();
+  REQUIRE(child >= 0);
+  if (child == 0) {
+    alarm(60);  // threads that are not there would be waited for
+    const bool same = session.stream("", sampled(12)).text() == expected;
+    { const Session gone = std::move(session); }
+    _exit(same ? 0 : 1);
+  }
+  int status = -1;
+  REQUIRE(waitpid(child, &status, 0) == child);
+  CHECK(status == 0);
+  CHECK(session.stream("", sampled(12)).text() == expected);
 }
 
 TEST_CASE("results do not depend on the number of threads") {

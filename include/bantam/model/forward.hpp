@@ -67,6 +67,8 @@ class Forward {
   void run_head(std::span<const float> hidden, FunctionRef<void(std::int64_t token, std::span<const float> logits)> sink);
 
   [[nodiscard]] int threads() const noexcept { return team_.size(); }
+  /// As Team::is_forked().
+  [[nodiscard]] bool is_forked() const noexcept { return team_.is_forked(); }
 
  private:
   /// Bytes of weights, times tokens, below which threads would wait for each other longer than they work: a layer has eight

@@ -163,6 +163,9 @@ class Session {
   /// where it stood, and with the sampler where it stood, if the previous generation was resumed by resume().
   [[nodiscard]] TextRange stream(std::string_view prompt, GenerateOptions options = {}, EncodeOptions encode = {});
   [[nodiscard]] TextRange stream(std::span<const TokenId> prompt, GenerateOptions options = {});
+  /// Generates from these tokens, whatever the session holds: of the longest common beginning nothing is read again, the rest
+  /// is forgotten. What throws leaves the session as it was.
+  [[nodiscard]] TextRange stream_whole(std::span<const TokenId> tokens, GenerateOptions options = {});
   /// Renders messages by the model's chat template, reads them and generates the reply. Only messages since the last
   /// call are given; the session remembers the others.
   [[nodiscard]] TextRange chat(std::vector<ChatMessage> messages, GenerateOptions options = {});
