@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <system_error>
 
+#include "bantam/io/path_error.hpp"
 #include "io/posix.hpp"
 
 namespace bantam::inline v0 {
@@ -36,7 +37,7 @@ std::string system_reason(int error) {
 
 void fail_system(const std::filesystem::path& path, std::string_view action, int error) {
   const Errc code = error == ENOENT || error == ENOTDIR ? Errc::not_found : Errc::io;
-  fail(code, shown(path), ": cannot ", action, ": ", system_reason(error));
+  throw PathError(code, message(shown(path), ": cannot ", action, ": ", system_reason(error)), path, error);
 }
 
 Descriptor::~Descriptor() {

@@ -3,6 +3,7 @@
 
 #include <system_error>
 
+#include "bantam/io/path_error.hpp"
 #include "io/names.hpp"
 #include "io/posix.hpp"
 #include "io/safetensors_header.hpp"
@@ -23,15 +24,15 @@ bool is_pickle(const std::filesystem::path& path) {
   std::error_code error;
   const std::string place = detail::shown(folder);
   if (!std::filesystem::is_directory(folder, error)) {
-    if (path_kind(folder) == PathKind::nothing) fail(Errc::not_found, place, ": expected a folder, found nothing");
+    if (path_kind(folder) == PathKind::nothing) fail_missing(folder, place, ": expected a folder, found nothing");
     fail(Errc::invalid_argument, place, ": expected a folder, found a file");
   }
   for (std::filesystem::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
     if (!is_pickle(entry->path())) continue;
-    fail(Errc::not_found, place, ": expected model.safetensors, found ", printable(entry->path().filename().string()),
-         ": pickled weights can run code and are never read; convert them with safetensors' convert.py");
+    fail_missing(folder, place, ": expected model.safetensors, found ", printable(entry->path().filename().string()),
+                 ": pickled weights can run code and are never read; convert them with safetensors' convert.py");
   }
-  fail(Errc::not_found, place, ": expected model.safetensors or model.safetensors.index.json, found neither");
+  fail_missing(folder, place, ": expected model.safetensors or model.safetensors.index.json, found neither");
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include "bantam/core/error.hpp"
 #include "bantam/core/names.hpp"
 #include "bantam/io/file.hpp"
+#include "bantam/io/path_error.hpp"
 #include "bantam/model/native_file.hpp"
 #include "io/posix.hpp"
 
@@ -68,9 +69,9 @@ fs::path look_into(const fs::path& folder) {
   if (files.size() == 1 && files[0].extension() == ".gguf") return files[0];
   const std::string place = detail::shown(folder);
   constexpr std::string_view wanted = ": expected a model (config.json and .safetensors files, a .gguf or a .bantam file), found ";
-  if (!files.empty()) fail(Errc::not_found, place, wanted, "several files: give one of ", names_of(files));
-  if (!folders.empty()) fail(Errc::not_found, place, wanted, "folders of models: give one of ", names_of(folders));
-  fail(Errc::not_found, place, wanted, entries.empty() ? "an empty folder" : names_of(entries));
+  if (!files.empty()) fail_missing(folder, place, wanted, "several files: give one of ", names_of(files));
+  if (!folders.empty()) fail_missing(folder, place, wanted, "folders of models: give one of ", names_of(folders));
+  fail_missing(folder, place, wanted, entries.empty() ? "an empty folder" : names_of(entries));
 }
 
 std::string environment(const char* name) {
@@ -138,7 +139,7 @@ fs::path find_snapshot(const fs::path& cache, const HubName& name) {
   std::vector<std::string> names;
   for (const fs::path& entry : beside) names.push_back(entry.filename().string());
   const std::vector<std::string_view> views(names.begin(), names.end());
-  fail(Errc::not_found, place, ": expected a model folder or file, found nothing",
+  fail_missing(name, place, ": expected a model folder or file, found nothing",
        printable(did_you_mean(name.filename().string(), views), 400));
 }
 
@@ -171,7 +172,7 @@ fs::path find_model(const fs::path& name) {
   if (!hub || is_folder(hub->owner)) fail_without_model(name);
   const fs::path cache = hub_cache();
   if (const fs::path snapshot = find_snapshot(cache, *hub); !snapshot.empty()) return look_into(snapshot);
-  fail(Errc::not_found, printable(name.string(), 400), ": expected a model folder or file, found nothing, nor such a model in the hub's cache (",
+  fail_missing(name, printable(name.string(), 400), ": expected a model folder or file, found nothing, nor such a model in the hub's cache (",
        detail::shown(cache), "): `hf download ", hub->owner, "/", hub->model, "` brings it there");
 }
 

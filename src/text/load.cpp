@@ -2,6 +2,7 @@
 #include "bantam/core/error.hpp"
 #include "bantam/io/file.hpp"
 #include "bantam/io/gguf.hpp"
+#include "bantam/io/path_error.hpp"
 #include "bantam/text/tokenizer.hpp"
 #include "text/loaders.hpp"
 #include "text/tokenizer_data.hpp"
@@ -37,7 +38,7 @@ Tokenizer Tokenizer::from_folder(const std::filesystem::path& folder) {
     apply_folder(folder, spec, !looks_like_json(bytes));
     return Tokenizer(build_tokenizer(std::move(spec), name_of(file)));
   }
-  fail(Errc::not_found, name_of(folder), ": expected tokenizer.json or tokenizer.model, found neither");
+  fail_missing(folder, name_of(folder), ": expected tokenizer.json or tokenizer.model, found neither");
 }
 
 Tokenizer Tokenizer::from_file(const std::filesystem::path& file) {
