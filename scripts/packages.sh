@@ -29,6 +29,7 @@ build_packages=(
 # Testing it.
 test_packages=(
   "python3-jinja2 what chat templates are compared with"
+  "mypy what reads the types of the Python package"
   "g++-aarch64-linux-gnu the kernels of 64-bit ARM"
   "qemu-user emulated 64-bit ARM"
 )

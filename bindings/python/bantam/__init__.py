@@ -14,19 +14,23 @@ Models may be used by several threads at once, a Session by one at a time. Error
 """
 
 from . import _built  # first
-from . import _bantam
-from ._bantam import Sampler, Weights, __version__, cpu_info, formats, quantize, set_isa
+from . import _bantam, llama_cpp
+from ._bantam import Weights, __version__, cpu_info, formats, set_isa
 from ._bench import bench
 from ._compress import Corpus, Layer, LayerReport, Report, compress, compress_file
 from ._errors import Cancelled, Corrupt, Error, FileError, InvalidArgument, NotFound, OutOfMemory, Unsupported
 from ._llama import Llama
 from ._model import Model, Tensor, Tokenizer, load
+from ._options import (BenchOptions, CompressFileOptions, CompressOptions, GenerateOptions, LoadOptions, PerplexityOptions,
+                       QuantizeOptions, RestoreOptions, SamplingOptions, SessionOptions)
 from ._quality import Perplexity, perplexity
-from ._session import Generation, Session, Stats, step
+from ._session import Generation, Sampler, Session, Stats, step
+from ._weights import quantize
 
 __all__ = [
-    "Cancelled", "Corpus", "Corrupt", "Error", "FileError", "Generation", "InvalidArgument", "Layer", "LayerReport", "Llama",
-    "Model", "NotFound", "OutOfMemory", "Perplexity", "Report", "Sampler", "Session", "Stats", "Tensor", "Tokenizer",
-    "Unsupported", "Weights", "__version__", "bench", "compress", "compress_file", "cpu_info", "formats", "load", "perplexity",
-    "quantize", "set_isa", "step",
+    "BenchOptions", "Cancelled", "CompressFileOptions", "CompressOptions", "Corpus", "Corrupt", "Error", "FileError", "GenerateOptions",
+    "Generation", "InvalidArgument", "Layer", "LayerReport", "Llama", "LoadOptions", "Model", "NotFound", "OutOfMemory", "Perplexity",
+    "PerplexityOptions", "QuantizeOptions", "Report", "RestoreOptions", "Sampler", "SamplingOptions", "Session", "SessionOptions", "Stats",
+    "Tensor", "Tokenizer", "Unsupported", "Weights", "__version__", "bench", "compress", "compress_file", "cpu_info", "formats", "load",
+    "perplexity", "quantize", "set_isa", "step",
 ]

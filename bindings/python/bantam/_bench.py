@@ -4,12 +4,17 @@ import random
 import statistics
 
 from . import _bantam
+from ._model import model_of
+from ._options import BenchOptions, takes
 from ._session import Session
 
 
-def bench(model, *, prompt=512, generate=128, repetitions=3, depth=0, threads=0, kv="f16"):
+@takes(BenchOptions)
+def bench(model, **options):
     """Tokens a second of reading a prompt and of decoding after `depth` tokens, medians, and what share of the machine's
     limits they reach: decoding reads every weight once a token; a prompt is two operations a weight and token."""
+    model = model_of(model)
+    prompt, generate, depth, threads, kv = (options[name] for name in ("prompt", "generate", "depth", "threads", "kv"))
     draw = random.Random(1)
     vocab = model.config["vocab"]
 
@@ -17,7 +22,7 @@ def bench(model, *, prompt=512, generate=128, repetitions=3, depth=0, threads=0,
         return [draw.randrange(3, vocab) for _ in range(count)]
 
     reading, decoding = [], []
-    for _ in range(repetitions):
+    for _ in range(options["repetitions"]):
         if prompt > 0:
             with Session(model, context=prompt + 1, threads=threads, kv=kv) as session:
                 run = session.stream(ids(prompt), max_tokens=0)

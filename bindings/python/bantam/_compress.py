@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from typing import List, Optional
 
 from . import _bantam
-from ._model import Model
+from ._model import Model, model_of
+from ._options import CompressFileOptions, CompressOptions, path_of, takes, text_of
 from ._quality import perplexity
 
 
@@ -142,12 +143,12 @@ def _text_of(calibration):
         return None
     if isinstance(calibration, Corpus):
         return calibration.read()
-    return Corpus(os.fspath(calibration)).read()
+    return Corpus(path_of("calibration", calibration)).read()
 
 
 def _bar(progress):
     """The progress callable of the module: the caller's, or a bar of tqdm when that is there and asked for."""
-    if progress is None:
+    if progress is None or progress is False:
         return None, lambda: None
     if callable(progress):
         return (lambda done, total, layer, error, left: progress(done, total, layer, error, left) is not False), lambda: None
@@ -168,64 +169,50 @@ def _bar(progress):
     return show, bar.close
 
 
-def _order(source, method, format, group, keep, calibration, samples, tokens, desc_act, rotate, smooth, clip, prune, prune_to,
-           compensate, importance, to="native"):
+def _order(source, method, options, to="native"):
     order = _bantam.Order()
-    order.method = method
-    order.group = group
-    order.prune = [prune] if isinstance(prune, str) else list(prune or [])
-    order.prune_to = prune_to or ""
-    order.compensate = compensate
-    order.importance = importance
+    order.method = text_of("method", method)
     order.target = to
+    for name in ("group", "compensate", "importance", "desc_act", "rotate", "smooth", "clip", "samples", "tokens"):
+        setattr(order, name, options[name])
+    prune = options["prune"]
+    order.prune = [prune] if isinstance(prune, str) else list(prune or [])
+    order.prune_to = options["prune_to"] or ""
     lines = []
-    if callable(format):
+    if callable(options["format"]):
         matrices = order.matrices(source)
         count = 1 + max((layer for _, layer, _, _ in matrices), default=-1)
-        chosen = [(name, format(Layer(name, layer, count, (rows, columns)))) for name, layer, rows, columns in matrices]
-        lines += [(name, choice) for name, choice in chosen if choice is not None]
+        chosen = [(name, options["format"](Layer(name, layer, count, (rows, columns)))) for name, layer, rows, columns in matrices]
+        lines += [(name, text_of(f"format of {name}", choice)) for name, choice in chosen if choice is not None]
         # The body's format: what most matrices get; those for which nothing was chosen get it, too.
         names = [choice for _, choice in lines]
         order.format = max(set(names), key=names.count) if names else "q4"
     else:
-        order.format = format
-    lines += list((keep or {}).items())
+        order.format = options["format"]
+    lines += list((options["keep"] or {}).items())
     order.keep = lines
-    order.desc_act = desc_act
-    order.rotate = rotate
-    order.smooth = smooth
-    order.clip = clip
+    calibration = options["calibration"]
     order.text = _text_of(calibration)
     if order.text is None and order.calibration_text():
-        warnings.warn("no calibration text was given, a bundled one is used: one like what the model will read is better", stacklevel=3)
+        warnings.warn("no calibration text was given, a bundled one is used: one like what the model will read is better", stacklevel=4)
     if isinstance(calibration, Corpus):
-        tokens = calibration.sample_tokens
-        samples = max(1, calibration.tokens // tokens)
-    order.samples = samples
-    order.tokens = tokens
+        order.tokens = calibration.sample_tokens
+        order.samples = max(1, calibration.tokens // calibration.sample_tokens)
     return order
 
 
-def compress(model, method="rtn", *, format="q4", group=-1, calibration=None, keep=None, samples=128, tokens=2048, desc_act=False,
-             rotate=None, smooth=None, clip=None, prune=None, prune_to=None, compensate=True, importance=None, progress=None):
-    """A smaller model and the report of how, in memory; the given model is left as it is.
+@takes(CompressOptions)
+def compress(model, method="rtn", **options):
+    """A smaller model and the report of how, in memory; the given model (or the one that a path names) is left as it is.
 
-    method: "rtn", "gptq", "awq", "awq+gptq" or "hqq". format: a name of formats(), or a callable that is given a Layer and
-    returns a name (None: the usual one). calibration: the path of a text like what the model will read, or a Corpus; without, gptq
-    and awq take a bundled text. keep: {pattern: format} exceptions, the last that matches counts. rotate: a seed; smooth: an exponent.
-    clip: how far the grids of rtn follow the largest weights, "minmax", "mse" or "percentile:99.9".
-    prune: weights to make 0, "wanda:0.5" (or "magnitude", "magnitude_row", "magnitude_model", "sparsegpt"; a share, "2:4" or
-    "16x4"); some matrices lose other shares with "wanda:0.5,*.layers.0.*=0,*.down_proj=0.3". Or parts to remove first, those
-    least needed on the calibration text: "layers:2", "channels:0.3", "heads:0.25", "hidden:0.25". Or a list of them.
-    prune_to: "bytes:600MB", "parameters:1.1B", "flops:0.7x" or "latency:12ms": the same share of every part that prune names
-    without an amount, like "channels", so that the model costs no more. compensate: what is left takes over what it can.
-    importance: a callable (part, layer, reader, mean_squares) -> array, of what each of a layer's "channels" or "heads" is worth:
-    the least go. reader is the matrix that reads them, (width, inputs), mean_squares those of its inputs.
-    progress: True for a bar (tqdm), or a callable (done, total, layer, relative_error, seconds_left); False cancels.
+    method: "rtn", "gptq", "awq", "awq+gptq" or "hqq". prune: "wanda:0.5" and the like make weights 0: a share, or "2:4", or
+    "16x4"; some matrices lose other shares with "wanda:0.5,*.layers.0.*=0,*.down_proj=0.3". Parts go that the calibration text
+    needs least. importance: reader is the matrix that reads the channels or heads, (width, inputs), mean_squares those of its
+    inputs; the least go.
     """
-    order = _order(model._made, method, format, group, keep, calibration, samples, tokens, desc_act, rotate, smooth, clip, prune, prune_to,
-                   compensate, importance)
-    show, close = _bar(progress)
+    model = model_of(model)
+    order = _order(model._made, method, options)
+    show, close = _bar(options["progress"])
     try:
         made, report = _bantam.compress(model._made, order, show)
     finally:
@@ -236,20 +223,14 @@ def compress(model, method="rtn", *, format="q4", group=-1, calibration=None, ke
     return small, Report._of(report, quality)
 
 
-def compress_file(source, target, method="rtn", *, format="q4", group=-1, calibration=None, keep=None, samples=128, tokens=2048,
-                  desc_act=False, rotate=None, smooth=None, clip=None, prune=None, prune_to=None, compensate=True, importance=None,
-                  to="native", journal=None, progress=None):
-    """From file to file, in memory bounded by a block, whatever the model's size. Returns the report.
-
-    to: "native", "gguf", "safetensors", "gptq", "gptq_v2", "awq" or "bnb". journal: a file that lets an interrupted run of a
-    method that calibrates go on. The other arguments are those of compress().
-    """
-    source = os.fspath(source)
-    order = _order(source, method, format, group, keep, calibration, samples, tokens, desc_act, rotate, smooth, clip, prune, prune_to,
-                   compensate, importance, to)
-    show, close = _bar(progress)
+@takes(CompressFileOptions)
+def compress_file(source, target, method="rtn", **options):
+    """From file to file, in memory bounded by a block, whatever the model's size. Returns the report."""
+    source, target = path_of("source", source), path_of("target", target)
+    order = _order(source, method, options, options["to"])
+    show, close = _bar(options["progress"])
     try:
-        made = _bantam.compress_file(source, os.fspath(target), order, os.fspath(journal) if journal else "", show)
+        made = _bantam.compress_file(source, target, order, os.fspath(options["journal"] or ""), show)
     finally:
         close()
     return Report._of(made)

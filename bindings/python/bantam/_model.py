@@ -3,6 +3,9 @@
 import os
 
 from . import _bantam
+from ._chat import render
+from ._html import model_as_html
+from ._options import LoadOptions, ids_of, path_of, takes, text_of
 
 
 class Tensor:
@@ -42,15 +45,16 @@ class Tensor:
 
 
 class Tokenizer:
-    """Text to token ids and back. Immutable; any number of threads may use one."""
+    """Text to token ids and back: Tokenizer("folder"), of a folder or file that may hold nothing but a vocabulary. Immutable; any
+    number of threads may use one."""
 
-    def __init__(self, made):
-        self._made = made
+    def __init__(self, path):
+        self._made = path if isinstance(path, _bantam.Tokenizer) else _bantam.Tokenizer.load(path_of("path", path))
 
     @classmethod
     def load(cls, path):
-        """From a folder or file that may hold nothing but a vocabulary."""
-        return cls(_bantam.Tokenizer.load(os.fspath(path)))
+        """The same as Tokenizer(path)."""
+        return cls(path)
 
     def __len__(self):
         return self._made.vocab_size
@@ -60,26 +64,26 @@ class Tokenizer:
 
     def encode(self, text, *, add_special=True, parse_special=False):
         """Ids of a text. Text that spells a special token stays text unless `parse_special`."""
-        return self._made.encode(text, add_special=add_special, parse_special=parse_special)
+        return self._made.encode(text_of("text", text), add_special=bool(add_special), parse_special=bool(parse_special))
 
     def decode(self, ids, *, keep_special=False):
-        return self._made.decode(list(ids), keep_special=keep_special)
+        return self._made.decode(ids_of("ids", ids), keep_special=bool(keep_special))
 
     def token_bytes(self, id):
         """The bytes of one token inside a text: perhaps a part of a character."""
-        return self._made.token_bytes(id)
+        return self._made.token_bytes(ids_of("id", [id])[0])
 
     def token(self, id):
         """The token as the vocabulary spells it."""
-        return self._made.piece(id)
+        return self._made.piece(ids_of("id", [id])[0])
 
     def find(self, token):
         """The id of a vocabulary entry; None when there is none."""
-        found = self._made.find(token)
+        found = self._made.find(text_of("token", token))
         return None if found < 0 else found
 
     def ends_generation(self, id):
-        return self._made.ends_generation(id)
+        return self._made.ends_generation(ids_of("id", [id])[0])
 
     @property
     def bos(self):
@@ -94,22 +98,27 @@ class Tokenizer:
         """The model's Jinja template; None when it has none."""
         return self._made.chat_template or None
 
-    def apply_chat_template(self, messages, *, add_generation_prompt=True):
-        """The prompt of a conversation: [{"role": "user", "content": "..."}]. Encode it with parse_special=True,
-        add_special=False."""
-        return self._made.apply_chat_template(pairs_of(messages), add_generation_prompt)
+    def apply_chat_template(self, messages, *, tools=None, documents=None, chat_template=None, add_generation_prompt=True,
+                            continue_final_message=False, tokenize=False, **variables):
+        """The prompt of a conversation, as transformers renders it: [{"role": "user", "content": "..."}].
 
-
-def pairs_of(messages):
-    """Messages as (role, content): dictionaries, or pairs already."""
-    return [(m["role"], m["content"]) if isinstance(m, dict) else tuple(m) for m in messages]
+        messages: dictionaries, or pairs (role, content). Content may be None, a text, or a list of parts {"type": "text", "text":
+        "..."}; "tool_calls" and whatever else a template reads goes with it. tools: JSON schemas, or functions with type hints
+        and a docstring of Google's style. chat_template: Jinja to take in place of the model's. continue_final_message: the prompt
+        ends where the last message does, for the model to go on with it. tokenize: ids instead of text. Any other keyword is a
+        variable of the template: enable_thinking=False.
+        Without tokenize, encode the text with parse_special=True, add_special=False.
+        """
+        text = render(self, messages, tools=tools, documents=documents, chat_template=chat_template,
+                      add_generation_prompt=add_generation_prompt, continue_final_message=continue_final_message, **variables)
+        return self.encode(text, add_special=False, parse_special=True) if tokenize else text
 
 
 class Model:
-    """A model: constant, shared by any number of sessions and threads. Made by load() and compress()."""
+    """A model: constant, shared by any number of sessions and threads. Model(path) is load(path)."""
 
-    def __init__(self, made):
-        self._made = made
+    def __init__(self, path, **options):
+        self._made = path if isinstance(path, _bantam.Model) else load(path, **options)._made
         self._tensors = None
 
     @classmethod
@@ -119,7 +128,7 @@ class Model:
 
     def save(self, path):
         """Writes a .bantam file; complete under that name, or not there."""
-        self._made.save(os.fspath(path))
+        self._made.save(path_of("path", path))
 
     @property
     def config(self):
@@ -169,11 +178,23 @@ class Model:
         c = self.config
         return f"Model({c['architecture']}, {c['layers']} layers of {c['dim']}, {self.nbytes / 1e6:.1f} MB)"
 
+    def _repr_html_(self):
+        return model_as_html(self)
 
-def load(path, *, memory="automatic", gptq_zero="automatic"):
+
+@takes(LoadOptions)
+def load(path, **options):
     """Loads a Hugging Face folder (quantized by GPTQ, AWQ, bitsandbytes, compressed-tensors or not), a .gguf or a .bantam file.
 
-    memory: where weights of .bantam files lie: "automatic", "mapped", "huge_pages" or "direct".
     Raises NotFound, Corrupt or Unsupported, naming the place.
     """
-    return Model(_bantam.Model.load(os.fspath(path), memory=memory, gptq_zero=gptq_zero))
+    return Model(_bantam.Model.load(path_of("path", path), **options))
+
+
+def model_of(value, name="model"):
+    """A model, or one that a path names."""
+    if isinstance(value, Model):
+        return value
+    if isinstance(value, (str, os.PathLike)):
+        return load(value)
+    raise TypeError(f"{name}: expected a bantam.Model or a path, found {value!r:.80} ({type(value).__name__})")

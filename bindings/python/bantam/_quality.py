@@ -4,6 +4,8 @@ from dataclasses import dataclass
 from typing import Optional
 
 from . import _bantam
+from ._model import model_of
+from ._options import PerplexityOptions, takes, text_of
 
 
 @dataclass(frozen=True)
@@ -19,11 +21,10 @@ class Perplexity:
     top1_agreement: Optional[float] = None  #: share of positions with the same most probable token
 
 
-def perplexity(model, text, base=None, *, context=512, limit=0, threads=0, kv="f16", progress=None):
-    """Perplexity on a text, in windows of `context` tokens, and divergence from `base`, a model of the same vocabulary.
-
-    limit: tokens of the text to use, 0: all. progress: called with (windows done, windows); False cancels.
-    """
+@takes(PerplexityOptions)
+def perplexity(model, text, base=None, **options):
+    """Perplexity on a text, in windows of `context` tokens, and divergence from `base`, a model of the same vocabulary."""
+    progress = options.pop("progress")
     wrapped = None if progress is None else (lambda done, total: progress(done, total) is not False)
-    base = None if base is None else base._made
-    return Perplexity(**_bantam.perplexity(model._made, text, base, context=context, limit=limit, threads=threads, kv=kv, progress=wrapped))
+    base = None if base is None else model_of(base, "base")._made
+    return Perplexity(**_bantam.perplexity(model_of(model)._made, text_of("text", text), base, progress=wrapped, **options))

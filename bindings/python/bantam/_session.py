@@ -1,11 +1,12 @@
 """Conversations with a model: sessions, and text streaming out of them."""
 
 import asyncio
-import os
 from dataclasses import dataclass
 
 from . import _bantam
-from ._model import pairs_of
+from ._chat import messages_of, render
+from ._model import model_of
+from ._options import GenerateOptions, RestoreOptions, SamplingOptions, SessionOptions, ids_of, path_of, prompt_of, takes
 
 
 @dataclass(frozen=True)
@@ -79,21 +80,44 @@ def step(generations):
     return _bantam.step([g._made for g in generations])
 
 
-class Session:
-    """What a model has read, with its keys and values. Used by one thread at a time (others wait); the model is shared.
+class Sampler(_bantam.Sampler):
+    """Chooses tokens from logits (vocab), as a session does: sample(), then accept() what was taken, for the penalties."""
 
-    context: most tokens that it may hold; 0: what the model was made for. kv: keys and values as "f16", "q8", "q4" or "f32".
+    @takes(SamplingOptions)
+    def __init__(self, vocab, **options):
+        """See help(bantam.Sampler)."""
+        super().__init__(ids_of("vocab", [vocab])[0], **_set(options))
+
+
+def _set(options):
+    """Options without those that have no value."""
+    return {name: value for name, value in options.items() if value is not None}
+
+
+class Session:
+    """What a model, or the one that a path names, has read, with its keys and values. Used by one thread at a time (others
+    wait); the model is shared. In a child of fork() it goes on with what it has read, on threads of its own.
     """
 
-    def __init__(self, model, *, context=0, threads=0, kv="f16", _made=None):
+    @takes(SessionOptions)
+    def __init__(self, model, **options):
+        """See help(bantam.Session)."""
+        self._of(model_of(model), None, options)
+
+    def _of(self, model, made, options=None, messages=(), reply_start=0):
         self.model = model
-        self._made = _made or _bantam.Session(model._made, context=context, threads=threads, kv=kv)
+        self._made = made or _bantam.Session(model._made, **options)
         self._last = None
+        self._messages = list(messages)
+        self._reply_start = reply_start
+        return self
 
     @classmethod
-    def restore(cls, model, path, *, context=0, threads=0):
+    @takes(RestoreOptions)
+    def restore(cls, model, path, **options):
         """A session that save() wrote, into the model that it was saved from."""
-        return cls(model, _made=_bantam.Session.restore(model._made, os.fspath(path), context=context, threads=threads))
+        model = model_of(model)
+        return cls.__new__(cls)._of(model, _bantam.Session.restore(model._made, path_of("path", path), **options))
 
     def _open(self):
         if self._made is None:
@@ -106,26 +130,42 @@ class Session:
 
     def prefill(self, prompt):
         """Reads text, or token ids, without generating."""
-        self._open().prefill(prompt)
+        self._open().prefill(prompt_of(prompt))
 
+    @takes(GenerateOptions)
     def stream(self, prompt="", **options):
-        """Reads a prompt (text or token ids) and returns a Generation of what follows.
+        """Reads a prompt (text or token ids) and returns a Generation of what follows."""
+        return self._begin(self._open().stream(prompt_of(prompt), **_set(options)))
 
-        Options: max_tokens=256 (-1: to the end), temperature=0.8 (0: the most probable token), top_k=40, top_p=0.95,
-        min_p=0.05, typical_p=1, repeat_penalty=1, frequency_penalty=0, presence_penalty=0, repeat_last_n=64, seed=0,
-        logit_bias={id: value}, order=[stages], stop=[texts], ignore_end=False, lookup=0 (lossless speculation),
-        add_special=True, parse_special=False, process=None: called as process(ids, logits) before each token is drawn, with
-        every id of the session and an array of logits that it may change; False ends the generation.
-        """
-        return self._begin(self._open().stream(prompt, **options))
+    @takes(GenerateOptions)
+    def _stream_whole(self, ids, **options):
+        """The same from these ids, whatever was read before: what they begin with alike is not read again."""
+        return self._begin(self._open().stream_whole(ids_of("ids", ids), **_set(options)))
 
+    @takes(GenerateOptions)
     def generate(self, prompt="", **options):
         """The same, whole: text."""
         return self.stream(prompt, **options).text()
 
-    def chat(self, messages, **options):
-        """A reply by the model's chat template. Only messages since the last call are given; the session remembers."""
-        return self._begin(self._open().chat(pairs_of(messages), **options))
+    @takes(GenerateOptions)
+    def chat(self, messages, *, tools=None, chat_template_kwargs=None, **options):
+        """A reply by the model's chat template. Only messages since the last call are given; the session remembers them and its
+        replies. Messages that begin with the assistant's say the reply in other words: with its tool calls apart, for instance.
+
+        tools, and variables in chat_template_kwargs={"enable_thinking": False}, are those of Tokenizer.apply_chat_template().
+        """
+        made, messages = self._open(), messages_of(messages)
+        history = list(self._messages)
+        said = made.tokens[self._reply_start:]
+        if history and said and not (messages and messages[0]["role"] == "assistant"):
+            history.append({"role": "assistant", "content": self.model.tokenizer.decode(said)})
+        history += messages
+        text = render(self.model.tokenizer, history, tools=tools, **(chat_template_kwargs or {}))
+        # Templates write special tokens, BOS among them, so they are parsed and none is added.
+        ids = self.model.tokenizer.encode(text, add_special=False, parse_special=True)
+        run = made.stream_whole(ids, **_set(options))
+        self._messages, self._reply_start = history, len(ids)
+        return self._begin(run)
 
     def logits(self):
         """Of the next token: float32 (vocab)."""
@@ -133,11 +173,11 @@ class Session:
 
     def score(self, ids):
         """Reads token ids; the logits after each: float32 (len(ids), vocab)."""
-        return self._open().score(list(ids))
+        return self._open().score(ids_of("ids", ids))
 
     def states(self, ids):
         """Reads token ids; the hidden state after each, as the head would read it: float32 (len(ids), dim)."""
-        return self._open().states(list(ids))
+        return self._open().states(ids_of("ids", ids))
 
     def embed(self, prompt, *, pooling="mean", normalize=True):
         """The embedding of a text or of token ids: float32 (dim), of length 1 unless normalize=False.
@@ -145,22 +185,24 @@ class Session:
         pooling: "mean" of all hidden states, the first ("cls") or the last ("last"). The session then holds the text and
         nothing else.
         """
-        return self._open().embed(prompt if isinstance(prompt, str) else list(prompt), pooling, normalize)
+        return self._open().embed(prompt_of(prompt), pooling, normalize)
 
     def fork(self):
         """A session of its own with the same past; keys and values are shared until one of the two writes."""
-        return Session(self.model, _made=self._open().fork())
+        return Session.__new__(Session)._of(self.model, self._open().fork(), None, self._messages, self._reply_start)
 
     def save(self, path):
-        self._open().save(os.fspath(path))
+        self._open().save(path_of("path", path))
 
     def clear(self):
         """Forgets everything."""
         self._open().clear()
+        self._messages = []
 
     def truncate(self, count):
         """Forgets all tokens but the first `count`."""
         self._open().truncate(count)
+        self._messages = []  # what was said can no longer be told apart from what was cut off
 
     def cancel(self):
         """Stops what another thread is doing with the session, within a step: it gets Cancelled."""

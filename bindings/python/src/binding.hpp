@@ -8,6 +8,7 @@
 
 #include <mutex>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "bantam/compress/compress.hpp"
@@ -19,6 +20,18 @@ namespace bantam::python {
 
 namespace py = pybind11;
 using Floats = py::array_t<float, py::array::c_style | py::array::forcecast>;
+
+/// Numbers from outside as floats, without a copy where they are contiguous floats. Complex numbers, texts and objects are a
+/// TypeError: NumPy would drop or parse what it can.
+[[nodiscard]] inline Floats floats_of(const py::object& given, std::string_view name) {
+  const py::array array = py::array::ensure(given);
+  if (!array) PyErr_Clear();
+  if (!array || std::string_view("fiub").find(array.dtype().kind()) == std::string_view::npos) {
+    const std::string found = array ? "an array of " + static_cast<std::string>(py::str(array.dtype())) : static_cast<std::string>(py::repr(given)).substr(0, 80);
+    throw py::type_error(message(name, ": expected an array of real numbers, found ", found));
+  }
+  return Floats::ensure(array);
+}
 
 /// A float tensor as an array that owns it: no copy.
 template <int Rank>

@@ -52,7 +52,7 @@ ImportanceFn importance_of(const Order& o) {
     const py::gil_scoped_acquire gil;
     const Floats weights({reader.extent(0), reader.extent(1)}, reader.data());
     const Floats squares(static_cast<py::ssize_t>(mean_squares.size()), mean_squares.data());
-    const py::array_t<double, py::array::c_style | py::array::forcecast> worth(o.importance(name_of(part), layer, weights, squares));
+    const Floats worth = floats_of(o.importance(name_of(part), layer, weights, squares), "importance");
     if (worth.ndim() != 1) fail(Errc::invalid_argument, "importance: expected an array of one dimension, found ", worth.ndim());
     return std::vector<double>(worth.data(), worth.data() + worth.size());
   };

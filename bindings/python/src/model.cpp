@@ -1,4 +1,6 @@
 // Models and tokenizers.
+#include "bantam/io/gguf.hpp"
+#include "bantam/text/chat_template.hpp"
 #include "binding.hpp"
 
 namespace bantam::python {
@@ -60,6 +62,28 @@ py::object tensor_of(const py::object& self, const std::string& name) {
   return view_of(std::span(*vector_of(model.weights(), tensor->role, tensor->layer)), self);
 }
 
+/// A GGUF file's keys of single values, as bytes: nobody promises that they are UTF-8.
+py::list gguf_metadata(const std::string& path) {
+  const auto file = [&] {
+    const py::gil_scoped_release free;
+    return GgufFile::open(path);
+  }();
+  py::list all;
+  for (const auto& [key, value] : file->metadata()) {
+    std::visit(
+        [&, name = key](const auto& v) {
+          using T = std::decay_t<decltype(v)>;
+          if constexpr (std::is_same_v<T, std::string>) {
+            all.append(py::make_tuple(py::bytes(name), py::bytes(v)));
+          } else if constexpr (std::is_arithmetic_v<T>) {
+            all.append(py::make_tuple(py::bytes(name), py::bytes(message(v))));
+          }
+        },
+        value);
+  }
+  return all;
+}
+
 EncodeOptions encode_options(bool add_special, bool parse_special) { return {.add_special = add_special, .parse_special = parse_special}; }
 
 }  // namespace
@@ -81,18 +105,19 @@ void bind_model(py::module_& m) {
       .def("find", &Tokenizer::find, py::arg("piece"))
       .def("ends_generation", &Tokenizer::ends_generation, py::arg("id"))
       .def("is_special", &Tokenizer::is_special, py::arg("id"))
-      .def("apply_chat_template",
-           [](const Tokenizer& t, const std::vector<std::pair<std::string, std::string>>& messages, bool add_generation_prompt) {
-             std::vector<ChatMessage> list;
-             for (const auto& [role, content] : messages) list.push_back({role, content});
-             return chat_prompt(t, list, add_generation_prompt);
-           },
-           py::arg("messages"), py::arg("add_generation_prompt") = true)
       .def_property_readonly("vocab_size", &Tokenizer::vocab_size)
       .def_property_readonly("bos", &Tokenizer::bos)
       .def_property_readonly("eos", &Tokenizer::eos)
       .def_property_readonly("kind", &Tokenizer::kind)
       .def_property_readonly("chat_template", &Tokenizer::chat_template);
+
+  m.def("gguf_metadata", &gguf_metadata, py::arg("path"));
+  m.def("render_template",
+        [](const std::string& source, const std::string& variables) {
+          const py::gil_scoped_release free;
+          return ChatTemplate(source).render_json(variables);
+        },
+        py::arg("source"), py::arg("variables"));
 
   py::class_<Model>(m, "Model")
       .def_static("load", &load, py::arg("path"), py::kw_only(), py::arg("memory") = "automatic", py::arg("gptq_zero") = "automatic")

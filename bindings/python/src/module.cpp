@@ -1,5 +1,6 @@
 // The module bantam._bantam: C++ types under Python names. What makes them pleasant is bantam/__init__.py.
 #include "bantam/core/cpu.hpp"
+#include "bantam/io/path_error.hpp"
 #include "bantam/kernels/table.hpp"
 #include "bantam/model/archs.hpp"
 #include "bantam/session/machine.hpp"
@@ -7,13 +8,25 @@
 
 namespace bantam::python {
 
+namespace {
+
+/// The exception of bantam/_errors.py for an error; `more` are errno and the file's name.
+template <class... More>
+void raise(const Error& error, const More&... more) {
+  const py::object type = py::module_::import("bantam._errors").attr("BY_CODE")[py::int_(static_cast<int>(error.code()))];
+  PyErr_SetObject(type.ptr(), type(error.what(), more...).ptr());
+}
+
+}  // namespace
+
 void bind_errors(py::module_&) {
   py::register_exception_translator([](std::exception_ptr thrown) {
     try {
       if (thrown) std::rethrow_exception(thrown);
+    } catch (const PathError& error) {
+      raise(error, error.system_code(), py::reinterpret_steal<py::object>(PyUnicode_DecodeFSDefault(error.path().c_str())));
     } catch (const Error& error) {
-      const py::object type = py::module_::import("bantam._errors").attr("BY_CODE")[py::int_(static_cast<int>(error.code()))];
-      PyErr_SetString(type.ptr(), error.what());
+      raise(error);
     }
   });
 }

@@ -1,4 +1,6 @@
 // Sessions and generations. Each is used by one thread at a time: a lock makes that so, whoever calls.
+#include <unistd.h>
+
 #include <atomic>
 #include <deque>
 #include <thread>
@@ -26,16 +28,23 @@ class SessionHandle {
   /// Does `work` on the session without the GIL; other threads wait their turn.
   template <class Work>
   auto alone(Work&& work) {
+    check_usable();
     const py::gil_scoped_release free;
-    check_not_inside();
     const std::scoped_lock lock(mutex);
     const User mark(*this);
     check();
     return work(session);
   }
-  /// A callback of the session's work holds the lock already.
-  void check_not_inside() const {
+  /// A callback of the session's work holds the lock already; so does, for ever, a thread that was at work when the process
+  /// forked. With the GIL, so that one thread of a child is the first.
+  void check_usable() {
     if (user.load() == std::this_thread::get_id()) fail(Errc::invalid_argument, "session: expected no use from inside its own callback");
+    if (process == getpid()) return;
+    if (user.load() != std::thread::id() || !mutex.try_lock()) {
+      fail(Errc::invalid_argument, "session: expected one that no other thread used while the process forked");
+    }
+    mutex.unlock();
+    process = getpid();
   }
   void check() {
     if (cancelled.exchange(false)) fail(Errc::cancelled, "session: cancelled");
@@ -55,6 +64,7 @@ class SessionHandle {
   };
 
   Session session;
+  pid_t process = getpid();  ///< that used it last
   std::mutex mutex;
   std::atomic<std::thread::id> user = {};
   std::atomic<bool> cancelled = false;
@@ -103,6 +113,11 @@ void read_sampling(Keywords& k, Sampling& s) {
   k.read("presence_penalty", s.presence_penalty);
   k.read("repeat_last_n", s.repeat_last_n);
   k.read("seed", s.seed);
+  int mirostat = static_cast<int>(s.mirostat);
+  k.read("mirostat", mirostat);
+  s.mirostat = static_cast<Mirostat>(mirostat);
+  k.read("mirostat_tau", s.mirostat_tau);
+  k.read("mirostat_eta", s.mirostat_eta);
   std::map<TokenId, float> bias;
   k.read("logit_bias", bias);
   s.logit_bias.assign(bias.begin(), bias.end());
@@ -157,12 +172,39 @@ Generation stream(const Handle& h, const Prompt& prompt, const py::kwargs& kwarg
   });
 }
 
-Generation chat(const Handle& h, const std::vector<std::pair<std::string, std::string>>& messages, const py::kwargs& kwargs) {
+Generation stream_whole(const Handle& h, const std::vector<TokenId>& ids, const py::kwargs& kwargs) {
   EncodeOptions encode;
   GenerateOptions options = generate_options(kwargs, encode);
-  std::vector<ChatMessage> list;
-  for (const auto& [role, content] : messages) list.push_back({role, content});
-  return h->alone([&](Session& s) { return Generation{h, s.chat(std::move(list), std::move(options))}; });
+  return h->alone([&](Session& s) { return Generation{h, s.stream_whole(ids, std::move(options))}; });
+}
+
+/// What options are where nobody sets them.
+py::dict default_options() {
+  const GenerateOptions o;
+  const Sampling& s = o.sampling;
+  const EncodeOptions encode;
+  py::dict d;
+  d["max_tokens"] = o.max_tokens;
+  d["stop"] = o.stop;
+  d["ignore_end"] = o.ignore_end;
+  d["lookup"] = o.speculation.lookup;
+  d["process"] = py::none();
+  d["add_special"] = encode.add_special;
+  d["parse_special"] = encode.parse_special;
+  d["temperature"] = s.temperature;
+  d["top_k"] = s.top_k;
+  d["top_p"] = s.top_p;
+  d["min_p"] = s.min_p;
+  d["typical_p"] = s.typical_p;
+  d["repeat_penalty"] = s.repeat_penalty;
+  d["frequency_penalty"] = s.frequency_penalty;
+  d["presence_penalty"] = s.presence_penalty;
+  d["repeat_last_n"] = s.repeat_last_n;
+  d["seed"] = s.seed;
+  d["mirostat"] = static_cast<int>(s.mirostat);
+  d["mirostat_tau"] = s.mirostat_tau;
+  d["mirostat_eta"] = s.mirostat_eta;
+  return d;
 }
 
 std::string next_piece(Generation& g) {
@@ -180,6 +222,7 @@ std::pair<std::vector<std::string>, std::size_t> step(const std::vector<Generati
     handles.push_back(g->session);
   }
   std::size_t running = 0;
+  for (const Handle& h : handles) h->check_usable();
   {
     const py::gil_scoped_release free;
     // In one order for all callers; a session that is there twice is told of below.
@@ -189,7 +232,6 @@ std::pair<std::vector<std::string>, std::size_t> step(const std::vector<Generati
     std::vector<std::unique_lock<std::mutex>> locks;
     std::deque<SessionHandle::User> users;
     for (const Handle& h : handles) {
-      h->check_not_inside();
       locks.emplace_back(h->mutex);
       users.emplace_back(*h);
     }
@@ -276,7 +318,16 @@ void bind_sampler(py::module_& m) {
            }),
            py::arg("vocab"))
       .def("sample",
-           [](Sampler& s, const Floats& logits) { return s.sample({logits.data(), static_cast<std::size_t>(logits.size())}); },
+           [](Sampler& s, const py::object& given) {
+             const Floats logits = floats_of(given, "logits");
+             return s.sample({logits.data(), static_cast<std::size_t>(logits.size())});
+           },
+           py::arg("logits"))
+      .def("probabilities",
+           [](const Sampler& s, const py::object& given) {
+             const Floats logits = floats_of(given, "logits");
+             return s.probabilities({logits.data(), static_cast<std::size_t>(logits.size())});
+           },
            py::arg("logits"))
       .def("accept", &Sampler::accept, py::arg("id"));
 }
@@ -303,7 +354,7 @@ void bind_session(py::module_& m) {
            },
            py::arg("prompt"))
       .def("stream", &stream, py::arg("prompt"))
-      .def("chat", &chat, py::arg("messages"))
+      .def("stream_whole", &stream_whole, py::arg("ids"))
       .def("logits",
            [](SessionHandle& h) {
              return as_array(h.alone([](Session& s) { return copy_of(s.logits()); }));
@@ -335,6 +386,7 @@ void bind_session(py::module_& m) {
       .def_property_readonly("tokens", [](SessionHandle& h) { return h.alone([](Session& s) { return s.tokens(); }); })
       .def_property_readonly("context", [](const SessionHandle& h) { return h.session.context(); })
       .def_property_readonly("kv_bytes", [](SessionHandle& h) { return h.alone([](Session& s) { return s.kv_bytes(); }); });
+  m.def("default_options", &default_options);
   m.def("perplexity", &measure, py::arg("model"), py::arg("text"), py::arg("base") = nullptr, py::kw_only(), py::arg("context") = 512,
         py::arg("limit") = 0, py::arg("threads") = 0, py::arg("kv") = "f16", py::arg("progress") = nullptr);
 }

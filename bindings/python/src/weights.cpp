@@ -11,14 +11,16 @@ TensorView<const float, 2> matrix_view(const Floats& array, std::string_view nam
   return {array.data(), {array.shape(0), array.shape(1)}};
 }
 
-WeightMatrix quantize_array(const Floats& values, const std::string& format, int group) {
+WeightMatrix quantize_array(const py::object& array, const std::string& format, int group) {
+  const Floats values = floats_of(array, "values");
   const auto view = matrix_view(values, "values");
   if (view.size() == 0) fail(Errc::invalid_argument, "values: expected numbers, found none");
   const py::gil_scoped_release free;
   return WeightMatrix::quantize(view, find_format(format, group));
 }
 
-py::array multiply(const WeightMatrix& w, const Floats& x, bool fast) {
+py::array multiply(const WeightMatrix& w, const py::object& array, bool fast) {
+  const Floats x = floats_of(array, "x");
   const auto view = matrix_view(x, "x");
   auto out = [&] {
     const py::gil_scoped_release free;

@@ -1,36 +1,24 @@
 """The Python surface, as its users meet it: python3 -m unittest, no other package needed but NumPy."""
 
 import asyncio
+import copy
 import doctest
+import errno
 import inspect
 import os
 import pickle
 import re
 import signal
-import tempfile
 import threading
 import time
 import unittest
+import xml.dom.minidom
 from pathlib import Path
 
 import numpy as np
 
 import bantam
-
-ROOT = Path(os.environ["BANTAM_SOURCE_DIR"])
-MODEL = ROOT / "models" / "books4m"
-TEXT = (ROOT / "models" / "paragraph.txt").read_text()
-GREEDY = {"temperature": 0}
-QUICK = "BANTAM_TEST_QUICK" in os.environ  # sanitizers look for errors of memory, with short texts
-
-model = bantam.load(MODEL)
-
-
-class Folder(unittest.TestCase):
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = Path(folder.name)
+from common import GREEDY, MODEL, QUICK, ROOT, TEXT, Folder, model
 
 
 class Models(Folder):
@@ -87,6 +75,49 @@ class Models(Folder):
         with self.assertRaises(bantam.Error):
             bantam.Model.from_bytes(b"GGUF\3\0\0\0rubbish")
         self.assertIsInstance(pickle.loads(pickle.dumps(bantam.Corrupt("x"))), bantam.Corrupt)
+
+    def test_errors_of_files_say_which(self):
+        missing, empty = self.folder / "no\nmodel", self.folder / "empty"
+        empty.mkdir()
+        for work, path in ((lambda: bantam.load(missing), missing), (lambda: bantam.Tokenizer(empty), empty), (lambda: bantam.load(empty), empty / "config.json"),
+                           (lambda: model.save(missing / "m.bantam"), missing / "m.bantam"),
+                           (lambda: bantam.Session.restore(model, missing), missing)):
+            with self.assertRaises(bantam.NotFound) as caught:
+                work()
+            for error in (caught.exception, pickle.loads(pickle.dumps(caught.exception)), copy.copy(caught.exception)):
+                self.assertIs(type(error), bantam.NotFound)
+                self.assertEqual((error.errno, error.filename, error.strerror), (errno.ENOENT, str(path), os.strerror(errno.ENOENT)))
+                self.assertEqual(str(error), str(caught.exception))
+                self.assertNotIn("\n", str(error))
+        for code in bantam._errors.BY_CODE.values():
+            error = code("one: line")
+            self.assertEqual((str(error), str(pickle.loads(pickle.dumps(error)))), ("one: line", "one: line"))
+        with self.assertRaises(bantam.FileError) as caught:
+            model.save(Path("/proc") / "never.bantam")
+        self.assertIsNotNone(caught.exception.errno)
+        self.assertEqual(caught.exception.filename, "/proc/never.bantam")
+
+    def test_paths_stand_for_models(self):
+        self.assertEqual(repr(bantam.Model(MODEL)), repr(model))
+        self.assertEqual(bantam.Tokenizer(str(MODEL)).encode("abc"), model.tokenizer.encode("abc"))
+        self.assertEqual(bantam.Session(MODEL, context=64).generate("It", max_tokens=4, **GREEDY),
+                         bantam.Session(model).generate("It", max_tokens=4, **GREEDY))
+        self.assertEqual(bantam.compress(str(MODEL), format="i8")[0].nbytes, bantam.compress(model, format="i8")[0].nbytes)
+        self.assertEqual(bantam.perplexity(MODEL, TEXT, MODEL, context=64, limit=64).kl_mean, 0)
+        with self.assertRaises(FileNotFoundError):
+            bantam.Session("no/such/model")
+
+    def test_notebooks_show_models(self):
+        mixed, _ = bantam.compress(model, format="i8", keep={"*.down_proj": "nf4"})
+        page = mixed._repr_html_()
+        root = xml.dom.minidom.parseString(page)
+        for format in ("i8.g32", "nf4.g64"):
+            self.assertIn(f"</span> {format}</span>", page)
+        bars = root.getElementsByTagName("rect")
+        self.assertEqual({t.firstChild.data.split(":")[0] for t in root.getElementsByTagName("title")},
+                         {"embeddings", *(f"layer {i}" for i in range(mixed.config["layers"]))})
+        self.assertTrue(all(float(bar.getAttribute("width")) >= 0 for bar in bars))
+        self.assertIn(f"{sum(np.prod(mixed[name].shape) for name in mixed):,}", page)
 
 
 class Sessions(Folder):
@@ -420,138 +451,19 @@ class Compression(Folder):
         self.assertGreater(seen["read_gb_s_measured"], 0)
 
 
-class LlamaClass(Folder):
-    def setUp(self):
-        super().setUp()
-        self.llama = bantam.Llama(MODEL, n_ctx=256, n_threads=2, n_gpu_layers=-1, verbose=False, seed=1)
-
-    def test_completion(self):
-        made = self.llama("The captain", max_tokens=6, temperature=0, echo=True, logprobs=3)
-        self.assertEqual(made["object"], "text_completion")
-        choice = made["choices"][0]
-        self.assertTrue(choice["text"].startswith("The captain"))
-        self.assertEqual(choice["finish_reason"], "length")
-        self.assertEqual(made["usage"]["completion_tokens"], 6)
-        # The most probable token was taken, and its probability says so.
-        for token, score, top in zip(*(choice["logprobs"][k] for k in ("tokens", "token_logprobs", "top_logprobs"))):
-            self.assertAlmostEqual(score, max(top.values()))
-            self.assertIn(token, top)
-
-    def test_top_k_below_zero_is_off(self):
-        texts = [self.llama.create_completion("Once", max_tokens=8, seed=7, top_k=k)["choices"][0]["text"] for k in (-1, 0)]
-        self.assertEqual(texts[0], texts[1])
-
-    def test_stream_is_the_whole(self):
-        whole = self.llama.create_completion("Once", max_tokens=12, seed=7)["choices"][0]
-        chunks = list(self.llama.create_completion("Once", max_tokens=12, seed=7, stream=True))
-        self.assertEqual("".join(c["choices"][0]["text"] for c in chunks), whole["text"])
-        self.assertEqual(chunks[-1]["choices"][0]["finish_reason"], whole["finish_reason"])
-        stopped = self.llama.create_completion("Once", max_tokens=12, seed=7, stop=whole["text"][3:6])["choices"][0]
-        self.assertEqual(stopped["text"], whole["text"][:3])
-        self.assertEqual(stopped["finish_reason"], "stop")
-
-    def test_tokens(self):
-        ids = self.llama.tokenize(b"Hello there")
-        self.assertEqual(self.llama.detokenize(ids), b"Hello there")
-        generator = self.llama.generate(ids, temperature=0)
-        tokens = [next(generator) for _ in range(4)]
-        completion = self.llama.create_completion(ids, max_tokens=4, temperature=0)
-        self.assertEqual(self.llama.detokenize(ids + tokens).decode(), "Hello there" + completion["choices"][0]["text"])
-        state = self.llama.save_state()
-        self.llama.reset()
-        self.assertEqual(self.llama.n_tokens, 0)
-        self.llama.load_state(state)
-        self.assertGreater(self.llama.n_tokens, 0)
-        self.assertEqual((self.llama.n_ctx(), self.llama.n_vocab()), (256, 4096))
-
-    def test_processors_and_criteria(self):
-        sea = self.llama.tokenize(" sea", add_bos=False)[-1]
-
-        def only_sea(ids, scores):
-            scores = np.full_like(scores, -np.inf)
-            scores[sea] = 0
-            return scores
-
-        prompt = len(self.llama.tokenize("The"))
-        made = self.llama("The", max_tokens=9, temperature=0, logits_processor=[only_sea], stopping_criteria=lambda ids, _: len(ids) == prompt + 3)
-        self.assertEqual(made["usage"]["completion_tokens"], 3)
-        self.assertEqual(made["choices"][0]["text"].count("sea"), 3)
-        self.assertEqual(made["choices"][0]["finish_reason"], "stop")
-        tokens = self.llama.generate(self.llama.tokenize("The"), logits_processor=only_sea, stopping_criteria=[lambda ids, _: len(ids) == prompt + 2])
-        self.assertEqual(list(tokens), [sea, sea])
-        with self.assertRaisesRegex(ZeroDivisionError, "division"):
-            self.llama("The", max_tokens=9, logits_processor=lambda ids, scores: scores / (1 // 0))
-        session = bantam.Session(self.llama.model, context=64)
-        with self.assertRaisesRegex(bantam.InvalidArgument, "own callback"):
-            session.generate("The", process=lambda ids, logits: bool(session.tokens))
-        self.assertTrue(session.generate("", max_tokens=8, temperature=0))
-
-    def test_embeddings(self):
-        token_wise = bantam.Llama(MODEL, n_ctx=32, embedding=True)
-        ids = token_wise.tokenize("The captain")
-        each = np.array(token_wise.embed("The captain"))
-        self.assertEqual(each.shape, (len(ids), token_wise.n_embd()))
-        for pooling, expected in ((1, each.mean(axis=0)), (2, each[0]), (3, each[-1])):
-            llama = bantam.Llama(MODEL, n_ctx=32, embedding=True, pooling_type=pooling)
-            np.testing.assert_allclose(llama.embed("The captain"), expected, rtol=1e-5, atol=1e-6)
-            self.assertAlmostEqual(np.linalg.norm(llama.embed("The captain", normalize=True)), 1, places=5)
-            made = llama.create_embedding(["The captain", "sea " * 100])
-            np.testing.assert_allclose(made["data"][0]["embedding"], expected, rtol=1e-5, atol=1e-6)
-            self.assertEqual([d["index"] for d in made["data"]], [0, 1])
-            self.assertEqual(made["usage"]["prompt_tokens"], len(ids) + 32)
-        with self.assertRaises(bantam.InvalidArgument):
-            token_wise.embed("sea " * 100, truncate=False)
-
-    def test_what_is_not_there_is_said(self):
-        for options in ({"grammar": object()}, {"mirostat_mode": 2}, {"suffix": "x"}):
-            with self.assertRaises(bantam.Unsupported):
-                self.llama("x", **options)
-        with self.assertRaises(TypeError):
-            self.llama("x", temprature=1)
-        with self.assertRaises(bantam.Unsupported):
-            bantam.Llama(MODEL, embedding=True, pooling_type=4)
-        with self.assertRaises(bantam.InvalidArgument):
-            self.llama.create_embedding("x")
-        with self.assertRaises(bantam.Unsupported):
-            self.llama.create_chat_completion([{"role": "user", "content": "x"}])
-
-    def test_chat(self):
-        gguf = self.folder / "chat.gguf"
-        path = chat_model(gguf)
-        llama = bantam.Llama(path, n_ctx=128)
-        messages = [{"role": "user", "content": "Hello"}]
-        made = llama.create_chat_completion(messages, max_tokens=5, temperature=0, logprobs=True, top_logprobs=2)
-        self.assertEqual(made["object"], "chat.completion")
-        self.assertEqual(made["choices"][0]["message"]["role"], "assistant")
-        self.assertEqual(len(made["choices"][0]["logprobs"]["content"]), 5)
-        chunks = list(llama.create_chat_completion(messages, max_tokens=5, temperature=0, stream=True))
-        self.assertEqual(chunks[0]["choices"][0]["delta"], {"role": "assistant"})
-        text = "".join(c["choices"][0]["delta"].get("content", "") for c in chunks)
-        self.assertEqual(text, made["choices"][0]["message"]["content"])
-        with bantam.Session(bantam.load(path)) as session:
-            self.assertEqual(session.chat(messages, max_tokens=5, temperature=0).text(), text)
-
-
-def chat_model(folder):
-    """books4m with a chat template."""
-    import json
-    import shutil
-
-    folder = folder.with_suffix("")
-    shutil.copytree(MODEL, folder)
-    path = folder / "tokenizer_config.json"
-    config = json.loads(path.read_text()) if path.exists() else {}
-    config["chat_template"] = "{% for m in messages %}[{{ m.role }}] {{ m.content }}\n{% endfor %}[assistant] "
-    path.write_text(json.dumps(config))
-    return folder
-
-
 class Surface(unittest.TestCase):
     def test_stub_has_every_name_and_parameter(self):
-        stub = (Path(bantam.__file__).parent / "__init__.pyi").read_text()
-        for name in bantam.__all__:
-            value = getattr(bantam, name)
-            if inspect.isclass(value):
+        for module, stub in ((bantam, "__init__"), (bantam.llama_cpp, "llama_cpp")):
+            with self.subTest(stub):
+                self.compare(module, (Path(bantam.__file__).parent / f"{stub}.pyi").read_text())
+
+    def compare(self, module, stub):
+        for name in module.__all__:
+            value = getattr(module, name)
+            if name.endswith("Options") or (name == "Llama" and module is bantam):
+                self.assertIn(f"import {name} as {name}", stub)  # typed where it is
+                continue
+            if inspect.isclass(value) and value.__name__ == name:  # not a second name
                 self.assertRegex(stub, rf"(?m)^class {name}\b|^{name} = ", name)
                 members = [m for m in vars(value) if not m.startswith("_")]
                 body = re.split(rf"(?m)^class {name}\b[^\n]*\n", stub)[-1].split("\nclass ")[0]
@@ -560,13 +472,16 @@ class Surface(unittest.TestCase):
             elif inspect.isfunction(value):
                 signature = re.search(rf"(?ms)^def {name}\((.*?)\) ->", stub)
                 self.assertIsNotNone(signature, name)
-                for parameter in inspect.signature(value).parameters:
+                options = re.search(r"\*\*options: Unpack\[(\w+)\]", signature.group(1))
+                known = set(bantam._options.table_of(getattr(bantam, options.group(1)))) if options else set()
+                for parameter in set(inspect.signature(value).parameters) - known:
                     self.assertRegex(signature.group(1), rf"\b{parameter}\b", f"{name}({parameter})")
             else:
                 self.assertRegex(stub, rf"(?m)^(def )?{name}\b", name)
 
     def test_stub_is_python(self):
-        compile((Path(bantam.__file__).parent / "__init__.pyi").read_text(), "__init__.pyi", "exec")
+        for path in Path(bantam.__file__).parent.glob("*.pyi"):
+            compile(path.read_text(), path.name, "exec")
 
     def test_docstring_examples(self):
         for module in (bantam, bantam._model, bantam._session, bantam._compress):

@@ -1,0 +1,309 @@
+"""Options by name: their types, defaults and meaning, in one place. Type checkers and editors read the classes below, the
+functions that take them check by them, and help() lists them.
+
+`@takes(Options)` on a function with **options does the last two.
+"""
+
+import functools
+import inspect
+import numbers
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, Optional, TypedDict, Union, get_args, get_origin, get_type_hints
+
+from ._errors import InvalidArgument
+
+_INT = (-(2**31), 2**31 - 1)
+_SEED = (0, 2**64 - 1)
+
+
+@dataclass(frozen=True)
+class Option:
+    """What a type does not say of an option."""
+
+    default: Any
+    meaning: str
+    low: int = _INT[0]  #: of integers
+    high: int = _INT[1]
+
+
+class SamplingOptions(TypedDict, total=False):
+    """How the next token is chosen."""
+
+    temperature: Annotated[float, Option(0.8, "divides the logits; 0: the most probable token")]
+    top_k: Annotated[int, Option(40, "keep the k most probable tokens; 0: all", low=0)]
+    top_p: Annotated[float, Option(0.95, "keep the fewest tokens that hold this much probability; 1: all")]
+    min_p: Annotated[float, Option(0.05, "drop tokens less probable than this share of the most probable; 0: none")]
+    typical_p: Annotated[float, Option(1.0, "locally typical sampling; 1: off")]
+    repeat_penalty: Annotated[float, Option(1.0, "repeated tokens: positive logits are divided, others multiplied by it; 1: off")]
+    frequency_penalty: Annotated[float, Option(0.0, "taken from a logit for each time that its token was seen")]
+    presence_penalty: Annotated[float, Option(0.0, "taken from the logits of all tokens seen")]
+    repeat_last_n: Annotated[int, Option(64, "the penalties see this many last tokens; 0: none, -1: all", low=-1)]
+    seed: Annotated[int, Option(0, "the same seed, the same text", *_SEED)]
+    mirostat: Annotated[int, Option(0, "1 or 2: Mirostat instead of top_k, top_p, min_p and typical_p", 0, 2)]
+    mirostat_tau: Annotated[float, Option(5.0, "Mirostat's target: surprise of a token, in bits")]
+    mirostat_eta: Annotated[float, Option(0.1, "Mirostat's learning rate")]
+    logit_bias: Annotated[Optional[Mapping[int, float]], Option(None, "{id: value} added to logits; -inf forbids a token")]
+    order: Annotated[Optional[Sequence[str]], Option(
+        None, "stages in their order: penalties, top_k, typical, top_p, min_p, temperature; one left out is off")]
+
+
+class GenerateOptions(SamplingOptions, total=False):
+    """How text is generated."""
+
+    max_tokens: Annotated[int, Option(256, "-1: until the model ends or the context is full", low=-1)]
+    stop: Annotated[Sequence[str], Option((), "texts that end the generation and are not part of it: a list, also of one")]
+    ignore_end: Annotated[bool, Option(False, "go on after the model's end token")]
+    lookup: Annotated[int, Option(0, "guess up to this many tokens from where the last ones stood before; the text is the same", 0, 16)]
+    process: Annotated[Optional[Callable[..., Any]], Option(
+        None, "called as process(ids, logits) before each token is drawn; it may change logits, and False ends the generation")]
+    add_special: Annotated[bool, Option(True, "a text begins with what the tokenizer puts in front (BOS)")]
+    parse_special: Annotated[bool, Option(False, "a text that spells a special token becomes that token")]
+
+
+class ThreadOptions(TypedDict, total=False):
+    """How many threads."""
+
+    threads: Annotated[int, Option(0, "0: the processor's cores", 0, 1024)]
+
+
+class RunOptions(ThreadOptions, total=False):
+    """What a model is run with."""
+
+    kv: Annotated[str, Option("f16", 'keys and values as "f16", "q8", "q4" or "f32"')]
+
+
+class SessionOptions(RunOptions, total=False):
+    """Of a session."""
+
+    context: Annotated[int, Option(0, "most tokens that it may hold; 0: what the model was made for", low=0)]
+
+
+class RestoreOptions(ThreadOptions, total=False):
+    """Of a session from a file, which says how its keys and values are kept."""
+
+    context: Annotated[int, Option(0, "most tokens that it may hold; 0: what the model was made for", low=0)]
+
+
+class LoadOptions(TypedDict, total=False):
+    """Of loading a model."""
+
+    memory: Annotated[str, Option("automatic", 'where weights of .bantam files lie: "automatic", "mapped", "huge_pages" or "direct"')]
+    gptq_zero: Annotated[str, Option("automatic", 'what GPTQ folders mean by zero points: "automatic", "v1" or "v2"')]
+
+
+class QuantizeOptions(TypedDict, total=False):
+    """How a matrix is rounded."""
+
+    group: Annotated[int, Option(-1, "weights that share a scale; -1: the format's usual, 0: a row", low=-1)]
+
+
+class CompressOptions(QuantizeOptions, total=False):
+    """How a model is made smaller."""
+
+    format: Annotated[Union[str, Callable[..., Optional[str]]], Option(
+        "q4", "a name of formats(), or a callable that is given a Layer and returns a name (None: the usual one)")]
+    calibration: Annotated[Any, Option(
+        None, "the path of a text like what the model will read, or a Corpus; without, methods that need one take a bundled text")]
+    keep: Annotated[Optional[Mapping[str, str]], Option(None, "{pattern: format} exceptions, the last that matches counts")]
+    samples: Annotated[int, Option(128, "samples of the calibration text, spread evenly over it", low=1)]
+    tokens: Annotated[int, Option(2048, "tokens of a sample", low=1)]
+    desc_act: Annotated[bool, Option(False, "GPTQ rounds the columns of the largest activations first")]
+    rotate: Annotated[Optional[int], Option(None, "a seed: rotates the hidden states at random first", *_SEED)]
+    smooth: Annotated[Optional[float], Option(None, "SmoothQuant's exponent, 0 to 1")]
+    clip: Annotated[Optional[str], Option(
+        None, 'how far the grids of rtn follow the largest weights: "minmax", "mse" or "percentile:99.9"')]
+    prune: Annotated[Union[str, Sequence[str], None], Option(
+        None, 'weights to make 0 ("wanda:0.5", "sparsegpt:2:4", "magnitude:16x4") or parts to remove ("layers:2", "channels:0.3", '
+              '"heads:0.25", "hidden:0.25"), or a list of them')]
+    prune_to: Annotated[Optional[str], Option(
+        None, '"bytes:600MB", "parameters:1.1B", "flops:0.7x" or "latency:12ms": as much of every part that prune names without an '
+              'amount, like "channels"')]
+    compensate: Annotated[bool, Option(True, "what is left takes over what it can of what went")]
+    importance: Annotated[Optional[Callable[..., Any]], Option(
+        None, "a callable (part, layer, reader, mean_squares) -> array, of what each of a layer's channels or heads is worth")]
+    progress: Annotated[Union[bool, Callable[..., Optional[bool]], None], Option(
+        None, "True for a bar (tqdm), or a callable (done, total, layer, relative_error, seconds_left); False cancels")]
+
+
+class CompressFileOptions(CompressOptions, total=False):
+    """The same, from file to file."""
+
+    to: Annotated[str, Option("native", '"native", "gguf", "safetensors", "gptq", "gptq_v2", "awq" or "bnb"')]
+    journal: Annotated[Union[str, os.PathLike, None], Option(None, "a file that lets an interrupted run of a method that calibrates go on")]
+
+
+class PerplexityOptions(RunOptions, total=False):
+    """How perplexity is measured."""
+
+    context: Annotated[int, Option(512, "tokens of a window", low=2)]
+    limit: Annotated[int, Option(0, "tokens of the text to use; 0: all", low=0)]
+    progress: Annotated[Optional[Callable[[int, int], Optional[bool]]], Option(None, "called with (windows done, windows); False cancels")]
+
+
+class BenchOptions(RunOptions, total=False):
+    """What is measured."""
+
+    prompt: Annotated[int, Option(512, "tokens of the prompt; 0: none is read", low=0)]
+    generate: Annotated[int, Option(128, "tokens to generate; 0: none", low=0)]
+    repetitions: Annotated[int, Option(3, "the median of them counts", low=1)]
+    depth: Annotated[int, Option(0, "tokens that stand before the generated ones", low=0)]
+
+
+def table_of(kind):
+    """{name: (type, Option)} of a class of options."""
+    hints = get_type_hints(kind, include_extras=True)
+    return {name: get_args(hint) for name, hint in hints.items()}
+
+
+_PLURALS = {float: "numbers", int: "integers", str: "texts"}
+
+
+def spelled(kind):
+    """A type as messages and help() name it."""
+    if get_origin(kind) is Union:
+        return " or ".join(spelled(part) for part in get_args(kind))
+    if kind is type(None):
+        return "None"
+    origin = get_origin(kind) or kind
+    if origin is Callable:
+        return "a function"
+    if origin is Sequence:
+        return f"a list of {_PLURALS[get_args(kind)[0]]}"
+    if origin is Mapping:
+        return "a dict of {} to {}".format(*(_PLURALS[part] for part in get_args(kind)))
+    return {float: "a number", int: "an integer", str: "a text", bool: "True or False", os.PathLike: "a path"}.get(origin, "anything")
+
+
+def _shown(value):
+    text = repr(value)
+    return f"{text if len(text) <= 80 else text[:77] + '...'} ({type(value).__name__})"
+
+
+def _fitting(kind, value):
+    """The value as `kind`, in Python's own types; raises TypeError where it is none."""
+    if kind is Any:
+        return value
+    if get_origin(kind) is Union:
+        for part in get_args(kind):
+            try:
+                return _fitting(part, value)
+            except TypeError:
+                continue
+        raise TypeError
+    origin = get_origin(kind) or kind
+    is_bool = isinstance(value, bool) or type(value).__name__ in ("bool_", "bool")
+    if kind is bool and is_bool:
+        return bool(value)
+    if kind is int and isinstance(value, numbers.Integral) and not is_bool:
+        return int(value)
+    if kind is float and isinstance(value, numbers.Real) and not is_bool:
+        return float(value)
+    if kind is str and isinstance(value, str):
+        return str(value)
+    if kind is type(None) and value is None:
+        return None
+    if origin is os.PathLike and isinstance(value, os.PathLike):
+        return value
+    if origin is Callable and callable(value):
+        return value
+    if origin is Sequence and not isinstance(value, (str, bytes, bytearray, Mapping)):
+        (part,) = get_args(kind)
+        return [_fitting(part, one) for one in value]
+    if origin is Mapping and isinstance(value, Mapping):
+        key, part = get_args(kind)
+        return {_fitting(key, name): _fitting(part, one) for name, one in value.items()}
+    raise TypeError
+
+
+def check_one(name, value, kind, option):
+    """The value of one option; TypeError or InvalidArgument with its name."""
+    try:
+        fitting = _fitting(kind, value)
+    except TypeError:
+        hint = f"; for one, write [{value!r}]" if get_origin(kind) is Sequence and isinstance(value, str) and len(value) <= 40 else ""
+        raise TypeError(f"{name}: expected {spelled(kind)}, found {_shown(value)}{hint}") from None
+    if isinstance(fitting, int) and not isinstance(fitting, bool) and not option.low <= fitting <= option.high:
+        raise InvalidArgument(f"{name}: expected {option.low} to {option.high}, found {fitting}")
+    return fitting
+
+
+def closest(name, names):
+    """', did you mean top_k?', or nothing."""
+    import difflib
+
+    near = difflib.get_close_matches(name, names, n=1)
+    return f"; did you mean {near[0]}?" if near else ""
+
+
+def check(function, table, options):
+    """All options of a table: those given, checked, and the others at their defaults."""
+    for name in options:
+        if name not in table:
+            raise TypeError(f"{function}() got an unexpected keyword argument {name!r}{closest(name, table)}")
+    return {name: check_one(name, options[name], kind, option) if name in options else option.default
+            for name, (kind, option) in table.items()}
+
+
+def takes(kind):
+    """Decorates a function with **options: they are checked by `kind`, filled with its defaults, and listed in help() and in the
+    function's signature."""
+    table = table_of(kind)
+
+    def decorate(function):
+        own = inspect.signature(function)
+        parameters = [p for p in own.parameters.values() if p.kind is not p.VAR_KEYWORD]
+        named = {p.name for p in parameters}
+
+        @functools.wraps(function)
+        def call(*args, **given):
+            mine = {name: given.pop(name) for name in list(given) if name in named}
+            return function(*args, **mine, **check(function.__name__, table, given))
+
+        more = [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=option.default, annotation=kind)
+                for name, (kind, option) in table.items() if name not in named]
+        call.__signature__ = own.replace(parameters=parameters + more)
+        lines = [f"    {name}={option.default!r}: {spelled(kind)}. {option.meaning}" for name, (kind, option) in table.items()]
+        call.__doc__ = inspect.cleandoc(function.__doc__ or "") + "\n\nOptions:\n" + "\n".join(lines)
+        return call
+
+    return decorate
+
+
+def text_of(name, value):
+    """A text, or TypeError with the argument's name."""
+    if not isinstance(value, str):
+        raise TypeError(f"{name}: expected a text, found {_shown(value)}")
+    return value
+
+
+def ids_of(name, value):
+    """Token ids as a list, or TypeError with the argument's name."""
+    try:
+        if isinstance(value, (str, bytes, bytearray, Mapping)):
+            raise TypeError
+        ids = [_fitting(int, id) for id in value]
+    except TypeError:
+        raise TypeError(f"{name}: expected token ids, found {_shown(value)}") from None
+    for id in ids:
+        if not _INT[0] <= id <= _INT[1]:
+            raise InvalidArgument(f"{name}: expected token ids, found {id}")
+    return ids
+
+
+def prompt_of(value):
+    """A text, or token ids."""
+    if isinstance(value, str):
+        return value
+    try:
+        return ids_of("prompt", value)
+    except TypeError:
+        raise TypeError(f"prompt: expected a text or token ids, found {_shown(value)}") from None
+
+
+def path_of(name, value):
+    """A path as text, or TypeError with the argument's name."""
+    if isinstance(value, (str, os.PathLike)):
+        return os.fspath(value)
+    raise TypeError(f"{name}: expected a path, found {_shown(value)}")

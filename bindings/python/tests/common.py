@@ -1,0 +1,40 @@
+"""What the tests share: the bundled model, a folder that goes away, a model with a chat template."""
+
+import json
+import os
+import shutil
+import tempfile
+import unittest
+from pathlib import Path
+
+import bantam
+
+ROOT = Path(os.environ["BANTAM_SOURCE_DIR"])
+SHARED = Path(os.environ.get("BANTAM_SHARED_DATA", ROOT.parent / "shared" / "data"))
+MODEL = ROOT / "models" / "books4m"
+TEXT = (ROOT / "models" / "paragraph.txt").read_text()
+GREEDY = {"temperature": 0}
+QUICK = "BANTAM_TEST_QUICK" in os.environ  # sanitizers look for errors of memory, with short texts
+
+model = bantam.load(MODEL)
+
+
+class Folder(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = Path(folder.name)
+
+
+PLAIN_TEMPLATE = "{% for m in messages %}[{{ m.role }}] {{ m.content }}\n{% endfor %}[assistant] "
+
+
+def chat_model(folder, template=PLAIN_TEMPLATE):
+    """books4m with a chat template."""
+    folder = folder.with_suffix("")
+    shutil.copytree(MODEL, folder)
+    path = folder / "tokenizer_config.json"
+    config = json.loads(path.read_text()) if path.exists() else {}
+    config["chat_template"] = template
+    path.write_text(json.dumps(config))
+    return folder
