@@ -71,7 +71,7 @@ SavedChat load_chat(const std::string& path, const GenerateOptions& defaults) {
   SavedChat chat{.model = {}, .messages = {}, .generate = defaults};
   try {
     if (const Json* model = json.find("model")) chat.model = model->string();
-    for (const Json& message : json.at("messages")) chat.messages.push_back({message.at("role").string(), message.at("content").string()});
+    for (const Json& message : json.at("messages")) chat.messages.push_back({std::string(message.at("role").string()), std::string(message.at("content").string())});
     const Json* const settings = json.find("settings");
     if (settings == nullptr) return chat;
     Sampling& sampling = chat.generate.sampling;

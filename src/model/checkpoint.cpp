@@ -235,7 +235,7 @@ Checkpoint Checkpoint::open_native(const std::filesystem::path& path) {
     const std::string& name = tensor.entry->name;
     const Json* hash = hashes.find(name);
     if (hash == nullptr || !hash->is_string()) fail(Errc::corrupt, place, ": ", native::hashes_key, ": ", printable(name), ": expected its hash, found none");
-    tensor.expected_hash = hash->string();
+    tensor.expected_hash = std::string(hash->string());
     if (!tensor.is_matrix) continue;
     const Json* entry = tensors.find(name);
     const Json* format_id = entry != nullptr ? entry->find("id") : nullptr;

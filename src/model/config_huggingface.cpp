@@ -49,7 +49,7 @@ std::string text_at(const Json& json, std::string_view key, const std::string& p
   const Json* it = member(json, key);
   if (it == nullptr) return std::string(otherwise);
   if (!it->is_string()) fail(Errc::corrupt, place, ": ", key, ": expected text, found ", printable(it->dump()));
-  return it->string();
+  return std::string(it->string());
 }
 
 bool flag_at(const Json& json, std::string_view key, const std::string& place, bool otherwise) {

@@ -24,11 +24,11 @@ struct ToText {
 
 void add_members(Metadata& out, const Json& object, const std::string& prefix) {
   for (const auto& [name, value] : object.items()) {
-    const std::string key = prefix + name;
+    const std::string key = message(prefix, name);
     if (value.is_object()) {
       add_members(out, value, key + ".");
     } else if (!value.is_array() && !value.is_null()) {
-      out.emplace(key, value.is_string() ? value.string() : value.dump());
+      out.emplace(key, value.is_string() ? std::string(value.string()) : value.dump());
     }
   }
 }
