@@ -35,6 +35,7 @@ target_link_libraries(bantam-core
           $<BUILD_INTERFACE:bantam_flags> $<BUILD_INTERFACE:nlohmann_json::nlohmann_json> $<BUILD_INTERFACE:Eigen3::Eigen>
           $<BUILD_INTERFACE:PkgConfig::XXHASH>)
 
+bantam_unity(bantam-core)
 include(BantamCalibration)
 include(BantamProto)
 include(BantamIsa)

@@ -7,6 +7,9 @@ endif()
 option(BANTAM_WERROR "Warnings are errors" ${PROJECT_IS_TOP_LEVEL})
 set(BANTAM_SANITIZE "" CACHE STRING "Sanitizers, e.g. address,undefined or thread")
 
+# Most of the time that a file takes goes into the headers that its neighbors include too. Off where one file is edited for long.
+option(BANTAM_UNITY "Compile the files of a folder eight at a time" ON)
+
 find_program(CCACHE ccache)
 if(CCACHE AND PROJECT_IS_TOP_LEVEL)
   set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE})
@@ -15,9 +18,12 @@ endif()
 
 add_library(bantam_flags INTERFACE)
 target_compile_options(bantam_flags INTERFACE
-  -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion
+  -Wall -Wextra -Wpedantic -Wconversion -Wno-sign-conversion
   $<$<COMPILE_LANGUAGE:CXX>:-Wnon-virtual-dtor>
   $<$<BOOL:${BANTAM_WERROR}>:-Werror>
+  # Files that are compiled together look like headers of each other: what one calls its own may have another's name.
+  $<IF:$<BOOL:${BANTAM_UNITY}>,$<$<CXX_COMPILER_ID:GNU>:-Wshadow=local>,-Wshadow>
+  $<$<AND:$<BOOL:${BANTAM_UNITY}>,$<COMPILE_LANG_AND_ID:CXX,GNU>>:-Wno-subobject-linkage>
   # A false positive of gcc 12 on string concatenation (its bug 105329).
   $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>
   # Results must not depend on what the compiler chooses to fuse: every fma is written out.
@@ -29,6 +35,31 @@ if(BANTAM_SANITIZE)
   target_link_options(bantam_flags INTERFACE -fsanitize=${BANTAM_SANITIZE})
   target_compile_definitions(bantam_flags INTERFACE BANTAM_CHECKED)
 endif()
+
+# bantam_unity(TARGET): compiles its files in groups. A group stays within a folder, so that a name which an anonymous namespace
+# holds need only be the one of its folder, and a new file moves its neighbors alone.
+function(bantam_unity target)
+  if(NOT BANTAM_UNITY)
+    return()
+  endif()
+  get_target_property(sources ${target} SOURCES)
+  list(FILTER sources INCLUDE REGEX "\\.cpp$")
+  list(SORT sources)
+  set(last "")
+  foreach(source IN LISTS sources)
+    get_filename_component(folder ${source} DIRECTORY)
+    if(NOT folder STREQUAL last)
+      set(count 0)
+      set(last ${folder})
+    endif()
+    math(EXPR group "${count} / 8")
+    math(EXPR count "${count} + 1")
+    file(RELATIVE_PATH name ${PROJECT_SOURCE_DIR} ${folder})
+    string(REPLACE "/" "_" name ${name})
+    set_source_files_properties(${source} PROPERTIES UNITY_GROUP ${name}_${group})
+  endforeach()
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
+endfunction()
 
 # What a program that is not ours (an interpreter, another language's) needs around it to use sanitized libraries: the
 # sanitizer's own library in front of its own; and what such a program keeps until it ends is no leak of ours.

@@ -15,7 +15,7 @@ constexpr double left = 84, right = 176, top = 48, bottom = 58;  // around its f
 constexpr std::size_t colors = 9;                                // classes s0 to s8
 
 // Rules, not attributes, so that the reader's choice of light or dark decides; a reader that knows no such choice takes the first.
-constexpr std::string_view style =
+constexpr std::string_view chart_style =
     "<style>.bc{font-family:system-ui,Helvetica,Arial,sans-serif;font-size:12px}.bc text{fill:#222}.bc .paper{fill:#fff}"
     ".bc .grid{stroke:#e4e4e4}.bc .axis{stroke:#555}.bc .frame{fill:none;stroke:#777}.bc .path{fill:none;stroke-width:2}"
     ".bc .s0{fill:#0072b2}.bc .s1{fill:#d55e00}.bc .s2{fill:#009e73}.bc .s3{fill:#cc79a7}.bc .s4{fill:#e69f00}"
@@ -162,7 +162,7 @@ std::string draw(const Chart& chart) {
 /// One picture: what it shows is told to those who do not see it.
 std::string picture(double high, const std::string& described, const std::string& inside) {
   return message("<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"bc\" role=\"img\" aria-label=\"", escaped(described), "\" viewBox=\"0 0 ",
-                 fixed(width, 0), " ", fixed(high, 0), "\" width=\"", fixed(width, 0), "\" height=\"", fixed(high, 0), "\">\n", style,
+                 fixed(width, 0), " ", fixed(high, 0), "\" width=\"", fixed(width, 0), "\" height=\"", fixed(high, 0), "\">\n", chart_style,
                  "<rect width=\"100%\" height=\"100%\" class=\"paper\"/>\n", inside, "</svg>\n");
 }
 

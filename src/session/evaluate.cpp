@@ -58,18 +58,18 @@ PerplexityResult perplexity(const Model& model, std::string_view text, const Per
     const std::int64_t first = w * step;
     window.insert(window.end(), tokens.begin() + first, tokens.begin() + std::min(first + step, total));
     if (window.size() < 2) continue;
-    const auto targets = static_cast<std::int64_t>(window.size()) - 1;
+    const auto scored = static_cast<std::int64_t>(window.size()) - 1;
     if (base_session) {
       base_logits.clear();
       base_session->clear();
       base_session->score(window, [&](std::int64_t index, std::span<const float> row) {
-        if (index < targets) base_logits.emplace_back(row.begin(), row.end());
+        if (index < scored) base_logits.emplace_back(row.begin(), row.end());
       });
     }
     session.clear();
     const double nll_before = nll;
     session.score(window, [&](std::int64_t index, std::span<const float> row) {
-      if (index >= targets) return;
+      if (index >= scored) return;
       const double norm = log_sum_exp(row);
       const auto target = static_cast<std::size_t>(window[static_cast<std::size_t>(index + 1)]);
       nll += norm - static_cast<double>(row[target]);
@@ -80,12 +80,12 @@ PerplexityResult perplexity(const Model& model, std::string_view text, const Per
       divergences.push_back(divergence(reference, base_norm, row, norm));
       agreements += argmax(reference) == argmax(row);
     });
-    result.tokens += targets;
+    result.tokens += scored;
     ++result.windows;
-    const auto count = static_cast<double>(targets);
-    result.window_tokens.push_back(targets);
+    const auto count = static_cast<double>(scored);
+    result.window_tokens.push_back(scored);
     result.window_nll.push_back((nll - nll_before) / count);
-    if (base_session) result.window_kl.push_back(std::accumulate(divergences.end() - targets, divergences.end(), 0.0) / count);
+    if (base_session) result.window_kl.push_back(std::accumulate(divergences.end() - scored, divergences.end(), 0.0) / count);
     if (progress && !progress(w + 1, windows)) fail(Errc::cancelled, "perplexity: cancelled after window ", w + 1);
   }
   if (result.tokens == 0) fail(Errc::invalid_argument, "text: expected at least two tokens to score, found ", total);

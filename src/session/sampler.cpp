@@ -93,10 +93,10 @@ bool truncates(SamplerStage stage) noexcept {
 }
 
 // Saved state: the magic with its version, then little-endian words. Version 1 has no Mirostat.
-constexpr std::string_view magic = "bsample2";
-constexpr std::string_view magic_v1 = "bsample1";
+constexpr std::string_view state_magic = "bsample2";
+constexpr std::string_view state_magic_v1 = "bsample1";
 constexpr std::size_t word_count = std::tuple_size_v<Random::State>;
-constexpr std::size_t header_bytes = magic.size() + word_count * 8 + 4 + 8;
+constexpr std::size_t header_bytes = state_magic.size() + word_count * 8 + 4 + 8;
 constexpr std::size_t header_bytes_v1 = header_bytes - 8;
 
 void put(std::string& out, std::uint64_t value, int bytes) {
@@ -217,7 +217,7 @@ void Sampler::accept(TokenId id) {
 }
 
 std::string Sampler::save() const {
-  std::string out(magic);
+  std::string out(state_magic);
   out.reserve(header_bytes + recent_.size() * 4);
   for (const std::uint64_t word : random_.state()) put(out, word, 8);
   put(out, static_cast<std::uint64_t>(vocab_size_), 4);
@@ -228,16 +228,16 @@ std::string Sampler::save() const {
 
 Sampler Sampler::restore(std::string_view state, Sampling options, std::int32_t vocab_size) {
   Sampler sampler(std::move(options), vocab_size);
-  const bool v1 = state.starts_with(magic_v1);
-  if (!v1 && !state.starts_with(magic)) {
-    fail(Errc::corrupt, "sampler state: expected it to begin with ", magic, ", found ",
-         printable(state.substr(0, magic.size())));
+  const bool v1 = state.starts_with(state_magic_v1);
+  if (!v1 && !state.starts_with(state_magic)) {
+    fail(Errc::corrupt, "sampler state: expected it to begin with ", state_magic, ", found ",
+         printable(state.substr(0, state_magic.size())));
   }
   const std::size_t header = v1 ? header_bytes_v1 : header_bytes;
   if (state.size() < header || (state.size() - header) % 4 != 0) {
     fail(Errc::corrupt, "sampler state: expected ", header, " bytes and 4 for each token, found ", state.size());
   }
-  std::size_t at = magic.size();
+  std::size_t at = state_magic.size();
   Random::State words{};
   for (std::uint64_t& word : words) {
     word = get(state, at, 8);

@@ -10,8 +10,6 @@ namespace bantam::inline v0 {
 
 namespace {
 
-constexpr std::string_view low_line = "\xe2\x96\x81";  // U+2581
-
 /// Converters give this score to tokens that a model's users added; SentencePiece's own user-defined symbols have 0.
 constexpr float score_of_added = -1000;
 

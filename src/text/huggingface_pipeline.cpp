@@ -10,8 +10,6 @@ namespace bantam::inline v0 {
 
 namespace {
 
-constexpr std::string_view low_line = "\xe2\x96\x81";  // U+2581
-
 const Json& list_of(const Json& json, const char* key, std::string_view place) {
   const Json& list = need(json, key, place);
   expect(list.is_array(), message(place, ".", key), "an array", list);

@@ -12,8 +12,6 @@ namespace bantam::inline v0 {
 
 namespace {
 
-constexpr std::string_view low_line = "\xe2\x96\x81";  // U+2581
-
 sentencepiece::Model parse(std::string_view bytes, std::string_view place) {
   sentencepiece::Model model;
   if (bytes.size() > static_cast<std::size_t>(std::numeric_limits<int>::max()) ||

@@ -13,6 +13,9 @@
 
 namespace bantam::inline v0 {
 
+/// What SentencePiece writes for a space: U+2581.
+inline constexpr std::string_view low_line = "\xe2\x96\x81";
+
 /// A token found in the text before anything else looks at it.
 struct AddedToken {
   TokenId id = -1;

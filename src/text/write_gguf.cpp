@@ -9,8 +9,6 @@ namespace bantam::inline v0 {
 
 namespace {
 
-constexpr std::string_view low_line = "\xe2\x96\x81";  // U+2581
-
 [[noreturn]] void no_words_for(std::string_view what) {
   fail(Errc::unsupported, "tokenizer: ", what, ": GGUF has no words for it; what works: SentencePiece's spaces and the byte-level families that GGUF names");
 }

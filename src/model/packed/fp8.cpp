@@ -9,7 +9,7 @@ namespace bantam::inline v0 {
 
 namespace {
 
-constexpr std::string_view about_activations[] = {"input_scale", "activation_scale"};
+constexpr std::string_view activation_scales[] = {"input_scale", "activation_scale"};
 
 class Fp8 final : public PackedFamily {
  public:
@@ -35,7 +35,7 @@ class Fp8 final : public PackedFamily {
     const Rectangles blocks(rows, columns, std::min(block_rows_, rows), std::min(block_columns_, columns));
     const FloatsView scales = tensors.floats("weight_scale_inv", {blocks.count_down, blocks.count_across});
     const std::string place = tensors.place("weight_scale_inv");
-    tensors.pass_over(about_activations);
+    tensors.pass_over(activation_scales);
     return std::make_unique<Float8Matrix>(message("fp8 e4m3, blocks of ", block_rows_, " x ", block_columns_), std::move(tensors), rows, columns,
                                           scales, blocks, place);
   }

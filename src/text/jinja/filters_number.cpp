@@ -182,7 +182,7 @@ Value filesizeformat_filter(Run& run, const Value& subject, Arguments& arguments
   return run.text(message(fixed_digits(base * *bytes / (unit * base), 1), ' ', letter, binary ? "iB" : "B"));
 }
 
-constexpr Entry<Filter> filters[] = {
+constexpr Entry<Filter> number_filters[] = {
     {"length", length_filter},   {"count", length_filter}, {"default", default_filter},
     {"d", default_filter},       {"int", int_filter},      {"float", float_filter},
     {"abs", abs_filter},         {"round", round_filter},  {"filesizeformat", filesizeformat_filter},
@@ -190,6 +190,6 @@ constexpr Entry<Filter> filters[] = {
 
 }  // namespace
 
-Filter find_number_filter(std::string_view name) { return find_entry(filters, name); }
+Filter find_number_filter(std::string_view name) { return find_entry(number_filters, name); }
 
 }  // namespace bantam::inline v0::jinja

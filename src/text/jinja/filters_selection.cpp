@@ -5,10 +5,6 @@ namespace bantam::inline v0::jinja {
 
 namespace {
 
-Value generator(Run& run, std::function<std::vector<Value>(Run&)> produce) {
-  return Value(static_cast<Object*>(run.make<Generator>(std::move(produce))));
-}
-
 std::string text_of(Run& run, const Value& value, std::string_view what) {
   if (!value.is_text()) run.error("expected the name of a ", what, ", found a ", value.type());
   return value.text();
@@ -95,7 +91,7 @@ Value attr_filter(Run& run, const Value& subject, Arguments& arguments) {
   return get_attribute(run, subject, name);
 }
 
-constexpr Entry<Filter> filters[] = {
+constexpr Entry<Filter> selection_filters[] = {
     {"map", map_filter},
     {"select", choose_filter<false, true>},
     {"reject", choose_filter<false, false>},
@@ -106,6 +102,6 @@ constexpr Entry<Filter> filters[] = {
 
 }  // namespace
 
-Filter find_selection_filter(std::string_view name) { return find_entry(filters, name); }
+Filter find_selection_filter(std::string_view name) { return find_entry(selection_filters, name); }
 
 }  // namespace bantam::inline v0::jinja

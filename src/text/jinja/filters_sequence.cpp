@@ -10,10 +10,6 @@ namespace bantam::inline v0::jinja {
 
 namespace {
 
-Value generator(Run& run, std::function<std::vector<Value>(Run&)> produce) {
-  return Value(static_cast<Object*>(run.make<Generator>(std::move(produce))));
-}
-
 Value list_filter(Run& run, const Value& subject, Arguments& arguments) {
   const Parameters none(run, "list", arguments, {});
   const ListPtr all = elements(run, subject);
@@ -246,7 +242,7 @@ Value groupby_filter(Run& run, const Value& subject, Arguments& arguments) {
   return run.list(std::move(groups));
 }
 
-constexpr Entry<Filter> filters[] = {
+constexpr Entry<Filter> sequence_filters[] = {
     {"list", list_filter},         {"join", join_filter},     {"first", first_filter},
     {"last", last_filter},         {"reverse", reverse_filter}, {"items", items_filter},
     {"dictsort", dictsort_filter}, {"sort", sort_filter},     {"unique", unique_filter},
@@ -256,6 +252,6 @@ constexpr Entry<Filter> filters[] = {
 
 }  // namespace
 
-Filter find_sequence_filter(std::string_view name) { return find_entry(filters, name); }
+Filter find_sequence_filter(std::string_view name) { return find_entry(sequence_filters, name); }
 
 }  // namespace bantam::inline v0::jinja

@@ -236,7 +236,7 @@ Value urlencode_filter(Run& run, const Value& subject, Arguments& arguments) {
   return run.text(out.take());
 }
 
-constexpr Entry<Filter> filters[] = {
+constexpr Entry<Filter> text_filters[] = {
     {"trim", trim_filter},
     {"tojson", tojson_filter},
     {"string", string_filter},
@@ -259,6 +259,6 @@ constexpr Entry<Filter> filters[] = {
 
 }  // namespace
 
-Filter find_text_filter(std::string_view name) { return find_entry(filters, name); }
+Filter find_text_filter(std::string_view name) { return find_entry(text_filters, name); }
 
 }  // namespace bantam::inline v0::jinja

@@ -31,6 +31,11 @@ struct Generator final : Object {
   ListPtr iterate(Run& run) override;
 };
 
+/// A Generator as a value.
+inline Value generator(Run& run, std::function<std::vector<Value>(Run&)> produce) {
+  return Value(static_cast<Object*>(run.make<Generator>(std::move(produce))));
+}
+
 /// A global function.
 struct Function final : Object {
   using Body = Value (*)(Run&, Arguments&);
