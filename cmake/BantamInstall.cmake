@@ -26,6 +26,8 @@ set_target_properties(bantam-core PROPERTIES EXPORT_NAME bantam)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/bantam DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT dev)
 install(FILES ${PROJECT_SOURCE_DIR}/capi/bantam.h ${PROJECT_SOURCE_DIR}/capi/bantam-llama.h
   DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT dev)
+# llama.h and the helpers beside it, in a folder that only who wants them has on the include path.
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/capi/llama/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/bantam-llama COMPONENT dev)
 
 set(config_folder ${CMAKE_INSTALL_LIBDIR}/cmake/bantam)
 install(EXPORT bantam-c-targets NAMESPACE bantam:: DESTINATION ${config_folder} COMPONENT dev)

@@ -71,7 +71,7 @@ void read_added(const std::filesystem::path& folder, const Json& config, Tokeniz
     }
   }
   const Json more = read_optional(folder / "added_tokens.json");
-  for (const auto& [content, id] : more.items()) add(token_id(id, "added_tokens.json"), content, false, "added_tokens.json");
+  for (const auto& [content, id] : more.items()) add(token_id(id, "added_tokens.json"), std::string(content), false, "added_tokens.json");
 }
 
 }  // namespace

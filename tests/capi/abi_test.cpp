@@ -104,6 +104,11 @@ TEST_CASE("a struct_size that no struct has is refused") {
   check_sizes("model info", bantam_model_info BANTAM_MODEL_INFO_INIT, [&](bantam_model_info* i) { return bantam_model_get_info(model.get(), i); });
   check_sizes("tensor info", bantam_tensor_info BANTAM_TENSOR_INFO_INIT, [&](bantam_tensor_info* i) { return bantam_model_get_tensor(model.get(), 0, i); });
   check_sizes("token info", bantam_token_info BANTAM_TOKEN_INFO_INIT, [&](bantam_token_info* i) { return bantam_model_get_token(model.get(), 0, i); });
+  const auto generation = start(session.get(), "The captain", greedy(2));
+  check_sizes("stats", bantam_stats BANTAM_STATS_INIT, [&](bantam_stats* i) { return bantam_generation_get_stats(generation.get(), i); });
+  const Compressed small = compressed(model.get(), BANTAM_COMPRESS_OPTIONS_INIT);
+  check_sizes("report info", bantam_report_info BANTAM_REPORT_INFO_INIT,
+              [&](bantam_report_info* i) { return bantam_report_get_info(small.report.get(), i); });
   check_sizes("result", result, [&](bantam_perplexity_result* r) { return bantam_model_perplexity(model.get(), nullptr, "a b", 3, nullptr, r); });
 }
 

@@ -1,0 +1,3 @@
+// What llama.cpp's programs include for common_params_parse().
+#pragma once
+#include "common.h"
