@@ -157,19 +157,20 @@ std::int64_t CheckpointTensor::stored_bytes() const noexcept {
 
 Checkpoint Checkpoint::open(const std::filesystem::path& name, const OpenOptions& options) {
   const std::filesystem::path path = find_model(name);
-  switch (kind_of(path)) {
+  const FileKind kind = kind_of(path);
+  switch (kind) {
     case FileKind::folder: return open_folder(path, options);
     case FileKind::gguf: return open_gguf(path);
     case FileKind::native: return open_native(path);
-    case FileKind::safetensors:
-      fail(Errc::invalid_argument, printable(path.string(), 400),
-           ": expected a native file, found plain safetensors: give the folder that holds it and its config.json");
-    case FileKind::tokenizer:
-    case FileKind::other: break;
+    default: break;
   }
   // Its name says what it was to be, and reading it as that what is wrong.
   if (path.extension() == ".gguf") return open_gguf(path);
   if (path.extension() == ".bantam") return open_native(path);
+  if (kind == FileKind::safetensors) {
+    fail(Errc::invalid_argument, printable(path.string(), 400),
+         ": expected a native file, found plain safetensors: give the folder that holds it and its config.json");
+  }
   fail(Errc::unsupported, printable(path.string(), 400), ": expected a Hugging Face folder, a GGUF or a native file, found something else");
 }
 

@@ -12,7 +12,7 @@ class ChattyFolder {
  public:
   ChattyFolder() {
     for (const char* name : {"config.json", "model.safetensors", "tokenizer.json"}) {
-      std::filesystem::create_symlink(model_path() + "/" + name, folder_ / name);
+      std::filesystem::copy_file(model_path() + "/" + name, folder_ / name);
     }
     std::ofstream(folder_ / "tokenizer_config.json")
         << R"({"bos_token":"<s>","chat_template":"{% if tools %}{{ tools | length }} tools\n{% endif %}{% for m in messages %}[{{ m.role }}] {{ m.content }}\n{% endfor %}{% if add_generation_prompt %}[assistant]{% endif %}"})";

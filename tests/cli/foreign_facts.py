@@ -76,7 +76,7 @@ def facts_written(h, models):
         pairs += [out, back]
     result = subprocess.run([sys.executable, "-B", READER, *pairs], capture_output=True, text=True)
     h.equal("a decoder of the definitions finds the same values", (result.returncode, result.stdout, result.stderr[:400]), (0, "", ""))
-    x = h.temporary("x")
+    x = h.temporary("refused")
     h.refuses(2, "compress", model, "-o", x, "--to", "bnb", says="--to bnb: --format: expected one that such files have (f32, f16, bf16, i8.row, nf4.g64, ")
     h.refuses(2, "compress", model, "-o", x, "--to", "gptq", "--format", "i8.row", says="found i8.row")
     h.refuses(2, "compress", model, "-o", x, "--to", "awq", "--keep", "*.up_proj=i3", says="--to awq: --keep *.up_proj: expected")

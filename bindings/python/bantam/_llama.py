@@ -318,7 +318,7 @@ class Llama:
         return LlamaState(self._held().fork(), self._seed)
 
     def load_state(self, state):
-        self._session = state.session(self.model, self._held().context, self._n_threads)
+        self._session = state._resumed(self.model, self._held().context, self._n_threads)
         self._seed = state.seed
 
     def close(self):

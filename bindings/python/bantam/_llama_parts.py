@@ -87,7 +87,7 @@ class LlamaState:
                     self._bytes = file.read()
         return self._bytes
 
-    def session(self, model, context, threads):
+    def _resumed(self, model, context, threads):
         """A session of its own that goes on from here."""
         if self._session is not None:
             return self._session.fork()

@@ -79,7 +79,7 @@ class Models(Folder):
     def test_errors_of_files_say_which(self):
         missing, empty = self.folder / "no\nmodel", self.folder / "empty"
         empty.mkdir()
-        for work, path in ((lambda: bantam.load(missing), missing), (lambda: bantam.Tokenizer(empty), empty), (lambda: bantam.load(empty), empty / "config.json"),
+        for work, path in ((lambda: bantam.load(missing), missing), (lambda: bantam.Tokenizer(empty), empty), (lambda: bantam.load(empty), empty),
                            (lambda: model.save(missing / "m.bantam"), missing / "m.bantam"),
                            (lambda: bantam.Session.restore(model, missing), missing)):
             with self.assertRaises(bantam.NotFound) as caught:
