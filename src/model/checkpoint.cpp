@@ -165,12 +165,12 @@ Checkpoint Checkpoint::open(const std::filesystem::path& name, const OpenOptions
     default: break;
   }
   // Its name says what it was to be, and reading it as that what is wrong.
-  if (path.extension() == ".gguf") return open_gguf(path);
   if (path.extension() == ".bantam") return open_native(path);
   if (kind == FileKind::safetensors) {
     fail(Errc::invalid_argument, printable(path.string(), 400),
          ": expected a native file, found plain safetensors: give the folder that holds it and its config.json");
   }
+  if (path.extension() == ".gguf") return open_gguf(path);
   fail(Errc::unsupported, printable(path.string(), 400), ": expected a Hugging Face folder, a GGUF or a native file, found something else");
 }
 
