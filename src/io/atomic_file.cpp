@@ -139,13 +139,12 @@ void AtomicFile::pad_to(std::size_t alignment) {
 void AtomicFile::commit() {
   if (descriptor_ < 0) fail(Errc::invalid_argument, detail::shown(path_), ": committed twice");
   detail::sync(path_, descriptor_);
-  const int closed = ::close(std::exchange(descriptor_, -1));
-  // EINTR from close leaves the descriptor closed on Linux, and fsync has reported the data safe.
-  if (closed != 0 && errno != EINTR) detail::fail_system(path_, "close", errno);
   const detail::Descriptor folder(open_folder_of(path_));
+  // Renamed while it is open, and so locked: closed before, it would look abandoned to whoever writes the same name.
   if (::rename(temporary_.c_str(), path_.c_str()) != 0) detail::fail_system(path_, "rename into place", errno);
   // The file is there: from here on memory that runs out must not say otherwise.
   temporary_.clear();
+  ::close(std::exchange(descriptor_, -1));  // the sync has reported the data safe
   sync_folder(path_, folder.get());
 }
 

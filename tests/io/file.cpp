@@ -7,7 +7,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <csignal>
+#include <thread>
 
 #include "bantam/core/memory.hpp"
 #include "support.hpp"
@@ -286,6 +288,24 @@ TEST_CASE("what killed processes left of a file goes when it is written again, w
   second.commit();
   CHECK(read_file(folder / "a") == "second");
   CHECK(files_in(folder) == 3);
+}
+
+TEST_CASE("whoever writes the same name at the same time never takes a file away that is about to get it") {
+  TemporaryFolder folder;
+  std::atomic<bool> done = false;
+  // Begins files and leaves them: each looks for what others have abandoned.
+  std::thread other([&] {
+    while (!done) AtomicFile file(folder / "a");
+  });
+  for (int i = 0; i < 1000; ++i) {
+    AtomicFile file(folder / "a");
+    file.write("whole");
+    CHECK_NOTHROW(file.commit());
+  }
+  done = true;
+  other.join();
+  CHECK(read_file(folder / "a") == "whole");
+  CHECK(files_in(folder) == 1);
 }
 
 TEST_CASE("the beginning of a file is read, and the kind of a path found out, without waiting for pipes") {
