@@ -10,7 +10,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <system_error>
+#include <exception>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -235,12 +235,12 @@ Team::Team(int threads) : state_(std::make_unique<State>()) {
   if (state.size == 1) return;
   state.granted = granted_processors();
   state.count_places();
-  state.threads.reserve(static_cast<std::size_t>(state.size));  // so that only the system can refuse below
+  state.threads.reserve(static_cast<std::size_t>(state.size));
   try {
     for (int index = 1; index < state.size; ++index) {
       state.threads.emplace_back([&state, index] { state.serve(index); });
     }
-  } catch (const std::system_error&) {
+  } catch (const std::exception&) {  // of the system, or no memory for the thread's start
     const auto started = state.threads.size() + 1;
     state.finish();
     fail(Errc::out_of_memory, "threads: expected ", state.size, ", the system allows ", started);
