@@ -134,10 +134,15 @@ void Session::State::append(std::span<const TokenId> more, FunctionRef<void()> w
   try {
     work();
   } catch (...) {
-    tokens.resize(before);
-    logits.clear();
+    drop_from(before);
     throw;
   }
+}
+
+void Session::State::drop_from(std::size_t count) noexcept {
+  tokens.resize(count);
+  cache.truncate(static_cast<std::int64_t>(count));  // it may have them: a callback can throw when all is read
+  logits.clear();
 }
 
 Session::Session(Model model, SessionOptions options) : state_(std::make_unique<State>(std::move(model), std::move(options))) {}
@@ -190,10 +195,7 @@ void prefill(std::span<const Prompt> prompts) {
       states[static_cast<std::size_t>(sequence)]->logits.assign(row.begin(), row.end());
     });
   } catch (...) {
-    for (const auto& [state, size] : before) {
-      state->tokens.resize(size);
-      state->logits.clear();
-    }
+    for (const auto& [state, size] : before) state->drop_from(size);
     throw;
   }
   for (std::size_t i = 0; i < before.size(); ++i) {
@@ -230,12 +232,11 @@ TextRange Session::stream_whole(std::span<const TokenId> tokens, GenerateOptions
   while (common < tokens.size() && common < s.tokens.size() && tokens[common] == s.tokens[common]) ++common;
   if (common == tokens.size() && common > 0) --common;
   std::vector<TokenId> held = s.tokens;
-  s.tokens.resize(common);
-  s.cache.truncate(static_cast<std::int64_t>(common));
-  s.logits.clear();
+  s.drop_from(common);
   try {
     return stream(tokens.subspan(common), std::move(options));
   } catch (...) {
+    s.drop_from(common);
     s.tokens = std::move(held);  // what the cache lost waits to be read again
     throw;
   }

@@ -59,6 +59,8 @@ struct Session::State {
   void forget_reply() noexcept;
   /// Room for `count` more tokens, or invalid_argument.
   void check_room(std::int64_t count) const;
+  /// Forgets all tokens but the first `count`, read or not.
+  void drop_from(std::size_t count) noexcept;
   /// Adds tokens to those that wait, and does `work` on them. What fails leaves the tokens as they were.
   void append(std::span<const TokenId> more, FunctionRef<void()> work);
   /// Throws invalid_argument for tokens that this session cannot take.

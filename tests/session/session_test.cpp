@@ -35,6 +35,29 @@ GenerateOptions sampled(std::int64_t n) { return {.max_tokens = n, .sampling = {
 
 }  // namespace
 
+TEST_CASE("a callback that throws when all is read leaves the session as it was") {
+  bool throws = false;
+  const SessionOptions options{.context = 100, .progress = [&](std::int64_t read, std::int64_t total) {
+    if (throws && read == total) fail(Errc::invalid_argument, "mine");
+    return true;
+  }};
+  Session session(model_of("f16"), options), expected(model_of("f16"), {.context = 100});
+  session.prefill(prompt);
+  expected.prefill(prompt);
+  const std::vector<TokenId> held = session.tokens(), more = tokens_of(" the wind");
+  throws = true;
+  CHECK(test::error_of([&] { session.prefill(tokens_of("No more of it")); }) == "mine");
+  CHECK(session.tokens() == held);
+  const Prompt together[] = {{&session, more}};
+  CHECK(test::error_of([&] { prefill(together); }) == "mine");
+  CHECK(session.tokens() == held);
+  throws = false;
+  session.prefill(more);
+  expected.prefill(more);
+  CHECK(session.tokens() == expected.tokens());
+  CHECK(logits_of(session) == logits_of(expected));
+}
+
 TEST_CASE("a prompt read in chunks gives the same logits, bit for bit, as read whole") {
   for (const char* format : {"f16", "int4"}) {
     for (const char* kv : {"f32", "f16", "q8", "q4"}) {
