@@ -8,15 +8,23 @@ namespace bantam::inline v0 {
 
 namespace {
 
+// Published files have some hundred keys of up to sixty bytes. What is beyond is left out: members repeat the names above them, so
+// that keys could take a million times the bytes of their file.
+constexpr std::size_t most_keys = 10'000, longest_key = 256;
+
+bool fits(const Metadata& out, std::size_t key_bytes) noexcept { return out.size() < most_keys && key_bytes <= longest_key; }
+
 struct ToText {
   Metadata& out;
   const std::string& key;
 
-  void operator()(const std::string& text) const { out.emplace(key, text); }
+  void operator()(const std::string& text) const {
+    if (fits(out, key.size())) out.emplace(key, text);
+  }
   template <class T>
     requires std::is_arithmetic_v<T>
   void operator()(T value) const {
-    out.emplace(key, message(value));
+    if (fits(out, key.size())) out.emplace(key, message(value));
   }
   template <class T>
   void operator()(const std::vector<T>&) const {}
@@ -24,6 +32,7 @@ struct ToText {
 
 void add_members(Metadata& out, const Json& object, const std::string& prefix) {
   for (const auto& [name, value] : object.items()) {
+    if (!fits(out, prefix.size() + name.size())) continue;
     const std::string key = message(prefix, name);
     if (value.is_object()) {
       add_members(out, value, key + ".");

@@ -35,6 +35,27 @@ TEST_CASE("metadata are the keys of the file, whatever the container, and go alo
   CHECK(compress(hf, recipe::rtn("i8")).first.checkpoint().metadata() == of_folder);
 }
 
+TEST_CASE("keys that repeat a long name above them, and too many of them, are left out") {
+  const test::TemporaryFolder folder;
+  test::TinyModel tiny;
+  tiny.make();
+  Json members = Json::object();
+  for (int i = 0; i < 20'000; ++i) members[std::to_string(i)] = i;
+  tiny.config["few"] = {{"kept", 1}};
+  tiny.config["many"] = members;
+  // As text: 100 kB and 200 kB. As keys: 2 GB.
+  tiny.config[std::string(100'000, 'x')] = std::move(members);
+  tiny.write_folder(folder / "folder");
+  const Model model = Model::load(folder / "folder");
+  const Metadata& metadata = model.checkpoint().metadata();
+  CHECK(metadata.size() == 10'000);
+  CHECK(metadata.at("few.kept") == "1");
+  CHECK(metadata.at("hidden_size") == "36");
+  std::size_t bytes = 0;
+  for (const auto& [key, value] : metadata) bytes += key.size() + value.size();
+  CHECK(bytes < 1'000'000);
+}
+
 TEST_CASE("loading tells how far it is, and stops when asked to") {
   const std::filesystem::path demo = std::filesystem::path(BANTAM_SOURCE_DIR) / "models/books4m";
   for (const WeightMemory memory : {WeightMemory::mapped, WeightMemory::huge_pages}) {

@@ -46,7 +46,8 @@ struct CheckpointTensor {
 };
 
 /// What a file says of its model, key by key: numbers, truth values and texts of GGUF's metadata or of config.json, members of
-/// members after a dot ("rope_scaling.factor"). Lists are left out, the vocabulary among them. Ordered by key.
+/// members after a dot ("rope_scaling.factor"). Lists are left out, the vocabulary among them, and keys of more than
+/// 256 bytes; of hostile files there are no more than 10 000. Ordered by key.
 using Metadata = std::map<std::string, std::string, std::less<>>;
 
 /// How the weights of native files come into memory. Those of other files are converted in any case.
