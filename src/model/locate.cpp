@@ -66,7 +66,7 @@ fs::path look_into(const fs::path& folder) {
       files.push_back(entry);
     }
   }
-  if (files.size() == 1 && files[0].extension() == ".gguf") return files[0];
+  if (files.size() == 1) return files[0];
   const std::string place = detail::shown(folder);
   constexpr std::string_view wanted = ": expected a model (config.json and .safetensors files, a .gguf or a .bantam file), found ";
   if (!files.empty()) fail_missing(folder, place, wanted, "several files: give one of ", names_of(files));
@@ -99,7 +99,8 @@ bool is_plain(std::string_view word, std::string_view more) {
   const auto fits = [&](char c) {
     return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || more.find(c) != more.npos;
   };
-  return !word.empty() && word.size() <= 96 && word[0] != '.' && word[0] != '-' && word.find("..") == word.npos && std::ranges::all_of(word, fits);
+  const auto begins = [&](char c) { return c != '.' && c != '-' && c != '/'; };
+  return !word.empty() && word.size() <= 96 && begins(word[0]) && word.find("..") == word.npos && std::ranges::all_of(word, fits);
 }
 
 std::optional<HubName> hub_name(std::string_view text) {

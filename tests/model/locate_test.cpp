@@ -88,6 +88,9 @@ TEST_CASE("a folder without a model says what it holds instead") {
   TinyModel tiny;
   tiny.make().write_folder(folder / "small");
   has(error(), "found folders of models: give one of small");
+  fs::create_directory(folder / "native");
+  compress_file(Checkpoint::open(folder / "small"), folder / "native" / "a.bantam", recipe::rtn("i4"));
+  CHECK(find_model(folder / "native") == folder / "native" / "a.bantam");
   tiny.write_gguf(folder / "one.gguf");
   CHECK(find_model(folder.path()) == folder / "one.gguf");
   CHECK(Checkpoint::open(folder.path()).container() == "gguf");
@@ -118,9 +121,12 @@ TEST_CASE("neither names nor references lead out of the hub's cache") {
   make_cache(cache / "hub", "A--B", "77");
   TinyModel tiny;
   tiny.make().write_folder(cache / "outside");
-  for (const char* name : {"../A/B", "A/..", "A/B@../../../../outside", "A/B@/etc", "/A/B", "A/B/C", "A/", "/", ""}) {
-    CAPTURE(std::string(name));
-    CHECK(error_of([&] { (void)find_model(name); }).find("hf download") == std::string::npos);
+  write_file(cache / "secret", "word");
+  for (const std::string& name : std::initializer_list<std::string>{"../A/B", "A/..", "A/B@../../../../outside", "A/B@/etc", "A/B@" + (cache / "secret").string(), "/A/B", "A/B/C", "A/", "/", ""}) {
+    CAPTURE(name);
+    const std::string error = error_of([&] { (void)find_model(name); });
+    CHECK(error.find("hf download") == std::string::npos);
+    CHECK(error.find("word") == std::string::npos);
   }
   write_file(cache / "hub" / "models--A--B" / "refs" / "main", "../../../outside");
   has(error_of([] { (void)find_model("A/B"); }), "expected a revision");

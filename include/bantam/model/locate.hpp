@@ -21,7 +21,7 @@ enum class FileKind : std::uint8_t {
 
 /// The folder or file of a model by its path, or by its name on the hub ("Qwen/Qwen3-0.6B", "Qwen/Qwen3-0.6B@revision") where
 /// the local cache has it: HF_HUB_CACHE, HF_HOME/hub or ~/.cache/huggingface/hub; nothing is downloaded. A folder that holds
-/// nothing to load but one .gguf file is that file. Throws not_found, saying what is there instead or what may have been meant.
+/// nothing to load but one .gguf or .bantam file is that file. Throws not_found, saying what is there instead or what may have been meant.
 [[nodiscard]] std::filesystem::path find_model(const std::filesystem::path& name);
 
 }  // namespace bantam::inline v0
