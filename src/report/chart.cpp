@@ -44,7 +44,7 @@ class Axis {
  public:
   Axis(double from, double to, bool logarithmic) : from_(from), to_(to), logarithmic_(logarithmic) {}
   void take(double value) {
-    if (logarithmic_ && !(value > 0)) return;
+    if (!shows(value)) return;
     low_ = any_ ? std::min(low_, value) : value;
     high_ = any_ ? std::max(high_, value) : value;
     any_ = true;
@@ -64,7 +64,7 @@ class Axis {
     low_ = low;
     high_ = high;
   }
-  [[nodiscard]] bool shows(double value) const { return !logarithmic_ || value > 0; }
+  [[nodiscard]] bool shows(double value) const { return std::isfinite(value) && (!logarithmic_ || (value > 1e-300 && value < 1e300)); }
   [[nodiscard]] double at(double value) const {
     const double share =
         logarithmic_ ? std::log(value / low_) / std::log(high_ / low_) : (value - low_) / (high_ - low_);
@@ -114,7 +114,7 @@ std::string x_axis(const Axis& x, const std::string& title, double at) {
 std::string draw(const Series& series, const Axis& x, const Axis& y, std::size_t color) {
   std::string out, path;
   for (const Series::Point& point : series.points) {
-    if (!y.shows(point.y)) continue;
+    if (!x.shows(point.x) || !y.shows(point.y)) continue;
     if (series.mark == Mark::line) {
       path += message(path.empty() ? "" : " ", number(x.at(point.x)), ",", number(y.at(point.y)));
       continue;

@@ -25,7 +25,7 @@ struct Chart {
   std::string title;
   std::string x_title;
   std::string y_title;
-  bool log_y = false;  ///< points that are not above 0 are left out
+  bool log_y = false;  ///< points that are not above 0 are left out, as are those that are no finite numbers
   std::vector<Series> series = {};
 };
 

@@ -1,6 +1,8 @@
 // Reports and models as HTML and Markdown, whatever their names are.
 #include "bantam/report/html.hpp"
 
+#include <limits>
+
 #include "report/document.hpp"
 #include "tiny_model.hpp"
 
@@ -116,6 +118,14 @@ TEST_CASE("a model's picture holds the bytes of all of its matrices") {
 TEST_CASE("charts of nothing, of one point and of numbers that cannot be drawn are pictures all the same") {
   const std::vector<Chart> charts = {{"t", "x", "y"}, {"t", "x", "y", true, {{"s", Mark::line, {{0, 0}, {1, -1}}}}}, {"t", "x", "y", true, {{"s", Mark::dots, {{3, 4}}}}}};
   for (const Chart& chart : charts) check_tags(svg(chart));
+  constexpr double infinite = std::numeric_limits<double>::infinity(), none = std::numeric_limits<double>::quiet_NaN();
+  for (const bool log_y : {false, true}) {
+    const std::string drawn = svg(Chart{"t", "x", "y", log_y, {{"s", Mark::dots, {{0, infinite}, {infinite, 1}, {none, 1}, {1, none}, {2, 1e308}, {2, 5e-324}, {3, 4, "four"}}}}});
+    check_tags(drawn);
+    CHECK(drawn.find("<title>four</title>") != std::string::npos);
+    CHECK(drawn.find("nan") == std::string::npos);
+    CHECK(drawn.find("inf") == std::string::npos);
+  }
   check_tags(svg(Bars{"t", "x"}));
   check_tags(svg(Bars{"t", "x", {"s"}, {{"r", {{0, 0}}}}}));
 }
