@@ -41,7 +41,7 @@ class Chat {
   /// What a full context cuts off goes on in the room that the oldest turns leave.
   Reply stream_whole(TextRange range, const GenerateOptions& generate);
   void tell_forgotten();
-  /// As many as two replies never share.
+  /// Of the next reply: no two replies share a seed.
   [[nodiscard]] GenerateOptions next_options();
 
   void help(const std::string&);
@@ -159,7 +159,14 @@ Reply Chat::stream_whole(TextRange range, const GenerateOptions& generate) {
     GenerateOptions rest = generate;
     const auto made = static_cast<std::int64_t>(whole.tokens.size());
     if (rest.max_tokens >= 0 && (rest.max_tokens -= made) <= 0) break;
-    std::optional<TextRange> more = conversation_.go_on(rest);
+    std::optional<TextRange> more;
+    try {
+      more = conversation_.go_on(rest);
+    } catch (const Error& error) {
+      // Stopped while it reads the rest again: what was said until then stays.
+      if (error.code() != Errc::cancelled) throw;
+      whole.finish = Finish::cancelled;
+    }
     if (!more) break;
     part = stream_reply(*std::move(more), !options_.common.json);
     whole.text += part.text;
@@ -184,6 +191,7 @@ void Chat::reply_to(F&& start) {
       last_ = stream_whole(start(generate), generate);
     } catch (const Error& error) {
       if (!typed_) throw;
+      conversation_.drop_unanswered();
       if (error.code() == Errc::cancelled && interrupted() == SIGINT) {
         clear_interruption();
         return;

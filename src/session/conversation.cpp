@@ -70,20 +70,13 @@ std::vector<TokenId> Conversation::fitting_prompt(std::int64_t reply) {
   return prompt_from(first_);
 }
 
-TextRange Conversation::generate(std::span<const TokenId> prompt, GenerateOptions options) {
-  const std::vector<TokenId>& held = session_.tokens();
-  auto common = static_cast<std::size_t>(std::ranges::mismatch(prompt, held).in1 - prompt.begin());
-  if (common == prompt.size() && common > 0) --common;
-  session_.truncate(static_cast<std::int64_t>(common));
-  return session_.stream(prompt.subspan(common), std::move(options));
-}
-
 TextRange Conversation::answer(std::string message, GenerateOptions options) {
+  drop_unanswered();
   const std::size_t forgotten_before = first_;
   messages_.push_back({"user", std::move(message)});
   try {
     const std::vector<TokenId> prompt = fitting_prompt(options.max_tokens);
-    TextRange range = generate(prompt, std::move(options));
+    TextRange range = session_.stream_whole(prompt, std::move(options));
     prompt_tokens_ = prompt.size();
     return range;
   } catch (...) {
@@ -93,7 +86,14 @@ TextRange Conversation::answer(std::string message, GenerateOptions options) {
   }
 }
 
-void Conversation::keep_reply(std::string text) { messages_.push_back({"assistant", std::move(text)}); }
+void Conversation::keep_reply(std::string text) {
+  if (!is_unanswered()) fail(Errc::invalid_argument, "expected a message that this is the reply to, found none");
+  messages_.push_back({"assistant", std::move(text)});
+}
+
+void Conversation::drop_unanswered() noexcept {
+  if (is_unanswered()) messages_.pop_back();
+}
 
 TextRange Conversation::answer_again(GenerateOptions options) {
   if (messages_.empty() || messages_.back().role != "assistant") fail(Errc::invalid_argument, "expected a reply to generate again, found none");
@@ -113,6 +113,7 @@ TextRange Conversation::answer_again(GenerateOptions options) {
 }
 
 std::optional<TextRange> Conversation::go_on(GenerateOptions options) {
+  if (!is_unanswered()) fail(Errc::invalid_argument, "expected a reply that is not kept yet, found none");
   const std::size_t last = messages_.size() - 1;  // the user's
   if (first_ >= last) return {};
   const std::vector<TokenId> reply(session_.tokens().begin() + static_cast<std::ptrdiff_t>(prompt_tokens_), session_.tokens().end());
@@ -125,7 +126,7 @@ std::optional<TextRange> Conversation::go_on(GenerateOptions options) {
   if (static_cast<std::int64_t>(prompt.size() + reply.size()) >= session_.context()) return {};
   prompt_tokens_ = prompt.size();
   prompt.insert(prompt.end(), reply.begin(), reply.end());
-  return generate(prompt, std::move(options));
+  return session_.stream_whole(prompt, std::move(options));
 }
 
 }  // namespace bantam::inline v0

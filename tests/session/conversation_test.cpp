@@ -112,6 +112,25 @@ TEST_CASE("another reply takes the place of the last") {
   CHECK(talk.messages().size() == 4);
 }
 
+TEST_CASE("a message whose reply was not kept goes when the next one comes, and replies have a message") {
+  const TemporaryFolder folder;
+  Session session(model_of(folder, true), {.context = 200});
+  Conversation talk(session);
+  CHECK(error_of([&] { talk.keep_reply("ab"); }).find("expected a message") == 0);
+  CHECK(error_of([&] { (void)talk.go_on(greedy(5)); }).find("expected a reply") == 0);
+  turn(talk, "ab");
+  (void)talk.answer("abc", greedy(6)).text();
+  turn(talk, "cab");
+  REQUIRE(talk.messages().size() == 4);
+  CHECK(talk.messages()[2].content == "cab");
+  CHECK(error_of([&] { talk.keep_reply("ab"); }).find("expected a message") == 0);
+  CHECK(error_of([&] { (void)talk.go_on(greedy(5)); }).find("expected a reply") == 0);
+  (void)talk.answer("abc", greedy(6)).text();
+  talk.drop_unanswered();
+  CHECK(talk.messages().size() == 4);
+  talk.set_messages(talk.messages());
+}
+
 TEST_CASE("messages from outside are turns, or refused") {
   const TemporaryFolder folder;
   Session session(model_of(folder, true), {.context = 200});

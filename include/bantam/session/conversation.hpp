@@ -27,14 +27,17 @@ class Conversation {
   /// Forgets all but the system message.
   void clear();
 
-  /// Adds a user's message and generates the reply, which belongs to messages() once keep_reply() was told it. Throws what
-  /// Session::stream and chat_prompt throw, leaving messages() as it was.
+  /// Adds a user's message and generates the reply, which belongs to messages() once keep_reply() was told it. Drops a message
+  /// that got none. Throws what Session::stream and chat_prompt throw, leaving messages() as it was otherwise.
   [[nodiscard]] TextRange answer(std::string message, GenerateOptions options);
+  /// Throws invalid_argument where no message waits for one.
   void keep_reply(std::string text);
+  /// Takes the last message back if no reply to it was kept.
+  void drop_unanswered() noexcept;
   /// Takes the last reply back and generates another. Throws invalid_argument when there is none.
   [[nodiscard]] TextRange answer_again(GenerateOptions options);
-  /// After a reply that was ended by a full context: leaves out the oldest turns and goes on with it. Nothing when that would
-  /// make no room.
+  /// After a reply that was ended by a full context, and before it is kept: leaves out the oldest turns and goes on with it.
+  /// Nothing when that would make no room. Throws invalid_argument when there is no such reply.
   [[nodiscard]] std::optional<TextRange> go_on(GenerateOptions options);
 
  private:
@@ -43,7 +46,7 @@ class Conversation {
   [[nodiscard]] std::vector<TokenId> prompt_from(std::size_t first) const;
   /// The prompt with as many turns as leave room for `reply` tokens; moves first_.
   [[nodiscard]] std::vector<TokenId> fitting_prompt(std::int64_t reply);
-  [[nodiscard]] TextRange generate(std::span<const TokenId> prompt, GenerateOptions options);
+  [[nodiscard]] bool is_unanswered() const noexcept { return !messages_.empty() && messages_.back().role == "user"; }
 
   Session& session_;
   std::vector<ChatMessage> messages_;
