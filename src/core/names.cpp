@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <utility>
 
 #include "bantam/core/error.hpp"
 
@@ -51,7 +52,7 @@ std::size_t find_name(std::string_view what, std::string_view name, std::span<co
 
 std::vector<std::string_view> nearest_names(std::string_view name, std::span<const std::string_view> names) {
   if (name.empty() || name.size() > longest_name) return {};
-  // One slip in up to four letters, two in up to seven, then three.
+  // One slip in up to four letters, two in up to eight, then three.
   const std::size_t most_slips = std::min<std::size_t>(3, (name.size() + 3) / 4);
   std::vector<std::pair<std::size_t, std::string_view>> near;
   for (const std::string_view candidate : names) {

@@ -77,7 +77,7 @@ constexpr std::size_t most_items = 0xffffffff / 2;
 
 Json::Json(std::string_view text) : kind_(Kind::text) {
   if (text.size() <= sizeof content_) {
-    std::memcpy(content_, text.data(), text.size());
+    text.copy(content_, text.size());  // memcpy() takes no null, which an empty view may hold
     text_size_ = static_cast<std::uint8_t>(text.size());
     return;
   }

@@ -89,6 +89,7 @@ TEST_CASE("texts of every length are kept, copied and moved") {
     copy = Json::array({moved, text});
     CHECK(copy[0] == copy[1]);
   }
+  CHECK(Json(std::string_view()).string().empty());
   CHECK(sizeof(Json) == 16);
 }
 
