@@ -3,7 +3,6 @@
 
 #include <cstring>
 
-#include "bantam/core/parallel.hpp"
 #include "bantam/kernels/kv_page.hpp"
 
 namespace bantam::inline v0::nn {
@@ -24,7 +23,7 @@ constexpr decltype(&copy_value<KvF32>) copies[] = {copy_value<KvF32>, copy_value
 
 }  // namespace
 
-void KvCache::remove(const KernelTable& kernels, std::int64_t first, std::int64_t last, FunctionRef<void(float* key)> turn) {
+void KvCache::remove(const KernelTable& kernels, Team& team, std::int64_t first, std::int64_t last, FunctionRef<void(float* key)> turn) {
   BANTAM_ASSERT(first >= 0 && first <= last && last <= tokens_);
   if (last == tokens_) return truncate(first);
   // Pages in front of `first` are shared with what this was; what is written goes to pages of its own.
@@ -46,12 +45,14 @@ void KvCache::remove(const KernelTable& kernels, std::int64_t first, std::int64_
       copies[kind_](place(layer, true, head, page), at, moved.place(layer, true, head, to / page_tokens), to % page_tokens, padded_dim_);
     }
   };
-  const auto size = static_cast<std::size_t>(padded_dim_);
-  parallel_for(shape_.layers, 1, [&](Range layers) {
-    std::vector<float> scratch(page_tokens * size), key(size);
+  // Of each worker: a page of keys, and one key.
+  const std::int64_t room = (page_tokens + 1) * padded_dim_;
+  std::vector<float> scratch(static_cast<std::size_t>(team.size() * room));
+  team.deal(shape_.layers, 1, [&](Range layers, int worker) {
+    float* const keys = scratch.data() + worker * room;
     for (std::int64_t layer = layers.begin; layer < layers.end; ++layer) {
       const std::int64_t heads = first_heads_[static_cast<std::size_t>(layer) + 1] - first_heads_[static_cast<std::size_t>(layer)];
-      for (std::int64_t head = 0; head < heads; ++head) move_head(layer, head, scratch.data(), key.data());
+      for (std::int64_t head = 0; head < heads; ++head) move_head(layer, head, keys, keys + page_tokens * padded_dim_);
     }
   });
   *this = std::move(moved);

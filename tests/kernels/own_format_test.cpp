@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "bantam/bantam.hpp"
+#include "bantam/nn/ops.hpp"
 #include "bantam/tensor/random.hpp"
 #include "support.hpp"
 
@@ -66,20 +66,4 @@ TEST_CASE("a format outside the list has the products of its numbers, whatever t
     CHECK(relative_error(y, ops::matmul(x, bytes, ops::Precision::fast)) < 0.02);
   }
   use_kernels(before);
-}
-
-TEST_CASE("a model with weights of such a format runs, and is not saved") {
-  const test::TemporaryFolder folder;
-  const Model model = Model::load(std::filesystem::path(BANTAM_SOURCE_DIR) / "models/books4m");
-  const auto with = [&]<class F>(std::type_identity<F>) {
-    ModelWeights weights = model.weights();
-    for (LayerWeights& layer : weights.layers) layer.down = quantize<F>(layer.down.dequantize());
-    return Model::from_weights(model.checkpoint(), std::move(weights), "");
-  };
-  const Model mine = with(std::type_identity<Twin>{}), listed = with(std::type_identity<Int<4, 32>>{});
-  const GenerateOptions options{.max_tokens = 12, .sampling = {.temperature = 0}};
-  Session a(mine), b(listed);
-  CHECK(a.stream("The sea", options).text() == b.stream("The sea", options).text());
-  CHECK(test::error_of([&] { mine.save(folder / "x.bantam"); }).find("twin.g32") != std::string::npos);
-  CHECK(!std::filesystem::exists(folder / "x.bantam"));
 }

@@ -223,6 +223,7 @@ TEST_CASE("attention gives the same bits in any chunks, by any number of workers
 
 TEST_CASE("removing tokens leaves values bit for bit and keys turned to their new positions") {
   using bantam::nn::Rope;
+  bantam::Team team(3);
   const std::int64_t heads[] = {2, 1};
   const Rope plain({.dim = 40});
   const Rope yarn({.dim = 24, .base = 150000, .pairs = bantam::nn::RopePairs::adjacent, .scaling = bantam::nn::RopeScaling::yarn, .factor = 8,
@@ -257,7 +258,7 @@ TEST_CASE("removing tokens leaves values bit for bit and keys turned to their ne
         const KvCache before = cache;
         const std::int64_t gone = last - first;
         rope->shift_angles(-gone, cosines, sines);
-        cache.remove(kernels(), first, last, [&](float* key) { rope->apply(kernels(), key, cosines, sines); });
+        cache.remove(kernels(), team, first, last, [&](float* key) { rope->apply(kernels(), key, cosines, sines); });
         REQUIRE(cache.tokens() == tokens - gone);
         REQUIRE(before.tokens() == tokens);
         std::vector<float> scratch(bantam::page_tokens * width), old_scratch(bantam::page_tokens * width);

@@ -67,6 +67,7 @@ class Forward {
   void run_head(std::span<const float> hidden, FunctionRef<void(std::int64_t token, std::span<const float> logits)> sink);
 
   [[nodiscard]] int threads() const noexcept { return team_.size(); }
+  [[nodiscard]] Team& team() noexcept { return team_; }
   /// As Team::is_forked().
   [[nodiscard]] bool is_forked() const noexcept { return team_.is_forked(); }
 

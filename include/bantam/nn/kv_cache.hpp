@@ -44,9 +44,9 @@ class KvCache {
   /// Forgets everything from `tokens` on.
   void truncate(std::int64_t tokens) noexcept;
   /// Forgets tokens first .. last; those behind take their places. Values move as they are; `turn` brings a key
-  /// (padded_head_dim) to its new place, where it is rounded again as store() does. It is called by several threads at once.
-  /// Throws out_of_memory and cancelled, leaving the cache as it was.
-  void remove(const KernelTable& kernels, std::int64_t first, std::int64_t last, FunctionRef<void(float* key)> turn);
+  /// (padded_head_dim) to its new place, where it is rounded again as store() does. The team's threads call it at once; it must
+  /// not throw. Throws out_of_memory, leaving the cache as it was.
+  void remove(const KernelTable& kernels, Team& team, std::int64_t first, std::int64_t last, FunctionRef<void(float* key)> turn);
 
   /// One head's key or value. x: (padded_head_dim). Different places may be written at once.
   void store(const KernelTable& kernels, std::int64_t layer, bool value, std::int64_t head, std::int64_t position,
