@@ -2,6 +2,7 @@
 #include "bantam/core/team.hpp"
 
 #include <linux/futex.h>
+#include <sched.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -31,12 +32,17 @@ using namespace std::chrono_literals;
 constexpr int spin_rounds = 2000;
 // A look at what the system counts takes half a microsecond.
 constexpr nanoseconds between_looks = 1ms;
-// Whoever comes back beside a neighbor may hold up the others for a slice of the scheduler's, 3 ms, once: 2 % of this. And
-// it is how long a processor that became free lies idle.
+// How long a processor that became free may lie idle, and how often a neighbor is disturbed by somebody who tries its processor.
 constexpr nanoseconds longest_rest = 128ms;
-constexpr nanoseconds shortest_rest = 1ms;
+constexpr nanoseconds shortest_rest = 32ms;
+// Whoever wakes up gets a slice of the scheduler's first, 3 ms: only after it shows whether a neighbor wants the processor.
+constexpr nanoseconds trial = 5ms;
 // A neighbor that computes takes a slice of 3 ms. Who only wakes up to look around, as many do on any machine, takes 0.1 to 0.3.
 constexpr nanoseconds shortest_loss = 1ms;
+// Two threads of a team on one processor take turns and lose nothing to others, so that nothing else tells. The scheduler
+// parts them within a tick or two where another processor is free; a gap is when nothing was to do.
+constexpr nanoseconds patience = 8ms;
+constexpr nanoseconds longest_gap = 20ms;
 // Processors may be given and taken while we run (taskset -p).
 constexpr nanoseconds between_counts = 100ms;
 
@@ -133,6 +139,7 @@ struct Team::State {
   std::atomic<bool> stop{false};
   std::atomic<int> places{1};          ///< workers from here on take no part
   std::atomic<bool> too_many{false};   ///< the caller lost its processor: one of the workers is to rest
+  std::atomic<int> callers_processor{-1};
 
   // The caller's own.
   alignas(64) int size = 1;
@@ -188,18 +195,46 @@ struct Team::State {
     if (!has_parts(std::memory_order_seq_cst)) mine.sleep_on(called, before);
   }
 
+  bool is_in_the_way() const noexcept { return sched_getcpu() == callers_processor.load(std::memory_order_relaxed); }
+
+  /// What a worker does first after a rest: keeps its processor busy to see whether anybody else wants it. Whoever loses it
+  /// here holds nobody up; within a part it would hold up all.
+  bool try_processor(std::uint32_t news, Watch& mine) noexcept {
+    Clock::time_point now = Clock::now();
+    const Clock::time_point end = now + trial;
+    (void)mine.lost_processor(now);
+    for (; now < end && told.load(std::memory_order_relaxed) == news; now = Clock::now()) {
+      if (is_in_the_way() || mine.lost_processor(now)) return false;
+      for (int i = 0; i < 64; ++i) relax();
+    }
+    return true;
+  }
+
+  /// Stays away, longer each time that the processor turns out to be wanted by others.
+  void rest(Watch& mine, Rests& rests) noexcept {
+    std::uint32_t news = 0;
+    do {
+      news = told.load();
+      if (stop) return;
+      mine.sleep_on(told, news, rests.next(Clock::now()));
+    } while (!try_processor(news = told.load(), mine));
+  }
+
   void serve(int index) noexcept {
     Watch mine;
     Rests rests;
+    Clock::time_point last, elsewhere;  // when it looked, and when it had another processor than the caller
     while (true) {
       // Before what they tell is looked at: what comes later ends the sleep.
       const std::uint32_t calls = called.load(), news = told.load();
       if (stop) return;
       const Clock::time_point now = Clock::now();
+      const nanoseconds gap = now - std::exchange(last, now);
+      if (gap > longest_gap || !is_in_the_way()) elsewhere = now;
       if (index >= places) {
         mine.sleep_on(told, news);
-      } else if (mine.lost_processor(now) || (too_many.load(std::memory_order_relaxed) && too_many.exchange(false))) {
-        mine.sleep_on(told, news, rests.next(now));
+      } else if (mine.lost_processor(now) || now - elsewhere > patience || (too_many.load(std::memory_order_relaxed) && too_many.exchange(false))) {
+        rest(mine, rests);
       } else {
         wait_for_parts(calls, mine);
         take_parts(index, true);
@@ -220,6 +255,7 @@ struct Team::State {
 
   void look_around() noexcept {
     const Clock::time_point now = Clock::now();
+    if (const int at = sched_getcpu(); at != callers_processor.load(std::memory_order_relaxed)) callers_processor = at;
     if (watch.lost_processor(now)) too_many = true;
     if (!fixed && now - counted > between_counts) {
       counted = now;
