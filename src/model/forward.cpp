@@ -1,6 +1,7 @@
 // One pass of tokens through the layers, in phases that are dealt out to the team one after another.
 #include "bantam/model/forward.hpp"
 
+#include <chrono>
 #include <numeric>
 
 namespace bantam::inline v0 {
@@ -119,7 +120,9 @@ void Forward::run(std::span<const Sequence> sequences, Sink sink, KeepGoing keep
     }
     resize(static_cast<std::int64_t>(rows_.size()));
     stopped_ = false;
+    const auto begun = std::chrono::steady_clock::now();
     layers([&](std::int64_t now) { return keep_going(read + now); });
+    if (tokens_ == 1) fetch_.passed(std::chrono::steady_clock::now() - begun);
     if (stopped_) fail(Errc::cancelled, "cancelled after reading ", read, " tokens");
     read += tokens_;
 
@@ -160,7 +163,7 @@ void Forward::head(std::span<const std::int64_t> rows) noexcept {
       headed_.gather_row(kernels_, {&weights_.head}, i);
     }
   });
-  nn::linear(kernels_, team, headed_, {{weights_.head, nullptr, {logits_.data(), config_.vocab}}});
+  nn::linear(kernels_, team, headed_, {{weights_.head, nullptr, {logits_.data(), config_.vocab}}}, fetch_.level());
 }
 
 void Forward::final_norm(std::int64_t row, float* out) const noexcept {
@@ -244,7 +247,7 @@ void Forward::end_half(const LayerWeights& w, BlockStage half, TensorView<const 
       x.gather_row(kernels_, {&last}, t);
     }
   });
-  nn::linear(kernels_, team_, x, {{last, attends ? values_of(w.o_bias) : nullptr, branch_.output()}});
+  nn::linear(kernels_, team_, x, {{last, attends ? values_of(w.o_bias) : nullptr, branch_.output()}}, fetch_.level());
   add_branch_to(hidden);
 }
 
@@ -340,7 +343,7 @@ void Forward::attention(Team& team, const LayerWeights& w, std::int64_t index, s
   nn::linear(kernels_, team, normed_,
              {{w.q, values_of(w.q_bias), q_.output()},
               {w.k, values_of(w.k_bias), k_.output(), readers.form_of(1)},
-              {w.v, values_of(w.v_bias), v_.output(), readers.form_of(2)}});
+              {w.v, values_of(w.v_bias), v_.output(), readers.form_of(2)}}, fetch_.level());
   rotate_and_store(team, w, place);
   attention_.run(kernels_, team, place, c.window_of(index), q_.input(), attended_.output(), kv_columns / c.head_dim);
   if (until == BlockStage::output_inputs) return;
@@ -348,7 +351,7 @@ void Forward::attention(Team& team, const LayerWeights& w, std::int64_t index, s
     attended_.quantize_part(kernels_, t, begin, end);
     attended_.gather_part(kernels_, {&w.o}, t, begin, end);
   });
-  nn::linear(kernels_, team, attended_, {{w.o, values_of(w.o_bias), branch_.output()}});
+  nn::linear(kernels_, team, attended_, {{w.o, values_of(w.o_bias), branch_.output()}}, fetch_.level());
 }
 
 /// The second half.
@@ -359,7 +362,7 @@ void Forward::mlp(Team& team, const LayerWeights& w, bool add, BlockStage until)
   const nn::Readers readers{&w.gate, &w.up};
   normalize(team, w.ffn_norm, add, readers);
   if (until == BlockStage::mlp_inputs) return;
-  nn::linear(kernels_, team, normed_, {{w.gate, nullptr, hidden_.output()}, {w.up, nullptr, up_.output(), readers.form_of(1)}});
+  nn::linear(kernels_, team, normed_, {{w.gate, nullptr, hidden_.output()}, {w.up, nullptr, up_.output(), readers.form_of(1)}}, fetch_.level());
   const auto gate = c.gate == ops::Gate::silu        ? kernels_.silu_mul
                     : c.gate == ops::Gate::gelu_tanh ? kernels_.gelu_tanh_mul
                                                      : kernels_.gelu_erf_mul;
@@ -375,7 +378,7 @@ void Forward::mlp(Team& team, const LayerWeights& w, bool add, BlockStage until)
       hidden_.gather_part(kernels_, {&w.down}, t, begin, end);
     });
   }
-  nn::linear(kernels_, team, hidden_, {{w.down, nullptr, branch_.output()}});
+  nn::linear(kernels_, team, hidden_, {{w.down, nullptr, branch_.output()}}, fetch_.level());
 }
 
 }  // namespace bantam::inline v0

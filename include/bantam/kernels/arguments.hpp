@@ -41,11 +41,15 @@ struct OutputRows {
   std::int64_t stride = 0;
 };
 
+/// Where weights are fetched to before their turn comes. Results do not depend on it.
+enum class Fetch : int { nowhere, first_level, second_level };
+
 /// Part of a product: panels panel_begin .. panel_end (32 weight rows each) for all tokens.
 struct MatmulPart {
   std::int64_t tokens = 0;
   std::int64_t panel_begin = 0;
   std::int64_t panel_end = 0;
+  Fetch fetch = Fetch::first_level;
 };
 
 /// Tokens of one page of the key-value cache. Fixed: the order of every sum follows page borders, so results do not

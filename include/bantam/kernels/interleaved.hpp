@@ -23,10 +23,10 @@ struct ExpandedGroup {
   std::uint32_t kept;
 };
 
-/// out = x wT of one strip and 16 NX tokens, the first a multiple of 16. `fetch`: the panel comes from memory, not from a cache.
+/// out = x wT of one strip and 16 NX tokens, the first a multiple of 16.
 template <class A, QuantFormat F, int NX>
 __attribute__((noinline)) void strip_interleaved(const WeightView& w, std::int64_t p, int strip, const QuantizedRows& x, std::int64_t token,
-                                                 bool fetch, const OutputRows& out) noexcept {
+                                                 Fetch fetch, const OutputRows& out) noexcept {
   using L = Strip16<F>;
   constexpr int rows = NX == 1 ? 8 : 4;  // whose sums, of integers and of floats, fit the registers
   ExpandedGroup groups[block_columns / L::group];
@@ -50,7 +50,7 @@ __attribute__((noinline)) void strip_interleaved(const WeightView& w, std::int64
     const auto* plane = reinterpret_cast<const std::uint8_t*>(block + L::plane_at(k, strip));
     for (int g = 0; g < L::groups(k); ++g) {
       const int column = g * L::group;
-      for (int i = 0; fetch && i < L::group; i += 32) prefetch_ahead<L, 1>(block, strip, column + i);
+      for (int i = 0; fetch != Fetch::nowhere && i < L::group; i += 32) prefetch_ahead<L, 1>(block, strip, column + i, fetch);
       simd::dot<A>::expand_blocks(plane + L::plane_bytes(column), groups[g].codes[0][0], groups[g].start);
       store_strip<A>(groups[g].scales, load_scales<A, F>(panel, block, k, strip, g));
       groups[g].kept = load_kept_blocks<A, F>(block, k, strip, g);

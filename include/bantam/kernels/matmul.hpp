@@ -55,11 +55,10 @@ struct CodebookBytes {
   }
 };
 
-/// NR strips by MR tokens of one panel against 8-bit activations; out is (MR, NR, 16). `fetch`: the panel comes from
-/// memory, not from a cache.
+/// NR strips by MR tokens of one panel against 8-bit activations; out is (MR, NR, 16).
 template <class A, QuantFormat F, int NR, int MR>
 __attribute__((noinline)) void tile_q8(const std::byte* panel, int first_strip, std::int64_t columns,
-                                       const QuantizedRows& x, std::int64_t token, bool fetch, float* out) noexcept {
+                                       const QuantizedRows& x, std::int64_t token, Fetch fetch, float* out) noexcept {
   using L = Strip16<F>;
   using V = vec<A>;
   static constexpr CodebookBytes<F> codebook{};
@@ -119,7 +118,7 @@ __attribute__((noinline)) void tile_q8(const std::byte* panel, int first_strip, 
       }
       if constexpr (L::half_of_blocks) {
         BANTAM_UNROLL for (int r = 0; r < NR; ++r) {
-          for (int i = r * group / NR; fetch && i < (r + 1) * group / NR; i += 32) prefetch_ahead<L, NR>(block, first_strip, g * group + i);
+          for (int i = r * group / NR; fetch != Fetch::nowhere && i < (r + 1) * group / NR; i += 32) prefetch_ahead<L, NR>(block, first_strip, g * group + i, fetch);
           simd::dot<A>::accumulate_blocks(planes + r * L::plane_bytes(k) + L::plane_bytes(g * group), values + column, x.stride,
                                           load_kept_blocks<A, F>(block, k, first_strip + r, g), c[r]);
         }
@@ -128,7 +127,7 @@ __attribute__((noinline)) void tile_q8(const std::byte* panel, int first_strip, 
 #pragma GCC unroll 1
         for (int i = 0; i < group; i += step) {
           const int at = g * group + i;
-          if (fetch && at % 32 == 0) prefetch_ahead<L, NR>(block, first_strip, at);
+          if (fetch != Fetch::nowhere && at % 32 == 0) prefetch_ahead<L, NR>(block, first_strip, at, fetch);
           simd::dot<A>::template accumulate<dot_plane<F>, step, NR, MR>(planes + L::plane_bytes(at / 32 * 32), L::plane_bytes(k),
                                                                         values + first + at, x.stride, at % 32 / 4, codebook.level, c);
         }
@@ -305,7 +304,7 @@ inline constexpr bool strips_alone = Strip16<F>::half_of_blocks || Strip16<F>::t
 
 /// All strips of one panel for MR tokens.
 template <class A, QuantFormat F, class Rows, int MR>
-void panel_tile(const WeightView& w, std::int64_t p, const Rows& x, std::int64_t token, [[maybe_unused]] bool fetch,
+void panel_tile(const WeightView& w, std::int64_t p, const Rows& x, std::int64_t token, [[maybe_unused]] Fetch fetch,
                 const OutputRows& out) {
   // A single token has too few sums in flight to hide latency with one strip.
   constexpr int NR = MR == 1 ? 2 : strips_alone<F> ? 1 : simd::dot<A>::strips;
@@ -324,15 +323,14 @@ void panel_tile(const WeightView& w, std::int64_t p, const Rows& x, std::int64_t
 /// One panel for tokens token .. end, in tiles that differ by at most a token: small ones leave registers idle.
 template <class A, QuantFormat F, class Rows, int... Smaller>
 BANTAM_INLINE void panel_tokens(const WeightView& w, std::int64_t p, const Rows& x, std::int64_t token, std::int64_t end,
-                                const OutputRows& out, std::integer_sequence<int, Smaller...>) {
-  using Tile = void (*)(const WeightView&, std::int64_t, const Rows&, std::int64_t, bool, const OutputRows&);
+                                Fetch fetch, const OutputRows& out, std::integer_sequence<int, Smaller...>) {
+  using Tile = void (*)(const WeightView&, std::int64_t, const Rows&, std::int64_t, Fetch, const OutputRows&);
   static constexpr Tile tile_of[] = {panel_tile<A, F, Rows, Smaller + 1>...};
-  bool fetch = true;
   for (std::int64_t tiles = div_up<std::int64_t>(end - token, sizeof...(Smaller)); tiles > 0; --tiles) {
     const std::int64_t n = (end - token) / tiles;
     tile_of[n - 1](w, p, x, token, fetch, out);
     token += n;
-    fetch = false;
+    fetch = Fetch::nowhere;  // it is in the cache now
   }
 }
 
@@ -355,11 +353,11 @@ template <class A, QuantFormat F, class Rows>
 /// One panel for as many tokens from `token` on as fill registers of 16; returns the first that is left.
 template <class A, QuantFormat F, int... Fewer>
 BANTAM_INLINE std::int64_t panel_interleaved(const WeightView& w, std::int64_t p, const QuantizedRows& x, std::int64_t token, std::int64_t end,
-                                             const OutputRows& out, std::integer_sequence<int, Fewer...>) {
-  using Tile = void (*)(const WeightView&, std::int64_t, int, const QuantizedRows&, std::int64_t, bool, const OutputRows&);
+                                             Fetch fetch, const OutputRows& out, std::integer_sequence<int, Fewer...>) {
+  using Tile = void (*)(const WeightView&, std::int64_t, int, const QuantizedRows&, std::int64_t, Fetch, const OutputRows&);
   static constexpr Tile tile_of[] = {strip_interleaved<A, F, Fewer + 1>...};
   constexpr std::int64_t most = sizeof...(Fewer);
-  for (bool fetch = true; end - token >= 16; fetch = false) {
+  for (; end - token >= 16; fetch = Fetch::nowhere) {
     const std::int64_t registers = (end - token) / 16 < most ? (end - token) / 16 : most;
     for (int strip = 0; strip < 2; ++strip) tile_of[registers - 1](w, p, strip, x, token, fetch, out);
     token += registers * 16;
@@ -377,9 +375,9 @@ void matmul(const WeightView& w, const Rows& x, const OutputRows& out, const Mat
       std::int64_t rest = token;
       if constexpr (interleaves) {
         constexpr std::make_integer_sequence<int, simd::dot<A>::interleaved_registers> sizes;
-        if (x.interleaved != nullptr) rest = panel_interleaved<A, F>(w, p, x, token, end, out, sizes);
+        if (x.interleaved != nullptr) rest = panel_interleaved<A, F>(w, p, x, token, end, part.fetch, out, sizes);
       }
-      panel_tokens<A, F>(w, p, x, rest, end, out, std::make_integer_sequence<int, most_tokens<A, F, Rows>()>{});
+      panel_tokens<A, F>(w, p, x, rest, end, rest == token ? part.fetch : Fetch::nowhere, out, std::make_integer_sequence<int, most_tokens<A, F, Rows>()>{});
     }
   }
 }

@@ -3,6 +3,7 @@
 
 #include <type_traits>
 
+#include "bantam/kernels/arguments.hpp"
 #include "bantam/quant/strip16.hpp"
 #include "bantam/simd/dot.hpp"
 #include "bantam/simd/sparse.hpp"
@@ -241,14 +242,20 @@ BANTAM_INLINE Strip<A> load_column_of_blocks(const std::byte* plane, std::uint32
 /// every 32 columns: 128 columns' worth at once read a tenth less.
 /// The two strips of a panel are two streams that jump from block to block, which hardware prefetchers follow late. Panels
 /// follow each other in memory, so this runs on into the next one.
-/// Into the second-level cache: on Zen 4 a fetch into the first holds one of its 24 buffers for misses until memory answers, which is 14 GB/s
-/// a thread, and into the second 21 (docs/numbers.md). Zen 3 and older take both for the same.
+/// On Zen 4 a fetch into the first-level cache holds one of its 24 buffers for misses until memory answers, which is 14 GB/s a thread, and
+/// into the second 21; on Emerald Rapids the first is faster (docs/numbers.md). So the caller chooses, by measurement.
 template <class L, int NR>
-BANTAM_INLINE void prefetch_ahead(const std::byte* block, int first_strip, int column) {
+BANTAM_INLINE void prefetch_ahead(const std::byte* block, int first_strip, int column, Fetch level) {
   constexpr std::int64_t lines = div_up<std::int64_t>(L::block_bytes(block_columns) / 64 * NR, 2 * block_columns / 32);
   constexpr std::int64_t size = L::block_bytes(block_columns), blocks = (8192 + size / 2) / size;
   const std::byte* ahead = block + (blocks > 0 ? blocks : 1) * size + (first_strip * (block_columns / 32) + column / 32) * lines * 64;
-  BANTAM_UNROLL for (int i = 0; i < lines; ++i) __builtin_prefetch(ahead + i * 64, 0, 2);
+  // As if it could change: the compiler must not make a tile for each level.
+  __asm__("" : "+r"(level));
+  if (level == Fetch::second_level) {
+    BANTAM_UNROLL for (int i = 0; i < lines; ++i) __builtin_prefetch(ahead + i * 64, 0, 2);
+  } else {
+    BANTAM_UNROLL for (int i = 0; i < lines; ++i) __builtin_prefetch(ahead + i * 64);
+  }
 }
 
 }  // namespace bantam::inline v0::kernels

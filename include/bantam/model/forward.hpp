@@ -8,6 +8,7 @@
 #include "bantam/core/team.hpp"
 #include "bantam/model/weights.hpp"
 #include "bantam/nn/attention.hpp"
+#include "bantam/nn/fetch_choice.hpp"
 #include "bantam/nn/linear.hpp"
 
 namespace bantam::inline v0 {
@@ -114,6 +115,7 @@ class Forward {
   Team team_;
   Team alone_{1};
   nn::Rope rope_;
+  nn::FetchChoice fetch_;
 
   std::vector<Segment> segments_;   ///< of the pass under way
   std::vector<Row> rows_;

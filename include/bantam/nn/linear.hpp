@@ -20,7 +20,8 @@ struct Product {
 
 /// out = x wT (+ bias) of each product, dealt out panel by panel, of all of them together: x (tokens, columns). Quantized
 /// matrices read the 8-bit form of x, float matrices the floats; both must be ready in all rows.
-inline void linear(const KernelTable& kernels, Team& team, const Activations& x, std::initializer_list<Product> products) noexcept {
+inline void linear(const KernelTable& kernels, Team& team, const Activations& x, std::initializer_list<Product> products,
+                   Fetch fetch = Fetch::first_level) noexcept {
   std::int64_t panels = 0;
   for (const Product& p : products) panels += div_up<std::int64_t>(p.w.rows(), panel_rows);
   // Parts long enough to stream, short enough that none waits long for the last.
@@ -33,7 +34,7 @@ inline void linear(const KernelTable& kernels, Team& team, const Activations& x,
       if (range.begin >= range.end) continue;
       BANTAM_ASSERT(x.columns() == p.w.columns());
       const FormatKernels& format = kernels_of(p.w.format(), kernels);
-      const MatmulPart panel_range{x.tokens(), range.begin, range.end};
+      const MatmulPart panel_range{x.tokens(), range.begin, range.end, fetch};
       if (format.matmul_q8 != nullptr) {
         format.matmul_q8(p.w.view(), x.quantized(p.w, p.ordered_form), p.out, panel_range);
       } else {
