@@ -40,9 +40,6 @@ fuzz_packages=(
   "libclang-rt-14-dev libFuzzer and the sanitizers of clang 14"
 )
 
-# Fuzzing it (scripts/fuzz.sh).
-fuzz_packages=(clang libclang-rt-14-dev)
-
 # Making the API reference.
 reference_packages=(
   "doxygen the API reference of C and C++"

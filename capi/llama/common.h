@@ -6,8 +6,10 @@
 #include <cmath>
 #include <cstdint>
 #include <fstream>
+#include <initializer_list>
 #include <memory>
 #include <sstream>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -149,7 +151,9 @@ inline std::unique_ptr<common_init_result> common_init_from_params(const common_
 
 inline std::vector<llama_token> common_tokenize(const llama_vocab *vocab, const std::string &text, bool add_special, bool parse_special = false) {
   const auto size = static_cast<int32_t>(text.size());
-  std::vector<llama_token> tokens(static_cast<size_t>(-std::min(0, llama_tokenize(vocab, text.c_str(), size, nullptr, 0, add_special, parse_special))));
+  const int32_t count = llama_tokenize(vocab, text.c_str(), size, nullptr, 0, add_special, parse_special);
+  if (count == INT32_MIN) throw std::runtime_error(bantam_last_error());
+  std::vector<llama_token> tokens(static_cast<size_t>(-std::min(0, count)));
   llama_tokenize(vocab, text.c_str(), size, tokens.data(), static_cast<int32_t>(tokens.size()), add_special, parse_special);
   return tokens;
 }

@@ -85,7 +85,12 @@ void Session::save_to(ByteSink sink) const {
 }
 
 Session Session::restore(Model model, const std::filesystem::path& path, SessionOptions options) {
-  return restore_from(std::move(model), MappedFile::open(path)->bytes(), path.string(), std::move(options));
+  // Read, not mapped: whoever cuts a mapped file short ends the process.
+  const auto file = MappedFile::open(path);
+  const std::span<const std::byte> bytes = file->bytes();
+  const auto copy = allocate_storage(bytes.size());
+  file->read(bytes, copy.get());
+  return restore_from(std::move(model), {copy.get(), bytes.size()}, path.string(), std::move(options));
 }
 
 Session Session::restore(Model model, std::span<const std::byte> bytes, SessionOptions options) {
