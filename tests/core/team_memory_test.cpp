@@ -14,14 +14,18 @@ thread_local int until_failure = -1;
 
 }  // namespace
 
+// With its forms that do not throw: what one of these gave, the other may get back.
 #pragma GCC diagnostic ignored "-Wmismatched-new-delete"
+void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept {
+  return until_failure >= 0 && until_failure-- == 0 ? nullptr : std::malloc(bytes == 0 ? 1 : bytes);
+}
 void* operator new(std::size_t bytes) {
-  void* const p = until_failure >= 0 && until_failure-- == 0 ? nullptr : std::malloc(bytes == 0 ? 1 : bytes);
-  if (p == nullptr) throw std::bad_alloc();
-  return p;
+  if (void* const p = operator new(bytes, std::nothrow)) return p;
+  throw std::bad_alloc();
 }
 void operator delete(void* p) noexcept { std::free(p); }
 void operator delete(void* p, std::size_t) noexcept { std::free(p); }
+void operator delete(void* p, const std::nothrow_t&) noexcept { std::free(p); }
 
 TEST_CASE("whichever allocation of a team fails, its threads end and the caller is told") {
   int allocations = 0, told = 0;
