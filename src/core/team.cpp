@@ -27,8 +27,8 @@ using std::chrono::nanoseconds;
 using Clock = std::chrono::steady_clock;
 using namespace std::chrono_literals;
 
-// About 20 to 50 microseconds: longer than the gap between two phases of a layer, shorter than a scheduler's time
-// slice, so that a neighbor gets its core back.
+// About 20 to 100 microseconds, by how long the processor pauses: longer than the gap between two phases of a layer, shorter than
+// a scheduler's time slice, so that a neighbor gets its core back.
 constexpr int spin_rounds = 2000;
 // A look at what the system counts takes half a microsecond.
 constexpr nanoseconds between_looks = 1ms;
