@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Runs the fuzzers: scripts/fuzz.sh [SECONDS | --runs N] [TARGET...]
-#   SECONDS  for all targets together (60); each gets its share
+#   SECONDS  for all targets together (60), as many at once as there are processors; each gets its share
 #   --runs N executions of each target instead
 # Each target starts from its kept corpus (tests/fuzz/corpus/TARGET); what it finds besides goes to build/fuzz/found/TARGET.
 # Prints a table; exits 1 when an input crashed, hung or took too much memory, which is kept under build/fuzz/crashes.
@@ -26,33 +26,52 @@ if [ $# -eq 0 ]; then targets=("${all[@]}"); fi
 for target in "${targets[@]}"; do
   printf '%s\n' "${all[@]}" | grep -qx "$target" || { echo "no target $target; there are: ${all[*]}" >&2; exit 2; }
 done
-share=$((seconds / ${#targets[@]} > 0 ? seconds / ${#targets[@]} : 1))
+at_once=$(nproc)
+share=$((seconds * at_once / ${#targets[@]} > 0 ? seconds * at_once / ${#targets[@]} : 1))
 
 # An input has five seconds and 256 MB for one allocation: promises are far below (docs/security.md); under sanitizers, on a busy
 # machine, this is what separates a hang from a wait.
 limits=(-timeout=5 -malloc_limit_mb=256 -rss_limit_mb=1024 -max_len=4096 -report_slow_units=5 -print_final_stats=1)
 export ASAN_OPTIONS=allocator_may_return_null=0:detect_stack_use_after_return=0 UBSAN_OPTIONS=print_stacktrace=1
 
-failed=0
-printf '%-18s %12s %8s %9s %7s  %s\n' target executions exec/s coverage corpus crashes
-for target in "${targets[@]}"; do
-  kept=tests/fuzz/corpus/$target found=build/fuzz/found/$target crashes=build/fuzz/crashes/$target log=build/fuzz/$target.log
+# fuzz TARGET: runs it and prints its row, and its error below. Fails when it failed.
+fuzz() {
+  local target=$1
+  local kept=tests/fuzz/corpus/$target found=build/fuzz/found/$target crashes=build/fuzz/crashes/$target log=build/fuzz/$target.log
   mkdir -p "$kept" "$found" "$crashes"
-  options=("${limits[@]}" "-artifact_prefix=$crashes/")
+  local options=("${limits[@]}" "-artifact_prefix=$crashes/")
   [ -f "tests/fuzz/words/$target.dict" ] && options+=("-dict=tests/fuzz/words/$target.dict")
   if [ -n "$runs" ]; then options+=("-runs=$runs"); else options+=("-max_total_time=$share"); fi
-  result=ok
-  "$program" "$target" "${options[@]}" "$found" "$kept" >"$log" 2>&1 || result=failed
+  local status=0
+  "$program" "$target" "${options[@]}" "$found" "$kept" >"$log" 2>&1 || status=1
+  local executions rate coverage corpus
   executions=$(sed -n 's/^stat::number_of_executed_units: *//p' "$log")
   rate=$(sed -n 's/^stat::average_exec_per_sec: *//p' "$log")
   coverage=$(grep -o 'cov: [0-9]*' "$log" | tail -1 | cut -d' ' -f2)
   corpus=$(grep -o 'corp: [0-9]*' "$log" | tail -1 | cut -d' ' -f2)
-  printf '%-18s %12s %8s %9s %7s  %s\n' "$target" "${executions:--}" "${rate:--}" "${coverage:--}" "${corpus:--}" "$([ $result = ok ] && echo 0 || echo 1)"
-  if [ $result = failed ]; then
-    failed=1
-    grep -m1 -E 'ERROR: |runtime error: |terminating with|Broken' "$log" || tail -5 "$log"
+  # One write: others print at the same time.
+  local row
+  row=$(printf '%-18s %12s %8s %9s %7s  %s' "$target" "${executions:--}" "${rate:--}" "${coverage:--}" "${corpus:--}" $status)
+  if [ $status -ne 0 ]; then
+    local input
     input=$(sed -n 's/.*Test unit written to //p' "$log" | tail -1)
-    echo "  $target: the input is kept; replay it: $program $target ${input:-(see $log)}"
+    row+=$'\n'$(grep -m1 -E 'ERROR: |runtime error: |terminating with|Broken' "$log" || tail -5 "$log")
+    row+=$'\n'"  $target: the input is kept; replay it: $program $target ${input:-(see $log)}"
   fi
+  printf '%s\n' "$row"
+  return $status
+}
+
+printf '%-18s %12s %8s %9s %7s  %s\n' target executions exec/s coverage corpus crashes
+failed=0
+running=0
+for target in "${targets[@]}"; do
+  if [ $running -eq "$at_once" ]; then
+    wait -n || failed=1
+    running=$((running - 1))
+  fi
+  fuzz "$target" &
+  running=$((running + 1))
 done
+for ((; running > 0; running--)); do wait -n || failed=1; done
 exit $failed

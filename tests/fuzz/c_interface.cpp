@@ -346,7 +346,7 @@ class Program {
   bantam_setting setting_{};
 };
 
-void run(Bytes bytes) {
+void run_c_interface(Bytes bytes) {
   static const Scratch folder;
   static const bool ready = [&] {
     test::TinyModel tiny{.dim = 8, .layers = 1, .heads = 2, .kv_heads = 1, .head_dim = 4, .ffn = 9, .vocab = 30, .context = 64};
@@ -359,7 +359,7 @@ void run(Bytes bytes) {
   Program(folder, choices).run();
 }
 
-const Target target("c_interface", run);
+const Target c_interface_target("c_interface", run_c_interface);
 
 }  // namespace
 }  // namespace bantam::fuzz

@@ -14,7 +14,7 @@ constexpr std::string_view conversation =
     R"({"role":"tool","content":"42"}],"tools":[{"type":"function","function":{"name":"f","parameters":{"properties":{}}}}],)"
     R"("add_generation_prompt":true,"bos_token":"<s>","eos_token":"</s>"})";
 
-void run(Bytes bytes) {
+void run_chat_template(Bytes bytes) {
   std::string_view source = text_of(bytes), context = conversation;
   if (const std::size_t line = source.find('\n'); source.starts_with('{') && !source.starts_with("{%") && !source.starts_with("{{") &&
                                                   !source.starts_with("{#") && line != source.npos) {
@@ -29,7 +29,7 @@ void run(Bytes bytes) {
   });
 }
 
-const Target target("chat_template", run);
+const Target chat_template_target("chat_template", run_chat_template);
 
 }  // namespace
 }  // namespace bantam::fuzz

@@ -7,7 +7,7 @@ namespace bantam::fuzz {
 
 namespace {
 
-void run(Bytes bytes) {
+void run_config(Bytes bytes) {
   survives([&] {
     const ModelConfig config = parse_hf_config(text_of(bytes), "config.json");
     require(config.dim > 0 && config.layers > 0 && config.kv_heads > 0 && config.heads % config.kv_heads == 0, "sizes are checked");
@@ -17,7 +17,7 @@ void run(Bytes bytes) {
   });
 }
 
-const Target target("config", run, mutate_json);
+const Target config_target("config", run_config, mutate_json);
 
 }  // namespace
 }  // namespace bantam::fuzz

@@ -32,7 +32,7 @@ std::vector<std::string> merged(std::vector<std::string> parts, const std::funct
 
 constexpr const char* alphabet[] = {"a", "b", "c", "\xc3\xa9", "\xe4\xb8\x80", "\xe2\x96\x81"};
 
-void run(Bytes bytes) {
+void run_encode(Bytes bytes) {
   Choices choices(bytes);
   TokenizerSpec spec;
   const bool scored = choices.once_in(2);
@@ -95,7 +95,7 @@ void run(Bytes bytes) {
   require(found == expected, "encoding gives what merging by definition gives");
 }
 
-const Target target("encode", run);
+const Target encode_target("encode", run_encode);
 
 }  // namespace
 }  // namespace bantam::fuzz

@@ -10,7 +10,7 @@ namespace bantam::fuzz {
 
 namespace {
 
-void run(Bytes bytes) {
+void run_gguf(Bytes bytes) {
   static const Scratch folder;
   Choices choices(bytes);
   std::string file = gguf_file(choices).bytes();
@@ -31,7 +31,7 @@ void run(Bytes bytes) {
   survives([&] { use(Tokenizer::from_gguf(*opened), "a ab\n<s> \xe2\x96\x81 0"); });
 }
 
-const Target target("gguf", run);
+const Target gguf_target("gguf", run_gguf);
 
 }  // namespace
 }  // namespace bantam::fuzz

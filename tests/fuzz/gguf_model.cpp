@@ -8,7 +8,7 @@ namespace bantam::fuzz {
 
 namespace {
 
-void run(Bytes bytes) {
+void run_gguf_model(Bytes bytes) {
   static const Scratch folder;
   Choices choices(bytes);
   test::TinyModel model = tiny_model(choices);
@@ -31,7 +31,7 @@ void run(Bytes bytes) {
   });
 }
 
-const Target target("gguf_model", run);
+const Target gguf_model_target("gguf_model", run_gguf_model);
 
 }  // namespace
 }  // namespace bantam::fuzz

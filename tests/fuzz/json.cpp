@@ -7,7 +7,7 @@ namespace bantam::fuzz {
 
 namespace {
 
-void run(Bytes bytes) {
+void run_json(Bytes bytes) {
   Json tree;
   if (!survives([&] { tree = Json::parse(text_of(bytes), "fuzz.json"); })) return;
   for (const Json::Style& style : {Json::Style{}, Json::Style{.indent = 2}, Json::Style{.ascii = true}}) {
@@ -18,7 +18,7 @@ void run(Bytes bytes) {
   survives([&] { (void)tree.at("config").get<std::int32_t>(); });
 }
 
-const Target target("json", run, mutate_json);
+const Target json_target("json", run_json, mutate_json);
 
 }  // namespace
 }  // namespace bantam::fuzz

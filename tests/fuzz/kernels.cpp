@@ -34,7 +34,7 @@ float activation(Choices& choices) {
   return choices.once_in(4) ? choices.of(edges) : static_cast<float>(static_cast<std::int8_t>(choices.raw()));
 }
 
-void run(Bytes bytes) {
+void run_kernels(Bytes bytes) {
   set_storage_allocator({.allocate = allocate, .release = release});
   Choices choices(bytes);
   const FormatInfo& format = choices.of(formats());
@@ -65,7 +65,7 @@ void run(Bytes bytes) {
   set_storage_allocator({});
 }
 
-const Target target("kernels", run);
+const Target kernels_target("kernels", run_kernels);
 
 }  // namespace
 }  // namespace bantam::fuzz

@@ -27,7 +27,7 @@ const std::string& native_file(const Scratch& folder, const FormatInfo& format) 
   return file = test::read_file(folder / "base.bantam");
 }
 
-void run(Bytes bytes) {
+void run_native(Bytes bytes) {
   static const Scratch folder;
   Choices choices(bytes);
   const std::string& base = native_file(folder, choices.of(formats()));
@@ -59,7 +59,7 @@ void run(Bytes bytes) {
   });
 }
 
-const Target target("native", run);
+const Target native_target("native", run_native);
 
 }  // namespace
 }  // namespace bantam::fuzz

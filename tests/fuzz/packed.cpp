@@ -142,7 +142,7 @@ void change(PackedFolder& folder, Choices& choices) {
   }
 }
 
-void run(Bytes bytes) {
+void run_packed(Bytes bytes) {
   static const Scratch scratch;
   static const std::vector<PackedFolder> folders = packed_folders(scratch);
   Choices choices(bytes);
@@ -155,7 +155,7 @@ void run(Bytes bytes) {
   survives([&] { use(Model::load(scratch.path())); });
 }
 
-const Target target("packed", run);
+const Target packed_target("packed", run_packed);
 
 }  // namespace
 }  // namespace bantam::fuzz

@@ -9,7 +9,7 @@ namespace bantam::fuzz {
 
 namespace {
 
-void run(Bytes bytes) {
+void run_regex(Bytes bytes) {
   const std::string_view input = text_of(bytes);
   const std::size_t line = std::min(input.find('\n'), input.size());
   const std::string_view text = input.substr(std::min(line + 1, input.size()));
@@ -29,7 +29,7 @@ void run(Bytes bytes) {
   });
 }
 
-const Target target("regex", run);
+const Target regex_target("regex", run_regex);
 
 }  // namespace
 }  // namespace bantam::fuzz

@@ -9,7 +9,7 @@ namespace bantam::fuzz {
 
 namespace {
 
-void run(Bytes bytes) {
+void run_safetensors(Bytes bytes) {
   static const Scratch folder;
   Choices choices(bytes);
   std::string file = safetensors_file(choices);
@@ -18,7 +18,7 @@ void run(Bytes bytes) {
   survives([&] { touch(*SafetensorsFile::open(path)); });
 }
 
-const Target target("safetensors", run);
+const Target safetensors_target("safetensors", run_safetensors);
 
 // Shards and their index ---------------------------------------------------------------------------------------------
 

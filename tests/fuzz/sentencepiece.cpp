@@ -25,7 +25,7 @@ std::string score(Choices& choices) {
   return out;
 }
 
-void run(Bytes bytes) {
+void run_sentencepiece(Bytes bytes) {
   static const Scratch folder;
   static constexpr const char* words[] = {"<unk>", "<s>", "</s>", "\xe2\x96\x81", "a", "b", "ab", "aa", "\xe2\x96\x81\x61", "<0x0A>", "<0x61>", "\xc3\xa9", "ba", "abab"};
   Choices choices(bytes);
@@ -59,7 +59,7 @@ void run(Bytes bytes) {
   survives([&] { use(Tokenizer::from_file(path), "a ab  abab\n\xc3\xa9" + choices.rest()); });
 }
 
-const Target target("sentencepiece", run);
+const Target sentencepiece_target("sentencepiece", run_sentencepiece);
 
 }  // namespace
 }  // namespace bantam::fuzz

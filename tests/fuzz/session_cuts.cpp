@@ -21,7 +21,7 @@ const Model& model_in(const Scratch& folder, std::string_view format) {
   return models.emplace(format, compress(base, Recipe(find_format(format))).first).first->second;
 }
 
-void run(Bytes bytes) {
+void run_session_cuts(Bytes bytes) {
   static const Scratch folder;
   static constexpr const char* kinds[] = {"f32", "f16", "q8", "q4"};
   static constexpr const char* weights[] = {"f32", "i8.row", "i4.g32", "q4k", "nf4.g64"};
@@ -91,7 +91,7 @@ void run(Bytes bytes) {
   require(parts == text, "a generation that was interrupted goes on as the whole one");
 }
 
-const Target target("session_cuts", run);
+const Target session_cuts_target("session_cuts", run_session_cuts);
 
 }  // namespace
 }  // namespace bantam::fuzz

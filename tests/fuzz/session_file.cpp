@@ -19,7 +19,7 @@ const Model& model(const Scratch& folder) {
   return loaded;
 }
 
-void run(Bytes bytes) {
+void run_session_file(Bytes bytes) {
   static const Scratch folder;
   static constexpr const char* kinds[] = {"f32", "f16", "q8", "q4"};
   Choices choices(bytes);
@@ -49,7 +49,7 @@ void run(Bytes bytes) {
   });
 }
 
-const Target target("session_file", run);
+const Target session_file_target("session_file", run_session_file);
 
 }  // namespace
 }  // namespace bantam::fuzz

@@ -8,7 +8,7 @@ namespace {
 
 constexpr std::string_view text = "ab  abba\n1234 \xc3\xa9\xe2\x96\x81<s></s> it's\t\xf0\x9f\x99\x82 \xff x";
 
-void run(Bytes bytes) {
+void run_tokenizer_json(Bytes bytes) {
   static const Scratch folder;
   const std::string_view json = text_of(bytes);
   if (json.find("bantam-tokenizer") != json.npos) {
@@ -27,7 +27,7 @@ void run(Bytes bytes) {
   });
 }
 
-const Target target("tokenizer_json", run, mutate_json);
+const Target tokenizer_json_target("tokenizer_json", run_tokenizer_json, mutate_json);
 
 }  // namespace
 }  // namespace bantam::fuzz
