@@ -12,6 +12,6 @@ for program in aarch64-linux-gnu-g++ qemu-aarch64; do
 done
 # The outer build's variables would reach the inner one.
 unset MAKEFLAGS MFLAGS CXXFLAGS LDFLAGS 2>/dev/null || true
-cmake -S "$here" -B "$1" -DCMAKE_TOOLCHAIN_FILE="$here/../../cmake/aarch64.cmake" -DCMAKE_BUILD_TYPE=Release
+cmake -G Ninja -S "$here" -B "$1" -DCMAKE_TOOLCHAIN_FILE="$here/../../cmake/aarch64.cmake" -DCMAKE_BUILD_TYPE=Release
 cmake --build "$1" --parallel "$(nproc)"
 ctest --test-dir "$1" --output-on-failure
