@@ -55,6 +55,18 @@ inline void write_file(const std::filesystem::path& path, std::string_view bytes
   std::ofstream(path, std::ios::binary).write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
 }
 
+/// How many files and folders a folder holds.
+inline std::size_t entries(const std::filesystem::path& folder) {
+  return static_cast<std::size_t>(std::distance(std::filesystem::directory_iterator(folder), {}));
+}
+
+/// Checks that a text contains a part, and says both where it does not.
+inline bool has(const std::string& text, const std::string& part) {
+  const bool found = text.find(part) != std::string::npos;
+  CHECK_MESSAGE(found, "expected '", part, "' in '", text, "'");
+  return found;
+}
+
 /// The message of the bantam::Error that `f` throws; fails the test if it throws none, or one of several lines.
 template <class F>
 std::string error_of(F&& f) {

@@ -11,12 +11,6 @@
 namespace bantam::test {
 namespace {
 
-bool has(const std::string& text, const std::string& part) {
-  const bool found = text.find(part) != std::string::npos;
-  CHECK_MESSAGE(found, "expected '", part, "' in '", text, "'");
-  return found;
-}
-
 /// Names of everything in a folder.
 std::vector<std::string> listing(const std::filesystem::path& folder) {
   std::vector<std::string> names;

@@ -52,7 +52,7 @@ double difference(const Checkpoint& a, const Checkpoint& b, const std::string& n
 }
 
 /// Matrices as in the native file, vectors cut to f16.
-void check_same(const Checkpoint& found, const Checkpoint& native) {
+void check_as_native(const Checkpoint& found, const Checkpoint& native) {
   REQUIRE(found.tensors().size() == native.tensors().size());
   for (std::size_t i = 0; i < found.tensors().size(); ++i) {
     const CheckpointTensor& a = found.tensors()[i];
@@ -132,7 +132,7 @@ TEST_CASE_FIXTURE(OneThread, "every format of every family is written as it is, 
         // of ten apart or less; seen: 0.002 to 0.005.
         CHECK(difference(found, native, "model.layers.0.mlp.gate_proj") < 0.01);
       } else {
-        check_same(found, native);
+        check_as_native(found, native);
       }
       CHECK(logits_of(Model::load(out), some_tokens()).size() == 12 * 37);
     }
@@ -207,7 +207,7 @@ TEST_CASE_FIXTURE(OneThread, "modules of other formats are named in the config")
   const auto write = [&](const char* name, const Recipe& recipe, Target target) {
     compress_file(model, folder / name, recipe, target);
     compress_file(model, folder / "m.bantam", plan(recipe));
-    check_same(Checkpoint::open(folder / name), Checkpoint::open(folder / "m.bantam"));
+    check_as_native(Checkpoint::open(folder / name), Checkpoint::open(folder / "m.bantam"));
     decoder.add(folder / name);
     return quantization_of(folder / name);
   };

@@ -51,7 +51,7 @@ std::string placed(std::uint64_t first, std::uint64_t second) {
   return GgufBuilder().raw_tensor(entry("a", first)).raw_tensor(entry("b", second)).raw_data(std::string(64, 'x')).bytes();
 }
 
-std::vector<HostileCase> header_cases() {
+std::vector<HostileCase> gguf_header_cases() {
   const std::uint64_t two60 = std::uint64_t{1} << 60;
   const std::uint64_t largest = std::numeric_limits<std::uint64_t>::max();
   const std::string pair_start = small_gguf().bytes().substr(0, 8) + little<std::uint64_t>(0) + little<std::uint64_t>(1);
@@ -113,7 +113,7 @@ std::vector<HostileCase> value_cases() {
   };
 }
 
-std::vector<HostileCase> tensor_cases() {
+std::vector<HostileCase> gguf_tensor_cases() {
   const std::int64_t two31 = std::int64_t{1} << 31;
   const std::int64_t two32 = std::int64_t{1} << 32;
   const std::int64_t largest = std::numeric_limits<std::int64_t>::max();
@@ -173,7 +173,7 @@ TEST_CASE("the small gguf that the broken ones start from is good") {
 
 TEST_CASE("broken gguf headers and keys are refused") {
   auto file = hostile_gguf();
-  for (const HostileCase& wanted : header_cases()) file.refuse(wanted);
+  for (const HostileCase& wanted : gguf_header_cases()) file.refuse(wanted);
 }
 
 TEST_CASE("broken gguf values are refused") {
@@ -183,7 +183,7 @@ TEST_CASE("broken gguf values are refused") {
 
 TEST_CASE("broken gguf tensors are refused") {
   auto file = hostile_gguf();
-  for (const HostileCase& wanted : tensor_cases()) file.refuse(wanted);
+  for (const HostileCase& wanted : gguf_tensor_cases()) file.refuse(wanted);
 }
 
 TEST_CASE("every prefix of a gguf file is refused") {

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "bantam/io/tensor_source.hpp"
+#include "bantam/text/tokenizer.hpp"
 #include "support.hpp"
 
 namespace bantam::test {
@@ -61,6 +62,13 @@ inline unsigned touch_all(const TensorSource& source) {
     CHECK(source.find(tensor.name) == &tensor);
   }
   return sum;
+}
+
+/// Why a tokenizer's file is refused.
+inline std::string refused_tokenizer(const std::string& name, std::string_view bytes) {
+  const TemporaryFolder folder;
+  write_file(folder / name, bytes);
+  return error_of([&] { (void)Tokenizer::from_file(folder / name); });
 }
 
 }  // namespace bantam::test

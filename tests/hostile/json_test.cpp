@@ -11,7 +11,7 @@ using namespace bantam::test;
 
 namespace {
 
-std::string repeated(std::string_view item, std::size_t bytes) {
+std::string array_of(std::string_view item, std::size_t bytes) {
   std::string text = "[";
   while (text.size() < bytes) text.append(item).append(",");
   text.back() = ']';
@@ -30,13 +30,13 @@ std::string members(std::size_t bytes) {
 TEST_CASE("a tree takes at most four times the bytes of its text, or is refused before it does") {
   // 20 MB: above what the floor of 64 MiB covers.
   constexpr std::size_t bytes = 20'000'000;
-  for (const std::string& text : {repeated("{}", bytes), repeated("[]", bytes), repeated("0", bytes), repeated("\"\"", bytes), repeated("\"fifteen letters\"", bytes),
-                                  repeated("[0]", bytes), repeated("{\"a\":0}", bytes), members(bytes), repeated("[[[[[[]]]]]]", bytes)}) {
+  for (const std::string& text : {array_of("{}", bytes), array_of("[]", bytes), array_of("0", bytes), array_of("\"\"", bytes), array_of("\"fifteen letters\"", bytes),
+                                  array_of("[0]", bytes), array_of("{\"a\":0}", bytes), members(bytes), array_of("[[[[[[]]]]]]", bytes)}) {
     INFO(text.substr(0, 40));
     std::string error;
     const std::size_t peak = peak_of([&] {
       try {
-        (void)Json::parse(text, "file");
+        (void)bantam::Json::parse(text, "file");
       } catch (const Error& e) {
         error = e.what();
       }
@@ -56,5 +56,5 @@ TEST_CASE("a vocabulary of the largest kind, written without a space, is no such
   for (int i = 0; i < 524'288; ++i) text += "[\"p" + std::to_string(i) + "\",\"q\"],";
   text.back() = ']';
   text += '}';
-  CHECK(Json::parse(text, "file")["merges"].size() == 524'288);
+  CHECK(bantam::Json::parse(text, "file")["merges"].size() == 524'288);
 }

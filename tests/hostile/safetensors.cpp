@@ -28,7 +28,7 @@ std::string two(const std::string& first, const std::string& second, std::size_t
 }
 std::string typed(const std::string& type) { return one("\"dtype\":\"" + type + R"(","shape":[2],"data_offsets":[0,8])"); }
 
-std::vector<HostileCase> header_cases() {
+std::vector<HostileCase> safetensors_header_cases() {
   using namespace std::string_literals;
   return {
       {"empty file", "", "8 bytes of the header length"},
@@ -75,7 +75,7 @@ std::vector<HostileCase> header_cases() {
   };
 }
 
-std::vector<HostileCase> tensor_cases() {
+std::vector<HostileCase> safetensors_tensor_cases() {
   std::string ranks = "[";
   for (int i = 0; i < 65; ++i) ranks += i == 0 ? "1" : ",1";
   return {
@@ -139,13 +139,6 @@ struct Folder {
   }
 };
 
-bool has(const std::string& text, std::string_view words) {
-  INFO("expected '", std::string(words), "' in: ", text);
-  const bool found = text.find(words) != text.npos;
-  CHECK(found);
-  return found;
-}
-
 }  // namespace
 
 TEST_CASE("the small safetensors file that the broken ones resemble is good") {
@@ -155,12 +148,12 @@ TEST_CASE("the small safetensors file that the broken ones resemble is good") {
 
 TEST_CASE("broken safetensors headers are refused") {
   auto file = hostile_safetensors();
-  for (const HostileCase& wanted : header_cases()) file.refuse(wanted);
+  for (const HostileCase& wanted : safetensors_header_cases()) file.refuse(wanted);
 }
 
 TEST_CASE("broken safetensors tensors are refused") {
   auto file = hostile_safetensors();
-  for (const HostileCase& wanted : tensor_cases()) file.refuse(wanted);
+  for (const HostileCase& wanted : safetensors_tensor_cases()) file.refuse(wanted);
 }
 
 TEST_CASE("every prefix of a safetensors file is refused, and every longer file") {

@@ -4,6 +4,7 @@
 #include <functional>
 
 #include "bantam/text/tokenizer.hpp"
+#include "hostile/hostile_file.hpp"
 #include "support.hpp"
 
 using namespace bantam;
@@ -16,12 +17,6 @@ json small() {
   return json::parse(R"({"version":"1.0","added_tokens":[{"id":3,"content":"<s>","special":true}],"normalizer":null,
     "pre_tokenizer":null,"post_processor":null,"decoder":null,
     "model":{"type":"BPE","unk_token":null,"vocab":{"a":0,"b":1,"ab":2},"merges":["a b"]}})");
-}
-
-std::string refusal(const std::string& text) {
-  const TemporaryFolder folder;
-  write_file(folder / "tokenizer.json", text);
-  return error_of([&] { (void)Tokenizer::from_file(folder / "tokenizer.json"); });
 }
 
 struct Case {
@@ -101,7 +96,7 @@ TEST_CASE("a broken tokenizer.json is refused with what is wrong and where") {
   for (const Case& c : cases) {
     json file = small();
     c.breaks(file);
-    const std::string said = refusal(file.dump());
+    const std::string said = refused_tokenizer("tokenizer.json", file.dump());
     CAPTURE(c.what);
     CAPTURE(said);
     CHECK(said.find(c.says) != std::string::npos);
@@ -113,17 +108,17 @@ TEST_CASE("no beginning of a tokenizer.json is taken for one") {
   const std::string whole = small().dump();
   for (std::size_t n = 0; n < whole.size(); ++n) {
     CAPTURE(n);
-    CHECK_FALSE(refusal(whole.substr(0, n)).empty());
+    CHECK_FALSE(refused_tokenizer("tokenizer.json", whole.substr(0, n)).empty());
   }
 }
 
 TEST_CASE("json that nests without end is refused before it is built") {
-  CHECK(refusal("{\"model\":" + std::string(1'000'000, '[')).find("nests deeper than") != std::string::npos);
+  CHECK(refused_tokenizer("tokenizer.json", "{\"model\":" + std::string(1'000'000, '[')).find("nests deeper than") != std::string::npos);
   json nested = {{"type", "NFC"}};
   for (int i = 0; i < 60; ++i) nested = {{"type", "Sequence"}, {"normalizers", json::array({nested})}};
   json file = small();
   file["normalizer"] = nested;
-  CHECK(refusal(file.dump()).find("nests deeper than") != std::string::npos);
+  CHECK(refused_tokenizer("tokenizer.json", file.dump()).find("nests deeper than") != std::string::npos);
 }
 
 TEST_CASE("one changed byte of a tokenizer.json never does more than fail") {

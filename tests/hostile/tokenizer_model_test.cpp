@@ -4,6 +4,7 @@
 
 #include "bantam/io/gguf.hpp"
 #include "bantam/text/tokenizer.hpp"
+#include "hostile/hostile_file.hpp"
 #include "support.hpp"
 
 using namespace bantam;
@@ -31,12 +32,6 @@ const std::string normalizer = bytes_field(3, bytes_field(1, "identity") + numbe
 std::string trainer(unsigned model_type = 2, unsigned vocab = 5) { return bytes_field(2, number_field(3, model_type) + number_field(4, vocab)); }
 std::string pieces() {
   return piece("<unk>", 0, 2) + piece("<s>", 0, 3) + piece("</s>", 0, 3) + piece("\xe2\x96\x81", -1) + piece("a", -2);
-}
-
-std::string refusal(const std::string& bytes) {
-  const TemporaryFolder folder;
-  write_file(folder / "tokenizer.model", bytes);
-  return error_of([&] { (void)Tokenizer::from_file(folder / "tokenizer.model"); });
 }
 
 /// A GGUF file of metadata alone.
@@ -106,7 +101,7 @@ TEST_CASE("no beginning of a sentencepiece model is taken for one, not even at t
   CHECK(Tokenizer::from_file(folder / "tokenizer.model").encode("a a") == std::vector<TokenId>{1, 3, 4, 3, 4});
   for (std::size_t n = 0; n < whole.size(); ++n) {
     CAPTURE(n);
-    CHECK_FALSE(refusal(whole.substr(0, n)).empty());
+    CHECK_FALSE(refused_tokenizer("tokenizer.model", whole.substr(0, n)).empty());
   }
 }
 
@@ -115,26 +110,26 @@ TEST_CASE("no beginning of a real sentencepiece model is taken for one") {
   const std::string whole = read_file(path);
   for (std::size_t n = 0; n < whole.size(); ++n) {
     CAPTURE(n);
-    CHECK_FALSE(refusal(whole.substr(0, n)).empty());
+    CHECK_FALSE(refused_tokenizer("tokenizer.model", whole.substr(0, n)).empty());
   }
 }
 
 TEST_CASE("a sentencepiece model says what it lacks or what is not supported") {
-  CHECK(refusal(pieces()).find("expected a trainer_spec after 5 pieces") != std::string::npos);
-  CHECK(refusal(pieces() + trainer()).find("expected a normalizer_spec") != std::string::npos);
-  CHECK(refusal(trainer() + normalizer).find("without pieces") != std::string::npos);
-  CHECK(refusal(pieces() + trainer(2, 6) + normalizer).find("expected 6 pieces, found 5") != std::string::npos);
-  CHECK(refusal(pieces() + trainer(1) + normalizer).find("unigram models are not supported yet") != std::string::npos);
-  CHECK(refusal(pieces() + trainer(4) + normalizer).find("character models are not supported yet") != std::string::npos);
-  CHECK(refusal(pieces() + piece("", 0) + trainer() + normalizer).find("piece 5 is empty") != std::string::npos);
-  CHECK(refusal(pieces() + piece("\xff", 0) + trainer() + normalizer).find("token 5 is not UTF-8") != std::string::npos);
-  CHECK(refusal(pieces() + piece("b", std::numeric_limits<float>::quiet_NaN()) + trainer() + normalizer).find("no number as score") != std::string::npos);
+  CHECK(refused_tokenizer("tokenizer.model", pieces()).find("expected a trainer_spec after 5 pieces") != std::string::npos);
+  CHECK(refused_tokenizer("tokenizer.model", pieces() + trainer()).find("expected a normalizer_spec") != std::string::npos);
+  CHECK(refused_tokenizer("tokenizer.model", trainer() + normalizer).find("without pieces") != std::string::npos);
+  CHECK(refused_tokenizer("tokenizer.model", pieces() + trainer(2, 6) + normalizer).find("expected 6 pieces, found 5") != std::string::npos);
+  CHECK(refused_tokenizer("tokenizer.model", pieces() + trainer(1) + normalizer).find("unigram models are not supported yet") != std::string::npos);
+  CHECK(refused_tokenizer("tokenizer.model", pieces() + trainer(4) + normalizer).find("character models are not supported yet") != std::string::npos);
+  CHECK(refused_tokenizer("tokenizer.model", pieces() + piece("", 0) + trainer() + normalizer).find("piece 5 is empty") != std::string::npos);
+  CHECK(refused_tokenizer("tokenizer.model", pieces() + piece("\xff", 0) + trainer() + normalizer).find("token 5 is not UTF-8") != std::string::npos);
+  CHECK(refused_tokenizer("tokenizer.model", pieces() + piece("b", std::numeric_limits<float>::quiet_NaN()) + trainer() + normalizer).find("no number as score") != std::string::npos);
   const std::string nfkc = bytes_field(3, bytes_field(1, "nmt_nfkc") + bytes_field(2, "xxxx"));
-  CHECK(refusal(pieces() + trainer() + nfkc).find("nmt_nfkc is not supported yet") != std::string::npos);
-  CHECK(refusal("").find("empty") != std::string::npos);
-  CHECK(refusal(std::string(1000, '\xff')).find("no sentencepiece model") != std::string::npos);
+  CHECK(refused_tokenizer("tokenizer.model", pieces() + trainer() + nfkc).find("nmt_nfkc is not supported yet") != std::string::npos);
+  CHECK(refused_tokenizer("tokenizer.model", "").find("empty") != std::string::npos);
+  CHECK(refused_tokenizer("tokenizer.model", std::string(1000, '\xff')).find("no sentencepiece model") != std::string::npos);
   // A group that nests without end.
-  CHECK_FALSE(refusal(std::string(100'000, '\x0b')).empty());
+  CHECK_FALSE(refused_tokenizer("tokenizer.model", std::string(100'000, '\x0b')).empty());
 }
 
 TEST_CASE("one changed byte of a sentencepiece model never does more than fail") {

@@ -82,10 +82,6 @@ void write_tensors(const std::filesystem::path& path) {
   writer.commit();
 }
 
-std::size_t entries(const std::filesystem::path& folder) {
-  return static_cast<std::size_t>(std::distance(std::filesystem::directory_iterator(folder), {}));
-}
-
 }  // namespace
 
 TEST_CASE("whichever call fails, the file is the old one or the complete new one, and nothing else is left") {

@@ -33,10 +33,6 @@ Errc code_of(auto&& f) {
   return Errc{};
 }
 
-std::size_t entries(const std::filesystem::path& folder) {
-  return static_cast<std::size_t>(std::distance(std::filesystem::directory_iterator(folder), {}));
-}
-
 // Runs f in a child process; its exit status, or minus the signal that killed it.
 int in_child(auto&& f) {
   const pid_t child = fork();

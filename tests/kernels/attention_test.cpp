@@ -15,11 +15,6 @@ using bantam::KvKernels;
 
 namespace {
 
-std::vector<float> normal_row(std::int64_t n, std::uint64_t seed, double deviation = 1) {
-  const auto row = bantam::random::normal<float>({n}, seed, {.deviation = deviation});
-  return {row.span().begin(), row.span().end()};
-}
-
 /// A page of one kind that holds tokens of x (tokens, d), the first of them at `start`.
 std::vector<std::byte> page_of(const KvKernels& kv, const std::vector<float>& x, bool value, int start, std::int64_t d) {
   std::vector<std::byte> page(static_cast<std::size_t>(kv.page_bytes(d)) + 64, std::byte{0x5a});

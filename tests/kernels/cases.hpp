@@ -19,6 +19,12 @@ namespace bantam::test {
 inline const std::int64_t widths[] = {1, 4, 31, 32, 33, 64, 100, 172, 256, 300, 1000};
 inline const std::int64_t heights[] = {1, 15, 16, 17, 32, 33, 100};
 
+/// n normal numbers.
+inline std::vector<float> normal_row(std::int64_t n, std::uint64_t seed, double deviation = 1) {
+  const auto row = random::normal<float>({n}, seed, {.deviation = deviation});
+  return {row.span().begin(), row.span().end()};
+}
+
 /// The table that defines what the others must compute.
 inline const KernelTable& generic_table() { return *kernel_tables().back(); }
 

@@ -15,11 +15,6 @@ namespace {
 
 const std::int64_t lengths[] = {1, 3, 7, 8, 9, 15, 16, 17, 31, 33, 64, 100, 172, 1000, 4096};
 
-std::vector<float> normal_row(std::int64_t n, std::uint64_t seed, double deviation = 1) {
-  const auto row = bantam::random::normal<float>({n}, seed, {.deviation = deviation});
-  return {row.span().begin(), row.span().end()};
-}
-
 // What a float differs by from a value, in units of the value's last place.
 double ulps(float found, double expected) {
   const auto nearest = static_cast<float>(expected);

@@ -22,12 +22,6 @@ std::string gguf_error(const GgufBuilder& builder) {
   return text;
 }
 
-bool has(const std::string& text, const std::string& part) {
-  const bool found = text.find(part) != std::string::npos;
-  CHECK_MESSAGE(found, "expected '", part, "' in '", text, "'");
-  return found;
-}
-
 TEST_CASE("each tensor that a model needs is missed by name") {
   for (const ArchSpec* arch : architectures) {
     TinyModel whole{.arch = arch};

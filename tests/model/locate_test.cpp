@@ -12,8 +12,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-void has(const std::string& text, const std::string& part) { CHECK_MESSAGE(text.find(part) != std::string::npos, "expected '", part, "' in '", text, "'"); }
-
 /// Sets an environment variable for a scope.
 class Variable {
  public:

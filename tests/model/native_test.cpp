@@ -51,12 +51,6 @@ std::string open_error(const std::string& bytes) {
   return text;
 }
 
-bool has(const std::string& text, const std::string& part) {
-  const bool found = text.find(part) != std::string::npos;
-  CHECK_MESSAGE(found, "expected '", part, "' in '", text, "'");
-  return found;
-}
-
 using Library = nlohmann::ordered_json;
 
 /// Changes a metadata value that is JSON.

@@ -90,7 +90,7 @@ bool reads_stream(const TinyTensor& t) {
   return ends_with(t.name, {"q_proj.weight", "k_proj.weight", "v_proj.weight", "gate_proj.weight", "up_proj.weight", "lm_head.weight"});
 }
 
-std::vector<float> logits_of(const Checkpoint& checkpoint) { return test::logits_of(Model::from_checkpoint(checkpoint), some_tokens(30)); }
+std::vector<float> logits_of_checkpoint(const Checkpoint& checkpoint) { return logits_of(Model::from_checkpoint(checkpoint), some_tokens(30)); }
 
 struct Slices : Small {
   Checkpoint sliced(const Checkpoint& checkpoint, std::int64_t dim, bool compensate) const {
@@ -134,7 +134,7 @@ TEST_CASE_FIXTURE(Slices, "over all of its axes a model is the same function") {
       if (tiny.tied) std::ranges::fill(tiny.tensor("model.norm.weight").values, 1.5F);
       const Checkpoint original = written(tiny), whole = sliced(original, 36, compensate);
       // As after a rotation: some roundings of 6e-8 more for each weight.
-      CHECK(distance(logits_of(whole), logits_of(original)) < 1e-4);
+      CHECK(distance(logits_of_checkpoint(whole), logits_of_checkpoint(original)) < 1e-4);
       CHECK(whole.config().tied == tiny.tied);
       CHECK(relative_error(load_block(whole, 1).q.dequantize(), load_block(original, 1).q.dequantize()) > 0.5);
     }
@@ -156,12 +156,12 @@ TEST_CASE_FIXTURE(Slices, "a model that fills part of its residual stream loses 
       if (writes || embeds || reads_stream(t)) multiply(t, q, writes);
     }
     const Checkpoint original = written(tiny);
-    const std::vector<float> expected = logits_of(original);
+    const std::vector<float> expected = logits_of_checkpoint(original);
     for (const bool compensate : {false, true}) {
       CAPTURE(std::string(arch->name));
       CAPTURE(compensate);
-      CHECK(distance(logits_of(sliced(original, live, compensate)), expected) < 1e-3);
-      CHECK(distance(logits_of(sliced(original, live - 1, compensate)), expected) > 1e-2);
+      CHECK(distance(logits_of_checkpoint(sliced(original, live, compensate)), expected) < 1e-3);
+      CHECK(distance(logits_of_checkpoint(sliced(original, live - 1, compensate)), expected) > 1e-2);
     }
   }
 }
@@ -258,7 +258,7 @@ TEST_CASE_FIXTURE(Slices, "without compensation a sliced model computes what pro
     const auto tokens = some_tokens(30);
     const std::vector<double> expected = projected(tiny, axes, 27, std::sqrt(along / all)).logits({tokens.begin(), tokens.end()});
     // Axes come from moments summed in floats, and neighbors among them differ little.
-    CHECK(distance(logits_of(sliced(original, 27, false)), expected) < 2e-3);
+    CHECK(distance(logits_of_checkpoint(sliced(original, 27, false)), expected) < 2e-3);
   }
 }
 
@@ -270,7 +270,7 @@ TEST_CASE_FIXTURE(Slices, "refitted matrices bring a sliced model nearer to the 
     for (const bool compensate : {false, true}) {
       const Model small = Model::from_checkpoint(sliced(original, 27, compensate)), base = Model::from_checkpoint(original);
       for (const std::vector<TokenId>& sample : calibration.samples) {
-        const std::vector<float> found = test::logits_of(small, sample), expected = test::logits_of(base, sample);
+        const std::vector<float> found = logits_of(small, sample), expected = logits_of(base, sample);
         for (std::size_t i = 0; i < found.size(); ++i) {
           squares[compensate] += std::pow(static_cast<double>(found[i]) - static_cast<double>(expected[i]), 2);
         }
@@ -298,16 +298,16 @@ TEST_CASE_FIXTURE(Small, "a narrower model lies in every container, with other p
     const std::int64_t bias = arch == &archs::qwen3 || arch == &archs::mistral ? 0 : 40 + 2 * 20;
     const std::int64_t block = 27 * (2 * 40 + 2 * 20 + 3 * 35 + 2) + norms + bias + (arch == &archs::llama ? 27 : 0);
     CHECK(pruned.after.parameters == 37 * 27 * (tiny.tied ? 1 : 2) + 27 + 2 * block);
-    const std::vector<float> expected = logits_of(pruned.checkpoint);
+    const std::vector<float> expected = logits_of_checkpoint(pruned.checkpoint);
     for (const auto& [target, name] : {std::pair{Target::native, "m.bantam"}, {Target::safetensors, "folder"}, {Target::gguf, "m.gguf"}}) {
       compress_file(pruned.checkpoint, folder / name, recipe::rtn("f32"), target);
       const Model model = Model::load(folder / name);
       CHECK(model.config().dim == 27);
       CHECK(model.config().head_dim == 10);
-      CHECK(distance(test::logits_of(model, some_tokens(30)), expected) < 1e-5);
+      CHECK(distance(logits_of(model, some_tokens(30)), expected) < 1e-5);
     }
     compress_file(pruned.checkpoint, folder / "q.bantam", recipe::gptq("i8.g32"), Target::native, {}, calibration);
-    CHECK(distance(test::logits_of(Model::load(folder / "q.bantam"), some_tokens(30)), expected) < 0.5);
+    CHECK(distance(logits_of(Model::load(folder / "q.bantam"), some_tokens(30)), expected) < 0.5);
   }
 }
 

@@ -2,25 +2,15 @@
 #include <optional>
 
 #include "bantam/bantam.hpp"
+#include "session/demo.hpp"
 #include "support.hpp"
 
 using namespace bantam;
+using namespace bantam::test;
 
 namespace {
 
-const std::filesystem::path demo = std::filesystem::path(BANTAM_SOURCE_DIR) / "models/books4m";
-
-const Model& model() {
-  static const Model loaded = Model::load(demo);
-  return loaded;
-}
-
-std::vector<float> logits_of(Session& session) {
-  const auto logits = session.logits();
-  return {logits.begin(), logits.end()};
-}
-
-std::vector<TokenId> tokens_of(std::string_view text) { return model().tokenizer().encode(text); }
+std::vector<TokenId> tokens_of(std::string_view text) { return demo().tokenizer().encode(text); }
 
 }  // namespace
 
@@ -28,8 +18,8 @@ TEST_CASE("prompts read together leave each session, bit for bit, as if read alo
   const std::vector<std::vector<TokenId>> texts = {tokens_of("The sea"), tokens_of(std::string(2500, 'a') + " long"), {}, tokens_of("A boy said to the old man")};
   std::vector<Session> together, alone;
   for (std::size_t i = 0; i < texts.size(); ++i) {
-    together.emplace_back(model(), SessionOptions{.context = 4096});
-    alone.emplace_back(model(), SessionOptions{.context = 4096});
+    together.emplace_back(demo(), SessionOptions{.context = 4096});
+    alone.emplace_back(demo(), SessionOptions{.context = 4096});
     if (i != 1) together.back().prefill("Once"), alone.back().prefill("Once");  // some go on
     alone.back().prefill(texts[i]);
   }
@@ -47,7 +37,7 @@ TEST_CASE("prompts read together leave each session, bit for bit, as if read alo
 TEST_CASE("prompts that cannot be read together leave all sessions as they were") {
   std::int64_t allowed = 1000000;
   const SessionOptions asks{.context = 64, .progress = [&](std::int64_t, std::int64_t) { return allowed-- > 0; }};
-  Session a(model(), {.context = 64}), b(model(), asks), other(model(), {.context = 65});
+  Session a(demo(), {.context = 64}), b(demo(), asks), other(demo(), {.context = 65});
   a.prefill("Once upon");
   const std::vector<TokenId> held = a.tokens();
   const std::vector<float> before = logits_of(a);
@@ -72,7 +62,7 @@ TEST_CASE("prompts that cannot be read together leave all sessions as they were"
 
 TEST_CASE("a conversation as JSON is answered as the same messages are, and what is held is not read again") {
   const test::TemporaryFolder folder;
-  for (const char* name : {"config.json", "model.safetensors", "tokenizer.json"}) std::filesystem::copy_file(demo / name, folder / name);
+  for (const char* name : {"config.json", "model.safetensors", "tokenizer.json"}) std::filesystem::copy_file(demo_folder / name, folder / name);
   test::write_file(folder / "tokenizer_config.json",
                    R"({"bos_token":"<s>","eos_token":"</s>","chat_template":"{{ bos_token }}{% if tools %}{{ tools | tojson }}{% endif %}{% for m in messages %}[{{ m.role }}] {{ m.content }}{% for c in m.tool_calls %}{{ c.function.name }}({{ c.function.arguments.city }}){% endfor %}\n{% endfor %}{% if add_generation_prompt %}[assistant]{% endif %}"})");
   const Model chatty = Model::load(folder.path());
@@ -105,5 +95,5 @@ TEST_CASE("a conversation as JSON is answered as the same messages are, and what
     CHECK(code == Errc::invalid_argument);
   }
   CHECK(test::error_of([&] { (void)prompt(R"([{"role":"user","content":[{"type":"image_url","image_url":"x"}]}])"); }).find("image_url") != std::string::npos);
-  CHECK(test::error_of([&] { (void)chat_prompt_json(model().tokenizer(), "[]"); }).find("template") != std::string::npos);
+  CHECK(test::error_of([&] { (void)chat_prompt_json(demo().tokenizer(), "[]"); }).find("template") != std::string::npos);
 }

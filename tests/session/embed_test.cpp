@@ -1,17 +1,14 @@
 // Hidden states and the embeddings made of them.
 #include "bantam/bantam.hpp"
+#include "session/demo.hpp"
 #include "support.hpp"
 
 #include <cmath>
 
 using namespace bantam;
+using namespace bantam::test;
 
 namespace {
-
-const Model& model() {
-  static const Model loaded = Model::load(std::filesystem::path(BANTAM_SOURCE_DIR) / "models/books4m");
-  return loaded;
-}
 
 std::vector<std::vector<float>> states_of(Session& session, std::span<const TokenId> ids) {
   std::vector<std::vector<float>> states;
@@ -25,20 +22,20 @@ std::vector<std::vector<float>> states_of(Session& session, std::span<const Toke
 std::vector<TokenId> long_text() {
   std::string text;
   while (text.size() < 700) text += "The old captain looked at the sea, and said to the boy that there would be wind. ";
-  return model().tokenizer().encode(text);
+  return demo().tokenizer().encode(text);
 }
 
 }  // namespace
 
 TEST_CASE("the head makes of a hidden state the logits that score() gives") {
-  const auto ids = model().tokenizer().encode("The old captain looked at the sea");
-  Session session(model());
+  const auto ids = demo().tokenizer().encode("The old captain looked at the sea");
+  Session session(demo());
   const auto states = states_of(session, ids);
   REQUIRE(states.size() == ids.size());
   CHECK(session.tokens() == ids);
   const std::vector<float> next(session.logits().begin(), session.logits().end());
-  Session other(model());
-  const WeightMatrix& head = model().weights().head;
+  Session other(demo());
+  const WeightMatrix& head = demo().weights().head;
   std::vector<float> row(static_cast<std::size_t>(head.columns()));
   RowCodes scratch;
   other.score(ids, [&](std::int64_t index, std::span<const float> logits) {
@@ -55,9 +52,9 @@ TEST_CASE("the head makes of a hidden state the logits that score() gives") {
 
 TEST_CASE("hidden states do not depend on how tokens come") {
   const auto ids = long_text();
-  Session whole(model());
+  Session whole(demo());
   const auto expected = states_of(whole, ids);
-  Session pieces(model());
+  Session pieces(demo());
   auto states = states_of(pieces, std::span(ids).first(5));
   for (auto& state : states_of(pieces, std::span(ids).subspan(5))) states.push_back(std::move(state));
   CHECK(states == expected);
@@ -65,7 +62,7 @@ TEST_CASE("hidden states do not depend on how tokens come") {
 
 TEST_CASE("an embedding is the mean, the first or the last state, whatever the session held") {
   const auto ids = long_text();
-  Session session(model());
+  Session session(demo());
   const auto states = states_of(session, ids);
   for (const Pooling pooling : poolings) {
     CAPTURE(name_of(pooling));
@@ -73,7 +70,7 @@ TEST_CASE("an embedding is the mean, the first or the last state, whatever the s
     const std::vector<float> raw = embed(session, ids, {.pooling = pooling, .normalize = false});
     CHECK(session.tokens() == ids);
     const std::vector<float> unit = embed(session, ids, {.pooling = pooling});
-    REQUIRE(raw.size() == static_cast<std::size_t>(model().config().dim));
+    REQUIRE(raw.size() == static_cast<std::size_t>(demo().config().dim));
     double length = 0;
     for (const float x : raw) length += static_cast<double>(x) * static_cast<double>(x);
     length = std::sqrt(length);
@@ -86,11 +83,11 @@ TEST_CASE("an embedding is the mean, the first or the last state, whatever the s
       CHECK(static_cast<double>(unit[i]) == doctest::Approx(static_cast<double>(raw[i]) / length).epsilon(1e-5));
     }
   }
-  CHECK(embed(session, "The sea") == embed(session, model().tokenizer().encode("The sea")));
+  CHECK(embed(session, "The sea") == embed(session, demo().tokenizer().encode("The sea")));
 }
 
 TEST_CASE("what cannot be embedded is refused with one line") {
-  Session session(model(), {.context = 8});
+  Session session(demo(), {.context = 8});
   CHECK(test::error_of([&] { (void)embed(session, std::vector<TokenId>{}); }).find("expected at least one token") != std::string::npos);
   CHECK(test::error_of([&] { (void)embed(session, std::vector<TokenId>(9, 1)); }).find("expected at most 8 tokens") != std::string::npos);
   CHECK(test::error_of([] { (void)find_pooling("max"); }).find("mean, cls, last") != std::string::npos);

@@ -2,16 +2,13 @@
 #include <cmath>
 
 #include "bantam/bantam.hpp"
+#include "session/demo.hpp"
 #include "tiny_model.hpp"
 
 using namespace bantam;
+using namespace bantam::test;
 
 namespace {
-
-const Model& demo() {
-  static const Model model = Model::load(std::filesystem::path(BANTAM_SOURCE_DIR) / "models/books4m");
-  return model;
-}
 
 std::vector<TokenId> text_tokens(std::size_t count) {
   std::vector<TokenId> ids;
@@ -21,11 +18,6 @@ std::vector<TokenId> text_tokens(std::size_t count) {
   }
   ids.resize(count);
   return ids;
-}
-
-std::vector<float> logits_of(Session& session) {
-  const auto logits = session.logits();
-  return {logits.begin(), logits.end()};
 }
 
 double distance(const std::vector<float>& a, const std::vector<float>& b) {

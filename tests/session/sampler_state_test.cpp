@@ -6,27 +6,18 @@
 #include <cmath>
 #include <limits>
 
-#include "support.hpp"
+#include "session/sampler_cases.hpp"
 
 using bantam::Random;
 using bantam::Sampler;
 using bantam::SamplerStage;
 using bantam::Sampling;
 using bantam::TokenId;
+using namespace bantam::test;
 
 namespace {
 
-constexpr float infinity = std::numeric_limits<float>::infinity();
 constexpr float not_a_number = std::numeric_limits<float>::quiet_NaN();
-
-Sampling plain() { return {.temperature = 1.0f, .top_k = 0, .top_p = 1.0f, .min_p = 0.0f}; }
-
-std::vector<float> random_logits(std::size_t count, std::uint64_t seed, double spread) {
-  Random random(seed);
-  std::vector<float> result(count);
-  for (float& x : result) x = static_cast<float>(spread * random.normal());
-  return result;
-}
 
 }  // namespace
 

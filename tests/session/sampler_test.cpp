@@ -7,23 +7,21 @@
 #include <limits>
 #include <numeric>
 
-#include "support.hpp"
+#include "session/sampler_cases.hpp"
 
 using bantam::Random;
 using bantam::Sampler;
 using bantam::SamplerStage;
 using bantam::Sampling;
 using bantam::TokenId;
+using namespace bantam::test;
 using Distribution = std::vector<std::pair<TokenId, double>>;
 
 namespace {
 
-constexpr float infinity = std::numeric_limits<float>::infinity();
 
 // Two and four are equal on purpose. softmax: .0698 .5157 .1897 .0257 .1897 .0094, entropy 1.29607.
 const std::vector<float> logits = {1.0f, 3.0f, 2.0f, 0.0f, 2.0f, -1.0f};
-
-Sampling plain() { return {.temperature = 1.0f, .top_k = 0, .top_p = 1.0f, .min_p = 0.0f}; }
 
 Distribution distribution(const Sampling& options, std::initializer_list<TokenId> history = {}) {
   Sampler sampler(options, static_cast<std::int32_t>(logits.size()));
@@ -44,13 +42,6 @@ std::vector<TokenId> tokens_of(const Distribution& distribution) {
   std::vector<TokenId> ids;
   for (const auto& [id, probability] : distribution) ids.push_back(id);
   return ids;
-}
-
-std::vector<float> random_logits(std::size_t count, std::uint64_t seed, double spread) {
-  Random random(seed);
-  std::vector<float> result(count);
-  for (float& x : result) x = static_cast<float>(spread * random.normal());
-  return result;
 }
 
 }  // namespace

@@ -7,29 +7,23 @@
 
 #include "bantam/bantam.hpp"
 #include "limits.hpp"
+#include "session/demo.hpp"
 #include "support.hpp"
 
 using namespace bantam;
+using namespace bantam::test;
 
 namespace {
 
-const std::filesystem::path demo = std::filesystem::path(BANTAM_SOURCE_DIR) / "models/books4m";
-
 /// The bundled model, in floats and in int4, loaded once.
 const Model& model_of(std::string_view format) {
-  static const Model plain = Model::load(demo);
-  static const Model small = compress(plain, recipe::rtn("i4.g32")).first;
-  return format == "int4" ? small : plain;
+  static const Model small = compress(demo(), recipe::rtn("i4.g32")).first;
+  return format == "int4" ? small : demo();
 }
 
 const std::string prompt = "The old captain looked at the sea, and said to the boy that";
 
 std::vector<TokenId> tokens_of(const std::string& text) { return model_of("f16").tokenizer().encode(text); }
-
-std::vector<float> logits_of(Session& session) {
-  const auto logits = session.logits();
-  return {logits.begin(), logits.end()};
-}
 
 GenerateOptions sampled(std::int64_t n) { return {.max_tokens = n, .sampling = {.temperature = 0.9f, .repeat_penalty = 1.1f, .seed = 5}}; }
 
@@ -316,7 +310,7 @@ TEST_CASE("wrong options are refused with one line each") {
 TEST_CASE("a chat remembers both sides of it") {
   const test::TemporaryFolder folder;
   for (const char* name : {"config.json", "model.safetensors", "tokenizer.json"}) {
-    std::filesystem::copy_file(demo / name, folder / name);
+    std::filesystem::copy_file(demo_folder / name, folder / name);
   }
   test::write_file(folder / "tokenizer_config.json",
                    R"({"bos_token":"<s>","eos_token":"</s>","chat_template":"{{ bos_token }}{% for m in messages %}[{{ m.role }}] {{ m.content }}\n{% endfor %}[assistant]"})");
@@ -452,7 +446,7 @@ TEST_CASE("guessing respects the limits: tokens asked for, the context, stop tex
 }
 
 TEST_CASE("a scope that cancels stops encoding within a few words and perplexity within a window") {
-  const Model model = Model::load(demo);
+  const Model model = Model::load(demo_folder);
   std::string text;
   for (int i = 0; i < 20'000; ++i) text += "word" + std::to_string(i) + ' ';
   const std::string one_word(100'000, 'a');

@@ -9,7 +9,7 @@
 #include "support.hpp"
 
 using bantam::ChatTemplate;
-using json = nlohmann::ordered_json;
+using nlohmann::ordered_json;
 
 namespace {
 
@@ -35,16 +35,16 @@ std::string output_of(const std::string& command) {
 }
 
 /// What Jinja2 makes of the cases: one {"text"} or {"error"} each.
-json ask_oracle(const json& cases) {
+ordered_json ask_oracle(const ordered_json& cases) {
   const bantam::test::TemporaryFolder folder;
   bantam::test::write_file(folder / "cases.json", cases.dump());
-  return json::parse(output_of("/usr/bin/python3 '" + (here / "chat_template_oracle.py").string() + "' '" +
+  return ordered_json::parse(output_of("/usr/bin/python3 '" + (here / "chat_template_oracle.py").string() + "' '" +
                                (folder / "cases.json").string() + "'"));
 }
 
 /// Renders every case and compares; returns how many were errors on both sides.
-std::size_t compare(const json& cases) {
-  const json expected = ask_oracle(cases);
+std::size_t compare(const ordered_json& cases) {
+  const ordered_json expected = ask_oracle(cases);
   REQUIRE(expected.size() == cases.size());
   std::size_t errors = 0;
   for (std::size_t i = 0; i < cases.size(); ++i) {
@@ -74,8 +74,8 @@ std::size_t compare(const json& cases) {
 TEST_CASE("real chat templates render as in Jinja2, byte for byte") {
   BANTAM_NEED_SHARED(folder, "chat-templates");
   if (!oracle_available()) return;
-  const json contexts = json::parse(bantam::test::read_file(here / "chat_contexts.json"));
-  json cases = json::array();
+  const ordered_json contexts = ordered_json::parse(bantam::test::read_file(here / "chat_contexts.json"));
+  ordered_json cases = ordered_json::array();
   for (const auto& entry : std::filesystem::directory_iterator(folder)) {
     if (entry.path().extension() != ".jinja") continue;
     const std::string source = bantam::test::read_file(entry.path());
@@ -91,9 +91,9 @@ TEST_CASE("real chat templates render as in Jinja2, byte for byte") {
 
 TEST_CASE("the language agrees with Jinja2 line by line") {
   if (!oracle_available()) return;
-  const json context = json::parse(bantam::test::read_file(here / "jinja_context.json"));
+  const ordered_json context = ordered_json::parse(bantam::test::read_file(here / "jinja_context.json"));
   std::istringstream lines(bantam::test::read_file(here / "jinja_cases.txt"));
-  json cases = json::array();
+  ordered_json cases = ordered_json::array();
   for (std::string line; std::getline(lines, line);) {
     if (line.empty() || line[0] == '#') continue;
     // The mark of a line end, which a file of lines cannot hold itself.
@@ -113,13 +113,13 @@ TEST_CASE("the language agrees with Jinja2 line by line") {
 
 TEST_CASE("line ends of every kind and missing last lines agree with Jinja2") {
   if (!oracle_available()) return;
-  json cases = json::array();
+  ordered_json cases = ordered_json::array();
   const std::string pieces[] = {"a", "\r\n", "\n", "\r", "  ", "{{ 1 }}", "{% if 1 -%}", "{% endif %}", "{# c +#}", "{#- c #}", "{%- set x = 1 +%}"};
   constexpr std::size_t count = std::size(pieces);
   // Every sequence of three pieces, inside one `if` where it needs to be closed.
   for (std::size_t i = 0; i < count * count * count; ++i) {
     const std::string source = pieces[i % count] + pieces[i / count % count] + pieces[i / count / count];
-    cases.push_back({{"name", source}, {"source", source}, {"context", json::object()}});
+    cases.push_back({{"name", source}, {"source", source}, {"context", ordered_json::object()}});
   }
   compare(cases);
 }
