@@ -133,18 +133,15 @@ GgufValue read_value(Reading& in, Kind kind) {
     case Kind::f32: return double{in.reader.read<float>(in.place)};
     case Kind::f64: return in.reader.read<double>(in.place);
     case Kind::boolean: return read_bool(in);
-    case Kind::text: return std::string(in.reader.text(in.place));
+    case Kind::text: return in.reader.text(in.place);
     case Kind::array: return read_array(in);
   }
   fail(Errc::corrupt, in.place, ": expected a value type of 0 to 12, found ", static_cast<std::uint32_t>(kind));
 }
 
-std::string_view read_key(ByteReader& reader) {
+std::string read_key(ByteReader& reader) {
   const std::string place = message(reader.name(), ": offset ", reader.position(), ": key");
-  const std::string_view key = reader.text("a key");
-  if (key.size() > longest_key) {
-    fail(Errc::corrupt, place, ": expected at most ", longest_key, " bytes, found ", key.size());
-  }
+  std::string key = reader.text("a key", longest_key, place);
   check_name(key, place);
   return key;
 }
@@ -179,10 +176,10 @@ GgufMetadata parse_gguf_metadata(ByteReader& reader, std::uint64_t count, std::u
   GgufMetadata metadata;
   std::uint64_t elements_left = gguf_elements_limit;
   for (std::uint64_t i = 0; i < count; ++i) {
-    const std::string_view key = read_key(reader);
+    const std::string key = read_key(reader);
     Reading in{reader, message(reader.name(), ": key '", printable(key), '\''), elements_left};
     const auto kind = static_cast<Kind>(reader.read<std::uint32_t>(in.place));
-    const auto [entry, fresh] = metadata.try_emplace(std::string(key));
+    const auto [entry, fresh] = metadata.try_emplace(key);
     if (!fresh) fail(Errc::corrupt, in.place, ": expected once, found twice");
     entry->second = read_value(in, kind);
     elements_left = in.elements_left;

@@ -56,10 +56,7 @@ std::uint64_t checked_bytes(const std::string& place, const GgmlType& type, std:
 
 Declared read_tensor(ByteReader& reader) {
   const std::string at = message(reader.name(), ": offset ", reader.position(), ": tensor");
-  const std::string_view name = reader.text("a tensor name");
-  if (name.size() > longest_tensor_name) {
-    fail(Errc::corrupt, at, " name: expected at most ", longest_tensor_name, " bytes, found ", name.size());
-  }
+  const std::string name = reader.text("a tensor name", longest_tensor_name, at + " name");
   check_tensor_name(name, at);
 
   const std::string place = message(reader.name(), ": tensor '", printable(name), '\'');
@@ -123,7 +120,7 @@ void place_tensors(const ByteReader& reader, std::span<const std::byte> bytes, s
 }  // namespace
 
 GgufPart parse_gguf(const std::shared_ptr<const MappedFile>& file) {
-  ByteReader reader(file->bytes(), shown(file->path()));
+  ByteReader reader(*file, shown(file->path()));
   check_header(reader);
   const auto tensor_count = reader.read<std::uint64_t>("the number of tensors");
   const auto key_count = reader.read<std::uint64_t>("the number of keys");

@@ -178,6 +178,7 @@ class HeaderEvents final : public JsonEvents {
   int offsets_ = 0;
 };
 
+/// The header's JSON, until the reader goes on.
 std::string_view header_text(ByteReader& reader) {
   const auto length = reader.read<std::uint64_t>("the header length");
   if (length > safetensors_header_limit) {
@@ -227,7 +228,7 @@ void place_tensors(const ByteReader& reader, std::span<const std::byte> data, st
 }  // namespace
 
 SafetensorsHeader parse_safetensors(const std::shared_ptr<const MappedFile>& file) {
-  ByteReader reader(file->bytes(), shown(file->path()));
+  ByteReader reader(*file, shown(file->path()));
   HeaderEvents events(reader.name() + ": header");
   read_json(header_text(reader), events);
   refuse_repeated_names(events.tensors, reader.name());

@@ -39,7 +39,9 @@ void Checkpoint::read_row(const CheckpointTensor& tensor, std::int64_t row, std:
   if (tensor.native != nullptr) return mapped_matrix(tensor).read_row(row, out, scratch);
   if (tensor.packed != nullptr) return tensor.packed->read_row(row, out);
   const std::int64_t from = tensor.is_matrix ? source_row(tensor, row, tensor.rows) : 0;
-  tensor.source->read_row(tensor.entry->bytes.data() + from * tensor.source->row_bytes(tensor.columns), out);
+  std::vector<std::byte> bytes(static_cast<std::size_t>(tensor.source->row_bytes(tensor.columns)));
+  tensor.entry->file->read(tensor.entry->bytes.subspan(static_cast<std::size_t>(from) * bytes.size(), bytes.size()), bytes.data());
+  tensor.source->read_row(bytes.data(), out);
 }
 
 /// Brings `rows` rows of a foreign file's matrix, from row `first_row` on, into a panel.

@@ -232,9 +232,10 @@ TextRange Session::stream_whole(std::span<const TokenId> tokens, GenerateOptions
   while (common < tokens.size() && common < s.tokens.size() && tokens[common] == s.tokens[common]) ++common;
   if (common == tokens.size() && common > 0) --common;
   std::vector<TokenId> held = s.tokens;
+  const std::vector<TokenId> rest(tokens.begin() + static_cast<std::ptrdiff_t>(common), tokens.end());  // which may be the session's own
   s.drop_from(common);
   try {
-    return stream(tokens.subspan(common), std::move(options));
+    return stream(rest, std::move(options));
   } catch (...) {
     s.drop_from(common);
     s.tokens = std::move(held);  // what the cache lost waits to be read again

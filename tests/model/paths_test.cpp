@@ -7,6 +7,8 @@
 
 #include "bantam/model/model.hpp"
 #include "bantam/session/session.hpp"
+#include "io/gguf_parse.hpp"
+#include "io/safetensors_header.hpp"
 #include "tiny_model.hpp"
 
 namespace bantam::test {
@@ -82,7 +84,28 @@ TEST_CASE("a file that is cut short between opening and loading is an error, not
   for (const auto& [opened, file] : {std::pair{folder / "hf", folder / "hf" / "model.safetensors"}, std::pair{folder / "m.bantam", folder / "m.bantam"}}) {
     const Checkpoint checkpoint = Checkpoint::open(opened);
     std::filesystem::resize_file(file, 16);
-    CHECK(error_of([&] { (void)Model::from_checkpoint(checkpoint); }).find("the file ends there now") != std::string::npos);
+    has(error_of([&] { (void)Model::from_checkpoint(checkpoint); }), "the file ends there now");
+  }
+}
+
+TEST_CASE("so is one that is cut short while its header or its rows are read") {
+  const TemporaryFolder folder;
+  TinyModel tiny = TinyModel{}.make();
+  tiny.write_folder(folder / "hf");
+  write_file(folder / "m.gguf", tiny.gguf().bytes());
+  const auto cut_open = [](const std::filesystem::path& path) {
+    const auto file = MappedFile::open(path);
+    std::filesystem::resize_file(path, 16);
+    return file;
+  };
+  const Checkpoint checkpoint = Checkpoint::open(folder / "hf"), gguf = Checkpoint::open(folder / "m.gguf");
+  has(error_of([&] { (void)detail::parse_safetensors(cut_open(folder / "hf" / "model.safetensors")); }), "the file ends there now");
+  has(error_of([&] { (void)detail::parse_gguf(cut_open(folder / "m.gguf")); }), "the file ends there now");
+  for (const Checkpoint* each : {&checkpoint, &gguf}) {
+    RowCodes scratch;
+    const CheckpointTensor& tensor = each->tensors()[0];
+    std::vector<float> row(static_cast<std::size_t>(tensor.columns));
+    has(error_of([&] { each->read_row(tensor, 0, row, scratch); }), "the file ends there now");
   }
 }
 

@@ -90,6 +90,8 @@ TEST_CASE("a whole sequence is read from where it differs, and what fails leaves
   TextRange again = session.stream_whole(ids, sampled(8));
   CHECK(again.text() == expected);
   CHECK(again.stats().prompt_tokens == 1);
+  const std::vector<TokenId> own = session.tokens();
+  CHECK(session.stream_whole(session.tokens(), sampled(3)).text() == Session(model).stream(own, sampled(3)).text());
   CHECK(session.stream_whole(std::span(ids).first(4), sampled(3)).text() == Session(model).stream(std::span(ids).first(4), sampled(3)).text());
 }
 
