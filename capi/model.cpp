@@ -1,5 +1,6 @@
 // Models: loading, looking into, saving.
 #include "bantam/model/archs.hpp"
+#include "bantam/model/roles.hpp"
 #include "objects.hpp"
 
 using namespace bantam;

@@ -6,6 +6,7 @@
 #include "bantam/core/random.hpp"
 #include "bantam/core/stopwatch.hpp"
 #include "bantam/kernels/table.hpp"
+#include "bantam/model/roles.hpp"
 #include "bantam/session/machine.hpp"
 #include "options.hpp"
 #include "output.hpp"
@@ -82,9 +83,7 @@ double decode_rate(Session& session, Random& random, std::int64_t count, std::in
 double operations_per_token(const ModelWeights& weights) {
   double total = 0;
   for (const LayerWeights& layer : weights.layers) {
-    for (const WeightMatrix* w : {&layer.q, &layer.k, &layer.v, &layer.o, &layer.gate, &layer.up, &layer.down}) {
-      total += 2 * static_cast<double>(w->rows()) * static_cast<double>(w->columns());
-    }
+    for_each_matrix(layer, [&](Role, const WeightMatrix& w) { total += 2 * static_cast<double>(w.rows()) * static_cast<double>(w.columns()); });
   }
   return total;
 }

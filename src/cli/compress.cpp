@@ -7,6 +7,7 @@
 
 #include "bantam/compress/mix.hpp"
 #include "bantam/core/parallel.hpp"
+#include "bantam/model/roles.hpp"
 #include "fit.hpp"
 #include "input.hpp"
 #include "options.hpp"
@@ -131,7 +132,7 @@ void warn_of_other_formats(const Recipe& recipe, Target target, const Checkpoint
   for (const CheckpointTensor& tensor : checkpoint.tensors()) {
     if (!tensor.is_matrix || layer == report.layers.end()) continue;
     if (layer->name != tensor.name) ++layer;  // a head that the checkpoint does not have
-    const bool table = tensor.role == Role::embedding || tensor.role == Role::head;
+    const bool table = info_of(tensor.role).is_table();
     const FormatInfo& asked = recipe.format_of(tensor.name, table);
     const bool expected = table && target != Target::gguf;  // floats there, always
     if (asked.name != layer->format && !expected) {

@@ -2,8 +2,8 @@
 #include "block_pass.hpp"
 
 #include <algorithm>
-#include <array>
 #include <mutex>
+#include <numeric>
 
 #include "bantam/compress/nearest.hpp"
 #include "bantam/compress/smooth.hpp"
@@ -13,9 +13,6 @@
 namespace bantam::inline v0 {
 
 namespace {
-
-/// Where a run of a block comes to what readers() at a place read.
-constexpr BlockStage reading[] = {BlockStage::attention_inputs, BlockStage::output_inputs, BlockStage::mlp_inputs, BlockStage::down_inputs};
 
 /// Numbers that observe() keeps at most.
 constexpr std::size_t most_kept = (std::size_t{1} << 28) / sizeof(float);
@@ -29,20 +26,10 @@ bool follows_original(const Recipe& recipe) {
   return makes_up && options.true_sequential && options.follow_original > 0;
 }
 
-/// Whether what the readers make is added to the hidden states; then one matrix reads.
-bool adds(std::size_t group) noexcept {
-  return reading[group] == BlockStage::output_inputs || reading[group] == BlockStage::down_inputs;
-}
-
-/// The half of a block that such a group ends.
-BlockStage half_of(std::size_t group) noexcept {
-  return reading[group] == BlockStage::output_inputs ? BlockStage::attention : BlockStage::mlp;
-}
-
 }  // namespace
 
 BlockPass::BlockPass(const ModelSource& source, const Recipe& recipe, const Calibration& calibration, bool judged)
-    : source_(source), checkpoint_(source.checkpoint()), recipe_(recipe), judged_(judged), judges_(readers().size()),
+    : source_(source), checkpoint_(source.checkpoint()), recipe_(recipe), judged_(judged), judges_(input_groups().size()),
       cache_({1, checkpoint_.config().kv_heads, checkpoint_.config().head_dim}, "f32") {
   const ModelConfig& config = checkpoint_.config();
   std::int64_t longest = 0;
@@ -117,7 +104,7 @@ std::span<float> BlockPass::original_of(std::span<const float> hidden) {
 }
 
 Tensor<float, 2> BlockPass::original_inputs(const Work& work, std::int64_t layer, std::size_t group, std::span<const float> hidden) {
-  forward_->run_block(work.original, layer, reading[group], original_of(hidden), cache_);
+  forward_->run_block(work.original, layer, input_groups()[group].inputs, original_of(hidden), cache_);
   const TensorView<const float, 2> x = forward_->stage_inputs();
   const auto scales = work.scales.find(group);
   Tensor<float, 2> inputs({x.extent(1), x.extent(0)});
@@ -132,33 +119,33 @@ Tensor<float, 2> BlockPass::original_inputs(const Work& work, std::int64_t layer
 }
 
 Hessian BlockPass::observe(Work& work, std::int64_t layer, std::size_t group, Tensor<float, 2>* drift) {
-  const WeightMatrix& reader = *matrix_of(work.weights, readers()[group].roles[0], 0);
+  const WeightMatrix& reader = *matrix_of(work.block, input_groups()[group].roles[0]);
   const std::int64_t columns = reader.columns(), dim = checkpoint_.config().dim;
   Hessian hessian(columns);
   seen_[group] = {};
   judges_[group].clear();
-  if (drift != nullptr) *drift = Tensor<float, 2>({adds(group) ? dim : columns, columns});
+  if (drift != nullptr) *drift = Tensor<float, 2>({input_groups()[group].adds ? dim : columns, columns});
   std::size_t past = 0;  // what the samples so far had as inputs
   for_each_sample([&](std::span<float> hidden) {
     Tensor<float, 2> beside;  // (columns, tokens): the inputs of the original, then what they have beside ours
-    if (drift != nullptr && adds(group)) {
-      forward_->run_block(work.original, layer, half_of(group), original_of(hidden), cache_);
+    if (drift != nullptr && input_groups()[group].adds) {
+      forward_->run_block(work.original, layer, input_groups()[group].half, original_of(hidden), cache_);
     } else if (drift != nullptr) {
       beside = original_inputs(work, layer, group, hidden);
     }
-    forward_->run_block(work.weights.layers[0], layer, reading[group], hidden, cache_);
+    forward_->run_block(work.block, layer, input_groups()[group].inputs, hidden, cache_);
     const TensorView<const float, 2> x = forward_->stage_inputs();
     keep_judges(group, hidden, x);
     const bool fitted = !is_held_out(hidden);
     if (fitted) hessian.add(x);
     if (fitted) count(group, x);
     const auto inputs = static_cast<std::size_t>(x.size());
-    if (adds(group) && kept_.size() == past && past + inputs <= most_kept) {
+    if (input_groups()[group].adds && kept_.size() == past && past + inputs <= most_kept) {
       for (std::int64_t t = 0; t < x.extent(0); ++t) kept_.insert(kept_.end(), &x(t, 0), &x(t, 0) + x.extent(1));
     }
     past += inputs;
     if (drift == nullptr || !fitted) return;
-    if (adds(group)) return add_products(*drift, lacking(work, group, hidden, x), x);
+    if (input_groups()[group].adds) return add_products(*drift, lacking(work, group, hidden, x), x);
     parallel_for(columns, 64, [&](Range range) {
       for (std::int64_t t = 0; t < x.extent(0); ++t) {
         for (std::int64_t c = range.begin; c < range.end; ++c) beside(c, t) -= x(t, c);
@@ -170,9 +157,9 @@ Hessian BlockPass::observe(Work& work, std::int64_t layer, std::size_t group, Te
 }
 
 Tensor<float, 2> BlockPass::lacking(const Work& work, std::size_t group, std::span<const float> hidden, TensorView<const float, 2> x) {
-  const LayerWeights& block = work.weights.layers[0];
-  const bool attends = half_of(group) == BlockStage::attention, biased = attends && !block.o_bias.empty();
-  const Tensor<float, 2> added = outputs_of(attends ? block.o : block.down, x);
+  const Role last = input_groups()[group].roles[0];
+  const std::vector<float>* biases = bias_of(work.block, last);
+  const Tensor<float, 2> added = outputs_of(*matrix_of(work.block, last), x);
   const std::span<const float> original = original_of(hidden);
   const std::int64_t dim = added.extent(1);
   Tensor<float, 2> lacking({dim, x.extent(0)});
@@ -180,7 +167,7 @@ Tensor<float, 2> BlockPass::lacking(const Work& work, std::size_t group, std::sp
     for (std::int64_t t = 0; t < x.extent(0); ++t) {
       for (std::int64_t row = rows.begin; row < rows.end; ++row) {
         const auto at = static_cast<std::size_t>(t * dim + row);
-        const float bias = biased ? block.o_bias[static_cast<std::size_t>(row)] : 0.0f;
+        const float bias = biases != nullptr ? (*biases)[static_cast<std::size_t>(row)] : 0.0f;
         lacking(row, t) = original[at] - (hidden[at] + (added(t, row) + bias));
       }
     }
@@ -190,7 +177,7 @@ Tensor<float, 2> BlockPass::lacking(const Work& work, std::size_t group, std::sp
 
 Tensor<float, 2> BlockPass::pull_of(const WeightMatrix& matrix, std::size_t group, Tensor<float, 2>& drift) const {
   const auto share = static_cast<float>(recipe_.options().follow_original);
-  if (adds(group)) {  // one matrix reads
+  if (input_groups()[group].adds) {  // one matrix reads
     for (std::int64_t i = 0; i < drift.size(); ++i) drift.data()[i] *= share;
     return std::move(drift);
   }
@@ -203,22 +190,22 @@ Tensor<float, 2> BlockPass::pull_of(const WeightMatrix& matrix, std::size_t grou
 }
 
 std::vector<Hessian> BlockPass::observe_all(const LayerWeights& block, std::int64_t layer) {
-  return observe_some(block, layer, std::array<std::size_t, 4>{0, 1, 2, 3});
+  std::vector<std::size_t> groups(input_groups().size());
+  std::iota(groups.begin(), groups.end(), 0);
+  return observe_some(block, layer, groups);
 }
 
 std::vector<Hessian> BlockPass::observe_some(const LayerWeights& block, std::int64_t layer, std::span<const std::size_t> groups) {
-  ModelWeights weights;
-  weights.layers.push_back(block);
   std::vector<Hessian> hessians;
-  for (const std::size_t g : groups) hessians.emplace_back(matrix_of(weights, readers()[g].roles[0], 0)->columns());
-  seen_.assign(readers().size(), {});
-  judges_.assign(readers().size(), {});
+  for (const std::size_t g : groups) hessians.emplace_back(matrix_of(block, input_groups()[g].roles[0])->columns());
+  seen_.assign(input_groups().size(), {});
+  judges_.assign(input_groups().size(), {});
   std::vector<float> states;
   for_each_sample([&](std::span<const float> hidden) {
     states.assign(hidden.begin(), hidden.end());
     bool attended = false;
     for (std::size_t i = 0; i < groups.size(); ++i) {
-      const BlockStage stage = reading[groups[i]];
+      const BlockStage stage = input_groups()[groups[i]].inputs;
       if (stage >= BlockStage::mlp_inputs && !std::exchange(attended, true)) forward_->run_block(block, layer, BlockStage::attention, states, cache_);
       forward_->run_block(block, layer, stage, states, cache_);
       keep_judges(groups[i], hidden, forward_->stage_inputs());
@@ -245,8 +232,8 @@ void BlockPass::project(const Rotation& rotation, std::int64_t kept) {
 
 Hessian BlockPass::observe_here(const LayerWeights& block, std::int64_t layer, std::size_t group) {
   Work work;
-  work.weights.layers.push_back(block);
-  seen_.resize(readers().size());
+  work.block = block;
+  seen_.resize(input_groups().size());
   Hessian hessian = observe(work, layer, group, nullptr);
   kept_.clear();  // the block is about to change
   return hessian;
@@ -255,9 +242,9 @@ Hessian BlockPass::observe_here(const LayerWeights& block, std::int64_t layer, s
 BlockPass::Beside BlockPass::observe_beside(const LayerWeights& block, const LayerWeights& original, std::int64_t layer,
                                             std::size_t group) {
   Work work;
-  work.weights.layers.push_back(block);
+  work.block = block;
   work.original = original;
-  seen_.resize(readers().size());
+  seen_.resize(input_groups().size());
   Tensor<float, 2> drift;
   Hessian hessian = observe(work, layer, group, &drift);
   return {std::move(hessian), std::move(drift)};
@@ -269,7 +256,8 @@ void BlockPass::advance_over(const LayerWeights& block, std::int64_t layer) {
 
 void BlockPass::advance(const LayerWeights& block, std::int64_t layer, BlockStage half) {
   const std::vector<float> kept = std::exchange(kept_, {});
-  const std::int64_t dim = checkpoint_.config().dim, columns = half == BlockStage::attention ? block.o.columns() : block.down.columns();
+  const auto last = std::ranges::find_if(input_groups(), [&](const InputGroup& group) { return group.adds && group.half == half; });
+  const std::int64_t dim = checkpoint_.config().dim, columns = matrix_of(block, last->roles[0])->columns();
   std::size_t past = 0;
   for_each_sample([&](std::span<float> hidden) {
     const std::int64_t tokens = static_cast<std::int64_t>(hidden.size()) / dim;
@@ -289,7 +277,7 @@ void BlockPass::advance_original(const LayerWeights& original, std::int64_t laye
 
 BlockPass::Work BlockPass::begin(std::int64_t layer) const {
   Work work;
-  work.weights.layers.push_back(source_.load_block(layer));
+  work.block = source_.load_block(layer);
   for (const CheckpointTensor& tensor : checkpoint_.tensors()) {
     if (tensor.layer != layer) continue;
     if (source_.rotated()) work.changed.insert(tensor.role);
@@ -305,25 +293,24 @@ BlockPass::Work BlockPass::begin(std::int64_t layer) const {
 }
 
 LayerWeights BlockPass::original(const Work& work) const {
-  ModelWeights weights;
-  weights.layers.push_back(work.weights.layers[0]);
+  LayerWeights block = work.block;
   const FormatInfo& bytes = format_info<Int8<32>>();
   for (const auto& [role, name] : work.names) {
-    WeightMatrix& matrix = *matrix_of(weights, role, 0);
+    WeightMatrix& matrix = *matrix_of(block, role);
     const bool coarse = recipe_.format_of(name, false).bits_per_weight < 6 || recipe_.pruning_of(name);
     if (matrix.format().is_float && coarse) matrix = WeightMatrix::quantize(matrix.dequantize(), bytes);
   }
-  return std::move(weights.layers[0]);
+  return block;
 }
 
 void BlockPass::scale(Work& work, std::vector<Hessian>& hessians) {
-  for (std::size_t g = 0; g < readers().size(); ++g) {
-    const Readers& group = readers()[g];
-    std::vector<Role> touched = group.roles;
+  for (std::size_t g = 0; g < input_groups().size(); ++g) {
+    const InputGroup& group = input_groups()[g];
+    std::vector<Role> touched(group.roles.begin(), group.roles.end());
     touched.push_back(group.source);
-    if (!can_fold(work.weights, group) || std::ranges::any_of(touched, [&](Role role) { return work.copied.contains(role); })) continue;
+    if (!can_fold(work.block, group) || std::ranges::any_of(touched, [&](Role role) { return work.copied.contains(role); })) continue;
     std::vector<Tensor<float, 2>> weights;
-    for (const Role role : group.roles) weights.push_back(matrix_of(work.weights, role, 0)->dequantize());
+    for (const Role role : group.roles) weights.push_back(matrix_of(work.block, role)->dequantize());
     std::vector<float> scales;
     if (recipe_.options().smooth) {
       scales = smooth_scales(std::vector<TensorView<const float, 2>>(weights.begin(), weights.end()), hessians[g].largest(), *recipe_.options().smooth);
@@ -334,12 +321,12 @@ void BlockPass::scale(Work& work, std::vector<Hessian>& hessians) {
       if (!(found.loss < found.unscaled_loss)) continue;
       scales = std::move(found.scales);
     }
-    fold(work.weights, group, scales);
+    fold(work.block, group, scales);
     hessians[g].divide_inputs(scales);
     for (std::size_t i = 0; i < judges_[g].size(); ++i) judges_[g][i] /= scales[i % scales.size()];
     work.scales[g] = scales;
     work.changed.insert(touched.begin(), touched.end());
-    if (group.source == Role::v) work.changed.insert(Role::v_bias);
+    if (const auto bias = bias_role_of(group.source)) work.changed.insert(*bias);
   }
 }
 
@@ -407,23 +394,23 @@ WeightMatrix BlockPass::round_left(const Tensor<float, 2>& weights, const Hessia
 RoundedBlock BlockPass::round_block(std::int64_t layer) {
   Work work = begin(layer);
   RoundedBlock result;
-  seen_.assign(readers().size(), {});
+  seen_.assign(input_groups().size(), {});
   const bool scales = recipe_.options().smooth || recipe_.method() == Method::awq || recipe_.method() == Method::awq_gptq;
   const bool one_by_one = recipe_.options().true_sequential;
   std::vector<Hessian> hessians;
-  if (scales || !one_by_one) hessians = observe_all(work.weights.layers[0], layer);
+  if (scales || !one_by_one) hessians = observe_all(work.block, layer);
   if (scales) scale(work, hessians);
   // What the first group reads, no rounding in this block will change; of what follows the original, drift is seen besides.
   if (one_by_one && !hessians.empty()) hessians.erase(hessians.begin() + (original_.empty() ? 1 : 0), hessians.end());
-  for (std::size_t g = 0; g < readers().size(); ++g) {
+  for (std::size_t g = 0; g < input_groups().size(); ++g) {
     const bool known = g < hessians.size();
     Tensor<float, 2> drift;
     Hessian hessian = known ? std::move(hessians[g]) : observe(work, layer, g, original_.empty() ? nullptr : &drift);
-    if (reading[g] == BlockStage::down_inputs) work.original = {};  // is past this block; GPTQ of down takes most memory of all
-    const Role last = readers()[g].roles.back();
+    if (input_groups()[g].inputs == BlockStage::down_inputs) work.original = {};  // is past this block; GPTQ of down takes most memory of all
+    const Role last = input_groups()[g].roles.back();
     InputReport& inputs = result.inputs.emplace_back(InputReport{{}, seen_[g].range(), central_range(seen_[g], 99.9)});
-    for (const Role role : readers()[g].roles) {
-      WeightMatrix& matrix = *matrix_of(work.weights, role, 0);
+    for (const Role role : input_groups()[g].roles) {
+      WeightMatrix& matrix = *matrix_of(work.block, role);
       if (matrix.empty()) continue;
       const std::string& name = work.names.at(role);
       inputs.matrices.push_back(name);
@@ -441,22 +428,22 @@ RoundedBlock BlockPass::round_block(std::int64_t layer) {
       matrix = result.matrices[role].matrix;
     }
     // What the rounded half makes is what the next half reads.
-    if (reading[g] == BlockStage::output_inputs) advance(work.weights.layers[0], layer, BlockStage::attention);
+    if (input_groups()[g].inputs == BlockStage::output_inputs) advance(work.block, layer, BlockStage::attention);
   }
   for (const Role role : work.changed) {
-    const std::vector<float>* vector = vector_of(work.weights, role, 0);
+    const std::vector<float>* vector = vector_of(work.block, role);
     if (vector != nullptr && !vector->empty()) result.vectors[role] = *vector;
   }
-  advance(work.weights.layers[0], layer, BlockStage::mlp);
+  advance(work.block, layer, BlockStage::mlp);
   return result;
 }
 
 void BlockPass::skip_block(std::int64_t layer, const RoundedBlock& done) {
   Work work = begin(layer);
-  for (const auto& [role, rounded] : done.matrices) *matrix_of(work.weights, role, 0) = rounded.matrix;
-  for (const auto& [role, vector] : done.vectors) *vector_of(work.weights, role, 0) = vector;
+  for (const auto& [role, rounded] : done.matrices) *matrix_of(work.block, role) = rounded.matrix;
+  for (const auto& [role, vector] : done.vectors) *vector_of(work.block, role) = vector;
   for (const BlockStage half : {BlockStage::attention, BlockStage::mlp}) advance_original(work.original, layer, half);
-  advance_over(work.weights.layers[0], layer);
+  advance_over(work.block, layer);
 }
 
 }  // namespace bantam::inline v0

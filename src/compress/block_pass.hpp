@@ -31,9 +31,9 @@ class BlockPass {
   [[nodiscard]] WeightMatrix round(const std::string& name, const WeightMatrix& matrix, Hessian& hessian, bool last,
                                    const FormatInfo& format, Role role, std::vector<std::string>& warnings,
                                    Tensor<float, 2>&& pull = {}) const;
-  /// Adds up what every group of readers reads, with these weights; the hidden states stay where they are.
+  /// Adds up what every input group reads, with these weights; the hidden states stay where they are.
   [[nodiscard]] std::vector<Hessian> observe_all(const LayerWeights& block, std::int64_t layer);
-  /// The same of some of readers() alone, by number, ascending.
+  /// The same of some of input_groups() alone, by number, ascending.
   [[nodiscard]] std::vector<Hessian> observe_some(const LayerWeights& block, std::int64_t layer, std::span<const std::size_t> groups);
   /// In place of round_block, for a block of any shapes up to the config's.
   void advance_over(const LayerWeights& block, std::int64_t layer);
@@ -58,7 +58,7 @@ class BlockPass {
     Hessian hessian;
     Tensor<float, 2> drift;  ///< as observe() says
   };
-  /// Of one of readers(), by number; each once a block and in order, for the original's states move on with those that add.
+  /// Of one of input_groups(), by number; each once a block and in order, for the original's states move on with those that add.
   [[nodiscard]] Beside observe_beside(const LayerWeights& block, const LayerWeights& original, std::int64_t layer, std::size_t group);
 
  private:
@@ -66,20 +66,20 @@ class BlockPass {
   [[nodiscard]] WeightMatrix round_left(const Tensor<float, 2>& weights, const Hessian& hessian, const FormatInfo& format, Role role) const;
   /// A block under way.
   struct Work {
-    ModelWeights weights;               ///< of one layer, as they are by now
+    LayerWeights block;                 ///< as it is by now
     std::map<Role, std::string> names;  ///< of its matrices
     std::set<Role> copied;              ///< matrices already in the format that they will have, and not one of floats
     std::set<Role> changed;             ///< before rounding no longer the checkpoint's; vectors, too
-    std::map<std::size_t, std::vector<float>> scales;  ///< folded in, by group of readers
+    std::map<std::size_t, std::vector<float>> scales;  ///< folded in, by input group
     LayerWeights original;              ///< as begun with, or close to it, where it is followed
   };
   [[nodiscard]] Work begin(std::int64_t layer) const;
   /// The block to follow. In bytes where what follows it will have far fewer bits: what they lose is little beside that, and
   /// their products are several times as fast as those of floats (docs/numbers.md).
   [[nodiscard]] LayerWeights original(const Work& work) const;
-  /// Finds the scales of every group of readers, SmoothQuant's or AWQ's, and folds them in, in the Hessians too.
+  /// Finds the scales of every input group, SmoothQuant's or AWQ's, and folds them in, in the Hessians too.
   void scale(Work& work, std::vector<Hessian>& hessians);
-  /// Adds up what a group of readers reads, of the weights as they are by now. In `drift`, if asked, what the original model
+  /// Adds up what an input group reads, of the weights as they are by now. In `drift`, if asked, what the original model
   /// has beside this one, times these inputs, summed over tokens: of the hidden states that the group adds to, after it, for
   /// which the original's are carried over this half, (dim, columns); else of the inputs themselves, (columns, columns).
   [[nodiscard]] Hessian observe(Work& work, std::int64_t layer, std::size_t group, Tensor<float, 2>* drift);
@@ -109,13 +109,13 @@ class BlockPass {
   std::vector<float> hidden_;          ///< (tokens of all samples, dim), those held out last
   std::size_t fitted_ = 0;             ///< numbers of `hidden_` that are not held out
   bool judged_;                        ///< whether outputs are
-  std::vector<std::vector<float>> judges_;  ///< (tokens, columns) by group of readers, of the block
+  std::vector<std::vector<float>> judges_;  ///< (tokens, columns) by input group, of the block
   std::vector<float> kept_;            ///< what observe() saw o or down read, for advance(); empty: unknown, or too much
   std::vector<float> original_;        ///< `hidden_` of the original model, where it is followed
   ModelWeights none_;                  ///< Forward holds on to a model's weights; blocks come one by one
   std::unique_ptr<Forward> forward_;
   nn::KvCache cache_;
-  std::vector<Histogram<float>> seen_;  ///< of the block's inputs, by group of readers
+  std::vector<Histogram<float>> seen_;  ///< of the block's inputs, by input group
 };
 
 }  // namespace bantam::inline v0

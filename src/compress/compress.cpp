@@ -12,6 +12,7 @@
 #include "bantam/core/stopwatch.hpp"
 #include "bantam/io/safetensors.hpp"
 #include "bantam/model/native_file.hpp"
+#include "bantam/model/roles.hpp"
 #include "bantam/quant/formats.hpp"
 #include "block_pass.hpp"
 #include "held_out.hpp"
@@ -28,14 +29,13 @@ namespace {
 
 /// Rounds each matrix of a rotated block by itself.
 RoundedBlock round_rotated(const Recipe& recipe, const ModelSource& source, std::int64_t layer) {
-  ModelWeights weights;
-  weights.layers.push_back(source.load_block(layer));
+  const LayerWeights weights = source.load_block(layer);
   RoundedBlock block;
   for (const CheckpointTensor& tensor : source.checkpoint().tensors()) {
     if (tensor.layer != layer) continue;
-    if (const std::vector<float>* vector = vector_of(weights, tensor.role, 0)) block.vectors[tensor.role] = *vector;
+    if (const std::vector<float>* vector = vector_of(weights, tensor.role)) block.vectors[tensor.role] = *vector;
     if (!tensor.is_matrix) continue;
-    const WeightMatrix& matrix = *matrix_of(weights, tensor.role, 0);
+    const WeightMatrix& matrix = *matrix_of(weights, tensor.role);
     block.matrices[tensor.role] = round_alone(
         recipe, tensor, recipe.format_of(tensor.name, false),
         [&](std::int64_t row, std::span<float> to, RowCodes& scratch) { matrix.read_row(row, to, scratch); });
@@ -155,7 +155,7 @@ class Run {
       if (!tensor.is_matrix && tensor.role == Role::rope_divisors) continue;
       const FormatInfo* format = (entry++)->format;
       if (format == nullptr) continue;
-      if (format != &recipe_.format_of(tensor.name, is_table(tensor.role))) recipe_.keep(tensor.name, format->name);
+      if (format != &recipe_.format_of(tensor.name, info_of(tensor.role).is_table())) recipe_.keep(tensor.name, format->name);
       ++matrices;
       weights_ += tensor.rows * tensor.columns;
       bytes += tensor.stored_bytes();

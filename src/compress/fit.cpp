@@ -5,6 +5,7 @@
 #include <cmath>
 #include <map>
 
+#include "bantam/model/roles.hpp"
 #include "model_source.hpp"
 #include "output.hpp"
 #include "plan.hpp"
@@ -41,7 +42,7 @@ Recipe with_formats(const Recipe& recipe, const std::vector<const CheckpointTens
                     const std::vector<const FormatInfo*>& formats) {
   std::map<int, std::int64_t> weights;  // by place in the list of formats
   for (std::size_t i = 0; i < matrices.size(); ++i) {
-    if (!is_table(matrices[i]->role)) weights[formats[i]->index] += matrices[i]->rows * matrices[i]->columns;
+    if (!info_of(matrices[i]->role).is_table()) weights[formats[i]->index] += matrices[i]->rows * matrices[i]->columns;
   }
   const auto most = std::ranges::max_element(weights, {}, [](const auto& entry) { return entry.second; });
   const FormatInfo& body =
@@ -49,7 +50,7 @@ Recipe with_formats(const Recipe& recipe, const std::vector<const CheckpointTens
   Recipe result(body, recipe.method(), recipe.options());
   for (const Recipe::Exception& exception : recipe.exceptions()) result.keep(exception.pattern, exception.format->name);
   for (std::size_t i = 0; i < matrices.size(); ++i) {
-    if (&result.format_of(matrices[i]->name, is_table(matrices[i]->role)) != formats[i])
+    if (&result.format_of(matrices[i]->name, info_of(matrices[i]->role).is_table()) != formats[i])
       result.keep(matrices[i]->name, formats[i]->name);
   }
   return result;

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "bantam/core/parallel.hpp"
+#include "bantam/model/roles.hpp"
 
 namespace bantam::inline v0 {
 
@@ -107,9 +108,7 @@ std::int64_t gguf_file_bytes(const Checkpoint& checkpoint, const std::vector<Nat
 /// Heads whose rows the file orders for adjacent pairs; 0: none.
 std::int64_t GgufOutput::heads_of(const CheckpointTensor& tensor) const noexcept {
   if (config_.arch->gguf_pairs != nn::RopePairs::adjacent) return 0;
-  if (tensor.role == Role::q || tensor.role == Role::q_bias) return config_.heads;
-  if (tensor.role == Role::k || tensor.role == Role::k_bias) return config_.kv_heads;
-  return 0;
+  return rope_heads_of(tensor.role, tensor.layer, config_);
 }
 
 void GgufOutput::write_vector(const CheckpointTensor& tensor, const std::vector<float>& values) {

@@ -30,14 +30,13 @@ HeldOut::HeldOut(const ModelSource& source, const Recipe& recipe, const Calibrat
 }
 
 void HeldOut::advance(std::int64_t layer) {
-  ModelWeights weights;
-  weights.layers.push_back(source_.load_block(layer));
+  LayerWeights block = source_.load_block(layer);
   const auto run = [&](std::vector<float>& states) {
     std::span<float> rest(states);
     for (const std::int64_t length : lengths_) {
       check_cancelled();
       const auto count = static_cast<std::size_t>(length * source_.checkpoint().config().dim);
-      for (const BlockStage half : {BlockStage::attention, BlockStage::mlp}) forward_->run_block(weights.layers[0], layer, half, rest.first(count), cache_);
+      for (const BlockStage half : {BlockStage::attention, BlockStage::mlp}) forward_->run_block(block, layer, half, rest.first(count), cache_);
       rest = rest.subspan(count);
     }
   };
@@ -45,7 +44,7 @@ void HeldOut::advance(std::int64_t layer) {
   for (const CheckpointTensor& tensor : source_.checkpoint().tensors()) {
     if (tensor.layer != layer || !tensor.is_matrix) continue;
     const FormatInfo& format = recipe_.format_of(tensor.name, false);
-    WeightMatrix& matrix = *matrix_of(weights, tensor.role, 0);
+    WeightMatrix& matrix = *matrix_of(block, tensor.role);
     if (!format.is_float && &format != &matrix.format()) matrix = WeightMatrix::quantize(matrix.dequantize(), format);
   }
   run(nearest_);

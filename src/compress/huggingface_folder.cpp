@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cctype>
+
+#include "bantam/model/roles.hpp"
 #include "bantam/quant/formats.hpp"
 
 namespace bantam::inline v0 {
@@ -74,7 +76,7 @@ constexpr const char* companions[] = {"tokenizer.json",         "tokenizer.model
 std::string config_json(const Checkpoint& checkpoint, const FormatInfo& format, const Json& quantization) {
   auto json = Json::parse(write_hf_config(checkpoint.config(), torch_dtype(format)), "config.json");
   // Hugging Face's Llama ignores biases unless this says that they are there.
-  const bool biases = std::ranges::any_of(checkpoint.tensors(), [](const CheckpointTensor& tensor) { return tensor.role_is_bias(); });
+  const bool biases = std::ranges::any_of(checkpoint.tensors(), [](const CheckpointTensor& tensor) { return info_of(tensor.role).bias_of.has_value(); });
   if (biases) json["attention_bias"] = true;
   if (!quantization.is_null()) json["quantization_config"] = quantization;
   return json.dump(2) + "\n";

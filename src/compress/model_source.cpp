@@ -10,32 +10,6 @@ namespace bantam::inline v0 {
 
 namespace {
 
-/// Whether load_block() and read_row() know what to do with a tensor: one that they do not would silently stay as it was.
-bool is_known(Role role) noexcept {
-  switch (role) {
-    case Role::embedding:
-    case Role::final_norm:
-    case Role::head:
-    case Role::rope_divisors:
-    case Role::attention_norm:
-    case Role::q:
-    case Role::k:
-    case Role::v:
-    case Role::o:
-    case Role::q_bias:
-    case Role::k_bias:
-    case Role::v_bias:
-    case Role::o_bias:
-    case Role::q_norm:
-    case Role::k_norm:
-    case Role::ffn_norm:
-    case Role::gate:
-    case Role::up:
-    case Role::down: return true;
-  }
-  return false;
-}
-
 /// Rotates piece after piece.
 void rotate_pieces(const Rotation& rotation, std::vector<float>& values) {
   const auto size = static_cast<std::size_t>(rotation.size());
@@ -45,26 +19,19 @@ void rotate_pieces(const Rotation& rotation, std::vector<float>& values) {
 }  // namespace
 
 LayerWeights load_finite_block(const Checkpoint& checkpoint, std::int64_t layer) {
-  ModelWeights weights;
-  weights.layers.push_back(load_block(checkpoint, layer));
+  LayerWeights block = load_block(checkpoint, layer);
   for (const CheckpointTensor& tensor : checkpoint.tensors()) {
     if (tensor.layer != layer) continue;
     if (tensor.is_matrix) {
-      check_finite(tensor.name, *matrix_of(weights, tensor.role, 0));
-    } else if (const std::vector<float>* vector = vector_of(weights, tensor.role, 0)) {
+      check_finite(tensor.name, *matrix_of(block, tensor.role));
+    } else if (const std::vector<float>* vector = vector_of(block, tensor.role)) {
       check_finite(tensor.name, 0, *vector);
     }
   }
-  return std::move(weights.layers[0]);
+  return block;
 }
 
 void check_rotatable(const ModelConfig& config) {
-  for (const auto& list : {config.arch->tensors, config.arch->more_tensors}) {
-    for (const TensorKey& key : list) {
-      if (is_known(key.role)) continue;
-      fail(Errc::unsupported, "rotation: ", config.arch->name, ": ", key.hf, ": not yet; what works: models of Llama's tensors");
-    }
-  }
   if (config.arch->norm != Norm::rms) {
     fail(Errc::unsupported, "rotation: ", config.arch->name, ": expected RMS norms, which a rotation of their inputs leaves as they are");
   }
@@ -95,29 +62,29 @@ void ModelSource::fold_final_norm() {
 LayerWeights ModelSource::load_block(std::int64_t layer) const {
   if (!rotated()) return bantam::load_block(original_, layer);
   // Rotated, a number that is not finite would be in every row.
-  LayerWeights w = load_finite_block(original_, layer);
+  LayerWeights block = load_finite_block(original_, layer);
   // A seed of its own for each block, whatever the first; 0 is the residual stream's.
   std::optional<Rotation> values;
   if (seed_) values.emplace(original_.config().head_dim, *seed_ + 0x9e3779b97f4a7c15U * static_cast<std::uint64_t>(layer + 1));
-  for (const auto& [matrix, norm] : {std::pair{&w.q, &w.attention_norm}, {&w.k, &w.attention_norm}, {&w.v, &w.attention_norm},
-                                     {&w.gate, &w.ffn_norm}, {&w.up, &w.ffn_norm}}) {
-    if (matrix->empty()) continue;
-    // Captured by name: clang 14 lets no lambda refer to a structured binding.
-    change(*matrix, [&, matrix = matrix, norm = norm](Tensor<float, 2>& m) {
-      scale_columns(m, *norm);
-      residual_->rotate_columns(m);
-      if (matrix == &w.v && values) values->rotate_rows(m);
-    });
+  for (const InputGroup& group : input_groups()) {
+    std::vector<float>* norm = vector_of(block, group.source);  // of groups that read the residual stream
+    for (const Role role : group.roles) {
+      WeightMatrix& matrix = *matrix_of(block, role);
+      if (matrix.empty()) continue;
+      change(matrix, [&](Tensor<float, 2>& m) {
+        if (norm != nullptr) scale_columns(m, *norm);
+        if (norm != nullptr) residual_->rotate_columns(m);
+        if (values && role == Role::v) values->rotate_rows(m);
+        if (values && role == Role::o) values->rotate_columns(m);
+        if (group.adds) residual_->rotate_rows(m);
+      });
+      std::vector<float>* bias = bias_of(block, role);
+      if (bias != nullptr && values && role == Role::v) rotate_pieces(*values, *bias);
+      if (bias != nullptr && group.adds) rotate_pieces(*residual_, *bias);
+    }
+    if (norm != nullptr) std::ranges::fill(*norm, 1.0f);
   }
-  change(w.o, [&](Tensor<float, 2>& m) {
-    if (values) values->rotate_columns(m);
-    residual_->rotate_rows(m);
-  });
-  change(w.down, [&](Tensor<float, 2>& m) { residual_->rotate_rows(m); });
-  if (values) rotate_pieces(*values, w.v_bias);
-  rotate_pieces(*residual_, w.o_bias);
-  for (std::vector<float>* norm : {&w.attention_norm, &w.ffn_norm}) std::ranges::fill(*norm, 1.0f);
-  return w;
+  return block;
 }
 
 void ModelSource::read_folded(const CheckpointTensor& tensor, std::int64_t row, std::span<float> out, RowCodes& scratch) const {

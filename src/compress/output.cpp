@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "bantam/core/names.hpp"
+#include "bantam/model/roles.hpp"
 #include "gguf_output.hpp"
 #include "huggingface_folder.hpp"
 #include "io/json.hpp"
@@ -100,11 +101,11 @@ Target target_for(const std::filesystem::path& out, const Recipe& recipe) {
 }
 
 const FormatInfo& format_in(Target target, const CheckpointTensor& tensor, const Recipe& recipe) {
-  const FormatInfo& asked = recipe.format_of(tensor.name, is_table(tensor.role));
+  const FormatInfo& asked = recipe.format_of(tensor.name, info_of(tensor.role).is_table());
   if (target == Target::gguf) return gguf_format(tensor, asked);
   const PackedWriter* family = packed_writer(target);
   if (family == nullptr || asked.is_float) return asked;
-  if (!is_table(tensor.role)) return family->fits(asked, tensor.rows, tensor.columns) ? asked : format_info<F16Format>();
+  if (!info_of(tensor.role).is_table()) return family->fits(asked, tensor.rows, tensor.columns) ? asked : format_info<F16Format>();
   const auto names_it = [&](const Recipe::Exception& exception) { return matches(tensor.name, exception.pattern); };
   if (std::ranges::any_of(recipe.exceptions(), names_it)) {
     fail(Errc::invalid_argument, tensor.name, ": expected f32, f16 or bf16, as such files have embeddings and heads, found ", asked.name);

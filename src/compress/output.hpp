@@ -36,9 +36,6 @@ class MemoryOutput : public Output {
   std::optional<Model> model_;
 };
 
-/// Matrices that are no part of a block.
-[[nodiscard]] constexpr bool is_table(Role role) noexcept { return role == Role::embedding || role == Role::head; }
-
 /// Throws invalid_argument, beginning with `what`, unless such files hold the format.
 void check_format(const FormatInfo& format, Target target, std::string_view what);
 

@@ -27,7 +27,7 @@ struct Rounded {
 struct RoundedBlock {
   std::map<Role, Rounded> matrices;
   std::map<Role, std::vector<float>> vectors;
-  std::vector<InputReport> inputs;    ///< by group of readers
+  std::vector<InputReport> inputs;    ///< by input group
   std::vector<std::string> warnings;  ///< of what went otherwise than asked, naming the matrix
 };
 

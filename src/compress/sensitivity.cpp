@@ -145,7 +145,7 @@ void SensitivityPass::choose_windows(const Calibration& calibration) {
   std::int64_t variants = 0;
   for (std::size_t i = 0; i < results_.size(); ++i) {
     const auto formats = static_cast<std::int64_t>(results_[i].formats.size());
-    variants += is_table(tensors_[i]->role) ? formats : std::min<std::int64_t>(formats, options_.measured);
+    variants += info_of(tensors_[i]->role).is_table() ? formats : std::min<std::int64_t>(formats, options_.measured);
   }
   const std::int64_t token_bytes = (variants + 1) * checkpoint_.config().dim * static_cast<std::int64_t>(sizeof(float));
   const std::int64_t wanted = std::clamp<std::int64_t>(options_.memory / token_bytes,
@@ -239,9 +239,8 @@ void SensitivityPass::run_block(const LayerWeights& block, std::int64_t layer, s
 void SensitivityPass::measure_matrix(std::size_t result, LayerWeights& block, std::int64_t layer,
                                      Hessian& hessian) {
   const CheckpointTensor& tensor = *tensors_[result];
-  ModelWeights changed;
-  changed.layers.push_back(block);
-  WeightMatrix& place = *matrix_of(changed, tensor.role, 0);
+  LayerWeights changed = block;
+  WeightMatrix& place = *matrix_of(changed, tensor.role);
   const WeightMatrix original = place;
   const Tensor<float, 2> weights = original.dequantize();
   const Tensor<float, 2> moments = moments_of(hessian, 0, hessian.columns());
@@ -271,7 +270,7 @@ void SensitivityPass::measure_matrix(std::size_t result, LayerWeights& block, st
     cost.measured = true;
     place = std::move(rounded);
     variants_.push_back({result, f, base_, {}});
-    run_block(changed.layers[0], layer, variants_.back().states);
+    run_block(changed, layer, variants_.back().states);
   }
 }
 
@@ -279,11 +278,9 @@ void SensitivityPass::measure_block(std::int64_t layer) {
   LayerWeights block = source_.load_block(layer);
   std::vector<Hessian> hessians = pass_.observe_all(block, layer);
   for (Variant& variant : variants_) run_block(block, layer, variant.states);
-  for (std::size_t g = 0; g < readers().size(); ++g) {
+  for (std::size_t g = 0; g < input_groups().size(); ++g) {
     for (std::size_t i = 0; i < results_.size(); ++i) {
-      if (tensors_[i]->layer != layer ||
-          std::ranges::find(readers()[g].roles, tensors_[i]->role) == readers()[g].roles.end())
-        continue;
+      if (tensors_[i]->layer != layer || input_group_of(tensors_[i]->role) != g) continue;
       measure_matrix(i, block, layer, hessians[g]);
       report(tensors_[i]->name);
     }

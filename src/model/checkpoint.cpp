@@ -15,7 +15,7 @@
 #include "bantam/model/archs.hpp"
 #include "bantam/model/locate.hpp"
 #include "bantam/model/native_file.hpp"
-#include "bantam/model/weights.hpp"
+#include "bantam/model/roles.hpp"
 #include "model/metadata.hpp"
 #include "model/packed/family.hpp"
 
@@ -35,35 +35,6 @@ std::string without_weight(std::string name) {
   return name;
 }
 
-/// (rows, columns) that the config asks of a role. `layer`: -1 where it is not of one.
-std::pair<std::int64_t, std::int64_t> expected_shape(Role role, std::int64_t layer, const ModelConfig& c) {
-  const LayerShape shape = layer < 0 ? LayerShape() : c.shape_of(layer);
-  const std::int64_t q = shape.kv_heads * (c.heads / c.kv_heads) * c.head_dim;
-  const std::int64_t kv = shape.kv_heads * c.head_dim;
-  switch (role) {
-    case Role::embedding:
-    case Role::head: return {c.vocab, c.dim};
-    case Role::final_norm:
-    case Role::attention_norm:
-    case Role::ffn_norm:
-    case Role::o_bias: return {1, c.dim};
-    case Role::rope_divisors: return {1, c.rope.dim / 2};
-    case Role::q: return {q, c.dim};
-    case Role::k:
-    case Role::v: return {kv, c.dim};
-    case Role::o: return {c.dim, q};
-    case Role::q_bias: return {1, q};
-    case Role::k_bias:
-    case Role::v_bias: return {1, kv};
-    case Role::q_norm:
-    case Role::k_norm: return {1, c.head_dim};
-    case Role::gate:
-    case Role::up: return {shape.ffn, c.dim};
-    case Role::down: return {c.dim, shape.ffn};
-  }
-  return {0, 0};
-}
-
 /// As CheckpointTensor::name has it.
 std::string name_of(Role role, std::int64_t layer, const ModelConfig& c) {
   for (const auto& list : {c.arch->tensors, c.arch->more_tensors}) {
@@ -71,21 +42,6 @@ std::string name_of(Role role, std::int64_t layer, const ModelConfig& c) {
     if (key != list.end()) return without_weight(layer_name(key->hf.empty() ? key->gguf : key->hf, layer));
   }
   return {};
-}
-
-bool is_vector(Role role) {
-  switch (role) {
-    case Role::embedding:
-    case Role::head:
-    case Role::q:
-    case Role::k:
-    case Role::v:
-    case Role::o:
-    case Role::gate:
-    case Role::up:
-    case Role::down: return false;
-    default: return true;
-  }
 }
 
 /// Tensors that old checkpoints carry and nobody reads: they follow from the config.
@@ -136,6 +92,8 @@ GptqZero find_gptq_zero(std::string_view name) {
   constexpr std::string_view names[] = {"automatic", "wrapped", "legacy"};
   return static_cast<GptqZero>(find_name("gptq_zero", name, names));
 }
+
+std::string CheckpointTensor::tensor_name() const { return info_of(role).bias_of ? name : name + ".weight"; }
 
 const FormatInfo& CheckpointTensor::format() const noexcept {
   return native != nullptr ? *native : packed != nullptr ? packed->format() : *source->format;
@@ -272,8 +230,8 @@ void Checkpoint::collect(bool gguf, const PackedFamily* family) {
     if (pattern.empty()) return;
     const std::string name = layer_name(pattern, layer);
     const bool repeats_embedding = key.role == Role::head && config_.tied;
-    if (family != nullptr && !is_vector(key.role) && !repeats_embedding) {
-      const auto [rows, columns] = expected_shape(key.role, layer, config_);
+    if (family != nullptr && info_of(key.role).is_matrix() && !repeats_embedding) {
+      const auto [rows, columns] = shape_of(key.role, layer, config_);
       // Families multiply sizes before they have seen that the file is as large.
       if (rows > most_weights / columns) {
         fail(Errc::corrupt, path_.string(), ": ", name, ": expected a matrix that memory holds, the config says (", rows, ", ", columns, ")");
@@ -297,7 +255,7 @@ void Checkpoint::collect(bool gguf, const PackedFamily* family) {
   const auto visit_all = [&](bool of_layers, std::int64_t layer) {
     for (const auto& list : {arch.tensors, arch.more_tensors}) {
       for (const TensorKey& key : list) {
-        if ((key.role >= Role::attention_norm) == of_layers) visit(key, layer);
+        if (info_of(key.role).is_of_layer() == of_layers) visit(key, layer);
       }
     }
   };
@@ -358,9 +316,9 @@ void Checkpoint::add_tensor(const TensorKey& key, std::string name, std::int64_t
   tensor.name = std::move(name);
   tensor.role = key.role;
   tensor.layer = layer;
-  tensor.is_matrix = !is_vector(key.role);
+  tensor.is_matrix = info_of(key.role).is_matrix();
   tensor.entry = &entry;
-  const auto [rows, columns] = expected_shape(key.role, layer, config_);
+  const auto [rows, columns] = shape_of(key.role, layer, config_);
   tensor.rows = rows;
   tensor.columns = columns;
   const std::string place = message(path_.string(), ": ", printable(entry.name));
@@ -379,10 +337,7 @@ void Checkpoint::add_tensor(const TensorKey& key, std::string name, std::int64_t
   if (columns % tensor.source->block != 0 || static_cast<std::int64_t>(entry.bytes.size()) != bytes) {
     fail(Errc::corrupt, place, ": expected ", bytes, " bytes of ", entry.type, ", found ", entry.bytes.size());
   }
-  if (gguf && config_.arch->gguf_pairs == nn::RopePairs::adjacent) {
-    if (key.role == Role::q || key.role == Role::q_bias) tensor.unpermute_heads = config_.heads_of(layer);
-    if (key.role == Role::k || key.role == Role::k_bias) tensor.unpermute_heads = config_.kv_heads_of(layer);
-  }
+  if (gguf && config_.arch->gguf_pairs == nn::RopePairs::adjacent) tensor.unpermute_heads = rope_heads_of(key.role, layer, config_);
   tensors_.push_back(std::move(tensor));
 }
 
@@ -435,7 +390,7 @@ Checkpoint Checkpoint::in_memory(const Checkpoint& like, const ModelConfig& conf
     own.role = tensor.role;
     own.layer = tensor.layer < 0 ? -1 : place - layers.begin();
     own.name = own.layer == tensor.layer ? tensor.name : name_of(tensor.role, own.layer, config);
-    std::tie(own.rows, own.columns) = expected_shape(tensor.role, own.layer, config);
+    std::tie(own.rows, own.columns) = shape_of(tensor.role, own.layer, config);
     own.is_matrix = tensor.is_matrix;
     if (tensor.is_matrix && !weights) {
       own.native = &tensor.format();

@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "bantam/core/parallel.hpp"
-#include "bantam/model/weights.hpp"
+#include "bantam/model/roles.hpp"
 #include "model/packed/packed_matrix.hpp"
 
 namespace bantam::inline v0 {

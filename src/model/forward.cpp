@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <numeric>
+#include <utility>
 
 namespace bantam::inline v0 {
 
@@ -62,9 +63,9 @@ Forward::Forward(const ModelConfig& config, const ModelWeights& weights, std::in
 }
 
 void Forward::serve(const LayerWeights& layer) noexcept {
-  for (const WeightMatrix* w : {&layer.q, &layer.k, &layer.v, &layer.gate, &layer.up}) normed_.serve(kernels_, *w);
-  attended_.serve(kernels_, layer.o);
-  hidden_.serve(kernels_, layer.down);
+  for (const InputGroup& group : input_groups()) {
+    for (const Role role : group.roles) inputs_of(group.inputs).serve(kernels_, *matrix_of(layer, role));
+  }
 }
 
 /// Room for the rows of a pass, whose segments are known.
@@ -259,8 +260,14 @@ void Forward::add_branch_to(std::span<float> hidden) noexcept {
   });
 }
 
+const nn::Activations& Forward::inputs_of(BlockStage stage) const noexcept {
+  return stage == BlockStage::output_inputs ? attended_ : stage == BlockStage::down_inputs ? hidden_ : normed_;
+}
+
+nn::Activations& Forward::inputs_of(BlockStage stage) noexcept { return const_cast<nn::Activations&>(std::as_const(*this).inputs_of(stage)); }
+
 TensorView<const float, 2> Forward::stage_inputs() const noexcept {
-  const nn::Activations& x = stage_ == BlockStage::output_inputs ? attended_ : stage_ == BlockStage::down_inputs ? hidden_ : normed_;
+  const nn::Activations& x = inputs_of(stage_);
   return {x.row(0), {x.tokens(), x.columns()}, {x.floats().stride, 1}};
 }
 

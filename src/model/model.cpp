@@ -10,6 +10,7 @@
 #include "bantam/core/names.hpp"
 #include "bantam/core/parallel.hpp"
 #include "bantam/model/native_file.hpp"
+#include "bantam/model/roles.hpp"
 #include "io/memory_file.hpp"
 
 namespace bantam::inline v0 {

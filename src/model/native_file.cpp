@@ -8,7 +8,7 @@
 #include <cstring>
 
 #include "bantam/core/parallel.hpp"
-#include "bantam/model/weights.hpp"
+#include "bantam/model/roles.hpp"
 #include "io/json.hpp"
 
 namespace bantam::inline v0 {

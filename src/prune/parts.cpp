@@ -10,44 +10,15 @@ namespace bantam::inline v0 {
 
 namespace {
 
-enum class Axis : std::uint8_t { none, rows, columns };
-
-/// How a part lies in a tensor: along which axis, and in how many neighbors.
-struct Lie {
-  Axis axis = Axis::none;
-  std::int64_t neighbors = 0;
-};
-
-/// Every role is listed: one that is not would silently keep its shape.
-Lie lie_of(Role role, Part part, const ModelConfig& c) noexcept {
-  const std::int64_t queries = c.heads / c.kv_heads * c.head_dim;
-  const auto lie = [&](Part of, Axis axis, std::int64_t neighbors) { return part == of ? Lie{axis, neighbors} : Lie{}; };
-  const auto inside = [&](Part of, Axis axis, std::int64_t neighbors) {
-    // What lies along the parts inside of a block one way lies along the residual stream the other.
-    return part == Part::hidden ? Lie{axis == Axis::rows ? Axis::columns : Axis::rows, 1} : lie(of, axis, neighbors);
-  };
-  switch (role) {
-    case Role::rope_divisors:
-    case Role::q_norm:  // one for all heads
-    case Role::k_norm: return {};
-    case Role::embedding:
-    case Role::head: return lie(Part::hidden, Axis::columns, 1);
-    case Role::final_norm:
-    case Role::attention_norm:
-    case Role::o_bias:
-    case Role::ffn_norm: return lie(Part::hidden, Axis::rows, 1);
-    case Role::q_bias: return lie(Part::heads, Axis::rows, queries);
-    case Role::k_bias:
-    case Role::v_bias: return lie(Part::heads, Axis::rows, c.head_dim);
-    case Role::q: return inside(Part::heads, Axis::rows, queries);
-    case Role::k:
-    case Role::v: return inside(Part::heads, Axis::rows, c.head_dim);
-    case Role::o: return inside(Part::heads, Axis::columns, queries);
-    case Role::gate:
-    case Role::up: return inside(Part::channels, Axis::rows, 1);
-    case Role::down: return inside(Part::channels, Axis::columns, 1);
+/// How many neighbors along an axis belong to a part; 0: it does not count such parts.
+std::int64_t part_size(WeightAxis axis, Part part, const ModelConfig& c) noexcept {
+  switch (part) {
+    case Part::hidden: return axis == WeightAxis::dim ? 1 : 0;
+    case Part::channels: return axis == WeightAxis::ffn ? 1 : 0;
+    case Part::heads: return axis == WeightAxis::keys ? c.head_dim : axis == WeightAxis::queries ? c.heads / c.kv_heads * c.head_dim : 0;
+    case Part::layers: break;
   }
-  return {};
+  return 0;
 }
 
 Tensor<float, 2> keep_rows(const Tensor<float, 2>& weights, std::span<const std::int64_t> kept) {
@@ -86,7 +57,7 @@ ModelConfig with_layers(const ModelConfig& config, std::span<const std::int64_t>
 
 Role reader_of(Part part) noexcept { return part == Part::heads ? Role::o : Role::down; }
 
-std::int64_t columns_of(Part part, const ModelConfig& config) noexcept { return lie_of(reader_of(part), part, config).neighbors; }
+std::int64_t columns_of(Part part, const ModelConfig& config) noexcept { return part_size(info_of(reader_of(part)).columns, part, config); }
 
 std::vector<std::int64_t> spread(std::span<const std::int64_t> parts, std::int64_t neighbors) {
   std::vector<std::int64_t> all;
@@ -105,25 +76,20 @@ Tensor<float, 2> keep_columns(const Tensor<float, 2>& weights, std::span<const s
 }
 
 void keep_parts(LayerWeights& block, Part part, std::span<const std::int64_t> kept, const ModelConfig& config) {
-  ModelWeights one;
-  one.layers.push_back(std::move(block));
-  for (const auto& list : {config.arch->tensors, config.arch->more_tensors}) {
-    for (const TensorKey& key : list) {
-      const Lie lie = lie_of(key.role, part, config);
-      if (lie.axis == Axis::none) continue;
-      const std::vector<std::int64_t> places = spread(kept, lie.neighbors);
-      if (WeightMatrix* matrix = matrix_of(one, key.role, 0); matrix != nullptr && !matrix->empty()) {
-        const FormatInfo& format = matrix->format().is_float ? matrix->format() : format_info<F32Format>();
-        const Tensor<float, 2> weights = matrix->dequantize();
-        *matrix = WeightMatrix::quantize(lie.axis == Axis::rows ? keep_rows(weights, places) : keep_columns(weights, places), format);
-      } else if (std::vector<float>* vector = vector_of(one, key.role, 0); vector != nullptr && !vector->empty()) {
-        std::vector<float> left;
-        for (const std::int64_t i : places) left.push_back((*vector)[static_cast<std::size_t>(i)]);
-        *vector = std::move(left);
-      }
+  for (const RoleInfo& info : roles) {
+    const std::int64_t of_rows = part_size(info.rows, part, config), of_columns = part_size(info.columns, part, config);
+    if (of_rows + of_columns == 0) continue;
+    const std::vector<std::int64_t> places = spread(kept, of_rows + of_columns);  // no weight has the parts along both
+    if (WeightMatrix* matrix = matrix_of(block, info.role); matrix != nullptr && !matrix->empty()) {
+      const FormatInfo& format = matrix->format().is_float ? matrix->format() : format_info<F32Format>();
+      const Tensor<float, 2> weights = matrix->dequantize();
+      *matrix = WeightMatrix::quantize(of_rows > 0 ? keep_rows(weights, places) : keep_columns(weights, places), format);
+    } else if (std::vector<float>* vector = vector_of(block, info.role); vector != nullptr && !vector->empty()) {
+      std::vector<float> left;
+      for (const std::int64_t i : places) left.push_back((*vector)[static_cast<std::size_t>(i)]);
+      *vector = std::move(left);
     }
   }
-  block = std::move(one.layers[0]);
 }
 
 }  // namespace bantam::inline v0

@@ -42,13 +42,12 @@ class Slicer {
   [[nodiscard]] LayerWeights block(std::int64_t layer) {
     const LayerWeights original = source_.load_block(layer);
     LayerWeights block = original;
-    for (WeightMatrix* writer : {&block.o, &block.down}) {
-      change(*writer, [&](Tensor<float, 2>& w) { std::fill(w.data() + dim_ * w.extent(1), w.data() + w.size(), 0.0f); });
-    }
-    for (std::vector<float>* norm : {&block.attention_norm, &block.ffn_norm}) std::ranges::fill(*norm, share_);
-    if (!block.o_bias.empty()) std::fill(block.o_bias.begin() + dim_, block.o_bias.end(), 0.0f);
+    for_each_end(block, [&](WeightMatrix& writer, std::vector<float>* bias) {
+      change(writer, [&](Tensor<float, 2>& w) { std::fill(w.data() + dim_ * w.extent(1), w.data() + w.size(), 0.0f); });
+      if (bias != nullptr) std::fill(bias->begin() + dim_, bias->end(), 0.0f);
+    }, [&](std::vector<float>& norm) { std::ranges::fill(norm, share_); });
     if (states_) {
-      for (std::size_t group = 0; group < readers().size(); ++group) refit(block, original, layer, group);
+      for (std::size_t group = 0; group < input_groups().size(); ++group) refit(block, original, layer, group);
     }
     narrow(block);
     return block;
@@ -87,6 +86,17 @@ class Slicer {
   }
 
  private:
+  /// Calls writes(matrix, its bias or null) for what adds to the residual stream, and reads(norm) for what reads it.
+  static void for_each_end(LayerWeights& block, auto&& writes, auto&& reads) {
+    for (const InputGroup& group : input_groups()) {
+      if (group.adds) {
+        writes(*matrix_of(block, group.roles[0]), bias_of(block, group.roles[0]));
+      } else {
+        reads(*vector_of(block, group.source));
+      }
+    }
+  }
+
   void scale(std::span<float> values) const {
     for (float& value : values) value *= scale_;
   }
@@ -94,21 +104,17 @@ class Slicer {
   /// Adds to the matrices of a group what their outputs lack, by least squares on their inputs. Readers of the stream lack what
   /// their inputs have drifted by, times their weights; what adds to it, what the states lack beside the original's.
   void refit(LayerWeights& block, const LayerWeights& original, std::int64_t layer, std::size_t group) {
-    const Role role = readers()[group].roles[0];
-    const bool writes = role == Role::o || role == Role::down;
+    const bool writes = input_groups()[group].adds;
     BlockPass& pass = states_->pass;
     const BlockPass::Beside seen = pass.observe_beside(block, original, layer, group);
     const Regression regression(seen.hessian, writes ? first_numbers(seen.hessian.columns()) : kept_, options_.stream_damping);
-    ModelWeights one;
-    one.layers.push_back(std::move(block));
     const Tensor<float, 2> taken = regression.solve(seen.drift.view().slice(writes ? 0 : 1, 0, dim_));
-    for (const Role each : readers()[group].roles) {
-      WeightMatrix& matrix = *matrix_of(one, each, 0);
+    for (const Role each : input_groups()[group].roles) {
+      WeightMatrix& matrix = *matrix_of(block, each);
       if (matrix.empty()) continue;
       change(matrix, [&](Tensor<float, 2>& w) { add_corner(w, writes ? taken.clone() : times_transposed(w, taken.view().transposed())); });
     }
-    block = std::move(one.layers[0]);
-    if (writes) pass.advance(block, layer, role == Role::o ? BlockStage::attention : BlockStage::mlp);
+    if (writes) pass.advance(block, layer, input_groups()[group].half);
   }
 
   /// What the head's rows are multiplied by, (dim of the original, dim), to give what is added to them.
@@ -132,9 +138,10 @@ class Slicer {
   /// Leaves out the zeros. Norms have taken the mean over more numbers, of which `scale_` makes the same.
   void narrow(LayerWeights& block) const {
     keep_parts(block, Part::hidden, kept_, config_);
-    for (WeightMatrix* writer : {&block.o, &block.down}) change(*writer, [&](Tensor<float, 2>& w) { scale(w.span()); });
-    scale(block.o_bias);
-    for (std::vector<float>* norm : {&block.attention_norm, &block.ffn_norm}) std::ranges::fill(*norm, share_ / scale_);
+    for_each_end(block, [&](WeightMatrix& writer, std::vector<float>* bias) {
+      change(writer, [&](Tensor<float, 2>& w) { scale(w.span()); });
+      if (bias != nullptr) scale(*bias);
+    }, [&](std::vector<float>& norm) { std::ranges::fill(norm, share_ / scale_); });
   }
 
   const Checkpoint& checkpoint_;

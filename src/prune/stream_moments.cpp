@@ -2,7 +2,6 @@
 #include "stream_moments.hpp"
 
 #include <algorithm>
-#include <array>
 #include <limits>
 #include <numeric>
 
@@ -42,18 +41,24 @@ StreamMoments stream_moments(const Checkpoint& checkpoint, std::span<const std::
   States states(checkpoint, calibration);
   for (const std::int64_t layer : layers) {
     const LayerWeights block = load_finite_block(checkpoint, layer);
-    std::vector<Hessian> outputs = states.pass.observe_some(block, layer, std::array<std::size_t, 2>{0, 2});
-    for (const bool attends : {true, false}) {
-      std::vector<float> gains = attends ? block.attention_norm : block.ffn_norm;
+    std::vector<std::size_t> groups;  // that read the stream, after a norm
+    for (std::size_t g = 0; g < input_groups().size(); ++g) {
+      if (!input_groups()[g].adds) groups.push_back(g);
+    }
+    std::vector<Hessian> outputs = states.pass.observe_some(block, layer, groups);
+    for (std::size_t i = 0; i < groups.size(); ++i) {
+      const InputGroup& group = input_groups()[groups[i]];
+      std::vector<float> gains = *vector_of(block, group.source);
       Hessian responses(config.dim);
-      for (const WeightMatrix* reader : attends ? std::vector{&block.q, &block.k, &block.v} : std::vector{&block.gate, &block.up}) {
-        if (!reader->empty()) add_rows(responses, reader->dequantize(), gains);
+      for (const Role role : group.roles) {
+        const WeightMatrix& reader = *matrix_of(block, role);
+        if (!reader.empty()) add_rows(responses, reader.dequantize(), gains);
       }
       add_shares(sums.responses, responses);
       // What a weight of 0 lets nobody read does not count.
       std::ranges::replace(gains, 0.0f, std::numeric_limits<float>::infinity());
-      outputs[attends ? 0 : 1].divide_inputs(gains);
-      add_shares(sums.outputs, outputs[attends ? 0 : 1]);
+      outputs[i].divide_inputs(gains);
+      add_shares(sums.outputs, outputs[i]);
     }
     states.pass.advance_over(block, layer);
     steps.done("measured", layer);

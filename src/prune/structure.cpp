@@ -80,9 +80,7 @@ class Cutter {
   /// Leaves a block these heads and channels.
   void cut(LayerWeights& block, std::int64_t layer, const LayerShape& left) {
     const LayerWeights original = block;
-    refit_readers(block, {&block.q, &block.k, &block.v}, original, layer, 0);
     half(block, original, layer, Part::heads, left.kv_heads);
-    refit_readers(block, {&block.gate, &block.up}, original, layer, 2);
     half(block, original, layer, Part::channels, left.ffn);
   }
   /// A block that goes as a whole.
@@ -99,8 +97,9 @@ class Cutter {
   }
 
   void half(LayerWeights& block, const LayerWeights& original, std::int64_t layer, Part part, std::int64_t count) {
-    const std::size_t group = part == Part::heads ? 1 : 3;
-    WeightMatrix& reader = part == Part::heads ? block.o : block.down;
+    const std::size_t group = input_group_of(reader_of(part));
+    refit_inputs(block, original, layer, group - 1);
+    WeightMatrix& reader = *matrix_of(block, reader_of(part));
     const std::int64_t neighbors = columns_of(part, config_);
     Tensor<float, 2> lost;  // what the parts that go would have added, times the inputs of those that stay
     if (count * neighbors < reader.columns()) {
@@ -114,7 +113,7 @@ class Cutter {
       if (follows_) lost = times_transposed(keep_columns(weights, removed), part_of(hessian, kept, removed));
     }
     if (follows_) refit(block, reader, original, layer, group, lost);
-    states_.pass.advance(block, layer, part == Part::heads ? BlockStage::attention : BlockStage::mlp);
+    states_.pass.advance(block, layer, input_groups()[group].half);
   }
 
   /// To the hidden states of the original: to what its own parts that went would have added, and in part to what those of blocks
@@ -130,28 +129,29 @@ class Cutter {
     if (more.size() > 0) change(reader, [&](Tensor<float, 2>& w) { add(w, more); });
   }
 
-  /// To what they read in the original.
-  void refit_readers(const LayerWeights& block, std::vector<WeightMatrix*> matrices, const LayerWeights& original, std::int64_t layer, std::size_t group) {
+  /// The matrices of a group that reads the stream, to what they read in the original.
+  void refit_inputs(LayerWeights& block, const LayerWeights& original, std::int64_t layer, std::size_t group) {
     if (!follows_) return;
     const BlockPass::Beside seen = states_.pass.observe_beside(block, original, layer, group);
     const Tensor<float, 2> turned = solve(seen, options_.stream_damping, layer, group);
-    for (WeightMatrix* matrix : matrices) {
-      if (turned.size() > 0 && !matrix->empty()) change(*matrix, [&](Tensor<float, 2>& w) { add(w, times_transposed(w, turned.view().transposed())); });
+    for (const Role role : input_groups()[group].roles) {
+      WeightMatrix& matrix = *matrix_of(block, role);
+      if (turned.size() > 0 && !matrix.empty()) change(matrix, [&](Tensor<float, 2>& w) { add(w, times_transposed(w, turned.view().transposed())); });
     }
   }
 
   /// Empty, with a word, where no damping will do.
   [[nodiscard]] Tensor<float, 2> solve(const BlockPass::Beside& seen, double damping, std::int64_t layer, std::size_t group) {
-    constexpr std::string_view names[] = {"q, k and v", "o", "gate and up", "down"};
+    const std::string_view name = input_groups()[group].name;
     try {
       const Regression regression(seen.hessian, first_numbers(seen.hessian.columns()), damping);
       if (regression.damping() != damping) {
-        warnings_.push_back(message("layer ", layer, ": ", names[group], ": second moments are singular: damping raised from ", damping, " to ", regression.damping()));
+        warnings_.push_back(message("layer ", layer, ": ", name, ": second moments are singular: damping raised from ", damping, " to ", regression.damping()));
       }
       return regression.solve(seen.drift);
     } catch (const Error& error) {
       if (error.code() != Errc::corrupt) throw;
-      warnings_.push_back(message("layer ", layer, ": ", names[group], ": second moments cannot be factorized: nothing is made up for there"));
+      warnings_.push_back(message("layer ", layer, ": ", name, ": second moments cannot be factorized: nothing is made up for there"));
       return {};
     }
   }

@@ -5,6 +5,7 @@
 #include <map>
 
 #include "bantam/model/model.hpp"
+#include "bantam/model/roles.hpp"
 #include "core/number_text.hpp"
 #include "document.hpp"
 

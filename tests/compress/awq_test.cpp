@@ -122,17 +122,14 @@ TEST_CASE("folding scales into a model leaves its logits as they were") {
       ModelWeights weights = model.weights();
       int folded = 0;
       for (LayerWeights& layer : weights.layers) {
-        ModelWeights block;
-        block.layers.push_back(layer);
-        for (const Readers& group : readers()) {
-          if (!can_fold(block, group)) continue;
-          const std::int64_t columns = matrix_of(block, group.roles[0], 0)->columns();
+        for (const InputGroup& group : input_groups()) {
+          if (!can_fold(layer, group)) continue;
+          const std::int64_t columns = matrix_of(layer, group.roles[0])->columns();
           const auto noise = random::normal<float>({1, columns}, static_cast<std::uint64_t>(++folded));
           std::vector<float> scales;
           for (const float v : noise.span()) scales.push_back(std::exp(v));
-          fold(block, group, scales);
+          fold(layer, group, scales);
         }
-        layer = block.layers[0];
       }
       CHECK(folded == (kv_heads == tiny.heads ? 8 : 6));
       const Model after = Model::from_weights(model.checkpoint(), std::move(weights), "{}");

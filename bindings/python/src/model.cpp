@@ -1,5 +1,6 @@
 // Models and tokenizers.
 #include "bantam/io/gguf.hpp"
+#include "bantam/model/roles.hpp"
 #include "bantam/text/chat_template.hpp"
 #include "binding.hpp"
 

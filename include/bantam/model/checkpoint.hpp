@@ -36,8 +36,7 @@ struct CheckpointTensor {
   std::string expected_hash;            ///< native files: XXH3-64 of the bytes, hexadecimal
 
   /// Its name in safetensors files: Hugging Face's.
-  [[nodiscard]] std::string tensor_name() const { return role_is_bias() ? name : name + ".weight"; }
-  [[nodiscard]] bool role_is_bias() const noexcept { return role >= Role::q_bias && role <= Role::o_bias; }
+  [[nodiscard]] std::string tensor_name() const;
   /// The format that holds the tensor exactly.
   [[nodiscard]] const FormatInfo& format() const noexcept;
   /// How the file spells its type: "Q4_0", "IQ2_XS, kept in iq2.g16", "gptq 4 bits, groups of 128", or our format's name.

@@ -6,22 +6,12 @@
 #include <vector>
 
 #include "bantam/core/team.hpp"
-#include "bantam/model/weights.hpp"
+#include "bantam/model/roles.hpp"
 #include "bantam/nn/attention.hpp"
 #include "bantam/nn/fetch_choice.hpp"
 #include "bantam/nn/linear.hpp"
 
 namespace bantam::inline v0 {
-
-/// How far a half of a block is run: the first three are of attention, the others of the feed-forward half.
-enum class BlockStage : std::uint8_t {
-  attention_inputs,  ///< what q, k and v read
-  output_inputs,     ///< what o reads
-  attention,
-  mlp_inputs,        ///< what gate and up read
-  down_inputs,       ///< what down reads
-  mlp,
-};
 
 /// Buffers and threads to run a model with. The weights and the config outlive it. For one thread at a time.
 class Forward {
@@ -78,6 +68,9 @@ class Forward {
   static constexpr std::int64_t worth_sharing = 512 << 10;
 
   void serve(const LayerWeights& layer) noexcept;
+  /// What the linear layers read that a stage comes to.
+  [[nodiscard]] nn::Activations& inputs_of(BlockStage stage) noexcept;
+  [[nodiscard]] const nn::Activations& inputs_of(BlockStage stage) const noexcept;
   void resize(std::int64_t tokens);
   /// Neighboring rows of one sequence in the pass under way.
   struct Segment {

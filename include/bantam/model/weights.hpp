@@ -37,12 +37,6 @@ using LoadProgress = std::function<bool(std::int64_t, std::int64_t)>;
 /// Loads the tensors of one block.
 [[nodiscard]] LayerWeights load_block(const Checkpoint& checkpoint, std::int64_t layer);
 
-/// The place of a matrix; null for vectors.
-[[nodiscard]] WeightMatrix* matrix_of(ModelWeights& weights, Role role, std::int64_t layer) noexcept;
-[[nodiscard]] const WeightMatrix* matrix_of(const ModelWeights& weights, Role role, std::int64_t layer) noexcept;
-/// The place of a vector; null for matrices and for what the config carries (rope divisors).
-[[nodiscard]] std::vector<float>* vector_of(ModelWeights& weights, Role role, std::int64_t layer) noexcept;
-[[nodiscard]] const std::vector<float>* vector_of(const ModelWeights& weights, Role role, std::int64_t layer) noexcept;
 /// What follows from the matrices: a tied head, and the counts of bytes.
 void complete(ModelWeights& weights, bool tied) noexcept;
 

@@ -1,0 +1,99 @@
+// What follows from the table of roles.
+#include "bantam/model/roles.hpp"
+
+#include <algorithm>
+
+namespace bantam::inline v0 {
+
+namespace {
+
+template <class T>
+T* place_of(LayerWeights& layer, Role role) noexcept {
+  const auto* place = std::get_if<T LayerWeights::*>(&info_of(role).place);
+  return place == nullptr ? nullptr : &(layer.**place);
+}
+
+template <class T>
+T* place_of(ModelWeights& weights, Role role, std::int64_t layer) noexcept {
+  if (const auto* place = std::get_if<T ModelWeights::*>(&info_of(role).place)) return &(weights.**place);
+  return layer < 0 ? nullptr : place_of<T>(weights.layers[static_cast<std::size_t>(layer)], role);
+}
+
+constexpr Role attention_inputs[] = {Role::q, Role::k, Role::v}, output_inputs[] = {Role::o}, mlp_inputs[] = {Role::gate, Role::up}, down_inputs[] = {Role::down};
+
+constexpr InputGroup groups[] = {
+    {"q, k and v", attention_inputs, Role::attention_norm, BlockStage::attention_inputs, BlockStage::attention, false},
+    {"o", output_inputs, Role::v, BlockStage::output_inputs, BlockStage::attention, true},
+    {"gate and up", mlp_inputs, Role::ffn_norm, BlockStage::mlp_inputs, BlockStage::mlp, false},
+    {"down", down_inputs, Role::up, BlockStage::down_inputs, BlockStage::mlp, true},  // the gate multiplies what up makes
+};
+
+}  // namespace
+
+std::int64_t extent_of(WeightAxis axis, std::int64_t layer, const ModelConfig& c) noexcept {
+  const LayerShape shape = layer < 0 ? LayerShape() : c.shape_of(layer);
+  const std::int64_t keys = shape.kv_heads * c.head_dim;
+  switch (axis) {
+    case WeightAxis::one: return 1;
+    case WeightAxis::vocab: return c.vocab;
+    case WeightAxis::dim: return c.dim;
+    case WeightAxis::queries: return c.heads / c.kv_heads * keys;
+    case WeightAxis::keys: return keys;
+    case WeightAxis::head_dim: return c.head_dim;
+    case WeightAxis::rope_pairs: return c.rope.dim / 2;
+    case WeightAxis::ffn: return shape.ffn;
+  }
+  return 0;
+}
+
+std::pair<std::int64_t, std::int64_t> shape_of(Role role, std::int64_t layer, const ModelConfig& config) noexcept {
+  const RoleInfo& info = info_of(role);
+  return {extent_of(info.rows, layer, config), extent_of(info.columns, layer, config)};
+}
+
+std::int64_t rope_heads_of(Role role, std::int64_t layer, const ModelConfig& config) noexcept {
+  switch (info_of(role).bias_of.value_or(role)) {
+    case Role::q: return config.heads_of(layer);
+    case Role::k: return config.kv_heads_of(layer);
+    default: return 0;
+  }
+}
+
+WeightMatrix* matrix_of(LayerWeights& layer, Role role) noexcept { return place_of<WeightMatrix>(layer, role); }
+const WeightMatrix* matrix_of(const LayerWeights& layer, Role role) noexcept { return matrix_of(const_cast<LayerWeights&>(layer), role); }
+
+WeightMatrix* matrix_of(ModelWeights& weights, Role role, std::int64_t layer) noexcept { return place_of<WeightMatrix>(weights, role, layer); }
+const WeightMatrix* matrix_of(const ModelWeights& weights, Role role, std::int64_t layer) noexcept {
+  return matrix_of(const_cast<ModelWeights&>(weights), role, layer);
+}
+
+std::vector<float>* vector_of(LayerWeights& layer, Role role) noexcept { return place_of<std::vector<float>>(layer, role); }
+const std::vector<float>* vector_of(const LayerWeights& layer, Role role) noexcept { return vector_of(const_cast<LayerWeights&>(layer), role); }
+
+std::vector<float>* vector_of(ModelWeights& weights, Role role, std::int64_t layer) noexcept {
+  return place_of<std::vector<float>>(weights, role, layer);
+}
+const std::vector<float>* vector_of(const ModelWeights& weights, Role role, std::int64_t layer) noexcept {
+  return vector_of(const_cast<ModelWeights&>(weights), role, layer);
+}
+
+std::optional<Role> bias_role_of(Role matrix) noexcept {
+  const auto info = std::ranges::find(roles, std::optional(matrix), &RoleInfo::bias_of);
+  return info == roles.end() ? std::nullopt : std::optional(info->role);
+}
+
+std::vector<float>* bias_of(LayerWeights& layer, Role role) noexcept {
+  const std::optional<Role> bias = bias_role_of(role);
+  std::vector<float>* values = bias ? vector_of(layer, *bias) : nullptr;
+  return values == nullptr || values->empty() ? nullptr : values;
+}
+const std::vector<float>* bias_of(const LayerWeights& layer, Role role) noexcept { return bias_of(const_cast<LayerWeights&>(layer), role); }
+
+std::span<const InputGroup> input_groups() noexcept { return groups; }
+
+std::size_t input_group_of(Role role) noexcept {
+  const auto has = [&](const InputGroup& group) { return std::ranges::find(group.roles, role) != group.roles.end(); };
+  return static_cast<std::size_t>(std::ranges::find_if(groups, has) - std::begin(groups));
+}
+
+}  // namespace bantam::inline v0

@@ -1,0 +1,65 @@
+// The table of roles: complete, and of one mind with the input groups.
+#include "bantam/model/roles.hpp"
+
+#include <set>
+
+#include "support.hpp"
+
+namespace bantam::test {
+namespace {
+
+TEST_CASE("every matrix of a layer is in one input group, whose matrices have as many columns as its source makes numbers") {
+  std::set<Role> grouped;
+  for (std::size_t g = 0; g < input_groups().size(); ++g) {
+    const InputGroup& group = input_groups()[g];
+    CAPTURE(std::string(group.name));
+    const WeightAxis inputs = info_of(group.roles[0]).columns;
+    for (const Role role : group.roles) {
+      CHECK(grouped.insert(role).second);
+      CHECK(input_group_of(role) == g);
+      CHECK(info_of(role).columns == inputs);
+      CHECK((info_of(role).rows == WeightAxis::dim) == group.adds);
+    }
+    if (group.adds) CHECK(group.roles.size() == 1);
+    // Values are shared by the heads that share keys; all others make a number for each input.
+    const RoleInfo& source = info_of(group.source);
+    CHECK((source.is_matrix() ? source.rows : source.columns) == (group.source == Role::v ? WeightAxis::keys : inputs));
+    CHECK((inputs == WeightAxis::dim) == !source.is_matrix());
+  }
+  LayerWeights layer;
+  std::size_t count = 0;
+  for_each_matrix(layer, [&](Role role, WeightMatrix& matrix) {
+    CHECK(grouped.contains(role));
+    CHECK(&matrix == matrix_of(layer, role));
+    CHECK(vector_of(layer, role) == nullptr);
+    ++count;
+  });
+  CHECK(count == grouped.size());
+}
+
+TEST_CASE("biases are as long as their matrices have rows") {
+  for (const RoleInfo& info : roles) {
+    if (!info.bias_of) continue;
+    CHECK(info.columns == info_of(*info.bias_of).rows);
+    CHECK(bias_role_of(*info.bias_of) == info.role);
+  }
+  CHECK_FALSE(bias_role_of(Role::gate));
+}
+
+TEST_CASE("shapes follow from axes, of layers that differ, too") {
+  ModelConfig config;
+  config.vocab = 100, config.dim = 24, config.heads = 6, config.kv_heads = 3, config.head_dim = 4, config.ffn = 50, config.layers = 2;
+  config.set_shapes({{3, 50}, {1, 7}});
+  using Shape = std::pair<std::int64_t, std::int64_t>;
+  CHECK(shape_of(Role::embedding, -1, config) == Shape(100, 24));
+  CHECK(shape_of(Role::q, 0, config) == Shape(24, 24));
+  CHECK(shape_of(Role::q, 1, config) == Shape(8, 24));
+  CHECK(shape_of(Role::v_bias, 1, config) == Shape(1, 4));
+  CHECK(shape_of(Role::down, 1, config) == Shape(24, 7));
+  CHECK(rope_heads_of(Role::q_bias, 1, config) == 2);
+  CHECK(rope_heads_of(Role::k, 0, config) == 3);
+  CHECK(rope_heads_of(Role::v, 0, config) == 0);
+}
+
+}  // namespace
+}  // namespace bantam::test
