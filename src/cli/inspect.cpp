@@ -59,21 +59,33 @@ std::string sizes_text(const ModelConfig& c, SizeOf size) {
   return least == most ? message(most) : message(least, " to ", most);
 }
 
+/// How many layers have a sliding window.
+std::int64_t windowed_layers(const ModelConfig& c) {
+  return std::ranges::count_if(c.specs, [](const LayerSpec& spec) { return spec.window > 0; });
+}
+
 /// A number, or a list of one a layer where layers differ.
-Json sizes_json(const ModelConfig& c, SizeOf size) {
-  if (c.is_uniform()) return (c.*size)(0);
+Json sizes_json(const ModelConfig& c, SizeOf size, bool alike) {
+  if (alike) return (c.*size)(0);
   Json sizes = Json::array();
   for (std::int64_t i = 0; i < c.layers; ++i) sizes.push_back((c.*size)(i));
   return sizes;
 }
 
 Json describe(const ModelConfig& c) {
-  return {{"dim", c.dim},           {"layers", c.layers},
-          {"heads", sizes_json(c, &ModelConfig::heads_of)}, {"kv_heads", sizes_json(c, &ModelConfig::kv_heads_of)},
-          {"head_dim", c.head_dim}, {"ffn", sizes_json(c, &ModelConfig::ffn_of)},
-          {"vocab", c.vocab},       {"context", c.context},
-          {"norm_eps", c.norm_eps}, {"rope_base", c.rope.base},
-          {"window", c.window},     {"tied", c.tied}};
+  const bool alike = c.is_uniform(), same_window = windowed_layers(c) == (c.window > 0 ? c.layers : 0);
+  return {{"dim", c.dim},
+          {"layers", c.layers},
+          {"heads", sizes_json(c, &ModelConfig::heads_of, alike)},
+          {"kv_heads", sizes_json(c, &ModelConfig::kv_heads_of, alike)},
+          {"head_dim", c.head_dim},
+          {"ffn", sizes_json(c, &ModelConfig::ffn_of, alike)},
+          {"vocab", c.vocab},
+          {"context", c.context},
+          {"norm_eps", c.norm_eps},
+          {"rope_base", c.rope.base},
+          {"window", sizes_json(c, &ModelConfig::window_of, same_window)},
+          {"tied", c.tied}};
 }
 
 struct Sizes {
@@ -186,6 +198,7 @@ std::string as_text(const Checkpoint& checkpoint, const std::optional<Verificati
               " layers, dim ", c.dim, ", ", sizes_text(c, &ModelConfig::heads_of), " heads of ", c.head_dim, ", ",
               sizes_text(c, &ModelConfig::kv_heads_of), " kv heads, ffn ", sizes_text(c, &ModelConfig::ffn_of), ", vocab ", c.vocab, c.tied ? " (tied)" : "", "\ncontext         ", c.context, " tokens");
   if (c.window > 0) out += message(", window ", c.window);
+  if (const std::int64_t windowed = windowed_layers(c); windowed > 0 && windowed < c.layers) out += message(" in ", windowed, " of ", c.layers, " layers");
   out += message("\nparameters      ", sizes.parameters, "\nbytes           ", checkpoint.stored_bytes(), " (",
                  in_bytes(checkpoint.stored_bytes()), "), ",
                  fixed(8.0 * static_cast<double>(sizes.matrix_bytes) / static_cast<double>(sizes.matrix_weights), 3),

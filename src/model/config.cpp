@@ -43,8 +43,8 @@ void read_shapes(const Source& source, ModelConfig& c) {
   const auto at = [](const std::vector<std::int64_t>& list, std::int64_t i) { return list[list.size() == 1 ? 0 : static_cast<std::size_t>(i)]; };
   c.heads = heads[0];
   c.kv_heads = kv_heads[0];
-  std::vector<LayerShape> shapes;
-  for (std::int64_t i = 0; i < static_cast<std::int64_t>(std::max({heads.size(), kv_heads.size(), ffn.size()})); ++i) {
+  std::vector<LayerSpec> layers;
+  for (std::int64_t i = 0; i < c.layers; ++i) {
     const std::int64_t h = at(heads, i), kv = at(kv_heads, i);
     if (kv > h || h % kv != 0) {
       fail(Errc::corrupt, source.place, ": ", source.key("kv_heads"), ": expected a divisor of the ", h, " heads, found ", kv);
@@ -53,9 +53,9 @@ void read_shapes(const Source& source, ModelConfig& c) {
       fail(Errc::unsupported, source.place, ": ", source.key("kv_heads"), "[", i, "]: expected ", c.heads / c.kv_heads,
            " heads for each, as in layer 0, found ", h / kv);
     }
-    shapes.push_back({kv, at(ffn, i)});
+    layers.push_back({.kv_heads = kv, .ffn = at(ffn, i)});
   }
-  c.set_shapes(std::move(shapes));
+  c.set_layers(std::move(layers));
 }
 
 double positive_or(const Source& source, std::string_view field, double otherwise) {
@@ -122,20 +122,28 @@ void check_rope(const nn::RopeOptions& rope, const std::string& place) {
 
 namespace bantam::inline v0 {
 
-void ModelConfig::set_shapes(std::vector<LayerShape> of_layers) {
+bool ModelConfig::is_uniform() const noexcept {
+  return std::ranges::all_of(specs, [&](const LayerSpec& spec) { return spec.kv_heads == specs[0].kv_heads && spec.ffn == specs[0].ffn; });
+}
+
+void ModelConfig::set_layers(std::vector<LayerSpec> of_layers) {
   BANTAM_ASSERT(!of_layers.empty());
   const std::int64_t group = heads / kv_heads;
-  const auto most = [&](std::int64_t LayerShape::* size) { return (*std::ranges::max_element(of_layers, {}, size)).*size; };
-  kv_heads = most(&LayerShape::kv_heads);
+  const auto most = [&](std::int64_t LayerSpec::* size) { return (*std::ranges::max_element(of_layers, {}, size)).*size; };
+  kv_heads = most(&LayerSpec::kv_heads);
   heads = kv_heads * group;
-  ffn = most(&LayerShape::ffn);
-  const bool alike = std::ranges::all_of(of_layers, [&](const LayerShape& shape) { return shape == of_layers[0]; });
-  shapes = alike ? std::vector<LayerShape>() : std::move(of_layers);
+  ffn = most(&LayerSpec::ffn);
+  window = most(&LayerSpec::window);
+  layers = static_cast<std::int64_t>(of_layers.size());
+  specs = std::move(of_layers);
 }
 
 nn::KvShape ModelConfig::kv_shape() const {
   nn::KvShape shape{layers, kv_heads, head_dim, {}};
-  for (const LayerShape& of_layer : shapes) shape.kv_heads_of.push_back(of_layer.kv_heads);
+  const bool alike = std::ranges::all_of(specs, [&](const LayerSpec& spec) { return spec.kv_heads == kv_heads; });
+  for (const LayerSpec& spec : specs) {
+    if (!alike) shape.kv_heads_of.push_back(spec.kv_heads);
+  }
   return shape;
 }
 

@@ -56,7 +56,11 @@ ModelConfig read_gguf_config(const GgufFile& file) {
       },
       key_of};
   ModelConfig c = detail::read_sizes(*arch, source);
-  if (source.number("window").value_or(0) != 0) c.window = detail::require_extent(source, "window");
+  if (source.number("window").value_or(0) != 0) {
+    const std::int64_t window = detail::require_extent(source, "window");
+    for (LayerSpec& spec : c.specs) spec.window = window;
+    c.set_layers(std::move(c.specs));
+  }
   if (const auto experts = file.number(message(*name, ".expert_count")); experts && *experts != 0) {
     fail(Errc::unsupported, place, ": ", *name, ".expert_count: mixtures of experts: not yet, found ", *experts);
   }

@@ -133,28 +133,22 @@ void read_rotated_part(const Json& json, const std::string& place, ModelConfig& 
 }
 
 /// Newer configs name the kind of each layer. What they say goes before the keys that models had for it.
-void read_layer_types(const Json& json, const std::string& place, ModelConfig& c) {
+void read_layer_types(const Json& json, const std::string& place, std::int64_t window, ModelConfig& c) {
   const Json* types = member(json, "layer_types");
   if (types == nullptr) return;
   if (!types->is_array() || static_cast<std::int64_t>(types->size()) != c.layers) {
     fail(Errc::corrupt, place, ": layer_types: expected a list of ", c.layers, " kinds, found ",
          types->is_array() ? message(types->size()) : std::string(types->type_name()));
   }
-  std::int64_t first = c.layers;
   for (std::int64_t i = 0; i < c.layers; ++i) {
     const Json& type = (*types)[static_cast<std::size_t>(i)];
     const bool sliding = type == "sliding_attention";
     if (!sliding && type != "full_attention") {
       fail(Errc::unsupported, place, ": layer_types[", i, "]: expected full_attention or sliding_attention, found ", printable(type.dump()));
     }
-    if (sliding) first = std::min(first, i);
-    if (!sliding && first < i) {
-      fail(Errc::unsupported, place, ": layer_types[", i, "]: expected sliding_attention in all layers after the first that has it, found full_attention");
-    }
+    if (sliding && window == 0) fail(Errc::corrupt, place, ": layer_types[", i, "]: sliding_attention, expected sliding_window, found none");
+    c.specs[static_cast<std::size_t>(i)].window = sliding ? window : 0;
   }
-  if (first < c.layers && c.window == 0) fail(Errc::corrupt, place, ": layer_types[", first, "]: sliding_attention, expected sliding_window, found none");
-  if (first == c.layers) c.window = 0;
-  c.first_window_layer = c.window > 0 ? first : 0;
 }
 
 const ArchSpec& find_hf_arch(const Json& json, const std::string& place) {
@@ -217,15 +211,18 @@ ModelConfig from_json(const Json& json, const std::string& place) {
       fail(Errc::corrupt, place, ": rope_divisors: expected ", c.rope.dim / 2, " numbers, found ", c.rope.divisors.size());
     }
   }
+  std::int64_t window = 0, first = 0;  // layers before that one see everything
   // Qwen2 carries a window that is off unless this says otherwise.
   if (flag_at(json, "use_sliding_window", place, true)) {
-    c.window = detail::extent_or(source, "window", 0);
-    if (const auto first = number_at(json, "max_window_layers", place)) {
-      if (!(*first >= 0)) fail(Errc::corrupt, place, ": max_window_layers: expected at least 0, found ", *first);
-      if (json.contains("use_sliding_window")) c.first_window_layer = static_cast<std::int64_t>(std::min(*first, 1e9));
+    window = detail::extent_or(source, "window", 0);
+    if (const auto from = number_at(json, "max_window_layers", place)) {
+      if (!(*from >= 0)) fail(Errc::corrupt, place, ": max_window_layers: expected at least 0, found ", *from);
+      if (json.contains("use_sliding_window")) first = static_cast<std::int64_t>(std::min(*from, 1e9));
     }
   }
-  read_layer_types(json, place, c);
+  for (std::int64_t i = 0; i < c.layers; ++i) c.specs[static_cast<std::size_t>(i)].window = i < first ? 0 : window;
+  read_layer_types(json, place, window, c);
+  c.set_layers(std::move(c.specs));
   detail::check_rope(c.rope, place);
   return c;
 }
@@ -267,7 +264,13 @@ std::string write_hf_config(const ModelConfig& c, std::string_view torch_dtype) 
   if (c.window > 0) {
     json["sliding_window"] = c.window;
     json["use_sliding_window"] = true;
-    json["max_window_layers"] = c.first_window_layer;
+    const auto first = std::ranges::find(c.specs, c.window, &LayerSpec::window);
+    if (std::all_of(first, c.specs.end(), [&](const LayerSpec& spec) { return spec.window == c.window; })) {
+      json["max_window_layers"] = first - c.specs.begin();
+    } else {
+      json["layer_types"] = Json::array();
+      for (const LayerSpec& spec : c.specs) json["layer_types"].push_back(spec.window > 0 ? "sliding_attention" : "full_attention");
+    }
   } else {
     json["sliding_window"] = nullptr;  // Mistral's loaders take the absence for 4096
   }

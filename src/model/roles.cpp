@@ -31,8 +31,8 @@ constexpr InputGroup groups[] = {
 }  // namespace
 
 std::int64_t extent_of(WeightAxis axis, std::int64_t layer, const ModelConfig& c) noexcept {
-  const LayerShape shape = layer < 0 ? LayerShape() : c.shape_of(layer);
-  const std::int64_t keys = shape.kv_heads * c.head_dim;
+  const LayerSpec spec = layer < 0 ? LayerSpec() : c.layer(layer);
+  const std::int64_t keys = spec.kv_heads * c.head_dim;
   switch (axis) {
     case WeightAxis::one: return 1;
     case WeightAxis::vocab: return c.vocab;
@@ -41,7 +41,7 @@ std::int64_t extent_of(WeightAxis axis, std::int64_t layer, const ModelConfig& c
     case WeightAxis::keys: return keys;
     case WeightAxis::head_dim: return c.head_dim;
     case WeightAxis::rope_pairs: return c.rope.dim / 2;
-    case WeightAxis::ffn: return shape.ffn;
+    case WeightAxis::ffn: return spec.ffn;
   }
   return 0;
 }

@@ -30,7 +30,8 @@ void write_scaling(GgufWriter& file, const nn::RopeOptions& rope, const std::str
 
 void write_gguf_config(GgufWriter& file, const ModelConfig& c) {
   if (c.gate != ops::Gate::silu) no_words_for("an activation other than silu");
-  if (c.first_window_layer > 0 && c.window > 0) no_words_for("a sliding window of some layers");
+  const bool same_window = std::ranges::all_of(c.specs, [&](const LayerSpec& spec) { return spec.window == c.window; });
+  if (!same_window) no_words_for("a sliding window of some layers");
   const std::string prefix = message(c.arch->name, ".");
   file.key("general.architecture", c.arch->name);
   file.key("general.quantization_version", std::uint32_t{2});

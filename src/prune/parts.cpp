@@ -47,11 +47,9 @@ PartChoice choose(std::span<const double> scores, std::int64_t count) {
 
 ModelConfig with_layers(const ModelConfig& config, std::span<const std::int64_t> layers) {
   ModelConfig fewer = config;
-  std::vector<LayerShape> shapes;
-  for (const std::int64_t layer : layers) shapes.push_back(config.shape_of(layer));
-  fewer.first_window_layer = std::ranges::count_if(layers, [&](std::int64_t layer) { return layer < config.first_window_layer; });
-  fewer.layers = static_cast<std::int64_t>(layers.size());
-  fewer.set_shapes(std::move(shapes));
+  std::vector<LayerSpec> left;
+  for (const std::int64_t layer : layers) left.push_back(config.layer(layer));
+  fewer.set_layers(std::move(left));
   return fewer;
 }
 

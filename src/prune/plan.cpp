@@ -69,7 +69,7 @@ Removal parse_removal(std::string_view text) {
 
 StructurePlan plan_structure(const ModelConfig& config, std::span<const Removal> removals) {
   StructurePlan plan{config.layers, config.dim, {}, {removals.begin(), removals.end()}};
-  for (std::int64_t layer = 0; layer < config.layers; ++layer) plan.shapes.push_back(config.shape_of(layer));
+  for (std::int64_t layer = 0; layer < config.layers; ++layer) plan.specs.push_back(config.layer(layer));
   std::vector<Part> seen;
   for (const Removal& removal : removals) {
     check(removal, config);
@@ -87,11 +87,11 @@ StructurePlan plan_structure(const ModelConfig& config, std::span<const Removal>
     }
     for (std::int64_t layer = 0; layer < config.layers; ++layer) {
       const std::string place = message(" of layer ", layer);
-      LayerShape& shape = plan.shapes[static_cast<std::size_t>(layer)];
+      LayerSpec& spec = plan.specs[static_cast<std::size_t>(layer)];
       if (removal.part == Part::heads) {
-        shape.kv_heads = kept_of(removal, shape.kv_heads, 1, "key-value heads" + place);
+        spec.kv_heads = kept_of(removal, spec.kv_heads, 1, "key-value heads" + place);
       } else {
-        shape.ffn = kept_of(removal, shape.ffn, unit_of(shape.ffn, 16), "FFN channels" + place);
+        spec.ffn = kept_of(removal, spec.ffn, unit_of(spec.ffn, 16), "FFN channels" + place);
       }
     }
   }

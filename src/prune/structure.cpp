@@ -78,7 +78,7 @@ class Cutter {
       : config_(checkpoint.config()), options_(options), states_(checkpoint, calibration), warnings_(warnings) {}
 
   /// Leaves a block these heads and channels.
-  void cut(LayerWeights& block, std::int64_t layer, const LayerShape& left) {
+  void cut(LayerWeights& block, std::int64_t layer, const LayerSpec& left) {
     const LayerWeights original = block;
     half(block, original, layer, Part::heads, left.kv_heads);
     half(block, original, layer, Part::channels, left.ffn);
@@ -215,14 +215,14 @@ PrunedStructure prune_structure(const Checkpoint& checkpoint, std::span<const Re
   std::optional<Cutter> cutter;
   if (inside || options.compensate) cutter.emplace(from, calibration, options, warnings);
   ModelWeights weights;
-  std::vector<LayerShape> shapes;
+  std::vector<LayerSpec> specs;
   std::int64_t next = 0;
   for (std::size_t i = 0; i < taken.size(); ++i) {
     for (; cutter && next < taken[i]; ++next) cutter->skip(load_finite_block(from, next), next);
     next = taken[i] + 1;
     LayerWeights block = load_finite_block(from, taken[i]);
-    const LayerShape& shape = shapes.emplace_back(plan.shapes[static_cast<std::size_t>(layers[i])]);
-    if (cutter) cutter->cut(block, taken[i], shape);
+    const LayerSpec& spec = specs.emplace_back(plan.specs[static_cast<std::size_t>(layers[i])]);
+    if (cutter) cutter->cut(block, taken[i], spec);
     weights.layers.push_back(std::move(block));
     steps.done("pruned", layers[i]);
   }
@@ -235,7 +235,7 @@ PrunedStructure prune_structure(const Checkpoint& checkpoint, std::span<const Re
     }
   }
   ModelConfig config = with_layers(from.config(), taken);
-  config.set_shapes(std::move(shapes));
+  config.set_layers(std::move(specs));
   complete(weights, config.tied);
   return result(Checkpoint::in_memory(from, config, taken, std::make_shared<const ModelWeights>(std::move(weights)), checkpoint.recipe()));
 }

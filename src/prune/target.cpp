@@ -82,7 +82,7 @@ Checkpoint outline_of(const Checkpoint& checkpoint, const StructurePlan& plan) {
   const std::vector<std::int64_t> layers = first_numbers(plan.layers);
   ModelConfig config = with_layers(checkpoint.config(), layers);
   config.dim = plan.dim;
-  config.set_shapes({plan.shapes.begin(), plan.shapes.begin() + plan.layers});
+  config.set_layers({plan.specs.begin(), plan.specs.begin() + plan.layers});
   Checkpoint outline = Checkpoint::in_memory(checkpoint, config, layers, nullptr, checkpoint.recipe());
   for (const Removal& removal : plan.removals) outline.note_removed(removal.text());
   return outline;

@@ -1,6 +1,7 @@
 // Every architecture, from every container, against double precision.
-#include "tiny_model.hpp"
+#include "bantam/io/gguf_writer.hpp"
 #include "reference/rope.hpp"
+#include "tiny_model.hpp"
 
 namespace bantam::test {
 namespace {
@@ -90,7 +91,7 @@ TEST_CASE("a sliding window hides what lies before it") {
   const std::vector<float> logits = logits_of(Model::load(folder / "hf"), tokens);
   reference::Transformer reference = tiny.reference();
   CHECK(distance(logits, reference.logits(tokens)) > 100 * tolerance);
-  reference.window = 5;
+  reference.windows.assign(static_cast<std::size_t>(tiny.layers), 5);
   CHECK(distance(logits, reference.logits(tokens)) < tolerance);
 
   tiny.more_keys = [](GgufBuilder& b) { b.key("mistral.attention.sliding_window", std::uint32_t{5}); };
@@ -112,8 +113,7 @@ TEST_CASE("a window that use_sliding_window turns off hides nothing; max_window_
   reference::Transformer reference = tiny.reference();
   CHECK(distance(logits_of(Model::load(folder / "off"), tokens), reference.logits(tokens)) < tolerance);
 
-  reference.window = 4;
-  reference.first_window_layer = 1;
+  reference.windows = {0, 4, 4};
   tiny.config["use_sliding_window"] = true;
   tiny.write_folder(folder / "on");
   CHECK(distance(logits_of(Model::load(folder / "on"), tokens), reference.logits(tokens)) < tolerance);
@@ -124,6 +124,19 @@ TEST_CASE("a window that use_sliding_window turns off hides nothing; max_window_
   tiny.config["layer_types"] = {"full_attention", "sliding_attention", "sliding_attention"};
   tiny.write_folder(folder / "types");
   CHECK(distance(logits_of(Model::load(folder / "types"), tokens), reference.logits(tokens)) < tolerance);
+
+  // In any pattern, which native files keep and GGUF has no words for.
+  reference.windows = {4, 0, 4};
+  tiny.config["layer_types"] = {"sliding_attention", "full_attention", "sliding_attention"};
+  tiny.write_folder(folder / "pattern");
+  const Model pattern = Model::load(folder / "pattern");
+  const std::vector<float> logits = logits_of(pattern, tokens);
+  CHECK(distance(logits, reference.logits(tokens)) < tolerance);
+  pattern.save(folder / "m.bantam");
+  CHECK(Model::load(folder / "m.bantam").config().specs == pattern.config().specs);
+  CHECK(logits_of(Model::load(folder / "m.bantam"), tokens) == logits);
+  GgufWriter gguf(folder / "m.gguf");
+  has(error_of([&] { write_gguf_config(gguf, pattern.config()); }), "a sliding window of some layers: GGUF has no words for it");
 }
 
 TEST_CASE("rope_freqs.weight divides frequencies, and native files keep that") {

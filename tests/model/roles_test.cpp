@@ -48,8 +48,8 @@ TEST_CASE("biases are as long as their matrices have rows") {
 
 TEST_CASE("shapes follow from axes, of layers that differ, too") {
   ModelConfig config;
-  config.vocab = 100, config.dim = 24, config.heads = 6, config.kv_heads = 3, config.head_dim = 4, config.ffn = 50, config.layers = 2;
-  config.set_shapes({{3, 50}, {1, 7}});
+  config.vocab = 100, config.dim = 24, config.heads = 6, config.kv_heads = 3, config.head_dim = 4, config.ffn = 50;
+  config.set_layers({{3, 50}, {1, 7}});
   using Shape = std::pair<std::int64_t, std::int64_t>;
   CHECK(shape_of(Role::embedding, -1, config) == Shape(100, 24));
   CHECK(shape_of(Role::q, 0, config) == Shape(24, 24));

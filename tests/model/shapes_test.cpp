@@ -29,7 +29,7 @@ TEST_CASE("layers of different shapes give what the model has with zeros in plac
     CHECK(cut.config().kv_heads == 3);
     CHECK(cut.config().ffn == 50);
     CHECK(cut.config().heads_of(2) == 2);
-    CHECK(cut.config().shape_of(2) == LayerShape{1, 18});
+    CHECK(cut.config().layer(2) == LayerSpec{1, 18});
     CHECK(zeros.config().is_uniform());
     const auto tokens = some_tokens(30);
     const std::vector<float> logits = logits_of(cut, tokens);
@@ -39,7 +39,7 @@ TEST_CASE("layers of different shapes give what the model has with zeros in plac
       const Recipe plan = recipe::rtn(format).keep("*", format);
       compress_file(Checkpoint::open(folder / "cut"), folder / "m.bantam", plan);
       const Model native = Model::load(folder / "m.bantam");
-      CHECK(native.config().shapes == cut.config().shapes);
+      CHECK(native.config().specs == cut.config().specs);
       native.save(folder / "copy.bantam");
       CHECK(logits_of(Model::load(folder / "copy.bantam"), tokens) == logits_of(native, tokens));
       if (std::string(format) == "f32") CHECK(logits_of(native, tokens) == logits);

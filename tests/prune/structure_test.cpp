@@ -229,7 +229,7 @@ TEST_CASE_FIXTURE(Small, "the layers of least influence go, and the others keep 
     CHECK(pruned.influence[2] > 0.01);
     const ModelConfig& config = pruned.checkpoint.config();
     CHECK(config.layers == 3);
-    CHECK(config.first_window_layer == (arch == &archs::qwen2 ? 2 : 0));
+    for (std::int64_t i = 0; i < 3; ++i) CHECK(config.window_of(i) == Model::load(folder / "hf").config().window_of(pruned.layers[static_cast<std::size_t>(i)]));
     const auto tokens = some_tokens(30);
     const std::vector<float> expected = logits_of(Model::load(folder / "hf"), tokens);
     CHECK(logits_of(Model::from_checkpoint(pruned.checkpoint), tokens) == expected);
@@ -287,7 +287,7 @@ TEST_CASE("removals are read from text and checked against the model") {
   CHECK(error_of([&] { (void)plan_structure(config, std::vector{heads, channels, heads}); }).find("expected heads once") != std::string::npos);
   const StructurePlan plan = plan_structure(config, std::vector{heads, channels, Removal{Part::layers, 2}});
   CHECK(plan.layers == 1);
-  CHECK(plan.shapes == std::vector<LayerShape>(3, {2, 35}));
+  CHECK(plan.specs == std::vector<LayerSpec>(3, {2, 35}));
 }
 
 TEST_CASE_FIXTURE(Small, "weights that are not finite, no text and a stop are said in one line") {
@@ -307,8 +307,8 @@ TEST_CASE_FIXTURE(Small, "layers of different shapes lose the same share of each
   const Checkpoint uneven = written(without_parts(small_model(&archs::llama), kept));
   const PrunedStructure pruned = prune_structure(uneven, std::vector<Removal>{{Part::channels, 0.5}, {Part::layers, 1}}, calibration);
   for (std::int64_t i = 0; i < 2; ++i) {
-    const LayerShape was = uneven.config().shape_of(pruned.layers[static_cast<std::size_t>(i)]);
-    CHECK(pruned.checkpoint.config().shape_of(i) == LayerShape{was.kv_heads, was.ffn / 2});
+    const LayerSpec was = uneven.config().layer(pruned.layers[static_cast<std::size_t>(i)]);
+    CHECK(pruned.checkpoint.config().layer(i) == LayerSpec{was.kv_heads, was.ffn / 2});
   }
   const Model model = Model::from_checkpoint(pruned.checkpoint);
   model.save(folder / "m.bantam");

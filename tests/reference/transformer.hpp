@@ -16,7 +16,7 @@ struct Transformer {
   double norm_eps = 0;
   std::vector<double> frequencies;  ///< of each rotated pair; twice as many elements of a head turn
   double magnitude = 1;             ///< of cosines and sines
-  std::int64_t window = 0, first_window_layer = 0;
+  std::vector<std::int64_t> windows{};  ///< of each layer, 0 for none; empty: none has one
   std::map<std::string, std::vector<float>> weights;
 
   /// The logits after each token: (tokens, vocab). arXiv:2302.13971 and what it cites.
@@ -101,7 +101,8 @@ struct Transformer {
       k.push_back(projected("k_proj", y, kv_heads * head_dim));
       v.push_back(projected("v_proj", y, kv_heads * head_dim));
     }
-    const std::int64_t seen = window > 0 && index >= first_window_layer ? window : static_cast<std::int64_t>(x.size());
+    const std::int64_t window = windows.empty() ? 0 : windows[static_cast<std::size_t>(index)];
+    const std::int64_t seen = window > 0 ? window : static_cast<std::int64_t>(x.size());
     std::vector<Row> attended(x.size());
     for (std::int64_t h = 0; h < heads; ++h) {
       const std::int64_t g = h / (heads / kv_heads);

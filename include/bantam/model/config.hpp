@@ -13,11 +13,12 @@ namespace bantam::inline v0 {
 class GgufFile;
 class GgufWriter;
 
-/// What may differ from layer to layer.
-struct LayerShape {
+/// One layer, as data: what may differ from layer to layer.
+struct LayerSpec {
   std::int64_t kv_heads = 0;
   std::int64_t ffn = 0;
-  bool operator==(const LayerShape&) const = default;
+  std::int64_t window = 0;  ///< sliding window in tokens; 0: it sees everything
+  bool operator==(const LayerSpec&) const = default;
 };
 
 /// Sizes and constants of a model, checked: every field is in range and consistent with the others.
@@ -25,7 +26,7 @@ struct ModelConfig {
   const ArchSpec* arch = nullptr;
   std::int64_t dim = 0;
   std::int64_t layers = 0;
-  std::int64_t heads = 0;     ///< of the layer that has most of them, as the next and ffn
+  std::int64_t heads = 0;     ///< of the layer that has most of them, as the next, ffn and window
   std::int64_t kv_heads = 0;  ///< each is shared by heads / kv_heads query heads, in every layer
   std::int64_t head_dim = 0;
   std::int64_t ffn = 0;
@@ -33,25 +34,22 @@ struct ModelConfig {
   std::int64_t context = 0;  ///< tokens the model was made for
   double norm_eps = 0;
   nn::RopeOptions rope;
-  std::int64_t window = 0;              ///< sliding window in tokens; 0: none
-  std::int64_t first_window_layer = 0;  ///< layers before it see everything
+  std::int64_t window = 0;
   ops::Gate gate = ops::Gate::silu;
   bool tied = false;  ///< the head is the embedding
-  std::vector<LayerShape> shapes;  ///< of each layer; empty: all are alike
+  std::vector<LayerSpec> specs;  ///< of each layer
 
-  [[nodiscard]] bool is_uniform() const noexcept { return shapes.empty(); }
-  [[nodiscard]] LayerShape shape_of(std::int64_t layer) const noexcept {
-    return is_uniform() ? LayerShape{kv_heads, ffn} : shapes[static_cast<std::size_t>(layer)];
-  }
-  [[nodiscard]] std::int64_t kv_heads_of(std::int64_t layer) const noexcept { return shape_of(layer).kv_heads; }
-  [[nodiscard]] std::int64_t heads_of(std::int64_t layer) const noexcept { return kv_heads_of(layer) * (heads / kv_heads); }
-  [[nodiscard]] std::int64_t ffn_of(std::int64_t layer) const noexcept { return shape_of(layer).ffn; }
-  /// Gives the layers these shapes, at least one. Each keeps its query heads a key-value head.
-  void set_shapes(std::vector<LayerShape> of_layers);
+  [[nodiscard]] const LayerSpec& layer(std::int64_t i) const noexcept { return specs[static_cast<std::size_t>(i)]; }
+  [[nodiscard]] std::int64_t kv_heads_of(std::int64_t i) const noexcept { return layer(i).kv_heads; }
+  [[nodiscard]] std::int64_t heads_of(std::int64_t i) const noexcept { return layer(i).kv_heads * (heads / kv_heads); }
+  [[nodiscard]] std::int64_t ffn_of(std::int64_t i) const noexcept { return layer(i).ffn; }
+  [[nodiscard]] std::int64_t window_of(std::int64_t i) const noexcept { return layer(i).window; }
+  /// Whether all layers have the same sizes; windows may differ.
+  [[nodiscard]] bool is_uniform() const noexcept;
+  /// Makes it a model of these layers, at least one. Each keeps its query heads a key-value head.
+  void set_layers(std::vector<LayerSpec> of_layers);
   /// Of the cache that a session needs.
   [[nodiscard]] nn::KvShape kv_shape() const;
-
-  [[nodiscard]] std::int64_t window_of(std::int64_t layer) const noexcept { return layer >= first_window_layer ? window : 0; }
 };
 
 /// Reads config.json. Throws not_found, corrupt (naming key, expected, found) or unsupported (listing what works).

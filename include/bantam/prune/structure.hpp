@@ -34,7 +34,7 @@ struct StructureOptions {
 struct StructurePlan {
   std::int64_t layers = 0;
   std::int64_t dim = 0;
-  std::vector<LayerShape> shapes;  ///< of each layer, if it stays
+  std::vector<LayerSpec> specs;  ///< of each layer, if it stays
   std::vector<Removal> removals;
 };
 /// Shares are rounded to whole key-value heads, and to as many channels at once as formats have weights a group: the largest of
