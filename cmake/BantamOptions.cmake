@@ -32,12 +32,12 @@ target_compile_options(bantam_flags INTERFACE
 target_compile_definitions(bantam_flags INTERFACE EIGEN_MAX_ALIGN_BYTES=64)
 if(BANTAM_SANITIZE)
   target_compile_options(bantam_flags INTERFACE -fsanitize=${BANTAM_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
-  # Checks of every pointer at every use, which take half of the time that gcc needs. The address sanitizer sees most of what they see;
-  # the fuzzers' build makes them all.
   if(BANTAM_SANITIZE MATCHES "fuzzer")
     set(ignored ${PROJECT_SOURCE_DIR}/tests/fuzz/uninstrumented.txt)
     target_compile_options(bantam_flags INTERFACE -fsanitize-ignorelist=${ignored} -fsanitize-coverage-ignorelist=${ignored})
   elseif(BANTAM_SANITIZE MATCHES "undefined")
+    # Checks of every pointer at every use, which take half of the time that gcc needs. The address sanitizer sees most of what they
+    # see; the fuzzers' build makes them all.
     target_compile_options(bantam_flags INTERFACE -fno-sanitize=null,alignment,object-size,vptr,nonnull-attribute,returns-nonnull-attribute)
   endif()
   target_link_options(bantam_flags INTERFACE -fsanitize=${BANTAM_SANITIZE})

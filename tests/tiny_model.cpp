@@ -25,49 +25,38 @@ std::vector<float> for_gguf(const TinyTensor& t) {
   return out;
 }
 
+/// What the reference calls a tensor: by the names of Llama, and of Qwen3 for what Llama lacks.
+std::string reference_name(Role role, std::int64_t layer) {
+  const TensorKey* key = archs::llama.find(role) != nullptr ? archs::llama.find(role) : archs::qwen3.find(role);
+  return key == nullptr ? std::string() : layer_name(key->hf, layer);
+}
+
 }  // namespace
 
-void TinyModel::add(Random& random, std::string name, std::string gguf, std::vector<std::int64_t> shape, double mean, double spread, std::int64_t permuted) {
-  TinyTensor t{std::move(name), std::move(gguf), std::move(shape), {}, arch->gguf_pairs == nn::RopePairs::adjacent ? permuted : 0};
-  std::int64_t count = 1;
-  for (const std::int64_t d : t.shape) count *= d;
-  for (std::int64_t i = 0; i < count; ++i) t.values.push_back(static_cast<float>(mean + spread * random.normal()));
+/// Nothing, where the architecture has no such tensor or may do without.
+void TinyModel::add(Random& random, const RoleInfo& info, std::int64_t layer, const ModelConfig& sizes) {
+  const TensorKey* key = arch->find(info.role);
+  if (key == nullptr) return;
+  const bool wanted = info.role == Role::head ? !tied : info.bias_of.has_value() && biases;
+  if (key->presence == Presence::optional && !wanted) return;
+  const auto [rows, columns] = shape_of(info.role, layer, sizes);
+  TinyTensor t{layer_name(key->hf, layer), layer_name(key->gguf, layer), {columns}, {}, 0, reference_name(info.role, layer)};
+  if (info.is_matrix()) t.shape.insert(t.shape.begin(), rows);
+  if (arch->gguf_pairs == nn::RopePairs::adjacent) t.permuted_heads = rope_heads_of(info.role, layer, sizes);
+  const double mean = info.is_matrix() || info.bias_of ? 0 : 1, spread = info.is_matrix() ? 1 / std::sqrt(static_cast<double>(columns)) : 0.3;
+  for (std::int64_t i = 0; i < rows * columns; ++i) t.values.push_back(static_cast<float>(mean + spread * random.normal()));
   tensors.push_back(std::move(t));
 }
 
 TinyModel& TinyModel::make() {
   Random random(seed);
-  const std::int64_t q = heads * head_dim, kv = kv_heads * head_dim;
-  const auto matrix = [&](const std::string& name, const std::string& gguf, std::int64_t rows, std::int64_t columns, std::int64_t permuted = 0) {
-    add(random, name + ".weight", gguf + ".weight", {rows, columns}, 0, 1 / std::sqrt(static_cast<double>(columns)), permuted);
-  };
-  const auto vector = [&](const std::string& name, const std::string& gguf, std::int64_t size, double mean, std::int64_t permuted = 0) {
-    add(random, name, gguf, {size}, mean, 0.3, permuted);
-  };
-  matrix("model.embed_tokens", "token_embd", vocab, dim);
-  vector("model.norm.weight", "output_norm.weight", dim, 1);
-  if (!tied) matrix("lm_head", "output", vocab, dim);
-  for (std::int64_t i = 0; i < layers; ++i) {
-    const std::string hf = "model.layers." + std::to_string(i) + ".", gguf = "blk." + std::to_string(i) + ".";
-    vector(hf + "input_layernorm.weight", gguf + "attn_norm.weight", dim, 1);
-    matrix(hf + "self_attn.q_proj", gguf + "attn_q", q, dim, heads);
-    matrix(hf + "self_attn.k_proj", gguf + "attn_k", kv, dim, kv_heads);
-    matrix(hf + "self_attn.v_proj", gguf + "attn_v", kv, dim);
-    matrix(hf + "self_attn.o_proj", gguf + "attn_output", dim, q);
-    if (biases || arch == &archs::qwen2) {
-      vector(hf + "self_attn.q_proj.bias", gguf + "attn_q.bias", q, 0, heads);
-      vector(hf + "self_attn.k_proj.bias", gguf + "attn_k.bias", kv, 0, kv_heads);
-      vector(hf + "self_attn.v_proj.bias", gguf + "attn_v.bias", kv, 0);
+  ModelConfig sizes;
+  sizes.dim = dim, sizes.heads = heads, sizes.kv_heads = kv_heads, sizes.head_dim = head_dim, sizes.vocab = vocab;
+  sizes.set_layers(std::vector<LayerSpec>(static_cast<std::size_t>(layers), {.kv_heads = kv_heads, .ffn = ffn}));
+  for (std::int64_t layer = -1; layer < layers; ++layer) {
+    for (const RoleInfo& info : roles) {
+      if (info.is_of_layer() == (layer >= 0)) add(random, info, layer, sizes);
     }
-    if (biases) vector(hf + "self_attn.o_proj.bias", gguf + "attn_output.bias", dim, 0);
-    if (arch == &archs::qwen3) {
-      vector(hf + "self_attn.q_norm.weight", gguf + "attn_q_norm.weight", head_dim, 1);
-      vector(hf + "self_attn.k_norm.weight", gguf + "attn_k_norm.weight", head_dim, 1);
-    }
-    vector(hf + "post_attention_layernorm.weight", gguf + "ffn_norm.weight", dim, 1);
-    matrix(hf + "mlp.gate_proj", gguf + "ffn_gate", ffn, dim);
-    matrix(hf + "mlp.up_proj", gguf + "ffn_up", ffn, dim);
-    matrix(hf + "mlp.down_proj", gguf + "ffn_down", dim, ffn);
   }
   config = {{"architectures", {std::string(arch->hf_class)}}, {"model_type", std::string(arch->name)},
             {"hidden_size", dim}, {"num_hidden_layers", layers}, {"num_attention_heads", heads},
@@ -152,7 +141,7 @@ reference::Transformer TinyModel::reference() const {
   for (std::int64_t i = 0; i < head_dim / 2; ++i) {
     r.frequencies.push_back(std::pow(5000.0, -2.0 * static_cast<double>(i) / static_cast<double>(head_dim)));
   }
-  for (const TinyTensor& t : tensors) r.weights[t.name] = t.values;
+  for (const TinyTensor& t : tensors) r.weights[t.reference_name.empty() ? t.name : t.reference_name] = t.values;
   return r;
 }
 

@@ -9,6 +9,7 @@
 #include "bantam/bantam.hpp"
 #include "bantam/core/random.hpp"
 #include "bantam/model/archs.hpp"
+#include "bantam/model/roles.hpp"
 #include "hostile/gguf_builder.hpp"
 #include "io/json.hpp"
 #include "reference/transformer.hpp"
@@ -22,6 +23,7 @@ struct TinyTensor {
   std::vector<std::int64_t> shape;
   std::vector<float> values;       ///< in Hugging Face's order of rows
   std::int64_t permuted_heads = 0;  ///< GGUF files of Llama pair adjacent rows of q and k, in this many heads
+  std::string reference_name = {};  ///< in reference::Transformer; empty: its own
 };
 
 /// Everything a test may wish to change before the files are written.
@@ -65,7 +67,7 @@ struct TinyModel {
   static std::string bytes_of(const std::vector<float>& values, const std::string& type);
 
  private:
-  void add(Random& random, std::string name, std::string gguf, std::vector<std::int64_t> shape, double mean, double spread, std::int64_t permuted);
+  void add(Random& random, const RoleInfo& role, std::int64_t layer, const ModelConfig& sizes);
 };
 
 /// Logits after each of `tokens`, in one row.

@@ -12,15 +12,8 @@ namespace {
 
 /// "blk.3.attn_q.weight".
 std::string gguf_name(const ArchSpec& arch, const CheckpointTensor& tensor) {
-  for (const auto& list : {arch.tensors, arch.more_tensors}) {
-    for (const TensorKey& key : list) {
-      if (key.role != tensor.role) continue;
-      std::string name(key.gguf);
-      if (const auto at = name.find("{}"); at != std::string::npos) name.replace(at, 2, message(tensor.layer));
-      return name;
-    }
-  }
-  return {};
+  const TensorKey* key = arch.find(tensor.role);
+  return key == nullptr ? std::string() : layer_name(key->gguf, tensor.layer);
 }
 
 /// Of formats that check_formats() let through.

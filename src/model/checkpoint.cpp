@@ -23,12 +23,6 @@ namespace bantam::inline v0 {
 
 namespace {
 
-std::string layer_name(std::string_view pattern, std::int64_t layer) {
-  std::string name(pattern);
-  if (const auto at = name.find("{}"); at != std::string::npos) name.replace(at, 2, message(layer));
-  return name;
-}
-
 std::string without_weight(std::string name) {
   constexpr std::string_view ending = ".weight";
   if (name.ends_with(ending)) name.resize(name.size() - ending.size());
@@ -36,13 +30,7 @@ std::string without_weight(std::string name) {
 }
 
 /// As CheckpointTensor::name has it.
-std::string name_of(Role role, std::int64_t layer, const ModelConfig& c) {
-  for (const auto& list : {c.arch->tensors, c.arch->more_tensors}) {
-    const auto key = std::ranges::find(list, role, &TensorKey::role);
-    if (key != list.end()) return without_weight(layer_name(key->hf.empty() ? key->gguf : key->hf, layer));
-  }
-  return {};
-}
+std::string name_of(const TensorKey& key, std::int64_t layer) { return without_weight(layer_name(key.hf.empty() ? key.gguf : key.hf, layer)); }
 
 /// Tensors that old checkpoints carry and nobody reads: they follow from the config.
 bool is_leftover(std::string_view name) {
@@ -250,7 +238,7 @@ void Checkpoint::collect(bool gguf, const PackedFamily* family) {
     used[number_of(*entry)] = true;
     // A tied model's second copy of the embedding says nothing new.
     if (repeats_embedding) return;
-    add_tensor(key, without_weight(layer_name(key.hf.empty() ? key.gguf : key.hf, layer)), layer, *entry, gguf);
+    add_tensor(key, name_of(key, layer), layer, *entry, gguf);
   };
   const auto visit_all = [&](bool of_layers, std::int64_t layer) {
     for (const auto& list : {arch.tensors, arch.more_tensors}) {
@@ -389,7 +377,7 @@ Checkpoint Checkpoint::in_memory(const Checkpoint& like, const ModelConfig& conf
     CheckpointTensor& own = c.tensors_.emplace_back();
     own.role = tensor.role;
     own.layer = tensor.layer < 0 ? -1 : place - layers.begin();
-    own.name = own.layer == tensor.layer ? tensor.name : name_of(tensor.role, own.layer, config);
+    own.name = own.layer == tensor.layer ? tensor.name : name_of(*config.arch->find(tensor.role), own.layer);
     std::tie(own.rows, own.columns) = shape_of(tensor.role, own.layer, config);
     own.is_matrix = tensor.is_matrix;
     if (tensor.is_matrix && !weights) {
@@ -411,9 +399,8 @@ Checkpoint Checkpoint::untied() const {
   Checkpoint c = *this;
   if (!config_.tied) return c;
   const auto of_role = [](Role role) { return [role](const auto& tensor) { return tensor.role == role; }; };
-  for (const auto& list : {config_.arch->tensors, config_.arch->more_tensors}) {
-    const auto key = std::ranges::find_if(list, of_role(Role::head));
-    if (key == list.end() || key->hf.empty()) continue;
+  const TensorKey* key = config_.arch->find(Role::head);
+  if (key != nullptr && !key->hf.empty()) {
     CheckpointTensor head = *std::ranges::find_if(tensors_, of_role(Role::embedding));
     head.role = Role::head;
     head.name = without_weight(std::string(key->hf));

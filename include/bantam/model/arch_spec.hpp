@@ -2,6 +2,7 @@
 #pragma once
 
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "bantam/nn/ops.hpp"
@@ -52,6 +53,13 @@ struct TensorKey {
   Presence presence = Presence::required;
 };
 
+/// A name of a TensorKey with a layer's number in the place of {}.
+[[nodiscard]] inline std::string layer_name(std::string_view pattern, std::int64_t layer) {
+  std::string name(pattern);
+  if (const auto at = name.find("{}"); at != std::string::npos) name.replace(at, 2, std::to_string(layer));
+  return name;
+}
+
 /// One architecture. Constant data only: forward() reads it, nothing switches on its name.
 struct ArchSpec {
   std::string_view name;      ///< "llama"; also GGUF's general.architecture
@@ -66,6 +74,16 @@ struct ArchSpec {
   std::span<const ConfigKey> config;
   std::span<const TensorKey> tensors;
   std::span<const TensorKey> more_tensors;  ///< what it has beyond a family's common ones
+
+  /// Where a role's tensor stands; null where the architecture has none.
+  [[nodiscard]] constexpr const TensorKey* find(Role role) const noexcept {
+    for (const auto& list : {tensors, more_tensors}) {
+      for (const TensorKey& key : list) {
+        if (key.role == role) return &key;
+      }
+    }
+    return nullptr;
+  }
 };
 
 }  // namespace bantam::inline v0
