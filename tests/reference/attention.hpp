@@ -6,16 +6,9 @@
 #include <cstdint>
 #include <vector>
 
-namespace bantam::reference {
+#include "reference/softmax.hpp"
 
-/// softmax(x), shifted by its maximum.
-inline std::vector<double> softmax(std::vector<double> x) {
-  const double largest = *std::max_element(x.begin(), x.end());
-  double sum = 0;
-  for (double& v : x) sum += v = std::exp(v - largest);
-  for (double& v : x) v /= sum;
-  return x;
-}
+namespace bantam::reference {
 
 struct AttentionShape {
   std::int64_t tokens = 0;

@@ -1,0 +1,171 @@
+// The router of a mixture of experts: the experts that a token goes to, and how much each counts.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <vector>
+
+#include "bantam/core/error.hpp"
+
+namespace bantam::inline v0::nn {
+
+/// What an expert's logit becomes before experts are chosen.
+enum class RouterScore : std::uint8_t {
+  softmax,            ///< over all experts (Mixtral, arXiv:2401.04088, with renormalize; Qwen, OLMoE, DeepSeek V2)
+  sigmoid,            ///< DeepSeek V3 (arXiv:2412.19437, eq. 15), GLM-4.5, MiniMax M2
+  softmax_of_chosen,  ///< the logits choose; what counts is the softmax over the chosen (gpt-oss)
+  sqrt_softplus,      ///< sqrt(log(1 + e^x)) (DeepSeek V4)
+};
+
+/// The published routers as one: score, choose by score + bias among the best groups, weigh by score.
+struct RouterOptions {
+  RouterScore score = RouterScore::softmax;
+  std::int64_t experts = 0;      ///< of a layer
+  std::int64_t used = 0;         ///< by a token
+  std::int64_t groups = 1;       ///< of neighboring experts, all as large
+  std::int64_t groups_used = 1;  ///< a token's experts are chosen from so many groups
+  std::int64_t group_best = 2;   ///< a group counts as the sum of its so many best experts: 1 (DeepSeek V2) or 2 (V3, eq. 14)
+  bool renormalize = false;      ///< the chosen weights are divided by their sum
+  float scale = 1;               ///< and multiplied by this
+};
+
+struct RoutedExpert {
+  std::int32_t expert = 0;
+  float weight = 0;
+  bool operator==(const RoutedExpert&) const = default;
+};
+
+/// Chooses experts, one token at a time. Not for several threads at once: each worker has its own.
+class Router {
+ public:
+  /// `selection_bias`: (experts) added to scores when experts are chosen, not when they are weighed (DeepSeek V3, eq. 16); or empty. It
+  /// is not copied. Throws invalid_argument for numbers that do not go together.
+  explicit Router(const RouterOptions& options, std::span<const float> selection_bias = {});
+
+  /// Writes the `used` experts of a token to `chosen`, in the order of their numbers, in which their outputs are added. Of equal experts
+  /// and groups the first is taken; a logit that is not a number is the least. logits: (experts). O(experts), and no memory is taken.
+  void route(std::span<const float> logits, std::span<RoutedExpert> chosen) noexcept;
+
+ private:
+  void score(std::span<const float> logits) noexcept;
+  void leave_out_groups() noexcept;
+  void choose(std::span<RoutedExpert> chosen) const noexcept;
+  void weigh(std::span<RoutedExpert> chosen) const noexcept;
+  [[nodiscard]] double best_of_group(std::int64_t group) const noexcept;
+
+  static constexpr float least = -std::numeric_limits<float>::infinity();
+  /// What the sum of weights is at least taken for: llama.cpp's, the smallest normal half.
+  static constexpr double least_sum = 6.103515625e-5;
+
+  RouterOptions options_;
+  std::span<const float> bias_;
+  std::vector<float> scores_;     ///< (experts)
+  std::vector<float> selection_;  ///< (experts): what they are chosen by
+  std::vector<double> groups_;    ///< (groups)
+};
+
+inline Router::Router(const RouterOptions& options, std::span<const float> selection_bias) : options_(options), bias_(selection_bias) {
+  const auto expect = [](bool holds, auto&&... words) {
+    if (!holds) fail(Errc::invalid_argument, "router: expected ", words...);
+  };
+  const RouterOptions& o = options_;
+  expect(o.experts > 0 && o.used > 0 && o.used <= o.experts, "1 to ", o.experts, " experts a token, found ", o.used);
+  expect(o.groups > 0 && o.experts % o.groups == 0, "groups that divide ", o.experts, " experts, found ", o.groups);
+  expect(o.groups_used > 0 && o.groups_used <= o.groups, "1 to ", o.groups, " groups a token, found ", o.groups_used);
+  expect(o.used <= o.experts / o.groups * o.groups_used, o.used, " experts or more in ", o.groups_used, " groups, found ", o.experts / o.groups * o.groups_used);
+  expect(o.groups == 1 || (o.group_best > 0 && o.group_best <= 2 && o.group_best <= o.experts / o.groups), "groups that count as 1 or 2 of their experts, found ", o.group_best);
+  expect(bias_.empty() || static_cast<std::int64_t>(bias_.size()) == o.experts, "a bias for each of ", o.experts, " experts, found ", bias_.size());
+  scores_.resize(static_cast<std::size_t>(o.experts));
+  selection_.resize(scores_.size());
+  groups_.resize(static_cast<std::size_t>(o.groups));
+}
+
+inline void Router::route(std::span<const float> logits, std::span<RoutedExpert> chosen) noexcept {
+  score(logits);
+  for (std::size_t e = 0; e < scores_.size(); ++e) {
+    const float value = bias_.empty() ? scores_[e] : scores_[e] + bias_[e];
+    selection_[e] = std::isnan(value) ? least : value;
+  }
+  if (options_.groups_used < options_.groups) leave_out_groups();
+  choose(chosen);
+  weigh(chosen);
+}
+
+inline void Router::score(std::span<const float> logits) noexcept {
+  std::ranges::transform(logits, scores_.begin(), [](float x) { return std::isnan(x) ? least : x; });
+  switch (options_.score) {
+    case RouterScore::softmax: {
+      const double largest = std::ranges::max(scores_);
+      double sum = 0;
+      for (const float x : scores_) sum += std::exp(x - largest);
+      for (float& x : scores_) x = static_cast<float>(std::exp(x - largest) / sum);
+      break;
+    }
+    case RouterScore::sigmoid:
+      for (float& x : scores_) x = static_cast<float>(1 / (1 + std::exp(-static_cast<double>(x))));
+      break;
+    case RouterScore::sqrt_softplus:
+      // max(x, 0) + log(1 + e^-|x|) is log(1 + e^x) without its overflow.
+      for (float& x : scores_) x = static_cast<float>(std::sqrt(std::max<double>(x, 0) + std::log1p(std::exp(-std::fabs(static_cast<double>(x))))));
+      break;
+    case RouterScore::softmax_of_chosen: break;
+  }
+}
+
+inline double Router::best_of_group(std::int64_t group) const noexcept {
+  const std::int64_t size = options_.experts / options_.groups;
+  float first = least, second = least;
+  for (const float value : std::span(selection_).subspan(static_cast<std::size_t>(group * size), static_cast<std::size_t>(size))) {
+    second = std::max(second, std::min(first, value));
+    first = std::max(first, value);
+  }
+  return options_.group_best == 1 ? double{first} : double{first} + double{second};
+}
+
+/// Experts of groups that are not among the best cannot be chosen.
+inline void Router::leave_out_groups() noexcept {
+  for (std::int64_t g = 0; g < options_.groups; ++g) groups_[static_cast<std::size_t>(g)] = best_of_group(g);
+  const std::int64_t size = options_.experts / options_.groups;
+  for (std::size_t g = 0; g < groups_.size(); ++g) {
+    std::int64_t better = 0;
+    for (std::size_t other = 0; other < groups_.size(); ++other) better += groups_[other] > groups_[g] || (groups_[other] == groups_[g] && other < g);
+    if (better < options_.groups_used) continue;
+    std::fill_n(selection_.begin() + static_cast<std::ptrdiff_t>(g) * size, size, least);
+  }
+}
+
+/// The largest of selection_, sorted as they come, then by number. What a group left out may come last, where all there is is least.
+inline void Router::choose(std::span<RoutedExpert> chosen) const noexcept {
+  std::size_t count = 0;
+  for (std::size_t e = 0; e < selection_.size(); ++e) {
+    const float value = selection_[e];
+    if (count == chosen.size() && !(value > chosen[count - 1].weight)) continue;
+    count = std::min(count + 1, chosen.size());
+    std::size_t place = count - 1;
+    for (; place > 0 && value > chosen[place - 1].weight; --place) chosen[place] = chosen[place - 1];
+    chosen[place] = {static_cast<std::int32_t>(e), value};
+  }
+  std::ranges::sort(chosen, {}, &RoutedExpert::expert);
+}
+
+inline void Router::weigh(std::span<RoutedExpert> chosen) const noexcept {
+  for (RoutedExpert& one : chosen) one.weight = scores_[static_cast<std::size_t>(one.expert)];
+  if (options_.score == RouterScore::softmax_of_chosen) {
+    const double largest = std::ranges::max(chosen, {}, &RoutedExpert::weight).weight;
+    double sum = 0;
+    for (const RoutedExpert& one : chosen) sum += std::exp(one.weight - largest);
+    for (RoutedExpert& one : chosen) one.weight = static_cast<float>(std::exp(one.weight - largest) / sum);
+  }
+  double divisor = 1;
+  if (options_.renormalize) {
+    divisor = 0;
+    for (const RoutedExpert& one : chosen) divisor += one.weight;
+    divisor = std::max(divisor, least_sum);
+  }
+  for (RoutedExpert& one : chosen) one.weight = static_cast<float>(one.weight / divisor * options_.scale);
+}
+
+}  // namespace bantam::inline v0::nn
