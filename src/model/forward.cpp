@@ -370,9 +370,7 @@ void Forward::mlp(Team& team, const LayerWeights& w, bool add, BlockStage until)
   normalize(team, w.ffn_norm, add, readers);
   if (until == BlockStage::mlp_inputs) return;
   nn::linear(kernels_, team, normed_, {{w.gate, nullptr, hidden_.output()}, {w.up, nullptr, up_.output(), readers.form_of(1)}}, fetch_.level());
-  const auto gate = c.gate == ops::Gate::silu        ? kernels_.silu_mul
-                    : c.gate == ops::Gate::gelu_tanh ? kernels_.gelu_tanh_mul
-                                                     : kernels_.gelu_erf_mul;
+  const auto gate = ops::gated_kernel(kernels_, c.gate);
   for_parts(team, tokens_, ffn, [&](std::int64_t t, std::int64_t begin, std::int64_t end) {
     float* hidden = hidden_.row(t) + begin;
     gate(hidden, up_.row(t) + begin, hidden, end - begin);

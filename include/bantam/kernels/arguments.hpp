@@ -27,12 +27,24 @@ struct QuantizedRows {
   /// The values with sixteen tokens side by side, 128 more than they are: (width / 16, stride / 4, 16, 4). Width is a multiple of 16
   /// then. Null: no one reads it.
   std::uint8_t* interleaved = nullptr;
+
+  /// `count` rows from `token` on, which is a multiple of 16 where 16 or more are wanted.
+  [[nodiscard]] QuantizedRows from(std::int64_t token, std::int64_t count) const noexcept {
+    QuantizedRows rows = *this;
+    rows.values += token * stride;
+    rows.scales += token;
+    rows.sums += token;
+    rows.interleaved = interleaved != nullptr && count >= 16 ? interleaved + token * stride : nullptr;
+    return rows;
+  }
 };
 
 /// Float activations (tokens, columns), rows `stride` apart.
 struct FloatRows {
   const float* values = nullptr;
   std::int64_t stride = 0;
+
+  [[nodiscard]] FloatRows from(std::int64_t token) const noexcept { return {values + token * stride, stride}; }
 };
 
 /// Where a product goes: (tokens, rows of the weights), rows `stride` apart.

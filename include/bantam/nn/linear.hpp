@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <initializer_list>
+#include <span>
 
 #include "bantam/core/team.hpp"
 #include "bantam/nn/activations.hpp"
@@ -18,36 +19,50 @@ struct Product {
   int ordered_form = 0;  ///< what the Readers that x was gathered for say of w
 };
 
-/// out = x wT (+ bias) of each product, dealt out panel by panel, of all of them together: x (tokens, columns). Quantized
-/// matrices read the 8-bit form of x, float matrices the floats; both must be ready in all rows.
-inline void linear(const KernelTable& kernels, Team& team, const Activations& x, std::initializer_list<Product> products,
-                   Fetch fetch = Fetch::first_level) noexcept {
+namespace detail {
+
+/// Panels of all products together.
+[[nodiscard]] inline std::int64_t panels_of(std::span<const Product> products) noexcept {
   std::int64_t panels = 0;
   for (const Product& p : products) panels += div_up<std::int64_t>(p.w.rows(), panel_rows);
-  // Parts long enough to stream, short enough that none waits long for the last.
-  team.deal(panels, team.grain_of(panels, 8), [&](Range part, int) {
-    std::int64_t first_panel = 0;  // of the product at hand, among all of them
-    for (const Product& p : products) {
-      const std::int64_t count = div_up<std::int64_t>(p.w.rows(), panel_rows);
-      const Range range{std::max<std::int64_t>(0, part.begin - first_panel), std::min(count, part.end - first_panel)};
-      first_panel += count;
-      if (range.begin >= range.end) continue;
-      BANTAM_ASSERT(x.columns() == p.w.columns());
-      const FormatKernels& format = kernels_of(p.w.format(), kernels);
-      const MatmulPart panel_range{x.tokens(), range.begin, range.end, fetch};
-      if (format.matmul_q8 != nullptr) {
-        format.matmul_q8(p.w.view(), x.quantized(p.w, p.ordered_form), p.out, panel_range);
-      } else {
-        format.matmul_f32(p.w.view(), x.floats(), p.out, panel_range);
-      }
-      if (p.bias == nullptr) continue;
-      const std::int64_t first = range.begin * panel_rows;
-      const std::int64_t last = std::min(range.end * panel_rows, p.w.rows());
-      for (std::int64_t token = 0; token < x.tokens(); ++token) {
-        kernels.add(p.out.values + token * p.out.stride + first, p.bias + first, last - first);
-      }
+  return panels;
+}
+
+/// Panels `part`, counted through all products, for the rows `tokens` of x. tokens.begin is a multiple of 16, or there are fewer than 16.
+inline void multiply_panels(const KernelTable& kernels, const Activations& x, Range tokens, std::span<const Product> products, Range part,
+                            Fetch fetch) noexcept {
+  std::int64_t first_panel = 0;  // of the product at hand, among all of them
+  for (const Product& p : products) {
+    const std::int64_t count = div_up<std::int64_t>(p.w.rows(), panel_rows);
+    const Range range{std::max<std::int64_t>(0, part.begin - first_panel), std::min(count, part.end - first_panel)};
+    first_panel += count;
+    if (range.begin >= range.end) continue;
+    BANTAM_ASSERT(x.columns() == p.w.columns());
+    const FormatKernels& format = kernels_of(p.w.format(), kernels);
+    const MatmulPart panel_range{tokens.end - tokens.begin, range.begin, range.end, fetch};
+    const OutputRows out{p.out.values + tokens.begin * p.out.stride, p.out.stride};
+    if (format.matmul_q8 != nullptr) {
+      format.matmul_q8(p.w.view(), x.quantized(p.w, p.ordered_form).from(tokens.begin, tokens.end - tokens.begin), out, panel_range);
+    } else {
+      format.matmul_f32(p.w.view(), x.floats().from(tokens.begin), out, panel_range);
     }
-  });
+    if (p.bias == nullptr) continue;
+    const std::int64_t first = range.begin * panel_rows;
+    const std::int64_t last = std::min(range.end * panel_rows, p.w.rows());
+    for (std::int64_t token = 0; token < panel_range.tokens; ++token) kernels.add(out.values + token * out.stride + first, p.bias + first, last - first);
+  }
+}
+
+}  // namespace detail
+
+/// out = x wT (+ bias) of each product, dealt out panel by panel, of all of them together: x (tokens, columns). Quantized
+/// matrices read the 8-bit form of x, float matrices the floats; both must be ready in all rows.
+inline void linear(const KernelTable& kernels, Team& team, const Activations& x, std::initializer_list<Product> list,
+                   Fetch fetch = Fetch::first_level) noexcept {
+  const std::span<const Product> products(list.begin(), list.size());
+  const std::int64_t panels = detail::panels_of(products);
+  // Parts long enough to stream, short enough that none waits long for the last.
+  team.deal(panels, team.grain_of(panels, 8), [&](Range part, int) { detail::multiply_panels(kernels, x, {0, x.tokens()}, products, part, fetch); });
 }
 
 /// Row `id` of an embedding table (vocabulary, dim) as floats. out: (dim). Throws invalid_argument for an id outside or

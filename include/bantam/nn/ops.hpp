@@ -115,14 +115,17 @@ inline void apply_rope(TensorView<float, 3> x, const nn::Rope& rope, std::span<c
 /// What an MLP does between its projections.
 enum class Gate : std::uint8_t { silu, gelu_tanh, gelu_erf };
 
+/// The kernel of act(gate) * up.
+[[nodiscard]] inline auto gated_kernel(const KernelTable& kernels, Gate kind) noexcept {
+  return kind == Gate::silu ? kernels.silu_mul : kind == Gate::gelu_tanh ? kernels.gelu_tanh_mul : kernels.gelu_erf_mul;
+}
+
 /// out = act(gate) * up, elementwise; an `up` without elements is none. gate, up, out: (tokens, ffn). arXiv:2002.05202.
 inline void gated_activation(TensorView<const float, 2> gate, TensorView<const float, 2> up, TensorView<float, 2> out, Gate kind) {
   detail::check_shape<const float, 2>("gated_activation", "gate", gate, out.shape());
   detail::check_shape<float, 2>("gated_activation", "out", out, gate.shape());
   if (up.size() != 0) detail::check_shape<const float, 2>("gated_activation", "up", up, gate.shape());
-  const KernelTable& kernels = kernels_in_use();
-  const auto f = kind == Gate::silu ? kernels.silu_mul : kind == Gate::gelu_tanh ? kernels.gelu_tanh_mul : kernels.gelu_erf_mul;
-  f(gate.data(), up.size() != 0 ? up.data() : nullptr, out.data(), gate.size());
+  gated_kernel(kernels_in_use(), kind)(gate.data(), up.size() != 0 ? up.data() : nullptr, out.data(), gate.size());
 }
 
 /// out = down(act(gate(x)) * up(x)). x, out: (tokens, dim); gate, up: (ffn, dim); down: (dim, ffn). An empty `up` makes

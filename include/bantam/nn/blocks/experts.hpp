@@ -1,0 +1,204 @@
+// Experts: a router and the gated MLPs that it chooses from (Shazeer et al., arXiv:1701.06538), run side by side.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <span>
+#include <vector>
+
+#include "bantam/nn/blocks/router.hpp"
+#include "bantam/nn/linear.hpp"
+#include "bantam/nn/ops.hpp"
+
+namespace bantam::inline v0::nn {
+
+/// One expert: down(act(gate x) * up x).
+struct ExpertWeights {
+  WeightMatrix gate, up;  ///< (ffn, dim)
+  WeightMatrix down;      ///< (dim, ffn)
+};
+
+struct ExpertsWeights {
+  WeightMatrix router;                ///< (experts, dim), of floats: a choice that flips costs more than their bytes
+  std::vector<float> router_bias;     ///< (experts), or empty
+  std::vector<float> selection_bias;  ///< (experts), or empty
+  std::vector<ExpertWeights> experts;
+};
+
+/// The block with its buffers. The weights of an expert are read once a pass, for all of the tokens that it was chosen for; those of one
+/// that nobody chose are not. A token's experts are added in the order of their numbers: results depend neither on what else is in the
+/// pass nor on the number of threads.
+class Experts {
+ public:
+  /// `weights` outlives it. Throws invalid_argument for shapes or options that do not go together.
+  Experts(const KernelTable& kernels, const RouterOptions& options, const ExpertsWeights& weights, ops::Gate gate, int threads);
+
+  /// Room for passes of up to so many tokens.
+  void resize(std::int64_t tokens);
+  /// out(t) = sum of weight_e * expert_e(x(t)) over the experts of token t. x: floats (tokens, dim), at most as many as there is room for.
+  /// Five phases of the team's, and a sort of O(tokens * used + experts) between.
+  void run(Team& team, const Activations& x, OutputRows out, Fetch fetch = Fetch::first_level) noexcept;
+  /// The experts of token t in the last pass, in the order of their numbers.
+  [[nodiscard]] std::span<const RoutedExpert> routed(std::int64_t token) const noexcept {
+    return std::span(routed_).subspan(static_cast<std::size_t>(token * options_.used), static_cast<std::size_t>(options_.used));
+  }
+
+ private:
+  /// Neighboring rows of one expert.
+  struct Segment {
+    std::size_t expert = 0;
+    Range rows;
+  };
+  /// A token that goes to an expert, and its row.
+  struct Visit {
+    std::int64_t token = 0;
+    std::size_t expert = 0;
+    std::int64_t row = 0;
+  };
+
+  void sort(std::int64_t tokens) noexcept;
+  /// Calls f(visit) for all tokens and experts, dealt out.
+  template <class F>
+  void for_visits(Team& team, F&& f) noexcept {
+    const auto count = static_cast<std::int64_t>(visits_.size());
+    team.deal(count, team.grain_of(count, 4), [&](Range part, int) {
+      for (std::int64_t i = part.begin; i < part.end; ++i) f(visits_[static_cast<std::size_t>(i)]);
+    });
+  }
+  /// Deals out (expert, panel), so that nobody is idle beside one long expert. products_of(expert) to a list of products.
+  template <class F>
+  void multiply(Team& team, const Activations& x, std::int64_t panels, F&& products_of, Fetch fetch) noexcept {
+    const std::int64_t items = static_cast<std::int64_t>(segments_.size()) * panels;
+    team.deal(items, team.grain_of(items, 8), [&](Range part, int) {
+      for (std::int64_t at = part.begin; at < part.end;) {
+        const Segment& segment = segments_[static_cast<std::size_t>(at / panels)];
+        const std::int64_t first = at % panels, last = std::min(panels, first + part.end - at);
+        const auto products = products_of(weights_.experts[segment.expert]);
+        detail::multiply_panels(kernels_, x, segment.rows, products, {first, last}, fetch);
+        at += last - first;
+      }
+    });
+  }
+
+  const KernelTable& kernels_;
+  const RouterOptions options_;
+  const ExpertsWeights& weights_;
+  const ops::Gate gate_;
+  std::vector<Router> routers_;           ///< one a worker
+  RowBuffer logits_;                      ///< (tokens, experts)
+  std::vector<RoutedExpert> routed_;      ///< (tokens, used)
+  std::vector<Visit> visits_;             ///< (tokens, used)
+  std::vector<Segment> segments_;         ///< of experts that somebody chose, ascending
+  std::vector<std::int64_t> next_row_;    ///< (experts)
+  Activations inputs_;                    ///< (rows, dim): tokens sorted by expert
+  Activations hidden_;                    ///< (rows, ffn)
+  RowBuffer up_;                          ///< (rows, ffn)
+  RowBuffer outputs_;                     ///< (rows, dim)
+};
+
+inline Experts::Experts(const KernelTable& kernels, const RouterOptions& options, const ExpertsWeights& weights, ops::Gate gate, int threads)
+    : kernels_(kernels), options_(options), weights_(weights), gate_(gate), next_row_(weights.experts.size()) {
+  const auto shape = [](const WeightMatrix& w) { return std::pair{w.rows(), w.columns()}; };
+  if (std::ssize(weights.experts) != options.experts || weights.experts.empty()) {
+    fail(Errc::invalid_argument, "experts: expected ", options.experts, ", found ", weights.experts.size());
+  }
+  const auto [ffn, dim] = shape(weights.experts[0].gate);
+  if (shape(weights.router) != std::pair{options.experts, dim} || !weights.router.format().is_float) {
+    fail(Errc::invalid_argument, "experts: expected a router of floats, (", options.experts, ", ", dim, ")");
+  }
+  if (!weights.router_bias.empty() && std::ssize(weights.router_bias) != options.experts) {
+    fail(Errc::invalid_argument, "experts: expected a router bias for each of ", options.experts, ", found ", weights.router_bias.size());
+  }
+  for (const ExpertWeights& e : weights.experts) {
+    if (shape(e.gate) != std::pair{ffn, dim} || shape(e.up) != std::pair{ffn, dim} || shape(e.down) != std::pair{dim, ffn}) {
+      fail(Errc::invalid_argument, "experts: expected gates and ups of (", ffn, ", ", dim, ") and downs the other way round");
+    }
+    for (const WeightMatrix* w : {&e.gate, &e.up}) inputs_.serve(kernels, *w);
+    hidden_.serve(kernels, e.down);
+  }
+  routers_.assign(static_cast<std::size_t>(threads), Router(options, weights.selection_bias));
+}
+
+inline void Experts::resize(std::int64_t tokens) {
+  const std::int64_t visits = tokens * options_.used;
+  // Long segments begin at multiples of 16 rows.
+  const std::int64_t rows = visits + 15 * std::min(options_.experts, visits / 16);
+  const std::int64_t ffn = weights_.experts[0].down.columns(), dim = weights_.experts[0].down.rows();
+  logits_.resize(tokens, options_.experts);
+  routed_.resize(static_cast<std::size_t>(visits));
+  visits_.reserve(static_cast<std::size_t>(visits));
+  segments_.reserve(static_cast<std::size_t>(std::min(options_.experts, visits)));
+  inputs_.resize(rows, dim);
+  hidden_.resize(rows, ffn);
+  up_.resize(rows, ffn);
+  outputs_.resize(rows, dim);
+}
+
+/// A counting sort: segments_, and the rows of visits_.
+inline void Experts::sort(std::int64_t tokens) noexcept {
+  std::ranges::fill(next_row_, 0);
+  visits_.clear();
+  for (std::int64_t t = 0; t < tokens; ++t) {
+    for (const RoutedExpert& one : routed(t)) {
+      const auto expert = static_cast<std::size_t>(one.expert);
+      visits_.push_back({t, expert, next_row_[expert]++});
+    }
+  }
+  segments_.clear();
+  std::int64_t row = 0;
+  for (std::size_t e = 0; e < next_row_.size(); ++e) {
+    const std::int64_t count = next_row_[e];
+    if (count == 0) continue;
+    if (count >= 16) row = round_up<std::int64_t>(row, 16);
+    next_row_[e] = row;
+    segments_.push_back({e, {row, row + count}});
+    row += count;
+  }
+  for (Visit& visit : visits_) visit.row += next_row_[visit.expert];
+}
+
+inline void Experts::run(Team& team, const Activations& x, OutputRows out, Fetch fetch) noexcept {
+  const std::int64_t tokens = x.tokens(), dim = inputs_.columns(), ffn = hidden_.columns();
+  BANTAM_ASSERT(x.columns() == dim && static_cast<std::size_t>(tokens * options_.used) <= routed_.size());
+  const float* bias = weights_.router_bias.empty() ? nullptr : weights_.router_bias.data();
+  linear(kernels_, team, x, {{weights_.router, bias, logits_.output()}}, fetch);
+  team.deal(tokens, team.grain_of(tokens, 4), [&](Range part, int worker) {
+    for (std::int64_t t = part.begin; t < part.end; ++t) {
+      const auto used = static_cast<std::size_t>(options_.used);
+      routers_[static_cast<std::size_t>(worker)].route({logits_.row(t), static_cast<std::size_t>(options_.experts)},
+                                                       std::span(routed_).subspan(static_cast<std::size_t>(t) * used, used));
+    }
+  });
+  sort(tokens);
+  for_visits(team, [&](const Visit& visit) {
+    const ExpertWeights& e = weights_.experts[visit.expert];
+    std::copy_n(x.row(visit.token), dim, inputs_.row(visit.row));
+    inputs_.quantize_row(kernels_, visit.row);
+    inputs_.gather_row(kernels_, {&e.gate, &e.up}, visit.row);
+  });
+  const auto panels = [](const WeightMatrix& w) { return div_up<std::int64_t>(w.rows(), panel_rows); };
+  const ExpertWeights& any = weights_.experts[0];
+  multiply(team, inputs_, panels(any.gate) + panels(any.up), [&](const ExpertWeights& e) {
+    return std::array<Product, 2>{Product{e.gate, nullptr, hidden_.output()}, Product{e.up, nullptr, up_.output(), Readers{&e.gate, &e.up}.form_of(1)}};
+  }, fetch);
+  for_visits(team, [&](const Visit& visit) {
+    float* hidden = hidden_.row(visit.row);
+    ops::gated_kernel(kernels_, gate_)(hidden, up_.row(visit.row), hidden, ffn);
+    hidden_.quantize_row(kernels_, visit.row);
+    hidden_.gather_row(kernels_, {&weights_.experts[visit.expert].down}, visit.row);
+  });
+  multiply(team, hidden_, panels(any.down), [&](const ExpertWeights& e) { return std::array<Product, 1>{Product{e.down, nullptr, outputs_.output()}}; }, fetch);
+  team.deal(tokens, team.grain_of(tokens, 4), [&](Range part, int) {
+    for (std::int64_t t = part.begin; t < part.end; ++t) {
+      float* sum = out.values + t * out.stride;
+      std::fill_n(sum, dim, 0.0f);
+      for (std::int64_t i = 0; i < options_.used; ++i) {
+        const auto at = static_cast<std::size_t>(t * options_.used + i);
+        const float weight = routed_[at].weight, *one = outputs_.row(visits_[at].row);
+        for (std::int64_t c = 0; c < dim; ++c) sum[c] += weight * one[c];
+      }
+    }
+  });
+}
+
+}  // namespace bantam::inline v0::nn
