@@ -175,7 +175,7 @@ bantam_status bantam_weights_of_model(bantam_weights** weights, const bantam_mod
     bantam_weights*& out = need(weights, "weights");
     const Model& m = model_of(model);
     const CheckpointTensor& tensor = tensor_of(m, name);
-    const WeightMatrix* matrix = matrix_of(m.weights(), tensor.role, tensor.layer);
+    const WeightMatrix* matrix = matrix_of(m.weights(), tensor);
     if (matrix == nullptr) fail(Errc::invalid_argument, tensor.name, ": expected a matrix, found a vector");
     out = new bantam_weights{*matrix, tensor.name};
   });

@@ -25,44 +25,60 @@ std::vector<float> for_gguf(const TinyTensor& t) {
   return out;
 }
 
-/// What the reference calls a tensor: by the names of Llama, and of Qwen3 for what Llama lacks.
-std::string reference_name(Role role, std::int64_t layer) {
-  const TensorKey* key = archs::llama.find(role) != nullptr ? archs::llama.find(role) : archs::qwen3.find(role);
-  return key == nullptr ? std::string() : layer_name(key->hf, layer);
+/// What the reference calls a tensor: by the names of Llama, of Qwen3 for what Llama lacks, and of Qwen2-MoE where there are experts.
+std::string reference_name(const TensorId& id, bool sparse) {
+  const TensorKey* key = sparse ? archs::qwen2_moe.find(id.role, true) : archs::llama.find(id.role);
+  if (key == nullptr) key = (sparse ? archs::glm4_moe : archs::qwen3).find(id.role, sparse);
+  return key == nullptr ? std::string() : name_from(key->hf, id);
 }
 
 }  // namespace
 
 /// Nothing, where the architecture has no such tensor or may do without.
-void TinyModel::add(Random& random, const RoleInfo& info, std::int64_t layer, const ModelConfig& sizes) {
-  const TensorKey* key = arch->find(info.role);
-  if (key == nullptr) return;
-  const bool wanted = info.role == Role::head ? !tied : info.bias_of.has_value() && biases;
+void TinyModel::add(Random& random, const RoleInfo& info, const TensorId& id) {
+  const bool sparse = id.layer >= 0 && sizes.layer(id.layer).is_sparse();
+  const TensorKey* key = arch->find(info.role, sparse);
+  if (key == nullptr || !is_in_layer(info.role, id.layer, sizes)) return;
+  const bool wanted = info.role == Role::head ? !tied : biases && info.role != Role::rope_divisors;
   if (key->presence == Presence::optional && !wanted) return;
-  const auto [rows, columns] = shape_of(info.role, layer, sizes);
-  TinyTensor t{layer_name(key->hf, layer), layer_name(key->gguf, layer), {columns}, {}, 0, reference_name(info.role, layer)};
+  const auto [rows, columns] = shape_of(info.role, id.layer, sizes);
+  TinyTensor t{name_from(key->hf, id), name_from(key->gguf, id), {columns}, {}, 0, reference_name(id, sparse)};
   if (info.is_matrix()) t.shape.insert(t.shape.begin(), rows);
-  if (arch->gguf_pairs == nn::RopePairs::adjacent) t.permuted_heads = rope_heads_of(info.role, layer, sizes);
-  const double mean = info.is_matrix() || info.bias_of ? 0 : 1, spread = info.is_matrix() ? 1 / std::sqrt(static_cast<double>(columns)) : 0.3;
+  if (arch->gguf_pairs != arch->pairs) t.permuted_heads = rope_heads_of(info.role, id.layer, sizes);
+  const bool scales = !info.is_matrix() && !info.bias_of && info.role != Role::shared_gate && info.role != Role::selection_bias;
+  const double mean = scales ? 1 : 0, spread = info.is_matrix() ? 1 / std::sqrt(static_cast<double>(columns)) : 0.3;
   for (std::int64_t i = 0; i < rows * columns; ++i) t.values.push_back(static_cast<float>(mean + spread * random.normal()));
   tensors.push_back(std::move(t));
 }
 
 TinyModel& TinyModel::make() {
   Random random(seed);
-  ModelConfig sizes;
-  sizes.dim = dim, sizes.heads = heads, sizes.kv_heads = kv_heads, sizes.head_dim = head_dim, sizes.vocab = vocab;
-  sizes.set_layers(std::vector<LayerSpec>(static_cast<std::size_t>(layers), {.kv_heads = kv_heads, .ffn = ffn}));
+  sizes = {};
+  sizes.arch = arch;
+  sizes.dim = dim, sizes.heads = heads, sizes.kv_heads = kv_heads, sizes.head_dim = head_dim, sizes.vocab = vocab, sizes.context = context;
+  sizes.norm_eps = 0.00001, sizes.rope.base = 5000, sizes.rope.dim = head_dim;
+  const bool turns_part = arch->default_rope_part < 1 || !arch->find(Field::rope_dim)->hf.empty();
+  if (turns_part) sizes.rope.dim = head_dim / 4 * 2;
+  sizes.router = arch->router;
+  LayerSpec dense{.kv_heads = kv_heads, .ffn = ffn}, sparse{.kv_heads = kv_heads, .ffn = 0, .window = 0, .experts = experts, .expert_ffn = expert_ffn};
+  if (arch->find(Field::shared_ffn) != nullptr || arch->find(Field::shared_experts) != nullptr) sparse.ffn = 2 * expert_ffn;
+  if (arch->has_experts()) sizes.router.used = experts_used;
+  std::vector<LayerSpec> specs(static_cast<std::size_t>(layers), arch->has_experts() ? sparse : dense);
+  if (arch->find(Field::dense_layers) != nullptr) specs[0] = dense;
+  sizes.set_layers(std::move(specs));
   for (std::int64_t layer = -1; layer < layers; ++layer) {
     for (const RoleInfo& info : roles) {
-      if (info.is_of_layer() == (layer >= 0)) add(random, info, layer, sizes);
+      if (info.is_of_layer() != (layer >= 0)) continue;
+      if (!info.is_of_expert()) add(random, info, {info.role, layer});
+      for (std::int64_t e = 0; info.is_of_expert() && e < sizes.layer(layer).experts; ++e) add(random, info, {info.role, layer, e});
     }
   }
-  config = {{"architectures", {std::string(arch->hf_class)}}, {"model_type", std::string(arch->name)},
-            {"hidden_size", dim}, {"num_hidden_layers", layers}, {"num_attention_heads", heads},
-            {"num_key_value_heads", kv_heads}, {"head_dim", head_dim}, {"intermediate_size", ffn},
-            {"vocab_size", vocab}, {"max_position_embeddings", context}, {"rms_norm_eps", 0.00001},
-            {"rope_theta", 5000.0}, {"tie_word_embeddings", tied}};
+  config = {{"architectures", {std::string(arch->hf_class)}}, {"model_type", std::string(arch->name)}, {"tie_word_embeddings", tied}};
+  for_each_number([&](const ConfigKey& key, auto number) {
+    if (!key.hf.empty()) config[std::string(key.hf)] = number;
+  });
+  if (turns_part) config["partial_rotary_factor"] = static_cast<double>(sizes.rope.dim) / static_cast<double>(head_dim);
+  if (arch->has_experts()) config["norm_topk_prob"] = sizes.router.renormalize;
   pieces = {"<unk>", "<s>", "</s>", "\xe2\x96\x81"};
   for (char c = 'a'; c <= 'z'; ++c) pieces.emplace_back(1, c);
   return *this;
@@ -96,20 +112,18 @@ void TinyModel::write_folder(const std::filesystem::path& folder, const std::str
 }
 
 GgufBuilder TinyModel::gguf() const {
-  const std::string name(arch->name);
+  const std::string name(arch->gguf_name());
   GgufBuilder b;
   b.key("general.architecture", name);
-  const auto number = [&](const char* key, std::int64_t value) { b.key(name + "." + key, static_cast<std::uint32_t>(value)); };
-  number("embedding_length", dim);
-  number("block_count", layers);
-  number("attention.head_count", heads);
-  number("attention.head_count_kv", kv_heads);
-  number("attention.key_length", head_dim);
-  number("feed_forward_length", ffn);
-  number("vocab_size", vocab);
-  number("context_length", context);
   // What the file has room for is less exact than config.json: the nearest float.
-  b.key(name + ".attention.layer_norm_rms_epsilon", 0.00001F).key(name + ".rope.freq_base", 5000.0F);
+  for_each_number([&](const ConfigKey& key, auto number) {
+    if (key.gguf.empty()) return;
+    if constexpr (std::is_same_v<decltype(number), double>) {
+      b.key(message(name, '.', key.gguf), static_cast<float>(number));
+    } else {
+      b.key(message(name, '.', key.gguf), static_cast<std::uint32_t>(number));
+    }
+  });
   put_vocabulary(b);
   if (more_keys) more_keys(b);
   put_tensors(b);
@@ -128,18 +142,29 @@ void TinyModel::put_vocabulary(GgufBuilder& b) const {
 }
 
 void TinyModel::put_tensors(GgufBuilder& b) const {
-  for (const TinyTensor& t : tensors) {
-    if (t.gguf_name.empty()) continue;
-    std::vector<std::int64_t> dimensions(t.shape.rbegin(), t.shape.rend());
-    b.tensor(t.gguf_name, dimensions, 0, bytes_of(for_gguf(t), "F32"));
+  for (auto t = tensors.begin(); t != tensors.end();) {
+    // Experts of one name are stacked.
+    const auto end = std::find_if(t, tensors.end(), [&](const TinyTensor& other) { return other.gguf_name != t->gguf_name; });
+    std::vector<std::int64_t> dimensions(t->shape.rbegin(), t->shape.rend());
+    if (end - t > 1) dimensions.push_back(end - t);
+    std::string bytes;
+    const std::string name = t->gguf_name;
+    for (; t != end; ++t) bytes += bytes_of(for_gguf(*t), "F32");
+    if (!name.empty()) b.tensor(name, dimensions, 0, bytes);
   }
 }
 
 reference::Transformer TinyModel::reference() const {
   reference::Transformer r{.dim = dim, .layers = layers, .heads = heads, .kv_heads = kv_heads, .head_dim = head_dim,
                            .ffn = ffn, .vocab = vocab, .norm_eps = 0.00001, .frequencies = {}, .weights = {}};
-  for (std::int64_t i = 0; i < head_dim / 2; ++i) {
-    r.frequencies.push_back(std::pow(5000.0, -2.0 * static_cast<double>(i) / static_cast<double>(head_dim)));
+  r.adjacent_pairs = arch->pairs == nn::RopePairs::adjacent;
+  r.norms_all_heads = arch->head_norm == HeadNorm::all;
+  r.experts = sizes.router.experts, r.expert_ffn = expert_ffn, r.shared_ffn = 2 * expert_ffn;
+  const nn::RouterOptions& o = sizes.router;
+  r.router = {static_cast<reference::Score>(o.score), static_cast<std::size_t>(o.used), static_cast<std::size_t>(o.groups),
+              static_cast<std::size_t>(o.groups_used), static_cast<std::size_t>(o.group_best), o.renormalize, double{o.scale}};
+  for (std::int64_t i = 0; i < sizes.rope.dim / 2; ++i) {
+    r.frequencies.push_back(std::pow(5000.0, -2.0 * static_cast<double>(i) / static_cast<double>(sizes.rope.dim)));
   }
   for (const TinyTensor& t : tensors) r.weights[t.reference_name.empty() ? t.name : t.reference_name] = t.values;
   return r;
@@ -150,6 +175,12 @@ std::string TinyModel::bytes_of(const std::vector<float>& values, const std::str
   const auto append = [&](auto value) { bytes.append(reinterpret_cast<const char*>(&value), sizeof value); };
   for (const float v : values) type == "F32" ? append(v) : type == "F16" ? append(f16(v)) : append(bf16(v));
   return bytes;
+}
+
+std::vector<const ArchSpec*> dense_architectures() {
+  std::vector<const ArchSpec*> dense;
+  std::ranges::copy_if(architectures, std::back_inserter(dense), [](const ArchSpec* arch) { return !arch->has_experts(); });
+  return dense;
 }
 
 std::vector<float> logits_of(const Model& model, const std::vector<TokenId>& tokens) {

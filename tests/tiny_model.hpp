@@ -31,10 +31,12 @@ struct TinyModel {
   // Sizes that are no multiples of anything convenient.
   const ArchSpec* arch = &archs::llama;
   std::int64_t dim = 36, layers = 2, heads = 6, kv_heads = 2, head_dim = 10, ffn = 50, vocab = 37, context = 64;
+  std::int64_t experts = 6, experts_used = 2, expert_ffn = 20;  ///< of architectures that have some
   bool tied = false;
-  bool biases = false;  ///< Llama's attention_bias; Qwen2 has its own
+  bool biases = false;  ///< what is optional: Llama's attention_bias, GLM-4.5's norms of q and k
   std::uint64_t seed = 1;
 
+  ModelConfig sizes = {};  ///< of make()
   std::vector<TinyTensor> tensors = {};
   Json config = {};          ///< config.json
   std::function<void(GgufBuilder&)> more_keys = {};
@@ -67,8 +69,21 @@ struct TinyModel {
   static std::string bytes_of(const std::vector<float>& values, const std::string& type);
 
  private:
-  void add(Random& random, const RoleInfo& role, std::int64_t layer, const ModelConfig& sizes);
+  void add(Random& random, const RoleInfo& info, const TensorId& id);
+  /// Calls f(key, number) for what containers say in numbers.
+  template <class F>
+  void for_each_number(F&& f) const {
+    for (const auto& list : {arch->config, arch->more_config}) {
+      for (const ConfigKey& key : list) {
+        if (arch->find(key.field) != &key) continue;
+        if (const FieldValue value = value_of(sizes, key.field)) std::visit([&](auto number) { f(key, number); }, *value);
+      }
+    }
+  }
 };
+
+/// The architectures without experts.
+[[nodiscard]] std::vector<const ArchSpec*> dense_architectures();
 
 /// Logits after each of `tokens`, in one row.
 [[nodiscard]] std::vector<float> logits_of(const Model& model, const std::vector<TokenId>& tokens);

@@ -79,11 +79,14 @@ double decode_rate(Session& session, Random& random, std::int64_t count, std::in
   return static_cast<double>(count) / watch.seconds();
 }
 
-/// Multiplications of one token with the matrices of all layers, a multiply and an add counted as two.
-double operations_per_token(const ModelWeights& weights) {
+/// Multiplications of one token with the matrices of all layers that it meets, a multiply and an add counted as two.
+double operations_per_token(const ModelConfig& config, const ModelWeights& weights) {
   double total = 0;
   for (const LayerWeights& layer : weights.layers) {
-    for_each_matrix(layer, [&](Role, const WeightMatrix& w) { total += 2 * static_cast<double>(w.rows()) * static_cast<double>(w.columns()); });
+    const double share = static_cast<double>(config.router.used) / static_cast<double>(std::max<std::size_t>(1, layer.experts.experts.size()));
+    for_each_matrix(layer, [&](const RoleInfo& info, const WeightMatrix& w) {
+      total += 2 * static_cast<double>(w.rows()) * static_cast<double>(w.columns()) * (info.is_of_expert() ? share : 1);
+    });
   }
   return total;
 }
@@ -123,7 +126,7 @@ Json as_json(const BenchOptions& o, const Session& session, const Samples& sampl
   const ModelWeights& weights = session.model().weights();
   const double passes = median(samples.generate_tok_s) / static_cast<double>(o.batch);
   const double read = 1e-9 * static_cast<double>(weights.streamed_bytes) * passes;
-  const double operations = 1e-9 * operations_per_token(weights) * median(samples.prompt_tok_s);
+  const double operations = 1e-9 * operations_per_token(session.model().config(), weights) * median(samples.prompt_tok_s);
   const double read_limit = median(samples.read_gb_s);
   const double int8_limit = median(samples.int8_gop_s);
   // What a cache holds is not read from memory, and no share of its bandwidth.

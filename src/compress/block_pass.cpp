@@ -26,7 +26,14 @@ bool follows_original(const Recipe& recipe) {
   return makes_up && options.true_sequential && options.follow_original > 0;
 }
 
+bool has(const LayerWeights& block, const InputGroup& group) { return !matrix_of(block, group.roles[0])->empty(); }
+bool is_sparse(const LayerWeights& block) { return !block.experts.experts.empty(); }
+
 }  // namespace
+
+bool folds_scales(const Recipe& recipe) noexcept {
+  return recipe.options().smooth || recipe.method() == Method::awq || recipe.method() == Method::awq_gptq;
+}
 
 BlockPass::BlockPass(const ModelSource& source, const Recipe& recipe, const Calibration& calibration, bool judged)
     : source_(source), checkpoint_(source.checkpoint()), recipe_(recipe), judged_(judged), judges_(input_groups().size()),
@@ -140,7 +147,8 @@ Hessian BlockPass::observe(Work& work, std::int64_t layer, std::size_t group, Te
     if (fitted) hessian.add(x);
     if (fitted) count(group, x);
     const auto inputs = static_cast<std::size_t>(x.size());
-    if (input_groups()[group].adds && kept_.size() == past && past + inputs <= most_kept) {
+    const bool ends_half = input_groups()[group].adds && !(input_groups()[group].half == BlockStage::mlp && is_sparse(work.block));
+    if (ends_half && kept_.size() == past && past + inputs <= most_kept) {
       for (std::int64_t t = 0; t < x.extent(0); ++t) kept_.insert(kept_.end(), &x(t, 0), &x(t, 0) + x.extent(1));
     }
     past += inputs;
@@ -205,6 +213,7 @@ std::vector<Hessian> BlockPass::observe_some(const LayerWeights& block, std::int
     states.assign(hidden.begin(), hidden.end());
     bool attended = false;
     for (std::size_t i = 0; i < groups.size(); ++i) {
+      if (!has(block, input_groups()[groups[i]])) continue;
       const BlockStage stage = input_groups()[groups[i]].inputs;
       if (stage >= BlockStage::mlp_inputs && !std::exchange(attended, true)) forward_->run_block(block, layer, BlockStage::attention, states, cache_);
       forward_->run_block(block, layer, stage, states, cache_);
@@ -279,25 +288,27 @@ BlockPass::Work BlockPass::begin(std::int64_t layer) const {
   Work work;
   work.block = source_.load_block(layer);
   for (const CheckpointTensor& tensor : checkpoint_.tensors()) {
-    if (tensor.layer != layer) continue;
-    if (source_.rotated()) work.changed.insert(tensor.role);
-    if (!tensor.is_matrix) continue;
-    work.names[tensor.role] = tensor.name;
-    if (is_pruned(recipe_, tensor)) work.changed.insert(tensor.role);
-    if (work.changed.contains(tensor.role)) continue;
-    const FormatInfo& format = recipe_.format_of(tensor.name, false);
-    if (&format == &tensor.format() && !format.is_float) work.copied.insert(tensor.role);
+    if (tensor.layer == layer && tensor.expert < 0) add(work, tensor.role, tensor);
   }
-  if (!original_.empty()) work.original = original(work);
+  if (!original_.empty()) work.original = original(work, layer);
   return work;
 }
 
-LayerWeights BlockPass::original(const Work& work) const {
+void BlockPass::add(Work& work, Role role, const CheckpointTensor& tensor) const {
+  work.tensors[role] = &tensor;
+  if (source_.rotated() || is_pruned(recipe_, tensor)) work.changed.insert(role);
+  if (!tensor.is_matrix || work.changed.contains(role)) return;
+  const FormatInfo& format = recipe_.format_of(tensor.name, false);
+  if (&format == &tensor.format() && !format.is_float) work.copied.insert(role);
+}
+
+LayerWeights BlockPass::original(const Work& work, std::int64_t layer) const {
   LayerWeights block = work.block;
   const FormatInfo& bytes = format_info<Int8<32>>();
-  for (const auto& [role, name] : work.names) {
-    WeightMatrix& matrix = *matrix_of(block, role);
-    const bool coarse = recipe_.format_of(name, false).bits_per_weight < 6 || recipe_.pruning_of(name);
+  for (const CheckpointTensor& tensor : checkpoint_.tensors()) {
+    if (tensor.layer != layer || !tensor.is_matrix) continue;
+    WeightMatrix& matrix = *matrix_of(block, tensor);
+    const bool coarse = recipe_.format_of(tensor.name, false).bits_per_weight < 6 || recipe_.pruning_of(tensor.name);
     if (matrix.format().is_float && coarse) matrix = WeightMatrix::quantize(matrix.dequantize(), bytes);
   }
   return block;
@@ -316,8 +327,8 @@ void BlockPass::scale(Work& work, std::vector<Hessian>& hessians) {
       scales = smooth_scales(std::vector<TensorView<const float, 2>>(weights.begin(), weights.end()), hessians[g].largest(), *recipe_.options().smooth);
     } else {
       std::vector<AwqReader> all;
-      for (std::size_t i = 0; i < weights.size(); ++i) all.push_back({weights[i], &recipe_.format_of(work.names.at(group.roles[i]), false)});
-      AwqScales found = naming(work.names.at(group.roles[0]), [&] { return awq_scales(all, hessians[g], recipe_.options().awq); });
+      for (std::size_t i = 0; i < weights.size(); ++i) all.push_back({weights[i], &recipe_.format_of(work.tensors.at(group.roles[i])->name, false)});
+      AwqScales found = naming(work.tensors.at(group.roles[0])->name, [&] { return awq_scales(all, hessians[g], recipe_.options().awq); });
       if (!(found.loss < found.unscaled_loss)) continue;
       scales = std::move(found.scales);
     }
@@ -391,48 +402,66 @@ WeightMatrix BlockPass::round_left(const Tensor<float, 2>& weights, const Hessia
   return nearest(weights, format, nearest_options(recipe_.options().clip.value_or(Clip{}), importance));
 }
 
+void BlockPass::round_group(Work& work, std::size_t g, Hessian& hessian, Tensor<float, 2>& drift, RoundedBlock& result) {
+  const InputGroup& group = input_groups()[g];
+  for (const Role role : group.roles) {
+    WeightMatrix& matrix = *matrix_of(work.block, role);
+    if (matrix.empty() || work.copied.contains(role)) continue;
+    const CheckpointTensor& tensor = *work.tensors.at(role);
+    const FormatInfo& format = recipe_.format_of(tensor.name, false);
+    if (format.is_float && !work.changed.contains(role)) continue;
+    Rounded& rounded = result.matrices[tensor];
+    if (format.is_float && !recipe_.pruning_of(tensor.name)) {
+      rounded = round_matrix(tensor.name, matrix.dequantize(), format);
+    } else {
+      WeightMatrix made = naming(tensor.name, [&] {
+        return round(tensor.name, matrix, hessian, role == group.roles.back(), format, role, result.warnings,
+                     drift.size() == 0 ? Tensor<float, 2>() : pull_of(matrix, g, drift));
+      });
+      rounded = judged(measured(tensor.name, matrix, std::move(made)), matrix, g);
+    }
+    matrix = rounded.matrix;
+  }
+}
+
 RoundedBlock BlockPass::round_block(std::int64_t layer) {
   Work work = begin(layer);
   RoundedBlock result;
   seen_.assign(input_groups().size(), {});
-  const bool scales = recipe_.options().smooth || recipe_.method() == Method::awq || recipe_.method() == Method::awq_gptq;
   const bool one_by_one = recipe_.options().true_sequential;
   std::vector<Hessian> hessians;
-  if (scales || !one_by_one) hessians = observe_all(work.block, layer);
-  if (scales) scale(work, hessians);
+  if (folds_scales(recipe_) || !one_by_one) hessians = observe_all(work.block, layer);
+  if (folds_scales(recipe_)) scale(work, hessians);
   // What the first group reads, no rounding in this block will change; of what follows the original, drift is seen besides.
   if (one_by_one && !hessians.empty()) hessians.erase(hessians.begin() + (original_.empty() ? 1 : 0), hessians.end());
   for (std::size_t g = 0; g < input_groups().size(); ++g) {
-    const bool known = g < hessians.size();
-    Tensor<float, 2> drift;
-    Hessian hessian = known ? std::move(hessians[g]) : observe(work, layer, g, original_.empty() ? nullptr : &drift);
-    if (input_groups()[g].inputs == BlockStage::down_inputs) work.original = {};  // is past this block; GPTQ of down takes most memory of all
-    const Role last = input_groups()[g].roles.back();
-    InputReport& inputs = result.inputs.emplace_back(InputReport{{}, seen_[g].range(), central_range(seen_[g], 99.9)});
-    for (const Role role : input_groups()[g].roles) {
-      WeightMatrix& matrix = *matrix_of(work.block, role);
-      if (matrix.empty()) continue;
-      const std::string& name = work.names.at(role);
-      inputs.matrices.push_back(name);
-      if (work.copied.contains(role)) continue;
-      const FormatInfo& format = recipe_.format_of(name, false);
-      if (format.is_float && !work.changed.contains(role)) continue;
-      if (format.is_float && !recipe_.pruning_of(name)) {
-        result.matrices[role] = round_matrix(name, matrix.dequantize(), format);
-      } else {
-        WeightMatrix rounded = naming(name, [&] {
-          return round(name, matrix, hessian, role == last, format, role, result.warnings, original_.empty() ? Tensor<float, 2>() : pull_of(matrix, g, drift));
-        });
-        result.matrices[role] = judged(measured(name, matrix, std::move(rounded)), matrix, g);
+    const InputGroup& group = input_groups()[g];
+    if (has(work.block, group)) {
+      // Beside experts no MLP makes up for anything: what they add is not known yet.
+      const bool follows = !original_.empty() && !(group.half == BlockStage::mlp && is_sparse(work.block));
+      Tensor<float, 2> drift;
+      Hessian hessian = g < hessians.size() ? std::move(hessians[g]) : observe(work, layer, g, follows ? &drift : nullptr);
+      if (group.inputs == BlockStage::down_inputs && follows) work.original = {};  // is past this block; GPTQ of down takes most memory of all
+      round_group(work, g, hessian, drift, result);
+      InputReport& inputs = result.inputs.emplace_back(InputReport{{}, seen_[g].range(), central_range(seen_[g], 99.9)});
+      for (const Role role : group.roles) {
+        if (!matrix_of(work.block, role)->empty()) inputs.matrices.push_back(work.tensors.at(role)->name);
       }
-      matrix = result.matrices[role].matrix;
     }
     // What the rounded half makes is what the next half reads.
-    if (input_groups()[g].inputs == BlockStage::output_inputs) advance(work.block, layer, BlockStage::attention);
+    if (group.inputs == BlockStage::output_inputs) advance(work.block, layer, BlockStage::attention);
+  }
+  if (is_sparse(work.block)) {
+    round_experts(work, layer, result);
+    advance_original(work.original, layer, BlockStage::mlp);
   }
   for (const Role role : work.changed) {
+    if (info_of(role).stays_float()) {
+      const CheckpointTensor& tensor = *work.tensors.at(role);
+      result.matrices[tensor] = round_matrix(tensor.name, matrix_of(work.block, role)->dequantize(), recipe_.format_of(tensor.name, false));
+    }
     const std::vector<float>* vector = vector_of(work.block, role);
-    if (vector != nullptr && !vector->empty()) result.vectors[role] = *vector;
+    if (vector != nullptr && !vector->empty()) result.vectors[TensorId(role, layer)] = *vector;
   }
   advance(work.block, layer, BlockStage::mlp);
   return result;
@@ -440,8 +469,8 @@ RoundedBlock BlockPass::round_block(std::int64_t layer) {
 
 void BlockPass::skip_block(std::int64_t layer, const RoundedBlock& done) {
   Work work = begin(layer);
-  for (const auto& [role, rounded] : done.matrices) *matrix_of(work.block, role) = rounded.matrix;
-  for (const auto& [role, vector] : done.vectors) *vector_of(work.block, role) = vector;
+  for (const auto& [id, rounded] : done.matrices) *matrix_of(work.block, id) = rounded.matrix;
+  for (const auto& [id, vector] : done.vectors) *vector_of(work.block, id) = vector;
   for (const BlockStage half : {BlockStage::attention, BlockStage::mlp}) advance_original(work.original, layer, half);
   advance_over(work.block, layer);
 }

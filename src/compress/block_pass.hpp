@@ -13,8 +13,11 @@
 
 namespace bantam::inline v0 {
 
+/// Whether the method folds scales into what makes the inputs: SmoothQuant's, AWQ's.
+[[nodiscard]] bool folds_scales(const Recipe& recipe) noexcept;
+
 /// Carries the calibration tokens' hidden states through the blocks of a checkpoint. Memory: the hidden states, one block
-/// before and after, one of the four Hessians of its inputs at a time (all of them for AWQ's scales, and where the
+/// before and after, one of the four Hessians of its inputs, or one expert's, at a time (all of them for AWQ's scales, and where the
 /// recipe is not truly sequential), and up to 256 MiB of inputs that would otherwise be made twice, whatever the depth. Where
 /// the recipe follows the original model, the states twice, a block more and another Hessian's size.
 class BlockPass {
@@ -67,16 +70,21 @@ class BlockPass {
   /// A block under way.
   struct Work {
     LayerWeights block;                 ///< as it is by now
-    std::map<Role, std::string> names;  ///< of its matrices
+    std::map<Role, const CheckpointTensor*> tensors;  ///< its matrices and vectors, those of experts left out
     std::set<Role> copied;              ///< matrices already in the format that they will have, and not one of floats
     std::set<Role> changed;             ///< before rounding no longer the checkpoint's; vectors, too
     std::map<std::size_t, std::vector<float>> scales;  ///< folded in, by input group
     LayerWeights original;              ///< as begun with, or close to it, where it is followed
   };
   [[nodiscard]] Work begin(std::int64_t layer) const;
+  void add(Work& work, Role role, const CheckpointTensor& tensor) const;
+  /// Rounds the matrices of an input group.
+  void round_group(Work& work, std::size_t group, Hessian& hessian, Tensor<float, 2>& drift, RoundedBlock& result);
+  /// Rounds the experts of a block, one after the other: each is the MLP of a block of its own, for the tokens that are routed to it.
+  void round_experts(Work& work, std::int64_t layer, RoundedBlock& result);
   /// The block to follow. In bytes where what follows it will have far fewer bits: what they lose is little beside that, and
   /// their products are several times as fast as those of floats (docs/numbers.md).
-  [[nodiscard]] LayerWeights original(const Work& work) const;
+  [[nodiscard]] LayerWeights original(const Work& work, std::int64_t layer) const;
   /// Finds the scales of every input group, SmoothQuant's or AWQ's, and folds them in, in the Hessians too.
   void scale(Work& work, std::vector<Hessian>& hessians);
   /// Adds up what an input group reads, of the weights as they are by now. In `drift`, if asked, what the original model

@@ -33,10 +33,10 @@ RoundedBlock round_rotated(const Recipe& recipe, const ModelSource& source, std:
   RoundedBlock block;
   for (const CheckpointTensor& tensor : source.checkpoint().tensors()) {
     if (tensor.layer != layer) continue;
-    if (const std::vector<float>* vector = vector_of(weights, tensor.role)) block.vectors[tensor.role] = *vector;
+    if (const std::vector<float>* vector = vector_of(weights, tensor)) block.vectors[tensor] = *vector;
     if (!tensor.is_matrix) continue;
-    const WeightMatrix& matrix = *matrix_of(weights, tensor.role);
-    block.matrices[tensor.role] = round_alone(
+    const WeightMatrix& matrix = *matrix_of(weights, tensor);
+    block.matrices[tensor] = round_alone(
         recipe, tensor, recipe.format_of(tensor.name, false),
         [&](std::int64_t row, std::span<float> to, RowCodes& scratch) { matrix.read_row(row, to, scratch); });
   }
@@ -200,7 +200,7 @@ class Run {
   }
 
   void write_vector(const CheckpointTensor& tensor, Output& output) const {
-    const auto changed = tensor.layer == layer_ ? block_.vectors.find(tensor.role) : block_.vectors.end();
+    const auto changed = block_.vectors.find(tensor);
     const std::vector<float> vector = changed != block_.vectors.end() ? changed->second : source_.load_vector(tensor);
     check_finite(tensor.name, 0, vector);
     const FormatInfo& stored = vector_format(target_, recipe_);
@@ -212,7 +212,7 @@ class Run {
 
   void write_matrix(const CheckpointTensor& tensor, const FormatInfo& format, Output& output) {
     Rounded rounded;
-    if (const auto found = block_.matrices.find(tensor.role); found != block_.matrices.end() && tensor.layer == layer_) {
+    if (const auto found = block_.matrices.find(tensor); found != block_.matrices.end()) {
       rounded = found->second;
     } else if (is_copied(target_, tensor, format) && !source_.rotated() && !is_pruned(rounding_, tensor)) {
       rounded.matrix = checkpoint().load_matrix(tensor, Reading::mapped);

@@ -10,10 +10,9 @@ namespace bantam::inline v0 {
 
 namespace {
 
-/// "blk.3.attn_q.weight".
-std::string gguf_name(const ArchSpec& arch, const CheckpointTensor& tensor) {
-  const TensorKey* key = arch.find(tensor.role);
-  return key == nullptr ? std::string() : layer_name(key->gguf, tensor.layer);
+/// Where the file has a tensor.
+const TensorKey* key_of(const ModelConfig& config, const CheckpointTensor& tensor) {
+  return config.arch->find(tensor.role, tensor.layer >= 0 && config.layer(tensor.layer).is_sparse());
 }
 
 /// Of formats that check_formats() let through.
@@ -65,11 +64,19 @@ std::vector<GgufWriter::Announced> announce(GgufWriter& file, const Checkpoint& 
   for (const CheckpointTensor& tensor : checkpoint.tensors()) {
     if (tensor.role == Role::rope_divisors) continue;
     const FormatInfo* format = entries[next++].format;
-    if (format == nullptr) {
-      tensors.push_back({gguf_name(*config.arch, tensor), "F32", {tensor.columns}});
-    } else {
-      tensors.push_back({gguf_name(*config.arch, tensor), std::string(type_of(*format).name), {tensor.rows, tensor.columns}});
+    const TensorKey* key = key_of(config, tensor);
+    GgufWriter::Announced announced{key == nullptr ? std::string() : name_from(key->gguf, tensor), "F32", {tensor.columns}};
+    if (format != nullptr) announced = {std::move(announced.name), std::string(type_of(*format).name), {tensor.rows, tensor.columns}};
+    if (tensor.expert >= 0 && is_stacked(key->gguf)) {
+      // Those of the first expert stand for all: their bytes follow each other.
+      if (tensor.expert > 0 && announced.type != tensors.back().type) {
+        fail(Errc::invalid_argument, tensor.name, ": expected the format of all experts of the layer, which GGUF files have in one tensor (", tensors.back().type, "), found ",
+             announced.type);
+      }
+      if (tensor.expert > 0) continue;
+      announced.shape.insert(announced.shape.begin(), config.layer(tensor.layer).experts);
     }
+    tensors.push_back(std::move(announced));
   }
   if (divisors > 0) tensors.push_back({"rope_freqs.weight", "F32", {static_cast<std::int64_t>(divisors)}});
   return tensors;
@@ -100,7 +107,7 @@ std::int64_t gguf_file_bytes(const Checkpoint& checkpoint, const std::vector<Nat
 
 /// Heads whose rows the file orders for adjacent pairs; 0: none.
 std::int64_t GgufOutput::heads_of(const CheckpointTensor& tensor) const noexcept {
-  if (config_.arch->gguf_pairs != nn::RopePairs::adjacent) return 0;
+  if (config_.arch->gguf_pairs == config_.arch->pairs) return 0;
   return rope_heads_of(tensor.role, tensor.layer, config_);
 }
 

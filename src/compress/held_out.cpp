@@ -44,7 +44,7 @@ void HeldOut::advance(std::int64_t layer) {
   for (const CheckpointTensor& tensor : source_.checkpoint().tensors()) {
     if (tensor.layer != layer || !tensor.is_matrix) continue;
     const FormatInfo& format = recipe_.format_of(tensor.name, false);
-    WeightMatrix& matrix = *matrix_of(block, tensor.role);
+    WeightMatrix& matrix = *matrix_of(block, tensor);
     if (!format.is_float && &format != &matrix.format()) matrix = WeightMatrix::quantize(matrix.dequantize(), format);
   }
   run(nearest_);

@@ -34,7 +34,7 @@ std::vector<SafetensorsWriter::Announced> announce(const std::vector<NativeWrite
       const auto parts = family->announce(module_of(entry));
       tensors.insert(tensors.end(), parts.begin(), parts.end());
     } else if (entry.format == nullptr) {
-      tensors.push_back({entry.name, upper(format.name), {entry.columns}});
+      tensors.push_back({entry.name, upper(format.name), entry.is_row ? std::vector<std::int64_t>{1, entry.columns} : std::vector<std::int64_t>{entry.columns}});
     } else {
       tensors.push_back({entry.name, upper(entry.format->name), {entry.rows, entry.columns}});
     }
@@ -78,6 +78,11 @@ std::string config_json(const Checkpoint& checkpoint, const FormatInfo& format, 
   // Hugging Face's Llama ignores biases unless this says that they are there.
   const bool biases = std::ranges::any_of(checkpoint.tensors(), [](const CheckpointTensor& tensor) { return info_of(tensor.role).bias_of.has_value(); });
   if (biases) json["attention_bias"] = true;
+  // And GLM its norms.
+  const TensorKey* norm = checkpoint.config().arch->find(Role::q_norm);
+  if (norm != nullptr && norm->presence == Presence::optional) {
+    json["use_qk_norm"] = std::ranges::any_of(checkpoint.tensors(), [](const CheckpointTensor& tensor) { return tensor.role == Role::q_norm; });
+  }
   if (!quantization.is_null()) json["quantization_config"] = quantization;
   return json.dump(2) + "\n";
 }
@@ -169,7 +174,7 @@ void HuggingFaceFolderWriter::commit() {
 
 std::int64_t huggingface_matrix_bytes(std::int64_t rows, std::int64_t columns, const FormatInfo& format, const PackedWriter* family) {
   std::int64_t bytes = 0;
-  for (const SafetensorsWriter::Announced& tensor : announce({{"weight", &format, rows, columns, nullptr}}, format, family)) {
+  for (const SafetensorsWriter::Announced& tensor : announce({{"weight", &format, rows, columns}}, format, family)) {
     bytes += static_cast<std::int64_t>(SafetensorsWriter::tensor_bytes(tensor));
   }
   return bytes;

@@ -80,7 +80,7 @@ Journal::Journal(std::filesystem::path path, const Checkpoint& checkpoint, const
 
 /// Up to the next end of line, which is passed; empty where there is none.
 std::string_view Journal::line() {
-  constexpr std::size_t longest = 64 << 10;  // a block's line takes about 2 KiB
+  constexpr std::size_t longest = 16 << 20;  // a block's line takes about 2 KiB, and 400 bytes more for each expert
   const auto* text = reinterpret_cast<const char*>(file_->bytes().data()) + at_;
   const std::size_t room = std::min(longest, file_->bytes().size() - at_);
   const void* end = room == 0 ? nullptr : std::memchr(text, '\n', room);
@@ -114,7 +114,7 @@ std::optional<RoundedBlock> Journal::read(std::int64_t layer) {
       if (!tensor->is_matrix) {
         const auto bytes = take(static_cast<std::size_t>(tensor->columns) * sizeof(float));
         if (bytes.empty() || !has_hash(entry, bytes)) return {};
-        std::vector<float>& vector = block.vectors[tensor->role];
+        std::vector<float>& vector = block.vectors[*tensor];
         vector.resize(static_cast<std::size_t>(tensor->columns));
         std::memcpy(vector.data(), bytes.data(), bytes.size());
         continue;
@@ -131,7 +131,7 @@ std::optional<RoundedBlock> Journal::read(std::int64_t layer) {
       file_->drop(bytes);
       const Json* output_error = entry.find("output_error");
       const bool judged = output_error != nullptr && output_error->is_number();
-      block.matrices[tensor->role] = {{format, tensor->rows, tensor->columns, data}, error->get<double>(), zeros->get<std::int64_t>(),
+      block.matrices[*tensor] = {{format, tensor->rows, tensor->columns, data}, error->get<double>(), zeros->get<std::int64_t>(),
                                       judged ? std::optional(output_error->get<double>()) : std::nullopt};
     }
     return block;
@@ -169,12 +169,12 @@ void Journal::append(std::int64_t layer, const RoundedBlock& block) {
   for (const CheckpointTensor& tensor : checkpoint_.tensors()) {
     if (tensor.layer != layer) continue;
     Json entry{{"name", tensor.tensor_name()}};
-    if (const auto matrix = block.matrices.find(tensor.role); tensor.is_matrix && matrix != block.matrices.end()) {
+    if (const auto matrix = block.matrices.find(tensor); tensor.is_matrix && matrix != block.matrices.end()) {
       contents.emplace_back(matrix->second.matrix.view().data, static_cast<std::size_t>(matrix->second.matrix.bytes()));
       entry["error"] = matrix->second.relative_error;
       entry["zeros"] = matrix->second.zeros;
       if (matrix->second.output_error) entry["output_error"] = *matrix->second.output_error;
-    } else if (const auto vector = block.vectors.find(tensor.role); !tensor.is_matrix && vector != block.vectors.end()) {
+    } else if (const auto vector = block.vectors.find(tensor); !tensor.is_matrix && vector != block.vectors.end()) {
       contents.push_back(std::as_bytes(std::span(vector->second)));
     } else {
       continue;

@@ -23,8 +23,8 @@ LayerWeights load_finite_block(const Checkpoint& checkpoint, std::int64_t layer)
   for (const CheckpointTensor& tensor : checkpoint.tensors()) {
     if (tensor.layer != layer) continue;
     if (tensor.is_matrix) {
-      check_finite(tensor.name, *matrix_of(block, tensor.role));
-    } else if (const std::vector<float>* vector = vector_of(block, tensor.role)) {
+      check_finite(tensor.name, *matrix_of(block, tensor));
+    } else if (const std::vector<float>* vector = vector_of(block, tensor)) {
       check_finite(tensor.name, 0, *vector);
     }
   }
@@ -66,24 +66,25 @@ LayerWeights ModelSource::load_block(std::int64_t layer) const {
   // A seed of its own for each block, whatever the first; 0 is the residual stream's.
   std::optional<Rotation> values;
   if (seed_) values.emplace(original_.config().head_dim, *seed_ + 0x9e3779b97f4a7c15U * static_cast<std::uint64_t>(layer + 1));
-  for (const InputGroup& group : input_groups()) {
-    std::vector<float>* norm = vector_of(block, group.source);  // of groups that read the residual stream
-    for (const Role role : group.roles) {
-      WeightMatrix& matrix = *matrix_of(block, role);
-      if (matrix.empty()) continue;
-      change(matrix, [&](Tensor<float, 2>& m) {
-        if (norm != nullptr) scale_columns(m, *norm);
-        if (norm != nullptr) residual_->rotate_columns(m);
-        if (values && role == Role::v) values->rotate_rows(m);
-        if (values && role == Role::o) values->rotate_columns(m);
-        if (group.adds) residual_->rotate_rows(m);
-      });
-      std::vector<float>* bias = bias_of(block, role);
-      if (bias != nullptr && values && role == Role::v) rotate_pieces(*values, *bias);
-      if (bias != nullptr && group.adds) rotate_pieces(*residual_, *bias);
-    }
-    if (norm != nullptr) std::ranges::fill(*norm, 1.0f);
+  const auto rotate = [&](const RoleInfo& info, WeightMatrix& matrix) {
+    if (matrix.empty()) return;
+    change(matrix, [&](Tensor<float, 2>& m) {
+      if (info.columns == WeightAxis::dim) scale_columns(m, *vector_of(block, norm_of(info.role)));
+      if (info.columns == WeightAxis::dim) residual_->rotate_columns(m);
+      if (values && info.role == Role::v) values->rotate_rows(m);
+      if (values && info.role == Role::o) values->rotate_columns(m);
+      if (info.rows == WeightAxis::dim) residual_->rotate_rows(m);
+    });
+    std::vector<float>* bias = bias_of(block, info.role);
+    if (bias != nullptr && values && info.role == Role::v) rotate_pieces(*values, *bias);
+    if (bias != nullptr && info.rows == WeightAxis::dim) rotate_pieces(*residual_, *bias);
+  };
+  for_each_matrix(block, rotate);
+  if (std::vector<float>& gate = block.experts.shared_gate; !gate.empty()) {
+    for (std::size_t c = 0; c < gate.size(); ++c) gate[c] *= block.ffn_norm[c];
+    residual_->apply(gate);
   }
+  for (std::vector<float>* norm : {&block.attention_norm, &block.ffn_norm}) std::ranges::fill(*norm, 1.0f);
   return block;
 }
 

@@ -56,15 +56,15 @@ std::string recipe_record(const Recipe& recipe, const Checkpoint& checkpoint) {
 
 MemoryOutput::MemoryOutput(const Checkpoint& checkpoint, const Recipe& recipe)
     : checkpoint_(checkpoint), record_(recipe_record(recipe, checkpoint)) {
-  weights_.layers.resize(static_cast<std::size_t>(checkpoint.config().layers));
+  for (const LayerSpec& spec : checkpoint.config().specs) make_room(weights_.layers.emplace_back(), spec);
 }
 
 void MemoryOutput::write_vector(const CheckpointTensor& tensor, const std::vector<float>& values) {
-  *vector_of(weights_, tensor.role, tensor.layer) = values;
+  *vector_of(weights_, tensor) = values;
 }
 
 void MemoryOutput::write_matrix(const CheckpointTensor& tensor, const WeightMatrix& matrix) {
-  *matrix_of(weights_, tensor.role, tensor.layer) = matrix;
+  *matrix_of(weights_, tensor) = matrix;
 }
 
 void MemoryOutput::commit() { model_ = Model::from_weights(checkpoint_, std::move(weights_), std::move(record_)); }

@@ -10,6 +10,11 @@ namespace bantam::inline v0 {
 
 namespace {
 
+bool is_row(const ModelConfig& config, const TensorId& id) {
+  const TensorKey* key = config.arch->find(id.role, id.layer >= 0 && config.layer(id.layer).is_sparse());
+  return key != nullptr && key->is_row;
+}
+
 void check_prunable(const Recipe& recipe, const CheckpointTensor& tensor, const FormatInfo& format) {
   naming(tensor.name, [&] { check(recipe.pruning_of(tensor.name)->sparsity, tensor.columns); });
   if (!holds_zero(format)) {
@@ -42,7 +47,7 @@ std::vector<NativeWriter::Entry> entries_of(const Checkpoint& checkpoint, const 
     const bool copied = format != nullptr && is_copied(target, tensor, *format) && !recipe.options().rotation && !is_pruned(recipe, tensor);
     if (is_pruned(recipe, tensor)) check_prunable(recipe, tensor, *format);
     if (format != nullptr && tensor.layer >= 0 && !copied) check_holds(recipe, *format, tensor.name);
-    entries.push_back({tensor.tensor_name(), format, tensor.rows, tensor.columns, copied ? tensor.order.get() : nullptr});
+    entries.push_back({tensor.tensor_name(), format, tensor.rows, tensor.columns, copied ? tensor.order.get() : nullptr, is_row(checkpoint.config(), tensor)});
   }
   return entries;
 }

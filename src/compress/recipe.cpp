@@ -6,6 +6,7 @@
 #include "bantam/compress/nearest.hpp"
 #include "bantam/core/names.hpp"
 #include "bantam/model/checkpoint.hpp"
+#include "bantam/model/roles.hpp"
 #include "bantam/quant/formats.hpp"
 #include "io/json.hpp"
 
@@ -54,6 +55,7 @@ const FormatInfo* Recipe::exception_of(std::string_view name) const noexcept {
 }
 
 const FormatInfo& Recipe::format_of(std::string_view name, bool embedding_or_head) const {
+  if (const auto router = routers_.find(name); router != routers_.end()) return *router->second;
   if (const FormatInfo* format = exception_of(name)) return *format;
   if (const auto mixed = mixed_.find(name); mixed != mixed_.end()) return *mixed->second;
   // Every token passes through these two, and their rows are rounded apart from each other: 8 bits cost little there.
@@ -82,9 +84,11 @@ Recipe Recipe::without_rotation() const {
 Recipe Recipe::for_model(const Checkpoint& checkpoint) const {
   Recipe recipe = *this;
   recipe.mixed_.clear();
-  if (mix_ == nullptr) return recipe;
+  recipe.routers_.clear();
   for (const CheckpointTensor& tensor : checkpoint.tensors()) {
-    if (tensor.is_matrix) recipe.mixed_[tensor.name] = &format_in(*mix_, tensor.role, tensor.layer, checkpoint.config());
+    const bool as_it_is = tensor.format().is_float && !options_.rotation;
+    if (info_of(tensor.role).stays_float()) recipe.routers_[tensor.name] = as_it_is ? &tensor.format() : &format_info<F32Format>();
+    if (tensor.is_matrix && mix_ != nullptr) recipe.mixed_[tensor.name] = &format_in(*mix_, tensor.role, tensor.layer, checkpoint.config());
   }
   return recipe;
 }

@@ -25,8 +25,8 @@ struct Rounded {
 /// What a block of a model becomes. Matrices that stay as they are, or are rounded to nearest without calibration, and
 /// vectors that stay, are not in here.
 struct RoundedBlock {
-  std::map<Role, Rounded> matrices;
-  std::map<Role, std::vector<float>> vectors;
+  std::map<TensorId, Rounded> matrices;
+  std::map<TensorId, std::vector<float>> vectors;
   std::vector<InputReport> inputs;    ///< by input group
   std::vector<std::string> warnings;  ///< of what went otherwise than asked, naming the matrix
 };

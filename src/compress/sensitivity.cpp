@@ -240,7 +240,7 @@ void SensitivityPass::measure_matrix(std::size_t result, LayerWeights& block, st
                                      Hessian& hessian) {
   const CheckpointTensor& tensor = *tensors_[result];
   LayerWeights changed = block;
-  WeightMatrix& place = *matrix_of(changed, tensor.role);
+  WeightMatrix& place = *matrix_of(changed, tensor);
   const WeightMatrix original = place;
   const Tensor<float, 2> weights = original.dequantize();
   const Tensor<float, 2> moments = moments_of(hessian, 0, hessian.columns());
@@ -401,6 +401,7 @@ std::vector<Sensitivity> measure_sensitivity(const Checkpoint& checkpoint, const
     fail(Errc::invalid_argument, "sensitivity: expected at least one measured format, found ", options.measured);
   if (options.tokens < 1)
     fail(Errc::invalid_argument, "sensitivity: expected at least one token, found ", options.tokens);
+  if (checkpoint.config().has_experts()) fail(Errc::unsupported, "sensitivity: mixtures of experts: not yet");
   if (recipe.options().smooth)
     fail(Errc::unsupported, "sensitivity: smoothed weights: not yet; what works: a model that was smoothed into f32 before");
   check_formats(recipe, target);

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstring>
 #include <numeric>
+#include <ranges>
 #include <set>
 #include <tuple>
 
@@ -29,8 +30,12 @@ std::string without_weight(std::string name) {
   return name;
 }
 
-/// As CheckpointTensor::name has it.
-std::string name_of(const TensorKey& key, std::int64_t layer) { return without_weight(layer_name(key.hf.empty() ? key.gguf : key.hf, layer)); }
+void set_name(CheckpointTensor& tensor, std::string name) {
+  tensor.name = without_weight(name);
+  tensor.is_weight = tensor.name != name;
+}
+
+std::string name_of(const TensorKey& key, const TensorId& id) { return name_from(key.hf.empty() ? key.gguf : key.hf, id); }
 
 /// Tensors that old checkpoints carry and nobody reads: they follow from the config.
 bool is_leftover(std::string_view name) {
@@ -56,8 +61,9 @@ std::shared_ptr<const ColumnPermutation> read_order(const CheckpointTensor& tens
 std::shared_ptr<const ColumnPermutation> shared_order(std::span<const CheckpointTensor> tensors, std::int64_t layer,
                                                       std::shared_ptr<const ColumnPermutation> order) {
   if (order == nullptr) return order;
-  for (const CheckpointTensor& other : tensors) {
-    if (other.layer == layer && other.order != nullptr && *other.order == *order) return other.order;
+  for (const CheckpointTensor& other : std::views::reverse(tensors)) {
+    if (other.layer < layer) break;
+    if (other.order != nullptr && *other.order == *order) return other.order;
   }
   return order;
 }
@@ -81,7 +87,7 @@ GptqZero find_gptq_zero(std::string_view name) {
   return static_cast<GptqZero>(find_name("gptq_zero", name, names));
 }
 
-std::string CheckpointTensor::tensor_name() const { return info_of(role).bias_of ? name : name + ".weight"; }
+std::string CheckpointTensor::tensor_name() const { return is_weight ? name + ".weight" : name; }
 
 const FormatInfo& CheckpointTensor::format() const noexcept {
   return native != nullptr ? *native : packed != nullptr ? packed->format() : *source->format;
@@ -95,10 +101,10 @@ std::string CheckpointTensor::stored_as() const {
 
 std::int64_t CheckpointTensor::stored_bytes() const noexcept {
   if (entry == nullptr) return is_matrix ? native->matrix_bytes(rows, columns) : source->row_bytes(columns);
-  if (packed == nullptr) return static_cast<std::int64_t>(entry->bytes.size());
-  std::size_t bytes = 0;
-  for (const TensorEntry* part : packed->parts()) bytes += part->bytes.size();
-  return static_cast<std::int64_t>(bytes);
+  if (packed == nullptr) return static_cast<std::int64_t>(bytes.size());
+  std::size_t sum = 0;
+  for (const TensorEntry* part : packed->parts()) sum += part->bytes.size();
+  return static_cast<std::int64_t>(sum);
 }
 
 Checkpoint Checkpoint::open(const std::filesystem::path& name, const OpenOptions& options) {
@@ -213,20 +219,19 @@ void Checkpoint::collect(bool gguf, const PackedFamily* family) {
   const ArchSpec& arch = *config_.arch;
   std::vector<bool> used(source_->tensors().size());
   const auto number_of = [&](const TensorEntry& entry) { return static_cast<std::size_t>(&entry - source_->tensors().data()); };
-  const auto visit = [&](const TensorKey& key, std::int64_t layer) {
+  const auto visit = [&](const TensorKey& key, const TensorId& id) {
     const std::string_view pattern = gguf ? key.gguf : key.hf;
-    if (pattern.empty()) return;
-    const std::string name = layer_name(pattern, layer);
+    const std::string name = name_from(pattern, id);
     const bool repeats_embedding = key.role == Role::head && config_.tied;
     if (family != nullptr && info_of(key.role).is_matrix() && !repeats_embedding) {
-      const auto [rows, columns] = shape_of(key.role, layer, config_);
+      const auto [rows, columns] = shape_of(key.role, id.layer, config_);
       // Families multiply sizes before they have seen that the file is as large.
       if (rows > most_weights / columns) {
         fail(Errc::corrupt, path_.string(), ": ", name, ": expected a matrix that memory holds, the config says (", rows, ", ", columns, ")");
       }
       if (auto matrix = family->open({*source_, path_.string(), without_weight(name)}, rows, columns)) {
         for (const TensorEntry* part : matrix->parts()) used[number_of(*part)] = true;
-        return add_packed(key, without_weight(name), layer, std::move(matrix));
+        return add_packed(id, without_weight(name), std::move(matrix));
       }
     }
     const TensorEntry* entry = source_->find(name);
@@ -238,12 +243,20 @@ void Checkpoint::collect(bool gguf, const PackedFamily* family) {
     used[number_of(*entry)] = true;
     // A tied model's second copy of the embedding says nothing new.
     if (repeats_embedding) return;
-    add_tensor(key, name_of(key, layer), layer, *entry, gguf);
+    if (!info_of(key.role).is_of_expert() || !is_stacked(pattern)) return add_tensor(id, name_of(key, id), *entry, 0, 1, gguf);
+    const std::int64_t experts = config_.layer(id.layer).experts;
+    for (std::int64_t e = 0; e < experts; ++e) add_tensor({id.role, id.layer, e}, name_of(key, {id.role, id.layer, e}), *entry, e, experts, gguf);
   };
-  const auto visit_all = [&](bool of_layers, std::int64_t layer) {
+  const auto visit_all = [&](std::int64_t layer) {
+    const bool sparse = layer >= 0 && config_.layer(layer).is_sparse();
     for (const auto& list : {arch.tensors, arch.more_tensors}) {
       for (const TensorKey& key : list) {
-        if (info_of(key.role).is_of_layer() == of_layers) visit(key, layer);
+        const RoleInfo& info = info_of(key.role);
+        const std::string_view pattern = gguf ? key.gguf : key.hf;
+        if (info.is_of_layer() != (layer >= 0) || pattern.empty() || arch.find(key.role, sparse) != &key || !is_in_layer(key.role, layer, config_)) continue;
+        const std::int64_t experts = info.is_of_expert() && !is_stacked(pattern) ? config_.layer(layer).experts : 0;
+        if (experts == 0) visit(key, {key.role, layer});
+        for (std::int64_t e = 0; e < experts; ++e) visit(key, {key.role, layer, e});
       }
     }
   };
@@ -252,12 +265,17 @@ void Checkpoint::collect(bool gguf, const PackedFamily* family) {
     fail(Errc::corrupt, path_.string(), ": expected tensors of ", config_.layers, " layers, found ", source_->tensors().size(), " tensors in all");
   }
   if (config_.vocab == 0) fail(Errc::corrupt, path_.string(), ": expected the size of the vocabulary, found none");
-  visit_all(false, -1);
-  for (std::int64_t layer = 0; layer < config_.layers; ++layer) visit_all(true, layer);
+  for (std::int64_t layer = -1; layer < config_.layers; ++layer) visit_all(layer);
+  std::vector<std::string> drafting;  // what names of tensors of layers that only guess begin with
+  for (std::int64_t i = config_.layers; i < config_.layers + config_.drafting_layers; ++i) {
+    const std::string_view pattern = gguf ? arch.find(Role::attention_norm)->gguf : arch.find(Role::attention_norm)->hf;
+    drafting.push_back(name_from(pattern.substr(0, pattern.find("{}") + 3), {Role::attention_norm, i}));
+  }
+  const auto drafts = [&](std::string_view name) { return std::ranges::any_of(drafting, [&](const std::string& begin) { return name.starts_with(begin); }); };
   for (const TensorEntry& entry : source_->tensors()) {
     file_bytes_ += static_cast<std::int64_t>(entry.bytes.size());
     const bool no_bias = family != nullptr && entry.name.ends_with(".bias") && is_zero(entry);
-    if (!used[number_of(entry)] && !is_leftover(entry.name) && !no_bias) {
+    if (!used[number_of(entry)] && !is_leftover(entry.name) && !no_bias && !drafts(entry.name)) {
       fail(Errc::unsupported, path_.string(), ": ", printable(entry.name), ": expected no such tensor in a model of type ", arch.name);
     }
   }
@@ -285,33 +303,30 @@ void Checkpoint::warn_of_doubts() {
   warnings_.push_back(message(path_.string(), ": ", first->name, count == 1 ? "" : message(" and ", count - 1, " others"), ": ", first->packed->doubt()));
 }
 
-void Checkpoint::add_packed(const TensorKey& key, std::string name, std::int64_t layer, std::shared_ptr<const PackedMatrix> matrix) {
-  CheckpointTensor tensor;
+void Checkpoint::add_packed(const TensorId& id, std::string name, std::shared_ptr<const PackedMatrix> matrix) {
+  CheckpointTensor tensor(id);
   tensor.name = std::move(name);
-  tensor.role = key.role;
-  tensor.layer = layer;
   tensor.rows = matrix->rows();
   tensor.columns = matrix->columns();
   tensor.is_matrix = true;
   tensor.entry = matrix->parts().front();
-  tensor.order = shared_order(tensors_, layer, matrix->order());
+  tensor.order = shared_order(tensors_, id.layer, matrix->order());
   tensor.packed = std::move(matrix);
   tensors_.push_back(std::move(tensor));
 }
 
-void Checkpoint::add_tensor(const TensorKey& key, std::string name, std::int64_t layer, const TensorEntry& entry, bool gguf) {
-  CheckpointTensor tensor;
-  tensor.name = std::move(name);
-  tensor.role = key.role;
-  tensor.layer = layer;
-  tensor.is_matrix = info_of(key.role).is_matrix();
+void Checkpoint::add_tensor(const TensorId& id, std::string name, const TensorEntry& entry, std::int64_t part, std::int64_t parts, bool gguf) {
+  CheckpointTensor tensor(id);
+  set_name(tensor, std::move(name));
+  tensor.is_matrix = info_of(id.role).is_matrix();
   tensor.entry = &entry;
-  const auto [rows, columns] = shape_of(key.role, layer, config_);
+  const auto [rows, columns] = shape_of(id.role, id.layer, config_);
   tensor.rows = rows;
   tensor.columns = columns;
   const std::string place = message(path_.string(), ": ", printable(entry.name));
   if (tensor.is_matrix && container_ == "bantam") {
     if (entry.type != "U8" || entry.shape.size() != 1) fail(Errc::corrupt, place, ": expected packed bytes (U8), found ", entry.type, " ", to_string(entry.shape));
+    tensor.bytes = entry.bytes;
     tensors_.push_back(std::move(tensor));
     return;
   }
@@ -319,13 +334,18 @@ void Checkpoint::add_tensor(const TensorKey& key, std::string name, std::int64_t
   if (tensor.source == nullptr) {
     fail(Errc::unsupported, place, ": type ", printable(entry.type), ": not yet; what works: ", source_type_names());
   }
-  const std::vector<std::int64_t> expected = tensor.is_matrix ? std::vector<std::int64_t>{rows, columns} : std::vector<std::int64_t>{columns};
-  if (entry.shape != expected) fail(Errc::corrupt, place, ": expected shape ", to_string(expected), ", found ", to_string(entry.shape));
+  std::vector<std::int64_t> expected{columns};
+  if (tensor.is_matrix) expected.insert(expected.begin(), rows);
+  if (parts > 1) expected.insert(expected.begin(), parts);
+  // A vector may be a matrix of one row: the gate of Qwen's shared expert.
+  const bool one_row = !tensor.is_matrix && entry.shape == std::vector<std::int64_t>{1, columns};
+  if (entry.shape != expected && !one_row) fail(Errc::corrupt, place, ": expected shape ", to_string(expected), ", found ", to_string(entry.shape));
   const std::int64_t bytes = rows * tensor.source->row_bytes(columns);
-  if (columns % tensor.source->block != 0 || static_cast<std::int64_t>(entry.bytes.size()) != bytes) {
-    fail(Errc::corrupt, place, ": expected ", bytes, " bytes of ", entry.type, ", found ", entry.bytes.size());
+  if (columns % tensor.source->block != 0 || static_cast<std::int64_t>(entry.bytes.size()) != parts * bytes) {
+    fail(Errc::corrupt, place, ": expected ", parts * bytes, " bytes of ", entry.type, ", found ", entry.bytes.size());
   }
-  if (gguf && config_.arch->gguf_pairs == nn::RopePairs::adjacent) tensor.unpermute_heads = rope_heads_of(key.role, layer, config_);
+  tensor.bytes = entry.bytes.subspan(static_cast<std::size_t>(part * bytes), static_cast<std::size_t>(bytes));
+  if (gguf && config_.arch->gguf_pairs != config_.arch->pairs) tensor.unpermute_heads = rope_heads_of(id.role, id.layer, config_);
   tensors_.push_back(std::move(tensor));
 }
 
@@ -374,16 +394,15 @@ Checkpoint Checkpoint::in_memory(const Checkpoint& like, const ModelConfig& conf
     if (tensor.role == Role::rope_divisors) continue;  // the config has them
     const auto place = std::ranges::find(layers, tensor.layer);
     if (tensor.layer >= 0 && place == layers.end()) continue;
-    CheckpointTensor& own = c.tensors_.emplace_back();
-    own.role = tensor.role;
-    own.layer = tensor.layer < 0 ? -1 : place - layers.begin();
-    own.name = own.layer == tensor.layer ? tensor.name : name_of(*config.arch->find(tensor.role), own.layer);
+    CheckpointTensor& own = c.tensors_.emplace_back(TensorId(tensor.role, tensor.layer < 0 ? -1 : place - layers.begin(), tensor.expert));
+    const bool sparse = own.layer >= 0 && config.layer(own.layer).is_sparse();
+    set_name(own, own.layer == tensor.layer ? tensor.tensor_name() : name_of(*config.arch->find(tensor.role, sparse), own));
     std::tie(own.rows, own.columns) = shape_of(tensor.role, own.layer, config);
     own.is_matrix = tensor.is_matrix;
     if (tensor.is_matrix && !weights) {
       own.native = &tensor.format();
     } else if (tensor.is_matrix) {
-      const WeightMatrix& matrix = *matrix_of(*weights, own.role, own.layer);
+      const WeightMatrix& matrix = *matrix_of(*weights, own);
       BANTAM_ASSERT(matrix.rows() == own.rows && matrix.columns() == own.columns);
       own.native = &matrix.format();
       own.order = matrix.order();

@@ -19,28 +19,29 @@ std::int64_t source_row(const CheckpointTensor& tensor, std::int64_t row, std::i
 
 /// A native file's matrix as it lies.
 WeightMatrix mapped_matrix(const CheckpointTensor& tensor) {
-  return {*tensor.native, tensor.rows, tensor.columns, std::shared_ptr<const std::byte>(tensor.entry->file, tensor.entry->bytes.data()), tensor.order};
+  return {*tensor.native, tensor.rows, tensor.columns, std::shared_ptr<const std::byte>(tensor.entry->file, tensor.bytes.data()), tensor.order};
 }
 
-/// What of the file a tensor is made of.
-std::span<const TensorEntry* const> parts_of(const CheckpointTensor& tensor) noexcept {
-  if (tensor.packed != nullptr) return tensor.packed->parts();
-  return {&tensor.entry, 1};
+/// Calls f(file, bytes) for what of files a tensor is made of.
+template <class F>
+void for_each_part(const CheckpointTensor& tensor, F&& f) {
+  if (tensor.packed == nullptr) return f(*tensor.entry->file, tensor.bytes);
+  for (const TensorEntry* part : tensor.packed->parts()) f(*part->file, part->bytes);
 }
 
 }  // namespace
 
 void Checkpoint::read_row(const CheckpointTensor& tensor, std::int64_t row, std::span<float> out, RowCodes& scratch) const {
   if (weights_ != nullptr) {
-    if (const WeightMatrix* matrix = matrix_of(*weights_, tensor.role, tensor.layer)) return matrix->read_row(row, out, scratch);
-    std::ranges::copy(*vector_of(*weights_, tensor.role, tensor.layer), out.begin());
+    if (const WeightMatrix* matrix = matrix_of(*weights_, tensor)) return matrix->read_row(row, out, scratch);
+    std::ranges::copy(*vector_of(*weights_, tensor), out.begin());
     return;
   }
   if (tensor.native != nullptr) return mapped_matrix(tensor).read_row(row, out, scratch);
   if (tensor.packed != nullptr) return tensor.packed->read_row(row, out);
   const std::int64_t from = tensor.is_matrix ? source_row(tensor, row, tensor.rows) : 0;
   std::vector<std::byte> bytes(static_cast<std::size_t>(tensor.source->row_bytes(tensor.columns)));
-  tensor.entry->file->read(tensor.entry->bytes.subspan(static_cast<std::size_t>(from) * bytes.size(), bytes.size()), bytes.data());
+  tensor.entry->file->read(tensor.bytes.subspan(static_cast<std::size_t>(from) * bytes.size(), bytes.size()), bytes.data());
   tensor.source->read_row(bytes.data(), out);
 }
 
@@ -56,7 +57,7 @@ void Checkpoint::fill_panel(const CheckpointTensor& tensor, std::int64_t first_r
     // As many rows at once as lie one behind the other.
     const std::int64_t from = source_row(tensor, first_row + row, tensor.rows);
     for (count = 1; row + count < rows && source_row(tensor, first_row + row + count, tensor.rows) == from + count;) ++count;
-    const auto part = tensor.entry->bytes.subspan(static_cast<std::size_t>(from * row_bytes), static_cast<std::size_t>(count * row_bytes));
+    const auto part = tensor.bytes.subspan(static_cast<std::size_t>(from * row_bytes), static_cast<std::size_t>(count * row_bytes));
     tensor.entry->file->read(part, bytes.get() + row * row_bytes);
   }
   if (source.read_codes == nullptr) {
@@ -105,12 +106,12 @@ WeightMatrix Checkpoint::load_native(const CheckpointTensor& tensor, Reading rea
 }
 
 WeightMatrix Checkpoint::load_matrix(const CheckpointTensor& tensor, Reading reading) const {
-  if (weights_ != nullptr) return *matrix_of(*weights_, tensor.role, tensor.layer);
+  if (weights_ != nullptr) return *matrix_of(*weights_, tensor);
   if (tensor.native != nullptr) return load_native(tensor, reading);
   const FormatInfo& format = tensor.format();
   const auto data = allocate_storage(static_cast<std::size_t>(format.matrix_bytes(tensor.rows, tensor.columns)));
   const std::int64_t panel_bytes = format.panel_bytes(tensor.columns);
-  for (const TensorEntry* part : parts_of(tensor)) part->file->will_need(part->bytes);
+  for_each_part(tensor, [](const MappedFile& file, std::span<const std::byte> bytes) { file.will_need(bytes); });
   // Pieces of about a megabyte: long reads, and enough of them for every core.
   const std::int64_t grain = std::max<std::int64_t>(1, (1 << 20) / panel_bytes);
   parallel_for(div_up<std::int64_t>(tensor.rows, panel_rows), grain, [&](Range panels) {
@@ -125,7 +126,7 @@ WeightMatrix Checkpoint::load_matrix(const CheckpointTensor& tensor, Reading rea
 
 void Checkpoint::drop(const CheckpointTensor& tensor) const noexcept {
   if (weights_ != nullptr) return;
-  for (const TensorEntry* part : parts_of(tensor)) part->file->drop(part->bytes);
+  for_each_part(tensor, [](const MappedFile& file, std::span<const std::byte> bytes) { file.drop(bytes); });
 }
 
 std::vector<float> Checkpoint::load_vector(const CheckpointTensor& tensor) const {
@@ -134,8 +135,8 @@ std::vector<float> Checkpoint::load_vector(const CheckpointTensor& tensor) const
     RowCodes scratch;
     read_row(tensor, 0, values, scratch);
   } else {
-    std::vector<std::byte> bytes(tensor.entry->bytes.size());
-    tensor.entry->file->read(tensor.entry->bytes, bytes.data());
+    std::vector<std::byte> bytes(tensor.bytes.size());
+    tensor.entry->file->read(tensor.bytes, bytes.data());
     tensor.source->read_row(bytes.data(), values);
   }
   if (tensor.unpermute_heads == 0) return values;

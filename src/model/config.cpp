@@ -10,13 +10,16 @@ namespace bantam::inline v0::detail {
 
 namespace {
 
-double require_number(const Source& source, std::string_view field) {
+/// More than any model has by far; a file of a kilobyte must not ask for more.
+constexpr std::int64_t most_experts = 1 << 14;
+
+double require_number(const Source& source, Field field) {
   const std::optional<double> value = source.number(field);
   if (!value) fail(Errc::corrupt, source.place, ": ", source.key(field), ": expected a number, found nothing");
   return *value;
 }
 
-std::int64_t extent_of(const Source& source, std::string_view field, double value) {
+std::int64_t extent_of(const Source& source, Field field, double value) {
   if (!(value >= 1) || value > static_cast<double>(largest_extent) || value != std::floor(value)) {
     fail(Errc::corrupt, source.place, ": ", source.key(field), ": expected a whole number from 1 to ", largest_extent, ", found ", value);
   }
@@ -24,7 +27,7 @@ std::int64_t extent_of(const Source& source, std::string_view field, double valu
 }
 
 /// One number for all layers, or one for each.
-std::vector<std::int64_t> extents_of(const Source& source, std::string_view field, std::int64_t layers) {
+std::vector<std::int64_t> extents_of(const Source& source, Field field, std::int64_t layers) {
   std::vector<std::int64_t> extents;
   for (const double value : source.list(field)) extents.push_back(extent_of(source, field, value));
   if (extents.empty()) return {require_extent(source, field)};
@@ -34,12 +37,42 @@ std::vector<std::int64_t> extents_of(const Source& source, std::string_view fiel
   return extents;
 }
 
-/// Heads, key-value heads and FFN widths, of all layers alike or of each.
-void read_shapes(const Source& source, ModelConfig& c) {
-  const std::vector<std::int64_t> heads = extents_of(source, "heads", c.layers);
-  const bool grouped = source.number("kv_heads") || !source.list("kv_heads").empty();
-  const std::vector<std::int64_t> kv_heads = grouped ? extents_of(source, "kv_heads", c.layers) : heads;
-  const std::vector<std::int64_t> ffn = extents_of(source, "ffn", c.layers);
+/// A whole number, 0 where there is none.
+std::int64_t count_of(const Source& source, Field field, std::int64_t most = largest_extent) {
+  const double value = source.number(field).value_or(0);
+  if (!(value >= 0) || value > static_cast<double>(most) || value != std::floor(value)) {
+    fail(Errc::corrupt, source.place, ": ", source.key(field), ": expected a whole number from 0 to ", most, ", found ", value);
+  }
+  return static_cast<std::int64_t>(value);
+}
+
+/// Experts of the sparse layers, and which layers are dense.
+void read_experts(const Source& source, std::vector<LayerSpec>& layers, ModelConfig& c) {
+  const std::int64_t experts = require_extent(source, Field::experts), ffn = require_extent(source, Field::expert_ffn);
+  if (experts > most_experts) fail(Errc::corrupt, source.place, ": ", source.key(Field::experts), ": expected at most ", most_experts, ", found ", experts);
+  c.router.experts = experts;
+  c.router.used = require_extent(source, Field::experts_used);
+  c.router.groups = std::max<std::int64_t>(1, count_of(source, Field::router_groups));
+  c.router.groups_used = std::max<std::int64_t>(1, count_of(source, Field::router_groups_used));
+  if (const auto scale = source.number(Field::router_scale); scale && *scale != 0) c.router.scale = static_cast<float>(*scale);
+  const std::int64_t shared_experts = count_of(source, Field::shared_experts, most_experts);
+  const std::int64_t shared = shared_experts > 0 ? shared_experts * ffn : count_of(source, Field::shared_ffn);
+  if (shared > largest_extent) fail(Errc::corrupt, source.place, ": ", source.key(Field::shared_experts), ": expected at most ", largest_extent / ffn, ", found ", shared_experts);
+  const std::int64_t dense = count_of(source, Field::dense_layers), step = std::max<std::int64_t>(1, count_of(source, Field::sparse_step));
+  for (std::int64_t i = 0; i < c.layers; ++i) {
+    if (i < dense || (i + 1) % step != 0 || source.is_dense(i)) continue;
+    LayerSpec& layer = layers[static_cast<std::size_t>(i)];
+    layer.experts = experts;
+    layer.expert_ffn = ffn;
+    layer.ffn = shared;
+  }
+}
+
+/// Heads, key-value heads and FFN widths, of all layers alike or of each; experts.
+void read_layers(const Source& source, ModelConfig& c) {
+  const std::vector<std::int64_t> heads = extents_of(source, Field::heads, c.layers);
+  const bool grouped = source.number(Field::kv_heads) || !source.list(Field::kv_heads).empty();
+  const std::vector<std::int64_t> kv_heads = grouped ? extents_of(source, Field::kv_heads, c.layers) : heads;
   const auto at = [](const std::vector<std::int64_t>& list, std::int64_t i) { return list[list.size() == 1 ? 0 : static_cast<std::size_t>(i)]; };
   c.heads = heads[0];
   c.kv_heads = kv_heads[0];
@@ -47,18 +80,26 @@ void read_shapes(const Source& source, ModelConfig& c) {
   for (std::int64_t i = 0; i < c.layers; ++i) {
     const std::int64_t h = at(heads, i), kv = at(kv_heads, i);
     if (kv > h || h % kv != 0) {
-      fail(Errc::corrupt, source.place, ": ", source.key("kv_heads"), ": expected a divisor of the ", h, " heads, found ", kv);
+      fail(Errc::corrupt, source.place, ": ", source.key(Field::kv_heads), ": expected a divisor of the ", h, " heads, found ", kv);
     }
     if (h / kv != c.heads / c.kv_heads) {
-      fail(Errc::unsupported, source.place, ": ", source.key("kv_heads"), "[", i, "]: expected ", c.heads / c.kv_heads,
+      fail(Errc::unsupported, source.place, ": ", source.key(Field::kv_heads), "[", i, "]: expected ", c.heads / c.kv_heads,
            " heads for each, as in layer 0, found ", h / kv);
     }
-    layers.push_back({.kv_heads = kv, .ffn = at(ffn, i)});
+    layers.push_back({.kv_heads = kv});
+  }
+  if (c.arch->has_experts()) read_experts(source, layers, c);
+  if (!std::ranges::all_of(layers, &LayerSpec::is_sparse)) {
+    const std::vector<std::int64_t> ffn = extents_of(source, Field::ffn, c.layers);
+    for (std::int64_t i = 0; i < c.layers; ++i) {
+      LayerSpec& layer = layers[static_cast<std::size_t>(i)];
+      if (!layer.is_sparse()) layer.ffn = at(ffn, i);
+    }
   }
   c.set_layers(std::move(layers));
 }
 
-double positive_or(const Source& source, std::string_view field, double otherwise) {
+double positive_or(const Source& source, Field field, double otherwise) {
   const double value = source.number(field).value_or(otherwise);
   if (!(value > 0) || !std::isfinite(value)) {
     fail(Errc::corrupt, source.place, ": ", source.key(field), ": expected a number above 0, found ", value);
@@ -68,11 +109,11 @@ double positive_or(const Source& source, std::string_view field, double otherwis
 
 }  // namespace
 
-std::int64_t require_extent(const Source& source, std::string_view field) {
+std::int64_t require_extent(const Source& source, Field field) {
   return extent_of(source, field, require_number(source, field));
 }
 
-std::int64_t extent_or(const Source& source, std::string_view field, std::int64_t otherwise) {
+std::int64_t extent_or(const Source& source, Field field, std::int64_t otherwise) {
   const std::optional<double> value = source.number(field);
   return value ? extent_of(source, field, *value) : otherwise;
 }
@@ -80,30 +121,44 @@ std::int64_t extent_or(const Source& source, std::string_view field, std::int64_
 ModelConfig read_sizes(const ArchSpec& arch, const Source& source) {
   ModelConfig c;
   c.arch = &arch;
-  c.dim = require_extent(source, "dim");
-  c.layers = require_extent(source, "layers");
-  if (c.layers > 100'000) fail(Errc::corrupt, source.place, ": ", source.key("layers"), ": expected at most 100000, found ", c.layers);
-  read_shapes(source, c);
-  const std::optional<double> head_dim = source.number("head_dim");
+  c.router = arch.router;
+  c.rope.pairs = arch.pairs;
+  c.dim = require_extent(source, Field::dim);
+  c.layers = require_extent(source, Field::layers);
+  if (c.layers > 100'000) fail(Errc::corrupt, source.place, ": ", source.key(Field::layers), ": expected at most 100000, found ", c.layers);
+  c.drafting_layers = count_of(source, Field::drafting_layers, 64);
+  if (source.layers_have_drafting) c.layers -= c.drafting_layers;
+  if (c.layers < 1) fail(Errc::corrupt, source.place, ": ", source.key(Field::drafting_layers), ": expected fewer than the layers, found ", c.drafting_layers);
+  read_layers(source, c);
+  const std::optional<double> head_dim = source.number(Field::head_dim);
   if (!head_dim && c.dim % c.heads != 0) {
-    fail(Errc::corrupt, source.place, ": ", source.key("dim"), ": expected a multiple of the ", c.heads, " heads, found ", c.dim);
+    fail(Errc::corrupt, source.place, ": ", source.key(Field::dim), ": expected a multiple of the ", c.heads, " heads, found ", c.dim);
   }
-  c.head_dim = head_dim ? extent_of(source, "head_dim", *head_dim) : c.dim / c.heads;
+  c.head_dim = head_dim ? extent_of(source, Field::head_dim, *head_dim) : c.dim / c.heads;
   if (c.head_dim % 2 != 0 || c.head_dim > 4096) {
-    fail(Errc::corrupt, source.place, ": ", source.key("head_dim"), ": expected an even size up to 4096, found ", c.head_dim);
+    fail(Errc::corrupt, source.place, ": ", source.key(Field::head_dim), ": expected an even size up to 4096, found ", c.head_dim);
   }
   if (c.heads * c.head_dim > largest_extent) {
-    fail(Errc::corrupt, source.place, ": ", source.key("heads"), ": expected at most ", largest_extent, " rows of q, found ", c.heads, " heads of ", c.head_dim);
+    fail(Errc::corrupt, source.place, ": ", source.key(Field::heads), ": expected at most ", largest_extent, " rows of q, found ", c.heads, " heads of ", c.head_dim);
   }
-  c.context = extent_or(source, "context", 2048);
-  c.norm_eps = positive_or(source, "norm_eps", arch.default_norm_eps);
-  c.rope.base = positive_or(source, "rope_base", arch.default_rope_base);
-  c.rope.dim = extent_or(source, "rope_dim", c.head_dim);
+  c.context = extent_or(source, Field::context, 2048);
+  c.norm_eps = positive_or(source, Field::norm_eps, arch.default_norm_eps);
+  c.rope.base = positive_or(source, Field::rope_base, arch.default_rope_base);
+  c.rope.dim = extent_or(source, Field::rope_dim, c.head_dim);
   if (c.rope.dim > c.head_dim || c.rope.dim % 2 != 0) {
-    fail(Errc::corrupt, source.place, ": ", source.key("rope_dim"), ": expected an even size up to the head's ", c.head_dim, ", found ", c.rope.dim);
+    fail(Errc::corrupt, source.place, ": ", source.key(Field::rope_dim), ": expected an even size up to the head's ", c.head_dim, ", found ", c.rope.dim);
   }
   c.rope.original_context = c.context;
   return c;
+}
+
+void check_router(const nn::RouterOptions& router, const std::string& place) {
+  if (router.experts == 0) return;
+  try {
+    const nn::Router checked(router);
+  } catch (const Error& error) {
+    fail(Errc::corrupt, place, ": ", error.what());
+  }
 }
 
 void check_rope(const nn::RopeOptions& rope, const std::string& place) {
@@ -122,8 +177,17 @@ void check_rope(const nn::RopeOptions& rope, const std::string& place) {
 
 namespace bantam::inline v0 {
 
+std::int64_t ModelConfig::dense_layers() const noexcept { return std::ranges::find_if(specs, &LayerSpec::is_sparse) - specs.begin(); }
+
 bool ModelConfig::is_uniform() const noexcept {
-  return std::ranges::all_of(specs, [&](const LayerSpec& spec) { return spec.kv_heads == specs[0].kv_heads && spec.ffn == specs[0].ffn; });
+  const auto alike = [](const LayerSpec& a, const LayerSpec& b) {
+    return a.kv_heads == b.kv_heads && a.ffn == b.ffn && a.experts == b.experts && a.expert_ffn == b.expert_ffn;
+  };
+  const std::int64_t dense = dense_layers();
+  for (std::int64_t i = 0; i < layers; ++i) {
+    if (layer(i).kv_heads != kv_heads || !alike(layer(i), layer(i < dense ? 0 : dense))) return false;
+  }
+  return true;
 }
 
 void ModelConfig::set_layers(std::vector<LayerSpec> of_layers) {
@@ -134,6 +198,7 @@ void ModelConfig::set_layers(std::vector<LayerSpec> of_layers) {
   heads = kv_heads * group;
   ffn = most(&LayerSpec::ffn);
   window = most(&LayerSpec::window);
+  router.experts = most(&LayerSpec::experts);
   layers = static_cast<std::int64_t>(of_layers.size());
   specs = std::move(of_layers);
 }
@@ -145,6 +210,44 @@ nn::KvShape ModelConfig::kv_shape() const {
     if (!alike) shape.kv_heads_of.push_back(spec.kv_heads);
   }
   return shape;
+}
+
+FieldValue value_of(const ModelConfig& c, Field field) {
+  const std::int64_t dense = c.dense_layers();
+  const LayerSpec sparse = dense < c.layers ? c.layer(dense) : LayerSpec();
+  const auto unless = [](std::int64_t usual, std::int64_t value) { return value == usual ? FieldValue() : FieldValue(value); };
+  switch (field) {
+    case Field::dim: return c.dim;
+    case Field::layers: return c.layers;
+    case Field::heads: return c.heads;
+    case Field::kv_heads: return c.kv_heads;
+    case Field::head_dim:
+    case Field::value_dim: return c.head_dim;
+    // Loaders ask for one where all layers have experts, too.
+    case Field::ffn: return dense > 0 ? c.layer(0).ffn : std::max(sparse.ffn, sparse.expert_ffn);
+    case Field::vocab: return c.vocab;
+    case Field::context: return c.context;
+    case Field::norm_eps: return c.norm_eps;
+    case Field::rope_base: return c.rope.base;
+    case Field::rope_dim: return c.rope.dim;
+    case Field::window: return unless(0, c.window);
+    case Field::experts: return unless(0, sparse.experts);
+    case Field::experts_used: return unless(0, c.router.used);
+    case Field::expert_ffn: return unless(0, sparse.expert_ffn);
+    case Field::shared_ffn: return sparse.ffn;
+    case Field::shared_experts:
+      if (sparse.expert_ffn == 0) return {};
+      if (sparse.ffn % sparse.expert_ffn == 0) return sparse.ffn / sparse.expert_ffn;
+      fail(Errc::unsupported, "config: expected a shared expert as wide as a number of experts of ", sparse.expert_ffn, ", which files of type ", c.arch->name,
+           " give, found ", sparse.ffn);
+    case Field::dense_layers: return dense;
+    case Field::sparse_step: return std::int64_t{1};
+    case Field::drafting_layers: return std::int64_t{0};
+    case Field::router_groups: return c.router.groups;
+    case Field::router_groups_used: return c.router.groups_used;
+    case Field::router_scale: return static_cast<double>(c.router.scale);
+  }
+  return {};
 }
 
 }  // namespace bantam::inline v0

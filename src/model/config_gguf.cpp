@@ -10,62 +10,76 @@
 
 namespace bantam::inline v0 {
 
+namespace {
+
+/// What a file says of the router beside its numbers; few do, for the architecture decides.
+void read_router(const GgufFile& file, const std::string& prefix, nn::RouterOptions& router) {
+  router.renormalize = file.boolean(prefix + "expert_weights_norm").value_or(router.renormalize);
+  const std::string place = file.path().string();
+  if (const auto function = file.number(prefix + "expert_gating_func"); function && *function != 0) {
+    if (*function != 1 && *function != 2 && *function != 3) {
+      fail(Errc::unsupported, place, ": ", prefix, "expert_gating_func: expected 1 (softmax), 2 (sigmoid) or 3 (softmax of the chosen), found ", *function);
+    }
+    router.score = *function == 1 ? nn::RouterScore::softmax : *function == 2 ? nn::RouterScore::sigmoid : nn::RouterScore::softmax_of_chosen;
+  }
+}
+
+}  // namespace
+
 ModelConfig read_gguf_config(const GgufFile& file) {
   const std::string place = file.path().string();
   const std::string* name = file.text("general.architecture");
   if (name == nullptr) fail(Errc::corrupt, place, ": general.architecture: expected the name of an architecture, found nothing");
+  const bool has_experts = file.number(*name + ".expert_count").value_or(0) != 0;
   const ArchSpec* arch = nullptr;
   std::string names;
   for (const ArchSpec* candidate : architectures) {
-    names += message(names.empty() ? "" : ", ", candidate->name);
-    if (candidate->name == *name) arch = candidate;
+    names += message(names.empty() ? "" : ", ", candidate->gguf_name(), candidate->has_experts() ? " with experts" : "");
+    const bool named = candidate->name == *name || candidate->gguf_name() == *name;
+    if (named && candidate->has_experts() == has_experts && (arch == nullptr || candidate->name == *name)) arch = candidate;
   }
   if (arch == nullptr) {
-    fail(Errc::unsupported, place, ": general.architecture: expected one of ", names, ", found ", printable(*name));
+    fail(Errc::unsupported, place, ": general.architecture: expected one of ", names, ", found ", printable(*name), has_experts ? " with experts" : "");
   }
-  const auto key_of = [&](std::string_view field) {
-    for (const ConfigKey& key : arch->config) {
-      if (key.field == field) return message(*name, ".", key.gguf);
-    }
-    return message(*name, ".", field);
+  const auto key_of = [&](Field field) {
+    const ConfigKey* key = arch->find(field);
+    return key == nullptr || key->gguf.empty() ? std::string() : message(*name, ".", key->gguf);
   };
-  const auto list_of = [&](std::string_view field) -> const std::vector<std::int64_t>* {
+  const auto list_of = [&](Field field) -> const std::vector<std::int64_t>* {
     const GgufValue* value = file.value(key_of(field));
     return value != nullptr ? std::get_if<std::vector<std::int64_t>>(value) : nullptr;
   };
   const detail::Source source{
       place,
-      [&](std::string_view field) -> std::optional<double> {
+      [&](Field field) -> std::optional<double> {
         const auto* list = list_of(field);
         if (list == nullptr) return file.number(key_of(field));
         // Some writers give one number a layer; equal numbers mean the same.
-        const std::int64_t layers = file.integer(key_of("layers")).value_or(0);
+        const std::int64_t layers = file.integer(key_of(Field::layers)).value_or(0);
         if (static_cast<std::int64_t>(list->size()) != layers) {
           fail(Errc::corrupt, place, ": ", key_of(field), ": expected one number or ", layers, ", found ", list->size());
         }
         for (const std::int64_t entry : *list) {
-          if (entry != list->front() && field != "heads" && field != "kv_heads" && field != "ffn") {
+          if (entry != list->front() && !detail::may_differ(field)) {
             fail(Errc::unsupported, place, ": ", key_of(field), ": expected one number for all layers, found several");
           }
         }
         return list->empty() ? std::nullopt : std::optional(static_cast<double>(list->front()));
       },
-      [&](std::string_view field) {
+      [&](Field field) {
         const auto* list = list_of(field);
         return list != nullptr ? std::vector<double>(list->begin(), list->end()) : std::vector<double>();
       },
-      key_of};
+      key_of, true};
   ModelConfig c = detail::read_sizes(*arch, source);
-  if (source.number("window").value_or(0) != 0) {
-    const std::int64_t window = detail::require_extent(source, "window");
+  if (source.number(Field::window).value_or(0) != 0) {
+    const std::int64_t window = detail::require_extent(source, Field::window);
     for (LayerSpec& spec : c.specs) spec.window = window;
     c.set_layers(std::move(c.specs));
   }
-  if (const auto experts = file.number(message(*name, ".expert_count")); experts && *experts != 0) {
-    fail(Errc::unsupported, place, ": ", *name, ".expert_count: mixtures of experts: not yet, found ", *experts);
-  }
+  if (has_experts) read_router(file, *name + ".", c.router);
   if (const auto* tokens = file.texts("tokenizer.ggml.tokens")) c.vocab = static_cast<std::int64_t>(tokens->size());
-  c.vocab = detail::extent_or(source, "vocab", c.vocab);
+  c.vocab = detail::extent_or(source, Field::vocab, c.vocab);
   const std::string prefix = message(*name, ".rope.scaling.");
   if (const std::string* type = file.text(prefix + "type"); type != nullptr && *type != "none") {
     if (*type == "linear") {
@@ -96,6 +110,7 @@ ModelConfig read_gguf_config(const GgufFile& file) {
       if (file.value(prefix + "attn_factor") != nullptr) c.rope.attention_factor = positive("attn_factor", 1) * (0.1 * std::log(c.rope.factor) + 1);
     }
   }
+  detail::check_router(c.router, place);
   detail::check_rope(c.rope, place);
   return c;
 }

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
+#include <set>
 
 #include "bantam/core/error.hpp"
 #include "bantam/io/file.hpp"
@@ -122,7 +124,8 @@ void read_rope_scaling(const Json& json, const std::string& file, std::string_vi
 
 /// Of each head only a part may be rotated.
 void read_rotated_part(const Json& json, const std::string& place, ModelConfig& c) {
-  const std::optional<double> part = number_at(json, "partial_rotary_factor", place);
+  std::optional<double> part = number_at(json, "partial_rotary_factor", place);
+  if (!part && c.arch->default_rope_part < 1) part = c.arch->default_rope_part;
   if (!part) return;
   // Halves up: the factor is what writers made of a whole number.
   const double dim = std::floor(static_cast<double>(c.head_dim) * *part + 0.5);
@@ -167,33 +170,45 @@ const ArchSpec& find_hf_arch(const Json& json, const std::string& place) {
   fail(Errc::unsupported, place, ": model_type: expected the type of one of ", supported_architectures(), ", found ", printable(type));
 }
 
+/// Qwen's list of layers without experts.
+std::function<bool(std::int64_t)> dense_layers_of(const Json& json, const std::string& place) {
+  std::set<double> dense;
+  if (const Json* only = member(json, "mlp_only_layers"); only != nullptr && !(only->is_array() && only->empty())) {
+    if (!only->is_array()) fail(Errc::corrupt, place, ": mlp_only_layers: expected a list, found ", only->type_name());
+    const std::vector<double> numbers = list_at(json, "mlp_only_layers", place);
+    dense.insert(numbers.begin(), numbers.end());
+  }
+  return [dense = std::move(dense)](std::int64_t layer) { return dense.contains(static_cast<double>(layer)); };
+}
+
 ModelConfig from_json(const Json& json, const std::string& place) {
   parse_object(json, place);
   const ArchSpec& arch = find_hf_arch(json, place);
   const Json* rope_parameters = json.find("rope_parameters");
   const bool new_rope = rope_parameters != nullptr && rope_parameters->is_object();
-  const auto key_of = [&](std::string_view field) {
-    const auto key = std::ranges::find(arch.config, field, &ConfigKey::field);
-    return key == arch.config.end() ? std::string_view() : key->hf;
+  const auto key_of = [&](Field field) {
+    const ConfigKey* key = arch.find(field);
+    return key == nullptr ? std::string_view() : key->hf;
   };
   // A list is read as a list alone, where there may be one.
-  const auto is_list = [&](std::string_view field) {
-    const Json* it = field == "heads" || field == "kv_heads" || field == "ffn" ? json.find(key_of(field)) : nullptr;
+  const auto is_list = [&](Field field) {
+    const Json* it = detail::may_differ(field) ? json.find(key_of(field)) : nullptr;
     return it != nullptr && it->is_array();
   };
   const detail::Source source{
       place,
-      [&](std::string_view field) -> std::optional<double> {
+      [&](Field field) -> std::optional<double> {
         if (is_list(field)) return std::nullopt;
-        if (new_rope && field == "rope_base") {
+        if (new_rope && field == Field::rope_base) {
           if (const auto base = number_at(*rope_parameters, key_of(field), place)) return base;
         }
         return number_at(json, key_of(field), place);
       },
-      [&](std::string_view field) { return is_list(field) ? list_at(json, key_of(field), place) : std::vector<double>(); },
-      [&](std::string_view field) { return std::string(key_of(field).empty() ? field : key_of(field)); }};
+      [&](Field field) { return is_list(field) ? list_at(json, key_of(field), place) : std::vector<double>(); },
+      [&](Field field) { return std::string(key_of(field)); }, false, dense_layers_of(json, place)};
   ModelConfig c = detail::read_sizes(arch, source);
-  c.vocab = detail::require_extent(source, "vocab");
+  c.vocab = detail::require_extent(source, Field::vocab);
+  c.router.renormalize = flag_at(json, "norm_topk_prob", place, c.router.renormalize);
   c.gate = gate_of(text_at(json, "hidden_act", place, "silu"), place);
   c.tied = flag_at(json, "tie_word_embeddings", place, arch.default_tied);
   if (new_rope) {
@@ -214,7 +229,7 @@ ModelConfig from_json(const Json& json, const std::string& place) {
   std::int64_t window = 0, first = 0;  // layers before that one see everything
   // Qwen2 carries a window that is off unless this says otherwise.
   if (flag_at(json, "use_sliding_window", place, true)) {
-    window = detail::extent_or(source, "window", 0);
+    window = detail::extent_or(source, Field::window, 0);
     if (const auto from = number_at(json, "max_window_layers", place)) {
       if (!(*from >= 0)) fail(Errc::corrupt, place, ": max_window_layers: expected at least 0, found ", *from);
       if (json.contains("use_sliding_window")) first = static_cast<std::int64_t>(std::min(*from, 1e9));
@@ -223,6 +238,7 @@ ModelConfig from_json(const Json& json, const std::string& place) {
   for (std::int64_t i = 0; i < c.layers; ++i) c.specs[static_cast<std::size_t>(i)].window = i < first ? 0 : window;
   read_layer_types(json, place, window, c);
   c.set_layers(std::move(c.specs));
+  detail::check_router(c.router, place);
   detail::check_rope(c.rope, place);
   return c;
 }
@@ -242,23 +258,23 @@ std::string write_hf_config(const ModelConfig& c, std::string_view torch_dtype) 
   Json json;
   json["architectures"] = {std::string(c.arch->hf_class)};
   json["model_type"] = std::string(c.arch->name);
-  json["hidden_size"] = c.dim;
-  json["num_hidden_layers"] = c.layers;
-  // One number for all layers, or one for each, which no loader of Hugging Face's takes.
-  const auto of_layers = [&](std::int64_t same, std::int64_t (ModelConfig::*of)(std::int64_t) const noexcept) {
-    if (c.is_uniform()) return Json(same);
-    Json sizes = Json::array();
+  for (const auto& list : {c.arch->config, c.arch->more_config}) {
+    for (const ConfigKey& key : list) {
+      if (key.hf.empty() || key.field == Field::window || c.arch->find(key.field) != &key) continue;
+      if (const FieldValue value = value_of(c, key.field)) std::visit([&](auto number) { json[std::string(key.hf)] = number; }, *value);
+    }
+  }
+  // One number for each layer, which no loader of Hugging Face's takes.
+  const auto list = [&](Field field, std::int64_t (ModelConfig::*of)(std::int64_t) const noexcept) {
+    Json& sizes = json[std::string(c.arch->find(field)->hf)] = Json::array();
     for (std::int64_t i = 0; i < c.layers; ++i) sizes.push_back((c.*of)(i));
-    return sizes;
   };
-  json["num_attention_heads"] = of_layers(c.heads, &ModelConfig::heads_of);
-  json["num_key_value_heads"] = of_layers(c.kv_heads, &ModelConfig::kv_heads_of);
-  json["head_dim"] = c.head_dim;
-  json["intermediate_size"] = of_layers(c.ffn, &ModelConfig::ffn_of);
-  json["vocab_size"] = c.vocab;
-  json["max_position_embeddings"] = c.context;
-  json["rms_norm_eps"] = c.norm_eps;
-  json["rope_theta"] = c.rope.base;
+  if (!c.is_uniform()) {
+    list(Field::heads, &ModelConfig::heads_of);
+    list(Field::kv_heads, &ModelConfig::kv_heads_of);
+    list(Field::ffn, &ModelConfig::ffn_of);
+  }
+  if (c.has_experts()) json["norm_topk_prob"] = c.router.renormalize;
   json["hidden_act"] = c.gate == ops::Gate::silu ? "silu" : c.gate == ops::Gate::gelu_erf ? "gelu" : "gelu_pytorch_tanh";
   json["tie_word_embeddings"] = c.tied;
   if (c.window > 0) {
@@ -274,7 +290,7 @@ std::string write_hf_config(const ModelConfig& c, std::string_view torch_dtype) 
   } else {
     json["sliding_window"] = nullptr;  // Mistral's loaders take the absence for 4096
   }
-  if (c.rope.dim != c.head_dim) json["partial_rotary_factor"] = static_cast<double>(c.rope.dim) / static_cast<double>(c.head_dim);
+  if (c.rope.dim != c.head_dim || c.arch->default_rope_part < 1) json["partial_rotary_factor"] = static_cast<double>(c.rope.dim) / static_cast<double>(c.head_dim);
   const nn::RopeOptions& r = c.rope;
   if (r.scaling != nn::RopeScaling::none) {
     Json s;

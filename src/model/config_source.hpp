@@ -15,21 +15,29 @@ namespace bantam::inline v0::detail {
 // Larger than any model to come, small enough that products of two fit 64 bits.
 inline constexpr std::int64_t largest_extent = std::int64_t{1} << 30;
 
-/// Numbers by field name, wherever they come from.
+/// Numbers of a model, wherever they come from.
 struct Source {
   std::string place;
-  std::function<std::optional<double>(std::string_view field)> number;
-  std::function<std::vector<double>(std::string_view field)> list;  ///< empty where there is none
-  std::function<std::string(std::string_view field)> key;
+  std::function<std::optional<double>(Field)> number;
+  std::function<std::vector<double>(Field)> list;  ///< empty where there is none
+  std::function<std::string(Field)> key;
+  bool layers_have_drafting = false;  ///< whether the number of layers counts drafting_layers
+  /// Layers that a model of experts has none in, beside the first dense_layers.
+  std::function<bool(std::int64_t layer)> is_dense = [](std::int64_t) { return false; };
 };
 
+/// Numbers that may differ from layer to layer: one for all, or a list.
+[[nodiscard]] constexpr bool may_differ(Field field) noexcept { return field == Field::heads || field == Field::kv_heads || field == Field::ffn; }
+
 /// A whole number from 1 to largest_extent. Throws corrupt when it is another, or absent.
-[[nodiscard]] std::int64_t require_extent(const Source& source, std::string_view field);
+[[nodiscard]] std::int64_t require_extent(const Source& source, Field field);
 /// The same, where absence gives `otherwise`, unchecked.
-[[nodiscard]] std::int64_t extent_or(const Source& source, std::string_view field, std::int64_t otherwise);
+[[nodiscard]] std::int64_t extent_or(const Source& source, Field field, std::int64_t otherwise);
 
 /// What both containers share: sizes, then what follows from them. Throws corrupt.
 [[nodiscard]] ModelConfig read_sizes(const ArchSpec& arch, const Source& source);
+/// What a router asks of its options, with the file's name. Throws corrupt.
+void check_router(const nn::RouterOptions& router, const std::string& place);
 /// What Rope asks of its options, with the file's name. Throws corrupt.
 void check_rope(const nn::RopeOptions& rope, const std::string& place);
 

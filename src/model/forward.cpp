@@ -54,6 +54,7 @@ const float* values_of(const std::vector<float>& bias) noexcept { return bias.em
 Forward::Forward(const ModelConfig& config, const ModelWeights& weights, std::int64_t context_tokens, int threads)
     : config_(config), weights_(weights), kernels_(kernels_in_use()), team_(threads), rope_(config.rope, context_tokens),
       attention_({config.heads, config.kv_heads, config.head_dim}, team_.size()) {
+  if (config.has_experts()) experts_.emplace(kernels_, config.router, config.gate, team_.size());
   for (const LayerWeights& layer : weights.layers) serve(layer);
   if (!weights.head.empty()) headed_.serve(kernels_, weights.head);
   const std::int64_t padded = round_up<std::int64_t>(config.head_dim, 16);
@@ -62,10 +63,13 @@ Forward::Forward(const ModelConfig& config, const ModelWeights& weights, std::in
   for (auto& head : heads_) head.ensure(static_cast<std::size_t>(padded));
 }
 
-void Forward::serve(const LayerWeights& layer) noexcept {
+void Forward::serve(const LayerWeights& layer) {
   for (const InputGroup& group : input_groups()) {
-    for (const Role role : group.roles) inputs_of(group.inputs).serve(kernels_, *matrix_of(layer, role));
+    for (const Role role : group.roles) {
+      if (const WeightMatrix& matrix = *matrix_of(layer, role); !matrix.empty()) inputs_of(group.inputs).serve(kernels_, matrix);
+    }
   }
+  if (!layer.experts.experts.empty()) experts_->serve(layer.experts);
 }
 
 /// Room for the rows of a pass, whose segments are known.
@@ -76,13 +80,16 @@ void Forward::resize(std::int64_t tokens) {
   branch_.resize(tokens, c.dim);
   q_.resize(tokens, c.heads * c.head_dim);
   for (nn::RowBuffer* x : {&k_, &v_}) x->resize(tokens, c.kv_heads * c.head_dim);
-  up_.resize(tokens, c.ffn);
+  // An expert may be run as the MLP of a block.
+  const std::int64_t expert_ffn = std::ranges::max(c.specs, {}, &LayerSpec::expert_ffn).expert_ffn, ffn = std::max(c.ffn, expert_ffn);
+  up_.resize(tokens, ffn);
   angles_.ensure(static_cast<std::size_t>(tokens * c.rope.dim));
   logits_.ensure(static_cast<std::size_t>(outputs_at_once * c.vocab));
   normed_.resize(tokens, c.dim);
   headed_.resize(std::min(tokens, outputs_at_once), c.dim);
   attended_.resize(tokens, c.heads * c.head_dim);
-  hidden_.resize(tokens, c.ffn);
+  hidden_.resize(tokens, ffn);
+  if (experts_) experts_->resize(tokens, c.dim, expert_ffn);
   std::vector<nn::AttentionSequence> sequences;
   for (const Segment& s : segments_) sequences.push_back({s.cache, s.row, s.count, s.position});
   attention_.plan(sequences);
@@ -206,7 +213,7 @@ void Forward::layers(KeepGoing keep_going) noexcept {
     // Keys and values of layer i of the model are at place i of the caches.
     const LayerWeights& w = weights_.layers[static_cast<std::size_t>(i)];
     attention(team, w, i, i, i > 0, BlockStage::attention);
-    mlp(team, w, true, BlockStage::mlp);
+    feed_forward(team, w, true, BlockStage::mlp);
   }
   for_tokens(team, tokens_, [&](Range part, int) { add_branch(part); });
 }
@@ -226,9 +233,14 @@ void Forward::run_block(const LayerWeights& w, std::int64_t index, BlockStage st
     for_tokens(team_, tokens, [&](Range part, int) { find_angles(part); });
     attention(team_, w, index, 0, false, stage);
   } else {
-    mlp(team_, w, false, stage);
+    feed_forward(team_, w, false, stage);
   }
   if (stage == BlockStage::attention || stage == BlockStage::mlp) add_branch_to(hidden);
+}
+
+std::span<const nn::RoutedExpert> Forward::route(const LayerWeights& w) noexcept {
+  experts_->route(team_, w.experts, normed_, false);
+  return experts_->routed(tokens_);
 }
 
 void Forward::end_half(const LayerWeights& w, BlockStage half, TensorView<const float, 2> inputs, std::span<float> hidden) {
@@ -301,7 +313,17 @@ void Forward::normalize(Team& team, const std::vector<float>& weight, bool add, 
   });
 }
 
-/// Norms and rotates the heads of q and k, and stores k and v. Units are (token, head).
+/// RMS norms of q and k over all of their heads.
+void Forward::normalize_all_heads(Team& team, const LayerWeights& w) noexcept {
+  for_tokens(team, tokens_, [&](Range part, int) {
+    for (std::int64_t t = part.begin; t < part.end; ++t) {
+      kernels_.rms_norm(q_.row(t), w.q_norm.data(), static_cast<float>(config_.norm_eps), q_.row(t), w.q.rows());
+      kernels_.rms_norm(k_.row(t), w.k_norm.data(), static_cast<float>(config_.norm_eps), k_.row(t), w.k.rows());
+    }
+  });
+}
+
+/// Norms, where that is done head by head, and rotates the heads of q and k, and stores k and v. Units are (token, head).
 void Forward::rotate_and_store(Team& team, const LayerWeights& w, std::int64_t place) noexcept {
   const std::int64_t d = config_.head_dim;
   const std::int64_t heads = w.q.rows() / d, kv_heads = w.k.rows() / d;
@@ -322,7 +344,7 @@ void Forward::rotate_and_store(Team& team, const LayerWeights& w, std::int64_t p
       const std::int64_t kv = h - heads;
       float* head = is_q ? q_.row(t) + h * d : k_.row(t) + kv * d;
       const std::vector<float>& norm = is_q ? w.q_norm : w.k_norm;
-      if (!norm.empty()) kernels_.rms_norm(head, norm.data(), eps, head, d);
+      if (!norm.empty() && config_.arch->head_norm == HeadNorm::each) kernels_.rms_norm(head, norm.data(), eps, head, d);
       const float* angles = angles_.data() + t * 2 * half;
       rope_.apply(kernels_, head, angles, angles + half);
       if (is_q) continue;
@@ -351,6 +373,7 @@ void Forward::attention(Team& team, const LayerWeights& w, std::int64_t index, s
              {{w.q, values_of(w.q_bias), q_.output()},
               {w.k, values_of(w.k_bias), k_.output(), readers.form_of(1)},
               {w.v, values_of(w.v_bias), v_.output(), readers.form_of(2)}}, fetch_.level());
+  if (c.arch->head_norm == HeadNorm::all) normalize_all_heads(team, w);
   rotate_and_store(team, w, place);
   attention_.run(kernels_, team, place, c.window_of(index), q_.input(), attended_.output(), kv_columns / c.head_dim);
   if (until == BlockStage::output_inputs) return;
@@ -361,14 +384,21 @@ void Forward::attention(Team& team, const LayerWeights& w, std::int64_t index, s
   nn::linear(kernels_, team, attended_, {{w.o, values_of(w.o_bias), branch_.output()}}, fetch_.level());
 }
 
-/// The second half.
-void Forward::mlp(Team& team, const LayerWeights& w, bool add, BlockStage until) noexcept {
+/// The second half: an MLP, experts, or both side by side.
+void Forward::feed_forward(Team& team, const LayerWeights& w, bool add, BlockStage until) noexcept {
+  const bool has_mlp = !w.down.empty();
+  normalize(team, w.ffn_norm, add, has_mlp ? nn::Readers{&w.gate, &w.up} : nn::Readers{});
+  if (until == BlockStage::mlp_inputs) return;
+  if (has_mlp) mlp(team, w, until);
+  if (until == BlockStage::down_inputs || w.experts.experts.empty()) return;
+  experts_->run(team, w.experts, normed_, has_mlp, branch_.output(), fetch_.level());
+}
+
+void Forward::mlp(Team& team, const LayerWeights& w, BlockStage until) noexcept {
   const ModelConfig& c = config_;
   const std::int64_t ffn = w.down.columns();
   narrow(hidden_, ffn);
   const nn::Readers readers{&w.gate, &w.up};
-  normalize(team, w.ffn_norm, add, readers);
-  if (until == BlockStage::mlp_inputs) return;
   nn::linear(kernels_, team, normed_, {{w.gate, nullptr, hidden_.output()}, {w.up, nullptr, up_.output(), readers.form_of(1)}}, fetch_.level());
   const auto gate = ops::gated_kernel(kernels_, c.gate);
   for_parts(team, tokens_, ffn, [&](std::int64_t t, std::int64_t begin, std::int64_t end) {

@@ -39,11 +39,11 @@ std::uint64_t fingerprint_of(const Checkpoint& checkpoint) {
   const ModelWeights& weights = *checkpoint.weights();
   for (const CheckpointTensor& tensor : checkpoint.tensors()) {
     described += message(tensor.name, ' ', tensor.format().name, '\n');
-    if (const WeightMatrix* matrix = matrix_of(weights, tensor.role, tensor.layer)) {
+    if (const WeightMatrix* matrix = matrix_of(weights, tensor)) {
       add({matrix->view().data, static_cast<std::size_t>(matrix->bytes())});
       if (matrix->order() != nullptr) add(std::as_bytes(std::span(*matrix->order())));
     } else {
-      add(std::as_bytes(std::span(*vector_of(weights, tensor.role, tensor.layer))));
+      add(std::as_bytes(std::span(*vector_of(weights, tensor))));
     }
   }
   add(std::as_bytes(std::span(described)));
@@ -99,7 +99,7 @@ Model Model::from_weights(const Checkpoint& checkpoint, ModelWeights weights, st
 }
 
 Model Model::with(const Checkpoint& checkpoint, ModelWeights weights, std::string recipe_json, std::int64_t stored_bytes) {
-  complete(weights, checkpoint.config().tied);
+  complete(weights, checkpoint.config());
   const auto shared = std::make_shared<const ModelWeights>(std::move(weights));
   Checkpoint held = Checkpoint::in_memory(checkpoint, shared, std::move(recipe_json));
   held.note_stored_bytes(stored_bytes);
@@ -124,10 +124,10 @@ void Model::save(const std::filesystem::path& path) const {
   const std::string& recipe = data_->checkpoint.recipe();
   NativeWriter writer(path, config(), tokenizer(), recipe.empty() ? "{}" : recipe, entries_in_memory(checkpoint()));
   for (const CheckpointTensor& tensor : tensors()) {
-    if (const WeightMatrix* matrix = matrix_of(weights(), tensor.role, tensor.layer)) {
+    if (const WeightMatrix* matrix = matrix_of(weights(), tensor)) {
       writer.write({matrix->view().data, static_cast<std::size_t>(matrix->bytes())});
     } else {
-      writer.write(std::as_bytes(std::span(*vector_of(weights(), tensor.role, tensor.layer))));
+      writer.write(std::as_bytes(std::span(*vector_of(weights(), tensor))));
     }
   }
   writer.commit();

@@ -8,15 +8,21 @@ namespace bantam::inline v0 {
 namespace {
 
 template <class T>
-T* place_of(LayerWeights& layer, Role role) noexcept {
-  const auto* place = std::get_if<T LayerWeights::*>(&info_of(role).place);
-  return place == nullptr ? nullptr : &(layer.**place);
+T* place_of(LayerWeights& layer, const TensorId& id) noexcept {
+  const RoleInfo::Place& place = info_of(id.role).place;
+  if (const auto* of_layer = std::get_if<T LayerWeights::*>(&place)) return &(layer.**of_layer);
+  if (const auto* of_experts = std::get_if<T nn::ExpertsWeights::*>(&place)) return &(layer.experts.**of_experts);
+  if constexpr (std::is_same_v<T, WeightMatrix>) {
+    const auto* of_expert = std::get_if<T nn::ExpertWeights::*>(&place);
+    if (of_expert != nullptr && id.expert >= 0) return &(layer.experts.experts[static_cast<std::size_t>(id.expert)].**of_expert);
+  }
+  return nullptr;
 }
 
 template <class T>
-T* place_of(ModelWeights& weights, Role role, std::int64_t layer) noexcept {
-  if (const auto* place = std::get_if<T ModelWeights::*>(&info_of(role).place)) return &(weights.**place);
-  return layer < 0 ? nullptr : place_of<T>(weights.layers[static_cast<std::size_t>(layer)], role);
+T* place_of(ModelWeights& weights, const TensorId& id) noexcept {
+  if (const auto* place = std::get_if<T ModelWeights::*>(&info_of(id.role).place)) return &(weights.**place);
+  return id.layer < 0 ? nullptr : place_of<T>(weights.layers[static_cast<std::size_t>(id.layer)], id);
 }
 
 constexpr Role attention_inputs[] = {Role::q, Role::k, Role::v}, output_inputs[] = {Role::o}, mlp_inputs[] = {Role::gate, Role::up}, down_inputs[] = {Role::down};
@@ -39,9 +45,12 @@ std::int64_t extent_of(WeightAxis axis, std::int64_t layer, const ModelConfig& c
     case WeightAxis::dim: return c.dim;
     case WeightAxis::queries: return c.heads / c.kv_heads * keys;
     case WeightAxis::keys: return keys;
-    case WeightAxis::head_dim: return c.head_dim;
+    case WeightAxis::q_norm: return c.arch->head_norm == HeadNorm::all ? extent_of(WeightAxis::queries, layer, c) : c.head_dim;
+    case WeightAxis::k_norm: return c.arch->head_norm == HeadNorm::all ? keys : c.head_dim;
     case WeightAxis::rope_pairs: return c.rope.dim / 2;
     case WeightAxis::ffn: return spec.ffn;
+    case WeightAxis::experts: return spec.experts;
+    case WeightAxis::expert_ffn: return spec.expert_ffn;
   }
   return 0;
 }
@@ -49,6 +58,13 @@ std::int64_t extent_of(WeightAxis axis, std::int64_t layer, const ModelConfig& c
 std::pair<std::int64_t, std::int64_t> shape_of(Role role, std::int64_t layer, const ModelConfig& config) noexcept {
   const RoleInfo& info = info_of(role);
   return {extent_of(info.rows, layer, config), extent_of(info.columns, layer, config)};
+}
+
+bool is_in_layer(Role role, std::int64_t layer, const ModelConfig& config) noexcept {
+  const auto [rows, columns] = shape_of(role, layer, config);
+  // The gate of a shared expert has its input's width alone, and belongs to the MLP beside experts.
+  const bool gated = role != Role::shared_gate || (config.layer(layer).is_sparse() && config.layer(layer).ffn > 0);
+  return rows > 0 && columns > 0 && gated;
 }
 
 std::int64_t rope_heads_of(Role role, std::int64_t layer, const ModelConfig& config) noexcept {
@@ -59,23 +75,15 @@ std::int64_t rope_heads_of(Role role, std::int64_t layer, const ModelConfig& con
   }
 }
 
-WeightMatrix* matrix_of(LayerWeights& layer, Role role) noexcept { return place_of<WeightMatrix>(layer, role); }
-const WeightMatrix* matrix_of(const LayerWeights& layer, Role role) noexcept { return matrix_of(const_cast<LayerWeights&>(layer), role); }
+WeightMatrix* matrix_of(LayerWeights& layer, const TensorId& id) noexcept { return place_of<WeightMatrix>(layer, id); }
+const WeightMatrix* matrix_of(const LayerWeights& layer, const TensorId& id) noexcept { return matrix_of(const_cast<LayerWeights&>(layer), id); }
+WeightMatrix* matrix_of(ModelWeights& weights, const TensorId& id) noexcept { return place_of<WeightMatrix>(weights, id); }
+const WeightMatrix* matrix_of(const ModelWeights& weights, const TensorId& id) noexcept { return matrix_of(const_cast<ModelWeights&>(weights), id); }
 
-WeightMatrix* matrix_of(ModelWeights& weights, Role role, std::int64_t layer) noexcept { return place_of<WeightMatrix>(weights, role, layer); }
-const WeightMatrix* matrix_of(const ModelWeights& weights, Role role, std::int64_t layer) noexcept {
-  return matrix_of(const_cast<ModelWeights&>(weights), role, layer);
-}
-
-std::vector<float>* vector_of(LayerWeights& layer, Role role) noexcept { return place_of<std::vector<float>>(layer, role); }
-const std::vector<float>* vector_of(const LayerWeights& layer, Role role) noexcept { return vector_of(const_cast<LayerWeights&>(layer), role); }
-
-std::vector<float>* vector_of(ModelWeights& weights, Role role, std::int64_t layer) noexcept {
-  return place_of<std::vector<float>>(weights, role, layer);
-}
-const std::vector<float>* vector_of(const ModelWeights& weights, Role role, std::int64_t layer) noexcept {
-  return vector_of(const_cast<ModelWeights&>(weights), role, layer);
-}
+std::vector<float>* vector_of(LayerWeights& layer, const TensorId& id) noexcept { return place_of<std::vector<float>>(layer, id); }
+const std::vector<float>* vector_of(const LayerWeights& layer, const TensorId& id) noexcept { return vector_of(const_cast<LayerWeights&>(layer), id); }
+std::vector<float>* vector_of(ModelWeights& weights, const TensorId& id) noexcept { return place_of<std::vector<float>>(weights, id); }
+const std::vector<float>* vector_of(const ModelWeights& weights, const TensorId& id) noexcept { return vector_of(const_cast<ModelWeights&>(weights), id); }
 
 std::optional<Role> bias_role_of(Role matrix) noexcept {
   const auto info = std::ranges::find(roles, std::optional(matrix), &RoleInfo::bias_of);

@@ -1,23 +1,38 @@
 // Loading weights into their places.
 #include "bantam/model/weights.hpp"
 
+#include <algorithm>
+
 #include "bantam/core/parallel.hpp"
 #include "bantam/model/roles.hpp"
+#include "bantam/quant/formats.hpp"
 
 namespace bantam::inline v0 {
 
-void complete(ModelWeights& w, bool tied) noexcept {
-  if (tied) w.head = w.embedding;
+void complete(ModelWeights& w, const ModelConfig& config) noexcept {
+  if (config.tied) w.head = w.embedding;
   w.streamed_bytes = w.head.bytes();
-  for (const LayerWeights& layer : w.layers) for_each_matrix(layer, [&](Role, const WeightMatrix& matrix) { w.streamed_bytes += matrix.bytes(); });
-  w.matrix_bytes = w.streamed_bytes + (tied ? 0 : w.embedding.bytes());
+  w.matrix_bytes = w.head.bytes() + (config.tied ? 0 : w.embedding.bytes());
+  for (const LayerWeights& layer : w.layers) {
+    std::int64_t of_experts = 0, of_all = 0;
+    for_each_matrix(layer, [&](const RoleInfo& info, const WeightMatrix& matrix) { (info.is_of_expert() ? of_experts : of_all) += matrix.bytes(); });
+    const auto experts = std::max<std::int64_t>(1, std::ssize(layer.experts.experts));
+    w.matrix_bytes += of_all + of_experts;
+    w.streamed_bytes += of_all + of_experts / experts * config.router.used;
+  }
 }
+
+void make_room(LayerWeights& layer, const LayerSpec& spec) { layer.experts.experts.resize(static_cast<std::size_t>(spec.experts)); }
 
 namespace {
 
 /// Loads a tensor into its place: one of the two; neither, where the config carries it.
 void load_tensor(const Checkpoint& checkpoint, const CheckpointTensor& tensor, Reading reading, WeightMatrix* matrix, std::vector<float>* vector) {
   if (matrix != nullptr) *matrix = checkpoint.load_matrix(tensor, reading);
+  // Exact: a router that somebody quantized means the floats that it stands for.
+  if (matrix != nullptr && info_of(tensor.role).stays_float() && !matrix->format().is_float) {
+    *matrix = WeightMatrix::quantize(matrix->dequantize(), format_info<F32Format>());
+  }
   if (vector != nullptr) *vector = checkpoint.load_vector(tensor);
 }
 
@@ -25,15 +40,16 @@ void load_tensor(const Checkpoint& checkpoint, const CheckpointTensor& tensor, R
 
 LayerWeights load_block(const Checkpoint& checkpoint, std::int64_t layer) {
   LayerWeights block;
+  make_room(block, checkpoint.config().layer(layer));
   for (const CheckpointTensor& tensor : checkpoint.tensors()) {
-    if (tensor.layer == layer) load_tensor(checkpoint, tensor, Reading::buffered, matrix_of(block, tensor.role), vector_of(block, tensor.role));
+    if (tensor.layer == layer) load_tensor(checkpoint, tensor, Reading::buffered, matrix_of(block, tensor), vector_of(block, tensor));
   }
   return block;
 }
 
 ModelWeights load_weights(const Checkpoint& checkpoint, Reading reading, const LoadProgress& progress) {
   ModelWeights w;
-  w.layers.resize(static_cast<std::size_t>(checkpoint.config().layers));
+  for (const LayerSpec& spec : checkpoint.config().specs) make_room(w.layers.emplace_back(), spec);
   std::int64_t done = 0, total = 0;
   for (const CheckpointTensor& tensor : checkpoint.tensors()) total += tensor.stored_bytes();
   {
@@ -41,12 +57,12 @@ ModelWeights load_weights(const Checkpoint& checkpoint, Reading reading, const L
     const CancelScope scope([&] { return progress && !progress(done, total); });
     for (const CheckpointTensor& tensor : checkpoint.tensors()) {
       check_cancelled();
-      load_tensor(checkpoint, tensor, reading, matrix_of(w, tensor.role, tensor.layer), vector_of(w, tensor.role, tensor.layer));
+      load_tensor(checkpoint, tensor, reading, matrix_of(w, tensor), vector_of(w, tensor));
       done += tensor.stored_bytes();
     }
   }
   if (progress) (void)progress(total, total);
-  complete(w, checkpoint.config().tied);
+  complete(w, checkpoint.config());
   return w;
 }
 

@@ -26,34 +26,40 @@ void write_scaling(GgufWriter& file, const nn::RopeOptions& rope, const std::str
   if (rope.attention_factor > 0) file.key(prefix + "attn_factor", static_cast<float>(rope.attention_factor / (0.1 * std::log(rope.factor) + 1)));
 }
 
+// llama.cpp's numbers of gating functions.
+constexpr std::pair<nn::RouterScore, std::uint32_t> gating_functions[] = {
+    {nn::RouterScore::softmax, 1}, {nn::RouterScore::sigmoid, 2}, {nn::RouterScore::softmax_of_chosen, 3}};
+
+void write_router(GgufWriter& file, const nn::RouterOptions& router, const std::string& prefix) {
+  file.key(prefix + "expert_weights_norm", router.renormalize);
+  const auto function = std::ranges::find(gating_functions, router.score, &std::pair<nn::RouterScore, std::uint32_t>::first);
+  if (function == std::end(gating_functions)) no_words_for("this score of the router");
+  file.key(prefix + "expert_gating_func", function->second);
+}
+
 }  // namespace
 
 void write_gguf_config(GgufWriter& file, const ModelConfig& c) {
   if (c.gate != ops::Gate::silu) no_words_for("an activation other than silu");
   const bool same_window = std::ranges::all_of(c.specs, [&](const LayerSpec& spec) { return spec.window == c.window; });
   if (!same_window) no_words_for("a sliding window of some layers");
-  const std::string prefix = message(c.arch->name, ".");
-  file.key("general.architecture", c.arch->name);
+  const std::string prefix = message(c.arch->gguf_name(), ".");
+  file.key("general.architecture", c.arch->gguf_name());
   file.key("general.quantization_version", std::uint32_t{2});
-  const auto write = [&](std::string_view field, auto value) {
-    for (const ConfigKey& key : c.arch->config) {
-      if (key.field == field && !key.gguf.empty()) file.key(message(prefix, key.gguf), value);
+  for (const auto& list : {c.arch->config, c.arch->more_config}) {
+    for (const ConfigKey& key : list) {
+      if (key.gguf.empty() || c.arch->find(key.field) != &key) continue;
+      const FieldValue value = value_of(c, key.field);
+      const std::string name = message(prefix, key.gguf);
+      if (!value) continue;
+      if (const auto* whole = std::get_if<std::int64_t>(&*value)) {
+        file.key(name, static_cast<std::uint32_t>(*whole));
+      } else {
+        file.key(name, static_cast<float>(std::get<double>(*value)));
+      }
     }
-  };
-  const auto size = [](std::int64_t n) { return static_cast<std::uint32_t>(n); };
-  write("dim", size(c.dim));
-  write("layers", size(c.layers));
-  write("heads", size(c.heads));
-  write("kv_heads", size(c.kv_heads));
-  write("head_dim", size(c.head_dim));
-  file.key(prefix + "attention.value_length", size(c.head_dim));
-  write("ffn", size(c.ffn));
-  write("vocab", size(c.vocab));
-  write("context", size(c.context));
-  write("norm_eps", static_cast<float>(c.norm_eps));
-  write("rope_base", static_cast<float>(c.rope.base));
-  write("rope_dim", size(c.rope.dim));
-  if (c.window > 0) write("window", size(c.window));
+  }
+  if (c.has_experts()) write_router(file, c.router, prefix);
   write_scaling(file, c.rope, prefix + "rope.scaling.");
 }
 

@@ -44,7 +44,7 @@ std::vector<Counts> count_model(const ModelSource& source, const Pruning& prunin
     const LayerWeights block = source.load_block(layer);
     for (const CheckpointTensor& tensor : tensors) {
       const bool excepted = std::ranges::any_of(pruning.exceptions, [&](const auto& exception) { return matches(tensor.name, exception.pattern); });
-      if (tensor.layer == layer && tensor.is_matrix && !excepted) counts.push_back({tensor.name, count_sizes(*matrix_of(block, tensor.role))});
+      if (tensor.layer == layer && tensor.is_matrix && !excepted) counts.push_back({tensor.name, count_sizes(*matrix_of(block, tensor))});
     }
   }
   return counts;

@@ -33,6 +33,7 @@ std::int64_t kept_of(const Removal& removal, std::int64_t count, std::int64_t un
 }
 
 void check(const Removal& removal, const ModelConfig& config) {
+  if (config.has_experts()) fail(Errc::unsupported, "prune ", removal.text(), ": parts of mixtures of experts: not yet; what works: --prune wanda, sparsegpt, magnitude");
   const double amount = removal.amount;
   if (removal.part == Part::layers) {
     if (amount >= 1 && amount < static_cast<double>(config.layers) && amount == std::floor(amount)) return;

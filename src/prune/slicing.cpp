@@ -173,7 +173,7 @@ Checkpoint slice(const Checkpoint& checkpoint, std::span<const std::int64_t> lay
   }
   ModelConfig config = with_layers(checkpoint.config(), layers);
   config.dim = dim;
-  complete(weights, config.tied);
+  complete(weights, config);
   return Checkpoint::in_memory(checkpoint, config, layers, std::make_shared<const ModelWeights>(std::move(weights)), checkpoint.recipe());
 }
 

@@ -229,14 +229,14 @@ PrunedStructure prune_structure(const Checkpoint& checkpoint, std::span<const Re
   for (const CheckpointTensor& tensor : from.tensors()) {
     if (tensor.layer >= 0) continue;
     if (tensor.is_matrix) {
-      *matrix_of(weights, tensor.role, -1) = from.load_matrix(tensor, Reading::mapped);
-    } else if (std::vector<float>* vector = vector_of(weights, tensor.role, -1)) {
+      *matrix_of(weights, tensor) = from.load_matrix(tensor, Reading::mapped);
+    } else if (std::vector<float>* vector = vector_of(weights, tensor)) {
       *vector = from.load_vector(tensor);
     }
   }
   ModelConfig config = with_layers(from.config(), taken);
   config.set_layers(std::move(specs));
-  complete(weights, config.tied);
+  complete(weights, config);
   return result(Checkpoint::in_memory(from, config, taken, std::make_shared<const ModelWeights>(std::move(weights)), checkpoint.recipe()));
 }
 

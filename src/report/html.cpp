@@ -46,7 +46,7 @@ Bars bars_of(const Model& model) {
   std::map<std::string, std::size_t> rows, formats;
   std::map<std::pair<std::size_t, std::size_t>, std::int64_t> bytes;
   for (const CheckpointTensor& tensor : model.tensors()) {
-    const WeightMatrix* matrix = tensor.is_matrix ? matrix_of(model.weights(), tensor.role, tensor.layer) : nullptr;
+    const WeightMatrix* matrix = tensor.is_matrix ? matrix_of(model.weights(), tensor) : nullptr;
     if (matrix == nullptr) continue;
     const auto dot = tensor.name.rfind('.');
     const auto [row, new_row] = rows.emplace(dot == std::string::npos ? tensor.name : tensor.name.substr(dot + 1), bars.rows.size());

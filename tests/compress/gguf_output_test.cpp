@@ -42,7 +42,7 @@ TEST_CASE("a block of every type becomes the same bytes again") {
 TEST_CASE("a model written as GGUF is the same model, whatever its architecture and format") {
   for (const ArchSpec* arch : architectures) {
     CAPTURE(std::string(arch->name));
-    TinyModel tiny{.arch = arch, .dim = 256, .heads = 4, .kv_heads = 2, .head_dim = 64, .ffn = 256};
+    TinyModel tiny{.arch = arch, .dim = 256, .heads = 4, .kv_heads = 2, .head_dim = 64, .ffn = 256, .expert_ffn = 256};
     tiny.make();
     const TemporaryFolder folder;
     tiny.write_folder(folder / "hf");

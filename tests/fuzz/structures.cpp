@@ -119,7 +119,6 @@ GgufBuilder gguf_file(Choices& choices) {
 }
 
 test::TinyModel tiny_model(Choices& choices) {
-  static constexpr const ArchSpec* architectures[] = {&archs::llama, &archs::mistral, &archs::qwen2, &archs::qwen3};
   test::TinyModel model;
   model.arch = choices.of(architectures);
   model.dim = choices.between(1, 40);

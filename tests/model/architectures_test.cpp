@@ -94,7 +94,7 @@ TEST_CASE("a sliding window hides what lies before it") {
   reference.windows.assign(static_cast<std::size_t>(tiny.layers), 5);
   CHECK(distance(logits, reference.logits(tokens)) < tolerance);
 
-  tiny.more_keys = [](GgufBuilder& b) { b.key("mistral.attention.sliding_window", std::uint32_t{5}); };
+  tiny.more_keys = [](GgufBuilder& b) { b.key("llama.attention.sliding_window", std::uint32_t{5}); };
   tiny.write_gguf(folder / "m.gguf");
   CHECK(logits_of(Model::load(folder / "m.gguf"), tokens) == logits);
   Model::load(folder / "hf").save(folder / "m.bantam");

@@ -27,14 +27,18 @@ TEST_CASE("every matrix of a layer is in one input group, whose matrices have as
     CHECK((inputs == WeightAxis::dim) == !source.is_matrix());
   }
   LayerWeights layer;
-  std::size_t count = 0;
-  for_each_matrix(layer, [&](Role role, WeightMatrix& matrix) {
-    CHECK(grouped.contains(role));
-    CHECK(&matrix == matrix_of(layer, role));
-    CHECK(vector_of(layer, role) == nullptr);
-    ++count;
+  make_room(layer, {.experts = 3});
+  std::size_t in_groups = 0, of_experts = 0;
+  for_each_matrix(layer, [&](const RoleInfo& info, WeightMatrix& matrix) {
+    in_groups += grouped.contains(info.role);
+    const TensorId id(info.role, 0, info.is_of_expert() ? static_cast<std::int64_t>(of_experts++) % 3 : -1);
+    CHECK(&matrix == matrix_of(layer, id));
+    CHECK(vector_of(layer, id) == nullptr);
+    CHECK((grouped.contains(info.role) || info.is_of_expert() || info.stays_float()));
   });
-  CHECK(count == grouped.size());
+  CHECK(in_groups == grouped.size());
+  CHECK(of_experts == 3 * 3);
+  CHECK(matrix_of(layer, Role::expert_up) == nullptr);  // of no expert
 }
 
 TEST_CASE("biases are as long as their matrices have rows") {

@@ -19,7 +19,7 @@ WeightMatrix matrix(std::int64_t rows, std::int64_t columns, std::uint64_t seed,
 
 /// The biases send most tokens to the first expert, and few to the others.
 nn::ExpertsWeights weights_in(std::string_view format) {
-  nn::ExpertsWeights weights{matrix(options.experts, dim, 1, "f32"), std::vector<float>(9, 0.1f), std::vector<float>(9), {}};
+  nn::ExpertsWeights weights{matrix(options.experts, dim, 1, "f32"), std::vector<float>(9, 0.1f), std::vector<float>(9), {}, {}};
   weights.selection_bias[0] = 0.4f;
   for (std::uint64_t e = 0; e < 9; ++e) {
     weights.experts.push_back({matrix(ffn, dim, 10 + e, format), matrix(ffn, dim, 30 + e, format), matrix(dim, ffn, 50 + e, format)});
@@ -33,15 +33,16 @@ Tensor<float, 2> inputs() { return random::normal<float>({most_tokens, dim}, 99)
 std::vector<float> outputs(const nn::ExpertsWeights& weights, std::int64_t first, std::int64_t last, int threads, std::vector<nn::RoutedExpert>* routed = nullptr) {
   const KernelTable& kernels = kernels_in_use();
   Team team(threads);
-  nn::Experts experts(kernels, options, weights, ops::Gate::silu, threads);
-  experts.resize(last - first);
+  nn::Experts experts(kernels, options, ops::Gate::silu, threads);
+  experts.serve(weights);
+  experts.resize(last - first, dim, ffn);
   nn::Activations x;
   x.resize(last - first, dim);
   const Tensor<float, 2> all = inputs();
   for (std::int64_t t = first; t < last; ++t) std::copy_n(&all(t, 0), dim, x.row(t - first));
   std::vector<float> out(static_cast<std::size_t>((last - first) * dim));
-  experts.run(team, x, {out.data(), dim});
-  for (std::int64_t t = 0; routed != nullptr && t < last - first; ++t) routed->insert(routed->end(), experts.routed(t).begin(), experts.routed(t).end());
+  experts.run(team, weights, x, false, {out.data(), dim});
+  if (routed != nullptr) routed->assign(experts.routed(last - first).begin(), experts.routed(last - first).end());
   return out;
 }
 
@@ -127,10 +128,11 @@ TEST_CASE("a token's output depends neither on the others nor on the threads") {
 
 TEST_CASE("weights that do not go together are refused") {
   const auto refusal = [](const nn::ExpertsWeights& weights, const nn::RouterOptions& asked = options) {
-    return error_of([&] { (void)nn::Experts(kernels_in_use(), asked, weights, ops::Gate::silu, 1); });
+    return error_of([&] { nn::Experts(kernels_in_use(), asked, ops::Gate::silu, 1).serve(weights); });
   };
   nn::ExpertsWeights weights = weights_in("f32");
-  has(refusal(weights, {.experts = 8, .used = 1}), "expected 8, found 9");
+  has(refusal(weights, {.experts = 8, .used = 1}), "expected 1 to 8 in 1 groups, found 9");
+  has(refusal(weights, {.experts = 16, .used = 1, .groups = 2, .group_best = 1}), "in 2 groups, found 9");
   weights.experts[4].down = matrix(dim, ffn + 1, 1, "f32");
   has(refusal(weights), "downs the other way round");
   weights = weights_in("f32");
@@ -138,10 +140,13 @@ TEST_CASE("weights that do not go together are refused") {
   has(refusal(weights), "expected a router of floats");
   weights = weights_in("f32");
   weights.router_bias.pop_back();
-  has(refusal(weights), "a router bias for each of 9, found 8");
+  has(refusal(weights), "router bias: expected 9 numbers, found 8");
   weights = weights_in("f32");
   weights.selection_bias.pop_back();
-  has(refusal(weights), "a bias for each of 9 experts, found 8");
+  has(refusal(weights), "selection bias: expected 9 numbers, found 8");
+  weights = weights_in("f32");
+  weights.shared_gate.assign(dim + 1, 0);
+  has(refusal(weights), "shared gate: expected 96 numbers, found 97");
 }
 
 }  // namespace

@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "reference/router.hpp"
+
 namespace bantam::reference {
 
 /// The numbers of a model. Weights go by Hugging Face's names, matrices (out, in).
@@ -16,6 +18,10 @@ struct Transformer {
   double norm_eps = 0;
   std::vector<double> frequencies;  ///< of each rotated pair; twice as many elements of a head turn
   double magnitude = 1;             ///< of cosines and sines
+  bool norms_all_heads = false;     ///< q and k, where they have norms
+  bool adjacent_pairs = false;      ///< rope turns elements 2 i and 2 i + 1, not i and i + n
+  std::int64_t experts = 0, expert_ffn = 0, shared_ffn = 0;  ///< of layers that have a router
+  Router router{};
   std::vector<std::int64_t> windows{};  ///< of each layer, 0 for none; empty: none has one
   std::map<std::string, std::vector<float>> weights;
 
@@ -77,13 +83,14 @@ struct Transformer {
 
   /// Normed where the model does so, then turned: elements i and i + n of the first 2 n by position * frequency i.
   [[nodiscard]] Row rotated(Row x, const std::string& norm_name, std::size_t position) const {
-    if (weights.contains(norm_name)) x = norm(x, norm_name);
+    if (!norms_all_heads && weights.contains(norm_name)) x = norm(x, norm_name);
     const std::size_t n = frequencies.size();
     for (std::size_t i = 0; i < n; ++i) {
       const double angle = static_cast<double>(position) * frequencies[i];
-      const double a = x[i], b = x[i + n];
-      x[i] = magnitude * (a * std::cos(angle) - b * std::sin(angle));
-      x[i + n] = magnitude * (b * std::cos(angle) + a * std::sin(angle));
+      double &one = x[adjacent_pairs ? 2 * i : i], &other = x[adjacent_pairs ? 2 * i + 1 : i + n];
+      const double a = one, b = other;
+      one = magnitude * (a * std::cos(angle) - b * std::sin(angle));
+      other = magnitude * (b * std::cos(angle) + a * std::sin(angle));
     }
     return x;
   }
@@ -100,6 +107,8 @@ struct Transformer {
       q.push_back(projected("q_proj", y, heads * head_dim));
       k.push_back(projected("k_proj", y, kv_heads * head_dim));
       v.push_back(projected("v_proj", y, kv_heads * head_dim));
+      if (norms_all_heads) q.back() = norm(q.back(), at + "q_norm.weight");
+      if (norms_all_heads) k.back() = norm(k.back(), at + "k_norm.weight");
     }
     const std::int64_t window = windows.empty() ? 0 : windows[static_cast<std::size_t>(index)];
     const std::int64_t seen = window > 0 ? window : static_cast<std::int64_t>(x.size());
@@ -131,11 +140,39 @@ struct Transformer {
     for (std::size_t i = 0; i < x.size(); ++i) {
       add(x[i], projected("o_proj", attended[i], dim));
       const Row y = norm(x[i], layer + "post_attention_layernorm.weight");
-      Row gate = product(layer + "mlp.gate_proj.weight", "", y, ffn);
-      const Row up = product(layer + "mlp.up_proj.weight", "", y, ffn);
-      for (std::size_t c = 0; c < gate.size(); ++c) gate[c] = gate[c] / (1 + std::exp(-gate[c])) * up[c];
-      add(x[i], product(layer + "mlp.down_proj.weight", "", gate, dim));
+      if (weights.contains(layer + "mlp.gate.weight")) {
+        add(x[i], mixture(layer + "mlp.", y));
+      } else {
+        add(x[i], mlp(layer + "mlp.", y, ffn));
+      }
     }
+  }
+
+  [[nodiscard]] Row mlp(const std::string& at, const Row& x, std::int64_t width) const {
+    Row gate = product(at + "gate_proj.weight", "", x, width);
+    const Row up = product(at + "up_proj.weight", "", x, width);
+    for (std::size_t c = 0; c < gate.size(); ++c) gate[c] = gate[c] / (1 + std::exp(-gate[c])) * up[c];
+    return product(at + "down_proj.weight", "", gate, dim);
+  }
+
+  /// The experts that a token is routed to, and the one that all share. arXiv:1701.06538, arXiv:2401.06066.
+  [[nodiscard]] Row mixture(const std::string& at, const Row& x) const {
+    const Row logits = product(at + "gate.weight", at + "gate.bias", x, experts);
+    const auto bias = weights.find(at + "gate.e_score_correction_bias");
+    Row sum(static_cast<std::size_t>(dim));
+    for (const auto& [expert, weight] : route(router, {logits.begin(), logits.end()}, bias == weights.end() ? std::vector<float>() : bias->second)) {
+      Row y = mlp(at + "experts." + std::to_string(expert) + ".", x, expert_ffn);
+      for (double& v : y) v *= weight;
+      add(sum, y);
+    }
+    if (!weights.contains(at + "shared_expert.gate_proj.weight")) return sum;
+    Row shared = mlp(at + "shared_expert.", x, shared_ffn);
+    if (weights.contains(at + "shared_expert_gate.weight")) {
+      const double share = 1 / (1 + std::exp(-product(at + "shared_expert_gate.weight", "", x, 1)[0]));
+      for (double& v : shared) v *= share;
+    }
+    add(sum, shared);
+    return sum;
   }
 
   static void add(Row& x, const Row& y) {

@@ -59,8 +59,8 @@ py::object tensor_of(const py::object& self, const std::string& name) {
   const auto& model = self.cast<const Model&>();
   const CheckpointTensor* tensor = model.find(name);
   if (tensor == nullptr) throw py::key_error(name);
-  if (const WeightMatrix* matrix = matrix_of(model.weights(), tensor->role, tensor->layer)) return py::cast(*matrix);
-  return view_of(std::span(*vector_of(model.weights(), tensor->role, tensor->layer)), self);
+  if (const WeightMatrix* matrix = matrix_of(model.weights(), *tensor)) return py::cast(*matrix);
+  return view_of(std::span(*vector_of(model.weights(), *tensor)), self);
 }
 
 /// A GGUF file's keys of single values, as bytes: nobody promises that they are UTF-8.

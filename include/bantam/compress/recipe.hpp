@@ -92,8 +92,8 @@ class Recipe {
   [[nodiscard]] const FormatInfo& format() const noexcept { return *format_; }
   /// Null where one format serves all.
   [[nodiscard]] const Mix* mix() const noexcept { return mix_; }
-  /// With the formats that a mix gives to the matrices of one model; without a mix the recipe as it is. Whatever compresses or
-  /// plans does this.
+  /// With the formats that a mix gives to the matrices of one model, and with routers of experts in the floats that they have, whatever
+  /// was asked. Whatever compresses or plans does this.
   [[nodiscard]] Recipe for_model(const Checkpoint& checkpoint) const;
   /// The same, after pruning. Throws invalid_argument for what cannot be removed.
   [[nodiscard]] Recipe pruned(const Pruning& pruning) const;
@@ -109,7 +109,7 @@ class Recipe {
  private:
   const FormatInfo* format_;
   const Mix* mix_ = nullptr;
-  std::map<std::string, const FormatInfo*, std::less<>> mixed_;  ///< by name; filled by for_model()
+  std::map<std::string, const FormatInfo*, std::less<>> mixed_, routers_;  ///< by name; filled by for_model()
   Method method_;
   MethodOptions options_;
   std::vector<Exception> exceptions_;

@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include "bantam/nn/blocks/router.hpp"
 #include "bantam/nn/ops.hpp"
 
 namespace bantam::inline v0 {
@@ -30,60 +31,140 @@ enum class Role : std::uint8_t {
   q_norm,
   k_norm,
   ffn_norm,
-  gate,
+  gate,  ///< of the MLP: of a dense layer, or the expert of a sparse one that all tokens share
   up,
   down,
+  router,
+  router_bias,
+  selection_bias,  ///< added to scores when experts are chosen, not when they are weighed
+  shared_gate,     ///< what the shared expert counts for a token: the sigmoid of the product with it
+  // One an expert from here on.
+  expert_gate,
+  expert_up,
+  expert_down,
 };
 
-/// Where a number stands: field of ModelConfig, key of config.json, key of GGUF after the architecture's name.
+/// Which of a model's weights: `layer` is -1 for those of none, `expert` for those of no expert.
+struct TensorId {
+  Role role{};
+  std::int64_t layer = -1;
+  std::int64_t expert = -1;
+  TensorId() = default;
+  constexpr TensorId(Role of_role, std::int64_t of_layer = -1, std::int64_t of_expert = -1) noexcept
+      : role(of_role), layer(of_layer), expert(of_expert) {}
+  auto operator<=>(const TensorId&) const = default;
+};
+
+/// A number of ModelConfig.
+enum class Field : std::uint8_t {
+  dim,
+  layers,
+  heads,
+  kv_heads,
+  head_dim,
+  value_dim,  ///< head_dim again, of values
+  ffn,
+  vocab,
+  context,
+  norm_eps,
+  rope_base,
+  rope_dim,
+  window,
+  experts,       ///< of a sparse layer
+  experts_used,  ///< by a token
+  expert_ffn,
+  shared_ffn,      ///< width of the shared expert
+  shared_experts,  ///< the same in widths of the others
+  dense_layers,    ///< before the first sparse one
+  sparse_step,     ///< from there on each that is a multiple of it, counted from 1, is sparse
+  drafting_layers, ///< behind the others, to guess several tokens at once: left out. GGUF's number of layers has them in it
+  router_groups,
+  router_groups_used,
+  router_scale,
+};
+
+/// Where a number stands: its key in config.json, and in GGUF after the architecture's name. Empty: not in this container.
 struct ConfigKey {
-  std::string_view field;
+  Field field;
   std::string_view hf;
   std::string_view gguf;
 };
 
 /// Whether a checkpoint may lack a tensor.
 enum class Presence : std::uint8_t { required, optional };
+/// Layers that have a tensor under a name: with experts, without, or all of them.
+enum class Layers : std::uint8_t { all, dense, sparse };
 
-/// Where a tensor stands; {} is the number of the layer.
+/// Where a tensor stands. {} is the number of the layer, {e} of the expert; without {e} those of all experts are stacked in one tensor.
 struct TensorKey {
   Role role;
   std::string_view hf;    ///< empty: not in this container
   std::string_view gguf;
   Presence presence = Presence::required;
+  Layers layers = Layers::all;
+  bool is_row = false;  ///< a vector that Hugging Face has as a matrix of one row
 };
 
-/// A name of a TensorKey with a layer's number in the place of {}.
-[[nodiscard]] inline std::string layer_name(std::string_view pattern, std::int64_t layer) {
+/// A name of a TensorKey with numbers in the places of {} and {e}.
+[[nodiscard]] inline std::string name_from(std::string_view pattern, const TensorId& id) {
   std::string name(pattern);
-  if (const auto at = name.find("{}"); at != std::string::npos) name.replace(at, 2, std::to_string(layer));
+  const auto put = [&](std::string_view place, std::int64_t number) {
+    if (const auto at = name.find(place); at != std::string::npos) name.replace(at, place.size(), std::to_string(number));
+  };
+  put("{}", id.layer);
+  put("{e}", id.expert);
   return name;
 }
+/// Whether a name of an expert's tensor is that of all of them.
+[[nodiscard]] constexpr bool is_stacked(std::string_view pattern) noexcept { return pattern.find("{e}") == pattern.npos; }
+
+/// What an RMS norm of queries and keys is taken over.
+enum class HeadNorm : std::uint8_t {
+  each,  ///< head by head (Qwen3)
+  all,   ///< all heads of a token at once (OLMoE, OLMo 2)
+};
 
 /// One architecture. Constant data only: forward() reads it, nothing switches on its name.
 struct ArchSpec {
-  std::string_view name;      ///< "llama"; also GGUF's general.architecture
+  std::string_view name;      ///< "llama": config.json's model_type
   std::string_view hf_class;  ///< "LlamaForCausalLM"
   std::string_view paper;
+  std::string_view gguf = {};  ///< GGUF's general.architecture; empty: the name. Several that share it differ in whether they have experts
   Norm norm = Norm::rms;
-  /// GGUF files of this architecture order the rows of q and k for adjacent rope pairs; Hugging Face's are halves.
-  nn::RopePairs gguf_pairs = nn::RopePairs::half;
+  HeadNorm head_norm = HeadNorm::each;
+  nn::RouterOptions router = {};  ///< what holds when the config does not say
+  nn::RopePairs pairs = nn::RopePairs::half;  ///< that rope turns, with the rows of q and k as Hugging Face has them
+  /// The same in GGUF files. Where the two differ rows of q and k lie in another order there.
+  nn::RopePairs gguf_pairs = pairs;
   double default_norm_eps = 1e-6;
   double default_rope_base = 10000;
+  double default_rope_part = 1;  ///< of each head that is rotated
   bool default_tied = false;  ///< when config.json does not say
   std::span<const ConfigKey> config;
   std::span<const TensorKey> tensors;
-  std::span<const TensorKey> more_tensors;  ///< what it has beyond a family's common ones
+  std::span<const TensorKey> more_tensors;  ///< what it has beyond a family's common ones, and names in the place of theirs
+  std::span<const ConfigKey> more_config = {};  ///< the same of numbers
 
-  /// Where a role's tensor stands; null where the architecture has none.
-  [[nodiscard]] constexpr const TensorKey* find(Role role) const noexcept {
-    for (const auto& list : {tensors, more_tensors}) {
+  /// Where a role's tensor stands in a layer with or without experts; null where the architecture has none.
+  [[nodiscard]] constexpr const TensorKey* find(Role role, bool sparse = false) const noexcept {
+    for (const auto& list : {more_tensors, tensors}) {
       for (const TensorKey& key : list) {
-        if (key.role == role) return &key;
+        if (key.role == role && key.layers != (sparse ? Layers::dense : Layers::sparse)) return &key;
       }
     }
     return nullptr;
   }
+  /// Where a number stands; null where no container has it.
+  [[nodiscard]] constexpr const ConfigKey* find(Field field) const noexcept {
+    for (const auto& list : {more_config, config}) {
+      for (const ConfigKey& key : list) {
+        if (key.field == field) return &key;
+      }
+    }
+    return nullptr;
+  }
+  [[nodiscard]] constexpr std::string_view gguf_name() const noexcept { return gguf.empty() ? name : gguf; }
+  [[nodiscard]] constexpr bool has_experts() const noexcept { return find(Field::experts) != nullptr; }
 };
 
 }  // namespace bantam::inline v0

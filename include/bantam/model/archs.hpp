@@ -1,13 +1,21 @@
 // The one list of architectures. To add one: write its file of data, add it here (docs/add-an-architecture.md).
 #pragma once
 
+#include "bantam/model/archs/ernie4_5_moe.hpp"
+#include "bantam/model/archs/glm4_moe.hpp"
 #include "bantam/model/archs/llama.hpp"
+#include "bantam/model/archs/minimax_m2.hpp"
 #include "bantam/model/archs/mistral.hpp"
+#include "bantam/model/archs/mixtral.hpp"
+#include "bantam/model/archs/olmoe.hpp"
 #include "bantam/model/archs/qwen2.hpp"
 #include "bantam/model/archs/qwen3.hpp"
+#include "bantam/model/archs/qwen_moe.hpp"
 
 namespace bantam::inline v0 {
 
-inline constexpr const ArchSpec* architectures[] = {&archs::llama, &archs::mistral, &archs::qwen2, &archs::qwen3};
+inline constexpr const ArchSpec* architectures[] = {&archs::llama, &archs::mistral, &archs::qwen2, &archs::qwen3,
+                                                    &archs::mixtral, &archs::qwen2_moe, &archs::qwen3_moe, &archs::olmoe,
+                                                    &archs::glm4_moe, &archs::minimax_m2, &archs::ernie4_5_moe};
 
 }  // namespace bantam::inline v0

@@ -20,14 +20,17 @@ class PackedFamily;
 class PackedMatrix;
 
 /// One tensor that the model uses.
-struct CheckpointTensor {
-  std::string name;  ///< Hugging Face's, without ".weight": "model.layers.0.mlp.down_proj"
-  Role role{};
-  std::int64_t layer = -1;  ///< -1: not of a layer
-  std::int64_t rows = 0;    ///< 1 for vectors
+struct CheckpointTensor : TensorId {
+  CheckpointTensor() = default;
+  explicit CheckpointTensor(const TensorId& id) noexcept : TensorId(id) {}
+
+  std::string name;       ///< Hugging Face's, without ".weight": "model.layers.0.mlp.down_proj"
+  bool is_weight = true;  ///< its name in files ends with ".weight"
+  std::int64_t rows = 0;  ///< 1 for vectors
   std::int64_t columns = 0;
   bool is_matrix = false;
   const TensorEntry* entry = nullptr;   ///< of several, the one with the codes; null: in memory
+  std::span<const std::byte> bytes;     ///< of the entry: all, or an expert's
   const SourceType* source = nullptr;   ///< other projects' files
   std::shared_ptr<const PackedMatrix> packed;  ///< other projects' quantized matrices, made up of several tensors
   const FormatInfo* native = nullptr;   ///< native files, models in memory: already strip16
@@ -130,8 +133,9 @@ class Checkpoint {
   static Checkpoint open_native(const std::filesystem::path& path);
   void collect(bool gguf, const PackedFamily* family = nullptr);
   void warn_of_doubts();
-  void add_packed(const TensorKey& key, std::string name, std::int64_t layer, std::shared_ptr<const PackedMatrix> matrix);
-  void add_tensor(const TensorKey& key, std::string name, std::int64_t layer, const TensorEntry& entry, bool gguf);
+  void add_packed(const TensorId& id, std::string name, std::shared_ptr<const PackedMatrix> matrix);
+  /// `parts` tensors are stacked in the entry, this is number `part`.
+  void add_tensor(const TensorId& id, std::string name, const TensorEntry& entry, std::int64_t part, std::int64_t parts, bool gguf);
   [[nodiscard]] static WeightMatrix load_native(const CheckpointTensor& tensor, Reading reading);
   void fill_panel(const CheckpointTensor& tensor, std::int64_t first_row, int rows, std::byte* panel) const;
 

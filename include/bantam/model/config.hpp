@@ -3,7 +3,9 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "bantam/model/arch_spec.hpp"
@@ -16,8 +18,11 @@ class GgufWriter;
 /// One layer, as data: what may differ from layer to layer.
 struct LayerSpec {
   std::int64_t kv_heads = 0;
-  std::int64_t ffn = 0;
-  std::int64_t window = 0;  ///< sliding window in tokens; 0: it sees everything
+  std::int64_t ffn = 0;         ///< of the MLP; of the shared expert where there are others; 0: none
+  std::int64_t window = 0;      ///< sliding window in tokens; 0: it sees everything
+  std::int64_t experts = 0;     ///< 0: a dense layer
+  std::int64_t expert_ffn = 0;
+  [[nodiscard]] bool is_sparse() const noexcept { return experts > 0; }
   bool operator==(const LayerSpec&) const = default;
 };
 
@@ -26,7 +31,7 @@ struct ModelConfig {
   const ArchSpec* arch = nullptr;
   std::int64_t dim = 0;
   std::int64_t layers = 0;
-  std::int64_t heads = 0;     ///< of the layer that has most of them, as the next, ffn and window
+  std::int64_t heads = 0;     ///< of the layer that has most of them, as the next, ffn, window and experts
   std::int64_t kv_heads = 0;  ///< each is shared by heads / kv_heads query heads, in every layer
   std::int64_t head_dim = 0;
   std::int64_t ffn = 0;
@@ -35,8 +40,10 @@ struct ModelConfig {
   double norm_eps = 0;
   nn::RopeOptions rope;
   std::int64_t window = 0;
+  nn::RouterOptions router;  ///< of sparse layers
   ops::Gate gate = ops::Gate::silu;
   bool tied = false;  ///< the head is the embedding
+  std::int64_t drafting_layers = 0;  ///< of the file, behind the others: left out
   std::vector<LayerSpec> specs;  ///< of each layer
 
   [[nodiscard]] const LayerSpec& layer(std::int64_t i) const noexcept { return specs[static_cast<std::size_t>(i)]; }
@@ -44,13 +51,20 @@ struct ModelConfig {
   [[nodiscard]] std::int64_t heads_of(std::int64_t i) const noexcept { return layer(i).kv_heads * (heads / kv_heads); }
   [[nodiscard]] std::int64_t ffn_of(std::int64_t i) const noexcept { return layer(i).ffn; }
   [[nodiscard]] std::int64_t window_of(std::int64_t i) const noexcept { return layer(i).window; }
-  /// Whether all layers have the same sizes; windows may differ.
+  /// Layers before the first sparse one; all of them in a model without experts.
+  [[nodiscard]] std::int64_t dense_layers() const noexcept;
+  [[nodiscard]] bool has_experts() const noexcept { return router.experts > 0; }
+  /// Whether all dense layers have the same sizes, come first, and all sparse ones have the same; windows may differ.
   [[nodiscard]] bool is_uniform() const noexcept;
   /// Makes it a model of these layers, at least one. Each keeps its query heads a key-value head.
   void set_layers(std::vector<LayerSpec> of_layers);
   /// Of the cache that a session needs.
   [[nodiscard]] nn::KvShape kv_shape() const;
 };
+
+/// A number as containers carry it; nothing where the model has none or a container derives it.
+using FieldValue = std::optional<std::variant<std::int64_t, double>>;
+[[nodiscard]] FieldValue value_of(const ModelConfig& config, Field field);
 
 /// Reads config.json. Throws not_found, corrupt (naming key, expected, found) or unsupported (listing what works).
 [[nodiscard]] ModelConfig read_hf_config(const std::filesystem::path& file);

@@ -2,12 +2,14 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "bantam/core/team.hpp"
 #include "bantam/model/roles.hpp"
 #include "bantam/nn/attention.hpp"
+#include "bantam/nn/blocks/experts.hpp"
 #include "bantam/nn/fetch_choice.hpp"
 #include "bantam/nn/linear.hpp"
 
@@ -50,6 +52,8 @@ class Forward {
   void run_block(const LayerWeights& w, std::int64_t index, BlockStage stage, std::span<float> hidden, nn::KvCache& cache);
   /// (tokens, inputs) of the linear layers that the last stage came to. Until the next call.
   [[nodiscard]] TensorView<const float, 2> stage_inputs() const noexcept;
+  /// The experts of each token that the last stage, BlockStage::mlp_inputs, came to: (tokens, used) of the router in `w`. Until the next call.
+  [[nodiscard]] std::span<const nn::RoutedExpert> route(const LayerWeights& w) noexcept;
   /// What run_block makes of `hidden` with BlockStage::attention or mlp where its last linear layer reads `inputs`, which
   /// output_inputs or down_inputs came to before: bit for bit, for the cost of that layer alone.
   void end_half(const LayerWeights& w, BlockStage half, TensorView<const float, 2> inputs, std::span<float> hidden);
@@ -67,7 +71,7 @@ class Forward {
   /// phases that end in about a microsecond, and one thread reads 25 to 60 bytes a nanosecond from its caches.
   static constexpr std::int64_t worth_sharing = 512 << 10;
 
-  void serve(const LayerWeights& layer) noexcept;
+  void serve(const LayerWeights& layer);
   /// What the linear layers read that a stage comes to.
   [[nodiscard]] nn::Activations& inputs_of(BlockStage stage) noexcept;
   [[nodiscard]] const nn::Activations& inputs_of(BlockStage stage) const noexcept;
@@ -96,8 +100,10 @@ class Forward {
   void attention(Team& team, const LayerWeights& w, std::int64_t index, std::int64_t place, bool add,
                  BlockStage until) noexcept;
   void rotate_and_store(Team& team, const LayerWeights& w, std::int64_t place) noexcept;
+  void normalize_all_heads(Team& team, const LayerWeights& w) noexcept;
   void narrow(nn::Activations& x, std::int64_t columns) noexcept;
-  void mlp(Team& team, const LayerWeights& w, bool add, BlockStage until) noexcept;
+  void feed_forward(Team& team, const LayerWeights& w, bool add, BlockStage until) noexcept;
+  void mlp(Team& team, const LayerWeights& w, BlockStage until) noexcept;
   void normalize(Team& team, const std::vector<float>& weight, bool add, const nn::Readers& readers) noexcept;
   void head(std::span<const std::int64_t> rows) noexcept;
   void final_norm(std::int64_t row, float* out) const noexcept;
@@ -124,6 +130,7 @@ class Forward {
   nn::Activations normed_, attended_, hidden_;
   nn::Activations headed_;  ///< what the head reads; it may ask for other forms than layers do
   nn::Attention attention_;
+  std::optional<nn::Experts> experts_;  ///< of models that have some
   std::vector<AlignedBuffer<float>> heads_;    ///< one a worker: a padded head
   std::vector<RowCodes> codes_;                ///< one a worker
 };

@@ -18,18 +18,22 @@ enum class WeightAxis : std::uint8_t {
   dim,         ///< the residual stream
   queries,     ///< heads * head_dim
   keys,        ///< kv_heads * head_dim; of values, too
-  head_dim,
+  q_norm,      ///< what an RMS norm of queries is taken over: a head or all of them
+  k_norm,
   rope_pairs,  ///< rope.dim / 2
   ffn,
+  experts,
+  expert_ffn,
 };
 
-/// The length of an axis in a layer; -1: outside of layers.
+/// The length of an axis in a layer, 0 where the layer has none; -1: outside of layers.
 [[nodiscard]] std::int64_t extent_of(WeightAxis axis, std::int64_t layer, const ModelConfig& config) noexcept;
 
 /// One role: a row of the table.
 struct RoleInfo {
   using Place = std::variant<std::monostate, WeightMatrix ModelWeights::*, std::vector<float> ModelWeights::*, WeightMatrix LayerWeights::*,
-                             std::vector<float> LayerWeights::*>;
+                             std::vector<float> LayerWeights::*, WeightMatrix nn::ExpertsWeights::*, std::vector<float> nn::ExpertsWeights::*,
+                             WeightMatrix nn::ExpertWeights::*>;
   Role role;
   WeightAxis rows, columns;
   Place place;                  ///< none: the config carries it
@@ -39,6 +43,9 @@ struct RoleInfo {
   /// One row a token: read row by row, and as a head.
   [[nodiscard]] constexpr bool is_table() const noexcept { return rows == WeightAxis::vocab; }
   [[nodiscard]] constexpr bool is_of_layer() const noexcept { return place.index() >= 3; }
+  [[nodiscard]] constexpr bool is_of_expert() const noexcept { return place.index() >= 7; }
+  /// A router's choice that flips costs more than its bytes: its matrix stays as it is.
+  [[nodiscard]] constexpr bool stays_float() const noexcept { return rows == WeightAxis::experts; }
 };
 
 /// One row a role, in their order.
@@ -56,12 +63,19 @@ inline constexpr std::array roles = std::to_array<RoleInfo>({
     {Role::k_bias, WeightAxis::one, WeightAxis::keys, &LayerWeights::k_bias, Role::k},
     {Role::v_bias, WeightAxis::one, WeightAxis::keys, &LayerWeights::v_bias, Role::v},
     {Role::o_bias, WeightAxis::one, WeightAxis::dim, &LayerWeights::o_bias, Role::o},
-    {Role::q_norm, WeightAxis::one, WeightAxis::head_dim, &LayerWeights::q_norm, {}},
-    {Role::k_norm, WeightAxis::one, WeightAxis::head_dim, &LayerWeights::k_norm, {}},
+    {Role::q_norm, WeightAxis::one, WeightAxis::q_norm, &LayerWeights::q_norm, {}},
+    {Role::k_norm, WeightAxis::one, WeightAxis::k_norm, &LayerWeights::k_norm, {}},
     {Role::ffn_norm, WeightAxis::one, WeightAxis::dim, &LayerWeights::ffn_norm, {}},
     {Role::gate, WeightAxis::ffn, WeightAxis::dim, &LayerWeights::gate, {}},
     {Role::up, WeightAxis::ffn, WeightAxis::dim, &LayerWeights::up, {}},
     {Role::down, WeightAxis::dim, WeightAxis::ffn, &LayerWeights::down, {}},
+    {Role::router, WeightAxis::experts, WeightAxis::dim, &nn::ExpertsWeights::router, {}},
+    {Role::router_bias, WeightAxis::one, WeightAxis::experts, &nn::ExpertsWeights::router_bias, Role::router},
+    {Role::selection_bias, WeightAxis::one, WeightAxis::experts, &nn::ExpertsWeights::selection_bias, {}},
+    {Role::shared_gate, WeightAxis::one, WeightAxis::dim, &nn::ExpertsWeights::shared_gate, {}},
+    {Role::expert_gate, WeightAxis::expert_ffn, WeightAxis::dim, &nn::ExpertWeights::gate, {}},
+    {Role::expert_up, WeightAxis::expert_ffn, WeightAxis::dim, &nn::ExpertWeights::up, {}},
+    {Role::expert_down, WeightAxis::dim, WeightAxis::expert_ffn, &nn::ExpertWeights::down, {}},
 });
 static_assert([] {
   for (std::size_t i = 0; i < roles.size(); ++i) {
@@ -77,28 +91,40 @@ static_assert([] {
 /// Heads whose rows rope turns by pairs, of a matrix or bias that makes queries or keys; 0 for the others.
 [[nodiscard]] std::int64_t rope_heads_of(Role role, std::int64_t layer, const ModelConfig& config) noexcept;
 
-/// A role's matrix in a layer, empty where the model has none; null for what is no matrix of a layer.
-[[nodiscard]] WeightMatrix* matrix_of(LayerWeights& layer, Role role) noexcept;
-[[nodiscard]] const WeightMatrix* matrix_of(const LayerWeights& layer, Role role) noexcept;
-/// The same in a model; `layer` is -1 for what is of none.
-[[nodiscard]] WeightMatrix* matrix_of(ModelWeights& weights, Role role, std::int64_t layer) noexcept;
-[[nodiscard]] const WeightMatrix* matrix_of(const ModelWeights& weights, Role role, std::int64_t layer) noexcept;
-/// A role's vector; null for matrices and for what the config carries (rope divisors).
-[[nodiscard]] std::vector<float>* vector_of(LayerWeights& layer, Role role) noexcept;
-[[nodiscard]] const std::vector<float>* vector_of(const LayerWeights& layer, Role role) noexcept;
-[[nodiscard]] std::vector<float>* vector_of(ModelWeights& weights, Role role, std::int64_t layer) noexcept;
-[[nodiscard]] const std::vector<float>* vector_of(const ModelWeights& weights, Role role, std::int64_t layer) noexcept;
+/// Whether the architecture's files may have a tensor of this role in a layer: not what belongs to experts or an MLP that it lacks.
+[[nodiscard]] bool is_in_layer(Role role, std::int64_t layer, const ModelConfig& config) noexcept;
+
+/// A matrix in a layer, empty where the model has none; null for what is no matrix of a layer.
+[[nodiscard]] WeightMatrix* matrix_of(LayerWeights& layer, const TensorId& id) noexcept;
+[[nodiscard]] const WeightMatrix* matrix_of(const LayerWeights& layer, const TensorId& id) noexcept;
+/// The same in a model.
+[[nodiscard]] WeightMatrix* matrix_of(ModelWeights& weights, const TensorId& id) noexcept;
+[[nodiscard]] const WeightMatrix* matrix_of(const ModelWeights& weights, const TensorId& id) noexcept;
+/// A vector; null for matrices and for what the config carries (rope divisors).
+[[nodiscard]] std::vector<float>* vector_of(LayerWeights& layer, const TensorId& id) noexcept;
+[[nodiscard]] const std::vector<float>* vector_of(const LayerWeights& layer, const TensorId& id) noexcept;
+[[nodiscard]] std::vector<float>* vector_of(ModelWeights& weights, const TensorId& id) noexcept;
+[[nodiscard]] const std::vector<float>* vector_of(const ModelWeights& weights, const TensorId& id) noexcept;
+/// The norm whose outputs a matrix that reads the residual stream reads.
+[[nodiscard]] constexpr Role norm_of(Role reader) noexcept {
+  return reader == Role::q || reader == Role::k || reader == Role::v ? Role::attention_norm : Role::ffn_norm;
+}
+
 /// The role of the bias that is added to what a matrix makes.
 [[nodiscard]] std::optional<Role> bias_role_of(Role matrix) noexcept;
 /// That bias; null where the role or the model has none.
 [[nodiscard]] std::vector<float>* bias_of(LayerWeights& layer, Role role) noexcept;
 [[nodiscard]] const std::vector<float>* bias_of(const LayerWeights& layer, Role role) noexcept;
 
-/// Calls f(role, matrix) for every matrix of a layer.
+/// Calls f(info of its role, matrix) for every matrix of a layer, those of experts included.
 template <class Layer, class F>
 void for_each_matrix(Layer& layer, F&& f) {
   for (const RoleInfo& info : roles) {
-    if (const auto* place = std::get_if<WeightMatrix LayerWeights::*>(&info.place)) f(info.role, layer.**place);
+    if (const auto* of_layer = std::get_if<WeightMatrix LayerWeights::*>(&info.place)) f(info, layer.**of_layer);
+    if (const auto* of_experts = std::get_if<WeightMatrix nn::ExpertsWeights::*>(&info.place)) f(info, layer.experts.**of_experts);
+    if (const auto* of_expert = std::get_if<WeightMatrix nn::ExpertWeights::*>(&info.place)) {
+      for (auto& expert : layer.experts.experts) f(info, expert.**of_expert);
+    }
   }
 }
 

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "bantam/model/checkpoint.hpp"
+#include "bantam/nn/blocks/experts_weights.hpp"
 #include "bantam/nn/rope.hpp"
 
 namespace bantam::inline v0 {
@@ -12,10 +13,11 @@ namespace bantam::inline v0 {
 /// One transformer block. Vectors that an architecture lacks are empty.
 struct LayerWeights {
   std::vector<float> attention_norm, ffn_norm;         ///< (dim)
-  std::vector<float> q_norm, k_norm;                   ///< (head_dim)
+  std::vector<float> q_norm, k_norm;                   ///< (head_dim), or as many as the rows of q and k
   std::vector<float> q_bias, k_bias, v_bias, o_bias;   ///< (rows of the matrix)
   WeightMatrix q, k, v, o;                             ///< (heads * head_dim, dim), (kv_heads * head_dim, dim) twice, (dim, heads * head_dim)
-  WeightMatrix gate, up, down;                         ///< (ffn, dim) twice, (dim, ffn)
+  WeightMatrix gate, up, down;                         ///< (ffn, dim) twice, (dim, ffn): of the MLP, or of the shared expert
+  nn::ExpertsWeights experts;                          ///< of sparse layers
 };
 
 struct ModelWeights {
@@ -24,7 +26,7 @@ struct ModelWeights {
   std::vector<float> final_norm;
   std::vector<LayerWeights> layers;
   std::int64_t matrix_bytes = 0;  ///< of all matrices, each counted once
-  /// What one decoded token reads: all of the above but the embedding of an untied model.
+  /// What one decoded token reads: all of the above but the embedding of an untied model, and of experts those that it is routed to.
   std::int64_t streamed_bytes = 0;
 };
 
@@ -38,6 +40,8 @@ using LoadProgress = std::function<bool(std::int64_t, std::int64_t)>;
 [[nodiscard]] LayerWeights load_block(const Checkpoint& checkpoint, std::int64_t layer);
 
 /// What follows from the matrices: a tied head, and the counts of bytes.
-void complete(ModelWeights& weights, bool tied) noexcept;
+void complete(ModelWeights& weights, const ModelConfig& config) noexcept;
+/// Room for the experts of a layer.
+void make_room(LayerWeights& layer, const LayerSpec& spec);
 
 }  // namespace bantam::inline v0

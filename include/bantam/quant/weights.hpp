@@ -34,7 +34,7 @@ class WeightMatrix {
   [[nodiscard]] const FormatInfo& format() const noexcept { return *format_; }
   [[nodiscard]] std::int64_t rows() const noexcept { return rows_; }
   [[nodiscard]] std::int64_t columns() const noexcept { return columns_; }
-  [[nodiscard]] std::int64_t bytes() const noexcept { return format_->matrix_bytes(rows_, columns_); }
+  [[nodiscard]] std::int64_t bytes() const noexcept { return empty() ? 0 : format_->matrix_bytes(rows_, columns_); }
   [[nodiscard]] double bits_per_weight() const noexcept { return format_->bits_per_weight; }
   [[nodiscard]] WeightView view() const noexcept { return {data_.get(), rows_, columns_}; }
 

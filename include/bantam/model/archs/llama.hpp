@@ -6,18 +6,19 @@
 namespace bantam::inline v0::archs {
 
 inline constexpr ConfigKey llama_config[] = {
-    {"dim", "hidden_size", "embedding_length"},
-    {"layers", "num_hidden_layers", "block_count"},
-    {"heads", "num_attention_heads", "attention.head_count"},
-    {"kv_heads", "num_key_value_heads", "attention.head_count_kv"},
-    {"head_dim", "head_dim", "attention.key_length"},
-    {"ffn", "intermediate_size", "feed_forward_length"},
-    {"vocab", "vocab_size", "vocab_size"},
-    {"context", "max_position_embeddings", "context_length"},
-    {"norm_eps", "rms_norm_eps", "attention.layer_norm_rms_epsilon"},
-    {"rope_base", "rope_theta", "rope.freq_base"},
-    {"rope_dim", "", "rope.dimension_count"},
-    {"window", "sliding_window", "attention.sliding_window"},
+    {Field::dim, "hidden_size", "embedding_length"},
+    {Field::layers, "num_hidden_layers", "block_count"},
+    {Field::heads, "num_attention_heads", "attention.head_count"},
+    {Field::kv_heads, "num_key_value_heads", "attention.head_count_kv"},
+    {Field::head_dim, "head_dim", "attention.key_length"},
+    {Field::value_dim, "", "attention.value_length"},
+    {Field::ffn, "intermediate_size", "feed_forward_length"},
+    {Field::vocab, "vocab_size", "vocab_size"},
+    {Field::context, "max_position_embeddings", "context_length"},
+    {Field::norm_eps, "rms_norm_eps", "attention.layer_norm_rms_epsilon"},
+    {Field::rope_base, "rope_theta", "rope.freq_base"},
+    {Field::rope_dim, "", "rope.dimension_count"},
+    {Field::window, "sliding_window", "attention.sliding_window"},
 };
 
 inline constexpr TensorKey llama_tensors[] = {

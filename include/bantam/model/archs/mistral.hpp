@@ -9,6 +9,7 @@ inline constexpr ArchSpec mistral{
     .name = "mistral",
     .hf_class = "MistralForCausalLM",
     .paper = "arXiv:2310.06825",
+    .gguf = "llama",
     .gguf_pairs = nn::RopePairs::adjacent,
     .config = llama_config,
     .tensors = llama_tensors,

@@ -6,41 +6,34 @@
 #include <span>
 #include <vector>
 
+#include "bantam/nn/blocks/experts_weights.hpp"
 #include "bantam/nn/blocks/router.hpp"
 #include "bantam/nn/linear.hpp"
 #include "bantam/nn/ops.hpp"
 
 namespace bantam::inline v0::nn {
 
-/// One expert: down(act(gate x) * up x).
-struct ExpertWeights {
-  WeightMatrix gate, up;  ///< (ffn, dim)
-  WeightMatrix down;      ///< (dim, ffn)
-};
-
-struct ExpertsWeights {
-  WeightMatrix router;                ///< (experts, dim), of floats: a choice that flips costs more than their bytes
-  std::vector<float> router_bias;     ///< (experts), or empty
-  std::vector<float> selection_bias;  ///< (experts), or empty
-  std::vector<ExpertWeights> experts;
-};
-
 /// The block with its buffers. The weights of an expert are read once a pass, for all of the tokens that it was chosen for; those of one
 /// that nobody chose are not. A token's experts are added in the order of their numbers: results depend neither on what else is in the
 /// pass nor on the number of threads.
 class Experts {
  public:
-  /// `weights` outlives it. Throws invalid_argument for shapes or options that do not go together.
-  Experts(const KernelTable& kernels, const RouterOptions& options, const ExpertsWeights& weights, ops::Gate gate, int threads);
+  /// Throws invalid_argument for options that do not go together.
+  Experts(const KernelTable& kernels, const RouterOptions& options, ops::Gate gate, int threads);
 
-  /// Room for passes of up to so many tokens.
-  void resize(std::int64_t tokens);
-  /// out(t) = sum of weight_e * expert_e(x(t)) over the experts of token t. x: floats (tokens, dim), at most as many as there is room for.
-  /// Five phases of the team's, and a sort of O(tokens * used + experts) between.
-  void run(Team& team, const Activations& x, OutputRows out, Fetch fetch = Fetch::first_level) noexcept;
-  /// The experts of token t in the last pass, in the order of their numbers.
-  [[nodiscard]] std::span<const RoutedExpert> routed(std::int64_t token) const noexcept {
-    return std::span(routed_).subspan(static_cast<std::size_t>(token * options_.used), static_cast<std::size_t>(options_.used));
+  /// Weights that run() will be asked for. Throws invalid_argument for shapes that do not go together.
+  void serve(const ExpertsWeights& weights);
+  /// Room for passes of up to so many tokens over experts of these sizes.
+  void resize(std::int64_t tokens, std::int64_t dim, std::int64_t ffn);
+  /// The first part of run(): the experts of each token.
+  void route(Team& team, const ExpertsWeights& weights, const Activations& x, bool shared, Fetch fetch = Fetch::first_level) noexcept;
+  /// out(t) = s(t) * out(t) + sum of weight_e * expert_e(x(t)) over the experts of token t. s(t) is 0 without `shared`: nothing was there
+  /// before; else sigmoid(shared_gate x(t)), and 1 in a block without such a gate. x: floats (tokens, dim), at most as many as there is
+  /// room for. Eight phases of the team's, and a sort of O(tokens * used + experts) between.
+  void run(Team& team, const ExpertsWeights& weights, const Activations& x, bool shared, OutputRows out, Fetch fetch = Fetch::first_level) noexcept;
+  /// The experts of the first tokens of the last pass, (tokens, used); those of one in the order of their numbers.
+  [[nodiscard]] std::span<const RoutedExpert> routed(std::int64_t tokens) const noexcept {
+    return std::span(routed_).first(static_cast<std::size_t>(tokens * options_.used));
   }
 
  private:
@@ -57,6 +50,8 @@ class Experts {
   };
 
   void sort(std::int64_t tokens) noexcept;
+  /// What the shared expert counts for one token.
+  [[nodiscard]] static float shared_weight(std::span<const float> gate, const float* x) noexcept;
   /// Calls f(visit) for all tokens and experts, dealt out.
   template <class F>
   void for_visits(Team& team, F&& f) noexcept {
@@ -67,13 +62,13 @@ class Experts {
   }
   /// Deals out (expert, panel), so that nobody is idle beside one long expert. products_of(expert) to a list of products.
   template <class F>
-  void multiply(Team& team, const Activations& x, std::int64_t panels, F&& products_of, Fetch fetch) noexcept {
+  void multiply(Team& team, const ExpertsWeights& weights, const Activations& x, std::int64_t panels, F&& products_of, Fetch fetch) noexcept {
     const std::int64_t items = static_cast<std::int64_t>(segments_.size()) * panels;
     team.deal(items, team.grain_of(items, 8), [&](Range part, int) {
       for (std::int64_t at = part.begin; at < part.end;) {
         const Segment& segment = segments_[static_cast<std::size_t>(at / panels)];
         const std::int64_t first = at % panels, last = std::min(panels, first + part.end - at);
-        const auto products = products_of(weights_.experts[segment.expert]);
+        const auto products = products_of(weights.experts[segment.expert]);
         detail::multiply_panels(kernels_, x, segment.rows, products, {first, last}, fetch);
         at += last - first;
       }
@@ -82,7 +77,6 @@ class Experts {
 
   const KernelTable& kernels_;
   const RouterOptions options_;
-  const ExpertsWeights& weights_;
   const ops::Gate gate_;
   std::vector<Router> routers_;           ///< one a worker
   RowBuffer logits_;                      ///< (tokens, experts)
@@ -90,44 +84,51 @@ class Experts {
   std::vector<Visit> visits_;             ///< (tokens, used)
   std::vector<Segment> segments_;         ///< of experts that somebody chose, ascending
   std::vector<std::int64_t> next_row_;    ///< (experts)
+  std::vector<float> shared_;             ///< (tokens): what the shared expert counts
   Activations inputs_;                    ///< (rows, dim): tokens sorted by expert
   Activations hidden_;                    ///< (rows, ffn)
   RowBuffer up_;                          ///< (rows, ffn)
   RowBuffer outputs_;                     ///< (rows, dim)
 };
 
-inline Experts::Experts(const KernelTable& kernels, const RouterOptions& options, const ExpertsWeights& weights, ops::Gate gate, int threads)
-    : kernels_(kernels), options_(options), weights_(weights), gate_(gate), next_row_(weights.experts.size()) {
+inline Experts::Experts(const KernelTable& kernels, const RouterOptions& options, ops::Gate gate, int threads)
+    : kernels_(kernels), options_(options), gate_(gate), routers_(static_cast<std::size_t>(threads), Router(options)),
+      next_row_(static_cast<std::size_t>(options.experts)) {}
+
+inline void Experts::serve(const ExpertsWeights& weights) {
   const auto shape = [](const WeightMatrix& w) { return std::pair{w.rows(), w.columns()}; };
-  if (std::ssize(weights.experts) != options.experts || weights.experts.empty()) {
-    fail(Errc::invalid_argument, "experts: expected ", options.experts, ", found ", weights.experts.size());
+  const std::int64_t experts = std::ssize(weights.experts);
+  if (experts < options_.used || experts > options_.experts || experts % options_.groups != 0) {
+    fail(Errc::invalid_argument, "experts: expected ", options_.used, " to ", options_.experts, " in ", options_.groups, " groups, found ", experts);
   }
   const auto [ffn, dim] = shape(weights.experts[0].gate);
-  if (shape(weights.router) != std::pair{options.experts, dim} || !weights.router.format().is_float) {
-    fail(Errc::invalid_argument, "experts: expected a router of floats, (", options.experts, ", ", dim, ")");
+  if (shape(weights.router) != std::pair{experts, dim} || !weights.router.format().is_float) {
+    fail(Errc::invalid_argument, "experts: expected a router of floats, (", experts, ", ", dim, ")");
   }
-  if (!weights.router_bias.empty() && std::ssize(weights.router_bias) != options.experts) {
-    fail(Errc::invalid_argument, "experts: expected a router bias for each of ", options.experts, ", found ", weights.router_bias.size());
-  }
+  const auto check = [](const std::vector<float>& vector, std::int64_t size, std::string_view what) {
+    if (!vector.empty() && std::ssize(vector) != size) fail(Errc::invalid_argument, "experts: ", what, ": expected ", size, " numbers, found ", vector.size());
+  };
+  check(weights.router_bias, experts, "router bias");
+  check(weights.selection_bias, experts, "selection bias");
+  check(weights.shared_gate, dim, "shared gate");
   for (const ExpertWeights& e : weights.experts) {
     if (shape(e.gate) != std::pair{ffn, dim} || shape(e.up) != std::pair{ffn, dim} || shape(e.down) != std::pair{dim, ffn}) {
       fail(Errc::invalid_argument, "experts: expected gates and ups of (", ffn, ", ", dim, ") and downs the other way round");
     }
-    for (const WeightMatrix* w : {&e.gate, &e.up}) inputs_.serve(kernels, *w);
-    hidden_.serve(kernels, e.down);
+    for (const WeightMatrix* w : {&e.gate, &e.up}) inputs_.serve(kernels_, *w);
+    hidden_.serve(kernels_, e.down);
   }
-  routers_.assign(static_cast<std::size_t>(threads), Router(options, weights.selection_bias));
 }
 
-inline void Experts::resize(std::int64_t tokens) {
+inline void Experts::resize(std::int64_t tokens, std::int64_t dim, std::int64_t ffn) {
   const std::int64_t visits = tokens * options_.used;
   // Long segments begin at multiples of 16 rows.
   const std::int64_t rows = visits + 15 * std::min(options_.experts, visits / 16);
-  const std::int64_t ffn = weights_.experts[0].down.columns(), dim = weights_.experts[0].down.rows();
   logits_.resize(tokens, options_.experts);
   routed_.resize(static_cast<std::size_t>(visits));
   visits_.reserve(static_cast<std::size_t>(visits));
   segments_.reserve(static_cast<std::size_t>(std::min(options_.experts, visits)));
+  shared_.resize(static_cast<std::size_t>(tokens));
   inputs_.resize(rows, dim);
   hidden_.resize(rows, ffn);
   up_.resize(rows, ffn);
@@ -139,8 +140,8 @@ inline void Experts::sort(std::int64_t tokens) noexcept {
   std::ranges::fill(next_row_, 0);
   visits_.clear();
   for (std::int64_t t = 0; t < tokens; ++t) {
-    for (const RoutedExpert& one : routed(t)) {
-      const auto expert = static_cast<std::size_t>(one.expert);
+    for (std::int64_t i = 0; i < options_.used; ++i) {
+      const auto expert = static_cast<std::size_t>(routed_[static_cast<std::size_t>(t * options_.used + i)].expert);
       visits_.push_back({t, expert, next_row_[expert]++});
     }
   }
@@ -157,41 +158,49 @@ inline void Experts::sort(std::int64_t tokens) noexcept {
   for (Visit& visit : visits_) visit.row += next_row_[visit.expert];
 }
 
-inline void Experts::run(Team& team, const Activations& x, OutputRows out, Fetch fetch) noexcept {
-  const std::int64_t tokens = x.tokens(), dim = inputs_.columns(), ffn = hidden_.columns();
-  BANTAM_ASSERT(x.columns() == dim && static_cast<std::size_t>(tokens * options_.used) <= routed_.size());
-  const float* bias = weights_.router_bias.empty() ? nullptr : weights_.router_bias.data();
-  linear(kernels_, team, x, {{weights_.router, bias, logits_.output()}}, fetch);
+inline void Experts::route(Team& team, const ExpertsWeights& weights, const Activations& x, bool shared, Fetch fetch) noexcept {
+  const std::int64_t tokens = x.tokens();
+  const auto used = static_cast<std::size_t>(options_.used), experts = weights.experts.size();
+  BANTAM_ASSERT(static_cast<std::size_t>(tokens) * used <= routed_.size());
+  const float* bias = weights.router_bias.empty() ? nullptr : weights.router_bias.data();
+  linear(kernels_, team, x, {{weights.router, bias, logits_.output()}}, fetch);
   team.deal(tokens, team.grain_of(tokens, 4), [&](Range part, int worker) {
     for (std::int64_t t = part.begin; t < part.end; ++t) {
-      const auto used = static_cast<std::size_t>(options_.used);
-      routers_[static_cast<std::size_t>(worker)].route({logits_.row(t), static_cast<std::size_t>(options_.experts)},
+      routers_[static_cast<std::size_t>(worker)].route({logits_.row(t), experts}, weights.selection_bias,
                                                        std::span(routed_).subspan(static_cast<std::size_t>(t) * used, used));
+      if (shared) shared_[static_cast<std::size_t>(t)] = shared_weight(weights.shared_gate, x.row(t));
     }
   });
+}
+
+inline void Experts::run(Team& team, const ExpertsWeights& weights, const Activations& x, bool shared, OutputRows out, Fetch fetch) noexcept {
+  const std::int64_t tokens = x.tokens(), dim = inputs_.columns(), ffn = hidden_.columns();
+  BANTAM_ASSERT(x.columns() == dim);
+  route(team, weights, x, shared, fetch);
   sort(tokens);
   for_visits(team, [&](const Visit& visit) {
-    const ExpertWeights& e = weights_.experts[visit.expert];
+    const ExpertWeights& e = weights.experts[visit.expert];
     std::copy_n(x.row(visit.token), dim, inputs_.row(visit.row));
     inputs_.quantize_row(kernels_, visit.row);
     inputs_.gather_row(kernels_, {&e.gate, &e.up}, visit.row);
   });
   const auto panels = [](const WeightMatrix& w) { return div_up<std::int64_t>(w.rows(), panel_rows); };
-  const ExpertWeights& any = weights_.experts[0];
-  multiply(team, inputs_, panels(any.gate) + panels(any.up), [&](const ExpertWeights& e) {
+  const ExpertWeights& any = weights.experts[0];
+  multiply(team, weights, inputs_, panels(any.gate) + panels(any.up), [&](const ExpertWeights& e) {
     return std::array<Product, 2>{Product{e.gate, nullptr, hidden_.output()}, Product{e.up, nullptr, up_.output(), Readers{&e.gate, &e.up}.form_of(1)}};
   }, fetch);
   for_visits(team, [&](const Visit& visit) {
     float* hidden = hidden_.row(visit.row);
     ops::gated_kernel(kernels_, gate_)(hidden, up_.row(visit.row), hidden, ffn);
     hidden_.quantize_row(kernels_, visit.row);
-    hidden_.gather_row(kernels_, {&weights_.experts[visit.expert].down}, visit.row);
+    hidden_.gather_row(kernels_, {&weights.experts[visit.expert].down}, visit.row);
   });
-  multiply(team, hidden_, panels(any.down), [&](const ExpertWeights& e) { return std::array<Product, 1>{Product{e.down, nullptr, outputs_.output()}}; }, fetch);
+  multiply(team, weights, hidden_, panels(any.down), [&](const ExpertWeights& e) { return std::array<Product, 1>{Product{e.down, nullptr, outputs_.output()}}; }, fetch);
   team.deal(tokens, team.grain_of(tokens, 4), [&](Range part, int) {
     for (std::int64_t t = part.begin; t < part.end; ++t) {
       float* sum = out.values + t * out.stride;
-      std::fill_n(sum, dim, 0.0f);
+      const float share = shared ? shared_[static_cast<std::size_t>(t)] : 0.0f;
+      for (std::int64_t c = 0; c < dim; ++c) sum[c] = shared ? share * sum[c] : 0.0f;
       for (std::int64_t i = 0; i < options_.used; ++i) {
         const auto at = static_cast<std::size_t>(t * options_.used + i);
         const float weight = routed_[at].weight, *one = outputs_.row(visits_[at].row);
@@ -199,6 +208,13 @@ inline void Experts::run(Team& team, const Activations& x, OutputRows out, Fetch
       }
     }
   });
+}
+
+inline float Experts::shared_weight(std::span<const float> gate, const float* x) noexcept {
+  if (gate.empty()) return 1;
+  double sum = 0;
+  for (std::size_t c = 0; c < gate.size(); ++c) sum += static_cast<double>(gate[c]) * static_cast<double>(x[c]);
+  return static_cast<float>(1 / (1 + std::exp(-sum)));
 }
 
 }  // namespace bantam::inline v0::nn

@@ -23,7 +23,7 @@ enum class RouterScore : std::uint8_t {
 /// The published routers as one: score, choose by score + bias among the best groups, weigh by score.
 struct RouterOptions {
   RouterScore score = RouterScore::softmax;
-  std::int64_t experts = 0;      ///< of a layer
+  std::int64_t experts = 0;      ///< of the layer that has most of them
   std::int64_t used = 0;         ///< by a token
   std::int64_t groups = 1;       ///< of neighboring experts, all as large
   std::int64_t groups_used = 1;  ///< a token's experts are chosen from so many groups
@@ -41,13 +41,13 @@ struct RoutedExpert {
 /// Chooses experts, one token at a time. Not for several threads at once: each worker has its own.
 class Router {
  public:
-  /// `selection_bias`: (experts) added to scores when experts are chosen, not when they are weighed (DeepSeek V3, eq. 16); or empty. It
-  /// is not copied. Throws invalid_argument for numbers that do not go together.
-  explicit Router(const RouterOptions& options, std::span<const float> selection_bias = {});
+  /// Throws invalid_argument for numbers that do not go together.
+  explicit Router(const RouterOptions& options);
 
   /// Writes the `used` experts of a token to `chosen`, in the order of their numbers, in which their outputs are added. Of equal experts
-  /// and groups the first is taken; a logit that is not a number is the least. logits: (experts). O(experts), and no memory is taken.
-  void route(std::span<const float> logits, std::span<RoutedExpert> chosen) noexcept;
+  /// and groups the first is taken; a logit that is not a number is the least. logits: (experts of the layer). `selection_bias`: as many,
+  /// added to scores when experts are chosen, not when they are weighed (DeepSeek V3, eq. 16); or empty. O(experts), and no memory is taken.
+  void route(std::span<const float> logits, std::span<const float> selection_bias, std::span<RoutedExpert> chosen) noexcept;
 
  private:
   void score(std::span<const float> logits) noexcept;
@@ -61,13 +61,12 @@ class Router {
   static constexpr double least_sum = 6.103515625e-5;
 
   RouterOptions options_;
-  std::span<const float> bias_;
   std::vector<float> scores_;     ///< (experts)
   std::vector<float> selection_;  ///< (experts): what they are chosen by
   std::vector<double> groups_;    ///< (groups)
 };
 
-inline Router::Router(const RouterOptions& options, std::span<const float> selection_bias) : options_(options), bias_(selection_bias) {
+inline Router::Router(const RouterOptions& options) : options_(options) {
   const auto expect = [](bool holds, auto&&... words) {
     if (!holds) fail(Errc::invalid_argument, "router: expected ", words...);
   };
@@ -77,16 +76,18 @@ inline Router::Router(const RouterOptions& options, std::span<const float> selec
   expect(o.groups_used > 0 && o.groups_used <= o.groups, "1 to ", o.groups, " groups a token, found ", o.groups_used);
   expect(o.used <= o.experts / o.groups * o.groups_used, o.used, " experts or more in ", o.groups_used, " groups, found ", o.experts / o.groups * o.groups_used);
   expect(o.groups == 1 || (o.group_best > 0 && o.group_best <= 2 && o.group_best <= o.experts / o.groups), "groups that count as 1 or 2 of their experts, found ", o.group_best);
-  expect(bias_.empty() || static_cast<std::int64_t>(bias_.size()) == o.experts, "a bias for each of ", o.experts, " experts, found ", bias_.size());
-  scores_.resize(static_cast<std::size_t>(o.experts));
-  selection_.resize(scores_.size());
+  scores_.reserve(static_cast<std::size_t>(o.experts));
+  selection_.reserve(scores_.capacity());
   groups_.resize(static_cast<std::size_t>(o.groups));
 }
 
-inline void Router::route(std::span<const float> logits, std::span<RoutedExpert> chosen) noexcept {
+inline void Router::route(std::span<const float> logits, std::span<const float> selection_bias, std::span<RoutedExpert> chosen) noexcept {
+  BANTAM_ASSERT(static_cast<std::int64_t>(logits.size()) <= options_.experts && (selection_bias.empty() || selection_bias.size() == logits.size()));
+  scores_.resize(logits.size());
+  selection_.resize(logits.size());
   score(logits);
   for (std::size_t e = 0; e < scores_.size(); ++e) {
-    const float value = bias_.empty() ? scores_[e] : scores_[e] + bias_[e];
+    const float value = selection_bias.empty() ? scores_[e] : scores_[e] + selection_bias[e];
     selection_[e] = std::isnan(value) ? least : value;
   }
   if (options_.groups_used < options_.groups) leave_out_groups();
@@ -116,7 +117,7 @@ inline void Router::score(std::span<const float> logits) noexcept {
 }
 
 inline double Router::best_of_group(std::int64_t group) const noexcept {
-  const std::int64_t size = options_.experts / options_.groups;
+  const std::int64_t size = static_cast<std::int64_t>(selection_.size()) / options_.groups;
   float first = least, second = least;
   for (const float value : std::span(selection_).subspan(static_cast<std::size_t>(group * size), static_cast<std::size_t>(size))) {
     second = std::max(second, std::min(first, value));
@@ -128,7 +129,7 @@ inline double Router::best_of_group(std::int64_t group) const noexcept {
 /// Experts of groups that are not among the best cannot be chosen.
 inline void Router::leave_out_groups() noexcept {
   for (std::int64_t g = 0; g < options_.groups; ++g) groups_[static_cast<std::size_t>(g)] = best_of_group(g);
-  const std::int64_t size = options_.experts / options_.groups;
+  const std::int64_t size = static_cast<std::int64_t>(selection_.size()) / options_.groups;
   for (std::size_t g = 0; g < groups_.size(); ++g) {
     std::int64_t better = 0;
     for (std::size_t other = 0; other < groups_.size(); ++other) better += groups_[other] > groups_[g] || (groups_[other] == groups_[g] && other < g);

@@ -1,0 +1,70 @@
+// Qwen2-MoE (Qwen1.5-MoE-A2.7B, Qwen2-57B-A14B) and Qwen3-MoE (Qwen3-30B-A3B, Qwen3-235B-A22B): Qwen with experts.
+#pragma once
+
+#include "bantam/model/archs/qwen2.hpp"
+#include "bantam/model/archs/qwen3.hpp"
+
+namespace bantam::inline v0::archs {
+
+inline constexpr ConfigKey qwen3_moe_config[] = {
+    {Field::sparse_step, "decoder_sparse_step", ""},
+    {Field::experts, "num_experts", "expert_count"},
+    {Field::experts_used, "num_experts_per_tok", "expert_used_count"},
+    {Field::expert_ffn, "moe_intermediate_size", "expert_feed_forward_length"},
+};
+
+inline constexpr ConfigKey qwen2_moe_config[] = {
+    {Field::sparse_step, "decoder_sparse_step", ""},
+    {Field::experts, "num_experts", "expert_count"},
+    {Field::experts_used, "num_experts_per_tok", "expert_used_count"},
+    {Field::expert_ffn, "moe_intermediate_size", "expert_feed_forward_length"},
+    {Field::shared_ffn, "shared_expert_intermediate_size", "expert_shared_feed_forward_length"},
+};
+
+inline constexpr TensorKey qwen2_moe_tensors[] = {
+    {Role::q_bias, "model.layers.{}.self_attn.q_proj.bias", "blk.{}.attn_q.bias"},
+    {Role::k_bias, "model.layers.{}.self_attn.k_proj.bias", "blk.{}.attn_k.bias"},
+    {Role::v_bias, "model.layers.{}.self_attn.v_proj.bias", "blk.{}.attn_v.bias"},
+    {Role::gate, "model.layers.{}.mlp.shared_expert.gate_proj.weight", "blk.{}.ffn_gate_shexp.weight", Presence::required, Layers::sparse},
+    {Role::up, "model.layers.{}.mlp.shared_expert.up_proj.weight", "blk.{}.ffn_up_shexp.weight", Presence::required, Layers::sparse},
+    {Role::down, "model.layers.{}.mlp.shared_expert.down_proj.weight", "blk.{}.ffn_down_shexp.weight", Presence::required, Layers::sparse},
+    {Role::shared_gate, "model.layers.{}.mlp.shared_expert_gate.weight", "blk.{}.ffn_gate_inp_shexp.weight", Presence::required, Layers::all, true},
+    {Role::router, "model.layers.{}.mlp.gate.weight", "blk.{}.ffn_gate_inp.weight"},
+    {Role::expert_gate, "model.layers.{}.mlp.experts.{e}.gate_proj.weight", "blk.{}.ffn_gate_exps.weight"},
+    {Role::expert_up, "model.layers.{}.mlp.experts.{e}.up_proj.weight", "blk.{}.ffn_up_exps.weight"},
+    {Role::expert_down, "model.layers.{}.mlp.experts.{e}.down_proj.weight", "blk.{}.ffn_down_exps.weight"},
+};
+
+inline constexpr TensorKey qwen3_moe_tensors[] = {
+    {Role::q_norm, "model.layers.{}.self_attn.q_norm.weight", "blk.{}.attn_q_norm.weight"},
+    {Role::k_norm, "model.layers.{}.self_attn.k_norm.weight", "blk.{}.attn_k_norm.weight"},
+    {Role::router, "model.layers.{}.mlp.gate.weight", "blk.{}.ffn_gate_inp.weight"},
+    {Role::expert_gate, "model.layers.{}.mlp.experts.{e}.gate_proj.weight", "blk.{}.ffn_gate_exps.weight"},
+    {Role::expert_up, "model.layers.{}.mlp.experts.{e}.up_proj.weight", "blk.{}.ffn_up_exps.weight"},
+    {Role::expert_down, "model.layers.{}.mlp.experts.{e}.down_proj.weight", "blk.{}.ffn_down_exps.weight"},
+};
+
+inline constexpr ArchSpec qwen2_moe{
+    .name = "qwen2_moe",
+    .hf_class = "Qwen2MoeForCausalLM",
+    .paper = "arXiv:2407.10671",
+    .gguf = "qwen2moe",
+    .config = llama_config,
+    .tensors = llama_tensors,
+    .more_tensors = qwen2_moe_tensors,
+    .more_config = qwen2_moe_config,
+};
+
+inline constexpr ArchSpec qwen3_moe{
+    .name = "qwen3_moe",
+    .hf_class = "Qwen3MoeForCausalLM",
+    .paper = "arXiv:2505.09388",
+    .gguf = "qwen3moe",
+    .router = {.renormalize = true},
+    .config = llama_config,
+    .tensors = llama_tensors,
+    .more_tensors = qwen3_moe_tensors,
+    .more_config = qwen3_moe_config,
+};
+
+}  // namespace bantam::inline v0::archs

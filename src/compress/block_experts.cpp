@@ -1,0 +1,138 @@
+// Calibrated rounding of experts: each by the tokens that are routed to it.
+#include <algorithm>
+#include <cmath>
+
+#include "block_pass.hpp"
+
+namespace bantam::inline v0 {
+
+namespace {
+
+/// Experts that see fewer tokens than their matrices have columns take what they lack from the layer's other tokens.
+constexpr std::int64_t most_borrowed = 4096;  // tokens that are looked at for that
+
+/// Roles of an expert, and those of the MLP that it is run as.
+constexpr std::pair<Role, Role> expert_roles[] = {{Role::expert_gate, Role::gate}, {Role::expert_up, Role::up}, {Role::expert_down, Role::down}};
+
+/// A token of all samples, and what its second moments count.
+struct ExpertInput {
+  std::int64_t token = 0;
+  float weight = 1;
+};
+
+/// The tokens that an expert's second moments are taken of: those that were routed to it, and, where these are fewer than `wanted`, some
+/// of the others with weights that add up to what is lacking. Only the first `fitted` tokens count; the others judge.
+std::vector<ExpertInput> inputs_of(std::span<const std::int32_t> routed, std::int64_t used, std::int32_t expert, std::int64_t fitted, std::int64_t wanted,
+                                   std::int64_t& seen) {
+  std::vector<ExpertInput> inputs;
+  std::vector<std::int64_t> others;
+  seen = 0;
+  for (std::int64_t t = 0; t * used < std::ssize(routed); ++t) {
+    const auto of_token = routed.subspan(static_cast<std::size_t>(t * used), static_cast<std::size_t>(used));
+    if (std::ranges::find(of_token, expert) != of_token.end()) {
+      inputs.push_back({t, 1});
+      seen += t < fitted;
+    } else if (t < fitted) {
+      others.push_back(t);
+    }
+  }
+  if (seen >= wanted || others.empty()) return inputs;
+  const std::int64_t step = div_up<std::int64_t>(std::ssize(others), most_borrowed), borrowed = div_up<std::int64_t>(std::ssize(others), step);
+  const float weight = static_cast<float>(std::min<std::int64_t>(wanted - seen, borrowed)) / static_cast<float>(borrowed);
+  for (std::int64_t i = 0; i < std::ssize(others); i += step) inputs.push_back({others[static_cast<std::size_t>(i)], weight});
+  std::ranges::sort(inputs, {}, &ExpertInput::token);
+  return inputs;
+}
+
+}  // namespace
+
+void BlockPass::round_experts(Work& work, std::int64_t layer, RoundedBlock& result) {
+  const ModelConfig& config = checkpoint_.config();
+  const std::int64_t dim = config.dim, used = config.router.used;
+  const auto columns = static_cast<std::size_t>(dim);
+  std::vector<std::int32_t> routed;
+  for_each_sample([&](std::span<float> hidden) {
+    forward_->run_block(work.block, layer, BlockStage::mlp_inputs, hidden, cache_);
+    for (const nn::RoutedExpert& one : forward_->route(work.block)) routed.push_back(one.expert);
+  });
+  const std::size_t first = input_group_of(Role::gate), last = input_group_of(Role::down);
+  const std::int64_t fitted = static_cast<std::int64_t>(fitted_) / dim;
+  const bool one_by_one = recipe_.options().true_sequential;
+  for (const std::size_t g : {first, last}) seen_[g] = {};
+  std::string starved;
+  std::int64_t starved_count = 0;
+  for (std::int64_t e = 0; e < std::ssize(work.block.experts.experts); ++e) {
+    check_cancelled();
+    Work own;
+    own.block.ffn_norm = work.block.ffn_norm;
+    own.copied.insert(Role::ffn_norm);  // no scales are folded into what all experts read
+    for (const auto& [role, as] : expert_roles) *matrix_of(own.block, as) = *matrix_of(work.block, {role, layer, e});
+    for (const CheckpointTensor& tensor : checkpoint_.tensors()) {
+      if (tensor.layer != layer || tensor.expert != e) continue;
+      add(own, std::ranges::find(expert_roles, tensor.role, &std::pair<Role, Role>::first)->second, tensor);
+    }
+    std::int64_t seen = 0;
+    const std::vector<ExpertInput> inputs = inputs_of(routed, used, static_cast<std::int32_t>(e), fitted, dim, seen);
+    if (seen < dim) {
+      constexpr std::int64_t most_named = 8;
+      if (starved_count++ < most_named) starved += message(starved.empty() ? "" : ", ", e, " (", seen, ")");
+    }
+    const auto observe = [&](std::size_t group) {
+      Hessian hessian(matrix_of(own.block, input_groups()[group].roles[0])->columns());
+      judges_[group].clear();
+      constexpr std::size_t at_once = 512;
+      std::vector<float> states;
+      for (std::size_t begin = 0; begin < inputs.size();) {
+        // Tokens that are held out are not run with others.
+        const bool fits = inputs[begin].token < fitted;
+        std::size_t end = begin;
+        states.clear();
+        for (; end < inputs.size() && end - begin < at_once && (inputs[end].token < fitted) == fits; ++end) {
+          const auto row = std::span(hidden_).subspan(static_cast<std::size_t>(inputs[end].token) * columns, columns);
+          states.insert(states.end(), row.begin(), row.end());
+        }
+        forward_->run_block(own.block, layer, input_groups()[group].inputs, states, cache_);
+        const TensorView<const float, 2> x = forward_->stage_inputs();
+        if (fits) {
+          Tensor<float, 2> weighed({x.extent(0), x.extent(1)});
+          for (std::int64_t t = 0; t < x.extent(0); ++t) {
+            const float factor = std::sqrt(inputs[begin + static_cast<std::size_t>(t)].weight);
+            for (std::int64_t c = 0; c < x.extent(1); ++c) weighed(t, c) = factor * x(t, c);
+          }
+          hessian.add(weighed);
+          count(group, x);
+        }
+        keep_judges(group, std::span(hidden_).subspan(static_cast<std::size_t>(inputs[begin].token) * columns), x);
+        begin = end;
+      }
+      return hessian;
+    };
+    std::vector<Hessian> hessians;
+    if (folds_scales(recipe_) || !one_by_one) {
+      for (std::size_t g = 0; g < input_groups().size(); ++g) hessians.push_back(g == first || g == last ? observe(g) : Hessian(0));
+    }
+    if (folds_scales(recipe_)) scale(own, hessians);
+    for (const std::size_t g : {first, last}) {
+      Tensor<float, 2> drift;
+      const bool known = !hessians.empty() && (!one_by_one || g == first);
+      Hessian hessian = known ? std::move(hessians[g]) : observe(g);
+      round_group(own, g, hessian, drift, result);
+    }
+    for (const auto& [role, as] : expert_roles) *matrix_of(work.block, {role, layer, e}) = *matrix_of(own.block, as);
+  }
+  for (const std::size_t g : {first, last}) {
+    InputReport& report = result.inputs.emplace_back(InputReport{{}, seen_[g].range(), central_range(seen_[g], 99.9)});
+    for (const CheckpointTensor& tensor : checkpoint_.tensors()) {
+      const bool here = tensor.layer == layer && tensor.expert == 0;
+      const auto role = std::ranges::find(expert_roles, tensor.role, &std::pair<Role, Role>::first);
+      if (here && role != std::end(expert_roles) && input_group_of(role->second) == g) report.matrices.push_back(tensor.name + " and all experts");
+    }
+  }
+  if (starved_count > 0) {
+    result.warnings.push_back(message("layer ", layer, ": ", starved_count, " of ", work.block.experts.experts.size(), " experts saw fewer calibration tokens than the ", dim,
+                                      " columns of their matrices (expert (tokens): ", starved, starved_count > 8 ? ", ..." : "",
+                                      "): other tokens of the layer fill up their second moments"));
+  }
+}
+
+}  // namespace bantam::inline v0

@@ -1,0 +1,73 @@
+"""A random model of every architecture gives llama.cpp's probabilities from the GGUF file that bantam writes of it, for a prompt
+read at once and for one read token by token.
+
+usage: compare_architectures.py BANTAM WRITE_TINY_MODELS SCRIPTS_FOLDER
+Exits with 77 (skipped), saying why, where node-llama-cpp is absent.
+"""
+
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+
+SEEDS = ["1", "2", "3"]
+TOKENS = 96
+VOCABULARY = 30
+# Of the likelier half of the tokens, in log probability. All is f32, keys and values too: with f16 an expert that is chosen by a
+# hair may be another one there, and every later token differs.
+TOLERANCE = 2e-4
+
+
+def run(arguments):
+    result = subprocess.run([str(a) for a in arguments], capture_output=True, text=True)
+    if result.returncode != 0:
+        sys.exit(f"{' '.join(map(str, arguments))} failed: {result.stderr.strip()}")
+    return result.stdout
+
+
+def log_probabilities(positions):
+    return [{entry["id"]: entry["logprob"] for entry in position} for position in positions]
+
+
+def largest_difference(mine, theirs):
+    worst = 0.0
+    for a, b in zip(mine, theirs):
+        likelier = sorted(b, key=b.get, reverse=True)[: VOCABULARY // 2]
+        worst = max(worst, max(abs(a[token] - b[token]) for token in likelier))
+    return worst
+
+
+def main():
+    bantam, writer, scripts = sys.argv[1], sys.argv[2], pathlib.Path(sys.argv[3])
+    peers = pathlib.Path(os.environ.get("BANTAM_PEERS", scripts))
+    if shutil.which("node") is None or not (peers / "node_modules" / "node-llama-cpp").exists():
+        print("skipped: node-llama-cpp is not installed (tests/peers/README.md)")
+        sys.exit(77)
+    ids = [1] + [(i * 7 + i * i) % VOCABULARY for i in range(1, TOKENS)]
+    failures = 0
+    with tempfile.TemporaryDirectory() as folder:
+        for name in run([writer, folder, *SEEDS]).split():
+            gguf = pathlib.Path(folder) / f"{name}.gguf"
+            run([bantam, "compress", pathlib.Path(folder) / name, "-o", gguf, "--to", "gguf", "--format", "f32"])
+            found = {}
+            for source in (gguf, pathlib.Path(folder) / name):
+                positions = json.loads(run([bantam, "logits", source, "--ids", json.dumps(ids), "--top", VOCABULARY, "--all-positions", "--kv", "f32", "--json"]))["positions"]
+                found[source] = log_probabilities([position["top"] for position in positions])
+            for batch in ("512", "1"):
+                output = pathlib.Path(folder) / "llama.json"
+                run(["node", scripts / "llama_cpp.mjs", gguf, "--ids", ",".join(map(str, ids)), "--n", "0", "--logits", "--top", VOCABULARY,
+                     "--vocab", "t5", "--threads", "1", "--kv", "f32", "--batch", batch, "--context", 2 * TOKENS, "--output", output])
+                theirs = log_probabilities([position["top"] for position in json.loads(output.read_text())["prompts"][0]["logits"]])
+                for source, mine in found.items():
+                    difference = largest_difference(mine, theirs)
+                    verdict = "agrees" if difference < TOLERANCE and len(mine) == len(theirs) == TOKENS else "DIFFERS"
+                    failures += verdict == "DIFFERS"
+                    print(f"{source.name}, {batch} at once: {verdict}, log probabilities at most {difference:.5f} apart over {len(theirs)} tokens")
+    sys.exit(1 if failures else 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,29 @@
+// Writes a random model of every architecture as a Hugging Face folder: write_tiny_models FOLDER SEED ...
+#define DOCTEST_CONFIG_IMPLEMENT
+#include <doctest/doctest.h>
+
+#include <cstdlib>
+#include <iostream>
+
+#include "tiny_model.hpp"
+
+int main(int argc, char** argv) {
+  doctest::Context context;
+  context.setAsDefaultForAssertsOutOfTestCases();
+  for (int i = 2; i < argc; ++i) {
+    for (const bantam::ArchSpec* arch : bantam::architectures) {
+      bantam::test::TinyModel tiny{.arch = arch, .dim = 128, .layers = 3, .heads = 4, .kv_heads = 2, .head_dim = 32, .ffn = 96, .vocab = 30, .context = 256};
+      if (arch->head_norm == bantam::HeadNorm::all) tiny.kv_heads = tiny.heads;  // llama.cpp knows no others
+      tiny.experts = 8;
+      tiny.experts_used = 3;
+      tiny.expert_ffn = 64;
+      // Llama's bias of o is none of GGUF's.
+      tiny.biases = i % 2 == 1 && arch != &bantam::archs::llama;
+      tiny.seed = static_cast<std::uint64_t>(std::atoll(argv[i]));
+      tiny.make();
+      const std::filesystem::path folder = std::filesystem::path(argv[1]) / (std::string(arch->name) + "-" + argv[i]);
+      tiny.write_folder(folder);
+      std::cout << folder.filename().string() << "\n";
+    }
+  }
+}
