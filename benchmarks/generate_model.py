@@ -40,13 +40,38 @@ class Shape:
     vocab: int
     context: int = 2048
     tied: bool = False
-    arch: str = "llama"  # or "qwen2": biases on q, k and v
+    arch: str = "llama"  # GGUF's name: see HF_CLASSES
     eps: float = 1e-5
     rope_base: float = 10000.0
     vocab_type: str = "gpt2"
     pre: str = "llama-bpe"
     add_bos: bool = True
+    experts: int = 0
+    experts_used: int = 0
+    expert_ffn: int = 0
+    shared_ffn: int = 0    # of the expert that all tokens go to
+    dense_layers: int = 0  # before the first that has experts
+    rope_dim: int = 0      # of each head; 0: all
 
+    window: int = 0        # of every other layer
+
+    @property
+    def has_head_norms(self):
+        return self.arch == "qwen3moe"
+
+    @property
+    def has_biases(self):
+        return self.arch in ("qwen2", "glm4moe", "gpt-oss")
+
+
+# The class in Hugging Face's config.json, its model_type, what it calls numbers of experts, and its shared expert.
+HF_CLASSES = {
+    "llama": ("LlamaForCausalLM", "llama", "", ""),
+    "qwen2": ("Qwen2ForCausalLM", "qwen2", "", ""),
+    "qwen3moe": ("Qwen3MoeForCausalLM", "qwen3_moe", "num_experts", ""),
+    "glm4moe": ("Glm4MoeForCausalLM", "glm4_moe", "n_routed_experts", "shared_experts"),
+    "gpt-oss": ("GptOssForCausalLM", "gpt_oss", "num_local_experts", ""),
+}
 
 SHAPES = {
     "llama-3.2-1b": Shape(2048, 16, 8192, 32, 8, 64, 128256, 131072, tied=True, rope_base=500000.0),
@@ -55,6 +80,12 @@ SHAPES = {
     "smollm-360m": Shape(960, 32, 2560, 15, 5, 64, 49152, 2048, tied=True, pre="smollm", add_bos=False),
     "qwen2.5-0.5b": Shape(896, 24, 4864, 14, 2, 64, 151936, 32768, tied=True, arch="qwen2", eps=1e-6,
                           rope_base=1000000.0, pre="qwen2", add_bos=False),
+    "qwen3-30b-a3b": Shape(2048, 48, 6144, 32, 4, 128, 151936, 32768, arch="qwen3moe", eps=1e-6, rope_base=1000000.0, pre="qwen2",
+                           add_bos=False, experts=128, experts_used=8, expert_ffn=768),
+    "gpt-oss-20b": Shape(2880, 24, 2880, 64, 8, 64, 201088, 131072, arch="gpt-oss", rope_base=150000.0, pre="gpt-4o", add_bos=False, experts=32,
+                         experts_used=4, expert_ffn=2880, window=128),
+    "glm-4.5-air": Shape(4096, 46, 10944, 96, 8, 128, 151552, 131072, arch="glm4moe", rope_base=1000000.0, pre="glm4", add_bos=False,
+                         experts=128, experts_used=8, expert_ffn=1408, shared_ffn=1408, dense_layers=1, rope_dim=64),
 }
 
 # Bytes drawn at once: large enough for full speed, small enough to be nothing beside a model.
@@ -87,6 +118,16 @@ def random_blocks(rng, kind, count, rms):
     _, _, size = gguf_file.TENSOR_TYPES[kind]
     # Root mean squares of the codes: -8 to 7, and -127 to 127; of q4_K's, less their mean, times scales of 0 to 63.
     # Scales below 6.1e-5 would be subnormal, as real ones are not.
+    if kind == "mxfp4":
+        # An exponent, under which E2M1 numbers have a root mean square of 2.9.
+        exponents = (np.array([126, 127]) + round(math.log2(rms / 2.9))).astype(np.uint8)
+        while count:
+            n = min(count, CHUNK // size)
+            blocks = random_bytes(rng, n * size).reshape(n, size)
+            blocks[:, 0] = exponents[blocks[:, 0] & 1]
+            yield blocks
+            count -= n
+        return
     scale = max(rms / {"q4_0": 4.6, "q8_0": 73.6, "q4_K": 4.6 * 36}[kind], 1.25e-4)
     scales = scale * np.linspace(0.5, 1.5, 256)
     if kind == "q4_0":
@@ -128,9 +169,24 @@ def tensors(shape, names, matrix_kind, vector_kind, seed):
     rng = np.random.Generator(np.random.SFC64(seed))
     result = []
 
-    def add_matrix(name, outputs, inputs):
-        kind = "f16" if inputs % gguf_file.TENSOR_TYPES[matrix_kind][1] else matrix_kind
+    def add_matrix(name, outputs, inputs, kind=matrix_kind):
+        kind = "f16" if inputs % gguf_file.TENSOR_TYPES[kind][1] else kind
         result.append((names(name), kind, (outputs, inputs), matrix(rng, kind, (outputs, inputs))))
+
+    def add_experts(name, outputs, inputs):
+        """One tensor of all experts in GGUF, one an expert for Hugging Face."""
+        if names is str:
+            kind = "mxfp4" if shape.arch == "gpt-oss" else matrix_kind
+            kind = "f16" if inputs % gguf_file.TENSOR_TYPES[kind][1] else kind
+            extents = (shape.experts, outputs, inputs)
+            result.append((name, kind, extents, matrix(rng, kind, extents)))
+        for e in range(0 if names is str else shape.experts):
+            add_matrix(name.replace("_exps", f"_exps.{e}"), outputs, inputs)
+
+    def add_mlp(block, ending, ffn):
+        add_matrix(f"{block}ffn_gate{ending}.weight", ffn, shape.dim)
+        add_matrix(f"{block}ffn_up{ending}.weight", ffn, shape.dim)
+        add_matrix(f"{block}ffn_down{ending}.weight", shape.dim, ffn)
 
     def add_vector(name, size, value):
         result.append((names(name), vector_kind, (size,), vector(vector_kind, size, value)))
@@ -142,13 +198,30 @@ def tensors(shape, names, matrix_kind, vector_kind, seed):
         add_vector(block + "attn_norm.weight", shape.dim, 1.0)
         for part, outputs in (("q", queries), ("k", keys), ("v", keys)):
             add_matrix(f"{block}attn_{part}.weight", outputs, shape.dim)
-            if shape.arch == "qwen2":
+            if shape.has_biases:
                 add_vector(f"{block}attn_{part}.bias", outputs, 0.125)
         add_matrix(block + "attn_output.weight", shape.dim, queries)
-        add_vector(block + "ffn_norm.weight", shape.dim, 1.0)
-        add_matrix(block + "ffn_gate.weight", shape.ffn, shape.dim)
-        add_matrix(block + "ffn_up.weight", shape.ffn, shape.dim)
-        add_matrix(block + "ffn_down.weight", shape.dim, shape.ffn)
+        if shape.arch == "gpt-oss":
+            add_vector(block + "attn_output.bias", shape.dim, 0.125)
+            add_vector(block + "attn_sinks.weight", shape.heads, 1.0)
+        for part in ("q", "k") if shape.has_head_norms else ():
+            add_vector(f"{block}attn_{part}_norm.weight", shape.head_dim, 1.0)
+        add_vector(block + ("post_attention_norm" if shape.arch in ("glm4moe", "gpt-oss") else "ffn_norm") + ".weight", shape.dim, 1.0)
+        if shape.experts == 0 or i < shape.dense_layers:
+            add_mlp(block, "", shape.ffn)
+            continue
+        add_matrix(block + "ffn_gate_inp.weight", shape.experts, shape.dim, vector_kind)
+        if shape.arch == "glm4moe":
+            add_vector(block + "exp_probs_b.bias", shape.experts, 0.0)
+        add_experts(block + "ffn_gate_exps.weight", shape.expert_ffn, shape.dim)
+        add_experts(block + "ffn_up_exps.weight", shape.expert_ffn, shape.dim)
+        add_experts(block + "ffn_down_exps.weight", shape.dim, shape.expert_ffn)
+        if shape.arch == "gpt-oss":
+            add_vector(block + "ffn_gate_inp.bias", shape.experts, 0.0)
+            for part, outputs in (("gate", shape.expert_ffn), ("up", shape.expert_ffn), ("down", shape.dim)):
+                result.append((f"{block}ffn_{part}_exps.bias", "f32", (shape.experts, outputs), vector("f32", shape.experts * outputs, 0.125)))
+        if shape.shared_ffn:
+            add_mlp(block, "_shexp", shape.shared_ffn)
     add_vector("output_norm.weight", shape.dim, 1.0)
     if not shape.tied:
         add_matrix("output.weight", shape.vocab, shape.dim)
@@ -173,7 +246,7 @@ def gguf_metadata(shape, kind, name):
         f"{arch}.attention.key_length": scalar("u32", shape.head_dim),
         f"{arch}.attention.value_length": scalar("u32", shape.head_dim),
         f"{arch}.attention.layer_norm_rms_epsilon": scalar("f32", shape.eps),
-        f"{arch}.rope.dimension_count": scalar("u32", shape.head_dim),
+        f"{arch}.rope.dimension_count": scalar("u32", shape.rope_dim or shape.head_dim),
         f"{arch}.rope.freq_base": scalar("f32", shape.rope_base),
         f"{arch}.vocab_size": scalar("u32", shape.vocab),
         "tokenizer.ggml.tokens": array("string", vocabulary.tokens),
@@ -182,6 +255,22 @@ def gguf_metadata(shape, kind, name):
         "tokenizer.ggml.eos_token_id": scalar("u32", vocabulary.eos),
         "tokenizer.ggml.add_bos_token": scalar("bool", shape.add_bos),
     }
+    if shape.experts:
+        metadata |= {
+            f"{arch}.expert_count": scalar("u32", shape.experts),
+            f"{arch}.expert_used_count": scalar("u32", shape.experts_used),
+            f"{arch}.expert_feed_forward_length": scalar("u32", shape.expert_ffn),
+            f"{arch}.expert_weights_norm": scalar("bool", True),
+        }
+    if shape.arch == "glm4moe":
+        metadata |= {
+            f"{arch}.expert_shared_count": scalar("u32", shape.shared_ffn // shape.expert_ffn),
+            f"{arch}.leading_dense_block_count": scalar("u32", shape.dense_layers),
+            f"{arch}.expert_gating_func": scalar("u32", 2),  # sigmoid
+            f"{arch}.expert_weights_scale": scalar("f32", 1.0),
+        }
+    if shape.window:
+        metadata[f"{arch}.attention.sliding_window"] = scalar("u32", shape.window)
     if shape.vocab_type == "spm":
         metadata["tokenizer.ggml.model"] = text("llama")
         metadata["tokenizer.ggml.scores"] = array("f32", vocabulary.gguf_scores())
@@ -193,30 +282,45 @@ def gguf_metadata(shape, kind, name):
     return metadata
 
 
-def hf_name(name):
-    """GGUF's name of a tensor as Hugging Face's Llama and Qwen2 have it."""
+def hf_name(shape, name):
+    """GGUF's name of a tensor as Hugging Face has it; an expert's has its number behind _exps."""
     whole = {"token_embd.weight": "model.embed_tokens.weight", "output_norm.weight": "model.norm.weight",
              "output.weight": "lm_head.weight"}
     if name in whole:
         return whole[name]
-    _, layer, part, leaf = name.split(".")
+    _, layer, part, *expert, leaf = name.split(".")
     parts = {"attn_norm": "input_layernorm", "attn_q": "self_attn.q_proj", "attn_k": "self_attn.k_proj",
              "attn_v": "self_attn.v_proj", "attn_output": "self_attn.o_proj", "ffn_norm": "post_attention_layernorm",
-             "ffn_gate": "mlp.gate_proj", "ffn_up": "mlp.up_proj", "ffn_down": "mlp.down_proj"}
-    return f"model.layers.{layer}.{parts[part]}.{leaf}"
+             "post_attention_norm": "post_attention_layernorm", "attn_q_norm": "self_attn.q_norm", "attn_k_norm": "self_attn.k_norm",
+             "ffn_gate_inp": "mlp.gate", "exp_probs_b": "mlp.gate.e_score_correction_bias"}
+    if part == "exp_probs_b":
+        return f"model.layers.{layer}.{parts[part]}"
+    if part in parts:
+        return f"model.layers.{layer}.{parts[part]}.{leaf}"
+    _, kind, *where = part.split("_")
+    inner = "" if not where else f"experts.{expert[0]}." if expert else HF_CLASSES[shape.arch][3] + "."
+    return f"model.layers.{layer}.mlp.{inner}{kind}_proj.{leaf}"
 
 
 def hf_config(shape, kind):
     vocabulary = Vocabulary(shape.vocab_type, shape.vocab)
-    return {
-        "architectures": ["Qwen2ForCausalLM" if shape.arch == "qwen2" else "LlamaForCausalLM"],
-        "model_type": shape.arch, "hidden_act": "silu", "hidden_size": shape.dim, "head_dim": shape.head_dim,
+    hf_class, model_type, experts_key, _ = HF_CLASSES[shape.arch]
+    config = {
+        "architectures": [hf_class], "model_type": model_type, "hidden_act": "silu", "hidden_size": shape.dim, "head_dim": shape.head_dim,
         "intermediate_size": shape.ffn, "num_hidden_layers": shape.layers, "num_attention_heads": shape.heads,
         "num_key_value_heads": shape.kv_heads, "max_position_embeddings": shape.context, "vocab_size": shape.vocab,
         "rms_norm_eps": shape.eps, "rope_theta": shape.rope_base, "rope_scaling": None,
         "tie_word_embeddings": shape.tied, "bos_token_id": vocabulary.bos, "eos_token_id": vocabulary.eos,
         "torch_dtype": {"f32": "float32", "f16": "float16", "bf16": "bfloat16"}[kind],
     }
+    if shape.experts:
+        config |= {experts_key: shape.experts, "num_experts_per_tok": shape.experts_used, "moe_intermediate_size": shape.expert_ffn,
+                   "norm_topk_prob": True}
+    if shape.arch == "glm4moe":
+        config |= {"n_shared_experts": shape.shared_ffn // shape.expert_ffn, "first_k_dense_replace": shape.dense_layers,
+                   "routed_scaling_factor": 1.0, "n_group": 1, "topk_group": 1, "attention_bias": True, "use_qk_norm": False,
+                   "partial_rotary_factor": shape.rope_dim / shape.head_dim}
+    return config
 
 
 def write_hf(folder, shape, kind, seed):
@@ -226,7 +330,7 @@ def write_hf(folder, shape, kind, seed):
                  "tokenizer_config.json": vocabulary.tokenizer_config(shape.add_bos)}
     for name, document in documents.items():
         gguf_file.write_whole(folder / name, [json.dumps(document, ensure_ascii=False, indent=1).encode()])
-    entries = tensors(shape, hf_name, kind, kind, seed)
+    entries = tensors(shape, lambda name: hf_name(shape, name), kind, kind, seed)
     header, offset = {"__metadata__": {"format": "pt"}}, 0
     for name, _, extents, _ in entries:
         end = offset + gguf_file.tensor_bytes(kind, extents)
@@ -284,6 +388,8 @@ def main():
     try:
         shape = read_shape(arguments)
         kind = arguments.type or ("q4_0" if arguments.format == "gguf" else "bf16")
+        if arguments.format == "hf" and shape.arch == "gpt-oss":
+            raise ValueError("gpt-oss has its experts in tensors of their own form in folders: expected --format gguf")
         if arguments.format == "hf" and kind.startswith("q"):
             raise ValueError(f"--type is {kind}, expected f16, bf16 or f32 for --format hf")
         vector_kind = "f32" if arguments.format == "gguf" else kind

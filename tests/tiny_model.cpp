@@ -25,10 +25,12 @@ std::vector<float> for_gguf(const TinyTensor& t) {
   return out;
 }
 
-/// What the reference calls a tensor: by the names of Llama, of Qwen3 for what Llama lacks, and of Qwen2-MoE where there are experts.
+/// What the reference calls a tensor: by the names of Llama, of Qwen3 for what Llama lacks, of Qwen2-MoE where there are experts, and of
+/// gpt-oss for what all of these lack.
 std::string reference_name(const TensorId& id, bool sparse) {
   const TensorKey* key = sparse ? archs::qwen2_moe.find(id.role, true) : archs::llama.find(id.role);
   if (key == nullptr) key = (sparse ? archs::glm4_moe : archs::qwen3).find(id.role, sparse);
+  if (key == nullptr) key = archs::gpt_oss.find(id.role, sparse);
   return key == nullptr ? std::string() : name_from(key->hf, id);
 }
 
@@ -45,7 +47,8 @@ void TinyModel::add(Random& random, const RoleInfo& info, const TensorId& id) {
   TinyTensor t{name_from(key->hf, id), name_from(key->gguf, id), {columns}, {}, 0, reference_name(id, sparse)};
   if (info.is_matrix()) t.shape.insert(t.shape.begin(), rows);
   if (arch->gguf_pairs != arch->pairs) t.permuted_heads = rope_heads_of(info.role, id.layer, sizes);
-  const bool scales = !info.is_matrix() && !info.bias_of && info.role != Role::shared_gate && info.role != Role::selection_bias;
+  if (!key->fused.name.empty()) t.fused_name = name_from(key->fused.name, id), t.fused = key->fused;
+  const bool scales = !info.is_matrix() && !info.bias_of && info.role != Role::shared_gate && info.role != Role::selection_bias && info.role != Role::sinks;
   const double mean = scales ? 1 : 0, spread = info.is_matrix() ? 1 / std::sqrt(static_cast<double>(columns)) : 0.3;
   for (std::int64_t i = 0; i < rows * columns; ++i) t.values.push_back(static_cast<float>(mean + spread * random.normal()));
   tensors.push_back(std::move(t));
@@ -65,6 +68,9 @@ TinyModel& TinyModel::make() {
   if (arch->has_experts()) sizes.router.used = experts_used;
   std::vector<LayerSpec> specs(static_cast<std::size_t>(layers), arch->has_experts() ? sparse : dense);
   if (arch->find(Field::dense_layers) != nullptr) specs[0] = dense;
+  for (std::size_t i = 0; arch->full_attention_step > 0 && i < specs.size(); ++i) {
+    if ((static_cast<std::int64_t>(i) + 1) % arch->full_attention_step != 0) specs[i].window = window;
+  }
   sizes.set_layers(std::move(specs));
   for (std::int64_t layer = -1; layer < layers; ++layer) {
     for (const RoleInfo& info : roles) {
@@ -82,6 +88,37 @@ TinyModel& TinyModel::make() {
   pieces = {"<unk>", "<s>", "</s>", "\xe2\x96\x81"};
   for (char c = 'a'; c <= 'z'; ++c) pieces.emplace_back(1, c);
   return *this;
+}
+
+std::vector<TinyTensor> TinyModel::folder_tensors() const {
+  std::vector<TinyTensor> all;
+  for (const TinyTensor& one : tensors) {
+    if (!fuses || one.fused_name.empty()) {
+      all.push_back(one);
+      continue;
+    }
+    if (std::ranges::any_of(all, [&](const TinyTensor& t) { return t.name == one.fused_name; })) continue;
+    TinyTensor whole{one.fused_name, "", {}, {}};
+    // Those of a role follow each other, expert by expert.
+    std::vector<std::vector<const TinyTensor*>> parts(static_cast<std::size_t>(one.fused.parts));
+    for (const TinyTensor& t : tensors) {
+      if (t.fused_name == one.fused_name) parts[static_cast<std::size_t>(t.fused.part)].push_back(&t);
+    }
+    const std::int64_t rows = one.shape[0], columns = one.shape.size() == 2 ? one.shape[1] : 1, side_by_side = one.fused.parts * rows;
+    const bool transposed = one.fused.transposed && one.shape.size() == 2;
+    whole.shape = {std::ssize(parts[0])};
+    if (one.shape.size() == 1) whole.shape.push_back(side_by_side);
+    if (one.shape.size() == 2) whole.shape.insert(whole.shape.end(), {transposed ? columns : side_by_side, transposed ? side_by_side : columns});
+    for (std::size_t e = 0; e < parts[0].size(); ++e) {
+      for (std::int64_t i = 0; i < side_by_side * columns; ++i) {
+        const std::int64_t row = transposed ? i % side_by_side : i / columns, column = transposed ? i / side_by_side : i % columns;
+        const std::int64_t part = one.fused.interleaved ? row % one.fused.parts : row / rows, own = one.fused.interleaved ? row / one.fused.parts : row % rows;
+        whole.values.push_back(parts[static_cast<std::size_t>(part)][e]->values[static_cast<std::size_t>(own * columns + column)]);
+      }
+    }
+    all.push_back(std::move(whole));
+  }
+  return all;
 }
 
 void TinyModel::write_tokenizer(const std::filesystem::path& folder) const {
@@ -102,9 +139,10 @@ void TinyModel::write_folder(const std::filesystem::path& folder, const std::str
   write_tokenizer(folder);
   write_file(folder / "config.json", config.dump(1));
   std::vector<SafetensorsWriter::Announced> announced;
-  for (const TinyTensor& t : tensors) announced.push_back({t.name, type, t.shape});
+  const std::vector<TinyTensor> all = folder_tensors();
+  for (const TinyTensor& t : all) announced.push_back({t.name, type, t.shape});
   SafetensorsWriter writer(folder / "model.safetensors", announced, {{"format", "pt"}});
-  for (const TinyTensor& t : tensors) {
+  for (const TinyTensor& t : all) {
     const std::string bytes = bytes_of(t.values, type);
     writer.write(std::as_bytes(std::span(bytes)));
   }
@@ -159,6 +197,8 @@ reference::Transformer TinyModel::reference() const {
                            .ffn = ffn, .vocab = vocab, .norm_eps = 0.00001, .frequencies = {}, .weights = {}};
   r.adjacent_pairs = arch->pairs == nn::RopePairs::adjacent;
   r.norms_all_heads = arch->head_norm == HeadNorm::all;
+  r.clamps = arch->gate == ops::Gate::clamped_silu;
+  for (const LayerSpec& spec : sizes.specs) r.windows.push_back(spec.window);
   r.experts = sizes.router.experts, r.expert_ffn = expert_ffn, r.shared_ffn = 2 * expert_ffn;
   const nn::RouterOptions& o = sizes.router;
   r.router = {static_cast<reference::Score>(o.score), static_cast<std::size_t>(o.used), static_cast<std::size_t>(o.groups),

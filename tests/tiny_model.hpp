@@ -24,6 +24,8 @@ struct TinyTensor {
   std::vector<float> values;       ///< in Hugging Face's order of rows
   std::int64_t permuted_heads = 0;  ///< GGUF files of Llama pair adjacent rows of q and k, in this many heads
   std::string reference_name = {};  ///< in reference::Transformer; empty: its own
+  std::string fused_name = {};      ///< Hugging Face's, of the tensor that has those of all experts; empty: none
+  Fused fused = {};
 };
 
 /// Everything a test may wish to change before the files are written.
@@ -32,8 +34,10 @@ struct TinyModel {
   const ArchSpec* arch = &archs::llama;
   std::int64_t dim = 36, layers = 2, heads = 6, kv_heads = 2, head_dim = 10, ffn = 50, vocab = 37, context = 64;
   std::int64_t experts = 6, experts_used = 2, expert_ffn = 20;  ///< of architectures that have some
+  std::int64_t window = 7;  ///< of architectures that have one in some layers
   bool tied = false;
   bool biases = false;  ///< what is optional: Llama's attention_bias, GLM-4.5's norms of q and k
+  bool fuses = true;    ///< folders have experts in one tensor where the architecture's own have
   std::uint64_t seed = 1;
 
   ModelConfig sizes = {};  ///< of make()
@@ -54,6 +58,8 @@ struct TinyModel {
   /// Fills in tensors, config and vocabulary from the sizes.
   TinyModel& make();
 
+  /// What a folder has.
+  [[nodiscard]] std::vector<TinyTensor> folder_tensors() const;
   void write_tokenizer(const std::filesystem::path& folder) const;
   /// A Hugging Face folder. `type`: F32, F16 or BF16.
   void write_folder(const std::filesystem::path& folder, const std::string& type = "F32") const;
@@ -84,6 +90,9 @@ struct TinyModel {
 
 /// The architectures without experts.
 [[nodiscard]] std::vector<const ArchSpec*> dense_architectures();
+
+/// Whether Hugging Face has a tensor for each expert, as we write them.
+[[nodiscard]] inline bool has_single_experts(const ArchSpec& arch) { return !arch.has_experts() || arch.find(Role::expert_up, true)->fused.name.empty(); }
 
 /// Logits after each of `tokens`, in one row.
 [[nodiscard]] std::vector<float> logits_of(const Model& model, const std::vector<TokenId>& tokens);

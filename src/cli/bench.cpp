@@ -84,8 +84,8 @@ double operations_per_token(const ModelConfig& config, const ModelWeights& weigh
   double total = 0;
   for (const LayerWeights& layer : weights.layers) {
     const double share = static_cast<double>(config.router.used) / static_cast<double>(std::max<std::size_t>(1, layer.experts.experts.size()));
-    for_each_matrix(layer, [&](const RoleInfo& info, const WeightMatrix& w) {
-      total += 2 * static_cast<double>(w.rows()) * static_cast<double>(w.columns()) * (info.is_of_expert() ? share : 1);
+    for_each_matrix(layer, [&](const TensorId& id, const WeightMatrix& w) {
+      total += 2 * static_cast<double>(w.rows()) * static_cast<double>(w.columns()) * (id.expert >= 0 ? share : 1);
     });
   }
   return total;

@@ -72,6 +72,24 @@ Json sizes_json(const ModelConfig& c, SizeOf size, bool alike) {
   return sizes;
 }
 
+/// Layers of one kind: how many of them, and what they are.
+std::string kinds_of_layers(const ModelConfig& c) {
+  std::string kinds;
+  std::vector<LayerSpec> seen;
+  for (const LayerSpec& spec : c.specs) {
+    if (std::ranges::find(seen, spec) != seen.end()) continue;
+    seen.push_back(spec);
+    kinds += message(kinds.empty() ? "layers          " : "                ", std::ranges::count(c.specs, spec), " x ", spec.window > 0 ? message("window of ", spec.window, " tokens, ") : "");
+    if (spec.is_sparse()) {
+      kinds += message("experts of ", spec.expert_ffn, " (", c.router.used, " of ", spec.experts, " a token)", spec.ffn > 0 ? message(", shared expert of ", spec.ffn) : "");
+    } else {
+      kinds += message("MLP of ", spec.ffn);
+    }
+    kinds += "\n";
+  }
+  return kinds;
+}
+
 Json describe(const ModelConfig& c) {
   const bool alike = c.is_uniform(), same_window = windowed_layers(c) == (c.window > 0 ? c.layers : 0);
   return {{"dim", c.dim},
@@ -85,11 +103,17 @@ Json describe(const ModelConfig& c) {
           {"norm_eps", c.norm_eps},
           {"rope_base", c.rope.base},
           {"window", sizes_json(c, &ModelConfig::window_of, same_window)},
+          {"experts", c.router.experts},
+          {"experts_used", c.router.used * (c.has_experts() ? 1 : 0)},
+          {"expert_ffn", c.has_experts() ? c.layer(c.dense_layers()).expert_ffn : 0},
+          {"dense_layers", c.dense_layers()},
           {"tied", c.tied}};
 }
 
 struct Sizes {
   std::int64_t parameters = 0;
+  std::int64_t active = 0;  ///< parameters that work for a token: of experts those that it is routed to, no rows of an embedding
+  std::int64_t token_bytes = 0;  ///< that it reads
   std::int64_t matrix_weights = 0;
   std::int64_t matrix_bytes = 0;
 };
@@ -97,7 +121,15 @@ struct Sizes {
 Sizes sizes_of(const Checkpoint& checkpoint) {
   Sizes sizes;
   for (const CheckpointTensor& tensor : checkpoint.tensors()) {
-    sizes.parameters += tensor.rows * tensor.columns;
+    const std::int64_t weights = tensor.rows * tensor.columns;
+    const ModelConfig& config = checkpoint.config();
+    sizes.parameters += weights;
+    if (tensor.role != Role::embedding || config.tied) {
+      // All experts of a layer are as large.
+      const bool reads = tensor.expert < config.router.used;
+      sizes.active += reads ? weights : 0;
+      sizes.token_bytes += reads ? tensor.stored_bytes() : 0;
+    }
     if (!tensor.is_matrix) continue;
     sizes.matrix_weights += tensor.rows * tensor.columns;
     sizes.matrix_bytes += tensor.stored_bytes();
@@ -159,6 +191,8 @@ Json as_json(const Checkpoint& checkpoint, const std::optional<Verification>& ve
       {"architecture", std::string(config.arch->name)},
       {"config", describe(config)},
       {"parameters", sizes.parameters},
+      {"active_parameters", sizes.active},
+      {"bytes_per_token", sizes.token_bytes},
       {"bytes", checkpoint.stored_bytes()},
       {"bits_per_weight", 8.0 * static_cast<double>(sizes.matrix_bytes) / static_cast<double>(sizes.matrix_weights)},
       {"kv_bytes_per_token", cache.bytes_per_token()},
@@ -189,6 +223,26 @@ std::string as_text(const Tokenizer& tokenizer) {
                  tokenizer.chat_template().empty() ? "none" : "yes", "\n");
 }
 
+/// How many tensors one line stands for, from the `i`-th on: all experts', where they are stored alike.
+std::size_t in_one_line(const Checkpoint& checkpoint, std::size_t i) {
+  const auto& tensors = checkpoint.tensors();
+  const CheckpointTensor& first = tensors[i];
+  if (first.expert != 0) return 1;
+  const auto alike = [&](const CheckpointTensor& other) { return other.layer == first.layer && other.role == first.role && other.stored_as() == first.stored_as(); };
+  std::size_t end = i;
+  while (end < tensors.size() && alike(tensors[end])) ++end;
+  return static_cast<std::int64_t>(end - i) == checkpoint.config().layer(first.layer).experts ? end - i : 1;
+}
+
+/// "layers.0.mlp.experts.*.up_proj"
+std::string name_of_all(const CheckpointTensor& tensor) {
+  std::string name = tensor.tensor_name();
+  const std::string number = ".0.";
+  const std::size_t at = name.rfind(number);
+  if (at != std::string::npos) name.replace(at, number.size(), ".*.");
+  return name;
+}
+
 std::string as_text(const Checkpoint& checkpoint, const std::optional<Verification>& verification) {
   const Sizes sizes = sizes_of(checkpoint);
   const ModelConfig& c = checkpoint.config();
@@ -196,10 +250,12 @@ std::string as_text(const Checkpoint& checkpoint, const std::optional<Verificati
   std::string out =
       message("architecture    ", c.arch->name, " (", checkpoint.container(), ")\nsizes           ", c.layers,
               " layers, dim ", c.dim, ", ", sizes_text(c, &ModelConfig::heads_of), " heads of ", c.head_dim, ", ",
-              sizes_text(c, &ModelConfig::kv_heads_of), " kv heads, ffn ", sizes_text(c, &ModelConfig::ffn_of), ", vocab ", c.vocab, c.tied ? " (tied)" : "", "\ncontext         ", c.context, " tokens");
+              sizes_text(c, &ModelConfig::kv_heads_of), " kv heads, ", c.has_experts() ? "" : message("ffn ", sizes_text(c, &ModelConfig::ffn_of), ", "), "vocab ", c.vocab, c.tied ? " (tied)" : "", "\ncontext         ", c.context, " tokens");
   if (c.window > 0) out += message(", window ", c.window);
   if (const std::int64_t windowed = windowed_layers(c); windowed > 0 && windowed < c.layers) out += message(" in ", windowed, " of ", c.layers, " layers");
-  out += message("\nparameters      ", sizes.parameters, "\nbytes           ", checkpoint.stored_bytes(), " (",
+  out += "\n" + (c.has_experts() || !c.is_uniform() ? kinds_of_layers(c) : std::string());
+  out += message("parameters      ", sizes.parameters, c.has_experts() ? message(", ", sizes.active, " of them work for a token, in ", in_bytes(sizes.token_bytes)) : "",
+                 "\nbytes           ", checkpoint.stored_bytes(), " (",
                  in_bytes(checkpoint.stored_bytes()), "), ",
                  fixed(8.0 * static_cast<double>(sizes.matrix_bytes) / static_cast<double>(sizes.matrix_weights), 3),
                  " bits a weight as stored\nkv cache        ", cache.bytes_per_token(), " bytes a token in f16\n",
@@ -214,9 +270,11 @@ std::string as_text(const Checkpoint& checkpoint, const std::optional<Verificati
   }
   Table table("lrlr");
   table.add({"tensor", "shape", "format", "bytes"});
-  for (const CheckpointTensor& tensor : checkpoint.tensors()) {
-    table.add({printable(tensor.tensor_name()), in_parentheses(shape_of(tensor)), tensor.stored_as(),
-               message(tensor.stored_bytes())});
+  for (std::size_t i = 0, count = 0; i < checkpoint.tensors().size(); i += count) {
+    const CheckpointTensor& tensor = checkpoint.tensors()[i];
+    count = in_one_line(checkpoint, i);
+    table.add({printable(count > 1 ? name_of_all(tensor) : tensor.tensor_name()), message(count > 1 ? message(count, " x ") : "", in_parentheses(shape_of(tensor))),
+               tensor.stored_as(), message(static_cast<std::int64_t>(count) * tensor.stored_bytes())});
   }
   return out + "\n" + table.text();
 }

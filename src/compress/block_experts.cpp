@@ -12,7 +12,22 @@ namespace {
 constexpr std::int64_t most_borrowed = 4096;  // tokens that are looked at for that
 
 /// Roles of an expert, and those of the MLP that it is run as.
-constexpr std::pair<Role, Role> expert_roles[] = {{Role::expert_gate, Role::gate}, {Role::expert_up, Role::up}, {Role::expert_down, Role::down}};
+constexpr std::pair<Role, Role> expert_roles[] = {{Role::expert_gate, Role::gate},           {Role::expert_up, Role::up},
+                                                  {Role::expert_down, Role::down},           {Role::expert_gate_bias, Role::gate_bias},
+                                                  {Role::expert_up_bias, Role::up_bias},     {Role::expert_down_bias, Role::down_bias}};
+
+/// Brings what an expert has from one block to another, where it stands under the first or the second of expert_roles.
+void copy_expert(const LayerWeights& from, LayerWeights& to, std::int64_t expert, bool out) {
+  for (const auto& [role, as] : expert_roles) {
+    const TensorId whole{role, -1, expert}, alone{as};
+    const TensorId &source = out ? whole : alone, &target = out ? alone : whole;
+    if (info_of(role).is_matrix()) {
+      *matrix_of(to, target) = *matrix_of(from, source);
+    } else {
+      *vector_of(to, target) = *vector_of(from, source);
+    }
+  }
+}
 
 /// A token of all samples, and what its second moments count.
 struct ExpertInput {
@@ -66,7 +81,7 @@ void BlockPass::round_experts(Work& work, std::int64_t layer, RoundedBlock& resu
     Work own;
     own.block.ffn_norm = work.block.ffn_norm;
     own.copied.insert(Role::ffn_norm);  // no scales are folded into what all experts read
-    for (const auto& [role, as] : expert_roles) *matrix_of(own.block, as) = *matrix_of(work.block, {role, layer, e});
+    copy_expert(work.block, own.block, e, true);
     for (const CheckpointTensor& tensor : checkpoint_.tensors()) {
       if (tensor.layer != layer || tensor.expert != e) continue;
       add(own, std::ranges::find(expert_roles, tensor.role, &std::pair<Role, Role>::first)->second, tensor);
@@ -118,14 +133,18 @@ void BlockPass::round_experts(Work& work, std::int64_t layer, RoundedBlock& resu
       Hessian hessian = known ? std::move(hessians[g]) : observe(g);
       round_group(own, g, hessian, drift, result);
     }
-    for (const auto& [role, as] : expert_roles) *matrix_of(work.block, {role, layer, e}) = *matrix_of(own.block, as);
+    copy_expert(own.block, work.block, e, false);
+    // Biases that scales were folded into.
+    for (const auto& [role, as] : expert_roles) {
+      if (own.changed.contains(as) && !info_of(as).is_matrix() && !vector_of(own.block, as)->empty()) result.vectors[{role, layer, e}] = *vector_of(own.block, as);
+    }
   }
   for (const std::size_t g : {first, last}) {
     InputReport& report = result.inputs.emplace_back(InputReport{{}, seen_[g].range(), central_range(seen_[g], 99.9)});
     for (const CheckpointTensor& tensor : checkpoint_.tensors()) {
       const bool here = tensor.layer == layer && tensor.expert == 0;
       const auto role = std::ranges::find(expert_roles, tensor.role, &std::pair<Role, Role>::first);
-      if (here && role != std::end(expert_roles) && input_group_of(role->second) == g) report.matrices.push_back(tensor.name + " and all experts");
+      if (here && tensor.is_matrix && role != std::end(expert_roles) && input_group_of(role->second) == g) report.matrices.push_back(tensor.name + " and all experts");
     }
   }
   if (starved_count > 0) {

@@ -319,7 +319,9 @@ void BlockPass::scale(Work& work, std::vector<Hessian>& hessians) {
     const InputGroup& group = input_groups()[g];
     std::vector<Role> touched(group.roles.begin(), group.roles.end());
     touched.push_back(group.source);
-    if (!can_fold(work.block, group) || std::ranges::any_of(touched, [&](Role role) { return work.copied.contains(role); })) continue;
+    // What is clamped cannot be scaled.
+    const bool clamped = group.source == Role::up && checkpoint_.config().gate == ops::Gate::clamped_silu;
+    if (clamped || !can_fold(work.block, group) || std::ranges::any_of(touched, [&](Role role) { return work.copied.contains(role); })) continue;
     std::vector<Tensor<float, 2>> weights;
     for (const Role role : group.roles) weights.push_back(matrix_of(work.block, role)->dequantize());
     std::vector<float> scales;

@@ -66,8 +66,9 @@ LayerWeights ModelSource::load_block(std::int64_t layer) const {
   // A seed of its own for each block, whatever the first; 0 is the residual stream's.
   std::optional<Rotation> values;
   if (seed_) values.emplace(original_.config().head_dim, *seed_ + 0x9e3779b97f4a7c15U * static_cast<std::uint64_t>(layer + 1));
-  const auto rotate = [&](const RoleInfo& info, WeightMatrix& matrix) {
+  const auto rotate = [&](const TensorId& id, WeightMatrix& matrix) {
     if (matrix.empty()) return;
+    const RoleInfo& info = info_of(id.role);
     change(matrix, [&](Tensor<float, 2>& m) {
       if (info.columns == WeightAxis::dim) scale_columns(m, *vector_of(block, norm_of(info.role)));
       if (info.columns == WeightAxis::dim) residual_->rotate_columns(m);
@@ -75,7 +76,7 @@ LayerWeights ModelSource::load_block(std::int64_t layer) const {
       if (values && info.role == Role::o) values->rotate_columns(m);
       if (info.rows == WeightAxis::dim) residual_->rotate_rows(m);
     });
-    std::vector<float>* bias = bias_of(block, info.role);
+    std::vector<float>* bias = bias_of(block, id);
     if (bias != nullptr && values && info.role == Role::v) rotate_pieces(*values, *bias);
     if (bias != nullptr && info.rows == WeightAxis::dim) rotate_pieces(*residual_, *bias);
   };

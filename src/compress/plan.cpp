@@ -40,6 +40,10 @@ std::vector<NativeWriter::Entry> entries_of(const Checkpoint& checkpoint, const 
   if (target != Target::native && !checkpoint.config().is_uniform()) {
     fail(Errc::unsupported, name_of(target), ": expected layers of the same heads and FFN width, which such files give once, found several; native files hold them");
   }
+  const TensorKey* experts = checkpoint.config().arch->find(Role::expert_gate, true);
+  if (writes_folder(target) && experts != nullptr && !experts->fused.name.empty()) {
+    fail(Errc::unsupported, name_of(target), ": experts of ", checkpoint.config().arch->name, " lie in one tensor there: not yet; native and GGUF files hold them");
+  }
   std::vector<NativeWriter::Entry> entries;
   for (const CheckpointTensor& tensor : checkpoint.tensors()) {
     if (!tensor.is_matrix && tensor.role == Role::rope_divisors) continue;

@@ -19,6 +19,7 @@
 #include "bantam/model/roles.hpp"
 #include "model/metadata.hpp"
 #include "model/packed/family.hpp"
+#include "model/packed/fused_experts.hpp"
 
 namespace bantam::inline v0 {
 
@@ -101,10 +102,7 @@ std::string CheckpointTensor::stored_as() const {
 
 std::int64_t CheckpointTensor::stored_bytes() const noexcept {
   if (entry == nullptr) return is_matrix ? native->matrix_bytes(rows, columns) : source->row_bytes(columns);
-  if (packed == nullptr) return static_cast<std::int64_t>(bytes.size());
-  std::size_t sum = 0;
-  for (const TensorEntry* part : packed->parts()) sum += part->bytes.size();
-  return static_cast<std::int64_t>(sum);
+  return packed != nullptr ? packed->stored_bytes() : static_cast<std::int64_t>(bytes.size()) / step;
 }
 
 Checkpoint Checkpoint::open(const std::filesystem::path& name, const OpenOptions& options) {
@@ -243,9 +241,34 @@ void Checkpoint::collect(bool gguf, const PackedFamily* family) {
     used[number_of(*entry)] = true;
     // A tied model's second copy of the embedding says nothing new.
     if (repeats_embedding) return;
-    if (!info_of(key.role).is_of_expert() || !is_stacked(pattern)) return add_tensor(id, name_of(key, id), *entry, 0, 1, gguf);
+    if (!info_of(key.role).is_of_expert() || !is_stacked(pattern)) return add_tensor(id, name_of(key, id), *entry, {}, gguf);
     const std::int64_t experts = config_.layer(id.layer).experts;
-    for (std::int64_t e = 0; e < experts; ++e) add_tensor({id.role, id.layer, e}, name_of(key, {id.role, id.layer, e}), *entry, e, experts, gguf);
+    for (std::int64_t e = 0; e < experts; ++e) add_tensor({id.role, id.layer, e}, name_of(key, {id.role, id.layer, e}), *entry, {e, experts}, gguf);
+  };
+  /// Whether the folder has those of all experts in one tensor.
+  const auto visit_fused = [&](const TensorKey& key, std::int64_t layer) {
+    const std::int64_t experts = config_.layer(layer).experts;
+    if (gguf || key.fused.name.empty() || source_->find(name_from(key.hf, {key.role, layer, 0})) != nullptr) return false;
+    const std::string name = name_from(key.fused.name, {key.role, layer});
+    if (!info_of(key.role).is_matrix()) {
+      const TensorEntry* entry = source_->find(name);
+      if (entry == nullptr) return false;
+      used[number_of(*entry)] = true;
+      for (std::int64_t e = 0; e < experts; ++e) {
+        const TensorId id{key.role, layer, e};
+        add_tensor(id, name_of(key, id), *entry, {e, experts}, gguf, key.fused);
+      }
+      return true;
+    }
+    const auto [rows, columns] = shape_of(key.role, layer, config_);
+    std::vector<const TensorEntry*> taken;
+    auto matrices = open_fused_experts(*source_, path_.string(), name, key.fused, experts, rows, columns, taken);
+    for (const TensorEntry* entry : taken) used[number_of(*entry)] = true;
+    for (std::int64_t e = 0; e < std::ssize(matrices); ++e) {
+      const TensorId id{key.role, layer, e};
+      add_packed(id, without_weight(name_of(key, id)), std::move(matrices[static_cast<std::size_t>(e)]));
+    }
+    return !matrices.empty();
   };
   const auto visit_all = [&](std::int64_t layer) {
     const bool sparse = layer >= 0 && config_.layer(layer).is_sparse();
@@ -254,6 +277,7 @@ void Checkpoint::collect(bool gguf, const PackedFamily* family) {
         const RoleInfo& info = info_of(key.role);
         const std::string_view pattern = gguf ? key.gguf : key.hf;
         if (info.is_of_layer() != (layer >= 0) || pattern.empty() || arch.find(key.role, sparse) != &key || !is_in_layer(key.role, layer, config_)) continue;
+        if (info.is_of_expert() && visit_fused(key, layer)) continue;
         const std::int64_t experts = info.is_of_expert() && !is_stacked(pattern) ? config_.layer(layer).experts : 0;
         if (experts == 0) visit(key, {key.role, layer});
         for (std::int64_t e = 0; e < experts; ++e) visit(key, {key.role, layer, e});
@@ -315,7 +339,7 @@ void Checkpoint::add_packed(const TensorId& id, std::string name, std::shared_pt
   tensors_.push_back(std::move(tensor));
 }
 
-void Checkpoint::add_tensor(const TensorId& id, std::string name, const TensorEntry& entry, std::int64_t part, std::int64_t parts, bool gguf) {
+void Checkpoint::add_tensor(const TensorId& id, std::string name, const TensorEntry& entry, Slice slice, bool gguf, const Fused& fused) {
   CheckpointTensor tensor(id);
   set_name(tensor, std::move(name));
   tensor.is_matrix = info_of(id.role).is_matrix();
@@ -334,17 +358,23 @@ void Checkpoint::add_tensor(const TensorId& id, std::string name, const TensorEn
   if (tensor.source == nullptr) {
     fail(Errc::unsupported, place, ": type ", printable(entry.type), ": not yet; what works: ", source_type_names());
   }
-  std::vector<std::int64_t> expected{columns};
+  tensor.step = fused.interleaved ? fused.parts : 1;
+  tensor.first = fused.interleaved ? fused.part : 0;
+  std::vector<std::int64_t> expected{fused.parts * columns};
   if (tensor.is_matrix) expected.insert(expected.begin(), rows);
-  if (parts > 1) expected.insert(expected.begin(), parts);
+  if (slice.count > 1) expected.insert(expected.begin(), slice.count);
   // A vector may be a matrix of one row: the gate of Qwen's shared expert.
   const bool one_row = !tensor.is_matrix && entry.shape == std::vector<std::int64_t>{1, columns};
   if (entry.shape != expected && !one_row) fail(Errc::corrupt, place, ": expected shape ", to_string(expected), ", found ", to_string(entry.shape));
-  const std::int64_t bytes = rows * tensor.source->row_bytes(columns);
-  if (columns % tensor.source->block != 0 || static_cast<std::int64_t>(entry.bytes.size()) != parts * bytes) {
-    fail(Errc::corrupt, place, ": expected ", parts * bytes, " bytes of ", entry.type, ", found ", entry.bytes.size());
+  const std::int64_t bytes = rows * tensor.source->row_bytes(fused.parts * columns);
+  if (columns % tensor.source->block != 0 || static_cast<std::int64_t>(entry.bytes.size()) != slice.count * bytes) {
+    fail(Errc::corrupt, place, ": expected ", slice.count * bytes, " bytes of ", entry.type, ", found ", entry.bytes.size());
   }
-  tensor.bytes = entry.bytes.subspan(static_cast<std::size_t>(part * bytes), static_cast<std::size_t>(bytes));
+  tensor.bytes = entry.bytes.subspan(static_cast<std::size_t>(slice.index * bytes), static_cast<std::size_t>(bytes));
+  if (fused.parts > 1 && !fused.interleaved) {
+    const std::size_t own = tensor.bytes.size() / static_cast<std::size_t>(fused.parts);
+    tensor.bytes = tensor.bytes.subspan(static_cast<std::size_t>(fused.part) * own, own);
+  }
   if (gguf && config_.arch->gguf_pairs != config_.arch->pairs) tensor.unpermute_heads = rope_heads_of(id.role, id.layer, config_);
   tensors_.push_back(std::move(tensor));
 }

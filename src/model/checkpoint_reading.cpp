@@ -137,7 +137,9 @@ std::vector<float> Checkpoint::load_vector(const CheckpointTensor& tensor) const
   } else {
     std::vector<std::byte> bytes(tensor.bytes.size());
     tensor.entry->file->read(tensor.bytes, bytes.data());
-    tensor.source->read_row(bytes.data(), values);
+    std::vector<float> all(static_cast<std::size_t>(tensor.columns * tensor.step));
+    tensor.source->read_row(bytes.data(), all);
+    for (std::size_t i = 0; i < values.size(); ++i) values[i] = all[static_cast<std::size_t>(tensor.first) + i * static_cast<std::size_t>(tensor.step)];
   }
   if (tensor.unpermute_heads == 0) return values;
   std::vector<float> ordered(values.size());

@@ -122,6 +122,7 @@ ModelConfig read_sizes(const ArchSpec& arch, const Source& source) {
   ModelConfig c;
   c.arch = &arch;
   c.router = arch.router;
+  c.gate = arch.gate;
   c.rope.pairs = arch.pairs;
   c.dim = require_extent(source, Field::dim);
   c.layers = require_extent(source, Field::layers);

@@ -74,7 +74,7 @@ ModelConfig read_gguf_config(const GgufFile& file) {
   ModelConfig c = detail::read_sizes(*arch, source);
   if (source.number(Field::window).value_or(0) != 0) {
     const std::int64_t window = detail::require_extent(source, Field::window);
-    for (LayerSpec& spec : c.specs) spec.window = window;
+    for (std::int64_t i = 0; i < c.layers; ++i) c.specs[static_cast<std::size_t>(i)].window = detail::has_window(*arch, i) ? window : 0;
     c.set_layers(std::move(c.specs));
   }
   if (has_experts) read_router(file, *name + ".", c.router);

@@ -210,6 +210,10 @@ ModelConfig from_json(const Json& json, const std::string& place) {
   c.vocab = detail::require_extent(source, Field::vocab);
   c.router.renormalize = flag_at(json, "norm_topk_prob", place, c.router.renormalize);
   c.gate = gate_of(text_at(json, "hidden_act", place, "silu"), place);
+  if (c.gate == ops::Gate::silu) c.gate = arch.gate;
+  if (const auto limit = number_at(json, "swiglu_limit", place); limit && c.gate == ops::Gate::clamped_silu && *limit != 7) {
+    fail(Errc::unsupported, place, ": swiglu_limit: expected 7, found ", *limit);
+  }
   c.tied = flag_at(json, "tie_word_embeddings", place, arch.default_tied);
   if (new_rope) {
     read_rope_scaling(*rope_parameters, place, "rope_parameters", c);
@@ -235,7 +239,7 @@ ModelConfig from_json(const Json& json, const std::string& place) {
       if (json.contains("use_sliding_window")) first = static_cast<std::int64_t>(std::min(*from, 1e9));
     }
   }
-  for (std::int64_t i = 0; i < c.layers; ++i) c.specs[static_cast<std::size_t>(i)].window = i < first ? 0 : window;
+  for (std::int64_t i = 0; i < c.layers; ++i) c.specs[static_cast<std::size_t>(i)].window = i < first || !detail::has_window(arch, i) ? 0 : window;
   read_layer_types(json, place, window, c);
   c.set_layers(std::move(c.specs));
   detail::check_router(c.router, place);
@@ -275,13 +279,14 @@ std::string write_hf_config(const ModelConfig& c, std::string_view torch_dtype) 
     list(Field::ffn, &ModelConfig::ffn_of);
   }
   if (c.has_experts()) json["norm_topk_prob"] = c.router.renormalize;
-  json["hidden_act"] = c.gate == ops::Gate::silu ? "silu" : c.gate == ops::Gate::gelu_erf ? "gelu" : "gelu_pytorch_tanh";
+  json["hidden_act"] = c.gate == ops::Gate::gelu_erf ? "gelu" : c.gate == ops::Gate::gelu_tanh ? "gelu_pytorch_tanh" : "silu";
   json["tie_word_embeddings"] = c.tied;
   if (c.window > 0) {
     json["sliding_window"] = c.window;
     json["use_sliding_window"] = true;
     const auto first = std::ranges::find(c.specs, c.window, &LayerSpec::window);
-    if (std::all_of(first, c.specs.end(), [&](const LayerSpec& spec) { return spec.window == c.window; })) {
+    const bool from_first = std::all_of(first, c.specs.end(), [&](const LayerSpec& spec) { return spec.window == c.window; });
+    if (from_first && c.arch->full_attention_step == 0) {
       json["max_window_layers"] = first - c.specs.begin();
     } else {
       json["layer_types"] = Json::array();

@@ -29,6 +29,11 @@ struct Source {
 /// Numbers that may differ from layer to layer: one for all, or a list.
 [[nodiscard]] constexpr bool may_differ(Field field) noexcept { return field == Field::heads || field == Field::kv_heads || field == Field::ffn; }
 
+/// Whether a layer of an architecture has the window, where a config does not say which have it.
+[[nodiscard]] constexpr bool has_window(const ArchSpec& arch, std::int64_t layer) noexcept {
+  return arch.full_attention_step == 0 || (layer + 1) % arch.full_attention_step != 0;
+}
+
 /// A whole number from 1 to largest_extent. Throws corrupt when it is another, or absent.
 [[nodiscard]] std::int64_t require_extent(const Source& source, Field field);
 /// The same, where absence gives `otherwise`, unchecked.

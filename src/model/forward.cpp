@@ -260,7 +260,7 @@ void Forward::end_half(const LayerWeights& w, BlockStage half, TensorView<const 
       x.gather_row(kernels_, {&last}, t);
     }
   });
-  nn::linear(kernels_, team_, x, {{last, attends ? values_of(w.o_bias) : nullptr, branch_.output()}}, fetch_.level());
+  nn::linear(kernels_, team_, x, {{last, values_of(attends ? w.o_bias : w.down_bias), branch_.output()}}, fetch_.level());
   add_branch_to(hidden);
 }
 
@@ -375,7 +375,7 @@ void Forward::attention(Team& team, const LayerWeights& w, std::int64_t index, s
               {w.v, values_of(w.v_bias), v_.output(), readers.form_of(2)}}, fetch_.level());
   if (c.arch->head_norm == HeadNorm::all) normalize_all_heads(team, w);
   rotate_and_store(team, w, place);
-  attention_.run(kernels_, team, place, c.window_of(index), q_.input(), attended_.output(), kv_columns / c.head_dim);
+  attention_.run(kernels_, team, place, c.window_of(index), q_.input(), attended_.output(), kv_columns / c.head_dim, values_of(w.sinks));
   if (until == BlockStage::output_inputs) return;
   for_parts(team, tokens_, q_columns, [&](std::int64_t t, std::int64_t begin, std::int64_t end) {
     attended_.quantize_part(kernels_, t, begin, end);
@@ -399,7 +399,7 @@ void Forward::mlp(Team& team, const LayerWeights& w, BlockStage until) noexcept 
   const std::int64_t ffn = w.down.columns();
   narrow(hidden_, ffn);
   const nn::Readers readers{&w.gate, &w.up};
-  nn::linear(kernels_, team, normed_, {{w.gate, nullptr, hidden_.output()}, {w.up, nullptr, up_.output(), readers.form_of(1)}}, fetch_.level());
+  nn::linear(kernels_, team, normed_, {{w.gate, values_of(w.gate_bias), hidden_.output()}, {w.up, values_of(w.up_bias), up_.output(), readers.form_of(1)}}, fetch_.level());
   const auto gate = ops::gated_kernel(kernels_, c.gate);
   for_parts(team, tokens_, ffn, [&](std::int64_t t, std::int64_t begin, std::int64_t end) {
     float* hidden = hidden_.row(t) + begin;
@@ -413,7 +413,7 @@ void Forward::mlp(Team& team, const LayerWeights& w, BlockStage until) noexcept 
       hidden_.gather_part(kernels_, {&w.down}, t, begin, end);
     });
   }
-  nn::linear(kernels_, team, hidden_, {{w.down, nullptr, branch_.output()}}, fetch_.level());
+  nn::linear(kernels_, team, hidden_, {{w.down, values_of(w.down_bias), branch_.output()}}, fetch_.level());
 }
 
 }  // namespace bantam::inline v0

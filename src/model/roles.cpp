@@ -12,10 +12,8 @@ T* place_of(LayerWeights& layer, const TensorId& id) noexcept {
   const RoleInfo::Place& place = info_of(id.role).place;
   if (const auto* of_layer = std::get_if<T LayerWeights::*>(&place)) return &(layer.**of_layer);
   if (const auto* of_experts = std::get_if<T nn::ExpertsWeights::*>(&place)) return &(layer.experts.**of_experts);
-  if constexpr (std::is_same_v<T, WeightMatrix>) {
-    const auto* of_expert = std::get_if<T nn::ExpertWeights::*>(&place);
-    if (of_expert != nullptr && id.expert >= 0) return &(layer.experts.experts[static_cast<std::size_t>(id.expert)].**of_expert);
-  }
+  const auto* of_expert = std::get_if<T nn::ExpertWeights::*>(&place);
+  if (of_expert != nullptr && id.expert >= 0) return &(layer.experts.experts[static_cast<std::size_t>(id.expert)].**of_expert);
   return nullptr;
 }
 
@@ -43,6 +41,7 @@ std::int64_t extent_of(WeightAxis axis, std::int64_t layer, const ModelConfig& c
     case WeightAxis::one: return 1;
     case WeightAxis::vocab: return c.vocab;
     case WeightAxis::dim: return c.dim;
+    case WeightAxis::heads: return c.heads / c.kv_heads * spec.kv_heads;
     case WeightAxis::queries: return c.heads / c.kv_heads * keys;
     case WeightAxis::keys: return keys;
     case WeightAxis::q_norm: return c.arch->head_norm == HeadNorm::all ? extent_of(WeightAxis::queries, layer, c) : c.head_dim;
@@ -61,6 +60,7 @@ std::pair<std::int64_t, std::int64_t> shape_of(Role role, std::int64_t layer, co
 }
 
 bool is_in_layer(Role role, std::int64_t layer, const ModelConfig& config) noexcept {
+  if (const auto matrix = info_of(role).bias_of) return is_in_layer(*matrix, layer, config);
   const auto [rows, columns] = shape_of(role, layer, config);
   // The gate of a shared expert has its input's width alone, and belongs to the MLP beside experts.
   const bool gated = role != Role::shared_gate || (config.layer(layer).is_sparse() && config.layer(layer).ffn > 0);
@@ -90,12 +90,14 @@ std::optional<Role> bias_role_of(Role matrix) noexcept {
   return info == roles.end() ? std::nullopt : std::optional(info->role);
 }
 
-std::vector<float>* bias_of(LayerWeights& layer, Role role) noexcept {
-  const std::optional<Role> bias = bias_role_of(role);
-  std::vector<float>* values = bias ? vector_of(layer, *bias) : nullptr;
+std::vector<float>* bias_of(LayerWeights& layer, const TensorId& matrix) noexcept {
+  const std::optional<Role> bias = bias_role_of(matrix.role);
+  std::vector<float>* values = bias ? vector_of(layer, {*bias, matrix.layer, matrix.expert}) : nullptr;
   return values == nullptr || values->empty() ? nullptr : values;
 }
-const std::vector<float>* bias_of(const LayerWeights& layer, Role role) noexcept { return bias_of(const_cast<LayerWeights&>(layer), role); }
+const std::vector<float>* bias_of(const LayerWeights& layer, const TensorId& matrix) noexcept {
+  return bias_of(const_cast<LayerWeights&>(layer), matrix);
+}
 
 std::span<const InputGroup> input_groups() noexcept { return groups; }
 

@@ -15,7 +15,7 @@ void complete(ModelWeights& w, const ModelConfig& config) noexcept {
   w.matrix_bytes = w.head.bytes() + (config.tied ? 0 : w.embedding.bytes());
   for (const LayerWeights& layer : w.layers) {
     std::int64_t of_experts = 0, of_all = 0;
-    for_each_matrix(layer, [&](const RoleInfo& info, const WeightMatrix& matrix) { (info.is_of_expert() ? of_experts : of_all) += matrix.bytes(); });
+    for_each_matrix(layer, [&](const TensorId& id, const WeightMatrix& matrix) { (id.expert >= 0 ? of_experts : of_all) += matrix.bytes(); });
     const auto experts = std::max<std::int64_t>(1, std::ssize(layer.experts.experts));
     w.matrix_bytes += of_all + of_experts;
     w.streamed_bytes += of_all + of_experts / experts * config.router.used;

@@ -4,7 +4,7 @@
 
 #include "bantam/core/error.hpp"
 #include "bantam/io/gguf_writer.hpp"
-#include "bantam/model/config.hpp"
+#include "model/config_source.hpp"
 
 namespace bantam::inline v0 {
 
@@ -40,9 +40,10 @@ void write_router(GgufWriter& file, const nn::RouterOptions& router, const std::
 }  // namespace
 
 void write_gguf_config(GgufWriter& file, const ModelConfig& c) {
-  if (c.gate != ops::Gate::silu) no_words_for("an activation other than silu");
-  const bool same_window = std::ranges::all_of(c.specs, [&](const LayerSpec& spec) { return spec.window == c.window; });
-  if (!same_window) no_words_for("a sliding window of some layers");
+  if (c.gate != c.arch->gate) no_words_for("an activation other than the architecture's");
+  for (std::int64_t i = 0; i < c.layers; ++i) {
+    if (c.window_of(i) != (detail::has_window(*c.arch, i) ? c.window : 0)) no_words_for("a sliding window of other layers than the architecture has it in");
+  }
   const std::string prefix = message(c.arch->gguf_name(), ".");
   file.key("general.architecture", c.arch->gguf_name());
   file.key("general.quantization_version", std::uint32_t{2});

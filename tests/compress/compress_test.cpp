@@ -206,7 +206,12 @@ TEST_CASE("folders made from GGUF files are the same models") {
     tiny.make();
     const TemporaryFolder folder;
     tiny.write_gguf(folder / "m.gguf");
-    compress_file(Checkpoint::open(folder / "m.gguf"), folder / "out", recipe::rtn("f32"), Target::safetensors);
+    const auto make_folder = [&] { compress_file(Checkpoint::open(folder / "m.gguf"), folder / "out", recipe::rtn("f32"), Target::safetensors); };
+    if (!has_single_experts(*arch)) {
+      has(error_of(make_folder), "lie in one tensor there: not yet");
+      continue;
+    }
+    make_folder();
     const Model before = Model::load(folder / "m.gguf"), after = Model::load(folder / "out");
     const std::string text = "the quick brown fox";
     CHECK(after.tokenizer().encode(text) == before.tokenizer().encode(text));

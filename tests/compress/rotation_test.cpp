@@ -170,6 +170,7 @@ TEST_CASE("a rotated model of any architecture gives the logits of the one it ca
       for (const Target target : {Target::native, Target::safetensors, Target::gguf}) {
         for (const bool calibrated : {false, true}) {
           if (target == Target::gguf && arch == &archs::llama) continue;  // GGUF has no bias of o
+          if (target == Target::safetensors && !has_single_experts(*arch)) continue;
           const std::string out = target == Target::native ? "m.bantam" : target == Target::gguf ? "m.gguf" : "folder";
           const Report report = compress_file(source, run.folder / out, rotated("f32"), target, {}, calibrated ? run.calibration : Calibration{});
           CHECK(std::ssize(report.layers) == 2 + std::ranges::count_if(source.tensors(), [](const auto& tensor) { return tensor.layer >= 0 && tensor.is_matrix; }));

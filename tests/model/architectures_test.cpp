@@ -136,7 +136,7 @@ TEST_CASE("a window that use_sliding_window turns off hides nothing; max_window_
   CHECK(Model::load(folder / "m.bantam").config().specs == pattern.config().specs);
   CHECK(logits_of(Model::load(folder / "m.bantam"), tokens) == logits);
   GgufWriter gguf(folder / "m.gguf");
-  has(error_of([&] { write_gguf_config(gguf, pattern.config()); }), "a sliding window of some layers: GGUF has no words for it");
+  has(error_of([&] { write_gguf_config(gguf, pattern.config()); }), "a sliding window of other layers than the architecture has it in: GGUF has no words for it");
 }
 
 TEST_CASE("rope_freqs.weight divides frequencies, and native files keep that") {

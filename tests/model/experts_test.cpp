@@ -47,7 +47,7 @@ TEST_CASE("counts of experts that cannot be are refused by key") {
 TEST_CASE("an expert that is missing or there twice is refused by name") {
   for (const ArchSpec* arch : sparse_architectures()) {
     CAPTURE(std::string(arch->name));
-    TinyModel whole{.arch = arch};
+    TinyModel whole{.arch = arch, .fuses = false};
     whole.make();
     TinyModel tiny = whole;
     const std::string name = name_from(arch->find(Role::expert_up, true)->hf, {Role::expert_up, 1, 5});
@@ -115,12 +115,20 @@ TEST_CASE("each part of a sparse layer counts") {
       change(changed);
       return distance(logits, changed.logits(tokens)) > 100 * experts_tolerance;
     };
-    CHECK(differs([](auto& r) { r.router.renormalize = !r.router.renormalize; }));
+    // A softmax of the chosen has the sum of 1.
+    if (arch->router.score != nn::RouterScore::softmax_of_chosen) CHECK(differs([](auto& r) { r.router.renormalize = !r.router.renormalize; }));
     CHECK(differs([](auto& r) { r.router.used = 1; }));
     CHECK(differs([](auto& r) { r.router.score = r.router.score == reference::Score::sigmoid ? reference::Score::softmax : reference::Score::sigmoid; }));
     CHECK(differs([](auto& r) { r.router.scale *= 1.5; }));
     if (arch->find(Role::shared_gate, true) != nullptr) CHECK(differs([](auto& r) { r.weights.erase("model.layers.1.mlp.shared_expert_gate.weight"); }));
     if (arch->find(Role::gate, true)->layers == Layers::sparse) CHECK(differs([](auto& r) { r.weights.erase("model.layers.1.mlp.shared_expert.gate_proj.weight"); }));
+    if (arch->find(Role::sinks) != nullptr) CHECK(differs([](auto& r) { r.weights.erase("model.layers.1.self_attn.sinks"); }));
+    if (arch->full_attention_step > 0) CHECK(differs([](auto& r) { r.windows[0] = 0; }));
+    if (arch->gate == ops::Gate::clamped_silu) CHECK(differs([](auto& r) { r.clamps = false; }));
+    for (const Role role : {Role::expert_gate_bias, Role::expert_up_bias, Role::expert_down_bias, Role::router_bias}) {
+      const TensorKey* key = arch->find(role, true);
+      if (key != nullptr) CHECK(differs([&](auto& r) { for (std::int64_t e = 0; e < 6; ++e) r.weights.erase(name_from(key->hf, {role, 1, e})); }));
+    }
     if (arch->head_norm == HeadNorm::all) {
       CHECK(differs([](auto& r) {
         for (const char* name : {"q_norm", "k_norm"}) {

@@ -29,7 +29,8 @@ TEST_CASE("every matrix of a layer is in one input group, whose matrices have as
   LayerWeights layer;
   make_room(layer, {.experts = 3});
   std::size_t in_groups = 0, of_experts = 0;
-  for_each_matrix(layer, [&](const RoleInfo& info, WeightMatrix& matrix) {
+  for_each_matrix(layer, [&](const TensorId& found, WeightMatrix& matrix) {
+    const RoleInfo& info = info_of(found.role);
     in_groups += grouped.contains(info.role);
     const TensorId id(info.role, 0, info.is_of_expert() ? static_cast<std::int64_t>(of_experts++) % 3 : -1);
     CHECK(&matrix == matrix_of(layer, id));
@@ -47,7 +48,7 @@ TEST_CASE("biases are as long as their matrices have rows") {
     CHECK(info.columns == info_of(*info.bias_of).rows);
     CHECK(bias_role_of(*info.bias_of) == info.role);
   }
-  CHECK_FALSE(bias_role_of(Role::gate));
+  CHECK_FALSE(bias_role_of(Role::head));
 }
 
 TEST_CASE("shapes follow from axes, of layers that differ, too") {

@@ -20,6 +20,7 @@ struct Transformer {
   double magnitude = 1;             ///< of cosines and sines
   bool norms_all_heads = false;     ///< q and k, where they have norms
   bool adjacent_pairs = false;      ///< rope turns elements 2 i and 2 i + 1, not i and i + n
+  bool clamps = false;              ///< gates and ups of MLPs, as gpt-oss does
   std::int64_t experts = 0, expert_ffn = 0, shared_ffn = 0;  ///< of layers that have a router
   Router router{};
   std::vector<std::int64_t> windows{};  ///< of each layer, 0 for none; empty: none has one
@@ -112,6 +113,7 @@ struct Transformer {
     }
     const std::int64_t window = windows.empty() ? 0 : windows[static_cast<std::size_t>(index)];
     const std::int64_t seen = window > 0 ? window : static_cast<std::int64_t>(x.size());
+    const auto sinks = weights.find(at + "sinks");
     std::vector<Row> attended(x.size());
     for (std::int64_t h = 0; h < heads; ++h) {
       const std::int64_t g = h / (heads / kv_heads);
@@ -129,6 +131,7 @@ struct Transformer {
         const double largest = *std::max_element(scores.begin(), scores.end());
         double sum = 0;
         for (double& s : scores) sum += s = std::exp(s - largest);
+        if (sinks != weights.end()) sum += std::exp(static_cast<double>(sinks->second[static_cast<std::size_t>(h)]) - largest);
         Row mean(static_cast<std::size_t>(head_dim));
         for (std::size_t j = first; j <= i; ++j) {
           const Row value = head(v[j], g);
@@ -149,15 +152,22 @@ struct Transformer {
   }
 
   [[nodiscard]] Row mlp(const std::string& at, const Row& x, std::int64_t width) const {
-    Row gate = product(at + "gate_proj.weight", "", x, width);
-    const Row up = product(at + "up_proj.weight", "", x, width);
-    for (std::size_t c = 0; c < gate.size(); ++c) gate[c] = gate[c] / (1 + std::exp(-gate[c])) * up[c];
-    return product(at + "down_proj.weight", "", gate, dim);
+    Row gate = product(at + "gate_proj.weight", at + "gate_proj.bias", x, width);
+    const Row up = product(at + "up_proj.weight", at + "up_proj.bias", x, width);
+    for (std::size_t c = 0; c < gate.size(); ++c) {
+      if (clamps) {
+        const double g = std::min(gate[c], 7.0), u = std::clamp(up[c], -7.0, 7.0);
+        gate[c] = g / (1 + std::exp(-1.702 * g)) * (u + 1);
+      } else {
+        gate[c] = gate[c] / (1 + std::exp(-gate[c])) * up[c];
+      }
+    }
+    return product(at + "down_proj.weight", at + "down_proj.bias", gate, dim);
   }
 
   /// The experts that a token is routed to, and the one that all share. arXiv:1701.06538, arXiv:2401.06066.
   [[nodiscard]] Row mixture(const std::string& at, const Row& x) const {
-    const Row logits = product(at + "gate.weight", at + "gate.bias", x, experts);
+    const Row logits = product(at + "gate.weight", at + "router.bias", x, experts);
     const auto bias = weights.find(at + "gate.e_score_correction_bias");
     Row sum(static_cast<std::size_t>(dim));
     for (const auto& [expert, weight] : route(router, {logits.begin(), logits.end()}, bias == weights.end() ? std::vector<float>() : bias->second)) {

@@ -63,6 +63,7 @@ constexpr KernelTable make_table(FormatList<F...>) {
       .silu_mul = silu_mul<A>,
       .gelu_tanh_mul = gelu_tanh_mul<A>,
       .gelu_erf_mul = gelu_erf_mul<A>,
+      .clamped_silu_mul = clamped_silu_mul<A>,
       .rope_half = rope_half<A>,
       .rope_pairs = rope_pairs<A>,
       .attend_merge = attend_merge<A>,

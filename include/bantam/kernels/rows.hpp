@@ -105,6 +105,28 @@ void gelu_erf_mul(const float* gate, const float* up, float* out, std::int64_t n
   gated<A>(gate, up, out, n, [](typename vec<A>::F x) { return gelu_erf<A>(x); });
 }
 
+/// What gpt-oss does (arXiv:2508.10925, 2.1): min(g, 7) sigmoid(1.702 min(g, 7)) (clamp(up, -7, 7) + 1). A null `up` is all zeros.
+template <class A>
+void clamped_silu_mul(const float* gate, const float* up, float* out, std::int64_t n) noexcept {
+  using V = vec<A>;
+  constexpr float limit = 7, slope = 1.702f;
+  map_row<A>(gate, out, n, [&](typename V::F g, std::int64_t) {
+    const auto x = V::min(V::splat(limit), g);
+    return V::divide(x, V::splat(1.0f) + kernels::exp<A>(V::splat(0.0f) - V::splat(slope) * x));
+  });
+  if (up == nullptr) return;
+  for_lanes<A>(
+      n,
+      [&](std::int64_t i) {
+        const auto y = V::min(V::splat(limit), V::max(V::splat(-limit), V::load(up + i)));
+        V::store(out + i, V::load(out + i) * (y + V::splat(1.0f)));
+      },
+      [&](std::int64_t i) {
+        const float y = up[i] > -limit ? up[i] : -limit;
+        out[i] *= (y < limit ? y : limit) + 1.0f;
+      });
+}
+
 /// Rotates pairs (i, i + half) of one head by the angles whose cosines and sines are given, `half` of each.
 /// Su et al., arXiv:2104.09864, eq. 34, in the order of GPT-NeoX and Hugging Face's Llama.
 template <class A>

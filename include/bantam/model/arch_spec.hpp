@@ -30,10 +30,14 @@ enum class Role : std::uint8_t {
   o_bias,
   q_norm,
   k_norm,
+  sinks,  ///< of attention, one a head
   ffn_norm,
   gate,  ///< of the MLP: of a dense layer, or the expert of a sparse one that all tokens share
   up,
   down,
+  gate_bias,
+  up_bias,
+  down_bias,
   router,
   router_bias,
   selection_bias,  ///< added to scores when experts are chosen, not when they are weighed
@@ -42,6 +46,9 @@ enum class Role : std::uint8_t {
   expert_gate,
   expert_up,
   expert_down,
+  expert_gate_bias,
+  expert_up_bias,
+  expert_down_bias,
 };
 
 /// Which of a model's weights: `layer` is -1 for those of none, `expert` for those of no expert.
@@ -95,6 +102,14 @@ enum class Presence : std::uint8_t { required, optional };
 /// Layers that have a tensor under a name: with experts, without, or all of them.
 enum class Layers : std::uint8_t { all, dense, sparse };
 
+/// A tensor of Hugging Face's that has those of all experts, and perhaps several roles of each side by side: (experts, roles' rows, columns).
+struct Fused {
+  std::string_view name = {};  ///< empty: there is none. {} is the number of the layer
+  int part = 0, parts = 1;     ///< which of the roles
+  bool interleaved = false;    ///< row r of the parts are neighbors; else the parts lie one behind the other
+  bool transposed = false;     ///< (experts, columns, roles' rows), where it has floats
+};
+
 /// Where a tensor stands. {} is the number of the layer, {e} of the expert; without {e} those of all experts are stacked in one tensor.
 struct TensorKey {
   Role role;
@@ -103,6 +118,7 @@ struct TensorKey {
   Presence presence = Presence::required;
   Layers layers = Layers::all;
   bool is_row = false;  ///< a vector that Hugging Face has as a matrix of one row
+  Fused fused = {};     ///< what folders may have in place of `hf`
 };
 
 /// A name of a TensorKey with numbers in the places of {} and {e}.
@@ -139,6 +155,8 @@ struct ArchSpec {
   double default_norm_eps = 1e-6;
   double default_rope_base = 10000;
   double default_rope_part = 1;  ///< of each head that is rotated
+  ops::Gate gate = ops::Gate::silu;  ///< when the config does not say, or calls it silu
+  std::int64_t full_attention_step = 0;  ///< where a config has a window alone, each layer that is a multiple of it, counted from 1, has none
   bool default_tied = false;  ///< when config.json does not say
   std::span<const ConfigKey> config;
   std::span<const TensorKey> tensors;

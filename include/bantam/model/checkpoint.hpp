@@ -31,6 +31,7 @@ struct CheckpointTensor : TensorId {
   bool is_matrix = false;
   const TensorEntry* entry = nullptr;   ///< of several, the one with the codes; null: in memory
   std::span<const std::byte> bytes;     ///< of the entry: all, or an expert's
+  std::int64_t first = 0, step = 1;     ///< of the numbers in them, those of a vector that is interleaved with others
   const SourceType* source = nullptr;   ///< other projects' files
   std::shared_ptr<const PackedMatrix> packed;  ///< other projects' quantized matrices, made up of several tensors
   const FormatInfo* native = nullptr;   ///< native files, models in memory: already strip16
@@ -134,8 +135,11 @@ class Checkpoint {
   void collect(bool gguf, const PackedFamily* family = nullptr);
   void warn_of_doubts();
   void add_packed(const TensorId& id, std::string name, std::shared_ptr<const PackedMatrix> matrix);
-  /// `parts` tensors are stacked in the entry, this is number `part`.
-  void add_tensor(const TensorId& id, std::string name, const TensorEntry& entry, std::int64_t part, std::int64_t parts, bool gguf);
+  /// Which of how many tensors that are stacked in an entry.
+  struct Slice {
+    std::int64_t index = 0, count = 1;
+  };
+  void add_tensor(const TensorId& id, std::string name, const TensorEntry& entry, Slice slice, bool gguf, const Fused& fused = {});
   [[nodiscard]] static WeightMatrix load_native(const CheckpointTensor& tensor, Reading reading);
   void fill_panel(const CheckpointTensor& tensor, std::int64_t first_row, int rows, std::byte* panel) const;
 

@@ -16,6 +16,7 @@ enum class WeightAxis : std::uint8_t {
   one,         ///< the rows of a vector
   vocab,
   dim,         ///< the residual stream
+  heads,
   queries,     ///< heads * head_dim
   keys,        ///< kv_heads * head_dim; of values, too
   q_norm,      ///< what an RMS norm of queries is taken over: a head or all of them
@@ -33,7 +34,7 @@ enum class WeightAxis : std::uint8_t {
 struct RoleInfo {
   using Place = std::variant<std::monostate, WeightMatrix ModelWeights::*, std::vector<float> ModelWeights::*, WeightMatrix LayerWeights::*,
                              std::vector<float> LayerWeights::*, WeightMatrix nn::ExpertsWeights::*, std::vector<float> nn::ExpertsWeights::*,
-                             WeightMatrix nn::ExpertWeights::*>;
+                             WeightMatrix nn::ExpertWeights::*, std::vector<float> nn::ExpertWeights::*>;
   Role role;
   WeightAxis rows, columns;
   Place place;                  ///< none: the config carries it
@@ -65,10 +66,14 @@ inline constexpr std::array roles = std::to_array<RoleInfo>({
     {Role::o_bias, WeightAxis::one, WeightAxis::dim, &LayerWeights::o_bias, Role::o},
     {Role::q_norm, WeightAxis::one, WeightAxis::q_norm, &LayerWeights::q_norm, {}},
     {Role::k_norm, WeightAxis::one, WeightAxis::k_norm, &LayerWeights::k_norm, {}},
+    {Role::sinks, WeightAxis::one, WeightAxis::heads, &LayerWeights::sinks, {}},
     {Role::ffn_norm, WeightAxis::one, WeightAxis::dim, &LayerWeights::ffn_norm, {}},
     {Role::gate, WeightAxis::ffn, WeightAxis::dim, &LayerWeights::gate, {}},
     {Role::up, WeightAxis::ffn, WeightAxis::dim, &LayerWeights::up, {}},
     {Role::down, WeightAxis::dim, WeightAxis::ffn, &LayerWeights::down, {}},
+    {Role::gate_bias, WeightAxis::one, WeightAxis::ffn, &LayerWeights::gate_bias, Role::gate},
+    {Role::up_bias, WeightAxis::one, WeightAxis::ffn, &LayerWeights::up_bias, Role::up},
+    {Role::down_bias, WeightAxis::one, WeightAxis::dim, &LayerWeights::down_bias, Role::down},
     {Role::router, WeightAxis::experts, WeightAxis::dim, &nn::ExpertsWeights::router, {}},
     {Role::router_bias, WeightAxis::one, WeightAxis::experts, &nn::ExpertsWeights::router_bias, Role::router},
     {Role::selection_bias, WeightAxis::one, WeightAxis::experts, &nn::ExpertsWeights::selection_bias, {}},
@@ -76,6 +81,9 @@ inline constexpr std::array roles = std::to_array<RoleInfo>({
     {Role::expert_gate, WeightAxis::expert_ffn, WeightAxis::dim, &nn::ExpertWeights::gate, {}},
     {Role::expert_up, WeightAxis::expert_ffn, WeightAxis::dim, &nn::ExpertWeights::up, {}},
     {Role::expert_down, WeightAxis::dim, WeightAxis::expert_ffn, &nn::ExpertWeights::down, {}},
+    {Role::expert_gate_bias, WeightAxis::one, WeightAxis::expert_ffn, &nn::ExpertWeights::gate_bias, Role::expert_gate},
+    {Role::expert_up_bias, WeightAxis::one, WeightAxis::expert_ffn, &nn::ExpertWeights::up_bias, Role::expert_up},
+    {Role::expert_down_bias, WeightAxis::one, WeightAxis::dim, &nn::ExpertWeights::down_bias, Role::expert_down},
 });
 static_assert([] {
   for (std::size_t i = 0; i < roles.size(); ++i) {
@@ -112,19 +120,18 @@ static_assert([] {
 
 /// The role of the bias that is added to what a matrix makes.
 [[nodiscard]] std::optional<Role> bias_role_of(Role matrix) noexcept;
-/// That bias; null where the role or the model has none.
-[[nodiscard]] std::vector<float>* bias_of(LayerWeights& layer, Role role) noexcept;
-[[nodiscard]] const std::vector<float>* bias_of(const LayerWeights& layer, Role role) noexcept;
+/// That bias of a matrix; null where the role or the model has none.
+[[nodiscard]] std::vector<float>* bias_of(LayerWeights& layer, const TensorId& matrix) noexcept;
+[[nodiscard]] const std::vector<float>* bias_of(const LayerWeights& layer, const TensorId& matrix) noexcept;
 
-/// Calls f(info of its role, matrix) for every matrix of a layer, those of experts included.
+/// Calls f(id without its layer, matrix) for every matrix of a layer, those of experts included.
 template <class Layer, class F>
 void for_each_matrix(Layer& layer, F&& f) {
   for (const RoleInfo& info : roles) {
-    if (const auto* of_layer = std::get_if<WeightMatrix LayerWeights::*>(&info.place)) f(info, layer.**of_layer);
-    if (const auto* of_experts = std::get_if<WeightMatrix nn::ExpertsWeights::*>(&info.place)) f(info, layer.experts.**of_experts);
-    if (const auto* of_expert = std::get_if<WeightMatrix nn::ExpertWeights::*>(&info.place)) {
-      for (auto& expert : layer.experts.experts) f(info, expert.**of_expert);
-    }
+    if (!info.is_matrix() || !info.is_of_layer()) continue;
+    const std::int64_t experts = info.is_of_expert() ? std::ssize(layer.experts.experts) : 0;
+    if (!info.is_of_expert()) f(TensorId(info.role), *matrix_of(layer, info.role));
+    for (std::int64_t e = 0; e < experts; ++e) f(TensorId(info.role, -1, e), *matrix_of(layer, {info.role, -1, e}));
   }
 }
 

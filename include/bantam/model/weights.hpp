@@ -14,7 +14,9 @@ namespace bantam::inline v0 {
 struct LayerWeights {
   std::vector<float> attention_norm, ffn_norm;         ///< (dim)
   std::vector<float> q_norm, k_norm;                   ///< (head_dim), or as many as the rows of q and k
+  std::vector<float> sinks;                            ///< (heads)
   std::vector<float> q_bias, k_bias, v_bias, o_bias;   ///< (rows of the matrix)
+  std::vector<float> gate_bias, up_bias, down_bias;
   WeightMatrix q, k, v, o;                             ///< (heads * head_dim, dim), (kv_heads * head_dim, dim) twice, (dim, heads * head_dim)
   WeightMatrix gate, up, down;                         ///< (ffn, dim) twice, (dim, ffn): of the MLP, or of the shared expert
   nn::ExpertsWeights experts;                          ///< of sparse layers

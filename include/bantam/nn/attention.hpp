@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <span>
 #include <vector>
 
@@ -42,9 +43,10 @@ class Attention {
 
   /// One layer. q, out: rows of (heads, head_dim). A row sees the last `window` tokens up to
   /// itself, 0: all. `kv_heads`: of this layer, if it has fewer than the shape says, and fewer heads in proportion; 0: as
-  /// many. The team is no larger than the number of workers.
+  /// many. `sinks`: a score of each query head that takes part in the softmax and has no value (arXiv:2309.17453, as gpt-oss
+  /// learns it); null: none. The team is no larger than the number of workers.
   void run(const KernelTable& kernels, Team& team, std::int64_t layer, std::int64_t window, const FloatRows& q,
-           const OutputRows& out, std::int64_t kv_heads = 0) noexcept;
+           const OutputRows& out, std::int64_t kv_heads = 0, const float* sinks = nullptr) noexcept;
 
  private:
   /// Tokens whose queries share one pass over the pages.
@@ -98,6 +100,7 @@ class Attention {
     std::int64_t kv_heads;
     const FloatRows& q;
     const OutputRows& out;
+    const float* sinks;
   };
   /// Where a row of a unit stands in q or out, whose rows are `stride` apart.
   [[nodiscard]] std::int64_t offset(std::int64_t stride, const Unit& unit, std::int64_t row) const noexcept {
@@ -162,8 +165,8 @@ inline void Attention::plan(std::span<const AttentionSequence> sequences) {
 }
 
 inline void Attention::run(const KernelTable& kernels, Team& team, std::int64_t layer_index, std::int64_t window,
-                           const FloatRows& q, const OutputRows& out, std::int64_t kv_heads) noexcept {
-  const Layer layer{kernels, layer_index, window, kv_heads > 0 ? kv_heads : shape_.kv_heads, q, out};
+                           const FloatRows& q, const OutputRows& out, std::int64_t kv_heads, const float* sinks) noexcept {
+  const Layer layer{kernels, layer_index, window, kv_heads > 0 ? kv_heads : shape_.kv_heads, q, out, sinks};
   BANTAM_ASSERT(team.size() <= static_cast<int>(scratch_.size()));
   const auto units = static_cast<std::int64_t>(units_.size());
   if (pieces_.empty()) {
@@ -252,7 +255,9 @@ inline void Attention::finish(const Layer& layer, const Unit& unit, Slot slot) c
   const std::int64_t d = shape_.head_dim;
   for (std::int64_t row = 0; row < rows_of(unit); ++row) {
     float* sums = slot.sums + row * padded_;
-    layer.kernels.attend_finish(slot.states[row], sums, padded_);
+    AttentionState& state = slot.states[row];
+    if (layer.sinks != nullptr) state.sums[0] += std::exp(layer.sinks[unit.head * group_ + row % group_] - state.maximum);
+    layer.kernels.attend_finish(state, sums, padded_);
     std::copy_n(sums, d, layer.out.values + offset(layer.out.stride, unit, row));
   }
 }

@@ -113,14 +113,20 @@ inline void apply_rope(TensorView<float, 3> x, const nn::Rope& rope, std::span<c
 }
 
 /// What an MLP does between its projections.
-enum class Gate : std::uint8_t { silu, gelu_tanh, gelu_erf };
+enum class Gate : std::uint8_t { silu, gelu_tanh, gelu_erf, clamped_silu };
 
 /// The kernel of act(gate) * up.
 [[nodiscard]] inline auto gated_kernel(const KernelTable& kernels, Gate kind) noexcept {
-  return kind == Gate::silu ? kernels.silu_mul : kind == Gate::gelu_tanh ? kernels.gelu_tanh_mul : kernels.gelu_erf_mul;
+  switch (kind) {
+    case Gate::silu: return kernels.silu_mul;
+    case Gate::gelu_tanh: return kernels.gelu_tanh_mul;
+    case Gate::gelu_erf: return kernels.gelu_erf_mul;
+    case Gate::clamped_silu: break;
+  }
+  return kernels.clamped_silu_mul;
 }
 
-/// out = act(gate) * up, elementwise; an `up` without elements is none. gate, up, out: (tokens, ffn). arXiv:2002.05202.
+/// out = act(gate) * up, elementwise, Gate::clamped_silu clamping both and adding 1 to `up`; an `up` without elements is none. gate, up, out: (tokens, ffn). arXiv:2002.05202.
 inline void gated_activation(TensorView<const float, 2> gate, TensorView<const float, 2> up, TensorView<float, 2> out, Gate kind) {
   detail::check_shape<const float, 2>("gated_activation", "gate", gate, out.shape());
   detail::check_shape<float, 2>("gated_activation", "out", out, gate.shape());

@@ -14,6 +14,14 @@ struct Entry {
   std::unique_ptr<const PackedFamily> (*open)(const Json& config, const std::string& place, const OpenOptions& options);
 };
 
+/// gpt-oss: experts alone are quantized, all of a layer in one tensor, which Fused keys open.
+class Plain final : public PackedFamily {
+ public:
+  [[nodiscard]] std::unique_ptr<const PackedMatrix> open(ModuleTensors, std::int64_t, std::int64_t) const override { return nullptr; }
+};
+
+std::unique_ptr<const PackedFamily> open_mxfp4(const Json&, const std::string&, const OpenOptions&) { return std::make_unique<Plain>(); }
+
 /// To read another family: write its file, add it here.
 constexpr Entry families[] = {
     {"gptq", open_gptq},
@@ -21,6 +29,7 @@ constexpr Entry families[] = {
     {"bitsandbytes", open_bitsandbytes},
     {"compressed-tensors", open_compressed_tensors},
     {"fp8", open_fp8},
+    {"mxfp4", open_mxfp4},
 };
 
 /// Old tools wrote their settings beside config.json, and no method into them.

@@ -24,6 +24,12 @@ class PackedMatrix {
   [[nodiscard]] std::int64_t columns() const noexcept { return columns_; }
   /// The tensors that it consists of.
   [[nodiscard]] const std::vector<const TensorEntry*>& parts() const noexcept { return parts_; }
+  /// What of the file is its own.
+  [[nodiscard]] virtual std::int64_t stored_bytes() const noexcept {
+    std::int64_t sum = 0;
+    for (const TensorEntry* part : parts_) sum += static_cast<std::int64_t>(part->bytes.size());
+    return sum;
+  }
   /// The format that holds every value exactly.
   [[nodiscard]] const FormatInfo& format() const noexcept { return *format_; }
   /// The order of columns that panels have; null: the model's.

@@ -49,6 +49,7 @@ class Experts {
     std::int64_t row = 0;
   };
 
+  [[nodiscard]] static const float* values_of(const std::vector<float>& bias) noexcept { return bias.empty() ? nullptr : bias.data(); }
   void sort(std::int64_t tokens) noexcept;
   /// What the shared expert counts for one token.
   [[nodiscard]] static float shared_weight(std::span<const float> gate, const float* x) noexcept;
@@ -112,6 +113,9 @@ inline void Experts::serve(const ExpertsWeights& weights) {
   check(weights.selection_bias, experts, "selection bias");
   check(weights.shared_gate, dim, "shared gate");
   for (const ExpertWeights& e : weights.experts) {
+    check(e.gate_bias, ffn, "gate bias");
+    check(e.up_bias, ffn, "up bias");
+    check(e.down_bias, dim, "down bias");
     if (shape(e.gate) != std::pair{ffn, dim} || shape(e.up) != std::pair{ffn, dim} || shape(e.down) != std::pair{dim, ffn}) {
       fail(Errc::invalid_argument, "experts: expected gates and ups of (", ffn, ", ", dim, ") and downs the other way round");
     }
@@ -162,8 +166,7 @@ inline void Experts::route(Team& team, const ExpertsWeights& weights, const Acti
   const std::int64_t tokens = x.tokens();
   const auto used = static_cast<std::size_t>(options_.used), experts = weights.experts.size();
   BANTAM_ASSERT(static_cast<std::size_t>(tokens) * used <= routed_.size());
-  const float* bias = weights.router_bias.empty() ? nullptr : weights.router_bias.data();
-  linear(kernels_, team, x, {{weights.router, bias, logits_.output()}}, fetch);
+  linear(kernels_, team, x, {{weights.router, values_of(weights.router_bias), logits_.output()}}, fetch);
   team.deal(tokens, team.grain_of(tokens, 4), [&](Range part, int worker) {
     for (std::int64_t t = part.begin; t < part.end; ++t) {
       routers_[static_cast<std::size_t>(worker)].route({logits_.row(t), experts}, weights.selection_bias,
@@ -187,7 +190,8 @@ inline void Experts::run(Team& team, const ExpertsWeights& weights, const Activa
   const auto panels = [](const WeightMatrix& w) { return div_up<std::int64_t>(w.rows(), panel_rows); };
   const ExpertWeights& any = weights.experts[0];
   multiply(team, weights, inputs_, panels(any.gate) + panels(any.up), [&](const ExpertWeights& e) {
-    return std::array<Product, 2>{Product{e.gate, nullptr, hidden_.output()}, Product{e.up, nullptr, up_.output(), Readers{&e.gate, &e.up}.form_of(1)}};
+    return std::array<Product, 2>{Product{e.gate, values_of(e.gate_bias), hidden_.output()},
+                                  Product{e.up, values_of(e.up_bias), up_.output(), Readers{&e.gate, &e.up}.form_of(1)}};
   }, fetch);
   for_visits(team, [&](const Visit& visit) {
     float* hidden = hidden_.row(visit.row);
@@ -195,7 +199,7 @@ inline void Experts::run(Team& team, const ExpertsWeights& weights, const Activa
     hidden_.quantize_row(kernels_, visit.row);
     hidden_.gather_row(kernels_, {&weights.experts[visit.expert].down}, visit.row);
   });
-  multiply(team, weights, hidden_, panels(any.down), [&](const ExpertWeights& e) { return std::array<Product, 1>{Product{e.down, nullptr, outputs_.output()}}; }, fetch);
+  multiply(team, weights, hidden_, panels(any.down), [&](const ExpertWeights& e) { return std::array<Product, 1>{Product{e.down, values_of(e.down_bias), outputs_.output()}}; }, fetch);
   team.deal(tokens, team.grain_of(tokens, 4), [&](Range part, int) {
     for (std::int64_t t = part.begin; t < part.end; ++t) {
       float* sum = out.values + t * out.stride;

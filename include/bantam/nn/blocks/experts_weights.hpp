@@ -7,10 +7,12 @@
 
 namespace bantam::inline v0::nn {
 
-/// One expert: down(act(gate x) * up x).
+/// One expert: down(act(gate x) * up x), a bias added to what each matrix makes.
 struct ExpertWeights {
-  WeightMatrix gate, up;  ///< (ffn, dim)
-  WeightMatrix down;      ///< (dim, ffn)
+  WeightMatrix gate, up;                          ///< (ffn, dim)
+  WeightMatrix down;                              ///< (dim, ffn)
+  std::vector<float> gate_bias = {}, up_bias = {};  ///< (ffn), or empty
+  std::vector<float> down_bias = {};                ///< (dim), or empty
 };
 
 struct ExpertsWeights {
