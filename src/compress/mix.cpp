@@ -61,6 +61,19 @@ constexpr Rule rules[] = {
     {"IQ4_XS", Role::down, Where::first_eighth, "q5_k"},
 };
 
+/// Mixtral, 8 experts beside which attention is small: more bits for it, whatever the rules say.
+std::string_view format_beside_8_experts(const Mix& mix, Role role) noexcept {
+  constexpr std::string_view low[] = {"Q2_K", "Q3_K_S", "Q3_K_M", "IQ4_NL", "Q4_K_S", "Q4_K_M", "IQ4_XS"};
+  if (role == Role::k || role == Role::v) return "q8_0";
+  if (role != Role::o) return "";
+  return std::ranges::find(low, mix.name) != std::end(low) ? "q5_k" : mix.format;
+}
+
+/// Experts count as the MLP that they stand for.
+Role role_in_rules(Role role) noexcept {
+  return role == Role::expert_gate ? Role::gate : role == Role::expert_up ? Role::up : role == Role::expert_down ? Role::down : role;
+}
+
 bool holds(Where where, std::int64_t layer, const ModelConfig& config) noexcept {
   const std::int64_t layers = config.layers;
   switch (where) {
@@ -88,6 +101,8 @@ const Mix* find_mix(std::string_view name) noexcept {
 const FormatInfo& format_in(const Mix& mix, Role role, std::int64_t layer, const ModelConfig& config) {
   // The head, and the embedding where it is the head.
   if (role == Role::head || (role == Role::embedding && config.tied)) return find_format(mix.name == "Q8_0" ? "q8_0" : "q6_k");
+  if (const std::string_view format = format_beside_8_experts(mix, role); config.router.experts == 8 && !format.empty()) return find_format(format);
+  role = role_in_rules(role);
   const auto fits = [&](const Rule& rule) { return rule.mix == mix.name && rule.role == role && holds(rule.where, layer, config); };
   const auto rule = std::ranges::find_if(rules, fits);
   const std::string_view format = rule == std::end(rules) ? mix.format : rule->format;

@@ -23,9 +23,9 @@ FILE_TYPES = {"Q4_0": 2, "Q4_1": 3, "Q8_0": 7, "Q5_0": 8, "Q5_1": 9, "Q2_K": 10,
 TYPES = {"i4.g32": "q4_0", "i4m.g32": "q4_1", "i5.g32": "q5_0", "i5m.g32": "q5_1", "i8.g32": "q8_0", "q2k.g16": "q2_K", "q3k.g16": "q3_K",
          "q4k.g32": "q4_K", "q5k.g32": "q5_K", "q6k.g16": "q6_K", "iq4nl.g32": "iq4_nl", "iq4xs.g32": "iq4_xs", "f16": "f16"}
 HEADS, HEAD_DIM = 8, 32
-# (layers, key-value heads, has a head, columns of the down projection): 80 layers are a size of its own there.
-MODELS = [(1, 8, False, 256), (9, 4, True, 256), (16, 2, False, 256), (33, 8, True, 256), (80, 1, True, 256), (80, 8, False, 256), (8, 4, True, 288),
-          (8, 4, True, 264)]
+# (layers, key-value heads, has a head, columns of the down projection, experts): 80 layers, and 8 experts, are kinds of their own there.
+MODELS = [(1, 8, False, 256, 0), (9, 4, True, 256, 0), (16, 2, False, 256, 0), (33, 8, True, 256, 0), (80, 1, True, 256, 0), (80, 8, False, 256, 0),
+          (8, 4, True, 288, 0), (8, 4, True, 264, 0), (17, 4, True, 256, 8), (80, 2, False, 256, 8), (9, 8, True, 256, 3), (16, 2, True, 256, 16)]
 
 
 def skip(reason):
@@ -72,18 +72,21 @@ def our_name(name):
     """model.layers.3.mlp.down_proj of blk.3.ffn_down."""
     parts = {"attn_q": "self_attn.q_proj", "attn_k": "self_attn.k_proj", "attn_v": "self_attn.v_proj", "attn_output": "self_attn.o_proj",
              "ffn_gate": "mlp.gate_proj", "ffn_up": "mlp.up_proj", "ffn_down": "mlp.down_proj"}
+    experts = {"ffn_gate_exps": "w1", "ffn_up_exps": "w3", "ffn_down_exps": "w2"}
     if name.startswith("blk."):
         _, layer, part = name.split(".")
-        return f"model.layers.{layer}.{parts[part]}"
+        return f"model.layers.{layer}." + (parts[part] if part in parts else f"block_sparse_moe.experts.0.{experts[part]}")
     return {"token_embd": "model.embed_tokens", "output": "lm_head"}[name]
 
 
-def write_model(path, vocabulary, layers, kv_heads, head, ffn):
+def write_model(path, vocabulary, layers, kv_heads, head, ffn, experts):
     """A model of zeros with books4m's vocabulary."""
     dim = HEADS * HEAD_DIM
     metadata = dict(vocabulary)
     sizes = {"block_count": layers, "embedding_length": dim, "feed_forward_length": ffn, "attention.head_count": HEADS,
              "attention.head_count_kv": kv_heads, "rope.dimension_count": HEAD_DIM}
+    if experts:
+        sizes |= {"expert_count": experts, "expert_used_count": 2}
     metadata.update({f"llama.{key}": gguf_file.scalar("u32", value) for key, value in sizes.items()})
     shapes = {"token_embd": (4096, dim), "output_norm": (dim,)}
     if head:
@@ -91,10 +94,14 @@ def write_model(path, vocabulary, layers, kv_heads, head, ffn):
     for layer in range(layers):
         block = {"attn_norm": (dim,), "ffn_norm": (dim,), "attn_q": (dim, dim), "attn_k": (kv_heads * HEAD_DIM, dim), "attn_v": (kv_heads * HEAD_DIM, dim),
                  "attn_output": (dim, dim), "ffn_gate": (ffn, dim), "ffn_up": (ffn, dim), "ffn_down": (dim, ffn)}
+        if experts:
+            block = {f"{name}_exps" if "ffn_" in name and len(shape) == 2 else name: (experts, *shape) if "ffn_" in name and len(shape) == 2 else shape
+                     for name, shape in block.items()}
+            block["ffn_gate_inp"] = (experts, dim)
         shapes.update({f"blk.{layer}.{name}": shape for name, shape in block.items()})
     tensors = []
     for name, shape in shapes.items():
-        kind = "f32" if len(shape) == 1 else "f16"
+        kind = "f32" if len(shape) == 1 or name.endswith("ffn_gate_inp") else "f16"
         tensors.append((f"{name}.weight", kind, shape, [bytes(gguf_file.tensor_bytes(kind, shape))]))
     gguf_file.write(path, metadata, tensors)
 
@@ -114,23 +121,25 @@ def main():
     quantizer = Quantizer(peers)
     different = compared = 0
     with tempfile.TemporaryDirectory() as folder:
-        for layers, kv_heads, head, ffn in MODELS:
+        for layers, kv_heads, head, ffn, experts in MODELS:
             path = pathlib.Path(folder) / "model.gguf"
-            write_model(path, metadata, layers, kv_heads, head, ffn)
+            write_model(path, metadata, layers, kv_heads, head, ffn, experts)
             for mix in mixes:
                 theirs = quantizer.types(path, mix)
                 if theirs is None:
                     sys.exit(f"llama.cpp refuses {mix}: {quantizer.log.decode(errors='replace')[-500:]}")
                 plan = json.loads(subprocess.run([bantam, "compress", path, "--dry-run", "--json", "--format", mix, "--to", "gguf"], check=True,
                                                  capture_output=True).stdout)
-                ours = {matrix["name"]: TYPES[matrix["format"]] for matrix in plan["layers"]}
+                # Routers stay as they are; the first expert stands for all of its layer.
+                ours = {matrix["name"]: TYPES[matrix["format"]] for matrix in plan["layers"]
+                        if not matrix["name"].endswith("block_sparse_moe.gate") and ("experts." not in matrix["name"] or "experts.0." in matrix["name"])}
                 # It says nothing of what stays as it is, f16.
                 expected = {**dict.fromkeys(ours, "f16"), **{our_name(name): kind for name, kind in theirs.items()}}
                 compared += len(ours)
                 for name in sorted(ours.keys() | expected.keys()):
                     if ours.get(name) != expected.get(name):
                         different += 1
-                        print(f"{mix}, {layers} layers, {kv_heads} of {HEADS} heads, {'own' if head else 'no'} head: {name}: {ours.get(name)}, llama.cpp {expected.get(name)}")
+                        print(f"{mix}, {layers} layers, {kv_heads} of {HEADS} heads, {'own' if head else 'no'} head, {experts} experts: {name}: {ours.get(name)}, llama.cpp {expected.get(name)}")
     print(f"{compared} matrices compared, {different} differ")
     sys.exit(1 if different or compared == 0 else 0)
 
