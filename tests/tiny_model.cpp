@@ -196,6 +196,7 @@ reference::Transformer TinyModel::reference() const {
   reference::Transformer r{.dim = dim, .layers = layers, .heads = heads, .kv_heads = kv_heads, .head_dim = head_dim,
                            .ffn = ffn, .vocab = vocab, .norm_eps = 0.00001, .frequencies = {}, .weights = {}};
   r.adjacent_pairs = arch->pairs == nn::RopePairs::adjacent;
+  r.norms_rotated = arch->head_norm == HeadNorm::each_rotated;
   r.norms_all_heads = arch->head_norm == HeadNorm::all;
   r.clamps = arch->gate == ops::Gate::clamped_silu;
   for (const LayerSpec& spec : sizes.specs) r.windows.push_back(spec.window);

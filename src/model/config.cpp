@@ -224,8 +224,8 @@ FieldValue value_of(const ModelConfig& c, Field field) {
     case Field::kv_heads: return c.kv_heads;
     case Field::head_dim:
     case Field::value_dim: return c.head_dim;
-    // Loaders ask for one where all layers have experts, too.
-    case Field::ffn: return dense > 0 ? c.layer(0).ffn : std::max(sparse.ffn, sparse.expert_ffn);
+    // Loaders ask for one where all layers have experts, too, and multiply it by the number of shared ones.
+    case Field::ffn: return dense > 0 ? c.layer(0).ffn : c.arch->find(Field::shared_experts) != nullptr ? sparse.expert_ffn : std::max(sparse.ffn, sparse.expert_ffn);
     case Field::vocab: return c.vocab;
     case Field::context: return c.context;
     case Field::norm_eps: return c.norm_eps;

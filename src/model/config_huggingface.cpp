@@ -85,6 +85,12 @@ void read_rope_scaling(const Json& json, const std::string& file, std::string_vi
   if (type.empty() || type == "default" || type == "none") return;
   if (type == "linear") {
     rope.scaling = nn::RopeScaling::linear;
+  } else if (const auto alpha = number_at(json, "alpha", place); type == "dynamic" && alpha) {
+    // Hunyuan's: another base from the beginning on.
+    if (!(*alpha > 0) || !std::isfinite(*alpha)) fail(Errc::corrupt, place, ": alpha: expected a number above 0, found ", *alpha);
+    const auto dim = static_cast<double>(rope.dim);
+    rope.base *= std::pow(*alpha, dim / std::max(1.0, dim - 2));
+    return;
   } else if (type == "dynamic") {
     rope.scaling = nn::RopeScaling::dynamic;
   } else if (type == "llama3") {
@@ -201,6 +207,11 @@ ModelConfig from_json(const Json& json, const std::string& place) {
         if (is_list(field)) return std::nullopt;
         if (new_rope && field == Field::rope_base) {
           if (const auto base = number_at(*rope_parameters, key_of(field), place)) return base;
+        }
+        // Of experts one number a layer may be given, all equal.
+        if (const auto numbers = field < Field::experts ? std::vector<double>() : list_at(json, key_of(field), place); !numbers.empty()) {
+          if (std::ranges::all_of(numbers, [&](double number) { return number == numbers[0]; })) return numbers[0];
+          fail(Errc::unsupported, place, ": ", key_of(field), ": expected one number for all layers, found several");
         }
         return number_at(json, key_of(field), place);
       },

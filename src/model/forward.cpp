@@ -344,9 +344,11 @@ void Forward::rotate_and_store(Team& team, const LayerWeights& w, std::int64_t p
       const std::int64_t kv = h - heads;
       float* head = is_q ? q_.row(t) + h * d : k_.row(t) + kv * d;
       const std::vector<float>& norm = is_q ? w.q_norm : w.k_norm;
-      if (!norm.empty() && config_.arch->head_norm == HeadNorm::each) kernels_.rms_norm(head, norm.data(), eps, head, d);
+      const HeadNorm when = config_.arch->head_norm;
+      if (!norm.empty() && when == HeadNorm::each) kernels_.rms_norm(head, norm.data(), eps, head, d);
       const float* angles = angles_.data() + t * 2 * half;
       rope_.apply(kernels_, head, angles, angles + half);
+      if (!norm.empty() && when == HeadNorm::each_rotated) kernels_.rms_norm(head, norm.data(), eps, head, d);
       if (is_q) continue;
       store(false, kv, t, head);
       store(true, kv, t, v_.row(t) + kv * d);

@@ -129,6 +129,7 @@ TEST_CASE("each part of a sparse layer counts") {
       const TensorKey* key = arch->find(role, true);
       if (key != nullptr) CHECK(differs([&](auto& r) { for (std::int64_t e = 0; e < 6; ++e) r.weights.erase(name_from(key->hf, {role, 1, e})); }));
     }
+    if (arch->head_norm == HeadNorm::each_rotated) CHECK(differs([](auto& r) { r.norms_rotated = false; }));
     if (arch->head_norm == HeadNorm::all) {
       CHECK(differs([](auto& r) {
         for (const char* name : {"q_norm", "k_norm"}) {
@@ -166,6 +167,25 @@ TEST_CASE("logits of experts are the same for any threads, chunks and formats' c
       CHECK(model.weights().layers.back().experts.router.format().is_float);
     }
   }
+}
+
+TEST_CASE("Hunyuan's config gives lists of equal numbers, and alpha scales the base of rope") {
+  TinyModel tiny{.arch = &archs::hunyuan_moe};
+  tiny.make();
+  tiny.config["moe_topk"] = Json::array({2, 2});
+  tiny.config["moe_intermediate_size"] = Json::array({20, 20});
+  tiny.config["rope_scaling"] = {{"type", "dynamic"}, {"alpha", 1000.0}, {"factor", 1.0}};
+  const TemporaryFolder folder;
+  tiny.write_folder(folder / "hf");
+  const Model model = Model::load(folder / "hf");
+  CHECK(model.config().rope.base == doctest::Approx(5000 * std::pow(1000.0, 10.0 / 8)));
+  CHECK(model.config().rope.scaling == nn::RopeScaling::none);
+  reference::Transformer reference = tiny.reference();
+  for (std::size_t i = 0; i < 5; ++i) reference.frequencies[i] = std::pow(5000 * std::pow(1000.0, 10.0 / 8), -2.0 * static_cast<double>(i) / 10);
+  const auto tokens = some_tokens(20);
+  CHECK(distance(logits_of(model, tokens), reference.logits(tokens)) < experts_tolerance);
+  tiny.config["moe_topk"] = Json::array({2, 3});
+  has(folder_refusal(tiny), "moe_topk: expected one number for all layers, found several");
 }
 
 TEST_CASE("experts may be left out of layers, as Qwen's configs say") {

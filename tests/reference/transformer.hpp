@@ -19,6 +19,7 @@ struct Transformer {
   std::vector<double> frequencies;  ///< of each rotated pair; twice as many elements of a head turn
   double magnitude = 1;             ///< of cosines and sines
   bool norms_all_heads = false;     ///< q and k, where they have norms
+  bool norms_rotated = false;       ///< they come after rope
   bool adjacent_pairs = false;      ///< rope turns elements 2 i and 2 i + 1, not i and i + n
   bool clamps = false;              ///< gates and ups of MLPs, as gpt-oss does
   std::int64_t experts = 0, expert_ffn = 0, shared_ffn = 0;  ///< of layers that have a router
@@ -84,7 +85,8 @@ struct Transformer {
 
   /// Normed where the model does so, then turned: elements i and i + n of the first 2 n by position * frequency i.
   [[nodiscard]] Row rotated(Row x, const std::string& norm_name, std::size_t position) const {
-    if (!norms_all_heads && weights.contains(norm_name)) x = norm(x, norm_name);
+    const bool norms = !norms_all_heads && weights.contains(norm_name);
+    if (norms && !norms_rotated) x = norm(x, norm_name);
     const std::size_t n = frequencies.size();
     for (std::size_t i = 0; i < n; ++i) {
       const double angle = static_cast<double>(position) * frequencies[i];
@@ -93,7 +95,7 @@ struct Transformer {
       one = magnitude * (a * std::cos(angle) - b * std::sin(angle));
       other = magnitude * (b * std::cos(angle) + a * std::sin(angle));
     }
-    return x;
+    return norms && norms_rotated ? norm(x, norm_name) : x;
   }
 
   void block(std::vector<Row>& x, std::int64_t index) const {

@@ -136,8 +136,9 @@ struct TensorKey {
 
 /// What an RMS norm of queries and keys is taken over.
 enum class HeadNorm : std::uint8_t {
-  each,  ///< head by head (Qwen3)
-  all,   ///< all heads of a token at once (OLMoE, OLMo 2)
+  each,          ///< head by head (Qwen3)
+  all,           ///< all heads of a token at once (OLMoE, OLMo 2)
+  each_rotated,  ///< head by head, after rope (Hunyuan)
 };
 
 /// One architecture. Constant data only: forward() reads it, nothing switches on its name.

@@ -4,6 +4,7 @@
 #include "bantam/model/archs/ernie4_5_moe.hpp"
 #include "bantam/model/archs/glm4_moe.hpp"
 #include "bantam/model/archs/gpt_oss.hpp"
+#include "bantam/model/archs/hunyuan_moe.hpp"
 #include "bantam/model/archs/llama.hpp"
 #include "bantam/model/archs/minimax_m2.hpp"
 #include "bantam/model/archs/mistral.hpp"
@@ -17,6 +18,7 @@ namespace bantam::inline v0 {
 
 inline constexpr const ArchSpec* architectures[] = {&archs::llama, &archs::mistral, &archs::qwen2, &archs::qwen3,
                                                     &archs::mixtral, &archs::qwen2_moe, &archs::qwen3_moe, &archs::olmoe,
-                                                    &archs::glm4_moe, &archs::minimax_m2, &archs::ernie4_5_moe, &archs::gpt_oss};
+                                                    &archs::glm4_moe, &archs::minimax_m2, &archs::ernie4_5_moe, &archs::gpt_oss,
+                                                    &archs::hunyuan_moe};
 
 }  // namespace bantam::inline v0
