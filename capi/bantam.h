@@ -504,7 +504,7 @@ typedef struct bantam_compress_options {
   const bantam_setting *settings; /* "rotate": seed; "smooth": exponent; "clip": "minmax", "mse", "percentile:99.9";
                                      "prune", one or several: weights by "wanda:0.5", "magnitude:2:4", "sparsegpt:16x4",
                                      "wanda:0.5,*.down_proj=0.3"; parts by "layers:4", "channels:0.3", "heads:0.25",
-                                     "hidden:0.25", chosen on the calibration text;
+                                     "experts:0.25", "hidden:0.25", chosen on the calibration text;
                                      "prune_to": "bytes:600MB", "parameters:1.1B", "flops:0.7x", "latency:12ms": the same
                                      share of all parts that "prune" names without an amount, like "channels";
                                      "compensate": "on", "off": whether what is left takes over what it can of the parts

@@ -363,7 +363,7 @@ void add_compress(CLI::App& app, Action& action) {
                "round all matrices of a block for the inputs that it had before any was rounded: faster")};
   CLI::Option* prune = add_texts(verb, "--prune", o->prune, "WHAT:AMOUNT",
                                  "remove first: parts, the least needed on the calibration text (layers:COUNT, channels:SHARE of the FFN's, heads:SHARE "
-                                 "with all that share their keys, hidden:SHARE of the dimensions of the hidden states), which makes the model "
+                                 "with all that share their keys, experts:SHARE of each layer's, hidden:SHARE of the dimensions of the hidden states), which makes the model "
                                  "smaller; or weights (magnitude, magnitude_row, magnitude_model, wanda, sparsegpt, and a SHARE, N:M or 16x4; "
                                  ",PATTERN=AMOUNT after it for some matrices), which leaves zeros in their places; may be repeated");
   needs(add_text(verb, "--prune-to", o->prune_to, "COST:AMOUNT",

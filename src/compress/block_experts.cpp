@@ -61,6 +61,49 @@ std::vector<ExpertInput> inputs_of(std::span<const std::int32_t> routed, std::in
 
 }  // namespace
 
+std::vector<double> BlockPass::expert_worth(const LayerWeights& block, std::int64_t layer, bool frequency) {
+  const ModelConfig& config = checkpoint_.config();
+  const auto dim = static_cast<std::size_t>(config.dim);
+  const auto experts = static_cast<std::size_t>(std::ssize(block.experts.experts));
+  struct Visit {
+    std::size_t token;
+    float weight;
+  };
+  std::vector<std::vector<Visit>> visits(experts);
+  std::size_t token = 0;
+  for_each_sample([&](std::span<float> hidden) {
+    forward_->run_block(block, layer, BlockStage::mlp_inputs, hidden, cache_);
+    const std::span<const nn::RoutedExpert> routed = forward_->route(block);
+    const auto used = static_cast<std::size_t>(config.router.used);
+    for (std::size_t i = 0; i < routed.size(); ++i) visits[static_cast<std::size_t>(routed[i].expert)].push_back({token + i / used, routed[i].weight});
+    token += hidden.size() / dim;
+  });
+  std::vector<double> worth(experts, 0.0);
+  for (std::size_t e = 0; e < experts; ++e) {
+    check_cancelled();
+    if (frequency) worth[e] = static_cast<double>(visits[e].size());
+    if (frequency || visits[e].empty()) continue;
+    LayerWeights alone;
+    alone.ffn_norm = block.ffn_norm;
+    copy_expert(block, alone, static_cast<std::int64_t>(e), true);
+    constexpr std::size_t at_once = 512;
+    for (std::size_t first = 0; first < visits[e].size(); first += at_once) {
+      const auto some = std::span(visits[e]).subspan(first, std::min(at_once, visits[e].size() - first));
+      std::vector<float> states;
+      for (const Visit& visit : some) states.insert(states.end(), hidden_.begin() + static_cast<std::ptrdiff_t>(visit.token * dim), hidden_.begin() + static_cast<std::ptrdiff_t>((visit.token + 1) * dim));
+      const std::vector<float> before = states;
+      forward_->run_block(alone, layer, BlockStage::mlp, states, cache_);
+      for (std::size_t i = 0; i < some.size(); ++i) {
+        double squares = 0;
+        for (std::size_t c = i * dim; c < (i + 1) * dim; ++c) squares += std::pow(static_cast<double>(states[c]) - static_cast<double>(before[c]), 2);
+        worth[e] += static_cast<double>(some[i].weight) * std::sqrt(squares);
+      }
+    }
+    worth[e] /= static_cast<double>(visits[e].size());
+  }
+  return worth;
+}
+
 void BlockPass::round_experts(Work& work, std::int64_t layer, RoundedBlock& result) {
   const ModelConfig& config = checkpoint_.config();
   const std::int64_t dim = config.dim, used = config.router.used;

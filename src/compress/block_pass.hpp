@@ -42,6 +42,9 @@ class BlockPass {
   void advance_over(const LayerWeights& block, std::int64_t layer);
   /// Half of that, BlockStage::attention or mlp.
   void advance(const LayerWeights& block, std::int64_t layer, BlockStage half);
+  /// The mean over the tokens routed to each expert of the half that the states have come to of weight * |what it adds|, or with
+  /// `frequency` how many tokens there are; 0 where there are none.
+  [[nodiscard]] std::vector<double> expert_worth(const LayerWeights& block, std::int64_t layer, bool frequency);
   /// (tokens of all samples, dim): what the next block reads; those held out last.
   [[nodiscard]] std::span<const float> states() const noexcept { return hidden_; }
   [[nodiscard]] std::span<const float> held_out_states() const noexcept { return std::span(hidden_).subspan(fitted_); }

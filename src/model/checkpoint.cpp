@@ -424,6 +424,7 @@ Checkpoint Checkpoint::in_memory(const Checkpoint& like, const ModelConfig& conf
     if (tensor.role == Role::rope_divisors) continue;  // the config has them
     const auto place = std::ranges::find(layers, tensor.layer);
     if (tensor.layer >= 0 && place == layers.end()) continue;
+    if (tensor.expert >= 0 && tensor.expert >= config.layer(place - layers.begin()).experts) continue;
     CheckpointTensor& own = c.tensors_.emplace_back(TensorId(tensor.role, tensor.layer < 0 ? -1 : place - layers.begin(), tensor.expert));
     const bool sparse = own.layer >= 0 && config.layer(own.layer).is_sparse();
     set_name(own, own.layer == tensor.layer ? tensor.tensor_name() : name_of(*config.arch->find(tensor.role, sparse), own));

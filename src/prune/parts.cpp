@@ -15,6 +15,7 @@ std::int64_t part_size(WeightAxis axis, Part part, const ModelConfig& c) noexcep
   switch (part) {
     case Part::hidden: return axis == WeightAxis::dim ? 1 : 0;
     case Part::channels: return axis == WeightAxis::ffn ? 1 : 0;
+    case Part::experts: return axis == WeightAxis::experts ? 1 : 0;
     case Part::heads: return axis == WeightAxis::keys ? c.head_dim : axis == WeightAxis::queries ? c.heads / c.kv_heads * c.head_dim : 0;
     case Part::layers: break;
   }
@@ -34,6 +35,17 @@ std::vector<std::int64_t> first_numbers(std::int64_t count) {
   std::vector<std::int64_t> numbers(static_cast<std::size_t>(count));
   std::iota(numbers.begin(), numbers.end(), 0);
   return numbers;
+}
+
+PartChoice choose_in_groups(std::span<const double> scores, std::int64_t count, std::int64_t groups) {
+  const std::int64_t size = static_cast<std::int64_t>(scores.size()) / groups;
+  PartChoice all;
+  for (std::int64_t group = 0; group < groups; ++group) {
+    const PartChoice choice = choose(scores.subspan(static_cast<std::size_t>(group * size), static_cast<std::size_t>(size)), count / groups);
+    for (const std::int64_t i : choice.kept) all.kept.push_back(group * size + i);
+    for (const std::int64_t i : choice.removed) all.removed.push_back(group * size + i);
+  }
+  return all;
 }
 
 PartChoice choose(std::span<const double> scores, std::int64_t count) {
@@ -88,6 +100,10 @@ void keep_parts(LayerWeights& block, Part part, std::span<const std::int64_t> ke
       *vector = std::move(left);
     }
   }
+  if (part != Part::experts) return;
+  std::vector<nn::ExpertWeights> experts;
+  for (const std::int64_t e : kept) experts.push_back(std::move(block.experts.experts[static_cast<std::size_t>(e)]));
+  block.experts.experts = std::move(experts);
 }
 
 }  // namespace bantam::inline v0

@@ -18,6 +18,9 @@ struct PartChoice {
 /// Keeps the `count` of highest score; of equals, the first.
 [[nodiscard]] PartChoice choose(std::span<const double> scores, std::int64_t count);
 
+/// As many of each of so many groups of neighbors.
+[[nodiscard]] PartChoice choose_in_groups(std::span<const double> scores, std::int64_t count, std::int64_t groups);
+
 /// That of some of the layers, ascending.
 [[nodiscard]] ModelConfig with_layers(const ModelConfig& config, std::span<const std::int64_t> layers);
 

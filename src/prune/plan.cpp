@@ -11,7 +11,7 @@ namespace bantam::inline v0 {
 
 namespace {
 
-constexpr std::string_view names[] = {"layers", "channels", "heads", "hidden"};
+constexpr std::string_view names[] = {"layers", "channels", "heads", "experts", "hidden"};
 
 /// Numbers that go or stay together: as many as formats have weights a group, if there are `least` of these at least.
 std::int64_t unit_of(std::int64_t count, std::int64_t least) noexcept {
@@ -33,7 +33,11 @@ std::int64_t kept_of(const Removal& removal, std::int64_t count, std::int64_t un
 }
 
 void check(const Removal& removal, const ModelConfig& config) {
-  if (config.has_experts()) fail(Errc::unsupported, "prune ", removal.text(), ": parts of mixtures of experts: not yet; what works: --prune wanda, sparsegpt, magnitude");
+  const bool of_mixtures = removal.part == Part::layers || removal.part == Part::experts;
+  if (config.has_experts() && !of_mixtures) {
+    fail(Errc::unsupported, "prune ", removal.text(), ": in a mixture of experts: not yet; what works: experts, layers, and single weights by wanda, sparsegpt or magnitude");
+  }
+  if (removal.part == Part::experts && !config.has_experts()) fail(Errc::invalid_argument, "prune ", removal.text(), ": expected a mixture of experts, found ", config.arch->name);
   const double amount = removal.amount;
   if (removal.part == Part::layers) {
     if (amount >= 1 && amount < static_cast<double>(config.layers) && amount == std::floor(amount)) return;
@@ -89,7 +93,14 @@ StructurePlan plan_structure(const ModelConfig& config, std::span<const Removal>
     for (std::int64_t layer = 0; layer < config.layers; ++layer) {
       const std::string place = message(" of layer ", layer);
       LayerSpec& spec = plan.specs[static_cast<std::size_t>(layer)];
-      if (removal.part == Part::heads) {
+      if (removal.part == Part::experts) {
+        if (!spec.is_sparse()) continue;
+        // Groups stay as large as each other.
+        spec.experts = kept_of(removal, spec.experts, config.router.groups, "experts" + place);
+        if (spec.experts < config.router.used) {
+          fail(Errc::invalid_argument, "prune ", removal.text(), ": expected a share that leaves the ", config.router.used, " experts that a token uses, this leaves ", spec.experts, place);
+        }
+      } else if (removal.part == Part::heads) {
         spec.kv_heads = kept_of(removal, spec.kv_heads, 1, "key-value heads" + place);
       } else {
         spec.ffn = kept_of(removal, spec.ffn, unit_of(spec.ffn, 16), "FFN channels" + place);

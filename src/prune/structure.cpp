@@ -77,11 +77,17 @@ class Cutter {
   Cutter(const Checkpoint& checkpoint, const Calibration& calibration, const StructureOptions& options, std::vector<std::string>& warnings)
       : config_(checkpoint.config()), options_(options), states_(checkpoint, calibration), warnings_(warnings) {}
 
-  /// Leaves a block these heads and channels.
+  /// Leaves a block these heads, channels and experts.
   void cut(LayerWeights& block, std::int64_t layer, const LayerSpec& left) {
     const LayerWeights original = block;
     half(block, original, layer, Part::heads, left.kv_heads);
-    half(block, original, layer, Part::channels, left.ffn);
+    if (!left.is_sparse()) return half(block, original, layer, Part::channels, left.ffn);
+    if (left.experts < std::ssize(block.experts.experts)) {
+      const std::vector<double> worth = states_.pass.expert_worth(block, layer, options_.expert_score == ExpertScore::frequency);
+      keep_parts(block, Part::experts, choose_in_groups(worth, left.experts, config_.router.groups).kept, config_);
+    }
+    states_.pass.advance_original(original, layer, BlockStage::mlp);
+    states_.pass.advance(block, layer, BlockStage::mlp);
   }
   /// A block that goes as a whole.
   void skip(const LayerWeights& original, std::int64_t layer) {
@@ -183,7 +189,8 @@ ModelSize size_of(const Checkpoint& checkpoint) {
     size.parameters += tensor.rows * tensor.columns;
     size.bytes += tensor.stored_bytes();
     const bool met = tensor.role == Role::embedding ? checkpoint.config().tied : tensor.is_matrix;
-    if (met) size.flops_per_token += 2 * tensor.rows * tensor.columns;
+    const bool used = tensor.expert < checkpoint.config().router.used;
+    if (met && used) size.flops_per_token += 2 * tensor.rows * tensor.columns;
   }
   return size;
 }
@@ -198,7 +205,7 @@ PrunedStructure prune_structure(const Checkpoint& checkpoint, std::span<const Re
     layers = choose(influence, plan.layers).kept;
   }
   const auto asked = [&](Part part) { return std::ranges::find(removals, part, &Removal::part) != removals.end(); };
-  const bool inside = asked(Part::heads) || asked(Part::channels), hidden = asked(Part::hidden);
+  const bool inside = asked(Part::heads) || asked(Part::channels) || asked(Part::experts), hidden = asked(Part::hidden);
   Steps steps(plan.layers * ((hidden ? 2 : 0) + (inside || !hidden ? 1 : 0)), progress);
   std::vector<std::string> warnings;
   const auto result = [&](Checkpoint left) {

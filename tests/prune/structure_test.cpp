@@ -259,7 +259,7 @@ TEST_CASE_FIXTURE(Small, "sizes before and after are those of the tensors") {
 TEST_CASE("removals are read from text and checked against the model") {
   CHECK(parse_removal("heads:0.25").text() == "heads:0.25");
   CHECK(parse_removal("layers:4").amount == 4);
-  for (const auto& [text, rest] : {std::pair{"", "layers:COUNT, channels:SHARE, heads:SHARE, hidden:SHARE, found "}, {"neurons:1", "found neurons:1"}, {"layers", "expected layers:NUMBER"},
+  for (const auto& [text, rest] : {std::pair{"", "layers:COUNT, channels:SHARE, heads:SHARE, experts:SHARE, hidden:SHARE, found "}, {"neurons:1", "found neurons:1"}, {"layers", "expected layers:NUMBER"},
                                    {"layers:", "expected layers:NUMBER"}, {"heads:nan", "expected heads:NUMBER"}, {"heads:inf", "expected heads:NUMBER"},
                                    {"channels:0.3x", "found channels:0.3x"}, {"channels:0.3\n", "channels:0.3\\x0a"}, {"LAYERS:2", "found LAYERS:2"}}) {
     const std::string error = error_of([&] { (void)parse_removal(text); });

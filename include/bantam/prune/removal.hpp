@@ -14,9 +14,10 @@ enum class Part : std::uint8_t {
   layers,    ///< those that change the hidden states least (ShortGPT, arXiv:2403.03853)
   channels,  ///< of the FFN: rows of gate and up, and the columns of down that read them
   heads,     ///< key-value heads with all query heads that share them: rows of q, k and v, columns of o
+  experts,   ///< of a mixture, in each layer: those that add least to the tokens routed to them (REAP, arXiv:2510.13999)
   hidden,    ///< dimensions of the residual stream, after a rotation that puts what matters first (SliceGPT, arXiv:2401.15024)
 };
-inline constexpr Part prune_parts[] = {Part::layers, Part::channels, Part::heads, Part::hidden};
+inline constexpr Part prune_parts[] = {Part::layers, Part::channels, Part::heads, Part::experts, Part::hidden};
 [[nodiscard]] std::string_view name_of(Part part) noexcept;
 /// What parse_removal() takes, for messages: "layers:COUNT, channels:SHARE, ...".
 [[nodiscard]] std::string removal_forms();

@@ -17,8 +17,15 @@ namespace bantam::inline v0 {
 /// matrix that reads them, (dim, inputs), and the mean squares of its inputs, (inputs): a head's are neighbors there.
 using ImportanceFn = std::function<std::vector<double>(Part part, std::int64_t layer, TensorView<const float, 2> reader, std::span<const float> mean_squares)>;
 
+/// What an expert is worth.
+enum class ExpertScore : std::uint8_t {
+  activation,  ///< the mean over the tokens routed to it of weight * |what it adds| (REAP, arXiv:2510.13999, eq. 4)
+  frequency,   ///< how many tokens are routed to it
+};
+
 struct StructureOptions {
   ImportanceFn importance = {};  ///< of channels and heads; empty: as prune_structure says
+  ExpertScore expert_score = ExpertScore::activation;
   /// What stays makes up for what it can of what went: from the first part that goes, every matrix is refitted by least squares
   /// over the calibration text, what reads the hidden states to what it read in the original, what adds to them to what they are there.
   bool compensate = true;
@@ -64,6 +71,7 @@ struct PrunedStructure {
 /// Layers go first, then hidden dimensions, then heads and channels of what is left, block by block: each is judged by what it reads
 /// of the blocks before, already pruned. A channel or head is worth the mean square of what it adds to the hidden states (Wanda-sp,
 /// arXiv:2312.11983).
+/// Nothing makes up for an expert: its tokens go to others.
 /// The residual stream goes over to orthogonal axes, one set for all layers, which are ordered by how much of what norms put out
 /// lies along them and how much those who read it answer to that, and keeps the first of them. Norms' weights go into the
 /// matrices that follow; a tied head stays tied, and its norm keeps what its weights do along each axis.

@@ -107,7 +107,7 @@ complete -c bantam -n '__fish_seen_subcommand_from compress' -l samples -x -d 'p
 complete -c bantam -n '__fish_seen_subcommand_from compress' -l tokens -x -d 'tokens a piece'
 complete -c bantam -n '__fish_seen_subcommand_from compress' -l desc-act -d 'columns strictly in the order of their activations (gptq)'
 complete -c bantam -n '__fish_seen_subcommand_from compress' -l no-true-sequential -d 'round all matrices of a block for the inputs that it had before any was rounded: faster'
-complete -c bantam -n '__fish_seen_subcommand_from compress' -l prune -x -d 'remove parts (layers:COUNT, channels:SHARE, heads:SHARE, hidden:SHARE) or weights (magnitude, wanda, sparsegpt:SHARE, N:M or 16x4) first'
+complete -c bantam -n '__fish_seen_subcommand_from compress' -l prune -x -d 'remove parts (layers:COUNT, channels:SHARE, heads:SHARE, experts:SHARE, hidden:SHARE) or weights (magnitude, wanda, sparsegpt:SHARE, N:M or 16x4) first'
 complete -c bantam -n '__fish_seen_subcommand_from compress' -l prune-to -x -d 'the same share of every part without an amount, for parameters, flops, bytes or latency: 600MB, 12ms, 0.7x'
 complete -c bantam -n '__fish_seen_subcommand_from compress' -l no-compensation -d 'what is left takes nothing over from what --prune removed'
 complete -c bantam -n '__fish_seen_subcommand_from compress' -l fit -x -d 'mixed precision in a file of 6GiB, or with 3.5bpw (bits a weight)'
