@@ -1,15 +1,18 @@
 // Calibrated rounding of experts: each by the tokens that are routed to it.
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
+#include "bantam/core/parallel.hpp"
 #include "block_pass.hpp"
 
 namespace bantam::inline v0 {
 
 namespace {
 
-/// Experts that see fewer tokens than their matrices have columns take what they lack from the layer's other tokens.
-constexpr std::int64_t most_borrowed = 4096;  // tokens that are looked at for that
+/// Experts that see fewer tokens than their matrices have columns take what they lack from the layer's other tokens: of what gate and up
+/// read from all of them, of what down reads, for which they go through the expert, from so many.
+constexpr std::int64_t most_borrowed = 4096;
 
 /// Roles of an expert, and those of the MLP that it is run as.
 constexpr std::pair<Role, Role> expert_roles[] = {{Role::expert_gate, Role::gate},           {Role::expert_up, Role::up},
@@ -35,28 +38,35 @@ struct ExpertInput {
   float weight = 1;
 };
 
-/// The tokens that an expert's second moments are taken of: those that were routed to it, and, where these are fewer than `wanted`, some
-/// of the others with weights that add up to what is lacking. Only the first `fitted` tokens count; the others judge.
-std::vector<ExpertInput> inputs_of(std::span<const std::int32_t> routed, std::int64_t used, std::int32_t expert, std::int64_t fitted, std::int64_t wanted,
-                                   std::int64_t& seen) {
-  std::vector<ExpertInput> inputs;
+/// The tokens that an expert's second moments are taken of. Only those before `fitted` count; the others judge.
+struct ExpertInputs {
+  std::vector<ExpertInput> own;  ///< routed to it
+  std::vector<ExpertInput> all;  ///< where these are fewer than `wanted` also some of the others, with weights that add up to what is lacking
+  std::int64_t seen = 0;         ///< of its own that count
+  float share = 0;               ///< the weight of all others, if they were all there
+};
+
+ExpertInputs inputs_of(std::span<const std::int32_t> routed, std::int64_t used, std::int32_t expert, std::int64_t fitted, std::int64_t wanted) {
+  ExpertInputs result;
+  auto& [own, all, seen, share] = result;
   std::vector<std::int64_t> others;
-  seen = 0;
   for (std::int64_t t = 0; t * used < std::ssize(routed); ++t) {
     const auto of_token = routed.subspan(static_cast<std::size_t>(t * used), static_cast<std::size_t>(used));
     if (std::ranges::find(of_token, expert) != of_token.end()) {
-      inputs.push_back({t, 1});
+      own.push_back({t, 1});
       seen += t < fitted;
     } else if (t < fitted) {
       others.push_back(t);
     }
   }
-  if (seen >= wanted || others.empty()) return inputs;
+  all = own;
+  if (seen >= wanted || others.empty()) return result;
   const std::int64_t step = div_up<std::int64_t>(std::ssize(others), most_borrowed), borrowed = div_up<std::int64_t>(std::ssize(others), step);
   const float weight = static_cast<float>(std::min<std::int64_t>(wanted - seen, borrowed)) / static_cast<float>(borrowed);
-  for (std::int64_t i = 0; i < std::ssize(others); i += step) inputs.push_back({others[static_cast<std::size_t>(i)], weight});
-  std::ranges::sort(inputs, {}, &ExpertInput::token);
-  return inputs;
+  for (std::int64_t i = 0; i < std::ssize(others); i += step) all.push_back({others[static_cast<std::size_t>(i)], weight});
+  std::ranges::sort(all, {}, &ExpertInput::token);
+  share = static_cast<float>(std::min<std::int64_t>(wanted - seen, std::ssize(others))) / static_cast<float>(others.size());
+  return result;
 }
 
 }  // namespace
@@ -119,6 +129,7 @@ void BlockPass::round_experts(Work& work, std::int64_t layer, RoundedBlock& resu
   for (const std::size_t g : {first, last}) seen_[g] = {};
   std::string starved;
   std::int64_t starved_count = 0;
+  std::optional<Hessian> of_all;  // what gate and up read of all tokens: the same for every expert
   for (std::int64_t e = 0; e < std::ssize(work.block.experts.experts); ++e) {
     check_cancelled();
     Work own;
@@ -129,13 +140,20 @@ void BlockPass::round_experts(Work& work, std::int64_t layer, RoundedBlock& resu
       if (tensor.layer != layer || tensor.expert != e) continue;
       add(own, std::ranges::find(expert_roles, tensor.role, &std::pair<Role, Role>::first)->second, tensor);
     }
-    std::int64_t seen = 0;
-    const std::vector<ExpertInput> inputs = inputs_of(routed, used, static_cast<std::int32_t>(e), fitted, dim, seen);
-    if (seen < dim) {
+    const ExpertInputs expert = inputs_of(routed, used, static_cast<std::int32_t>(e), fitted, dim);
+    if (expert.seen < dim) {
       constexpr std::int64_t most_named = 8;
-      if (starved_count++ < most_named) starved += message(starved.empty() ? "" : ", ", e, " (", seen, ")");
+      if (starved_count++ < most_named) starved += message(starved.empty() ? "" : ", ", e, " (", expert.seen, ")");
+    }
+    if (expert.share > 0 && !of_all) {
+      of_all.emplace(dim);
+      for_each_sample([&](std::span<float> hidden) {
+        forward_->run_block(work.block, layer, BlockStage::mlp_inputs, hidden, cache_);
+        if (!is_held_out(hidden)) of_all->add(forward_->stage_inputs());
+      });
     }
     const auto observe = [&](std::size_t group) {
+      const std::vector<ExpertInput>& inputs = group == first ? expert.own : expert.all;
       Hessian hessian(matrix_of(own.block, input_groups()[group].roles[0])->columns());
       judges_[group].clear();
       constexpr std::size_t at_once = 512;
@@ -163,6 +181,7 @@ void BlockPass::round_experts(Work& work, std::int64_t layer, RoundedBlock& resu
         keep_judges(group, std::span(hidden_).subspan(static_cast<std::size_t>(inputs[begin].token) * columns), x);
         begin = end;
       }
+      if (group == first && expert.share > 0) hessian.blend(*of_all, expert.share);
       return hessian;
     };
     std::vector<Hessian> hessians;

@@ -65,18 +65,6 @@ BlockPass::BlockPass(const ModelSource& source, const Recipe& recipe, const Cali
   forward_ = std::make_unique<Forward>(config, none_, longest, parallel_threads());
 }
 
-/// Calls f with the hidden states of each sample.
-template <class F>
-void BlockPass::for_each_sample(F&& f) {
-  std::int64_t first = 0;
-  for (const std::int64_t length : lengths_) {
-    check_cancelled();
-    const std::int64_t dim = checkpoint_.config().dim;
-    f(std::span(hidden_).subspan(static_cast<std::size_t>(first * dim), static_cast<std::size_t>(length * dim)));
-    first += length;
-  }
-}
-
 void BlockPass::keep_judges(std::size_t group, std::span<const float> hidden, TensorView<const float, 2> inputs) {
   constexpr std::int64_t most = 256;  // of samples; of tokens that are held out there are no more
   std::vector<float>& kept = judges_[group];

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "bantam/compress/compress.hpp"
+#include "bantam/core/parallel.hpp"
 #include "bantam/model/forward.hpp"
 #include "fold.hpp"
 #include "model_source.hpp"
@@ -103,8 +104,17 @@ class BlockPass {
   [[nodiscard]] Tensor<float, 2> lacking(const Work& work, std::size_t group, std::span<const float> hidden, TensorView<const float, 2> x);
   /// What the outputs of a matrix lack, as far as that is made good, times its inputs. Uses up the drift of a single reader.
   [[nodiscard]] Tensor<float, 2> pull_of(const WeightMatrix& matrix, std::size_t group, Tensor<float, 2>& drift) const;
+  /// Calls f with the hidden states of each sample.
   template <class F>
-  void for_each_sample(F&& f);
+  void for_each_sample(F&& f) {
+    std::int64_t first = 0;
+    for (const std::int64_t length : lengths_) {
+      check_cancelled();
+      const std::int64_t dim = checkpoint_.config().dim;
+      f(std::span(hidden_).subspan(static_cast<std::size_t>(first * dim), static_cast<std::size_t>(length * dim)));
+      first += length;
+    }
+  }
   /// Keeps what a group reads of the tokens that outputs are judged by.
   void keep_judges(std::size_t group, std::span<const float> hidden, TensorView<const float, 2> inputs);
   /// Adds the error of outputs.

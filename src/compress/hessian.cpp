@@ -40,6 +40,16 @@ void Hessian::add(TensorView<const float, 2> x) {
   tokens_ += x.extent(0);
 }
 
+void Hessian::blend(const Hessian& other, float share) noexcept {
+  parallel_for(columns_, 64, [&](Range rows) {
+    for (std::int64_t i = rows.begin; i < rows.end; ++i) {
+      for (std::int64_t j = i; j < columns_; ++j) sums_(i, j) += share * (other.sums_(i, j) - sums_(i, j));
+    }
+  });
+  for (std::size_t c = 0; c < largest_.size(); ++c) largest_[c] = std::max(largest_[c], other.largest_[c]);
+  tokens_ += static_cast<std::int64_t>(share * static_cast<float>(other.tokens_ - tokens_));
+}
+
 void Hessian::divide_inputs(std::span<const float> scales) noexcept {
   for (std::int64_t i = 0; i < columns_; ++i) {
     float* row = &sums_(i, 0);

@@ -5,7 +5,6 @@
 #include <cmath>
 #include <cstring>
 #include <numeric>
-#include <ranges>
 #include <set>
 #include <tuple>
 
@@ -62,9 +61,8 @@ std::shared_ptr<const ColumnPermutation> read_order(const CheckpointTensor& tens
 std::shared_ptr<const ColumnPermutation> shared_order(std::span<const CheckpointTensor> tensors, std::int64_t layer,
                                                       std::shared_ptr<const ColumnPermutation> order) {
   if (order == nullptr) return order;
-  for (const CheckpointTensor& other : std::views::reverse(tensors)) {
-    if (other.layer < layer) break;
-    if (other.order != nullptr && *other.order == *order) return other.order;
+  for (auto other = tensors.rbegin(); other != tensors.rend() && other->layer >= layer; ++other) {
+    if (other->order != nullptr && *other->order == *order) return other->order;
   }
   return order;
 }

@@ -7,6 +7,7 @@
 #include <mutex>
 
 #include "bantam/core/parallel.hpp"
+#include "bantam/model/roles.hpp"
 
 namespace bantam::inline v0 {
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "bantam/model/roles.hpp"
 #include "bantam/quant/formats.hpp"
 
 namespace bantam::inline v0 {

@@ -48,6 +48,24 @@ TEST_CASE("a Hessian is the sum of products of inputs, added in parts") {
   CHECK(hessian.mean_squares()[3] == doctest::Approx(hessian(3, 3) / 300));
 }
 
+TEST_CASE("a Hessian that goes part of the way to another is that of weighted inputs") {
+  const auto x = correlated_inputs(40, 20, 3), y = correlated_inputs(30, 20, 4);
+  Hessian a(20), b(20), both(20);
+  a.add(x);
+  b.add(x);
+  b.add(y);
+  a.blend(b, 0.25f);
+  Tensor<float, 2> quarter({30, 20});
+  for (std::int64_t i = 0; i < y.size(); ++i) quarter.data()[i] = 0.5f * y.data()[i];
+  both.add(x);
+  both.add(quarter);
+  for (std::int64_t i = 0; i < 20; ++i) {
+    for (std::int64_t j = 0; j < 20; ++j) CHECK(a(i, j) == doctest::Approx(both(i, j)).epsilon(1e-4));
+    CHECK(a.largest()[static_cast<std::size_t>(i)] == b.largest()[static_cast<std::size_t>(i)]);
+  }
+  CHECK(a.tokens() == 47);
+}
+
 TEST_CASE("gptq chooses the codes of the paper's recursion, in any order of columns") {
   // 160 columns: more than the block that errors are carried over by.
   const std::int64_t rows = 24, columns = 160;

@@ -17,6 +17,9 @@ class Hessian {
   /// Adds inputs (tokens, columns). On all cores: columns^2 tokens multiply-adds. Throws corrupt when one is not finite.
   void add(TensorView<const float, 2> x);
 
+  /// Goes `share` of the way to another: H = (1 - share) H + share other, over as many columns.
+  void blend(const Hessian& other, float share) noexcept;
+
   /// Makes it that of the inputs divided by `scales`, (columns).
   void divide_inputs(std::span<const float> scales) noexcept;
 
