@@ -38,7 +38,7 @@ int main(int argc, char** argv) try {
                               {BlockStage::down_inputs, {"ffn_down"}},
                               {BlockStage::mlp, {}}};
   Forward forward(config, model.weights(), std::stoll(argv[4]), 0);
-  nn::KvCache cache({1, config.kv_heads, config.head_dim}, "f32");
+  nn::KvCache cache(config.block_kv_shape(), "f32");
   std::ofstream out(argv[5]);
   const char* separator = "{";
   for (std::int64_t layer = 0; layer < config.layers; ++layer) {

@@ -31,7 +31,15 @@ std::string reference_name(const TensorId& id, bool sparse) {
   const TensorKey* key = sparse ? archs::qwen2_moe.find(id.role, true) : archs::llama.find(id.role);
   if (key == nullptr) key = (sparse ? archs::glm4_moe : archs::qwen3).find(id.role, sparse);
   if (key == nullptr) key = archs::gpt_oss.find(id.role, sparse);
-  return key == nullptr ? std::string() : name_from(key->hf, id);
+  const std::string layer = message("model.layers.", id.layer, ".");
+  switch (id.role) {
+    case Role::final_norm_bias: return "model.norm.bias";
+    case Role::attention_norm_bias: return layer + "input_layernorm.bias";
+    case Role::ffn_norm_bias: return layer + "post_attention_layernorm.bias";
+    case Role::attention_out_norm: return layer + "attention_out_norm";
+    case Role::ffn_out_norm: return layer + "ffn_out_norm";
+    default: return key == nullptr ? std::string() : name_from(key->hf, id);
+  }
 }
 
 }  // namespace
@@ -47,6 +55,7 @@ void TinyModel::add(Random& random, const RoleInfo& info, const TensorId& id) {
   TinyTensor t{name_from(key->hf, id), name_from(key->gguf, id), {columns}, {}, 0, reference_name(id, sparse)};
   if (info.is_matrix()) t.shape.insert(t.shape.begin(), rows);
   if (arch->gguf_pairs != arch->pairs) t.permuted_heads = rope_heads_of(info.role, id.layer, sizes);
+  if (info.by_heads) t.heads = heads;
   if (!key->fused.name.empty()) t.fused_name = name_from(key->fused.name, id), t.fused = key->fused;
   const bool scales = !info.is_matrix() && !info.bias_of && info.role != Role::shared_gate && info.role != Role::selection_bias && info.role != Role::sinks;
   const double mean = scales ? 1 : 0, spread = info.is_matrix() ? 1 / std::sqrt(static_cast<double>(columns)) : 0.3;
@@ -60,10 +69,15 @@ TinyModel& TinyModel::make() {
   sizes.arch = arch;
   sizes.dim = dim, sizes.heads = heads, sizes.kv_heads = kv_heads, sizes.head_dim = head_dim, sizes.vocab = vocab, sizes.context = context;
   sizes.norm_eps = 0.00001, sizes.rope.base = 5000, sizes.rope.dim = head_dim;
-  const bool turns_part = arch->default_rope_part < 1 || !arch->find(Field::rope_dim)->hf.empty();
+  sizes.value_dim = head_dim;
+  if (arch->latent) {
+    sizes.kv_heads = heads, sizes.q_rank = q_rank, sizes.kv_rank = kv_rank, sizes.value_dim = value_dim, sizes.rope.dim = head_dim / 4 * 2;
+  }
+  const bool turns_part = !arch->latent && (arch->default_rope_part < 1 || !arch->find(Field::rope_dim)->hf.empty());
   if (turns_part) sizes.rope.dim = head_dim / 4 * 2;
   sizes.router = arch->router;
-  LayerSpec dense{.kv_heads = kv_heads, .ffn = ffn}, sparse{.kv_heads = kv_heads, .ffn = 0, .window = 0, .experts = experts, .expert_ffn = expert_ffn};
+  const std::int64_t groups = arch->latent ? heads : kv_heads;
+  LayerSpec dense{.kv_heads = groups, .ffn = ffn}, sparse{.kv_heads = groups, .ffn = 0, .window = 0, .experts = experts, .expert_ffn = expert_ffn};
   if (arch->find(Field::shared_ffn) != nullptr || arch->find(Field::shared_experts) != nullptr) sparse.ffn = 2 * expert_ffn;
   if (arch->has_experts()) sizes.router.used = experts_used;
   std::vector<LayerSpec> specs(static_cast<std::size_t>(layers), arch->has_experts() ? sparse : dense);
@@ -98,6 +112,10 @@ std::vector<TinyTensor> TinyModel::folder_tensors() const {
       continue;
     }
     if (std::ranges::any_of(all, [&](const TinyTensor& t) { return t.name == one.fused_name; })) continue;
+    if (one.heads > 0) {
+      all.push_back(latent_tensor(one));
+      continue;
+    }
     TinyTensor whole{one.fused_name, "", {}, {}};
     // Those of a role follow each other, expert by expert.
     std::vector<std::vector<const TinyTensor*>> parts(static_cast<std::size_t>(one.fused.parts));
@@ -119,6 +137,21 @@ std::vector<TinyTensor> TinyModel::folder_tensors() const {
     all.push_back(std::move(whole));
   }
   return all;
+}
+
+TinyTensor TinyModel::latent_tensor(const TinyTensor& k_b) const {
+  const auto v_b = std::ranges::find_if(tensors, [&](const TinyTensor& t) { return t.fused_name == k_b.fused_name && !t.fused.transposed; });
+  const std::int64_t nope = k_b.shape[1];
+  TinyTensor both{k_b.fused_name, name_from(k_b.fused.gguf, {Role::k_b, std::atoll(k_b.gguf_name.c_str() + 4)}), {heads * (nope + value_dim), kv_rank}, {}};
+  for (std::int64_t h = 0; h < heads; ++h) {
+    for (std::int64_t n = 0; n < nope; ++n) {
+      for (std::int64_t r = 0; r < kv_rank; ++r) both.values.push_back(k_b.values[static_cast<std::size_t>((h * kv_rank + r) * nope + n)]);
+    }
+    const auto values = v_b->values.begin() + h * value_dim * kv_rank;
+    both.values.insert(both.values.end(), values, values + value_dim * kv_rank);
+  }
+  both.reference_name = both.name;
+  return both;
 }
 
 void TinyModel::write_tokenizer(const std::filesystem::path& folder) const {
@@ -154,14 +187,23 @@ GgufBuilder TinyModel::gguf() const {
   GgufBuilder b;
   b.key("general.architecture", name);
   // What the file has room for is less exact than config.json: the nearest float.
+  const bool old = old_gguf && arch->latent;
   for_each_number([&](const ConfigKey& key, auto number) {
-    if (key.gguf.empty()) return;
+    if (key.gguf.empty() || (old && (key.field == Field::head_dim || key.field == Field::value_dim))) return;
+    if (old && key.field == Field::latent_heads) number = static_cast<decltype(number)>(heads);
+    if (old && key.field == Field::latent_key_dim) number = static_cast<decltype(number)>(head_dim);
+    if (old && key.field == Field::latent_value_dim) number = static_cast<decltype(number)>(value_dim);
     if constexpr (std::is_same_v<decltype(number), double>) {
       b.key(message(name, '.', key.gguf), static_cast<float>(number));
     } else {
       b.key(message(name, '.', key.gguf), static_cast<std::uint32_t>(number));
     }
   });
+  // DeepSeek V2 and V3 share a name: this tells them apart.
+  if (arch->latent) {
+    b.key(message(name, ".expert_gating_func"), std::uint32_t{sizes.router.score == nn::RouterScore::sigmoid ? 2U : 1U});
+    b.key(message(name, ".expert_weights_norm"), sizes.router.renormalize);
+  }
   put_vocabulary(b);
   if (more_keys) more_keys(b);
   put_tensors(b);
@@ -183,7 +225,16 @@ void TinyModel::put_tensors(GgufBuilder& b) const {
   for (auto t = tensors.begin(); t != tensors.end();) {
     // Experts of one name are stacked.
     const auto end = std::find_if(t, tensors.end(), [&](const TinyTensor& other) { return other.gguf_name != t->gguf_name; });
+    if (t->heads > 0 && old_gguf) {
+      if (t->fused.transposed) {
+        const TinyTensor both = latent_tensor(*t);
+        b.tensor(both.gguf_name, {both.shape[1], both.shape[0]}, 0, bytes_of(both.values, "F32"));
+      }
+      ++t;
+      continue;
+    }
     std::vector<std::int64_t> dimensions(t->shape.rbegin(), t->shape.rend());
+    if (t->heads > 0) dimensions = {t->shape[1], t->shape[0] / t->heads, t->heads};
     if (end - t > 1) dimensions.push_back(end - t);
     std::string bytes;
     const std::string name = t->gguf_name;
@@ -195,9 +246,19 @@ void TinyModel::put_tensors(GgufBuilder& b) const {
 reference::Transformer TinyModel::reference() const {
   reference::Transformer r{.dim = dim, .layers = layers, .heads = heads, .kv_heads = kv_heads, .head_dim = head_dim,
                            .ffn = ffn, .vocab = vocab, .norm_eps = 0.00001, .frequencies = {}, .weights = {}};
+  r.layer_norms = arch->norm == Norm::layer;
+  r.parallel = arch->parallel;
+  const ModelScales& scales = sizes.scales;
+  r.embedding_scale = scales.embedding, r.residual_scale = scales.residual, r.attention_scale = scales.attention, r.logit_scale = scales.logits;
+  r.attention_softcap = scales.attention_softcap, r.final_softcap = scales.final_softcap;
+  for (const LayerSpec& spec : sizes.specs) r.rotates.push_back(spec.rope != nn::LayerRope::none);
+  if (arch->latent) {
+    r.kv_rank = kv_rank, r.q_rank = q_rank, r.value_dim = value_dim, r.nope_dim = head_dim - sizes.rope.dim;
+    r.attention_scale = 1 / std::sqrt(static_cast<double>(head_dim));
+  }
   r.adjacent_pairs = arch->pairs == nn::RopePairs::adjacent;
-  r.norms_rotated = arch->head_norm == HeadNorm::each_rotated;
-  r.norms_all_heads = arch->head_norm == HeadNorm::all;
+  r.norms_rotated = arch->head_norm == nn::HeadNorm::each_rotated;
+  r.norms_all_heads = arch->head_norm == nn::HeadNorm::all;
   r.clamps = arch->gate == ops::Gate::clamped_silu;
   for (const LayerSpec& spec : sizes.specs) r.windows.push_back(spec.window);
   r.experts = sizes.router.experts, r.expert_ffn = expert_ffn, r.shared_ffn = 2 * expert_ffn;
@@ -207,7 +268,10 @@ reference::Transformer TinyModel::reference() const {
   for (std::int64_t i = 0; i < sizes.rope.dim / 2; ++i) {
     r.frequencies.push_back(std::pow(5000.0, -2.0 * static_cast<double>(i) / static_cast<double>(sizes.rope.dim)));
   }
-  for (const TinyTensor& t : tensors) r.weights[t.reference_name.empty() ? t.name : t.reference_name] = t.values;
+  for (const TinyTensor& t : tensors) {
+    r.weights[t.reference_name.empty() ? t.name : t.reference_name] = t.values;
+    if (t.heads > 0 && t.fused.transposed) r.weights[t.fused_name] = latent_tensor(t).values;
+  }
   return r;
 }
 

@@ -24,8 +24,9 @@ struct TinyTensor {
   std::vector<float> values;       ///< in Hugging Face's order of rows
   std::int64_t permuted_heads = 0;  ///< GGUF files of Llama pair adjacent rows of q and k, in this many heads
   std::string reference_name = {};  ///< in reference::Transformer; empty: its own
-  std::string fused_name = {};      ///< Hugging Face's, of the tensor that has those of all experts; empty: none
+  std::string fused_name = {};      ///< Hugging Face's, of the tensor that has those of all experts, or heads; empty: none
   Fused fused = {};
+  std::int64_t heads = 0;           ///< that have a matrix each, one behind the other
 };
 
 /// Everything a test may wish to change before the files are written.
@@ -35,9 +36,11 @@ struct TinyModel {
   std::int64_t dim = 36, layers = 2, heads = 6, kv_heads = 2, head_dim = 10, ffn = 50, vocab = 37, context = 64;
   std::int64_t experts = 6, experts_used = 2, expert_ffn = 20;  ///< of architectures that have some
   std::int64_t window = 7;  ///< of architectures that have one in some layers
+  std::int64_t q_rank = 12, kv_rank = 32, value_dim = 32;  ///< of latent attention
   bool tied = false;
   bool biases = false;  ///< what is optional: Llama's attention_bias, GLM-4.5's norms of q and k
   bool fuses = true;    ///< folders have experts in one tensor where the architecture's own have
+  bool old_gguf = false;  ///< GGUF files have keys' and values' up-projections of latent attention in one tensor
   std::uint64_t seed = 1;
 
   ModelConfig sizes = {};  ///< of make()
@@ -75,6 +78,8 @@ struct TinyModel {
   static std::string bytes_of(const std::vector<float>& values, const std::string& type);
 
  private:
+  /// Keys' and values' up-projections of a layer in one, as folders have them: (heads * (nope + value), rank).
+  [[nodiscard]] TinyTensor latent_tensor(const TinyTensor& k_b) const;
   void add(Random& random, const RoleInfo& info, const TensorId& id);
   /// Calls f(key, number) for what containers say in numbers.
   template <class F>
@@ -90,9 +95,6 @@ struct TinyModel {
 
 /// The architectures without experts.
 [[nodiscard]] std::vector<const ArchSpec*> dense_architectures();
-
-/// Whether Hugging Face has a tensor for each expert, as we write them.
-[[nodiscard]] inline bool has_single_experts(const ArchSpec& arch) { return !arch.has_experts() || arch.find(Role::expert_up, true)->fused.name.empty(); }
 
 /// Logits after each of `tokens`, in one row.
 [[nodiscard]] std::vector<float> logits_of(const Model& model, const std::vector<TokenId>& tokens);

@@ -19,19 +19,6 @@ constexpr std::pair<Role, Role> expert_roles[] = {{Role::expert_gate, Role::gate
                                                   {Role::expert_down, Role::down},           {Role::expert_gate_bias, Role::gate_bias},
                                                   {Role::expert_up_bias, Role::up_bias},     {Role::expert_down_bias, Role::down_bias}};
 
-/// Brings what an expert has from one block to another, where it stands under the first or the second of expert_roles.
-void copy_expert(const LayerWeights& from, LayerWeights& to, std::int64_t expert, bool out) {
-  for (const auto& [role, as] : expert_roles) {
-    const TensorId whole{role, -1, expert}, alone{as};
-    const TensorId &source = out ? whole : alone, &target = out ? alone : whole;
-    if (info_of(role).is_matrix()) {
-      *matrix_of(to, target) = *matrix_of(from, source);
-    } else {
-      *vector_of(to, target) = *vector_of(from, source);
-    }
-  }
-}
-
 /// A token of all samples, and what its second moments count.
 struct ExpertInput {
   std::int64_t token = 0;
@@ -95,7 +82,7 @@ std::vector<double> BlockPass::expert_worth(const LayerWeights& block, std::int6
     if (frequency || visits[e].empty()) continue;
     LayerWeights alone;
     alone.ffn_norm = block.ffn_norm;
-    copy_expert(block, alone, static_cast<std::int64_t>(e), true);
+    alone.mlp = block.experts.experts[e];
     constexpr std::size_t at_once = 512;
     for (std::size_t first = 0; first < visits[e].size(); first += at_once) {
       const auto some = std::span(visits[e]).subspan(first, std::min(at_once, visits[e].size() - first));
@@ -135,7 +122,7 @@ void BlockPass::round_experts(Work& work, std::int64_t layer, RoundedBlock& resu
     Work own;
     own.block.ffn_norm = work.block.ffn_norm;
     own.copied.insert(Role::ffn_norm);  // no scales are folded into what all experts read
-    copy_expert(work.block, own.block, e, true);
+    own.block.mlp = work.block.experts.experts[static_cast<std::size_t>(e)];
     for (const CheckpointTensor& tensor : checkpoint_.tensors()) {
       if (tensor.layer != layer || tensor.expert != e) continue;
       add(own, std::ranges::find(expert_roles, tensor.role, &std::pair<Role, Role>::first)->second, tensor);
@@ -154,7 +141,7 @@ void BlockPass::round_experts(Work& work, std::int64_t layer, RoundedBlock& resu
     }
     const auto observe = [&](std::size_t group) {
       const std::vector<ExpertInput>& inputs = group == first ? expert.own : expert.all;
-      Hessian hessian(matrix_of(own.block, input_groups()[group].roles[0])->columns());
+      Hessian hessian(first_of(own.block, input_groups()[group])->columns());
       judges_[group].clear();
       constexpr std::size_t at_once = 512;
       std::vector<float> states;
@@ -195,7 +182,7 @@ void BlockPass::round_experts(Work& work, std::int64_t layer, RoundedBlock& resu
       Hessian hessian = known ? std::move(hessians[g]) : observe(g);
       round_group(own, g, hessian, drift, result);
     }
-    copy_expert(own.block, work.block, e, false);
+    work.block.experts.experts[static_cast<std::size_t>(e)] = own.block.mlp;
     // Biases that scales were folded into.
     for (const auto& [role, as] : expert_roles) {
       if (own.changed.contains(as) && !info_of(as).is_matrix() && !vector_of(own.block, as)->empty()) result.vectors[{role, layer, e}] = *vector_of(own.block, as);

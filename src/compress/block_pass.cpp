@@ -26,7 +26,6 @@ bool follows_original(const Recipe& recipe) {
   return makes_up && options.true_sequential && options.follow_original > 0;
 }
 
-bool has(const LayerWeights& block, const InputGroup& group) { return !matrix_of(block, group.roles[0])->empty(); }
 bool is_sparse(const LayerWeights& block) { return !block.experts.experts.empty(); }
 
 }  // namespace
@@ -37,7 +36,7 @@ bool folds_scales(const Recipe& recipe) noexcept {
 
 BlockPass::BlockPass(const ModelSource& source, const Recipe& recipe, const Calibration& calibration, bool judged)
     : source_(source), checkpoint_(source.checkpoint()), recipe_(recipe), judged_(judged), judges_(input_groups().size()),
-      cache_({1, checkpoint_.config().kv_heads, checkpoint_.config().head_dim}, "f32") {
+      cache_(checkpoint_.config().block_kv_shape(), "f32") {
   const ModelConfig& config = checkpoint_.config();
   std::int64_t longest = 0;
   if (std::ranges::all_of(calibration.samples, [](const std::vector<TokenId>& sample) { return sample.empty(); })) {
@@ -114,8 +113,7 @@ Tensor<float, 2> BlockPass::original_inputs(const Work& work, std::int64_t layer
 }
 
 Hessian BlockPass::observe(Work& work, std::int64_t layer, std::size_t group, Tensor<float, 2>* drift) {
-  const WeightMatrix& reader = *matrix_of(work.block, input_groups()[group].roles[0]);
-  const std::int64_t columns = reader.columns(), dim = checkpoint_.config().dim;
+  const std::int64_t columns = first_of(work.block, input_groups()[group])->columns(), dim = checkpoint_.config().dim;
   Hessian hessian(columns);
   seen_[group] = {};
   judges_[group].clear();
@@ -135,7 +133,7 @@ Hessian BlockPass::observe(Work& work, std::int64_t layer, std::size_t group, Te
     if (fitted) hessian.add(x);
     if (fitted) count(group, x);
     const auto inputs = static_cast<std::size_t>(x.size());
-    const bool ends_half = input_groups()[group].adds && !(input_groups()[group].half == BlockStage::mlp && is_sparse(work.block));
+    const bool ends_half = input_groups()[group].adds && !parallel() && !(input_groups()[group].half == BlockStage::mlp && is_sparse(work.block));
     if (ends_half && kept_.size() == past && past + inputs <= most_kept) {
       for (std::int64_t t = 0; t < x.extent(0); ++t) kept_.insert(kept_.end(), &x(t, 0), &x(t, 0) + x.extent(1));
     }
@@ -193,7 +191,10 @@ std::vector<Hessian> BlockPass::observe_all(const LayerWeights& block, std::int6
 
 std::vector<Hessian> BlockPass::observe_some(const LayerWeights& block, std::int64_t layer, std::span<const std::size_t> groups) {
   std::vector<Hessian> hessians;
-  for (const std::size_t g : groups) hessians.emplace_back(matrix_of(block, input_groups()[g].roles[0])->columns());
+  for (const std::size_t g : groups) {
+    const WeightMatrix* reader = first_of(block, input_groups()[g]);
+    hessians.emplace_back(reader == nullptr ? 0 : reader->columns());
+  }
   seen_.assign(input_groups().size(), {});
   judges_.assign(input_groups().size(), {});
   std::vector<float> states;
@@ -201,7 +202,7 @@ std::vector<Hessian> BlockPass::observe_some(const LayerWeights& block, std::int
     states.assign(hidden.begin(), hidden.end());
     bool attended = false;
     for (std::size_t i = 0; i < groups.size(); ++i) {
-      if (!has(block, input_groups()[groups[i]])) continue;
+      if (first_of(block, input_groups()[groups[i]]) == nullptr) continue;
       const BlockStage stage = input_groups()[groups[i]].inputs;
       if (stage >= BlockStage::mlp_inputs && !std::exchange(attended, true)) forward_->run_block(block, layer, BlockStage::attention, states, cache_);
       forward_->run_block(block, layer, stage, states, cache_);
@@ -305,20 +306,22 @@ LayerWeights BlockPass::original(const Work& work, std::int64_t layer) const {
 void BlockPass::scale(Work& work, std::vector<Hessian>& hessians) {
   for (std::size_t g = 0; g < input_groups().size(); ++g) {
     const InputGroup& group = input_groups()[g];
-    std::vector<Role> touched(group.roles.begin(), group.roles.end());
+    std::vector<Role> readers;
+    std::ranges::copy_if(group.roles, std::back_inserter(readers), [&](Role role) { return !matrix_of(work.block, role)->empty(); });
+    std::vector<Role> touched = readers;
     touched.push_back(group.source);
     // What is clamped cannot be scaled.
     const bool clamped = group.source == Role::up && checkpoint_.config().gate == ops::Gate::clamped_silu;
     if (clamped || !can_fold(work.block, group) || std::ranges::any_of(touched, [&](Role role) { return work.copied.contains(role); })) continue;
     std::vector<Tensor<float, 2>> weights;
-    for (const Role role : group.roles) weights.push_back(matrix_of(work.block, role)->dequantize());
+    for (const Role role : readers) weights.push_back(matrix_of(work.block, role)->dequantize());
     std::vector<float> scales;
     if (recipe_.options().smooth) {
       scales = smooth_scales(std::vector<TensorView<const float, 2>>(weights.begin(), weights.end()), hessians[g].largest(), *recipe_.options().smooth);
     } else {
       std::vector<AwqReader> all;
-      for (std::size_t i = 0; i < weights.size(); ++i) all.push_back({weights[i], &recipe_.format_of(work.tensors.at(group.roles[i])->name, false)});
-      AwqScales found = naming(work.tensors.at(group.roles[0])->name, [&] { return awq_scales(all, hessians[g], recipe_.options().awq); });
+      for (std::size_t i = 0; i < weights.size(); ++i) all.push_back({weights[i], &recipe_.format_of(work.tensors.at(readers[i])->name, false)});
+      AwqScales found = naming(work.tensors.at(readers[0])->name, [&] { return awq_scales(all, hessians[g], recipe_.options().awq); });
       if (!(found.loss < found.unscaled_loss)) continue;
       scales = std::move(found.scales);
     }
@@ -414,9 +417,21 @@ void BlockPass::round_group(Work& work, std::size_t g, Hessian& hessian, Tensor<
   }
 }
 
+void BlockPass::round_ungrouped(Work& work, RoundedBlock& result) {
+  for (const auto& [role, tensor] : work.tensors) {
+    if (!info_of(role).by_heads || work.copied.contains(role)) continue;
+    WeightMatrix& matrix = *matrix_of(work.block, role);
+    const FormatInfo& format = recipe_.format_of(tensor->name, false);
+    if (format.is_float && !work.changed.contains(role)) continue;
+    const Rounded& rounded = result.matrices[*tensor] = round_matrix(tensor->name, matrix.dequantize(), format);
+    matrix = rounded.matrix;
+  }
+}
+
 RoundedBlock BlockPass::round_block(std::int64_t layer) {
   Work work = begin(layer);
   RoundedBlock result;
+  round_ungrouped(work, result);
   seen_.assign(input_groups().size(), {});
   const bool one_by_one = recipe_.options().true_sequential;
   std::vector<Hessian> hessians;
@@ -426,7 +441,7 @@ RoundedBlock BlockPass::round_block(std::int64_t layer) {
   if (one_by_one && !hessians.empty()) hessians.erase(hessians.begin() + (original_.empty() ? 1 : 0), hessians.end());
   for (std::size_t g = 0; g < input_groups().size(); ++g) {
     const InputGroup& group = input_groups()[g];
-    if (has(work.block, group)) {
+    if (first_of(work.block, group) != nullptr) {
       // Beside experts no MLP makes up for anything: what they add is not known yet.
       const bool follows = !original_.empty() && !(group.half == BlockStage::mlp && is_sparse(work.block));
       Tensor<float, 2> drift;

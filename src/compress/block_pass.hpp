@@ -84,6 +84,8 @@ class BlockPass {
   void add(Work& work, Role role, const CheckpointTensor& tensor) const;
   /// Rounds the matrices of an input group.
   void round_group(Work& work, std::size_t group, Hessian& hessian, Tensor<float, 2>& drift, RoundedBlock& result);
+  /// Rounds the matrices of single heads, which are in no input group, to nearest.
+  void round_ungrouped(Work& work, RoundedBlock& result);
   /// Rounds the experts of a block, one after the other: each is the MLP of a block of its own, for the tokens that are routed to it.
   void round_experts(Work& work, std::int64_t layer, RoundedBlock& result);
   /// The block to follow. In bytes where what follows it will have far fewer bits: what they lose is little beside that, and
@@ -119,6 +121,8 @@ class BlockPass {
   void keep_judges(std::size_t group, std::span<const float> hidden, TensorView<const float, 2> inputs);
   /// Adds the error of outputs.
   [[nodiscard]] Rounded judged(Rounded&& rounded, const WeightMatrix& original, std::size_t group) const;
+  /// Whether both halves of a block read the same state.
+  [[nodiscard]] bool parallel() const noexcept { return checkpoint_.config().arch->parallel; }
   [[nodiscard]] bool is_held_out(std::span<const float> hidden) const noexcept { return hidden.data() >= hidden_.data() + fitted_; }
   /// Counts what a group reads in its histogram.
   void count(std::size_t group, TensorView<const float, 2> inputs);

@@ -19,8 +19,9 @@ void scale_columns(Tensor<float, 2>& weights, std::span<const float> factors) {
 
 bool can_fold(const LayerWeights& block, const InputGroup& group) {
   if (group.source == Role::ffn_norm && !block.experts.experts.empty()) return false;
-  const std::int64_t columns = matrix_of(block, group.roles[0])->columns();
-  if (columns == 0) return false;
+  const WeightMatrix* reader = first_of(block, group);
+  if (reader == nullptr) return false;
+  const std::int64_t columns = reader->columns();
   if (const std::vector<float>* norm = vector_of(block, group.source)) return static_cast<std::int64_t>(norm->size()) == columns;
   return matrix_of(block, group.source)->rows() == columns;
 }

@@ -10,7 +10,7 @@
 namespace bantam::inline v0 {
 
 HeldOut::HeldOut(const ModelSource& source, const Recipe& recipe, const Calibration& calibration)
-    : source_(source), recipe_(recipe), cache_({1, source.checkpoint().config().kv_heads, source.checkpoint().config().head_dim}, "f32") {
+    : source_(source), recipe_(recipe), cache_(source.checkpoint().config().block_kv_shape(), "f32") {
   const Checkpoint& checkpoint = source.checkpoint();
   const auto dim = static_cast<std::size_t>(checkpoint.config().dim);
   const auto of_role = [&](Role role) { return std::ranges::find(checkpoint.tensors(), role, &CheckpointTensor::role); };

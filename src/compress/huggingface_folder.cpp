@@ -29,8 +29,13 @@ PackedModule module_of(const NativeWriter::Entry& entry) {
 
 std::vector<SafetensorsWriter::Announced> announce(const std::vector<NativeWriter::Entry>& entries, const FormatInfo& format, const PackedWriter* family) {
   std::vector<SafetensorsWriter::Announced> tensors;
-  for (const NativeWriter::Entry& entry : entries) {
-    if (entry.format != nullptr && !entry.format->is_float) {
+  for (std::size_t i = 0; i < entries.size(); ++i) {
+    const NativeWriter::Entry& entry = entries[i];
+    if (!entry.joined.empty()) {
+      // It is whole where its last part is.
+      const auto more = std::find_if(entries.begin() + static_cast<std::ptrdiff_t>(i) + 1, entries.end(), [&](const auto& other) { return other.joined == entry.joined; });
+      if (more == entries.end()) tensors.push_back({entry.joined, upper((entry.format != nullptr ? *entry.format : format).name), entry.joined_shape});
+    } else if (entry.format != nullptr && !entry.format->is_float) {
       const auto parts = family->announce(module_of(entry));
       tensors.insert(tensors.end(), parts.begin(), parts.end());
     } else if (entry.format == nullptr) {
@@ -139,9 +144,33 @@ void HuggingFaceFolderWriter::write(std::span<const float> values, const FormatI
   writer_->write(bytes_);
 }
 
-void HuggingFaceFolderWriter::write_vector(const CheckpointTensor&, const std::vector<float>& values) { write(values, format_); }
+/// Puts a part of a joined tensor into its place; the last one writes all. `row_of` gives a row's floats.
+void HuggingFaceFolderWriter::join(const CheckpointTensor& tensor, const Joined& joined, const FormatInfo& format,
+                                   FunctionRef<void(std::int64_t row, std::span<float> out)> row_of) {
+  Part& part = parts_[joined.name];
+  part.values.resize(static_cast<std::size_t>(joined.size()));
+  std::vector<float> row(static_cast<std::size_t>(tensor.columns));
+  for (std::int64_t r = 0; r < tensor.rows; ++r) {
+    row_of(r, row);
+    for (std::int64_t c = 0; c < tensor.columns; ++c) part.values[static_cast<std::size_t>(tensor.is_matrix ? joined.place(r, c) : joined.place(c, 0))] = row[static_cast<std::size_t>(c)];
+  }
+  part.filled += tensor.rows * tensor.columns;
+  if (part.filled < joined.size()) return;
+  write(part.values, format);
+  parts_.erase(joined.name);
+}
+
+void HuggingFaceFolderWriter::write_vector(const CheckpointTensor& tensor, const std::vector<float>& values) {
+  const std::optional<Joined> joined = joined_of(checkpoint_.config(), tensor);
+  if (!joined) return write(values, format_);
+  join(tensor, *joined, format_, [&](std::int64_t, std::span<float> out) { std::ranges::copy(values, out.begin()); });
+}
 
 void HuggingFaceFolderWriter::write_matrix(const CheckpointTensor& tensor, const WeightMatrix& matrix) {
+  if (const std::optional<Joined> joined = joined_of(checkpoint_.config(), tensor)) {
+    RowCodes scratch;
+    return join(tensor, *joined, matrix.format(), [&](std::int64_t r, std::span<float> out) { matrix.read_row(r, out, scratch); });
+  }
   if (!matrix.format().is_float) return family_->write(tensor.name, matrix, *writer_);
   std::vector<float> row(static_cast<std::size_t>(matrix.columns()));
   RowCodes scratch;

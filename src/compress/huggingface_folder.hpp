@@ -1,9 +1,13 @@
 // Writing a Hugging Face folder: config.json, model.safetensors, tokenizer files; matrices are floats or those of a family.
 #pragma once
 
+#include <map>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "bantam/io/safetensors.hpp"
+#include "compress/joined.hpp"
 #include "compress/output.hpp"
 #include "compress/packed/writer.hpp"
 
@@ -24,6 +28,12 @@ class HuggingFaceFolderWriter : public Output {
   void commit() override;
 
  private:
+  /// A tensor of which some parts have come.
+  struct Part {
+    std::vector<float> values;
+    std::int64_t filled = 0;
+  };
+  void join(const CheckpointTensor& tensor, const Joined& joined, const FormatInfo& format, FunctionRef<void(std::int64_t row, std::span<float> out)> row_of);
   void write(std::span<const float> values, const FormatInfo& format);
 
   std::filesystem::path folder_;
@@ -35,6 +45,7 @@ class HuggingFaceFolderWriter : public Output {
   bool complete_ = false;
   std::unique_ptr<SafetensorsWriter> writer_;
   std::vector<std::byte> bytes_;
+  std::map<std::string, Part> parts_;
 };
 
 /// Of one matrix in such a folder, and of the weights' file; `family` is null for plain floats.

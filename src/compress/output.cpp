@@ -105,6 +105,7 @@ const FormatInfo& format_in(Target target, const CheckpointTensor& tensor, const
   if (target == Target::gguf) return gguf_format(tensor, asked);
   const PackedWriter* family = packed_writer(target);
   if (family == nullptr || asked.is_float) return asked;
+  if (info_of(tensor.role).by_heads) return format_info<F16Format>();  // one tensor with its sister, transposed
   if (!info_of(tensor.role).is_table()) return family->fits(asked, tensor.rows, tensor.columns) ? asked : format_info<F16Format>();
   const auto names_it = [&](const Recipe::Exception& exception) { return matches(tensor.name, exception.pattern); };
   if (std::ranges::any_of(recipe.exceptions(), names_it)) {

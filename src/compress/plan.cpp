@@ -1,6 +1,8 @@
 // Formats and sizes of an output before it is written.
 #include "plan.hpp"
 
+#include "joined.hpp"
+
 #include "gguf_output.hpp"
 #include "model_source.hpp"
 #include "output.hpp"
@@ -41,8 +43,8 @@ std::vector<NativeWriter::Entry> entries_of(const Checkpoint& checkpoint, const 
     fail(Errc::unsupported, name_of(target), ": expected layers of the same heads and FFN width, which such files give once, found several; native files hold them");
   }
   const TensorKey* experts = checkpoint.config().arch->find(Role::expert_gate, true);
-  if (writes_folder(target) && experts != nullptr && !experts->fused.name.empty()) {
-    fail(Errc::unsupported, name_of(target), ": experts of ", checkpoint.config().arch->name, " lie in one tensor there: not yet; native and GGUF files hold them");
+  if (writes_folder(target) && target != Target::safetensors && experts != nullptr && !experts->fused.name.empty()) {
+    fail(Errc::unsupported, name_of(target), ": experts of ", checkpoint.config().arch->name, " lie in one tensor, which such folders have in floats alone; native and GGUF files hold them");
   }
   std::vector<NativeWriter::Entry> entries;
   for (const CheckpointTensor& tensor : checkpoint.tensors()) {
@@ -51,7 +53,10 @@ std::vector<NativeWriter::Entry> entries_of(const Checkpoint& checkpoint, const 
     const bool copied = format != nullptr && is_copied(target, tensor, *format) && !recipe.options().rotation && !is_pruned(recipe, tensor);
     if (is_pruned(recipe, tensor)) check_prunable(recipe, tensor, *format);
     if (format != nullptr && tensor.layer >= 0 && !copied) check_holds(recipe, *format, tensor.name);
-    entries.push_back({tensor.tensor_name(), format, tensor.rows, tensor.columns, copied ? tensor.order.get() : nullptr, is_row(checkpoint.config(), tensor)});
+    NativeWriter::Entry& entry = entries.emplace_back(NativeWriter::Entry{tensor.tensor_name(), format, tensor.rows, tensor.columns, copied ? tensor.order.get() : nullptr,
+                                                                          is_row(checkpoint.config(), tensor)});
+    if (!writes_folder(target)) continue;
+    if (const std::optional<Joined> joined = joined_of(checkpoint.config(), tensor)) entry.joined = joined->name, entry.joined_shape = joined->shape;
   }
   return entries;
 }

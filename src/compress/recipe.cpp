@@ -55,7 +55,7 @@ const FormatInfo* Recipe::exception_of(std::string_view name) const noexcept {
 }
 
 const FormatInfo& Recipe::format_of(std::string_view name, bool embedding_or_head) const {
-  if (const auto router = routers_.find(name); router != routers_.end()) return *router->second;
+  if (const auto router = fixed_.find(name); router != fixed_.end()) return *router->second;
   if (const FormatInfo* format = exception_of(name)) return *format;
   if (const auto mixed = mixed_.find(name); mixed != mixed_.end()) return *mixed->second;
   // Every token passes through these two, and their rows are rounded apart from each other: 8 bits cost little there.
@@ -84,10 +84,17 @@ Recipe Recipe::without_rotation() const {
 Recipe Recipe::for_model(const Checkpoint& checkpoint) const {
   Recipe recipe = *this;
   recipe.mixed_.clear();
-  recipe.routers_.clear();
+  recipe.fixed_.clear();
   for (const CheckpointTensor& tensor : checkpoint.tensors()) {
     const bool as_it_is = tensor.format().is_float && !options_.rotation;
-    if (info_of(tensor.role).stays_float()) recipe.routers_[tensor.name] = as_it_is ? &tensor.format() : &format_info<F32Format>();
+    const RoleInfo& info = info_of(tensor.role);
+    if (info.stays_float()) recipe.fixed_[tensor.name] = as_it_is ? &tensor.format() : &format_info<F32Format>();
+    // No calibrated method knows what heads read of their own; these matrices are few, and every token passes through them. GGUF's
+    // blocks of bytes are 32 long.
+    const bool named = std::ranges::any_of(exceptions_, [&](const Exception& exception) { return matches(tensor.name, exception.pattern); });
+    if (info.by_heads && !named && !format_->is_float && format_->bits_per_weight < 8) {
+      recipe.fixed_[tensor.name] = tensor.columns % 32 == 0 ? &format_info<Int8<32>>() : &format_info<F16Format>();
+    }
     if (tensor.is_matrix && mix_ != nullptr) recipe.mixed_[tensor.name] = &format_in(*mix_, tensor.role, tensor.layer, checkpoint.config());
   }
   return recipe;

@@ -65,7 +65,7 @@ class SensitivityPass {
         options_(options),
         progress_(progress),
         pass_(source_, recipe_, calibration),
-        cache_({1, checkpoint.config().kv_heads, checkpoint.config().head_dim}, "f32") {
+        cache_(checkpoint.config().block_kv_shape(), "f32") {
     std::vector<const FormatInfo*> wanted = options.candidates;
     if (wanted.empty()) {
       const auto names = target == Target::gguf ? std::span<const std::string_view>(gguf_ladder)

@@ -19,6 +19,7 @@
 #include "model/metadata.hpp"
 #include "model/packed/family.hpp"
 #include "model/packed/fused_experts.hpp"
+#include "model/packed/latent_heads.hpp"
 
 namespace bantam::inline v0 {
 
@@ -268,6 +269,45 @@ void Checkpoint::collect(bool gguf, const PackedFamily* family) {
     }
     return !matrices.empty();
   };
+  /// Whether the file has the up-projections of latent attention in one tensor.
+  const auto visit_latent = [&](const TensorKey& key, std::int64_t layer) {
+    const TensorId id{key.role, layer};
+    const std::string_view pattern = gguf ? key.fused.gguf : key.fused.name;
+    if (pattern.empty() || source_->find(name_from(gguf ? key.gguf : key.hf, id)) != nullptr) return false;
+    const std::string name = name_from(pattern, id);
+    const LatentShape shape{config_.heads_of(layer), config_.head_dim - config_.rope.dim, config_.value_dim, config_.kv_rank};
+    const std::int64_t rows = shape.heads * (shape.nope + shape.value);
+    LatentRows from;
+    if (family != nullptr) {
+      if (std::shared_ptr<const PackedMatrix> matrix = family->open({*source_, path_.string(), without_weight(name)}, rows, shape.rank)) {
+        from = {[matrix](std::int64_t row, std::span<float> out) { matrix->read_row(row, out); }, matrix->parts(),
+                matrix->format().is_float ? &matrix->format() : &format_info<F32Format>(), matrix->description()};
+      }
+    }
+    const TensorEntry* entry = source_->find(name);
+    if (!from.read && entry == nullptr) return false;
+    if (!from.read) {
+      const std::string place = message(path_.string(), ": ", printable(name));
+      const SourceType* type = find_source_type(entry->type);
+      if (type == nullptr) fail(Errc::unsupported, place, ": type ", printable(entry->type), ": not yet; what works: ", source_type_names());
+      if (entry->shape != std::vector<std::int64_t>{rows, shape.rank} || shape.rank % type->block != 0) {
+        fail(Errc::corrupt, place, ": expected shape ", to_string(std::vector<std::int64_t>{rows, shape.rank}), ", found ", to_string(entry->shape));
+      }
+      const auto row_bytes = static_cast<std::size_t>(type->row_bytes(shape.rank));
+      if (entry->bytes.size() != static_cast<std::size_t>(rows) * row_bytes) {
+        fail(Errc::corrupt, place, ": expected ", static_cast<std::size_t>(rows) * row_bytes, " bytes of ", entry->type, ", found ", entry->bytes.size());
+      }
+      from = {[entry, type, row_bytes, source = source_](std::int64_t row, std::span<float> out) {
+                std::vector<std::byte> bytes(row_bytes);
+                entry->file->read(entry->bytes.subspan(static_cast<std::size_t>(row) * row_bytes, row_bytes), bytes.data());
+                type->read_row(bytes.data(), out);
+              },
+              {entry}, type->format->is_float ? type->format : &format_info<F32Format>(), std::string(type->name)};
+    }
+    for (const TensorEntry* part : from.parts) used[number_of(*part)] = true;
+    add_packed(id, without_weight(name_of(key, id)), open_latent_heads(std::move(from), shape, key.fused));
+    return true;
+  };
   const auto visit_all = [&](std::int64_t layer) {
     const bool sparse = layer >= 0 && config_.layer(layer).is_sparse();
     for (const auto& list : {arch.tensors, arch.more_tensors}) {
@@ -276,6 +316,7 @@ void Checkpoint::collect(bool gguf, const PackedFamily* family) {
         const std::string_view pattern = gguf ? key.gguf : key.hf;
         if (info.is_of_layer() != (layer >= 0) || pattern.empty() || arch.find(key.role, sparse) != &key || !is_in_layer(key.role, layer, config_)) continue;
         if (info.is_of_expert() && visit_fused(key, layer)) continue;
+        if (info.by_heads && visit_latent(key, layer)) continue;
         const std::int64_t experts = info.is_of_expert() && !is_stacked(pattern) ? config_.layer(layer).experts : 0;
         if (experts == 0) visit(key, {key.role, layer});
         for (std::int64_t e = 0; e < experts; ++e) visit(key, {key.role, layer, e});
@@ -361,6 +402,8 @@ void Checkpoint::add_tensor(const TensorId& id, std::string name, const TensorEn
   std::vector<std::int64_t> expected{fused.parts * columns};
   if (tensor.is_matrix) expected.insert(expected.begin(), rows);
   if (slice.count > 1) expected.insert(expected.begin(), slice.count);
+  // A matrix of each head: GGUF counts them.
+  if (gguf && info_of(id.role).by_heads) expected = {config_.heads_of(id.layer), rows / config_.heads_of(id.layer), columns};
   // A vector may be a matrix of one row: the gate of Qwen's shared expert.
   const bool one_row = !tensor.is_matrix && entry.shape == std::vector<std::int64_t>{1, columns};
   if (entry.shape != expected && !one_row) fail(Errc::corrupt, place, ": expected shape ", to_string(expected), ", found ", to_string(entry.shape));

@@ -75,10 +75,11 @@ void read_layers(const Source& source, ModelConfig& c) {
   const std::vector<std::int64_t> kv_heads = grouped ? extents_of(source, Field::kv_heads, c.layers) : heads;
   const auto at = [](const std::vector<std::int64_t>& list, std::int64_t i) { return list[list.size() == 1 ? 0 : static_cast<std::size_t>(i)]; };
   c.heads = heads[0];
-  c.kv_heads = kv_heads[0];
+  // Every head of latent attention has its own part of the keys' up-projection, whatever the cache holds.
+  c.kv_heads = c.arch->latent ? heads[0] : kv_heads[0];
   std::vector<LayerSpec> layers;
   for (std::int64_t i = 0; i < c.layers; ++i) {
-    const std::int64_t h = at(heads, i), kv = at(kv_heads, i);
+    const std::int64_t h = at(heads, i), kv = c.arch->latent ? h : at(kv_heads, i);
     if (kv > h || h % kv != 0) {
       fail(Errc::corrupt, source.place, ": ", source.key(Field::kv_heads), ": expected a divisor of the ", h, " heads, found ", kv);
     }
@@ -99,12 +100,47 @@ void read_layers(const Source& source, ModelConfig& c) {
   c.set_layers(std::move(layers));
 }
 
+/// Ranks and sizes of latent attention.
+void read_latent(const Source& source, ModelConfig& c) {
+  c.q_rank = count_of(source, Field::q_rank);
+  c.kv_rank = require_extent(source, Field::kv_rank);
+  c.rope.dim = require_extent(source, Field::rope_dim);
+  // Folders name the two parts of a head, GGUF files the whole: absorbed ones beside the sizes of the cache, older ones alone.
+  const bool absorbed = source.number(Field::head_dim).has_value();
+  c.head_dim = source.number(Field::nope_dim) ? require_extent(source, Field::nope_dim) + c.rope.dim
+                                              : require_extent(source, absorbed ? Field::head_dim : Field::latent_key_dim);
+  c.value_dim = require_extent(source, source.number(Field::value_dim) ? Field::value_dim : Field::latent_value_dim);
+  if (c.rope.dim >= c.head_dim || c.rope.dim % 2 != 0) {
+    fail(Errc::corrupt, source.place, ": ", source.key(Field::rope_dim), ": expected an even size below the head's ", c.head_dim, ", found ", c.rope.dim);
+  }
+  for (const auto& [field, size] : {std::pair{Field::kv_rank, c.kv_rank}, {Field::value_dim, c.value_dim}}) {
+    if (size % panel_rows != 0 || size > 1 << 16) {
+      fail(Errc::unsupported, source.place, ": ", source.key(field), ": expected a multiple of ", panel_rows, " up to 65536, found ", size);
+    }
+  }
+}
+
 double positive_or(const Source& source, Field field, double otherwise) {
   const double value = source.number(field).value_or(otherwise);
   if (!(value > 0) || !std::isfinite(value)) {
     fail(Errc::corrupt, source.place, ": ", source.key(field), ": expected a number above 0, found ", value);
   }
   return value;
+}
+
+/// What a few models multiply by. 0, or nothing, stands for what others do.
+void read_scales(const Source& source, ModelConfig& c) {
+  const auto scale = [&](Field field, double otherwise) {
+    const double value = source.number(field).value_or(0);
+    return value == 0 ? otherwise : positive_or(source, field, otherwise);
+  };
+  ModelScales& s = c.scales;
+  s.embedding = scale(Field::embedding_scale, 1);
+  s.residual = scale(Field::residual_scale, 1);
+  s.attention = scale(Field::attention_scale, 0);
+  s.logits = 1 / scale(Field::logit_scale, 1);
+  s.attention_softcap = scale(Field::attention_softcap, 0);
+  s.final_softcap = scale(Field::final_softcap, 0);
 }
 
 }  // namespace
@@ -132,24 +168,29 @@ ModelConfig read_sizes(const ArchSpec& arch, const Source& source) {
   if (c.layers < 1) fail(Errc::corrupt, source.place, ": ", source.key(Field::drafting_layers), ": expected fewer than the layers, found ", c.drafting_layers);
   read_layers(source, c);
   const std::optional<double> head_dim = source.number(Field::head_dim);
-  if (!head_dim && c.dim % c.heads != 0) {
+  if (arch.latent) {
+    read_latent(source, c);
+  } else if (!head_dim && c.dim % c.heads != 0) {
     fail(Errc::corrupt, source.place, ": ", source.key(Field::dim), ": expected a multiple of the ", c.heads, " heads, found ", c.dim);
+  } else {
+    c.head_dim = head_dim ? extent_of(source, Field::head_dim, *head_dim) : c.dim / c.heads;
+    c.value_dim = c.head_dim;
   }
-  c.head_dim = head_dim ? extent_of(source, Field::head_dim, *head_dim) : c.dim / c.heads;
-  if (c.head_dim % 2 != 0 || c.head_dim > 4096) {
+  if ((!arch.latent && c.head_dim % 2 != 0) || c.head_dim > 4096) {
     fail(Errc::corrupt, source.place, ": ", source.key(Field::head_dim), ": expected an even size up to 4096, found ", c.head_dim);
   }
-  if (c.heads * c.head_dim > largest_extent) {
+  if (c.heads * std::max({c.head_dim, c.value_dim, c.kv_rank}) > largest_extent) {
     fail(Errc::corrupt, source.place, ": ", source.key(Field::heads), ": expected at most ", largest_extent, " rows of q, found ", c.heads, " heads of ", c.head_dim);
   }
   c.context = extent_or(source, Field::context, 2048);
   c.norm_eps = positive_or(source, Field::norm_eps, arch.default_norm_eps);
   c.rope.base = positive_or(source, Field::rope_base, arch.default_rope_base);
-  c.rope.dim = extent_or(source, Field::rope_dim, c.head_dim);
+  if (!arch.latent) c.rope.dim = extent_or(source, Field::rope_dim, c.head_dim);
   if (c.rope.dim > c.head_dim || c.rope.dim % 2 != 0) {
     fail(Errc::corrupt, source.place, ": ", source.key(Field::rope_dim), ": expected an even size up to the head's ", c.head_dim, ", found ", c.rope.dim);
   }
   c.rope.original_context = c.context;
+  read_scales(source, c);
   return c;
 }
 
@@ -205,11 +246,22 @@ void ModelConfig::set_layers(std::vector<LayerSpec> of_layers) {
 }
 
 nn::KvShape ModelConfig::kv_shape() const {
-  nn::KvShape shape{layers, kv_heads, head_dim, {}};
-  const bool alike = std::ranges::all_of(specs, [&](const LayerSpec& spec) { return spec.kv_heads == kv_heads; });
-  for (const LayerSpec& spec : specs) {
-    if (!alike) shape.kv_heads_of.push_back(spec.kv_heads);
+  nn::KvShape shape{layers, kv_heads, std::max(head_dim, value_dim), {}};
+  if (is_latent()) {
+    // One vector for all heads; it is the values, too.
+    shape.kv_heads = 1;
+    shape.head_dim = kv_rank + rope.dim;
+    shape.of_layers.assign(specs.size(), {1, shape.head_dim, 0});
+    return shape;
   }
+  for (const LayerSpec& spec : specs) shape.of_layers.push_back({spec.kv_heads, head_dim, value_dim});
+  return shape;
+}
+
+nn::KvShape ModelConfig::block_kv_shape() const {
+  nn::KvShape shape = kv_shape();
+  shape.layers = 1;
+  shape.of_layers = {*std::ranges::max_element(shape.of_layers, {}, &nn::KvLayer::heads)};
   return shape;
 }
 
@@ -222,8 +274,8 @@ FieldValue value_of(const ModelConfig& c, Field field) {
     case Field::layers: return c.layers;
     case Field::heads: return c.heads;
     case Field::kv_heads: return c.kv_heads;
-    case Field::head_dim:
-    case Field::value_dim: return c.head_dim;
+    case Field::head_dim: return c.head_dim;
+    case Field::value_dim: return c.value_dim;
     // Loaders ask for one where all layers have experts, too, and multiply it by the number of shared ones.
     case Field::ffn: return dense > 0 ? c.layer(0).ffn : c.arch->find(Field::shared_experts) != nullptr ? sparse.expert_ffn : std::max(sparse.ffn, sparse.expert_ffn);
     case Field::vocab: return c.vocab;
@@ -232,6 +284,18 @@ FieldValue value_of(const ModelConfig& c, Field field) {
     case Field::rope_base: return c.rope.base;
     case Field::rope_dim: return c.rope.dim;
     case Field::window: return unless(0, c.window);
+    case Field::q_rank: return unless(0, c.q_rank);
+    case Field::kv_rank:
+    case Field::latent_value_dim: return unless(0, c.kv_rank);
+    case Field::nope_dim: return c.head_dim - c.rope.dim;
+    case Field::latent_heads: return std::int64_t{1};
+    case Field::latent_key_dim: return c.kv_rank + c.rope.dim;
+    case Field::attention_softcap: return c.scales.attention_softcap;
+    case Field::final_softcap: return c.scales.final_softcap;
+    case Field::embedding_scale: return c.scales.embedding;
+    case Field::residual_scale: return c.scales.residual;
+    case Field::attention_scale: return c.scales.attention;
+    case Field::logit_scale: return 1 / c.scales.logits;
     case Field::experts: return unless(0, sparse.experts);
     case Field::experts_used: return unless(0, c.router.used);
     case Field::expert_ffn: return unless(0, sparse.expert_ffn);

@@ -12,6 +12,11 @@ namespace bantam::inline v0 {
 
 namespace {
 
+/// llama.cpp's numbers of gating functions.
+nn::RouterScore score_of(double function) noexcept {
+  return function == 2 ? nn::RouterScore::sigmoid : function == 3 ? nn::RouterScore::softmax_of_chosen : nn::RouterScore::softmax;
+}
+
 /// What a file says of the router beside its numbers; few do, for the architecture decides.
 void read_router(const GgufFile& file, const std::string& prefix, nn::RouterOptions& router) {
   router.renormalize = file.boolean(prefix + "expert_weights_norm").value_or(router.renormalize);
@@ -20,7 +25,7 @@ void read_router(const GgufFile& file, const std::string& prefix, nn::RouterOpti
     if (*function != 1 && *function != 2 && *function != 3) {
       fail(Errc::unsupported, place, ": ", prefix, "expert_gating_func: expected 1 (softmax), 2 (sigmoid) or 3 (softmax of the chosen), found ", *function);
     }
-    router.score = *function == 1 ? nn::RouterScore::softmax : *function == 2 ? nn::RouterScore::sigmoid : nn::RouterScore::softmax_of_chosen;
+    router.score = score_of(*function);
   }
 }
 
@@ -31,12 +36,16 @@ ModelConfig read_gguf_config(const GgufFile& file) {
   const std::string* name = file.text("general.architecture");
   if (name == nullptr) fail(Errc::corrupt, place, ": general.architecture: expected the name of an architecture, found nothing");
   const bool has_experts = file.number(*name + ".expert_count").value_or(0) != 0;
+  const double function = file.number(*name + ".expert_gating_func").value_or(0);
   const ArchSpec* arch = nullptr;
   std::string names;
   for (const ArchSpec* candidate : architectures) {
     names += message(names.empty() ? "" : ", ", candidate->gguf_name(), candidate->has_experts() ? " with experts" : "");
     const bool named = candidate->name == *name || candidate->gguf_name() == *name;
-    if (named && candidate->has_experts() == has_experts && (arch == nullptr || candidate->name == *name)) arch = candidate;
+    if (!named || candidate->has_experts() != has_experts) continue;
+    // DeepSeek V2 and V3 share a name, and differ in how they score experts.
+    const bool scores = function != 0 && candidate->router.score == score_of(function) && (arch == nullptr || arch->router.score != candidate->router.score);
+    if (arch == nullptr || candidate->name == *name || scores) arch = candidate;
   }
   if (arch == nullptr) {
     fail(Errc::unsupported, place, ": general.architecture: expected one of ", names, ", found ", printable(*name), has_experts ? " with experts" : "");
@@ -106,6 +115,11 @@ ModelConfig read_gguf_config(const GgufFile& file) {
     if (c.rope.scaling == nn::RopeScaling::yarn) {
       c.rope.beta_fast = positive("yarn_beta_fast", c.rope.beta_fast);
       c.rope.beta_slow = positive("yarn_beta_slow", c.rope.beta_slow);
+      // 0.1 times what folders say; cosines and sines keep their length.
+      if (arch->latent && file.value(prefix + "yarn_log_multiplier") != nullptr) {
+        c.rope.score_mscale = positive("yarn_log_multiplier", 0.1) * 10;
+        c.rope.attention_factor = 1;
+      }
       // Theirs multiplies the usual factor; ours, as Hugging Face's, stands for it.
       if (file.value(prefix + "attn_factor") != nullptr) c.rope.attention_factor = positive("attn_factor", 1) * (0.1 * std::log(c.rope.factor) + 1);
     }

@@ -125,6 +125,7 @@ void read_rope_scaling(const Json& json, const std::string& file, std::string_vi
     const double a = number_at(json, "mscale", place).value_or(0);
     const double b = number_at(json, "mscale_all_dim", place).value_or(0);
     rope.attention_factor = number_at(json, "attention_factor", place).value_or(a > 0 && b > 0 ? mscale(a) / mscale(b) : 0);
+    if (c.arch->latent && b > 0) rope.score_mscale = b;
   }
 }
 
@@ -220,6 +221,8 @@ ModelConfig from_json(const Json& json, const std::string& place) {
   ModelConfig c = detail::read_sizes(arch, source);
   c.vocab = detail::require_extent(source, Field::vocab);
   c.router.renormalize = flag_at(json, "norm_topk_prob", place, c.router.renormalize);
+  // DeepSeek V2's plain choice beside the one by groups.
+  if (c.has_experts() && text_at(json, "topk_method", place, "") == "greedy") c.router.groups = c.router.groups_used = 1;
   c.gate = gate_of(text_at(json, "hidden_act", place, "silu"), place);
   if (c.gate == ops::Gate::silu) c.gate = arch.gate;
   if (const auto limit = number_at(json, "swiglu_limit", place); limit && c.gate == ops::Gate::clamped_silu && *limit != 7) {
@@ -231,7 +234,8 @@ ModelConfig from_json(const Json& json, const std::string& place) {
   } else if (const Json* scaling = member(json, "rope_scaling")) {
     read_rope_scaling(*scaling, place, "rope_scaling", c);
   }
-  read_rotated_part(new_rope ? *rope_parameters : json, place, c);
+  if (!arch.latent) read_rotated_part(new_rope ? *rope_parameters : json, place, c);
+  if (arch.latent && !flag_at(json, "rope_interleave", place, true)) fail(Errc::unsupported, place, ": rope_interleave: expected true, found false");
   if (const Json* divisors = json.find("rope_divisors")) {
     if (!divisors->is_array() || !std::ranges::all_of(*divisors, [](const Json& value) { return value.is_number(); })) {
       fail(Errc::corrupt, place, ": rope_divisors: expected numbers, found ", divisors->type_name());
@@ -306,7 +310,7 @@ std::string write_hf_config(const ModelConfig& c, std::string_view torch_dtype) 
   } else {
     json["sliding_window"] = nullptr;  // Mistral's loaders take the absence for 4096
   }
-  if (c.rope.dim != c.head_dim || c.arch->default_rope_part < 1) json["partial_rotary_factor"] = static_cast<double>(c.rope.dim) / static_cast<double>(c.head_dim);
+  if (!c.is_latent() && (c.rope.dim != c.head_dim || c.arch->default_rope_part < 1)) json["partial_rotary_factor"] = static_cast<double>(c.rope.dim) / static_cast<double>(c.head_dim);
   const nn::RopeOptions& r = c.rope;
   if (r.scaling != nn::RopeScaling::none) {
     Json s;
@@ -327,6 +331,7 @@ std::string write_hf_config(const ModelConfig& c, std::string_view torch_dtype) 
         s["beta_slow"] = r.beta_slow;
         s["truncate"] = r.truncate;
         if (r.attention_factor > 0) s["attention_factor"] = r.attention_factor;
+        if (r.score_mscale > 0) s["mscale"] = s["mscale_all_dim"] = r.score_mscale;
         break;
     }
     json["rope_scaling"] = s;

@@ -9,12 +9,15 @@ namespace {
 
 template <class T>
 T* place_of(LayerWeights& layer, const TensorId& id) noexcept {
-  const RoleInfo::Place& place = info_of(id.role).place;
-  if (const auto* of_layer = std::get_if<T LayerWeights::*>(&place)) return &(layer.**of_layer);
-  if (const auto* of_experts = std::get_if<T nn::ExpertsWeights::*>(&place)) return &(layer.experts.**of_experts);
-  const auto* of_expert = std::get_if<T nn::ExpertWeights::*>(&place);
-  if (of_expert != nullptr && id.expert >= 0) return &(layer.experts.experts[static_cast<std::size_t>(id.expert)].**of_expert);
-  return nullptr;
+  const RoleInfo& info = info_of(id.role);
+  if constexpr (std::is_same_v<T, std::vector<float>>) {
+    if (const auto* norm = std::get_if<T LayerWeights::*>(&info.place)) return &(layer.**norm);
+  }
+  if (const auto* of_attention = std::get_if<T nn::AttentionWeights::*>(&info.place)) return &(layer.attention.**of_attention);
+  if (const auto* of_experts = std::get_if<T nn::ExpertsWeights::*>(&info.place)) return &(layer.experts.**of_experts);
+  const auto* of_mlp = std::get_if<T nn::MlpWeights::*>(&info.place);
+  if (of_mlp == nullptr || (info.is_of_expert() && id.expert < 0)) return nullptr;
+  return &((info.is_of_expert() ? layer.experts.experts[static_cast<std::size_t>(id.expert)] : layer.mlp).**of_mlp);
 }
 
 template <class T>
@@ -23,10 +26,11 @@ T* place_of(ModelWeights& weights, const TensorId& id) noexcept {
   return id.layer < 0 ? nullptr : place_of<T>(weights.layers[static_cast<std::size_t>(id.layer)], id);
 }
 
-constexpr Role attention_inputs[] = {Role::q, Role::k, Role::v}, output_inputs[] = {Role::o}, mlp_inputs[] = {Role::gate, Role::up}, down_inputs[] = {Role::down};
+constexpr Role attention_inputs[] = {Role::q, Role::k, Role::v, Role::q_a, Role::kv_a}, query_inputs[] = {Role::q_b}, output_inputs[] = {Role::o}, mlp_inputs[] = {Role::gate, Role::up}, down_inputs[] = {Role::down};
 
 constexpr InputGroup groups[] = {
     {"q, k and v", attention_inputs, Role::attention_norm, BlockStage::attention_inputs, BlockStage::attention, false},
+    {"q_b", query_inputs, Role::q_a_norm, BlockStage::query_inputs, BlockStage::attention, false},
     {"o", output_inputs, Role::v, BlockStage::output_inputs, BlockStage::attention, true},
     {"gate and up", mlp_inputs, Role::ffn_norm, BlockStage::mlp_inputs, BlockStage::mlp, false},
     {"down", down_inputs, Role::up, BlockStage::down_inputs, BlockStage::mlp, true},  // the gate multiplies what up makes
@@ -43,10 +47,16 @@ std::int64_t extent_of(WeightAxis axis, std::int64_t layer, const ModelConfig& c
     case WeightAxis::dim: return c.dim;
     case WeightAxis::heads: return c.heads / c.kv_heads * spec.kv_heads;
     case WeightAxis::queries: return c.heads / c.kv_heads * keys;
-    case WeightAxis::keys: return keys;
-    case WeightAxis::q_norm: return c.arch->head_norm == HeadNorm::all ? extent_of(WeightAxis::queries, layer, c) : c.head_dim;
-    case WeightAxis::k_norm: return c.arch->head_norm == HeadNorm::all ? keys : c.head_dim;
+    case WeightAxis::keys: return c.is_latent() ? 0 : keys;
+    case WeightAxis::outputs: return c.heads / c.kv_heads * spec.kv_heads * c.value_dim;
+    case WeightAxis::q_norm: return c.arch->head_norm == nn::HeadNorm::all ? extent_of(WeightAxis::queries, layer, c) : c.head_dim;
+    case WeightAxis::k_norm: return c.arch->head_norm == nn::HeadNorm::all ? keys : c.head_dim;
     case WeightAxis::rope_pairs: return c.rope.dim / 2;
+    case WeightAxis::q_rank: return c.q_rank;
+    case WeightAxis::kv_rank: return c.kv_rank;
+    case WeightAxis::latent: return c.kv_rank > 0 ? c.kv_rank + c.rope.dim : 0;
+    case WeightAxis::latent_queries: return extent_of(WeightAxis::heads, layer, c) * c.kv_rank;
+    case WeightAxis::nope: return c.head_dim - c.rope.dim;
     case WeightAxis::ffn: return spec.ffn;
     case WeightAxis::experts: return spec.experts;
     case WeightAxis::expert_ffn: return spec.expert_ffn;
@@ -62,6 +72,7 @@ std::pair<std::int64_t, std::int64_t> shape_of(Role role, std::int64_t layer, co
 bool is_in_layer(Role role, std::int64_t layer, const ModelConfig& config) noexcept {
   if (const auto matrix = info_of(role).bias_of) return is_in_layer(*matrix, layer, config);
   const auto [rows, columns] = shape_of(role, layer, config);
+  if (role == Role::q && config.q_rank > 0) return false;  // q_a and q_b are in its place
   // The gate of a shared expert has its input's width alone, and belongs to the MLP beside experts.
   const bool gated = role != Role::shared_gate || (config.layer(layer).is_sparse() && config.layer(layer).ffn > 0);
   return rows > 0 && columns > 0 && gated;
@@ -100,6 +111,13 @@ const std::vector<float>* bias_of(const LayerWeights& layer, const TensorId& mat
 }
 
 std::span<const InputGroup> input_groups() noexcept { return groups; }
+
+const WeightMatrix* first_of(const LayerWeights& layer, const InputGroup& group) noexcept {
+  for (const Role role : group.roles) {
+    if (const WeightMatrix* matrix = matrix_of(layer, role); !matrix->empty()) return matrix;
+  }
+  return nullptr;
+}
 
 std::size_t input_group_of(Role role) noexcept {
   const auto has = [&](const InputGroup& group) { return std::ranges::find(group.roles, role) != group.roles.end(); };

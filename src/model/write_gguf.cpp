@@ -22,6 +22,11 @@ void write_scaling(GgufWriter& file, const nn::RopeOptions& rope, const std::str
   if (rope.scaling != RopeScaling::yarn) return;
   file.key(prefix + "yarn_beta_fast", static_cast<float>(rope.beta_fast));
   file.key(prefix + "yarn_beta_slow", static_cast<float>(rope.beta_slow));
+  if (rope.score_mscale > 0) {
+    // Cosines and sines keep their length there, then.
+    if (rope.attention_factor != 0 && rope.attention_factor != 1) no_words_for("an mscale other than mscale_all_dim");
+    return file.key(prefix + "yarn_log_multiplier", static_cast<float>(0.1 * rope.score_mscale));
+  }
   // Theirs multiplies the usual factor; ours, as Hugging Face's, stands for it.
   if (rope.attention_factor > 0) file.key(prefix + "attn_factor", static_cast<float>(rope.attention_factor / (0.1 * std::log(rope.factor) + 1)));
 }

@@ -23,7 +23,7 @@ constexpr decltype(&copy_value<KvF32>) copies[] = {copy_value<KvF32>, copy_value
 
 }  // namespace
 
-void KvCache::remove(const KernelTable& kernels, Team& team, std::int64_t first, std::int64_t last, FunctionRef<void(float* key)> turn) {
+void KvCache::remove(const KernelTable& kernels, Team& team, std::int64_t first, std::int64_t last, FunctionRef<void(std::int64_t layer, float* key)> turn) {
   BANTAM_ASSERT(first >= 0 && first <= last && last <= tokens_);
   if (last == tokens_) return truncate(first);
   // Pages in front of `first` are shared with what this was; what is written goes to pages of its own.
@@ -38,11 +38,12 @@ void KvCache::remove(const KernelTable& kernels, Team& team, std::int64_t first,
         const auto valid = static_cast<int>(std::min<std::int64_t>(page_tokens, tokens_ - page * page_tokens));
         keys = expand(kernels, layer, false, head, page, valid, scratch);
       }
-      for (std::int64_t i = 0; i < padded_dim_; ++i) key[i] = keys[i * page_tokens + at];
-      turn(key);
+      for (std::int64_t i = 0; i < of(layer).key_dim; ++i) key[i] = keys[i * page_tokens + at];
+      turn(layer, key);
       const std::int64_t to = token - (last - first);
       moved.store(kernels, layer, false, head, to, key);
-      copies[kind_](place(layer, true, head, page), at, moved.place(layer, true, head, to / page_tokens), to % page_tokens, padded_dim_);
+      if (is_latent(layer)) continue;
+      copies[kind_](place(layer, true, head, page), at, moved.place(layer, true, head, to / page_tokens), to % page_tokens, of(layer).value_dim);
     }
   };
   // Of each worker: a page of keys, and one key.
@@ -51,8 +52,7 @@ void KvCache::remove(const KernelTable& kernels, Team& team, std::int64_t first,
   team.deal(shape_.layers, 1, [&](Range layers, int worker) {
     float* const keys = scratch.data() + worker * room;
     for (std::int64_t layer = layers.begin; layer < layers.end; ++layer) {
-      const std::int64_t heads = first_heads_[static_cast<std::size_t>(layer) + 1] - first_heads_[static_cast<std::size_t>(layer)];
-      for (std::int64_t head = 0; head < heads; ++head) move_head(layer, head, keys, keys + page_tokens * padded_dim_);
+      for (std::int64_t head = 0; head < of(layer).heads; ++head) move_head(layer, head, keys, keys + page_tokens * padded_dim_);
     }
   });
   *this = std::move(moved);

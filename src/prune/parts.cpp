@@ -13,11 +13,20 @@ namespace {
 
 /// How many neighbors along an axis belong to a part; 0: it does not count such parts.
 std::int64_t part_size(WeightAxis axis, Part part, const ModelConfig& c) noexcept {
+  const std::int64_t group = c.heads / c.kv_heads;  // query heads, which go with the key-value head that they share
   switch (part) {
     case Part::hidden: return axis == WeightAxis::dim ? 1 : 0;
     case Part::channels: return axis == WeightAxis::ffn ? 1 : 0;
     case Part::experts: return axis == WeightAxis::experts ? 1 : 0;
-    case Part::heads: return axis == WeightAxis::keys ? c.head_dim : axis == WeightAxis::queries ? c.heads / c.kv_heads * c.head_dim : 0;
+    case Part::heads:
+      switch (axis) {
+        case WeightAxis::keys: return c.head_dim;
+        case WeightAxis::queries: return group * c.head_dim;
+        case WeightAxis::outputs: return group * c.value_dim;
+        case WeightAxis::latent_queries: return group * c.kv_rank;
+        case WeightAxis::heads: return group;
+        default: return 0;
+      }
     case Part::layers: break;
   }
   return 0;
@@ -102,7 +111,7 @@ void keep_parts(LayerWeights& block, Part part, std::span<const std::int64_t> ke
     }
   }
   if (part != Part::experts) return;
-  std::vector<nn::ExpertWeights> experts;
+  std::vector<nn::MlpWeights> experts;
   for (const std::int64_t e : kept) experts.push_back(std::move(block.experts.experts[static_cast<std::size_t>(e)]));
   block.experts.experts = std::move(experts);
 }

@@ -47,7 +47,9 @@ class Slicer {
       if (bias != nullptr) std::fill(bias->begin() + dim_, bias->end(), 0.0f);
     }, [&](std::vector<float>& norm) { std::ranges::fill(norm, share_); });
     if (states_) {
-      for (std::size_t group = 0; group < input_groups().size(); ++group) refit(block, original, layer, group);
+      for (std::size_t group = 0; group < input_groups().size(); ++group) {
+        if (first_of(block, input_groups()[group]) != nullptr) refit(block, original, layer, group);
+      }
     }
     narrow(block);
     return block;
@@ -89,9 +91,10 @@ class Slicer {
   /// Calls writes(matrix, its bias or null) for what adds to the residual stream, and reads(norm) for what reads it.
   static void for_each_end(LayerWeights& block, auto&& writes, auto&& reads) {
     for (const InputGroup& group : input_groups()) {
+      if (first_of(block, group) == nullptr) continue;
       if (group.adds) {
         writes(*matrix_of(block, group.roles[0]), bias_of(block, group.roles[0]));
-      } else {
+      } else if (group.reads_stream()) {
         reads(*vector_of(block, group.source));
       }
     }

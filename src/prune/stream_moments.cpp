@@ -43,7 +43,7 @@ StreamMoments stream_moments(const Checkpoint& checkpoint, std::span<const std::
     const LayerWeights block = load_finite_block(checkpoint, layer);
     std::vector<std::size_t> groups;  // that read the stream, after a norm
     for (std::size_t g = 0; g < input_groups().size(); ++g) {
-      if (!input_groups()[g].adds) groups.push_back(g);
+      if (input_groups()[g].reads_stream() && first_of(block, input_groups()[g]) != nullptr) groups.push_back(g);
     }
     std::vector<Hessian> outputs = states.pass.observe_some(block, layer, groups);
     for (std::size_t i = 0; i < groups.size(); ++i) {

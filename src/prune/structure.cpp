@@ -104,7 +104,9 @@ class Cutter {
 
   void half(LayerWeights& block, const LayerWeights& original, std::int64_t layer, Part part, std::int64_t count) {
     const std::size_t group = input_group_of(reader_of(part));
-    refit_inputs(block, original, layer, group - 1);
+    for (std::size_t g = 0; g < group; ++g) {
+      if (input_groups()[g].half == input_groups()[group].half && first_of(block, input_groups()[g]) != nullptr) refit_inputs(block, original, layer, g);
+    }
     WeightMatrix& reader = *matrix_of(block, reader_of(part));
     const std::int64_t neighbors = columns_of(part, config_);
     Tensor<float, 2> lost;  // what the parts that go would have added, times the inputs of those that stay

@@ -354,7 +354,7 @@ void Session::remove(std::int64_t first, std::int64_t last) {
   // Tokens that wait to be read have no keys yet.
   const std::int64_t cached = s.cache.tokens();
   s.cache.remove(kernels, s.engine().team(), std::min(first, cached), std::min(last, cached),
-                 [&](float* key) { rope.apply(kernels, key, cosines, sines); });
+                 [&](std::int64_t, float* key) { rope.apply(kernels, key, cosines, sines); });
   s.tokens.erase(s.tokens.begin() + first, s.tokens.begin() + last);
   s.forget_reply();
 }

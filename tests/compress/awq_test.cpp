@@ -122,12 +122,12 @@ TEST_CASE("folding scales into a model leaves its logits as they were") {
       ModelWeights weights = model.weights();
       int folded = 0, expected_groups = 0;
       for (LayerWeights& layer : weights.layers) {
-        // q, k and v, gate and up, down, and o where no heads share a value; what experts read is not folded into.
-        const bool sparse = !layer.experts.experts.empty(), has_mlp = !layer.down.empty();
-        expected_groups += 1 + (kv_heads == tiny.heads) + (has_mlp && !sparse) + has_mlp;
+        // q, k and v, gate and up, down, and o where no heads share a value, or q_b; what experts read is not folded into.
+        const bool sparse = !layer.experts.experts.empty(), has_mlp = !layer.mlp.down.empty();
+        expected_groups += 1 + (arch->latent || kv_heads == tiny.heads) + (has_mlp && !sparse) + has_mlp;
         for (const InputGroup& group : input_groups()) {
           if (!can_fold(layer, group)) continue;
-          const std::int64_t columns = matrix_of(layer, group.roles[0])->columns();
+          const std::int64_t columns = first_of(layer, group)->columns();
           const auto noise = random::normal<float>({1, columns}, static_cast<std::uint64_t>(++folded));
           std::vector<float> scales;
           for (const float v : noise.span()) scales.push_back(std::exp(v));

@@ -184,8 +184,8 @@ TEST_CASE("over a model, every way to clip gives each matrix what nearest gives 
       CAPTURE(std::string(format));
       const Clip clip = find_clip(name);
       const Recipe plan = recipe::with(Method::rtn, format, {}, {.clip = clip}).keep("lm_head", "f16");
-      const WeightMatrix found = compress(model, plan).first.weights().layers[0].gate;
-      const auto weights = model.weights().layers[0].gate.dequantize();
+      const WeightMatrix found = compress(model, plan).first.weights().layers[0].mlp.gate;
+      const auto weights = model.weights().layers[0].mlp.gate.dequantize();
       const auto expected = nearest(weights, find_format(format), nearest_options(clip)).dequantize();
       CHECK(std::ranges::equal(found.dequantize().span(), expected.span()));
     }
@@ -193,11 +193,11 @@ TEST_CASE("over a model, every way to clip gives each matrix what nearest gives 
   // With calibration the ranges are the same, and the search weighs errors.
   const auto calibrated = [&](const char* name) {
     const Recipe plan = recipe::with(Method::rtn, "i3z.g32", {}, {.clip = find_clip(name)});
-    return compress(model, plan, {}, some_calibration()).first.weights().layers[0].gate.dequantize();
+    return compress(model, plan, {}, some_calibration()).first.weights().layers[0].mlp.gate.dequantize();
   };
   const auto alone = [&](const char* name) {
     const Recipe plan = recipe::with(Method::rtn, "i3z.g32", {}, {.clip = find_clip(name)});
-    return compress(model, plan).first.weights().layers[0].gate.dequantize();
+    return compress(model, plan).first.weights().layers[0].mlp.gate.dequantize();
   };
   CHECK(std::ranges::equal(calibrated("minmax").span(), alone("minmax").span()));
   CHECK_FALSE(std::ranges::equal(calibrated("mse").span(), alone("mse").span()));

@@ -55,7 +55,7 @@ TEST_CASE("every method compresses the experts of every architecture, and report
       const Model model = Model::load(pass.folder / "m.bantam");
       const LayerWeights& layer = model.weights().layers.back();
       CHECK(layer.experts.router.format().is_float);
-      for (const nn::ExpertWeights& expert : layer.experts.experts) CHECK(expert.down.format().name == "i8.g32");
+      for (const nn::MlpWeights& expert : layer.experts.experts) CHECK(expert.down.format().name == "i8.g32");
       const std::vector<float> found = logits_of(model, tokens);
       double apart = 0, size = 0;
       for (std::size_t i = 0; i < expected.size(); ++i) {
@@ -109,8 +109,8 @@ TEST_CASE("an expert that all tokens go to is rounded as the MLP of a dense mode
     dense.write_folder(folder / "hf");
     compress_file(Checkpoint::open(folder / "hf"), folder / "m.bantam", alone_from_original, Target::native, {}, calibration);
     const Model alone = Model::load(folder / "m.bantam");
-    const LayerWeights& mlp = alone.weights().layers[0];
-    const nn::ExpertWeights& expert = sparse.weights().layers[0].experts.experts[static_cast<std::size_t>(e)];
+    const nn::MlpWeights& mlp = alone.weights().layers[0].mlp;
+    const nn::MlpWeights& expert = sparse.weights().layers[0].experts.experts[static_cast<std::size_t>(e)];
     for (const auto& [a, b] : {std::pair{&mlp.gate, &expert.gate}, std::pair{&mlp.up, &expert.up}, std::pair{&mlp.down, &expert.down}}) {
       const Tensor<float, 2> x = a->dequantize(), y = b->dequantize();
       // Sums of second moments are added in another order: a code that is chosen by a hair may differ.

@@ -42,7 +42,7 @@ TEST_CASE("a block of every type becomes the same bytes again") {
 TEST_CASE("a model written as GGUF is the same model, whatever its architecture and format") {
   for (const ArchSpec* arch : architectures) {
     CAPTURE(std::string(arch->name));
-    TinyModel tiny{.arch = arch, .dim = 256, .heads = 4, .kv_heads = 2, .head_dim = 64, .ffn = 256, .expert_ffn = 256};
+    TinyModel tiny{.arch = arch, .dim = 256, .heads = 4, .kv_heads = 2, .head_dim = arch->latent ? 512 : 64, .ffn = 256, .expert_ffn = 256, .q_rank = 256, .kv_rank = 256, .value_dim = 64};
     tiny.make();
     const TemporaryFolder folder;
     tiny.write_folder(folder / "hf");
@@ -56,7 +56,7 @@ TEST_CASE("a model written as GGUF is the same model, whatever its architecture 
       compress_file(Checkpoint::open(folder / "hf"), folder / "m.bantam", plan);
       compress_file(Checkpoint::open(folder / "hf"), folder / "m.gguf", plan, Target::gguf);
       const Model gguf = Model::load(folder / "m.gguf");
-      CHECK(gguf.weights().layers[1].k.format().name == format.name);
+      CHECK(gguf.weights().layers[1].attention.o.format().name == format.name);
       CHECK(logits_of(gguf, tokens) == logits_of(Model::load(folder / "m.bantam"), tokens));
     }
   }
@@ -70,7 +70,7 @@ TEST_CASE("rows that are no whole blocks get a finer format in GGUF") {
   const auto formats_of = [&](const char* format) {
     compress_file(Checkpoint::open(folder / "hf"), folder / "m.gguf", recipe::rtn(format).keep("*", format), Target::gguf);
     const Model model = Model::load(folder / "m.gguf");
-    return std::pair{std::string(model.weights().layers[0].gate.format().name), std::string(model.weights().layers[0].down.format().name)};
+    return std::pair{std::string(model.weights().layers[0].mlp.gate.format().name), std::string(model.weights().layers[0].mlp.down.format().name)};
   };
   CHECK(formats_of("q4_k") == std::pair<std::string, std::string>{"q4k.g32", "i5.g32"});
   CHECK(formats_of("q6_k") == std::pair<std::string, std::string>{"q6k.g16", "i8.g32"});
@@ -162,7 +162,7 @@ TEST_CASE("scales that are folded stay with matrices that GGUF takes in another 
     CAPTURE(std::string(name_of(method)));
     compress_file(Checkpoint::open(folder / "hf"), folder / "m.gguf", recipe::with(method, "q4_0"), Target::gguf, {}, calibration);
     const Model model = Model::load(folder / "m.gguf");
-    CHECK(model.weights().layers[0].q.format().name == "f16");
+    CHECK(model.weights().layers[0].attention.q.format().name == "f16");
     const auto expected = logits_of(Model::load(folder / "hf"), some_tokens());
     CHECK(distance(logits_of(model, some_tokens()), {expected.begin(), expected.end()}) < 0.02);
   }

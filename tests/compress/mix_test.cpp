@@ -68,8 +68,8 @@ TEST_CASE("a mix is a recipe of every matrix, exceptions come before it, and the
     if (target == Target::native) CHECK(Json::parse(made.recipe(), "recipe")["format"].string() == "Q4_K_M");
   }
   const auto [model, report] = compress(Model::load(folder / "hf"), recipe::rtn("Q2_K"));
-  CHECK(model.weights().layers[3].down.format().name == "q3k.g16");
-  CHECK(model.weights().layers[3].gate.format().name == "q2k.g16");
+  CHECK(model.weights().layers[3].mlp.down.format().name == "q3k.g16");
+  CHECK(model.weights().layers[3].mlp.gate.format().name == "q2k.g16");
 }
 
 TEST_CASE("methods round mixes as they round single formats") {
@@ -80,9 +80,9 @@ TEST_CASE("methods round mixes as they round single formats") {
   const Checkpoint checkpoint = Checkpoint::open(folder / "hf");
   compress_file(checkpoint, folder / "m", recipe::gptq("Q3_K_M"), Target::gguf, {}, some_calibration());
   const Model model = Model::load(folder / "m");
-  CHECK(model.weights().layers[1].v.format().name == "q5k.g32");
-  CHECK(model.weights().layers[2].v.format().name == "q4k.g32");
-  CHECK(model.weights().layers[2].q.format().name == "q3k.g16");
+  CHECK(model.weights().layers[1].attention.v.format().name == "q5k.g32");
+  CHECK(model.weights().layers[2].attention.v.format().name == "q4k.g32");
+  CHECK(model.weights().layers[2].attention.q.format().name == "q3k.g16");
 }
 
 TEST_CASE("a group or another container's folder refuses a mix") {

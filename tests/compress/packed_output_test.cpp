@@ -241,9 +241,9 @@ TEST_CASE_FIXTURE(OneThread, "matrices whose shapes a family does not take stay 
     const auto out = folder / (std::string(format) + "-" + gate);
     compress_file(Checkpoint::open(folder / "hf"), out, recipe::rtn(format), target);
     const Model model = Model::load(out);
-    CHECK(model.weights().layers[0].gate.format().name == gate);
-    CHECK(model.weights().layers[0].down.format().name == down);
-    CHECK(model.weights().layers[0].q.format().name == format);
+    CHECK(model.weights().layers[0].mlp.gate.format().name == gate);
+    CHECK(model.weights().layers[0].mlp.down.format().name == down);
+    CHECK(model.weights().layers[0].attention.q.format().name == format);
   }
 }
 

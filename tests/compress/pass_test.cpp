@@ -77,8 +77,8 @@ TEST_CASE_FIXTURE(Pass, "awq moves scales into norms and rows, and writes them")
   for (std::size_t i = 0; i < awq.weights().layers.size(); ++i) {
     const LayerWeights &a = awq.weights().layers[i], &b = rtn.weights().layers[i];
     norms += (a.attention_norm != b.attention_norm) + (a.ffn_norm != b.ffn_norm);
-    biases += a.v_bias != b.v_bias;
-    CHECK(a.q_bias == b.q_bias);
+    biases += a.attention.v_bias != b.attention.v_bias;
+    CHECK(a.attention.q_bias == b.attention.q_bias);
   }
   CHECK(norms == 6);
   CHECK(biases == 3);
@@ -233,7 +233,7 @@ TEST_CASE_FIXTURE(Pass, "a half that is ended from its last layer's inputs is th
     const Model model = compress(Model::load(folder / "hf"), recipe::rtn(name)).first;
     const LayerWeights& block = model.weights().layers[1];
     Forward forward(model.config(), model.weights(), 40, 2);
-    nn::KvCache cache({1, model.config().kv_heads, model.config().head_dim}, "f32");
+    nn::KvCache cache(model.config().block_kv_shape(), "f32");
     for (const auto& [inputs, half] : {std::pair{BlockStage::output_inputs, BlockStage::attention}, {BlockStage::down_inputs, BlockStage::mlp}}) {
       const auto states = random::normal<float>({24, model.config().dim}, 7);
       std::vector<float> whole(states.span().begin(), states.span().end()), ended = whole;
@@ -354,8 +354,8 @@ TEST_CASE_FIXTURE(Pass, "hqq leaves formats without minimums to rounding") {
   run(recipe::hqq("i4m.g32").keep("*.down_proj", "i8"), "m.bantam");
   compress_file(Checkpoint::open(folder / "hf"), folder / "rtn.bantam", recipe::rtn("i4m.g32").keep("*.down_proj", "i8"));
   const Model fitted = Model::load(folder / "m.bantam"), plain = Model::load(folder / "rtn.bantam");
-  CHECK(relative_error(fitted.weights().layers[0].q.dequantize(), plain.weights().layers[0].q.dequantize()) > 0);
-  CHECK(relative_error(fitted.weights().layers[0].down.dequantize(), plain.weights().layers[0].down.dequantize()) == 0);
+  CHECK(relative_error(fitted.weights().layers[0].attention.q.dequantize(), plain.weights().layers[0].attention.q.dequantize()) > 0);
+  CHECK(relative_error(fitted.weights().layers[0].mlp.down.dequantize(), plain.weights().layers[0].mlp.down.dequantize()) == 0);
 }
 
 }  // namespace

@@ -170,7 +170,6 @@ TEST_CASE("a rotated model of any architecture gives the logits of the one it ca
       for (const Target target : {Target::native, Target::safetensors, Target::gguf}) {
         for (const bool calibrated : {false, true}) {
           if (target == Target::gguf && arch == &archs::llama) continue;  // GGUF has no bias of o
-          if (target == Target::safetensors && !has_single_experts(*arch)) continue;
           const std::string out = target == Target::native ? "m.bantam" : target == Target::gguf ? "m.gguf" : "folder";
           const Report report = compress_file(source, run.folder / out, rotated("f32"), target, {}, calibrated ? run.calibration : Calibration{});
           CHECK(std::ssize(report.layers) == 2 + std::ranges::count_if(source.tensors(), [](const auto& tensor) { return tensor.layer >= 0 && tensor.is_matrix; }));
@@ -185,7 +184,8 @@ TEST_CASE("a rotated model of any architecture gives the logits of the one it ca
           // Nothing is left as it was: neither what reads the stream, nor what writes it, nor the values between.
           const LayerWeights original = load_block(source, 1);
           for (const CheckpointTensor& tensor : source.tensors()) {
-            if (tensor.layer != 1 || !tensor.is_matrix) continue;
+            const bool in_latent_space = tensor.role == Role::q_b || info_of(tensor.role).by_heads;
+            if (tensor.layer != 1 || !tensor.is_matrix || in_latent_space) continue;
             CAPTURE(tensor.name);
             CHECK(relative_error(matrix_of(block, tensor)->dequantize(), matrix_of(original, tensor)->dequantize()) > 0.5);
           }

@@ -81,7 +81,7 @@ TEST_CASE_FIXTURE(Smooth, "a smoothed model of floats is the same model, rotated
       const LayerWeights &a = model.weights().layers[i], &b = original.weights().layers[i];
       CHECK(a.attention_norm != b.attention_norm);
       CHECK(a.ffn_norm != b.ffn_norm);
-      CHECK(a.v_bias != b.v_bias);
+      CHECK(a.attention.v_bias != b.attention.v_bias);
     }
     CHECK(Json::parse(Checkpoint::open(folder / "m.bantam").recipe(), "test")["smooth"] == 0.5);
   }

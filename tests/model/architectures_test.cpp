@@ -77,7 +77,7 @@ TEST_CASE("halves hold the same numbers as floats made of them") {
     tiny.write_folder(folder / "half", type);
     const auto tokens = some_tokens();
     CHECK(distance(logits_of(Model::load(folder / "half"), tokens), tiny.reference().logits(tokens)) < 2e-2);
-    CHECK(Model::load(folder / "half").weights().layers[0].q.format().name == (type == "F16" ? "f16" : "bf16"));
+    CHECK(Model::load(folder / "half").weights().layers[0].attention.q.format().name == (type == "F16" ? "f16" : "bf16"));
   }
 }
 

@@ -205,6 +205,7 @@ TEST_CASE("what is written of a config reads the same") {
           R"({"rope_scaling":{"rope_type":"yarn","factor":4,"mscale":1.0,"mscale_all_dim":0.5}})"}) {
       CAPTURE(std::string(arch->name));
       CAPTURE(std::string(members));
+      if (arch->latent && std::string_view(members).find("rope_divisors") != std::string_view::npos) continue;  // of as many as llama's heads have
       Library json = config_of({.arch = arch});
       json.update(Library::parse(members));
       if (json.contains("rope_divisors")) json["partial_rotary_factor"] = 1.0, json["rotary_dim"] = 10;

@@ -129,8 +129,8 @@ TEST_CASE("each part of a sparse layer counts") {
       const TensorKey* key = arch->find(role, true);
       if (key != nullptr) CHECK(differs([&](auto& r) { for (std::int64_t e = 0; e < 6; ++e) r.weights.erase(name_from(key->hf, {role, 1, e})); }));
     }
-    if (arch->head_norm == HeadNorm::each_rotated) CHECK(differs([](auto& r) { r.norms_rotated = false; }));
-    if (arch->head_norm == HeadNorm::all) {
+    if (arch->head_norm == nn::HeadNorm::each_rotated) CHECK(differs([](auto& r) { r.norms_rotated = false; }));
+    if (arch->head_norm == nn::HeadNorm::all) {
       CHECK(differs([](auto& r) {
         for (const char* name : {"q_norm", "k_norm"}) {
           for (float& gain : r.weights.at(std::string("model.layers.0.self_attn.") + name + ".weight")) gain = 1;

@@ -140,8 +140,8 @@ TEST_CASE("native files keep the order of columns, and a damaged one is refused"
     const LayerWeights& layer = model.weights().layers[0];
     if (folder.name == "gptq-4-32-sorted") {
       // Sorted alike: one gathered form serves both.
-      CHECK(layer.gate.order() != nullptr);
-      CHECK(layer.gate.order() == layer.up.order());
+      CHECK(layer.mlp.gate.order() != nullptr);
+      CHECK(layer.mlp.gate.order() == layer.mlp.up.order());
     }
     const std::vector<float> expected = logits_of(model, some_tokens());
     for (const WeightMemory memory : {WeightMemory::mapped, WeightMemory::huge_pages}) {

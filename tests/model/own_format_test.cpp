@@ -20,7 +20,7 @@ TEST_CASE("a model with weights of a format outside the list runs, and is not sa
   const Model model = Model::load(std::filesystem::path(BANTAM_SOURCE_DIR) / "models/books4m");
   const auto with = [&]<class F>(std::type_identity<F>) {
     ModelWeights weights = model.weights();
-    for (LayerWeights& layer : weights.layers) layer.down = quantize<F>(layer.down.dequantize());
+    for (LayerWeights& layer : weights.layers) layer.mlp.down = quantize<F>(layer.mlp.down.dequantize());
     return Model::from_weights(model.checkpoint(), std::move(weights), "");
   };
   const Model mine = with(std::type_identity<Twin>{}), listed = with(std::type_identity<Int<4, 32>>{});

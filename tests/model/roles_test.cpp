@@ -24,7 +24,7 @@ TEST_CASE("every matrix of a layer is in one input group, whose matrices have as
     // Values are shared by the heads that share keys; all others make a number for each input.
     const RoleInfo& source = info_of(group.source);
     CHECK((source.is_matrix() ? source.rows : source.columns) == (group.source == Role::v ? WeightAxis::keys : inputs));
-    CHECK((inputs == WeightAxis::dim) == !source.is_matrix());
+    CHECK(group.reads_stream() == (inputs == WeightAxis::dim));
   }
   LayerWeights layer;
   make_room(layer, {.experts = 3});
@@ -35,7 +35,7 @@ TEST_CASE("every matrix of a layer is in one input group, whose matrices have as
     const TensorId id(info.role, 0, info.is_of_expert() ? static_cast<std::int64_t>(of_experts++) % 3 : -1);
     CHECK(&matrix == matrix_of(layer, id));
     CHECK(vector_of(layer, id) == nullptr);
-    CHECK((grouped.contains(info.role) || info.is_of_expert() || info.stays_float()));
+    CHECK((grouped.contains(info.role) || info.is_of_expert() || info.stays_float() || info.by_heads));
   });
   CHECK(in_groups == grouped.size());
   CHECK(of_experts == 3 * 3);

@@ -62,7 +62,7 @@ TEST_CASE("experts add what each makes, weighed, as in double precision") {
     std::vector<double> expected(dim);
     for (std::int64_t i = 0; i < options.used; ++i) {
       const nn::RoutedExpert& one = routed[static_cast<std::size_t>(t * options.used + i)];
-      const nn::ExpertWeights& e = weights.experts[static_cast<std::size_t>(one.expert)];
+      const nn::MlpWeights& e = weights.experts[static_cast<std::size_t>(one.expert)];
       of_first += one.expert == 0;
       std::vector<double> gate = reference::matmul(row, doubles(e.gate), 1, ffn, dim);
       const std::vector<double> up = reference::matmul(row, doubles(e.up), 1, ffn, dim);
@@ -90,7 +90,7 @@ TEST_CASE("an expert's outputs are those of its matrices alone, bit for bit, in 
       std::vector<float> expected(dim);
       for (std::int64_t i = 0; i < options.used; ++i) {
         const nn::RoutedExpert& one = routed[static_cast<std::size_t>(t * options.used + i)];
-        const nn::ExpertWeights& e = weights.experts[static_cast<std::size_t>(one.expert)];
+        const nn::MlpWeights& e = weights.experts[static_cast<std::size_t>(one.expert)];
         nn::Activations input, hidden;
         for (const WeightMatrix* w : {&e.gate, &e.up}) input.serve(kernels, *w);
         hidden.serve(kernels, e.down);

@@ -235,7 +235,7 @@ TEST_CASE("removing tokens leaves values bit for bit and keys turned to their ne
         CAPTURE(kind);
         CAPTURE(first);
         CAPTURE(last);
-        KvCache cache({.layers = 2, .kv_heads = 2, .head_dim = 40, .kv_heads_of = {2, 1}}, kind);
+        KvCache cache({.layers = 2, .kv_heads = 2, .head_dim = 40, .of_layers = {{2, 40, 40}, {1, 40, 40}}}, kind);
         const std::int64_t d = cache.padded_head_dim();
         const auto width = static_cast<std::size_t>(d);
         cache.extend(tokens);
@@ -258,7 +258,7 @@ TEST_CASE("removing tokens leaves values bit for bit and keys turned to their ne
         const KvCache before = cache;
         const std::int64_t gone = last - first;
         rope->shift_angles(-gone, cosines, sines);
-        cache.remove(kernels(), team, first, last, [&](float* key) { rope->apply(kernels(), key, cosines, sines); });
+        cache.remove(kernels(), team, first, last, [&](std::int64_t, float* key) { rope->apply(kernels(), key, cosines, sines); });
         REQUIRE(cache.tokens() == tokens - gone);
         REQUIRE(before.tokens() == tokens);
         std::vector<float> scratch(bantam::page_tokens * width), old_scratch(bantam::page_tokens * width);

@@ -13,10 +13,11 @@ int main(int argc, char** argv) {
   for (int i = 2; i < argc; ++i) {
     for (const bantam::ArchSpec* arch : bantam::architectures) {
       bantam::test::TinyModel tiny{.arch = arch, .dim = 128, .layers = 3, .heads = 4, .kv_heads = 2, .head_dim = 32, .ffn = 96, .vocab = 30, .context = 256};
-      if (arch->head_norm == bantam::HeadNorm::all) tiny.kv_heads = tiny.heads;  // llama.cpp knows no others
+      if (arch->head_norm == bantam::nn::HeadNorm::all) tiny.kv_heads = tiny.heads;  // llama.cpp knows no others
       tiny.experts = 8;
       tiny.experts_used = 3;
       tiny.expert_ffn = 64;
+      if (arch == &bantam::archs::deepseek_v2) tiny.q_rank = 0, tiny.layers = 27;  // llama.cpp knows Lite by its layers
       // Llama's bias of o is none of GGUF's.
       tiny.biases = i % 2 == 1 && arch != &bantam::archs::llama;
       tiny.seed = static_cast<std::uint64_t>(std::atoll(argv[i]));

@@ -32,7 +32,7 @@ std::vector<KeptParts> parts_kept(const Model& model, TinyModel& tiny) {
   for (std::int64_t i = 0; i < tiny.layers; ++i) {
     const LayerWeights& layer = model.weights().layers[static_cast<std::size_t>(i)];
     const std::string name = "model.layers." + std::to_string(i);
-    kept.push_back({rows_kept(layer.k, tiny.tensor(name + ".self_attn.k_proj.weight"), tiny.head_dim), rows_kept(layer.up, tiny.tensor(name + ".mlp.up_proj.weight"), 1)});
+    kept.push_back({rows_kept(layer.attention.k, tiny.tensor(name + ".self_attn.k_proj.weight"), tiny.head_dim), rows_kept(layer.mlp.up, tiny.tensor(name + ".mlp.up_proj.weight"), 1)});
   }
   return kept;
 }

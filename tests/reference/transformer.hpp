@@ -1,9 +1,10 @@
-// A Llama-family transformer in plain double-precision loops.
+// A transformer of any of the families here in plain double-precision loops.
 #pragma once
 
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -18,6 +19,13 @@ struct Transformer {
   double norm_eps = 0;
   std::vector<double> frequencies;  ///< of each rotated pair; twice as many elements of a head turn
   double magnitude = 1;             ///< of cosines and sines
+  bool layer_norms = false;         ///< not RMS norms
+  bool parallel = false;            ///< attention and MLP read the same state
+  double embedding_scale = 1, residual_scale = 1, attention_scale = 0, logit_scale = 1;  ///< attention_scale 0: 1 / sqrt(head_dim)
+  double attention_softcap = 0, final_softcap = 0;  ///< 0: none
+  std::function<double(double)> activation = silu;
+  std::vector<bool> rotates{};  ///< of each layer; empty: all
+  std::int64_t kv_rank = 0, q_rank = 0, nope_dim = 0, value_dim = 0;  ///< of latent attention
   bool norms_all_heads = false;     ///< q and k, where they have norms
   bool norms_rotated = false;       ///< they come after rope
   bool adjacent_pairs = false;      ///< rope turns elements 2 i and 2 i + 1, not i and i + n
@@ -33,7 +41,8 @@ struct Transformer {
     const bool tied = !weights.contains("lm_head.weight");
     const std::vector<std::vector<Row>> all = states(tokens);
     for (const auto& row : all.back()) {
-      const auto y = product(tied ? "model.embed_tokens.weight" : "lm_head.weight", "", norm(row, "model.norm.weight"), vocab);
+      Row y = product(tied ? "model.embed_tokens.weight" : "lm_head.weight", "", norm(row, "model.norm.weight"), vocab);
+      for (double& v : y) v = capped(v * logit_scale, final_softcap);
       out.insert(out.end(), y.begin(), y.end());
     }
     return out;
@@ -46,6 +55,7 @@ struct Transformer {
     for (const std::int32_t token : tokens) {
       const float* row = weights.at("model.embed_tokens.weight").data() + token * dim;
       all[0].emplace_back(row, row + dim);
+      for (double& v : all[0].back()) v *= embedding_scale;
     }
     for (std::int64_t i = 0; i < layers; ++i) {
       all.push_back(all.back());
@@ -56,7 +66,28 @@ struct Transformer {
 
  private:
 
+  [[nodiscard]] static double silu(double x) { return x / (1 + std::exp(-x)); }
+  [[nodiscard]] static double capped(double x, double cap) { return cap > 0 ? cap * std::tanh(x / cap) : x; }
+
+  /// The model's own kind; x itself where there are no weights.
   [[nodiscard]] Row norm(const Row& x, const std::string& name) const {
+    if (!weights.contains(name)) return x;
+    if (layer_norms) return layer_norm(x, name);
+    return rms_norm(x, name);
+  }
+  [[nodiscard]] Row layer_norm(const Row& x, const std::string& name) const {
+    const std::vector<float>& g = weights.at(name);
+    const auto bias = weights.find(name.substr(0, name.rfind('.')) + ".bias");
+    double mean = 0, variance = 0;
+    for (const double v : x) mean += v / static_cast<double>(x.size());
+    for (const double v : x) variance += (v - mean) * (v - mean) / static_cast<double>(x.size());
+    Row y;
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      y.push_back((x[i] - mean) / std::sqrt(variance + norm_eps) * static_cast<double>(g[i]) + (bias == weights.end() ? 0.0 : static_cast<double>(bias->second[i])));
+    }
+    return y;
+  }
+  [[nodiscard]] Row rms_norm(const Row& x, const std::string& name) const {
     const std::vector<float>& g = weights.at(name);
     double squares = 0;
     for (const double v : x) squares += v * v;
@@ -86,7 +117,12 @@ struct Transformer {
   /// Normed where the model does so, then turned: elements i and i + n of the first 2 n by position * frequency i.
   [[nodiscard]] Row rotated(Row x, const std::string& norm_name, std::size_t position) const {
     const bool norms = !norms_all_heads && weights.contains(norm_name);
-    if (norms && !norms_rotated) x = norm(x, norm_name);
+    if (norms && !norms_rotated) x = rms_norm(x, norm_name);
+    turn(x, position);
+    return norms && norms_rotated ? rms_norm(x, norm_name) : x;
+  }
+
+  void turn(Row& x, std::size_t position) const {
     const std::size_t n = frequencies.size();
     for (std::size_t i = 0; i < n; ++i) {
       const double angle = static_cast<double>(position) * frequencies[i];
@@ -95,73 +131,130 @@ struct Transformer {
       one = magnitude * (a * std::cos(angle) - b * std::sin(angle));
       other = magnitude * (b * std::cos(angle) + a * std::sin(angle));
     }
-    return norms && norms_rotated ? norm(x, norm_name) : x;
   }
 
   void block(std::vector<Row>& x, std::int64_t index) const {
     const std::string layer = "model.layers." + std::to_string(index) + ".";
-    const std::string at = layer + "self_attn.";
+    std::vector<Row> normed;
+    for (const Row& row : x) normed.push_back(norm(row, layer + "input_layernorm.weight"));
+    const std::vector<Row> attended = kv_rank > 0 ? latent_attention(normed, layer) : attention(normed, index);
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      const Row before = x[i];
+      add(x[i], scaled(norm(product(layer + "self_attn.o_proj.weight", layer + "self_attn.o_proj.bias", attended[i], dim), layer + "attention_out_norm")));
+      const std::string own = layer + "post_attention_layernorm.weight";
+      const Row y = parallel && !weights.contains(own) ? normed[i] : norm(parallel ? before : x[i], own);
+      const bool sparse = weights.contains(layer + "mlp.gate.weight");
+      add(x[i], scaled(norm(sparse ? mixture(layer + "mlp.", y) : mlp(layer + "mlp.", y, ffn), layer + "ffn_out_norm")));
+    }
+  }
+  [[nodiscard]] Row scaled(Row x) const {
+    for (double& v : x) v *= residual_scale;
+    return x;
+  }
+
+  /// The weights of keys first, first + 1, ... for a query.
+  [[nodiscard]] Row softmax_of(Row scores, const std::vector<float>* sinks, std::int64_t h) const {
+    const double largest = *std::max_element(scores.begin(), scores.end());
+    double sum = 0;
+    for (double& s : scores) sum += s = std::exp(s - largest);
+    if (sinks != nullptr) sum += std::exp(static_cast<double>((*sinks)[static_cast<std::size_t>(h)]) - largest);
+    for (double& s : scores) s /= sum;
+    return scores;
+  }
+
+  /// What the output projection of each token reads.
+  [[nodiscard]] std::vector<Row> attention(const std::vector<Row>& x, std::int64_t index) const {
+    const std::string at = "model.layers." + std::to_string(index) + ".self_attn.";
     const auto projected = [&](const std::string& which, const Row& row, std::int64_t rows) {
       return product(at + which + ".weight", at + which + ".bias", row, rows);
     };
     std::vector<Row> q, k, v;
-    for (const Row& row : x) {
-      const Row y = norm(row, layer + "input_layernorm.weight");
+    for (const Row& y : x) {
       q.push_back(projected("q_proj", y, heads * head_dim));
       k.push_back(projected("k_proj", y, kv_heads * head_dim));
       v.push_back(projected("v_proj", y, kv_heads * head_dim));
-      if (norms_all_heads) q.back() = norm(q.back(), at + "q_norm.weight");
-      if (norms_all_heads) k.back() = norm(k.back(), at + "k_norm.weight");
+      if (norms_all_heads) q.back() = rms_norm(q.back(), at + "q_norm.weight");
+      if (norms_all_heads) k.back() = rms_norm(k.back(), at + "k_norm.weight");
     }
     const std::int64_t window = windows.empty() ? 0 : windows[static_cast<std::size_t>(index)];
     const std::int64_t seen = window > 0 ? window : static_cast<std::int64_t>(x.size());
+    const bool turns = rotates.empty() || rotates[static_cast<std::size_t>(index)];
     const auto sinks = weights.find(at + "sinks");
+    const double scale = attention_scale > 0 ? attention_scale : 1 / std::sqrt(static_cast<double>(head_dim));
     std::vector<Row> attended(x.size());
     for (std::int64_t h = 0; h < heads; ++h) {
       const std::int64_t g = h / (heads / kv_heads);
       std::vector<Row> keys;
-      for (std::size_t j = 0; j < x.size(); ++j) keys.push_back(rotated(head(k[j], g), at + "k_norm.weight", j));
+      for (std::size_t j = 0; j < x.size(); ++j) keys.push_back(turns ? rotated(head(k[j], g), at + "k_norm.weight", j) : head(k[j], g));
       for (std::size_t i = 0; i < x.size(); ++i) {
-        const Row query = rotated(head(q[i], h), at + "q_norm.weight", i);
+        const Row query = turns ? rotated(head(q[i], h), at + "q_norm.weight", i) : head(q[i], h);
         const std::size_t first = static_cast<std::int64_t>(i) + 1 > seen ? i + 1 - static_cast<std::size_t>(seen) : 0;
         Row scores;
-        for (std::size_t j = first; j <= i; ++j) {
-          double dot = 0;
-          for (std::size_t d = 0; d < query.size(); ++d) dot += query[d] * keys[j][d];
-          scores.push_back(dot / std::sqrt(static_cast<double>(head_dim)));
-        }
-        const double largest = *std::max_element(scores.begin(), scores.end());
-        double sum = 0;
-        for (double& s : scores) sum += s = std::exp(s - largest);
-        if (sinks != weights.end()) sum += std::exp(static_cast<double>(sinks->second[static_cast<std::size_t>(h)]) - largest);
+        for (std::size_t j = first; j <= i; ++j) scores.push_back(capped(dot(query, keys[j]) * scale, attention_softcap));
+        scores = softmax_of(std::move(scores), sinks == weights.end() ? nullptr : &sinks->second, h);
         Row mean(static_cast<std::size_t>(head_dim));
         for (std::size_t j = first; j <= i; ++j) {
           const Row value = head(v[j], g);
-          for (std::size_t d = 0; d < mean.size(); ++d) mean[d] += scores[j - first] / sum * value[d];
+          for (std::size_t d = 0; d < mean.size(); ++d) mean[d] += scores[j - first] * value[d];
         }
         attended[i].insert(attended[i].end(), mean.begin(), mean.end());
       }
     }
+    return attended;
+  }
+
+  /// Latent attention as the paper writes it, keys and values made of the latent vector (arXiv:2405.04434, eq. 9 to 19).
+  [[nodiscard]] std::vector<Row> latent_attention(const std::vector<Row>& x, const std::string& layer) const {
+    const std::string at = layer + "self_attn.";
+    const std::int64_t rope = head_dim - nope_dim;
+    std::vector<Row> q, up, pe;
     for (std::size_t i = 0; i < x.size(); ++i) {
-      add(x[i], projected("o_proj", attended[i], dim));
-      const Row y = norm(x[i], layer + "post_attention_layernorm.weight");
-      if (weights.contains(layer + "mlp.gate.weight")) {
-        add(x[i], mixture(layer + "mlp.", y));
-      } else {
-        add(x[i], mlp(layer + "mlp.", y, ffn));
+      const Row down = q_rank > 0 ? rms_norm(product(at + "q_a_proj.weight", "", x[i], q_rank), at + "q_a_layernorm.weight") : x[i];
+      q.push_back(product(at + (q_rank > 0 ? "q_b_proj.weight" : "q_proj.weight"), "", down, heads * head_dim));
+      const Row both = product(at + "kv_a_proj_with_mqa.weight", "", x[i], kv_rank + rope);
+      pe.emplace_back(both.begin() + kv_rank, both.end());
+      turn(pe.back(), i);
+      const Row latent = rms_norm({both.begin(), both.begin() + kv_rank}, at + "kv_a_layernorm.weight");
+      up.push_back(product(at + "kv_b_proj.weight", "", latent, heads * (nope_dim + value_dim)));
+    }
+    std::vector<Row> attended(x.size());
+    for (std::int64_t h = 0; h < heads; ++h) {
+      const std::int64_t first = h * (nope_dim + value_dim);
+      for (std::size_t i = 0; i < x.size(); ++i) {
+        const Row nope(q[i].begin() + h * head_dim, q[i].begin() + h * head_dim + nope_dim);
+        Row turned(q[i].begin() + h * head_dim + nope_dim, q[i].begin() + (h + 1) * head_dim);
+        turn(turned, i);
+        Row scores;
+        for (std::size_t j = 0; j <= i; ++j) {
+          const Row key(up[j].begin() + first, up[j].begin() + first + nope_dim);
+          scores.push_back((dot(nope, key) + dot(turned, pe[j])) * attention_scale);
+        }
+        scores = softmax_of(std::move(scores), nullptr, h);
+        Row mean(static_cast<std::size_t>(value_dim));
+        for (std::size_t j = 0; j <= i; ++j) {
+          for (std::size_t d = 0; d < mean.size(); ++d) mean[d] += scores[j] * up[j][static_cast<std::size_t>(first + nope_dim) + d];
+        }
+        attended[i].insert(attended[i].end(), mean.begin(), mean.end());
       }
     }
+    return attended;
+  }
+  [[nodiscard]] static double dot(const Row& a, const Row& b) {
+    double sum = 0;
+    for (std::size_t i = 0; i < a.size(); ++i) sum += a[i] * b[i];
+    return sum;
   }
 
   [[nodiscard]] Row mlp(const std::string& at, const Row& x, std::int64_t width) const {
-    Row gate = product(at + "gate_proj.weight", at + "gate_proj.bias", x, width);
     const Row up = product(at + "up_proj.weight", at + "up_proj.bias", x, width);
+    const bool gated = weights.contains(at + "gate_proj.weight");
+    Row gate = gated ? product(at + "gate_proj.weight", at + "gate_proj.bias", x, width) : up;
     for (std::size_t c = 0; c < gate.size(); ++c) {
       if (clamps) {
         const double g = std::min(gate[c], 7.0), u = std::clamp(up[c], -7.0, 7.0);
         gate[c] = g / (1 + std::exp(-1.702 * g)) * (u + 1);
       } else {
-        gate[c] = gate[c] / (1 + std::exp(-gate[c])) * up[c];
+        gate[c] = activation(gate[c]) * (gated ? up[c] : 1);
       }
     }
     return product(at + "down_proj.weight", at + "down_proj.bias", gate, dim);

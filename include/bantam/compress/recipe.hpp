@@ -109,7 +109,7 @@ class Recipe {
  private:
   const FormatInfo* format_;
   const Mix* mix_ = nullptr;
-  std::map<std::string, const FormatInfo*, std::less<>> mixed_, routers_;  ///< by name; filled by for_model()
+  std::map<std::string, const FormatInfo*, std::less<>> mixed_, fixed_;  ///< by name; filled by for_model()
   Method method_;
   MethodOptions options_;
   std::vector<Exception> exceptions_;

@@ -78,6 +78,8 @@ struct AttentionPage {
   /// Of the page that comes next, to be fetched meanwhile; null: none, or it need not be.
   const std::byte* next_keys = nullptr;
   const std::byte* next_values = nullptr;
+  std::int64_t value_dim = 0;  ///< padded as head_dim; 0: as many
+  float softcap = 0;           ///< scores become softcap tanh(score / softcap) (arXiv:2408.00118, 2.3); 0: stay
 };
 
 /// The running state of one query row (Milakov and Gimelshein, arXiv:1805.02867): the largest score, and the sum of the
@@ -91,7 +93,7 @@ struct AttentionState {
 /// tokens up to its own, the last `window` of them if that is not 0.
 struct AttentionRows {
   const float* q = nullptr;          ///< (count, head_dim)
-  float* out = nullptr;              ///< (count, head_dim): weighted values, not yet divided by the sum
+  float* out = nullptr;              ///< (count, value_dim): weighted values, not yet divided by the sum
   AttentionState* states = nullptr;  ///< (count)
   int count = 0;
   int group = 1;

@@ -51,8 +51,7 @@ BANTAM_INLINE void score_strips(const AttentionPage& page, const float* q, int t
 /// out[m][i ..] += p[m] . values over tokens begin .. end, W strips of dimensions for MR rows.
 template <class A, class Kv, int MR, int W, bool Fetch>
 BANTAM_INLINE void add_values(const AttentionPage& page, const float (&p)[MR][page_tokens], int begin, int end,
-                              std::int64_t i, float* out) {
-  const std::int64_t d = page.head_dim;
+                              std::int64_t i, float* out, std::int64_t d) {
   Strip<A> sum[MR][W];
   BANTAM_UNROLL for (int m = 0; m < MR; ++m) {
     BANTAM_UNROLL for (int w = 0; w < W; ++w) sum[m][w] = load_strip<A>(out + m * d + i + w * 16);
@@ -131,7 +130,7 @@ void attend_rows(const AttentionPage& page, const AttentionRows& rows, int row) 
   if (first >= last) return;
   const int left = first / 16 * 16;
   const int right = (last + 15) / 16 * 16;
-  const std::int64_t d = page.head_dim;
+  const std::int64_t d = page.head_dim, value_dim = page.value_dim > 0 ? page.value_dim : d;
   alignas(64) float s[MR][page_tokens];
   const float* q = rows.q + row * d;
   // The first strips of a page fetch all of the next one.
@@ -142,21 +141,22 @@ void attend_rows(const AttentionPage& page, const AttentionRows& rows, int row) 
   }
   for (; token + W * 16 <= right; token += W * 16) score_strips<A, Kv, MR, W, false>(page, q, token, s);
   for (; W > 1 && token < right; token += 16) score_strips<A, Kv, MR, 1, false>(page, q, token, s);
-  float* out = rows.out + row * d;
+  float* out = rows.out + row * value_dim;
   for (int m = 0; m < MR; ++m) {
     if (begin[m] < end[m]) {
-      soften<A>(s[m], begin[m], end[m], left, right, rows.states[row + m], out + m * d, d);
+      if (page.softcap > 0) softcap<A>(s[m] + left, page.softcap, right - left);
+      soften<A>(s[m], begin[m], end[m], left, right, rows.states[row + m], out + m * value_dim, value_dim);
     } else {
       for (int t = left; t < right; ++t) s[m][t] = 0;
     }
   }
   std::int64_t i = 0;
   if (page.next_values != nullptr) {
-    add_values<A, Kv, MR, 1, true>(page, s, first, last, i, out);
+    add_values<A, Kv, MR, 1, true>(page, s, first, last, i, out, value_dim);
     i += 16;
   }
-  for (; i + W * 16 <= d; i += W * 16) add_values<A, Kv, MR, W, false>(page, s, first, last, i, out);
-  for (; W > 1 && i < d; i += 16) add_values<A, Kv, MR, 1, false>(page, s, first, last, i, out);
+  for (; i + W * 16 <= value_dim; i += W * 16) add_values<A, Kv, MR, W, false>(page, s, first, last, i, out, value_dim);
+  for (; W > 1 && i < value_dim; i += 16) add_values<A, Kv, MR, 1, false>(page, s, first, last, i, out, value_dim);
 }
 
 }  // namespace detail

@@ -105,6 +105,26 @@ void gelu_erf_mul(const float* gate, const float* up, float* out, std::int64_t n
   gated<A>(gate, up, out, n, [](typename vec<A>::F x) { return gelu_erf<A>(x); });
 }
 
+/// relu(gate) * up, and relu(gate)^2 * up (So et al., arXiv:2109.08668).
+template <class A>
+void relu_mul(const float* gate, const float* up, float* out, std::int64_t n) noexcept {
+  gated<A>(gate, up, out, n, [](typename vec<A>::F x) { return vec<A>::max(x, vec<A>::splat(0.0f)); });
+}
+template <class A>
+void relu2_mul(const float* gate, const float* up, float* out, std::int64_t n) noexcept {
+  gated<A>(gate, up, out, n, [](typename vec<A>::F x) {
+    const auto y = vec<A>::max(x, vec<A>::splat(0.0f));
+    return y * y;
+  });
+}
+
+/// x = cap tanh(x / cap), in place (arXiv:2408.00118, 2.3).
+template <class A>
+void softcap(float* x, float cap, std::int64_t n) noexcept {
+  using V = vec<A>;
+  map_row<A>(x, x, n, [&](typename V::F y, std::int64_t) { return V::splat(cap) * kernels::tanh<A>(y * V::splat(1.0f / cap)); });
+}
+
 /// What gpt-oss does (arXiv:2508.10925, 2.1): min(g, 7) sigmoid(1.702 min(g, 7)) (clamp(up, -7, 7) + 1). A null `up` is all zeros.
 template <class A>
 void clamped_silu_mul(const float* gate, const float* up, float* out, std::int64_t n) noexcept {

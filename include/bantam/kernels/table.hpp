@@ -43,6 +43,9 @@ struct KernelTable {
   void (*gelu_tanh_mul)(const float* gate, const float* up, float* out, std::int64_t n) noexcept;
   void (*gelu_erf_mul)(const float* gate, const float* up, float* out, std::int64_t n) noexcept;
   void (*clamped_silu_mul)(const float* gate, const float* up, float* out, std::int64_t n) noexcept;
+  void (*relu_mul)(const float* gate, const float* up, float* out, std::int64_t n) noexcept;
+  void (*relu2_mul)(const float* gate, const float* up, float* out, std::int64_t n) noexcept;
+  void (*softcap)(float* x, float cap, std::int64_t n) noexcept;
   void (*rope_half)(float* x, const float* cosines, const float* sines, std::int64_t half) noexcept;
   void (*rope_pairs)(float* x, const float* cosines, const float* sines, std::int64_t half) noexcept;
   void (*attend_merge)(AttentionState& state, float* out, const AttentionState& next, const float* next_out,

@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include "bantam/nn/blocks/attention_kinds.hpp"
 #include "bantam/nn/blocks/router.hpp"
 #include "bantam/nn/ops.hpp"
 
@@ -16,10 +17,13 @@ enum class Norm : std::uint8_t { rms, layer };
 enum class Role : std::uint8_t {
   embedding,
   final_norm,
+  final_norm_bias,
   head,
   rope_divisors,
   // One a layer from here on.
-  attention_norm,
+  attention_norm,  ///< before attention
+  attention_norm_bias,
+  attention_out_norm,  ///< of what attention adds
   q,
   k,
   v,
@@ -31,7 +35,16 @@ enum class Role : std::uint8_t {
   q_norm,
   k_norm,
   sinks,  ///< of attention, one a head
+  q_a,    ///< latent attention (arXiv:2405.04434): down to the queries' rank
+  q_a_norm,
+  q_b,    ///< and up from there
+  kv_a,   ///< down to the latent vector and the rotated key
+  kv_a_norm,
+  k_b,  ///< a head's query into the latent space
+  v_b,  ///< and its mean out of there
   ffn_norm,
+  ffn_norm_bias,
+  ffn_out_norm,
   gate,  ///< of the MLP: of a dense layer, or the expert of a sparse one that all tokens share
   up,
   down,
@@ -69,7 +82,7 @@ enum class Field : std::uint8_t {
   heads,
   kv_heads,
   head_dim,
-  value_dim,  ///< head_dim again, of values
+  value_dim,  ///< of values and heads' outputs; head_dim where nothing else is said
   ffn,
   vocab,
   context,
@@ -77,6 +90,18 @@ enum class Field : std::uint8_t {
   rope_base,
   rope_dim,
   window,
+  q_rank,            ///< of latent attention's queries
+  kv_rank,           ///< of its latent vector
+  nope_dim,          ///< of its queries, what is not rotated: head_dim is this and rope_dim
+  latent_heads,      ///< of its cache: 1
+  latent_key_dim,    ///< GGUF's key_length of absorbed files: kv_rank + rope_dim
+  latent_value_dim,  ///< and value_length: kv_rank
+  attention_softcap,
+  final_softcap,
+  embedding_scale,
+  residual_scale,
+  attention_scale,  ///< of scores, in the place of 1 / sqrt(head_dim)
+  logit_scale,      ///< logits are divided by it
   experts,       ///< of a sparse layer
   experts_used,  ///< by a token
   expert_ffn,
@@ -102,12 +127,14 @@ enum class Presence : std::uint8_t { required, optional };
 /// Layers that have a tensor under a name: with experts, without, or all of them.
 enum class Layers : std::uint8_t { all, dense, sparse };
 
-/// A tensor of Hugging Face's that has those of all experts, and perhaps several roles of each side by side: (experts, roles' rows, columns).
+/// A tensor that has those of all experts, and perhaps several roles of each side by side: (experts, roles' rows, columns). Of heads'
+/// matrices: (heads, roles' rows, columns), each role as the model has it or transposed.
 struct Fused {
-  std::string_view name = {};  ///< empty: there is none. {} is the number of the layer
+  std::string_view name = {};  ///< in folders; empty: there is none. {} is the number of the layer
   int part = 0, parts = 1;     ///< which of the roles
   bool interleaved = false;    ///< row r of the parts are neighbors; else the parts lie one behind the other
   bool transposed = false;     ///< (experts, columns, roles' rows), where it has floats
+  std::string_view gguf = {};  ///< in older GGUF files
 };
 
 /// Where a tensor stands. {} is the number of the layer, {e} of the expert; without {e} those of all experts are stacked in one tensor.
@@ -134,13 +161,6 @@ struct TensorKey {
 /// Whether a name of an expert's tensor is that of all of them.
 [[nodiscard]] constexpr bool is_stacked(std::string_view pattern) noexcept { return pattern.find("{e}") == pattern.npos; }
 
-/// What an RMS norm of queries and keys is taken over.
-enum class HeadNorm : std::uint8_t {
-  each,          ///< head by head (Qwen3)
-  all,           ///< all heads of a token at once (OLMoE, OLMo 2)
-  each_rotated,  ///< head by head, after rope (Hunyuan)
-};
-
 /// One architecture. Constant data only: forward() reads it, nothing switches on its name.
 struct ArchSpec {
   std::string_view name;      ///< "llama": config.json's model_type
@@ -148,7 +168,9 @@ struct ArchSpec {
   std::string_view paper;
   std::string_view gguf = {};  ///< GGUF's general.architecture; empty: the name. Several that share it differ in whether they have experts
   Norm norm = Norm::rms;
-  HeadNorm head_norm = HeadNorm::each;
+  bool parallel = false;  ///< attention and MLP read the same state (GPT-J); one norm for both where there is no ffn_norm
+  bool latent = false;    ///< attention is latent attention
+  nn::HeadNorm head_norm = nn::HeadNorm::each;
   nn::RouterOptions router = {};  ///< what holds when the config does not say
   nn::RopePairs pairs = nn::RopePairs::half;  ///< that rope turns, with the rows of q and k as Hugging Face has them
   /// The same in GGUF files. Where the two differ rows of q and k lie in another order there.

@@ -1,6 +1,7 @@
 // The one list of architectures. To add one: write its file of data, add it here (docs/add-an-architecture.md).
 #pragma once
 
+#include "bantam/model/archs/deepseek.hpp"
 #include "bantam/model/archs/ernie4_5_moe.hpp"
 #include "bantam/model/archs/glm4_moe.hpp"
 #include "bantam/model/archs/gpt_oss.hpp"
@@ -19,6 +20,6 @@ namespace bantam::inline v0 {
 inline constexpr const ArchSpec* architectures[] = {&archs::llama, &archs::mistral, &archs::qwen2, &archs::qwen3,
                                                     &archs::mixtral, &archs::qwen2_moe, &archs::qwen3_moe, &archs::olmoe,
                                                     &archs::glm4_moe, &archs::minimax_m2, &archs::ernie4_5_moe, &archs::gpt_oss,
-                                                    &archs::hunyuan_moe};
+                                                    &archs::hunyuan_moe, &archs::deepseek_v2, &archs::deepseek_v3, &archs::glm4_moe_lite};
 
 }  // namespace bantam::inline v0

@@ -22,8 +22,19 @@ struct LayerSpec {
   std::int64_t window = 0;      ///< sliding window in tokens; 0: it sees everything
   std::int64_t experts = 0;     ///< 0: a dense layer
   std::int64_t expert_ffn = 0;
+  nn::LayerRope rope = nn::LayerRope::model;
   [[nodiscard]] bool is_sparse() const noexcept { return experts > 0; }
   bool operator==(const LayerSpec&) const = default;
+};
+
+/// Numbers that a few models multiply by.
+struct ModelScales {
+  double embedding = 1;
+  double residual = 1;   ///< what a branch adds
+  double attention = 0;  ///< scores; 0: 1 / sqrt(head_dim)
+  double logits = 1;
+  double attention_softcap = 0, final_softcap = 0;  ///< cap tanh(x / cap); 0: none (arXiv:2408.00118, 2.3)
+  bool operator==(const ModelScales&) const = default;
 };
 
 /// Sizes and constants of a model, checked: every field is in range and consistent with the others.
@@ -33,12 +44,17 @@ struct ModelConfig {
   std::int64_t layers = 0;
   std::int64_t heads = 0;     ///< of the layer that has most of them, as the next, ffn, window and experts
   std::int64_t kv_heads = 0;  ///< each is shared by heads / kv_heads query heads, in every layer
-  std::int64_t head_dim = 0;
+  std::int64_t head_dim = 0;   ///< of queries and keys; of latent attention before queries are absorbed
+  std::int64_t value_dim = 0;  ///< of heads' outputs
+  std::int64_t q_rank = 0, kv_rank = 0;  ///< of latent attention; q_rank 0: queries come from one matrix
   std::int64_t ffn = 0;
   std::int64_t vocab = 0;
   std::int64_t context = 0;  ///< tokens the model was made for
   double norm_eps = 0;
   nn::RopeOptions rope;
+  std::optional<nn::RopeOptions> local_rope;  ///< of layers that have another
+  nn::Temperature temperature;
+  ModelScales scales;
   std::int64_t window = 0;
   nn::RouterOptions router;  ///< of sparse layers
   ops::Gate gate = ops::Gate::silu;
@@ -54,12 +70,15 @@ struct ModelConfig {
   /// Layers before the first sparse one; all of them in a model without experts.
   [[nodiscard]] std::int64_t dense_layers() const noexcept;
   [[nodiscard]] bool has_experts() const noexcept { return router.experts > 0; }
+  [[nodiscard]] bool is_latent() const noexcept { return kv_rank > 0; }
   /// Whether all dense layers have the same sizes, come first, and all sparse ones have the same; windows may differ.
   [[nodiscard]] bool is_uniform() const noexcept;
   /// Makes it a model of these layers, at least one. Each keeps its query heads a key-value head.
   void set_layers(std::vector<LayerSpec> of_layers);
   /// Of the cache that a session needs.
   [[nodiscard]] nn::KvShape kv_shape() const;
+  /// Of one layer, the largest.
+  [[nodiscard]] nn::KvShape block_kv_shape() const;
 };
 
 /// A number as containers carry it; nothing where the model has none or a container derives it.

@@ -1,4 +1,4 @@
-// The forward pass: one loop that reads an ArchSpec's choices, on the persistent team.
+// The forward pass: layers as branches on the residual stream, each norm in -> blocks -> norm out -> scale -> add, on the persistent team.
 #pragma once
 
 #include <memory>
@@ -8,10 +8,11 @@
 
 #include "bantam/core/team.hpp"
 #include "bantam/model/roles.hpp"
-#include "bantam/nn/attention.hpp"
+#include "bantam/nn/blocks/attention.hpp"
 #include "bantam/nn/blocks/experts.hpp"
+#include "bantam/nn/blocks/latent_attention.hpp"
+#include "bantam/nn/blocks/mlp.hpp"
 #include "bantam/nn/fetch_choice.hpp"
-#include "bantam/nn/linear.hpp"
 
 namespace bantam::inline v0 {
 
@@ -74,7 +75,7 @@ class Forward {
   void serve(const LayerWeights& layer);
   /// What the linear layers read that a stage comes to.
   [[nodiscard]] nn::Activations& inputs_of(BlockStage stage) noexcept;
-  [[nodiscard]] const nn::Activations& inputs_of(BlockStage stage) const noexcept;
+  [[nodiscard]] const nn::Activations& inputs_of(BlockStage stage) const noexcept { return const_cast<Forward&>(*this).inputs_of(stage); }
   void resize(std::int64_t tokens);
   /// Neighboring rows of one sequence in the pass under way.
   struct Segment {
@@ -85,26 +86,25 @@ class Forward {
     std::int64_t position = 0;
     nn::KvCache* cache = nullptr;
   };
-  struct Row {
-    TokenId token = 0;
-    std::int64_t position = 0;
-    nn::KvCache* cache = nullptr;
+  /// What a branch made and the residual stream does not have yet.
+  struct Pending {
+    nn::RowBuffer* rows = nullptr;
+    const std::vector<float>* norm = nullptr;  ///< that comes before the sum; empty: none
   };
 
   void take(const Sequence& sequence, Segment segment);
   [[nodiscard]] Team& team_for(std::int64_t bytes) noexcept { return bytes < worth_sharing ? alone_ : team_; }
+  [[nodiscard]] nn::Pass pass_on(Team& team) const noexcept { return {kernels_, team, rows_, fetch_.level()}; }
+  void embed(Team& team) noexcept;
   void layers(KeepGoing keep_going) noexcept;
   void find_angles(Range rows) noexcept;
-  void add_branch(Range rows) noexcept;
-  void add_branch_to(std::span<float> hidden) noexcept;
-  void attention(Team& team, const LayerWeights& w, std::int64_t index, std::int64_t place, bool add,
-                 BlockStage until) noexcept;
-  void rotate_and_store(Team& team, const LayerWeights& w, std::int64_t place) noexcept;
-  void normalize_all_heads(Team& team, const LayerWeights& w) noexcept;
-  void narrow(nn::Activations& x, std::int64_t columns) noexcept;
-  void feed_forward(Team& team, const LayerWeights& w, bool add, BlockStage until) noexcept;
-  void mlp(Team& team, const LayerWeights& w, BlockStage until) noexcept;
-  void normalize(Team& team, const std::vector<float>& weight, bool add, const nn::Readers& readers) noexcept;
+  void settle(std::int64_t row) noexcept;
+  void settle_in(std::span<float> hidden) noexcept;
+  void normalize_row(const float* x, const std::vector<float>& weight, const std::vector<float>& bias, float* out) const noexcept;
+  void normalize(const nn::Pass& pass, const std::vector<float>& weight, const std::vector<float>& bias, bool beside, const nn::Readers& readers) noexcept;
+  void attention(const nn::Pass& pass, const LayerWeights& w, const nn::AttentionLayer& layer, BlockStage until) noexcept;
+  void feed_forward(const nn::Pass& pass, const LayerWeights& w, bool beside, BlockStage until) noexcept;
+  [[nodiscard]] nn::AttentionLayer attention_layer(std::int64_t index, std::int64_t place) const noexcept;
   void head(std::span<const std::int64_t> rows) noexcept;
   void final_norm(std::int64_t row, float* out) const noexcept;
 
@@ -113,26 +113,24 @@ class Forward {
   const KernelTable& kernels_;
   Team team_;
   Team alone_{1};
-  nn::Rope rope_;
   nn::FetchChoice fetch_;
 
   std::vector<Segment> segments_;   ///< of the pass under way
-  std::vector<Row> rows_;
-  std::int64_t tokens_ = 0;         ///< rows of the pass under way
+  std::vector<nn::PassRow> rows_;
+  std::vector<TokenId> tokens_;     ///< of each row
   bool stopped_ = false;            ///< by keep_going
   BlockStage stage_ = BlockStage::mlp;  ///< that run_block came to
   AlignedBuffer<float> residual_;   ///< (tokens, dim)
-  nn::RowBuffer branch_;            ///< (tokens, dim): what a sub-layer adds to the residual
-  nn::RowBuffer q_, k_, v_;         ///< (tokens, heads * head_dim), (tokens, kv_heads * head_dim) twice
-  nn::RowBuffer up_;                ///< (tokens, ffn)
-  AlignedBuffer<float> angles_;     ///< (tokens, 2, rope dim / 2): cosines, sines
+  nn::RowBuffer branch_, beside_;   ///< (tokens, dim): what branches add to the residual stream; the second where two read the same state
+  std::vector<Pending> pending_;    ///< in the order in which they are added
   AlignedBuffer<float> logits_;     ///< (outputs at a time, vocab)
-  nn::Activations normed_, attended_, hidden_;
+  nn::Activations normed_;  ///< (tokens, dim): what a branch reads
   nn::Activations headed_;  ///< what the head reads; it may ask for other forms than layers do
-  nn::Attention attention_;
+  std::optional<nn::SelfAttention> attention_;
+  std::optional<nn::LatentAttention> latent_;  ///< in the place of attention_
+  nn::Mlp mlp_;
   std::optional<nn::Experts> experts_;  ///< of models that have some
-  std::vector<AlignedBuffer<float>> heads_;    ///< one a worker: a padded head
-  std::vector<RowCodes> codes_;                ///< one a worker
+  std::vector<RowCodes> codes_;         ///< one a worker
 };
 
 }  // namespace bantam::inline v0

@@ -37,6 +37,8 @@ class NativeWriter {
     std::int64_t columns;
     const ColumnPermutation* order = nullptr;  ///< of a matrix; follows its bytes in the file
     bool is_row = false;                       ///< a vector that Hugging Face has as a matrix of one row
+    std::string joined = {};                   ///< in folders, the tensor that this is a part of; empty: none
+    std::vector<std::int64_t> joined_shape = {};
   };
   /// `entries` in the order in which they will be written.
   NativeWriter(const std::filesystem::path& path, const ModelConfig& config, const Tokenizer& tokenizer,

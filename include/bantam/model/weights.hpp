@@ -5,27 +5,24 @@
 #include <vector>
 
 #include "bantam/model/checkpoint.hpp"
-#include "bantam/nn/blocks/experts_weights.hpp"
+#include "bantam/nn/blocks/weights.hpp"
 #include "bantam/nn/rope.hpp"
 
 namespace bantam::inline v0 {
 
-/// One transformer block. Vectors that an architecture lacks are empty.
+/// One layer: what its branches' blocks read, and the norms around them. What an architecture lacks is empty.
 struct LayerWeights {
-  std::vector<float> attention_norm, ffn_norm;         ///< (dim)
-  std::vector<float> q_norm, k_norm;                   ///< (head_dim), or as many as the rows of q and k
-  std::vector<float> sinks;                            ///< (heads)
-  std::vector<float> q_bias, k_bias, v_bias, o_bias;   ///< (rows of the matrix)
-  std::vector<float> gate_bias, up_bias, down_bias;
-  WeightMatrix q, k, v, o;                             ///< (heads * head_dim, dim), (kv_heads * head_dim, dim) twice, (dim, heads * head_dim)
-  WeightMatrix gate, up, down;                         ///< (ffn, dim) twice, (dim, ffn): of the MLP, or of the shared expert
-  nn::ExpertsWeights experts;                          ///< of sparse layers
+  std::vector<float> attention_norm, attention_norm_bias, attention_out_norm;  ///< (dim)
+  std::vector<float> ffn_norm, ffn_norm_bias, ffn_out_norm;                    ///< (dim)
+  nn::AttentionWeights attention;
+  nn::MlpWeights mlp;          ///< of dense layers, or the shared expert
+  nn::ExpertsWeights experts;  ///< of sparse layers
 };
 
 struct ModelWeights {
   WeightMatrix embedding;  ///< (vocab, dim)
   WeightMatrix head;       ///< (vocab, dim); shares the embedding's bytes when tied
-  std::vector<float> final_norm;
+  std::vector<float> final_norm, final_norm_bias;
   std::vector<LayerWeights> layers;
   std::int64_t matrix_bytes = 0;  ///< of all matrices, each counted once
   /// What one decoded token reads: all of the above but the embedding of an untied model, and of experts those that it is routed to.

@@ -14,8 +14,10 @@ namespace bantam::inline v0::nn {
 struct AttentionShape {
   std::int64_t heads = 0;     ///< query heads; a multiple of kv_heads
   std::int64_t kv_heads = 0;
-  std::int64_t head_dim = 0;  ///< unpadded
+  std::int64_t head_dim = 0;  ///< of queries and keys, unpadded
   float scale = 0;            ///< of the scores; 0 means 1 / sqrt(head_dim)
+  std::int64_t value_dim = 0;  ///< of values and outputs; 0: as head_dim. Of latent layers: the last so many numbers of a key
+  float softcap = 0;           ///< scores become softcap tanh(score / softcap); 0: stay
 };
 
 /// The tokens of one sequence in a pass.
@@ -41,7 +43,7 @@ class Attention {
   /// Shares out the sequences of the next pass, for any layer. Call outside parallel regions. Throws out_of_memory.
   void plan(std::span<const AttentionSequence> sequences);
 
-  /// One layer. q, out: rows of (heads, head_dim). A row sees the last `window` tokens up to
+  /// One layer. q: rows of (heads, head_dim), out: of (heads, value_dim). A row sees the last `window` tokens up to
   /// itself, 0: all. `kv_heads`: of this layer, if it has fewer than the shape says, and fewer heads in proportion; 0: as
   /// many. `sinks`: a score of each query head that takes part in the softmax and has no value (arXiv:2309.17453, as gpt-oss
   /// learns it); null: none. The team is no larger than the number of workers.
@@ -49,17 +51,21 @@ class Attention {
            const OutputRows& out, std::int64_t kv_heads = 0, const float* sinks = nullptr) noexcept;
 
  private:
-  /// Tokens whose queries share one pass over the pages.
-  static constexpr std::int64_t block = 16;
+  /// Tokens whose queries share one pass over the pages, at most, and rows.
+  static constexpr std::int64_t most_tokens = 16, most_rows = 256;
+  /// Query heads of a token below which sharing them out costs more passes over the pages than it gains.
+  static constexpr std::int64_t fewest_heads = 8;
   /// From this many rows on a page is made floats once, before they share it.
   static constexpr std::int64_t expanding_rows = 12;
   /// Units a worker below which spans are dealt out too, for an even end.
   static constexpr std::int64_t fair_units = 4;
 
-  /// Up to `block` tokens of a sequence and one key-value head: `tokens` times heads / kv_heads rows.
+  /// Some tokens of a sequence, and query heads that read one key-value head: `tokens` times `heads` rows.
   struct Unit {
     AttentionSequence sequence;
-    std::int64_t head = 0;
+    std::int64_t head = 0;        ///< the key-value head
+    std::int64_t first_query = 0;  ///< of the query heads that read it
+    std::int64_t heads = 0;
     std::int64_t first_slot = 0;  ///< spans dealt out: where the first of them is kept
     [[nodiscard]] std::int64_t end() const noexcept { return sequence.position + sequence.tokens; }
   };
@@ -69,7 +75,7 @@ class Attention {
   };
   /// Sums of the rows of a unit, over one span or several.
   struct Slot {
-    float* sums = nullptr;  ///< (rows, padded head_dim)
+    float* sums = nullptr;  ///< (rows, padded value_dim)
     AttentionState* states = nullptr;
   };
   class Slots {
@@ -102,13 +108,15 @@ class Attention {
     const OutputRows& out;
     const float* sinks;
   };
-  /// Where a row of a unit stands in q or out, whose rows are `stride` apart.
-  [[nodiscard]] std::int64_t offset(std::int64_t stride, const Unit& unit, std::int64_t row) const noexcept {
-    const std::int64_t head = unit.head * group_ + row % group_;
-    return (unit.sequence.row + row / group_) * stride + head * shape_.head_dim;
+  [[nodiscard]] std::int64_t query_head(const Unit& unit, std::int64_t row) const noexcept {
+    return unit.head * group_ + unit.first_query + row % unit.heads;
+  }
+  /// Where a row of a unit stands in q or out, whose rows are `stride` and heads `dim` apart.
+  [[nodiscard]] std::int64_t offset(std::int64_t stride, std::int64_t dim, const Unit& unit, std::int64_t row) const noexcept {
+    return (unit.sequence.row + row / unit.heads) * stride + query_head(unit, row) * dim;
   }
 
-  [[nodiscard]] std::int64_t rows_of(const Unit& unit) const noexcept { return unit.sequence.tokens * group_; }
+  [[nodiscard]] static std::int64_t rows_of(const Unit& unit) noexcept { return unit.sequence.tokens * unit.heads; }
   /// The first span that rows of a unit see.
   [[nodiscard]] static std::int64_t first_span(const Unit& unit, std::int64_t window) noexcept {
     return window > 0 ? std::max<std::int64_t>(0, unit.sequence.position - window + 1) / span_tokens : 0;
@@ -116,12 +124,15 @@ class Attention {
   [[nodiscard]] static std::int64_t last_span(const Unit& unit) noexcept { return (unit.end() - 1) / span_tokens; }
   void load_queries(const Layer& layer, const Unit& unit, Scratch& scratch) const noexcept;
   void attend(const Layer& layer, const Unit& unit, std::int64_t span, Scratch& scratch, Slot slot) const noexcept;
+  [[nodiscard]] const float* values_of_keys(const float* keys, int tokens, float* values) const noexcept;
   void merge(const Layer& layer, const Unit& unit, Slot slot, Slot next) const noexcept;
   void finish(const Layer& layer, const Unit& unit, Slot slot) const noexcept;
 
   AttentionShape shape_;
   std::int64_t group_;   ///< query heads a key-value head
+  std::int64_t block_;   ///< tokens of a unit
   std::int64_t padded_;  ///< head_dim
+  std::int64_t value_padded_;
   std::vector<Unit> units_;
   std::vector<Piece> pieces_;  ///< empty: units go to workers whole
   Slots pieces_slots_;
@@ -129,29 +140,38 @@ class Attention {
 };
 
 inline Attention::Attention(const AttentionShape& shape, int workers)
-    : shape_(shape), group_(shape.heads / shape.kv_heads), padded_(round_up<std::int64_t>(shape.head_dim, 16)),
-      scratch_(static_cast<std::size_t>(workers)) {
+    : shape_(shape), group_(shape.heads / shape.kv_heads), block_(std::clamp<std::int64_t>(most_rows / group_, 1, most_tokens)),
+      padded_(round_up<std::int64_t>(shape.head_dim, 16)), scratch_(static_cast<std::size_t>(workers)) {
   if (shape_.scale == 0) shape_.scale = 1.0f / __builtin_sqrtf(static_cast<float>(shape.head_dim));
+  if (shape_.value_dim == 0) shape_.value_dim = shape.head_dim;
+  value_padded_ = round_up<std::int64_t>(shape_.value_dim, 16);
   for (Scratch& scratch : scratch_) {
     scratch.keys.ensure(static_cast<std::size_t>(page_tokens * padded_));
-    scratch.values.ensure(static_cast<std::size_t>(page_tokens * padded_));
-    scratch.queries.ensure(static_cast<std::size_t>(block * group_ * padded_));
-    scratch.slots.resize(2, block * group_, padded_);
+    scratch.values.ensure(static_cast<std::size_t>(page_tokens * value_padded_));
+    scratch.queries.ensure(static_cast<std::size_t>(block_ * group_ * padded_));
+    scratch.slots.resize(2, block_ * group_, value_padded_);
   }
 }
 
 inline void Attention::plan(std::span<const AttentionSequence> sequences) {
   units_.clear();
   pieces_.clear();
+  const auto workers = static_cast<std::int64_t>(scratch_.size());
+  std::int64_t parts = 0;
+  for (const AttentionSequence& s : sequences) parts += div_up(s.tokens, block_) * shape_.kv_heads;
+  // Many query heads that read one, as in latent attention, are shared out where there is little else.
+  std::int64_t heads = group_;
+  while (parts * div_up(group_, heads) < workers && heads >= 2 * fewest_heads) heads = div_up<std::int64_t>(heads, 2);
   for (const AttentionSequence& s : sequences) {
-    for (std::int64_t first = 0; first < s.tokens; first += block) {
-      const AttentionSequence part{s.cache, s.row + first, std::min(block, s.tokens - first), s.position + first};
-      for (std::int64_t head = 0; head < shape_.kv_heads; ++head) units_.push_back({part, head});
+    for (std::int64_t first = 0; first < s.tokens; first += block_) {
+      const AttentionSequence part{s.cache, s.row + first, std::min(block_, s.tokens - first), s.position + first};
+      for (std::int64_t head = 0; head < shape_.kv_heads; ++head) {
+        for (std::int64_t query = 0; query < group_; query += heads) units_.push_back({part, head, query, std::min(heads, group_ - query)});
+      }
     }
   }
   // The longest first: nobody starts one of them when the others are done.
   std::stable_sort(units_.begin(), units_.end(), [](const Unit& a, const Unit& b) { return a.end() > b.end(); });
-  const auto workers = static_cast<std::int64_t>(scratch_.size());
   if (workers == 1 || static_cast<std::int64_t>(units_.size()) >= fair_units * workers) return;
   for (Unit& unit : units_) {
     unit.first_slot = static_cast<std::int64_t>(pieces_.size());
@@ -160,7 +180,7 @@ inline void Attention::plan(std::span<const AttentionSequence> sequences) {
   if (pieces_.size() == units_.size()) {
     pieces_.clear();
   } else {
-    pieces_slots_.resize(static_cast<std::int64_t>(pieces_.size()), block * group_, padded_);
+    pieces_slots_.resize(static_cast<std::int64_t>(pieces_.size()), block_ * group_, value_padded_);
   }
 }
 
@@ -214,7 +234,7 @@ inline void Attention::load_queries(const Layer& layer, const Unit& unit, Scratc
   const std::int64_t d = shape_.head_dim;
   for (std::int64_t row = 0; row < rows_of(unit); ++row) {
     float* to = scratch.queries.data() + row * padded_;
-    std::copy_n(layer.q.values + offset(layer.q.stride, unit, row), d, to);
+    std::copy_n(layer.q.values + offset(layer.q.stride, d, unit, row), d, to);
     std::fill(to + d, to + padded_, 0.0f);
   }
 }
@@ -223,42 +243,60 @@ inline void Attention::load_queries(const Layer& layer, const Unit& unit, Scratc
 inline void Attention::attend(const Layer& layer, const Unit& unit, std::int64_t span, Scratch& scratch, Slot slot) const noexcept {
   const KvCache& cache = *unit.sequence.cache;
   const std::int64_t count = rows_of(unit);
-  std::fill_n(slot.sums, count * padded_, 0.0f);
+  std::fill_n(slot.sums, count * value_padded_, 0.0f);
   std::fill_n(slot.states, count, AttentionState{});
   const AttentionRows rows{scratch.queries.data(), slot.sums, slot.states, static_cast<int>(count),
-                           static_cast<int>(group_), unit.sequence.position, layer.window};
+                           static_cast<int>(unit.heads), unit.sequence.position, layer.window};
+  const bool latent = cache.is_latent(layer.index);
   const std::int64_t oldest = layer.window > 0 ? std::max<std::int64_t>(0, unit.sequence.position - layer.window + 1) : 0;
   const std::int64_t begin = std::max(oldest, span * span_tokens);
   const std::int64_t end = std::min(unit.end(), (span + 1) * span_tokens);
   for (std::int64_t page = begin / page_tokens; page * page_tokens < end; ++page) {
-    if (count < expanding_rows) {
-      cache.attend(layer.kernels, layer.index, unit.head, page, shape_.scale, rows);
+    if (count < expanding_rows && !latent) {
+      cache.attend(layer.kernels, layer.index, unit.head, page, shape_.scale, shape_.softcap, rows);
       continue;
     }
     const std::int64_t start = page * page_tokens;
     const int held = static_cast<int>(std::min<std::int64_t>(page_tokens, end - start));
     const auto as_bytes = [](const float* floats) { return reinterpret_cast<const std::byte*>(floats); };
     const float* keys = cache.expand(layer.kernels, layer.index, false, unit.head, page, held, scratch.keys.data());
-    const float* values = cache.expand(layer.kernels, layer.index, true, unit.head, page, held, scratch.values.data());
-    layer.kernels.kv[0].attend({as_bytes(keys), as_bytes(values), start, padded_, shape_.scale}, rows);
+    const float* values = latent ? values_of_keys(keys, held, scratch.values.data())
+                                 : cache.expand(layer.kernels, layer.index, true, unit.head, page, held, scratch.values.data());
+    layer.kernels.kv[0].attend({as_bytes(keys), as_bytes(values), start, padded_, shape_.scale, nullptr, nullptr, value_padded_, shape_.softcap}, rows);
   }
+}
+
+/// The last numbers of the keys of a page, token by token.
+inline const float* Attention::values_of_keys(const float* keys, int tokens, float* values) const noexcept {
+  const float* first = keys + (shape_.head_dim - shape_.value_dim) * page_tokens;
+  // Sixteen by sixteen: what is read and what is written stay in the first-level cache.
+  for (int t = 0; t < tokens; t += 16) {
+    const int end = std::min(tokens, t + 16);
+    for (std::int64_t c = 0; c < shape_.value_dim; c += 16) {
+      const std::int64_t last = std::min(shape_.value_dim, c + 16);
+      for (int token = t; token < end; ++token) {
+        for (std::int64_t i = c; i < last; ++i) values[token * value_padded_ + i] = first[i * page_tokens + token];
+      }
+    }
+  }
+  return values;
 }
 
 inline void Attention::merge(const Layer& layer, const Unit& unit, Slot slot, Slot next) const noexcept {
   for (std::int64_t row = 0; row < rows_of(unit); ++row) {
-    layer.kernels.attend_merge(slot.states[row], slot.sums + row * padded_, next.states[row], next.sums + row * padded_, padded_);
+    layer.kernels.attend_merge(slot.states[row], slot.sums + row * value_padded_, next.states[row], next.sums + row * value_padded_, value_padded_);
   }
 }
 
 /// Divides the sums of a unit's rows and brings them to where they belong.
 inline void Attention::finish(const Layer& layer, const Unit& unit, Slot slot) const noexcept {
-  const std::int64_t d = shape_.head_dim;
+  const std::int64_t d = shape_.value_dim;
   for (std::int64_t row = 0; row < rows_of(unit); ++row) {
-    float* sums = slot.sums + row * padded_;
+    float* sums = slot.sums + row * value_padded_;
     AttentionState& state = slot.states[row];
-    if (layer.sinks != nullptr) state.sums[0] += std::exp(layer.sinks[unit.head * group_ + row % group_] - state.maximum);
-    layer.kernels.attend_finish(state, sums, padded_);
-    std::copy_n(sums, d, layer.out.values + offset(layer.out.stride, unit, row));
+    if (layer.sinks != nullptr) state.sums[0] += std::exp(layer.sinks[query_head(unit, row)] - state.maximum);
+    layer.kernels.attend_finish(state, sums, value_padded_);
+    std::copy_n(sums, d, layer.out.values + offset(layer.out.stride, d, unit, row));
   }
 }
 

@@ -28,9 +28,10 @@ namespace detail {
   return panels;
 }
 
-/// Panels `part`, counted through all products, for the rows `tokens` of x. tokens.begin is a multiple of 16, or there are fewer than 16.
+/// Panels `part`, counted through all products, for the rows `tokens` of x, to as many rows of the outputs from `first_out` on.
+/// tokens.begin is a multiple of 16, or there are fewer than 16.
 inline void multiply_panels(const KernelTable& kernels, const Activations& x, Range tokens, std::span<const Product> products, Range part,
-                            Fetch fetch) noexcept {
+                            Fetch fetch, std::int64_t first_out) noexcept {
   std::int64_t first_panel = 0;  // of the product at hand, among all of them
   for (const Product& p : products) {
     const std::int64_t count = div_up<std::int64_t>(p.w.rows(), panel_rows);
@@ -40,7 +41,7 @@ inline void multiply_panels(const KernelTable& kernels, const Activations& x, Ra
     BANTAM_ASSERT(x.columns() == p.w.columns());
     const FormatKernels& format = kernels_of(p.w.format(), kernels);
     const MatmulPart panel_range{tokens.end - tokens.begin, range.begin, range.end, fetch};
-    const OutputRows out{p.out.values + tokens.begin * p.out.stride, p.out.stride};
+    const OutputRows out{p.out.values + first_out * p.out.stride, p.out.stride};
     if (format.matmul_q8 != nullptr) {
       format.matmul_q8(p.w.view(), x.quantized(p.w, p.ordered_form).from(tokens.begin, tokens.end - tokens.begin), out, panel_range);
     } else {
@@ -62,7 +63,7 @@ inline void linear(const KernelTable& kernels, Team& team, const Activations& x,
   const std::span<const Product> products(list.begin(), list.size());
   const std::int64_t panels = detail::panels_of(products);
   // Parts long enough to stream, short enough that none waits long for the last.
-  team.deal(panels, team.grain_of(panels, 8), [&](Range part, int) { detail::multiply_panels(kernels, x, {0, x.tokens()}, products, part, fetch); });
+  team.deal(panels, team.grain_of(panels, 8), [&](Range part, int) { detail::multiply_panels(kernels, x, {0, x.tokens()}, products, part, fetch, 0); });
 }
 
 /// Row `id` of an embedding table (vocabulary, dim) as floats. out: (dim). Throws invalid_argument for an id outside or

@@ -113,7 +113,7 @@ inline void apply_rope(TensorView<float, 3> x, const nn::Rope& rope, std::span<c
 }
 
 /// What an MLP does between its projections.
-enum class Gate : std::uint8_t { silu, gelu_tanh, gelu_erf, clamped_silu };
+enum class Gate : std::uint8_t { silu, gelu_tanh, gelu_erf, clamped_silu, relu, relu2 };
 
 /// The kernel of act(gate) * up.
 [[nodiscard]] inline auto gated_kernel(const KernelTable& kernels, Gate kind) noexcept {
@@ -121,6 +121,8 @@ enum class Gate : std::uint8_t { silu, gelu_tanh, gelu_erf, clamped_silu };
     case Gate::silu: return kernels.silu_mul;
     case Gate::gelu_tanh: return kernels.gelu_tanh_mul;
     case Gate::gelu_erf: return kernels.gelu_erf_mul;
+    case Gate::relu: return kernels.relu_mul;
+    case Gate::relu2: return kernels.relu2_mul;
     case Gate::clamped_silu: break;
   }
   return kernels.clamped_silu_mul;

@@ -36,6 +36,8 @@ struct RopeOptions {
   bool truncate = true;               ///< yarn: whole dimensions at the ends of the ramp
   /// yarn: what cosines and sines are multiplied by; 0 means 0.1 ln(factor) + 1.
   double attention_factor = 0;
+  /// yarn, DeepSeek's mscale_all_dim: scores are multiplied by (0.1 mscale_all_dim ln(factor) + 1)^2.
+  double score_mscale = 0;
   /// Divisors of each frequency (dim / 2), as GGUF's rope_freqs.weight carries them; empty for none.
   std::vector<float> divisors{};
 };

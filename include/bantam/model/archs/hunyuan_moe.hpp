@@ -30,7 +30,7 @@ inline constexpr ArchSpec hunyuan_moe{
     .hf_class = "HunYuanMoEV1ForCausalLM",
     .paper = "https://github.com/Tencent-Hunyuan/Hunyuan-A13B/blob/main/report/Hunyuan_A13B_Technical_Report.pdf",
     .gguf = "hunyuan-moe",
-    .head_norm = HeadNorm::each_rotated,
+    .head_norm = nn::HeadNorm::each_rotated,
     .router = {.renormalize = true},
     .default_norm_eps = 1e-5,
     .config = llama_config,

@@ -28,7 +28,7 @@ inline constexpr ArchSpec minimax_m2{
     .hf_class = "MiniMaxM2ForCausalLM",
     .paper = "https://huggingface.co/MiniMaxAI/MiniMax-M2",
     .gguf = "minimax-m2",
-    .head_norm = HeadNorm::all,
+    .head_norm = nn::HeadNorm::all,
     .router = {.score = nn::RouterScore::sigmoid, .renormalize = true},
     .default_rope_base = 5e6,
     .config = llama_config,

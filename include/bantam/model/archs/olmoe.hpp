@@ -16,7 +16,7 @@ inline constexpr ArchSpec olmoe{
     .name = "olmoe",
     .hf_class = "OlmoeForCausalLM",
     .paper = "arXiv:2409.02060",
-    .head_norm = HeadNorm::all,
+    .head_norm = nn::HeadNorm::all,
     .default_norm_eps = 1e-5,
     .config = llama_config,
     .tensors = llama_tensors,

@@ -6,8 +6,9 @@
 #include <span>
 #include <vector>
 
-#include "bantam/nn/blocks/experts_weights.hpp"
+#include "bantam/nn/blocks/pass.hpp"
 #include "bantam/nn/blocks/router.hpp"
+#include "bantam/nn/blocks/weights.hpp"
 #include "bantam/nn/linear.hpp"
 #include "bantam/nn/ops.hpp"
 
@@ -49,7 +50,6 @@ class Experts {
     std::int64_t row = 0;
   };
 
-  [[nodiscard]] static const float* values_of(const std::vector<float>& bias) noexcept { return bias.empty() ? nullptr : bias.data(); }
   void sort(std::int64_t tokens) noexcept;
   /// What the shared expert counts for one token.
   [[nodiscard]] static float shared_weight(std::span<const float> gate, const float* x) noexcept;
@@ -70,7 +70,7 @@ class Experts {
         const Segment& segment = segments_[static_cast<std::size_t>(at / panels)];
         const std::int64_t first = at % panels, last = std::min(panels, first + part.end - at);
         const auto products = products_of(weights.experts[segment.expert]);
-        detail::multiply_panels(kernels_, x, segment.rows, products, {first, last}, fetch);
+        detail::multiply_panels(kernels_, x, segment.rows, products, {first, last}, fetch, segment.rows.begin);
         at += last - first;
       }
     });
@@ -112,7 +112,7 @@ inline void Experts::serve(const ExpertsWeights& weights) {
   check(weights.router_bias, experts, "router bias");
   check(weights.selection_bias, experts, "selection bias");
   check(weights.shared_gate, dim, "shared gate");
-  for (const ExpertWeights& e : weights.experts) {
+  for (const MlpWeights& e : weights.experts) {
     check(e.gate_bias, ffn, "gate bias");
     check(e.up_bias, ffn, "up bias");
     check(e.down_bias, dim, "down bias");
@@ -182,14 +182,14 @@ inline void Experts::run(Team& team, const ExpertsWeights& weights, const Activa
   route(team, weights, x, shared, fetch);
   sort(tokens);
   for_visits(team, [&](const Visit& visit) {
-    const ExpertWeights& e = weights.experts[visit.expert];
+    const MlpWeights& e = weights.experts[visit.expert];
     std::copy_n(x.row(visit.token), dim, inputs_.row(visit.row));
     inputs_.quantize_row(kernels_, visit.row);
     inputs_.gather_row(kernels_, {&e.gate, &e.up}, visit.row);
   });
   const auto panels = [](const WeightMatrix& w) { return div_up<std::int64_t>(w.rows(), panel_rows); };
-  const ExpertWeights& any = weights.experts[0];
-  multiply(team, weights, inputs_, panels(any.gate) + panels(any.up), [&](const ExpertWeights& e) {
+  const MlpWeights& any = weights.experts[0];
+  multiply(team, weights, inputs_, panels(any.gate) + panels(any.up), [&](const MlpWeights& e) {
     return std::array<Product, 2>{Product{e.gate, values_of(e.gate_bias), hidden_.output()},
                                   Product{e.up, values_of(e.up_bias), up_.output(), Readers{&e.gate, &e.up}.form_of(1)}};
   }, fetch);
@@ -199,7 +199,7 @@ inline void Experts::run(Team& team, const ExpertsWeights& weights, const Activa
     hidden_.quantize_row(kernels_, visit.row);
     hidden_.gather_row(kernels_, {&weights.experts[visit.expert].down}, visit.row);
   });
-  multiply(team, weights, hidden_, panels(any.down), [&](const ExpertWeights& e) { return std::array<Product, 1>{Product{e.down, values_of(e.down_bias), outputs_.output()}}; }, fetch);
+  multiply(team, weights, hidden_, panels(any.down), [&](const MlpWeights& e) { return std::array<Product, 1>{Product{e.down, values_of(e.down_bias), outputs_.output()}}; }, fetch);
   team.deal(tokens, team.grain_of(tokens, 4), [&](Range part, int) {
     for (std::int64_t t = part.begin; t < part.end; ++t) {
       float* sum = out.values + t * out.stride;

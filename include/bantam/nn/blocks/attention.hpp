@@ -1,0 +1,163 @@
+// Causal self-attention with grouped heads (Vaswani et al., arXiv:1706.03762; Ainslie et al., arXiv:2305.13245) and rope.
+#pragma once
+
+#include <cmath>
+#include <optional>
+
+#include "bantam/nn/attention.hpp"
+#include "bantam/nn/blocks/attention_kinds.hpp"
+#include "bantam/nn/blocks/pass.hpp"
+#include "bantam/nn/blocks/weights.hpp"
+#include "bantam/nn/linear.hpp"
+#include "bantam/nn/rope.hpp"
+
+namespace bantam::inline v0::nn {
+
+/// What holds for every layer; heads are of the layer that has most of them.
+struct SelfAttentionOptions {
+  AttentionShape shape;
+  RopeOptions rope;
+  std::optional<RopeOptions> local_rope = {};  ///< of layers that ask for it; as many numbers of a head
+  Temperature temperature = {};
+  HeadNorm head_norm = HeadNorm::each;
+  double norm_eps = 1e-5;
+};
+
+/// One layer's part in a pass.
+struct AttentionLayer {
+  std::int64_t place = 0;   ///< of its keys and values in the caches
+  std::int64_t window = 0;  ///< tokens seen; 0: all
+  LayerRope rope = LayerRope::model;
+};
+
+/// The block with its buffers: attend() comes to what `o` reads, project() multiplies by it.
+class SelfAttention {
+ public:
+  /// `context_tokens`: the longest sequence to come. Throws invalid_argument as Rope does.
+  SelfAttention(const KernelTable& kernels, const SelfAttentionOptions& options, std::int64_t context_tokens, int workers)
+      : kernels_(kernels), options_(options), rope_(options.rope, context_tokens), attention_(options.shape, workers),
+        heads_(static_cast<std::size_t>(workers)) {
+    if (options.local_rope) local_rope_.emplace(*options.local_rope, context_tokens);
+    for (auto& head : heads_) head.ensure(static_cast<std::size_t>(round_up<std::int64_t>(options.shape.head_dim, 16)));
+  }
+
+  /// Weights that attend() will be asked for; x is what q, k and v read.
+  void serve(const AttentionWeights& w, Activations& x) {
+    for (const WeightMatrix* matrix : {&w.q, &w.k, &w.v}) {
+      if (!matrix->empty()) x.serve(kernels_, *matrix);
+    }
+    if (!w.o.empty()) attended_.serve(kernels_, w.o);
+  }
+  /// Room for a pass of these sequences, of so many tokens together.
+  void plan(std::int64_t tokens, std::span<const AttentionSequence> sequences) {
+    const AttentionShape& s = options_.shape;
+    q_.resize(tokens, s.heads * s.head_dim);
+    for (RowBuffer* x : {&k_, &v_}) x->resize(tokens, s.kv_heads * s.head_dim);
+    attended_.resize(tokens, s.heads * s.head_dim);
+    for (auto* angles : {&angles_, &local_angles_}) angles->ensure(static_cast<std::size_t>(tokens * options_.rope.dim));
+    attention_.plan(sequences);
+  }
+  [[nodiscard]] static Readers readers(const AttentionWeights& w) noexcept { return {&w.q, &w.k, &w.v}; }
+  [[nodiscard]] Activations& attended() noexcept { return attended_; }
+  [[nodiscard]] const Activations& attended() const noexcept { return attended_; }
+
+  /// The rotations of some rows' positions, for all layers.
+  void find_angles(std::span<const PassRow> rows, Range part) noexcept {
+    const std::int64_t half = options_.rope.dim / 2;
+    for (std::int64_t t = part.begin; t < part.end; ++t) {
+      float* angles = angles_.data() + t * 2 * half;
+      rope_.angles(rows[static_cast<std::size_t>(t)].position, angles, angles + half);
+      float* local = local_angles_.data() + t * 2 * half;
+      if (local_rope_) local_rope_->angles(rows[static_cast<std::size_t>(t)].position, local, local + half);
+    }
+  }
+  /// attended = softmax(q kT) v; keys and values go to the caches of their sequences. x: (tokens, dim), ready for its readers.
+  void attend(const Pass& pass, const AttentionWeights& w, const AttentionLayer& layer, const Activations& x) noexcept;
+  /// out = o attended. out: (tokens, dim).
+  void project(const Pass& pass, const AttentionWeights& w, OutputRows out) noexcept {
+    pass.for_parts(w.o.columns(), [&](std::int64_t t, std::int64_t begin, std::int64_t end) {
+      attended_.quantize_part(kernels_, t, begin, end);
+      attended_.gather_part(kernels_, {&w.o}, t, begin, end);
+    });
+    linear(kernels_, pass.team, attended_, {{w.o, values_of(w.o_bias), out}}, pass.fetch);
+  }
+
+ private:
+  void normalize_all_heads(const Pass& pass, const AttentionWeights& w) noexcept;
+  void rotate_and_store(const Pass& pass, const AttentionWeights& w, const AttentionLayer& layer) noexcept;
+  void warm(float* query, std::int64_t position) const noexcept;
+  void rotate(float* head, std::int64_t row, LayerRope rope) const noexcept;
+
+  const KernelTable& kernels_;
+  const SelfAttentionOptions options_;
+  Rope rope_;
+  std::optional<Rope> local_rope_;
+  Attention attention_;
+  RowBuffer q_, k_, v_;          ///< (tokens, heads * head_dim), (tokens, kv_heads * head_dim) twice
+  Activations attended_;         ///< (tokens, heads * head_dim)
+  AlignedBuffer<float> angles_, local_angles_;  ///< (tokens, 2, rope dim / 2): cosines, sines
+  std::vector<AlignedBuffer<float>> heads_;  ///< one a worker: a padded head
+};
+
+inline void SelfAttention::attend(const Pass& pass, const AttentionWeights& w, const AttentionLayer& layer, const Activations& x) noexcept {
+  if (attended_.columns() != w.q.rows()) attended_.resize(pass.tokens(), w.q.rows());
+  const Readers readers = this->readers(w);
+  linear(kernels_, pass.team, x,
+         {{w.q, values_of(w.q_bias), q_.output()},
+          {w.k, values_of(w.k_bias), k_.output(), readers.form_of(1)},
+          {w.v, values_of(w.v_bias), v_.output(), readers.form_of(2)}}, pass.fetch);
+  if (options_.head_norm == HeadNorm::all && !w.q_norm.empty()) normalize_all_heads(pass, w);
+  rotate_and_store(pass, w, layer);
+  attention_.run(kernels_, pass.team, layer.place, layer.window, q_.input(), attended_.output(), w.k.rows() / options_.shape.head_dim, values_of(w.sinks));
+}
+
+/// RMS norms of q and k over all of their heads.
+inline void SelfAttention::normalize_all_heads(const Pass& pass, const AttentionWeights& w) noexcept {
+  const auto eps = static_cast<float>(options_.norm_eps);
+  pass.for_rows([&](Range part, int) {
+    for (std::int64_t t = part.begin; t < part.end; ++t) {
+      kernels_.rms_norm(q_.row(t), w.q_norm.data(), eps, q_.row(t), w.q.rows());
+      kernels_.rms_norm(k_.row(t), w.k_norm.data(), eps, k_.row(t), w.k.rows());
+    }
+  });
+}
+
+inline void SelfAttention::rotate(float* head, std::int64_t row, LayerRope rope) const noexcept {
+  if (rope == LayerRope::none) return;
+  const bool local = rope == LayerRope::local;
+  const float* angles = (local ? local_angles_ : angles_).data() + row * options_.rope.dim;
+  (local ? *local_rope_ : rope_).apply(kernels_, head, angles, angles + options_.rope.dim / 2);
+}
+
+/// The temperature of a query.
+inline void SelfAttention::warm(float* query, std::int64_t position) const noexcept {
+  const Temperature& t = options_.temperature;
+  if (t.scale == 0) return;
+  const auto factor = static_cast<float>(1 + t.scale * std::log(1 + std::floor((static_cast<double>(position) + t.offset) / t.length)));
+  for (std::int64_t i = 0; i < options_.shape.head_dim; ++i) query[i] *= factor;
+}
+
+/// Norms, where that is done head by head, and rotates the heads of q and k, and stores k and v. Units are (token, head).
+inline void SelfAttention::rotate_and_store(const Pass& pass, const AttentionWeights& w, const AttentionLayer& layer) noexcept {
+  const std::int64_t d = options_.shape.head_dim;
+  const std::int64_t heads = w.q.rows() / d, kv_heads = w.k.rows() / d;
+  const auto eps = static_cast<float>(options_.norm_eps);
+  pass.for_units(heads + kv_heads, [&](std::int64_t t, std::int64_t h, int worker) {
+    const bool is_q = h < heads;
+    const std::int64_t kv = h - heads;
+    float* head = is_q ? q_.row(t) + h * d : k_.row(t) + kv * d;
+    const std::vector<float>& norm = is_q ? w.q_norm : w.k_norm;
+    if (!norm.empty() && options_.head_norm == HeadNorm::each) kernels_.rms_norm(head, norm.data(), eps, head, d);
+    rotate(head, t, layer.rope);
+    if (!norm.empty() && options_.head_norm == HeadNorm::each_rotated) kernels_.rms_norm(head, norm.data(), eps, head, d);
+    if (is_q) return warm(head, pass.rows[static_cast<std::size_t>(t)].position);
+    float* padded = heads_[static_cast<std::size_t>(worker)].data();
+    const PassRow& row = pass.rows[static_cast<std::size_t>(t)];
+    std::copy_n(head, d, padded);
+    row.cache->store(kernels_, layer.place, false, kv, row.position, padded);
+    std::copy_n(v_.row(t) + kv * d, d, padded);
+    row.cache->store(kernels_, layer.place, true, kv, row.position, padded);
+  });
+}
+
+}  // namespace bantam::inline v0::nn

@@ -1,0 +1,31 @@
+// What attention of one model, or of one layer, may do differently from that of another.
+#pragma once
+
+#include <cstdint>
+
+namespace bantam::inline v0::nn {
+
+/// What an RMS norm of queries and keys is taken over.
+enum class HeadNorm : std::uint8_t {
+  each,          ///< head by head (Qwen3)
+  all,           ///< all heads of a token at once (OLMoE, OLMo 2)
+  each_rotated,  ///< head by head, after rope (Hunyuan)
+};
+
+/// Which rotations a layer has.
+enum class LayerRope : std::uint8_t {
+  model,  ///< the model's
+  local,  ///< another base in layers with a window (Gemma 3, arXiv:2503.19786)
+  none,   ///< positions follow from the causal mask alone (arXiv:2305.19466; SmolLM3, Llama 4)
+};
+
+/// Queries times 1 + scale ln(1 + floor((position + offset) / length)): scores keep their spread where there are many (Llama 4,
+/// Ministral 3; arXiv:2501.19399).
+struct Temperature {
+  double scale = 0;  ///< 0: none
+  double length = 8192;
+  double offset = 0;
+  bool operator==(const Temperature&) const = default;
+};
+
+}  // namespace bantam::inline v0::nn

@@ -1,0 +1,204 @@
+// Multi-head latent attention (DeepSeek V2, arXiv:2405.04434, 2.1), absorbed: the cache holds one latent vector c and one rotated
+// key a token, which all heads read. With W_UK and W_UV the parts of a head's up-projection,
+//   score = (W_UK^T q_nope) . c + rope(q_rope) . rope(k_rope),   out = W_UV sum softmax(score) c.
+#pragma once
+
+#include "bantam/nn/attention.hpp"
+#include "bantam/nn/blocks/attention.hpp"
+#include "bantam/nn/blocks/pass.hpp"
+#include "bantam/nn/blocks/weights.hpp"
+#include "bantam/nn/linear.hpp"
+#include "bantam/nn/rope.hpp"
+
+namespace bantam::inline v0::nn {
+
+struct LatentAttentionOptions {
+  std::int64_t heads = 0;
+  std::int64_t head_dim = 0;   ///< of queries before they are absorbed: nope and rope
+  std::int64_t value_dim = 0;  ///< of a head's output; a multiple of panel_rows
+  std::int64_t q_rank = 0;     ///< of the queries' low-rank projection; 0: none
+  std::int64_t kv_rank = 0;    ///< of the latent vector; a multiple of panel_rows
+  RopeOptions rope;            ///< of the last rope.dim numbers of a query
+  float scale = 0;             ///< of the scores; 0 means 1 / sqrt(head_dim)
+  double norm_eps = 1e-6;
+};
+
+/// The block with its buffers: query() comes to what q_b reads, attend() to what `o` reads, project() multiplies by it.
+class LatentAttention {
+ public:
+  /// Throws invalid_argument as Rope does, and for ranks that are no multiples of panel_rows.
+  LatentAttention(const KernelTable& kernels, const LatentAttentionOptions& options, std::int64_t context_tokens, int workers);
+
+  /// Weights that query() will be asked for; x is what the first matrices read.
+  void serve(const AttentionWeights& w, Activations& x);
+  /// Room for a pass of these sequences, of so many tokens together.
+  void plan(std::int64_t tokens, std::span<const AttentionSequence> sequences);
+  [[nodiscard]] static Readers readers(const AttentionWeights& w) noexcept { return {w.q.empty() ? &w.q_a : &w.q, &w.kv_a}; }
+  [[nodiscard]] Activations& query() noexcept { return query_; }        ///< what q_b reads
+  [[nodiscard]] Activations& attended() noexcept { return attended_; }  ///< what o reads
+
+  /// The rotations of some rows' positions, for all layers.
+  void find_angles(std::span<const PassRow> rows, Range part) noexcept {
+    const std::int64_t half = rope_dim() / 2;
+    for (std::int64_t t = part.begin; t < part.end; ++t) {
+      float* angles = angles_.data() + t * 2 * half;
+      rope_.angles(rows[static_cast<std::size_t>(t)].position, angles, angles + half);
+    }
+  }
+  /// What reads x, (tokens, dim): the latent vectors, and the queries or what they are made of.
+  void query(const Pass& pass, const AttentionWeights& w, const Activations& x) noexcept;
+  /// attended = the outputs of all heads; latent vectors and rotated keys go to the caches of their sequences.
+  void attend(const Pass& pass, const AttentionWeights& w, const AttentionLayer& layer) noexcept;
+  /// out = o attended. out: (tokens, dim).
+  void project(const Pass& pass, const AttentionWeights& w, OutputRows out) noexcept;
+
+ private:
+  [[nodiscard]] std::int64_t rope_dim() const noexcept { return options_.rope.dim; }
+  [[nodiscard]] std::int64_t nope_dim() const noexcept { return options_.head_dim - rope_dim(); }
+  /// Of a key in the cache, and of an absorbed query: the rotated part, then the latent one.
+  [[nodiscard]] std::int64_t key_dim() const noexcept { return rope_dim() + options_.kv_rank; }
+  /// The first row of a head where rows are sorted by heads.
+  [[nodiscard]] static std::int64_t first_row(std::int64_t head, std::int64_t tokens) noexcept {
+    return head * (tokens < 16 ? tokens : round_up<std::int64_t>(tokens, 16));
+  }
+  void split(const Pass& pass, const AttentionWeights& w, std::int64_t place) noexcept;
+  void store(const Pass& pass, const AttentionWeights& w, std::int64_t place, std::int64_t t, int worker) noexcept;
+  void multiply_heads(const Pass& pass, const WeightMatrix& w, const Activations& x, std::int64_t rows, std::int64_t shift, std::int64_t step, OutputRows out) noexcept;
+
+  const KernelTable& kernels_;
+  const LatentAttentionOptions options_;
+  Rope rope_;
+  Attention attention_;
+  Activations query_;            ///< (tokens, q_rank)
+  RowBuffer q_;                  ///< (tokens, heads * head_dim)
+  RowBuffer latent_;             ///< (tokens, kv_rank + rope)
+  Activations nope_;             ///< (heads, tokens; nope): the part of each query that is not rotated
+  RowBuffer absorbed_;           ///< (tokens, heads * (rope + kv_rank))
+  RowBuffer means_;              ///< (tokens, heads * kv_rank): mean latent vectors
+  Activations mean_;             ///< (heads, tokens; kv_rank): the same, sorted by heads
+  Activations attended_;         ///< (tokens, heads * value_dim)
+  AlignedBuffer<float> angles_;  ///< (tokens, 2, rope dim / 2): cosines, sines
+  std::vector<AlignedBuffer<float>> keys_;  ///< one a worker: a padded key
+};
+
+inline LatentAttention::LatentAttention(const KernelTable& kernels, const LatentAttentionOptions& options, std::int64_t context_tokens, int workers)
+    : kernels_(kernels), options_(options), rope_(options.rope, context_tokens),
+      attention_({.heads = options.heads, .kv_heads = 1, .head_dim = options.rope.dim + options.kv_rank,
+                  .scale = options.scale > 0 ? options.scale : 1.0f / std::sqrt(static_cast<float>(options.head_dim)), .value_dim = options.kv_rank},
+                 workers),
+      keys_(static_cast<std::size_t>(workers)) {
+  for (const std::int64_t size : {options.kv_rank, options.value_dim}) {
+    if (size <= 0 || size % panel_rows != 0) fail(Errc::invalid_argument, "latent attention: expected a multiple of ", panel_rows, ", found ", size);
+  }
+  for (auto& key : keys_) key.ensure(static_cast<std::size_t>(round_up<std::int64_t>(key_dim(), 16)));
+}
+
+inline void LatentAttention::serve(const AttentionWeights& w, Activations& x) {
+  const auto announce = [&](Activations& to, const WeightMatrix& matrix) {
+    if (!matrix.empty()) to.serve(kernels_, matrix);
+  };
+  for (const WeightMatrix* matrix : {&w.q, &w.q_a, &w.kv_a}) announce(x, *matrix);
+  announce(query_, w.q_b);
+  announce(nope_, w.k_b);
+  announce(mean_, w.v_b);
+  announce(attended_, w.o);
+}
+
+inline void LatentAttention::plan(std::int64_t tokens, std::span<const AttentionSequence> sequences) {
+  const LatentAttentionOptions& o = options_;
+  if (o.q_rank > 0) query_.resize(tokens, o.q_rank);
+  q_.resize(tokens, o.heads * o.head_dim);
+  latent_.resize(tokens, o.kv_rank + rope_dim());
+  nope_.resize(first_row(o.heads, tokens), nope_dim());
+  absorbed_.resize(tokens, o.heads * key_dim());
+  means_.resize(tokens, o.heads * o.kv_rank);
+  mean_.resize(first_row(o.heads, tokens), o.kv_rank);
+  attended_.resize(tokens, o.heads * o.value_dim);
+  angles_.ensure(static_cast<std::size_t>(tokens * rope_dim()));
+  attention_.plan(sequences);
+}
+
+inline void LatentAttention::query(const Pass& pass, const AttentionWeights& w, const Activations& x) noexcept {
+  const Readers readers = this->readers(w);
+  const bool low_rank = w.q.empty();
+  linear(kernels_, pass.team, x,
+         {{low_rank ? w.q_a : w.q, values_of(w.q_bias), low_rank ? query_.output() : q_.output()},
+          {w.kv_a, nullptr, latent_.output(), readers.form_of(1)}}, pass.fetch);
+  if (!low_rank) return;
+  const auto eps = static_cast<float>(options_.norm_eps);
+  pass.for_rows([&](Range part, int) {
+    for (std::int64_t t = part.begin; t < part.end; ++t) {
+      kernels_.rms_norm(query_.row(t), w.q_a_norm.data(), eps, query_.row(t), options_.q_rank);
+      query_.quantize_row(kernels_, t);
+      query_.gather_row(kernels_, {&w.q_b}, t);
+    }
+  });
+}
+
+/// Puts the two parts of each query where they are read next, and latent vectors into the caches. Units are (token, head), and one more.
+inline void LatentAttention::split(const Pass& pass, const AttentionWeights& w, std::int64_t place) noexcept {
+  const std::int64_t heads = options_.heads, half = rope_dim() / 2;
+  pass.for_units(heads + 1, [&](std::int64_t t, std::int64_t h, int worker) {
+    if (h == heads) return store(pass, w, place, t, worker);
+    const float* query = q_.row(t) + h * options_.head_dim;
+    float* rotated = absorbed_.row(t) + h * key_dim();
+    std::copy_n(query + nope_dim(), rope_dim(), rotated);
+    const float* angles = angles_.data() + t * 2 * half;
+    rope_.apply(kernels_, rotated, angles, angles + half);
+    const std::int64_t row = first_row(h, pass.tokens()) + t;
+    std::copy_n(query, nope_dim(), nope_.row(row));
+    nope_.quantize_row(kernels_, row);
+  });
+}
+
+inline void LatentAttention::store(const Pass& pass, const AttentionWeights& w, std::int64_t place, std::int64_t t, int worker) noexcept {
+  const std::int64_t half = rope_dim() / 2;
+  float *latent = latent_.row(t), *key = keys_[static_cast<std::size_t>(worker)].data();
+  const float* angles = angles_.data() + t * 2 * half;
+  std::copy_n(latent + options_.kv_rank, rope_dim(), key);
+  rope_.apply(kernels_, key, angles, angles + half);
+  kernels_.rms_norm(latent, w.kv_a_norm.data(), static_cast<float>(options_.norm_eps), key + rope_dim(), options_.kv_rank);
+  std::fill(key + key_dim(), key + round_up<std::int64_t>(key_dim(), 16), 0.0f);
+  const PassRow& row = pass.rows[static_cast<std::size_t>(t)];
+  row.cache->store(kernels_, place, false, 0, row.position, key);
+}
+
+/// Multiplies each head's rows of x by its `rows` rows of w, dealt out by (head, panel). A head's outputs begin `shift` behind their
+/// rows' number, and `step` more for each head before.
+inline void LatentAttention::multiply_heads(const Pass& pass, const WeightMatrix& w, const Activations& x, std::int64_t rows, std::int64_t shift,
+                                            std::int64_t step, OutputRows out) noexcept {
+  const std::int64_t panels = rows / panel_rows, items = options_.heads * panels, tokens = pass.tokens();
+  pass.team.deal(items, pass.team.grain_of(items, 8), [&](Range part, int) {
+    for (std::int64_t at = part.begin; at < part.end;) {
+      const std::int64_t head = at / panels, last = std::min((head + 1) * panels, part.end), first = first_row(head, tokens);
+      const Product product{w, nullptr, {out.values + shift + head * step, out.stride}};
+      detail::multiply_panels(kernels_, x, {first, first + tokens}, {&product, 1}, {at, last}, pass.fetch, 0);
+      at = last;
+    }
+  });
+}
+
+inline void LatentAttention::attend(const Pass& pass, const AttentionWeights& w, const AttentionLayer& layer) noexcept {
+  const LatentAttentionOptions& o = options_;
+  if (w.q.empty()) linear(kernels_, pass.team, query_, {{w.q_b, values_of(w.q_bias), q_.output()}}, pass.fetch);
+  split(pass, w, layer.place);
+  // Row r of head h is row h kv_rank + r of k_b, and comes to (h + 1) rope + h kv_rank + r of an absorbed query.
+  multiply_heads(pass, w.k_b, nope_, o.kv_rank, rope_dim(), rope_dim(), absorbed_.output());
+  attention_.run(kernels_, pass.team, layer.place, layer.window, absorbed_.input(), means_.output());
+  pass.for_units(o.heads, [&](std::int64_t t, std::int64_t h, int) {
+    const std::int64_t row = first_row(h, pass.tokens()) + t;
+    std::copy_n(means_.row(t) + h * o.kv_rank, o.kv_rank, mean_.row(row));
+    mean_.quantize_row(kernels_, row);
+  });
+  multiply_heads(pass, w.v_b, mean_, o.value_dim, 0, 0, attended_.output());
+}
+
+inline void LatentAttention::project(const Pass& pass, const AttentionWeights& w, OutputRows out) noexcept {
+  pass.for_parts(w.o.columns(), [&](std::int64_t t, std::int64_t begin, std::int64_t end) { attended_.quantize_part(kernels_, t, begin, end); });
+  if (attended_.has_orders()) {
+    pass.for_parts(w.o.columns(), [&](std::int64_t t, std::int64_t begin, std::int64_t end) { attended_.gather_part(kernels_, {&w.o}, t, begin, end); });
+  }
+  linear(kernels_, pass.team, attended_, {{w.o, values_of(w.o_bias), out}}, pass.fetch);
+}
+
+}  // namespace bantam::inline v0::nn

@@ -1,0 +1,68 @@
+// The MLP: down(act(gate x) * up x) (Shazeer, arXiv:2002.05202), or down(act(up x)) without a gate.
+#pragma once
+
+#include "bantam/nn/blocks/pass.hpp"
+#include "bantam/nn/blocks/weights.hpp"
+#include "bantam/nn/linear.hpp"
+#include "bantam/nn/ops.hpp"
+
+namespace bantam::inline v0::nn {
+
+/// The block with its buffers.
+class Mlp {
+ public:
+  Mlp(const KernelTable& kernels, ops::Gate gate) : kernels_(kernels), gate_(gate) {}
+
+  /// Weights that run() will be asked for; x is what their first matrices read.
+  void serve(const MlpWeights& w, Activations& x) {
+    for (const WeightMatrix* matrix : {&w.gate, &w.up}) {
+      if (!matrix->empty()) x.serve(kernels_, *matrix);
+    }
+    if (!w.down.empty()) hidden_.serve(kernels_, w.down);
+  }
+  /// Room for passes of so many tokens over MLPs of up to this width.
+  void resize(std::int64_t tokens, std::int64_t ffn) {
+    up_.resize(tokens, ffn);
+    hidden_.resize(tokens, ffn);
+  }
+  [[nodiscard]] static Readers readers(const MlpWeights& w) noexcept {
+    return w.gate.empty() ? Readers{&w.up} : Readers{&w.gate, &w.up};
+  }
+  /// What `down` reads, after hide().
+  [[nodiscard]] Activations& hidden() noexcept { return hidden_; }
+  [[nodiscard]] const Activations& hidden() const noexcept { return hidden_; }
+
+  /// hidden = act(gate x) * up x. x: (tokens, dim), ready for its readers.
+  void hide(const Pass& pass, const MlpWeights& w, const Activations& x) noexcept {
+    const std::int64_t ffn = w.down.columns();
+    const bool gated = !w.gate.empty();
+    if (hidden_.columns() != ffn) hidden_.resize(pass.tokens(), ffn);
+    if (gated) {
+      linear(kernels_, pass.team, x,
+             {{w.gate, values_of(w.gate_bias), hidden_.output()}, {w.up, values_of(w.up_bias), up_.output(), readers(w).form_of(1)}}, pass.fetch);
+    } else {
+      linear(kernels_, pass.team, x, {{w.up, values_of(w.up_bias), hidden_.output()}}, pass.fetch);
+    }
+    const auto gate = ops::gated_kernel(kernels_, gate_);
+    pass.for_parts(ffn, [&](std::int64_t t, std::int64_t begin, std::int64_t end) {
+      float* hidden = hidden_.row(t) + begin;
+      gate(hidden, gated ? up_.row(t) + begin : nullptr, hidden, end - begin);
+      hidden_.quantize_part(kernels_, t, begin, end);
+    });
+    if (!hidden_.has_orders()) return;
+    // A part of another order has columns from everywhere: they are all there only now.
+    pass.for_parts(ffn, [&](std::int64_t t, std::int64_t begin, std::int64_t end) { hidden_.gather_part(kernels_, {&w.down}, t, begin, end); });
+  }
+  /// out = down hidden. out: (tokens, dim).
+  void project(const Pass& pass, const MlpWeights& w, OutputRows out) noexcept {
+    linear(kernels_, pass.team, hidden_, {{w.down, values_of(w.down_bias), out}}, pass.fetch);
+  }
+
+ private:
+  const KernelTable& kernels_;
+  const ops::Gate gate_;
+  RowBuffer up_;        ///< (tokens, ffn)
+  Activations hidden_;  ///< (tokens, ffn)
+};
+
+}  // namespace bantam::inline v0::nn

@@ -1,0 +1,55 @@
+// What blocks are run on: the rows of all sequences of a pass together, dealt out to a team.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "bantam/core/team.hpp"
+#include "bantam/kernels/table.hpp"
+#include "bantam/nn/kv_cache.hpp"
+#include "bantam/quant/strip16.hpp"
+
+namespace bantam::inline v0::nn {
+
+/// One token of some sequence.
+struct PassRow {
+  std::int64_t position = 0;  ///< in its sequence
+  KvCache* cache = nullptr;   ///< the sequence's
+};
+
+/// Phases that end in a barrier, on one team, over the same rows from block to block.
+struct Pass {
+  const KernelTable& kernels;
+  Team& team;
+  std::span<const PassRow> rows;
+  Fetch fetch = Fetch::first_level;
+
+  [[nodiscard]] std::int64_t tokens() const noexcept { return static_cast<std::int64_t>(rows.size()); }
+  /// Calls f(range, worker) for parts of the rows: long enough for what they cost, which is little.
+  void for_rows(FunctionRef<void(Range, int worker)> f) const noexcept { team.deal(tokens(), team.grain_of(tokens(), 4), f); }
+  /// Calls f(row, unit, worker) for `units` of each row, some at a time.
+  template <class F>
+  void for_units(std::int64_t units, F&& f) const noexcept {
+    team.deal(tokens() * units, team.grain_of(tokens() * units, 2), [&](Range part, int worker) {
+      for (std::int64_t i = part.begin; i < part.end; ++i) f(i / units, i % units, worker);
+    });
+  }
+  /// Calls f(row, begin, end) for parts of (rows, columns), cut at blocks of columns: a single row is shared out too.
+  template <class F>
+  void for_parts(std::int64_t columns, F&& f) const noexcept {
+    const std::int64_t blocks = div_up<std::int64_t>(columns, block_columns);
+    team.deal(tokens() * blocks, team.grain_of(tokens() * blocks, 2), [&](Range part, int) {
+      for (std::int64_t at = part.begin; at < part.end;) {
+        const std::int64_t first = at % blocks;
+        const std::int64_t last = std::min(blocks, first + part.end - at);
+        f(at / blocks, first * block_columns, std::min(last * block_columns, columns));
+        at += last - first;
+      }
+    });
+  }
+};
+
+/// A bias for a product: null where there is none.
+[[nodiscard]] inline const float* values_of(const std::vector<float>& bias) noexcept { return bias.empty() ? nullptr : bias.data(); }
+
+}  // namespace bantam::inline v0::nn
