@@ -6,6 +6,7 @@
 #include <new>
 
 #include "bantam/core/names.hpp"
+#include "complete.hpp"
 #include "options.hpp"
 #include "output.hpp"
 #include "signals.hpp"
@@ -167,6 +168,10 @@ int run_program(int argc, char** argv) {
     }
     for (CLI::App* sub : app.get_subcommands({})) sub->group("Verbs");
     std::vector<std::string> words = arguments(argc, argv);
+    if (!words.empty() && words[0] == "__complete") {
+      print(completions(app, {words.begin() + 1, words.end()}));
+      return 0;
+    }
     verb = verb_of(app, words);
     const CLI::App& chosen = verb.empty() ? app : *app.get_subcommand(verb);
     if (!verb.empty()) words = in_our_words(words, [&](const std::string& name) { return takes_value(chosen, name); });

@@ -11,7 +11,7 @@
 
 #include "bantam/session/session.hpp"
 
-// The parser's header costs half a minute of compilation under sanitizers, so that two files alone include it.
+// The parser's header costs half a minute of compilation under sanitizers, so that three files alone include it.
 namespace CLI {
 class App;
 class Option;

@@ -144,21 +144,21 @@ def facts_lists(h):
 
 
 def facts_completions(h):
-    folder = Path(__file__).resolve().parents[2] / "src" / "cli" / "completions"
-    bash = (folder / "bantam.bash").read_text()
-    zsh = (folder / "_bantam").read_text()
-    fish = (folder / "bantam.fish").read_text()
+    def offered(*words):
+        return [line.split("\t")[0] for line in h.succeeds("__complete", *words).text.splitlines()]
+
+    h.equal("verbs, and what stands alone", sorted(offered("")), sorted([*VERBS, "--help", "--version"]))
+    h.equal("verbs that begin so", offered("per"), ["perplexity"])
     for verb in VERBS:
-        h.fact(f"bash knows {verb}", re.search(rf"^    {verb}\)", bash, re.M))
-        h.fact(f"zsh knows {verb}", re.search(rf"^    {verb}\)", zsh, re.M) and f"    '{verb}:" in zsh)
-        h.fact(f"fish knows {verb}", f"-a {verb} -d" in fish)
-        options = long_options(h.succeeds(verb, "--help").text)
-        in_bash = re.search(rf"^    {verb}\)\n +options='([^']*)'", bash, re.M)
-        h.equal(f"bash: options of {verb}", sorted(in_bash[1].split()), options)
-        section = re.search(rf"^    {verb}\)\n(.*?);;", zsh, re.M | re.S)[1]
-        h.equal(f"zsh: options of {verb}", sorted(set(re.findall(r"^ .*?(--[\w-]+)", section, re.M))), options)
-        in_fish = re.findall(rf"^complete -c bantam -n '__fish_seen_subcommand_from {verb}'(?: -s \w)? -l ([\w-]+)", fish, re.M)
-        h.equal(f"fish: options of {verb}", sorted("--" + option for option in in_fish), options)
-    script = f'source "{folder}/bantam.bash"; COMP_WORDS=(bantam run --ch); COMP_CWORD=2; _bantam; echo "${{COMPREPLY[@]}}"'
+        shown = h.succeeds(verb, "--help").text
+        h.equal(f"options of {verb}", sorted(offered(verb, "--")), long_options(shown))
+        for option, words in re.findall(r"^  (--[\w-]+) (\S+\|\S+)", shown, re.M):
+            h.equal(f"words of {verb} {option}", offered(verb, option, ""), words.split("|"))
+    h.equal("formats", offered("compress", "--format", ""), h.succeeds("compress", "--format", "help").text.replace(",", "").split())
+    h.equal("instruction sets", offered("run", "--isa", ""), h.json("cpuinfo")["isas"])
+    for words in [[], ["run", ""], ["run", "-f", ""], ["run", "--top-k", ""], ["nothing", "--"]]:
+        h.equal(f"{words}: any text or file", offered(*words), [])
+    folder = Path(__file__).resolve().parents[2] / "src" / "cli" / "completions"
+    script = f'source "{folder}/bantam.bash"; COMP_WORDS=(bantam run --ch); COMP_CWORD=2; _bantam "{h.program}"; echo "${{COMPREPLY[@]}}"'
     if Path("/bin/bash").exists():
         h.equal("bash completes run --ch", subprocess.run(["/bin/bash", "-c", script], capture_output=True, text=True).stdout, "--chat\n")
