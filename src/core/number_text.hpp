@@ -2,11 +2,15 @@
 #pragma once
 
 #include <charconv>
+#include <cmath>
 #include <cstdint>
+#include <limits>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <system_error>
 
-#include "bantam/core/message.hpp"
+#include "bantam/core/error.hpp"
 
 namespace bantam::inline v0 {
 
@@ -24,6 +28,27 @@ namespace bantam::inline v0 {
   if (value < 1e6) return fixed(value / 1e3, 1) + " kB";
   if (value < 1e9) return fixed(value / 1e6, 1) + " MB";
   return fixed(value / 1e9, 2) + " GB";
+}
+
+/// All of `text` as a number in decimal; none where it is anything else, or no number.
+template <class T>
+[[nodiscard]] std::optional<T> number_in(std::string_view text) {
+  T value{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc{} || end != text.data() + text.size()) return {};
+  if constexpr (std::is_floating_point_v<T>) {
+    if (std::isnan(value)) return {};
+  }
+  return value;
+}
+
+/// The same for a whole number between bounds, both allowed. Throws invalid_argument, naming `what`, for anything else.
+[[nodiscard]] inline std::int64_t whole_number(std::string_view what, std::string_view text, std::int64_t least, std::int64_t most) {
+  const std::optional<std::int64_t> value = number_in<std::int64_t>(text);
+  if (value && *value >= least && *value <= most) return *value;
+  const bool bounded = most != std::numeric_limits<std::int64_t>::max();
+  const std::string wanted = bounded ? message("from ", least, " to ", most) : message("of at least ", least);
+  fail(Errc::invalid_argument, what, ": expected a whole number ", wanted, ", found ", printable(text));
 }
 
 }  // namespace bantam::inline v0
