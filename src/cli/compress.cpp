@@ -8,6 +8,7 @@
 #include "bantam/compress/mix.hpp"
 #include "bantam/core/parallel.hpp"
 #include "bantam/model/roles.hpp"
+#include "compress_options.hpp"
 #include "fit.hpp"
 #include "input.hpp"
 #include "options.hpp"
@@ -26,18 +27,14 @@ struct CompressOptions {
   CommonOptions common;
   std::string model;
   std::string output;
-  std::string method = "rtn";
-  std::string format = "q4";
-  std::int64_t group = -1;
-  std::vector<std::string> keep;
+  CompressRequest request;
+  PruneRequest pruning;                ///< of the request
+  std::vector<std::string> idle;       ///< options that nothing comes of where nothing is calibrated
   std::vector<std::string> overruled;  ///< options that --fit decides
-  std::string to;  ///< empty until the name of the output has said it
-  std::vector<std::string> prune;
-  std::string prune_to;
-  PruneRequest pruning;  ///< what these say
-  std::string calibration, smooth, clip, fit, candidates, evaluate, gptq_zero;
-  std::int64_t samples = 128, tokens = 2048, seed = 0, limit = 20'000;
-  bool rotate = false, desc_act = false, one_run = false, no_compensation = false, resume = false, dry_run = false, report = false;
+  bool target_given = false;
+  std::string fit, candidates, evaluate, gptq_zero;
+  std::int64_t limit = 20'000;
+  bool resume = false, dry_run = false, report = false;
 };
 
 std::string format_list() {
@@ -47,69 +44,42 @@ std::string format_list() {
   return names;
 }
 
-// The parser has let no other names through.
-Method method_of(const CompressOptions& o) { return find_method(o.method); }
-Target target_of(const CompressOptions& o) { return find_target(o.to); }
-
-/// What options say that make no sense is wrong usage.
-template <class F>
-auto checked(F&& make) {
-  try {
-    return make();
-  } catch (const Error& error) {
-    throw UsageError(error.what());
-  }
-}
-
 /// The recipe that the options describe; UsageError names the option that does not fit.
 Recipe make_recipe(const CompressOptions& o) {
-  // With --fit any format will do that every method takes: each matrix gets its own.
-  const std::string format = o.fit.empty() ? o.format : "i4m";
-  const recipe::Options options{.group = o.fit.empty() ? static_cast<int>(o.group) : -1};
-  const auto rotation = o.rotate ? std::optional(static_cast<std::uint64_t>(o.seed)) : std::nullopt;
-  const auto smooth = o.smooth.empty() ? std::nullopt : std::optional(parse_number("--smooth", o.smooth));
-  const auto clip = checked([&] { return o.clip.empty() ? std::nullopt : std::optional(find_clip(o.clip)); });
-  const MethodOptions details{.true_sequential = !o.one_run,
-                              .rotation = rotation,
-                              .smooth = smooth,
-                              .clip = clip,
-                              .pruning = o.pruning.weights,
-                              .gptq = {.order = o.desc_act ? ColumnOrder::activation : ColumnOrder::group}};
-  Recipe recipe = checked([&] { return recipe::with(method_of(o), format, options, details); });
-  for (const std::string& exception : o.keep) {
-    const auto equals = exception.rfind('=');
-    if (equals == std::string::npos)
-      throw UsageError(message("--keep: expected PATTERN=FORMAT, found ", printable(exception)));
-    checked([&] { return recipe.keep(exception.substr(0, equals), exception.substr(equals + 1)); });
+  CompressRequest request = o.request;
+  if (!o.fit.empty()) {
+    // Any format will do that every method takes: each matrix gets its own.
+    request.format = "i4m";
+    request.group = -1;
   }
-  return recipe;
+  return checked_options([&] { return recipe_of(request); });
 }
 
 /// --to, or what the name of the output says.
 void settle_target(CompressOptions& o, const Recipe& recipe) {
   const std::filesystem::path out = o.output;
-  const bool told = !o.to.empty();
-  if (!told) {
-    o.to = o.output.empty() ? name_of(Target::native) : name_of(checked([&] { return target_for(out, recipe); }));
-    if (writes_folder(target_of(o))) note(message("bantam: ", printable(o.output, 4096), ": a Hugging Face folder, as --to ", o.to, " makes it"));
+  Target& target = o.request.target;
+  if (!o.target_given && !o.output.empty()) {
+    target = checked_options([&] { return target_for(out, recipe); });
+    if (writes_folder(target)) note(message("bantam: ", printable(o.output, 4096), ": a Hugging Face folder, as --to ", name_of(target), " makes it"));
   }
   // Journals and reports lie beside a folder, not in it.
   while (o.output.size() > 1 && o.output.ends_with('/')) o.output.pop_back();
   const std::string ending = out.extension().string();
-  const bool other = (ending == ".gguf" && target_of(o) != Target::gguf) || (ending == ".bantam" && target_of(o) != Target::native);
-  if (other) warn(message(printable(o.output, 4096), ": --to ", o.to, " writes ", writes_folder(target_of(o)) ? "a folder" : "another kind of file", ", whatever its name says"));
+  const bool other = (ending == ".gguf" && target != Target::gguf) || (ending == ".bantam" && target != Target::native);
+  if (other) warn(message(printable(o.output, 4096), ": --to ", name_of(target), " writes ", writes_folder(target) ? "a folder" : "another kind of file", ", whatever its name says"));
   try {
-    check_formats(recipe, target_of(o));
+    check_formats(recipe, target);
   } catch (const Error& error) {
-    throw UsageError(message("--to ", o.to, ": --", error.what()));
+    throw UsageError(message("--to ", name_of(target), ": --", error.what()));
   }
 }
 
 void check_fit(const CompressOptions& o) {
   if (o.fit.empty()) return;
   (void)parse_candidates(o.candidates);
-  if (writes_folder(target_of(o))) throw UsageError(message("--fit: expected --to native or gguf, found ", o.to));
-  if (!o.smooth.empty()) {
+  if (writes_folder(o.request.target)) throw UsageError(message("--fit: expected --to native or gguf, found ", name_of(o.request.target)));
+  if (o.request.details.smooth) {
     throw UsageError("--fit: not yet with --smooth; what works: --fit on a model that was smoothed into f32 before");
   }
 }
@@ -195,22 +165,22 @@ struct Task {
 
 /// The text to calibrate with: the user's, or the bundled one.
 std::string calibration_text(const CompressOptions& o) {
-  if (!o.calibration.empty()) return read_input(o.calibration);
+  if (!o.request.calibration_path.empty()) return read_input(o.request.calibration_path);
   note("bantam: calibrating with the bundled text, pieces of English books; text like that which the model will read is better: --calibration FILE");
   return std::string(default_calibration_text());
 }
 
 /// Opens, reads the calibration text, prunes, and chooses formats if that is asked for.
 Task prepare(const CompressOptions& o, Recipe recipe, bool calibrated) {
-  Task task{open_checkpoint(o.model, o.gptq_zero), std::move(recipe), target_of(o), {}, {}, {}, {}};
+  Task task{open_checkpoint(o.model, o.gptq_zero), std::move(recipe), o.request.target, {}, {}, {}, {}};
   const bool removes = o.pruning.removes_parts();
   // Rotation looks at norms, and a fit at everything.
-  const bool shapes_only = o.dry_run && o.fit.empty() && !o.rotate;
+  const bool shapes_only = o.dry_run && o.fit.empty() && !o.request.details.rotation;
   if (removes) task.pruned = plan_parts(o.pruning, task.checkpoint, task.recipe, task.target);
   if ((calibrated || !o.fit.empty() || removes) && !shapes_only) {
     std::string text = calibration_text(o);
-    task.calibration = Calibration::from_text(task.checkpoint.tokenizer(), text, o.samples,
-                                              std::min<std::int64_t>(o.tokens, task.checkpoint.config().context));
+    task.calibration = Calibration::from_text(task.checkpoint.tokenizer(), text, o.request.calibration.samples,
+                                              std::min(o.request.calibration.tokens, task.checkpoint.config().context));
     if (!o.fit.empty()) task.evaluation_text = std::move(text);
   }
   // Now: it would be a pity to miss a file after hours.
@@ -223,7 +193,7 @@ Task prepare(const CompressOptions& o, Recipe recipe, bool calibrated) {
     const Section section(Insisting::changes_nothing);
     const CancelScope scope([] { return interrupted() != 0; });
     ProgressBar bar(!o.common.json);
-    PrunedModel left = remove_parts(*std::move(task.pruned), task.checkpoint, task.calibration, {.compensate = !o.no_compensation},
+    PrunedModel left = remove_parts(*std::move(task.pruned), task.checkpoint, task.calibration, o.request.parts,
                                     [&](const Progress& p) { return show(bar, p); });
     task.checkpoint = std::move(left.checkpoint);
     task.pruned = std::move(left.report);
@@ -259,7 +229,7 @@ int conclude(const CompressOptions& o, const Task& task, const Report& report) {
   std::optional<Evaluation> evaluation;
   if ((!o.evaluate.empty() || task.fit) && interrupted() == 0) {
     const bool calibration = o.evaluate.empty();
-    const std::string name = calibration && o.calibration.empty() ? "the bundled text" : input_name(calibration ? o.calibration : o.evaluate);
+    const std::string name = calibration && o.request.calibration_path.empty() ? "the bundled text" : input_name(calibration ? o.request.calibration_path : o.evaluate);
     evaluation = evaluate(o.model, o.output, {name, calibration, {}}, task.evaluation_text, o.limit, o.common);
   }
   const Record record{o.model, o.output, task.recipe, report, task.fit, evaluation};
@@ -272,8 +242,8 @@ int conclude(const CompressOptions& o, const Task& task, const Report& report) {
   return 0;
 }
 
-int compress_model(CompressOptions o, const std::vector<std::string>& idle) {
-  if (o.format == "help") {
+int compress_model(CompressOptions o) {
+  if (o.request.format == "help") {
     print(format_list() + "\n");
     return 0;
   }
@@ -285,18 +255,20 @@ int compress_model(CompressOptions o, const std::vector<std::string>& idle) {
   check_fit(o);
   apply(o.common);
   const std::string journal = o.output + ".journal";
-  const bool asked = o.method != "hqq" && (!o.calibration.empty() || !o.fit.empty());
+  const Method method = o.request.method;
+  const bool asked = method != Method::hqq && (!o.request.calibration_path.empty() || !o.fit.empty());
   const bool calibrated = asked || needs_calibration(recipe);
   if (!o.dry_run) {
-    if (!writes_folder(target_of(o)) && path_kind(o.output) == PathKind::folder) {
+    if (!writes_folder(o.request.target) && path_kind(o.output) == PathKind::folder) {
       fail(Errc::invalid_argument, printable(o.output, 4096), ": expected the name of a file, found a folder");
     }
-    if (!calibrated && o.resume) note(message("bantam: --resume: ", o.method, " without calibration keeps no journal, starting over"));
+    if (!calibrated && o.resume) note(message("bantam: --resume: ", name_of(method), " without calibration keeps no journal, starting over"));
   }
   if (!calibrated && o.fit.empty() && !o.pruning.removes_parts()) {
-    for (const std::string& option : idle) warn(message(option, " has no effect: ", o.method, " without calibration"));
+    for (const std::string& option : o.idle) warn(message(option, " has no effect: ", name_of(method), " without calibration"));
   }
-  if (calibrated && o.desc_act && o.method.find("gptq") == std::string::npos) warn(message("--desc-act has no effect: ", o.method));
+  const bool gptq = method == Method::gptq || method == Method::awq_gptq;
+  if (calibrated && o.request.details.gptq.order == ColumnOrder::activation && !gptq) warn(message("--desc-act has no effect: ", name_of(method)));
   for (const std::string& option : o.overruled)
     warn(message(option, " has no effect: --fit chooses formats; --keep and --candidates guide it"));
   if (o.fit.empty() && !o.candidates.empty()) warn("--candidates has no effect without --fit");
@@ -323,7 +295,7 @@ int compress_model(CompressOptions o, const std::vector<std::string>& idle) {
   for (const std::string& line : report.warnings) warn(printable(line, 4096));
   if (report.resumed_blocks > 0) note(message("bantam: --resume: ", report.resumed_blocks, " blocks were done already"));
   warn_of_other_formats(task.recipe, task.target, task.checkpoint, report);
-  if (o.rotate) note_head(task.checkpoint, report);
+  if (o.request.details.rotation) note_head(task.checkpoint, report);
   return conclude(o, task, report);
 }
 
@@ -335,42 +307,7 @@ void add_compress(CLI::App& app, Action& action) {
   const CLI::Option* model =
       add_argument(verb, "MODEL", o->model, "Hugging Face folder, .gguf or .bantam file", false);
   add_text(verb, "-o,--output", o->output, "OUT", "the file to write, or the folder; its name says which kind: x.gguf, folder/, x.bantam");
-  std::vector<std::string> method_names;
-  for (const Method method : methods) method_names.emplace_back(name_of(method));
-  add_choice(verb, "--method", o->method, method_names, "how weights are rounded; rtn: to nearest");
-  const std::vector<CLI::Option*> choosing = {
-      add_text(verb, "--format", o->format, "NAME",
-               "of the weights, as `bantam formats` lists them, or llama.cpp's mixes (Q4_K_M); help prints the list"),
-      add_integer(verb, "--group", o->group, {-1, std::numeric_limits<std::int32_t>::max()},
-                  "weights per scale; 0: a whole row, -1: the format's usual group")};
-  add_texts(verb, "--keep", o->keep, "PATTERN=FORMAT",
-            "matrices with such names get this format; may be repeated, last match wins");
-  std::vector<std::string> target_names;
-  for (const Target target : targets) target_names.emplace_back(name_of(target));
-  add_open_choice(verb, "--to", o->to, target_names, "the kind of output, whatever its name; gptq_v2: gptq as GPTQModel wants it for formats with zero points [by the name]");
-  CLI::Option* rotate = add_flag(verb, "--rotate", o->rotate, "rotate the weights at random first: the same model, easier to round to 3 and 2 bits");
-  needs(add_integer(verb, "--seed", o->seed, {}, "of --rotate"), rotate);
-  add_text(verb, "--smooth", o->smooth, "ALPHA", "make inputs even at the cost of the weights, to this degree (SmoothQuant); 0.5 is usual");
-  add_text(verb, "--clip", o->clip, "HOW", "how far grids follow the largest weights (rtn): minmax, mse, percentile:99.9; with calibration mse is usual, else minmax");
-  const std::vector<CLI::Option*> calibrating = {
-      add_text(verb, "--calibration", o->calibration, "FILE", "text to calibrate with: gptq and awq use a bundled one without, rtn gains by it"),
-      add_integer(verb, "--samples", o->samples, {1, std::numeric_limits<std::int32_t>::max()},
-                  "pieces of calibration text"),
-      add_integer(verb, "--tokens", o->tokens, {1, std::numeric_limits<std::int32_t>::max()},
-                  "tokens a piece"),
-      add_flag(verb, "--desc-act", o->desc_act, "columns strictly in the order of their activations (gptq)"),
-      add_flag(verb, "--no-true-sequential", o->one_run,
-               "round all matrices of a block for the inputs that it had before any was rounded: faster")};
-  CLI::Option* prune = add_texts(verb, "--prune", o->prune, "WHAT:AMOUNT",
-                                 "remove first: parts, the least needed on the calibration text (layers:COUNT, channels:SHARE of the FFN's, heads:SHARE "
-                                 "with all that share their keys, experts:SHARE of each layer's, hidden:SHARE of the dimensions of the hidden states), which makes the model "
-                                 "smaller; or weights (magnitude, magnitude_row, magnitude_model, wanda, sparsegpt, and a SHARE, N:M or 16x4; "
-                                 ",PATTERN=AMOUNT after it for some matrices), which leaves zeros in their places; may be repeated");
-  needs(add_text(verb, "--prune-to", o->prune_to, "COST:AMOUNT",
-                 "the same share of every part that --prune names without an amount, so that the model costs no more: parameters:1.1B, flops:0.7x, "
-                 "bytes:600MB, latency:12ms a token; 0.7x: of what the whole model costs in this format"),
-        prune);
-  needs(add_flag(verb, "--no-compensation", o->no_compensation, "what is left takes nothing over from the parts that --prune removed"), prune);
+  const auto table = std::make_shared<TableOptions>(verb);
   const CLI::Option* fit = add_text(verb, "--fit", o->fit, "SIZE",
                                     "mixed precision: the formats that cost least in a file of 6GiB, 402MB ..., or with "
                                     "3.5bpw (bits a weight), by measurement on the calibration text");
@@ -400,18 +337,15 @@ void add_compress(CLI::App& app, Action& action) {
       "  bantam compress Qwen3-0.6B -o q4-gptq --format i4 --group 128 --method gptq --calibration text.txt --to gptq\n"
       "  bantam compress Qwen3-0.6B -o sparse --format f16 --prune sparsegpt:2:4 --calibration text.txt --to safetensors",
       [=, &action] {
-        std::vector<std::string> idle;
-        for (const CLI::Option* option : calibrating) {
-          if (given(option)) idle.push_back(name_of(option));
-        }
         if (given(fit)) (void)parse_budget(o->fit);
-        o->pruning = checked([&] { return parse_prune(o->prune, o->prune_to); });
+        o->request = table->request();
+        o->pruning = checked_options([&] { return prune_of(o->request); });
         if (o->pruning.goal && o->pruning.goal->cost == Cost::bytes && given(fit)) throw UsageError("--prune-to bytes: not with --fit, which says the size");
-        for (const CLI::Option* option : choosing) {
-          if (!o->fit.empty() && given(option)) o->overruled.push_back(name_of(option));
-        }
-        if (o->format != "help" && !given(model)) throw UsageError("MODEL is required");
-        action = [o, idle] { return compress_model(*o, idle); };
+        o->target_given = table->given("to");
+        o->idle = table->given_where([](const CompressOption& option) { return option.calibrates; });
+        if (given(fit)) o->overruled = table->given_where([](const CompressOption& option) { return option.name == "format" || option.name == "group"; });
+        if (o->request.format != "help" && !given(model)) throw UsageError("MODEL is required");
+        action = [o] { return compress_model(*o); };
       });
 }
 

@@ -2,7 +2,6 @@
 #include "options.hpp"
 
 #include <CLI/CLI.hpp>
-#include <charconv>
 #include <cmath>
 
 #include "bantam/core/names.hpp"
@@ -14,12 +13,6 @@
 namespace bantam::cli {
 
 namespace {
-
-std::string in_words(Bounds bounds) {
-  constexpr auto unbounded = std::numeric_limits<std::int64_t>::max();
-  if (bounds.most == unbounded) return message("a whole number of at least ", bounds.least);
-  return message("a whole number from ", bounds.least, " to ", bounds.most);
-}
 
 /// "-n,--max-tokens" -> "--max-tokens".
 std::string long_name(const std::string& names) {
@@ -42,22 +35,17 @@ std::string with_default(const std::string& help, const std::string& value) {
 }  // namespace
 
 std::int64_t parse_integer(std::string_view option, std::string_view text, Bounds bounds) {
-  std::int64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  const bool whole = error == std::errc{} && end == text.data() + text.size();
-  if (!whole || value < bounds.least || value > bounds.most) {
-    throw UsageError(message(option, ": expected ", in_words(bounds), ", found ", printable(text)));
+  try {
+    return whole_number(option, text, bounds.least, bounds.most);
+  } catch (const Error& error) {
+    throw UsageError(error.what());
   }
-  return value;
 }
 
 double parse_number(std::string_view option, std::string_view text) {
-  double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc{} || end != text.data() + text.size() || std::isnan(value)) {
-    throw UsageError(message(option, ": expected a number, found ", printable(text)));
-  }
-  return value;
+  const std::optional<double> value = number_in<double>(text);
+  if (!value) throw UsageError(message(option, ": expected a number, found ", printable(text)));
+  return *value;
 }
 
 CLI::Option* add_integer(CLI::App& app, const std::string& names, std::int64_t& target, Bounds bounds,
