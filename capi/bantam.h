@@ -501,14 +501,7 @@ typedef struct bantam_compress_options {
   bantam_compress_progress progress;
   void *progress_user;
   bantam_report **report;       /* receives a report, to be freed, or NULL where only the file's memory sufficed; NULL: none */
-  const bantam_setting *settings; /* "rotate": seed; "smooth": exponent; "clip": "minmax", "mse", "percentile:99.9";
-                                     "prune", one or several: weights by "wanda:0.5", "magnitude:2:4", "sparsegpt:16x4",
-                                     "wanda:0.5,*.down_proj=0.3"; parts by "layers:4", "channels:0.3", "heads:0.25",
-                                     "experts:0.25", "hidden:0.25", chosen on the calibration text;
-                                     "prune_to": "bytes:600MB", "parameters:1.1B", "flops:0.7x", "latency:12ms": the same
-                                     share of all parts that "prune" names without an amount, like "channels";
-                                     "compensate": "on", "off": whether what is left takes over what it can of the parts
-                                     that go; "target", "journal": of bantam_compress_file() */
+  const bantam_setting *settings; /* any option of compression by its name, before the fields above: bantam_compress_setting() */
   size_t setting_count;
   bantam_compress_cancelled cancelled; /* NULL: none */
   void *cancelled_user;
@@ -516,10 +509,15 @@ typedef struct bantam_compress_options {
 #define BANTAM_COMPRESS_OPTIONS_INIT \
   {sizeof(bantam_compress_options), "rtn", "q4", -1, 0, NULL, NULL, 0, 128, 2048, NULL, 0, NULL, NULL, NULL, NULL, NULL, NULL, 0, NULL, NULL}
 
+/** An option of compression by its place in the list, with what it means unless that is NULL; NULL outside the list. As settings, flags
+ *  are "on" or "off", "rotate" is a seed: "7", and "keep" ("*.down_proj=q8") and "prune" ("wanda:0.5", "layers:2") may be given
+ *  several times. `bantam compress --help` lists the same. */
+BANTAM_API const char *bantam_compress_setting(size_t index, const char **meaning);
+
 /** A smaller model, in memory. `model` is left as it is. */
 BANTAM_API bantam_status bantam_model_compress(bantam_model **small, const bantam_model *model, const bantam_compress_options *options);
-/** From file to file, in memory bounded by a block, whatever the model's size. Setting "target": "native" (the start),
- *  "gguf", "safetensors", "gptq", "gptq_v2", "awq", "bnb"; "journal": a file that lets an interrupted run go on. */
+/** From file to file, in memory bounded by a block, whatever the model's size. Settings of this alone are "to": "native" (the start),
+ *  "gguf", "safetensors", "gptq", "gptq_v2", "awq", "bnb"; and "journal": a file that lets an interrupted run go on. */
 BANTAM_API bantam_status bantam_compress_file(const char *from, const char *to, const bantam_compress_options *options);
 
 typedef struct bantam_report_info {

@@ -1,11 +1,9 @@
 // Compression in memory and from file to file, and what it reports.
-#include <charconv>
 #include <sstream>
 
+#include "bantam/compress/options.hpp"
 #include "bantam/core/parallel.hpp"
-#include "bantam/core/names.hpp"
 #include "bantam/io/file.hpp"
-#include "bantam/prune/prune.hpp"
 #include "objects.hpp"
 
 using namespace bantam;
@@ -16,55 +14,28 @@ namespace {
 /// What the options ask for, before any model is known.
 struct Order {
   bantam_compress_options options;
-  MethodOptions details;
-  PruneRequest prune;  ///< its weights are in the details
-  StructureOptions parts;
-  Target target = Target::native;
-  std::string journal;
+  CompressRequest request;
+  PruneRequest prune;
 };
-
-template <class T>
-T number_of(std::string_view name, std::string_view text) {
-  T value{};
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc{} || end != text.data() + text.size()) {
-    fail(Errc::invalid_argument, name, ": expected a number, found ", printable(text));
-  }
-  return value;
-}
 
 Order read_order(const bantam_compress_options* given) {
   const bantam_compress_options initial = BANTAM_COMPRESS_OPTIONS_INIT;
-  Order order{options_of(given, initial, "compress options"), {}, {}, {}, Target::native, {}};
+  Order order{options_of(given, initial, "compress options"), {}, {}};
   const bantam_compress_options& o = order.options;
-  std::vector<std::string> prune;
-  std::string prune_to;
-  if (o.desc_act != 0) order.details.gptq.order = ColumnOrder::activation;
-  read_settings(o.settings, o.setting_count, "rotate, smooth, clip, prune, prune_to, compensate, target, journal", [&](std::string_view name, std::string_view value) {
-    if (name == "rotate") {
-      order.details.rotation = number_of<std::uint64_t>(name, value);
-    } else if (name == "smooth") {
-      order.details.smooth = number_of<double>(name, value);
-    } else if (name == "clip") {
-      order.details.clip = find_clip(value);
-    } else if (name == "prune") {
-      prune.emplace_back(value);
-    } else if (name == "prune_to") {
-      prune_to = value;
-    } else if (name == "compensate") {
-      constexpr std::string_view answers[] = {"off", "on"};
-      order.parts.compensate = find_name(name, value, answers) == 1;
-    } else if (name == "target") {
-      order.target = find_target(value);
-    } else if (name == "journal") {
-      order.journal = value;
-    } else {
-      return false;
-    }
+  CompressRequest& request = order.request;
+  set_option(request, "method", &need(o.method, "method"));
+  set_option(request, "format", &need(o.format, "format"));
+  set_option(request, "desc_act", o.desc_act != 0 ? "on" : "off");
+  if (o.calibration_path != nullptr) request.calibration_path = o.calibration_path;
+  request.group = o.group;
+  request.calibration.samples = o.samples;
+  request.calibration.tokens = o.tokens;
+  for (std::size_t i = 0; i < o.keep_count; ++i) set_option(request, "keep", &need((&need(o.keep, "keep"))[i], "keep"));
+  read_settings(o.settings, o.setting_count, "", [&](std::string_view name, std::string_view value) {
+    set_option(request, name, value);
     return true;
   });
-  order.prune = parse_prune(prune, prune_to);
-  order.details.pruning = order.prune.weights;
+  order.prune = prune_of(request);
   if (order.prune.goal && o.choose != nullptr) {
     fail(Errc::invalid_argument, "prune_to: expected formats by name, for the costs to be known, found a function that chooses them");
   }
@@ -73,30 +44,26 @@ Order read_order(const bantam_compress_options* given) {
 
 Recipe recipe_of(const Order& order, const Checkpoint& checkpoint) {
   const bantam_compress_options& o = order.options;
-  Recipe recipe = recipe::with(find_method(&need(o.method, "method")), &need(o.format, "format"), {.group = o.group}, order.details);
+  CompressRequest request = order.request;
+  request.keep.clear();
   // What is chosen for is what will be left.
   const Checkpoint left = outline_of(checkpoint, plan_structure(checkpoint.config(), order.prune.removals));
   for (const CheckpointTensor& tensor : left.tensors()) {
     if (o.choose == nullptr || !tensor.is_matrix) continue;
     const bantam_tensor_info info = describe(tensor);
-    if (const char* format = o.choose(&info, o.choose_user)) recipe.keep(tensor.name, format);
+    if (const char* format = o.choose(&info, o.choose_user)) request.keep.emplace_back(tensor.name, format);
   }
-  for (std::size_t i = 0; i < o.keep_count; ++i) {
-    const std::string_view line = &need((&need(o.keep, "keep"))[i], "keep");
-    const auto equals = line.rfind('=');
-    if (equals == std::string_view::npos) fail(Errc::invalid_argument, "keep: expected PATTERN=FORMAT, found ", printable(line));
-    recipe.keep(std::string(line.substr(0, equals)), line.substr(equals + 1));
-  }
-  return recipe;
+  request.keep.insert(request.keep.end(), order.request.keep.begin(), order.request.keep.end());
+  return bantam::recipe_of(request);
 }
 
 CalibrationText calibration_of(const Order& order, const Recipe& recipe) {
   const bantam_compress_options& o = order.options;
-  CalibrationText text{.text = {}, .samples = o.samples, .tokens = o.tokens};
+  CalibrationText text = order.request.calibration;
   if (o.calibration_text_bytes != 0) text.text = text_of(o.calibration_text, o.calibration_text_bytes, "calibration_text");
-  if (o.calibration_path != nullptr) {
+  if (o.calibration_path != nullptr || !order.request.calibration_path.empty()) {
     if (text.text) fail(Errc::invalid_argument, "calibration: expected a path or a text, found both");
-    text.text = read_text_file(o.calibration_path);
+    text.text = read_text_file(order.request.calibration_path);
   }
   if (!text.text && needs_calibration(order.prune, recipe)) {
     log_warning("calibration: no text was given, a bundled one is used: one of your own, like what the model will read, is better");
@@ -117,7 +84,7 @@ std::function<bool()> cancelled_of(const bantam_compress_options& o) {
 }
 
 PreparedModel prepare(const Order& order, const Recipe& recipe, const Checkpoint& checkpoint) {
-  return prepare_model(order.prune, checkpoint, recipe, order.target, calibration_of(order, recipe), order.parts, progress_of(order.options));
+  return prepare_model(order.prune, checkpoint, recipe, order.request.target, calibration_of(order, recipe), order.request.parts, progress_of(order.options));
 }
 
 /// The report as a handle; what was worth a word goes to the log.
@@ -138,7 +105,7 @@ bantam_status bantam_model_compress(bantam_model** small, const bantam_model* mo
     bantam_model*& out = need(small, "small");
     const Model& big = model_of(model);
     const Order order = read_order(options);
-    if (order.target != Target::native || !order.journal.empty()) {
+    if (order.request.target != Target::native || !order.request.journal.empty()) {
       fail(Errc::invalid_argument, "settings: expected no target and no journal in memory: they are of bantam_compress_file()");
     }
     const Recipe recipe = recipe_of(order, big.checkpoint());
@@ -163,8 +130,8 @@ bantam_status bantam_compress_file(const char* from, const char* to, const banta
     check_not_an_input(checkpoint, &need(to, "to"));
     const CancelScope scope(cancelled_of(order.options));
     const PreparedModel ready = prepare(order, recipe, checkpoint);
-    Report report = compress_file(ready.pruned ? ready.pruned->checkpoint : checkpoint, to, recipe, order.target, progress_of(order.options),
-                                  ready.calibration, order.journal);
+    Report report = compress_file(ready.pruned ? ready.pruned->checkpoint : checkpoint, to, recipe, order.request.target, progress_of(order.options),
+                                  ready.calibration, order.request.journal);
     // The file is there: where memory runs out from here on, the report is what is lost, and not the call.
     std::unique_ptr<bantam_report> told;
     try {
@@ -174,6 +141,14 @@ bantam_status bantam_compress_file(const char* from, const char* to, const banta
     }
     if (order.options.report != nullptr) *order.options.report = told.release();
   });
+}
+
+const char* bantam_compress_setting(size_t index, const char** meaning) {
+  if (index >= compress_options().size()) return nullptr;
+  const CompressOption& option = compress_options()[index];
+  // They are literals, which end with a zero.
+  if (meaning != nullptr) *meaning = option.meaning.data();
+  return option.name.data();
 }
 
 bantam_status bantam_report_get_info(const bantam_report* report, bantam_report_info* info) {
