@@ -54,4 +54,5 @@ if(TARGET bantam-python)
   install(TARGETS bantam-python LIBRARY DESTINATION ${BANTAM_PYTHON_FOLDER}/bantam COMPONENT python)
   install(DIRECTORY ${PROJECT_SOURCE_DIR}/bindings/python/bantam DESTINATION ${BANTAM_PYTHON_FOLDER} COMPONENT python
     FILES_MATCHING PATTERN *.py PATTERN *.pyi PATTERN py.typed PATTERN __pycache__ EXCLUDE)
+  install(FILES ${PROJECT_BINARY_DIR}/python/bantam/_compress_options.py DESTINATION ${BANTAM_PYTHON_FOLDER}/bantam COMPONENT python)
 endif()

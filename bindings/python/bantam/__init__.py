@@ -18,11 +18,12 @@ from . import _bantam, llama_cpp
 from ._bantam import Weights, __version__, cpu_info, formats, set_isa
 from ._bench import bench
 from ._compress import Corpus, Layer, LayerReport, Report, compress, compress_file
+from ._compress_options import CompressFileOptions, CompressOptions
 from ._errors import Cancelled, Corrupt, Error, FileError, InvalidArgument, NotFound, OutOfMemory, Unsupported
 from ._llama import Llama
 from ._model import Model, Tensor, Tokenizer, load
-from ._options import (BenchOptions, CompressFileOptions, CompressOptions, GenerateOptions, LoadOptions, PerplexityOptions,
-                       QuantizeOptions, RestoreOptions, SamplingOptions, SessionOptions)
+from ._options import (BenchOptions, GenerateOptions, LoadOptions, PerplexityOptions, QuantizeOptions, RestoreOptions, SamplingOptions,
+                       SessionOptions)
 from ._quality import Perplexity, perplexity
 from ._session import Generation, Sampler, Session, Stats, step
 from ._weights import quantize

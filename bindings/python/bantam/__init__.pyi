@@ -8,9 +8,9 @@ from numpy.typing import ArrayLike, NDArray
 from typing_extensions import Unpack
 
 from . import llama_cpp as llama_cpp
+from ._compress_options import CompressFileOptions as CompressFileOptions
+from ._compress_options import CompressOptions as CompressOptions
 from ._options import BenchOptions as BenchOptions
-from ._options import CompressFileOptions as CompressFileOptions
-from ._options import CompressOptions as CompressOptions
 from ._options import GenerateOptions as GenerateOptions
 from ._options import LoadOptions as LoadOptions
 from ._options import PerplexityOptions as PerplexityOptions

@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from typing import List, Optional
 
 from . import _bantam
+from ._compress_options import CompressFileOptions, CompressOptions
 from ._model import Model, model_of
-from ._options import CompressFileOptions, CompressOptions, path_of, takes, text_of
+from ._options import path_of, takes, text_of
 from ._quality import perplexity
 
 
@@ -169,35 +170,42 @@ def _bar(progress):
     return show, bar.close
 
 
-def _order(source, method, options, to="native"):
+def _texts(value):
+    """A value in the words that the library's table of options reads; a function has none."""
+    if value is None or callable(value):
+        return []
+    if isinstance(value, bool):
+        return ["on" if value else "off"]
+    return value if isinstance(value, list) else [os.fspath(value) if isinstance(value, os.PathLike) else str(value)]
+
+
+def _order(source, method, options):
     order = _bantam.Order()
-    order.method = text_of("method", method)
-    order.target = to
-    for name in ("group", "compensate", "importance", "desc_act", "rotate", "smooth", "clip", "samples", "tokens"):
-        setattr(order, name, options[name])
-    prune = options["prune"]
-    order.prune = [prune] if isinstance(prune, str) else list(prune or [])
-    order.prune_to = options["prune_to"] or ""
-    lines = []
+    order.set("method", text_of("method", method))
+    order.importance = options["importance"]
+    for name, value in options.items():
+        for text in [] if name in ("importance", "progress", "calibration", "keep") else _texts(value):
+            order.set(name, text)
     if callable(options["format"]):
         matrices = order.matrices(source)
         count = 1 + max((layer for _, layer, _, _ in matrices), default=-1)
         chosen = [(name, options["format"](Layer(name, layer, count, (rows, columns)))) for name, layer, rows, columns in matrices]
-        lines += [(name, text_of(f"format of {name}", choice)) for name, choice in chosen if choice is not None]
+        lines = [(name, text_of(f"format of {name}", choice)) for name, choice in chosen if choice is not None]
+        for line in lines:
+            order.keep(*line)
         # The body's format: what most matrices get; those for which nothing was chosen get it, too.
         names = [choice for _, choice in lines]
-        order.format = max(set(names), key=names.count) if names else "q4"
-    else:
-        order.format = options["format"]
-    lines += list((options["keep"] or {}).items())
-    order.keep = lines
+        if names:
+            order.set("format", max(set(names), key=names.count))
+    for line in (options["keep"] or {}).items():
+        order.keep(*line)
     calibration = options["calibration"]
     order.text = _text_of(calibration)
     if order.text is None and order.calibration_text():
         warnings.warn("no calibration text was given, a bundled one is used: one like what the model will read is better", stacklevel=4)
     if isinstance(calibration, Corpus):
-        order.tokens = calibration.sample_tokens
-        order.samples = max(1, calibration.tokens // calibration.sample_tokens)
+        order.set("tokens", str(calibration.sample_tokens))
+        order.set("samples", str(max(1, calibration.tokens // calibration.sample_tokens)))
     return order
 
 
@@ -227,10 +235,10 @@ def compress(model, method="rtn", **options):
 def compress_file(source, target, method="rtn", **options):
     """From file to file, in memory bounded by a block, whatever the model's size. Returns the report."""
     source, target = path_of("source", source), path_of("target", target)
-    order = _order(source, method, options, options["to"])
+    order = _order(source, method, options)
     show, close = _bar(options["progress"])
     try:
-        made = _bantam.compress_file(source, target, order, os.fspath(options["journal"] or ""), show)
+        made = _bantam.compress_file(source, target, order, show)
     finally:
         close()
     return Report._of(made)

@@ -99,39 +99,13 @@ class QuantizeOptions(TypedDict, total=False):
     group: Annotated[int, Option(-1, "weights that share a scale; -1: the format's usual, 0: a row", low=-1)]
 
 
-class CompressOptions(QuantizeOptions, total=False):
-    """How a model is made smaller."""
+class CompressCallbacks(TypedDict, total=False):
+    """What compression asks and tells while it runs; what else it takes is a table of the library's (_compress_options)."""
 
-    format: Annotated[Union[str, Callable[..., Optional[str]]], Option(
-        "q4", "a name of formats(), or a callable that is given a Layer and returns a name (None: the usual one)")]
-    calibration: Annotated[Any, Option(
-        None, "the path of a text like what the model will read, or a Corpus; without, methods that need one take a bundled text")]
-    keep: Annotated[Optional[Mapping[str, str]], Option(None, "{pattern: format} exceptions, the last that matches counts")]
-    samples: Annotated[int, Option(128, "samples of the calibration text, spread evenly over it", low=1)]
-    tokens: Annotated[int, Option(2048, "tokens of a sample", low=1)]
-    desc_act: Annotated[bool, Option(False, "GPTQ rounds the columns of the largest activations first")]
-    rotate: Annotated[Optional[int], Option(None, "a seed: rotates the hidden states at random first", *_SEED)]
-    smooth: Annotated[Optional[float], Option(None, "SmoothQuant's exponent, 0 to 1")]
-    clip: Annotated[Optional[str], Option(
-        None, 'how far the grids of rtn follow the largest weights: "minmax", "mse" or "percentile:99.9"')]
-    prune: Annotated[Union[str, Sequence[str], None], Option(
-        None, 'weights to make 0 ("wanda:0.5", "sparsegpt:2:4", "magnitude:16x4") or parts to remove ("layers:2", "channels:0.3", '
-              '"heads:0.25", "hidden:0.25"), or a list of them')]
-    prune_to: Annotated[Optional[str], Option(
-        None, '"bytes:600MB", "parameters:1.1B", "flops:0.7x" or "latency:12ms": as much of every part that prune names without an '
-              'amount, like "channels"')]
-    compensate: Annotated[bool, Option(True, "what is left takes over what it can of what went")]
     importance: Annotated[Optional[Callable[..., Any]], Option(
         None, "a callable (part, layer, reader, mean_squares) -> array, of what each of a layer's channels or heads is worth")]
     progress: Annotated[Union[bool, Callable[..., Optional[bool]], None], Option(
         None, "True for a bar (tqdm), or a callable (done, total, layer, relative_error, seconds_left); False cancels")]
-
-
-class CompressFileOptions(CompressOptions, total=False):
-    """The same, from file to file."""
-
-    to: Annotated[str, Option("native", '"native", "gguf", "safetensors", "gptq", "gptq_v2", "awq" or "bnb"')]
-    journal: Annotated[Union[str, os.PathLike, None], Option(None, "a file that lets an interrupted run of a method that calibrates go on")]
 
 
 class PerplexityOptions(RunOptions, total=False):

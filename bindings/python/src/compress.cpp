@@ -1,6 +1,6 @@
 // Compression.
+#include "bantam/compress/options.hpp"
 #include "bantam/core/parallel.hpp"
-#include "bantam/prune/prune.hpp"
 #include "bantam/report/html.hpp"
 #include "binding.hpp"
 
@@ -9,40 +9,14 @@ namespace bantam::python {
 namespace {
 
 struct Order {
-  std::string method;
-  std::string format;
-  int group = -1;
-  std::vector<std::pair<std::string, std::string>> keep;
-  bool desc_act = false;
-  std::optional<std::uint64_t> rotate;
-  std::optional<double> smooth;
-  std::optional<std::string> clip;
-  std::vector<std::string> prune;
-  std::string prune_to;
-  bool compensate = true;
+  CompressRequest request;
   py::object importance = py::none();
-  std::string target = "native";
-  std::optional<std::string> text;  ///< of the calibration; none: a bundled one, where one is needed
-  std::int64_t samples = 128;
-  std::int64_t tokens = 2048;
 };
-
-Recipe recipe_of(const Order& o) {
-  MethodOptions details;
-  details.rotation = o.rotate;
-  details.smooth = o.smooth;
-  if (o.clip) details.clip = find_clip(*o.clip);
-  details.pruning = parse_prune(o.prune, o.prune_to).weights;
-  if (o.desc_act) details.gptq.order = ColumnOrder::activation;
-  Recipe recipe = recipe::with(find_method(o.method), o.format, {.group = o.group}, details);
-  for (const auto& [pattern, format] : o.keep) recipe.keep(pattern, format);
-  return recipe;
-}
 
 /// Of the user's, or the bundled one where that has to do; none: empty.
 std::string calibration_text(const Order& o) {
-  if (o.text) return *o.text;
-  return needs_calibration(parse_prune(o.prune, o.prune_to), recipe_of(o)) ? std::string(default_calibration_text()) : "";
+  if (o.request.calibration.text) return *o.request.calibration.text;
+  return needs_calibration(prune_of(o.request), recipe_of(o.request)) ? std::string(default_calibration_text()) : "";
 }
 
 /// Copies: arrays may outlive the call, and beside the second moments of the same inputs they cost nothing. Called without the GIL.
@@ -71,8 +45,9 @@ ProgressFn progress_of(const Report_& report) {
 }
 
 PreparedModel prepare(const Order& o, const Recipe& recipe, const Checkpoint& checkpoint, const Report_& progress) {
-  return prepare_model(parse_prune(o.prune, o.prune_to), checkpoint, recipe, find_target(o.target), {o.text, o.samples, o.tokens},
-                       {.importance = importance_of(o), .compensate = o.compensate}, progress_of(progress));
+  StructureOptions parts = o.request.parts;
+  parts.importance = importance_of(o);
+  return prepare_model(prune_of(o.request), checkpoint, recipe, o.request.target, o.request.calibration, parts, progress_of(progress));
 }
 
 py::dict as_dict(const Costs& costs) {
@@ -115,7 +90,7 @@ py::dict as_dict(const Report& report) {
 }
 
 std::pair<Model, py::dict> compress_model(const Model& model, const Order& o, const Report_& progress) {
-  const Recipe recipe = recipe_of(o);
+  const Recipe recipe = recipe_of(o.request);
   auto [small, report] = [&] {
     const py::gil_scoped_release free;
     const CancelScope scope(raising_signals());
@@ -127,16 +102,16 @@ std::pair<Model, py::dict> compress_model(const Model& model, const Order& o, co
   return {std::move(small), as_dict(report)};
 }
 
-py::dict compress_path(const std::string& from, const std::string& to, const Order& o, const std::string& journal, const Report_& progress) {
-  const Recipe recipe = recipe_of(o);
+py::dict compress_path(const std::string& from, const std::string& to, const Order& o, const Report_& progress) {
+  const Recipe recipe = recipe_of(o.request);
   const Report report = [&] {
     const py::gil_scoped_release free;
     const Checkpoint checkpoint = Checkpoint::open(from);
     check_not_an_input(checkpoint, to);
     const CancelScope scope(raising_signals());
     const PreparedModel ready = prepare(o, recipe, checkpoint, progress);
-    Report done = compress_file(ready.pruned ? ready.pruned->checkpoint : checkpoint, to, recipe, find_target(o.target), progress_of(progress),
-                                ready.calibration, journal);
+    Report done = compress_file(ready.pruned ? ready.pruned->checkpoint : checkpoint, to, recipe, o.request.target, progress_of(progress),
+                                ready.calibration, o.request.journal);
     if (ready.pruned) done.follow(ready.pruned->report);
     return done;
   }();
@@ -145,7 +120,7 @@ py::dict compress_path(const std::string& from, const std::string& to, const Ord
 
 /// (name, layer, rows, columns) of every matrix that an order's removals will leave, nothing read.
 std::vector<std::tuple<std::string, std::int64_t, std::int64_t, std::int64_t>> matrices_of(const Order& o, const Checkpoint& checkpoint) {
-  const PruneRequest request = parse_prune(o.prune, o.prune_to);
+  const PruneRequest request = prune_of(o.request);
   if (request.goal) fail(Errc::invalid_argument, "prune_to: expected a format by name, for the costs to be known, found a function that chooses");
   std::vector<std::tuple<std::string, std::int64_t, std::int64_t, std::int64_t>> all;
   const Checkpoint left = outline_of(checkpoint, plan_structure(checkpoint.config(), request.removals));
@@ -155,27 +130,38 @@ std::vector<std::tuple<std::string, std::int64_t, std::int64_t, std::int64_t>> m
   return all;
 }
 
+/// Rows of the table, for types, help and tests.
+std::vector<py::dict> table_of_options() {
+  constexpr std::string_view kinds[] = {"flag", "integer", "seed", "number", "choice", "format", "text", "texts", "exceptions", "file", "corpus"};
+  std::vector<py::dict> rows;
+  for (const CompressOption& option : compress_options()) {
+    py::dict row;
+    row["name"] = option.name;
+    row["kind"] = kinds[static_cast<std::size_t>(option.kind)];
+    row["low"] = option.kind == OptionKind::seed ? 0 : option.least;
+    row["high"] = option.kind == OptionKind::seed ? std::numeric_limits<std::uint64_t>::max() : static_cast<std::uint64_t>(option.most);
+    row["words"] = option.words != nullptr ? option.words() : std::vector<std::string_view>();
+    row["initial"] = option.initial;
+    row["example"] = option.example;
+    row["needs"] = option.needs;
+    row["of_files"] = option.of_files;
+    row["meaning"] = option.meaning;
+    rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
 }  // namespace
 
 void bind_compress(py::module_& m) {
   py::class_<Order>(m, "Order")
       .def(py::init<>())
-      .def_readwrite("method", &Order::method)
-      .def_readwrite("format", &Order::format)
-      .def_readwrite("group", &Order::group)
-      .def_readwrite("keep", &Order::keep)
-      .def_readwrite("desc_act", &Order::desc_act)
-      .def_readwrite("rotate", &Order::rotate)
-      .def_readwrite("smooth", &Order::smooth)
-      .def_readwrite("clip", &Order::clip)
-      .def_readwrite("prune", &Order::prune)
-      .def_readwrite("prune_to", &Order::prune_to)
-      .def_readwrite("compensate", &Order::compensate)
+      .def("set", [](Order& o, const std::string& name, const std::string& text) { set_option(o.request, name, text); })
+      .def("keep", [](Order& o, const std::string& pattern, const std::string& format) { o.request.keep.emplace_back(pattern, format); })
       .def_readwrite("importance", &Order::importance)
-      .def_readwrite("target", &Order::target)
-      .def_readwrite("text", &Order::text)
-      .def_readwrite("samples", &Order::samples)
-      .def_readwrite("tokens", &Order::tokens)
+      .def_property(
+          "text", [](const Order& o) { return o.request.calibration.text; },
+          [](Order& o, std::optional<std::string> text) { o.request.calibration.text = std::move(text); })
       .def("calibration_text", &calibration_text)
       .def("matrices", [](const Order& o, const Model& model) { return matrices_of(o, model.checkpoint()); })
       .def("matrices", [](const Order& o, const std::string& path) { return matrices_of(o, Checkpoint::open(path)); });
@@ -184,9 +170,9 @@ void bind_compress(py::module_& m) {
     for (const Part part : prune_parts) names.push_back(name_of(part));
     return names;
   });
+  m.def("compress_options", &table_of_options);
   m.def("compress", &compress_model, py::arg("model"), py::arg("order"), py::arg("progress") = nullptr);
-  m.def("compress_file", &compress_path, py::arg("source"), py::arg("target"), py::arg("order"), py::arg("journal") = "",
-        py::arg("progress") = nullptr);
+  m.def("compress_file", &compress_path, py::arg("source"), py::arg("target"), py::arg("order"), py::arg("progress") = nullptr);
 }
 
 }  // namespace bantam::python

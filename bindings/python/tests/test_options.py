@@ -92,6 +92,23 @@ class Options(Folder):
             default = table[name][1].default
             self.assertEqual(list(default) if isinstance(default, tuple) else default, round(value, 6) if isinstance(value, float) else value, name)
 
+    def test_every_option_of_compression_is_taken_and_named(self):
+        paragraph, out = ROOT / "models" / "paragraph.txt", self.folder / "out"
+        read = {"flag": lambda text: text == "on", "integer": int, "seed": int, "number": float, "exceptions": lambda text: dict([text.split("=")]),
+                "file": lambda _: self.folder / "file", "corpus": lambda _: paragraph}
+        wrong = {"number": float("nan"), "exceptions": {"*": "?!"}, **dict.fromkeys(("choice", "format", "text", "texts"), "?!")}
+        rows = _bantam.compress_options()
+        self.assertEqual({row["name"] for row in rows} - {"method"}, set(table_of(bantam.CompressFileOptions)) - {"importance", "progress"})
+        for row in rows:
+            name, kind, (needed, amount) = row["name"], row["kind"], row["needs"]
+            example = {"on": "off", "off": "on"}[row["initial"]] if kind == "flag" else row["example"]
+            options = {"samples": 1, "tokens": 16, "calibration": paragraph, **({needed: amount} if needed else {})}
+            with self.subTest(name):
+                bantam.compress_file(MODEL, out, **{**options, name: read.get(kind, str)(example)})
+                if kind in wrong:
+                    with self.assertRaisesRegex(bantam.InvalidArgument, f"^{name}: "):
+                        bantam.compress_file(MODEL, out, **{**options, name: wrong[kind]})
+
     def test_help_lists_every_option(self):
         for function, kind in ((bantam.Session.stream, bantam.GenerateOptions), (bantam.Session.chat, bantam.GenerateOptions),
                                (bantam.Session.__init__, bantam.SessionOptions), (bantam.load, bantam.LoadOptions),
