@@ -1,0 +1,52 @@
+// Keys and values as a part of a sequence's state.
+#pragma once
+
+#include <cstring>
+#include <memory>
+#include <utility>
+
+#include "bantam/nn/kv_cache.hpp"
+#include "bantam/nn/sequence_state.hpp"
+
+namespace bantam::inline v0::nn {
+
+/// What attention remembers. Pages are cut at any token, and saved whole, one after another.
+class KvState final : public BlockState {
+ public:
+  explicit KvState(KvCache cache) : cache_(std::move(cache)) {}
+
+  [[nodiscard]] KvCache& cache() noexcept { return cache_; }
+
+  [[nodiscard]] std::int64_t tokens() const noexcept override { return cache_.tokens(); }
+  void extend(std::int64_t count) override { cache_.extend(count); }
+  void truncate(std::int64_t tokens) noexcept override { cache_.truncate(tokens); }
+  [[nodiscard]] std::unique_ptr<BlockState> fork() const override { return std::make_unique<KvState>(*this); }
+  void save(StateSink sink) const override;
+  void restore(std::int64_t tokens, StateSource in) override;
+  [[nodiscard]] std::int64_t bytes() const noexcept override { return cache_.bytes(); }
+  [[nodiscard]] std::int64_t bytes_per_token() const noexcept override { return cache_.bytes_per_token(); }
+
+ private:
+  KvCache cache_;
+};
+
+inline void KvState::save(StateSink sink) const {
+  // A cache hands out pages to be written; a copy shares them and costs nothing.
+  KvCache pages = cache_;
+  for (std::int64_t page = 0; page < pages.page_count(); ++page) sink(pages.page(page));
+}
+
+inline void KvState::restore(std::int64_t tokens, StateSource in) {
+  KvCache restored = cache_;
+  restored.truncate(0);
+  // Memory is sized by what was saved, not by what is said of it.
+  const std::int64_t page_bytes = cache_.bytes_per_token() * page_tokens;
+  const std::span<const std::byte> saved = in(static_cast<std::uint64_t>(div_up<std::int64_t>(tokens, page_tokens) * page_bytes), "pages");
+  restored.extend(tokens);
+  for (std::int64_t page = 0; page < restored.page_count(); ++page) {
+    std::memcpy(restored.page(page).data(), saved.data() + page * page_bytes, static_cast<std::size_t>(page_bytes));
+  }
+  cache_ = std::move(restored);
+}
+
+}  // namespace bantam::inline v0::nn
