@@ -11,9 +11,9 @@ void Session::State::check(const Speculation& speculation) const {
   }
   if (speculation.draft == nullptr) return;
   const State& draft = *speculation.draft->state_;
-  if (&draft == this || draft.model.config().vocab != model.config().vocab) {
-    fail(Errc::invalid_argument, "draft: expected another session, of a vocabulary of ", model.config().vocab, " tokens, found ",
-         &draft == this ? "the same one" : message("one of ", draft.model.config().vocab));
+  if (&draft == this || draft.model().config().vocab != model().config().vocab) {
+    fail(Errc::invalid_argument, "draft: expected another session, of a vocabulary of ", model().config().vocab, " tokens, found ",
+         &draft == this ? "the same one" : message("one of ", draft.model().config().vocab));
   }
 }
 
@@ -40,12 +40,12 @@ Guesses Session::State::guess(const Speculation& speculation, int most) {
 
 std::vector<TokenId> Session::State::most_probable(std::span<const TokenId> past, int count) {
   const auto common = static_cast<std::size_t>(std::mismatch(past.begin(), past.end(), tokens.begin(), tokens.end()).first - past.begin());
-  cache.truncate(static_cast<std::int64_t>(common));
+  sequence.truncate(static_cast<std::int64_t>(common));
   tokens.assign(past.begin(), past.end());
   logits.clear();
   for (int i = 0; i < count; ++i) {
     const Stopwatch pass;
-    const bool single = static_cast<std::int64_t>(tokens.size()) == cache.tokens() + 1;
+    const bool single = static_cast<std::int64_t>(tokens.size()) == sequence.tokens() + 1;
     catch_up();
     if (single) policy.passed(1, pass.seconds());
     tokens.push_back(static_cast<TokenId>(std::max_element(logits.begin(), logits.end()) - logits.begin()));

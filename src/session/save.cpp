@@ -1,8 +1,8 @@
 // A session's state as a file, and back.
 //
-// Layout, little-endian: magic, then fields of 8 bytes: model fingerprint, tokens, tokens whose keys and values are in
-// the cache, bytes a page, bytes of the sampler's state; the kind of cache (8 bytes, zero padded); the token ids (4 bytes
-// each), the pages, the sampler's state; at last the XXH3-64 of everything before it.
+// Layout, little-endian: magic, then fields of 8 bytes: model fingerprint, tokens, tokens that were read, bytes a page, bytes of
+// the sampler's state; the kind of keys and values (8 bytes, zero padded); the token ids (4 bytes each), what the state of the
+// sequence saves (pages of keys and values), the sampler's state; at last the XXH3-64 of everything before it.
 #include <cstring>
 
 #define XXH_INLINE_ALL
@@ -57,6 +57,15 @@ class Reader {
   std::string place_;
 };
 
+/// What tells states of other shapes apart.
+std::uint64_t page_bytes_of(const nn::SequenceState& state) noexcept { return static_cast<std::uint64_t>(state.bytes_per_token() * page_tokens); }
+
+/// What is restored says itself how it keeps keys and values.
+SessionOptions without_kind(SessionOptions options) {
+  options.kv = SessionOptions{}.kv;
+  return options;
+}
+
 }  // namespace
 
 void Session::save(const std::filesystem::path& path) const {
@@ -66,38 +75,51 @@ void Session::save(const std::filesystem::path& path) const {
 }
 
 void Session::save_to(ByteSink sink) const {
-  State& s = *state_;
+  const State& s = *state_;
   HashedWriter out(sink);
   const std::string sampler = s.sampler ? s.sampler->save() : std::string();
-  std::string kind(8, '\0');
-  std::strncpy(kind.data(), s.cache.kind(), 8);
+  std::string kind = s.options.kv;
+  kind.resize(8);
   out.write_text(magic);
-  out.write(s.model.fingerprint());
+  out.write(s.model().fingerprint());
   out.write(s.tokens.size());
-  out.write(static_cast<std::uint64_t>(s.cache.tokens()));
-  out.write(static_cast<std::uint64_t>(s.cache.bytes_per_token() * page_tokens));
+  out.write(static_cast<std::uint64_t>(s.sequence.tokens()));
+  out.write(page_bytes_of(s.sequence));
   out.write(sampler.size());
   out.write_text(kind);
   out.write(std::as_bytes(std::span(s.tokens)));
-  for (std::int64_t page = 0; page < s.cache.page_count(); ++page) out.write(s.cache.page(page));
+  s.sequence.save([&](std::span<const std::byte> part) { out.write(part); });
   out.write_text(sampler);
   out.finish();
 }
 
 Session Session::restore(Model model, const std::filesystem::path& path, SessionOptions options) {
+  return restore_file(std::make_unique<State>(std::move(model), without_kind(std::move(options))), path);
+}
+
+Session Session::restore(Engine engine, const std::filesystem::path& path, SessionOptions options) {
+  return restore_file(std::make_unique<State>(std::move(engine), without_kind(std::move(options))), path);
+}
+
+Session Session::restore(Model model, std::span<const std::byte> bytes, SessionOptions options) {
+  return restore_from(std::make_unique<State>(std::move(model), without_kind(std::move(options))), bytes, "session in memory");
+}
+
+Session Session::restore(Engine engine, std::span<const std::byte> bytes, SessionOptions options) {
+  return restore_from(std::make_unique<State>(std::move(engine), without_kind(std::move(options))), bytes, "session in memory");
+}
+
+Session Session::restore_file(std::unique_ptr<State> state, const std::filesystem::path& path) {
   // Read, not mapped: whoever cuts a mapped file short ends the process.
   const auto file = MappedFile::open(path);
   const std::span<const std::byte> bytes = file->bytes();
   const auto copy = allocate_storage(bytes.size());
   file->read(bytes, copy.get());
-  return restore_from(std::move(model), {copy.get(), bytes.size()}, path.string(), std::move(options));
+  return restore_from(std::move(state), {copy.get(), bytes.size()}, path.string());
 }
 
-Session Session::restore(Model model, std::span<const std::byte> bytes, SessionOptions options) {
-  return restore_from(std::move(model), bytes, "session in memory", std::move(options));
-}
-
-Session Session::restore_from(Model model, std::span<const std::byte> bytes, const std::string& place, SessionOptions options) {
+Session Session::restore_from(std::unique_ptr<State> state, std::span<const std::byte> bytes, const std::string& place) {
+  State& s = *state;
   if (bytes.size() < magic.size() + 56 || std::memcmp(bytes.data(), magic.data(), magic.size()) != 0) {
     fail(Errc::corrupt, place, ": expected a saved session of this version, found something else");
   }
@@ -106,42 +128,34 @@ Session Session::restore_from(Model model, std::span<const std::byte> bytes, con
     fail(Errc::corrupt, place, ": expected the hash that the file ends with, found other content");
   }
   Reader in(body.subspan(magic.size()), place);
-  if (in.number("model") != model.fingerprint()) {
+  if (in.number("model") != s.model().fingerprint()) {
     fail(Errc::invalid_argument, place, ": expected a session of this model, found one of another model or format");
   }
   const std::uint64_t tokens = in.number("tokens");
-  const std::uint64_t cached = in.number("cached tokens");
+  const std::uint64_t read = in.number("tokens read");
   const std::uint64_t page_bytes = in.number("page size");
   const std::uint64_t sampler_bytes = in.number("sampler state");
-  const auto kind = in.take(8, "kind of cache");
-  options.kv = std::string(reinterpret_cast<const char*>(kind.data()), strnlen(reinterpret_cast<const char*>(kind.data()), 8));
-  auto state = std::make_unique<State>(std::move(model), std::move(options));
-  if (cached > tokens || tokens > static_cast<std::uint64_t>(state->context)) {
-    fail(Errc::invalid_argument, place, ": expected at most ", state->context, " tokens (the context), found ", tokens);
+  const auto kind = in.take(8, "kind of keys and values");
+  s.options.kv = std::string(reinterpret_cast<const char*>(kind.data()), strnlen(reinterpret_cast<const char*>(kind.data()), 8));
+  s.sequence = s.engine.new_state(s.options.kv);
+  if (read > tokens || tokens > static_cast<std::uint64_t>(s.context)) {
+    fail(Errc::invalid_argument, place, ": expected at most ", s.context, " tokens (the context), found ", tokens);
   }
-  if (page_bytes != static_cast<std::uint64_t>(state->cache.bytes_per_token() * page_tokens)) {
-    fail(Errc::corrupt, place, ": expected pages of ", state->cache.bytes_per_token() * page_tokens, " bytes, found ", page_bytes);
+  if (page_bytes != page_bytes_of(s.sequence)) {
+    fail(Errc::corrupt, place, ": expected pages of ", page_bytes_of(s.sequence), " bytes, found ", page_bytes);
   }
   const auto ids = in.take(tokens * sizeof(TokenId), "token ids");
-  state->tokens.resize(tokens);
-  std::memcpy(state->tokens.data(), ids.data(), ids.size());
-  for (const TokenId id : state->tokens) {
-    if (id < 0 || id >= state->model.config().vocab) fail(Errc::corrupt, place, ": expected token ids below ", state->model.config().vocab, ", found ", id);
+  s.tokens.resize(tokens);
+  std::memcpy(s.tokens.data(), ids.data(), ids.size());
+  for (const TokenId id : s.tokens) {
+    if (id < 0 || id >= s.model().config().vocab) fail(Errc::corrupt, place, ": expected token ids below ", s.model().config().vocab, ", found ", id);
   }
-  // Sized by what the file holds, not by what it says.
-  const std::uint64_t pages = div_up<std::uint64_t>(cached, page_tokens);
-  const auto content = in.take(pages * page_bytes, "pages");
-  state->cache.extend(static_cast<std::int64_t>(cached));
-  for (std::uint64_t page = 0; page < pages; ++page) {
-    std::memcpy(state->cache.page(static_cast<std::int64_t>(page)).data(), content.data() + page * page_bytes, page_bytes);
-  }
+  s.sequence.restore(static_cast<std::int64_t>(read), [&](std::uint64_t size_bytes, std::string_view what) { return in.take(size_bytes, what); });
   const auto sampler = in.take(sampler_bytes, "sampler state");
   if (in.left() != 0) fail(Errc::corrupt, place, ": expected the end of the file, found ", in.left(), " more bytes");
   if (!sampler.empty()) {
     // Its options come with resume(); these only carry the state there.
-    const auto vocab = std::min<std::int64_t>(state->model.tokenizer().vocab_size(), state->model.config().vocab);
-    state->sampler = Sampler::restore({reinterpret_cast<const char*>(sampler.data()), sampler.size()}, {.repeat_last_n = -1},
-                                      static_cast<std::int32_t>(vocab));
+    s.sampler = Sampler::restore({reinterpret_cast<const char*>(sampler.data()), sampler.size()}, {.repeat_last_n = -1}, s.vocab());
   }
   return Session(std::move(state));
 }

@@ -8,29 +8,17 @@
 
 namespace bantam::inline v0 {
 
-namespace {
+Session::State::State(Model model, SessionOptions o)
+    : engine(std::move(model), {.context = o.context, .threads = o.threads}), shares_engine(false), options(std::move(o)),
+      context(engine.context()), sequence(engine.new_state(options.kv)) {}
 
-std::int64_t context_of(const Model& model, const SessionOptions& options) {
-  if (options.context < 0 || options.context > (std::int64_t{1} << 31)) {
-    fail(Errc::invalid_argument, "context: expected 0 (the model's) to 2^31 tokens, found ", options.context);
+Session::State::State(Engine e, SessionOptions o)
+    : engine(std::move(e)), shares_engine(true), options(std::move(o)), context(options.context == 0 ? engine.context() : options.context),
+      sequence(engine.new_state(options.kv)) {
+  if (context < 0 || context > engine.context()) {
+    fail(Errc::invalid_argument, "context: expected 0 to ", engine.context(), " tokens (the engine's), found ", context);
   }
-  return options.context == 0 ? model.config().context : options.context;
-}
-
-}  // namespace
-
-Session::State::State(Model m, SessionOptions o)
-    : model(std::move(m)), options(std::move(o)), context(context_of(model, options)),
-      cache(model.config().kv_shape(), options.kv) {
-  if (options.threads < 0 || options.threads > 1024) {
-    fail(Errc::invalid_argument, "threads: expected 0 (all cores) to 1024, found ", options.threads);
-  }
-}
-
-Forward& Session::State::engine() {
-  // A child of fork() has what the session read, and starts threads of its own.
-  if (!forward || forward->is_forked()) forward = std::make_unique<Forward>(model.config(), model.weights(), context, options.threads);
-  return *forward;
+  if (options.threads != 0) fail(Errc::invalid_argument, "threads: expected 0 (the engine has some), found ", options.threads);
 }
 
 void Session::State::check(const GenerateOptions& generate) const {
@@ -43,10 +31,11 @@ void Session::State::check(const GenerateOptions& generate) const {
   check(generate.speculation);
 }
 
-Sampler Session::State::sampler_of(const Sampling& sampling) const {
-  const auto vocab = std::min<std::int64_t>(model.tokenizer().vocab_size(), model.config().vocab);
-  return Sampler(sampling, static_cast<std::int32_t>(vocab));
+std::int32_t Session::State::vocab() const noexcept {
+  return static_cast<std::int32_t>(std::min<std::int64_t>(model().tokenizer().vocab_size(), model().config().vocab));
 }
+
+Sampler Session::State::sampler_of(const Sampling& sampling) const { return Sampler(sampling, vocab()); }
 
 void Session::State::forget_reply() noexcept {
   logits.clear();
@@ -55,73 +44,64 @@ void Session::State::forget_reply() noexcept {
 }
 
 void Session::State::check_room(std::int64_t count) const {
-  const auto held = static_cast<std::int64_t>(tokens.size());
-  if (held + count > context) {
-    fail(Errc::invalid_argument, "context: expected at most ", context, " tokens, ", held, " are held and ", count, " more were given");
-  }
+  detail::check_room(context, static_cast<std::int64_t>(tokens.size()), count);
 }
 
 void Session::State::catch_up() {
   if (tokens.empty()) fail(Errc::invalid_argument, "session: expected at least one token (a prompt), found none");
   if (!logits.empty()) return;
-  const Forward::Sequence waiting = unread();
+  const Engine::Sequence waiting = unread();
   read(waiting.tokens, waiting.first_output, [&](std::int64_t, std::span<const float> row) { logits.assign(row.begin(), row.end()); });
 }
 
-Forward::Sequence Session::State::unread() {
+Engine::Sequence Session::State::unread() {
   // Logits are known only right after a token was read: read the last one again if nothing waits.
-  if (static_cast<std::size_t>(cache.tokens()) == tokens.size()) cache.truncate(cache.tokens() - 1);
-  const auto waiting = std::span<const TokenId>(tokens).subspan(static_cast<std::size_t>(cache.tokens()));
-  return {waiting, &cache, static_cast<std::int64_t>(waiting.size()) - 1};
+  if (static_cast<std::size_t>(sequence.tokens()) == tokens.size()) sequence.truncate(sequence.tokens() - 1);
+  const auto waiting = std::span<const TokenId>(tokens).subspan(static_cast<std::size_t>(sequence.tokens()));
+  return {waiting, &sequence, static_cast<std::int64_t>(waiting.size()) - 1};
 }
 
 void Session::State::read(std::span<const TokenId> waiting, std::int64_t first_output,
-                          FunctionRef<void(std::int64_t, std::span<const float>)> sink, Forward::Output output) {
-  const Forward::Sequence sequence{waiting, &cache, first_output};
+                          FunctionRef<void(std::int64_t, std::span<const float>)> sink, Engine::Output output) {
+  const Engine::Sequence part{waiting, &sequence, first_output};
   State* const self = this;
-  read({&self, 1}, {&sequence, 1}, [&](std::int64_t, std::int64_t index, std::span<const float> row) { sink(index, row); }, output);
+  read({&self, 1}, {&part, 1}, [&](std::int64_t, std::int64_t index, std::span<const float> row) { sink(index, row); }, output);
 }
 
-void Session::State::read(std::span<State* const> states, std::span<const Forward::Sequence> sequences, Forward::Sink sink,
-                          Forward::Output output) {
+void Session::State::read(std::span<State* const> states, std::span<const Engine::Sequence> sequences, Engine::Sink sink,
+                          Engine::Output output) {
   std::int64_t total = 0;
-  for (const Forward::Sequence& sequence : sequences) total += static_cast<std::int64_t>(sequence.tokens.size());
+  for (const Engine::Sequence& part : sequences) total += static_cast<std::int64_t>(part.tokens.size());
   // Each session is asked, of all that is read: whoever wants to stop stops all of them.
   const auto goes_on = [&](std::int64_t count) {
     return std::ranges::all_of(states, [&](State* s) { return !s->options.progress || s->options.progress(count, total); });
   };
-  std::exception_ptr thrown;
-  const auto keep_going = [&](std::int64_t count) noexcept {
-    try {
-      check_cancelled();
-      return goes_on(count);
-    } catch (...) {
-      thrown = std::current_exception();
-      return false;
-    }
+  const auto keep_going = [&](std::int64_t count) {
+    check_cancelled();
+    return goes_on(count);
   };
-  try {
-    states.front()->engine().run(sequences, sink, keep_going, output);
-  } catch (...) {
-    if (thrown) std::rethrow_exception(thrown);
-    throw;
-  }
+  states.front()->engine.run(sequences, sink, keep_going, output);
   if (total > 1) (void)goes_on(total);
+}
+
+void Session::State::read_more(std::span<const TokenId> more, FunctionRef<void(std::int64_t, std::span<const float>)> sink,
+                               Engine::Output output) {
+  append(more, [&] {
+    const auto waiting = std::span<const TokenId>(tokens).subspan(static_cast<std::size_t>(sequence.tokens()));
+    const auto first = static_cast<std::int64_t>(waiting.size() - more.size());
+    read(waiting, first, [&](std::int64_t index, std::span<const float> row) { sink(index - first, row); }, output);
+  });
 }
 
 void Session::State::check_more(std::span<const TokenId> more) const {
   check_room(static_cast<std::int64_t>(more.size()));
-  for (const TokenId id : more) {
-    if (id < 0 || id >= model.config().vocab) {
-      fail(Errc::invalid_argument, "token id: expected 0 to ", model.config().vocab - 1, ", found ", id);
-    }
-  }
+  engine.check(more);
 }
 
 void Session::State::check_together(const State& other) const {
   if (this == &other) fail(Errc::invalid_argument, "batch: expected different sessions, found one twice");
-  if (&model.weights() != &other.model.weights() || context != other.context) {
-    fail(Errc::invalid_argument, "batch: expected sessions of one model and of equal context");
+  if (!engine.runs_like(other.engine)) {
+    fail(Errc::invalid_argument, "batch: expected sessions on one engine, or on engines of one model and of equal context");
   }
 }
 
@@ -141,11 +121,12 @@ void Session::State::append(std::span<const TokenId> more, FunctionRef<void()> w
 
 void Session::State::drop_from(std::size_t count) noexcept {
   tokens.resize(count);
-  cache.truncate(static_cast<std::int64_t>(count));  // it may have them: a callback can throw when all is read
+  sequence.truncate(static_cast<std::int64_t>(count));  // it may have them: a callback can throw when all is read
   logits.clear();
 }
 
 Session::Session(Model model, SessionOptions options) : state_(std::make_unique<State>(std::move(model), std::move(options))) {}
+Session::Session(Engine engine, SessionOptions options) : state_(std::make_unique<State>(std::move(engine), std::move(options))) {}
 Session::Session(std::unique_ptr<State> state) : state_(std::move(state)) {}
 Session::~Session() = default;
 Session::Session(Session&&) noexcept = default;
@@ -161,13 +142,13 @@ void Session::prefill(std::span<const TokenId> tokens) {
 
 void Session::prefill(std::string_view text, EncodeOptions encode) {
   if (!state_->tokens.empty()) encode.add_special = false;
-  prefill(state_->model.tokenizer().encode(text, encode));
+  prefill(state_->model().tokenizer().encode(text, encode));
 }
 
 void prefill(std::span<const Prompt> prompts) {
   const Stopwatch watch;
   std::vector<Session::State*> states;
-  std::vector<Forward::Sequence> sequences;
+  std::vector<Engine::Sequence> sequences;
   for (const Prompt& prompt : prompts) {
     if (prompt.session == nullptr) fail(Errc::invalid_argument, "batch: expected a session for each prompt, found none");
     Session::State& s = *prompt.session->state_;
@@ -212,7 +193,7 @@ TextRange Session::stream(std::span<const TokenId> prompt, GenerateOptions optio
   state_->prompt_tokens = 0;
   prefill(prompt);
   if (state_->tokens.empty()) fail(Errc::invalid_argument, "prompt: expected at least one token, found none");
-  const std::int64_t vocab = state_->model.tokenizer().vocab_size();
+  const std::int64_t vocab = state_->model().tokenizer().vocab_size();
   for (const TokenId id : state_->tokens) {
     if (id < vocab) sampler.accept(id);
   }
@@ -222,7 +203,7 @@ TextRange Session::stream(std::span<const TokenId> prompt, GenerateOptions optio
 
 TextRange Session::stream(std::string_view prompt, GenerateOptions options, EncodeOptions encode) {
   if (!state_->tokens.empty()) encode.add_special = false;
-  const std::vector<TokenId> tokens = state_->model.tokenizer().encode(prompt, encode);
+  const std::vector<TokenId> tokens = state_->model().tokenizer().encode(prompt, encode);
   return stream(tokens, std::move(options));
 }
 
@@ -247,8 +228,7 @@ TextRange Session::resume(GenerateOptions options) {
   State& s = *state_;
   if (!s.sampler) return stream(std::span<const TokenId>{}, std::move(options));
   s.check(options);
-  const auto vocab = std::min<std::int64_t>(s.model.tokenizer().vocab_size(), s.model.config().vocab);
-  s.sampler = Sampler::restore(s.sampler->save(), options.sampling, static_cast<std::int32_t>(vocab));
+  s.sampler = Sampler::restore(s.sampler->save(), options.sampling, s.vocab());
   s.prompt_ms = 0;
   s.prompt_tokens = 0;
   return {*this, std::move(options)};
@@ -256,7 +236,7 @@ TextRange Session::resume(GenerateOptions options) {
 
 TextRange Session::chat(std::vector<ChatMessage> messages, GenerateOptions options) {
   State& s = *state_;
-  const Tokenizer& tokenizer = s.model.tokenizer();
+  const Tokenizer& tokenizer = s.model().tokenizer();
   std::vector<ChatMessage> all = s.messages;
   // What was generated since the last messages is the assistant's turn.
   if (!all.empty() && s.tokens.size() > s.reply_start) {
@@ -270,7 +250,7 @@ TextRange Session::chat(std::vector<ChatMessage> messages, GenerateOptions optio
 }
 
 TextRange Session::chat_json(std::string_view conversation, GenerateOptions options) {
-  TextRange range = answer(chat_prompt_json(state_->model.tokenizer(), conversation), std::move(options));
+  TextRange range = answer(chat_prompt_json(state_->model().tokenizer(), conversation), std::move(options));
   // It comes whole each time: nothing is to be remembered.
   state_->messages.clear();
   state_->reply_start = 0;
@@ -281,7 +261,7 @@ TextRange Session::chat_json(std::string_view conversation, GenerateOptions opti
 TextRange Session::answer(const std::string& conversation, GenerateOptions options) {
   State& s = *state_;
   // Templates write special tokens, BOS among them, so they are parsed and none is added.
-  return stream_whole(s.model.tokenizer().encode(conversation, {.add_special = false, .parse_special = true}), std::move(options));
+  return stream_whole(s.model().tokenizer().encode(conversation, {.add_special = false, .parse_special = true}), std::move(options));
 }
 
 std::span<const float> Session::logits() {
@@ -291,25 +271,21 @@ std::span<const float> Session::logits() {
 
 void Session::score(std::span<const TokenId> tokens, FunctionRef<void(std::int64_t, std::span<const float>)> sink) {
   State& s = *state_;
-  if (!s.tokens.empty()) s.catch_up();
-  s.append(tokens, [&] {
-    s.read(tokens, 0, [&](std::int64_t index, std::span<const float> row) {
-      if (index + 1 == static_cast<std::int64_t>(tokens.size())) s.logits.assign(row.begin(), row.end());
-      sink(index, row);
-    });
-  });
+  const auto keep_last = [&](std::int64_t index, std::span<const float> row) {
+    if (index + 1 == static_cast<std::int64_t>(tokens.size())) s.logits.assign(row.begin(), row.end());
+    sink(index, row);
+  };
+  s.read_more(tokens, keep_last, Engine::Output::logits);
 }
 
 void Session::states(std::span<const TokenId> tokens, FunctionRef<void(std::int64_t, std::span<const float>)> sink) {
-  State& s = *state_;
-  if (!s.tokens.empty()) s.catch_up();
-  s.append(tokens, [&] { s.read(tokens, 0, sink, Forward::Output::state); });
+  state_->read_more(tokens, sink, Engine::Output::state);
 }
 
 Session Session::fork() const {
   const State& s = *state_;
-  auto copy = std::make_unique<State>(s.model, s.options);
-  copy->cache = s.cache;
+  auto copy = s.shares_engine ? std::make_unique<State>(s.engine, s.options) : std::make_unique<State>(s.model(), s.options);
+  copy->sequence = s.sequence.fork();
   copy->tokens = s.tokens;
   copy->logits = s.logits;
   copy->messages = s.messages;
@@ -324,7 +300,7 @@ void Session::clear() {
   s.logits.clear();
   s.messages.clear();
   s.sampler.reset();
-  s.cache.truncate(0);
+  s.sequence.truncate(0);
 }
 
 void Session::truncate(std::int64_t count) {
@@ -334,7 +310,7 @@ void Session::truncate(std::int64_t count) {
   if (count == 0) return clear();
   if (count == held) return;
   s.tokens.resize(static_cast<std::size_t>(count));
-  s.cache.truncate(count);
+  s.sequence.truncate(count);
   s.forget_reply();
 }
 
@@ -346,25 +322,20 @@ void Session::remove(std::int64_t first, std::int64_t last) {
   }
   if (last == held) return truncate(first);
   if (first == last) return;
-  const nn::Rope rope(s.model.config().rope, s.context);
-  std::vector<float> angles(static_cast<std::size_t>(rope.dim()));
-  float *cosines = angles.data(), *sines = cosines + rope.dim() / 2;
-  rope.shift_angles(first - last, cosines, sines);
-  const KernelTable& kernels = kernels_in_use();
   // Tokens that wait to be read have no keys yet.
-  const std::int64_t cached = s.cache.tokens();
-  s.cache.remove(kernels, s.engine().team(), std::min(first, cached), std::min(last, cached),
-                 [&](std::int64_t, float* key) { rope.apply(kernels, key, cosines, sines); });
+  const std::int64_t read = s.sequence.tokens();
+  s.engine.remove(s.sequence, std::min(first, read), std::min(last, read));
   s.tokens.erase(s.tokens.begin() + first, s.tokens.begin() + last);
   s.forget_reply();
 }
 
 void Session::set_progress(ReadProgress progress) { state_->options.progress = std::move(progress); }
 
-const Model& Session::model() const noexcept { return state_->model; }
+const Engine& Session::engine() const noexcept { return state_->engine; }
+const Model& Session::model() const noexcept { return state_->model(); }
 const std::vector<TokenId>& Session::tokens() const noexcept { return state_->tokens; }
 std::int64_t Session::context() const noexcept { return state_->context; }
-std::int64_t Session::kv_bytes() const noexcept { return state_->cache.bytes(); }
-int Session::threads() const noexcept { return state_->forward ? state_->forward->threads() : state_->options.threads; }
+std::int64_t Session::kv_bytes() const noexcept { return state_->sequence.bytes(); }
+int Session::threads() const noexcept { return state_->engine.threads(); }
 
 }  // namespace bantam::inline v0

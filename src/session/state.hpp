@@ -2,7 +2,6 @@
 #pragma once
 
 #include "bantam/core/stopwatch.hpp"
-#include "bantam/model/forward.hpp"
 #include "bantam/session/session.hpp"
 #include "speculation.hpp"
 
@@ -15,14 +14,12 @@ struct Guesses {
 };
 
 struct Session::State {
-  Model model;
+  Engine engine;
+  bool shares_engine;  ///< it was given. Forks of others get one each, so that they can run at once
   SessionOptions options;
   std::int64_t context;
-  nn::KvCache cache;
-  /// Made when it is first needed: a fork that only waits costs no threads. Made again in a child process.
-  std::unique_ptr<Forward> forward;
-  /// Everything read or generated. The first cache.tokens() of them have their keys and values in the cache; the rest
-  /// waits to be read.
+  nn::SequenceState sequence;
+  /// Everything read or generated. The first sequence.tokens() of them are in the state of the sequence; the rest waits to be read.
   std::vector<TokenId> tokens;
   std::vector<float> logits;  ///< after the last token; empty when unknown
   std::vector<ChatMessage> messages;
@@ -32,18 +29,23 @@ struct Session::State {
   std::int64_t prompt_tokens = 0;
   SpeculationPolicy policy;
 
-  State(Model m, SessionOptions o);
-  Forward& engine();
-  /// What waits to be read for the logits of the next token: tokens not in the cache yet, at least the last one.
-  [[nodiscard]] Forward::Sequence unread();
+  State(Model model, SessionOptions o);
+  State(Engine e, SessionOptions o);
+  [[nodiscard]] const Model& model() const noexcept { return engine.model(); }
+  /// Tokens that the tokenizer has and the model gives logits for.
+  [[nodiscard]] std::int32_t vocab() const noexcept;
+  /// What waits to be read for the logits of the next token, at least the last one.
+  [[nodiscard]] Engine::Sequence unread();
   /// Reads it, and knows the logits afterwards.
   void catch_up();
-  /// Puts tokens into the cache: Forward::run with the progress of the options, whose exceptions come out too.
+  /// Reads tokens: Engine::run with the progress of the options, whose exceptions come out too.
   void read(std::span<const TokenId> waiting, std::int64_t first_output,
-            FunctionRef<void(std::int64_t, std::span<const float>)> sink, Forward::Output output = Forward::Output::logits);
+            FunctionRef<void(std::int64_t, std::span<const float>)> sink, Engine::Output output = Engine::Output::logits);
   /// The same of several sessions, in passes that they share; the sink is given the index of the sequence first.
-  static void read(std::span<State* const> states, std::span<const Forward::Sequence> sequences, Forward::Sink sink,
-                   Forward::Output output = Forward::Output::logits);
+  static void read(std::span<State* const> states, std::span<const Engine::Sequence> sequences, Engine::Sink sink,
+                   Engine::Output output = Engine::Output::logits);
+  /// Adds tokens, reads what waits, and hands out `output` of each token added.
+  void read_more(std::span<const TokenId> more, FunctionRef<void(std::int64_t, std::span<const float>)> sink, Engine::Output output);
   /// Throws invalid_argument unless `other` can be in a pass of this session's.
   void check_together(const State& other) const;
   /// Throws invalid_argument for what cannot be a way to generate here.

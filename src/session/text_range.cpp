@@ -70,7 +70,7 @@ void TextRange::count_time(double seconds) {
 /// Draws a token and takes it into text and session. False when the generation ended without one.
 bool TextRange::choose(std::span<const float> logits) {
   Session::State& s = *session_->state_;
-  const Tokenizer& tokenizer = s.model.tokenizer();
+  const Tokenizer& tokenizer = s.model().tokenizer();
   const auto vocab = std::min<std::size_t>(logits.size(), static_cast<std::size_t>(tokenizer.vocab_size()));
   logits = logits.first(vocab);
   if (options_.process) {
@@ -101,7 +101,7 @@ void TextRange::step() {
   Session::State& s = *session_->state_;
   if (!speculate()) {
     const Stopwatch pass;
-    const bool single = s.logits.empty() && static_cast<std::int64_t>(s.tokens.size()) == s.cache.tokens() + 1;
+    const bool single = s.logits.empty() && static_cast<std::int64_t>(s.tokens.size()) == s.sequence.tokens() + 1;
     s.catch_up();
     if (single) s.policy.passed(1, pass.seconds());
     if (choose(s.logits)) s.logits.clear();
@@ -114,22 +114,22 @@ void TextRange::step() {
 bool TextRange::speculate() {
   Session::State& s = *session_->state_;
   const auto held = static_cast<std::int64_t>(s.tokens.size());
-  if (!s.logits.empty() || held != s.cache.tokens() + 1) return false;
+  if (!s.logits.empty() || held != s.sequence.tokens() + 1) return false;
   const std::int64_t room = std::min(s.context - held, options_.max_tokens < 0 ? s.context : options_.max_tokens - static_cast<std::int64_t>(tokens_.size())) - 1;
   const Guesses guesses = s.guess(options_.speculation, static_cast<int>(std::min<std::int64_t>(room, SpeculationPolicy::most)));
   if (guesses.tokens.empty()) return false;
 
   std::vector<TokenId> waiting{s.tokens.back()};
   waiting.insert(waiting.end(), guesses.tokens.begin(), guesses.tokens.end());
-  const auto vocab = static_cast<std::size_t>(s.model.config().vocab);
+  const auto vocab = static_cast<std::size_t>(s.model().config().vocab);
   std::vector<float> logits(waiting.size() * vocab);
   const Stopwatch pass;
   s.read(waiting, 0, [&](std::int64_t index, std::span<const float> row) {
     std::copy(row.begin(), row.end(), logits.begin() + index * static_cast<std::int64_t>(vocab));
   });
   s.policy.passed(static_cast<int>(waiting.size()), pass.seconds());
-  // The cache keeps what was confirmed; the token drawn last waits, unless the model ended.
-  const auto forget_the_rest = [&] { s.cache.truncate(static_cast<std::int64_t>(s.tokens.size()) - (s.logits.empty() ? 1 : 0)); };
+  // The state keeps what was confirmed; the token drawn last waits, unless the model ended.
+  const auto forget_the_rest = [&] { s.sequence.truncate(static_cast<std::int64_t>(s.tokens.size()) - (s.logits.empty() ? 1 : 0)); };
   std::size_t right = 0;
   try {
     while (true) {
@@ -161,7 +161,7 @@ std::size_t advance(std::span<TextRange> generations) {
 std::size_t advance(std::span<TextRange* const> generations) {
   const Stopwatch watch;
   std::vector<TextRange*> running;
-  std::vector<Forward::Sequence> sequences;
+  std::vector<Engine::Sequence> sequences;
   std::vector<Session::State*> states;
   for (TextRange* g : generations) {
     g->started_ = true;
@@ -176,7 +176,7 @@ std::size_t advance(std::span<TextRange* const> generations) {
     states.push_back(&s);
   }
   if (!sequences.empty()) {
-    states.front()->engine().run(
+    states.front()->engine.run(
         sequences, [&](std::int64_t i, std::int64_t, std::span<const float> row) { states[static_cast<std::size_t>(i)]->logits.assign(row.begin(), row.end()); },
         [](std::int64_t) { return true; });
   }

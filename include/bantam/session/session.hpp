@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "bantam/model/model.hpp"
+#include "bantam/model/engine.hpp"
 #include "bantam/session/sampler.hpp"
 
 namespace bantam::inline v0 {
@@ -19,8 +19,8 @@ namespace bantam::inline v0 {
 using ReadProgress = std::function<bool(std::int64_t, std::int64_t)>;
 
 struct SessionOptions {
-  std::int64_t context = 0;  ///< most tokens the session may hold; 0: what the model was made for
-  int threads = 0;           ///< 0: the physical cores that the process may use
+  std::int64_t context = 0;  ///< most tokens the session may hold; 0: the engine's, which without one given is the model's
+  int threads = 0;           ///< of an engine of its own; 0: the physical cores that the process may use
   std::string kv = "f16";    ///< keys and values as "f32", "f16", "q8" or "q4"
   ReadProgress progress = {};
 };
@@ -139,16 +139,20 @@ class TextRange {
 };
 
 /// One more token for each of several generations that are still running, in one pass over the weights: batched
-/// decoding. Their pieces are in piece(). Returns how many are still running. The sessions are different ones of one
-/// model and of equal context, or invalid_argument; each generation is what it would be alone. Speculation plays no part.
+/// decoding. Their pieces are in piece(). Returns how many are still running. The sessions are different ones on one engine,
+/// or on engines of one model and of equal context, whose first runs the pass, or invalid_argument; each generation is what it would
+/// be alone. Speculation plays no part.
 std::size_t advance(std::span<TextRange* const> generations);
 std::size_t advance(std::span<TextRange> generations);
 
-/// One sequence of tokens with its keys and values. For one thread at a time; the model is shared.
+/// One sequence of tokens with its state, on an engine: its own, or one that sessions share. For one thread at a time; sessions on
+/// one engine may be on different threads, and then take turns. What is called back while they read must not use their engine.
 class Session {
  public:
-  /// Throws invalid_argument for options out of range.
+  /// With an engine of its own. Throws invalid_argument for options out of range.
   explicit Session(Model model, SessionOptions options = {});
+  /// On an engine that is shared. Throws invalid_argument for a context above the engine's, and for threads.
+  explicit Session(Engine engine, SessionOptions options = {});
   ~Session();
   Session(Session&&) noexcept;
   Session& operator=(Session&&) noexcept;
@@ -183,7 +187,8 @@ class Session {
   /// Reads tokens and hands out the hidden state (dim) after each of them, as the head would read it: sink(index, state).
   void states(std::span<const TokenId> tokens, FunctionRef<void(std::int64_t, std::span<const float>)> sink);
 
-  /// A session of its own with the same past; pages of keys and values are shared until one of them writes.
+  /// A session of its own with the same past; pages of keys and values are shared until one of them writes. It is on the same
+  /// engine where that was given, else on one of its own, so that both may run at once.
   [[nodiscard]] Session fork() const;
   /// Writes tokens, keys and values, and the state of the last generation to a file; complete or absent.
   void save(const std::filesystem::path& path) const;
@@ -192,6 +197,8 @@ class Session {
   /// The inverse. Throws corrupt for bytes that save() did not write, invalid_argument for another model's.
   [[nodiscard]] static Session restore(Model model, const std::filesystem::path& path, SessionOptions options = {});
   [[nodiscard]] static Session restore(Model model, std::span<const std::byte> bytes, SessionOptions options = {});
+  [[nodiscard]] static Session restore(Engine engine, const std::filesystem::path& path, SessionOptions options = {});
+  [[nodiscard]] static Session restore(Engine engine, std::span<const std::byte> bytes, SessionOptions options = {});
   /// Forgets everything.
   void clear();
   /// Forgets all tokens but the first `count`. Throws invalid_argument when there are fewer.
@@ -205,6 +212,7 @@ class Session {
   /// Replaces SessionOptions::progress.
   void set_progress(ReadProgress progress);
 
+  [[nodiscard]] const Engine& engine() const noexcept;
   [[nodiscard]] const Model& model() const noexcept;
   /// Every token read or generated.
   [[nodiscard]] const std::vector<TokenId>& tokens() const noexcept;
@@ -219,13 +227,14 @@ class Session {
   struct State;
   explicit Session(std::unique_ptr<State> state);
   [[nodiscard]] TextRange answer(const std::string& conversation, GenerateOptions options);
-  static Session restore_from(Model model, std::span<const std::byte> bytes, const std::string& place, SessionOptions options);
+  static Session restore_file(std::unique_ptr<State> state, const std::filesystem::path& path);
+  static Session restore_from(std::unique_ptr<State> state, std::span<const std::byte> bytes, const std::string& place);
   std::unique_ptr<State> state_;
 };
 
 /// Reads prompts of several sessions together, in as few passes over the weights as their tokens need: what each then holds is
-/// what Session::prefill() gives, bit for bit. The sessions are different ones of one model and of equal context. Throws as
-/// that does, and leaves all of them as they were.
+/// what Session::prefill() gives, bit for bit. The sessions are different ones, on engines as for advance(). Throws as that does, and
+/// leaves all of them as they were.
 void prefill(std::span<const Prompt> prompts);
 
 }  // namespace bantam::inline v0

@@ -1,0 +1,75 @@
+// A model with the threads and buffers to run it, for any number of sequences.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string_view>
+
+#include "bantam/core/team.hpp"
+#include "bantam/model/model.hpp"
+#include "bantam/nn/sequence_state.hpp"
+
+namespace bantam::inline v0 {
+
+struct EngineOptions {
+  std::int64_t context = 0;  ///< most tokens of a sequence; 0: what the model was made for. Dynamic rope scaling goes by it
+  int threads = 0;           ///< 0: the physical cores that the process may use
+};
+
+/// Runs passes of tokens of several sequences through a model. A handle: copies share threads and buffers, which are made for the
+/// first pass, and made again in a child process. May be used from any thread: passes take turns. States of sequences are for
+/// one thread at a time.
+class Engine {
+ public:
+  /// Throws invalid_argument for options out of range.
+  explicit Engine(Model model, EngineOptions options = {});
+
+  [[nodiscard]] const Model& model() const noexcept;
+  /// Most tokens of a sequence.
+  [[nodiscard]] std::int64_t context() const noexcept;
+  /// As many as there are; before the first pass, as many as were asked for.
+  [[nodiscard]] int threads() const noexcept;
+
+  /// Of a sequence that has read nothing. `kv`: keys and values as "f32", "f16", "q8" or "q4", or invalid_argument.
+  [[nodiscard]] nn::SequenceState new_state(std::string_view kv = "f16") const;
+
+  /// What one sequence has in a pass: tokens to read, and from which of them on outputs are wanted.
+  struct Sequence {
+    std::span<const TokenId> tokens;
+    nn::SequenceState* state = nullptr;
+    std::int64_t first_output = 0;
+  };
+  /// What is handed out of a token: its logits (vocab), or the hidden state (dim) after the final norm.
+  enum class Output : std::uint8_t { logits, state };
+  /// Called with (index of the sequence, index of the token in it, what is handed out), in order. Values live for the call.
+  using Sink = FunctionRef<void(std::int64_t sequence, std::int64_t index, std::span<const float> values)>;
+  /// Asked on the calling thread before each layer of more than one token, with the tokens read so far; false cancels.
+  using KeepGoing = FunctionRef<bool(std::int64_t tokens_read)>;
+
+  /// Reads the tokens of all sequences, each with a state of its own from new_state() of an engine of this model, in as few passes
+  /// over the weights as they need, and hands out what is asked for. Results depend neither on how tokens were divided into calls,
+  /// nor on what else is in the pass, nor on the number of threads. Throws invalid_argument for token ids outside of the
+  /// vocabulary, a sequence beyond context(), and when a callback calls its engine; cancelled when keep_going says so;
+  /// out_of_memory; and what the callbacks throw. States are then as truncate() to their tokens leaves them.
+  void run(std::span<const Sequence> sequences, Sink sink, KeepGoing keep_going, Output output = Output::logits);
+
+  /// Forgets tokens first .. last; those behind take their places, their keys turned to their new positions (Session::remove).
+  /// Throws invalid_argument for a range that was not read, and out_of_memory, leaving the state as it was.
+  void remove(nn::SequenceState& state, std::int64_t first, std::int64_t last);
+
+  /// Throws invalid_argument naming the first that is not in the vocabulary.
+  void check(std::span<const TokenId> tokens) const;
+  /// Whether sequences of both give on either the same results: one model, and one context.
+  [[nodiscard]] bool runs_like(const Engine& other) const noexcept;
+
+ private:
+  struct Shared;
+  std::shared_ptr<Shared> shared_;
+};
+
+namespace detail {
+/// Throws invalid_argument unless `more` tokens fit a context beside those held.
+void check_room(std::int64_t context, std::int64_t held, std::int64_t more);
+}  // namespace detail
+
+}  // namespace bantam::inline v0

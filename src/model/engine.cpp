@@ -1,0 +1,166 @@
+// Passes of an engine, one after another.
+#include "bantam/model/engine.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <exception>
+
+#include "bantam/model/forward.hpp"
+#include "bantam/nn/kv_state.hpp"
+
+namespace bantam::inline v0 {
+
+namespace {
+
+/// Threads that want the same come one after another. In a child of fork() nobody holds it, whoever did in the parent: that thread
+/// is not there to give it back, which is why this is no mutex.
+class Turns {
+ public:
+  void take() {
+    const std::uint64_t me = mine();
+    for (std::uint64_t holder = nobody; !holder_.compare_exchange_weak(holder, me, std::memory_order_acquire);) {
+      if (holder == me) fail(Errc::invalid_argument, "engine: expected no pass within another, found one begun by its callback");
+      if (holder == nobody || process_of(holder) != process_of(me)) continue;
+      holder_.wait(holder, std::memory_order_relaxed);
+      holder = nobody;
+    }
+  }
+  void give() noexcept {
+    holder_.store(nobody, std::memory_order_release);
+    holder_.notify_one();
+  }
+
+ private:
+  static constexpr std::uint64_t nobody = 0;
+  static std::uint64_t mine() noexcept { return static_cast<std::uint64_t>(getpid()) << 32 | static_cast<std::uint32_t>(gettid()); }
+  static std::uint32_t process_of(std::uint64_t holder) noexcept { return static_cast<std::uint32_t>(holder >> 32); }
+
+  std::atomic<std::uint64_t> holder_{nobody};
+};
+
+}  // namespace
+
+struct Engine::Shared {
+  Shared(Model m, std::int64_t context_tokens, int team) : model(std::move(m)), context(context_tokens), threads(team) {}
+
+  const Model model;
+  const std::int64_t context;
+  std::atomic<int> threads;
+  Turns turns;
+  std::unique_ptr<Forward> forward;
+
+  /// Whoever has the turn.
+  Forward& running() {
+    // In a child of fork() its threads are not there, and another thread may have been in the middle of changing it.
+    if (forward && forward->is_forked()) (void)forward.release();
+    if (!forward) {
+      forward = std::make_unique<Forward>(model.config(), model.weights(), context, threads);
+      threads = forward->threads();
+    }
+    return *forward;
+  }
+};
+
+namespace {
+
+/// Held from here to the end of the scope.
+class Turn {
+ public:
+  explicit Turn(Turns& turns) : turns_(turns) { turns_.take(); }
+  ~Turn() { turns_.give(); }
+  Turn(const Turn&) = delete;
+  Turn& operator=(const Turn&) = delete;
+
+ private:
+  Turns& turns_;
+};
+
+nn::KvCache& cache_of(nn::SequenceState& state) noexcept { return state.find<nn::KvState>()->cache(); }
+
+}  // namespace
+
+void detail::check_room(std::int64_t context, std::int64_t held, std::int64_t more) {
+  if (held + more > context) {
+    fail(Errc::invalid_argument, "context: expected at most ", context, " tokens, ", held, " are held and ", more, " more were given");
+  }
+}
+
+Engine::Engine(Model model, EngineOptions options) {
+  if (options.context < 0 || options.context > (std::int64_t{1} << 31)) {
+    fail(Errc::invalid_argument, "context: expected 0 (the model's) to 2^31 tokens, found ", options.context);
+  }
+  if (options.threads < 0 || options.threads > 1024) {
+    fail(Errc::invalid_argument, "threads: expected 0 (all cores) to 1024, found ", options.threads);
+  }
+  const std::int64_t context = options.context == 0 ? model.config().context : options.context;
+  shared_ = std::make_shared<Shared>(std::move(model), context, options.threads);
+}
+
+const Model& Engine::model() const noexcept { return shared_->model; }
+std::int64_t Engine::context() const noexcept { return shared_->context; }
+int Engine::threads() const noexcept { return shared_->threads; }
+
+nn::SequenceState Engine::new_state(std::string_view kv) const {
+  std::vector<std::unique_ptr<nn::BlockState>> blocks;
+  blocks.push_back(std::make_unique<nn::KvState>(nn::KvCache(model().config().kv_shape(), kv)));
+  return nn::SequenceState(std::move(blocks));
+}
+
+void Engine::check(std::span<const TokenId> tokens) const {
+  const std::int64_t vocab = model().config().vocab;
+  for (const TokenId id : tokens) {
+    if (id < 0 || id >= vocab) fail(Errc::invalid_argument, "token id: expected 0 to ", vocab - 1, ", found ", id);
+  }
+}
+
+bool Engine::runs_like(const Engine& other) const noexcept {
+  return &model().weights() == &other.model().weights() && context() == other.context();
+}
+
+void Engine::run(std::span<const Sequence> sequences, Sink sink, KeepGoing keep_going, Output output) {
+  std::vector<Forward::Sequence> parts;
+  std::vector<const nn::SequenceState*> states;
+  for (const Sequence& s : sequences) states.push_back(s.state);
+  std::ranges::sort(states);
+  if (std::ranges::adjacent_find(states) != states.end() || std::ranges::count(states, nullptr) > 0) {
+    fail(Errc::invalid_argument, "engine: expected a state of its own for each sequence");
+  }
+  for (const Sequence& s : sequences) {
+    check(s.tokens);
+    detail::check_room(context(), s.state->tokens(), static_cast<std::int64_t>(s.tokens.size()));
+    parts.push_back({s.tokens, &cache_of(*s.state), s.first_output});
+  }
+  std::exception_ptr thrown;
+  const auto asked = [&](std::int64_t tokens_read) noexcept {
+    try {
+      return keep_going(tokens_read);
+    } catch (...) {
+      thrown = std::current_exception();
+      return false;
+    }
+  };
+  const Turn turn(shared_->turns);
+  try {
+    shared_->running().run(parts, sink, asked, output == Output::logits ? Forward::Output::logits : Forward::Output::state);
+  } catch (...) {
+    if (thrown) std::rethrow_exception(thrown);
+    throw;
+  }
+}
+
+void Engine::remove(nn::SequenceState& state, std::int64_t first, std::int64_t last) {
+  if (first < 0 || first > last || last > state.tokens()) {
+    fail(Errc::invalid_argument, "remove: expected a range of the ", state.tokens(), " tokens read, found ", first, " to ", last);
+  }
+  const nn::Rope rope(model().config().rope, context());
+  std::vector<float> angles(static_cast<std::size_t>(rope.dim()));
+  float *cosines = angles.data(), *sines = cosines + rope.dim() / 2;
+  rope.shift_angles(first - last, cosines, sines);
+  const KernelTable& kernels = kernels_in_use();
+  const Turn turn(shared_->turns);
+  cache_of(state).remove(kernels, shared_->running().team(), first, last, [&](float* key) { rope.apply(kernels, key, cosines, sines); });
+}
+
+}  // namespace bantam::inline v0
