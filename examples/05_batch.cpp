@@ -9,7 +9,9 @@ int main(int argc, char** argv) try {
   }
   const bantam::Model model = bantam::Model::load(argv[1]);
 
-  bantam::Session base(model);
+  // Threads and buffers, once for all sessions on it.
+  const bantam::Engine engine(model, {.context = 256});
+  bantam::Session base(engine);
   base.prefill("The old captain said:");
   std::vector<bantam::Session> sessions;
   std::vector<bantam::TextRange> replies;
@@ -23,7 +25,7 @@ int main(int argc, char** argv) try {
   }
   for (const std::string& text : texts) std::cout << text << '\n';
 
-  bantam::Session session(model);
+  bantam::Session session(engine, {.context = 128});
   bantam::TextRange reply = session.stream("to be, or not to be, or not to be, or not",
                                            {.max_tokens = 32, .sampling = {.temperature = 0}, .speculation = {.lookup = 8}});
   std::cout << reply.text() << '\n';
