@@ -1,13 +1,9 @@
-// Offline loops on oneTBB.
-#include "bantam/core/parallel.hpp"
-
+// Offline loops, on oneTBB.
 #include <tbb/blocked_range.h>
 #include <tbb/info.h>
 #include <tbb/parallel_for.h>
 #include <tbb/task_arena.h>
 
-#include <algorithm>
-#include <atomic>
 #include <memory>
 #include <mutex>
 
@@ -15,14 +11,11 @@
 #include <sanitizer/tsan_interface.h>
 #endif
 
-#include "bantam/core/cpu.hpp"
-#include "bantam/core/error.hpp"
+#include "bantam/core/impl/parallel.hpp"
 
 namespace bantam::inline v0 {
 
 namespace {
-
-std::atomic<int> wanted_threads{0};
 
 /// What a loop orders: its pieces come after what was done before it, and before what is done after it. TBB sees to it, but is
 /// not built for the thread sanitizer, which has to be told.
@@ -41,8 +34,6 @@ struct LoopOrder {
 #endif
 };
 
-thread_local const CancelScope* innermost = nullptr;
-
 /// The arena of `threads` threads, kept from loop to loop: making one costs more than a small loop's work.
 std::shared_ptr<tbb::task_arena> arena_of(int threads) {
   static std::mutex mutex;
@@ -54,36 +45,12 @@ std::shared_ptr<tbb::task_arena> arena_of(int threads) {
 
 }  // namespace
 
-CancelScope::CancelScope(std::function<bool()> cancelled) : cancelled_(std::move(cancelled)), outer_(innermost) { innermost = this; }
-CancelScope::~CancelScope() { innermost = outer_; }
+namespace detail {
 
-void check_cancelled() {
-  for (const CancelScope* scope = innermost; scope != nullptr; scope = scope->outer_) {
-    if (scope->cancelled_()) fail(Errc::cancelled, "cancelled");
-  }
-}
+// oneTBB warns on standard error when asked for more than there is.
+int most_threads() { return tbb::info::default_concurrency(); }
 
-void set_parallel_threads(int threads) { wanted_threads = threads; }
-
-int parallel_threads() {
-  static const int cores = usable_cores();  // asks the system's files
-  // oneTBB warns on standard error when asked for more than there is.
-  return wanted_threads > 0 ? std::min(wanted_threads.load(), tbb::info::default_concurrency()) : cores;
-}
-
-void parallel_for(std::int64_t items, std::int64_t grain, FunctionRef<void(Range)> f) {
-  const int threads = parallel_threads();
-  check_cancelled();  // other threads may do every piece
-  // A thread that waits may lend a hand to a loop of another, which its own scope must not stop.
-  const CancelScope* const scope = innermost;
-  const auto piece = [&](Range range) {
-    if (scope != nullptr && scope == innermost) check_cancelled();
-    f(range);
-  };
-  if (items <= grain || threads == 1) {
-    for (std::int64_t first = 0; first < items; first += grain) piece({first, std::min(first + grain, items)});
-    return;
-  }
+void run_pieces(int threads, std::int64_t items, std::int64_t grain, FunctionRef<void(Range)> piece) {
   LoopOrder order;
   order.begin_loop();
   arena_of(threads)->execute([&] {
@@ -97,5 +64,7 @@ void parallel_for(std::int64_t items, std::int64_t grain, FunctionRef<void(Range
   });
   order.end_loop();
 }
+
+}  // namespace detail
 
 }  // namespace bantam::inline v0

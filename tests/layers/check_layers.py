@@ -29,7 +29,7 @@ LAYERS = {
 SOURCE_LAYERS = {**LAYERS, "simd": 4}
 TOP = 10
 
-OFFLINE = ["include/bantam/compress", "include/bantam/prune", "include/bantam/train", "src/compress", "src/prune", "src/train"]
+OFFLINE = ["src/compress", "src/prune", "src/train"]
 # Third-party headers by the beginning of their name, and where they may be included.
 THIRD_PARTY = [
     (r"(tbb|oneapi|sanitizer)/", ["src/core"]),
@@ -44,6 +44,9 @@ THIRD_PARTY = [
     (r"httplib\.h", ["src/server"]),
     (r"pybind11/", ["bindings"]),
 ]
+# Definitions that the library compiles once: included by each other, by what compiles them, and by the header that stands for it.
+IMPL = re.compile(r"include/bantam/\w+/impl/")
+HEADER_ONLY = "include/bantam/header_only.hpp"
 # These see the public headers alone, as any other user does.
 OUTSIDE = ("capi", "bindings")
 # The umbrella header pulls none of these, however far down.
@@ -98,7 +101,7 @@ def check_angled(path, name):
         return f"<{name}>: headers of the project are included in quotes"
     if re.fullmatch(r"[a-z_]+", name):
         return None  # the standard library's
-    if path.startswith("include/"):
+    if path.startswith("include/") and not IMPL.match(path):
         return f"<{name}>: public headers include the standard library and the project only"
     if re.fullmatch(r"(sys/|asm/|linux/|netinet/|arpa/)?[a-z0-9_]+\.h", name):
         return None  # the system's
@@ -143,6 +146,8 @@ def check(root):
                         else:
                             included = layer_of(target)
                             problem = f'"{name}" belongs to a later layer' if included is not None and included > layer else None
+                            if IMPL.match(target) and not (IMPL.match(path) or path == HEADER_ONLY or path.startswith("src/")):
+                                problem = f'"{name}" holds definitions: include what declares them'
                     if problem:
                         breaks.append(f"{path}:{number}: {problem}")
     if os.path.isfile(os.path.join(root, UMBRELLA)):
@@ -166,6 +171,10 @@ def self_test():
         "capi/i.cpp": ('#include "io/d.hpp"\n', "is no file of the project"),
         "src/io/d.hpp": ("#include <vector>\n", None),
         "src/model/k.cpp": ("#include <fstream>\n", "waits for pipes"),
+        "include/bantam/core/impl/l.hpp": ("#include <sched.h>\n", None),
+        "include/bantam/core/m.hpp": ('#include "bantam/core/impl/l.hpp"\n', "holds definitions"),
+        "include/bantam/header_only.hpp": ('#include "bantam/core/impl/l.hpp"\n', None),
+        "include/bantam/compress/n.hpp": ("#include <Eigen/Core>\n", "may stand only in"),
         "src/io/j.cpp": ("#include <unordered_map>\n", "have a key"),
         "src/text/h.cpp": ('#include <vector>\n#include <utf8proc.h>\n#include "bantam/core/a.hpp"\n', None),
     }

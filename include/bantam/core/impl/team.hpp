@@ -1,5 +1,5 @@
-// Threads that are dealt parts of work, and stay away while their processor is wanted by others.
-#include "bantam/core/team.hpp"
+// Threads that are dealt parts of work, and stay away while their processor is wanted by others: definitions of core/team.hpp.
+#pragma once
 
 #include <linux/futex.h>
 #include <sched.h>
@@ -18,10 +18,12 @@
 
 #include "bantam/core/cpu.hpp"
 #include "bantam/core/error.hpp"
+#include "bantam/core/once.hpp"
+#include "bantam/core/team.hpp"
 
 namespace bantam::inline v0 {
 
-namespace {
+namespace detail::team {
 
 using std::chrono::nanoseconds;
 using Clock = std::chrono::steady_clock;
@@ -29,24 +31,24 @@ using namespace std::chrono_literals;
 
 // About 20 to 100 microseconds, by how long the processor pauses: longer than the gap between two phases of a layer, shorter than
 // a scheduler's time slice, so that a neighbor gets its core back.
-constexpr int spin_rounds = 2000;
+inline constexpr int spin_rounds = 2000;
 // A look at what the system counts takes half a microsecond.
-constexpr nanoseconds between_looks = 1ms;
+inline constexpr nanoseconds between_looks = 1ms;
 // How long a processor that became free may lie idle, and how often a neighbor is disturbed by somebody who tries its processor.
-constexpr nanoseconds longest_rest = 128ms;
-constexpr nanoseconds shortest_rest = 32ms;
+inline constexpr nanoseconds longest_rest = 128ms;
+inline constexpr nanoseconds shortest_rest = 32ms;
 // Whoever wakes up gets a slice of the scheduler's first, 3 ms: only after it shows whether a neighbor wants the processor.
-constexpr nanoseconds trial = 5ms;
+inline constexpr nanoseconds trial = 5ms;
 // A neighbor that computes takes a slice of 3 ms. Who only wakes up to look around, as many do on any machine, takes 0.1 to 0.3.
-constexpr nanoseconds shortest_loss = 1ms;
+inline constexpr nanoseconds shortest_loss = 1ms;
 // Two threads of a team on one processor take turns and lose nothing to others, so that nothing else tells. The scheduler
 // parts them within a tick or two where another processor is free; a gap is when nothing was to do.
-constexpr nanoseconds patience = 8ms;
-constexpr nanoseconds longest_gap = 20ms;
+inline constexpr nanoseconds patience = 8ms;
+inline constexpr nanoseconds longest_gap = 20ms;
 // Processors may be given and taken while we run (taskset -p).
-constexpr nanoseconds between_counts = 100ms;
+inline constexpr nanoseconds between_counts = 100ms;
 
-void relax() noexcept {
+inline void relax() noexcept {
 #if defined(__x86_64__)
   __builtin_ia32_pause();
 #elif defined(__aarch64__)
@@ -58,12 +60,12 @@ using Word = std::atomic<std::uint32_t>;
 static_assert(sizeof(Word) == 4 && Word::is_always_lock_free);
 
 /// Sleeps while `word` is `value`, and not longer than `most` (0: for ever). std::atomic has no wait that ends by itself.
-void sleep_on(const Word& word, std::uint32_t value, nanoseconds most = {}) noexcept {
+inline void sleep_on(const Word& word, std::uint32_t value, nanoseconds most = {}) noexcept {
   const timespec time{most / 1s, (most % 1s).count()};
   syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, value, most.count() > 0 ? &time : nullptr, nullptr, 0);
 }
-void wake(const Word& word, int threads) noexcept { syscall(SYS_futex, &word, FUTEX_WAKE_PRIVATE, threads, nullptr, nullptr, 0); }
-constexpr int everybody = 1 << 30;
+inline void wake(const Word& word, int threads) noexcept { syscall(SYS_futex, &word, FUTEX_WAKE_PRIVATE, threads, nullptr, nullptr, 0); }
+inline constexpr int everybody = 1 << 30;
 
 /// What the system does to one thread.
 class Watch {
@@ -86,7 +88,7 @@ class Watch {
   }
   void sleep_on(const Word& word, std::uint32_t value, nanoseconds most = {}) noexcept {
     const Clock::time_point begin = Clock::now();
-    bantam::sleep_on(word, value, most);
+    team::sleep_on(word, value, most);
     slept_ += Clock::now() - begin;
   }
 
@@ -110,14 +112,12 @@ class Rests {
   Clock::time_point back_;
 };
 
-}  // namespace
-
 // The caller writes `work`, then `cursor` (release). A thread owns a part once its exchange of the cursor has succeeded
 // (acquire), and only then reads `work`: the caller does not write it again before `done` has counted that part (release,
 // acquire). It may have been late and got a part of other work than it looked at; that is as good a part. All else is about
 // sleeping. Who wants to sleep says so and then looks once more; who has news tells it and then looks for sleepers: in
 // the one order of sequentially consistent operations, one of the two sees the other.
-struct Team::State {
+struct State {
   struct Work {
     const FunctionRef<void(Range, int)>* f = nullptr;
     std::int64_t items = 0, grain = 0;
@@ -264,7 +264,11 @@ struct Team::State {
   }
 };
 
-Team::Team(int threads) : state_(std::make_unique<State>()) {
+}  // namespace detail::team
+
+struct Team::State : detail::team::State {};
+
+BANTAM_ONCE Team::Team(int threads) : state_(std::make_unique<State>()) {
   if (threads < 0 || threads > 1024) fail(Errc::invalid_argument, "threads: expected 0 (all cores) to 1024, found ", threads);
   State& state = *state_;
   state.size = threads == 0 ? usable_cores() : threads;
@@ -283,7 +287,7 @@ Team::Team(int threads) : state_(std::make_unique<State>()) {
   }
 }
 
-Team::~Team() {
+BANTAM_ONCE Team::~Team() {
   if (is_forked()) {
     (void)state_.release();  // there is nobody to join, and no way to forget a thread that does not exist
   } else {
@@ -291,15 +295,15 @@ Team::~Team() {
   }
 }
 
-int Team::size() const noexcept { return state_->size; }
+BANTAM_ONCE int Team::size() const noexcept { return state_->size; }
 
-std::int64_t Team::grain_of(std::int64_t items, std::int64_t parts) const noexcept {
+BANTAM_ONCE std::int64_t Team::grain_of(std::int64_t items, std::int64_t parts) const noexcept {
   return std::max<std::int64_t>(1, items / (parts * state_->places.load(std::memory_order_relaxed)));
 }
 
-bool Team::is_forked() const noexcept { return getpid() != state_->process; }
+BANTAM_ONCE bool Team::is_forked() const noexcept { return getpid() != state_->process; }
 
-void Team::set_active(int threads) noexcept {
+BANTAM_ONCE void Team::set_active(int threads) noexcept {
   state_->fixed = threads > 0;
   if (threads > 0) {
     state_->set_places(std::min(threads, state_->size));
@@ -308,7 +312,7 @@ void Team::set_active(int threads) noexcept {
   }
 }
 
-void Team::deal(std::int64_t items, std::int64_t grain, FunctionRef<void(Range, int worker)> f) noexcept {
+BANTAM_ONCE void Team::deal(std::int64_t items, std::int64_t grain, FunctionRef<void(Range, int worker)> f) noexcept {
   State& state = *state_;
   BANTAM_ASSERT(grain > 0 && items / grain < State::nobody);
   if (items <= grain || state.size == 1) {
@@ -323,7 +327,7 @@ void Team::deal(std::int64_t items, std::int64_t grain, FunctionRef<void(Range, 
   if (state.asleep) {
     state.asleep = false;
     state.called.fetch_add(1);
-    wake(state.called, everybody);
+    detail::team::wake(state.called, detail::team::everybody);
   }
   state.wait_for(parts - state.take_parts(0, false));
   state.look_around();

@@ -1,5 +1,5 @@
-// Where tensor storage comes from.
-#include "bantam/core/memory.hpp"
+// Where tensor storage comes from: definitions of core/memory.hpp.
+#pragma once
 
 #include <sys/mman.h>
 
@@ -8,25 +8,27 @@
 #include <mutex>
 
 #include "bantam/core/error.hpp"
+#include "bantam/core/memory.hpp"
+#include "bantam/core/once.hpp"
 
 namespace bantam::inline v0 {
 
-namespace {
+namespace detail {
 
 // A transparent huge page of x86-64 and of most aarch64 kernels.
-constexpr std::size_t huge_page = 2u << 20;
+inline constexpr std::size_t huge_page = 2u << 20;
 // Below this the page that rounding up wastes is no longer small against the block.
-constexpr std::size_t huge_threshold = 2 * huge_page;
+inline constexpr std::size_t huge_threshold = 2 * huge_page;
 
-[[noreturn]] void fail_for(std::size_t bytes) {
+[[noreturn]] BANTAM_ONCE void fail_for_room(std::size_t bytes) {
   fail(Errc::out_of_memory, "memory: expected ", bytes, " bytes, there is no room for them");
 }
 
-std::shared_ptr<std::byte> map_huge(std::size_t bytes) {
+BANTAM_ONCE std::shared_ptr<std::byte> map_huge(std::size_t bytes) {
   // One page more than needed, so that a 2 MiB boundary lies inside; both ends are given back.
   const std::size_t wanted = round_up(bytes, huge_page);
   void* raw = mmap(nullptr, wanted + huge_page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (raw == MAP_FAILED) fail_for(bytes);
+  if (raw == MAP_FAILED) fail_for_room(bytes);
   auto* begin = static_cast<std::byte*>(raw);
   const std::size_t lead = (huge_page - reinterpret_cast<std::uintptr_t>(begin) % huge_page) % huge_page;
   if (lead != 0) munmap(begin, lead);
@@ -36,33 +38,33 @@ std::shared_ptr<std::byte> map_huge(std::size_t bytes) {
   return {begin, [wanted](std::byte* p) { munmap(p, wanted); }};
 }
 
-std::mutex host_mutex;
-StorageAllocator host;  // guarded by host_mutex
+BANTAM_ONCE std::mutex host_mutex;
+BANTAM_ONCE StorageAllocator host;  // guarded by host_mutex
 
-}  // namespace
+}  // namespace detail
 
-void set_storage_allocator(const StorageAllocator& allocator) {
-  const std::scoped_lock lock(host_mutex);
-  host = allocator;
+BANTAM_ONCE void set_storage_allocator(const StorageAllocator& allocator) {
+  const std::scoped_lock lock(detail::host_mutex);
+  detail::host = allocator;
 }
 
-std::shared_ptr<std::byte> allocate_storage(std::size_t bytes) {
+BANTAM_ONCE std::shared_ptr<std::byte> allocate_storage(std::size_t bytes) {
   if (bytes > (std::size_t{1} << 47)) fail(Errc::out_of_memory, "memory: ", bytes, " bytes are more than an address space holds");
   const StorageAllocator given = [] {
-    const std::scoped_lock lock(host_mutex);
-    return host;
+    const std::scoped_lock lock(detail::host_mutex);
+    return detail::host;
   }();
   if (given.allocate != nullptr) {
     const std::size_t size = round_up(std::max<std::size_t>(bytes, 1), storage_alignment);
     void* p = given.allocate(size, storage_alignment, given.user);
-    if (p == nullptr) fail_for(bytes);
+    if (p == nullptr) detail::fail_for_room(bytes);
     std::memset(p, 0, size);
     return {static_cast<std::byte*>(p), [given, size](std::byte* q) { given.release(q, size, given.user); }};
   }
-  if (bytes >= huge_threshold) return map_huge(bytes);
+  if (bytes >= detail::huge_threshold) return detail::map_huge(bytes);
   const std::size_t size = round_up(std::max<std::size_t>(bytes, 1), storage_alignment);
   void* p = std::aligned_alloc(storage_alignment, size);
-  if (p == nullptr) fail_for(bytes);
+  if (p == nullptr) detail::fail_for_room(bytes);
   std::memset(p, 0, size);
   return {static_cast<std::byte*>(p), [](std::byte* q) { std::free(q); }};
 }

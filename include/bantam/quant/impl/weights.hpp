@@ -1,24 +1,22 @@
-// Rounding whole matrices and reading them back.
-#include "bantam/quant/weights.hpp"
+// Rounding whole matrices and reading them back: definitions of quant/weights.hpp.
+#pragma once
 
 #include <algorithm>
 #include <cmath>
 
+#include "bantam/core/once.hpp"
+#include "bantam/quant/weights.hpp"
+
 namespace bantam::inline v0 {
 
-namespace {
-
-// Half of the largest f16: no scale, minimum or weight overflows below it.
-constexpr float surely_representable = 32752.0f;
-
-}  // namespace
-
-WeightMatrix WeightMatrix::quantize(TensorView<const float, 2> weights, const FormatInfo& format) {
+BANTAM_ONCE WeightMatrix WeightMatrix::quantize(TensorView<const float, 2> weights, const FormatInfo& format) {
   const std::int64_t rows = weights.extent(0);
   const std::int64_t columns = weights.extent(1);
   const auto data = allocate_storage(static_cast<std::size_t>(format.matrix_bytes(rows, columns)));
   const std::int64_t panel_size = format.panel_bytes(columns);
   const auto width = static_cast<std::size_t>(columns);
+  // Half of the largest f16: no scale, minimum or weight overflows below it.
+  constexpr float surely_representable = 32752.0f;
   std::vector<float> of_panel;
   RowCodes scratch;
   for (std::int64_t first = 0; first < rows; first += panel_rows) {
@@ -50,7 +48,7 @@ WeightMatrix WeightMatrix::quantize(TensorView<const float, 2> weights, const Fo
   return {format, rows, columns, data};
 }
 
-void WeightMatrix::read_row(std::int64_t row, std::span<float> out, RowCodes& scratch) const {
+BANTAM_ONCE void WeightMatrix::read_row(std::int64_t row, std::span<float> out, RowCodes& scratch) const {
   BANTAM_ASSERT(row >= 0 && row < rows_ && static_cast<std::int64_t>(out.size()) == columns_);
   const std::byte* panel = data_.get() + row / panel_rows * format_->panel_bytes(columns_);
   if (order_ == nullptr) return format_->decode_row(panel, static_cast<int>(row % panel_rows), out, scratch);
@@ -59,14 +57,14 @@ void WeightMatrix::read_row(std::int64_t row, std::span<float> out, RowCodes& sc
   for (std::size_t i = 0; i < stored.size(); ++i) out[static_cast<std::size_t>((*order_)[i])] = stored[i];
 }
 
-Tensor<float, 2> WeightMatrix::dequantize() const {
+BANTAM_ONCE Tensor<float, 2> WeightMatrix::dequantize() const {
   Tensor<float, 2> out({rows_, columns_});
   RowCodes scratch;
   for (std::int64_t r = 0; r < rows_; ++r) read_row(r, {out.data() + r * columns_, static_cast<std::size_t>(columns_)}, scratch);
   return out;
 }
 
-double relative_error(TensorView<const float, 2> a, TensorView<const float, 2> b) {
+BANTAM_ONCE double relative_error(TensorView<const float, 2> a, TensorView<const float, 2> b) {
   if (a.shape() != b.shape()) {
     fail(Errc::invalid_argument, "relative_error: expected equal shapes, found ", to_string(a.shape()), " and ", to_string(b.shape()));
   }

@@ -1,5 +1,5 @@
-// Processor features, name and cores.
-#include "bantam/core/cpu.hpp"
+// Processor features, name and cores: definitions of core/cpu.hpp.
+#pragma once
 
 #include <sched.h>
 #include <sys/resource.h>
@@ -17,14 +17,16 @@
 #include <sys/auxv.h>
 #endif
 
+#include "bantam/core/cpu.hpp"
+#include "bantam/core/once.hpp"
+
 namespace bantam::inline v0 {
 
-namespace {
+namespace detail {
 
 #if defined(__x86_64__)
-bool bit(unsigned value, int position) { return (value >> position) & 1u; }
-
-CpuFeatures detect() {
+BANTAM_ONCE CpuFeatures detect_features() {
+  const auto bit = [](unsigned value, int position) { return ((value >> position) & 1u) != 0; };
   CpuFeatures found;
   unsigned a = 0, b = 0, c = 0, d = 0;
   if (!__get_cpuid(1, &a, &b, &c, &d)) return found;
@@ -50,7 +52,7 @@ CpuFeatures detect() {
   return found;
 }
 #elif defined(__aarch64__)
-CpuFeatures detect() {
+BANTAM_ONCE CpuFeatures detect_features() {
   CpuFeatures found;
   const unsigned long capabilities = getauxval(AT_HWCAP);
   found.neon = (capabilities & HWCAP_ASIMD) != 0;
@@ -58,17 +60,17 @@ CpuFeatures detect() {
   return found;
 }
 #else
-CpuFeatures detect() { return {}; }
+BANTAM_ONCE CpuFeatures detect_features() { return {}; }
 #endif
 
-}  // namespace
+}  // namespace detail
 
-const CpuFeatures& cpu_features() noexcept {
-  static const CpuFeatures features = detect();
+BANTAM_ONCE const CpuFeatures& cpu_features() noexcept {
+  static const CpuFeatures features = detail::detect_features();
   return features;
 }
 
-std::string cpu_name() {
+BANTAM_ONCE std::string cpu_name() {
   std::ifstream info("/proc/cpuinfo");
   for (std::string line; std::getline(info, line);) {
     if (!line.starts_with("model name") && !line.starts_with("Model\t")) continue;
@@ -78,9 +80,9 @@ std::string cpu_name() {
   return "unknown";
 }
 
-namespace {
+namespace detail {
 
-cpu_set_t allowed_processors() noexcept {
+BANTAM_ONCE cpu_set_t allowed_processors() noexcept {
   cpu_set_t allowed;
   CPU_ZERO(&allowed);
   if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) CPU_SET(0, &allowed);
@@ -88,7 +90,7 @@ cpu_set_t allowed_processors() noexcept {
 }
 
 /// quota / period of one group; 0: no limit. Version 2 has both in one file ("200000 100000", "max 100000").
-double granted_by(const std::string& group) {
+BANTAM_ONCE double granted_by(const std::string& group) {
   const auto number = [](const std::string& path) {
     std::ifstream file(path);
     double value = 0;
@@ -103,14 +105,14 @@ double granted_by(const std::string& group) {
   return quota > 0 && period > 0 ? quota / period : 0;
 }
 
-}  // namespace
+}  // namespace detail
 
-int usable_processors() noexcept {
-  const cpu_set_t allowed = allowed_processors();
+BANTAM_ONCE int usable_processors() noexcept {
+  const cpu_set_t allowed = detail::allowed_processors();
   return std::max(1, CPU_COUNT(&allowed));
 }
 
-int granted_processors(const std::string& root) {
+BANTAM_ONCE int granted_processors(const std::string& root) {
   double least = 0;
   std::ifstream groups(root + "/proc/self/cgroup");
   // "0::/path" is of version 2, "4:cpu,cpuacct:/path" of version 1. A container sees its own group as the root.
@@ -124,7 +126,7 @@ int granted_processors(const std::string& root) {
     for (const std::string& mount : mounts) {
       // A group has no more than those above it.
       for (std::string path = line.substr(second + 1);; path.resize(path.rfind('/'))) {
-        const double granted = granted_by(root + mount + path);
+        const double granted = detail::granted_by(root + mount + path);
         if (granted > 0 && (least == 0 || granted < least)) least = granted;
         if (path.rfind('/') == std::string::npos) break;
       }
@@ -133,8 +135,8 @@ int granted_processors(const std::string& root) {
   return static_cast<int>(std::ceil(least));
 }
 
-int usable_cores() {
-  const cpu_set_t allowed = allowed_processors();
+BANTAM_ONCE int usable_cores() {
+  const cpu_set_t allowed = detail::allowed_processors();
   // Two threads of one core share its arithmetic and its bandwidth: one worker a core is enough.
   std::set<std::string> cores;
   for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
@@ -149,7 +151,7 @@ int usable_cores() {
   return granted > 0 ? std::min(count, granted) : count;
 }
 
-std::size_t peak_rss_bytes() {
+BANTAM_ONCE std::size_t peak_rss_bytes() {
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
   return static_cast<std::size_t>(usage.ru_maxrss) * 1024;

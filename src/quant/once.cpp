@@ -1,0 +1,2 @@
+// Matrices of weights, compiled once.
+#include "bantam/quant/impl/weights.hpp"
