@@ -6,9 +6,9 @@
 #include <numeric>
 
 #include "bantam/compress/nearest.hpp"
+#include "bantam/compress/product.hpp"
 #include "bantam/compress/smooth.hpp"
 #include "bantam/core/parallel.hpp"
-#include "product.hpp"
 
 namespace bantam::inline v0 {
 

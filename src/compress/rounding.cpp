@@ -3,9 +3,9 @@
 
 #include <cmath>
 
+#include "bantam/compress/product.hpp"
 #include "bantam/core/error.hpp"
 #include "bantam/core/parallel.hpp"
-#include "product.hpp"
 
 namespace bantam::inline v0 {
 

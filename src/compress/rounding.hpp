@@ -49,8 +49,6 @@ void check_finite(const std::string& name, std::int64_t row, std::span<const flo
 void check_finite(const std::string& name, const WeightMatrix& matrix);
 [[noreturn]] void fail_too_large(const std::string& name, const FormatInfo& format, float value, std::int64_t row, std::size_t column);
 
-/// Rounds a row of finite weights to the nearest of fitted grids (nearest.hpp), of a format that holds no floats.
-void round_row(std::span<const float> row, const FormatInfo& format, const NearestOptions& options, RowCodes& codes);
 /// Rounds a matrix row by row to nearest, on all cores; without `fitted` on the format's own grids. Throws naming the weight
 /// that is not finite before or after.
 [[nodiscard]] Rounded round_matrix(const std::string& name, std::int64_t rows, std::int64_t columns, const FormatInfo& format, ReadRow read,

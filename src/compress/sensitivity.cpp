@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "bantam/compress/nearest.hpp"
+#include "bantam/compress/product.hpp"
 #include "bantam/core/parallel.hpp"
 #include "bantam/core/stopwatch.hpp"
 #include "bantam/model/divergence.hpp"
@@ -12,7 +13,6 @@
 #include "gguf_output.hpp"
 #include "output.hpp"
 #include "plan.hpp"
-#include "product.hpp"
 #include "prune/model_shares.hpp"
 
 namespace bantam::inline v0 {

@@ -5,9 +5,9 @@
 #include <cmath>
 #include <optional>
 
+#include "bantam/compress/product.hpp"
+#include "bantam/prune/compensation.hpp"
 #include "bantam/quant/formats.hpp"
-#include "compensation.hpp"
-#include "compress/product.hpp"
 #include "parts.hpp"
 #include "principal_axes.hpp"
 #include "states.hpp"

@@ -6,11 +6,11 @@
 #include <numeric>
 #include <optional>
 
+#include "bantam/compress/product.hpp"
 #include "bantam/core/parallel.hpp"
+#include "bantam/prune/compensation.hpp"
 #include "bantam/quant/formats.hpp"
-#include "compensation.hpp"
 #include "compress/fold.hpp"
-#include "compress/product.hpp"
 #include "parts.hpp"
 #include "slicing.hpp"
 #include "states.hpp"

@@ -1,5 +1,5 @@
 // Coordinate descent on codes and scales, against the loss in double precision.
-#include "compress/descent.hpp"
+#include "bantam/compress/descent.hpp"
 
 #include "bantam/compress/hessian.hpp"
 #include "bantam/quant/weights.hpp"

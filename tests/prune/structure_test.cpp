@@ -5,8 +5,8 @@
 
 #include "limits.hpp"
 #include "model/cut_model.hpp"
-#include "compress/product.hpp"
-#include "prune/compensation.hpp"
+#include "bantam/compress/product.hpp"
+#include "bantam/prune/compensation.hpp"
 #include "prune/parts.hpp"
 #include "prune/small.hpp"
 

@@ -20,6 +20,9 @@ struct NearestOptions {
 /// invalid_argument when shapes do not fit, the format holds floats, or weights are not finite.
 [[nodiscard]] WeightMatrix nearest(TensorView<const float, 2> weights, const FormatInfo& format, const NearestOptions& options = {});
 
+/// One row of them, finite, into codes and scales that format.store_codes takes.
+void round_row(std::span<const float> row, const FormatInfo& format, const NearestOptions& options, RowCodes& codes);
+
 /// HQQ (Badri and Shaji 2023): scales span the range of each group; the minimum, a number that need not be a code, is fitted
 /// by half-quadratic splitting so that the sum of |error|^0.7 is small. No data. For formats with a minimum for each group: a
 /// zero point is a whole number of steps, which leaves nothing to fit, and k-quants share the unit of their minimums and are

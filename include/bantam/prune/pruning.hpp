@@ -5,8 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "bantam/prune/mask.hpp"
-#include "bantam/quant/format_info.hpp"
+#include "bantam/prune/sparse_format.hpp"
 
 namespace bantam::inline v0 {
 
@@ -56,14 +55,5 @@ struct Pruning {
 [[nodiscard]] Pruning find_pruning(std::string_view text);
 /// Throws invalid_argument unless it removes something, and so much can be removed.
 void check(const Pruning& pruning);
-
-/// Whether a format holds 0 exactly, on whatever grid: those with minimums and iq4 do not. What is removed has to stay so.
-[[nodiscard]] bool holds_zero(const FormatInfo& format);
-/// Whether a format holds whatever such a sparsity leaves; those that hold all weights do.
-[[nodiscard]] bool holds_rest(const FormatInfo& format, const Sparsity& sparsity) noexcept;
-/// The same for one mask.
-[[nodiscard]] bool holds_rest(const FormatInfo& format, const Mask& mask) noexcept;
-/// The sparsity that leaves what a format holds; none for those that hold all weights.
-[[nodiscard]] Sparsity sparsity_of(const FormatInfo& format) noexcept;
 
 }  // namespace bantam::inline v0

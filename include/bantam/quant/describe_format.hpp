@@ -28,7 +28,7 @@ template <QuantFormat F>
     info.store_codes = store_codes<F>;
     info.store_block = store_block<F>;
     info.grid_columns = grid_columns<F>;
-    info.has_minimums = Strip16<F>::minimums && !Strip16<F>::super_scales;
+    info.has_minimums = has_minimums<F>;
     info.fit_grid = fit_grid<F>;
     info.round_to_grid = round_to_grid<F>;
     info.decode_code = decode_code<F>;

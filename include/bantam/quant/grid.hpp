@@ -89,6 +89,10 @@ void fit_half_quadratic(std::span<const float> weights, GroupSide& side) noexcep
 template <QuantFormat F>
 inline constexpr int grid_columns = Strip16<F>::super_scales ? block_columns : F::group;
 
+/// w = scale q + min, both of the group alone.
+template <QuantFormat F>
+inline constexpr bool has_minimums = !is_float_format<F> && Strip16<F>::minimums && !Strip16<F>::super_scales;
+
 /// Fits the groups of grid_columns weights (fewer at the end of a row) to them, as they will be stored. `importance` has
 /// the weights' length, or is empty: all alike.
 template <QuantFormat F>

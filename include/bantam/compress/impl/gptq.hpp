@@ -1,93 +1,26 @@
-// GPTQ and SparseGPT on one matrix.
-#include "bantam/compress/gptq.hpp"
+// GPTQ and SparseGPT on one matrix: definitions of compress/gptq.hpp.
+#pragma once
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
 #include <numeric>
 
+#include "bantam/compress/descent.hpp"
+#include "bantam/compress/gptq.hpp"
+#include "bantam/compress/impl/inverse_factor.hpp"
+#include "bantam/compress/product.hpp"
+#include "bantam/core/once.hpp"
 #include "bantam/core/parallel.hpp"
-#include "bantam/prune/pruning.hpp"
-#include "cholesky.hpp"
-#include "descent.hpp"
-#include "product.hpp"
-#include "prune/smallest.hpp"
+#include "bantam/prune/smallest.hpp"
+#include "bantam/prune/sparse_format.hpp"
 
 namespace bantam::inline v0 {
 
-namespace {
+namespace detail::gptq {
 
 /// Columns rounded before what they did to the rest is carried over, as in the authors' code.
-constexpr std::int64_t block = 128;
-
-/// Rows and columns of a symmetric matrix, both halves of it, put into the given order.
-void permute(TensorView<float, 2> a, std::span<const std::int64_t> order) {
-  const std::int64_t n = a.extent(0);
-  std::vector<std::int64_t> from(order.begin(), order.end());
-  std::vector<float> first(static_cast<std::size_t>(n));
-  for (std::int64_t start = 0; start < n; ++start) {  // rows, cycle by cycle
-    if (from[static_cast<std::size_t>(start)] == start) continue;
-    std::copy_n(&a(start, 0), n, first.data());
-    for (std::int64_t row = start; row >= 0;) {
-      const std::int64_t source = std::exchange(from[static_cast<std::size_t>(row)], row);
-      std::copy_n(source == start ? first.data() : &a(source, 0), n, &a(row, 0));
-      row = source == start ? -1 : source;
-    }
-  }
-  parallel_for(n, 32, [&](Range rows) {
-    std::vector<float> row(static_cast<std::size_t>(n));
-    for (std::int64_t r = rows.begin; r < rows.end; ++r) {
-      std::copy_n(&a(r, 0), n, row.data());
-      for (std::int64_t c = 0; c < n; ++c) a(r, c) = row[static_cast<std::size_t>(order[static_cast<std::size_t>(c)])];
-    }
-  });
-}
-
-/// Turns H into U with H^-1 = UT U, U upper triangular, for H in the given order of columns and damped; returns the damping
-/// that it took. With J the reversal, J H J = VT V gives H = R RT, R = J VT J upper, and U = R^-1: one factorization
-/// instead of three. All in the memory of H, whose lower half stays what it was, for restore(); `diagonal` gets the damped
-/// one of H.
-double inverse_factor(TensorView<float, 2> h, std::span<const std::int64_t> order, double damping, std::vector<float>& diagonal) {
-  const std::int64_t n = h.extent(0);
-  double mean = 0;
-  for (std::int64_t i = 0; i < n; ++i) mean += static_cast<double>(h(i, i)) / static_cast<double>(n);
-  permute(h, std::vector<std::int64_t>(order.rbegin(), order.rend()));
-  diagonal.resize(static_cast<std::size_t>(n));
-  for (std::int64_t i = 0; i < n; ++i) {
-    // Inputs that were always zero have no say.
-    diagonal[static_cast<std::size_t>(i)] = h(i, i) != 0 ? h(i, i) : mean > 0 ? static_cast<float>(mean) : 1.0f;
-  }
-  for (; damping < 1; damping += 0.05) {
-    for (std::int64_t i = 0; i < n; ++i) h(i, i) = diagonal[static_cast<std::size_t>(i)] + static_cast<float>(damping * mean);
-    if (factorize(h)) break;
-    for (std::int64_t i = 0; i < n; ++i) {
-      for (std::int64_t j = i + 1; j < n; ++j) h(i, j) = h(j, i);
-    }
-  }
-  if (!(damping < 1)) fail(Errc::corrupt, "gptq: expected inputs whose second moments can be factorized, found none even with damping of 1");
-  for (float& x : diagonal) x += static_cast<float>(damping * mean);
-  invert_upper(h);
-  parallel_for(n, 32, [&](Range rows) {  // J VT^-1 J
-    for (std::int64_t i = rows.begin; i < rows.end; ++i) {
-      for (std::int64_t j = i; i + j < n - 1; ++j) std::swap(h(i, j), h(n - 1 - j, n - 1 - i));
-    }
-  });
-  return damping;
-}
-
-/// The H that inverse_factor was given, damped, in the columns' own order.
-void restore(TensorView<float, 2> h, std::span<const std::int64_t> order, std::span<const float> diagonal) {
-  const std::int64_t n = h.extent(0);
-  parallel_for(n, 64, [&](Range columns) {
-    for (std::int64_t i = 0; i < n; ++i) {
-      for (std::int64_t j = std::max(columns.begin, i + 1); j < columns.end; ++j) h(i, j) = h(j, i);
-    }
-  });
-  for (std::int64_t i = 0; i < n; ++i) h(i, i) = diagonal[static_cast<std::size_t>(i)];
-  std::vector<std::int64_t> place(order.size());
-  for (std::int64_t i = 0; i < n; ++i) place[static_cast<std::size_t>(order[static_cast<std::size_t>(n - 1 - i)])] = i;
-  permute(h, place);
-}
+inline constexpr std::int64_t block = 128;
 
 class Run {
  public:
@@ -377,7 +310,7 @@ class Run {
   std::vector<double> losses_;
 };
 
-Tensor<float, 2> copy_of(TensorView<const float, 2> weights) {
+BANTAM_ONCE Tensor<float, 2> copy_of(TensorView<const float, 2> weights) {
   Tensor<float, 2> copy({weights.extent(0), weights.extent(1)});
   for (std::int64_t r = 0; r < weights.extent(0); ++r) {
     for (std::int64_t c = 0; c < weights.extent(1); ++c) copy(r, c) = weights(r, c);
@@ -385,7 +318,7 @@ Tensor<float, 2> copy_of(TensorView<const float, 2> weights) {
   return copy;
 }
 
-void check_zeros(TensorView<const float, 2> weights, const FormatInfo& format, const GptqZeros& zeros) {
+BANTAM_ONCE void check_zeros(TensorView<const float, 2> weights, const FormatInfo& format, const GptqZeros& zeros) {
   if (!holds_zero(format)) fail(Errc::invalid_argument, "gptq: expected a format that holds 0 exactly, to prune, found ", format.name);
   if (zeros.mask == nullptr) return check(zeros.choose, weights.extent(1));
   if (zeros.choose.any()) fail(Errc::invalid_argument, "gptq: expected zeros that are given or chosen, found both");
@@ -395,14 +328,14 @@ void check_zeros(TensorView<const float, 2> weights, const FormatInfo& format, c
   }
 }
 
-}  // namespace
+}  // namespace detail::gptq
 
-GptqResult gptq(TensorView<const float, 2> weights, const Hessian& hessian, const FormatInfo& format, const GptqOptions& options,
+BANTAM_ONCE GptqResult gptq(TensorView<const float, 2> weights, const Hessian& hessian, const FormatInfo& format, const GptqOptions& options,
                 const Tensor<float, 2>& pull, const GptqZeros& zeros) {
-  return gptq(copy_of(weights), hessian.clone(), format, options, pull.clone(), zeros);
+  return gptq(detail::gptq::copy_of(weights), hessian.clone(), format, options, pull.clone(), zeros);
 }
 
-GptqResult gptq(Tensor<float, 2>&& weights, Hessian&& hessian, const FormatInfo& format, const GptqOptions& options, Tensor<float, 2>&& pull,
+BANTAM_ONCE GptqResult gptq(Tensor<float, 2>&& weights, Hessian&& hessian, const FormatInfo& format, const GptqOptions& options, Tensor<float, 2>&& pull,
                 const GptqZeros& zeros) {
   if (format.is_float && !zeros.any()) fail(Errc::invalid_argument, "gptq: expected a format of integers or levels, found ", format.name);
   if (weights.extent(1) != hessian.columns()) {
@@ -411,11 +344,11 @@ GptqResult gptq(Tensor<float, 2>&& weights, Hessian&& hessian, const FormatInfo&
   if (pull.size() > 0 && pull.shape() != weights.shape()) {
     fail(Errc::invalid_argument, "gptq: expected a pull of (", weights.extent(0), ", ", weights.extent(1), "), found (", pull.extent(0), ", ", pull.extent(1), ")");
   }
-  if (zeros.any()) check_zeros(weights, format, zeros);
+  if (zeros.any()) detail::gptq::check_zeros(weights, format, zeros);
   if (!(zeros.mask != nullptr ? holds_rest(format, *zeros.mask) : holds_rest(format, zeros.choose))) {
     fail(Errc::invalid_argument, "gptq: expected zeros of the pattern ", to_string(sparsity_of(format)), ", of what ", format.name, " holds, found others");
   }
-  return Run(std::move(weights), std::move(hessian), format, options, zeros).result(std::move(pull));
+  return detail::gptq::Run(std::move(weights), std::move(hessian), format, options, zeros).result(std::move(pull));
 }
 
 }  // namespace bantam::inline v0

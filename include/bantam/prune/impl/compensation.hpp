@@ -1,15 +1,18 @@
-// Least squares by one Cholesky factor and its inverse.
-#include "compensation.hpp"
+// Least squares by one Cholesky factor and its inverse: definitions of prune/compensation.hpp.
+#pragma once
 
+#include <algorithm>
+
+#include "bantam/compress/cholesky.hpp"
+#include "bantam/compress/product.hpp"
 #include "bantam/core/error.hpp"
+#include "bantam/core/once.hpp"
 #include "bantam/core/parallel.hpp"
-#include "compress/cholesky.hpp"
-#include "compress/product.hpp"
-#include "parts.hpp"
+#include "bantam/prune/compensation.hpp"
 
 namespace bantam::inline v0 {
 
-Tensor<float, 2> part_of(const Hessian& hessian, std::span<const std::int64_t> rows, std::span<const std::int64_t> columns) {
+BANTAM_ONCE Tensor<float, 2> part_of(const Hessian& hessian, std::span<const std::int64_t> rows, std::span<const std::int64_t> columns) {
   Tensor<float, 2> out({static_cast<std::int64_t>(rows.size()), static_cast<std::int64_t>(columns.size())});
   parallel_for(out.extent(0), 32, [&](Range range) {
     for (std::int64_t r = range.begin; r < range.end; ++r) {
@@ -19,11 +22,7 @@ Tensor<float, 2> part_of(const Hessian& hessian, std::span<const std::int64_t> r
   return out;
 }
 
-namespace {
-
-}  // namespace
-
-Regression::Regression(const Hessian& hessian, std::span<const std::int64_t> kept, double damping) : damping_(damping) {
+BANTAM_ONCE Regression::Regression(const Hessian& hessian, std::span<const std::int64_t> kept, double damping) : damping_(damping) {
   double mean = 0;
   for (const std::int64_t i : kept) mean += static_cast<double>(hessian(i, i)) / static_cast<double>(kept.size());
   for (; damping_ < 1; damping_ += 0.05) {
@@ -42,7 +41,7 @@ Regression::Regression(const Hessian& hessian, std::span<const std::int64_t> kep
   fail(Errc::corrupt, "compensation: expected inputs whose second moments can be factorized, found none even with damping of 1");
 }
 
-Tensor<float, 2> Regression::solve(TensorView<const float, 2> products) const {
+BANTAM_ONCE Tensor<float, 2> Regression::solve(TensorView<const float, 2> products) const {
   // With H_kk^-1 = V^-1 V^-T.
   return times_transposed(times_transposed(products, inverse_.view().transposed()), inverse_);
 }

@@ -13,4 +13,14 @@ namespace bantam::inline v0 {
 /// Writes V^-1 over V, upper triangular; what is below the diagonal is neither read nor written. n^3 / 6 multiply-adds.
 void invert_upper(TensorView<float, 2> v);
 
+namespace detail {
+
+/// The same for a block of the diagonal: by Eigen in the library (src/compress/cholesky_blocks.cpp), by loops without it
+/// (impl/cholesky_loops.hpp).
+[[nodiscard]] bool factorize_block(TensorView<float, 2> a);
+/// V^-1, with zeros below the diagonal.
+[[nodiscard]] Tensor<float, 2> inverse_of(TensorView<const float, 2> v);
+
+}  // namespace detail
+
 }  // namespace bantam::inline v0

@@ -1,22 +1,24 @@
-// Coordinate descent by blocks of columns: inside a block row by row, between blocks by products.
-#include "descent.hpp"
+// Coordinate descent by blocks of columns: inside a block row by row, between blocks by products: definitions of compress/descent.hpp.
+#pragma once
 
 #include <algorithm>
 #include <array>
 #include <memory>
 #include <numeric>
 
+#include "bantam/compress/descent.hpp"
+#include "bantam/compress/product.hpp"
+#include "bantam/core/once.hpp"
 #include "bantam/core/parallel.hpp"
-#include "product.hpp"
 
 namespace bantam::inline v0 {
 
-namespace {
+namespace detail::descent {
 
 /// Columns of a block, which is whole groups: what a row keeps at hand (moments, slopes) fits the first-level caches.
-constexpr std::size_t block = 128;
+inline constexpr std::size_t block = 128;
 /// Over a block before the others hear of it: later rounds change little.
-constexpr int rounds = 3;
+inline constexpr int rounds = 3;
 
 /// Moments of the columns of a block among themselves, zero past the last: close together, and loops over them have a known
 /// length.
@@ -106,10 +108,11 @@ struct Part {
   }
 };
 
-}  // namespace
+}  // namespace detail::descent
 
-double descend(const Tensor<float, 2>& errors, const Tensor<float, 2>& h, const FormatInfo& format, int sweeps, std::span<RowCodes> rows,
+BANTAM_ONCE double descend(const Tensor<float, 2>& errors, const Tensor<float, 2>& h, const FormatInfo& format, int sweeps, std::span<RowCodes> rows,
                TensorView<const std::uint8_t, 2> removed) {
+  using namespace detail::descent;
   const std::int64_t count = errors.extent(0), columns = errors.extent(1);
   // (panels of columns, rows, columns of a panel): as products write them, one after the other.
   constexpr std::int64_t width = panel_rows;

@@ -1,15 +1,17 @@
-// Splitting a matrix at its large inputs.
-#include "bantam/compress/outliers.hpp"
+// Splitting a matrix at its large inputs: definitions of compress/outliers.hpp.
+#pragma once
 
 #include <cmath>
 
+#include "bantam/compress/outliers.hpp"
 #include "bantam/core/half.hpp"
+#include "bantam/core/once.hpp"
 #include "bantam/nn/ops.hpp"
 #include "bantam/quant/formats.hpp"
 
 namespace bantam::inline v0 {
 
-OutlierSplit split_outliers(TensorView<const float, 2> weights, std::span<const float> largest_inputs, const FormatInfo& format, float threshold) {
+BANTAM_ONCE OutlierSplit split_outliers(TensorView<const float, 2> weights, std::span<const float> largest_inputs, const FormatInfo& format, float threshold) {
   const std::int64_t rows = weights.extent(0), columns = weights.extent(1);
   if (format.is_float) fail(Errc::invalid_argument, "outliers: expected a format of integers or levels, found ", format.name);
   if (static_cast<std::int64_t>(largest_inputs.size()) != columns) {
@@ -41,7 +43,7 @@ OutlierSplit split_outliers(TensorView<const float, 2> weights, std::span<const 
   return split;
 }
 
-Tensor<float, 2> OutlierSplit::multiply(TensorView<const float, 2> x) const {
+BANTAM_ONCE Tensor<float, 2> OutlierSplit::multiply(TensorView<const float, 2> x) const {
   if (x.extent(1) != rest.columns()) fail(Errc::invalid_argument, "outliers: expected inputs of ", rest.columns(), " columns, found ", x.extent(1));
   Tensor<float, 2> usual({x.extent(0), x.extent(1)});
   Tensor<float, 2> large({x.extent(0), static_cast<std::int64_t>(columns.size())});

@@ -1,22 +1,25 @@
-// Randomized Hadamard matrices and their like for other sizes, applied; and products with those that are given.
-#include "bantam/compress/rotation.hpp"
+// Randomized Hadamard matrices and their like for other sizes, applied; and products with those that are given: definitions of
+// compress/rotation.hpp.
+#pragma once
 
 #include <algorithm>
 #include <bit>
 #include <cmath>
 #include <numbers>
 
+#include "bantam/compress/product.hpp"
+#include "bantam/compress/rotation.hpp"
 #include "bantam/core/error.hpp"
+#include "bantam/core/once.hpp"
 #include "bantam/core/parallel.hpp"
 #include "bantam/core/random.hpp"
-#include "product.hpp"
 
 namespace bantam::inline v0 {
 
-namespace {
+namespace detail {
 
 /// x becomes x H, H the Hadamard matrix of Sylvester; the size is a power of two.
-void multiply_by_hadamard(std::span<double> x) noexcept {
+BANTAM_ONCE void multiply_by_hadamard(std::span<double> x) noexcept {
   for (std::size_t half = 1; half < x.size(); half *= 2) {
     for (std::size_t first = 0; first < x.size(); first += 2 * half) {
       for (std::size_t i = first; i < first + half; ++i) {
@@ -28,9 +31,9 @@ void multiply_by_hadamard(std::span<double> x) noexcept {
   }
 }
 
-}  // namespace
+}  // namespace detail
 
-Rotation::Rotation(std::int64_t size, std::uint64_t seed) : size_(size) {
+BANTAM_ONCE Rotation::Rotation(std::int64_t size, std::uint64_t seed) : size_(size) {
   if (size < 1) fail(Errc::invalid_argument, "rotation: expected a size of at least 1, found ", size);
   Random random(seed);
   const double scale = 1 / std::sqrt(static_cast<double>(size));
@@ -42,12 +45,12 @@ Rotation::Rotation(std::int64_t size, std::uint64_t seed) : size_(size) {
   }
 }
 
-Rotation::Rotation(Tensor<float, 2> axes) : size_(axes.extent(0)), axes_(std::move(axes)) {
+BANTAM_ONCE Rotation::Rotation(Tensor<float, 2> axes) : size_(axes.extent(0)), axes_(std::move(axes)) {
   if (size_ > 0 && axes_.extent(1) == size_) return;
   fail(Errc::invalid_argument, "rotation: expected as many axes as numbers, found (", size_, ", ", axes_.extent(1), ')');
 }
 
-void Rotation::apply(std::span<double> x) const {
+BANTAM_ONCE void Rotation::apply(std::span<double> x) const {
   if (axes_.size() > 0) {
     const std::vector<double> from(x.begin(), x.end());
     for (std::size_t i = 0; i < x.size(); ++i) {
@@ -60,7 +63,7 @@ void Rotation::apply(std::span<double> x) const {
   const std::size_t m = hartley_.size();
   const std::size_t power = signs_.size() / m;
   for (std::size_t i = 0; i < x.size(); ++i) x[i] *= signs_[i];
-  for (std::size_t first = 0; first < x.size(); first += power) multiply_by_hadamard(x.subspan(first, power));
+  for (std::size_t first = 0; first < x.size(); first += power) detail::multiply_by_hadamard(x.subspan(first, power));
   if (m == 1) return;
   std::vector<double> sums(x.size(), 0.0);
   for (std::size_t i = 0; i < m; ++i) {
@@ -72,13 +75,13 @@ void Rotation::apply(std::span<double> x) const {
   std::ranges::copy(sums, x.begin());
 }
 
-void Rotation::apply(std::span<float> x) const {
+BANTAM_ONCE void Rotation::apply(std::span<float> x) const {
   std::vector<double> wide(x.begin(), x.end());
   apply(wide);
   for (std::size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(wide[i]);
 }
 
-void Rotation::rotate_columns(Tensor<float, 2>& w) const {
+BANTAM_ONCE void Rotation::rotate_columns(Tensor<float, 2>& w) const {
   if (w.extent(1) % size() != 0) fail(Errc::invalid_argument, "rotation: expected a multiple of ", size(), " columns, found ", w.extent(1));
   if (axes_.size() > 0) {
     // Rows that are several times as long as the axes lie like as many rows.
@@ -94,7 +97,7 @@ void Rotation::rotate_columns(Tensor<float, 2>& w) const {
   });
 }
 
-void Rotation::rotate_rows(Tensor<float, 2>& w) const {
+BANTAM_ONCE void Rotation::rotate_rows(Tensor<float, 2>& w) const {
   if (w.extent(0) % size() != 0) fail(Errc::invalid_argument, "rotation: expected a multiple of ", size(), " rows, found ", w.extent(0));
   if (axes_.size() > 0) {
     for (std::int64_t first = 0; first < w.extent(0); first += size()) {

@@ -1,19 +1,20 @@
-// AWQ on matrices that read the same inputs.
-#include "bantam/compress/awq.hpp"
+// AWQ on matrices that read the same inputs: definitions of compress/awq.hpp.
+#pragma once
 
 #include <algorithm>
 #include <cmath>
 
+#include "bantam/compress/awq.hpp"
+#include "bantam/compress/product.hpp"
+#include "bantam/core/once.hpp"
 #include "bantam/core/parallel.hpp"
-#include "product.hpp"
-#include "rounding.hpp"
 
 namespace bantam::inline v0 {
 
-namespace {
+namespace detail::awq {
 
 /// Mean over all rows of |w| / max|w| of its group of columns.
-std::vector<float> mean_shares(std::span<const AwqReader> readers, std::int64_t columns) {
+BANTAM_ONCE std::vector<float> mean_shares(std::span<const AwqReader> readers, std::int64_t columns) {
   std::vector<double> sums(static_cast<std::size_t>(columns), 0.0);
   std::int64_t rows = 0;
   for (const AwqReader& reader : readers) {
@@ -38,7 +39,7 @@ std::vector<float> mean_shares(std::span<const AwqReader> readers, std::int64_t 
 
 /// inputs^ratio / weights^(1 - ratio), without the latter where `weights` is empty, scaled so that the largest and the
 /// smallest are each other's inverse.
-std::vector<float> scales_of(std::span<const float> inputs, std::span<const float> weights, double ratio) {
+BANTAM_ONCE std::vector<float> scales_of(std::span<const float> inputs, std::span<const float> weights, double ratio) {
   constexpr double smallest = 1e-4;  // the authors' bound; silent inputs have no magnitude to go by
   std::vector<float> scales;
   double low = 0, high = 0;
@@ -56,7 +57,7 @@ std::vector<float> scales_of(std::span<const float> inputs, std::span<const floa
 }
 
 /// What rounding W s loses, summed over the readers.
-double loss_of(std::span<const AwqReader> readers, std::span<const float> scales, const Tensor<float, 2>& moments) {
+BANTAM_ONCE double loss_of(std::span<const AwqReader> readers, std::span<const float> scales, const Tensor<float, 2>& moments) {
   const std::int64_t columns = moments.extent(0);
   double loss = 0;
   for (const AwqReader& reader : readers) {
@@ -91,9 +92,10 @@ double loss_of(std::span<const AwqReader> readers, std::span<const float> scales
   return loss;
 }
 
-}  // namespace
+}  // namespace detail::awq
 
-AwqScales awq_scales(std::span<const AwqReader> readers, const Hessian& hessian, const AwqOptions& options) {
+BANTAM_ONCE AwqScales awq_scales(std::span<const AwqReader> readers, const Hessian& hessian, const AwqOptions& options) {
+  using namespace detail::awq;
   const std::int64_t columns = hessian.columns();
   if (readers.empty()) fail(Errc::invalid_argument, "awq: expected matrices, found none");
   if (options.ratios < 1) fail(Errc::invalid_argument, "awq: expected at least one ratio, found ", options.ratios);
@@ -135,7 +137,7 @@ AwqScales awq_scales(std::span<const AwqReader> readers, const Hessian& hessian,
   return best;
 }
 
-Tensor<float, 2> awq_clip(TensorView<const float, 2> weights, const Hessian& hessian, const FormatInfo& format) {
+BANTAM_ONCE Tensor<float, 2> awq_clip(TensorView<const float, 2> weights, const Hessian& hessian, const FormatInfo& format) {
   const std::int64_t rows = weights.extent(0), columns = weights.extent(1);
   if (columns != hessian.columns()) fail(Errc::invalid_argument, "awq: expected weights of ", hessian.columns(), " columns, found ", columns);
   Tensor<float, 2> clipped({rows, columns});

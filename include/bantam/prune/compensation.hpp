@@ -2,6 +2,7 @@
 #pragma once
 
 #include <span>
+#include <vector>
 
 #include "bantam/compress/hessian.hpp"
 #include "bantam/tensor/tensor.hpp"

@@ -1,18 +1,20 @@
-// Rounding to nearest on fitted grids.
-#include "bantam/compress/nearest.hpp"
+// Rounding to nearest on fitted grids: definitions of compress/nearest.hpp.
+#pragma once
 
 #include <algorithm>
 #include <cmath>
 
+#include "bantam/compress/nearest.hpp"
+#include "bantam/core/once.hpp"
 #include "bantam/core/parallel.hpp"
-#include "rounding.hpp"
+#include "bantam/quant/formats.hpp"
 
 namespace bantam::inline v0 {
 
-namespace {
+namespace detail {
 
 /// Of sorted numbers; between two of them, their linear mean.
-float percentile_of(std::span<const float> sorted, double percent) noexcept {
+BANTAM_ONCE float percentile_of(std::span<const float> sorted, double percent) noexcept {
   const double rank = static_cast<double>(sorted.size() - 1) * percent / 100;
   const auto below = static_cast<std::size_t>(rank);
   const auto above = std::min(below + 1, sorted.size() - 1);
@@ -20,7 +22,7 @@ float percentile_of(std::span<const float> sorted, double percent) noexcept {
 }
 
 /// What is out of the percentiles of its group is moved to them.
-void clamp_groups(std::span<float> row, std::size_t group, double percentile) {
+BANTAM_ONCE void clamp_groups(std::span<float> row, std::size_t group, double percentile) {
   std::vector<float> sorted;
   for (std::size_t first = 0; first < row.size(); first += group) {
     const std::span<float> weights = row.subspan(first, std::min(group, row.size() - first));
@@ -31,9 +33,9 @@ void clamp_groups(std::span<float> row, std::size_t group, double percentile) {
   }
 }
 
-}  // namespace
+}  // namespace detail
 
-void round_row(std::span<const float> row, const FormatInfo& format, const NearestOptions& options, RowCodes& codes) {
+BANTAM_ONCE void round_row(std::span<const float> row, const FormatInfo& format, const NearestOptions& options, RowCodes& codes) {
   const std::size_t columns = row.size();
   const std::size_t unit = format.grid_columns == 0 ? columns : static_cast<std::size_t>(format.grid_columns);
   const std::size_t group = format.group == 0 ? columns : static_cast<std::size_t>(format.group);
@@ -44,7 +46,7 @@ void round_row(std::span<const float> row, const FormatInfo& format, const Neare
   std::span<const float> fitted = row;
   if (options.percentile < 100) {
     clamped.assign(row.begin(), row.end());
-    clamp_groups(clamped, group, options.percentile);
+    detail::clamp_groups(clamped, group, options.percentile);
     fitted = clamped;
   }
   for (std::size_t first = 0; first < columns; first += unit) {
@@ -60,7 +62,7 @@ void round_row(std::span<const float> row, const FormatInfo& format, const Neare
   }
 }
 
-WeightMatrix nearest(TensorView<const float, 2> weights, const FormatInfo& format, const NearestOptions& options) {
+BANTAM_ONCE WeightMatrix nearest(TensorView<const float, 2> weights, const FormatInfo& format, const NearestOptions& options) {
   const std::int64_t rows = weights.extent(0), columns = weights.extent(1);
   if (format.is_float) fail(Errc::invalid_argument, "nearest: expected a format of integers or levels, found ", format.name);
   const std::span<const float> importance = options.importance;
@@ -94,22 +96,23 @@ WeightMatrix nearest(TensorView<const float, 2> weights, const FormatInfo& forma
   return {format, rows, columns, data};
 }
 
-void check_percentile(double percentile) {
+BANTAM_ONCE void check_percentile(double percentile) {
   if (!(percentile > 50 && percentile <= 100)) {
     fail(Errc::invalid_argument, "nearest: expected a percentile above 50 and at most 100, found ", percentile);
   }
 }
 
-void check_hqq(const FormatInfo& format) {
+BANTAM_ONCE void check_hqq(const FormatInfo& format) {
   if (format.has_minimums) return;
   std::string names;
-  for (const FormatInfo& other : formats()) {
-    if (other.has_minimums) names += message(names.empty() ? "" : ", ", other.name);
-  }
+  for_each_format([&](auto other) {
+    using Other = typename decltype(other)::type;
+    if constexpr (has_minimums<Other>) names += message(names.empty() ? "" : ", ", Other::name);
+  });
   fail(Errc::invalid_argument, "hqq: expected a format with a minimum a group (", names, "), found ", format.name);
 }
 
-WeightMatrix hqq(TensorView<const float, 2> weights, const FormatInfo& format) {
+BANTAM_ONCE WeightMatrix hqq(TensorView<const float, 2> weights, const FormatInfo& format) {
   check_hqq(format);
   return nearest(weights, format, {.search = GridSearch::half_quadratic});
 }

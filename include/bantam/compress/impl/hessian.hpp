@@ -1,18 +1,20 @@
-// Accumulating second moments of activations.
-#include "bantam/compress/hessian.hpp"
+// Accumulating second moments of activations: definitions of compress/hessian.hpp.
+#pragma once
 
 #include <algorithm>
 #include <cmath>
 
+#include "bantam/compress/hessian.hpp"
+#include "bantam/compress/product.hpp"
 #include "bantam/core/error.hpp"
+#include "bantam/core/once.hpp"
 #include "bantam/core/parallel.hpp"
-#include "product.hpp"
 
 namespace bantam::inline v0 {
 
-Hessian::Hessian(std::int64_t columns) : columns_(columns), largest_(static_cast<std::size_t>(columns), 0.0f), sums_({columns, columns}) {}
+BANTAM_ONCE Hessian::Hessian(std::int64_t columns) : columns_(columns), largest_(static_cast<std::size_t>(columns), 0.0f), sums_({columns, columns}) {}
 
-void Hessian::add(TensorView<const float, 2> x) {
+BANTAM_ONCE void Hessian::add(TensorView<const float, 2> x) {
   if (x.extent(1) != columns_) fail(Errc::invalid_argument, "Hessian: expected inputs of ", columns_, " columns, found ", x.extent(1));
   // Tokens at once: their transposed inputs are copied, and a panel's share of them stays in the first-level cache.
   constexpr std::int64_t chunk = 512;
@@ -40,7 +42,7 @@ void Hessian::add(TensorView<const float, 2> x) {
   tokens_ += x.extent(0);
 }
 
-void Hessian::blend(const Hessian& other, float share) noexcept {
+BANTAM_ONCE void Hessian::blend(const Hessian& other, float share) noexcept {
   parallel_for(columns_, 64, [&](Range rows) {
     for (std::int64_t i = rows.begin; i < rows.end; ++i) {
       for (std::int64_t j = i; j < columns_; ++j) sums_(i, j) += share * (other.sums_(i, j) - sums_(i, j));
@@ -50,7 +52,7 @@ void Hessian::blend(const Hessian& other, float share) noexcept {
   tokens_ += static_cast<std::int64_t>(share * static_cast<float>(other.tokens_ - tokens_));
 }
 
-void Hessian::divide_inputs(std::span<const float> scales) noexcept {
+BANTAM_ONCE void Hessian::divide_inputs(std::span<const float> scales) noexcept {
   for (std::int64_t i = 0; i < columns_; ++i) {
     float* row = &sums_(i, 0);
     for (std::size_t j = 0; j < scales.size(); ++j) row[j] /= scales[static_cast<std::size_t>(i)] * scales[j];
@@ -58,7 +60,7 @@ void Hessian::divide_inputs(std::span<const float> scales) noexcept {
   }
 }
 
-Hessian Hessian::clone() const {
+BANTAM_ONCE Hessian Hessian::clone() const {
   Hessian copy(0);
   copy.columns_ = columns_;
   copy.tokens_ = tokens_;
@@ -67,7 +69,7 @@ Hessian Hessian::clone() const {
   return copy;
 }
 
-Tensor<float, 2> Hessian::release() && {
+BANTAM_ONCE Tensor<float, 2> Hessian::release() && {
   parallel_for(columns_, 64, [&](Range columns) {
     for (std::int64_t i = 0; i < columns_; ++i) {
       for (std::int64_t j = columns.begin; j < std::min(columns.end, i); ++j) sums_(i, j) = sums_(j, i);
@@ -77,7 +79,7 @@ Tensor<float, 2> Hessian::release() && {
   return std::move(sums_);
 }
 
-std::vector<float> Hessian::mean_squares() const {
+BANTAM_ONCE std::vector<float> Hessian::mean_squares() const {
   std::vector<float> squares(static_cast<std::size_t>(columns_));
   for (std::int64_t c = 0; c < columns_; ++c) {
     squares[static_cast<std::size_t>(c)] = (*this)(c, c) / static_cast<float>(std::max<std::int64_t>(1, tokens_));

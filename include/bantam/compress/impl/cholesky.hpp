@@ -1,53 +1,34 @@
-// Blocked factorization: Eigen on the blocks of the diagonal, the inference kernels on everything else.
-#include "cholesky.hpp"
+// Blocked factorization, with products at the speed of kernels: definitions of compress/cholesky.hpp, but for blocks of the diagonal.
+#pragma once
 
-#include <Eigen/Cholesky>
 #include <algorithm>
-#include <cmath>
 
+#include "bantam/compress/cholesky.hpp"
+#include "bantam/compress/product.hpp"
+#include "bantam/core/once.hpp"
 #include "bantam/core/parallel.hpp"
-#include "product.hpp"
 
 namespace bantam::inline v0 {
 
-namespace {
-
-using Matrix = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
-using Block = Eigen::Map<Matrix, 0, Eigen::OuterStride<>>;
+namespace detail {
 
 /// Small beside the whole, large enough that a product with it is worth more than the reading of what it changes.
-constexpr std::int64_t width = 256;
+inline constexpr std::int64_t cholesky_width = 256;
 
-TensorView<float, 2> part(TensorView<float, 2> a, std::int64_t row, std::int64_t rows, std::int64_t column, std::int64_t columns) {
+BANTAM_ONCE TensorView<float, 2> part(TensorView<float, 2> a, std::int64_t row, std::int64_t rows, std::int64_t column, std::int64_t columns) {
   return {&a(row, column), {rows, columns}, a.strides()};
 }
 
-Block block_of(TensorView<float, 2> a, std::int64_t first, std::int64_t size) {
-  return {&a(first, first), size, size, Eigen::OuterStride<>(a.stride(0))};
-}
+}  // namespace detail
 
-Tensor<float, 2> inverse_of(const Block& upper) {
-  Tensor<float, 2> inverse({upper.rows(), upper.rows()});
-  Block result(inverse.data(), upper.rows(), upper.rows(), Eigen::OuterStride<>(upper.rows()));
-  result.setIdentity();
-  upper.triangularView<Eigen::Upper>().solveInPlace(result);
-  return inverse;
-}
-
-}  // namespace
-
-bool factorize(TensorView<float, 2> a) {
+BANTAM_ONCE bool factorize(TensorView<float, 2> a) {
+  using namespace detail;
   const std::int64_t n = a.extent(0);
-  for (std::int64_t begin = 0; begin < n; begin += width) {
-    const std::int64_t size = std::min(width, n - begin);
+  for (std::int64_t begin = 0; begin < n; begin += cholesky_width) {
+    const std::int64_t size = std::min(cholesky_width, n - begin);
     const std::int64_t end = begin + size;
-    Block diagonal = block_of(a, begin, size);
-    const Eigen::LLT<Matrix, Eigen::Upper> llt(diagonal);
-    if (llt.info() != Eigen::Success) return false;
-    for (std::int64_t i = 0; i < size; ++i) {
-      if (!(llt.matrixLLT()(i, i) > 0) || !std::isfinite(llt.matrixLLT()(i, i))) return false;
-    }
-    diagonal.triangularView<Eigen::Upper>() = llt.matrixU();
+    const TensorView<float, 2> diagonal = part(a, begin, size, begin, size);
+    if (!factorize_block(diagonal)) return false;
     if (end == n) break;
     // The rest of these rows becomes XT with X = (A12)T V11^-1, and the rest of the matrix loses X XT.
     const Tensor<float, 2> inverse = inverse_of(diagonal);
@@ -75,13 +56,14 @@ bool factorize(TensorView<float, 2> a) {
   return true;
 }
 
-void invert_upper(TensorView<float, 2> v) {
+BANTAM_ONCE void invert_upper(TensorView<float, 2> v) {
+  using namespace detail;
   const std::int64_t n = v.extent(0);
   constexpr std::int64_t rows_at_once = 512;
-  for (std::int64_t begin = 0; begin < n; begin += width) {
-    const std::int64_t size = std::min(width, n - begin);
+  for (std::int64_t begin = 0; begin < n; begin += cholesky_width) {
+    const std::int64_t size = std::min(cholesky_width, n - begin);
     // (V11 V12; 0 V22)^-1 = (W11 -W11 V12 W22; 0 W22), and W11 is there already.
-    const Tensor<float, 2> inverse = inverse_of(block_of(v, begin, size));
+    const Tensor<float, 2> inverse = inverse_of(part(v, begin, size, begin, size));
     for (std::int64_t r = 0; r < size; ++r) std::copy_n(&inverse(r, r), size - r, &v(begin + r, begin + r));
     if (begin == 0) continue;
     Tensor<float, 2> product({begin, size});

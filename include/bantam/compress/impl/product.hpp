@@ -1,21 +1,23 @@
-// Products on all cores, panel by panel.
-#include "product.hpp"
+// Products on all cores, panel by panel: definitions of compress/product.hpp.
+#pragma once
 
 #include <algorithm>
 
+#include "bantam/compress/product.hpp"
+#include "bantam/core/once.hpp"
 #include "bantam/core/parallel.hpp"
 #include "bantam/kernels/of_format.hpp"
 #include "bantam/quant/weights.hpp"
 
 namespace bantam::inline v0 {
 
-namespace {
+namespace detail {
 
 /// Up to 32 rows as a panel of floats. Place by place of the panel: where rows are columns of another matrix they are read as they
 /// lie there.
-void fill_panel(std::byte* panel, TensorView<const float, 2> rows) {
+BANTAM_ONCE void fill_panel(std::byte* panel, TensorView<const float, 2> rows) {
   using L = Strip16<F32Format>;
-  bantam::detail::for_each_block<F32Format>(panel, rows.extent(1), [&](std::byte* block, std::int64_t first, int k) {
+  for_each_block<F32Format>(panel, rows.extent(1), [&](std::byte* block, std::int64_t first, int k) {
     const int columns = static_cast<int>(std::min<std::int64_t>(k, rows.extent(1) - first));
     for (int strip = 0; strip < panel_rows / strip_rows; ++strip) {
       const int lanes = static_cast<int>(std::clamp<std::int64_t>(rows.extent(0) - strip * strip_rows, 0, strip_rows));
@@ -30,9 +32,9 @@ void fill_panel(std::byte* panel, TensorView<const float, 2> rows) {
   });
 }
 
-}  // namespace
+}  // namespace detail
 
-void for_products(TensorView<const float, 2> a, TensorView<const float, 2> b, bool upper,
+BANTAM_ONCE void for_products(TensorView<const float, 2> a, TensorView<const float, 2> b, bool upper,
                   FunctionRef<void(std::int64_t, std::int64_t, std::span<const float>)> f) {
   const FormatInfo& format = format_info<F32Format>();
   const FormatKernels& kernels = kernels_of(format, kernels_in_use());
@@ -46,7 +48,7 @@ void for_products(TensorView<const float, 2> a, TensorView<const float, 2> b, bo
     for (std::int64_t p = panels.begin; p < panels.end; ++p) {
       const std::int64_t first = p * panel_rows;
       const std::int64_t count = std::min<std::int64_t>(panel_rows, n - first);
-      fill_panel(panel.data(), b.slice(0, first, first + count));
+      detail::fill_panel(panel.data(), b.slice(0, first, first + count));
       const std::int64_t rows = upper ? std::min(m, first + panel_rows) : m;
       for (std::int64_t r = 0; r < rows; r += tokens) {
         const std::int64_t now = std::min(tokens, rows - r);
@@ -57,7 +59,7 @@ void for_products(TensorView<const float, 2> a, TensorView<const float, 2> b, bo
   });
 }
 
-Tensor<float, 2> times_transposed(TensorView<const float, 2> a, TensorView<const float, 2> b) {
+BANTAM_ONCE Tensor<float, 2> times_transposed(TensorView<const float, 2> a, TensorView<const float, 2> b) {
   Tensor<float, 2> out({a.extent(0), b.extent(0)});
   for_products(a, b, false, [&](std::int64_t row, std::int64_t first, std::span<const float> values) {
     std::copy(values.begin(), values.end(), &out(row, first));
@@ -65,14 +67,14 @@ Tensor<float, 2> times_transposed(TensorView<const float, 2> a, TensorView<const
   return out;
 }
 
-void add_products(Tensor<float, 2>& sum, const Tensor<float, 2>& x, TensorView<const float, 2> y) {
+BANTAM_ONCE void add_products(Tensor<float, 2>& sum, const Tensor<float, 2>& x, TensorView<const float, 2> y) {
   for_products(x, y.transposed(), false, [&](std::int64_t row, std::int64_t first, std::span<const float> values) {
     float* to = &sum(row, first);
     for (std::size_t i = 0; i < values.size(); ++i) to[i] += values[i];
   });
 }
 
-Tensor<float, 2> outputs_of(const WeightMatrix& weights, TensorView<const float, 2> x) {
+BANTAM_ONCE Tensor<float, 2> outputs_of(const WeightMatrix& weights, TensorView<const float, 2> x) {
   // Kernels for codes and floats are for results to check others by, and slow.
   if (!weights.format().is_float) return outputs_of(WeightMatrix::quantize(weights.dequantize(), format_info<F32Format>()), x);
   const FormatKernels& kernels = kernels_of(weights.format(), kernels_in_use());
@@ -83,7 +85,7 @@ Tensor<float, 2> outputs_of(const WeightMatrix& weights, TensorView<const float,
   return out;
 }
 
-double squared_outputs(const Tensor<float, 2>& differences, const Tensor<float, 2>& moments) {
+BANTAM_ONCE double squared_outputs(const Tensor<float, 2>& differences, const Tensor<float, 2>& moments) {
   const std::int64_t columns = moments.extent(0);
   // One sum for each panel of columns, in row order: the same whatever the threads.
   std::vector<double> sums(static_cast<std::size_t>(div_up<std::int64_t>(columns, panel_rows)), 0.0);
@@ -98,7 +100,7 @@ double squared_outputs(const Tensor<float, 2>& differences, const Tensor<float, 
   return all;
 }
 
-Tensor<float, 2> moments_of(const Hessian& hessian, std::int64_t first, std::int64_t size) {
+BANTAM_ONCE Tensor<float, 2> moments_of(const Hessian& hessian, std::int64_t first, std::int64_t size) {
   Tensor<float, 2> moments({size, size});
   for (std::int64_t i = 0; i < size; ++i) {
     for (std::int64_t j = 0; j < size; ++j) moments(i, j) = hessian(first + i, first + j);

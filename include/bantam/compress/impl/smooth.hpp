@@ -1,14 +1,16 @@
-// SmoothQuant's scales.
-#include "bantam/compress/smooth.hpp"
+// SmoothQuant's scales: definitions of compress/smooth.hpp.
+#pragma once
 
 #include <algorithm>
 #include <cmath>
 
+#include "bantam/compress/smooth.hpp"
 #include "bantam/core/error.hpp"
+#include "bantam/core/once.hpp"
 
 namespace bantam::inline v0 {
 
-std::vector<float> smooth_scales(std::span<const TensorView<const float, 2>> readers, std::span<const float> largest_inputs, double alpha) {
+BANTAM_ONCE std::vector<float> smooth_scales(std::span<const TensorView<const float, 2>> readers, std::span<const float> largest_inputs, double alpha) {
   if (!(alpha >= 0 && alpha <= 1)) fail(Errc::invalid_argument, "smooth: expected an exponent from 0 to 1, found ", alpha);
   constexpr float smallest = 1e-5f;  // the authors' bound, of weights, inputs and scales
   std::vector<float> largest(largest_inputs.size(), smallest);
