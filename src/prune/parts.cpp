@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "bantam/model/roles.hpp"
+#include "bantam/prune/compensation.hpp"
 #include "bantam/quant/formats.hpp"
 
 namespace bantam::inline v0 {
@@ -85,14 +86,6 @@ std::vector<std::int64_t> spread(std::span<const std::int64_t> parts, std::int64
     for (std::int64_t i = 0; i < neighbors; ++i) all.push_back(part * neighbors + i);
   }
   return all;
-}
-
-Tensor<float, 2> keep_columns(const Tensor<float, 2>& weights, std::span<const std::int64_t> kept) {
-  Tensor<float, 2> out({weights.extent(0), static_cast<std::int64_t>(kept.size())});
-  for (std::int64_t r = 0; r < out.extent(0); ++r) {
-    for (std::int64_t c = 0; c < out.extent(1); ++c) out(r, c) = weights(r, kept[static_cast<std::size_t>(c)]);
-  }
-  return out;
 }
 
 void keep_parts(LayerWeights& block, Part part, std::span<const std::int64_t> kept, const ModelConfig& config) {

@@ -31,8 +31,6 @@ struct PartChoice {
 /// The numbers of a part's neighbors, for a list of parts.
 [[nodiscard]] std::vector<std::int64_t> spread(std::span<const std::int64_t> parts, std::int64_t neighbors);
 
-[[nodiscard]] Tensor<float, 2> keep_columns(const Tensor<float, 2>& weights, std::span<const std::int64_t> kept);
-
 /// Takes parts out of every tensor of a block. Floats keep their format and their bits; quantized matrices become f32.
 void keep_parts(LayerWeights& block, Part part, std::span<const std::int64_t> kept, const ModelConfig& config);
 
