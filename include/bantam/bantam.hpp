@@ -1,6 +1,10 @@
 // bantam: compress large language models and run them on a CPU.
 #pragma once
 
+#if defined(BANTAM_HEADER_ONLY)
+#error "bantam/header_only.hpp stands for the headers that need no library: a file includes it, or bantam/bantam.hpp"
+#endif
+
 #include "bantam/compress/fit.hpp"
 #include "bantam/compress/nearest.hpp"
 #include "bantam/core/parallel.hpp"

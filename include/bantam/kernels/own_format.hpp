@@ -1,4 +1,5 @@
-// Formats outside the list: with this header, quantize<MyFormat>() and products of it work in the program that has the format.
+// Formats outside the list: with this header, quantize<MyFormat>() and products of it work in the program that has the format. Without
+// the library (bantam/header_only.hpp) all formats are like these: what a program does not use is not compiled.
 //
 // Its kernels are the generic ones, compiled where it is used. Files, names and command lines know the list alone: a model with such
 // weights runs, but is not saved.
@@ -25,14 +26,14 @@ inline constexpr FormatKernels own_kernels = bantam::kernels::make_format<simd::
 
 template <QuantFormat F>
 constexpr FormatInfo describe_own_format() {
-  FormatInfo info = describe_format<F>(-1);
+  FormatInfo info = describe_format<F>(format_index<F>());
   info.own_kernels = &own_kernels<F>;
   return info;
 }
 
 template <QuantFormat F>
 struct OwnFormat {
-  static_assert(is_like_none_of_the_list<F>(), "a format outside the list needs a name and an id that no format of the list has");
+  static_assert(format_index<F>() >= 0 || is_like_none_of_the_list<F>(), "a format outside the list needs a name and an id that no format of the list has");
   static constexpr FormatInfo info = describe_own_format<F>();
 };
 

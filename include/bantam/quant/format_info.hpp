@@ -43,10 +43,11 @@ struct FormatInfo {
   float (*decode_code)(int code, const GroupSide& side) noexcept;
   /// The nearest scale that a group can have; null where groups do not choose theirs freely and alone.
   float (*stored_scale)(float scale) noexcept;
-  /// Of formats outside the list; null: every KernelTable has them.
+  /// Of formats outside the list, and of all without the library; null: every KernelTable has them.
   const FormatKernels* own_kernels;
 };
 
+#if !defined(BANTAM_HEADER_ONLY)  // a list that knows every format compiles every format
 /// All formats, in list order.
 [[nodiscard]] std::span<const FormatInfo> formats() noexcept;
 
@@ -56,6 +57,7 @@ struct FormatInfo {
 [[nodiscard]] const FormatInfo& find_format(std::string_view name, int group = -1, std::span<const std::string_view> others = {});
 /// By the number on disk; null when this build does not know it.
 [[nodiscard]] const FormatInfo* find_format(FormatId id) noexcept;
+#endif
 
 /// The entry of a format type.
 template <QuantFormat F>
@@ -77,9 +79,12 @@ struct OwnFormat;
 
 template <QuantFormat F>
 const FormatInfo& format_info() noexcept {
+#if !defined(BANTAM_HEADER_ONLY)
   if constexpr (format_index<F>() >= 0) {
     return formats()[static_cast<std::size_t>(format_index<F>())];
-  } else {
+  } else
+#endif
+  {
     static_assert(requires { sizeof(detail::OwnFormat<F>); },
                   "this format is not in the list of formats: include <bantam/kernels/own_format.hpp>, which makes kernels for it "
                   "here, or add it to the list (docs/add-a-format.md)");

@@ -5,7 +5,7 @@
 
 #include "bantam/simd/arch.hpp"
 
-#if defined(__AVX2__) || defined(__ARM_NEON)
+#if (defined(__AVX2__) || defined(__ARM_NEON)) && !defined(BANTAM_HEADER_ONLY)
 #include <xsimd/xsimd.hpp>
 #endif
 
@@ -42,7 +42,7 @@ struct vec<generic> {
   static BANTAM_INLINE I shift_right(I a, int n) { return static_cast<std::int32_t>(static_cast<std::uint32_t>(a) >> n); }
   static BANTAM_INLINE I shift_right_signed(I a, int n) { return a >> n; }
 };
-
+#if !defined(BANTAM_HEADER_ONLY)  // which has the generic table, and no xsimd
 // The largest lane, which xsimd 8.1 has not.
 #if defined(__AVX2__)
 BANTAM_INLINE float largest(__m128 a) {
@@ -129,7 +129,7 @@ struct vec<dotprod> : xsimd_vec<dotprod, xsimd::neon64> {};
 template <>
 struct vec<neon> : xsimd_vec<neon, xsimd::neon64> {};
 #endif
-
+#endif
 /// The sum of the lanes, added in lane order.
 template <class A>
 BANTAM_INLINE float reduce_add(typename vec<A>::F v) {
@@ -161,11 +161,11 @@ BANTAM_INLINE std::int32_t reduce_max(typename vec<A>::I v) {
 /// The sum of 16 signed bytes.
 template <class A>
 BANTAM_INLINE std::int32_t sum_of_16(const std::int8_t* p) {
-#if defined(__AVX2__)
+#if defined(__AVX2__) && !defined(BANTAM_HEADER_ONLY)
   const __m128i raised = _mm_xor_si128(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)), _mm_set1_epi8(-128));
   const __m128i halves = _mm_sad_epu8(raised, _mm_setzero_si128());
   return _mm_cvtsi128_si32(halves) + _mm_extract_epi16(halves, 4) - 16 * 128;
-#elif defined(__ARM_NEON)
+#elif defined(__ARM_NEON) && !defined(BANTAM_HEADER_ONLY)
   return vaddlvq_s8(vld1q_s8(p));
 #else
   std::int32_t sum = 0;
