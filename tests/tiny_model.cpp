@@ -2,6 +2,7 @@
 #include "tiny_model.hpp"
 
 #include <cmath>
+#include <numbers>
 
 #include "bantam/core/half.hpp"
 #include "bantam/io/safetensors.hpp"
@@ -36,6 +37,8 @@ std::string reference_name(const TensorId& id, bool sparse) {
     case Role::final_norm_bias: return "model.norm.bias";
     case Role::attention_norm_bias: return layer + "input_layernorm.bias";
     case Role::ffn_norm_bias: return layer + "post_attention_layernorm.bias";
+    case Role::up_bias: return layer + "mlp.up_proj.bias";
+    case Role::down_bias: return layer + "mlp.down_proj.bias";
     case Role::attention_out_norm: return layer + "attention_out_norm";
     case Role::ffn_out_norm: return layer + "ffn_out_norm";
     default: return key == nullptr ? std::string() : name_from(key->hf, id);
@@ -76,6 +79,11 @@ TinyModel& TinyModel::make() {
   const bool turns_part = !arch->latent && (arch->default_rope_part < 1 || !arch->find(Field::rope_dim)->hf.empty());
   if (turns_part) sizes.rope.dim = head_dim / 4 * 2;
   sizes.router = arch->router;
+  sizes.gate = arch->gate;
+  const auto scale = [&](Field field, double value) { return arch->find(field) != nullptr ? value : 1.0; };
+  sizes.scales = {.embedding = scale(Field::embedding_scale, 1.5), .residual = scale(Field::residual_scale, 0.75),
+                  .attention = arch->find(Field::attention_scale) != nullptr ? 0.25 : 0.0, .logits = scale(Field::logit_scale, 0.5) * scale(Field::logit_factor, 1.25)};
+  if (arch->no_rope_step > 0) layers = std::max(layers, arch->no_rope_step);
   const std::int64_t groups = arch->latent ? heads : kv_heads;
   LayerSpec dense{.kv_heads = groups, .ffn = ffn}, sparse{.kv_heads = groups, .ffn = 0, .window = 0, .experts = experts, .expert_ffn = expert_ffn};
   if (arch->find(Field::shared_ffn) != nullptr || arch->find(Field::shared_experts) != nullptr) sparse.ffn = 2 * expert_ffn;
@@ -84,6 +92,9 @@ TinyModel& TinyModel::make() {
   if (arch->find(Field::dense_layers) != nullptr) specs[0] = dense;
   for (std::size_t i = 0; arch->full_attention_step > 0 && i < specs.size(); ++i) {
     if ((static_cast<std::int64_t>(i) + 1) % arch->full_attention_step != 0) specs[i].window = window;
+  }
+  for (std::size_t i = 0; arch->no_rope_step > 0 && i < specs.size(); ++i) {
+    if ((static_cast<std::int64_t>(i) + 1) % arch->no_rope_step == 0) specs[i].rope = nn::LayerRope::none;
   }
   sizes.set_layers(std::move(specs));
   for (std::int64_t layer = -1; layer < layers; ++layer) {
@@ -259,6 +270,7 @@ reference::Transformer TinyModel::reference() const {
   r.adjacent_pairs = arch->pairs == nn::RopePairs::adjacent;
   r.norms_rotated = arch->head_norm == nn::HeadNorm::each_rotated;
   r.norms_all_heads = arch->head_norm == nn::HeadNorm::all;
+  if (arch->gate == ops::Gate::gelu_tanh) r.activation = [](double x) { return 0.5 * x * (1 + std::tanh(std::sqrt(2 / std::numbers::pi) * (x + 0.044715 * x * x * x))); };
   r.clamps = arch->gate == ops::Gate::clamped_silu;
   for (const LayerSpec& spec : sizes.specs) r.windows.push_back(spec.window);
   r.experts = sizes.router.experts, r.expert_ffn = expert_ffn, r.shared_ffn = 2 * expert_ffn;
@@ -286,6 +298,12 @@ std::vector<const ArchSpec*> dense_architectures() {
   std::vector<const ArchSpec*> dense;
   std::ranges::copy_if(architectures, std::back_inserter(dense), [](const ArchSpec* arch) { return !arch->has_experts(); });
   return dense;
+}
+
+std::vector<const ArchSpec*> plain_architectures() {
+  std::vector<const ArchSpec*> plain = dense_architectures();
+  std::erase_if(plain, [](const ArchSpec* arch) { return !arch->norms_before_blocks() || arch->norm != Norm::rms; });
+  return plain;
 }
 
 std::vector<float> logits_of(const Model& model, const std::vector<TokenId>& tokens) {

@@ -96,6 +96,9 @@ struct TinyModel {
 /// The architectures without experts.
 [[nodiscard]] std::vector<const ArchSpec*> dense_architectures();
 
+/// Those of them whose blocks follow each other, RMS norms before them alone.
+[[nodiscard]] std::vector<const ArchSpec*> plain_architectures();
+
 /// Logits after each of `tokens`, in one row.
 [[nodiscard]] std::vector<float> logits_of(const Model& model, const std::vector<TokenId>& tokens);
 

@@ -60,7 +60,8 @@ BlockPass::BlockPass(const ModelSource& source, const Recipe& recipe, const Cali
   fitted_ = hidden_.size();
   if (judged) take(calibration.held_out);
   source.checkpoint().drop(*embedding);
-  if (follows_original(recipe)) original_ = hidden_;
+  // Targets of what a block adds are states; a norm behind it, or a block beside it, stands between.
+  if (follows_original(recipe) && config.arch->norms_before_blocks()) original_ = hidden_;
   forward_ = std::make_unique<Forward>(config, none_, longest, parallel_threads());
 }
 

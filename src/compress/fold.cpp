@@ -19,6 +19,8 @@ void scale_columns(Tensor<float, 2>& weights, std::span<const float> factors) {
 
 bool can_fold(const LayerWeights& block, const InputGroup& group) {
   if (group.source == Role::ffn_norm && !block.experts.experts.empty()) return false;
+  // One norm for blocks side by side: what the other reads would be scaled, too.
+  if (group.source == Role::attention_norm && block.ffn_norm.empty()) return false;
   const WeightMatrix* reader = first_of(block, group);
   if (reader == nullptr) return false;
   const std::int64_t columns = reader->columns();

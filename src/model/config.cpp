@@ -138,7 +138,7 @@ void read_scales(const Source& source, ModelConfig& c) {
   s.embedding = scale(Field::embedding_scale, 1);
   s.residual = scale(Field::residual_scale, 1);
   s.attention = scale(Field::attention_scale, 0);
-  s.logits = 1 / scale(Field::logit_scale, 1);
+  s.logits = scale(Field::logit_factor, 1) / scale(Field::logit_scale, 1);
   s.attention_softcap = scale(Field::attention_softcap, 0);
   s.final_softcap = scale(Field::final_softcap, 0);
 }
@@ -296,6 +296,7 @@ FieldValue value_of(const ModelConfig& c, Field field) {
     case Field::residual_scale: return c.scales.residual;
     case Field::attention_scale: return c.scales.attention;
     case Field::logit_scale: return 1 / c.scales.logits;
+    case Field::logit_factor: return c.scales.logits;
     case Field::experts: return unless(0, sparse.experts);
     case Field::experts_used: return unless(0, c.router.used);
     case Field::expert_ffn: return unless(0, sparse.expert_ffn);

@@ -81,6 +81,7 @@ ModelConfig read_gguf_config(const GgufFile& file) {
       },
       key_of, true};
   ModelConfig c = detail::read_sizes(*arch, source);
+  for (std::int64_t i = 0; i < c.layers; ++i) c.specs[static_cast<std::size_t>(i)].rope = detail::rope_of(*arch, i);
   if (source.number(Field::window).value_or(0) != 0) {
     const std::int64_t window = detail::require_extent(source, Field::window);
     for (std::int64_t i = 0; i < c.layers; ++i) c.specs[static_cast<std::size_t>(i)].window = detail::has_window(*arch, i) ? window : 0;

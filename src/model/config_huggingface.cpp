@@ -61,11 +61,30 @@ bool flag_at(const Json& json, std::string_view key, const std::string& place, b
   return it->get<bool>();
 }
 
+/// hidden_act by its names; the first of each activation is written.
+constexpr std::pair<std::string_view, ops::Gate> activations[] = {
+    {"silu", ops::Gate::silu}, {"swish", ops::Gate::silu}, {"gelu", ops::Gate::gelu_erf}, {"gelu_pytorch_tanh", ops::Gate::gelu_tanh},
+    {"gelu_new", ops::Gate::gelu_tanh}, {"gelu_fast", ops::Gate::gelu_tanh}, {"relu", ops::Gate::relu}, {"relu2", ops::Gate::relu2}};
+
 ops::Gate gate_of(const std::string& name, const std::string& place) {
-  if (name == "silu" || name == "swish") return ops::Gate::silu;
-  if (name == "gelu") return ops::Gate::gelu_erf;
-  if (name == "gelu_new" || name == "gelu_pytorch_tanh") return ops::Gate::gelu_tanh;
-  fail(Errc::unsupported, place, ": hidden_act: expected silu, gelu, gelu_new or gelu_pytorch_tanh, found ", printable(name));
+  const auto* found = std::ranges::find(activations, std::string_view(name), &std::pair<std::string_view, ops::Gate>::first);
+  if (found != std::end(activations)) return found->second;
+  fail(Errc::unsupported, place, ": hidden_act: expected silu, gelu, gelu_pytorch_tanh, gelu_new, gelu_fast, relu or relu2, found ", printable(name));
+}
+
+/// SmolLM3's list of layers that rope turns, 1 for those, and what holds without one.
+void read_rotated_layers(const Json& json, const std::string& place, ModelConfig& c) {
+  for (std::int64_t i = 0; i < c.layers; ++i) c.specs[static_cast<std::size_t>(i)].rope = detail::rope_of(*c.arch, i);
+  const Json* list = member(json, "no_rope_layers");
+  if (list == nullptr) return;
+  if (!list->is_array() || static_cast<std::int64_t>(list->size()) != c.layers) {
+    fail(Errc::corrupt, place, ": no_rope_layers: expected a list of ", c.layers, " numbers, found ", list->is_array() ? message(list->size()) : std::string(list->type_name()));
+  }
+  for (std::int64_t i = 0; i < c.layers; ++i) {
+    const Json& turned = (*list)[static_cast<std::size_t>(i)];
+    if (turned != 0 && turned != 1) fail(Errc::corrupt, place, ": no_rope_layers[", i, "]: expected 0 or 1, found ", printable(turned.dump()));
+    c.specs[static_cast<std::size_t>(i)].rope = turned == 1 ? nn::LayerRope::model : nn::LayerRope::none;
+  }
 }
 
 void read_rope_scaling(const Json& json, const std::string& file, std::string_view name, ModelConfig& c) {
@@ -256,6 +275,7 @@ ModelConfig from_json(const Json& json, const std::string& place) {
   }
   for (std::int64_t i = 0; i < c.layers; ++i) c.specs[static_cast<std::size_t>(i)].window = i < first || !detail::has_window(arch, i) ? 0 : window;
   read_layer_types(json, place, window, c);
+  read_rotated_layers(json, place, c);
   c.set_layers(std::move(c.specs));
   detail::check_router(c.router, place);
   detail::check_rope(c.rope, place);
@@ -294,7 +314,12 @@ std::string write_hf_config(const ModelConfig& c, std::string_view torch_dtype) 
     list(Field::ffn, &ModelConfig::ffn_of);
   }
   if (c.has_experts()) json["norm_topk_prob"] = c.router.renormalize;
-  json["hidden_act"] = c.gate == ops::Gate::gelu_erf ? "gelu" : c.gate == ops::Gate::gelu_tanh ? "gelu_pytorch_tanh" : "silu";
+  const auto* activation = std::ranges::find(activations, c.gate, &std::pair<std::string_view, ops::Gate>::second);
+  json["hidden_act"] = std::string(activation == std::end(activations) ? "silu" : activation->first);
+  if (std::ranges::any_of(c.specs, [](const LayerSpec& spec) { return spec.rope == nn::LayerRope::none; })) {
+    json["no_rope_layers"] = Json::array();
+    for (const LayerSpec& spec : c.specs) json["no_rope_layers"].push_back(spec.rope == nn::LayerRope::none ? 0 : 1);
+  }
   json["tie_word_embeddings"] = c.tied;
   if (c.window > 0) {
     json["sliding_window"] = c.window;

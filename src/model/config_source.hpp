@@ -34,6 +34,11 @@ struct Source {
   return arch.full_attention_step == 0 || (layer + 1) % arch.full_attention_step != 0;
 }
 
+/// Whether rope turns a layer of an architecture, where a config does not say.
+[[nodiscard]] constexpr nn::LayerRope rope_of(const ArchSpec& arch, std::int64_t layer) noexcept {
+  return arch.no_rope_step > 0 && (layer + 1) % arch.no_rope_step == 0 ? nn::LayerRope::none : nn::LayerRope::model;
+}
+
 /// A whole number from 1 to largest_extent. Throws corrupt when it is another, or absent.
 [[nodiscard]] std::int64_t require_extent(const Source& source, Field field);
 /// The same, where absence gives `otherwise`, unchecked.

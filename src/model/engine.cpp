@@ -154,13 +154,23 @@ void Engine::remove(nn::SequenceState& state, std::int64_t first, std::int64_t l
   if (first < 0 || first > last || last > state.tokens()) {
     fail(Errc::invalid_argument, "remove: expected a range of the ", state.tokens(), " tokens read, found ", first, " to ", last);
   }
-  const nn::Rope rope(model().config().rope, context());
-  std::vector<float> angles(static_cast<std::size_t>(rope.dim()));
-  float *cosines = angles.data(), *sines = cosines + rope.dim() / 2;
-  rope.shift_angles(first - last, cosines, sines);
+  const ModelConfig& config = model().config();
+  const nn::Rope rope(config.rope, context()), local(config.local_rope.value_or(config.rope), context());
+  const auto turned = [&](const nn::Rope& by) {
+    std::vector<float> angles(static_cast<std::size_t>(by.dim()));
+    by.shift_angles(first - last, angles.data(), angles.data() + by.dim() / 2);
+    return angles;
+  };
+  const std::vector<float> angles = turned(rope), local_angles = turned(local);
   const KernelTable& kernels = kernels_in_use();
   const Turn turn(shared_->turns);
-  cache_of(state).remove(kernels, shared_->running().team(), first, last, [&](float* key) { rope.apply(kernels, key, cosines, sines); });
+  cache_of(state).remove(kernels, shared_->running().team(), first, last, [&](std::int64_t layer, float* key) {
+    const nn::LayerRope kind = config.layer(layer).rope;
+    if (kind == nn::LayerRope::none) return;
+    const nn::Rope& by = kind == nn::LayerRope::local ? local : rope;
+    const float* cosines = (kind == nn::LayerRope::local ? local_angles : angles).data();
+    by.apply(kernels, key, cosines, cosines + by.dim() / 2);
+  });
 }
 
 }  // namespace bantam::inline v0

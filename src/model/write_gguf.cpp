@@ -47,6 +47,7 @@ void write_router(GgufWriter& file, const nn::RouterOptions& router, const std::
 void write_gguf_config(GgufWriter& file, const ModelConfig& c) {
   if (c.gate != c.arch->gate) no_words_for("an activation other than the architecture's");
   for (std::int64_t i = 0; i < c.layers; ++i) {
+    if (c.layer(i).rope != detail::rope_of(*c.arch, i)) no_words_for("rope in other layers than the architecture has it in");
     if (c.window_of(i) != (detail::has_window(*c.arch, i) ? c.window : 0)) no_words_for("a sliding window of other layers than the architecture has it in");
   }
   const std::string prefix = message(c.arch->gguf_name(), ".");

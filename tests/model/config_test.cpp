@@ -62,7 +62,7 @@ TEST_CASE("a config that breaks its rules is refused in one line that names file
            Case{R"({"rms_norm_eps":-1e-5})", "rms_norm_eps", "found -1e-05"},
            Case{R"({"rope_theta":0})", "rope_theta", "found 0"},
            Case{R"({"rope_theta":{}})", "rope_theta", "expected a number, found {}"},
-           Case{R"({"hidden_act":"relu"})", "hidden_act", "found relu"},
+           Case{R"({"hidden_act":"tanh"})", "hidden_act", "found tanh"},
            Case{R"({"hidden_act":1})", "hidden_act", "expected text, found 1"},
            Case{R"({"tie_word_embeddings":"yes"})", "tie_word_embeddings", "found \"yes\""},
            Case{R"({"sliding_window":0})", "sliding_window", "found 0"},

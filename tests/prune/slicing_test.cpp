@@ -125,7 +125,7 @@ TEST_CASE("principal axes are orthogonal and diagonalize, the largest first") {
 }
 
 TEST_CASE_FIXTURE(Slices, "over all of its axes a model is the same function") {
-  for (const ArchSpec* arch : dense_architectures()) {
+  for (const ArchSpec* arch : plain_architectures()) {
     for (const bool compensate : {false, true}) {
       CAPTURE(std::string(arch->name));
       CAPTURE(compensate);
@@ -143,7 +143,7 @@ TEST_CASE_FIXTURE(Slices, "over all of its axes a model is the same function") {
 
 TEST_CASE_FIXTURE(Slices, "a model that fills part of its residual stream loses nothing with the rest") {
   const Square q = matrix_of(principal_axes(tensor_of(random_moments(36, 3)), tensor_of(random_moments(36, 4))));
-  for (const ArchSpec* arch : dense_architectures()) {
+  for (const ArchSpec* arch : plain_architectures()) {
     TinyModel tiny = small_model(arch);
     constexpr std::size_t live = 24;
     for (TinyTensor& t : tiny.tensors) {
@@ -196,7 +196,7 @@ reference::Transformer projected(TinyModel tiny, const Square& axes, std::size_t
 }
 
 TEST_CASE_FIXTURE(Slices, "without compensation a sliced model computes what projections in double precision do") {
-  for (const ArchSpec* arch : dense_architectures()) {
+  for (const ArchSpec* arch : plain_architectures()) {
     CAPTURE(std::string(arch->name));
     TinyModel tiny = small_model(arch);
     // Attention adds nothing, so that both norms of a layer read what the reference has before it.
@@ -263,7 +263,7 @@ TEST_CASE_FIXTURE(Slices, "without compensation a sliced model computes what pro
 }
 
 TEST_CASE_FIXTURE(Slices, "refitted matrices bring a sliced model nearer to the original") {
-  for (const ArchSpec* arch : dense_architectures()) {
+  for (const ArchSpec* arch : plain_architectures()) {
     CAPTURE(std::string(arch->name));
     const Checkpoint original = written(small_model(arch));
     double squares[2] = {};
@@ -281,7 +281,7 @@ TEST_CASE_FIXTURE(Slices, "refitted matrices bring a sliced model nearer to the 
 }
 
 TEST_CASE_FIXTURE(Small, "a narrower model lies in every container, with other parts gone besides") {
-  for (const ArchSpec* arch : dense_architectures()) {
+  for (const ArchSpec* arch : plain_architectures()) {
     CAPTURE(std::string(arch->name));
     TinyModel tiny = small_model(arch);
     const Removal hidden{Part::hidden, 0.25};

@@ -102,6 +102,7 @@ enum class Field : std::uint8_t {
   residual_scale,
   attention_scale,  ///< of scores, in the place of 1 / sqrt(head_dim)
   logit_scale,      ///< logits are divided by it
+  logit_factor,     ///< or multiplied
   experts,       ///< of a sparse layer
   experts_used,  ///< by a token
   expert_ffn,
@@ -180,6 +181,7 @@ struct ArchSpec {
   double default_rope_part = 1;  ///< of each head that is rotated
   ops::Gate gate = ops::Gate::silu;  ///< when the config does not say, or calls it silu
   std::int64_t full_attention_step = 0;  ///< where a config has a window alone, each layer that is a multiple of it, counted from 1, has none
+  std::int64_t no_rope_step = 0;  ///< each layer that is a multiple of it, counted from 1, is not turned by rope
   bool default_tied = false;  ///< when config.json does not say
   std::span<const ConfigKey> config;
   std::span<const TensorKey> tensors;
@@ -205,6 +207,10 @@ struct ArchSpec {
     return nullptr;
   }
   [[nodiscard]] constexpr std::string_view gguf_name() const noexcept { return gguf.empty() ? name : gguf; }
+  /// Whether each block has a norm of its own before it and none behind it, and reads what the one before has added.
+  [[nodiscard]] constexpr bool norms_before_blocks() const noexcept {
+    return !parallel && find(Role::attention_norm) != nullptr && find(Role::ffn_norm) != nullptr && find(Role::attention_out_norm) == nullptr && find(Role::ffn_out_norm) == nullptr;
+  }
   [[nodiscard]] constexpr bool has_experts() const noexcept { return find(Field::experts) != nullptr; }
 };
 
