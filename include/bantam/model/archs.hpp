@@ -1,25 +1,31 @@
 // The one list of architectures. To add one: write its file of data, add it here (docs/add-an-architecture.md).
 #pragma once
 
+#include "bantam/model/archs/cohere.hpp"
 #include "bantam/model/archs/deepseek.hpp"
 #include "bantam/model/archs/ernie4_5_moe.hpp"
 #include "bantam/model/archs/glm4_moe.hpp"
 #include "bantam/model/archs/gpt_oss.hpp"
+#include "bantam/model/archs/granite.hpp"
 #include "bantam/model/archs/hunyuan_moe.hpp"
 #include "bantam/model/archs/llama.hpp"
 #include "bantam/model/archs/minimax_m2.hpp"
 #include "bantam/model/archs/mistral.hpp"
 #include "bantam/model/archs/mixtral.hpp"
+#include "bantam/model/archs/olmo2.hpp"
 #include "bantam/model/archs/olmoe.hpp"
 #include "bantam/model/archs/qwen2.hpp"
 #include "bantam/model/archs/qwen3.hpp"
 #include "bantam/model/archs/qwen_moe.hpp"
+#include "bantam/model/archs/smollm3.hpp"
+#include "bantam/model/archs/starcoder2.hpp"
 
 namespace bantam::inline v0 {
 
 inline constexpr const ArchSpec* architectures[] = {&archs::llama, &archs::mistral, &archs::qwen2, &archs::qwen3,
                                                     &archs::mixtral, &archs::qwen2_moe, &archs::qwen3_moe, &archs::olmoe,
                                                     &archs::glm4_moe, &archs::minimax_m2, &archs::ernie4_5_moe, &archs::gpt_oss,
-                                                    &archs::hunyuan_moe, &archs::deepseek_v2, &archs::deepseek_v3, &archs::glm4_moe_lite};
+                                                    &archs::hunyuan_moe, &archs::deepseek_v2, &archs::deepseek_v3, &archs::glm4_moe_lite,
+                                                    &archs::granite, &archs::smollm3, &archs::olmo2, &archs::starcoder2, &archs::cohere};
 
 }  // namespace bantam::inline v0

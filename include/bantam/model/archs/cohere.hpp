@@ -1,0 +1,43 @@
+// Command R: attention and MLP side by side behind one layer norm, logits scaled.
+#pragma once
+
+#include "bantam/model/archs/llama.hpp"
+
+namespace bantam::inline v0::archs {
+
+inline constexpr ConfigKey cohere_config[] = {
+    {Field::norm_eps, "layer_norm_eps", "attention.layer_norm_epsilon"},
+    {Field::logit_factor, "logit_scale", "logit_scale"},
+};
+
+inline constexpr TensorKey cohere_tensors[] = {
+    {Role::embedding, "model.embed_tokens.weight", "token_embd.weight"},
+    {Role::final_norm, "model.norm.weight", "output_norm.weight"},
+    {Role::head, "lm_head.weight", "output.weight", Presence::optional},
+    {Role::attention_norm, "model.layers.{}.input_layernorm.weight", "blk.{}.attn_norm.weight"},
+    {Role::q, "model.layers.{}.self_attn.q_proj.weight", "blk.{}.attn_q.weight"},
+    {Role::k, "model.layers.{}.self_attn.k_proj.weight", "blk.{}.attn_k.weight"},
+    {Role::v, "model.layers.{}.self_attn.v_proj.weight", "blk.{}.attn_v.weight"},
+    {Role::o, "model.layers.{}.self_attn.o_proj.weight", "blk.{}.attn_output.weight"},
+    {Role::gate, "model.layers.{}.mlp.gate_proj.weight", "blk.{}.ffn_gate.weight"},
+    {Role::up, "model.layers.{}.mlp.up_proj.weight", "blk.{}.ffn_up.weight"},
+    {Role::down, "model.layers.{}.mlp.down_proj.weight", "blk.{}.ffn_down.weight"},
+};
+
+inline constexpr ArchSpec cohere{
+    .name = "cohere",
+    .hf_class = "CohereForCausalLM",
+    .paper = "https://huggingface.co/CohereLabs/c4ai-command-r-v01",
+    .gguf = "command-r",
+    .norm = Norm::layer,
+    .parallel = true,
+    .pairs = nn::RopePairs::adjacent,
+    .default_norm_eps = 1e-5,
+    .default_tied = true,
+    .config = llama_config,
+    .tensors = cohere_tensors,
+    .more_tensors = {},
+    .more_config = cohere_config,
+};
+
+}  // namespace bantam::inline v0::archs
