@@ -19,6 +19,7 @@
 #include "bantam/model/archs/qwen_moe.hpp"
 #include "bantam/model/archs/smollm3.hpp"
 #include "bantam/model/archs/starcoder2.hpp"
+#include "bantam/model/archs/yi.hpp"
 
 namespace bantam::inline v0 {
 
@@ -26,6 +27,6 @@ inline constexpr const ArchSpec* architectures[] = {&archs::llama, &archs::mistr
                                                     &archs::mixtral, &archs::qwen2_moe, &archs::qwen3_moe, &archs::olmoe,
                                                     &archs::glm4_moe, &archs::minimax_m2, &archs::ernie4_5_moe, &archs::gpt_oss,
                                                     &archs::hunyuan_moe, &archs::deepseek_v2, &archs::deepseek_v3, &archs::glm4_moe_lite,
-                                                    &archs::granite, &archs::smollm3, &archs::olmo2, &archs::starcoder2, &archs::cohere};
+                                                    &archs::granite, &archs::smollm3, &archs::olmo2, &archs::starcoder2, &archs::cohere, &archs::yi};
 
 }  // namespace bantam::inline v0
