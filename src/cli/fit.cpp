@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "bantam/core/units.hpp"
+#include "bantam/model/expert_names.hpp"
 #include "options.hpp"
 #include "progress.hpp"
 
@@ -90,10 +91,21 @@ std::string plan_table(const Plan& plan, const std::optional<Fit>& fit) {
   std::vector<std::string> head{"matrix", "format", "bytes", "bits a weight"};
   if (fit) head.emplace_back("expected KL");
   table.add(head);
-  for (std::size_t i = 0; i < plan.matrices.size(); ++i) {
+  for (std::size_t i = 0; i < plan.matrices.size();) {
     const Plan::Matrix& matrix = plan.matrices[i];
-    row(printable(matrix.name), std::string(matrix.format->name), matrix.bytes,
-        8 * static_cast<double>(matrix.bytes) / static_cast<double>(matrix.weights), fit ? fit->kl[i] : 0);
+    const std::string name = name_of_experts(matrix.name, matrix.expert);
+    // One line for the experts of a layer that have one format.
+    std::int64_t bytes = 0, weights = 0, count = 0;
+    double kl = 0;
+    for (; i < plan.matrices.size(); ++i, ++count) {
+      const Plan::Matrix& other = plan.matrices[i];
+      if (count > 0 && (matrix.expert < 0 || other.format != matrix.format || name_of_experts(other.name, other.expert) != name)) break;
+      bytes += other.bytes;
+      weights += other.weights;
+      kl += fit ? fit->kl[i] : 0;
+    }
+    row(count == 1 ? printable(matrix.name) : message(printable(name), " (", count, ")"), std::string(matrix.format->name), bytes,
+        8 * static_cast<double>(bytes) / static_cast<double>(weights), kl);
   }
   std::string totals = message("\n", in_bytes(plan.bytes_before), " -> ", in_bytes(plan.bytes), " (", plan.bytes,
                                " bytes, ", fixed(plan.bits_per_weight, 3), " bits a weight)");

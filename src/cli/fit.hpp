@@ -18,7 +18,7 @@ namespace bantam::cli {
                                 Target target, const std::vector<const FormatInfo*>& candidates,
                                 const std::string& budget, bool json);
 
-/// For people: a line a matrix, then the totals.
+/// For people: a line a matrix, or for experts of a layer in one format, then the totals.
 [[nodiscard]] std::string plan_table(const Plan& plan, const std::optional<Fit>& fit);
 /// {bytes_before, bytes, bits_per_weight, expected_kl, layers: [{name, format, bytes_before, bytes, expected_kl}]}, the
 /// expectations where there is a fit.

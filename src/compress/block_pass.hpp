@@ -8,6 +8,7 @@
 #include "bantam/compress/compress.hpp"
 #include "bantam/core/parallel.hpp"
 #include "bantam/model/forward.hpp"
+#include "expert_inputs.hpp"
 #include "fold.hpp"
 #include "model_source.hpp"
 #include "rounding.hpp"
@@ -43,11 +44,18 @@ class BlockPass {
   void advance_over(const LayerWeights& block, std::int64_t layer);
   /// Half of that, BlockStage::attention or mlp.
   void advance(const LayerWeights& block, std::int64_t layer, BlockStage half);
+  /// The experts that the tokens of all samples go to in the half that the states have come to: (tokens, used).
+  [[nodiscard]] std::vector<nn::RoutedExpert> route(const LayerWeights& block, std::int64_t layer);
+  /// Adds up what an expert, alone, reads there, by group; of tokens of others, too, where its own are too few. `of_all`: what gate and
+  /// up of every expert of the layer read of all tokens, made when it is first wanted.
+  [[nodiscard]] Hessian observe_expert(const LayerWeights& alone, std::int64_t layer, std::size_t group, const ExpertInputs& expert, std::optional<Hessian>& of_all);
   /// The mean over the tokens routed to each expert of the half that the states have come to of weight * |what it adds|, or with
   /// `frequency` how many tokens there are; 0 where there are none.
   [[nodiscard]] std::vector<double> expert_worth(const LayerWeights& block, std::int64_t layer, bool frequency);
   /// (tokens of all samples, dim): what the next block reads; those held out last.
   [[nodiscard]] std::span<const float> states() const noexcept { return hidden_; }
+  /// How many of them are not held out.
+  [[nodiscard]] std::int64_t fitted_tokens() const noexcept { return static_cast<std::int64_t>(fitted_) / checkpoint_.config().dim; }
   [[nodiscard]] std::span<const float> held_out_states() const noexcept { return std::span(hidden_).subspan(fitted_); }
 
   /// From here on two models are carried, both with their hidden states rotated: the original, and this one, of whose numbers

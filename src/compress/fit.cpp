@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
 
+#include "bantam/model/expert_names.hpp"
 #include "bantam/model/roles.hpp"
 #include "model_source.hpp"
 #include "output.hpp"
@@ -24,12 +26,25 @@ std::vector<const CheckpointTensor*> matrices_of(const Checkpoint& checkpoint) {
   return matrices;
 }
 
-void check(const std::vector<const CheckpointTensor*>& matrices, std::span<const Sensitivity> sensitivities,
-           const Budget& budget) {
-  bool same = matrices.size() == sensitivities.size();
-  for (std::size_t i = 0; same && i < matrices.size(); ++i) same = matrices[i]->name == sensitivities[i].name;
-  if (!same)
+/// Which sensitivity is that of each matrix.
+std::vector<std::size_t> places_of(const std::vector<const CheckpointTensor*>& matrices, std::span<const Sensitivity> sensitivities) {
+  std::map<std::string_view, std::size_t> by_name;
+  std::size_t names = 0;
+  for (std::size_t i = 0; i < sensitivities.size(); ++i) {
+    by_name[sensitivities[i].name] = i;
+    for (const std::string& other : sensitivities[i].others) by_name[other] = i;
+    names += 1 + sensitivities[i].others.size();
+  }
+  std::vector<std::size_t> places;
+  for (const CheckpointTensor* matrix : matrices) {
+    if (const auto found = by_name.find(matrix->name); found != by_name.end()) places.push_back(found->second);
+  }
+  if (places.size() != matrices.size() || names != matrices.size())
     fail(Errc::invalid_argument, "fit: expected the sensitivities of this checkpoint's matrices, found others");
+  return places;
+}
+
+void check(const Budget& budget) {
   const bool one = (budget.bytes > 0) != (budget.bits_per_weight > 0);
   if (!one || budget.bytes < 0 || budget.bits_per_weight < 0 || !std::isfinite(budget.bits_per_weight)) {
     fail(Errc::invalid_argument, "budget: expected bytes or bits a weight above 0, found ", budget.bytes, " bytes and ",
@@ -37,21 +52,26 @@ void check(const std::vector<const CheckpointTensor*>& matrices, std::span<const
   }
 }
 
-/// The recipe with these formats: most weights of the blocks get its own, the others exceptions by their full names.
-Recipe with_formats(const Recipe& recipe, const std::vector<const CheckpointTensor*>& matrices,
+/// The recipe with these formats: most weights of the blocks get its own, the others exceptions by their full names, or by one for
+/// all experts of a layer.
+Recipe with_formats(const Recipe& recipe, const Checkpoint& checkpoint, const std::vector<const CheckpointTensor*>& matrices,
                     const std::vector<const FormatInfo*>& formats) {
   std::map<int, std::int64_t> weights;  // by place in the list of formats
+  std::map<std::string, std::set<const FormatInfo*>> of_experts;
   for (std::size_t i = 0; i < matrices.size(); ++i) {
     if (!info_of(matrices[i]->role).is_table()) weights[formats[i]->index] += matrices[i]->rows * matrices[i]->columns;
+    if (matrices[i]->expert >= 0) of_experts[name_of_experts(matrices[i]->name, matrices[i]->expert)].insert(formats[i]);
   }
   const auto most = std::ranges::max_element(weights, {}, [](const auto& entry) { return entry.second; });
   const FormatInfo& body =
       most != weights.end() ? bantam::formats()[static_cast<std::size_t>(most->first)] : *formats.front();
-  Recipe result(body, recipe.method(), recipe.options());
+  Recipe result = Recipe(body, recipe.method(), recipe.options()).for_model(checkpoint);
   for (const Recipe::Exception& exception : recipe.exceptions()) result.keep(exception.pattern, exception.format->name);
   for (std::size_t i = 0; i < matrices.size(); ++i) {
-    if (&result.format_of(matrices[i]->name, info_of(matrices[i]->role).is_table()) != formats[i])
-      result.keep(matrices[i]->name, formats[i]->name);
+    if (&result.format_of(matrices[i]->name, info_of(matrices[i]->role).is_table()) == formats[i]) continue;
+    std::string name = name_of_experts(matrices[i]->name, matrices[i]->expert);
+    const bool alike = matrices[i]->expert >= 0 && of_experts.at(name).size() == 1;
+    result.keep(alike ? std::move(name) : matrices[i]->name, formats[i]->name);
   }
   return result;
 }
@@ -72,24 +92,28 @@ Fit fit(const Checkpoint& checkpoint, const Recipe& recipe, std::span<const Sens
         const Budget& budget, Target target) {
   const ModelSource source(checkpoint, recipe);  // rotated, a tied model has a head
   const std::vector<const CheckpointTensor*> matrices = matrices_of(source.checkpoint());
-  check(matrices, sensitivities, budget);
+  const std::vector<std::size_t> places = places_of(matrices, sensitivities);
+  check(budget);
   const bool counts_file = budget.bytes > 0;
-  std::int64_t weights = 0;
   Choices choices;
+  for (const Sensitivity& sensitivity : sensitivities) {
+    choices.emplace_back();
+    for (const FormatCost& cost : sensitivity.formats) choices.back().push_back({0, cost.kl});
+  }
+  std::int64_t weights = 0;
   for (std::size_t i = 0; i < matrices.size(); ++i) {
     const CheckpointTensor& tensor = *matrices[i];
     weights += tensor.rows * tensor.columns;
-    choices.emplace_back();
-    for (const FormatCost& cost : sensitivities[i].formats) {
-      const StoredSize size = stored_size(target, tensor.rows, tensor.columns, *cost.format);
-      choices.back().push_back({counts_file ? round_up(size.bytes, size.alignment) : size.bytes, cost.kl});
+    const std::vector<FormatCost>& formats = sensitivities[places[i]].formats;
+    for (std::size_t f = 0; f < formats.size(); ++f) {
+      const StoredSize size = stored_size(target, tensor.rows, tensor.columns, *formats[f].format);
+      choices[places[i]][f].bytes += counts_file ? round_up(size.bytes, size.alignment) : size.bytes;
     }
   }
   const auto recipe_of = [&](const Allocation& allocation) {
     std::vector<const FormatInfo*> formats;
-    for (std::size_t i = 0; i < matrices.size(); ++i)
-      formats.push_back(sensitivities[i].formats[allocation.choices[i]].format);
-    return with_formats(recipe, matrices, formats);
+    for (const std::size_t place : places) formats.push_back(sensitivities[place].formats[allocation.choices[place]].format);
+    return with_formats(recipe, source.checkpoint(), matrices, formats);
   };
   const auto counted = [&](const Plan& plan) {
     std::int64_t bytes = counts_file ? plan.bytes : 0;
@@ -130,7 +154,10 @@ Fit fit(const Checkpoint& checkpoint, const Recipe& recipe, std::span<const Sens
     if (high - low <= static_cast<std::int64_t>(native::alignment)) break;
     left = tries == 0 ? std::max(left - over, low) : low + (high - low) / 2;
   }
-  for (std::size_t i = 0; i < matrices.size(); ++i) result.kl.push_back(sensitivities[i].formats[best.choices[i]].kl);
+  for (const std::size_t place : places) {
+    const double together = sensitivities[place].formats[best.choices[place]].kl;
+    result.kl.push_back(together / static_cast<double>(1 + sensitivities[place].others.size()));
+  }
   result.expected_kl = best.cost;
   result.at_best = best.bytes >= curve.back().bytes;
   for (Choice& point : result.trade_off) point.bytes += result.plan.bytes - best.bytes;

@@ -76,7 +76,7 @@ Plan plan_file(const Checkpoint& original, const Recipe& asked, Target target) {
     const FormatInfo* format = entries[next++].format;
     if (format == nullptr) continue;
     const std::int64_t size = stored_size(target, tensor.rows, tensor.columns, *format).bytes;
-    plan.matrices.push_back({tensor.name, format, tensor.rows * tensor.columns, tensor.stored_bytes(), size});
+    plan.matrices.push_back({tensor.name, format, tensor.rows * tensor.columns, tensor.stored_bytes(), size, tensor.expert});
     weights += tensor.rows * tensor.columns;
     bytes += size;
   }

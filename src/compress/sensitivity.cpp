@@ -7,13 +7,12 @@
 #include "bantam/compress/nearest.hpp"
 #include "bantam/compress/product.hpp"
 #include "bantam/core/parallel.hpp"
-#include "bantam/core/stopwatch.hpp"
 #include "bantam/model/divergence.hpp"
-#include "block_pass.hpp"
 #include "gguf_output.hpp"
 #include "output.hpp"
 #include "plan.hpp"
 #include "prune/model_shares.hpp"
+#include "sensitivity_pass.hpp"
 
 namespace bantam::inline v0 {
 
@@ -44,8 +43,9 @@ std::vector<const FormatInfo*> candidates_of(const CheckpointTensor& tensor, con
   return candidates;
 }
 
-/// Which of the formats, coarsest first, are measured; floats only where there is nothing else.
-std::vector<bool> chosen(const std::vector<FormatCost>& formats, int count) {
+}  // namespace
+
+std::vector<bool> measured_formats(const std::vector<FormatCost>& formats, int count) {
   const auto first_float =
       std::ranges::find_if(formats, [](const FormatCost& f) { return f.format->is_float; }) - formats.begin();
   const std::int64_t last = std::max<std::int64_t>(first_float, 1) - 1;
@@ -55,97 +55,72 @@ std::vector<bool> chosen(const std::vector<FormatCost>& formats, int count) {
   return result;
 }
 
-class SensitivityPass {
- public:
-  SensitivityPass(const Checkpoint& checkpoint, const Recipe& recipe, const Calibration& calibration, Target target,
-                  const SensitivityOptions& options, const ProgressFn& progress)
-      : source_(checkpoint, recipe),
-        checkpoint_(source_.checkpoint()),
-        recipe_(with_shares(source_, recipe)),
-        options_(options),
-        progress_(progress),
-        pass_(source_, recipe_, calibration),
-        cache_(checkpoint.config().block_kv_shape(), "f32") {
-    std::vector<const FormatInfo*> wanted = options.candidates;
-    if (wanted.empty()) {
-      const auto names = target == Target::gguf ? std::span<const std::string_view>(gguf_ladder)
-                                                : std::span<const std::string_view>(ladder);
-      for (const std::string_view name : names) wanted.push_back(&find_format(name));
+double squared_loss(const Tensor<float, 2>& weights, const WeightMatrix& rounded, const Tensor<float, 2>& moments) {
+  Tensor<float, 2> differences = rounded.dequantize();
+  for (std::int64_t i = 0; i < weights.size(); ++i) differences.data()[i] = weights.data()[i] - differences.data()[i];
+  return std::max(0.0, squared_outputs(differences, moments));
+}
+
+SensitivityPass::SensitivityPass(const Checkpoint& checkpoint, const Recipe& recipe, const Calibration& calibration, Target target,
+                                 const SensitivityOptions& options, const ProgressFn& progress)
+    : source_(checkpoint, recipe),
+      checkpoint_(source_.checkpoint()),
+      recipe_(with_shares(source_, recipe.for_model(source_.checkpoint()))),
+      options_(options),
+      progress_(progress),
+      pass_(source_, recipe_, calibration),
+      cache_(checkpoint.config().block_kv_shape(), "f32") {
+  list_results(recipe, target);
+  choose_windows(calibration);
+  forward_ = std::make_unique<Forward>(checkpoint.config(), none_, longest_window, 0);
+}
+
+std::vector<Sensitivity> SensitivityPass::run() {
+  begin();
+  for (std::int64_t layer = 0; layer < checkpoint_.config().layers; ++layer) measure_block(layer);
+  finish();
+  interpolate();
+  return std::move(results_);
+}
+
+/// Every matrix by itself, but for experts of a layer: those that read the same take one format, if the same formats are open to them.
+void SensitivityPass::list_results(const Recipe& recipe, Target target) {
+  std::vector<const FormatInfo*> wanted = options_.candidates;
+  if (wanted.empty()) {
+    const auto names = target == Target::gguf ? std::span<const std::string_view>(gguf_ladder) : std::span<const std::string_view>(ladder);
+    for (const std::string_view name : names) wanted.push_back(&find_format(name));
+  }
+  std::size_t first = 0;  // result of the layer under way
+  for (const CheckpointTensor& tensor : checkpoint_.tensors()) {
+    if (!tensor.is_matrix) continue;
+    Sensitivity one{tensor.name, {}};
+    const std::vector<const FormatInfo*> candidates =
+        info_of(tensor.role).stays_float() ? std::vector{&recipe_.format_of(tensor.name, false)} : candidates_of(tensor, recipe, target, wanted);
+    for (const FormatInfo* format : candidates) one.formats.push_back({.format = format});
+    const auto joins = [&](std::size_t i) {
+      const CheckpointTensor& other = tensor_of(i);
+      return other.expert >= 0 && input_group_of(mlp_role_of(other.role)) == input_group_of(mlp_role_of(tensor.role)) &&
+             std::ranges::equal(results_[i].formats, one.formats, {}, &FormatCost::format, &FormatCost::format);
+    };
+    if (!results_.empty() && tensor_of(first).layer != tensor.layer) first = results_.size();
+    std::size_t at = first;
+    while (at < results_.size() && !(tensor.expert >= 0 && joins(at))) ++at;
+    if (at < results_.size()) {
+      results_[at].others.push_back(tensor.name);
+      members_[at].push_back(&tensor);
+      continue;
     }
-    for (const CheckpointTensor& tensor : checkpoint_.tensors()) {
-      if (!tensor.is_matrix) continue;
-      Sensitivity one{tensor.name, {}};
-      for (const FormatInfo* format : candidates_of(tensor, recipe, target, wanted))
-        one.formats.push_back({.format = format});
-      results_.push_back(std::move(one));
-      tensors_.push_back(&tensor);
-    }
-    choose_windows(calibration);
-    forward_ = std::make_unique<Forward>(checkpoint.config(), none_, longest_window, 0);
+    results_.push_back(std::move(one));
+    members_.push_back({&tensor});
   }
-
-  std::vector<Sensitivity> run() {
-    begin();
-    for (std::int64_t layer = 0; layer < checkpoint_.config().layers; ++layer) measure_block(layer);
-    finish();
-    interpolate();
-    return std::move(results_);
-  }
-
- private:
-  /// Hidden states of the windows with one matrix changed.
-  struct Variant {
-    std::size_t result;
-    std::size_t format;
-    std::vector<float> states;
-    WeightMatrix head;  ///< empty: the model's
-  };
-  /// Logits of a window are held three times.
-  static constexpr std::int64_t longest_window = 256;
-
-  void choose_windows(const Calibration& calibration);
-  void begin();
-  void measure_block(std::int64_t layer);
-  void measure_matrix(std::size_t result, LayerWeights& block, std::int64_t layer, Hessian& hessian);
-  void finish();
-  void add_divergences(const Variant& variant, Forward& head, std::size_t first, std::size_t tokens,
-                       std::span<const float> base);
-  void interpolate();
-  [[nodiscard]] std::vector<float> embed(FunctionRef<void(TokenId, std::span<float>, RowCodes&)> read_row) const;
-  void run_block(const LayerWeights& block, std::int64_t layer, std::vector<float>& states);
-  [[nodiscard]] Rounded round_table(std::size_t result, const FormatInfo& format) const;
-  /// An embedding or a head as the model has it: rotated, in f32.
-  [[nodiscard]] WeightMatrix whole_table(const CheckpointTensor& tensor) const;
-  /// Whether a matrix stays as it is in this format.
-  [[nodiscard]] bool is_own(const CheckpointTensor& tensor, const FormatInfo& format) const noexcept {
-    return !source_.rotated() && !is_pruned(recipe_, tensor) && &format == &tensor.format();
-  }
-  void report(const std::string& name);
-
-  const ModelSource source_;
-  const Checkpoint& checkpoint_;  ///< the source's
-  const Recipe recipe_;
-  const SensitivityOptions& options_;
-  const ProgressFn& progress_;
-  std::vector<Sensitivity> results_;
-  std::vector<const CheckpointTensor*> tensors_;  ///< of the results
-  BlockPass pass_;
-  std::vector<std::vector<TokenId>> windows_;
-  std::vector<float> base_;  ///< hidden states of the unchanged model, (tokens of all windows, dim)
-  std::vector<Variant> variants_;
-  ModelWeights none_;
-  std::unique_ptr<Forward> forward_;
-  nn::KvCache cache_;
-  std::int64_t done_ = 0;
-  Stopwatch watch_;
-};
+}
 
 /// Beginnings of samples from all over the calibration text, as many as there is room for.
 void SensitivityPass::choose_windows(const Calibration& calibration) {
   std::int64_t variants = 0;
   for (std::size_t i = 0; i < results_.size(); ++i) {
     const auto formats = static_cast<std::int64_t>(results_[i].formats.size());
-    variants += info_of(tensors_[i]->role).is_table() ? formats : std::min<std::int64_t>(formats, options_.measured);
+    variants += info_of(tensor_of(i).role).is_table() ? formats : std::min<std::int64_t>(formats, options_.measured);
   }
   const std::int64_t token_bytes = (variants + 1) * checkpoint_.config().dim * static_cast<std::int64_t>(sizeof(float));
   const std::int64_t wanted = std::clamp<std::int64_t>(options_.memory / token_bytes,
@@ -186,7 +161,7 @@ std::vector<float> SensitivityPass::embed(FunctionRef<void(TokenId, std::span<fl
 }
 
 Rounded SensitivityPass::round_table(std::size_t result, const FormatInfo& format) const {
-  const CheckpointTensor& tensor = *tensors_[result];
+  const CheckpointTensor& tensor = tensor_of(result);
   return round_alone(recipe_, tensor, format,
                      [&](std::int64_t row, std::span<float> to, RowCodes& scratch) {
                        source_.read_row(tensor, row, to, scratch);
@@ -203,7 +178,7 @@ WeightMatrix SensitivityPass::whole_table(const CheckpointTensor& tensor) const 
 /// The unchanged states, and those of every candidate of the embedding.
 void SensitivityPass::begin() {
   for (std::size_t i = 0; i < results_.size(); ++i) {
-    const CheckpointTensor& tensor = *tensors_[i];
+    const CheckpointTensor& tensor = tensor_of(i);
     if (tensor.role != Role::embedding) continue;
     base_ = embed(
         [&](TokenId id, std::span<float> to, RowCodes& scratch) { source_.read_row(tensor, id, to, scratch); });
@@ -225,50 +200,58 @@ void SensitivityPass::begin() {
   }
 }
 
-void SensitivityPass::run_block(const LayerWeights& block, std::int64_t layer, std::vector<float>& states) {
+void SensitivityPass::run_half(const LayerWeights& block, std::int64_t layer, BlockStage half, std::vector<float>& states) {
   const auto dim = static_cast<std::size_t>(checkpoint_.config().dim);
-  std::size_t first = 0;
+  std::span<float> rest(states);
   for (const std::vector<TokenId>& window : windows_) {
-    for (const BlockStage half : {BlockStage::attention, BlockStage::mlp}) {
-      forward_->run_block(block, layer, half, std::span(states).subspan(first * dim, window.size() * dim), cache_);
-    }
-    first += window.size();
+    forward_->run_block(block, layer, half, rest.first(window.size() * dim), cache_);
+    rest = rest.subspan(window.size() * dim);
   }
 }
 
-void SensitivityPass::measure_matrix(std::size_t result, LayerWeights& block, std::int64_t layer,
-                                     Hessian& hessian) {
-  const CheckpointTensor& tensor = *tensors_[result];
+void SensitivityPass::run_block(const LayerWeights& block, std::int64_t layer, std::vector<float>& states) {
+  for (const BlockStage half : {BlockStage::attention, BlockStage::mlp}) run_half(block, layer, half, states);
+}
+
+WeightMatrix SensitivityPass::round(const CheckpointTensor& tensor, const WeightMatrix& original, const Tensor<float, 2>& weights,
+                                    const FormatInfo& format, Hessian& hessian) const {
+  const bool alone = !is_pruned(recipe_, tensor) && (format.is_float || recipe_.method() == Method::hqq);
+  return naming(tensor.name, [&] {
+    std::vector<std::string> ignored;  // the pass that writes says it again
+    if (!alone) return pass_.round(tensor.name, original, hessian, false, format, tensor.role, ignored);
+    if (recipe_.method() == Method::hqq && format.has_minimums) return hqq(weights, format);
+    return round_matrix(tensor.name, weights, format).matrix;
+  });
+}
+
+void SensitivityPass::measure_matrix(std::size_t result, const LayerWeights& block, std::int64_t layer, Hessian* hessian) {
+  const CheckpointTensor& tensor = tensor_of(result);
   LayerWeights changed = block;
   WeightMatrix& place = *matrix_of(changed, tensor);
   const WeightMatrix original = place;
   const Tensor<float, 2> weights = original.dequantize();
-  const Tensor<float, 2> moments = moments_of(hessian, 0, hessian.columns());
-  const double size = squared_outputs(weights, moments);
+  const Tensor<float, 2> moments = hessian != nullptr ? moments_of(*hessian, 0, hessian->columns()) : Tensor<float, 2>();
+  const double size = hessian != nullptr ? squared_outputs(weights, moments) : 0;
   std::vector<FormatCost>& formats = results_[result].formats;
-  const std::vector<bool> measured = chosen(formats, options_.measured);
+  const std::vector<bool> measured = measured_formats(formats, options_.measured);
   for (std::size_t f = 0; f < formats.size(); ++f) {
     FormatCost& cost = formats[f];
-    const FormatInfo& format = *cost.format;
-    if (is_own(tensor, format)) {
+    if (is_own(tensor, *cost.format)) {
       cost.measured = true;  // nothing changes
       continue;
     }
-    const bool alone = !is_pruned(recipe_, tensor) && (format.is_float || recipe_.method() == Method::hqq);
-    WeightMatrix rounded = naming(tensor.name, [&] {
-      std::vector<std::string> ignored;  // the pass that writes says it again
-      if (!alone) return pass_.round(tensor.name, original, hessian, false, format, tensor.role, ignored);
-      if (recipe_.method() == Method::hqq && format.has_minimums) return hqq(weights, format);
-      return round_matrix(tensor.name, weights, format).matrix;
-    });
-    Tensor<float, 2> differences = rounded.dequantize();
-    for (std::int64_t r = 0; r < weights.extent(0); ++r) {
-      for (std::int64_t c = 0; c < weights.extent(1); ++c) differences(r, c) = weights(r, c) - differences(r, c);
+    Rounded rounded;
+    if (hessian == nullptr) {
+      const auto read = [&](std::int64_t row, std::span<float> to, RowCodes& scratch) { original.read_row(row, to, scratch); };
+      rounded = recipe_.method() == Method::hqq ? round_alone(recipe_, tensor, *cost.format, read) : round_matrix(tensor.name, weights, *cost.format);
+      cost.error = rounded.relative_error;
+    } else {
+      rounded.matrix = round(tensor, original, weights, *cost.format, *hessian);
+      cost.error = size > 0 ? std::sqrt(squared_loss(weights, rounded.matrix, moments) / size) : 0.0;
     }
-    cost.error = size > 0 ? std::sqrt(std::max(0.0, squared_outputs(differences, moments)) / size) : 0.0;
     if (!measured[f]) continue;
     cost.measured = true;
-    place = std::move(rounded);
+    place = std::move(rounded.matrix);
     variants_.push_back({result, f, base_, {}});
     run_block(changed, layer, variants_.back().states);
   }
@@ -280,13 +263,23 @@ void SensitivityPass::measure_block(std::int64_t layer) {
   for (Variant& variant : variants_) run_block(block, layer, variant.states);
   for (std::size_t g = 0; g < input_groups().size(); ++g) {
     for (std::size_t i = 0; i < results_.size(); ++i) {
-      if (tensors_[i]->layer != layer || input_group_of(tensors_[i]->role) != g) continue;
-      measure_matrix(i, block, layer, hessians[g]);
-      report(tensors_[i]->name);
+      if (tensor_of(i).layer != layer || input_group_of(tensor_of(i).role) != g) continue;
+      measure_matrix(i, block, layer, &hessians[g]);
+      report(results_[i].name);
     }
   }
+  hessians.clear();
+  for (std::size_t i = 0; i < results_.size(); ++i) {
+    const RoleInfo& info = info_of(tensor_of(i).role);
+    if (tensor_of(i).layer != layer || !(info.stays_float() || info.by_heads)) continue;
+    if (info.by_heads) measure_matrix(i, block, layer, nullptr);
+    results_[i].formats[0].measured = true;  // a router keeps its numbers
+    report(results_[i].name);
+  }
+  pass_.advance(block, layer, BlockStage::attention);
+  if (checkpoint_.config().layer(layer).is_sparse()) measure_experts(block, layer);
   run_block(block, layer, base_);
-  pass_.skip_block(layer, {});
+  pass_.advance(block, layer, BlockStage::mlp);
 }
 
 /// Adds what a variant's logits of one window differ by.
@@ -320,16 +313,16 @@ void SensitivityPass::finish() {
       weights.head = whole_table(tensor);
   }
   for (std::size_t i = 0; i < results_.size(); ++i) {
-    if (tensors_[i]->role != Role::head) continue;
+    if (tensor_of(i).role != Role::head) continue;
     for (std::size_t f = 0; f < results_[i].formats.size(); ++f) {
       FormatCost& cost = results_[i].formats[f];
       cost.measured = true;
-      if (is_own(*tensors_[i], *cost.format)) continue;
+      if (is_own(tensor_of(i), *cost.format)) continue;
       Rounded rounded = round_table(i, *cost.format);
       cost.error = rounded.relative_error;
       variants_.push_back({i, f, {}, std::move(rounded.matrix)});
     }
-    report(tensors_[i]->name);
+    report(tensor_of(i).name);
   }
   const auto dim = static_cast<std::size_t>(config.dim), vocab = static_cast<std::size_t>(config.vocab);
   Forward head(config, weights, 1, 0);
@@ -374,8 +367,6 @@ void SensitivityPass::interpolate() {
   }
 }
 
-}  // namespace
-
 double interpolate_divergence(std::span<const std::pair<double, double>> points, double error) {
   std::vector<std::pair<double, double>> known;
   for (const auto& point : points) {
@@ -401,7 +392,6 @@ std::vector<Sensitivity> measure_sensitivity(const Checkpoint& checkpoint, const
     fail(Errc::invalid_argument, "sensitivity: expected at least one measured format, found ", options.measured);
   if (options.tokens < 1)
     fail(Errc::invalid_argument, "sensitivity: expected at least one token, found ", options.tokens);
-  if (checkpoint.config().has_experts()) fail(Errc::unsupported, "sensitivity: mixtures of experts: not yet");
   if (recipe.options().smooth)
     fail(Errc::unsupported, "sensitivity: smoothed weights: not yet; what works: a model that was smoothed into f32 before");
   check_formats(recipe, target);

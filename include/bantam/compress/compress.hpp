@@ -121,6 +121,7 @@ struct Plan {
     std::int64_t weights = 0;
     std::int64_t bytes_before = 0;
     std::int64_t bytes = 0;  ///< scales and padding of rows included
+    std::int64_t expert = -1;  ///< whose it is; -1: nobody's
   };
   std::vector<Matrix> matrices;
   std::int64_t bytes_before = 0;

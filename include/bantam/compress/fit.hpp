@@ -15,7 +15,7 @@ struct Budget {
 struct Fit {
   Recipe recipe;  ///< the one given, with a format for every matrix
   Plan plan;
-  std::vector<double> kl;         ///< expected of each matrix of the plan, in nats a token
+  std::vector<double> kl;         ///< expected of each matrix of the plan, in nats a token; of matrices that were measured together as much of each
   double expected_kl = 0;         ///< their sum: small errors hardly know of each other
   std::vector<Choice> trade_off;  ///< bytes of the file and expected divergence at other budgets
   bool at_best = false;           ///< every matrix has what costs least; more bytes would be of no use

@@ -21,18 +21,20 @@ struct FormatCost {
   const FormatInfo* format = nullptr;
   double error =
       0;          ///< ||(W - W') X|| / ||W X|| over the calibration inputs; of embeddings and heads ||W - W'|| / ||W||
-  double kl = 0;  ///< divergence of the model, in nats a token, when this matrix alone is in the format
+  double kl = 0;  ///< divergence of the model, in nats a token, when this matrix alone, or these together, are in the format
   bool measured = false;  ///< kl is; otherwise it is interpolated
 };
 
 struct Sensitivity {
-  std::string name;
+  std::string name;                      ///< of the matrix, or of the first of several
   std::vector<FormatCost> formats;
+  std::vector<std::string> others = {};  ///< that take its format: experts' of the layer that read the same
 };
 
 /// For every matrix, in the checkpoint's order, rounds it to each candidate as the recipe's method does (AWQ's scales aside)
 /// for the inputs that it has in the unchanged model (rotated, where the recipe says so), and runs the model with it. Matrices that an exception of the recipe
-/// names have that format alone. Blocks come one by one: what every changed matrix makes of the hidden states is carried
+/// names have that format alone. All experts of a layer take one format for gate and up and one for down, and are rounded for the
+/// tokens that are routed to them, one expert at a time. Blocks come one by one: what every changed matrix makes of the hidden states is carried
 /// through the later ones, up to the logits of the unchanged head. Memory: a block, its second moments, those states, and
 /// the logits of 256 tokens three times. Time, for each measured format: half a run of the model for each matrix, over
 /// `tokens` tokens. Throws what compress_file throws; cancelled when `progress` says so (it counts matrices).

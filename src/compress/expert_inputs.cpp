@@ -1,0 +1,83 @@
+// Experts alone, and which tokens they see.
+#include "expert_inputs.hpp"
+
+#include <algorithm>
+
+#include "bantam/core/parallel.hpp"
+
+namespace bantam::inline v0 {
+
+namespace {
+
+/// Experts that see fewer tokens than their matrices have columns take what they lack from the layer's other tokens: of what gate and up
+/// read from all of them, of what down reads, for which they go through the expert, from so many.
+constexpr std::int64_t most_borrowed = 4096;
+
+}  // namespace
+
+Role mlp_role_of(Role of_expert) noexcept {
+  switch (of_expert) {
+    case Role::expert_gate: return Role::gate;
+    case Role::expert_up: return Role::up;
+    case Role::expert_down: return Role::down;
+    case Role::expert_gate_bias: return Role::gate_bias;
+    case Role::expert_up_bias: return Role::up_bias;
+    case Role::expert_down_bias: return Role::down_bias;
+    default: return of_expert;
+  }
+}
+
+LayerWeights expert_alone(const LayerWeights& block, std::int64_t expert) {
+  LayerWeights alone;
+  alone.ffn_norm = block.ffn_norm;
+  alone.ffn_norm_bias = block.ffn_norm_bias;
+  alone.mlp = block.experts.experts[static_cast<std::size_t>(expert)];
+  return alone;
+}
+
+ExpertInputs inputs_of(std::span<const nn::RoutedExpert> routed, std::int64_t used, std::int64_t expert, std::int64_t fitted, std::int64_t wanted) {
+  ExpertInputs result;
+  auto& [own, all, seen, share] = result;
+  std::vector<std::int64_t> others;
+  for (std::int64_t t = 0; t * used < std::ssize(routed); ++t) {
+    const auto of_token = routed.subspan(static_cast<std::size_t>(t * used), static_cast<std::size_t>(used));
+    if (std::ranges::find(of_token, expert, &nn::RoutedExpert::expert) != of_token.end()) {
+      own.push_back({t, 1});
+      seen += t < fitted;
+    } else if (t < fitted) {
+      others.push_back(t);
+    }
+  }
+  all = own;
+  if (seen >= wanted || others.empty()) return result;
+  const std::int64_t step = div_up<std::int64_t>(std::ssize(others), most_borrowed), borrowed = div_up<std::int64_t>(std::ssize(others), step);
+  const float weight = static_cast<float>(std::min<std::int64_t>(wanted - seen, borrowed)) / static_cast<float>(borrowed);
+  for (std::int64_t i = 0; i < std::ssize(others); i += step) all.push_back({others[static_cast<std::size_t>(i)], weight});
+  std::ranges::sort(all, {}, &ExpertInput::token);
+  share = static_cast<float>(std::min<std::int64_t>(wanted - seen, std::ssize(others))) / static_cast<float>(others.size());
+  return result;
+}
+
+std::vector<std::vector<ExpertVisit>> visits_of(std::span<const nn::RoutedExpert> routed, std::int64_t used, std::size_t experts) {
+  std::vector<std::vector<ExpertVisit>> visits(experts);
+  for (std::size_t i = 0; i < routed.size(); ++i) {
+    visits[static_cast<std::size_t>(routed[i].expert)].push_back({i / static_cast<std::size_t>(used), routed[i].weight});
+  }
+  return visits;
+}
+
+std::vector<float> outputs_of_expert(Forward& forward, nn::KvCache& cache, const LayerWeights& alone, std::int64_t layer, std::span<const float> states,
+                                     std::span<const ExpertVisit> visits) {
+  const std::size_t dim = alone.ffn_norm.size();
+  std::vector<float> before;
+  for (const ExpertVisit& visit : visits) {
+    const auto row = states.subspan(visit.token * dim, dim);
+    before.insert(before.end(), row.begin(), row.end());
+  }
+  std::vector<float> outputs = before;
+  forward.run_block(alone, layer, BlockStage::mlp, outputs, cache);
+  for (std::size_t i = 0; i < outputs.size(); ++i) outputs[i] -= before[i];
+  return outputs;
+}
+
+}  // namespace bantam::inline v0
