@@ -349,7 +349,7 @@ def write_hf(folder, shape, kind, seed):
 
 def read_shape(arguments):
     """The named shape, or none, with what the options say changed."""
-    options = ["dim", "layers", "ffn", "heads", "kv_heads", "head_dim", "vocab", "context", "vocab_type"]
+    options = ["dim", "layers", "ffn", "heads", "kv_heads", "head_dim", "vocab", "context", "vocab_type", "experts", "expert_ffn"]
     given = {name: getattr(arguments, name) for name in options if getattr(arguments, name) is not None}
     for name, value in given.items():
         if name != "vocab_type" and value < 1:
@@ -376,7 +376,8 @@ def main():
     for name, what in {"dim": "width of the residual stream", "layers": "transformer blocks", "ffn": "inner width",
                        "heads": "attention heads", "kv-heads": "key and value heads (default: heads)",
                        "head-dim": "width of a head (default: dim / heads)", "vocab": "tokens (default 32000)",
-                       "context": "context length in the metadata (default 2048)"}.items():
+                       "context": "context length in the metadata (default 2048)", "experts": "of each sparse layer of a shape with experts",
+                       "expert-ffn": "inner width of one"}.items():
         parser.add_argument(f"--{name}", type=int, metavar="N", help=what)
     parser.add_argument("--tied", action="store_true", help="without --shape: output weights are the embeddings")
     parser.add_argument("--vocab-type", choices=["gpt2", "spm"], help="byte-level or SentencePiece BPE (default gpt2)")

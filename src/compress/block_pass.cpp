@@ -296,7 +296,8 @@ LayerWeights BlockPass::original(const Work& work, std::int64_t layer) const {
   LayerWeights block = work.block;
   const FormatInfo& bytes = format_info<Int8<32>>();
   for (const CheckpointTensor& tensor : checkpoint_.tensors()) {
-    if (tensor.layer != layer || !tensor.is_matrix) continue;
+    // Experts are run over once, before they are rounded: a second copy of all of them would take more memory than anything else.
+    if (tensor.layer != layer || !tensor.is_matrix || tensor.expert >= 0) continue;
     WeightMatrix& matrix = *matrix_of(block, tensor);
     const bool coarse = recipe_.format_of(tensor.name, false).bits_per_weight < 6 || recipe_.pruning_of(tensor.name);
     if (matrix.format().is_float && coarse) matrix = WeightMatrix::quantize(matrix.dequantize(), bytes);
@@ -456,11 +457,12 @@ RoundedBlock BlockPass::round_block(std::int64_t layer) {
     }
     // What the rounded half makes is what the next half reads.
     if (group.inputs == BlockStage::output_inputs) advance(work.block, layer, BlockStage::attention);
+    if (group.inputs == BlockStage::output_inputs && is_sparse(work.block)) {
+      advance_original(work.original, layer, BlockStage::mlp);  // nothing beside experts follows it
+      work.original = {};
+    }
   }
-  if (is_sparse(work.block)) {
-    round_experts(work, layer, result);
-    advance_original(work.original, layer, BlockStage::mlp);
-  }
+  if (is_sparse(work.block)) round_experts(work, layer, result);
   for (const Role role : work.changed) {
     if (info_of(role).stays_float()) {
       const CheckpointTensor& tensor = *work.tensors.at(role);
