@@ -135,7 +135,8 @@ Json as_json(const BenchOptions& o, const Session& session, const Samples& sampl
       {"prompt", rates(o.prompt_tokens, samples.prompt_tok_s)},
       {"generate", rates(o.gen_tokens, samples.generate_tok_s)},
       {"weight_bytes", session.model().bytes()},
-      {"streamed_bytes", weights.streamed_bytes},
+      {"active_bytes", weights.streamed_bytes},
+      {"streamed_bytes", weights.streamed_bytes},  // its older name
       {"read_gb_s", read > 0 ? Json(read) : Json(nullptr)},
       {"prefill_gop_s", operations > 0 ? Json(operations) : Json(nullptr)},
       {"machine",
@@ -156,14 +157,14 @@ Json as_json(const BenchOptions& o, const Session& session, const Samples& sampl
   return json;
 }
 
-std::string as_table(const Json& json) {
+std::string as_table(const Json& json, bool has_experts) {
   const Json& machine = json["machine"];
   const auto number = [](const Json& value, int digits) { return fixed(value.get<double>(), digits); };
   std::string out =
       message("machine   ", printable(machine["cpu"].string()), ", ", machine["isa"].string(), ", ",
               machine["threads"].get<int>(), " threads: reads ", number(machine["read_gb_s_measured"], 2),
               " GB/s, int8 ", number(machine["int8_gop_s_measured"], 1), " Gop/s\nmodel     ",
-              in_bytes(json["weight_bytes"].get<std::int64_t>()), " of weights, loaded in ", number(json["load_ms"], 1), " ms; peak memory ",
+              in_bytes(json["weight_bytes"].get<std::int64_t>()), " of weights", has_experts ? message(", ", in_bytes(json["active_bytes"].get<std::int64_t>()), " of them read for a token") : "", ", loaded in ", number(json["load_ms"], 1), " ms; peak memory ",
               in_bytes(json["peak_rss_bytes"].get<std::int64_t>()), "\n\n");
   Table table("lrrrrl");
   table.add({"", "tokens", "min tok/s", "median", "max", "reached"});
@@ -199,7 +200,7 @@ int bench(const BenchOptions& o) {
   Samples samples = measure(o, session);
   samples.load_ms = load_ms;
   const Json json = as_json(o, session, samples);
-  o.common.json ? print_json(json) : print(as_table(json));
+  o.common.json ? print_json(json) : print(as_table(json, session.model().config().has_experts()));
   return 0;
 }
 
@@ -223,7 +224,8 @@ void add_bench(CLI::App& app, Action& action) {
       verb,
       "Tokens are random, the model's end tokens are passed over. The machine's limits are measured in\n"
       "the same run, between the repetitions: memory read by all threads (GB/s), and int8 dot products\n"
-      "(10^9 operations a second, a multiply and an add are two). Decode reads every weight once a token;\n"
+      "(10^9 operations a second, a multiply and an add are two). Decode reads every weight once a token,\n"
+      "of experts those that it is routed to (active_bytes);\n"
       "prefill does 2 operations a token and weight of the layers' matrices, attention and head left out.\n"
       "With --batch, tok/s counts the tokens of all sequences, the most probable ones, chosen included.\n\n"
       "Examples:\n"

@@ -1,6 +1,7 @@
 // `bantam inspect`: what a model or a vocabulary consists of.
 #include "bantam/io/gguf.hpp"
 #include "bantam/model/checkpoint.hpp"
+#include "bantam/model/expert_names.hpp"
 #include "bantam/model/locate.hpp"
 #include "bantam/model/native_file.hpp"
 #include "bantam/nn/kv_cache.hpp"
@@ -72,20 +73,36 @@ Json sizes_json(const ModelConfig& c, SizeOf size, bool alike) {
   return sizes;
 }
 
-/// Layers of one kind: how many of them, and what they are.
-std::string kinds_of_layers(const ModelConfig& c) {
-  std::string kinds;
-  std::vector<LayerSpec> seen;
+/// Layers that are alike, and how many of them there are, in the order in which they come.
+std::vector<std::pair<LayerSpec, std::int64_t>> kinds_of(const ModelConfig& c) {
+  std::vector<std::pair<LayerSpec, std::int64_t>> kinds;
   for (const LayerSpec& spec : c.specs) {
-    if (std::ranges::find(seen, spec) != seen.end()) continue;
-    seen.push_back(spec);
-    kinds += message(kinds.empty() ? "layers          " : "                ", std::ranges::count(c.specs, spec), " x ", spec.window > 0 ? message("window of ", spec.window, " tokens, ") : "");
+    const auto seen = std::ranges::find(kinds, spec, &std::pair<LayerSpec, std::int64_t>::first);
+    if (seen == kinds.end()) kinds.emplace_back(spec, 1);
+    else ++seen->second;
+  }
+  return kinds;
+}
+
+std::string kinds_text(const ModelConfig& c) {
+  std::string text;
+  for (const auto& [spec, count] : kinds_of(c)) {
+    text += message(text.empty() ? "layers          " : "                ", count, " x ", spec.window > 0 ? message("window of ", spec.window, " tokens, ") : "");
     if (spec.is_sparse()) {
-      kinds += message("experts of ", spec.expert_ffn, " (", c.router.used, " of ", spec.experts, " a token)", spec.ffn > 0 ? message(", shared expert of ", spec.ffn) : "");
+      text += message("experts of ", spec.expert_ffn, " (", c.router.used, " of ", spec.experts, " a token)", spec.ffn > 0 ? message(", shared expert of ", spec.ffn) : "");
     } else {
-      kinds += message("MLP of ", spec.ffn);
+      text += message("MLP of ", spec.ffn);
     }
-    kinds += "\n";
+    text += "\n";
+  }
+  return text;
+}
+
+Json kinds_json(const ModelConfig& c) {
+  Json kinds = Json::array();
+  for (const auto& [spec, count] : kinds_of(c)) {
+    kinds.push_back({{"layers", count}, {"kv_heads", spec.kv_heads}, {"window", spec.window}, {"ffn", spec.ffn}, {"experts", spec.experts},
+                     {"experts_used", spec.is_sparse() ? c.router.used : 0}, {"expert_ffn", spec.expert_ffn}});
   }
   return kinds;
 }
@@ -107,6 +124,7 @@ Json describe(const ModelConfig& c) {
           {"experts_used", c.router.used * (c.has_experts() ? 1 : 0)},
           {"expert_ffn", c.has_experts() ? c.layer(c.dense_layers()).expert_ffn : 0},
           {"dense_layers", c.dense_layers()},
+          {"kinds", kinds_json(c)},
           {"tied", c.tied}};
 }
 
@@ -234,15 +252,6 @@ std::size_t in_one_line(const Checkpoint& checkpoint, std::size_t i) {
   return static_cast<std::int64_t>(end - i) == checkpoint.config().layer(first.layer).experts ? end - i : 1;
 }
 
-/// "layers.0.mlp.experts.*.up_proj"
-std::string name_of_all(const CheckpointTensor& tensor) {
-  std::string name = tensor.tensor_name();
-  const std::string number = ".0.";
-  const std::size_t at = name.rfind(number);
-  if (at != std::string::npos) name.replace(at, number.size(), ".*.");
-  return name;
-}
-
 std::string as_text(const Checkpoint& checkpoint, const std::optional<Verification>& verification) {
   const Sizes sizes = sizes_of(checkpoint);
   const ModelConfig& c = checkpoint.config();
@@ -253,7 +262,7 @@ std::string as_text(const Checkpoint& checkpoint, const std::optional<Verificati
               sizes_text(c, &ModelConfig::kv_heads_of), " kv heads, ", c.has_experts() ? "" : message("ffn ", sizes_text(c, &ModelConfig::ffn_of), ", "), "vocab ", c.vocab, c.tied ? " (tied)" : "", "\ncontext         ", c.context, " tokens");
   if (c.window > 0) out += message(", window ", c.window);
   if (const std::int64_t windowed = windowed_layers(c); windowed > 0 && windowed < c.layers) out += message(" in ", windowed, " of ", c.layers, " layers");
-  out += "\n" + (c.has_experts() || !c.is_uniform() ? kinds_of_layers(c) : std::string());
+  out += "\n" + (c.has_experts() || !c.is_uniform() ? kinds_text(c) : std::string());
   out += message("parameters      ", sizes.parameters, c.has_experts() ? message(", ", sizes.active, " of them work for a token, in ", in_bytes(sizes.token_bytes)) : "",
                  "\nbytes           ", checkpoint.stored_bytes(), " (",
                  in_bytes(checkpoint.stored_bytes()), "), ",
@@ -273,7 +282,7 @@ std::string as_text(const Checkpoint& checkpoint, const std::optional<Verificati
   for (std::size_t i = 0, count = 0; i < checkpoint.tensors().size(); i += count) {
     const CheckpointTensor& tensor = checkpoint.tensors()[i];
     count = in_one_line(checkpoint, i);
-    table.add({printable(count > 1 ? name_of_all(tensor) : tensor.tensor_name()), message(count > 1 ? message(count, " x ") : "", in_parentheses(shape_of(tensor))),
+    table.add({printable(count > 1 ? name_of_experts(tensor.tensor_name(), tensor.expert) : tensor.tensor_name()), message(count > 1 ? message(count, " x ") : "", in_parentheses(shape_of(tensor))),
                tensor.stored_as(), message(static_cast<std::int64_t>(count) * tensor.stored_bytes())});
   }
   return out + "\n" + table.text();

@@ -95,13 +95,14 @@ def facts_bench(h, models):
     q4 = h.temporary("bench.bantam")
     h.succeeds("compress", h.model("stories260k"), "-o", q4)
     seen = h.json("bench", q4, "-p", 16, "-n", 4, "-r", 2, "--depth", 8, "--kv", "q8")
-    contract = {"prompt", "generate", "weight_bytes", "read_gb_s", "machine", "peak_rss_bytes", "load_ms"}
+    contract = {"prompt", "generate", "weight_bytes", "active_bytes", "read_gb_s", "machine", "peak_rss_bytes", "load_ms"}
     h.fact("keys of the contract", contract <= set(seen), seen)
     h.equal("the machine", set(seen["machine"]), {"cpu", "isa", "threads", "read_gb_s_measured", "int8_gop_s_measured", "last_level_cache_bytes"})
     for part, tokens in [("prompt", 16), ("generate", 4)]:
         rate = seen[part]["tok_s"]
         h.fact(f"{part}: rates", seen[part]["tokens"] == tokens and 0 < rate["min"] <= rate["median"] <= rate["max"], seen[part])
     h.fact("positive figures", all(seen[key] > 0 for key in ["weight_bytes", "read_gb_s", "peak_rss_bytes", "load_ms"]), seen)
+    h.fact("a token reads all of a model without experts, but for its embedding", seen["active_bytes"] == seen["streamed_bytes"] <= seen["weight_bytes"], seen)
     h.fact("measured limits", seen["machine"]["read_gb_s_measured"] > 0.1 and seen["machine"]["int8_gop_s_measured"] > 0.1, seen)
     fraction = seen["fractions"]["decode_of_bandwidth"]
     h.fact("fractions", 0 < fraction and 0 < seen["fractions"]["prefill_of_int8"] < 1, seen)
