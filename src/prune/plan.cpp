@@ -100,8 +100,14 @@ StructurePlan plan_structure(const ModelConfig& config, std::span<const Removal>
         if (!spec.is_sparse()) continue;
         // Groups stay as large as each other.
         spec.experts = kept_of(removal, spec.experts, config.router.groups, "experts" + place);
-        if (spec.experts < config.router.used) {
-          fail(Errc::invalid_argument, "prune ", removal.text(), ": expected a share that leaves the ", config.router.used, " experts that a token uses, this leaves ", spec.experts, place);
+        const nn::RouterOptions& router = config.router;
+        if (const std::int64_t open = spec.experts / router.groups * router.groups_used; open < router.used) {
+          fail(Errc::invalid_argument, "prune ", removal.text(), ": expected a share that leaves the ", router.used, " experts that a token uses, this leaves ", open, place,
+               router.groups > 1 ? message(", in ", router.groups_used, " of ", router.groups, " groups") : "");
+        }
+        if (router.groups > 1 && spec.experts / router.groups < router.group_best) {
+          fail(Errc::invalid_argument, "prune ", removal.text(), ": expected a share that leaves the ", router.group_best, " experts that a group is chosen by, this leaves ",
+               spec.experts / router.groups, " in each group", place);
         }
       } else if (removal.part == Part::heads) {
         spec.kv_heads = kept_of(removal, spec.kv_heads, 1, "key-value heads" + place);

@@ -1,5 +1,5 @@
 """A random model of every architecture gives llama.cpp's probabilities from the GGUF file that bantam writes of it, for a prompt
-read at once and for one read token by token.
+read at once and for one read token by token; so does what is left of a mixture when experts go to meet a size.
 
 usage: compare_architectures.py BANTAM WRITE_TINY_MODELS SCRIPTS_FOLDER
 Exits with 77 (skipped), saying why, where node-llama-cpp is absent.
@@ -40,6 +40,26 @@ def largest_difference(mine, theirs):
     return worst
 
 
+def compare(bantam, scripts, folder, ids, gguf, sources):
+    """How many times one of the sources, the GGUF file among them, differs from what llama.cpp makes of the file."""
+    found = {}
+    for source in sources:
+        positions = json.loads(run([bantam, "logits", source, "--ids", json.dumps(ids), "--top", VOCABULARY, "--all-positions", "--kv", "f32", "--json"]))["positions"]
+        found[source] = log_probabilities([position["top"] for position in positions])
+    failures = 0
+    for batch in ("512", "1"):
+        output = pathlib.Path(folder) / "llama.json"
+        run(["node", scripts / "llama_cpp.mjs", gguf, "--ids", ",".join(map(str, ids)), "--n", "0", "--logits", "--top", VOCABULARY,
+             "--vocab", "t5", "--threads", "1", "--kv", "f32", "--batch", batch, "--context", 2 * TOKENS, "--output", output])
+        theirs = log_probabilities([position["top"] for position in json.loads(output.read_text())["prompts"][0]["logits"]])
+        for source, mine in found.items():
+            difference = largest_difference(mine, theirs)
+            verdict = "agrees" if difference < TOLERANCE and len(mine) == len(theirs) == TOKENS else "DIFFERS"
+            failures += verdict == "DIFFERS"
+            print(f"{source.name}, {batch} at once: {verdict}, log probabilities at most {difference:.5f} apart over {len(theirs)} tokens")
+    return failures
+
+
 def main():
     bantam, writer, scripts = sys.argv[1], sys.argv[2], pathlib.Path(sys.argv[3])
     peers = pathlib.Path(os.environ.get("BANTAM_PEERS", scripts))
@@ -52,20 +72,14 @@ def main():
         for name in run([writer, folder, *SEEDS]).split():
             gguf = pathlib.Path(folder) / f"{name}.gguf"
             run([bantam, "compress", pathlib.Path(folder) / name, "-o", gguf, "--to", "gguf", "--format", "f32"])
-            found = {}
-            for source in (gguf, pathlib.Path(folder) / name):
-                positions = json.loads(run([bantam, "logits", source, "--ids", json.dumps(ids), "--top", VOCABULARY, "--all-positions", "--kv", "f32", "--json"]))["positions"]
-                found[source] = log_probabilities([position["top"] for position in positions])
-            for batch in ("512", "1"):
-                output = pathlib.Path(folder) / "llama.json"
-                run(["node", scripts / "llama_cpp.mjs", gguf, "--ids", ",".join(map(str, ids)), "--n", "0", "--logits", "--top", VOCABULARY,
-                     "--vocab", "t5", "--threads", "1", "--kv", "f32", "--batch", batch, "--context", 2 * TOKENS, "--output", output])
-                theirs = log_probabilities([position["top"] for position in json.loads(output.read_text())["prompts"][0]["logits"]])
-                for source, mine in found.items():
-                    difference = largest_difference(mine, theirs)
-                    verdict = "agrees" if difference < TOLERANCE and len(mine) == len(theirs) == TOKENS else "DIFFERS"
-                    failures += verdict == "DIFFERS"
-                    print(f"{source.name}, {batch} at once: {verdict}, log probabilities at most {difference:.5f} apart over {len(theirs)} tokens")
+            sources = {gguf: [gguf, pathlib.Path(folder) / name]}
+            if json.loads(run([bantam, "inspect", gguf, "--json"]))["config"]["experts"] > 0:
+                pruned = pathlib.Path(folder) / f"{name}-pruned.gguf"
+                run([bantam, "compress", pathlib.Path(folder) / name, "-o", pruned, "--to", "gguf", "--format", "f32", "--prune", "experts", "--prune-to", "parameters:0.8x",
+                     "--samples", 4, "--tokens", 64])
+                sources[pruned] = [pruned]
+            for file, mine in sources.items():
+                failures += compare(bantam, scripts, folder, ids, file, mine)
     sys.exit(1 if failures else 0)
 
 

@@ -148,9 +148,58 @@ TEST_CASE("layers of mixtures go, and experts as many as a cost allows") {
     const std::vector<float> logits = logits_of(Model::load(mixture.folder / "out"), some_tokens());
     CHECK(std::ranges::all_of(logits, [](float logit) { return std::isfinite(logit); }));
   }
-  const PruneReport fitted = plan_parts(parse_prune(std::vector<std::string>{"experts"}, "bytes:0.8x"), *mixture.checkpoint, recipe);
-  CHECK(fitted.after[Cost::bytes] <= 0.8 * fitted.before[Cost::bytes]);
-  CHECK(fitted.removals.at(0).part == Part::experts);
+}
+
+TEST_CASE("experts go to meet a size, as many of every layer, and what is left is a plain model of that size") {
+  for (const ArchSpec* arch : architectures) {
+    if (!arch->has_experts()) continue;
+    CAPTURE(std::string(arch->name));
+    const Mixture mixture({.arch = arch, .layers = 3});
+    const Recipe recipe = recipe::rtn("i8.g32");
+    for (const char* goal : {"bytes:0.85x", "parameters:0.85x", "bytes:120kB", "flops:0.99x"}) {
+      CAPTURE(std::string(goal));
+      const PruneRequest request = parse_prune(std::vector<std::string>{"experts"}, goal);
+      const CostTarget target = parse_cost_target(goal);
+      // A token uses as many experts as before: only routers have fewer rows.
+      const std::string refused = error_of([&] { (void)plan_parts(request, *mixture.checkpoint, recipe); });
+      if (target.cost == Cost::flops || !refused.empty()) {
+        has(refused, "prune to ");
+        has(refused, "expected ");
+        CHECK(std::string(goal) != "parameters:0.85x");
+        continue;
+      }
+      const PruneReport planned = plan_parts(request, *mixture.checkpoint, recipe);
+      CHECK(planned.removals.at(0).part == Part::experts);
+      CHECK(planned.after[target.cost] <= (target.of_original ? target.amount * planned.before[target.cost] : target.amount));
+      const PrunedModel left = remove_parts(planned, *mixture.checkpoint, some_calibration());
+      const Report report = compress_file(left.checkpoint, mixture.folder / "small.bantam", recipe);
+      CHECK(static_cast<double>(report.bytes_after) == planned.after[Cost::bytes]);
+      const Model small = Model::load(mixture.folder / "small.bantam");
+      const std::int64_t experts = small.config().router.experts;
+      CHECK((experts >= 2 && experts < 6));
+      for (const LayerWeights& layer : small.weights().layers) {
+        if (layer.experts.experts.empty()) continue;
+        CHECK(std::ssize(layer.experts.experts) == experts);
+        CHECK(layer.experts.router.rows() == experts);
+        for (const std::vector<float>* bias : {&layer.experts.router_bias, &layer.experts.selection_bias}) CHECK((bias->empty() || std::ssize(*bias) == experts));
+      }
+    }
+  }
+}
+
+TEST_CASE("groups of a router keep what a token's experts, and the groups, are chosen from") {
+  TinyModel tiny{.arch = &archs::glm4_moe, .experts = 12, .experts_used = 4};
+  tiny.make();
+  nn::RouterOptions& router = tiny.sizes.router;
+  router.groups = 3, router.groups_used = 2;
+  const auto plan = [&](const char* text) { return plan_structure(tiny.sizes, std::vector<Removal>{parse_removal(text)}).specs.back().experts; };
+  CHECK(plan("experts:0.25") == 9);
+  CHECK(plan("experts:0.5") == 6);  // 2 of each group, 4 in two of them
+  has(error_of([&] { (void)plan("experts:0.75"); }), "expected a share that leaves the 4 experts that a token uses, this leaves 2 of layer 1, in 2 of 3 groups");
+  router.used = 1;
+  has(error_of([&] { (void)plan("experts:0.75"); }), "expected a share that leaves the 2 experts that a group is chosen by, this leaves 1 in each group of layer 1");
+  router.group_best = 1;
+  CHECK(plan("experts:0.75") == 3);
 }
 
 TEST_CASE("experts that cannot go are refused") {
