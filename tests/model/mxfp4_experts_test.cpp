@@ -1,6 +1,8 @@
 // gpt-oss as its folders have it: the experts of a layer in one tensor of MXFP4, gates and ups interleaved.
 #include <cmath>
 
+#include "bantam/compress/compress.hpp"
+#include "bantam/io/gguf.hpp"
 #include "bantam/io/safetensors.hpp"
 #include "tiny_model.hpp"
 
@@ -100,6 +102,48 @@ TEST_CASE("experts in MXFP4 are read value for value, and stay as they are") {
   float largest = 0, apart = 0;
   for (std::size_t i = 0; i < mine.size(); ++i) largest = std::max(largest, std::fabs(exact[i])), apart = std::max(apart, std::fabs(mine[i] - exact[i]));
   CHECK(apart < 0.05f * largest);
+}
+
+TEST_CASE("experts in MXFP4 go into GGUF's blocks code for code, and come back") {
+  TinyModel tiny = gpt_oss_of_blocks();
+  const std::vector<RawTensor> raw = mxfp4_tensors(tiny);
+  const TemporaryFolder folder;
+  write_raw(tiny, raw, folder / "hf");
+  compress_file(Checkpoint::open(folder / "hf"), folder / "m.gguf", recipe::rtn("f32").keep("*.experts.*", "mxfp4"), Target::gguf);
+  const auto file = GgufFile::open(folder / "m.gguf");
+  for (const auto& [in_gguf, in_folder, part] : {std::tuple{"gate", "gate_up_proj", 0}, {"up", "gate_up_proj", 1}, {"down", "down_proj", 0}}) {
+    CAPTURE(std::string(in_gguf));
+    const TensorEntry* entry = file->find(message("blk.1.ffn_", in_gguf, "_exps.weight"));
+    REQUIRE(entry != nullptr);
+    CHECK(entry->type == "MXFP4");
+    const auto raw_of = [&](const char* ending) -> const RawTensor& {
+      return *std::ranges::find(raw, message("model.layers.1.mlp.experts.", in_folder, ending), &RawTensor::name);
+    };
+    const RawTensor &blocks = raw_of("_blocks"), &scales = raw_of("_scales");
+    const std::int64_t parts = std::string(in_folder) == "down_proj" ? 1 : 2, rows = blocks.shape[1] / parts, groups = blocks.shape[2];
+    // An exponent, then 16 bytes: number i of 32 in the low half of byte i, i + 16 in the high half. Folders have neighbors in a byte.
+    std::string expected;
+    for (std::int64_t row = 0; row < blocks.shape[0] * rows; ++row) {
+      for (std::int64_t g = 0; g < groups; ++g) {
+        const std::int64_t at = (row * parts + part) * groups + g;
+        const auto code = [&](std::int64_t i) {
+          const auto two = static_cast<unsigned char>(blocks.bytes[static_cast<std::size_t>(16 * at + i / 2)]);
+          return i % 2 == 0 ? two & 15 : two >> 4;
+        };
+        expected += scales.bytes[static_cast<std::size_t>(at)];
+        for (std::int64_t i = 0; i < 16; ++i) expected += static_cast<char>(code(i) | code(i + 16) << 4);
+      }
+    }
+    CHECK(std::string(reinterpret_cast<const char*>(entry->bytes.data()), entry->bytes.size()) == expected);
+  }
+  const Checkpoint checkpoint = Checkpoint::open(folder / "m.gguf");
+  for (const CheckpointTensor& tensor : checkpoint.tensors()) {
+    if (tensor.expert < 0 || !tensor.is_matrix) continue;
+    CAPTURE(tensor.name);
+    const WeightMatrix matrix = checkpoint.load_matrix(tensor, Reading::buffered);
+    CHECK(matrix.format().name == "mxfp4.g32");
+    CHECK(std::ranges::equal(matrix.dequantize().span(), tiny.tensor(tensor.tensor_name()).values));
+  }
 }
 
 TEST_CASE("fused experts that cannot be are refused by name") {
