@@ -46,15 +46,33 @@ std::int64_t count_of(const Source& source, Field field, std::int64_t most = lar
   return static_cast<std::int64_t>(value);
 }
 
+/// The numbers of the router, checked against each other under the names that they have in the file.
+void read_router(const Source& source, std::int64_t experts, nn::RouterOptions& router) {
+  const auto expect = [&](bool holds, Field field, auto&&... words) {
+    if (!holds) fail(Errc::corrupt, source.place, ": ", source.key(field), ": expected ", words...);
+  };
+  router.experts = experts;
+  router.used = require_extent(source, Field::experts_used);
+  router.groups = std::max<std::int64_t>(1, count_of(source, Field::router_groups));
+  router.groups_used = std::max<std::int64_t>(1, count_of(source, Field::router_groups_used));
+  expect(router.used <= experts, Field::experts_used, "1 to ", experts, " experts a token, found ", router.used);
+  expect(experts % router.groups == 0, Field::router_groups, "groups that divide ", experts, " experts, found ", router.groups);
+  expect(router.groups_used <= router.groups, Field::router_groups_used, "1 to ", router.groups, " groups a token, found ", router.groups_used);
+  const std::int64_t open = experts / router.groups * router.groups_used;
+  expect(router.used <= open, Field::experts_used, "at most the ", open, " experts of ", router.groups_used, " of ", router.groups, " groups, found ", router.used);
+  const double scale = source.number(Field::router_scale).value_or(0);
+  if (scale == 0) return;  // some writers say so where there is none
+  // More than any by far, and far from what would overflow.
+  constexpr double most = 1e6;
+  expect(scale > 0 && scale <= most, Field::router_scale, "a number above 0 and up to ", most, ", found ", scale);
+  router.scale = static_cast<float>(scale);
+}
+
 /// Experts of the sparse layers, and which layers are dense.
 void read_experts(const Source& source, std::vector<LayerSpec>& layers, ModelConfig& c) {
   const std::int64_t experts = require_extent(source, Field::experts), ffn = require_extent(source, Field::expert_ffn);
   if (experts > most_experts) fail(Errc::corrupt, source.place, ": ", source.key(Field::experts), ": expected at most ", most_experts, ", found ", experts);
-  c.router.experts = experts;
-  c.router.used = require_extent(source, Field::experts_used);
-  c.router.groups = std::max<std::int64_t>(1, count_of(source, Field::router_groups));
-  c.router.groups_used = std::max<std::int64_t>(1, count_of(source, Field::router_groups_used));
-  if (const auto scale = source.number(Field::router_scale); scale && *scale != 0) c.router.scale = static_cast<float>(*scale);
+  read_router(source, experts, c.router);
   const std::int64_t shared_experts = count_of(source, Field::shared_experts, most_experts);
   const std::int64_t shared = shared_experts > 0 ? shared_experts * ffn : count_of(source, Field::shared_ffn);
   if (shared > largest_extent) fail(Errc::corrupt, source.place, ": ", source.key(Field::shared_experts), ": expected at most ", largest_extent / ffn, ", found ", shared_experts);

@@ -2,6 +2,7 @@
 #include "bantam/model/weights.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 #include "bantam/core/parallel.hpp"
 #include "bantam/model/roles.hpp"
@@ -26,6 +27,15 @@ void make_room(LayerWeights& layer, const LayerSpec& spec) { layer.experts.exper
 
 namespace {
 
+/// What experts are chosen by: a number that is none would send tokens anywhere, and nothing else would tell.
+void check_choices(const Checkpoint& checkpoint, const CheckpointTensor& tensor, std::span<const float> values) {
+  const auto wrong = std::ranges::find_if(values, [](float value) { return !std::isfinite(value); });
+  if (wrong == values.end()) return;
+  const std::int64_t at = wrong - values.begin();
+  fail(Errc::corrupt, checkpoint.path().string(), checkpoint.path().empty() ? "" : ": ", tensor.tensor_name(), ": expected finite numbers, found ", *wrong, " at (",
+       at / tensor.columns, ", ", at % tensor.columns, ")");
+}
+
 /// Loads a tensor into its place: one of the two; neither, where the config carries it.
 void load_tensor(const Checkpoint& checkpoint, const CheckpointTensor& tensor, Reading reading, WeightMatrix* matrix, std::vector<float>* vector) {
   if (matrix != nullptr) *matrix = checkpoint.load_matrix(tensor, reading);
@@ -34,6 +44,8 @@ void load_tensor(const Checkpoint& checkpoint, const CheckpointTensor& tensor, R
     *matrix = WeightMatrix::quantize(matrix->dequantize(), format_info<F32Format>());
   }
   if (vector != nullptr) *vector = checkpoint.load_vector(tensor);
+  const bool chooses = info_of(tensor.role).stays_float() || tensor.role == Role::router_bias || tensor.role == Role::selection_bias;
+  if (chooses) check_choices(checkpoint, tensor, matrix != nullptr ? matrix->dequantize().span() : std::span<const float>(*vector));
 }
 
 }  // namespace
