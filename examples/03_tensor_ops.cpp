@@ -11,7 +11,7 @@ int main(int argc, char** argv) try {
     return 2;
   }
   const bantam::Model model = bantam::Model::load(argv[1]);
-  const bantam::Tensor<float, 2> weights = model.weights().layers.at(0).down.dequantize();  // (out, in)
+  const bantam::Tensor<float, 2> weights = model.weights().layers.at(0).mlp.down.dequantize();  // (out, in)
 
   // A format known to the type ...
   const auto packed = bantam::quantize<bantam::Nf4>(weights);

@@ -34,7 +34,7 @@ int main(int argc, char** argv) try {
     return 2;
   }
   const bantam::Model model = bantam::Model::load(argv[1]);
-  const bantam::Tensor<float, 2> weights = model.weights().layers.at(0).down.dequantize();
+  const bantam::Tensor<float, 2> weights = model.weights().layers.at(0).mlp.down.dequantize();
   const auto packed = bantam::quantize<Log4>(weights);
   const double mine = bantam::relative_error(weights, packed.dequantize());
   const double nf4 = bantam::relative_error(weights, bantam::quantize<bantam::Nf4>(weights).dequantize());

@@ -73,13 +73,14 @@ struct TinyModel {
   void put_tensors(GgufBuilder& b) const;
   void write_gguf(const std::filesystem::path& path) const { write_file(path, gguf().bytes()); }
 
+  /// Keys' and values' up-projections of a layer in one, as folders have them: (heads * (nope + value), rank).
+  [[nodiscard]] TinyTensor latent_tensor(const TinyTensor& k_b) const;
+
   [[nodiscard]] reference::Transformer reference() const;
 
   static std::string bytes_of(const std::vector<float>& values, const std::string& type);
 
  private:
-  /// Keys' and values' up-projections of a layer in one, as folders have them: (heads * (nope + value), rank).
-  [[nodiscard]] TinyTensor latent_tensor(const TinyTensor& k_b) const;
   void add(Random& random, const RoleInfo& info, const TensorId& id);
   /// Calls f(key, number) for what containers say in numbers.
   template <class F>

@@ -44,7 +44,7 @@ TEST_CASE_TEMPLATE("experts add what each makes, weighed, as in double precision
     const std::vector<double> row(&inputs(t, 0), &inputs(t, 0) + dim);
     std::vector<double> expected(dim);
     for (const nn::RoutedExpert& one : experts.routed(tokens).subspan(static_cast<std::size_t>(t * options.used), static_cast<std::size_t>(options.used))) {
-      const nn::ExpertWeights& e = weights.experts[static_cast<std::size_t>(one.expert)];
+      const nn::MlpWeights& e = weights.experts[static_cast<std::size_t>(one.expert)];
       std::vector<double> gate = reference::matmul(row, doubles(e.gate), 1, ffn, dim);
       const std::vector<double> up = reference::matmul(row, doubles(e.up), 1, ffn, dim);
       for (std::size_t c = 0; c < gate.size(); ++c) gate[c] = reference::silu(gate[c]) * up[c];
@@ -59,6 +59,32 @@ TEST_CASE_TEMPLATE("experts add what each makes, weighed, as in double precision
   }
   // Quantized matrices read activations of 8 bits, twice: 1 / 127 of the largest of 32, a third of that on average.
   CHECK(std::sqrt(difference / size) < (is_float_format<F> ? 1e-6 : 0.02));
+}
+
+TEST_CASE("an MLP run as a block is the operation of its name") {
+  constexpr std::int64_t dim = 64, ffn = 96, tokens = 11;
+  const auto matrix = [](std::int64_t rows, std::int64_t columns, std::uint64_t seed) {
+    return quantize<Int<4, 32>>(random::normal<float>({rows, columns}, seed, {.deviation = 1 / std::sqrt(static_cast<double>(columns))}));
+  };
+  const nn::MlpWeights weights{.gate = matrix(ffn, dim, 1), .up = matrix(ffn, dim, 2), .down = matrix(dim, ffn, 3)};
+  const auto inputs = random::normal<float>({tokens, dim}, 4);
+  const KernelTable& kernels = kernels_in_use();
+  Team team(2);
+  nn::Mlp mlp(kernels, ops::Gate::silu);
+  nn::Activations x;
+  mlp.serve(weights, x);
+  mlp.resize(tokens, ffn);
+  x.resize(tokens, dim);
+  for (std::int64_t t = 0; t < tokens; ++t) {
+    std::copy_n(&inputs(t, 0), dim, x.row(t));
+    x.quantize_row(kernels, t);
+  }
+  const std::vector<nn::PassRow> rows(tokens);
+  const nn::Pass pass{kernels, team, rows};
+  Tensor<float, 2> out({tokens, dim});
+  mlp.hide(pass, weights, x);
+  mlp.project(pass, weights, {out.data(), dim});
+  CHECK(std::ranges::equal(out.span(), ops::mlp(inputs, weights.gate, weights.up, weights.down, ops::Gate::silu, ops::Precision::fast).span()));
 }
 
 TEST_CASE("attention without the library is that of one key where all are alike") {
