@@ -247,8 +247,13 @@ void Checkpoint::collect(bool gguf, const PackedFamily* family) {
   /// Whether the folder has those of all experts in one tensor.
   const auto visit_fused = [&](const TensorKey& key, std::int64_t layer) {
     const std::int64_t experts = config_.layer(layer).experts;
-    if (gguf || key.fused.name.empty() || source_->find(name_from(key.hf, {key.role, layer, 0})) != nullptr) return false;
-    const std::string name = name_from(key.fused.name, {key.role, layer});
+    if (gguf || key.fused.name.empty()) return false;
+    const std::string name = name_from(key.fused.name, {key.role, layer}), single = name_from(key.hf, {key.role, layer, 0});
+    if (source_->find(single) != nullptr) {
+      const bool both = source_->find(name) != nullptr || source_->find(name + "_blocks") != nullptr;
+      if (both) fail(Errc::corrupt, path_.string(), ": ", name, ": expected a tensor of all experts or one of each, found ", single, " besides");
+      return false;
+    }
     if (!info_of(key.role).is_matrix()) {
       const TensorEntry* entry = source_->find(name);
       if (entry == nullptr) return false;
