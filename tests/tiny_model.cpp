@@ -302,7 +302,10 @@ std::vector<const ArchSpec*> dense_architectures() {
 
 std::vector<const ArchSpec*> plain_architectures() {
   std::vector<const ArchSpec*> plain = dense_architectures();
-  std::erase_if(plain, [](const ArchSpec* arch) { return !arch->norms_before_blocks() || arch->norm != Norm::rms; });
+  std::erase_if(plain, [](const ArchSpec* arch) {
+    const bool llama_norms = arch->norms_before_blocks() && arch->norm == Norm::rms && arch->find(Role::attention_norm)->hf == archs::llama.find(Role::attention_norm)->hf;
+    return !llama_norms || arch->find(Field::embedding_scale) != nullptr || arch->no_rope_step > 0;
+  });
   return plain;
 }
 

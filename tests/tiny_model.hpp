@@ -97,7 +97,7 @@ struct TinyModel {
 /// The architectures without experts.
 [[nodiscard]] std::vector<const ArchSpec*> dense_architectures();
 
-/// Those of them whose blocks follow each other, RMS norms before them alone.
+/// Those of them that compute what Llama does by its names: blocks one after the other, RMS norms before them, no scales, rope in all layers.
 [[nodiscard]] std::vector<const ArchSpec*> plain_architectures();
 
 /// Logits after each of `tokens`, in one row.

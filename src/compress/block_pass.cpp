@@ -52,7 +52,7 @@ BlockPass::BlockPass(const ModelSource& source, const Recipe& recipe, const Cali
       for (const TokenId id : sample) {
         if (id < 0 || id >= config.vocab) fail(Errc::invalid_argument, "calibration: expected token ids below ", config.vocab, ", found ", id);
         hidden_.resize(hidden_.size() + static_cast<std::size_t>(config.dim));
-        source.read_row(*embedding, id, std::span(hidden_).last(static_cast<std::size_t>(config.dim)), scratch);
+        source.embed(*embedding, id, std::span(hidden_).last(static_cast<std::size_t>(config.dim)), scratch);
       }
     }
   };
@@ -333,6 +333,8 @@ void BlockPass::scale(Work& work, std::vector<Hessian>& hessians) {
     work.scales[g] = scales;
     work.changed.insert(touched.begin(), touched.end());
     if (const auto bias = bias_role_of(group.source)) work.changed.insert(*bias);
+    if (group.source == Role::attention_norm) work.changed.insert(Role::attention_norm_bias);
+    if (group.source == Role::ffn_norm) work.changed.insert(Role::ffn_norm_bias);
   }
 }
 

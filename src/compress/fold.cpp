@@ -19,6 +19,8 @@ void scale_columns(Tensor<float, 2>& weights, std::span<const float> factors) {
 
 bool can_fold(const LayerWeights& block, const InputGroup& group) {
   if (group.source == Role::ffn_norm && !block.experts.experts.empty()) return false;
+  // Without a gate the activation is between what up makes and what down reads.
+  if (group.source == Role::up && block.mlp.gate.empty()) return false;
   // One norm for blocks side by side: what the other reads would be scaled, too.
   if (group.source == Role::attention_norm && block.ffn_norm.empty()) return false;
   const WeightMatrix* reader = first_of(block, group);
@@ -30,7 +32,12 @@ bool can_fold(const LayerWeights& block, const InputGroup& group) {
 
 void fold(LayerWeights& block, const InputGroup& group, std::span<const float> scales) {
   if (std::vector<float>* norm = vector_of(block, group.source)) {
-    for (std::size_t c = 0; c < scales.size(); ++c) (*norm)[c] /= scales[c];
+    std::vector<float>* bias = group.source == Role::attention_norm ? &block.attention_norm_bias : group.source == Role::ffn_norm ? &block.ffn_norm_bias : nullptr;
+    if (bias != nullptr && bias->empty()) bias = nullptr;
+    for (std::size_t c = 0; c < scales.size(); ++c) {
+      (*norm)[c] /= scales[c];
+      if (bias != nullptr) (*bias)[c] /= scales[c];
+    }
   } else {
     change(*matrix_of(block, group.source), [&](Tensor<float, 2>& weights) {
       for (std::int64_t r = 0; r < weights.extent(0); ++r) {

@@ -21,7 +21,7 @@ HeldOut::HeldOut(const ModelSource& source, const Recipe& recipe, const Calibrat
     lengths_.push_back(static_cast<std::int64_t>(sample.size()));
     for (const TokenId id : sample) {
       original_.resize(original_.size() + dim);
-      source.read_row(*embedding, id, std::span(original_).last(dim), scratch);
+      source.embed(*embedding, id, std::span(original_).last(dim), scratch);
     }
   }
   nearest_ = original_;

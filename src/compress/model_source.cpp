@@ -105,6 +105,13 @@ void ModelSource::read_row(const CheckpointTensor& tensor, std::int64_t row, std
   if (rotated()) residual_->apply(out);
 }
 
+void ModelSource::embed(const CheckpointTensor& embedding, TokenId id, std::span<float> out, RowCodes& scratch) const {
+  read_row(embedding, id, out, scratch);
+  const auto scale = static_cast<float>(original_.config().scales.embedding);
+  if (scale == 1) return;
+  for (float& x : out) x *= scale;
+}
+
 Tensor<float, 2> ModelSource::read_rows(const CheckpointTensor& tensor, std::int64_t first, std::int64_t count) const {
   Tensor<float, 2> rows({count, tensor.columns});
   RowCodes scratch;

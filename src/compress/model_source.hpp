@@ -37,6 +37,8 @@ class ModelSource {
   [[nodiscard]] LayerWeights load_block(std::int64_t layer) const;
   /// A row of the embedding or of the head; without rotation of any matrix.
   void read_row(const CheckpointTensor& tensor, std::int64_t row, std::span<float> out, RowCodes& scratch) const;
+  /// A token's first hidden state: its row, scaled as the model does.
+  void embed(const CheckpointTensor& embedding, TokenId id, std::span<float> out, RowCodes& scratch) const;
   /// Rows first .. first + count of the same.
   [[nodiscard]] Tensor<float, 2> read_rows(const CheckpointTensor& tensor, std::int64_t first, std::int64_t count) const;
   /// A vector that belongs to no block; without rotation any.

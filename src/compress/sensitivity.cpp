@@ -157,6 +157,9 @@ std::vector<float> SensitivityPass::embed(FunctionRef<void(TokenId, std::span<fl
       read_row(id, std::span(states).last(dim), scratch);
     }
   }
+  if (const auto scale = static_cast<float>(checkpoint_.config().scales.embedding); scale != 1) {
+    for (float& x : states) x *= scale;
+  }
   return states;
 }
 

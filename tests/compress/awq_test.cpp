@@ -122,9 +122,9 @@ TEST_CASE("folding scales into a model leaves its logits as they were") {
       ModelWeights weights = model.weights();
       int folded = 0, expected_groups = 0;
       for (LayerWeights& layer : weights.layers) {
-        // q, k and v, gate and up, down, and o where no heads share a value, or q_b; what experts read is not folded into.
+        // Where norms are before blocks, one each: q, k and v, gate and up, down, and o where no heads share a value, or q_b; what experts read is not folded into.
         const bool sparse = !layer.experts.experts.empty(), has_mlp = !layer.mlp.down.empty();
-        expected_groups += 1 + (arch->latent || kv_heads == tiny.heads) + (has_mlp && !sparse) + has_mlp;
+        expected_groups += !layer.ffn_norm.empty() + (arch->latent || kv_heads == tiny.heads) + (has_mlp && !sparse && !layer.ffn_norm.empty()) + (has_mlp && !layer.mlp.gate.empty());
         for (const InputGroup& group : input_groups()) {
           if (!can_fold(layer, group)) continue;
           const std::int64_t columns = first_of(layer, group)->columns();
