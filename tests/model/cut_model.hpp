@@ -42,7 +42,7 @@ inline TinyModel with_zeros(TinyModel tiny, const std::vector<KeptParts>& kept) 
   for (std::int64_t layer = 0; layer < tiny.layers; ++layer) {
     for_tensors_of_parts(tiny, layer, [&](TinyTensor& tensor, const PartsOfTensor& parts, std::int64_t unit) {
       if (!parts.columns) return;
-      const KeptParts& own = kept[static_cast<std::size_t>(layer)];
+      const KeptParts& own = kept[static_cast<std::size_t>(layer) % kept.size()];
       for (std::size_t i = 0; i < tensor.values.size(); ++i) {
         const std::int64_t part = static_cast<std::int64_t>(i) % tensor.shape[1] / unit;
         if (!std::ranges::binary_search(parts.channels ? own.channels : own.groups, part)) tensor.values[i] = 0;
@@ -57,7 +57,7 @@ inline TinyModel without_parts(TinyModel tiny, const std::vector<KeptParts>& kep
   const std::int64_t group = tiny.heads / tiny.kv_heads;
   Json heads = Json::array(), kv_heads = heads, ffn = heads;
   for (std::int64_t layer = 0; layer < tiny.layers; ++layer) {
-    const KeptParts& own = kept[static_cast<std::size_t>(layer)];
+    const KeptParts& own = kept[static_cast<std::size_t>(layer) % kept.size()];
     for_tensors_of_parts(tiny, layer, [&](TinyTensor& tensor, const PartsOfTensor& parts, std::int64_t unit) {
       std::vector<float> left;
       const std::int64_t columns = tensor.shape.size() > 1 ? tensor.shape[1] : 1;
