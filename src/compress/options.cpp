@@ -134,7 +134,7 @@ Recipe recipe_of(const CompressRequest& request) {
   MethodOptions details = request.details;
   details.pruning = prune_of(request).weights;
   Recipe recipe = recipe::with(request.method, request.format, {.group = request.group}, details);
-  for (const auto& [pattern, format] : request.keep) naming_option("keep", [&] { recipe.keep(pattern, format); });
+  for (const auto& kept : request.keep) naming_option("keep", [&] { recipe.keep(kept.first, kept.second); });
   return recipe;
 }
 
