@@ -25,7 +25,9 @@ HeldOut::HeldOut(const ModelSource& source, const Recipe& recipe, const Calibrat
     }
   }
   nearest_ = original_;
-  final_norm_ = source.load_vector(*of_role(Role::final_norm));
+  for (const auto& [role, vector] : {std::pair{Role::final_norm, &final_norm_}, {Role::final_norm_bias, &final_norm_bias_}}) {
+    if (const auto tensor = of_role(role); tensor != checkpoint.tensors().end()) *vector = source.load_vector(*tensor);
+  }
   forward_ = std::make_unique<Forward>(checkpoint.config(), none_, *std::ranges::max_element(lengths_), parallel_threads());
 }
 
@@ -53,8 +55,9 @@ void HeldOut::advance(std::int64_t layer) {
 Tensor<float, 2> HeldOut::normed(std::span<const float> states) const {
   const auto dim = static_cast<std::int64_t>(final_norm_.size());
   Tensor<float, 2> out({static_cast<std::int64_t>(states.size()) / dim, dim});
-  std::ranges::copy(states, out.span().begin());
-  ops::rms_norm(out, TensorView<const float, 1>(final_norm_.data(), {dim}), out, {.eps = static_cast<float>(source_.checkpoint().config().norm_eps)});
+  for (std::int64_t t = 0; t < out.extent(0); ++t) {
+    normalize_row(kernels_in_use(), source_.checkpoint().config(), states.data() + t * dim, final_norm_, final_norm_bias_, &out(t, 0));
+  }
   return out;
 }
 

@@ -27,7 +27,7 @@ class HeldOut {
   const Recipe& recipe_;
   std::vector<std::int64_t> lengths_;
   std::vector<float> original_, nearest_;  ///< (tokens, dim)
-  std::vector<float> final_norm_;
+  std::vector<float> final_norm_, final_norm_bias_;
   ModelWeights none_;  ///< Forward holds on to a model's weights; blocks come one by one
   std::unique_ptr<Forward> forward_;
   nn::KvCache cache_;

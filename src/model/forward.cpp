@@ -46,6 +46,18 @@ class Rollback {
 
 }  // namespace
 
+void normalize_row(const KernelTable& kernels, const ModelConfig& config, const float* x, const std::vector<float>& weight,
+                   const std::vector<float>& bias, float* out) noexcept {
+  const auto eps = static_cast<float>(config.norm_eps);
+  if (weight.empty()) {
+    std::copy_n(x, config.dim, out);
+  } else if (config.arch->norm == Norm::layer) {
+    kernels.layer_norm(x, weight.data(), nn::values_of(bias), eps, out, config.dim);
+  } else {
+    kernels.rms_norm(x, weight.data(), eps, out, config.dim);
+  }
+}
+
 Forward::Forward(const ModelConfig& config, const ModelWeights& weights, std::int64_t context_tokens, int threads)
     : config_(config), weights_(weights), kernels_(kernels_in_use()), team_(threads), mlp_(kernels_, config.gate) {
   if (config.is_latent()) {
@@ -184,7 +196,7 @@ void Forward::head(std::span<const std::int64_t> rows) noexcept {
 }
 
 void Forward::final_norm(std::int64_t row, float* out) const noexcept {
-  normalize_row(residual_.data() + row * config_.dim, weights_.final_norm, weights_.final_norm_bias, out);
+  normalize_row(kernels_, config_, residual_.data() + row * config_.dim, weights_.final_norm, weights_.final_norm_bias, out);
 }
 
 /// The rotations of some rows' positions.
@@ -216,7 +228,7 @@ void Forward::settle(std::int64_t row) noexcept {
   const auto scale = static_cast<float>(config_.scales.residual);
   for (const Pending& p : pending_) {
     float* more = p.rows->row(row);
-    if (!p.norm->empty()) normalize_row(more, *p.norm, {}, more);
+    if (!p.norm->empty()) normalize_row(kernels_, config_, more, *p.norm, {}, more);
     if (scale != 1) {
       for (std::int64_t c = 0; c < config_.dim; ++c) more[c] *= scale;
     }
@@ -340,24 +352,12 @@ void Forward::run_head(std::span<const float> hidden, FunctionRef<void(std::int6
   }
 }
 
-/// out = the architecture's norm of x; x itself where there are no weights.
-void Forward::normalize_row(const float* x, const std::vector<float>& weight, const std::vector<float>& bias, float* out) const noexcept {
-  const auto eps = static_cast<float>(config_.norm_eps);
-  if (weight.empty()) {
-    std::copy_n(x, config_.dim, out);
-  } else if (config_.arch->norm == Norm::layer) {
-    kernels_.layer_norm(x, weight.data(), nn::values_of(bias), eps, out, config_.dim);
-  } else {
-    kernels_.rms_norm(x, weight.data(), eps, out, config_.dim);
-  }
-}
-
 /// normed = norm(residual), rounded too, for `readers`; what waits is added first, unless the branch is `beside` the one before.
 void Forward::normalize(const nn::Pass& pass, const std::vector<float>& weight, const std::vector<float>& bias, bool beside, const nn::Readers& readers) noexcept {
   pass.for_rows([&](Range part, int) {
     for (std::int64_t t = part.begin; t < part.end; ++t) {
       if (!beside) settle(t);
-      normalize_row(residual_.data() + t * config_.dim, weight, bias, normed_.row(t));
+      normalize_row(kernels_, config_, residual_.data() + t * config_.dim, weight, bias, normed_.row(t));
       normed_.quantize_row(kernels_, t);
       normed_.gather_row(kernels_, readers, t);
     }

@@ -42,6 +42,22 @@ TEST_CASE("the divergence of a matrix is that of a model with this matrix change
   }
 }
 
+TEST_CASE("divergences are measured with every architecture's own norms and scales") {
+  for (const ArchSpec* arch : dense_architectures()) {
+    CAPTURE(std::string(arch->name));
+    const Fitting f(false, {.arch = arch});
+    const auto found = f.measure(recipe::rtn("f32"), {.candidates = {&find_format("i4m.g32"), &find_format("i3.g32")}, .measured = 2});
+    for (const CheckpointTensor& tensor : f.checkpoint->tensors()) {
+      if (tensor.layer != 1 || (tensor.role != Role::o && tensor.role != Role::down)) continue;
+      CAPTURE(tensor.name);
+      compress_file(*f.checkpoint, f.folder / "one.bantam", recipe::rtn("f32").keep(tensor.name, "i3.g32"), Target::native, {}, f.calibration);
+      const FormatCost& cost = cost_of(found, tensor.name, "i3.g32");
+      CHECK(cost.measured);
+      CHECK(cost.kl == doctest::Approx(f.divergence_of("one.bantam")).epsilon(1e-3));
+    }
+  }
+}
+
 TEST_CASE("the divergence of a pruned matrix is that of a model with this matrix pruned and changed") {
   for (const auto& [pruning, method] : {std::pair{recipe::wanda(0.5), Method::rtn}, {recipe::sparsegpt(0.5), Method::gptq},
                                         {recipe::magnitude(0.5, MaskScope::row), Method::gptq}}) {

@@ -9,7 +9,7 @@ namespace bantam::test {
 namespace {
 
 struct HeldOutText {
-  HeldOutText() {
+  explicit HeldOutText(const ArchSpec* arch = &archs::llama) : tiny{.arch = arch} {
     tiny.make();
     tiny.write_folder(folder / "hf");
   }
@@ -48,34 +48,38 @@ TEST_CASE_FIXTURE(HeldOutText, "held-out text changes no byte of what is written
   }
 }
 
-TEST_CASE_FIXTURE(HeldOutText, "held-out text is judged by the hidden states of the model as it was") {
-  const Calibration calibration = with_held_out();
-  const auto with_tables = [](Recipe recipe) { return recipe.keep("model.embed_tokens", "f32").keep("lm_head", "f32"); };
-  const Report report = run(with_tables(recipe::gptq("i3.g32")), calibration);
-  REQUIRE(report.held_out);
-  CHECK(report.held_out->tokens == 48);
-  run(with_tables(recipe::rtn("i3.g32")), {}, "nearest.bantam");
-  const auto states = [&](const char* name) {
-    std::vector<double> all;
-    const Model model = Model::load(folder / name);
-    for (const std::vector<TokenId>& piece : calibration.held_out) {
-      Session session(model, {.threads = 1, .kv = "f32"});
-      session.states(piece, [&](std::int64_t, std::span<const float> row) { all.insert(all.end(), row.begin(), row.end()); });
-    }
-    return all;
-  };
-  const std::vector<double> original = states("hf");
-  const auto error = [&](const char* name) {
-    const std::vector<double> found = states(name);
-    double difference = 0, size = 0;
-    for (std::size_t i = 0; i < original.size(); ++i) {
-      difference += (original[i] - found[i]) * (original[i] - found[i]);
-      size += original[i] * original[i];
-    }
-    return std::sqrt(difference / size);
-  };
-  CHECK(report.held_out->error == doctest::Approx(error("m.bantam")).epsilon(1e-4));
-  CHECK(report.held_out->nearest_error == doctest::Approx(error("nearest.bantam")).epsilon(1e-4));
+TEST_CASE("held-out text is judged by the hidden states of the model as it was, with every architecture's own norms") {
+  for (const ArchSpec* arch : dense_architectures()) {
+    CAPTURE(std::string(arch->name));
+    HeldOutText text(arch);
+    const Calibration calibration = with_held_out();
+    const auto with_tables = [](Recipe recipe) { return recipe.keep("model.embed_tokens", "f32").keep("lm_head", "f32"); };
+    const Report report = text.run(with_tables(recipe::gptq("i3.g32")), calibration);
+    REQUIRE(report.held_out);
+    CHECK(report.held_out->tokens == 48);
+    text.run(with_tables(recipe::rtn("i3.g32")), {}, "nearest.bantam");
+    const auto states = [&](const char* name) {
+      std::vector<double> all;
+      const Model model = Model::load(text.folder / name);
+      for (const std::vector<TokenId>& piece : calibration.held_out) {
+        Session session(model, {.threads = 1, .kv = "f32"});
+        session.states(piece, [&](std::int64_t, std::span<const float> row) { all.insert(all.end(), row.begin(), row.end()); });
+      }
+      return all;
+    };
+    const std::vector<double> original = states("hf");
+    const auto error = [&](const char* name) {
+      const std::vector<double> found = states(name);
+      double difference = 0, size = 0;
+      for (std::size_t i = 0; i < original.size(); ++i) {
+        difference += (original[i] - found[i]) * (original[i] - found[i]);
+        size += original[i] * original[i];
+      }
+      return std::sqrt(difference / size);
+    };
+    CHECK(report.held_out->error == doctest::Approx(error("m.bantam")).epsilon(1e-4));
+    CHECK(report.held_out->nearest_error == doctest::Approx(error("nearest.bantam")).epsilon(1e-4));
+  }
 }
 
 TEST_CASE_FIXTURE(HeldOutText, "gptq with few tokens for its columns says so, and names the matrix") {

@@ -16,6 +16,10 @@
 
 namespace bantam::inline v0 {
 
+/// The architecture's norm of a row, (dim), with a bias if there is one; the row itself where there are no weights. In place allowed.
+void normalize_row(const KernelTable& kernels, const ModelConfig& config, const float* x, const std::vector<float>& weight,
+                   const std::vector<float>& bias, float* out) noexcept;
+
 /// Buffers and threads to run a model with. The weights and the config outlive it. For one thread at a time.
 class Forward {
  public:
@@ -100,7 +104,6 @@ class Forward {
   void find_angles(Range rows) noexcept;
   void settle(std::int64_t row) noexcept;
   void settle_in(std::span<float> hidden) noexcept;
-  void normalize_row(const float* x, const std::vector<float>& weight, const std::vector<float>& bias, float* out) const noexcept;
   void normalize(const nn::Pass& pass, const std::vector<float>& weight, const std::vector<float>& bias, bool beside, const nn::Readers& readers) noexcept;
   void attention(const nn::Pass& pass, const LayerWeights& w, const nn::AttentionLayer& layer, BlockStage until) noexcept;
   void feed_forward(const nn::Pass& pass, const LayerWeights& w, bool beside, BlockStage until) noexcept;
