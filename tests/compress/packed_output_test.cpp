@@ -16,7 +16,7 @@ namespace {
 constexpr std::pair<const char*, Target> families[] = {
     {"gptq", Target::gptq}, {"gptq_v2", Target::gptq_v2}, {"awq", Target::awq}, {"bnb", Target::bnb}};
 
-bool has(Target target, const FormatInfo& format) {
+bool holds(Target target, const FormatInfo& format) {
   try {
     check_formats(Recipe(format), target);
     return !format.is_float;
@@ -116,7 +116,7 @@ TEST_CASE_FIXTURE(OneThread, "every format of every family is written as it is, 
   for (const auto& [name, target] : families) {
     CAPTURE(std::string(name));
     for (const FormatInfo& format : formats()) {
-      if (!has(target, format)) continue;
+      if (!holds(target, format)) continue;
       CAPTURE(std::string(format.name));
       ++count;
       const auto out = folder / (std::string(name) + "-" + std::string(format.name));
