@@ -1,7 +1,7 @@
 // Mean square of what each matrix of a model's blocks reads over a text, as JSON by GGUF's names: the importance that
 // llama.cpp's quantizers ask for, so that they can be compared with ours on the same text.
 #include <bantam/bantam.hpp>
-#include <bantam/compress/hessian.hpp>
+#include <bantam/calibrate/hessian.hpp>
 #include <bantam/model/forward.hpp>
 #include <fstream>
 #include <iostream>

@@ -24,7 +24,7 @@ target_include_directories(bantam-core PRIVATE ${PROJECT_SOURCE_DIR}/src)
 target_compile_features(bantam-core PUBLIC cxx_std_20)
 # Blocks that another version rounded are not gone on with; GPTQ folders name what made them.
 # Loops over floats whose lengths are not known: GCC makes vectors of them from -O3 on only. Debugging waits for them most.
-set_source_files_properties(${PROJECT_SOURCE_DIR}/src/compress/once.cpp PROPERTIES COMPILE_OPTIONS $<IF:$<CONFIG:Release>,-O3,-O2>)
+set_source_files_properties(${PROJECT_SOURCE_DIR}/src/calibrate/once.cpp ${PROJECT_SOURCE_DIR}/src/compress/once.cpp PROPERTIES COMPILE_OPTIONS $<IF:$<CONFIG:Release>,-O3,-O2>)
 set_source_files_properties(${PROJECT_SOURCE_DIR}/src/compress/journal.cpp ${PROJECT_SOURCE_DIR}/src/compress/packed/gptq.cpp PROPERTIES COMPILE_DEFINITIONS BANTAM_VERSION="${PROJECT_VERSION}")
 # What is linked into programs goes on to who installs the library (BantamConfig.cmake.in finds it there); headers do not.
 target_link_libraries(bantam-core

@@ -14,13 +14,13 @@
 // and a program may have both, in different files.
 #define v0 header_only
 
+#include "bantam/calibrate/observers.hpp"
+#include "bantam/calibrate/rotation.hpp"
 #include "bantam/compress/awq.hpp"
 #include "bantam/compress/descent.hpp"
 #include "bantam/compress/gptq.hpp"
 #include "bantam/compress/nearest.hpp"
-#include "bantam/compress/observers.hpp"
 #include "bantam/compress/outliers.hpp"
-#include "bantam/compress/rotation.hpp"
 #include "bantam/compress/smooth.hpp"
 #include "bantam/core/parallel.hpp"
 #include "bantam/nn/blocks/attention.hpp"
@@ -34,16 +34,16 @@
 #include "bantam/tensor/random.hpp"
 
 // What the library compiles once.
+#include "bantam/calibrate/impl/cholesky.hpp"
+#include "bantam/calibrate/impl/cholesky_loops.hpp"
+#include "bantam/calibrate/impl/hessian.hpp"
+#include "bantam/calibrate/impl/product.hpp"
+#include "bantam/calibrate/impl/rotation.hpp"
 #include "bantam/compress/impl/awq.hpp"
-#include "bantam/compress/impl/cholesky.hpp"
-#include "bantam/compress/impl/cholesky_loops.hpp"
 #include "bantam/compress/impl/descent.hpp"
 #include "bantam/compress/impl/gptq.hpp"
-#include "bantam/compress/impl/hessian.hpp"
 #include "bantam/compress/impl/nearest.hpp"
 #include "bantam/compress/impl/outliers.hpp"
-#include "bantam/compress/impl/product.hpp"
-#include "bantam/compress/impl/rotation.hpp"
 #include "bantam/compress/impl/smooth.hpp"
 #include "bantam/core/impl/cpu.hpp"
 #include "bantam/core/impl/memory.hpp"

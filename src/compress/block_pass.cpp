@@ -5,8 +5,8 @@
 #include <mutex>
 #include <numeric>
 
+#include "bantam/calibrate/product.hpp"
 #include "bantam/compress/nearest.hpp"
-#include "bantam/compress/product.hpp"
 #include "bantam/compress/smooth.hpp"
 #include "bantam/core/parallel.hpp"
 

@@ -3,7 +3,7 @@
 
 #include <span>
 
-#include "bantam/compress/hessian.hpp"
+#include "bantam/calibrate/hessian.hpp"
 #include "bantam/core/team.hpp"
 #include "bantam/model/roles.hpp"
 

@@ -3,8 +3,8 @@
 
 #include <optional>
 
+#include "bantam/calibrate/rotation.hpp"
 #include "bantam/compress/recipe.hpp"
-#include "bantam/compress/rotation.hpp"
 #include "bantam/model/weights.hpp"
 
 namespace bantam::inline v0 {

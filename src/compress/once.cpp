@@ -1,11 +1,7 @@
 // What compression does to one matrix, compiled once.
 #include "bantam/compress/impl/awq.hpp"
-#include "bantam/compress/impl/cholesky.hpp"
 #include "bantam/compress/impl/descent.hpp"
 #include "bantam/compress/impl/gptq.hpp"
-#include "bantam/compress/impl/hessian.hpp"
 #include "bantam/compress/impl/nearest.hpp"
 #include "bantam/compress/impl/outliers.hpp"
-#include "bantam/compress/impl/product.hpp"
-#include "bantam/compress/impl/rotation.hpp"
 #include "bantam/compress/impl/smooth.hpp"

@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "bantam/compress/product.hpp"
+#include "bantam/calibrate/product.hpp"
 #include "bantam/core/error.hpp"
 #include "bantam/core/parallel.hpp"
 

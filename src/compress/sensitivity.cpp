@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "bantam/calibrate/product.hpp"
 #include "bantam/compress/nearest.hpp"
-#include "bantam/compress/product.hpp"
 #include "bantam/core/parallel.hpp"
 #include "bantam/model/divergence.hpp"
 #include "gguf_output.hpp"

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "bantam/compress/product.hpp"
+#include "bantam/calibrate/product.hpp"
 #include "bantam/core/parallel.hpp"
 #include "sensitivity_pass.hpp"
 

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <optional>
 
-#include "bantam/compress/product.hpp"
+#include "bantam/calibrate/product.hpp"
 #include "bantam/prune/compensation.hpp"
 #include "bantam/quant/formats.hpp"
 #include "parts.hpp"

@@ -1,7 +1,7 @@
 // What the norms of a model put out, and which directions of it are read.
 #pragma once
 
-#include "bantam/compress/calibration.hpp"
+#include "bantam/calibrate/calibration.hpp"
 #include "bantam/model/checkpoint.hpp"
 #include "bantam/tensor/tensor.hpp"
 #include "steps.hpp"

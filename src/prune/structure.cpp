@@ -6,7 +6,7 @@
 #include <numeric>
 #include <optional>
 
-#include "bantam/compress/product.hpp"
+#include "bantam/calibrate/product.hpp"
 #include "bantam/core/parallel.hpp"
 #include "bantam/prune/compensation.hpp"
 #include "bantam/quant/formats.hpp"

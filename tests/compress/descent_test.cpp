@@ -1,7 +1,7 @@
 // Coordinate descent on codes and scales, against the loss in double precision.
 #include "bantam/compress/descent.hpp"
 
-#include "bantam/compress/hessian.hpp"
+#include "bantam/calibrate/hessian.hpp"
 #include "bantam/quant/weights.hpp"
 #include "compress/inputs.hpp"
 #include "support.hpp"

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "bantam/compress/calibration.hpp"
+#include "bantam/calibrate/calibration.hpp"
 #include "bantam/prune/pruning.hpp"
 #include "compress/layer_inputs.hpp"
 

@@ -1,5 +1,5 @@
 // Rotations: that they are orthogonal and even, and that a rotated model is the same function.
-#include "bantam/compress/rotation.hpp"
+#include "bantam/calibrate/rotation.hpp"
 
 #include <bit>
 #include <cmath>

@@ -22,14 +22,15 @@ LAYERS = {
     "nn": 5,
     "io": 6, "text": 6,
     "model": 7,
-    "compress": 8, "prune": 8, "train": 8,
-    "session": 9, "report": 9,
-    "cli": 10, "server": 10,
+    "calibrate": 8,
+    "compress": 9, "prune": 9, "train": 9,
+    "session": 10, "report": 10,
+    "cli": 11, "server": 11,
 }
 SOURCE_LAYERS = {**LAYERS, "simd": 4}
-TOP = 10
+TOP = 11
 
-OFFLINE = ["src/compress", "src/prune", "src/train"]
+OFFLINE = ["src/calibrate", "src/compress", "src/prune", "src/train"]
 # Third-party headers by the beginning of their name, and where they may be included.
 THIRD_PARTY = [
     (r"(tbb|oneapi|sanitizer)/", ["src/core"]),

@@ -3,10 +3,10 @@
 
 #include <cmath>
 
+#include "bantam/calibrate/product.hpp"
+#include "bantam/prune/compensation.hpp"
 #include "limits.hpp"
 #include "model/cut_model.hpp"
-#include "bantam/compress/product.hpp"
-#include "bantam/prune/compensation.hpp"
 #include "prune/parts.hpp"
 #include "prune/small.hpp"
 

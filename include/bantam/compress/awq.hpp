@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "bantam/compress/hessian.hpp"
+#include "bantam/calibrate/hessian.hpp"
 #include "bantam/quant/weights.hpp"
 
 namespace bantam::inline v0 {

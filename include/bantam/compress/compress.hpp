@@ -5,8 +5,8 @@
 #include <iosfwd>
 #include <utility>
 
-#include "bantam/compress/calibration.hpp"
-#include "bantam/compress/observers.hpp"
+#include "bantam/calibrate/calibration.hpp"
+#include "bantam/calibrate/observers.hpp"
 #include "bantam/compress/recipe.hpp"
 #include "bantam/model/model.hpp"
 #include "bantam/prune/removal.hpp"

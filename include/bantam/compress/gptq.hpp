@@ -1,7 +1,7 @@
 // GPTQ: rounding column by column, the error of each made good by those that follow (arXiv:2210.17323).
 #pragma once
 
-#include "bantam/compress/hessian.hpp"
+#include "bantam/calibrate/hessian.hpp"
 #include "bantam/prune/mask.hpp"
 #include "bantam/quant/weights.hpp"
 

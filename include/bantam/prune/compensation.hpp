@@ -4,7 +4,7 @@
 #include <span>
 #include <vector>
 
-#include "bantam/compress/hessian.hpp"
+#include "bantam/calibrate/hessian.hpp"
 #include "bantam/tensor/tensor.hpp"
 
 namespace bantam::inline v0 {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "bantam/compress/calibration.hpp"
+#include "bantam/calibrate/calibration.hpp"
 #include "bantam/compress/compress.hpp"
 #include "bantam/model/checkpoint.hpp"
 #include "bantam/prune/removal.hpp"

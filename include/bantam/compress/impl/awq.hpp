@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "bantam/calibrate/product.hpp"
 #include "bantam/compress/awq.hpp"
-#include "bantam/compress/product.hpp"
 #include "bantam/core/once.hpp"
 #include "bantam/core/parallel.hpp"
 

@@ -6,8 +6,8 @@
 #include <memory>
 #include <numeric>
 
+#include "bantam/calibrate/product.hpp"
 #include "bantam/compress/descent.hpp"
-#include "bantam/compress/product.hpp"
 #include "bantam/core/once.hpp"
 #include "bantam/core/parallel.hpp"
 

@@ -6,10 +6,10 @@
 #include <limits>
 #include <numeric>
 
+#include "bantam/calibrate/product.hpp"
 #include "bantam/compress/descent.hpp"
 #include "bantam/compress/gptq.hpp"
 #include "bantam/compress/impl/inverse_factor.hpp"
-#include "bantam/compress/product.hpp"
 #include "bantam/core/once.hpp"
 #include "bantam/core/parallel.hpp"
 #include "bantam/prune/smallest.hpp"

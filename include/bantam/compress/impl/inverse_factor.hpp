@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "bantam/compress/cholesky.hpp"
+#include "bantam/calibrate/cholesky.hpp"
 #include "bantam/core/error.hpp"
 #include "bantam/core/once.hpp"
 #include "bantam/core/parallel.hpp"

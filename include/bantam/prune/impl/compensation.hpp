@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
-#include "bantam/compress/cholesky.hpp"
-#include "bantam/compress/product.hpp"
+#include "bantam/calibrate/cholesky.hpp"
+#include "bantam/calibrate/product.hpp"
 #include "bantam/core/error.hpp"
 #include "bantam/core/once.hpp"
 #include "bantam/core/parallel.hpp"

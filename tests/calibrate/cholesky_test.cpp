@@ -1,5 +1,5 @@
 // Blocked Cholesky factors and inverses, against their definitions in double precision.
-#include "bantam/compress/cholesky.hpp"
+#include "bantam/calibrate/cholesky.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -1,5 +1,5 @@
 // Randomized Hadamard matrices and their like for other sizes, applied; and products with those that are given: definitions of
-// compress/rotation.hpp.
+// calibrate/rotation.hpp.
 #pragma once
 
 #include <algorithm>
@@ -7,8 +7,8 @@
 #include <cmath>
 #include <numbers>
 
-#include "bantam/compress/product.hpp"
-#include "bantam/compress/rotation.hpp"
+#include "bantam/calibrate/product.hpp"
+#include "bantam/calibrate/rotation.hpp"
 #include "bantam/core/error.hpp"
 #include "bantam/core/once.hpp"
 #include "bantam/core/parallel.hpp"

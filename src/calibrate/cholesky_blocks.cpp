@@ -2,7 +2,7 @@
 #include <Eigen/Cholesky>
 #include <cmath>
 
-#include "bantam/compress/cholesky.hpp"
+#include "bantam/calibrate/cholesky.hpp"
 
 namespace bantam::inline v0 {
 

@@ -1,11 +1,11 @@
-// Accumulating second moments of activations: definitions of compress/hessian.hpp.
+// Accumulating second moments of activations: definitions of calibrate/hessian.hpp.
 #pragma once
 
 #include <algorithm>
 #include <cmath>
 
-#include "bantam/compress/hessian.hpp"
-#include "bantam/compress/product.hpp"
+#include "bantam/calibrate/hessian.hpp"
+#include "bantam/calibrate/product.hpp"
 #include "bantam/core/error.hpp"
 #include "bantam/core/once.hpp"
 #include "bantam/core/parallel.hpp"

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "bantam/compress/cholesky.hpp"
+#include "bantam/calibrate/cholesky.hpp"
 
 namespace bantam::inline v0::detail {
 

@@ -15,7 +15,7 @@ void invert_upper(TensorView<float, 2> v);
 
 namespace detail {
 
-/// The same for a block of the diagonal: by Eigen in the library (src/compress/cholesky_blocks.cpp), by loops without it
+/// The same for a block of the diagonal: by Eigen in the library (src/calibrate/cholesky_blocks.cpp), by loops without it
 /// (impl/cholesky_loops.hpp).
 [[nodiscard]] bool factorize_block(TensorView<float, 2> a);
 /// V^-1, with zeros below the diagonal.

@@ -1,5 +1,5 @@
 // Observers of activations against plain definitions in double precision.
-#include "bantam/compress/observers.hpp"
+#include "bantam/calibrate/observers.hpp"
 
 #include <map>
 

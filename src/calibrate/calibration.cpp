@@ -1,7 +1,7 @@
 // Calibration text as samples of tokens.
 #include <algorithm>
 
-#include "bantam/compress/calibration.hpp"
+#include "bantam/calibrate/calibration.hpp"
 #include "bantam/core/error.hpp"
 
 namespace bantam::inline v0 {

@@ -1,5 +1,5 @@
 // Calibration text: the bundled one, and what becomes of a text.
-#include "bantam/compress/calibration.hpp"
+#include "bantam/calibrate/calibration.hpp"
 
 #include "support.hpp"
 

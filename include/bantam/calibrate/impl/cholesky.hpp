@@ -1,10 +1,10 @@
-// Blocked factorization, with products at the speed of kernels: definitions of compress/cholesky.hpp, but for blocks of the diagonal.
+// Blocked factorization, with products at the speed of kernels: definitions of calibrate/cholesky.hpp, but for blocks of the diagonal.
 #pragma once
 
 #include <algorithm>
 
-#include "bantam/compress/cholesky.hpp"
-#include "bantam/compress/product.hpp"
+#include "bantam/calibrate/cholesky.hpp"
+#include "bantam/calibrate/product.hpp"
 #include "bantam/core/once.hpp"
 #include "bantam/core/parallel.hpp"
 

@@ -1,9 +1,9 @@
-// Products on all cores, panel by panel: definitions of compress/product.hpp.
+// Products on all cores, panel by panel: definitions of calibrate/product.hpp.
 #pragma once
 
 #include <algorithm>
 
-#include "bantam/compress/product.hpp"
+#include "bantam/calibrate/product.hpp"
 #include "bantam/core/once.hpp"
 #include "bantam/core/parallel.hpp"
 #include "bantam/kernels/of_format.hpp"

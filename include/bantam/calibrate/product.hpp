@@ -1,7 +1,7 @@
 // Float products at the speed of the inference kernels, for the linear algebra of quantizers.
 #pragma once
 
-#include "bantam/compress/hessian.hpp"
+#include "bantam/calibrate/hessian.hpp"
 #include "bantam/core/team.hpp"
 #include "bantam/quant/weights.hpp"
 

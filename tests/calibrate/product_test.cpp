@@ -1,5 +1,5 @@
 // Products of floats, and of inputs and weights of any format, against sums in double precision.
-#include "bantam/compress/product.hpp"
+#include "bantam/calibrate/product.hpp"
 
 #include <cmath>
 
