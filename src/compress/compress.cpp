@@ -14,14 +14,14 @@
 #include "bantam/model/native_file.hpp"
 #include "bantam/model/roles.hpp"
 #include "bantam/quant/formats.hpp"
-#include "block_pass.hpp"
+#include "calibrate/model_source.hpp"
 #include "held_out.hpp"
 #include "io/json.hpp"
 #include "journal.hpp"
-#include "model_source.hpp"
 #include "output.hpp"
 #include "plan.hpp"
 #include "prune/model_shares.hpp"
+#include "rounding_pass.hpp"
 
 namespace bantam::inline v0 {
 
@@ -108,7 +108,7 @@ class Run {
  public:
   /// Everything that can be refused before the output is begun. `original` and `progress` outlive it.
   Run(const Checkpoint& original, const Recipe& asked, Target target, const ProgressFn& progress, const Calibration& calibration)
-      : source_(original, asked), target_(target), entries_(entries_of(checkpoint(), asked, target)), recipe_(asked.for_model(checkpoint())),
+      : source_(original, asked.options().rotation), target_(target), entries_(entries_of(checkpoint(), asked, target)), recipe_(asked.for_model(checkpoint())),
         tracker_(count(progress)), rounding_(with_shares(source_, recipe_)) {
     const bool calibrated = needs_calibration(asked) || (asked.method() == Method::rtn && !calibration.samples.empty());
     if (asked.options().smooth && calibration.samples.empty()) fail(Errc::invalid_argument, "smooth: expected calibration text, found none");
@@ -242,7 +242,7 @@ class Run {
   std::int64_t weights_ = 0;  ///< of all matrices
   Tracker tracker_;
   const Recipe rounding_;  ///< with shares that are found by a look at the weights
-  std::optional<BlockPass> pass_;
+  std::optional<RoundingPass> pass_;
   std::optional<HeldOut> held_out_;
   RoundedBlock block_;       ///< what was rounded with others
   std::int64_t layer_ = -1;  ///< of it

@@ -8,7 +8,7 @@
 
 #include "bantam/model/expert_names.hpp"
 #include "bantam/model/roles.hpp"
-#include "model_source.hpp"
+#include "calibrate/model_source.hpp"
 #include "output.hpp"
 #include "plan.hpp"
 
@@ -90,7 +90,7 @@ std::string in_bits(std::int64_t bytes, std::int64_t weights) {
 
 Fit fit(const Checkpoint& checkpoint, const Recipe& recipe, std::span<const Sensitivity> sensitivities,
         const Budget& budget, Target target) {
-  const ModelSource source(checkpoint, recipe);  // rotated, a tied model has a head
+  const ModelSource source(checkpoint, recipe.options().rotation);  // rotated, a tied model has a head
   const std::vector<const CheckpointTensor*> matrices = matrices_of(source.checkpoint());
   const std::vector<std::size_t> places = places_of(matrices, sensitivities);
   check(budget);

@@ -5,7 +5,7 @@
 
 #include "bantam/compress/compress.hpp"
 #include "bantam/model/forward.hpp"
-#include "model_source.hpp"
+#include "calibrate/model_source.hpp"
 
 namespace bantam::inline v0 {
 

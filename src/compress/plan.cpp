@@ -1,10 +1,9 @@
 // Formats and sizes of an output before it is written.
 #include "plan.hpp"
 
-#include "joined.hpp"
-
+#include "calibrate/model_source.hpp"
 #include "gguf_output.hpp"
-#include "model_source.hpp"
+#include "joined.hpp"
 #include "output.hpp"
 #include "rounding.hpp"
 
@@ -62,7 +61,7 @@ std::vector<NativeWriter::Entry> entries_of(const Checkpoint& checkpoint, const 
 }
 
 Plan plan_file(const Checkpoint& original, const Recipe& asked, Target target) {
-  const ModelSource source(original, asked);
+  const ModelSource source(original, asked.options().rotation);
   const Checkpoint& checkpoint = source.checkpoint();
   const Recipe recipe = asked.for_model(checkpoint);
   const std::vector<NativeWriter::Entry> entries = entries_of(checkpoint, recipe, target);

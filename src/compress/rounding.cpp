@@ -57,25 +57,8 @@ Measured measure(const std::string& name, const FormatInfo& format, std::int64_t
 
 }  // namespace
 
-void check_finite(const std::string& name, std::int64_t row, std::span<const float> values) {
-  for (std::size_t c = 0; c < values.size(); ++c) {
-    if (!std::isfinite(values[c])) fail(Errc::corrupt, name, ": expected finite weights, found ", values[c], " at (", row, ", ", c, ")");
-  }
-}
-
 void fail_too_large(const std::string& name, const FormatInfo& format, float value, std::int64_t row, std::size_t column) {
   fail(Errc::invalid_argument, name, ": expected weights that ", format.name, " can hold, found ", value, " at (", row, ", ", column, ")");
-}
-
-void check_finite(const std::string& name, const WeightMatrix& matrix) {
-  parallel_for(div_up<std::int64_t>(matrix.rows(), panel_rows), 1, [&](Range panels) {
-    std::vector<float> values(static_cast<std::size_t>(matrix.columns()));
-    RowCodes scratch;
-    for (std::int64_t row = panels.begin * panel_rows; row < std::min(panels.end * panel_rows, matrix.rows()); ++row) {
-      matrix.read_row(row, values, scratch);
-      check_finite(name, row, values);
-    }
-  });
 }
 
 Rounded round_matrix(const std::string& name, std::int64_t rows, std::int64_t columns, const FormatInfo& format, ReadRow read,

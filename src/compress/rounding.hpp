@@ -44,9 +44,7 @@ auto naming(const std::string& name, F&& f) {
   }
 }
 
-/// Throw naming the weight that is not finite, or that a format cannot hold.
-void check_finite(const std::string& name, std::int64_t row, std::span<const float> values);
-void check_finite(const std::string& name, const WeightMatrix& matrix);
+/// Throws naming the weight that a format cannot hold.
 [[noreturn]] void fail_too_large(const std::string& name, const FormatInfo& format, float value, std::int64_t row, std::size_t column);
 
 /// Rounds a matrix row by row to nearest, on all cores; without `fitted` on the format's own grids. Throws naming the weight

@@ -63,7 +63,7 @@ double squared_loss(const Tensor<float, 2>& weights, const WeightMatrix& rounded
 
 SensitivityPass::SensitivityPass(const Checkpoint& checkpoint, const Recipe& recipe, const Calibration& calibration, Target target,
                                  const SensitivityOptions& options, const ProgressFn& progress)
-    : source_(checkpoint, recipe),
+    : source_(checkpoint, recipe.options().rotation),
       checkpoint_(source_.checkpoint()),
       recipe_(with_shares(source_, recipe.for_model(source_.checkpoint()))),
       options_(options),

@@ -6,7 +6,7 @@
 
 #include "bantam/compress/sensitivity.hpp"
 #include "bantam/core/stopwatch.hpp"
-#include "block_pass.hpp"
+#include "rounding_pass.hpp"
 
 namespace bantam::inline v0 {
 
@@ -76,7 +76,7 @@ class SensitivityPass {
   const ProgressFn& progress_;
   std::vector<Sensitivity> results_;
   std::vector<std::vector<const CheckpointTensor*>> members_;  ///< matrices of the results
-  BlockPass pass_;
+  RoundingPass pass_;
   std::vector<std::vector<TokenId>> windows_;
   std::vector<float> base_;  ///< hidden states of the unchanged model, (tokens of all windows, dim)
   std::vector<Variant> variants_;

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "bantam/compress/recipe.hpp"
-#include "compress/model_source.hpp"
+#include "calibrate/model_source.hpp"
 
 namespace bantam::inline v0 {
 

@@ -5,7 +5,7 @@
 #include "bantam/core/error.hpp"
 #include "bantam/core/names.hpp"
 #include "bantam/prune/structure.hpp"
-#include "compress/model_source.hpp"
+#include "calibrate/model_source.hpp"
 
 namespace bantam::inline v0 {
 

@@ -8,6 +8,7 @@
 #include "bantam/calibrate/product.hpp"
 #include "bantam/prune/compensation.hpp"
 #include "bantam/quant/formats.hpp"
+#include "calibrate/fold.hpp"
 #include "parts.hpp"
 #include "principal_axes.hpp"
 #include "states.hpp"
@@ -109,7 +110,7 @@ class Slicer {
   void refit(LayerWeights& block, const LayerWeights& original, std::int64_t layer, std::size_t group) {
     const bool writes = input_groups()[group].adds;
     BlockPass& pass = states_->pass;
-    const BlockPass::Beside seen = pass.observe_beside(block, original, layer, group);
+    const BlockPass::Beside seen = pass.observe(block, layer, group, &original);
     const Regression regression(seen.hessian, writes ? first_numbers(seen.hessian.columns()) : kept_, options_.stream_damping);
     const Tensor<float, 2> taken = regression.solve(seen.drift.view().slice(writes ? 0 : 1, 0, dim_));
     for (const Role each : input_groups()[group].roles) {

@@ -1,13 +1,12 @@
 // Hidden states of the calibration text, carried through blocks that are not rounded.
 #pragma once
 
-#include "compress/block_pass.hpp"
+#include "calibrate/block_pass.hpp"
 
 namespace bantam::inline v0 {
 
 struct States {
-  States(const Checkpoint& checkpoint, const Calibration& calibration) : source(checkpoint, recipe), pass(source, recipe, calibration) {}
-  const Recipe recipe = recipe::rtn("f32");
+  States(const Checkpoint& checkpoint, const Calibration& calibration) : source(checkpoint), pass(source, calibration) {}
   const ModelSource source;
   BlockPass pass;
 };

@@ -1,7 +1,7 @@
 // How far a removal is, told after each block.
 #pragma once
 
-#include "bantam/compress/compress.hpp"
+#include "bantam/calibrate/progress.hpp"
 #include "bantam/core/error.hpp"
 #include "bantam/core/stopwatch.hpp"
 

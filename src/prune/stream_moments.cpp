@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "bantam/core/parallel.hpp"
+#include "calibrate/fold.hpp"
 #include "states.hpp"
 
 namespace bantam::inline v0 {

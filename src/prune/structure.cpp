@@ -10,7 +10,7 @@
 #include "bantam/core/parallel.hpp"
 #include "bantam/prune/compensation.hpp"
 #include "bantam/quant/formats.hpp"
-#include "compress/fold.hpp"
+#include "calibrate/fold.hpp"
 #include "parts.hpp"
 #include "slicing.hpp"
 #include "states.hpp"
@@ -127,7 +127,7 @@ class Cutter {
   /// To the hidden states of the original: to what its own parts that went would have added, and in part to what those of blocks
   /// before have left to make up for.
   void refit(const LayerWeights& block, WeightMatrix& reader, const LayerWeights& original, std::int64_t layer, std::size_t group, const Tensor<float, 2>& lost) {
-    BlockPass::Beside seen = states_.pass.observe_beside(block, original, layer, group);
+    BlockPass::Beside seen = states_.pass.observe(block, layer, group, &original);
     const auto share = static_cast<float>(options_.follow_original);
     for (std::int64_t i = 0; i < seen.drift.size(); ++i) {
       const float own = lost.size() > 0 ? lost.data()[i] : 0.0f;
@@ -140,7 +140,7 @@ class Cutter {
   /// The matrices of a group that reads the stream, to what they read in the original.
   void refit_inputs(LayerWeights& block, const LayerWeights& original, std::int64_t layer, std::size_t group) {
     if (!follows_) return;
-    const BlockPass::Beside seen = states_.pass.observe_beside(block, original, layer, group);
+    const BlockPass::Beside seen = states_.pass.observe(block, layer, group, &original);
     const Tensor<float, 2> turned = solve(seen, options_.stream_damping, layer, group);
     for (const Role role : input_groups()[group].roles) {
       WeightMatrix& matrix = *matrix_of(block, role);

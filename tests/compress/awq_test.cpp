@@ -3,12 +3,12 @@
 
 #include <cmath>
 
-#include "compress/fold.hpp"
+#include "calibrate/fold.hpp"
 #include "compress/inputs.hpp"
 #include "limits.hpp"
-#include "tiny_model.hpp"
 #include "reference/awq.hpp"
 #include "support.hpp"
+#include "tiny_model.hpp"
 
 namespace bantam::test {
 namespace {

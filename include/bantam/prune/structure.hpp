@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "bantam/calibrate/calibration.hpp"
-#include "bantam/compress/compress.hpp"
+#include "bantam/calibrate/progress.hpp"
 #include "bantam/model/checkpoint.hpp"
 #include "bantam/prune/removal.hpp"
 

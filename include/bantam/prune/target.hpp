@@ -3,6 +3,7 @@
 
 #include <array>
 
+#include "bantam/compress/compress.hpp"
 #include "bantam/prune/structure.hpp"
 
 namespace bantam::inline v0 {

@@ -4,7 +4,6 @@
 #include <algorithm>
 
 #include "fold.hpp"
-#include "rounding.hpp"
 
 namespace bantam::inline v0 {
 
@@ -17,6 +16,23 @@ void rotate_pieces(const Rotation& rotation, std::vector<float>& values) {
 }
 
 }  // namespace
+
+void check_finite(const std::string& name, std::int64_t row, std::span<const float> values) {
+  for (std::size_t c = 0; c < values.size(); ++c) {
+    if (!std::isfinite(values[c])) fail(Errc::corrupt, name, ": expected finite weights, found ", values[c], " at (", row, ", ", c, ")");
+  }
+}
+
+void check_finite(const std::string& name, const WeightMatrix& matrix) {
+  parallel_for(div_up<std::int64_t>(matrix.rows(), panel_rows), 1, [&](Range panels) {
+    std::vector<float> values(static_cast<std::size_t>(matrix.columns()));
+    RowCodes scratch;
+    for (std::int64_t row = panels.begin * panel_rows; row < std::min(panels.end * panel_rows, matrix.rows()); ++row) {
+      matrix.read_row(row, values, scratch);
+      check_finite(name, row, values);
+    }
+  });
+}
 
 LayerWeights load_finite_block(const Checkpoint& checkpoint, std::int64_t layer) {
   LayerWeights block = load_block(checkpoint, layer);
@@ -40,7 +56,7 @@ void check_rotatable(const ModelConfig& config) {
   }
 }
 
-ModelSource::ModelSource(const Checkpoint& checkpoint, const Recipe& recipe) : original_(checkpoint), seed_(recipe.options().rotation) {
+ModelSource::ModelSource(const Checkpoint& checkpoint, std::optional<std::uint64_t> seed) : original_(checkpoint), seed_(seed) {
   if (!seed_) return;
   check_rotatable(checkpoint.config());
   residual_.emplace(checkpoint.config().dim, *seed_);

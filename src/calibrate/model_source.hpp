@@ -1,14 +1,17 @@
-// The weights that a recipe rounds: a checkpoint's as they are, or rotated.
+// The weights of a checkpoint as they are worked on: as they are, or rotated.
 #pragma once
 
 #include <optional>
 
 #include "bantam/calibrate/rotation.hpp"
-#include "bantam/compress/recipe.hpp"
+#include "bantam/model/checkpoint.hpp"
 #include "bantam/model/weights.hpp"
 
 namespace bantam::inline v0 {
 
+/// Throw corrupt naming the weight that is not finite.
+void check_finite(const std::string& name, std::int64_t row, std::span<const float> values);
+void check_finite(const std::string& name, const WeightMatrix& matrix);
 /// One block's weights. Throws corrupt naming the weight that is not finite.
 [[nodiscard]] LayerWeights load_finite_block(const Checkpoint& checkpoint, std::int64_t layer);
 
@@ -21,9 +24,9 @@ void check_rotatable(const ModelConfig& config);
 /// differs from the embedding by the final norm's weights, so it gets a matrix of its own, unless these are all the same.
 class ModelSource {
  public:
-  /// Rotated at random if the recipe says so. `checkpoint` outlives it. Throws unsupported where a model cannot be rotated,
+  /// Rotated at random where there is a seed. `checkpoint` outlives it. Throws unsupported where a model cannot be rotated,
   /// corrupt for norms that are not finite.
-  ModelSource(const Checkpoint& checkpoint, const Recipe& recipe);
+  explicit ModelSource(const Checkpoint& checkpoint, std::optional<std::uint64_t> seed = {});
   /// Rotated so.
   ModelSource(const Checkpoint& checkpoint, Rotation residual);
   ModelSource(const ModelSource&) = delete;

@@ -1,0 +1,302 @@
+// Hidden states, carried block by block, and what they are seen to be.
+#include "block_pass.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <mutex>
+#include <numeric>
+
+#include "bantam/calibrate/product.hpp"
+#include "bantam/core/parallel.hpp"
+
+namespace bantam::inline v0 {
+
+namespace {
+
+/// Numbers that observe() keeps at most.
+constexpr std::size_t most_kept = (std::size_t{1} << 28) / sizeof(float);
+
+}  // namespace
+
+BlockPass::BlockPass(const ModelSource& source, const Calibration& calibration, bool judged)
+    : source_(source), checkpoint_(source.checkpoint()), judges_(input_groups().size()), seen_(input_groups().size()), judged_(judged),
+      cache_(checkpoint_.config().block_kv_shape(), "f32") {
+  const ModelConfig& config = checkpoint_.config();
+  std::int64_t longest = 0;
+  if (std::ranges::all_of(calibration.samples, [](const std::vector<TokenId>& sample) { return sample.empty(); })) {
+    fail(Errc::invalid_argument, "calibration: expected text, found none");
+  }
+  const auto embedding = std::ranges::find_if(checkpoint_.tensors(), [](const CheckpointTensor& t) { return t.role == Role::embedding; });
+  RowCodes scratch;
+  const auto take = [&](const std::vector<std::vector<TokenId>>& samples) {
+    for (const std::vector<TokenId>& sample : samples) {
+      if (sample.empty()) continue;
+      lengths_.push_back(static_cast<std::int64_t>(sample.size()));
+      longest = std::max(longest, lengths_.back());
+      for (const TokenId id : sample) {
+        if (id < 0 || id >= config.vocab) fail(Errc::invalid_argument, "calibration: expected token ids below ", config.vocab, ", found ", id);
+        hidden_.resize(hidden_.size() + static_cast<std::size_t>(config.dim));
+        source.embed(*embedding, id, std::span(hidden_).last(static_cast<std::size_t>(config.dim)), scratch);
+      }
+    }
+  };
+  take(calibration.samples);
+  fitted_ = hidden_.size();
+  if (judged) take(calibration.held_out);
+  source.checkpoint().drop(*embedding);
+  forward_ = std::make_unique<Forward>(config, none_, longest, parallel_threads());
+}
+
+void BlockPass::keep_judges(std::size_t group, std::span<const float> hidden, TensorView<const float, 2> inputs) {
+  constexpr std::int64_t most = 256;  // of samples; of tokens that are held out there are no more
+  std::vector<float>& kept = judges_[group];
+  const bool any_held_out = fitted_ < hidden_.size();
+  if (!judged_ || any_held_out != is_held_out(hidden)) return;
+  for (std::int64_t t = 0; t < inputs.extent(0); ++t) {
+    if (!any_held_out && static_cast<std::int64_t>(kept.size()) >= most * inputs.extent(1)) return;
+    kept.insert(kept.end(), &inputs(t, 0), &inputs(t, 0) + inputs.extent(1));
+  }
+}
+
+void BlockPass::count(std::size_t group, TensorView<const float, 2> inputs) {
+  std::mutex mutex;
+  parallel_for(inputs.extent(0), 128, [&](Range tokens) {
+    Histogram<float> histogram;
+    for (std::int64_t t = tokens.begin; t < tokens.end; ++t) histogram.add({&inputs(t, 0), static_cast<std::size_t>(inputs.extent(1))});
+    const std::lock_guard lock(mutex);
+    seen_[group].merge(histogram);  // the same in any order
+  });
+}
+
+std::span<float> BlockPass::original_of(std::span<const float> hidden) {
+  return std::span(original_).subspan(static_cast<std::size_t>(hidden.data() - hidden_.data()), hidden.size());
+}
+
+Tensor<float, 2> BlockPass::original_inputs(const LayerWeights& original, std::int64_t layer, std::size_t group, std::span<const float> scales,
+                                            std::span<const float> hidden) {
+  forward_->run_block(original, layer, input_groups()[group].inputs, original_of(hidden), cache_);
+  const TensorView<const float, 2> x = forward_->stage_inputs();
+  Tensor<float, 2> inputs({x.extent(1), x.extent(0)});
+  parallel_for(x.extent(1), 64, [&](Range range) {
+    for (std::int64_t t = 0; t < x.extent(0); ++t) {
+      for (std::int64_t c = range.begin; c < range.end; ++c) {
+        inputs(c, t) = scales.empty() ? x(t, c) : x(t, c) / scales[static_cast<std::size_t>(c)];
+      }
+    }
+  });
+  return inputs;
+}
+
+BlockPass::Beside BlockPass::observe(const LayerWeights& block, std::int64_t layer, std::size_t group, const LayerWeights* original,
+                                     std::span<const float> scales) {
+  const std::int64_t columns = first_of(block, input_groups()[group])->columns(), dim = checkpoint_.config().dim;
+  Beside sums{Hessian(columns), {}};
+  seen_[group] = {};
+  judges_[group].clear();
+  if (original != nullptr) sums.drift = Tensor<float, 2>({input_groups()[group].adds ? dim : columns, columns});
+  std::size_t past = 0;  // what the samples so far had as inputs
+  for_each_sample([&](std::span<float> hidden) {
+    Tensor<float, 2> beside;  // (columns, tokens): the inputs of the original, then what they have beside ours
+    if (original != nullptr && input_groups()[group].adds) {
+      forward_->run_block(*original, layer, input_groups()[group].half, original_of(hidden), cache_);
+    } else if (original != nullptr) {
+      beside = original_inputs(*original, layer, group, scales, hidden);
+    }
+    forward_->run_block(block, layer, input_groups()[group].inputs, hidden, cache_);
+    const TensorView<const float, 2> x = forward_->stage_inputs();
+    keep_judges(group, hidden, x);
+    const bool fitted = !is_held_out(hidden);
+    if (fitted) sums.hessian.add(x);
+    if (fitted) count(group, x);
+    const auto inputs = static_cast<std::size_t>(x.size());
+    const bool ends_half = input_groups()[group].adds && !parallel() && !(input_groups()[group].half == BlockStage::mlp && !block.experts.experts.empty());
+    if (ends_half && kept_.size() == past && past + inputs <= most_kept) {
+      for (std::int64_t t = 0; t < x.extent(0); ++t) kept_.insert(kept_.end(), &x(t, 0), &x(t, 0) + x.extent(1));
+    }
+    past += inputs;
+    if (original == nullptr || !fitted) return;
+    if (input_groups()[group].adds) return add_products(sums.drift, lacking(block, group, hidden, x), x);
+    parallel_for(columns, 64, [&](Range range) {
+      for (std::int64_t t = 0; t < x.extent(0); ++t) {
+        for (std::int64_t c = range.begin; c < range.end; ++c) beside(c, t) -= x(t, c);
+      }
+    });
+    add_products(sums.drift, beside, x);
+  });
+  return sums;
+}
+
+Tensor<float, 2> BlockPass::lacking(const LayerWeights& block, std::size_t group, std::span<const float> hidden, TensorView<const float, 2> x) {
+  const Role last = input_groups()[group].roles[0];
+  const std::vector<float>* biases = bias_of(block, last);
+  const Tensor<float, 2> added = outputs_of(*matrix_of(block, last), x);
+  const std::span<const float> original = original_of(hidden);
+  const std::int64_t dim = added.extent(1);
+  Tensor<float, 2> lacking({dim, x.extent(0)});
+  parallel_for(dim, 64, [&](Range rows) {
+    for (std::int64_t t = 0; t < x.extent(0); ++t) {
+      for (std::int64_t row = rows.begin; row < rows.end; ++row) {
+        const auto at = static_cast<std::size_t>(t * dim + row);
+        const float bias = biases != nullptr ? (*biases)[static_cast<std::size_t>(row)] : 0.0f;
+        lacking(row, t) = original[at] - (hidden[at] + (added(t, row) + bias));
+      }
+    }
+  });
+  return lacking;
+}
+
+std::vector<Hessian> BlockPass::observe_all(const LayerWeights& block, std::int64_t layer) {
+  std::vector<std::size_t> groups(input_groups().size());
+  std::iota(groups.begin(), groups.end(), 0);
+  return observe_some(block, layer, groups);
+}
+
+std::vector<Hessian> BlockPass::observe_some(const LayerWeights& block, std::int64_t layer, std::span<const std::size_t> groups) {
+  std::vector<Hessian> hessians;
+  for (const std::size_t g : groups) {
+    const WeightMatrix* reader = first_of(block, input_groups()[g]);
+    hessians.emplace_back(reader == nullptr ? 0 : reader->columns());
+  }
+  seen_.assign(input_groups().size(), {});
+  judges_.assign(input_groups().size(), {});
+  std::vector<float> states;
+  for_each_sample([&](std::span<const float> hidden) {
+    states.assign(hidden.begin(), hidden.end());
+    bool attended = false;
+    for (std::size_t i = 0; i < groups.size(); ++i) {
+      if (first_of(block, input_groups()[groups[i]]) == nullptr) continue;
+      const BlockStage stage = input_groups()[groups[i]].inputs;
+      if (stage >= BlockStage::mlp_inputs && !std::exchange(attended, true)) forward_->run_block(block, layer, BlockStage::attention, states, cache_);
+      forward_->run_block(block, layer, stage, states, cache_);
+      keep_judges(groups[i], hidden, forward_->stage_inputs());
+      if (is_held_out(hidden)) continue;
+      hessians[i].add(forward_->stage_inputs());
+      count(groups[i], forward_->stage_inputs());
+    }
+  });
+  return hessians;
+}
+
+void BlockPass::project(const Rotation& rotation, std::int64_t kept) {
+  const std::int64_t dim = rotation.size();
+  original_.resize(hidden_.size());
+  for_each_sample([&](std::span<float> hidden) {
+    Tensor<float, 2> states({static_cast<std::int64_t>(hidden.size()) / dim, dim});
+    std::ranges::copy(hidden, states.span().begin());
+    rotation.rotate_columns(states);
+    std::ranges::copy(states.span(), original_of(hidden).begin());
+    for (std::int64_t t = 0; t < states.extent(0); ++t) std::fill(&states(t, 0) + kept, &states(t, 0) + dim, 0.0f);
+    std::ranges::copy(states.span(), hidden.begin());
+  });
+}
+
+Hessian BlockPass::observe_here(const LayerWeights& block, std::int64_t layer, std::size_t group) {
+  Hessian hessian = observe(block, layer, group).hessian;
+  kept_.clear();  // the block is about to change
+  return hessian;
+}
+
+void BlockPass::advance_over(const LayerWeights& block, std::int64_t layer) {
+  for (const BlockStage half : {BlockStage::attention, BlockStage::mlp}) advance(block, layer, half);
+}
+
+void BlockPass::advance(const LayerWeights& block, std::int64_t layer, BlockStage half) {
+  const std::vector<float> kept = std::exchange(kept_, {});
+  const auto last = std::ranges::find_if(input_groups(), [&](const InputGroup& group) { return group.adds && group.half == half; });
+  const std::int64_t dim = checkpoint_.config().dim, columns = matrix_of(block, last->roles[0])->columns();
+  std::size_t past = 0;
+  for_each_sample([&](std::span<float> hidden) {
+    const std::int64_t tokens = static_cast<std::int64_t>(hidden.size()) / dim;
+    if (past < kept.size()) {
+      forward_->end_half(block, half, {kept.data() + past, {tokens, columns}}, hidden);
+    } else {
+      forward_->run_block(block, layer, half, hidden, cache_);
+    }
+    past += static_cast<std::size_t>(tokens * columns);
+  });
+}
+
+void BlockPass::advance_original(const LayerWeights& original, std::int64_t layer, BlockStage half) {
+  if (original_.empty()) return;
+  for_each_sample([&](std::span<float> hidden) { forward_->run_block(original, layer, half, original_of(hidden), cache_); });
+}
+
+std::vector<nn::RoutedExpert> BlockPass::route(const LayerWeights& block, std::int64_t layer) {
+  std::vector<nn::RoutedExpert> all;
+  for_each_sample([&](std::span<float> hidden) {
+    forward_->run_block(block, layer, BlockStage::mlp_inputs, hidden, cache_);
+    const std::span<const nn::RoutedExpert> routed = forward_->route(block);
+    all.insert(all.end(), routed.begin(), routed.end());
+  });
+  return all;
+}
+
+std::vector<double> BlockPass::expert_worth(const LayerWeights& block, std::int64_t layer, bool frequency) {
+  const auto dim = static_cast<std::size_t>(checkpoint_.config().dim);
+  const auto visits = visits_of(route(block, layer), checkpoint_.config().router.used, block.experts.experts.size());
+  std::vector<double> worth(visits.size(), 0.0);
+  for (std::size_t e = 0; e < visits.size(); ++e) {
+    check_cancelled();
+    if (frequency) worth[e] = static_cast<double>(visits[e].size());
+    if (frequency || visits[e].empty()) continue;
+    const LayerWeights alone = expert_alone(block, static_cast<std::int64_t>(e));
+    constexpr std::size_t at_once = 512;
+    for (std::size_t first = 0; first < visits[e].size(); first += at_once) {
+      const auto some = std::span(visits[e]).subspan(first, std::min(at_once, visits[e].size() - first));
+      const std::vector<float> added = outputs_of_expert(*forward_, cache_, alone, layer, hidden_, some);
+      for (std::size_t i = 0; i < some.size(); ++i) {
+        double squares = 0;
+        for (std::size_t c = i * dim; c < (i + 1) * dim; ++c) squares += std::pow(static_cast<double>(added[c]), 2);
+        worth[e] += static_cast<double>(some[i].weight) * std::sqrt(squares);
+      }
+    }
+    worth[e] /= static_cast<double>(visits[e].size());
+  }
+  return worth;
+}
+
+Hessian BlockPass::observe_expert(const LayerWeights& alone, std::int64_t layer, std::size_t group, const ExpertInputs& expert, std::optional<Hessian>& of_all) {
+  const bool reads_all = !input_groups()[group].adds;  // what gate and up read of a token, all experts read of it
+  const std::vector<ExpertInput>& inputs = reads_all ? expert.own : expert.all;
+  const std::int64_t fitted = fitted_tokens();
+  const auto columns = static_cast<std::size_t>(checkpoint_.config().dim);
+  Hessian hessian(first_of(alone, input_groups()[group])->columns());
+  judges_[group].clear();
+  constexpr std::size_t at_once = 512;
+  std::vector<float> states;
+  for (std::size_t begin = 0; begin < inputs.size();) {
+    // Tokens that are held out are not run with others.
+    const bool fits = inputs[begin].token < fitted;
+    std::size_t end = begin;
+    states.clear();
+    for (; end < inputs.size() && end - begin < at_once && (inputs[end].token < fitted) == fits; ++end) {
+      const auto row = std::span(hidden_).subspan(static_cast<std::size_t>(inputs[end].token) * columns, columns);
+      states.insert(states.end(), row.begin(), row.end());
+    }
+    forward_->run_block(alone, layer, input_groups()[group].inputs, states, cache_);
+    const TensorView<const float, 2> x = forward_->stage_inputs();
+    if (fits) {
+      Tensor<float, 2> weighed({x.extent(0), x.extent(1)});
+      for (std::int64_t t = 0; t < x.extent(0); ++t) {
+        const float factor = std::sqrt(inputs[begin + static_cast<std::size_t>(t)].weight);
+        for (std::int64_t c = 0; c < x.extent(1); ++c) weighed(t, c) = factor * x(t, c);
+      }
+      hessian.add(weighed);
+      count(group, x);
+    }
+    keep_judges(group, std::span(hidden_).subspan(static_cast<std::size_t>(inputs[begin].token) * columns), x);
+    begin = end;
+  }
+  if (!reads_all || expert.share == 0) return hessian;
+  if (!of_all) {
+    of_all.emplace(checkpoint_.config().dim);
+    for_each_sample([&](std::span<float> hidden) {
+      forward_->run_block(alone, layer, BlockStage::mlp_inputs, hidden, cache_);
+      if (!is_held_out(hidden)) of_all->add(forward_->stage_inputs());
+    });
+  }
+  hessian.blend(*of_all, expert.share);
+  return hessian;
+}
+
+}  // namespace bantam::inline v0
