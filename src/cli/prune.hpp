@@ -1,7 +1,7 @@
 // What became of a model's parts, for people.
 #pragma once
 
-#include "bantam/prune/prune.hpp"
+#include "bantam/compress/prepare.hpp"
 #include "output.hpp"
 
 namespace bantam::cli {

@@ -18,9 +18,9 @@
 #include "held_out.hpp"
 #include "io/json.hpp"
 #include "journal.hpp"
+#include "model_shares.hpp"
 #include "output.hpp"
 #include "plan.hpp"
-#include "prune/model_shares.hpp"
 #include "rounding_pass.hpp"
 
 namespace bantam::inline v0 {

@@ -9,9 +9,9 @@
 #include "bantam/core/parallel.hpp"
 #include "bantam/model/divergence.hpp"
 #include "gguf_output.hpp"
+#include "model_shares.hpp"
 #include "output.hpp"
 #include "plan.hpp"
-#include "prune/model_shares.hpp"
 #include "sensitivity_pass.hpp"
 
 namespace bantam::inline v0 {

@@ -12,6 +12,7 @@ namespace bantam::inline v0 {
 namespace {
 
 constexpr std::string_view names[] = {"layers", "channels", "heads", "experts", "hidden"};
+constexpr std::string_view cost_names[] = {"parameters", "flops", "bytes", "latency"};
 
 /// Numbers that go or stay together: as many as formats have weights a group, if there are `least` of these at least.
 std::int64_t unit_of(std::int64_t count, std::int64_t least) noexcept {
@@ -53,6 +54,8 @@ void check(const Removal& removal, const ModelConfig& config) {
 }  // namespace
 
 std::string_view name_of(Part part) noexcept { return names[static_cast<std::size_t>(part)]; }
+std::string_view name_of(Cost cost) noexcept { return cost_names[static_cast<std::size_t>(cost)]; }
+Cost find_cost(std::string_view name) { return prune_costs[find_name("cost", name, cost_names)]; }
 
 std::string removal_forms() {
   std::string forms;

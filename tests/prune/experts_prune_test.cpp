@@ -1,8 +1,8 @@
 // Experts that go as a whole.
 #include <set>
 
+#include "bantam/compress/prepare.hpp"
 #include "bantam/core/parallel.hpp"
-#include "bantam/prune/prune.hpp"
 #include "compress/inputs.hpp"
 #include "tiny_model.hpp"
 

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "bantam/prune/prune.hpp"
+#include "bantam/compress/prepare.hpp"
 
 namespace bantam::inline v0 {
 

@@ -55,7 +55,7 @@ struct MethodOptions {
   /// of each matrix and in the hidden states that it adds to, that the matrix is rounded to make good (the first as in GPTAQ,
   /// arXiv:2504.02692). All of it would fit the calibration text too well. It takes a run of the original block, too; 0: none.
   double follow_original = 0.6;
-  /// Weights are rotated before anything else (ModelSource in src/compress; rotation.hpp) by random signs of this seed: exact
+  /// Weights are rotated before anything else (ModelSource in src/calibrate; rotation.hpp) by random signs of this seed: exact
   /// as real numbers go, and without cost when the model runs. For passes over a file.
   std::optional<std::uint64_t> rotation = {};
   /// SmoothQuant's exponent (smooth.hpp): scales that even out the inputs of the block's matrices are folded into these and

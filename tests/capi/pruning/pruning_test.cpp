@@ -1,8 +1,8 @@
 // Removing parts through the C interface, against the library itself.
 #include <algorithm>
 
+#include "bantam/compress/prepare.hpp"
 #include "bantam/io/file.hpp"
-#include "bantam/prune/prune.hpp"
 #include "support.hpp"
 
 using namespace bantam;

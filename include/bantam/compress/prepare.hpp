@@ -1,4 +1,4 @@
-// Pruning as it is asked for in words: on the command line, in C and in Python.
+// What comes before rounding: pruning as it is asked for in words, on the command line, in C and in Python, and text to calibrate with.
 #pragma once
 
 #include <optional>
@@ -7,8 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include "bantam/compress/cost_target.hpp"
 #include "bantam/prune/pruning.hpp"
-#include "bantam/prune/target.hpp"
 
 namespace bantam::inline v0 {
 

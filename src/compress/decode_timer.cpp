@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "bantam/core/stopwatch.hpp"
-#include "parts.hpp"
+#include "prune/parts.hpp"
 
 namespace bantam::inline v0 {
 

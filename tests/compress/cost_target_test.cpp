@@ -1,14 +1,14 @@
 // Costs of shapes, and removals that meet them.
-#include "bantam/prune/target.hpp"
+#include "bantam/compress/cost_target.hpp"
 
-#include "bantam/prune/prune.hpp"
+#include "bantam/compress/prepare.hpp"
 
 #include <cmath>
 
+#include "compress/decode_timer.hpp"
 #include "compress/inputs.hpp"
-#include "tiny_model.hpp"
-#include "prune/decode_timer.hpp"
 #include "support.hpp"
+#include "tiny_model.hpp"
 
 namespace bantam::test {
 namespace {

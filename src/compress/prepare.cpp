@@ -1,5 +1,5 @@
 // Words to removals, and removals to a smaller model with its costs.
-#include "bantam/prune/prune.hpp"
+#include "bantam/compress/prepare.hpp"
 
 #include <algorithm>
 

@@ -1,5 +1,5 @@
 // Sizes and times of shapes, and the search for those that cost as much as may be.
-#include "bantam/prune/target.hpp"
+#include "bantam/compress/cost_target.hpp"
 
 #include <algorithm>
 #include <charconv>
@@ -11,13 +11,11 @@
 #include "bantam/core/parallel.hpp"
 #include "bantam/core/units.hpp"
 #include "decode_timer.hpp"
-#include "parts.hpp"
+#include "prune/parts.hpp"
 
 namespace bantam::inline v0 {
 
 namespace {
-
-constexpr std::string_view cost_names[] = {"parameters", "flops", "bytes", "latency"};
 
 std::optional<double> unit_of(Cost cost, std::string_view name) noexcept {
   if (cost == Cost::bytes) return byte_unit(name);
@@ -56,17 +54,14 @@ std::optional<std::vector<Removal>> removals_of(double share, const ModelConfig&
 
 }  // namespace
 
-std::string_view name_of(Cost cost) noexcept { return cost_names[static_cast<std::size_t>(cost)]; }
-Cost find_cost(std::string_view name) { return prune_costs[find_name("cost", name, cost_names)]; }
-
 std::string CostTarget::text() const { return message(name_of(cost), ':', amount, of_original ? "x" : cost == Cost::latency ? "s" : ""); }
 
 CostTarget parse_cost_target(std::string_view text) {
   const std::size_t colon = std::min(text.find(':'), text.size());
-  const auto name = std::ranges::find(cost_names, text.substr(0, colon));
+  const auto cost = std::ranges::find_if(prune_costs, [&](Cost c) { return name_of(c) == text.substr(0, colon); });
   CostTarget goal;
-  if (name != std::end(cost_names) && colon < text.size()) {
-    goal.cost = static_cast<Cost>(name - std::begin(cost_names));
+  if (cost != std::end(prune_costs) && colon < text.size()) {
+    goal.cost = *cost;
     const std::string_view amount = text.substr(colon + 1);
     const auto [end, error] = std::from_chars(amount.data(), amount.data() + amount.size(), goal.amount);
     const std::string_view unit(end, static_cast<std::size_t>(amount.data() + amount.size() - end));
