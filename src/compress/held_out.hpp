@@ -1,11 +1,8 @@
 // How a calibrated result does on text that was kept apart, beside plain rounding.
 #pragma once
 
-#include <memory>
-
 #include "bantam/compress/compress.hpp"
-#include "bantam/model/forward.hpp"
-#include "calibrate/model_source.hpp"
+#include "calibrate/block_pass.hpp"
 
 namespace bantam::inline v0 {
 
@@ -25,12 +22,8 @@ class HeldOut {
 
   const ModelSource& source_;
   const Recipe& recipe_;
-  std::vector<std::int64_t> lengths_;
-  std::vector<float> original_, nearest_;  ///< (tokens, dim)
+  BlockPass pass_;  ///< of plain rounding, beside the original
   std::vector<float> final_norm_, final_norm_bias_;
-  ModelWeights none_;  ///< Forward holds on to a model's weights; blocks come one by one
-  std::unique_ptr<Forward> forward_;
-  nn::KvCache cache_;
 };
 
 }  // namespace bantam::inline v0
