@@ -267,7 +267,7 @@ int compress_model(CompressOptions o) {
   if (!calibrated && o.fit.empty() && !o.pruning.removes_parts()) {
     for (const std::string& option : o.idle) warn(message(option, " has no effect: ", name_of(method), " without calibration"));
   }
-  const bool gptq = method == Method::gptq || method == Method::awq_gptq;
+  const bool gptq = rounds_by_gptq(method);
   if (calibrated && o.request.details.gptq.order == ColumnOrder::activation && !gptq) warn(message("--desc-act has no effect: ", name_of(method)));
   for (const std::string& option : o.overruled)
     warn(message(option, " has no effect: --fit chooses formats; --keep and --candidates guide it"));

@@ -115,7 +115,7 @@ class Run {
     if (!calibrated) return;
     pass_.emplace(source_, rounding_, calibration, true);
     tracker_.report.calibration_tokens = tokens_in(calibration.samples);
-    if (fits_moments() && tokens_in(calibration.held_out) > 0) held_out_.emplace(source_, rounding_, calibration);
+    if (rounds_by_gptq(recipe_.method()) && tokens_in(calibration.held_out) > 0) held_out_.emplace(source_, rounding_, calibration);
   }
   Run(const Run&) = delete;
   Run& operator=(const Run&) = delete;
@@ -142,7 +142,7 @@ class Run {
     output.commit();
     tracker_.finish(weights_);
     if (recipe_.options().pruning) tracker_.report.pruning = recipe_.options().pruning->text();
-    if (pass_ && fits_moments()) judge();
+    if (pass_ && rounds_by_gptq(recipe_.method())) judge();
     return std::move(tracker_.report);
   }
 
@@ -162,8 +162,6 @@ class Run {
     }
     return {progress, matrices, bytes};
   }
-
-  [[nodiscard]] bool fits_moments() const noexcept { return recipe_.method() == Method::gptq || recipe_.method() == Method::awq_gptq; }
 
   /// Warns of too little calibration.
   void judge() {

@@ -109,7 +109,7 @@ std::string Recipe::to_json() const {
   if (options_.smooth) json["smooth"] = *options_.smooth;
   if (options_.clip) json["clip"] = name_of(*options_.clip);
   if (options_.rotation) json["rotation_seed"] = *options_.rotation;
-  const bool gptq = method_ == Method::gptq || method_ == Method::awq_gptq;
+  const bool gptq = rounds_by_gptq(method_);
   if (gptq || (options_.pruning && options_.pruning->method == PruneMethod::sparsegpt)) json["follow_original"] = options_.follow_original;
   if (gptq) {
     json["damping"] = options_.gptq.damping;

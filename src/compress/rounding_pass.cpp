@@ -13,12 +13,11 @@ namespace bantam::inline v0 {
 
 namespace {
 
-bool is_gptq(const Recipe& recipe) { return recipe.method() == Method::gptq || recipe.method() == Method::awq_gptq; }
 /// Only GPTQ, and SparseGPT, which is GPTQ without rounding, make up for what came before, and only for inputs that are those
 /// of the rounded model.
 bool follows_original(const Recipe& recipe) {
   const MethodOptions& options = recipe.options();
-  const bool makes_up = is_gptq(recipe) || (options.pruning && options.pruning->method == PruneMethod::sparsegpt);
+  const bool makes_up = rounds_by_gptq(recipe.method()) || (options.pruning && options.pruning->method == PruneMethod::sparsegpt);
   return makes_up && options.true_sequential && options.follow_original > 0;
 }
 
@@ -163,7 +162,7 @@ WeightMatrix gptq_or_nearest(const std::string& name, const WeightMatrix& matrix
 WeightMatrix RoundingPass::round(const std::string& name, const WeightMatrix& matrix, Hessian& hessian, bool last, const FormatInfo& format,
                               Role role, std::vector<std::string>& warnings, Tensor<float, 2>&& pull) const {
   const std::optional<Pruning> pruning = recipe_.pruning_of(name);
-  if (is_gptq(recipe_) && !format.is_float) return gptq_or_nearest(name, matrix, hessian, last, format, recipe_, std::move(pull), warnings);
+  if (rounds_by_gptq(recipe_.method()) && !format.is_float) return gptq_or_nearest(name, matrix, hessian, last, format, recipe_, std::move(pull), warnings);
   if (!pruning) return round_left(matrix.dequantize(), hessian, format, role);
   if (pruning->method != PruneMethod::sparsegpt) {
     const Tensor<float, 2> weights = matrix.dequantize();

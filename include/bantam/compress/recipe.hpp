@@ -33,6 +33,7 @@ inline constexpr Method methods[] = {Method::rtn, Method::gptq, Method::awq, Met
 /// The inverse. Throws invalid_argument listing the names there are.
 [[nodiscard]] Method find_method(std::string_view name);
 [[nodiscard]] constexpr bool needs_calibration(Method method) noexcept { return method != Method::rtn && method != Method::hqq; }
+[[nodiscard]] constexpr bool rounds_by_gptq(Method method) noexcept { return method == Method::gptq || method == Method::awq_gptq; }
 
 /// How far the grids of `rtn` follow the extremes of the weights that share one.
 struct Clip {
