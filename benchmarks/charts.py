@@ -51,7 +51,8 @@ def growth(part, title, x_title, **how):
 def house():
     """The layers, and the two paths through them."""
     layers = [("program, C, Python", "src/cli, capi, bindings: clients of public headers"), ("session, report", "sessions, samplers, perplexity; HTML, charts"),
-              ("compress, prune", "recipes, GPTQ, AWQ, the pass over blocks; pruning"), ("model", "architectures as data, checkpoints, forward pass"),
+              ("compress", "recipes, GPTQ, AWQ, containers to write"), ("prune", "layers, heads, channels, dimensions, single weights"),
+              ("calibrate", "text through blocks, second moments"), ("model", "architectures as data, checkpoints, forward pass"),
               ("io, text", "safetensors, GGUF; tokenizers, chat templates"), ("nn", "linear layers, rope, attention, KV cache"),
               ("kernels", "products, attention: by instruction set and format"), ("quant", "formats as types, the layout strip16"),
               ("simd", "vectors of each instruction set"), ("tensor", "tensors and views"), ("core", "errors, memory, threads, processor features")]

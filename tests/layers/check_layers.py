@@ -12,23 +12,13 @@ import re
 import sys
 import tempfile
 
-# Folders of include/bantam and src, by layer. src/simd instantiates the kernel templates, so it stands with them.
-LAYERS = {
-    "core": 0,
-    "tensor": 1, "interop": 1,
-    "simd": 2,
-    "quant": 3,
-    "kernels": 4,
-    "nn": 5,
-    "io": 6, "text": 6,
-    "model": 7,
-    "calibrate": 8,
-    "compress": 9, "prune": 9, "train": 9,
-    "session": 10, "report": 10,
-    "cli": 11, "server": 11,
-}
-SOURCE_LAYERS = {**LAYERS, "simd": 4}
-TOP = 11
+# Folders of include/bantam and src, each a layer of its own, so that no two can include each other.
+ORDER = ["core", "tensor", "interop", "simd", "quant", "kernels", "nn", "io", "text", "model", "calibrate", "prune", "compress", "train",
+         "session", "report", "cli", "server"]
+LAYERS = {folder: number for number, folder in enumerate(ORDER)}
+# src/simd instantiates the kernel templates, so it stands with them.
+SOURCE_LAYERS = {**LAYERS, "simd": LAYERS["kernels"]}
+TOP = LAYERS["cli"]  # the umbrella headers, capi and bindings
 
 OFFLINE = ["src/calibrate", "src/compress", "src/prune", "src/train"]
 # Third-party headers by the beginning of their name, and where they may be included.
@@ -176,6 +166,8 @@ def self_test():
         "include/bantam/core/m.hpp": ('#include "bantam/core/impl/l.hpp"\n', "holds definitions"),
         "include/bantam/header_only.hpp": ('#include "bantam/core/impl/l.hpp"\n', None),
         "include/bantam/compress/n.hpp": ("#include <Eigen/Core>\n", "may stand only in"),
+        "include/bantam/prune/o.hpp": ('#include "bantam/compress/n.hpp"\n', "belongs to a later layer"),
+        "src/compress/p.cpp": ('#include "bantam/prune/o.hpp"\n', None),
         "src/io/j.cpp": ("#include <unordered_map>\n", "have a key"),
         "src/text/h.cpp": ('#include <vector>\n#include <utf8proc.h>\n#include "bantam/core/a.hpp"\n', None),
     }
