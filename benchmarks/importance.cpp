@@ -38,14 +38,13 @@ int main(int argc, char** argv) try {
                               {BlockStage::down_inputs, {"ffn_down"}},
                               {BlockStage::mlp, {}}};
   Forward forward(config, model.weights(), std::stoll(argv[4]), 0);
-  nn::KvCache cache(config.block_kv_shape(), "f32");
   std::ofstream out(argv[5]);
   const char* separator = "{";
   for (std::int64_t layer = 0; layer < config.layers; ++layer) {
     for (const Reading& reading : readings) {
       std::optional<Hessian> moments;
       for (std::vector<float>& states : hidden) {
-        forward.run_block(model.weights().layers[static_cast<std::size_t>(layer)], layer, reading.stage, states, cache);
+        forward.run_block(model.weights().layers[static_cast<std::size_t>(layer)], layer, reading.stage, states);
         if (reading.names.empty()) continue;
         if (!moments) moments.emplace(forward.stage_inputs().extent(1));
         moments->add(forward.stage_inputs());

@@ -19,8 +19,7 @@ constexpr std::size_t most_kept = (std::size_t{1} << 28) / sizeof(float);
 }  // namespace
 
 BlockPass::BlockPass(const ModelSource& source, const Calibration& calibration, bool judged)
-    : source_(source), checkpoint_(source.checkpoint()), judges_(input_groups().size()), seen_(input_groups().size()), judged_(judged),
-      cache_(checkpoint_.config().block_kv_shape(), "f32") {
+    : source_(source), checkpoint_(source.checkpoint()), judges_(input_groups().size()), seen_(input_groups().size()), judged_(judged) {
   const ModelConfig& config = checkpoint_.config();
   std::int64_t longest = 0;
   if (std::ranges::all_of(calibration.samples, [](const std::vector<TokenId>& sample) { return sample.empty(); })) {
@@ -74,7 +73,7 @@ std::span<float> BlockPass::original_of(std::span<const float> hidden) {
 
 Tensor<float, 2> BlockPass::original_inputs(const LayerWeights& original, std::int64_t layer, std::size_t group, std::span<const float> scales,
                                             std::span<const float> hidden) {
-  forward_->run_block(original, layer, input_groups()[group].inputs, original_of(hidden), cache_);
+  forward_->run_block(original, layer, input_groups()[group].inputs, original_of(hidden));
   const TensorView<const float, 2> x = forward_->stage_inputs();
   Tensor<float, 2> inputs({x.extent(1), x.extent(0)});
   parallel_for(x.extent(1), 64, [&](Range range) {
@@ -98,11 +97,11 @@ BlockPass::Beside BlockPass::observe(const LayerWeights& block, std::int64_t lay
   for_each_sample([&](std::span<float> hidden) {
     Tensor<float, 2> beside;  // (columns, tokens): the inputs of the original, then what they have beside ours
     if (original != nullptr && input_groups()[group].adds) {
-      forward_->run_block(*original, layer, input_groups()[group].half, original_of(hidden), cache_);
+      forward_->run_block(*original, layer, input_groups()[group].half, original_of(hidden));
     } else if (original != nullptr) {
       beside = original_inputs(*original, layer, group, scales, hidden);
     }
-    forward_->run_block(block, layer, input_groups()[group].inputs, hidden, cache_);
+    forward_->run_block(block, layer, input_groups()[group].inputs, hidden);
     const TensorView<const float, 2> x = forward_->stage_inputs();
     keep_judges(group, hidden, x);
     const bool fitted = !is_held_out(hidden);
@@ -166,8 +165,8 @@ std::vector<Hessian> BlockPass::observe_some(const LayerWeights& block, std::int
     for (std::size_t i = 0; i < groups.size(); ++i) {
       if (first_of(block, input_groups()[groups[i]]) == nullptr) continue;
       const BlockStage stage = input_groups()[groups[i]].inputs;
-      if (stage >= BlockStage::mlp_inputs && !std::exchange(attended, true)) forward_->run_block(block, layer, BlockStage::attention, states, cache_);
-      forward_->run_block(block, layer, stage, states, cache_);
+      if (stage >= BlockStage::mlp_inputs && !std::exchange(attended, true)) forward_->run_block(block, layer, BlockStage::attention, states);
+      forward_->run_block(block, layer, stage, states);
       keep_judges(groups[i], hidden, forward_->stage_inputs());
       if (is_held_out(hidden)) continue;
       hessians[i].add(forward_->stage_inputs());
@@ -210,7 +209,7 @@ void BlockPass::advance(const LayerWeights& block, std::int64_t layer, BlockStag
     if (past < kept.size()) {
       forward_->end_half(block, half, {kept.data() + past, {tokens, columns}}, hidden);
     } else {
-      forward_->run_block(block, layer, half, hidden, cache_);
+      forward_->run_block(block, layer, half, hidden);
     }
     past += static_cast<std::size_t>(tokens * columns);
   });
@@ -218,13 +217,13 @@ void BlockPass::advance(const LayerWeights& block, std::int64_t layer, BlockStag
 
 void BlockPass::advance_original(const LayerWeights& original, std::int64_t layer, BlockStage half) {
   if (original_.empty()) return;
-  for_each_sample([&](std::span<float> hidden) { forward_->run_block(original, layer, half, original_of(hidden), cache_); });
+  for_each_sample([&](std::span<float> hidden) { forward_->run_block(original, layer, half, original_of(hidden)); });
 }
 
 std::vector<nn::RoutedExpert> BlockPass::route(const LayerWeights& block, std::int64_t layer) {
   std::vector<nn::RoutedExpert> all;
   for_each_sample([&](std::span<float> hidden) {
-    forward_->run_block(block, layer, BlockStage::mlp_inputs, hidden, cache_);
+    forward_->run_block(block, layer, BlockStage::mlp_inputs, hidden);
     const std::span<const nn::RoutedExpert> routed = forward_->route(block);
     all.insert(all.end(), routed.begin(), routed.end());
   });
@@ -243,7 +242,7 @@ std::vector<double> BlockPass::expert_worth(const LayerWeights& block, std::int6
     constexpr std::size_t at_once = 512;
     for (std::size_t first = 0; first < visits[e].size(); first += at_once) {
       const auto some = std::span(visits[e]).subspan(first, std::min(at_once, visits[e].size() - first));
-      const std::vector<float> added = outputs_of_expert(*forward_, cache_, alone, layer, hidden_, some);
+      const std::vector<float> added = outputs_of_expert(*forward_, alone, layer, hidden_, some);
       for (std::size_t i = 0; i < some.size(); ++i) {
         double squares = 0;
         for (std::size_t c = i * dim; c < (i + 1) * dim; ++c) squares += std::pow(static_cast<double>(added[c]), 2);
@@ -273,7 +272,7 @@ Hessian BlockPass::observe_expert(const LayerWeights& alone, std::int64_t layer,
       const auto row = std::span(hidden_).subspan(static_cast<std::size_t>(inputs[end].token) * columns, columns);
       states.insert(states.end(), row.begin(), row.end());
     }
-    forward_->run_block(alone, layer, input_groups()[group].inputs, states, cache_);
+    forward_->run_block(alone, layer, input_groups()[group].inputs, states);
     const TensorView<const float, 2> x = forward_->stage_inputs();
     if (fits) {
       Tensor<float, 2> weighed({x.extent(0), x.extent(1)});
@@ -291,7 +290,7 @@ Hessian BlockPass::observe_expert(const LayerWeights& alone, std::int64_t layer,
   if (!of_all) {
     of_all.emplace(checkpoint_.config().dim);
     for_each_sample([&](std::span<float> hidden) {
-      forward_->run_block(alone, layer, BlockStage::mlp_inputs, hidden, cache_);
+      forward_->run_block(alone, layer, BlockStage::mlp_inputs, hidden);
       if (!is_held_out(hidden)) of_all->add(forward_->stage_inputs());
     });
   }

@@ -108,7 +108,6 @@ class BlockPass {
   std::vector<float> original_;        ///< `hidden_` of the original model, where it is followed
   ModelWeights none_;                  ///< Forward holds on to a model's weights; blocks come one by one
   std::unique_ptr<Forward> forward_;
-  nn::KvCache cache_;
 };
 
 }  // namespace bantam::inline v0

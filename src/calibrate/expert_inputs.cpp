@@ -66,7 +66,7 @@ std::vector<std::vector<ExpertVisit>> visits_of(std::span<const nn::RoutedExpert
   return visits;
 }
 
-std::vector<float> outputs_of_expert(Forward& forward, nn::KvCache& cache, const LayerWeights& alone, std::int64_t layer, std::span<const float> states,
+std::vector<float> outputs_of_expert(Forward& forward, const LayerWeights& alone, std::int64_t layer, std::span<const float> states,
                                      std::span<const ExpertVisit> visits) {
   const std::size_t dim = alone.ffn_norm.size();
   std::vector<float> before;
@@ -75,7 +75,7 @@ std::vector<float> outputs_of_expert(Forward& forward, nn::KvCache& cache, const
     before.insert(before.end(), row.begin(), row.end());
   }
   std::vector<float> outputs = before;
-  forward.run_block(alone, layer, BlockStage::mlp, outputs, cache);
+  forward.run_block(alone, layer, BlockStage::mlp, outputs);
   for (std::size_t i = 0; i < outputs.size(); ++i) outputs[i] -= before[i];
   return outputs;
 }

@@ -44,7 +44,7 @@ struct ExpertVisit {
 /// Of each expert. routed: (tokens, used).
 [[nodiscard]] std::vector<std::vector<ExpertVisit>> visits_of(std::span<const nn::RoutedExpert> routed, std::int64_t used, std::size_t experts);
 /// What an expert alone makes of those tokens, over the router's weight: (visits, dim). states: (tokens, dim), as the norm before it reads them.
-[[nodiscard]] std::vector<float> outputs_of_expert(Forward& forward, nn::KvCache& cache, const LayerWeights& alone, std::int64_t layer,
+[[nodiscard]] std::vector<float> outputs_of_expert(Forward& forward, const LayerWeights& alone, std::int64_t layer,
                                                    std::span<const float> states, std::span<const ExpertVisit> visits);
 
 }  // namespace bantam::inline v0

@@ -78,8 +78,11 @@ void ModelSource::fold_final_norm() {
   if (original_.config().tied) untied_ = original_.untied();
 }
 
-LayerWeights ModelSource::load_block(std::int64_t layer) const {
-  if (!rotated()) return bantam::load_block(original_, layer);
+std::shared_ptr<const LayerWeights> ModelSource::acquire(std::int64_t layer) const {
+  return std::make_shared<const LayerWeights>(rotated() ? rotated_block(layer) : load_block(original_, layer));
+}
+
+LayerWeights ModelSource::rotated_block(std::int64_t layer) const {
   // Rotated, a number that is not finite would be in every row.
   LayerWeights block = load_finite_block(original_, layer);
   // A seed of its own for each block, whatever the first; 0 is the residual stream's.

@@ -4,8 +4,7 @@
 #include <optional>
 
 #include "bantam/calibrate/rotation.hpp"
-#include "bantam/model/checkpoint.hpp"
-#include "bantam/model/weights.hpp"
+#include "bantam/model/block_source.hpp"
 
 namespace bantam::inline v0 {
 
@@ -22,22 +21,20 @@ void check_rotatable(const ModelConfig& config);
 /// x Q, in all that makes and all that reads it, and so do, if Q is random, the values of each head, with a rotation for each
 /// block. Weights are changed as they are read: a block at a time, rows of the embedding and the head by themselves. A tied head
 /// differs from the embedding by the final norm's weights, so it gets a matrix of its own, unless these are all the same.
-class ModelSource {
+class ModelSource final : public BlockSource {
  public:
   /// Rotated at random where there is a seed. `checkpoint` outlives it. Throws unsupported where a model cannot be rotated,
   /// corrupt for norms that are not finite.
   explicit ModelSource(const Checkpoint& checkpoint, std::optional<std::uint64_t> seed = {});
   /// Rotated so.
   ModelSource(const Checkpoint& checkpoint, Rotation residual);
-  ModelSource(const ModelSource&) = delete;
-  ModelSource& operator=(const ModelSource&) = delete;
 
   /// What is to be written: the checkpoint, or one that is no longer tied.
   [[nodiscard]] const Checkpoint& checkpoint() const noexcept { return untied_ ? *untied_ : original_; }
   [[nodiscard]] bool rotated() const noexcept { return residual_.has_value(); }
 
   /// Matrices that changed are f32.
-  [[nodiscard]] LayerWeights load_block(std::int64_t layer) const;
+  [[nodiscard]] std::shared_ptr<const LayerWeights> acquire(std::int64_t layer) const override;
   /// A row of the embedding or of the head; without rotation of any matrix.
   void read_row(const CheckpointTensor& tensor, std::int64_t row, std::span<float> out, RowCodes& scratch) const;
   /// A token's first hidden state: its row, scaled as the model does.
@@ -48,6 +45,7 @@ class ModelSource {
   [[nodiscard]] std::vector<float> load_vector(const CheckpointTensor& tensor) const;
 
  private:
+  [[nodiscard]] LayerWeights rotated_block(std::int64_t layer) const;
   /// Finds what the head takes over.
   void fold_final_norm();
   /// A row over the norm's weights that it takes over.

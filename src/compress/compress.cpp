@@ -29,7 +29,7 @@ namespace {
 
 /// Rounds each matrix of a rotated block by itself.
 RoundedBlock round_rotated(const Recipe& recipe, const ModelSource& source, std::int64_t layer) {
-  const LayerWeights weights = source.load_block(layer);
+  const LayerWeights weights = *source.acquire(layer);
   RoundedBlock block;
   for (const CheckpointTensor& tensor : source.checkpoint().tensors()) {
     if (tensor.layer != layer) continue;

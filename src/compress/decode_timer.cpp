@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "bantam/core/stopwatch.hpp"
+#include "bantam/nn/kv_state.hpp"
 #include "prune/parts.hpp"
 
 namespace bantam::inline v0 {
@@ -53,18 +54,18 @@ std::int64_t fitting(const Checkpoint& shapes, const Plan& plan, std::int64_t ro
 
 struct DecodeTimer::Run {
   Run(const ModelConfig& whole, const ModelWeights& weights, std::int64_t layers)
-      : config(with_layers(whole, first_numbers(layers))), forward(config, weights, 1, 0), cache(config.kv_shape(), "f16") {}
+      : config(with_layers(whole, first_numbers(layers))), forward(config, weights, 1, 0), state(nn::kv_sequence(config.kv_shape(), "f16")) {}
   double seconds() {
     const TokenId token = 0;
-    const Forward::Sequence sequence{{&token, 1}, &cache, 0};
-    cache.truncate(0);
+    const SequenceInput sequence{{&token, 1}, &state, 0};
+    state.truncate(0);
     const Stopwatch watch;
     forward.run({&sequence, 1}, [](std::int64_t, std::int64_t, std::span<const float>) {}, [](std::int64_t) { return true; });
     return watch.seconds();
   }
   const ModelConfig config;
   Forward forward;
-  nn::KvCache cache;
+  nn::SequenceState state;
 };
 
 DecodeTimer::DecodeTimer(const Checkpoint& shapes, const Plan& plan, std::int64_t room)

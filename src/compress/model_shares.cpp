@@ -42,7 +42,7 @@ std::vector<Counts> count_model(const ModelSource& source, const Pruning& prunin
   const std::vector<CheckpointTensor>& tensors = source.checkpoint().tensors();
   std::vector<Counts> counts;
   for (std::int64_t layer = 0; layer < source.checkpoint().config().layers; ++layer) {
-    const LayerWeights block = source.load_block(layer);
+    const LayerWeights block = *source.acquire(layer);
     for (const CheckpointTensor& tensor : tensors) {
       const bool excepted = std::ranges::any_of(pruning.exceptions, [&](const auto& exception) { return matches(tensor.name, exception.pattern); });
       if (tensor.layer == layer && tensor.is_matrix && !excepted) counts.push_back({tensor.name, count_sizes(*matrix_of(block, tensor))});

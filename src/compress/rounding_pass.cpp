@@ -60,7 +60,7 @@ Tensor<float, 2> RoundingPass::pull_of(const WeightMatrix& matrix, std::size_t g
 
 RoundingPass::Work RoundingPass::begin(std::int64_t layer) const {
   Work work;
-  work.block = source_.load_block(layer);
+  work.block = *source_.acquire(layer);
   for (const CheckpointTensor& tensor : checkpoint_.tensors()) {
     if (tensor.layer == layer && tensor.expert < 0) add(work, tensor.role, tensor);
   }

@@ -68,8 +68,7 @@ SensitivityPass::SensitivityPass(const Checkpoint& checkpoint, const Recipe& rec
       recipe_(with_shares(source_, recipe.for_model(source_.checkpoint()))),
       options_(options),
       progress_(progress),
-      pass_(source_, recipe_, calibration),
-      cache_(checkpoint.config().block_kv_shape(), "f32") {
+      pass_(source_, recipe_, calibration) {
   list_results(recipe, target);
   choose_windows(calibration);
   forward_ = std::make_unique<Forward>(checkpoint.config(), none_, longest_window, 0);
@@ -207,7 +206,7 @@ void SensitivityPass::run_half(const LayerWeights& block, std::int64_t layer, Bl
   const auto dim = static_cast<std::size_t>(checkpoint_.config().dim);
   std::span<float> rest(states);
   for (const std::vector<TokenId>& window : windows_) {
-    forward_->run_block(block, layer, half, rest.first(window.size() * dim), cache_);
+    forward_->run_block(block, layer, half, rest.first(window.size() * dim));
     rest = rest.subspan(window.size() * dim);
   }
 }
@@ -261,7 +260,7 @@ void SensitivityPass::measure_matrix(std::size_t result, const LayerWeights& blo
 }
 
 void SensitivityPass::measure_block(std::int64_t layer) {
-  LayerWeights block = source_.load_block(layer);
+  LayerWeights block = *source_.acquire(layer);
   std::vector<Hessian> hessians = pass_.observe_all(block, layer);
   for (Variant& variant : variants_) run_block(block, layer, variant.states);
   for (std::size_t g = 0; g < input_groups().size(); ++g) {

@@ -17,7 +17,7 @@ void SensitivityPass::measure_experts(const LayerWeights& block, std::int64_t la
   std::span<float> rest(attended);
   for (const std::vector<TokenId>& window : windows_) {
     const std::size_t size = window.size() * static_cast<std::size_t>(config.dim);
-    forward_->run_block(block, layer, BlockStage::mlp_inputs, rest.first(size), cache_);
+    forward_->run_block(block, layer, BlockStage::mlp_inputs, rest.first(size));
     const std::span<const nn::RoutedExpert> some = forward_->route(block);
     routed_windows.insert(routed_windows.end(), some.begin(), some.end());
     rest = rest.subspan(size);
@@ -44,7 +44,7 @@ void SensitivityPass::measure_experts(const LayerWeights& block, std::int64_t la
     const std::vector<ExpertVisit>& seen = visits[static_cast<std::size_t>(e)];
     const LayerWeights alone = expert_alone(block, e);
     const ExpertInputs inputs = inputs_of(routed, config.router.used, e, pass_.fitted_tokens(), config.dim);
-    const std::vector<float> outputs = outputs_of_expert(*forward_, cache_, alone, layer, attended, seen);
+    const std::vector<float> outputs = outputs_of_expert(*forward_, alone, layer, attended, seen);
     for (std::size_t g = 0; g < input_groups().size(); ++g) {
       std::optional<Hessian> hessian;
       for (ExpertsUnit& unit : units) {
@@ -91,7 +91,7 @@ void SensitivityPass::measure_expert(ExpertsUnit& unit, const LayerWeights& alon
       stays = false;
     }
     if (stays || visits.empty() || !unit.runs[f]) continue;
-    const std::vector<float> made = outputs_of_expert(*forward_, cache_, changed, layer, attended, visits);
+    const std::vector<float> made = outputs_of_expert(*forward_, changed, layer, attended, visits);
     for (std::size_t i = 0; i < visits.size(); ++i) {
       float* states = unit.variants[f].states.data() + visits[i].token * dim;
       for (std::size_t c = 0; c < dim; ++c) states[c] += visits[i].weight * (made[i * dim + c] - outputs[i * dim + c]);

@@ -82,7 +82,6 @@ class SensitivityPass {
   std::vector<Variant> variants_;
   ModelWeights none_;
   std::unique_ptr<Forward> forward_;
-  nn::KvCache cache_;
   std::int64_t done_ = 0;
   Stopwatch watch_;
 };

@@ -77,8 +77,6 @@ class Turn {
   Turns& turns_;
 };
 
-nn::KvCache& cache_of(nn::SequenceState& state) noexcept { return state.find<nn::KvState>()->cache(); }
-
 }  // namespace
 
 void detail::check_room(std::int64_t context, std::int64_t held, std::int64_t more) {
@@ -103,9 +101,7 @@ std::int64_t Engine::context() const noexcept { return shared_->context; }
 int Engine::threads() const noexcept { return shared_->threads; }
 
 nn::SequenceState Engine::new_state(std::string_view kv) const {
-  std::vector<std::unique_ptr<nn::BlockState>> blocks;
-  blocks.push_back(std::make_unique<nn::KvState>(nn::KvCache(model().config().kv_shape(), kv)));
-  return nn::SequenceState(std::move(blocks));
+  return nn::kv_sequence(model().config().kv_shape(), kv);
 }
 
 void Engine::check(std::span<const TokenId> tokens) const {
@@ -120,7 +116,6 @@ bool Engine::runs_like(const Engine& other) const noexcept {
 }
 
 void Engine::run(std::span<const Sequence> sequences, Sink sink, KeepGoing keep_going, Output output) {
-  std::vector<Forward::Sequence> parts;
   std::vector<const nn::SequenceState*> states;
   for (const Sequence& s : sequences) states.push_back(s.state);
   std::ranges::sort(states);
@@ -129,8 +124,11 @@ void Engine::run(std::span<const Sequence> sequences, Sink sink, KeepGoing keep_
   }
   for (const Sequence& s : sequences) {
     check(s.tokens);
-    detail::check_room(context(), s.state->tokens(), static_cast<std::int64_t>(s.tokens.size()));
-    parts.push_back({s.tokens, &cache_of(*s.state), s.first_output});
+    const std::int64_t dim = model().config().dim;
+    if (!s.embeddings.empty() && (!s.tokens.empty() || std::ssize(s.embeddings) % dim != 0)) {
+      fail(Errc::invalid_argument, "embeddings: expected rows of ", dim, " numbers and no tokens, found ", s.embeddings.size(), " numbers and ", s.tokens.size(), " tokens");
+    }
+    detail::check_room(context(), s.state->tokens(), s.length(dim));
   }
   std::exception_ptr thrown;
   const auto asked = [&](std::int64_t tokens_read) noexcept {
@@ -143,7 +141,7 @@ void Engine::run(std::span<const Sequence> sequences, Sink sink, KeepGoing keep_
   };
   const Turn turn(shared_->turns);
   try {
-    shared_->running().run(parts, sink, asked, output == Output::logits ? Forward::Output::logits : Forward::Output::state);
+    shared_->running().run(sequences, sink, asked, output);
   } catch (...) {
     if (thrown) std::rethrow_exception(thrown);
     throw;
@@ -164,7 +162,7 @@ void Engine::remove(nn::SequenceState& state, std::int64_t first, std::int64_t l
   const std::vector<float> angles = turned(rope), local_angles = turned(local);
   const KernelTable& kernels = kernels_in_use();
   const Turn turn(shared_->turns);
-  cache_of(state).remove(kernels, shared_->running().team(), first, last, [&](std::int64_t layer, float* key) {
+  nn::kv_cache_of(state).remove(kernels, shared_->running().team(), first, last, [&](std::int64_t layer, float* key) {
     const nn::LayerRope kind = config.layer(layer).rope;
     if (kind == nn::LayerRope::none) return;
     const nn::Rope& by = kind == nn::LayerRope::local ? local : rope;

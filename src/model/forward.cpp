@@ -6,6 +6,8 @@
 #include <numeric>
 #include <utility>
 
+#include "bantam/nn/kv_state.hpp"
+
 namespace bantam::inline v0 {
 
 namespace {
@@ -26,21 +28,21 @@ nn::LatentAttentionOptions latent_options(const ModelConfig& c) {
           .scale = static_cast<float>(m * m / std::sqrt(static_cast<double>(c.head_dim))), .norm_eps = c.norm_eps};
 }
 
-/// Takes caches back to where they were, unless everything went well.
+/// Takes states back to where they were, unless everything went well.
 class Rollback {
  public:
-  explicit Rollback(std::span<const Forward::Sequence> sequences) : sequences_(sequences) {
-    for (const Forward::Sequence& s : sequences) tokens_.push_back(s.cache->tokens());
+  explicit Rollback(std::span<const SequenceInput> sequences) : sequences_(sequences) {
+    for (const SequenceInput& s : sequences) tokens_.push_back(s.state->tokens());
   }
   ~Rollback() {
-    for (std::size_t i = 0; i < tokens_.size(); ++i) sequences_[i].cache->truncate(tokens_[i]);
+    for (std::size_t i = 0; i < tokens_.size(); ++i) sequences_[i].state->truncate(tokens_[i]);
   }
   Rollback(const Rollback&) = delete;
   Rollback& operator=(const Rollback&) = delete;
   void release() noexcept { tokens_.clear(); }
 
  private:
-  std::span<const Forward::Sequence> sequences_;
+  std::span<const SequenceInput> sequences_;
   std::vector<std::int64_t> tokens_;
 };
 
@@ -59,17 +61,23 @@ void normalize_row(const KernelTable& kernels, const ModelConfig& config, const 
 }
 
 Forward::Forward(const ModelConfig& config, const ModelWeights& weights, std::int64_t context_tokens, int threads)
-    : config_(config), weights_(weights), kernels_(kernels_in_use()), team_(threads), mlp_(kernels_, config.gate) {
+    : Forward(config, weights, nullptr, context_tokens, threads) {
+  // Before the first pass, so that it allocates once.
+  for (std::int64_t i = 0; i < std::min(config.layers, std::ssize(weights.layers)); ++i) (void)acquire(i);
+}
+
+Forward::Forward(const ModelConfig& config, const ModelWeights& weights, const BlockSource* blocks, std::int64_t context_tokens, int threads)
+    : config_(config), weights_(weights), resident_(weights), blocks_(blocks != nullptr ? *blocks : resident_), served_(static_cast<std::size_t>(config.layers)), kernels_(kernels_in_use()),
+      team_(threads), mlp_(kernels_, config.gate) {
   if (config.is_latent()) {
     latent_.emplace(kernels_, latent_options(config), context_tokens, team_.size());
   } else {
     attention_.emplace(kernels_, attention_options(config), context_tokens, team_.size());
   }
   if (config.has_experts()) experts_.emplace(kernels_, config.router, config.gate, team_.size());
-  for (const LayerWeights& layer : weights.layers) serve(layer);
   if (!weights.head.empty()) headed_.serve(kernels_, weights.head);
   codes_.resize(static_cast<std::size_t>(team_.size()));
-  pending_.reserve(2);
+  for (Pending& p : pending_) p.norm.reserve(static_cast<std::size_t>(config.dim));
 }
 
 void Forward::serve(const LayerWeights& layer) {
@@ -82,7 +90,17 @@ void Forward::serve(const LayerWeights& layer) {
   if (!layer.experts.experts.empty()) experts_->serve(layer.experts);
 }
 
-/// Room for the rows of a pass, whose segments are known.
+/// A layer, whose rows the buffers of a pass have room for.
+std::shared_ptr<const LayerWeights> Forward::acquire(std::int64_t layer) {
+  std::shared_ptr<const LayerWeights> w = blocks_.acquire(layer);
+  if (served_[static_cast<std::size_t>(layer)]) return w;
+  serve(*w);
+  served_[static_cast<std::size_t>(layer)] = true;
+  if (!rows_.empty()) resize(std::ssize(rows_));
+  return w;
+}
+
+/// Room for the rows of a pass, whose sequences are known.
 void Forward::resize(std::int64_t tokens) {
   const ModelConfig& c = config_;
   residual_.ensure(static_cast<std::size_t>(tokens * c.dim));
@@ -95,29 +113,27 @@ void Forward::resize(std::int64_t tokens) {
   const std::int64_t expert_ffn = std::ranges::max(c.specs, {}, &LayerSpec::expert_ffn).expert_ffn;
   mlp_.resize(tokens, std::max(c.ffn, expert_ffn));
   if (experts_) experts_->resize(tokens, c.dim, expert_ffn);
-  std::vector<nn::AttentionSequence> sequences;
-  for (const Segment& s : segments_) sequences.push_back({s.cache, s.row, s.count, s.position});
   if (latent_) {
-    latent_->plan(tokens, sequences);
+    latent_->plan(tokens, sequences_);
   } else {
-    attention_->plan(tokens, sequences);
+    attention_->plan(tokens, sequences_);
   }
 }
 
-/// Makes room for a segment in its cache and adds its rows to the pass.
-void Forward::take(const Sequence& sequence, Segment segment) {
-  segment.position = sequence.cache->tokens();
-  segment.row = static_cast<std::int64_t>(rows_.size());
-  segment.cache = sequence.cache;
-  sequence.cache->extend(segment.count);
-  for (std::int64_t i = 0; i < segment.count; ++i) {
-    tokens_.push_back(sequence.tokens[static_cast<std::size_t>(segment.first + i)]);
-    rows_.push_back({segment.position + i, segment.cache});
-  }
+/// Makes room for the next `count` tokens of an input in its state and adds them to the pass.
+void Forward::take(const SequenceInput& input, Segment segment, std::int64_t count) {
+  const std::int64_t position = input.state->tokens(), number = std::ssize(sequences_);
+  sequences_.push_back({input.state, std::ssize(rows_), count, position});
   segments_.push_back(segment);
+  input.state->extend(count);
+  for (std::int64_t i = 0; i < count; ++i) {
+    const std::int64_t at = segment.first + i;
+    inputs_.push_back(input.embeddings.empty() ? RowInput{input.tokens[static_cast<std::size_t>(at)]} : RowInput{0, input.embeddings.data() + at * config_.dim});
+    rows_.push_back({position + i, number});
+  }
 }
 
-void Forward::run(std::span<const Sequence> sequences, Sink sink, KeepGoing keep_going, Output output) {
+void Forward::run(std::span<const SequenceInput> sequences, PassSink sink, KeepGoing keep_going, PassOutput output) {
   const auto dim = static_cast<std::size_t>(config_.dim), vocab = static_cast<std::size_t>(config_.vocab);
   Rollback rollback(sequences);
   std::int64_t read = 0;
@@ -125,12 +141,13 @@ void Forward::run(std::span<const Sequence> sequences, Sink sink, KeepGoing keep
   std::int64_t first = 0;  // of what is left of sequence `next`
   while (next < sequences.size()) {
     segments_.clear();
+    sequences_.clear();
     rows_.clear();
-    tokens_.clear();
+    inputs_.clear();
     for (std::int64_t room = largest_chunk; room > 0 && next < sequences.size();) {
-      const auto length = static_cast<std::int64_t>(sequences[next].tokens.size());
+      const std::int64_t length = sequences[next].length(config_.dim);
       const std::int64_t count = std::min(room, length - first);
-      if (count > 0) take(sequences[next], {.sequence = static_cast<std::int64_t>(next), .first = first, .count = count});
+      if (count > 0) take(sequences[next], {static_cast<std::int64_t>(next), first}, count);
       room -= count;
       first += count;
       if (first < length) break;
@@ -148,20 +165,21 @@ void Forward::run(std::span<const Sequence> sequences, Sink sink, KeepGoing keep
     std::vector<std::int64_t> rows;
     std::vector<std::pair<std::int64_t, std::int64_t>> places;  // (sequence, index) of each row
     const auto flush = [&] {
-      if (output == Output::logits) head(rows);
+      if (output == PassOutput::logits) head(rows);
       for (std::size_t i = 0; i < rows.size(); ++i) {
-        const std::span<float> values = output == Output::logits ? std::span(logits_.data() + i * vocab, vocab) : std::span(branch_.row(0), dim);
-        if (output == Output::state) final_norm(rows[i], values.data());
+        const std::span<float> values = output == PassOutput::logits ? std::span(logits_.data() + i * vocab, vocab) : std::span(branch_.row(0), dim);
+        if (output == PassOutput::state) final_norm(rows[i], values.data());
         sink(places[i].first, places[i].second, values);
       }
       rows.clear();
       places.clear();
     };
-    for (const Segment& s : segments_) {
-      const std::int64_t from = std::max<std::int64_t>(0, sequences[static_cast<std::size_t>(s.sequence)].first_output - s.first);
-      for (std::int64_t i = from; i < s.count; ++i) {
-        rows.push_back(s.row + i);
-        places.emplace_back(s.sequence, s.first + i);
+    for (std::size_t n = 0; n < segments_.size(); ++n) {
+      const Segment& s = segments_[n];
+      const std::int64_t from = std::max<std::int64_t>(0, sequences[static_cast<std::size_t>(s.input)].first_output - s.first);
+      for (std::int64_t i = from; i < sequences_[n].tokens; ++i) {
+        rows.push_back(sequences_[n].row + i);
+        places.emplace_back(s.input, s.first + i);
         if (std::ssize(rows) == outputs_at_once) flush();
       }
     }
@@ -208,13 +226,18 @@ void Forward::find_angles(Range rows) noexcept {
   }
 }
 
-/// residual = rows of the embedding.
+/// residual = rows of the embedding, or those that came in their place.
 void Forward::embed(Team& team) noexcept {
   const auto scale = static_cast<float>(config_.scales.embedding);
   pass_on(team).for_rows([&](Range part, int worker) {
     for (std::int64_t t = part.begin; t < part.end; ++t) {
       const std::span row(residual_.data() + t * config_.dim, static_cast<std::size_t>(config_.dim));
-      weights_.embedding.read_row(tokens_[static_cast<std::size_t>(t)], row, codes_[static_cast<std::size_t>(worker)]);
+      const RowInput& input = inputs_[static_cast<std::size_t>(t)];
+      if (input.embedding != nullptr) {
+        std::ranges::copy_n(input.embedding, config_.dim, row.begin());
+        continue;
+      }
+      weights_.embedding.read_row(input.id, row, codes_[static_cast<std::size_t>(worker)]);
       if (scale == 1) continue;
       for (float& x : row) x *= scale;
     }
@@ -222,13 +245,20 @@ void Forward::embed(Team& team) noexcept {
   });
 }
 
+/// What a branch made waits until the next one settles it row by row, for a barrier less.
+void Forward::add_later(nn::RowBuffer& rows, const std::vector<float>& norm) noexcept {
+  Pending& p = pending_[pending_count_++];
+  p.rows = &rows;
+  p.norm.assign(norm.begin(), norm.end());  // there is room
+}
+
 /// Adds what waits to a row of the residual stream.
 void Forward::settle(std::int64_t row) noexcept {
   float* x = residual_.data() + row * config_.dim;
   const auto scale = static_cast<float>(config_.scales.residual);
-  for (const Pending& p : pending_) {
+  for (const Pending& p : std::span(pending_).first(pending_count_)) {
     float* more = p.rows->row(row);
-    if (!p.norm->empty()) normalize_row(kernels_, config_, more, *p.norm, {}, more);
+    if (!p.norm.empty()) normalize_row(kernels_, config_, more, p.norm, {}, more);
     if (scale != 1) {
       for (std::int64_t c = 0; c < config_.dim; ++c) more[c] *= scale;
     }
@@ -242,44 +272,47 @@ void Forward::settle_in(std::span<float> hidden) noexcept {
     for (std::int64_t t = part.begin; t < part.end; ++t) settle(t);
     std::copy_n(residual_.data() + part.begin * config_.dim, (part.end - part.begin) * config_.dim, hidden.data() + part.begin * config_.dim);
   });
-  pending_.clear();
+  pending_count_ = 0;
 }
 
 /// All layers of the rows of this pass; what they add is in residual_.
-void Forward::layers(KeepGoing keep_going) noexcept {
+void Forward::layers(KeepGoing keep_going) {
   const std::int64_t tokens = std::ssize(rows_);
   Team& team = team_for(weights_.streamed_bytes / config_.layers * tokens);
   const nn::Pass pass = pass_on(team);
-  pending_.clear();
+  pending_count_ = 0;
   embed(team);
   for (std::int64_t i = 0; i < config_.layers; ++i) {
     if (tokens > 1 && !keep_going(tokens * i / config_.layers)) {
       stopped_ = true;
       return;
     }
+    const std::shared_ptr<const LayerWeights> w = acquire(i);
+    // After the last comes the first of the next pass.
+    blocks_.prefetch((i + 1) % config_.layers);
     // Keys and values of layer i of the model are at place i of the caches.
-    const LayerWeights& w = weights_.layers[static_cast<std::size_t>(i)];
-    attention(pass, w, attention_layer(i, i), BlockStage::attention);
-    feed_forward(pass, w, config_.arch->parallel, BlockStage::mlp);
+    attention(pass, *w, attention_layer(i, i), BlockStage::attention);
+    feed_forward(pass, *w, config_.arch->parallel, BlockStage::mlp);
   }
   pass.for_rows([&](Range part, int) {
     for (std::int64_t t = part.begin; t < part.end; ++t) settle(t);
   });
-  pending_.clear();
+  pending_count_ = 0;
 }
 
-void Forward::run_block(const LayerWeights& w, std::int64_t index, BlockStage stage, std::span<float> hidden, nn::KvCache& cache) {
+void Forward::run_block(const LayerWeights& w, std::int64_t index, BlockStage stage, std::span<float> hidden) {
   const std::int64_t tokens = static_cast<std::int64_t>(hidden.size()) / config_.dim;
   const bool parallel = config_.arch->parallel;
   serve(w);
-  cache.truncate(0);
-  cache.extend(tokens);
+  if (!block_state_) block_state_ = nn::kv_sequence(config_.block_kv_shape(), "f32");
+  block_state_->truncate(0);
+  block_state_->extend(tokens);
   rows_.clear();
-  for (std::int64_t t = 0; t < tokens; ++t) rows_.push_back({t, &cache});
-  segments_.assign(1, {.count = tokens, .cache = &cache});
+  for (std::int64_t t = 0; t < tokens; ++t) rows_.push_back({t});
+  sequences_.assign(1, {&*block_state_, 0, tokens, 0});
   resize(tokens);
   stage_ = stage;
-  pending_.clear();
+  pending_count_ = 0;
   std::copy_n(hidden.data(), hidden.size(), residual_.data());
   const nn::Pass pass = pass_on(team_);
   // Where both halves read the same state, what they add is added at the end of the second.
@@ -317,7 +350,8 @@ void Forward::end_half(const LayerWeights& w, BlockStage half, TensorView<const 
     }
   });
   nn::linear(kernels_, team_, x, {{last, nn::values_of(attends ? w.attention.o_bias : w.mlp.down_bias), branch_.output()}}, fetch_.level());
-  pending_.assign(1, {&branch_, attends ? &w.attention_out_norm : &w.ffn_out_norm});
+  pending_count_ = 0;
+  add_later(branch_, attends ? w.attention_out_norm : w.ffn_out_norm);
   settle_in(hidden);
 }
 
@@ -362,7 +396,7 @@ void Forward::normalize(const nn::Pass& pass, const std::vector<float>& weight, 
       normed_.gather_row(kernels_, readers, t);
     }
   });
-  if (!beside) pending_.clear();
+  if (!beside) pending_count_ = 0;
 }
 
 /// Layer `index` of the model, whose keys and values are at `place` of the caches.
@@ -388,7 +422,7 @@ void Forward::attention(const nn::Pass& pass, const LayerWeights& w, const nn::A
   } else {
     attention_->project(pass, w.attention, branch_.output());
   }
-  pending_.push_back({&branch_, &w.attention_out_norm});
+  add_later(branch_, w.attention_out_norm);
 }
 
 /// The second half: an MLP, experts, or both side by side. `beside`: it reads the state that attention read.
@@ -397,13 +431,16 @@ void Forward::feed_forward(const nn::Pass& pass, const LayerWeights& w, bool bes
   const bool own_norm = !config_.arch->parallel || !w.ffn_norm.empty();
   nn::RowBuffer& out = beside ? beside_ : branch_;
   const nn::Readers readers = has_mlp ? nn::Mlp::readers(w.mlp) : nn::Readers{};
-  normalize(pass, own_norm ? w.ffn_norm : w.attention_norm, own_norm ? w.ffn_norm_bias : w.attention_norm_bias, beside, readers);
+  // Beside attention and without a norm of its own it reads what attention read, rounded, too; but for orders of columns.
+  if (own_norm || !beside || normed_.has_orders()) {
+    normalize(pass, own_norm ? w.ffn_norm : w.attention_norm, own_norm ? w.ffn_norm_bias : w.attention_norm_bias, beside, readers);
+  }
   if (until == BlockStage::mlp_inputs) return;
   if (has_mlp) mlp_.hide(pass, w.mlp, normed_);
   if (until == BlockStage::down_inputs) return;
   if (has_mlp) mlp_.project(pass, w.mlp, out.output());
   if (!w.experts.experts.empty()) experts_->run(pass.team, w.experts, normed_, has_mlp, out.output(), pass.fetch);
-  pending_.push_back({&out, &w.ffn_out_norm});
+  add_later(out, w.ffn_out_norm);
 }
 
 }  // namespace bantam::inline v0

@@ -41,7 +41,7 @@ class Slicer {
   }
 
   [[nodiscard]] LayerWeights block(std::int64_t layer) {
-    const LayerWeights original = source_.load_block(layer);
+    const LayerWeights original = *source_.acquire(layer);
     LayerWeights block = original;
     for_each_end(block, [&](WeightMatrix& writer, std::vector<float>* bias) {
       change(writer, [&](Tensor<float, 2>& w) { std::fill(w.data() + dim_ * w.extent(1), w.data() + w.size(), 0.0f); });

@@ -7,7 +7,7 @@
 
 #include "bantam/core/team.hpp"
 #include "bantam/model/model.hpp"
-#include "bantam/nn/sequence_state.hpp"
+#include "bantam/model/sequence_input.hpp"
 
 namespace bantam::inline v0 {
 
@@ -33,23 +33,15 @@ class Engine {
   /// Of a sequence that has read nothing. `kv`: keys and values as "f32", "f16", "q8" or "q4", or invalid_argument.
   [[nodiscard]] nn::SequenceState new_state(std::string_view kv = "f16") const;
 
-  /// What one sequence has in a pass: tokens to read, and from which of them on outputs are wanted.
-  struct Sequence {
-    std::span<const TokenId> tokens;
-    nn::SequenceState* state = nullptr;
-    std::int64_t first_output = 0;
-  };
-  /// What is handed out of a token: its logits (vocab), or the hidden state (dim) after the final norm.
-  enum class Output : std::uint8_t { logits, state };
-  /// Called with (index of the sequence, index of the token in it, what is handed out), in order. Values live for the call.
-  using Sink = FunctionRef<void(std::int64_t sequence, std::int64_t index, std::span<const float> values)>;
-  /// Asked on the calling thread before each layer of more than one token, with the tokens read so far; false cancels.
-  using KeepGoing = FunctionRef<bool(std::int64_t tokens_read)>;
+  using Sequence = SequenceInput;
+  using Output = PassOutput;
+  using Sink = PassSink;
+  using KeepGoing = bantam::KeepGoing;
 
   /// Reads the tokens of all sequences, each with a state of its own from new_state() of an engine of this model, in as few passes
   /// over the weights as they need, and hands out what is asked for. Results depend neither on how tokens were divided into calls,
   /// nor on what else is in the pass, nor on the number of threads. Throws invalid_argument for token ids outside of the
-  /// vocabulary, a sequence beyond context(), and when a callback calls its engine; cancelled when keep_going says so;
+  /// vocabulary, embeddings of another width or beside tokens, a sequence beyond context(), and when a callback calls its engine; cancelled when keep_going says so;
   /// out_of_memory; and what the callbacks throw. States are then as truncate() to their tokens leaves them.
   void run(std::span<const Sequence> sequences, Sink sink, KeepGoing keep_going, Output output = Output::logits);
 

@@ -1,13 +1,16 @@
 // The forward pass: layers as branches on the residual stream, each norm in -> blocks -> norm out -> scale -> add, on the persistent team.
 #pragma once
 
+#include <array>
 #include <memory>
 #include <optional>
 #include <span>
 #include <vector>
 
 #include "bantam/core/team.hpp"
+#include "bantam/model/block_source.hpp"
 #include "bantam/model/roles.hpp"
+#include "bantam/model/sequence_input.hpp"
 #include "bantam/nn/blocks/attention.hpp"
 #include "bantam/nn/blocks/experts.hpp"
 #include "bantam/nn/blocks/latent_attention.hpp"
@@ -20,41 +23,31 @@ namespace bantam::inline v0 {
 void normalize_row(const KernelTable& kernels, const ModelConfig& config, const float* x, const std::vector<float>& weight,
                    const std::vector<float>& bias, float* out) noexcept;
 
-/// Buffers and threads to run a model with. The weights and the config outlive it. For one thread at a time.
+/// Buffers and threads to run a model with. The weights, their source and the config outlive it. For one thread at a time.
 class Forward {
  public:
   /// Tokens that go through the layers together: enough to amortize a pass over the weights many times, while the
   /// activations of a wide FFN stay in the last-level cache.
   static constexpr std::int64_t largest_chunk = 512;
 
+  /// The layers of `weights`, which are in memory.
   Forward(const ModelConfig& config, const ModelWeights& weights, std::int64_t context_tokens, int threads);
+  /// The layers of `blocks`; `weights` has the embedding, the head and the final norm alone, and what all of it reads for a token.
+  Forward(const ModelConfig& config, const ModelWeights& weights, const BlockSource& blocks, std::int64_t context_tokens, int threads)
+      : Forward(config, weights, &blocks, context_tokens, threads) {}
 
-  /// What one sequence has in a pass: tokens to append to its cache, and from which of them on outputs are wanted.
-  struct Sequence {
-    std::span<const TokenId> tokens;
-    nn::KvCache* cache = nullptr;
-    std::int64_t first_output = 0;
-  };
-  /// What is handed out of a token: its logits (vocab), or what the head makes them of, the hidden state (dim) after the
-  /// final norm.
-  enum class Output : std::uint8_t { logits, state };
-  /// Called with (index of the sequence, index of the token in it, what is handed out), in order. Values live for the call.
-  using Sink = FunctionRef<void(std::int64_t sequence, std::int64_t index, std::span<const float> values)>;
-  /// Asked on the calling thread before each layer of more than one token, with the tokens read so far; false stops.
-  /// Must not throw.
-  using KeepGoing = FunctionRef<bool(std::int64_t tokens_read)>;
-
-  /// Appends the keys and values of every sequence (of any length, each with a cache of its own) and hands out the
-  /// outputs asked for. Tokens go through the layers together, whatever sequence they belong to: one pass over the
-  /// weights serves up to `largest_chunk` of them. The caller has checked ids and room. Results depend neither on how
-  /// tokens were divided into calls, nor on what else is in the pass, nor on the number of threads. Throws cancelled
-  /// when keep_going says so, out_of_memory, and what the sink throws; the caches are then as they were.
-  void run(std::span<const Sequence> sequences, Sink sink, KeepGoing keep_going, Output output = Output::logits);
+  /// Appends to the state of every sequence (of any length, each with a state of its own) and hands out the outputs asked
+  /// for. Tokens go through the layers together, whatever sequence they belong to: one pass over the weights serves up to
+  /// `largest_chunk` of them. The caller has checked ids and room; keep_going must not throw. Results depend neither on how
+  /// tokens were divided into calls, nor on what else is in the pass, nor on the number of threads. Throws cancelled when
+  /// keep_going says so, out_of_memory, and what the sink and the source of blocks throw; states are then as truncate() to
+  /// their tokens leaves them.
+  void run(std::span<const SequenceInput> sequences, PassSink sink, KeepGoing keep_going, PassOutput output = PassOutput::logits);
 
   /// Runs a stage of block `index` alone, with weights `w`, over the hidden states (tokens, dim) of a sequence from its
   /// beginning: one half of the block, up to what a linear layer in it reads or to its end. Stages that end a half add it
-  /// to `hidden`. `cache` is for one layer and loses what it held.
-  void run_block(const LayerWeights& w, std::int64_t index, BlockStage stage, std::span<float> hidden, nn::KvCache& cache);
+  /// to `hidden`.
+  void run_block(const LayerWeights& w, std::int64_t index, BlockStage stage, std::span<float> hidden);
   /// (tokens, inputs) of the linear layers that the last stage came to. Until the next call.
   [[nodiscard]] TensorView<const float, 2> stage_inputs() const noexcept;
   /// The experts of each token that the last stage, BlockStage::mlp_inputs, came to: (tokens, used) of the router in `w`. Until the next call.
@@ -72,36 +65,37 @@ class Forward {
   [[nodiscard]] bool is_forked() const noexcept { return team_.is_forked(); }
 
  private:
+  /// Without `blocks`, of those in `weights`.
+  Forward(const ModelConfig& config, const ModelWeights& weights, const BlockSource* blocks, std::int64_t context_tokens, int threads);
+
   /// Bytes of weights, times tokens, below which threads would wait for each other longer than they work: a layer has eight
   /// phases that end in about a microsecond, and one thread reads 25 to 60 bytes a nanosecond from its caches.
   static constexpr std::int64_t worth_sharing = 512 << 10;
 
   void serve(const LayerWeights& layer);
+  [[nodiscard]] std::shared_ptr<const LayerWeights> acquire(std::int64_t layer);
   /// What the linear layers read that a stage comes to.
   [[nodiscard]] nn::Activations& inputs_of(BlockStage stage) noexcept;
   [[nodiscard]] const nn::Activations& inputs_of(BlockStage stage) const noexcept { return const_cast<Forward&>(*this).inputs_of(stage); }
   void resize(std::int64_t tokens);
-  /// Neighboring rows of one sequence in the pass under way.
+  /// What part of its input a sequence has in the pass under way.
   struct Segment {
-    std::int64_t sequence = 0;
-    std::int64_t first = 0;  ///< index of its first token in the sequence
-    std::int64_t row = 0;
-    std::int64_t count = 0;
-    std::int64_t position = 0;
-    nn::KvCache* cache = nullptr;
+    std::int64_t input = 0;
+    std::int64_t first = 0;  ///< index of its first token in the input
   };
   /// What a branch made and the residual stream does not have yet.
   struct Pending {
     nn::RowBuffer* rows = nullptr;
-    const std::vector<float>* norm = nullptr;  ///< that comes before the sum; empty: none
+    std::vector<float> norm;  ///< that comes before the sum; empty: none. A copy: by then the layer's weights may be released
   };
 
-  void take(const Sequence& sequence, Segment segment);
+  void take(const SequenceInput& input, Segment segment, std::int64_t count);
   [[nodiscard]] Team& team_for(std::int64_t bytes) noexcept { return bytes < worth_sharing ? alone_ : team_; }
   [[nodiscard]] nn::Pass pass_on(Team& team) const noexcept { return {kernels_, team, rows_, fetch_.level()}; }
   void embed(Team& team) noexcept;
-  void layers(KeepGoing keep_going) noexcept;
+  void layers(KeepGoing keep_going);
   void find_angles(Range rows) noexcept;
+  void add_later(nn::RowBuffer& rows, const std::vector<float>& norm) noexcept;
   void settle(std::int64_t row) noexcept;
   void settle_in(std::span<float> hidden) noexcept;
   void normalize(const nn::Pass& pass, const std::vector<float>& weight, const std::vector<float>& bias, bool beside, const nn::Readers& readers) noexcept;
@@ -113,19 +107,31 @@ class Forward {
 
   const ModelConfig& config_;
   const ModelWeights& weights_;
+  const ResidentBlocks resident_;
+  const BlockSource& blocks_;
+  std::vector<bool> served_;  ///< of each layer: whether buffers have the forms that it reads
   const KernelTable& kernels_;
   Team team_;
   Team alone_{1};
   nn::FetchChoice fetch_;
 
+  /// Where a row of the residual stream comes from.
+  struct RowInput {
+    TokenId id = 0;
+    const float* embedding = nullptr;  ///< (dim), in the place of the token's
+  };
+
   std::vector<Segment> segments_;   ///< of the pass under way
+  std::vector<nn::PassSequence> sequences_;  ///< of each segment
   std::vector<nn::PassRow> rows_;
-  std::vector<TokenId> tokens_;     ///< of each row
+  std::vector<RowInput> inputs_;    ///< of each row
+  std::optional<nn::SequenceState> block_state_;  ///< of one layer, for blocks that are run alone
   bool stopped_ = false;            ///< by keep_going
   BlockStage stage_ = BlockStage::mlp;  ///< that run_block came to
   AlignedBuffer<float> residual_;   ///< (tokens, dim)
   nn::RowBuffer branch_, beside_;   ///< (tokens, dim): what branches add to the residual stream; the second where two read the same state
-  std::vector<Pending> pending_;    ///< in the order in which they are added
+  std::array<Pending, 2> pending_;  ///< in the order in which they are added
+  std::size_t pending_count_ = 0;
   AlignedBuffer<float> logits_;     ///< (outputs at a time, vocab)
   nn::Activations normed_;  ///< (tokens, dim): what a branch reads
   nn::Activations headed_;  ///< what the head reads; it may ask for other forms than layers do

@@ -30,6 +30,15 @@ class KvState final : public BlockState {
   KvCache cache_;
 };
 
+/// Of a sequence that has read nothing, in a model whose only state is keys and values. Throws as KvCache does.
+[[nodiscard]] inline SequenceState kv_sequence(const KvShape& shape, std::string_view kind) {
+  std::vector<std::unique_ptr<BlockState>> blocks;
+  blocks.push_back(std::make_unique<KvState>(KvCache(shape, kind)));
+  return SequenceState(std::move(blocks));
+}
+/// Keys and values of a sequence whose model has attention.
+[[nodiscard]] inline KvCache& kv_cache_of(SequenceState& state) noexcept { return state.find<KvState>()->cache(); }
+
 inline void KvState::save(StateSink sink) const {
   // A cache hands out pages to be written; a copy shares them and costs nothing.
   KvCache pages = cache_;

@@ -6,6 +6,7 @@
 
 #include "bantam/nn/attention.hpp"
 #include "bantam/nn/blocks/attention_kinds.hpp"
+#include "bantam/nn/blocks/pass_caches.hpp"
 #include "bantam/nn/blocks/pass.hpp"
 #include "bantam/nn/blocks/weights.hpp"
 #include "bantam/nn/linear.hpp"
@@ -49,13 +50,13 @@ class SelfAttention {
     if (!w.o.empty()) attended_.serve(kernels_, w.o);
   }
   /// Room for a pass of these sequences, of so many tokens together.
-  void plan(std::int64_t tokens, std::span<const AttentionSequence> sequences) {
+  void plan(std::int64_t tokens, std::span<const PassSequence> sequences) {
     const AttentionShape& s = options_.shape;
     q_.resize(tokens, s.heads * s.head_dim);
     for (RowBuffer* x : {&k_, &v_}) x->resize(tokens, s.kv_heads * s.head_dim);
     attended_.resize(tokens, s.heads * s.head_dim);
     for (auto* angles : {&angles_, &local_angles_}) angles->ensure(static_cast<std::size_t>(tokens * options_.rope.dim));
-    attention_.plan(sequences);
+    attention_.plan(caches_.find(sequences));
   }
   [[nodiscard]] static Readers readers(const AttentionWeights& w) noexcept { return {&w.q, &w.k, &w.v}; }
   [[nodiscard]] Activations& attended() noexcept { return attended_; }
@@ -93,6 +94,7 @@ class SelfAttention {
   Rope rope_;
   std::optional<Rope> local_rope_;
   Attention attention_;
+  PassCaches caches_;
   RowBuffer q_, k_, v_;          ///< (tokens, heads * head_dim), (tokens, kv_heads * head_dim) twice
   Activations attended_;         ///< (tokens, heads * head_dim)
   AlignedBuffer<float> angles_, local_angles_;  ///< (tokens, 2, rope dim / 2): cosines, sines
@@ -154,9 +156,10 @@ inline void SelfAttention::rotate_and_store(const Pass& pass, const AttentionWei
     float* padded = heads_[static_cast<std::size_t>(worker)].data();
     const PassRow& row = pass.rows[static_cast<std::size_t>(t)];
     std::copy_n(head, d, padded);
-    row.cache->store(kernels_, layer.place, false, kv, row.position, padded);
+    KvCache& cache = caches_[row.sequence];
+    cache.store(kernels_, layer.place, false, kv, row.position, padded);
     std::copy_n(v_.row(t) + kv * d, d, padded);
-    row.cache->store(kernels_, layer.place, true, kv, row.position, padded);
+    cache.store(kernels_, layer.place, true, kv, row.position, padded);
   });
 }
 

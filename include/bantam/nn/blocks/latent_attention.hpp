@@ -32,7 +32,7 @@ class LatentAttention {
   /// Weights that query() will be asked for; x is what the first matrices read.
   void serve(const AttentionWeights& w, Activations& x);
   /// Room for a pass of these sequences, of so many tokens together.
-  void plan(std::int64_t tokens, std::span<const AttentionSequence> sequences);
+  void plan(std::int64_t tokens, std::span<const PassSequence> sequences);
   [[nodiscard]] static Readers readers(const AttentionWeights& w) noexcept { return {w.q.empty() ? &w.q_a : &w.q, &w.kv_a}; }
   [[nodiscard]] Activations& query() noexcept { return query_; }        ///< what q_b reads
   [[nodiscard]] Activations& attended() noexcept { return attended_; }  ///< what o reads
@@ -69,6 +69,7 @@ class LatentAttention {
   const LatentAttentionOptions options_;
   Rope rope_;
   Attention attention_;
+  PassCaches caches_;
   Activations query_;            ///< (tokens, q_rank)
   RowBuffer q_;                  ///< (tokens, heads * head_dim)
   RowBuffer latent_;             ///< (tokens, kv_rank + rope)
@@ -104,7 +105,7 @@ inline void LatentAttention::serve(const AttentionWeights& w, Activations& x) {
   announce(attended_, w.o);
 }
 
-inline void LatentAttention::plan(std::int64_t tokens, std::span<const AttentionSequence> sequences) {
+inline void LatentAttention::plan(std::int64_t tokens, std::span<const PassSequence> sequences) {
   const LatentAttentionOptions& o = options_;
   if (o.q_rank > 0) query_.resize(tokens, o.q_rank);
   q_.resize(tokens, o.heads * o.head_dim);
@@ -115,7 +116,7 @@ inline void LatentAttention::plan(std::int64_t tokens, std::span<const Attention
   mean_.resize(first_row(o.heads, tokens), o.kv_rank);
   attended_.resize(tokens, o.heads * o.value_dim);
   angles_.ensure(static_cast<std::size_t>(tokens * rope_dim()));
-  attention_.plan(sequences);
+  attention_.plan(caches_.find(sequences));
 }
 
 inline void LatentAttention::query(const Pass& pass, const AttentionWeights& w, const Activations& x) noexcept {
@@ -160,7 +161,7 @@ inline void LatentAttention::store(const Pass& pass, const AttentionWeights& w, 
   kernels_.rms_norm(latent, w.kv_a_norm.data(), static_cast<float>(options_.norm_eps), key + rope_dim(), options_.kv_rank);
   std::fill(key + key_dim(), key + round_up<std::int64_t>(key_dim(), 16), 0.0f);
   const PassRow& row = pass.rows[static_cast<std::size_t>(t)];
-  row.cache->store(kernels_, place, false, 0, row.position, key);
+  caches_[row.sequence].store(kernels_, place, false, 0, row.position, key);
 }
 
 /// Multiplies each head's rows of x by its `rows` rows of w, dealt out by (head, panel). A head's outputs begin `shift` behind their

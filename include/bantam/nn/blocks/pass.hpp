@@ -6,7 +6,7 @@
 
 #include "bantam/core/team.hpp"
 #include "bantam/kernels/table.hpp"
-#include "bantam/nn/kv_cache.hpp"
+#include "bantam/nn/sequence_state.hpp"
 #include "bantam/quant/strip16.hpp"
 
 namespace bantam::inline v0::nn {
@@ -14,7 +14,15 @@ namespace bantam::inline v0::nn {
 /// One token of some sequence.
 struct PassRow {
   std::int64_t position = 0;  ///< in its sequence
-  KvCache* cache = nullptr;   ///< the sequence's
+  std::int64_t sequence = 0;  ///< its number in the pass
+};
+
+/// Neighboring tokens of one sequence in a pass. Its state has room for them: a block finds its own part of it before the pass.
+struct PassSequence {
+  SequenceState* state = nullptr;
+  std::int64_t row = 0;  ///< of the first of them, among the rows of the pass
+  std::int64_t tokens = 0;
+  std::int64_t position = 0;  ///< of the first of them
 };
 
 /// Phases that end in a barrier, on one team, over the same rows from block to block.

@@ -1,0 +1,34 @@
+// What a pass is given of each sequence, and what it hands out.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "bantam/core/team.hpp"
+#include "bantam/nn/sequence_state.hpp"
+#include "bantam/text/tokenizer.hpp"
+
+namespace bantam::inline v0 {
+
+/// What one sequence has in a pass: tokens to read after those in its state, and from which of them on outputs are wanted.
+struct SequenceInput {
+  std::span<const TokenId> tokens = {};
+  nn::SequenceState* state = nullptr;
+  std::int64_t first_output = 0;
+  /// In the place of tokens: rows of the residual stream as the first layer reads them, (tokens, dim), as an encoder of images
+  /// makes them. Neither embedded nor scaled.
+  std::span<const float> embeddings = {};
+
+  [[nodiscard]] std::int64_t length(std::int64_t dim) const noexcept {
+    return embeddings.empty() ? std::ssize(tokens) : std::ssize(embeddings) / dim;
+  }
+};
+
+/// What is handed out of a token: its logits (vocab), or what the head makes them of, the hidden state (dim) after the final norm.
+enum class PassOutput : std::uint8_t { logits, state };
+/// Called with (index of the sequence, index of the token in it, what is handed out), in order. Values live for the call.
+using PassSink = FunctionRef<void(std::int64_t sequence, std::int64_t index, std::span<const float> values)>;
+/// Asked on the calling thread before each layer of more than one token, with the tokens read so far; false cancels.
+using KeepGoing = FunctionRef<bool(std::int64_t tokens_read)>;
+
+}  // namespace bantam::inline v0

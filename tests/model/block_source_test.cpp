@@ -1,0 +1,162 @@
+// Models whose layers come from elsewhere than memory, and sequences of embeddings.
+#include "bantam/model/block_source.hpp"
+
+#include "bantam/model/forward.hpp"
+#include "bantam/nn/kv_state.hpp"
+#include "tiny_model.hpp"
+
+using namespace bantam;
+using namespace bantam::test;
+
+namespace {
+
+/// The embedding, the head and the final norm alone.
+ModelWeights tables_of(const ModelWeights& weights) {
+  ModelWeights tables = weights;
+  tables.layers.clear();
+  return tables;
+}
+
+constexpr auto yes = [](std::int64_t) { return true; };
+
+/// The logits of all tokens of a sequence, read as a prompt and then token by token.
+std::vector<float> logits_by(Forward& forward, const ModelConfig& config, std::span<const TokenId> tokens, std::size_t prompt) {
+  nn::SequenceState state = nn::kv_sequence(config.kv_shape(), "f32");
+  std::vector<float> logits;
+  for (std::size_t at = 0; at < tokens.size();) {
+    const std::size_t count = at == 0 ? prompt : 1;
+    const SequenceInput input{tokens.subspan(at, count), &state, 0};
+    forward.run({&input, 1}, [&](std::int64_t, std::int64_t, std::span<const float> row) { logits.insert(logits.end(), row.begin(), row.end()); }, yes);
+    at += count;
+  }
+  return logits;
+}
+
+/// Blocks of another source, as long as there is no fault in them.
+class FaultyBlocks final : public BlockSource {
+ public:
+  FaultyBlocks(const ModelWeights& weights, std::int64_t fault) : all_(weights), fault_(fault) {}
+  std::shared_ptr<const LayerWeights> acquire(std::int64_t layer) const override {
+    if (layer == fault_) fail(Errc::io, "m.gguf: layer ", layer, ": the disk is gone");
+    return all_.acquire(layer);
+  }
+
+ private:
+  ResidentBlocks all_;
+  std::int64_t fault_;
+};
+
+}  // namespace
+
+TEST_CASE("layers that are read from their file when they are run give the bits of layers in memory") {
+  for (const ArchSpec* arch : architectures) {
+    CAPTURE(std::string(arch->name));
+    TinyModel tiny{.arch = arch, .layers = 4};
+    tiny.make();
+    const TemporaryFolder folder;
+    tiny.write_folder(folder / "hf");
+    for (const char* format : {"f32", "i4.g32", "q8"}) {
+      CAPTURE(std::string(format));
+      compress_file(Checkpoint::open(folder / "hf"), folder / "m.bantam", recipe::rtn(format));
+      const Checkpoint checkpoint = Checkpoint::open(folder / "m.bantam");
+      const Model model = Model::load(folder / "m.bantam");
+      const ModelWeights tables = tables_of(model.weights());
+      const FileBlocks blocks(checkpoint);
+      const auto tokens = some_tokens(14);
+      Forward resident(model.config(), model.weights(), 64, 2), streamed(model.config(), tables, blocks, 64, 2);
+      const std::vector<float> expected = logits_by(resident, model.config(), tokens, 11);
+      CHECK(logits_by(streamed, model.config(), tokens, 11) == expected);
+      CHECK(logits_by(streamed, model.config(), tokens, 1) == expected);
+    }
+  }
+}
+
+TEST_CASE("a layer that was asked for and is not wanted is dropped, and one that cannot be read says so when it is wanted") {
+  TinyModel tiny{.layers = 3};
+  tiny.make();
+  const TemporaryFolder folder;
+  tiny.write_folder(folder / "hf");
+  compress_file(Checkpoint::open(folder / "hf"), folder / "m.bantam", recipe::rtn("q8"));
+  const Checkpoint checkpoint = Checkpoint::open(folder / "m.bantam");
+  const Model model = Model::load(folder / "m.bantam");
+  const FileBlocks blocks(checkpoint);
+  const auto same = [&](std::int64_t layer) {
+    return blocks.acquire(layer)->attention.q.dequantize().span().front() == model.weights().layers[static_cast<std::size_t>(layer)].attention.q.dequantize().span().front();
+  };
+  blocks.prefetch(2);
+  CHECK(same(0));
+  blocks.prefetch(1);
+  blocks.prefetch(1);
+  CHECK(same(1));
+  const auto held = blocks.acquire(2);
+  CHECK(same(1));
+  CHECK(!held->attention.q.empty());
+}
+
+TEST_CASE("states are as they were when a layer cannot be had in the middle of a pass") {
+  TinyModel tiny{.layers = 3};
+  tiny.make();
+  const TemporaryFolder folder;
+  tiny.write_folder(folder / "hf");
+  const Model model = Model::load(folder / "hf");
+  const ModelWeights tables = tables_of(model.weights());
+  const FaultyBlocks faulty(model.weights(), 2);
+  Forward forward(model.config(), tables, faulty, 64, 2), whole(model.config(), model.weights(), 64, 2);
+  nn::SequenceState state = nn::kv_sequence(model.config().kv_shape(), "f32");
+  const auto tokens = some_tokens(6);
+  const auto nothing = [](std::int64_t, std::int64_t, std::span<const float>) {};
+  const SequenceInput first{std::span(tokens).first(4), &state, 4}, second{std::span(tokens).last(2), &state, 2};
+  whole.run({&first, 1}, nothing, yes);
+  CHECK(error_of([&] { forward.run({&second, 1}, nothing, yes); }) == "m.gguf: layer 2: the disk is gone");
+  CHECK(state.tokens() == 4);
+}
+
+TEST_CASE("rows of the embedding in the place of tokens are those tokens, in any pieces and beside others") {
+  for (const ArchSpec* arch : architectures) {
+    CAPTURE(std::string(arch->name));
+    TinyModel tiny{.arch = arch};
+    tiny.make();
+    const TemporaryFolder folder;
+    tiny.write_folder(folder / "hf");
+    const Model model = Model::load(folder / "hf");
+    const std::int64_t dim = model.config().dim;
+    const auto tokens = some_tokens(9);
+    std::vector<float> rows(tokens.size() * static_cast<std::size_t>(dim));
+    RowCodes scratch;
+    for (std::size_t t = 0; t < tokens.size(); ++t) {
+      const auto row = std::span(rows).subspan(t * static_cast<std::size_t>(dim), static_cast<std::size_t>(dim));
+      model.weights().embedding.read_row(tokens[t], row, scratch);
+      for (float& x : row) x *= static_cast<float>(model.config().scales.embedding);
+    }
+    Engine engine(model, {.context = 64, .threads = 2});
+    nn::SequenceState read = engine.new_state("f32"), given = engine.new_state("f32");
+    std::vector<float> expected, found;
+    const auto nothing = [](std::int64_t, std::int64_t, std::span<const float>) {};
+    const SequenceInput begin{.state = &given, .first_output = 3, .embeddings = std::span(rows).first(static_cast<std::size_t>(3 * dim))};
+    engine.run({&begin, 1}, nothing, yes);
+    const SequenceInput parts[] = {{tokens, &read, 3}, {.state = &given, .embeddings = std::span(rows).subspan(static_cast<std::size_t>(3 * dim))}};
+    engine.run(parts, [&](std::int64_t sequence, std::int64_t, std::span<const float> row) {
+      (sequence == 0 ? expected : found).insert((sequence == 0 ? expected : found).end(), row.begin(), row.end());
+    }, yes);
+    CHECK(expected.size() == static_cast<std::size_t>(6 * model.config().vocab));
+    CHECK(found == expected);
+  }
+}
+
+TEST_CASE("embeddings of another width, or beside tokens, are refused") {
+  TinyModel tiny;
+  tiny.make();
+  const TemporaryFolder folder;
+  tiny.write_folder(folder / "hf");
+  Engine engine(Model::load(folder / "hf"), {.context = 8, .threads = 1});
+  nn::SequenceState state = engine.new_state();
+  const std::vector<float> rows(9 * 36);
+  const std::vector<TokenId> token{1};
+  const auto refused = [&](const SequenceInput& input) {
+    return error_of([&] { engine.run({&input, 1}, [](std::int64_t, std::int64_t, std::span<const float>) {}, yes); });
+  };
+  CHECK(refused({.state = &state, .embeddings = std::span(rows).first(35)}) == "embeddings: expected rows of 36 numbers and no tokens, found 35 numbers and 0 tokens");
+  CHECK(refused({.tokens = token, .state = &state, .embeddings = std::span(rows).first(36)}) == "embeddings: expected rows of 36 numbers and no tokens, found 36 numbers and 1 tokens");
+  CHECK(refused({.state = &state, .embeddings = rows}) == "context: expected at most 8 tokens, 0 are held and 9 more were given");
+  CHECK(state.tokens() == 0);
+}
