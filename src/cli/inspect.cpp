@@ -177,8 +177,8 @@ Verification verify(const Checkpoint& checkpoint, bool show_progress) {
   for (const CheckpointTensor& tensor : checkpoint.tensors()) {
     if (!tensor.expected_hash.empty()) {
       ++result.stored;
-      if (content_hash(tensor.entry->bytes) != tensor.expected_hash) result.bad.push_back(tensor.tensor_name());
-      tensor.entry->file->drop(tensor.entry->bytes);
+      if (content_hash(tensor.source->parts()[0].bytes) != tensor.expected_hash) result.bad.push_back(tensor.tensor_name());
+      checkpoint.drop(tensor);
     } else if (checkpoint.container() == "bantam") {
       result.missing.push_back(tensor.tensor_name());
     }

@@ -266,7 +266,9 @@ Json prune_json(const PruneReport& pruned) {
 }  // namespace
 
 void check_not_an_input(const Checkpoint& checkpoint, const std::filesystem::path& out) {
-  const auto is_out = [&](const CheckpointTensor& tensor) { return tensor.entry != nullptr && same_file(tensor.entry->file->path(), out); };
+  const auto is_out = [&](const CheckpointTensor& tensor) {
+    return std::ranges::any_of(tensor.source->parts(), [&](const TensorPart& part) { return same_file(part.entry->file->path(), out); });
+  };
   if (same_file(checkpoint.path(), out) || std::ranges::any_of(checkpoint.tensors(), is_out)) {
     fail(Errc::invalid_argument, out.string(), ": expected an output other than the input, found the same file");
   }

@@ -35,12 +35,13 @@ std::string key_of(const Checkpoint& checkpoint, const Recipe& recipe, const Cal
   const MappedFile* file = nullptr;
   for (const CheckpointTensor& tensor : checkpoint.tensors()) {
     text += message(tensor.name, ' ', tensor.rows, ' ', tensor.columns, ' ', tensor.format().name, '\n');
-    if (tensor.entry == nullptr) {
+    if (tensor.source->parts().empty()) {
       text += message(hash_in_memory(checkpoint, tensor), '\n');
       continue;
     }
-    if (tensor.entry->file.get() == file) continue;
-    file = tensor.entry->file.get();
+    const MappedFile* own = tensor.source->parts()[0].entry->file.get();
+    if (own == file) continue;
+    file = own;
     std::error_code ignored;
     const auto changed = std::filesystem::last_write_time(file->path(), ignored).time_since_epoch().count();
     text += message(file->path().filename().string(), ' ', file->bytes().size(), ' ', static_cast<std::int64_t>(changed), '\n');

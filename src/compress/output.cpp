@@ -117,7 +117,7 @@ const FormatInfo& format_in(Target target, const CheckpointTensor& tensor, const
 bool is_copied(Target target, const CheckpointTensor& tensor, const FormatInfo& format) noexcept {
   const PackedWriter* family = packed_writer(target);
   const bool keeps_order = target == Target::native || (family != nullptr && family->keeps_order());
-  return &format == &tensor.format() && (tensor.order == nullptr || keeps_order);
+  return &format == &tensor.format() && (tensor.order() == nullptr || keeps_order);
 }
 
 const FormatInfo& vector_format(Target target, const Recipe& recipe) noexcept {

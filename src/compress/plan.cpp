@@ -52,7 +52,7 @@ std::vector<NativeWriter::Entry> entries_of(const Checkpoint& checkpoint, const 
     const bool copied = format != nullptr && is_copied(target, tensor, *format) && !recipe.options().rotation && !is_pruned(recipe, tensor);
     if (is_pruned(recipe, tensor)) check_prunable(recipe, tensor, *format);
     if (format != nullptr && tensor.layer >= 0 && !copied) check_holds(recipe, *format, tensor.name);
-    NativeWriter::Entry& entry = entries.emplace_back(NativeWriter::Entry{tensor.tensor_name(), format, tensor.rows, tensor.columns, copied ? tensor.order.get() : nullptr,
+    NativeWriter::Entry& entry = entries.emplace_back(NativeWriter::Entry{tensor.tensor_name(), format, tensor.rows, tensor.columns, copied ? tensor.order().get() : nullptr,
                                                                           is_row(checkpoint.config(), tensor)});
     if (!writes_folder(target)) continue;
     if (const std::optional<Joined> joined = joined_of(checkpoint.config(), tensor)) entry.joined = joined->name, entry.joined_shape = joined->shape;

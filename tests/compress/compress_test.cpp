@@ -173,7 +173,7 @@ TEST_CASE_FIXTURE(Fixture, "copying in the same format is bit-exact") {
   const Checkpoint a = open("a.bantam"), b = open("b.bantam");
   REQUIRE(a.tensors().size() == b.tensors().size());
   for (std::size_t i = 0; i < a.tensors().size(); ++i) {
-    CHECK(std::ranges::equal(a.tensors()[i].entry->bytes, b.tensors()[i].entry->bytes));
+    CHECK(std::ranges::equal(a.tensors()[i].source->parts()[0].bytes, b.tensors()[i].source->parts()[0].bytes));
     CHECK(a.tensors()[i].expected_hash == b.tensors()[i].expected_hash);
   }
 }
@@ -188,7 +188,7 @@ TEST_CASE_FIXTURE(Fixture, "a folder of f32 from four-bit weights has exactly th
     const CheckpointTensor& a = native.tensors()[i];
     const CheckpointTensor& b = plain.tensors()[i];
     CHECK(a.name == b.name);
-    CHECK(b.entry->type == "F32");
+    CHECK(b.source->parts()[0].entry->type == "F32");
     std::vector<float> x(static_cast<std::size_t>(a.columns)), y(x.size());
     for (std::int64_t row = 0; row < a.rows; ++row) {
       native.read_row(a, row, x, scratch);

@@ -90,7 +90,7 @@ TEST_CASE_FIXTURE(Pass, "matrices that are copied are neither rounded again nor 
   compress_file(source, folder / "m.bantam", recipe::awq("i4.g32"), Target::native, {}, calibration);
   const Checkpoint after = Checkpoint::open(folder / "m.bantam");
   for (std::size_t i = 0; i < source.tensors().size(); ++i) {
-    CHECK(std::ranges::equal(source.tensors()[i].entry->bytes, after.tensors()[i].entry->bytes));
+    CHECK(std::ranges::equal(source.tensors()[i].source->parts()[0].bytes, after.tensors()[i].source->parts()[0].bytes));
   }
 }
 
@@ -122,7 +122,7 @@ TEST_CASE_FIXTURE(Pass, "later groups see what the rounded ones before them make
     const CheckpointTensor& a = one.tensors()[i];
     const CheckpointTensor& b = all.tensors()[i];
     if (a.layer != 0 || !a.is_matrix) continue;
-    const bool same = std::ranges::equal(a.entry->bytes, b.entry->bytes);
+    const bool same = std::ranges::equal(a.source->parts()[0].bytes, b.source->parts()[0].bytes);
     CAPTURE(a.name);
     CHECK(same == (a.role == Role::q || a.role == Role::k || a.role == Role::v));
   }
@@ -151,7 +151,7 @@ TEST_CASE_FIXTURE(Pass, "following the original makes good what coarse rounding 
   run(recipe_of(0, false), "one.bantam");
   run(recipe_of(1, false), "other.bantam");
   const Checkpoint one = Checkpoint::open(folder / "one.bantam"), other = Checkpoint::open(folder / "other.bantam");
-  for (std::size_t i = 0; i < one.tensors().size(); ++i) CHECK(std::ranges::equal(one.tensors()[i].entry->bytes, other.tensors()[i].entry->bytes));
+  for (std::size_t i = 0; i < one.tensors().size(); ++i) CHECK(std::ranges::equal(one.tensors()[i].source->parts()[0].bytes, other.tensors()[i].source->parts()[0].bytes));
 }
 
 TEST_CASE_FIXTURE(Pass, "a run that was stopped goes on, and gives the bytes of one that was not") {
@@ -262,8 +262,8 @@ void check_same(const Checkpoint& a, const Checkpoint& b) {
       continue;
     }
     REQUIRE(x.format().name == y.format().name);
-    CHECK((x.order == nullptr) == (y.order == nullptr));
-    if (x.order != nullptr && y.order != nullptr) CHECK(*x.order == *y.order);
+    CHECK((x.order() == nullptr) == (y.order() == nullptr));
+    if (x.order() != nullptr && y.order() != nullptr) CHECK(*x.order() == *y.order());
     const WeightMatrix v = a.load_matrix(x, Reading::mapped), w = b.load_matrix(y, Reading::mapped);
     CHECK(std::memcmp(v.view().data, w.view().data, static_cast<std::size_t>(v.bytes())) == 0);
   }

@@ -99,7 +99,7 @@ TEST_CASE("one flipped byte is refused, found by a hash, or changes nothing that
     try {
       const Checkpoint checkpoint = Checkpoint::open(path);
       for (const CheckpointTensor& tensor : checkpoint.tensors()) {
-        if (tensor.expected_hash != content_hash(tensor.entry->bytes)) {
+        if (tensor.expected_hash != content_hash(tensor.source->parts()[0].bytes)) {
           ++hashes;
           break;
         }
@@ -199,7 +199,7 @@ TEST_CASE("loading with verify finds a changed bit of any tensor, and reads file
   const Checkpoint checkpoint = Checkpoint::open(path);
   for (const CheckpointTensor& tensor : checkpoint.tensors()) {
     std::string changed = file;
-    const auto at = static_cast<std::size_t>(tensor.entry->bytes.data() - tensor.entry->file->bytes().data());
+    const auto at = static_cast<std::size_t>(tensor.source->parts()[0].bytes.data() - tensor.source->parts()[0].entry->file->bytes().data());
     changed[at] = static_cast<char>(changed[at] ^ 1);
     write_file(folder / "changed.bantam", changed);
     for (const WeightMemory memory : {WeightMemory::mapped, WeightMemory::automatic}) {

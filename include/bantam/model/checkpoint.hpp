@@ -9,15 +9,14 @@
 
 #include "bantam/io/tensor_source.hpp"
 #include "bantam/model/config.hpp"
+#include "bantam/model/matrix_source.hpp"
 #include "bantam/model/source_type.hpp"
-#include "bantam/quant/weights.hpp"
 #include "bantam/text/tokenizer.hpp"
 
 namespace bantam::inline v0 {
 
 struct ModelWeights;
 class PackedFamily;
-class PackedMatrix;
 
 /// One tensor that the model uses.
 struct CheckpointTensor : TensorId {
@@ -29,36 +28,24 @@ struct CheckpointTensor : TensorId {
   std::int64_t rows = 0;  ///< 1 for vectors
   std::int64_t columns = 0;
   bool is_matrix = false;
-  const TensorEntry* entry = nullptr;   ///< of several, the one with the codes; null: in memory
-  std::span<const std::byte> bytes;     ///< of the entry: all, or an expert's
-  std::int64_t first = 0, step = 1;     ///< of the numbers in them, those of a vector that is interleaved with others
-  const SourceType* source = nullptr;   ///< other projects' files
-  std::shared_ptr<const PackedMatrix> packed;  ///< other projects' quantized matrices, made up of several tensors
-  const FormatInfo* native = nullptr;   ///< native files, models in memory: already strip16
-  std::shared_ptr<const ColumnPermutation> order;  ///< that load_matrix gives; null: the model's
-  std::int64_t unpermute_heads = 0;     ///< > 0: rows are ordered for adjacent rope pairs, in this many heads
-  std::string expected_hash;            ///< native files: XXH3-64 of the bytes, hexadecimal
+  std::shared_ptr<const MatrixSource> source;  ///< its numbers, rows in Hugging Face's order
+  std::string expected_hash;  ///< native files: XXH3-64 of the bytes, hexadecimal
 
   /// Its name in safetensors files: Hugging Face's.
   [[nodiscard]] std::string tensor_name() const;
   /// The format that holds the tensor exactly.
-  [[nodiscard]] const FormatInfo& format() const noexcept;
+  [[nodiscard]] const FormatInfo& format() const noexcept { return source->format(); }
+  /// The order of columns that load_matrix gives; null: the model's.
+  [[nodiscard]] const std::shared_ptr<const ColumnPermutation>& order() const noexcept { return source->order(); }
   /// How the file spells its type: "Q4_0", "IQ2_XS, kept in iq2.g16", "gptq 4 bits, groups of 128", or our format's name.
-  [[nodiscard]] std::string stored_as() const;
-  [[nodiscard]] std::int64_t stored_bytes() const noexcept;
+  [[nodiscard]] const std::string& stored_as() const noexcept { return source->description(); }
+  [[nodiscard]] std::int64_t stored_bytes() const noexcept { return source->stored_bytes(); }
 };
 
 /// What a file says of its model, key by key: numbers, truth values and texts of GGUF's metadata or of config.json, members of
 /// members after a dot ("rope_scaling.factor"). Lists are left out, the vocabulary among them, and keys of more than
 /// 256 bytes; of hostile files there are no more than 10 000. Ordered by key.
 using Metadata = std::map<std::string, std::string, std::less<>>;
-
-/// How the weights of native files come into memory. Those of other files are converted in any case.
-enum class Reading : std::uint8_t {
-  mapped,    ///< the file's own pages
-  buffered,  ///< read into huge pages
-  direct,    ///< the same, around the system's page cache
-};
 
 /// What a zero point of GPTQ's first version stands for where all its bits are set, in files that are not symmetric: it is
 /// stored less one, and kernels differ in what they make of the carry.
@@ -120,28 +107,22 @@ class Checkpoint {
   [[nodiscard]] Checkpoint untied() const;
 
   /// Row `row` of a matrix (or the whole vector) as floats, rows in Hugging Face's order. out: (columns).
-  void read_row(const CheckpointTensor& tensor, std::int64_t row, std::span<float> out, RowCodes& scratch) const;
+  void read_row(const CheckpointTensor& tensor, std::int64_t row, std::span<float> out, RowCodes& scratch) const {
+    tensor.source->read_row(row, out, scratch);
+  }
   /// The whole matrix in strip16, bit-exact. Source pages are given back to the system.
-  [[nodiscard]] WeightMatrix load_matrix(const CheckpointTensor& tensor, Reading reading) const;
+  [[nodiscard]] WeightMatrix load_matrix(const CheckpointTensor& tensor, Reading reading) const { return tensor.source->load(reading); }
   [[nodiscard]] std::vector<float> load_vector(const CheckpointTensor& tensor) const;
   /// Gives the pages of a tensor that was read back to the system.
-  void drop(const CheckpointTensor& tensor) const noexcept;
+  void drop(const CheckpointTensor& tensor) const noexcept { tensor.source->drop(); }
 
  private:
   Checkpoint() = default;
   static Checkpoint open_folder(const std::filesystem::path& path, const OpenOptions& options);
   static Checkpoint open_gguf(const std::filesystem::path& path);
   static Checkpoint open_native(const std::filesystem::path& path);
-  void collect(bool gguf, const PackedFamily* family = nullptr);
+  void find_tensors(const PackedFamily* family = nullptr);
   void warn_of_doubts();
-  void add_packed(const TensorId& id, std::string name, std::shared_ptr<const PackedMatrix> matrix);
-  /// Which of how many tensors that are stacked in an entry.
-  struct Slice {
-    std::int64_t index = 0, count = 1;
-  };
-  void add_tensor(const TensorId& id, std::string name, const TensorEntry& entry, Slice slice, bool gguf, const Fused& fused = {});
-  [[nodiscard]] static WeightMatrix load_native(const CheckpointTensor& tensor, Reading reading);
-  void fill_panel(const CheckpointTensor& tensor, std::int64_t first_row, int rows, std::byte* panel) const;
 
   std::filesystem::path path_;
   std::string container_;

@@ -111,10 +111,10 @@ class Awq final : public PackedFamily {
     if (group_ == 0) fail(Errc::corrupt, place, ": group_size: expected -1 or a number above 0, found 0");
   }
 
-  [[nodiscard]] std::unique_ptr<const PackedMatrix> open(ModuleTensors tensors, std::int64_t rows, std::int64_t columns) const override {
+  [[nodiscard]] std::shared_ptr<MatrixSource> open(ModuleTensors tensors, std::int64_t rows, std::int64_t columns) const override {
     if (tensors.peek("qweight") == nullptr) return nullptr;
-    if (gemv_) return std::make_unique<GemvMatrix>(std::move(tensors), rows, columns, group_);
-    return std::make_unique<GemmMatrix>(std::move(tensors), rows, columns, group_);
+    if (gemv_) return std::make_shared<GemvMatrix>(std::move(tensors), rows, columns, group_);
+    return std::make_shared<GemmMatrix>(std::move(tensors), rows, columns, group_);
   }
 
  private:

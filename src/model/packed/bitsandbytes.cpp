@@ -142,13 +142,13 @@ class ByteRows final : public GridMatrix {
 
 class BitsAndBytes final : public PackedFamily {
  public:
-  [[nodiscard]] std::unique_ptr<const PackedMatrix> open(ModuleTensors tensors, std::int64_t rows, std::int64_t columns) const override {
+  [[nodiscard]] std::shared_ptr<MatrixSource> open(ModuleTensors tensors, std::int64_t rows, std::int64_t columns) const override {
     const TensorEntry* weight = tensors.peek("weight");
     const bool levels = tensors.peek("weight.absmax") != nullptr;
     const bool bytes = tensors.peek("SCB") != nullptr;
     if (levels && bytes) fail(Errc::corrupt, tensors.place("weight"), ": expected weight.absmax or SCB, found both");
-    if (levels || (weight != nullptr && weight->type == "U8")) return std::make_unique<LevelMatrix>(std::move(tensors), rows, columns);
-    if (bytes || (weight != nullptr && weight->type == "I8")) return std::make_unique<ByteRows>(std::move(tensors), rows, columns);
+    if (levels || (weight != nullptr && weight->type == "U8")) return std::make_shared<LevelMatrix>(std::move(tensors), rows, columns);
+    if (bytes || (weight != nullptr && weight->type == "I8")) return std::make_shared<ByteRows>(std::move(tensors), rows, columns);
     return nullptr;
   }
 };

@@ -214,19 +214,19 @@ class CompressedTensors final : public PackedFamily {
     }
   }
 
-  [[nodiscard]] std::unique_ptr<const PackedMatrix> open(ModuleTensors tensors, std::int64_t rows, std::int64_t columns) const override {
+  [[nodiscard]] std::shared_ptr<MatrixSource> open(ModuleTensors tensors, std::int64_t rows, std::int64_t columns) const override {
     if (tensors.peek("bitmask") != nullptr) return open_sparse(std::move(tensors), rows, columns);
     const bool packed = tensors.peek("weight_packed") != nullptr;
     const TensorEntry* weight = tensors.peek("weight");
     const bool bytes = weight != nullptr && (weight->type == "I8" || weight->type == "F8_E4M3");
     if (!packed && !bytes) return nullptr;
     const Scheme& scheme = scheme_of(tensors, packed ? "weight_packed" : "weight");
-    if (packed || weight->type == "I8") return std::make_unique<IntegerMatrix>(std::move(tensors), rows, columns, scheme);
+    if (packed || weight->type == "I8") return std::make_shared<IntegerMatrix>(std::move(tensors), rows, columns, scheme);
     const Rectangles rectangles = scheme.rectangles(rows, columns);
     const FloatsView scales = take_scales(tensors, rectangles);
     const std::string place = tensors.place("weight_scale");
     tensors.pass_over(about_activations);
-    return std::make_unique<Float8Matrix>(message("compressed-tensors fp8, ", scheme.describe()), std::move(tensors), rows, columns, scales, rectangles, place);
+    return std::make_shared<Float8Matrix>(message("compressed-tensors fp8, ", scheme.describe()), std::move(tensors), rows, columns, scales, rectangles, place);
   }
 
  private:

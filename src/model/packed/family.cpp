@@ -17,7 +17,7 @@ struct Entry {
 /// gpt-oss: experts alone are quantized, all of a layer in one tensor, which Fused keys open.
 class Plain final : public PackedFamily {
  public:
-  [[nodiscard]] std::unique_ptr<const PackedMatrix> open(ModuleTensors, std::int64_t, std::int64_t) const override { return nullptr; }
+  [[nodiscard]] std::shared_ptr<MatrixSource> open(ModuleTensors, std::int64_t, std::int64_t) const override { return nullptr; }
 };
 
 std::unique_ptr<const PackedFamily> open_mxfp4(const Json&, const std::string&, const OpenOptions&) { return std::make_unique<Plain>(); }

@@ -6,8 +6,8 @@
 #include <optional>
 
 #include "bantam/model/checkpoint.hpp"
+#include "grid_matrix.hpp"
 #include "module_tensors.hpp"
-#include "packed_matrix.hpp"
 #include "text/json.hpp"
 #include "text/regex.hpp"
 
@@ -19,7 +19,7 @@ class PackedFamily {
   virtual ~PackedFamily() = default;
   /// The matrix (rows, columns) of a module; null where it is stored plainly, as MODULE.weight of floats. Throws corrupt
   /// naming the tensor that contradicts the config, the shape or its neighbors; unsupported.
-  [[nodiscard]] virtual std::unique_ptr<const PackedMatrix> open(ModuleTensors tensors, std::int64_t rows, std::int64_t columns) const = 0;
+  [[nodiscard]] virtual std::shared_ptr<MatrixSource> open(ModuleTensors tensors, std::int64_t rows, std::int64_t columns) const = 0;
 };
 
 /// Reads config.json's quantization_config, or what old files have beside it. Null when a folder has neither.

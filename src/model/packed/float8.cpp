@@ -36,7 +36,7 @@ float from_e4m3(std::uint8_t byte) noexcept { return numbers[byte]; }
 
 Float8Matrix::Float8Matrix(std::string description, ModuleTensors tensors, std::int64_t rows, std::int64_t columns, FloatsView scales,
                            const Rectangles& rectangles, const std::string& scales_place)
-    : PackedMatrix(std::move(description), rows, columns), scales_(scales), rectangles_(rectangles) {
+    : MatrixSource(std::move(description), rows, columns), scales_(scales), rectangles_(rectangles) {
   numbers_ = tensors.take("weight", "F8_E4M3", {rows, columns}).bytes.data();
   parts_ = tensors.taken();
   std::swap(parts_.front(), parts_.back());  // the numbers first
@@ -49,7 +49,7 @@ Float8Matrix::Float8Matrix(std::string description, ModuleTensors tensors, std::
   description_ += message(", kept in ", format_->name);
 }
 
-void Float8Matrix::read_row(std::int64_t row, std::span<float> out) const {
+void Float8Matrix::read_row(std::int64_t row, std::span<float> out, RowCodes& /*scratch*/) const {
   const std::byte* from = numbers_ + row * columns_;
   for (std::int64_t c = 0; c < columns_; ++c) {
     out[static_cast<std::size_t>(c)] = from_e4m3(detail::load_as<std::uint8_t>(from + c)) * scales_[rectangles_.index(row, c)];

@@ -1,8 +1,8 @@
 // Matrices of FP8 numbers (E4M3) under scales.
 #pragma once
 
+#include "bantam/model/matrix_source.hpp"
 #include "module_tensors.hpp"
-#include "packed_matrix.hpp"
 #include "rectangles.hpp"
 
 namespace bantam::inline v0 {
@@ -11,12 +11,12 @@ namespace bantam::inline v0 {
 [[nodiscard]] float from_e4m3(std::uint8_t byte) noexcept;
 
 /// w = number times scale, rounded to f32 once.
-class Float8Matrix final : public PackedMatrix {
+class Float8Matrix final : public MatrixSource {
  public:
   /// Takes `weight`; the scales were taken already and are named in messages by `scales_place`.
   Float8Matrix(std::string description, ModuleTensors tensors, std::int64_t rows, std::int64_t columns, FloatsView scales,
                const Rectangles& rectangles, const std::string& scales_place);
-  void read_row(std::int64_t row, std::span<float> out) const override;
+  void read_row(std::int64_t row, std::span<float> out, RowCodes& scratch) const override;
 
  private:
   const std::byte* numbers_;

@@ -29,14 +29,14 @@ class Fp8 final : public PackedFamily {
     }
   }
 
-  [[nodiscard]] std::unique_ptr<const PackedMatrix> open(ModuleTensors tensors, std::int64_t rows, std::int64_t columns) const override {
+  [[nodiscard]] std::shared_ptr<MatrixSource> open(ModuleTensors tensors, std::int64_t rows, std::int64_t columns) const override {
     const TensorEntry* weight = tensors.peek("weight");
     if (weight == nullptr || (weight->type != "F8_E4M3" && tensors.peek("weight_scale_inv") == nullptr)) return nullptr;
     const Rectangles blocks(rows, columns, std::min(block_rows_, rows), std::min(block_columns_, columns));
     const FloatsView scales = tensors.floats("weight_scale_inv", {blocks.count_down, blocks.count_across});
     const std::string place = tensors.place("weight_scale_inv");
     tensors.pass_over(activation_scales);
-    return std::make_unique<Float8Matrix>(message("fp8 e4m3, blocks of ", block_rows_, " x ", block_columns_), std::move(tensors), rows, columns,
+    return std::make_shared<Float8Matrix>(message("fp8 e4m3, blocks of ", block_rows_, " x ", block_columns_), std::move(tensors), rows, columns,
                                           scales, blocks, place);
   }
 

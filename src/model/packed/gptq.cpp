@@ -143,7 +143,7 @@ class Gptq final : public PackedFamily {
     }
   }
 
-  [[nodiscard]] std::unique_ptr<const PackedMatrix> open(ModuleTensors tensors, std::int64_t rows, std::int64_t columns) const override {
+  [[nodiscard]] std::shared_ptr<MatrixSource> open(ModuleTensors tensors, std::int64_t rows, std::int64_t columns) const override {
     if (tensors.peek("qweight") == nullptr) return nullptr;
     Settings s = settings_;
     for (const Exception& exception : exceptions_) {
@@ -155,7 +155,7 @@ class Gptq final : public PackedFamily {
     if (s.bits != 2 && s.bits != 3 && s.bits != 4 && s.bits != 8) {
       fail(Errc::unsupported, tensors.place("qweight"), ": ", s.bits, " bits: not yet; what works: 2, 3, 4, 8");
     }
-    return std::make_unique<GptqMatrix>(std::move(tensors), rows, columns, s, stored_, sure_);
+    return std::make_shared<GptqMatrix>(std::move(tensors), rows, columns, s, stored_, sure_);
   }
 
  private:

@@ -23,7 +23,7 @@ FloatsView::FloatsView(const TensorEntry& entry) : data_(entry.bytes.data()) {
 const TensorEntry& ModuleTensors::take(std::string_view name) {
   const TensorEntry* entry = peek(name);
   if (entry == nullptr) fail(Errc::corrupt, place(name), ": expected such a tensor, found none");
-  taken_.push_back(entry);
+  taken_.emplace_back(*entry);
   return *entry;
 }
 
@@ -36,7 +36,7 @@ const TensorEntry& ModuleTensors::take(std::string_view name, std::string_view t
 
 void ModuleTensors::pass_over(std::span<const std::string_view> names) {
   for (const std::string_view name : names) {
-    if (const TensorEntry* entry = peek(name)) taken_.push_back(entry);
+    if (const TensorEntry* entry = peek(name)) taken_.emplace_back(*entry);
   }
 }
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "bantam/core/error.hpp"
-#include "bantam/io/tensor_source.hpp"
+#include "bantam/model/matrix_source.hpp"
 #include "bantam/quant/codes.hpp"
 
 namespace bantam::inline v0 {
@@ -34,7 +34,7 @@ class ModuleTensors {
       : source_(source), folder_(std::move(folder)), module_(std::move(module)) {}
 
   [[nodiscard]] const std::string& module() const noexcept { return module_; }
-  [[nodiscard]] const std::vector<const TensorEntry*>& taken() const noexcept { return taken_; }
+  [[nodiscard]] const std::vector<TensorPart>& taken() const noexcept { return taken_; }
   /// Null when there is none.
   [[nodiscard]] const TensorEntry* peek(std::string_view name) const { return source_.find(message(module_, ".", name)); }
   /// The tensor `name`, of this type and shape. Throws corrupt.
@@ -52,7 +52,7 @@ class ModuleTensors {
   const TensorSource& source_;
   std::string folder_;
   std::string module_;
-  std::vector<const TensorEntry*> taken_;
+  std::vector<TensorPart> taken_;
 };
 
 }  // namespace bantam::inline v0

@@ -9,9 +9,9 @@ namespace {
 
 using bantam::detail::load_as;
 
-class SparseMatrix final : public PackedMatrix {
+class SparseMatrix final : public MatrixSource {
  public:
-  SparseMatrix(ModuleTensors tensors, std::int64_t rows, std::int64_t columns) : PackedMatrix("", rows, columns), line_(div_up<std::int64_t>(columns, 8)) {
+  SparseMatrix(ModuleTensors tensors, std::int64_t rows, std::int64_t columns) : MatrixSource("", rows, columns), line_(div_up<std::int64_t>(columns, 8)) {
     const TensorEntry& values = tensors.take("compressed");
     mask_ = tensors.take("bitmask", "U8", {rows, line_}).bytes.data();
     values_ = FloatsView(values);
@@ -30,7 +30,7 @@ class SparseMatrix final : public PackedMatrix {
     description_ = message("compressed-tensors sparse ", format_->name, starts_.empty() ? ", 2 of 4" : "");
   }
 
-  void read_row(std::int64_t row, std::span<float> out) const override {
+  void read_row(std::int64_t row, std::span<float> out, RowCodes& /*scratch*/) const override {
     std::int64_t next = starts_.empty() ? row * (columns_ / 2) : starts_[static_cast<std::size_t>(row)];
     const std::byte* mask = mask_ + row * line_;
     for (std::int64_t c = 0; c < columns_; ++c) {
@@ -89,8 +89,8 @@ std::vector<std::int64_t> read_integers(const TensorEntry& entry, const std::str
   return numbers;
 }
 
-std::unique_ptr<const PackedMatrix> open_sparse(ModuleTensors tensors, std::int64_t rows, std::int64_t columns) {
-  return std::make_unique<SparseMatrix>(std::move(tensors), rows, columns);
+std::shared_ptr<MatrixSource> open_sparse(ModuleTensors tensors, std::int64_t rows, std::int64_t columns) {
+  return std::make_shared<SparseMatrix>(std::move(tensors), rows, columns);
 }
 
 }  // namespace bantam::inline v0

@@ -1,8 +1,8 @@
 // Matrices whose zeros are left out, as compressed-tensors stores them.
 #pragma once
 
+#include "bantam/model/matrix_source.hpp"
 #include "module_tensors.hpp"
-#include "packed_matrix.hpp"
 
 namespace bantam::inline v0 {
 
@@ -12,6 +12,6 @@ namespace bantam::inline v0 {
 /// A module with the tensors `bitmask` U8 (rows, columns / 8), lowest bit first: which weights there are; `compressed`:
 /// their values, row by row, (rows, columns / 2) for two of four, else of one dimension with `row_offsets` I64 (rows):
 /// where each row begins; `shape`. Throws corrupt.
-[[nodiscard]] std::unique_ptr<const PackedMatrix> open_sparse(ModuleTensors tensors, std::int64_t rows, std::int64_t columns);
+[[nodiscard]] std::shared_ptr<MatrixSource> open_sparse(ModuleTensors tensors, std::int64_t rows, std::int64_t columns);
 
 }  // namespace bantam::inline v0

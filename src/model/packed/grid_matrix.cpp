@@ -1,5 +1,5 @@
 // From other projects' codes and scales to panels.
-#include "packed_matrix.hpp"
+#include "grid_matrix.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -20,15 +20,6 @@ int group_within(std::int64_t group, std::int64_t columns, std::initializer_list
 }
 
 }  // namespace
-
-void PackedMatrix::fill_panel(std::int64_t first_row, int rows, std::byte* panel) const {
-  RowCodes scratch;
-  std::vector<float> floats(static_cast<std::size_t>(columns_));
-  for (int row = 0; row < rows; ++row) {
-    read_row(first_row + row, floats);
-    format_->encode_row(panel, row, floats, scratch);
-  }
-}
 
 void GridMatrix::take_groups(const TensorEntry& index, const std::string& place) {
   std::vector<std::int32_t> found(static_cast<std::size_t>(columns_));
@@ -91,7 +82,7 @@ void GridMatrix::settle(const std::string& place) {
   }
 }
 
-void GridMatrix::read_row(std::int64_t row, std::span<float> out) const {
+void GridMatrix::read_row(std::int64_t row, std::span<float> out, RowCodes& /*scratch*/) const {
   std::vector<std::uint8_t> codes(static_cast<std::size_t>(columns_));
   read_codes(row, 1, codes.data());
   std::vector<Side> sides;
@@ -103,11 +94,12 @@ void GridMatrix::read_row(std::int64_t row, std::span<float> out) const {
   }
 }
 
-void GridMatrix::fill_panel(std::int64_t first_row, int rows, std::byte* panel) const {
-  if (format_->is_float) return PackedMatrix::fill_panel(first_row, rows, panel);
+void GridMatrix::fill_panel(std::span<const std::int64_t> wanted, int place, std::byte* panel) const {
+  if (format_->is_float) return MatrixSource::fill_panel(wanted, place, panel);
+  const auto rows = static_cast<int>(wanted.size());
   // Families that store columns as rows give all rows of a panel at the price of one.
   std::vector<std::uint8_t> raw(static_cast<std::size_t>(rows * columns_));
-  read_codes(first_row, rows, raw.data());
+  for_each_run(wanted, [&](std::int64_t row, int at, int count) { read_codes(row, count, raw.data() + at * columns_); });
   if (order_ != nullptr) {
     const std::vector<std::uint8_t> unsorted = raw;
     for (std::int64_t i = 0; i < rows * columns_; ++i) {
@@ -116,8 +108,8 @@ void GridMatrix::fill_panel(std::int64_t first_row, int rows, std::byte* panel) 
   }
   const int lowered = grid_.bits > 4 ? 1 << (grid_.bits - 1) : 0;  // signed bytes
   const auto code = [&](std::uint8_t c) { return static_cast<std::int8_t>(c - lowered); };
-  const auto group_side = [&](std::int64_t row, std::int64_t column) {
-    const Side s = side(row, column / grid_.group);
+  const auto group_side = [&](int row, std::int64_t column) {
+    const Side s = side(wanted[static_cast<std::size_t>(row)], column / grid_.group);
     return GroupSide{.scale = s.scale, .zero = s.zero};
   };
   if (format_->group == 0) {  // a scale a row
@@ -125,8 +117,8 @@ void GridMatrix::fill_panel(std::int64_t first_row, int rows, std::byte* panel) 
     for (int row = 0; row < rows; ++row) {
       codes.codes.assign(static_cast<std::size_t>(round_up<std::int64_t>(columns_, 32)), 0);
       std::transform(raw.begin() + row * columns_, raw.begin() + (row + 1) * columns_, codes.codes.begin(), code);
-      codes.sides.assign(1, group_side(first_row + row, 0));
-      format_->store_codes(panel, row, columns_, codes);
+      codes.sides.assign(1, group_side(row, 0));
+      format_->store_codes(panel, place + row, columns_, codes);
     }
     return;
   }
@@ -138,8 +130,8 @@ void GridMatrix::fill_panel(std::int64_t first_row, int rows, std::byte* panel) 
       GroupSide sides[block_columns / 32];
       const std::uint8_t* from = raw.data() + row * columns_;
       std::transform(from + first, from + last, codes, code);
-      for (std::int64_t c = first; c < last; c += format_->group) sides[(c - first) / format_->group] = group_side(first_row + row, c);
-      format_->store_block(panel, row, columns_, first, codes, sides);
+      for (std::int64_t c = first; c < last; c += format_->group) sides[(c - first) / format_->group] = group_side(row, c);
+      format_->store_block(panel, place + row, columns_, first, codes, sides);
     }
   }
 }

@@ -1,0 +1,92 @@
+// Where a matrix of a checkpoint comes from: one interface, whatever stores it.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "bantam/io/tensor_source.hpp"
+#include "bantam/quant/weights.hpp"
+
+namespace bantam::inline v0 {
+
+struct Selection;
+
+/// How the weights of native files come into memory. Those of other files are converted in any case.
+enum class Reading : std::uint8_t {
+  mapped,    ///< the file's own pages
+  buffered,  ///< read into huge pages
+  direct,    ///< the same, around the system's page cache
+};
+
+/// What a matrix has of a file: a tensor's bytes, or some of them.
+struct TensorPart {
+  explicit TensorPart(const TensorEntry& tensor) : entry(&tensor), bytes(tensor.bytes) {}
+  TensorPart(const TensorEntry& tensor, std::span<const std::byte> some) : entry(&tensor), bytes(some) {}
+
+  const TensorEntry* entry;
+  std::span<const std::byte> bytes;
+};
+
+/// A matrix, or a vector as a matrix of one row. It was checked when it was made: reading fails only where the system does.
+class MatrixSource {
+ public:
+  virtual ~MatrixSource() = default;
+  MatrixSource(const MatrixSource&) = delete;
+  MatrixSource& operator=(const MatrixSource&) = delete;
+
+  /// How it is stored, for people: "Q4_0", "gptq 4 bits, groups of 128".
+  [[nodiscard]] const std::string& description() const noexcept { return description_; }
+  [[nodiscard]] std::int64_t rows() const noexcept { return rows_; }
+  [[nodiscard]] std::int64_t columns() const noexcept { return columns_; }
+  /// The format that holds every value exactly.
+  [[nodiscard]] const FormatInfo& format() const noexcept { return *format_; }
+  /// The order of columns in load() and fill_panel(); null: the model's.
+  [[nodiscard]] const std::shared_ptr<const ColumnPermutation>& order() const noexcept { return order_; }
+  /// Takes another matrix's equal order: matrices that share it gather what they read once.
+  void share_order(std::shared_ptr<const ColumnPermutation> equal) noexcept { order_ = std::move(equal); }
+  /// What the file leaves open about it, and how it was decided, for people; mostly empty.
+  [[nodiscard]] const std::string& doubt() const noexcept { return doubt_; }
+  /// What it has of files; of several tensors, the one with the codes first. Empty: it lies in memory.
+  [[nodiscard]] const std::vector<TensorPart>& parts() const noexcept { return parts_; }
+  /// Its share of the bytes in parts().
+  [[nodiscard]] virtual std::int64_t stored_bytes() const noexcept;
+
+  /// One row as floats, columns in the model's order. out: (columns).
+  virtual void read_row(std::int64_t row, std::span<float> out, RowCodes& scratch) const = 0;
+  /// The format that fill_panel() writes: format(), or f32 where a panel of that cannot be put together row by row.
+  [[nodiscard]] virtual const FormatInfo& panel_format() const noexcept { return *format_; }
+  /// Writes these of its rows to rows `first`, `first` + 1, ... of a panel.
+  virtual void fill_panel(std::span<const std::int64_t> rows, int first, std::byte* panel) const;
+  /// All of it, bit-exact. Pages of files that had to be converted are given back to the system.
+  [[nodiscard]] virtual WeightMatrix load(Reading reading) const;
+  /// Frees what reading has left in memory; gives pages of files back to the system.
+  virtual void drop() const noexcept;
+  /// These rows as a source that needs nothing of this one, such as a plain tensor of fewer bytes; null: there is none. For select_rows().
+  [[nodiscard]] virtual std::shared_ptr<const MatrixSource> select(const Selection& /*rows*/) const { return nullptr; }
+
+ protected:
+  MatrixSource(std::string description, std::int64_t rows, std::int64_t columns)
+      : description_(std::move(description)), rows_(rows), columns_(columns) {}
+
+  std::string description_;
+  std::string doubt_;
+  std::int64_t rows_;
+  std::int64_t columns_;
+  std::vector<TensorPart> parts_;
+  const FormatInfo* format_ = &format_info<F32Format>();
+  std::shared_ptr<const ColumnPermutation> order_;
+};
+
+/// Calls f(row, place, count) for each run of rows that lie one behind the other: row + i is rows[place + i].
+template <class F>
+void for_each_run(std::span<const std::int64_t> rows, F&& f) {
+  for (std::size_t at = 0, count = 1; at < rows.size(); at += count) {
+    for (count = 1; at + count < rows.size() && rows[at + count] == rows[at] + static_cast<std::int64_t>(count);) ++count;
+    f(rows[at], static_cast<int>(at), static_cast<int>(count));
+  }
+}
+
+}  // namespace bantam::inline v0

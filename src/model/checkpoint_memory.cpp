@@ -1,0 +1,77 @@
+// Checkpoints made of others: of weights in memory, or with a head of its own.
+#include <algorithm>
+#include <numeric>
+#include <tuple>
+
+#include "bantam/model/archs.hpp"
+#include "bantam/model/native_file.hpp"
+#include "bantam/model/roles.hpp"
+#include "match_tensors.hpp"
+#include "sources/strip16_source.hpp"
+
+namespace bantam::inline v0 {
+
+std::vector<NativeWriter::Entry> entries_in_memory(const Checkpoint& checkpoint) {
+  std::vector<NativeWriter::Entry> entries;
+  for (const CheckpointTensor& tensor : checkpoint.tensors()) {
+    entries.push_back({tensor.tensor_name(), tensor.is_matrix ? &tensor.format() : nullptr, tensor.rows, tensor.columns, tensor.order().get()});
+  }
+  return entries;
+}
+
+Checkpoint Checkpoint::in_memory(const Checkpoint& like, std::shared_ptr<const ModelWeights> weights, std::string recipe_json) {
+  std::vector<std::int64_t> layers(static_cast<std::size_t>(like.config_.layers));
+  std::iota(layers.begin(), layers.end(), 0);
+  return in_memory(like, like.config_, layers, std::move(weights), std::move(recipe_json));
+}
+
+Checkpoint Checkpoint::in_memory(const Checkpoint& like, const ModelConfig& config, std::span<const std::int64_t> layers,
+                                 std::shared_ptr<const ModelWeights> weights, std::string recipe_json) {
+  BANTAM_ASSERT(static_cast<std::int64_t>(layers.size()) == config.layers);
+  Checkpoint c;
+  c.container_ = "memory";
+  c.config_ = config;
+  c.tokenizer_ = like.tokenizer_;
+  c.metadata_ = like.metadata_;
+  c.recipe_ = std::move(recipe_json);
+  c.removed_ = like.removed_;
+  c.file_bytes_ = weights ? weights->matrix_bytes : 0;
+  for (const CheckpointTensor& tensor : like.tensors_) {
+    if (tensor.role == Role::rope_divisors) continue;  // the config has them
+    const auto place = std::ranges::find(layers, tensor.layer);
+    if (tensor.layer >= 0 && place == layers.end()) continue;
+    if (tensor.expert >= 0 && tensor.expert >= config.layer(place - layers.begin()).experts) continue;
+    CheckpointTensor& own = c.tensors_.emplace_back(TensorId(tensor.role, tensor.layer < 0 ? -1 : place - layers.begin(), tensor.expert));
+    const bool sparse = own.layer >= 0 && config.layer(own.layer).is_sparse();
+    set_name(own, own.layer == tensor.layer ? tensor.tensor_name() : name_of(*config.arch->find(tensor.role, sparse), own));
+    std::tie(own.rows, own.columns) = shape_of(tensor.role, own.layer, config);
+    own.is_matrix = tensor.is_matrix;
+    if (tensor.is_matrix) {
+      const WeightMatrix matrix = weights ? *matrix_of(*weights, own) : WeightMatrix(tensor.format(), own.rows, own.columns, nullptr);
+      BANTAM_ASSERT(matrix.rows() == own.rows && matrix.columns() == own.columns);
+      own.source = source_of(matrix);
+    } else {
+      own.source = source_of({weights, weights ? vector_of(*weights, own) : nullptr}, own.columns);
+    }
+  }
+  c.weights_ = std::move(weights);
+  return c;
+}
+
+Checkpoint Checkpoint::untied() const {
+  Checkpoint c = *this;
+  if (!config_.tied) return c;
+  const auto of_role = [](Role role) { return [role](const auto& tensor) { return tensor.role == role; }; };
+  const TensorKey* key = config_.arch->find(Role::head);
+  if (key != nullptr && !key->hf.empty()) {
+    CheckpointTensor head = *std::ranges::find_if(tensors_, of_role(Role::embedding));
+    head.role = Role::head;
+    set_name(head, std::string(key->hf));
+    c.tensors_.insert(std::ranges::find_if(c.tensors_, of_role(Role::final_norm)) + 1, std::move(head));
+    c.config_.tied = false;
+    return c;
+  }
+  fail(Errc::unsupported, path_.string(), ": expected an architecture with a head of its own, found ", config_.arch->name);
+}
+
+}  // namespace bantam::inline v0

@@ -1,0 +1,232 @@
+// Matching roles with tensors.
+#include "match_tensors.hpp"
+
+#include <algorithm>
+#include <tuple>
+
+#include "bantam/model/roles.hpp"
+#include "packed/family.hpp"
+#include "sources/fused.hpp"
+#include "sources/plain_source.hpp"
+
+namespace bantam::inline v0 {
+
+namespace {
+
+std::string without_weight(std::string name) {
+  constexpr std::string_view ending = ".weight";
+  if (name.ends_with(ending)) name.resize(name.size() - ending.size());
+  return name;
+}
+
+/// Tensors that old checkpoints carry and nobody reads: they follow from the config.
+bool is_leftover(std::string_view name) {
+  return name.ends_with(".rotary_emb.inv_freq") || name.ends_with(".attention.masked_bias") || name.starts_with("__pad_");
+}
+
+constexpr std::int64_t most_weights = std::int64_t{1} << 48;
+
+/// Whether a tensor of floats is all zeros: GPTQ's tools write biases that the model does not have.
+bool is_zero(const TensorEntry& entry) {
+  const FloatsView values(entry);
+  if (!values.readable() || entry.shape.size() != 1) return false;
+  for (std::int64_t i = 0; i < entry.shape[0]; ++i) {
+    if (values[i] != 0) return false;
+  }
+  return true;
+}
+
+class Matcher {
+ public:
+  Matcher(const TensorFiles& files, const ModelConfig& config)
+      : files_(files), config_(config), arch_(*config.arch), gguf_(files.container == "gguf"), used_(files.tensors.tensors().size()) {}
+
+  std::vector<CheckpointTensor> match() {
+    const auto count = static_cast<std::int64_t>(used_.size());
+    // A file cannot hold more layers than tensors; checked before the loop believes the config.
+    if (config_.layers > count) fail(Errc::corrupt, files_.path, ": expected tensors of ", config_.layers, " layers, found ", count, " tensors in all");
+    if (config_.vocab == 0) fail(Errc::corrupt, files_.path, ": expected the size of the vocabulary, found none");
+    for (std::int64_t layer = -1; layer < config_.layers; ++layer) match_layer(layer);
+    refuse_others();
+    return std::move(found_);
+  }
+
+ private:
+  [[nodiscard]] std::string_view pattern_of(const TensorKey& key) const noexcept { return gguf_ ? key.gguf : key.hf; }
+
+  void match_layer(std::int64_t layer) {
+    const bool sparse = layer >= 0 && config_.layer(layer).is_sparse();
+    for (const auto& list : {arch_.tensors, arch_.more_tensors}) {
+      for (const TensorKey& key : list) {
+        const RoleInfo& info = info_of(key.role);
+        const std::string_view pattern = pattern_of(key);
+        if (info.is_of_layer() != (layer >= 0) || pattern.empty() || arch_.find(key.role, sparse) != &key || !is_in_layer(key.role, layer, config_)) continue;
+        if (info.is_of_expert() && match_fused_experts(key, layer)) continue;
+        if (info.by_heads && match_latent(key, layer)) continue;
+        const std::int64_t experts = info.is_of_expert() && !is_stacked(pattern) ? config_.layer(layer).experts : 0;
+        if (experts == 0) match_one(key, {key.role, layer});
+        for (std::int64_t e = 0; e < experts; ++e) match_one(key, {key.role, layer, e});
+      }
+    }
+  }
+
+  void match_one(const TensorKey& key, const TensorId& id) {
+    const std::string name = name_from(pattern_of(key), id);
+    const RoleInfo& info = info_of(id.role);
+    const bool repeats_embedding = id.role == Role::head && config_.tied;
+    const auto [rows, columns] = shape_of(id.role, id.layer, config_);
+    if (info.is_matrix() && !repeats_embedding) {
+      if (SharedSource matrix = open_packed(name, id.layer, rows, columns)) return add(id, name, std::move(matrix));
+    }
+    const TensorEntry* entry = files_.tensors.find(name);
+    if (entry == nullptr) {
+      const bool may_lack = key.presence == Presence::optional && (id.role != Role::head || repeats_embedding);
+      if (!may_lack) fail(Errc::corrupt, files_.path, ": expected tensor ", name, ", found none of that name");
+      return;
+    }
+    use(*entry);
+    // A tied model's second copy of the embedding says nothing new.
+    if (repeats_embedding) return;
+    if (info.is_matrix() && files_.container == "bantam") return add_native(id, name_of(key, id), *entry);
+    std::vector<std::int64_t> shape{columns};
+    if (info.is_matrix()) shape.insert(shape.begin(), rows);
+    const bool stacked = info.is_of_expert() && is_stacked(pattern_of(key));
+    const std::int64_t experts = stacked ? config_.layer(id.layer).experts : 1;
+    if (experts > 1) shape.insert(shape.begin(), experts);
+    // A matrix of each head: GGUF counts them.
+    if (gguf_ && info.by_heads) shape = {config_.heads_of(id.layer), rows / config_.heads_of(id.layer), columns};
+    // A vector may be a matrix of one row: the gate of Qwen's shared expert.
+    if (!info.is_matrix() && entry->shape == std::vector<std::int64_t>{1, columns}) shape = entry->shape;
+    const SharedSource source = open_plain(*entry, files_.path, shape);
+    if (!stacked) return add(id, name_of(key, id), in_rope_halves(source, id));
+    for (std::int64_t e = 0; e < experts; ++e) add({id.role, id.layer, e}, name_of(key, {id.role, id.layer, e}), slice(source, e, experts));
+  }
+
+  /// Queries and keys in the order of the model's rows: GGUF files may have pairs of rope as neighbors.
+  [[nodiscard]] SharedSource in_rope_halves(SharedSource source, const TensorId& id) const {
+    const std::int64_t heads = gguf_ && arch_.gguf_pairs != arch_.pairs ? rope_heads_of(id.role, id.layer, config_) : 0;
+    if (heads == 0) return source;
+    const bool is_matrix = info_of(id.role).is_matrix();
+    const Selection halves = Selection::rope_halves(heads, (is_matrix ? source->rows() : source->columns()) / heads);
+    return is_matrix ? select_rows(std::move(source), halves) : select_columns(std::move(source), halves);
+  }
+
+  /// The matrix of a folder that others quantized; null where it is stored plainly.
+  [[nodiscard]] std::shared_ptr<MatrixSource> open_packed(const std::string& name, std::int64_t layer, std::int64_t rows, std::int64_t columns) const {
+    if (files_.family == nullptr) return nullptr;
+    // Families multiply sizes before they have seen that the file is as large.
+    if (rows > most_weights / columns) {
+      fail(Errc::corrupt, files_.path, ": ", name, ": expected a matrix that memory holds, the config says (", rows, ", ", columns, ")");
+    }
+    std::shared_ptr<MatrixSource> matrix = files_.family->open({files_.tensors, files_.path, without_weight(name)}, rows, columns);
+    if (matrix != nullptr) matrix->share_order(shared_order(found_, layer, matrix->order()));
+    return matrix;
+  }
+
+  /// Whether the folder has those of all experts in one tensor.
+  [[nodiscard]] bool match_fused_experts(const TensorKey& key, std::int64_t layer) {
+    if (gguf_ || key.fused.name.empty()) return false;
+    const std::string name = name_from(key.fused.name, {key.role, layer}), single = name_from(key.hf, {key.role, layer, 0});
+    const TensorEntry* entry = files_.tensors.find(name);
+    if (files_.tensors.find(single) != nullptr) {
+      const bool both = entry != nullptr || files_.tensors.find(name + "_blocks") != nullptr;
+      if (both) fail(Errc::corrupt, files_.path, ": ", name, ": expected a tensor of all experts or one of each, found ", single, " besides");
+      return false;
+    }
+    const std::int64_t experts = config_.layer(layer).experts;
+    const auto [rows, columns] = shape_of(key.role, layer, config_);
+    std::vector<SharedSource> sources;
+    if (info_of(key.role).is_matrix()) {
+      sources = open_fused_experts(files_.tensors, files_.path, name, key.fused, {experts, rows, columns});
+    } else if (entry != nullptr) {
+      std::vector<std::int64_t> shape{key.fused.parts * columns};
+      if (experts > 1) shape.insert(shape.begin(), experts);
+      const SharedSource all = open_plain(*entry, files_.path, shape);
+      for (std::int64_t e = 0; e < experts; ++e) sources.push_back(select_columns(slice(all, e, experts), fused_part(key.fused, columns)));
+    }
+    for (std::int64_t e = 0; e < std::ssize(sources); ++e) {
+      const TensorId id{key.role, layer, e};
+      add(id, name_of(key, id), std::move(sources[static_cast<std::size_t>(e)]));
+    }
+    return !sources.empty();
+  }
+
+  /// Whether the file has the up-projections of latent attention in one tensor.
+  [[nodiscard]] bool match_latent(const TensorKey& key, std::int64_t layer) {
+    const TensorId id{key.role, layer};
+    const std::string_view pattern = gguf_ ? key.fused.gguf : key.fused.name;
+    if (pattern.empty() || files_.tensors.find(name_from(pattern_of(key), id)) != nullptr) return false;
+    const std::string name = name_from(pattern, id);
+    const LatentShape shape{config_.heads_of(layer), config_.head_dim - config_.rope.dim, config_.value_dim, config_.kv_rank};
+    const std::int64_t rows = shape.heads * (shape.nope + shape.value);
+    SharedSource both = open_packed(name, layer, rows, shape.rank);
+    const TensorEntry* entry = files_.tensors.find(name);
+    if (both == nullptr && entry != nullptr) both = open_plain(*entry, files_.path, {rows, shape.rank});
+    if (both != nullptr) add(id, name_of(key, id), latent_part(both, shape, key.fused));
+    return both != nullptr;
+  }
+
+  void use(const TensorEntry& entry) { used_[static_cast<std::size_t>(&entry - files_.tensors.tensors().data())] = true; }
+
+  void add(const TensorId& id, std::string name, SharedSource source) {
+    CheckpointTensor& tensor = found_.emplace_back(id);
+    set_name(tensor, std::move(name));
+    std::tie(tensor.rows, tensor.columns) = shape_of(id.role, id.layer, config_);
+    tensor.is_matrix = info_of(id.role).is_matrix();
+    if (source == nullptr) return;
+    for (const TensorPart& part : source->parts()) use(*part.entry);
+    tensor.source = std::move(source);
+  }
+  void add_native(const TensorId& id, std::string name, const TensorEntry& entry) {
+    if (entry.type != "U8" || entry.shape.size() != 1) {
+      fail(Errc::corrupt, files_.path, ": ", printable(entry.name), ": expected packed bytes (U8), found ", entry.type, " ", to_string(entry.shape));
+    }
+    add(id, std::move(name), nullptr);
+  }
+
+  void refuse_others() const {
+    std::vector<std::string> drafting;  // what names of tensors of layers that only guess begin with
+    for (std::int64_t i = config_.layers; i < config_.layers + config_.drafting_layers; ++i) {
+      const std::string_view pattern = pattern_of(*arch_.find(Role::attention_norm));
+      drafting.push_back(name_from(pattern.substr(0, pattern.find("{}") + 3), {Role::attention_norm, i}));
+    }
+    const auto drafts = [&](std::string_view name) { return std::ranges::any_of(drafting, [&](const std::string& begin) { return name.starts_with(begin); }); };
+    for (std::size_t i = 0; i < used_.size(); ++i) {
+      const TensorEntry& entry = files_.tensors.tensors()[i];
+      const bool no_bias = files_.family != nullptr && entry.name.ends_with(".bias") && is_zero(entry);
+      if (used_[i] || is_leftover(entry.name) || no_bias || drafts(entry.name)) continue;
+      fail(Errc::unsupported, files_.path, ": ", printable(entry.name), ": expected no such tensor in a model of type ", arch_.name);
+    }
+  }
+
+  const TensorFiles& files_;
+  const ModelConfig& config_;
+  const ArchSpec& arch_;
+  bool gguf_;
+  std::vector<bool> used_;  ///< of the files' tensors
+  std::vector<CheckpointTensor> found_;
+};
+
+}  // namespace
+
+void set_name(CheckpointTensor& tensor, std::string name) {
+  tensor.name = without_weight(name);
+  tensor.is_weight = tensor.name != name;
+}
+
+std::string name_of(const TensorKey& key, const TensorId& id) { return name_from(key.hf.empty() ? key.gguf : key.hf, id); }
+
+std::shared_ptr<const ColumnPermutation> shared_order(std::span<const CheckpointTensor> tensors, std::int64_t layer,
+                                                      std::shared_ptr<const ColumnPermutation> order) {
+  if (order == nullptr) return order;
+  for (auto other = tensors.rbegin(); other != tensors.rend() && other->layer >= layer; ++other) {
+    if (other->source == nullptr) continue;
+    const auto& theirs = other->order();
+    if (theirs != nullptr && *theirs == *order) return theirs;
+  }
+  return order;
+}
+
+std::vector<CheckpointTensor> match_tensors(const TensorFiles& files, const ModelConfig& config) { return Matcher(files, config).match(); }
+
+}  // namespace bantam::inline v0

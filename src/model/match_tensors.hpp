@@ -1,0 +1,32 @@
+// Which tensor of a file serves which role, and whether all of them fit.
+#pragma once
+
+#include "bantam/model/checkpoint.hpp"
+
+namespace bantam::inline v0 {
+
+/// What tensors are looked for in.
+struct TensorFiles {
+  const TensorSource& tensors;
+  std::string path;       ///< names the place in messages
+  std::string container;  ///< "safetensors", "gguf" or "bantam"
+  const PackedFamily* family = nullptr;
+};
+
+/// One for each role that the model has, in layer order. Matrices of native files have no source yet: find_native_sources(). Throws corrupt
+/// or unsupported naming what is missing, superfluous or misshapen.
+[[nodiscard]] std::vector<CheckpointTensor> match_tensors(const TensorFiles& files, const ModelConfig& config);
+
+/// Looks up the formats of a native file's matrices, and the hashes of all tensors. `tensors_json` and `hashes_json`: its metadata.
+void find_native_sources(std::vector<CheckpointTensor>& tensors, const TensorFiles& files, const std::string& tensors_json, const std::string& hashes_json);
+
+/// The same order as another matrix of the layer has, if it has: q, k and v are sorted alike, and share what they read.
+[[nodiscard]] std::shared_ptr<const ColumnPermutation> shared_order(std::span<const CheckpointTensor> tensors, std::int64_t layer,
+                                                                    std::shared_ptr<const ColumnPermutation> order);
+
+/// Names a tensor, with ".weight" or not.
+void set_name(CheckpointTensor& tensor, std::string name);
+/// Hugging Face's name, or GGUF's where it has none.
+[[nodiscard]] std::string name_of(const TensorKey& key, const TensorId& id);
+
+}  // namespace bantam::inline v0

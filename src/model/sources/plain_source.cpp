@@ -1,0 +1,87 @@
+// Reading rows of one element type.
+#include "plain_source.hpp"
+
+#include <algorithm>
+
+#include "bantam/core/error.hpp"
+#include "bantam/model/source_type.hpp"
+#include "transforms.hpp"
+
+namespace bantam::inline v0 {
+
+namespace {
+
+class PlainSource final : public MatrixSource {
+ public:
+  PlainSource(const SourceType& type, const TensorPart& part, std::int64_t rows, std::int64_t columns)
+      : MatrixSource(type.can_be_written() ? std::string(type.name) : message(type.name, ", kept in ", type.format->name), rows, columns),
+        type_(type), row_bytes_(type.row_bytes(columns)) {
+    parts_ = {part};
+    format_ = type.format;
+  }
+
+  void read_row(std::int64_t row, std::span<float> out, RowCodes& /*scratch*/) const override {
+    std::vector<std::byte> bytes(static_cast<std::size_t>(row_bytes_));
+    read(row, 1, bytes.data());
+    type_.read_row(bytes.data(), out);
+  }
+
+  void fill_panel(std::span<const std::int64_t> wanted, int place, std::byte* panel) const override {
+    const auto rows = static_cast<int>(wanted.size());
+    const auto bytes = std::make_unique_for_overwrite<std::byte[]>(static_cast<std::size_t>(rows * row_bytes_));
+    for_each_run(wanted, [&](std::int64_t row, int at, int count) { read(row, count, bytes.get() + at * row_bytes_); });
+    if (type_.read_codes == nullptr) {
+      RowCodes scratch;
+      std::vector<float> floats(static_cast<std::size_t>(columns_));
+      for (int row = 0; row < rows; ++row) {
+        type_.read_row(bytes.get() + row * row_bytes_, floats);
+        format_->encode_row(panel, place + row, floats, scratch);
+      }
+      return;
+    }
+    // Block by block, not row by row: a row's codes are four bytes of each line, and lines stay in the cache meanwhile.
+    std::int8_t codes[block_columns];
+    GroupSide sides[block_columns / 16];
+    for (std::int64_t first = 0; first < columns_; first += block_columns) {
+      const std::int64_t columns = std::min<std::int64_t>(block_columns, columns_ - first);
+      for (int row = 0; row < rows; ++row) {
+        type_.read_codes(bytes.get() + row * row_bytes_ + type_.row_bytes(first), columns, codes, sides);
+        format_->store_block(panel, place + row, columns_, first, codes, sides);
+      }
+    }
+  }
+
+  [[nodiscard]] std::shared_ptr<const MatrixSource> select(const Selection& rows) const override {
+    if (!rows.is_run()) return nullptr;
+    return std::make_shared<PlainSource>(type_, TensorPart(*parts_[0].entry, bytes_of(rows.first, rows.count())), rows.count(), columns_);
+  }
+
+ private:
+  [[nodiscard]] std::span<const std::byte> bytes_of(std::int64_t row, std::int64_t rows) const noexcept {
+    return parts_[0].bytes.subspan(static_cast<std::size_t>(row * row_bytes_), static_cast<std::size_t>(rows * row_bytes_));
+  }
+  /// Read, not mapped: a file that another program cuts short is an error then, where a lost page would end the process.
+  void read(std::int64_t row, std::int64_t rows, std::byte* to) const { parts_[0].entry->file->read(bytes_of(row, rows), to); }
+
+  const SourceType& type_;
+  std::int64_t row_bytes_;
+};
+
+}  // namespace
+
+std::shared_ptr<const MatrixSource> open_plain(const TensorEntry& tensor, const std::string& file, const std::vector<std::int64_t>& shape) {
+  const std::string place = message(file, ": ", printable(tensor.name));
+  const SourceType* type = find_source_type(tensor.type);
+  if (type == nullptr) fail(Errc::unsupported, place, ": type ", printable(tensor.type), ": not yet; what works: ", source_type_names());
+  if (tensor.shape != shape) fail(Errc::corrupt, place, ": expected shape ", to_string(shape), ", found ", to_string(tensor.shape));
+  const std::int64_t columns = shape.back();
+  std::int64_t rows = 1;
+  for (std::size_t i = 0; i + 1 < shape.size(); ++i) rows *= shape[i];
+  const std::int64_t bytes = rows * type->row_bytes(columns);
+  if (columns % type->block != 0 || static_cast<std::int64_t>(tensor.bytes.size()) != bytes) {
+    fail(Errc::corrupt, place, ": expected ", bytes, " bytes of ", tensor.type, ", found ", tensor.bytes.size());
+  }
+  return std::make_shared<PlainSource>(*type, TensorPart(tensor), rows, columns);
+}
+
+}  // namespace bantam::inline v0

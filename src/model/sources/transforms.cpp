@@ -1,0 +1,201 @@
+// Each transform a source that reads another.
+#include "transforms.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <mutex>
+
+#include "bantam/core/parallel.hpp"
+
+namespace bantam::inline v0 {
+
+namespace {
+
+const FormatInfo& float_format(const MatrixSource& source) noexcept { return source.format().is_float ? source.format() : format_info<F32Format>(); }
+
+/// What others are made of.
+class Derived : public MatrixSource {
+ public:
+  [[nodiscard]] std::int64_t stored_bytes() const noexcept override {
+    const auto size = [](const MatrixSource& m) { return static_cast<double>(m.rows()) * static_cast<double>(m.columns()); };
+    return std::llround(static_cast<double>(from_->stored_bytes()) * size(*this) / size(*from_));
+  }
+  void drop() const noexcept override { from_->drop(); }
+
+ protected:
+  Derived(SharedSource from, std::int64_t rows, std::int64_t columns, const FormatInfo& format)
+      : MatrixSource(from->description(), rows, columns), from_(std::move(from)) {
+    doubt_ = from_->doubt();
+    parts_ = from_->parts();
+    format_ = &format;
+  }
+
+  SharedSource from_;
+};
+
+class Rows final : public Derived {
+ public:
+  Rows(SharedSource from, const Selection& rows)
+      : Derived(from, rows.count(), from->columns(), from->panel_format()), selected_(rows) {
+    if (!format_->is_float) order_ = from_->order();
+  }
+  void read_row(std::int64_t row, std::span<float> out, RowCodes& scratch) const override { from_->read_row(selected_[row], out, scratch); }
+  void fill_panel(std::span<const std::int64_t> rows, int first, std::byte* panel) const override {
+    std::array<std::int64_t, panel_rows> theirs;
+    std::ranges::transform(rows, theirs.begin(), [&](std::int64_t row) { return selected_[row]; });
+    from_->fill_panel(std::span(theirs).first(rows.size()), first, panel);
+  }
+
+ private:
+  Selection selected_;
+};
+
+class Columns final : public Derived {
+ public:
+  Columns(SharedSource from, const Selection& columns) : Derived(from, from->rows(), columns.count(), float_format(*from)), selected_(columns) {}
+  void read_row(std::int64_t row, std::span<float> out, RowCodes& scratch) const override {
+    std::vector<float> all(static_cast<std::size_t>(from_->columns()));
+    from_->read_row(row, all, scratch);
+    for (std::size_t c = 0; c < out.size(); ++c) out[c] = all[static_cast<std::size_t>(selected_[static_cast<std::int64_t>(c)])];
+  }
+
+ private:
+  Selection selected_;
+};
+
+class Transposed final : public Derived {
+ public:
+  explicit Transposed(SharedSource from) : Derived(from, from->columns(), from->rows(), float_format(*from)) {}
+  void read_row(std::int64_t row, std::span<float> out, RowCodes& /*scratch*/) const override {
+    const auto values = read();
+    for (std::int64_t c = 0; c < columns_; ++c) out[static_cast<std::size_t>(c)] = (*values)[static_cast<std::size_t>(c * rows_ + row)];
+  }
+  [[nodiscard]] WeightMatrix load(Reading reading) const override {
+    for (const TensorPart& part : parts_) part.entry->file->will_need(part.bytes);
+    auto values = std::make_shared<Values>(static_cast<std::size_t>(rows_ * columns_));
+    parallel_for(columns_, 16, [&](Range range) { read(range, *values); });
+    keep(std::move(values));
+    return MatrixSource::load(reading);
+  }
+  void drop() const noexcept override {
+    keep(nullptr);
+    from_->drop();
+  }
+  [[nodiscard]] SharedSource select(const Selection& rows) const override { return transpose(select_columns(from_, rows)); }
+
+ private:
+  using Values = std::vector<float>;
+  void read(Range rows, Values& values) const {
+    RowCodes scratch;
+    for (std::int64_t r = rows.begin; r < rows.end; ++r) {
+      from_->read_row(r, std::span(values).subspan(static_cast<std::size_t>(r * rows_), static_cast<std::size_t>(rows_)), scratch);
+    }
+  }
+  /// Every row of the transpose needs all rows of the other: they are read once.
+  [[nodiscard]] std::shared_ptr<const Values> read() const {
+    const std::lock_guard lock(mutex_);
+    if (kept_ == nullptr) {
+      auto values = std::make_shared<Values>(static_cast<std::size_t>(rows_ * columns_));
+      read({0, columns_}, *values);
+      kept_ = std::move(values);
+    }
+    return kept_;
+  }
+  void keep(std::shared_ptr<const Values> values) const noexcept {
+    const std::lock_guard lock(mutex_);
+    kept_ = std::move(values);
+  }
+
+  mutable std::mutex mutex_;
+  mutable std::shared_ptr<const Values> kept_;
+};
+
+class Stack final : public MatrixSource {
+ public:
+  explicit Stack(std::vector<SharedSource> matrices) : MatrixSource(matrices[0]->description(), 0, matrices[0]->columns()), matrices_(std::move(matrices)) {
+    const MatrixSource& like = *matrices_[0];
+    alike_ = std::ranges::all_of(matrices_, [&](const SharedSource& m) { return &m->panel_format() == &like.panel_format() && m->order() == like.order(); });
+    if (alike_) format_ = &like.panel_format();
+    if (!format_->is_float) order_ = like.order();
+    for (const SharedSource& matrix : matrices_) {
+      BANTAM_ASSERT(matrix->columns() == columns_);
+      begins_.push_back(rows_);
+      rows_ += matrix->rows();
+      if (doubt_.empty()) doubt_ = matrix->doubt();
+      const auto is_new = [&](const TensorPart& part) { return std::ranges::find(parts_, part.bytes.data(), [](const TensorPart& p) { return p.bytes.data(); }) == parts_.end(); };
+      std::ranges::copy_if(matrix->parts(), std::back_inserter(parts_), is_new);
+    }
+  }
+  [[nodiscard]] std::int64_t stored_bytes() const noexcept override {
+    std::int64_t sum = 0;
+    for (const SharedSource& matrix : matrices_) sum += matrix->stored_bytes();
+    return sum;
+  }
+  void read_row(std::int64_t row, std::span<float> out, RowCodes& scratch) const override {
+    const std::size_t m = number_of(row);
+    matrices_[m]->read_row(row - begins_[m], out, scratch);
+  }
+  void fill_panel(std::span<const std::int64_t> rows, int first, std::byte* panel) const override {
+    if (!alike_) return MatrixSource::fill_panel(rows, first, panel);
+    std::array<std::int64_t, panel_rows> theirs;
+    for (std::size_t at = 0, count = 0; at < rows.size(); at += count) {
+      const std::size_t m = number_of(rows[at]);
+      for (count = 0; at + count < rows.size() && number_of(rows[at + count]) == m; ++count) theirs[count] = rows[at + count] - begins_[m];
+      matrices_[m]->fill_panel(std::span(theirs).first(count), first + static_cast<int>(at), panel);
+    }
+  }
+  void drop() const noexcept override {
+    for (const SharedSource& matrix : matrices_) matrix->drop();
+  }
+
+ private:
+  [[nodiscard]] std::size_t number_of(std::int64_t row) const noexcept {
+    return static_cast<std::size_t>(std::ranges::upper_bound(begins_, row) - begins_.begin() - 1);
+  }
+
+  std::vector<SharedSource> matrices_;
+  std::vector<std::int64_t> begins_;  ///< the first row of each
+  bool alike_ = false;                ///< in format and order of columns
+};
+
+class Offset final : public Derived {
+ public:
+  Offset(SharedSource from, float value) : Derived(from, from->rows(), from->columns(), format_info<F32Format>()), value_(value) {}
+  void read_row(std::int64_t row, std::span<float> out, RowCodes& scratch) const override {
+    from_->read_row(row, out, scratch);
+    for (float& x : out) x += value_;
+  }
+
+ private:
+  float value_;
+};
+
+class InFloats final : public Derived {
+ public:
+  explicit InFloats(SharedSource from) : Derived(from, from->rows(), from->columns(), format_info<F32Format>()) {
+    description_.resize(std::min(description_.size(), description_.find(", kept in ")));
+  }
+  void read_row(std::int64_t row, std::span<float> out, RowCodes& scratch) const override { from_->read_row(row, out, scratch); }
+};
+
+}  // namespace
+
+SharedSource select_rows(SharedSource from, const Selection& rows) {
+  if (rows.is_run() && rows.count() == from->rows()) return from;
+  SharedSource easier = from->select(rows);
+  return easier != nullptr ? easier : std::make_shared<Rows>(std::move(from), rows);
+}
+SharedSource slice(SharedSource from, std::int64_t index, std::int64_t count) {
+  const std::int64_t rows = from->rows() / count;
+  return select_rows(std::move(from), Selection::run(index * rows, rows));
+}
+SharedSource stack(std::vector<SharedSource> matrices) { return std::make_shared<Stack>(std::move(matrices)); }
+SharedSource select_columns(SharedSource from, const Selection& columns) {
+  if (columns.is_run() && columns.count() == from->columns()) return in_floats(std::move(from));
+  return std::make_shared<Columns>(std::move(from), columns);
+}
+SharedSource transpose(SharedSource from) { return std::make_shared<Transposed>(std::move(from)); }
+SharedSource offset(SharedSource from, float value) { return std::make_shared<Offset>(std::move(from), value); }
+SharedSource in_floats(SharedSource from) { return from->format().is_float ? from : std::make_shared<InFloats>(std::move(from)); }
+
+}  // namespace bantam::inline v0

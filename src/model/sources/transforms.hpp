@@ -1,0 +1,53 @@
+// Matrices made of others: some of their rows or columns, their transpose, several in one. They compose.
+#pragma once
+
+#include <array>
+
+#include "bantam/model/matrix_source.hpp"
+
+namespace bantam::inline v0 {
+
+/// Indices of an axis in some order: `first` and the steps of three nested loops, the last of which is the innermost, as in a strided view.
+struct Selection {
+  struct Loop {
+    std::int64_t count = 1, step = 0;
+  };
+  std::int64_t first = 0;
+  std::array<Loop, 3> loops;
+
+  [[nodiscard]] static constexpr Selection every(std::int64_t first, std::int64_t step, std::int64_t count) noexcept {
+    return {first, {{{}, {}, {count, step}}}};
+  }
+  [[nodiscard]] static constexpr Selection run(std::int64_t first, std::int64_t count) noexcept { return every(first, 1, count); }
+  /// From pairs that are neighbors to pairs half a head apart: element i of half j of a head is at 2 i + j.
+  [[nodiscard]] static constexpr Selection rope_halves(std::int64_t heads, std::int64_t head_dim) noexcept {
+    return {0, {{{heads, head_dim}, {2, 1}, {head_dim / 2, 2}}}};
+  }
+
+  [[nodiscard]] constexpr std::int64_t count() const noexcept { return loops[0].count * loops[1].count * loops[2].count; }
+  [[nodiscard]] constexpr std::int64_t operator[](std::int64_t i) const noexcept {
+    const std::int64_t rest = i / loops[2].count;
+    return first + rest / loops[1].count * loops[0].step + rest % loops[1].count * loops[1].step + i % loops[2].count * loops[2].step;
+  }
+  /// Whether all lie one behind the other.
+  [[nodiscard]] constexpr bool is_run() const noexcept { return loops[2].count == count() && (loops[2].step == 1 || count() == 1); }
+};
+
+using SharedSource = std::shared_ptr<const MatrixSource>;
+
+/// In the same format: codes stay as they are.
+[[nodiscard]] SharedSource select_rows(SharedSource from, const Selection& rows);
+/// Number `index` of `count` matrices of the same size that stand in one below each other.
+[[nodiscard]] SharedSource slice(SharedSource from, std::int64_t index, std::int64_t count);
+/// Matrices of the same width below each other; in f32 where they have several formats or orders of columns.
+[[nodiscard]] SharedSource stack(std::vector<SharedSource> matrices);
+// These are in floats.
+[[nodiscard]] SharedSource select_columns(SharedSource from, const Selection& columns);
+/// Keeps what it has read of `from` until drop(), which load() calls.
+[[nodiscard]] SharedSource transpose(SharedSource from);
+/// Each value plus `value`, in f32: norms that are stored less one.
+[[nodiscard]] SharedSource offset(SharedSource from, float value);
+/// The same values; in f32 where the format is not of floats.
+[[nodiscard]] SharedSource in_floats(SharedSource from);
+
+}  // namespace bantam::inline v0
