@@ -1,4 +1,4 @@
-// Experts: a router and the gated MLPs that it chooses from (Shazeer et al., arXiv:1701.06538), run side by side.
+// Experts: a router and the MLPs that it chooses from (Shazeer et al., arXiv:1701.06538), run side by side.
 #pragma once
 
 #include <algorithm>
@@ -24,13 +24,13 @@ class Experts {
 
   /// Weights that run() will be asked for. Throws invalid_argument for shapes that do not go together.
   void serve(const ExpertsWeights& weights);
-  /// Room for passes of up to so many tokens over experts of these sizes.
-  void resize(std::int64_t tokens, std::int64_t dim, std::int64_t ffn);
+  /// Room for passes of up to so many tokens over experts of these sizes; latent: what they read in the place of dim, if it is not 0.
+  void resize(std::int64_t tokens, std::int64_t dim, std::int64_t ffn, std::int64_t latent = 0);
   /// The first part of run(): the experts of each token.
   void route(Team& team, const ExpertsWeights& weights, const Activations& x, bool shared, Fetch fetch = Fetch::first_level) noexcept;
   /// out(t) = s(t) * out(t) + sum of weight_e * expert_e(x(t)) over the experts of token t. s(t) is 0 without `shared`: nothing was there
   /// before; else sigmoid(shared_gate x(t)), and 1 in a block without such a gate. x: floats (tokens, dim), at most as many as there is
-  /// room for. Eight phases of the team's, and a sort of O(tokens * used + experts) between.
+  /// room for. Eight phases of the team's, twelve with latent experts, and a sort of O(tokens * used + experts) between.
   void run(Team& team, const ExpertsWeights& weights, const Activations& x, bool shared, OutputRows out, Fetch fetch = Fetch::first_level) noexcept;
   /// The experts of the first tokens of the last pass, (tokens, used); those of one in the order of their numbers.
   [[nodiscard]] std::span<const RoutedExpert> routed(std::int64_t tokens) const noexcept {
@@ -51,6 +51,19 @@ class Experts {
   };
 
   void sort(std::int64_t tokens) noexcept;
+  /// narrow_ = latent_down x.
+  void narrow(Team& team, const ExpertsWeights& weights, const Activations& x, Fetch fetch) noexcept;
+  /// hidden_ = act(gate x) * up x of the rows in inputs_.
+  void hide(Team& team, const ExpertsWeights& weights, Fetch fetch) noexcept;
+  /// sum += weight_e * outputs_ of the experts of token t, in the order of their numbers.
+  void add_experts(std::int64_t t, float* sum) const noexcept;
+  /// Calls f(t) for all tokens, dealt out.
+  template <class F>
+  static void for_tokens(Team& team, std::int64_t tokens, F&& f) noexcept {
+    team.deal(tokens, team.grain_of(tokens, 4), [&](Range part, int) {
+      for (std::int64_t t = part.begin; t < part.end; ++t) f(t);
+    });
+  }
   /// What the shared expert counts for one token.
   [[nodiscard]] static float shared_weight(std::span<const float> gate, const float* x) noexcept;
   /// Calls f(visit) for all tokens and experts, dealt out.
@@ -86,10 +99,14 @@ class Experts {
   std::vector<Segment> segments_;         ///< of experts that somebody chose, ascending
   std::vector<std::int64_t> next_row_;    ///< (experts)
   std::vector<float> shared_;             ///< (tokens): what the shared expert counts
-  Activations inputs_;                    ///< (rows, dim): tokens sorted by expert
+  Activations inputs_;                    ///< (rows, dim or latent): tokens sorted by expert
   Activations hidden_;                    ///< (rows, ffn)
   RowBuffer up_;                          ///< (rows, ffn)
-  RowBuffer outputs_;                     ///< (rows, dim)
+  RowBuffer outputs_;                     ///< (rows, dim or latent)
+  Activations wide_;                      ///< (tokens, dim): what latent_down reads
+  RowBuffer narrow_;                      ///< (tokens, latent)
+  Activations sums_;                      ///< (tokens, latent): what latent_up reads
+  RowBuffer lifted_;                      ///< (tokens, dim)
 };
 
 inline Experts::Experts(const KernelTable& kernels, const RouterOptions& options, ops::Gate gate, int threads)
@@ -102,9 +119,18 @@ inline void Experts::serve(const ExpertsWeights& weights) {
   if (experts < options_.used || experts > options_.experts || experts % options_.groups != 0) {
     fail(Errc::invalid_argument, "experts: expected ", options_.used, " to ", options_.experts, " in ", options_.groups, " groups, found ", experts);
   }
-  const auto [ffn, dim] = shape(weights.experts[0].gate);
+  const bool latent = !weights.latent_down.empty() || !weights.latent_up.empty(), gated = !weights.experts[0].gate.empty();
+  const auto [ffn, inner] = shape(weights.experts[0].up);
+  const std::int64_t dim = latent ? weights.latent_down.columns() : inner;
   if (shape(weights.router) != std::pair{experts, dim} || !weights.router.format().is_float) {
     fail(Errc::invalid_argument, "experts: expected a router of floats, (", experts, ", ", dim, ")");
+  }
+  if (latent) {
+    if (shape(weights.latent_down) != std::pair{inner, dim} || shape(weights.latent_up) != std::pair{dim, inner}) {
+      fail(Errc::invalid_argument, "experts: expected projections to and from ", inner, " numbers, what experts read");
+    }
+    wide_.serve(kernels_, weights.latent_down);
+    sums_.serve(kernels_, weights.latent_up);
   }
   const auto check = [](const std::vector<float>& vector, std::int64_t size, std::string_view what) {
     if (!vector.empty() && std::ssize(vector) != size) fail(Errc::invalid_argument, "experts: ", what, ": expected ", size, " numbers, found ", vector.size());
@@ -115,16 +141,19 @@ inline void Experts::serve(const ExpertsWeights& weights) {
   for (const MlpWeights& e : weights.experts) {
     check(e.gate_bias, ffn, "gate bias");
     check(e.up_bias, ffn, "up bias");
-    check(e.down_bias, dim, "down bias");
-    if (shape(e.gate) != std::pair{ffn, dim} || shape(e.up) != std::pair{ffn, dim} || shape(e.down) != std::pair{dim, ffn}) {
-      fail(Errc::invalid_argument, "experts: expected gates and ups of (", ffn, ", ", dim, ") and downs the other way round");
+    check(e.down_bias, inner, "down bias");
+    if (e.gate.empty() == gated || (gated && shape(e.gate) != std::pair{ffn, inner}) || shape(e.up) != std::pair{ffn, inner} ||
+        shape(e.down) != std::pair{inner, ffn}) {
+      fail(Errc::invalid_argument, "experts: expected ", gated ? "gates and " : "no gates, ", "ups of (", ffn, ", ", inner, ") and downs the other way round");
     }
-    for (const WeightMatrix* w : {&e.gate, &e.up}) inputs_.serve(kernels_, *w);
+    if (gated) inputs_.serve(kernels_, e.gate);
+    inputs_.serve(kernels_, e.up);
     hidden_.serve(kernels_, e.down);
   }
 }
 
-inline void Experts::resize(std::int64_t tokens, std::int64_t dim, std::int64_t ffn) {
+inline void Experts::resize(std::int64_t tokens, std::int64_t dim, std::int64_t ffn, std::int64_t latent) {
+  const std::int64_t inner = latent > 0 ? latent : dim;
   const std::int64_t visits = tokens * options_.used;
   // Long segments begin at multiples of 16 rows.
   const std::int64_t rows = visits + 15 * std::min(options_.experts, visits / 16);
@@ -133,10 +162,15 @@ inline void Experts::resize(std::int64_t tokens, std::int64_t dim, std::int64_t 
   visits_.reserve(static_cast<std::size_t>(visits));
   segments_.reserve(static_cast<std::size_t>(std::min(options_.experts, visits)));
   shared_.resize(static_cast<std::size_t>(tokens));
-  inputs_.resize(rows, dim);
+  inputs_.resize(rows, inner);
   hidden_.resize(rows, ffn);
   up_.resize(rows, ffn);
-  outputs_.resize(rows, dim);
+  outputs_.resize(rows, inner);
+  if (latent == 0) return;
+  wide_.resize(tokens, dim);
+  narrow_.resize(tokens, latent);
+  sums_.resize(tokens, latent);
+  lifted_.resize(tokens, dim);
 }
 
 /// A counting sort: segments_, and the rows of visits_.
@@ -176,42 +210,80 @@ inline void Experts::route(Team& team, const ExpertsWeights& weights, const Acti
   });
 }
 
-inline void Experts::run(Team& team, const ExpertsWeights& weights, const Activations& x, bool shared, OutputRows out, Fetch fetch) noexcept {
-  const std::int64_t tokens = x.tokens(), dim = inputs_.columns(), ffn = hidden_.columns();
-  BANTAM_ASSERT(x.columns() == dim);
-  route(team, weights, x, shared, fetch);
-  sort(tokens);
-  for_visits(team, [&](const Visit& visit) {
-    const MlpWeights& e = weights.experts[visit.expert];
-    std::copy_n(x.row(visit.token), dim, inputs_.row(visit.row));
-    inputs_.quantize_row(kernels_, visit.row);
-    inputs_.gather_row(kernels_, {&e.gate, &e.up}, visit.row);
+inline void Experts::narrow(Team& team, const ExpertsWeights& weights, const Activations& x, Fetch fetch) noexcept {
+  wide_.resize(x.tokens(), x.columns());  // had room for as many
+  for_tokens(team, x.tokens(), [&](std::int64_t t) {
+    std::copy_n(x.row(t), x.columns(), wide_.row(t));
+    wide_.quantize_row(kernels_, t);
+    wide_.gather_row(kernels_, {&weights.latent_down}, t);
   });
-  const auto panels = [](const WeightMatrix& w) { return div_up<std::int64_t>(w.rows(), panel_rows); };
-  const MlpWeights& any = weights.experts[0];
-  multiply(team, weights, inputs_, panels(any.gate) + panels(any.up), [&](const MlpWeights& e) {
-    return std::array<Product, 2>{Product{e.gate, values_of(e.gate_bias), hidden_.output()},
-                                  Product{e.up, values_of(e.up_bias), up_.output(), Readers{&e.gate, &e.up}.form_of(1)}};
-  }, fetch);
+  linear(kernels_, team, wide_, {{weights.latent_down, nullptr, narrow_.output()}}, fetch);
+}
+
+inline void Experts::hide(Team& team, const ExpertsWeights& weights, Fetch fetch) noexcept {
+  const std::int64_t ffn = hidden_.columns(), panels = div_up<std::int64_t>(ffn, panel_rows);
+  const bool gated = !weights.experts[0].gate.empty();
+  if (gated) {
+    multiply(team, weights, inputs_, 2 * panels, [&](const MlpWeights& e) {
+      return std::array<Product, 2>{Product{e.gate, values_of(e.gate_bias), hidden_.output()},
+                                    Product{e.up, values_of(e.up_bias), up_.output(), Readers{&e.gate, &e.up}.form_of(1)}};
+    }, fetch);
+  } else {
+    multiply(team, weights, inputs_, panels, [&](const MlpWeights& e) { return std::array<Product, 1>{Product{e.up, values_of(e.up_bias), hidden_.output()}}; }, fetch);
+  }
   for_visits(team, [&](const Visit& visit) {
     float* hidden = hidden_.row(visit.row);
-    ops::gated_kernel(kernels_, gate_)(hidden, up_.row(visit.row), hidden, ffn);
+    ops::gated_kernel(kernels_, gate_)(hidden, gated ? up_.row(visit.row) : nullptr, hidden, ffn);
     hidden_.quantize_row(kernels_, visit.row);
     hidden_.gather_row(kernels_, {&weights.experts[visit.expert].down}, visit.row);
   });
-  multiply(team, weights, hidden_, panels(any.down), [&](const MlpWeights& e) { return std::array<Product, 1>{Product{e.down, values_of(e.down_bias), outputs_.output()}}; }, fetch);
-  team.deal(tokens, team.grain_of(tokens, 4), [&](Range part, int) {
-    for (std::int64_t t = part.begin; t < part.end; ++t) {
-      float* sum = out.values + t * out.stride;
-      const float share = shared ? shared_[static_cast<std::size_t>(t)] : 0.0f;
-      for (std::int64_t c = 0; c < dim; ++c) sum[c] = shared ? share * sum[c] : 0.0f;
-      for (std::int64_t i = 0; i < options_.used; ++i) {
-        const auto at = static_cast<std::size_t>(t * options_.used + i);
-        const float weight = routed_[at].weight, *one = outputs_.row(visits_[at].row);
-        for (std::int64_t c = 0; c < dim; ++c) sum[c] += weight * one[c];
-      }
-    }
+}
+
+inline void Experts::add_experts(std::int64_t t, float* sum) const noexcept {
+  const std::int64_t columns = inputs_.columns();
+  for (std::int64_t i = 0; i < options_.used; ++i) {
+    const auto at = static_cast<std::size_t>(t * options_.used + i);
+    const float weight = routed_[at].weight, *one = outputs_.row(visits_[at].row);
+    for (std::int64_t c = 0; c < columns; ++c) sum[c] += weight * one[c];
+  }
+}
+
+inline void Experts::run(Team& team, const ExpertsWeights& weights, const Activations& x, bool shared, OutputRows out, Fetch fetch) noexcept {
+  const bool latent = !weights.latent_down.empty();
+  const std::int64_t tokens = x.tokens(), dim = x.columns(), inner = inputs_.columns();
+  BANTAM_ASSERT(inner == (latent ? weights.latent_down.rows() : dim));
+  route(team, weights, x, shared, fetch);
+  sort(tokens);
+  if (latent) narrow(team, weights, x, fetch);
+  for_visits(team, [&](const Visit& visit) {
+    const MlpWeights& e = weights.experts[visit.expert];
+    std::copy_n(latent ? narrow_.row(visit.token) : x.row(visit.token), inner, inputs_.row(visit.row));
+    inputs_.quantize_row(kernels_, visit.row);
+    inputs_.gather_row(kernels_, e.gate.empty() ? Readers{&e.up} : Readers{&e.gate, &e.up}, visit.row);
   });
+  hide(team, weights, fetch);
+  multiply(team, weights, hidden_, div_up<std::int64_t>(inner, panel_rows), [&](const MlpWeights& e) {
+    return std::array<Product, 1>{Product{e.down, values_of(e.down_bias), outputs_.output()}};
+  }, fetch);
+  const auto begin = [&](std::int64_t t) {
+    float* sum = out.values + t * out.stride;
+    const float share = shared ? shared_[static_cast<std::size_t>(t)] : 0.0f;
+    for (std::int64_t c = 0; c < dim; ++c) sum[c] = shared ? share * sum[c] : 0.0f;
+    return sum;
+  };
+  if (!latent) {
+    for_tokens(team, tokens, [&](std::int64_t t) { add_experts(t, begin(t)); });
+    return;
+  }
+  sums_.resize(tokens, inner);  // had room for as many
+  for_tokens(team, tokens, [&](std::int64_t t) {
+    std::fill_n(sums_.row(t), inner, 0.0f);
+    add_experts(t, sums_.row(t));
+    sums_.quantize_row(kernels_, t);
+    sums_.gather_row(kernels_, {&weights.latent_up}, t);
+  });
+  linear(kernels_, team, sums_, {{weights.latent_up, nullptr, lifted_.output()}}, fetch);
+  for_tokens(team, tokens, [&](std::int64_t t) { kernels_.add(begin(t), lifted_.row(t), dim); });
 }
 
 inline float Experts::shared_weight(std::span<const float> gate, const float* x) noexcept {

@@ -36,7 +36,10 @@ struct ExpertsWeights {
   std::vector<float> router_bias;     ///< (experts)
   std::vector<float> selection_bias;  ///< (experts): see Router
   std::vector<float> shared_gate;     ///< (dim): what was there before the experts counts by sigmoid(shared_gate x)
-  std::vector<MlpWeights> experts;
+  std::vector<MlpWeights> experts;    ///< alike: all with a gate, or none
+  /// (latent, dim), (dim, latent): experts read latent_down x, and latent_up brings back what they add up to (LatentMoE of
+  /// Nemotron 3). Empty: they read x.
+  WeightMatrix latent_down = {}, latent_up = {};
 };
 
 }  // namespace bantam::inline v0::nn
