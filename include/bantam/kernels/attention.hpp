@@ -108,6 +108,12 @@ void soften(float* s, int begin, int end, int first, int last, AttentionState& s
   }
 }
 
+/// Caps the scores first .. last of each row. Out of line: few models have a cap, and the loops around need their registers.
+template <class A, int MR>
+__attribute__((noinline)) void cap_scores(float (&s)[MR][page_tokens], float cap, int first, int last) {
+  for (int m = 0; m < MR; ++m) softcap<A>(s[m] + first, cap, last - first);
+}
+
 /// MR rows from `row` on.
 template <class A, class Kv, int MR>
 void attend_rows(const AttentionPage& page, const AttentionRows& rows, int row) {
@@ -141,10 +147,10 @@ void attend_rows(const AttentionPage& page, const AttentionRows& rows, int row) 
   }
   for (; token + W * 16 <= right; token += W * 16) score_strips<A, Kv, MR, W, false>(page, q, token, s);
   for (; W > 1 && token < right; token += 16) score_strips<A, Kv, MR, 1, false>(page, q, token, s);
+  if (page.softcap > 0) [[unlikely]] cap_scores<A, MR>(s, page.softcap, left, right);
   float* out = rows.out + row * value_dim;
   for (int m = 0; m < MR; ++m) {
     if (begin[m] < end[m]) {
-      if (page.softcap > 0) softcap<A>(s[m] + left, page.softcap, right - left);
       soften<A>(s[m], begin[m], end[m], left, right, rows.states[row + m], out + m * value_dim, value_dim);
     } else {
       for (int t = left; t < right; ++t) s[m][t] = 0;
