@@ -56,7 +56,8 @@ class Columns final : public Derived {
   void read_row(std::int64_t row, std::span<float> out, RowCodes& scratch) const override {
     std::vector<float> all(static_cast<std::size_t>(from_->columns()));
     from_->read_row(row, all, scratch);
-    for (std::size_t c = 0; c < out.size(); ++c) out[c] = all[static_cast<std::size_t>(selected_[static_cast<std::int64_t>(c)])];
+    auto to = out.begin();
+    selected_.for_each([&](std::int64_t c) { *to++ = all[static_cast<std::size_t>(c)]; });
   }
 
  private:
@@ -67,14 +68,36 @@ class Transposed final : public Derived {
  public:
   explicit Transposed(SharedSource from) : Derived(from, from->columns(), from->rows(), float_format(*from)) {}
   void read_row(std::int64_t row, std::span<float> out, RowCodes& /*scratch*/) const override {
-    const auto values = read();
-    for (std::int64_t c = 0; c < columns_; ++c) out[static_cast<std::size_t>(c)] = (*values)[static_cast<std::size_t>(c * rows_ + row)];
+    const Values values = read();
+    for (std::int64_t c = 0; c < columns_; ++c) out[static_cast<std::size_t>(c)] = values.get()[c * rows_ + row];
+  }
+  void fill_panel(std::span<const std::int64_t> rows, int first, std::byte* panel) const override {
+    const Values values = read();
+    // Column by column: rows of a panel are neighbors there.
+    // A line apart, for rows of a power of two would share a few lines of the cache.
+    const auto columns = static_cast<std::size_t>(columns_), stride = columns + 16;
+    const auto floats = std::make_unique_for_overwrite<float[]>(rows.size() * stride);
+    for_each_run(rows, [&](std::int64_t row, int place, int count) {
+      for (std::int64_t c = 0; c < columns_; ++c) {
+        const float* from = values.get() + c * rows_ + row;
+        float* to = floats.get() + static_cast<std::size_t>(place) * stride + c;
+        for (int i = 0; i < count; ++i) to[static_cast<std::size_t>(i) * stride] = from[i];
+      }
+    });
+    RowCodes scratch;
+    for (std::size_t row = 0; row < rows.size(); ++row) format_->encode_row(panel, first++, {floats.get() + row * stride, columns}, scratch);
+    // Matrices are loaded row after row: what was read is not asked for again.
+    const std::lock_guard lock(mutex_);
+    filled_ += std::ssize(rows);
+    if (filled_ < rows_) return;
+    kept_ = nullptr;
+    filled_ = 0;
   }
   [[nodiscard]] WeightMatrix load(Reading reading) const override {
     for (const TensorPart& part : parts_) part.entry->file->will_need(part.bytes);
-    auto values = std::make_shared<Values>(static_cast<std::size_t>(rows_ * columns_));
-    parallel_for(columns_, 16, [&](Range range) { read(range, *values); });
-    keep(std::move(values));
+    const Values values = make_room();
+    parallel_for(columns_, 16, [&](Range range) { read(range, values); });
+    keep(values);
     return MatrixSource::load(reading);
   }
   void drop() const noexcept override {
@@ -84,30 +107,34 @@ class Transposed final : public Derived {
   [[nodiscard]] SharedSource select(const Selection& rows) const override { return transpose(select_columns(from_, rows)); }
 
  private:
-  using Values = std::vector<float>;
-  void read(Range rows, Values& values) const {
+  using Values = std::shared_ptr<float>;  ///< in huge pages, where they are many
+  [[nodiscard]] Values make_room() const {
+    const auto bytes = allocate_storage(static_cast<std::size_t>(rows_ * columns_) * sizeof(float));
+    return {bytes, reinterpret_cast<float*>(bytes.get())};
+  }
+  void read(Range rows, const Values& values) const {
     RowCodes scratch;
-    for (std::int64_t r = rows.begin; r < rows.end; ++r) {
-      from_->read_row(r, std::span(values).subspan(static_cast<std::size_t>(r * rows_), static_cast<std::size_t>(rows_)), scratch);
-    }
+    for (std::int64_t r = rows.begin; r < rows.end; ++r) from_->read_row(r, {values.get() + r * rows_, static_cast<std::size_t>(rows_)}, scratch);
   }
   /// Every row of the transpose needs all rows of the other: they are read once.
-  [[nodiscard]] std::shared_ptr<const Values> read() const {
+  [[nodiscard]] Values read() const {
     const std::lock_guard lock(mutex_);
     if (kept_ == nullptr) {
-      auto values = std::make_shared<Values>(static_cast<std::size_t>(rows_ * columns_));
-      read({0, columns_}, *values);
-      kept_ = std::move(values);
+      const Values values = make_room();
+      read({0, columns_}, values);
+      kept_ = values;
     }
     return kept_;
   }
-  void keep(std::shared_ptr<const Values> values) const noexcept {
+  void keep(Values values) const noexcept {
     const std::lock_guard lock(mutex_);
     kept_ = std::move(values);
+    filled_ = 0;
   }
 
   mutable std::mutex mutex_;
-  mutable std::shared_ptr<const Values> kept_;
+  mutable Values kept_;
+  mutable std::int64_t filled_ = 0;  ///< rows, since it was kept
 };
 
 class Stack final : public MatrixSource {

@@ -29,6 +29,15 @@ struct Selection {
     const std::int64_t rest = i / loops[2].count;
     return first + rest / loops[1].count * loops[0].step + rest % loops[1].count * loops[1].step + i % loops[2].count * loops[2].step;
   }
+  /// Calls f(index) for each in its order: no division, where there are many.
+  template <class F>
+  constexpr void for_each(F&& f) const {
+    for (std::int64_t a = 0, at = first; a < loops[0].count; ++a, at += loops[0].step) {
+      for (std::int64_t b = 0, of_b = at; b < loops[1].count; ++b, of_b += loops[1].step) {
+        for (std::int64_t c = 0; c < loops[2].count; ++c) f(of_b + c * loops[2].step);
+      }
+    }
+  }
   /// Whether all lie one behind the other.
   [[nodiscard]] constexpr bool is_run() const noexcept { return loops[2].count == count() && (loops[2].step == 1 || count() == 1); }
 };
@@ -43,7 +52,7 @@ using SharedSource = std::shared_ptr<const MatrixSource>;
 [[nodiscard]] SharedSource stack(std::vector<SharedSource> matrices);
 // These are in floats.
 [[nodiscard]] SharedSource select_columns(SharedSource from, const Selection& columns);
-/// Keeps what it has read of `from` until drop(), which load() calls.
+/// Keeps what it has read of `from` until panels have been filled with all of it, or drop().
 [[nodiscard]] SharedSource transpose(SharedSource from);
 /// Each value plus `value`, in f32: norms that are stored less one.
 [[nodiscard]] SharedSource offset(SharedSource from, float value);
