@@ -1,8 +1,6 @@
 // Passes of an engine, one after another.
 #include "bantam/model/engine.hpp"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <atomic>
 #include <exception>
@@ -34,8 +32,12 @@ class Turns {
 
  private:
   static constexpr std::uint64_t nobody = 0;
-  static std::uint64_t mine() noexcept { return static_cast<std::uint64_t>(getpid()) << 32 | static_cast<std::uint32_t>(gettid()); }
-  static std::uint32_t process_of(std::uint64_t holder) noexcept { return static_cast<std::uint32_t>(holder >> 32); }
+  /// This process and thread: a number of the one, an address of the other.
+  static std::uint64_t mine() noexcept {
+    static thread_local char here;
+    return (detail::process_number() + std::uint64_t{1}) << 48 | (reinterpret_cast<std::uintptr_t>(&here) & 0xffffffffffff);
+  }
+  static std::uint16_t process_of(std::uint64_t holder) noexcept { return static_cast<std::uint16_t>(holder >> 48); }
 
   std::atomic<std::uint64_t> holder_{nobody};
 };

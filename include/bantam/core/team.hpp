@@ -33,6 +33,11 @@ struct Range {
   std::int64_t end = 0;
 };
 
+namespace detail {
+/// Differs between a process and its copies by fork(), as getpid() does, which asks the kernel: up to a microsecond for each pass.
+[[nodiscard]] std::uint32_t process_number() noexcept;
+}  // namespace detail
+
 /// The threads that inference runs on, the calling one among them. A Team belongs to one thread at a time.
 ///
 /// Work is dealt out in parts to whoever is free, and is done when its parts are: nobody waits for a thread that has not

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <linux/futex.h>
+#include <pthread.h>
 #include <sched.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -147,7 +148,7 @@ struct State {
   int granted = 0;     ///< by a quota
   Watch watch;
   Clock::time_point counted;
-  pid_t process = getpid();
+  std::uint32_t process = detail::process_number();
   std::vector<std::thread> threads;
 
   void tell() noexcept {
@@ -301,7 +302,13 @@ BANTAM_ONCE std::int64_t Team::grain_of(std::int64_t items, std::int64_t parts) 
   return std::max<std::int64_t>(1, items / (parts * state_->places.load(std::memory_order_relaxed)));
 }
 
-BANTAM_ONCE bool Team::is_forked() const noexcept { return getpid() != state_->process; }
+BANTAM_ONCE std::uint32_t detail::process_number() noexcept {
+  static std::atomic<std::uint32_t> forks{0};
+  static const bool counted = pthread_atfork(nullptr, nullptr, [] { forks.fetch_add(1, std::memory_order_relaxed); }) == 0;
+  return counted ? forks.load(std::memory_order_relaxed) : static_cast<std::uint32_t>(getpid());
+}
+
+BANTAM_ONCE bool Team::is_forked() const noexcept { return detail::process_number() != state_->process; }
 
 BANTAM_ONCE void Team::set_active(int threads) noexcept {
   state_->fixed = threads > 0;
