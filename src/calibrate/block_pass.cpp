@@ -86,13 +86,13 @@ Tensor<float, 2> BlockPass::original_inputs(const LayerWeights& original, std::i
   return inputs;
 }
 
-BlockPass::Beside BlockPass::observe(const LayerWeights& block, std::int64_t layer, std::size_t group, const LayerWeights* original,
+BlockPass::Observed BlockPass::observe(const LayerWeights& block, std::int64_t layer, std::size_t group, const LayerWeights* original,
                                      std::span<const float> scales) {
   const std::int64_t columns = first_of(block, input_groups()[group])->columns(), dim = checkpoint_.config().dim;
-  Beside sums{Hessian(columns), {}};
+  Observed sums{Hessian(columns), {}};
   seen_[group] = {};
   judges_[group].clear();
-  if (original != nullptr) sums.drift = Tensor<float, 2>({input_groups()[group].adds ? dim : columns, columns});
+  if (original != nullptr) sums.input_error = Tensor<float, 2>({input_groups()[group].adds ? dim : columns, columns});
   std::size_t past = 0;  // what the samples so far had as inputs
   for_each_sample([&](std::span<float> hidden) {
     Tensor<float, 2> beside;  // (columns, tokens): the inputs of the original, then what they have beside ours
@@ -114,13 +114,13 @@ BlockPass::Beside BlockPass::observe(const LayerWeights& block, std::int64_t lay
     }
     past += inputs;
     if (original == nullptr || !fitted) return;
-    if (input_groups()[group].adds) return add_products(sums.drift, lacking(block, group, hidden, x), x);
+    if (input_groups()[group].adds) return add_products(sums.input_error, lacking(block, group, hidden, x), x);
     parallel_for(columns, 64, [&](Range range) {
       for (std::int64_t t = 0; t < x.extent(0); ++t) {
         for (std::int64_t c = range.begin; c < range.end; ++c) beside(c, t) -= x(t, c);
       }
     });
-    add_products(sums.drift, beside, x);
+    add_products(sums.input_error, beside, x);
   });
   return sums;
 }

@@ -55,15 +55,15 @@ class BlockPass {
   void advance_original(const LayerWeights& original, std::int64_t layer, BlockStage half);
   /// Adds up what a group reads, by number, in the half of a block that the states have come to; they stay there.
   [[nodiscard]] Hessian observe_here(const LayerWeights& block, std::int64_t layer, std::size_t group);
-  struct Beside {
+  struct Observed {
     Hessian hessian;
     /// What the original model has beside this one, times these inputs, summed over tokens: of the hidden states that the group adds
     /// to, after it, (dim, columns); else of the inputs themselves, (columns, columns). Empty without an original.
-    Tensor<float, 2> drift;
+    Tensor<float, 2> input_error;
   };
   /// The same where nothing that makes these inputs changes before advance(), which may then use them again. With `original`, which has
-  /// no `scales` folded in, the drift, too: each group once a block and in order, for the original's states move on with those that add.
-  [[nodiscard]] Beside observe(const LayerWeights& block, std::int64_t layer, std::size_t group, const LayerWeights* original = nullptr,
+  /// no `scales` folded in, the error of the inputs, too: each group once a block and in order, for the original's states move on with those that add.
+  [[nodiscard]] Observed observe(const LayerWeights& block, std::int64_t layer, std::size_t group, const LayerWeights* original = nullptr,
                                std::span<const float> scales = {});
 
  protected:

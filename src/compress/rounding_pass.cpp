@@ -44,18 +44,18 @@ Rounded RoundingPass::judged(Rounded&& rounded, const WeightMatrix& original, st
   return std::move(rounded);
 }
 
-Tensor<float, 2> RoundingPass::pull_of(const WeightMatrix& matrix, std::size_t group, Tensor<float, 2>& drift) const {
+Tensor<float, 2> RoundingPass::residual_of(const WeightMatrix& matrix, std::size_t group, Tensor<float, 2>& input_error) const {
   const auto share = static_cast<float>(recipe_.options().follow_original);
   if (input_groups()[group].adds) {  // one matrix reads
-    for (std::int64_t i = 0; i < drift.size(); ++i) drift.data()[i] *= share;
-    return std::move(drift);
+    for (std::int64_t i = 0; i < input_error.size(); ++i) input_error.data()[i] *= share;
+    return std::move(input_error);
   }
   const Tensor<float, 2> weights = matrix.dequantize();
-  Tensor<float, 2> pull({weights.extent(0), weights.extent(1)});
-  for_products(weights, drift.view().transposed(), false, [&](std::int64_t row, std::int64_t first, std::span<const float> values) {
-    for (std::size_t i = 0; i < values.size(); ++i) pull(row, first + static_cast<std::int64_t>(i)) = share * values[i];
+  Tensor<float, 2> residual({weights.extent(0), weights.extent(1)});
+  for_products(weights, input_error.view().transposed(), false, [&](std::int64_t row, std::int64_t first, std::span<const float> values) {
+    for (std::size_t i = 0; i < values.size(); ++i) residual(row, first + static_cast<std::int64_t>(i)) = share * values[i];
   });
-  return pull;
+  return residual;
 }
 
 RoundingPass::Work RoundingPass::begin(std::int64_t layer) const {
@@ -126,7 +126,7 @@ namespace {
 
 /// GPTQ with what the recipe removes, or, where the moments cannot be factorized, rounding of what is left to nearest.
 WeightMatrix gptq_or_nearest(const std::string& name, const WeightMatrix& matrix, Hessian& hessian, bool last, const FormatInfo& format,
-                             const Recipe& recipe, Tensor<float, 2>&& pull, std::vector<std::string>& warnings) {
+                             const Recipe& recipe, Tensor<float, 2>&& residual, std::vector<std::string>& warnings) {
   const GptqOptions& options = recipe.options().gptq;
   const std::optional<Pruning> pruning = recipe.pruning_of(name);
   const std::vector<float> squares = hessian.mean_squares();
@@ -141,7 +141,7 @@ WeightMatrix gptq_or_nearest(const std::string& name, const WeightMatrix& matrix
     zeros.mask = &mask;
   }
   try {
-    GptqResult result = gptq(matrix.dequantize(), last ? std::move(hessian) : hessian.clone(), format, options, std::move(pull), zeros);
+    GptqResult result = gptq(matrix.dequantize(), last ? std::move(hessian) : hessian.clone(), format, options, std::move(residual), zeros);
     if (result.damping > options.damping) {
       warnings.push_back(message(name, ": second moments are singular: damping raised from ", options.damping, " to ", result.damping));
     }
@@ -160,15 +160,15 @@ WeightMatrix gptq_or_nearest(const std::string& name, const WeightMatrix& matrix
 }  // namespace
 
 WeightMatrix RoundingPass::round(const std::string& name, const WeightMatrix& matrix, Hessian& hessian, bool last, const FormatInfo& format,
-                              Role role, std::vector<std::string>& warnings, Tensor<float, 2>&& pull) const {
+                              Role role, std::vector<std::string>& warnings, Tensor<float, 2>&& residual) const {
   const std::optional<Pruning> pruning = recipe_.pruning_of(name);
-  if (rounds_by_gptq(recipe_.method()) && !format.is_float) return gptq_or_nearest(name, matrix, hessian, last, format, recipe_, std::move(pull), warnings);
+  if (rounds_by_gptq(recipe_.method()) && !format.is_float) return gptq_or_nearest(name, matrix, hessian, last, format, recipe_, std::move(residual), warnings);
   if (!pruning) return round_left(matrix.dequantize(), hessian, format, role);
   if (pruning->method != PruneMethod::sparsegpt) {
     const Tensor<float, 2> weights = matrix.dequantize();
     return round_left(masked(weights, mask_of(*pruning, weights, hessian.mean_squares())), hessian, format, role);
   }
-  const WeightMatrix left = gptq_or_nearest(name, matrix, hessian, false, format_info<F32Format>(), recipe_, std::move(pull), warnings);
+  const WeightMatrix left = gptq_or_nearest(name, matrix, hessian, false, format_info<F32Format>(), recipe_, std::move(residual), warnings);
   return round_left(left.dequantize(), hessian, format, role);
 }
 
@@ -183,7 +183,7 @@ WeightMatrix RoundingPass::round_left(const Tensor<float, 2>& weights, const Hes
   return nearest(weights, format, nearest_options(recipe_.options().clip.value_or(Clip{}), importance));
 }
 
-void RoundingPass::round_group(Work& work, std::size_t g, Beside& seen, RoundedBlock& result) {
+void RoundingPass::round_group(Work& work, std::size_t g, Observed& seen, RoundedBlock& result) {
   const InputGroup& group = input_groups()[g];
   for (const Role role : group.roles) {
     WeightMatrix& matrix = *matrix_of(work.block, role);
@@ -197,7 +197,7 @@ void RoundingPass::round_group(Work& work, std::size_t g, Beside& seen, RoundedB
     } else {
       WeightMatrix made = naming(tensor.name, [&] {
         return round(tensor.name, matrix, seen.hessian, role == group.roles.back(), format, role, result.warnings,
-                     seen.drift.size() == 0 ? Tensor<float, 2>() : pull_of(matrix, g, seen.drift));
+                     seen.input_error.size() == 0 ? Tensor<float, 2>() : residual_of(matrix, g, seen.input_error));
       });
       rounded = judged(measured(tensor.name, matrix, std::move(made)), matrix, g);
     }
@@ -246,7 +246,7 @@ void RoundingPass::round_experts(Work& work, std::int64_t layer, RoundedBlock& r
     if (folds_scales(recipe_)) scale(own, hessians);
     for (const std::size_t g : {first, last}) {
       const bool known = !hessians.empty() && (!one_by_one || g == first);
-      Beside seen{known ? std::move(hessians[g]) : observe(g), {}};
+      Observed seen{known ? std::move(hessians[g]) : observe(g), {}};
       round_group(own, g, seen, result);
     }
     work.block.experts.experts[static_cast<std::size_t>(e)] = own.block.mlp;
@@ -277,14 +277,14 @@ RoundedBlock RoundingPass::round_block(std::int64_t layer) {
   std::vector<Hessian> hessians;
   if (folds_scales(recipe_) || !one_by_one) hessians = observe_all(work.block, layer);
   if (folds_scales(recipe_)) scale(work, hessians);
-  // What the first group reads, no rounding in this block will change; of what follows the original, drift is seen besides.
+  // What the first group reads, no rounding in this block will change; of what follows the original, the error of the inputs is wanted besides.
   if (one_by_one && !hessians.empty()) hessians.erase(hessians.begin() + (original_states().empty() ? 1 : 0), hessians.end());
   for (std::size_t g = 0; g < input_groups().size(); ++g) {
     const InputGroup& group = input_groups()[g];
     if (first_of(work.block, group) != nullptr) {
       // Beside experts no MLP makes up for anything: what they add is not known yet.
       const bool follows = !original_states().empty() && !(group.half == BlockStage::mlp && is_sparse(work.block));
-      Beside seen = g < hessians.size() ? Beside{std::move(hessians[g]), {}}
+      Observed seen = g < hessians.size() ? Observed{std::move(hessians[g]), {}}
                                         : observe(work.block, layer, g, follows ? &work.original : nullptr, work.scales[g]);
       if (group.inputs == BlockStage::down_inputs && follows) work.original = {};  // is past this block; GPTQ of down takes most memory of all
       round_group(work, g, seen, result);

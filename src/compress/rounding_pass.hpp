@@ -25,7 +25,7 @@ class RoundingPass : public BlockPass {
   /// What the method makes of one matrix, AWQ's scales aside. `last`: nothing reads the Hessian after this.
   [[nodiscard]] WeightMatrix round(const std::string& name, const WeightMatrix& matrix, Hessian& hessian, bool last,
                                    const FormatInfo& format, Role role, std::vector<std::string>& warnings,
-                                   Tensor<float, 2>&& pull = {}) const;
+                                   Tensor<float, 2>&& residual = {}) const;
 
  private:
   /// Rounds what pruning has left, if any; not by GPTQ.
@@ -42,7 +42,7 @@ class RoundingPass : public BlockPass {
   [[nodiscard]] Work begin(std::int64_t layer) const;
   void add(Work& work, Role role, const CheckpointTensor& tensor) const;
   /// Rounds the matrices of an input group.
-  void round_group(Work& work, std::size_t group, Beside& seen, RoundedBlock& result);
+  void round_group(Work& work, std::size_t group, Observed& seen, RoundedBlock& result);
   /// Rounds the matrices of single heads, which are in no input group, to nearest.
   void round_ungrouped(Work& work, RoundedBlock& result);
   /// Rounds the experts of a block, one after the other: each is the MLP of a block of its own, for the tokens that are routed to it.
@@ -52,8 +52,8 @@ class RoundingPass : public BlockPass {
   [[nodiscard]] LayerWeights original(const Work& work, std::int64_t layer) const;
   /// Finds the scales of every input group, SmoothQuant's or AWQ's, and folds them in, in the Hessians too.
   void scale(Work& work, std::vector<Hessian>& hessians);
-  /// What the outputs of a matrix lack, as far as that is made good, times its inputs. Uses up the drift of a single reader.
-  [[nodiscard]] Tensor<float, 2> pull_of(const WeightMatrix& matrix, std::size_t group, Tensor<float, 2>& drift) const;
+  /// What the outputs of a matrix lack, as far as that is made good, times its inputs. Uses up the input error of a single reader.
+  [[nodiscard]] Tensor<float, 2> residual_of(const WeightMatrix& matrix, std::size_t group, Tensor<float, 2>& input_error) const;
   /// Adds the error of outputs.
   [[nodiscard]] Rounded judged(Rounded&& rounded, const WeightMatrix& original, std::size_t group) const;
 

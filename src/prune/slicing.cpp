@@ -110,9 +110,9 @@ class Slicer {
   void refit(LayerWeights& block, const LayerWeights& original, std::int64_t layer, std::size_t group) {
     const bool writes = input_groups()[group].adds;
     BlockPass& pass = states_->pass;
-    const BlockPass::Beside seen = pass.observe(block, layer, group, &original);
+    const BlockPass::Observed seen = pass.observe(block, layer, group, &original);
     const Regression regression(seen.hessian, writes ? first_numbers(seen.hessian.columns()) : kept_, options_.stream_damping);
-    const Tensor<float, 2> taken = regression.solve(seen.drift.view().slice(writes ? 0 : 1, 0, dim_));
+    const Tensor<float, 2> taken = regression.solve(seen.input_error.view().slice(writes ? 0 : 1, 0, dim_));
     for (const Role each : input_groups()[group].roles) {
       WeightMatrix& matrix = *matrix_of(block, each);
       if (matrix.empty()) continue;
@@ -125,7 +125,7 @@ class Slicer {
   [[nodiscard]] Tensor<float, 2> head_correction() const {
     const BlockPass& pass = states_->pass;
     Hessian hessian(config_.dim);
-    Tensor<float, 2> drift({config_.dim, config_.dim});
+    Tensor<float, 2> input_error({config_.dim, config_.dim});
     for_rows(static_cast<std::int64_t>(pass.states().size()) / config_.dim, [&](std::int64_t first, std::int64_t count) {
       const Tensor<float, 2> x = normed(pass.states(), first, count, config_, share_);
       const Tensor<float, 2> original = normed(pass.original_states(), first, count, config_);
@@ -134,9 +134,9 @@ class Slicer {
         for (std::int64_t c = 0; c < config_.dim; ++c) beside(c, t) = original(t, c) - x(t, c);
       }
       hessian.add(x);
-      add_products(drift, beside, x);
+      add_products(input_error, beside, x);
     });
-    return Regression(hessian, kept_, options_.stream_damping).solve(drift.view().slice(1, 0, dim_));
+    return Regression(hessian, kept_, options_.stream_damping).solve(input_error.view().slice(1, 0, dim_));
   }
 
   /// Leaves out the zeros. Norms have taken the mean over more numbers, of which `scale_` makes the same.

@@ -127,11 +127,11 @@ class Cutter {
   /// To the hidden states of the original: to what its own parts that went would have added, and in part to what those of blocks
   /// before have left to make up for.
   void refit(const LayerWeights& block, WeightMatrix& reader, const LayerWeights& original, std::int64_t layer, std::size_t group, const Tensor<float, 2>& lost) {
-    BlockPass::Beside seen = states_.pass.observe(block, layer, group, &original);
+    BlockPass::Observed seen = states_.pass.observe(block, layer, group, &original);
     const auto share = static_cast<float>(options_.follow_original);
-    for (std::int64_t i = 0; i < seen.drift.size(); ++i) {
+    for (std::int64_t i = 0; i < seen.input_error.size(); ++i) {
       const float own = lost.size() > 0 ? lost.data()[i] : 0.0f;
-      seen.drift.data()[i] = own + share * (seen.drift.data()[i] - own);
+      seen.input_error.data()[i] = own + share * (seen.input_error.data()[i] - own);
     }
     const Tensor<float, 2> more = solve(seen, options_.damping, layer, group);
     if (more.size() > 0) change(reader, [&](Tensor<float, 2>& w) { add(w, more); });
@@ -140,7 +140,7 @@ class Cutter {
   /// The matrices of a group that reads the stream, to what they read in the original.
   void refit_inputs(LayerWeights& block, const LayerWeights& original, std::int64_t layer, std::size_t group) {
     if (!follows_) return;
-    const BlockPass::Beside seen = states_.pass.observe(block, layer, group, &original);
+    const BlockPass::Observed seen = states_.pass.observe(block, layer, group, &original);
     const Tensor<float, 2> turned = solve(seen, options_.stream_damping, layer, group);
     for (const Role role : input_groups()[group].roles) {
       WeightMatrix& matrix = *matrix_of(block, role);
@@ -149,14 +149,14 @@ class Cutter {
   }
 
   /// Empty, with a word, where no damping will do.
-  [[nodiscard]] Tensor<float, 2> solve(const BlockPass::Beside& seen, double damping, std::int64_t layer, std::size_t group) {
+  [[nodiscard]] Tensor<float, 2> solve(const BlockPass::Observed& seen, double damping, std::int64_t layer, std::size_t group) {
     const std::string_view name = input_groups()[group].name;
     try {
       const Regression regression(seen.hessian, first_numbers(seen.hessian.columns()), damping);
       if (regression.damping() != damping) {
         warnings_.push_back(message("layer ", layer, ": ", name, ": second moments are singular: damping raised from ", damping, " to ", regression.damping()));
       }
-      return regression.solve(seen.drift);
+      return regression.solve(seen.input_error);
     } catch (const Error& error) {
       if (error.code() != Errc::corrupt) throw;
       warnings_.push_back(message("layer ", layer, ": ", name, ": second moments cannot be factorized: nothing is made up for there"));

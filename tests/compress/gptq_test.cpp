@@ -148,7 +148,7 @@ TEST_CASE("sweeps after the recursion leave less error in the outputs, in any or
   }
 }
 
-TEST_CASE("a pull makes gptq round what gives the outputs that are wanted") {
+TEST_CASE("a residual makes gptq round what gives the outputs that are wanted") {
   // More columns than are multiplied at once.
   const std::int64_t rows = 12, columns = quick() ? 130 : 600;
   const auto w = random::normal<float>({rows, columns}, 15, {.deviation = 0.05});
@@ -156,13 +156,13 @@ TEST_CASE("a pull makes gptq round what gives the outputs that are wanted") {
   const auto x = correlated_inputs(2 * columns, columns, 17);
   Hessian hessian(columns);
   hessian.add(x);
-  Tensor<float, 2> wanted({rows, columns}), pull({rows, columns});
+  Tensor<float, 2> wanted({rows, columns}), residual({rows, columns});
   for (std::int64_t r = 0; r < rows; ++r) {
     for (std::int64_t c = 0; c < columns; ++c) {
       wanted(r, c) = w(r, c) + change(r, c);
       double sum = 0;
       for (std::int64_t k = 0; k < columns; ++k) sum += static_cast<double>(change(r, k)) * static_cast<double>(hessian(k, c));
-      pull(r, c) = static_cast<float>(sum);
+      residual(r, c) = static_cast<float>(sum);
     }
   }
   const FormatInfo& format = format_info<Int<3, 32>>();
@@ -171,11 +171,11 @@ TEST_CASE("a pull makes gptq round what gives the outputs that are wanted") {
     CAPTURE(static_cast<int>(order));
     const GptqOptions options{.damping = 1e-4, .order = order};
     const double direct = error(gptq(wanted, hessian, format, options));
-    CHECK(error(gptq(w, hessian, format, options, pull)) < 1.05 * direct);
+    CHECK(error(gptq(w, hessian, format, options, residual)) < 1.05 * direct);
     CHECK(error(gptq(w, hessian, format, options)) > 2 * direct);
   }
   CHECK(error_of([&] { (void)gptq(w, hessian, format, {}, Tensor<float, 2>({rows, 5})); }) ==
-        message("gptq: expected a pull of (", rows, ", ", columns, "), found (", rows, ", 5)"));
+        message("gptq: expected a residual of (", rows, ", ", columns, "), found (", rows, ", 5)"));
 }
 
 TEST_CASE("moments that are singular past the first block of columns take more damping, and leave H to its owner") {

@@ -123,10 +123,10 @@ TEST_CASE("sparsegpt leaves less error in the outputs than wanda, and wanda than
   }
 }
 
-TEST_CASE("what a mask removes stays removed through recursion, pull and sweeps, in every format that holds zero") {
+TEST_CASE("what a mask removes stays removed through recursion, targets and sweeps, in every format that holds zero") {
   const std::int64_t rows = quick() ? 8 : 20, columns = 300;
   const Layer layer = some_layer(rows, columns);
-  const auto pull = random::normal<float>({rows, columns}, 33);
+  const auto residual = random::normal<float>({rows, columns}, 33);
   for (const FormatInfo& format : formats()) {
     CAPTURE(std::string(format.name));
     const Sparsity fitting = sparsity_of(format);
@@ -137,7 +137,7 @@ TEST_CASE("what a mask removes stays removed through recursion, pull and sweeps,
       continue;
     }
     for (const ColumnOrder order : {ColumnOrder::natural, ColumnOrder::activation, ColumnOrder::group}) {
-      const Tensor<float, 2> found = gptq(layer.w, layer.hessian, format, {.order = order}, pull, {.mask = &mask}).weights.dequantize();
+      const Tensor<float, 2> found = gptq(layer.w, layer.hessian, format, {.order = order}, residual, {.mask = &mask}).weights.dequantize();
       std::int64_t back = 0;
       for (std::int64_t r = 0; r < rows; ++r) {
         for (std::int64_t c = 0; c < columns; ++c) back += mask(r, c) != 0 && found(r, c) != 0;

@@ -52,15 +52,15 @@ struct GptqResult {
 /// rows columns^2 (1 + sweeps) + columns^3 / 3 multiply-adds. Inputs that were always zero get weights of zero. Throws
 /// invalid_argument when shapes do not fit, the format holds floats, or weights are not finite; corrupt when no damping
 /// below 1 makes H regular.
-/// `pull`, (rows, columns) or empty, is what the outputs lack beside W x, times x, summed over the tokens of H: with it the
-/// outputs approach others than those of the weights, W + pull H^-1 being rounded in the place of W.
+/// `residual`, (rows, columns) or empty, is what the outputs lack beside W x, times x, summed over the tokens of H: with it the
+/// outputs approach others than those of the weights, W + residual H^-1 being rounded in the place of W.
 /// `zeros`: what is pruned besides. Formats have to hold 0 exactly then (holds_zero), and may be of floats; those that hold only
 /// some of the weights need zeros that leave no others (holds_rest).
 [[nodiscard]] GptqResult gptq(TensorView<const float, 2> weights, const Hessian& hessian, const FormatInfo& format,
-                              const GptqOptions& options = {}, const Tensor<float, 2>& pull = {}, const GptqZeros& zeros = {});
+                              const GptqOptions& options = {}, const Tensor<float, 2>& residual = {}, const GptqZeros& zeros = {});
 /// The same in the memory of what it is given, which is used up. Besides that one copy of the weights is made, and nothing
 /// of the size of H.
 [[nodiscard]] GptqResult gptq(Tensor<float, 2>&& weights, Hessian&& hessian, const FormatInfo& format, const GptqOptions& options = {},
-                              Tensor<float, 2>&& pull = {}, const GptqZeros& zeros = {});
+                              Tensor<float, 2>&& residual = {}, const GptqZeros& zeros = {});
 
 }  // namespace bantam::inline v0

@@ -57,12 +57,12 @@ class Run {
     u_ = std::move(hessian).release();
   }
 
-  GptqResult result(Tensor<float, 2> pull) {
+  GptqResult result(Tensor<float, 2> residual) {
     std::vector<float> diagonal;
     const double damping = inverse_factor(u_, order_, options_.damping, diagonal);
     // What an error of a column costs when those after it make up for it.
     for (std::int64_t i = 0; i < columns_; ++i) importance_[static_cast<std::size_t>(order_[static_cast<std::size_t>(i)])] = 1 / (u_(i, i) * u_(i, i));
-    if (pull.size() > 0) follow(std::move(pull));
+    if (residual.size() > 0) follow(std::move(residual));
     Tensor<float, 2> target;
     const bool sweeps = options_.sweeps > 0 && !format_.is_float;
     if (sweeps) target = work_.clone();
@@ -209,14 +209,14 @@ class Run {
   }
 
   /// Moves the weights to P H^-1 = P UT U further on.
-  void follow(Tensor<float, 2> pull) {
+  void follow(Tensor<float, 2> residual) {
     constexpr std::int64_t rows_at_once = 1024, columns_at_once = 512;
     for (std::int64_t first = 0; first < rows_; first += rows_at_once) {
       const std::int64_t count = std::min(rows_at_once, rows_ - first);
       Tensor<float, 2> ordered({count, columns_});
       parallel_for(count, 16, [&](Range rows) {
         for (std::int64_t r = rows.begin; r < rows.end; ++r) {
-          for (std::int64_t at = 0; at < columns_; ++at) ordered(r, at) = pull(first + r, order_[static_cast<std::size_t>(at)]);
+          for (std::int64_t at = 0; at < columns_; ++at) ordered(r, at) = residual(first + r, order_[static_cast<std::size_t>(at)]);
         }
       });
       for (std::int64_t begin = 0; begin < columns_; begin += columns_at_once) {
@@ -331,24 +331,24 @@ BANTAM_ONCE void check_zeros(TensorView<const float, 2> weights, const FormatInf
 }  // namespace detail::gptq
 
 BANTAM_ONCE GptqResult gptq(TensorView<const float, 2> weights, const Hessian& hessian, const FormatInfo& format, const GptqOptions& options,
-                const Tensor<float, 2>& pull, const GptqZeros& zeros) {
-  return gptq(detail::gptq::copy_of(weights), hessian.clone(), format, options, pull.clone(), zeros);
+                const Tensor<float, 2>& residual, const GptqZeros& zeros) {
+  return gptq(detail::gptq::copy_of(weights), hessian.clone(), format, options, residual.clone(), zeros);
 }
 
-BANTAM_ONCE GptqResult gptq(Tensor<float, 2>&& weights, Hessian&& hessian, const FormatInfo& format, const GptqOptions& options, Tensor<float, 2>&& pull,
+BANTAM_ONCE GptqResult gptq(Tensor<float, 2>&& weights, Hessian&& hessian, const FormatInfo& format, const GptqOptions& options, Tensor<float, 2>&& residual,
                 const GptqZeros& zeros) {
   if (format.is_float && !zeros.any()) fail(Errc::invalid_argument, "gptq: expected a format of integers or levels, found ", format.name);
   if (weights.extent(1) != hessian.columns()) {
     fail(Errc::invalid_argument, "gptq: expected weights of ", hessian.columns(), " columns, found ", weights.extent(1));
   }
-  if (pull.size() > 0 && pull.shape() != weights.shape()) {
-    fail(Errc::invalid_argument, "gptq: expected a pull of (", weights.extent(0), ", ", weights.extent(1), "), found (", pull.extent(0), ", ", pull.extent(1), ")");
+  if (residual.size() > 0 && residual.shape() != weights.shape()) {
+    fail(Errc::invalid_argument, "gptq: expected a residual of (", weights.extent(0), ", ", weights.extent(1), "), found (", residual.extent(0), ", ", residual.extent(1), ")");
   }
   if (zeros.any()) detail::gptq::check_zeros(weights, format, zeros);
   if (!(zeros.mask != nullptr ? holds_rest(format, *zeros.mask) : holds_rest(format, zeros.choose))) {
     fail(Errc::invalid_argument, "gptq: expected zeros of the pattern ", to_string(sparsity_of(format)), ", of what ", format.name, " holds, found others");
   }
-  return detail::gptq::Run(std::move(weights), std::move(hessian), format, options, zeros).result(std::move(pull));
+  return detail::gptq::Run(std::move(weights), std::move(hessian), format, options, zeros).result(std::move(residual));
 }
 
 }  // namespace bantam::inline v0
