@@ -27,29 +27,24 @@ int main(int argc, char** argv) try {
       model.weights().embedding.read_row(sample[t], std::span(states).subspan(t * static_cast<std::size_t>(config.dim), static_cast<std::size_t>(config.dim)), scratch);
     }
   }
-  struct Reading {
-    BlockStage stage;
-    std::vector<const char*> names;
-  };
-  const Reading readings[] = {{BlockStage::attention_inputs, {"attn_q", "attn_k", "attn_v"}},
-                              {BlockStage::output_inputs, {"attn_output"}},
-                              {BlockStage::attention, {}},
-                              {BlockStage::mlp_inputs, {"ffn_gate", "ffn_up"}},
-                              {BlockStage::down_inputs, {"ffn_down"}},
-                              {BlockStage::mlp, {}}};
+  // llama.cpp's names of the matrices that read the same, in the order in which a layer runs them.
+  const std::pair<Role, std::vector<const char*>> readings[] = {
+      {Role::q, {"attn_q", "attn_k", "attn_v"}}, {Role::o, {"attn_output"}}, {Role::gate, {"ffn_gate", "ffn_up"}}, {Role::down, {"ffn_down"}}};
   Forward forward(config, model.weights(), std::stoll(argv[4]), 0);
   std::ofstream out(argv[5]);
   const char* separator = "{";
   for (std::int64_t layer = 0; layer < config.layers; ++layer) {
-    for (const Reading& reading : readings) {
+    const LayerWeights& weights = model.weights().layers[static_cast<std::size_t>(layer)];
+    for (const auto& [role, names] : readings) {
+      const InputGroup& group = group_of(role);
       std::optional<Hessian> moments;
       for (std::vector<float>& states : hidden) {
-        forward.run_block(model.weights().layers[static_cast<std::size_t>(layer)], layer, reading.stage, states);
-        if (reading.names.empty()) continue;
-        if (!moments) moments.emplace(forward.stage_inputs().extent(1));
-        moments->add(forward.stage_inputs());
+        forward.run_to(weights, layer, group, states);
+        if (!moments) moments.emplace(forward.inputs().extent(1));
+        moments->add(forward.inputs());
+        if (group.adds) forward.run_half(weights, layer, group.half, states);
       }
-      for (const char* name : reading.names) {
+      for (const char* name : names) {
         out << separator << "\n\"blk." << layer << '.' << name << ".weight\": [";
         separator = ",";
         const char* comma = "";

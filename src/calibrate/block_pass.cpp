@@ -73,8 +73,8 @@ std::span<float> BlockPass::original_of(std::span<const float> hidden) {
 
 Tensor<float, 2> BlockPass::original_inputs(const LayerWeights& original, std::int64_t layer, std::size_t group, std::span<const float> scales,
                                             std::span<const float> hidden) {
-  forward_->run_block(original, layer, input_groups()[group].inputs, original_of(hidden));
-  const TensorView<const float, 2> x = forward_->stage_inputs();
+  forward_->run_to(original, layer, input_groups()[group], original_of(hidden));
+  const TensorView<const float, 2> x = forward_->inputs();
   Tensor<float, 2> inputs({x.extent(1), x.extent(0)});
   parallel_for(x.extent(1), 64, [&](Range range) {
     for (std::int64_t t = 0; t < x.extent(0); ++t) {
@@ -97,18 +97,18 @@ BlockPass::Observed BlockPass::observe(const LayerWeights& block, std::int64_t l
   for_each_sample([&](std::span<float> hidden) {
     Tensor<float, 2> beside;  // (columns, tokens): the inputs of the original, then what they have beside ours
     if (original != nullptr && input_groups()[group].adds) {
-      forward_->run_block(*original, layer, input_groups()[group].half, original_of(hidden));
+      forward_->run_half(*original, layer, input_groups()[group].half, original_of(hidden));
     } else if (original != nullptr) {
       beside = original_inputs(*original, layer, group, scales, hidden);
     }
-    forward_->run_block(block, layer, input_groups()[group].inputs, hidden);
-    const TensorView<const float, 2> x = forward_->stage_inputs();
+    forward_->run_to(block, layer, input_groups()[group], hidden);
+    const TensorView<const float, 2> x = forward_->inputs();
     keep_judges(group, hidden, x);
     const bool fitted = !is_held_out(hidden);
     if (fitted) sums.hessian.add(x);
     if (fitted) count(group, x);
     const auto inputs = static_cast<std::size_t>(x.size());
-    const bool ends_half = input_groups()[group].adds && !parallel() && !(input_groups()[group].half == BlockStage::mlp && !block.experts.experts.empty());
+    const bool ends_half = input_groups()[group].adds && !parallel() && !(input_groups()[group].half == Half::feed_forward && !block.experts.experts.empty());
     if (ends_half && kept_.size() == past && past + inputs <= most_kept) {
       for (std::int64_t t = 0; t < x.extent(0); ++t) kept_.insert(kept_.end(), &x(t, 0), &x(t, 0) + x.extent(1));
     }
@@ -161,16 +161,16 @@ std::vector<Hessian> BlockPass::observe_some(const LayerWeights& block, std::int
   std::vector<float> states;
   for_each_sample([&](std::span<const float> hidden) {
     states.assign(hidden.begin(), hidden.end());
-    bool attended = false;
+    bool mixed = false;
     for (std::size_t i = 0; i < groups.size(); ++i) {
       if (first_of(block, input_groups()[groups[i]]) == nullptr) continue;
-      const BlockStage stage = input_groups()[groups[i]].inputs;
-      if (stage >= BlockStage::mlp_inputs && !std::exchange(attended, true)) forward_->run_block(block, layer, BlockStage::attention, states);
-      forward_->run_block(block, layer, stage, states);
-      keep_judges(groups[i], hidden, forward_->stage_inputs());
+      const InputGroup& group = input_groups()[groups[i]];
+      if (group.half == Half::feed_forward && !std::exchange(mixed, true)) forward_->run_half(block, layer, Half::mixer, states);
+      forward_->run_to(block, layer, group, states);
+      keep_judges(groups[i], hidden, forward_->inputs());
       if (is_held_out(hidden)) continue;
-      hessians[i].add(forward_->stage_inputs());
-      count(groups[i], forward_->stage_inputs());
+      hessians[i].add(forward_->inputs());
+      count(groups[i], forward_->inputs());
     }
   });
   return hessians;
@@ -196,34 +196,34 @@ Hessian BlockPass::observe_here(const LayerWeights& block, std::int64_t layer, s
 }
 
 void BlockPass::advance_over(const LayerWeights& block, std::int64_t layer) {
-  for (const BlockStage half : {BlockStage::attention, BlockStage::mlp}) advance(block, layer, half);
+  for (const Half half : halves) advance(block, layer, half);
 }
 
-void BlockPass::advance(const LayerWeights& block, std::int64_t layer, BlockStage half) {
+void BlockPass::advance(const LayerWeights& block, std::int64_t layer, Half half) {
   const std::vector<float> kept = std::exchange(kept_, {});
-  const auto last = std::ranges::find_if(input_groups(), [&](const InputGroup& group) { return group.adds && group.half == half; });
-  const std::int64_t dim = checkpoint_.config().dim, columns = matrix_of(block, last->roles[0])->columns();
+  const InputGroup* last = last_of(block, half);
+  const std::int64_t dim = checkpoint_.config().dim, columns = last != nullptr ? first_of(block, *last)->columns() : 0;
   std::size_t past = 0;
   for_each_sample([&](std::span<float> hidden) {
     const std::int64_t tokens = static_cast<std::int64_t>(hidden.size()) / dim;
     if (past < kept.size()) {
-      forward_->end_half(block, half, {kept.data() + past, {tokens, columns}}, hidden);
+      forward_->end_half(block, layer, *last, {kept.data() + past, {tokens, columns}}, hidden);
     } else {
-      forward_->run_block(block, layer, half, hidden);
+      forward_->run_half(block, layer, half, hidden);
     }
     past += static_cast<std::size_t>(tokens * columns);
   });
 }
 
-void BlockPass::advance_original(const LayerWeights& original, std::int64_t layer, BlockStage half) {
+void BlockPass::advance_original(const LayerWeights& original, std::int64_t layer, Half half) {
   if (original_.empty()) return;
-  for_each_sample([&](std::span<float> hidden) { forward_->run_block(original, layer, half, original_of(hidden)); });
+  for_each_sample([&](std::span<float> hidden) { forward_->run_half(original, layer, half, original_of(hidden)); });
 }
 
 std::vector<nn::RoutedExpert> BlockPass::route(const LayerWeights& block, std::int64_t layer) {
   std::vector<nn::RoutedExpert> all;
   for_each_sample([&](std::span<float> hidden) {
-    forward_->run_block(block, layer, BlockStage::mlp_inputs, hidden);
+    forward_->run_to(block, layer, group_of(Role::up), hidden);
     const std::span<const nn::RoutedExpert> routed = forward_->route(block);
     all.insert(all.end(), routed.begin(), routed.end());
   });
@@ -272,8 +272,8 @@ Hessian BlockPass::observe_expert(const LayerWeights& alone, std::int64_t layer,
       const auto row = std::span(hidden_).subspan(static_cast<std::size_t>(inputs[end].token) * columns, columns);
       states.insert(states.end(), row.begin(), row.end());
     }
-    forward_->run_block(alone, layer, input_groups()[group].inputs, states);
-    const TensorView<const float, 2> x = forward_->stage_inputs();
+    forward_->run_to(alone, layer, input_groups()[group], states);
+    const TensorView<const float, 2> x = forward_->inputs();
     if (fits) {
       Tensor<float, 2> weighed({x.extent(0), x.extent(1)});
       for (std::int64_t t = 0; t < x.extent(0); ++t) {
@@ -290,8 +290,8 @@ Hessian BlockPass::observe_expert(const LayerWeights& alone, std::int64_t layer,
   if (!of_all) {
     of_all.emplace(checkpoint_.config().dim);
     for_each_sample([&](std::span<float> hidden) {
-      forward_->run_block(alone, layer, BlockStage::mlp_inputs, hidden);
-      if (!is_held_out(hidden)) of_all->add(forward_->stage_inputs());
+      forward_->run_to(alone, layer, group_of(Role::up), hidden);
+      if (!is_held_out(hidden)) of_all->add(forward_->inputs());
     });
   }
   hessian.blend(*of_all, expert.share);

@@ -28,8 +28,8 @@ class BlockPass {
   [[nodiscard]] std::vector<Hessian> observe_some(const LayerWeights& block, std::int64_t layer, std::span<const std::size_t> groups);
   /// Over a block of any shapes up to the config's. In order: each call goes on where the last one ended.
   void advance_over(const LayerWeights& block, std::int64_t layer);
-  /// Half of that, BlockStage::attention or mlp.
-  void advance(const LayerWeights& block, std::int64_t layer, BlockStage half);
+  /// Half of that.
+  void advance(const LayerWeights& block, std::int64_t layer, Half half);
   /// The experts that the tokens of all samples go to in the half that the states have come to: (tokens, used).
   [[nodiscard]] std::vector<nn::RoutedExpert> route(const LayerWeights& block, std::int64_t layer);
   /// Adds up what an expert, alone, reads there, by group; of tokens of others, too, where its own are too few. `of_all`: what gate and
@@ -52,7 +52,7 @@ class BlockPass {
   /// The same without a rotation: the two begin to differ after this.
   void follow() { original_ = hidden_; }
   /// Carries the original's states, if they are carried, over half of a block that this model does not have.
-  void advance_original(const LayerWeights& original, std::int64_t layer, BlockStage half);
+  void advance_original(const LayerWeights& original, std::int64_t layer, Half half);
   /// Adds up what a group reads, by number, in the half of a block that the states have come to; they stay there.
   [[nodiscard]] Hessian observe_here(const LayerWeights& block, std::int64_t layer, std::size_t group);
   struct Observed {

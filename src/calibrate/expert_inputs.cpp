@@ -75,7 +75,7 @@ std::vector<float> outputs_of_expert(Forward& forward, const LayerWeights& alone
     before.insert(before.end(), row.begin(), row.end());
   }
   std::vector<float> outputs = before;
-  forward.run_block(alone, layer, BlockStage::mlp, outputs);
+  forward.run_half(alone, layer, Half::feed_forward, outputs);
   for (std::size_t i = 0; i < outputs.size(); ++i) outputs[i] -= before[i];
   return outputs;
 }

@@ -19,7 +19,7 @@ HeldOut::HeldOut(const ModelSource& source, const Recipe& recipe, const Calibrat
 
 void HeldOut::advance(std::int64_t layer) {
   LayerWeights block = *source_.acquire(layer);
-  for (const BlockStage half : {BlockStage::attention, BlockStage::mlp}) pass_.advance_original(block, layer, half);
+  for (const Half half : halves) pass_.advance_original(block, layer, half);
   for (const CheckpointTensor& tensor : source_.checkpoint().tensors()) {
     if (tensor.layer != layer || !tensor.is_matrix) continue;
     const FormatInfo& format = recipe_.format_of(tensor.name, false);

@@ -283,20 +283,22 @@ RoundedBlock RoundingPass::round_block(std::int64_t layer) {
     const InputGroup& group = input_groups()[g];
     if (first_of(work.block, group) != nullptr) {
       // Beside experts no MLP makes up for anything: what they add is not known yet.
-      const bool follows = !original_states().empty() && !(group.half == BlockStage::mlp && is_sparse(work.block));
+      const bool follows = !original_states().empty() && !(group.half == Half::feed_forward && is_sparse(work.block));
       Observed seen = g < hessians.size() ? Observed{std::move(hessians[g]), {}}
                                         : observe(work.block, layer, g, follows ? &work.original : nullptr, work.scales[g]);
-      if (group.inputs == BlockStage::down_inputs && follows) work.original = {};  // is past this block; GPTQ of down takes most memory of all
+      if (&group == last_of(work.block, Half::feed_forward) && follows) work.original = {};  // is past this block; GPTQ of down takes most memory of all
       round_group(work, g, seen, result);
       InputReport& inputs = result.inputs.emplace_back(InputReport{{}, seen_[g].range(), central_range(seen_[g], 99.9)});
       for (const Role role : group.roles) {
         if (!matrix_of(work.block, role)->empty()) inputs.matrices.push_back(work.tensors.at(role)->name);
       }
     }
+    const bool ends_half = group.half == Half::mixer && (g + 1 == input_groups().size() || input_groups()[g + 1].half != Half::mixer);
+    if (!ends_half) continue;
     // What the rounded half makes is what the next half reads.
-    if (group.inputs == BlockStage::output_inputs) advance(work.block, layer, BlockStage::attention);
-    if (group.inputs == BlockStage::output_inputs && is_sparse(work.block)) {
-      advance_original(work.original, layer, BlockStage::mlp);  // nothing beside experts follows it
+    advance(work.block, layer, Half::mixer);
+    if (is_sparse(work.block)) {
+      advance_original(work.original, layer, Half::feed_forward);  // nothing beside experts follows it
       work.original = {};
     }
   }
@@ -309,7 +311,7 @@ RoundedBlock RoundingPass::round_block(std::int64_t layer) {
     const std::vector<float>* vector = vector_of(work.block, role);
     if (vector != nullptr && !vector->empty()) result.vectors[TensorId(role, layer)] = *vector;
   }
-  advance(work.block, layer, BlockStage::mlp);
+  advance(work.block, layer, Half::feed_forward);
   return result;
 }
 
@@ -317,7 +319,7 @@ void RoundingPass::skip_block(std::int64_t layer, const RoundedBlock& done) {
   Work work = begin(layer);
   for (const auto& [id, rounded] : done.matrices) *matrix_of(work.block, id) = rounded.matrix;
   for (const auto& [id, vector] : done.vectors) *vector_of(work.block, id) = vector;
-  for (const BlockStage half : {BlockStage::attention, BlockStage::mlp}) advance_original(work.original, layer, half);
+  for (const Half half : halves) advance_original(work.original, layer, half);
   advance_over(work.block, layer);
 }
 

@@ -202,17 +202,17 @@ void SensitivityPass::begin() {
   }
 }
 
-void SensitivityPass::run_half(const LayerWeights& block, std::int64_t layer, BlockStage half, std::vector<float>& states) {
+void SensitivityPass::run_half(const LayerWeights& block, std::int64_t layer, Half half, std::vector<float>& states) {
   const auto dim = static_cast<std::size_t>(checkpoint_.config().dim);
   std::span<float> rest(states);
   for (const std::vector<TokenId>& window : windows_) {
-    forward_->run_block(block, layer, half, rest.first(window.size() * dim));
+    forward_->run_half(block, layer, half, rest.first(window.size() * dim));
     rest = rest.subspan(window.size() * dim);
   }
 }
 
 void SensitivityPass::run_block(const LayerWeights& block, std::int64_t layer, std::vector<float>& states) {
-  for (const BlockStage half : {BlockStage::attention, BlockStage::mlp}) run_half(block, layer, half, states);
+  for (const Half half : halves) run_half(block, layer, half, states);
 }
 
 WeightMatrix SensitivityPass::round(const CheckpointTensor& tensor, const WeightMatrix& original, const Tensor<float, 2>& weights,
@@ -278,10 +278,10 @@ void SensitivityPass::measure_block(std::int64_t layer) {
     results_[i].formats[0].measured = true;  // a router keeps its numbers
     report(results_[i].name);
   }
-  pass_.advance(block, layer, BlockStage::attention);
+  pass_.advance(block, layer, Half::mixer);
   if (checkpoint_.config().layer(layer).is_sparse()) measure_experts(block, layer);
   run_block(block, layer, base_);
-  pass_.advance(block, layer, BlockStage::mlp);
+  pass_.advance(block, layer, Half::feed_forward);
 }
 
 /// Adds what a variant's logits of one window differ by.

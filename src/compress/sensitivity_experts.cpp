@@ -12,19 +12,19 @@ void SensitivityPass::measure_experts(const LayerWeights& block, std::int64_t la
   const ModelConfig& config = checkpoint_.config();
   const std::vector<nn::RoutedExpert> routed = pass_.route(block, layer);
   std::vector<float> attended = base_;
-  run_half(block, layer, BlockStage::attention, attended);
+  run_half(block, layer, Half::mixer, attended);
   std::vector<nn::RoutedExpert> routed_windows;
   std::span<float> rest(attended);
   for (const std::vector<TokenId>& window : windows_) {
     const std::size_t size = window.size() * static_cast<std::size_t>(config.dim);
-    forward_->run_block(block, layer, BlockStage::mlp_inputs, rest.first(size));
+    forward_->run_to(block, layer, group_of(Role::up), rest.first(size));
     const std::span<const nn::RoutedExpert> some = forward_->route(block);
     routed_windows.insert(routed_windows.end(), some.begin(), some.end());
     rest = rest.subspan(size);
   }
   const auto visits = visits_of(routed_windows, config.router.used, block.experts.experts.size());
   std::vector<float> after = attended;
-  run_half(block, layer, BlockStage::mlp, after);
+  run_half(block, layer, Half::feed_forward, after);
 
   std::vector<ExpertsUnit> units;
   for (std::size_t i = 0; i < results_.size(); ++i) {

@@ -53,7 +53,7 @@ class SensitivityPass {
                        std::span<const float> base);
   void interpolate();
   [[nodiscard]] std::vector<float> embed(FunctionRef<void(TokenId, std::span<float>, RowCodes&)> read_row) const;
-  void run_half(const LayerWeights& block, std::int64_t layer, BlockStage half, std::vector<float>& states);
+  void run_half(const LayerWeights& block, std::int64_t layer, Half half, std::vector<float>& states);
   void run_block(const LayerWeights& block, std::int64_t layer, std::vector<float>& states);
   /// A matrix in a format, as the recipe's method rounds it. `weights`: of `original`.
   [[nodiscard]] WeightMatrix round(const CheckpointTensor& tensor, const WeightMatrix& original, const Tensor<float, 2>& weights,

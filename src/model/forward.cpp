@@ -6,6 +6,8 @@
 #include <numeric>
 #include <utility>
 
+#include "bantam/nn/blocks/attention.hpp"
+#include "bantam/nn/blocks/latent_attention.hpp"
 #include "bantam/nn/kv_state.hpp"
 
 namespace bantam::inline v0 {
@@ -26,6 +28,14 @@ nn::LatentAttentionOptions latent_options(const ModelConfig& c) {
   const double m = c.rope.scaling == nn::RopeScaling::yarn ? 0.1 * c.rope.score_mscale * std::log(c.rope.factor) + 1 : 1;
   return {.heads = c.heads, .head_dim = c.head_dim, .value_dim = c.value_dim, .q_rank = c.q_rank, .kv_rank = c.kv_rank, .rope = c.rope,
           .scale = static_cast<float>(m * m / std::sqrt(static_cast<double>(c.head_dim))), .norm_eps = c.norm_eps};
+}
+
+std::unique_ptr<nn::Mixer> make_mixer(MixerKind kind, const KernelTable& kernels, const ModelConfig& c, std::int64_t context_tokens, int workers) {
+  switch (kind) {
+    case MixerKind::attention: return std::make_unique<nn::MixerOf<nn::SelfAttention, &LayerWeights::attention>>(kernels, attention_options(c), context_tokens, workers);
+    case MixerKind::latent_attention: return std::make_unique<nn::MixerOf<nn::LatentAttention, &LayerWeights::attention>>(kernels, latent_options(c), context_tokens, workers);
+  }
+  return nullptr;
 }
 
 /// Takes states back to where they were, unless everything went well.
@@ -69,10 +79,9 @@ Forward::Forward(const ModelConfig& config, const ModelWeights& weights, std::in
 Forward::Forward(const ModelConfig& config, const ModelWeights& weights, const BlockSource* blocks, std::int64_t context_tokens, int threads)
     : config_(config), weights_(weights), resident_(weights), blocks_(blocks != nullptr ? *blocks : resident_), served_(static_cast<std::size_t>(config.layers)), kernels_(kernels_in_use()),
       team_(threads), mlp_(kernels_, config.gate) {
-  if (config.is_latent()) {
-    latent_.emplace(kernels_, latent_options(config), context_tokens, team_.size());
-  } else {
-    attention_.emplace(kernels_, attention_options(config), context_tokens, team_.size());
+  for (std::int64_t i = 0; i < config.layers; ++i) {
+    std::unique_ptr<nn::Mixer>& mixer = mixers_[static_cast<std::size_t>(config.mixer_of(i))];
+    if (mixer == nullptr) mixer = make_mixer(config.mixer_of(i), kernels_, config, context_tokens, team_.size());
   }
   if (config.has_experts()) experts_.emplace(kernels_, config.router, config.gate, team_.size());
   if (!weights.head.empty()) headed_.serve(kernels_, weights.head);
@@ -80,21 +89,17 @@ Forward::Forward(const ModelConfig& config, const ModelWeights& weights, const B
   for (Pending& p : pending_) p.norm.reserve(static_cast<std::size_t>(config.dim));
 }
 
-void Forward::serve(const LayerWeights& layer) {
-  if (latent_) {
-    latent_->serve(layer.attention, normed_);
-  } else {
-    attention_->serve(layer.attention, normed_);
-  }
-  mlp_.serve(layer.mlp, normed_);
-  if (!layer.experts.experts.empty()) experts_->serve(layer.experts);
+void Forward::serve(const LayerWeights& w, std::int64_t index) {
+  mixer_of(index).serve(w, normed_);
+  mlp_.serve(w.mlp, normed_);
+  if (!w.experts.experts.empty()) experts_->serve(w.experts);
 }
 
 /// A layer, whose rows the buffers of a pass have room for.
 std::shared_ptr<const LayerWeights> Forward::acquire(std::int64_t layer) {
   std::shared_ptr<const LayerWeights> w = blocks_.acquire(layer);
   if (served_[static_cast<std::size_t>(layer)]) return w;
-  serve(*w);
+  serve(*w, layer);
   served_[static_cast<std::size_t>(layer)] = true;
   if (!rows_.empty()) resize(std::ssize(rows_));
   return w;
@@ -113,10 +118,8 @@ void Forward::resize(std::int64_t tokens) {
   const std::int64_t expert_ffn = std::ranges::max(c.specs, {}, &LayerSpec::expert_ffn).expert_ffn;
   mlp_.resize(tokens, std::max(c.ffn, expert_ffn));
   if (experts_) experts_->resize(tokens, c.dim, expert_ffn);
-  if (latent_) {
-    latent_->plan(tokens, sequences_);
-  } else {
-    attention_->plan(tokens, sequences_);
+  for (const auto& mixer : mixers_) {
+    if (mixer) mixer->plan(tokens, sequences_);
   }
 }
 
@@ -219,10 +222,8 @@ void Forward::final_norm(std::int64_t row, float* out) const noexcept {
 
 /// The rotations of some rows' positions.
 void Forward::find_angles(Range rows) noexcept {
-  if (latent_) {
-    latent_->find_angles(rows_, rows);
-  } else {
-    attention_->find_angles(rows_, rows);
+  for (const auto& mixer : mixers_) {
+    if (mixer) mixer->find_angles(rows_, rows);
   }
 }
 
@@ -290,9 +291,9 @@ void Forward::layers(KeepGoing keep_going) {
     const std::shared_ptr<const LayerWeights> w = acquire(i);
     // After the last comes the first of the next pass.
     blocks_.prefetch((i + 1) % config_.layers);
-    // Keys and values of layer i of the model are at place i of the caches.
-    attention(pass, *w, attention_layer(i, i), BlockStage::attention);
-    feed_forward(pass, *w, config_.arch->parallel, BlockStage::mlp);
+    // What layer i of the model keeps of a sequence is at place i of its states.
+    mix(pass, *w, i, i, nn::to_the_end);
+    feed_forward(pass, *w, config_.arch->parallel, nn::to_the_end);
   }
   pass.for_rows([&](Range part, int) {
     for (std::int64_t t = part.begin; t < part.end; ++t) settle(t);
@@ -300,10 +301,10 @@ void Forward::layers(KeepGoing keep_going) {
   pending_count_ = 0;
 }
 
-void Forward::run_block(const LayerWeights& w, std::int64_t index, BlockStage stage, std::span<float> hidden) {
+void Forward::run_part(const LayerWeights& w, std::int64_t index, Half half, int until, std::span<float> hidden) {
   const std::int64_t tokens = static_cast<std::int64_t>(hidden.size()) / config_.dim;
-  const bool parallel = config_.arch->parallel;
-  serve(w);
+  const bool parallel = config_.arch->parallel, ends = until == nn::to_the_end;
+  serve(w, index);
   if (!block_state_) block_state_ = nn::kv_sequence(config_.block_kv_shape(), "f32");
   block_state_->truncate(0);
   block_state_->extend(tokens);
@@ -311,18 +312,18 @@ void Forward::run_block(const LayerWeights& w, std::int64_t index, BlockStage st
   for (std::int64_t t = 0; t < tokens; ++t) rows_.push_back({t});
   sequences_.assign(1, {&*block_state_, 0, tokens, 0});
   resize(tokens);
-  stage_ = stage;
+  part_inputs_ = ends ? nullptr : &inputs_of(index, half, until);
   pending_count_ = 0;
   std::copy_n(hidden.data(), hidden.size(), residual_.data());
   const nn::Pass pass = pass_on(team_);
   // Where both halves read the same state, what they add is added at the end of the second.
-  if (parallel && stage == BlockStage::attention) return;
-  if (stage <= BlockStage::attention || (parallel && stage == BlockStage::mlp)) {
+  if (parallel && half == Half::mixer && ends) return;
+  if (half == Half::mixer || (parallel && ends)) {
     pass.for_rows([&](Range part, int) { find_angles(part); });
-    attention(pass, w, attention_layer(index, 0), std::min(stage, BlockStage::attention));
+    mix(pass, w, index, 0, half == Half::mixer ? until : nn::to_the_end);
   }
-  if (stage > BlockStage::attention) feed_forward(pass, w, parallel && stage == BlockStage::mlp, stage);
-  if (stage == BlockStage::attention || stage == BlockStage::mlp) settle_in(hidden);
+  if (half == Half::feed_forward) feed_forward(pass, w, parallel && ends, until);
+  if (ends) settle_in(hidden);
 }
 
 std::span<const nn::RoutedExpert> Forward::route(const LayerWeights& w) noexcept {
@@ -330,16 +331,15 @@ std::span<const nn::RoutedExpert> Forward::route(const LayerWeights& w) noexcept
   return experts_->routed(std::ssize(rows_));
 }
 
-void Forward::end_half(const LayerWeights& w, BlockStage half, TensorView<const float, 2> inputs, std::span<float> hidden) {
+void Forward::end_half(const LayerWeights& w, std::int64_t index, const InputGroup& group, TensorView<const float, 2> inputs, std::span<float> hidden) {
   const std::int64_t tokens = inputs.extent(0);
-  const bool attends = half == BlockStage::attention;
-  const WeightMatrix& last = attends ? w.attention.o : w.mlp.down;
-  nn::Activations& x = inputs_of(attends ? BlockStage::output_inputs : BlockStage::down_inputs);
-  serve(w);
+  const Role role = group.roles[0];
+  const WeightMatrix& last = *matrix_of(w, role);
+  nn::Activations& x = inputs_of(index, group.half, group.number);
+  serve(w, index);
   rows_.assign(static_cast<std::size_t>(tokens), {});
   resize(tokens);
   x.resize(tokens, last.columns());
-  stage_ = half;
   std::copy_n(hidden.data(), hidden.size(), residual_.data());
   const nn::Pass pass = pass_on(team_);
   pass.for_rows([&](Range part, int) {
@@ -349,23 +349,20 @@ void Forward::end_half(const LayerWeights& w, BlockStage half, TensorView<const 
       x.gather_row(kernels_, {&last}, t);
     }
   });
-  nn::linear(kernels_, team_, x, {{last, nn::values_of(attends ? w.attention.o_bias : w.mlp.down_bias), branch_.output()}}, fetch_.level());
+  const std::vector<float>* bias = bias_of(w, role);
+  nn::linear(kernels_, team_, x, {{last, bias != nullptr ? bias->data() : nullptr, branch_.output()}}, fetch_.level());
   pending_count_ = 0;
-  add_later(branch_, attends ? w.attention_out_norm : w.ffn_out_norm);
+  add_later(branch_, group.half == Half::mixer ? w.attention_out_norm : w.ffn_out_norm);
   settle_in(hidden);
 }
 
-nn::Activations& Forward::inputs_of(BlockStage stage) noexcept {
-  switch (stage) {
-    case BlockStage::query_inputs: return latent_->query();
-    case BlockStage::output_inputs: return latent_ ? latent_->attended() : attention_->attended();
-    case BlockStage::down_inputs: return mlp_.hidden();
-    default: return normed_;
-  }
+nn::Activations& Forward::inputs_of(std::int64_t layer, Half half, int group) noexcept {
+  if (group == 0) return normed_;
+  return half == Half::mixer ? mixer_of(layer).inputs(group) : mlp_.hidden();
 }
 
-TensorView<const float, 2> Forward::stage_inputs() const noexcept {
-  const nn::Activations& x = inputs_of(stage_);
+TensorView<const float, 2> Forward::inputs() const noexcept {
+  const nn::Activations& x = *part_inputs_;
   return {x.row(0), {x.tokens(), x.columns()}, {x.floats().stride, 1}};
 }
 
@@ -399,34 +396,17 @@ void Forward::normalize(const nn::Pass& pass, const std::vector<float>& weight, 
   if (!beside) pending_count_ = 0;
 }
 
-/// Layer `index` of the model, whose keys and values are at `place` of the caches.
-nn::AttentionLayer Forward::attention_layer(std::int64_t index, std::int64_t place) const noexcept {
+/// The first half of layer `index`, whose state of a sequence is at `place`, as far as `until`.
+void Forward::mix(const nn::Pass& pass, const LayerWeights& w, std::int64_t index, std::int64_t place, int until) noexcept {
+  nn::Mixer& mixer = mixer_of(index);
   const LayerSpec& spec = config_.layer(index);
-  return {.place = place, .window = spec.window, .rope = spec.rope};
-}
-
-/// The first half of a layer, as far as `until`.
-void Forward::attention(const nn::Pass& pass, const LayerWeights& w, const nn::AttentionLayer& layer, BlockStage until) noexcept {
-  normalize(pass, w.attention_norm, w.attention_norm_bias, false, latent_ ? nn::LatentAttention::readers(w.attention) : nn::SelfAttention::readers(w.attention));
-  if (until == BlockStage::attention_inputs) return;
-  if (latent_) {
-    latent_->query(pass, w.attention, normed_);
-    if (until == BlockStage::query_inputs) return;
-    latent_->attend(pass, w.attention, layer);
-  } else {
-    attention_->attend(pass, w.attention, layer, normed_);
-  }
-  if (until == BlockStage::output_inputs) return;
-  if (latent_) {
-    latent_->project(pass, w.attention, branch_.output());
-  } else {
-    attention_->project(pass, w.attention, branch_.output());
-  }
-  add_later(branch_, w.attention_out_norm);
+  normalize(pass, w.attention_norm, w.attention_norm_bias, false, mixer.readers(w));
+  mixer.run(pass, w, {.place = place, .window = spec.window, .rope = spec.rope}, normed_, branch_.output(), until);
+  if (until == nn::to_the_end) add_later(branch_, w.attention_out_norm);
 }
 
 /// The second half: an MLP, experts, or both side by side. `beside`: it reads the state that attention read.
-void Forward::feed_forward(const nn::Pass& pass, const LayerWeights& w, bool beside, BlockStage until) noexcept {
+void Forward::feed_forward(const nn::Pass& pass, const LayerWeights& w, bool beside, int until) noexcept {
   const bool has_mlp = !w.mlp.down.empty();
   const bool own_norm = !config_.arch->parallel || !w.ffn_norm.empty();
   nn::RowBuffer& out = beside ? beside_ : branch_;
@@ -435,9 +415,9 @@ void Forward::feed_forward(const nn::Pass& pass, const LayerWeights& w, bool bes
   if (own_norm || !beside || normed_.has_orders()) {
     normalize(pass, own_norm ? w.ffn_norm : w.attention_norm, own_norm ? w.ffn_norm_bias : w.attention_norm_bias, beside, readers);
   }
-  if (until == BlockStage::mlp_inputs) return;
+  if (until == 0) return;
   if (has_mlp) mlp_.hide(pass, w.mlp, normed_);
-  if (until == BlockStage::down_inputs) return;
+  if (until != nn::to_the_end) return;
   if (has_mlp) mlp_.project(pass, w.mlp, out.output());
   if (!w.experts.experts.empty()) experts_->run(pass.team, w.experts, normed_, has_mlp, out.output(), pass.fetch);
   add_later(out, w.ffn_out_norm);

@@ -10,31 +10,35 @@ namespace {
 template <class T>
 T* place_of(LayerWeights& layer, const TensorId& id) noexcept {
   const RoleInfo& info = info_of(id.role);
-  if constexpr (std::is_same_v<T, std::vector<float>>) {
-    if (const auto* norm = std::get_if<T LayerWeights::*>(&info.place)) return &(layer.**norm);
+  if constexpr (std::is_same_v<T, WeightMatrix>) {
+    return info.matrix != nullptr ? info.matrix(layer, id.expert) : nullptr;
+  } else {
+    return info.vector != nullptr ? info.vector(layer, id.expert) : nullptr;
   }
-  if (const auto* of_attention = std::get_if<T nn::AttentionWeights::*>(&info.place)) return &(layer.attention.**of_attention);
-  if (const auto* of_experts = std::get_if<T nn::ExpertsWeights::*>(&info.place)) return &(layer.experts.**of_experts);
-  const auto* of_mlp = std::get_if<T nn::MlpWeights::*>(&info.place);
-  if (of_mlp == nullptr || (info.is_of_expert() && id.expert < 0)) return nullptr;
-  return &((info.is_of_expert() ? layer.experts.experts[static_cast<std::size_t>(id.expert)] : layer.mlp).**of_mlp);
 }
 
 template <class T>
 T* place_of(ModelWeights& weights, const TensorId& id) noexcept {
-  if (const auto* place = std::get_if<T ModelWeights::*>(&info_of(id.role).place)) return &(weights.**place);
+  const RoleInfo& info = info_of(id.role);
+  if constexpr (std::is_same_v<T, WeightMatrix>) {
+    if (info.model_matrix != nullptr) return &(weights.*info.model_matrix);
+  } else {
+    if (info.model_vector != nullptr) return &(weights.*info.model_vector);
+  }
   return id.layer < 0 ? nullptr : place_of<T>(weights.layers[static_cast<std::size_t>(id.layer)], id);
 }
 
-constexpr Role attention_inputs[] = {Role::q, Role::k, Role::v, Role::q_a, Role::kv_a}, query_inputs[] = {Role::q_b}, output_inputs[] = {Role::o}, mlp_inputs[] = {Role::gate, Role::up}, down_inputs[] = {Role::down};
-
-constexpr InputGroup groups[] = {
-    {"q, k and v", attention_inputs, Role::attention_norm, BlockStage::attention_inputs, BlockStage::attention, false},
-    {"q_b", query_inputs, Role::q_a_norm, BlockStage::query_inputs, BlockStage::attention, false},
-    {"o", output_inputs, Role::v, BlockStage::output_inputs, BlockStage::attention, true},
-    {"gate and up", mlp_inputs, Role::ffn_norm, BlockStage::mlp_inputs, BlockStage::mlp, false},
-    {"down", down_inputs, Role::up, BlockStage::down_inputs, BlockStage::mlp, true},  // the gate multiplies what up makes
-};
+/// The groups of all blocks, in the order in which a layer that had them all would run them.
+constexpr auto groups = [] {
+  std::array<InputGroup, std::size(nn::attention_inputs) + std::size(nn::mlp_inputs)> all{};
+  std::size_t next = 0;
+  const auto add = [&](std::span<const nn::BlockInputs> block, Half half, Role norm) {
+    for (std::size_t i = 0; i < block.size(); ++i) all[next++] = {block[i].name, block[i].roles, block[i].source.value_or(norm), half, static_cast<int>(i), block[i].adds};
+  };
+  add(nn::attention_inputs, Half::mixer, Role::attention_norm);
+  add(nn::mlp_inputs, Half::feed_forward, Role::ffn_norm);
+  return all;
+}();
 
 }  // namespace
 
@@ -119,9 +123,16 @@ const WeightMatrix* first_of(const LayerWeights& layer, const InputGroup& group)
   return nullptr;
 }
 
+const InputGroup* last_of(const LayerWeights& layer, Half half) noexcept {
+  const auto last = std::ranges::find_if(groups, [&](const InputGroup& group) { return group.adds && group.half == half && first_of(layer, group) != nullptr; });
+  return last == groups.end() ? nullptr : &*last;
+}
+
+const InputGroup& group_of(Role role) noexcept { return groups[input_group_of(role)]; }
+
 std::size_t input_group_of(Role role) noexcept {
   const auto has = [&](const InputGroup& group) { return std::ranges::find(group.roles, role) != group.roles.end(); };
-  return static_cast<std::size_t>(std::ranges::find_if(groups, has) - std::begin(groups));
+  return static_cast<std::size_t>(std::ranges::find_if(groups, has) - groups.begin());
 }
 
 }  // namespace bantam::inline v0

@@ -86,13 +86,13 @@ class Cutter {
       const std::vector<double> worth = states_.pass.expert_worth(block, layer, options_.expert_score == ExpertScore::frequency);
       keep_parts(block, Part::experts, choose_in_groups(worth, left.experts, config_.router.groups).kept, config_);
     }
-    states_.pass.advance_original(original, layer, BlockStage::mlp);
-    states_.pass.advance(block, layer, BlockStage::mlp);
+    states_.pass.advance_original(original, layer, Half::feed_forward);
+    states_.pass.advance(block, layer, Half::feed_forward);
   }
   /// A block that goes as a whole.
   void skip(const LayerWeights& original, std::int64_t layer) {
     begin_following();
-    for (const BlockStage stage : {BlockStage::attention, BlockStage::mlp}) states_.pass.advance_original(original, layer, stage);
+    for (const Half stage : halves) states_.pass.advance_original(original, layer, stage);
   }
 
  private:

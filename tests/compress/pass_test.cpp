@@ -233,18 +233,19 @@ TEST_CASE_FIXTURE(Pass, "a half that is ended from its last layer's inputs is th
     const Model model = compress(Model::load(folder / "hf"), recipe::rtn(name)).first;
     const LayerWeights& block = model.weights().layers[1];
     Forward forward(model.config(), model.weights(), 40, 2);
-    for (const auto& [inputs, half] : {std::pair{BlockStage::output_inputs, BlockStage::attention}, {BlockStage::down_inputs, BlockStage::mlp}}) {
+    for (const Half half : halves) {
+      const InputGroup& last = *last_of(block, half);
       const auto states = random::normal<float>({24, model.config().dim}, 7);
       std::vector<float> whole(states.span().begin(), states.span().end()), ended = whole;
-      forward.run_block(block, 1, inputs, ended);
-      const TensorView<const float, 2> x = forward.stage_inputs();
+      forward.run_to(block, 1, last, ended);
+      const TensorView<const float, 2> x = forward.inputs();
       const std::int64_t columns = x.extent(1);
       std::vector<float> kept;
       for (std::int64_t t = 0; t < x.extent(0); ++t) kept.insert(kept.end(), &x(t, 0), &x(t, 0) + columns);
-      forward.run_block(block, 1, half, whole);
+      forward.run_half(block, 1, half, whole);
       CHECK(whole != ended);
-      forward.run_block(block, 0, BlockStage::attention_inputs, std::span(whole).first(static_cast<std::size_t>(model.config().dim)));
-      forward.end_half(block, half, {kept.data(), {24, columns}}, ended);
+      forward.run_to(block, 0, input_groups()[0], std::span(whole).first(static_cast<std::size_t>(model.config().dim)));
+      forward.end_half(block, 1, last, {kept.data(), {24, columns}}, ended);
       CHECK(whole == ended);
     }
   }

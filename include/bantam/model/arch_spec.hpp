@@ -6,63 +6,13 @@
 #include <string_view>
 
 #include "bantam/nn/blocks/attention_kinds.hpp"
+#include "bantam/nn/blocks/role.hpp"
 #include "bantam/nn/blocks/router.hpp"
 #include "bantam/nn/ops.hpp"
 
 namespace bantam::inline v0 {
 
 enum class Norm : std::uint8_t { rms, layer };
-
-/// What a weight is for. One entry a tensor that the forward pass reads.
-enum class Role : std::uint8_t {
-  embedding,
-  final_norm,
-  final_norm_bias,
-  head,
-  rope_divisors,
-  // One a layer from here on.
-  attention_norm,  ///< before attention
-  attention_norm_bias,
-  attention_out_norm,  ///< of what attention adds
-  q,
-  k,
-  v,
-  o,
-  q_bias,
-  k_bias,
-  v_bias,
-  o_bias,
-  q_norm,
-  k_norm,
-  sinks,  ///< of attention, one a head
-  q_a,    ///< latent attention (arXiv:2405.04434): down to the queries' rank
-  q_a_norm,
-  q_b,    ///< and up from there
-  kv_a,   ///< down to the latent vector and the rotated key
-  kv_a_norm,
-  k_b,  ///< a head's query into the latent space
-  v_b,  ///< and its mean out of there
-  ffn_norm,
-  ffn_norm_bias,
-  ffn_out_norm,
-  gate,  ///< of the MLP: of a dense layer, or the expert of a sparse one that all tokens share
-  up,
-  down,
-  gate_bias,
-  up_bias,
-  down_bias,
-  router,
-  router_bias,
-  selection_bias,  ///< added to scores when experts are chosen, not when they are weighed
-  shared_gate,     ///< what the shared expert counts for a token: the sigmoid of the product with it
-  // One an expert from here on.
-  expert_gate,
-  expert_up,
-  expert_down,
-  expert_gate_bias,
-  expert_up_bias,
-  expert_down_bias,
-};
 
 /// Which of a model's weights: `layer` is -1 for those of none, `expert` for those of no expert.
 struct TensorId {

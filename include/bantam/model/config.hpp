@@ -15,6 +15,10 @@ namespace bantam::inline v0 {
 class GgufFile;
 class GgufWriter;
 
+/// The block of a layer's first half.
+enum class MixerKind : std::uint8_t { attention, latent_attention };
+inline constexpr std::size_t mixer_kinds = 2;
+
 /// One layer, as data: what may differ from layer to layer.
 struct LayerSpec {
   std::int64_t kv_heads = 0;
@@ -63,6 +67,7 @@ struct ModelConfig {
   std::vector<LayerSpec> specs;  ///< of each layer
 
   [[nodiscard]] const LayerSpec& layer(std::int64_t i) const noexcept { return specs[static_cast<std::size_t>(i)]; }
+  [[nodiscard]] MixerKind mixer_of(std::int64_t) const noexcept { return is_latent() ? MixerKind::latent_attention : MixerKind::attention; }
   [[nodiscard]] std::int64_t kv_heads_of(std::int64_t i) const noexcept { return layer(i).kv_heads; }
   [[nodiscard]] std::int64_t heads_of(std::int64_t i) const noexcept { return layer(i).kv_heads * (heads / kv_heads); }
   [[nodiscard]] std::int64_t ffn_of(std::int64_t i) const noexcept { return layer(i).ffn; }

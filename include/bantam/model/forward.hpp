@@ -11,9 +11,8 @@
 #include "bantam/model/block_source.hpp"
 #include "bantam/model/roles.hpp"
 #include "bantam/model/sequence_input.hpp"
-#include "bantam/nn/blocks/attention.hpp"
 #include "bantam/nn/blocks/experts.hpp"
-#include "bantam/nn/blocks/latent_attention.hpp"
+#include "bantam/nn/blocks/mixer.hpp"
 #include "bantam/nn/blocks/mlp.hpp"
 #include "bantam/nn/fetch_choice.hpp"
 
@@ -44,17 +43,19 @@ class Forward {
   /// their tokens leaves them.
   void run(std::span<const SequenceInput> sequences, PassSink sink, KeepGoing keep_going, PassOutput output = PassOutput::logits);
 
-  /// Runs a stage of block `index` alone, with weights `w`, over the hidden states (tokens, dim) of a sequence from its
-  /// beginning: one half of the block, up to what a linear layer in it reads or to its end. Stages that end a half add it
-  /// to `hidden`.
-  void run_block(const LayerWeights& w, std::int64_t index, BlockStage stage, std::span<float> hidden);
-  /// (tokens, inputs) of the linear layers that the last stage came to. Until the next call.
-  [[nodiscard]] TensorView<const float, 2> stage_inputs() const noexcept;
-  /// The experts of each token that the last stage, BlockStage::mlp_inputs, came to: (tokens, used) of the router in `w`. Until the next call.
+  /// Runs half of layer `index` alone, with weights `w`, over the hidden states (tokens, dim) of a sequence from its beginning, and adds
+  /// what it makes to `hidden`. Halves side by side are run together, as the second.
+  void run_half(const LayerWeights& w, std::int64_t index, Half half, std::span<float> hidden) { run_part(w, index, half, nn::to_the_end, hidden); }
+  /// The same as far as what a group of the layer reads; `hidden` stays as it is.
+  void run_to(const LayerWeights& w, std::int64_t index, const InputGroup& group, std::span<float> hidden) { run_part(w, index, group.half, group.number, hidden); }
+  /// (tokens, inputs) of the group that run_to() came to. Until the next call.
+  [[nodiscard]] TensorView<const float, 2> inputs() const noexcept;
+  /// The experts of each token, where run_to() came to the first group of the second half: (tokens, used) of the router in `w`. Until the
+  /// next call.
   [[nodiscard]] std::span<const nn::RoutedExpert> route(const LayerWeights& w) noexcept;
-  /// What run_block makes of `hidden` with BlockStage::attention or mlp where its last linear layer reads `inputs`, which
-  /// output_inputs or down_inputs came to before: bit for bit, for the cost of that layer alone.
-  void end_half(const LayerWeights& w, BlockStage half, TensorView<const float, 2> inputs, std::span<float> hidden);
+  /// What run_half() makes of `hidden` where its last linear layer, `last`, reads `inputs`, which run_to() came to before: bit for bit, for
+  /// the cost of that layer alone.
+  void end_half(const LayerWeights& w, std::int64_t index, const InputGroup& last, TensorView<const float, 2> inputs, std::span<float> hidden);
   /// Calls sink(token, its logits) for hidden states (tokens, dim) that have left the last block, in order. The logits live
   /// for the call.
   void run_head(std::span<const float> hidden, FunctionRef<void(std::int64_t token, std::span<const float> logits)> sink);
@@ -72,11 +73,13 @@ class Forward {
   /// phases that end in about a microsecond, and one thread reads 25 to 60 bytes a nanosecond from its caches.
   static constexpr std::int64_t worth_sharing = 512 << 10;
 
-  void serve(const LayerWeights& layer);
+  void serve(const LayerWeights& w, std::int64_t index);
   [[nodiscard]] std::shared_ptr<const LayerWeights> acquire(std::int64_t layer);
-  /// What the linear layers read that a stage comes to.
-  [[nodiscard]] nn::Activations& inputs_of(BlockStage stage) noexcept;
-  [[nodiscard]] const nn::Activations& inputs_of(BlockStage stage) const noexcept { return const_cast<Forward&>(*this).inputs_of(stage); }
+  /// The block of a layer's first half.
+  [[nodiscard]] nn::Mixer& mixer_of(std::int64_t layer) const noexcept { return *mixers_[static_cast<std::size_t>(config_.mixer_of(layer))]; }
+  /// What a group of a layer reads.
+  [[nodiscard]] nn::Activations& inputs_of(std::int64_t layer, Half half, int group) noexcept;
+  void run_part(const LayerWeights& w, std::int64_t index, Half half, int until, std::span<float> hidden);
   void resize(std::int64_t tokens);
   /// What part of its input a sequence has in the pass under way.
   struct Segment {
@@ -99,9 +102,8 @@ class Forward {
   void settle(std::int64_t row) noexcept;
   void settle_in(std::span<float> hidden) noexcept;
   void normalize(const nn::Pass& pass, const std::vector<float>& weight, const std::vector<float>& bias, bool beside, const nn::Readers& readers) noexcept;
-  void attention(const nn::Pass& pass, const LayerWeights& w, const nn::AttentionLayer& layer, BlockStage until) noexcept;
-  void feed_forward(const nn::Pass& pass, const LayerWeights& w, bool beside, BlockStage until) noexcept;
-  [[nodiscard]] nn::AttentionLayer attention_layer(std::int64_t index, std::int64_t place) const noexcept;
+  void mix(const nn::Pass& pass, const LayerWeights& w, std::int64_t index, std::int64_t place, int until) noexcept;
+  void feed_forward(const nn::Pass& pass, const LayerWeights& w, bool beside, int until) noexcept;
   void head(std::span<const std::int64_t> rows) noexcept;
   void final_norm(std::int64_t row, float* out) const noexcept;
 
@@ -127,7 +129,7 @@ class Forward {
   std::vector<RowInput> inputs_;    ///< of each row
   std::optional<nn::SequenceState> block_state_;  ///< of one layer, for blocks that are run alone
   bool stopped_ = false;            ///< by keep_going
-  BlockStage stage_ = BlockStage::mlp;  ///< that run_block came to
+  const nn::Activations* part_inputs_ = nullptr;  ///< that run_to() came to
   AlignedBuffer<float> residual_;   ///< (tokens, dim)
   nn::RowBuffer branch_, beside_;   ///< (tokens, dim): what branches add to the residual stream; the second where two read the same state
   std::array<Pending, 2> pending_;  ///< in the order in which they are added
@@ -135,8 +137,7 @@ class Forward {
   AlignedBuffer<float> logits_;     ///< (outputs at a time, vocab)
   nn::Activations normed_;  ///< (tokens, dim): what a branch reads
   nn::Activations headed_;  ///< what the head reads; it may ask for other forms than layers do
-  std::optional<nn::SelfAttention> attention_;
-  std::optional<nn::LatentAttention> latent_;  ///< in the place of attention_
+  std::array<std::unique_ptr<nn::Mixer>, mixer_kinds> mixers_;  ///< of the kinds that the model has
   nn::Mlp mlp_;
   std::optional<nn::Experts> experts_;  ///< of models that have some
   std::vector<RowCodes> codes_;         ///< one a worker

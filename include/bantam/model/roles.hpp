@@ -1,6 +1,7 @@
 // What every weight of a model is for, in one table: how it lies, where it is kept, which weights read the same.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <optional>
 #include <span>
@@ -11,43 +12,24 @@
 
 namespace bantam::inline v0 {
 
-/// What an axis of a weight counts.
-enum class WeightAxis : std::uint8_t {
-  one,         ///< the rows of a vector
-  vocab,
-  dim,         ///< the residual stream
-  heads,
-  queries,     ///< heads * head_dim
-  keys,        ///< kv_heads * head_dim; of values, too
-  outputs,     ///< heads * value_dim
-  q_norm,      ///< what an RMS norm of queries is taken over: a head or all of them
-  k_norm,
-  rope_pairs,  ///< rope.dim / 2
-  q_rank,
-  kv_rank,
-  latent,           ///< kv_rank + rope.dim
-  latent_queries,   ///< heads * kv_rank
-  nope,             ///< head_dim - rope.dim
-  ffn,
-  experts,
-  expert_ffn,
-};
-
 /// The length of an axis in a layer, 0 where the layer has none; -1: outside of layers.
 [[nodiscard]] std::int64_t extent_of(WeightAxis axis, std::int64_t layer, const ModelConfig& config) noexcept;
 
 /// How many there are of a weight.
 enum class Scope : std::uint8_t { model, layer, expert };
 
-/// One role: a row of the table.
+/// One role: a row of the table, which the tables of blocks make up.
 struct RoleInfo {
-  using Place = std::variant<std::monostate, WeightMatrix ModelWeights::*, std::vector<float> ModelWeights::*, std::vector<float> LayerWeights::*,
-                             WeightMatrix nn::AttentionWeights::*, std::vector<float> nn::AttentionWeights::*, WeightMatrix nn::MlpWeights::*,
-                             std::vector<float> nn::MlpWeights::*, WeightMatrix nn::ExpertsWeights::*, std::vector<float> nn::ExpertsWeights::*>;
-  Role role;
-  Scope scope;
-  WeightAxis rows, columns;
-  Place place;                       ///< none: the config carries it
+  /// Where a layer keeps a weight, of expert `expert` if it is one's.
+  template <class T>
+  using Place = T* (*)(LayerWeights&, std::int64_t expert) noexcept;
+  Role role{};
+  Scope scope = Scope::layer;
+  WeightAxis rows{}, columns{};
+  Place<WeightMatrix> matrix = nullptr;
+  Place<std::vector<float>> vector = nullptr;
+  WeightMatrix ModelWeights::* model_matrix = nullptr;  ///< of no layer
+  std::vector<float> ModelWeights::* model_vector = nullptr;
   std::optional<Role> bias_of = {};  ///< the matrix whose rows it is added to
   bool by_heads = false;             ///< a matrix of each head, one behind the other: GGUF's (heads, rows, columns)
 
@@ -60,60 +42,69 @@ struct RoleInfo {
   [[nodiscard]] constexpr bool stays_float() const noexcept { return rows == WeightAxis::experts; }
 };
 
-/// One row a role, in their order.
-inline constexpr std::array roles = std::to_array<RoleInfo>({
-    {Role::embedding, Scope::model, WeightAxis::vocab, WeightAxis::dim, &ModelWeights::embedding},
-    {Role::final_norm, Scope::model, WeightAxis::one, WeightAxis::dim, &ModelWeights::final_norm},
-    {Role::final_norm_bias, Scope::model, WeightAxis::one, WeightAxis::dim, &ModelWeights::final_norm_bias},
-    {Role::head, Scope::model, WeightAxis::vocab, WeightAxis::dim, &ModelWeights::head},
-    {Role::rope_divisors, Scope::model, WeightAxis::one, WeightAxis::rope_pairs, {}},
-    {Role::attention_norm, Scope::layer, WeightAxis::one, WeightAxis::dim, &LayerWeights::attention_norm},
-    {Role::attention_norm_bias, Scope::layer, WeightAxis::one, WeightAxis::dim, &LayerWeights::attention_norm_bias},
-    {Role::attention_out_norm, Scope::layer, WeightAxis::one, WeightAxis::dim, &LayerWeights::attention_out_norm},
-    {Role::q, Scope::layer, WeightAxis::queries, WeightAxis::dim, &nn::AttentionWeights::q},
-    {Role::k, Scope::layer, WeightAxis::keys, WeightAxis::dim, &nn::AttentionWeights::k},
-    {Role::v, Scope::layer, WeightAxis::keys, WeightAxis::dim, &nn::AttentionWeights::v},
-    {Role::o, Scope::layer, WeightAxis::dim, WeightAxis::outputs, &nn::AttentionWeights::o},
-    {Role::q_bias, Scope::layer, WeightAxis::one, WeightAxis::queries, &nn::AttentionWeights::q_bias, Role::q},
-    {Role::k_bias, Scope::layer, WeightAxis::one, WeightAxis::keys, &nn::AttentionWeights::k_bias, Role::k},
-    {Role::v_bias, Scope::layer, WeightAxis::one, WeightAxis::keys, &nn::AttentionWeights::v_bias, Role::v},
-    {Role::o_bias, Scope::layer, WeightAxis::one, WeightAxis::dim, &nn::AttentionWeights::o_bias, Role::o},
-    {Role::q_norm, Scope::layer, WeightAxis::one, WeightAxis::q_norm, &nn::AttentionWeights::q_norm},
-    {Role::k_norm, Scope::layer, WeightAxis::one, WeightAxis::k_norm, &nn::AttentionWeights::k_norm},
-    {Role::sinks, Scope::layer, WeightAxis::one, WeightAxis::heads, &nn::AttentionWeights::sinks},
-    {Role::q_a, Scope::layer, WeightAxis::q_rank, WeightAxis::dim, &nn::AttentionWeights::q_a},
-    {Role::q_a_norm, Scope::layer, WeightAxis::one, WeightAxis::q_rank, &nn::AttentionWeights::q_a_norm},
-    {Role::q_b, Scope::layer, WeightAxis::queries, WeightAxis::q_rank, &nn::AttentionWeights::q_b},
-    {Role::kv_a, Scope::layer, WeightAxis::latent, WeightAxis::dim, &nn::AttentionWeights::kv_a},
-    {Role::kv_a_norm, Scope::layer, WeightAxis::one, WeightAxis::kv_rank, &nn::AttentionWeights::kv_a_norm},
-    {Role::k_b, Scope::layer, WeightAxis::latent_queries, WeightAxis::nope, &nn::AttentionWeights::k_b, {}, true},
-    {Role::v_b, Scope::layer, WeightAxis::outputs, WeightAxis::kv_rank, &nn::AttentionWeights::v_b, {}, true},
-    {Role::ffn_norm, Scope::layer, WeightAxis::one, WeightAxis::dim, &LayerWeights::ffn_norm},
-    {Role::ffn_norm_bias, Scope::layer, WeightAxis::one, WeightAxis::dim, &LayerWeights::ffn_norm_bias},
-    {Role::ffn_out_norm, Scope::layer, WeightAxis::one, WeightAxis::dim, &LayerWeights::ffn_out_norm},
-    {Role::gate, Scope::layer, WeightAxis::ffn, WeightAxis::dim, &nn::MlpWeights::gate},
-    {Role::up, Scope::layer, WeightAxis::ffn, WeightAxis::dim, &nn::MlpWeights::up},
-    {Role::down, Scope::layer, WeightAxis::dim, WeightAxis::ffn, &nn::MlpWeights::down},
-    {Role::gate_bias, Scope::layer, WeightAxis::one, WeightAxis::ffn, &nn::MlpWeights::gate_bias, Role::gate},
-    {Role::up_bias, Scope::layer, WeightAxis::one, WeightAxis::ffn, &nn::MlpWeights::up_bias, Role::up},
-    {Role::down_bias, Scope::layer, WeightAxis::one, WeightAxis::dim, &nn::MlpWeights::down_bias, Role::down},
-    {Role::router, Scope::layer, WeightAxis::experts, WeightAxis::dim, &nn::ExpertsWeights::router},
-    {Role::router_bias, Scope::layer, WeightAxis::one, WeightAxis::experts, &nn::ExpertsWeights::router_bias, Role::router},
-    {Role::selection_bias, Scope::layer, WeightAxis::one, WeightAxis::experts, &nn::ExpertsWeights::selection_bias},
-    {Role::shared_gate, Scope::layer, WeightAxis::one, WeightAxis::dim, &nn::ExpertsWeights::shared_gate},
-    {Role::expert_gate, Scope::expert, WeightAxis::expert_ffn, WeightAxis::dim, &nn::MlpWeights::gate},
-    {Role::expert_up, Scope::expert, WeightAxis::expert_ffn, WeightAxis::dim, &nn::MlpWeights::up},
-    {Role::expert_down, Scope::expert, WeightAxis::dim, WeightAxis::expert_ffn, &nn::MlpWeights::down},
-    {Role::expert_gate_bias, Scope::expert, WeightAxis::one, WeightAxis::expert_ffn, &nn::MlpWeights::gate_bias, Role::expert_gate},
-    {Role::expert_up_bias, Scope::expert, WeightAxis::one, WeightAxis::expert_ffn, &nn::MlpWeights::up_bias, Role::expert_up},
-    {Role::expert_down_bias, Scope::expert, WeightAxis::one, WeightAxis::dim, &nn::MlpWeights::down_bias, Role::expert_down},
-});
-static_assert([] {
-  for (std::size_t i = 0; i < roles.size(); ++i) {
-    if (static_cast<std::size_t>(roles[i].role) != i) return false;
+namespace detail {
+
+/// Collects the rows of all tables, each at the place of its role.
+struct RoleTable {
+  static constexpr std::size_t size = static_cast<std::size_t>(Role::expert_down_bias) + 1;
+  std::array<RoleInfo, size> rows{};
+  std::array<int, size> count{};
+
+  constexpr void add(const RoleInfo& row) {
+    rows[static_cast<std::size_t>(row.role)] = row;
+    ++count[static_cast<std::size_t>(row.role)];
   }
-  return true;
-}());
+  /// A block's table. get(layer, expert): its weights, or null.
+  template <const auto& table, auto get>
+  constexpr void add_block(Scope scope = Scope::layer) {
+    [&]<std::size_t... i>(std::index_sequence<i...>) { (add_weight<table, get, i>(scope), ...); }(std::make_index_sequence<std::size(table)>());
+  }
+  template <const auto& table, auto get, std::size_t i>
+  constexpr void add_weight(Scope scope) {
+    constexpr const auto& row = table[i];
+    RoleInfo info{.role = row.role, .scope = scope, .rows = row.rows, .columns = row.columns, .bias_of = row.bias_of, .by_heads = row.by_heads};
+    if constexpr (row.rows == WeightAxis::one) {
+      info.vector = place_of<std::vector<float>, table, get, i>;
+    } else {
+      info.matrix = place_of<WeightMatrix, table, get, i>;
+    }
+    add(info);
+  }
+  template <class T, const auto& table, auto get, std::size_t i>
+  static T* place_of(LayerWeights& layer, std::int64_t expert) noexcept {
+    constexpr std::size_t kind = std::is_same_v<T, WeightMatrix> ? 0 : 1;
+    auto* weights = get(layer, expert);
+    return weights == nullptr ? nullptr : &(weights->*std::get<kind>(table[i].place));
+  }
+};
+
+template <auto member>
+inline constexpr auto member_of = [](LayerWeights& layer, std::int64_t) noexcept { return &(layer.*member); };
+inline constexpr auto layer_itself = [](LayerWeights& layer, std::int64_t) noexcept { return &layer; };
+inline constexpr auto one_expert = [](LayerWeights& layer, std::int64_t expert) noexcept {
+  return expert < 0 ? nullptr : &layer.experts.experts[static_cast<std::size_t>(expert)];
+};
+
+inline constexpr RoleTable role_table = [] {
+  RoleTable all;
+  all.add({.role = Role::embedding, .scope = Scope::model, .rows = WeightAxis::vocab, .columns = WeightAxis::dim, .model_matrix = &ModelWeights::embedding});
+  all.add({.role = Role::final_norm, .scope = Scope::model, .columns = WeightAxis::dim, .model_vector = &ModelWeights::final_norm});
+  all.add({.role = Role::final_norm_bias, .scope = Scope::model, .columns = WeightAxis::dim, .model_vector = &ModelWeights::final_norm_bias});
+  all.add({.role = Role::head, .scope = Scope::model, .rows = WeightAxis::vocab, .columns = WeightAxis::dim, .model_matrix = &ModelWeights::head});
+  all.add({.role = Role::rope_divisors, .scope = Scope::model, .columns = WeightAxis::rope_pairs});  // the config carries them
+  all.add_block<nn::norms_table, layer_itself>();
+  all.add_block<nn::attention_table, member_of<&LayerWeights::attention>>();
+  all.add_block<nn::mlp_table, member_of<&LayerWeights::mlp>>();
+  all.add_block<nn::experts_table, member_of<&LayerWeights::experts>>();
+  all.add_block<nn::expert_table, one_expert>(Scope::expert);
+  return all;
+}();
+static_assert(std::ranges::all_of(role_table.count, [](int rows) { return rows == 1; }), "every role stands in one table, once");
+
+}  // namespace detail
+
+/// One row a role, in their order.
+inline constexpr const std::array<RoleInfo, detail::RoleTable::size>& roles = detail::role_table.rows;
 
 [[nodiscard]] constexpr const RoleInfo& info_of(Role role) noexcept { return roles[static_cast<std::size_t>(role)]; }
 
@@ -158,25 +149,18 @@ void for_each_matrix(Layer& layer, F&& f) {
   }
 }
 
-/// How far a half of a block is run: the first four are of attention, the others of the feed-forward half.
-enum class BlockStage : std::uint8_t {
-  attention_inputs,  ///< what q, k and v read, or q, q_a and kv_a
-  query_inputs,      ///< what q_b reads
-  output_inputs,     ///< what o reads
-  attention,
-  mlp_inputs,        ///< what gate and up read
-  down_inputs,       ///< what down reads
-  mlp,
-};
+/// The halves of a layer: the first lets the tokens of a sequence see each other, the second works on each token by itself.
+enum class Half : std::uint8_t { mixer, feed_forward };
+inline constexpr Half halves[] = {Half::mixer, Half::feed_forward};
 
-/// The matrices of a layer that read the same activations: they share second moments, scales of AWQ and SmoothQuant, and outliers.
+/// What a block declares of its inputs (nn::BlockInputs), in a layer.
 struct InputGroup {
-  std::string_view name;  ///< "q, k and v"
+  std::string_view name;
   std::span<const Role> roles;
-  Role source;        ///< makes what they read, value by value: a norm's weight, or the rows of a matrix
-  BlockStage inputs;  ///< where a pass over the layer comes to what they read
-  BlockStage half;    ///< the half of the layer they are in
-  bool adds;          ///< to the residual stream: the last of its half
+  Role source{};   ///< the norm before the half, where the block names no other
+  Half half{};
+  int number = 0;  ///< in its block
+  bool adds = false;
   /// Whether it reads the residual stream, after a norm.
   [[nodiscard]] constexpr bool reads_stream() const noexcept { return info_of(roles[0]).columns == WeightAxis::dim; }
 };
@@ -184,6 +168,10 @@ struct InputGroup {
 [[nodiscard]] std::span<const InputGroup> input_groups() noexcept;
 /// The first matrix of a group that a layer has; null: it has none.
 [[nodiscard]] const WeightMatrix* first_of(const LayerWeights& layer, const InputGroup& group) noexcept;
+/// The group of a half whose outputs are added to the residual stream in this layer; null: none.
+[[nodiscard]] const InputGroup* last_of(const LayerWeights& layer, Half half) noexcept;
+/// The group of a matrix that is in one.
+[[nodiscard]] const InputGroup& group_of(Role role) noexcept;
 /// The number of a matrix's group among them; how many there are for one of none.
 [[nodiscard]] std::size_t input_group_of(Role role) noexcept;
 

@@ -10,15 +10,6 @@
 
 namespace bantam::inline v0 {
 
-/// One layer: what its branches' blocks read, and the norms around them. What an architecture lacks is empty.
-struct LayerWeights {
-  std::vector<float> attention_norm, attention_norm_bias, attention_out_norm;  ///< (dim)
-  std::vector<float> ffn_norm, ffn_norm_bias, ffn_out_norm;                    ///< (dim)
-  nn::AttentionWeights attention;
-  nn::MlpWeights mlp;          ///< of dense layers, or the shared expert
-  nn::ExpertsWeights experts;  ///< of sparse layers
-};
-
 struct ModelWeights {
   WeightMatrix embedding;  ///< (vocab, dim)
   WeightMatrix head;       ///< (vocab, dim); shares the embedding's bytes when tied

@@ -6,9 +6,10 @@
 
 #include "bantam/nn/attention.hpp"
 #include "bantam/nn/blocks/attention_kinds.hpp"
+#include "bantam/nn/blocks/mixer.hpp"
 #include "bantam/nn/blocks/pass_caches.hpp"
 #include "bantam/nn/blocks/pass.hpp"
-#include "bantam/nn/blocks/weights.hpp"
+#include "bantam/nn/blocks/weights/attention.hpp"
 #include "bantam/nn/linear.hpp"
 #include "bantam/nn/rope.hpp"
 
@@ -24,14 +25,7 @@ struct SelfAttentionOptions {
   double norm_eps = 1e-5;
 };
 
-/// One layer's part in a pass.
-struct AttentionLayer {
-  std::int64_t place = 0;   ///< of its keys and values in the caches
-  std::int64_t window = 0;  ///< tokens seen; 0: all
-  LayerRope rope = LayerRope::model;
-};
-
-/// The block with its buffers: attend() comes to what `o` reads, project() multiplies by it.
+/// The block with its buffers: run() is attend(), which comes to what `o` reads, and project(), which multiplies by it.
 class SelfAttention {
  public:
   /// `context_tokens`: the longest sequence to come. Throws invalid_argument as Rope does.
@@ -59,8 +53,12 @@ class SelfAttention {
     attention_.plan(caches_.find(sequences));
   }
   [[nodiscard]] static Readers readers(const AttentionWeights& w) noexcept { return {&w.q, &w.k, &w.v}; }
-  [[nodiscard]] Activations& attended() noexcept { return attended_; }
-  [[nodiscard]] const Activations& attended() const noexcept { return attended_; }
+  /// What `o` reads is the only group behind the first.
+  [[nodiscard]] Activations& inputs(int) noexcept { return attended_; }
+  void run(const Pass& pass, const AttentionWeights& w, const MixerLayer& layer, const Activations& x, OutputRows out, int until) noexcept {
+    if (until > 0) attend(pass, w, layer, x);
+    if (until == to_the_end) project(pass, w, out);
+  }
 
   /// The rotations of some rows' positions, for all layers.
   void find_angles(std::span<const PassRow> rows, Range part) noexcept {
@@ -73,7 +71,7 @@ class SelfAttention {
     }
   }
   /// attended = softmax(q kT) v; keys and values go to the caches of their sequences. x: (tokens, dim), ready for its readers.
-  void attend(const Pass& pass, const AttentionWeights& w, const AttentionLayer& layer, const Activations& x) noexcept;
+  void attend(const Pass& pass, const AttentionWeights& w, const MixerLayer& layer, const Activations& x) noexcept;
   /// out = o attended. out: (tokens, dim).
   void project(const Pass& pass, const AttentionWeights& w, OutputRows out) noexcept {
     pass.for_parts(w.o.columns(), [&](std::int64_t t, std::int64_t begin, std::int64_t end) {
@@ -85,7 +83,7 @@ class SelfAttention {
 
  private:
   void normalize_all_heads(const Pass& pass, const AttentionWeights& w) noexcept;
-  void rotate_and_store(const Pass& pass, const AttentionWeights& w, const AttentionLayer& layer) noexcept;
+  void rotate_and_store(const Pass& pass, const AttentionWeights& w, const MixerLayer& layer) noexcept;
   void warm(float* query, std::int64_t position) const noexcept;
   void rotate(float* head, std::int64_t row, LayerRope rope) const noexcept;
 
@@ -101,7 +99,7 @@ class SelfAttention {
   std::vector<AlignedBuffer<float>> heads_;  ///< one a worker: a padded head
 };
 
-inline void SelfAttention::attend(const Pass& pass, const AttentionWeights& w, const AttentionLayer& layer, const Activations& x) noexcept {
+inline void SelfAttention::attend(const Pass& pass, const AttentionWeights& w, const MixerLayer& layer, const Activations& x) noexcept {
   if (attended_.columns() != w.q.rows()) attended_.resize(pass.tokens(), w.q.rows());
   const Readers readers = this->readers(w);
   linear(kernels_, pass.team, x,
@@ -140,7 +138,7 @@ inline void SelfAttention::warm(float* query, std::int64_t position) const noexc
 }
 
 /// Norms, where that is done head by head, and rotates the heads of q and k, and stores k and v. Units are (token, head).
-inline void SelfAttention::rotate_and_store(const Pass& pass, const AttentionWeights& w, const AttentionLayer& layer) noexcept {
+inline void SelfAttention::rotate_and_store(const Pass& pass, const AttentionWeights& w, const MixerLayer& layer) noexcept {
   const std::int64_t d = options_.shape.head_dim;
   const std::int64_t heads = w.q.rows() / d, kv_heads = w.k.rows() / d;
   const auto eps = static_cast<float>(options_.norm_eps);

@@ -28,4 +28,11 @@ struct Temperature {
   bool operator==(const Temperature&) const = default;
 };
 
+/// One layer's part in a pass.
+struct MixerLayer {
+  std::int64_t place = 0;   ///< of its keys and values, or its recurrent state, in those of a sequence
+  std::int64_t window = 0;  ///< tokens seen; 0: all
+  LayerRope rope = LayerRope::model;
+};
+
 }  // namespace bantam::inline v0::nn

@@ -8,7 +8,7 @@
 
 #include "bantam/nn/blocks/pass.hpp"
 #include "bantam/nn/blocks/router.hpp"
-#include "bantam/nn/blocks/weights.hpp"
+#include "bantam/nn/blocks/weights/experts.hpp"
 #include "bantam/nn/linear.hpp"
 #include "bantam/nn/ops.hpp"
 

@@ -6,7 +6,7 @@
 #include "bantam/nn/attention.hpp"
 #include "bantam/nn/blocks/attention.hpp"
 #include "bantam/nn/blocks/pass.hpp"
-#include "bantam/nn/blocks/weights.hpp"
+#include "bantam/nn/blocks/weights/attention.hpp"
 #include "bantam/nn/linear.hpp"
 #include "bantam/nn/rope.hpp"
 
@@ -23,7 +23,8 @@ struct LatentAttentionOptions {
   double norm_eps = 1e-6;
 };
 
-/// The block with its buffers: query() comes to what q_b reads, attend() to what `o` reads, project() multiplies by it.
+/// The block with its buffers: run() is query(), which comes to what q_b reads, attend(), to what `o` reads, and project(), which
+/// multiplies by it.
 class LatentAttention {
  public:
   /// Throws invalid_argument as Rope does, and for ranks that are no multiples of panel_rows.
@@ -34,8 +35,13 @@ class LatentAttention {
   /// Room for a pass of these sequences, of so many tokens together.
   void plan(std::int64_t tokens, std::span<const PassSequence> sequences);
   [[nodiscard]] static Readers readers(const AttentionWeights& w) noexcept { return {w.q.empty() ? &w.q_a : &w.q, &w.kv_a}; }
-  [[nodiscard]] Activations& query() noexcept { return query_; }        ///< what q_b reads
-  [[nodiscard]] Activations& attended() noexcept { return attended_; }  ///< what o reads
+  /// What q_b reads, or `o`.
+  [[nodiscard]] Activations& inputs(int group) noexcept { return group == 1 ? query_ : attended_; }
+  void run(const Pass& pass, const AttentionWeights& w, const MixerLayer& layer, const Activations& x, OutputRows out, int until) noexcept {
+    if (until > 0) query(pass, w, x);
+    if (until > 1) attend(pass, w, layer);
+    if (until == to_the_end) project(pass, w, out);
+  }
 
   /// The rotations of some rows' positions, for all layers.
   void find_angles(std::span<const PassRow> rows, Range part) noexcept {
@@ -48,7 +54,7 @@ class LatentAttention {
   /// What reads x, (tokens, dim): the latent vectors, and the queries or what they are made of.
   void query(const Pass& pass, const AttentionWeights& w, const Activations& x) noexcept;
   /// attended = the outputs of all heads; latent vectors and rotated keys go to the caches of their sequences.
-  void attend(const Pass& pass, const AttentionWeights& w, const AttentionLayer& layer) noexcept;
+  void attend(const Pass& pass, const AttentionWeights& w, const MixerLayer& layer) noexcept;
   /// out = o attended. out: (tokens, dim).
   void project(const Pass& pass, const AttentionWeights& w, OutputRows out) noexcept;
 
@@ -179,7 +185,7 @@ inline void LatentAttention::multiply_heads(const Pass& pass, const WeightMatrix
   });
 }
 
-inline void LatentAttention::attend(const Pass& pass, const AttentionWeights& w, const AttentionLayer& layer) noexcept {
+inline void LatentAttention::attend(const Pass& pass, const AttentionWeights& w, const MixerLayer& layer) noexcept {
   const LatentAttentionOptions& o = options_;
   if (w.q.empty()) linear(kernels_, pass.team, query_, {{w.q_b, values_of(w.q_bias), q_.output()}}, pass.fetch);
   split(pass, w, layer.place);

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "bantam/nn/blocks/pass.hpp"
-#include "bantam/nn/blocks/weights.hpp"
+#include "bantam/nn/blocks/weights/mlp.hpp"
 #include "bantam/nn/linear.hpp"
 #include "bantam/nn/ops.hpp"
 

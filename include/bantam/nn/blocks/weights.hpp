@@ -1,45 +1,31 @@
-// The weights of each kind of block. What a block lacks is empty.
+// The weights of a layer: what its branches' blocks read, and the norms around them. What an architecture lacks is empty.
 #pragma once
 
-#include <vector>
+#include "bantam/nn/blocks/weights/attention.hpp"
+#include "bantam/nn/blocks/weights/experts.hpp"
+#include "bantam/nn/blocks/weights/mlp.hpp"
 
-#include "bantam/quant/weights.hpp"
+namespace bantam::inline v0 {
 
-namespace bantam::inline v0::nn {
-
-/// Attention with grouped heads: q, k, v, o. Latent attention (arXiv:2405.04434) has q or q_a and q_b, kv_a, k_b, v_b, o.
-struct AttentionWeights {
-  WeightMatrix q;     ///< (heads * head_dim, dim)
-  WeightMatrix k, v;  ///< (kv_heads * head_dim, dim)
-  WeightMatrix o;     ///< (dim, heads * value_dim)
-  std::vector<float> q_bias, k_bias, v_bias, o_bias;  ///< (rows of the matrix)
-  std::vector<float> q_norm, k_norm;                  ///< (head_dim), or as many as the rows of q and k
-  std::vector<float> sinks;                           ///< (heads)
-
-  WeightMatrix q_a, q_b;  ///< (q_rank, dim), (heads * head_dim, q_rank)
-  WeightMatrix kv_a;      ///< (kv_rank + rope_dim, dim)
-  WeightMatrix k_b;       ///< (heads * kv_rank, head_dim - rope_dim): brings a head's query into the latent space
-  WeightMatrix v_b;       ///< (heads * value_dim, kv_rank)
-  std::vector<float> q_a_norm, kv_a_norm;  ///< (q_rank), (kv_rank)
+/// One layer: two halves, the first of which lets tokens see each other.
+struct LayerWeights {
+  std::vector<float> attention_norm, attention_norm_bias, attention_out_norm;  ///< (dim), around the first half
+  std::vector<float> ffn_norm, ffn_norm_bias, ffn_out_norm;                    ///< (dim), around the second
+  nn::AttentionWeights attention;
+  nn::MlpWeights mlp;          ///< of dense layers, or the shared expert
+  nn::ExpertsWeights experts;  ///< of sparse layers
 };
 
-/// down(act(gate x) * up x), a bias added to what each matrix makes: an MLP, or one expert.
-struct MlpWeights {
-  WeightMatrix gate, up;                            ///< (ffn, dim)
-  WeightMatrix down;                                ///< (dim, ffn)
-  std::vector<float> gate_bias = {}, up_bias = {};  ///< (ffn)
-  std::vector<float> down_bias = {};                ///< (dim)
+namespace nn {
+
+inline constexpr BlockWeight<LayerWeights> norms_table[] = {
+    {Role::attention_norm, WeightAxis::one, WeightAxis::dim, &LayerWeights::attention_norm},
+    {Role::attention_norm_bias, WeightAxis::one, WeightAxis::dim, &LayerWeights::attention_norm_bias},
+    {Role::attention_out_norm, WeightAxis::one, WeightAxis::dim, &LayerWeights::attention_out_norm},
+    {Role::ffn_norm, WeightAxis::one, WeightAxis::dim, &LayerWeights::ffn_norm},
+    {Role::ffn_norm_bias, WeightAxis::one, WeightAxis::dim, &LayerWeights::ffn_norm_bias},
+    {Role::ffn_out_norm, WeightAxis::one, WeightAxis::dim, &LayerWeights::ffn_out_norm},
 };
 
-struct ExpertsWeights {
-  WeightMatrix router;                ///< (experts, dim), of floats: a choice that flips costs more than their bytes
-  std::vector<float> router_bias;     ///< (experts)
-  std::vector<float> selection_bias;  ///< (experts): see Router
-  std::vector<float> shared_gate;     ///< (dim): what was there before the experts counts by sigmoid(shared_gate x)
-  std::vector<MlpWeights> experts;    ///< alike: all with a gate, or none
-  /// (latent, dim), (dim, latent): experts read latent_down x, and latent_up brings back what they add up to (LatentMoE of
-  /// Nemotron 3). Empty: they read x.
-  WeightMatrix latent_down = {}, latent_up = {};
-};
-
-}  // namespace bantam::inline v0::nn
+}  // namespace nn
+}  // namespace bantam::inline v0

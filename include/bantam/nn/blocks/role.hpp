@@ -1,0 +1,81 @@
+// The names of all weights that blocks have, and of the axes of their shapes.
+#pragma once
+
+#include <cstdint>
+
+namespace bantam::inline v0 {
+
+/// What a weight is for. One entry a tensor that the forward pass reads.
+enum class Role : std::uint8_t {
+  embedding,
+  final_norm,
+  final_norm_bias,
+  head,
+  rope_divisors,
+  // One a layer from here on.
+  attention_norm,  ///< before attention
+  attention_norm_bias,
+  attention_out_norm,  ///< of what attention adds
+  q,
+  k,
+  v,
+  o,
+  q_bias,
+  k_bias,
+  v_bias,
+  o_bias,
+  q_norm,
+  k_norm,
+  sinks,  ///< of attention, one a head
+  q_a,    ///< latent attention (arXiv:2405.04434): down to the queries' rank
+  q_a_norm,
+  q_b,    ///< and up from there
+  kv_a,   ///< down to the latent vector and the rotated key
+  kv_a_norm,
+  k_b,  ///< a head's query into the latent space
+  v_b,  ///< and its mean out of there
+  ffn_norm,
+  ffn_norm_bias,
+  ffn_out_norm,
+  gate,  ///< of the MLP: of a dense layer, or the expert of a sparse one that all tokens share
+  up,
+  down,
+  gate_bias,
+  up_bias,
+  down_bias,
+  router,
+  router_bias,
+  selection_bias,  ///< added to scores when experts are chosen, not when they are weighed
+  shared_gate,     ///< what the shared expert counts for a token: the sigmoid of the product with it
+  // One an expert from here on.
+  expert_gate,
+  expert_up,
+  expert_down,
+  expert_gate_bias,
+  expert_up_bias,
+  expert_down_bias,
+};
+
+/// What an axis of a weight counts.
+enum class WeightAxis : std::uint8_t {
+  one,         ///< the rows of a vector
+  vocab,
+  dim,         ///< the residual stream
+  heads,
+  queries,     ///< heads * head_dim
+  keys,        ///< kv_heads * head_dim; of values, too
+  outputs,     ///< heads * value_dim
+  q_norm,      ///< what an RMS norm of queries is taken over: a head or all of them
+  k_norm,
+  rope_pairs,  ///< rope.dim / 2
+  q_rank,
+  kv_rank,
+  latent,           ///< kv_rank + rope.dim
+  latent_queries,   ///< heads * kv_rank
+  nope,             ///< head_dim - rope.dim
+  ffn,
+  experts,
+  expert_ffn,
+};
+
+}  // namespace bantam::inline v0

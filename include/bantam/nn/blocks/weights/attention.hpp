@@ -1,0 +1,52 @@
+// The weights of attention, with grouped heads or latent.
+#pragma once
+
+#include "bantam/nn/blocks/table.hpp"
+
+namespace bantam::inline v0::nn {
+
+/// Attention with grouped heads: q, k, v, o. Latent attention (arXiv:2405.04434) has q or q_a and q_b, kv_a, k_b, v_b, o.
+struct AttentionWeights {
+  WeightMatrix q;     ///< (heads * head_dim, dim)
+  WeightMatrix k, v;  ///< (kv_heads * head_dim, dim)
+  WeightMatrix o;     ///< (dim, heads * value_dim)
+  std::vector<float> q_bias, k_bias, v_bias, o_bias;  ///< (rows of the matrix)
+  std::vector<float> q_norm, k_norm;                  ///< (head_dim), or as many as the rows of q and k
+  std::vector<float> sinks;                           ///< (heads)
+
+  WeightMatrix q_a, q_b;  ///< (q_rank, dim), (heads * head_dim, q_rank)
+  WeightMatrix kv_a;      ///< (kv_rank + rope_dim, dim)
+  WeightMatrix k_b;       ///< (heads * kv_rank, head_dim - rope_dim): brings a head's query into the latent space
+  WeightMatrix v_b;       ///< (heads * value_dim, kv_rank)
+  std::vector<float> q_a_norm, kv_a_norm;  ///< (q_rank), (kv_rank)
+};
+
+inline constexpr BlockWeight<AttentionWeights> attention_table[] = {
+    {Role::q, WeightAxis::queries, WeightAxis::dim, &AttentionWeights::q},
+    {Role::k, WeightAxis::keys, WeightAxis::dim, &AttentionWeights::k},
+    {Role::v, WeightAxis::keys, WeightAxis::dim, &AttentionWeights::v},
+    {Role::o, WeightAxis::dim, WeightAxis::outputs, &AttentionWeights::o},
+    {Role::q_bias, WeightAxis::one, WeightAxis::queries, &AttentionWeights::q_bias, Role::q},
+    {Role::k_bias, WeightAxis::one, WeightAxis::keys, &AttentionWeights::k_bias, Role::k},
+    {Role::v_bias, WeightAxis::one, WeightAxis::keys, &AttentionWeights::v_bias, Role::v},
+    {Role::o_bias, WeightAxis::one, WeightAxis::dim, &AttentionWeights::o_bias, Role::o},
+    {Role::q_norm, WeightAxis::one, WeightAxis::q_norm, &AttentionWeights::q_norm},
+    {Role::k_norm, WeightAxis::one, WeightAxis::k_norm, &AttentionWeights::k_norm},
+    {Role::sinks, WeightAxis::one, WeightAxis::heads, &AttentionWeights::sinks},
+    {Role::q_a, WeightAxis::q_rank, WeightAxis::dim, &AttentionWeights::q_a},
+    {Role::q_a_norm, WeightAxis::one, WeightAxis::q_rank, &AttentionWeights::q_a_norm},
+    {Role::q_b, WeightAxis::queries, WeightAxis::q_rank, &AttentionWeights::q_b},
+    {Role::kv_a, WeightAxis::latent, WeightAxis::dim, &AttentionWeights::kv_a},
+    {Role::kv_a_norm, WeightAxis::one, WeightAxis::kv_rank, &AttentionWeights::kv_a_norm},
+    {Role::k_b, WeightAxis::latent_queries, WeightAxis::nope, &AttentionWeights::k_b, {}, true},
+    {Role::v_b, WeightAxis::outputs, WeightAxis::kv_rank, &AttentionWeights::v_b, {}, true},
+};
+
+inline constexpr Role attention_readers[] = {Role::q, Role::k, Role::v, Role::q_a, Role::kv_a}, q_b_reader[] = {Role::q_b}, o_reader[] = {Role::o};
+inline constexpr BlockInputs attention_inputs[] = {
+    {.name = "q, k and v", .roles = attention_readers},
+    {.name = "q_b", .roles = q_b_reader, .source = Role::q_a_norm},
+    {.name = "o", .roles = o_reader, .source = Role::v, .adds = true},
+};
+
+}  // namespace bantam::inline v0::nn

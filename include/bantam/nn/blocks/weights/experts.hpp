@@ -1,0 +1,36 @@
+// The weights of a mixture of experts.
+#pragma once
+
+#include "bantam/nn/blocks/weights/mlp.hpp"
+
+namespace bantam::inline v0::nn {
+
+struct ExpertsWeights {
+  WeightMatrix router;                ///< (experts, dim), of floats: a choice that flips costs more than their bytes
+  std::vector<float> router_bias;     ///< (experts)
+  std::vector<float> selection_bias;  ///< (experts): see Router
+  std::vector<float> shared_gate;     ///< (dim): what was there before the experts counts by sigmoid(shared_gate x)
+  std::vector<MlpWeights> experts;    ///< alike: all with a gate, or none
+  /// (latent, dim), (dim, latent): experts read latent_down x, and latent_up brings back what they add up to (LatentMoE of
+  /// Nemotron 3). Empty: they read x.
+  WeightMatrix latent_down = {}, latent_up = {};
+};
+
+inline constexpr BlockWeight<ExpertsWeights> experts_table[] = {
+    {Role::router, WeightAxis::experts, WeightAxis::dim, &ExpertsWeights::router},
+    {Role::router_bias, WeightAxis::one, WeightAxis::experts, &ExpertsWeights::router_bias, Role::router},
+    {Role::selection_bias, WeightAxis::one, WeightAxis::experts, &ExpertsWeights::selection_bias},
+    {Role::shared_gate, WeightAxis::one, WeightAxis::dim, &ExpertsWeights::shared_gate},
+};
+
+/// Of each expert.
+inline constexpr BlockWeight<MlpWeights> expert_table[] = {
+    {Role::expert_gate, WeightAxis::expert_ffn, WeightAxis::dim, &MlpWeights::gate},
+    {Role::expert_up, WeightAxis::expert_ffn, WeightAxis::dim, &MlpWeights::up},
+    {Role::expert_down, WeightAxis::dim, WeightAxis::expert_ffn, &MlpWeights::down},
+    {Role::expert_gate_bias, WeightAxis::one, WeightAxis::expert_ffn, &MlpWeights::gate_bias, Role::expert_gate},
+    {Role::expert_up_bias, WeightAxis::one, WeightAxis::expert_ffn, &MlpWeights::up_bias, Role::expert_up},
+    {Role::expert_down_bias, WeightAxis::one, WeightAxis::dim, &MlpWeights::down_bias, Role::expert_down},
+};
+
+}  // namespace bantam::inline v0::nn
