@@ -202,7 +202,7 @@ void complain(const Checkpoint& checkpoint, const Verification& found) {
 Json as_json(const Checkpoint& checkpoint, const std::optional<Verification>& verification) {
   const Sizes sizes = sizes_of(checkpoint);
   const ModelConfig& config = checkpoint.config();
-  const nn::KvCache cache(config.kv_shape(), "f16");
+  const nn::SequenceState state = config.new_state("f16");
   Json json = {
       {"path", checkpoint.path().string()},
       {"container", checkpoint.container()},
@@ -213,7 +213,7 @@ Json as_json(const Checkpoint& checkpoint, const std::optional<Verification>& ve
       {"bytes_per_token", sizes.token_bytes},
       {"bytes", checkpoint.stored_bytes()},
       {"bits_per_weight", 8.0 * static_cast<double>(sizes.matrix_bytes) / static_cast<double>(sizes.matrix_weights)},
-      {"kv_bytes_per_token", cache.bytes_per_token()},
+      {"kv_bytes_per_token", state.bytes_per_token()},
       {"tensors", Json::array()},
       {"tokenizer", describe(checkpoint.tokenizer())},
       {"recipe", Json::parse_or_null(checkpoint.recipe())},
@@ -255,7 +255,7 @@ std::size_t in_one_line(const Checkpoint& checkpoint, std::size_t i) {
 std::string as_text(const Checkpoint& checkpoint, const std::optional<Verification>& verification) {
   const Sizes sizes = sizes_of(checkpoint);
   const ModelConfig& c = checkpoint.config();
-  const nn::KvCache cache(c.kv_shape(), "f16");
+  const nn::SequenceState state = c.new_state("f16");
   std::string out =
       message("architecture    ", c.arch->name, " (", checkpoint.container(), ")\nsizes           ", c.layers,
               " layers, dim ", c.dim, ", ", sizes_text(c, &ModelConfig::heads_of), " heads of ", c.head_dim, ", ",
@@ -267,7 +267,7 @@ std::string as_text(const Checkpoint& checkpoint, const std::optional<Verificati
                  "\nbytes           ", checkpoint.stored_bytes(), " (",
                  in_bytes(checkpoint.stored_bytes()), "), ",
                  fixed(8.0 * static_cast<double>(sizes.matrix_bytes) / static_cast<double>(sizes.matrix_weights), 3),
-                 " bits a weight as stored\nkv cache        ", cache.bytes_per_token(), " bytes a token in f16\n",
+                 " bits a weight as stored\nkv cache        ", state.bytes_per_token(), " bytes a token in f16\n",
                  as_text(checkpoint.tokenizer()));
   if (!checkpoint.recipe().empty()) out += message("recipe          ", printable(checkpoint.recipe(), 1000), "\n");
   if (verification) {

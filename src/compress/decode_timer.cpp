@@ -54,7 +54,7 @@ std::int64_t fitting(const Checkpoint& shapes, const Plan& plan, std::int64_t ro
 
 struct DecodeTimer::Run {
   Run(const ModelConfig& whole, const ModelWeights& weights, std::int64_t layers)
-      : config(with_layers(whole, first_numbers(layers))), forward(config, weights, 1, 0), state(nn::kv_sequence(config.kv_shape(), "f16")) {}
+      : config(with_layers(whole, first_numbers(layers))), forward(config, weights, 1, 0), state(config.new_state("f16")) {}
   double seconds() {
     const TokenId token = 0;
     const SequenceInput sequence{{&token, 1}, &state, 0};

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "bantam/core/error.hpp"
+#include "bantam/nn/kv_state.hpp"
 
 namespace bantam::inline v0::detail {
 
@@ -263,24 +264,37 @@ void ModelConfig::set_layers(std::vector<LayerSpec> of_layers) {
   specs = std::move(of_layers);
 }
 
-nn::KvShape ModelConfig::kv_shape() const {
-  nn::KvShape shape{layers, kv_heads, std::max(head_dim, value_dim), {}};
-  if (is_latent()) {
-    // One vector for all heads; it is the values, too.
-    shape.kv_heads = 1;
-    shape.head_dim = kv_rank + rope.dim;
-    shape.of_layers.assign(specs.size(), {1, shape.head_dim, 0});
-    return shape;
+nn::KvShape ModelConfig::kv_shape(std::span<const LayerSpec> of_layers) const {
+  // One vector for all heads of latent attention; it is the values, too.
+  nn::KvShape shape{std::ssize(of_layers), is_latent() ? 1 : kv_heads, is_latent() ? kv_rank + rope.dim : std::max(head_dim, value_dim), {}};
+  for (const LayerSpec& spec : of_layers) {
+    if (recurs(spec.mixer) || spec.mixer == MixerKind::none) {
+      shape.of_layers.emplace_back();
+    } else {
+      shape.of_layers.push_back(is_latent() ? nn::KvLayer{1, shape.head_dim, 0} : nn::KvLayer{spec.kv_heads, head_dim, value_dim});
+    }
   }
-  for (const LayerSpec& spec : specs) shape.of_layers.push_back({spec.kv_heads, head_dim, value_dim});
   return shape;
 }
 
-nn::KvShape ModelConfig::block_kv_shape() const {
-  nn::KvShape shape = kv_shape();
-  shape.layers = 1;
-  shape.of_layers = {*std::ranges::max_element(shape.of_layers, {}, &nn::KvLayer::heads)};
-  return shape;
+nn::SequenceState ModelConfig::new_state(std::string_view kv, std::span<const LayerSpec> of_layers) const {
+  std::vector<std::unique_ptr<nn::BlockState>> blocks;
+  const auto none_attends = std::ranges::none_of(of_layers, [](const LayerSpec& spec) { return attends(spec.mixer); });
+  // A state counts its tokens, even where no layer of those asked for keeps anything.
+  const bool any_recurs = std::ranges::any_of(of_layers, [](const LayerSpec& spec) { return recurs(spec.mixer); });
+  if (!none_attends) blocks.push_back(std::make_unique<nn::KvState>(nn::KvCache(kv_shape(of_layers), kv)));
+  if (any_recurs || none_attends) {
+    std::vector<nn::RecurrentLayer> layers;
+    for (const LayerSpec& spec : of_layers) layers.push_back(recurs(spec.mixer) ? recurrent : nn::RecurrentLayer{});
+    blocks.push_back(std::make_unique<nn::RecurrentState>(std::move(layers)));
+  }
+  return nn::SequenceState(std::move(blocks));
+}
+
+nn::SequenceState ModelConfig::new_layer_state(std::string_view kv, std::int64_t i) const {
+  LayerSpec spec = layer(i);
+  spec.kv_heads = kv_heads;
+  return new_state(kv, {&spec, 1});
 }
 
 FieldValue value_of(const ModelConfig& c, Field field) {

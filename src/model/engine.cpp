@@ -103,7 +103,7 @@ std::int64_t Engine::context() const noexcept { return shared_->context; }
 int Engine::threads() const noexcept { return shared_->threads; }
 
 nn::SequenceState Engine::new_state(std::string_view kv) const {
-  return nn::kv_sequence(model().config().kv_shape(), kv);
+  return model().config().new_state(kv);
 }
 
 void Engine::check(std::span<const TokenId> tokens) const {
@@ -155,6 +155,7 @@ void Engine::remove(nn::SequenceState& state, std::int64_t first, std::int64_t l
     fail(Errc::invalid_argument, "remove: expected a range of the ", state.tokens(), " tokens read, found ", first, " to ", last);
   }
   const ModelConfig& config = model().config();
+  if (state.find<nn::RecurrentState>() != nullptr) fail(Errc::unsupported, "remove: expected a model that keeps keys and values alone, found one with recurrent states");
   const nn::Rope rope(config.rope, context()), local(config.local_rope.value_or(config.rope), context());
   const auto turned = [&](const nn::Rope& by) {
     std::vector<float> angles(static_cast<std::size_t>(by.dim()));

@@ -7,7 +7,10 @@
 #include <utility>
 
 #include "bantam/nn/blocks/attention.hpp"
+#include "bantam/nn/blocks/gated_delta.hpp"
 #include "bantam/nn/blocks/latent_attention.hpp"
+#include "bantam/nn/blocks/short_convolution.hpp"
+#include "bantam/nn/blocks/state_space.hpp"
 #include "bantam/nn/kv_state.hpp"
 
 namespace bantam::inline v0 {
@@ -34,6 +37,10 @@ std::unique_ptr<nn::Mixer> make_mixer(MixerKind kind, const KernelTable& kernels
   switch (kind) {
     case MixerKind::attention: return std::make_unique<nn::MixerOf<nn::SelfAttention, &LayerWeights::attention>>(kernels, attention_options(c), context_tokens, workers);
     case MixerKind::latent_attention: return std::make_unique<nn::MixerOf<nn::LatentAttention, &LayerWeights::attention>>(kernels, latent_options(c), context_tokens, workers);
+    case MixerKind::gated_delta: return std::make_unique<nn::MixerOf<nn::GatedDelta, &LayerWeights::delta>>(kernels, c.recurrent, c.norm_eps, workers);
+    case MixerKind::state_space: return std::make_unique<nn::MixerOf<nn::StateSpace, &LayerWeights::state_space>>(kernels, c.recurrent, c.norm_eps, workers);
+    case MixerKind::short_convolution: return std::make_unique<nn::MixerOf<nn::ShortConvolution, &LayerWeights::convolution>>(kernels, c.recurrent);
+    case MixerKind::none: break;
   }
   return nullptr;
 }
@@ -80,6 +87,7 @@ Forward::Forward(const ModelConfig& config, const ModelWeights& weights, const B
     : config_(config), weights_(weights), resident_(weights), blocks_(blocks != nullptr ? *blocks : resident_), served_(static_cast<std::size_t>(config.layers)), kernels_(kernels_in_use()),
       team_(threads), mlp_(kernels_, config.gate) {
   for (std::int64_t i = 0; i < config.layers; ++i) {
+    if (config.mixer_of(i) == MixerKind::none) continue;
     std::unique_ptr<nn::Mixer>& mixer = mixers_[static_cast<std::size_t>(config.mixer_of(i))];
     if (mixer == nullptr) mixer = make_mixer(config.mixer_of(i), kernels_, config, context_tokens, team_.size());
   }
@@ -90,7 +98,7 @@ Forward::Forward(const ModelConfig& config, const ModelWeights& weights, const B
 }
 
 void Forward::serve(const LayerWeights& w, std::int64_t index) {
-  mixer_of(index).serve(w, normed_);
+  if (config_.mixer_of(index) != MixerKind::none) mixer_of(index).serve(w, normed_);
   mlp_.serve(w.mlp, normed_);
   if (!w.experts.experts.empty()) experts_->serve(w.experts);
 }
@@ -101,7 +109,10 @@ std::shared_ptr<const LayerWeights> Forward::acquire(std::int64_t layer) {
   if (served_[static_cast<std::size_t>(layer)]) return w;
   serve(*w, layer);
   served_[static_cast<std::size_t>(layer)] = true;
-  if (!rows_.empty()) resize(std::ssize(rows_));
+  if (!rows_.empty()) {
+    resize(std::ssize(rows_));
+    plan();
+  }
   return w;
 }
 
@@ -118,8 +129,12 @@ void Forward::resize(std::int64_t tokens) {
   const std::int64_t expert_ffn = std::ranges::max(c.specs, {}, &LayerSpec::expert_ffn).expert_ffn;
   mlp_.resize(tokens, std::max(c.ffn, expert_ffn));
   if (experts_) experts_->resize(tokens, c.dim, expert_ffn);
+}
+
+/// The same of the blocks of first halves.
+void Forward::plan() {
   for (const auto& mixer : mixers_) {
-    if (mixer) mixer->plan(tokens, sequences_);
+    if (mixer) mixer->plan(std::ssize(rows_), sequences_);
   }
 }
 
@@ -158,6 +173,7 @@ void Forward::run(std::span<const SequenceInput> sequences, PassSink sink, KeepG
       ++next;
     }
     resize(static_cast<std::int64_t>(rows_.size()));
+    plan();
     stopped_ = false;
     const auto begun = std::chrono::steady_clock::now();
     layers([&](std::int64_t now) { return keep_going(read + now); });
@@ -293,7 +309,7 @@ void Forward::layers(KeepGoing keep_going) {
     blocks_.prefetch((i + 1) % config_.layers);
     // What layer i of the model keeps of a sequence is at place i of its states.
     mix(pass, *w, i, i, nn::to_the_end);
-    feed_forward(pass, *w, config_.arch->parallel, nn::to_the_end);
+    feed_forward(pass, *w, i, config_.arch->parallel, nn::to_the_end);
   }
   pass.for_rows([&](Range part, int) {
     for (std::int64_t t = part.begin; t < part.end; ++t) settle(t);
@@ -305,13 +321,13 @@ void Forward::run_part(const LayerWeights& w, std::int64_t index, Half half, int
   const std::int64_t tokens = static_cast<std::int64_t>(hidden.size()) / config_.dim;
   const bool parallel = config_.arch->parallel, ends = until == nn::to_the_end;
   serve(w, index);
-  if (!block_state_) block_state_ = nn::kv_sequence(config_.block_kv_shape(), "f32");
-  block_state_->truncate(0);
-  block_state_->extend(tokens);
+  nn::SequenceState& state = part_state_.emplace(config_.new_layer_state("f32", index));
+  state.extend(tokens);
   rows_.clear();
   for (std::int64_t t = 0; t < tokens; ++t) rows_.push_back({t});
-  sequences_.assign(1, {&*block_state_, 0, tokens, 0});
+  sequences_.assign(1, {&state, 0, tokens, 0});
   resize(tokens);
+  if (config_.mixer_of(index) != MixerKind::none) mixer_of(index).plan(tokens, sequences_);
   part_inputs_ = ends ? nullptr : &inputs_of(index, half, until);
   pending_count_ = 0;
   std::copy_n(hidden.data(), hidden.size(), residual_.data());
@@ -319,10 +335,12 @@ void Forward::run_part(const LayerWeights& w, std::int64_t index, Half half, int
   // Where both halves read the same state, what they add is added at the end of the second.
   if (parallel && half == Half::mixer && ends) return;
   if (half == Half::mixer || (parallel && ends)) {
-    pass.for_rows([&](Range part, int) { find_angles(part); });
+    pass.for_rows([&](Range part, int) {
+      if (config_.mixer_of(index) != MixerKind::none) mixer_of(index).find_angles(rows_, part);
+    });
     mix(pass, w, index, 0, half == Half::mixer ? until : nn::to_the_end);
   }
-  if (half == Half::feed_forward) feed_forward(pass, w, parallel && ends, until);
+  if (half == Half::feed_forward) feed_forward(pass, w, index, parallel && ends, until);
   if (ends) settle_in(hidden);
 }
 
@@ -398,6 +416,7 @@ void Forward::normalize(const nn::Pass& pass, const std::vector<float>& weight, 
 
 /// The first half of layer `index`, whose state of a sequence is at `place`, as far as `until`.
 void Forward::mix(const nn::Pass& pass, const LayerWeights& w, std::int64_t index, std::int64_t place, int until) noexcept {
+  if (config_.mixer_of(index) == MixerKind::none) return;
   nn::Mixer& mixer = mixer_of(index);
   const LayerSpec& spec = config_.layer(index);
   normalize(pass, w.attention_norm, w.attention_norm_bias, false, mixer.readers(w));
@@ -406,7 +425,8 @@ void Forward::mix(const nn::Pass& pass, const LayerWeights& w, std::int64_t inde
 }
 
 /// The second half: an MLP, experts, or both side by side. `beside`: it reads the state that attention read.
-void Forward::feed_forward(const nn::Pass& pass, const LayerWeights& w, bool beside, int until) noexcept {
+void Forward::feed_forward(const nn::Pass& pass, const LayerWeights& w, std::int64_t index, bool beside, int until) noexcept {
+  if (!config_.layer(index).has_feed_forward()) return;
   const bool has_mlp = !w.mlp.down.empty();
   const bool own_norm = !config_.arch->parallel || !w.ffn_norm.empty();
   nn::RowBuffer& out = beside ? beside_ : branch_;

@@ -30,12 +30,16 @@ T* place_of(ModelWeights& weights, const TensorId& id) noexcept {
 
 /// The groups of all blocks, in the order in which a layer that had them all would run them.
 constexpr auto groups = [] {
-  std::array<InputGroup, std::size(nn::attention_inputs) + std::size(nn::mlp_inputs)> all{};
+  constexpr std::size_t count = std::size(nn::attention_inputs) + std::size(nn::gated_delta_inputs) + std::size(nn::state_space_inputs) +
+                                std::size(nn::short_convolution_inputs) + std::size(nn::mlp_inputs);
+  std::array<InputGroup, count> all{};
   std::size_t next = 0;
   const auto add = [&](std::span<const nn::BlockInputs> block, Half half, Role norm) {
     for (std::size_t i = 0; i < block.size(); ++i) all[next++] = {block[i].name, block[i].roles, block[i].source.value_or(norm), half, static_cast<int>(i), block[i].adds};
   };
-  add(nn::attention_inputs, Half::mixer, Role::attention_norm);
+  for (const std::span<const nn::BlockInputs> mixer : {std::span<const nn::BlockInputs>(nn::attention_inputs), {nn::gated_delta_inputs}, {nn::state_space_inputs}, {nn::short_convolution_inputs}}) {
+    add(mixer, Half::mixer, Role::attention_norm);
+  }
   add(nn::mlp_inputs, Half::feed_forward, Role::ffn_norm);
   return all;
 }();
@@ -45,6 +49,9 @@ constexpr auto groups = [] {
 std::int64_t extent_of(WeightAxis axis, std::int64_t layer, const ModelConfig& c) noexcept {
   const LayerSpec spec = layer < 0 ? LayerSpec() : c.layer(layer);
   const std::int64_t keys = spec.kv_heads * c.head_dim;
+  const nn::RecurrentLayer delta = spec.mixer == MixerKind::gated_delta ? c.recurrent : nn::RecurrentLayer{};
+  const nn::RecurrentLayer state = spec.mixer == MixerKind::state_space ? c.recurrent : nn::RecurrentLayer{};
+  const std::int64_t convolved = spec.mixer == MixerKind::short_convolution ? c.dim : 0;
   switch (axis) {
     case WeightAxis::one: return 1;
     case WeightAxis::vocab: return c.vocab;
@@ -61,6 +68,19 @@ std::int64_t extent_of(WeightAxis axis, std::int64_t layer, const ModelConfig& c
     case WeightAxis::latent: return c.kv_rank > 0 ? c.kv_rank + c.rope.dim : 0;
     case WeightAxis::latent_queries: return extent_of(WeightAxis::heads, layer, c) * c.kv_rank;
     case WeightAxis::nope: return c.head_dim - c.rope.dim;
+    case WeightAxis::delta_channels: return delta.channels;
+    case WeightAxis::delta_values: return delta.value_heads * delta.value_dim;
+    case WeightAxis::delta_heads: return delta.value_heads;
+    case WeightAxis::delta_taps: return delta.taps * delta.channels;
+    case WeightAxis::delta_value: return delta.value_dim;
+    case WeightAxis::state_in: return state.value_heads * state.value_dim + state.channels + state.value_heads;
+    case WeightAxis::state_inner: return state.value_heads * state.value_dim;
+    case WeightAxis::state_channels: return state.channels;
+    case WeightAxis::state_taps: return state.taps * state.channels;
+    case WeightAxis::state_heads: return state.value_heads;
+    case WeightAxis::short_in: return 3 * convolved;
+    case WeightAxis::short_dim: return convolved;
+    case WeightAxis::short_taps: return c.recurrent.taps * convolved;
     case WeightAxis::ffn: return spec.ffn;
     case WeightAxis::experts: return spec.experts;
     case WeightAxis::expert_ffn: return spec.expert_ffn;

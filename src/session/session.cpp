@@ -322,9 +322,13 @@ void Session::remove(std::int64_t first, std::int64_t last) {
   }
   if (last == held) return truncate(first);
   if (first == last) return;
-  // Tokens that wait to be read have no keys yet.
-  const std::int64_t read = s.sequence.tokens();
-  s.engine.remove(s.sequence, std::min(first, read), std::min(last, read));
+  if (s.sequence.find<nn::RecurrentState>() != nullptr) {
+    s.sequence.truncate(first);  // nothing takes tokens out of the middle: those behind wait to be read again
+  } else {
+    // Tokens that wait to be read have no keys yet.
+    const std::int64_t read = s.sequence.tokens();
+    s.engine.remove(s.sequence, std::min(first, read), std::min(last, read));
+  }
   s.tokens.erase(s.tokens.begin() + first, s.tokens.begin() + last);
   s.forget_reply();
 }

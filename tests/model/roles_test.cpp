@@ -1,6 +1,7 @@
 // The table of roles: complete, and of one mind with the input groups.
 #include "bantam/model/roles.hpp"
 
+#include <map>
 #include <set>
 
 #include "support.hpp"
@@ -21,9 +22,11 @@ TEST_CASE("every matrix of a layer is in one input group, whose matrices have as
       CHECK((info_of(role).rows == WeightAxis::dim) == group.adds);
     }
     if (group.adds) CHECK(group.roles.size() == 1);
-    // Values are shared by the heads that share keys; all others make a number for each input.
+    // Values are shared by the heads that share keys, a delta net's norm by all heads, and of what makes a convolution's input a third is
+    // left; all others make a number for each input.
+    const std::map<Role, WeightAxis> shared = {{Role::v, WeightAxis::keys}, {Role::delta_norm, WeightAxis::delta_value}, {Role::short_in, WeightAxis::short_in}};
     const RoleInfo& source = info_of(group.source);
-    CHECK((source.is_matrix() ? source.rows : source.columns) == (group.source == Role::v ? WeightAxis::keys : inputs));
+    CHECK((source.is_matrix() ? source.rows : source.columns) == (shared.contains(group.source) ? shared.at(group.source) : inputs));
     CHECK(group.reads_stream() == (inputs == WeightAxis::dim));
   }
   LayerWeights layer;

@@ -101,4 +101,30 @@ struct AttentionRows {
   std::int64_t window = 0;
 };
 
+/// Sums of rows of m, (inner, columns), weighed by rows of x, (rows, inner): kernels/recurrence.hpp. Columns are a multiple of 16.
+struct RowSums {
+  const float* x = nullptr;
+  std::int64_t x_stride = 0;
+  const float* m = nullptr;
+  std::int64_t m_stride = 0;
+  std::int64_t rows = 0, inner = 0, columns = 0;
+  const float* base = nullptr;  ///< (rows, columns), what sums begin with, times `factor`; null: 0
+  std::int64_t base_stride = 0;
+  float factor = 1;
+  float* out = nullptr;  ///< (rows, columns)
+  std::int64_t out_stride = 0;
+};
+
+/// A causal convolution of one token, channel by channel: of the last `taps` tokens' rows, its own last.
+struct Convolution {
+  static constexpr int most_taps = 8;
+  const float* rows[most_taps] = {};
+  const float* weights = nullptr;  ///< (taps, channels)
+  const float* bias = nullptr;     ///< (channels); null: none
+  float* out = nullptr;            ///< (channels)
+  std::int64_t channels = 0;
+  int taps = 0;
+  bool activates = false;  ///< by silu
+};
+
 }  // namespace bantam::inline v0

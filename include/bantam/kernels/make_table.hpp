@@ -3,6 +3,7 @@
 
 #include "bantam/kernels/attention.hpp"
 #include "bantam/kernels/matmul.hpp"
+#include "bantam/kernels/recurrence.hpp"
 #include "bantam/kernels/table.hpp"
 
 namespace bantam::inline v0 {
@@ -69,6 +70,9 @@ constexpr KernelTable make_table(FormatList<F...>) {
       .softcap = softcap<A>,
       .rope_half = rope_half<A>,
       .rope_pairs = rope_pairs<A>,
+      .sum_rows = sum_rows<A>,
+      .decay_row = decay_row<A>,
+      .convolve = convolve<A>,
       .attend_merge = attend_merge<A>,
       .attend_finish = attend_finish<A>,
       .int8_rate = int8_rate<A>,

@@ -48,6 +48,9 @@ struct KernelTable {
   void (*softcap)(float* x, float cap, std::int64_t n) noexcept;
   void (*rope_half)(float* x, const float* cosines, const float* sines, std::int64_t half) noexcept;
   void (*rope_pairs)(float* x, const float* cosines, const float* sines, std::int64_t half) noexcept;
+  void (*sum_rows)(const RowSums& sums) noexcept;
+  void (*decay_row)(const float* x, const float* decays, float at, float* out, std::int64_t n) noexcept;
+  void (*convolve)(const Convolution& convolution, std::int64_t begin, std::int64_t end) noexcept;
   void (*attend_merge)(AttentionState& state, float* out, const AttentionState& next, const float* next_out,
                        std::int64_t head_dim) noexcept;
   void (*attend_finish)(const AttentionState& state, float* out, std::int64_t head_dim) noexcept;

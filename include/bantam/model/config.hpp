@@ -4,11 +4,14 @@
 #include <cstdint>
 #include <filesystem>
 #include <optional>
+#include <span>
 #include <string>
 #include <variant>
 #include <vector>
 
 #include "bantam/model/arch_spec.hpp"
+#include "bantam/nn/kv_cache.hpp"
+#include "bantam/nn/recurrent_state.hpp"
 
 namespace bantam::inline v0 {
 
@@ -16,8 +19,19 @@ class GgufFile;
 class GgufWriter;
 
 /// The block of a layer's first half.
-enum class MixerKind : std::uint8_t { attention, latent_attention };
-inline constexpr std::size_t mixer_kinds = 2;
+enum class MixerKind : std::uint8_t {
+  attention,
+  latent_attention,
+  gated_delta,
+  state_space,
+  short_convolution,
+  none,  ///< the layer is its second half alone (Nemotron-H)
+};
+inline constexpr std::size_t mixer_kinds = static_cast<std::size_t>(MixerKind::none);
+/// Whether it keeps keys and values of a sequence.
+[[nodiscard]] constexpr bool attends(MixerKind kind) noexcept { return kind == MixerKind::attention || kind == MixerKind::latent_attention; }
+/// Whether it keeps a recurrent state.
+[[nodiscard]] constexpr bool recurs(MixerKind kind) noexcept { return kind != MixerKind::none && !attends(kind); }
 
 /// One layer, as data: what may differ from layer to layer.
 struct LayerSpec {
@@ -27,6 +41,8 @@ struct LayerSpec {
   std::int64_t experts = 0;     ///< 0: a dense layer
   std::int64_t expert_ffn = 0;
   nn::LayerRope rope = nn::LayerRope::model;
+  MixerKind mixer = MixerKind::attention;
+  [[nodiscard]] bool has_feed_forward() const noexcept { return ffn > 0 || experts > 0; }
   [[nodiscard]] bool is_sparse() const noexcept { return experts > 0; }
   bool operator==(const LayerSpec&) const = default;
 };
@@ -51,6 +67,7 @@ struct ModelConfig {
   std::int64_t head_dim = 0;   ///< of queries and keys; of latent attention before queries are absorbed
   std::int64_t value_dim = 0;  ///< of heads' outputs
   std::int64_t q_rank = 0, kv_rank = 0;  ///< of latent attention; q_rank 0: queries come from one matrix
+  nn::RecurrentLayer recurrent;  ///< of layers that keep a recurrent state
   std::int64_t ffn = 0;
   std::int64_t vocab = 0;
   std::int64_t context = 0;  ///< tokens the model was made for
@@ -67,7 +84,9 @@ struct ModelConfig {
   std::vector<LayerSpec> specs;  ///< of each layer
 
   [[nodiscard]] const LayerSpec& layer(std::int64_t i) const noexcept { return specs[static_cast<std::size_t>(i)]; }
-  [[nodiscard]] MixerKind mixer_of(std::int64_t) const noexcept { return is_latent() ? MixerKind::latent_attention : MixerKind::attention; }
+  [[nodiscard]] MixerKind mixer_of(std::int64_t i) const noexcept {
+    return layer(i).mixer == MixerKind::attention && is_latent() ? MixerKind::latent_attention : layer(i).mixer;
+  }
   [[nodiscard]] std::int64_t kv_heads_of(std::int64_t i) const noexcept { return layer(i).kv_heads; }
   [[nodiscard]] std::int64_t heads_of(std::int64_t i) const noexcept { return layer(i).kv_heads * (heads / kv_heads); }
   [[nodiscard]] std::int64_t ffn_of(std::int64_t i) const noexcept { return layer(i).ffn; }
@@ -80,10 +99,17 @@ struct ModelConfig {
   [[nodiscard]] bool is_uniform() const noexcept;
   /// Makes it a model of these layers, at least one. Each keeps its query heads a key-value head.
   void set_layers(std::vector<LayerSpec> of_layers);
-  /// Of the cache that a session needs.
-  [[nodiscard]] nn::KvShape kv_shape() const;
-  /// Of one layer, the largest.
-  [[nodiscard]] nn::KvShape block_kv_shape() const;
+  /// Of the keys and values of a sequence; layers that keep none have no heads.
+  [[nodiscard]] nn::KvShape kv_shape() const { return kv_shape(specs); }
+  /// The state of a sequence that has read nothing: keys and values as `kv` says ("f32", "f16", "q8", "q4"), recurrent states in floats.
+  /// What layer i keeps is at place i. Throws invalid_argument for other kinds.
+  [[nodiscard]] nn::SequenceState new_state(std::string_view kv) const { return new_state(kv, specs); }
+  /// The same of one layer, at place 0, with as many heads as any layer has.
+  [[nodiscard]] nn::SequenceState new_layer_state(std::string_view kv, std::int64_t i) const;
+
+ private:
+  [[nodiscard]] nn::KvShape kv_shape(std::span<const LayerSpec> of_layers) const;
+  [[nodiscard]] nn::SequenceState new_state(std::string_view kv, std::span<const LayerSpec> of_layers) const;
 };
 
 /// A number as containers carry it; nothing where the model has none or a container derives it.

@@ -81,6 +81,7 @@ class Forward {
   [[nodiscard]] nn::Activations& inputs_of(std::int64_t layer, Half half, int group) noexcept;
   void run_part(const LayerWeights& w, std::int64_t index, Half half, int until, std::span<float> hidden);
   void resize(std::int64_t tokens);
+  void plan();
   /// What part of its input a sequence has in the pass under way.
   struct Segment {
     std::int64_t input = 0;
@@ -103,7 +104,7 @@ class Forward {
   void settle_in(std::span<float> hidden) noexcept;
   void normalize(const nn::Pass& pass, const std::vector<float>& weight, const std::vector<float>& bias, bool beside, const nn::Readers& readers) noexcept;
   void mix(const nn::Pass& pass, const LayerWeights& w, std::int64_t index, std::int64_t place, int until) noexcept;
-  void feed_forward(const nn::Pass& pass, const LayerWeights& w, bool beside, int until) noexcept;
+  void feed_forward(const nn::Pass& pass, const LayerWeights& w, std::int64_t index, bool beside, int until) noexcept;
   void head(std::span<const std::int64_t> rows) noexcept;
   void final_norm(std::int64_t row, float* out) const noexcept;
 
@@ -127,8 +128,8 @@ class Forward {
   std::vector<nn::PassSequence> sequences_;  ///< of each segment
   std::vector<nn::PassRow> rows_;
   std::vector<RowInput> inputs_;    ///< of each row
-  std::optional<nn::SequenceState> block_state_;  ///< of one layer, for blocks that are run alone
   bool stopped_ = false;            ///< by keep_going
+  std::optional<nn::SequenceState> part_state_;  ///< of a layer that is run alone
   const nn::Activations* part_inputs_ = nullptr;  ///< that run_to() came to
   AlignedBuffer<float> residual_;   ///< (tokens, dim)
   nn::RowBuffer branch_, beside_;   ///< (tokens, dim): what branches add to the residual stream; the second where two read the same state

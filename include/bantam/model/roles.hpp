@@ -94,6 +94,9 @@ inline constexpr RoleTable role_table = [] {
   all.add({.role = Role::rope_divisors, .scope = Scope::model, .columns = WeightAxis::rope_pairs});  // the config carries them
   all.add_block<nn::norms_table, layer_itself>();
   all.add_block<nn::attention_table, member_of<&LayerWeights::attention>>();
+  all.add_block<nn::gated_delta_table, member_of<&LayerWeights::delta>>();
+  all.add_block<nn::state_space_table, member_of<&LayerWeights::state_space>>();
+  all.add_block<nn::short_convolution_table, member_of<&LayerWeights::convolution>>();
   all.add_block<nn::mlp_table, member_of<&LayerWeights::mlp>>();
   all.add_block<nn::experts_table, member_of<&LayerWeights::experts>>();
   all.add_block<nn::expert_table, one_expert>(Scope::expert);

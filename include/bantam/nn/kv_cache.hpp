@@ -17,7 +17,7 @@ namespace bantam::inline v0::nn {
 
 /// What a layer keeps of a token.
 struct KvLayer {
-  std::int64_t heads = 0;
+  std::int64_t heads = 0;  ///< 0: it keeps none
   std::int64_t key_dim = 0;
   std::int64_t value_dim = 0;  ///< 0: values are read from the keys (latent attention)
   bool operator==(const KvLayer&) const = default;
@@ -141,8 +141,12 @@ inline KvCache::KvCache(const KvShape& shape, std::string_view kind) : shape_(sh
   (void)checked_element_count(std::array<std::int64_t, 4>{shape.layers, 2, shape.kv_heads, largest_bytes});
   for (std::int64_t layer = 0; layer < shape.layers; ++layer) {
     const KvLayer l = shape.layer(layer);
-    if (l.heads < 1 || l.heads > shape.kv_heads) {
-      fail(Errc::invalid_argument, "kv cache: layer ", layer, ": expected 1 to ", shape.kv_heads, " heads, found ", l.heads);
+    if (l.heads < 0 || l.heads > shape.kv_heads) {
+      fail(Errc::invalid_argument, "kv cache: layer ", layer, ": expected 0 to ", shape.kv_heads, " heads, found ", l.heads);
+    }
+    if (l.heads == 0) {  // another kind of state is in its place
+      places_.push_back({.offset = page_bytes_});
+      continue;
     }
     if (l.key_dim < 1 || l.key_dim > shape.head_dim || l.value_dim < 0 || l.value_dim > shape.head_dim) {
       fail(Errc::invalid_argument, "kv cache: layer ", layer, ": expected keys of 1 to ", shape.head_dim, " numbers and values of no more, found ", l.key_dim, " and ", l.value_dim);

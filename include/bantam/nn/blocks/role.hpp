@@ -34,6 +34,26 @@ enum class Role : std::uint8_t {
   kv_a_norm,
   k_b,  ///< a head's query into the latent space
   v_b,  ///< and its mean out of there
+  delta_qkv,  ///< gated delta net (arXiv:2412.06464)
+  delta_z,
+  delta_a,
+  delta_b,
+  delta_out,
+  delta_convolution,
+  delta_decay,
+  delta_decay_bias,
+  delta_norm,
+  state_in,  ///< state space (Mamba-2, arXiv:2405.21060)
+  state_out,
+  state_convolution,
+  state_convolution_bias,
+  state_decay,
+  state_decay_bias,
+  state_skip,
+  state_norm,
+  short_in,  ///< gated short convolution (LFM2)
+  short_out,
+  short_convolution,
   ffn_norm,
   ffn_norm_bias,
   ffn_out_norm,
@@ -73,6 +93,19 @@ enum class WeightAxis : std::uint8_t {
   latent,           ///< kv_rank + rope.dim
   latent_queries,   ///< heads * kv_rank
   nope,             ///< head_dim - rope.dim
+  delta_channels,  ///< of a gated delta net: 2 key_heads * key_dim + delta_values
+  delta_values,    ///< value_heads * value_dim
+  delta_heads,
+  delta_taps,      ///< taps * channels of its convolution
+  delta_value,     ///< value_dim
+  state_in,        ///< of a state space: state_inner + state_channels + state_heads
+  state_inner,     ///< heads * head_dim
+  state_channels,
+  state_taps,
+  state_heads,
+  short_in,        ///< 3 dim, where a layer is a short convolution
+  short_dim,
+  short_taps,
   ffn,
   experts,
   expert_ffn,

@@ -3,7 +3,10 @@
 
 #include "bantam/nn/blocks/weights/attention.hpp"
 #include "bantam/nn/blocks/weights/experts.hpp"
+#include "bantam/nn/blocks/weights/gated_delta.hpp"
 #include "bantam/nn/blocks/weights/mlp.hpp"
+#include "bantam/nn/blocks/weights/short_convolution.hpp"
+#include "bantam/nn/blocks/weights/state_space.hpp"
 
 namespace bantam::inline v0 {
 
@@ -11,7 +14,10 @@ namespace bantam::inline v0 {
 struct LayerWeights {
   std::vector<float> attention_norm, attention_norm_bias, attention_out_norm;  ///< (dim), around the first half
   std::vector<float> ffn_norm, ffn_norm_bias, ffn_out_norm;                    ///< (dim), around the second
-  nn::AttentionWeights attention;
+  nn::AttentionWeights attention;  ///< the first half is one of these
+  nn::GatedDeltaWeights delta;
+  nn::StateSpaceWeights state_space;
+  nn::ShortConvolutionWeights convolution;
   nn::MlpWeights mlp;          ///< of dense layers, or the shared expert
   nn::ExpertsWeights experts;  ///< of sparse layers
 };

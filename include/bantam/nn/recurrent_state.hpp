@@ -1,0 +1,199 @@
+// What recurrent blocks remember of a sequence: matrices of fixed size, and the tokens since they were last brought up to date.
+//
+// A token's output must not depend on how a prompt was cut into passes, and chunked forms round differently from step by step. So
+// chunks are cut at absolute positions, multiples of `chunk_tokens`: the state is that of the last such boundary, and what the tokens
+// since then contribute is kept beside it, the tail. Whoever comes next reads both, alone or with others, in the same order.
+#pragma once
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "bantam/core/memory.hpp"
+#include "bantam/nn/sequence_state.hpp"
+
+namespace bantam::inline v0::nn {
+
+/// Sizes of a recurrent layer's state. A layer without heads keeps inputs of its convolution alone; one without channels is not recurrent.
+struct RecurrentLayer {
+  std::int64_t key_heads = 0, value_heads = 0;  ///< each key head goes with value_heads / key_heads value heads
+  std::int64_t key_dim = 0, value_dim = 0;      ///< a value head's state is (key_dim, value_dim)
+  std::int64_t channels = 0;                    ///< of the convolution's inputs
+  std::int64_t taps = 1;                        ///< tokens that the convolution sees
+  bool operator==(const RecurrentLayer&) const = default;
+};
+
+/// States of all recurrent layers. Beside the last boundary some earlier ones are kept as checkpoints, closer together where they are
+/// recent: truncate() goes back to any token of the last two chunks, and else to the checkpoint before.
+class RecurrentState final : public BlockState {
+ public:
+  /// Tokens of a chunk. The work for a token grows with it (half a chunk of dot products), that for a boundary falls.
+  static constexpr std::int64_t chunk_tokens = 32;
+  /// Checkpoints kept. A state of Qwen3.6-35B-A3B has 63 MB.
+  static constexpr std::size_t most_checkpoints = 8;
+
+  /// Of the layers of a model; those without channels keep nothing.
+  explicit RecurrentState(std::vector<RecurrentLayer> layers);
+
+  /// One layer's part of a chunk.
+  struct Part {
+    float* states = nullptr;   ///< (value heads, key_dim, padded value_dim), at its beginning
+    float* history = nullptr;  ///< (taps - 1, padded channels): the convolution's inputs before it
+    float* keys = nullptr;     ///< (key heads, key_dim, chunk)
+    float* updates = nullptr;  ///< (value heads, chunk, padded value_dim)
+    float* decays = nullptr;   ///< (value heads, chunk): sums of log decays since the beginning
+    float* inputs = nullptr;   ///< (chunk, padded channels) of the convolution
+  };
+  /// A pass that extend() made room for finds its first token's chunk here, and the last one's, in which it begins a state anew where
+  /// the two differ; what lies between is written to the last one, too.
+  [[nodiscard]] Part first_part(std::int64_t layer, std::int64_t position) const noexcept { return part(layer, chunk_of(position)); }
+  [[nodiscard]] Part last_part(std::int64_t layer) const noexcept { return part(layer, chunks_.back()); }
+  /// The first token of the last chunk.
+  [[nodiscard]] std::int64_t boundary() const noexcept { return chunks_.back().first; }
+
+  [[nodiscard]] std::int64_t tokens() const noexcept override { return tokens_; }
+  void extend(std::int64_t count) override;
+  void truncate(std::int64_t tokens) noexcept override;
+  [[nodiscard]] std::unique_ptr<BlockState> fork() const override { return std::make_unique<RecurrentState>(*this); }
+  void save(StateSink sink) const override;
+  void restore(std::int64_t tokens, StateSource in) override;
+  [[nodiscard]] std::int64_t bytes() const noexcept override;
+  [[nodiscard]] std::int64_t bytes_per_token() const noexcept override { return 0; }
+
+ private:
+  using Memory = std::shared_ptr<std::byte>;
+  struct Chunk {
+    std::int64_t first = 0;  ///< token
+    Memory boundary;         ///< states and histories; null: zeros that nobody has asked for yet
+    Memory tail;             ///< the rest; null: nothing was written there, or it was let go
+  };
+  /// Where a layer's parts are, in floats from the beginning of the memory that holds them.
+  struct Place {
+    std::int64_t states = 0, history = 0, keys = 0, updates = 0, decays = 0, inputs = 0;
+  };
+
+  static Memory floats(std::int64_t count) {
+    Memory memory = allocate_storage(static_cast<std::size_t>(count) * sizeof(float));
+    std::memset(memory.get(), 0, static_cast<std::size_t>(count) * sizeof(float));
+    return memory;
+  }
+  [[nodiscard]] Part part(std::int64_t layer, const Chunk& chunk) const noexcept;
+  [[nodiscard]] const Chunk& chunk_of(std::int64_t position) const noexcept {
+    return *std::prev(std::ranges::upper_bound(chunks_, position, {}, &Chunk::first));
+  }
+  void make_writable(Chunk& chunk) const;
+  static void thin_out(std::vector<Chunk>& chunks) noexcept;
+
+  std::vector<Place> places_;  ///< of each layer
+  std::int64_t boundary_floats_ = 0, tail_floats_ = 0;
+  std::int64_t tokens_ = 0;
+  std::vector<Chunk> chunks_{{}};  ///< checkpoints, and the last one: never empty
+};
+
+inline RecurrentState::RecurrentState(std::vector<RecurrentLayer> layers) {
+  for (const RecurrentLayer& l : layers) {
+    const std::int64_t channels = round_up<std::int64_t>(l.channels, 16), values = round_up<std::int64_t>(l.value_dim, 16);
+    Place& p = places_.emplace_back();
+    const auto take = [](std::int64_t& total, std::int64_t count) { return std::exchange(total, total + round_up<std::int64_t>(count, 16)); };
+    p.states = take(boundary_floats_, l.value_heads * l.key_dim * values);
+    p.history = take(boundary_floats_, (l.taps - 1) * channels);
+    p.keys = take(tail_floats_, l.key_heads * l.key_dim * chunk_tokens);
+    p.updates = take(tail_floats_, l.value_heads * chunk_tokens * values);
+    p.decays = take(tail_floats_, l.value_heads * chunk_tokens);
+    p.inputs = take(tail_floats_, chunk_tokens * channels);
+  }
+}
+
+inline RecurrentState::Part RecurrentState::part(std::int64_t layer, const Chunk& chunk) const noexcept {
+  const Place& p = places_[static_cast<std::size_t>(layer)];
+  auto* boundary = reinterpret_cast<float*>(chunk.boundary.get());
+  auto* tail = reinterpret_cast<float*>(chunk.tail.get());
+  return {boundary + p.states, boundary + p.history, tail + p.keys, tail + p.updates, tail + p.decays, tail + p.inputs};
+}
+
+/// Its tail is written by the next pass: nobody else may have it.
+inline void RecurrentState::make_writable(Chunk& chunk) const {
+  if (chunk.boundary == nullptr) chunk.boundary = floats(boundary_floats_);
+  if (chunk.tail == nullptr) {
+    chunk.tail = floats(tail_floats_);
+  } else if (chunk.tail.use_count() > 2) {  // this list, its copy, and another state
+    Memory copy = allocate_storage(static_cast<std::size_t>(tail_floats_) * sizeof(float));
+    std::memcpy(copy.get(), chunk.tail.get(), static_cast<std::size_t>(tail_floats_) * sizeof(float));
+    chunk.tail = std::move(copy);
+  }
+}
+
+inline void RecurrentState::extend(std::int64_t count) {
+  BANTAM_ASSERT(count >= 0);
+  if (count == 0) return;
+  std::vector<Chunk> chunks = chunks_;
+  make_writable(chunks.back());
+  const std::int64_t first = (tokens_ + count) / chunk_tokens * chunk_tokens;
+  if (first > chunks.back().first) {
+    chunks.push_back({first, floats(boundary_floats_), floats(tail_floats_)});
+    thin_out(chunks);
+  }
+  chunks_ = std::move(chunks);
+  tokens_ += count;
+}
+
+/// Of too many checkpoints, lets go the one whose neighbors are closest to each other for how far back it is. Only the newest keeps
+/// its tail.
+inline void RecurrentState::thin_out(std::vector<Chunk>& chunks) noexcept {
+  const std::size_t last = chunks.size() - 1;
+  for (std::size_t i = 0; i + 1 < last; ++i) chunks[i].tail = nullptr;
+  if (last <= most_checkpoints) return;
+  const auto gap = [&](std::size_t i) {
+    const std::int64_t before = i == 0 ? 0 : chunks[i - 1].first;
+    return static_cast<double>(chunks[i + 1].first - before) / static_cast<double>(chunks[last].first - chunks[i].first);
+  };
+  std::size_t closest = 0;
+  for (std::size_t i = 1; i + 1 < last; ++i) {
+    if (gap(i) < gap(closest)) closest = i;
+  }
+  chunks.erase(chunks.begin() + static_cast<std::ptrdiff_t>(closest));
+}
+
+inline void RecurrentState::truncate(std::int64_t tokens) noexcept {
+  if (tokens >= tokens_) return;
+  while (!chunks_.empty() && chunks_.back().first > tokens) chunks_.pop_back();
+  if (chunks_.empty() || tokens == 0) {
+    tokens_ = 0;
+    chunks_.resize(1);  // there was room for it
+    chunks_[0] = {};
+    return;
+  }
+  const Chunk& last = chunks_.back();
+  tokens_ = last.tail == nullptr ? last.first : std::min(tokens, last.first + chunk_tokens);
+}
+
+inline void RecurrentState::save(StateSink sink) const {
+  const Chunk& last = chunks_.back();
+  const auto put = [&](const Memory& memory, std::int64_t count) { sink({memory.get(), static_cast<std::size_t>(count) * sizeof(float)}); };
+  if (last.first > 0) put(last.boundary, boundary_floats_);
+  if (tokens_ > last.first) put(last.tail, tail_floats_);
+}
+
+inline void RecurrentState::restore(std::int64_t tokens, StateSource in) {
+  Chunk restored{tokens / chunk_tokens * chunk_tokens, nullptr, nullptr};
+  const auto get = [&](std::int64_t count, std::string_view what) {
+    const std::span<const std::byte> saved = in(static_cast<std::uint64_t>(count) * sizeof(float), what);
+    Memory memory = allocate_storage(saved.size());
+    std::memcpy(memory.get(), saved.data(), saved.size());
+    return memory;
+  };
+  if (restored.first > 0) restored.boundary = get(boundary_floats_, "recurrent states");
+  if (tokens > restored.first) restored.tail = get(tail_floats_, "tokens since the recurrent states");
+  chunks_.assign(1, std::move(restored));
+  tokens_ = tokens;
+}
+
+inline std::int64_t RecurrentState::bytes() const noexcept {
+  std::int64_t count = 0;
+  for (const Chunk& chunk : chunks_) count += (chunk.boundary ? boundary_floats_ : 0) + (chunk.tail ? tail_floats_ : 0);
+  return count * static_cast<std::int64_t>(sizeof(float));
+}
+
+}  // namespace bantam::inline v0::nn
