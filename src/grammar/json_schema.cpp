@@ -12,7 +12,7 @@ namespace bantam::inline v0::grammar {
 namespace {
 
 constexpr std::size_t most_schema_bytes = std::size_t{4} << 20;
-constexpr std::int32_t most_items = 1 << 14;     // of lists, and characters of strings
+constexpr std::int32_t most_items = 10000;     // of lists, and characters of strings
 constexpr std::size_t most_schemas = 100000;     // read, those of references that are merged again each time
 constexpr int deepest_schema = 200;
 

@@ -149,7 +149,7 @@ TEST_CASE("what a grammar cannot keep to is refused with its place") {
   CHECK(refused("[1").starts_with("schema"));
   CHECK(refused("3") == "schema: #: expected an object or a truth value, found number");
   CHECK(refused(R"({"anyOf": [{"$ref": "#"}, {"$ref": "#"}], "type": "object"})").find("schema") == 0);
-  CHECK(refused(R"({"type":"array","minItems":16000,"items":{"type":"array","minItems":16000,"items":{"type":"array","minItems":16000,"items":{"type":"string","minLength":16000,"maxLength":16000}}}})").find("grammar") == 0);
+  CHECK(refused(R"({"type": "string", "pattern": "^((a{9000}){9000}){9000}$"})").find("repetitions multiply") != std::string::npos);
 }
 
 TEST_CASE("ten thousand random schemas: values made for them match, and texts near those as the rules say") {
