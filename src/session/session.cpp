@@ -43,7 +43,18 @@ std::optional<GrammarMatcher> Session::State::matcher_of(const GenerateOptions& 
   return GrammarMatcher(*generate.grammar);
 }
 
-Sampler Session::State::sampler_of(const Sampling& sampling) const { return Sampler(sampling, vocab()); }
+Sampling Session::State::with_breakers(Sampling sampling) const {
+  if (sampling.dry_multiplier == 0.0f || sampling.dry_sequence_breakers.empty()) return sampling;
+  const Tokenizer& tokenizer = model().tokenizer();
+  for (TokenId id = 0; id < vocab(); ++id) {
+    const std::string piece = tokenizer.piece_bytes(id);
+    const auto holds = [&](const std::string& text) { return !text.empty() && piece.find(text) != std::string::npos; };
+    if (std::ranges::any_of(sampling.dry_sequence_breakers, holds)) sampling.dry_breakers.push_back(id);
+  }
+  return sampling;
+}
+
+Sampler Session::State::sampler_of(const Sampling& sampling) const { return Sampler(with_breakers(sampling), vocab()); }
 
 void Session::State::forget_reply() noexcept {
   logits.clear();
@@ -243,7 +254,7 @@ TextRange Session::resume(GenerateOptions options) {
     fail(Errc::invalid_argument, "resume: expected a generation with a grammar to go on with, found one without: saved sessions keep none");
   }
   if (!options.grammar) s.matcher.reset();
-  s.sampler = Sampler::restore(s.sampler->save(), options.sampling, s.vocab());
+  s.sampler = Sampler::restore(s.sampler->save(), s.with_breakers(options.sampling), s.vocab());
   s.prompt_ms = 0;
   s.prompt_tokens = 0;
   return {*this, std::move(options)};

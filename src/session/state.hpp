@@ -54,6 +54,8 @@ struct Session::State {
   void check(const Speculation& speculation) const;
   /// Where a generation's text begins in its grammar; none without one. Throws invalid_argument for another vocabulary's.
   [[nodiscard]] std::optional<GrammarMatcher> matcher_of(const GenerateOptions& generate) const;
+  /// With the tokens that hold a text which ends repetitions.
+  [[nodiscard]] Sampling with_breakers(Sampling sampling) const;
   /// The sampler of a generation. Throws as its constructor does.
   [[nodiscard]] Sampler sampler_of(const Sampling& sampling) const;
   /// At most `most` guesses of what follows, as many as pay; none when no source has any.
