@@ -356,6 +356,15 @@ typedef enum {
  */
 typedef int (*bantam_logits_callback)(const int32_t *ids, size_t count, float *logits, size_t vocabulary, void *user);
 
+typedef struct bantam_grammar bantam_grammar; /* constant */
+
+/** A grammar (GBNF) over the tokens of a model; its first rule that is asked for is "root". What is found out about tokens while it is
+ *  used serves all generations that it is given to. */
+BANTAM_API bantam_status bantam_grammar_new(bantam_grammar **grammar, const bantam_model *model, const char *gbnf, size_t bytes);
+/** The JSON texts that a JSON schema allows. */
+BANTAM_API bantam_status bantam_grammar_new_json_schema(bantam_grammar **grammar, const bantam_model *model, const char *schema, size_t bytes);
+BANTAM_API void bantam_grammar_free(bantam_grammar *grammar);
+
 typedef struct bantam_generate_options {
   size_t struct_size;
   int64_t max_tokens;      /* -1: until the model ends or the context is full */
@@ -378,14 +387,18 @@ typedef struct bantam_generate_options {
   const int32_t *bias_ids; /* logits of these tokens ... */
   const float *bias;       /* ... get this added; -INFINITY forbids one */
   size_t bias_count;
-  const bantam_setting *settings; /* "order": stages as "penalties,top_k,typical,top_p,min_p,temperature" */
+  /* "order": stages as "penalties,dry,top_n_sigma,top_k,typical,top_p,min_p,xtc,temperature"; by their names in the library's Sampling:
+     dry_multiplier, dry_base, dry_allowed_length, dry_penalty_last_n, top_n_sigma, xtc_probability, xtc_threshold, dynatemp_range,
+     dynatemp_exponent, mirostat, mirostat_tau, mirostat_eta */
+  const bantam_setting *settings;
   size_t setting_count;
   bantam_logits_callback process; /* NULL: none */
   void *process_user;
+  const bantam_grammar *grammar; /* what alone may come; NULL: anything. The generation keeps what it needs of it */
 } bantam_generate_options;
 #define BANTAM_GENERATE_OPTIONS_INIT \
   {sizeof(bantam_generate_options), 256, 0.8f, 40, 0.95f, 0.05f, 1.0f, 1.0f, 0.0f, 0.0f, 64, BANTAM_ADD_SPECIAL, 0, 0, 0, NULL, \
-   NULL, 0, NULL, NULL, 0, NULL, 0, NULL, NULL}
+   NULL, 0, NULL, NULL, 0, NULL, 0, NULL, NULL, NULL}
 
 /** A piece of text: whole characters, never empty, a zero behind it. Nonzero stops the generation; that is no error. */
 typedef int (*bantam_text_callback)(const char *utf8, size_t bytes, void *user);

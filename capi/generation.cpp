@@ -1,4 +1,6 @@
 // Generations, alone and in batches, and samplers for loops of the caller's own.
+#include <charconv>
+
 #include "objects.hpp"
 
 using namespace bantam;
@@ -18,6 +20,29 @@ std::vector<SamplerStage> stages_of(std::string_view names) {
   return stages;
 }
 
+constexpr std::string_view sampling_settings =
+    "order, dry_multiplier, dry_base, dry_allowed_length, dry_penalty_last_n, top_n_sigma, xtc_probability, xtc_threshold, dynatemp_range, "
+    "dynatemp_exponent, mirostat, mirostat_tau or mirostat_eta";
+constexpr std::pair<std::string_view, float Sampling::*> float_settings[] = {{"dry_multiplier", &Sampling::dry_multiplier},
+                                                                            {"dry_base", &Sampling::dry_base},
+                                                                            {"top_n_sigma", &Sampling::top_n_sigma},
+                                                                            {"xtc_probability", &Sampling::xtc_probability},
+                                                                            {"xtc_threshold", &Sampling::xtc_threshold},
+                                                                            {"dynatemp_range", &Sampling::dynatemp_range},
+                                                                            {"dynatemp_exponent", &Sampling::dynatemp_exponent},
+                                                                            {"mirostat_tau", &Sampling::mirostat_tau},
+                                                                            {"mirostat_eta", &Sampling::mirostat_eta}};
+constexpr std::pair<std::string_view, int Sampling::*> int_settings[] = {{"dry_allowed_length", &Sampling::dry_allowed_length},
+                                                                        {"dry_penalty_last_n", &Sampling::dry_penalty_last_n}};
+
+template <class T>
+T number_of(std::string_view name, std::string_view value) {
+  T number{};
+  const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
+  if (error != std::errc() || end != value.data() + value.size()) fail(Errc::invalid_argument, name, ": expected a number, found ", printable(value));
+  return number;
+}
+
 bantam_generate_options read_options(const bantam_generate_options* given) {
   const bantam_generate_options initial = BANTAM_GENERATE_OPTIONS_INIT;
   return options_of(given, initial, "generate options");
@@ -31,6 +56,7 @@ GenerateOptions as_library(const bantam_generate_options& o) {
       return process(ids.data(), ids.size(), logits.data(), logits.size(), user) == 0;
     };
   }
+  if (o.grammar != nullptr) out.grammar = o.grammar->grammar;
   out.speculation.draft = o.draft == nullptr ? nullptr : &o.draft->session;
   for (std::size_t i = 0; i < o.stop_count; ++i) out.stop.emplace_back(&need((&need(o.stop, "stop"))[i], "stop text"));
   return out;
@@ -66,9 +92,21 @@ Sampling sampling_of(const bantam_generate_options& o) {
     (void)need(o.bias, "bias");
   }
   for (std::size_t i = 0; i < o.bias_count; ++i) s.logit_bias.emplace_back(o.bias_ids[i], o.bias[i]);
-  read_settings(o.settings, o.setting_count, "order", [&](std::string_view name, std::string_view value) {
-    if (name != "order") return false;
-    s.order = stages_of(value);
+  read_settings(o.settings, o.setting_count, sampling_settings, [&](std::string_view name, std::string_view value) {
+    if (name == "order") {
+      s.order = stages_of(value);
+      return true;
+    }
+    for (const auto& [known, number] : float_settings) {
+      if (name == known) return s.*number = number_of<float>(name, value), true;
+    }
+    for (const auto& [known, number] : int_settings) {
+      if (name == known) return s.*number = number_of<int>(name, value), true;
+    }
+    if (name != "mirostat") return false;
+    const int version = number_of<int>(name, value);
+    if (version < 0 || version > 2) fail(Errc::invalid_argument, "mirostat: expected 0 to 2, found ", version);
+    s.mirostat = static_cast<Mirostat>(version);
     return true;
   });
   return s;
@@ -77,6 +115,22 @@ Sampling sampling_of(const bantam_generate_options& o) {
 }  // namespace bantam::capi
 
 extern "C" {
+
+bantam_status bantam_grammar_new(bantam_grammar** grammar, const bantam_model* model, const char* gbnf, size_t bytes) {
+  return guarded([&] {
+    bantam_grammar*& out = need(grammar, "grammar");
+    out = new bantam_grammar{TokenGrammar(Grammar::from_gbnf(text_of(gbnf, bytes, "gbnf")), need(model, "model").tokenizer)};
+  });
+}
+
+bantam_status bantam_grammar_new_json_schema(bantam_grammar** grammar, const bantam_model* model, const char* schema, size_t bytes) {
+  return guarded([&] {
+    bantam_grammar*& out = need(grammar, "grammar");
+    out = new bantam_grammar{TokenGrammar(Grammar::from_json_schema(text_of(schema, bytes, "schema")), need(model, "model").tokenizer)};
+  });
+}
+
+void bantam_grammar_free(bantam_grammar* grammar) { delete grammar; }
 
 bantam_status bantam_generation_new(bantam_generation** generation, bantam_session* session, const char* prompt, size_t bytes,
                                     const bantam_generate_options* options) {

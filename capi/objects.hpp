@@ -62,6 +62,10 @@ struct bantam_sampler {
   bantam::Sampler sampler;
 };
 
+struct bantam_grammar {
+  bantam::TokenGrammar grammar;
+};
+
 struct bantam_weights {
   bantam::WeightMatrix matrix;
   std::string name = {};

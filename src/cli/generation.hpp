@@ -23,6 +23,7 @@ struct RunOptions {
   bool max_tokens_given = false;
   GenerateOptions generate;
   std::string draft;
+  std::optional<Grammar> grammar;  ///< over this model's tokens when it is loaded
 };
 
 struct Reply {

@@ -16,8 +16,13 @@ struct SamplingArguments {
   std::int64_t top_k = 40;
   std::int64_t repeat_last_n = 64;
   std::int64_t lookup = 0;
+  std::int64_t dry_allowed_length = 2;
+  std::int64_t dry_penalty_last_n = -1;
+  std::int64_t mirostat = 0;
   std::string seed;
   std::vector<std::string> logit_bias;
+  std::vector<std::string> dry_breakers;
+  std::string grammar, grammar_file, json_schema, json_schema_file;
 };
 
 std::pair<TokenId, float> parse_bias(const std::string& text) {
@@ -25,6 +30,17 @@ std::pair<TokenId, float> parse_bias(const std::string& text) {
   if (equals == std::string::npos) throw UsageError(message("--logit-bias: expected ID=BIAS, found ", printable(text)));
   const auto id = parse_integer("--logit-bias", text.substr(0, equals), {0, std::numeric_limits<TokenId>::max()});
   return {static_cast<TokenId>(id), static_cast<float>(parse_number("--logit-bias", text.substr(equals + 1)))};
+}
+
+/// The grammar that was asked for; what is wrong with it shows before the model is loaded.
+std::optional<Grammar> grammar_of(const SamplingArguments& a) {
+  const int given = !a.grammar.empty() + !a.grammar_file.empty() + !a.json_schema.empty() + !a.json_schema_file.empty();
+  if (given == 0) return std::nullopt;
+  if (given > 1) throw UsageError("expected one of --grammar, --grammar-file, --json-schema and --json-schema-file, found several");
+  if (!a.grammar.empty()) return Grammar::from_gbnf(a.grammar);
+  if (!a.json_schema.empty()) return Grammar::from_json_schema(a.json_schema);
+  const std::string text = read_prompt({.file = a.grammar_file.empty() ? a.json_schema_file : a.grammar_file});
+  return a.grammar_file.empty() ? Grammar::from_json_schema(text) : Grammar::from_gbnf(text);
 }
 
 void check(const Sampling& sampling) {
@@ -50,6 +66,13 @@ void finish_options(RunOptions& o, const SamplingArguments& arguments) {
   generate.max_tokens = o.chat && !o.max_tokens_given ? -1 : arguments.max_tokens;
   generate.sampling.top_k = static_cast<int>(arguments.top_k);
   generate.sampling.repeat_last_n = static_cast<int>(arguments.repeat_last_n);
+  generate.sampling.dry_allowed_length = static_cast<int>(arguments.dry_allowed_length);
+  generate.sampling.dry_penalty_last_n = static_cast<int>(arguments.dry_penalty_last_n);
+  if (!arguments.dry_breakers.empty()) {
+    generate.sampling.dry_sequence_breakers = arguments.dry_breakers;
+    std::erase(generate.sampling.dry_sequence_breakers, "none");
+  }
+  generate.sampling.mirostat = static_cast<Mirostat>(arguments.mirostat);
   generate.speculation.lookup = static_cast<int>(arguments.lookup);
   for (const std::string& bias : arguments.logit_bias) generate.sampling.logit_bias.push_back(parse_bias(bias));
   if (arguments.seed.empty()) {
@@ -59,6 +82,7 @@ void finish_options(RunOptions& o, const SamplingArguments& arguments) {
     generate.sampling.seed = static_cast<std::uint64_t>(parse_integer("--seed", arguments.seed, {}));
   }
   check(generate.sampling);
+  o.grammar = grammar_of(arguments);
   for (const std::string& stop : generate.stop) {
     if (stop.empty()) throw UsageError("--stop: expected a text of at least one character, found an empty one");
   }
@@ -103,7 +127,7 @@ int open_chat(RunOptions o, Session& session) {
   return chat(o, session);
 }
 
-int run(const RunOptions& o) {
+int run(RunOptions o) {
   // What is wrong with the prompt shows before the model is loaded.
   std::optional<std::string> prompt;
   const bool resumes = !o.load_session.empty() && !o.has_prompt && !o.has_file;
@@ -116,6 +140,7 @@ int run(const RunOptions& o) {
   apply(o.common);
   if (!o.save_session.empty()) refuse_overwriting(o.model, o.save_session);
   Session session = open_session(o);
+  if (o.grammar) o.generate.grammar.emplace(*o.grammar, session.model().tokenizer());
   if (o.draft.empty()) return o.chat ? open_chat(o, session) : generate(o, session, prompt);
   Session draft(load_model(o.draft, o.loading), {.context = session.context(), .threads = static_cast<int>(o.common.threads), .kv = o.kv});
   RunOptions with_draft = o;
@@ -136,6 +161,19 @@ void add_sampling(CLI::App& verb, RunOptions& o, SamplingArguments& arguments) {
   add_number(verb, "--presence-penalty", s.presence_penalty, "taken from the logits of tokens seen; 0: off");
   add_integer(verb, "--repeat-last-n", arguments.repeat_last_n, {-1, std::numeric_limits<std::int32_t>::max()},
               "tokens that the penalties look back; 0: none, -1: all");
+  add_number(verb, "--dry-multiplier", s.dry_multiplier, "DRY: lowers what goes on with a repetition; 0: off");
+  add_number(verb, "--dry-base", s.dry_base, "DRY: by this to the power of what it is longer than allowed");
+  add_integer(verb, "--dry-allowed-length", arguments.dry_allowed_length, {1, std::numeric_limits<std::int32_t>::max()}, "DRY: tokens that may be repeated");
+  add_integer(verb, "--dry-penalty-last-n", arguments.dry_penalty_last_n, {-1, std::numeric_limits<std::int32_t>::max()}, "DRY: tokens that it looks back; 0: none, -1: all");
+  add_texts(verb, "--dry-sequence-breaker", arguments.dry_breakers, "TEXT", "DRY: repetitions end at tokens with this text, in place of line ends, :, \" and *; none: at no token; may be repeated");
+  add_number(verb, "--top-nsigma", s.top_n_sigma, "keep logits this many standard deviations below the highest; 0: all");
+  add_number(verb, "--xtc-probability", s.xtc_probability, "XTC: how often the most probable tokens are left out; 0: off");
+  add_number(verb, "--xtc-threshold", s.xtc_threshold, "XTC: of tokens of this probability and more the least stays");
+  add_number(verb, "--dynatemp-range", s.dynatemp_range, "the temperature goes by entropy, so far up and down; 0: off");
+  add_number(verb, "--dynatemp-exp", s.dynatemp_exponent, "exponent of the share of entropy in that");
+  add_integer(verb, "--mirostat", arguments.mirostat, {0, 2}, "1 or 2: Mirostat in place of the stages that leave tokens out; 0: off");
+  add_number(verb, "--mirostat-ent", s.mirostat_tau, "Mirostat's target: surprise of a token, in bits");
+  add_number(verb, "--mirostat-lr", s.mirostat_eta, "Mirostat's learning rate");
   add_text(verb, "--seed", arguments.seed, "N", "of the random numbers; printed after the run [random]");
   add_texts(verb, "--stop", o.generate.stop, "TEXT", "end before this text; may be repeated");
   add_texts(verb, "--logit-bias", arguments.logit_bias, "ID=BIAS",
@@ -143,6 +181,10 @@ void add_sampling(CLI::App& verb, RunOptions& o, SamplingArguments& arguments) {
   add_integer(verb, "--lookup", arguments.lookup, {0, 16},
               "guess up to this many tokens at once from the text so far: faster where it repeats, never other text; 0: off");
   add_text(verb, "--draft", o.draft, "MODEL", "a smaller model of the same vocabulary that guesses tokens; never other text");
+  add_text(verb, "--grammar", arguments.grammar, "TEXT", "only texts of this grammar (GBNF, docs/grammars.md)");
+  add_text(verb, "--grammar-file", arguments.grammar_file, "FILE", "the same from a file");
+  add_text(verb, "-j,--json-schema", arguments.json_schema, "TEXT", "only JSON that this JSON schema allows; {} is any");
+  add_text(verb, "--json-schema-file", arguments.json_schema_file, "FILE", "the same from a file");
   add_flag(verb, "--ignore-eos", o.generate.ignore_end, "go on after the model's end token");
 }
 

@@ -15,7 +15,7 @@
 namespace bantam::inline v0 {
 
 SamplerStage find_stage(std::string_view name) {
-  constexpr std::string_view names[] = {"penalties", "top_k", "typical", "top_p", "min_p", "temperature"};
+  constexpr std::string_view names[] = {"penalties", "top_k", "typical", "top_p", "min_p", "temperature", "dry", "top_n_sigma", "xtc"};
   return static_cast<SamplerStage>(find_name("order", name, names));
 }
 
@@ -51,6 +51,23 @@ void check(const Sampling& options, std::int32_t vocab_size) {
   };
   positive("mirostat_tau", options.mirostat_tau);
   positive("mirostat_eta", options.mirostat_eta);
+  finite("top_n_sigma", options.top_n_sigma);
+  share("xtc_probability", options.xtc_probability);
+  share("xtc_threshold", options.xtc_threshold);
+  const auto not_negative = [](std::string_view name, float value) {
+    check_range(name, value, std::isfinite(value) && value >= 0.0f, "0 or a finite number above");
+  };
+  not_negative("dynatemp_range", options.dynatemp_range);
+  not_negative("dynatemp_exponent", options.dynatemp_exponent);
+  finite("dry_multiplier", options.dry_multiplier);
+  check_range("dry_base", options.dry_base, std::isfinite(options.dry_base) && options.dry_base >= 1.0f, "a finite number of at least 1");
+  if (options.dry_allowed_length < 1) {
+    fail(Errc::invalid_argument, "sampling: dry_allowed_length is ", options.dry_allowed_length, ", expected at least 1");
+  }
+  if (options.dry_penalty_last_n < -1) {
+    fail(Errc::invalid_argument, "sampling: dry_penalty_last_n is ", options.dry_penalty_last_n,
+         ", expected -1 (all), 0 (off) or a number of tokens");
+  }
   if (options.repeat_last_n < -1) {
     fail(Errc::invalid_argument, "sampling: repeat_last_n is ", options.repeat_last_n,
          ", expected -1 (all), 0 (off) or a number of tokens");
@@ -65,9 +82,9 @@ void check(const Sampling& options, std::int32_t vocab_size) {
     }
   }
   for (auto stage = options.order.begin(); stage != options.order.end(); ++stage) {
-    if (*stage > SamplerStage::temperature) {
+    if (*stage > SamplerStage::xtc) {
       fail(Errc::invalid_argument, "sampling: order holds stage ", static_cast<int>(*stage), ", expected 0 to ",
-           static_cast<int>(SamplerStage::temperature));
+           static_cast<int>(SamplerStage::xtc));
     }
     if (std::find(options.order.begin(), stage, *stage) != stage) {
       fail(Errc::invalid_argument, "sampling: order holds stage ", static_cast<int>(*stage),
@@ -80,16 +97,20 @@ bool penalizes(const Sampling& options) noexcept {
   return options.repeat_penalty != 1.0f || options.frequency_penalty != 0.0f || options.presence_penalty != 0.0f;
 }
 
+bool looks_for_repetitions(const Sampling& options) noexcept { return options.dry_multiplier != 0.0f && options.dry_penalty_last_n != 0; }
+
 // Whether one of the stages can change which token is the most probable: the others need not run for it.
 bool moves_the_best(const Sampling& options, std::span<const SamplerStage> stages) noexcept {
   return std::any_of(stages.begin(), stages.end(), [&](SamplerStage stage) {
     return (stage == SamplerStage::penalties && penalizes(options)) ||
+           (stage == SamplerStage::dry && looks_for_repetitions(options)) ||
+           (stage == SamplerStage::xtc && options.xtc_probability > 0.0f) ||
            (stage == SamplerStage::typical && options.typical_p < 1.0f);
   });
 }
 
 bool truncates(SamplerStage stage) noexcept {
-  return stage != SamplerStage::penalties && stage != SamplerStage::temperature;
+  return stage != SamplerStage::penalties && stage != SamplerStage::dry && stage != SamplerStage::temperature;
 }
 
 // Saved state: the magic with its version, then little-endian words. Version 1 has no Mirostat.
@@ -115,9 +136,14 @@ Sampler::Sampler(Sampling options, std::int32_t vocab_size)
     : options_(std::move(options)), vocab_size_(vocab_size), random_(options_.seed),
       mu_(2.0 * static_cast<double>(options_.mirostat_tau)) {  // the paper's start
   check(options_, vocab_size_);
+  std::ranges::sort(options_.dry_breakers);
 }
 
-void Sampler::run(std::span<const float> logits, detail::SamplerScratch& scratch) const {
+bool Sampler::draws_xtc() const noexcept {
+  return options_.xtc_probability > 0.0f && options_.mirostat == Mirostat::off && std::ranges::find(options_.order, SamplerStage::xtc) != options_.order.end();
+}
+
+void Sampler::run(std::span<const float> logits, detail::SamplerScratch& scratch, Xtc xtc) const {
   if (logits.size() != static_cast<std::size_t>(vocab_size_)) {
     fail(Errc::invalid_argument, "logits: expected ", vocab_size_, " of them, found ", logits.size());
   }
@@ -143,7 +169,24 @@ void Sampler::run(std::span<const float> logits, detail::SamplerScratch& scratch
         if (options_.min_p > 0.0f) detail::keep_min_p(scratch.candidates, options_.min_p);
         break;
       case SamplerStage::temperature:
-        detail::apply_temperature(scratch.candidates, options_.temperature);
+        if (options_.dynatemp_range > 0.0f && !greedy) {
+          detail::apply_temperature(scratch.candidates, detail::dynamic_temperature(scratch, options_));
+        } else {
+          detail::apply_temperature(scratch.candidates, options_.temperature);
+        }
+        break;
+      case SamplerStage::dry:
+        if (looks_for_repetitions(options_)) {
+          const auto window = options_.dry_penalty_last_n < 0 ? recent_.size() : std::min(recent_.size(), static_cast<std::size_t>(options_.dry_penalty_last_n));
+          const std::vector<TokenId> last(recent_.end() - static_cast<std::ptrdiff_t>(window), recent_.end());
+          detail::penalize_repetitions(scratch.candidates, last, options_);
+        }
+        break;
+      case SamplerStage::top_n_sigma:
+        if (options_.top_n_sigma > 0.0f) detail::keep_top_n_sigma(scratch.candidates, options_.top_n_sigma);
+        break;
+      case SamplerStage::xtc:
+        if (xtc == Xtc::applied) detail::exclude_top_choices(scratch, options_.xtc_threshold);
         break;
     }
   }
@@ -167,7 +210,8 @@ TokenId Sampler::sample(std::span<const float> logits) {
       return best;
     }
   }
-  run(logits, scratch_);
+  const bool excludes = draws_xtc() && random_.uniform() < static_cast<double>(options_.xtc_probability);
+  run(logits, scratch_, excludes ? Xtc::applied : Xtc::skipped);
   const detail::SamplerCandidate chosen = draw(random_.uniform());
   if (options_.mirostat != Mirostat::off && options_.temperature > 0.0f) {
     // Surprise is that of the whole distribution, not of what was left of it: the paper's S(X).
@@ -192,28 +236,40 @@ detail::SamplerCandidate Sampler::draw(double uniform) {
 }
 
 std::vector<std::pair<TokenId, double>> Sampler::probabilities(std::span<const float> logits) const {
-  detail::SamplerScratch scratch;
-  run(logits, scratch);
-  const double total = detail::softmax_weights(scratch);
-  std::vector<std::pair<TokenId, double>> result;
-  result.reserve(scratch.candidates.size());
-  for (std::size_t i = 0; i < scratch.candidates.size(); ++i) {
-    if (scratch.weights[i] > 0.0) result.emplace_back(scratch.candidates[i].id, scratch.weights[i] / total);
-  }
-  return result;
+  std::map<TokenId, double> sums;
+  const auto add = [&](Xtc xtc, double share) {
+    if (share <= 0.0) return;
+    detail::SamplerScratch scratch;
+    run(logits, scratch, xtc);
+    const double total = detail::softmax_weights(scratch);
+    for (std::size_t i = 0; i < scratch.candidates.size(); ++i) {
+      if (scratch.weights[i] > 0.0) sums[scratch.candidates[i].id] += share * (scratch.weights[i] / total);
+    }
+  };
+  const double excluding = draws_xtc() ? static_cast<double>(options_.xtc_probability) : 0.0;
+  add(Xtc::skipped, 1.0 - excluding);
+  add(Xtc::applied, excluding);
+  return {sums.begin(), sums.end()};
 }
 
 void Sampler::accept(TokenId id) {
   if (id < 0 || id >= vocab_size_) {
     fail(Errc::invalid_argument, "sampler: token is ", id, ", expected 0 to ", vocab_size_ - 1);
   }
-  if (options_.repeat_last_n == 0) return;
+  const bool dry = looks_for_repetitions(options_);
+  if (options_.repeat_last_n == 0 && !dry) return;
   recent_.push_back(id);
   ++counts_[id];
-  if (options_.repeat_last_n < 0 || recent_.size() <= static_cast<std::size_t>(options_.repeat_last_n)) return;
-  const auto oldest = counts_.find(recent_.front());
-  if (--oldest->second == 0) counts_.erase(oldest);
-  recent_.pop_front();
+  const std::size_t size = recent_.size();
+  if (options_.repeat_last_n < 0) return;
+  const auto counted = static_cast<std::size_t>(options_.repeat_last_n);
+  if (size > counted) {
+    const auto oldest = counts_.find(recent_[size - 1 - counted]);
+    if (--oldest->second == 0) counts_.erase(oldest);
+  }
+  // DRY may look back further than the penalties do.
+  if (dry && options_.dry_penalty_last_n < 0) return;
+  if (size > std::max(counted, dry ? static_cast<std::size_t>(options_.dry_penalty_last_n) : 0)) recent_.pop_front();
 }
 
 std::string Sampler::save() const {

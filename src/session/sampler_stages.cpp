@@ -233,6 +233,82 @@ void keep_typical(SamplerScratch& scratch, double p) {
   candidates.resize(kept);
 }
 
+void penalize_repetitions(std::vector<Candidate>& candidates, std::span<const TokenId> tokens, const Sampling& options) {
+  const std::size_t size = tokens.size();
+  const auto allowed = static_cast<std::size_t>(options.dry_allowed_length);
+  const auto back = [&](std::size_t i) { return tokens[size - 1 - i]; };
+  std::size_t limit = 0;
+  while (limit < size && !std::ranges::binary_search(options.dry_breakers, back(limit))) ++limit;
+  if (size < 2 || limit < allowed) return;
+  // The Z algorithm from the back: common[i] tokens in front of the last i agree with the last ones.
+  std::vector<std::size_t> common(size, 0);
+  for (std::size_t i = 1, left = 0, right = 0; i < size; ++i) {
+    if (i < right) common[i] = std::min(right - i, common[i - left]);
+    while (i + common[i] < size && back(common[i]) == back(i + common[i])) ++common[i];
+    if (i + common[i] > right) {
+      left = i;
+      right = i + common[i];
+    }
+  }
+  std::map<TokenId, std::size_t> longest;
+  for (std::size_t i = 1; i < size; ++i) {
+    const std::size_t length = std::min(common[i], limit);
+    // What came behind it then would repeat it now.
+    if (length >= allowed) longest[back(i - 1)] = std::max(longest[back(i - 1)], length);
+  }
+  const double base = options.dry_base;
+  // The greatest power that a float holds, as in llama.cpp.
+  const double most = base > 1.000001 ? std::floor(88.7228391 / std::log(base)) : std::numeric_limits<double>::infinity();
+  auto at = candidates.begin();
+  for (const auto& [id, length] : longest) {
+    at = std::lower_bound(at, candidates.end(), id, [](const Candidate& c, TokenId wanted) { return c.id < wanted; });
+    if (at == candidates.end()) return;
+    if (at->id == id) at->logit -= options.dry_multiplier * std::pow(base, std::min(static_cast<double>(length - allowed), most));
+  }
+}
+
+void keep_top_n_sigma(std::vector<Candidate>& candidates, double n) {
+  double mean = 0.0, squares = 0.0;
+  for (const Candidate& c : candidates) mean += c.logit;
+  mean /= static_cast<double>(candidates.size());
+  for (const Candidate& c : candidates) squares += (c.logit - mean) * (c.logit - mean);
+  const double floor = most_probable(candidates).logit - n * std::sqrt(squares / static_cast<double>(candidates.size()));
+  std::erase_if(candidates, [&](const Candidate& c) { return c.logit < floor; });
+}
+
+void exclude_top_choices(SamplerScratch& scratch, double threshold) {
+  std::vector<Candidate>& candidates = scratch.candidates;
+  if (threshold > 0.5 || candidates.size() < 2) return;
+  const double least = threshold * softmax_weights(scratch);
+  std::size_t above = 0;
+  Rank last{-std::numeric_limits<double>::infinity(), 0.0, 0};
+  for (std::size_t i = 0; i < candidates.size(); ++i) {
+    if (scratch.weights[i] < least) continue;
+    ++above;
+    last = std::max(last, Rank{-candidates[i].logit, 0.0, candidates[i].id});
+  }
+  if (above < 2) return;
+  std::size_t kept = 0;
+  for (std::size_t i = 0; i < candidates.size(); ++i) {
+    if (scratch.weights[i] < least || candidates[i].id == last.id) candidates[kept++] = candidates[i];
+  }
+  candidates.resize(kept);
+}
+
+double dynamic_temperature(SamplerScratch& scratch, const Sampling& options) {
+  const double middle = options.temperature;
+  if (scratch.candidates.size() < 2) return middle;
+  const double total = softmax_weights(scratch);
+  double entropy = 0.0;
+  for (const double weight : scratch.weights) {
+    if (weight > 0.0) entropy -= weight / total * std::log(weight / total);
+  }
+  const double low = std::max(0.0, middle - static_cast<double>(options.dynatemp_range));
+  const double high = middle + static_cast<double>(options.dynatemp_range);
+  const double share = entropy / std::log(static_cast<double>(scratch.candidates.size()));
+  return low + (high - low) * std::pow(std::max(share, 0.0), static_cast<double>(options.dynatemp_exponent));
+}
+
 void keep_mirostat_v1(SamplerScratch& scratch, double mu) {
   std::vector<Candidate>& candidates = scratch.candidates;
   if (candidates.size() < 2) return;

@@ -34,6 +34,15 @@ void keep_top_p(SamplerScratch& scratch, double p);
 void keep_min_p(std::vector<SamplerCandidate>& candidates, double p);
 void keep_typical(SamplerScratch& scratch, double p);
 
+/// Lowers what would go on with a repetition. tokens: the window, the last one at the end. Linear in it.
+void penalize_repetitions(std::vector<SamplerCandidate>& candidates, std::span<const TokenId> tokens, const Sampling& options);
+/// Keeps logits of at least the highest less n of their standard deviations.
+void keep_top_n_sigma(std::vector<SamplerCandidate>& candidates, double n);
+/// Drops all of at least this probability but the least probable of them, the highest id among equals.
+void exclude_top_choices(SamplerScratch& scratch, double threshold);
+/// The temperature between two by the entropy, as a share of the greatest that so many candidates can have.
+[[nodiscard]] double dynamic_temperature(SamplerScratch& scratch, const Sampling& options);
+
 /// Basu et al., arXiv:2007.14966, equation 30 and algorithm 1: the k for which Zipf's law, fitted to the most probable
 /// candidates, expects a surprise of `mu` bits.
 void keep_mirostat_v1(SamplerScratch& scratch, double mu);

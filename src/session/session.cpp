@@ -35,10 +35,30 @@ std::int32_t Session::State::vocab() const noexcept {
   return static_cast<std::int32_t>(std::min<std::int64_t>(model().tokenizer().vocab_size(), model().config().vocab));
 }
 
-Sampler Session::State::sampler_of(const Sampling& sampling) const { return Sampler(sampling, vocab()); }
+std::optional<GrammarMatcher> Session::State::matcher_of(const GenerateOptions& generate) const {
+  if (!generate.grammar) return std::nullopt;
+  if (const std::int32_t found = generate.grammar->vocab_size(); found != model().tokenizer().vocab_size()) {
+    fail(Errc::invalid_argument, "grammar: expected one of this model's vocabulary of ", model().tokenizer().vocab_size(), " tokens, found one of ", found);
+  }
+  return GrammarMatcher(*generate.grammar);
+}
+
+Sampling Session::State::with_breakers(Sampling sampling) const {
+  if (sampling.dry_multiplier == 0.0f || sampling.dry_sequence_breakers.empty()) return sampling;
+  const Tokenizer& tokenizer = model().tokenizer();
+  for (TokenId id = 0; id < vocab(); ++id) {
+    const std::string piece = tokenizer.piece_bytes(id);
+    const auto holds = [&](const std::string& text) { return !text.empty() && piece.find(text) != std::string::npos; };
+    if (std::ranges::any_of(sampling.dry_sequence_breakers, holds)) sampling.dry_breakers.push_back(id);
+  }
+  return sampling;
+}
+
+Sampler Session::State::sampler_of(const Sampling& sampling) const { return Sampler(with_breakers(sampling), vocab()); }
 
 void Session::State::forget_reply() noexcept {
   logits.clear();
+  matcher.reset();
   messages.clear();
   reply_start = 0;
 }
@@ -189,6 +209,7 @@ TextRange Session::stream(std::span<const TokenId> prompt, GenerateOptions optio
   // Options are checked before the prompt is paid for, and before it is part of the session.
   state_->check(options);
   Sampler sampler = state_->sampler_of(options.sampling);
+  std::optional<GrammarMatcher> matcher = state_->matcher_of(options);
   state_->prompt_ms = 0;
   state_->prompt_tokens = 0;
   prefill(prompt);
@@ -198,6 +219,7 @@ TextRange Session::stream(std::span<const TokenId> prompt, GenerateOptions optio
     if (id < vocab) sampler.accept(id);
   }
   state_->sampler = std::move(sampler);
+  state_->matcher = std::move(matcher);
   return {*this, std::move(options)};
 }
 
@@ -228,7 +250,11 @@ TextRange Session::resume(GenerateOptions options) {
   State& s = *state_;
   if (!s.sampler) return stream(std::span<const TokenId>{}, std::move(options));
   s.check(options);
-  s.sampler = Sampler::restore(s.sampler->save(), options.sampling, s.vocab());
+  if (options.grammar && !s.matcher) {
+    fail(Errc::invalid_argument, "resume: expected a generation with a grammar to go on with, found one without: saved sessions keep none");
+  }
+  if (!options.grammar) s.matcher.reset();
+  s.sampler = Sampler::restore(s.sampler->save(), s.with_breakers(options.sampling), s.vocab());
   s.prompt_ms = 0;
   s.prompt_tokens = 0;
   return {*this, std::move(options)};
@@ -291,6 +317,7 @@ Session Session::fork() const {
   copy->messages = s.messages;
   copy->reply_start = s.reply_start;
   copy->sampler = s.sampler;
+  copy->matcher = s.matcher;
   return Session(std::move(copy));
 }
 
@@ -300,6 +327,7 @@ void Session::clear() {
   s.logits.clear();
   s.messages.clear();
   s.sampler.reset();
+  s.matcher.reset();
   s.sequence.truncate(0);
 }
 

@@ -25,6 +25,7 @@ struct Session::State {
   std::vector<ChatMessage> messages;
   std::size_t reply_start = 0;  ///< where in `tokens` the reply to the last messages begins
   std::optional<Sampler> sampler;  ///< of the last generation
+  std::optional<GrammarMatcher> matcher;  ///< of the last generation, where that had a grammar
   double prompt_ms = 0;            ///< of the last prompt
   std::int64_t prompt_tokens = 0;
   SpeculationPolicy policy;
@@ -51,6 +52,10 @@ struct Session::State {
   /// Throws invalid_argument for what cannot be a way to generate here.
   void check(const GenerateOptions& options) const;
   void check(const Speculation& speculation) const;
+  /// Where a generation's text begins in its grammar; none without one. Throws invalid_argument for another vocabulary's.
+  [[nodiscard]] std::optional<GrammarMatcher> matcher_of(const GenerateOptions& generate) const;
+  /// With the tokens that hold a text which ends repetitions.
+  [[nodiscard]] Sampling with_breakers(Sampling sampling) const;
   /// The sampler of a generation. Throws as its constructor does.
   [[nodiscard]] Sampler sampler_of(const Sampling& sampling) const;
   /// At most `most` guesses of what follows, as many as pay; none when no source has any.

@@ -73,16 +73,23 @@ bool TextRange::choose(std::span<const float> logits) {
   const Tokenizer& tokenizer = s.model().tokenizer();
   const auto vocab = std::min<std::size_t>(logits.size(), static_cast<std::size_t>(tokenizer.vocab_size()));
   logits = logits.first(vocab);
-  if (options_.process) {
+  // A text that is whole before it begins, or was when it was cut off.
+  if (s.matcher && s.matcher->finished()) {
+    finish(Finish::stop);
+    return false;
+  }
+  if (options_.process || s.matcher) {
     processed_.assign(logits.begin(), logits.end());
-    if (!options_.process(s.tokens, processed_)) {
+    if (options_.process && !options_.process(s.tokens, processed_)) {
       finish(Finish::stop);
       return false;
     }
+    if (s.matcher) s.matcher->apply(processed_);
     logits = processed_;
   }
   const TokenId id = s.sampler->sample(logits);
   s.sampler->accept(id);
+  if (s.matcher && !s.matcher->accept(id)) fail(Errc::corrupt, "grammar: expected a token that may come, the sampler chose ", id);
   if (tokenizer.ends_generation(id) && !options_.ignore_end) {
     finish(Finish::stop);
     return false;
@@ -92,6 +99,8 @@ bool TextRange::choose(std::span<const float> logits) {
   ready_ += stream_.push(id);
   hold_back_stop_prefix();
   stats_.generated_tokens = static_cast<std::int64_t>(tokens_.size());
+  // Nothing may follow: no pass is spent on finding out.
+  if (s.matcher && finish_ == Finish::running && s.matcher->finished()) finish(Finish::stop);
   return true;
 }
 
@@ -116,7 +125,14 @@ bool TextRange::speculate() {
   const auto held = static_cast<std::int64_t>(s.tokens.size());
   if (!s.logits.empty() || held != s.sequence.tokens() + 1) return false;
   const std::int64_t room = std::min(s.context - held, options_.max_tokens < 0 ? s.context : options_.max_tokens - static_cast<std::int64_t>(tokens_.size())) - 1;
-  const Guesses guesses = s.guess(options_.speculation, static_cast<int>(std::min<std::int64_t>(room, SpeculationPolicy::most)));
+  Guesses guesses = s.guess(options_.speculation, static_cast<int>(std::min<std::int64_t>(room, SpeculationPolicy::most)));
+  if (s.matcher) {
+    // What the grammar does not let come is not worth a place in the pass.
+    std::size_t allowed = 0;
+    while (allowed < guesses.tokens.size() && s.matcher->accept(guesses.tokens[allowed])) ++allowed;
+    s.matcher->rewind(allowed);
+    guesses.tokens.resize(allowed);
+  }
   if (guesses.tokens.empty()) return false;
 
   std::vector<TokenId> waiting{s.tokens.back()};

@@ -261,3 +261,28 @@ TEST_CASE("a callback changes logits and ends a generation") {
   REQUIRE_OK(bantam_generation_get_stats(generation.get(), &stats));
   CHECK(stats.finish == BANTAM_FINISH_STOP);
 }
+
+TEST_CASE("a grammar lets nothing else come, and newer stages are settings") {
+  const auto model = load();
+  bantam_grammar* made = nullptr;
+  const std::string gbnf = "root ::= \" x\" [0-9]{3}", schema = R"({"type": "integer", "minimum": 10, "maximum": 12})";
+  REQUIRE_OK(bantam_grammar_new(&made, model.get(), gbnf.data(), gbnf.size()));
+  bantam_generate_options options = greedy(64);
+  options.grammar = made;
+  const bantam_setting settings[] = {{"dry_multiplier", "0.8"}, {"xtc_probability", "0.5"}, {"mirostat", "2"}};
+  options.settings = settings;
+  options.setting_count = 3;
+  const auto session = open(model.get());
+  const std::string text = rest_of(start(session.get(), "The captain", options).get());
+  CHECK(text.size() == 5);
+  CHECK(text.starts_with(" x"));
+  bantam_grammar_free(made);
+  REQUIRE_OK(bantam_grammar_new_json_schema(&made, model.get(), schema.data(), schema.size()));
+  options.grammar = made;
+  const auto other = open(model.get());
+  const std::string number = rest_of(start(other.get(), "The captain", options).get());
+  CHECK((number == "10" || number == "11" || number == "12"));
+  bantam_grammar_free(made);
+  CHECK(bantam_grammar_new(&made, model.get(), "root", 4) == BANTAM_INVALID_ARGUMENT);
+  CHECK(made == nullptr);
+}

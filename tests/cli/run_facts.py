@@ -106,8 +106,22 @@ def facts_sampling(h, models):
     top = h.json("run", model, *STORY, "-n", 30, "--temperature", 2, "--top-k", 1)
     h.equal("--top-k 1 is greedy", top["tokens"], greedy["tokens"][:30])
     for option, value in [("--top-p", 0.5), ("--min-p", 0.2), ("--typical", 0.5), ("--repeat-penalty", 1.3), ("--frequency-penalty", 0.5),
-                          ("--presence-penalty", 0.5), ("--repeat-last-n", -1), ("--kv", "q8"), ("--kv", "q4"), ("--context", 40)]:
+                          ("--presence-penalty", 0.5), ("--repeat-last-n", -1), ("--kv", "q8"), ("--kv", "q4"), ("--context", 40),
+                          ("--dry-multiplier", 0.8), ("--top-nsigma", 1), ("--xtc-probability", 0.5), ("--dynatemp-range", 0.3), ("--mirostat", 2)]:
         h.equal(f"{option} {value}", h.json("run", model, *STORY, "-n", 30, "--seed", 1, option, value)["generated_tokens"], 30)
+
+
+def facts_grammars(h, models):
+    model = h.model("stories260k")
+    word = h.json("run", model, *STORY, "-n", 30, "--seed", 1, "--grammar", 'root ::= "yes" | "no"')
+    h.fact("--grammar: one of its texts, and an end", word["text"] in ("yes", "no") and word["finish_reason"] == "stop", word)
+    schema = '{"type": "array", "items": {"type": "integer", "minimum": 1, "maximum": 40}, "minItems": 2, "maxItems": 4}'
+    numbers = h.json("run", model, *STORY, "-n", 60, "--seed", 1, "-j", schema)["text"]
+    h.fact("--json-schema: what it allows", all(1 <= n <= 40 for n in json.loads(numbers)) and 2 <= len(json.loads(numbers)) <= 4, numbers)
+    h.equal("--json-schema-file is the same", h.json("run", model, *STORY, "-n", 60, "--seed", 1, "--json-schema-file", h.write("schema.json", schema.encode()))["text"], numbers)
+    h.refuses(1, "run", model, "-p", "x", "--grammar", 'root = "a"', says="expected ::=")
+    h.refuses(1, "run", model, "-p", "x", "-j", '{"not": {}}', says="found not")
+    h.refuses(2, "run", model, "-p", "x", "-j", "{}", "--grammar", 'root ::= "a"', says="expected one of --grammar")
 
 
 def facts_utf8(h, models):

@@ -13,7 +13,7 @@ import sys
 import tempfile
 
 # Folders of include/bantam and src, each a layer of its own, so that no two can include each other.
-ORDER = ["core", "tensor", "interop", "simd", "quant", "kernels", "nn", "io", "text", "model", "calibrate", "prune", "compress", "train",
+ORDER = ["core", "tensor", "interop", "simd", "quant", "kernels", "nn", "io", "text", "grammar", "model", "calibrate", "prune", "compress", "train",
          "session", "report", "cli", "server"]
 LAYERS = {folder: number for number, folder in enumerate(ORDER)}
 # src/simd instantiates the kernel templates, so it stands with them.

@@ -11,7 +11,7 @@ using namespace bantam::test;
 namespace {
 
 // Repeats itself, so that lookup finds guesses.
-const std::string prompt = "The cat sat on the mat. The dog sat on the log. The cat sat on the mat. The dog sat on";
+const std::string repeating_prompt = "The cat sat on the mat. The dog sat on the log. The cat sat on the mat. The dog sat on";
 
 GenerateOptions options_of(int lookup) {
   return {.max_tokens = 40, .sampling = {.temperature = 0.7f, .seed = 3}, .ignore_end = true, .speculation = {.lookup = lookup}};
@@ -23,7 +23,7 @@ TEST_CASE("a processor sees every token once and decides what can come") {
   for (const int lookup : {0, 8}) {
     CAPTURE(lookup);
     Session plain(demo());
-    TextRange expected = plain.stream(prompt, options_of(lookup));
+    TextRange expected = plain.stream(repeating_prompt, options_of(lookup));
     const std::string text = expected.text();
 
     // Looking changes nothing.
@@ -36,7 +36,7 @@ TEST_CASE("a processor sees every token once and decides what can come") {
       CHECK(static_cast<std::int64_t>(logits.size()) == demo().config().vocab);
       return true;
     };
-    CHECK(session.stream(prompt, options).text() == text);
+    CHECK(session.stream(repeating_prompt, options).text() == text);
     CHECK(calls == 40);
 
     // One token is left.
@@ -48,14 +48,14 @@ TEST_CASE("a processor sees every token once and decides what can come") {
       return true;
     };
     Session bound(demo());
-    TextRange range = bound.stream(prompt, options);
+    TextRange range = bound.stream(repeating_prompt, options);
     (void)range.text();
     CHECK(range.tokens() == std::vector<TokenId>(40, only));
 
     // False ends it, without a token.
     options.process = [&](std::span<const TokenId> tokens, std::span<float>) { return tokens.size() < first + 7; };
     Session stopped(demo());
-    TextRange seven = stopped.stream(prompt, options);
+    TextRange seven = stopped.stream(repeating_prompt, options);
     (void)seven.text();
     CHECK(seven.tokens() == std::vector<TokenId>(expected.tokens().begin(), expected.tokens().begin() + 7));
     CHECK(seven.finish() == Finish::stop);
@@ -67,7 +67,7 @@ TEST_CASE("what a processor throws comes out, and the session goes on from there
   for (const int lookup : {0, 8}) {
     CAPTURE(lookup);
     Session plain(demo());
-    TextRange expected = plain.stream(prompt, options_of(lookup));
+    TextRange expected = plain.stream(repeating_prompt, options_of(lookup));
     (void)expected.text();
     for (int fails_at = 0; fails_at < 12; ++fails_at) {
       CAPTURE(fails_at);
@@ -78,7 +78,7 @@ TEST_CASE("what a processor throws comes out, and the session goes on from there
         if (calls++ == fails_at) fail(Errc::invalid_argument, "processor: no");
         return true;
       };
-      TextRange range = session.stream(prompt, options);
+      TextRange range = session.stream(repeating_prompt, options);
       CHECK(test::error_of([&] { (void)range.text(); }) == "processor: no");
       std::vector<TokenId> tokens = range.tokens();
       CHECK(static_cast<int>(tokens.size()) == fails_at);

@@ -157,6 +157,6 @@ TEST_CASE("options out of range are refused by name") {
         "sampling: logit_bias of token 4 is inf, expected a finite number or minus infinity");
   CHECK(refuse({.order = {SamplerStage::top_k, SamplerStage::top_k}}) ==
         "sampling: order holds stage 1 twice, expected each at most once");
-  CHECK(refuse({.order = {static_cast<SamplerStage>(9)}}) == "sampling: order holds stage 9, expected 0 to 5");
+  CHECK(refuse({.order = {static_cast<SamplerStage>(9)}}) == "sampling: order holds stage 9, expected 0 to 8");
   CHECK(refuse({}, 0) == "sampling: vocab_size is 0, expected at least 1");
 }

@@ -25,12 +25,12 @@ from ._model import Model, Tensor, Tokenizer, load
 from ._options import (BenchOptions, GenerateOptions, LoadOptions, PerplexityOptions, QuantizeOptions, RestoreOptions, SamplingOptions,
                        SessionOptions)
 from ._quality import Perplexity, perplexity
-from ._session import Generation, Sampler, Session, Stats, step
+from ._session import Generation, Grammar, Sampler, Session, Stats, step
 from ._weights import quantize
 
 __all__ = [
     "BenchOptions", "Cancelled", "CompressFileOptions", "CompressOptions", "Corpus", "Corrupt", "Error", "FileError", "GenerateOptions",
-    "Generation", "InvalidArgument", "Layer", "LayerReport", "Llama", "LoadOptions", "Model", "NotFound", "OutOfMemory", "Perplexity",
+    "Generation", "Grammar", "InvalidArgument", "Layer", "LayerReport", "Llama", "LoadOptions", "Model", "NotFound", "OutOfMemory", "Perplexity",
     "PerplexityOptions", "QuantizeOptions", "Report", "RestoreOptions", "Sampler", "SamplingOptions", "Session", "SessionOptions", "Stats",
     "Tensor", "Tokenizer", "Unsupported", "Weights", "__version__", "bench", "compress", "compress_file", "cpu_info", "formats", "load",
     "perplexity", "quantize", "set_isa", "step",

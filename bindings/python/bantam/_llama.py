@@ -15,7 +15,7 @@ from . import _bantam
 from ._chat import render
 from ._errors import InvalidArgument, Unsupported
 from ._llama_parts import (LlamaPromptLookupDecoding, LlamaState, LlamaTokenizer, chat_template_of, common_prefix,
-                           from_hub_cache)
+                           from_hub_cache, grammar_of)
 from ._model import Tokenizer, load
 from ._options import closest, ids_of, path_of
 from ._session import Sampler, Session
@@ -30,13 +30,11 @@ _NEUTRAL = {
     "kv_overrides": (None, {}), "rope_scaling_type": (-1, None), "attention_type": (-1, 0), "rope_freq_base": (0,), "rope_freq_scale": (0,),
     "yarn_ext_factor": (-1,), "yarn_attn_factor": (1,), "yarn_beta_fast": (32,), "yarn_beta_slow": (1,), "yarn_orig_ctx": (0,),
     "lora_base": (None,), "lora_path": (None,), "lora_scale": (1,), "spm_infill": (False,),
-    "tfs_z": (1,), "grammar": (None,), "function_call": (None, "none", "auto"), "tool_choice": (None, "none", "auto"),
-    "response_format": (None, {"type": "text"}),
+    "tfs_z": (1,), "function_call": (None, "none", "auto"), "tool_choice": (None, "none", "auto"),
 }
 _INSTEAD = {
-    "grammar": "grammars are not there yet", "response_format": "JSON by grammar is not there yet",
-    "tool_choice": "a tool that must be called needs grammars, which are not there yet",
-    "function_call": "a function that must be called needs grammars, which are not there yet", "lora_path": "merge adapters into the model",
+    "tool_choice": "give the tool's parameters as response_format, or describe its call with grammar",
+    "function_call": "give the function's parameters as response_format, or describe its call with grammar", "lora_path": "merge adapters into the model",
 }
 _POOLINGS = {-1: None, 0: None, 1: "mean", 2: "cls", 3: "last"}
 _KINDS = {None: "f16", 0: "f32", 1: "f16", 8: "q8", 2: "q4"}
@@ -254,7 +252,7 @@ class Llama:
     def _sampling(self, temperature, options, seed=None):
         """Options of a Sampler by llama-cpp-python's, where a negative temperature draws from the whole distribution."""
         options = dict(options)
-        _refuse({name: options.pop(name) for name in ("tfs_z", "grammar") if name in options})
+        _refuse({name: options.pop(name) for name in ("tfs_z",) if name in options})
         options.pop("penalize_nl", None)  # ignored by llama.cpp, too
         whole = temperature < 0
         cut = {} if not whole else {"top_k": 0, "top_p": 1.0, "min_p": 0.0, "typical_p": 1.0}
@@ -284,6 +282,8 @@ class Llama:
         return sampler.sample(logits)
 
     def _sampler(self, temperature, options):
+        if options.pop("grammar", None) is not None:
+            raise Unsupported("Llama: grammar: expected it of completions, found it of sample() or generate()")
         return Sampler(self.n_vocab(), **self._sampling(temperature, options))
 
     def generate(self, tokens, top_k=40, top_p=0.95, min_p=0.05, typical_p=1.0, temp=0.8, repeat_penalty=1.0, reset=True,
@@ -339,7 +339,11 @@ class Llama:
     # -- completions
 
     def _start(self, ids, max_tokens, stop, temperature, options, seed, processors, criteria):
+        options = dict(options)
+        grammar = grammar_of(options.pop("grammar", None), None)
         made = self._sampling(temperature, options, seed)
+        if grammar is not None:
+            made["grammar"] = grammar
         process = _process_of(processors, criteria)
         if process is not None:
             made["process"] = process
@@ -487,7 +491,8 @@ class Llama:
             logits_processor=logits_processor, grammar=grammar, logit_bias=logit_bias, logprobs=logprobs, top_logprobs=top_logprobs)
         if self.chat_handler is not None:
             return self.chat_handler(llama=self, messages=messages, **arguments)
-        _refuse({name: arguments[name] for name in ("tool_choice", "function_call", "response_format")})
+        _refuse({name: arguments[name] for name in ("tool_choice", "function_call")})
+        arguments["grammar"] = grammar_of(grammar, response_format)
         variables = {**({} if functions is None else {"functions": functions}), **(chat_template_kwargs or {})}
         prompt = render(self._vocab, messages, tools=None if tool_choice == "none" else tools, chat_template=self._template, **variables)
         ids = self._vocab.encode(prompt, add_special=False, parse_special=True)

@@ -12,7 +12,7 @@ import numpy as np
 from ._errors import InvalidArgument, Unsupported
 from ._model import Tokenizer
 from ._options import ids_of
-from ._session import Session
+from ._session import Grammar, Session
 
 
 class BaseLlamaTokenizer(abc.ABC):
@@ -269,12 +269,59 @@ class MinTokensLogitsProcessor:
 
 
 class LlamaGrammar:
-    """Named so that imports work; grammars are not there yet."""
+    """A grammar by llama-cpp-python's names: from_string(gbnf), from_file(path), from_json_schema(text)."""
 
-    def __init__(self, *_, **__):
-        raise Unsupported("LlamaGrammar: not yet: grammars and JSON schemas; logits_processor may forbid tokens")
+    def __init__(self, _grammar, *_, **__):
+        self._grammar = _grammar
+        self._made = Grammar(_grammar)
 
-    from_string = from_file = from_json_schema = classmethod(lambda cls, *_, **__: cls())
+    @classmethod
+    def _of(cls, source, made):
+        self = cls.__new__(cls)
+        self._grammar, self._made = source, made
+        return self
+
+    @classmethod
+    def from_string(cls, grammar, verbose=True):
+        return cls(grammar)
+
+    @classmethod
+    def from_file(cls, file, verbose=True):
+        with open(file, encoding="utf-8") as text:
+            return cls(text.read())
+
+    @classmethod
+    def from_json_schema(cls, json_schema, verbose=True):
+        return cls._of(json_schema, Grammar.from_json_schema(json_schema))
+
+    def reset(self):
+        """Each generation begins anew by itself."""
+
+
+def grammar_of(grammar, response_format):
+    """The Grammar that these arguments of llama-cpp-python ask for, or None."""
+    made = grammar
+    if isinstance(grammar, LlamaGrammar):
+        made = grammar._made
+    elif isinstance(grammar, str):
+        made = Grammar(grammar)
+    elif grammar is not None and not isinstance(grammar, Grammar):
+        raise TypeError(f"grammar: expected a LlamaGrammar, found {type(grammar).__name__}")
+    kind = (response_format or {}).get("type", "text")
+    if kind == "text":
+        return made
+    if made is not None:
+        raise InvalidArgument("response_format: expected no grammar beside it, found one")
+    if kind == "json_object":
+        schema = response_format.get("schema")
+    elif kind == "json_schema":
+        # OpenAI's shape, and the flat one that llama.cpp's server takes.
+        schema = (response_format.get("json_schema") or {}).get("schema") or response_format.get("schema")
+        if schema is None:
+            raise InvalidArgument("response_format: expected json_schema.schema, found none")
+    else:
+        raise Unsupported(f"response_format: expected text, json_object or json_schema, found {kind!r:.40}")
+    return Grammar.json_object() if schema is None else Grammar.from_json_schema(schema)
 
 
 def common_prefix(a, b):

@@ -44,9 +44,19 @@ class SamplingOptions(TypedDict, total=False):
     mirostat: Annotated[int, Option(0, "1 or 2: Mirostat instead of top_k, top_p, min_p and typical_p", 0, 2)]
     mirostat_tau: Annotated[float, Option(5.0, "Mirostat's target: surprise of a token, in bits")]
     mirostat_eta: Annotated[float, Option(0.1, "Mirostat's learning rate")]
+    dry_multiplier: Annotated[float, Option(0.0, "DRY: lowers what goes on with a repetition; 0: off")]
+    dry_base: Annotated[float, Option(1.75, "DRY: by this to the power of what it is longer than allowed")]
+    dry_allowed_length: Annotated[int, Option(2, "DRY: tokens that may be repeated", low=1)]
+    dry_penalty_last_n: Annotated[int, Option(-1, "DRY: tokens that it looks back; 0: none, -1: all", low=-1)]
+    dry_sequence_breakers: Annotated[Sequence[str], Option(("\n", ":", "\"", "*"), "DRY: repetitions end at tokens with one of these texts, in sessions")]
+    top_n_sigma: Annotated[float, Option(0.0, "keep logits this many standard deviations below the highest; 0: all")]
+    xtc_probability: Annotated[float, Option(0.0, "XTC: how often the most probable tokens are left out; 0: never")]
+    xtc_threshold: Annotated[float, Option(0.1, "XTC: of tokens of this probability and more the least stays")]
+    dynatemp_range: Annotated[float, Option(0.0, "the temperature goes by entropy, so far up and down; 0: off")]
+    dynatemp_exponent: Annotated[float, Option(1.0, "exponent of the share of entropy in that")]
     logit_bias: Annotated[Optional[Mapping[int, float]], Option(None, "{id: value} added to logits; -inf forbids a token")]
     order: Annotated[Optional[Sequence[str]], Option(
-        None, "stages in their order: penalties, top_k, typical, top_p, min_p, temperature; one left out is off")]
+        None, "stages in their order: penalties, dry, top_n_sigma, top_k, typical, top_p, min_p, xtc, temperature; one left out is off")]
 
 
 class GenerateOptions(SamplingOptions, total=False):
@@ -58,6 +68,8 @@ class GenerateOptions(SamplingOptions, total=False):
     lookup: Annotated[int, Option(0, "guess up to this many tokens from where the last ones stood before; the text is the same", 0, 16)]
     process: Annotated[Optional[Callable[..., Any]], Option(
         None, "called as process(ids, logits) before each token is drawn; it may change logits, and False ends the generation")]
+    grammar: Annotated[Any, Option(None, "a Grammar, or GBNF as a text: nothing else comes out")]
+    json_schema: Annotated[Any, Option(None, "a JSON schema, as a dict or a text: nothing but JSON that it allows comes out")]
     add_special: Annotated[bool, Option(True, "a text begins with what the tokenizer puts in front (BOS)")]
     parse_special: Annotated[bool, Option(False, "a text that spells a special token becomes that token")]
 

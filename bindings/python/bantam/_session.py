@@ -1,12 +1,14 @@
 """Conversations with a model: sessions, and text streaming out of them."""
 
 import asyncio
+import json
 from dataclasses import dataclass
 
 from . import _bantam
 from ._chat import messages_of, render
+from ._errors import InvalidArgument
 from ._model import model_of
-from ._options import GenerateOptions, RestoreOptions, SamplingOptions, SessionOptions, ids_of, path_of, prompt_of, takes
+from ._options import GenerateOptions, RestoreOptions, SamplingOptions, SessionOptions, ids_of, path_of, prompt_of, takes, text_of
 
 
 @dataclass(frozen=True)
@@ -89,9 +91,51 @@ class Sampler(_bantam.Sampler):
         super().__init__(ids_of("vocab", [vocab])[0], **_set(options))
 
 
+class Grammar:
+    """A set of texts: Grammar(gbnf), Grammar.from_json_schema(schema), Grammar.json_object(). Made once, it serves any number of
+    generations; docs/grammars.md says what it understands."""
+
+    def __init__(self, text, root="root"):
+        """GBNF, as llama.cpp's grammars are written."""
+        self._made = _bantam.Grammar.from_gbnf(text_of("text", text), text_of("root", root))
+
+    @classmethod
+    def _of(cls, made):
+        self = cls.__new__(cls)
+        self._made = made
+        return self
+
+    @classmethod
+    def from_json_schema(cls, schema):
+        """The JSON texts that a schema (a dict, or JSON as a text) allows."""
+        return cls._of(_bantam.Grammar.from_json_schema(schema if isinstance(schema, str) else json.dumps(schema)))
+
+    @classmethod
+    def json_object(cls):
+        """Any JSON object."""
+        return cls._of(_bantam.Grammar.json_object())
+
+    def matches(self, text):
+        """Whether a whole text is allowed."""
+        return self._made.matches(text_of("text", text))
+
+
 def _set(options):
-    """Options without those that have no value."""
-    return {name: value for name, value in options.items() if value is not None}
+    """Options without those that have no value, with the grammar that is meant."""
+    given = {name: value for name, value in options.items() if value is not None}
+    schema = given.pop("json_schema", None)
+    grammar = given.pop("grammar", None)
+    if schema is not None and grammar is not None:
+        raise InvalidArgument("json_schema: expected no grammar beside it, found one")
+    if schema is not None:
+        grammar = Grammar.from_json_schema(schema)
+    if isinstance(grammar, str):
+        grammar = Grammar(grammar)
+    if grammar is not None:
+        if not isinstance(grammar, Grammar):
+            raise TypeError(f"grammar: expected a Grammar or a text, found {type(grammar).__name__}")
+        given["grammar"] = grammar._made
+    return given
 
 
 class Session:

@@ -63,6 +63,19 @@ class SessionHandle {
     SessionHandle& handle_;
   };
 
+  /// A grammar over the tokens of the session's model. What masks were found stays with it, and the tree of tokens with the session.
+  const TokenGrammar& over_tokens(const std::shared_ptr<Grammar>& grammar) {
+    if (last_grammar != grammar) {
+      if (!trie) trie.emplace(session.model().tokenizer());
+      bound.emplace(*grammar, *trie);
+      last_grammar = grammar;
+    }
+    return *bound;
+  }
+
+  std::optional<TokenTrie> trie;
+  std::shared_ptr<Grammar> last_grammar;  ///< of `bound`
+  std::optional<TokenGrammar> bound;
   Session session;
   pid_t process = getpid();  ///< that used it last
   std::mutex mutex;
@@ -118,6 +131,16 @@ void read_sampling(Keywords& k, Sampling& s) {
   s.mirostat = static_cast<Mirostat>(mirostat);
   k.read("mirostat_tau", s.mirostat_tau);
   k.read("mirostat_eta", s.mirostat_eta);
+  k.read("dry_multiplier", s.dry_multiplier);
+  k.read("dry_base", s.dry_base);
+  k.read("dry_allowed_length", s.dry_allowed_length);
+  k.read("dry_penalty_last_n", s.dry_penalty_last_n);
+  k.read("dry_sequence_breakers", s.dry_sequence_breakers);
+  k.read("top_n_sigma", s.top_n_sigma);
+  k.read("xtc_probability", s.xtc_probability);
+  k.read("xtc_threshold", s.xtc_threshold);
+  k.read("dynatemp_range", s.dynatemp_range);
+  k.read("dynatemp_exponent", s.dynatemp_exponent);
   std::map<TokenId, float> bias;
   k.read("logit_bias", bias);
   s.logit_bias.assign(bias.begin(), bias.end());
@@ -144,9 +167,10 @@ LogitsProcessor processor(py::function process) {
   };
 }
 
-GenerateOptions generate_options(const py::kwargs& kwargs, EncodeOptions& encode) {
+GenerateOptions generate_options(const py::kwargs& kwargs, EncodeOptions& encode, std::shared_ptr<Grammar>& grammar) {
   GenerateOptions o;
   Keywords k(kwargs);
+  k.read("grammar", grammar);
   k.read("max_tokens", o.max_tokens);
   k.read("stop", o.stop);
   k.read("ignore_end", o.ignore_end);
@@ -165,8 +189,10 @@ using Prompt = std::variant<std::string, std::vector<TokenId>>;
 
 Generation stream(const Handle& h, const Prompt& prompt, const py::kwargs& kwargs) {
   EncodeOptions encode;
-  GenerateOptions options = generate_options(kwargs, encode);
+  std::shared_ptr<Grammar> grammar;
+  GenerateOptions options = generate_options(kwargs, encode, grammar);
   return h->alone([&](Session& s) {
+    if (grammar) options.grammar = h->over_tokens(grammar);
     const auto* text = std::get_if<std::string>(&prompt);
     return Generation{h, text != nullptr ? s.stream(*text, std::move(options), encode) : s.stream(std::get<1>(prompt), std::move(options))};
   });
@@ -174,8 +200,12 @@ Generation stream(const Handle& h, const Prompt& prompt, const py::kwargs& kwarg
 
 Generation stream_whole(const Handle& h, const std::vector<TokenId>& ids, const py::kwargs& kwargs) {
   EncodeOptions encode;
-  GenerateOptions options = generate_options(kwargs, encode);
-  return h->alone([&](Session& s) { return Generation{h, s.stream_whole(ids, std::move(options))}; });
+  std::shared_ptr<Grammar> grammar;
+  GenerateOptions options = generate_options(kwargs, encode, grammar);
+  return h->alone([&](Session& s) {
+    if (grammar) options.grammar = h->over_tokens(grammar);
+    return Generation{h, s.stream_whole(ids, std::move(options))};
+  });
 }
 
 /// What options are where nobody sets them.
@@ -189,6 +219,8 @@ py::dict default_options() {
   d["ignore_end"] = o.ignore_end;
   d["lookup"] = o.speculation.lookup;
   d["process"] = py::none();
+  d["grammar"] = py::none();
+  d["json_schema"] = py::none();
   d["add_special"] = encode.add_special;
   d["parse_special"] = encode.parse_special;
   d["temperature"] = s.temperature;
@@ -204,6 +236,16 @@ py::dict default_options() {
   d["mirostat"] = static_cast<int>(s.mirostat);
   d["mirostat_tau"] = s.mirostat_tau;
   d["mirostat_eta"] = s.mirostat_eta;
+  d["dry_multiplier"] = s.dry_multiplier;
+  d["dry_base"] = s.dry_base;
+  d["dry_allowed_length"] = s.dry_allowed_length;
+  d["dry_penalty_last_n"] = s.dry_penalty_last_n;
+  d["dry_sequence_breakers"] = s.dry_sequence_breakers;
+  d["top_n_sigma"] = s.top_n_sigma;
+  d["xtc_probability"] = s.xtc_probability;
+  d["xtc_threshold"] = s.xtc_threshold;
+  d["dynatemp_range"] = s.dynatemp_range;
+  d["dynatemp_exponent"] = s.dynatemp_exponent;
   return d;
 }
 
@@ -307,6 +349,16 @@ void bind_generation(py::module_& m) {
   m.def("step", &step, py::arg("generations"));
 }
 
+void bind_grammar(py::module_& m) {
+  py::class_<Grammar, std::shared_ptr<Grammar>>(m, "Grammar")
+      .def_static("from_gbnf", [](const std::string& text, const std::string& root) { return std::make_shared<Grammar>(Grammar::from_gbnf(text, root)); },
+                  py::arg("text"), py::arg("root") = "root", py::call_guard<py::gil_scoped_release>())
+      .def_static("from_json_schema", [](const std::string& schema) { return std::make_shared<Grammar>(Grammar::from_json_schema(schema)); },
+                  py::arg("schema"), py::call_guard<py::gil_scoped_release>())
+      .def_static("json_object", [] { return std::make_shared<Grammar>(Grammar::json_object()); })
+      .def("matches", [](const Grammar& g, const std::string& text) { return g.matches(text); }, py::arg("text"), py::call_guard<py::gil_scoped_release>());
+}
+
 void bind_sampler(py::module_& m) {
   py::class_<Sampler>(m, "Sampler")
       .def(py::init([](std::int32_t vocab, const py::kwargs& kwargs) {
@@ -335,6 +387,7 @@ void bind_sampler(py::module_& m) {
 }  // namespace
 
 void bind_session(py::module_& m) {
+  bind_grammar(m);
   bind_generation(m);
   bind_sampler(m);
   py::class_<SessionHandle, Handle>(m, "Session")

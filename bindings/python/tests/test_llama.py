@@ -1,6 +1,7 @@
 """Llama, as programs written for llama-cpp-python use it."""
 
 import inspect
+import json
 import os
 import pickle
 import unittest
@@ -92,7 +93,7 @@ class LlamaClass(Folder):
             token_wise.embed("sea " * 100, truncate=False)
 
     def test_what_is_not_there_is_said(self):
-        for options in ({"grammar": object()}, {"tfs_z": 0.5}):
+        for options in ({"tfs_z": 0.5},):
             with self.assertRaisesRegex(bantam.Unsupported, next(iter(options))):
                 self.llama("x", **options)
         for options in ({"tool_choice": {"type": "function", "function": {"name": "f"}}}, {"function_call": {"name": "f"}},
@@ -105,7 +106,7 @@ class LlamaClass(Folder):
                 bantam.Llama(MODEL, **options)
         with self.assertRaisesRegex(TypeError, "n_ctx"):
             bantam.Llama(MODEL, n_cxt=64)
-        with self.assertRaisesRegex(bantam.Unsupported, "grammars"):
+        with self.assertRaisesRegex(bantam.InvalidArgument, "grammar: line 1"):
             LlamaGrammar.from_string("root ::= 'x'")
         with self.assertRaises(TypeError):
             self.llama("x", temprature=1)
@@ -192,6 +193,22 @@ class LlamaClass(Folder):
         self.llama.reset()
         self.llama.eval([*ids, first, *more])
         self.assertEqual(second, self.llama.sample(temp=0))
+
+    def test_grammars(self):
+        for _ in range(2):
+            text = self.llama("The", max_tokens=64, seed=5, grammar=LlamaGrammar.from_string('root ::= " cat" (" and cat"){2} "."'))["choices"][0]
+            self.assertEqual((text["text"], text["finish_reason"]), (" cat and cat and cat.", "stop"))
+        with self.assertRaisesRegex(TypeError, "grammar: expected a LlamaGrammar, found object"):
+            self.llama("The", grammar=object())
+        schema = {"type": "object", "properties": {"age": {"type": "integer", "minimum": 10, "maximum": 99}, "ok": {"type": "boolean"}}, "required": ["age", "ok"]}
+        grammar = LlamaGrammar.from_json_schema(json.dumps(schema))
+        value = json.loads(self.llama("The", max_tokens=200, seed=2, temperature=1.5, grammar=grammar)["choices"][0]["text"])
+        self.assertIn(value["age"], range(10, 100))
+        session = bantam.Session(self.llama.model)
+        value = json.loads(session.generate("The", max_tokens=200, seed=3, json_schema=schema, lookup=4))
+        self.assertEqual(list(value), ["age", "ok"])
+        self.assertEqual(session.generate("The", max_tokens=20, grammar='root ::= "x" "y"*'"{2}"), "xyy")
+        self.assertTrue(bantam.Grammar.json_object().matches('{"a": [1]}'))
 
     def test_mirostat(self):
         for mode in (1, 2):

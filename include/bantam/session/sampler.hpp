@@ -44,7 +44,7 @@ struct SamplerScratch {
 }  // namespace detail
 
 /// The steps between the logit bias, which always comes first, and the draw, which always comes last.
-enum class SamplerStage : std::uint8_t { penalties, top_k, typical, top_p, min_p, temperature };
+enum class SamplerStage : std::uint8_t { penalties, top_k, typical, top_p, min_p, temperature, dry, top_n_sigma, xtc };
 /// By the names above. Throws invalid_argument listing them.
 [[nodiscard]] SamplerStage find_stage(std::string_view name);
 
@@ -63,7 +63,22 @@ struct Sampling {
   float frequency_penalty = 0.0f;  ///< taken from a logit for each time that its token was seen; 0: off
   float presence_penalty = 0.0f;   ///< taken from the logits of all tokens seen; 0: off
   int repeat_last_n = 64;          ///< the penalties see this many last tokens; 0: none, -1: all
-  /// Takes the place of top_k, typical_p, top_p and min_p, after the stages that are left.
+  /// DRY: a token that would go on with a repetition of L tokens, dry_allowed_length or more, loses
+  /// dry_multiplier * dry_base^(L - dry_allowed_length). 0: off
+  float dry_multiplier = 0.0f;
+  float dry_base = 1.75f;
+  int dry_allowed_length = 2;
+  int dry_penalty_last_n = -1;  ///< tokens that it looks back; 0: none, -1: all
+  /// Repetitions do not reach back over tokens that hold one of these texts; sessions turn them into dry_breakers.
+  std::vector<std::string> dry_sequence_breakers = {"\n", ":", "\"", "*"};
+  std::vector<TokenId> dry_breakers = {};  ///< nor over these tokens
+  float top_n_sigma = 0.0f;      ///< keep logits of at least the highest less n standard deviations of them; 0 or below: off
+  float xtc_probability = 0.0f;  ///< how often XTC drops all tokens of xtc_threshold or more but the least probable of them; 0: off
+  float xtc_threshold = 0.1f;    ///< above 0.5 it drops none
+  /// Above 0 the temperature goes by entropy (dynamic temperature), from temperature - range to temperature + range.
+  float dynatemp_range = 0.0f;
+  float dynatemp_exponent = 1.0f;
+  /// Takes the place of the stages that leave tokens out, after those that are left.
   Mirostat mirostat = Mirostat::off;
   float mirostat_tau = 5.0f;  ///< the target: mean surprise of a token, in bits
   float mirostat_eta = 0.1f;  ///< how fast the bound follows: the paper's learning rate
@@ -71,8 +86,9 @@ struct Sampling {
   std::uint64_t seed = 0;  ///< 0 is a seed like any other
   /// The stages in their order, each at most once; one that is left out is off (greedy stays greedy). The default is
   /// llama.cpp's; Hugging Face and vLLM put temperature before the truncations.
-  std::vector<SamplerStage> order = {SamplerStage::penalties, SamplerStage::top_k, SamplerStage::typical,
-                                     SamplerStage::top_p,     SamplerStage::min_p, SamplerStage::temperature};
+  std::vector<SamplerStage> order = {SamplerStage::penalties, SamplerStage::dry,   SamplerStage::top_n_sigma,
+                                     SamplerStage::top_k,     SamplerStage::typical, SamplerStage::top_p,
+                                     SamplerStage::min_p,     SamplerStage::xtc,   SamplerStage::temperature};
 };
 
 /// One sequence's way of choosing tokens: the options, the random numbers and what the penalties remember.
@@ -83,8 +99,8 @@ class Sampler {
   /// Throws invalid_argument that names the option, its value and what is allowed.
   explicit Sampler(Sampling options, std::int32_t vocab_size);
 
-  /// Chooses a token. logits: (vocab_size), left as they are. Takes one random number a call, also when there is no
-  /// choice, so that random numbers stay in step with tokens. Does not accept() the token. Throws invalid_argument
+  /// Chooses a token. logits: (vocab_size), left as they are. Takes one random number a call (two with XTC), also when there
+  /// is no choice, so that random numbers stay in step with tokens. Does not accept() the token. Throws invalid_argument
   /// for a wrong size, corrupt when logits hold NaN or +infinity or leave no token. Time linear in the vocabulary.
   [[nodiscard]] TokenId sample(std::span<const float> logits);
 
@@ -93,7 +109,7 @@ class Sampler {
   /// Throws invalid_argument for an id outside the vocabulary.
   void accept(TokenId id);
 
-  /// The distribution that sample() would draw from: the tokens that can come, by rising id, and their probabilities,
+  /// The distribution that sample() would draw from, over all that XTC may do: the tokens that can come, by rising id, and their probabilities,
   /// which add up to 1. Throws as sample() does.
   [[nodiscard]] std::vector<std::pair<TokenId, double>> probabilities(std::span<const float> logits) const;
 
@@ -107,7 +123,10 @@ class Sampler {
   [[nodiscard]] const Sampling& options() const noexcept { return options_; }
 
  private:
-  void run(std::span<const float> logits, detail::SamplerScratch& scratch) const;
+  /// What a random number decides of the stages.
+  enum class Xtc : std::uint8_t { skipped, applied };
+  void run(std::span<const float> logits, detail::SamplerScratch& scratch, Xtc xtc) const;
+  [[nodiscard]] bool draws_xtc() const noexcept;
   [[nodiscard]] detail::SamplerCandidate draw(double uniform);
 
   Sampling options_;
@@ -115,7 +134,7 @@ class Sampler {
   Random random_;
   double mu_;  ///< Mirostat's bound of surprise, in bits
   std::deque<TokenId> recent_;
-  std::map<TokenId, std::int64_t> counts_;  ///< of recent_; ordered, like the candidates
+  std::map<TokenId, std::int64_t> counts_;  ///< of the last repeat_last_n of recent_; ordered, like the candidates
   detail::SamplerScratch scratch_;  ///< kept from call to call
 };
 

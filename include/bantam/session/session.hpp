@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "bantam/grammar/grammar.hpp"
 #include "bantam/model/engine.hpp"
 #include "bantam/session/sampler.hpp"
 
@@ -52,7 +53,10 @@ struct GenerateOptions {
   std::vector<std::string> stop = {};  ///< texts that end the generation; they are not part of it
   bool ignore_end = false;             ///< go on after the model's end token (benchmarks)
   Speculation speculation = {};
-  LogitsProcessor process = {};  ///< called before the sampler, on the thread that generates; what it throws comes out
+  /// What may be generated: the text is one of the grammar's, or the beginning of one where max_tokens cut it off, and ends where nothing
+  /// may follow. Tokens that may not come are left out before anything else of sampling, so that the others keep their proportions.
+  std::optional<TokenGrammar> grammar = {};
+  LogitsProcessor process = {};  ///< called before the grammar and the sampler, on the thread that generates; what it throws comes out
 };
 
 /// Why a generation ended.

@@ -1,0 +1,59 @@
+// Rules as a nondeterministic automaton: what the deterministic one is made of.
+#pragma once
+
+#include <span>
+
+#include "grammar/rules.hpp"
+
+namespace bantam::inline v0::grammar {
+
+class Parts {
+ public:
+  using State = std::uint32_t;
+  enum class Kind : std::uint8_t { empty, bytes, call, token };
+  struct Edge {
+    State from;
+    State to;
+    std::uint32_t symbol;  ///< the rule or the token
+    Kind kind;
+    std::uint8_t first, last;
+  };
+
+  explicit Parts(const Rules& rules);
+
+  /// Rules that are called, the root first; others are part of their callers, or nobody's.
+  struct Entry {
+    Rule rule;
+    State start;
+    State end;
+    bool may_be_empty = false;
+  };
+  [[nodiscard]] const std::vector<Entry>& entries() const noexcept { return entries_; }
+  /// Of the calls' symbols.
+  [[nodiscard]] std::uint32_t entry_of(Rule rule) const noexcept { return entry_of_[rule]; }
+  [[nodiscard]] std::span<const Edge> edges(State state) const noexcept {
+    return std::span(edges_).subspan(offsets_[state], offsets_[state + 1] - offsets_[state]);
+  }
+  [[nodiscard]] std::size_t size() const noexcept { return offsets_.size() - 1; }
+
+ private:
+  State add_state();
+  void add_edge(Edge edge);
+  void empty(State from, State to) { add_edge({from, to, 0, Kind::empty, 0, 0}); }
+  [[nodiscard]] State build(Expr expr, State from);
+  [[nodiscard]] State build_chars(const CharSet& set, State from);
+  [[nodiscard]] State build_repeat(const Rules::Node& node, State from);
+  void find_small_rules();
+  void sort_edges();
+  void find_empty_rules();
+
+  const Rules& rules_;
+  std::vector<bool> small_;  ///< rules that become part of their callers
+  std::vector<Entry> entries_;
+  std::vector<std::uint32_t> entry_of_;
+  std::vector<Edge> edges_;
+  std::vector<std::uint32_t> offsets_;
+  std::size_t states_ = 0;
+};
+
+}  // namespace bantam::inline v0::grammar
