@@ -51,6 +51,7 @@ struct GenerateOptions {
   Sampling sampling = {};
   std::vector<std::string> stop = {};  ///< texts that end the generation; they are not part of it
   bool ignore_end = false;             ///< go on after the model's end token (benchmarks)
+  std::vector<TokenId> spell = {};     ///< special tokens that stand in the text as they are spelled: reply_tokens()
   Speculation speculation = {};
   LogitsProcessor process = {};  ///< called before the sampler, on the thread that generates; what it throws comes out
 };

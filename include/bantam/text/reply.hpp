@@ -9,6 +9,8 @@
 #include <string_view>
 #include <vector>
 
+#include "bantam/text/tokenizer.hpp"
+
 namespace bantam::inline v0 {
 
 /// What happened in a reply. The texts of `raw`, one after the other, are the reply, byte for byte.
@@ -37,6 +39,8 @@ struct ReplyOptions {
   /// The tools as JSON, as they were given to the template: an array of them, or nothing. They say which type an argument has
   /// where the form does not (`<parameter=n>1</parameter>`), and which JSON is a call where no mark says so (Llama 3).
   std::string_view tools{};
+  /// False where no tools were offered: what looks like a call is text.
+  bool calls = true;
   /// What takes more bytes than this is no call, but text.
   std::size_t call_bytes = std::size_t{16} << 20;
 };
@@ -84,6 +88,10 @@ class ReplyParser {
 
 /// The form that models with this chat template write.
 [[nodiscard]] std::string_view reply_form_of(std::string_view chat_template);
+
+/// The special tokens of a vocabulary that replies of a form are marked with. A generation that is to be told apart spells them
+/// (GenerateOptions::spell).
+[[nodiscard]] std::vector<TokenId> reply_tokens(const Tokenizer& tokenizer, std::string_view form);
 
 /// Adds an event to what is known of a reply. A broken call leaves it, and its bytes go to the text. Calls are numbered by
 /// position while they come: `calls` holds the number of each of reply.calls.

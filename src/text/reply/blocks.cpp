@@ -11,7 +11,7 @@ namespace {
 
 /// Names of functions in real schemas stay below 64 bytes.
 constexpr std::size_t longest_name = 256;
-constexpr int deepest_block = static_cast<int>(Json::deepest);
+constexpr int deepest_block = static_cast<int>(deepest_value);
 
 class Cursor {
  public:
@@ -50,7 +50,7 @@ constexpr std::string_view gemma_quote = "<|\"|>";
 bool gemma_text(Cursor& in, std::string& out) {
   const std::string_view inside = in.until(gemma_quote);
   if (!in.take(gemma_quote)) return false;
-  out += quoted(inside);
+  out += in_quotes(inside);
   return true;
 }
 
@@ -75,7 +75,7 @@ bool gemma_object(Cursor& in, std::string& out, const Json* schema, int depth) {
     }
     in.skip_space();
     if (!in.take(":")) return false;
-    out += quoted(name) + ": ";
+    out += in_quotes(name) + ": ";
     if (!gemma_value(in, out, properties == nullptr ? nullptr : properties->find(name), depth + 1)) return false;
   }
   out += '}';
@@ -119,7 +119,7 @@ bool pythonic_call(Cursor& in, CallSink& sink) {
     }
     const std::string_view name = trimmed(in.until_any("=,()"));
     if (name.empty() || !in.take("=")) return false;
-    call.arguments += quoted(name) + ": ";
+    call.arguments += in_quotes(name) + ": ";
     if (!read_python(in.text(), in.position(), call.arguments)) return false;
   }
   call.arguments += '}';
@@ -165,7 +165,7 @@ bool minimax_value(Cursor& in, std::string& out, const Json* schema, int depth) 
       out += ", ";
     }
     if (list && name != "item") return false;
-    if (!list) out += quoted(name) + ": ";
+    if (!list) out += in_quotes(name) + ": ";
     const Json* inner = list || properties == nullptr ? properties : properties->find(name);
     if (!minimax_value(in, out, inner, depth + 1) || !close_tag(in, name)) return false;
   }
@@ -180,7 +180,7 @@ bool minimax_call(Cursor& in, const Tools& tools, CallSink& sink) {
   std::string_view name;
   for (bool first = true; in.skip_space(), open_tag(in, name); first = false) {
     if (!first) call.arguments += ", ";
-    call.arguments += quoted(name) + ": ";
+    call.arguments += in_quotes(name) + ": ";
     if (!minimax_value(in, call.arguments, tools.argument(call.name, name), 0) || !close_tag(in, name)) return false;
   }
   call.arguments += '}';

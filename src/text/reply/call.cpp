@@ -167,7 +167,7 @@ bool Parser::read_key(const Step& step, std::string_view in) {
   consume(end + step.text.size());
   schema_ = tools_.argument(call_.name, key_);
   if (!std::exchange(first_argument_, false)) arguments_ += ", ";
-  arguments_ += quoted(key_) + ": ";
+  arguments_ += in_quotes(key_) + ": ";
   value_begun_ = false;
   ++step_;
   return true;
@@ -221,6 +221,10 @@ bool Parser::read_block(const Step& step, std::string_view in) {
   consume(found + step.text.size());
   CallSink sink;
   if (!form_.read(value_, tools_, sink)) return broken();
+  // Values in values may nest deeper than each of them.
+  for (const ToolCall& call : sink.calls) {
+    if (!is_json(call.arguments)) return broken();
+  }
   for (ToolCall& call : sink.calls) {
     call_ = std::move(call);
     announce();

@@ -24,7 +24,8 @@ JsonScanner::Result JsonScanner::begin_value(char c) {
     return end_value();
   }
   if (c == '{' || c == '[') {
-    if (open_.size() == Json::deepest) return Result::wrong;
+    static_assert(deepest_value + 2 <= Json::deepest);
+    if (open_.size() == deepest_value) return Result::wrong;
     open_ += c;
     state_ = c == '{' ? State::first_key : State::first_item;
     return Result::more;

@@ -7,6 +7,9 @@
 
 namespace bantam::inline v0::reply {
 
+/// What nests deeper is no call: two levels less than Json reads, for the objects around values.
+inline constexpr std::size_t deepest_value = 62;
+
 /// Follows one JSON value. Control characters in texts are let through: models write line ends as they are.
 class JsonScanner {
  public:

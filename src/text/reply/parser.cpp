@@ -9,7 +9,7 @@ namespace bantam::inline v0 {
 
 namespace reply {
 
-Parser::Parser(const ReplyForm& form, const ReplyOptions& options) : form_(form), tools_(options.tools), call_bytes_(options.call_bytes) {
+Parser::Parser(const ReplyForm& form, const ReplyOptions& options) : form_(form), tools_(options.tools), call_bytes_(options.call_bytes), calls_(options.calls) {
   add_marks();
   const std::string_view prompt = options.prompt.substr(0, options.prompt.find_last_not_of(" \t\r\n") + 1);
   if (!form.think_begin.empty() && prompt.ends_with(form.think_begin)) {
@@ -131,6 +131,25 @@ std::string_view reply_form_of(std::string_view chat_template) {
     }
   }
   return "text";
+}
+
+std::vector<TokenId> reply_tokens(const Tokenizer& tokenizer, std::string_view form_name) {
+  const reply::ReplyForm& form = form_named(form_name);
+  std::vector<std::string_view> texts = {form.think_begin, form.think_end};
+  for (const reply::Begin& begin : form.begins) texts.push_back(begin.mark);
+  for (const reply::Step& step : form.program) texts.push_back(step.text);
+  texts.insert(texts.end(), form.closers.begin(), form.closers.end());
+  texts.insert(texts.end(), form.dropped.begin(), form.dropped.end());
+  if (form.harmony) texts.insert(texts.end(), {"<|channel|>", "<|start|>", "<|message|>"});
+  if (form.name == "gemma4") texts.push_back("<|\"|>");
+  std::vector<TokenId> ids;
+  for (TokenId id = 0; id < tokenizer.vocab_size(); ++id) {
+    if (tokenizer.type(id) != TokenType::control) continue;
+    const std::string& piece = tokenizer.piece(id);
+    const auto holds = [&](std::string_view text) { return !piece.empty() && text.find(piece) != text.npos; };
+    if (std::any_of(texts.begin(), texts.end(), holds)) ids.push_back(id);
+  }
+  return ids;
 }
 
 void add_event(ParsedReply& reply, std::vector<std::size_t>& calls, const ReplyEvent& event) {

@@ -55,7 +55,7 @@ bool read_text(std::string_view text, std::size_t& at, std::string& out) {
   }
   if (at >= text.size()) return false;
   ++at;
-  out += quoted(made);
+  out += in_quotes(made);
   return true;
 }
 
@@ -87,7 +87,7 @@ bool read_items(std::string_view text, std::size_t& at, std::string& out, int de
 
 bool read_python(std::string_view text, std::size_t& at, std::string& out, int depth) {
   skip_space(text, at);
-  if (at >= text.size() || depth > static_cast<int>(Json::deepest)) return false;
+  if (at >= text.size() || depth >= static_cast<int>(deepest_value)) return false;
   const char c = text[at];
   if (c == '"' || c == '\'') return read_text(text, at, out);
   if (c == '[' || c == '{' || c == '(') return read_items(text, at, out, depth);

@@ -18,7 +18,9 @@ constexpr std::string_view recipient_mark = " to=", channel_mark = "<|channel|>"
 void Parser::add_marks() {
   if (!form_.think_begin.empty()) marks_.push_back({form_.think_begin, Action::think_begin});
   if (!form_.think_end.empty()) marks_.push_back({form_.think_end, Action::think_end});
-  for (const Begin& begin : form_.begins) marks_.push_back({begin.mark, Action::begin, begin.step});
+  for (const Begin& begin : form_.begins) {
+    if (calls_) marks_.push_back({begin.mark, Action::begin, begin.step});
+  }
   for (const std::string_view text : form_.closers) marks_.push_back({text, Action::closer});
   for (const std::string_view text : form_.dropped) marks_.push_back({text, Action::drop});
   if (form_.harmony) marks_.insert(marks_.end(), {{channel_mark, Action::header}, {"<|start|>", Action::header}});
@@ -101,7 +103,7 @@ bool Parser::scan() {
         return true;
       }
     }
-    if (c == '{' && form_.bare_json && !said_ && !after_call_ && next_call_ == 0 && mode_ == Mode::text) {
+    if (c == '{' && form_.bare_json && calls_ && !said_ && !after_call_ && next_call_ == 0 && mode_ == Mode::text) {
       begin_call({}, static_cast<std::uint8_t>(0));
       bare_ = true;
       return true;
@@ -145,7 +147,7 @@ void Parser::apply_header(std::string_view header) {
   };
   std::string_view recipient = word_behind(recipient_mark);
   if (recipient.starts_with("functions.")) recipient.remove_prefix(std::string_view("functions.").size());
-  if (is_name(recipient) && recipient != "assistant" && recipient != "user") {
+  if (calls_ && is_name(recipient) && recipient != "assistant" && recipient != "user") {
     call_.name = recipient;
     mode_ = Mode::call;
     return;

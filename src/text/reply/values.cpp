@@ -116,7 +116,7 @@ void append_quoted(std::string& out, std::string_view piece) {
   }
 }
 
-std::string quoted(std::string_view text) {
+std::string in_quotes(std::string_view text) {
   std::string out = "\"";
   append_quoted(out, text);
   return out + '"';
@@ -127,7 +127,7 @@ std::string typed(std::string_view value, const Json* schema) {
   const std::string_view inner = trimmed(value);
   if (!allowed.other || inner.empty()) {
     if (!allowed.text && inner.empty()) return may_be(schema, "object") && !may_be(schema, "array") ? "{}" : may_be(schema, "array") ? "[]" : "null";
-    return quoted(value);
+    return in_quotes(value);
   }
   std::string json;
   if (is_json(inner)) {
@@ -135,12 +135,12 @@ std::string typed(std::string_view value, const Json* schema) {
   } else if (std::optional<std::string> made = python_literal(inner)) {
     json = *std::move(made);
   } else {
-    return quoted(value);
+    return in_quotes(value);
   }
   // "5" is a text where numbers are not asked for; what fits nothing is kept as it is.
-  if (allowed.text && !may_be(schema, type_of_json(json)) && type_of_json(json) != "string") return quoted(value);
+  if (allowed.text && !may_be(schema, type_of_json(json)) && type_of_json(json) != "string") return in_quotes(value);
   // Quotes that nobody asked for are a part of the text.
-  if (allowed.text && type_of_json(json) == "string") return quoted(value);
+  if (allowed.text && type_of_json(json) == "string") return in_quotes(value);
   return json;
 }
 

@@ -37,7 +37,7 @@ struct Allowed {
 [[nodiscard]] bool may_be(const Json* schema, std::string_view type);
 
 /// A text in JSON's quotes; bytes that are no character become U+FFFD.
-[[nodiscard]] std::string quoted(std::string_view text);
+[[nodiscard]] std::string in_quotes(std::string_view text);
 /// The inside of quotes of a piece of a text.
 void append_quoted(std::string& out, std::string_view piece);
 
