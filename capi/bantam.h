@@ -269,6 +269,46 @@ BANTAM_API bantam_status bantam_apply_chat_template_json(const bantam_model *mod
 BANTAM_API bantam_status bantam_render_chat_template(const char *jinja, size_t jinja_bytes, const bantam_message *messages, size_t count,
                                                      int add_generation_prompt, char *text, size_t capacity, size_t *bytes);
 
+/** How replies are marked: "hermes", "harmony", ... by the model's chat template; "text" without any marks. Never freed. */
+BANTAM_API const char *bantam_model_reply_form(const bantam_model *model);
+
+typedef enum {
+  BANTAM_REPLY_TEXT = 0,
+  BANTAM_REPLY_REASONING = 1,
+  BANTAM_REPLY_CALL = 2,        /* a call of the tool `text` begins */
+  BANTAM_REPLY_ARGUMENTS = 3,   /* the next piece of its arguments, a JSON object */
+  BANTAM_REPLY_CALL_END = 4,    /* the call is whole */
+  BANTAM_REPLY_CALL_BROKEN = 5, /* it is none: `text` is all that was taken for it */
+  BANTAM_REPLY_MARKUP = 6       /* what stands between these */
+} bantam_reply_kind;
+typedef struct bantam_reply_event {
+  size_t struct_size;
+  size_t call;      /* which call of the reply */
+  const char *text; /* texts are valid until the next piece */
+  size_t text_bytes;
+  const char *id;   /* of a call and its end, where the model wrote one */
+  size_t id_bytes;
+  const char *raw;  /* all of them together are the reply */
+  size_t raw_bytes;
+  bantam_reply_kind kind;
+  int32_t reserved;
+} bantam_reply_event;
+#define BANTAM_REPLY_EVENT_INIT {sizeof(bantam_reply_event), 0, NULL, 0, NULL, 0, NULL, 0, BANTAM_REPLY_TEXT, 0}
+
+typedef struct bantam_reply bantam_reply; /* [one thread] */
+
+/** Tells reasoning, text and calls of tools apart while a reply streams. `form` as bantam_model_reply_form(). `prompt`: what is replied
+ *  to, or its end: templates may open the reasoning; may be NULL. `tools`: JSON as it was given to the template, which says the types
+ *  of arguments; NULL: none were offered, and calls are text. Generate with BANTAM_KEEP_SPECIAL. */
+BANTAM_API bantam_status bantam_reply_new(bantam_reply **reply, const char *form, const char *prompt, size_t prompt_bytes, const char *tools,
+                                          size_t tools_bytes);
+/** Reads a piece; *events: how many it brings. */
+BANTAM_API bantam_status bantam_reply_feed(bantam_reply *reply, const char *piece, size_t bytes, size_t *events);
+/** The reply is over: what was held back. */
+BANTAM_API bantam_status bantam_reply_finish(bantam_reply *reply, size_t *events);
+BANTAM_API bantam_status bantam_reply_get_event(const bantam_reply *reply, size_t index, bantam_reply_event *event);
+BANTAM_API void bantam_reply_free(bantam_reply *reply);
+
 /* ---- 5. Sessions: what a model has read, with its keys and values ---- */
 
 typedef struct bantam_session bantam_session; /* [one thread], but for bantam_session_cancel() */
@@ -377,7 +417,7 @@ typedef struct bantam_generate_options {
   float frequency_penalty; /* 0: off */
   float presence_penalty;  /* 0: off */
   int32_t repeat_last_n;   /* tokens that penalties see; 0: none, -1: all */
-  uint32_t flags;          /* BANTAM_ADD_SPECIAL | BANTAM_PARSE_SPECIAL, of the prompt */
+  uint32_t flags;          /* BANTAM_ADD_SPECIAL | BANTAM_PARSE_SPECIAL, of the prompt; BANTAM_KEEP_SPECIAL: marks of replies stand in the text */
   uint64_t seed;
   int32_t ignore_end;      /* 1: go on after the model's end token */
   int32_t lookup;          /* lossless speculation: guess up to this many tokens from the text so far; 0: off */

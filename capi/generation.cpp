@@ -1,6 +1,7 @@
 // Generations, alone and in batches, and samplers for loops of the caller's own.
 #include <charconv>
 
+#include "bantam/text/reply.hpp"
 #include "objects.hpp"
 
 using namespace bantam;
@@ -48,9 +49,13 @@ bantam_generate_options read_options(const bantam_generate_options* given) {
   return options_of(given, initial, "generate options");
 }
 
-GenerateOptions as_library(const bantam_generate_options& o) {
+GenerateOptions as_library(const bantam_generate_options& o, const Session& session) {
   GenerateOptions out{.max_tokens = o.max_tokens, .sampling = sampling_of(o), .ignore_end = o.ignore_end != 0};
   out.speculation.lookup = o.lookup;
+  if ((o.flags & BANTAM_KEEP_SPECIAL) != 0) {
+    const Tokenizer& tokenizer = session.model().tokenizer();
+    out.spell = reply_tokens(tokenizer, reply_form_of(tokenizer.chat_template()));
+  }
   if (o.process != nullptr) {
     out.process = [process = o.process, user = o.process_user](std::span<const TokenId> ids, std::span<float> logits) {
       return process(ids.data(), ids.size(), logits.data(), logits.size(), user) == 0;
@@ -135,26 +140,26 @@ void bantam_grammar_free(bantam_grammar* grammar) { delete grammar; }
 bantam_status bantam_generation_new(bantam_generation** generation, bantam_session* session, const char* prompt, size_t bytes,
                                     const bantam_generate_options* options) {
   return begin(generation, session, options, [&](Session& s, const bantam_generate_options& o) {
-    return s.stream(text_of(prompt, bytes, "prompt"), as_library(o), encode_options(o.flags));
+    return s.stream(text_of(prompt, bytes, "prompt"), as_library(o, s), encode_options(o.flags));
   });
 }
 
 bantam_status bantam_generation_new_tokens(bantam_generation** generation, bantam_session* session, const int32_t* prompt, size_t count,
                                            const bantam_generate_options* options) {
   return begin(generation, session, options,
-               [&](Session& s, const bantam_generate_options& o) { return s.stream(ids_of(prompt, count), as_library(o)); });
+               [&](Session& s, const bantam_generate_options& o) { return s.stream(ids_of(prompt, count), as_library(o, s)); });
 }
 
 bantam_status bantam_generation_new_chat(bantam_generation** generation, bantam_session* session, const bantam_message* messages,
                                          size_t count, const bantam_generate_options* options) {
   return begin(generation, session, options,
-               [&](Session& s, const bantam_generate_options& o) { return s.chat(messages_of(messages, count), as_library(o)); });
+               [&](Session& s, const bantam_generate_options& o) { return s.chat(messages_of(messages, count), as_library(o, s)); });
 }
 
 bantam_status bantam_generation_new_chat_json(bantam_generation** generation, bantam_session* session, const char* json, size_t bytes,
                                               const bantam_generate_options* options) {
   return begin(generation, session, options,
-               [&](Session& s, const bantam_generate_options& o) { return s.chat_json(text_of(json, bytes, "json"), as_library(o)); });
+               [&](Session& s, const bantam_generate_options& o) { return s.chat_json(text_of(json, bytes, "json"), as_library(o, s)); });
 }
 
 bantam_status bantam_generation_next(bantam_generation* generation, const char** text, size_t* bytes) {
@@ -225,7 +230,7 @@ bantam_status bantam_session_generate(bantam_session* session, const char* promp
     s.check_cancelled();
     bantam_generate_options o = read_options(nullptr);
     o.max_tokens = max_tokens;
-    TextRange range = s.session.stream(text, as_library(o));
+    TextRange range = s.session.stream(text, as_library(o, s.session));
     for (const std::string_view piece : range) {
       if (callback(piece.data(), piece.size(), user) != 0) break;
       s.check_cancelled();

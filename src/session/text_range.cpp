@@ -17,7 +17,7 @@ std::string_view to_string(Finish finish) noexcept {
 }
 
 TextRange::TextRange(Session& session, GenerateOptions options)
-    : session_(&session), options_(std::move(options)), stream_(session.model().tokenizer()) {
+    : session_(&session), options_(std::move(options)), stream_(session.model().tokenizer(), false, options_.spell) {
   stats_.prompt_tokens = session.state_->prompt_tokens;
   stats_.prompt_ms = session.state_->prompt_ms;
 }

@@ -23,6 +23,9 @@ constexpr std::array turn_ends = {
     std::string_view("<EOT>"),             // Refact, CodeLlama's relatives
     std::string_view("<|return|>"),        // gpt-oss
     std::string_view("<|call|>"),          // gpt-oss, before a tool's answer
+    std::string_view("<|calls|>"),         // Solar Open, before a tool's answer
+    std::string_view("<turn|>"),           // Gemma 4
+    std::string_view("<|tool_response>"),  // Gemma 4, before a tool's answer
     std::string_view("<｜end▁of▁sentence｜>"),  // DeepSeek
     std::string_view("</s>"),
 };
@@ -53,8 +56,10 @@ void add_known_ends(TokenizerSpec& spec) {
   for (const TokenId id : spec.ends) {
     if (id >= 0 && static_cast<std::size_t>(id) < listed.size()) listed[static_cast<std::size_t>(id)] = true;
   }
+  // gpt-oss and Solar Open end parts of a reply, not the reply, with <|end|>: the thoughts, to begin with.
+  const bool has_parts = control_token(spec, "<|call|>") >= 0 || control_token(spec, "<|calls|>") >= 0;
   for (std::size_t i = 0; i < spec.pieces.size(); ++i) {
-    if (listed[i] || spec.types[i] != TokenType::control) continue;
+    if (listed[i] || spec.types[i] != TokenType::control || (has_parts && spec.pieces[i] == "<|end|>")) continue;
     if (std::ranges::find(turn_ends, spec.pieces[i]) != turn_ends.end()) spec.ends.push_back(static_cast<TokenId>(i));
   }
 }

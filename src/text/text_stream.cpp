@@ -1,4 +1,5 @@
 // Decodes a stream of tokens into pieces of valid UTF-8.
+#include <algorithm>
 #include <utility>
 
 #include "bantam/text/tokenizer.hpp"
@@ -6,10 +7,17 @@
 
 namespace bantam::inline v0 {
 
-TextStream::TextStream(const Tokenizer& tokenizer, bool first) : tokenizer_(tokenizer), first_(first) {}
+TextStream::TextStream(const Tokenizer& tokenizer, bool first, std::vector<TokenId> spelled)
+    : tokenizer_(tokenizer), spelled_(std::move(spelled)), first_(first) {
+  std::ranges::sort(spelled_);
+}
 
 std::string TextStream::push(TokenId id) {
   std::string bytes = tokenizer_.piece_bytes(id);
+  if (std::ranges::binary_search(spelled_, id)) {
+    bytes = tokenizer_.piece(id);
+    first_ = false;
+  }
   if (first_ && !bytes.empty()) {
     bytes = tokenizer_.first_piece_bytes(id);
     first_ = false;

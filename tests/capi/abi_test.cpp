@@ -138,6 +138,12 @@ TEST_CASE("everything takes NULL") {
   bantam_sampler_free(nullptr);
   bantam_weights_free(nullptr);
   bantam_report_free(nullptr);
+  bantam_reply_free(nullptr);
+  CHECK(std::string(bantam_model_reply_form(nullptr)) == "text");
+  CHECK(bantam_reply_new(nullptr, nullptr, nullptr, 0, nullptr, 0) == BANTAM_INVALID_ARGUMENT);
+  CHECK(bantam_reply_feed(nullptr, nullptr, 0, nullptr) == BANTAM_INVALID_ARGUMENT);
+  CHECK(bantam_reply_finish(nullptr, nullptr) == BANTAM_INVALID_ARGUMENT);
+  CHECK(bantam_reply_get_event(nullptr, 0, nullptr) == BANTAM_INVALID_ARGUMENT);
   bantam_session_cancel(nullptr);
   CHECK(bantam_model_tensor_count(nullptr) == 0);
   CHECK(bantam_model_metadata_count(nullptr) == 0);

@@ -161,3 +161,38 @@ TEST_CASE("a load tells how far it is, and is cancelled by its callback") {
     CHECK(seen.calls == stop + 1);
   }
 }
+
+TEST_CASE("a reply comes apart into text, reasoning and calls") {
+  bantam_reply* reply = nullptr;
+  const std::string tools = R"([{"type":"function","function":{"name":"f"}}])", prompt = "<think>\n";
+  REQUIRE_OK(bantam_reply_new(&reply, "hermes", prompt.data(), prompt.size(), tools.data(), tools.size()));
+  const std::string written = "Hm.</think>Yes. <tool_call>{\"name\": \"f\", \"arguments\": {\"a\": 1}}</tool_call>";
+  std::string texts[7], raw;
+  const auto take = [&](std::size_t count) {
+    for (std::size_t i = 0; i < count; ++i) {
+      bantam_reply_event event = BANTAM_REPLY_EVENT_INIT;
+      REQUIRE_OK(bantam_reply_get_event(reply, i, &event));
+      texts[event.kind].append(event.text, event.text_bytes);
+      raw.append(event.raw, event.raw_bytes);
+    }
+    bantam_reply_event none = BANTAM_REPLY_EVENT_INIT;
+    CHECK(bantam_reply_get_event(reply, count, &none) == BANTAM_INVALID_ARGUMENT);
+  };
+  for (const char c : written) {
+    std::size_t count = 0;
+    REQUIRE_OK(bantam_reply_feed(reply, &c, 1, &count));
+    take(count);
+  }
+  std::size_t count = 0;
+  REQUIRE_OK(bantam_reply_finish(reply, &count));
+  take(count);
+  bantam_reply_free(reply);
+  CHECK(raw == written);
+  CHECK(texts[BANTAM_REPLY_REASONING] == "Hm.");
+  CHECK(texts[BANTAM_REPLY_TEXT] == "Yes.");
+  CHECK(texts[BANTAM_REPLY_CALL] == "f");
+  CHECK(texts[BANTAM_REPLY_ARGUMENTS] == "{\"a\": 1}");
+  reply = nullptr;
+  CHECK(bantam_reply_new(&reply, "nothing", nullptr, 0, nullptr, 0) == BANTAM_INVALID_ARGUMENT);
+  CHECK(reply == nullptr);
+}

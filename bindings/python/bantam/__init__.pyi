@@ -1,7 +1,7 @@
 import os
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, KeysView, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Optional, Union
+from typing import Any, NamedTuple, Optional, Union
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -85,10 +85,31 @@ class Tokenizer:
     def eos(self) -> Optional[int]: ...
     @property
     def chat_template(self) -> Optional[str]: ...
+    @property
+    def reply_form(self) -> str: ...
+    def reply_tokens(self, form: Optional[str] = ...) -> list[int]: ...
+    def parse_reply(self, text: str, *, form: Optional[str] = ..., prompt: str = ...,
+                    tools: Optional[Sequence[Union[Mapping[str, Any], Callable[..., Any]]]] = ..., calls: bool = ...) -> dict[str, Any]: ...
     def apply_chat_template(self, messages: Messages, *, tools: Optional[Sequence[Union[Mapping[str, Any], Callable[..., Any]]]] = ...,
                             documents: Optional[Sequence[Mapping[str, Any]]] = ..., chat_template: Optional[str] = ...,
                             add_generation_prompt: bool = ..., continue_final_message: bool = ..., tokenize: bool = ...,
                             **variables: Any) -> Any: ...
+
+class ReplyEvent(NamedTuple):
+    kind: str
+    call: int
+    text: str
+    id: str
+    raw: str
+
+class ReplyParser:
+    def __init__(self, form: str, *, prompt: str = ..., tools: Optional[Sequence[Union[Mapping[str, Any], Callable[..., Any]]]] = ...,
+                 calls: bool = ...) -> None: ...
+    def feed(self, piece: str) -> list[ReplyEvent]: ...
+    def finish(self) -> list[ReplyEvent]: ...
+
+def parse_reply(text: str, form: str, *, prompt: str = ..., tools: Optional[Sequence[Union[Mapping[str, Any], Callable[..., Any]]]] = ...,
+                calls: bool = ...) -> dict[str, Any]: ...
 
 class Model:
     def __init__(self, path: Path, **options: Unpack[LoadOptions]) -> None: ...

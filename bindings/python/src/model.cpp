@@ -2,6 +2,7 @@
 #include "bantam/io/gguf.hpp"
 #include "bantam/model/roles.hpp"
 #include "bantam/text/chat_template.hpp"
+#include "bantam/text/reply.hpp"
 #include "binding.hpp"
 
 namespace bantam::python {
@@ -87,6 +88,19 @@ py::list gguf_metadata(const std::string& path) {
 
 EncodeOptions encode_options(bool add_special, bool parse_special) { return {.add_special = add_special, .parse_special = parse_special}; }
 
+/// (kind, call, text, id, raw) of each.
+py::list events_of(std::span<const ReplyEvent> events) {
+  static constexpr const char* kinds[] = {"text", "reasoning", "call", "arguments", "call_end", "call_broken", "markup"};
+  const auto text = [](const std::string& s) {
+    return py::reinterpret_steal<py::str>(PyUnicode_DecodeUTF8(s.data(), static_cast<Py_ssize_t>(s.size()), "replace"));
+  };
+  py::list all;
+  for (const ReplyEvent& event : events) {
+    all.append(py::make_tuple(kinds[static_cast<int>(event.kind)], event.call, text(event.text), text(event.id), text(event.raw)));
+  }
+  return all;
+}
+
 }  // namespace
 
 void bind_model(py::module_& m) {
@@ -112,6 +126,15 @@ void bind_model(py::module_& m) {
       .def_property_readonly("kind", &Tokenizer::kind)
       .def_property_readonly("chat_template", &Tokenizer::chat_template);
 
+  py::class_<ReplyParser>(m, "ReplyParser")
+      .def(py::init([](const std::string& form, const std::string& prompt, const std::string& tools, bool calls) {
+             return ReplyParser(form, {.prompt = prompt, .tools = tools, .calls = calls});
+           }),
+           py::arg("form"), py::arg("prompt"), py::arg("tools"), py::arg("calls"))
+      .def("feed", [](ReplyParser& parser, const std::string& piece) { return events_of(parser.feed(piece)); }, py::arg("piece"))
+      .def("finish", [](ReplyParser& parser) { return events_of(parser.finish()); });
+  m.def("reply_form_of", [](const std::string& source) { return std::string(reply_form_of(source)); }, py::arg("chat_template"));
+  m.def("reply_tokens", [](const Tokenizer& t, const std::string& form) { return reply_tokens(t, form); }, py::arg("tokenizer"), py::arg("form"));
   m.def("gguf_metadata", &gguf_metadata, py::arg("path"));
   m.def("render_template",
         [](const std::string& source, const std::string& variables) {

@@ -174,6 +174,7 @@ GenerateOptions generate_options(const py::kwargs& kwargs, EncodeOptions& encode
   k.read("max_tokens", o.max_tokens);
   k.read("stop", o.stop);
   k.read("ignore_end", o.ignore_end);
+  k.read("spell", o.spell);
   k.read("lookup", o.speculation.lookup);
   std::optional<py::function> process;
   k.read("process", process);
@@ -217,6 +218,7 @@ py::dict default_options() {
   d["max_tokens"] = o.max_tokens;
   d["stop"] = o.stop;
   d["ignore_end"] = o.ignore_end;
+  d["spell"] = o.spell;
   d["lookup"] = o.speculation.lookup;
   d["process"] = py::none();
   d["grammar"] = py::none();

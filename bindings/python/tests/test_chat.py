@@ -128,6 +128,78 @@ class Templates(Folder):
                 schema_of(function)
 
 
+HERMES = "{% for m in messages %}{{ m.content }}\n{% endfor %}{# <tool_call> #}"
+WRITTEN = ('<think>\nHm \u2603\n</think>\n\nLooking.\n<tool_call>\n{"name": "weather", "arguments": {"town": "Ulm \u00e4"}}\n</tool_call>'
+           '\n<tool_call>\n{"name": "weather", "arguments": {}}\n</tool_call>')
+
+
+class Replies(Folder):
+    def test_messages(self):
+        message = bantam.parse_reply(WRITTEN, "hermes", tools=TOOLS)
+        self.assertEqual((message["role"], message["content"], message["reasoning_content"]), ("assistant", "Looking.", "Hm \u2603"))
+        self.assertEqual([call["function"] for call in message["tool_calls"]],
+                         [{"name": "weather", "arguments": '{"town": "Ulm \u00e4"}'}, {"name": "weather", "arguments": "{}"}])
+        ids = [call["id"] for call in message["tool_calls"]]
+        self.assertEqual([len(id) for id in ids], [9, 9])
+        self.assertEqual(len(set(ids)), 2)
+        self.assertEqual(bantam.parse_reply("Hi\n", "hermes"), {"role": "assistant", "content": "Hi\n"})
+        self.assertIsNone(bantam.parse_reply('[TOOL_CALLS]weather[ARGS]{"town": "Ulm"}', "mistral")["content"])
+        self.assertEqual(bantam.parse_reply("<tool_call>{", "hermes")["content"], "<tool_call>{")
+        self.assertEqual(bantam.parse_reply("Hm.</think>Hi", "hermes", prompt="<think>\n"),
+                         {"role": "assistant", "content": "Hi", "reasoning_content": "Hm."})
+        self.assertEqual(bantam.parse_reply(WRITTEN.split("</think>")[1], "hermes", calls=False)["content"], WRITTEN.split("</think>")[1])
+        with self.assertRaisesRegex(bantam.InvalidArgument, "reply form: expected one of"):
+            bantam.ReplyParser("nothing")
+
+    def test_pieces(self):
+        parser = bantam.ReplyParser("hermes", tools=TOOLS)
+        events = [event for piece in WRITTEN for event in parser.feed(piece)] + parser.finish()
+        self.assertEqual("".join(event.raw for event in events), WRITTEN)
+        self.assertEqual("".join(event.text for event in events if event.kind == "arguments" and event.call == 0), '{"town": "Ulm \u00e4"}')
+        self.assertEqual([event.text for event in events if event.kind == "call"], ["weather", "weather"])
+
+    def test_of_a_model(self):
+        """A model that is made to write a reply gives its parts."""
+        path = chat_model(self.folder / "hermes.gguf", HERMES)
+        llama = bantam.Llama(path, n_ctx=512)
+        vocabulary = llama.model.tokenizer
+        self.assertEqual(vocabulary.reply_form, "hermes")
+        self.assertEqual(vocabulary.parse_reply(WRITTEN)["content"], "Looking.")
+        ids = vocabulary.encode(WRITTEN, add_special=False)
+        expected = bantam.parse_reply(vocabulary.decode(ids), "hermes")
+
+        def made(**options):
+            left = iter(ids)
+
+            def force(_, scores):
+                scores[:] = -float("inf")
+                scores[next(left, llama.token_eos())] = 0
+                return scores
+
+            return llama.create_chat_completion([USER], max_tokens=400, temperature=0, logits_processor=force, **options)
+
+        choice = made(tools=TOOLS)["choices"][0]
+        self.assertEqual(choice["finish_reason"], "tool_calls")
+        self.assertEqual(choice["message"]["reasoning_content"], expected["reasoning_content"])
+        self.assertEqual([call["function"] for call in choice["message"]["tool_calls"]], [call["function"] for call in expected["tool_calls"]])
+        calls, content, thought = {}, "", ""
+        for chunk in made(tools=TOOLS, stream=True):
+            delta, reason = chunk["choices"][0]["delta"], chunk["choices"][0]["finish_reason"]
+            content += delta.get("content") or ""
+            thought += delta.get("reasoning_content", "")
+            for call in delta.get("tool_calls", []):
+                known = calls.setdefault(call["index"], {"name": "", "arguments": ""})
+                known["name"] += call["function"].get("name", "")
+                known["arguments"] += call["function"]["arguments"]
+        self.assertEqual((reason, content, thought), ("tool_calls", expected["content"], expected["reasoning_content"]))
+        self.assertEqual(list(calls.values()), [call["function"] for call in expected["tool_calls"]])
+        # Nobody offered tools.
+        choice = made()["choices"][0]
+        self.assertEqual(choice["finish_reason"], "stop")
+        self.assertNotIn("tool_calls", choice["message"])
+        self.assertIn("<tool_call>", choice["message"]["content"])
+
+
 class Chats(Folder):
     def test_sessions_remember(self):
         source = "{% for t in tools or [] %}T{% endfor %}{% for m in messages %}[{{ m.role }}] {{ m.content }}" \

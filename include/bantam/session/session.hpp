@@ -52,6 +52,7 @@ struct GenerateOptions {
   Sampling sampling = {};
   std::vector<std::string> stop = {};  ///< texts that end the generation; they are not part of it
   bool ignore_end = false;             ///< go on after the model's end token (benchmarks)
+  std::vector<TokenId> spell = {};     ///< special tokens that stand in the text as they are spelled: reply_tokens()
   Speculation speculation = {};
   /// What may be generated: the text is one of the grammar's, or the beginning of one where max_tokens cut it off, and ends where nothing
   /// may follow. Tokens that may not come are left out before anything else of sampling, so that the others keep their proportions.

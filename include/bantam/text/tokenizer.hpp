@@ -88,14 +88,16 @@ class Tokenizer {
 class TextStream {
  public:
   /// `first` says that the next token begins a text (SentencePiece then drops the leading space of the whole text).
-  explicit TextStream(const Tokenizer& tokenizer, bool first = false);
-  /// The text that became complete with this token; may be empty. Special tokens give nothing.
+  /// Special tokens give nothing, but for those of `spelled`.
+  explicit TextStream(const Tokenizer& tokenizer, bool first = false, std::vector<TokenId> spelled = {});
+  /// The text that became complete with this token; may be empty.
   [[nodiscard]] std::string push(TokenId id);
   /// What is left at the end: an unfinished character becomes U+FFFD.
   [[nodiscard]] std::string finish();
 
  private:
   Tokenizer tokenizer_;
+  std::vector<TokenId> spelled_;  ///< sorted
   std::string held_;
   bool first_;
 };
