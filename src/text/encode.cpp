@@ -147,7 +147,7 @@ class Encoder {
     }
     switch (data_.model) {
       case TokenModel::merges:
-        if (data_.spec.byte_level || data_.marks_words()) {
+        if (data_.spec.byte_level || data_.marks_words() || data_.loses_characters()) {
           word(text);
         } else {
           characters(text);
@@ -250,8 +250,9 @@ class Encoder {
       for (std::size_t at = 0; at < text.size();) {
         const utf8::Char c = utf8::decode(text, at);
         const Symbol symbol = c.valid ? data_.characters.get(c.code) : no_symbol;
-        // Unknown: where in the word it stands, as a negative number.
-        symbols_.push_back(symbol == no_symbol ? -1 - static_cast<Symbol>(at) : symbol);
+        // Unknown: where in the word it stands, as a negative number. What nothing can stand for does not keep others apart.
+        const bool lost = symbol == no_symbol && data_.loses_characters();
+        if (!lost) symbols_.push_back(symbol == no_symbol ? -1 - static_cast<Symbol>(at) : symbol);
         at += c.length;
       }
     }

@@ -297,7 +297,9 @@ void read_pre_tokenizer(const Json& json, TokenizerSpec& spec, std::string_view 
   } else if (type == "WhitespaceSplit") {
     steps.push_back(split_by("\\s", Behavior::removed));
   } else if (type == "Whitespace") {
-    PreTokenizerStep step = split_by("\\w+|[^\\w\\s]+", Behavior::removed);
+    // \w as Rust's library has it, not Oniguruma's.
+    constexpr std::string_view word = "\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}\\x{200c}\\x{200d}";
+    PreTokenizerStep step = split_by(message("[", word, "]+|[^", word, "\\s]+"), Behavior::removed);
     step.invert = true;
     steps.push_back(std::move(step));
   } else {

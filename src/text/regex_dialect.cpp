@@ -40,7 +40,8 @@ bool is_script(std::string_view name) noexcept {
   return std::ranges::any_of(script_names, [&](std::string_view script) { return loose(script) == wanted; });
 }
 
-constexpr std::string_view word_items = "\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}";
+// The superscripts and fractions of Latin-1 are words to Oniguruma, other such numbers are not.
+constexpr std::string_view word_items = "\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}\\x{b2}\\x{b3}\\x{b9}\\x{bc}-\\x{be}";
 constexpr std::string_view space_items = "\\p{White_Space}";
 constexpr std::string_view hex_items = "0-9A-Fa-f";
 /// Classes within classes; more is left to PCRE2, which reads them otherwise.

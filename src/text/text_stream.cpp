@@ -12,7 +12,7 @@ TextStream::TextStream(const Tokenizer& tokenizer, bool first) : tokenizer_(toke
 std::string TextStream::push(TokenId id) {
   const Tokenizer::Data& data = *tokenizer_.data_;
   data.check(id);
-  if (data.spec.decode.collapse_repeats && id == std::exchange(before_, id)) return {};
+  if (data.spec.decode.collapse_repeats && !tokenizer_.is_special(id) && id == std::exchange(before_, id)) return {};
   std::string_view bytes = data.bytes_of(id);
   if (first_ && !bytes.empty()) {
     bytes = data.first_bytes_of(id);

@@ -25,9 +25,9 @@ std::string Tokenizer::decode(std::span<const TokenId> ids, bool keep_special) c
   TokenId before = -1;
   for (const TokenId id : ids) {
     data_->check(id);
+    if (is_special(id) && !keep_special) continue;
     if (data_->spec.decode.collapse_repeats && id == std::exchange(before, id)) continue;
     if (is_special(id)) {
-      if (!keep_special) continue;
       if (begun && data_->spec.decode.join) out += ' ';
       out += piece(id);
     } else if (begun) {

@@ -73,6 +73,8 @@ struct Tokenizer::Data {
   std::vector<std::uint32_t> first_begins;
   std::vector<bool> special, ends;
 
+  /// Whether characters that nothing can stand for vanish, so that their neighbors meet.
+  [[nodiscard]] bool loses_characters() const noexcept { return !spec.byte_level && spec.unknown < 0 && !spec.byte_fallback; }
   /// Whether characters are other pieces where a word begins or ends.
   [[nodiscard]] bool marks_words() const noexcept { return model == TokenModel::merges && (!spec.continuing.empty() || !spec.word_end.empty()); }
   [[nodiscard]] std::string_view bytes_of(TokenId id) const noexcept {

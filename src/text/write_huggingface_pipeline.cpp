@@ -163,13 +163,16 @@ Json pre_tokenizer_of(const TokenizerSpec& spec, std::string_view place) {
 Json decoder_of(const TokenizerSpec& spec) {
   const DecodeSpec& decode = spec.decode;
   Json list = Json::array();
+  // CTC first: it looks at tokens. What it puts in the place of some is among the replacements; nothing is spelled like U+0001.
+  if (decode.collapse_repeats) {
+    list.push_back({{"type", "CTC"}, {"pad_token", "\x01"}, {"word_delimiter_token", decode.cleanup ? " " : "\x01"}, {"cleanup", decode.cleanup}});
+  }
   for (const DecodeReplace& step : decode.replace) {
     list.push_back({{"type", "Replace"}, {"pattern", pattern_of(step.pattern, step.regex)}, {"content", step.content}});
   }
   // Without a decoder the format has spaces between tokens.
   if (decode.join && decode.continuing.empty() && !decode.cleanup && list.empty()) return nullptr;
   if (decode.join) list.push_back({{"type", "WordPiece"}, {"prefix", decode.continuing}, {"cleanup", decode.cleanup}});
-  if (decode.collapse_repeats) list.push_back({{"type", "CTC"}, {"pad_token", ""}, {"word_delimiter_token", " "}, {"cleanup", decode.cleanup}});
   if (spec.byte_level || spec.spelled_bytes) {
     list.push_back({{"type", "ByteLevel"}, {"add_prefix_space", true}, {"trim_offsets", true}, {"use_regex", true}});
   } else {
