@@ -19,6 +19,14 @@ void check_id(TokenId id, const TokenizerSpec& spec, std::string_view place, std
   }
 }
 
+TokenModel model_of(const TokenizerSpec& spec, std::string_view place) {
+  if (spec.kind == "spm" || spec.kind == "bpe") return TokenModel::merges;
+  if (spec.kind == "unigram") return TokenModel::unigram;
+  if (spec.kind == "wordpiece") return TokenModel::wordpiece;
+  if (spec.kind == "wordlevel") return TokenModel::wordlevel;
+  fail(Errc::unsupported, place, ": a tokenizer of kind ", printable(spec.kind), ", expected spm, bpe, unigram, wordpiece or wordlevel");
+}
+
 void check_pieces(const TokenizerSpec& spec, std::string_view place) {
   const std::size_t n = spec.pieces.size();
   if (n == 0) fail(Errc::corrupt, place, ": the vocabulary is empty");
@@ -45,7 +53,7 @@ void check_steps(const TokenizerSpec& spec, std::string_view place) {
   at_most(spec.normalizer.size(), limits::tokenizer_steps, "normalizer steps");
   at_most(spec.pre_tokenizer.size(), limits::tokenizer_steps, "pre-tokenizer steps");
   at_most(spec.prefix.size() + spec.suffix.size(), limits::tokenizer_steps, "tokens around a text");
-  at_most(spec.decode_replace.size(), limits::decode_replacements, "replacements in decoded pieces");
+  at_most(spec.decode.replace.size(), limits::decode_replacements, "replacements in decoded pieces");
 }
 
 void check_ids(const TokenizerSpec& spec, std::string_view place) {
@@ -82,8 +90,52 @@ void index_pieces(Tokenizer::Data& data) {
   for (const TokenId id : spec.ends) data.ends[static_cast<std::size_t>(id)] = true;
 }
 
-/// What a token gives in decoded text.
-std::string decoded(const TokenizerSpec& spec, std::size_t i) {
+/// What changes the pieces of tokens as they are decoded.
+struct Decoding {
+  Decoding(const TokenizerSpec& spec, std::string_view place) : spec(spec), deadline(deadline_for(spec.pieces.size())) {
+    for (const DecodeReplace& step : spec.decode.replace) {
+      // A longer content would let few bytes of a file become many.
+      if (step.pattern.empty() || (!step.regex && step.content.size() > step.pattern.size()) || (step.regex && step.content.size() > 1)) {
+        fail(Errc::unsupported, place, ": a decoder that replaces by longer text");
+      }
+      const auto kind = step.regex ? NormalizerStep::Kind::replace_regex : NormalizerStep::Kind::replace;
+      steps.emplace_back(std::vector<NormalizerStep>{{.kind = kind, .pattern = step.pattern, .content = step.content}}, place);
+    }
+    const DecodeSpec& decode = spec.decode;
+    if ((decode.strip > 0 || decode.strip_end > 0) && (decode.strip_of.empty() || utf8::decode(decode.strip_of, 0).length != decode.strip_of.size())) {
+      fail(Errc::corrupt, place, ": a decoder that strips ", printable(decode.strip_of), ", expected one character");
+    }
+  }
+
+  const TokenizerSpec& spec;
+  std::vector<Normalizer> steps;
+  Deadline deadline;
+};
+
+/// Takes the space before punctuation and before the ends of English contractions, as WordPiece's decoder does.
+std::string cleaned_up(std::string text) {
+  constexpr std::pair<std::string_view, std::string_view> rules[] = {
+      {" .", "."},    {" ?", "?"},     {" !", "!"},           {" ,", ","},   {" ' ", "'"},   {" n't", "n't"},
+      {" 'm", "'m"},  {" do not", " don't"}, {" 's", "'s"},   {" 've", "'ve"}, {" 're", "'re"}};
+  for (const auto& [from, to] : rules) {
+    for (std::size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size()) text.replace(at, from.size(), to);
+  }
+  return text;
+}
+
+/// What a token gives in decoded text. `first`: where it begins one.
+std::string decoded(const Decoding& how, std::size_t i, bool first) {
+  const TokenizerSpec& spec = how.spec;
+  const auto joined = [&](std::string piece) {
+    const std::string& continuing = spec.decode.continuing;
+    if (!spec.decode.join) {
+    } else if (!first && !continuing.empty() && piece.starts_with(continuing)) {
+      piece.erase(0, continuing.size());
+    } else if (!first) {
+      piece.insert(0, " ");
+    }
+    return spec.decode.cleanup ? cleaned_up(std::move(piece)) : piece;
+  };
   std::string piece = spec.pieces[i];
   switch (spec.types[i]) {
     case TokenType::unknown:
@@ -93,36 +145,33 @@ std::string decoded(const TokenizerSpec& spec, std::size_t i) {
       return byte < 0 ? piece : std::string(1, static_cast<char>(static_cast<unsigned char>(byte)));
     }
     case TokenType::user_defined:
-      if (spec.byte_level) return piece;
+      if (spec.byte_level) return joined(piece);
       break;
     case TokenType::normal:
     case TokenType::unused:
-      if (spec.byte_level) return utf8::bytes_of_spelling(piece);
+      if (spec.byte_level || spec.spelled_bytes) return utf8::bytes_of_spelling(piece);
       break;
   }
-  for (const auto& [pattern, content] : spec.decode_replace) {
-    std::string changed;
-    std::size_t done = 0;
-    for (std::size_t hit; (hit = piece.find(pattern, done)) != std::string::npos; done = hit + pattern.size()) {
-      changed.append(piece, done, hit - done).append(content);
-    }
-    piece = changed.append(piece, done);
-  }
-  return piece;
+  for (const Normalizer& step : how.steps) piece = step.apply(piece, how.deadline);
+  return joined(std::move(piece));
 }
 
 void build_bytes(Tokenizer::Data& data, std::string_view place) {
   const TokenizerSpec& spec = data.spec;
-  for (const auto& [pattern, content] : spec.decode_replace) {
-    // A longer content would let few bytes of a file become many.
-    if (pattern.empty() || content.size() > pattern.size()) fail(Errc::unsupported, place, ": a decoder that replaces by longer text");
-  }
+  const Decoding how(spec, place);
   data.begins.reserve(spec.pieces.size() + 1);
   data.begins.push_back(0);
   for (std::size_t i = 0; i < spec.pieces.size(); ++i) {
-    data.bytes += decoded(spec, i);
+    data.bytes += decoded(how, i, false);
     if (data.bytes.size() > 0xffffffff) fail(Errc::corrupt, place, ": the vocabulary has more than 4 GiB of text");
     data.begins.push_back(static_cast<std::uint32_t>(data.bytes.size()));
+  }
+  if (!spec.decode.join) return;
+  data.first_begins.push_back(0);
+  for (std::size_t i = 0; i < spec.pieces.size(); ++i) {
+    data.first_bytes += decoded(how, i, true);
+    if (data.first_bytes.size() > 0xffffffff) fail(Errc::corrupt, place, ": the vocabulary has more than 4 GiB of text");
+    data.first_begins.push_back(static_cast<std::uint32_t>(data.first_bytes.size()));
   }
 }
 
@@ -144,7 +193,6 @@ void build_symbols(Tokenizer::Data& data) {
     const int byte = byte_of_piece(spec.pieces[i]);
     if (byte >= 0) data.byte_tokens[static_cast<std::size_t>(byte)] = static_cast<Symbol>(i);
   }
-  data.has_all_bytes = spec.byte_fallback && std::ranges::count(data.byte_tokens, no_symbol) == 0;
   for (std::size_t i = 0; i < spec.pieces.size(); ++i) {
     const std::string& piece = spec.pieces[i];
     if (piece.empty() || piece.size() > 4 || data.special[i] || spec.types[i] == TokenType::byte) continue;
@@ -175,12 +223,13 @@ void add_extra_characters(Tokenizer::Data& data, const std::vector<bool>& mergea
 std::vector<Merge> list_merges(Tokenizer::Data& data, std::string_view place) {
   const TokenizerSpec& spec = data.spec;
   if (!spec.scores.empty()) {
+    // The merges of a byte-level vocabulary join bytes, each of which is a piece.
     std::vector<bool> mergeable(spec.pieces.size());
     for (std::size_t i = 0; i < spec.pieces.size(); ++i) {
       const bool merges = spec.types[i] == TokenType::normal || spec.types[i] == TokenType::unused;
       mergeable[i] = merges && !spec.pieces[i].empty() && data.index.at(spec.pieces[i]) == static_cast<TokenId>(i);
     }
-    add_extra_characters(data, mergeable);
+    if (!spec.byte_level) add_extra_characters(data, mergeable);
     std::vector<std::string_view> symbols(spec.pieces.begin(), spec.pieces.end());
     symbols.insert(symbols.end(), data.extra.begin(), data.extra.end());
     return merges_from_scores(symbols, spec.scores, mergeable, place);
@@ -198,11 +247,53 @@ std::vector<Merge> list_merges(Tokenizer::Data& data, std::string_view place) {
 void build_merges(Tokenizer::Data& data, std::string_view place) {
   const std::vector<Merge> merges = list_merges(data, place);
   data.merges = MergeTable(merges, place);
-  if (data.spec.byte_level) return;
+  if (data.spec.byte_level || data.marks_words()) return;
   std::vector<bool> made(data.spec.pieces.size());
   for (const Merge& merge : merges) made[static_cast<std::size_t>(merge.merged)] = true;
   for (std::size_t i = 0; i < made.size(); ++i) {
     if (made[i]) data.neighbors.add(data.spec.pieces[i]);
+  }
+}
+
+/// The pieces that a text may be cut into: of a spelling that comes twice the one that looking it up gives.
+std::vector<PieceTrie::Piece> usable_pieces(const Tokenizer::Data& data, std::string_view place) {
+  const TokenizerSpec& spec = data.spec;
+  // What is found before the model looks at a text is none of its pieces.
+  std::vector<bool> usable(spec.pieces.size());
+  for (std::size_t i = 0; i < usable.size(); ++i) usable[i] = spec.types[i] == TokenType::normal || spec.types[i] == TokenType::user_defined;
+  for (const AddedToken& added : spec.added) usable[static_cast<std::size_t>(added.id)] = false;
+  std::vector<PieceTrie::Piece> pieces;
+  for (std::size_t i = 0; i < spec.pieces.size(); ++i) {
+    const std::string& piece = spec.pieces[i];
+    const auto id = static_cast<TokenId>(i);
+    if (piece.empty() || !usable[i] || data.index.at(piece) != id) continue;
+    if (piece.size() > limits::trie_piece_bytes) {
+      fail(Errc::unsupported, place, ": token ", i, " has ", piece.size(), " bytes, at most ", limits::trie_piece_bytes, " are supported");
+    }
+    pieces.push_back({piece, id});
+  }
+  return pieces;
+}
+
+void build_model(Tokenizer::Data& data, std::string_view place) {
+  const TokenizerSpec& spec = data.spec;
+  switch (data.model) {
+    case TokenModel::merges: build_merges(data, place); break;
+    case TokenModel::unigram: {
+      if (spec.scores.empty()) fail(Errc::corrupt, place, ": a unigram model without scores");
+      for (const double score : spec.scores) {
+        // Log probabilities; what a float cannot hold would make sums that are no numbers.
+        if (!(std::abs(score) <= 1e38)) fail(Errc::corrupt, place, ": a unigram model with a score of ", score);
+      }
+      const std::vector<PieceTrie::Piece> pieces = usable_pieces(data, place);
+      for (const PieceTrie::Piece& piece : pieces) data.neighbors.add(piece.text);
+      data.unigram = Unigram(PieceTrie(pieces), spec.scores, spec.unknown_score);
+      break;
+    }
+    case TokenModel::wordpiece:
+      data.wordpiece = WordPiece(PieceTrie(usable_pieces(data, place)), spec.word_begin, spec.continuing, spec.longest_word);
+      break;
+    case TokenModel::wordlevel: break;
   }
 }
 
@@ -220,6 +311,18 @@ void build_added(Tokenizer::Data& data) {
   }
 }
 
+/// SentencePiece's own symbols, which its character map leaves alone.
+Literals verbatim_spellings(const TokenizerSpec& spec) {
+  Literals found;
+  for (const AddedToken& added : spec.added) {
+    if (added.verbatim) found.add(spec.pieces[static_cast<std::size_t>(added.id)], added.id);
+  }
+  for (std::size_t i = 0; i < spec.pieces.size() && spec.kind == "unigram"; ++i) {
+    if (spec.types[i] == TokenType::user_defined) found.add(spec.pieces[i], static_cast<TokenId>(i));
+  }
+  return found;
+}
+
 void build_whole(Tokenizer::Data& data) {
   const TokenizerSpec& spec = data.spec;
   if (!spec.ignore_merges) return;
@@ -233,21 +336,20 @@ void build_whole(Tokenizer::Data& data) {
 }  // namespace
 
 std::shared_ptr<const Tokenizer::Data> build_tokenizer(TokenizerSpec spec, std::string_view place) {
-  if (spec.kind != "spm" && spec.kind != "bpe") {
-    fail(Errc::unsupported, place, ": a tokenizer of kind ", printable(spec.kind), ", expected spm or bpe");
-  }
+  const TokenModel model = model_of(spec, place);
   check_pieces(spec, place);
   check_steps(spec, place);
   check_ids(spec, place);
   auto data = std::make_shared<Tokenizer::Data>();
   data->spec = std::move(spec);
+  data->model = model;
   data->spec.chat_template = utf8::repaired(data->spec.chat_template);
-  data->normalizer = Normalizer(data->spec.normalizer, place);
+  data->normalizer = Normalizer(data->spec.normalizer, place, verbatim_spellings(data->spec));
   data->pre_tokenizer = PreTokenizer(data->spec.pre_tokenizer, place);
   index_pieces(*data);
   build_bytes(*data, place);
   build_symbols(*data);
-  build_merges(*data, place);
+  build_model(*data, place);
   build_added(*data);
   build_whole(*data);
   return data;

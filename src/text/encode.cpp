@@ -116,12 +116,24 @@ class Encoder {
 
   void pre_tokens(std::string_view text, bool first) {
     cache_.forget();
-    if (data_.pre_tokenizer.empty()) {
+    if (data_.pre_tokenizer.empty() && !(data_.spec.byte_level && data_.model != TokenModel::merges)) {
       pre_token(text);
       return;
     }
-    const PreTokens tokens = data_.pre_tokenizer.cut(std::string(text), first, deadline_);
+    PreTokens tokens = data_.pre_tokenizer.cut(std::string(text), first, deadline_);
+    if (data_.spec.byte_level && data_.model != TokenModel::merges) tokens = spelled(tokens);
     for (const Span& span : tokens.spans) pre_token(std::string_view(tokens.text).substr(span.begin, span.size()));
+  }
+
+  /// Other models than merges take the byte alphabet as text.
+  static PreTokens spelled(const PreTokens& tokens) {
+    PreTokens out;
+    for (const Span& span : tokens.spans) {
+      const std::size_t begin = out.text.size();
+      out.text += utf8::spelled(std::string_view(tokens.text).substr(span.begin, span.size()));
+      out.spans.push_back({begin, out.text.size()});
+    }
+    return out;
   }
 
   void pre_token(std::string_view text) {
@@ -133,10 +145,17 @@ class Encoder {
         return;
       }
     }
-    if (data_.spec.byte_level) {
-      word(text);
-    } else {
-      characters(text);
+    switch (data_.model) {
+      case TokenModel::merges:
+        if (data_.spec.byte_level || data_.marks_words() || data_.loses_characters()) {
+          word(text);
+        } else {
+          characters(text);
+        }
+        break;
+      case TokenModel::unigram: characters(text); break;
+      case TokenModel::wordpiece:
+      case TokenModel::wordlevel: word(text); break;
     }
   }
 
@@ -160,7 +179,7 @@ class Encoder {
     // About every 10 us.
     if (++words_ % 64 == 0) check_cancelled();
     if (text.size() > longest_cached) {
-      merge(text);
+      cut(text);
       return;
     }
     WordCache::Slot& slot = cache_.slot(text);
@@ -172,20 +191,68 @@ class Encoder {
     }
     const std::size_t begin = out_.size();
     // What an unknown character gives depends on what stands before it.
-    if (merge(text)) cache_.store(slot, text, begin, out_.size());
+    if (cut(text)) cache_.store(slot, text, begin, out_.size());
+  }
+
+  /// Puts out the tokens of one word; false if it had unknown characters.
+  bool cut(std::string_view text) {
+    switch (data_.model) {
+      case TokenModel::merges: return merge(text);
+      case TokenModel::unigram: return best_path(text);
+      case TokenModel::wordpiece: return data_.wordpiece.run(text, out_) || fall_back({});
+      case TokenModel::wordlevel: break;
+    }
+    const auto found = data_.index.find(text);
+    if (found == data_.index.end() || data_.special[static_cast<std::size_t>(found->second)]) return fall_back({});
+    out_.push_back(found->second);
+    return true;
+  }
+
+  bool best_path(std::string_view text) {
+    data_.unigram.run(text, path_);
+    bool known = true;
+    for (const Unigram::Part& part : path_.parts) {
+      if (part.id >= 0) {
+        out_.push_back(part.id);
+      } else {
+        known &= fall_back(text.substr(part.begin, part.end - part.begin));
+      }
+    }
+    return known;
+  }
+
+  /// The characters of a word as pieces that say where in it they stand.
+  void marked_symbols(std::string_view text) {
+    for (std::size_t at = 0; at < text.size();) {
+      const std::size_t length = data_.spec.byte_level ? 1 : utf8::decode(text, at).length;
+      marked_.clear();
+      if (at > 0) marked_ += data_.spec.continuing;
+      if (data_.spec.byte_level) {
+        marked_ += utf8::byte_spelling(static_cast<std::uint8_t>(text[at]));
+      } else {
+        marked_ += text.substr(at, length);
+      }
+      if (at + length == text.size()) marked_ += data_.spec.word_end;
+      const auto found = data_.index.find(marked_);
+      symbols_.push_back(found == data_.index.end() ? -1 - static_cast<Symbol>(at) : found->second);
+      at += length;
+    }
   }
 
   /// Merges one word and puts its tokens out; false if it had unknown characters.
   bool merge(std::string_view text) {
     symbols_.clear();
-    if (data_.spec.byte_level) {
+    if (data_.marks_words()) {
+      marked_symbols(text);
+    } else if (data_.spec.byte_level) {
       for (const char c : text) symbols_.push_back(data_.byte_tokens[static_cast<unsigned char>(c)]);
     } else {
       for (std::size_t at = 0; at < text.size();) {
         const utf8::Char c = utf8::decode(text, at);
         const Symbol symbol = c.valid ? data_.characters.get(c.code) : no_symbol;
-        // Unknown: where in the word it stands, as a negative number.
-        symbols_.push_back(symbol == no_symbol ? -1 - static_cast<Symbol>(at) : symbol);
+        // Unknown: where in the word it stands, as a negative number. What nothing can stand for does not keep others apart.
+        const bool lost = symbol == no_symbol && data_.loses_characters();
+        if (!lost) symbols_.push_back(symbol == no_symbol ? -1 - static_cast<Symbol>(at) : symbol);
         at += c.length;
       }
     }
@@ -209,7 +276,8 @@ class Encoder {
 
   /// Puts out a character without a piece: its bytes, else the unknown token, else nothing.
   bool fall_back(std::string_view character) {
-    if (data_.has_all_bytes && !character.empty()) {
+    const auto has_token = [&](char c) { return data_.byte_tokens[static_cast<unsigned char>(c)] != no_symbol; };
+    if (data_.spec.byte_fallback && !data_.spec.byte_level && !character.empty() && std::ranges::all_of(character, has_token)) {
       for (const char c : character) out_.push_back(data_.byte_tokens[static_cast<unsigned char>(c)]);
       return true;
     }
@@ -226,6 +294,8 @@ class Encoder {
   Deadline deadline_;
   std::vector<TokenId> out_;
   std::vector<Symbol> symbols_;
+  Unigram::Work path_;
+  std::string marked_;
   std::size_t begin_of_token_ = 0;  // in out_
   std::size_t words_ = 0;
 };

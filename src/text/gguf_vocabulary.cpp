@@ -1,8 +1,11 @@
 // Reads the tokenizer.ggml.* keys of GGUF files.
 #include <algorithm>
+#include <iterator>
+#include <limits>
 
 #include "bantam/core/error.hpp"
 #include "bantam/io/gguf.hpp"
+#include "text/base64.hpp"
 #include "text/loaders.hpp"
 #include "text/tokenizer_data.hpp"
 
@@ -48,11 +51,16 @@ void read_scores(const Source& source, TokenizerSpec& spec) {
   if (scores->size() != spec.pieces.size()) {
     fail(Errc::corrupt, source.place, ": tokenizer.ggml.scores: expected ", spec.pieces.size(), " values, found ", scores->size());
   }
-  for (const double score : *scores) spec.scores.push_back(static_cast<float>(score));
+  spec.scores.assign(scores->begin(), scores->end());
 }
 
 void read_merges(const Source& source, TokenizerSpec& spec) {
   const auto* merges = source.file.texts(source.key("merges"));
+  if (!merges && spec.pre == "kimi-k2") {
+    // Its converter left them out for a time. As in tiktoken's files the order of ids is that of merges.
+    for (std::size_t i = 0; i < spec.pieces.size(); ++i) spec.scores.push_back(-static_cast<double>(i));
+    return;
+  }
   if (!merges) fail(Errc::corrupt, source.place, ": expected tokenizer.ggml.merges, found none");
   HashMap<std::string_view, TokenId> index;
   index.reserve(spec.pieces.size());
@@ -102,10 +110,10 @@ void read_sentencepiece(const Source& source, TokenizerSpec& spec) {
   }
   if (source.file.boolean(source.key("add_space_prefix")).value_or(true)) {
     spec.normalizer.push_back({.kind = Kind::prepend, .pattern = {}, .content = std::string(low_line)});
-    spec.decode_strip = 1;
+    spec.decode.strip = 1;
   }
   spec.normalizer.push_back({.kind = Kind::replace, .pattern = " ", .content = std::string(low_line)});
-  spec.decode_replace.push_back({std::string(low_line), " "});
+  spec.decode.replace.push_back({std::string(low_line), " "});
 }
 
 /// Returns whether the family adds BOS where the file does not say.
@@ -124,6 +132,78 @@ bool read_byte_level(const Source& source, TokenizerSpec& spec) {
   return known->adds_bos;
 }
 
+/// Merges of characters with SentencePiece's spaces, and bytes for what has no piece.
+void read_gemma(const Source& source, TokenizerSpec& spec) {
+  spec.kind = "spm";
+  spec.fuse_unknown = true;
+  spec.byte_fallback = true;
+  for (std::size_t i = 0; i < spec.pieces.size(); ++i) {
+    if (byte_of_piece(spec.pieces[i]) >= 0) spec.types[i] = TokenType::byte;
+  }
+  spec.normalizer.push_back({.kind = NormalizerStep::Kind::replace, .pattern = " ", .content = std::string(low_line)});
+  spec.decode.replace.push_back({std::string(low_line), " "});
+  read_merges(source, spec);
+}
+
+/// T5 and others: SentencePiece's unigram model with its character map.
+void read_unigram(const Source& source, TokenizerSpec& spec) {
+  using Kind = NormalizerStep::Kind;
+  spec.kind = "unigram";
+  spec.fuse_unknown = true;
+  spec.byte_fallback = std::ranges::count(spec.types, TokenType::byte) > 0;
+  read_scores(source, spec);
+  double lowest = std::numeric_limits<float>::max();
+  for (std::size_t i = 0; i < spec.pieces.size(); ++i) {
+    if (spec.types[i] == TokenType::normal) lowest = std::min(lowest, spec.scores[i]);
+  }
+  spec.unknown_score = lowest - Unigram::unknown_penalty;
+  if (const auto* map = source.file.integers(source.key("precompiled_charsmap"))) {
+    std::string bytes;
+    for (const std::int64_t byte : *map) bytes += static_cast<char>(static_cast<unsigned char>(byte & 0xff));
+    if (!bytes.empty()) spec.normalizer.push_back({.kind = Kind::charsmap, .pattern = {}, .content = base64_of(bytes)});
+  }
+  if (source.file.boolean(source.key("remove_extra_whitespaces")).value_or(false)) {
+    spec.normalizer.push_back({.kind = Kind::collapse_spaces, .pattern = {}, .content = {}});
+  }
+  if (source.file.boolean(source.key("add_space_prefix")).value_or(true)) {
+    spec.normalizer.push_back({.kind = Kind::prepend, .pattern = {}, .content = std::string(low_line)});
+    spec.decode.strip = 1;
+  }
+  spec.normalizer.push_back({.kind = Kind::replace, .pattern = " ", .content = std::string(low_line)});
+  spec.decode.replace.push_back({std::string(low_line), " "});
+}
+
+/// BERT: words begin with U+2581 here, and what continues them with nothing.
+void read_wordpiece(const Source& source, TokenizerSpec& spec) {
+  using Kind = NormalizerStep::Kind;
+  spec.kind = "wordpiece";
+  spec.word_begin = low_line;
+  const bool lowercase = source.file.boolean(source.key("normalizer.lowercase")).value_or(true);
+  const bool strips = source.file.boolean(source.key("normalizer.strip_accents")).value_or(lowercase);
+  const auto add = [&](Kind kind) { spec.normalizer.push_back({.kind = kind, .pattern = {}, .content = {}}); };
+  add(Kind::clean);
+  add(Kind::space_ideographs);
+  if (strips) {
+    add(Kind::nfd);
+    add(Kind::drop_nonspacing);
+  }
+  if (lowercase) add(Kind::lowercase);
+  spec.pre_tokenizer = bert_pre_tokenizer();
+  spec.decode.replace.push_back({std::string(low_line), " "});
+  spec.decode.strip = 1;
+  spec.decode.cleanup = true;
+}
+
+/// How each tokenizer.ggml.model is read, and the ids and habits that files need not mention.
+struct GgufModel {
+  std::string_view name;
+  TokenId bos, eos, unknown;
+  bool adds_bos, adds_eos;
+};
+constexpr GgufModel gguf_models[] = {
+    {"llama", 1, 2, 0, true, false}, {"gpt2", -1, -1, -1, false, false}, {"gemma4", -1, -1, -1, true, false},
+    {"t5", -1, 1, 2, false, true},   {"bert", 101, -1, 100, true, false}};
+
 }  // namespace
 
 TokenizerSpec spec_from_gguf(const GgufFile& file) {
@@ -136,29 +216,40 @@ TokenizerSpec spec_from_gguf(const GgufFile& file) {
   TokenizerSpec spec;
   spec.pieces = *tokens;
   read_types(source, spec);
-  const bool sentencepiece = *model == "llama";
-  bool adds_bos = true;
-  if (sentencepiece) {
+  const auto found = std::ranges::find(gguf_models, std::string_view(*model), &GgufModel::name);
+  if (found == std::end(gguf_models)) {
+    fail(Errc::unsupported, source.place, ": tokenizer.ggml.model: ", printable(*model), " is not supported yet, expected llama, gpt2, t5, bert or gemma4");
+  }
+  GgufModel usual = *found;
+  const std::string* pre = source.file.text(source.key("pre"));
+  if (usual.name == "llama") {
     read_sentencepiece(source, spec);
-  } else if (*model == "gpt2") {
-    adds_bos = read_byte_level(source, spec);
+  } else if (usual.name == "t5") {
+    read_unigram(source, spec);
+  } else if (usual.name == "bert") {
+    read_wordpiece(source, spec);
+  } else if (usual.name == "gemma4" || (pre && (*pre == "gemma4" || *pre == "granite-embed-multi-311m" || *pre == "sarvam-moe"))) {
+    read_gemma(source, spec);
   } else {
-    fail(Errc::unsupported, source.place, ": tokenizer.ggml.model: ", *model == "t5" ? "unigram tokenizers (t5)" : printable(*model),
-         *model == "t5" ? " are" : " is", " not supported yet, expected llama or gpt2");
+    usual.adds_bos = read_byte_level(source, spec);
   }
   const auto n = static_cast<TokenId>(std::min<std::size_t>(spec.pieces.size(), 0x7fffffff));
-  const auto usual = [&](TokenId id) { return sentencepiece && id < n ? id : -1; };
-  spec.bos = source.id("bos_token_id", usual(1));
-  spec.eos = source.id("eos_token_id", usual(2));
-  spec.unknown = source.id("unknown_token_id", usual(0));
+  const auto within = [&](TokenId id) { return id < n ? id : -1; };
+  spec.bos = source.id("bos_token_id", source.id("cls_token_id", within(usual.bos)));
+  spec.eos = source.id("eos_token_id", within(usual.eos));
+  spec.unknown = source.id("unknown_token_id", within(usual.unknown));
   for (const char* name : {"eot_token_id", "eom_token_id"}) {
     if (const TokenId id = source.id(name, -1); id >= 0) spec.ends.push_back(id);
   }
   for (const TokenId id : {spec.bos, spec.eos}) {
     if (id >= n) fail(Errc::corrupt, source.place, ": bos or eos is token ", id, ", the vocabulary has ", n);
   }
-  set_adds_bos(spec, file.boolean(source.key("add_bos_token")).value_or(adds_bos));
-  set_adds_eos(spec, file.boolean(source.key("add_eos_token")).value_or(false));
+  set_adds_bos(spec, source.file.boolean(source.key("add_bos_token")).value_or(usual.adds_bos));
+  set_adds_eos(spec, source.file.boolean(source.key("add_eos_token")).value_or(usual.adds_eos));
+  // The key is spelled so in GGUF.
+  const TokenId separator = source.id("seperator_token_id", usual.name == "bert" ? within(102) : -1);
+  const bool separates = source.file.boolean(source.key("add_sep_token")).value_or(usual.name == "bert");
+  if (separates && separator >= 0 && (spec.suffix.empty() || spec.suffix.back() != separator)) spec.suffix.push_back(separator);
   list_added(spec);
   add_known_ends(spec);
   if (const std::string* text = file.text("tokenizer.chat_template")) spec.chat_template = *text;

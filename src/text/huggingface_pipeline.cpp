@@ -1,10 +1,13 @@
 // Reads what surrounds the model in a tokenizer.json: normalizer, pre-tokenizer, decoder, post-processor.
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <utility>
 
 #include "bantam/core/error.hpp"
 #include "text/loaders.hpp"
+#include "text/regex_dialect.hpp"
+#include "text/utf8.hpp"
 
 namespace bantam::inline v0 {
 
@@ -24,6 +27,9 @@ std::pair<std::string, bool> read_pattern(const Json& json, std::string_view pla
   if (member(pattern, "String")) return {need_text(pattern, "String", at), false};
   return {need_text(pattern, "Regex", at), true};
 }
+
+/// One character of ASCII's or Unicode's.
+constexpr std::string_view punctuation = "[!-/:-@\\[-`{-~\\p{P}]";
 
 NormalizerStep read_strip(const Json& json, std::string_view place) {
   return {.kind = NormalizerStep::Kind::strip,
@@ -81,16 +87,18 @@ void read_byte_level(const Json& json, TokenizerSpec& spec, std::string_view pla
   }
 }
 
-/// The id of a token that a template names.
-TokenId template_token(const Json& json, const Json* known, const TokenizerSpec& spec, std::string_view place) {
+/// Appends the ids that a template's name stands for.
+void add_template_tokens(const Json& json, const Json* known, const TokenizerSpec& spec, std::vector<TokenId>& out, std::string_view place) {
   const std::string& name = need_text(json, "id", place);
   if (const Json* entry = known ? member(*known, name) : nullptr) {
     const Json& ids = need(*entry, "ids", place);
-    if (ids.is_array() && ids.size() == 1) return token_id(ids[0], place);
+    if (ids.is_array() && ids.size() > limits::tokenizer_steps) fail(Errc::unsupported, place, ": more than ", limits::tokenizer_steps, " tokens");
+    for (const Json& id : ids) out.push_back(token_id(id, place));
+    if (!ids.empty()) return;
   }
   const auto found = std::ranges::find(spec.pieces, name);
   if (found == spec.pieces.end()) fail(Errc::corrupt, place, ": ", printable(name), " is not in the vocabulary");
-  return static_cast<TokenId>(found - spec.pieces.begin());
+  out.push_back(static_cast<TokenId>(found - spec.pieces.begin()));
 }
 
 void read_template(const Json& json, TokenizerSpec& spec, std::string_view place) {
@@ -99,7 +107,7 @@ void read_template(const Json& json, TokenizerSpec& spec, std::string_view place
   for (const Json& item : list_of(json, "single", place)) {
     const std::string at = message(place, ".single");
     if (const Json* token = member(item, "SpecialToken")) {
-      (text_seen ? spec.suffix : spec.prefix).push_back(template_token(*token, known, spec, at));
+      add_template_tokens(*token, known, spec, text_seen ? spec.suffix : spec.prefix, at);
     } else if (member(item, "Sequence") && !text_seen) {
       text_seen = true;
     } else {
@@ -116,7 +124,98 @@ TokenId named_token(const Json& json, const char* key, std::string_view place) {
   return token_id(pair[1], message(place, ".", key));
 }
 
+/// What BERT does to a text, as steps.
+void read_bert(const Json& json, std::vector<NormalizerStep>& steps, std::string_view place) {
+  using Kind = NormalizerStep::Kind;
+  const auto add = [&](Kind kind) { steps.push_back({.kind = kind, .pattern = {}, .content = {}}); };
+  const bool lowercase = flag(json, "lowercase", true, place);
+  if (flag(json, "clean_text", true, place)) add(Kind::clean);
+  if (flag(json, "handle_chinese_chars", true, place)) add(Kind::space_ideographs);
+  if (flag(json, "strip_accents", lowercase, place)) {
+    add(Kind::nfd);
+    add(Kind::drop_nonspacing);
+  }
+  if (lowercase) add(Kind::lowercase);
+}
+
+/// How one decoder goes into the specification; `fused` says that tokens have become one text before it.
+struct DecoderReader {
+  TokenizerSpec& spec;
+  bool fused = false;
+
+  void read(const Json& json, std::string_view place) {
+    const std::string type = need_text(json, "type", place);
+    if (type == "Sequence") {
+      for (const Json& step : list_of(json, "decoders", place)) read(step, place);
+    } else if (type == "ByteLevel") {
+      spec.spelled_bytes = !spec.byte_level;
+      fused = true;
+    } else if (type == "Fuse") {
+      fused = true;
+    } else if (type == "Replace") {
+      replace(json, place);
+    } else if (type == "Strip") {
+      strip(json, place);
+    } else if (type == "Metaspace") {
+      const PreTokenizerStep step = read_metaspace(json, place);
+      spec.decode.replace.push_back({step.pattern, " "});
+      if (step.prepend != PreTokenizerStep::Prepend::never) spec.decode.strip = DecodeSpec::strip_all;
+    } else if (type == "WordPiece") {
+      spec.decode.join = true;
+      spec.decode.continuing = text_or(json, "prefix", "##", place);
+      spec.decode.cleanup = flag(json, "cleanup", true, place);
+    } else if (type == "BPEDecoder") {
+      spec.decode.replace.push_back({text_or(json, "suffix", "</w>", place), " "});
+      spec.decode.strip_end = 1;
+    } else if (type == "CTC") {
+      spec.decode.collapse_repeats = true;
+      spec.decode.replace.push_back({text_or(json, "pad_token", "<pad>", place), ""});
+      spec.decode.cleanup = flag(json, "cleanup", true, place);
+      if (spec.decode.cleanup) spec.decode.replace.push_back({text_or(json, "word_delimiter_token", "|", place), " "});
+    } else if (type != "ByteFallback") {
+      fail(Errc::unsupported, place, ": decoder ", printable(type), " is not supported yet");
+    }
+  }
+
+  void replace(const Json& json, std::string_view place) {
+    auto [pattern, regex] = read_pattern(json, place);
+    if (regex && fused) fail(Errc::unsupported, place, ": a decoder that replaces by regular expression in the whole text is not supported yet");
+    spec.decode.replace.push_back({std::move(pattern), need_text(json, "content", place), regex});
+  }
+
+  void strip(const Json& json, std::string_view place) {
+    const auto count = [&](const char* key) {
+      const Json* value = member(json, key);
+      return value ? static_cast<std::uint32_t>(token_id(*value, message(place, ".", key))) : 0u;
+    };
+    const std::string content = text_or(json, "content", " ", place);
+    if (utf8::decode(content + " ", 0).length != content.size()) fail(Errc::corrupt, place, ".content: expected one character, found ", printable(content));
+    if (fused) {
+      spec.decode.strip_of = content;
+      spec.decode.strip = count("start");
+      spec.decode.strip_end = count("stop");
+      return;
+    }
+    // Of each token.
+    const std::string one = message("(?:", escaped(content), ")");
+    const auto cut = [&](const char* key, std::string pattern) {
+      if (count(key) > 0) spec.decode.replace.push_back({std::move(pattern), "", true});
+    };
+    cut("start", message("\\A", one, "{1,", std::min(count("start"), 65535u), "}"));
+    cut("stop", message(one, "{1,", std::min(count("stop"), 65535u), "}\\z"));
+  }
+
+  static std::string escaped(std::string_view character) {
+    const bool letter = character.size() > 1 || std::isalnum(static_cast<unsigned char>(character[0])) || character[0] == ' ';
+    return letter ? std::string(character) : "\\" + std::string(character);
+  }
+};
+
 }  // namespace
+
+std::vector<PreTokenizerStep> bert_pre_tokenizer() {
+  return {split_by("\\s", PreTokenizerStep::Behavior::removed), split_by(std::string(punctuation))};
+}
 
 void read_normalizer(const Json& json, TokenizerSpec& spec, std::string_view place) {
   using Kind = NormalizerStep::Kind;
@@ -142,6 +241,18 @@ void read_normalizer(const Json& json, TokenizerSpec& spec, std::string_view pla
     steps.push_back(read_strip(json, place));
   } else if (type == "Lowercase") {
     steps.push_back({.kind = Kind::lowercase, .pattern = {}, .content = {}});
+  } else if (type == "StripAccents") {
+    steps.push_back({.kind = Kind::drop_marks, .pattern = {}, .content = {}});
+  } else if (type == "Nmt") {
+    steps.push_back({.kind = Kind::nmt, .pattern = {}, .content = {}});
+  } else if (type == "ByteLevel") {
+    steps.push_back({.kind = Kind::spell_bytes, .pattern = {}, .content = {}});
+    spec.spelled_bytes = true;
+  } else if (type == "BertNormalizer") {
+    read_bert(json, steps, place);
+  } else if (type == "Precompiled") {
+    const std::string map = text_or(json, "precompiled_charsmap", "", place);
+    if (!map.empty()) steps.push_back({.kind = Kind::grapheme_charsmap, .pattern = {}, .content = map});
   } else {
     fail(Errc::unsupported, place, ": normalizer ", printable(type), " is not supported yet");
   }
@@ -165,13 +276,30 @@ void read_pre_tokenizer(const Json& json, TokenizerSpec& spec, std::string_view 
     const bool each = flag(json, "individual_digits", false, place);
     steps.push_back(each ? split_by("\\p{N}") : split_by("\\p{N}+"));
   } else if (type == "Punctuation") {
-    steps.push_back(split_by("[!-/:-@\\[-`{-~\\p{P}]", read_behavior(json, "Isolated", place)));
+    steps.push_back(split_by(std::string(punctuation), read_behavior(json, "Isolated", place)));
   } else if (type == "Metaspace") {
     steps.push_back(read_metaspace(json, place));
+  } else if (type == "BertPreTokenizer") {
+    const std::vector<PreTokenizerStep> bert = bert_pre_tokenizer();
+    steps.insert(steps.end(), bert.begin(), bert.end());
+  } else if (type == "CharDelimiterSplit" || type == "Delimiter") {
+    steps.push_back({.kind = PreTokenizerStep::Kind::split_literal, .pattern = need_text(json, "delimiter", place), .behavior = Behavior::removed});
+  } else if (type == "UnicodeScripts") {
+    PreTokenizerStep step = split_by(unicode_scripts_regex(), Behavior::removed);
+    step.invert = true;
+    steps.push_back(std::move(step));
+  } else if (type == "FixedLength") {
+    const Json* length = member(json, "length");
+    const std::int32_t characters = length ? token_id(*length, message(place, ".length")) : 5;
+    // The longest that an expression can say.
+    if (characters < 1 || characters > 65535) fail(Errc::unsupported, place, ".length: expected 1 to 65535, found ", characters);
+    steps.push_back(split_by(message("[\\s\\S]{1,", characters, "}")));
   } else if (type == "WhitespaceSplit") {
     steps.push_back(split_by("\\s", Behavior::removed));
   } else if (type == "Whitespace") {
-    PreTokenizerStep step = split_by("\\w+|[^\\w\\s]+", Behavior::removed);
+    // \w as Rust's library has it, not Oniguruma's.
+    constexpr std::string_view word = "\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}\\x{200c}\\x{200d}";
+    PreTokenizerStep step = split_by(message("[", word, "]+|[^", word, "\\s]+"), Behavior::removed);
     step.invert = true;
     steps.push_back(std::move(step));
   } else {
@@ -179,28 +307,12 @@ void read_pre_tokenizer(const Json& json, TokenizerSpec& spec, std::string_view 
   }
 }
 
-void read_decoder(const Json& json, TokenizerSpec& spec, std::string_view place) {
-  const std::string& type = need_text(json, "type", place);
-  if (type == "Sequence") {
-    for (const Json& step : list_of(json, "decoders", place)) read_decoder(step, spec, place);
-  } else if (type == "Replace") {
-    auto [pattern, regex] = read_pattern(json, place);
-    if (regex) fail(Errc::unsupported, place, ": a decoder that replaces by regular expression is not supported yet");
-    spec.decode_replace.push_back({std::move(pattern), need_text(json, "content", place)});
-  } else if (type == "Metaspace") {
-    const PreTokenizerStep step = read_metaspace(json, place);
-    spec.decode_replace.push_back({step.pattern, " "});
-    if (step.prepend != PreTokenizerStep::Prepend::never) spec.decode_strip = 1;
-  } else if (type == "Strip") {
-    const Json* start = member(json, "start");
-    const Json* stop = member(json, "stop");
-    if (need_text(json, "content", place) != " " || (stop && *stop != 0)) {
-      fail(Errc::unsupported, place, ": only spaces at the beginning can be stripped");
-    }
-    if (start) spec.decode_strip = static_cast<std::uint32_t>(token_id(*start, message(place, ".start")));
-  } else if (type != "ByteLevel" && type != "ByteFallback" && type != "Fuse") {
-    fail(Errc::unsupported, place, ": decoder ", printable(type), " is not supported yet");
+void read_decoder(const Json* json, TokenizerSpec& spec, std::string_view place) {
+  if (!json) {
+    spec.decode.join = !spec.byte_level;
+    return;
   }
+  DecoderReader{spec}.read(*json, place);
 }
 
 void read_post_processor(const Json& json, TokenizerSpec& spec, std::string_view place) {

@@ -46,6 +46,18 @@ using Step = PreTokenizerStep;
   "\\x{FB00}-\\x{FB06}\\x{FB13}-\\x{FB17}\\x{FF21}-\\x{FF3A}\\x{FF41}-\\x{FF5A}\\x{10400}-\\x{1044F}" \
   "\\x{104B0}-\\x{104D3}\\x{104D8}-\\x{104FB}\\x{10C80}-\\x{10CB2}\\x{10CC0}-\\x{10CF2}\\x{118A0}-\\x{118DF}" \
   "\\x{1E900}-\\x{1E943}" "]+"
+// ASCII punctuation with the word behind it, words with their marks, punctuation and symbols.
+#define DEEPSEEK_V3_WORDS \
+  "[!\"#$%&'()*+,\\-./:;<=>?@\\[\\\\\\]^_`{|}~][A-Za-z]+|[^\r\n\\p{L}\\p{P}\\p{S}]?[\\p{L}\\p{M}]+| ?[\\p{P}\\p{S}]+"
+// Ideographs with their extensions and radicals, Hiragana, Katakana, Thai, Lao, Khmer, Burmese, Hangul.
+#define AFMOE_ASIAN                                                                                                       \
+  "[\\x{4e00}-\\x{9fff}\\x{3400}-\\x{4dbf}\\x{f900}-\\x{faff}\\x{3040}-\\x{309f}\\x{30a0}-\\x{30ff}\\x{ff65}-\\x{ff9f}"      \
+  "\\x{2f00}-\\x{2fdf}\\x{e40}-\\x{e7f}\\x{e80}-\\x{eff}\\x{1780}-\\x{17ff}\\x{1000}-\\x{109f}\\x{aa60}-\\x{aa7f}"            \
+  "\\x{a9e0}-\\x{a9ff}\\x{ac00}-\\x{d7af}\\x{1100}-\\x{11ff}]+"
+// Hangul; punctuation that Chinese texts use; Bopomofo; ideographs and kana.
+#define YOUTU_ASIAN                                                                                                       \
+  "[\\x{ac00}-\\x{d7a3}\\x{3131}-\\x{318e}]+|[\\x{ff01}\\x{2026}\\x{201c}\\x{201d}\\x{2018}\\x{2019}\\x{2014}\\x{ff1a}"          \
+  "\\x{ff1b}\\x{ff0c}\\x{3001}-\\x{303f}\\x{fe30}-\\x{fe4f}]+|[\\x{3105}-\\x{312f}]+|" DEEPSEEK_V3_CJK
 // What ends a sentence in Latin, Chinese, Indic and Arabic scripts.
 #define BLOOM " ?[^(\\s|.,!?\\x{2026}\\x{3002}\\x{ff0c}\\x{3001}\\x{964}\\x{6d4}\\x{60c})]+"
 
@@ -69,31 +81,66 @@ const std::vector<Family>& families() {
   static const std::vector<Family> list = {
       {"gpt-2", false, false,
        {"gpt-2", "gpt2", "phi-2", "mpt", "olmo", "jais", "trillion", "gigachat", "mellum", "modern-bert", "jina-es", "jina-de",
-        "jina-v2-es", "jina-v2-de", "a.x-4.0"},
+        "jina-v2-es", "jina-v2-de", "a.x-4.0", "granite-docling", "exaone4", "jina-v1-en", "jina-v2-code", "roberta-bpe"},
        steps({GPT2})},
-      {"llama-3", true, true, {"llama-bpe", "llama3", "llama-v3", "falcon3", "falcon-h1", "pixtral", "lfm2", "midm-2.0"},
+      {"llama-3", true, true,
+       {"llama-bpe", "llama3", "llama-v3", "falcon3", "falcon-h1", "pixtral", "lfm2", "midm-2.0", "jina-v5-nano"},
        steps({CONTRACTIONS "|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}{1,3}|" GPT4_TAIL})},
       // Llama 3's expression, without its other habits.
       {"gpt-4", false, false, {"dbrx", "smaug-bpe", "chatglm-bpe", "glm4"},
        steps({CONTRACTIONS "|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}{1,3}|" GPT4_TAIL})},
-      {"qwen2", false, false, {"qwen2", "stablelm2", "hunyuan", "deepseek-r1-qwen", "megrez", "grok-2"},
+      {"qwen2", false, false,
+       {"qwen2", "stablelm2", "hunyuan", "deepseek-r1-qwen", "megrez", "grok-2", "kormo", "f2llmv2", "solar-open"},
        steps({CONTRACTIONS "|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}|" GPT4_TAIL})},
       {"qwen3.5", false, false, {"qwen35"},
        steps({CONTRACTIONS "|[^\\r\\n\\p{L}\\p{N}]?[\\p{L}\\p{M}]+|\\p{N}| ?[^\\s\\p{L}\\p{M}\\p{N}]+[\\r\\n]*"
                            "|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"})},
+      {"jais-2", false, false, {"jais-2"},
+       steps({CONTRACTIONS "|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}{1,3}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+"
+                           "|\\s{512}(?!\\S)|\\s{256}(?!\\S)|\\s{128}(?!\\S)|\\s{64}(?!\\S)|\\s{32}(?!\\S)|\\s{16}(?!\\S)"
+                           "|\\s{8}(?!\\S)|\\s{4}(?!\\S)|\\s{1,2}(?!\\S)|\\s{1}"})},
+      {"minicpm5", true, false, {"minicpm5"},
+       steps({"\\p{N}{1,3}", CONTRACTIONS "|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}+|" GPT4_TAIL})},
+      {"ufakzeka", false, false, {"ufakzeka"}, steps({"[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}|" GPT4_TAIL})},
+      {"laguna", false, false, {"laguna"},
+       steps({"[^\\n]+|[\\n]+", CONTRACTIONS "|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}|" GPT4_TAIL})},
+      {"seed-coder", false, false, {"seed-coder"},
+       steps({CONTRACTIONS "|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}{1}| ?[^\\s\\p{L}\\p{N}\\r\\n]+|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"})},
+      {"bailingmoe", false, false, {"bailingmoe", "bailingmoe2", "llada-moe"},
+       steps({"'(?i:[sdmt]|ll|ve|re)|[^\\r\\n\\p{L}\\p{N}]?+\\p{L}+|\\p{N}| ?[^\\s\\p{L}\\p{N}]++[\\r\\n]*|\\s*[\\r\\n]|\\s+(?!\\S)|\\s+"})},
+      {"exaone-moe", false, false, {"exaone-moe"},
+       steps({CONTRACTIONS "|[^\\r\\n\\p{L}\\p{N}]?(?:\\p{L}\\p{M}*(?: \\p{L}\\p{M}*)*)+|\\p{N}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n/]?"
+                           "|\\s*[\\r\\n]|\\s+(?!\\S)|\\s+"})},
       {"starcoder", false, false,
-       {"starcoder", "refact", "command-r", "smollm", "codeshell", "exaone", "minerva-7b"}, steps({"\\p{N}", GPT2})},
+       {"starcoder", "refact", "command-r", "smollm", "codeshell", "exaone", "minerva-7b", "mellum2"}, steps({"\\p{N}", GPT2})},
       {"falcon", false, false, {"falcon"}, steps({"[\\p{P}\\$\\+<=>\\^~\\|`]+", GPT2, "[0-9][0-9][0-9]"})},
       {"deepseek-llm", false, false, {"deepseek-llm"},
        steps({"[\r\n]", "\\s?" DEEPSEEK_LETTERS, "\\s?" DEEPSEEK_PUNCTUATION, "\\s+$", DEEPSEEK_CJK, "\\p{N}+"})},
       {"deepseek-coder", false, false, {"deepseek-coder"},
        steps({"[\r\n]", "\\s?\\p{L}+", "\\s?\\p{P}+", DEEPSEEK_CJK, "\\p{N}"})},
-      {"deepseek-v3", false, false, {"deepseek-v3", "hunyuan-dense"},
-       steps({"\\p{N}{1,3}", DEEPSEEK_V3_CJK,
-              "[!\"#$%&'()*+,\\-./:;<=>?@\\[\\\\\\]^_`{|}~][A-Za-z]+|[^\r\n\\p{L}\\p{P}\\p{S}]?[\\p{L}\\p{M}]+"
-              "| ?[\\p{P}\\p{S}]+[\r\n]*|\\s*[\r\n]+|\\s+(?!\\S)|\\s+"})},
-      {"gpt-4o", false, false, {"gpt-4o", "llama4"}, steps({CASED_WORDS(CONTRACTIONS "?") "|\\p{N}{1,3}|" GPT4O_TAIL})},
+      {"deepseek-v3", false, false, {"deepseek-v3", "hunyuan-dense", "joyai-llm", "hy_v4"},
+       steps({"\\p{N}{1,3}", DEEPSEEK_V3_CJK, DEEPSEEK_V3_WORDS "[\r\n]*|\\s*[\r\n]+|\\s+(?!\\S)|\\s+"})},
+      {"spark2.5", false, false, {"spark2_5"},
+       steps({"\\p{N}{1,3}", DEEPSEEK_V3_CJK, DEEPSEEK_V3_WORDS "|[\r\n]|\\s+(?!\\S)|\\s+", "\\p{N}"})},
+      {"afmoe", false, false, {"afmoe"},
+       steps({"\\p{Nd}{1,3}(?=(?:\\p{Nd}{3})*(?!\\p{Nd}))", AFMOE_ASIAN,
+              DEEPSEEK_V3_WORDS "[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"})},
+      {"gpt-4o", false, false, {"gpt-4o", "llama4", "minimax-m2", "kanana2", "talkie"},
+       steps({CASED_WORDS(CONTRACTIONS "?") "|\\p{N}{1,3}|" GPT4O_TAIL})},
+      {"gpt-4o whole", true, false, {"granite-embed-multi-97m"}, steps({CASED_WORDS(CONTRACTIONS "?") "|\\p{N}{1,3}|" GPT4O_TAIL})},
+      {"tiny-aya", false, false, {"tiny_aya", "cohere2moe"},
+       steps({"\\d{1,3}(?=(?:\\d{3})*\\b)", CASED_WORDS(CONTRACTIONS "?") "|\\p{N}{1,3}|" GPT4O_TAIL})},
+      {"youtu", true, false, {"youtu"}, steps({YOUTU_ASIAN, CASED_WORDS(CONTRACTIONS "?") "|\\p{N}|" GPT4O_TAIL})},
       {"tekken", true, true, {"tekken"}, steps({CASED_WORDS("") "|\\p{N}|" GPT4O_TAIL})},
+      // Han is cut apart, so the other letters of the expression leave it out.
+      {"kimi-k2", false, false, {"kimi-k2"},
+       steps({"[\\p{Han}]+|[^\\r\\n\\p{L}\\p{N}]?[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}&&[^\\p{Han}]]*"
+              "[\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}&&[^\\p{Han}]]+" CONTRACTIONS "?|[^\\r\\n\\p{L}\\p{N}]?"
+              "[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}&&[^\\p{Han}]]+[\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}&&[^\\p{Han}]]*" CONTRACTIONS
+              "?|\\p{N}{1,3}|" GPT4_TAIL})},
+      {"superbpe", false, false, {"superbpe"}, steps({"\\p{N}+", "\\d{1,3}(?=(?:\\d{3})*(?!\\d))"})},
+      {"chameleon", false, true, {"chameleon"},
+       steps({"<sentinel:[0-9]+>", "(IMGIMG)((A|B|C|D|E|F|G|H|I){1,4})Z", "([\\t\\n]|    |  )", "\\p{N}", "[\\p{P}!-/:-@\\[-`{-~]", GPT2})},
       {"bloom", false, false, {"bloom", "poro-chat", "gpt3-finnish"}, steps({BLOOM})},
       {"viking", false, false, {"viking"}, steps({BLOOM, "\\p{N}"})},
       // What files made before the key tokenizer.ggml.pre existed are read with.

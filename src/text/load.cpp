@@ -1,9 +1,12 @@
 // Opens tokenizers: a folder, one file of either kind, GGUF, native JSON.
+#include <algorithm>
+
 #include "bantam/core/error.hpp"
 #include "bantam/io/file.hpp"
 #include "bantam/io/gguf.hpp"
 #include "bantam/io/path_error.hpp"
 #include "bantam/text/tokenizer.hpp"
+#include "text/base64.hpp"
 #include "text/loaders.hpp"
 #include "text/tokenizer_data.hpp"
 
@@ -20,17 +23,25 @@ bool looks_like_json(std::string_view bytes) {
   return first != std::string_view::npos && bytes[first] == '{';
 }
 
+/// Lines of base64, a space and a number. A SentencePiece model begins with a byte below the space.
+bool looks_like_ranks(std::string_view bytes) {
+  const std::string_view line = bytes.substr(0, std::min(bytes.find('\n'), std::size_t{256}));
+  const std::size_t space = line.find(' ');
+  return space != std::string_view::npos && space > 0 && bytes_of_base64(line.substr(0, space)) && line.find_first_not_of("0123456789\r", space + 1) == std::string_view::npos;
+}
+
 std::string name_of(const std::filesystem::path& file) { return printable(file.string(), 200); }
 
 TokenizerSpec spec_from_bytes(std::string_view bytes, std::string_view place) {
   if (bytes.empty()) fail(Errc::corrupt, place, ": the file is empty");
-  return looks_like_json(bytes) ? spec_from_tokenizer_json(bytes, place) : spec_from_sentencepiece(bytes, place);
+  if (looks_like_json(bytes)) return spec_from_tokenizer_json(bytes, place);
+  return looks_like_ranks(bytes) ? spec_from_tiktoken(bytes, place) : spec_from_sentencepiece(bytes, place);
 }
 
 }  // namespace
 
 Tokenizer Tokenizer::from_folder(const std::filesystem::path& folder) {
-  for (const char* name : {"tokenizer.json", "tokenizer.model"}) {
+  for (const char* name : {"tokenizer.json", "tokenizer.model", "spiece.model", "tiktoken.model", "qwen.tiktoken"}) {
     const std::filesystem::path file = folder / name;
     if (path_kind(file) == PathKind::nothing) continue;
     const std::string bytes = read_text_file(file, largest_file);

@@ -13,6 +13,9 @@ namespace bantam::inline v0 {
 [[nodiscard]] TokenizerSpec spec_from_tokenizer_json(std::string_view text, std::string_view place);
 /// A tokenizer.model (SentencePiece). Throws corrupt, unsupported.
 [[nodiscard]] TokenizerSpec spec_from_sentencepiece(std::string_view bytes, std::string_view place);
+/// A list of tiktoken's: a token in base64 and its rank a line.
+/// Throws corrupt, unsupported.
+[[nodiscard]] TokenizerSpec spec_from_tiktoken(std::string_view text, std::string_view place);
 /// The tokenizer.ggml.* keys. Throws corrupt, unsupported, not_found.
 [[nodiscard]] TokenizerSpec spec_from_gguf(const GgufFile& file);
 /// The JSON of native files, and back.
@@ -23,10 +26,17 @@ namespace bantam::inline v0 {
 /// applied to what the tokenizer file gave. `sentencepiece`: added tokens come from these files.
 void apply_folder(const std::filesystem::path& folder, TokenizerSpec& spec, bool sentencepiece);
 
+/// Ids may have gaps (tokens taken out), but an id far beyond the number of entries is no vocabulary's.
+[[nodiscard]] std::size_t most_vocabulary_ids(std::size_t entries);
+
 /// Parts of a tokenizer.json; `place` names the file and the member.
+void read_model(const Json& json, TokenizerSpec& spec, std::string_view place);
 void read_normalizer(const Json& json, TokenizerSpec& spec, std::string_view place);
 void read_pre_tokenizer(const Json& json, TokenizerSpec& spec, std::string_view place);
-void read_decoder(const Json& json, TokenizerSpec& spec, std::string_view place);
+/// Null where the file has none: texts are then words with spaces between them.
+void read_decoder(const Json* json, TokenizerSpec& spec, std::string_view place);
+/// White space goes, punctuation stands alone.
+[[nodiscard]] std::vector<PreTokenizerStep> bert_pre_tokenizer();
 void read_post_processor(const Json& json, TokenizerSpec& spec, std::string_view place);
 
 /// Sets `id` apart as a token that the text may spell: a new piece right after the vocabulary, or an existing one.

@@ -1,5 +1,5 @@
 // How native files carry their tokenizer: the specification as JSON, compact and exact.
-#include <array>
+#include <algorithm>
 
 #include "bantam/core/error.hpp"
 #include "text/loaders.hpp"
@@ -9,8 +9,17 @@ namespace bantam::inline v0 {
 namespace {
 
 constexpr const char* format_name = "bantam-tokenizer";
-/// Counts up when a reader of this version could not read what is written.
-constexpr int format_version = 1;
+/// Counts up when a reader of this version could not read what is written. What version 1 knew is written as version 1.
+constexpr int format_version = 2;
+
+bool fits_version_1(const TokenizerSpec& spec) {
+  const DecodeSpec& decode = spec.decode;
+  const bool steps = std::ranges::all_of(spec.normalizer, [](const NormalizerStep& step) { return step.kind <= NormalizerStep::Kind::collapse_spaces; });
+  const bool replaces = std::ranges::none_of(decode.replace, &DecodeReplace::regex);
+  const bool decodes = decode.strip_end == 0 && decode.strip_of == " " && !decode.join && !decode.cleanup && !decode.collapse_repeats;
+  return steps && replaces && decodes && (spec.kind == "spm" || spec.kind == "bpe") && !spec.spelled_bytes && spec.continuing.empty() &&
+         spec.word_end.empty();
+}
 
 enum AddedFlag : unsigned { is_special = 1, is_normalized = 2, is_verbatim = 4, takes_left = 8, takes_right = 16, is_word = 32 };
 
@@ -67,7 +76,7 @@ void read_vocabulary(const Json& json, TokenizerSpec& spec, std::string_view pla
   }
   for (const Json& score : list(json, "scores", place)) {
     expect(score.is_number(), place, "a score", score);
-    spec.scores.push_back(score.get<float>());
+    spec.scores.push_back(score.get<double>());
   }
   const Json& merges = list(json, "merges", place);
   if (merges.size() % 3 != 0) fail(Errc::corrupt, place, ".merges: expected three ids a merge, found ", merges.size(), " ids");
@@ -84,7 +93,7 @@ void read_vocabulary(const Json& json, TokenizerSpec& spec, std::string_view pla
 void read_steps(const Json& json, TokenizerSpec& spec, std::string_view place) {
   for (const Json& item : list(json, "normalizer", place)) {
     NormalizerStep step;
-    step.kind = static_cast<NormalizerStep::Kind>(small(need(item, "kind", place), 1, 10, place));
+    step.kind = static_cast<NormalizerStep::Kind>(small(need(item, "kind", place), 1, NormalizerStep::kinds, place));
     step.pattern = text_or(item, "pattern", "", place);
     step.content = text_or(item, "content", "", place);
     step.left = flag(item, "left", true, place);
@@ -101,12 +110,29 @@ void read_steps(const Json& json, TokenizerSpec& spec, std::string_view place) {
     step.cut = flag(item, "cut", true, place);
     spec.pre_tokenizer.push_back(std::move(step));
   }
+}
+
+void read_decoding(const Json& json, DecodeSpec& decode, std::string_view place) {
   for (const Json& item : list(json, "decode_replace", place)) {
-    if (!item.is_array() || item.size() != 2 || !item[0].is_string() || !item[1].is_string()) {
+    const bool regex = item.size() == 3 && item[2].is_boolean();
+    if (!item.is_array() || (item.size() != 2 && !regex) || !item[0].is_string() || !item[1].is_string()) {
       fail(Errc::corrupt, place, ".decode_replace: expected pairs of strings");
     }
-    spec.decode_replace.emplace_back(item[0].string(), item[1].string());
+    decode.replace.push_back({std::string(item[0].string()), std::string(item[1].string()), regex && item[2].get<bool>()});
   }
+  decode.strip = small(need(json, "decode_strip", place), 0, 0x7fffffff, place);
+  if (const Json* end = member(json, "decode_strip_end")) decode.strip_end = small(*end, 0, 0x7fffffff, place);
+  decode.strip_of = text_or(json, "decode_strip_of", " ", place);
+  decode.join = flag(json, "decode_join", false, place);
+  decode.continuing = text_or(json, "decode_continuing", "", place);
+  decode.cleanup = flag(json, "decode_cleanup", false, place);
+  decode.collapse_repeats = flag(json, "decode_collapse_repeats", false, place);
+}
+
+/// SentencePiece's scores are floats, whose digits are fewer.
+Json json_of(const std::vector<double>& scores) {
+  const bool floats = std::ranges::all_of(scores, [](double score) { return static_cast<double>(static_cast<float>(score)) == score; });
+  return floats ? Json(std::vector<float>(scores.begin(), scores.end())) : Json(scores);
 }
 
 }  // namespace
@@ -114,18 +140,27 @@ void read_steps(const Json& json, TokenizerSpec& spec, std::string_view place) {
 std::string native_json(const TokenizerSpec& spec) {
   Json json;
   json["format"] = format_name;
-  json["version"] = format_version;
+  json["version"] = fits_version_1(spec) ? 1 : format_version;
   json["kind"] = spec.kind;
   json["pre"] = spec.pre;
   json["byte_level"] = spec.byte_level;
   json["byte_fallback"] = spec.byte_fallback;
   json["fuse_unknown"] = spec.fuse_unknown;
   json["ignore_merges"] = spec.ignore_merges;
+  const auto unless_empty = [&](const char* key, const std::string& text) {
+    if (!text.empty()) json[key] = text;
+  };
+  if (spec.spelled_bytes) json["spelled_bytes"] = true;
+  unless_empty("word_begin", spec.word_begin);
+  unless_empty("continuing", spec.continuing);
+  unless_empty("word_end", spec.word_end);
+  if (spec.longest_word > 0) json["longest_word"] = spec.longest_word;
+  if (spec.unknown_score != 0) json["unknown_score"] = spec.unknown_score;
   json["pieces"] = spec.pieces;
   std::string types;
   for (const TokenType type : spec.types) types += static_cast<char>('0' + static_cast<int>(type));
   json["types"] = types;
-  json["scores"] = spec.scores;
+  json["scores"] = json_of(spec.scores);
   json["merges"] = Json::array();
   for (const auto& merge : spec.merges) {
     for (const TokenId id : merge) json["merges"].push_back(id);
@@ -150,8 +185,16 @@ std::string native_json(const TokenizerSpec& spec) {
                                      {"cut", step.cut}});
   }
   json["decode_replace"] = Json::array();
-  for (const auto& [pattern, content] : spec.decode_replace) json["decode_replace"].push_back(Json::array({pattern, content}));
-  json["decode_strip"] = spec.decode_strip;
+  for (const DecodeReplace& step : spec.decode.replace) {
+    json["decode_replace"].push_back(step.regex ? Json::array({step.pattern, step.content, true}) : Json::array({step.pattern, step.content}));
+  }
+  json["decode_strip"] = spec.decode.strip;
+  if (spec.decode.strip_end > 0) json["decode_strip_end"] = spec.decode.strip_end;
+  if (spec.decode.strip_of != " ") json["decode_strip_of"] = spec.decode.strip_of;
+  if (spec.decode.join) json["decode_join"] = true;
+  unless_empty("decode_continuing", spec.decode.continuing);
+  if (spec.decode.cleanup) json["decode_cleanup"] = true;
+  if (spec.decode.collapse_repeats) json["decode_collapse_repeats"] = true;
   if (spec.bos >= 0) json["bos"] = spec.bos;
   if (spec.eos >= 0) json["eos"] = spec.eos;
   if (spec.unknown >= 0) json["unknown"] = spec.unknown;
@@ -165,8 +208,8 @@ std::string native_json(const TokenizerSpec& spec) {
 TokenizerSpec spec_from_native_json(std::string_view text, std::string_view place) {
   const Json json = Json::parse(text, place);
   if (need_text(json, "format", place) != format_name) fail(Errc::corrupt, place, ": expected format ", format_name);
-  if (const auto version = token_id(need(json, "version", place), place); version != format_version) {
-    fail(Errc::unsupported, place, ": expected tokenizer version ", format_version, ", found ", version);
+  if (const auto version = token_id(need(json, "version", place), place); version < 1 || version > format_version) {
+    fail(Errc::unsupported, place, ": expected tokenizer version 1 to ", format_version, ", found ", version);
   }
   TokenizerSpec spec;
   spec.kind = need_text(json, "kind", place);
@@ -175,9 +218,18 @@ TokenizerSpec spec_from_native_json(std::string_view text, std::string_view plac
   spec.byte_fallback = flag(json, "byte_fallback", false, place);
   spec.fuse_unknown = flag(json, "fuse_unknown", false, place);
   spec.ignore_merges = flag(json, "ignore_merges", false, place);
+  spec.spelled_bytes = flag(json, "spelled_bytes", false, place);
+  spec.word_begin = text_or(json, "word_begin", "", place);
+  spec.continuing = text_or(json, "continuing", "", place);
+  spec.word_end = text_or(json, "word_end", "", place);
+  if (const Json* longest = member(json, "longest_word")) spec.longest_word = small(*longest, 0, 0x7fffffff, place);
+  if (const Json* score = member(json, "unknown_score")) {
+    expect(score->is_number(), message(place, ".unknown_score"), "a number", *score);
+    spec.unknown_score = score->get<double>();
+  }
   read_vocabulary(json, spec, place);
   read_steps(json, spec, place);
-  spec.decode_strip = small(need(json, "decode_strip", place), 0, 0x7fffffff, place);
+  read_decoding(json, spec.decode, place);
   spec.bos = optional_id(json, "bos", place);
   spec.eos = optional_id(json, "eos", place);
   spec.unknown = optional_id(json, "unknown", place);

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "bantam/core/error.hpp"
+#include "text/base64.hpp"
 #include "text/unicode.hpp"
 #include "text/utf8.hpp"
 
@@ -84,27 +85,58 @@ std::string_view stripped(std::string_view text, const NormalizerStep& step) {
   return text;
 }
 
-/// SentencePiece's remove_extra_whitespaces: no spaces at the ends, one where several stand.
+/// SentencePiece's remove_extra_whitespaces: no spaces at the ends, one where several stand. At the end what spaces become counts
+/// as one, too.
 std::string collapsed(std::string_view text) {
   std::string out;
   for (const char c : text) {
     if (c != ' ' || (!out.empty() && out.back() != ' ')) out += c;
   }
-  if (!out.empty() && out.back() == ' ') out.pop_back();
-  return out;
+  for (;;) {
+    const std::size_t end = out.ends_with(' ') ? 1 : out.ends_with(low_line) ? low_line.size() : 0;
+    if (end == 0) return out;
+    out.resize(out.size() - end);
+  }
+}
+
+std::shared_ptr<const Charsmap> read_charsmap(std::string_view text, std::string_view place) {
+  if (text.size() > limits::charsmap_bytes) {
+    fail(Errc::unsupported, place, ": a character map of ", text.size(), " bytes, at most ", limits::charsmap_bytes, " are read");
+  }
+  const auto bytes = bytes_of_base64(text);
+  if (!bytes) fail(Errc::corrupt, place, ": a character map that is not base64");
+  return std::make_shared<const Charsmap>(*bytes, place);
 }
 
 }  // namespace
 
-Normalizer::Normalizer(const std::vector<NormalizerStep>& steps, std::string_view place) {
+Normalizer::Normalizer(const std::vector<NormalizerStep>& steps, std::string_view place, Literals untouched)
+    : untouched_(std::move(untouched)) {
   using Kind = NormalizerStep::Kind;
   for (const NormalizerStep& step : steps) {
     const bool replaces = step.kind == Kind::replace || step.kind == Kind::replace_regex;
     if (replaces && step.pattern.empty()) fail(Errc::corrupt, place, ": a replace normalizer with an empty pattern");
-    Step ready{step, {}};
+    Step ready{step, {}, {}};
+    if (step.kind == Kind::charsmap || step.kind == Kind::grapheme_charsmap) {
+      ready.charsmap = read_charsmap(step.content, place);
+      ready.what.content.clear();
+    }
     if (step.kind == Kind::replace_regex) ready.regex = Regex::compile(step.pattern, message(place, ": normalizer"));
     steps_.push_back(std::move(ready));
   }
+}
+
+std::string Normalizer::mapped(std::string_view text, const Step& step) const {
+  const auto map = [&](std::string_view part) {
+    return step.what.kind == NormalizerStep::Kind::charsmap ? step.charsmap->apply(part) : step.charsmap->apply_to_graphemes(part);
+  };
+  std::string out;
+  std::size_t done = 0;
+  for (Literals::Hit hit; untouched_.find(text, done, hit); done = hit.end) {
+    out += map(text.substr(done, hit.begin - done));
+    out += text.substr(hit.begin, hit.end - hit.begin);
+  }
+  return done == 0 ? map(text) : out + map(text.substr(done));
 }
 
 std::string Normalizer::apply(std::string_view text, const Deadline& deadline) const {
@@ -125,8 +157,17 @@ std::string Normalizer::apply(std::string_view text, const Deadline& deadline) c
       case Kind::strip: now = std::string(stripped(now, step.what)); break;
       case Kind::lowercase: now = unicode::lowered(now); break;
       case Kind::collapse_spaces: now = collapsed(now); break;
+      case Kind::clean: now = unicode::cleaned(now); break;
+      case Kind::space_ideographs: now = unicode::with_spaced_ideographs(now); break;
+      case Kind::drop_marks: now = unicode::without_marks(now, unicode::Marks::all); break;
+      case Kind::drop_nonspacing: now = unicode::without_marks(now, unicode::Marks::nonspacing); break;
+      case Kind::nmt: now = unicode::nmt_cleaned(now); break;
+      case Kind::charsmap:
+      case Kind::grapheme_charsmap: now = mapped(now, step); break;
+      case Kind::spell_bytes: now = utf8::spelled(now); break;
     }
   }
+  if (now.size() > limit) swollen(limit);
   return now;
 }
 

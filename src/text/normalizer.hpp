@@ -2,11 +2,14 @@
 #pragma once
 
 #include <chrono>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "text/charsmap.hpp"
+#include "text/literals.hpp"
 #include "text/regex.hpp"
 #include "text/spec.hpp"
 
@@ -16,7 +19,8 @@ namespace bantam::inline v0 {
 class Normalizer {
  public:
   Normalizer() = default;
-  Normalizer(const std::vector<NormalizerStep>& steps, std::string_view place);
+  /// Character maps leave `untouched` as they are (SentencePiece's own symbols).
+  Normalizer(const std::vector<NormalizerStep>& steps, std::string_view place, Literals untouched = {});
 
   [[nodiscard]] bool empty() const noexcept { return steps_.empty(); }
   /// The changed text. An empty text stays empty. Throws corrupt when steps swell it beyond what real ones do.
@@ -29,8 +33,12 @@ class Normalizer {
   struct Step {
     NormalizerStep what;
     std::optional<Regex> regex;
+    std::shared_ptr<const Charsmap> charsmap;
   };
+  [[nodiscard]] std::string mapped(std::string_view text, const Step& step) const;
+
   std::vector<Step> steps_;
+  Literals untouched_;
 };
 
 }  // namespace bantam::inline v0

@@ -12,6 +12,7 @@
 
 #include "bantam/core/error.hpp"
 #include "bantam/core/parallel.hpp"
+#include "text/regex_dialect.hpp"
 
 namespace bantam::inline v0 {
 
@@ -23,23 +24,6 @@ constexpr std::size_t longest_pattern = 64 * 1024;
 /// Expressions of well-known files that cost quadratic time as written, and what finds the same matches in linear
 /// time: the leftmost match of \s+$ always starts where a run of spaces starts.
 constexpr std::array<std::pair<std::string_view, std::string_view>, 1> linear_forms = {{{"\\s+$", "(?<!\\s)\\s+$"}}};
-
-/// Oniguruma and Rust read && inside a class as an intersection, PCRE2 as two characters.
-bool has_class_intersection(std::string_view pattern) noexcept {
-  int depth = 0;
-  for (std::size_t i = 0; i < pattern.size(); ++i) {
-    if (pattern[i] == '\\') {
-      ++i;
-    } else if (pattern[i] == '[') {
-      ++depth;
-    } else if (pattern[i] == ']' && depth > 0) {
-      --depth;
-    } else if (depth > 0 && pattern.substr(i, 2) == "&&") {
-      return true;
-    }
-  }
-  return false;
-}
 
 std::string reason(int code) {
   std::array<PCRE2_UCHAR, 256> buffer{};
@@ -75,12 +59,10 @@ Regex Regex::compile(std::string_view pattern, std::string_view place) {
   if (pattern.size() > longest_pattern) {
     fail(Errc::unsupported, place, ": a regular expression of ", pattern.size(), " bytes, at most ", longest_pattern, " are read");
   }
-  if (has_class_intersection(pattern)) {
-    fail(Errc::unsupported, place, ": class intersection (&&) is not supported yet: ", printable(pattern));
-  }
   for (const auto& [written, linear] : linear_forms) {
     if (pattern == written) pattern = linear;
   }
+  const std::string spelled = respelled_regex(pattern);
   const auto context = owned(pcre2_compile_context_create(nullptr));
   pcre2_set_newline(context.get(), PCRE2_NEWLINE_LF);
   int error = 0;
@@ -88,7 +70,7 @@ Regex Regex::compile(std::string_view pattern, std::string_view place) {
   // Files are written for Oniguruma, whose ^ and $ always work on lines. \C could split a character.
   const std::uint32_t options = PCRE2_UTF | PCRE2_UCP | PCRE2_MULTILINE | PCRE2_NEVER_BACKSLASH_C | PCRE2_USE_OFFSET_LIMIT;
   auto compiled = std::make_shared<Code>();
-  compiled->code.reset(pcre2_compile(reinterpret_cast<PCRE2_SPTR>(pattern.data()), pattern.size(), options, &error, &offset, context.get()));
+  compiled->code.reset(pcre2_compile(reinterpret_cast<PCRE2_SPTR>(spelled.data()), spelled.size(), options, &error, &offset, context.get()));
   if (!compiled->code) {
     fail(Errc::corrupt, place, ": bad regular expression at byte ", offset, " (", reason(error), "): ", printable(pattern));
   }

@@ -29,13 +29,13 @@ std::vector<std::int32_t> longest_prefixes(std::span<const std::string_view> tex
   return result;
 }
 
-std::vector<std::uint32_t> ranks_of(std::span<const float> scores) {
-  std::vector<float> distinct(scores.begin(), scores.end());
+std::vector<std::uint32_t> ranks_of(std::span<const double> scores) {
+  std::vector<double> distinct(scores.begin(), scores.end());
   std::ranges::sort(distinct, std::greater<>());
   distinct.erase(std::unique(distinct.begin(), distinct.end()), distinct.end());
   std::vector<std::uint32_t> ranks;
   ranks.reserve(scores.size());
-  for (const float score : scores) {
+  for (const double score : scores) {
     const auto at = std::ranges::lower_bound(distinct, score, std::greater<>());
     ranks.push_back(static_cast<std::uint32_t>(at - distinct.begin()));
   }
@@ -44,7 +44,7 @@ std::vector<std::uint32_t> ranks_of(std::span<const float> scores) {
 
 }  // namespace
 
-std::vector<Merge> merges_from_scores(std::span<const std::string_view> symbols, std::span<const float> scores,
+std::vector<Merge> merges_from_scores(std::span<const std::string_view> symbols, std::span<const double> scores,
                                       const std::vector<bool>& mergeable, std::string_view place) {
   std::vector<std::int32_t> parts;
   for (std::size_t i = 0; i < symbols.size(); ++i) {

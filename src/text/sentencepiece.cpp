@@ -1,12 +1,15 @@
-// Reads tokenizer.model: SentencePiece models of type BPE.
+// Reads tokenizer.model: SentencePiece models.
 #include <google/protobuf/io/coded_stream.h>
 
+#include <algorithm>
 #include <limits>
 #include <string>
 
 #include "bantam/core/error.hpp"
+#include "text/base64.hpp"
 #include "text/loaders.hpp"
 #include "text/sentencepiece.pb.h"
+#include "text/unigram.hpp"
 
 namespace bantam::inline v0 {
 
@@ -28,33 +31,58 @@ sentencepiece::Model parse(std::string_view bytes, std::string_view place) {
 
 void check(const sentencepiece::Model& model, std::string_view place) {
   const auto& trainer = model.trainer_spec();
-  if (trainer.model_type() != sentencepiece::TrainerSpec::BPE) {
-    fail(Errc::unsupported, place, ": ", trainer.model_type() == sentencepiece::TrainerSpec::UNIGRAM ? "unigram" : "word and character",
-         " models are not supported yet, only bpe");
-  }
   // Tools add pieces to trained models (more than vocab_size); fewer were never written.
   if (trainer.hard_vocab_limit() && model.pieces_size() < trainer.vocab_size()) {
     fail(Errc::corrupt, place, ": expected ", trainer.vocab_size(), " pieces, found ", model.pieces_size());
   }
   if (trainer.treat_whitespace_as_suffix()) fail(Errc::unsupported, place, ": white space as a suffix is not supported yet");
-  const auto& normalizer = model.normalizer_spec();
-  if (!normalizer.precompiled_charsmap().empty()) {
-    fail(Errc::unsupported, place, ": the normalization ", printable(normalizer.name()), " is not supported yet, only identity");
+}
+
+/// What the model type makes of scores. Symbols of the user's compete with others in unigram models: so much above any other way
+/// to spell them that they win.
+void read_model_type(const sentencepiece::Model& model, TokenizerSpec& spec) {
+  double lowest = std::numeric_limits<float>::max(), highest = std::numeric_limits<float>::lowest();
+  for (std::size_t i = 0; i < spec.pieces.size(); ++i) {
+    if (spec.types[i] != TokenType::normal) continue;
+    lowest = std::min(lowest, spec.scores[i]);
+    highest = std::max(highest, spec.scores[i]);
+  }
+  switch (model.trainer_spec().model_type()) {
+    case sentencepiece::TrainerSpec::UNIGRAM:
+      spec.kind = "unigram";
+      spec.unknown_score = lowest - Unigram::unknown_penalty;
+      for (std::size_t i = 0; i < spec.pieces.size(); ++i) {
+        if (spec.types[i] == TokenType::user_defined) spec.scores[i] = static_cast<double>(spec.pieces[i].size()) * highest - 0.1;
+      }
+      std::erase_if(spec.added, [](const AddedToken& token) { return token.verbatim; });
+      break;
+    case sentencepiece::TrainerSpec::WORD:
+      spec.kind = "wordlevel";
+      spec.scores.clear();
+      spec.pre_tokenizer.push_back({.kind = PreTokenizerStep::Kind::split_literal,
+                                    .pattern = std::string(low_line),
+                                    .behavior = PreTokenizerStep::Behavior::merged_with_next});
+      break;
+    case sentencepiece::TrainerSpec::CHAR: spec.scores.clear(); break;
+    case sentencepiece::TrainerSpec::BPE: break;
   }
 }
 
 void read_normalizer_spec(const sentencepiece::NormalizerSpec& from, TokenizerSpec& spec) {
   using Kind = NormalizerStep::Kind;
+  if (!from.precompiled_charsmap().empty()) {
+    spec.normalizer.push_back({.kind = Kind::charsmap, .pattern = {}, .content = base64_of(from.precompiled_charsmap())});
+  }
   const bool escape = from.escape_whitespaces();
   const std::string space = escape ? std::string(low_line) : " ";
   if (from.remove_extra_whitespaces()) spec.normalizer.push_back({.kind = Kind::collapse_spaces, .pattern = {}, .content = {}});
   if (from.add_dummy_prefix()) {
     spec.normalizer.push_back({.kind = Kind::prepend, .pattern = {}, .content = space});
-    spec.decode_strip = 1;
+    spec.decode.strip = 1;
   }
   if (escape) {
     spec.normalizer.push_back({.kind = Kind::replace, .pattern = " ", .content = space});
-    spec.decode_replace.push_back({space, " "});
+    spec.decode.replace.push_back({space, " "});
   }
 }
 
@@ -85,8 +113,11 @@ TokenizerSpec spec_from_sentencepiece(std::string_view bytes, std::string_view p
   spec.bos = present(model.trainer_spec().bos_id());
   spec.eos = present(model.trainer_spec().eos_id());
   read_normalizer_spec(model.normalizer_spec(), spec);
+  read_model_type(model, spec);
   // SentencePiece leaves BOS to the caller; every model that ships such a file adds it unless its config says no.
   set_adds_bos(spec, true);
+  // Encoder-decoder models (T5) have none, and end their texts instead.
+  set_adds_eos(spec, spec.bos < 0 && spec.kind == "unigram");
   add_known_ends(spec);
   return spec;
 }

@@ -29,11 +29,21 @@ struct AddedToken {
 
 /// One step of changing the text.
 struct NormalizerStep {
-  enum class Kind : std::uint8_t { prepend = 1, replace = 2, replace_regex = 3, nfc = 4, nfd = 5, nfkc = 6, nfkd = 7,
-                                   strip = 8, lowercase = 9, collapse_spaces = 10 };
+  enum class Kind : std::uint8_t {
+    prepend = 1, replace = 2, replace_regex = 3, nfc = 4, nfd = 5, nfkc = 6, nfkd = 7, strip = 8, lowercase = 9, collapse_spaces = 10,
+    clean = 11,              ///< BERT: control characters go, white space becomes spaces
+    space_ideographs = 12,   ///< BERT: spaces around each Chinese character
+    drop_marks = 13,         ///< all combining marks
+    drop_nonspacing = 14,    ///< BERT: non-spacing marks
+    nmt = 15,                ///< SentencePiece's "nmt": control characters go, invisible ones become spaces
+    charsmap = 16,           ///< SentencePiece: the longest entry at each place
+    grapheme_charsmap = 17,  ///< Hugging Face: the shortest entry at the beginning of each grapheme
+    spell_bytes = 18,        ///< every byte in the byte alphabet
+  };
+  static constexpr unsigned kinds = 18;
   Kind kind = Kind::nfc;
   std::string pattern;  ///< replace, replace_regex
-  std::string content;  ///< prepend, replace, replace_regex
+  std::string content;  ///< prepend, replace, replace_regex; charsmaps: the map, base64
   bool left = true;     ///< strip
   bool right = true;    ///< strip
 };
@@ -51,22 +61,47 @@ struct PreTokenizerStep {
   bool cut = true;                    ///< metaspace: split before each replacement
 };
 
+/// One replacement in the piece of a token that is decoded.
+struct DecodeReplace {
+  std::string pattern;
+  std::string content;
+  bool regex = false;
+};
+
+/// How decoding joins tokens, besides putting their bytes one after the other.
+struct DecodeSpec {
+  std::vector<DecodeReplace> replace;  ///< in pieces, before their bytes are taken
+  static constexpr std::uint32_t strip_all = 0x7fffffff;
+  std::uint32_t strip = 0;             ///< so many `strip_of` are dropped where a text begins
+  std::uint32_t strip_end = 0;         ///< and where it ends
+  std::string strip_of = " ";          ///< one character
+  bool join = false;                   ///< a space before each token but the first
+  std::string continuing;              ///< join: tokens that begin with this lose it, and their space
+  bool cleanup = false;                ///< no space before punctuation and English contractions
+  bool collapse_repeats = false;       ///< equal tokens in a row count once (CTC)
+};
+
 struct TokenizerSpec {
-  std::string kind;              ///< "spm" or "bpe"
+  std::string kind;              ///< "spm", "bpe", "unigram", "wordpiece" or "wordlevel"
   std::string pre;               ///< name of the pre-tokenizer, may be empty
   bool byte_level = false;       ///< pieces are spelled in the byte alphabet, symbols are bytes
+  bool spelled_bytes = false;    ///< pieces are spelled in the byte alphabet for decoding alone
   bool byte_fallback = false;    ///< characters without a piece become byte tokens
   bool fuse_unknown = false;     ///< a run of unknown characters is one unknown token
   bool ignore_merges = false;    ///< a pre-token that is a piece needs no merging
+  std::string word_begin;        ///< wordpiece: stands before each word ("\u2581" in GGUF)
+  std::string continuing;        ///< stands before what does not begin a word ("##")
+  std::string word_end;          ///< stands after what ends a word ("</w>")
+  std::uint32_t longest_word = 0;  ///< wordpiece: a word of more characters is unknown; 0: none is
   std::vector<std::string> pieces;
   std::vector<TokenType> types;
-  std::vector<float> scores;     ///< empty, or one a piece: merges follow from them
+  std::vector<double> scores;    ///< empty, or one a piece: merges follow from them; unigram: log probabilities
+  double unknown_score = 0;      ///< unigram: of a character that no piece covers
   std::vector<std::array<TokenId, 3>> merges;  ///< left, right, merged; by rank
   std::vector<AddedToken> added;
   std::vector<NormalizerStep> normalizer;
   std::vector<PreTokenizerStep> pre_tokenizer;
-  std::vector<std::pair<std::string, std::string>> decode_replace;  ///< in pieces, before their bytes are taken
-  std::uint32_t decode_strip = 0;  ///< so many spaces are dropped where a text begins
+  DecodeSpec decode;
   TokenId bos = -1, eos = -1, unknown = -1;
   std::vector<TokenId> prefix, suffix;  ///< what add_special adds
   std::vector<TokenId> ends;            ///< ends a turn, besides eos
@@ -81,6 +116,10 @@ inline constexpr std::size_t tokenizer_steps = 256;
 inline constexpr std::size_t decode_replacements = 16;
 /// 4 times the largest vocabulary known (256k).
 inline constexpr std::size_t pieces = std::size_t{1} << 20;
+/// Of a charsmap, base64; SentencePiece's largest (nfkc_cf) has 0.4 MB.
+inline constexpr std::size_t charsmap_bytes = std::size_t{8} << 20;
+/// Of unigram and wordpiece vocabularies, where a text costs up to this many steps a byte; real ones have up to 200.
+inline constexpr std::size_t trie_piece_bytes = 1024;
 /// Whitespace and rule pieces of real vocabularies have up to a few hundred bytes.
 inline constexpr std::size_t piece_bytes = 64 * 1024;
 /// Merges that scores stand for: real vocabularies have 2 to 3 a piece, the largest below a million.

@@ -22,10 +22,13 @@ std::vector<TokenId> Tokenizer::encode(std::string_view text, EncodeOptions opti
 std::string Tokenizer::decode(std::span<const TokenId> ids, bool keep_special) const {
   std::string out;
   bool begun = false;
+  TokenId before = -1;
   for (const TokenId id : ids) {
     data_->check(id);
+    if (is_special(id) && !keep_special) continue;
+    if (data_->spec.decode.collapse_repeats && id == std::exchange(before, id)) continue;
     if (is_special(id)) {
-      if (!keep_special) continue;
+      if (begun && data_->spec.decode.join) out += ' ';
       out += piece(id);
     } else if (begun) {
       out += data_->bytes_of(id);
@@ -34,6 +37,7 @@ std::string Tokenizer::decode(std::span<const TokenId> ids, bool keep_special) c
     }
     begun = begun || !data_->bytes_of(id).empty() || is_special(id);
   }
+  out.resize(out.size() - data_->dropped_at_end(out));
   return utf8::repaired(out);
 }
 
@@ -59,7 +63,7 @@ TokenType Tokenizer::type(TokenId id) const {
 
 float Tokenizer::score(TokenId id) const {
   data_->check(id);
-  return data_->spec.scores.empty() ? 0.0f : data_->spec.scores[static_cast<std::size_t>(id)];
+  return data_->spec.scores.empty() ? 0.0f : static_cast<float>(data_->spec.scores[static_cast<std::size_t>(id)]);
 }
 
 TokenId Tokenizer::find(std::string_view piece) const noexcept {

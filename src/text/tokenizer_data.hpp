@@ -15,6 +15,8 @@
 #include "text/normalizer.hpp"
 #include "text/pre_tokenizer.hpp"
 #include "text/spec.hpp"
+#include "text/unigram.hpp"
+#include "text/wordpiece.hpp"
 
 namespace bantam::inline v0 {
 
@@ -45,34 +47,56 @@ class CharSymbols {
   HashMap<std::uint32_t, Symbol> high_;
 };
 
+/// How pre-tokens become tokens.
+enum class TokenModel : std::uint8_t { merges, unigram, wordpiece, wordlevel };
+
 struct Tokenizer::Data {
   TokenizerSpec spec;
+  TokenModel model = TokenModel::merges;
   HashMap<std::string_view, TokenId> index;  ///< by spelling; views into spec.pieces
   HashMap<std::string_view, TokenId> whole;  ///< by bytes, for ignore_merges; views into `bytes`
   MergeTable merges;
+  Unigram unigram;
+  WordPiece wordpiece;
   Normalizer normalizer;
   PreTokenizer pre_tokenizer;
   /// Added tokens, as indices into spec.added: in the caller's text and in the normalized one; with the special ones
   /// and without.
   Literals raw_all, raw_plain, normalized_all, normalized_plain;
   std::array<Symbol, 256> byte_tokens{};  ///< byte-level: the symbol of a byte; else its byte token or no_symbol
-  bool has_all_bytes = false;             ///< byte_fallback can be done
   CharSymbols characters;
   std::vector<std::string> extra;  ///< the characters of symbols from vocab_size on
   Neighbors neighbors;
   std::string bytes;  ///< what each token stands for, one after the other; `begins` has one entry more than tokens
   std::vector<std::uint32_t> begins;
+  std::string first_bytes;  ///< the same where tokens begin a text, if that is more than dropping what strip says
+  std::vector<std::uint32_t> first_begins;
   std::vector<bool> special, ends;
 
+  /// Whether characters that nothing can stand for vanish, so that their neighbors meet.
+  [[nodiscard]] bool loses_characters() const noexcept { return !spec.byte_level && spec.unknown < 0 && !spec.byte_fallback; }
+  /// Whether characters are other pieces where a word begins or ends.
+  [[nodiscard]] bool marks_words() const noexcept { return model == TokenModel::merges && (!spec.continuing.empty() || !spec.word_end.empty()); }
   [[nodiscard]] std::string_view bytes_of(TokenId id) const noexcept {
     const auto i = static_cast<std::size_t>(id);
     return std::string_view(bytes).substr(begins[i], begins[i + 1] - begins[i]);
   }
   /// The same where the token begins a text: without the space that encoding put there.
   [[nodiscard]] std::string_view first_bytes_of(TokenId id) const noexcept {
+    const auto i = static_cast<std::size_t>(id);
     std::string_view text = bytes_of(id);
-    for (std::uint32_t n = 0; n < spec.decode_strip && text.starts_with(' '); ++n) text.remove_prefix(1);
+    if (!first_begins.empty()) text = std::string_view(first_bytes).substr(first_begins[i], first_begins[i + 1] - first_begins[i]);
+    for (std::uint32_t n = 0; n < spec.decode.strip && text.starts_with(spec.decode.strip_of); ++n) text.remove_prefix(spec.decode.strip_of.size());
     return text;
+  }
+  /// How many bytes at the end of a text decoding drops, if the text ends here.
+  [[nodiscard]] std::size_t dropped_at_end(std::string_view text) const noexcept {
+    std::size_t dropped = 0;
+    for (std::uint32_t n = 0; n < spec.decode.strip_end && text.ends_with(spec.decode.strip_of); ++n) {
+      text.remove_suffix(spec.decode.strip_of.size());
+      dropped += spec.decode.strip_of.size();
+    }
+    return dropped;
   }
   /// Throws invalid_argument for an id outside the vocabulary.
   void check(TokenId id) const;

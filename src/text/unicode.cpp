@@ -90,11 +90,117 @@ std::string lowered(std::string_view text) {
     for (std::size_t at = 0; at < part.size();) {
       const utf8::Char c = utf8::decode(part, at);
       utf8::append(out, static_cast<std::uint32_t>(utf8proc_tolower(static_cast<std::int32_t>(c.code))));
+      // The one letter whose lower case has two characters: I with a dot (SpecialCasing.txt).
+      if (c.code == 0x130) utf8::append(out, 0x307);
       at += c.length;
     }
   };
   over_valid_parts(text, lower, [&](char byte) { out += byte; });
   return out;
+}
+
+namespace {
+
+/// Appends what change(out, code) makes of each character; `invalid` says whether invalid bytes stay.
+template <class Change>
+std::string changed(std::string_view text, bool invalid, Change change) {
+  std::string out;
+  out.reserve(text.size());
+  const auto valid = [&](std::string_view part) {
+    for (std::size_t at = 0; at < part.size();) {
+      const utf8::Char c = utf8::decode(part, at);
+      change(out, c.code);
+      at += c.length;
+    }
+  };
+  over_valid_parts(text, valid, [&](char byte) {
+    if (invalid) out += byte;
+  });
+  return out;
+}
+
+bool is_ideograph(std::uint32_t code) noexcept {
+  // As in the original BERT; U+2B920 for U+2B820 is what Hugging Face's tokenizers has.
+  constexpr std::array<std::array<std::uint32_t, 2>, 8> blocks = {{{0x4e00, 0x9fff},
+                                                                   {0x3400, 0x4dbf},
+                                                                   {0x20000, 0x2a6df},
+                                                                   {0x2a700, 0x2b73f},
+                                                                   {0x2b740, 0x2b81f},
+                                                                   {0x2b920, 0x2ceaf},
+                                                                   {0xf900, 0xfaff},
+                                                                   {0x2f800, 0x2fa1f}}};
+  return std::ranges::any_of(blocks, [&](const auto& block) { return code >= block[0] && code <= block[1]; });
+}
+
+}  // namespace
+
+std::string without_marks(std::string_view text, Marks marks) {
+  return changed(text, true, [&](std::string& out, std::uint32_t code) {
+    const auto category = code < 0x80 ? UTF8PROC_CATEGORY_CN : utf8proc_category(static_cast<std::int32_t>(code));
+    const bool spacing = category == UTF8PROC_CATEGORY_MC || category == UTF8PROC_CATEGORY_ME;
+    if (category != UTF8PROC_CATEGORY_MN && !(spacing && marks == Marks::all)) utf8::append(out, code);
+  });
+}
+
+std::string cleaned(std::string_view text) {
+  return changed(text, false, [](std::string& out, std::uint32_t code) {
+    if (code >= 0x20 && code < 0x7f) {
+      out += static_cast<char>(code);
+      return;
+    }
+    if (code == '\t' || code == '\n' || code == '\r') {
+      out += ' ';
+      return;
+    }
+    const auto category = utf8proc_category(static_cast<std::int32_t>(code));
+    const bool control = category == UTF8PROC_CATEGORY_CC || category == UTF8PROC_CATEGORY_CF || category == UTF8PROC_CATEGORY_CO;
+    if (control || code == 0xfffd) return;
+    utf8::append(out, is_space(code) ? ' ' : code);
+  });
+}
+
+std::string with_spaced_ideographs(std::string_view text) {
+  return changed(text, true, [](std::string& out, std::uint32_t code) {
+    const bool spaced = code >= 0x3400 && is_ideograph(code);
+    if (spaced) out += ' ';
+    utf8::append(out, code);
+    if (spaced) out += ' ';
+  });
+}
+
+std::string nmt_cleaned(std::string_view text) {
+  return changed(text, true, [](std::string& out, std::uint32_t code) {
+    const bool gone = (code >= 0x01 && code <= 0x08) || code == 0x0b || (code >= 0x0e && code <= 0x1f) || code == 0x7f || code == 0x8f ||
+                      code == 0x9f;
+    if (gone) return;
+    const bool space = code == 0x09 || code == 0x0a || code == 0x0c || code == 0x0d || code == 0x1680 || (code >= 0x200b && code <= 0x200f) ||
+                       code == 0x2028 || code == 0x2029 || code == 0x2581 || code == 0xfeff || code == 0xfffd;
+    utf8::append(out, space ? ' ' : code);
+  });
+}
+
+void over_graphemes(std::string_view text, const std::function<void(std::string_view)>& take) {
+  const auto valid = [&](std::string_view part) {
+    std::size_t begin = 0;
+    std::int32_t before = -1;
+    std::int32_t state = 0;
+    for (std::size_t at = 0; at < part.size();) {
+      const utf8::Char c = utf8::decode(part, at);
+      const auto code = static_cast<std::int32_t>(c.code);
+      // Of ASCII only CR LF stays together.
+      const bool ascii = before >= 0 && before < 0x80 && code < 0x80;
+      const bool cut = before >= 0 && (ascii ? !(before == '\r' && code == '\n') : utf8proc_grapheme_break_stateful(before, code, &state));
+      if (ascii) state = 0;
+      if (cut) {
+        take(part.substr(begin, at - begin));
+        begin = at;
+      }
+      before = code;
+      at += c.length;
+    }
+    if (begin < part.size()) take(part.substr(begin));
+  };
+  over_valid_parts(text, valid, [&](char byte) { take(std::string_view(&byte, 1)); });
 }
 
 bool is_space(std::uint32_t code) noexcept {

@@ -3,7 +3,10 @@
 
 #include "bantam/core/error.hpp"
 #include "bantam/io/gguf_writer.hpp"
+#include "text/base64.hpp"
+#include "text/loaders.hpp"
 #include "text/tokenizer_data.hpp"
+#include "text/write_huggingface.hpp"
 
 namespace bantam::inline v0 {
 
@@ -17,6 +20,7 @@ namespace {
 struct Spaces {
   bool prefix = false;    ///< one is put before a text
   bool collapse = false;  ///< several become one
+  std::string charsmap;   ///< unigram: in bytes
 };
 
 Spaces spaces_of(const TokenizerSpec& spec) {
@@ -30,12 +34,22 @@ Spaces spaces_of(const TokenizerSpec& spec) {
       replaced = true;
     } else if (step.kind == Step::collapse_spaces) {
       spaces.collapse = true;
+    } else if (step.kind == Step::replace_regex && step.pattern == " {2,}" && (step.content == " " || step.content == low_line)) {
+      spaces.collapse = true;  // as Hugging Face's conversions of such models say it
+    } else if (spec.kind == "unigram" && (step.kind == Step::charsmap || step.kind == Step::grapheme_charsmap) && spaces.charsmap.empty()) {
+      spaces.charsmap = bytes_of_base64(step.content).value_or(std::string());
     } else {
       no_words_for("a normalizer");
     }
   }
   for (const PreTokenizerStep& step : spec.pre_tokenizer) {
-    if (step.kind != PreTokenizerStep::Kind::metaspace || step.pattern != low_line || step.cut) no_words_for("a pre-tokenizer");
+    // T5's: white space goes, which the model then does itself.
+    if (spec.kind == "unigram" && step.kind == PreTokenizerStep::Kind::split && step.behavior == PreTokenizerStep::Behavior::removed && step.pattern == "\\s") {
+      spaces.collapse = true;
+      continue;
+    }
+    const bool cuts = step.cut && spec.kind != "unigram";
+    if (step.kind != PreTokenizerStep::Kind::metaspace || step.pattern != low_line || cuts) no_words_for("a pre-tokenizer");
     spaces.prefix = step.prepend != PreTokenizerStep::Prepend::never;
     replaced = true;
   }
@@ -46,7 +60,7 @@ Spaces spaces_of(const TokenizerSpec& spec) {
 /// SentencePiece merges the pair whose piece has the highest score. A list of merges gives each piece the place of the
 /// first pair that makes it.
 std::vector<float> scores_of(const TokenizerSpec& spec) {
-  if (!spec.scores.empty()) return spec.scores;
+  if (!spec.scores.empty()) return {spec.scores.begin(), spec.scores.end()};
   std::vector<float> scores(spec.pieces.size(), 0.0f);
   for (std::size_t rank = spec.merges.size(); rank-- > 0;) {
     scores[static_cast<std::size_t>(spec.merges[rank][2])] = -static_cast<float>(rank + 1);
@@ -60,9 +74,41 @@ std::string family_of(const TokenizerSpec& spec) {
     // Converters leave it out for families that have it (Qwen2): readers take text as it comes.
     if (step.kind != NormalizerStep::Kind::nfc) no_words_for("a normalizer");
   }
+  if (!spec.continuing.empty() || !spec.word_end.empty()) no_words_for("pieces that say where in a word they stand");
   const std::string_view name = gguf_name_of_pre_tokenizer(spec.pre_tokenizer, spec.ignore_merges);
   if (name.empty()) no_words_for("a pre-tokenizer");
   return std::string(name);
+}
+
+/// GGUF has BERT's pieces with U+2581 before what begins a word and nothing before what continues it, and knows BERT's text alone.
+void write_wordpiece(GgufWriter& file, const TokenizerSpec& spec, std::vector<std::string>& pieces) {
+  using Step = NormalizerStep::Kind;
+  bool lowercase = false, strips = false;
+  for (const NormalizerStep& step : spec.normalizer) {
+    lowercase = lowercase || step.kind == Step::lowercase;
+    strips = strips || step.kind == Step::drop_nonspacing;
+    const bool known = step.kind == Step::lowercase || step.kind == Step::drop_nonspacing || step.kind == Step::nfd || step.kind == Step::clean ||
+                       step.kind == Step::space_ideographs;
+    if (!known) no_words_for("a normalizer");
+  }
+  const std::vector<PreTokenizerStep> bert = bert_pre_tokenizer();
+  const bool same = std::ranges::equal(spec.pre_tokenizer, bert, [](const PreTokenizerStep& a, const PreTokenizerStep& b) {
+    return a.kind == b.kind && a.pattern == b.pattern && a.behavior == b.behavior && a.invert == b.invert;
+  });
+  if (!same) no_words_for("a pre-tokenizer");
+  file.key("tokenizer.ggml.model", "bert");
+  file.key("tokenizer.ggml.pre", "default");
+  file.key("tokenizer.ggml.normalizer.lowercase", lowercase);
+  file.key("tokenizer.ggml.normalizer.strip_accents", strips);
+  if (!spec.word_begin.empty()) return;
+  for (std::size_t i = 0; i < pieces.size(); ++i) {
+    const bool model = spec.types[i] == TokenType::normal && !pieces[i].empty();
+    if (model && !spec.continuing.empty() && pieces[i].starts_with(spec.continuing) && pieces[i] != spec.continuing) {
+      pieces[i].erase(0, spec.continuing.size());
+    } else if (model) {
+      pieces[i].insert(0, low_line);
+    }
+  }
 }
 
 }  // namespace
@@ -77,15 +123,21 @@ void Tokenizer::write_gguf(GgufWriter& file, std::int64_t vocab) const {
     if (type == static_cast<std::int32_t>(TokenType::normal)) type = static_cast<std::int32_t>(token.special ? TokenType::control : TokenType::user_defined);
   }
   std::vector<float> scores;
-  if (spec.byte_level) {
+  if (spec.kind == "wordpiece") {
+    write_wordpiece(file, spec, pieces);
+  } else if (spec.kind == "wordlevel" || (spec.byte_level && spec.kind != "bpe")) {
+    no_words_for("a model of kind " + spec.kind);
+  } else if (spec.byte_level) {
     file.key("tokenizer.ggml.model", "gpt2");
     file.key("tokenizer.ggml.pre", family_of(spec));
   } else {
+    if (!spec.continuing.empty() || !spec.word_end.empty()) no_words_for("pieces that say where in a word they stand");
     const Spaces spaces = spaces_of(spec);
-    file.key("tokenizer.ggml.model", "llama");
+    file.key("tokenizer.ggml.model", spec.kind == "unigram" ? "t5" : "llama");
     file.key("tokenizer.ggml.pre", "default");
     file.key("tokenizer.ggml.add_space_prefix", spaces.prefix);
     if (spaces.collapse) file.key("tokenizer.ggml.remove_extra_whitespaces", true);
+    if (!spaces.charsmap.empty()) file.key("tokenizer.ggml.precompiled_charsmap", std::vector<std::uint8_t>(spaces.charsmap.begin(), spaces.charsmap.end()));
     scores = scores_of(spec);
   }
   // The embedding may have rows that no token uses; readers want a piece for each.
@@ -93,7 +145,7 @@ void Tokenizer::write_gguf(GgufWriter& file, std::int64_t vocab) const {
     if (i >= pieces.size()) {
       pieces.emplace_back();
       types.push_back(static_cast<std::int32_t>(TokenType::unused));
-      if (!spec.byte_level) scores.push_back(0);
+      if (!scores.empty()) scores.push_back(0);
     }
     if (pieces[i].empty()) pieces[i] = message("[PAD", i, "]");
   }
@@ -103,7 +155,7 @@ void Tokenizer::write_gguf(GgufWriter& file, std::int64_t vocab) const {
   if (spec.byte_level) {
     std::vector<std::string> merges;
     const auto piece_of = [&](TokenId id) -> const std::string& { return spec.pieces[static_cast<std::size_t>(id)]; };
-    for (const auto& [left, right, merged] : spec.merges) merges.push_back(message(piece_of(left), ' ', piece_of(right)));
+    for (const auto& [left, right] : detail::pairs_in_order(*data_, "tokenizer")) merges.push_back(message(piece_of(left), ' ', piece_of(right)));
     file.key("tokenizer.ggml.merges", merges);
   }
   const auto id = [&](std::string_view name, TokenId token) {
@@ -112,6 +164,11 @@ void Tokenizer::write_gguf(GgufWriter& file, std::int64_t vocab) const {
   id("tokenizer.ggml.bos_token_id", spec.bos);
   id("tokenizer.ggml.eos_token_id", spec.eos);
   id("tokenizer.ggml.unknown_token_id", spec.unknown);
+  if (spec.kind == "wordpiece") {
+    id("tokenizer.ggml.cls_token_id", spec.prefix.empty() ? -1 : spec.prefix.front());
+    id("tokenizer.ggml.seperator_token_id", spec.suffix.empty() ? -1 : spec.suffix.back());
+    file.key("tokenizer.ggml.add_sep_token", !spec.suffix.empty());
+  }
   file.key("tokenizer.ggml.add_bos_token", adds_bos());
   file.key("tokenizer.ggml.add_eos_token", spec.eos >= 0 && !spec.suffix.empty() && spec.suffix.back() == spec.eos);
   if (!spec.chat_template.empty()) file.key("tokenizer.chat_template", spec.chat_template);

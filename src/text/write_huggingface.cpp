@@ -26,34 +26,8 @@ std::string vocabulary(const Tokenizer::Data& data) {
   return text + "\n    }";
 }
 
-/// What merging makes of which pair, first things first. SentencePiece merges by the score of the result: every way to
-/// make a piece of two others comes at its place, of several ways those with the longer beginning first.
-std::vector<std::array<TokenId, 2>> pairs_in_order(const Tokenizer::Data& data, std::string_view place) {
-  const TokenizerSpec& spec = data.spec;
-  std::vector<std::array<TokenId, 2>> pairs;
-  if (spec.scores.empty()) {
-    pairs.reserve(spec.merges.size());
-    for (const auto& [left, right, merged] : spec.merges) pairs.push_back({left, right});
-    return pairs;
-  }
-  std::vector<bool> mergeable(spec.pieces.size());
-  for (std::size_t i = 0; i < spec.pieces.size(); ++i) {
-    const bool merges = spec.types[i] == TokenType::normal || spec.types[i] == TokenType::unused;
-    mergeable[i] = merges && !spec.pieces[i].empty() && data.index.at(spec.pieces[i]) == static_cast<TokenId>(i);
-  }
-  const std::vector<std::string_view> symbols(spec.pieces.begin(), spec.pieces.end());
-  std::vector<Merge> merges = merges_from_scores(symbols, spec.scores, mergeable, place);
-  const auto left_bytes = [&](const Merge& merge) { return symbols[static_cast<std::size_t>(merge.left)].size(); };
-  std::ranges::stable_sort(merges, [&](const Merge& a, const Merge& b) {
-    return a.rank != b.rank ? a.rank < b.rank : left_bytes(a) > left_bytes(b);
-  });
-  pairs.reserve(merges.size());
-  for (const Merge& merge : merges) pairs.push_back({merge.left, merge.right});
-  return pairs;
-}
-
 std::string merge_list(const Tokenizer::Data& data, std::string_view place) {
-  const std::vector<std::array<TokenId, 2>> pairs = pairs_in_order(data, place);
+  const std::vector<std::array<TokenId, 2>> pairs = detail::pairs_in_order(data, place);
   const auto has_space = [&](TokenId id) { return spelling(data.spec, id).find(' ') != std::string::npos; };
   // Older readers know only "left right", which says nothing certain about pieces with spaces.
   const bool apart = std::ranges::any_of(pairs, [&](const auto& pair) { return has_space(pair[0]) || has_space(pair[1]); });
@@ -67,14 +41,50 @@ std::string merge_list(const Tokenizer::Data& data, std::string_view place) {
   return text + "\n    ]";
 }
 
-std::string model_of(const Tokenizer::Data& data, std::string_view place) {
+std::string bpe_model(const Tokenizer::Data& data, std::string_view place) {
   const TokenizerSpec& spec = data.spec;
   // A byte-level model has a piece for everything; what its config calls unknown may be any token.
   const bool names_unknown = spec.unknown >= 0 && (!spec.byte_level || spec.types[static_cast<std::size_t>(spec.unknown)] == TokenType::unknown);
+  const auto or_null = [](const std::string& text) { return text.empty() ? std::string("null") : Json::quoted(text); };
   return message("{\n    \"type\": \"BPE\",\n    \"dropout\": null,\n    \"unk_token\": ", names_unknown ? Json::quoted(spelling(spec, spec.unknown)) : "null",
-                 ",\n    \"continuing_subword_prefix\": null,\n    \"end_of_word_suffix\": null,\n    \"fuse_unk\": ", spec.fuse_unknown,
-                 ",\n    \"byte_fallback\": ", spec.byte_fallback, ",\n    \"ignore_merges\": ", spec.ignore_merges,
+                 ",\n    \"continuing_subword_prefix\": ", or_null(spec.continuing), ",\n    \"end_of_word_suffix\": ", or_null(spec.word_end),
+                 ",\n    \"fuse_unk\": ", spec.fuse_unknown, ",\n    \"byte_fallback\": ", spec.byte_fallback, ",\n    \"ignore_merges\": ", spec.ignore_merges,
                  ",\n    \"vocab\": ", vocabulary(data), ",\n    \"merges\": ", merge_list(data, place), "\n  }");
+}
+
+/// Scores are written as they are; readers take the lowest of them for what is unknown.
+std::string unigram_model(const TokenizerSpec& spec) {
+  std::string text = message("{\n    \"type\": \"Unigram\",\n    \"unk_id\": ", spec.unknown < 0 ? std::string("null") : std::to_string(spec.unknown),
+                             ",\n    \"byte_fallback\": ", spec.byte_fallback, ",\n    \"vocab\": [");
+  for (std::size_t i = 0; i < spec.pieces.size(); ++i) {
+    text += message(i == 0 ? "\n      [" : ",\n      [", Json::quoted(spec.pieces[i]), ", ", Json(spec.scores[i]).dump(), "]");
+  }
+  return text + "\n    ]\n  }";
+}
+
+std::string word_model(const Tokenizer::Data& data, std::string_view place) {
+  const TokenizerSpec& spec = data.spec;
+  if (!spec.word_begin.empty()) {
+    fail(Errc::unsupported, place, ": expected words that begin with nothing, as tokenizer.json has them, found ", printable(spec.word_begin));
+  }
+  const std::string unknown = Json::quoted(spec.unknown < 0 ? std::string() : spelling(spec, spec.unknown));
+  if (data.model == TokenModel::wordlevel) {
+    return message("{\n    \"type\": \"WordLevel\",\n    \"unk_token\": ", unknown, ",\n    \"vocab\": ", vocabulary(data), "\n  }");
+  }
+  // The format knows no word that is too long to be one.
+  const std::uint32_t longest = spec.longest_word > 0 ? spec.longest_word : 0x7fffffff;
+  return message("{\n    \"type\": \"WordPiece\",\n    \"unk_token\": ", unknown, ",\n    \"continuing_subword_prefix\": ", Json::quoted(spec.continuing),
+                 ",\n    \"max_input_chars_per_word\": ", longest, ",\n    \"vocab\": ", vocabulary(data), "\n  }");
+}
+
+std::string model_of(const Tokenizer::Data& data, std::string_view place) {
+  switch (data.model) {
+    case TokenModel::merges: return bpe_model(data, place);
+    case TokenModel::unigram: return unigram_model(data.spec);
+    case TokenModel::wordpiece:
+    case TokenModel::wordlevel: break;
+  }
+  return word_model(data, place);
 }
 
 std::string added_tokens(const TokenizerSpec& spec) {
@@ -116,6 +126,30 @@ void put(const std::filesystem::path& path, std::string_view text) {
 }
 
 }  // namespace
+
+std::vector<std::array<TokenId, 2>> detail::pairs_in_order(const Tokenizer::Data& data, std::string_view place) {
+  const TokenizerSpec& spec = data.spec;
+  std::vector<std::array<TokenId, 2>> pairs;
+  if (spec.scores.empty()) {
+    pairs.reserve(spec.merges.size());
+    for (const auto& [left, right, merged] : spec.merges) pairs.push_back({left, right});
+    return pairs;
+  }
+  std::vector<bool> mergeable(spec.pieces.size());
+  for (std::size_t i = 0; i < spec.pieces.size(); ++i) {
+    const bool merges = spec.types[i] == TokenType::normal || spec.types[i] == TokenType::unused;
+    mergeable[i] = merges && !spec.pieces[i].empty() && data.index.at(spec.pieces[i]) == static_cast<TokenId>(i);
+  }
+  const std::vector<std::string_view> symbols(spec.pieces.begin(), spec.pieces.end());
+  std::vector<Merge> merges = merges_from_scores(symbols, spec.scores, mergeable, place);
+  const auto left_bytes = [&](const Merge& merge) { return symbols[static_cast<std::size_t>(merge.left)].size(); };
+  std::ranges::stable_sort(merges, [&](const Merge& a, const Merge& b) {
+    return a.rank != b.rank ? a.rank < b.rank : left_bytes(a) > left_bytes(b);
+  });
+  pairs.reserve(merges.size());
+  for (const Merge& merge : merges) pairs.push_back({merge.left, merge.right});
+  return pairs;
+}
 
 bool detail::needs_no_mention(const TokenizerSpec& spec, const AddedToken& token) {
   const std::string& content = spelling(spec, token.id);

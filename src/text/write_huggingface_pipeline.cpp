@@ -44,6 +44,13 @@ std::string with_characters(std::string_view pattern) {
   return out.append(pattern.substr(done));
 }
 
+/// BERT's normalizer with one of its habits.
+Json bert(std::string_view habit) {
+  Json json = {{"type", "BertNormalizer"}, {"clean_text", false}, {"handle_chinese_chars", false}, {"strip_accents", false}, {"lowercase", false}};
+  json[habit] = true;
+  return json;
+}
+
 void add_normalizer(Json& list, const NormalizerStep& step) {
   using Kind = NormalizerStep::Kind;
   const auto replace = [&](Json pattern, const std::string& content) {
@@ -64,6 +71,15 @@ void add_normalizer(Json& list, const NormalizerStep& step) {
       replace(pattern_of("\\A +| +\\z", true), "");
       replace(pattern_of(" {2,}", true), " ");
       break;
+    case Kind::clean: list.push_back(bert("clean_text")); break;
+    case Kind::space_ideographs: list.push_back(bert("handle_chinese_chars")); break;
+    case Kind::drop_marks: list.push_back({{"type", "StripAccents"}}); break;
+    // Decomposes as well: such a step comes after NFD.
+    case Kind::drop_nonspacing: list.push_back(bert("strip_accents")); break;
+    case Kind::nmt: list.push_back({{"type", "Nmt"}}); break;
+    case Kind::charsmap:
+    case Kind::grapheme_charsmap: list.push_back({{"type", "Precompiled"}, {"precompiled_charsmap", step.content}}); break;
+    case Kind::spell_bytes: list.push_back({{"type", "ByteLevel"}}); break;
   }
 }
 
@@ -145,17 +161,27 @@ Json pre_tokenizer_of(const TokenizerSpec& spec, std::string_view place) {
 }
 
 Json decoder_of(const TokenizerSpec& spec) {
+  const DecodeSpec& decode = spec.decode;
   Json list = Json::array();
-  for (const auto& [pattern, content] : spec.decode_replace) {
-    list.push_back({{"type", "Replace"}, {"pattern", pattern_of(pattern, false)}, {"content", content}});
+  // CTC first: it looks at tokens. What it puts in the place of some is among the replacements; nothing is spelled like U+0001.
+  if (decode.collapse_repeats) {
+    list.push_back({{"type", "CTC"}, {"pad_token", "\x01"}, {"word_delimiter_token", decode.cleanup ? " " : "\x01"}, {"cleanup", decode.cleanup}});
   }
-  if (spec.byte_level) {
+  for (const DecodeReplace& step : decode.replace) {
+    list.push_back({{"type", "Replace"}, {"pattern", pattern_of(step.pattern, step.regex)}, {"content", step.content}});
+  }
+  // Without a decoder the format has spaces between tokens.
+  if (decode.join && decode.continuing.empty() && !decode.cleanup && list.empty()) return nullptr;
+  if (decode.join) list.push_back({{"type", "WordPiece"}, {"prefix", decode.continuing}, {"cleanup", decode.cleanup}});
+  if (spec.byte_level || spec.spelled_bytes) {
     list.push_back({{"type", "ByteLevel"}, {"add_prefix_space", true}, {"trim_offsets", true}, {"use_regex", true}});
   } else {
     if (spec.byte_fallback) list.push_back({{"type", "ByteFallback"}});
     list.push_back({{"type", "Fuse"}});
   }
-  if (spec.decode_strip > 0) list.push_back({{"type", "Strip"}, {"content", " "}, {"start", spec.decode_strip}, {"stop", 0}});
+  if (decode.strip > 0 || decode.strip_end > 0) {
+    list.push_back({{"type", "Strip"}, {"content", decode.strip_of}, {"start", decode.strip}, {"stop", decode.strip_end}});
+  }
   return sequence("decoders", std::move(list));
 }
 

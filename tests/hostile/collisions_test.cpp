@@ -129,7 +129,7 @@ TEST_CASE("a chain of pieces, each one character longer, is refused before its m
   std::vector<std::string> pieces;
   for (std::size_t i = 1; i <= 1500; ++i) pieces.emplace_back(i, 'a');
   std::vector<std::string_view> symbols(pieces.begin(), pieces.end());
-  const std::vector<float> scores(pieces.size(), -1);
+  const std::vector<double> scores(pieces.size(), -1);
   const std::vector<bool> mergeable(pieces.size(), true);
   const std::size_t peak = peak_of([&] {
     CHECK(error_of([&] { (void)merges_from_scores(symbols, scores, mergeable, "file"); }).find("allow more than 262144 merges") != std::string::npos);

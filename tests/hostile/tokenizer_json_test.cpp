@@ -33,8 +33,13 @@ const std::vector<Case> cases = {
     {"no model", [](json& j) { j.erase("model"); }, "expected \"model\""},
     {"model no object", [](json& j) { j["model"] = 5; }, "expected an object, found number"},
     {"unknown model", [](json& j) { j["model"]["type"] = "Markov"; }, "found Markov"},
-    {"unigram", [](json& j) { j["model"]["type"] = "Unigram"; }, "unigram tokenizers are not supported yet"},
-    {"word piece", [](json& j) { j["model"]["type"] = "WordPiece"; }, "found WordPiece"},
+    {"unigram without scores", [](json& j) { j["model"]["type"] = "Unigram"; }, "vocab: expected an array"},
+    {"unigram piece without score", [](json& j) { j["model"] = vocab(R"({"type":"Unigram","unk_id":0,"vocab":[["a",0],["b"]]})"); }, "vocab[1]: expected a piece and its score"},
+    {"unigram unknown id", [](json& j) { j["model"] = vocab(R"({"type":"Unigram","unk_id":7,"vocab":[["a",0]]})"); }, "unk_id: token 7 in a vocabulary of 1"},
+    {"unigram huge score", [](json& j) { j["model"] = vocab(R"({"type":"Unigram","unk_id":0,"vocab":[["a",-1e300],["b",0],["c",0]]})"); }, "a unigram model with a score of"},
+    {"unigram long piece", [](json& j) { j["model"] = json::parse("{\"type\":\"Unigram\",\"vocab\":[[\"a\",0],[\"b\",0],[\"" + std::string(2000, 'x') + "\",0]]}"); }, "at most 1024 are supported"},
+    {"word piece without unknown", [](json& j) { j["model"]["type"] = "WordPiece"; }, "unk_token: [UNK] is not in the vocabulary"},
+    {"word level without unknown", [](json& j) { j["model"]["type"] = "WordLevel"; }, "unk_token: <unk> is not in the vocabulary"},
     {"no type and no merges", [](json& j) { j["model"].erase("type"); j["model"].erase("merges"); }, "found neither"},
     {"no vocabulary", [](json& j) { j["model"].erase("vocab"); }, "expected \"vocab\""},
     {"vocabulary a list", [](json& j) { j["model"]["vocab"] = json::array(); }, "vocab: expected an object"},
@@ -53,8 +58,7 @@ const std::vector<Case> cases = {
     {"merge a number", [](json& j) { j["model"]["merges"][0] = 7; }, "expected two pieces"},
     {"merge twice", [](json& j) { j["model"]["merges"] = json::parse(R"(["a b","a b"])"); }, "merge 1 comes twice"},
     {"unknown token absent", [](json& j) { j["model"]["unk_token"] = "nope"; }, "nope is not in the vocabulary"},
-    {"word suffix", [](json& j) { j["model"]["end_of_word_suffix"] = "</w>"; }, "end_of_word_suffix is not supported yet"},
-    {"dropout", [](json& j) { j["model"]["dropout"] = 0.1; }, "dropout"},
+    {"word suffix no text", [](json& j) { j["model"]["end_of_word_suffix"] = 1; }, "end_of_word_suffix: expected a string"},
     {"flag no flag", [](json& j) { j["model"]["byte_fallback"] = 1; }, "byte_fallback: expected true or false"},
     {"added twice", [](json& j) { j["added_tokens"].push_back(j["added_tokens"][0]); }, "added twice"},
     {"added without content", [](json& j) { j["added_tokens"][0].erase("content"); }, "expected \"content\""},
@@ -65,19 +69,24 @@ const std::vector<Case> cases = {
     {"added too long", [](json& j) { j["added_tokens"][0]["content"] = std::string(2000, 'x'); }, "at most 1024"},
     {"piece too long", [](json& j) { j["model"]["vocab"][std::string(70000, 'x')] = 4; }, "at most 65536"},
     {"unknown normalizer", [](json& j) { j["normalizer"] = vocab(R"({"type":"Rot13"})"); }, "normalizer Rot13 is not supported yet"},
-    {"charsmap", [](json& j) { j["normalizer"] = vocab(R"({"type":"Precompiled","precompiled_charsmap":"AAAA"})"); }, "Precompiled is not supported yet"},
+    {"charsmap", [](json& j) { j["normalizer"] = vocab(R"({"type":"Precompiled","precompiled_charsmap":"AAAA"})"); }, "a character map of 3 bytes"},
+    {"charsmap no base64", [](json& j) { j["normalizer"] = vocab(R"({"type":"Precompiled","precompiled_charsmap":"A*AA"})"); }, "a character map that is not base64"},
+    {"charsmap cut", [](json& j) { j["normalizer"] = vocab(R"({"type":"Precompiled","precompiled_charsmap":"/////wAAAAA="})"); }, "a character map of 8 bytes whose array has 4294967295"},
     {"replace nothing", [](json& j) { j["normalizer"] = vocab(R"({"type":"Replace","pattern":{"String":""},"content":"x"})"); }, "empty pattern"},
     {"split without pattern", [](json& j) { j["pre_tokenizer"] = vocab(R"({"type":"Split","behavior":"Isolated"})"); }, "expected \"pattern\""},
     {"split behavior", [](json& j) { j["pre_tokenizer"] = vocab(R"({"type":"Split","pattern":{"Regex":"a"},"behavior":"Shredded"})"); }, "unknown value Shredded"},
     {"bad expression", [](json& j) { j["pre_tokenizer"] = vocab(R"({"type":"Split","pattern":{"Regex":"(a"},"behavior":"Isolated"})"); }, "bad regular expression at byte 2"},
     {"unknown property", [](json& j) { j["pre_tokenizer"] = vocab(R"({"type":"Split","pattern":{"Regex":"\\p{Klingon}"},"behavior":"Isolated"})"); }, "bad regular expression"},
     {"variable lookbehind", [](json& j) { j["pre_tokenizer"] = vocab(R"({"type":"Split","pattern":{"Regex":"(?<=a*)b"},"behavior":"Isolated"})"); }, "bad regular expression"},
-    {"class intersection", [](json& j) { j["pre_tokenizer"] = vocab(R"({"type":"Split","pattern":{"Regex":"[\\p{L}&&[^a]]"},"behavior":"Isolated"})"); }, "class intersection"},
+    {"class never closed", [](json& j) { j["pre_tokenizer"] = vocab(R"({"type":"Split","pattern":{"Regex":"[\\p{L}&&[^a]"},"behavior":"Isolated"})"); }, "bad regular expression"},
+    {"fixed length of nothing", [](json& j) { j["pre_tokenizer"] = vocab(R"({"type":"FixedLength","length":0})"); }, "length: expected 1 to 65535, found 0"},
     {"single code unit", [](json& j) { j["pre_tokenizer"] = vocab(R"({"type":"Split","pattern":{"Regex":"\\C"},"behavior":"Isolated"})"); }, "bad regular expression"},
     {"huge expression", [](json& j) { j["pre_tokenizer"] = vocab(R"({"type":"Split","pattern":{"Regex":"((a{1,500}){1,500}){1,500}"},"behavior":"Isolated"})"); }, "bad regular expression"},
     {"unknown pre-tokenizer", [](json& j) { j["pre_tokenizer"] = vocab(R"({"type":"Dice"})"); }, "pre-tokenizer Dice is not supported yet"},
     {"metaspace scheme", [](json& j) { j["pre_tokenizer"] = vocab(R"({"type":"Metaspace","prepend_scheme":"often"})"); }, "unknown value often"},
-    {"unknown decoder", [](json& j) { j["decoder"] = vocab(R"({"type":"CTC"})"); }, "decoder CTC is not supported yet"},
+    {"unknown decoder", [](json& j) { j["decoder"] = vocab(R"({"type":"Rot13"})"); }, "decoder Rot13 is not supported yet"},
+    {"strip two characters", [](json& j) { j["decoder"] = vocab(R"({"type":"Strip","content":"ab","start":1,"stop":0})"); }, "content: expected one character"},
+    {"regular expression in a whole text", [](json& j) { j["decoder"] = vocab(R"({"type":"Sequence","decoders":[{"type":"Fuse"},{"type":"Replace","pattern":{"Regex":"a"},"content":""}]})"); }, "in the whole text is not supported yet"},
     {"decoder that swells", [](json& j) { j["decoder"] = vocab(R"({"type":"Replace","pattern":{"String":"a"},"content":"aaaa"})"); }, "longer text"},
     {"template without text", [](json& j) { j["post_processor"] = vocab(R"({"type":"TemplateProcessing","single":[]})"); }, "the sequence is missing"},
     {"template of an absent token", [](json& j) { j["post_processor"] = vocab(R"({"type":"TemplateProcessing","single":[{"SpecialToken":{"id":"[X]"}},{"Sequence":{"id":"A"}}]})"); }, "[X] is not in the vocabulary"},
@@ -151,7 +160,7 @@ TEST_CASE("native json is checked as any file is") {
     file[key] = std::move(value);
     return error_of([&] { (void)Tokenizer::from_json(file.dump(), "native"); });
   };
-  CHECK(refused("version", 2).find("expected tokenizer version 1, found 2") != std::string::npos);
+  CHECK(refused("version", 3).find("expected tokenizer version 1 to 2, found 3") != std::string::npos);
   CHECK(refused("types", "11").find("expected 4 token types, found 2") != std::string::npos);
   CHECK(refused("types", "1190").find("digits from 1 to 6") != std::string::npos);
   CHECK(refused("merges", {0, 1}).find("three ids a merge") != std::string::npos);

@@ -119,13 +119,12 @@ TEST_CASE("a sentencepiece model says what it lacks or what is not supported") {
   CHECK(refused_tokenizer("tokenizer.model", pieces() + trainer()).find("expected a normalizer_spec") != std::string::npos);
   CHECK(refused_tokenizer("tokenizer.model", trainer() + normalizer).find("without pieces") != std::string::npos);
   CHECK(refused_tokenizer("tokenizer.model", pieces() + trainer(2, 6) + normalizer).find("expected 6 pieces, found 5") != std::string::npos);
-  CHECK(refused_tokenizer("tokenizer.model", pieces() + trainer(1) + normalizer).find("unigram models are not supported yet") != std::string::npos);
-  CHECK(refused_tokenizer("tokenizer.model", pieces() + trainer(4) + normalizer).find("character models are not supported yet") != std::string::npos);
+  CHECK(refused_tokenizer("tokenizer.model", pieces() + piece("b", std::numeric_limits<float>::infinity()) + trainer(1) + normalizer).find("a unigram model with a score of inf") != std::string::npos);
   CHECK(refused_tokenizer("tokenizer.model", pieces() + piece("", 0) + trainer() + normalizer).find("piece 5 is empty") != std::string::npos);
   CHECK(refused_tokenizer("tokenizer.model", pieces() + piece("\xff", 0) + trainer() + normalizer).find("token 5 is not UTF-8") != std::string::npos);
   CHECK(refused_tokenizer("tokenizer.model", pieces() + piece("b", std::numeric_limits<float>::quiet_NaN()) + trainer() + normalizer).find("no number as score") != std::string::npos);
   const std::string nfkc = bytes_field(3, bytes_field(1, "nmt_nfkc") + bytes_field(2, "xxxx"));
-  CHECK(refused_tokenizer("tokenizer.model", pieces() + trainer() + nfkc).find("nmt_nfkc is not supported yet") != std::string::npos);
+  CHECK(refused_tokenizer("tokenizer.model", pieces() + trainer() + nfkc).find("a character map of 4 bytes whose array has") != std::string::npos);
   CHECK(refused_tokenizer("tokenizer.model", "").find("empty") != std::string::npos);
   CHECK(refused_tokenizer("tokenizer.model", std::string(1000, '\xff')).find("no sentencepiece model") != std::string::npos);
   // A group that nests without end.
@@ -167,8 +166,8 @@ TEST_CASE("a gguf vocabulary says what is wrong with it") {
   CHECK(has(byte_level().texts(k + "tokens", {"a"}).texts(k + "merges", {"a b"}).refusal(), "merges[0]: b is not in the vocabulary"));
   CHECK(has(byte_level().texts(k + "tokens", {"a", "b", "ab"}).texts(k + "merges", {"a b", "a b"}).refusal(), "merge 1 comes twice"));
   CHECK(has(Gguf{}.str(k + "model", "gpt2").str(k + "pre", "nobody").texts(k + "tokens", {"a"}).refusal(), "pre-tokenizer nobody is not supported yet"));
-  CHECK(has(Gguf{}.str(k + "model", "t5").texts(k + "tokens", {"a"}).refusal(), "unigram tokenizers (t5) are not supported yet"));
-  CHECK(has(Gguf{}.str(k + "model", "bert").texts(k + "tokens", {"a"}).refusal(), "bert is not supported yet"));
+  CHECK(has(Gguf{}.str(k + "model", "t5").texts(k + "tokens", {"a"}).refusal(), "expected tokenizer.ggml.scores, found none"));
+  CHECK(has(Gguf{}.str(k + "model", "rwkv").texts(k + "tokens", {"a"}).refusal(), "rwkv is not supported yet"));
 }
 
 TEST_CASE("empty and repeated pieces of a gguf vocabulary do no harm") {

@@ -108,12 +108,3 @@ TEST_CASE("roberta-base gets the ids of Hugging Face's library, <s> and </s> aro
   CHECK(tokenizer.decode(tokenizer.encode("Hello world")) == "Hello world");
   CHECK(tokenizer.decode(tokenizer.encode("Hello"), true) == "<s>Hello</s>");
 }
-
-TEST_CASE("a unigram tokenizer is refused by name") {
-  BANTAM_NEED_SHARED(folder, "tokenizers/hf-t5-small");
-  CHECK(error_of([&] { (void)Tokenizer::from_folder(folder); }).find("unigram tokenizers are not supported yet") != std::string::npos);
-  for (const std::string name : {"test_model.model", "test_ja_model.model"}) {
-    BANTAM_NEED_SHARED(file, "tokenizers/sentencepiece/" + name);
-    CHECK(error_of([&] { (void)Tokenizer::from_file(file); }).find("unigram models are not supported yet") != std::string::npos);
-  }
-}

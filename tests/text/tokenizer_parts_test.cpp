@@ -81,7 +81,7 @@ TEST_CASE("merging by queue gives what merging by definition gives, on random me
 
 TEST_CASE("scores give every way to make a piece of two, the higher score first") {
   const std::vector<std::string_view> symbols = {"a", "ab", "b", "abab", "aba", "x"};
-  const std::vector<float> scores = {0, -1, 0, -3, -2};  // x is a character without a piece
+  const std::vector<double> scores = {0, -1, 0, -3, -2};  // x is a character without a piece
   auto merges = merges_from_scores(symbols, scores, std::vector<bool>(5, true), "test");
   std::ranges::sort(merges, {}, [](const Merge& m) { return std::pair(m.merged, m.left); });
   std::string made;

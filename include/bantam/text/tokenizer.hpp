@@ -1,4 +1,4 @@
-// Text to token ids and back: SentencePiece BPE and byte-level BPE, whatever file they come from.
+// Text to token ids and back: BPE, unigram, WordPiece, whatever file they come from.
 #pragma once
 
 #include <cstdint>
@@ -28,10 +28,10 @@ enum class TokenType : std::uint8_t { normal = 1, unknown = 2, control = 3, user
 /// A tokenizer: immutable, shared, safe to use from any number of threads. Copying is cheap.
 class Tokenizer {
  public:
-  /// From a Hugging Face folder: tokenizer.json, else tokenizer.model; tokenizer_config.json and
+  /// From a Hugging Face folder: tokenizer.json, else tokenizer.model, else a tiktoken file; tokenizer_config.json and
   /// special_tokens_map.json where present. Throws not_found, corrupt, unsupported.
   [[nodiscard]] static Tokenizer from_folder(const std::filesystem::path& folder);
-  /// From one file: tokenizer.json or SentencePiece tokenizer.model, told apart by content.
+  /// From one file: tokenizer.json, SentencePiece tokenizer.model or a list of tiktoken's ranks, told apart by content.
   [[nodiscard]] static Tokenizer from_file(const std::filesystem::path& file);
   /// From the tokenizer.ggml.* keys of a GGUF file.
   [[nodiscard]] static Tokenizer from_gguf(const GgufFile& file);
@@ -59,7 +59,7 @@ class Tokenizer {
   [[nodiscard]] const std::string& piece(TokenId id) const;
   /// Throws invalid_argument for an id outside the vocabulary, like piece().
   [[nodiscard]] TokenType type(TokenId id) const;
-  /// SentencePiece's, by which pieces are merged; 0 where the vocabulary has none.
+  /// SentencePiece's, by which pieces are merged or, log probabilities, chosen; 0 where the vocabulary has none.
   [[nodiscard]] float score(TokenId id) const;
   /// The id of a vocabulary entry, -1 when there is none.
   [[nodiscard]] TokenId find(std::string_view piece) const noexcept;
@@ -72,7 +72,7 @@ class Tokenizer {
   [[nodiscard]] bool is_special(TokenId id) const noexcept;
   /// Every token that ends a turn: EOS, and well-known ones such as <|eot_id|> and <|im_end|> where present as control tokens.
   [[nodiscard]] bool ends_generation(TokenId id) const noexcept;
-  /// "spm" or "bpe" and the pre-tokenizer ("bpe llama-3"), for people.
+  /// "spm", "bpe", "unigram", "wordpiece" or "wordlevel", and the pre-tokenizer ("bpe llama-3"), for people.
   [[nodiscard]] std::string kind() const;
   /// The model's chat template (Jinja), empty when its files have none.
   [[nodiscard]] const std::string& chat_template() const noexcept;
@@ -80,6 +80,7 @@ class Tokenizer {
   struct Data;  ///< private
 
  private:
+  friend class TextStream;
   explicit Tokenizer(std::shared_ptr<const Data> data);
   std::shared_ptr<const Data> data_;
 };
@@ -99,6 +100,7 @@ class TextStream {
   Tokenizer tokenizer_;
   std::vector<TokenId> spelled_;  ///< sorted
   std::string held_;
+  TokenId before_ = -1;
   bool first_;
 };
 

@@ -1,0 +1,175 @@
+// Reads the models of tokenizer.json: BPE, Unigram, WordPiece, WordLevel.
+#include <algorithm>
+#include <utility>
+
+#include "bantam/core/error.hpp"
+#include "text/loaders.hpp"
+#include "text/tokenizer_data.hpp"
+
+namespace bantam::inline v0 {
+
+namespace {
+
+void read_vocab(const Json& vocab, TokenizerSpec& spec, std::string_view place) {
+  expect(vocab.is_object(), place, "an object", vocab);
+  const std::size_t limit = most_vocabulary_ids(vocab.size());
+  std::size_t size = 0;
+  for (const auto& [piece, value] : vocab.items()) {
+    const auto id = static_cast<std::size_t>(token_id(value, message(place, " ", printable(piece))));
+    if (id >= limit) fail(Errc::corrupt, place, ": id ", id, " in a vocabulary of ", vocab.size(), " entries");
+    size = std::max(size, id + 1);
+  }
+  spec.pieces.resize(size);
+  spec.types.resize(size, TokenType::unused);
+  for (const auto& [piece, value] : vocab.items()) {
+    const auto id = value.get<std::size_t>();
+    if (spec.types[id] != TokenType::unused) {
+      fail(Errc::corrupt, place, ": id ", id, " belongs to ", printable(spec.pieces[id]), " and to ", printable(piece));
+    }
+    spec.pieces[id] = piece;
+    spec.types[id] = TokenType::normal;
+  }
+}
+
+using Index = HashMap<std::string_view, TokenId>;
+
+std::pair<std::string_view, std::string_view> parts_of_merge(const Json& merge, std::string_view place) {
+  if (merge.is_array() && merge.size() == 2 && merge[0].is_string() && merge[1].is_string()) {
+    return {merge[0].string(), merge[1].string()};
+  }
+  if (merge.is_string()) {
+    const std::string_view text = merge.string();
+    const std::size_t space = text.find(' ');
+    if (space != std::string_view::npos && space > 0 && space + 1 < text.size() &&
+        text.find(' ', space + 1) == std::string_view::npos) {
+      return {text.substr(0, space), text.substr(space + 1)};
+    }
+  }
+  fail(Errc::corrupt, place, ": expected two pieces, found ", printable(merge.dump()));
+}
+
+void read_merges(const Json& merges, TokenizerSpec& spec, std::string_view place) {
+  expect(merges.is_array(), place, "an array", merges);
+  Index index;
+  index.reserve(spec.pieces.size());
+  for (std::size_t i = 0; i < spec.pieces.size(); ++i) {
+    if (!spec.pieces[i].empty()) index.emplace(spec.pieces[i], static_cast<TokenId>(i));
+  }
+  spec.merges.reserve(merges.size());
+  std::string whole;
+  for (std::size_t i = 0; i < merges.size(); ++i) {
+    const auto parts = parts_of_merge(merges[i], message(place, "[", i, "]"));
+    std::string_view right = parts.second;
+    if (right.starts_with(spec.continuing)) right.remove_prefix(spec.continuing.size());
+    whole.assign(parts.first).append(right);
+    const auto id_of = [&](std::string_view piece) {
+      const auto found = index.find(piece);
+      if (found == index.end()) fail(Errc::corrupt, place, "[", i, "]: ", printable(piece), " is not in the vocabulary");
+      return found->second;
+    };
+    spec.merges.push_back({id_of(parts.first), id_of(parts.second), id_of(whole)});
+  }
+}
+
+/// A piece by its text; -1 for none wanted.
+TokenId piece_named(const std::string& name, const TokenizerSpec& spec, std::string_view place) {
+  if (name.empty()) return -1;
+  const auto found = std::ranges::find(spec.pieces, name);
+  if (found == spec.pieces.end()) fail(Errc::corrupt, place, ": ", printable(name), " is not in the vocabulary");
+  return static_cast<TokenId>(found - spec.pieces.begin());
+}
+
+void find_byte_pieces(TokenizerSpec& spec) {
+  if (!spec.byte_fallback) return;
+  for (std::size_t i = 0; i < spec.pieces.size(); ++i) {
+    if (byte_of_piece(spec.pieces[i]) >= 0) spec.types[i] = TokenType::byte;
+  }
+}
+
+void read_bpe(const Json& model, TokenizerSpec& spec, std::string_view place) {
+  spec.kind = "bpe";
+  spec.continuing = text_or(model, "continuing_subword_prefix", "", place);
+  spec.word_end = text_or(model, "end_of_word_suffix", "", place);
+  // "dropout" is for training: merges left out at random.
+  spec.byte_fallback = flag(model, "byte_fallback", false, place);
+  spec.fuse_unknown = flag(model, "fuse_unk", false, place);
+  spec.ignore_merges = flag(model, "ignore_merges", false, place);
+  read_vocab(need(model, "vocab", place), spec, message(place, ".vocab"));
+  read_merges(need(model, "merges", place), spec, message(place, ".merges"));
+  spec.unknown = piece_named(text_or(model, "unk_token", "", place), spec, message(place, ".unk_token"));
+  find_byte_pieces(spec);
+}
+
+/// [["<unk>", 0.0], ["the", -3.2], ...]
+void read_unigram(const Json& model, TokenizerSpec& spec, std::string_view place) {
+  spec.kind = "unigram";
+  spec.byte_fallback = flag(model, "byte_fallback", false, place);
+  spec.fuse_unknown = true;
+  const Json& vocab = need(model, "vocab", place);
+  expect(vocab.is_array(), message(place, ".vocab"), "an array", vocab);
+  spec.pieces.reserve(vocab.size());
+  spec.scores.reserve(vocab.size());
+  double lowest = 0;
+  for (const Json& entry : vocab) {
+    if (!entry.is_array() || entry.size() != 2 || !entry[0].is_string() || !entry[1].is_number()) {
+      fail(Errc::corrupt, place, ".vocab[", spec.pieces.size(), "]: expected a piece and its score, found ", printable(entry.dump()));
+    }
+    spec.pieces.emplace_back(entry[0].string());
+    spec.scores.push_back(entry[1].get<double>());
+    lowest = spec.scores.size() == 1 ? spec.scores.back() : std::min(lowest, spec.scores.back());
+  }
+  spec.types.assign(spec.pieces.size(), TokenType::normal);
+  spec.unknown_score = lowest - Unigram::unknown_penalty;
+  if (const Json* unknown = member(model, "unk_id")) {
+    spec.unknown = token_id(*unknown, message(place, ".unk_id"));
+    if (static_cast<std::size_t>(spec.unknown) >= spec.pieces.size()) {
+      fail(Errc::corrupt, place, ".unk_id: token ", spec.unknown, " in a vocabulary of ", spec.pieces.size());
+    }
+  }
+  find_byte_pieces(spec);
+}
+
+void read_wordpiece(const Json& model, TokenizerSpec& spec, std::string_view place) {
+  spec.kind = "wordpiece";
+  spec.continuing = text_or(model, "continuing_subword_prefix", "##", place);
+  // As in BERT, where a file does not say.
+  constexpr std::int32_t usual_longest = 100;
+  const Json* longest = member(model, "max_input_chars_per_word");
+  spec.longest_word = static_cast<std::uint32_t>(longest ? token_id(*longest, message(place, ".max_input_chars_per_word")) : usual_longest);
+  read_vocab(need(model, "vocab", place), spec, message(place, ".vocab"));
+  spec.unknown = piece_named(text_or(model, "unk_token", "[UNK]", place), spec, message(place, ".unk_token"));
+}
+
+void read_wordlevel(const Json& model, TokenizerSpec& spec, std::string_view place) {
+  spec.kind = "wordlevel";
+  read_vocab(need(model, "vocab", place), spec, message(place, ".vocab"));
+  spec.unknown = piece_named(text_or(model, "unk_token", "<unk>", place), spec, message(place, ".unk_token"));
+}
+
+/// Files older than the key "type" are told by what their model has.
+std::string type_of(const Json& model, std::string_view place) {
+  const std::string type = text_or(model, "type", "", place);
+  if (!type.empty()) return type;
+  if (member(model, "merges")) return "BPE";
+  if (member(model, "max_input_chars_per_word")) return "WordPiece";
+  const Json* vocab = member(model, "vocab");
+  if (vocab && vocab->is_array()) return "Unigram";
+  fail(Errc::corrupt, place, ": expected \"type\" or \"merges\", found neither");
+}
+
+}  // namespace
+
+std::size_t most_vocabulary_ids(std::size_t entries) { return 2 * entries + 65536; }
+
+void read_model(const Json& model, TokenizerSpec& spec, std::string_view place) {
+  expect(model.is_object(), place, "an object", model);
+  constexpr std::pair<std::string_view, void (*)(const Json&, TokenizerSpec&, std::string_view)> readers[] = {
+      {"BPE", read_bpe}, {"Unigram", read_unigram}, {"WordPiece", read_wordpiece}, {"WordLevel", read_wordlevel}};
+  const std::string type = type_of(model, place);
+  for (const auto& [name, read] : readers) {
+    if (name == type) return read(model, spec, place);
+  }
+  fail(Errc::unsupported, place, ": expected a BPE, Unigram, WordPiece or WordLevel model, found ", printable(type));
+}
+
+}  // namespace bantam::inline v0
