@@ -6,6 +6,8 @@
 
 #include "bantam/core/half.hpp"
 #include "bantam/io/safetensors.hpp"
+#include "model/arrangement.hpp"
+#include "model/recurrent_config.hpp"
 
 namespace bantam::test {
 
@@ -26,6 +28,22 @@ std::vector<float> for_gguf(const TinyTensor& t) {
   return out;
 }
 
+/// A weight of a recurrent layer as GGUF files have it, of what folders have.
+std::vector<float> for_gguf(const TensorId& id, const ModelConfig& sizes, const std::vector<float>& values) {
+  const Arrangement folder = arrangement_of(id, sizes, Container::folder), gguf = arrangement_of(id, sizes, Container::gguf);
+  const auto [rows, columns] = shape_of(id.role, id.layer, sizes);
+  const auto at = [](const std::vector<std::int64_t>& order, std::int64_t i) { return order.empty() ? i : order[static_cast<std::size_t>(i)]; };
+  std::vector<float> out(values.size());
+  for (std::int64_t r = 0; r < rows; ++r) {
+    for (std::int64_t c = 0; c < columns; ++c) {
+      float x = values[static_cast<std::size_t>(at(folder.rows, r) * columns + at(folder.columns, c))];
+      if (folder.is_log && !gguf.is_log) x = -std::exp(x);
+      out[static_cast<std::size_t>(at(gguf.rows, r) * columns + at(gguf.columns, c))] = x;
+    }
+  }
+  return out;
+}
+
 /// What the reference calls a tensor: by the names of Llama, of Qwen3 for what Llama lacks, of Qwen2-MoE where there are experts, and of
 /// gpt-oss for what all of these lack.
 std::string reference_name(const TensorId& id, bool sparse) {
@@ -41,8 +59,22 @@ std::string reference_name(const TensorId& id, bool sparse) {
     case Role::down_bias: return layer + "mlp.down_proj.bias";
     case Role::attention_out_norm: return layer + "attention_out_norm";
     case Role::ffn_out_norm: return layer + "ffn_out_norm";
+    case Role::state_in: return layer + "mamba.in_proj.weight";
+    case Role::state_out: return layer + "mamba.out_proj.weight";
+    case Role::state_convolution: return layer + "mamba.conv1d.weight";
+    case Role::state_convolution_bias: return layer + "mamba.conv1d.bias";
+    case Role::state_decay: return layer + "mamba.A_log";
+    case Role::state_decay_bias: return layer + "mamba.dt_bias";
+    case Role::state_skip: return layer + "mamba.D";
+    case Role::state_norm: return layer + "mamba.norm.weight";
     default: return key == nullptr ? std::string() : name_from(key->hf, id);
   }
+}
+
+/// What is added, or multiplied by, around 0.
+bool is_recurrent_offset(Role role) {
+  return role == Role::delta_convolution || role == Role::delta_decay_bias || role == Role::state_convolution || role == Role::state_convolution_bias ||
+         role == Role::state_decay_bias || role == Role::short_convolution;
 }
 
 }  // namespace
@@ -55,15 +87,39 @@ void TinyModel::add(Random& random, const RoleInfo& info, const TensorId& id) {
   const bool wanted = info.role == Role::head ? !tied : biases && info.role != Role::rope_divisors;
   if (key->presence == Presence::optional && !wanted) return;
   const auto [rows, columns] = shape_of(info.role, id.layer, sizes);
-  TinyTensor t{name_from(key->hf, id), name_from(key->gguf, id), {columns}, {}, 0, reference_name(id, sparse)};
+  TinyTensor t{name_from(key->hf, id), name_from(key->gguf, id), {columns}, {}};
+  t.reference_name = reference_name(id, sparse);
   if (info.is_matrix()) t.shape.insert(t.shape.begin(), rows);
+  if (const auto shape = arrangement_of(id, sizes, Container::folder).shape; !shape.empty()) t.shape = shape;
   if (arch->gguf_pairs != arch->pairs) t.permuted_heads = rope_heads_of(info.role, id.layer, sizes);
+  if (id.layer >= 0 && recurs(sizes.layer(id.layer).mixer)) t.id = id;
+  t.gguf_shape = arrangement_of(id, sizes, Container::gguf).shape;
   if (info.by_heads) t.heads = heads;
   if (!key->fused.name.empty()) t.fused_name = name_from(key->fused.name, id), t.fused = key->fused;
-  const bool scales = !info.is_matrix() && !info.bias_of && info.role != Role::shared_gate && info.role != Role::selection_bias && info.role != Role::sinks;
-  const double mean = scales ? 1 : 0, spread = info.is_matrix() ? 1 / std::sqrt(static_cast<double>(columns)) : 0.3;
+  const bool scales = !info.is_matrix() && !info.bias_of && info.role != Role::shared_gate && info.role != Role::selection_bias && info.role != Role::sinks && !is_recurrent_offset(info.role);
+  const bool decays = info.role == Role::delta_decay || info.role == Role::state_decay;
+  const double mean = decays ? -1 : scales ? 1 : 0, spread = info.is_matrix() ? 1 / std::sqrt(static_cast<double>(columns)) : 0.3;
   for (std::int64_t i = 0; i < rows * columns; ++i) t.values.push_back(static_cast<float>(mean + spread * random.normal()));
   tensors.push_back(std::move(t));
+}
+
+/// Every kind of layer that the architecture has, one after another.
+void TinyModel::set_kind(LayerSpec& spec, std::size_t i) {
+  if (arch->single_halves) {
+    spec.mixer = i % 4 == 0 ? arch->recurrent : i % 4 == 2 ? MixerKind::attention : MixerKind::none;
+    if (spec.mixer != MixerKind::none) spec.ffn = spec.experts = spec.expert_ffn = 0;
+  } else if (arch->attention_step > 0) {
+    if ((static_cast<std::int64_t>(i) + 1) % arch->attention_step != 0) spec.mixer = arch->recurrent;
+  } else if (!arch->feeds || i % 2 == 0) {
+    spec.mixer = arch->recurrent;
+  }
+  if (!arch->feeds) spec.ffn = spec.experts = spec.expert_ffn = 0;
+  if (!recurs(spec.mixer)) return;
+  nn::RecurrentLayer& r = sizes.recurrent;
+  r.taps = taps;
+  r.channels = dim;
+  if (spec.mixer == MixerKind::short_convolution) return;
+  r = {.key_heads = key_heads, .value_heads = value_heads, .key_dim = key_dim, .value_dim = state_value_dim, .channels = 2 * key_heads * key_dim + value_heads * state_value_dim, .taps = taps};
 }
 
 TinyModel& TinyModel::make() {
@@ -76,7 +132,7 @@ TinyModel& TinyModel::make() {
   if (arch->latent) {
     sizes.kv_heads = heads, sizes.q_rank = q_rank, sizes.kv_rank = kv_rank, sizes.value_dim = value_dim, sizes.rope.dim = head_dim / 4 * 2;
   }
-  const bool turns_part = !arch->latent && (arch->default_rope_part < 1 || !arch->find(Field::rope_dim)->hf.empty());
+  const bool turns_part = !arch->latent && (arch->default_rope_part < 1 || (arch->find(Field::rope_dim) != nullptr && !arch->find(Field::rope_dim)->hf.empty()));
   if (turns_part) sizes.rope.dim = head_dim / 4 * 2;
   sizes.router = arch->router;
   sizes.gate = arch->gate;
@@ -84,12 +140,15 @@ TinyModel& TinyModel::make() {
   sizes.scales = {.embedding = scale(Field::embedding_scale, 1.5), .residual = scale(Field::residual_scale, 0.75),
                   .attention = arch->find(Field::attention_scale) != nullptr ? 0.25 : 0.0, .logits = scale(Field::logit_scale, 0.5) * scale(Field::logit_factor, 1.25)};
   if (arch->no_rope_step > 0) layers = std::max(layers, arch->no_rope_step);
+  if (arch->attention_step > 0) layers = std::max(layers, arch->attention_step);
+  if (arch->single_halves) layers = std::max<std::int64_t>(layers, 4);
   const std::int64_t groups = arch->latent ? heads : kv_heads;
   LayerSpec dense{.kv_heads = groups, .ffn = ffn}, sparse{.kv_heads = groups, .ffn = 0, .window = 0, .experts = experts, .expert_ffn = expert_ffn};
   if (arch->find(Field::shared_ffn) != nullptr || arch->find(Field::shared_experts) != nullptr) sparse.ffn = 2 * expert_ffn;
   if (arch->has_experts()) sizes.router.used = experts_used;
   std::vector<LayerSpec> specs(static_cast<std::size_t>(layers), arch->has_experts() ? sparse : dense);
   if (arch->find(Field::dense_layers) != nullptr) specs[0] = dense;
+  for (std::size_t i = 0; arch->recurrent != MixerKind::none && i < specs.size(); ++i) set_kind(specs[i], i);
   for (std::size_t i = 0; arch->full_attention_step > 0 && i < specs.size(); ++i) {
     if ((static_cast<std::int64_t>(i) + 1) % arch->full_attention_step != 0) specs[i].window = window;
   }
@@ -108,6 +167,7 @@ TinyModel& TinyModel::make() {
   for_each_number([&](const ConfigKey& key, auto number) {
     if (!key.hf.empty()) config[std::string(key.hf)] = number;
   });
+  detail::write_layer_kinds(sizes, config);
   if (turns_part) config["partial_rotary_factor"] = static_cast<double>(sizes.rope.dim) / static_cast<double>(head_dim);
   if (arch->has_experts()) config["norm_topk_prob"] = sizes.router.renormalize;
   pieces = {"<unk>", "<s>", "</s>", "\xe2\x96\x81"};
@@ -200,7 +260,7 @@ GgufBuilder TinyModel::gguf() const {
   // What the file has room for is less exact than config.json: the nearest float.
   const bool old = old_gguf && arch->latent;
   for_each_number([&](const ConfigKey& key, auto number) {
-    if (key.gguf.empty() || (old && (key.field == Field::head_dim || key.field == Field::value_dim))) return;
+    if (key.gguf.empty() || (arch->zero_heads && (key.field == Field::kv_heads || (arch->single_halves && key.field == Field::ffn))) || (old && (key.field == Field::head_dim || key.field == Field::value_dim))) return;
     if (old && key.field == Field::latent_heads) number = static_cast<decltype(number)>(heads);
     if (old && key.field == Field::latent_key_dim) number = static_cast<decltype(number)>(head_dim);
     if (old && key.field == Field::latent_value_dim) number = static_cast<decltype(number)>(value_dim);
@@ -214,6 +274,12 @@ GgufBuilder TinyModel::gguf() const {
   if (arch->latent) {
     b.key(message(name, ".expert_gating_func"), std::uint32_t{sizes.router.score == nn::RouterScore::sigmoid ? 2U : 1U});
     b.key(message(name, ".expert_weights_norm"), sizes.router.renormalize);
+  }
+  if (arch->zero_heads) {
+    std::vector<std::int32_t> groups, widths;
+    for (const LayerSpec& spec : sizes.specs) groups.push_back(attends(spec.mixer) ? static_cast<std::int32_t>(spec.kv_heads) : 0), widths.push_back(static_cast<std::int32_t>(spec.is_sparse() ? spec.expert_ffn : spec.ffn));
+    b.key(message(name, ".attention.head_count_kv"), groups);
+    if (arch->single_halves) b.key(message(name, ".feed_forward_length"), widths);
   }
   put_vocabulary(b);
   if (more_keys) more_keys(b);
@@ -245,11 +311,12 @@ void TinyModel::put_tensors(GgufBuilder& b) const {
       continue;
     }
     std::vector<std::int64_t> dimensions(t->shape.rbegin(), t->shape.rend());
+    if (!t->gguf_shape.empty()) dimensions.assign(t->gguf_shape.rbegin(), t->gguf_shape.rend());
     if (t->heads > 0) dimensions = {t->shape[1], t->shape[0] / t->heads, t->heads};
     if (end - t > 1) dimensions.push_back(end - t);
     std::string bytes;
     const std::string name = t->gguf_name;
-    for (; t != end; ++t) bytes += bytes_of(for_gguf(*t), "F32");
+    for (; t != end; ++t) bytes += bytes_of(t->id.layer >= 0 ? for_gguf(t->id, sizes, t->values) : for_gguf(*t), "F32");
     if (!name.empty()) b.tensor(name, dimensions, 0, bytes);
   }
 }
@@ -267,6 +334,10 @@ reference::Transformer TinyModel::reference() const {
     r.kv_rank = kv_rank, r.q_rank = q_rank, r.value_dim = value_dim, r.nope_dim = head_dim - sizes.rope.dim;
     r.attention_scale = 1 / std::sqrt(static_cast<double>(head_dim));
   }
+  r.gates_output = arch->output_gate;
+  const nn::RecurrentLayer& recurrent = sizes.recurrent;
+  r.recurrent = {static_cast<std::size_t>(recurrent.key_heads), static_cast<std::size_t>(recurrent.value_heads), static_cast<std::size_t>(recurrent.key_dim),
+                 static_cast<std::size_t>(recurrent.value_dim), recurrent.taps};
   r.adjacent_pairs = arch->pairs == nn::RopePairs::adjacent;
   r.norms_rotated = arch->head_norm == nn::HeadNorm::each_rotated;
   r.norms_all_heads = arch->head_norm == nn::HeadNorm::all;

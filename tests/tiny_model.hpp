@@ -23,6 +23,8 @@ struct TinyTensor {
   std::vector<std::int64_t> shape;
   std::vector<float> values;       ///< in Hugging Face's order of rows
   std::int64_t permuted_heads = 0;  ///< GGUF files of Llama pair adjacent rows of q and k, in this many heads
+  TensorId id = {};  ///< of recurrent layers, whose heads and convolutions GGUF files have in other orders
+  std::vector<std::int64_t> gguf_shape = {};  ///< where it is not the same
   std::string reference_name = {};  ///< in reference::Transformer; empty: its own
   std::string fused_name = {};      ///< Hugging Face's, of the tensor that has those of all experts, or heads; empty: none
   Fused fused = {};
@@ -36,6 +38,7 @@ struct TinyModel {
   std::int64_t dim = 36, layers = 2, heads = 6, kv_heads = 2, head_dim = 10, ffn = 50, vocab = 37, context = 64;
   std::int64_t experts = 6, experts_used = 2, expert_ffn = 20;  ///< of architectures that have some
   std::int64_t window = 7;  ///< of architectures that have one in some layers
+  std::int64_t key_heads = 2, value_heads = 4, key_dim = 12, state_value_dim = 12, taps = 4;  ///< of recurrent layers
   std::int64_t q_rank = 12, kv_rank = 32, value_dim = 32;  ///< of latent attention
   bool tied = false;
   bool biases = false;  ///< what is optional: Llama's attention_bias, GLM-4.5's norms of q and k
@@ -82,6 +85,7 @@ struct TinyModel {
 
  private:
   void add(Random& random, const RoleInfo& info, const TensorId& id);
+  void set_kind(LayerSpec& spec, std::size_t i);
   /// Calls f(key, number) for what containers say in numbers.
   template <class F>
   void for_each_number(F&& f) const {

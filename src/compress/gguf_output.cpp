@@ -5,6 +5,7 @@
 
 #include "bantam/core/parallel.hpp"
 #include "bantam/model/roles.hpp"
+#include "model/arrangement.hpp"
 
 namespace bantam::inline v0 {
 
@@ -20,15 +21,6 @@ const SourceType& type_of(const FormatInfo& format) {
   const SourceType* type = source_type_of(format);
   BANTAM_ASSERT(type != nullptr);
   return *type;
-}
-
-/// Which row of ours is row `row` of the file, where `heads` > 0 are ordered for adjacent pairs: 2 i + j holds element i of
-/// half j.
-std::int64_t row_of(std::int64_t row, std::int64_t rows, std::int64_t heads) noexcept {
-  if (heads == 0) return row;
-  const std::int64_t d = rows / heads;
-  const std::int64_t in_head = row % d;
-  return row - in_head + in_head / 2 + in_head % 2 * (d / 2);
 }
 
 /// One row as bytes of `type`.
@@ -67,6 +59,7 @@ std::vector<GgufWriter::Announced> announce(GgufWriter& file, const Checkpoint& 
     const TensorKey* key = key_of(config, tensor);
     GgufWriter::Announced announced{key == nullptr ? std::string() : name_from(key->gguf, tensor), "F32", {tensor.columns}};
     if (format != nullptr) announced = {std::move(announced.name), std::string(type_of(*format).name), {tensor.rows, tensor.columns}};
+    if (const std::vector<std::int64_t> shape = arrangement_of(tensor, config, Container::gguf).shape; !shape.empty()) announced.shape = shape;
     if (info_of(tensor.role).by_heads) announced.shape = {config.heads_of(tensor.layer), tensor.rows / config.heads_of(tensor.layer), tensor.columns};
     if (tensor.expert >= 0 && is_stacked(key->gguf)) {
       // Those of the first expert stand for all: their bytes follow each other.
@@ -106,29 +99,24 @@ std::int64_t gguf_file_bytes(const Checkpoint& checkpoint, const std::vector<Nat
   return static_cast<std::int64_t>(file.file_bytes(announce(file, checkpoint, entries, gguf_rope_divisors(checkpoint.config()).size())));
 }
 
-/// Heads whose rows the file orders for adjacent pairs; 0: none.
-std::int64_t GgufOutput::heads_of(const CheckpointTensor& tensor) const noexcept {
-  if (config_.arch->gguf_pairs == config_.arch->pairs) return 0;
-  return rope_heads_of(tensor.role, tensor.layer, config_);
-}
-
 void GgufOutput::write_vector(const CheckpointTensor& tensor, const std::vector<float>& values) {
-  const auto count = static_cast<std::int64_t>(values.size());
-  std::vector<float> ordered(values.size());
-  for (std::int64_t i = 0; i < count; ++i) ordered[static_cast<std::size_t>(i)] = values[static_cast<std::size_t>(row_of(i, count, heads_of(tensor)))];
-  file_.write(std::as_bytes(std::span(ordered)));
+  const std::vector<float> stored = in_container(values, arrangement_of(tensor, config_, Container::gguf));
+  file_.write(std::as_bytes(std::span(stored)));
 }
 
 void GgufOutput::write_matrix(const CheckpointTensor& tensor, const WeightMatrix& matrix) {
   BANTAM_ASSERT(matrix.order() == nullptr);
   const SourceType& type = type_of(matrix.format());
+  const Arrangement theirs = arrangement_of(tensor, config_, Container::gguf);
+  BANTAM_ASSERT(theirs.columns.empty());
+  const std::vector<std::int64_t> order = inverse(theirs.rows);
   const std::int64_t row_bytes = type.row_bytes(matrix.columns());
   const auto bytes = allocate_storage(static_cast<std::size_t>(matrix.rows() * row_bytes));
   parallel_for(matrix.rows(), panel_rows, [&](Range rows) {
     RowCodes codes;
     std::vector<float> floats(static_cast<std::size_t>(matrix.columns()));
     for (std::int64_t row = rows.begin; row < rows.end; ++row) {
-      put_row(matrix, type, row_of(row, matrix.rows(), heads_of(tensor)), bytes.get() + row * row_bytes, codes, floats);
+      put_row(matrix, type, order.empty() ? row : order[static_cast<std::size_t>(row)], bytes.get() + row * row_bytes, codes, floats);
     }
   });
   file_.write({bytes.get(), static_cast<std::size_t>(matrix.rows() * row_bytes)});

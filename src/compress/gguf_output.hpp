@@ -17,8 +17,6 @@ class GgufOutput : public Output {
   void commit() override;
 
  private:
-  [[nodiscard]] std::int64_t heads_of(const CheckpointTensor& tensor) const noexcept;
-
   const ModelConfig& config_;
   GgufWriter file_;
   std::vector<float> divisors_;

@@ -6,6 +6,7 @@
 
 #include "bantam/model/roles.hpp"
 #include "bantam/quant/formats.hpp"
+#include "model/arrangement.hpp"
 
 namespace bantam::inline v0 {
 
@@ -39,7 +40,7 @@ std::vector<SafetensorsWriter::Announced> announce(const std::vector<NativeWrite
       const auto parts = family->announce(module_of(entry));
       tensors.insert(tensors.end(), parts.begin(), parts.end());
     } else if (entry.format == nullptr) {
-      tensors.push_back({entry.name, upper(format.name), entry.is_row ? std::vector<std::int64_t>{1, entry.columns} : std::vector<std::int64_t>{entry.columns}});
+      tensors.push_back({entry.name, upper(format.name), entry.shape.empty() ? std::vector{entry.columns} : entry.shape});
     } else {
       tensors.push_back({entry.name, upper(entry.format->name), {entry.rows, entry.columns}});
     }
@@ -160,7 +161,8 @@ void HuggingFaceFolderWriter::join(const CheckpointTensor& tensor, const Joined&
   parts_.erase(joined.name);
 }
 
-void HuggingFaceFolderWriter::write_vector(const CheckpointTensor& tensor, const std::vector<float>& values) {
+void HuggingFaceFolderWriter::write_vector(const CheckpointTensor& tensor, const std::vector<float>& model_values) {
+  const std::vector<float> values = in_container(model_values, arrangement_of(tensor, checkpoint_.config(), Container::folder));
   const std::optional<Joined> joined = joined_of(checkpoint_.config(), tensor);
   if (!joined) return write(values, format_);
   join(tensor, *joined, format_, [&](std::int64_t, std::span<float> out) { std::ranges::copy(values, out.begin()); });
@@ -172,11 +174,13 @@ void HuggingFaceFolderWriter::write_matrix(const CheckpointTensor& tensor, const
     return join(tensor, *joined, matrix.format(), [&](std::int64_t r, std::span<float> out) { matrix.read_row(r, out, scratch); });
   }
   if (!matrix.format().is_float) return family_->write(tensor.name, matrix, *writer_);
+  const Arrangement theirs = arrangement_of(tensor, checkpoint_.config(), Container::folder);
+  const std::vector<std::int64_t> rows = inverse(theirs.rows);
   std::vector<float> row(static_cast<std::size_t>(matrix.columns()));
   RowCodes scratch;
   for (std::int64_t r = 0; r < matrix.rows(); ++r) {
-    matrix.read_row(r, row, scratch);
-    write(row, matrix.format());
+    matrix.read_row(rows.empty() ? r : rows[static_cast<std::size_t>(r)], row, scratch);
+    write(in_container(row, {.columns = theirs.columns}), matrix.format());
   }
 }
 

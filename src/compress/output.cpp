@@ -8,6 +8,7 @@
 #include "gguf_output.hpp"
 #include "huggingface_folder.hpp"
 #include "io/json.hpp"
+#include "model/arrangement.hpp"
 #include "packed/writer.hpp"
 
 namespace bantam::inline v0 {
@@ -100,12 +101,15 @@ Target target_for(const std::filesystem::path& out, const Recipe& recipe) {
        recipe.format().name);
 }
 
-const FormatInfo& format_in(Target target, const CheckpointTensor& tensor, const Recipe& recipe) {
+const FormatInfo& format_in(Target target, const CheckpointTensor& tensor, const Recipe& recipe, const ModelConfig& config) {
   const FormatInfo& asked = recipe.format_of(tensor.name, info_of(tensor.role).is_table());
   if (target == Target::gguf) return gguf_format(tensor, asked);
   const PackedWriter* family = packed_writer(target);
   if (family == nullptr || asked.is_float) return asked;
+  const Arrangement theirs = arrangement_of(tensor, config, Container::folder);
+  const bool is_arranged = !theirs.rows.empty() || !theirs.columns.empty();
   if (info_of(tensor.role).by_heads) return format_info<F16Format>();  // one tensor with its sister, transposed
+  if (is_arranged) return format_info<F16Format>();  // packed columns stay where they are
   if (!info_of(tensor.role).is_table()) return family->fits(asked, tensor.rows, tensor.columns) ? asked : format_info<F16Format>();
   const auto names_it = [&](const Recipe::Exception& exception) { return matches(tensor.name, exception.pattern); };
   if (std::ranges::any_of(recipe.exceptions(), names_it)) {

@@ -41,7 +41,7 @@ void check_format(const FormatInfo& format, Target target, std::string_view what
 
 /// The format that a matrix is written in: the recipe's, or what the container has for it. Throws invalid_argument for
 /// embeddings and heads that the container cannot hold as asked.
-[[nodiscard]] const FormatInfo& format_in(Target target, const CheckpointTensor& tensor, const Recipe& recipe);
+[[nodiscard]] const FormatInfo& format_in(Target target, const CheckpointTensor& tensor, const Recipe& recipe, const ModelConfig& config);
 
 /// Whether the checkpoint's matrix goes into the container as it is.
 [[nodiscard]] bool is_copied(Target target, const CheckpointTensor& tensor, const FormatInfo& format) noexcept;

@@ -4,6 +4,7 @@
 #include "calibrate/model_source.hpp"
 #include "gguf_output.hpp"
 #include "joined.hpp"
+#include "model/arrangement.hpp"
 #include "output.hpp"
 #include "rounding.hpp"
 
@@ -11,9 +12,12 @@ namespace bantam::inline v0 {
 
 namespace {
 
-bool is_row(const ModelConfig& config, const TensorId& id) {
-  const TensorKey* key = config.arch->find(id.role, id.layer >= 0 && config.layer(id.layer).is_sparse());
-  return key != nullptr && key->is_row;
+/// The shape of a vector in a folder.
+std::vector<std::int64_t> folder_shape(const ModelConfig& config, const CheckpointTensor& tensor) {
+  const TensorKey* key = config.arch->find(tensor.role, tensor.layer >= 0 && config.layer(tensor.layer).is_sparse());
+  if (key != nullptr && key->is_row) return {1, tensor.columns};
+  const Arrangement arrangement = arrangement_of(tensor, config, Container::folder);
+  return arrangement.shape.empty() ? std::vector{tensor.columns} : arrangement.shape;
 }
 
 void check_prunable(const Recipe& recipe, const CheckpointTensor& tensor, const FormatInfo& format) {
@@ -48,12 +52,12 @@ std::vector<NativeWriter::Entry> entries_of(const Checkpoint& checkpoint, const 
   std::vector<NativeWriter::Entry> entries;
   for (const CheckpointTensor& tensor : checkpoint.tensors()) {
     if (!tensor.is_matrix && tensor.role == Role::rope_divisors) continue;
-    const FormatInfo* format = tensor.is_matrix ? &format_in(target, tensor, recipe) : nullptr;
+    const FormatInfo* format = tensor.is_matrix ? &format_in(target, tensor, recipe, checkpoint.config()) : nullptr;
     const bool copied = format != nullptr && is_copied(target, tensor, *format) && !recipe.options().rotation && !is_pruned(recipe, tensor);
     if (is_pruned(recipe, tensor)) check_prunable(recipe, tensor, *format);
     if (format != nullptr && tensor.layer >= 0 && !copied) check_holds(recipe, *format, tensor.name);
     NativeWriter::Entry& entry = entries.emplace_back(NativeWriter::Entry{tensor.tensor_name(), format, tensor.rows, tensor.columns, copied ? tensor.order().get() : nullptr,
-                                                                          is_row(checkpoint.config(), tensor)});
+                                                                          tensor.is_matrix ? std::vector<std::int64_t>() : folder_shape(checkpoint.config(), tensor)});
     if (!writes_folder(target)) continue;
     if (const std::optional<Joined> joined = joined_of(checkpoint.config(), tensor)) entry.joined = joined->name, entry.joined_shape = joined->shape;
   }

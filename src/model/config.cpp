@@ -1,5 +1,5 @@
 // The part of a checked ModelConfig that config.json and GGUF metadata share.
-#include "model/config_source.hpp"
+#include "model/recurrent_config.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -27,10 +27,10 @@ std::int64_t extent_of(const Source& source, Field field, double value) {
   return static_cast<std::int64_t>(value);
 }
 
-/// One number for all layers, or one for each.
-std::vector<std::int64_t> extents_of(const Source& source, Field field, std::int64_t layers) {
+/// One number for all layers, or one for each: 0 for those that do not have it.
+std::vector<std::int64_t> extents_of(const Source& source, Field field, std::int64_t layers, const std::function<bool(std::int64_t)>& has) {
   std::vector<std::int64_t> extents;
-  for (const double value : source.list(field)) extents.push_back(extent_of(source, field, value));
+  for (const double value : source.list(field)) extents.push_back(value == 0 && !has(std::ssize(extents)) ? 0 : extent_of(source, field, value));
   if (extents.empty()) return {require_extent(source, field)};
   if (static_cast<std::int64_t>(extents.size()) != layers) {
     fail(Errc::corrupt, source.place, ": ", source.key(field), ": expected one number or ", layers, ", found ", extents.size());
@@ -70,7 +70,7 @@ void read_router(const Source& source, std::int64_t experts, nn::RouterOptions& 
 }
 
 /// Experts of the sparse layers, and which layers are dense.
-void read_experts(const Source& source, std::vector<LayerSpec>& layers, ModelConfig& c) {
+void read_experts(const Source& source, const std::vector<LayerKind>& kinds, std::vector<LayerSpec>& layers, ModelConfig& c) {
   const std::int64_t experts = require_extent(source, Field::experts), ffn = require_extent(source, Field::expert_ffn);
   if (experts > most_experts) fail(Errc::corrupt, source.place, ": ", source.key(Field::experts), ": expected at most ", most_experts, ", found ", experts);
   read_router(source, experts, c.router);
@@ -79,7 +79,9 @@ void read_experts(const Source& source, std::vector<LayerSpec>& layers, ModelCon
   if (shared > largest_extent) fail(Errc::corrupt, source.place, ": ", source.key(Field::shared_experts), ": expected at most ", largest_extent / ffn, ", found ", shared_experts);
   const std::int64_t dense = count_of(source, Field::dense_layers), step = std::max<std::int64_t>(1, count_of(source, Field::sparse_step));
   for (std::int64_t i = 0; i < c.layers; ++i) {
-    if (i < dense || (i + 1) % step != 0 || source.is_dense(i)) continue;
+    const FeedForward half = kinds.empty() ? FeedForward::any : kinds[static_cast<std::size_t>(i)].feed_forward;
+    if (half == FeedForward::dense || half == FeedForward::none) continue;
+    if (half == FeedForward::any && (i < dense || (i + 1) % step != 0 || source.is_dense(i))) continue;
     LayerSpec& layer = layers[static_cast<std::size_t>(i)];
     layer.experts = experts;
     layer.expert_ffn = ffn;
@@ -87,36 +89,52 @@ void read_experts(const Source& source, std::vector<LayerSpec>& layers, ModelCon
   }
 }
 
-/// Heads, key-value heads and FFN widths, of all layers alike or of each; experts.
+/// Heads, key-value heads and FFN widths, of all layers alike or of each; experts; which layers recur.
 void read_layers(const Source& source, ModelConfig& c) {
-  const std::vector<std::int64_t> heads = extents_of(source, Field::heads, c.layers);
-  const bool grouped = source.number(Field::kv_heads) || !source.list(Field::kv_heads).empty();
-  const std::vector<std::int64_t> kv_heads = grouped ? extents_of(source, Field::kv_heads, c.layers) : heads;
+  const std::vector<LayerKind> kinds = source.kinds(c.layers);
+  const auto kind_of = [&](std::int64_t i) { return kinds.empty() ? LayerKind() : kinds[static_cast<std::size_t>(i)]; };
+  const auto attends_at = [&](std::int64_t i) { return attends(kind_of(i).mixer); };
+  const auto feeds_at = [&](std::int64_t i) { return kind_of(i).feed_forward != FeedForward::none; };
   const auto at = [](const std::vector<std::int64_t>& list, std::int64_t i) { return list[list.size() == 1 ? 0 : static_cast<std::size_t>(i)]; };
-  c.heads = heads[0];
-  // Every head of latent attention has its own part of the keys' up-projection, whatever the cache holds.
-  c.kv_heads = c.arch->latent ? heads[0] : kv_heads[0];
-  std::vector<LayerSpec> layers;
-  for (std::int64_t i = 0; i < c.layers; ++i) {
-    const std::int64_t h = at(heads, i), kv = c.arch->latent ? h : at(kv_heads, i);
-    if (kv > h || h % kv != 0) {
-      fail(Errc::corrupt, source.place, ": ", source.key(Field::kv_heads), ": expected a divisor of the ", h, " heads, found ", kv);
-    }
-    if (h / kv != c.heads / c.kv_heads) {
-      fail(Errc::unsupported, source.place, ": ", source.key(Field::kv_heads), "[", i, "]: expected ", c.heads / c.kv_heads,
-           " heads for each, as in layer 0, found ", h / kv);
-    }
-    layers.push_back({.kv_heads = kv});
-  }
-  if (c.arch->has_experts()) read_experts(source, layers, c);
-  if (!std::ranges::all_of(layers, &LayerSpec::is_sparse)) {
-    const std::vector<std::int64_t> ffn = extents_of(source, Field::ffn, c.layers);
+  std::int64_t first = 0;  // that attends
+  while (first < c.layers && !attends_at(first)) ++first;
+  c.heads = c.kv_heads = 1;
+  std::vector<LayerSpec> layers(static_cast<std::size_t>(c.layers));
+  if (first < c.layers) {
+    const std::vector<std::int64_t> heads = extents_of(source, Field::heads, c.layers, attends_at);
+    const bool grouped = source.number(Field::kv_heads) || !source.list(Field::kv_heads).empty();
+    const std::vector<std::int64_t> kv_heads = grouped ? extents_of(source, Field::kv_heads, c.layers, attends_at) : heads;
+    c.heads = at(heads, first);
+    // Every head of latent attention has its own part of the keys' up-projection, whatever the cache holds.
+    c.kv_heads = c.arch->latent ? c.heads : at(kv_heads, first);
     for (std::int64_t i = 0; i < c.layers; ++i) {
-      LayerSpec& layer = layers[static_cast<std::size_t>(i)];
-      if (!layer.is_sparse()) layer.ffn = at(ffn, i);
+      // What does not attend has as many as the first that does, of which it makes nothing.
+      const std::int64_t of = attends_at(i) ? i : first, h = at(heads, of), kv = c.arch->latent ? h : at(kv_heads, of);
+      if (kv > h || h % kv != 0) {
+        fail(Errc::corrupt, source.place, ": ", source.key(Field::kv_heads), ": expected a divisor of the ", h, " heads, found ", kv);
+      }
+      if (h / kv != c.heads / c.kv_heads) {
+        fail(Errc::unsupported, source.place, ": ", source.key(Field::kv_heads), "[", i, "]: expected ", c.heads / c.kv_heads,
+             " heads for each, as in layer ", first, ", found ", h / kv);
+      }
+      layers[static_cast<std::size_t>(i)].kv_heads = kv;
+    }
+  } else {
+    for (LayerSpec& layer : layers) layer.kv_heads = 1;
+  }
+  for (std::int64_t i = 0; i < c.layers; ++i) layers[static_cast<std::size_t>(i)].mixer = kind_of(i).mixer;
+  if (c.arch->has_experts()) read_experts(source, kinds, layers, c);
+  const auto is_dense = [&](std::int64_t i) { return feeds_at(i) && !layers[static_cast<std::size_t>(i)].is_sparse(); };
+  bool any_dense = false;
+  for (std::int64_t i = 0; i < c.layers; ++i) any_dense = any_dense || is_dense(i);
+  if (any_dense) {
+    const std::vector<std::int64_t> ffn = extents_of(source, Field::ffn, c.layers, is_dense);
+    for (std::int64_t i = 0; i < c.layers; ++i) {
+      if (is_dense(i)) layers[static_cast<std::size_t>(i)].ffn = at(ffn, i);
     }
   }
   c.set_layers(std::move(layers));
+  read_recurrent(source, c);
 }
 
 /// Ranks and sizes of latent attention.
@@ -187,7 +205,10 @@ ModelConfig read_sizes(const ArchSpec& arch, const Source& source) {
   if (c.layers < 1) fail(Errc::corrupt, source.place, ": ", source.key(Field::drafting_layers), ": expected fewer than the layers, found ", c.drafting_layers);
   read_layers(source, c);
   const std::optional<double> head_dim = source.number(Field::head_dim);
-  if (arch.latent) {
+  const bool any_attends = std::ranges::any_of(c.specs, [](const LayerSpec& spec) { return attends(spec.mixer); });
+  if (!any_attends) {
+    c.head_dim = c.value_dim = 16;  // of no layer
+  } else if (arch.latent) {
     read_latent(source, c);
   } else if (!head_dim && c.dim % c.heads != 0) {
     fail(Errc::corrupt, source.place, ": ", source.key(Field::dim), ": expected a multiple of the ", c.heads, " heads, found ", c.dim);
@@ -204,7 +225,7 @@ ModelConfig read_sizes(const ArchSpec& arch, const Source& source) {
   c.context = extent_or(source, Field::context, 2048);
   c.norm_eps = positive_or(source, Field::norm_eps, arch.default_norm_eps);
   c.rope.base = positive_or(source, Field::rope_base, arch.default_rope_base);
-  if (!arch.latent) c.rope.dim = extent_or(source, Field::rope_dim, c.head_dim);
+  if (!arch.latent) c.rope.dim = any_attends ? extent_or(source, Field::rope_dim, c.head_dim) : c.head_dim;
   if (c.rope.dim > c.head_dim || c.rope.dim % 2 != 0) {
     fail(Errc::corrupt, source.place, ": ", source.key(Field::rope_dim), ": expected an even size up to the head's ", c.head_dim, ", found ", c.rope.dim);
   }
@@ -242,7 +263,7 @@ std::int64_t ModelConfig::dense_layers() const noexcept { return std::ranges::fi
 
 bool ModelConfig::is_uniform() const noexcept {
   const auto alike = [](const LayerSpec& a, const LayerSpec& b) {
-    return a.kv_heads == b.kv_heads && a.ffn == b.ffn && a.experts == b.experts && a.expert_ffn == b.expert_ffn;
+    return a.kv_heads == b.kv_heads && (a.ffn == b.ffn || !a.has_feed_forward() || !b.has_feed_forward()) && a.experts == b.experts && a.expert_ffn == b.expert_ffn;
   };
   const std::int64_t dense = dense_layers();
   for (std::int64_t i = 0; i < layers; ++i) {
@@ -309,7 +330,9 @@ FieldValue value_of(const ModelConfig& c, Field field) {
     case Field::head_dim: return c.head_dim;
     case Field::value_dim: return c.value_dim;
     // Loaders ask for one where all layers have experts, too, and multiply it by the number of shared ones.
-    case Field::ffn: return dense > 0 ? c.layer(0).ffn : c.arch->find(Field::shared_experts) != nullptr ? sparse.expert_ffn : std::max(sparse.ffn, sparse.expert_ffn);
+    case Field::ffn:
+      if (const auto mlp = std::ranges::find_if(c.specs, [](const LayerSpec& spec) { return !spec.is_sparse() && spec.ffn > 0; }); mlp != c.specs.end()) return mlp->ffn;
+      return c.arch->find(Field::shared_experts) != nullptr ? sparse.expert_ffn : unless(0, std::max(sparse.ffn, sparse.expert_ffn));
     case Field::vocab: return c.vocab;
     case Field::context: return c.context;
     case Field::norm_eps: return c.norm_eps;
@@ -329,6 +352,13 @@ FieldValue value_of(const ModelConfig& c, Field field) {
     case Field::attention_scale: return c.scales.attention;
     case Field::logit_scale: return 1 / c.scales.logits;
     case Field::logit_factor: return c.scales.logits;
+    case Field::convolution_taps: return unless(1, c.recurrent.taps);
+    case Field::recurrent_key_heads: return unless(0, c.recurrent.key_heads);
+    case Field::recurrent_key_dim: return unless(0, c.recurrent.key_dim);
+    case Field::recurrent_heads: return unless(0, c.recurrent.value_heads);
+    case Field::recurrent_value_dim: return unless(0, c.recurrent.value_dim);
+    case Field::recurrent_inner: return unless(0, c.recurrent.value_heads * c.recurrent.value_dim);
+    case Field::attention_step: return c.arch->attention_step;
     case Field::experts: return unless(0, sparse.experts);
     case Field::experts_used: return unless(0, c.router.used);
     case Field::expert_ffn: return unless(0, sparse.expert_ffn);

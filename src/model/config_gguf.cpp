@@ -6,7 +6,7 @@
 #include "bantam/core/error.hpp"
 #include "bantam/io/gguf.hpp"
 #include "bantam/model/archs.hpp"
-#include "model/config_source.hpp"
+#include "model/recurrent_config.hpp"
 
 namespace bantam::inline v0 {
 
@@ -79,7 +79,7 @@ ModelConfig read_gguf_config(const GgufFile& file) {
         const auto* list = list_of(field);
         return list != nullptr ? std::vector<double>(list->begin(), list->end()) : std::vector<double>();
       },
-      key_of, true};
+      key_of, true, [](std::int64_t) { return false; }, [&](std::int64_t layers) { return detail::layer_kinds_of(file, *arch, layers); }};
   ModelConfig c = detail::read_sizes(*arch, source);
   for (std::int64_t i = 0; i < c.layers; ++i) c.specs[static_cast<std::size_t>(i)].rope = detail::rope_of(*arch, i);
   if (source.number(Field::window).value_or(0) != 0) {

@@ -9,7 +9,7 @@
 #include "bantam/core/error.hpp"
 #include "bantam/io/file.hpp"
 #include "bantam/model/archs.hpp"
-#include "model/config_source.hpp"
+#include "model/recurrent_config.hpp"
 #include "text/json.hpp"
 
 namespace bantam::inline v0 {
@@ -164,7 +164,7 @@ void read_rotated_part(const Json& json, const std::string& place, ModelConfig& 
 /// Newer configs name the kind of each layer. What they say goes before the keys that models had for it.
 void read_layer_types(const Json& json, const std::string& place, std::int64_t window, ModelConfig& c) {
   const Json* types = member(json, "layer_types");
-  if (types == nullptr) return;
+  if (types == nullptr || c.arch->recurrent != MixerKind::none) return;  // which were read before
   if (!types->is_array() || static_cast<std::int64_t>(types->size()) != c.layers) {
     fail(Errc::corrupt, place, ": layer_types: expected a list of ", c.layers, " kinds, found ",
          types->is_array() ? message(types->size()) : std::string(types->type_name()));
@@ -184,9 +184,15 @@ const ArchSpec& find_hf_arch(const Json& json, const std::string& place) {
   const Json* it = json.find("architectures");
   if (it != nullptr && it->is_array() && !it->empty() && (*it)[0].is_string()) {
     const std::string_view name = (*it)[0].string();
+    const ArchSpec* found = nullptr;
     for (const ArchSpec* arch : architectures) {
-      if (arch->hf_class == name) return *arch;
+      if (arch->hf_class != name) continue;
+      // Nemotron-H with and without experts share a class.
+      const ConfigKey* experts = arch->find(Field::experts);
+      const bool fits = experts == nullptr || number_at(json, experts->hf, place).value_or(0) > 0;
+      if (found == nullptr || (fits && experts != nullptr)) found = arch;
     }
+    if (found != nullptr) return *found;
     fail(Errc::unsupported, place, ": architectures: expected one of ", supported_architectures(), ", found ", printable(name));
   }
   const std::string type = text_at(json, "model_type", place, "");
@@ -236,7 +242,8 @@ ModelConfig from_json(const Json& json, const std::string& place) {
         return number_at(json, key_of(field), place);
       },
       [&](Field field) { return is_list(field) ? list_at(json, key_of(field), place) : std::vector<double>(); },
-      [&](Field field) { return std::string(key_of(field)); }, false, dense_layers_of(json, place)};
+      [&](Field field) { return std::string(key_of(field)); }, false, dense_layers_of(json, place),
+      [&](std::int64_t layers) { return detail::layer_kinds_of(json, place, arch, layers); }};
   ModelConfig c = detail::read_sizes(arch, source);
   c.vocab = detail::require_extent(source, Field::vocab);
   c.router.renormalize = flag_at(json, "norm_topk_prob", place, c.router.renormalize);
@@ -321,6 +328,7 @@ std::string write_hf_config(const ModelConfig& c, std::string_view torch_dtype) 
     for (const LayerSpec& spec : c.specs) json["no_rope_layers"].push_back(spec.rope == nn::LayerRope::none ? 0 : 1);
   }
   json["tie_word_embeddings"] = c.tied;
+  detail::write_layer_kinds(c, json);
   if (c.window > 0) {
     json["sliding_window"] = c.window;
     json["use_sliding_window"] = true;

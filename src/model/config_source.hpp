@@ -24,6 +24,8 @@ struct Source {
   bool layers_have_drafting = false;  ///< whether the number of layers counts drafting_layers
   /// Layers that a model of experts has none in, beside the first dense_layers.
   std::function<bool(std::int64_t layer)> is_dense = [](std::int64_t) { return false; };
+  /// Of each layer; empty where all attend.
+  std::function<std::vector<LayerKind>(std::int64_t layers)> kinds = [](std::int64_t) { return std::vector<LayerKind>(); };
 };
 
 /// Numbers that may differ from layer to layer: one for all, or a list.

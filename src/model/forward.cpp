@@ -23,7 +23,7 @@ constexpr std::int64_t outputs_at_once = 16;
 nn::SelfAttentionOptions attention_options(const ModelConfig& c) {
   return {.shape = {.heads = c.heads, .kv_heads = c.kv_heads, .head_dim = c.head_dim, .scale = static_cast<float>(c.scales.attention), .value_dim = c.value_dim,
                     .softcap = static_cast<float>(c.scales.attention_softcap)},
-          .rope = c.rope, .local_rope = c.local_rope, .temperature = c.temperature, .head_norm = c.arch->head_norm, .norm_eps = c.norm_eps};
+          .rope = c.rope, .local_rope = c.local_rope, .temperature = c.temperature, .head_norm = c.arch->head_norm, .output_gate = c.arch->output_gate, .norm_eps = c.norm_eps};
 }
 
 nn::LatentAttentionOptions latent_options(const ModelConfig& c) {
@@ -37,7 +37,7 @@ std::unique_ptr<nn::Mixer> make_mixer(MixerKind kind, const KernelTable& kernels
   switch (kind) {
     case MixerKind::attention: return std::make_unique<nn::MixerOf<nn::SelfAttention, &LayerWeights::attention>>(kernels, attention_options(c), context_tokens, workers);
     case MixerKind::latent_attention: return std::make_unique<nn::MixerOf<nn::LatentAttention, &LayerWeights::attention>>(kernels, latent_options(c), context_tokens, workers);
-    case MixerKind::gated_delta: return std::make_unique<nn::MixerOf<nn::GatedDelta, &LayerWeights::delta>>(kernels, c.recurrent, c.norm_eps, workers);
+    case MixerKind::gated_delta: return std::make_unique<nn::MixerOf<nn::GatedDelta, &LayerWeights::delta>>(kernels, c.recurrent, c.arch->tiled_values, c.norm_eps, workers);
     case MixerKind::state_space: return std::make_unique<nn::MixerOf<nn::StateSpace, &LayerWeights::state_space>>(kernels, c.recurrent, c.norm_eps, workers);
     case MixerKind::short_convolution: return std::make_unique<nn::MixerOf<nn::ShortConvolution, &LayerWeights::convolution>>(kernels, c.recurrent);
     case MixerKind::none: break;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <tuple>
 
+#include "arrangement.hpp"
 #include "bantam/model/roles.hpp"
 #include "packed/family.hpp"
 #include "sources/fused.hpp"
@@ -76,7 +77,7 @@ class Matcher {
     const bool repeats_embedding = id.role == Role::head && config_.tied;
     const auto [rows, columns] = shape_of(id.role, id.layer, config_);
     if (info.is_matrix() && !repeats_embedding) {
-      if (SharedSource matrix = open_packed(name, id.layer, rows, columns)) return add(id, name, std::move(matrix));
+      if (SharedSource matrix = open_packed(name, id.layer, rows, columns)) return add(id, name, arranged(std::move(matrix), id));
     }
     const TensorEntry* entry = files_.tensors.find(name);
     if (entry == nullptr) {
@@ -97,18 +98,30 @@ class Matcher {
     if (gguf_ && info.by_heads) shape = {config_.heads_of(id.layer), rows / config_.heads_of(id.layer), columns};
     // A vector may be a matrix of one row: the gate of Qwen's shared expert.
     if (!info.is_matrix() && entry->shape == std::vector<std::int64_t>{1, columns}) shape = entry->shape;
+    if (const Arrangement theirs = arrangement_of(id, config_, container()); !theirs.shape.empty()) return add(id, name_of(key, id), arranged(flat(*entry, theirs.shape), id));
     const SharedSource source = open_plain(*entry, files_.path, shape);
-    if (!stacked) return add(id, name_of(key, id), in_rope_halves(source, id));
+    if (!stacked) return add(id, name_of(key, id), arranged(source, id));
     for (std::int64_t e = 0; e < experts; ++e) add({id.role, id.layer, e}, name_of(key, {id.role, id.layer, e}), slice(source, e, experts));
   }
 
-  /// Queries and keys in the order of the model's rows: GGUF files may have pairs of rope as neighbors.
-  [[nodiscard]] SharedSource in_rope_halves(SharedSource source, const TensorId& id) const {
-    const std::int64_t heads = gguf_ && arch_.gguf_pairs != arch_.pairs ? rope_heads_of(id.role, id.layer, config_) : 0;
-    if (heads == 0) return source;
-    const bool is_matrix = info_of(id.role).is_matrix();
-    const Selection halves = Selection::rope_halves(heads, (is_matrix ? source->rows() : source->columns()) / heads);
-    return is_matrix ? select_rows(std::move(source), halves) : select_columns(std::move(source), halves);
+  [[nodiscard]] Container container() const noexcept {
+    return gguf_ ? Container::gguf : files_.container == "bantam" ? Container::native : Container::folder;
+  }
+  /// What the model has, of what the file has of it.
+  [[nodiscard]] SharedSource arranged(SharedSource source, const TensorId& id) const {
+    Arrangement theirs = arrangement_of(id, config_, container());
+    if (!theirs.rows.empty()) source = select_rows(std::move(source), IndexList{std::move(theirs.rows)});
+    if (!theirs.columns.empty()) source = select_columns(std::move(source), IndexList{std::move(theirs.columns)});
+    return theirs.is_log ? minus_exp(std::move(source)) : source;
+  }
+  /// A vector that is stored as a tensor of this shape, or without axes of length 1.
+  [[nodiscard]] SharedSource flat(const TensorEntry& entry, std::vector<std::int64_t> shape) const {
+    const auto without_ones = [](std::vector<std::int64_t> axes) {
+      std::erase(axes, 1);
+      return axes;
+    };
+    if (without_ones(entry.shape) == without_ones(shape)) shape = entry.shape;
+    return as_row(open_plain(entry, files_.path, shape));
   }
 
   /// The matrix of a folder that others quantized; null where it is stored plainly.

@@ -47,7 +47,8 @@ constexpr auto groups = [] {
 }  // namespace
 
 std::int64_t extent_of(WeightAxis axis, std::int64_t layer, const ModelConfig& c) noexcept {
-  const LayerSpec spec = layer < 0 ? LayerSpec() : c.layer(layer);
+  LayerSpec spec = layer < 0 ? LayerSpec() : c.layer(layer);
+  if (!attends(spec.mixer)) spec.kv_heads = 0;
   const std::int64_t keys = spec.kv_heads * c.head_dim;
   const nn::RecurrentLayer delta = spec.mixer == MixerKind::gated_delta ? c.recurrent : nn::RecurrentLayer{};
   const nn::RecurrentLayer state = spec.mixer == MixerKind::state_space ? c.recurrent : nn::RecurrentLayer{};
@@ -57,15 +58,15 @@ std::int64_t extent_of(WeightAxis axis, std::int64_t layer, const ModelConfig& c
     case WeightAxis::vocab: return c.vocab;
     case WeightAxis::dim: return c.dim;
     case WeightAxis::heads: return c.heads / c.kv_heads * spec.kv_heads;
-    case WeightAxis::queries: return c.heads / c.kv_heads * keys;
+    case WeightAxis::queries: return c.heads / c.kv_heads * keys * (c.arch->output_gate ? 2 : 1);
     case WeightAxis::keys: return c.is_latent() ? 0 : keys;
     case WeightAxis::outputs: return c.heads / c.kv_heads * spec.kv_heads * c.value_dim;
-    case WeightAxis::q_norm: return c.arch->head_norm == nn::HeadNorm::all ? extent_of(WeightAxis::queries, layer, c) : c.head_dim;
-    case WeightAxis::k_norm: return c.arch->head_norm == nn::HeadNorm::all ? keys : c.head_dim;
+    case WeightAxis::q_norm: return spec.kv_heads == 0 ? 0 : c.arch->head_norm == nn::HeadNorm::all ? extent_of(WeightAxis::queries, layer, c) : c.head_dim;
+    case WeightAxis::k_norm: return spec.kv_heads == 0 ? 0 : c.arch->head_norm == nn::HeadNorm::all ? keys : c.head_dim;
     case WeightAxis::rope_pairs: return c.rope.dim / 2;
     case WeightAxis::q_rank: return c.q_rank;
     case WeightAxis::kv_rank: return c.kv_rank;
-    case WeightAxis::latent: return c.kv_rank > 0 ? c.kv_rank + c.rope.dim : 0;
+    case WeightAxis::latent: return c.kv_rank > 0 && spec.kv_heads > 0 ? c.kv_rank + c.rope.dim : 0;
     case WeightAxis::latent_queries: return extent_of(WeightAxis::heads, layer, c) * c.kv_rank;
     case WeightAxis::nope: return c.head_dim - c.rope.dim;
     case WeightAxis::delta_channels: return delta.channels;
@@ -96,10 +97,23 @@ std::pair<std::int64_t, std::int64_t> shape_of(Role role, std::int64_t layer, co
 bool is_in_layer(Role role, std::int64_t layer, const ModelConfig& config) noexcept {
   if (const auto matrix = info_of(role).bias_of) return is_in_layer(*matrix, layer, config);
   const auto [rows, columns] = shape_of(role, layer, config);
-  if (role == Role::q && config.q_rank > 0) return false;  // q_a and q_b are in its place
-  // The gate of a shared expert has its input's width alone, and belongs to the MLP beside experts.
-  const bool gated = role != Role::shared_gate || (config.layer(layer).is_sparse() && config.layer(layer).ffn > 0);
-  return rows > 0 && columns > 0 && gated;
+  if (rows == 0 || columns == 0) return false;
+  const LayerSpec spec = layer < 0 ? LayerSpec() : config.layer(layer);
+  switch (role) {
+    case Role::q: return config.q_rank == 0;  // else q_a and q_b are in its place
+    case Role::o:
+    case Role::o_bias: return attends(spec.mixer);
+    // The gate of a shared expert has its input's width alone, and belongs to the MLP beside experts.
+    case Role::shared_gate: return spec.is_sparse() && spec.ffn > 0;
+    // A layer that is one half has the norms of that half; where halves are side by side they may share one.
+    case Role::attention_norm:
+    case Role::attention_norm_bias:
+    case Role::attention_out_norm: return spec.mixer != MixerKind::none;
+    case Role::ffn_norm:
+    case Role::ffn_norm_bias:
+    case Role::ffn_out_norm: return spec.has_feed_forward();
+    default: return true;
+  }
 }
 
 std::int64_t rope_heads_of(Role role, std::int64_t layer, const ModelConfig& config) noexcept {

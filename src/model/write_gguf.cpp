@@ -56,6 +56,7 @@ void write_gguf_config(GgufWriter& file, const ModelConfig& c) {
   for (const auto& list : {c.arch->config, c.arch->more_config}) {
     for (const ConfigKey& key : list) {
       if (key.gguf.empty() || c.arch->find(key.field) != &key) continue;
+      if (c.arch->zero_heads && (key.field == Field::kv_heads || (key.field == Field::ffn && c.arch->single_halves))) continue;  // a list, below
       const FieldValue value = value_of(c, key.field);
       const std::string name = message(prefix, key.gguf);
       if (!value) continue;
@@ -65,6 +66,22 @@ void write_gguf_config(GgufWriter& file, const ModelConfig& c) {
         file.key(name, static_cast<float>(std::get<double>(*value)));
       }
     }
+  }
+  if (c.arch->zero_heads) {
+    // Which layers attend, by heads that others lack; and of layers of one half, which have an MLP.
+    std::vector<std::int32_t> heads, ffn;
+    for (const LayerSpec& spec : c.specs) {
+      heads.push_back(attends(spec.mixer) ? static_cast<std::int32_t>(spec.kv_heads) : 0);
+      ffn.push_back(static_cast<std::int32_t>(spec.is_sparse() ? spec.expert_ffn : spec.ffn));
+    }
+    file.key(prefix + "attention.head_count_kv", std::span<const std::int32_t>(heads));
+    if (c.arch->single_halves) file.key(prefix + "feed_forward_length", std::span<const std::int32_t>(ffn));
+  }
+  if (c.arch->rope_sections) {
+    // Pairs by axis, as equal as can be: a text's positions are the same on all.
+    const auto pairs = static_cast<std::int32_t>(c.rope.dim / 2);
+    const std::int32_t sections[] = {(pairs + 2) / 3, (pairs + 1) / 3, pairs / 3, 0};
+    file.key(prefix + "rope.dimension_sections", std::span<const std::int32_t>(sections));
   }
   if (c.has_experts()) write_router(file, c.router, prefix);
   write_scaling(file, c.rope, prefix + "rope.scaling.");

@@ -68,10 +68,88 @@ struct RecurrentHead {
   }
 };
 
+/// As nn::RecurrentLayer, with groups and the state's size of a state space as key heads and key_dim.
+struct RecurrentSizes {
+  std::size_t key_heads = 0, value_heads = 0, key_dim = 0, value_dim = 0;
+  std::int64_t taps = 0;
+};
+
 inline void make_unit(double* x, std::size_t n) {
   double squares = 1e-6;
   for (std::size_t i = 0; i < n; ++i) squares += x[i] * x[i];
   for (std::size_t i = 0; i < n; ++i) x[i] /= std::sqrt(squares);
+}
+
+/// What the output projection of a gated delta net reads; value heads of a key head are side by side (Hugging Face's Qwen3-Next).
+inline std::vector<Doubles> gated_delta(const RecurrentSizes& s, const std::vector<Doubles>& qkv, const std::vector<Doubles>& z, const std::vector<Doubles>& a,
+                                        const std::vector<Doubles>& b, const std::vector<float>& convolution, const std::vector<float>& a_log,
+                                        const std::vector<float>& dt_bias, const std::vector<float>& norm, double eps) {
+  std::vector<Doubles> mixed = causal_convolution(qkv, convolution, {}, s.taps), out;
+  std::vector<RecurrentHead> heads(s.value_heads, {s.key_dim, s.value_dim});
+  const std::size_t keys = s.key_heads * s.key_dim;
+  for (std::size_t t = 0; t < qkv.size(); ++t) {
+    for (double& v : mixed[t]) v = silu(v);
+    for (std::size_t h = 0; h < 2 * s.key_heads; ++h) make_unit(&mixed[t][h * s.key_dim], s.key_dim);
+    for (std::size_t i = 0; i < keys; ++i) mixed[t][i] /= std::sqrt(static_cast<double>(s.key_dim));
+    Doubles& row = out.emplace_back();
+    for (std::size_t h = 0; h < s.value_heads; ++h) {
+      const double g = -std::exp(static_cast<double>(a_log[h])) * softplus(a[t][h] + static_cast<double>(dt_bias[h]));
+      const double beta = 1 / (1 + std::exp(-b[t][h]));
+      const std::size_t key = h / (s.value_heads / s.key_heads);
+      const Doubles o = heads[h].delta_step(g, beta, &mixed[t][key * s.key_dim], &mixed[t][keys + key * s.key_dim], &mixed[t][2 * keys + h * s.value_dim]);
+      double squares = 0;
+      for (const double v : o) squares += v * v;
+      for (std::size_t i = 0; i < o.size(); ++i) {
+        row.push_back(o[i] / std::sqrt(squares / static_cast<double>(o.size()) + eps) * static_cast<double>(norm[i]) * silu(z[t][h * s.value_dim + i]));
+      }
+    }
+  }
+  return out;
+}
+
+/// What the output projection of a state space reads. in: z; x, B and C; dt.
+inline std::vector<Doubles> state_space(const RecurrentSizes& s, const std::vector<Doubles>& in, const std::vector<float>& convolution, const std::vector<float>& bias,
+                                        const std::vector<float>& a_log, const std::vector<float>& dt_bias, const std::vector<float>& skip, const std::vector<float>& norm, double eps) {
+  const std::size_t inner = s.value_heads * s.value_dim, keys = s.key_heads * s.key_dim, channels = inner + 2 * keys;
+  std::vector<Doubles> convolved, out;
+  for (const Doubles& row : in) convolved.emplace_back(row.begin() + static_cast<std::ptrdiff_t>(inner), row.begin() + static_cast<std::ptrdiff_t>(inner + channels));
+  convolved = causal_convolution(convolved, convolution, bias, s.taps);
+  std::vector<RecurrentHead> heads(s.value_heads, {s.key_dim, s.value_dim});
+  for (std::size_t t = 0; t < in.size(); ++t) {
+    for (double& v : convolved[t]) v = silu(v);
+    Doubles& row = out.emplace_back();
+    for (std::size_t h = 0; h < s.value_heads; ++h) {
+      const double dt = softplus(in[t][inner + channels + h] + static_cast<double>(dt_bias[h]));
+      const double* x = &convolved[t][h * s.value_dim];
+      Doubles update(x, x + s.value_dim);
+      for (double& v : update) v *= dt;
+      const std::size_t group = h / (s.value_heads / s.key_heads);
+      const Doubles y = heads[h].step(-dt * std::exp(static_cast<double>(a_log[h])), update, &convolved[t][inner + keys + group * s.key_dim], &convolved[t][inner + group * s.key_dim]);
+      for (std::size_t i = 0; i < y.size(); ++i) row.push_back((y[i] + static_cast<double>(skip[h]) * x[i]) * silu(in[t][h * s.value_dim + i]));
+    }
+    const std::size_t each = inner / s.key_heads;
+    for (std::size_t group = 0; !norm.empty() && group < s.key_heads; ++group) {
+      double squares = 0;
+      for (std::size_t i = group * each; i < (group + 1) * each; ++i) squares += row[i] * row[i];
+      for (std::size_t i = group * each; i < (group + 1) * each; ++i) row[i] *= static_cast<double>(norm[i]) / std::sqrt(squares / static_cast<double>(each) + eps);
+    }
+  }
+  return out;
+}
+
+/// What the output projection of a gated short convolution reads. in: B, C, x.
+inline std::vector<Doubles> short_convolution(const RecurrentSizes& s, const std::vector<Doubles>& in, const std::vector<float>& convolution) {
+  const std::size_t dim = in[0].size() / 3;
+  std::vector<Doubles> gated;
+  for (const Doubles& row : in) {
+    gated.emplace_back();
+    for (std::size_t c = 0; c < dim; ++c) gated.back().push_back(row[c] * row[2 * dim + c]);
+  }
+  gated = causal_convolution(gated, convolution, {}, s.taps);
+  for (std::size_t t = 0; t < in.size(); ++t) {
+    for (std::size_t c = 0; c < dim; ++c) gated[t][c] *= in[t][dim + c];
+  }
+  return gated;
 }
 
 }  // namespace bantam::reference

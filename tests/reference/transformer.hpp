@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "reference/recurrence.hpp"
 #include "reference/router.hpp"
 
 namespace bantam::reference {
@@ -30,6 +31,8 @@ struct Transformer {
   bool norms_rotated = false;       ///< they come after rope
   bool adjacent_pairs = false;      ///< rope turns elements 2 i and 2 i + 1, not i and i + n
   bool clamps = false;              ///< gates and ups of MLPs, as gpt-oss does
+  bool gates_output = false;        ///< rows of q are a head's query, then its gate (Qwen3-Next)
+  RecurrentSizes recurrent{};       ///< of layers that have weights of such
   std::int64_t experts = 0, expert_ffn = 0, shared_ffn = 0;  ///< of layers that have a router
   Router router{};
   std::vector<std::int64_t> windows{};  ///< of each layer, 0 for none; empty: none has one
@@ -137,15 +140,44 @@ struct Transformer {
     const std::string layer = "model.layers." + std::to_string(index) + ".";
     std::vector<Row> normed;
     for (const Row& row : x) normed.push_back(norm(row, layer + "input_layernorm.weight"));
-    const std::vector<Row> attended = kv_rank > 0 ? latent_attention(normed, layer) : attention(normed, index);
+    const std::vector<Row> mixed = mixer(normed, layer, index);
     for (std::size_t i = 0; i < x.size(); ++i) {
       const Row before = x[i];
-      add(x[i], scaled(norm(product(layer + "self_attn.o_proj.weight", layer + "self_attn.o_proj.bias", attended[i], dim), layer + "attention_out_norm")));
+      if (!mixed.empty()) add(x[i], scaled(norm(mixed[i], layer + "attention_out_norm")));
+      if (!weights.contains(layer + "mlp.gate.weight") && !weights.contains(layer + "mlp.up_proj.weight")) continue;
       const std::string own = layer + "post_attention_layernorm.weight";
       const Row y = parallel && !weights.contains(own) ? normed[i] : norm(parallel ? before : x[i], own);
       const bool sparse = weights.contains(layer + "mlp.gate.weight");
       add(x[i], scaled(norm(sparse ? mixture(layer + "mlp.", y) : mlp(layer + "mlp.", y, ffn), layer + "ffn_out_norm")));
     }
+  }
+  /// What the first half of a layer adds; nothing where it has none.
+  [[nodiscard]] std::vector<Row> mixer(const std::vector<Row>& x, const std::string& layer, std::int64_t index) const {
+    const auto times = [&](const std::string& name, const std::vector<Row>& rows) {
+      std::vector<Row> out;
+      const auto count = static_cast<std::int64_t>(weights.at(layer + name).size() / rows[0].size());
+      for (const Row& row : rows) out.push_back(product(layer + name, layer + name.substr(0, name.rfind('.')) + ".bias", row, count));
+      return out;
+    };
+    const auto vector = [&](const std::string& name) {
+      const auto found = weights.find(layer + name);
+      return found == weights.end() ? std::vector<float>() : found->second;
+    };
+    if (weights.contains(layer + "linear_attn.A_log")) {
+      return times("linear_attn.out_proj.weight",
+                   gated_delta(recurrent, times("linear_attn.in_proj_qkv.weight", x), times("linear_attn.in_proj_z.weight", x), times("linear_attn.in_proj_a.weight", x),
+                               times("linear_attn.in_proj_b.weight", x), vector("linear_attn.conv1d.weight"), vector("linear_attn.A_log"), vector("linear_attn.dt_bias"),
+                               vector("linear_attn.norm.weight"), norm_eps));
+    }
+    if (weights.contains(layer + "mamba.A_log")) {
+      return times("mamba.out_proj.weight", state_space(recurrent, times("mamba.in_proj.weight", x), vector("mamba.conv1d.weight"), vector("mamba.conv1d.bias"), vector("mamba.A_log"),
+                                                        vector("mamba.dt_bias"), vector("mamba.D"), vector("mamba.norm.weight"), norm_eps));
+    }
+    if (weights.contains(layer + "conv.conv.weight")) {
+      return times("conv.out_proj.weight", short_convolution(recurrent, times("conv.in_proj.weight", x), vector("conv.conv.weight")));
+    }
+    if (!weights.contains(layer + "self_attn.o_proj.weight")) return {};
+    return times("self_attn.o_proj.weight", kv_rank > 0 ? latent_attention(x, layer) : attention(x, index));
   }
   [[nodiscard]] Row scaled(Row x) const {
     for (double& v : x) v *= residual_scale;
@@ -168,9 +200,17 @@ struct Transformer {
     const auto projected = [&](const std::string& which, const Row& row, std::int64_t rows) {
       return product(at + which + ".weight", at + which + ".bias", row, rows);
     };
-    std::vector<Row> q, k, v;
+    std::vector<Row> q, k, v, gates(x.size());
     for (const Row& y : x) {
-      q.push_back(projected("q_proj", y, heads * head_dim));
+      q.push_back(projected("q_proj", y, heads * head_dim * (gates_output ? 2 : 1)));
+      if (gates_output) {
+        Row own;
+        for (std::int64_t h = 0; h < heads; ++h) {
+          own.insert(own.end(), q.back().begin() + 2 * h * head_dim, q.back().begin() + (2 * h + 1) * head_dim);
+          for (std::int64_t i = 0; i < head_dim; ++i) gates[q.size() - 1].push_back(1 / (1 + std::exp(-q.back()[static_cast<std::size_t>((2 * h + 1) * head_dim + i)])));
+        }
+        q.back() = std::move(own);
+      }
       k.push_back(projected("k_proj", y, kv_heads * head_dim));
       v.push_back(projected("v_proj", y, kv_heads * head_dim));
       if (norms_all_heads) q.back() = rms_norm(q.back(), at + "q_norm.weight");
@@ -199,6 +239,9 @@ struct Transformer {
         }
         attended[i].insert(attended[i].end(), mean.begin(), mean.end());
       }
+    }
+    for (std::size_t i = 0; gates_output && i < x.size(); ++i) {
+      for (std::size_t c = 0; c < attended[i].size(); ++c) attended[i][c] *= gates[i][c];
     }
     return attended;
   }

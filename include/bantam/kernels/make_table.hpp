@@ -67,6 +67,7 @@ constexpr KernelTable make_table(FormatList<F...>) {
       .clamped_silu_mul = clamped_silu_mul<A>,
       .relu_mul = relu_mul<A>,
       .relu2_mul = relu2_mul<A>,
+      .sigmoid_mul = sigmoid_mul<A>,
       .softcap = softcap<A>,
       .rope_half = rope_half<A>,
       .rope_pairs = rope_pairs<A>,

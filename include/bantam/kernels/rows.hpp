@@ -118,6 +118,13 @@ void relu2_mul(const float* gate, const float* up, float* out, std::int64_t n) n
   });
 }
 
+/// sigmoid(gate) * up.
+template <class A>
+void sigmoid_mul(const float* gate, const float* up, float* out, std::int64_t n) noexcept {
+  using V = vec<A>;
+  gated<A>(gate, up, out, n, [](typename V::F x) { return V::divide(V::splat(1.0f), V::splat(1.0f) + kernels::exp<A>(V::splat(0.0f) - x)); });
+}
+
 /// x = cap tanh(x / cap), in place (arXiv:2408.00118, 2.3).
 template <class A>
 void softcap(float* x, float cap, std::int64_t n) noexcept {

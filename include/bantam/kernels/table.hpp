@@ -45,6 +45,7 @@ struct KernelTable {
   void (*clamped_silu_mul)(const float* gate, const float* up, float* out, std::int64_t n) noexcept;
   void (*relu_mul)(const float* gate, const float* up, float* out, std::int64_t n) noexcept;
   void (*relu2_mul)(const float* gate, const float* up, float* out, std::int64_t n) noexcept;
+  void (*sigmoid_mul)(const float* gate, const float* up, float* out, std::int64_t n) noexcept;
   void (*softcap)(float* x, float cap, std::int64_t n) noexcept;
   void (*rope_half)(float* x, const float* cosines, const float* sines, std::int64_t half) noexcept;
   void (*rope_pairs)(float* x, const float* cosines, const float* sines, std::int64_t half) noexcept;

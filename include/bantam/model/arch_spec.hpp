@@ -1,6 +1,8 @@
 // An architecture as data: where its numbers and tensors stand in each container, and which choices it makes.
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <span>
 #include <string>
 #include <string_view>
@@ -13,6 +15,34 @@
 namespace bantam::inline v0 {
 
 enum class Norm : std::uint8_t { rms, layer };
+
+/// The block of a layer's first half.
+enum class MixerKind : std::uint8_t {
+  attention,
+  latent_attention,
+  gated_delta,
+  state_space,
+  short_convolution,
+  none,  ///< the layer is its second half alone (Nemotron-H)
+};
+inline constexpr std::size_t mixer_kinds = static_cast<std::size_t>(MixerKind::none);
+/// Whether it keeps keys and values of a sequence.
+[[nodiscard]] constexpr bool attends(MixerKind kind) noexcept { return kind == MixerKind::attention || kind == MixerKind::latent_attention; }
+/// Whether it keeps a recurrent state.
+[[nodiscard]] constexpr bool recurs(MixerKind kind) noexcept { return kind != MixerKind::none && !attends(kind); }
+
+/// What a layer's second half is.
+enum class FeedForward : std::uint8_t {
+  any,     ///< an MLP or experts, as other numbers say
+  dense,
+  sparse,
+  none,    ///< the layer is its first half alone
+};
+/// The halves of a layer.
+struct LayerKind {
+  MixerKind mixer = MixerKind::attention;
+  FeedForward feed_forward = FeedForward::any;
+};
 
 /// Which of a model's weights: `layer` is -1 for those of none, `expert` for those of no expert.
 struct TensorId {
@@ -53,6 +83,13 @@ enum class Field : std::uint8_t {
   attention_scale,  ///< of scores, in the place of 1 / sqrt(head_dim)
   logit_scale,      ///< logits are divided by it
   logit_factor,     ///< or multiplied
+  convolution_taps,     ///< of recurrent layers
+  recurrent_key_heads,  ///< of a gated delta net; the groups of a state space
+  recurrent_key_dim,    ///< of its keys; of a state space the state's
+  recurrent_heads,      ///< of values
+  recurrent_value_dim,
+  recurrent_inner,      ///< both of them multiplied
+  attention_step,       ///< each layer that is a multiple of it, counted from 1, attends; the others recur
   experts,       ///< of a sparse layer
   experts_used,  ///< by a token
   expert_ffn,
@@ -68,9 +105,9 @@ enum class Field : std::uint8_t {
 
 /// Where a number stands: its key in config.json, and in GGUF after the architecture's name. Empty: not in this container.
 struct ConfigKey {
-  Field field;
-  std::string_view hf;
-  std::string_view gguf;
+  Field field{};
+  std::string_view hf{};
+  std::string_view gguf{};
 };
 
 /// Whether a checkpoint may lack a tensor.
@@ -90,14 +127,22 @@ struct Fused {
 
 /// Where a tensor stands. {} is the number of the layer, {e} of the expert; without {e} those of all experts are stacked in one tensor.
 struct TensorKey {
-  Role role;
-  std::string_view hf;    ///< empty: not in this container
-  std::string_view gguf;
+  Role role{};
+  std::string_view hf{};  ///< empty: not in this container
+  std::string_view gguf{};
   Presence presence = Presence::required;
   Layers layers = Layers::all;
   bool is_row = false;  ///< a vector that Hugging Face has as a matrix of one row
   Fused fused = {};     ///< what folders may have in place of `hf`
 };
+
+/// Two tables as one.
+template <class Key, std::size_t n, std::size_t m>
+[[nodiscard]] constexpr std::array<Key, n + m> joined(const Key (&first)[n], const Key (&second)[m]) {
+  std::array<Key, n + m> all{};
+  std::copy(std::begin(second), std::end(second), std::copy(std::begin(first), std::end(first), all.begin()));
+  return all;
+}
 
 /// A name of a TensorKey with numbers in the places of {} and {e}.
 [[nodiscard]] inline std::string name_from(std::string_view pattern, const TensorId& id) {
@@ -121,7 +166,15 @@ struct ArchSpec {
   Norm norm = Norm::rms;
   bool parallel = false;  ///< attention and MLP read the same state (GPT-J); one norm for both where there is no ffn_norm
   bool latent = false;    ///< attention is latent attention
+  MixerKind recurrent = MixerKind::none;  ///< what layers that do not attend have in its place
+  std::int64_t attention_step = 0;        ///< Field::attention_step, where the config does not say; 0: it names the kind of each layer
+  bool single_halves = false;  ///< each layer is one half: a mixer, an MLP, or experts
+  bool feeds = true;          ///< layers have a second half
+  bool zero_heads = false;    ///< GGUF files say which layers attend by how many key-value heads they have
+  bool tiled_values = false;  ///< value head i of a delta net goes with key head i mod key_heads; folders have those of a key head side by side
+  bool output_gate = false;   ///< queries of each head come with as many numbers whose sigmoid its output is multiplied by
   nn::HeadNorm head_norm = nn::HeadNorm::each;
+  bool rope_sections = false;  ///< GGUF files say which pairs of rope turn by which axis of an image; all by the same in a text
   nn::RouterOptions router = {};  ///< what holds when the config does not say
   nn::RopePairs pairs = nn::RopePairs::half;  ///< that rope turns, with the rows of q and k as Hugging Face has them
   /// The same in GGUF files. Where the two differ rows of q and k lie in another order there.
@@ -135,7 +188,7 @@ struct ArchSpec {
   bool default_tied = false;  ///< when config.json does not say
   std::span<const ConfigKey> config;
   std::span<const TensorKey> tensors;
-  std::span<const TensorKey> more_tensors;  ///< what it has beyond a family's common ones, and names in the place of theirs
+  std::span<const TensorKey> more_tensors = {};  ///< what it has beyond a family's common ones, and names in the place of theirs
   std::span<const ConfigKey> more_config = {};  ///< the same of numbers
 
   /// Where a role's tensor stands in a layer with or without experts; null where the architecture has none.

@@ -8,14 +8,18 @@
 #include "bantam/model/archs/gpt_oss.hpp"
 #include "bantam/model/archs/granite.hpp"
 #include "bantam/model/archs/hunyuan_moe.hpp"
+#include "bantam/model/archs/lfm2.hpp"
 #include "bantam/model/archs/llama.hpp"
+#include "bantam/model/archs/mamba2.hpp"
 #include "bantam/model/archs/minimax_m2.hpp"
 #include "bantam/model/archs/mistral.hpp"
 #include "bantam/model/archs/mixtral.hpp"
+#include "bantam/model/archs/nemotron_h.hpp"
 #include "bantam/model/archs/olmo2.hpp"
 #include "bantam/model/archs/olmoe.hpp"
 #include "bantam/model/archs/qwen2.hpp"
 #include "bantam/model/archs/qwen3.hpp"
+#include "bantam/model/archs/qwen3_5.hpp"
 #include "bantam/model/archs/qwen_moe.hpp"
 #include "bantam/model/archs/smollm3.hpp"
 #include "bantam/model/archs/starcoder2.hpp"
@@ -27,6 +31,8 @@ inline constexpr const ArchSpec* architectures[] = {&archs::llama, &archs::mistr
                                                     &archs::mixtral, &archs::qwen2_moe, &archs::qwen3_moe, &archs::olmoe,
                                                     &archs::glm4_moe, &archs::minimax_m2, &archs::ernie4_5_moe, &archs::gpt_oss,
                                                     &archs::hunyuan_moe, &archs::deepseek_v2, &archs::deepseek_v3, &archs::glm4_moe_lite,
-                                                    &archs::granite, &archs::smollm3, &archs::olmo2, &archs::starcoder2, &archs::cohere, &archs::yi};
+                                                    &archs::granite, &archs::smollm3, &archs::olmo2, &archs::starcoder2, &archs::cohere, &archs::yi,
+                                                    &archs::qwen3_5, &archs::qwen3_5_moe, &archs::lfm2, &archs::lfm2_moe,
+                                                    &archs::nemotron_h, &archs::nemotron_h_moe, &archs::mamba2};
 
 }  // namespace bantam::inline v0

@@ -18,21 +18,6 @@ namespace bantam::inline v0 {
 class GgufFile;
 class GgufWriter;
 
-/// The block of a layer's first half.
-enum class MixerKind : std::uint8_t {
-  attention,
-  latent_attention,
-  gated_delta,
-  state_space,
-  short_convolution,
-  none,  ///< the layer is its second half alone (Nemotron-H)
-};
-inline constexpr std::size_t mixer_kinds = static_cast<std::size_t>(MixerKind::none);
-/// Whether it keeps keys and values of a sequence.
-[[nodiscard]] constexpr bool attends(MixerKind kind) noexcept { return kind == MixerKind::attention || kind == MixerKind::latent_attention; }
-/// Whether it keeps a recurrent state.
-[[nodiscard]] constexpr bool recurs(MixerKind kind) noexcept { return kind != MixerKind::none && !attends(kind); }
-
 /// One layer, as data: what may differ from layer to layer.
 struct LayerSpec {
   std::int64_t kv_heads = 0;

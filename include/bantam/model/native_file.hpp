@@ -36,7 +36,7 @@ class NativeWriter {
     std::int64_t rows;
     std::int64_t columns;
     const ColumnPermutation* order = nullptr;  ///< of a matrix; follows its bytes in the file
-    bool is_row = false;                       ///< a vector that Hugging Face has as a matrix of one row
+    std::vector<std::int64_t> shape = {};      ///< of a vector in folders, where it is not (columns)
     std::string joined = {};                   ///< in folders, the tensor that this is a part of; empty: none
     std::vector<std::int64_t> joined_shape = {};
   };

@@ -33,10 +33,12 @@ class Derived : public MatrixSource {
   SharedSource from_;
 };
 
+/// Indices: Selection or IndexList.
+template <class Indices>
 class Rows final : public Derived {
  public:
-  Rows(SharedSource from, const Selection& rows)
-      : Derived(from, rows.count(), from->columns(), from->panel_format()), selected_(rows) {
+  Rows(SharedSource from, Indices rows)
+      : Derived(from, rows.count(), from->columns(), from->panel_format()), selected_(std::move(rows)) {
     if (!format_->is_float) order_ = from_->order();
   }
   void read_row(std::int64_t row, std::span<float> out, RowCodes& scratch) const override { from_->read_row(selected_[row], out, scratch); }
@@ -47,12 +49,13 @@ class Rows final : public Derived {
   }
 
  private:
-  Selection selected_;
+  const Indices selected_;
 };
 
+template <class Indices>
 class Columns final : public Derived {
  public:
-  Columns(SharedSource from, const Selection& columns) : Derived(from, from->rows(), columns.count(), float_format(*from)), selected_(columns) {}
+  Columns(SharedSource from, Indices columns) : Derived(from, from->rows(), columns.count(), float_format(*from)), selected_(std::move(columns)) {}
   void read_row(std::int64_t row, std::span<float> out, RowCodes& scratch) const override {
     std::vector<float> all(static_cast<std::size_t>(from_->columns()));
     from_->read_row(row, all, scratch);
@@ -61,7 +64,7 @@ class Columns final : public Derived {
   }
 
  private:
-  Selection selected_;
+  const Indices selected_;
 };
 
 class Transposed final : public Derived {
@@ -197,6 +200,24 @@ class Offset final : public Derived {
   float value_;
 };
 
+class MinusExp final : public Derived {
+ public:
+  explicit MinusExp(SharedSource from) : Derived(from, from->rows(), from->columns(), format_info<F32Format>()) {}
+  void read_row(std::int64_t row, std::span<float> out, RowCodes& scratch) const override {
+    from_->read_row(row, out, scratch);
+    for (float& x : out) x = -std::exp(x);
+  }
+};
+
+class AsRow final : public Derived {
+ public:
+  explicit AsRow(SharedSource from) : Derived(from, 1, from->rows() * from->columns(), float_format(*from)) {}
+  void read_row(std::int64_t /*row*/, std::span<float> out, RowCodes& scratch) const override {
+    const auto columns = static_cast<std::size_t>(from_->columns());
+    for (std::int64_t r = 0; r < from_->rows(); ++r) from_->read_row(r, out.subspan(static_cast<std::size_t>(r) * columns, columns), scratch);
+  }
+};
+
 class InFloats final : public Derived {
  public:
   explicit InFloats(SharedSource from) : Derived(from, from->rows(), from->columns(), format_info<F32Format>()) {
@@ -210,7 +231,7 @@ class InFloats final : public Derived {
 SharedSource select_rows(SharedSource from, const Selection& rows) {
   if (rows.is_run() && rows.count() == from->rows()) return from;
   SharedSource easier = from->select(rows);
-  return easier != nullptr ? easier : std::make_shared<Rows>(std::move(from), rows);
+  return easier != nullptr ? easier : std::make_shared<Rows<Selection>>(std::move(from), rows);
 }
 SharedSource slice(SharedSource from, std::int64_t index, std::int64_t count) {
   const std::int64_t rows = from->rows() / count;
@@ -219,10 +240,14 @@ SharedSource slice(SharedSource from, std::int64_t index, std::int64_t count) {
 SharedSource stack(std::vector<SharedSource> matrices) { return std::make_shared<Stack>(std::move(matrices)); }
 SharedSource select_columns(SharedSource from, const Selection& columns) {
   if (columns.is_run() && columns.count() == from->columns()) return in_floats(std::move(from));
-  return std::make_shared<Columns>(std::move(from), columns);
+  return std::make_shared<Columns<Selection>>(std::move(from), columns);
 }
+SharedSource select_rows(SharedSource from, IndexList rows) { return std::make_shared<Rows<IndexList>>(std::move(from), std::move(rows)); }
+SharedSource select_columns(SharedSource from, IndexList columns) { return std::make_shared<Columns<IndexList>>(std::move(from), std::move(columns)); }
 SharedSource transpose(SharedSource from) { return std::make_shared<Transposed>(std::move(from)); }
 SharedSource offset(SharedSource from, float value) { return std::make_shared<Offset>(std::move(from), value); }
+SharedSource as_row(SharedSource from) { return std::make_shared<AsRow>(std::move(from)); }
+SharedSource minus_exp(SharedSource from) { return std::make_shared<MinusExp>(std::move(from)); }
 SharedSource in_floats(SharedSource from) { return from->format().is_float ? from : std::make_shared<InFloats>(std::move(from)); }
 
 }  // namespace bantam::inline v0

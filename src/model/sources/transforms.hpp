@@ -42,20 +42,38 @@ struct Selection {
   [[nodiscard]] constexpr bool is_run() const noexcept { return loops[2].count == count() && (loops[2].step == 1 || count() == 1); }
 };
 
+/// Any indices, one by one.
+struct IndexList {
+  std::vector<std::int64_t> indices;
+
+  [[nodiscard]] std::int64_t count() const noexcept { return std::ssize(indices); }
+  [[nodiscard]] std::int64_t operator[](std::int64_t i) const noexcept { return indices[static_cast<std::size_t>(i)]; }
+  template <class F>
+  void for_each(F&& f) const {
+    for (const std::int64_t index : indices) f(index);
+  }
+};
+
 using SharedSource = std::shared_ptr<const MatrixSource>;
 
 /// In the same format: codes stay as they are.
 [[nodiscard]] SharedSource select_rows(SharedSource from, const Selection& rows);
+[[nodiscard]] SharedSource select_rows(SharedSource from, IndexList rows);
 /// Number `index` of `count` matrices of the same size that stand in one below each other.
 [[nodiscard]] SharedSource slice(SharedSource from, std::int64_t index, std::int64_t count);
 /// Matrices of the same width below each other; in f32 where they have several formats or orders of columns.
 [[nodiscard]] SharedSource stack(std::vector<SharedSource> matrices);
 // These are in floats.
 [[nodiscard]] SharedSource select_columns(SharedSource from, const Selection& columns);
+[[nodiscard]] SharedSource select_columns(SharedSource from, IndexList columns);
 /// Keeps what it has read of `from` until panels have been filled with all of it, or drop().
 [[nodiscard]] SharedSource transpose(SharedSource from);
 /// Each value plus `value`, in f32: norms that are stored less one.
 [[nodiscard]] SharedSource offset(SharedSource from, float value);
+/// All rows, one behind the other, as one.
+[[nodiscard]] SharedSource as_row(SharedSource from);
+/// -e^x of each value, in f32: decays that are stored as logs.
+[[nodiscard]] SharedSource minus_exp(SharedSource from);
 /// The same values; in f32 where the format is not of floats.
 [[nodiscard]] SharedSource in_floats(SharedSource from);
 

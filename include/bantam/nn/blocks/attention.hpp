@@ -22,6 +22,7 @@ struct SelfAttentionOptions {
   std::optional<RopeOptions> local_rope = {};  ///< of layers that ask for it; as many numbers of a head
   Temperature temperature = {};
   HeadNorm head_norm = HeadNorm::each;
+  bool output_gate = false;  ///< q has twice the rows: of each head its query, then its gate (Qwen3-Next)
   double norm_eps = 1e-5;
 };
 
@@ -46,7 +47,8 @@ class SelfAttention {
   /// Room for a pass of these sequences, of so many tokens together.
   void plan(std::int64_t tokens, std::span<const PassSequence> sequences) {
     const AttentionShape& s = options_.shape;
-    q_.resize(tokens, s.heads * s.head_dim);
+    q_.resize(tokens, s.heads * query_stride());
+    if (options_.output_gate) queries_.resize(tokens, s.heads * s.head_dim);
     for (RowBuffer* x : {&k_, &v_}) x->resize(tokens, s.kv_heads * s.head_dim);
     attended_.resize(tokens, s.heads * s.head_dim);
     for (auto* angles : {&angles_, &local_angles_}) angles->ensure(static_cast<std::size_t>(tokens * options_.rope.dim));
@@ -82,6 +84,9 @@ class SelfAttention {
   }
 
  private:
+  /// Numbers from one head of q to the next.
+  [[nodiscard]] std::int64_t query_stride() const noexcept { return options_.shape.head_dim * (options_.output_gate ? 2 : 1); }
+  void gate(const Pass& pass, std::int64_t heads) noexcept;
   void normalize_all_heads(const Pass& pass, const AttentionWeights& w) noexcept;
   void rotate_and_store(const Pass& pass, const AttentionWeights& w, const MixerLayer& layer) noexcept;
   void warm(float* query, std::int64_t position) const noexcept;
@@ -93,6 +98,7 @@ class SelfAttention {
   std::optional<Rope> local_rope_;
   Attention attention_;
   PassCaches caches_;
+  RowBuffer queries_;            ///< (tokens, heads * head_dim), where q_ has gates besides
   RowBuffer q_, k_, v_;          ///< (tokens, heads * head_dim), (tokens, kv_heads * head_dim) twice
   Activations attended_;         ///< (tokens, heads * head_dim)
   AlignedBuffer<float> angles_, local_angles_;  ///< (tokens, 2, rope dim / 2): cosines, sines
@@ -100,7 +106,8 @@ class SelfAttention {
 };
 
 inline void SelfAttention::attend(const Pass& pass, const AttentionWeights& w, const MixerLayer& layer, const Activations& x) noexcept {
-  if (attended_.columns() != w.q.rows()) attended_.resize(pass.tokens(), w.q.rows());
+  const std::int64_t heads = w.q.rows() / query_stride(), width = heads * options_.shape.head_dim;
+  if (attended_.columns() != width) attended_.resize(pass.tokens(), width);
   const Readers readers = this->readers(w);
   linear(kernels_, pass.team, x,
          {{w.q, values_of(w.q_bias), q_.output()},
@@ -108,7 +115,19 @@ inline void SelfAttention::attend(const Pass& pass, const AttentionWeights& w, c
           {w.v, values_of(w.v_bias), v_.output(), readers.form_of(2)}}, pass.fetch);
   if (options_.head_norm == HeadNorm::all && !w.q_norm.empty()) normalize_all_heads(pass, w);
   rotate_and_store(pass, w, layer);
-  attention_.run(kernels_, pass.team, layer.place, layer.window, q_.input(), attended_.output(), w.k.rows() / options_.shape.head_dim, values_of(w.sinks));
+  attention_.run(kernels_, pass.team, layer.place, layer.window, (options_.output_gate ? queries_ : q_).input(), attended_.output(), w.k.rows() / options_.shape.head_dim, values_of(w.sinks));
+  if (options_.output_gate) gate(pass, heads);
+}
+
+/// attended *= sigmoid(gate), head by head.
+inline void SelfAttention::gate(const Pass& pass, std::int64_t heads) noexcept {
+  const std::int64_t d = options_.shape.head_dim;
+  pass.for_units(heads, [&](std::int64_t t, std::int64_t h, int worker) {
+    // Products of it may not be written over what they read.
+    float* gates = heads_[static_cast<std::size_t>(worker)].data();
+    kernels_.sigmoid_mul(q_.row(t) + (2 * h + 1) * d, attended_.row(t) + h * d, gates, d);
+    std::copy_n(gates, d, attended_.row(t) + h * d);
+  });
 }
 
 /// RMS norms of q and k over all of their heads.
@@ -140,17 +159,19 @@ inline void SelfAttention::warm(float* query, std::int64_t position) const noexc
 /// Norms, where that is done head by head, and rotates the heads of q and k, and stores k and v. Units are (token, head).
 inline void SelfAttention::rotate_and_store(const Pass& pass, const AttentionWeights& w, const MixerLayer& layer) noexcept {
   const std::int64_t d = options_.shape.head_dim;
-  const std::int64_t heads = w.q.rows() / d, kv_heads = w.k.rows() / d;
+  const std::int64_t heads = w.q.rows() / query_stride(), kv_heads = w.k.rows() / d;
   const auto eps = static_cast<float>(options_.norm_eps);
   pass.for_units(heads + kv_heads, [&](std::int64_t t, std::int64_t h, int worker) {
     const bool is_q = h < heads;
     const std::int64_t kv = h - heads;
-    float* head = is_q ? q_.row(t) + h * d : k_.row(t) + kv * d;
+    float* head = is_q ? q_.row(t) + h * query_stride() : k_.row(t) + kv * d;
     const std::vector<float>& norm = is_q ? w.q_norm : w.k_norm;
     if (!norm.empty() && options_.head_norm == HeadNorm::each) kernels_.rms_norm(head, norm.data(), eps, head, d);
     rotate(head, t, layer.rope);
     if (!norm.empty() && options_.head_norm == HeadNorm::each_rotated) kernels_.rms_norm(head, norm.data(), eps, head, d);
-    if (is_q) return warm(head, pass.rows[static_cast<std::size_t>(t)].position);
+    if (is_q) warm(head, pass.rows[static_cast<std::size_t>(t)].position);
+    if (is_q && options_.output_gate) std::copy_n(head, d, queries_.row(t) + h * d);
+    if (is_q) return;
     float* padded = heads_[static_cast<std::size_t>(worker)].data();
     const PassRow& row = pass.rows[static_cast<std::size_t>(t)];
     std::copy_n(head, d, padded);

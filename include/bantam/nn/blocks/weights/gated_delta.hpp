@@ -5,7 +5,7 @@
 
 namespace bantam::inline v0::nn {
 
-/// Keys and queries have key_heads heads of key_dim, values value_heads of value_dim: value head i goes with key head i mod key_heads.
+/// Keys and queries have key_heads heads of key_dim, values value_heads of value_dim.
 struct GatedDeltaWeights {
   WeightMatrix qkv;   ///< (channels, dim): queries, keys, values
   WeightMatrix z;     ///< (value_heads * value_dim, dim): the output gate

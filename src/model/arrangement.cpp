@@ -1,0 +1,100 @@
+// Orders of rows and columns in other containers.
+#include "arrangement.hpp"
+
+#include <cmath>
+#include <numeric>
+
+#include "bantam/model/roles.hpp"
+
+namespace bantam::inline v0 {
+
+namespace {
+
+using Order = std::vector<std::int64_t>;
+
+/// From pairs that are neighbors to pairs half a head apart: element i of half j of a head is at 2 i + j.
+Order rope_halves(std::int64_t heads, std::int64_t head_dim) {
+  Order order;
+  for (std::int64_t h = 0; h < heads; ++h) {
+    for (std::int64_t j = 0; j < 2; ++j) {
+      for (std::int64_t i = 0; i < head_dim / 2; ++i) order.push_back(h * head_dim + 2 * i + j);
+    }
+  }
+  return order;
+}
+
+/// Value heads of a delta net, `width` numbers each behind `before` others: head i of ours goes with key head i mod key_heads; folders
+/// have those of a key head side by side.
+Order tiled_values(const nn::RecurrentLayer& sizes, std::int64_t width, std::int64_t before = 0) {
+  Order order(static_cast<std::size_t>(before));
+  std::iota(order.begin(), order.end(), 0);
+  const std::int64_t each = sizes.value_heads / sizes.key_heads;
+  for (std::int64_t i = 0; i < sizes.value_heads; ++i) {
+    const std::int64_t theirs = i % sizes.key_heads * each + i / sizes.key_heads;
+    for (std::int64_t w = 0; w < width; ++w) order.push_back(before + theirs * width + w);
+  }
+  return order;
+}
+
+/// Convolutions: ours is (taps, channels), theirs (channels, taps), with channels in an order of their own.
+Order by_channels(std::int64_t taps, std::int64_t channels, const Order& order) {
+  Order all;
+  for (std::int64_t m = 0; m < taps; ++m) {
+    for (std::int64_t c = 0; c < channels; ++c) all.push_back((order.empty() ? c : order[static_cast<std::size_t>(c)]) * taps + m);
+  }
+  return all;
+}
+
+}  // namespace
+
+Arrangement arrangement_of(const TensorId& id, const ModelConfig& config, Container container) {
+  if (container == Container::native || id.layer < 0) return {};
+  const bool gguf = container == Container::gguf;
+  const nn::RecurrentLayer& sizes = config.recurrent;
+  // Where each key head has one value head both orders are the same.
+  const bool tiles = config.arch->tiled_values && !gguf && sizes.value_heads != sizes.key_heads;
+  const auto values = [&](std::int64_t width, std::int64_t before = 0) { return tiles ? tiled_values(sizes, width, before) : Order(); };
+  const auto convolution = [&](std::int64_t channels, const Order& order) {
+    Arrangement result{.columns = by_channels(sizes.taps, channels, order)};
+    result.shape = gguf ? Order{channels, sizes.taps} : Order{channels, 1, sizes.taps};
+    return result;
+  };
+  switch (id.role) {
+    case Role::delta_qkv: return {.rows = values(sizes.value_dim, 2 * sizes.key_heads * sizes.key_dim)};
+    case Role::delta_z: return {.rows = values(sizes.value_dim)};
+    case Role::delta_a:
+    case Role::delta_b: return {.rows = values(1)};
+    case Role::delta_out: return {.columns = values(sizes.value_dim)};
+    case Role::delta_convolution: return convolution(sizes.channels, values(sizes.value_dim, 2 * sizes.key_heads * sizes.key_dim));
+    case Role::delta_decay: return {.columns = values(1), .is_log = !gguf};
+    case Role::delta_decay_bias: return {.columns = values(1)};
+    case Role::state_convolution: return convolution(sizes.channels, {});
+    case Role::state_decay: return {.is_log = !gguf, .shape = gguf ? Order{sizes.value_heads, 1} : Order{}};
+    case Role::state_skip: return {.shape = gguf ? Order{sizes.value_heads, 1} : Order{}};
+    case Role::state_norm: return {.shape = gguf ? Order{sizes.key_heads, sizes.value_heads / sizes.key_heads * sizes.value_dim} : Order{}};
+    case Role::short_convolution: return convolution(config.dim, {});
+    default: break;
+  }
+  const std::int64_t heads = gguf && config.arch->gguf_pairs != config.arch->pairs ? rope_heads_of(id.role, id.layer, config) : 0;
+  if (heads == 0) return {};
+  const auto [rows, columns] = shape_of(id.role, id.layer, config);
+  if (!info_of(id.role).is_matrix()) return {.columns = rope_halves(heads, columns / heads)};
+  return {.rows = rope_halves(heads, rows / heads)};
+}
+
+std::vector<float> in_container(const std::vector<float>& values, const Arrangement& theirs) {
+  std::vector<float> stored = values;
+  for (std::size_t i = 0; i < theirs.columns.size(); ++i) stored[static_cast<std::size_t>(theirs.columns[i])] = values[i];
+  if (theirs.is_log) {
+    for (float& x : stored) x = std::log(-x);
+  }
+  return stored;
+}
+
+std::vector<std::int64_t> inverse(const std::vector<std::int64_t>& order) {
+  Order result(order.size());
+  for (std::size_t i = 0; i < order.size(); ++i) result[static_cast<std::size_t>(order[i])] = static_cast<std::int64_t>(i);
+  return result;
+}
+
+}  // namespace bantam::inline v0
