@@ -8,6 +8,7 @@
 #include "bantam/io/safetensors.hpp"
 #include "model/arrangement.hpp"
 #include "model/recurrent_config.hpp"
+#include "reference/rope.hpp"
 
 namespace bantam::test {
 
@@ -53,6 +54,7 @@ std::string reference_name(const TensorId& id, bool sparse) {
   const std::string layer = message("model.layers.", id.layer, ".");
   switch (id.role) {
     case Role::final_norm_bias: return "model.norm.bias";
+    case Role::head_bias: return "lm_head.bias";
     case Role::attention_norm_bias: return layer + "input_layernorm.bias";
     case Role::ffn_norm_bias: return layer + "post_attention_layernorm.bias";
     case Role::up_bias: return layer + "mlp.up_proj.bias";
@@ -96,10 +98,16 @@ void TinyModel::add(Random& random, const RoleInfo& info, const TensorId& id) {
   t.gguf_shape = arrangement_of(id, sizes, Container::gguf).shape;
   if (info.by_heads) t.heads = heads;
   if (!key->fused.name.empty()) t.fused_name = name_from(key->fused.name, id), t.fused = key->fused;
+  if (!info.is_of_expert() && !info.by_heads) t.groups = key->fused.by_groups ? sizes.kv_heads_of(id.layer) : 1;
   const bool scales = !info.is_matrix() && !info.bias_of && info.role != Role::shared_gate && info.role != Role::selection_bias && info.role != Role::sinks && !is_recurrent_offset(info.role);
   const bool decays = info.role == Role::delta_decay || info.role == Role::state_decay;
   const double mean = decays ? -1 : scales ? 1 : 0, spread = info.is_matrix() ? 1 / std::sqrt(static_cast<double>(columns)) : 0.3;
   for (std::int64_t i = 0; i < rows * columns; ++i) t.values.push_back(static_cast<float>(mean + spread * random.normal()));
+  if (arch->norm_offset != 0 && is_norm(info.role)) {
+    t.less = arch->norm_offset;
+    // The same in floats with the offset and without.
+    for (float& x : t.values) x = std::round(x * 4096) / 4096;
+  }
   tensors.push_back(std::move(t));
 }
 
@@ -126,6 +134,7 @@ TinyModel& TinyModel::make() {
   Random random(seed);
   sizes = {};
   sizes.arch = arch;
+  if (!arch->latent && arch->find(Field::kv_heads)->hf.empty()) kv_heads = heads;
   sizes.dim = dim, sizes.heads = heads, sizes.kv_heads = kv_heads, sizes.head_dim = head_dim, sizes.vocab = vocab, sizes.context = context;
   sizes.norm_eps = 0.00001, sizes.rope.base = 5000, sizes.rope.dim = head_dim;
   sizes.value_dim = head_dim;
@@ -137,11 +146,19 @@ TinyModel& TinyModel::make() {
   sizes.router = arch->router;
   sizes.gate = arch->gate;
   const auto scale = [&](Field field, double value) { return arch->find(field) != nullptr ? value : 1.0; };
-  sizes.scales = {.embedding = scale(Field::embedding_scale, 1.5), .residual = scale(Field::residual_scale, 0.75),
-                  .attention = arch->find(Field::attention_scale) != nullptr ? 0.25 : 0.0, .logits = scale(Field::logit_scale, 0.5) * scale(Field::logit_factor, 1.25)};
+  const auto cap = [&](Field field, double value) { return arch->find(field) != nullptr ? value : 0.0; };
+  sizes.scales = {.embedding = arch->scales_embedding ? std::sqrt(static_cast<double>(dim)) : scale(Field::embedding_scale, 1.5), .residual = scale(Field::residual_scale, 0.75),
+                  .attention = arch->find(Field::attention_scale) != nullptr ? 0.25 : 0.0, .logits = scale(Field::logit_scale, 0.5) * scale(Field::logit_factor, 1.25),
+                  .attention_softcap = cap(Field::attention_softcap, 2), .final_softcap = cap(Field::final_softcap, 3)};
+  if (arch->find(Field::temperature_scale) != nullptr) {
+    // Over half a window of the context: what is asked of tiny models comes to several steps.
+    sizes.rope.scaling = nn::RopeScaling::yarn, sizes.rope.factor = 4, sizes.rope.original_context = 8, sizes.rope.attention_factor = 1;
+    sizes.temperature = {.scale = 0.3, .length = 8};
+  }
   if (arch->no_rope_step > 0) layers = std::max(layers, arch->no_rope_step);
   if (arch->attention_step > 0) layers = std::max(layers, arch->attention_step);
   if (arch->single_halves) layers = std::max<std::int64_t>(layers, 4);
+  if (arch->full_attention_step > 2) layers = std::max(layers, arch->full_attention_step);
   const std::int64_t groups = arch->latent ? heads : kv_heads;
   LayerSpec dense{.kv_heads = groups, .ffn = ffn}, sparse{.kv_heads = groups, .ffn = 0, .window = 0, .experts = experts, .expert_ffn = expert_ffn};
   if (arch->find(Field::shared_ffn) != nullptr || arch->find(Field::shared_experts) != nullptr) sparse.ffn = 2 * expert_ffn;
@@ -152,10 +169,16 @@ TinyModel& TinyModel::make() {
   for (std::size_t i = 0; arch->full_attention_step > 0 && i < specs.size(); ++i) {
     if ((static_cast<std::int64_t>(i) + 1) % arch->full_attention_step != 0) specs[i].window = window;
   }
-  for (std::size_t i = 0; arch->no_rope_step > 0 && i < specs.size(); ++i) {
-    if ((static_cast<std::int64_t>(i) + 1) % arch->no_rope_step == 0) specs[i].rope = nn::LayerRope::none;
+  for (std::size_t i = 0; i < specs.size(); ++i) {
+    if (arch->no_rope_step > 0 && (static_cast<std::int64_t>(i) + 1) % arch->no_rope_step == 0) specs[i].rope = nn::LayerRope::none;
+    if (arch->full_attention_step > 0) specs[i].rope = specs[i].window > 0 ? arch->window_rope : arch->full_rope;
   }
   sizes.set_layers(std::move(specs));
+  if (arch->full_attention_step > 0 && arch->window_rope == nn::LayerRope::local) {
+    sizes.local_rope = nn::RopeOptions{.dim = sizes.rope.dim, .base = arch->find(Field::local_rope_base) != nullptr ? 300.0 : sizes.rope.base, .pairs = arch->pairs};
+    // What turns the other layers differs in any case.
+    if (arch->find(Field::local_rope_base) == nullptr) sizes.rope.scaling = nn::RopeScaling::yarn, sizes.rope.factor = 4, sizes.rope.original_context = 16;
+  }
   for (std::int64_t layer = -1; layer < layers; ++layer) {
     for (const RoleInfo& info : roles) {
       if (info.is_of_layer() != (layer >= 0)) continue;
@@ -168,6 +191,12 @@ TinyModel& TinyModel::make() {
     if (!key.hf.empty()) config[std::string(key.hf)] = number;
   });
   detail::write_layer_kinds(sizes, config);
+  if (sizes.rope.scaling == nn::RopeScaling::yarn) {
+    Json scaling = {{"rope_type", "yarn"}, {"factor", sizes.rope.factor}, {"original_max_position_embeddings", sizes.rope.original_context}};
+    if (sizes.temperature.scale > 0) scaling["llama_4_scaling_beta"] = sizes.temperature.scale;
+    if (sizes.temperature.scale > 0) scaling["mscale"] = scaling["mscale_all_dim"] = 1.0;
+    config["rope_scaling"] = scaling;
+  }
   if (turns_part) config["partial_rotary_factor"] = static_cast<double>(sizes.rope.dim) / static_cast<double>(head_dim);
   if (arch->has_experts()) config["norm_topk_prob"] = sizes.router.renormalize;
   pieces = {"<unk>", "<s>", "</s>", "\xe2\x96\x81"};
@@ -180,11 +209,16 @@ std::vector<TinyTensor> TinyModel::folder_tensors() const {
   for (const TinyTensor& one : tensors) {
     if (!fuses || one.fused_name.empty()) {
       all.push_back(one);
+      for (float& x : all.back().values) x -= one.less;
       continue;
     }
     if (std::ranges::any_of(all, [&](const TinyTensor& t) { return t.name == one.fused_name; })) continue;
     if (one.heads > 0) {
       all.push_back(latent_tensor(one));
+      continue;
+    }
+    if (one.groups > 0) {
+      all.push_back(fused_rows_of(one));
       continue;
     }
     TinyTensor whole{one.fused_name, "", {}, {}};
@@ -208,6 +242,32 @@ std::vector<TinyTensor> TinyModel::folder_tensors() const {
     all.push_back(std::move(whole));
   }
   return all;
+}
+
+/// Each group has some rows of each part, in the order of the parts.
+TinyTensor TinyModel::fused_rows_of(const TinyTensor& one) const {
+  std::vector<const TinyTensor*> parts(static_cast<std::size_t>(one.fused.parts));
+  for (const TinyTensor& t : tensors) {
+    if (t.fused_name == one.fused_name) parts[static_cast<std::size_t>(t.fused.part)] = &t;
+  }
+  const std::int64_t columns = one.shape.size() == 2 ? one.shape[1] : 1;
+  TinyTensor whole{one.fused_name, "", {}, {}};
+  for (std::int64_t g = 0; g < one.groups; ++g) {
+    for (const TinyTensor* part : parts) {
+      const std::int64_t size = part->shape[0] / one.groups * columns;
+      whole.values.insert(whole.values.end(), part->values.begin() + g * size, part->values.begin() + (g + 1) * size);
+    }
+  }
+  const std::int64_t rows = static_cast<std::int64_t>(whole.values.size()) / columns;
+  whole.shape = one.shape;
+  whole.shape[0] = rows;
+  if (!one.fused.transposed || one.shape.size() == 1) return whole;
+  const std::vector<float> values = whole.values;
+  for (std::int64_t r = 0; r < rows; ++r) {
+    for (std::int64_t c = 0; c < columns; ++c) whole.values[static_cast<std::size_t>(c * rows + r)] = values[static_cast<std::size_t>(r * columns + c)];
+  }
+  std::swap(whole.shape[0], whole.shape[1]);
+  return whole;
 }
 
 TinyTensor TinyModel::latent_tensor(const TinyTensor& k_b) const {
@@ -281,6 +341,12 @@ GgufBuilder TinyModel::gguf() const {
     b.key(message(name, ".attention.head_count_kv"), groups);
     if (arch->single_halves) b.key(message(name, ".feed_forward_length"), widths);
   }
+  if (sizes.rope.scaling == nn::RopeScaling::yarn) {
+    b.key(message(name, ".rope.scaling.type"), "yarn").key(message(name, ".rope.scaling.factor"), static_cast<float>(sizes.rope.factor));
+    b.key(message(name, ".rope.scaling.original_context_length"), static_cast<std::uint32_t>(sizes.rope.original_context));
+    if (sizes.temperature.scale > 0) b.key(message(name, ".rope.scaling.yarn_log_multiplier"), 1.0F);
+  }
+  if (arch->says_parallel) b.key(message(name, ".use_parallel_residual"), arch->parallel);
   put_vocabulary(b);
   if (more_keys) more_keys(b);
   put_tensors(b);
@@ -313,7 +379,12 @@ void TinyModel::put_tensors(GgufBuilder& b) const {
     std::vector<std::int64_t> dimensions(t->shape.rbegin(), t->shape.rend());
     if (!t->gguf_shape.empty()) dimensions.assign(t->gguf_shape.rbegin(), t->gguf_shape.rend());
     if (t->heads > 0) dimensions = {t->shape[1], t->shape[0] / t->heads, t->heads};
-    if (end - t > 1) dimensions.push_back(end - t);
+    const bool joins = end - t > 1 && t->groups > 0;  // gate and up
+    if (joins) {
+      for (auto other = t + 1; other != end; ++other) dimensions.back() += other->shape[0];
+    } else if (end - t > 1) {
+      dimensions.push_back(end - t);
+    }
     std::string bytes;
     const std::string name = t->gguf_name;
     for (; t != end; ++t) bytes += bytes_of(t->id.layer >= 0 ? for_gguf(t->id, sizes, t->values) : for_gguf(*t), "F32");
@@ -348,9 +419,20 @@ reference::Transformer TinyModel::reference() const {
   const nn::RouterOptions& o = sizes.router;
   r.router = {static_cast<reference::Score>(o.score), static_cast<std::size_t>(o.used), static_cast<std::size_t>(o.groups),
               static_cast<std::size_t>(o.groups_used), static_cast<std::size_t>(o.group_best), o.renormalize, double{o.scale}};
-  for (std::int64_t i = 0; i < sizes.rope.dim / 2; ++i) {
-    r.frequencies.push_back(std::pow(5000.0, -2.0 * static_cast<double>(i) / static_cast<double>(sizes.rope.dim)));
+  const auto frequencies = [&](double base) {
+    std::vector<double> list;
+    for (std::int64_t i = 0; i < sizes.rope.dim / 2; ++i) list.push_back(std::pow(base, -2.0 * static_cast<double>(i) / static_cast<double>(sizes.rope.dim)));
+    return list;
+  };
+  r.frequencies = frequencies(5000);
+  if (sizes.rope.scaling == nn::RopeScaling::yarn) {
+    const auto original = static_cast<double>(sizes.rope.original_context);
+    r.frequencies = reference::rope_yarn(static_cast<int>(sizes.rope.dim), 5000, sizes.rope.factor, 32, 1, original);
+    r.magnitude = sizes.rope.attention_factor > 0 ? sizes.rope.attention_factor : reference::yarn_magnitude(sizes.rope.factor);
   }
+  if (sizes.local_rope) r.local_frequencies = frequencies(sizes.local_rope->base);
+  for (const LayerSpec& spec : sizes.specs) r.locals.push_back(spec.rope == nn::LayerRope::local);
+  r.temperature = sizes.temperature.scale, r.temperature_length = sizes.temperature.length, r.temperature_offset = sizes.temperature.offset;
   for (const TinyTensor& t : tensors) {
     r.weights[t.reference_name.empty() ? t.name : t.reference_name] = t.values;
     if (t.heads > 0 && t.fused.transposed) r.weights[t.fused_name] = latent_tensor(t).values;

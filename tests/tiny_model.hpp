@@ -29,6 +29,8 @@ struct TinyTensor {
   std::string fused_name = {};      ///< Hugging Face's, of the tensor that has those of all experts, or heads; empty: none
   Fused fused = {};
   std::int64_t heads = 0;           ///< that have a matrix each, one behind the other
+  std::int64_t groups = 0;          ///< of a layer's own: among which `fused` divides its rows
+  float less = 0;                   ///< what folders store it less
 };
 
 /// Everything a test may wish to change before the files are written.
@@ -76,6 +78,8 @@ struct TinyModel {
   void put_tensors(GgufBuilder& b) const;
   void write_gguf(const std::filesystem::path& path) const { write_file(path, gguf().bytes()); }
 
+  /// The tensor of a folder that has a role's rows beside others.
+  [[nodiscard]] TinyTensor fused_rows_of(const TinyTensor& one) const;
   /// Keys' and values' up-projections of a layer in one, as folders have them: (heads * (nope + value), rank).
   [[nodiscard]] TinyTensor latent_tensor(const TinyTensor& k_b) const;
 

@@ -224,6 +224,7 @@ Json as_json(const Checkpoint& checkpoint, const std::optional<Verification>& ve
                                {"format", tensor.stored_as()},
                                {"bytes", tensor.stored_bytes()}});
   }
+  if (!checkpoint.left_out().empty()) json["left_out"] = checkpoint.left_out();
   if (verification) {
     json["verify"] = {{"hashes", verification->stored},
                       {"missing", verification->missing},
@@ -252,6 +253,20 @@ std::size_t in_one_line(const Checkpoint& checkpoint, std::size_t i) {
   return static_cast<std::int64_t>(end - i) == checkpoint.config().layer(first.layer).experts ? end - i : 1;
 }
 
+/// What names begin with, each once: "vision_tower, multi_modal_projector".
+std::string parts_text(const std::vector<std::string>& names) {
+  std::vector<std::string> parts;
+  for (std::string_view name : names) {
+    if (name.starts_with("model.")) name.remove_prefix(6);
+    std::string part(name.substr(0, name.find('.')));
+    // Few in real models.
+    if (parts.size() < 16 && std::ranges::find(parts, part) == parts.end()) parts.push_back(std::move(part));
+  }
+  std::string text;
+  for (const std::string& part : parts) text += message(text.empty() ? "" : ", ", printable(part));
+  return text;
+}
+
 std::string as_text(const Checkpoint& checkpoint, const std::optional<Verification>& verification) {
   const Sizes sizes = sizes_of(checkpoint);
   const ModelConfig& c = checkpoint.config();
@@ -269,6 +284,9 @@ std::string as_text(const Checkpoint& checkpoint, const std::optional<Verificati
                  fixed(8.0 * static_cast<double>(sizes.matrix_bytes) / static_cast<double>(sizes.matrix_weights), 3),
                  " bits a weight as stored\nkv cache        ", state.bytes_per_token(), " bytes a token in f16\n",
                  as_text(checkpoint.tokenizer()));
+  if (const auto& names = checkpoint.left_out(); !names.empty()) {
+    out += message("left out        ", names.size(), " tensors of other parts than the language model: ", parts_text(names), "\n");
+  }
   if (!checkpoint.recipe().empty()) out += message("recipe          ", printable(checkpoint.recipe(), 1000), "\n");
   if (verification) {
     out += verification->stored == 0 && verification->missing.empty()

@@ -47,7 +47,7 @@ void put_row(const WeightMatrix& matrix, const SourceType& type, std::int64_t ro
 
 /// Gives the file its keys, and lists its tensors.
 std::vector<GgufWriter::Announced> announce(GgufWriter& file, const Checkpoint& checkpoint, const std::vector<NativeWriter::Entry>& entries,
-                                            std::size_t divisors) {
+                                            const std::vector<std::pair<std::string, std::vector<float>>>& rope) {
   const ModelConfig& config = checkpoint.config();
   write_gguf_config(file, config);
   checkpoint.tokenizer().write_gguf(file, config.vocab);
@@ -70,9 +70,18 @@ std::vector<GgufWriter::Announced> announce(GgufWriter& file, const Checkpoint& 
       if (tensor.expert > 0) continue;
       announced.shape.insert(announced.shape.begin(), config.layer(tensor.layer).experts);
     }
+    // Gate and up of one name: the rows of the second follow those of the first.
+    if (!tensors.empty() && tensors.back().name == announced.name) {
+      if (announced.type != tensors.back().type) {
+        fail(Errc::invalid_argument, tensor.name, ": expected the format of the matrix before it, with which GGUF files have it in one tensor (", tensors.back().type, "), found ",
+             announced.type);
+      }
+      tensors.back().shape[0] += announced.shape[0];
+      continue;
+    }
     tensors.push_back(std::move(announced));
   }
-  if (divisors > 0) tensors.push_back({"rope_freqs.weight", "F32", {static_cast<std::int64_t>(divisors)}});
+  for (const auto& [name, divisors] : rope) tensors.push_back({name, "F32", {std::ssize(divisors)}});
   return tensors;
 }
 
@@ -90,13 +99,13 @@ const FormatInfo& gguf_format(const CheckpointTensor& tensor, const FormatInfo& 
 }
 
 GgufOutput::GgufOutput(const std::filesystem::path& path, const Checkpoint& checkpoint, const std::vector<NativeWriter::Entry>& entries)
-    : config_(checkpoint.config()), file_(path), divisors_(gguf_rope_divisors(checkpoint.config())) {
-  file_.begin(announce(file_, checkpoint, entries, divisors_.size()));
+    : config_(checkpoint.config()), file_(path), rope_(gguf_rope_tensors(checkpoint.config())) {
+  file_.begin(announce(file_, checkpoint, entries, rope_));
 }
 
 std::int64_t gguf_file_bytes(const Checkpoint& checkpoint, const std::vector<NativeWriter::Entry>& entries) {
   GgufWriter file{std::filesystem::path()};
-  return static_cast<std::int64_t>(file.file_bytes(announce(file, checkpoint, entries, gguf_rope_divisors(checkpoint.config()).size())));
+  return static_cast<std::int64_t>(file.file_bytes(announce(file, checkpoint, entries, gguf_rope_tensors(checkpoint.config()))));
 }
 
 void GgufOutput::write_vector(const CheckpointTensor& tensor, const std::vector<float>& values) {
@@ -123,7 +132,7 @@ void GgufOutput::write_matrix(const CheckpointTensor& tensor, const WeightMatrix
 }
 
 void GgufOutput::commit() {
-  if (!divisors_.empty()) file_.write(std::as_bytes(std::span(divisors_)));
+  for (const auto& [name, divisors] : rope_) file_.write(std::as_bytes(std::span(divisors)));
   file_.commit();
 }
 

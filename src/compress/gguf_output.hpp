@@ -19,7 +19,7 @@ class GgufOutput : public Output {
  private:
   const ModelConfig& config_;
   GgufWriter file_;
-  std::vector<float> divisors_;
+  std::vector<std::pair<std::string, std::vector<float>>> rope_;  ///< what its frequencies are divided by
 };
 
 /// Of the file that GgufOutput writes.

@@ -164,6 +164,12 @@ void HuggingFaceFolderWriter::join(const CheckpointTensor& tensor, const Joined&
 void HuggingFaceFolderWriter::write_vector(const CheckpointTensor& tensor, const std::vector<float>& model_values) {
   const std::vector<float> values = in_container(model_values, arrangement_of(tensor, checkpoint_.config(), Container::folder));
   const std::optional<Joined> joined = joined_of(checkpoint_.config(), tensor);
+  const float less = is_norm(tensor.role) ? checkpoint_.config().arch->norm_offset : 0;
+  if (less != 0) {
+    std::vector<float> stored = values;
+    for (float& x : stored) x -= less;
+    return write(stored, format_);
+  }
   if (!joined) return write(values, format_);
   join(tensor, *joined, format_, [&](std::int64_t, std::span<float> out) { std::ranges::copy(values, out.begin()); });
 }

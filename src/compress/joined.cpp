@@ -6,6 +6,7 @@
 namespace bantam::inline v0 {
 
 std::int64_t Joined::place(std::int64_t row, std::int64_t column) const noexcept {
+  if (own) return fused.transposed ? column * own->rows + own->own[row] : own->own[row] * columns + column;
   if (by_heads) {
     const std::int64_t head = row / rows, in_head = row % rows;
     // (heads, nope and value, rank): the first part stands there as its transpose.
@@ -28,6 +29,17 @@ std::optional<Joined> joined_of(const ModelConfig& config, const CheckpointTenso
     joined.rows = tensor.rows / heads;
     joined.others = key->fused.transposed ? config.value_dim : nope;
     joined.shape = {heads * (nope + config.value_dim), config.kv_rank};
+    return joined;
+  }
+  if (joined.own = fused_rows(config, *key, tensor.layer, false); joined.own) {
+    if (!tensor.is_matrix) {
+      joined.rows = tensor.columns, joined.columns = 1;
+      joined.shape = {joined.own->rows};
+      joined.fused.transposed = false;
+    } else {
+      joined.shape = {joined.own->rows, tensor.columns};
+      if (joined.fused.transposed) std::swap(joined.shape[0], joined.shape[1]);
+    }
     return joined;
   }
   const std::int64_t experts = config.layer(tensor.layer).experts;

@@ -1,4 +1,5 @@
-// Tensors of Hugging Face folders that have several of ours in one: all experts' gates and ups, or both up-projections of latent attention.
+// Tensors of Hugging Face folders that have several of ours in one: all experts' gates and ups, both up-projections of latent attention,
+// or q, k and v.
 #pragma once
 
 #include <optional>
@@ -6,6 +7,7 @@
 #include <vector>
 
 #include "bantam/model/checkpoint.hpp"
+#include "model/fused_rows.hpp"
 
 namespace bantam::inline v0 {
 
@@ -17,6 +19,7 @@ struct Joined {
   std::int64_t rows = 0, columns = 0;  ///< of the part; of heads' matrices those of one
   std::int64_t others = 0;     ///< of heads: rows of the sister's
   bool by_heads = false;
+  std::optional<FusedRows> own = {};  ///< of a layer's own matrices and biases
 
   [[nodiscard]] std::int64_t size() const noexcept {
     std::int64_t count = 1;

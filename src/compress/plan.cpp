@@ -1,6 +1,8 @@
 // Formats and sizes of an output before it is written.
 #include "plan.hpp"
 
+#include <algorithm>
+
 #include "calibrate/model_source.hpp"
 #include "gguf_output.hpp"
 #include "joined.hpp"
@@ -48,6 +50,16 @@ std::vector<NativeWriter::Entry> entries_of(const Checkpoint& checkpoint, const 
   const TensorKey* experts = checkpoint.config().arch->find(Role::expert_gate, true);
   if (writes_folder(target) && target != Target::safetensors && experts != nullptr && !experts->fused.name.empty()) {
     fail(Errc::unsupported, name_of(target), ": experts of ", checkpoint.config().arch->name, " lie in one tensor, which such folders have in floats alone; native and GGUF files hold them");
+  }
+  const auto joins = [&](const CheckpointTensor& tensor) {
+    const std::optional<Joined> joined = tensor.is_matrix ? joined_of(checkpoint.config(), tensor) : std::nullopt;
+    return joined && joined->own;
+  };
+  if (writes_folder(target) && target != Target::safetensors) {
+    const auto fused = std::ranges::find_if(checkpoint.tensors(), joins);
+    if (fused != checkpoint.tensors().end()) {
+      fail(Errc::unsupported, name_of(target), ": ", fused->name, " of ", checkpoint.config().arch->name, " lies in one tensor with others, which such folders have in floats alone; native and GGUF files hold them");
+    }
   }
   std::vector<NativeWriter::Entry> entries;
   for (const CheckpointTensor& tensor : checkpoint.tensors()) {

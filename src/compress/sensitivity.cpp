@@ -310,7 +310,7 @@ void SensitivityPass::finish() {
   const ModelConfig& config = checkpoint_.config();
   ModelWeights weights;
   for (const CheckpointTensor& tensor : checkpoint_.tensors()) {
-    if (tensor.role == Role::final_norm || tensor.role == Role::final_norm_bias) *vector_of(weights, tensor) = source_.load_vector(tensor);
+    if (tensor.role == Role::final_norm || tensor.role == Role::final_norm_bias || tensor.role == Role::head_bias) *vector_of(weights, tensor) = source_.load_vector(tensor);
     if (tensor.role == (config.tied ? Role::embedding : Role::head))
       weights.head = whole_table(tensor);
   }
@@ -342,6 +342,7 @@ void SensitivityPass::finish() {
       ModelWeights changed;
       changed.final_norm = weights.final_norm;
       changed.final_norm_bias = weights.final_norm_bias;
+      changed.head_bias = weights.head_bias;
       changed.head = variant.head;
       Forward other(config, changed, 1, 0);
       add_divergences(variant, other, first, window.size(), base);

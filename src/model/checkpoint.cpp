@@ -8,6 +8,7 @@
 #include "bantam/io/gguf.hpp"
 #include "bantam/model/locate.hpp"
 #include "bantam/model/native_file.hpp"
+#include "language_part.hpp"
 #include "match_tensors.hpp"
 #include "metadata.hpp"
 #include "packed/family.hpp"
@@ -46,7 +47,9 @@ Checkpoint Checkpoint::open_folder(const std::filesystem::path& path, const Open
   c.container_ = "safetensors";
   c.config_ = read_hf_config(path / "config.json");
   c.metadata_ = metadata_of(read_text_file(path / "config.json"));
-  c.source_ = SafetensorsFile::open_folder(path);
+  LanguagePart part = language_part(SafetensorsFile::open_folder(path));
+  c.source_ = std::move(part.tensors);
+  c.left_out_ = std::move(part.left_out);
   c.tokenizer_ = Tokenizer::from_folder(path);
   c.find_tensors(open_packed_family(path, options).get());
   c.warn_of_doubts();

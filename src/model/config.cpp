@@ -172,9 +172,10 @@ void read_scales(const Source& source, ModelConfig& c) {
     return value == 0 ? otherwise : positive_or(source, field, otherwise);
   };
   ModelScales& s = c.scales;
-  s.embedding = scale(Field::embedding_scale, 1);
+  s.embedding = scale(Field::embedding_scale, c.arch->scales_embedding ? std::sqrt(static_cast<double>(c.dim)) : 1);
   s.residual = scale(Field::residual_scale, 1);
   s.attention = scale(Field::attention_scale, 0);
+  if (const double scalar = scale(Field::attention_scalar, 0); scalar > 0 && scalar != static_cast<double>(c.head_dim)) s.attention = 1 / std::sqrt(scalar);
   s.logits = scale(Field::logit_factor, 1) / scale(Field::logit_scale, 1);
   s.attention_softcap = scale(Field::attention_softcap, 0);
   s.final_softcap = scale(Field::final_softcap, 0);
@@ -234,6 +235,18 @@ ModelConfig read_sizes(const ArchSpec& arch, const Source& source) {
   return c;
 }
 
+double unsaid_attention_scale(const ModelConfig& c) noexcept {
+  if (c.arch->layers_scaled_by_dim != c.layers || c.dim / c.heads == c.head_dim) return 0;
+  return 1 / std::sqrt(static_cast<double>(c.dim / c.heads));
+}
+
+void set_ropes(ModelConfig& c, double local_base) {
+  for (std::int64_t i = 0; i < c.layers; ++i) c.specs[static_cast<std::size_t>(i)].rope = rope_of(c, i);
+  if (std::ranges::none_of(c.specs, [](const LayerSpec& spec) { return spec.rope == nn::LayerRope::local; })) return;
+  const double usual = c.arch->default_local_rope_base > 0 ? c.arch->default_local_rope_base : c.rope.base;
+  c.local_rope = nn::RopeOptions{.dim = c.rope.dim, .base = local_base > 0 ? local_base : usual, .pairs = c.rope.pairs};
+}
+
 void check_router(const nn::RouterOptions& router, const std::string& place) {
   if (router.experts == 0) return;
   try {
@@ -249,6 +262,9 @@ void check_rope(const nn::RopeOptions& rope, const std::string& place) {
   }
   if (!(rope.attention_factor >= 0) || !std::isfinite(rope.attention_factor)) {
     fail(Errc::corrupt, place, ": rope: expected an attention factor of at least 0, found ", rope.attention_factor);
+  }
+  for (const float divisor : rope.long_divisors) {
+    if (!(divisor > 0) || !std::isfinite(divisor)) fail(Errc::corrupt, place, ": rope: expected long factors above 0, found ", divisor);
   }
   for (const float divisor : rope.divisors) {
     if (!(divisor > 0) || !std::isfinite(divisor)) fail(Errc::corrupt, place, ": rope_divisors: expected numbers above 0, found ", divisor);
@@ -337,6 +353,7 @@ FieldValue value_of(const ModelConfig& c, Field field) {
     case Field::context: return c.context;
     case Field::norm_eps: return c.norm_eps;
     case Field::rope_base: return c.rope.base;
+    case Field::local_rope_base: return c.local_rope ? FieldValue(c.local_rope->base) : FieldValue();
     case Field::rope_dim: return c.rope.dim;
     case Field::window: return unless(0, c.window);
     case Field::q_rank: return unless(0, c.q_rank);
@@ -350,6 +367,13 @@ FieldValue value_of(const ModelConfig& c, Field field) {
     case Field::embedding_scale: return c.scales.embedding;
     case Field::residual_scale: return c.scales.residual;
     case Field::attention_scale: return c.scales.attention;
+    case Field::attention_scalar: {
+      if (c.scales.attention == 0) return c.head_dim;
+      const double scalar = 1 / (c.scales.attention * c.scales.attention);
+      // What it was made of, mostly.
+      return std::fabs(scalar - std::round(scalar)) < 1e-9 * scalar ? FieldValue(static_cast<std::int64_t>(std::llround(scalar))) : FieldValue(scalar);
+    }
+    case Field::temperature_scale: return c.temperature.scale > 0 ? FieldValue(c.temperature.scale) : FieldValue();
     case Field::logit_scale: return 1 / c.scales.logits;
     case Field::logit_factor: return c.scales.logits;
     case Field::convolution_taps: return unless(1, c.recurrent.taps);

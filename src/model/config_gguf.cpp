@@ -1,7 +1,9 @@
 // GGUF metadata to a checked ModelConfig.
 #include "bantam/model/config.hpp"
 
+#include <algorithm>
 #include <cmath>
+#include <cstring>
 
 #include "bantam/core/error.hpp"
 #include "bantam/io/gguf.hpp"
@@ -29,6 +31,48 @@ void read_router(const GgufFile& file, const std::string& prefix, nn::RouterOpti
   }
 }
 
+/// Phi's two lists of divisors, which files have as tensors.
+void read_longrope(const GgufFile& file, const std::string& prefix, ModelConfig& c) {
+  const std::string place = file.path().string();
+  const auto divisors = [&](std::string_view name) {
+    const TensorEntry* entry = file.find(name);
+    const std::vector<std::int64_t> shape{c.rope.dim / 2};
+    if (entry == nullptr || entry->type != "F32" || entry->shape != shape) {
+      fail(Errc::corrupt, place, ": ", name, ": expected F32 ", to_string(shape), ", found ", entry == nullptr ? std::string("nothing") : message(entry->type, " ", to_string(entry->shape)));
+    }
+    std::vector<float> values(static_cast<std::size_t>(shape[0]));
+    std::memcpy(values.data(), entry->bytes.data(), values.size() * sizeof(float));
+    return values;
+  };
+  c.rope.scaling = nn::RopeScaling::longrope;
+  c.rope.divisors = divisors("rope_factors_short.weight");
+  c.rope.long_divisors = divisors("rope_factors_long.weight");
+  const double original = file.number(prefix + "original_context_length").value_or(static_cast<double>(c.context));
+  if (!(original >= 2) || original > static_cast<double>(detail::largest_extent)) {
+    fail(Errc::corrupt, place, ": ", prefix, "original_context_length: expected 2 to ", detail::largest_extent, ", found ", original);
+  }
+  c.rope.original_context = static_cast<std::int64_t>(original);
+  c.rope.attention_factor = file.number(prefix + "attn_factor").value_or(1);
+}
+
+/// Layers that have a window: a list, or each but those that are a multiple of a number, or as the architecture says.
+std::vector<bool> windows_of(const GgufFile& file, const std::string& key, const ArchSpec& arch, std::int64_t layers) {
+  std::vector<bool> windows;
+  for (std::int64_t i = 0; i < layers; ++i) windows.push_back(detail::has_window(arch, i));
+  const GgufValue* value = file.value(key);
+  if (value == nullptr) return windows;
+  if (const auto* flags = std::get_if<std::vector<bool>>(value)) {
+    if (static_cast<std::int64_t>(flags->size()) != layers) fail(Errc::corrupt, file.path().string(), ": ", key, ": expected ", layers, " flags, found ", flags->size());
+    return *flags;
+  }
+  const bool is_list = std::holds_alternative<std::vector<std::int64_t>>(*value);
+  const std::optional<double> step = is_list ? std::nullopt : file.number(key);
+  if (!step || !(*step >= 0) || *step > static_cast<double>(detail::largest_extent)) fail(Errc::corrupt, file.path().string(), ": ", key, ": expected a number of layers or a flag for each, found something else");
+  // 1: all see everything; 0: all have the window.
+  for (std::int64_t i = 0; i < layers; ++i) windows[static_cast<std::size_t>(i)] = *step == 0 || (i + 1) % static_cast<std::int64_t>(*step) != 0;
+  return windows;
+}
+
 }  // namespace
 
 ModelConfig read_gguf_config(const GgufFile& file) {
@@ -37,15 +81,18 @@ ModelConfig read_gguf_config(const GgufFile& file) {
   if (name == nullptr) fail(Errc::corrupt, place, ": general.architecture: expected the name of an architecture, found nothing");
   const bool has_experts = file.number(*name + ".expert_count").value_or(0) != 0;
   const double function = file.number(*name + ".expert_gating_func").value_or(0);
+  const bool windowed = file.number(*name + ".attention.sliding_window").value_or(0) > 0;
   const ArchSpec* arch = nullptr;
   std::string names;
   for (const ArchSpec* candidate : architectures) {
     names += message(names.empty() ? "" : ", ", candidate->gguf_name(), candidate->has_experts() ? " with experts" : "");
     const bool named = candidate->name == *name || candidate->gguf_name() == *name;
     if (!named || candidate->has_experts() != has_experts) continue;
+    // OLMo 2 and 3 share a name: the second has windows.
+    const bool steps = windowed && candidate->full_attention_step > 0 && arch != nullptr && arch->full_attention_step == 0;
     // DeepSeek V2 and V3 share a name, and differ in how they score experts.
     const bool scores = function != 0 && candidate->router.score == score_of(function) && (arch == nullptr || arch->router.score != candidate->router.score);
-    if (arch == nullptr || candidate->name == *name || scores) arch = candidate;
+    if (arch == nullptr || (candidate->name == *name && !windowed) || scores || steps) arch = candidate;
   }
   if (arch == nullptr) {
     fail(Errc::unsupported, place, ": general.architecture: expected one of ", names, ", found ", printable(*name), has_experts ? " with experts" : "");
@@ -81,17 +128,24 @@ ModelConfig read_gguf_config(const GgufFile& file) {
       },
       key_of, true, [](std::int64_t) { return false; }, [&](std::int64_t layers) { return detail::layer_kinds_of(file, *arch, layers); }};
   ModelConfig c = detail::read_sizes(*arch, source);
-  for (std::int64_t i = 0; i < c.layers; ++i) c.specs[static_cast<std::size_t>(i)].rope = detail::rope_of(*arch, i);
+  if (c.scales.attention == 0) c.scales.attention = detail::unsaid_attention_scale(c);
   if (source.number(Field::window).value_or(0) != 0) {
+    const std::vector<bool> windows = windows_of(file, *name + ".attention.sliding_window_pattern", *arch, c.layers);
     const std::int64_t window = detail::require_extent(source, Field::window);
-    for (std::int64_t i = 0; i < c.layers; ++i) c.specs[static_cast<std::size_t>(i)].window = detail::has_window(*arch, i) ? window : 0;
+    for (std::int64_t i = 0; i < c.layers; ++i) c.specs[static_cast<std::size_t>(i)].window = windows[static_cast<std::size_t>(i)] ? window : 0;
     c.set_layers(std::move(c.specs));
+  }
+  if (arch->says_parallel && file.boolean(*name + ".use_parallel_residual").value_or(arch->parallel) != arch->parallel) {
+    fail(Errc::unsupported, place, ": ", *name, ".use_parallel_residual: expected ", arch->parallel ? "true" : "false");
   }
   if (has_experts) read_router(file, *name + ".", c.router);
   if (const auto* tokens = file.texts("tokenizer.ggml.tokens")) c.vocab = static_cast<std::int64_t>(tokens->size());
   c.vocab = detail::extent_or(source, Field::vocab, c.vocab);
   const std::string prefix = message(*name, ".rope.scaling.");
-  if (const std::string* type = file.text(prefix + "type"); type != nullptr && *type != "none") {
+  const std::string* type = file.text(prefix + "type");
+  if (file.find("rope_factors_long.weight") != nullptr) {
+    read_longrope(file, prefix, c);
+  } else if (type != nullptr && *type != "none") {
     if (*type == "linear") {
       c.rope.scaling = nn::RopeScaling::linear;
     } else if (*type == "yarn") {
@@ -123,8 +177,18 @@ ModelConfig read_gguf_config(const GgufFile& file) {
       }
       // Theirs multiplies the usual factor; ours, as Hugging Face's, stands for it.
       if (file.value(prefix + "attn_factor") != nullptr) c.rope.attention_factor = positive("attn_factor", 1) * (0.1 * std::log(c.rope.factor) + 1);
+      // Ministral's mscale_all_dim, beside an mscale of 1.
+      if (!arch->latent && file.value(prefix + "yarn_log_multiplier") != nullptr) {
+        c.rope.attention_factor = (0.1 * std::log(c.rope.factor) + 1) / (0.1 * positive("yarn_log_multiplier", 1) * std::log(c.rope.factor) + 1);
+      }
     }
   }
+  const double local = source.number(Field::local_rope_base).value_or(0);
+  if (!(local >= 0) || !std::isfinite(local)) fail(Errc::corrupt, place, ": ", key_of(Field::local_rope_base), ": expected a number above 0, found ", local);
+  detail::set_ropes(c, local);
+  const double temperature = source.number(Field::temperature_scale).value_or(0);
+  if (!(temperature >= 0) || !std::isfinite(temperature)) fail(Errc::corrupt, place, ": ", key_of(Field::temperature_scale), ": expected a number of at least 0, found ", temperature);
+  c.temperature = {.scale = temperature, .length = static_cast<double>(c.rope.original_context)};
   detail::check_router(c.router, place);
   detail::check_rope(c.rope, place);
   return c;

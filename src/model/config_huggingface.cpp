@@ -66,15 +66,14 @@ constexpr std::pair<std::string_view, ops::Gate> activations[] = {
     {"silu", ops::Gate::silu}, {"swish", ops::Gate::silu}, {"gelu", ops::Gate::gelu_erf}, {"gelu_pytorch_tanh", ops::Gate::gelu_tanh},
     {"gelu_new", ops::Gate::gelu_tanh}, {"gelu_fast", ops::Gate::gelu_tanh}, {"relu", ops::Gate::relu}, {"relu2", ops::Gate::relu2}};
 
-ops::Gate gate_of(const std::string& name, const std::string& place) {
+ops::Gate gate_of(const std::string& name, std::string_view key, const std::string& place) {
   const auto* found = std::ranges::find(activations, std::string_view(name), &std::pair<std::string_view, ops::Gate>::first);
   if (found != std::end(activations)) return found->second;
-  fail(Errc::unsupported, place, ": hidden_act: expected silu, gelu, gelu_pytorch_tanh, gelu_new, gelu_fast, relu or relu2, found ", printable(name));
+  fail(Errc::unsupported, place, ": ", key, ": expected silu, gelu, gelu_pytorch_tanh, gelu_new, gelu_fast, relu or relu2, found ", printable(name));
 }
 
-/// SmolLM3's list of layers that rope turns, 1 for those, and what holds without one.
+/// SmolLM3's list of layers that rope turns, 1 for those.
 void read_rotated_layers(const Json& json, const std::string& place, ModelConfig& c) {
-  for (std::int64_t i = 0; i < c.layers; ++i) c.specs[static_cast<std::size_t>(i)].rope = detail::rope_of(*c.arch, i);
   const Json* list = member(json, "no_rope_layers");
   if (list == nullptr) return;
   if (!list->is_array() || static_cast<std::int64_t>(list->size()) != c.layers) {
@@ -83,8 +82,36 @@ void read_rotated_layers(const Json& json, const std::string& place, ModelConfig
   for (std::int64_t i = 0; i < c.layers; ++i) {
     const Json& turned = (*list)[static_cast<std::size_t>(i)];
     if (turned != 0 && turned != 1) fail(Errc::corrupt, place, ": no_rope_layers[", i, "]: expected 0 or 1, found ", printable(turned.dump()));
-    c.specs[static_cast<std::size_t>(i)].rope = turned == 1 ? nn::LayerRope::model : nn::LayerRope::none;
+    if (turned == 0) c.specs[static_cast<std::size_t>(i)].rope = nn::LayerRope::none;
+    if (turned == 1 && c.layer(i).rope == nn::LayerRope::none) c.specs[static_cast<std::size_t>(i)].rope = nn::LayerRope::model;
   }
+}
+
+/// Divisors of frequencies, one a rotated pair.
+std::vector<float> divisors_at(const Json& json, std::string_view key, const std::string& place, const ModelConfig& c) {
+  const Json& list = need(json, key, place);
+  if (!list.is_array() || !std::ranges::all_of(list, [](const Json& value) { return value.is_number(); })) {
+    fail(Errc::corrupt, place, ": ", key, ": expected numbers, found ", list.type_name());
+  }
+  if (static_cast<std::int64_t>(list.size()) != c.rope.dim / 2) fail(Errc::corrupt, place, ": ", key, ": expected ", c.rope.dim / 2, " numbers, found ", list.size());
+  return list.get<std::vector<float>>();
+}
+
+/// Phi's (arXiv:2402.13753). `c` has the original context, where the file says it outside; its own is the longer one.
+void read_longrope(const Json& json, const std::string& place, ModelConfig& c) {
+  nn::RopeOptions& rope = c.rope;
+  rope.scaling = nn::RopeScaling::longrope;
+  rope.divisors = divisors_at(json, "short_factor", place, c);
+  rope.long_divisors = divisors_at(json, "long_factor", place, c);
+  if (const auto original = number_at(json, "original_max_position_embeddings", place)) {
+    if (!(*original >= 2) || *original > static_cast<double>(detail::largest_extent)) {
+      fail(Errc::corrupt, place, ": original_max_position_embeddings: expected at least 2, found ", *original);
+    }
+    rope.original_context = static_cast<std::int64_t>(*original);
+  }
+  const double factor = static_cast<double>(c.context) / static_cast<double>(rope.original_context);
+  const double usual = factor <= 1 ? 1 : std::sqrt(1 + std::log(factor) / std::log(static_cast<double>(rope.original_context)));
+  rope.attention_factor = number_at(json, "attention_factor", place).value_or(usual);
 }
 
 void read_rope_scaling(const Json& json, const std::string& file, std::string_view name, ModelConfig& c) {
@@ -125,8 +152,10 @@ void read_rope_scaling(const Json& json, const std::string& file, std::string_vi
     rope.beta_fast = number_at(json, "beta_fast", place).value_or(32);
     rope.beta_slow = number_at(json, "beta_slow", place).value_or(1);
     rope.truncate = flag_at(json, "truncate", place, true);
+  } else if (type == "longrope" || type == "su") {
+    return read_longrope(json, place, c);
   } else {
-    fail(Errc::unsupported, place, ": expected linear, dynamic, llama3 or yarn, found ", printable(type));
+    fail(Errc::unsupported, place, ": expected linear, dynamic, llama3, yarn or longrope, found ", printable(type));
   }
   rope.factor = required("factor");
   if (!(rope.factor >= 1) || !std::isfinite(rope.factor)) {
@@ -146,11 +175,19 @@ void read_rope_scaling(const Json& json, const std::string& file, std::string_vi
     rope.attention_factor = number_at(json, "attention_factor", place).value_or(a > 0 && b > 0 ? mscale(a) / mscale(b) : 0);
     if (c.arch->latent && b > 0) rope.score_mscale = b;
   }
+  if (const auto beta = number_at(json, "llama_4_scaling_beta", place)) {
+    if (!(*beta >= 0) || !std::isfinite(*beta)) fail(Errc::corrupt, place, ": llama_4_scaling_beta: expected at least 0, found ", *beta);
+    c.temperature = {.scale = *beta, .length = static_cast<double>(rope.original_context)};
+  }
 }
 
 /// Of each head only a part may be rotated.
-void read_rotated_part(const Json& json, const std::string& place, ModelConfig& c) {
-  std::optional<double> part = number_at(json, "partial_rotary_factor", place);
+void read_rotated_part(const Json& json, const Json* rope_parameters, const std::string& place, ModelConfig& c) {
+  std::optional<double> part;
+  if (rope_parameters != nullptr) part = number_at(*rope_parameters, "partial_rotary_factor", place);
+  for (const char* key : {"partial_rotary_factor", "rotary_pct", "rope_pct"}) {
+    if (!part) part = number_at(json, key, place);
+  }
   if (!part && c.arch->default_rope_part < 1) part = c.arch->default_rope_part;
   if (!part) return;
   // Halves up: the factor is what writers made of a whole number.
@@ -213,10 +250,28 @@ std::function<bool(std::int64_t)> dense_layers_of(const Json& json, const std::s
   return [dense = std::move(dense)](std::int64_t layer) { return dense.contains(static_cast<double>(layer)); };
 }
 
-ModelConfig from_json(const Json& json, const std::string& place) {
-  parse_object(json, place);
+/// The language model's part of a config: all of it, but for models of several parts, whose class none here has.
+const Json& text_part(const Json& json, std::string& place) {
+  const Json* text = member(json, "text_config");
+  if (text == nullptr || !text->is_object()) return json;
+  const Json* classes = member(json, "architectures");
+  const bool is_known = classes != nullptr && classes->is_array() && !classes->empty() && std::ranges::any_of(architectures, [&](const ArchSpec* arch) { return (*classes)[0] == Json(arch->hf_class); });
+  if (is_known) return json;
+  place += ": text_config";
+  return *text;
+}
+
+ModelConfig from_json(const Json& whole, const std::string& file) {
+  std::string place = file;
+  const Json& json = text_part(parse_object(whole, file), place);
   const ArchSpec& arch = find_hf_arch(json, place);
   const Json* rope_parameters = json.find("rope_parameters");
+  // Newer configs give them by kind of layer, where kinds differ.
+  const Json* local_parameters = nullptr;
+  if (rope_parameters != nullptr && rope_parameters->is_object() && member(*rope_parameters, "full_attention") != nullptr) {
+    local_parameters = member(*rope_parameters, "sliding_attention");
+    rope_parameters = member(*rope_parameters, "full_attention");
+  }
   const bool new_rope = rope_parameters != nullptr && rope_parameters->is_object();
   const auto key_of = [&](Field field) {
     const ConfigKey* key = arch.find(field);
@@ -239,7 +294,9 @@ ModelConfig from_json(const Json& json, const std::string& place) {
           if (std::ranges::all_of(numbers, [&](double number) { return number == numbers[0]; })) return numbers[0];
           fail(Errc::unsupported, place, ": ", key_of(field), ": expected one number for all layers, found several");
         }
-        return number_at(json, key_of(field), place);
+        const std::optional<double> number = number_at(json, key_of(field), place);
+        const ConfigKey* key = arch.find(field);
+        return !number && key != nullptr && key->otherwise != 0 ? key->otherwise : number;
       },
       [&](Field field) { return is_list(field) ? list_at(json, key_of(field), place) : std::vector<double>(); },
       [&](Field field) { return std::string(key_of(field)); }, false, dense_layers_of(json, place),
@@ -249,28 +306,26 @@ ModelConfig from_json(const Json& json, const std::string& place) {
   c.router.renormalize = flag_at(json, "norm_topk_prob", place, c.router.renormalize);
   // DeepSeek V2's plain choice beside the one by groups.
   if (c.has_experts() && text_at(json, "topk_method", place, "") == "greedy") c.router.groups = c.router.groups_used = 1;
-  c.gate = gate_of(text_at(json, "hidden_act", place, "silu"), place);
+  c.gate = gate_of(text_at(json, arch.activation_key, place, "silu"), arch.activation_key, place);
   if (c.gate == ops::Gate::silu) c.gate = arch.gate;
   if (const auto limit = number_at(json, "swiglu_limit", place); limit && c.gate == ops::Gate::clamped_silu && *limit != 7) {
     fail(Errc::unsupported, place, ": swiglu_limit: expected 7, found ", *limit);
   }
-  c.tied = flag_at(json, "tie_word_embeddings", place, arch.default_tied);
+  if (arch.says_parallel && flag_at(json, "use_parallel_residual", place, arch.parallel) != arch.parallel) {
+    fail(Errc::unsupported, place, ": use_parallel_residual: expected ", arch.parallel ? "true" : "false", " of a model of type ", arch.name);
+  }
+  c.tied = flag_at(json, "tie_word_embeddings", place, flag_at(whole, "tie_word_embeddings", file, arch.default_tied));
+  if (!arch.latent) read_rotated_part(json, new_rope ? rope_parameters : nullptr, place, c);
+  if (const auto original = number_at(json, "original_max_position_embeddings", place); original && *original >= 2 && *original <= static_cast<double>(detail::largest_extent)) {
+    c.rope.original_context = static_cast<std::int64_t>(*original);
+  }
   if (new_rope) {
     read_rope_scaling(*rope_parameters, place, "rope_parameters", c);
   } else if (const Json* scaling = member(json, "rope_scaling")) {
     read_rope_scaling(*scaling, place, "rope_scaling", c);
   }
-  if (!arch.latent) read_rotated_part(new_rope ? *rope_parameters : json, place, c);
   if (arch.latent && !flag_at(json, "rope_interleave", place, true)) fail(Errc::unsupported, place, ": rope_interleave: expected true, found false");
-  if (const Json* divisors = json.find("rope_divisors")) {
-    if (!divisors->is_array() || !std::ranges::all_of(*divisors, [](const Json& value) { return value.is_number(); })) {
-      fail(Errc::corrupt, place, ": rope_divisors: expected numbers, found ", divisors->type_name());
-    }
-    c.rope.divisors = divisors->get<std::vector<float>>();
-    if (static_cast<std::int64_t>(c.rope.divisors.size()) != c.rope.dim / 2) {
-      fail(Errc::corrupt, place, ": rope_divisors: expected ", c.rope.dim / 2, " numbers, found ", c.rope.divisors.size());
-    }
-  }
+  if (json.find("rope_divisors") != nullptr) c.rope.divisors = divisors_at(json, "rope_divisors", place, c);
   std::int64_t window = 0, first = 0;  // layers before that one see everything
   // Qwen2 carries a window that is off unless this says otherwise.
   if (flag_at(json, "use_sliding_window", place, true)) {
@@ -280,10 +335,20 @@ ModelConfig from_json(const Json& json, const std::string& place) {
       if (json.contains("use_sliding_window")) first = static_cast<std::int64_t>(std::min(*from, 1e9));
     }
   }
-  for (std::int64_t i = 0; i < c.layers; ++i) c.specs[static_cast<std::size_t>(i)].window = i < first || !detail::has_window(arch, i) ? 0 : window;
+  std::optional<double> step = number_at(json, "sliding_window_pattern", place);
+  if (!step) step = number_at(json, "_sliding_window_pattern", place);
+  if (step && (!(*step >= 1) || *step > static_cast<double>(detail::largest_extent))) fail(Errc::corrupt, place, ": sliding_window_pattern: expected at least 1, found ", *step);
+  for (std::int64_t i = 0; i < c.layers; ++i) {
+    const bool has_window = step && arch.full_attention_step > 0 ? (i + 1) % static_cast<std::int64_t>(*step) != 0 : detail::has_window(arch, i);
+    c.specs[static_cast<std::size_t>(i)].window = i < first || !has_window ? 0 : window;
+  }
   read_layer_types(json, place, window, c);
-  read_rotated_layers(json, place, c);
   c.set_layers(std::move(c.specs));
+  double local_base = source.number(Field::local_rope_base).value_or(0);
+  if (local_parameters != nullptr && local_parameters->is_object()) local_base = number_at(*local_parameters, "rope_theta", place).value_or(local_base);
+  if (!(local_base >= 0) || !std::isfinite(local_base)) fail(Errc::corrupt, place, ": ", key_of(Field::local_rope_base), ": expected a number above 0, found ", local_base);
+  detail::set_ropes(c, local_base);
+  read_rotated_layers(json, place, c);
   detail::check_router(c.router, place);
   detail::check_rope(c.rope, place);
   return c;
@@ -322,13 +387,16 @@ std::string write_hf_config(const ModelConfig& c, std::string_view torch_dtype) 
   }
   if (c.has_experts()) json["norm_topk_prob"] = c.router.renormalize;
   const auto* activation = std::ranges::find(activations, c.gate, &std::pair<std::string_view, ops::Gate>::second);
-  json["hidden_act"] = std::string(activation == std::end(activations) ? "silu" : activation->first);
-  if (std::ranges::any_of(c.specs, [](const LayerSpec& spec) { return spec.rope == nn::LayerRope::none; })) {
+  json[std::string(c.arch->activation_key)] = std::string(activation == std::end(activations) ? "silu" : activation->first);
+  bool usual_ropes = c.arch->no_rope_step == 0;
+  for (std::int64_t i = 0; i < c.layers; ++i) usual_ropes = usual_ropes && c.layer(i).rope == detail::rope_of(c, i);
+  if (!usual_ropes && std::ranges::any_of(c.specs, [](const LayerSpec& spec) { return spec.rope == nn::LayerRope::none; })) {
     json["no_rope_layers"] = Json::array();
     for (const LayerSpec& spec : c.specs) json["no_rope_layers"].push_back(spec.rope == nn::LayerRope::none ? 0 : 1);
   }
   json["tie_word_embeddings"] = c.tied;
   detail::write_layer_kinds(c, json);
+  if (c.arch->says_parallel) json["use_parallel_residual"] = c.arch->parallel;
   if (c.window > 0) {
     json["sliding_window"] = c.window;
     json["use_sliding_window"] = true;
@@ -347,7 +415,7 @@ std::string write_hf_config(const ModelConfig& c, std::string_view torch_dtype) 
   const nn::RopeOptions& r = c.rope;
   if (r.scaling != nn::RopeScaling::none) {
     Json s;
-    s["factor"] = r.factor;
+    if (r.scaling != nn::RopeScaling::longrope) s["factor"] = r.factor;
     s["original_max_position_embeddings"] = r.original_context;
     switch (r.scaling) {
       case nn::RopeScaling::none:
@@ -366,11 +434,19 @@ std::string write_hf_config(const ModelConfig& c, std::string_view torch_dtype) 
         if (r.attention_factor > 0) s["attention_factor"] = r.attention_factor;
         if (r.score_mscale > 0) s["mscale"] = s["mscale_all_dim"] = r.score_mscale;
         break;
+      case nn::RopeScaling::longrope:
+        s["rope_type"] = "longrope";
+        s["short_factor"] = r.divisors;
+        s["long_factor"] = r.long_divisors;
+        s["attention_factor"] = r.attention_factor;
+        json["original_max_position_embeddings"] = r.original_context;
+        break;
     }
+    if (c.temperature.scale > 0) s["llama_4_scaling_beta"] = c.temperature.scale;
     json["rope_scaling"] = s;
   }
   // GGUF's own way to say what llama3 scaling does; no key of Hugging Face's holds it.
-  if (!r.divisors.empty()) json["rope_divisors"] = r.divisors;
+  if (!r.divisors.empty() && r.scaling != nn::RopeScaling::longrope) json["rope_divisors"] = r.divisors;
   if (!torch_dtype.empty()) json["torch_dtype"] = std::string(torch_dtype);
   return json.dump(2);
 }

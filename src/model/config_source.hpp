@@ -36,10 +36,16 @@ struct Source {
   return arch.full_attention_step == 0 || (layer + 1) % arch.full_attention_step != 0;
 }
 
-/// Whether rope turns a layer of an architecture, where a config does not say.
-[[nodiscard]] constexpr nn::LayerRope rope_of(const ArchSpec& arch, std::int64_t layer) noexcept {
-  return arch.no_rope_step > 0 && (layer + 1) % arch.no_rope_step == 0 ? nn::LayerRope::none : nn::LayerRope::model;
+/// What turns a layer of a model, whose windows are known, where a config does not say.
+[[nodiscard]] constexpr nn::LayerRope rope_of(const ModelConfig& c, std::int64_t layer) noexcept {
+  if (c.arch->no_rope_step > 0 && (layer + 1) % c.arch->no_rope_step == 0) return nn::LayerRope::none;
+  return c.window == 0 ? nn::LayerRope::model : c.window_of(layer) > 0 ? c.arch->window_rope : c.arch->full_rope;
 }
+
+/// The scale of scores that a GGUF file means; 0: 1 / sqrt(head_dim).
+[[nodiscard]] double unsaid_attention_scale(const ModelConfig& c) noexcept;
+/// Ropes of all layers, whose windows are known. `local_base` 0: the architecture's, or the model's own.
+void set_ropes(ModelConfig& c, double local_base);
 
 /// A whole number from 1 to largest_extent. Throws corrupt when it is another, or absent.
 [[nodiscard]] std::int64_t require_extent(const Source& source, Field field);

@@ -222,7 +222,7 @@ void Forward::head(std::span<const std::int64_t> rows) noexcept {
     headed_.quantize_row(kernels_, i);
     headed_.gather_row(kernels_, {&weights_.head}, i);
   });
-  nn::linear(kernels_, team, headed_, {{weights_.head, nullptr, {logits_.data(), config_.vocab}}}, fetch_.level());
+  nn::linear(kernels_, team, headed_, {{weights_.head, nn::values_of(weights_.head_bias), {logits_.data(), config_.vocab}}}, fetch_.level());
   const auto scale = static_cast<float>(config_.scales.logits), cap = static_cast<float>(config_.scales.final_softcap);
   if (scale == 1 && cap == 0) return;
   for_outputs([&](std::int64_t i) {

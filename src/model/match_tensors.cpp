@@ -6,6 +6,7 @@
 
 #include "arrangement.hpp"
 #include "bantam/model/roles.hpp"
+#include "fused_rows.hpp"
 #include "packed/family.hpp"
 #include "sources/fused.hpp"
 #include "sources/plain_source.hpp"
@@ -22,7 +23,8 @@ std::string without_weight(std::string name) {
 
 /// Tensors that old checkpoints carry and nobody reads: they follow from the config.
 bool is_leftover(std::string_view name) {
-  return name.ends_with(".rotary_emb.inv_freq") || name.ends_with(".attention.masked_bias") || name.starts_with("__pad_");
+  return name.ends_with(".rotary_emb.inv_freq") || name.ends_with(".attention.masked_bias") || name.starts_with("__pad_") ||
+         name == "rope_factors_long.weight" || name == "rope_factors_short.weight";  // which the config has read
 }
 
 constexpr std::int64_t most_weights = std::int64_t{1} << 48;
@@ -64,6 +66,7 @@ class Matcher {
         if (info.is_of_layer() != (layer >= 0) || pattern.empty() || arch_.find(key.role, sparse) != &key || !is_in_layer(key.role, layer, config_)) continue;
         if (info.is_of_expert() && match_fused_experts(key, layer)) continue;
         if (info.by_heads && match_latent(key, layer)) continue;
+        if (match_fused_rows(key, layer)) continue;
         const std::int64_t experts = info.is_of_expert() && !is_stacked(pattern) ? config_.layer(layer).experts : 0;
         if (experts == 0) match_one(key, {key.role, layer});
         for (std::int64_t e = 0; e < experts; ++e) match_one(key, {key.role, layer, e});
@@ -99,9 +102,15 @@ class Matcher {
     // A vector may be a matrix of one row: the gate of Qwen's shared expert.
     if (!info.is_matrix() && entry->shape == std::vector<std::int64_t>{1, columns}) shape = entry->shape;
     if (const Arrangement theirs = arrangement_of(id, config_, container()); !theirs.shape.empty()) return add(id, name_of(key, id), arranged(flat(*entry, theirs.shape), id));
-    const SharedSource source = open_plain(*entry, files_.path, shape);
+    const SharedSource source = less_offset(open_plain(*entry, files_.path, shape), id.role);
     if (!stacked) return add(id, name_of(key, id), arranged(source, id));
     for (std::int64_t e = 0; e < experts; ++e) add({id.role, id.layer, e}, name_of(key, {id.role, id.layer, e}), slice(source, e, experts));
+  }
+
+  /// Norms of folders that store them less a number.
+  [[nodiscard]] SharedSource less_offset(SharedSource source, Role role) const {
+    const bool is_less = arch_.norm_offset != 0 && files_.container == "safetensors" && is_norm(role);
+    return is_less ? offset(std::move(source), arch_.norm_offset) : source;
   }
 
   [[nodiscard]] Container container() const noexcept {
@@ -162,6 +171,28 @@ class Matcher {
       add(id, name_of(key, id), std::move(sources[static_cast<std::size_t>(e)]));
     }
     return !sources.empty();
+  }
+
+  /// Whether the file has a role's rows in a tensor with those of others.
+  [[nodiscard]] bool match_fused_rows(const TensorKey& key, std::int64_t layer) {
+    const std::string_view pattern = gguf_ ? key.fused.gguf : key.fused.name;
+    const TensorId id{key.role, layer};
+    const std::optional<FusedRows> fused = pattern.empty() ? std::nullopt : fused_rows(config_, key, layer, gguf_);
+    if (!fused || (pattern != pattern_of(key) && files_.tensors.find(name_from(pattern_of(key), id)) != nullptr)) return false;
+    const std::string name = name_from(pattern, id);
+    const std::int64_t columns = shape_of(key.role, layer, config_).second;
+    const bool is_matrix = info_of(key.role).is_matrix();
+    SharedSource all = is_matrix ? open_packed(name, layer, fused->rows, columns) : nullptr;
+    const TensorEntry* entry = files_.tensors.find(name);
+    if (all == nullptr && entry == nullptr) return false;
+    if (all == nullptr) {
+      const bool transposed = key.fused.transposed && !gguf_ && is_matrix;
+      const auto shape = !is_matrix ? std::vector{fused->rows} : transposed ? std::vector{columns, fused->rows} : std::vector{fused->rows, columns};
+      all = open_plain(*entry, files_.path, shape);
+      if (transposed) all = transpose(std::move(all));
+    }
+    add(id, name_of(key, id), arranged(is_matrix ? select_rows(std::move(all), fused->own) : select_columns(std::move(all), fused->own), id));
+    return true;
   }
 
   /// Whether the file has the up-projections of latent attention in one tensor.

@@ -16,6 +16,11 @@ void write_scaling(GgufWriter& file, const nn::RopeOptions& rope, const std::str
   using nn::RopeScaling;
   if (rope.scaling == RopeScaling::none || rope.scaling == RopeScaling::llama3) return;  // llama3: as rope_freqs.weight
   if (rope.scaling == RopeScaling::dynamic) no_words_for("dynamic rope scaling");
+  if (rope.scaling == RopeScaling::longrope) {
+    // Its divisors are tensors.
+    file.key(prefix + "original_context_length", static_cast<std::uint32_t>(rope.original_context));
+    return file.key(prefix + "attn_factor", static_cast<float>(rope.attention_factor));
+  }
   file.key(prefix + "type", rope.scaling == RopeScaling::linear ? "linear" : "yarn");
   file.key(prefix + "factor", static_cast<float>(rope.factor));
   if (rope.original_context > 0) file.key(prefix + "original_context_length", static_cast<std::uint32_t>(rope.original_context));
@@ -47,9 +52,12 @@ void write_router(GgufWriter& file, const nn::RouterOptions& router, const std::
 void write_gguf_config(GgufWriter& file, const ModelConfig& c) {
   if (c.gate != c.arch->gate) no_words_for("an activation other than the architecture's");
   for (std::int64_t i = 0; i < c.layers; ++i) {
-    if (c.layer(i).rope != detail::rope_of(*c.arch, i)) no_words_for("rope in other layers than the architecture has it in");
+    if (c.layer(i).rope != detail::rope_of(c, i)) no_words_for("rope in other layers than the architecture has it in");
     if (c.window_of(i) != (detail::has_window(*c.arch, i) ? c.window : 0)) no_words_for("a sliding window of other layers than the architecture has it in");
   }
+  const bool says_scale = c.arch->find(Field::attention_scale) != nullptr && !c.arch->find(Field::attention_scale)->gguf.empty();
+  if (!says_scale && c.scales.attention != detail::unsaid_attention_scale(c)) no_words_for("a scale of scores other than the architecture's");
+  if (c.arch->find(Field::embedding_scale) == nullptr && c.scales.embedding != (c.arch->scales_embedding ? std::sqrt(static_cast<double>(c.dim)) : 1)) no_words_for("a scale of the embedding");
   const std::string prefix = message(c.arch->gguf_name(), ".");
   file.key("general.architecture", c.arch->gguf_name());
   file.key("general.quantization_version", std::uint32_t{2});
@@ -67,6 +75,7 @@ void write_gguf_config(GgufWriter& file, const ModelConfig& c) {
       }
     }
   }
+  if (c.arch->says_parallel) file.key(prefix + "use_parallel_residual", c.arch->parallel);
   if (c.arch->zero_heads) {
     // Which layers attend, by heads that others lack; and of layers of one half, which have an MLP.
     std::vector<std::int32_t> heads, ffn;
@@ -87,8 +96,12 @@ void write_gguf_config(GgufWriter& file, const ModelConfig& c) {
   write_scaling(file, c.rope, prefix + "rope.scaling.");
 }
 
-std::vector<float> gguf_rope_divisors(const ModelConfig& config) {
-  if (config.rope.scaling != nn::RopeScaling::llama3) return config.rope.divisors;
+std::vector<std::pair<std::string, std::vector<float>>> gguf_rope_tensors(const ModelConfig& config) {
+  if (config.rope.scaling == nn::RopeScaling::longrope) return {{"rope_factors_long.weight", config.rope.long_divisors}, {"rope_factors_short.weight", config.rope.divisors}};
+  if (config.rope.scaling != nn::RopeScaling::llama3) {
+    if (config.rope.divisors.empty()) return {};
+    return {{"rope_freqs.weight", config.rope.divisors}};
+  }
   nn::RopeOptions plain = config.rope;
   plain.scaling = nn::RopeScaling::none;
   plain.divisors.clear();
@@ -97,7 +110,7 @@ std::vector<float> gguf_rope_divisors(const ModelConfig& config) {
   for (std::size_t i = 0; i < unscaled.frequencies().size(); ++i) {
     divisors.push_back(static_cast<float>(unscaled.frequencies()[i] / scaled.frequencies()[i]));
   }
-  return divisors;
+  return {{"rope_freqs.weight", std::move(divisors)}};
 }
 
 }  // namespace bantam::inline v0

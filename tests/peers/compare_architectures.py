@@ -21,7 +21,7 @@ VOCABULARY = 30
 TOLERANCE = 2e-4
 # llama.cpp looks the GELU up in a table of halves.
 TOLERANCE_OF_GELU = 2e-3
-WITH_GELU = ("starcoder2-",)
+WITH_GELU = ("starcoder2-", "gemma", "phi-", "gpt_neox-")
 
 
 def run(arguments):

@@ -20,7 +20,8 @@ int main(int argc, char** argv) {
       if (arch == &bantam::archs::deepseek_v2) tiny.q_rank = 0, tiny.layers = 27;  // llama.cpp knows Lite by its layers
       // Llama's bias of o is none of GGUF's.
       tiny.biases = i % 2 == 1 && arch->more_tensors.data() != bantam::archs::llama_biases;
-      tiny.tied = arch == &bantam::archs::cohere;  // llama.cpp knows no other heads of it
+      // llama.cpp knows no other heads of these.
+      tiny.tied = arch == &bantam::archs::cohere || arch == &bantam::archs::cohere2 || arch == &bantam::archs::gemma || arch == &bantam::archs::gemma2;
       tiny.seed = static_cast<std::uint64_t>(std::atoll(argv[i]));
       tiny.make();
       const std::filesystem::path folder = std::filesystem::path(argv[1]) / (std::string(arch->name) + "-" + argv[i]);

@@ -20,6 +20,9 @@ struct Transformer {
   double norm_eps = 0;
   std::vector<double> frequencies;  ///< of each rotated pair; twice as many elements of a head turn
   double magnitude = 1;             ///< of cosines and sines
+  std::vector<double> local_frequencies{};  ///< of layers in `locals`, whose cosines and sines keep their magnitude
+  std::vector<bool> locals{};
+  double temperature = 0, temperature_length = 1, temperature_offset = 0;  ///< of queries: 1 + temperature ln(1 + floor((position + offset) / length))
   bool layer_norms = false;         ///< not RMS norms
   bool parallel = false;            ///< attention and MLP read the same state
   double embedding_scale = 1, residual_scale = 1, attention_scale = 0, logit_scale = 1;  ///< attention_scale 0: 1 / sqrt(head_dim)
@@ -44,7 +47,7 @@ struct Transformer {
     const bool tied = !weights.contains("lm_head.weight");
     const std::vector<std::vector<Row>> all = states(tokens);
     for (const auto& row : all.back()) {
-      Row y = product(tied ? "model.embed_tokens.weight" : "lm_head.weight", "", norm(row, "model.norm.weight"), vocab);
+      Row y = product(tied ? "model.embed_tokens.weight" : "lm_head.weight", "lm_head.bias", norm(row, "model.norm.weight"), vocab);
       for (double& v : y) v = capped(v * logit_scale, final_softcap);
       out.insert(out.end(), y.begin(), y.end());
     }
@@ -118,21 +121,27 @@ struct Transformer {
   }
 
   /// Normed where the model does so, then turned: elements i and i + n of the first 2 n by position * frequency i.
-  [[nodiscard]] Row rotated(Row x, const std::string& norm_name, std::size_t position) const {
+  [[nodiscard]] Row rotated(Row x, const std::string& norm_name, std::size_t position, std::int64_t layer) const {
     const bool norms = !norms_all_heads && weights.contains(norm_name);
     if (norms && !norms_rotated) x = rms_norm(x, norm_name);
-    turn(x, position);
+    const auto at = static_cast<std::size_t>(layer);
+    if (!locals.empty() && locals[at]) {
+      turn(x, position, local_frequencies, 1);
+    } else if (rotates.empty() || rotates[at]) {
+      turn(x, position, frequencies, magnitude);
+    }
     return norms && norms_rotated ? rms_norm(x, norm_name) : x;
   }
 
-  void turn(Row& x, std::size_t position) const {
-    const std::size_t n = frequencies.size();
+  void turn(Row& x, std::size_t position) const { turn(x, position, frequencies, magnitude); }
+  void turn(Row& x, std::size_t position, const std::vector<double>& by, double size) const {
+    const std::size_t n = by.size();
     for (std::size_t i = 0; i < n; ++i) {
-      const double angle = static_cast<double>(position) * frequencies[i];
+      const double angle = static_cast<double>(position) * by[i];
       double &one = x[adjacent_pairs ? 2 * i : i], &other = x[adjacent_pairs ? 2 * i + 1 : i + n];
       const double a = one, b = other;
-      one = magnitude * (a * std::cos(angle) - b * std::sin(angle));
-      other = magnitude * (b * std::cos(angle) + a * std::sin(angle));
+      one = size * (a * std::cos(angle) - b * std::sin(angle));
+      other = size * (b * std::cos(angle) + a * std::sin(angle));
     }
   }
 
@@ -218,16 +227,16 @@ struct Transformer {
     }
     const std::int64_t window = windows.empty() ? 0 : windows[static_cast<std::size_t>(index)];
     const std::int64_t seen = window > 0 ? window : static_cast<std::int64_t>(x.size());
-    const bool turns = rotates.empty() || rotates[static_cast<std::size_t>(index)];
     const auto sinks = weights.find(at + "sinks");
     const double scale = attention_scale > 0 ? attention_scale : 1 / std::sqrt(static_cast<double>(head_dim));
     std::vector<Row> attended(x.size());
     for (std::int64_t h = 0; h < heads; ++h) {
       const std::int64_t g = h / (heads / kv_heads);
       std::vector<Row> keys;
-      for (std::size_t j = 0; j < x.size(); ++j) keys.push_back(turns ? rotated(head(k[j], g), at + "k_norm.weight", j) : head(k[j], g));
+      for (std::size_t j = 0; j < x.size(); ++j) keys.push_back(rotated(head(k[j], g), at + "k_norm.weight", j, index));
       for (std::size_t i = 0; i < x.size(); ++i) {
-        const Row query = turns ? rotated(head(q[i], h), at + "q_norm.weight", i) : head(q[i], h);
+        Row query = rotated(head(q[i], h), at + "q_norm.weight", i, index);
+        for (double& value : query) value *= 1 + temperature * std::log(1 + std::floor((static_cast<double>(i) + temperature_offset) / temperature_length));
         const std::size_t first = static_cast<std::int64_t>(i) + 1 > seen ? i + 1 - static_cast<std::size_t>(seen) : 0;
         Row scores;
         for (std::size_t j = first; j <= i; ++j) scores.push_back(capped(dot(query, keys[j]) * scale, attention_softcap));

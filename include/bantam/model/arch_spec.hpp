@@ -68,6 +68,7 @@ enum class Field : std::uint8_t {
   context,
   norm_eps,
   rope_base,
+  local_rope_base,  ///< of layers with a window
   rope_dim,
   window,
   q_rank,            ///< of latent attention's queries
@@ -81,6 +82,8 @@ enum class Field : std::uint8_t {
   embedding_scale,
   residual_scale,
   attention_scale,  ///< of scores, in the place of 1 / sqrt(head_dim)
+  attention_scalar,  ///< what the scale of scores is 1 / sqrt() of
+  temperature_scale,  ///< of queries: nn::Temperature
   logit_scale,      ///< logits are divided by it
   logit_factor,     ///< or multiplied
   convolution_taps,     ///< of recurrent layers
@@ -108,6 +111,7 @@ struct ConfigKey {
   Field field{};
   std::string_view hf{};
   std::string_view gguf{};
+  double otherwise = 0;  ///< what holds where config.json does not say, if it is not 0
 };
 
 /// Whether a checkpoint may lack a tensor.
@@ -116,13 +120,15 @@ enum class Presence : std::uint8_t { required, optional };
 enum class Layers : std::uint8_t { all, dense, sparse };
 
 /// A tensor that has those of all experts, and perhaps several roles of each side by side: (experts, roles' rows, columns). Of heads'
-/// matrices: (heads, roles' rows, columns), each role as the model has it or transposed.
+/// matrices: (heads, roles' rows, columns), each role as the model has it or transposed. Of a layer's own matrices and biases the rows of
+/// several roles, of as many rows as each has.
 struct Fused {
   std::string_view name = {};  ///< in folders; empty: there is none. {} is the number of the layer
   int part = 0, parts = 1;     ///< which of the roles
   bool interleaved = false;    ///< row r of the parts are neighbors; else the parts lie one behind the other
   bool transposed = false;     ///< (experts, columns, roles' rows), where it has floats
-  std::string_view gguf = {};  ///< in older GGUF files
+  std::string_view gguf = {};  ///< in older GGUF files; of gate and up that have the same name there, in all
+  bool by_groups = false;      ///< of q, k and v: the rows of a key-value head and its queries follow each other, head by head
 };
 
 /// Where a tensor stands. {} is the number of the layer, {e} of the expert; without {e} those of all experts are stacked in one tensor.
@@ -157,6 +163,20 @@ template <class Key, std::size_t n, std::size_t m>
 /// Whether a name of an expert's tensor is that of all of them.
 [[nodiscard]] constexpr bool is_stacked(std::string_view pattern) noexcept { return pattern.find("{e}") == pattern.npos; }
 
+/// Whether a role is the weight of an RMS norm of the residual stream, or of queries and keys.
+[[nodiscard]] constexpr bool is_norm(Role role) noexcept {
+  switch (role) {
+    case Role::final_norm:
+    case Role::attention_norm:
+    case Role::attention_out_norm:
+    case Role::q_norm:
+    case Role::k_norm:
+    case Role::ffn_norm:
+    case Role::ffn_out_norm: return true;
+    default: return false;
+  }
+}
+
 /// One architecture. Constant data only: forward() reads it, nothing switches on its name.
 struct ArchSpec {
   std::string_view name;      ///< "llama": config.json's model_type
@@ -183,8 +203,17 @@ struct ArchSpec {
   double default_rope_base = 10000;
   double default_rope_part = 1;  ///< of each head that is rotated
   ops::Gate gate = ops::Gate::silu;  ///< when the config does not say, or calls it silu
+  std::string_view activation_key = "hidden_act";  ///< where config.json says it
   std::int64_t full_attention_step = 0;  ///< where a config has a window alone, each layer that is a multiple of it, counted from 1, has none
   std::int64_t no_rope_step = 0;  ///< each layer that is a multiple of it, counted from 1, is not turned by rope
+  bool says_parallel = false;  ///< files say which, as use_parallel_residual; the other is refused
+  nn::LayerRope window_rope = nn::LayerRope::model;  ///< of layers with a window
+  nn::LayerRope full_rope = nn::LayerRope::model;    ///< of the others in a model that has windows
+  double default_local_rope_base = 0;                ///< of LayerRope::local; 0: that of the model
+  float norm_offset = 0;         ///< what weights of RMS norms are stored less in folders
+  bool scales_embedding = false;  ///< by sqrt(dim)
+  /// GGUF files name no scale of scores: of so many layers it is 1 / sqrt(dim / heads); 0: always 1 / sqrt(head_dim).
+  std::int64_t layers_scaled_by_dim = 0;
   bool default_tied = false;  ///< when config.json does not say
   std::span<const ConfigKey> config;
   std::span<const TensorKey> tensors;

@@ -4,24 +4,32 @@
 #include "bantam/model/archs/cohere.hpp"
 #include "bantam/model/archs/deepseek.hpp"
 #include "bantam/model/archs/ernie4_5_moe.hpp"
+#include "bantam/model/archs/gemma.hpp"
+#include "bantam/model/archs/glm4.hpp"
 #include "bantam/model/archs/glm4_moe.hpp"
+#include "bantam/model/archs/gpt_neox.hpp"
 #include "bantam/model/archs/gpt_oss.hpp"
 #include "bantam/model/archs/granite.hpp"
+#include "bantam/model/archs/granite_moe.hpp"
 #include "bantam/model/archs/hunyuan_moe.hpp"
 #include "bantam/model/archs/lfm2.hpp"
 #include "bantam/model/archs/llama.hpp"
 #include "bantam/model/archs/mamba2.hpp"
 #include "bantam/model/archs/minimax_m2.hpp"
 #include "bantam/model/archs/mistral.hpp"
+#include "bantam/model/archs/mistral3.hpp"
 #include "bantam/model/archs/mixtral.hpp"
 #include "bantam/model/archs/nemotron_h.hpp"
 #include "bantam/model/archs/olmo2.hpp"
 #include "bantam/model/archs/olmoe.hpp"
+#include "bantam/model/archs/phi2.hpp"
+#include "bantam/model/archs/phi3.hpp"
 #include "bantam/model/archs/qwen2.hpp"
 #include "bantam/model/archs/qwen3.hpp"
 #include "bantam/model/archs/qwen3_5.hpp"
 #include "bantam/model/archs/qwen_moe.hpp"
 #include "bantam/model/archs/smollm3.hpp"
+#include "bantam/model/archs/stablelm.hpp"
 #include "bantam/model/archs/starcoder2.hpp"
 #include "bantam/model/archs/yi.hpp"
 
@@ -33,6 +41,8 @@ inline constexpr const ArchSpec* architectures[] = {&archs::llama, &archs::mistr
                                                     &archs::hunyuan_moe, &archs::deepseek_v2, &archs::deepseek_v3, &archs::glm4_moe_lite,
                                                     &archs::granite, &archs::smollm3, &archs::olmo2, &archs::starcoder2, &archs::cohere, &archs::yi,
                                                     &archs::qwen3_5, &archs::qwen3_5_moe, &archs::lfm2, &archs::lfm2_moe,
-                                                    &archs::nemotron_h, &archs::nemotron_h_moe, &archs::mamba2};
+                                                    &archs::nemotron_h, &archs::nemotron_h_moe, &archs::mamba2,
+                                                    &archs::gemma, &archs::gemma2, &archs::gemma3, &archs::phi3, &archs::phi2, &archs::glm4, &archs::olmo3,
+                                                    &archs::ministral3, &archs::cohere2, &archs::gpt_neox, &archs::stablelm, &archs::granite_moe};
 
 }  // namespace bantam::inline v0

@@ -99,6 +99,8 @@ class Checkpoint {
   [[nodiscard]] std::int64_t stored_bytes() const;
   /// Of a model in memory that was loaded as it lies there.
   void note_stored_bytes(std::int64_t bytes) noexcept { stored_bytes_ = bytes; }
+  /// Names of a folder's tensors that belong to other parts than the language model: images, sound.
+  [[nodiscard]] const std::vector<std::string>& left_out() const noexcept { return left_out_; }
   /// What the files leave open and was decided, a line each, for people.
   [[nodiscard]] const std::vector<std::string>& warnings() const noexcept { return warnings_; }
 
@@ -137,6 +139,7 @@ class Checkpoint {
   std::int64_t file_bytes_ = 0;
   std::int64_t stored_bytes_ = 0;  ///< 0: to be found
   std::vector<std::string> warnings_;
+  std::vector<std::string> left_out_;
 };
 
 /// The tokenizer of a model folder or file that may hold nothing else. `path` as Checkpoint::open takes it.

@@ -6,6 +6,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -107,8 +108,8 @@ using FieldValue = std::optional<std::variant<std::int64_t, double>>;
 [[nodiscard]] ModelConfig read_gguf_config(const GgufFile& file);
 /// Adds the keys of a model to a GGUF file. Throws unsupported for what GGUF cannot say.
 void write_gguf_config(GgufWriter& file, const ModelConfig& config);
-/// What its frequencies are divided by there, (rope dim / 2) as rope_freqs.weight; empty for none.
-[[nodiscard]] std::vector<float> gguf_rope_divisors(const ModelConfig& config);
+/// What its frequencies are divided by there, by names of tensors, (rope dim / 2) each: rope_freqs.weight, or two of longrope; or none.
+[[nodiscard]] std::vector<std::pair<std::string, std::vector<float>>> gguf_rope_tensors(const ModelConfig& config);
 /// config.json of a Hugging Face folder that holds this model.
 [[nodiscard]] std::string write_hf_config(const ModelConfig& config, std::string_view torch_dtype);
 /// How native files carry it: config.json's keys. `place` names the file in messages.

@@ -91,6 +91,7 @@ inline constexpr RoleTable role_table = [] {
   all.add({.role = Role::final_norm, .scope = Scope::model, .columns = WeightAxis::dim, .model_vector = &ModelWeights::final_norm});
   all.add({.role = Role::final_norm_bias, .scope = Scope::model, .columns = WeightAxis::dim, .model_vector = &ModelWeights::final_norm_bias});
   all.add({.role = Role::head, .scope = Scope::model, .rows = WeightAxis::vocab, .columns = WeightAxis::dim, .model_matrix = &ModelWeights::head});
+  all.add({.role = Role::head_bias, .scope = Scope::model, .columns = WeightAxis::vocab, .model_vector = &ModelWeights::head_bias, .bias_of = Role::head});
   all.add({.role = Role::rope_divisors, .scope = Scope::model, .columns = WeightAxis::rope_pairs});  // the config carries them
   all.add_block<nn::norms_table, layer_itself>();
   all.add_block<nn::attention_table, member_of<&LayerWeights::attention>>();

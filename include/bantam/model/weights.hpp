@@ -14,6 +14,7 @@ struct ModelWeights {
   WeightMatrix embedding;  ///< (vocab, dim)
   WeightMatrix head;       ///< (vocab, dim); shares the embedding's bytes when tied
   std::vector<float> final_norm, final_norm_bias;
+  std::vector<float> head_bias;  ///< (vocab)
   std::vector<LayerWeights> layers;
   std::int64_t matrix_bytes = 0;  ///< of all matrices, each counted once
   /// What one decoded token reads: all of the above but the embedding of an untied model, and of experts those that it is routed to.

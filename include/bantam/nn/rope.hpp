@@ -19,7 +19,7 @@ enum class RopePairs : std::uint8_t {
   adjacent,  ///< (2 i, 2 i + 1): the paper; GGUF files of Llama
 };
 
-enum class RopeScaling : std::uint8_t { none, linear, dynamic, llama3, yarn };
+enum class RopeScaling : std::uint8_t { none, linear, dynamic, llama3, yarn, longrope };
 
 /// Everything that defines the angles. Su et al., arXiv:2104.09864.
 struct RopeOptions {
@@ -28,30 +28,32 @@ struct RopeOptions {
   RopePairs pairs = RopePairs::half;
   RopeScaling scaling = RopeScaling::none;
   double factor = 1;
-  std::int64_t original_context = 0;  ///< tokens the model was trained with; dynamic, llama3, yarn
+  std::int64_t original_context = 0;  ///< tokens the model was trained with; dynamic, llama3, yarn, longrope
   double low_freq_factor = 1;         ///< llama3
   double high_freq_factor = 4;        ///< llama3
   double beta_fast = 32;              ///< yarn
   double beta_slow = 1;               ///< yarn
   bool truncate = true;               ///< yarn: whole dimensions at the ends of the ramp
-  /// yarn: what cosines and sines are multiplied by; 0 means 0.1 ln(factor) + 1.
+  /// yarn, longrope: what cosines and sines are multiplied by; 0 means 0.1 ln(factor) + 1.
   double attention_factor = 0;
   /// yarn, DeepSeek's mscale_all_dim: scores are multiplied by (0.1 mscale_all_dim ln(factor) + 1)^2.
   double score_mscale = 0;
   /// Divisors of each frequency (dim / 2), as GGUF's rope_freqs.weight carries them; empty for none.
   std::vector<float> divisors{};
+  /// longrope (arXiv:2402.13753): the same of sequences that may grow beyond the original context.
+  std::vector<float> long_divisors{};
 };
 
 /// The frequency of each pair, and cosines and sines by position.
 class Rope {
  public:
-  /// `context_tokens` is the longest sequence to come: dynamic scaling fixes its base by it, once, so that angles do
-  /// not change under keys already stored. Throws invalid_argument naming the option that is out of range.
+  /// `context_tokens` is the longest sequence to come: dynamic scaling fixes its base by it, once, and longrope its divisors, so that
+  /// angles do not change under keys already stored. Throws invalid_argument naming the option that is out of range.
   explicit Rope(RopeOptions options, std::int64_t context_tokens = 0);
 
   [[nodiscard]] std::int64_t dim() const noexcept { return options_.dim; }
   [[nodiscard]] std::span<const double> frequencies() const noexcept { return frequencies_; }
-  /// What cosines and sines are multiplied by (1 but for yarn).
+  /// What cosines and sines are multiplied by (1 but for yarn and longrope).
   [[nodiscard]] double magnitude() const noexcept { return magnitude_; }
 
   /// cosines, sines: (dim / 2) each, for one position.
@@ -94,7 +96,7 @@ inline Rope::Rope(RopeOptions options, std::int64_t context_tokens) : options_(s
     fail(Errc::invalid_argument, "rope: expected a scaling factor of at least 1, found ", o.factor);
   }
   const bool needs_original =
-      o.scaling == RopeScaling::dynamic || o.scaling == RopeScaling::llama3 || o.scaling == RopeScaling::yarn;
+      o.scaling == RopeScaling::dynamic || o.scaling == RopeScaling::llama3 || o.scaling == RopeScaling::yarn || o.scaling == RopeScaling::longrope;
   if (needs_original && o.original_context <= 0) {
     fail(Errc::invalid_argument, "rope: expected the original context above 0, found ", o.original_context);
   }
@@ -104,13 +106,18 @@ inline Rope::Rope(RopeOptions options, std::int64_t context_tokens) : options_(s
   if (o.scaling == RopeScaling::yarn && !(o.base > 1 && o.beta_slow > 0 && o.beta_fast > 0)) {
     fail(Errc::invalid_argument, "rope: yarn expects a base above 1 and betas above 0, found ", o.base, ", ", o.beta_fast, " and ", o.beta_slow);
   }
-  for (const float divisor : o.divisors) {
-    if (!(divisor > 0) || !std::isfinite(divisor)) {
-      fail(Errc::invalid_argument, "rope: expected frequency divisors above 0, found ", divisor);
-    }
+  if (o.scaling == RopeScaling::longrope && o.divisors.size() != o.long_divisors.size()) {
+    fail(Errc::invalid_argument, "rope: expected as many divisors for long contexts as for short ones, found ", o.long_divisors.size(), " and ", o.divisors.size());
   }
-  if (!o.divisors.empty() && static_cast<std::int64_t>(o.divisors.size()) != o.dim / 2) {
-    fail(Errc::invalid_argument, "rope: expected ", o.dim / 2, " frequency divisors, found ", o.divisors.size());
+  for (const auto& list : {std::span(o.divisors), std::span(o.long_divisors)}) {
+    for (const float divisor : list) {
+      if (!(divisor > 0) || !std::isfinite(divisor)) {
+        fail(Errc::invalid_argument, "rope: expected frequency divisors above 0, found ", divisor);
+      }
+    }
+    if (!list.empty() && static_cast<std::int64_t>(list.size()) != o.dim / 2) {
+      fail(Errc::invalid_argument, "rope: expected ", o.dim / 2, " frequency divisors, found ", list.size());
+    }
   }
 
   double base = o.base;
@@ -120,12 +127,15 @@ inline Rope::Rope(RopeOptions options, std::int64_t context_tokens) : options_(s
     const double stretch = o.factor * static_cast<double>(context_tokens) / static_cast<double>(o.original_context) - (o.factor - 1);
     base *= std::pow(stretch, d / (d - 2));
   }
+  const bool is_long = o.scaling == RopeScaling::longrope && context_tokens > o.original_context;
+  const std::span<const float> divisors = is_long ? o.long_divisors : o.divisors;
   frequencies_.resize(static_cast<std::size_t>(o.dim / 2));
   for (std::size_t i = 0; i < frequencies_.size(); ++i) {
     frequencies_[i] = std::pow(base, -2.0 * static_cast<double>(i) / d);
     if (o.scaling == RopeScaling::linear) frequencies_[i] /= o.factor;
-    if (!o.divisors.empty()) frequencies_[i] /= static_cast<double>(o.divisors[i]);
+    if (!divisors.empty()) frequencies_[i] /= static_cast<double>(divisors[i]);
   }
+  if (o.scaling == RopeScaling::longrope && o.attention_factor > 0) magnitude_ = o.attention_factor;
   if (o.scaling == RopeScaling::llama3) scale_llama3();
   if (o.scaling == RopeScaling::yarn) scale_yarn();
 }

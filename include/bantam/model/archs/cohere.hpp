@@ -1,4 +1,4 @@
-// Command R: attention and MLP side by side behind one layer norm, logits scaled.
+// Command R and R7B: attention and MLP side by side behind one layer norm, logits scaled; R7B with windows, and rope in those layers alone.
 #pragma once
 
 #include "bantam/model/archs/llama.hpp"
@@ -33,6 +33,23 @@ inline constexpr ArchSpec cohere{
     .parallel = true,
     .pairs = nn::RopePairs::adjacent,
     .default_norm_eps = 1e-5,
+    .default_tied = true,
+    .config = llama_config,
+    .tensors = cohere_tensors,
+    .more_tensors = {},
+    .more_config = cohere_config,
+};
+
+inline constexpr ArchSpec cohere2{
+    .name = "cohere2",
+    .hf_class = "Cohere2ForCausalLM",
+    .paper = "arXiv:2504.00698",
+    .norm = Norm::layer,
+    .parallel = true,
+    .pairs = nn::RopePairs::adjacent,
+    .default_norm_eps = 1e-5,
+    .full_attention_step = 4,
+    .full_rope = nn::LayerRope::none,
     .default_tied = true,
     .config = llama_config,
     .tensors = cohere_tensors,

@@ -1,4 +1,4 @@
-// OLMo 2: norms behind the blocks and none before them, norms of q and k over all heads.
+// OLMo 2 and 3: norms behind the blocks and none before them, norms of q and k over all heads; 3 with windows, whose rope is not scaled.
 #pragma once
 
 #include "bantam/model/archs/llama.hpp"
@@ -27,6 +27,19 @@ inline constexpr ArchSpec olmo2{
     .hf_class = "Olmo2ForCausalLM",
     .paper = "arXiv:2501.00656",
     .head_norm = nn::HeadNorm::all,
+    .config = llama_config,
+    .tensors = olmo2_tensors,
+    .more_tensors = {},
+};
+
+inline constexpr ArchSpec olmo3{
+    .name = "olmo3",
+    .hf_class = "Olmo3ForCausalLM",
+    .paper = "arXiv:2512.13961",
+    .gguf = "olmo2",
+    .head_norm = nn::HeadNorm::all,
+    .full_attention_step = 4,
+    .window_rope = nn::LayerRope::local,
     .config = llama_config,
     .tensors = olmo2_tensors,
     .more_tensors = {},

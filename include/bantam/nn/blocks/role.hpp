@@ -11,6 +11,7 @@ enum class Role : std::uint8_t {
   final_norm,
   final_norm_bias,
   head,
+  head_bias,
   rope_divisors,
   // One a layer from here on.
   attention_norm,  ///< before attention

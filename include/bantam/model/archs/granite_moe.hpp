@@ -1,0 +1,44 @@
+// Granite 3 with experts: Granite's scales, and experts whose gates and ups lie in one tensor.
+#pragma once
+
+#include "bantam/model/archs/granite.hpp"
+
+namespace bantam::inline v0::archs {
+
+inline constexpr ConfigKey granite_moe_config[] = {
+    {Field::ffn, "", ""},
+    {Field::experts, "num_local_experts", "expert_count"},
+    {Field::experts_used, "num_experts_per_tok", "expert_used_count"},
+    {Field::expert_ffn, "intermediate_size", "feed_forward_length"},
+    {Field::embedding_scale, "embedding_multiplier", "embedding_scale"},
+    {Field::residual_scale, "residual_multiplier", "residual_scale"},
+    {Field::attention_scale, "attention_multiplier", "attention.scale"},
+    {Field::logit_scale, "logits_scaling", "logit_scale"},
+};
+
+inline constexpr Fused granite_moe_gate{.name = "model.layers.{}.block_sparse_moe.input_linear.weight", .part = 0, .parts = 2};
+inline constexpr Fused granite_moe_up{.name = "model.layers.{}.block_sparse_moe.input_linear.weight", .part = 1, .parts = 2};
+inline constexpr Fused granite_moe_down{.name = "model.layers.{}.block_sparse_moe.output_linear.weight"};
+
+/// Names of single experts are ours: native files have them so.
+inline constexpr TensorKey granite_moe_tensors[] = {
+    {Role::router, "model.layers.{}.block_sparse_moe.router.layer.weight", "blk.{}.ffn_gate_inp.weight"},
+    {Role::expert_gate, "model.layers.{}.block_sparse_moe.experts.{e}.gate_proj.weight", "blk.{}.ffn_gate_exps.weight", {}, {}, false, granite_moe_gate},
+    {Role::expert_up, "model.layers.{}.block_sparse_moe.experts.{e}.up_proj.weight", "blk.{}.ffn_up_exps.weight", {}, {}, false, granite_moe_up},
+    {Role::expert_down, "model.layers.{}.block_sparse_moe.experts.{e}.down_proj.weight", "blk.{}.ffn_down_exps.weight", {}, {}, false, granite_moe_down},
+};
+
+/// Its softmax is over the chosen experts: the same as over all of them, divided by the sum of the chosen.
+inline constexpr ArchSpec granite_moe{
+    .name = "granitemoe",
+    .hf_class = "GraniteMoeForCausalLM",
+    .paper = "https://github.com/ibm-granite/granite-3.0-language-models/blob/main/paper.pdf",
+    .router = {.renormalize = true},
+    .gguf_pairs = nn::RopePairs::adjacent,
+    .config = llama_config,
+    .tensors = llama_tensors,
+    .more_tensors = granite_moe_tensors,
+    .more_config = granite_moe_config,
+};
+
+}  // namespace bantam::inline v0::archs

@@ -1,0 +1,64 @@
+// Names of a language model within a larger one.
+#include "language_part.hpp"
+
+#include <algorithm>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include "bantam/core/hash.hpp"
+
+namespace bantam::inline v0 {
+
+namespace {
+
+// What names begin with there, and by themselves.
+constexpr std::pair<std::string_view, std::string_view> of_language_model[] = {
+    {"language_model.model.", "model."}, {"model.language_model.", "model."}, {"language_model.lm_head.", "lm_head."}};
+
+std::optional<std::string> own_name(std::string_view name) {
+  for (const auto& [there, alone] : of_language_model) {
+    if (name.starts_with(there)) return std::string(alone).append(name.substr(there.size()));
+  }
+  return {};
+}
+
+class Renamed final : public TensorSource {
+ public:
+  Renamed(std::shared_ptr<const TensorSource> whole, std::vector<TensorEntry> entries) : whole_(std::move(whole)), entries_(std::move(entries)) {
+    for (std::size_t i = 0; i < entries_.size(); ++i) index_.emplace(entries_[i].name, i);
+  }
+  [[nodiscard]] std::span<const TensorEntry> tensors() const noexcept override { return entries_; }
+  [[nodiscard]] const TensorEntry* find(std::string_view name) const noexcept override {
+    const auto it = index_.find(name);
+    return it == index_.end() ? nullptr : &entries_[it->second];
+  }
+
+ private:
+  std::shared_ptr<const TensorSource> whole_;
+  std::vector<TensorEntry> entries_;
+  HashMap<std::string_view, std::size_t> index_;
+};
+
+}  // namespace
+
+LanguagePart language_part(std::shared_ptr<const TensorSource> whole) {
+  const auto all = whole->tensors();
+  if (std::ranges::none_of(all, [](const TensorEntry& entry) { return own_name(entry.name).has_value(); })) return {std::move(whole), {}};
+  LanguagePart part;
+  std::vector<TensorEntry> entries;
+  for (const TensorEntry& entry : all) {
+    std::optional<std::string> name = own_name(entry.name);
+    if (!name && entry.name.starts_with("lm_head.")) name = entry.name;
+    if (!name) {
+      part.left_out.push_back(entry.name);
+      continue;
+    }
+    entries.push_back(entry);
+    entries.back().name = std::move(*name);
+  }
+  part.tensors = std::make_shared<const Renamed>(std::move(whole), std::move(entries));
+  return part;
+}
+
+}  // namespace bantam::inline v0

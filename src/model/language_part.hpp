@@ -1,0 +1,21 @@
+// The language model's tensors of a folder that holds a model of several parts.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "bantam/io/tensor_source.hpp"
+
+namespace bantam::inline v0 {
+
+struct LanguagePart {
+  std::shared_ptr<const TensorSource> tensors;  ///< by the names that they have in a model of text alone
+  std::vector<std::string> left_out;            ///< names of the others, in the file's order
+};
+
+/// All tensors of `whole`, unless some are called language_model.model.NAME or model.language_model.NAME: then those are model.NAME, a head
+/// beside them is lm_head, and whatever else there is (towers of images and sound, projectors) is left out.
+[[nodiscard]] LanguagePart language_part(std::shared_ptr<const TensorSource> whole);
+
+}  // namespace bantam::inline v0

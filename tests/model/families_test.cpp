@@ -1,0 +1,221 @@
+// What families have beside Llama's blocks: each part counts, and both containers say it.
+#include <cmath>
+
+#include "bantam/io/gguf_writer.hpp"
+#include "reference/rope.hpp"
+#include "tiny_model.hpp"
+
+namespace bantam::test {
+namespace {
+
+/// As in architectures_test.cpp.
+constexpr double family_tolerance = 1e-4;
+
+std::vector<float> folder_logits(const TinyModel& tiny, const std::vector<TokenId>& tokens) {
+  const TemporaryFolder folder;
+  tiny.write_folder(folder / "hf");
+  return logits_of(Model::load(folder / "hf"), tokens);
+}
+
+TEST_CASE("each part that a family adds is noticed when it is left out") {
+  using Change = void (*)(reference::Transformer&);
+  struct Part {
+    const ArchSpec* arch;
+    const char* name;
+    Change leave_out;
+  };
+  const Part parts[] = {
+      {&archs::gemma, "embedding scale", [](reference::Transformer& r) { r.embedding_scale = 1; }},
+      {&archs::gemma, "gelu", [](reference::Transformer& r) { r.activation = [](double x) { return x / (1 + std::exp(-x)); }; }},
+      {&archs::gemma2, "cap of scores", [](reference::Transformer& r) { r.attention_softcap = 0; }},
+      {&archs::gemma2, "cap of logits", [](reference::Transformer& r) { r.final_softcap = 0; }},
+      {&archs::gemma2, "windows", [](reference::Transformer& r) { r.windows.clear(); }},
+      {&archs::gemma2, "norm behind attention", [](reference::Transformer& r) { std::erase_if(r.weights, [](const auto& w) { return w.first.ends_with("attention_out_norm"); }); }},
+      {&archs::gemma2, "norm behind the MLP", [](reference::Transformer& r) { std::erase_if(r.weights, [](const auto& w) { return w.first.ends_with("ffn_out_norm"); }); }},
+      {&archs::gemma3, "local rope", [](reference::Transformer& r) { r.local_frequencies = r.frequencies; }},
+      {&archs::gemma3, "norms of q and k", [](reference::Transformer& r) { std::erase_if(r.weights, [](const auto& w) { return w.first.ends_with("k_norm.weight"); }); }},
+      {&archs::phi2, "bias of the head", [](reference::Transformer& r) { r.weights.erase("lm_head.bias"); }},
+      {&archs::glm4, "adjacent pairs", [](reference::Transformer& r) { r.adjacent_pairs = false; }},
+      {&archs::olmo3, "scaled rope of full layers alone", [](reference::Transformer& r) { r.locals.clear(); }},
+      {&archs::ministral3, "temperature", [](reference::Transformer& r) { r.temperature = 0; }},
+      {&archs::cohere2, "rope in layers with a window alone", [](reference::Transformer& r) { r.rotates.clear(); }},
+      {&archs::cohere2, "windows", [](reference::Transformer& r) { r.windows.clear(); }},
+      {&archs::gpt_neox, "attention and MLP side by side", [](reference::Transformer& r) { r.parallel = false; }},
+      {&archs::granite_moe, "weights of the chosen that sum to one", [](reference::Transformer& r) { r.router.renormalize = false; }},
+  };
+  const auto tokens = some_tokens(20);
+  for (const Part& part : parts) {
+    CAPTURE(std::string(part.arch->name));
+    CAPTURE(std::string(part.name));
+    TinyModel tiny{.arch = part.arch};
+    tiny.make();
+    const std::vector<float> logits = folder_logits(tiny, tokens);
+    reference::Transformer reference = tiny.reference();
+    CHECK(distance(logits, reference.logits(tokens)) < family_tolerance);
+    part.leave_out(reference);
+    CHECK(distance(logits, reference.logits(tokens)) > 20 * family_tolerance);
+  }
+}
+
+TEST_CASE("the language model of a folder with a vision tower is loaded, and what is left out is named") {
+  TinyModel tiny{.arch = &archs::gemma3, .tied = true};
+  tiny.make();
+  const auto tokens = some_tokens(16);
+  const std::vector<float> logits = folder_logits(tiny, tokens);
+  for (const std::string prefix : {"language_model.model.", "model.language_model."}) {
+    CAPTURE(prefix);
+    TinyModel part = tiny;
+    for (TinyTensor& t : part.tensors) t.name.replace(0, std::string("model.").size(), prefix);
+    part.tensors.push_back({"vision_tower.vision_model.embeddings.patch_embedding.weight", "", {2, 3}, {1, 2, 3, 4, 5, 6}});
+    part.tensors.push_back({"multi_modal_projector.mm_soft_emb_norm.weight", "", {2}, {1, 2}});
+    Json text = tiny.config;
+    text["architectures"] = nullptr;
+    text["tie_word_embeddings"] = nullptr;
+    part.config = {{"architectures", {"Gemma3ForConditionalGeneration"}}, {"model_type", "gemma3"}, {"tie_word_embeddings", true}, {"text_config", text}, {"vision_config", {{"hidden_size", 2}}}};
+    const TemporaryFolder folder;
+    part.write_folder(folder / "hf");
+    const Checkpoint checkpoint = Checkpoint::open(folder / "hf");
+    CHECK(checkpoint.left_out() == std::vector<std::string>{part.tensors[part.tensors.size() - 2].name, part.tensors.back().name});
+    CHECK(checkpoint.config().arch == &archs::gemma3);
+    CHECK(logits_of(Model::load(folder / "hf"), tokens) == logits);
+  }
+  // Without such names nothing is left out: what nobody knows is refused.
+  TinyModel odd = tiny;
+  odd.tensors.push_back({"vision_tower.weight", "", {2}, {1, 2}});
+  const TemporaryFolder folder;
+  odd.write_folder(folder / "hf");
+  has(error_of([&] { (void)Checkpoint::open(folder / "hf"); }), "vision_tower.weight: expected no such tensor");
+  odd.config = {{"architectures", {"SomeForConditionalGeneration"}}, {"text_config", {{"model_type", "some"}}}};
+  odd.write_folder(folder / "unknown");
+  has(error_of([&] { (void)Checkpoint::open(folder / "unknown"); }), "config.json: text_config: model_type: expected the type of one of ");
+}
+
+TEST_CASE("sizes that Gemma 3's published text_config leaves out are those of its class") {
+  const ModelConfig c = parse_hf_config(R"({"architectures":["Gemma3ForConditionalGeneration"],"text_config":{"hidden_size":2560,"intermediate_size":10240,
+    "model_type":"gemma3_text","num_hidden_layers":34,"rope_scaling":{"factor":8.0,"rope_type":"linear"},"sliding_window":1024}})", "config.json");
+  CHECK(c.heads == 8);
+  CHECK(c.kv_heads == 4);
+  CHECK(c.head_dim == 256);
+  CHECK(c.vocab == 262208);
+  CHECK(c.tied);
+  CHECK(c.gate == ops::Gate::gelu_tanh);
+  CHECK(c.scales.embedding == std::sqrt(2560.0));
+  CHECK(c.rope.factor == 8);
+  CHECK(c.rope.base == 1e6);
+  REQUIRE(c.local_rope);
+  CHECK(c.local_rope->base == 1e4);
+  CHECK(c.local_rope->scaling == nn::RopeScaling::none);
+  for (std::int64_t i = 0; i < c.layers; ++i) {
+    CHECK(c.window_of(i) == (i % 6 == 5 ? 0 : 1024));
+    CHECK(c.layer(i).rope == (i % 6 == 5 ? nn::LayerRope::model : nn::LayerRope::local));
+  }
+}
+
+TEST_CASE("query_pre_attn_scalar scales scores, and GGUF files have it where their number of layers says so") {
+  TinyModel tiny{.arch = &archs::gemma2};
+  tiny.make();
+  tiny.config["query_pre_attn_scalar"] = 3;
+  const auto tokens = some_tokens(16);
+  const TemporaryFolder folder;
+  tiny.write_folder(folder / "hf");
+  const Model model = Model::load(folder / "hf");
+  reference::Transformer reference = tiny.reference();
+  CHECK(distance(logits_of(model, tokens), reference.logits(tokens)) > 20 * family_tolerance);
+  reference.attention_scale = 1 / std::sqrt(3.0);
+  CHECK(distance(logits_of(model, tokens), reference.logits(tokens)) < family_tolerance);
+  GgufWriter gguf(folder / "m.gguf");
+  has(error_of([&] { write_gguf_config(gguf, model.config()); }), "a scale of scores other than the architecture's: GGUF has no words for it");
+
+  TinyModel large{.arch = &archs::gemma2, .layers = 46};
+  large.make();
+  large.write_gguf(folder / "large.gguf");
+  CHECK(Checkpoint::open(folder / "large.gguf").config().scales.attention == 1 / std::sqrt(36.0 / 6));
+}
+
+TEST_CASE("a GGUF file's pattern of windows goes before the architecture's") {
+  TinyModel tiny{.arch = &archs::gemma3};
+  tiny.make();
+  const auto windows_of = [&](auto pattern) {
+    const TemporaryFolder folder;
+    tiny.more_keys = [&](GgufBuilder& b) { b.key("gemma3.attention.sliding_window_pattern", pattern); };
+    tiny.write_gguf(folder / "m.gguf");
+    std::vector<std::int64_t> windows;
+    const Checkpoint checkpoint = Checkpoint::open(folder / "m.gguf");
+    for (const LayerSpec& spec : checkpoint.config().specs) windows.push_back(spec.window);
+    return windows;
+  };
+  CHECK(windows_of(std::uint32_t{2}) == std::vector<std::int64_t>{7, 0, 7, 0, 7, 0});
+  CHECK(windows_of(std::uint32_t{0}) == std::vector<std::int64_t>{7, 7, 7, 7, 7, 7});
+}
+
+TEST_CASE("longrope takes the divisors of the session's length, from every container") {
+  TinyModel tiny{.arch = &archs::phi3};
+  tiny.make();
+  const std::vector<float> short_factor{1, 1.5, 2, 2.5, 3}, long_factor{1, 2, 4, 8, 16};
+  tiny.config["original_max_position_embeddings"] = 32;
+  tiny.config["rope_scaling"] = {{"type", "longrope"}, {"short_factor", short_factor}, {"long_factor", long_factor}};
+  const TemporaryFolder folder;
+  tiny.write_folder(folder / "hf");
+  const Model hf = Model::load(folder / "hf");
+  hf.save(folder / "m.bantam");
+  tiny.more_keys = [](GgufBuilder& b) {
+    b.key("phi3.rope.scaling.original_context_length", std::uint32_t{32}).key("phi3.rope.scaling.attn_factor", static_cast<float>(std::sqrt(1 + std::log(2.0) / std::log(32.0))));
+  };
+  tiny.tensors.push_back({"", "rope_factors_long.weight", {5}, long_factor});
+  tiny.tensors.push_back({"", "rope_factors_short.weight", {5}, short_factor});
+  tiny.write_gguf(folder / "m.gguf");
+  const auto tokens = some_tokens(20);
+  for (const char* file : {"hf", "m.bantam", "m.gguf"}) {
+    CAPTURE(std::string(file));
+    const Model model = Model::load(folder / file);
+    for (const std::int64_t context : {24, 64}) {
+      reference::Transformer reference = tiny.reference();
+      for (std::size_t i = 0; i < 5; ++i) reference.frequencies[i] /= static_cast<double>(context > 32 ? long_factor[i] : short_factor[i]);
+      CHECK_FALSE(distance(folder_logits(TinyModel{.arch = &archs::phi3}.make(), tokens), reference.logits(tokens)) < 20 * family_tolerance);
+      reference.magnitude = std::sqrt(1 + std::log(64.0 / 32) / std::log(32.0));
+      Session session(model, {.context = context, .threads = 2, .kv = "f32"});
+      std::vector<float> logits;
+      session.score(tokens, [&](std::int64_t, std::span<const float> row) { logits.insert(logits.end(), row.begin(), row.end()); });
+      CHECK(distance(logits, reference.logits(tokens)) < family_tolerance);
+    }
+  }
+}
+
+TEST_CASE("GGUF files with q, k and v in one tensor are read, too") {
+  TinyModel tiny{.arch = &archs::phi2};
+  tiny.make();
+  const TemporaryFolder folder;
+  tiny.write_gguf(folder / "m.gguf");
+  const auto tokens = some_tokens(9);
+  const std::vector<float> logits = logits_of(Model::load(folder / "m.gguf"), tokens);
+  // Rows of q, k and v, and their biases, follow each other.
+  std::vector<TinyTensor> joined;
+  for (const TinyTensor& t : tiny.tensors) {
+    const std::string ending = t.gguf_name.ends_with(".bias") ? ".bias" : ".weight";
+    const bool is_part = t.gguf_name.ends_with("attn_q" + ending) || t.gguf_name.ends_with("attn_k" + ending) || t.gguf_name.ends_with("attn_v" + ending);
+    const std::string name = is_part ? t.gguf_name.substr(0, t.gguf_name.find("attn_")) + "attn_qkv" + ending : t.gguf_name;
+    const auto same = std::ranges::find(joined, name, &TinyTensor::gguf_name);
+    if (same == joined.end()) {
+      joined.push_back(t);
+      joined.back().gguf_name = name;
+      continue;
+    }
+    same->values.insert(same->values.end(), t.values.begin(), t.values.end());
+    same->shape[0] += t.shape[0];
+  }
+  tiny.tensors = std::move(joined);
+  tiny.write_gguf(folder / "joined.gguf");
+  CHECK(logits_of(Model::load(folder / "joined.gguf"), tokens) == logits);
+}
+
+TEST_CASE("layers side by side where the architecture has them one after the other are refused, and the other way round") {
+  for (const ArchSpec* arch : {&archs::gpt_neox, &archs::stablelm}) {
+    TinyModel tiny{.arch = arch};
+    tiny.make();
+    tiny.config["use_parallel_residual"] = !arch->parallel;
+    has(error_of([&] { (void)parse_hf_config(tiny.config.dump(), "config.json"); }), "config.json: use_parallel_residual: expected ");
+  }
+}
+
+}  // namespace
+}  // namespace bantam::test
