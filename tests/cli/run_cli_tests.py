@@ -17,6 +17,9 @@ GROUPS = [general_facts, tokenize_facts, naming_facts, run_facts, terminal_facts
 
 def main():
     program, data, *wanted = sys.argv[1:]
+    names = [group.__name__.removesuffix("_facts") for group in GROUPS]
+    if unknown := set(wanted) - set(names):
+        sys.exit(f"expected groups of {', '.join(names)}, found {', '.join(sorted(unknown))}")
     h = Harness(program, data)
     try:
         for group in GROUPS:

@@ -1,4 +1,6 @@
 // GGUF files that bantam writes: the same model when they are read again, and the same bytes as blocks that were read.
+#include <algorithm>
+
 #include "bantam/compress/compress.hpp"
 #include "bantam/core/random.hpp"
 #include "bantam/io/gguf.hpp"
@@ -40,17 +42,29 @@ TEST_CASE("a block of every type becomes the same bytes again") {
 }
 
 TEST_CASE("a model written as GGUF is the same model, whatever its architecture and format") {
-  for (const ArchSpec* arch : architectures) {
+  std::vector<const FormatInfo*> written;
+  for (const FormatInfo& format : formats()) {
+    if (source_type_of(format) != nullptr) written.push_back(&format);
+  }
+  REQUIRE(!written.empty());
+  bool seen_experts = false, seen_latent = false;
+  for (std::size_t a = 0; a < std::size(architectures); ++a) {
+    const ArchSpec* arch = architectures[a];
     CAPTURE(std::string(arch->name));
     TinyModel tiny{.arch = arch, .dim = 256, .heads = 4, .kv_heads = 2, .head_dim = arch->latent ? 512 : 64, .ffn = 256, .expert_ffn = 256, .q_rank = 256, .kv_rank = 256, .value_dim = 64};
     tiny.make();
     const TemporaryFolder folder;
     tiny.write_folder(folder / "hf");
     const auto tokens = some_tokens();
-    for (const FormatInfo& format : formats()) {
-      if (source_type_of(format) == nullptr) continue;
-      // Formats and architectures meet in few places: each of them once, where time is short.
-      if (quick() && arch != architectures[0] && format.name != "i4.g32") continue;
+    // A format is written by the kind of tensor, an architecture by names: what they do to each other does not depend on which they
+    // are. The first architecture of each kind has all formats, the others each the next one.
+    const bool experts = std::ranges::any_of(tiny.tensors, [](const TinyTensor& t) { return t.gguf_name.find("_exps") != std::string::npos; });
+    const bool all = a == 0 || (!quick() && ((experts && !seen_experts) || (arch->latent && !seen_latent)));
+    seen_experts |= experts;
+    seen_latent |= arch->latent;
+    for (std::size_t f = 0; f < written.size(); ++f) {
+      if (!all && f != a % written.size()) continue;
+      const FormatInfo& format = *written[f];
       CAPTURE(std::string(format.name));
       const Recipe plan = recipe::rtn(format.name).keep("*", format.name);
       compress_file(Checkpoint::open(folder / "hf"), folder / "m.bantam", plan);

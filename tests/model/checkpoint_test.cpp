@@ -1,4 +1,6 @@
 // Checkpoints whose tensors or GGUF keys do not fit their model.
+#include <algorithm>
+
 #include "bantam/io/safetensors.hpp"
 #include "tiny_model.hpp"
 
@@ -26,12 +28,18 @@ TEST_CASE("each tensor that a model needs is missed by name") {
   for (const ArchSpec* arch : architectures) {
     TinyModel whole{.arch = arch, .fuses = false};
     whole.make();
-    for (const TinyTensor& t : whole.tensors) {
+    const auto& tensors = whole.tensors;
+    for (auto t = tensors.begin(); t != tensors.end(); ++t) {
+      // A stack of experts is one tensor of a GGUF file, and its first and its last stand for those between.
+      const auto stacked = [&](const TinyTensor& other) { return other.gguf_name == t->gguf_name; };
+      const bool first = std::none_of(tensors.begin(), t, stacked);
+      if (!first && std::any_of(t + 1, tensors.end(), stacked)) continue;
       TinyModel tiny = whole;
-      tiny.remove(t.name);
-      has(folder_error(tiny), "expected tensor " + t.name + ", found none");
-      std::erase_if(tiny.tensors, [&](const TinyTensor& other) { return other.gguf_name == t.gguf_name; });  // of all experts
-      if (t.name != "lm_head.weight") has(gguf_error(tiny.gguf()), "expected tensor " + t.gguf_name + ", found none");
+      tiny.remove(t->name);
+      has(folder_error(tiny), "expected tensor " + t->name + ", found none");
+      if (!first || t->name == "lm_head.weight") continue;
+      std::erase_if(tiny.tensors, stacked);
+      has(gguf_error(tiny.gguf()), "expected tensor " + t->gguf_name + ", found none");
     }
   }
 }
