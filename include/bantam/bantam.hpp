@@ -11,6 +11,7 @@
 #include "bantam/io/path_error.hpp"
 #include "bantam/prune/structure.hpp"
 #include "bantam/report/html.hpp"
+#include "bantam/session/beam.hpp"
 #include "bantam/session/embed.hpp"
 #include "bantam/session/evaluate.hpp"
 #include "bantam/session/session.hpp"

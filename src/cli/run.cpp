@@ -39,7 +39,7 @@ std::optional<Grammar> grammar_of(const SamplingArguments& a) {
   if (given > 1) throw UsageError("expected one of --grammar, --grammar-file, --json-schema and --json-schema-file, found several");
   if (!a.grammar.empty()) return Grammar::from_gbnf(a.grammar);
   if (!a.json_schema.empty()) return Grammar::from_json_schema(a.json_schema);
-  const std::string text = read_prompt({.file = a.grammar_file.empty() ? a.json_schema_file : a.grammar_file});
+  const std::string text = read_input(a.grammar_file.empty() ? a.json_schema_file : a.grammar_file);
   return a.grammar_file.empty() ? Grammar::from_json_schema(text) : Grammar::from_gbnf(text);
 }
 

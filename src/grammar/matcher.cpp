@@ -267,8 +267,7 @@ void GrammarMatcher::apply(std::span<float> logits) {
     }
   }
   if (!any) {
-    fail(Errc::unsupported, "grammar: expected a token that may come after ", size(), finished() ? " that are a whole text, found none that ends it"
-                                                                                                    : ", found none: the vocabulary cannot spell it, or it nests too deeply");
+    fail(Errc::unsupported, "grammar: expected a token that may come after the first ", size(), ", found none: the vocabulary cannot spell what is next, or it nests too deeply");
   }
 }
 

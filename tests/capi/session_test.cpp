@@ -284,5 +284,4 @@ TEST_CASE("a grammar lets nothing else come, and newer stages are settings") {
   CHECK((number == "10" || number == "11" || number == "12"));
   bantam_grammar_free(made);
   CHECK(bantam_grammar_new(&made, model.get(), "root", 4) == BANTAM_INVALID_ARGUMENT);
-  CHECK(made == nullptr);
 }
