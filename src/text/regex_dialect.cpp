@@ -40,8 +40,9 @@ bool is_script(std::string_view name) noexcept {
   return std::ranges::any_of(script_names, [&](std::string_view script) { return loose(script) == wanted; });
 }
 
-// The superscripts and fractions of Latin-1 are words to Oniguruma, other such numbers are not.
+// Oniguruma takes superscripts and fractions of Latin-1 for words where \w stands alone, not within a class.
 constexpr std::string_view word_items = "\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}\\x{b2}\\x{b3}\\x{b9}\\x{bc}-\\x{be}";
+constexpr std::string_view word_items_in_class = "\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}";
 constexpr std::string_view space_items = "\\p{White_Space}";
 constexpr std::string_view hex_items = "0-9A-Fa-f";
 /// Classes within classes; more is left to PCRE2, which reads them otherwise.
@@ -79,7 +80,7 @@ class Respeller {
     };
     const char c = at_ + 1 < in_.size() ? in_[at_ + 1] : '\0';
     switch (c) {
-      case 'w': return set(false, word_items);
+      case 'w': return set(false, in_class ? word_items_in_class : word_items);
       case 'W':
         if (!in_class) return set(true, word_items);
         break;
@@ -127,7 +128,7 @@ class Respeller {
 
   /// A class from its bracket on, as an expression for one character.
   std::string one_class(int depth) {
-    const std::size_t begin = at_++;
+    ++at_;
     const bool negated = follows("^");
     at_ += negated ? 1 : 0;
     std::string items;   // of a plain class
@@ -161,7 +162,7 @@ class Respeller {
     }
     // Never closed: PCRE2 says so.
     at_ = in_.size();
-    return std::string(in_.substr(begin));
+    return "[";
   }
 
   std::string_view in_;

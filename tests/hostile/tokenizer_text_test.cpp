@@ -70,7 +70,7 @@ TEST_CASE("two megabytes of any one thing take no longer than a text") {
 
 TEST_CASE("a vocabulary of one letter's powers merges a megabyte of it in time") {
   const TemporaryFolder folder;
-  nlohmann::json file = nlohmann::json::parse(R"({"version":"1.0","model":{"type":"BPE","vocab":{},"merges":[]}})");
+  nlohmann::json file = nlohmann::json::parse(R"({"version":"1.0","decoder":{"type":"Fuse"},"model":{"type":"BPE","vocab":{},"merges":[]}})");
   std::string power = "a";
   file["model"]["vocab"][power] = 0;
   for (int i = 1; i < 400; ++i) {
