@@ -39,7 +39,9 @@ class Chat {
   template <class F>
   void reply_to(F&& start);
   /// What a full context cuts off goes on in the room that the oldest turns leave.
-  Reply stream_whole(TextRange range, const GenerateOptions& generate);
+  Reply stream_whole(TextRange range, const GenerateOptions& generate, ReplyPrinter* printer);
+  /// Thoughts are told apart on terminals, unless asked otherwise; what goes through a pipe is what the model wrote.
+  [[nodiscard]] bool tells_apart() const;
   void tell_forgotten();
   /// Of the next reply: no two replies share a seed.
   [[nodiscard]] GenerateOptions next_options();
@@ -64,6 +66,7 @@ class Chat {
   std::size_t told_forgotten_ = 0;
   std::optional<Reply> last_;
   std::uint64_t last_seed_ = 0;
+  const std::string_view form_ = reply_form_of(session_.model().tokenizer().chat_template());
   std::optional<int> status_;  ///< set when the chat is over
   Json replies_ = Json::array();
 };
@@ -85,6 +88,12 @@ Chat::Chat(const RunOptions& options, Session& session)
     : options_(options), session_(session), conversation_(session), generate_(options.generate),
       lines_(options.no_history || !input_is_terminal() ? std::filesystem::path() : history_path()) {
   conversation_.set_system(options_.system);
+  if (tells_apart()) generate_.spell = reply_tokens(session_.model().tokenizer(), form_);
+}
+
+bool Chat::tells_apart() const {
+  if (options_.common.json || options_.reasoning == "raw" || form_ == "text") return false;
+  return !options_.reasoning.empty() || output_is_terminal();
 }
 
 GenerateOptions Chat::next_options() {
@@ -151,8 +160,8 @@ void Chat::tell_forgotten() {
   told_forgotten_ = forgotten;
 }
 
-Reply Chat::stream_whole(TextRange range, const GenerateOptions& generate) {
-  Reply whole = stream_reply(std::move(range), !options_.common.json);
+Reply Chat::stream_whole(TextRange range, const GenerateOptions& generate, ReplyPrinter* printer) {
+  Reply whole = stream_reply(std::move(range), !options_.common.json, printer);
   Reply* last = &whole;
   Reply part;
   while (last->finish == Finish::length && static_cast<std::int64_t>(session_.tokens().size()) >= session_.context()) {
@@ -168,7 +177,7 @@ Reply Chat::stream_whole(TextRange range, const GenerateOptions& generate) {
       whole.finish = Finish::cancelled;
     }
     if (!more) break;
-    part = stream_reply(*std::move(more), !options_.common.json);
+    part = stream_reply(*std::move(more), !options_.common.json, printer);
     whole.text += part.text;
     whole.tokens.insert(whole.tokens.end(), part.tokens.begin(), part.tokens.end());
     whole.stats.generated_tokens += part.stats.generated_tokens;
@@ -185,10 +194,20 @@ Reply Chat::stream_whole(TextRange range, const GenerateOptions& generate) {
 template <class F>
 void Chat::reply_to(F&& start) {
   const GenerateOptions generate = next_options();
+  std::optional<ReplyPrinter> printer;
   {
     const Section section(Insisting::ends_at_once);
     try {
-      last_ = stream_whole(start(generate), generate);
+      TextRange range = start(generate);
+      if (tells_apart()) {
+        // Where the template opens the reasoning, its mark is among the last tokens.
+        constexpr std::size_t tail_tokens = 32;
+        const std::span<const TokenId> read = session_.tokens();
+        const std::string tail = session_.model().tokenizer().decode(read.last(std::min(read.size(), tail_tokens)), true);
+        printer.emplace(form_, tail, options_.reasoning == "hide");
+      }
+      last_ = stream_whole(std::move(range), generate, printer ? &*printer : nullptr);
+      if (printer && !last_->reader_gone) printer->finish();
     } catch (const Error& error) {
       if (!typed_) throw;
       conversation_.drop_unanswered();
@@ -199,7 +218,8 @@ void Chat::reply_to(F&& start) {
       note(message("bantam: ", error.what(), "; /reset starts anew"));
       return;
     }
-    conversation_.keep_reply(last_->text);
+    // Templates leave thoughts of old turns out, or refuse their marks.
+    conversation_.keep_reply(printer && !printer->text().empty() ? printer->text() : last_->text);
     if (last_->reader_gone) status_ = 0;
     if (last_->reader_gone) return;
     if (options_.common.json) {

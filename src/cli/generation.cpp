@@ -24,12 +24,31 @@ ReadProgress reading_progress(bool drawn) {
   };
 }
 
-Reply stream_reply(TextRange range, bool echo) {
+ReplyPrinter::ReplyPrinter(std::string_view form, std::string_view prompt, bool hides)
+    : parser_(form, {.prompt = prompt, .calls = false}), hides_(hides) {}
+
+void ReplyPrinter::print_events(std::span<const ReplyEvent> events) {
+  // What a terminal calls faint, and the end of it: never left open behind a piece.
+  const bool colors = output_is_terminal();
+  for (const ReplyEvent& event : events) {
+    // One empty line stands between thoughts and what is said.
+    if (event.kind == ReplyEvent::Kind::text && said_.text.empty() && !said_.reasoning.empty() && !hides_ && !event.text.empty()) print("\n\n");
+    add_event(said_, calls_, event);
+    if (event.kind == ReplyEvent::Kind::text) print(event.text);
+    if (event.kind == ReplyEvent::Kind::reasoning && !hides_) print(colors ? "\x1b[2m" + event.text + "\x1b[22m" : event.text);
+  }
+}
+
+Reply stream_reply(TextRange range, bool echo, ReplyPrinter* printer) {
   Reply reply;
   try {
     for (const std::string_view piece : range) {
       reply.text += piece;
-      if (echo) print(piece);
+      if (echo && printer != nullptr) {
+        printer->feed(piece);
+      } else if (echo) {
+        print(piece);
+      }
       if (interrupted() != 0) break;
     }
   } catch (const ClosedPipe&) {

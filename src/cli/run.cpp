@@ -87,6 +87,7 @@ void finish_options(RunOptions& o, const SamplingArguments& arguments) {
     if (stop.empty()) throw UsageError("--stop: expected a text of at least one character, found an empty one");
   }
   if (o.chat && o.has_file) throw UsageError("--chat: expected messages from -p and standard input, found -f");
+  if (!o.chat && !o.reasoning.empty()) throw UsageError("--reasoning: expected --chat with it");
   if (!o.chat && !o.system.empty()) throw UsageError("--system: expected --chat with it");
   if (o.chat && !(o.load_session.empty() && o.save_session.empty()))
     not_yet("--chat with --load-session or --save-session");
@@ -209,6 +210,8 @@ void add_run(CLI::App& app, Action& action) {
   add_flag(verb, "--parse-special", o->parse_special, "special tokens spelled out in the prompt are tokens");
   add_flag(verb, "--chat", o->chat, "chat by the model's template, one message a line; what a terminal gets without -p and -f");
   add_text(verb, "--system", o->system, "TEXT", "the system message of the chat");
+  add_open_choice(verb, "--reasoning", o->reasoning, {"show", "hide", "raw"},
+                  "what the model thinks, in a chat: show (dimmed on a terminal), hide, or raw: with its marks [show on a terminal, else raw]");
   add_flag(verb, "--no-history", o->no_history, "a chat neither reads nor writes the lines typed in others");
   add_text(verb, "--save-session", o->save_session, "FILE", "afterwards, save all that the model has in mind");
   add_text(verb, "--load-session", o->load_session, "FILE", "go on from there; without -p or -f with the same text");

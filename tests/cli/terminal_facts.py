@@ -16,16 +16,16 @@ from pathlib import Path
 TEMPLATE = "{% for m in messages %}<{{ m.role }}>{{ m.content }}\n{% endfor %}{% if add_generation_prompt %}<assistant>{% endif %}"
 
 
-def chat_model(h, models):
+def chat_model(h, models, name="chat-model", template=TEMPLATE):
     """stories260k with a chat template."""
-    folder = Path(h.temporary("chat-model"))
+    folder = Path(h.temporary(name))
     if not folder.exists():
         folder.mkdir()
         for file in (models / "stories260k").iterdir():
             if file.suffix != ".gguf":
                 shutil.copy(file, folder)
         config = json.loads((folder / "tokenizer_config.json").read_text())
-        config["chat_template"] = TEMPLATE
+        config["chat_template"] = template
         (folder / "tokenizer_config.json").write_text(json.dumps(config))
     return str(folder)
 
@@ -90,6 +90,27 @@ def facts_chat_by_lines(h, models):
     h.equal("/reset forgets, /exit leaves", [reply["tokens"] for reply in reset], [two[0]["tokens"]] * 2)
     h.refuses(1, "run", model, "--chat", "-n", 5, "--context", 20, input="word " * 100 + "\n", says="context")
     h.refuses(2, "run", model, "--chat", "-f", "x")
+
+
+def facts_reasoning(h, models):
+    # The template opens the reasoning, and this model never ends it.
+    model = chat_model(h, models, "thinking-model", TEMPLATE.replace("<assistant>", "<assistant><think>"))
+    arguments = ["run", model, "--chat", "-n", 10, "--temperature", 0]
+    plain = h.succeeds(*arguments, input="Hello\n").text
+    h.equal("through a pipe the reply is as it was written", h.succeeds(*arguments, "--reasoning", "raw", input="Hello\n").text, plain)
+    h.equal("thoughts are shown", h.succeeds(*arguments, "--reasoning", "show", input="Hello\n").text.strip(), plain.strip())
+    h.equal("or hidden", h.succeeds(*arguments, "--reasoning", "hide", input="Hello\n").text, "\n")
+    h.equal("JSON has all", h.json(*arguments, "--reasoning", "hide", input="Hello\n")["replies"][0]["text"] + "\n", plain)
+    spoken = chat_model(h, models, "speaking-model", TEMPLATE + "{# <think> #}")
+    arguments[1] = spoken
+    h.equal("what is said is not hidden", h.succeeds(*arguments, "--reasoning", "hide", input="Hello\n").text,
+            h.succeeds(*arguments, input="Hello\n").text)
+    h.refuses(2, "run", model, "-p", "x", "--reasoning", "hide", says="--chat")
+    h.refuses(2, "run", model, "--chat", "--reasoning", "loud", says="--reasoning")
+    terminal = Terminal(h, "run", model, "-n", 8, "--temperature", 0, "-p", "Hello", "--chat")
+    h.fact("a terminal dims them", terminal.until(rb"\x1b\[2m[^\x1b]+\x1b\[22m"), terminal.seen)
+    terminal.type(b"/bye\r")
+    terminal.end()
 
 
 def shown(seen):
