@@ -51,6 +51,7 @@ void check_rotatable(const ModelConfig& config) {
   if (config.arch->norm != Norm::rms) {
     fail(Errc::unsupported, "rotation: ", config.arch->name, ": expected RMS norms, which a rotation of their inputs leaves as they are");
   }
+  if (config.arch->recurrent != MixerKind::none) fail(Errc::unsupported, "rotation: ", config.arch->name, ": of models with recurrent layers: not yet");
   if (!config.arch->norms_before_blocks()) {
     fail(Errc::unsupported, "rotation: ", config.arch->name, ": expected a norm before each block and none behind it");
   }

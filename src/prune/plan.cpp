@@ -41,6 +41,9 @@ void check(const Removal& removal, const ModelConfig& config) {
   if (!config.arch->norms_before_blocks() && removal.part != Part::layers) {
     fail(Errc::unsupported, "prune ", removal.text(), ": ", config.arch->name, ": expected blocks one after the other with norms before them alone; what works: layers, and single weights");
   }
+  if (config.arch->recurrent != MixerKind::none && !of_mixtures) {
+    fail(Errc::unsupported, "prune ", removal.text(), ": ", config.arch->name, ": in a model with recurrent layers: not yet; what works: experts, layers, and single weights by wanda, sparsegpt or magnitude");
+  }
   if (removal.part == Part::experts && !config.has_experts()) fail(Errc::invalid_argument, "prune ", removal.text(), ": expected a mixture of experts, found ", config.arch->name);
   const double amount = removal.amount;
   if (removal.part == Part::layers) {

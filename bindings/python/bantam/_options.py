@@ -65,7 +65,6 @@ class GenerateOptions(SamplingOptions, total=False):
     max_tokens: Annotated[int, Option(256, "-1: until the model ends or the context is full", low=-1)]
     stop: Annotated[Sequence[str], Option((), "texts that end the generation and are not part of it: a list, also of one")]
     ignore_end: Annotated[bool, Option(False, "go on after the model's end token")]
-    spell: Annotated[Sequence[int], Option((), "ids of special tokens that the text spells out (Tokenizer.reply_tokens)")]
     lookup: Annotated[int, Option(0, "guess up to this many tokens from where the last ones stood before; the text is the same", 0, 16)]
     process: Annotated[Optional[Callable[..., Any]], Option(
         None, "called as process(ids, logits) before each token is drawn; it may change logits, and False ends the generation")]
