@@ -75,8 +75,7 @@ void Stacks::add_ended(std::vector<Item>& items) const {
     if (automaton_->accepts(item.state)) ended.push_back(item.above);
   }
   std::ranges::sort(ended);
-  const auto same = std::ranges::unique(ended);
-  ended.erase(same.begin(), same.end());
+  ended.erase(std::unique(ended.begin(), ended.end()), ended.end());
   // What rules return to has this done already: one step is enough.
   for (const Place above : ended) {
     const auto more = this->items(above);
@@ -115,8 +114,7 @@ Stacks::Place Stacks::close(std::vector<Item> moved) {
     }
   };
   std::ranges::sort(moved);
-  const auto same = std::ranges::unique(moved);
-  moved.erase(same.begin(), same.end());
+  moved.erase(std::unique(moved.begin(), moved.end()), moved.end());
   for (const Item& item : moved) add_calls(item);
   while (!calls.empty()) {
     const Call first = calls.front();
@@ -148,8 +146,7 @@ std::uint64_t Stacks::hash(std::span<const Item> items) const {
 
 Stacks::Place Stacks::intern(std::vector<Item>& items) {
   std::ranges::sort(items);
-  const auto same = std::ranges::unique(items);
-  items.erase(same.begin(), same.end());
+  items.erase(std::unique(items.begin(), items.end()), items.end());
   if (2 * (sets_.size() + 1) > slots_.size()) grow_slots();
   const std::size_t mask = slots_.size() - 1;
   std::size_t at = hash(items) & mask;
