@@ -6,6 +6,7 @@
 #include "io/json.hpp"
 #include "match_tensors.hpp"
 #include "sources/strip16_source.hpp"
+#include "text/json.hpp"
 
 namespace bantam::inline v0 {
 
