@@ -134,7 +134,7 @@ TinyModel& TinyModel::make() {
   Random random(seed);
   sizes = {};
   sizes.arch = arch;
-  if (!arch->latent && arch->find(Field::kv_heads)->hf.empty()) kv_heads = heads;
+  if (!arch->latent && arch->find(Field::kv_heads) != nullptr && arch->find(Field::kv_heads)->hf.empty()) kv_heads = heads;
   sizes.dim = dim, sizes.heads = heads, sizes.kv_heads = kv_heads, sizes.head_dim = head_dim, sizes.vocab = vocab, sizes.context = context;
   sizes.norm_eps = 0.00001, sizes.rope.base = 5000, sizes.rope.dim = head_dim;
   sizes.value_dim = head_dim;
@@ -413,6 +413,7 @@ reference::Transformer TinyModel::reference() const {
   r.norms_rotated = arch->head_norm == nn::HeadNorm::each_rotated;
   r.norms_all_heads = arch->head_norm == nn::HeadNorm::all;
   if (arch->gate == ops::Gate::gelu_tanh) r.activation = [](double x) { return 0.5 * x * (1 + std::tanh(std::sqrt(2 / std::numbers::pi) * (x + 0.044715 * x * x * x))); };
+  if (arch->gate == ops::Gate::relu2) r.activation = [](double x) { return std::pow(std::max(x, 0.0), 2); };
   r.clamps = arch->gate == ops::Gate::clamped_silu;
   for (const LayerSpec& spec : sizes.specs) r.windows.push_back(spec.window);
   r.experts = sizes.router.experts, r.expert_ffn = expert_ffn, r.shared_ffn = 2 * expert_ffn;

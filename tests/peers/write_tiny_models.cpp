@@ -7,6 +7,12 @@
 
 #include "tiny_model.hpp"
 
+/// Two with and without experts may share a name.
+std::string name_of(const bantam::ArchSpec& arch) {
+  const auto shares = std::ranges::count(bantam::architectures, arch.name, &bantam::ArchSpec::name) > 1;
+  return std::string(arch.name) + (shares && arch.has_experts() ? "_moe" : "");
+}
+
 int main(int argc, char** argv) {
   doctest::Context context;
   context.setAsDefaultForAssertsOutOfTestCases();
@@ -24,7 +30,7 @@ int main(int argc, char** argv) {
       tiny.tied = arch == &bantam::archs::cohere || arch == &bantam::archs::cohere2 || arch == &bantam::archs::gemma || arch == &bantam::archs::gemma2;
       tiny.seed = static_cast<std::uint64_t>(std::atoll(argv[i]));
       tiny.make();
-      const std::filesystem::path folder = std::filesystem::path(argv[1]) / (std::string(arch->name) + "-" + argv[i]);
+      const std::filesystem::path folder = std::filesystem::path(argv[1]) / (name_of(*arch) + "-" + argv[i]);
       tiny.write_folder(folder);
       std::cout << folder.filename().string() << "\n";
     }
