@@ -15,3 +15,4 @@
 #include "bantam/session/embed.hpp"
 #include "bantam/session/evaluate.hpp"
 #include "bantam/session/session.hpp"
+#include "bantam/text/reply.hpp"
