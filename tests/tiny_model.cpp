@@ -414,6 +414,7 @@ reference::Transformer TinyModel::reference() const {
   r.norms_all_heads = arch->head_norm == nn::HeadNorm::all;
   if (arch->gate == ops::Gate::gelu_tanh) r.activation = [](double x) { return 0.5 * x * (1 + std::tanh(std::sqrt(2 / std::numbers::pi) * (x + 0.044715 * x * x * x))); };
   if (arch->gate == ops::Gate::relu2) r.activation = [](double x) { return std::pow(std::max(x, 0.0), 2); };
+  if (arch->gate == ops::Gate::gelu_erf) r.activation = [](double x) { return 0.5 * x * (1 + std::erf(x / std::sqrt(2.0))); };
   r.clamps = arch->gate == ops::Gate::clamped_silu;
   for (const LayerSpec& spec : sizes.specs) r.windows.push_back(spec.window);
   r.experts = sizes.router.experts, r.expert_ffn = expert_ffn, r.shared_ffn = 2 * expert_ffn;
@@ -458,7 +459,8 @@ std::vector<const ArchSpec*> plain_architectures() {
   std::vector<const ArchSpec*> plain = dense_architectures();
   std::erase_if(plain, [](const ArchSpec* arch) {
     const bool llama_norms = arch->norms_before_blocks() && arch->norm == Norm::rms && arch->find(Role::attention_norm)->hf == archs::llama.find(Role::attention_norm)->hf;
-    return !llama_norms || arch->find(Field::embedding_scale) != nullptr || arch->no_rope_step > 0;
+    const bool scales = arch->find(Field::embedding_scale) != nullptr || arch->scales_embedding || arch->find(Field::temperature_scale) != nullptr;
+    return !llama_norms || scales || arch->no_rope_step > 0 || !arch->find(Role::q)->fused.name.empty();
   });
   return plain;
 }

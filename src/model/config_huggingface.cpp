@@ -303,6 +303,11 @@ ModelConfig from_json(const Json& whole, const std::string& file) {
       [&](std::int64_t layers) { return detail::layer_kinds_of(json, place, arch, layers); }};
   ModelConfig c = detail::read_sizes(arch, source);
   c.vocab = detail::require_extent(source, Field::vocab);
+  // Of models whose dim was made smaller: it stays that of the original.
+  if (const auto scale = arch.scales_embedding ? number_at(json, "embedding_scale", place) : std::nullopt) {
+    if (!(*scale > 0) || !std::isfinite(*scale)) fail(Errc::corrupt, place, ": embedding_scale: expected a number above 0, found ", *scale);
+    c.scales.embedding = *scale;
+  }
   c.router.renormalize = flag_at(json, "norm_topk_prob", place, c.router.renormalize);
   // DeepSeek V2's plain choice beside the one by groups.
   if (c.has_experts() && text_at(json, "topk_method", place, "") == "greedy") c.router.groups = c.router.groups_used = 1;
@@ -385,6 +390,7 @@ std::string write_hf_config(const ModelConfig& c, std::string_view torch_dtype) 
     list(Field::kv_heads, &ModelConfig::kv_heads_of);
     list(Field::ffn, &ModelConfig::ffn_of);
   }
+  if (c.arch->scales_embedding && c.scales.embedding != std::sqrt(static_cast<double>(c.dim))) json["embedding_scale"] = c.scales.embedding;
   if (c.has_experts()) json["norm_topk_prob"] = c.router.renormalize;
   const auto* activation = std::ranges::find(activations, c.gate, &std::pair<std::string_view, ops::Gate>::second);
   json[std::string(c.arch->activation_key)] = std::string(activation == std::end(activations) ? "silu" : activation->first);

@@ -51,7 +51,8 @@ TEST_CASE("biases are as long as their matrices have rows") {
     CHECK(info.columns == info_of(*info.bias_of).rows);
     CHECK(bias_role_of(*info.bias_of) == info.role);
   }
-  CHECK_FALSE(bias_role_of(Role::head));
+  CHECK(bias_role_of(Role::head) == Role::head_bias);
+  CHECK_FALSE(bias_role_of(Role::embedding));
 }
 
 TEST_CASE("shapes follow from axes, of layers that differ, too") {
