@@ -278,12 +278,18 @@ namespace bantam::inline v0 {
 std::int64_t ModelConfig::dense_layers() const noexcept { return std::ranges::find_if(specs, &LayerSpec::is_sparse) - specs.begin(); }
 
 bool ModelConfig::is_uniform() const noexcept {
+  // Layers of a kind have the same sizes; which layers are of which kind, containers say.
+  const auto of_a_kind = [](const LayerSpec& a, const LayerSpec& b) {
+    return a.mixer == b.mixer && a.is_sparse() == b.is_sparse() && a.has_feed_forward() == b.has_feed_forward();
+  };
   const auto alike = [](const LayerSpec& a, const LayerSpec& b) {
-    return a.kv_heads == b.kv_heads && (a.ffn == b.ffn || !a.has_feed_forward() || !b.has_feed_forward()) && a.experts == b.experts && a.expert_ffn == b.expert_ffn;
+    return a.kv_heads == b.kv_heads && a.ffn == b.ffn && a.experts == b.experts && a.expert_ffn == b.expert_ffn;
   };
   const std::int64_t dense = dense_layers();
   for (std::int64_t i = 0; i < layers; ++i) {
-    if (layer(i).kv_heads != kv_heads || !alike(layer(i), layer(i < dense ? 0 : dense))) return false;
+    const auto first = std::ranges::find_if(specs, [&](const LayerSpec& spec) { return of_a_kind(spec, layer(i)); });
+    const bool in_order = arch->recurrent != MixerKind::none || i < dense || layer(i).is_sparse();
+    if (layer(i).kv_heads != kv_heads || !alike(layer(i), *first) || !in_order) return false;
   }
   return true;
 }

@@ -85,6 +85,7 @@ void write_gguf_config(GgufWriter& file, const ModelConfig& c) {
     }
     file.key(prefix + "attention.head_count_kv", std::span<const std::int32_t>(heads));
     if (c.arch->single_halves) file.key(prefix + "feed_forward_length", std::span<const std::int32_t>(ffn));
+    if (c.arch->single_halves) file.key(prefix + "attention.layer_norm_epsilon", static_cast<float>(c.norm_eps));  // llama.cpp asks for both
   }
   for (std::int64_t i = 0; c.arch->attention_step > 0 && i < c.layers; ++i) {
     if (attends(c.layer(i).mixer) != ((i + 1) % c.arch->attention_step == 0)) no_words_for("attention in other layers than the architecture has it in");

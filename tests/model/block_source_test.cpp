@@ -21,7 +21,7 @@ constexpr auto yes = [](std::int64_t) { return true; };
 
 /// The logits of all tokens of a sequence, read as a prompt and then token by token.
 std::vector<float> logits_by(Forward& forward, const ModelConfig& config, std::span<const TokenId> tokens, std::size_t prompt) {
-  nn::SequenceState state = nn::kv_sequence(config.kv_shape(), "f32");
+  nn::SequenceState state = config.new_state("f32");
   std::vector<float> logits;
   for (std::size_t at = 0; at < tokens.size();) {
     const std::size_t count = at == 0 ? prompt : 1;
@@ -102,7 +102,7 @@ TEST_CASE("states are as they were when a layer cannot be had in the middle of a
   const ModelWeights tables = tables_of(model.weights());
   const FaultyBlocks faulty(model.weights(), 2);
   Forward forward(model.config(), tables, faulty, 64, 2), whole(model.config(), model.weights(), 64, 2);
-  nn::SequenceState state = nn::kv_sequence(model.config().kv_shape(), "f32");
+  nn::SequenceState state = model.config().new_state("f32");
   const auto tokens = some_tokens(6);
   const auto nothing = [](std::int64_t, std::int64_t, std::span<const float>) {};
   const SequenceInput first{std::span(tokens).first(4), &state, 4}, second{std::span(tokens).last(2), &state, 2};
