@@ -1,6 +1,8 @@
 // The table of roles: complete, and of one mind with the input groups.
 #include "bantam/model/roles.hpp"
 
+#include "bantam/model/archs.hpp"
+
 #include <map>
 #include <set>
 
@@ -57,6 +59,7 @@ TEST_CASE("biases are as long as their matrices have rows") {
 
 TEST_CASE("shapes follow from axes, of layers that differ, too") {
   ModelConfig config;
+  config.arch = &archs::llama;
   config.vocab = 100, config.dim = 24, config.heads = 6, config.kv_heads = 3, config.head_dim = 4, config.ffn = 50;
   config.set_layers({{3, 50}, {1, 7}});
   using Shape = std::pair<std::int64_t, std::int64_t>;

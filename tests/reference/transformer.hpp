@@ -322,7 +322,7 @@ struct Transformer {
       for (double& v : y) v *= weight;
       add(sum, y);
     }
-    if (!weights.contains(at + "shared_expert.gate_proj.weight")) return sum;
+    if (!weights.contains(at + "shared_expert.up_proj.weight")) return sum;
     Row shared = mlp(at + "shared_expert.", x, shared_ffn);
     if (weights.contains(at + "shared_expert_gate.weight")) {
       const double share = 1 / (1 + std::exp(-product(at + "shared_expert_gate.weight", "", x, 1)[0]));

@@ -26,7 +26,8 @@ struct RecurrentLayer {
 };
 
 /// States of all recurrent layers. Beside the last boundary some earlier ones are kept as checkpoints, closer together where they are
-/// recent: truncate() goes back to any token of the last two chunks, and else to the checkpoint before.
+/// recent: truncate() goes back to any token of the last chunk and, but for its last token, of the one that the last pass of several
+/// chunks began in, and else to the checkpoint before.
 class RecurrentState final : public BlockState {
  public:
   /// Tokens of a chunk. The work for a token grows with it (half a chunk of dot products), that for a boundary falls.
@@ -166,7 +167,8 @@ inline void RecurrentState::truncate(std::int64_t tokens) noexcept {
     return;
   }
   const Chunk& last = chunks_.back();
-  tokens_ = last.tail == nullptr ? last.first : std::min(tokens, last.first + chunk_tokens);
+  // A chunk that is full has its successor's state for what comes next, which went: its last token is read again.
+  tokens_ = last.tail == nullptr ? last.first : std::min(tokens, last.first + chunk_tokens - 1);
 }
 
 inline void RecurrentState::save(StateSink sink) const {
