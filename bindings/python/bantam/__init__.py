@@ -17,6 +17,7 @@ from . import _built  # first
 from . import _bantam, llama_cpp
 from ._bantam import Weights, __version__, cpu_info, formats, set_isa
 from ._bench import bench
+from ._chat import ReplyEvent, ReplyParser, parse_reply
 from ._compress import Corpus, Layer, LayerReport, Report, compress, compress_file
 from ._compress_options import CompressFileOptions, CompressOptions
 from ._errors import Cancelled, Corrupt, Error, FileError, InvalidArgument, NotFound, OutOfMemory, Unsupported
@@ -31,7 +32,8 @@ from ._weights import quantize
 __all__ = [
     "BenchOptions", "Cancelled", "CompressFileOptions", "CompressOptions", "Corpus", "Corrupt", "Error", "FileError", "GenerateOptions",
     "Generation", "Grammar", "InvalidArgument", "Layer", "LayerReport", "Llama", "LoadOptions", "Model", "NotFound", "OutOfMemory", "Perplexity",
-    "PerplexityOptions", "QuantizeOptions", "Report", "RestoreOptions", "Sampler", "SamplingOptions", "Session", "SessionOptions", "Stats",
+    "PerplexityOptions", "QuantizeOptions", "ReplyEvent", "ReplyParser", "Report", "RestoreOptions", "Sampler", "SamplingOptions", "Session",
+    "SessionOptions", "Stats",
     "Tensor", "Tokenizer", "Unsupported", "Weights", "__version__", "bench", "compress", "compress_file", "cpu_info", "formats", "load",
-    "perplexity", "quantize", "set_isa", "step",
+    "parse_reply", "perplexity", "quantize", "set_isa", "step",
 ]

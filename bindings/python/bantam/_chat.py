@@ -1,6 +1,8 @@
-"""Conversations as prompts: what transformers' apply_chat_template gives a template, rendered by the library."""
+"""Conversations as prompts, as transformers' apply_chat_template has them, and replies as messages."""
 
 import json
+import typing
+import uuid
 
 from . import _bantam
 from ._errors import InvalidArgument, Unsupported
@@ -67,3 +69,90 @@ def _until_last_message(text, messages):
     # Templates may trim: white space at the end of the message stays only where it was rendered.
     whole = content.lstrip()
     return text[:at + len(whole if text.startswith(whole, at) else content.strip())]
+
+
+class ReplyEvent(typing.NamedTuple):
+    """What happened in a reply: kind is text, reasoning, call (text: the name), arguments (a piece of their JSON), call_end,
+    call_broken (text: all that was taken for a call) or markup. The raw texts together are the reply."""
+
+    kind: str
+    call: int
+    text: str
+    id: str
+    raw: str
+
+
+class ReplyParser:
+    """Tells apart what a model wrote, piece by piece: reasoning, text, calls of tools."""
+
+    def __init__(self, form, *, prompt="", tools=None, calls=True):
+        """form: one of bantam's forms of replies, as Tokenizer.reply_form says it. prompt: what is replied to, or its end. tools: what
+        the template was given, for the types of arguments. calls: False where no tools were offered: calls are text."""
+        self._made = _bantam.ReplyParser(form, prompt, _tools_json(tools), calls)
+
+    def feed(self, piece):
+        """The events that a piece brings."""
+        return [ReplyEvent(*event) for event in self._made.feed(piece)]
+
+    def finish(self):
+        """The events that were held back: the reply is over."""
+        return [ReplyEvent(*event) for event in self._made.finish()]
+
+
+def parse_reply(text, form, *, prompt="", tools=None, calls=True):
+    """A whole reply as a message: {"role": "assistant", "content": ...}, with "reasoning_content" and "tool_calls" where there are some."""
+    message = ReplyMessage(form, prompt=prompt, tools=tools, calls=calls)
+    message.feed(text)
+    message.finish()
+    return message.message()
+
+
+class ReplyMessage:
+    """A reply as OpenAI's API has it: deltas while it streams, the message at the end."""
+
+    def __init__(self, form, **options):
+        self._parser = ReplyParser(form, **options)
+        self._text, self._reasoning, self._calls = "", "", {}
+
+    def feed(self, piece):
+        """The deltas that a piece brings."""
+        return self._deltas(self._parser.feed(piece))
+
+    def finish(self):
+        return self._deltas(self._parser.finish())
+
+    def _deltas(self, events):
+        made = []
+        for event in events:
+            if event.kind in ("text", "call_broken"):
+                self._calls.pop(event.call if event.kind == "call_broken" else None, None)
+                self._text += event.text
+                made.append({"content": event.text})
+            elif event.kind == "reasoning":
+                self._reasoning += event.text
+                made.append({"reasoning_content": event.text})
+            elif event.kind == "call":
+                # Nine letters and digits: what Mistral's templates take.
+                function = {"name": event.text, "arguments": ""}
+                self._calls[event.call] = {"id": event.id or uuid.uuid4().hex[:9], "type": "function", "function": function}
+                made.append({"tool_calls": [{"index": event.call, **self._calls[event.call], "function": dict(function)}]})
+            elif event.kind == "arguments" and event.text:
+                self._calls[event.call]["function"]["arguments"] += event.text
+                made.append({"tool_calls": [{"index": event.call, "function": {"arguments": event.text}}]})
+        return made
+
+    @property
+    def has_calls(self):
+        return bool(self._calls)
+
+    def message(self):
+        made = {"role": "assistant", "content": None if self._calls and not self._text else self._text}
+        if self._reasoning:
+            made["reasoning_content"] = self._reasoning
+        if self._calls:
+            made["tool_calls"] = list(self._calls.values())
+        return made
+
+
+def _tools_json(tools):
+    return "" if tools is None else _json_of({"tools": _tools_of(tools)})

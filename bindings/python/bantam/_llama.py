@@ -12,7 +12,7 @@ from collections import deque
 import numpy as np
 
 from . import _bantam
-from ._chat import render
+from ._chat import ReplyMessage, render
 from ._errors import InvalidArgument, Unsupported
 from ._llama_parts import (LlamaPromptLookupDecoding, LlamaState, LlamaTokenizer, chat_template_of, common_prefix,
                            from_hub_cache, grammar_of)
@@ -338,12 +338,14 @@ class Llama:
 
     # -- completions
 
-    def _start(self, ids, max_tokens, stop, temperature, options, seed, processors, criteria):
+    def _start(self, ids, max_tokens, stop, temperature, options, seed, processors, criteria, spell=()):
         options = dict(options)
         grammar = grammar_of(options.pop("grammar", None), None)
         made = self._sampling(temperature, options, seed)
         if grammar is not None:
             made["grammar"] = grammar
+        if spell:
+            made["spell"] = list(spell)
         process = _process_of(processors, criteria)
         if process is not None:
             made["process"] = process
@@ -480,7 +482,7 @@ class Llama:
                                logit_bias=None, logprobs=None, top_logprobs=None, chat_template_kwargs=None):
         """OpenAI's chat.completion by the model's own template; with stream=True an iterator of its chunks.
 
-        Templates show tools and functions to the model; what it calls is in the text, as it writes it. chat_template_kwargs:
+        Templates show tools to the model; what it calls comes as tool_calls, what it thinks as reasoning_content. chat_template_kwargs:
         variables of the template, {"enable_thinking": False} (not in llama-cpp-python).
         """
         arguments = dict(
@@ -498,22 +500,28 @@ class Llama:
         ids = self._vocab.encode(prompt, add_special=False, parse_special=True)
         names = ("top_p", "min_p", "typical_p", "frequency_penalty", "presence_penalty", "repeat_penalty", "top_k", "tfs_z", "mirostat_mode",
                  "mirostat_tau", "mirostat_eta", "grammar", "logit_bias")
-        run = self._start(ids, max_tokens, stop, temperature, {name: arguments[name] for name in names}, seed, logits_processor, None)
+        form = _bantam.reply_form_of(self._template or self._vocab.chat_template or "")
+        offered = None if tool_choice == "none" else tools or [{"type": "function", "function": one} for one in functions or []]
+        reply = ReplyMessage(form, prompt=prompt[-256:], tools=offered or None, calls=bool(offered))
+        # Marks may be special tokens, which texts leave out.
+        spell = self._vocab.reply_tokens(form)
+        run = self._start(ids, max_tokens, stop, temperature, {name: arguments[name] for name in names}, seed, logits_processor, None, spell)
         head = {"id": f"chatcmpl-{uuid.uuid4()}", "created": int(time.time()), "model": model or self.model_path}
         parts = self._pieces(run, (top_logprobs or 0) if logprobs else None)
         if stream:
-            return self._chat_chunks(head, parts, logprobs)
-        text, tokens, scores, reason = "", [], [], None
+            return self._chat_chunks(head, parts, logprobs, reply)
+        tokens, scores, reason = [], [], None
         for piece, new, new_scores, finish in parts:
-            text += piece
+            reply.feed(piece)
             tokens += new
             scores += new_scores
             reason = finish or reason
-        choice = {"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": reason,
+        reply.finish()
+        choice = {"index": 0, "message": reply.message(), "finish_reason": "tool_calls" if reply.has_calls and reason == "stop" else reason,
                   "logprobs": self._chat_logprobs(tokens, scores) if logprobs else None}
         return {**head, "object": "chat.completion", "choices": [choice], "usage": self._usage(ids, tokens)}
 
-    def _chat_chunks(self, head, parts, logprobs):
+    def _chat_chunks(self, head, parts, logprobs, reply):
         def chunk(delta, reason=None, found=None):
             return {**head, "object": "chat.completion.chunk",
                     "choices": [{"index": 0, "delta": delta, "logprobs": found, "finish_reason": reason}]}
@@ -521,8 +529,15 @@ class Llama:
         yield chunk({"role": "assistant"})
         for piece, tokens, scores, reason in parts:
             found = self._chat_logprobs(tokens, scores) if logprobs and tokens else None
-            if piece or reason or found:
-                yield chunk({"content": piece} if piece else {}, reason, found)
+            deltas = reply.feed(piece) + (reply.finish() if reason else [])
+            # Log probabilities go with the first delta of their tokens.
+            for delta in deltas[:-1] if reason is None else deltas:
+                yield chunk(delta, None, found)
+                found = None
+            if reason:
+                yield chunk({}, "tool_calls" if reply.has_calls and reason == "stop" else reason, found)
+            elif deltas or found:
+                yield chunk(deltas[-1] if deltas else {}, None, found)
 
     def _chat_logprobs(self, tokens, scores):
         def entry(id, value):

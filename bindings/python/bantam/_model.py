@@ -3,7 +3,7 @@
 import os
 
 from . import _bantam
-from ._chat import render
+from ._chat import parse_reply, render
 from ._html import model_as_html
 from ._options import LoadOptions, ids_of, path_of, takes, text_of
 
@@ -97,6 +97,22 @@ class Tokenizer:
     def chat_template(self):
         """The model's Jinja template; None when it has none."""
         return self._made.chat_template or None
+
+    @property
+    def reply_form(self):
+        """How the model writes reasoning and calls, by its template: "hermes", "harmony"; "text" without any marks."""
+        return _bantam.reply_form_of(self._made.chat_template)
+
+    def reply_tokens(self, form=None):
+        """The special tokens among the marks of replies: generate with spell=tokenizer.reply_tokens() to parse what comes."""
+        return _bantam.reply_tokens(self._made, form or self.reply_form)
+
+    def parse_reply(self, text, *, form=None, prompt="", tools=None, calls=True):
+        """A reply as a message: {"role": "assistant", "content": ...}, with "reasoning_content" and "tool_calls" where there are some.
+
+        form: in place of reply_form. prompt: what is replied to, or its end: templates may open the reasoning. tools: what the
+        template was given; they say which types arguments have. calls: False: no tools were offered, calls are text."""
+        return parse_reply(text, form or self.reply_form, prompt=prompt, tools=tools, calls=calls)
 
     def apply_chat_template(self, messages, *, tools=None, documents=None, chat_template=None, add_generation_prompt=True,
                             continue_final_message=False, tokenize=False, **variables):

@@ -65,6 +65,7 @@ class GenerateOptions(SamplingOptions, total=False):
     max_tokens: Annotated[int, Option(256, "-1: until the model ends or the context is full", low=-1)]
     stop: Annotated[Sequence[str], Option((), "texts that end the generation and are not part of it: a list, also of one")]
     ignore_end: Annotated[bool, Option(False, "go on after the model's end token")]
+    spell: Annotated[Sequence[int], Option((), "ids of special tokens that the text spells out (Tokenizer.reply_tokens)")]
     lookup: Annotated[int, Option(0, "guess up to this many tokens from where the last ones stood before; the text is the same", 0, 16)]
     process: Annotated[Optional[Callable[..., Any]], Option(
         None, "called as process(ids, logits) before each token is drawn; it may change logits, and False ends the generation")]
@@ -162,8 +163,7 @@ def spelled(kind):
     return {float: "a number", int: "an integer", str: "a text", bool: "True or False", os.PathLike: "a path"}.get(origin, "anything")
 
 
-def shown(value):
-    """A value as messages show it."""
+def _shown(value):
     text = repr(value)
     return f"{text if len(text) <= 80 else text[:77] + '...'} ({type(value).__name__})"
 
@@ -210,7 +210,7 @@ def check_one(name, value, kind, option):
         fitting = _fitting(kind, value)
     except TypeError:
         hint = f"; for one, write [{value!r}]" if get_origin(kind) is Sequence and isinstance(value, str) and len(value) <= 40 else ""
-        raise TypeError(f"{name}: expected {spelled(kind)}, found {shown(value)}{hint}") from None
+        raise TypeError(f"{name}: expected {spelled(kind)}, found {_shown(value)}{hint}") from None
     if isinstance(fitting, int) and not isinstance(fitting, bool) and not option.low <= fitting <= option.high:
         raise InvalidArgument(f"{name}: expected {option.low} to {option.high}, found {fitting}")
     return fitting
@@ -261,7 +261,7 @@ def takes(kind):
 def text_of(name, value):
     """A text, or TypeError with the argument's name."""
     if not isinstance(value, str):
-        raise TypeError(f"{name}: expected a text, found {shown(value)}")
+        raise TypeError(f"{name}: expected a text, found {_shown(value)}")
     return value
 
 
@@ -272,7 +272,7 @@ def ids_of(name, value):
             raise TypeError
         ids = [_fitting(int, id) for id in value]
     except TypeError:
-        raise TypeError(f"{name}: expected token ids, found {shown(value)}") from None
+        raise TypeError(f"{name}: expected token ids, found {_shown(value)}") from None
     for id in ids:
         if not _INT[0] <= id <= _INT[1]:
             raise InvalidArgument(f"{name}: expected token ids, found {id}")
@@ -286,11 +286,11 @@ def prompt_of(value):
     try:
         return ids_of("prompt", value)
     except TypeError:
-        raise TypeError(f"prompt: expected a text or token ids, found {shown(value)}") from None
+        raise TypeError(f"prompt: expected a text or token ids, found {_shown(value)}") from None
 
 
 def path_of(name, value):
     """A path as text, or TypeError with the argument's name."""
     if isinstance(value, (str, os.PathLike)):
         return os.fspath(value)
-    raise TypeError(f"{name}: expected a path, found {shown(value)}")
+    raise TypeError(f"{name}: expected a path, found {_shown(value)}")

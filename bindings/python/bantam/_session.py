@@ -2,14 +2,13 @@
 
 import asyncio
 import json
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from . import _bantam
 from ._chat import messages_of, render
 from ._errors import InvalidArgument
 from ._model import model_of
-from ._options import GenerateOptions, RestoreOptions, SamplingOptions, SessionOptions, ids_of, path_of, prompt_of, shown, takes, text_of
+from ._options import GenerateOptions, RestoreOptions, SamplingOptions, SessionOptions, ids_of, path_of, prompt_of, takes, text_of
 
 
 @dataclass(frozen=True)
@@ -109,8 +108,6 @@ class Grammar:
     @classmethod
     def from_json_schema(cls, schema):
         """The JSON texts that a schema (a dict, or JSON as a text) allows."""
-        if not isinstance(schema, (str, bool, Mapping)):
-            raise TypeError(f"json_schema: expected a dict or a text, found {shown(schema)}")
         return cls._of(_bantam.Grammar.from_json_schema(schema if isinstance(schema, str) else json.dumps(schema)))
 
     @classmethod
@@ -136,7 +133,7 @@ def _set(options):
         grammar = Grammar(grammar)
     if grammar is not None:
         if not isinstance(grammar, Grammar):
-            raise TypeError(f"grammar: expected a Grammar or a text, found {shown(grammar)}")
+            raise TypeError(f"grammar: expected a Grammar or a text, found {type(grammar).__name__}")
         given["grammar"] = grammar._made
     return given
 

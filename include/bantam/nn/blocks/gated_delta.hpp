@@ -24,8 +24,10 @@ class GatedDelta {
         unit_query_(static_cast<std::size_t>(sizes.key_dim), 1 / static_cast<float>(sizes.key_dim)) {}
 
   void serve(const GatedDeltaWeights& w, Activations& x) {
-    for (const WeightMatrix* matrix : {&w.qkv, &w.z, &w.a, &w.b}) x.serve(kernels_, *matrix);
-    gated_.serve(kernels_, w.out);
+    for (const WeightMatrix* matrix : {&w.qkv, &w.z, &w.a, &w.b}) {
+      if (!matrix->empty()) x.serve(kernels_, *matrix);
+    }
+    if (!w.out.empty()) gated_.serve(kernels_, w.out);
   }
   void plan(std::int64_t tokens, std::span<const PassSequence> sequences) {
     for (RowBuffer* rows : {&qkv_, &mixed_}) rows->resize(tokens, channels());

@@ -14,8 +14,8 @@ class ShortConvolution {
   ShortConvolution(const KernelTable& kernels, const RecurrentLayer& sizes) : kernels_(kernels), sizes_(sizes) {}
 
   void serve(const ShortConvolutionWeights& w, Activations& x) {
-    x.serve(kernels_, w.in);
-    gated_.serve(kernels_, w.out);
+    if (!w.in.empty()) x.serve(kernels_, w.in);
+    if (!w.out.empty()) gated_.serve(kernels_, w.out);
   }
   void plan(std::int64_t tokens, std::span<const PassSequence> sequences) {
     in_.resize(tokens, 3 * dim());

@@ -19,8 +19,8 @@ class StateSpace {
       : kernels_(kernels), sizes_(sizes), norm_eps_(static_cast<float>(norm_eps)), recurrences_(recurrences_of({.sizes = sizes}, workers)) {}
 
   void serve(const StateSpaceWeights& w, Activations& x) {
-    x.serve(kernels_, w.in);
-    gated_.serve(kernels_, w.out);
+    if (!w.in.empty()) x.serve(kernels_, w.in);
+    if (!w.out.empty()) gated_.serve(kernels_, w.out);
   }
   void plan(std::int64_t tokens, std::span<const PassSequence> sequences) {
     in_.resize(tokens, inner() + sizes_.channels + sizes_.value_heads);
