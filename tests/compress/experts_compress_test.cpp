@@ -46,7 +46,7 @@ TEST_CASE("every method compresses the experts of every architecture, and report
       std::set<std::string> names;
       for (const LayerReport& layer : report.layers) {
         names.insert(layer.name);
-        CHECK(layer.relative_error < 0.5);  // GPTQ with few tokens moves weights far
+        CHECK(layer.relative_error < (arch->recurrent != MixerKind::none ? 0.6 : 0.5));  // GPTQ with few tokens moves weights far
       }
       const Checkpoint source = Checkpoint::open(pass.folder / "hf");
       for (const CheckpointTensor& tensor : source.tensors()) {
@@ -67,8 +67,9 @@ TEST_CASE("every method compresses the experts of every architecture, and report
         }
         far += std::sqrt(apart / size) > 0.2;
       }
-      // A token whose experts are chosen by a hair may go to others, and those after it see that: most in GraniteMoE, by GPTQ.
-      CHECK(far <= tokens.size() / 2);
+      // A token whose experts are chosen by a hair may go to others, and those after it see that: most in GraniteMoE, by GPTQ. Recurrent
+      // models have twice the layers here, and twice of what few tokens do to one.
+      CHECK(far <= tokens.size() / 2 * static_cast<std::size_t>(pass.tiny.layers) / 2);
     }
   }
 }

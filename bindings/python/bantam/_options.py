@@ -163,7 +163,7 @@ def spelled(kind):
     return {float: "a number", int: "an integer", str: "a text", bool: "True or False", os.PathLike: "a path"}.get(origin, "anything")
 
 
-def _shown(value):
+def shown(value):
     text = repr(value)
     return f"{text if len(text) <= 80 else text[:77] + '...'} ({type(value).__name__})"
 
@@ -210,7 +210,7 @@ def check_one(name, value, kind, option):
         fitting = _fitting(kind, value)
     except TypeError:
         hint = f"; for one, write [{value!r}]" if get_origin(kind) is Sequence and isinstance(value, str) and len(value) <= 40 else ""
-        raise TypeError(f"{name}: expected {spelled(kind)}, found {_shown(value)}{hint}") from None
+        raise TypeError(f"{name}: expected {spelled(kind)}, found {shown(value)}{hint}") from None
     if isinstance(fitting, int) and not isinstance(fitting, bool) and not option.low <= fitting <= option.high:
         raise InvalidArgument(f"{name}: expected {option.low} to {option.high}, found {fitting}")
     return fitting
@@ -261,7 +261,7 @@ def takes(kind):
 def text_of(name, value):
     """A text, or TypeError with the argument's name."""
     if not isinstance(value, str):
-        raise TypeError(f"{name}: expected a text, found {_shown(value)}")
+        raise TypeError(f"{name}: expected a text, found {shown(value)}")
     return value
 
 
@@ -272,7 +272,7 @@ def ids_of(name, value):
             raise TypeError
         ids = [_fitting(int, id) for id in value]
     except TypeError:
-        raise TypeError(f"{name}: expected token ids, found {_shown(value)}") from None
+        raise TypeError(f"{name}: expected token ids, found {shown(value)}") from None
     for id in ids:
         if not _INT[0] <= id <= _INT[1]:
             raise InvalidArgument(f"{name}: expected token ids, found {id}")
@@ -286,11 +286,11 @@ def prompt_of(value):
     try:
         return ids_of("prompt", value)
     except TypeError:
-        raise TypeError(f"prompt: expected a text or token ids, found {_shown(value)}") from None
+        raise TypeError(f"prompt: expected a text or token ids, found {shown(value)}") from None
 
 
 def path_of(name, value):
     """A path as text, or TypeError with the argument's name."""
     if isinstance(value, (str, os.PathLike)):
         return os.fspath(value)
-    raise TypeError(f"{name}: expected a path, found {_shown(value)}")
+    raise TypeError(f"{name}: expected a path, found {shown(value)}")

@@ -8,7 +8,7 @@ from . import _bantam
 from ._chat import messages_of, render
 from ._errors import InvalidArgument
 from ._model import model_of
-from ._options import GenerateOptions, RestoreOptions, SamplingOptions, SessionOptions, ids_of, path_of, prompt_of, takes, text_of
+from ._options import GenerateOptions, RestoreOptions, SamplingOptions, SessionOptions, ids_of, path_of, prompt_of, shown, takes, text_of
 
 
 @dataclass(frozen=True)
@@ -127,13 +127,15 @@ def _set(options):
     grammar = given.pop("grammar", None)
     if schema is not None and grammar is not None:
         raise InvalidArgument("json_schema: expected no grammar beside it, found one")
+    if schema is not None and not isinstance(schema, (str, dict, bool)):
+        raise TypeError(f"json_schema: expected a schema as a dict or a text, found {shown(schema)}")
     if schema is not None:
         grammar = Grammar.from_json_schema(schema)
     if isinstance(grammar, str):
         grammar = Grammar(grammar)
     if grammar is not None:
         if not isinstance(grammar, Grammar):
-            raise TypeError(f"grammar: expected a Grammar or a text, found {type(grammar).__name__}")
+            raise TypeError(f"grammar: expected a Grammar or a text, found {shown(grammar)}")
         given["grammar"] = grammar._made
     return given
 
