@@ -233,8 +233,12 @@ const ArchSpec& find_hf_arch(const Json& json, const std::string& place) {
     fail(Errc::unsupported, place, ": architectures: expected one of ", supported_architectures(), ", found ", printable(name));
   }
   const std::string type = text_at(json, "model_type", place, "");
-  for (const ArchSpec* arch : architectures) {
-    if (arch->name == type) return *arch;
+  // The text of a model that sees has a type of its own: qwen3_5_text.
+  const std::string_view text = "_text", alone = type.ends_with(text) ? std::string_view(type).substr(0, type.size() - text.size()) : type;
+  for (const std::string_view name : {std::string_view(type), alone}) {
+    for (const ArchSpec* arch : architectures) {
+      if (arch->name == name) return *arch;
+    }
   }
   fail(Errc::unsupported, place, ": model_type: expected the type of one of ", supported_architectures(), ", found ", printable(type));
 }
@@ -319,6 +323,7 @@ ModelConfig from_json(const Json& whole, const std::string& file) {
   if (arch.says_parallel && flag_at(json, "use_parallel_residual", place, arch.parallel) != arch.parallel) {
     fail(Errc::unsupported, place, ": use_parallel_residual: expected ", arch.parallel ? "true" : "false", " of a model of type ", arch.name);
   }
+  if (arch.output_gate && !flag_at(json, "attn_output_gate", place, true)) fail(Errc::unsupported, place, ": attn_output_gate: expected true, found false");
   c.tied = flag_at(json, "tie_word_embeddings", place, flag_at(whole, "tie_word_embeddings", file, arch.default_tied));
   if (!arch.latent) read_rotated_part(json, new_rope ? rope_parameters : nullptr, place, c);
   if (const auto original = number_at(json, "original_max_position_embeddings", place); original && *original >= 2 && *original <= static_cast<double>(detail::largest_extent)) {

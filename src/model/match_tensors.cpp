@@ -21,9 +21,10 @@ std::string without_weight(std::string name) {
   return name;
 }
 
-/// Tensors that old checkpoints carry and nobody reads: they follow from the config.
+/// Tensors that old checkpoints carry and nobody reads, for they follow from the config; and Qwen3.5's layers that draft, which are left
+/// out.
 bool is_leftover(std::string_view name) {
-  return name.ends_with(".rotary_emb.inv_freq") || name.ends_with(".attention.masked_bias") || name.starts_with("__pad_") ||
+  return name.starts_with("mtp.") || name.ends_with(".rotary_emb.inv_freq") || name.ends_with(".attention.masked_bias") || name.starts_with("__pad_") ||
          name == "rope_factors_long.weight" || name == "rope_factors_short.weight";  // which the config has read
 }
 

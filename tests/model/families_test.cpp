@@ -90,6 +90,57 @@ TEST_CASE("the language model of a folder with a vision tower is loaded, and wha
   has(error_of([&] { (void)Checkpoint::open(folder / "unknown"); }), "config.json: text_config: model_type: expected the type of one of ");
 }
 
+TEST_CASE("published folders of Qwen3.5 are read: text beside images, layers that draft left out") {
+  TinyModel tiny{.arch = &archs::qwen3_5};
+  tiny.make();
+  const auto tokens = some_tokens(40);
+  const std::vector<float> logits = folder_logits(tiny, tokens);
+  TinyModel part = tiny;
+  part.tensors.push_back({"mtp.fc.weight", "", {2, 3}, {1, 2, 3, 4, 5, 6}});
+  CHECK(folder_logits(part, tokens) == logits);
+  for (TinyTensor& t : part.tensors) {
+    if (t.name.starts_with("model.")) t.name.replace(0, std::string("model.").size(), "model.language_model.");
+  }
+  part.tensors.push_back({"model.visual.patch_embed.proj.weight", "", {2, 3}, {1, 2, 3, 4, 5, 6}});
+  Json text = tiny.config;
+  text["architectures"] = nullptr;
+  text["model_type"] = "qwen3_5_text";
+  text["rope_parameters"] = {{"rope_type", "default"}, {"rope_theta", 5000.0}, {"partial_rotary_factor", tiny.config["partial_rotary_factor"]}, {"mrope_section", {2, 1, 1}}};
+  part.config = {{"architectures", {"Qwen3_5ForConditionalGeneration"}}, {"model_type", "qwen3_5"}, {"tie_word_embeddings", false}, {"text_config", text}};
+  const TemporaryFolder folder;
+  part.write_folder(folder / "hf");
+  CHECK(Checkpoint::open(folder / "hf").left_out() == std::vector<std::string>{"mtp.fc.weight", "model.visual.patch_embed.proj.weight"});
+  CHECK(logits_of(Model::load(folder / "hf"), tokens) == logits);
+}
+
+TEST_CASE("each part of recurrent and gated layers counts") {
+  const auto tokens = some_tokens(40);
+  const auto counts = [&](const ArchSpec& arch, const std::function<void(reference::Transformer&)>& leave_out) {
+    TinyModel tiny{.arch = &arch};
+    tiny.make();
+    reference::Transformer reference = tiny.reference();
+    leave_out(reference);
+    return distance(folder_logits(tiny, tokens), reference.logits(tokens)) > 20 * family_tolerance;
+  };
+  const auto filled = [](const std::string& ending, float value) {
+    return [=](reference::Transformer& r) {
+      for (auto& [name, values] : r.weights) {
+        if (name.ends_with(ending)) std::ranges::fill(values, value);
+      }
+    };
+  };
+  for (const char* ending : {"linear_attn.A_log", "linear_attn.dt_bias", "linear_attn.in_proj_b.weight", "linear_attn.norm.weight"}) {
+    CAPTURE(std::string(ending));
+    CHECK(counts(archs::qwen3_5, filled(ending, 0.5f)));
+  }
+  CHECK(counts(archs::qwen3_5, filled("linear_attn.conv1d.weight", 0.25f)));
+  for (const char* ending : {"mamba.A_log", "mamba.dt_bias", "mamba.D", "mamba.norm.weight", "mamba.conv1d.bias"}) {
+    CAPTURE(std::string(ending));
+    CHECK(counts(archs::nemotron_h, filled(ending, 0.5f)));
+  }
+  CHECK(counts(archs::lfm2, filled("conv.conv.weight", 0.5f)));
+}
+
 TEST_CASE("sizes that Gemma 3's published text_config leaves out are those of its class") {
   const ModelConfig c = parse_hf_config(R"({"architectures":["Gemma3ForConditionalGeneration"],"text_config":{"hidden_size":2560,"intermediate_size":10240,
     "model_type":"gemma3_text","num_hidden_layers":34,"rope_scaling":{"factor":8.0,"rope_type":"linear"},"sliding_window":1024}})", "config.json");
