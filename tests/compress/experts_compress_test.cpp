@@ -67,9 +67,9 @@ TEST_CASE("every method compresses the experts of every architecture, and report
         }
         far += std::sqrt(apart / size) > 0.2;
       }
-      // A token whose experts are chosen by a hair may go to others, and those after it see that: most in GraniteMoE, by GPTQ. Recurrent
-      // models have twice the layers here, and twice of what few tokens do to one.
-      CHECK(far <= tokens.size() / 2 * static_cast<std::size_t>(pass.tiny.layers) / 2);
+      // A token whose experts are chosen by a hair may go to others, and those after it see that: most in GraniteMoE, by GPTQ. Where one
+      // layer in four attends there are twice as many, and more of that.
+      CHECK(far <= tokens.size() * (arch->attention_step > 0 ? 3 : 2) / 4);
     }
   }
 }
