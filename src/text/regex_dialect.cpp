@@ -134,12 +134,14 @@ class Respeller {
     std::string items;   // of a plain class
     std::string others;  // classes within, |X|Y
     std::string before;  // what && stood behind, (?=X)(?=Y)
+    // Any of both; of neither nothing.
+    const auto either = [&] { return items.empty() ? others.empty() ? std::string("(?!)") : "(?:" + others.substr(1) + ")" : "(?:[" + items + "]" + others + ")"; };
     for (bool first = true; at_ < in_.size(); first = false) {
       if (in_[at_] == ']' && !first) {
         ++at_;
         const bool plain = others.empty() && before.empty();
         if (plain) return (negated ? "[^" : "[") + items + "]";
-        const std::string matched = before + "(?:" + (items.empty() ? others.substr(1) : "[" + items + "]" + others) + ")";
+        const std::string matched = before + either();
         return negated ? "(?:(?!" + matched + ")[\\s\\S])" : "(?:" + matched + ")";
       }
       if (follows("[:")) {
@@ -151,7 +153,7 @@ class Respeller {
         others += "|" + one_class(depth + 1);
       } else if (follows("&&")) {
         at_ += 2;
-        before += "(?=" + (items.empty() ? (others.empty() ? "(?!)" : "(?:" + others.substr(1) + ")") : "(?:[" + items + "]" + others + ")") + ")";
+        before += "(?=" + either() + ")";
         items.clear();
         others.clear();
       } else if (in_[at_] == '\\') {
