@@ -93,10 +93,10 @@ void TinyModel::add(Random& random, const RoleInfo& info, const TensorId& id) {
   TinyTensor t{name_from(key->hf, id), name_from(key->gguf, id), {columns}, {}};
   t.reference_name = reference_name(id, sparse);
   if (info.is_matrix()) t.shape.insert(t.shape.begin(), rows);
-  if (const auto shape = arrangement_of(id, sizes, Container::folder).shape; !shape.empty()) t.shape = shape;
+  if (const auto shape = stored_shape(id, sizes, Container::folder); !shape.empty()) t.shape = shape;
   if (arch->gguf_pairs != arch->pairs) t.permuted_heads = rope_heads_of(info.role, id.layer, sizes);
   if (id.layer >= 0 && recurs(sizes.layer(id.layer).mixer)) t.id = id;
-  t.gguf_shape = arrangement_of(id, sizes, Container::gguf).shape;
+  t.gguf_shape = stored_shape(id, sizes, Container::gguf);
   if (info.by_heads) t.heads = heads;
   if (!key->fused.name.empty()) t.fused_name = name_from(key->fused.name, id), t.fused = key->fused;
   if (!info.is_of_expert() && !info.by_heads) t.groups = key->fused.by_groups ? sizes.kv_heads_of(id.layer) : 1;

@@ -59,7 +59,7 @@ std::vector<GgufWriter::Announced> announce(GgufWriter& file, const Checkpoint& 
     const TensorKey* key = key_of(config, tensor);
     GgufWriter::Announced announced{key == nullptr ? std::string() : name_from(key->gguf, tensor), "F32", {tensor.columns}};
     if (format != nullptr) announced = {std::move(announced.name), std::string(type_of(*format).name), {tensor.rows, tensor.columns}};
-    if (const std::vector<std::int64_t> shape = arrangement_of(tensor, config, Container::gguf).shape; !shape.empty()) announced.shape = shape;
+    if (std::vector<std::int64_t> shape = stored_shape(tensor, config, Container::gguf); !shape.empty()) announced.shape = std::move(shape);
     if (info_of(tensor.role).by_heads) announced.shape = {config.heads_of(tensor.layer), tensor.rows / config.heads_of(tensor.layer), tensor.columns};
     if (tensor.expert >= 0 && is_stacked(key->gguf)) {
       // Those of the first expert stand for all: their bytes follow each other.

@@ -18,8 +18,8 @@ namespace {
 std::vector<std::int64_t> folder_shape(const ModelConfig& config, const CheckpointTensor& tensor) {
   const TensorKey* key = config.arch->find(tensor.role, tensor.layer >= 0 && config.layer(tensor.layer).is_sparse());
   if (key != nullptr && key->is_row) return {1, tensor.columns};
-  const Arrangement arrangement = arrangement_of(tensor, config, Container::folder);
-  return arrangement.shape.empty() ? std::vector{tensor.columns} : arrangement.shape;
+  std::vector<std::int64_t> shape = stored_shape(tensor, config, Container::folder);
+  return shape.empty() ? std::vector{tensor.columns} : shape;
 }
 
 void check_prunable(const Recipe& recipe, const CheckpointTensor& tensor, const FormatInfo& format) {

@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "bantam/model/roles.hpp"
+#include "sources/transforms.hpp"
 
 namespace bantam::inline v0 {
 
@@ -12,14 +13,9 @@ namespace {
 
 using Order = std::vector<std::int64_t>;
 
-/// From pairs that are neighbors to pairs half a head apart: element i of half j of a head is at 2 i + j.
-Order rope_halves(std::int64_t heads, std::int64_t head_dim) {
+Order in_order(const Selection& selection) {
   Order order;
-  for (std::int64_t h = 0; h < heads; ++h) {
-    for (std::int64_t j = 0; j < 2; ++j) {
-      for (std::int64_t i = 0; i < head_dim / 2; ++i) order.push_back(h * head_dim + 2 * i + j);
-    }
-  }
+  selection.for_each([&](std::int64_t index) { order.push_back(index); });
   return order;
 }
 
@@ -54,32 +50,41 @@ Arrangement arrangement_of(const TensorId& id, const ModelConfig& config, Contai
   // Where each key head has one value head both orders are the same.
   const bool tiles = config.arch->tiled_values && !gguf && sizes.value_heads != sizes.key_heads;
   const auto values = [&](std::int64_t width, std::int64_t before = 0) { return tiles ? tiled_values(sizes, width, before) : Order(); };
-  const auto convolution = [&](std::int64_t channels, const Order& order) {
-    Arrangement result{.columns = by_channels(sizes.taps, channels, order)};
-    result.shape = gguf ? Order{channels, sizes.taps} : Order{channels, 1, sizes.taps};
-    return result;
-  };
   switch (id.role) {
     case Role::delta_qkv: return {.rows = values(sizes.value_dim, 2 * sizes.key_heads * sizes.key_dim)};
     case Role::delta_z: return {.rows = values(sizes.value_dim)};
     case Role::delta_a:
     case Role::delta_b: return {.rows = values(1)};
     case Role::delta_out: return {.columns = values(sizes.value_dim)};
-    case Role::delta_convolution: return convolution(sizes.channels, values(sizes.value_dim, 2 * sizes.key_heads * sizes.key_dim));
+    case Role::delta_convolution: return {.columns = by_channels(sizes.taps, sizes.channels, values(sizes.value_dim, 2 * sizes.key_heads * sizes.key_dim))};
     case Role::delta_decay: return {.columns = values(1), .is_log = !gguf};
     case Role::delta_decay_bias: return {.columns = values(1)};
-    case Role::state_convolution: return convolution(sizes.channels, {});
-    case Role::state_decay: return {.is_log = !gguf, .shape = gguf ? Order{sizes.value_heads, 1} : Order{}};
-    case Role::state_skip: return {.shape = gguf ? Order{sizes.value_heads, 1} : Order{}};
-    case Role::state_norm: return {.shape = gguf ? Order{sizes.key_heads, sizes.value_heads / sizes.key_heads * sizes.value_dim} : Order{}};
-    case Role::short_convolution: return convolution(config.dim, {});
+    case Role::state_convolution: return {.columns = by_channels(sizes.taps, sizes.channels, {})};
+    case Role::state_decay: return {.is_log = !gguf};
+    case Role::short_convolution: return {.columns = by_channels(sizes.taps, config.dim, {})};
     default: break;
   }
   const std::int64_t heads = gguf && config.arch->gguf_pairs != config.arch->pairs ? rope_heads_of(id.role, id.layer, config) : 0;
   if (heads == 0) return {};
   const auto [rows, columns] = shape_of(id.role, id.layer, config);
-  if (!info_of(id.role).is_matrix()) return {.columns = rope_halves(heads, columns / heads)};
-  return {.rows = rope_halves(heads, rows / heads)};
+  if (!info_of(id.role).is_matrix()) return {.columns = in_order(Selection::rope_halves(heads, columns / heads))};
+  return {.rows = in_order(Selection::rope_halves(heads, rows / heads))};
+}
+
+std::vector<std::int64_t> stored_shape(const TensorId& id, const ModelConfig& config, Container container) {
+  if (container == Container::native) return {};
+  const bool gguf = container == Container::gguf;
+  const nn::RecurrentLayer& sizes = config.recurrent;
+  const auto convolution = [&](std::int64_t channels) { return gguf ? Order{channels, sizes.taps} : Order{channels, 1, sizes.taps}; };
+  switch (id.role) {
+    case Role::delta_convolution:
+    case Role::state_convolution: return convolution(sizes.channels);
+    case Role::short_convolution: return convolution(config.dim);
+    case Role::state_decay:
+    case Role::state_skip: return gguf ? Order{sizes.value_heads, 1} : Order{};
+    case Role::state_norm: return gguf ? Order{sizes.key_heads, sizes.value_heads / sizes.key_heads * sizes.value_dim} : Order{};
+    default: return {};
+  }
 }
 
 std::vector<float> in_container(const std::vector<float>& values, const Arrangement& theirs) {

@@ -14,12 +14,14 @@ struct Arrangement {
   std::vector<std::int64_t> rows = {};     ///< which of theirs each of ours is, of a matrix; empty: the same order
   std::vector<std::int64_t> columns = {};  ///< the same of columns, or of a vector's numbers
   bool is_log = false;                ///< x is stored as log(-x): A_log of recurrent layers
-  std::vector<std::int64_t> shape = {};    ///< of a vector that is stored as a tensor of more axes; empty: it is not
 };
 
 /// Pairs of rope that are neighbors in GGUF files of some architectures, heads of delta nets in another order, and convolutions by
 /// channel where ours are by tap. Native files hold what the model has.
 [[nodiscard]] Arrangement arrangement_of(const TensorId& id, const ModelConfig& config, Container container);
+
+/// The shape of a vector that a container stores as a tensor of more axes; empty: it does not.
+[[nodiscard]] std::vector<std::int64_t> stored_shape(const TensorId& id, const ModelConfig& config, Container container);
 
 /// A vector, or a row, as a container has it.
 [[nodiscard]] std::vector<float> in_container(const std::vector<float>& values, const Arrangement& theirs);

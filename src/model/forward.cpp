@@ -87,9 +87,9 @@ Forward::Forward(const ModelConfig& config, const ModelWeights& weights, const B
     : config_(config), weights_(weights), resident_(weights), blocks_(blocks != nullptr ? *blocks : resident_), served_(static_cast<std::size_t>(config.layers)), kernels_(kernels_in_use()),
       team_(threads), mlp_(kernels_, config.gate) {
   for (std::int64_t i = 0; i < config.layers; ++i) {
-    if (config.mixer_of(i) == MixerKind::none) continue;
-    std::unique_ptr<nn::Mixer>& mixer = mixers_[static_cast<std::size_t>(config.mixer_of(i))];
-    if (mixer == nullptr) mixer = make_mixer(config.mixer_of(i), kernels_, config, context_tokens, team_.size());
+    const MixerKind kind = config.mixer_of(i);
+    if (kind == MixerKind::none || mixer_of(i) != nullptr) continue;
+    mixers_[static_cast<std::size_t>(kind)] = make_mixer(kind, kernels_, config, context_tokens, team_.size());
   }
   if (config.has_experts()) experts_.emplace(kernels_, config.router, config.gate, team_.size());
   if (!weights.head.empty()) headed_.serve(kernels_, weights.head);
@@ -98,7 +98,7 @@ Forward::Forward(const ModelConfig& config, const ModelWeights& weights, const B
 }
 
 void Forward::serve(const LayerWeights& w, std::int64_t index) {
-  if (config_.mixer_of(index) != MixerKind::none) mixer_of(index).serve(w, normed_);
+  if (nn::Mixer* mixer = mixer_of(index)) mixer->serve(w, normed_);
   mlp_.serve(w.mlp, normed_);
   if (!w.experts.experts.empty()) experts_->serve(w.experts);
 }
@@ -327,7 +327,8 @@ void Forward::run_part(const LayerWeights& w, std::int64_t index, Half half, int
   for (std::int64_t t = 0; t < tokens; ++t) rows_.push_back({t});
   sequences_.assign(1, {&state, 0, tokens, 0});
   resize(tokens);
-  if (config_.mixer_of(index) != MixerKind::none) mixer_of(index).plan(tokens, sequences_);
+  nn::Mixer* const mixer = mixer_of(index);
+  if (mixer != nullptr) mixer->plan(tokens, sequences_);
   part_inputs_ = ends ? nullptr : &inputs_of(index, half, until);
   pending_count_ = 0;
   std::copy_n(hidden.data(), hidden.size(), residual_.data());
@@ -336,7 +337,7 @@ void Forward::run_part(const LayerWeights& w, std::int64_t index, Half half, int
   if (parallel && half == Half::mixer && ends) return;
   if (half == Half::mixer || (parallel && ends)) {
     pass.for_rows([&](Range part, int) {
-      if (config_.mixer_of(index) != MixerKind::none) mixer_of(index).find_angles(rows_, part);
+      if (mixer != nullptr) mixer->find_angles(rows_, part);
     });
     mix(pass, w, index, 0, half == Half::mixer ? until : nn::to_the_end);
   }
@@ -376,7 +377,7 @@ void Forward::end_half(const LayerWeights& w, std::int64_t index, const InputGro
 
 nn::Activations& Forward::inputs_of(std::int64_t layer, Half half, int group) noexcept {
   if (group == 0) return normed_;
-  return half == Half::mixer ? mixer_of(layer).inputs(group) : mlp_.hidden();
+  return half == Half::mixer ? mixer_of(layer)->inputs(group) : mlp_.hidden();
 }
 
 TensorView<const float, 2> Forward::inputs() const noexcept {
@@ -416,11 +417,11 @@ void Forward::normalize(const nn::Pass& pass, const std::vector<float>& weight, 
 
 /// The first half of layer `index`, whose state of a sequence is at `place`, as far as `until`.
 void Forward::mix(const nn::Pass& pass, const LayerWeights& w, std::int64_t index, std::int64_t place, int until) noexcept {
-  if (config_.mixer_of(index) == MixerKind::none) return;
-  nn::Mixer& mixer = mixer_of(index);
+  nn::Mixer* const mixer = mixer_of(index);
+  if (mixer == nullptr) return;
   const LayerSpec& spec = config_.layer(index);
-  normalize(pass, w.attention_norm, w.attention_norm_bias, false, mixer.readers(w));
-  mixer.run(pass, w, {.place = place, .window = spec.window, .rope = spec.rope}, normed_, branch_.output(), until);
+  normalize(pass, w.attention_norm, w.attention_norm_bias, false, mixer->readers(w));
+  mixer->run(pass, w, {.place = place, .window = spec.window, .rope = spec.rope}, normed_, branch_.output(), until);
   if (until == nn::to_the_end) add_later(branch_, w.attention_out_norm);
 }
 

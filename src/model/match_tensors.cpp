@@ -102,7 +102,7 @@ class Matcher {
     if (gguf_ && info.by_heads) shape = {config_.heads_of(id.layer), rows / config_.heads_of(id.layer), columns};
     // A vector may be a matrix of one row: the gate of Qwen's shared expert.
     if (!info.is_matrix() && entry->shape == std::vector<std::int64_t>{1, columns}) shape = entry->shape;
-    if (const Arrangement theirs = arrangement_of(id, config_, container()); !theirs.shape.empty()) return add(id, name_of(key, id), arranged(flat(*entry, theirs.shape), id));
+    if (auto theirs = stored_shape(id, config_, container()); !theirs.empty()) return add(id, name_of(key, id), arranged(flat(*entry, std::move(theirs)), id));
     const SharedSource source = less_offset(open_plain(*entry, files_.path, shape), id.role);
     if (!stacked) return add(id, name_of(key, id), arranged(source, id));
     for (std::int64_t e = 0; e < experts; ++e) add({id.role, id.layer, e}, name_of(key, {id.role, id.layer, e}), slice(source, e, experts));

@@ -99,12 +99,9 @@ void list_added(TokenizerSpec& spec) {
   }
 }
 
-void read_sentencepiece(const Source& source, TokenizerSpec& spec) {
+/// What SentencePiece does to spaces.
+void read_spaces(const Source& source, TokenizerSpec& spec) {
   using Kind = NormalizerStep::Kind;
-  spec.kind = "spm";
-  spec.fuse_unknown = true;
-  spec.byte_fallback = std::ranges::count(spec.types, TokenType::byte) > 0;
-  read_scores(source, spec);
   if (source.file.boolean(source.key("remove_extra_whitespaces")).value_or(false)) {
     spec.normalizer.push_back({.kind = Kind::collapse_spaces, .pattern = {}, .content = {}});
   }
@@ -114,6 +111,14 @@ void read_sentencepiece(const Source& source, TokenizerSpec& spec) {
   }
   spec.normalizer.push_back({.kind = Kind::replace, .pattern = " ", .content = std::string(low_line)});
   spec.decode.replace.push_back({std::string(low_line), " "});
+}
+
+void read_sentencepiece(const Source& source, TokenizerSpec& spec) {
+  spec.kind = "spm";
+  spec.fuse_unknown = true;
+  spec.byte_fallback = std::ranges::count(spec.types, TokenType::byte) > 0;
+  read_scores(source, spec);
+  read_spaces(source, spec);
 }
 
 /// Returns whether the family adds BOS where the file does not say.
@@ -162,15 +167,7 @@ void read_unigram(const Source& source, TokenizerSpec& spec) {
     for (const std::int64_t byte : *map) bytes += static_cast<char>(static_cast<unsigned char>(byte & 0xff));
     if (!bytes.empty()) spec.normalizer.push_back({.kind = Kind::charsmap, .pattern = {}, .content = base64_of(bytes)});
   }
-  if (source.file.boolean(source.key("remove_extra_whitespaces")).value_or(false)) {
-    spec.normalizer.push_back({.kind = Kind::collapse_spaces, .pattern = {}, .content = {}});
-  }
-  if (source.file.boolean(source.key("add_space_prefix")).value_or(true)) {
-    spec.normalizer.push_back({.kind = Kind::prepend, .pattern = {}, .content = std::string(low_line)});
-    spec.decode.strip = 1;
-  }
-  spec.normalizer.push_back({.kind = Kind::replace, .pattern = " ", .content = std::string(low_line)});
-  spec.decode.replace.push_back({std::string(low_line), " "});
+  read_spaces(source, spec);
 }
 
 /// BERT: words begin with U+2581 here, and what continues them with nothing.

@@ -100,29 +100,10 @@ struct Space {
   static Block block(int workers) { return {kernels_in_use(), sizes, eps, workers}; }
 
   [[nodiscard]] Rows expected() const {
-    const Rows all = product(weights.in, input_rows());
-    Rows convolved, gated;
-    for (const reference::Doubles& row : all) convolved.emplace_back(row.begin() + 72, row.begin() + 72 + 152);
-    convolved = reference::causal_convolution(convolved, convolution, weights.convolution_bias, sizes.taps);
-    std::vector<reference::RecurrentHead> heads(6, {20, 12});
-    for (std::size_t t = 0; t < all.size(); ++t) {
-      for (double& v : convolved[t]) v = reference::silu(v);
-      reference::Doubles& row = gated.emplace_back();
-      for (std::size_t h = 0; h < 6; ++h) {
-        const double dt = reference::softplus(all[t][72 + 152 + h] + static_cast<double>(weights.decay_bias[h]));
-        const double* x = &convolved[t][h * 12];
-        reference::Doubles update(x, x + 12);
-        for (double& v : update) v *= dt;
-        const reference::Doubles y = heads[h].step(dt * static_cast<double>(weights.decay[h]), update, &convolved[t][72 + 40 + h / 3 * 20], &convolved[t][72 + h / 3 * 20]);
-        for (std::size_t i = 0; i < 12; ++i) row.push_back((y[i] + static_cast<double>(weights.skip[h]) * x[i]) * reference::silu(all[t][h * 12 + i]));
-      }
-      for (std::size_t group = 0; group < 2; ++group) {
-        double squares = 0;
-        for (std::size_t i = group * 36; i < group * 36 + 36; ++i) squares += row[i] * row[i];
-        for (std::size_t i = group * 36; i < group * 36 + 36; ++i) row[i] *= static_cast<double>(weights.norm[i]) / std::sqrt(squares / 36 + eps);
-      }
-    }
-    return product(weights.out, gated);
+    std::vector<float> a_log;
+    for (const float decay : weights.decay) a_log.push_back(std::log(-decay));
+    return product(weights.out, reference::state_space({2, 6, 20, 12, sizes.taps}, product(weights.in, input_rows()), convolution, weights.convolution_bias, a_log,
+                                                       weights.decay_bias, weights.skip, weights.norm, eps));
   }
 };
 
@@ -134,17 +115,7 @@ struct Short {
   static Block block(int) { return {kernels_in_use(), sizes}; }
 
   [[nodiscard]] Rows expected() const {
-    const Rows all = product(weights.in, input_rows());
-    Rows gated;
-    for (const reference::Doubles& row : all) {
-      gated.emplace_back();
-      for (std::size_t c = 0; c < dim; ++c) gated.back().push_back(row[c] * row[2 * dim + c]);
-    }
-    gated = reference::causal_convolution(gated, convolution, {}, 3);
-    for (std::size_t t = 0; t < all.size(); ++t) {
-      for (std::size_t c = 0; c < dim; ++c) gated[t][c] *= all[t][dim + c];
-    }
-    return product(weights.out, gated);
+    return product(weights.out, reference::short_convolution({.taps = 3}, product(weights.in, input_rows()), convolution));
   }
 };
 

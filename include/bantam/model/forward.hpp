@@ -75,8 +75,11 @@ class Forward {
 
   void serve(const LayerWeights& w, std::int64_t index);
   [[nodiscard]] std::shared_ptr<const LayerWeights> acquire(std::int64_t layer);
-  /// The block of a layer's first half.
-  [[nodiscard]] nn::Mixer& mixer_of(std::int64_t layer) const noexcept { return *mixers_[static_cast<std::size_t>(config_.mixer_of(layer))]; }
+  /// The block of a layer's first half; null: it has none.
+  [[nodiscard]] nn::Mixer* mixer_of(std::int64_t layer) const noexcept {
+    const MixerKind kind = config_.mixer_of(layer);
+    return kind == MixerKind::none ? nullptr : mixers_[static_cast<std::size_t>(kind)].get();
+  }
   /// What a group of a layer reads.
   [[nodiscard]] nn::Activations& inputs_of(std::int64_t layer, Half half, int group) noexcept;
   void run_part(const LayerWeights& w, std::int64_t index, Half half, int until, std::span<float> hidden);
