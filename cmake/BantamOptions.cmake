@@ -12,8 +12,9 @@ option(BANTAM_UNITY "Compile the files of a folder eight at a time" ON)
 
 find_program(CCACHE ccache)
 if(CCACHE AND PROJECT_IS_TOP_LEVEL)
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE})
-  set(CMAKE_C_COMPILER_LAUNCHER ${CCACHE})
+  # Paths below this folder count as relative ones, so that another clone or work tree of it finds what this one compiled.
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} CCACHE_NOHASHDIR=1 ${CCACHE})
+  set(CMAKE_C_COMPILER_LAUNCHER ${CMAKE_CXX_COMPILER_LAUNCHER})
 endif()
 
 add_library(bantam_flags INTERFACE)
@@ -27,7 +28,9 @@ target_compile_options(bantam_flags INTERFACE
   # A false positive of gcc 12 on string concatenation (its bug 105329).
   $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>
   # Results must not depend on what the compiler chooses to fuse: every fma is written out.
-  -ffp-contract=off -fno-math-errno -fno-trapping-math)
+  -ffp-contract=off -fno-math-errno -fno-trapping-math
+  # __FILE__ begins at this folder, wherever the clone is.
+  -fmacro-prefix-map=${PROJECT_SOURCE_DIR}/=)
 # Eigen's alignment ABI would otherwise change with -m flags (docs/lab/runtime.md, traps).
 target_compile_definitions(bantam_flags INTERFACE EIGEN_MAX_ALIGN_BYTES=64)
 if(BANTAM_SANITIZE)
