@@ -70,6 +70,10 @@ std::string reference_name(const TensorId& id, bool sparse) {
     case Role::state_decay_bias: return layer + "mamba.dt_bias";
     case Role::state_skip: return layer + "mamba.D";
     case Role::state_norm: return layer + "mamba.norm.weight";
+    case Role::draft_projection: return "draft.projection.weight";
+    case Role::draft_embedding_norm: return "draft.embedding_norm.weight";
+    case Role::draft_state_norm: return "draft.state_norm.weight";
+    case Role::draft_final_norm: return "draft.norm.weight";
     default: return key == nullptr ? std::string() : name_from(key->hf, id);
   }
 }
@@ -87,10 +91,10 @@ void TinyModel::add(Random& random, const RoleInfo& info, const TensorId& id) {
   const bool sparse = id.layer >= 0 && sizes.layer(id.layer).is_sparse();
   const TensorKey* key = arch->find(info.role, sparse);
   if (key == nullptr || !is_in_layer(info.role, id.layer, sizes)) return;
-  const bool wanted = info.role == Role::head ? !tied : biases && info.role != Role::rope_divisors;
+  const bool wanted = info.role == Role::head ? !tied : info.role == Role::draft_final_norm || (biases && info.role != Role::rope_divisors);
   if (key->presence == Presence::optional && !wanted) return;
   const auto [rows, columns] = shape_of(info.role, id.layer, sizes);
-  TinyTensor t{name_from(key->hf, id), name_from(key->gguf, id), {columns}, {}};
+  TinyTensor t{name_in(sizes, key->hf, id), name_in(sizes, key->gguf, id), {columns}, {}};
   t.reference_name = reference_name(id, sparse);
   if (info.is_matrix()) t.shape.insert(t.shape.begin(), rows);
   if (const auto shape = stored_shape(id, sizes, Container::folder); !shape.empty()) t.shape = shape;
@@ -98,7 +102,7 @@ void TinyModel::add(Random& random, const RoleInfo& info, const TensorId& id) {
   if (id.layer >= 0 && recurs(sizes.layer(id.layer).mixer)) t.id = id;
   t.gguf_shape = stored_shape(id, sizes, Container::gguf);
   if (info.by_heads) t.heads = heads;
-  if (!key->fused.name.empty()) t.fused_name = name_from(key->fused.name, id), t.fused = key->fused;
+  if (!key->fused.name.empty()) t.fused_name = name_in(sizes, key->fused.name, id), t.fused = key->fused;
   if (!info.is_of_expert() && !info.by_heads) t.groups = key->fused.by_groups ? sizes.kv_heads_of(id.layer) : 1;
   const bool scales = !info.is_matrix() && !info.bias_of && info.role != Role::shared_gate && info.role != Role::selection_bias && info.role != Role::sinks && !is_recurrent_offset(info.role);
   const bool decays = info.role == Role::delta_decay || info.role == Role::state_decay;
@@ -180,7 +184,11 @@ TinyModel& TinyModel::make() {
     // What turns the other layers differs in any case.
     if (arch->find(Field::local_rope_base) == nullptr) sizes.rope.scaling = nn::RopeScaling::yarn, sizes.rope.factor = 4, sizes.rope.original_context = 16;
   }
-  for (std::int64_t layer = -1; layer < layers; ++layer) {
+  if (drafts && arch->find(Role::draft_projection) != nullptr) {
+    sizes.drafting_layers = 1;
+    sizes.drafting = sizes.drafting_like();
+  }
+  for (std::int64_t layer = -1; layer < layers + std::ssize(sizes.drafting); ++layer) {
     for (const RoleInfo& info : roles) {
       if (info.is_of_layer() != (layer >= 0)) continue;
       if (!info.is_of_expert()) add(random, info, {info.role, layer});
@@ -322,6 +330,7 @@ GgufBuilder TinyModel::gguf() const {
   const bool old = old_gguf && arch->latent;
   for_each_number([&](const ConfigKey& key, auto number) {
     if (key.gguf.empty() || (arch->zero_heads && (key.field == Field::kv_heads || (arch->single_halves && key.field == Field::ffn))) || (old && (key.field == Field::head_dim || key.field == Field::value_dim))) return;
+    if (key.field == Field::layers) number += static_cast<decltype(number)>(std::ssize(sizes.drafting));
     if (old && key.field == Field::latent_heads) number = static_cast<decltype(number)>(heads);
     if (old && key.field == Field::latent_key_dim) number = static_cast<decltype(number)>(head_dim);
     if (old && key.field == Field::latent_value_dim) number = static_cast<decltype(number)>(value_dim);
@@ -401,7 +410,9 @@ reference::Transformer TinyModel::reference() const {
   const ModelScales& scales = sizes.scales;
   r.embedding_scale = scales.embedding, r.residual_scale = scales.residual, r.attention_scale = scales.attention, r.logit_scale = scales.logits;
   r.attention_softcap = scales.attention_softcap, r.final_softcap = scales.final_softcap;
-  for (const LayerSpec& spec : sizes.specs) r.rotates.push_back(spec.rope != nn::LayerRope::none);
+  std::vector<LayerSpec> specs = sizes.specs;
+  specs.insert(specs.end(), sizes.drafting.begin(), sizes.drafting.end());
+  for (const LayerSpec& spec : specs) r.rotates.push_back(spec.rope != nn::LayerRope::none);
   if (arch->latent) {
     r.kv_rank = kv_rank, r.q_rank = q_rank, r.value_dim = value_dim, r.nope_dim = head_dim - sizes.rope.dim;
     r.attention_scale = 1 / std::sqrt(static_cast<double>(head_dim));
@@ -417,7 +428,7 @@ reference::Transformer TinyModel::reference() const {
   if (arch->gate == ops::Gate::relu2) r.activation = [](double x) { return std::pow(std::max(x, 0.0), 2); };
   if (arch->gate == ops::Gate::gelu_erf) r.activation = [](double x) { return 0.5 * x * (1 + std::erf(x / std::sqrt(2.0))); };
   r.clamps = arch->gate == ops::Gate::clamped_silu;
-  for (const LayerSpec& spec : sizes.specs) r.windows.push_back(spec.window);
+  for (const LayerSpec& spec : specs) r.windows.push_back(spec.window);
   r.experts = sizes.router.experts, r.expert_ffn = expert_ffn, r.shared_ffn = 2 * expert_ffn;
   const nn::RouterOptions& o = sizes.router;
   r.router = {static_cast<reference::Score>(o.score), static_cast<std::size_t>(o.used), static_cast<std::size_t>(o.groups),
@@ -434,7 +445,7 @@ reference::Transformer TinyModel::reference() const {
     r.magnitude = sizes.rope.attention_factor > 0 ? sizes.rope.attention_factor : reference::yarn_magnitude(sizes.rope.factor);
   }
   if (sizes.local_rope) r.local_frequencies = frequencies(sizes.local_rope->base);
-  for (const LayerSpec& spec : sizes.specs) r.locals.push_back(spec.rope == nn::LayerRope::local);
+  for (const LayerSpec& spec : specs) r.locals.push_back(spec.rope == nn::LayerRope::local);
   r.temperature = sizes.temperature.scale, r.temperature_length = sizes.temperature.length, r.temperature_offset = sizes.temperature.offset;
   for (const TinyTensor& t : tensors) {
     r.weights[t.reference_name.empty() ? t.name : t.reference_name] = t.values;

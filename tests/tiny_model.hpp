@@ -45,6 +45,7 @@ struct TinyModel {
   bool tied = false;
   bool biases = false;  ///< what is optional: Llama's attention_bias, GLM-4.5's norms of q and k
   bool fuses = true;    ///< folders have experts in one tensor where the architecture's own have
+  bool drafts = true;   ///< has the layer that guesses tokens, where the architecture's files may
   bool old_gguf = false;  ///< GGUF files have keys' and values' up-projections of latent attention in one tensor
   std::uint64_t seed = 1;
 

@@ -61,13 +61,19 @@ ModelSource::ModelSource(const Checkpoint& checkpoint, std::optional<std::uint64
   if (!seed_) return;
   check_rotatable(checkpoint.config());
   residual_.emplace(checkpoint.config().dim, *seed_);
+  leave_out_drafting();
   fold_final_norm();
 }
 
 ModelSource::ModelSource(const Checkpoint& checkpoint, Rotation residual) : original_(checkpoint) {
   check_rotatable(checkpoint.config());
   residual_ = std::move(residual);
+  leave_out_drafting();
   fold_final_norm();
+}
+
+void ModelSource::leave_out_drafting() {
+  if (!original_.config().drafting.empty()) changed_ = original_.without_drafting();
 }
 
 void ModelSource::fold_final_norm() {
@@ -76,7 +82,7 @@ void ModelSource::fold_final_norm() {
   check_finite(norm->name, 0, gains);
   if (std::ranges::all_of(gains, [&](float gain) { return gain == gains[0]; })) return;
   head_gains_ = std::move(gains);
-  if (original_.config().tied) untied_ = original_.untied();
+  if (original_.config().tied) changed_ = checkpoint().untied();
 }
 
 std::shared_ptr<const LayerWeights> ModelSource::acquire(std::int64_t layer) const {

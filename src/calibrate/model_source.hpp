@@ -29,8 +29,8 @@ class ModelSource final : public BlockSource {
   /// Rotated so.
   ModelSource(const Checkpoint& checkpoint, Rotation residual);
 
-  /// What is to be written: the checkpoint, or one that is no longer tied.
-  [[nodiscard]] const Checkpoint& checkpoint() const noexcept { return untied_ ? *untied_ : original_; }
+  /// What is to be written: the checkpoint, or one that is no longer tied and has no layer that drafts.
+  [[nodiscard]] const Checkpoint& checkpoint() const noexcept { return changed_ ? *changed_ : original_; }
   [[nodiscard]] bool rotated() const noexcept { return residual_.has_value(); }
 
   /// Matrices that changed are f32.
@@ -46,13 +46,15 @@ class ModelSource final : public BlockSource {
 
  private:
   [[nodiscard]] LayerWeights rotated_block(std::int64_t layer) const;
+  /// Of a rotated model: it reads states that are those of the original.
+  void leave_out_drafting();
   /// Finds what the head takes over.
   void fold_final_norm();
   /// A row over the norm's weights that it takes over.
   void read_folded(const CheckpointTensor& tensor, std::int64_t row, std::span<float> out, RowCodes& scratch) const;
 
   const Checkpoint& original_;
-  std::optional<Checkpoint> untied_;
+  std::optional<Checkpoint> changed_;
   std::optional<Rotation> residual_;
   std::optional<std::uint64_t> seed_;  ///< of the heads' rotations, if any
   std::vector<float> head_gains_;  ///< what the head takes over from the final norm; empty: nothing

@@ -15,7 +15,7 @@ struct SamplingArguments {
   std::int64_t max_tokens = 256;
   std::int64_t top_k = 40;
   std::int64_t repeat_last_n = 64;
-  std::int64_t lookup = 0;
+  std::int64_t lookup = 0, mtp = 0;
   std::int64_t dry_allowed_length = 2;
   std::int64_t dry_penalty_last_n = -1;
   std::int64_t mirostat = 0;
@@ -74,6 +74,7 @@ void finish_options(RunOptions& o, const SamplingArguments& arguments) {
   }
   generate.sampling.mirostat = static_cast<Mirostat>(arguments.mirostat);
   generate.speculation.lookup = static_cast<int>(arguments.lookup);
+  generate.speculation.mtp = static_cast<int>(arguments.mtp);
   for (const std::string& bias : arguments.logit_bias) generate.sampling.logit_bias.push_back(parse_bias(bias));
   if (arguments.seed.empty()) {
     // 32 bits: short enough to type again.
@@ -181,6 +182,8 @@ void add_sampling(CLI::App& verb, RunOptions& o, SamplingArguments& arguments) {
             "added to the logit of a token, -inf forbids it; may be repeated");
   add_integer(verb, "--lookup", arguments.lookup, {0, 16},
               "guess up to this many tokens at once from the text so far: faster where it repeats, never other text; 0: off");
+  add_integer(verb, "--mtp", arguments.mtp, {0, 16},
+              "guess up to this many tokens by the layer that the model has for it (multi-token prediction); never other text; 0: off");
   add_text(verb, "--draft", o.draft, "MODEL", "a smaller model of the same vocabulary that guesses tokens; never other text");
   add_text(verb, "--grammar", arguments.grammar, "TEXT", "only texts of this grammar (GBNF, docs/grammars.md)");
   add_text(verb, "--grammar-file", arguments.grammar_file, "FILE", "the same from a file");

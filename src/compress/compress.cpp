@@ -177,6 +177,11 @@ class Run {
   /// Rounds what is rounded block by block.
   void enter_block(std::int64_t layer, Journal* journal) {
     layer_ = layer;
+    // A layer that drafts is rounded by itself: what it guesses is checked, so that nothing but speed hangs on it.
+    if (checkpoint().config().is_drafting(layer)) {
+      block_ = {};
+      return;
+    }
     if (!pass_) {
       if (source_.rotated()) block_ = round_rotated(rounding_, source_, layer);
       return;

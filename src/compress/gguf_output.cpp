@@ -57,7 +57,7 @@ std::vector<GgufWriter::Announced> announce(GgufWriter& file, const Checkpoint& 
     if (tensor.role == Role::rope_divisors) continue;
     const FormatInfo* format = entries[next++].format;
     const TensorKey* key = key_of(config, tensor);
-    GgufWriter::Announced announced{key == nullptr ? std::string() : name_from(key->gguf, tensor), "F32", {tensor.columns}};
+    GgufWriter::Announced announced{key == nullptr ? std::string() : name_in(config, key->gguf, tensor), "F32", {tensor.columns}};
     if (format != nullptr) announced = {std::move(announced.name), std::string(type_of(*format).name), {tensor.rows, tensor.columns}};
     if (std::vector<std::int64_t> shape = stored_shape(tensor, config, Container::gguf); !shape.empty()) announced.shape = std::move(shape);
     if (info_of(tensor.role).by_heads) announced.shape = {config.heads_of(tensor.layer), tensor.rows / config.heads_of(tensor.layer), tensor.columns};

@@ -21,7 +21,7 @@ std::optional<Joined> joined_of(const ModelConfig& config, const CheckpointTenso
   if (tensor.layer < 0) return {};
   const TensorKey* key = config.arch->find(tensor.role, config.layer(tensor.layer).is_sparse());
   if (key == nullptr || key->fused.name.empty()) return {};
-  Joined joined{.name = name_from(key->fused.name, tensor), .shape = {}, .fused = key->fused, .number = tensor.expert, .rows = tensor.rows, .columns = tensor.columns};
+  Joined joined{.name = name_in(config, key->fused.name, tensor), .shape = {}, .fused = key->fused, .number = tensor.expert, .rows = tensor.rows, .columns = tensor.columns};
   if (info_of(tensor.role).by_heads) {
     const std::int64_t heads = config.heads_of(tensor.layer), nope = config.head_dim - config.rope.dim;
     joined.by_heads = true;

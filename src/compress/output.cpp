@@ -57,7 +57,7 @@ std::string recipe_record(const Recipe& recipe, const Checkpoint& checkpoint) {
 
 MemoryOutput::MemoryOutput(const Checkpoint& checkpoint, const Recipe& recipe)
     : checkpoint_(checkpoint), record_(recipe_record(recipe, checkpoint)) {
-  for (const LayerSpec& spec : checkpoint.config().specs) make_room(weights_.layers.emplace_back(), spec);
+  make_room(weights_, checkpoint.config());
 }
 
 void MemoryOutput::write_vector(const CheckpointTensor& tensor, const std::vector<float>& values) {

@@ -96,7 +96,7 @@ Rounded round_matrix(const std::string& name, TensorView<const float, 2> weights
 
 bool is_pruned(const Recipe& recipe, const CheckpointTensor& tensor) noexcept {
   const std::optional<Pruning>& pruning = recipe.options().pruning;
-  return pruning && tensor.is_matrix && tensor.layer >= 0 && pruning->sparsity_of(tensor.name).any();
+  return pruning && tensor.is_matrix && tensor.layer >= 0 && !tensor.is_drafting && pruning->sparsity_of(tensor.name).any();
 }
 
 Mask mask_of(const Pruning& pruning, const Tensor<float, 2>& weights, std::span<const float> mean_squares) {

@@ -94,7 +94,7 @@ void SensitivityPass::list_results(const Recipe& recipe, Target target) {
     if (!tensor.is_matrix) continue;
     Sensitivity one{tensor.name, {}};
     const std::vector<const FormatInfo*> candidates =
-        info_of(tensor.role).stays_float() ? std::vector{&recipe_.format_of(tensor.name, false)} : candidates_of(tensor, recipe, target, wanted);
+        info_of(tensor.role).stays_float() || tensor.is_drafting ? std::vector{&recipe_.format_of(tensor.name, false)} : candidates_of(tensor, recipe, target, wanted);
     for (const FormatInfo* format : candidates) one.formats.push_back({.format = format});
     const auto joins = [&](std::size_t i) {
       const CheckpointTensor& other = tensor_of(i);

@@ -101,7 +101,9 @@ Checkpoint Checkpoint::open_native(const std::filesystem::path& path) {
 }
 
 void Checkpoint::find_tensors(const PackedFamily* family) {
-  tensors_ = match_tensors({*source_, path_.string(), container_, family}, config_);
+  const TensorFiles files{*source_, path_.string(), container_, family};
+  if (has_drafting(files, config_)) config_.drafting = config_.drafting_like();
+  tensors_ = match_tensors(files, config_);
   for (const TensorEntry& entry : source_->tensors()) file_bytes_ += static_cast<std::int64_t>(entry.bytes.size());
   if (tokenizer_->vocab_size() > config_.vocab) {
     fail(Errc::corrupt, path_.string(), ": expected a vocabulary of at most ", config_.vocab, " tokens (rows of the embedding), the tokenizer has ", tokenizer_->vocab_size());

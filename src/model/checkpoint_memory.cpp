@@ -38,12 +38,15 @@ Checkpoint Checkpoint::in_memory(const Checkpoint& like, const ModelConfig& conf
   c.file_bytes_ = weights ? weights->matrix_bytes : 0;
   for (const CheckpointTensor& tensor : like.tensors_) {
     if (tensor.role == Role::rope_divisors) continue;  // the config has them
-    const auto place = std::ranges::find(layers, tensor.layer);
-    if (tensor.layer >= 0 && place == layers.end()) continue;
-    if (tensor.expert >= 0 && tensor.expert >= config.layer(place - layers.begin()).experts) continue;
-    CheckpointTensor& own = c.tensors_.emplace_back(TensorId(tensor.role, tensor.layer < 0 ? -1 : place - layers.begin(), tensor.expert));
+    // The layer that drafts is behind the others, here as there.
+    const std::int64_t found = std::ranges::find(layers, tensor.layer) - layers.begin();
+    if (tensor.is_drafting ? config.drafting.empty() : tensor.layer >= 0 && found == config.layers) continue;
+    const std::int64_t place = tensor.layer < 0 ? -1 : tensor.is_drafting ? config.layers : found;
+    if (tensor.expert >= 0 && tensor.expert >= config.layer(place).experts) continue;
+    CheckpointTensor& own = c.tensors_.emplace_back(TensorId(tensor.role, place, tensor.expert));
+    own.is_drafting = tensor.is_drafting;
     const bool sparse = own.layer >= 0 && config.layer(own.layer).is_sparse();
-    set_name(own, own.layer == tensor.layer ? tensor.tensor_name() : name_of(*config.arch->find(tensor.role, sparse), own));
+    set_name(own, own.layer == tensor.layer ? tensor.tensor_name() : name_of(config, *config.arch->find(tensor.role, sparse), own));
     std::tie(own.rows, own.columns) = shape_of(tensor.role, own.layer, config);
     own.is_matrix = tensor.is_matrix;
     if (tensor.is_matrix) {
@@ -55,6 +58,13 @@ Checkpoint Checkpoint::in_memory(const Checkpoint& like, const ModelConfig& conf
     }
   }
   c.weights_ = std::move(weights);
+  return c;
+}
+
+Checkpoint Checkpoint::without_drafting() const {
+  Checkpoint c = *this;
+  c.config_.drafting.clear();
+  std::erase_if(c.tensors_, [](const CheckpointTensor& tensor) { return tensor.is_drafting; });
   return c;
 }
 

@@ -307,6 +307,29 @@ void ModelConfig::set_layers(std::vector<LayerSpec> of_layers) {
   specs = std::move(of_layers);
 }
 
+std::string name_in(const ModelConfig& c, std::string_view pattern, const TensorId& id) {
+  constexpr std::string_view usual = "model.layers.{}.";
+  const bool other = !c.arch->drafting_name.empty() && c.is_drafting(id.layer) && pattern.starts_with(usual);
+  return other ? std::string(c.arch->drafting_name) + name_from(pattern.substr(usual.size()), id) : name_from(pattern, id);
+}
+
+ModelConfig ModelConfig::drafter() const {
+  BANTAM_ASSERT(!drafting.empty());
+  ModelConfig c = *this;
+  c.drafting.clear();
+  c.drafting_layers = 0;
+  c.set_layers(drafting);
+  return c;
+}
+
+std::vector<LayerSpec> ModelConfig::drafting_like() const {
+  if (drafting_layers != 1 || arch->find(Role::draft_projection) == nullptr) return {};
+  for (auto spec = specs.rbegin(); spec != specs.rend(); ++spec) {
+    if (attends(spec->mixer) && spec->has_feed_forward()) return {*spec};
+  }
+  return {};
+}
+
 nn::KvShape ModelConfig::kv_shape(std::span<const LayerSpec> of_layers) const {
   // One vector for all heads of latent attention; it is the values, too.
   nn::KvShape shape{std::ssize(of_layers), is_latent() ? 1 : kv_heads, is_latent() ? kv_rank + rope.dim : std::max(head_dim, value_dim), {}};
@@ -400,7 +423,7 @@ FieldValue value_of(const ModelConfig& c, Field field) {
            " give, found ", sparse.ffn);
     case Field::dense_layers: return dense;
     case Field::sparse_step: return std::int64_t{1};
-    case Field::drafting_layers: return std::int64_t{0};
+    case Field::drafting_layers: return std::ssize(c.drafting);
     case Field::router_groups: return c.router.groups;
     case Field::router_groups_used: return c.router.groups_used;
     case Field::router_scale: return static_cast<double>(c.router.scale);

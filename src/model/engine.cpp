@@ -5,6 +5,7 @@
 #include <atomic>
 #include <exception>
 
+#include "bantam/model/drafter.hpp"
 #include "bantam/model/forward.hpp"
 #include "bantam/nn/kv_state.hpp"
 
@@ -52,6 +53,7 @@ struct Engine::Shared {
   std::atomic<int> threads;
   Turns turns;
   std::unique_ptr<Forward> forward;
+  std::unique_ptr<Drafter> drafter;
 
   /// Whoever has the turn.
   Forward& running() {
@@ -62,6 +64,12 @@ struct Engine::Shared {
       threads = forward->threads();
     }
     return *forward;
+  }
+  /// The same.
+  Drafter& drafting() {
+    if (drafter && drafter->is_forked()) (void)drafter.release();
+    if (!drafter) drafter = std::make_unique<Drafter>(model.config(), model.weights(), context, threads);
+    return *drafter;
   }
 };
 
@@ -127,6 +135,9 @@ void Engine::run(std::span<const Sequence> sequences, Sink sink, KeepGoing keep_
   for (const Sequence& s : sequences) {
     check(s.tokens);
     const std::int64_t dim = model().config().dim;
+    if (!s.states.empty() && std::ssize(s.states) != s.length(dim) * dim) {
+      fail(Errc::invalid_argument, "states: expected room for ", s.length(dim) * dim, " numbers, found ", s.states.size());
+    }
     if (!s.embeddings.empty() && (!s.tokens.empty() || std::ssize(s.embeddings) % dim != 0)) {
       fail(Errc::invalid_argument, "embeddings: expected rows of ", dim, " numbers and no tokens, found ", s.embeddings.size(), " numbers and ", s.tokens.size(), " tokens");
     }
@@ -148,6 +159,26 @@ void Engine::run(std::span<const Sequence> sequences, Sink sink, KeepGoing keep_
     if (thrown) std::rethrow_exception(thrown);
     throw;
   }
+}
+
+nn::SequenceState Engine::new_draft_state(std::string_view kv) const {
+  if (!drafts()) fail(Errc::invalid_argument, "mtp: expected a model with a layer that drafts, found one without");
+  return model().config().drafter().new_state(kv);
+}
+
+void Engine::draft(nn::SequenceState& draft_state, std::span<const TokenId> tokens, std::span<const float> states, std::span<float> logits, std::span<float> state) {
+  const ModelConfig& config = model().config();
+  if (!drafts()) fail(Errc::invalid_argument, "mtp: expected a model with a layer that drafts, found one without");
+  check(tokens);
+  if (tokens.empty() || std::ssize(states) != std::ssize(tokens) * config.dim) {
+    fail(Errc::invalid_argument, "mtp: expected states of ", config.dim, " numbers for each of the tokens, found ", states.size(), " numbers for ", tokens.size());
+  }
+  if (std::ssize(logits) != config.vocab || std::ssize(state) != config.dim) {
+    fail(Errc::invalid_argument, "mtp: expected room for ", config.vocab, " logits and a state of ", config.dim, ", found ", logits.size(), " and ", state.size());
+  }
+  detail::check_room(context(), draft_state.tokens(), std::ssize(tokens));
+  const Turn turn(shared_->turns);
+  shared_->drafting().run(draft_state, tokens, states, logits, state);
 }
 
 void Engine::remove(nn::SequenceState& state, std::int64_t first, std::int64_t last) {

@@ -180,6 +180,10 @@ void Forward::run(std::span<const SequenceInput> sequences, PassSink sink, KeepG
     if (rows_.size() == 1) fetch_.passed(std::chrono::steady_clock::now() - begun);
     if (stopped_) fail(Errc::cancelled, "cancelled after reading ", read, " tokens");
     read += std::ssize(rows_);
+    for (std::size_t n = 0; n < segments_.size(); ++n) {
+      const SequenceInput& input = sequences[static_cast<std::size_t>(segments_[n].input)];
+      for (std::int64_t i = 0; !input.states.empty() && i < sequences_[n].tokens; ++i) final_norm(sequences_[n].row + i, input.states.data() + (segments_[n].first + i) * config_.dim);
+    }
 
     std::vector<std::int64_t> rows;
     std::vector<std::pair<std::int64_t, std::int64_t>> places;  // (sequence, index) of each row

@@ -49,7 +49,7 @@ LanguagePart language_part(std::shared_ptr<const TensorSource> whole) {
   std::vector<TensorEntry> entries;
   for (const TensorEntry& entry : all) {
     std::optional<std::string> name = own_name(entry.name);
-    if (!name && entry.name.starts_with("lm_head.")) name = entry.name;
+    if (!name && (entry.name.starts_with("lm_head.") || entry.name.starts_with("mtp."))) name = entry.name;
     if (!name) {
       part.left_out.push_back(entry.name);
       continue;

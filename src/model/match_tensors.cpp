@@ -21,8 +21,8 @@ std::string without_weight(std::string name) {
   return name;
 }
 
-/// Tensors that old checkpoints carry and nobody reads, for they follow from the config; and Qwen3.5's layers that draft, which are left
-/// out.
+/// Tensors that old checkpoints carry and nobody reads, for they follow from the config; and what of Qwen3.5's layers that draft is not
+/// read.
 bool is_leftover(std::string_view name) {
   return name.starts_with("mtp.") || name.ends_with(".rotary_emb.inv_freq") || name.ends_with(".attention.masked_bias") || name.starts_with("__pad_") ||
          name == "rope_factors_long.weight" || name == "rope_factors_short.weight";  // which the config has read
@@ -50,7 +50,7 @@ class Matcher {
     // A file cannot hold more layers than tensors; checked before the loop believes the config.
     if (config_.layers > count) fail(Errc::corrupt, files_.path, ": expected tensors of ", config_.layers, " layers, found ", count, " tensors in all");
     if (config_.vocab == 0) fail(Errc::corrupt, files_.path, ": expected the size of the vocabulary, found none");
-    for (std::int64_t layer = -1; layer < config_.layers; ++layer) match_layer(layer);
+    for (std::int64_t layer = -1; layer < config_.layers + std::ssize(config_.drafting); ++layer) match_layer(layer);
     refuse_others();
     return std::move(found_);
   }
@@ -76,7 +76,7 @@ class Matcher {
   }
 
   void match_one(const TensorKey& key, const TensorId& id) {
-    const std::string name = name_from(pattern_of(key), id);
+    const std::string name = name_in(config_, pattern_of(key), id);
     const RoleInfo& info = info_of(id.role);
     const bool repeats_embedding = id.role == Role::head && config_.tied;
     const auto [rows, columns] = shape_of(id.role, id.layer, config_);
@@ -92,7 +92,7 @@ class Matcher {
     use(*entry);
     // A tied model's second copy of the embedding says nothing new.
     if (repeats_embedding) return;
-    if (info.is_matrix() && files_.container == "bantam") return add_native(id, name_of(key, id), *entry);
+    if (info.is_matrix() && files_.container == "bantam") return add_native(id, name_of(config_, key, id), *entry);
     std::vector<std::int64_t> shape{columns};
     if (info.is_matrix()) shape.insert(shape.begin(), rows);
     const bool stacked = info.is_of_expert() && is_stacked(pattern_of(key));
@@ -102,10 +102,10 @@ class Matcher {
     if (gguf_ && info.by_heads) shape = {config_.heads_of(id.layer), rows / config_.heads_of(id.layer), columns};
     // A vector may be a matrix of one row: the gate of Qwen's shared expert.
     if (!info.is_matrix() && entry->shape == std::vector<std::int64_t>{1, columns}) shape = entry->shape;
-    if (auto theirs = stored_shape(id, config_, container()); !theirs.empty()) return add(id, name_of(key, id), arranged(flat(*entry, std::move(theirs)), id));
+    if (auto theirs = stored_shape(id, config_, container()); !theirs.empty()) return add(id, name_of(config_, key, id), arranged(flat(*entry, std::move(theirs)), id));
     const SharedSource source = less_offset(open_plain(*entry, files_.path, shape), id.role);
-    if (!stacked) return add(id, name_of(key, id), arranged(source, id));
-    for (std::int64_t e = 0; e < experts; ++e) add({id.role, id.layer, e}, name_of(key, {id.role, id.layer, e}), slice(source, e, experts));
+    if (!stacked) return add(id, name_of(config_, key, id), arranged(source, id));
+    for (std::int64_t e = 0; e < experts; ++e) add({id.role, id.layer, e}, name_of(config_, key, {id.role, id.layer, e}), slice(source, e, experts));
   }
 
   /// Norms of folders that store them less a number.
@@ -149,7 +149,7 @@ class Matcher {
   /// Whether the folder has those of all experts in one tensor.
   [[nodiscard]] bool match_fused_experts(const TensorKey& key, std::int64_t layer) {
     if (gguf_ || key.fused.name.empty()) return false;
-    const std::string name = name_from(key.fused.name, {key.role, layer}), single = name_from(key.hf, {key.role, layer, 0});
+    const std::string name = name_in(config_, key.fused.name, {key.role, layer}), single = name_in(config_, key.hf, {key.role, layer, 0});
     const TensorEntry* entry = files_.tensors.find(name);
     if (files_.tensors.find(single) != nullptr) {
       const bool both = entry != nullptr || files_.tensors.find(name + "_blocks") != nullptr;
@@ -169,7 +169,7 @@ class Matcher {
     }
     for (std::int64_t e = 0; e < std::ssize(sources); ++e) {
       const TensorId id{key.role, layer, e};
-      add(id, name_of(key, id), std::move(sources[static_cast<std::size_t>(e)]));
+      add(id, name_of(config_, key, id), std::move(sources[static_cast<std::size_t>(e)]));
     }
     return !sources.empty();
   }
@@ -179,8 +179,8 @@ class Matcher {
     const std::string_view pattern = gguf_ ? key.fused.gguf : key.fused.name;
     const TensorId id{key.role, layer};
     const std::optional<FusedRows> fused = pattern.empty() ? std::nullopt : fused_rows(config_, key, layer, gguf_);
-    if (!fused || (pattern != pattern_of(key) && files_.tensors.find(name_from(pattern_of(key), id)) != nullptr)) return false;
-    const std::string name = name_from(pattern, id);
+    if (!fused || (pattern != pattern_of(key) && files_.tensors.find(name_in(config_, pattern_of(key), id)) != nullptr)) return false;
+    const std::string name = name_in(config_, pattern, id);
     const std::int64_t columns = shape_of(key.role, layer, config_).second;
     const bool is_matrix = info_of(key.role).is_matrix();
     SharedSource all = is_matrix ? open_packed(name, layer, fused->rows, columns) : nullptr;
@@ -192,7 +192,7 @@ class Matcher {
       all = open_plain(*entry, files_.path, shape);
       if (transposed) all = transpose(std::move(all));
     }
-    add(id, name_of(key, id), arranged(is_matrix ? select_rows(std::move(all), fused->own) : select_columns(std::move(all), fused->own), id));
+    add(id, name_of(config_, key, id), arranged(is_matrix ? select_rows(std::move(all), fused->own) : select_columns(std::move(all), fused->own), id));
     return true;
   }
 
@@ -200,14 +200,14 @@ class Matcher {
   [[nodiscard]] bool match_latent(const TensorKey& key, std::int64_t layer) {
     const TensorId id{key.role, layer};
     const std::string_view pattern = gguf_ ? key.fused.gguf : key.fused.name;
-    if (pattern.empty() || files_.tensors.find(name_from(pattern_of(key), id)) != nullptr) return false;
-    const std::string name = name_from(pattern, id);
+    if (pattern.empty() || files_.tensors.find(name_in(config_, pattern_of(key), id)) != nullptr) return false;
+    const std::string name = name_in(config_, pattern, id);
     const LatentShape shape{config_.heads_of(layer), config_.head_dim - config_.rope.dim, config_.value_dim, config_.kv_rank};
     const std::int64_t rows = shape.heads * (shape.nope + shape.value);
     SharedSource both = open_packed(name, layer, rows, shape.rank);
     const TensorEntry* entry = files_.tensors.find(name);
     if (both == nullptr && entry != nullptr) both = open_plain(*entry, files_.path, {rows, shape.rank});
-    if (both != nullptr) add(id, name_of(key, id), latent_part(both, shape, key.fused));
+    if (both != nullptr) add(id, name_of(config_, key, id), latent_part(both, shape, key.fused));
     return both != nullptr;
   }
 
@@ -217,6 +217,7 @@ class Matcher {
     CheckpointTensor& tensor = found_.emplace_back(id);
     set_name(tensor, std::move(name));
     std::tie(tensor.rows, tensor.columns) = shape_of(id.role, id.layer, config_);
+    tensor.is_drafting = config_.is_drafting(id.layer);
     tensor.is_matrix = info_of(id.role).is_matrix();
     if (source == nullptr) return;
     for (const TensorPart& part : source->parts()) use(*part.entry);
@@ -259,7 +260,7 @@ void set_name(CheckpointTensor& tensor, std::string name) {
   tensor.is_weight = tensor.name != name;
 }
 
-std::string name_of(const TensorKey& key, const TensorId& id) { return name_from(key.hf.empty() ? key.gguf : key.hf, id); }
+std::string name_of(const ModelConfig& config, const TensorKey& key, const TensorId& id) { return name_in(config, key.hf.empty() ? key.gguf : key.hf, id); }
 
 std::shared_ptr<const ColumnPermutation> shared_order(std::span<const CheckpointTensor> tensors, std::int64_t layer,
                                                       std::shared_ptr<const ColumnPermutation> order) {
@@ -270,6 +271,14 @@ std::shared_ptr<const ColumnPermutation> shared_order(std::span<const Checkpoint
     if (theirs != nullptr && *theirs == *order) return theirs;
   }
   return order;
+}
+
+bool has_drafting(const TensorFiles& files, const ModelConfig& config) {
+  const TensorKey* key = config.arch->find(Role::draft_projection);
+  if (key == nullptr || config.drafting_layers != 1) return false;
+  const std::string name = name_from(files.container == "gguf" ? key->gguf : key->hf, {Role::draft_projection, config.layers});
+  // Packed formats have several tensors in the place of a matrix, all of which begin with its name.
+  return std::ranges::any_of(files.tensors.tensors(), [&, stem = without_weight(name)](const TensorEntry& entry) { return entry.name.starts_with(stem + '.'); });
 }
 
 std::vector<CheckpointTensor> match_tensors(const TensorFiles& files, const ModelConfig& config) { return Matcher(files, config).match(); }

@@ -13,6 +13,8 @@ struct TensorFiles {
   const PackedFamily* family = nullptr;
 };
 
+/// Whether files have the layer that drafts, which their config counts; many writers leave it out.
+[[nodiscard]] bool has_drafting(const TensorFiles& files, const ModelConfig& config);
 /// One for each role that the model has, in layer order. Matrices of native files have no source yet: find_native_sources(). Throws corrupt
 /// or unsupported naming what is missing, superfluous or misshapen.
 [[nodiscard]] std::vector<CheckpointTensor> match_tensors(const TensorFiles& files, const ModelConfig& config);
@@ -27,6 +29,6 @@ void find_native_sources(std::vector<CheckpointTensor>& tensors, const TensorFil
 /// Names a tensor, with ".weight" or not.
 void set_name(CheckpointTensor& tensor, std::string name);
 /// Hugging Face's name, or GGUF's where it has none.
-[[nodiscard]] std::string name_of(const TensorKey& key, const TensorId& id);
+[[nodiscard]] std::string name_of(const ModelConfig& config, const TensorKey& key, const TensorId& id);
 
 }  // namespace bantam::inline v0

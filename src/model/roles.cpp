@@ -25,7 +25,9 @@ T* place_of(ModelWeights& weights, const TensorId& id) noexcept {
   } else {
     if (info.model_vector != nullptr) return &(weights.*info.model_vector);
   }
-  return id.layer < 0 ? nullptr : place_of<T>(weights.layers[static_cast<std::size_t>(id.layer)], id);
+  if (id.layer < 0) return nullptr;
+  const std::int64_t layers = std::ssize(weights.layers);
+  return place_of<T>(id.layer < layers ? weights.layers[static_cast<std::size_t>(id.layer)] : weights.drafting[static_cast<std::size_t>(id.layer - layers)], id);
 }
 
 /// The groups of all blocks, in the order in which a layer that had them all would run them.
@@ -57,6 +59,7 @@ std::int64_t extent_of(WeightAxis axis, std::int64_t layer, const ModelConfig& c
     case WeightAxis::one: return 1;
     case WeightAxis::vocab: return c.vocab;
     case WeightAxis::dim: return c.dim;
+    case WeightAxis::twice_dim: return 2 * c.dim;
     case WeightAxis::heads: return c.heads / c.kv_heads * spec.kv_heads;
     case WeightAxis::queries: return c.heads / c.kv_heads * keys * (c.arch->output_gate ? 2 : 1);
     case WeightAxis::keys: return c.is_latent() ? 0 : keys;
@@ -112,6 +115,10 @@ bool is_in_layer(Role role, std::int64_t layer, const ModelConfig& config) noexc
     case Role::ffn_norm:
     case Role::ffn_norm_bias:
     case Role::ffn_out_norm: return spec.has_feed_forward();
+    case Role::draft_projection:
+    case Role::draft_embedding_norm:
+    case Role::draft_state_norm:
+    case Role::draft_final_norm: return config.is_drafting(layer);
     default: return true;
   }
 }

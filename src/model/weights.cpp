@@ -14,16 +14,24 @@ void complete(ModelWeights& w, const ModelConfig& config) noexcept {
   if (config.tied) w.head = w.embedding;
   w.streamed_bytes = w.head.bytes();
   w.matrix_bytes = w.head.bytes() + (config.tied ? 0 : w.embedding.bytes());
-  for (const LayerWeights& layer : w.layers) {
+  const auto count = [&](const LayerWeights& layer, std::int64_t& streamed) {
     std::int64_t of_experts = 0, of_all = 0;
     for_each_matrix(layer, [&](const TensorId& id, const WeightMatrix& matrix) { (id.expert >= 0 ? of_experts : of_all) += matrix.bytes(); });
     const auto experts = std::max<std::int64_t>(1, std::ssize(layer.experts.experts));
     w.matrix_bytes += of_all + of_experts;
-    w.streamed_bytes += of_all + of_experts / experts * config.router.used;
-  }
+    streamed += of_all + of_experts / experts * config.router.used;
+  };
+  for (const LayerWeights& layer : w.layers) count(layer, w.streamed_bytes);
+  std::int64_t by_guesses = 0;
+  for (const LayerWeights& layer : w.drafting) count(layer, by_guesses);
 }
 
 void make_room(LayerWeights& layer, const LayerSpec& spec) { layer.experts.experts.resize(static_cast<std::size_t>(spec.experts)); }
+
+void make_room(ModelWeights& weights, const ModelConfig& config) {
+  for (const LayerSpec& spec : config.specs) make_room(weights.layers.emplace_back(), spec);
+  for (const LayerSpec& spec : config.drafting) make_room(weights.drafting.emplace_back(), spec);
+}
 
 namespace {
 
@@ -61,7 +69,7 @@ LayerWeights load_block(const Checkpoint& checkpoint, std::int64_t layer) {
 
 ModelWeights load_weights(const Checkpoint& checkpoint, Reading reading, const LoadProgress& progress) {
   ModelWeights w;
-  for (const LayerSpec& spec : checkpoint.config().specs) make_room(w.layers.emplace_back(), spec);
+  make_room(w, checkpoint.config());
   std::int64_t done = 0, total = 0;
   for (const CheckpointTensor& tensor : checkpoint.tensors()) total += tensor.stored_bytes();
   {

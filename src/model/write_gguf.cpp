@@ -65,7 +65,7 @@ void write_gguf_config(GgufWriter& file, const ModelConfig& c) {
     for (const ConfigKey& key : list) {
       if (key.gguf.empty() || c.arch->find(key.field) != &key) continue;
       if (c.arch->zero_heads && (key.field == Field::kv_heads || (key.field == Field::ffn && c.arch->single_halves))) continue;  // a list, below
-      const FieldValue value = value_of(c, key.field);
+      const FieldValue value = key.field == Field::layers ? FieldValue(c.layers + std::ssize(c.drafting)) : value_of(c, key.field);
       const std::string name = message(prefix, key.gguf);
       if (!value) continue;
       if (const auto* whole = std::get_if<std::int64_t>(&*value)) {

@@ -73,6 +73,7 @@ ModelConfig with_layers(const ModelConfig& config, std::span<const std::int64_t>
   std::vector<LayerSpec> left;
   for (const std::int64_t layer : layers) left.push_back(config.layer(layer));
   fewer.set_layers(std::move(left));
+  fewer.drafting.clear();  // it knows the states of the whole model
   return fewer;
 }
 

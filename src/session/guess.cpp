@@ -1,6 +1,7 @@
 // Where guesses of the next tokens come from: the session's own text, or a smaller model.
 #include <algorithm>
 
+#include "bantam/model/forward.hpp"
 #include "state.hpp"
 
 namespace bantam::inline v0 {
@@ -9,6 +10,10 @@ void Session::State::check(const Speculation& speculation) const {
   if (speculation.lookup < 0 || speculation.lookup > SpeculationPolicy::most) {
     fail(Errc::invalid_argument, "lookup: expected 0 to ", SpeculationPolicy::most, " tokens, found ", speculation.lookup);
   }
+  if (speculation.mtp < 0 || speculation.mtp > SpeculationPolicy::most) {
+    fail(Errc::invalid_argument, "mtp: expected 0 to ", SpeculationPolicy::most, " tokens, found ", speculation.mtp);
+  }
+  if (speculation.mtp > 0 && !engine.drafts()) fail(Errc::invalid_argument, "mtp: expected a model with a layer that drafts, found one without");
   if (speculation.draft == nullptr) return;
   const State& draft = *speculation.draft->state_;
   if (&draft == this || draft.model().config().vocab != model().config().vocab) {
@@ -29,6 +34,15 @@ Guesses Session::State::guess(const Speculation& speculation, int most) {
       policy.checked(found.matched, 0, 0);
     }
   }
+  if (speculation.mtp > 0 && own) {
+    const int width = policy.width(SpeculationPolicy::own_layer, std::min(speculation.mtp, most), own->seconds());
+    // What waits must not grow while nothing is guessed.
+    if (own->waiting() >= Forward::largest_chunk) own->catch_up(tokens);
+    if (width > 0) {
+      if (std::vector<TokenId> guesses = own->guess(tokens, width); !guesses.empty()) return {SpeculationPolicy::own_layer, std::move(guesses)};
+    }
+    policy.checked(SpeculationPolicy::own_layer, 0, 0);
+  }
   if (speculation.draft == nullptr) return {};
   State& draft = *speculation.draft->state_;
   const auto room = draft.context - static_cast<std::int64_t>(tokens.size());
@@ -38,9 +52,18 @@ Guesses Session::State::guess(const Speculation& speculation, int most) {
   return {};
 }
 
+void Session::State::prepare(const Speculation& speculation) {
+  if (speculation.mtp > 0 && !own) own.emplace(engine, options.kv);
+}
+
+void Session::State::rewind(std::int64_t count) {
+  sequence.truncate(count);
+  if (own) own->truncate(count);
+}
+
 std::vector<TokenId> Session::State::most_probable(std::span<const TokenId> past, int count) {
   const auto common = static_cast<std::size_t>(std::mismatch(past.begin(), past.end(), tokens.begin(), tokens.end()).first - past.begin());
-  sequence.truncate(static_cast<std::int64_t>(common));
+  rewind(static_cast<std::int64_t>(common));
   tokens.assign(past.begin(), past.end());
   logits.clear();
   for (int i = 0; i < count; ++i) {

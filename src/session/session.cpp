@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "bantam/core/parallel.hpp"
+#include "bantam/model/forward.hpp"
 #include "state.hpp"
 
 namespace bantam::inline v0 {
@@ -76,21 +77,34 @@ void Session::State::catch_up() {
 
 Engine::Sequence Session::State::unread() {
   // Logits are known only right after a token was read: read the last one again if nothing waits.
-  if (static_cast<std::size_t>(sequence.tokens()) == tokens.size()) sequence.truncate(sequence.tokens() - 1);
+  if (static_cast<std::size_t>(sequence.tokens()) == tokens.size()) rewind(sequence.tokens() - 1);
   const auto waiting = std::span<const TokenId>(tokens).subspan(static_cast<std::size_t>(sequence.tokens()));
   return {waiting, &sequence, static_cast<std::int64_t>(waiting.size()) - 1};
 }
 
 void Session::State::read(std::span<const TokenId> waiting, std::int64_t first_output,
                           FunctionRef<void(std::int64_t, std::span<const float>)> sink, Engine::Output output) {
-  const Engine::Sequence part{waiting, &sequence, first_output};
   State* const self = this;
-  read({&self, 1}, {&part, 1}, [&](std::int64_t, std::int64_t index, std::span<const float> row) { sink(index, row); }, output);
+  const std::int64_t total = std::ssize(waiting), dim = model().config().dim;
+  // The layer that drafts reads what is known between pieces, so that no more than one waits.
+  const std::int64_t most = own ? Forward::largest_chunk : total;
+  std::vector<float> states;
+  for (std::int64_t first = 0; first < total; first += most) {
+    const std::int64_t count = std::min(most, total - first), begun = sequence.tokens();
+    if (own) states.resize(static_cast<std::size_t>(count * dim));
+    const Engine::Sequence part{.tokens = waiting.subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(count)), .state = &sequence,
+                                .first_output = std::clamp<std::int64_t>(first_output - first, 0, count), .states = states};
+    const auto pass_on = [&](std::int64_t, std::int64_t index, std::span<const float> row) { sink(first + index, row); };
+    read({&self, 1}, {&part, 1}, pass_on, output, {.before = first, .behind = total - first - count});
+    if (!own) continue;
+    own->add(begun, states);
+    if (first + count < total) own->catch_up(tokens);
+  }
 }
 
 void Session::State::read(std::span<State* const> states, std::span<const Engine::Sequence> sequences, Engine::Sink sink,
-                          Engine::Output output) {
-  std::int64_t total = 0;
+                          Engine::Output output, Piece piece) {
+  std::int64_t total = piece.before + piece.behind;
   for (const Engine::Sequence& part : sequences) total += static_cast<std::int64_t>(part.tokens.size());
   // Each session is asked, of all that is read: whoever wants to stop stops all of them.
   const auto goes_on = [&](std::int64_t count) {
@@ -98,10 +112,10 @@ void Session::State::read(std::span<State* const> states, std::span<const Engine
   };
   const auto keep_going = [&](std::int64_t count) {
     check_cancelled();
-    return goes_on(count);
+    return goes_on(piece.before + count);
   };
   states.front()->engine.run(sequences, sink, keep_going, output);
-  if (total > 1) (void)goes_on(total);
+  if (total > 1 && piece.behind == 0) (void)goes_on(total);
 }
 
 void Session::State::read_more(std::span<const TokenId> more, FunctionRef<void(std::int64_t, std::span<const float>)> sink,
@@ -141,7 +155,7 @@ void Session::State::append(std::span<const TokenId> more, FunctionRef<void()> w
 
 void Session::State::drop_from(std::size_t count) noexcept {
   tokens.resize(count);
-  sequence.truncate(static_cast<std::int64_t>(count));  // it may have them: a callback can throw when all is read
+  rewind(static_cast<std::int64_t>(count));  // it may have them: a callback can throw when all is read
   logits.clear();
 }
 
@@ -212,6 +226,7 @@ TextRange Session::stream(std::span<const TokenId> prompt, GenerateOptions optio
   std::optional<GrammarMatcher> matcher = state_->matcher_of(options);
   state_->prompt_ms = 0;
   state_->prompt_tokens = 0;
+  state_->prepare(options.speculation);
   prefill(prompt);
   if (state_->tokens.empty()) fail(Errc::invalid_argument, "prompt: expected at least one token, found none");
   const std::int64_t vocab = state_->model().tokenizer().vocab_size();
@@ -255,6 +270,7 @@ TextRange Session::resume(GenerateOptions options) {
   }
   if (!options.grammar) s.matcher.reset();
   s.sampler = Sampler::restore(s.sampler->save(), s.with_breakers(options.sampling), s.vocab());
+  s.prepare(options.speculation);
   s.prompt_ms = 0;
   s.prompt_tokens = 0;
   return {*this, std::move(options)};
@@ -318,6 +334,7 @@ Session Session::fork() const {
   copy->reply_start = s.reply_start;
   copy->sampler = s.sampler;
   copy->matcher = s.matcher;
+  if (s.own) copy->own = s.own->fork(copy->engine);
   return Session(std::move(copy));
 }
 
@@ -328,7 +345,7 @@ void Session::clear() {
   s.messages.clear();
   s.sampler.reset();
   s.matcher.reset();
-  s.sequence.truncate(0);
+  s.rewind(0);
 }
 
 void Session::truncate(std::int64_t count) {
@@ -338,7 +355,7 @@ void Session::truncate(std::int64_t count) {
   if (count == 0) return clear();
   if (count == held) return;
   s.tokens.resize(static_cast<std::size_t>(count));
-  s.sequence.truncate(count);
+  s.rewind(count);
   s.forget_reply();
 }
 
@@ -351,11 +368,12 @@ void Session::remove(std::int64_t first, std::int64_t last) {
   if (last == held) return truncate(first);
   if (first == last) return;
   if (s.sequence.find<nn::RecurrentState>() != nullptr) {
-    s.sequence.truncate(first);  // nothing takes tokens out of the middle: those behind wait to be read again
+    s.rewind(first);  // nothing takes tokens out of the middle: those behind wait to be read again
   } else {
     // Tokens that wait to be read have no keys yet.
     const std::int64_t read = s.sequence.tokens();
     s.engine.remove(s.sequence, std::min(first, read), std::min(last, read));
+    if (s.own) s.own->truncate(0);  // its pairs are not turned
   }
   s.tokens.erase(s.tokens.begin() + first, s.tokens.begin() + last);
   s.forget_reply();

@@ -25,9 +25,12 @@ struct Lookup {
 class SpeculationPolicy {
  public:
   static constexpr int most = 16;
+  /// The kind of guesses that the model's own layer for them makes.
+  static constexpr int own_layer = Lookup::longest + 1;
 
   /// The number of guesses, 0 to `available`, that gives the most tokens a second when each takes `guess_seconds` to
-  /// make. `kind` tells sources of guesses apart: 0 is a draft model, others how many tokens a lookup matched.
+  /// make. `kind` tells sources of guesses apart: 0 is a draft model, own_layer the model itself, others how
+  /// many tokens a lookup matched.
   [[nodiscard]] int width(int kind, int available, double guess_seconds) const noexcept;
   /// Seconds of a pass over one token; 0 when none was seen.
   [[nodiscard]] double single_pass() const noexcept { return seconds_[1]; }
@@ -39,7 +42,7 @@ class SpeculationPolicy {
  private:
   [[nodiscard]] double seconds(int tokens) const noexcept;
 
-  static constexpr int kinds = Lookup::longest + 1;
+  static constexpr int kinds = own_layer + 1;
   struct Score {
     double right = 2.1;  ///< of `tried`: before anything is known, 7 of 10
     double tried = 3;

@@ -3,6 +3,7 @@
 
 #include "bantam/core/stopwatch.hpp"
 #include "bantam/session/session.hpp"
+#include "own_guesses.hpp"
 #include "speculation.hpp"
 
 namespace bantam::inline v0 {
@@ -11,6 +12,11 @@ namespace bantam::inline v0 {
 struct Guesses {
   int kind = 0;  ///< of SpeculationPolicy
   std::vector<TokenId> tokens;
+};
+
+/// What of a reading in pieces lies around the one at hand, in tokens.
+struct Piece {
+  std::int64_t before = 0, behind = 0;
 };
 
 struct Session::State {
@@ -29,6 +35,7 @@ struct Session::State {
   double prompt_ms = 0;            ///< of the last prompt
   std::int64_t prompt_tokens = 0;
   SpeculationPolicy policy;
+  std::optional<OwnGuesses> own;   ///< from the first generation on that asks for them
 
   State(Model model, SessionOptions o);
   State(Engine e, SessionOptions o);
@@ -44,7 +51,7 @@ struct Session::State {
             FunctionRef<void(std::int64_t, std::span<const float>)> sink, Engine::Output output = Engine::Output::logits);
   /// The same of several sessions, in passes that they share; the sink is given the index of the sequence first.
   static void read(std::span<State* const> states, std::span<const Engine::Sequence> sequences, Engine::Sink sink,
-                   Engine::Output output = Engine::Output::logits);
+                   Engine::Output output = Engine::Output::logits, Piece piece = {});
   /// Adds tokens, reads what waits, and hands out `output` of each token added.
   void read_more(std::span<const TokenId> more, FunctionRef<void(std::int64_t, std::span<const float>)> sink, Engine::Output output);
   /// Throws invalid_argument unless `other` can be in a pass of this session's.
@@ -60,6 +67,10 @@ struct Session::State {
   [[nodiscard]] Sampler sampler_of(const Sampling& sampling) const;
   /// At most `most` guesses of what follows, as many as pay; none when no source has any.
   [[nodiscard]] Guesses guess(const Speculation& speculation, int most);
+  /// Makes ready for guesses of the model's own, where they are asked for, before what they are made of is read.
+  void prepare(const Speculation& speculation);
+  /// Takes the sequence back to its first `count` tokens at most.
+  void rewind(std::int64_t count);
   /// What this session's model finds most probable after `past`, `count` tokens of it.
   [[nodiscard]] std::vector<TokenId> most_probable(std::span<const TokenId> past, int count);
   /// After tokens went: what was said can no longer be told apart from what was cut off.

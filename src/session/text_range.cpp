@@ -145,7 +145,7 @@ bool TextRange::speculate() {
   });
   s.policy.passed(static_cast<int>(waiting.size()), pass.seconds());
   // The state keeps what was confirmed; the token drawn last waits, unless the model ended.
-  const auto forget_the_rest = [&] { s.sequence.truncate(static_cast<std::int64_t>(s.tokens.size()) - (s.logits.empty() ? 1 : 0)); };
+  const auto forget_the_rest = [&] { s.rewind(static_cast<std::int64_t>(s.tokens.size()) - (s.logits.empty() ? 1 : 0)); };
   std::size_t right = 0;
   try {
     while (true) {

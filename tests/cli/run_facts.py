@@ -50,6 +50,7 @@ def facts_guesses(h, models):
         h.fact("without, there are none", plain["guessed_tokens"] == 0, plain)
     h.refuses(1, "run", model, *STORY, "--draft", h.model("books4m"), says="draft")
     h.refuses(2, "run", model, *STORY, "--lookup", 17)
+    h.refuses(1, "run", model, *STORY, "--mtp", 2, says="a model with a layer that drafts, found one without")
     crowd = h.succeeds("run", model, *STORY, "-n", 20, "--threads", 16, "--quiet")
     h.equal("more threads than cores are no reason to talk", crowd.err, "")
 

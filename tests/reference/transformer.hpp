@@ -54,6 +54,27 @@ struct Transformer {
     return out;
   }
 
+  /// Logits of the token after the next one, after each token but the last: layer `layers` reads pairs of a state and the embedding of the
+  /// next token (arXiv:2412.19437, 2.2, eq. 21 to 23).
+  [[nodiscard]] std::vector<double> drafted_logits(const std::vector<std::int32_t>& tokens) const {
+    std::vector<Row> pairs;
+    const std::vector<Row> last = states(tokens).back(), embedded = states(tokens).front();
+    for (std::size_t i = 0; i + 1 < tokens.size(); ++i) {
+      Row pair = norm(embedded[i + 1], "draft.embedding_norm.weight");
+      const Row state = norm(norm(last[i], "model.norm.weight"), "draft.state_norm.weight");
+      pair.insert(pair.end(), state.begin(), state.end());
+      pairs.push_back(product("draft.projection.weight", "", pair, dim));
+    }
+    block(pairs, layers);
+    std::vector<double> out;
+    for (const Row& row : pairs) {
+      const Row y = product(weights.contains("lm_head.weight") ? "lm_head.weight" : "model.embed_tokens.weight", "lm_head.bias",
+                            norm(row, weights.contains("draft.norm.weight") ? "draft.norm.weight" : "model.norm.weight"), vocab);
+      for (const double v : y) out.push_back(capped(v * logit_scale, final_softcap));
+    }
+    return out;
+  }
+
   using Row = std::vector<double>;
   /// The hidden states of each token before each block, and after the last.
   [[nodiscard]] std::vector<std::vector<Row>> states(const std::vector<std::int32_t>& tokens) const {

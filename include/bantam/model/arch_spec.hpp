@@ -100,7 +100,7 @@ enum class Field : std::uint8_t {
   shared_experts,  ///< the same in widths of the others
   dense_layers,    ///< before the first sparse one
   sparse_step,     ///< from there on each that is a multiple of it, counted from 1, is sparse
-  drafting_layers, ///< behind the others, to guess several tokens at once: left out. GGUF's number of layers has them in it
+  drafting_layers, ///< behind the others, to guess several tokens at once. GGUF's number of layers has them in it
   router_groups,
   router_groups_used,
   router_scale,
@@ -172,7 +172,10 @@ template <class Key, std::size_t n, std::size_t m>
     case Role::q_norm:
     case Role::k_norm:
     case Role::ffn_norm:
-    case Role::ffn_out_norm: return true;
+    case Role::ffn_out_norm:
+    case Role::draft_embedding_norm:
+    case Role::draft_state_norm:
+    case Role::draft_final_norm: return true;
     default: return false;
   }
 }
@@ -217,6 +220,9 @@ struct ArchSpec {
   bool default_tied = false;  ///< when config.json does not say
   std::span<const ConfigKey> config;
   std::span<const TensorKey> tensors;
+  /// What folders call a drafting layer's tensors by in the place of the other layers' beginning, up to the number and its point; empty: as
+  /// theirs, by the number that follows them.
+  std::string_view drafting_name = {};
   std::span<const TensorKey> more_tensors = {};  ///< what it has beyond a family's common ones, and names in the place of theirs
   std::span<const ConfigKey> more_config = {};  ///< the same of numbers
 

@@ -28,6 +28,7 @@ struct CheckpointTensor : TensorId {
   std::int64_t rows = 0;  ///< 1 for vectors
   std::int64_t columns = 0;
   bool is_matrix = false;
+  bool is_drafting = false;  ///< of the layer that drafts, which takes no part in passes
   std::shared_ptr<const MatrixSource> source;  ///< its numbers, rows in Hugging Face's order
   std::string expected_hash;  ///< native files: XXH3-64 of the bytes, hexadecimal
 
@@ -107,6 +108,9 @@ class Checkpoint {
   /// The same with a head of its own, after the final norm, that is read from the embedding's bytes; a copy of it where the
   /// model is not tied. Throws unsupported when the architecture has no name for a head.
   [[nodiscard]] Checkpoint untied() const;
+
+  /// The same without the layer that drafts.
+  [[nodiscard]] Checkpoint without_drafting() const;
 
   /// Row `row` of a matrix (or the whole vector) as floats, rows in Hugging Face's order. out: (columns).
   void read_row(const CheckpointTensor& tensor, std::int64_t row, std::span<float> out, RowCodes& scratch) const {

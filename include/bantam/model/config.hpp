@@ -66,10 +66,20 @@ struct ModelConfig {
   nn::RouterOptions router;  ///< of sparse layers
   ops::Gate gate = ops::Gate::silu;
   bool tied = false;  ///< the head is the embedding
-  std::int64_t drafting_layers = 0;  ///< of the file, behind the others: left out
+  std::int64_t drafting_layers = 0;  ///< of the file, behind the others
   std::vector<LayerSpec> specs;  ///< of each layer
+  /// Of the layer that guesses the token after the next one (nn::DraftingWeights), where the file has it: layer number `layers`, which
+  /// takes no part in passes. At most one; files with more are read without any.
+  std::vector<LayerSpec> drafting;
 
-  [[nodiscard]] const LayerSpec& layer(std::int64_t i) const noexcept { return specs[static_cast<std::size_t>(i)]; }
+  [[nodiscard]] const LayerSpec& layer(std::int64_t i) const noexcept {
+    return is_drafting(i) ? drafting[static_cast<std::size_t>(i - layers)] : specs[static_cast<std::size_t>(i)];
+  }
+  [[nodiscard]] bool is_drafting(std::int64_t i) const noexcept { return i >= layers; }
+  /// A model of the layer that drafts alone, which reads embeddings in the place of tokens.
+  [[nodiscard]] ModelConfig drafter() const;
+  /// The layer that such a file's drafting layer is like: the last that attends and feeds forward. None: the architecture has no such layers.
+  [[nodiscard]] std::vector<LayerSpec> drafting_like() const;
   [[nodiscard]] MixerKind mixer_of(std::int64_t i) const noexcept {
     return layer(i).mixer == MixerKind::attention && is_latent() ? MixerKind::latent_attention : layer(i).mixer;
   }
@@ -97,6 +107,9 @@ struct ModelConfig {
   [[nodiscard]] nn::KvShape kv_shape(std::span<const LayerSpec> of_layers) const;
   [[nodiscard]] nn::SequenceState new_state(std::string_view kv, std::span<const LayerSpec> of_layers) const;
 };
+
+/// A name of a TensorKey of the config's architecture with numbers in the places of {} and {e}, as layers that draft have it, too.
+[[nodiscard]] std::string name_in(const ModelConfig& config, std::string_view pattern, const TensorId& id);
 
 /// A number as containers carry it; nothing where the model has none or a container derives it.
 using FieldValue = std::optional<std::variant<std::int64_t, double>>;

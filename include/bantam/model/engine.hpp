@@ -46,6 +46,15 @@ class Engine {
   /// leaves them.
   void run(std::span<const Sequence> sequences, Sink sink, KeepGoing keep_going, Output output = Output::logits);
 
+  /// Whether the model has a layer that guesses the token after the next one (ModelConfig::drafting).
+  [[nodiscard]] bool drafts() const noexcept { return !model().config().drafting.empty(); }
+  /// Of that layer, of a sequence that it has read nothing of.
+  [[nodiscard]] nn::SequenceState new_draft_state(std::string_view kv = "f16") const;
+  /// Has the layer that drafts read pairs of neighbors: of each the state of one token, which run() hands out, and the id of the token after it.
+  /// `logits`, (vocab), are those of the token after the last; `state`, (dim), goes with that one into the next call, to guess the one after
+  /// it. Throws invalid_argument for a model that does not draft, and as run() does.
+  void draft(nn::SequenceState& draft_state, std::span<const TokenId> tokens, std::span<const float> states, std::span<float> logits, std::span<float> state);
+
   /// Forgets tokens first .. last; those behind take their places, their keys turned to their new positions (Session::remove).
   /// Throws invalid_argument for a range that was not read, and out_of_memory, leaving the state as it was.
   void remove(nn::SequenceState& state, std::int64_t first, std::int64_t last);

@@ -100,6 +100,7 @@ inline constexpr RoleTable role_table = [] {
   all.add_block<nn::short_convolution_table, member_of<&LayerWeights::convolution>>();
   all.add_block<nn::mlp_table, member_of<&LayerWeights::mlp>>();
   all.add_block<nn::experts_table, member_of<&LayerWeights::experts>>();
+  all.add_block<nn::drafting_table, member_of<&LayerWeights::drafting>>();
   all.add_block<nn::expert_table, one_expert>(Scope::expert);
   return all;
 }();

@@ -18,6 +18,8 @@ struct SequenceInput {
   /// In the place of tokens: rows of the residual stream as the first layer reads them, (tokens, dim), as an encoder of images
   /// makes them. Neither embedded nor scaled.
   std::span<const float> embeddings = {};
+  /// Where the hidden state of every token goes, (tokens, dim), after the final norm: what a layer that drafts reads. Empty: nowhere.
+  std::span<float> states = {};
 
   [[nodiscard]] std::int64_t length(std::int64_t dim) const noexcept {
     return embeddings.empty() ? std::ssize(tokens) : std::ssize(embeddings) / dim;

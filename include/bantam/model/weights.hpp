@@ -16,6 +16,7 @@ struct ModelWeights {
   std::vector<float> final_norm, final_norm_bias;
   std::vector<float> head_bias;  ///< (vocab)
   std::vector<LayerWeights> layers;
+  std::vector<LayerWeights> drafting;  ///< as ModelConfig::drafting
   std::int64_t matrix_bytes = 0;  ///< of all matrices, each counted once
   /// What one decoded token reads: all of the above but the embedding of an untied model, and of experts those that it is routed to.
   std::int64_t streamed_bytes = 0;
@@ -34,5 +35,7 @@ using LoadProgress = std::function<bool(std::int64_t, std::int64_t)>;
 void complete(ModelWeights& weights, const ModelConfig& config) noexcept;
 /// Room for the experts of a layer.
 void make_room(LayerWeights& layer, const LayerSpec& spec);
+/// Room for all layers of a model.
+void make_room(ModelWeights& weights, const ModelConfig& config);
 
 }  // namespace bantam::inline v0

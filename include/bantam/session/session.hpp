@@ -39,7 +39,10 @@ struct Prompt {
 /// seen to cost and to bring.
 struct Speculation {
   int lookup = 0;            ///< guess up to this many (16 at most) from where the last tokens stood before; 0: off
-  Session* draft = nullptr;  ///< a session of a smaller model of the same vocabulary, which guesses where lookup does
+  /// Guess up to this many (16 at most) by the layer that the model has for it, where lookup does not: multi-token prediction of
+  /// Qwen3.5, GLM-4.5 and DeepSeek V3 (arXiv:2412.19437, 2.2). Refused for models without such a layer; 0: off.
+  int mtp = 0;
+  Session* draft = nullptr;  ///< a session of a smaller model of the same vocabulary, which guesses where the others do
                              ///< not; it is borrowed, and follows this one
 };
 

@@ -13,7 +13,7 @@ inline constexpr ConfigKey qwen3_5_config[] = {
     {Field::recurrent_value_dim, "linear_value_head_dim", ""},
     {Field::recurrent_inner, "", "ssm.inner_size"},
     {Field::attention_step, "full_attention_interval", "full_attention_interval"},
-    {Field::drafting_layers, "", "nextn_predict_layers"},
+    {Field::drafting_layers, "mtp_num_hidden_layers", "nextn_predict_layers"},
 };
 
 inline constexpr ConfigKey qwen3_5_expert_numbers[] = {
@@ -38,6 +38,10 @@ inline constexpr TensorKey qwen3_5_tensors[] = {
     {Role::delta_decay, "model.layers.{}.linear_attn.A_log", "blk.{}.ssm_a"},
     {Role::delta_decay_bias, "model.layers.{}.linear_attn.dt_bias", "blk.{}.ssm_dt.bias"},
     {Role::delta_norm, "model.layers.{}.linear_attn.norm.weight", "blk.{}.ssm_norm.weight"},
+    {Role::draft_projection, "mtp.fc.weight", "blk.{}.nextn.eh_proj.weight"},
+    {Role::draft_embedding_norm, "mtp.pre_fc_norm_embedding.weight", "blk.{}.nextn.enorm.weight"},
+    {Role::draft_state_norm, "mtp.pre_fc_norm_hidden.weight", "blk.{}.nextn.hnorm.weight"},
+    {Role::draft_final_norm, "mtp.norm.weight", "blk.{}.nextn.shared_head_norm.weight", Presence::optional},
 };
 
 inline constexpr TensorKey qwen3_5_experts[] = {
@@ -69,6 +73,7 @@ inline constexpr ArchSpec qwen3_5{
     .norm_offset = 1,
     .config = llama_config,
     .tensors = llama_tensors,
+    .drafting_name = "mtp.layers.0.",
     .more_tensors = qwen3_5_tensors,
     .more_config = qwen3_5_config,
 };
@@ -88,6 +93,7 @@ inline constexpr ArchSpec qwen3_5_moe{
     .norm_offset = 1,
     .config = llama_config,
     .tensors = llama_tensors,
+    .drafting_name = "mtp.layers.0.",
     .more_tensors = qwen3_5_moe_tensors,
     .more_config = qwen3_5_moe_config,
 };

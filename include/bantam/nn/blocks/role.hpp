@@ -68,6 +68,10 @@ enum class Role : std::uint8_t {
   router_bias,
   selection_bias,  ///< added to scores when experts are chosen, not when they are weighed
   shared_gate,     ///< what the shared expert counts for a token: the sigmoid of the product with it
+  draft_projection,  ///< of a layer that drafts: what makes its input of an embedding and a state
+  draft_embedding_norm,
+  draft_state_norm,
+  draft_final_norm,  ///< before the head
   // One an expert from here on.
   expert_gate,
   expert_up,
@@ -82,6 +86,7 @@ enum class WeightAxis : std::uint8_t {
   one,         ///< the rows of a vector
   vocab,
   dim,         ///< the residual stream
+  twice_dim,   ///< two of them, one behind the other
   heads,
   queries,     ///< heads * head_dim
   keys,        ///< kv_heads * head_dim; of values, too

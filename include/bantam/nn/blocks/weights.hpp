@@ -2,6 +2,7 @@
 #pragma once
 
 #include "bantam/nn/blocks/weights/attention.hpp"
+#include "bantam/nn/blocks/weights/drafting.hpp"
 #include "bantam/nn/blocks/weights/experts.hpp"
 #include "bantam/nn/blocks/weights/gated_delta.hpp"
 #include "bantam/nn/blocks/weights/mlp.hpp"
@@ -20,6 +21,7 @@ struct LayerWeights {
   nn::ShortConvolutionWeights convolution;
   nn::MlpWeights mlp;          ///< of dense layers, or the shared expert
   nn::ExpertsWeights experts;  ///< of sparse layers
+  nn::DraftingWeights drafting;  ///< of a layer that drafts
 };
 
 namespace nn {
