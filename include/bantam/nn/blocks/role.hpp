@@ -68,6 +68,8 @@ enum class Role : std::uint8_t {
   router_bias,
   selection_bias,  ///< added to scores when experts are chosen, not when they are weighed
   shared_gate,     ///< what the shared expert counts for a token: the sigmoid of the product with it
+  latent_down,     ///< into the space that experts work in, where that is not the residual stream
+  latent_up,       ///< and what they add up to out of it
   // One an expert from here on.
   expert_gate,
   expert_up,
@@ -110,6 +112,8 @@ enum class WeightAxis : std::uint8_t {
   ffn,
   experts,
   expert_ffn,
+  expert_dim,     ///< what experts read and make: dim, or expert_latent
+  expert_latent,  ///< of the space that they work in, if it is one of their own
 };
 
 }  // namespace bantam::inline v0
