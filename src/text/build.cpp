@@ -79,9 +79,9 @@ void check_ids(const TokenizerSpec& spec, std::string_view place) {
 
 void index_pieces(Tokenizer::Data& data) {
   const TokenizerSpec& spec = data.spec;
-  data.index.reserve(spec.pieces.size());
+  data.index = PieceIndex(spec.pieces.size());
   for (std::size_t i = 0; i < spec.pieces.size(); ++i) {
-    if (!spec.pieces[i].empty()) data.index.insert_or_assign(spec.pieces[i], static_cast<TokenId>(i));
+    if (!spec.pieces[i].empty()) data.index.set(static_cast<TokenId>(i), PieceTexts{spec.pieces});
   }
   data.special.resize(spec.pieces.size());
   for (std::size_t i = 0; i < spec.pieces.size(); ++i) data.special[i] = is_special_type(spec.types[i]);
@@ -180,10 +180,10 @@ void build_symbols(Tokenizer::Data& data) {
   data.byte_tokens.fill(no_symbol);
   if (spec.byte_level) {
     for (int b = 0; b < 256; ++b) {
-      const auto found = data.index.find(utf8::byte_spelling(static_cast<std::uint8_t>(b)));
+      const TokenId found = data.id_of(utf8::byte_spelling(static_cast<std::uint8_t>(b)));
       // Some vocabularies have added tokens of one letter that read like a byte and stand for that letter.
-      if (found != data.index.end() && spec.types[static_cast<std::size_t>(found->second)] == TokenType::normal) {
-        data.byte_tokens[static_cast<std::size_t>(b)] = found->second;
+      if (found != PieceIndex::none && spec.types[static_cast<std::size_t>(found)] == TokenType::normal) {
+        data.byte_tokens[static_cast<std::size_t>(b)] = found;
       }
     }
     return;
@@ -197,7 +197,7 @@ void build_symbols(Tokenizer::Data& data) {
     const std::string& piece = spec.pieces[i];
     if (piece.empty() || piece.size() > 4 || data.special[i] || spec.types[i] == TokenType::byte) continue;
     const utf8::Char c = utf8::decode(piece, 0);
-    if (c.length == piece.size() && data.index.at(piece) == static_cast<TokenId>(i)) {
+    if (c.length == piece.size() && data.id_of(piece) == static_cast<TokenId>(i)) {
       data.characters.set(c.code, static_cast<Symbol>(i));
     }
   }
@@ -227,7 +227,7 @@ std::vector<Merge> list_merges(Tokenizer::Data& data, std::string_view place) {
     std::vector<bool> mergeable(spec.pieces.size());
     for (std::size_t i = 0; i < spec.pieces.size(); ++i) {
       const bool merges = spec.types[i] == TokenType::normal || spec.types[i] == TokenType::unused;
-      mergeable[i] = merges && !spec.pieces[i].empty() && data.index.at(spec.pieces[i]) == static_cast<TokenId>(i);
+      mergeable[i] = merges && !spec.pieces[i].empty() && data.id_of(spec.pieces[i]) == static_cast<TokenId>(i);
     }
     if (!spec.byte_level) add_extra_characters(data, mergeable);
     std::vector<std::string_view> symbols(spec.pieces.begin(), spec.pieces.end());
@@ -266,7 +266,7 @@ std::vector<PieceTrie::Piece> usable_pieces(const Tokenizer::Data& data, std::st
   for (std::size_t i = 0; i < spec.pieces.size(); ++i) {
     const std::string& piece = spec.pieces[i];
     const auto id = static_cast<TokenId>(i);
-    if (piece.empty() || !usable[i] || data.index.at(piece) != id) continue;
+    if (piece.empty() || !usable[i] || data.id_of(piece) != id) continue;
     if (piece.size() > limits::trie_piece_bytes) {
       fail(Errc::unsupported, place, ": token ", i, " has ", piece.size(), " bytes, at most ", limits::trie_piece_bytes, " are supported");
     }
@@ -326,10 +326,15 @@ Literals verbatim_spellings(const TokenizerSpec& spec) {
 void build_whole(Tokenizer::Data& data) {
   const TokenizerSpec& spec = data.spec;
   if (!spec.ignore_merges) return;
+  data.whole = PieceIndex(spec.pieces.size());
   for (std::size_t i = 0; i < spec.pieces.size(); ++i) {
     if (spec.types[i] != TokenType::normal || spec.pieces[i].empty()) continue;
     const auto id = static_cast<TokenId>(i);
-    data.whole.emplace(spec.byte_level ? data.bytes_of(id) : std::string_view(spec.pieces[i]), id);
+    if (spec.byte_level) {
+      data.whole.add(id, [&](TokenId other) { return data.bytes_of(other); });
+    } else {
+      data.whole.add(id, PieceTexts{spec.pieces});
+    }
   }
 }
 

@@ -139,9 +139,8 @@ class Encoder {
   void pre_token(std::string_view text) {
     begin_of_token_ = out_.size();
     if (data_.spec.ignore_merges) {
-      const auto found = data_.whole.find(text);
-      if (found != data_.whole.end()) {
-        out_.push_back(found->second);
+      if (const TokenId whole = data_.id_of_whole(text); whole != PieceIndex::none) {
+        out_.push_back(whole);
         return;
       }
     }
@@ -202,9 +201,9 @@ class Encoder {
       case TokenModel::wordpiece: return data_.wordpiece.run(text, out_) || fall_back({});
       case TokenModel::wordlevel: break;
     }
-    const auto found = data_.index.find(text);
-    if (found == data_.index.end() || data_.special[static_cast<std::size_t>(found->second)]) return fall_back({});
-    out_.push_back(found->second);
+    const TokenId found = data_.id_of(text);
+    if (found == PieceIndex::none || data_.special[static_cast<std::size_t>(found)]) return fall_back({});
+    out_.push_back(found);
     return true;
   }
 
@@ -233,8 +232,8 @@ class Encoder {
         marked_ += text.substr(at, length);
       }
       if (at + length == text.size()) marked_ += data_.spec.word_end;
-      const auto found = data_.index.find(marked_);
-      symbols_.push_back(found == data_.index.end() ? -1 - static_cast<Symbol>(at) : found->second);
+      const TokenId found = data_.id_of(marked_);
+      symbols_.push_back(found == PieceIndex::none ? -1 - static_cast<Symbol>(at) : found);
       at += length;
     }
   }

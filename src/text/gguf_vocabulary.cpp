@@ -62,29 +62,13 @@ void read_merges(const Source& source, TokenizerSpec& spec) {
     return;
   }
   if (!merges) fail(Errc::corrupt, source.place, ": expected tokenizer.ggml.merges, found none");
-  HashMap<std::string_view, TokenId> index;
-  index.reserve(spec.pieces.size());
-  for (std::size_t i = 0; i < spec.pieces.size(); ++i) {
-    if (!spec.pieces[i].empty()) index.insert_or_assign(spec.pieces[i], static_cast<TokenId>(i));
-  }
-  spec.merges.reserve(merges->size());
-  std::string whole;
-  for (std::size_t i = 0; i < merges->size(); ++i) {
+  const auto parts_of = [&](std::size_t i) -> std::optional<std::pair<std::string_view, std::string_view>> {
     const std::string_view text = (*merges)[i];
     const std::size_t space = text.find(' ', 1);
-    if (space == std::string_view::npos) {
-      fail(Errc::corrupt, source.place, ": tokenizer.ggml.merges[", i, "]: expected two pieces, found ", printable(text));
-    }
-    const auto id_of = [&](std::string_view piece) {
-      const auto found = index.find(piece);
-      if (found == index.end()) {
-        fail(Errc::corrupt, source.place, ": tokenizer.ggml.merges[", i, "]: ", printable(piece), " is not in the vocabulary");
-      }
-      return found->second;
-    };
-    whole.assign(text.substr(0, space)).append(text.substr(space + 1));
-    spec.merges.push_back({id_of(text.substr(0, space)), id_of(text.substr(space + 1)), id_of(whole)});
-  }
+    if (space == std::string_view::npos) return std::nullopt;
+    return std::pair(text.substr(0, space), text.substr(space + 1));
+  };
+  read_merge_list(spec, merges->size(), parts_of, [&](std::size_t i) { return std::string((*merges)[i]); }, message(source.place, ": tokenizer.ggml.merges"));
 }
 
 void list_added(TokenizerSpec& spec) {

@@ -13,14 +13,16 @@ namespace {
 void read_added(const Json& list, TokenizerSpec& spec, std::string_view place) {
   expect(list.is_array(), place, "an array", list);
   const std::size_t limit = most_vocabulary_ids(spec.pieces.size() + list.size());
-  // Owns its keys: adding tokens moves the pieces.
-  HashMap<std::string, TokenId> known;
-  for (std::size_t i = 0; !list.empty() && i < spec.pieces.size(); ++i) known.emplace(spec.pieces[i], static_cast<TokenId>(i));
+  const PieceTexts texts{spec.pieces};
+  PieceIndex known(spec.pieces.size() + list.size());
+  for (std::size_t i = 0; !list.empty() && i < spec.pieces.size(); ++i) {
+    if (!spec.pieces[i].empty()) known.add(static_cast<TokenId>(i), texts);
+  }
   HashSet<TokenId> seen;
   for (std::size_t i = 0; i < list.size(); ++i) {
     const Json& json = list[i];
     const std::string at = message(place, "[", i, "]");
-    const std::string& content = need_text(json, "content", at);
+    const std::string content = need_text(json, "content", at);
     AddedToken token;
     token.id = token_id(need(json, "id", at), message(at, ".id"));
     if (static_cast<std::size_t>(token.id) >= limit) {
@@ -31,12 +33,13 @@ void read_added(const Json& list, TokenizerSpec& spec, std::string_view place) {
     token.left_space = flag(json, "lstrip", false, at);
     token.right_space = flag(json, "rstrip", false, at);
     token.single_word = flag(json, "single_word", false, at);
-    const TokenId before = content.empty() ? token.id : known.emplace(content, token.id).first->second;
-    if (before != token.id) {
+    const TokenId before = known.find(content, texts);
+    if (before != PieceIndex::none && before != token.id) {
       fail(Errc::corrupt, at, ": ", printable(content), " is token ", before, " already, and token ", token.id, " here");
     }
     if (!seen.insert(token.id).second) fail(Errc::corrupt, at, ": token ", token.id, " is added twice");
     add_token(spec, token, content, at);
+    known.add(token.id, texts);
   }
 }
 

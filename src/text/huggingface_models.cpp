@@ -1,5 +1,6 @@
 // Reads the models of tokenizer.json: BPE, Unigram, WordPiece, WordLevel.
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "bantam/core/error.hpp"
@@ -15,7 +16,9 @@ void read_vocab(const Json& vocab, TokenizerSpec& spec, std::string_view place) 
   const std::size_t limit = most_vocabulary_ids(vocab.size());
   std::size_t size = 0;
   for (const auto& [piece, value] : vocab.items()) {
-    const auto id = static_cast<std::size_t>(token_id(value, message(place, " ", printable(piece))));
+    // A message a token would take longer than reading it.
+    if (!is_token_id(value)) (void)token_id(value, message(place, " ", printable(piece)));
+    const auto id = value.get<std::size_t>();
     if (id >= limit) fail(Errc::corrupt, place, ": id ", id, " in a vocabulary of ", vocab.size(), " entries");
     size = std::max(size, id + 1);
   }
@@ -31,44 +34,24 @@ void read_vocab(const Json& vocab, TokenizerSpec& spec, std::string_view place) 
   }
 }
 
-using Index = HashMap<std::string_view, TokenId>;
-
-std::pair<std::string_view, std::string_view> parts_of_merge(const Json& merge, std::string_view place) {
+std::optional<std::pair<std::string_view, std::string_view>> parts_of_merge(const Json& merge) {
   if (merge.is_array() && merge.size() == 2 && merge[0].is_string() && merge[1].is_string()) {
-    return {merge[0].string(), merge[1].string()};
+    return std::pair(merge[0].string(), merge[1].string());
   }
   if (merge.is_string()) {
     const std::string_view text = merge.string();
     const std::size_t space = text.find(' ');
     if (space != std::string_view::npos && space > 0 && space + 1 < text.size() &&
         text.find(' ', space + 1) == std::string_view::npos) {
-      return {text.substr(0, space), text.substr(space + 1)};
+      return std::pair(text.substr(0, space), text.substr(space + 1));
     }
   }
-  fail(Errc::corrupt, place, ": expected two pieces, found ", printable(merge.dump()));
+  return std::nullopt;
 }
 
 void read_merges(const Json& merges, TokenizerSpec& spec, std::string_view place) {
   expect(merges.is_array(), place, "an array", merges);
-  Index index;
-  index.reserve(spec.pieces.size());
-  for (std::size_t i = 0; i < spec.pieces.size(); ++i) {
-    if (!spec.pieces[i].empty()) index.emplace(spec.pieces[i], static_cast<TokenId>(i));
-  }
-  spec.merges.reserve(merges.size());
-  std::string whole;
-  for (std::size_t i = 0; i < merges.size(); ++i) {
-    const auto parts = parts_of_merge(merges[i], message(place, "[", i, "]"));
-    std::string_view right = parts.second;
-    if (right.starts_with(spec.continuing)) right.remove_prefix(spec.continuing.size());
-    whole.assign(parts.first).append(right);
-    const auto id_of = [&](std::string_view piece) {
-      const auto found = index.find(piece);
-      if (found == index.end()) fail(Errc::corrupt, place, "[", i, "]: ", printable(piece), " is not in the vocabulary");
-      return found->second;
-    };
-    spec.merges.push_back({id_of(parts.first), id_of(parts.second), id_of(whole)});
-  }
+  read_merge_list(spec, merges.size(), [&](std::size_t i) { return parts_of_merge(merges[i]); }, [&](std::size_t i) { return merges[i].dump(); }, place);
 }
 
 /// A piece by its text; -1 for none wanted.

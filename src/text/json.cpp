@@ -43,10 +43,17 @@ std::string text_or(const Json& object, std::string_view key, std::string_view o
   return std::string(found->string());
 }
 
+namespace {
+constexpr auto most_token_id = std::numeric_limits<std::int32_t>::max();
+}
+
+bool is_token_id(const Json& value) noexcept {
+  return value.is_number_unsigned() && value.get<std::uint64_t>() <= static_cast<std::uint64_t>(most_token_id);
+}
+
 std::int32_t token_id(const Json& value, std::string_view place) {
-  constexpr auto most = std::numeric_limits<std::int32_t>::max();
-  if (!value.is_number_unsigned() || value.get<std::uint64_t>() > static_cast<std::uint64_t>(most)) {
-    fail(Errc::corrupt, place, ": expected a token id from 0 to ", most, ", found ",
+  if (!is_token_id(value)) {
+    fail(Errc::corrupt, place, ": expected a token id from 0 to ", most_token_id, ", found ",
          value.is_number() ? printable(value.dump()) : std::string(value.type_name()));
   }
   return value.get<std::int32_t>();

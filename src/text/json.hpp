@@ -21,6 +21,7 @@ namespace bantam::inline v0 {
 [[nodiscard]] std::string text_or(const Json& object, std::string_view key, std::string_view otherwise, std::string_view place);
 /// A token id: an integer from 0 to 2^31 - 1.
 [[nodiscard]] std::int32_t token_id(const Json& value, std::string_view place);
+[[nodiscard]] bool is_token_id(const Json& value) noexcept;
 /// Throws corrupt when `value` is not of the type that the function `is` of Json asks for.
 void expect(bool holds, std::string_view place, std::string_view what, const Json& found);
 

@@ -2,8 +2,12 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
+#include <string>
 #include <string_view>
+#include <utility>
 
+#include "bantam/core/team.hpp"
 #include "text/json.hpp"
 #include "text/spec.hpp"
 
@@ -31,6 +35,10 @@ void apply_folder(const std::filesystem::path& folder, TokenizerSpec& spec, bool
 
 /// Parts of a tokenizer.json; `place` names the file and the member.
 void read_model(const Json& json, TokenizerSpec& spec, std::string_view place);
+/// The two parts of a merge, by its number; nothing where the file has no two there.
+using MergeParts = FunctionRef<std::optional<std::pair<std::string_view, std::string_view>>(std::size_t)>;
+/// Sets the merges of a vocabulary from how a file spells their parts. Throws corrupt for the first that is none: `spelled` says it whole.
+void read_merge_list(TokenizerSpec& spec, std::size_t count, MergeParts parts_of, FunctionRef<std::string(std::size_t)> spelled, std::string_view place);
 void read_normalizer(const Json& json, TokenizerSpec& spec, std::string_view place);
 void read_pre_tokenizer(const Json& json, TokenizerSpec& spec, std::string_view place);
 /// Null where the file has none: texts are then words with spaces between them.

@@ -67,8 +67,8 @@ float Tokenizer::score(TokenId id) const {
 }
 
 TokenId Tokenizer::find(std::string_view piece) const noexcept {
-  const auto found = data_->index.find(piece);
-  return found == data_->index.end() ? -1 : found->second;
+  static_assert(PieceIndex::none == -1, "what find() promises");
+  return data_->id_of(piece);
 }
 
 std::int32_t Tokenizer::vocab_size() const noexcept { return static_cast<std::int32_t>(data_->spec.pieces.size()); }

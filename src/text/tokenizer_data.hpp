@@ -13,6 +13,7 @@
 #include "text/literals.hpp"
 #include "text/merges.hpp"
 #include "text/normalizer.hpp"
+#include "text/piece_index.hpp"
 #include "text/pre_tokenizer.hpp"
 #include "text/spec.hpp"
 #include "text/unigram.hpp"
@@ -53,8 +54,8 @@ enum class TokenModel : std::uint8_t { merges, unigram, wordpiece, wordlevel };
 struct Tokenizer::Data {
   TokenizerSpec spec;
   TokenModel model = TokenModel::merges;
-  HashMap<std::string_view, TokenId> index;  ///< by spelling; views into spec.pieces
-  HashMap<std::string_view, TokenId> whole;  ///< by bytes, for ignore_merges; views into `bytes`
+  PieceIndex index;  ///< by spelling; of pieces that spell the same the last
+  PieceIndex whole;  ///< for ignore_merges, by bytes or, where those are no spelling, as `index`
   MergeTable merges;
   Unigram unigram;
   WordPiece wordpiece;
@@ -73,6 +74,13 @@ struct Tokenizer::Data {
   std::vector<std::uint32_t> first_begins;
   std::vector<bool> special, ends;
 
+  /// The token of a piece; PieceIndex::none for what is none.
+  [[nodiscard]] TokenId id_of(std::string_view piece) const { return index.find(piece, PieceTexts{spec.pieces}); }
+  /// The token that a whole pre-token is, without merging.
+  [[nodiscard]] TokenId id_of_whole(std::string_view text) const {
+    if (!spec.byte_level) return whole.find(text, PieceTexts{spec.pieces});
+    return whole.find(text, [this](TokenId id) { return bytes_of(id); });
+  }
   /// Whether characters that nothing can stand for vanish, so that their neighbors meet.
   [[nodiscard]] bool loses_characters() const noexcept { return !spec.byte_level && spec.unknown < 0 && !spec.byte_fallback; }
   /// Whether characters are other pieces where a word begins or ends.

@@ -47,25 +47,25 @@ struct Alphabet {
   std::array<std::uint8_t, 256> length{};
   std::array<std::int16_t, 0x144> byte_of{};  // 188 printable bytes stay below U+0100, 68 others follow: U+0143 is the last
 
-  Alphabet() {
+  constexpr Alphabet() {
     byte_of.fill(-1);
     std::uint32_t next = 0x100;
     for (std::uint32_t b = 0; b < 256; ++b) {
       const bool printable = (b >= 0x21 && b <= 0x7e) || (b >= 0xa1 && b <= 0xac) || (b >= 0xae && b <= 0xff);
       const std::uint32_t code = printable ? b : next++;
       byte_of[code] = static_cast<std::int16_t>(b);
-      std::string text;
-      append(text, code);
-      length[b] = static_cast<std::uint8_t>(text.size());
-      for (std::size_t i = 0; i < text.size(); ++i) spelling[b][i] = text[i];
+      length[b] = code < 0x80 ? 1 : 2;
+      if (code < 0x80) {
+        spelling[b] = {static_cast<char>(code)};
+      } else {
+        spelling[b] = {static_cast<char>(0xc0 | code >> 6), static_cast<char>(0x80 | (code & 0x3f))};
+      }
     }
   }
 };
 
-const Alphabet& alphabet() noexcept {
-  static const Alphabet instance;
-  return instance;
-}
+/// Made by the compiler: decoding asks for it character by character.
+constexpr Alphabet alphabet;
 
 }  // namespace
 
@@ -143,15 +143,15 @@ std::string repaired(std::string_view text) {
 }
 
 std::string_view byte_spelling(std::uint8_t byte) noexcept {
-  return {alphabet().spelling[byte].data(), alphabet().length[byte]};
+  return {alphabet.spelling[byte].data(), alphabet.length[byte]};
 }
 
 std::string bytes_of_spelling(std::string_view piece) {
   std::string out;
   for (std::size_t at = 0; at < piece.size();) {
     const Char c = decode(piece, at);
-    if (!c.valid || c.code >= alphabet().byte_of.size() || alphabet().byte_of[c.code] < 0) return std::string(piece);
-    out += static_cast<char>(static_cast<std::uint8_t>(alphabet().byte_of[c.code]));
+    if (!c.valid || c.code >= alphabet.byte_of.size() || alphabet.byte_of[c.code] < 0) return std::string(piece);
+    out += static_cast<char>(static_cast<std::uint8_t>(alphabet.byte_of[c.code]));
     at += c.length;
   }
   return out;

@@ -19,8 +19,7 @@ using detail::spelling;
 std::string vocabulary(const Tokenizer::Data& data) {
   std::string text = "{";
   for (std::size_t i = 0; i < data.spec.pieces.size(); ++i) {
-    const auto found = data.index.find(data.spec.pieces[i]);
-    if (found == data.index.end() || found->second != static_cast<TokenId>(i)) continue;
+    if (data.id_of(data.spec.pieces[i]) != static_cast<TokenId>(i)) continue;
     text += message(text.size() > 1 ? ",\n" : "\n", "      ", Json::quoted(data.spec.pieces[i]), ": ", i);
   }
   return text + "\n    }";
@@ -138,7 +137,7 @@ std::vector<std::array<TokenId, 2>> detail::pairs_in_order(const Tokenizer::Data
   std::vector<bool> mergeable(spec.pieces.size());
   for (std::size_t i = 0; i < spec.pieces.size(); ++i) {
     const bool merges = spec.types[i] == TokenType::normal || spec.types[i] == TokenType::unused;
-    mergeable[i] = merges && !spec.pieces[i].empty() && data.index.at(spec.pieces[i]) == static_cast<TokenId>(i);
+    mergeable[i] = merges && !spec.pieces[i].empty() && data.id_of(spec.pieces[i]) == static_cast<TokenId>(i);
   }
   const std::vector<std::string_view> symbols(spec.pieces.begin(), spec.pieces.end());
   std::vector<Merge> merges = merges_from_scores(symbols, spec.scores, mergeable, place);
