@@ -62,6 +62,8 @@ std::string reference_name(const TensorId& id, bool sparse) {
     case Role::down_bias: return layer + "mlp.down_proj.bias";
     case Role::attention_out_norm: return layer + "attention_out_norm";
     case Role::ffn_out_norm: return layer + "ffn_out_norm";
+    case Role::latent_down: return layer + "mlp.latent_down.weight";
+    case Role::latent_up: return layer + "mlp.latent_up.weight";
     case Role::state_in: return layer + "mamba.in_proj.weight";
     case Role::state_out: return layer + "mamba.out_proj.weight";
     case Role::state_convolution: return layer + "mamba.conv1d.weight";
@@ -103,7 +105,7 @@ void TinyModel::add(Random& random, const RoleInfo& info, const TensorId& id) {
   t.gguf_shape = stored_shape(id, sizes, Container::gguf);
   if (info.by_heads) t.heads = heads;
   if (!key->fused.name.empty()) t.fused_name = name_in(sizes, key->fused.name, id), t.fused = key->fused;
-  if (!info.is_of_expert() && !info.by_heads) t.groups = key->fused.by_groups ? sizes.kv_heads_of(id.layer) : 1;
+  if (!info.is_of_expert() && !info.by_heads) t.groups = key->fused.by_groups ? sizes.kv_heads_of(id.layer) : key->fused.by_key_heads ? sizes.recurrent.key_heads : 1;
   const bool scales = !info.is_matrix() && !info.bias_of && info.role != Role::shared_gate && info.role != Role::selection_bias && info.role != Role::sinks && !is_recurrent_offset(info.role);
   const bool decays = info.role == Role::delta_decay || info.role == Role::state_decay;
   const double mean = decays ? -1 : scales ? 1 : 0, spread = info.is_matrix() ? 1 / std::sqrt(static_cast<double>(columns)) : 0.3;
@@ -148,6 +150,9 @@ TinyModel& TinyModel::make() {
   }
   const bool turns_part = !arch->latent && (arch->default_rope_part < 1 || (arch->find(Field::rope_dim) != nullptr && !arch->find(Field::rope_dim)->hf.empty()));
   if (turns_part) sizes.rope.dim = head_dim / 4 * 2;
+  if (arch->find(Field::expert_latent) != nullptr) sizes.expert_latent = expert_latent;
+  if (arch->single_group) key_heads = 1;
+  sizes.has_rope = !arch->says_rope || turned;
   sizes.router = arch->router;
   sizes.gate = arch->gate;
   const auto scale = [&](Field field, double value) { return arch->find(field) != nullptr ? value : 1.0; };
@@ -175,6 +180,7 @@ TinyModel& TinyModel::make() {
     if ((static_cast<std::int64_t>(i) + 1) % arch->full_attention_step != 0) specs[i].window = window;
   }
   for (std::size_t i = 0; i < specs.size(); ++i) {
+    if (!sizes.has_rope) specs[i].rope = nn::LayerRope::none;
     if (arch->no_rope_step > 0 && (static_cast<std::int64_t>(i) + 1) % arch->no_rope_step == 0) specs[i].rope = nn::LayerRope::none;
     if (arch->full_attention_step > 0) specs[i].rope = specs[i].window > 0 ? arch->window_rope : arch->full_rope;
   }
@@ -200,6 +206,7 @@ TinyModel& TinyModel::make() {
     if (!key.hf.empty()) config[std::string(key.hf)] = number;
   });
   detail::write_layer_kinds(sizes, config);
+  if (arch->says_rope) config["position_embedding_type"] = turned ? "rope" : "nope";
   if (sizes.rope.scaling == nn::RopeScaling::yarn) {
     Json scaling = {{"rope_type", "yarn"}, {"factor", sizes.rope.factor}, {"original_max_position_embeddings", sizes.rope.original_context}};
     if (sizes.temperature.scale > 0) scaling["llama_4_scaling_beta"] = sizes.temperature.scale;
@@ -253,6 +260,23 @@ std::vector<TinyTensor> TinyModel::folder_tensors() const {
   return all;
 }
 
+std::vector<float> TinyModel::in_turn(std::int64_t groups, const std::vector<std::pair<const float*, std::int64_t>>& parts) {
+  std::vector<float> values;
+  for (std::int64_t g = 0; g < groups; ++g) {
+    for (const auto& [from, count] : parts) values.insert(values.end(), from + g * count, from + (g + 1) * count);
+  }
+  return values;
+}
+
+std::vector<float> TinyModel::by_key_heads(const std::vector<const TinyTensor*>& parts) const {
+  const nn::RecurrentLayer& r = sizes.recurrent;
+  const std::int64_t columns = parts[0]->shape[1], keys = r.key_dim * columns, all_keys = r.key_heads * keys, each = r.value_heads / r.key_heads;
+  const float *first = parts[0]->values.data(), *second = parts[1]->values.data();
+  if (parts[0]->shape[0] == r.value_heads) return in_turn(r.key_heads, {{first, each * columns}, {second, each * columns}});
+  const std::int64_t values = each * r.value_dim * columns;
+  return in_turn(r.key_heads, {{first, keys}, {first + all_keys, keys}, {first + 2 * all_keys, values}, {second, values}});
+}
+
 /// Each group has some rows of each part, in the order of the parts.
 TinyTensor TinyModel::fused_rows_of(const TinyTensor& one) const {
   std::vector<const TinyTensor*> parts(static_cast<std::size_t>(one.fused.parts));
@@ -261,7 +285,8 @@ TinyTensor TinyModel::fused_rows_of(const TinyTensor& one) const {
   }
   const std::int64_t columns = one.shape.size() == 2 ? one.shape[1] : 1;
   TinyTensor whole{one.fused_name, "", {}, {}};
-  for (std::int64_t g = 0; g < one.groups; ++g) {
+  if (one.fused.by_key_heads) whole.values = by_key_heads(parts);
+  for (std::int64_t g = 0; !one.fused.by_key_heads && g < one.groups; ++g) {
     for (const TinyTensor* part : parts) {
       const std::int64_t size = part->shape[0] / one.groups * columns;
       whole.values.insert(whole.values.end(), part->values.begin() + g * size, part->values.begin() + (g + 1) * size);
@@ -357,6 +382,7 @@ GgufBuilder TinyModel::gguf() const {
     if (sizes.temperature.scale > 0) b.key(message(name, ".rope.scaling.yarn_log_multiplier"), 1.0F);
   }
   if (arch->says_parallel) b.key(message(name, ".use_parallel_residual"), arch->parallel);
+  if (arch->says_rope) b.key(message(name, ".rope.scaling.finetuned"), turned);
   put_vocabulary(b);
   if (more_keys) more_keys(b);
   put_tensors(b);
@@ -397,6 +423,11 @@ void TinyModel::put_tensors(GgufBuilder& b) const {
     }
     std::string bytes;
     const std::string name = t->gguf_name;
+    if (joins && t->fused.by_key_heads) {
+      const bool in_order = t->fused.part == 0;
+      bytes = bytes_of(by_key_heads({&*(in_order ? t : t + 1), &*(in_order ? t + 1 : t)}), "F32");
+      t = end;
+    }
     for (; t != end; ++t) bytes += bytes_of(t->id.layer >= 0 ? for_gguf(t->id, sizes, t->values) : for_gguf(*t), "F32");
     if (!name.empty()) b.tensor(name, dimensions, 0, bytes);
   }

@@ -39,13 +39,15 @@ struct TinyModel {
   const ArchSpec* arch = &archs::llama;
   std::int64_t dim = 36, layers = 2, heads = 6, kv_heads = 2, head_dim = 10, ffn = 50, vocab = 37, context = 64;
   std::int64_t experts = 6, experts_used = 2, expert_ffn = 20;  ///< of architectures that have some
+  std::int64_t expert_latent = 28;  ///< of those whose experts may have a space of their own; 0: they have none
+  bool turned = false;  ///< by rope, where files say whether layers are
   std::int64_t window = 7;  ///< of architectures that have one in some layers
   std::int64_t key_heads = 2, value_heads = 4, key_dim = 12, state_value_dim = 12, taps = 4;  ///< of recurrent layers
   std::int64_t q_rank = 12, kv_rank = 32, value_dim = 32;  ///< of latent attention
   bool tied = false;
   bool biases = false;  ///< what is optional: Llama's attention_bias, GLM-4.5's norms of q and k
   bool fuses = true;    ///< folders have experts in one tensor where the architecture's own have
-  bool drafts = true;   ///< has the layer that guesses tokens, where the architecture's files may
+  bool drafts = false;  ///< has the layer that guesses tokens, where the architecture's files may
   bool old_gguf = false;  ///< GGUF files have keys' and values' up-projections of latent attention in one tensor
   std::uint64_t seed = 1;
 
@@ -79,6 +81,10 @@ struct TinyModel {
   void put_tensors(GgufBuilder& b) const;
   void write_gguf(const std::filesystem::path& path) const { write_file(path, gguf().bytes()); }
 
+  /// The rows of several of a layer's own tensors, in turn for each of some groups: of each tensor the next so many.
+  [[nodiscard]] static std::vector<float> in_turn(std::int64_t groups, const std::vector<std::pair<const float*, std::int64_t>>& parts);
+  /// Those of a delta net's inputs, key head by key head.
+  [[nodiscard]] std::vector<float> by_key_heads(const std::vector<const TinyTensor*>& parts) const;
   /// The tensor of a folder that has a role's rows beside others.
   [[nodiscard]] TinyTensor fused_rows_of(const TinyTensor& one) const;
   /// Keys' and values' up-projections of a layer in one, as folders have them: (heads * (nope + value), rank).

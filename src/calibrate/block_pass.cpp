@@ -288,7 +288,7 @@ Hessian BlockPass::observe_expert(const LayerWeights& alone, std::int64_t layer,
   }
   if (!reads_all || expert.share == 0) return hessian;
   if (!of_all) {
-    of_all.emplace(checkpoint_.config().dim);
+    of_all.emplace(checkpoint_.config().expert_dim());
     for_each_sample([&](std::span<float> hidden) {
       forward_->run_to(alone, layer, group_of(Role::up), hidden);
       if (!is_held_out(hidden)) of_all->add(forward_->inputs());

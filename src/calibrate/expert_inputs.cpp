@@ -32,6 +32,8 @@ LayerWeights expert_alone(const LayerWeights& block, std::int64_t expert) {
   alone.ffn_norm = block.ffn_norm;
   alone.ffn_norm_bias = block.ffn_norm_bias;
   alone.mlp = block.experts.experts[static_cast<std::size_t>(expert)];
+  alone.experts.latent_down = block.experts.latent_down;
+  alone.experts.latent_up = block.experts.latent_up;
   return alone;
 }
 

@@ -10,7 +10,7 @@ namespace bantam::inline v0 {
 
 /// The role of an expert's weight in the MLP that the expert is run as.
 [[nodiscard]] Role mlp_role_of(Role of_expert) noexcept;
-/// A block whose MLP is one of the experts of another, behind the same norm.
+/// A block whose MLP is one of the experts of another, behind the same norm, and in the same space of experts.
 [[nodiscard]] LayerWeights expert_alone(const LayerWeights& block, std::int64_t expert);
 /// Calls f(role of an expert's weight, role in the MLP that the expert is run as) for each.
 template <class F>

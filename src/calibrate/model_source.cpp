@@ -99,15 +99,15 @@ LayerWeights ModelSource::rotated_block(std::int64_t layer) const {
     if (matrix.empty()) return;
     const RoleInfo& info = info_of(id.role);
     change(matrix, [&](Tensor<float, 2>& m) {
-      if (info.columns == WeightAxis::dim) scale_columns(m, *vector_of(block, norm_of(info.role)));
-      if (info.columns == WeightAxis::dim) residual_->rotate_columns(m);
+      if (is_stream(info.columns)) scale_columns(m, *vector_of(block, norm_of(info.role)));
+      if (is_stream(info.columns)) residual_->rotate_columns(m);
       if (values && info.role == Role::v) values->rotate_rows(m);
       if (values && info.role == Role::o) values->rotate_columns(m);
-      if (info.rows == WeightAxis::dim) residual_->rotate_rows(m);
+      if (is_stream(info.rows)) residual_->rotate_rows(m);
     });
     std::vector<float>* bias = bias_of(block, id);
     if (bias != nullptr && values && info.role == Role::v) rotate_pieces(*values, *bias);
-    if (bias != nullptr && info.rows == WeightAxis::dim) rotate_pieces(*residual_, *bias);
+    if (bias != nullptr && is_stream(info.rows)) rotate_pieces(*residual_, *bias);
   };
   for_each_matrix(block, rotate);
   if (std::vector<float>& gate = block.experts.shared_gate; !gate.empty()) {

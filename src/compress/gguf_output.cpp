@@ -6,6 +6,7 @@
 #include "bantam/core/parallel.hpp"
 #include "bantam/model/roles.hpp"
 #include "model/arrangement.hpp"
+#include "model/fused_rows.hpp"
 
 namespace bantam::inline v0 {
 
@@ -128,7 +129,25 @@ void GgufOutput::write_matrix(const CheckpointTensor& tensor, const WeightMatrix
       put_row(matrix, type, order.empty() ? row : order[static_cast<std::size_t>(row)], bytes.get() + row * row_bytes, codes, floats);
     }
   });
-  file_.write({bytes.get(), static_cast<std::size_t>(matrix.rows() * row_bytes)});
+  const std::span<const std::byte> rows(bytes.get(), static_cast<std::size_t>(matrix.rows() * row_bytes));
+  const TensorKey* key = key_of(config_, tensor);
+  if (key->fused.by_key_heads && key->fused.gguf == key->gguf) return write_part(tensor, *key, rows);
+  file_.write(rows);
+}
+
+/// Puts a part of a tensor into its place; the last one writes all.
+void GgufOutput::write_part(const CheckpointTensor& tensor, const TensorKey& key, std::span<const std::byte> rows) {
+  const FusedRows places = *fused_rows(config_, key, tensor.layer, true);
+  const std::size_t row_bytes = rows.size() / static_cast<std::size_t>(tensor.rows);
+  parts_.resize(static_cast<std::size_t>(places.rows) * row_bytes);
+  for (std::int64_t row = 0; row < tensor.rows; ++row) {
+    std::ranges::copy(rows.subspan(static_cast<std::size_t>(row) * row_bytes, row_bytes), parts_.begin() + places.place(row) * static_cast<std::ptrdiff_t>(row_bytes));
+  }
+  parts_rows_ += tensor.rows;
+  if (parts_rows_ < places.rows) return;
+  file_.write(parts_);
+  parts_.clear();
+  parts_rows_ = 0;
 }
 
 void GgufOutput::commit() {

@@ -17,8 +17,12 @@ class GgufOutput : public Output {
   void commit() override;
 
  private:
+  void write_part(const CheckpointTensor& tensor, const TensorKey& key, std::span<const std::byte> rows);
+
   const ModelConfig& config_;
   GgufWriter file_;
+  std::vector<std::byte> parts_;  ///< of a tensor whose parts' rows follow each other in turn
+  std::int64_t parts_rows_ = 0;   ///< that are there
   std::vector<std::pair<std::string, std::vector<float>>> rope_;  ///< what its frequencies are divided by
 };
 

@@ -6,7 +6,7 @@
 namespace bantam::inline v0 {
 
 std::int64_t Joined::place(std::int64_t row, std::int64_t column) const noexcept {
-  if (own) return fused.transposed ? column * own->rows + own->own[row] : own->own[row] * columns + column;
+  if (own) return fused.transposed ? column * own->rows + own->place(row) : own->place(row) * columns + column;
   if (by_heads) {
     const std::int64_t head = row / rows, in_head = row % rows;
     // (heads, nope and value, rank): the first part stands there as its transpose.

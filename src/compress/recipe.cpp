@@ -89,10 +89,10 @@ Recipe Recipe::for_model(const Checkpoint& checkpoint) const {
     const bool as_it_is = tensor.format().is_float && !options_.rotation;
     const RoleInfo& info = info_of(tensor.role);
     if (info.stays_float()) recipe.fixed_[tensor.name] = as_it_is ? &tensor.format() : &format_info<F32Format>();
-    // No calibrated method knows what heads read of their own; these matrices are few, and every token passes through them. GGUF's
-    // blocks of bytes are 32 long.
+    // No calibrated method knows what heads read of their own, or the space of experts; these matrices are few, and every token passes
+    // through them. GGUF's blocks of bytes are 32 long.
     const bool named = std::ranges::any_of(exceptions_, [&](const Exception& exception) { return matches(tensor.name, exception.pattern); });
-    if (info.by_heads && !named && !format_->is_float && format_->bits_per_weight < 8) {
+    if (info.is_ungrouped() && !named && !format_->is_float && format_->bits_per_weight < 8) {
       recipe.fixed_[tensor.name] = tensor.columns % 32 == 0 ? &format_info<Int8<32>>() : &format_info<F16Format>();
     }
     if (tensor.is_matrix && mix_ != nullptr) recipe.mixed_[tensor.name] = &format_in(*mix_, tensor.role, tensor.layer, checkpoint.config());

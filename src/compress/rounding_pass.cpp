@@ -207,7 +207,7 @@ void RoundingPass::round_group(Work& work, std::size_t g, Observed& seen, Rounde
 
 void RoundingPass::round_ungrouped(Work& work, RoundedBlock& result) {
   for (const auto& [role, tensor] : work.tensors) {
-    if (!info_of(role).by_heads || work.copied.contains(role)) continue;
+    if (!info_of(role).is_matrix() || !info_of(role).is_ungrouped() || work.copied.contains(role)) continue;
     WeightMatrix& matrix = *matrix_of(work.block, role);
     const FormatInfo& format = recipe_.format_of(tensor->name, false);
     if (format.is_float && !work.changed.contains(role)) continue;
@@ -217,7 +217,7 @@ void RoundingPass::round_ungrouped(Work& work, RoundedBlock& result) {
 }
 
 void RoundingPass::round_experts(Work& work, std::int64_t layer, RoundedBlock& result) {
-  const std::int64_t dim = checkpoint_.config().dim, used = checkpoint_.config().router.used;
+  const std::int64_t dim = checkpoint_.config().expert_dim(), used = checkpoint_.config().router.used;
   const std::vector<nn::RoutedExpert> routed = route(work.block, layer);
   const std::size_t first = input_group_of(Role::gate), last = input_group_of(Role::down);
   const bool one_by_one = recipe_.options().true_sequential;

@@ -273,8 +273,8 @@ void SensitivityPass::measure_block(std::int64_t layer) {
   hessians.clear();
   for (std::size_t i = 0; i < results_.size(); ++i) {
     const RoleInfo& info = info_of(tensor_of(i).role);
-    if (tensor_of(i).layer != layer || !(info.stays_float() || info.by_heads)) continue;
-    if (info.by_heads) measure_matrix(i, block, layer, nullptr);
+    if (tensor_of(i).layer != layer || !(info.stays_float() || info.is_ungrouped())) continue;
+    if (info.is_ungrouped()) measure_matrix(i, block, layer, nullptr);
     results_[i].formats[0].measured = true;  // a router keeps its numbers
     report(results_[i].name);
   }

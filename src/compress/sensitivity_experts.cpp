@@ -43,7 +43,7 @@ void SensitivityPass::measure_experts(const LayerWeights& block, std::int64_t la
     check_cancelled();
     const std::vector<ExpertVisit>& seen = visits[static_cast<std::size_t>(e)];
     const LayerWeights alone = expert_alone(block, e);
-    const ExpertInputs inputs = inputs_of(routed, config.router.used, e, pass_.fitted_tokens(), config.dim);
+    const ExpertInputs inputs = inputs_of(routed, config.router.used, e, pass_.fitted_tokens(), config.expert_dim());
     const std::vector<float> outputs = outputs_of_expert(*forward_, alone, layer, attended, seen);
     for (std::size_t g = 0; g < input_groups().size(); ++g) {
       std::optional<Hessian> hessian;

@@ -74,6 +74,7 @@ void read_experts(const Source& source, const std::vector<LayerKind>& kinds, std
   const std::int64_t experts = require_extent(source, Field::experts), ffn = require_extent(source, Field::expert_ffn);
   if (experts > most_experts) fail(Errc::corrupt, source.place, ": ", source.key(Field::experts), ": expected at most ", most_experts, ", found ", experts);
   read_router(source, experts, c.router);
+  c.expert_latent = count_of(source, Field::expert_latent, 1 << 16);
   const std::int64_t shared_experts = count_of(source, Field::shared_experts, most_experts);
   const std::int64_t shared = shared_experts > 0 ? shared_experts * ffn : count_of(source, Field::shared_ffn);
   if (shared > largest_extent) fail(Errc::corrupt, source.place, ": ", source.key(Field::shared_experts), ": expected at most ", largest_extent / ffn, ", found ", shared_experts);
@@ -415,6 +416,7 @@ FieldValue value_of(const ModelConfig& c, Field field) {
     case Field::experts: return unless(0, sparse.experts);
     case Field::experts_used: return unless(0, c.router.used);
     case Field::expert_ffn: return unless(0, sparse.expert_ffn);
+    case Field::expert_latent: return unless(0, c.expert_latent);
     case Field::shared_ffn: return sparse.ffn;
     case Field::shared_experts:
       if (sparse.expert_ffn == 0) return {};

@@ -124,7 +124,11 @@ ModelConfig read_gguf_config(const GgufFile& file) {
       },
       [&](Field field) {
         const auto* list = list_of(field);
-        return list != nullptr ? std::vector<double>(list->begin(), list->end()) : std::vector<double>();
+        std::vector<double> numbers = list != nullptr ? std::vector<double>(list->begin(), list->end()) : std::vector<double>();
+        // Those of layers that draft are the last.
+        const std::int64_t drafting = file.integer(key_of(Field::drafting_layers)).value_or(0);
+        if (drafting > 0 && drafting < std::ssize(numbers)) numbers.resize(numbers.size() - static_cast<std::size_t>(drafting));
+        return numbers;
       },
       key_of, true, [](std::int64_t) { return false; }, [&](std::int64_t layers) { return detail::layer_kinds_of(file, *arch, layers); }};
   ModelConfig c = detail::read_sizes(*arch, source);
@@ -139,6 +143,7 @@ ModelConfig read_gguf_config(const GgufFile& file) {
     fail(Errc::unsupported, place, ": ", *name, ".use_parallel_residual: expected ", arch->parallel ? "true" : "false");
   }
   if (has_experts) read_router(file, *name + ".", c.router);
+  if (arch->says_rope) c.has_rope = file.boolean(*name + ".rope.scaling.finetuned").value_or(true);
   if (const auto* tokens = file.texts("tokenizer.ggml.tokens")) c.vocab = static_cast<std::int64_t>(tokens->size());
   c.vocab = detail::extent_or(source, Field::vocab, c.vocab);
   const std::string prefix = message(*name, ".rope.scaling.");

@@ -323,6 +323,11 @@ ModelConfig from_json(const Json& whole, const std::string& file) {
   if (arch.says_parallel && flag_at(json, "use_parallel_residual", place, arch.parallel) != arch.parallel) {
     fail(Errc::unsupported, place, ": use_parallel_residual: expected ", arch.parallel ? "true" : "false", " of a model of type ", arch.name);
   }
+  if (arch.says_rope) {
+    const std::string positions = text_at(json, "position_embedding_type", place, "nope");
+    if (positions != "rope" && positions != "nope") fail(Errc::unsupported, place, ": position_embedding_type: expected rope or nope, found ", printable(positions));
+    c.has_rope = positions == "rope";
+  }
   if (arch.output_gate && !flag_at(json, "attn_output_gate", place, true)) fail(Errc::unsupported, place, ": attn_output_gate: expected true, found false");
   c.tied = flag_at(json, "tie_word_embeddings", place, flag_at(whole, "tie_word_embeddings", file, arch.default_tied));
   if (!arch.latent) read_rotated_part(json, new_rope ? rope_parameters : nullptr, place, c);
@@ -407,6 +412,11 @@ std::string write_hf_config(const ModelConfig& c, std::string_view torch_dtype) 
   }
   json["tie_word_embeddings"] = c.tied;
   detail::write_layer_kinds(c, json);
+  if (c.arch->says_rope) json["position_embedding_type"] = c.has_rope ? "rope" : "nope";
+  // Of a class that may have experts, and has some where nothing is said.
+  for (const ArchSpec* other : architectures) {
+    if (other->hf_class == c.arch->hf_class && other->has_experts() && !c.arch->has_experts()) json[std::string(other->find(Field::experts)->hf)] = 0;
+  }
   if (c.arch->says_parallel) json["use_parallel_residual"] = c.arch->parallel;
   if (c.window > 0) {
     json["sliding_window"] = c.window;

@@ -38,6 +38,7 @@ struct Source {
 
 /// What turns a layer of a model, whose windows are known, where a config does not say.
 [[nodiscard]] constexpr nn::LayerRope rope_of(const ModelConfig& c, std::int64_t layer) noexcept {
+  if (!c.has_rope) return nn::LayerRope::none;
   if (c.arch->no_rope_step > 0 && (layer + 1) % c.arch->no_rope_step == 0) return nn::LayerRope::none;
   return c.window == 0 ? nn::LayerRope::model : c.window_of(layer) > 0 ? c.arch->window_rope : c.arch->full_rope;
 }

@@ -92,6 +92,7 @@ Forward::Forward(const ModelConfig& config, const ModelWeights& weights, const B
     mixers_[static_cast<std::size_t>(kind)] = make_mixer(kind, kernels_, config, context_tokens, team_.size());
   }
   if (config.has_experts()) experts_.emplace(kernels_, config.router, config.gate, team_.size());
+  if (config.expert_latent > 0) latent_expert_.emplace(kernels_, config.gate);
   if (!weights.head.empty()) headed_.serve(kernels_, weights.head);
   codes_.resize(static_cast<std::size_t>(team_.size()));
   for (Pending& p : pending_) p.norm.reserve(static_cast<std::size_t>(config.dim));
@@ -99,6 +100,7 @@ Forward::Forward(const ModelConfig& config, const ModelWeights& weights, const B
 
 void Forward::serve(const LayerWeights& w, std::int64_t index) {
   if (nn::Mixer* mixer = mixer_of(index)) mixer->serve(w, normed_);
+  if (is_latent_expert(w)) return latent_expert_->serve(w.experts, w.mlp, normed_);
   mlp_.serve(w.mlp, normed_);
   if (!w.experts.experts.empty()) experts_->serve(w.experts);
 }
@@ -128,7 +130,8 @@ void Forward::resize(std::int64_t tokens) {
   // An expert may be run as the MLP of a block.
   const std::int64_t expert_ffn = std::ranges::max(c.specs, {}, &LayerSpec::expert_ffn).expert_ffn;
   mlp_.resize(tokens, std::max(c.ffn, expert_ffn));
-  if (experts_) experts_->resize(tokens, c.dim, expert_ffn);
+  if (experts_) experts_->resize(tokens, c.dim, expert_ffn, c.expert_latent);
+  if (latent_expert_) latent_expert_->resize(tokens, c.expert_latent, expert_ffn);
 }
 
 /// The same of the blocks of first halves.
@@ -333,7 +336,7 @@ void Forward::run_part(const LayerWeights& w, std::int64_t index, Half half, int
   resize(tokens);
   nn::Mixer* const mixer = mixer_of(index);
   if (mixer != nullptr) mixer->plan(tokens, sequences_);
-  part_inputs_ = ends ? nullptr : &inputs_of(index, half, until);
+  part_inputs_ = ends ? nullptr : half == Half::feed_forward && is_latent_expert(w) ? &latent_expert_->inputs(until) : &inputs_of(index, half, until);
   pending_count_ = 0;
   std::copy_n(hidden.data(), hidden.size(), residual_.data());
   const nn::Pass pass = pass_on(team_);
@@ -435,10 +438,19 @@ void Forward::feed_forward(const nn::Pass& pass, const LayerWeights& w, std::int
   const bool has_mlp = !w.mlp.down.empty();
   const bool own_norm = !config_.arch->parallel || !w.ffn_norm.empty();
   nn::RowBuffer& out = beside ? beside_ : branch_;
-  const nn::Readers readers = has_mlp ? nn::Mlp::readers(w.mlp) : nn::Readers{};
+  const bool latent = is_latent_expert(w);
+  const nn::Readers readers = latent ? nn::LatentExpert::readers(w.experts) : has_mlp ? nn::Mlp::readers(w.mlp) : nn::Readers{};
   // Beside attention and without a norm of its own it reads what attention read, rounded, too; but for orders of columns.
   if (own_norm || !beside || normed_.has_orders()) {
     normalize(pass, own_norm ? w.ffn_norm : w.attention_norm, own_norm ? w.ffn_norm_bias : w.attention_norm_bias, beside, readers);
+  }
+  if (latent) {
+    latent_expert_->narrow(pass, w.experts, w.mlp, normed_);
+    if (until == 0) return;
+    latent_expert_->hide(pass, w.mlp);
+    if (until != nn::to_the_end) return;
+    latent_expert_->project(pass, w.experts, w.mlp, out.output());
+    return add_later(out, w.ffn_out_norm);
   }
   if (until == 0) return;
   if (has_mlp) mlp_.hide(pass, w.mlp, normed_);

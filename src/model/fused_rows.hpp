@@ -1,7 +1,8 @@
-// Tensors that have the rows of several of a layer's own roles: q, k and v, or gate and up.
+// Tensors that have the rows of several of a layer's own roles: q, k and v, gate and up, or what a delta net reads.
 #pragma once
 
 #include <optional>
+#include <variant>
 
 #include "bantam/model/config.hpp"
 #include "sources/transforms.hpp"
@@ -10,10 +11,14 @@ namespace bantam::inline v0 {
 
 struct FusedRows {
   std::int64_t rows = 0;  ///< of the tensor
-  Selection own;          ///< those of the role
+  std::variant<Selection, IndexList> own;  ///< those of the role
+  /// Where one of the role's rows is.
+  [[nodiscard]] std::int64_t place(std::int64_t row) const noexcept {
+    return std::visit([&](const auto& rows_of_role) { return rows_of_role[row]; }, own);
+  }
 };
 
 /// Where the rows of a role are in its fused tensor; nothing where the architecture has it in none, or in one of experts or heads.
-[[nodiscard]] std::optional<FusedRows> fused_rows(const ModelConfig& config, const TensorKey& key, std::int64_t layer, bool gguf) noexcept;
+[[nodiscard]] std::optional<FusedRows> fused_rows(const ModelConfig& config, const TensorKey& key, std::int64_t layer, bool gguf);
 
 }  // namespace bantam::inline v0

@@ -192,7 +192,8 @@ class Matcher {
       all = open_plain(*entry, files_.path, shape);
       if (transposed) all = transpose(std::move(all));
     }
-    add(id, name_of(config_, key, id), arranged(is_matrix ? select_rows(std::move(all), fused->own) : select_columns(std::move(all), fused->own), id));
+    SharedSource own = std::visit([&](const auto& rows) { return is_matrix ? select_rows(all, rows) : select_columns(all, rows); }, fused->own);
+    add(id, name_of(config_, key, id), arranged(std::move(own), id));
     return true;
   }
 

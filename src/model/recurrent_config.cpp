@@ -169,6 +169,7 @@ void read_recurrent(const Source& source, ModelConfig& c) {
     expect(inner % r.value_heads == 0, Field::recurrent_inner, "a multiple of the ", r.value_heads, " heads, found ", inner);
     r.value_dim = inner / r.value_heads;
   }
+  if (c.arch->single_group && r.key_heads != 1) fail(Errc::unsupported, source.place, ": ", source.key(Field::recurrent_key_heads), ": expected 1 group of a model of type ", c.arch->name, ", found ", r.key_heads);
   expect(r.value_heads % r.key_heads == 0, Field::recurrent_heads, "a multiple of the ", r.key_heads, " key heads or groups, found ", r.value_heads);
   constexpr std::int64_t most = 1 << 24;  // numbers of a row; more than any model has by far
   expect(r.key_dim <= 4096 && r.key_heads * r.key_dim <= most, Field::recurrent_key_dim, "at most 4096, and ", most, " of all heads, found ", r.key_dim);

@@ -88,6 +88,8 @@ std::int64_t extent_of(WeightAxis axis, std::int64_t layer, const ModelConfig& c
     case WeightAxis::ffn: return spec.ffn;
     case WeightAxis::experts: return spec.experts;
     case WeightAxis::expert_ffn: return spec.expert_ffn;
+    case WeightAxis::expert_dim: return c.expert_dim();
+    case WeightAxis::expert_latent: return spec.is_sparse() ? c.expert_latent : 0;
   }
   return 0;
 }

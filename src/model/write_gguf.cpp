@@ -58,8 +58,10 @@ void write_gguf_config(GgufWriter& file, const ModelConfig& c) {
   const bool says_scale = c.arch->find(Field::attention_scale) != nullptr && !c.arch->find(Field::attention_scale)->gguf.empty();
   if (!says_scale && c.scales.attention != detail::unsaid_attention_scale(c)) no_words_for("a scale of scores other than the architecture's");
   if (c.arch->find(Field::embedding_scale) == nullptr && c.scales.embedding != (c.arch->scales_embedding ? std::sqrt(static_cast<double>(c.dim)) : 1)) no_words_for("a scale of the embedding");
-  const std::string prefix = message(c.arch->gguf_name(), ".");
-  file.key("general.architecture", c.arch->gguf_name());
+  const bool attends_alone = !c.arch->gguf_attending.empty() && c.has_rope && std::ranges::all_of(c.specs, [](const LayerSpec& spec) { return attends(spec.mixer); });
+  const std::string_view architecture = attends_alone ? c.arch->gguf_attending : c.arch->gguf_name();
+  const std::string prefix = message(architecture, ".");
+  file.key("general.architecture", architecture);
   file.key("general.quantization_version", std::uint32_t{2});
   for (const auto& list : {c.arch->config, c.arch->more_config}) {
     for (const ConfigKey& key : list) {
@@ -75,6 +77,7 @@ void write_gguf_config(GgufWriter& file, const ModelConfig& c) {
       }
     }
   }
+  if (c.arch->says_rope) file.key(prefix + "rope.scaling.finetuned", c.has_rope);
   if (c.arch->says_parallel) file.key(prefix + "use_parallel_residual", c.arch->parallel);
   if (c.arch->zero_heads) {
     // Which layers attend, by heads that others lack; and of layers of one half, which have an MLP.

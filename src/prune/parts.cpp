@@ -16,7 +16,7 @@ namespace {
 std::int64_t part_size(WeightAxis axis, Part part, const ModelConfig& c) noexcept {
   const std::int64_t group = c.heads / c.kv_heads;  // query heads, which go with the key-value head that they share
   switch (part) {
-    case Part::hidden: return axis == WeightAxis::dim ? 1 : 0;
+    case Part::hidden: return is_stream(axis) ? 1 : 0;
     case Part::channels: return axis == WeightAxis::ffn ? 1 : 0;
     case Part::experts: return axis == WeightAxis::experts ? 1 : 0;
     case Part::heads:

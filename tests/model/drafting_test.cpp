@@ -33,7 +33,7 @@ TEST_CASE("layers that draft compute the reference's logits, the same from every
     for (const bool tied : {false, true}) {
       CAPTURE(std::string(arch->name));
       CAPTURE(tied);
-      TinyModel tiny{.arch = arch, .tied = tied};
+      TinyModel tiny{.arch = arch, .tied = tied, .drafts = true};
       tiny.make();
       const TemporaryFolder folder;
       tiny.write_folder(folder / "hf");
@@ -62,7 +62,7 @@ TEST_CASE("layers that draft compute the reference's logits, the same from every
 TEST_CASE("layers that draft take no part in passes") {
   for (const ArchSpec* arch : drafting_architectures()) {
     CAPTURE(std::string(arch->name));
-    TinyModel with{.arch = arch};
+    TinyModel with{.arch = arch, .drafts = true};
     with.make();
     TinyModel without = with;
     without.sizes.drafting.clear();
@@ -83,7 +83,7 @@ TEST_CASE("layers that draft take no part in passes") {
 TEST_CASE("a layer that drafts is whole or not there") {
   for (const ArchSpec* arch : drafting_architectures()) {
     CAPTURE(std::string(arch->name));
-    TinyModel tiny{.arch = arch};
+    TinyModel tiny{.arch = arch, .drafts = true};
     tiny.make();
     const std::string name = name_in(tiny.sizes, arch->find(Role::draft_state_norm)->hf, {Role::draft_state_norm, tiny.sizes.layers});
     tiny.remove(name);
@@ -94,7 +94,7 @@ TEST_CASE("a layer that drafts is whole or not there") {
 }
 
 TEST_CASE("the engine refuses pairs that do not fit") {
-  TinyModel tiny{.arch = &archs::qwen3_5};
+  TinyModel tiny{.arch = &archs::qwen3_5, .drafts = true};
   tiny.make();
   const TemporaryFolder folder;
   tiny.write_folder(folder / "hf");

@@ -40,7 +40,7 @@ TEST_CASE("every matrix of a layer is in one input group, whose matrices have as
     const TensorId id(info.role, 0, info.is_of_expert() ? static_cast<std::int64_t>(of_experts++) % 3 : -1);
     CHECK(&matrix == matrix_of(layer, id));
     CHECK(vector_of(layer, id) == nullptr);
-    CHECK((grouped.contains(info.role) || info.is_of_expert() || info.stays_float() || info.by_heads));
+    CHECK((grouped.contains(info.role) || info.is_of_expert() || info.stays_float() || info.is_ungrouped() || info.role == Role::draft_projection));
   });
   CHECK(in_groups == grouped.size());
   CHECK(of_experts == 3 * 3);

@@ -24,6 +24,9 @@ int main(int argc, char** argv) {
       tiny.experts_used = 3;
       tiny.expert_ffn = 64;
       if (arch == &bantam::archs::deepseek_v2) tiny.q_rank = 0, tiny.layers = 27;  // llama.cpp knows Lite by its layers
+      if (arch->single_group) tiny.state_value_dim = 2 * tiny.dim / tiny.value_heads;  // llama.cpp knows no other width
+      tiny.expert_latent = i % 2 == 1 ? 48 : 0;
+      tiny.turned = i % 2 == 1;
       // Llama's bias of o is none of GGUF's.
       tiny.biases = i % 2 == 1 && arch->more_tensors.data() != bantam::archs::llama_biases;
       // llama.cpp knows no other heads of these.

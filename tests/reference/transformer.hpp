@@ -318,6 +318,7 @@ struct Transformer {
     return sum;
   }
 
+  /// As wide as x on both ends.
   [[nodiscard]] Row mlp(const std::string& at, const Row& x, std::int64_t width) const {
     const Row up = product(at + "up_proj.weight", at + "up_proj.bias", x, width);
     const bool gated = weights.contains(at + "gate_proj.weight");
@@ -330,19 +331,24 @@ struct Transformer {
         gate[c] = activation(gate[c]) * (gated ? up[c] : 1);
       }
     }
-    return product(at + "down_proj.weight", at + "down_proj.bias", gate, dim);
+    return product(at + "down_proj.weight", at + "down_proj.bias", gate, static_cast<std::int64_t>(x.size()));
   }
 
   /// The experts that a token is routed to, and the one that all share. arXiv:1701.06538, arXiv:2401.06066.
   [[nodiscard]] Row mixture(const std::string& at, const Row& x) const {
     const Row logits = product(at + "gate.weight", at + "router.bias", x, experts);
     const auto bias = weights.find(at + "gate.e_score_correction_bias");
-    Row sum(static_cast<std::size_t>(dim));
+    // Experts of a space of their own (Nemotron 3 Super) read and make its vectors.
+    const auto down = weights.find(at + "latent_down.weight");
+    const bool latent = down != weights.end();
+    const Row inner = latent ? product(at + "latent_down.weight", "", x, static_cast<std::int64_t>(down->second.size() / x.size())) : x;
+    Row sum(inner.size());
     for (const auto& [expert, weight] : route(router, {logits.begin(), logits.end()}, bias == weights.end() ? std::vector<float>() : bias->second)) {
-      Row y = mlp(at + "experts." + std::to_string(expert) + ".", x, expert_ffn);
+      Row y = mlp(at + "experts." + std::to_string(expert) + ".", inner, expert_ffn);
       for (double& v : y) v *= weight;
       add(sum, y);
     }
+    if (latent) sum = product(at + "latent_up.weight", "", sum, dim);
     if (!weights.contains(at + "shared_expert.up_proj.weight")) return sum;
     Row shared = mlp(at + "shared_expert.", x, shared_ffn);
     if (weights.contains(at + "shared_expert_gate.weight")) {

@@ -9,7 +9,7 @@ std::vector<Model> guessing_models() {
   std::vector<Model> models;
   for (const ArchSpec* arch : architectures) {
     if (arch->find(Role::draft_projection) == nullptr) continue;
-    TinyModel tiny{.arch = arch, .context = 800};
+    TinyModel tiny{.arch = arch, .context = 800, .drafts = true};
     tiny.make();
     const TemporaryFolder folder;
     tiny.write_folder(folder / "hf");

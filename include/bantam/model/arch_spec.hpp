@@ -96,6 +96,7 @@ enum class Field : std::uint8_t {
   experts,       ///< of a sparse layer
   experts_used,  ///< by a token
   expert_ffn,
+  expert_latent,   ///< what experts read and make, where that is a space of their own (Nemotron 3 Super)
   shared_ffn,      ///< width of the shared expert
   shared_experts,  ///< the same in widths of the others
   dense_layers,    ///< before the first sparse one
@@ -129,6 +130,7 @@ struct Fused {
   bool transposed = false;     ///< (experts, columns, roles' rows), where it has floats
   std::string_view gguf = {};  ///< in older GGUF files; of gate and up that have the same name there, in all
   bool by_groups = false;      ///< of q, k and v: the rows of a key-value head and its queries follow each other, head by head
+  bool by_key_heads = false;   ///< of a delta net's inputs: the rows of a key head and its value heads, in GGUF files, too (Qwen3-Next)
 };
 
 /// Where a tensor stands. {} is the number of the layer, {e} of the expert; without {e} those of all experts are stacked in one tensor.
@@ -194,6 +196,8 @@ struct ArchSpec {
   bool single_halves = false;  ///< each layer is one half: a mixer, an MLP, or experts
   bool feeds = true;          ///< layers have a second half
   bool zero_heads = false;    ///< GGUF files say which layers attend by how many key-value heads they have
+  bool single_group = false;  ///< state spaces have one group, over which their norm is taken; several are refused
+  std::string_view gguf_attending = {};  ///< GGUF's architecture where all layers attend and are turned by rope; empty: the same
   bool tiled_values = false;  ///< value head i of a delta net goes with key head i mod key_heads; folders have those of a key head side by side
   bool output_gate = false;   ///< queries of each head come with as many numbers whose sigmoid its output is multiplied by
   nn::HeadNorm head_norm = nn::HeadNorm::each;
@@ -209,6 +213,7 @@ struct ArchSpec {
   std::string_view activation_key = "hidden_act";  ///< where config.json says it
   std::int64_t full_attention_step = 0;  ///< where a config has a window alone, each layer that is a multiple of it, counted from 1, has none
   std::int64_t no_rope_step = 0;  ///< each layer that is a multiple of it, counted from 1, is not turned by rope
+  bool says_rope = false;      ///< files say whether rope turns layers at all: position_embedding_type, and GGUF's rope.scaling.finetuned
   bool says_parallel = false;  ///< files say which, as use_parallel_residual; the other is refused
   nn::LayerRope window_rope = nn::LayerRope::model;  ///< of layers with a window
   nn::LayerRope full_rope = nn::LayerRope::model;    ///< of the others in a model that has windows

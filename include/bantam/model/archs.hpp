@@ -10,6 +10,7 @@
 #include "bantam/model/archs/gpt_neox.hpp"
 #include "bantam/model/archs/gpt_oss.hpp"
 #include "bantam/model/archs/granite.hpp"
+#include "bantam/model/archs/granite_hybrid.hpp"
 #include "bantam/model/archs/granite_moe.hpp"
 #include "bantam/model/archs/hunyuan_moe.hpp"
 #include "bantam/model/archs/lfm2.hpp"
@@ -27,6 +28,7 @@
 #include "bantam/model/archs/qwen2.hpp"
 #include "bantam/model/archs/qwen3.hpp"
 #include "bantam/model/archs/qwen3_5.hpp"
+#include "bantam/model/archs/qwen3_next.hpp"
 #include "bantam/model/archs/qwen_moe.hpp"
 #include "bantam/model/archs/smollm3.hpp"
 #include "bantam/model/archs/stablelm.hpp"
@@ -43,6 +45,7 @@ inline constexpr const ArchSpec* architectures[] = {&archs::llama, &archs::mistr
                                                     &archs::qwen3_5, &archs::qwen3_5_moe, &archs::lfm2, &archs::lfm2_moe,
                                                     &archs::nemotron_h, &archs::nemotron_h_moe, &archs::mamba2,
                                                     &archs::gemma, &archs::gemma2, &archs::gemma3, &archs::phi3, &archs::phi2, &archs::glm4, &archs::olmo3,
-                                                    &archs::ministral3, &archs::cohere2, &archs::gpt_neox, &archs::stablelm, &archs::granite_moe};
+                                                    &archs::ministral3, &archs::cohere2, &archs::gpt_neox, &archs::stablelm, &archs::granite_moe,
+                                                    &archs::qwen3_next, &archs::granite_hybrid, &archs::granite_moe_hybrid};
 
 }  // namespace bantam::inline v0

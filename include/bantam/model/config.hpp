@@ -60,10 +60,12 @@ struct ModelConfig {
   double norm_eps = 0;
   nn::RopeOptions rope;
   std::optional<nn::RopeOptions> local_rope;  ///< of layers that have another
+  bool has_rope = true;  ///< false: a file says that rope turns no layer
   nn::Temperature temperature;
   ModelScales scales;
   std::int64_t window = 0;
   nn::RouterOptions router;  ///< of sparse layers
+  std::int64_t expert_latent = 0;  ///< what experts read and make, in the place of dim; 0: dim
   ops::Gate gate = ops::Gate::silu;
   bool tied = false;  ///< the head is the embedding
   std::int64_t drafting_layers = 0;  ///< of the file, behind the others
@@ -90,6 +92,7 @@ struct ModelConfig {
   /// Layers before the first sparse one; all of them in a model without experts.
   [[nodiscard]] std::int64_t dense_layers() const noexcept;
   [[nodiscard]] bool has_experts() const noexcept { return router.experts > 0; }
+  [[nodiscard]] std::int64_t expert_dim() const noexcept { return expert_latent > 0 ? expert_latent : dim; }
   [[nodiscard]] bool is_latent() const noexcept { return kv_rank > 0; }
   /// Whether all dense layers have the same sizes, come first, and all sparse ones have the same; windows may differ.
   [[nodiscard]] bool is_uniform() const noexcept;

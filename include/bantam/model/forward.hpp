@@ -12,6 +12,7 @@
 #include "bantam/model/roles.hpp"
 #include "bantam/model/sequence_input.hpp"
 #include "bantam/nn/blocks/experts.hpp"
+#include "bantam/nn/blocks/latent_expert.hpp"
 #include "bantam/nn/blocks/mixer.hpp"
 #include "bantam/nn/blocks/mlp.hpp"
 #include "bantam/nn/fetch_choice.hpp"
@@ -107,6 +108,8 @@ class Forward {
   void settle_in(std::span<float> hidden) noexcept;
   void normalize(const nn::Pass& pass, const std::vector<float>& weight, const std::vector<float>& bias, bool beside, const nn::Readers& readers) noexcept;
   void mix(const nn::Pass& pass, const LayerWeights& w, std::int64_t index, std::int64_t place, int until) noexcept;
+  /// Whether a layer's MLP is an expert of a mixture in a latent space, alone.
+  [[nodiscard]] bool is_latent_expert(const LayerWeights& w) const noexcept { return w.experts.experts.empty() && !w.experts.latent_down.empty(); }
   void feed_forward(const nn::Pass& pass, const LayerWeights& w, std::int64_t index, bool beside, int until) noexcept;
   void head(std::span<const std::int64_t> rows) noexcept;
   void final_norm(std::int64_t row, float* out) const noexcept;
@@ -144,6 +147,7 @@ class Forward {
   std::array<std::unique_ptr<nn::Mixer>, mixer_kinds> mixers_;  ///< of the kinds that the model has
   nn::Mlp mlp_;
   std::optional<nn::Experts> experts_;  ///< of models that have some
+  std::optional<nn::LatentExpert> latent_expert_;  ///< one of them alone, where they have a space of their own
   std::vector<RowCodes> codes_;         ///< one a worker
 };
 

@@ -15,6 +15,9 @@ namespace bantam::inline v0 {
 /// The length of an axis in a layer, 0 where the layer has none; -1: outside of layers.
 [[nodiscard]] std::int64_t extent_of(WeightAxis axis, std::int64_t layer, const ModelConfig& config) noexcept;
 
+/// Whether an axis is that of the residual stream, in a model whose experts read it.
+[[nodiscard]] constexpr bool is_stream(WeightAxis axis) noexcept { return axis == WeightAxis::dim || axis == WeightAxis::expert_dim; }
+
 /// How many there are of a weight.
 enum class Scope : std::uint8_t { model, layer, expert };
 
@@ -40,6 +43,8 @@ struct RoleInfo {
   [[nodiscard]] constexpr bool is_of_expert() const noexcept { return scope == Scope::expert; }
   /// A router's choice that flips costs more than its bytes: its matrix stays as it is.
   [[nodiscard]] constexpr bool stays_float() const noexcept { return rows == WeightAxis::experts; }
+  /// A matrix whose inputs no pass over a block comes to, so that it has no input group: of heads, and into and out of the space of experts.
+  [[nodiscard]] constexpr bool is_ungrouped() const noexcept { return by_heads || rows == WeightAxis::expert_latent || columns == WeightAxis::expert_latent; }
 };
 
 namespace detail {

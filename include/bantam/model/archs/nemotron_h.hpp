@@ -20,6 +20,8 @@ inline constexpr ConfigKey nemotron_h_expert_numbers[] = {
     {Field::experts, "n_routed_experts", "expert_count"},
     {Field::experts_used, "num_experts_per_tok", "expert_used_count"},
     {Field::expert_ffn, "moe_intermediate_size", "expert_feed_forward_length"},
+    {Field::expert_latent, "moe_latent_size", "moe_latent_size"},
+    {Field::drafting_layers, "", "nextn_predict_layers"},
     {Field::shared_ffn, "moe_shared_expert_intermediate_size", "expert_shared_feed_forward_length"},
     {Field::router_groups, "n_group", "expert_group_count"},
     {Field::router_groups_used, "topk_group", "expert_group_used_count"},
@@ -59,6 +61,8 @@ inline constexpr TensorKey nemotron_h_experts[] = {
     {Role::down, "backbone.layers.{}.mixer.shared_experts.down_proj.weight", "blk.{}.ffn_down_shexp.weight", Presence::required, Layers::sparse},
     {Role::router, "backbone.layers.{}.mixer.gate.weight", "blk.{}.ffn_gate_inp.weight"},
     {Role::selection_bias, "backbone.layers.{}.mixer.gate.e_score_correction_bias", "blk.{}.exp_probs_b.bias"},
+    {Role::latent_down, "backbone.layers.{}.mixer.fc1_latent_proj.weight", "blk.{}.ffn_latent_down.weight"},
+    {Role::latent_up, "backbone.layers.{}.mixer.fc2_latent_proj.weight", "blk.{}.ffn_latent_up.weight"},
     {Role::expert_up, "backbone.layers.{}.mixer.experts.{e}.up_proj.weight", "blk.{}.ffn_up_exps.weight"},
     {Role::expert_down, "backbone.layers.{}.mixer.experts.{e}.down_proj.weight", "blk.{}.ffn_down_exps.weight"},
 };

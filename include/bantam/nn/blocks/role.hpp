@@ -72,6 +72,8 @@ enum class Role : std::uint8_t {
   draft_embedding_norm,
   draft_state_norm,
   draft_final_norm,  ///< before the head
+  latent_down,     ///< into the space that experts work in, where that is not the residual stream
+  latent_up,       ///< and what they add up to out of it
   // One an expert from here on.
   expert_gate,
   expert_up,
@@ -115,6 +117,8 @@ enum class WeightAxis : std::uint8_t {
   ffn,
   experts,
   expert_ffn,
+  expert_dim,     ///< what experts read and make: dim, or expert_latent
+  expert_latent,  ///< of the space that they work in, if it is one of their own
 };
 
 }  // namespace bantam::inline v0

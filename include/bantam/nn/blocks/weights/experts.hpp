@@ -21,16 +21,18 @@ inline constexpr BlockWeight<ExpertsWeights> experts_table[] = {
     {Role::router_bias, WeightAxis::one, WeightAxis::experts, &ExpertsWeights::router_bias, Role::router},
     {Role::selection_bias, WeightAxis::one, WeightAxis::experts, &ExpertsWeights::selection_bias},
     {Role::shared_gate, WeightAxis::one, WeightAxis::dim, &ExpertsWeights::shared_gate},
+    {Role::latent_down, WeightAxis::expert_latent, WeightAxis::dim, &ExpertsWeights::latent_down},
+    {Role::latent_up, WeightAxis::dim, WeightAxis::expert_latent, &ExpertsWeights::latent_up},
 };
 
 /// Of each expert.
 inline constexpr BlockWeight<MlpWeights> expert_table[] = {
-    {Role::expert_gate, WeightAxis::expert_ffn, WeightAxis::dim, &MlpWeights::gate},
-    {Role::expert_up, WeightAxis::expert_ffn, WeightAxis::dim, &MlpWeights::up},
-    {Role::expert_down, WeightAxis::dim, WeightAxis::expert_ffn, &MlpWeights::down},
+    {Role::expert_gate, WeightAxis::expert_ffn, WeightAxis::expert_dim, &MlpWeights::gate},
+    {Role::expert_up, WeightAxis::expert_ffn, WeightAxis::expert_dim, &MlpWeights::up},
+    {Role::expert_down, WeightAxis::expert_dim, WeightAxis::expert_ffn, &MlpWeights::down},
     {Role::expert_gate_bias, WeightAxis::one, WeightAxis::expert_ffn, &MlpWeights::gate_bias, Role::expert_gate},
     {Role::expert_up_bias, WeightAxis::one, WeightAxis::expert_ffn, &MlpWeights::up_bias, Role::expert_up},
-    {Role::expert_down_bias, WeightAxis::one, WeightAxis::dim, &MlpWeights::down_bias, Role::expert_down},
+    {Role::expert_down_bias, WeightAxis::one, WeightAxis::expert_dim, &MlpWeights::down_bias, Role::expert_down},
 };
 
 }  // namespace bantam::inline v0::nn
