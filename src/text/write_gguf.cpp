@@ -57,6 +57,15 @@ Spaces spaces_of(const TokenizerSpec& spec) {
   return spaces;
 }
 
+/// Gemma 4's: merges over whole texts, whose spaces are U+2581 before anything could split them at spaces.
+bool is_gemma(const TokenizerSpec& spec) {
+  using Step = NormalizerStep::Kind;
+  const auto splits_nothing = [](const PreTokenizerStep& step) { return step.kind == PreTokenizerStep::Kind::split_literal && step.pattern == " "; };
+  return spec.kind == "spm" && spec.byte_fallback && spec.fuse_unknown && spec.scores.empty() && !spec.merges.empty() && spec.normalizer.size() == 1 &&
+         spec.normalizer[0].kind == Step::replace && spec.normalizer[0].pattern == " " && spec.normalizer[0].content == low_line &&
+         !spec.pre_tokenizer.empty() && std::ranges::all_of(spec.pre_tokenizer, splits_nothing);
+}
+
 /// SentencePiece merges the pair whose piece has the highest score. A list of merges gives each piece the place of the
 /// first pair that makes it.
 std::vector<float> scores_of(const TokenizerSpec& spec) {
@@ -130,6 +139,10 @@ void Tokenizer::write_gguf(GgufWriter& file, std::int64_t vocab) const {
   } else if (spec.byte_level) {
     file.key("tokenizer.ggml.model", "gpt2");
     file.key("tokenizer.ggml.pre", family_of(spec));
+  } else if (is_gemma(spec)) {
+    file.key("tokenizer.ggml.model", "gemma4");
+    file.key("tokenizer.ggml.add_space_prefix", false);
+    scores.assign(spec.pieces.size(), 0.0f);
   } else {
     if (!spec.continuing.empty() || !spec.word_end.empty()) no_words_for("pieces that say where in a word they stand");
     const Spaces spaces = spaces_of(spec);
@@ -152,7 +165,7 @@ void Tokenizer::write_gguf(GgufWriter& file, std::int64_t vocab) const {
   file.key("tokenizer.ggml.tokens", pieces);
   if (!scores.empty()) file.key("tokenizer.ggml.scores", scores);
   file.key("tokenizer.ggml.token_type", types);
-  if (spec.byte_level) {
+  if (spec.byte_level || is_gemma(spec)) {
     std::vector<std::string> merges;
     const auto piece_of = [&](TokenId id) -> const std::string& { return spec.pieces[static_cast<std::size_t>(id)]; };
     for (const auto& [left, right] : detail::pairs_in_order(*data_, "tokenizer")) merges.push_back(message(piece_of(left), ' ', piece_of(right)));

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <fstream>
+#include <nlohmann/json.hpp>
 #include <random>
 
 #include "bantam/io/gguf_writer.hpp"
@@ -62,6 +63,25 @@ Tokenizer through_gguf(const Tokenizer& tokenizer) {
 }
 
 }  // namespace
+
+TEST_CASE("merges over texts whose spaces are U+2581 go to GGUF files as Gemma 4's, and come back with their ids") {
+  BANTAM_NEED_SHARED(folder, "models/books4m");
+  auto json = nlohmann::json::parse(read_file(folder / "tokenizer.json"));
+  json["normalizer"] = {{"type", "Replace"}, {"pattern", {{"String", " "}}}, {"content", "\xe2\x96\x81"}};
+  json["pre_tokenizer"] = {{"type", "Split"}, {"pattern", {{"String", " "}}}, {"behavior", "MergedWithPrevious"}, {"invert", false}};
+  json["decoder"] = {{"type", "Sequence"}, {"decoders", {{{"type", "Replace"}, {"pattern", {{"String", "\xe2\x96\x81"}}}, {"content", " "}}, {{"type", "ByteFallback"}}, {{"type", "Fuse"}}}}};
+  const TemporaryFolder changed;
+  write_file(changed / "tokenizer.json", json.dump());
+  write_file(changed / "tokenizer_config.json", R"({"bos_token":"<s>","eos_token":"</s>","unk_token":"<unk>","add_bos_token":true})");
+  const Tokenizer tokenizer = Tokenizer::from_folder(changed.path()), back = through_gguf(tokenizer);
+  CHECK(back.bos() == tokenizer.bos());
+  CHECK(back.adds_bos());
+  for (const std::string text : {"", " ", "The old  captain,\n\n and the boy.", " leading and trailing ", "na\xc3\xafve \xe4\xbd\xa0\xe5\xa5\xbd \xf0\x9f\x98\x80", "x\ty\r\n  z"}) {
+    CAPTURE(text);
+    CHECK(back.encode(text) == tokenizer.encode(text));
+    CHECK(back.decode(back.encode(text, {.add_special = false})) == text);
+  }
+}
 
 TEST_CASE("unigram encoding finds the highest sum of scores") {
   std::mt19937 random(5);
