@@ -72,6 +72,18 @@ std::string reference_name(const TensorId& id, bool sparse) {
     case Role::state_decay_bias: return layer + "mamba.dt_bias";
     case Role::state_skip: return layer + "mamba.D";
     case Role::state_norm: return layer + "mamba.norm.weight";
+    case Role::per_layer_embedding: return "per_layer_embedding";
+    case Role::per_layer_model_projection: return "per_layer_model_projection";
+    case Role::per_layer_model_norm: return "per_layer_model_norm";
+    case Role::per_layer_gate: return layer + "per_layer_gate";
+    case Role::per_layer_projection: return layer + "per_layer_projection";
+    case Role::per_layer_norm: return layer + "per_layer_norm";
+    case Role::layer_scale: return layer + "layer_scale";
+    case Role::mlp_out_norm: return layer + "mlp_out_norm";
+    case Role::expert_norm: return layer + "expert_norm";
+    case Role::expert_out_norm: return layer + "expert_out_norm";
+    case Role::router_scale: return layer + "mlp.router_scale";
+    case Role::expert_scale: return layer + "mlp.expert_scale";
     case Role::draft_projection: return "draft.projection.weight";
     case Role::draft_embedding_norm: return "draft.embedding_norm.weight";
     case Role::draft_state_norm: return "draft.state_norm.weight";
@@ -109,7 +121,12 @@ void TinyModel::add(Random& random, const RoleInfo& info, const TensorId& id) {
   const bool scales = !info.is_matrix() && !info.bias_of && info.role != Role::shared_gate && info.role != Role::selection_bias && info.role != Role::sinks && !is_recurrent_offset(info.role);
   const bool decays = info.role == Role::delta_decay || info.role == Role::state_decay;
   const double mean = decays ? -1 : scales ? 1 : 0, spread = info.is_matrix() ? 1 / std::sqrt(static_cast<double>(columns)) : 0.3;
-  for (std::int64_t i = 0; i < rows * columns; ++i) t.values.push_back(static_cast<float>(mean + spread * random.normal()));
+  if (info.role == Role::rope_divisors) t.values = sizes.rope.divisors;
+  for (std::int64_t i = std::ssize(t.values); i < rows * columns; ++i) t.values.push_back(static_cast<float>(mean + spread * random.normal()));
+  if (arch->attention_scale == 1 && info.role == Role::q_norm) {
+    // Queries are trained to be as short as a scale of 1 asks for.
+    for (float& x : t.values) x /= std::sqrt(static_cast<float>(columns));
+  }
   if (arch->norm_offset != 0 && is_norm(info.role)) {
     t.less = arch->norm_offset;
     // The same in floats with the offset and without.
@@ -137,6 +154,45 @@ void TinyModel::set_kind(LayerSpec& spec, std::size_t i) {
   r = {.key_heads = key_heads, .value_heads = value_heads, .key_dim = key_dim, .value_dim = state_value_dim, .channels = 2 * key_heads * key_dim + value_heads * state_value_dim, .taps = taps};
 }
 
+/// Windows in two of three layers, those without one with heads of their own. Half of the layers read others' keys, where values are not keys.
+void TinyModel::set_full_layers(std::vector<LayerSpec>& specs) {
+  if (arch->find(Field::full_head_dim) == nullptr) return;
+  if (full_head_dim == 0) full_head_dim = 2 * head_dim;
+  shares_values = shares_values || arch->has_experts();
+  const std::size_t first = shares_values ? specs.size() : specs.size() / 2;
+  for (std::size_t i = 0; i < specs.size(); ++i) {
+    LayerSpec& spec = specs[i];
+    const bool full = i % 3 == 2;
+    spec.window = full ? 0 : window;
+    spec.rope = full ? nn::LayerRope::model : nn::LayerRope::local;
+    if (full) spec.head_dim = full_head_dim, spec.kv_heads = full_kv_heads;
+    spec.group = heads / spec.kv_heads;
+    spec.shares_values = full && shares_values;
+    if (i < first) continue;
+    spec.kv_layer = static_cast<std::int64_t>(first) - (full ? 1 : 2);
+    spec.ffn *= 2;
+  }
+  sizes.rope.dim = full_head_dim;
+  sizes.rope.divisors.assign(static_cast<std::size_t>(full_head_dim / 2), 1e30F);
+  std::fill_n(sizes.rope.divisors.begin(), full_head_dim / 8, 1.0F);
+  if (!shares_values) sizes.per_layer_dim = per_layer_dim;
+}
+
+/// What config.json says of them.
+void TinyModel::say_full_layers() {
+  if (arch->find(Field::full_head_dim) == nullptr) return;
+  config["attention_k_eq_v"] = shares_values;
+  config["use_double_wide_mlp"] = !shares_values;
+  config["enable_moe_block"] = arch->has_experts();
+  config["hidden_activation"] = "gelu_pytorch_tanh";
+  config["sliding_window"] = window;
+  config["layer_types"] = Json::array();
+  for (const LayerSpec& spec : sizes.specs) config["layer_types"].push_back(spec.window > 0 ? "sliding_attention" : "full_attention");
+  const double part = static_cast<double>(full_head_dim / 8) / static_cast<double>(full_head_dim / 2);
+  config["rope_parameters"] = {{"full_attention", {{"rope_type", "proportional"}, {"partial_rotary_factor", part}, {"rope_theta", 5000.0}}},
+                               {"sliding_attention", {{"rope_type", "default"}, {"rope_theta", 300.0}}}};
+}
+
 TinyModel& TinyModel::make() {
   Random random(seed);
   sizes = {};
@@ -158,7 +214,7 @@ TinyModel& TinyModel::make() {
   const auto scale = [&](Field field, double value) { return arch->find(field) != nullptr ? value : 1.0; };
   const auto cap = [&](Field field, double value) { return arch->find(field) != nullptr ? value : 0.0; };
   sizes.scales = {.embedding = arch->scales_embedding ? std::sqrt(static_cast<double>(dim)) : scale(Field::embedding_scale, 1.5), .residual = scale(Field::residual_scale, 0.75),
-                  .attention = arch->find(Field::attention_scale) != nullptr ? 0.25 : 0.0, .logits = scale(Field::logit_scale, 0.5) * scale(Field::logit_factor, 1.25),
+                  .attention = arch->find(Field::attention_scale) != nullptr ? 0.25 : arch->attention_scale, .logits = scale(Field::logit_scale, 0.5) * scale(Field::logit_factor, 1.25),
                   .attention_softcap = cap(Field::attention_softcap, 2), .final_softcap = cap(Field::final_softcap, 3)};
   if (arch->find(Field::temperature_scale) != nullptr) {
     // Over half a window of the context: what is asked of tiny models comes to several steps.
@@ -184,9 +240,10 @@ TinyModel& TinyModel::make() {
     if (arch->no_rope_step > 0 && (static_cast<std::int64_t>(i) + 1) % arch->no_rope_step == 0) specs[i].rope = nn::LayerRope::none;
     if (arch->full_attention_step > 0) specs[i].rope = specs[i].window > 0 ? arch->window_rope : arch->full_rope;
   }
+  set_full_layers(specs);
   sizes.set_layers(std::move(specs));
   if (arch->full_attention_step > 0 && arch->window_rope == nn::LayerRope::local) {
-    sizes.local_rope = nn::RopeOptions{.dim = sizes.rope.dim, .base = arch->find(Field::local_rope_base) != nullptr ? 300.0 : sizes.rope.base, .pairs = arch->pairs};
+    sizes.local_rope = nn::RopeOptions{.dim = arch->proportional_rope ? head_dim : sizes.rope.dim, .base = arch->find(Field::local_rope_base) != nullptr ? 300.0 : sizes.rope.base, .pairs = arch->pairs};
     // What turns the other layers differs in any case.
     if (arch->find(Field::local_rope_base) == nullptr) sizes.rope.scaling = nn::RopeScaling::yarn, sizes.rope.factor = 4, sizes.rope.original_context = 16;
   }
@@ -215,6 +272,7 @@ TinyModel& TinyModel::make() {
   }
   if (turns_part) config["partial_rotary_factor"] = static_cast<double>(sizes.rope.dim) / static_cast<double>(head_dim);
   if (arch->has_experts()) config["norm_topk_prob"] = sizes.router.renormalize;
+  say_full_layers();
   pieces = {"<unk>", "<s>", "</s>", "\xe2\x96\x81"};
   for (char c = 'a'; c <= 'z'; ++c) pieces.emplace_back(1, c);
   return *this;
@@ -223,6 +281,7 @@ TinyModel& TinyModel::make() {
 std::vector<TinyTensor> TinyModel::folder_tensors() const {
   std::vector<TinyTensor> all;
   for (const TinyTensor& one : tensors) {
+    if (one.name.empty()) continue;  // GGUF's alone
     if (!fuses || one.fused_name.empty()) {
       all.push_back(one);
       for (float& x : all.back().values) x -= one.less;
@@ -354,7 +413,8 @@ GgufBuilder TinyModel::gguf() const {
   // What the file has room for is less exact than config.json: the nearest float.
   const bool old = old_gguf && arch->latent;
   for_each_number([&](const ConfigKey& key, auto number) {
-    if (key.gguf.empty() || (arch->zero_heads && (key.field == Field::kv_heads || (arch->single_halves && key.field == Field::ffn))) || (old && (key.field == Field::head_dim || key.field == Field::value_dim))) return;
+    const bool listed = arch->flags_windows && (key.field == Field::kv_heads || key.field == Field::ffn);
+    if (key.gguf.empty() || listed || (arch->zero_heads && (key.field == Field::kv_heads || (arch->single_halves && key.field == Field::ffn))) || (old && (key.field == Field::head_dim || key.field == Field::value_dim))) return;
     if (key.field == Field::layers) number += static_cast<decltype(number)>(std::ssize(sizes.drafting));
     if (old && key.field == Field::latent_heads) number = static_cast<decltype(number)>(heads);
     if (old && key.field == Field::latent_key_dim) number = static_cast<decltype(number)>(head_dim);
@@ -375,6 +435,13 @@ GgufBuilder TinyModel::gguf() const {
     for (const LayerSpec& spec : sizes.specs) groups.push_back(attends(spec.mixer) ? static_cast<std::int32_t>(spec.kv_heads) : 0), widths.push_back(static_cast<std::int32_t>(spec.is_sparse() ? spec.expert_ffn : spec.ffn));
     b.key(message(name, ".attention.head_count_kv"), groups);
     if (arch->single_halves) b.key(message(name, ".feed_forward_length"), widths);
+  }
+  if (arch->flags_windows) {
+    std::vector<std::int32_t> groups, widths;
+    std::vector<bool> windows;
+    for (const LayerSpec& spec : sizes.specs) groups.push_back(static_cast<std::int32_t>(spec.kv_heads)), widths.push_back(static_cast<std::int32_t>(spec.ffn)), windows.push_back(spec.window > 0);
+    b.key(message(name, ".attention.head_count_kv"), groups).key(message(name, ".attention.sliding_window_pattern"), windows);
+    if (!arch->has_experts()) b.key(message(name, ".feed_forward_length"), widths);
   }
   if (sizes.rope.scaling == nn::RopeScaling::yarn) {
     b.key(message(name, ".rope.scaling.type"), "yarn").key(message(name, ".rope.scaling.factor"), static_cast<float>(sizes.rope.factor));
@@ -475,10 +542,22 @@ reference::Transformer TinyModel::reference() const {
     r.frequencies = reference::rope_yarn(static_cast<int>(sizes.rope.dim), 5000, sizes.rope.factor, 32, 1, original);
     r.magnitude = sizes.rope.attention_factor > 0 ? sizes.rope.attention_factor : reference::yarn_magnitude(sizes.rope.factor);
   }
-  if (sizes.local_rope) r.local_frequencies = frequencies(sizes.local_rope->base);
+  for (std::size_t i = 0; arch->proportional_rope && i < r.frequencies.size(); ++i) r.frequencies[i] *= i < r.frequencies.size() / 4 ? 1 : 0;
+  if (sizes.local_rope) {
+    for (std::int64_t i = 0; i < sizes.local_rope->dim / 2; ++i) r.local_frequencies.push_back(std::pow(sizes.local_rope->base, -2.0 * static_cast<double>(i) / static_cast<double>(sizes.local_rope->dim)));
+  }
+  for (std::size_t i = 0; arch->find(Field::full_head_dim) != nullptr && i < sizes.specs.size(); ++i) {
+    const LayerSpec& spec = sizes.specs[i];
+    r.head_dims.push_back(spec.window > 0 ? head_dim : full_head_dim);
+    r.groups.push_back(heads / (spec.window > 0 ? kv_heads : full_kv_heads));
+    r.kv_layers.push_back(spec.kv_layer);
+  }
+  r.norms_values = arch->norms_values;
+  r.per_layer_dim = sizes.per_layer_dim;
   for (const LayerSpec& spec : specs) r.locals.push_back(spec.rope == nn::LayerRope::local);
   r.temperature = sizes.temperature.scale, r.temperature_length = sizes.temperature.length, r.temperature_offset = sizes.temperature.offset;
   for (const TinyTensor& t : tensors) {
+    if (t.name.empty()) continue;  // divisors: frequencies have them
     r.weights[t.reference_name.empty() ? t.name : t.reference_name] = t.values;
     if (t.heads > 0 && t.fused.transposed) r.weights[t.fused_name] = latent_tensor(t).values;
   }

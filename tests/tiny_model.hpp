@@ -44,6 +44,9 @@ struct TinyModel {
   std::int64_t window = 7;  ///< of architectures that have one in some layers
   std::int64_t key_heads = 2, value_heads = 4, key_dim = 12, state_value_dim = 12, taps = 4;  ///< of recurrent layers
   std::int64_t q_rank = 12, kv_rank = 32, value_dim = 32;  ///< of latent attention
+  std::int64_t full_head_dim = 0, full_kv_heads = 1;  ///< of layers without a window that differ from the others; 0: twice head_dim
+  bool shares_values = false;  ///< keys are values in these, and no layer reads another's (Gemma 4, 31B); else half of the layers do (E2B, E4B)
+  std::int64_t per_layer_dim = 12;  ///< of models without experts whose values are not their keys
   bool tied = false;
   bool biases = false;  ///< what is optional: Llama's attention_bias, GLM-4.5's norms of q and k
   bool fuses = true;    ///< folders have experts in one tensor where the architecture's own have
@@ -97,6 +100,8 @@ struct TinyModel {
  private:
   void add(Random& random, const RoleInfo& info, const TensorId& id);
   void set_kind(LayerSpec& spec, std::size_t i);
+  void set_full_layers(std::vector<LayerSpec>& specs);
+  void say_full_layers();
   /// Calls f(key, number) for what containers say in numbers.
   template <class F>
   void for_each_number(F&& f) const {

@@ -28,6 +28,7 @@
 #include "bantam/nn/blocks/gated_delta.hpp"
 #include "bantam/nn/blocks/latent_attention.hpp"
 #include "bantam/nn/blocks/mlp.hpp"
+#include "bantam/nn/blocks/per_layer_embedding.hpp"
 #include "bantam/nn/blocks/short_convolution.hpp"
 #include "bantam/nn/blocks/state_space.hpp"
 #include "bantam/nn/ops.hpp"

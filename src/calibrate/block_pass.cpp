@@ -19,7 +19,8 @@ constexpr std::size_t most_kept = (std::size_t{1} << 28) / sizeof(float);
 }  // namespace
 
 BlockPass::BlockPass(const ModelSource& source, const Calibration& calibration, bool judged)
-    : source_(source), checkpoint_(source.checkpoint()), judges_(input_groups().size()), seen_(input_groups().size()), judged_(judged) {
+    : source_(source), checkpoint_(source.checkpoint()), judges_(input_groups().size()), seen_(input_groups().size()), keys_(checkpoint_.config()),
+      original_keys_(checkpoint_.config()), embeddings_(source), judged_(judged) {
   const ModelConfig& config = checkpoint_.config();
   std::int64_t longest = 0;
   if (std::ranges::all_of(calibration.samples, [](const std::vector<TokenId>& sample) { return sample.empty(); })) {
@@ -34,6 +35,7 @@ BlockPass::BlockPass(const ModelSource& source, const Calibration& calibration, 
       longest = std::max(longest, lengths_.back());
       for (const TokenId id : sample) {
         if (id < 0 || id >= config.vocab) fail(Errc::invalid_argument, "calibration: expected token ids below ", config.vocab, ", found ", id);
+        tokens_.push_back(id);
         hidden_.resize(hidden_.size() + static_cast<std::size_t>(config.dim));
         source.embed(*embedding, id, std::span(hidden_).last(static_cast<std::size_t>(config.dim)), scratch);
       }
@@ -73,7 +75,8 @@ std::span<float> BlockPass::original_of(std::span<const float> hidden) {
 
 Tensor<float, 2> BlockPass::original_inputs(const LayerWeights& original, std::int64_t layer, std::size_t group, std::span<const float> scales,
                                             std::span<const float> hidden) {
-  forward_->run_to(original, layer, input_groups()[group], original_of(hidden));
+  const InputGroup& read = input_groups()[group];
+  forward_->run_to(original, layer, read, original_of(hidden), beside(layer, read.half, original_keys_));
   const TensorView<const float, 2> x = forward_->inputs();
   Tensor<float, 2> inputs({x.extent(1), x.extent(0)});
   parallel_for(x.extent(1), 64, [&](Range range) {
@@ -95,20 +98,23 @@ BlockPass::Observed BlockPass::observe(const LayerWeights& block, std::int64_t l
   if (original != nullptr) sums.input_error = Tensor<float, 2>({input_groups()[group].adds ? dim : columns, columns});
   std::size_t past = 0;  // what the samples so far had as inputs
   for_each_sample([&](std::span<float> hidden) {
-    Tensor<float, 2> beside;  // (columns, tokens): the inputs of the original, then what they have beside ours
+    Tensor<float, 2> more;  // (columns, tokens): the inputs of the original, then what they have beside ours
     if (original != nullptr && input_groups()[group].adds) {
-      forward_->run_half(*original, layer, input_groups()[group].half, original_of(hidden));
+      const Half half = input_groups()[group].half;
+      forward_->run_half(*original, layer, half, original_of(hidden), beside(layer, half, original_keys_, true));
     } else if (original != nullptr) {
-      beside = original_inputs(*original, layer, group, scales, hidden);
+      more = original_inputs(*original, layer, group, scales, hidden);
     }
-    forward_->run_to(block, layer, input_groups()[group], hidden);
+    forward_->run_to(block, layer, input_groups()[group], hidden, beside(layer, input_groups()[group].half, keys_));
     const TensorView<const float, 2> x = forward_->inputs();
     keep_judges(group, hidden, x);
     const bool fitted = !is_held_out(hidden);
     if (fitted) sums.hessian.add(x);
     if (fitted) count(group, x);
     const auto inputs = static_cast<std::size_t>(x.size());
-    const bool ends_half = input_groups()[group].adds && !parallel() && !(input_groups()[group].half == Half::feed_forward && !block.experts.experts.empty());
+    // Keys that others read are made by the whole half.
+    const bool lends = input_groups()[group].half == Half::mixer && checkpoint_.config().lends_keys(layer);
+    const bool ends_half = input_groups()[group].adds && !parallel() && !lends && !(input_groups()[group].half == Half::feed_forward && !block.experts.experts.empty());
     if (ends_half && kept_.size() == past && past + inputs <= most_kept) {
       for (std::int64_t t = 0; t < x.extent(0); ++t) kept_.insert(kept_.end(), &x(t, 0), &x(t, 0) + x.extent(1));
     }
@@ -117,10 +123,10 @@ BlockPass::Observed BlockPass::observe(const LayerWeights& block, std::int64_t l
     if (input_groups()[group].adds) return add_products(sums.input_error, lacking(block, group, hidden, x), x);
     parallel_for(columns, 64, [&](Range range) {
       for (std::int64_t t = 0; t < x.extent(0); ++t) {
-        for (std::int64_t c = range.begin; c < range.end; ++c) beside(c, t) -= x(t, c);
+        for (std::int64_t c = range.begin; c < range.end; ++c) more(c, t) -= x(t, c);
       }
     });
-    add_products(sums.input_error, beside, x);
+    add_products(sums.input_error, more, x);
   });
   return sums;
 }
@@ -161,12 +167,12 @@ std::vector<Hessian> BlockPass::observe_some(const LayerWeights& block, std::int
   std::vector<float> states;
   for_each_sample([&](std::span<const float> hidden) {
     states.assign(hidden.begin(), hidden.end());
-    bool mixed = false;
+    Half at = Half::mixer;  // that the states have come to
     for (std::size_t i = 0; i < groups.size(); ++i) {
       if (first_of(block, input_groups()[groups[i]]) == nullptr) continue;
       const InputGroup& group = input_groups()[groups[i]];
-      if (group.half == Half::feed_forward && !std::exchange(mixed, true)) forward_->run_half(block, layer, Half::mixer, states);
-      forward_->run_to(block, layer, group, states);
+      for (; at < group.half; at = static_cast<Half>(static_cast<int>(at) + 1)) forward_->run_half(block, layer, at, states, beside(layer, at, keys_));
+      forward_->run_to(block, layer, group, states, beside(layer, group.half, keys_));
       keep_judges(groups[i], hidden, forward_->inputs());
       if (is_held_out(hidden)) continue;
       hessians[i].add(forward_->inputs());
@@ -209,7 +215,7 @@ void BlockPass::advance(const LayerWeights& block, std::int64_t layer, Half half
     if (past < kept.size()) {
       forward_->end_half(block, layer, *last, {kept.data() + past, {tokens, columns}}, hidden);
     } else {
-      forward_->run_half(block, layer, half, hidden);
+      forward_->run_half(block, layer, half, hidden, beside(layer, half, keys_, true));
     }
     past += static_cast<std::size_t>(tokens * columns);
   });
@@ -217,7 +223,7 @@ void BlockPass::advance(const LayerWeights& block, std::int64_t layer, Half half
 
 void BlockPass::advance_original(const LayerWeights& original, std::int64_t layer, Half half) {
   if (original_.empty()) return;
-  for_each_sample([&](std::span<float> hidden) { forward_->run_half(original, layer, half, original_of(hidden)); });
+  for_each_sample([&](std::span<float> hidden) { forward_->run_half(original, layer, half, original_of(hidden), beside(layer, half, original_keys_, true)); });
 }
 
 std::vector<nn::RoutedExpert> BlockPass::route(const LayerWeights& block, std::int64_t layer) {

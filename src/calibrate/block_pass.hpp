@@ -9,6 +9,7 @@
 #include "bantam/calibrate/observers.hpp"
 #include "bantam/core/parallel.hpp"
 #include "bantam/model/forward.hpp"
+#include "beside_states.hpp"
 #include "expert_inputs.hpp"
 #include "model_source.hpp"
 
@@ -50,7 +51,10 @@ class BlockPass {
   /// The original's states, where there are two.
   [[nodiscard]] std::span<const float> original_states() const noexcept { return original_; }
   /// The same without a rotation: the two begin to differ after this.
-  void follow() { original_ = hidden_; }
+  void follow() {
+    original_ = hidden_;
+    original_keys_ = keys_;
+  }
   /// Carries the original's states, if they are carried, over half of a block that this model does not have.
   void advance_original(const LayerWeights& original, std::int64_t layer, Half half);
   /// Adds up what a group reads, by number, in the half of a block that the states have come to; they stay there.
@@ -85,12 +89,20 @@ class BlockPass {
   template <class F>
   void for_each_sample(F&& f) {
     std::int64_t first = 0;
+    sample_ = {};
     for (const std::int64_t length : lengths_) {
       check_cancelled();
       const std::int64_t dim = checkpoint_.config().dim;
+      sample_.tokens = std::span(tokens_).subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(length));
       f(std::span(hidden_).subspan(static_cast<std::size_t>(first * dim), static_cast<std::size_t>(length * dim)));
       first += length;
+      ++sample_.number;
     }
+  }
+  /// What half of a layer reads beside the hidden states of the sample at hand, of this model or the original; `keeps`: see LentKeys.
+  [[nodiscard]] BesideStates beside(std::int64_t layer, Half half, LentKeys& keys, bool keeps = false) {
+    return {half == Half::mixer ? keys.of(layer, sample_.number, keeps) : nullptr,
+            half == Half::end ? embeddings_.of(layer, sample_.tokens) : std::span<const float>()};
   }
   /// Keeps what a group reads of the tokens that outputs are judged by.
   void keep_judges(std::size_t group, std::span<const float> hidden, TensorView<const float, 2> inputs);
@@ -101,6 +113,14 @@ class BlockPass {
   void count(std::size_t group, TensorView<const float, 2> inputs);
 
   std::vector<std::int64_t> lengths_;  ///< tokens of each sample
+  std::vector<TokenId> tokens_;        ///< of all of them
+  struct Sample {
+    std::size_t number = 0;
+    std::span<const TokenId> tokens;
+  };
+  Sample sample_;                      ///< at hand
+  LentKeys keys_, original_keys_;      ///< the second where the original is followed
+  LayerEmbeddings embeddings_;
   std::vector<float> hidden_;          ///< (tokens of all samples, dim), those held out last
   std::size_t fitted_ = 0;             ///< numbers of `hidden_` that are not held out
   bool judged_;                        ///< whether outputs are

@@ -29,8 +29,9 @@ Role mlp_role_of(Role of_expert) noexcept {
 
 LayerWeights expert_alone(const LayerWeights& block, std::int64_t expert) {
   LayerWeights alone;
-  alone.ffn_norm = block.ffn_norm;
-  alone.ffn_norm_bias = block.ffn_norm_bias;
+  const bool apart = !block.expert_norm.empty();  // from an MLP beside them
+  alone.ffn_norm = apart ? block.expert_norm : block.ffn_norm;
+  if (!apart) alone.ffn_norm_bias = block.ffn_norm_bias;
   alone.mlp = block.experts.experts[static_cast<std::size_t>(expert)];
   alone.experts.latent_down = block.experts.latent_down;
   alone.experts.latent_up = block.experts.latent_up;

@@ -17,7 +17,8 @@ void scale_columns(Tensor<float, 2>& weights, std::span<const float> factors) {
   }
 }
 
-bool can_fold(const LayerWeights& block, const InputGroup& group) {
+bool can_fold(const LayerWeights& block, const InputGroup& group, const ArchSpec& arch) {
+  if (group.fixed) return false;
   if (group.source == Role::ffn_norm && !block.experts.experts.empty()) return false;
   // Without a gate the activation is between what up makes and what down reads.
   if (group.source == Role::up && block.mlp.gate.empty()) return false;
@@ -25,6 +26,8 @@ bool can_fold(const LayerWeights& block, const InputGroup& group) {
   if (group.source == Role::attention_norm && block.ffn_norm.empty()) return false;
   const WeightMatrix* reader = first_of(block, group);
   if (reader == nullptr) return false;
+  // Norms of values would take scales away, and what makes no values cannot.
+  if (group.source == Role::v && (arch.norms_values || block.attention.v.empty())) return false;
   const std::int64_t columns = reader->columns();
   if (const std::vector<float>* norm = vector_of(block, group.source)) return static_cast<std::int64_t>(norm->size()) == columns;
   return matrix_of(block, group.source)->rows() == columns;

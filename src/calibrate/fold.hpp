@@ -15,7 +15,7 @@ void scale_columns(Tensor<float, 2>& weights, std::span<const float> factors);
 
 /// Whether the source has a value for each input of the group, which nothing else reads. Not so for o where heads share keys and
 /// values: each value is read by several columns; nor for an MLP beside experts, which read the same norm.
-[[nodiscard]] bool can_fold(const LayerWeights& block, const InputGroup& group);
+[[nodiscard]] bool can_fold(const LayerWeights& block, const InputGroup& group, const ArchSpec& arch);
 /// Divides what the source makes by `scales` and multiplies the group's columns: exact but for the rounding of f32.
 /// Matrices that change become f32.
 void fold(LayerWeights& block, const InputGroup& group, std::span<const float> scales);

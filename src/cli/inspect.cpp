@@ -4,6 +4,7 @@
 #include "bantam/model/expert_names.hpp"
 #include "bantam/model/locate.hpp"
 #include "bantam/model/native_file.hpp"
+#include "bantam/model/roles.hpp"
 #include "bantam/nn/kv_cache.hpp"
 #include "options.hpp"
 #include "output.hpp"
@@ -87,7 +88,8 @@ std::vector<std::pair<LayerSpec, std::int64_t>> kinds_of(const ModelConfig& c) {
 std::string kinds_text(const ModelConfig& c) {
   std::string text;
   for (const auto& [spec, count] : kinds_of(c)) {
-    text += message(text.empty() ? "layers          " : "                ", count, " x ", spec.window > 0 ? message("window of ", spec.window, " tokens, ") : "");
+    text += message(text.empty() ? "layers          " : "                ", count, " x ", spec.window > 0 ? message("window of ", spec.window, " tokens, ") : "",
+                    spec.head_dim > 0 ? message("heads of ", spec.head_dim, ", ") : "", spec.kv_layer >= 0 ? message("keys of layer ", spec.kv_layer, ", ") : "");
     if (spec.is_sparse()) {
       text += message("experts of ", spec.expert_ffn, " (", c.router.used, " of ", spec.experts, " a token)", spec.ffn > 0 ? message(", shared expert of ", spec.ffn) : "");
     } else {
@@ -101,19 +103,21 @@ std::string kinds_text(const ModelConfig& c) {
 Json kinds_json(const ModelConfig& c) {
   Json kinds = Json::array();
   for (const auto& [spec, count] : kinds_of(c)) {
-    kinds.push_back({{"layers", count}, {"kv_heads", spec.kv_heads}, {"window", spec.window}, {"ffn", spec.ffn}, {"experts", spec.experts},
+    kinds.push_back({{"layers", count}, {"kv_heads", spec.kv_heads}, {"head_dim", c.head_dim_of(spec)}, {"kv_layer", spec.kv_layer}, {"window", spec.window}, {"ffn", spec.ffn}, {"experts", spec.experts},
                      {"experts_used", spec.is_sparse() ? c.router.used : 0}, {"expert_ffn", spec.expert_ffn}});
   }
   return kinds;
 }
 
 Json describe(const ModelConfig& c) {
-  const bool alike = c.is_uniform(), same_window = windowed_layers(c) == (c.window > 0 ? c.layers : 0);
+  const bool same_heads = std::ranges::all_of(c.specs, [&](const LayerSpec& spec) { return c.head_dim_of(spec) == c.head_dim; });
+  const bool alike = c.is_uniform() && std::ranges::all_of(c.specs, [&](const LayerSpec& spec) { return spec.kv_heads == c.layer(0).kv_heads && spec.ffn == c.layer(0).ffn; });
+  const bool same_window = windowed_layers(c) == (c.window > 0 ? c.layers : 0);
   return {{"dim", c.dim},
           {"layers", c.layers},
           {"heads", sizes_json(c, &ModelConfig::heads_of, alike)},
           {"kv_heads", sizes_json(c, &ModelConfig::kv_heads_of, alike)},
-          {"head_dim", c.head_dim},
+          {"head_dim", sizes_json(c, &ModelConfig::head_dim_of, same_heads)},
           {"ffn", sizes_json(c, &ModelConfig::ffn_of, alike)},
           {"vocab", c.vocab},
           {"context", c.context},
@@ -125,6 +129,7 @@ Json describe(const ModelConfig& c) {
           {"expert_ffn", c.has_experts() ? c.layer(c.dense_layers()).expert_ffn : 0},
           {"dense_layers", c.dense_layers()},
           {"kinds", kinds_json(c)},
+          {"per_layer_dim", c.per_layer_dim},
           {"tied", c.tied}};
 }
 
@@ -142,7 +147,7 @@ Sizes sizes_of(const Checkpoint& checkpoint) {
     const std::int64_t weights = tensor.rows * tensor.columns;
     const ModelConfig& config = checkpoint.config();
     sizes.parameters += weights;
-    if (tensor.role != Role::embedding || config.tied) {
+    if (!info_of(tensor.role).is_looked_up() || (tensor.role == Role::embedding && config.tied)) {
       // All experts of a layer are as large.
       const bool reads = tensor.expert < config.router.used;
       sizes.active += reads ? weights : 0;
@@ -273,11 +278,13 @@ std::string as_text(const Checkpoint& checkpoint, const std::optional<Verificati
   const nn::SequenceState state = c.new_state("f16");
   std::string out =
       message("architecture    ", c.arch->name, " (", checkpoint.container(), ")\nsizes           ", c.layers,
-              " layers, dim ", c.dim, ", ", sizes_text(c, &ModelConfig::heads_of), " heads of ", c.head_dim, ", ",
+              " layers, dim ", c.dim, ", ", sizes_text(c, &ModelConfig::heads_of), " heads of ", sizes_text(c, &ModelConfig::head_dim_of), ", ",
               sizes_text(c, &ModelConfig::kv_heads_of), " kv heads, ", c.has_experts() ? "" : message("ffn ", sizes_text(c, &ModelConfig::ffn_of), ", "), "vocab ", c.vocab, c.tied ? " (tied)" : "", "\ncontext         ", c.context, " tokens");
   if (c.window > 0) out += message(", window ", c.window);
   if (const std::int64_t windowed = windowed_layers(c); windowed > 0 && windowed < c.layers) out += message(" in ", windowed, " of ", c.layers, " layers");
-  out += "\n" + (c.has_experts() || !c.is_uniform() ? kinds_text(c) : std::string());
+  if (c.per_layer_dim > 0) out += message(", per-layer embeddings of ", c.per_layer_dim);
+  const bool differ = std::ranges::any_of(c.specs, [](const LayerSpec& spec) { return spec.head_dim > 0 || spec.kv_layer >= 0; });
+  out += "\n" + (c.has_experts() || differ || !c.is_uniform() ? kinds_text(c) : std::string());
   out += message("parameters      ", sizes.parameters, c.has_experts() ? message(", ", sizes.active, " of them work for a token, in ", in_bytes(sizes.token_bytes)) : "",
                  "\nbytes           ", checkpoint.stored_bytes(), " (",
                  in_bytes(checkpoint.stored_bytes()), "), ",

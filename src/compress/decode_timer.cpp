@@ -23,13 +23,16 @@ WeightMatrix zeros(const FormatInfo& format, std::int64_t rows, std::int64_t col
 /// The first layers of a model, of zeros in the formats that a plan gives them.
 ModelWeights zeros_of(const Checkpoint& shapes, const Plan& plan, std::int64_t layers) {
   ModelWeights weights;
+  const ModelConfig fewer = with_layers(shapes.config(), first_numbers(layers));
   for (std::int64_t layer = 0; layer < layers; ++layer) make_room(weights.layers.emplace_back(), shapes.config().layer(layer));
   auto planned = plan.matrices.begin();
   for (const CheckpointTensor& tensor : shapes.tensors()) {
     const FormatInfo* format = tensor.is_matrix ? (planned++)->format : nullptr;
     if (tensor.layer >= layers) continue;
     if (format != nullptr) {
-      *matrix_of(weights, tensor) = zeros(*format, tensor.rows, tensor.columns, tensor.role != Role::embedding || shapes.config().tied);
+      const auto [rows, columns] = shape_of(tensor.role, tensor.layer, fewer);
+      const bool read = !info_of(tensor.role).is_looked_up() || (tensor.role == Role::embedding && shapes.config().tied);
+      *matrix_of(weights, tensor) = zeros(*format, rows, columns, read);
     } else if (std::vector<float>* vector = vector_of(weights, tensor)) {
       vector->assign(static_cast<std::size_t>(tensor.columns), 1.0f);
     }

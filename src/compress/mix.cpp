@@ -101,6 +101,7 @@ const Mix* find_mix(std::string_view name) noexcept {
 const FormatInfo& format_in(const Mix& mix, Role role, std::int64_t layer, const ModelConfig& config) {
   // The head, and the embedding where it is the head.
   if (role == Role::head || (role == Role::embedding && config.tied)) return find_format(mix.name == "Q8_0" ? "q8_0" : "q6_k");
+  if (role == Role::per_layer_model_projection) return find_format("f16");  // llama-quantize leaves it as it is
   if (const std::string_view format = format_beside_8_experts(mix, role); config.router.experts == 8 && !format.empty()) return find_format(format);
   role = role_in_rules(role);
   const auto fits = [&](const Rule& rule) { return rule.mix == mix.name && rule.role == role && holds(rule.where, layer, config); };

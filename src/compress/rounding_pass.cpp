@@ -98,7 +98,7 @@ void RoundingPass::scale(Work& work, std::vector<Hessian>& hessians) {
     touched.push_back(group.source);
     // What is clamped cannot be scaled.
     const bool clamped = group.source == Role::up && checkpoint_.config().gate == ops::Gate::clamped_silu;
-    if (clamped || !can_fold(work.block, group) || std::ranges::any_of(touched, [&](Role role) { return work.copied.contains(role); })) continue;
+    if (clamped || !can_fold(work.block, group, *checkpoint_.config().arch) || std::ranges::any_of(touched, [&](Role role) { return work.copied.contains(role); })) continue;
     std::vector<Tensor<float, 2>> weights;
     for (const Role role : readers) weights.push_back(matrix_of(work.block, role)->dequantize());
     std::vector<float> scales;
@@ -293,16 +293,16 @@ RoundedBlock RoundingPass::round_block(std::int64_t layer) {
         if (!matrix_of(work.block, role)->empty()) inputs.matrices.push_back(work.tensors.at(role)->name);
       }
     }
-    const bool ends_half = group.half == Half::mixer && (g + 1 == input_groups().size() || input_groups()[g + 1].half != Half::mixer);
+    const bool ends_half = g + 1 == input_groups().size() || input_groups()[g + 1].half != group.half;
     if (!ends_half) continue;
+    if (group.half == Half::feed_forward && is_sparse(work.block)) round_experts(work, layer, result);
     // What the rounded half makes is what the next half reads.
-    advance(work.block, layer, Half::mixer);
-    if (is_sparse(work.block)) {
+    advance(work.block, layer, group.half);
+    if (group.half == Half::mixer && is_sparse(work.block)) {
       advance_original(work.original, layer, Half::feed_forward);  // nothing beside experts follows it
       work.original = {};
     }
   }
-  if (is_sparse(work.block)) round_experts(work, layer, result);
   for (const Role role : work.changed) {
     if (info_of(role).stays_float()) {
       const CheckpointTensor& tensor = *work.tensors.at(role);
@@ -311,7 +311,6 @@ RoundedBlock RoundingPass::round_block(std::int64_t layer) {
     const std::vector<float>* vector = vector_of(work.block, role);
     if (vector != nullptr && !vector->empty()) result.vectors[TensorId(role, layer)] = *vector;
   }
-  advance(work.block, layer, Half::feed_forward);
   return result;
 }
 

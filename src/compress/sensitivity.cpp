@@ -23,6 +23,9 @@ constexpr std::string_view ladder[] = {"i2z.g64", "i2z.g32", "i3z.g128", "i3z.g3
                                        "i4z.g32", "i5.g32",  "q6_k",     "i8.g32",  "f16"};
 constexpr std::string_view gguf_ladder[] = {"q2_k", "q3_k", "iq4_xs", "q4_k", "q5_k", "q6_k", "q8_0", "f16"};
 
+/// Tables whose rows all layers read are not measured: they get the format that the recipe gives them.
+bool keeps_format(Role role) { return role == Role::per_layer_embedding || role == Role::per_layer_model_projection; }
+
 std::vector<const FormatInfo*> candidates_of(const CheckpointTensor& tensor, const Recipe& recipe, Target target,
                                              const std::vector<const FormatInfo*>& wanted) {
   if (const FormatInfo* kept = recipe.exception_of(tensor.name))
@@ -68,7 +71,9 @@ SensitivityPass::SensitivityPass(const Checkpoint& checkpoint, const Recipe& rec
       recipe_(with_shares(source_, recipe.for_model(source_.checkpoint()))),
       options_(options),
       progress_(progress),
-      pass_(source_, recipe_, calibration) {
+      pass_(source_, recipe_, calibration),
+      keys_(checkpoint_.config()),
+      embeddings_(source_) {
   list_results(recipe, target);
   choose_windows(calibration);
   forward_ = std::make_unique<Forward>(checkpoint.config(), none_, longest_window, 0);
@@ -94,7 +99,7 @@ void SensitivityPass::list_results(const Recipe& recipe, Target target) {
     if (!tensor.is_matrix) continue;
     Sensitivity one{tensor.name, {}};
     const std::vector<const FormatInfo*> candidates =
-        info_of(tensor.role).stays_float() || tensor.is_drafting ? std::vector{&recipe_.format_of(tensor.name, false)} : candidates_of(tensor, recipe, target, wanted);
+        info_of(tensor.role).stays_float() || tensor.is_drafting ? std::vector{&recipe_.format_of(tensor.name, false)} : keeps_format(tensor.role) ? std::vector{&format_in(target, tensor, recipe, checkpoint_.config())} : candidates_of(tensor, recipe, target, wanted);
     for (const FormatInfo* format : candidates) one.formats.push_back({.format = format});
     const auto joins = [&](std::size_t i) {
       const CheckpointTensor& other = tensor_of(i);
@@ -181,6 +186,10 @@ WeightMatrix SensitivityPass::whole_table(const CheckpointTensor& tensor) const 
 void SensitivityPass::begin() {
   for (std::size_t i = 0; i < results_.size(); ++i) {
     const CheckpointTensor& tensor = tensor_of(i);
+    if (keeps_format(tensor.role)) {
+      results_[i].formats[0].measured = true;
+      report(tensor.name);
+    }
     if (tensor.role != Role::embedding) continue;
     base_ = embed(
         [&](TokenId id, std::span<float> to, RowCodes& scratch) { source_.read_row(tensor, id, to, scratch); });
@@ -195,6 +204,7 @@ void SensitivityPass::begin() {
           f,
           embed([&](TokenId id, std::span<float> to, RowCodes& scratch) { rounded.matrix.read_row(id, to, scratch); }),
           {}};
+      variant.keys = keys_;
       if (checkpoint_.config().tied) variant.head = std::move(rounded.matrix);
       variants_.push_back(std::move(variant));
     }
@@ -202,17 +212,19 @@ void SensitivityPass::begin() {
   }
 }
 
-void SensitivityPass::run_half(const LayerWeights& block, std::int64_t layer, Half half, std::vector<float>& states) {
+void SensitivityPass::run_half(const LayerWeights& block, std::int64_t layer, Half half, std::vector<float>& states, LentKeys& keys, bool keeps) {
   const auto dim = static_cast<std::size_t>(checkpoint_.config().dim);
   std::span<float> rest(states);
-  for (const std::vector<TokenId>& window : windows_) {
-    forward_->run_half(block, layer, half, rest.first(window.size() * dim));
+  for (std::size_t i = 0; i < windows_.size(); ++i) {
+    const std::vector<TokenId>& window = windows_[i];
+    const BesideStates beside{half == Half::mixer ? keys.of(layer, i, keeps) : nullptr, half == Half::end ? embeddings_.of(layer, window) : std::span<const float>()};
+    forward_->run_half(block, layer, half, rest.first(window.size() * dim), beside);
     rest = rest.subspan(window.size() * dim);
   }
 }
 
-void SensitivityPass::run_block(const LayerWeights& block, std::int64_t layer, std::vector<float>& states) {
-  for (const Half half : halves) run_half(block, layer, half, states);
+void SensitivityPass::run_block(const LayerWeights& block, std::int64_t layer, std::vector<float>& states, LentKeys& keys) {
+  for (const Half half : halves) run_half(block, layer, half, states, keys);
 }
 
 WeightMatrix SensitivityPass::round(const CheckpointTensor& tensor, const WeightMatrix& original, const Tensor<float, 2>& weights,
@@ -254,15 +266,15 @@ void SensitivityPass::measure_matrix(std::size_t result, const LayerWeights& blo
     if (!measured[f]) continue;
     cost.measured = true;
     place = std::move(rounded.matrix);
-    variants_.push_back({result, f, base_, {}});
-    run_block(changed, layer, variants_.back().states);
+    variants_.push_back({result, f, base_, {}, keys_});
+    run_block(changed, layer, variants_.back().states, *variants_.back().keys);
   }
 }
 
 void SensitivityPass::measure_block(std::int64_t layer) {
   LayerWeights block = *source_.acquire(layer);
   std::vector<Hessian> hessians = pass_.observe_all(block, layer);
-  for (Variant& variant : variants_) run_block(block, layer, variant.states);
+  for (Variant& variant : variants_) run_block(block, layer, variant.states, *variant.keys);
   for (std::size_t g = 0; g < input_groups().size(); ++g) {
     for (std::size_t i = 0; i < results_.size(); ++i) {
       if (tensor_of(i).layer != layer || input_group_of(tensor_of(i).role) != g) continue;
@@ -280,8 +292,8 @@ void SensitivityPass::measure_block(std::int64_t layer) {
   }
   pass_.advance(block, layer, Half::mixer);
   if (checkpoint_.config().layer(layer).is_sparse()) measure_experts(block, layer);
-  run_block(block, layer, base_);
-  pass_.advance(block, layer, Half::feed_forward);
+  run_block(block, layer, base_, keys_);
+  for (const Half half : {Half::feed_forward, Half::end}) pass_.advance(block, layer, half);
 }
 
 /// Adds what a variant's logits of one window differ by.
@@ -322,7 +334,7 @@ void SensitivityPass::finish() {
       if (is_own(tensor_of(i), *cost.format)) continue;
       Rounded rounded = round_table(i, *cost.format);
       cost.error = rounded.relative_error;
-      variants_.push_back({i, f, {}, std::move(rounded.matrix)});
+      variants_.push_back({i, f, {}, std::move(rounded.matrix), {}});
     }
     report(tensor_of(i).name);
   }

@@ -12,7 +12,7 @@ void SensitivityPass::measure_experts(const LayerWeights& block, std::int64_t la
   const ModelConfig& config = checkpoint_.config();
   const std::vector<nn::RoutedExpert> routed = pass_.route(block, layer);
   std::vector<float> attended = base_;
-  run_half(block, layer, Half::mixer, attended);
+  run_half(block, layer, Half::mixer, attended, keys_);
   std::vector<nn::RoutedExpert> routed_windows;
   std::span<float> rest(attended);
   for (const std::vector<TokenId>& window : windows_) {
@@ -24,18 +24,21 @@ void SensitivityPass::measure_experts(const LayerWeights& block, std::int64_t la
   }
   const auto visits = visits_of(routed_windows, config.router.used, block.experts.experts.size());
   std::vector<float> after = attended;
-  run_half(block, layer, Half::feed_forward, after);
+  run_half(block, layer, Half::feed_forward, after, keys_);
 
+  // Norms stand between what experts make and the hidden states: these are made anew with all experts changed.
+  const bool normed_behind = !block.ffn_out_norm.empty() || !block.expert_out_norm.empty();
   std::vector<ExpertsUnit> units;
   for (std::size_t i = 0; i < results_.size(); ++i) {
     if (tensor_of(i).layer != layer || tensor_of(i).expert < 0) continue;
     const std::vector<FormatCost>& formats = results_[i].formats;
-    ExpertsUnit& unit = units.emplace_back(ExpertsUnit{i, measured_formats(formats, options_.measured), std::vector<double>(formats.size(), 0.0), {}});
+    ExpertsUnit& unit = units.emplace_back(ExpertsUnit{i, measured_formats(formats, options_.measured), std::vector<double>(formats.size(), 0.0), {}, {}});
     for (std::size_t f = 0; f < formats.size(); ++f) {
       const bool stays = std::ranges::all_of(members_[i], [&](const CheckpointTensor* tensor) { return is_own(*tensor, *formats[f].format); });
       results_[i].formats[f].measured = stays || unit.runs[f];
       unit.runs[f] = unit.runs[f] && !stays;
-      unit.variants.push_back({i, f, unit.runs[f] ? after : std::vector<float>(), {}});
+      unit.variants.push_back({i, f, unit.runs[f] ? after : std::vector<float>(), {}, keys_});
+      if (normed_behind) unit.changed.push_back(block);
     }
   }
   std::optional<Hessian> of_all;
@@ -56,6 +59,12 @@ void SensitivityPass::measure_experts(const LayerWeights& block, std::int64_t la
   }
   for (ExpertsUnit& unit : units) {
     for (std::size_t f = 0; f < unit.lost.size(); ++f) {
+      if (normed_behind && unit.runs[f]) {
+        unit.variants[f].states = attended;
+        run_half(unit.changed[f], layer, Half::feed_forward, unit.variants[f].states, keys_);
+        unit.changed[f] = {};
+      }
+      if (unit.runs[f]) run_half(block, layer, Half::end, unit.variants[f].states, keys_);
       results_[unit.result].formats[f].error = unit.size > 0 ? std::sqrt(unit.lost[f] / unit.size) : 0.0;
       if (unit.runs[f]) variants_.push_back(std::move(unit.variants[f]));
     }
@@ -89,6 +98,10 @@ void SensitivityPass::measure_expert(ExpertsUnit& unit, const LayerWeights& alon
       unit.lost[f] += squared_loss(member.weights, rounded, moments);
       *matrix_of(changed, mlp_role_of(member.tensor->role)) = std::move(rounded);
       stays = false;
+    }
+    if (!unit.changed.empty() && unit.runs[f]) {
+      unit.changed[f].experts.experts[static_cast<std::size_t>(expert)] = changed.mlp;
+      continue;
     }
     if (stays || visits.empty() || !unit.runs[f]) continue;
     const std::vector<float> made = outputs_of_expert(*forward_, changed, layer, attended, visits);

@@ -24,12 +24,14 @@ class SensitivityPass {
     std::size_t format;
     std::vector<float> states;
     WeightMatrix head;  ///< empty: the model's
+    std::optional<LentKeys> keys = {};  ///< of layers that it has run
   };
   /// Experts' matrices of a layer that take one format, under way.
   struct ExpertsUnit {
     std::size_t result = 0;
     std::vector<bool> runs;         ///< by format: whether it is
     std::vector<double> lost;       ///< by format: ||(W - W') X||^2, summed over matrices
+    std::vector<LayerWeights> changed;  ///< by format: the layer, where norms are behind its experts
     std::vector<Variant> variants;  ///< by format, empty where it is not run
     double size = 0;                ///< ||W X||^2
   };
@@ -53,8 +55,9 @@ class SensitivityPass {
                        std::span<const float> base);
   void interpolate();
   [[nodiscard]] std::vector<float> embed(FunctionRef<void(TokenId, std::span<float>, RowCodes&)> read_row) const;
-  void run_half(const LayerWeights& block, std::int64_t layer, Half half, std::vector<float>& states);
-  void run_block(const LayerWeights& block, std::int64_t layer, std::vector<float>& states);
+  /// `keeps`: see LentKeys.
+  void run_half(const LayerWeights& block, std::int64_t layer, Half half, std::vector<float>& states, LentKeys& keys, bool keeps = true);
+  void run_block(const LayerWeights& block, std::int64_t layer, std::vector<float>& states, LentKeys& keys);
   /// A matrix in a format, as the recipe's method rounds it. `weights`: of `original`.
   [[nodiscard]] WeightMatrix round(const CheckpointTensor& tensor, const WeightMatrix& original, const Tensor<float, 2>& weights,
                                    const FormatInfo& format, Hessian& hessian) const;
@@ -79,6 +82,8 @@ class SensitivityPass {
   RoundingPass pass_;
   std::vector<std::vector<TokenId>> windows_;
   std::vector<float> base_;  ///< hidden states of the unchanged model, (tokens of all windows, dim)
+  LentKeys keys_;            ///< of the unchanged model
+  LayerEmbeddings embeddings_;
   std::vector<Variant> variants_;
   ModelWeights none_;
   std::unique_ptr<Forward> forward_;

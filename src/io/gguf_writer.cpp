@@ -98,6 +98,11 @@ void GgufWriter::key(std::string_view name, std::span<const std::uint8_t> values
   for (const std::uint8_t value : values) put(value);
 }
 
+void GgufWriter::key(std::string_view name, const std::vector<bool>& values) {
+  put_array(name, kind_bool, values.size());
+  for (const bool value : values) put(static_cast<std::uint8_t>(value));
+}
+
 /// Makes all of what stands before the first tensor.
 void GgufWriter::describe(std::span<const Announced> tensors) {
   const std::string keys = std::move(metadata_);

@@ -114,11 +114,12 @@ void read_layers(const Source& source, ModelConfig& c) {
       if (kv > h || h % kv != 0) {
         fail(Errc::corrupt, source.place, ": ", source.key(Field::kv_heads), ": expected a divisor of the ", h, " heads, found ", kv);
       }
-      if (h / kv != c.heads / c.kv_heads) {
+      if (h / kv != c.heads / c.kv_heads && c.arch->find(Field::full_head_dim) == nullptr) {
         fail(Errc::unsupported, source.place, ": ", source.key(Field::kv_heads), "[", i, "]: expected ", c.heads / c.kv_heads,
              " heads for each, as in layer ", first, ", found ", h / kv);
       }
       layers[static_cast<std::size_t>(i)].kv_heads = kv;
+      if (c.arch->find(Field::full_head_dim) != nullptr) layers[static_cast<std::size_t>(i)].group = h / kv;
     }
   } else {
     for (LayerSpec& layer : layers) layer.kv_heads = 1;
@@ -175,7 +176,7 @@ void read_scales(const Source& source, ModelConfig& c) {
   ModelScales& s = c.scales;
   s.embedding = scale(Field::embedding_scale, c.arch->scales_embedding ? std::sqrt(static_cast<double>(c.dim)) : 1);
   s.residual = scale(Field::residual_scale, 1);
-  s.attention = scale(Field::attention_scale, 0);
+  s.attention = scale(Field::attention_scale, c.arch->attention_scale);
   if (const double scalar = scale(Field::attention_scalar, 0); scalar > 0 && scalar != static_cast<double>(c.head_dim)) s.attention = 1 / std::sqrt(scalar);
   s.logits = scale(Field::logit_factor, 1) / scale(Field::logit_scale, 1);
   s.attention_softcap = scale(Field::attention_softcap, 0);
@@ -218,8 +219,8 @@ ModelConfig read_sizes(const ArchSpec& arch, const Source& source) {
     c.head_dim = head_dim ? extent_of(source, Field::head_dim, *head_dim) : c.dim / c.heads;
     c.value_dim = c.head_dim;
   }
-  if ((!arch.latent && c.head_dim % 2 != 0) || c.head_dim > 4096) {
-    fail(Errc::corrupt, source.place, ": ", source.key(Field::head_dim), ": expected an even size up to 4096, found ", c.head_dim);
+  if ((!arch.latent && c.head_dim % 2 != 0) || c.head_dim > most_head_dim) {
+    fail(Errc::corrupt, source.place, ": ", source.key(Field::head_dim), ": expected an even size up to ", most_head_dim, ", found ", c.head_dim);
   }
   if (c.heads * std::max({c.head_dim, c.value_dim, c.kv_rank}) > largest_extent) {
     fail(Errc::corrupt, source.place, ": ", source.key(Field::heads), ": expected at most ", largest_extent, " rows of q, found ", c.heads, " heads of ", c.head_dim);
@@ -227,7 +228,13 @@ ModelConfig read_sizes(const ArchSpec& arch, const Source& source) {
   c.context = extent_or(source, Field::context, 2048);
   c.norm_eps = positive_or(source, Field::norm_eps, arch.default_norm_eps);
   c.rope.base = positive_or(source, Field::rope_base, arch.default_rope_base);
-  if (!arch.latent) c.rope.dim = any_attends ? extent_or(source, Field::rope_dim, c.head_dim) : c.head_dim;
+  c.per_layer_dim = count_of(source, Field::per_layer_dim);
+  if (c.per_layer_dim * c.layers > largest_extent) {
+    fail(Errc::corrupt, source.place, ": ", source.key(Field::per_layer_dim), ": expected at most ", largest_extent / c.layers, ", found ", c.per_layer_dim);
+  }
+  // Of layers without a window the whole head, in the end: see read_full_layers().
+  if (arch.proportional_rope) c.rope.dim = c.head_dim;
+  if (!arch.latent && !arch.proportional_rope) c.rope.dim = any_attends ? extent_or(source, Field::rope_dim, c.head_dim) : c.head_dim;
   if (c.rope.dim > c.head_dim || c.rope.dim % 2 != 0) {
     fail(Errc::corrupt, source.place, ": ", source.key(Field::rope_dim), ": expected an even size up to the head's ", c.head_dim, ", found ", c.rope.dim);
   }
@@ -237,6 +244,7 @@ ModelConfig read_sizes(const ArchSpec& arch, const Source& source) {
 }
 
 double unsaid_attention_scale(const ModelConfig& c) noexcept {
+  if (c.arch->attention_scale > 0) return c.arch->attention_scale;
   if (c.arch->layers_scaled_by_dim != c.layers || c.dim / c.heads == c.head_dim) return 0;
   return 1 / std::sqrt(static_cast<double>(c.dim / c.heads));
 }
@@ -245,7 +253,9 @@ void set_ropes(ModelConfig& c, double local_base) {
   for (std::int64_t i = 0; i < c.layers; ++i) c.specs[static_cast<std::size_t>(i)].rope = rope_of(c, i);
   if (std::ranges::none_of(c.specs, [](const LayerSpec& spec) { return spec.rope == nn::LayerRope::local; })) return;
   const double usual = c.arch->default_local_rope_base > 0 ? c.arch->default_local_rope_base : c.rope.base;
-  c.local_rope = nn::RopeOptions{.dim = c.rope.dim, .base = local_base > 0 ? local_base : usual, .pairs = c.rope.pairs};
+  // A rope over whole heads: those of layers with a window.
+  const std::int64_t dim = c.arch->proportional_rope ? c.head_dim : c.rope.dim;
+  c.local_rope = nn::RopeOptions{.dim = dim, .base = local_base > 0 ? local_base : usual, .pairs = c.rope.pairs};
 }
 
 void check_router(const nn::RouterOptions& router, const std::string& place) {
@@ -278,10 +288,16 @@ namespace bantam::inline v0 {
 
 std::int64_t ModelConfig::dense_layers() const noexcept { return std::ranges::find_if(specs, &LayerSpec::is_sparse) - specs.begin(); }
 
+bool ModelConfig::lends_keys(std::int64_t i) const noexcept {
+  return std::ranges::find(specs, i, &LayerSpec::kv_layer) != specs.end();
+}
+
 bool ModelConfig::is_uniform() const noexcept {
+  const bool full_differ = arch->find(Field::full_head_dim) != nullptr;
   // Layers of a kind have the same sizes; which layers are of which kind, containers say.
-  const auto of_a_kind = [](const LayerSpec& a, const LayerSpec& b) {
-    return a.mixer == b.mixer && a.is_sparse() == b.is_sparse() && a.has_feed_forward() == b.has_feed_forward();
+  const auto of_a_kind = [&](const LayerSpec& a, const LayerSpec& b) {
+    const bool same = !full_differ || ((a.window > 0) == (b.window > 0) && (a.kv_layer < 0) == (b.kv_layer < 0));
+    return same && a.mixer == b.mixer && a.is_sparse() == b.is_sparse() && a.has_feed_forward() == b.has_feed_forward();
   };
   const auto alike = [](const LayerSpec& a, const LayerSpec& b) {
     return a.kv_heads == b.kv_heads && a.ffn == b.ffn && a.experts == b.experts && a.expert_ffn == b.expert_ffn;
@@ -290,17 +306,18 @@ bool ModelConfig::is_uniform() const noexcept {
   for (std::int64_t i = 0; i < layers; ++i) {
     const auto first = std::ranges::find_if(specs, [&](const LayerSpec& spec) { return of_a_kind(spec, layer(i)); });
     const bool in_order = arch->recurrent != MixerKind::none || i < dense || layer(i).is_sparse();
-    if (layer(i).kv_heads != kv_heads || !alike(layer(i), *first) || !in_order) return false;
+    if ((layer(i).kv_heads != kv_heads && !full_differ) || !alike(layer(i), *first) || !in_order) return false;
   }
   return true;
 }
 
 void ModelConfig::set_layers(std::vector<LayerSpec> of_layers) {
   BANTAM_ASSERT(!of_layers.empty());
-  const std::int64_t group = heads / kv_heads;
+  std::int64_t most_heads = 0;
+  for (const LayerSpec& spec : of_layers) most_heads = std::max(most_heads, spec.kv_heads * group_of(spec));
   const auto most = [&](std::int64_t LayerSpec::* size) { return (*std::ranges::max_element(of_layers, {}, size)).*size; };
   kv_heads = most(&LayerSpec::kv_heads);
-  heads = kv_heads * group;
+  heads = most_heads;
   ffn = most(&LayerSpec::ffn);
   window = most(&LayerSpec::window);
   router.experts = most(&LayerSpec::experts);
@@ -332,13 +349,15 @@ std::vector<LayerSpec> ModelConfig::drafting_like() const {
 }
 
 nn::KvShape ModelConfig::kv_shape(std::span<const LayerSpec> of_layers) const {
+  std::int64_t most_dim = 0;
+  for (const LayerSpec& spec : of_layers) most_dim = std::max({most_dim, head_dim_of(spec), value_dim_of(spec)});
   // One vector for all heads of latent attention; it is the values, too.
-  nn::KvShape shape{std::ssize(of_layers), is_latent() ? 1 : kv_heads, is_latent() ? kv_rank + rope.dim : std::max(head_dim, value_dim), {}};
+  nn::KvShape shape{std::ssize(of_layers), is_latent() ? 1 : kv_heads, is_latent() ? kv_rank + rope.dim : most_dim, {}};
   for (const LayerSpec& spec : of_layers) {
-    if (recurs(spec.mixer) || spec.mixer == MixerKind::none) {
+    if (recurs(spec.mixer) || spec.mixer == MixerKind::none || spec.kv_layer >= 0) {
       shape.of_layers.emplace_back();
     } else {
-      shape.of_layers.push_back(is_latent() ? nn::KvLayer{1, shape.head_dim, 0} : nn::KvLayer{spec.kv_heads, head_dim, value_dim});
+      shape.of_layers.push_back(is_latent() ? nn::KvLayer{1, shape.head_dim, 0} : nn::KvLayer{spec.kv_heads, head_dim_of(spec), value_dim_of(spec)});
     }
   }
   return shape;
@@ -359,20 +378,33 @@ nn::SequenceState ModelConfig::new_state(std::string_view kv, std::span<const La
 }
 
 nn::SequenceState ModelConfig::new_layer_state(std::string_view kv, std::int64_t i) const {
-  LayerSpec spec = layer(i);
-  spec.kv_heads = kv_heads;
+  const std::int64_t at = kv_place(i);
+  LayerSpec spec = layer(at);
+  for (std::int64_t j = 0; j < layers; ++j) {
+    if (attends_alike(at, j)) spec.kv_heads = std::max(spec.kv_heads, layer(j).kv_heads);
+  }
   return new_state(kv, {&spec, 1});
 }
 
 FieldValue value_of(const ModelConfig& c, Field field) {
   const std::int64_t dense = c.dense_layers();
   const LayerSpec sparse = dense < c.layers ? c.layer(dense) : LayerSpec();
+  const auto of_kind = [&](bool windowed) {
+    const auto found = std::ranges::find_if(c.specs, [&](const LayerSpec& spec) { return (spec.window > 0) == windowed; });
+    return found != c.specs.end() ? *found : c.layer(0);
+  };
+  const bool full_differ = c.arch->find(Field::full_head_dim) != nullptr;
   const auto unless = [](std::int64_t usual, std::int64_t value) { return value == usual ? FieldValue() : FieldValue(value); };
   switch (field) {
     case Field::dim: return c.dim;
     case Field::layers: return c.layers;
     case Field::heads: return c.heads;
-    case Field::kv_heads: return c.kv_heads;
+    case Field::kv_heads: return full_differ ? of_kind(true).kv_heads : c.kv_heads;
+    case Field::full_head_dim:
+    case Field::full_value_dim: return c.head_dim_of(of_kind(false));
+    case Field::full_kv_heads: return of_kind(false).kv_heads;
+    case Field::shared_layers: return std::ranges::count_if(c.specs, [](const LayerSpec& spec) { return spec.kv_layer >= 0; });
+    case Field::per_layer_dim: return c.per_layer_dim;
     case Field::head_dim: return c.head_dim;
     case Field::value_dim: return c.value_dim;
     // Loaders ask for one where all layers have experts, too, and multiply it by the number of shared ones.
@@ -385,6 +417,7 @@ FieldValue value_of(const ModelConfig& c, Field field) {
     case Field::rope_base: return c.rope.base;
     case Field::local_rope_base: return c.local_rope ? FieldValue(c.local_rope->base) : FieldValue();
     case Field::rope_dim: return c.rope.dim;
+    case Field::local_rope_dim: return c.local_rope ? FieldValue(c.local_rope->dim) : FieldValue();
     case Field::window: return unless(0, c.window);
     case Field::q_rank: return unless(0, c.q_rank);
     case Field::kv_rank:

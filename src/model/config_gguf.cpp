@@ -139,6 +139,11 @@ ModelConfig read_gguf_config(const GgufFile& file) {
     for (std::int64_t i = 0; i < c.layers; ++i) c.specs[static_cast<std::size_t>(i)].window = windows[static_cast<std::size_t>(i)] ? window : 0;
     c.set_layers(std::move(c.specs));
   }
+  const auto shares_values = [&](std::int64_t layer) {
+    const TensorKey* v = arch->may_share_values ? arch->find(Role::v) : nullptr;
+    return v != nullptr && file.find(name_from(v->gguf, {Role::v, layer})) == nullptr;
+  };
+  detail::read_full_layers(source, {.shares_values = shares_values}, c);
   if (arch->says_parallel && file.boolean(*name + ".use_parallel_residual").value_or(arch->parallel) != arch->parallel) {
     fail(Errc::unsupported, place, ": ", *name, ".use_parallel_residual: expected ", arch->parallel ? "true" : "false");
   }

@@ -198,6 +198,29 @@ void read_rotated_part(const Json& json, const Json* rope_parameters, const std:
   c.rope.dim = static_cast<std::int64_t>(dim);
 }
 
+/// Gemma 4's rope of layers without a window, over whole heads, of which some pairs turn.
+void read_proportional(const Json* rope_parameters, const std::string& file, ModelConfig& c) {
+  const std::string place = message(file, ": rope_parameters");
+  const Json none = Json::object();
+  const Json& json = rope_parameters != nullptr ? *rope_parameters : none;
+  const std::string type = text_at(json, "rope_type", place, "proportional");
+  const double part = number_at(json, "partial_rotary_factor", place).value_or(type == "default" ? 1 : 0.25), factor = number_at(json, "factor", place).value_or(1);
+  if (type != "proportional" && !(type == "default" && part == 1)) fail(Errc::unsupported, place, ": rope_type: expected proportional, found ", printable(type));
+  const double turned = std::floor(static_cast<double>(c.rope.dim) * part / 2 + 1e-9);
+  if (!(part > 0 && part <= 1) || turned < 1) fail(Errc::corrupt, place, ": partial_rotary_factor: expected a part that turns some of the head's ", c.rope.dim / 2, " pairs, found ", part);
+  if (!(factor > 0) || !std::isfinite(factor)) fail(Errc::corrupt, place, ": factor: expected a number above 0, found ", factor);
+  c.rope.divisors = detail::proportional_divisors(c.rope.dim / 2, static_cast<std::int64_t>(turned), factor);
+}
+
+/// The same of layers with a window: all pairs turn.
+void check_local_rope(const Json* parameters, const std::string& file) {
+  const std::string place = message(file, ": rope_parameters: sliding_attention");
+  if (parameters == nullptr || !parameters->is_object()) return;
+  const std::string type = text_at(*parameters, "rope_type", place, "default");
+  const double part = number_at(*parameters, "partial_rotary_factor", place).value_or(1);
+  if (type != "default" || part != 1) fail(Errc::unsupported, place, ": expected rope_type default over whole heads, found ", printable(type), " over a part of ", part);
+}
+
 /// Newer configs name the kind of each layer. What they say goes before the keys that models had for it.
 void read_layer_types(const Json& json, const std::string& place, std::int64_t window, ModelConfig& c) {
   const Json* types = member(json, "layer_types");
@@ -218,16 +241,19 @@ void read_layer_types(const Json& json, const std::string& place, std::int64_t w
 }
 
 const ArchSpec& find_hf_arch(const Json& json, const std::string& place) {
+  // With and without experts some share a class and a type: Nemotron-H, Gemma 4.
+  const bool turned_off = !flag_at(json, "enable_moe_block", place, true);
+  const auto the_better = [&](const ArchSpec* found, const ArchSpec* arch) {
+    const ConfigKey* experts = arch->find(Field::experts);
+    const bool fits = experts != nullptr && !turned_off && number_at(json, experts->hf, place).value_or(0) > 0;
+    return found == nullptr || fits ? arch : found;
+  };
   const Json* it = json.find("architectures");
   if (it != nullptr && it->is_array() && !it->empty() && (*it)[0].is_string()) {
     const std::string_view name = (*it)[0].string();
     const ArchSpec* found = nullptr;
     for (const ArchSpec* arch : architectures) {
-      if (arch->hf_class != name) continue;
-      // Nemotron-H with and without experts share a class.
-      const ConfigKey* experts = arch->find(Field::experts);
-      const bool fits = experts == nullptr || number_at(json, experts->hf, place).value_or(0) > 0;
-      if (found == nullptr || (fits && experts != nullptr)) found = arch;
+      if (arch->hf_class == name) found = the_better(found, arch);
     }
     if (found != nullptr) return *found;
     fail(Errc::unsupported, place, ": architectures: expected one of ", supported_architectures(), ", found ", printable(name));
@@ -236,9 +262,11 @@ const ArchSpec& find_hf_arch(const Json& json, const std::string& place) {
   // The text of a model that sees has a type of its own: qwen3_5_text.
   const std::string_view text = "_text", alone = type.ends_with(text) ? std::string_view(type).substr(0, type.size() - text.size()) : type;
   for (const std::string_view name : {std::string_view(type), alone}) {
+    const ArchSpec* found = nullptr;
     for (const ArchSpec* arch : architectures) {
-      if (arch->name == name) return *arch;
+      if (arch->name == name) found = the_better(found, arch);
     }
+    if (found != nullptr) return *found;
   }
   fail(Errc::unsupported, place, ": model_type: expected the type of one of ", supported_architectures(), ", found ", printable(type));
 }
@@ -300,6 +328,8 @@ ModelConfig from_json(const Json& whole, const std::string& file) {
         }
         const std::optional<double> number = number_at(json, key_of(field), place);
         const ConfigKey* key = arch.find(field);
+        // null says that there is none.
+        if (const Json* it = json.find(key_of(field)); it != nullptr && it->is_null()) return std::nullopt;
         return !number && key != nullptr && key->otherwise != 0 ? key->otherwise : number;
       },
       [&](Field field) { return is_list(field) ? list_at(json, key_of(field), place) : std::vector<double>(); },
@@ -330,17 +360,24 @@ ModelConfig from_json(const Json& whole, const std::string& file) {
   }
   if (arch.output_gate && !flag_at(json, "attn_output_gate", place, true)) fail(Errc::unsupported, place, ": attn_output_gate: expected true, found false");
   c.tied = flag_at(json, "tie_word_embeddings", place, flag_at(whole, "tie_word_embeddings", file, arch.default_tied));
-  if (!arch.latent) read_rotated_part(json, new_rope ? rope_parameters : nullptr, place, c);
+  if (flag_at(json, "attention_bias", place, false) && arch.proportional_rope) fail(Errc::unsupported, place, ": attention_bias: expected false, found true");
+  if (text_at(json, "use_bidirectional_attention", place, "") == "all") fail(Errc::unsupported, place, ": use_bidirectional_attention: expected a causal model, found all");
+  if (const auto own = number_at(json, "vocab_size_per_layer_input", place); own && c.per_layer_dim > 0 && *own != static_cast<double>(c.vocab)) {
+    fail(Errc::unsupported, place, ": vocab_size_per_layer_input: expected the ", c.vocab, " of vocab_size, found ", *own);
+  }
+  if (!arch.latent && !arch.proportional_rope) read_rotated_part(json, new_rope ? rope_parameters : nullptr, place, c);
   if (const auto original = number_at(json, "original_max_position_embeddings", place); original && *original >= 2 && *original <= static_cast<double>(detail::largest_extent)) {
     c.rope.original_context = static_cast<std::int64_t>(*original);
   }
-  if (new_rope) {
+  if (arch.proportional_rope) {
+    check_local_rope(local_parameters, place);  // the other is read when heads are known
+  } else if (new_rope) {
     read_rope_scaling(*rope_parameters, place, "rope_parameters", c);
   } else if (const Json* scaling = member(json, "rope_scaling")) {
     read_rope_scaling(*scaling, place, "rope_scaling", c);
   }
   if (arch.latent && !flag_at(json, "rope_interleave", place, true)) fail(Errc::unsupported, place, ": rope_interleave: expected true, found false");
-  if (json.find("rope_divisors") != nullptr) c.rope.divisors = divisors_at(json, "rope_divisors", place, c);
+  if (json.find("rope_divisors") != nullptr && !arch.proportional_rope) c.rope.divisors = divisors_at(json, "rope_divisors", place, c);
   std::int64_t window = 0, first = 0;  // layers before that one see everything
   // Qwen2 carries a window that is off unless this says otherwise.
   if (flag_at(json, "use_sliding_window", place, true)) {
@@ -359,6 +396,13 @@ ModelConfig from_json(const Json& whole, const std::string& file) {
   }
   read_layer_types(json, place, window, c);
   c.set_layers(std::move(c.specs));
+  const bool shares_values = arch.may_share_values && flag_at(json, "attention_k_eq_v", place, false);
+  detail::read_full_layers(source, {.kv_heads = detail::extent_or(source, Field::full_kv_heads, 0), .shares_values = [&](std::int64_t) { return shares_values; },
+                                    .doubles_ffn = flag_at(json, "use_double_wide_mlp", place, false)}, c);
+  if (arch.proportional_rope) {
+    read_proportional(new_rope ? rope_parameters : nullptr, place, c);
+    if (json.find("rope_divisors") != nullptr) c.rope.divisors = divisors_at(json, "rope_divisors", place, c);
+  }
   double local_base = source.number(Field::local_rope_base).value_or(0);
   if (local_parameters != nullptr && local_parameters->is_object()) local_base = number_at(*local_parameters, "rope_theta", place).value_or(local_base);
   if (!(local_base >= 0) || !std::isfinite(local_base)) fail(Errc::corrupt, place, ": ", key_of(Field::local_rope_base), ": expected a number above 0, found ", local_base);
@@ -380,13 +424,34 @@ ModelConfig read_hf_config(const std::filesystem::path& file) {
   return parse_hf_config(read_text_file(file, 4 << 20), file.string());
 }
 
+namespace {
+
+/// What layers without a window have of their own, which keys are shared, and ropes by kind of layer.
+void write_full_layers(const ModelConfig& c, Json& json) {
+  if (c.arch->find(Field::per_layer_dim) != nullptr && c.per_layer_dim > 0) json["vocab_size_per_layer_input"] = c.vocab;
+  if (c.arch->may_share_values) json["attention_k_eq_v"] = std::ranges::any_of(c.specs, &LayerSpec::shares_values);
+  if (c.arch->find(Field::shared_layers) != nullptr) {
+    const auto reads = [](const LayerSpec& spec) { return spec.kv_layer >= 0; };
+    const auto first = std::ranges::find_if(c.specs, reads);
+    json["use_double_wide_mlp"] = first != c.specs.end() && first->ffn == 2 * c.layer(0).ffn;
+    json["enable_moe_block"] = c.has_experts();
+  }
+  if (!c.arch->proportional_rope) return;
+  const std::optional<std::int64_t> turned = detail::proportional_pairs(c.rope);
+  json["rope_parameters"]["full_attention"] = {{"rope_type", "proportional"}, {"rope_theta", c.rope.base}};
+  json["rope_parameters"]["full_attention"]["partial_rotary_factor"] = turned ? static_cast<double>(*turned) / static_cast<double>(c.rope.dim / 2) : 1.0;
+  if (c.local_rope) json["rope_parameters"]["sliding_attention"] = {{"rope_type", "default"}, {"rope_theta", c.local_rope->base}};
+}
+
+}  // namespace
+
 std::string write_hf_config(const ModelConfig& c, std::string_view torch_dtype) {
   Json json;
   json["architectures"] = {std::string(c.arch->hf_class)};
   json["model_type"] = std::string(c.arch->name);
   for (const auto& list : {c.arch->config, c.arch->more_config}) {
     for (const ConfigKey& key : list) {
-      if (key.hf.empty() || key.field == Field::window || c.arch->find(key.field) != &key) continue;
+      if (key.hf.empty() || key.field == Field::window || (key.field == Field::rope_base && c.arch->proportional_rope) || c.arch->find(key.field) != &key) continue;
       if (const FieldValue value = value_of(c, key.field)) std::visit([&](auto number) { json[std::string(key.hf)] = number; }, *value);
     }
   }
@@ -402,6 +467,7 @@ std::string write_hf_config(const ModelConfig& c, std::string_view torch_dtype) 
   }
   if (c.arch->scales_embedding && c.scales.embedding != std::sqrt(static_cast<double>(c.dim))) json["embedding_scale"] = c.scales.embedding;
   if (c.has_experts()) json["norm_topk_prob"] = c.router.renormalize;
+  write_full_layers(c, json);
   const auto* activation = std::ranges::find(activations, c.gate, &std::pair<std::string_view, ops::Gate>::second);
   json[std::string(c.arch->activation_key)] = std::string(activation == std::end(activations) ? "silu" : activation->first);
   bool usual_ropes = c.arch->no_rope_step == 0;
@@ -432,7 +498,7 @@ std::string write_hf_config(const ModelConfig& c, std::string_view torch_dtype) 
   } else {
     json["sliding_window"] = nullptr;  // Mistral's loaders take the absence for 4096
   }
-  if (!c.is_latent() && (c.rope.dim != c.head_dim || c.arch->default_rope_part < 1)) json["partial_rotary_factor"] = static_cast<double>(c.rope.dim) / static_cast<double>(c.head_dim);
+  if (!c.is_latent() && !c.arch->proportional_rope && (c.rope.dim != c.head_dim || c.arch->default_rope_part < 1)) json["partial_rotary_factor"] = static_cast<double>(c.rope.dim) / static_cast<double>(c.head_dim);
   const nn::RopeOptions& r = c.rope;
   if (r.scaling != nn::RopeScaling::none) {
     Json s;
@@ -467,7 +533,8 @@ std::string write_hf_config(const ModelConfig& c, std::string_view torch_dtype) 
     json["rope_scaling"] = s;
   }
   // GGUF's own way to say what llama3 scaling does; no key of Hugging Face's holds it.
-  if (!r.divisors.empty() && r.scaling != nn::RopeScaling::longrope) json["rope_divisors"] = r.divisors;
+  const bool said = c.arch->proportional_rope && detail::proportional_pairs(r);
+  if (!r.divisors.empty() && !said && r.scaling != nn::RopeScaling::longrope) json["rope_divisors"] = r.divisors;
   if (!torch_dtype.empty()) json["torch_dtype"] = std::string(torch_dtype);
   return json.dump(2);
 }

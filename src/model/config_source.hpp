@@ -15,6 +15,9 @@ namespace bantam::inline v0::detail {
 // Larger than any model to come, small enough that products of two fit 64 bits.
 inline constexpr std::int64_t largest_extent = std::int64_t{1} << 30;
 
+/// More than any head has.
+inline constexpr std::int64_t most_head_dim = 4096;
+
 /// Numbers of a model, wherever they come from.
 struct Source {
   std::string place;
@@ -52,6 +55,19 @@ void set_ropes(ModelConfig& c, double local_base);
 [[nodiscard]] std::int64_t require_extent(const Source& source, Field field);
 /// The same, where absence gives `otherwise`, unchecked.
 [[nodiscard]] std::int64_t extent_or(const Source& source, Field field, std::int64_t otherwise);
+
+/// What containers say in ways of their own of layers without a window that differ from the others in sizes.
+struct FullLayers {
+  std::int64_t kv_heads = 0;  ///< 0: as the file lists them
+  std::function<bool(std::int64_t layer)> shares_values = [](std::int64_t) { return false; };
+  bool doubles_ffn = false;   ///< of layers that read the keys of others
+};
+/// Their sizes, and whose keys and values the last layers read. Windows are known. Nothing where the architecture has no such layers.
+void read_full_layers(const Source& source, const FullLayers& said, ModelConfig& c);
+/// What frequencies are divided by where some of a head's pairs turn, of a rope over all of them.
+[[nodiscard]] std::vector<float> proportional_divisors(std::int64_t pairs, std::int64_t turned, double factor = 1);
+/// How many turn; none where divisors are others.
+[[nodiscard]] std::optional<std::int64_t> proportional_pairs(const nn::RopeOptions& rope);
 
 /// What both containers share: sizes, then what follows from them. Throws corrupt.
 [[nodiscard]] ModelConfig read_sizes(const ArchSpec& arch, const Source& source);

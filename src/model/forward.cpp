@@ -20,10 +20,27 @@ namespace {
 /// Logits computed at once: a panel of the head is read once for this many tokens.
 constexpr std::int64_t outputs_at_once = 16;
 
-nn::SelfAttentionOptions attention_options(const ModelConfig& c) {
-  return {.shape = {.heads = c.heads, .kv_heads = c.kv_heads, .head_dim = c.head_dim, .scale = static_cast<float>(c.scales.attention), .value_dim = c.value_dim,
-                    .softcap = static_cast<float>(c.scales.attention_softcap)},
-          .rope = c.rope, .local_rope = c.local_rope, .temperature = c.temperature, .head_norm = c.arch->head_norm, .output_gate = c.arch->output_gate, .norm_eps = c.norm_eps};
+/// Of the layers whose attention is like that of layer i.
+nn::SelfAttentionOptions attention_options(const ModelConfig& c, std::int64_t i) {
+  std::int64_t kv_heads = 1;
+  bool any_local = false, any_other = false;
+  for (std::int64_t j = 0; j < c.layers; ++j) {
+    if (!c.attends_alike(i, j)) continue;
+    kv_heads = std::max(kv_heads, c.kv_heads_of(j));
+    const bool local = c.layer(j).rope == nn::LayerRope::local;
+    any_local = any_local || local;
+    any_other = any_other || !local;
+  }
+  const LayerSpec& spec = c.layer(i);
+  const bool own_rope = any_other || !c.local_rope;
+  return {.shape = {.heads = kv_heads * c.group_of(spec), .kv_heads = kv_heads, .head_dim = c.head_dim_of(spec), .scale = static_cast<float>(c.scales.attention),
+                    .value_dim = c.value_dim_of(spec), .softcap = static_cast<float>(c.scales.attention_softcap)},
+          .rope = own_rope ? c.rope : *c.local_rope, .local_rope = any_local ? c.local_rope : std::nullopt, .temperature = c.temperature, .head_norm = c.arch->head_norm,
+          .norms_values = c.arch->norms_values, .output_gate = c.arch->output_gate, .norm_eps = c.norm_eps};
+}
+
+nn::PerLayerOptions per_layer_options(const ModelConfig& c) {
+  return {.dim = c.dim, .width = c.per_layer_dim, .layers = c.layers, .norm_eps = c.norm_eps, .gate = c.gate};
 }
 
 nn::LatentAttentionOptions latent_options(const ModelConfig& c) {
@@ -33,9 +50,9 @@ nn::LatentAttentionOptions latent_options(const ModelConfig& c) {
           .scale = static_cast<float>(m * m / std::sqrt(static_cast<double>(c.head_dim))), .norm_eps = c.norm_eps};
 }
 
-std::unique_ptr<nn::Mixer> make_mixer(MixerKind kind, const KernelTable& kernels, const ModelConfig& c, std::int64_t context_tokens, int workers) {
-  switch (kind) {
-    case MixerKind::attention: return std::make_unique<nn::MixerOf<nn::SelfAttention, &LayerWeights::attention>>(kernels, attention_options(c), context_tokens, workers);
+std::unique_ptr<nn::Mixer> make_mixer(std::int64_t layer, const KernelTable& kernels, const ModelConfig& c, std::int64_t context_tokens, int workers) {
+  switch (c.mixer_of(layer)) {
+    case MixerKind::attention: return std::make_unique<nn::MixerOf<nn::SelfAttention, &LayerWeights::attention>>(kernels, attention_options(c, layer), context_tokens, workers);
     case MixerKind::latent_attention: return std::make_unique<nn::MixerOf<nn::LatentAttention, &LayerWeights::attention>>(kernels, latent_options(c), context_tokens, workers);
     case MixerKind::gated_delta: return std::make_unique<nn::MixerOf<nn::GatedDelta, &LayerWeights::delta>>(kernels, c.recurrent, c.arch->tiled_values, c.norm_eps, workers);
     case MixerKind::state_space: return std::make_unique<nn::MixerOf<nn::StateSpace, &LayerWeights::state_space>>(kernels, c.recurrent, c.norm_eps, workers);
@@ -86,11 +103,9 @@ Forward::Forward(const ModelConfig& config, const ModelWeights& weights, std::in
 Forward::Forward(const ModelConfig& config, const ModelWeights& weights, const BlockSource* blocks, std::int64_t context_tokens, int threads)
     : config_(config), weights_(weights), resident_(weights), blocks_(blocks != nullptr ? *blocks : resident_), served_(static_cast<std::size_t>(config.layers)), kernels_(kernels_in_use()),
       team_(threads), mlp_(kernels_, config.gate) {
-  for (std::int64_t i = 0; i < config.layers; ++i) {
-    const MixerKind kind = config.mixer_of(i);
-    if (kind == MixerKind::none || mixer_of(i) != nullptr) continue;
-    mixers_[static_cast<std::size_t>(kind)] = make_mixer(kind, kernels_, config, context_tokens, team_.size());
-  }
+  make_mixers(context_tokens);
+  if (config.per_layer_dim > 0) per_layer_.emplace(kernels_, per_layer_options(config), team_.size());
+  if (!weights.per_layer_projection.empty()) normed_.serve(kernels_, weights.per_layer_projection);
   if (config.has_experts()) experts_.emplace(kernels_, config.router, config.gate, team_.size());
   if (config.expert_latent > 0) latent_expert_.emplace(kernels_, config.gate);
   if (!weights.head.empty()) headed_.serve(kernels_, weights.head);
@@ -98,11 +113,27 @@ Forward::Forward(const ModelConfig& config, const ModelWeights& weights, const B
   for (Pending& p : pending_) p.norm.reserve(static_cast<std::size_t>(config.dim));
 }
 
+/// One for each kind, and of attention for each shape of heads.
+void Forward::make_mixers(std::int64_t context_tokens) {
+  for (std::int64_t i = 0; i < config_.layers; ++i) {
+    const MixerKind kind = config_.mixer_of(i);
+    std::int64_t like = 0;
+    while (like < i && !(config_.mixer_of(like) == kind && (kind != MixerKind::attention || config_.attends_alike(like, i)))) ++like;
+    if (like < i || kind == MixerKind::none) {
+      mixer_numbers_.push_back(like < i ? mixer_numbers_[static_cast<std::size_t>(like)] : -1);
+      continue;
+    }
+    mixer_numbers_.push_back(static_cast<int>(mixers_.size()));
+    mixers_.push_back(make_mixer(i, kernels_, config_, context_tokens, team_.size()));
+  }
+}
+
 void Forward::serve(const LayerWeights& w, std::int64_t index) {
   if (nn::Mixer* mixer = mixer_of(index)) mixer->serve(w, normed_);
   if (is_latent_expert(w)) return latent_expert_->serve(w.experts, w.mlp, normed_);
   mlp_.serve(w.mlp, normed_);
   if (!w.experts.experts.empty()) experts_->serve(w.experts);
+  if (per_layer_) per_layer_->serve(w.per_layer, normed_);
 }
 
 /// A layer, whose rows the buffers of a pass have room for.
@@ -123,7 +154,9 @@ void Forward::resize(std::int64_t tokens) {
   const ModelConfig& c = config_;
   residual_.ensure(static_cast<std::size_t>(tokens * c.dim));
   branch_.resize(tokens, c.dim);
-  if (c.arch->parallel) beside_.resize(tokens, c.dim);
+  if (c.arch->parallel || c.arch->find(Role::expert_norm) != nullptr) beside_.resize(tokens, c.dim);
+  if (c.arch->find(Role::router_scale) != nullptr) routed_.resize(tokens, c.dim);
+  if (per_layer_) per_layer_->resize(tokens, !weights_.per_layer_projection.empty());
   logits_.ensure(static_cast<std::size_t>(outputs_at_once * c.vocab));
   normed_.resize(tokens, c.dim);
   headed_.resize(std::min(tokens, outputs_at_once), c.dim);
@@ -267,6 +300,18 @@ void Forward::embed(Team& team) noexcept {
     }
     find_angles(part);
   });
+  if (!per_layer_) return;
+  const nn::Pass pass = pass_on(team);
+  pass.for_rows([&](Range part, int) {
+    for (std::int64_t t = part.begin; t < part.end; ++t) {
+      std::copy_n(residual_.data() + t * config_.dim, config_.dim, normed_.row(t));
+      normed_.quantize_row(kernels_, t);
+      normed_.gather_row(kernels_, {&weights_.per_layer_projection}, t);
+    }
+  });
+  // Rows that came in the place of a token's are taken for those of the first, which pads.
+  per_layer_->embed(pass, {weights_.per_layer_embedding, weights_.per_layer_projection, weights_.per_layer_norm}, normed_,
+                    [&](std::int64_t t) { return inputs_[static_cast<std::size_t>(t)].id; });
 }
 
 /// What a branch made waits until the next one settles it row by row, for a barrier less.
@@ -288,6 +333,8 @@ void Forward::settle(std::int64_t row) noexcept {
     }
     kernels_.add(x, more, config_.dim);
   }
+  if (pending_scale_ == 1) return;
+  for (std::int64_t c = 0; c < config_.dim; ++c) x[c] *= pending_scale_;
 }
 
 /// The same of a block that is run alone, for all rows, and its outputs.
@@ -296,7 +343,7 @@ void Forward::settle_in(std::span<float> hidden) noexcept {
     for (std::int64_t t = part.begin; t < part.end; ++t) settle(t);
     std::copy_n(residual_.data() + part.begin * config_.dim, (part.end - part.begin) * config_.dim, hidden.data() + part.begin * config_.dim);
   });
-  pending_count_ = 0;
+  settled();
 }
 
 /// All layers of the rows of this pass; what they add is in residual_.
@@ -304,7 +351,7 @@ void Forward::layers(KeepGoing keep_going) {
   const std::int64_t tokens = std::ssize(rows_);
   Team& team = team_for(weights_.streamed_bytes / config_.layers * tokens);
   const nn::Pass pass = pass_on(team);
-  pending_count_ = 0;
+  settled();
   embed(team);
   for (std::int64_t i = 0; i < config_.layers; ++i) {
     if (tokens > 1 && !keep_going(tokens * i / config_.layers)) {
@@ -315,21 +362,30 @@ void Forward::layers(KeepGoing keep_going) {
     // After the last comes the first of the next pass.
     blocks_.prefetch((i + 1) % config_.layers);
     // What layer i of the model keeps of a sequence is at place i of its states.
-    mix(pass, *w, i, i, nn::to_the_end);
+    mix(pass, *w, i, config_.kv_place(i), nn::to_the_end);
     feed_forward(pass, *w, i, config_.arch->parallel, nn::to_the_end);
+    end_layer(pass, *w, per_layer_ ? per_layer_->of_layer(i) : FloatRows(), nn::to_the_end);
   }
   pass.for_rows([&](Range part, int) {
     for (std::int64_t t = part.begin; t < part.end; ++t) settle(t);
   });
-  pending_count_ = 0;
+  settled();
 }
 
-void Forward::run_part(const LayerWeights& w, std::int64_t index, Half half, int until, std::span<float> hidden) {
+void Forward::run_part(const LayerWeights& w, std::int64_t index, Half half, int until, std::span<float> hidden, const BesideStates& beside) {
+  // Most layers have nothing behind their halves.
+  if (half == Half::end && w.per_layer.gate.empty() && w.layer_scale.empty()) return;
   const std::int64_t tokens = static_cast<std::int64_t>(hidden.size()) / config_.dim;
   const bool parallel = config_.arch->parallel, ends = until == nn::to_the_end;
   serve(w, index);
-  nn::SequenceState& state = part_state_.emplace(config_.new_layer_state("f32", index));
-  state.extend(tokens);
+  const bool reads = half == Half::mixer && config_.kv_place(index) != index;
+  const bool kept = half == Half::mixer && beside.keys != nullptr;
+  nn::SequenceState& state = kept ? *beside.keys : part_state_.emplace(config_.new_layer_state("f32", index));
+  if (!reads) {
+    state.truncate(0);
+    state.extend(tokens);
+  }
+  BANTAM_ASSERT(state.tokens() == tokens);
   rows_.clear();
   for (std::int64_t t = 0; t < tokens; ++t) rows_.push_back({t});
   sequences_.assign(1, {&state, 0, tokens, 0});
@@ -337,7 +393,7 @@ void Forward::run_part(const LayerWeights& w, std::int64_t index, Half half, int
   nn::Mixer* const mixer = mixer_of(index);
   if (mixer != nullptr) mixer->plan(tokens, sequences_);
   part_inputs_ = ends ? nullptr : half == Half::feed_forward && is_latent_expert(w) ? &latent_expert_->inputs(until) : &inputs_of(index, half, until);
-  pending_count_ = 0;
+  settled();
   std::copy_n(hidden.data(), hidden.size(), residual_.data());
   const nn::Pass pass = pass_on(team_);
   // Where both halves read the same state, what they add is added at the end of the second.
@@ -349,11 +405,13 @@ void Forward::run_part(const LayerWeights& w, std::int64_t index, Half half, int
     mix(pass, w, index, 0, half == Half::mixer ? until : nn::to_the_end);
   }
   if (half == Half::feed_forward) feed_forward(pass, w, index, parallel && ends, until);
+  if (half == Half::end) end_layer(pass, w, {beside.embeddings.data(), config_.per_layer_dim}, until);
   if (ends) settle_in(hidden);
 }
 
 std::span<const nn::RoutedExpert> Forward::route(const LayerWeights& w) noexcept {
-  experts_->route(team_, w.experts, normed_, false);
+  const nn::Activations* routed = routed_of(pass_on(team_), w);
+  experts_->route(team_, w.experts, routed != nullptr ? *routed : normed_, false);
   return experts_->routed(std::ssize(rows_));
 }
 
@@ -377,13 +435,15 @@ void Forward::end_half(const LayerWeights& w, std::int64_t index, const InputGro
   });
   const std::vector<float>* bias = bias_of(w, role);
   nn::linear(kernels_, team_, x, {{last, bias != nullptr ? bias->data() : nullptr, branch_.output()}}, fetch_.level());
-  pending_count_ = 0;
-  add_later(branch_, group.half == Half::mixer ? w.attention_out_norm : w.ffn_out_norm);
+  settled();
+  add_later(branch_, group.half == Half::mixer ? w.attention_out_norm : group.half == Half::feed_forward ? w.ffn_out_norm : w.per_layer.norm);
+  if (group.half == Half::end && !w.layer_scale.empty()) pending_scale_ = w.layer_scale[0];
   settle_in(hidden);
 }
 
 nn::Activations& Forward::inputs_of(std::int64_t layer, Half half, int group) noexcept {
   if (group == 0) return normed_;
+  if (half == Half::end) return per_layer_->hidden();
   return half == Half::mixer ? mixer_of(layer)->inputs(group) : mlp_.hidden();
 }
 
@@ -419,7 +479,62 @@ void Forward::normalize(const nn::Pass& pass, const std::vector<float>& weight, 
       normed_.gather_row(kernels_, readers, t);
     }
   });
-  if (!beside) pending_count_ = 0;
+  if (!beside) settled();
+}
+
+const nn::Activations* Forward::routed_of(const nn::Pass& pass, const LayerWeights& w) noexcept {
+  const std::vector<float>& scale = w.experts.router_scale;
+  if (scale.empty()) return nullptr;
+  const float shrink = 1 / std::sqrt(static_cast<float>(config_.dim));
+  pass.for_rows([&](Range part, int) {
+    for (std::int64_t t = part.begin; t < part.end; ++t) {
+      float* row = routed_.row(t);
+      kernels_.rms_norm(residual_.data() + t * config_.dim, scale.data(), static_cast<float>(config_.norm_eps), row, config_.dim);
+      for (std::int64_t c = 0; c < config_.dim; ++c) row[c] *= shrink;
+    }
+  });
+  return &routed_;
+}
+
+/// Experts beside an MLP whose outputs are in branch_, each normed by itself before they are added up.
+void Forward::add_apart(const nn::Pass& pass, const LayerWeights& w, bool has_mlp) noexcept {
+  pass.for_rows([&](Range part, int) {
+    for (std::int64_t t = part.begin; t < part.end; ++t) normalize_row(kernels_, config_, residual_.data() + t * config_.dim, w.expert_norm, {}, normed_.row(t));
+  });
+  experts_->run(pass.team, w.experts, normed_, false, beside_.output(), pass.fetch, routed_of(pass, w));
+  pass.for_rows([&](Range part, int) {
+    for (std::int64_t t = part.begin; t < part.end; ++t) {
+      float *sum = branch_.row(t), *experts = beside_.row(t);
+      normalize_row(kernels_, config_, experts, w.expert_out_norm, {}, experts);
+      if (has_mlp) {
+        normalize_row(kernels_, config_, sum, w.mlp_out_norm, {}, sum);
+        kernels_.add(sum, experts, config_.dim);
+      } else {
+        std::copy_n(experts, config_.dim, sum);
+      }
+    }
+  });
+}
+
+/// What comes behind the halves: a per-layer embedding, whose gate reads the residual stream as it is, and a scale of all.
+void Forward::end_layer(const nn::Pass& pass, const LayerWeights& w, const FloatRows& embeddings, int until) noexcept {
+  if (!w.per_layer.gate.empty()) {
+    pass.for_rows([&](Range part, int) {
+      for (std::int64_t t = part.begin; t < part.end; ++t) {
+        settle(t);
+        std::copy_n(residual_.data() + t * config_.dim, config_.dim, normed_.row(t));
+        normed_.quantize_row(kernels_, t);
+        normed_.gather_row(kernels_, {&w.per_layer.gate}, t);
+      }
+    });
+    settled();
+    if (until == 0) return;
+    per_layer_->hide(pass, w.per_layer, normed_, embeddings);
+    if (until != nn::to_the_end) return;
+    per_layer_->project(pass, w.per_layer, branch_.output());
+    add_later(branch_, w.per_layer.norm);
+  }
+  if (until == nn::to_the_end && !w.layer_scale.empty()) pending_scale_ = w.layer_scale[0];
 }
 
 /// The first half of layer `index`, whose state of a sequence is at `place`, as far as `until`.
@@ -456,7 +571,11 @@ void Forward::feed_forward(const nn::Pass& pass, const LayerWeights& w, std::int
   if (has_mlp) mlp_.hide(pass, w.mlp, normed_);
   if (until != nn::to_the_end) return;
   if (has_mlp) mlp_.project(pass, w.mlp, out.output());
-  if (!w.experts.experts.empty()) experts_->run(pass.team, w.experts, normed_, has_mlp, out.output(), pass.fetch);
+  if (are_apart(w)) {
+    add_apart(pass, w, has_mlp);
+  } else if (!w.experts.experts.empty()) {
+    experts_->run(pass.team, w.experts, normed_, has_mlp, out.output(), pass.fetch);
+  }
   add_later(out, w.ffn_out_norm);
 }
 

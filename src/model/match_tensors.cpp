@@ -148,7 +148,8 @@ class Matcher {
 
   /// Whether the folder has those of all experts in one tensor.
   [[nodiscard]] bool match_fused_experts(const TensorKey& key, std::int64_t layer) {
-    if (gguf_ || key.fused.name.empty()) return false;
+    if (gguf_) return match_stacked_experts(key, layer);
+    if (key.fused.name.empty()) return false;
     const std::string name = name_in(config_, key.fused.name, {key.role, layer}), single = name_in(config_, key.hf, {key.role, layer, 0});
     const TensorEntry* entry = files_.tensors.find(name);
     if (files_.tensors.find(single) != nullptr) {
@@ -172,6 +173,25 @@ class Matcher {
       add(id, name_of(config_, key, id), std::move(sources[static_cast<std::size_t>(e)]));
     }
     return !sources.empty();
+  }
+
+  /// The same of a GGUF file where gate and up of all experts may be one tensor.
+  [[nodiscard]] bool match_stacked_experts(const TensorKey& key, std::int64_t layer) {
+    if (key.fused.gguf.empty()) return false;
+    const std::string name = name_from(key.fused.gguf, {key.role, layer}), own = name_from(key.gguf, {key.role, layer});
+    const TensorEntry* entry = files_.tensors.find(name);
+    if (entry == nullptr) return false;
+    if (files_.tensors.find(own) != nullptr) fail(Errc::corrupt, files_.path, ": ", name, ": expected gate and up in one tensor or each in its own, found ", own, " besides");
+    const std::int64_t experts = config_.layer(layer).experts;
+    const auto [rows, columns] = shape_of(key.role, layer, config_);
+    std::vector<std::int64_t> shape{key.fused.parts * rows, columns};
+    if (experts > 1) shape.insert(shape.begin(), experts);
+    const SharedSource all = open_plain(*entry, files_.path, shape);
+    for (std::int64_t e = 0; e < experts; ++e) {
+      const TensorId id{key.role, layer, e};
+      add(id, name_of(config_, key, id), select_rows(slice(all, e, experts), fused_part(key.fused, rows)));
+    }
+    return true;
   }
 
   /// Whether the file has a role's rows in a tensor with those of others.
@@ -232,16 +252,23 @@ class Matcher {
   }
 
   void refuse_others() const {
-    std::vector<std::string> drafting;  // what names of tensors of layers that only guess begin with
+    std::vector<std::string> left_out;  // what names of tensors of layers that only guess begin with
     for (std::int64_t i = config_.layers; i < config_.layers + config_.drafting_layers; ++i) {
       const std::string_view pattern = pattern_of(*arch_.find(Role::attention_norm));
-      drafting.push_back(name_from(pattern.substr(0, pattern.find("{}") + 3), {Role::attention_norm, i}));
+      left_out.push_back(name_from(pattern.substr(0, pattern.find("{}") + 3), {Role::attention_norm, i}));
     }
-    const auto drafts = [&](std::string_view name) { return std::ranges::any_of(drafting, [&](const std::string& begin) { return name.starts_with(begin); }); };
+    const auto is_left_out = [&](std::string_view name) { return std::ranges::any_of(left_out, [&](const std::string& begin) { return name.starts_with(begin); }); };
+    // Some files have keys and values of layers that read others'. Nobody asks for them.
+    for (std::int64_t i = 0; i < config_.layers; ++i) {
+      if (config_.layer(i).kv_layer < 0) continue;
+      for (const Role role : {Role::k, Role::v, Role::k_norm}) {
+        if (const TensorKey* key = arch_.find(role)) left_out.push_back(without_weight(name_from(pattern_of(*key), {role, i})) + '.');
+      }
+    }
     for (std::size_t i = 0; i < used_.size(); ++i) {
       const TensorEntry& entry = files_.tensors.tensors()[i];
       const bool no_bias = files_.family != nullptr && entry.name.ends_with(".bias") && is_zero(entry);
-      if (used_[i] || is_leftover(entry.name) || no_bias || drafts(entry.name)) continue;
+      if (used_[i] || is_leftover(entry.name) || no_bias || is_left_out(entry.name)) continue;
       fail(Errc::unsupported, files_.path, ": ", printable(entry.name), ": expected no such tensor in a model of type ", arch_.name);
     }
   }

@@ -33,16 +33,17 @@ T* place_of(ModelWeights& weights, const TensorId& id) noexcept {
 /// The groups of all blocks, in the order in which a layer that had them all would run them.
 constexpr auto groups = [] {
   constexpr std::size_t count = std::size(nn::attention_inputs) + std::size(nn::gated_delta_inputs) + std::size(nn::state_space_inputs) +
-                                std::size(nn::short_convolution_inputs) + std::size(nn::mlp_inputs);
+                                std::size(nn::short_convolution_inputs) + std::size(nn::mlp_inputs) + std::size(nn::per_layer_inputs);
   std::array<InputGroup, count> all{};
   std::size_t next = 0;
   const auto add = [&](std::span<const nn::BlockInputs> block, Half half, Role norm) {
-    for (std::size_t i = 0; i < block.size(); ++i) all[next++] = {block[i].name, block[i].roles, block[i].source.value_or(norm), half, static_cast<int>(i), block[i].adds};
+    for (std::size_t i = 0; i < block.size(); ++i) all[next++] = {block[i].name, block[i].roles, block[i].source.value_or(norm), half, static_cast<int>(i), block[i].adds, block[i].fixed};
   };
   for (const std::span<const nn::BlockInputs> mixer : {std::span<const nn::BlockInputs>(nn::attention_inputs), {nn::gated_delta_inputs}, {nn::state_space_inputs}, {nn::short_convolution_inputs}}) {
     add(mixer, Half::mixer, Role::attention_norm);
   }
   add(nn::mlp_inputs, Half::feed_forward, Role::ffn_norm);
+  add(nn::per_layer_inputs, Half::end, Role::ffn_norm);
   return all;
 }();
 
@@ -51,7 +52,8 @@ constexpr auto groups = [] {
 std::int64_t extent_of(WeightAxis axis, std::int64_t layer, const ModelConfig& c) noexcept {
   LayerSpec spec = layer < 0 ? LayerSpec() : c.layer(layer);
   if (!attends(spec.mixer)) spec.kv_heads = 0;
-  const std::int64_t keys = spec.kv_heads * c.head_dim;
+  const std::int64_t heads = c.group_of(spec) * spec.kv_heads, head_dim = c.head_dim_of(spec);
+  const std::int64_t keys = spec.kv_layer < 0 ? spec.kv_heads * head_dim : 0;
   const nn::RecurrentLayer delta = spec.mixer == MixerKind::gated_delta ? c.recurrent : nn::RecurrentLayer{};
   const nn::RecurrentLayer state = spec.mixer == MixerKind::state_space ? c.recurrent : nn::RecurrentLayer{};
   const std::int64_t convolved = spec.mixer == MixerKind::short_convolution ? c.dim : 0;
@@ -60,12 +62,12 @@ std::int64_t extent_of(WeightAxis axis, std::int64_t layer, const ModelConfig& c
     case WeightAxis::vocab: return c.vocab;
     case WeightAxis::dim: return c.dim;
     case WeightAxis::twice_dim: return 2 * c.dim;
-    case WeightAxis::heads: return c.heads / c.kv_heads * spec.kv_heads;
-    case WeightAxis::queries: return c.heads / c.kv_heads * keys * (c.arch->output_gate ? 2 : 1);
+    case WeightAxis::heads: return heads;
+    case WeightAxis::queries: return heads * head_dim * (c.arch->output_gate ? 2 : 1);
     case WeightAxis::keys: return c.is_latent() ? 0 : keys;
-    case WeightAxis::outputs: return c.heads / c.kv_heads * spec.kv_heads * c.value_dim;
-    case WeightAxis::q_norm: return spec.kv_heads == 0 ? 0 : c.arch->head_norm == nn::HeadNorm::all ? extent_of(WeightAxis::queries, layer, c) : c.head_dim;
-    case WeightAxis::k_norm: return spec.kv_heads == 0 ? 0 : c.arch->head_norm == nn::HeadNorm::all ? keys : c.head_dim;
+    case WeightAxis::outputs: return heads * c.value_dim_of(spec);
+    case WeightAxis::q_norm: return spec.kv_heads == 0 ? 0 : c.arch->head_norm == nn::HeadNorm::all ? extent_of(WeightAxis::queries, layer, c) : head_dim;
+    case WeightAxis::k_norm: return keys == 0 ? 0 : c.arch->head_norm == nn::HeadNorm::all ? keys : head_dim;
     case WeightAxis::rope_pairs: return c.rope.dim / 2;
     case WeightAxis::q_rank: return c.q_rank;
     case WeightAxis::kv_rank: return c.kv_rank;
@@ -90,6 +92,8 @@ std::int64_t extent_of(WeightAxis axis, std::int64_t layer, const ModelConfig& c
     case WeightAxis::expert_ffn: return spec.expert_ffn;
     case WeightAxis::expert_dim: return c.expert_dim();
     case WeightAxis::expert_latent: return spec.is_sparse() ? c.expert_latent : 0;
+    case WeightAxis::per_layer: return c.per_layer_dim;
+    case WeightAxis::all_per_layer: return c.layers * c.per_layer_dim;
   }
   return 0;
 }
@@ -106,6 +110,8 @@ bool is_in_layer(Role role, std::int64_t layer, const ModelConfig& config) noexc
   const LayerSpec spec = layer < 0 ? LayerSpec() : config.layer(layer);
   switch (role) {
     case Role::q: return config.q_rank == 0;  // else q_a and q_b are in its place
+    case Role::v:
+    case Role::v_bias: return !spec.shares_values;
     case Role::o:
     case Role::o_bias: return attends(spec.mixer);
     // The gate of a shared expert has its input's width alone, and belongs to the MLP beside experts.
@@ -117,6 +123,12 @@ bool is_in_layer(Role role, std::int64_t layer, const ModelConfig& config) noexc
     case Role::ffn_norm:
     case Role::ffn_norm_bias:
     case Role::ffn_out_norm: return spec.has_feed_forward();
+    // Beside an MLP, which has norms of its own then.
+    case Role::mlp_out_norm: return spec.is_sparse() && spec.ffn > 0;
+    case Role::expert_norm:
+    case Role::expert_out_norm:
+    case Role::router_scale: return spec.is_sparse();
+    case Role::per_layer_norm: return config.per_layer_dim > 0;
     case Role::draft_projection:
     case Role::draft_embedding_norm:
     case Role::draft_state_norm:

@@ -12,8 +12,8 @@ namespace bantam::inline v0 {
 
 void complete(ModelWeights& w, const ModelConfig& config) noexcept {
   if (config.tied) w.head = w.embedding;
-  w.streamed_bytes = w.head.bytes();
-  w.matrix_bytes = w.head.bytes() + (config.tied ? 0 : w.embedding.bytes());
+  w.streamed_bytes = w.head.bytes() + w.per_layer_projection.bytes();
+  w.matrix_bytes = w.streamed_bytes + w.per_layer_embedding.bytes() + (config.tied ? 0 : w.embedding.bytes());
   const auto count = [&](const LayerWeights& layer, std::int64_t& streamed) {
     std::int64_t of_experts = 0, of_all = 0;
     for_each_matrix(layer, [&](const TensorId& id, const WeightMatrix& matrix) { (id.expert >= 0 ? of_experts : of_all) += matrix.bytes(); });
@@ -52,7 +52,7 @@ void load_tensor(const Checkpoint& checkpoint, const CheckpointTensor& tensor, R
     *matrix = WeightMatrix::quantize(matrix->dequantize(), format_info<F32Format>());
   }
   if (vector != nullptr) *vector = checkpoint.load_vector(tensor);
-  const bool chooses = info_of(tensor.role).stays_float() || tensor.role == Role::router_bias || tensor.role == Role::selection_bias;
+  const bool chooses = info_of(tensor.role).stays_float() || tensor.role == Role::router_bias || tensor.role == Role::selection_bias || tensor.role == Role::router_scale || tensor.role == Role::expert_scale;
   if (chooses) check_choices(checkpoint, tensor, matrix != nullptr ? matrix->dequantize().span() : std::span<const float>(*vector));
 }
 

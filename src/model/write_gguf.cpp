@@ -47,13 +47,39 @@ void write_router(GgufWriter& file, const nn::RouterOptions& router, const std::
   file.key(prefix + "expert_gating_func", function->second);
 }
 
+/// Whether a file lists a number of each layer, for layers without a window have others.
+bool of_each_layer(const ModelConfig& c, Field field) noexcept {
+  if (c.arch->find(Field::full_head_dim) == nullptr) return false;
+  const auto differ = [&](std::int64_t LayerSpec::* size) { return std::ranges::any_of(c.specs, [&](const LayerSpec& spec) { return spec.*size != c.layer(0).*size; }); };
+  if (field == Field::kv_heads) return differ(&LayerSpec::kv_heads);
+  return (field == Field::ffn || field == Field::shared_ffn) && differ(&LayerSpec::ffn);
+}
+
+void write_lists(GgufWriter& file, const ModelConfig& c, const std::string& prefix) {
+  for (const auto& [field, size] : {std::pair{Field::kv_heads, &LayerSpec::kv_heads}, {Field::ffn, &LayerSpec::ffn}, {Field::shared_ffn, &LayerSpec::ffn}}) {
+    const ConfigKey* key = c.arch->find(field);
+    if (key == nullptr || key->gguf.empty() || !of_each_layer(c, field)) continue;
+    std::vector<std::int32_t> sizes;
+    for (const LayerSpec& spec : c.specs) sizes.push_back(static_cast<std::int32_t>(spec.*size));
+    file.key(message(prefix, key->gguf), std::span<const std::int32_t>(sizes));
+  }
+  if (!c.arch->flags_windows) return;
+  std::vector<bool> windows;
+  for (const LayerSpec& spec : c.specs) windows.push_back(spec.window > 0);
+  file.key(prefix + "attention.sliding_window_pattern", windows);
+}
+
 }  // namespace
 
 void write_gguf_config(GgufWriter& file, const ModelConfig& c) {
   if (c.gate != c.arch->gate) no_words_for("an activation other than the architecture's");
   for (std::int64_t i = 0; i < c.layers; ++i) {
     if (c.layer(i).rope != detail::rope_of(c, i)) no_words_for("rope in other layers than the architecture has it in");
-    if (c.window_of(i) != (detail::has_window(*c.arch, i) ? c.window : 0)) no_words_for("a sliding window of other layers than the architecture has it in");
+    if (!c.arch->flags_windows && c.window_of(i) != (detail::has_window(*c.arch, i) ? c.window : 0)) no_words_for("a sliding window of other layers than the architecture has it in");
+  }
+  for (std::int64_t i = 0, first = 0; i < c.layers; ++i) {
+    if (c.layer(i).kv_layer < 0) first = i + 1;
+    if (c.layer(i).kv_layer >= 0 && c.layer(i).kv_layer != first - (c.window_of(i) > 0 ? 2 : 1)) no_words_for("keys read from another layer than the last with a window and, behind it, without");
   }
   const bool says_scale = c.arch->find(Field::attention_scale) != nullptr && !c.arch->find(Field::attention_scale)->gguf.empty();
   if (!says_scale && c.scales.attention != detail::unsaid_attention_scale(c)) no_words_for("a scale of scores other than the architecture's");
@@ -66,6 +92,7 @@ void write_gguf_config(GgufWriter& file, const ModelConfig& c) {
   for (const auto& list : {c.arch->config, c.arch->more_config}) {
     for (const ConfigKey& key : list) {
       if (key.gguf.empty() || c.arch->find(key.field) != &key) continue;
+      if (of_each_layer(c, key.field)) continue;  // a list, below
       if (c.arch->zero_heads && (key.field == Field::kv_heads || (key.field == Field::ffn && c.arch->single_halves))) continue;  // a list, below
       const FieldValue value = key.field == Field::layers ? FieldValue(c.layers + std::ssize(c.drafting)) : value_of(c, key.field);
       const std::string name = message(prefix, key.gguf);
@@ -77,6 +104,7 @@ void write_gguf_config(GgufWriter& file, const ModelConfig& c) {
       }
     }
   }
+  write_lists(file, c, prefix);
   if (c.arch->says_rope) file.key(prefix + "rope.scaling.finetuned", c.has_rope);
   if (c.arch->says_parallel) file.key(prefix + "use_parallel_residual", c.arch->parallel);
   if (c.arch->zero_heads) {

@@ -190,7 +190,7 @@ ModelSize size_of(const Checkpoint& checkpoint) {
   for (const CheckpointTensor& tensor : checkpoint.tensors()) {
     size.parameters += tensor.rows * tensor.columns;
     size.bytes += tensor.stored_bytes();
-    const bool met = tensor.role == Role::embedding ? checkpoint.config().tied : tensor.is_matrix;
+    const bool met = info_of(tensor.role).is_looked_up() ? tensor.role == Role::embedding && checkpoint.config().tied : tensor.is_matrix;
     const bool used = tensor.expert < checkpoint.config().router.used && !tensor.is_drafting;
     if (met && used) size.flops_per_token += 2 * tensor.rows * tensor.columns;
   }

@@ -57,7 +57,12 @@ TEST_CASE("held-out text is judged by the hidden states of the model as it was, 
       const std::string_view name = arch->find(role)->hf;
       return std::string(name.substr(0, name.rfind(".weight")));
     };
-    const auto with_tables = [&](Recipe recipe) { return recipe.keep(table(Role::embedding), "f32").keep(table(Role::head), "f32"); };
+    const auto with_tables = [&](Recipe recipe) {
+      for (const Role role : {Role::embedding, Role::head, Role::per_layer_embedding, Role::per_layer_model_projection}) {
+        if (arch->find(role) != nullptr) recipe = recipe.keep(table(role), "f32");
+      }
+      return recipe;
+    };
     const Report report = text.run(with_tables(recipe::gptq("i3.g32")), calibration);
     REQUIRE(report.held_out);
     CHECK(report.held_out->tokens == 48);

@@ -61,6 +61,11 @@ class GgufBuilder {
     for (const std::string& value : values) payload += text(value);
     return raw_key(name, gguf_array, payload);
   }
+  GgufBuilder& key(std::string_view name, const std::vector<bool>& values) {
+    std::string payload = little<std::uint32_t>(gguf_bool) + little<std::uint64_t>(values.size());
+    for (const bool value : values) payload += little<std::uint8_t>(value);
+    return raw_key(name, gguf_array, payload);
+  }
   template <class T>
     requires std::is_arithmetic_v<T>
   GgufBuilder& key(std::string_view name, const std::vector<T>& values) {

@@ -36,8 +36,9 @@ TEST_CASE("each tensor that a model needs is missed by name") {
       if (!first && std::any_of(t + 1, tensors.end(), stacked)) continue;
       TinyModel tiny = whole;
       tiny.remove(t->name);
-      has(folder_error(tiny), "expected tensor " + t->name + ", found none");
+      if (!t->name.empty()) has(folder_error(tiny), "expected tensor " + t->name + ", found none");  // else GGUF's alone
       if (!first || t->gguf_name == "output.weight") continue;
+      if (arch->may_share_values && t->gguf_name == "blk.2.attn_v.weight") continue;  // its keys are its values, then
       std::erase_if(tiny.tensors, stacked);
       has(gguf_error(tiny.gguf()), "expected tensor " + t->gguf_name + ", found none");
     }

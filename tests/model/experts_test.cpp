@@ -116,11 +116,17 @@ TEST_CASE("each part of a sparse layer counts") {
       change(changed);
       return distance(logits, changed.logits(tokens)) > 100 * experts_tolerance;
     };
-    // A softmax of the chosen has the sum of 1.
-    if (arch->router.score != nn::RouterScore::softmax_of_chosen) CHECK(differs([](auto& r) { r.router.renormalize = !r.router.renormalize; }));
+    // A softmax of the chosen has the sum of 1. A norm behind the experts takes what all weights are multiplied by away.
+    const bool normed = arch->find(Role::expert_out_norm, true) != nullptr;
+    if (!normed && arch->router.score != nn::RouterScore::softmax_of_chosen) CHECK(differs([](auto& r) { r.router.renormalize = !r.router.renormalize; }));
     CHECK(differs([](auto& r) { r.router.used = 1; }));
     CHECK(differs([](auto& r) { r.router.score = r.router.score == reference::Score::sigmoid ? reference::Score::softmax : reference::Score::sigmoid; }));
-    CHECK(differs([](auto& r) { r.router.scale *= 1.5; }));
+    if (!normed) CHECK(differs([](auto& r) { r.router.scale *= 1.5; }));
+    for (const char* part : {"mlp.router_scale", "mlp.expert_scale", "mlp_out_norm", "expert_norm", "expert_out_norm", "layer_scale"}) {
+      CAPTURE(std::string(part));
+      const std::string name = std::string("model.layers.1.") + part;
+      if (tiny.reference().weights.contains(name)) CHECK(differs([&](auto& r) { std::ranges::fill(r.weights.at(name), 0.5F); }));
+    }
     if (arch->find(Role::shared_gate, true) != nullptr) CHECK(differs([](auto& r) { r.weights.erase("model.layers.1.mlp.shared_expert_gate.weight"); }));
     if (arch->find(Role::up, true) != nullptr && arch->find(Role::up, true)->layers == Layers::sparse) CHECK(differs([](auto& r) { r.weights.erase("model.layers.1.mlp.shared_expert.up_proj.weight"); }));
     if (arch->find(Role::sinks) != nullptr) CHECK(differs([](auto& r) { r.weights.erase("model.layers.1.self_attn.sinks"); }));

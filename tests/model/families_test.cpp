@@ -141,6 +141,174 @@ TEST_CASE("each part of recurrent and gated layers counts") {
   CHECK(counts(archs::lfm2, filled("conv.conv.weight", 0.5f)));
 }
 
+TEST_CASE("each part of Gemma 4's layers counts, in the shapes of E2B, 31B and 26B-A4B") {
+  const auto tokens = some_tokens(40);
+  const auto filled = [](const std::string& ending, float value) {
+    return [=](reference::Transformer& r) {
+      int found = 0;
+      for (auto& [name, values] : r.weights) {
+        if (name.ends_with(ending)) std::ranges::fill(values, value), ++found;
+      }
+      CHECK(found > 0);
+    };
+  };
+  using Change = std::function<void(reference::Transformer&)>;
+  struct Part {
+    const char* name;
+    Change leave_out;
+  };
+  const Part of_all[] = {
+      {"norm of values", [](reference::Transformer& r) { r.norms_values = false; }},
+      {"scale of scores", [](reference::Transformer& r) { r.attention_scale = 0; }},
+      {"cap of logits", [](reference::Transformer& r) { r.final_softcap = 0; }},
+      {"embedding scale", [](reference::Transformer& r) { r.embedding_scale = 1; }},
+      {"windows", [](reference::Transformer& r) { r.windows.clear(); }},
+      {"local rope", [](reference::Transformer& r) { for (double& f : r.local_frequencies) f /= 2; }},
+      {"pairs that do not turn", [](reference::Transformer& r) { for (double& f : r.frequencies) f = f == 0 ? 0.1 : f; }},
+      {"norm of keys", filled("k_norm.weight", 0.5f)},
+      {"norm behind attention", filled("attention_out_norm", 0.5f)},
+      {"norm behind the MLP", filled("ffn_out_norm", 0.5f)},
+      {"scale of a layer", filled("layer_scale", 1.5f)},
+  };
+  const Part of_small[] = {
+      {"per-layer embeddings", [](reference::Transformer& r) { r.per_layer_dim = 0; }},
+      {"what is looked up", filled("per_layer_embedding", 0.0f)},
+      {"what is projected", filled("per_layer_model_projection", 0.0f)},
+      {"norm of what is projected", filled("per_layer_model_norm", 0.5f)},
+      {"norm behind per-layer embeddings", filled("per_layer_norm", 0.5f)},
+      // Keys of another layer of the kind: its own shape, and as good a guess.
+      {"whose keys are read", [](reference::Transformer& r) { r.kv_layers[3] = 0, r.kv_layers[4] = 0; }},
+  };
+  const Part of_large[] = {
+      {"values that are keys", [](reference::Transformer& r) { r.weights["model.layers.2.self_attn.v_proj.weight"] = std::vector<float>(r.weights.at("model.layers.2.self_attn.k_proj.weight").size(), 0.25f); }},
+  };
+  struct Shape {
+    TinyModel tiny;
+    std::span<const Part> own;
+  };
+  for (Shape& shape : std::vector<Shape>{{{.arch = &archs::gemma4}, of_small}, {{.arch = &archs::gemma4, .shares_values = true}, of_large}, {{.arch = &archs::gemma4_moe}, of_large}}) {
+    CAPTURE(std::string(shape.own[0].name));
+    CAPTURE(shape.tiny.arch->has_experts());
+    const TinyModel& tiny = shape.tiny.make();
+    const TemporaryFolder folder;
+    tiny.write_folder(folder / "hf");
+    tiny.write_gguf(folder / "m.gguf");
+    const Model model = Model::load(folder / "hf");
+    const std::vector<float> logits = logits_of(model, tokens);
+    CHECK(distance(logits, tiny.reference().logits(tokens)) < family_tolerance);
+    CHECK(logits_of(Model::load(folder / "m.gguf"), tokens) == logits);
+    model.save(folder / "m.bantam");
+    CHECK(logits_of(Model::load(folder / "m.bantam"), tokens) == logits);
+    CHECK(Model::load(folder / "m.bantam").config().specs == model.config().specs);
+    for (const auto& parts : {std::span<const Part>(of_all), shape.own}) {
+      for (const Part& part : parts) {
+        CAPTURE(std::string(part.name));
+        reference::Transformer reference = tiny.reference();
+        part.leave_out(reference);
+        CHECK(distance(logits, reference.logits(tokens)) > 20 * family_tolerance);
+      }
+    }
+  }
+}
+
+TEST_CASE("published folders of Gemma 4 are read: text beside images, keys that nobody reads left out") {
+  TinyModel tiny{.arch = &archs::gemma4, .tied = true};
+  tiny.make();
+  const auto tokens = some_tokens(20);
+  const std::vector<float> logits = folder_logits(tiny, tokens);
+  TinyModel part = tiny;
+  // Layers 3 to 5 read the keys of others; older folders have some of their own.
+  for (const char* name : {"k_proj.weight", "v_proj.weight", "k_norm.weight"}) part.tensors.push_back({std::string("model.layers.4.self_attn.") + name, "", {2}, {1, 2}});
+  CHECK(folder_logits(part, tokens) == logits);
+  for (TinyTensor& t : part.tensors) {
+    if (t.name.starts_with("model.")) t.name.replace(0, std::string("model.").size(), "model.language_model.");
+  }
+  part.tensors.push_back({"model.vision_tower.patch_embedder.input_proj.weight", "", {2, 3}, {1, 2, 3, 4, 5, 6}});
+  Json text = tiny.config;
+  text["architectures"] = nullptr;
+  part.config = {{"architectures", {"Gemma4ForConditionalGeneration"}}, {"model_type", "gemma4"}, {"tie_word_embeddings", true}, {"text_config", text}};
+  const TemporaryFolder folder;
+  part.write_folder(folder / "hf");
+  CHECK(Checkpoint::open(folder / "hf").left_out() == std::vector<std::string>{"model.vision_tower.patch_embedder.input_proj.weight"});
+  CHECK(logits_of(Model::load(folder / "hf"), tokens) == logits);
+}
+
+TEST_CASE("GGUF files with gate and up of all experts in one tensor are read, too") {
+  TinyModel tiny{.arch = &archs::gemma4_moe};
+  tiny.make();
+  const TemporaryFolder folder;
+  tiny.write_gguf(folder / "m.gguf");
+  const auto tokens = some_tokens(9);
+  const std::vector<float> logits = logits_of(Model::load(folder / "m.gguf"), tokens);
+  // Of each expert its gate's rows, then its up's.
+  TinyModel joined = tiny;
+  joined.tensors.clear();
+  for (const TinyTensor& t : tiny.tensors) {
+    if (t.gguf_name.ends_with("ffn_up_exps.weight")) continue;
+    joined.tensors.push_back(t);
+    if (!t.gguf_name.ends_with("ffn_gate_exps.weight")) continue;
+    std::string up = t.name;
+    up.replace(up.find("gate_proj"), 9, "up_proj");
+    TinyTensor& both = joined.tensors.back();
+    both.gguf_name.replace(both.gguf_name.find("gate_exps"), 9, "gate_up_exps");
+    const std::vector<float>& more = tiny.tensor(up).values;
+    both.values.insert(both.values.end(), more.begin(), more.end());
+    both.shape[0] *= 2;
+  }
+  joined.write_gguf(folder / "joined.gguf");
+  CHECK(logits_of(Model::load(folder / "joined.gguf"), tokens) == logits);
+}
+
+TEST_CASE("configs of Gemma 4 that cannot be are refused by key") {
+  struct Case {
+    const char* members;
+    const char* words;
+  };
+  for (const Case& c : {Case{R"({"num_kv_shared_layers":6})", "num_kv_shared_layers: expected a whole number below the 6 layers, found 6"},
+                        Case{R"({"num_kv_shared_layers":4})", "num_kv_shared_layers: layer 2: expected a layer of its kind before the last 4, found none"},
+                        Case{R"({"num_kv_shared_layers":1.5})", "found 1.5"}, Case{R"({"num_global_key_value_heads":4})", "num_global_key_value_heads: expected a divisor of the 6 heads, found 4"},
+                        Case{R"({"global_head_dim":15})", "global_head_dim: expected an even size up to 4096, found 15"}, Case{R"({"global_head_dim":null})", "global_head_dim: expected a number, found nothing"},
+                        Case{R"({"hidden_size_per_layer_input":-1})", "hidden_size_per_layer_input"}, Case{R"({"hidden_size_per_layer_input":1e9})", "hidden_size_per_layer_input: expected at most"},
+                        Case{R"({"vocab_size_per_layer_input":36})", "vocab_size_per_layer_input: expected the 37 of vocab_size, found 36"},
+                        Case{R"({"use_bidirectional_attention":"all"})", "use_bidirectional_attention: expected a causal model, found all"},
+                        Case{R"({"attention_bias":true})", "attention_bias: expected false"},
+                        Case{R"({"rope_parameters":{"full_attention":{"rope_type":"yarn","rope_theta":1e6}}})", "rope_type: expected proportional, found yarn"},
+                        Case{R"({"rope_parameters":{"full_attention":{"rope_type":"proportional","partial_rotary_factor":2}}})", "partial_rotary_factor: expected a part"},
+                        Case{R"({"layer_types":["sliding_attention"]})", "layer_types: expected a list of 6 kinds, found 1"}}) {
+    CAPTURE(std::string(c.members));
+    TinyModel tiny{.arch = &archs::gemma4};
+    tiny.make();
+    const Json changes = Json::parse(c.members, "test");
+    for (const auto& [key, value] : changes.items()) tiny.config[key] = value;
+    const std::string line = error_of([&] { (void)parse_hf_config(tiny.config.dump(), "config.json"); });
+    has(line, c.words);
+    CHECK(line.starts_with("config.json"));
+  }
+}
+
+TEST_CASE("sizes that Gemma 4's configs leave out are those of its class") {
+  const ModelConfig c = parse_hf_config(R"({"text_config":{"model_type":"gemma4_text","attention_k_eq_v":true,"num_global_key_value_heads":2,"num_experts":128,"top_k_experts":8,
+    "moe_intermediate_size":704,"enable_moe_block":true,"hidden_size_per_layer_input":0}})", "config.json");
+  CHECK(c.arch == &archs::gemma4_moe);
+  CHECK(c.layers == 30);
+  CHECK(c.per_layer_dim == 0);
+  CHECK(c.scales.attention == 1);
+  for (std::int64_t i = 0; i < c.layers; ++i) {
+    const bool full = i % 6 == 5;
+    CHECK(c.window_of(i) == (full ? 0 : 512));
+    CHECK(c.head_dim_of(i) == (full ? 512 : 256));
+    CHECK(c.kv_heads_of(i) == (full ? 2 : 4));
+    CHECK(c.heads_of(i) == 8);
+    CHECK(c.layer(i).shares_values == full);
+  }
+  CHECK(c.rope.base == 1e6);
+  CHECK(std::ranges::count(c.rope.divisors, 1.0F) == 64);
+  CHECK(std::ssize(c.rope.divisors) == 256);
+  REQUIRE(c.local_rope);
+  CHECK(c.local_rope->base == 1e4);
+  CHECK(c.local_rope->dim == 256);
+}
+
 TEST_CASE("sizes that Gemma 3's published text_config leaves out are those of its class") {
   const ModelConfig c = parse_hf_config(R"({"architectures":["Gemma3ForConditionalGeneration"],"text_config":{"hidden_size":2560,"intermediate_size":10240,
     "model_type":"gemma3_text","num_hidden_layers":34,"rope_scaling":{"factor":8.0,"rope_type":"linear"},"sliding_window":1024}})", "config.json");

@@ -86,7 +86,8 @@ def main():
             gguf = pathlib.Path(folder) / f"{name}.gguf"
             run([bantam, "compress", pathlib.Path(folder) / name, "-o", gguf, "--to", "gguf", "--format", "f32"])
             sources = {gguf: [gguf, pathlib.Path(folder) / name]}
-            if json.loads(run([bantam, "inspect", gguf, "--json"]))["config"]["experts"] > 0:
+            # Of models whose layers differ in heads none can be removed.
+            if json.loads(run([bantam, "inspect", gguf, "--json"]))["config"]["experts"] > 0 and not name.startswith("gemma4"):
                 pruned = pathlib.Path(folder) / f"{name}-pruned.gguf"
                 run([bantam, "compress", pathlib.Path(folder) / name, "-o", pruned, "--to", "gguf", "--format", "f32", "--prune", "experts", "--prune-to", "parameters:0.8x",
                      "--samples", 4, "--tokens", 64])

@@ -39,6 +39,10 @@ struct Transformer {
   std::int64_t experts = 0, expert_ffn = 0, shared_ffn = 0;  ///< of layers that have a router
   Router router{};
   std::vector<std::int64_t> windows{};  ///< of each layer, 0 for none; empty: none has one
+  std::vector<std::int64_t> head_dims{}, groups{};  ///< of each layer, in the place of head_dim and kv_heads; empty: all alike (Gemma 4)
+  std::vector<std::int64_t> kv_layers{};            ///< the layer whose keys and values one reads; -1: its own; empty: all their own
+  bool norms_values = false;        ///< head by head, without weights
+  std::int64_t per_layer_dim = 0;   ///< of per-layer embeddings
   std::map<std::string, std::vector<float>> weights;
 
   /// The logits after each token: (tokens, vocab). arXiv:2302.13971 and what it cites.
@@ -57,7 +61,8 @@ struct Transformer {
   /// Logits of the token after the next one, after each token but the last: layer `layers` reads pairs of a state and the embedding of the
   /// next token (arXiv:2412.19437, 2.2, eq. 21 to 23).
   [[nodiscard]] std::vector<double> drafted_logits(const std::vector<std::int32_t>& tokens) const {
-    std::vector<Row> pairs;
+    std::vector<std::vector<Row>> only(1);
+    std::vector<Row>& pairs = only[0];
     const std::vector<Row> last = states(tokens).back(), embedded = states(tokens).front();
     for (std::size_t i = 0; i + 1 < tokens.size(); ++i) {
       Row pair = norm(embedded[i + 1], "draft.embedding_norm.weight");
@@ -65,7 +70,7 @@ struct Transformer {
       pair.insert(pair.end(), state.begin(), state.end());
       pairs.push_back(product("draft.projection.weight", "", pair, dim));
     }
-    block(pairs, layers);
+    block(only, layers);
     std::vector<double> out;
     for (const Row& row : pairs) {
       const Row y = product(weights.contains("lm_head.weight") ? "lm_head.weight" : "model.embed_tokens.weight", "lm_head.bias",
@@ -86,7 +91,8 @@ struct Transformer {
     }
     for (std::int64_t i = 0; i < layers; ++i) {
       all.push_back(all.back());
-      block(all.back(), i);
+      block(all, i);
+      end(all.back(), tokens, all[0], i);
     }
     return all;
   }
@@ -116,12 +122,17 @@ struct Transformer {
   }
   [[nodiscard]] Row rms_norm(const Row& x, const std::string& name) const {
     const std::vector<float>& g = weights.at(name);
+    Row y = unit(x);
+    for (std::size_t i = 0; i < x.size(); ++i) y[i] *= static_cast<double>(g[i]);
+    return y;
+  }
+  /// An RMS norm without weights.
+  [[nodiscard]] Row unit(Row x) const {
     double squares = 0;
     for (const double v : x) squares += v * v;
     const double rms = std::sqrt(squares / static_cast<double>(x.size()) + norm_eps);
-    Row y;
-    for (std::size_t i = 0; i < x.size(); ++i) y.push_back(x[i] / rms * static_cast<double>(g[i]));
-    return y;
+    for (double& v : x) v /= rms;
+    return x;
   }
 
   /// W x + b; no b where the model has none of that name.
@@ -137,8 +148,8 @@ struct Transformer {
     return y;
   }
 
-  [[nodiscard]] Row head(const Row& x, std::int64_t h) const {
-    return {x.begin() + h * head_dim, x.begin() + (h + 1) * head_dim};
+  [[nodiscard]] static Row head(const Row& x, std::int64_t h, std::int64_t dim) {
+    return {x.begin() + h * dim, x.begin() + (h + 1) * dim};
   }
 
   /// Normed where the model does so, then turned: elements i and i + n of the first 2 n by position * frequency i.
@@ -166,11 +177,45 @@ struct Transformer {
     }
   }
 
-  void block(std::vector<Row>& x, std::int64_t index) const {
-    const std::string layer = "model.layers." + std::to_string(index) + ".";
+  [[nodiscard]] static std::string name_of_layer(std::int64_t index) { return "model.layers." + std::to_string(index) + "."; }
+  /// What a layer's first half reads.
+  [[nodiscard]] std::vector<Row> normed_inputs(const std::vector<Row>& x, std::int64_t index) const {
     std::vector<Row> normed;
-    for (const Row& row : x) normed.push_back(norm(row, layer + "input_layernorm.weight"));
-    const std::vector<Row> mixed = mixer(normed, layer, index);
+    for (const Row& row : x) normed.push_back(norm(row, name_of_layer(index) + "input_layernorm.weight"));
+    return normed;
+  }
+
+  /// What comes behind the halves: a per-layer embedding (of transformers' Gemma3n), and a scale of everything.
+  void end(std::vector<Row>& x, const std::vector<std::int32_t>& tokens, const std::vector<Row>& embedded, std::int64_t index) const {
+    const std::string layer = name_of_layer(index);
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      if (per_layer_dim > 0) {
+        const auto width = static_cast<std::size_t>(per_layer_dim), first = static_cast<std::size_t>(index) * width;
+        Row own = product("per_layer_model_projection", "", embedded[i], layers * per_layer_dim);
+        own = {own.begin() + static_cast<std::ptrdiff_t>(first), own.begin() + static_cast<std::ptrdiff_t>(first + width)};
+        for (double& v : own) v /= std::sqrt(static_cast<double>(dim));
+        own = rms_norm(own, "per_layer_model_norm");
+        const std::vector<float>& table = weights.at("per_layer_embedding");
+        for (std::size_t c = 0; c < width; ++c) {
+          const double looked_up = static_cast<double>(table[static_cast<std::size_t>(tokens[i]) * static_cast<std::size_t>(layers) * width + first + c]);
+          own[c] = (own[c] + looked_up * std::sqrt(static_cast<double>(per_layer_dim))) / std::sqrt(2.0);
+        }
+        Row gate = product(layer + "per_layer_gate", "", x[i], per_layer_dim);
+        for (std::size_t c = 0; c < width; ++c) gate[c] = activation(gate[c]) * own[c];
+        add(x[i], norm(product(layer + "per_layer_projection", "", gate, dim), layer + "per_layer_norm"));
+      }
+      if (!weights.contains(layer + "layer_scale")) continue;
+      for (double& v : x[i]) v *= static_cast<double>(weights.at(layer + "layer_scale")[0]);
+    }
+  }
+
+  /// `all`: what every layer so far reads; the last is a copy of this one's, to become the next one's.
+  void block(std::vector<std::vector<Row>>& all, std::int64_t index) const {
+    std::vector<Row>& x = all.back();
+    const std::string layer = name_of_layer(index);
+    const std::vector<Row> normed = normed_inputs(x, index);
+    const std::int64_t from = kv_layers.empty() || kv_layers[static_cast<std::size_t>(index)] < 0 ? index : kv_layers[static_cast<std::size_t>(index)];
+    const std::vector<Row> mixed = mixer(normed, layer, index, from == index ? normed : normed_inputs(all[static_cast<std::size_t>(from)], from), from);
     for (std::size_t i = 0; i < x.size(); ++i) {
       const Row before = x[i];
       if (!mixed.empty()) add(x[i], scaled(norm(mixed[i], layer + "attention_out_norm")));
@@ -178,11 +223,18 @@ struct Transformer {
       const std::string own = layer + "post_attention_layernorm.weight";
       const Row y = parallel && !weights.contains(own) ? normed[i] : norm(parallel ? before : x[i], own);
       const bool sparse = weights.contains(layer + "mlp.gate.weight");
-      add(x[i], scaled(norm(sparse ? mixture(layer + "mlp.", y) : mlp(layer + "mlp.", y, ffn), layer + "ffn_out_norm")));
+      if (weights.contains(layer + "expert_norm")) {
+        // Side by side, each with norms of its own; the router reads the stream itself.
+        Row both = norm(mlp(layer + "mlp.shared_expert.", y, shared_ffn), layer + "mlp_out_norm");
+        add(both, norm(experts_of(layer + "mlp.", norm(x[i], layer + "expert_norm"), routed(x[i], layer)), layer + "expert_out_norm"));
+        add(x[i], norm(both, layer + "ffn_out_norm"));
+        continue;
+      }
+      add(x[i], scaled(norm(sparse ? mixture(layer + "mlp.", y) : mlp(layer + "mlp.", y, static_cast<std::int64_t>(weights.at(layer + "mlp.up_proj.weight").size()) / dim), layer + "ffn_out_norm")));
     }
   }
   /// What the first half of a layer adds; nothing where it has none.
-  [[nodiscard]] std::vector<Row> mixer(const std::vector<Row>& x, const std::string& layer, std::int64_t index) const {
+  [[nodiscard]] std::vector<Row> mixer(const std::vector<Row>& x, const std::string& layer, std::int64_t index, const std::vector<Row>& kv_x, std::int64_t kv_index) const {
     const auto times = [&](const std::string& name, const std::vector<Row>& rows) {
       std::vector<Row> out;
       const auto count = static_cast<std::int64_t>(weights.at(layer + name).size() / rows[0].size());
@@ -207,7 +259,7 @@ struct Transformer {
       return times("conv.out_proj.weight", short_convolution(recurrent, times("conv.in_proj.weight", x), vector("conv.conv.weight")));
     }
     if (!weights.contains(layer + "self_attn.o_proj.weight")) return {};
-    return times("self_attn.o_proj.weight", kv_rank > 0 ? latent_attention(x, layer) : attention(x, index));
+    return times("self_attn.o_proj.weight", kv_rank > 0 ? latent_attention(x, layer) : attention(x, index, kv_x, kv_index));
   }
   [[nodiscard]] Row scaled(Row x) const {
     for (double& v : x) v *= residual_scale;
@@ -224,48 +276,49 @@ struct Transformer {
     return scores;
   }
 
-  /// What the output projection of each token reads.
-  [[nodiscard]] std::vector<Row> attention(const std::vector<Row>& x, std::int64_t index) const {
-    const std::string at = "model.layers." + std::to_string(index) + ".self_attn.";
-    const auto projected = [&](const std::string& which, const Row& row, std::int64_t rows) {
-      return product(at + which + ".weight", at + which + ".bias", row, rows);
-    };
+  /// What the output projection of each token reads. Keys and values are those of layer `kv_index`, which reads kv_x.
+  [[nodiscard]] std::vector<Row> attention(const std::vector<Row>& x, std::int64_t index, const std::vector<Row>& kv_x, std::int64_t kv_index) const {
+    const std::string at = name_of_layer(index) + "self_attn.", kv_at = name_of_layer(kv_index) + "self_attn.";
+    const auto projected = [&](const std::string& name, const Row& row, std::int64_t rows) { return product(name + ".weight", name + ".bias", row, rows); };
+    const std::int64_t d = head_dims.empty() ? head_dim : head_dims[static_cast<std::size_t>(index)];
+    const std::int64_t group = groups.empty() ? heads / kv_heads : groups[static_cast<std::size_t>(index)], pairs = heads / group;
+    const bool shares_values = !weights.contains(kv_at + "v_proj.weight");
     std::vector<Row> q, k, v, gates(x.size());
-    for (const Row& y : x) {
-      q.push_back(projected("q_proj", y, heads * head_dim * (gates_output ? 2 : 1)));
+    for (std::size_t t = 0; t < x.size(); ++t) {
+      q.push_back(projected(at + "q_proj", x[t], heads * d * (gates_output ? 2 : 1)));
       if (gates_output) {
         Row own;
         for (std::int64_t h = 0; h < heads; ++h) {
-          own.insert(own.end(), q.back().begin() + 2 * h * head_dim, q.back().begin() + (2 * h + 1) * head_dim);
-          for (std::int64_t i = 0; i < head_dim; ++i) gates[q.size() - 1].push_back(1 / (1 + std::exp(-q.back()[static_cast<std::size_t>((2 * h + 1) * head_dim + i)])));
+          own.insert(own.end(), q.back().begin() + 2 * h * d, q.back().begin() + (2 * h + 1) * d);
+          for (std::int64_t i = 0; i < d; ++i) gates[q.size() - 1].push_back(1 / (1 + std::exp(-q.back()[static_cast<std::size_t>((2 * h + 1) * d + i)])));
         }
         q.back() = std::move(own);
       }
-      k.push_back(projected("k_proj", y, kv_heads * head_dim));
-      v.push_back(projected("v_proj", y, kv_heads * head_dim));
+      k.push_back(projected(kv_at + "k_proj", kv_x[t], pairs * d));
+      v.push_back(shares_values ? k.back() : projected(kv_at + "v_proj", kv_x[t], pairs * d));
       if (norms_all_heads) q.back() = rms_norm(q.back(), at + "q_norm.weight");
-      if (norms_all_heads) k.back() = rms_norm(k.back(), at + "k_norm.weight");
+      if (norms_all_heads) k.back() = rms_norm(k.back(), kv_at + "k_norm.weight");
     }
     const std::int64_t window = windows.empty() ? 0 : windows[static_cast<std::size_t>(index)];
     const std::int64_t seen = window > 0 ? window : static_cast<std::int64_t>(x.size());
     const auto sinks = weights.find(at + "sinks");
-    const double scale = attention_scale > 0 ? attention_scale : 1 / std::sqrt(static_cast<double>(head_dim));
+    const double scale = attention_scale > 0 ? attention_scale : 1 / std::sqrt(static_cast<double>(d));
     std::vector<Row> attended(x.size());
     for (std::int64_t h = 0; h < heads; ++h) {
-      const std::int64_t g = h / (heads / kv_heads);
+      const std::int64_t g = h / group;
       std::vector<Row> keys;
-      for (std::size_t j = 0; j < x.size(); ++j) keys.push_back(rotated(head(k[j], g), at + "k_norm.weight", j, index));
+      for (std::size_t j = 0; j < x.size(); ++j) keys.push_back(rotated(head(k[j], g, d), kv_at + "k_norm.weight", j, index));
       for (std::size_t i = 0; i < x.size(); ++i) {
-        Row query = rotated(head(q[i], h), at + "q_norm.weight", i, index);
+        Row query = rotated(head(q[i], h, d), at + "q_norm.weight", i, index);
         for (double& value : query) value *= 1 + temperature * std::log(1 + std::floor((static_cast<double>(i) + temperature_offset) / temperature_length));
         const std::size_t first = static_cast<std::int64_t>(i) + 1 > seen ? i + 1 - static_cast<std::size_t>(seen) : 0;
         Row scores;
         for (std::size_t j = first; j <= i; ++j) scores.push_back(capped(dot(query, keys[j]) * scale, attention_softcap));
         scores = softmax_of(std::move(scores), sinks == weights.end() ? nullptr : &sinks->second, h);
-        Row mean(static_cast<std::size_t>(head_dim));
+        Row mean(static_cast<std::size_t>(d));
         for (std::size_t j = first; j <= i; ++j) {
-          const Row value = head(v[j], g);
-          for (std::size_t d = 0; d < mean.size(); ++d) mean[d] += scores[j - first] * value[d];
+          const Row value = norms_values ? unit(head(v[j], g, d)) : head(v[j], g, d);
+          for (std::size_t c = 0; c < mean.size(); ++c) mean[c] += scores[j - first] * value[c];
         }
         attended[i].insert(attended[i].end(), mean.begin(), mean.end());
       }
@@ -336,19 +389,7 @@ struct Transformer {
 
   /// The experts that a token is routed to, and the one that all share. arXiv:1701.06538, arXiv:2401.06066.
   [[nodiscard]] Row mixture(const std::string& at, const Row& x) const {
-    const Row logits = product(at + "gate.weight", at + "router.bias", x, experts);
-    const auto bias = weights.find(at + "gate.e_score_correction_bias");
-    // Experts of a space of their own (Nemotron 3 Super) read and make its vectors.
-    const auto down = weights.find(at + "latent_down.weight");
-    const bool latent = down != weights.end();
-    const Row inner = latent ? product(at + "latent_down.weight", "", x, static_cast<std::int64_t>(down->second.size() / x.size())) : x;
-    Row sum(inner.size());
-    for (const auto& [expert, weight] : route(router, {logits.begin(), logits.end()}, bias == weights.end() ? std::vector<float>() : bias->second)) {
-      Row y = mlp(at + "experts." + std::to_string(expert) + ".", inner, expert_ffn);
-      for (double& v : y) v *= weight;
-      add(sum, y);
-    }
-    if (latent) sum = product(at + "latent_up.weight", "", sum, dim);
+    Row sum = experts_of(at, x, x);
     if (!weights.contains(at + "shared_expert.up_proj.weight")) return sum;
     Row shared = mlp(at + "shared_expert.", x, shared_ffn);
     if (weights.contains(at + "shared_expert_gate.weight")) {
@@ -357,6 +398,30 @@ struct Transformer {
     }
     add(sum, shared);
     return sum;
+  }
+
+  /// What experts make of x, chosen by what the router makes of `router_x`.
+  [[nodiscard]] Row experts_of(const std::string& at, const Row& x, const Row& router_x) const {
+    const Row logits = product(at + "gate.weight", at + "router.bias", router_x, experts);
+    const auto bias = weights.find(at + "gate.e_score_correction_bias"), scale = weights.find(at + "expert_scale");
+    // Experts of a space of their own (Nemotron 3 Super) read and make its vectors.
+    const auto down = weights.find(at + "latent_down.weight");
+    const bool latent = down != weights.end();
+    const Row inner = latent ? product(at + "latent_down.weight", "", x, static_cast<std::int64_t>(down->second.size() / x.size())) : x;
+    Row sum(inner.size());
+    for (const auto& [expert, weight] : route(router, {logits.begin(), logits.end()}, bias == weights.end() ? std::vector<float>() : bias->second)) {
+      Row y = mlp(at + "experts." + std::to_string(expert) + ".", inner, expert_ffn);
+      for (double& v : y) v *= weight * (scale == weights.end() ? 1.0 : static_cast<double>(scale->second[expert]));
+      add(sum, y);
+    }
+    return latent ? product(at + "latent_up.weight", "", sum, dim) : sum;
+  }
+  /// What a router that reads the residual stream makes of it first.
+  [[nodiscard]] Row routed(const Row& x, const std::string& layer) const {
+    if (!weights.contains(layer + "mlp.router_scale")) return x;
+    Row y = rms_norm(x, layer + "mlp.router_scale");
+    for (double& v : y) v /= std::sqrt(static_cast<double>(dim));
+    return y;
   }
 
   static void add(Row& x, const Row& y) {

@@ -32,6 +32,7 @@ class GgufWriter {
   void key(std::string_view name, std::span<const float> values);
   void key(std::string_view name, std::span<const std::int32_t> values);
   void key(std::string_view name, std::span<const std::uint8_t> values);
+  void key(std::string_view name, const std::vector<bool>& values);
   /// A string literal would rather be a bool.
   void key(std::string_view name, const char* value) { key(name, std::string_view(value)); }
 

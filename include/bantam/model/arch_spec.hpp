@@ -25,7 +25,6 @@ enum class MixerKind : std::uint8_t {
   short_convolution,
   none,  ///< the layer is its second half alone (Nemotron-H)
 };
-inline constexpr std::size_t mixer_kinds = static_cast<std::size_t>(MixerKind::none);
 /// Whether it keeps keys and values of a sequence.
 [[nodiscard]] constexpr bool attends(MixerKind kind) noexcept { return kind == MixerKind::attention || kind == MixerKind::latent_attention; }
 /// Whether it keeps a recurrent state.
@@ -63,6 +62,11 @@ enum class Field : std::uint8_t {
   kv_heads,
   head_dim,
   value_dim,  ///< of values and heads' outputs; head_dim where nothing else is said
+  full_head_dim,   ///< of layers without a window, where they differ from the others in it; of their values, too
+  full_value_dim,
+  full_kv_heads,
+  shared_layers,   ///< so many of the last read the keys and values of the last layer of their kind before them
+  per_layer_dim,   ///< of per-layer embeddings; 0: none
   ffn,
   vocab,
   context,
@@ -70,6 +74,7 @@ enum class Field : std::uint8_t {
   rope_base,
   local_rope_base,  ///< of layers with a window
   rope_dim,
+  local_rope_dim,   ///< of layers with a window, in GGUF files
   window,
   q_rank,            ///< of latent attention's queries
   kv_rank,           ///< of its latent vector
@@ -152,6 +157,13 @@ template <class Key, std::size_t n, std::size_t m>
   return all;
 }
 
+template <class Key, std::size_t n, std::size_t m>
+[[nodiscard]] constexpr std::array<Key, n + m> joined(const std::array<Key, n>& first, const Key (&second)[m]) {
+  std::array<Key, n + m> all{};
+  std::copy(std::begin(second), std::end(second), std::copy(first.begin(), first.end(), all.begin()));
+  return all;
+}
+
 /// A name of a TensorKey with numbers in the places of {} and {e}.
 [[nodiscard]] inline std::string name_from(std::string_view pattern, const TensorId& id) {
   std::string name(pattern);
@@ -175,6 +187,10 @@ template <class Key, std::size_t n, std::size_t m>
     case Role::k_norm:
     case Role::ffn_norm:
     case Role::ffn_out_norm:
+    case Role::mlp_out_norm:
+    case Role::expert_norm:
+    case Role::expert_out_norm:
+    case Role::per_layer_norm:
     case Role::draft_embedding_norm:
     case Role::draft_state_norm:
     case Role::draft_final_norm: return true;
@@ -220,6 +236,11 @@ struct ArchSpec {
   double default_local_rope_base = 0;                ///< of LayerRope::local; 0: that of the model
   float norm_offset = 0;         ///< what weights of RMS norms are stored less in folders
   bool scales_embedding = false;  ///< by sqrt(dim)
+  double attention_scale = 0;     ///< of scores, where no file says it; 0: 1 / sqrt(head_dim)
+  bool norms_values = false;      ///< by an RMS norm of each head, without weights
+  bool may_share_values = false;  ///< layers without a window may have keys that are their values, too
+  bool proportional_rope = false;  ///< of layers without a window: some pairs turn, of a rope over the whole head, as rope_freqs.weight of GGUF files tells
+  bool flags_windows = false;      ///< GGUF files say of each layer whether it has a window
   /// GGUF files name no scale of scores: of so many layers it is 1 / sqrt(dim / heads); 0: always 1 / sqrt(head_dim).
   std::int64_t layers_scaled_by_dim = 0;
   bool default_tied = false;  ///< when config.json does not say

@@ -28,6 +28,10 @@ struct LayerSpec {
   std::int64_t expert_ffn = 0;
   nn::LayerRope rope = nn::LayerRope::model;
   MixerKind mixer = MixerKind::attention;
+  std::int64_t group = 0;     ///< query heads that share a key-value head; 0: the model's
+  std::int64_t head_dim = 0;  ///< of queries, keys and values; 0: the model's
+  std::int64_t kv_layer = -1;  ///< the layer before it whose keys and values it reads; -1: it has its own
+  bool shares_values = false;  ///< keys are values, too, before their norm and rope
   [[nodiscard]] bool has_feed_forward() const noexcept { return ffn > 0 || experts > 0; }
   [[nodiscard]] bool is_sparse() const noexcept { return experts > 0; }
   bool operator==(const LayerSpec&) const = default;
@@ -49,8 +53,8 @@ struct ModelConfig {
   std::int64_t dim = 0;
   std::int64_t layers = 0;
   std::int64_t heads = 0;     ///< of the layer that has most of them, as the next, ffn, window and experts
-  std::int64_t kv_heads = 0;  ///< each is shared by heads / kv_heads query heads, in every layer
-  std::int64_t head_dim = 0;   ///< of queries and keys; of latent attention before queries are absorbed
+  std::int64_t kv_heads = 0;  ///< each is shared by heads / kv_heads query heads, in every layer that says nothing else
+  std::int64_t head_dim = 0;   ///< of queries and keys; of latent attention before queries are absorbed; of layers that say nothing else
   std::int64_t value_dim = 0;  ///< of heads' outputs
   std::int64_t q_rank = 0, kv_rank = 0;  ///< of latent attention; q_rank 0: queries come from one matrix
   nn::RecurrentLayer recurrent;  ///< of layers that keep a recurrent state
@@ -68,6 +72,7 @@ struct ModelConfig {
   std::int64_t expert_latent = 0;  ///< what experts read and make, in the place of dim; 0: dim
   ops::Gate gate = ops::Gate::silu;
   bool tied = false;  ///< the head is the embedding
+  std::int64_t per_layer_dim = 0;  ///< of per-layer embeddings; 0: none
   std::int64_t drafting_layers = 0;  ///< of the file, behind the others
   std::vector<LayerSpec> specs;  ///< of each layer
   /// Of the layer that guesses the token after the next one (nn::DraftingWeights), where the file has it: layer number `layers`, which
@@ -86,7 +91,20 @@ struct ModelConfig {
     return layer(i).mixer == MixerKind::attention && is_latent() ? MixerKind::latent_attention : layer(i).mixer;
   }
   [[nodiscard]] std::int64_t kv_heads_of(std::int64_t i) const noexcept { return layer(i).kv_heads; }
-  [[nodiscard]] std::int64_t heads_of(std::int64_t i) const noexcept { return layer(i).kv_heads * (heads / kv_heads); }
+  /// Query heads that share a key-value head.
+  [[nodiscard]] std::int64_t group_of(const LayerSpec& spec) const noexcept { return spec.group > 0 ? spec.group : heads / kv_heads; }
+  [[nodiscard]] std::int64_t head_dim_of(const LayerSpec& spec) const noexcept { return spec.head_dim > 0 ? spec.head_dim : head_dim; }
+  [[nodiscard]] std::int64_t value_dim_of(const LayerSpec& spec) const noexcept { return spec.head_dim > 0 ? spec.head_dim : value_dim; }
+  [[nodiscard]] std::int64_t heads_of(std::int64_t i) const noexcept { return layer(i).kv_heads * group_of(layer(i)); }
+  [[nodiscard]] std::int64_t head_dim_of(std::int64_t i) const noexcept { return head_dim_of(layer(i)); }
+  /// Where in a sequence's state a layer finds keys and values.
+  [[nodiscard]] std::int64_t kv_place(std::int64_t i) const noexcept { return layer(i).kv_layer >= 0 ? layer(i).kv_layer : i; }
+  /// Whether a later layer reads the keys and values of this one.
+  [[nodiscard]] bool lends_keys(std::int64_t i) const noexcept;
+  /// Whether the attention of two layers differs in nothing but how many key-value heads there are.
+  [[nodiscard]] bool attends_alike(std::int64_t i, std::int64_t j) const noexcept {
+    return group_of(layer(i)) == group_of(layer(j)) && head_dim_of(i) == head_dim_of(j);
+  }
   [[nodiscard]] std::int64_t ffn_of(std::int64_t i) const noexcept { return layer(i).ffn; }
   [[nodiscard]] std::int64_t window_of(std::int64_t i) const noexcept { return layer(i).window; }
   /// Layers before the first sparse one; all of them in a model without experts.
@@ -94,7 +112,8 @@ struct ModelConfig {
   [[nodiscard]] bool has_experts() const noexcept { return router.experts > 0; }
   [[nodiscard]] std::int64_t expert_dim() const noexcept { return expert_latent > 0 ? expert_latent : dim; }
   [[nodiscard]] bool is_latent() const noexcept { return kv_rank > 0; }
-  /// Whether all dense layers have the same sizes, come first, and all sparse ones have the same; windows may differ.
+  /// Whether all dense layers have the same sizes, come first, and all sparse ones have the same; windows may differ, and with them what
+  /// containers say of layers with and without one.
   [[nodiscard]] bool is_uniform() const noexcept;
   /// Makes it a model of these layers, at least one. Each keeps its query heads a key-value head.
   void set_layers(std::vector<LayerSpec> of_layers);
@@ -103,7 +122,7 @@ struct ModelConfig {
   /// The state of a sequence that has read nothing: keys and values as `kv` says ("f32", "f16", "q8", "q4"), recurrent states in floats.
   /// What layer i keeps is at place i. Throws invalid_argument for other kinds.
   [[nodiscard]] nn::SequenceState new_state(std::string_view kv) const { return new_state(kv, specs); }
-  /// The same of one layer, at place 0, with as many heads as any layer has.
+  /// The same of one layer, or of the one whose keys it reads, at place 0, with as many heads as any layer like it has.
   [[nodiscard]] nn::SequenceState new_layer_state(std::string_view kv, std::int64_t i) const;
 
  private:

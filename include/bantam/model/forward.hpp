@@ -15,6 +15,7 @@
 #include "bantam/nn/blocks/latent_expert.hpp"
 #include "bantam/nn/blocks/mixer.hpp"
 #include "bantam/nn/blocks/mlp.hpp"
+#include "bantam/nn/blocks/per_layer_embedding.hpp"
 #include "bantam/nn/fetch_choice.hpp"
 
 namespace bantam::inline v0 {
@@ -22,6 +23,13 @@ namespace bantam::inline v0 {
 /// The architecture's norm of a row, (dim), with a bias if there is one; the row itself where there are no weights. In place allowed.
 void normalize_row(const KernelTable& kernels, const ModelConfig& config, const float* x, const std::vector<float>& weight,
                    const std::vector<float>& bias, float* out) noexcept;
+
+/// What a layer that is run alone reads beside the hidden states of a sequence, in models that have such.
+struct BesideStates {
+  /// Of ModelConfig::new_layer_state(): a layer that others read leaves its keys and values there, and those find them. Null: nobody will.
+  nn::SequenceState* keys = nullptr;
+  std::span<const float> embeddings = {};  ///< (tokens, width): its per-layer embeddings
+};
 
 /// Buffers and threads to run a model with. The weights, their source and the config outlive it. For one thread at a time.
 class Forward {
@@ -46,9 +54,13 @@ class Forward {
 
   /// Runs half of layer `index` alone, with weights `w`, over the hidden states (tokens, dim) of a sequence from its beginning, and adds
   /// what it makes to `hidden`. Halves side by side are run together, as the second.
-  void run_half(const LayerWeights& w, std::int64_t index, Half half, std::span<float> hidden) { run_part(w, index, half, nn::to_the_end, hidden); }
+  void run_half(const LayerWeights& w, std::int64_t index, Half half, std::span<float> hidden, const BesideStates& beside = {}) {
+    run_part(w, index, half, nn::to_the_end, hidden, beside);
+  }
   /// The same as far as what a group of the layer reads; `hidden` stays as it is.
-  void run_to(const LayerWeights& w, std::int64_t index, const InputGroup& group, std::span<float> hidden) { run_part(w, index, group.half, group.number, hidden); }
+  void run_to(const LayerWeights& w, std::int64_t index, const InputGroup& group, std::span<float> hidden, const BesideStates& beside = {}) {
+    run_part(w, index, group.half, group.number, hidden, beside);
+  }
   /// (tokens, inputs) of the group that run_to() came to. Until the next call.
   [[nodiscard]] TensorView<const float, 2> inputs() const noexcept;
   /// The experts of each token, where run_to() came to the first group of the second half: (tokens, used) of the router in `w`. Until the
@@ -78,12 +90,13 @@ class Forward {
   [[nodiscard]] std::shared_ptr<const LayerWeights> acquire(std::int64_t layer);
   /// The block of a layer's first half; null: it has none.
   [[nodiscard]] nn::Mixer* mixer_of(std::int64_t layer) const noexcept {
-    const MixerKind kind = config_.mixer_of(layer);
-    return kind == MixerKind::none ? nullptr : mixers_[static_cast<std::size_t>(kind)].get();
+    const int number = mixer_numbers_[static_cast<std::size_t>(layer)];
+    return number < 0 ? nullptr : mixers_[static_cast<std::size_t>(number)].get();
   }
+  void make_mixers(std::int64_t context_tokens);
   /// What a group of a layer reads.
   [[nodiscard]] nn::Activations& inputs_of(std::int64_t layer, Half half, int group) noexcept;
-  void run_part(const LayerWeights& w, std::int64_t index, Half half, int until, std::span<float> hidden);
+  void run_part(const LayerWeights& w, std::int64_t index, Half half, int until, std::span<float> hidden, const BesideStates& beside);
   void resize(std::int64_t tokens);
   void plan();
   /// What part of its input a sequence has in the pass under way.
@@ -103,8 +116,15 @@ class Forward {
   void embed(Team& team) noexcept;
   void layers(KeepGoing keep_going);
   void find_angles(Range rows) noexcept;
+  /// Whether experts and the MLP beside them have norms of their own.
+  [[nodiscard]] static bool are_apart(const LayerWeights& w) noexcept { return !w.expert_norm.empty(); }
+  /// What the router reads, where it is the residual stream; null: what experts read.
+  const nn::Activations* routed_of(const nn::Pass& pass, const LayerWeights& w) noexcept;
+  void add_apart(const nn::Pass& pass, const LayerWeights& w, bool has_mlp) noexcept;
+  void end_layer(const nn::Pass& pass, const LayerWeights& w, const FloatRows& embeddings, int until) noexcept;
   void add_later(nn::RowBuffer& rows, const std::vector<float>& norm) noexcept;
   void settle(std::int64_t row) noexcept;
+  void settled() noexcept { pending_count_ = 0, pending_scale_ = 1; }
   void settle_in(std::span<float> hidden) noexcept;
   void normalize(const nn::Pass& pass, const std::vector<float>& weight, const std::vector<float>& bias, bool beside, const nn::Readers& readers) noexcept;
   void mix(const nn::Pass& pass, const LayerWeights& w, std::int64_t index, std::int64_t place, int until) noexcept;
@@ -141,11 +161,15 @@ class Forward {
   nn::RowBuffer branch_, beside_;   ///< (tokens, dim): what branches add to the residual stream; the second where two read the same state
   std::array<Pending, 2> pending_;  ///< in the order in which they are added
   std::size_t pending_count_ = 0;
+  float pending_scale_ = 1;  ///< of the residual stream, after they are added
   AlignedBuffer<float> logits_;     ///< (outputs at a time, vocab)
   nn::Activations normed_;  ///< (tokens, dim): what a branch reads
   nn::Activations headed_;  ///< what the head reads; it may ask for other forms than layers do
-  std::array<std::unique_ptr<nn::Mixer>, mixer_kinds> mixers_;  ///< of the kinds that the model has
+  std::vector<std::unique_ptr<nn::Mixer>> mixers_;  ///< one for all layers that it fits
+  std::vector<int> mixer_numbers_;                  ///< of each layer; -1: it has none
   nn::Mlp mlp_;
+  nn::Activations routed_;  ///< (tokens, dim): what routers read, where it is the residual stream
+  std::optional<nn::PerLayerEmbedding> per_layer_;  ///< of models that have some
   std::optional<nn::Experts> experts_;  ///< of models that have some
   std::optional<nn::LatentExpert> latent_expert_;  ///< one of them alone, where they have a space of their own
   std::vector<RowCodes> codes_;         ///< one a worker

@@ -37,8 +37,10 @@ struct RoleInfo {
   bool by_heads = false;             ///< a matrix of each head, one behind the other: GGUF's (heads, rows, columns)
 
   [[nodiscard]] constexpr bool is_matrix() const noexcept { return rows != WeightAxis::one; }
-  /// One row a token: read row by row, and as a head.
-  [[nodiscard]] constexpr bool is_table() const noexcept { return rows == WeightAxis::vocab; }
+  /// A matrix of no layer: what is read row by row, a row a token, a head, and what makes per-layer embeddings.
+  [[nodiscard]] constexpr bool is_table() const noexcept { return is_matrix() && !is_of_layer(); }
+  /// A table of which a token reads one row.
+  [[nodiscard]] constexpr bool is_looked_up() const noexcept { return role == Role::embedding || role == Role::per_layer_embedding; }
   [[nodiscard]] constexpr bool is_of_layer() const noexcept { return scope != Scope::model; }
   [[nodiscard]] constexpr bool is_of_expert() const noexcept { return scope == Scope::expert; }
   /// A router's choice that flips costs more than its bytes: its matrix stays as it is.
@@ -98,6 +100,9 @@ inline constexpr RoleTable role_table = [] {
   all.add({.role = Role::head, .scope = Scope::model, .rows = WeightAxis::vocab, .columns = WeightAxis::dim, .model_matrix = &ModelWeights::head});
   all.add({.role = Role::head_bias, .scope = Scope::model, .columns = WeightAxis::vocab, .model_vector = &ModelWeights::head_bias, .bias_of = Role::head});
   all.add({.role = Role::rope_divisors, .scope = Scope::model, .columns = WeightAxis::rope_pairs});  // the config carries them
+  all.add({.role = Role::per_layer_embedding, .scope = Scope::model, .rows = WeightAxis::vocab, .columns = WeightAxis::all_per_layer, .model_matrix = &ModelWeights::per_layer_embedding});
+  all.add({.role = Role::per_layer_model_projection, .scope = Scope::model, .rows = WeightAxis::all_per_layer, .columns = WeightAxis::dim, .model_matrix = &ModelWeights::per_layer_projection});
+  all.add({.role = Role::per_layer_model_norm, .scope = Scope::model, .columns = WeightAxis::per_layer, .model_vector = &ModelWeights::per_layer_norm});
   all.add_block<nn::norms_table, layer_itself>();
   all.add_block<nn::attention_table, member_of<&LayerWeights::attention>>();
   all.add_block<nn::gated_delta_table, member_of<&LayerWeights::delta>>();
@@ -107,6 +112,7 @@ inline constexpr RoleTable role_table = [] {
   all.add_block<nn::experts_table, member_of<&LayerWeights::experts>>();
   all.add_block<nn::drafting_table, member_of<&LayerWeights::drafting>>();
   all.add_block<nn::expert_table, one_expert>(Scope::expert);
+  all.add_block<nn::per_layer_table, member_of<&LayerWeights::per_layer>>();
   return all;
 }();
 static_assert(std::ranges::all_of(role_table.count, [](int rows) { return rows == 1; }), "every role stands in one table, once");
@@ -159,9 +165,10 @@ void for_each_matrix(Layer& layer, F&& f) {
   }
 }
 
-/// The halves of a layer: the first lets the tokens of a sequence see each other, the second works on each token by itself.
-enum class Half : std::uint8_t { mixer, feed_forward };
-inline constexpr Half halves[] = {Half::mixer, Half::feed_forward};
+/// The halves of a layer: the first lets the tokens of a sequence see each other, the second works on each token by itself. `end` is what a
+/// few models have behind the two: a per-layer embedding, and a scale of all that came so far.
+enum class Half : std::uint8_t { mixer, feed_forward, end };
+inline constexpr Half halves[] = {Half::mixer, Half::feed_forward, Half::end};
 
 /// What a block declares of its inputs (nn::BlockInputs), in a layer.
 struct InputGroup {
@@ -171,6 +178,7 @@ struct InputGroup {
   Half half{};
   int number = 0;  ///< in its block
   bool adds = false;
+  bool fixed = false;  ///< nothing before it can take scales
   /// Whether it reads the residual stream, after a norm.
   [[nodiscard]] constexpr bool reads_stream() const noexcept { return info_of(roles[0]).columns == WeightAxis::dim; }
 };

@@ -15,10 +15,13 @@ struct ModelWeights {
   WeightMatrix head;       ///< (vocab, dim); shares the embedding's bytes when tied
   std::vector<float> final_norm, final_norm_bias;
   std::vector<float> head_bias;  ///< (vocab)
+  WeightMatrix per_layer_embedding;   ///< (vocab, layers * width)
+  WeightMatrix per_layer_projection;  ///< (layers * width, dim)
+  std::vector<float> per_layer_norm;  ///< (width)
   std::vector<LayerWeights> layers;
   std::vector<LayerWeights> drafting;  ///< as ModelConfig::drafting
   std::int64_t matrix_bytes = 0;  ///< of all matrices, each counted once
-  /// What one decoded token reads: all of the above but the embedding of an untied model, and of experts those that it is routed to.
+  /// What one decoded token reads: all of the above but the embedding of an untied model and per-layer embeddings, and of experts those that it is routed to.
   std::int64_t streamed_bytes = 0;
 };
 

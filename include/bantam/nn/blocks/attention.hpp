@@ -15,13 +15,14 @@
 
 namespace bantam::inline v0::nn {
 
-/// What holds for every layer; heads are of the layer that has most of them.
+/// What holds for every layer that the block runs; heads are of the layer that has most of them.
 struct SelfAttentionOptions {
   AttentionShape shape;
   RopeOptions rope;
-  std::optional<RopeOptions> local_rope = {};  ///< of layers that ask for it; as many numbers of a head
+  std::optional<RopeOptions> local_rope = {};  ///< of layers that ask for it
   Temperature temperature = {};
   HeadNorm head_norm = HeadNorm::each;
+  bool norms_values = false;  ///< head by head, by RMS norms without weights (Gemma 4)
   bool output_gate = false;  ///< q has twice the rows: of each head its query, then its gate (Qwen3-Next)
   double norm_eps = 1e-5;
 };
@@ -32,9 +33,12 @@ class SelfAttention {
   /// `context_tokens`: the longest sequence to come. Throws invalid_argument as Rope does.
   SelfAttention(const KernelTable& kernels, const SelfAttentionOptions& options, std::int64_t context_tokens, int workers)
       : kernels_(kernels), options_(options), rope_(options.rope, context_tokens), attention_(options.shape, workers),
-        heads_(static_cast<std::size_t>(workers)) {
+        heads_(static_cast<std::size_t>(workers)), values_(static_cast<std::size_t>(workers)) {
     if (options.local_rope) local_rope_.emplace(*options.local_rope, context_tokens);
-    for (auto& head : heads_) head.ensure(static_cast<std::size_t>(round_up<std::int64_t>(options.shape.head_dim, 16)));
+    for (auto* heads : {&heads_, &values_}) {
+      for (auto& head : *heads) head.ensure(static_cast<std::size_t>(round_up<std::int64_t>(options.shape.head_dim, 16)));
+    }
+    if (options.norms_values) ones_.assign(static_cast<std::size_t>(options.shape.head_dim), 1.0f);
   }
 
   /// Weights that attend() will be asked for; x is what q, k and v read.
@@ -51,10 +55,11 @@ class SelfAttention {
     if (options_.output_gate) queries_.resize(tokens, s.heads * s.head_dim);
     for (RowBuffer* x : {&k_, &v_}) x->resize(tokens, s.kv_heads * s.head_dim);
     attended_.resize(tokens, s.heads * s.head_dim);
-    for (auto* angles : {&angles_, &local_angles_}) angles->ensure(static_cast<std::size_t>(tokens * options_.rope.dim));
+    angles_.ensure(static_cast<std::size_t>(tokens * rope_.dim()));
+    if (local_rope_) local_angles_.ensure(static_cast<std::size_t>(tokens * local_rope_->dim()));
     attention_.plan(caches_.find(sequences));
   }
-  [[nodiscard]] static Readers readers(const AttentionWeights& w) noexcept { return {&w.q, &w.k, &w.v}; }
+  [[nodiscard]] static Readers readers(const AttentionWeights& w) noexcept { return {&w.q, &w.k, &w.v}; }  // an empty one has no order
   /// What `o` reads is the only group behind the first.
   [[nodiscard]] Activations& inputs(int) noexcept { return attended_; }
   void run(const Pass& pass, const AttentionWeights& w, const MixerLayer& layer, const Activations& x, OutputRows out, int until) noexcept {
@@ -64,15 +69,17 @@ class SelfAttention {
 
   /// The rotations of some rows' positions, for all layers.
   void find_angles(std::span<const PassRow> rows, Range part) noexcept {
-    const std::int64_t half = options_.rope.dim / 2;
     for (std::int64_t t = part.begin; t < part.end; ++t) {
-      float* angles = angles_.data() + t * 2 * half;
-      rope_.angles(rows[static_cast<std::size_t>(t)].position, angles, angles + half);
-      float* local = local_angles_.data() + t * 2 * half;
-      if (local_rope_) local_rope_->angles(rows[static_cast<std::size_t>(t)].position, local, local + half);
+      const std::int64_t position = rows[static_cast<std::size_t>(t)].position;
+      float* angles = angles_.data() + t * rope_.dim();
+      rope_.angles(position, angles, angles + rope_.dim() / 2);
+      if (!local_rope_) continue;
+      float* local = local_angles_.data() + t * local_rope_->dim();
+      local_rope_->angles(position, local, local + local_rope_->dim() / 2);
     }
   }
-  /// attended = softmax(q kT) v; keys and values go to the caches of their sequences. x: (tokens, dim), ready for its readers.
+  /// attended = softmax(q kT) v; keys and values go to the caches of their sequences, unless the layer has no k: then those that are at its
+  /// place in the caches are read. Without v the values are what k makes. x: (tokens, dim), ready for its readers.
   void attend(const Pass& pass, const AttentionWeights& w, const MixerLayer& layer, const Activations& x) noexcept;
   /// out = o attended. out: (tokens, dim).
   void project(const Pass& pass, const AttentionWeights& w, OutputRows out) noexcept {
@@ -84,6 +91,8 @@ class SelfAttention {
   }
 
  private:
+  /// Query heads that share a key-value head.
+  [[nodiscard]] std::int64_t group() const noexcept { return options_.shape.heads / options_.shape.kv_heads; }
   /// Numbers from one head of q to the next.
   [[nodiscard]] std::int64_t query_stride() const noexcept { return options_.shape.head_dim * (options_.output_gate ? 2 : 1); }
   void gate(const Pass& pass, std::int64_t heads) noexcept;
@@ -102,20 +111,27 @@ class SelfAttention {
   RowBuffer q_, k_, v_;          ///< (tokens, heads * head_dim), (tokens, kv_heads * head_dim) twice
   Activations attended_;         ///< (tokens, heads * head_dim)
   AlignedBuffer<float> angles_, local_angles_;  ///< (tokens, 2, rope dim / 2): cosines, sines
-  std::vector<AlignedBuffer<float>> heads_;  ///< one a worker: a padded head
+  std::vector<AlignedBuffer<float>> heads_, values_;  ///< one a worker: a padded head
+  std::vector<float> ones_;  ///< (head_dim), where values are normed
 };
 
 inline void SelfAttention::attend(const Pass& pass, const AttentionWeights& w, const MixerLayer& layer, const Activations& x) noexcept {
   const std::int64_t heads = w.q.rows() / query_stride(), width = heads * options_.shape.head_dim;
   if (attended_.columns() != width) attended_.resize(pass.tokens(), width);
   const Readers readers = this->readers(w);
-  linear(kernels_, pass.team, x,
-         {{w.q, values_of(w.q_bias), q_.output()},
-          {w.k, values_of(w.k_bias), k_.output(), readers.form_of(1)},
-          {w.v, values_of(w.v_bias), v_.output(), readers.form_of(2)}}, pass.fetch);
+  if (w.k.empty()) {
+    linear(kernels_, pass.team, x, {{w.q, values_of(w.q_bias), q_.output()}}, pass.fetch);
+  } else if (w.v.empty()) {
+    linear(kernels_, pass.team, x, {{w.q, values_of(w.q_bias), q_.output()}, {w.k, values_of(w.k_bias), k_.output(), readers.form_of(1)}}, pass.fetch);
+  } else {
+    linear(kernels_, pass.team, x,
+           {{w.q, values_of(w.q_bias), q_.output()},
+            {w.k, values_of(w.k_bias), k_.output(), readers.form_of(1)},
+            {w.v, values_of(w.v_bias), v_.output(), readers.form_of(2)}}, pass.fetch);
+  }
   if (options_.head_norm == HeadNorm::all && !w.q_norm.empty()) normalize_all_heads(pass, w);
   rotate_and_store(pass, w, layer);
-  attention_.run(kernels_, pass.team, layer.place, layer.window, (options_.output_gate ? queries_ : q_).input(), attended_.output(), w.k.rows() / options_.shape.head_dim, values_of(w.sinks));
+  attention_.run(kernels_, pass.team, layer.place, layer.window, (options_.output_gate ? queries_ : q_).input(), attended_.output(), heads / group(), values_of(w.sinks));
   if (options_.output_gate) gate(pass, heads);
 }
 
@@ -136,7 +152,7 @@ inline void SelfAttention::normalize_all_heads(const Pass& pass, const Attention
   pass.for_rows([&](Range part, int) {
     for (std::int64_t t = part.begin; t < part.end; ++t) {
       kernels_.rms_norm(q_.row(t), w.q_norm.data(), eps, q_.row(t), w.q.rows());
-      kernels_.rms_norm(k_.row(t), w.k_norm.data(), eps, k_.row(t), w.k.rows());
+      if (!w.k.empty()) kernels_.rms_norm(k_.row(t), w.k_norm.data(), eps, k_.row(t), w.k.rows());
     }
   });
 }
@@ -144,8 +160,9 @@ inline void SelfAttention::normalize_all_heads(const Pass& pass, const Attention
 inline void SelfAttention::rotate(float* head, std::int64_t row, LayerRope rope) const noexcept {
   if (rope == LayerRope::none) return;
   const bool local = rope == LayerRope::local;
-  const float* angles = (local ? local_angles_ : angles_).data() + row * options_.rope.dim;
-  (local ? *local_rope_ : rope_).apply(kernels_, head, angles, angles + options_.rope.dim / 2);
+  const Rope& by = local ? *local_rope_ : rope_;
+  const float* angles = (local ? local_angles_ : angles_).data() + row * by.dim();
+  by.apply(kernels_, head, angles, angles + by.dim() / 2);
 }
 
 /// The temperature of a query.
@@ -159,12 +176,17 @@ inline void SelfAttention::warm(float* query, std::int64_t position) const noexc
 /// Norms, where that is done head by head, and rotates the heads of q and k, and stores k and v. Units are (token, head).
 inline void SelfAttention::rotate_and_store(const Pass& pass, const AttentionWeights& w, const MixerLayer& layer) noexcept {
   const std::int64_t d = options_.shape.head_dim;
-  const std::int64_t heads = w.q.rows() / query_stride(), kv_heads = w.k.rows() / d;
+  const std::int64_t heads = w.q.rows() / query_stride(), kv_heads = w.k.empty() ? 0 : w.k.rows() / d;
   const auto eps = static_cast<float>(options_.norm_eps);
   pass.for_units(heads + kv_heads, [&](std::int64_t t, std::int64_t h, int worker) {
     const bool is_q = h < heads;
     const std::int64_t kv = h - heads;
     float* head = is_q ? q_.row(t) + h * query_stride() : k_.row(t) + kv * d;
+    float* value = values_[static_cast<std::size_t>(worker)].data();
+    if (!is_q) {
+      std::copy_n(w.v.empty() ? head : v_.row(t) + kv * d, d, value);
+      if (options_.norms_values) kernels_.rms_norm(value, ones_.data(), eps, value, d);
+    }
     const std::vector<float>& norm = is_q ? w.q_norm : w.k_norm;
     if (!norm.empty() && options_.head_norm == HeadNorm::each) kernels_.rms_norm(head, norm.data(), eps, head, d);
     rotate(head, t, layer.rope);
@@ -177,8 +199,7 @@ inline void SelfAttention::rotate_and_store(const Pass& pass, const AttentionWei
     std::copy_n(head, d, padded);
     KvCache& cache = caches_[row.sequence];
     cache.store(kernels_, layer.place, false, kv, row.position, padded);
-    std::copy_n(v_.row(t) + kv * d, d, padded);
-    cache.store(kernels_, layer.place, true, kv, row.position, padded);
+    cache.store(kernels_, layer.place, true, kv, row.position, value);
   });
 }
 

@@ -30,8 +30,10 @@ class Experts {
   void route(Team& team, const ExpertsWeights& weights, const Activations& x, bool shared, Fetch fetch = Fetch::first_level) noexcept;
   /// out(t) = s(t) * out(t) + sum of weight_e * expert_e(x(t)) over the experts of token t. s(t) is 0 without `shared`: nothing was there
   /// before; else sigmoid(shared_gate x(t)), and 1 in a block without such a gate. x: floats (tokens, dim), at most as many as there is
-  /// room for. Eight phases of the team's, twelve with latent experts, and a sort of O(tokens * used + experts) between.
-  void run(Team& team, const ExpertsWeights& weights, const Activations& x, bool shared, OutputRows out, Fetch fetch = Fetch::first_level) noexcept;
+  /// room for. `routed`: what the router reads, where it is not x. Eight phases of the team's, twelve with latent experts, and a sort of
+  /// O(tokens * used + experts) between.
+  void run(Team& team, const ExpertsWeights& weights, const Activations& x, bool shared, OutputRows out, Fetch fetch = Fetch::first_level,
+           const Activations* routed = nullptr) noexcept;
   /// The experts of the first tokens of the last pass, (tokens, used); those of one in the order of their numbers.
   [[nodiscard]] std::span<const RoutedExpert> routed(std::int64_t tokens) const noexcept {
     return std::span(routed_).first(static_cast<std::size_t>(tokens * options_.used));
@@ -138,6 +140,8 @@ inline void Experts::serve(const ExpertsWeights& weights) {
   check(weights.router_bias, experts, "router bias");
   check(weights.selection_bias, experts, "selection bias");
   check(weights.shared_gate, dim, "shared gate");
+  check(weights.router_scale, dim, "router scale");
+  check(weights.expert_scale, experts, "expert scale");
   for (const MlpWeights& e : weights.experts) {
     check(e.gate_bias, ffn, "gate bias");
     check(e.up_bias, ffn, "up bias");
@@ -205,6 +209,10 @@ inline void Experts::route(Team& team, const ExpertsWeights& weights, const Acti
     for (std::int64_t t = part.begin; t < part.end; ++t) {
       routers_[static_cast<std::size_t>(worker)].route({logits_.row(t), experts}, weights.selection_bias,
                                                        std::span(routed_).subspan(static_cast<std::size_t>(t) * used, used));
+      for (std::size_t i = 0; i < used && !weights.expert_scale.empty(); ++i) {
+        RoutedExpert& one = routed_[static_cast<std::size_t>(t) * used + i];
+        one.weight *= weights.expert_scale[static_cast<std::size_t>(one.expert)];
+      }
       if (shared) shared_[static_cast<std::size_t>(t)] = shared_weight(weights.shared_gate, x.row(t));
     }
   });
@@ -248,11 +256,12 @@ inline void Experts::add_experts(std::int64_t t, float* sum) const noexcept {
   }
 }
 
-inline void Experts::run(Team& team, const ExpertsWeights& weights, const Activations& x, bool shared, OutputRows out, Fetch fetch) noexcept {
+inline void Experts::run(Team& team, const ExpertsWeights& weights, const Activations& x, bool shared, OutputRows out, Fetch fetch,
+                         const Activations* routed) noexcept {
   const bool latent = !weights.latent_down.empty();
   const std::int64_t tokens = x.tokens(), dim = x.columns(), inner = inputs_.columns();
   BANTAM_ASSERT(inner == (latent ? weights.latent_down.rows() : dim));
-  route(team, weights, x, shared, fetch);
+  route(team, weights, routed != nullptr ? *routed : x, shared, fetch);
   sort(tokens);
   if (latent) narrow(team, weights, x, fetch);
   for_visits(team, [&](const Visit& visit) {

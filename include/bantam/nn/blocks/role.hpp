@@ -13,6 +13,9 @@ enum class Role : std::uint8_t {
   head,
   head_bias,
   rope_divisors,
+  per_layer_embedding,         ///< per-layer embeddings (Gemma 3n, 4): of each token a row for every layer
+  per_layer_model_projection,  ///< and what they get of its embedding
+  per_layer_model_norm,
   // One a layer from here on.
   attention_norm,  ///< before attention
   attention_norm_bias,
@@ -58,6 +61,13 @@ enum class Role : std::uint8_t {
   ffn_norm,
   ffn_norm_bias,
   ffn_out_norm,
+  mlp_out_norm,     ///< of an MLP and experts side by side, each has norms of its own
+  expert_norm,
+  expert_out_norm,
+  per_layer_gate,
+  per_layer_projection,
+  per_layer_norm,   ///< of what they add
+  layer_scale,      ///< what a layer's outputs, the residual stream with them, are multiplied by
   gate,  ///< of the MLP: of a dense layer, or the expert of a sparse one that all tokens share
   up,
   down,
@@ -66,6 +76,8 @@ enum class Role : std::uint8_t {
   down_bias,
   router,
   router_bias,
+  router_scale,    ///< of a router that reads the residual stream itself
+  expert_scale,    ///< what each expert's weight is multiplied by
   selection_bias,  ///< added to scores when experts are chosen, not when they are weighed
   shared_gate,     ///< what the shared expert counts for a token: the sigmoid of the product with it
   draft_projection,  ///< of a layer that drafts: what makes its input of an embedding and a state
@@ -119,6 +131,8 @@ enum class WeightAxis : std::uint8_t {
   expert_ffn,
   expert_dim,     ///< what experts read and make: dim, or expert_latent
   expert_latent,  ///< of the space that they work in, if it is one of their own
+  per_layer,       ///< of a per-layer embedding
+  all_per_layer,   ///< of those of all layers
 };
 
 }  // namespace bantam::inline v0

@@ -28,6 +28,7 @@ struct BlockInputs {
   std::span<const Role> roles = {};
   std::optional<Role> source = {};  ///< makes what they read, value by value: the rows of a matrix, or a norm's weight; none: the norm before the block
   bool adds = false;              ///< to the residual stream: the last of the block
+  bool fixed = false;             ///< nothing before it can take scales
 };
 
 }  // namespace bantam::inline v0::nn

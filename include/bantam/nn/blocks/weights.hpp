@@ -6,12 +6,13 @@
 #include "bantam/nn/blocks/weights/experts.hpp"
 #include "bantam/nn/blocks/weights/gated_delta.hpp"
 #include "bantam/nn/blocks/weights/mlp.hpp"
+#include "bantam/nn/blocks/weights/per_layer.hpp"
 #include "bantam/nn/blocks/weights/short_convolution.hpp"
 #include "bantam/nn/blocks/weights/state_space.hpp"
 
 namespace bantam::inline v0 {
 
-/// One layer: two halves, the first of which lets tokens see each other.
+/// One layer: two halves, the first of which lets tokens see each other, and what a few models have behind them.
 struct LayerWeights {
   std::vector<float> attention_norm, attention_norm_bias, attention_out_norm;  ///< (dim), around the first half
   std::vector<float> ffn_norm, ffn_norm_bias, ffn_out_norm;                    ///< (dim), around the second
@@ -21,6 +22,9 @@ struct LayerWeights {
   nn::ShortConvolutionWeights convolution;
   nn::MlpWeights mlp;          ///< of dense layers, or the shared expert
   nn::ExpertsWeights experts;  ///< of sparse layers
+  std::vector<float> mlp_out_norm, expert_norm, expert_out_norm;  ///< (dim), where MLP and experts have norms of their own
+  nn::PerLayerWeights per_layer;
+  std::vector<float> layer_scale;  ///< (1)
   nn::DraftingWeights drafting;  ///< of a layer that drafts
 };
 
@@ -33,6 +37,10 @@ inline constexpr BlockWeight<LayerWeights> norms_table[] = {
     {Role::ffn_norm, WeightAxis::one, WeightAxis::dim, &LayerWeights::ffn_norm},
     {Role::ffn_norm_bias, WeightAxis::one, WeightAxis::dim, &LayerWeights::ffn_norm_bias},
     {Role::ffn_out_norm, WeightAxis::one, WeightAxis::dim, &LayerWeights::ffn_out_norm},
+    {Role::mlp_out_norm, WeightAxis::one, WeightAxis::dim, &LayerWeights::mlp_out_norm},
+    {Role::expert_norm, WeightAxis::one, WeightAxis::dim, &LayerWeights::expert_norm},
+    {Role::expert_out_norm, WeightAxis::one, WeightAxis::dim, &LayerWeights::expert_out_norm},
+    {Role::layer_scale, WeightAxis::one, WeightAxis::one, &LayerWeights::layer_scale},
 };
 
 }  // namespace nn

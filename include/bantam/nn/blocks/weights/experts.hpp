@@ -14,11 +14,15 @@ struct ExpertsWeights {
   /// (latent, dim), (dim, latent): experts read latent_down x, and latent_up brings back what they add up to (LatentMoE of
   /// Nemotron 3). Empty: they read x.
   WeightMatrix latent_down = {}, latent_up = {};
+  std::vector<float> router_scale = {};  ///< (dim): the router reads rms(residual) * router_scale / sqrt(dim) (Gemma 4); empty: what experts read
+  std::vector<float> expert_scale = {};  ///< (experts): what weights are multiplied by after all else
 };
 
 inline constexpr BlockWeight<ExpertsWeights> experts_table[] = {
     {Role::router, WeightAxis::experts, WeightAxis::dim, &ExpertsWeights::router},
     {Role::router_bias, WeightAxis::one, WeightAxis::experts, &ExpertsWeights::router_bias, Role::router},
+    {Role::router_scale, WeightAxis::one, WeightAxis::dim, &ExpertsWeights::router_scale},
+    {Role::expert_scale, WeightAxis::one, WeightAxis::experts, &ExpertsWeights::expert_scale},
     {Role::selection_bias, WeightAxis::one, WeightAxis::experts, &ExpertsWeights::selection_bias},
     {Role::shared_gate, WeightAxis::one, WeightAxis::dim, &ExpertsWeights::shared_gate},
     {Role::latent_down, WeightAxis::expert_latent, WeightAxis::dim, &ExpertsWeights::latent_down},

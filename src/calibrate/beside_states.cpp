@@ -1,0 +1,78 @@
+// Keys that are lent to later layers, and per-layer embeddings, outside of a pass.
+#include "beside_states.hpp"
+
+#include <algorithm>
+#include <set>
+
+#include "bantam/calibrate/product.hpp"
+#include "bantam/core/parallel.hpp"
+#include "bantam/quant/formats.hpp"
+
+namespace bantam::inline v0 {
+
+nn::SequenceState* LentKeys::of(std::int64_t layer, std::size_t sequence, bool keeps) {
+  const std::int64_t place = config_->kv_place(layer);
+  if (place == layer && (!keeps || !config_->lends_keys(layer))) return nullptr;
+  auto& states = states_[place];
+  states.resize(std::max(states.size(), sequence + 1));
+  std::shared_ptr<nn::SequenceState>& state = states[sequence];
+  if (place == layer) state = std::make_shared<nn::SequenceState>(config_->new_layer_state("f32", layer));
+  BANTAM_ASSERT(state != nullptr);
+  return state.get();
+}
+
+LayerEmbeddings::LayerEmbeddings(const ModelSource& source) : source_(source) {
+  const ModelConfig& config = source.checkpoint().config();
+  options_ = {.dim = config.dim, .width = config.per_layer_dim, .layers = config.layers, .norm_eps = config.norm_eps, .gate = config.gate};
+  if (config.per_layer_dim == 0) return;
+  for (const CheckpointTensor& tensor : source.checkpoint().tensors()) {
+    if (tensor.role == Role::embedding) embedding_ = &tensor;
+    if (tensor.role == Role::per_layer_embedding) table_ = &tensor;
+    if (tensor.role == Role::per_layer_model_norm) norm_ = source.load_vector(tensor);
+    if (tensor.role == Role::per_layer_model_projection) projection_ = source.checkpoint().load_matrix(tensor, Reading::buffered);
+  }
+}
+
+void LayerEmbeddings::make(const std::vector<TokenId>& tokens) {
+  const std::int64_t count = std::ssize(tokens), width = options_.width;
+  Tensor<float, 2> embedded({count, options_.dim}), looked_up({count, width});
+  parallel_for(count, 16, [&](Range range) {
+    RowCodes scratch;
+    std::vector<float> row(static_cast<std::size_t>(table_->columns));
+    for (std::int64_t t = range.begin; t < range.end; ++t) {
+      const TokenId id = tokens[static_cast<std::size_t>(t)];
+      source_.embed(*embedding_, id, {&embedded(t, 0), static_cast<std::size_t>(options_.dim)}, scratch);
+      source_.read_row(*table_, id, row, scratch);
+      std::copy_n(row.begin() + layer_ * width, width, &looked_up(t, 0));
+    }
+  });
+  // This layer's rows of the projection.
+  Tensor<float, 2> own({width, options_.dim});
+  RowCodes scratch;
+  for (std::int64_t r = 0; r < width; ++r) projection_.read_row(layer_ * width + r, {&own(r, 0), static_cast<std::size_t>(options_.dim)}, scratch);
+  const Tensor<float, 2> projected = outputs_of(WeightMatrix::quantize(own, format_info<F32Format>()), embedded);
+  for (std::int64_t t = 0; t < count; ++t) {
+    std::vector<float>& row = known_[tokens[static_cast<std::size_t>(t)]];
+    row.resize(static_cast<std::size_t>(width));
+    nn::combine_per_layer(kernels_in_use(), options_, norm_, &projected(t, 0), &looked_up(t, 0), row.data());
+  }
+}
+
+std::span<const float> LayerEmbeddings::of(std::int64_t layer, std::span<const TokenId> tokens) {
+  if (options_.width == 0) return {};
+  if (layer != layer_) known_.clear();
+  layer_ = layer;
+  std::set<TokenId> unknown;
+  for (const TokenId id : tokens) {
+    if (!known_.contains(id)) unknown.insert(id);
+  }
+  if (!unknown.empty()) make({unknown.begin(), unknown.end()});
+  rows_.clear();
+  for (const TokenId id : tokens) {
+    const std::vector<float>& row = known_.at(id);
+    rows_.insert(rows_.end(), row.begin(), row.end());
+  }
+  return rows_;
+}
+
+}  // namespace bantam::inline v0

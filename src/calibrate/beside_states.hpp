@@ -1,0 +1,50 @@
+// What is carried beside hidden states from layer to layer, in models that have such: keys that later layers read, per-layer embeddings.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "bantam/model/forward.hpp"
+#include "model_source.hpp"
+
+namespace bantam::inline v0 {
+
+/// Keys and values of layers that later ones read, of each sequence. A copy shares what was there; what either is given next, it has alone.
+class LentKeys {
+ public:
+  explicit LentKeys(const ModelConfig& config) noexcept : config_(&config) {}
+
+  /// For a layer's first half over a sequence. `keeps`: of a layer that others read, whether they are to read this run's. Null where
+  /// the layer neither reads others nor keeps anything.
+  [[nodiscard]] nn::SequenceState* of(std::int64_t layer, std::size_t sequence, bool keeps);
+
+ private:
+  const ModelConfig* config_;
+  std::map<std::int64_t, std::vector<std::shared_ptr<nn::SequenceState>>> states_;  ///< by layer and sequence
+};
+
+/// Per-layer embeddings of tokens, a layer at a time. They depend on nothing but the token: each is made once a layer.
+class LayerEmbeddings {
+ public:
+  /// `source` outlives it.
+  explicit LayerEmbeddings(const ModelSource& source);
+
+  /// (tokens, width) of a layer, until the next call; nothing in a model that has none. Throws what reading throws.
+  [[nodiscard]] std::span<const float> of(std::int64_t layer, std::span<const TokenId> tokens);
+
+ private:
+  void make(const std::vector<TokenId>& tokens);
+
+  const ModelSource& source_;
+  nn::PerLayerOptions options_;
+  WeightMatrix projection_;
+  std::vector<float> norm_;
+  const CheckpointTensor *embedding_ = nullptr, *table_ = nullptr;
+  std::int64_t layer_ = -1;
+  std::map<TokenId, std::vector<float>> known_;  ///< of layer_
+  std::vector<float> rows_;
+};
+
+}  // namespace bantam::inline v0
