@@ -156,7 +156,7 @@ void TinyModel::set_kind(LayerSpec& spec, std::size_t i) {
 
 /// Windows in two of three layers, those without one with heads of their own. Half of the layers read others' keys, where values are not keys.
 void TinyModel::set_full_layers(std::vector<LayerSpec>& specs) {
-  if (arch->find(Field::full_head_dim) == nullptr) return;
+  if (!arch->full_layers_differ()) return;
   if (full_head_dim == 0) full_head_dim = 2 * head_dim;
   shares_values = shares_values || arch->has_experts();
   const std::size_t first = shares_values ? specs.size() : specs.size() / 2;
@@ -180,7 +180,7 @@ void TinyModel::set_full_layers(std::vector<LayerSpec>& specs) {
 
 /// What config.json says of them.
 void TinyModel::say_full_layers() {
-  if (arch->find(Field::full_head_dim) == nullptr) return;
+  if (!arch->full_layers_differ()) return;
   config["attention_k_eq_v"] = shares_values;
   config["use_double_wide_mlp"] = !shares_values;
   config["enable_moe_block"] = arch->has_experts();
@@ -247,7 +247,7 @@ TinyModel& TinyModel::make() {
     // What turns the other layers differs in any case.
     if (arch->find(Field::local_rope_base) == nullptr) sizes.rope.scaling = nn::RopeScaling::yarn, sizes.rope.factor = 4, sizes.rope.original_context = 16;
   }
-  if (drafts && arch->find(Role::draft_projection) != nullptr) {
+  if (drafts && arch->may_draft()) {
     sizes.drafting_layers = 1;
     sizes.drafting = sizes.drafting_like();
   }
@@ -546,7 +546,7 @@ reference::Transformer TinyModel::reference() const {
   if (sizes.local_rope) {
     for (std::int64_t i = 0; i < sizes.local_rope->dim / 2; ++i) r.local_frequencies.push_back(std::pow(sizes.local_rope->base, -2.0 * static_cast<double>(i) / static_cast<double>(sizes.local_rope->dim)));
   }
-  for (std::size_t i = 0; arch->find(Field::full_head_dim) != nullptr && i < sizes.specs.size(); ++i) {
+  for (std::size_t i = 0; arch->full_layers_differ() && i < sizes.specs.size(); ++i) {
     const LayerSpec& spec = sizes.specs[i];
     r.head_dims.push_back(spec.window > 0 ? head_dim : full_head_dim);
     r.groups.push_back(heads / (spec.window > 0 ? kv_heads : full_kv_heads));

@@ -102,7 +102,7 @@ Checkpoint Checkpoint::open_native(const std::filesystem::path& path) {
 
 void Checkpoint::find_tensors(const PackedFamily* family) {
   const TensorFiles files{*source_, path_.string(), container_, family};
-  if (has_drafting(files, config_)) config_.drafting = config_.drafting_like();
+  if (auto drafting = config_.drafting_like(); !drafting.empty() && has_drafting(files, config_)) config_.drafting = std::move(drafting);
   tensors_ = match_tensors(files, config_);
   for (const TensorEntry& entry : source_->tensors()) file_bytes_ += static_cast<std::int64_t>(entry.bytes.size());
   if (tokenizer_->vocab_size() > config_.vocab) {

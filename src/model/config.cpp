@@ -114,12 +114,12 @@ void read_layers(const Source& source, ModelConfig& c) {
       if (kv > h || h % kv != 0) {
         fail(Errc::corrupt, source.place, ": ", source.key(Field::kv_heads), ": expected a divisor of the ", h, " heads, found ", kv);
       }
-      if (h / kv != c.heads / c.kv_heads && c.arch->find(Field::full_head_dim) == nullptr) {
+      if (h / kv != c.heads / c.kv_heads && !c.arch->full_layers_differ()) {
         fail(Errc::unsupported, source.place, ": ", source.key(Field::kv_heads), "[", i, "]: expected ", c.heads / c.kv_heads,
              " heads for each, as in layer ", first, ", found ", h / kv);
       }
       layers[static_cast<std::size_t>(i)].kv_heads = kv;
-      if (c.arch->find(Field::full_head_dim) != nullptr) layers[static_cast<std::size_t>(i)].group = h / kv;
+      if (c.arch->full_layers_differ()) layers[static_cast<std::size_t>(i)].group = h / kv;
     }
   } else {
     for (LayerSpec& layer : layers) layer.kv_heads = 1;
@@ -293,7 +293,7 @@ bool ModelConfig::lends_keys(std::int64_t i) const noexcept {
 }
 
 bool ModelConfig::is_uniform() const noexcept {
-  const bool full_differ = arch->find(Field::full_head_dim) != nullptr;
+  const bool full_differ = arch->full_layers_differ();
   // Layers of a kind have the same sizes; which layers are of which kind, containers say.
   const auto of_a_kind = [&](const LayerSpec& a, const LayerSpec& b) {
     const bool same = !full_differ || ((a.window > 0) == (b.window > 0) && (a.kv_layer < 0) == (b.kv_layer < 0));
@@ -341,7 +341,7 @@ ModelConfig ModelConfig::drafter() const {
 }
 
 std::vector<LayerSpec> ModelConfig::drafting_like() const {
-  if (drafting_layers != 1 || arch->find(Role::draft_projection) == nullptr) return {};
+  if (drafting_layers != 1 || !arch->may_draft()) return {};
   for (auto spec = specs.rbegin(); spec != specs.rend(); ++spec) {
     if (attends(spec->mixer) && spec->has_feed_forward()) return {*spec};
   }
@@ -393,7 +393,7 @@ FieldValue value_of(const ModelConfig& c, Field field) {
     const auto found = std::ranges::find_if(c.specs, [&](const LayerSpec& spec) { return (spec.window > 0) == windowed; });
     return found != c.specs.end() ? *found : c.layer(0);
   };
-  const bool full_differ = c.arch->find(Field::full_head_dim) != nullptr;
+  const bool full_differ = c.arch->full_layers_differ();
   const auto unless = [](std::int64_t usual, std::int64_t value) { return value == usual ? FieldValue() : FieldValue(value); };
   switch (field) {
     case Field::dim: return c.dim;

@@ -216,10 +216,7 @@ void Forward::run(std::span<const SequenceInput> sequences, PassSink sink, KeepG
     if (rows_.size() == 1) fetch_.passed(std::chrono::steady_clock::now() - begun);
     if (stopped_) fail(Errc::cancelled, "cancelled after reading ", read, " tokens");
     read += std::ssize(rows_);
-    for (std::size_t n = 0; n < segments_.size(); ++n) {
-      const SequenceInput& input = sequences[static_cast<std::size_t>(segments_[n].input)];
-      for (std::int64_t i = 0; !input.states.empty() && i < sequences_[n].tokens; ++i) final_norm(sequences_[n].row + i, input.states.data() + (segments_[n].first + i) * config_.dim);
-    }
+    hand_out_states(sequences);
 
     std::vector<std::int64_t> rows;
     std::vector<std::pair<std::int64_t, std::int64_t>> places;  // (sequence, index) of each row
@@ -245,6 +242,15 @@ void Forward::run(std::span<const SequenceInput> sequences, PassSink sink, KeepG
     if (!rows.empty()) flush();
   }
   rollback.release();
+}
+
+/// Puts the states of a pass where their inputs ask for them.
+void Forward::hand_out_states(std::span<const SequenceInput> sequences) const noexcept {
+  for (std::size_t n = 0; n < segments_.size(); ++n) {
+    const std::span<float> states = sequences[static_cast<std::size_t>(segments_[n].input)].states;
+    if (states.empty()) continue;
+    for (std::int64_t i = 0; i < sequences_[n].tokens; ++i) final_norm(sequences_[n].row + i, states.data() + (segments_[n].first + i) * config_.dim);
+  }
 }
 
 /// logits_ = head(final norm(residual)) of some rows.

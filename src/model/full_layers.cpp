@@ -47,7 +47,7 @@ void share_keys(const Source& source, bool doubles_ffn, ModelConfig& c) {
 }  // namespace
 
 void read_full_layers(const Source& source, const FullLayers& said, ModelConfig& c) {
-  if (c.arch->find(Field::full_head_dim) == nullptr) return;
+  if (!c.arch->full_layers_differ()) return;
   const std::int64_t head_dim = require_extent(source, Field::full_head_dim);
   if (head_dim % 2 != 0 || head_dim > most_head_dim) {
     fail(Errc::corrupt, source.place, ": ", source.key(Field::full_head_dim), ": expected an even size up to ", most_head_dim, ", found ", head_dim);

@@ -302,9 +302,8 @@ std::shared_ptr<const ColumnPermutation> shared_order(std::span<const Checkpoint
 }
 
 bool has_drafting(const TensorFiles& files, const ModelConfig& config) {
-  const TensorKey* key = config.arch->find(Role::draft_projection);
-  if (key == nullptr || config.drafting_layers != 1) return false;
-  const std::string name = name_from(files.container == "gguf" ? key->gguf : key->hf, {Role::draft_projection, config.layers});
+  const TensorKey& key = *config.arch->find(Role::draft_projection);
+  const std::string name = name_from(files.container == "gguf" ? key.gguf : key.hf, {Role::draft_projection, config.layers});
   // Packed formats have several tensors in the place of a matrix, all of which begin with its name.
   return std::ranges::any_of(files.tensors.tensors(), [&, stem = without_weight(name)](const TensorEntry& entry) { return entry.name.starts_with(stem + '.'); });
 }

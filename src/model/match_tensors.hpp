@@ -13,7 +13,7 @@ struct TensorFiles {
   const PackedFamily* family = nullptr;
 };
 
-/// Whether files have the layer that drafts, which their config counts; many writers leave it out.
+/// Whether files have the layer that config.drafting_like() is for; many writers leave it out and count it all the same.
 [[nodiscard]] bool has_drafting(const TensorFiles& files, const ModelConfig& config);
 /// One for each role that the model has, in layer order. Matrices of native files have no source yet: find_native_sources(). Throws corrupt
 /// or unsupported naming what is missing, superfluous or misshapen.

@@ -14,16 +14,16 @@ void complete(ModelWeights& w, const ModelConfig& config) noexcept {
   if (config.tied) w.head = w.embedding;
   w.streamed_bytes = w.head.bytes() + w.per_layer_projection.bytes();
   w.matrix_bytes = w.streamed_bytes + w.per_layer_embedding.bytes() + (config.tied ? 0 : w.embedding.bytes());
-  const auto count = [&](const LayerWeights& layer, std::int64_t& streamed) {
+  // Adds a layer's bytes; gives those that a token reads.
+  const auto count = [&](const LayerWeights& layer) {
     std::int64_t of_experts = 0, of_all = 0;
     for_each_matrix(layer, [&](const TensorId& id, const WeightMatrix& matrix) { (id.expert >= 0 ? of_experts : of_all) += matrix.bytes(); });
     const auto experts = std::max<std::int64_t>(1, std::ssize(layer.experts.experts));
     w.matrix_bytes += of_all + of_experts;
-    streamed += of_all + of_experts / experts * config.router.used;
+    return of_all + of_experts / experts * config.router.used;
   };
-  for (const LayerWeights& layer : w.layers) count(layer, w.streamed_bytes);
-  std::int64_t by_guesses = 0;
-  for (const LayerWeights& layer : w.drafting) count(layer, by_guesses);
+  for (const LayerWeights& layer : w.layers) w.streamed_bytes += count(layer);
+  for (const LayerWeights& layer : w.drafting) count(layer);
 }
 
 void make_room(LayerWeights& layer, const LayerSpec& spec) { layer.experts.experts.resize(static_cast<std::size_t>(spec.experts)); }

@@ -49,7 +49,7 @@ void write_router(GgufWriter& file, const nn::RouterOptions& router, const std::
 
 /// Whether a file lists a number of each layer, for layers without a window have others.
 bool of_each_layer(const ModelConfig& c, Field field) noexcept {
-  if (c.arch->find(Field::full_head_dim) == nullptr) return false;
+  if (!c.arch->full_layers_differ()) return false;
   const auto differ = [&](std::int64_t LayerSpec::* size) { return std::ranges::any_of(c.specs, [&](const LayerSpec& spec) { return spec.*size != c.layer(0).*size; }); };
   if (field == Field::kv_heads) return differ(&LayerSpec::kv_heads);
   return (field == Field::ffn || field == Field::shared_ffn) && differ(&LayerSpec::ffn);

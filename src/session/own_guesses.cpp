@@ -9,8 +9,7 @@
 namespace bantam::inline v0 {
 
 OwnGuesses OwnGuesses::fork(Engine engine) const {
-  OwnGuesses copy(std::move(engine), "f16");
-  copy.state_ = state_.fork();
+  OwnGuesses copy(std::move(engine), state_.fork());
   copy.pairs_ = pairs_;
   copy.first_ = first_;
   copy.waiting_ = waiting_;

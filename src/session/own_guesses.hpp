@@ -33,6 +33,7 @@ class OwnGuesses {
   [[nodiscard]] double seconds() const noexcept { return seconds_; }
 
  private:
+  OwnGuesses(Engine engine, nn::SequenceState state) : engine_(std::move(engine)), state_(std::move(state)) {}
   [[nodiscard]] std::int64_t dim() const noexcept { return engine_.model().config().dim; }
 
   Engine engine_;

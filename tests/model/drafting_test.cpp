@@ -8,7 +8,7 @@ constexpr double drafting_tolerance = 1e-4;  // of f32 sums in a few layers; log
 
 std::vector<const ArchSpec*> drafting_architectures() {
   std::vector<const ArchSpec*> all;
-  std::ranges::copy_if(architectures, std::back_inserter(all), [](const ArchSpec* arch) { return arch->find(Role::draft_projection) != nullptr; });
+  std::ranges::copy_if(architectures, std::back_inserter(all), [](const ArchSpec* arch) { return arch->may_draft(); });
   return all;
 }
 

@@ -8,7 +8,7 @@ namespace {
 std::vector<Model> guessing_models() {
   std::vector<Model> models;
   for (const ArchSpec* arch : architectures) {
-    if (arch->find(Role::draft_projection) == nullptr) continue;
+    if (!arch->may_draft()) continue;
     TinyModel tiny{.arch = arch, .context = 800, .drafts = true};
     tiny.make();
     const TemporaryFolder folder;

@@ -9,7 +9,7 @@ namespace {
 std::vector<Model> stateful_models() {
   std::vector<Model> models;
   for (const ArchSpec* arch : architectures) {
-    if (arch->recurrent == MixerKind::none && arch->find(Field::full_head_dim) == nullptr) continue;
+    if (arch->recurrent == MixerKind::none && !arch->full_layers_differ()) continue;
     TinyModel tiny{.arch = arch, .context = 400};
     tiny.make();
     const TemporaryFolder folder;

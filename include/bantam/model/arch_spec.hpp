@@ -151,17 +151,14 @@ struct TensorKey {
 
 /// Two tables as one.
 template <class Key, std::size_t n, std::size_t m>
-[[nodiscard]] constexpr std::array<Key, n + m> joined(const Key (&first)[n], const Key (&second)[m]) {
-  std::array<Key, n + m> all{};
-  std::copy(std::begin(second), std::end(second), std::copy(std::begin(first), std::end(first), all.begin()));
-  return all;
-}
-
-template <class Key, std::size_t n, std::size_t m>
 [[nodiscard]] constexpr std::array<Key, n + m> joined(const std::array<Key, n>& first, const Key (&second)[m]) {
   std::array<Key, n + m> all{};
   std::copy(std::begin(second), std::end(second), std::copy(first.begin(), first.end(), all.begin()));
   return all;
+}
+template <class Key, std::size_t n, std::size_t m>
+[[nodiscard]] constexpr std::array<Key, n + m> joined(const Key (&first)[n], const Key (&second)[m]) {
+  return joined(std::to_array(first), second);
 }
 
 /// A name of a TensorKey with numbers in the places of {} and {e}.
@@ -276,6 +273,10 @@ struct ArchSpec {
     return !parallel && find(Role::attention_norm) != nullptr && find(Role::ffn_norm) != nullptr && find(Role::attention_out_norm) == nullptr && find(Role::ffn_out_norm) == nullptr;
   }
   [[nodiscard]] constexpr bool has_experts() const noexcept { return find(Field::experts) != nullptr; }
+  /// Whether layers without a window have heads of their own.
+  [[nodiscard]] constexpr bool full_layers_differ() const noexcept { return find(Field::full_head_dim) != nullptr; }
+  /// Whether files may have a layer that drafts.
+  [[nodiscard]] constexpr bool may_draft() const noexcept { return find(Role::draft_projection) != nullptr; }
 };
 
 }  // namespace bantam::inline v0

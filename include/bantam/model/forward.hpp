@@ -133,6 +133,7 @@ class Forward {
   void feed_forward(const nn::Pass& pass, const LayerWeights& w, std::int64_t index, bool beside, int until) noexcept;
   void head(std::span<const std::int64_t> rows) noexcept;
   void final_norm(std::int64_t row, float* out) const noexcept;
+  void hand_out_states(std::span<const SequenceInput> sequences) const noexcept;
 
   const ModelConfig& config_;
   const ModelWeights& weights_;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "bantam/model/archs/llama.hpp"
+#include "bantam/model/archs/nextn.hpp"
 
 namespace bantam::inline v0::archs {
 
@@ -32,7 +33,7 @@ inline constexpr Fused deepseek_k_b{"model.layers.{}.self_attn.kv_b_proj.weight"
 inline constexpr Fused deepseek_v_b{"model.layers.{}.self_attn.kv_b_proj.weight", 1, 2, false, false, "blk.{}.attn_kv_b.weight"};
 
 /// Names of k_b_proj and v_b_proj are ours: native files have them so.
-inline constexpr TensorKey deepseek_tensors[] = {
+inline constexpr TensorKey deepseek_trunk[] = {
     {Role::q_a, "model.layers.{}.self_attn.q_a_proj.weight", "blk.{}.attn_q_a.weight"},
     {Role::q_a_norm, "model.layers.{}.self_attn.q_a_layernorm.weight", "blk.{}.attn_q_a_norm.weight"},
     {Role::q_b, "model.layers.{}.self_attn.q_b_proj.weight", "blk.{}.attn_q_b.weight"},
@@ -45,14 +46,11 @@ inline constexpr TensorKey deepseek_tensors[] = {
     {Role::down, "model.layers.{}.mlp.shared_experts.down_proj.weight", "blk.{}.ffn_down_shexp.weight", Presence::required, Layers::sparse},
     {Role::router, "model.layers.{}.mlp.gate.weight", "blk.{}.ffn_gate_inp.weight"},
     {Role::selection_bias, "model.layers.{}.mlp.gate.e_score_correction_bias", "blk.{}.exp_probs_b.bias", Presence::optional},
-    {Role::draft_projection, "model.layers.{}.eh_proj.weight", "blk.{}.nextn.eh_proj.weight"},
-    {Role::draft_embedding_norm, "model.layers.{}.enorm.weight", "blk.{}.nextn.enorm.weight"},
-    {Role::draft_state_norm, "model.layers.{}.hnorm.weight", "blk.{}.nextn.hnorm.weight"},
-    {Role::draft_final_norm, "model.layers.{}.shared_head.norm.weight", "blk.{}.nextn.shared_head_norm.weight", Presence::optional},
     {Role::expert_gate, "model.layers.{}.mlp.experts.{e}.gate_proj.weight", "blk.{}.ffn_gate_exps.weight"},
     {Role::expert_up, "model.layers.{}.mlp.experts.{e}.up_proj.weight", "blk.{}.ffn_up_exps.weight"},
     {Role::expert_down, "model.layers.{}.mlp.experts.{e}.down_proj.weight", "blk.{}.ffn_down_exps.weight"},
 };
+inline constexpr auto deepseek_tensors = joined(deepseek_trunk, nextn_tensors);
 
 inline constexpr ArchSpec deepseek_v2{
     .name = "deepseek_v2",

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "bantam/model/archs/llama.hpp"
+#include "bantam/model/archs/nextn.hpp"
 
 namespace bantam::inline v0::archs {
 
@@ -17,7 +18,7 @@ inline constexpr ConfigKey glm4_moe_config[] = {
     {Field::router_scale, "routed_scaling_factor", "expert_weights_scale"},
 };
 
-inline constexpr TensorKey glm4_moe_tensors[] = {
+inline constexpr TensorKey glm4_moe_trunk[] = {
     {Role::q_bias, "model.layers.{}.self_attn.q_proj.bias", "blk.{}.attn_q.bias", Presence::optional},
     {Role::k_bias, "model.layers.{}.self_attn.k_proj.bias", "blk.{}.attn_k.bias", Presence::optional},
     {Role::v_bias, "model.layers.{}.self_attn.v_proj.bias", "blk.{}.attn_v.bias", Presence::optional},
@@ -29,14 +30,11 @@ inline constexpr TensorKey glm4_moe_tensors[] = {
     {Role::down, "model.layers.{}.mlp.shared_experts.down_proj.weight", "blk.{}.ffn_down_shexp.weight", Presence::required, Layers::sparse},
     {Role::router, "model.layers.{}.mlp.gate.weight", "blk.{}.ffn_gate_inp.weight"},
     {Role::selection_bias, "model.layers.{}.mlp.gate.e_score_correction_bias", "blk.{}.exp_probs_b.bias"},
-    {Role::draft_projection, "model.layers.{}.eh_proj.weight", "blk.{}.nextn.eh_proj.weight"},
-    {Role::draft_embedding_norm, "model.layers.{}.enorm.weight", "blk.{}.nextn.enorm.weight"},
-    {Role::draft_state_norm, "model.layers.{}.hnorm.weight", "blk.{}.nextn.hnorm.weight"},
-    {Role::draft_final_norm, "model.layers.{}.shared_head.norm.weight", "blk.{}.nextn.shared_head_norm.weight", Presence::optional},
     {Role::expert_gate, "model.layers.{}.mlp.experts.{e}.gate_proj.weight", "blk.{}.ffn_gate_exps.weight"},
     {Role::expert_up, "model.layers.{}.mlp.experts.{e}.up_proj.weight", "blk.{}.ffn_up_exps.weight"},
     {Role::expert_down, "model.layers.{}.mlp.experts.{e}.down_proj.weight", "blk.{}.ffn_down_exps.weight"},
 };
+inline constexpr auto glm4_moe_tensors = joined(glm4_moe_trunk, nextn_tensors);
 
 inline constexpr ArchSpec glm4_moe{
     .name = "glm4_moe",

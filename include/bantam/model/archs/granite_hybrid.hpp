@@ -13,26 +13,16 @@ inline constexpr ConfigKey granite_hybrid_numbers[] = {
     {Field::recurrent_value_dim, "mamba_d_head", ""},
     {Field::recurrent_inner, "", "ssm.inner_size"},
 };
-inline constexpr ConfigKey granite_hybrid_mlp[] = {
-    {Field::ffn, "shared_intermediate_size", "feed_forward_length"},
-    {Field::embedding_scale, "embedding_multiplier", "embedding_scale"},
-    {Field::residual_scale, "residual_multiplier", "residual_scale"},
-    {Field::attention_scale, "attention_multiplier", "attention.scale"},
-    {Field::logit_scale, "logits_scaling", "logit_scale"},
-};
+inline constexpr ConfigKey granite_hybrid_mlp[] = {{Field::ffn, "shared_intermediate_size", "feed_forward_length"}};
 inline constexpr ConfigKey granite_hybrid_experts[] = {
     {Field::ffn, "", ""},
     {Field::experts, "num_local_experts", "expert_count"},
     {Field::experts_used, "num_experts_per_tok", "expert_used_count"},
     {Field::expert_ffn, "intermediate_size", "feed_forward_length"},
     {Field::shared_ffn, "shared_intermediate_size", "expert_shared_feed_forward_length"},
-    {Field::embedding_scale, "embedding_multiplier", "embedding_scale"},
-    {Field::residual_scale, "residual_multiplier", "residual_scale"},
-    {Field::attention_scale, "attention_multiplier", "attention.scale"},
-    {Field::logit_scale, "logits_scaling", "logit_scale"},
 };
-inline constexpr auto granite_hybrid_config = joined(granite_hybrid_mlp, granite_hybrid_numbers);
-inline constexpr auto granite_moe_hybrid_config = joined(granite_hybrid_experts, granite_hybrid_numbers);
+inline constexpr auto granite_hybrid_config = joined(joined(granite_hybrid_mlp, granite_config), granite_hybrid_numbers);
+inline constexpr auto granite_moe_hybrid_config = joined(joined(granite_hybrid_experts, granite_config), granite_hybrid_numbers);
 
 constexpr Fused granite_shared_part(int part) { return {.name = "model.layers.{}.shared_mlp.input_linear.weight", .part = part, .parts = 2}; }
 
@@ -73,21 +63,13 @@ inline constexpr ArchSpec granite_hybrid{
     .more_config = granite_hybrid_config,
 };
 
-inline constexpr ArchSpec granite_moe_hybrid{
-    .name = "granitemoehybrid",
-    .hf_class = "GraniteMoeHybridForCausalLM",
-    .paper = "https://www.ibm.com/granite/docs/models/granite, arXiv:2405.21060",
-    .gguf = "granitehybrid",
-    .recurrent = MixerKind::state_space,
-    .zero_heads = true,
-    .single_group = true,
-    .router = {.renormalize = true},
-    .gguf_pairs = nn::RopePairs::adjacent,
-    .says_rope = true,
-    .config = llama_config,
-    .tensors = llama_tensors,
-    .more_tensors = granite_moe_hybrid_tensors,
-    .more_config = granite_moe_hybrid_config,
-};
+inline constexpr ArchSpec granite_moe_hybrid = [] {
+  ArchSpec spec = granite_hybrid;
+  spec.gguf_attending = {};
+  spec.router = {.renormalize = true};
+  spec.more_tensors = granite_moe_hybrid_tensors;
+  spec.more_config = granite_moe_hybrid_config;
+  return spec;
+}();
 
 }  // namespace bantam::inline v0::archs

@@ -5,16 +5,13 @@
 
 namespace bantam::inline v0::archs {
 
-inline constexpr ConfigKey granite_moe_config[] = {
+inline constexpr ConfigKey granite_moe_numbers[] = {
     {Field::ffn, "", ""},
     {Field::experts, "num_local_experts", "expert_count"},
     {Field::experts_used, "num_experts_per_tok", "expert_used_count"},
     {Field::expert_ffn, "intermediate_size", "feed_forward_length"},
-    {Field::embedding_scale, "embedding_multiplier", "embedding_scale"},
-    {Field::residual_scale, "residual_multiplier", "residual_scale"},
-    {Field::attention_scale, "attention_multiplier", "attention.scale"},
-    {Field::logit_scale, "logits_scaling", "logit_scale"},
 };
+inline constexpr auto granite_moe_config = joined(granite_moe_numbers, granite_config);
 
 inline constexpr Fused granite_moe_gate{.name = "model.layers.{}.block_sparse_moe.input_linear.weight", .part = 0, .parts = 2};
 inline constexpr Fused granite_moe_up{.name = "model.layers.{}.block_sparse_moe.input_linear.weight", .part = 1, .parts = 2};

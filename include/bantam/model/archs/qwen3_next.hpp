@@ -17,7 +17,7 @@ constexpr Fused qwen3_next_rates(int part) {
 }
 
 /// Names of in_proj_qkv, z, b and a are ours: native files have them so.
-inline constexpr TensorKey qwen3_next_tensors[] = {
+inline constexpr TensorKey qwen3_next_layers[] = {
     {Role::q_norm, "model.layers.{}.self_attn.q_norm.weight", "blk.{}.attn_q_norm.weight"},
     {Role::k_norm, "model.layers.{}.self_attn.k_norm.weight", "blk.{}.attn_k_norm.weight"},
     {Role::ffn_norm, "model.layers.{}.post_attention_layernorm.weight", "blk.{}.post_attention_norm.weight"},
@@ -30,15 +30,8 @@ inline constexpr TensorKey qwen3_next_tensors[] = {
     {Role::delta_decay, "model.layers.{}.linear_attn.A_log", "blk.{}.ssm_a"},
     {Role::delta_decay_bias, "model.layers.{}.linear_attn.dt_bias", "blk.{}.ssm_dt.bias"},
     {Role::delta_norm, "model.layers.{}.linear_attn.norm.weight", "blk.{}.ssm_norm.weight"},
-    {Role::gate, "model.layers.{}.mlp.shared_expert.gate_proj.weight", "blk.{}.ffn_gate_shexp.weight", Presence::required, Layers::sparse},
-    {Role::up, "model.layers.{}.mlp.shared_expert.up_proj.weight", "blk.{}.ffn_up_shexp.weight", Presence::required, Layers::sparse},
-    {Role::down, "model.layers.{}.mlp.shared_expert.down_proj.weight", "blk.{}.ffn_down_shexp.weight", Presence::required, Layers::sparse},
-    {Role::shared_gate, "model.layers.{}.mlp.shared_expert_gate.weight", "blk.{}.ffn_gate_inp_shexp.weight", Presence::required, Layers::all, true},
-    {Role::router, "model.layers.{}.mlp.gate.weight", "blk.{}.ffn_gate_inp.weight"},
-    {Role::expert_gate, "model.layers.{}.mlp.experts.{e}.gate_proj.weight", "blk.{}.ffn_gate_exps.weight"},
-    {Role::expert_up, "model.layers.{}.mlp.experts.{e}.up_proj.weight", "blk.{}.ffn_up_exps.weight"},
-    {Role::expert_down, "model.layers.{}.mlp.experts.{e}.down_proj.weight", "blk.{}.ffn_down_exps.weight"},
 };
+inline constexpr auto qwen3_next_tensors = joined(qwen3_next_layers, qwen2_moe_experts);
 
 inline constexpr ArchSpec qwen3_next{
     .name = "qwen3_next",

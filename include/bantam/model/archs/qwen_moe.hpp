@@ -21,10 +21,8 @@ inline constexpr ConfigKey qwen2_moe_config[] = {
     {Field::shared_ffn, "shared_expert_intermediate_size", "expert_shared_feed_forward_length"},
 };
 
-inline constexpr TensorKey qwen2_moe_tensors[] = {
-    {Role::q_bias, "model.layers.{}.self_attn.q_proj.bias", "blk.{}.attn_q.bias"},
-    {Role::k_bias, "model.layers.{}.self_attn.k_proj.bias", "blk.{}.attn_k.bias"},
-    {Role::v_bias, "model.layers.{}.self_attn.v_proj.bias", "blk.{}.attn_v.bias"},
+/// Experts beside a shared one.
+inline constexpr TensorKey qwen2_moe_experts[] = {
     {Role::gate, "model.layers.{}.mlp.shared_expert.gate_proj.weight", "blk.{}.ffn_gate_shexp.weight", Presence::required, Layers::sparse},
     {Role::up, "model.layers.{}.mlp.shared_expert.up_proj.weight", "blk.{}.ffn_up_shexp.weight", Presence::required, Layers::sparse},
     {Role::down, "model.layers.{}.mlp.shared_expert.down_proj.weight", "blk.{}.ffn_down_shexp.weight", Presence::required, Layers::sparse},
@@ -34,6 +32,7 @@ inline constexpr TensorKey qwen2_moe_tensors[] = {
     {Role::expert_up, "model.layers.{}.mlp.experts.{e}.up_proj.weight", "blk.{}.ffn_up_exps.weight"},
     {Role::expert_down, "model.layers.{}.mlp.experts.{e}.down_proj.weight", "blk.{}.ffn_down_exps.weight"},
 };
+inline constexpr auto qwen2_moe_tensors = joined(qwen2_biases, qwen2_moe_experts);
 
 inline constexpr TensorKey qwen3_moe_tensors[] = {
     {Role::q_norm, "model.layers.{}.self_attn.q_norm.weight", "blk.{}.attn_q_norm.weight"},
