@@ -23,8 +23,10 @@ constexpr std::string_view ladder[] = {"i2z.g64", "i2z.g32", "i3z.g128", "i3z.g3
                                        "i4z.g32", "i5.g32",  "q6_k",     "i8.g32",  "f16"};
 constexpr std::string_view gguf_ladder[] = {"q2_k", "q3_k", "iq4_xs", "q4_k", "q5_k", "q6_k", "q8_0", "f16"};
 
-/// Tables whose rows all layers read are not measured: they get the format that the recipe gives them.
-bool keeps_format(Role role) { return role == Role::per_layer_embedding || role == Role::per_layer_model_projection; }
+/// What is not measured gets the format that the recipe gives it: tables whose rows all layers read, and a layer that takes no part in passes.
+bool keeps_format(const CheckpointTensor& tensor) {
+  return tensor.is_drafting || tensor.role == Role::per_layer_embedding || tensor.role == Role::per_layer_model_projection;
+}
 
 std::vector<const FormatInfo*> candidates_of(const CheckpointTensor& tensor, const Recipe& recipe, Target target,
                                              const std::vector<const FormatInfo*>& wanted) {
@@ -98,8 +100,9 @@ void SensitivityPass::list_results(const Recipe& recipe, Target target) {
   for (const CheckpointTensor& tensor : checkpoint_.tensors()) {
     if (!tensor.is_matrix) continue;
     Sensitivity one{tensor.name, {}};
+    const bool has_one = info_of(tensor.role).stays_float() || keeps_format(tensor);
     const std::vector<const FormatInfo*> candidates =
-        info_of(tensor.role).stays_float() || tensor.is_drafting ? std::vector{&recipe_.format_of(tensor.name, false)} : keeps_format(tensor.role) ? std::vector{&format_in(target, tensor, recipe, checkpoint_.config())} : candidates_of(tensor, recipe, target, wanted);
+        has_one ? std::vector{&format_in(target, tensor, recipe_, checkpoint_.config())} : candidates_of(tensor, recipe, target, wanted);
     for (const FormatInfo* format : candidates) one.formats.push_back({.format = format});
     const auto joins = [&](std::size_t i) {
       const CheckpointTensor& other = tensor_of(i);
@@ -186,7 +189,7 @@ WeightMatrix SensitivityPass::whole_table(const CheckpointTensor& tensor) const 
 void SensitivityPass::begin() {
   for (std::size_t i = 0; i < results_.size(); ++i) {
     const CheckpointTensor& tensor = tensor_of(i);
-    if (keeps_format(tensor.role)) {
+    if (keeps_format(tensor)) {
       results_[i].formats[0].measured = true;
       report(tensor.name);
     }

@@ -1,15 +1,14 @@
 // Compression of models with a layer that drafts: it stays, rounded by itself, in every container.
 #include "bantam/compress/compress.hpp"
 #include "bantam/prune/structure.hpp"
-#include "compress/inputs.hpp"
-#include "tiny_model.hpp"
+#include "compress/fitting.hpp"
 
 namespace bantam::test {
 namespace {
 
 TEST_CASE("every method keeps the layer that drafts, in the format that was asked for") {
   for (const ArchSpec* arch : architectures) {
-    if (arch->find(Role::draft_projection) == nullptr) continue;
+    if (!arch->may_draft()) continue;
     CAPTURE(std::string(arch->name));
     TinyModel tiny{.arch = arch, .drafts = true};
     tiny.make();
@@ -45,6 +44,32 @@ TEST_CASE("every method keeps the layer that drafts, in the format that was aske
         }
       }
       CHECK(logits_of(model, some_tokens()) == logits_of(original, some_tokens()));
+    }
+  }
+}
+
+TEST_CASE("fitting to a size leaves the layer that drafts the recipe's format, as the container has it, and counts it") {
+  for (const ArchSpec* arch : architectures) {
+    if (!arch->may_draft()) continue;
+    CAPTURE(std::string(arch->name));
+    const Fitting f(false, {.arch = arch, .drafts = true});
+    for (const auto& [target, format] : {std::pair{Target::native, "i4.g32"}, {Target::gguf, "q4_k"}}) {
+      CAPTURE(std::string(format));
+      const Recipe base = recipe::rtn(format);
+      Progress last;
+      const auto keep_last = [&](const Progress& progress) {
+        last = progress;
+        return true;
+      };
+      const auto sensitivities = measure_sensitivity(*f.checkpoint, base, f.calibration, target, {.measured = 1}, keep_last);
+      CHECK(last.done == last.total);
+      const Fit found = fit(*f.checkpoint, base, sensitivities, {.bytes = std::int64_t{1} << 40}, target);
+      const std::filesystem::path out = f.folder / (target == Target::gguf ? "m.gguf" : "m.bantam");
+      compress_file(*f.checkpoint, out, found.recipe, target);
+      const Model model = Model::load(out);
+      REQUIRE(model.config().drafting == f.tiny.sizes.drafting);
+      // No row of 36 numbers, nor of 72, is whole blocks of q4_k.
+      CHECK(model.weights().drafting.front().drafting.projection.format().name == (target == Target::gguf ? "f16" : "i4.g32"));
     }
   }
 }
