@@ -2,29 +2,14 @@
 #include <cmath>
 
 #include "bantam/io/gguf_writer.hpp"
+#include "model/family_parts.hpp"
 #include "reference/rope.hpp"
-#include "tiny_model.hpp"
 
 namespace bantam::test {
 namespace {
 
-/// As in architectures_test.cpp.
-constexpr double family_tolerance = 1e-4;
-
-std::vector<float> folder_logits(const TinyModel& tiny, const std::vector<TokenId>& tokens) {
-  const TemporaryFolder folder;
-  tiny.write_folder(folder / "hf");
-  return logits_of(Model::load(folder / "hf"), tokens);
-}
-
 TEST_CASE("each part that a family adds is noticed when it is left out") {
-  using Change = void (*)(reference::Transformer&);
-  struct Part {
-    const ArchSpec* arch;
-    const char* name;
-    Change leave_out;
-  };
-  const Part parts[] = {
+  const FamilyPart parts[] = {
       {&archs::gemma, "embedding scale", [](reference::Transformer& r) { r.embedding_scale = 1; }},
       {&archs::gemma, "gelu", [](reference::Transformer& r) { r.activation = [](double x) { return x / (1 + std::exp(-x)); }; }},
       {&archs::gemma2, "cap of scores", [](reference::Transformer& r) { r.attention_softcap = 0; }},
@@ -43,18 +28,7 @@ TEST_CASE("each part that a family adds is noticed when it is left out") {
       {&archs::gpt_neox, "attention and MLP side by side", [](reference::Transformer& r) { r.parallel = false; }},
       {&archs::granite_moe, "weights of the chosen that sum to one", [](reference::Transformer& r) { r.router.renormalize = false; }},
   };
-  const auto tokens = some_tokens(20);
-  for (const Part& part : parts) {
-    CAPTURE(std::string(part.arch->name));
-    CAPTURE(std::string(part.name));
-    TinyModel tiny{.arch = part.arch};
-    tiny.make();
-    const std::vector<float> logits = folder_logits(tiny, tokens);
-    reference::Transformer reference = tiny.reference();
-    CHECK(distance(logits, reference.logits(tokens)) < family_tolerance);
-    part.leave_out(reference);
-    CHECK(distance(logits, reference.logits(tokens)) > 20 * family_tolerance);
-  }
+  check_parts_count(parts, some_tokens(20));
 }
 
 TEST_CASE("the language model of a folder with a vision tower is loaded, and what is left out is named") {
@@ -121,13 +95,6 @@ TEST_CASE("each part of recurrent and gated layers counts") {
     reference::Transformer reference = tiny.reference();
     leave_out(reference);
     return distance(folder_logits(tiny, tokens), reference.logits(tokens)) > 20 * family_tolerance;
-  };
-  const auto filled = [](const std::string& ending, float value) {
-    return [=](reference::Transformer& r) {
-      for (auto& [name, values] : r.weights) {
-        if (name.ends_with(ending)) std::ranges::fill(values, value);
-      }
-    };
   };
   for (const char* ending : {"linear_attn.A_log", "linear_attn.dt_bias", "linear_attn.in_proj_b.weight", "linear_attn.norm.weight"}) {
     CAPTURE(std::string(ending));

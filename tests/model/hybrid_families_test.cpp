@@ -2,19 +2,10 @@
 #include <cmath>
 
 #include "bantam/compress/compress.hpp"
-#include "tiny_model.hpp"
+#include "model/family_parts.hpp"
 
 namespace bantam::test {
 namespace {
-
-/// As in architectures_test.cpp.
-constexpr double hybrid_tolerance = 1e-4;
-
-std::vector<float> logits_of_folder(const TinyModel& tiny, const std::vector<TokenId>& tokens) {
-  const TemporaryFolder folder;
-  tiny.write_folder(folder / "hf");
-  return logits_of(Model::load(folder / "hf"), tokens);
-}
 
 std::string refusal_of_folder(const TinyModel& tiny) {
   const TemporaryFolder folder;
@@ -22,51 +13,26 @@ std::string refusal_of_folder(const TinyModel& tiny) {
   return error_of([&] { (void)Checkpoint::open(folder / "hf"); });
 }
 
-/// The parameters of the reference, those whose names end so replaced by a number.
-std::function<void(reference::Transformer&)> with(const std::string& ending, float value) {
-  return [=](reference::Transformer& r) {
-    for (auto& [name, values] : r.weights) {
-      if (name.ends_with(ending)) std::ranges::fill(values, value);
-    }
-  };
-}
-
 TEST_CASE("each part of hybrid families counts") {
-  struct Part {
-    const ArchSpec* arch;
-    const char* name;
-    std::function<void(reference::Transformer&)> leave_out;
-  };
-  const Part parts[] = {
-      {&archs::qwen3_next, "decays", with("linear_attn.A_log", 0.5f)},
-      {&archs::qwen3_next, "beta", with("linear_attn.in_proj_b.weight", 0)},
-      {&archs::qwen3_next, "decay of the input", with("linear_attn.in_proj_a.weight", 0)},
-      {&archs::qwen3_next, "gate of the delta net", with("linear_attn.in_proj_z.weight", 0.5f)},
-      {&archs::qwen3_next, "convolution", with("linear_attn.conv1d.weight", 0.25f)},
+  const FamilyPart parts[] = {
+      {&archs::qwen3_next, "decays", filled("linear_attn.A_log", 0.5f)},
+      {&archs::qwen3_next, "beta", filled("linear_attn.in_proj_b.weight", 0)},
+      {&archs::qwen3_next, "decay of the input", filled("linear_attn.in_proj_a.weight", 0)},
+      {&archs::qwen3_next, "gate of the delta net", filled("linear_attn.in_proj_z.weight", 0.5f)},
+      {&archs::qwen3_next, "convolution", filled("linear_attn.conv1d.weight", 0.25f)},
       {&archs::qwen3_next, "norms of q and k", [](reference::Transformer& r) { std::erase_if(r.weights, [](const auto& w) { return w.first.ends_with("k_norm.weight"); }); }},
-      {&archs::nemotron_h_moe, "what experts add", with("mlp.latent_up.weight", 0)},
-      {&archs::nemotron_h_moe, "what experts read", with("mlp.latent_down.weight", 0.1f)},
+      {&archs::nemotron_h_moe, "what experts add", filled("mlp.latent_up.weight", 0)},
+      {&archs::nemotron_h_moe, "what experts read", filled("mlp.latent_down.weight", 0.1f)},
       {&archs::granite_hybrid, "embedding scale", [](reference::Transformer& r) { r.embedding_scale = 1; }},
       {&archs::granite_hybrid, "residual scale", [](reference::Transformer& r) { r.residual_scale = 1; }},
       {&archs::granite_hybrid, "scale of scores", [](reference::Transformer& r) { r.attention_scale = 0; }},
       {&archs::granite_hybrid, "scale of logits", [](reference::Transformer& r) { r.logit_scale = 1; }},
       {&archs::granite_hybrid, "no rope", [](reference::Transformer& r) { r.rotates.clear(); }},
-      {&archs::granite_hybrid, "decays", with("mamba.A_log", 0.5f)},
-      {&archs::granite_moe_hybrid, "norm of the state", with("mamba.norm.weight", 0.5f)},
-      {&archs::granite_moe_hybrid, "shared expert", with("mlp.shared_expert.down_proj.weight", 0)},
+      {&archs::granite_hybrid, "decays", filled("mamba.A_log", 0.5f)},
+      {&archs::granite_moe_hybrid, "norm of the state", filled("mamba.norm.weight", 0.5f)},
+      {&archs::granite_moe_hybrid, "shared expert", filled("mlp.shared_expert.down_proj.weight", 0)},
   };
-  const auto tokens = some_tokens(40);
-  for (const Part& part : parts) {
-    CAPTURE(std::string(part.arch->name));
-    CAPTURE(std::string(part.name));
-    TinyModel tiny{.arch = part.arch};
-    tiny.make();
-    const std::vector<float> logits = logits_of_folder(tiny, tokens);
-    reference::Transformer reference = tiny.reference();
-    CHECK(distance(logits, reference.logits(tokens)) < hybrid_tolerance);
-    part.leave_out(reference);
-    CHECK(distance(logits, reference.logits(tokens)) > 20 * hybrid_tolerance);
-  }
+  check_parts_count(parts, some_tokens(40));
 }
 
 TEST_CASE("Qwen3-Next: files with all inputs of a delta net in one tensor, and configs with steps alone, are read") {
@@ -75,11 +41,11 @@ TEST_CASE("Qwen3-Next: files with all inputs of a delta net in one tensor, and c
     TinyModel tiny{.arch = &archs::qwen3_next, .key_heads = key_heads, .value_heads = value_heads};
     tiny.make();
     const auto tokens = some_tokens(40);
-    const std::vector<float> logits = logits_of_folder(tiny, tokens);
-    CHECK(distance(logits, tiny.reference().logits(tokens)) < hybrid_tolerance);
+    const std::vector<float> logits = folder_logits(tiny, tokens);
+    CHECK(distance(logits, tiny.reference().logits(tokens)) < family_tolerance);
     TinyModel steps = tiny;
     steps.config["layer_types"] = nullptr;
-    CHECK(logits_of_folder(steps, tokens) == logits);
+    CHECK(folder_logits(steps, tokens) == logits);
     // The order of folders.
     TinyModel older = tiny;
     older.tensors.clear();
@@ -126,7 +92,7 @@ TEST_CASE("experts in a latent space: as wide as the config says, or none") {
     tiny.write_folder(folder / "hf");
     tiny.write_gguf(folder / "m.gguf");
     const std::vector<float> logits = logits_of(Model::load(folder / "hf"), tokens);
-    CHECK(distance(logits, tiny.reference().logits(tokens)) < hybrid_tolerance);
+    CHECK(distance(logits, tiny.reference().logits(tokens)) < family_tolerance);
     CHECK(logits_of(Model::load(folder / "m.gguf"), tokens) == logits);
     compress_file(Checkpoint::open(folder / "m.gguf"), folder / "written.gguf", recipe::rtn("f32"), Target::gguf);
     CHECK(logits_of(Model::load(folder / "written.gguf"), tokens) == logits);
@@ -195,7 +161,7 @@ TEST_CASE("Granite 4: with rope and without, all layers attending or few, from e
       tiny.write_gguf(folder / "m.gguf");
       const Model model = Model::load(folder / "hf");
       const std::vector<float> logits = logits_of(model, tokens);
-      CHECK(distance(logits, tiny.reference().logits(tokens)) < hybrid_tolerance);
+      CHECK(distance(logits, tiny.reference().logits(tokens)) < family_tolerance);
       CHECK(logits_of(Model::load(folder / "m.gguf"), tokens) == logits);
       model.save(folder / "m.bantam");
       CHECK(logits_of(Model::load(folder / "m.bantam"), tokens) == logits);
@@ -246,7 +212,7 @@ TEST_CASE("Granite 4: several groups of a state, and positions of another kind, 
   tiny.config["position_embedding_type"] = "learned_absolute";
   has(refusal_of_folder(tiny), "config.json: position_embedding_type: expected rope or nope, found learned_absolute");
   tiny.config["position_embedding_type"] = nullptr;
-  CHECK(logits_of_folder(tiny, some_tokens()).size() == 12 * 37);
+  CHECK(folder_logits(tiny, some_tokens()).size() == 12 * 37);
   tiny.config["mamba_d_head"] = "auto";
   has(refusal_of_folder(tiny), "mamba_d_head: expected a number, found");
   tiny.config["mamba_d_head"] = 12;
