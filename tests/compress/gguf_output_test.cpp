@@ -51,7 +51,7 @@ TEST_CASE("a model written as GGUF is the same model, whatever its architecture 
   for (std::size_t a = 0; a < std::size(architectures); ++a) {
     const ArchSpec* arch = architectures[a];
     CAPTURE(std::string(arch->name));
-    TinyModel tiny{.arch = arch, .dim = 256, .heads = 4, .kv_heads = 2, .head_dim = arch->latent ? 512 : 64, .ffn = 256, .expert_ffn = 256, .expert_latent = 256, .key_dim = 64, .state_value_dim = 64, .q_rank = 256, .kv_rank = 256, .value_dim = 64, .per_layer_dim = 256};
+    TinyModel tiny{.arch = arch, .dim = 256, .heads = 4, .kv_heads = 2, .head_dim = arch->latent ? 512 : 64, .ffn = 256, .experts = 2, .experts_used = 1, .expert_ffn = 256, .expert_latent = 256, .key_dim = 64, .state_value_dim = 64, .q_rank = 256, .kv_rank = 256, .value_dim = 64, .per_layer_dim = 256};
     tiny.make();
     const TemporaryFolder folder;
     tiny.write_folder(folder / "hf");
