@@ -51,7 +51,7 @@ std::vector<Found> draw(const RunOptions& o, Session& session, std::span<const T
 }  // namespace
 
 int write_several(const RunOptions& o, Session& session, const std::string& prompt) {
-  const std::vector<TokenId> ids = session.model().tokenizer().encode(prompt, {.add_special = session.tokens().empty(), .parse_special = o.parse_special});
+  const std::vector<TokenId> ids = session.encode(prompt, {.parse_special = o.parse_special});
   const Section section(Insisting::ends_at_once);
   const Stopwatch prompt_time;
   session.prefill(ids);
