@@ -182,9 +182,9 @@ int bench(const BenchOptions& o) {
     throw UsageError("-p and -n: expected one of them above 0, found both 0");
   apply(o.common);
   const Stopwatch loading;
-  Model model = load_model(o.model, o.loading);
-  const double load_ms = 1000 * loading.seconds();
   const std::int64_t context = std::max(o.prompt_tokens, o.depth + o.gen_tokens) + 2;
+  Model model = load_model(o.model, o.loading, {.context = context, .kv = o.kv, .sequences = o.batch});
+  const double load_ms = 1000 * loading.seconds();
   Session session(std::move(model), {.context = context, .threads = static_cast<int>(o.common.threads), .kv = o.kv});
   Samples samples = measure(o, session);
   samples.load_ms = load_ms;

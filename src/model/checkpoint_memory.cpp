@@ -54,7 +54,10 @@ Checkpoint Checkpoint::in_memory(const Checkpoint& like, const ModelConfig& conf
     if (tensor.is_matrix) {
       const WeightMatrix matrix = weights ? *matrix_of(*weights, own) : WeightMatrix(tensor.format(), own.rows, own.columns, nullptr);
       BANTAM_ASSERT(matrix.rows() == own.rows && matrix.columns() == own.columns);
-      own.source = source_of(matrix);
+      // What is not in memory is where it was.
+      const bool in_file = weights && matrix.empty();
+      own.source = in_file ? tensor.source : source_of(matrix);
+      if (in_file) c.source_ = like.source_;
     } else {
       own.source = source_of({weights, weights ? vector_of(*weights, own) : nullptr}, own.columns);
     }
