@@ -56,9 +56,7 @@ void save_chat(const std::string& path, const SavedChat& chat) {
   settings["stop"] = chat.generate.stop;
   Json json = {{std::string(version_key), 1}, {"model", chat.model}, {"settings", std::move(settings)}, {"messages", Json::array()}};
   for (const ChatMessage& message : chat.messages) json["messages"].push_back({{"role", message.role}, {"content", message.content}});
-  AtomicFile file(path);
-  file.write(json.dump({.indent = 1, .replace_invalid = true}) + "\n");
-  file.commit();
+  write_file(path, json.dump({.indent = 1, .replace_invalid = true}) + "\n");
 }
 
 SavedChat load_chat(const std::string& path, const GenerateOptions& defaults) {

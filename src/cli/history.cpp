@@ -88,9 +88,7 @@ void remember(const std::filesystem::path& file, std::string_view line) {
     if (static_cast<std::size_t>(std::ranges::count(all, '\n')) < 2 * most_remembered) return;
     std::string kept;
     for (const std::string& old : read_history(file)) kept += old + "\n";
-    AtomicFile cut(file);
-    cut.write(kept);
-    cut.commit();
+    write_file(file, kept);
     std::filesystem::permissions(file, std::filesystem::perms::owner_read | std::filesystem::perms::owner_write, ignored);
   } catch (const Error&) {
     // A file that is too large to be read is begun anew.

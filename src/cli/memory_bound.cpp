@@ -5,10 +5,14 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <limits>
 
+#include "bantam/core/cpu.hpp"
 #include "bantam/io/file.hpp"
 #include "bantam/model/forward.hpp"
+#include "bantam/model/residency.hpp"
 #include "bantam/nn/recurrent_state.hpp"
+#include "fit.hpp"
 
 namespace bantam::cli {
 
@@ -41,11 +45,9 @@ std::int64_t buffer_bytes(const ModelConfig& c, const TextRoom& texts) {
   return rows * row + 32 * c.vocab * plain;
 }
 
-}  // namespace
-
-std::int64_t room_for_weights(const Checkpoint& checkpoint, std::int64_t bound, TextRoom texts) {
+/// Keys, values and states of the texts, buffers, vectors, and what comes later.
+std::int64_t bytes_beside_weights(const Checkpoint& checkpoint, const TextRoom& texts) {
   const ModelConfig& config = checkpoint.config();
-  if (texts.context == 0) texts.context = std::min(config.context, bounded_context);
   nn::SequenceState state = config.new_state(texts.kv);
   const auto* recurrent = state.find<nn::RecurrentState>();
   // Pages of keys and values hold 64 tokens.
@@ -53,11 +55,47 @@ std::int64_t room_for_weights(const Checkpoint& checkpoint, std::int64_t bound, 
   const std::int64_t of_text = state.bytes_per_token() * tokens + (recurrent != nullptr ? recurrent->least_bytes() : 0);
   std::int64_t vectors = 0;
   for (const CheckpointTensor& tensor : checkpoint.tensors()) vectors += tensor.is_matrix ? 0 : tensor.columns * static_cast<std::int64_t>(sizeof(float));
-  const std::int64_t others = taken_bytes() + of_text * texts.sequences + buffer_bytes(config, texts) + 2 * vectors + margin_bytes;
+  return of_text * texts.sequences + buffer_bytes(config, texts) + 2 * vectors + margin_bytes;
+}
+
+}  // namespace
+
+std::int64_t room_for_weights(const Checkpoint& checkpoint, const std::string& size, TextRoom texts) {
+  const std::int64_t usual = std::min(checkpoint.config().context, bounded_context), taken = taken_bytes();
+  if (texts.context == 0) texts.context = usual;
+  std::int64_t bound = 0;
+  if (!size.empty()) {
+    bound = parse_size("--memory", size);
+  } else {
+    const std::int64_t free = available_memory();
+    bound = taken + free - free / 16;
+    // Memory of a text is taken as it grows: long ones that may never come do not push out weights that fit.
+    TextRoom short_texts = texts;
+    short_texts.context = std::min(texts.context, usual);
+    if (free == 0 || taken + bytes_in_memory(checkpoint) + bytes_beside_weights(checkpoint, short_texts) <= bound) return std::numeric_limits<std::int64_t>::max();
+  }
+  const std::int64_t others = taken + bytes_beside_weights(checkpoint, texts);
   if (others >= bound) {
-    fail(Errc::out_of_memory, "--memory: expected more than ", others, " bytes, which the program, buffers and ", texts.context, " tokens take beside weights, found ", bound);
+    fail(Errc::out_of_memory, "--memory: expected more than ", others, " bytes, which the program, buffers and ", texts.context, " tokens take beside weights, found ", bound,
+         size.empty() ? " free" : "");
   }
   return bound - others;
+}
+
+std::string description(const Model& model, const Residency& residency) {
+  std::int64_t streamed = 0, cached = 0, experts = 0, with_experts = 0;
+  for (std::size_t i = 0; i < residency.layers.size(); ++i) {
+    streamed += residency.layers[i].streams;
+    if (const std::int64_t of_layer = model.config().specs[i].experts; of_layer > 0) {
+      ++with_experts;
+      experts += of_layer;
+      cached += residency.layers[i].cached_experts;
+    }
+  }
+  std::string line = message(in_bytes(model.bytes()), " of weights, ", in_bytes(residency.resident_bytes()), " of them in memory");
+  if (streamed > 0) line += message(": ", streamed, " of ", residency.layers.size(), " layers are read from the file for each pass");
+  if (cached < experts) line += message(streamed > 0 ? ", and " : ": ", "experts beyond ", cached / with_experts, " of ", experts / with_experts, " a layer", streamed > 0 ? "" : " are read from the file");
+  return line;
 }
 
 Json to_json(const StreamStats& stats) {

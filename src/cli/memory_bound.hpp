@@ -6,9 +6,12 @@
 
 namespace bantam::cli {
 
-/// What weights may take in a process that takes `bound` bytes in all: less what it has already, keys, values and states of the texts,
-/// and buffers. Throws Error where nothing is left.
-[[nodiscard]] std::int64_t room_for_weights(const Checkpoint& checkpoint, std::int64_t bound, TextRoom texts);
+/// LoadOptions::memory_limit of a process that may take so much in all: --memory's SIZE, or where that is empty what the system has left for
+/// it, less a sixteenth. The process has something already, and needs keys, values and states of the texts, and buffers. Throws Error where
+/// nothing is left.
+[[nodiscard]] std::int64_t room_for_weights(const Checkpoint& checkpoint, const std::string& size, TextRoom texts);
+/// "18.5 GB of weights, 12.0 GB of them in memory: 20 of 48 layers are read from the file for each pass, and experts beyond 12 of 128 a layer"
+[[nodiscard]] std::string description(const Model& model, const Residency& residency);
 
 /// {resident_bytes, streamed_bytes, expert_hits, expert_misses, read_gb_s, waited_ms}
 [[nodiscard]] Json to_json(const StreamStats& stats);

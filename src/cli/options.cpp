@@ -7,6 +7,7 @@
 #include "bantam/core/names.hpp"
 #include "bantam/core/parallel.hpp"
 #include "bantam/kernels/table.hpp"
+#include "fewer_experts.hpp"
 #include "fit.hpp"
 #include "memory_bound.hpp"
 #include "output.hpp"
@@ -167,10 +168,12 @@ void apply(const CommonOptions& options) {
 void add_loading(CLI::App& app, LoadingOptions& options) {
   add_flag(app, "--mmap", options.map, "native files: use the file's own pages: loads at once; the file must stay as it is");
   add_flag(app, "--no-mmap", options.no_map, "native files: read into memory in huge pages: faster decoding [default]");
-  add_flag(app, "--direct", options.direct, "native files: the same, read around the system's cache: large files not read lately");
+  add_flag(app, "--direct", options.direct, "the same, read around the system's cache: large files not read lately");
   add_flag(app, "--verify", options.verify, "native files: compare everything with the hashes that they store");
   add_text(app, "--memory", options.memory, "SIZE",
-           "what the process may take: 12GiB; weights beyond it are read from the file as they are wanted, with the same results [no bound]");
+           "what the process may take: 12GiB; weights beyond it are read from the file as they are wanted, with the same results [what is free]");
+  add_integer(app, "--experts", options.experts, {1, 1 << 20},
+              "send tokens to N experts in place of the model's number: faster, and another model; says how far it is from the right one");
   add_gptq_zero(app, options.gptq_zero);
 }
 
@@ -204,9 +207,10 @@ Model load_model(const std::string& path, const LoadingOptions& options, const T
                               : options.no_map ? WeightMemory::huge_pages
                                                : WeightMemory::automatic;
   if (options.map && !options.memory.empty()) throw UsageError("--memory: expected weights that are read, found --mmap");
-  const std::int64_t bound = options.memory.empty() ? 0 : parse_size("--memory", options.memory);
   const Checkpoint checkpoint = open_checkpoint(path, options.gptq_zero);
-  return Model::from_checkpoint(checkpoint, {.memory = memory, .verify = options.verify, .memory_limit = bound == 0 ? 0 : room_for_weights(checkpoint, bound, texts)});
+  Model model = Model::from_checkpoint(checkpoint, {.memory = memory, .verify = options.verify, .memory_limit = options.map ? 0 : room_for_weights(checkpoint, options.memory, texts)});
+  if (model.residency() != nullptr && options.memory.empty()) note("bantam: " + description(model, *model.residency()));
+  return options.experts > 0 ? with_other_experts(model, options.experts) : model;
 }
 
 std::vector<std::string> kv_kinds() {

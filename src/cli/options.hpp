@@ -85,7 +85,8 @@ struct LoadingOptions {
   bool direct = false;
   bool verify = false;
   std::string gptq_zero;
-  std::string memory;  ///< of the process; empty: whatever it takes
+  std::string memory;  ///< of the process; empty: what is free
+  std::int64_t experts = 0;  ///< a token; 0: the model's
 };
 /// Tokens to hold within a bound of memory, at most, where nobody says: what they may take has to be known.
 inline constexpr std::int64_t bounded_context = 8192;

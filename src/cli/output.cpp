@@ -9,6 +9,7 @@
 #include <system_error>
 
 #include "bantam/core/error.hpp"
+#include "bantam/io/file.hpp"
 #include "signals.hpp"
 
 namespace bantam::cli {
@@ -36,6 +37,12 @@ void print(std::string_view text) {
 }
 
 void print_json(const Json& json) { print(json.dump({.replace_invalid = true}) + "\n"); }
+
+void write_file(const std::string& path, std::string_view text) {
+  AtomicFile file(path);
+  file.write(text);
+  file.commit();
+}
 
 void note(std::string_view line) {
   const std::string text = message(line, "\n");

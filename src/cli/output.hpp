@@ -19,6 +19,8 @@ struct ClosedPipe : std::exception {};
 void print(std::string_view text);
 /// One JSON document and the end of its line. Text that is not valid UTF-8 gets U+FFFD for the bytes that are not.
 void print_json(const Json& json);
+/// A file, whole or not at all (AtomicFile).
+void write_file(const std::string& path, std::string_view text);
 /// One line to standard error, as it is; nothing is thrown.
 void note(std::string_view line);
 /// "bantam: warning: ..." to standard error.

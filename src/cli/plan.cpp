@@ -1,7 +1,8 @@
 // `bantam plan`: whether a model fits and how fast it will be, from its header or its config alone.
-#include <cstdlib>
 
 #include "bantam/compress/footprint.hpp"
+#include "bantam/core/cpu.hpp"
+#include "bantam/io/disk.hpp"
 #include "bantam/io/file.hpp"
 #include "bantam/model/forward.hpp"
 #include "bantam/model/locate.hpp"
@@ -12,6 +13,7 @@
 #include "options.hpp"
 #include "output.hpp"
 #include "progress.hpp"
+#include "timeline.hpp"
 #include "verbs.hpp"
 
 namespace bantam::cli {
@@ -20,7 +22,7 @@ namespace {
 
 struct PlanOptions {
   CommonOptions common;
-  std::string model, format, memory;
+  std::string model, format, memory, svg;
   std::string kv = "f16";
   std::int64_t context = 0;
   float read_gb_s = 0, int8_gop_s = 0, disk_gb_s = 0;
@@ -39,20 +41,21 @@ struct Machine {
   double disk_gb_s = 0;  ///< 0: nobody knows
 };
 
-/// What Linux could hand out without swapping; 0: it does not tell.
-std::int64_t available_memory() {
-  constexpr std::string_view name = "MemAvailable:";
-  const std::string text = read_text_file("/proc/meminfo", 1 << 16);
-  const std::size_t at = text.find(name);
-  return at == std::string::npos ? 0 : std::strtoll(text.c_str() + at + name.size(), nullptr, 10) << 10;
+/// The rate of the drive that the weights lie on; 0: they are not there, or too few to tell.
+double disk_rate_of(const Checkpoint& checkpoint) {
+  for (const CheckpointTensor& tensor : checkpoint.tensors()) {
+    if (tensor.source != nullptr && !tensor.source->parts().empty()) return measure_disk(*tensor.source->parts()[0].entry->file).gb_s;
+  }
+  return 0;
 }
 
-Machine machine_of(const PlanOptions& o) {
+Machine machine_of(const PlanOptions& o, const Checkpoint& checkpoint) {
   Machine m{.memory_bytes = available_memory(), .read_gb_s = o.read_gb_s, .int8_gop_s = o.int8_gop_s, .disk_gb_s = o.disk_gb_s};
   if (!o.memory.empty()) m.memory_bytes = parse_size("--memory", o.memory);
   const int threads = static_cast<int>(o.common.threads);
   if (m.read_gb_s == 0) m.read_gb_s = measure_read_gb_s(threads);
   if (m.int8_gop_s == 0) m.int8_gop_s = measure_int8_gop_s(threads);
+  if (m.disk_gb_s == 0) m.disk_gb_s = disk_rate_of(checkpoint);
   return m;
 }
 
@@ -78,6 +81,7 @@ struct Case {
   std::int64_t streamed_bytes = 0;  ///< read from the file for each token, where it fits so; prompts read as much for each 512 tokens, and more experts
   std::int64_t streamed_layers = 0, cached_experts = 0;
   double generate_tok_s = 0, prompt_tok_s = 0;
+  Timeline timeline = {};  ///< of a token, where weights are streamed
 };
 
 Case weigh(const Footprint& size, const std::string& format, const ModelConfig& config, StateBytes state, std::int64_t context, const Machine& m) {
@@ -92,6 +96,38 @@ Case weigh(const Footprint& size, const std::string& format, const ModelConfig& 
   const double share = config.has_experts() ? prompt_share_of_experts : prompt_share;
   c.prompt_tok_s = share * 1e9 * m.int8_gop_s / (size.layer_operations + (float_cost - 1) * size.float_operations);
   return c;
+}
+
+/// What each layer of a model that streams asks for, in a pass of so many tokens.
+std::vector<LayerTime> layer_times(const Checkpoint& checkpoint, const Residency& residency, const Machine& m, std::int64_t tokens) {
+  const ModelConfig& config = checkpoint.config();
+  // One token is as long as its weights take to be read from memory, many are as long as their products.
+  const bool decodes = tokens == 1;
+  const double share = config.has_experts() ? prompt_share_of_experts : prompt_share;
+  const auto seconds = [&](const CheckpointTensor& tensor) {
+    if (decodes) return static_cast<double>(tensor.stored_bytes()) / (decode_share * 1e9 * m.read_gb_s);
+    const double cost = tensor.format().is_float ? float_cost : 1;
+    return tensor.is_matrix ? static_cast<double>(tokens) * 2 * cost * static_cast<double>(tensor.rows * tensor.columns) / (share * 1e9 * m.int8_gop_s) : 0;
+  };
+  std::vector<LayerTime> times(residency.layers.size());
+  for (const CheckpointTensor& tensor : checkpoint.tensors()) {
+    if (tensor.layer < 0 || tensor.is_drafting) continue;
+    LayerTime& time = times[static_cast<std::size_t>(tensor.layer)];
+    const double read = 1e-9 * static_cast<double>(tensor.stored_bytes()) / m.disk_gb_s;
+    if (tensor.expert < 0) {
+      time.arithmetic += seconds(tensor);
+      if (!residency.keeps(tensor)) time.read_ahead += read;
+      continue;
+    }
+    // All experts of a layer are as large; those of a token are any of them, those of a long prompt all.
+    const auto experts = static_cast<double>(config.specs[static_cast<std::size_t>(tensor.layer)].experts), used = static_cast<double>(config.router.used);
+    const double cached = static_cast<double>(residency.layers[static_cast<std::size_t>(tensor.layer)].cached_experts);
+    const double missed = cached == 0 ? 0 : (experts - cached) / experts;
+    time.arithmetic += (1 - missed) * seconds(tensor) * used / experts;
+    time.late_arithmetic += missed * seconds(tensor) * used / experts;
+    time.read_experts += missed * read * (decodes ? used / experts : 1);
+  }
+  return times;
 }
 
 /// The same for a file that does not fit whole: what is left beside everything else is for what stays, slots and cached experts.
@@ -114,10 +150,13 @@ void stream(Case& c, const Checkpoint& checkpoint, StateBytes state, std::int64_
     c.generate_tok_s = c.prompt_tok_s = 0;
     return;
   }
-  c.generate_tok_s = std::min(c.generate_tok_s, 1e9 * m.disk_gb_s / static_cast<double>(c.streamed_bytes));
-  // A wave of tokens touches nearly all experts.
-  const std::int64_t wave = bytes_in_memory(checkpoint) - residency.resident_bytes();
-  c.prompt_tok_s = std::min(c.prompt_tok_s, static_cast<double>(Forward::largest_chunk) * 1e9 * m.disk_gb_s / static_cast<double>(std::max(wave, c.streamed_bytes)));
+  double head = static_cast<double>(c.size.token_bytes) / (decode_share * 1e9 * m.read_gb_s);
+  std::vector<LayerTime> times = layer_times(checkpoint, residency, m, 1);
+  for (const LayerTime& time : times) head -= time.arithmetic + time.late_arithmetic;
+  c.timeline = timeline_of(times, std::max(0.0, head));
+  c.generate_tok_s = 1 / c.timeline.seconds;
+  times = layer_times(checkpoint, residency, m, Forward::largest_chunk);
+  c.prompt_tok_s = static_cast<double>(Forward::largest_chunk) / timeline_of(times, 0).seconds;
 }
 
 /// Formats from the most exact to the smallest that are proposed.
@@ -177,7 +216,7 @@ std::string as_text(const Checkpoint& checkpoint, const Case& c, const std::vect
   if (c.streamed_bytes > 0) {
     out += message("streamed        ", in_bytes(c.streamed_bytes), " a token: ", c.streamed_layers, " of ", config.layers, " layers");
     if (config.has_experts()) out += message(", and experts beyond ", c.cached_experts, " that are cached, were they chosen evenly");
-    out += m.disk_gb_s > 0 ? "\n" : "; --disk-gb-s says how fast that is\n";
+    out += m.disk_gb_s > 0 ? message(", at ", fixed(m.disk_gb_s, 2), " GB/s\n") : "; --disk-gb-s says how fast that is\n";
   }
   if (c.fits && c.generate_tok_s > 0) {
     out += message("speed           about ", fixed(c.generate_tok_s, 1), " tok/s of text, ", fixed(c.prompt_tok_s, 0), " of a prompt (memory read at ", fixed(m.read_gb_s, 1), " GB/s, ",
@@ -206,7 +245,7 @@ int plan(const PlanOptions& o) {
   apply(o.common);
   const Checkpoint checkpoint = open_outline(o.model);
   const ModelConfig& config = checkpoint.config();
-  const Machine m = machine_of(o);
+  const Machine m = machine_of(o, checkpoint);
   const StateBytes state = state_bytes_of(config, o.kv);
   const std::int64_t context = o.context > 0 ? o.context : std::min<std::int64_t>(config.context, 8192);
   const auto as = [&](std::string_view format) { return weigh(footprint_of(checkpoint, recipe::rtn(format)), std::string(format), config, state, context, m); };
@@ -216,6 +255,10 @@ int plan(const PlanOptions& o) {
   for (const std::string_view format : proposals) {
     Case other = as(format);
     if (other.size.bytes < chosen.size.bytes) others.push_back(std::move(other));
+  }
+  if (!o.svg.empty()) {
+    if (chosen.timeline.seconds == 0) fail(Errc::invalid_argument, "--svg: expected a model of which weights are streamed, on a drive whose rate is known, found ", chosen.fits ? "one that fits in memory" : "none");
+    write_file(o.svg, svg(chosen.timeline, message("A token of ", o.model, " in ", in_bytes(m.memory_bytes))));
   }
   if (o.common.json) {
     print_json(as_json(o, checkpoint, chosen, others, state, context, m));
@@ -237,7 +280,8 @@ void add_plan(CLI::App& app, Action& action) {
   add_kv(verb, o->kv);
   add_number(verb, "--read-gb-s", o->read_gb_s, "of another machine: GB/s that all threads read from memory; 0: measured here");
   add_number(verb, "--int8-gop-s", o->int8_gop_s, "of another machine: 10^9 int8 operations a second (bench); 0: measured here");
-  add_number(verb, "--disk-gb-s", o->disk_gb_s, "GB/s that weights are read from the disk with, where they do not fit; 0: not known");
+  add_number(verb, "--disk-gb-s", o->disk_gb_s, "GB/s that weights are read from the disk with, where they do not fit; 0: measured here");
+  add_text(verb, "--svg", o->svg, "FILE", "draws when a token's reads and arithmetic take place, where weights are streamed");
   add_common(verb, o->common);
   finish_verb(
       verb,

@@ -80,12 +80,6 @@ Document document_of_record(const Record& record) {
   return document;
 }
 
-void write_file(const std::string& path, const std::string& text) {
-  AtomicFile file(path);
-  file.write(text);
-  file.commit();
-}
-
 }  // namespace
 
 Evaluation evaluate(const std::string& original, const std::string& compressed, Evaluation evaluation,

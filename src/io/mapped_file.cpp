@@ -106,4 +106,10 @@ void MappedFile::drop(std::span<const std::byte> part) const noexcept {
   if (begin < end) ::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);
 }
 
+void MappedFile::forget(std::span<const std::byte> part) const noexcept {
+  if (part.empty()) return;
+  drop(part);
+  (void)::posix_fadvise(descriptor_, part.data() - data_, std::ssize(part), POSIX_FADV_DONTNEED);
+}
+
 }  // namespace bantam::inline v0

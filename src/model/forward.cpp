@@ -541,7 +541,7 @@ void Forward::keep_inputs(const nn::Pass& pass) noexcept {
 /// Experts of layer `index`, as many at a time as are in memory.
 void Forward::run_experts(const nn::Pass& pass, const LayerWeights& w, std::int64_t index, bool shared, OutputRows out) {
   experts_->run(pass.team, w.experts, normed_, shared, out, pass.fetch, routed_of(pass, w),
-                [&](std::span<const std::int64_t> chosen) { return blocks_.acquire_experts(index, chosen); });
+                [&](std::span<std::int64_t> wanted) { return blocks_.acquire_experts(index, wanted); });
 }
 
 /// Experts beside an MLP whose outputs are in branch_, each normed by itself before they are added up.

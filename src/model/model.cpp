@@ -6,7 +6,9 @@
 
 #include <algorithm>
 #include <mutex>
+#include <numeric>
 
+#include "bantam/core/cpu.hpp"
 #include "bantam/core/names.hpp"
 #include "bantam/core/parallel.hpp"
 #include "bantam/model/native_file.hpp"
@@ -30,6 +32,9 @@ struct Model::Data {
 namespace {
 
 /// Of everything that decides what the model computes and how it reads text.
+/// 0: nobody knows, or the file's own pages are used.
+std::int64_t free_for_weights(WeightMemory memory) { return memory == WeightMemory::mapped ? 0 : available_memory() / 8 * 7; }
+
 std::uint64_t fingerprint_of(const Checkpoint& checkpoint) {
   // Pieces, so that all cores help and the result does not depend on how many there are.
   constexpr std::size_t piece = std::size_t{16} << 20;
@@ -107,13 +112,15 @@ Model Model::load_from(ByteSource source, const LoadOptions& options) {
 }
 
 Model Model::from_checkpoint(const Checkpoint& checkpoint, const LoadOptions& options) {
-  if (options.memory_limit < 0) fail(Errc::invalid_argument, "memory_limit: expected 0 (none) or bytes, found ", options.memory_limit);
+  if (options.memory_limit < 0) fail(Errc::invalid_argument, "memory_limit: expected 0 (what is free) or bytes, found ", options.memory_limit);
   std::optional<Residency> residency;
+  const std::int64_t limit = options.memory_limit > 0 ? options.memory_limit : free_for_weights(options.memory);
   // What is in memory as it is takes no more.
-  if (options.memory_limit > 0 && checkpoint.weights() == nullptr && bytes_in_memory(checkpoint) > options.memory_limit) {
-    residency = residency_of(checkpoint, options.memory_limit);
+  if (limit > 0 && checkpoint.weights() == nullptr && bytes_in_memory(checkpoint) > limit) {
+    residency = residency_of(checkpoint, limit);
     if (!residency->fits()) {
-      fail(Errc::out_of_memory, "memory: ", checkpoint.path().string(), ": expected at least ", residency->least, " bytes for weights, found a limit of ", residency->limit);
+      fail(Errc::out_of_memory, "memory: ", checkpoint.path().string(), ": expected at least ", residency->least, " bytes for weights, found ",
+           options.memory_limit > 0 ? "a limit of " : "room for ", residency->limit);
     }
   }
   ModelWeights weights = load_weights(checkpoint, reading_of(options.memory), options.progress, residency ? &*residency : nullptr);
@@ -131,6 +138,26 @@ Model Model::with(const Checkpoint& checkpoint, ModelWeights weights, std::strin
   Checkpoint held = Checkpoint::in_memory(checkpoint, shared, std::move(recipe_json));
   held.note_stored_bytes(stored_bytes);
   return Model(std::make_shared<const Data>(shared, std::move(held), std::move(residency)));
+}
+
+Model Model::with_experts(std::int64_t used) const {
+  ModelConfig config = this->config();
+  std::int64_t most = 0;
+  for (const LayerSpec& spec : config.specs) {
+    if (spec.is_sparse()) most = most == 0 ? spec.experts : std::min(most, spec.experts);
+  }
+  // What is left of the groups that a token's experts are taken from.
+  most = most / config.router.groups * config.router.groups_used;
+  if (used < 1 || used > most) {
+    fail(Errc::invalid_argument, "experts: expected ", most == 0 ? message("a mixture of experts") : message("1 to ", most, " a token"), ", found ",
+         most == 0 ? message(config.arch->name, ", which is none") : message(used));
+  }
+  config.router.used = used;
+  std::vector<std::int64_t> layers(static_cast<std::size_t>(config.layers));
+  std::iota(layers.begin(), layers.end(), 0);
+  Checkpoint held = Checkpoint::in_memory(data_->checkpoint, config, layers, data_->weights, data_->checkpoint.recipe());
+  held.note_stored_bytes(data_->checkpoint.stored_bytes());
+  return Model(std::make_shared<const Data>(data_->weights, std::move(held), data_->residency));
 }
 
 const ModelConfig& Model::config() const noexcept { return data_->checkpoint.config(); }

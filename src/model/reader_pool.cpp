@@ -6,7 +6,7 @@
 
 namespace bantam::inline v0 {
 
-ReaderPool::ReaderPool(int threads) {
+ReaderPool::ReaderPool(int threads, Reading reading) : reading_(reading) {
   try {
     for (int i = 0; i < threads; ++i) threads_.emplace_back([this] { work(); });
   } catch (const std::system_error&) {
@@ -30,7 +30,8 @@ std::shared_ptr<ReaderPool::Batch> ReaderPool::read(std::span<const SlotPart> pa
   if (parts.empty()) return batch;
   {
     const Lock lock(mutex_);
-    queue_.insert(haste == Haste::wanted_now ? queue_.begin() : queue_.end(), batch);
+    batch->haste_ = haste;
+    queue_.insert(haste == Haste::wanted_now ? std::ranges::find(queue_, Haste::ahead, [](const auto& queued) { return queued->haste_; }) : queue_.end(), batch);
   }
   more_.notify_all();
   return batch;
@@ -57,7 +58,7 @@ void ReaderPool::read_piece(Batch& batch, Lock& lock) noexcept {
   lock.unlock();
   std::exception_ptr error;
   try {
-    part.source->load_piece(piece, batch.memory_ + part.offset, Reading::direct);
+    part.source->load_piece(piece, batch.memory_ + part.offset, reading_);
   } catch (...) {
     error = std::current_exception();
   }
@@ -94,6 +95,11 @@ void ReaderPool::wait(Batch& batch) {
   }
   counts_.waited_seconds += watch.seconds();
   if (batch.error_ != nullptr) std::rethrow_exception(batch.error_);
+}
+
+bool ReaderPool::is_done(const Batch& batch) const {
+  const Lock lock(mutex_);
+  return batch.is_done();
 }
 
 void ReaderPool::cancel(Batch& batch) noexcept {

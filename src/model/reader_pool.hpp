@@ -27,6 +27,7 @@ struct SlotPart {
 /// waits for a batch helps with it, so that it ends without any others, too.
 class ReaderPool {
  public:
+  enum class Haste : std::uint8_t { wanted_now, ahead };
   /// Matrices that are asked for together.
   class Batch {
     friend class ReaderPool;
@@ -35,29 +36,32 @@ class ReaderPool {
     std::size_t part_ = 0;    ///< of the piece that comes next
     std::int64_t piece_ = 0;  ///< its number there
     int at_work_ = 0;         ///< pieces that are being read
+    Haste haste_ = Haste::ahead;
     std::exception_ptr error_;
 
     [[nodiscard]] bool is_done() const noexcept { return part_ == parts_.size() && at_work_ == 0; }
   };
-  enum class Haste : std::uint8_t { wanted_now, ahead };
   struct Counts {
     std::int64_t bytes = 0;      ///< of files, read
     double busy_seconds = 0;     ///< somebody was reading
     double waited_seconds = 0;   ///< that wait() took
   };
 
-  explicit ReaderPool(int threads);
+  /// reading: how the files of native models are read.
+  ReaderPool(int threads, Reading reading);
   /// Waits for what is being read; what nobody has begun is left.
   ~ReaderPool();
   ReaderPool(const ReaderPool&) = delete;
   ReaderPool& operator=(const ReaderPool&) = delete;
 
-  /// Reads parts, which outlive the batch, into memory that does. Of two batches one that is wanted now comes first.
+  /// Reads parts, which outlive the batch, into memory that does. What is wanted now comes before what is read ahead, and otherwise one after the other.
   [[nodiscard]] std::shared_ptr<Batch> read(std::span<const SlotPart> parts, std::byte* memory, Haste haste);
   /// Returns when all of it is there. Throws the first of what reading threw.
   void wait(Batch& batch);
   /// Returns when nobody writes to its memory any more; what was not begun is left.
   void cancel(Batch& batch) noexcept;
+  /// Whether wait() would return, or throw, at once.
+  [[nodiscard]] bool is_done(const Batch& batch) const;
   [[nodiscard]] Counts counts() const;
   /// Whether this is a copy in a child of the process that made it: its threads are not there, and it may neither be used nor ended.
   [[nodiscard]] bool is_forked() const noexcept { return process_ != detail::process_number(); }
@@ -68,6 +72,7 @@ class ReaderPool {
   void read_piece(Batch& batch, Lock& lock) noexcept;
   void skip_rest(Batch& batch) noexcept;
 
+  const Reading reading_;
   const std::uint32_t process_ = detail::process_number();
   mutable std::mutex mutex_;
   std::condition_variable more_, done_;

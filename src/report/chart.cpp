@@ -212,8 +212,10 @@ std::string svg(const Bars& bars) {
     out += text_at(x.at(0) - 8, y + bar - 4, "end", one.name);
     double from = 0;
     for (const Bars::Part& part : one.parts) {
-      out += message("<rect x=\"", number(x.at(from)), "\" y=\"", number(y), "\" width=\"", number(x.at(from + part.value) - x.at(from)), "\" height=\"",
-                     number(bar), "\" class=\"s", part.series % colors, "\"><title>", escaped(part.label), "</title></rect>\n");
+      if (part.series != Bars::gap) {
+        out += message("<rect x=\"", number(x.at(from)), "\" y=\"", number(y), "\" width=\"", number(x.at(from + part.value) - x.at(from)), "\" height=\"",
+                       number(bar), "\" class=\"s", part.series % colors, "\"><title>", escaped(part.label), "</title></rect>\n");
+      }
       from += part.value;
     }
     if (one.outline > 0) {

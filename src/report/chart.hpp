@@ -1,6 +1,7 @@
 // Charts as SVG text, without scripts, in light and dark.
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -31,6 +32,7 @@ struct Chart {
 
 /// Bars from left to right, each a row, made of parts.
 struct Bars {
+  static constexpr std::size_t gap = std::size_t(-1);  ///< the series of parts that are not drawn
   struct Part {
     std::size_t series;  ///< of `series`
     double value;

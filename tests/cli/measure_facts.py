@@ -158,7 +158,12 @@ def facts_plan(h, models):
     streamed = [p["streamed_bytes_per_token"] for p in planned]
     h.fact("less memory, more to read", streamed[0] == 0 < streamed[1] < streamed[2] < planned[0]["bytes"] and streamed[3] == 0, streamed)
     h.fact("within the bound", all(p["resident_bytes"] <= p["memory_bytes"] for p in planned[:3]), planned)
-    h.equal("as fast as the disk", round(planned[1]["generate_tok_s"], 6), round(2e9 / streamed[1], 6))
+    h.equal("as fast as the disk, whose reads never pause", round(planned[1]["generate_tok_s"], 6), round(2e9 / streamed[1], 6))
+    picture = Path(h.temporary("timeline.svg"))
+    drawn = ["plan", config, *machine[:4], "--context", 1024, "--disk-gb-s", 2, "--svg", picture]
+    h.succeeds(*drawn, "--memory", "8GiB")
+    h.fact("a picture of reads and arithmetic", "layers read" in picture.read_text() and picture.read_text().count("<rect") > 40, picture.read_text()[:400])
+    h.refuses(1, *drawn, "--memory", "16GiB", says="--svg: expected a model of which weights are streamed")
     unknown = h.json("plan", config, *machine[:4], "--memory", "8GiB")
     h.equal("nobody knows the disk", (unknown["fits"], unknown["generate_tok_s"], unknown["disk_gb_s"]), (True, None, None))
     h.fact("in words", "runs from its file in" in h.succeeds("plan", config, *machine[:4], "--memory", "8GiB").text)

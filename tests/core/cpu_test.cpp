@@ -47,16 +47,26 @@ TEST_CASE("there is at least one core, and no more than the system counts") {
   CHECK(bantam::usable_cores() <= static_cast<int>(std::thread::hardware_concurrency()));
 }
 
+namespace {
+
+/// What a process in these groups sees below "/", in a folder while this lives.
+std::string write_system(const bantam::test::TemporaryFolder& root, const std::string& groups, const std::vector<std::pair<std::string, std::string>>& files) {
+  const auto write = [&](const std::string& path, const std::string& text) {
+    std::filesystem::create_directories((root / path).parent_path());
+    std::ofstream(root / path) << text << "\n";
+  };
+  write("proc/self/cgroup", groups);
+  for (const auto& [path, text] : files) write(path, text);
+  return root.path().string();
+}
+
+}  // namespace
+
 TEST_CASE("a control group's share of processor time is found in either version, the least of those above") {
-  const auto granted = [](const std::string& groups, const std::vector<std::pair<std::string, std::string>>& files) {
+  const auto granted = [](const std::string& groups, std::vector<std::pair<std::string, std::string>> files) {
+    for (auto& file : files) file.first = "sys/fs/cgroup/" + file.first;
     const bantam::test::TemporaryFolder root;
-    const auto write = [&](const std::string& path, const std::string& text) {
-      std::filesystem::create_directories((root / path).parent_path());
-      std::ofstream(root / path) << text << "\n";
-    };
-    write("proc/self/cgroup", groups);
-    for (const auto& [path, text] : files) write("sys/fs/cgroup/" + path, text);
-    return bantam::granted_processors(root.path().string());
+    return bantam::granted_processors(write_system(root, groups, files));
   };
   CHECK(granted("0::/", {}) == 0);
   CHECK(granted("0::/", {{"cpu.max", "max 100000"}}) == 0);
@@ -67,6 +77,29 @@ TEST_CASE("a control group's share of processor time is found in either version,
   CHECK(granted("5:devices:/\n4:cpu,cpuacct:/a\n0::/", {{"cpu,cpuacct/a/cpu.cfs_quota_us", "150000"}, {"cpu,cpuacct/a/cpu.cfs_period_us", "100000"}}) == 2);
   CHECK(granted("1:cpu:/", {{"cpu/cpu.cfs_quota_us", "-1"}, {"cpu/cpu.cfs_period_us", "100000"}}) == 0);
   CHECK(granted("3:cpuset:/a\n", {{"cpu/a/cpu.cfs_quota_us", "100000"}, {"cpu/a/cpu.cfs_period_us", "100000"}}) == 0);
+}
+
+TEST_CASE("memory that is left is what the system has, and what control groups of either version leave") {
+  const auto left = [](const std::string& groups, const std::vector<std::pair<std::string, std::string>>& files) {
+    const bantam::test::TemporaryFolder root;
+    return bantam::available_memory(write_system(root, groups, files));
+  };
+  constexpr std::int64_t all = std::int64_t{1000} << 10;
+  const std::pair<std::string, std::string> system{"proc/meminfo", "MemTotal: 4000 kB\nMemFree: 10 kB\nMemAvailable:    1000 kB\nBuffers: 1 kB"};
+  const auto group = [](const std::string& path, const std::string& text) { return std::pair{"sys/fs/cgroup/" + path, text}; };
+  CHECK(left("0::/", {}) == 0);
+  CHECK(left("0::/", {system}) == all);
+  CHECK(left("0::/a", {system, group("a/memory.max", "max"), group("a/memory.current", "900000")}) == all);
+  CHECK(left("0::/a", {system, group("a/memory.max", "1000000"), group("a/memory.current", "900000")}) == 100000);
+  CHECK(left("0::/a", {system, group("a/memory.max", "1000000"), group("a/memory.current", "900000"),
+                       group("a/memory.stat", "anon 1\nactive_file 200000\ninactive_file 300000")}) == 600000);
+  CHECK(left("0::/a", {system, group("a/memory.max", "1000"), group("a/memory.current", "900000")}) == 0);
+  CHECK(left("0::/a/b", {system, group("a/memory.max", "500000"), group("a/memory.current", "100000"), group("a/b/memory.max", "800000"),
+                         group("a/b/memory.current", "100000")}) == 400000);
+  CHECK(left("4:memory:/a\n0::/", {system, group("memory/a/memory.limit_in_bytes", "700000"), group("memory/a/memory.usage_in_bytes", "300000"),
+                                   group("memory/a/memory.stat", "inactive_file 5\ntotal_active_file 100000\ntotal_inactive_file 0")}) == 500000);
+  CHECK(left("4:memory:/\n", {system, group("memory/memory.limit_in_bytes", "9223372036854771712"), group("memory/memory.usage_in_bytes", "300000")}) == all);
+  CHECK(left("4:cpu:/\n", {system, group("memory/memory.limit_in_bytes", "1")}) == all);
 }
 
 TEST_CASE("the processor's name is one line") {

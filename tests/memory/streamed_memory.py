@@ -3,10 +3,11 @@
 usage: streamed_memory.py BANTAM GENERATOR
 Generates a dense model and a mixture of experts of about 300 MB, runs them from GGUF or a folder and from native files, whole and within
 about a third of their size, and compares tokens, logits, perplexity and the largest resident set with the bound. Below the least that works, one line says
-what that is.
+what that is. A control group's bound is found without being told.
 """
 
 import json
+import os
 import pathlib
 import re
 import subprocess
@@ -56,6 +57,41 @@ def check(bantam, model, share):
     return bool(failures)
 
 
+def new_group(bound):
+    """A control group of `bound` bytes, in the version that the machine has; None: it may not be made here."""
+    for path, limit in (("/sys/fs/cgroup/memory", "memory.limit_in_bytes"), ("/sys/fs/cgroup", "memory.max")):
+        group = pathlib.Path(path) / f"bantam-test-{os.getpid()}"
+        try:
+            group.mkdir()
+        except OSError:
+            continue
+        try:
+            (group / limit).write_text(str(bound))
+            return group
+        except OSError:
+            group.rmdir()
+    return None
+
+
+def check_group(bantam, model, share):
+    """A group that holds less than the weights is the bound, and nobody has to say so."""
+    weights = json.loads(subprocess.run([bantam, "inspect", model, "--json"], capture_output=True, text=True, check=True).stdout)["bytes"]
+    group = new_group(int(weights * share))
+    if group is None:
+        print(f"{model.name}: no control group can be made here, so none is tested")
+        return False
+    try:
+        enter = f"echo $$ > {group}/cgroup.procs && exec \"$@\""
+        whole = json.loads(peak_of([bantam, "run", model, *RUN])[0])
+        run = subprocess.run(["sh", "-c", enter, "sh", *map(str, [bantam, "run", model, *RUN])], capture_output=True, text=True)
+        within = json.loads(run.stdout) if run.returncode == 0 else None
+        good = within is not None and within["tokens"] == whole["tokens"] and within["stats"]["streamed_bytes"] > 0 and "in memory: " in run.stderr
+        print(f"{model.name}: in a control group of {share:.0%} of its weights: {'ok' if good else (run.returncode, run.stdout, run.stderr)}")
+        return not good
+    finally:
+        group.rmdir()
+
+
 def main():
     bantam, generator = sys.argv[1:3]
     failures = 0
@@ -67,6 +103,7 @@ def main():
             subprocess.run([bantam, "compress", source, "-o", native, "--format", "f16"], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
             for model in (source, native):
                 failures += check(bantam, model, share)
+                failures += check_group(bantam, model, share)
     sys.exit(1 if failures else 0)
 
 

@@ -152,6 +152,31 @@ TEST_CASE("experts are evicted and read again, each touched one once a wave, and
   }
 }
 
+TEST_CASE("a model with another number of experts a token is the one that its config would describe, streamed too") {
+  for (const ArchSpec* arch : architectures) {
+    TinyModel tiny{.arch = arch, .layers = 4, .experts = 8, .experts_used = 2};
+    tiny.make();
+    const TemporaryFolder folder;
+    tiny.write_gguf(folder / "two.gguf");
+    const Model two = Model::load(folder / "two.gguf");
+    CAPTURE(std::string(arch->name));
+    if (!two.config().has_experts()) {
+      CHECK(error_of([&] { (void)two.with_experts(1); }).starts_with("experts: expected a mixture of experts, found "));
+      continue;
+    }
+    TinyModel other{.arch = arch, .layers = 4, .experts = 8, .experts_used = 3};
+    other.make().write_gguf(folder / "three.gguf");
+    const Model three = Model::load(folder / "three.gguf");
+    const std::vector<float> expected = logits_of(three, 2);
+    CHECK(logits_of(two, 2) != expected);
+    CHECK(logits_of(two.with_experts(3), 2) == expected);
+    CHECK(two.with_experts(3).fingerprint() == three.fingerprint());
+    CHECK(logits_of(load_within(folder / "two.gguf", least_of(folder / "two.gguf")).with_experts(3), 2) == expected);
+    CHECK(error_of([&] { (void)two.with_experts(0); }).starts_with("experts: expected 1 to "));
+    CHECK(error_of([&] { (void)two.with_experts(9); }).ends_with(" a token, found 9"));
+  }
+}
+
 TEST_CASE("layers that stream are spread through the depth, and each is read once a pass") {
   TinyModel tiny{.layers = 12};
   tiny.make();
@@ -276,7 +301,7 @@ TEST_CASE("limits that are none are refused") {
   const TinyModel tiny = deep(&archs::llama);
   const TemporaryFolder folder;
   tiny.write_gguf(folder / "m.gguf");
-  CHECK(error_of([&] { (void)load_within(folder / "m.gguf", -1); }) == "memory_limit: expected 0 (none) or bytes, found -1");
+  CHECK(error_of([&] { (void)load_within(folder / "m.gguf", -1); }) == "memory_limit: expected 0 (what is free) or bytes, found -1");
 }
 
 TEST_CASE("in a child process an engine reads for itself, and ends where it has not") {

@@ -148,6 +148,7 @@ void bind_model(py::module_& m) {
       .def_static("load_bytes", &load_bytes, py::arg("data"), py::kw_only(), py::arg("memory") = "automatic")
       .def("save", [](const Model& model, const std::string& path) { model.save(path); }, py::arg("path"),
            py::call_guard<py::gil_scoped_release>())
+      .def("with_experts", &Model::with_experts, py::arg("used"))
       .def_property_readonly("config", &config_of)
       .def_property_readonly("tokenizer", [](const Model& model) { return model.tokenizer(); })
       .def_property_readonly("nbytes", &Model::bytes)

@@ -73,6 +73,10 @@ class Models(Folder):
         with self.assertRaisesRegex(bantam.OutOfMemory, "expected at least [0-9]+ bytes for weights, found a limit of 1000"):
             bantam.load(MODEL, memory_limit=1000)
 
+    def test_with_experts(self):
+        with self.assertRaisesRegex(bantam.InvalidArgument, "expected a mixture of experts, found llama"):
+            bantam.load(MODEL).with_experts(1)
+
     def test_errors_are_also_builtin(self):
         with self.assertRaisesRegex(FileNotFoundError, "no/such/model"):
             bantam.load("no/such/model")

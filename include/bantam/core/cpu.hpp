@@ -1,7 +1,8 @@
-// What this machine's processor can do, and how many cores this process may use.
+// What this machine's processor can do, and how many cores and how much memory this process may use.
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 
 namespace bantam::inline v0 {
@@ -30,6 +31,10 @@ struct CpuFeatures {
 [[nodiscard]] int granted_processors(const std::string& root = {});
 /// Processors as the system counts them, sibling threads apart, that the calling thread may run on; at least 1.
 [[nodiscard]] int usable_processors() noexcept;
+
+/// Bytes that the system could hand out without swapping, and that the process's control groups of either version leave it; 0: the
+/// system does not tell. `root`: as above.
+[[nodiscard]] std::int64_t available_memory(const std::string& root = {});
 
 /// The largest resident set of this process so far, in bytes.
 [[nodiscard]] std::size_t peak_rss_bytes();

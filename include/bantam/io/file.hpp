@@ -31,12 +31,16 @@ class MappedFile {
   /// Reads the blocks of the file that `part` touches to `to`, at a multiple of block_bytes too, around the system's page
   /// cache where the file system can (O_DIRECT): for files that are read once. Throws like read().
   void read_blocks(std::span<const std::byte> part, std::byte* to) const;
+  /// Whether read_blocks() goes around the page cache.
+  [[nodiscard]] bool has_direct_reads() const noexcept { return direct_ >= 0; }
   /// Throws io unless the file still has the size and the time of change that it had when it was opened.
   void check_unchanged() const;
   /// Asks the kernel to read these bytes ahead.
   void will_need(std::span<const std::byte> part) const noexcept;
   /// Gives the pages that lie wholly inside `part` back to the kernel; they are read again when touched.
   void drop(std::span<const std::byte> part) const noexcept;
+  /// The same, and has the system's page cache forget the bytes where nobody else maps them.
+  void forget(std::span<const std::byte> part) const noexcept;
 
  private:
   MappedFile(std::filesystem::path path, int descriptor);

@@ -21,11 +21,11 @@ class BlockSource {
   [[nodiscard]] virtual std::shared_ptr<const LayerWeights> acquire(std::int64_t layer) const = 0;
   /// Says that a layer is wanted next, so that it can be read meanwhile. What goes wrong is thrown by acquire().
   virtual void prefetch(std::int64_t layer) const { (void)layer; }
-  /// Has experts of a layer that is held in memory: the first of `chosen` (ascending), as many as there is room for, at least one. They stay
-  /// until the next call. Returns how many. Throws what reading throws.
-  [[nodiscard]] virtual std::size_t acquire_experts(std::int64_t layer, std::span<const std::int64_t> chosen) const {
+  /// Moves some of these experts of a layer that is held to the front, at least one: those that are in memory, and stay there until the
+  /// next call. Returns how many. The others are read meanwhile, as far as there is room. Throws what reading throws.
+  [[nodiscard]] virtual std::size_t acquire_experts(std::int64_t layer, std::span<std::int64_t> wanted) const {
     (void)layer;
-    return chosen.size();
+    return wanted.size();
   }
 
  protected:

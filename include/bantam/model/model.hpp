@@ -30,9 +30,9 @@ struct LoadOptions {
   LoadProgress progress = {};
   /// Compares everything with the hashes that native files store (check_hashes). Throws unsupported for other files.
   bool verify = false;
-  /// Bytes of memory for weights; 0: as many as there are. Where they do not fit, experts and then whole layers are read from the file when
-  /// they are wanted, with the same results, by each Engine for itself; the file must stay as it is. Throws out_of_memory where even that
-  /// needs more.
+  /// Bytes of memory for weights; 0: seven eighths of what the system has left for this process (available_memory()), unless they are mapped.
+  /// Where they do not fit, experts and then whole layers are read from the file when they are wanted, with the same results, by each Engine
+  /// for itself; the file must stay as it is. Throws out_of_memory where even that needs more.
   std::int64_t memory_limit = 0;
 };
 
@@ -59,6 +59,9 @@ class Model {
   [[nodiscard]] const std::vector<CheckpointTensor>& tensors() const noexcept { return checkpoint().tensors(); }
   /// By its full name ("model.layers.0.mlp.down_proj"); null when there is none.
   [[nodiscard]] const CheckpointTensor* find(std::string_view name) const noexcept;
+  /// The same weights with tokens that go to so many experts in place of config().router.used: faster when fewer, and another model. Throws
+  /// invalid_argument for a model without experts, and unless each of its mixtures has as many.
+  [[nodiscard]] Model with_experts(std::int64_t used) const;
   /// What of the weights is in memory; null: all of them.
   [[nodiscard]] const Residency* residency() const noexcept;
   /// Bytes of all weight matrices as they are in memory, or would be; what the model takes on disk is checkpoint().stored_bytes().

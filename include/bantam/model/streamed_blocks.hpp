@@ -12,7 +12,7 @@
 namespace bantam::inline v0 {
 
 /// Two slots, whatever the depth: while one layer is run, the next that is not in memory is read into the other, around the system's page
-/// cache where the file is native and its file system can. A cache of experts for each layer, of those used last. What reading throws,
+/// cache where that is faster. A cache of experts for each layer, of those used last. What reading throws,
 /// acquire() and acquire_experts() throw, and read again when they are called again; a file that changed since it was opened is an error.
 /// The checkpoint and the weights outlive it.
 class StreamedBlocks final : public BlockSource {
@@ -23,7 +23,7 @@ class StreamedBlocks final : public BlockSource {
 
   /// Throws invalid_argument while handles of both slots' layers exist.
   [[nodiscard]] std::shared_ptr<const LayerWeights> acquire(std::int64_t layer) const override;
-  [[nodiscard]] std::size_t acquire_experts(std::int64_t layer, std::span<const std::int64_t> chosen) const override;
+  [[nodiscard]] std::size_t acquire_experts(std::int64_t layer, std::span<std::int64_t> wanted) const override;
   /// From any thread.
   [[nodiscard]] StreamStats stats() const;
 

@@ -27,14 +27,45 @@ class PlainSource final : public MatrixSource {
   }
 
   void fill_panel(std::span<const std::int64_t> wanted, int place, std::byte* panel) const override {
-    const auto rows = static_cast<int>(wanted.size());
-    const auto bytes = std::make_unique_for_overwrite<std::byte[]>(static_cast<std::size_t>(rows * row_bytes_));
+    const auto bytes = std::make_unique_for_overwrite<std::byte[]>(wanted.size() * static_cast<std::size_t>(row_bytes_));
     for_each_run(wanted, [&](std::int64_t row, int at, int count) { read(row, count, bytes.get() + at * row_bytes_); });
+    convert(bytes.get(), static_cast<int>(wanted.size()), place, panel);
+  }
+
+  void load_piece(std::int64_t piece, std::byte* room, Reading reading) const override {
+    const std::int64_t first = piece * panels_of_piece() * panel_rows, count = std::min(panels_of_piece() * panel_rows, rows_ - first);
+    const std::span<const std::byte> part = bytes_of(first, count);
+    const MappedFile& file = *parts_[0].entry->file;
+    // Blocks of the file go to whole blocks of memory.
+    constexpr std::size_t block = MappedFile::block_bytes;
+    const auto bytes = std::make_unique_for_overwrite<std::byte[]>(part.size() + 3 * block);
+    std::byte* from = bytes.get();
+    if (reading == Reading::direct) {
+      from += round_up<std::uintptr_t>(reinterpret_cast<std::uintptr_t>(from), block) - reinterpret_cast<std::uintptr_t>(from);
+      file.read_blocks(part, from);
+      from += static_cast<std::size_t>(part.data() - file.bytes().data()) % block;
+    } else {
+      file.read(part, from);
+    }
+    std::byte* panel = room + piece * panels_of_piece() * format_->panel_bytes(columns_);
+    for (std::int64_t row = 0; row < count; row += panel_rows, panel += format_->panel_bytes(columns_)) {
+      convert(from + row * row_bytes_, static_cast<int>(std::min<std::int64_t>(panel_rows, count - row)), 0, panel);
+    }
+  }
+
+  [[nodiscard]] std::shared_ptr<const MatrixSource> select(const Selection& rows) const override {
+    if (!rows.is_run()) return nullptr;
+    return std::make_shared<PlainSource>(type_, TensorPart(*parts_[0].entry, bytes_of(rows.first, rows.count())), rows.count(), columns_);
+  }
+
+ private:
+  /// Writes rows that lie one behind the other to a panel.
+  void convert(const std::byte* bytes, int rows, int place, std::byte* panel) const {
     if (type_.read_codes == nullptr) {
       RowCodes scratch;
       std::vector<float> floats(static_cast<std::size_t>(columns_));
       for (int row = 0; row < rows; ++row) {
-        type_.read_row(bytes.get() + row * row_bytes_, floats);
+        type_.read_row(bytes + row * row_bytes_, floats);
         format_->encode_row(panel, place + row, floats, scratch);
       }
       return;
@@ -45,18 +76,11 @@ class PlainSource final : public MatrixSource {
     for (std::int64_t first = 0; first < columns_; first += block_columns) {
       const std::int64_t columns = std::min<std::int64_t>(block_columns, columns_ - first);
       for (int row = 0; row < rows; ++row) {
-        type_.read_codes(bytes.get() + row * row_bytes_ + type_.row_bytes(first), columns, codes, sides);
+        type_.read_codes(bytes + row * row_bytes_ + type_.row_bytes(first), columns, codes, sides);
         format_->store_block(panel, place + row, columns_, first, codes, sides);
       }
     }
   }
-
-  [[nodiscard]] std::shared_ptr<const MatrixSource> select(const Selection& rows) const override {
-    if (!rows.is_run()) return nullptr;
-    return std::make_shared<PlainSource>(type_, TensorPart(*parts_[0].entry, bytes_of(rows.first, rows.count())), rows.count(), columns_);
-  }
-
- private:
   [[nodiscard]] std::span<const std::byte> bytes_of(std::int64_t row, std::int64_t rows) const noexcept {
     return parts_[0].bytes.subspan(static_cast<std::size_t>(row * row_bytes_), static_cast<std::size_t>(rows * row_bytes_));
   }

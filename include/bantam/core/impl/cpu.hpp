@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 #include <fstream>
+#include <limits>
 #include <set>
 #include <vector>
 
@@ -89,20 +90,67 @@ BANTAM_ONCE cpu_set_t allowed_processors() noexcept {
   return allowed;
 }
 
+/// The first number of a file; 0: there is none.
+BANTAM_ONCE double first_number(const std::string& path) {
+  std::ifstream file(path);
+  double value = 0;
+  return file >> value ? value : 0.0;
+}
+
+/// The number behind a word of a file such as /proc/meminfo; 0: there is none.
+BANTAM_ONCE double number_of(const std::string& path, const std::string& word) {
+  std::ifstream file(path);
+  double value = 0;
+  for (std::string found, rest; file >> found; std::getline(file, rest)) {
+    if (found == word) return file >> value ? value : 0.0;
+  }
+  return 0;
+}
+
 /// quota / period of one group; 0: no limit. Version 2 has both in one file ("200000 100000", "max 100000").
 BANTAM_ONCE double granted_by(const std::string& group) {
-  const auto number = [](const std::string& path) {
-    std::ifstream file(path);
-    double value = 0;
-    return file >> value ? value : 0.0;
-  };
   std::ifstream both(group + "/cpu.max");
   double quota = 0, period = 0;
   if (!(both >> quota >> period)) {
-    quota = number(group + "/cpu.cfs_quota_us");  // -1: none
-    period = number(group + "/cpu.cfs_period_us");
+    quota = first_number(group + "/cpu.cfs_quota_us");  // -1: none
+    period = first_number(group + "/cpu.cfs_period_us");
   }
   return quota > 0 && period > 0 ? quota / period : 0;
+}
+
+/// What one group has left of its bound of memory; infinity: it has none. Pages of files that it read last are given up when memory is
+/// wanted, and count as free.
+BANTAM_ONCE double memory_left_in(const std::string& group) {
+  const bool is_second = std::ifstream(group + "/memory.max").good();
+  const double limit = first_number(group + (is_second ? "/memory.max" : "/memory.limit_in_bytes"));  // "max", or near 2^63: none
+  if (limit <= 0 || limit > 0x1p62) return std::numeric_limits<double>::infinity();
+  const double used = first_number(group + (is_second ? "/memory.current" : "/memory.usage_in_bytes"));
+  const std::string total = is_second ? "" : "total_";  // with the groups below
+  const double files = number_of(group + "/memory.stat", total + "inactive_file") + number_of(group + "/memory.stat", total + "active_file");
+  return std::max(0.0, limit - std::max(0.0, used - files));
+}
+
+/// Calls f(folder) for the process's groups of a controller ("cpu", "memory") and for those above them, of either version.
+template <class F>
+void for_each_group(const std::string& root, const std::string& controller, F&& f) {
+  std::ifstream groups(root + "/proc/self/cgroup");
+  // "0::/path" is of version 2, "4:cpu,cpuacct:/path" of version 1. A container sees its own group as the root.
+  for (std::string line; std::getline(groups, line);) {
+    const auto first = line.find(':'), second = line.find(':', first + 1);
+    if (second == std::string::npos) continue;
+    const std::string names = line.substr(first + 1, second - first - 1);
+    std::vector<std::string> mounts;
+    if (names.empty()) mounts = {"/sys/fs/cgroup", "/sys/fs/cgroup/unified"};
+    if (("," + names + ",").find("," + controller + ",") != std::string::npos) mounts = {"/sys/fs/cgroup/" + controller};
+    if (!mounts.empty() && names.find(',') != std::string::npos) mounts.push_back("/sys/fs/cgroup/" + names);
+    for (const std::string& mount : mounts) {
+      // A group has no more than those above it.
+      for (std::string path = line.substr(second + 1);; path.resize(path.rfind('/'))) {
+        f(root + mount + path);
+        if (path.rfind('/') == std::string::npos) break;
+      }
+    }
+  }
 }
 
 }  // namespace detail
@@ -114,25 +162,18 @@ BANTAM_ONCE int usable_processors() noexcept {
 
 BANTAM_ONCE int granted_processors(const std::string& root) {
   double least = 0;
-  std::ifstream groups(root + "/proc/self/cgroup");
-  // "0::/path" is of version 2, "4:cpu,cpuacct:/path" of version 1. A container sees its own group as the root.
-  for (std::string line; std::getline(groups, line);) {
-    const auto first = line.find(':'), second = line.find(':', first + 1);
-    if (second == std::string::npos) continue;
-    const std::string controllers = "," + line.substr(first + 1, second - first - 1) + ",";
-    std::vector<std::string> mounts;
-    if (controllers == ",,") mounts = {"/sys/fs/cgroup", "/sys/fs/cgroup/unified"};
-    if (controllers.find(",cpu,") != std::string::npos) mounts = {"/sys/fs/cgroup/cpu", "/sys/fs/cgroup/cpu,cpuacct"};
-    for (const std::string& mount : mounts) {
-      // A group has no more than those above it.
-      for (std::string path = line.substr(second + 1);; path.resize(path.rfind('/'))) {
-        const double granted = detail::granted_by(root + mount + path);
-        if (granted > 0 && (least == 0 || granted < least)) least = granted;
-        if (path.rfind('/') == std::string::npos) break;
-      }
-    }
-  }
+  detail::for_each_group(root, "cpu", [&](const std::string& group) {
+    const double granted = detail::granted_by(group);
+    if (granted > 0 && (least == 0 || granted < least)) least = granted;
+  });
   return static_cast<int>(std::ceil(least));
+}
+
+BANTAM_ONCE std::int64_t available_memory(const std::string& root) {
+  double least = 1024 * detail::number_of(root + "/proc/meminfo", "MemAvailable:");
+  if (least == 0) return 0;
+  detail::for_each_group(root, "memory", [&](const std::string& group) { least = std::min(least, detail::memory_left_in(group)); });
+  return static_cast<std::int64_t>(least);
 }
 
 BANTAM_ONCE int usable_cores() {

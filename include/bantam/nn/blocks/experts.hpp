@@ -14,9 +14,9 @@
 
 namespace bantam::inline v0::nn {
 
-/// Has the first of some experts in memory until it is called again, and returns how many: BlockSource::acquire_experts().
-using AcquireExperts = FunctionRef<std::size_t(std::span<const std::int64_t> chosen)>;
-inline constexpr auto all_in_memory = [](std::span<const std::int64_t> chosen) noexcept { return chosen.size(); };
+/// Moves experts to the front that are in memory until it is called again, and returns how many: BlockSource::acquire_experts().
+using AcquireExperts = FunctionRef<std::size_t(std::span<std::int64_t> wanted)>;
+inline constexpr auto all_in_memory = [](std::span<std::int64_t> wanted) noexcept { return wanted.size(); };
 
 /// The block with its buffers. The weights of an expert are read once a pass, for all of the tokens that it was chosen for; those of one
 /// that nobody chose are not. A token's experts are added in the order of their numbers: results depend neither on what else is in the
@@ -61,6 +61,7 @@ class Experts {
   void sort(std::int64_t tokens) noexcept;
   /// narrow_ = latent_down x.
   void narrow(Team& team, const ExpertsWeights& weights, const Activations& x, Fetch fetch) noexcept;
+  void begin_group(std::span<const std::int64_t> experts) noexcept;
   /// outputs_ = expert_e(inputs) of the experts in group_; inputs: x, or what latent_down made of it.
   void run_group(Team& team, const ExpertsWeights& weights, FloatRows inputs, Fetch fetch) noexcept;
   /// hidden_ = act(gate x) * up x of the rows in inputs_.
@@ -83,7 +84,7 @@ class Experts {
     team.deal(count, team.grain_of(count, 4), [&](Range part, int) {
       for (std::int64_t i = part.begin; i < part.end; ++i) {
         const Visit& visit = visits_[static_cast<std::size_t>(i)];
-        if (visit.expert >= group_.front().expert && visit.expert <= group_.back().expert) f(visit);
+        if (group_of_[visit.expert] == groups_) f(visit);
       }
     });
   }
@@ -111,7 +112,9 @@ class Experts {
   std::vector<Visit> visits_;             ///< (tokens, used)
   std::vector<Segment> segments_;         ///< of experts that somebody chose, ascending
   std::vector<std::int64_t> chosen_;      ///< their numbers
-  std::span<const Segment> group_;        ///< of segments_: those at work
+  std::vector<Segment> group_;            ///< of segments_: those at work
+  std::vector<std::int64_t> group_of_;    ///< (experts): the number of its group, once it is at work
+  std::int64_t groups_ = 0;               ///< so far
   std::vector<std::int64_t> next_row_;    ///< (experts)
   std::vector<float> shared_;             ///< (tokens): what the shared expert counts
   Activations inputs_;                    ///< (rows, dim or latent): tokens sorted by expert
@@ -126,7 +129,7 @@ class Experts {
 
 inline Experts::Experts(const KernelTable& kernels, const RouterOptions& options, ops::Gate gate, int threads)
     : kernels_(kernels), options_(options), gate_(gate), routers_(static_cast<std::size_t>(threads), Router(options)),
-      next_row_(static_cast<std::size_t>(options.experts)) {}
+      group_of_(static_cast<std::size_t>(options.experts)), next_row_(static_cast<std::size_t>(options.experts)) {}
 
 inline void Experts::serve(const ExpertsWeights& weights) {
   const auto shape = [](const WeightMatrix& w) { return std::pair{w.rows(), w.columns()}; };
@@ -179,6 +182,7 @@ inline void Experts::resize(std::int64_t tokens, std::int64_t dim, std::int64_t 
   visits_.reserve(static_cast<std::size_t>(visits));
   segments_.reserve(static_cast<std::size_t>(std::min(options_.experts, visits)));
   chosen_.reserve(segments_.capacity());
+  group_.reserve(segments_.capacity());
   shared_.resize(static_cast<std::size_t>(tokens));
   inputs_.resize(rows, inner);
   hidden_.resize(rows, ffn);
@@ -273,6 +277,13 @@ inline void Experts::add_experts(std::int64_t t, float* sum) const noexcept {
   }
 }
 
+inline void Experts::begin_group(std::span<const std::int64_t> experts) noexcept {
+  ++groups_;
+  for (const std::int64_t expert : experts) group_of_[static_cast<std::size_t>(expert)] = groups_;
+  group_.clear();
+  std::ranges::copy_if(segments_, std::back_inserter(group_), [&](const Segment& segment) { return group_of_[segment.expert] == groups_; });
+}
+
 inline void Experts::run_group(Team& team, const ExpertsWeights& weights, FloatRows inputs, Fetch fetch) noexcept {
   const std::int64_t inner = inputs_.columns();
   const bool gated = weights.are_gated();
@@ -300,8 +311,8 @@ inline void Experts::run(Team& team, const ExpertsWeights& weights, const Activa
   route(team, weights, routed != nullptr ? *routed : x, shared, fetch);
   sort(tokens);
   if (latent) narrow(team, weights, x, fetch);
-  for (std::size_t first = 0; first < segments_.size(); first += group_.size()) {
-    group_ = std::span(segments_).subspan(first, acquire(std::span(chosen_).subspan(first)));
+  for (std::span<std::int64_t> rest = chosen_; !rest.empty(); rest = rest.subspan(group_.size())) {
+    begin_group(rest.first(acquire(rest)));
     run_group(team, weights, latent ? narrow_.input() : x.floats(), fetch);
   }
   const auto begin = [&](std::int64_t t) {

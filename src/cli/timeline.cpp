@@ -1,0 +1,117 @@
+// Following a pass in time.
+#include "timeline.hpp"
+
+#include <algorithm>
+#include <deque>
+
+#include "output.hpp"
+#include "report/chart.hpp"
+
+namespace bantam::cli {
+
+namespace {
+
+constexpr std::size_t slots = 2;
+/// What comes before the one that is shown: slots are full then, and its reads began in the pass before.
+constexpr int passes_before = 3;
+
+class Simulation {
+ public:
+  Simulation(std::span<const LayerTime> layers, double head_seconds) : layers_(layers), head_(head_seconds) {
+    for (std::size_t i = 0; i < layers.size(); ++i) {
+      if (layers[i].read_ahead > 0) streamed_.push_back(static_cast<std::int64_t>(i));
+    }
+    for (std::size_t i = 0; i < slots; ++i) begin_read();
+  }
+  Timeline run() {
+    for (int i = 0; i < passes_before; ++i) pass();
+    const double begin = now_;
+    shown_ = {};
+    pass();
+    shown_.read_ahead.insert(shown_.read_ahead.end(), reads_.begin(), reads_.end());
+    shown_.seconds = now_ - begin;
+    for (std::vector<Timeline::Span>* spans : {&shown_.arithmetic, &shown_.read_ahead, &shown_.read_experts}) {
+      for (Timeline::Span& span : *spans) {
+        span.begin = std::clamp(span.begin - begin, 0.0, shown_.seconds);
+        span.end = std::clamp(span.end - begin, 0.0, shown_.seconds);
+      }
+      std::erase_if(*spans, [](const Timeline::Span& span) { return span.end <= span.begin; });
+    }
+    return std::move(shown_);
+  }
+
+ private:
+  void begin_read() {
+    if (streamed_.empty()) return;
+    const std::int64_t layer = streamed_[next_++ % streamed_.size()];
+    const double begin = std::max(now_, disk_free_);
+    disk_free_ = begin + layers_[static_cast<std::size_t>(layer)].read_ahead;
+    reads_.push_back({begin, disk_free_, layer});
+  }
+  /// The drive does this first; what it was at takes longer, what waits begins later.
+  double read_experts(double seconds, std::int64_t layer) {
+    if (seconds == 0) return now_;
+    for (Timeline::Span& read : reads_) {
+      if (read.end <= now_) continue;
+      if (read.begin >= now_) read.begin += seconds;
+      read.end += seconds;
+    }
+    disk_free_ = std::max(disk_free_, now_) + seconds;
+    shown_.read_experts.push_back({now_, now_ + seconds, layer});
+    return now_ + seconds;
+  }
+  void pass() {
+    for (std::size_t i = 0; i < layers_.size(); ++i) {
+      const LayerTime& layer = layers_[i];
+      const auto index = static_cast<std::int64_t>(i);
+      if (layer.read_ahead > 0) now_ = std::max(now_, reads_.front().end);
+      const double there = read_experts(layer.read_experts, index), done = now_ + layer.arithmetic;
+      shown_.arithmetic.push_back({now_, done, index});
+      now_ = std::max(there, done);
+      if (layer.late_arithmetic > 0) shown_.arithmetic.push_back({now_, now_ + layer.late_arithmetic, index});
+      now_ += layer.late_arithmetic;
+      if (layer.read_ahead == 0) continue;
+      shown_.read_ahead.push_back(reads_.front());
+      reads_.pop_front();
+      begin_read();
+    }
+    shown_.arithmetic.push_back({now_, now_ + head_, Timeline::head});
+    now_ += head_;
+  }
+
+  std::span<const LayerTime> layers_;
+  double head_;
+  std::vector<std::int64_t> streamed_;
+  std::deque<Timeline::Span> reads_;  ///< of layers that come next
+  std::size_t next_ = 0;              ///< of streamed_, counted on over passes
+  double now_ = 0, disk_free_ = 0;
+  Timeline shown_;
+};
+
+}  // namespace
+
+Timeline timeline_of(std::span<const LayerTime> layers, double head_seconds) { return Simulation(layers, head_seconds).run(); }
+
+std::string svg(const Timeline& timeline, const std::string& title) {
+  Bars bars{.title = title, .x_title = "milliseconds", .series = {"arithmetic", "layers, ahead", "experts"}};
+  const auto add = [&](std::size_t series, const char* name, std::vector<Timeline::Span> spans) {
+    // A read that is cut at the picture's beginning may stand behind those that were finished in it.
+    std::ranges::sort(spans, {}, &Timeline::Span::begin);
+    Bars::Row row{.name = name};
+    double at = 0;
+    for (const Timeline::Span& span : spans) {
+      const double begin = std::max(at, span.begin);
+      if (begin > at) row.parts.push_back({Bars::gap, 1000 * (begin - at)});
+      const std::string what = span.layer == Timeline::head ? "head" : message("layer ", span.layer);
+      row.parts.push_back({series, 1000 * (span.end - begin), message(what, ": ", fixed(1000 * (span.end - span.begin), 2), " ms")});
+      at = span.end;
+    }
+    bars.rows.push_back(std::move(row));
+  };
+  add(0, "arithmetic", timeline.arithmetic);
+  if (!timeline.read_ahead.empty()) add(1, "layers read", timeline.read_ahead);
+  if (!timeline.read_experts.empty()) add(2, "experts read", timeline.read_experts);
+  return bantam::svg(bars);
+}
+
+}  // namespace bantam::cli
