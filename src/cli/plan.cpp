@@ -2,11 +2,11 @@
 
 #include "bantam/compress/footprint.hpp"
 #include "bantam/core/cpu.hpp"
-#include "bantam/io/disk.hpp"
 #include "bantam/io/file.hpp"
 #include "bantam/model/forward.hpp"
 #include "bantam/model/locate.hpp"
 #include "bantam/model/residency.hpp"
+#include "bantam/model/streamed_blocks.hpp"
 #include "bantam/nn/recurrent_state.hpp"
 #include "bantam/session/machine.hpp"
 #include "fit.hpp"
@@ -38,16 +38,8 @@ constexpr std::int64_t program_bytes = std::int64_t{192} << 20;
 struct Machine {
   std::int64_t memory_bytes;
   double read_gb_s, int8_gop_s;
-  double disk_gb_s = 0;  ///< 0: nobody knows
+  double disk_gb_s = 0;  ///< of weights, ready to be used; 0: nobody knows
 };
-
-/// The rate of the drive that the weights lie on; 0: they are not there, or too few to tell.
-double disk_rate_of(const Checkpoint& checkpoint) {
-  for (const CheckpointTensor& tensor : checkpoint.tensors()) {
-    if (tensor.source != nullptr && !tensor.source->parts().empty()) return measure_disk(*tensor.source->parts()[0].entry->file).gb_s;
-  }
-  return 0;
-}
 
 Machine machine_of(const PlanOptions& o, const Checkpoint& checkpoint) {
   Machine m{.memory_bytes = available_memory(), .read_gb_s = o.read_gb_s, .int8_gop_s = o.int8_gop_s, .disk_gb_s = o.disk_gb_s};
@@ -55,7 +47,7 @@ Machine machine_of(const PlanOptions& o, const Checkpoint& checkpoint) {
   const int threads = static_cast<int>(o.common.threads);
   if (m.read_gb_s == 0) m.read_gb_s = measure_read_gb_s(threads);
   if (m.int8_gop_s == 0) m.int8_gop_s = measure_int8_gop_s(threads);
-  if (m.disk_gb_s == 0) m.disk_gb_s = disk_rate_of(checkpoint);
+  if (m.disk_gb_s == 0) m.disk_gb_s = measure_streaming_gb_s(checkpoint);
   return m;
 }
 
@@ -83,20 +75,6 @@ struct Case {
   double generate_tok_s = 0, prompt_tok_s = 0;
   Timeline timeline = {};  ///< of a token, where weights are streamed
 };
-
-Case weigh(const Footprint& size, const std::string& format, const ModelConfig& config, StateBytes state, std::int64_t context, const Machine& m) {
-  Case c{.size = size, .format = format};
-  const std::int64_t fixed = size.bytes + state.fixed + program_bytes;
-  c.resident_bytes = fixed + state.per_token * context;
-  c.fits = c.resident_bytes <= m.memory_bytes;
-  const std::int64_t room = std::max<std::int64_t>(0, m.memory_bytes - fixed);
-  c.largest_context = fixed > m.memory_bytes ? 0 : state.per_token == 0 ? config.context : std::min(config.context, room / state.per_token);
-  // At the beginning of a text; a token at the end of a long one reads its keys and values besides.
-  c.generate_tok_s = decode_share * 1e9 * m.read_gb_s / static_cast<double>(size.token_bytes);
-  const double share = config.has_experts() ? prompt_share_of_experts : prompt_share;
-  c.prompt_tok_s = share * 1e9 * m.int8_gop_s / (size.layer_operations + (float_cost - 1) * size.float_operations);
-  return c;
-}
 
 /// What each layer of a model that streams asks for, in a pass of so many tokens.
 std::vector<LayerTime> layer_times(const Checkpoint& checkpoint, const Residency& residency, const Machine& m, std::int64_t tokens) {
@@ -130,7 +108,7 @@ std::vector<LayerTime> layer_times(const Checkpoint& checkpoint, const Residency
   return times;
 }
 
-/// The same for a file that does not fit whole: what is left beside everything else is for what stays, slots and cached experts.
+/// One that does not fit whole runs from its file: what is left beside everything else is for what stays, slots and cached experts.
 void stream(Case& c, const Checkpoint& checkpoint, StateBytes state, std::int64_t context, const Machine& m) {
   const std::int64_t others = state.fixed + state.per_token * context + program_bytes;
   if (others >= m.memory_bytes) return;
@@ -159,6 +137,23 @@ void stream(Case& c, const Checkpoint& checkpoint, StateBytes state, std::int64_
   c.prompt_tok_s = static_cast<double>(Forward::largest_chunk) / timeline_of(times, 0).seconds;
 }
 
+Case weigh(const Checkpoint& checkpoint, const std::string& format, StateBytes state, std::int64_t context, const Machine& m) {
+  const ModelConfig& config = checkpoint.config();
+  const Footprint size = footprint_of(checkpoint);
+  Case c{.size = size, .format = format};
+  const std::int64_t fixed = size.bytes + state.fixed + program_bytes;
+  c.resident_bytes = fixed + state.per_token * context;
+  c.fits = c.resident_bytes <= m.memory_bytes;
+  const std::int64_t room = std::max<std::int64_t>(0, m.memory_bytes - fixed);
+  c.largest_context = fixed > m.memory_bytes ? 0 : state.per_token == 0 ? config.context : std::min(config.context, room / state.per_token);
+  // At the beginning of a text; a token at the end of a long one reads its keys and values besides.
+  c.generate_tok_s = decode_share * 1e9 * m.read_gb_s / static_cast<double>(size.token_bytes);
+  const double share = config.has_experts() ? prompt_share_of_experts : prompt_share;
+  c.prompt_tok_s = share * 1e9 * m.int8_gop_s / (size.layer_operations + (float_cost - 1) * size.float_operations);
+  if (!c.fits) stream(c, checkpoint, state, context, m);
+  return c;
+}
+
 /// Formats from the most exact to the smallest that are proposed.
 constexpr std::string_view proposals[] = {"i8.g32", "q6_k", "i4.g32", "i3.g64", "i2z.g64"};
 
@@ -166,12 +161,14 @@ std::string command_of(const PlanOptions& o, std::string_view format) {
   return message("bantam compress ", o.model, " -o small.bantam --method gptq --format ", format);
 }
 
+Json known(double rate) { return rate > 0 ? Json(rate) : Json(nullptr); }
+
 Json as_json(const PlanOptions& o, const Checkpoint& checkpoint, const Case& c, const std::vector<Case>& others, StateBytes state, std::int64_t context,
              const Machine& m) {
   Json advice = Json::array();
   for (const Case& other : others) {
-    advice.push_back({{"command", command_of(o, other.format)}, {"format", other.format}, {"bytes", other.size.bytes}, {"fits", other.fits}, {"generate_tok_s", other.generate_tok_s},
-                      {"prompt_tok_s", other.prompt_tok_s}});
+    advice.push_back({{"command", command_of(o, other.format)}, {"format", other.format}, {"bytes", other.size.bytes}, {"fits", other.fits}, {"streamed_bytes_per_token", other.streamed_bytes},
+                      {"generate_tok_s", known(other.generate_tok_s)}, {"prompt_tok_s", known(other.prompt_tok_s)}});
   }
   return {{"path", o.model},
           {"architecture", std::string(checkpoint.config().arch->name)},
@@ -186,8 +183,8 @@ Json as_json(const PlanOptions& o, const Checkpoint& checkpoint, const Case& c, 
           {"streamed_bytes_per_token", c.streamed_bytes},
           {"streamed_layers", c.streamed_layers},
           {"cached_experts", c.cached_experts},
-          {"prompt_tok_s", c.prompt_tok_s > 0 ? Json(c.prompt_tok_s) : Json(nullptr)},
-          {"generate_tok_s", c.generate_tok_s > 0 ? Json(c.generate_tok_s) : Json(nullptr)},
+          {"prompt_tok_s", known(c.prompt_tok_s)},
+          {"generate_tok_s", known(c.generate_tok_s)},
           {"context", context},
           {"largest_context", c.largest_context},
           {"kv_bytes_per_token", state.per_token},
@@ -226,9 +223,11 @@ std::string as_text(const Checkpoint& checkpoint, const Case& c, const std::vect
   Table table("lrrrl");
   table.add({"compressed to", "bytes", "text tok/s", "prompt tok/s", ""});
   for (const Case& other : others) {
-    table.add({other.format, in_bytes(other.size.bytes), fixed(other.generate_tok_s, 1), fixed(other.prompt_tok_s, 0), other.fits ? "fits" : "does not fit"});
+    table.add({other.format, in_bytes(other.size.bytes), other.generate_tok_s > 0 ? fixed(other.generate_tok_s, 1) : "", other.prompt_tok_s > 0 ? fixed(other.prompt_tok_s, 0) : "",
+               other.streamed_bytes > 0 ? "runs from its file" : other.fits ? "fits" : "does not fit"});
   }
-  const auto best = std::ranges::find_if(others, &Case::fits);
+  const auto fits_whole = [](const Case& other) { return other.fits && other.streamed_bytes == 0; };
+  const auto best = std::ranges::find_if(others, fits_whole);
   out += "\n" + table.text();
   if (best != others.end()) out += "\n" + command_of(o, best->format) + "\n";
   return out;
@@ -248,9 +247,8 @@ int plan(const PlanOptions& o) {
   const Machine m = machine_of(o, checkpoint);
   const StateBytes state = state_bytes_of(config, o.kv);
   const std::int64_t context = o.context > 0 ? o.context : std::min<std::int64_t>(config.context, 8192);
-  const auto as = [&](std::string_view format) { return weigh(footprint_of(checkpoint, recipe::rtn(format)), std::string(format), config, state, context, m); };
-  Case chosen = o.format.empty() ? weigh(footprint_of(checkpoint), "", config, state, context, m) : as(o.format);
-  if (o.format.empty() && !chosen.fits) stream(chosen, checkpoint, state, context, m);
+  const auto as = [&](std::string_view format) { return weigh(outline_of(checkpoint, recipe::rtn(format)), std::string(format), state, context, m); };
+  const Case chosen = o.format.empty() ? weigh(checkpoint, "", state, context, m) : as(o.format);
   std::vector<Case> others;
   for (const std::string_view format : proposals) {
     Case other = as(format);
@@ -288,7 +286,7 @@ void add_plan(CLI::App& app, Action& action) {
       "Sizes follow from the shapes alone. Speeds are shares of what this machine reads and computes, as\n"
       "measured for models of real shapes (docs/numbers.md): decoding reads the weights that work for a\n"
       "token, a prompt computes with them. A file that does not fit is run all the same (--memory of run):\n"
-      "what is read for a token is told for it as it is, not for formats that it may be compressed to.\n\n"
+      "reads and arithmetic of a pass are followed in time, experts taken as chosen evenly.\n\n"
       "Examples:\n"
       "  bantam plan Qwen3-8B\n"
       "  bantam plan config.json --format i4.g32 --memory 16GiB --read-gb-s 60 --int8-gop-s 900",

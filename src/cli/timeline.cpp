@@ -93,8 +93,10 @@ class Simulation {
 Timeline timeline_of(std::span<const LayerTime> layers, double head_seconds) { return Simulation(layers, head_seconds).run(); }
 
 std::string svg(const Timeline& timeline, const std::string& title) {
-  Bars bars{.title = title, .x_title = "milliseconds", .series = {"arithmetic", "layers, ahead", "experts"}};
-  const auto add = [&](std::size_t series, const char* name, std::vector<Timeline::Span> spans) {
+  Bars bars{.title = title, .x_title = "milliseconds"};
+  const auto add = [&](const char* name, std::vector<Timeline::Span> spans) {
+    bars.series.emplace_back(name);
+    const std::size_t series = bars.series.size() - 1;
     // A read that is cut at the picture's beginning may stand behind those that were finished in it.
     std::ranges::sort(spans, {}, &Timeline::Span::begin);
     Bars::Row row{.name = name};
@@ -108,9 +110,9 @@ std::string svg(const Timeline& timeline, const std::string& title) {
     }
     bars.rows.push_back(std::move(row));
   };
-  add(0, "arithmetic", timeline.arithmetic);
-  if (!timeline.read_ahead.empty()) add(1, "layers read", timeline.read_ahead);
-  if (!timeline.read_experts.empty()) add(2, "experts read", timeline.read_experts);
+  add("arithmetic", timeline.arithmetic);
+  if (!timeline.read_ahead.empty()) add("layers read", timeline.read_ahead);
+  if (!timeline.read_experts.empty()) add("experts read", timeline.read_experts);
   return bantam::svg(bars);
 }
 

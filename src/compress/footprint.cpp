@@ -7,15 +7,11 @@
 
 namespace bantam::inline v0 {
 
-namespace {
-
-/// `format_of(tensor)`: the format that it lies in; `bytes_of(tensor)`: what it takes so.
-template <class FormatOf, class BytesOf>
-Footprint add_up(const Checkpoint& checkpoint, FormatOf&& format_of, BytesOf&& bytes_of) {
+Footprint footprint_of(const Checkpoint& checkpoint) {
   const ModelConfig& config = checkpoint.config();
   Footprint sum;
   for (const CheckpointTensor& tensor : checkpoint.tensors()) {
-    const std::int64_t weights = tensor.rows * tensor.columns, bytes = bytes_of(tensor);
+    const std::int64_t weights = tensor.rows * tensor.columns, bytes = tensor.stored_bytes();
     sum.parameters += weights;
     sum.bytes += bytes;
     if (tensor.is_matrix) sum.matrix_parameters += weights, sum.matrix_bytes += bytes;
@@ -27,29 +23,15 @@ Footprint add_up(const Checkpoint& checkpoint, FormatOf&& format_of, BytesOf&& b
     sum.token_bytes += bytes;
     if (!tensor.is_matrix || tensor.layer < 0) continue;
     sum.layer_operations += 2 * static_cast<double>(weights);
-    if (format_of(tensor).is_float) sum.float_operations += 2 * static_cast<double>(weights);
+    if (tensor.format().is_float) sum.float_operations += 2 * static_cast<double>(weights);
   }
   return sum;
 }
 
-}  // namespace
-
-Footprint footprint_of(const Checkpoint& checkpoint) {
-  return add_up(
-      checkpoint, [](const CheckpointTensor& tensor) -> const FormatInfo& { return tensor.format(); },
-      [](const CheckpointTensor& tensor) { return tensor.stored_bytes(); });
-}
-
-Footprint footprint_of(const Checkpoint& checkpoint, const Recipe& asked) {
+Checkpoint outline_of(const Checkpoint& checkpoint, const Recipe& asked) {
   const Recipe recipe = asked.for_model(checkpoint);
   check_formats(recipe, Target::native);
-  const auto format_of = [&](const CheckpointTensor& tensor) -> const FormatInfo& {
-    return tensor.is_matrix ? format_in(Target::native, tensor, recipe, checkpoint.config()) : format_info<F32Format>();
-  };
-  return add_up(checkpoint, format_of, [&](const CheckpointTensor& tensor) {
-    if (!tensor.is_matrix) return tensor.columns * static_cast<std::int64_t>(sizeof(float));
-    return stored_size(Target::native, tensor.rows, tensor.columns, format_of(tensor)).bytes;
-  });
+  return checkpoint.in_formats([&](const CheckpointTensor& matrix) -> const FormatInfo& { return format_in(Target::native, matrix, recipe, checkpoint.config()); });
 }
 
 }  // namespace bantam::inline v0

@@ -98,6 +98,14 @@ void Checkpoint::outline_layer(std::int64_t layer, const FormatInfo& format) {
   });
 }
 
+Checkpoint Checkpoint::in_formats(FunctionRef<const FormatInfo&(const CheckpointTensor& matrix)> format_of) const {
+  Checkpoint c = *this;
+  for (CheckpointTensor& tensor : c.tensors_) {
+    tensor.source = tensor.is_matrix ? source_of(WeightMatrix(format_of(tensor), tensor.rows, tensor.columns, nullptr)) : source_of(std::shared_ptr<const std::vector<float>>(), tensor.columns);
+  }
+  return c;
+}
+
 Checkpoint Checkpoint::without_drafting() const {
   Checkpoint c = *this;
   c.config_.drafting.clear();

@@ -36,6 +36,8 @@ class StreamUnit {
   }
   [[nodiscard]] bool empty() const noexcept { return parts_.empty(); }
   [[nodiscard]] std::span<const SlotPart> parts() const noexcept { return parts_; }
+  /// Memory that it takes.
+  [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
 
   /// Waits until it is in memory, and makes sure that it is of the file that was opened. Throws what reading threw.
   void finish(ReaderPool& readers, ReaderPool::Batch& batch) const {

@@ -18,13 +18,15 @@ struct Layer {
   [[nodiscard]] bool streams() const noexcept { return !unit.empty(); }
 };
 
-/// Of the file that has the first of what is read.
-DiskReading disk_of(const Checkpoint& checkpoint, const Residency& residency) {
+/// Of the file that has the first of what may be read.
+DiskReading disk_of(const Checkpoint& checkpoint) {
   for (const CheckpointTensor& tensor : checkpoint.tensors()) {
-    if (!residency.keeps(tensor) && !tensor.source->parts().empty()) return measure_disk(*tensor.source->parts()[0].entry->file);
+    if (detail::can_stream(tensor) && !tensor.source->parts().empty()) return measure_disk(*tensor.source->parts()[0].entry->file);
   }
   return {};
 }
+
+Reading reading_by(const DiskReading& disk) { return disk.around_cache ? Reading::direct : Reading::buffered; }
 
 struct LayerSlot {
   std::shared_ptr<std::byte> memory;
@@ -36,7 +38,7 @@ struct LayerSlot {
 }  // namespace
 
 struct StreamedBlocks::Store {
-  explicit Store(const DiskReading& disk) : readers(disk.readers, disk.around_cache ? Reading::direct : Reading::buffered) {}
+  explicit Store(const DiskReading& disk) : readers(disk.readers, reading_by(disk)) {}
 
   std::vector<Layer> layers;
   std::array<LayerSlot, 2> slots;
@@ -101,7 +103,7 @@ struct StreamedBlocks::Store {
 };
 
 StreamedBlocks::StreamedBlocks(const Checkpoint& checkpoint, const ModelWeights& weights, const Residency& residency)
-    : store_(std::make_unique<Store>(disk_of(checkpoint, residency))) {
+    : store_(std::make_unique<Store>(disk_of(checkpoint))) {
   Store& s = *store_;
   s.resident_bytes = residency.resident_bytes();
   s.layers.resize(residency.layers.size());
@@ -169,6 +171,30 @@ std::size_t StreamedBlocks::acquire_experts(std::int64_t index, std::span<std::i
   Store& s = *store_;
   Layer& layer = s.layers[static_cast<std::size_t>(index)];
   return layer.experts.empty() ? wanted.size() : layer.experts.acquire(s.readers, layer.own, wanted, s.experts);
+}
+
+double measure_streaming_gb_s(const Checkpoint& checkpoint) {
+  const DiskReading disk = disk_of(checkpoint);
+  if (disk.gb_s == 0) return 0;
+  // Here and there, so that no cache of the drive's has all of them.
+  constexpr std::size_t most = std::size_t{64} << 20;
+  std::vector<const CheckpointTensor*> tensors;
+  for (const CheckpointTensor& tensor : checkpoint.tensors()) {
+    if (detail::can_stream(tensor) && tensor.source->room_bytes() <= most / 2) tensors.push_back(&tensor);
+  }
+  StreamUnit unit;
+  std::int64_t bytes = 0;
+  for (std::size_t i = 0, at = 0; i < tensors.size() && unit.bytes() < most / 2; ++i, at += 7) {
+    unit.add(*tensors[at % tensors.size()]);
+    bytes += tensors[at % tensors.size()]->stored_bytes();
+  }
+  if (unit.empty()) return disk.gb_s;
+  const std::shared_ptr<std::byte> room = allocate_blocks(unit.bytes());
+  ReaderPool readers(disk.readers, reading_by(disk));
+  std::fill_n(room.get(), unit.bytes(), std::byte{});  // as slots are, once they were used
+  const Stopwatch watch;
+  unit.finish(readers, *readers.read(unit.parts(), room.get(), ReaderPool::Haste::wanted_now));
+  return 1e-9 * static_cast<double>(bytes) / watch.seconds();
 }
 
 StreamStats StreamedBlocks::stats() const {

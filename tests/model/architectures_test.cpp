@@ -56,7 +56,7 @@ TEST_CASE("an outline has the matrices of every architecture, from its config al
     }
     // What is optional in files may be missing of it, but no matrix.
     CHECK(footprint_of(outline).matrix_parameters == footprint_of(whole).matrix_parameters);
-    CHECK(footprint_of(outline, recipe::rtn("i4")).matrix_bytes == footprint_of(whole, recipe::rtn("i4")).matrix_bytes);
+    CHECK(footprint_of(outline_of(outline, recipe::rtn("i4"))).matrix_bytes == footprint_of(outline_of(whole, recipe::rtn("i4"))).matrix_bytes);
   }
 }
 

@@ -22,7 +22,8 @@ struct Footprint {
 
 /// As it is stored.
 [[nodiscard]] Footprint footprint_of(const Checkpoint& checkpoint);
-/// As a recipe would leave it in a native file. Throws what compress_file() throws for recipes that do not fit the model.
-[[nodiscard]] Footprint footprint_of(const Checkpoint& checkpoint, const Recipe& recipe);
+/// A model as a recipe would leave it in a native file: shapes and formats, to be looked at, not read. Throws what compress_file() throws for
+/// recipes that do not fit the model.
+[[nodiscard]] Checkpoint outline_of(const Checkpoint& checkpoint, const Recipe& recipe);
 
 }  // namespace bantam::inline v0

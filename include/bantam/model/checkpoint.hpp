@@ -78,6 +78,9 @@ class Checkpoint {
   [[nodiscard]] static Checkpoint in_memory(const Checkpoint& like, const ModelConfig& config, std::span<const std::int64_t> layers,
                                             std::shared_ptr<const ModelWeights> weights, std::string recipe_json);
 
+  /// The same shapes with matrices in other formats: to be looked at, not read.
+  [[nodiscard]] Checkpoint in_formats(FunctionRef<const FormatInfo&(const CheckpointTensor& matrix)> format_of) const;
+
   /// Empty for models in memory.
   [[nodiscard]] const std::filesystem::path& path() const noexcept { return path_; }
   /// "safetensors", "gguf", "bantam", "memory", or "config" of an outline.

@@ -32,4 +32,8 @@ class StreamedBlocks final : public BlockSource {
   std::unique_ptr<Store> store_;
 };
 
+/// Bytes of a model's file a second, in GB/s, that come into memory ready to be used: blocks of GGUF are rearranged on the way. Reads 64 MB, with what
+/// measure_disk() chose. 0: it has no file, or one too small to tell.
+[[nodiscard]] double measure_streaming_gb_s(const Checkpoint& checkpoint);
+
 }  // namespace bantam::inline v0
