@@ -42,6 +42,10 @@ class Renamed final : public TensorSource {
 
 }  // namespace
 
+std::shared_ptr<const TensorSource> renamed(std::shared_ptr<const TensorSource> whole, std::vector<TensorEntry> entries) {
+  return std::make_shared<const Renamed>(std::move(whole), std::move(entries));
+}
+
 LanguagePart language_part(std::shared_ptr<const TensorSource> whole) {
   const auto all = whole->tensors();
   if (std::ranges::none_of(all, [](const TensorEntry& entry) { return own_name(entry.name).has_value(); })) return {std::move(whole), {}};
@@ -57,7 +61,7 @@ LanguagePart language_part(std::shared_ptr<const TensorSource> whole) {
     entries.push_back(entry);
     entries.back().name = std::move(*name);
   }
-  part.tensors = std::make_shared<const Renamed>(std::move(whole), std::move(entries));
+  part.tensors = renamed(std::move(whole), std::move(entries));
   return part;
 }
 
