@@ -14,6 +14,7 @@ namespace {
 struct LogitsOptions {
   CommonOptions common;
   LoadingOptions loading;
+  AdapterOptions adapters;
   std::string model;
   std::string prompt, file, ids;
   bool has_prompt = false, has_file = false, has_ids = false;
@@ -88,6 +89,7 @@ Json as_json(const Tokenizer& tokenizer, const std::vector<TokenId>& ids, const 
 }
 
 int logits(const LogitsOptions& o) {
+  check(o.adapters);
   at_most_one(o.has_prompt + o.has_file + o.has_ids, "-p, -f and --ids");
   std::vector<TokenId> ids;
   if (o.has_ids) {
@@ -108,7 +110,8 @@ int logits(const LogitsOptions& o) {
   if (ids.empty()) fail(Errc::invalid_argument, "prompt: expected at least one token, found none");
   Session session(model, {.context = std::max(model.config().context, static_cast<std::int64_t>(ids.size())),
                           .threads = static_cast<int>(o.common.threads),
-                          .kv = o.kv});
+                          .kv = o.kv,
+                          .adapters = load_adapters(o.adapters, model)});
   if (static_cast<std::int64_t>(ids.size()) > model.config().context) {
     warn(message("the prompt has ", ids.size(), " tokens, the model was made for ", model.config().context));
   }
@@ -142,6 +145,7 @@ void add_logits(CLI::App& app, Action& action) {
   add_flag(verb, "--all-positions", o->all_positions, "after every token of the prompt, not only the last");
   add_flag(verb, "--parse-special", o->parse_special, "special tokens spelled out in the prompt are tokens");
   add_kv(verb, o->kv);
+  add_adapters(verb, o->adapters);
   add_loading(verb, o->loading);
   add_common(verb, o->common);
   finish_verb(

@@ -202,6 +202,27 @@ Model load_model(const std::string& path, const LoadingOptions& options) {
   return Model::from_checkpoint(open_checkpoint(path, options.gptq_zero), {.memory = memory, .verify = options.verify});
 }
 
+void add_adapters(CLI::App& app, AdapterOptions& options) {
+  add_texts(app, "--lora", options.plain, "PATH", "add a LoRA adapter to the weights: a folder of PEFT's or a GGUF file; may be repeated");
+  add_texts(app, "--lora-scaled", options.scaled, "PATH:SCALE", "the same, so many times as much of it; may be repeated");
+}
+
+void check(const AdapterOptions& options) {
+  for (const std::string& text : options.scaled) {
+    if (parse_adapter(text).path == text) throw UsageError(message("--lora-scaled: expected PATH:SCALE, found ", printable(text)));
+  }
+}
+
+std::vector<ScaledAdapter> load_adapters(const AdapterOptions& options, const Model& model) {
+  std::vector<ScaledAdapter> adapters;
+  for (const std::string& path : options.plain) adapters.push_back({Adapter::load(path, model.config())});
+  for (const std::string& text : options.scaled) {
+    const AdapterChoice choice = parse_adapter(text);
+    adapters.push_back({Adapter::load(choice.path, model.config()), choice.scale});
+  }
+  return adapters;
+}
+
 std::vector<std::string> kv_kinds() {
   std::vector<std::string> kinds;
   for (const KvKernels& kind : kernel_tables().back()->kv) kinds.emplace_back(kind.name);

@@ -95,6 +95,16 @@ void add_gptq_zero(CLI::App& app, std::string& target);
 [[nodiscard]] Checkpoint open_checkpoint(const std::string& path, const std::string& gptq_zero);
 [[nodiscard]] Model load_model(const std::string& path, const LoadingOptions& options);
 
+/// What verbs that run models understand: adapters, in llama.cpp's words.
+struct AdapterOptions {
+  std::vector<std::string> plain;   ///< paths
+  std::vector<std::string> scaled;  ///< "PATH:SCALE"
+};
+void add_adapters(CLI::App& app, AdapterOptions& options);
+/// Throws UsageError for scales that are none.
+void check(const AdapterOptions& options);
+[[nodiscard]] std::vector<ScaledAdapter> load_adapters(const AdapterOptions& options, const Model& model);
+
 /// --kv with every kind that this build has.
 CLI::Option* add_kv(CLI::App& app, std::string& target);
 [[nodiscard]] std::vector<std::string> kv_kinds();

@@ -15,6 +15,7 @@ namespace {
 struct PerplexityArguments {
   CommonOptions common;
   LoadingOptions loading;
+  AdapterOptions adapters;
   std::string model;
   std::string file;
   std::string against;
@@ -26,6 +27,7 @@ struct PerplexityArguments {
 Json optional(const std::optional<double>& value) { return value ? Json(*value) : Json(nullptr); }
 
 int measure(const PerplexityArguments& o) {
+  check(o.adapters);
   apply(o.common);
   const std::string text = read_input(o.file);
   const Model model = load_model(o.model, o.loading);
@@ -35,7 +37,7 @@ int measure(const PerplexityArguments& o) {
   for (const Model* m : {&model, base ? &*base : &model}) context = std::min(context, m->config().context);
   ProgressBar bar(!o.common.json);
   const PerplexityResult result = perplexity(
-      model, text, {.context = context, .limit = o.limit, .threads = static_cast<int>(o.common.threads), .kv = o.kv},
+      model, text, {.context = context, .limit = o.limit, .threads = static_cast<int>(o.common.threads), .kv = o.kv, .adapters = load_adapters(o.adapters, model)},
       base ? &*base : nullptr, [&](std::int64_t done, std::int64_t total) {
         bar.show(done, total, "windows");
         return true;
@@ -80,6 +82,7 @@ void add_perplexity(CLI::App& app, Action& action) {
   add_integer(verb, "--limit", o->limit, {}, "use this many tokens of the text; 0: all");
   add_text(verb, "--against", o->against, "BASE", "also measure the divergence from this model, on the same tokens");
   add_kv(verb, o->kv);
+  add_adapters(verb, o->adapters);
   add_loading(verb, o->loading);
   add_common(verb, o->common);
   finish_verb(

@@ -104,6 +104,7 @@ void finish_options(RunOptions& o, const SamplingArguments& arguments) {
     generate.sampling.seed = static_cast<std::uint64_t>(parse_integer("--seed", arguments.seed, {}));
   }
   check(generate.sampling);
+  check(o.adapters);
   o.grammar = grammar_of(arguments);
   for (const std::string& stop : generate.stop) {
     if (stop.empty()) throw UsageError("--stop: expected a text of at least one character, found an empty one");
@@ -124,7 +125,8 @@ Session open_session(const RunOptions& o) {
   const SessionOptions options{.context = o.context,
                                .threads = static_cast<int>(o.common.threads),
                                .kv = o.kv,
-                               .progress = reading_progress(!o.quiet && !o.common.json)};
+                               .progress = reading_progress(!o.quiet && !o.common.json),
+                               .adapters = load_adapters(o.adapters, model)};
   return o.load_session.empty() ? Session(std::move(model), options)
                                 : Session::restore(std::move(model), o.load_session, options);
 }
@@ -246,6 +248,7 @@ void add_run(CLI::App& app, Action& action) {
   add_text(verb, "--save-session", o->save_session, "FILE", "afterwards, save all that the model has in mind");
   add_text(verb, "--load-session", o->load_session, "FILE", "go on from there; without -p or -f with the same text");
   add_flag(verb, "-q,--quiet", o->quiet, "no statistics on standard error");
+  add_adapters(verb, o->adapters);
   add_loading(verb, o->loading);
   add_common(verb, o->common);
   finish_verb(
