@@ -86,6 +86,8 @@ struct TinyAdapter {
       t.values = change.b;
       t.shape = {t.shape[0], rank};
       if (info_of(t.own.role).is_of_expert()) t.fused_name.clear();
+      // PEFT's lie as those of any layer do, where the weights are transposed, too.
+      if (!info_of(t.own.role).by_heads) t.fused.transposed = false;
     }
     return of_b;
   }

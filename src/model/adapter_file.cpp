@@ -117,7 +117,7 @@ PeftScales read_peft_config(const std::filesystem::path& file) {
 // What PEFT wraps a model in is called so.
 constexpr std::string_view peft_prefix = "base_model.model.", peft_a = ".lora_A.weight", peft_b = ".lora_B.weight";
 
-AdapterFile open_peft(const std::filesystem::path& folder) {
+AdapterFile open_peft(const std::filesystem::path& folder, const ArchSpec& arch) {
   const std::filesystem::path config = folder / "adapter_config.json", file = folder / "adapter_model.safetensors";
   AdapterFile adapter{.tensors = nullptr, .place = printable(file.string(), 400), .container = Container::folder, .names = {}, .scale = {}};
   PeftScales scales = read_peft_config(config);
@@ -131,7 +131,7 @@ AdapterFile open_peft(const std::filesystem::path& folder) {
     entries.push_back(entry);
     if (entry.name.starts_with(peft_prefix)) entries.back().name.erase(0, peft_prefix.size());
   }
-  LanguagePart part = language_part(renamed(std::move(whole), std::move(entries)));
+  LanguagePart part = language_part(renamed(std::move(whole), std::move(entries)), arch);
   if (!part.left_out.empty()) fail(Errc::unsupported, adapter.place, ": ", printable(part.left_out[0]), ": expected changes of the language model alone");
   adapter.tensors = std::move(part.tensors);
   adapter.scale = [scales = std::move(scales)](std::string_view name, std::int64_t rank) {
@@ -175,7 +175,7 @@ std::string AdapterFile::b_of(std::string_view matrix) const {
 
 AdapterFile open_adapter(const std::filesystem::path& path, const ModelConfig& config) {
   switch (kind_of(path)) {
-    case FileKind::folder: return open_peft(path);
+    case FileKind::folder: return open_peft(path, *config.arch);
     case FileKind::gguf: return open_gguf(path, *config.arch);
     case FileKind::safetensors:
       fail(Errc::invalid_argument, printable(path.string(), 400), ": expected an adapter, found plain safetensors: give the folder that holds it and its adapter_config.json");

@@ -7,6 +7,7 @@
 
 #include "bantam/model/drafter.hpp"
 #include "bantam/model/forward.hpp"
+#include "bantam/model/streamed_blocks.hpp"
 #include "bantam/nn/kv_state.hpp"
 
 namespace bantam::inline v0 {
@@ -52,6 +53,8 @@ struct Engine::Shared {
   const std::int64_t context;
   std::atomic<int> threads;
   Turns turns;
+  std::unique_ptr<StreamedBlocks> blocks;  ///< of a model that is not in memory whole
+  std::atomic<const StreamedBlocks*> streaming{nullptr};  ///< the same, for those without the turn
   std::unique_ptr<Forward> forward;
   std::unique_ptr<Drafter> drafter;
   std::vector<Adapter> checked;  ///< the last ones that were found to fit: each pass asks
@@ -69,7 +72,16 @@ struct Engine::Shared {
   /// Whoever has the turn.
   Forward& running() {
     // In a child of fork() its threads are not there, and another thread may have been in the middle of changing it.
-    if (forward && forward->is_forked()) (void)forward.release();
+    if (forward && forward->is_forked()) {
+      (void)forward.release();
+      (void)blocks.release();
+    }
+    if (!forward && model.residency() != nullptr) {
+      blocks = std::make_unique<StreamedBlocks>(model.checkpoint(), model.weights(), *model.residency());
+      streaming = blocks.get();
+      forward = std::make_unique<Forward>(model.config(), model.weights(), *blocks, context, threads);
+      threads = forward->threads();
+    }
     if (!forward) {
       forward = std::make_unique<Forward>(model.config(), model.weights(), context, threads);
       threads = forward->threads();
@@ -114,12 +126,19 @@ Engine::Engine(Model model, EngineOptions options) {
     fail(Errc::invalid_argument, "threads: expected 0 (all cores) to 1024, found ", options.threads);
   }
   const std::int64_t context = options.context == 0 ? model.config().context : options.context;
+  check_positions(model.config(), context, "context");
   shared_ = std::make_shared<Shared>(std::move(model), context, options.threads);
 }
 
 const Model& Engine::model() const noexcept { return shared_->model; }
 std::int64_t Engine::context() const noexcept { return shared_->context; }
 int Engine::threads() const noexcept { return shared_->threads; }
+StreamStats Engine::stream_stats() const {
+  const StreamedBlocks* blocks = shared_->streaming;
+  if (blocks != nullptr) return blocks->stats();
+  const Residency* residency = model().residency();
+  return {.resident_bytes = residency != nullptr ? residency->resident_bytes() : model().bytes()};
+}
 
 nn::SequenceState Engine::new_state(std::string_view kv) const {
   return model().config().new_state(kv);
@@ -201,6 +220,7 @@ void Engine::remove(nn::SequenceState& state, std::int64_t first, std::int64_t l
   }
   const ModelConfig& config = model().config();
   if (state.find<nn::RecurrentState>() != nullptr) fail(Errc::unsupported, "remove: expected a model that keeps keys and values alone, found one with recurrent states");
+  if (config.arch->learns_positions()) fail(Errc::unsupported, "remove: expected a model whose keys can be turned to other positions, found one that learned positions");
   const nn::Rope rope(config.rope, context()), local(config.local_rope.value_or(config.rope), context());
   const auto turned = [&](const nn::Rope& by) {
     std::vector<float> angles(static_cast<std::size_t>(by.dim()));

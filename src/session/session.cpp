@@ -185,10 +185,12 @@ void Session::prefill(std::span<const TokenId> tokens) {
   state_->prompt_tokens = static_cast<std::int64_t>(tokens.size());
 }
 
-void Session::prefill(std::string_view text, EncodeOptions encode) {
-  if (!state_->tokens.empty()) encode.add_special = false;
-  prefill(state_->model().tokenizer().encode(text, encode));
+std::vector<TokenId> Session::encode(std::string_view text, EncodeOptions options) const {
+  if (!tokens().empty()) options.add_special = false;
+  return model().tokenizer().encode(text, options);
 }
+
+void Session::prefill(std::string_view text, EncodeOptions encode) { prefill(this->encode(text, encode)); }
 
 void prefill(std::span<const Prompt> prompts) {
   const Stopwatch watch;
@@ -250,9 +252,7 @@ TextRange Session::stream(std::span<const TokenId> prompt, GenerateOptions optio
 }
 
 TextRange Session::stream(std::string_view prompt, GenerateOptions options, EncodeOptions encode) {
-  if (!state_->tokens.empty()) encode.add_special = false;
-  const std::vector<TokenId> tokens = state_->model().tokenizer().encode(prompt, encode);
-  return stream(tokens, std::move(options));
+  return stream(this->encode(prompt, encode), std::move(options));
 }
 
 TextRange Session::stream_whole(std::span<const TokenId> tokens, GenerateOptions options) {
@@ -378,8 +378,8 @@ void Session::remove(std::int64_t first, std::int64_t last) {
   }
   if (last == held) return truncate(first);
   if (first == last) return;
-  if (s.sequence.find<nn::RecurrentState>() != nullptr) {
-    s.rewind(first);  // nothing takes tokens out of the middle: those behind wait to be read again
+  if (s.sequence.find<nn::RecurrentState>() != nullptr || s.model().config().arch->learns_positions()) {
+    s.rewind(first);  // nothing takes tokens out of the middle, nor learned positions out of keys: those behind wait to be read again
   } else {
     // Tokens that wait to be read have no keys yet.
     const std::int64_t read = s.sequence.tokens();
