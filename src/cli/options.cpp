@@ -8,6 +8,7 @@
 #include "bantam/core/parallel.hpp"
 #include "bantam/kernels/table.hpp"
 #include "fit.hpp"
+#include "io/posix.hpp"
 #include "memory_bound.hpp"
 #include "output.hpp"
 #include "spellings.hpp"
@@ -189,9 +190,10 @@ Checkpoint open_checkpoint(const std::string& path, const std::string& gptq_zero
 void refuse_overwriting(const std::string& model, const std::string& out) {
   bool same = same_file(model, out);
   // A folder's files are the model, too.
-  std::error_code ignored;
-  for (const auto& entry : std::filesystem::directory_iterator(model, ignored))
-    same = same || same_file(entry.path(), out);
+  detail::for_each_name(model, [&](std::string_view name) {
+    same = same || same_file(std::filesystem::path(model) / name, out);
+    return !same;
+  });
   if (same)
     fail(Errc::invalid_argument, printable(out, 4096),
          ": expected an output other than the input, found the same file");

@@ -1,5 +1,4 @@
 // Output that appears under its final name complete, or not at all.
-#include <dirent.h>
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/random.h>
@@ -10,7 +9,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
-#include <memory>
 
 #include "bantam/io/file.hpp"
 #include "io/posix.hpp"
@@ -50,21 +48,17 @@ bool is_temporary_name(std::string_view name, std::string_view stem) {
 /// Removes what killed processes have left of the same file: temporary names that nobody holds a lock on. What cannot be looked at
 /// or locked stays.
 void remove_abandoned(const std::filesystem::path& path) {
-  struct Close {
-    void operator()(DIR* folder) const noexcept { ::closedir(folder); }
-  };
   const std::string stem = temporary_stem(path);
   const std::filesystem::path folder = folder_of(path);
-  // The standard library's iterator ends the process where memory runs out inside of it.
-  const std::unique_ptr<DIR, Close> entries(::opendir(folder.c_str()));
-  while (const dirent* entry = entries != nullptr ? ::readdir(entries.get()) : nullptr) {
-    if (!is_temporary_name(entry->d_name, stem)) continue;
-    const std::filesystem::path left = folder / entry->d_name;
+  detail::for_each_name(folder, [&](std::string_view name) {
+    if (!is_temporary_name(name, stem)) return true;
+    const std::filesystem::path left = folder / name;
     const detail::Descriptor file(::open(left.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW));
     struct stat status {};
-    if (file.get() < 0 || ::fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode)) continue;
+    if (file.get() < 0 || ::fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode)) return true;
     if (::flock(file.get(), LOCK_EX | LOCK_NB) == 0) ::unlink(left.c_str());
-  }
+    return true;
+  });
 }
 
 /// Says that somebody writes the new file. False: another process took it for abandoned before that, and has removed it.
