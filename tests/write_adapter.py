@@ -13,7 +13,7 @@ from pathlib import Path
 MATRICES = {"self_attn.q_proj": (256, 256), "self_attn.v_proj": (128, 256), "self_attn.o_proj": (256, 256), "mlp.gate_proj": (768, 256), "mlp.down_proj": (256, 768)}
 
 
-def write_adapter(folder, seed=1, rank=4, layers=4, **config):
+def write_adapter(folder, seed=1, rank=4, layers=4, matrices=MATRICES, **config):
     """The folder, with adapter_config.json and adapter_model.safetensors."""
     draw = random.Random(seed)
     header, data = {}, []
@@ -25,7 +25,7 @@ def write_adapter(folder, seed=1, rank=4, layers=4, **config):
         header[name] = {"dtype": "F32", "shape": [rows, columns], "data_offsets": [begin, begin + len(data[-1])]}
 
     for layer in range(layers):
-        for name, (rows, columns) in MATRICES.items():
+        for name, (rows, columns) in matrices.items():
             module = f"base_model.model.model.layers.{layer}.{name}"
             add(f"{module}.lora_A.weight", rank, columns, columns ** -0.5)
             add(f"{module}.lora_B.weight", rows, rank, 0.1)
@@ -33,7 +33,7 @@ def write_adapter(folder, seed=1, rank=4, layers=4, **config):
     folder.mkdir(parents=True, exist_ok=True)
     text = json.dumps(header).encode()
     (folder / "adapter_model.safetensors").write_bytes(struct.pack("<Q", len(text)) + text + b"".join(data))
-    said = {"peft_type": "LORA", "r": rank, "lora_alpha": 2 * rank, "bias": "none", "target_modules": [name.split(".")[1] for name in MATRICES]}
+    said = {"peft_type": "LORA", "r": rank, "lora_alpha": 2 * rank, "bias": "none", "target_modules": [name.split(".")[1] for name in matrices]}
     (folder / "adapter_config.json").write_text(json.dumps({**said, **config}))
     return folder
 

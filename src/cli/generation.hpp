@@ -10,7 +10,6 @@ namespace bantam::cli {
 struct RunOptions {
   CommonOptions common;
   LoadingOptions loading;
-  AdapterOptions adapters;
   std::string model;
   std::string prompt, file;
   bool has_prompt = false, has_file = false;

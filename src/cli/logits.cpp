@@ -14,7 +14,6 @@ namespace {
 struct LogitsOptions {
   CommonOptions common;
   LoadingOptions loading;
-  AdapterOptions adapters;
   std::string model;
   std::string prompt, file, ids;
   bool has_prompt = false, has_file = false, has_ids = false;
@@ -89,7 +88,6 @@ Json as_json(const Tokenizer& tokenizer, const std::vector<TokenId>& ids, const 
 }
 
 int logits(const LogitsOptions& o) {
-  check(o.adapters);
   at_most_one(o.has_prompt + o.has_file + o.has_ids, "-p, -f and --ids");
   std::vector<TokenId> ids;
   if (o.has_ids) {
@@ -107,13 +105,13 @@ int logits(const LogitsOptions& o) {
   apply(o.common);
   // A text has no more tokens than bytes, but for those at its ends.
   const std::size_t most = o.has_ids ? ids.size() : text.size() + 2;
-  const Model model = load_model(o.model, o.loading, {.context = static_cast<std::int64_t>(most), .kv = o.kv});
+  const auto [model, adapters] = load_adapted(o.model, o.loading, {.context = static_cast<std::int64_t>(most), .kv = o.kv});
   if (!o.has_ids) ids = model.tokenizer().encode(text, {.parse_special = o.parse_special});
   if (ids.empty()) fail(Errc::invalid_argument, "prompt: expected at least one token, found none");
   Session session(model, {.context = std::max(model.config().context, static_cast<std::int64_t>(ids.size())),
                           .threads = static_cast<int>(o.common.threads),
                           .kv = o.kv,
-                          .adapters = load_adapters(o.adapters, model)});
+                          .adapters = adapters});
   if (static_cast<std::int64_t>(ids.size()) > model.config().context) {
     warn(message("the prompt has ", ids.size(), " tokens, the model was made for ", model.config().context));
   }
@@ -147,7 +145,6 @@ void add_logits(CLI::App& app, Action& action) {
   add_flag(verb, "--all-positions", o->all_positions, "after every token of the prompt, not only the last");
   add_flag(verb, "--parse-special", o->parse_special, "special tokens spelled out in the prompt are tokens");
   add_kv(verb, o->kv);
-  add_adapters(verb, o->adapters);
   add_loading(verb, o->loading);
   add_common(verb, o->common);
   finish_verb(

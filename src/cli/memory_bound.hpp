@@ -7,8 +7,8 @@
 namespace bantam::cli {
 
 /// What weights may take in a process that takes `bound` bytes in all: less what it has already, keys, values and states of the texts,
-/// and buffers. Throws Error where nothing is left.
-[[nodiscard]] std::int64_t room_for_weights(const Checkpoint& checkpoint, std::int64_t bound, TextRoom texts);
+/// and buffers. `adapters` are in memory. Throws Error where nothing is left.
+[[nodiscard]] std::int64_t room_for_weights(const Checkpoint& checkpoint, std::int64_t bound, TextRoom texts, std::span<const ScaledAdapter> adapters);
 
 /// {resident_bytes, streamed_bytes, expert_hits, expert_misses, read_gb_s, waited_ms}
 [[nodiscard]] Json to_json(const StreamStats& stats);

@@ -172,6 +172,8 @@ void add_loading(CLI::App& app, LoadingOptions& options) {
   add_flag(app, "--verify", options.verify, "native files: compare everything with the hashes that they store");
   add_text(app, "--memory", options.memory, "SIZE",
            "what the process may take: 12GiB; weights beyond it are read from the file as they are wanted, with the same results [no bound]");
+  add_texts(app, "--lora", options.lora, "PATH[:SCALE]",
+            "add a LoRA adapter to the weights: a folder of PEFT's or a GGUF file, so many times as much of it; may be repeated");
   add_gptq_zero(app, options.gptq_zero);
 }
 
@@ -200,6 +202,12 @@ void refuse_overwriting(const std::string& model, const std::string& out) {
 }
 
 Model load_model(const std::string& path, const LoadingOptions& options, const TextRoom& texts) {
+  LoadingOptions alone = options;
+  alone.lora.clear();
+  return load_adapted(path, alone, texts).model;
+}
+
+AdaptedModel load_adapted(const std::string& path, const LoadingOptions& options, const TextRoom& texts) {
   at_most_one(options.map + options.no_map + options.direct, "--mmap, --no-mmap, --direct");
   const WeightMemory memory = options.map      ? WeightMemory::mapped
                               : options.direct ? WeightMemory::direct
@@ -208,28 +216,12 @@ Model load_model(const std::string& path, const LoadingOptions& options, const T
   if (options.map && !options.memory.empty()) throw UsageError("--memory: expected weights that are read, found --mmap");
   const std::int64_t bound = options.memory.empty() ? 0 : parse_size("--memory", options.memory);
   const Checkpoint checkpoint = open_checkpoint(path, options.gptq_zero);
-  return Model::from_checkpoint(checkpoint, {.memory = memory, .verify = options.verify, .memory_limit = bound == 0 ? 0 : room_for_weights(checkpoint, bound, texts)});
-}
-
-void add_adapters(CLI::App& app, AdapterOptions& options) {
-  add_texts(app, "--lora", options.plain, "PATH", "add a LoRA adapter to the weights: a folder of PEFT's or a GGUF file; may be repeated");
-  add_texts(app, "--lora-scaled", options.scaled, "PATH:SCALE", "the same, so many times as much of it; may be repeated");
-}
-
-void check(const AdapterOptions& options) {
-  for (const std::string& text : options.scaled) {
-    if (parse_adapter(text).path == text) throw UsageError(message("--lora-scaled: expected PATH:SCALE, found ", printable(text)));
-  }
-}
-
-std::vector<ScaledAdapter> load_adapters(const AdapterOptions& options, const Model& model) {
-  std::vector<ScaledAdapter> adapters;
-  for (const std::string& path : options.plain) adapters.push_back({Adapter::load(path, model.config())});
-  for (const std::string& text : options.scaled) {
-    const AdapterChoice choice = parse_adapter(text);
-    adapters.push_back({Adapter::load(choice.path, model.config()), choice.scale});
-  }
-  return adapters;
+  // First: weights get what is left beside them.
+  std::vector<AdapterChoice> choices;
+  for (const std::string& text : options.lora) choices.push_back(parse_adapter(text));
+  std::vector<ScaledAdapter> adapters = load_adapters(choices, checkpoint.config());
+  const std::int64_t limit = bound == 0 ? 0 : room_for_weights(checkpoint, bound, texts, adapters);
+  return {Model::from_checkpoint(checkpoint, {.memory = memory, .verify = options.verify, .memory_limit = limit}), std::move(adapters)};
 }
 
 std::vector<std::string> kv_kinds() {

@@ -86,6 +86,7 @@ struct LoadingOptions {
   bool verify = false;
   std::string gptq_zero;
   std::string memory;  ///< of the process; empty: whatever it takes
+  std::vector<std::string> lora;  ///< adapters, as parse_adapter() reads them
 };
 /// Tokens to hold within a bound of memory, at most, where nobody says: what they may take has to be known.
 inline constexpr std::int64_t bounded_context = 8192;
@@ -102,18 +103,15 @@ void refuse_overwriting(const std::string& model, const std::string& out);
 void add_gptq_zero(CLI::App& app, std::string& target);
 /// Opens, and passes on what Checkpoint::warnings() says.
 [[nodiscard]] Checkpoint open_checkpoint(const std::string& path, const std::string& gptq_zero);
-/// Within --memory, which `texts` share.
+/// Within --memory, which `texts` share; without adapters.
 [[nodiscard]] Model load_model(const std::string& path, const LoadingOptions& options, const TextRoom& texts);
-
-/// What verbs that run models understand: adapters, in llama.cpp's words.
-struct AdapterOptions {
-  std::vector<std::string> plain;   ///< paths
-  std::vector<std::string> scaled;  ///< "PATH:SCALE"
+/// A model and what --lora adds to it.
+struct AdaptedModel {
+  Model model;
+  std::vector<ScaledAdapter> adapters;
 };
-void add_adapters(CLI::App& app, AdapterOptions& options);
-/// Throws UsageError for scales that are none.
-void check(const AdapterOptions& options);
-[[nodiscard]] std::vector<ScaledAdapter> load_adapters(const AdapterOptions& options, const Model& model);
+/// The same with adapters, which share --memory, too.
+[[nodiscard]] AdaptedModel load_adapted(const std::string& path, const LoadingOptions& options, const TextRoom& texts);
 
 /// --kv with every kind that this build has.
 CLI::Option* add_kv(CLI::App& app, std::string& target);

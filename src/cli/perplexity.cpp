@@ -15,7 +15,6 @@ namespace {
 struct PerplexityArguments {
   CommonOptions common;
   LoadingOptions loading;
-  AdapterOptions adapters;
   std::string model;
   std::string file;
   std::string against;
@@ -27,19 +26,18 @@ struct PerplexityArguments {
 Json optional(const std::optional<double>& value) { return value ? Json(*value) : Json(nullptr); }
 
 int measure(const PerplexityArguments& o) {
-  check(o.adapters);
   apply(o.common);
   const std::string text = read_input(o.file);
   if (!o.against.empty() && !o.loading.memory.empty()) not_yet("--memory with --against");
   const TextRoom window{.context = o.context, .kv = o.kv};
-  const Model model = load_model(o.model, o.loading, window);
+  const auto [model, adapters] = load_adapted(o.model, o.loading, window);
   std::optional<Model> base;
   if (!o.against.empty()) base = load_model(o.against, o.loading, window);
   std::int64_t context = o.context;
   for (const Model* m : {&model, base ? &*base : &model}) context = std::min(context, m->config().context);
   ProgressBar bar(!o.common.json);
   const PerplexityResult result = perplexity(
-      model, text, {.context = context, .limit = o.limit, .threads = static_cast<int>(o.common.threads), .kv = o.kv, .adapters = load_adapters(o.adapters, model)},
+      model, text, {.context = context, .limit = o.limit, .threads = static_cast<int>(o.common.threads), .kv = o.kv, .adapters = adapters},
       base ? &*base : nullptr, [&](std::int64_t done, std::int64_t total) {
         bar.show(done, total, "windows");
         return true;
@@ -84,7 +82,6 @@ void add_perplexity(CLI::App& app, Action& action) {
   add_integer(verb, "--limit", o->limit, {}, "use this many tokens of the text; 0: all");
   add_text(verb, "--against", o->against, "BASE", "also measure the divergence from this model, on the same tokens");
   add_kv(verb, o->kv);
-  add_adapters(verb, o->adapters);
   add_loading(verb, o->loading);
   add_common(verb, o->common);
   finish_verb(

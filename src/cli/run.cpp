@@ -105,7 +105,6 @@ void finish_options(RunOptions& o, const SamplingArguments& arguments) {
     generate.sampling.seed = static_cast<std::uint64_t>(parse_integer("--seed", arguments.seed, {}));
   }
   check(generate.sampling);
-  check(o.adapters);
   o.grammar = grammar_of(arguments);
   for (const std::string& stop : generate.stop) {
     if (stop.empty()) throw UsageError("--stop: expected a text of at least one character, found an empty one");
@@ -119,7 +118,7 @@ void finish_options(RunOptions& o, const SamplingArguments& arguments) {
 }
 
 Session open_session(const RunOptions& o) {
-  Model model = load_model(o.model, o.loading, {.context = o.context, .kv = o.kv, .sequences = std::max<std::int64_t>({1, o.continuations, o.beams})});
+  auto [model, adapters] = load_adapted(o.model, o.loading, {.context = o.context, .kv = o.kv, .sequences = std::max<std::int64_t>({1, o.continuations, o.beams})});
   if (o.context > model.config().context) {
     warn(message("a context of ", o.context, " tokens, the model was made for ", model.config().context));
   }
@@ -128,7 +127,7 @@ Session open_session(const RunOptions& o) {
                                .threads = static_cast<int>(o.common.threads),
                                .kv = o.kv,
                                .progress = reading_progress(!o.quiet && !o.common.json),
-                               .adapters = load_adapters(o.adapters, model)};
+                               .adapters = std::move(adapters)};
   return o.load_session.empty() ? Session(std::move(model), options)
                                 : Session::restore(std::move(model), o.load_session, options);
 }
@@ -255,7 +254,6 @@ void add_run(CLI::App& app, Action& action) {
   add_text(verb, "--load-session", o->load_session, "FILE", "go on from there; without -p or -f with the same text");
   add_flag(verb, "--stats", o->stats, "what weights took: memory, bytes read, experts that were there, and waiting (`stats` in --json)");
   add_flag(verb, "-q,--quiet", o->quiet, "no statistics on standard error");
-  add_adapters(verb, o->adapters);
   add_loading(verb, o->loading);
   add_common(verb, o->common);
   finish_verb(

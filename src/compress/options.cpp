@@ -62,7 +62,7 @@ constexpr CompressOption option_table[] = {
     {.name = "true_sequential", .kind = OptionKind::flag, .initial = "on", .calibrates = true,
      .meaning = "round each group of a block's matrices for the inputs that the rounded ones before it make, which takes longer",
      .set = [](CompressRequest& r, const OptionValue& v) { r.details.true_sequential = v.on; }},
-    {.name = "lora", .kind = OptionKind::adapters, .placeholder = "PATH[:SCALE]",
+    {.name = "merge_lora", .kind = OptionKind::adapters, .placeholder = "PATH[:SCALE]",
      .meaning = "merge a LoRA adapter into the weights first, a folder of PEFT's or a GGUF file, so many times as much of it",
      .set = [](CompressRequest& r, const OptionValue& v) { r.adapters.push_back(parse_adapter(v.text)); }},
     {.name = "prune", .kind = OptionKind::texts, .placeholder = "WHAT:AMOUNT", .example = "magnitude:0.5",
@@ -142,11 +142,7 @@ Recipe recipe_of(const CompressRequest& request) {
 }
 
 Checkpoint merged(const CompressRequest& request, const Checkpoint& checkpoint) {
-  return naming_option("lora", [&] {
-    std::vector<ScaledAdapter> adapters;
-    for (const AdapterChoice& choice : request.adapters) adapters.push_back({Adapter::load(choice.path, checkpoint.config()), choice.scale});
-    return checkpoint.merged(adapters);
-  });
+  return naming_option("merge_lora", [&] { return checkpoint.merged(load_adapters(request.adapters, checkpoint.config())); });
 }
 
 Model with_adapters(const CompressRequest& request, const Model& model) {

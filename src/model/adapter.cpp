@@ -241,11 +241,19 @@ void Adapter::check_fits(const ModelConfig& config) const {
 const std::string& Adapter::name_of(const AdapterMatrix& matrix) const noexcept { return data_->names[static_cast<std::size_t>(&matrix - data_->matrices.data())]; }
 
 AdapterChoice parse_adapter(std::string_view text) {
+  std::error_code ignored;
+  if (std::filesystem::exists(text, ignored)) return {std::string(text), 1};
   const auto colon = text.rfind(':');
   if (colon != text.npos && colon > 0) {
     if (const auto scale = number_in<float>(text.substr(colon + 1)); scale && std::isfinite(*scale)) return {std::string(text.substr(0, colon)), *scale};
   }
   return {std::string(text), 1};
+}
+
+std::vector<ScaledAdapter> load_adapters(std::span<const AdapterChoice> choices, const ModelConfig& config) {
+  std::vector<ScaledAdapter> adapters;
+  for (const AdapterChoice& choice : choices) adapters.push_back({Adapter::load(choice.path, config), choice.scale});
+  return adapters;
 }
 
 std::uint64_t fingerprint_of(std::span<const ScaledAdapter> adapters) noexcept {

@@ -118,7 +118,7 @@ TEST_CASE("adapters are merged by a setting of compression") {
   const auto model = load();
   const std::string path = write_adapter(folder / "one"), choice = path + ":0.5";
   const auto adapter = load_adapter(model.get(), path);
-  const bantam_setting settings[] = {{"lora", choice.c_str()}};
+  const bantam_setting settings[] = {{"merge_lora", choice.c_str()}};
   bantam_compress_options options = BANTAM_COMPRESS_OPTIONS_INIT;
   options.format = "f32";
   options.settings = settings;

@@ -1,4 +1,5 @@
 // Adapters of every architecture: while a model runs and merged, from both kinds of files, against double precision.
+#include "bantam/model/residency.hpp"
 #include "tiny_adapter.hpp"
 
 namespace bantam::test {
@@ -307,6 +308,52 @@ TEST_CASE("paths and scales are told apart") {
   check("a:inf", "a:inf", 1);
   check(":2", ":2", 1);
   check("a:", "a:", 1);
+}
+
+TEST_CASE("a path that exists as it is written is one, whatever stands behind its colon") {
+  const TemporaryFolder folder;
+  const auto check = [&](const char* text, const char* path, float scale) {
+    CHECK(parse_adapter((folder / text).string()).path == (folder / path).string());
+    CHECK(parse_adapter((folder / text).string()).scale == scale);
+  };
+  check("a:2", "a", 2);
+  write_file(folder / "a:2", "");
+  check("a:2", "a:2", 1);
+  check("a:2:3", "a:2", 3);
+  std::filesystem::create_directory(folder / "b:1");
+  check("b:1", "b:1", 1);
+  check("b:1:0.5", "b:1", 0.5F);
+}
+
+TEST_CASE("adapters of models within a bound of memory give the bits of those in memory, merged ones too") {
+  for (const ArchSpec* arch : architectures) {
+    CAPTURE(std::string(arch->name));
+    TinyModel tiny{.arch = arch, .layers = 8, .experts = 16};
+    tiny.make();
+    TinyAdapter made{.model = tiny};
+    made.make(12);
+    const TemporaryFolder folder;
+    tiny.write_folder(folder / "hf");
+    made.write_folder(folder / "peft");
+    const Checkpoint checkpoint = Checkpoint::open(folder / "hf");
+    const Model whole = Model::from_checkpoint(checkpoint);
+    const std::vector<ScaledAdapter> adapters{{Adapter::load(folder / "peft", checkpoint.config()), 0.7F}};
+    const Checkpoint merged = checkpoint.merged(adapters);
+    const auto tokens = some_tokens();
+    const std::vector<float> expected = adapted_logits(whole, adapters, tokens), of_merged = logits_of(Model::from_checkpoint(merged), tokens);
+    const std::int64_t least = residency_of(checkpoint, 0).least;
+    for (const std::int64_t limit : {least, (least + whole.bytes()) / 2}) {
+      CAPTURE(limit);
+      const Model model = Model::from_checkpoint(checkpoint, {.memory_limit = limit});
+      REQUIRE(model.residency() != nullptr);
+      CHECK(adapted_logits(model, adapters, tokens) == expected);
+      CHECK(adapted_logits(model, adapters, tokens, 1, 5) == expected);
+      CHECK(logits_of(Model::from_checkpoint(model.checkpoint().merged(adapters)), tokens) == of_merged);
+    }
+    const Model streamed = Model::from_checkpoint(merged, {.memory_limit = residency_of(merged, 0).least});
+    REQUIRE(streamed.residency() != nullptr);
+    CHECK(logits_of(streamed, tokens) == of_merged);
+  }
 }
 
 }  // namespace

@@ -80,7 +80,7 @@ def compare(bantam, scripts, folder, ids, sources, adapters={}):
 
 @functools.cache
 def logits_of(bantam, source, ids, adapter):
-    lora = ["--lora-scaled", f"{adapter}:{ADAPTER_SCALE}"] if adapter else []
+    lora = ["--lora", f"{adapter}:{ADAPTER_SCALE}"] if adapter else []
     positions = json.loads(run([bantam, "logits", source, "--ids", json.dumps(ids), "--top", VOCABULARY, "--all-positions", "--kv", "f32", "--json", *lora]))["positions"]
     return log_probabilities([position["top"] for position in positions])
 

@@ -133,7 +133,7 @@ class Tokenizer:
 
 class Adapter:
     """A LoRA adapter of a model: a folder as PEFT writes it, or a GGUF file as llama.cpp's converter does. Constant; sessions add it to
-    the model's matrices while they run, Session(model, adapters=[adapter]), and compress(model, lora=path) merges it."""
+    the model's matrices while they run, Session(model, adapters=[adapter]), and compress(model, merge_lora=path) merges it."""
 
     def __init__(self, model, path):
         self.path = path_of("path", path)

@@ -63,9 +63,9 @@ class Adapters(Folder):
         self.assertEqual(texts, alone)
 
     def test_merged_is_what_runs(self):
-        merged, _ = bantam.compress(model, format="f32", lora=f"{self.path}:0.5")
+        merged, _ = bantam.compress(model, format="f32", merge_lora=f"{self.path}:0.5")
         np.testing.assert_allclose(logits(merged, None), logits(model, [(self.adapter, 0.5)]), atol=2e-3)
-        bantam.compress_file(MODEL, self.folder / "m.bantam", format="f32", lora=[f"{self.path}:0.5"])
+        bantam.compress_file(MODEL, self.folder / "m.bantam", format="f32", merge_lora=[f"{self.path}:0.5"])
         np.testing.assert_array_equal(logits(bantam.load(self.folder / "m.bantam"), None), logits(merged, None))
         text = TEXT[:400]
         here, there = bantam.perplexity(model, text, adapters=[(self.adapter, 0.5)], kv="f32"), bantam.perplexity(merged, text, kv="f32")
@@ -81,8 +81,8 @@ class Adapters(Folder):
             model.load_adapter(write_adapter(self.folder / "dora", use_dora=True))
         with self.assertRaisesRegex(bantam.InvalidArgument, "finite scales"):
             bantam.Session(model, adapters=[(self.adapter, float("nan"))])
-        with self.assertRaisesRegex(bantam.NotFound, "^lora: "):
-            bantam.compress(model, lora="nothing")
+        with self.assertRaisesRegex(bantam.NotFound, "^merge_lora: "):
+            bantam.compress(model, merge_lora="nothing")
 
     def test_llama_takes_lora_path_and_scale(self):
         llama = bantam.Llama(MODEL, n_ctx=64, lora_path=str(self.path), lora_scale=0.5)

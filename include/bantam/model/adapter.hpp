@@ -54,12 +54,16 @@ struct ScaledAdapter {
   float scale = 1;
 };
 
-/// "PATH" or "PATH:SCALE", as text has it; a scale is a finite number behind the last colon. What is none belongs to the path.
+/// Where one is, and how much of it.
 struct AdapterChoice {
   std::string path;
   float scale = 1;
 };
+/// Of "PATH" or "PATH:SCALE": a scale is a finite number behind the last colon. What is none belongs to the path, and a path that exists as
+/// it is written is one.
 [[nodiscard]] AdapterChoice parse_adapter(std::string_view text);
+/// Throws what Adapter::load() throws.
+[[nodiscard]] std::vector<ScaledAdapter> load_adapters(std::span<const AdapterChoice> choices, const ModelConfig& config);
 
 /// Differs between sets of adapters and scales; 0 for none.
 [[nodiscard]] std::uint64_t fingerprint_of(std::span<const ScaledAdapter> adapters) noexcept;
