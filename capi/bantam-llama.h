@@ -26,6 +26,7 @@ typedef int32_t llama_seq_id;
 
 #define llama_model bantam_model
 #define llama_vocab bantam_model
+#define llama_adapter_lora bantam_adapter
 
 enum ggml_log_level { GGML_LOG_LEVEL_NONE = 0, GGML_LOG_LEVEL_DEBUG = 1, GGML_LOG_LEVEL_INFO = 2, GGML_LOG_LEVEL_WARN = 3, GGML_LOG_LEVEL_ERROR = 4 };
 typedef void (*ggml_log_callback)(enum ggml_log_level level, const char *text, void *user_data);
@@ -111,6 +112,8 @@ struct bantam_llama_sequence_ {
 };
 struct llama_context {
   const bantam_model *model;
+  const bantam_adapter **adapters; /* and their scales, of the options */
+  float *adapter_scales;
   bantam_session_options options;
   struct bantam_llama_sequence_ *sequences;
   uint32_t sequence_count;
@@ -338,6 +341,8 @@ static inline void llama_free(struct llama_context *ctx) {
   free(ctx->sequences);
   free(ctx->values);
   free(ctx->row_of);
+  free(ctx->adapters);
+  free(ctx->adapter_scales);
   free(ctx);
 }
 /* The sequence, with a session; NULL for a number that is none. */
@@ -379,6 +384,41 @@ static inline struct llama_context *llama_init_from_model(struct llama_model *mo
   }
   return ctx;
 }
+/* ---- adapters ---- */
+
+static inline struct llama_adapter_lora *llama_adapter_lora_init(struct llama_model *model, const char *path_lora) {
+  bantam_adapter *adapter = NULL;
+  bantam_llama_check_(bantam_adapter_load(&adapter, model, path_lora));
+  return adapter;
+}
+static inline void llama_adapter_lora_free(struct llama_adapter_lora *adapter) { bantam_adapter_free(adapter); }
+/* Of all sequences, in the place of those before; what they hold is read again with them. 0, or -1. */
+static inline int32_t llama_set_adapters_lora(struct llama_context *ctx, struct llama_adapter_lora **adapters, size_t n_adapters, float *scales) {
+  const bantam_adapter **own = (const bantam_adapter **)calloc(n_adapters ? n_adapters : 1, sizeof *own);
+  float *own_scales = (float *)calloc(n_adapters ? n_adapters : 1, sizeof *own_scales);
+  int32_t status = own && own_scales ? 0 : -1;
+  for (size_t i = 0; !status && i < n_adapters; ++i) {
+    own[i] = adapters[i];
+    own_scales[i] = scales[i];
+  }
+  for (uint32_t i = 0; !status && i < ctx->sequence_count; ++i) {
+    if (ctx->sequences[i].session && bantam_llama_check_(bantam_session_set_adapters(ctx->sequences[i].session, own, own_scales, n_adapters))) status = -1;
+  }
+  if (status) { /* sequences are alike: the first refuses what any would */
+    free(own);
+    free(own_scales);
+    return status;
+  }
+  free(ctx->adapters);
+  free(ctx->adapter_scales);
+  ctx->adapters = own;
+  ctx->adapter_scales = own_scales;
+  ctx->options.adapters = own;
+  ctx->options.adapter_scales = own_scales;
+  ctx->options.adapter_count = n_adapters;
+  return 0;
+}
+
 static inline uint32_t llama_n_ctx(const struct llama_context *ctx) { return (uint32_t)bantam_session_context(ctx->sequences[0].session); }
 static inline uint32_t llama_n_seq_max(const struct llama_context *ctx) { return ctx->sequence_count; }
 static inline const struct llama_model *llama_get_model(const struct llama_context *ctx) { return ctx->model; }

@@ -312,6 +312,22 @@ BANTAM_API void bantam_reply_free(bantam_reply *reply);
 
 /* ---- 5. Sessions: what a model has read, with its keys and values ---- */
 
+/** A LoRA adapter: small changes of a model's matrices, made while it runs; its weights stay as they are. */
+typedef struct bantam_adapter bantam_adapter; /* constant: [any thread]; sessions that have it keep what they need */
+
+/** A folder as PEFT writes it, or a GGUF file as llama.cpp's convert_lora_to_gguf.py does, for models of these sizes in any format.
+ *  BANTAM_CORRUPT for what is broken or does not fit, BANTAM_UNSUPPORTED for what is no plain LoRA of matrices. */
+BANTAM_API bantam_status bantam_adapter_load(bantam_adapter **adapter, const bantam_model *model, const char *path);
+typedef struct bantam_adapter_info {
+  size_t struct_size;
+  size_t matrices; /* that it changes */
+  int64_t rank;    /* the largest */
+  int64_t bytes;   /* in memory */
+} bantam_adapter_info;
+#define BANTAM_ADAPTER_INFO_INIT {sizeof(bantam_adapter_info), 0, 0, 0}
+BANTAM_API bantam_status bantam_adapter_get_info(const bantam_adapter *adapter, bantam_adapter_info *info);
+BANTAM_API void bantam_adapter_free(bantam_adapter *adapter);
+
 typedef struct bantam_session bantam_session; /* [one thread], but for bantam_session_cancel() */
 
 typedef struct bantam_session_options {
@@ -324,12 +340,20 @@ typedef struct bantam_session_options {
   void *progress_user;
   const bantam_setting *settings;
   size_t setting_count;
+  const bantam_adapter *const *adapters; /* as bantam_session_set_adapters() takes them; NULL: none */
+  const float *adapter_scales;
+  size_t adapter_count;
 } bantam_session_options;
-#define BANTAM_SESSION_OPTIONS_INIT {sizeof(bantam_session_options), 0, 0, 0, "f16", NULL, NULL, NULL, 0}
+#define BANTAM_SESSION_OPTIONS_INIT {sizeof(bantam_session_options), 0, 0, 0, "f16", NULL, NULL, NULL, 0, NULL, NULL, 0}
 
 BANTAM_API bantam_status bantam_session_new(bantam_session **session, const bantam_model *model, const bantam_session_options *options);
 /** A session of its own with the same past. Keys and values are shared until one of the two writes. */
 BANTAM_API bantam_status bantam_session_fork(bantam_session **copy, const bantam_session *session);
+/** From here on `count` adapters, each as many times as much of it as scales[i] says (NULL: once), are added to the model for this session
+ *  alone; sessions that share passes may differ in them. Count 0: none. What the session holds is read again with them when it goes on. A
+ *  saved session is restored with the adapters that it had, in the options. */
+BANTAM_API bantam_status bantam_session_set_adapters(bantam_session *session, const bantam_adapter *const *adapters, const float *scales,
+                                                     size_t count);
 /** Writes tokens, keys and values, and the last generation's state. */
 BANTAM_API bantam_status bantam_session_save(const bantam_session *session, const char *path);
 BANTAM_API bantam_status bantam_session_restore(bantam_session **session, const bantam_model *model, const char *path,

@@ -110,9 +110,10 @@ bantam_status bantam_model_compress(bantam_model** small, const bantam_model* mo
     }
     const Recipe recipe = recipe_of(order, big.checkpoint());
     const CancelScope scope(cancelled_of(order.options));
-    const PreparedModel ready = prepare(order, recipe, big.checkpoint());
+    const Model whole = with_adapters(order.request, big);
+    const PreparedModel ready = prepare(order, recipe, whole.checkpoint());
     auto [result, report] =
-        compress(ready.pruned ? Model::from_checkpoint(ready.pruned->checkpoint) : big, recipe, progress_of(order.options), ready.calibration);
+        compress(ready.pruned ? Model::from_checkpoint(ready.pruned->checkpoint) : whole, recipe, progress_of(order.options), ready.calibration);
     if (ready.pruned) report.follow(ready.pruned->report);
     auto made = std::make_unique<bantam_model>(std::move(result));
     auto told = wrapped(std::move(report));
@@ -124,7 +125,7 @@ bantam_status bantam_model_compress(bantam_model** small, const bantam_model* mo
 bantam_status bantam_compress_file(const char* from, const char* to, const bantam_compress_options* options) {
   return guarded([&] {
     const Order order = read_order(options);
-    const Checkpoint checkpoint = Checkpoint::open(&need(from, "from"));
+    const Checkpoint checkpoint = merged(order.request, Checkpoint::open(&need(from, "from")));
     for (const std::string& line : checkpoint.warnings()) log_warning(line);
     const Recipe recipe = recipe_of(order, checkpoint);
     check_not_an_input(checkpoint, &need(to, "to"));

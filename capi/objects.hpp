@@ -24,6 +24,10 @@ struct bantam_model {
   std::string tokenizer_kind;
 };
 
+struct bantam_adapter {
+  bantam::Adapter adapter;
+};
+
 struct bantam_session {
   explicit bantam_session(bantam::Session made, const bantam_session_options& options) : session(std::move(made)) {
     observe(options.progress, options.progress_user);
@@ -83,6 +87,7 @@ namespace bantam::capi {
 [[nodiscard]] std::vector<ChatMessage> messages_of(const bantam_message* messages, std::size_t count);
 /// The model behind a handle, with its weights.
 [[nodiscard]] inline const Model& model_of(const bantam_model* model) { return need(model, "model").model(); }
+[[nodiscard]] std::vector<ScaledAdapter> adapters_of(const bantam_adapter* const* adapters, const float* scales, std::size_t count);
 [[nodiscard]] std::span<const TokenId> ids_of(const std::int32_t* ids, std::size_t count);
 /// Options of a generation, those that the caller did not give at their first values; then as the library's, for a session.
 [[nodiscard]] bantam_generate_options read_options(const bantam_generate_options* given);

@@ -14,7 +14,7 @@ bantam_session_options session_options(const bantam_session_options* given) {
 }
 
 SessionOptions as_library(const bantam_session_options& o) {
-  return {.context = o.context_tokens, .threads = o.threads, .kv = &need(o.kv, "kv")};
+  return {.context = o.context_tokens, .threads = o.threads, .kv = &need(o.kv, "kv"), .adapters = adapters_of(o.adapters, o.adapter_scales, o.adapter_count)};
 }
 
 /// Reads tokens by Session::score or states.

@@ -115,6 +115,7 @@ void TinyModel::add(Random& random, const RoleInfo& info, const TensorId& id) {
   const auto [rows, columns] = shape_of(info.role, id.layer, sizes);
   TinyTensor t{name_in(sizes, key->hf, id), name_in(sizes, key->gguf, id), {columns}, {}};
   t.reference_name = reference_name(id, sparse);
+  t.own = id;
   if (info.is_matrix()) t.shape.insert(t.shape.begin(), rows);
   if (const auto shape = stored_shape(id, sizes, Container::folder); !shape.empty()) t.shape = shape;
   if (arch->gguf_pairs != arch->pairs) t.permuted_heads = rope_heads_of(info.role, id.layer, sizes);

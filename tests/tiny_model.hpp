@@ -31,6 +31,7 @@ struct TinyTensor {
   std::int64_t heads = 0;           ///< that have a matrix each, one behind the other
   std::int64_t groups = 0;          ///< of a layer's own: among which `fused` divides its rows
   float less = 0;                   ///< what folders store it less
+  TensorId own = {};                ///< which weight of the model it is
 };
 
 /// Everything a test may wish to change before the files are written.

@@ -20,6 +20,7 @@ KINDS = {
     "format": ("Union[str, Callable[..., Optional[str]]]", ", or a callable that is given a Layer and returns a name (None: the usual one)"),
     "text": ("Optional[str]", ""),
     "texts": ("Union[str, Sequence[str], None]", "; one or a list"),
+    "adapters": ("Union[str, os.PathLike, Sequence[str], None]", "; one or a list"),
     "exceptions": ("Optional[Mapping[str, str]]", " ({pattern: format})"),
     "file": ("Union[str, os.PathLike, None]", ""),
     "corpus": ("Any", " (a path or a Corpus)"),

@@ -172,7 +172,7 @@ std::string calibration_text(const CompressOptions& o) {
 
 /// Opens, reads the calibration text, prunes, and chooses formats if that is asked for.
 Task prepare(const CompressOptions& o, Recipe recipe, bool calibrated) {
-  Task task{open_checkpoint(o.model, o.gptq_zero), std::move(recipe), o.request.target, {}, {}, {}, {}};
+  Task task{merged(o.request, open_checkpoint(o.model, o.gptq_zero)), std::move(recipe), o.request.target, {}, {}, {}, {}};
   const bool removes = o.pruning.removes_parts();
   // Rotation looks at norms, and a fit at everything.
   const bool shapes_only = o.dry_run && o.fit.empty() && !o.request.details.rotation;
@@ -230,7 +230,7 @@ int conclude(const CompressOptions& o, const Task& task, const Report& report) {
   if ((!o.evaluate.empty() || task.fit) && interrupted() == 0) {
     const bool calibration = o.evaluate.empty();
     const std::string name = calibration && o.request.calibration_path.empty() ? "the bundled text" : input_name(calibration ? o.request.calibration_path : o.evaluate);
-    evaluation = evaluate(o.model, o.output, {name, calibration, {}}, task.evaluation_text, o.limit, o.common);
+    evaluation = evaluate(merged(o.request, Checkpoint::open(o.model)), o.output, {name, calibration, {}}, task.evaluation_text, o.limit, o.common);
   }
   const Record record{o.model, o.output, task.recipe, report, task.fit, evaluation};
   if (o.report) write_report(record);

@@ -20,6 +20,7 @@ CLI::Option* add_option(CLI::App& verb, TableOption& o) {
       return flag;
     }
     case OptionKind::texts:
+    case OptionKind::adapters:
     case OptionKind::exceptions:
       return add_texts(verb, name, o.texts, placeholder, meaning + "; may be repeated");
     case OptionKind::choice: {

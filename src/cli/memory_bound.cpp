@@ -29,7 +29,7 @@ std::int64_t taken_bytes() {
 }
 
 /// Activations of a pass: rows of floats, most of them rounded to 8 bits besides, and twice where kernels want tokens interleaved.
-std::int64_t buffer_bytes(const ModelConfig& c, const TextRoom& texts) {
+std::int64_t buffer_bytes(const ModelConfig& c, const TextRoom& texts, std::span<const ScaledAdapter> adapters) {
   constexpr std::int64_t plain = sizeof(float), rounded = plain + 4;
   std::int64_t mixer = 0, ffn = c.ffn, experts = 0;
   for (std::int64_t i = 0; i < c.layers; ++i) {
@@ -40,13 +40,18 @@ std::int64_t buffer_bytes(const ModelConfig& c, const TextRoom& texts) {
     experts = std::max(experts, c.router.used * (c.expert_dim() * (plain + rounded) + spec.expert_ffn * (plain + rounded)));
   }
   const std::int64_t recurrent = (2 * c.recurrent.channels + 2 * c.recurrent.value_heads * c.recurrent.value_dim) * rounded;
-  const std::int64_t row = c.dim * (3 * plain + 2 * rounded) + mixer + recurrent + ffn * (plain + rounded) + experts + 2 * c.layers * c.per_layer_dim * plain;
+  // What is added to four products side by side, to the two of each of a token's experts, and to each head's, where it has matrices of its own.
+  std::int64_t ranks = 0, widest = 4 + 2 * c.router.used;
+  for (const ScaledAdapter& one : adapters) ranks += round_up<std::int64_t>(one.adapter.rank(), 16);
+  if (c.kv_rank > 0) widest += c.heads;
+  const std::int64_t row = c.dim * (3 * plain + 2 * rounded) + mixer + recurrent + ffn * (plain + rounded) + experts + 2 * c.layers * c.per_layer_dim * plain +
+                           widest * ranks * plain;
   const std::int64_t rows = std::min(Forward::largest_chunk, texts.context * texts.sequences);
   return rows * row + 32 * c.vocab * plain;
 }
 
 /// Keys, values and states of the texts, buffers, vectors, and what comes later.
-std::int64_t bytes_beside_weights(const Checkpoint& checkpoint, const TextRoom& texts) {
+std::int64_t bytes_beside_weights(const Checkpoint& checkpoint, const TextRoom& texts, std::span<const ScaledAdapter> adapters) {
   const ModelConfig& config = checkpoint.config();
   nn::SequenceState state = config.new_state(texts.kv);
   const auto* recurrent = state.find<nn::RecurrentState>();
@@ -55,12 +60,12 @@ std::int64_t bytes_beside_weights(const Checkpoint& checkpoint, const TextRoom& 
   const std::int64_t of_text = state.bytes_per_token() * tokens + (recurrent != nullptr ? recurrent->least_bytes() : 0);
   std::int64_t vectors = 0;
   for (const CheckpointTensor& tensor : checkpoint.tensors()) vectors += tensor.is_matrix ? 0 : tensor.columns * static_cast<std::int64_t>(sizeof(float));
-  return of_text * texts.sequences + buffer_bytes(config, texts) + 2 * vectors + margin_bytes;
+  return of_text * texts.sequences + buffer_bytes(config, texts, adapters) + 2 * vectors + margin_bytes;
 }
 
 }  // namespace
 
-std::int64_t room_for_weights(const Checkpoint& checkpoint, const std::string& size, TextRoom texts) {
+std::int64_t room_for_weights(const Checkpoint& checkpoint, const std::string& size, TextRoom texts, std::span<const ScaledAdapter> adapters) {
   const std::int64_t usual = std::min(checkpoint.config().context, bounded_context), taken = taken_bytes();
   if (texts.context == 0) texts.context = usual;
   std::int64_t bound = 0;
@@ -72,9 +77,9 @@ std::int64_t room_for_weights(const Checkpoint& checkpoint, const std::string& s
     // Memory of a text is taken as it grows: long ones that may never come do not push out weights that fit.
     TextRoom short_texts = texts;
     short_texts.context = std::min(texts.context, usual);
-    if (free == 0 || taken + bytes_in_memory(checkpoint) + bytes_beside_weights(checkpoint, short_texts) <= bound) return std::numeric_limits<std::int64_t>::max();
+    if (free == 0 || taken + bytes_in_memory(checkpoint) + bytes_beside_weights(checkpoint, short_texts, adapters) <= bound) return std::numeric_limits<std::int64_t>::max();
   }
-  const std::int64_t others = taken + bytes_beside_weights(checkpoint, texts);
+  const std::int64_t others = taken + bytes_beside_weights(checkpoint, texts, adapters);
   if (others >= bound) {
     fail(Errc::out_of_memory, "--memory: expected more than ", others, " bytes, which the program, buffers and ", texts.context, " tokens take beside weights, found ", bound,
          size.empty() ? " free" : "");

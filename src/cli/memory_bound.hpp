@@ -7,9 +7,9 @@
 namespace bantam::cli {
 
 /// LoadOptions::memory_limit of a process that may take so much in all: --memory's SIZE, or where that is empty what the system has left for
-/// it, less a sixteenth. The process has something already, and needs keys, values and states of the texts, and buffers. Throws Error where
-/// nothing is left.
-[[nodiscard]] std::int64_t room_for_weights(const Checkpoint& checkpoint, const std::string& size, TextRoom texts);
+/// it, less a sixteenth. The process has something already, and needs keys, values and states of the texts, and buffers. `adapters` are in
+/// memory. Throws Error where nothing is left.
+[[nodiscard]] std::int64_t room_for_weights(const Checkpoint& checkpoint, const std::string& size, TextRoom texts, std::span<const ScaledAdapter> adapters);
 /// "18.5 GB of weights, 12.0 GB of them in memory: 20 of 48 layers are read from the file for each pass, and experts beyond 12 of 128 a layer"
 [[nodiscard]] std::string description(const Model& model, const Residency& residency);
 

@@ -9,6 +9,7 @@
 #include "bantam/kernels/table.hpp"
 #include "fewer_experts.hpp"
 #include "fit.hpp"
+#include "io/posix.hpp"
 #include "memory_bound.hpp"
 #include "output.hpp"
 #include "spellings.hpp"
@@ -174,6 +175,8 @@ void add_loading(CLI::App& app, LoadingOptions& options) {
            "what the process may take: 12GiB; weights beyond it are read from the file as they are wanted, with the same results [what is free]");
   add_integer(app, "--experts", options.experts, {1, 1 << 20},
               "send tokens to N experts in place of the model's number: faster, and another model; says how far it is from the right one");
+  add_texts(app, "--lora", options.lora, "PATH[:SCALE]",
+            "add a LoRA adapter to the weights: a folder of PEFT's or a GGUF file, so many times as much of it; may be repeated");
   add_gptq_zero(app, options.gptq_zero);
 }
 
@@ -192,15 +195,22 @@ Checkpoint open_checkpoint(const std::string& path, const std::string& gptq_zero
 void refuse_overwriting(const std::string& model, const std::string& out) {
   bool same = same_file(model, out);
   // A folder's files are the model, too.
-  std::error_code ignored;
-  for (const auto& entry : std::filesystem::directory_iterator(model, ignored))
-    same = same || same_file(entry.path(), out);
+  detail::for_each_name(model, [&](std::string_view name) {
+    same = same || same_file(std::filesystem::path(model) / name, out);
+    return !same;
+  });
   if (same)
     fail(Errc::invalid_argument, printable(out, 4096),
          ": expected an output other than the input, found the same file");
 }
 
 Model load_model(const std::string& path, const LoadingOptions& options, const TextRoom& texts) {
+  LoadingOptions alone = options;
+  alone.lora.clear();
+  return load_adapted(path, alone, texts).model;
+}
+
+AdaptedModel load_adapted(const std::string& path, const LoadingOptions& options, const TextRoom& texts) {
   at_most_one(options.map + options.no_map + options.direct, "--mmap, --no-mmap, --direct");
   const WeightMemory memory = options.map      ? WeightMemory::mapped
                               : options.direct ? WeightMemory::direct
@@ -208,9 +218,14 @@ Model load_model(const std::string& path, const LoadingOptions& options, const T
                                                : WeightMemory::automatic;
   if (options.map && !options.memory.empty()) throw UsageError("--memory: expected weights that are read, found --mmap");
   const Checkpoint checkpoint = open_checkpoint(path, options.gptq_zero);
-  Model model = Model::from_checkpoint(checkpoint, {.memory = memory, .verify = options.verify, .memory_limit = options.map ? 0 : room_for_weights(checkpoint, options.memory, texts)});
+  // First: weights get what is left beside them.
+  std::vector<AdapterChoice> choices;
+  for (const std::string& text : options.lora) choices.push_back(parse_adapter(text));
+  std::vector<ScaledAdapter> adapters = load_adapters(choices, checkpoint.config());
+  const std::int64_t limit = options.map ? 0 : room_for_weights(checkpoint, options.memory, texts, adapters);
+  Model model = Model::from_checkpoint(checkpoint, {.memory = memory, .verify = options.verify, .memory_limit = limit});
   if (model.residency() != nullptr && options.memory.empty()) note("bantam: " + description(model, *model.residency()));
-  return options.experts > 0 ? with_other_experts(model, options.experts) : model;
+  return {options.experts > 0 ? with_other_experts(model, options.experts) : std::move(model), std::move(adapters)};
 }
 
 std::vector<std::string> kv_kinds() {

@@ -87,6 +87,7 @@ struct LoadingOptions {
   std::string gptq_zero;
   std::string memory;  ///< of the process; empty: what is free
   std::int64_t experts = 0;  ///< a token; 0: the model's
+  std::vector<std::string> lora;  ///< adapters, as parse_adapter() reads them
 };
 /// Tokens to hold within a bound of memory, at most, where nobody says: what they may take has to be known.
 inline constexpr std::int64_t bounded_context = 8192;
@@ -103,8 +104,15 @@ void refuse_overwriting(const std::string& model, const std::string& out);
 void add_gptq_zero(CLI::App& app, std::string& target);
 /// Opens, and passes on what Checkpoint::warnings() says.
 [[nodiscard]] Checkpoint open_checkpoint(const std::string& path, const std::string& gptq_zero);
-/// Within --memory, which `texts` share.
+/// Within --memory, which `texts` share; without adapters.
 [[nodiscard]] Model load_model(const std::string& path, const LoadingOptions& options, const TextRoom& texts);
+/// A model and what --lora adds to it.
+struct AdaptedModel {
+  Model model;
+  std::vector<ScaledAdapter> adapters;
+};
+/// The same with adapters, which share --memory, too.
+[[nodiscard]] AdaptedModel load_adapted(const std::string& path, const LoadingOptions& options, const TextRoom& texts);
 
 /// --kv with every kind that this build has.
 CLI::Option* add_kv(CLI::App& app, std::string& target);

@@ -30,14 +30,14 @@ int measure(const PerplexityArguments& o) {
   const std::string text = read_input(o.file);
   if (!o.against.empty() && !o.loading.memory.empty()) not_yet("--memory with --against");
   const TextRoom window{.context = o.context, .kv = o.kv};
-  const Model model = load_model(o.model, o.loading, window);
+  const auto [model, adapters] = load_adapted(o.model, o.loading, window);
   std::optional<Model> base;
   if (!o.against.empty()) base = load_model(o.against, o.loading, window);
   std::int64_t context = o.context;
   for (const Model* m : {&model, base ? &*base : &model}) context = std::min(context, m->config().context);
   ProgressBar bar(!o.common.json);
   const PerplexityResult result = perplexity(
-      model, text, {.context = context, .limit = o.limit, .threads = static_cast<int>(o.common.threads), .kv = o.kv},
+      model, text, {.context = context, .limit = o.limit, .threads = static_cast<int>(o.common.threads), .kv = o.kv, .adapters = adapters},
       base ? &*base : nullptr, [&](std::int64_t done, std::int64_t total) {
         bar.show(done, total, "windows");
         return true;

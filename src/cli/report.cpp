@@ -82,9 +82,9 @@ Document document_of_record(const Record& record) {
 
 }  // namespace
 
-Evaluation evaluate(const std::string& original, const std::string& compressed, Evaluation evaluation,
+Evaluation evaluate(const Checkpoint& original, const std::string& compressed, Evaluation evaluation,
                     const std::string& text, std::int64_t limit, const CommonOptions& common) {
-  const Model base = Model::load(original), model = Model::load(compressed);
+  const Model base = Model::from_checkpoint(original), model = Model::load(compressed);
   ProgressBar bar(!common.json);
   // Keys and values in floats: what is measured are the weights.
   const PerplexityOptions options{.limit = limit, .threads = static_cast<int>(common.threads), .kv = "f32"};

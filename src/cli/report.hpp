@@ -18,7 +18,7 @@ struct Evaluation {
 
 /// Measures the written model against the one it came from, over `limit` tokens of the text; both are held in memory.
 /// `evaluation` has the text's name.
-[[nodiscard]] Evaluation evaluate(const std::string& original, const std::string& compressed, Evaluation evaluation,
+[[nodiscard]] Evaluation evaluate(const Checkpoint& original, const std::string& compressed, Evaluation evaluation,
                                   const std::string& text, std::int64_t limit, const CommonOptions& common);
 
 struct Record {

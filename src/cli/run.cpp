@@ -118,7 +118,7 @@ void finish_options(RunOptions& o, const SamplingArguments& arguments) {
 }
 
 Session open_session(const RunOptions& o) {
-  Model model = load_model(o.model, o.loading, {.context = o.context, .kv = o.kv, .sequences = std::max<std::int64_t>({1, o.continuations, o.beams})});
+  auto [model, adapters] = load_adapted(o.model, o.loading, {.context = o.context, .kv = o.kv, .sequences = std::max<std::int64_t>({1, o.continuations, o.beams})});
   if (o.context > model.config().context) {
     warn(message("a context of ", o.context, " tokens, the model was made for ", model.config().context));
   }
@@ -126,7 +126,8 @@ Session open_session(const RunOptions& o) {
   const SessionOptions options{.context = is_bounded ? std::min(model.config().context, bounded_context) : o.context,
                                .threads = static_cast<int>(o.common.threads),
                                .kv = o.kv,
-                               .progress = reading_progress(!o.quiet && !o.common.json)};
+                               .progress = reading_progress(!o.quiet && !o.common.json),
+                               .adapters = std::move(adapters)};
   return o.load_session.empty() ? Session(std::move(model), options)
                                 : Session::restore(std::move(model), o.load_session, options);
 }

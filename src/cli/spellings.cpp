@@ -36,6 +36,7 @@ constexpr Spelling all[] = {
     {"run", "--reverse-prompt", "--stop"},
     {"run", "-md", "--draft"},
     {"run", "--model-draft", "--draft"},
+    {"run perplexity", "--lora-scaled", "--lora"},
 };
 
 bool is_of(const Spelling& spelling, std::string_view verb) {

@@ -47,6 +47,7 @@ std::string key_of(const Checkpoint& checkpoint, const Recipe& recipe, const Cal
     text += message(file->path().filename().string(), ' ', file->bytes().size(), ' ', static_cast<std::int64_t>(changed), '\n');
   }
   text += write_hf_config(checkpoint.config(), "");
+  if (checkpoint.merged_adapters() != 0) text += message('\n', checkpoint.merged_adapters());
   for (const std::vector<TokenId>& sample : calibration.samples) text += message('\n', content_hash(std::as_bytes(std::span(sample))));
   return hash_of(text);
 }

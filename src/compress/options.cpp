@@ -62,6 +62,9 @@ constexpr CompressOption option_table[] = {
     {.name = "true_sequential", .kind = OptionKind::flag, .initial = "on", .calibrates = true,
      .meaning = "round each group of a block's matrices for the inputs that the rounded ones before it make, which takes longer",
      .set = [](CompressRequest& r, const OptionValue& v) { r.details.true_sequential = v.on; }},
+    {.name = "merge_lora", .kind = OptionKind::adapters, .placeholder = "PATH[:SCALE]",
+     .meaning = "merge a LoRA adapter into the weights first, a folder of PEFT's or a GGUF file, so many times as much of it",
+     .set = [](CompressRequest& r, const OptionValue& v) { r.adapters.push_back(parse_adapter(v.text)); }},
     {.name = "prune", .kind = OptionKind::texts, .placeholder = "WHAT:AMOUNT", .example = "magnitude:0.5",
      .meaning = "remove first: parts, the least needed on the calibration text (layers:COUNT, channels:SHARE of the FFN's, heads:SHARE "
                 "with all that share their keys, experts:SHARE of each layer's, hidden:SHARE of the dimensions of the hidden states), which makes the model "
@@ -136,6 +139,14 @@ Recipe recipe_of(const CompressRequest& request) {
   Recipe recipe = recipe::with(request.method, request.format, {.group = request.group}, details);
   for (const auto& kept : request.keep) naming_option("keep", [&] { recipe.keep(kept.first, kept.second); });
   return recipe;
+}
+
+Checkpoint merged(const CompressRequest& request, const Checkpoint& checkpoint) {
+  return naming_option("merge_lora", [&] { return checkpoint.merged(load_adapters(request.adapters, checkpoint.config())); });
+}
+
+Model with_adapters(const CompressRequest& request, const Model& model) {
+  return request.adapters.empty() ? model : Model::from_checkpoint(merged(request, model.checkpoint()));
 }
 
 std::span<const CompressOption> compress_options() noexcept { return option_table; }

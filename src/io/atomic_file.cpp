@@ -49,14 +49,16 @@ bool is_temporary_name(std::string_view name, std::string_view stem) {
 /// or locked stays.
 void remove_abandoned(const std::filesystem::path& path) {
   const std::string stem = temporary_stem(path);
-  std::error_code error;
-  for (std::filesystem::directory_iterator entry(folder_of(path), error), end; !error && entry != end; entry.increment(error)) {
-    if (!is_temporary_name(entry->path().filename().string(), stem)) continue;
-    const detail::Descriptor file(::open(entry->path().c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW));
+  const std::filesystem::path folder = folder_of(path);
+  detail::for_each_name(folder, [&](std::string_view name) {
+    if (!is_temporary_name(name, stem)) return true;
+    const std::filesystem::path left = folder / name;
+    const detail::Descriptor file(::open(left.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW));
     struct stat status {};
-    if (file.get() < 0 || ::fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode)) continue;
-    if (::flock(file.get(), LOCK_EX | LOCK_NB) == 0) ::unlink(entry->path().c_str());
-  }
+    if (file.get() < 0 || ::fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode)) return true;
+    if (::flock(file.get(), LOCK_EX | LOCK_NB) == 0) ::unlink(left.c_str());
+    return true;
+  });
 }
 
 /// Says that somebody writes the new file. False: another process took it for abandoned before that, and has removed it.

@@ -1,6 +1,7 @@
 // Opening, reading and comparing files.
 #include "bantam/io/file.hpp"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -9,6 +10,7 @@
 #include <algorithm>
 #include <cctype>
 #include <cerrno>
+#include <memory>
 #include <system_error>
 
 #include "bantam/io/path_error.hpp"
@@ -42,6 +44,17 @@ void fail_system(const std::filesystem::path& path, std::string_view action, int
 
 Descriptor::~Descriptor() {
   if (value_ >= 0) ::close(value_);
+}
+
+void for_each_name(const std::filesystem::path& folder, FunctionRef<bool(std::string_view)> f) {
+  struct Close {
+    void operator()(DIR* open) const noexcept { ::closedir(open); }
+  };
+  const std::unique_ptr<DIR, Close> entries(::opendir(folder.c_str()));
+  while (const dirent* entry = entries != nullptr ? ::readdir(entries.get()) : nullptr) {
+    const std::string_view name = entry->d_name;
+    if (name != "." && name != ".." && !f(name)) return;
+  }
 }
 
 OpenFile open_regular(const std::filesystem::path& path) {

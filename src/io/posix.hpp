@@ -7,9 +7,11 @@
 #include <filesystem>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "bantam/core/error.hpp"
+#include "bantam/core/team.hpp"
 
 namespace bantam::inline v0::detail {
 
@@ -45,6 +47,10 @@ struct OpenFile {
 
 /// Opens a regular file for reading; folders, devices, pipes and sockets are invalid_argument.
 [[nodiscard]] OpenFile open_regular(const std::filesystem::path& path);
+
+/// Calls f(name) of what a folder holds, in no order, as long as it returns true; of nothing where the folder cannot be read. The standard
+/// library's iterator ends the process where memory runs out inside of it.
+void for_each_name(const std::filesystem::path& folder, FunctionRef<bool(std::string_view name)> f);
 
 /// Writes all of `bytes` at `offset`: short writes and EINTR are retried. Throws io; invalid_argument without a descriptor.
 void write_all(const std::filesystem::path& path, int descriptor, std::uint64_t offset, std::span<const std::byte> bytes);

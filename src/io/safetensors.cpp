@@ -14,10 +14,7 @@ namespace bantam::inline v0 {
 
 namespace {
 
-bool is_pickle(const std::filesystem::path& path) {
-  const std::string ending = path.extension().string();
-  return ending == ".bin" || ending == ".pt" || ending == ".pth" || ending == ".ckpt";
-}
+bool is_pickle(std::string_view name) { return name.ends_with(".bin") || name.ends_with(".pt") || name.ends_with(".pth") || name.ends_with(".ckpt"); }
 
 // Says why a folder holds nothing that can be opened.
 [[noreturn]] void fail_without_weights(const std::filesystem::path& folder) {
@@ -27,11 +24,11 @@ bool is_pickle(const std::filesystem::path& path) {
     if (path_kind(folder) == PathKind::nothing) fail_missing(folder, place, ": expected a folder, found nothing");
     fail(Errc::invalid_argument, place, ": expected a folder, found a file");
   }
-  for (std::filesystem::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
-    if (!is_pickle(entry->path())) continue;
-    fail_missing(folder, place, ": expected model.safetensors, found ", printable(entry->path().filename().string()),
+  detail::for_each_name(folder, [&](std::string_view name) -> bool {
+    if (!is_pickle(name)) return true;
+    fail_missing(folder, place, ": expected model.safetensors, found ", printable(name),
                  ": pickled weights can run code and are never read; convert them with safetensors' convert.py");
-  }
+  });
   fail_missing(folder, place, ": expected model.safetensors or model.safetensors.index.json, found neither");
 }
 

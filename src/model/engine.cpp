@@ -57,6 +57,17 @@ struct Engine::Shared {
   std::atomic<const StreamedBlocks*> streaming{nullptr};  ///< the same, for those without the turn
   std::unique_ptr<Forward> forward;
   std::unique_ptr<Drafter> drafter;
+  std::vector<Adapter> checked;  ///< the last ones that were found to fit: each pass asks
+
+  /// Whoever has the turn. Throws as Adapter::check_fits() does.
+  void check(const Adapter& adapter) {
+    constexpr std::size_t most = 64;
+    const auto is_it = [&](const Adapter& one) { return one.matrices().data() == adapter.matrices().data(); };
+    if (std::ranges::any_of(checked, is_it)) return;
+    adapter.check_fits(model.config());
+    if (checked.size() == most) checked.erase(checked.begin());
+    checked.push_back(adapter);
+  }
 
   /// Whoever has the turn.
   Forward& running() {
@@ -172,6 +183,9 @@ void Engine::run(std::span<const Sequence> sequences, Sink sink, KeepGoing keep_
     }
   };
   const Turn turn(shared_->turns);
+  for (const Sequence& s : sequences) {
+    for (const ScaledAdapter& one : s.adapters) shared_->check(one.adapter);
+  }
   try {
     shared_->running().run(sequences, sink, asked, output);
   } catch (...) {

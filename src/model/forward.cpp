@@ -226,6 +226,7 @@ void Forward::run(std::span<const SequenceInput> sequences, PassSink sink, KeepG
       first = 0;
       ++next;
     }
+    find_adapted(sequences);
     resize(static_cast<std::int64_t>(rows_.size()));
     plan();
     stopped_ = false;
@@ -262,6 +263,60 @@ void Forward::run(std::span<const SequenceInput> sequences, PassSink sink, KeepG
   rollback.release();
 }
 
+/// Which rows of a pass have adapters.
+void Forward::find_adapted(std::span<const SequenceInput> sequences) {
+  const auto alike = [](const ScaledAdapter& a, const ScaledAdapter& b) { return a.adapter.matrices().data() == b.adapter.matrices().data() && a.scale == b.scale; };
+  adapted_.clear();
+  adapted_ranks_ = 0;
+  for (std::size_t n = 0; n < segments_.size(); ++n) {
+    const std::span<const ScaledAdapter> adapters = sequences[static_cast<std::size_t>(segments_[n].input)].adapters;
+    if (adapters.empty()) continue;
+    const Range rows{sequences_[n].row, sequences_[n].row + sequences_[n].tokens};
+    if (!adapted_.empty() && adapted_.back().rows.end == rows.begin && std::ranges::equal(adapted_.back().adapters, adapters, alike)) {
+      adapted_.back().rows.end = rows.end;
+      continue;
+    }
+    adapted_.push_back({rows, adapters});
+    std::int64_t ranks = 0;
+    for (const ScaledAdapter& one : adapters) ranks += round_up<std::int64_t>(one.adapter.rank(), 16);
+    adapted_ranks_ = std::max(adapted_ranks_, ranks);
+  }
+  // What one call of linear() multiplies by.
+  constexpr std::int64_t most_products = 4;
+  if (!adapted_.empty()) terms_.resize(most_products * std::ssize(rows_), adapted_ranks_, team_.size());
+}
+
+/// What is added to the matrices of a layer.
+void Forward::adapt_layer(std::int64_t layer, const LayerWeights& w) {
+  terms_.clear();
+  for (const AdaptedRows& part : adapted_) {
+    for (const ScaledAdapter& one : part.adapters) {
+      for (const AdapterMatrix& m : one.adapter.of_layer(layer)) {
+        const bool by_heads = info_of(m.id.role).by_heads;
+        terms_.add({.matrix = matrix_of(w, by_heads ? TensorId(m.id.role, layer) : m.id), .update = &m.update, .rows = part.rows, .scale = one.scale, .head = by_heads ? m.id.expert : 0});
+      }
+    }
+  }
+  if (!w.experts.experts.empty()) experts_->resize_terms(terms_.terms().size(), adapted_ranks_);
+  if (nn::Mixer* mixer = mixer_of(layer)) mixer->resize_terms(terms_.terms().size(), adapted_ranks_);
+}
+
+/// The same of those of no layer, for all rows of the pass, or for `outputs`, ascending, which are the rows that the head reads.
+void Forward::adapt_model(std::span<const std::int64_t> outputs) {
+  terms_.clear();
+  for (const AdaptedRows& part : adapted_) {
+    Range rows = part.rows;
+    if (!outputs.empty()) {
+      rows.begin = std::ranges::lower_bound(outputs, part.rows.begin) - outputs.begin();
+      rows.end = std::ranges::lower_bound(outputs, part.rows.end) - outputs.begin();
+    }
+    if (rows.begin == rows.end) continue;
+    for (const ScaledAdapter& one : part.adapters) {
+      for (const AdapterMatrix& m : one.adapter.of_layer(-1)) terms_.add({.matrix = matrix_of(weights_, m.id), .update = &m.update, .rows = rows, .scale = one.scale});
+    }
+  }
+}
+
 /// Puts the states of a pass where their inputs ask for them.
 void Forward::hand_out_states(std::span<const SequenceInput> sequences) const noexcept {
   for (std::size_t n = 0; n < segments_.size(); ++n) {
@@ -272,7 +327,8 @@ void Forward::hand_out_states(std::span<const SequenceInput> sequences) const no
 }
 
 /// logits_ = head(final norm(residual)) of some rows.
-void Forward::head(std::span<const std::int64_t> rows) noexcept {
+void Forward::head(std::span<const std::int64_t> rows) {
+  if (!adapted_.empty()) adapt_model(rows);
   const auto count = static_cast<std::int64_t>(rows.size());
   headed_.resize(count, config_.dim);  // had room for as many
   Team& team = team_for(weights_.head.bytes() * count);
@@ -286,7 +342,7 @@ void Forward::head(std::span<const std::int64_t> rows) noexcept {
     headed_.quantize_row(kernels_, i);
     headed_.gather_row(kernels_, {&weights_.head}, i);
   });
-  nn::linear(kernels_, team, headed_, {{weights_.head, nn::values_of(weights_.head_bias), {logits_.data(), config_.vocab}}}, fetch_.level());
+  nn::linear(pass_on(team), headed_, {{weights_.head, nn::values_of(weights_.head_bias), {logits_.data(), config_.vocab}}});
   const auto scale = static_cast<float>(config_.scales.logits), cap = static_cast<float>(config_.scales.final_softcap);
   if (scale == 1 && cap == 0) return;
   for_outputs([&](std::int64_t i) {
@@ -378,6 +434,7 @@ void Forward::layers(KeepGoing keep_going) {
   Team& team = team_for(weights_.streamed_bytes / config_.layers * tokens);
   const nn::Pass pass = pass_on(team);
   settled();
+  if (!adapted_.empty()) adapt_model({});
   embed(team);
   for (std::int64_t i = 0; i < config_.layers; ++i) {
     if (tokens > 1 && !keep_going(tokens * i / config_.layers)) {
@@ -387,6 +444,7 @@ void Forward::layers(KeepGoing keep_going) {
     const std::shared_ptr<const LayerWeights> w = acquire(i);
     // After the last comes the first of the next pass.
     blocks_.prefetch((i + 1) % config_.layers);
+    if (!adapted_.empty()) adapt_layer(i, *w);
     // What layer i of the model keeps of a sequence is at place i of its states.
     mix(pass, *w, i, config_.kv_place(i), nn::to_the_end);
     feed_forward(pass, *w, i, config_.arch->parallel, nn::to_the_end);
@@ -438,7 +496,7 @@ void Forward::run_part(const LayerWeights& w, std::int64_t index, Half half, int
 
 std::span<const nn::RoutedExpert> Forward::route(const LayerWeights& w) noexcept {
   const nn::Activations* routed = routed_of(pass_on(team_), w);
-  experts_->route(team_, w.experts, routed != nullptr ? *routed : normed_, false);
+  experts_->route(pass_on(team_), w.experts, routed != nullptr ? *routed : normed_, false);
   return experts_->routed(std::ssize(rows_));
 }
 
@@ -461,7 +519,7 @@ void Forward::end_half(const LayerWeights& w, std::int64_t index, const InputGro
     }
   });
   const std::vector<float>* bias = bias_of(w, role);
-  nn::linear(kernels_, team_, x, {{last, bias != nullptr ? bias->data() : nullptr, branch_.output()}}, fetch_.level());
+  nn::linear(pass, x, {{last, bias != nullptr ? bias->data() : nullptr, branch_.output()}});
   settled();
   add_later(branch_, group.half == Half::mixer ? w.attention_out_norm : group.half == Half::feed_forward ? w.ffn_out_norm : w.per_layer.norm);
   if (group.half == Half::end && !w.layer_scale.empty()) pending_scale_ = w.layer_scale[0];
@@ -540,7 +598,7 @@ void Forward::keep_inputs(const nn::Pass& pass) noexcept {
 
 /// Experts of layer `index`, as many at a time as are in memory.
 void Forward::run_experts(const nn::Pass& pass, const LayerWeights& w, std::int64_t index, bool shared, OutputRows out) {
-  experts_->run(pass.team, w.experts, normed_, shared, out, pass.fetch, routed_of(pass, w),
+  experts_->run(pass, w.experts, normed_, shared, out, routed_of(pass, w),
                 [&](std::span<std::int64_t> wanted) { return blocks_.acquire_experts(index, wanted); });
 }
 

@@ -54,6 +54,10 @@ bool is_of_head(std::string_view name, const ArchSpec& arch) {
 
 }  // namespace
 
+std::shared_ptr<const TensorSource> renamed(std::shared_ptr<const TensorSource> whole, std::vector<TensorEntry> entries) {
+  return std::make_shared<const Renamed>(std::move(whole), std::move(entries));
+}
+
 LanguagePart language_part(std::shared_ptr<const TensorSource> whole, const ArchSpec& arch) {
   const auto all = whole->tensors();
   if (std::ranges::none_of(all, [](const TensorEntry& entry) { return own_name(entry.name).has_value(); })) {
@@ -63,7 +67,7 @@ LanguagePart language_part(std::shared_ptr<const TensorSource> whole, const Arch
     for (TensorEntry& entry : entries) {
       if (!entry.name.starts_with(lost) && !is_of_head(entry.name, arch)) entry.name.insert(0, lost);
     }
-    return {std::make_shared<const Renamed>(std::move(whole), std::move(entries)), {}};
+    return {renamed(std::move(whole), std::move(entries)), {}};
   }
   LanguagePart part;
   std::vector<TensorEntry> entries;
@@ -77,7 +81,7 @@ LanguagePart language_part(std::shared_ptr<const TensorSource> whole, const Arch
     entries.push_back(entry);
     entries.back().name = std::move(*name);
   }
-  part.tensors = std::make_shared<const Renamed>(std::move(whole), std::move(entries));
+  part.tensors = renamed(std::move(whole), std::move(entries));
   return part;
 }
 

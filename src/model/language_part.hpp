@@ -15,6 +15,9 @@ struct LanguagePart {
   std::vector<std::string> left_out;            ///< names of the others, in the file's order
 };
 
+/// These tensors of `whole`, by the names that `entries` have.
+[[nodiscard]] std::shared_ptr<const TensorSource> renamed(std::shared_ptr<const TensorSource> whole, std::vector<TensorEntry> entries);
+
 /// All tensors of `whole`, unless some are called language_model.model.NAME or model.language_model.NAME: then those are model.NAME, a head
 /// beside them is lm_head, and whatever else there is (towers of images and sound, projectors) is left out. Names of a model that was saved
 /// without its head lack what those of `arch` begin with ("transformer."): they get it.

@@ -23,7 +23,7 @@ namespace fs = std::filesystem;
 // The keys of a native file's metadata, which comes first, begin within it.
 constexpr std::size_t head_bytes = 4096;
 // A folder of more is none that somebody made for a model; what is beyond is not looked at.
-constexpr int most_entries = 10'000;
+constexpr std::size_t most_entries = 10'000;
 
 bool is_there(const fs::path& path) {
   std::error_code error;
@@ -37,10 +37,11 @@ bool is_folder(const fs::path& path) {
 
 /// What a folder holds, sorted.
 std::vector<fs::path> entries_of(const fs::path& folder) {
-  std::error_code error;
   std::vector<fs::path> entries;
-  fs::directory_iterator entry(folder, error), end;
-  for (int i = 0; !error && entry != end && i < most_entries; ++i, entry.increment(error)) entries.push_back(entry->path());
+  detail::for_each_name(folder, [&](std::string_view name) {
+    entries.push_back(folder / name);
+    return entries.size() < most_entries;
+  });
   std::ranges::sort(entries);
   return entries;
 }
@@ -178,14 +179,13 @@ fs::path find_model(const fs::path& name) {
 }
 
 bool has_weights(const std::filesystem::path& folder) {
-  std::error_code error;
-  for (std::filesystem::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
-    const std::string name = entry->path().filename().string();
-    for (const std::string_view weights : {".safetensors", ".index.json", ".bin", ".pt", ".pth"}) {
-      if (name.ends_with(weights)) return true;
-    }
-  }
-  return false;
+  bool any = false;
+  detail::for_each_name(folder, [&](std::string_view name) {
+    constexpr std::string_view endings[] = {".safetensors", ".index.json", ".bin", ".pt", ".pth"};
+    any = std::ranges::any_of(endings, [&](std::string_view ending) { return name.ends_with(ending); });
+    return !any;
+  });
+  return any;
 }
 
 }  // namespace bantam::inline v0

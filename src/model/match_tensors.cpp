@@ -5,7 +5,6 @@
 #include <tuple>
 
 #include "arrangement.hpp"
-#include "bantam/model/roles.hpp"
 #include "fused_rows.hpp"
 #include "packed/family.hpp"
 #include "sources/fused.hpp"
@@ -14,12 +13,6 @@
 namespace bantam::inline v0 {
 
 namespace {
-
-std::string without_weight(std::string name) {
-  constexpr std::string_view ending = ".weight";
-  if (name.ends_with(ending)) name.resize(name.size() - ending.size());
-  return name;
-}
 
 /// Tensors that old checkpoints carry and nobody reads, for they follow from the config; and what of Qwen3.5's layers that draft is not
 /// read.
@@ -281,6 +274,12 @@ class Matcher {
 };
 
 }  // namespace
+
+std::string without_weight(std::string name) {
+  constexpr std::string_view ending = ".weight";
+  if (name.ends_with(ending)) name.resize(name.size() - ending.size());
+  return name;
+}
 
 void set_name(CheckpointTensor& tensor, std::string name) {
   tensor.name = without_weight(name);

@@ -40,6 +40,8 @@ void for_each_key(const ModelConfig& config, std::int64_t layer, bool gguf, F&& 
   }
 }
 
+/// A name less ".weight" at its end.
+[[nodiscard]] std::string without_weight(std::string name);
 /// Names a tensor, with ".weight" or not.
 void set_name(CheckpointTensor& tensor, std::string name);
 /// Hugging Face's name, or GGUF's where it has none.

@@ -43,7 +43,7 @@ PerplexityResult perplexity(const Model& model, std::string_view text, const Per
   const auto total = static_cast<std::int64_t>(tokens.size());
   const std::int64_t windows = div_up(total, step);
 
-  Session session(model, {.context = context, .threads = options.threads, .kv = options.kv});
+  Session session(model, {.context = context, .threads = options.threads, .kv = options.kv, .adapters = options.adapters});
   std::optional<Session> base_session;
   if (base != nullptr) base_session.emplace(*base, SessionOptions{.context = context, .threads = options.threads, .kv = options.kv});
 

@@ -2,7 +2,8 @@
 //
 // Layout, little-endian: magic, then fields of 8 bytes: model fingerprint, tokens, tokens that were read, bytes a page, bytes of
 // the sampler's state; the kind of keys and values (8 bytes, zero padded); the token ids (4 bytes each), what the state of the
-// sequence saves (pages of keys and values), the sampler's state; at last the XXH3-64 of everything before it.
+// sequence saves (pages of keys and values), the sampler's state; at last the XXH3-64 of everything before it. Of sessions with adapters
+// the magic is another, and the fingerprint of these and their scales follows the model's.
 #include <cstring>
 
 #define XXH_INLINE_ALL
@@ -15,7 +16,8 @@ namespace bantam::inline v0 {
 
 namespace {
 
-constexpr std::string_view magic = "BANTAMS3";
+constexpr std::string_view magic = "BANTAMS3", adapted_magic = "BANTAMA3";
+static_assert(magic.size() == adapted_magic.size());
 
 using ByteSink = FunctionRef<void(std::span<const std::byte>)>;
 
@@ -80,8 +82,10 @@ void Session::save_to(ByteSink sink) const {
   const std::string sampler = s.sampler ? s.sampler->save() : std::string();
   std::string kind = s.options.kv;
   kind.resize(8);
-  out.write_text(magic);
+  const std::uint64_t adapters = fingerprint_of(s.options.adapters);
+  out.write_text(adapters == 0 ? magic : adapted_magic);
   out.write(s.model().fingerprint());
+  if (adapters != 0) out.write(adapters);
   out.write(s.tokens.size());
   out.write(static_cast<std::uint64_t>(s.sequence.tokens()));
   out.write(page_bytes_of(s.sequence));
@@ -120,7 +124,8 @@ Session Session::restore_file(std::unique_ptr<State> state, const std::filesyste
 
 Session Session::restore_from(std::unique_ptr<State> state, std::span<const std::byte> bytes, const std::string& place) {
   State& s = *state;
-  if (bytes.size() < magic.size() + 56 || std::memcmp(bytes.data(), magic.data(), magic.size()) != 0) {
+  const auto begins_with = [&](std::string_view text) { return std::memcmp(bytes.data(), text.data(), text.size()) == 0; };
+  if (bytes.size() < magic.size() + 56 || !(begins_with(magic) || begins_with(adapted_magic))) {
     fail(Errc::corrupt, place, ": expected a saved session of this version, found something else");
   }
   const auto body = bytes.first(bytes.size() - 8);
@@ -130,6 +135,11 @@ Session Session::restore_from(std::unique_ptr<State> state, std::span<const std:
   Reader in(body.subspan(magic.size()), place);
   if (in.number("model") != s.model().fingerprint()) {
     fail(Errc::invalid_argument, place, ": expected a session of this model, found one of another model or format");
+  }
+  const std::uint64_t adapters = begins_with(adapted_magic) ? in.number("adapters") : 0;
+  if (adapters != fingerprint_of(s.options.adapters)) {
+    const char* const expected = s.options.adapters.empty() ? "without adapters" : "with these adapters and scales";
+    fail(Errc::invalid_argument, place, ": expected a session ", expected, ", found one ", adapters == 0 ? "without any" : "with others");
   }
   const std::uint64_t tokens = in.number("tokens");
   const std::uint64_t read = in.number("tokens read");

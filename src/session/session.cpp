@@ -2,6 +2,7 @@
 #include "bantam/session/session.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 #include "bantam/core/parallel.hpp"
 #include "bantam/model/forward.hpp"
@@ -11,7 +12,9 @@ namespace bantam::inline v0 {
 
 Session::State::State(Model model, SessionOptions o)
     : engine(std::move(model), {.context = o.context, .threads = o.threads}), shares_engine(false), options(std::move(o)),
-      context(engine.context()), sequence(engine.new_state(options.kv)) {}
+      context(engine.context()), sequence(engine.new_state(options.kv)) {
+  check(options.adapters);
+}
 
 Session::State::State(Engine e, SessionOptions o)
     : engine(std::move(e)), shares_engine(true), options(std::move(o)), context(options.context == 0 ? engine.context() : options.context),
@@ -20,6 +23,14 @@ Session::State::State(Engine e, SessionOptions o)
     fail(Errc::invalid_argument, "context: expected 0 to ", engine.context(), " tokens (the engine's), found ", context);
   }
   if (options.threads != 0) fail(Errc::invalid_argument, "threads: expected 0 (the engine has some), found ", options.threads);
+  check(options.adapters);
+}
+
+void Session::State::check(std::span<const ScaledAdapter> adapters) const {
+  for (const ScaledAdapter& one : adapters) {
+    if (!std::isfinite(one.scale)) fail(Errc::invalid_argument, "adapters: expected finite scales, found ", one.scale);
+    one.adapter.check_fits(model().config());
+  }
 }
 
 void Session::State::check(const GenerateOptions& generate) const {
@@ -79,7 +90,7 @@ Engine::Sequence Session::State::unread() {
   // Logits are known only right after a token was read: read the last one again if nothing waits.
   if (static_cast<std::size_t>(sequence.tokens()) == tokens.size()) rewind(sequence.tokens() - 1);
   const auto waiting = std::span<const TokenId>(tokens).subspan(static_cast<std::size_t>(sequence.tokens()));
-  return {waiting, &sequence, static_cast<std::int64_t>(waiting.size()) - 1};
+  return {.tokens = waiting, .state = &sequence, .first_output = std::ssize(waiting) - 1, .adapters = options.adapters};
 }
 
 void Session::State::read(std::span<const TokenId> waiting, std::int64_t first_output,
@@ -93,7 +104,7 @@ void Session::State::read(std::span<const TokenId> waiting, std::int64_t first_o
     const std::int64_t count = std::min(most, total - first), begun = sequence.tokens();
     if (own) states.resize(static_cast<std::size_t>(count * dim));
     const Engine::Sequence part{.tokens = waiting.subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(count)), .state = &sequence,
-                                .first_output = std::clamp<std::int64_t>(first_output - first, 0, count), .states = states};
+                                .first_output = std::clamp<std::int64_t>(first_output - first, 0, count), .states = states, .adapters = options.adapters};
     const auto pass_on = [&](std::int64_t, std::int64_t index, std::span<const float> row) { sink(first + index, row); };
     read({&self, 1}, {&part, 1}, pass_on, output, {.before = first, .behind = total - first - count});
     if (!own) continue;
@@ -379,10 +390,21 @@ void Session::remove(std::int64_t first, std::int64_t last) {
   s.forget_reply();
 }
 
+void Session::set_adapters(std::vector<ScaledAdapter> adapters) {
+  State& s = *state_;
+  s.check(adapters);
+  const bool same = fingerprint_of(adapters) == fingerprint_of(s.options.adapters);
+  s.options.adapters = std::move(adapters);
+  if (same) return;
+  s.rewind(0);
+  s.logits.clear();
+}
+
 void Session::set_progress(ReadProgress progress) { state_->options.progress = std::move(progress); }
 
 const Engine& Session::engine() const noexcept { return state_->engine; }
 const Model& Session::model() const noexcept { return state_->model(); }
+std::span<const ScaledAdapter> Session::adapters() const noexcept { return state_->options.adapters; }
 const std::vector<TokenId>& Session::tokens() const noexcept { return state_->tokens; }
 std::int64_t Session::context() const noexcept { return state_->context; }
 std::int64_t Session::kv_bytes() const noexcept { return state_->sequence.bytes(); }

@@ -56,6 +56,8 @@ struct Session::State {
   void read_more(std::span<const TokenId> more, FunctionRef<void(std::int64_t, std::span<const float>)> sink, Engine::Output output);
   /// Throws invalid_argument unless `other` can be in a pass of this session's.
   void check_together(const State& other) const;
+  /// Throws as Adapter::check_fits() does, and invalid_argument for scales that are no numbers.
+  void check(std::span<const ScaledAdapter> adapters) const;
   /// Throws invalid_argument for what cannot be a way to generate here.
   void check(const GenerateOptions& options) const;
   void check(const Speculation& speculation) const;

@@ -316,3 +316,40 @@ TEST_CASE("llama.h: models say what they are, and loading tells how far it is") 
   CHECK(piece_of(model.get(), llama_vocab_eos(vocab)) == "</s>");
   CHECK(ggml_time_us() > 0);
 }
+
+TEST_CASE("adapters are those of all sequences of a context, from then on") {
+  const Folder folder;
+  const Owned<llama_model> model = load();
+  llama_adapter_lora* adapter = llama_adapter_lora_init(model.get(), capi_test::write_adapter(folder / "lora").c_str());
+  REQUIRE(adapter != nullptr);
+  CHECK(llama_adapter_lora_init(model.get(), (folder / "nothing").c_str()) == nullptr);
+  auto ids = tokens_of(model.get(), "It was a dark night, and");
+  // Behind the prompt and a token, in a sequence that is there and in one that begins later.
+  const auto logits_with = [&](std::vector<float> before, std::vector<float> after) {
+    const Owned<llama_context> ctx = open(model.get(), 2);
+    std::vector<llama_adapter_lora*> list(2, adapter);
+    REQUIRE(llama_set_adapters_lora(ctx.get(), list.data(), before.size(), before.data()) == 0);
+    REQUIRE(llama_decode(ctx.get(), llama_batch_get_one(ids.data(), static_cast<int32_t>(ids.size()))) == 0);
+    REQUIRE(llama_set_adapters_lora(ctx.get(), list.data(), after.size(), after.data()) == 0);
+    Batch next(static_cast<int>(ids.size()) + 2);
+    add(next.value, 5, static_cast<llama_pos>(ids.size()), 0, true);
+    for (std::size_t i = 0; i < ids.size(); ++i) add(next.value, ids[i], static_cast<llama_pos>(i), 1, false);
+    add(next.value, 5, static_cast<llama_pos>(ids.size()), 1, true);
+    REQUIRE(llama_decode(ctx.get(), next.value) == 0);
+    const auto row = [&](int i) {
+      const float* logits = llama_get_logits_ith(ctx.get(), i);
+      return std::vector<float>(logits, logits + llama_vocab_n_tokens(llama_model_get_vocab(model.get())));
+    };
+    CHECK(row(0) == row(next.value.n_tokens - 1));
+    return row(0);
+  };
+  const std::vector<float> plain = logits_with({}, {}), once = logits_with({1}, {1});
+  CHECK(plain != once);
+  CHECK(logits_with({1}, {}) == plain);
+  CHECK(logits_with({}, {1}) == once);
+  CHECK(logits_with({}, {0.5F, 0.25F}) != once);
+  const Owned<llama_context> ctx = open(model.get());
+  float wrong = NAN;
+  CHECK(llama_set_adapters_lora(ctx.get(), &adapter, 1, &wrong) == -1);
+  llama_adapter_lora_free(adapter);
+}

@@ -244,6 +244,43 @@ void try_all_failures(const std::string& path) {
   }
 }
 
+TEST_CASE("whichever allocation fails while a folder is looked into, the call says so") {
+  const Folder folder;
+  const auto write = [&](const std::string& name) { std::ofstream(folder / name) << "x"; };
+  // Names that strings have no room for within themselves.
+  for (const char* name : {"pickled", "several", "neither"}) std::filesystem::create_directory(folder / name);
+  for (const char* name : {"pickled", "neither"}) std::filesystem::copy_file(model_path() + "/config.json", folder / name + "/config.json");
+  write("pickled/pytorch_model-00001-of-00001.bin");
+  write("neither/what-else-may-be-in-a-folder.txt");
+  write("several/the-first-of-the-models.gguf");
+  write("several/the-second-of-the-models.gguf");
+  for (const std::string& path : {folder / "pickled", folder / "several", folder / "neither"}) {
+    CAPTURE(path);
+    for (const std::int64_t count : {std::int64_t{1}, never}) {
+      bantam_model* model = nullptr;
+      allocations = 0;
+      small_ones_fail = true;
+      failures_at_once = count;
+      bantam_status status = bantam_model_load(&model, path.c_str());
+      small_ones_fail = false;
+      REQUIRE(status == BANTAM_NOT_FOUND);
+      const std::int64_t total = allocations;
+      int failures = 0;
+      for (std::int64_t n = 0; n < total; ++n) {
+        allocations = 0;
+        first_failing = n;
+        small_ones_fail = true;
+        status = bantam_model_load(&model, path.c_str());
+        small_ones_fail = false;
+        first_failing = never;
+        if (status != BANTAM_NOT_FOUND) REQUIRE(status == BANTAM_OUT_OF_MEMORY);
+        failures += status == BANTAM_OUT_OF_MEMORY;
+      }
+      CHECK(failures > total / 2);
+    }
+  }
+}
+
 TEST_CASE("whichever allocation fails, the call says so, nothing is lost, and the next call works") {
   SUBCASE("from GGUF") { try_all_failures(BANTAM_SHARED_DATA "/models/stories260k/stories260k-f32.gguf"); }
   SUBCASE("from a Hugging Face folder") { try_all_failures(BANTAM_SHARED_DATA "/models/stories260k"); }

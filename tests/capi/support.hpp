@@ -27,6 +27,7 @@ struct Free {
   void operator()(bantam_weights* p) const { bantam_weights_free(p); }
   void operator()(bantam_report* p) const { bantam_report_free(p); }
   void operator()(bantam_texts* p) const { bantam_texts_free(p); }
+  void operator()(bantam_adapter* p) const { bantam_adapter_free(p); }
 };
 template <class T>
 using Owned = std::unique_ptr<T, Free>;
@@ -123,6 +124,30 @@ class Folder {
 inline std::string file_bytes(const std::string& path) {
   std::ifstream in(path, std::ios::binary);
   return {std::istreambuf_iterator<char>(in), {}};
+}
+
+/// Writes an adapter of books4m as PEFT does: of two matrices, with numbers that `seed` tells apart.
+inline std::string write_adapter(const std::string& folder, float seed = 1) {
+  std::filesystem::create_directories(folder);
+  std::string header = "{", data;
+  const auto add = [&](const std::string& name, int rows, int columns, float size) {
+    const std::size_t begin = data.size();
+    for (int i = 0; i < rows * columns; ++i) {
+      const float value = size * std::sin(seed * static_cast<float>(i + 1) * 1.7F);
+      data.append(reinterpret_cast<const char*>(&value), sizeof value);
+    }
+    header += (header.size() > 1 ? "," : "") + ("\"base_model.model.model.layers." + name) + ".weight\":{\"dtype\":\"F32\",\"shape\":[" + std::to_string(rows) + "," +
+              std::to_string(columns) + "],\"data_offsets\":[" + std::to_string(begin) + "," + std::to_string(data.size()) + "]}";
+  };
+  for (const std::string module : {"0.self_attn.q_proj", "3.self_attn.o_proj"}) {
+    add(module + ".lora_A", 4, 256, 0.1F);
+    add(module + ".lora_B", 256, 4, 0.1F);
+  }
+  header += "}";
+  std::uint64_t size = header.size();
+  std::ofstream(folder + "/adapter_model.safetensors", std::ios::binary) << std::string(reinterpret_cast<const char*>(&size), sizeof size) << header << data;
+  std::ofstream(folder + "/adapter_config.json") << R"({"peft_type": "LORA", "r": 4, "lora_alpha": 8})";
+  return folder;
 }
 
 }  // namespace capi_test

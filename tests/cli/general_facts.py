@@ -28,13 +28,13 @@ def facts_help(h):
 
 def facts_contract_options(h):
     contract = {
-        "run": "--temperature --top-k --top-p --min-p --repeat-penalty --seed --stop --context --kv --chat --system",
+        "run": "--temperature --top-k --top-p --min-p --repeat-penalty --seed --stop --context --kv --chat --system --memory --lora",
         "tokenize": "--decode --no-special --lines --parse-special",
-        "logits": "--ids --top --all-positions --parse-special",
-        "perplexity": "--context --limit --against",
-        "compress": "--method --format --group --calibration --samples --tokens --desc-act --keep --prune --fit --to --resume --rotate --seed --smooth --clip",
+        "logits": "--ids --top --all-positions --parse-special --memory --lora",
+        "perplexity": "--context --limit --against --memory --lora",
+        "compress": "--method --format --group --calibration --samples --tokens --desc-act --keep --prune --fit --to --resume --rotate --seed --smooth --clip --merge-lora",
         "inspect": "--verify",
-        "bench": "--depth --batch --kv",
+        "bench": "--depth --batch --kv --memory --lora",
         "plan": "--memory --context --kv",
     }
     for verb, options in contract.items():

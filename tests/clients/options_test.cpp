@@ -13,11 +13,13 @@ namespace {
 const std::string text_path = BANTAM_SOURCE_DIR "/models/paragraph.txt";
 
 std::string value_for(const CompressOption& option) {
+  static const Folder folder;
   if (option.kind == OptionKind::flag) return option.initial == "on" ? "off" : "on";
+  if (option.kind == OptionKind::adapters) return write_adapter(folder / "lora") + ":0.5";
   return option.kind == OptionKind::corpus ? text_path : std::string(option.example);
 }
 
-bool refuses_some(const CompressOption& option) { return option.kind != OptionKind::file && option.kind != OptionKind::corpus; }
+bool refuses_some(const CompressOption& option) { return option.kind != OptionKind::file && option.kind != OptionKind::corpus && option.kind != OptionKind::adapters; }
 
 /// Names and values: what an option needs, little text to calibrate with, the option.
 std::vector<std::pair<std::string, std::string>> settings_with(const CompressOption& option, const std::string& value) {

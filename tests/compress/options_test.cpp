@@ -10,7 +10,7 @@ namespace {
 /// A value that the option takes.
 std::string value_for(const CompressOption& option) {
   if (option.kind == OptionKind::flag) return option.initial == "on" ? "off" : "on";
-  if (option.kind == OptionKind::file || option.kind == OptionKind::corpus) return "a file";
+  if (option.kind == OptionKind::file || option.kind == OptionKind::corpus || option.kind == OptionKind::adapters) return "a file";
   return std::string(option.example);
 }
 
@@ -44,7 +44,7 @@ TEST_CASE("every option takes its value, by all its names") {
 
 TEST_CASE("wrong values are refused by the option's name") {
   for (const CompressOption& option : compress_options()) {
-    if (option.kind == OptionKind::file || option.kind == OptionKind::corpus) continue;
+    if (option.kind == OptionKind::file || option.kind == OptionKind::corpus || option.kind == OptionKind::adapters) continue;
     CAPTURE(std::string(option.name));
     std::vector<std::string> wrong{"?!"};
     if (option.kind == OptionKind::integer) wrong.insert(wrong.end(), {"", "1.5", message(option.least - 1), message(option.most + 1)});

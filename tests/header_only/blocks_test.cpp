@@ -37,7 +37,7 @@ TEST_CASE_TEMPLATE("experts add what each makes, weighed, as in double precision
   const auto inputs = random::normal<float>({tokens, dim}, 99);
   for (std::int64_t t = 0; t < tokens; ++t) std::copy_n(&inputs(t, 0), dim, x.row(t));
   Tensor<float, 2> found({tokens, dim});
-  experts.run(team, weights, x, false, {found.data(), dim});
+  experts.run({kernels_in_use(), team, {}}, weights, x, false, {found.data(), dim});
 
   double difference = 0, size = 0;
   for (std::int64_t t = 0; t < tokens; ++t) {

@@ -9,9 +9,11 @@
 
 #include <atomic>
 #include <csignal>
+#include <set>
 #include <thread>
 
 #include "bantam/core/memory.hpp"
+#include "io/posix.hpp"
 #include "support.hpp"
 
 namespace {
@@ -318,6 +320,25 @@ TEST_CASE("the beginning of a file is read, and the kind of a path found out, wi
   CHECK(path_kind(folder / "absent") == PathKind::nothing);
   CHECK(path_kind(folder / "a" / "b") == PathKind::nothing);
   CHECK(error_of([&] { static_cast<void>(path_kind(folder / "loop")); }).find("loop: cannot look at it: too many levels") != std::string::npos);
+}
+
+TEST_CASE("names in a folder are all that it holds, until nobody wants more") {
+  TemporaryFolder folder;
+  const std::string longest(255, 'x');
+  std::set<std::string> expected{"a", ".hidden", "folder", "broken link", longest};
+  write_file(folder / "a", "");
+  write_file(folder / ".hidden", "");
+  write_file(folder / longest, "");
+  std::filesystem::create_directory(folder / "folder");
+  std::filesystem::create_symlink("nothing", folder / "broken link");
+  std::multiset<std::string> found;
+  detail::for_each_name(folder.path(), [&](std::string_view name) { return found.emplace(name), true; });
+  CHECK(std::ranges::equal(found, expected));
+  int calls = 0;
+  detail::for_each_name(folder.path(), [&](std::string_view) { return ++calls < 2; });
+  CHECK(calls == 2);
+  for (const char* none : {"a", "absent", "broken link"}) detail::for_each_name(folder / none, [&](std::string_view) { return ++calls > 0; });
+  CHECK(calls == 2);
 }
 
 TEST_CASE("small text files are read whole, up to a limit") {

@@ -2,8 +2,8 @@
 
 usage: streamed_memory.py BANTAM GENERATOR
 Generates a dense model and a mixture of experts of about 300 MB, runs them from GGUF or a folder and from native files, whole and within
-about a third of their size, and compares tokens, logits, perplexity and the largest resident set with the bound. Below the least that works, one line says
-what that is. A control group's bound is found without being told.
+about a third of their size, with an adapter and without, and compares tokens, logits, perplexity and the largest resident set with the bound. Below the
+least that works, one line says what that is. A control group's bound is found without being told.
 """
 
 import json
@@ -16,16 +16,22 @@ import tempfile
 
 from peak_memory import peak_of
 
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[1]))
+from write_adapter import write_adapter  # noqa: E402
+
 DENSE = ["--dim", 1024, "--layers", 20, "--ffn", 1408, "--heads", 16, "--kv-heads", 8, "--head-dim", 64, "--vocab", 8192, "--context", 512, "--type", "f16"]
 EXPERTS = ["--shape", "qwen3-30b-a3b", "--dim", 512, "--layers", 6, "--heads", 8, "--kv-heads", 2, "--head-dim", 64, "--vocab", 8192, "--context", 512,
            "--expert-ffn", 256, "--experts", 64, "--format", "hf"]
+# What an adapter of 13 MB changes of the first, and of the second, whose experts stay as they are.
+DENSE_ADAPTER = {"layers": 20, "matrices": {"self_attn.q_proj": (1024, 1024), "self_attn.o_proj": (1024, 1024), "mlp.gate_proj": (1408, 1024), "mlp.down_proj": (1024, 1408)}}
+EXPERTS_ADAPTER = {"layers": 6, "matrices": {"self_attn.q_proj": (512, 512), "self_attn.v_proj": (128, 512)}}
 # The issue's: the kernel's count beside what was asked for.
 ALLOWED = 1.03
 TEXT = pathlib.Path(__file__).resolve().parents[2] / "models" / "paragraph.txt"
 RUN = ["-p", "hello there, how are you", "-n", 12, "--temperature", 0, "--ignore-eos", "--json", "--stats", "--context", 64]
 
 
-def check(bantam, model, share):
+def check(bantam, model, share, adapter):
     weights = json.loads(subprocess.run([bantam, "inspect", model, "--json"], capture_output=True, text=True, check=True).stdout)["bytes"]
     bound = int(weights * share)
     whole, _ = peak_of([bantam, "run", model, *RUN])
@@ -41,7 +47,15 @@ def check(bantam, model, share):
         failures.append(f"statistics {stats}")
     if whole["stats"]["streamed_bytes"] != 0:
         failures.append("a whole model is read again")
-    print(f"{model.name}: weights {weights / 1e6:.0f} MB, bound {bound / 1e6:.0f} MB, peak {peak / 1e6:.0f} MB, read {stats['streamed_bytes'] / 1e6:.0f} MB, "
+    # It takes what it takes beside the weights.
+    adapted_bound = bound + (adapter / "adapter_model.safetensors").stat().st_size
+    seen = [peak_of([bantam, "run", model, *RUN, "--lora", f"{adapter}:0.5", *more]) for more in ([], ["--memory", adapted_bound])]
+    with_adapter, adapted_peak = seen[1]
+    if json.loads(with_adapter)["tokens"] != json.loads(seen[0][0])["tokens"] or json.loads(with_adapter)["tokens"] == whole["tokens"]:
+        failures.append("other tokens with an adapter")
+    if adapted_peak > ALLOWED * adapted_bound or json.loads(with_adapter)["stats"]["streamed_bytes"] == 0:
+        failures.append("TOO MUCH with an adapter")
+    print(f"{model.name}: weights {weights / 1e6:.0f} MB, bound {bound / 1e6:.0f} MB, peak {peak / 1e6:.0f} MB ({adapted_peak / 1e6:.0f} MB of {adapted_bound / 1e6:.0f} MB with an adapter), read {stats['streamed_bytes'] / 1e6:.0f} MB, "
           f"hits {stats['expert_hits']}, misses {stats['expert_misses']}: {', '.join(failures) or 'ok'}")
     for verb in (["logits", "-p", "hello there, how are you", "--all-positions", "--json"], ["perplexity", "--context", 64, "--json"]):
         seen = [json.loads(peak_of([bantam, verb[0], model, *(verb[1:] if verb[0] == "logits" else [TEXT, *verb[1:]]), *more])[0]) for more in ([], ["--memory", bound])]
@@ -97,12 +111,13 @@ def main():
     failures = 0
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
-        for source, shape, share in ((folder / "dense.gguf", DENSE, 0.36), (folder / "experts", EXPERTS, 0.36)):
+        for source, shape, share, changed in ((folder / "dense.gguf", DENSE, 0.36, DENSE_ADAPTER), (folder / "experts", EXPERTS, 0.36, EXPERTS_ADAPTER)):
             subprocess.run(["/usr/bin/python3", generator, *map(str, shape), source], check=True, stdout=subprocess.DEVNULL)
             native = folder / f"{source.stem}.bantam"
             subprocess.run([bantam, "compress", source, "-o", native, "--format", "f16"], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            adapter = write_adapter(folder / f"{source.stem}-lora", rank=16, **changed)
             for model in (source, native):
-                failures += check(bantam, model, share)
+                failures += check(bantam, model, share, adapter)
                 failures += check_group(bantam, model, share)
     sys.exit(1 if failures else 0)
 

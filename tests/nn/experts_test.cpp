@@ -51,7 +51,7 @@ std::vector<float> outputs(const nn::ExpertsWeights& weights, std::int64_t first
   const Tensor<float, 2> all = inputs();
   for (std::int64_t t = first; t < last; ++t) std::copy_n(&all(t, 0), dim, x.row(t - first));
   std::vector<float> out(static_cast<std::size_t>((last - first) * dim));
-  experts.run(team, weights, x, false, {out.data(), dim});
+  experts.run({kernels_in_use(), team, {}}, weights, x, false, {out.data(), dim});
   if (routed != nullptr) routed->assign(experts.routed(last - first).begin(), experts.routed(last - first).end());
   return out;
 }

@@ -1,5 +1,5 @@
 """A random model of every architecture gives llama.cpp's probabilities from the GGUF file that bantam writes of it, for a prompt
-read at once and for one read token by token; so does what is left of a mixture when experts go to meet a size.
+read at once and for one read token by token; so does each with an adapter, and what is left of a mixture when experts go to meet a size.
 
 usage: compare_architectures.py BANTAM WRITE_TINY_MODELS SCRIPTS_FOLDER
 Exits with 77 (skipped), saying why, where node-llama-cpp is absent.
@@ -17,6 +17,7 @@ import tempfile
 SEEDS = ["1", "2", "3"]
 TOKENS = 96
 VOCABULARY = 30
+ADAPTER_SCALE = 0.75
 # Of the likelier half of the tokens, in log probability. All is f32, keys and values too: with f16 an expert that is chosen by a
 # hair may be another one there, and every later token differs.
 TOLERANCE = 2e-4
@@ -56,28 +57,31 @@ def largest_difference(mine, theirs):
     return worst
 
 
-def compare(bantam, scripts, folder, ids, sources):
-    """How many times a source, the GGUF file among them, differs from what llama.cpp makes of the file. sources: {file: [source...]}."""
+def compare(bantam, scripts, folder, ids, sources, adapters={}):
+    """How many times a source, the GGUF file among them, differs from what llama.cpp makes of the file. sources: {file: [source...]}.
+    adapters: of each file one in several containers, the last of which llama.cpp reads; empty: none."""
     output = pathlib.Path(folder) / "llama.json"
     # All files in one process: to start takes longer than a tiny model.
     run(["node", scripts / "llama_cpp.mjs", *sources, "--ids", ",".join(map(str, ids)), "--n", "0", "--logits", "--top", VOCABULARY,
-         "--vocab", "t5", "--threads", "1", "--kv", "f32", "--batch", "512", "--batch", "1", "--context", 2 * TOKENS, "--output", output])
+         "--vocab", "t5", "--threads", "1", "--kv", "f32", "--batch", "512", "--batch", "1", "--context", 2 * TOKENS, "--output", output,
+         *(word for file in sources if adapters for word in ("--lora", f"{adapters[file][-1]}:{ADAPTER_SCALE}"))])
     failures = 0
     for document in json.loads(output.read_text()):
         gguf = pathlib.Path(document["model"])
         theirs = log_probabilities([position["top"] for position in document["prompts"][0]["logits"]])
-        for source in sources[gguf]:
-            mine = logits_of(bantam, source, tuple(ids))
+        for source, adapter in ((source, adapter) for source in sources[gguf] for adapter in (adapters[gguf] if adapters else [None])):
+            mine = logits_of(bantam, source, tuple(ids), adapter)
             difference = largest_difference(mine, theirs)
             verdict = "agrees" if difference < tolerance(gguf.name) and len(mine) == len(theirs) == TOKENS else "DIFFERS"
             failures += verdict == "DIFFERS"
-            print(f"{source.name}, {document['batch']} at once: {verdict}, log probabilities at most {difference:.5f} apart over {len(theirs)} tokens")
+            print(f"{source.name}{f' with {adapter.name}' if adapter else ''}, {document['batch']} at once: {verdict}, log probabilities at most {difference:.5f} apart over {len(theirs)} tokens")
     return failures
 
 
 @functools.cache
-def logits_of(bantam, source, ids):
-    positions = json.loads(run([bantam, "logits", source, "--ids", json.dumps(ids), "--top", VOCABULARY, "--all-positions", "--kv", "f32", "--json"]))["positions"]
+def logits_of(bantam, source, ids, adapter):
+    lora = ["--lora", f"{adapter}:{ADAPTER_SCALE}"] if adapter else []
+    positions = json.loads(run([bantam, "logits", source, "--ids", json.dumps(ids), "--top", VOCABULARY, "--all-positions", "--kv", "f32", "--json", *lora]))["positions"]
     return log_probabilities([position["top"] for position in positions])
 
 
@@ -90,13 +94,15 @@ def main():
     ids = [1] + [(i * 7 + i * i) % VOCABULARY for i in range(1, TOKENS)]
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder).resolve()
-        sources = {}
+        sources, adapters = {}, {}
         for name in run([writer, folder, *SEEDS]).split():
             if name.startswith(NOT_LLAMA_CPPS):
                 continue
             gguf = folder / f"{name}.gguf"
             run([bantam, "compress", folder / name, "-o", gguf, "--to", "gguf", "--format", "f32"])
             sources[gguf] = [gguf, folder / name]
+            if name.endswith(f"-{SEEDS[0]}"):
+                adapters[gguf] = [folder / f"{name}-lora", folder / f"{name}-lora.gguf"]
             # Of models whose layers differ in heads none can be removed.
             if json.loads(run([bantam, "inspect", gguf, "--json"]))["config"]["experts"] > 0 and not name.startswith("gemma4"):
                 pruned = folder / f"{name}-pruned.gguf"
@@ -104,6 +110,7 @@ def main():
                      "--samples", 4, "--tokens", 64])
                 sources[pruned] = [pruned]
         failures = compare(bantam, scripts, folder, ids, sources)
+        failures += compare(bantam, scripts, folder, ids, {gguf: [gguf] for gguf in adapters}, adapters)
     sys.exit(1 if failures else 0)
 
 

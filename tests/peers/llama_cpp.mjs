@@ -26,6 +26,7 @@ or, of several models or batches, an array of them: to start takes longer than a
   --kv TYPE        type of the key-value cache: f16 (default, as llama.cpp), f32 or q8_0 (with flash attention, as
                    llama.cpp wants it)
   --batch N        tokens of one prompt evaluated at once (default 512); may be given again
+  --lora FILE:S    a GGUF adapter of each model in turn, and what it is multiplied by
   --output FILE    where the JSON goes, instead of standard output, on which --vocab makes the addon write a line
   --help           this text
 
@@ -43,6 +44,7 @@ function readCommandLine() {
     options: {
       prompt: {type: "string", multiple: true, default: []},
       ids: {type: "string", multiple: true, default: []},
+      lora: {type: "string", multiple: true, default: []},
       vocab: {type: "string"},
       n: {type: "string", default: "100"},
       stop: {type: "boolean", default: false},
@@ -62,10 +64,12 @@ function readCommandLine() {
   }
   if (positionals.length === 0) throw new Error("expected a model file; --help tells more");
   for (const path of positionals) if (!existsSync(path)) throw new Error(`${path}: no such file`);
+  if (![0, positionals.length].includes(values.lora.length)) throw new Error(`--lora: expected one for each model, found ${values.lora.length}`);
   if (!["f16", "f32", "q8_0"].includes(values.kv)) throw new Error(`--kv: expected f16, f32 or q8_0, found ${values.kv}`);
   if (values.prompt.length + values.ids.length === 0) throw new Error("expected a --prompt or --ids");
   return {
     models: positionals.map((path) => resolve(path)),
+    loras: values.lora.map((text) => ({filePath: resolve(text.slice(0, text.lastIndexOf(":"))), scale: Number(text.slice(text.lastIndexOf(":") + 1))})),
     vocab: values.vocab,
     texts: values.prompt,
     ids: values.ids.map((list) => list.split(",").map((id) => count(id, "ids", 0))),
@@ -149,6 +153,7 @@ async function runPrompts(llama, model, path, batch, options) {
     flashAttention: options.kv === "q8_0",
     experimentalKvCacheKeyType: kvType,
     experimentalKvCacheValueType: kvType,
+    ...(options.loras.length === 0 ? {} : {lora: {adapters: [options.loras[options.models.indexOf(path)]]}}),
     ignoreMemorySafetyChecks: true
   });
   const sequence = context.getSequence();

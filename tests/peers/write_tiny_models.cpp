@@ -1,11 +1,12 @@
-// Writes a random model of every architecture as a Hugging Face folder: write_tiny_models FOLDER SEED ...
+// Writes a random model of every architecture as a Hugging Face folder NAME, and an adapter of it as NAME-lora and NAME-lora.gguf:
+// write_tiny_models FOLDER SEED ...
 #define DOCTEST_CONFIG_IMPLEMENT
 #include <doctest/doctest.h>
 
 #include <cstdlib>
 #include <iostream>
 
-#include "tiny_model.hpp"
+#include "tiny_adapter.hpp"
 
 /// Some share a name: with and without experts, or the first, second and third of a class.
 std::string name_of(const bantam::ArchSpec& arch) {
@@ -19,6 +20,16 @@ std::string name_of(const bantam::ArchSpec& arch) {
 void write(bantam::test::TinyModel tiny, const std::string& name, const std::filesystem::path& folder) {
   tiny.make();
   tiny.write_folder(folder / name);
+  bantam::test::TinyAdapter adapter{.model = tiny, .rank = 4};
+  // llama.cpp multiplies by these without asking for adapters.
+  using enum bantam::Role;
+  adapter.left_out = {q_a, q_b, kv_a, k_b, per_layer_model_projection, per_layer_gate, per_layer_projection};
+  // And scales the outputs of such experts before it adds to them.
+  if (tiny.arch->find(router_scale) != nullptr) adapter.left_out.insert(adapter.left_out.end(), {router, expert_down});
+  if (tiny.arch->latent) adapter.left_out.insert(adapter.left_out.end(), {q, head});
+  adapter.make(tiny.seed + 100);
+  adapter.write_folder(folder / (name + "-lora"));
+  adapter.write_gguf(folder / (name + "-lora.gguf"));
   std::cout << name << "\n";
 }
 

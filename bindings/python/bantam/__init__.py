@@ -22,7 +22,7 @@ from ._compress import Corpus, Layer, LayerReport, Report, compress, compress_fi
 from ._compress_options import CompressFileOptions, CompressOptions
 from ._errors import Cancelled, Corrupt, Error, FileError, InvalidArgument, NotFound, OutOfMemory, Unsupported
 from ._llama import Llama
-from ._model import Model, Tensor, Tokenizer, load
+from ._model import Adapter, Model, Tensor, Tokenizer, load
 from ._options import (BeamOptions, BenchOptions, GenerateOptions, LoadOptions, PerplexityOptions, QuantizeOptions, RestoreOptions, SamplingOptions,
                        SessionOptions)
 from ._quality import Perplexity, perplexity
@@ -30,7 +30,7 @@ from ._session import Beam, Continuation, Generation, Grammar, Sampler, Session,
 from ._weights import quantize
 
 __all__ = [
-    "Beam", "BeamOptions", "BenchOptions", "Cancelled", "CompressFileOptions", "CompressOptions", "Continuation", "Corpus", "Corrupt", "Error", "FileError", "GenerateOptions",
+    "Adapter", "Beam", "BeamOptions", "BenchOptions", "Cancelled", "CompressFileOptions", "CompressOptions", "Continuation", "Corpus", "Corrupt", "Error", "FileError", "GenerateOptions",
     "Generation", "Grammar", "InvalidArgument", "Layer", "LayerReport", "Llama", "LoadOptions", "Model", "NotFound", "OutOfMemory", "Perplexity",
     "PerplexityOptions", "QuantizeOptions", "ReplyEvent", "ReplyParser", "Report", "RestoreOptions", "Sampler", "SamplingOptions", "Session",
     "SessionOptions", "Stats",

@@ -14,7 +14,8 @@ def bench(model, **options):
     """Tokens a second of reading a prompt and of decoding after `depth` tokens, medians, and what share of the machine's
     limits they reach: decoding reads every weight once a token; a prompt is two operations a weight and token."""
     model = model_of(model)
-    prompt, generate, depth, threads, kv = (options[name] for name in ("prompt", "generate", "depth", "threads", "kv"))
+    prompt, generate, depth, threads = (options[name] for name in ("prompt", "generate", "depth", "threads"))
+    how = {"threads": threads, "kv": options["kv"], "adapters": options["adapters"]}
     draw = random.Random(1)
     vocab = model.config["vocab"]
 
@@ -24,12 +25,12 @@ def bench(model, **options):
     reading, decoding = [], []
     for _ in range(options["repetitions"]):
         if prompt > 0:
-            with Session(model, context=prompt + 1, threads=threads, kv=kv) as session:
+            with Session(model, context=prompt + 1, **how) as session:
                 run = session.stream(ids(prompt), max_tokens=0)
                 list(run)
                 reading.append(run.stats.prompt_per_second)
         if generate > 0:
-            with Session(model, context=depth + generate + 2, threads=threads, kv=kv) as session:
+            with Session(model, context=depth + generate + 2, **how) as session:
                 run = session.stream(ids(depth + 1), max_tokens=generate, ignore_end=True, temperature=0)
                 list(run)
                 decoding.append(run.stats.tokens_per_second)

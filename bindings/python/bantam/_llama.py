@@ -29,12 +29,12 @@ _IGNORED = {
 _NEUTRAL = {
     "kv_overrides": (None, {}), "rope_scaling_type": (-1, None), "attention_type": (-1, 0), "rope_freq_base": (0,), "rope_freq_scale": (0,),
     "yarn_ext_factor": (-1,), "yarn_attn_factor": (1,), "yarn_beta_fast": (32,), "yarn_beta_slow": (1,), "yarn_orig_ctx": (0,),
-    "lora_base": (None,), "lora_path": (None,), "lora_scale": (1,), "spm_infill": (False,),
+    "lora_base": (None,), "spm_infill": (False,),
     "tfs_z": (1,), "function_call": (None, "none", "auto"), "tool_choice": (None, "none", "auto"),
 }
 _INSTEAD = {
     "tool_choice": "give the tool's parameters as response_format, or describe its call with grammar",
-    "function_call": "give the function's parameters as response_format, or describe its call with grammar", "lora_path": "merge adapters into the model",
+    "function_call": "give the function's parameters as response_format, or describe its call with grammar",
 }
 _POOLINGS = {-1: None, 0: None, 1: "mean", 2: "cls", 3: "last"}
 _KINDS = {None: "f16", 0: "f32", 1: "f16", 8: "q8", 2: "q4"}
@@ -77,15 +77,16 @@ class Llama:
     numbers them: 0 f32, 1 f16, 8 q8_0, 2 q4_0. embedding: embed() and create_embedding() are wanted too; pooling_type:
     -1 or 0 an embedding for each token, 1 the mean, 2 the first token's, 3 the last one's. chat_format: the name of a format, in
     place of the model's template; chat_handler: a function that create_chat_completion() hands everything to. draft_model: a
-    LlamaPromptLookupDecoding. vocab_only: only tokens. tokenizer: tokenize() and detokenize() of somebody else.
+    LlamaPromptLookupDecoding. lora_path: a GGUF adapter, or a folder of PEFT's, lora_scale times. vocab_only: only tokens. tokenizer: tokenize() and detokenize() of somebody else.
     """
 
     def __init__(self, model_path, *, seed=0xFFFFFFFF, n_ctx=512, n_threads=None, pooling_type=-1, embedding=False, last_n_tokens_size=64,
-                 chat_format=None, chat_handler=None, draft_model=None, tokenizer=None, type_k=None, type_v=None, vocab_only=False, **more):
+                 chat_format=None, chat_handler=None, draft_model=None, tokenizer=None, type_k=None, type_v=None, vocab_only=False, lora_path=None, lora_scale=1.0, **more):
         self._arguments = {
             "model_path": model_path, "seed": seed, "n_ctx": n_ctx, "n_threads": n_threads, "pooling_type": pooling_type,
             "embedding": embedding, "last_n_tokens_size": last_n_tokens_size, "chat_format": chat_format, "chat_handler": chat_handler,
-            "draft_model": draft_model, "tokenizer": tokenizer, "type_k": type_k, "type_v": type_v, "vocab_only": vocab_only, **more}
+            "draft_model": draft_model, "tokenizer": tokenizer, "type_k": type_k, "type_v": type_v, "vocab_only": vocab_only,
+            "lora_path": lora_path, "lora_scale": lora_scale, **more}
         known = (set(self._arguments) - set(more)) | _IGNORED | set(_NEUTRAL)
         for name in set(more) - known:
             raise TypeError(f"Llama() got an unexpected keyword argument {name!r}{closest(name, known)}")
@@ -113,7 +114,8 @@ class Llama:
         else:
             self.model = load(model_path)
             self._vocab = self.model.tokenizer
-            self._session = Session(self.model, context=n_ctx, threads=self._n_threads, kv=_KINDS[type_k])
+            self._adapters = [] if lora_path is None else [(self.model.load_adapter(lora_path), lora_scale)]
+            self._session = Session(self.model, context=n_ctx, threads=self._n_threads, kv=_KINDS[type_k], adapters=self._adapters)
         self.chat_format = chat_format or ("chat_template.default" if self._vocab.chat_template else None)
         self.tokenizer_ = tokenizer or LlamaTokenizer(self)
         self.metadata = self._metadata()
@@ -318,7 +320,7 @@ class Llama:
         return LlamaState(self._held().fork(), self._seed)
 
     def load_state(self, state):
-        self._session = state._resumed(self.model, self._held().context, self._n_threads)
+        self._session = state._resumed(self.model, self._held().context, self._n_threads, self._adapters)
         self._seed = state.seed
 
     def close(self):

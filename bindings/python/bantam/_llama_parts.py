@@ -87,14 +87,16 @@ class LlamaState:
                     self._bytes = file.read()
         return self._bytes
 
-    def _resumed(self, model, context, threads):
-        """A session of its own that goes on from here."""
+    def _resumed(self, model, context, threads, adapters):
+        """A session of its own that goes on from here. One in memory reads again what others' adapters made."""
         if self._session is not None:
-            return self._session.fork()
+            session = self._session.fork()
+            session.set_adapters(adapters)
+            return session
         with tempfile.TemporaryDirectory() as folder:
             with open(os.path.join(folder, "state"), "wb") as file:
                 file.write(self._bytes)
-            return Session.restore(model, os.path.join(folder, "state"), context=context, threads=threads)
+            return Session.restore(model, os.path.join(folder, "state"), context=context, threads=threads, adapters=adapters)
 
     def __getstate__(self):
         return {**self.__dict__, "_session": None, "_bytes": self.llama_state}

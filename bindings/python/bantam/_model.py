@@ -1,11 +1,12 @@
 """Models, their tensors and their tokenizer."""
 
+import numbers
 import os
 
 from . import _bantam
 from ._chat import parse_reply, render
 from ._html import model_as_html
-from ._options import LoadOptions, ids_of, path_of, takes, text_of
+from ._options import LoadOptions, ids_of, path_of, shown, takes, text_of
 
 
 class Tensor:
@@ -130,6 +131,46 @@ class Tokenizer:
         return self.encode(text, add_special=False, parse_special=True) if tokenize else text
 
 
+class Adapter:
+    """A LoRA adapter of a model: a folder as PEFT writes it, or a GGUF file as llama.cpp's converter does. Constant; sessions add it to
+    the model's matrices while they run, Session(model, adapters=[adapter]), and compress(model, merge_lora=path) merges it."""
+
+    def __init__(self, model, path):
+        self.path = path_of("path", path)
+        self._made = _bantam.Adapter.load(self.path, model_of(model)._made)
+
+    @property
+    def rank(self):
+        """The largest of its matrices."""
+        return self._made.rank
+
+    @property
+    def nbytes(self):
+        return self._made.nbytes
+
+    def __len__(self):
+        """How many matrices it changes."""
+        return self._made.matrices
+
+    def __repr__(self):
+        return f"Adapter({self.path!r}, {len(self)} matrices, rank {self.rank})"
+
+
+def adapters_of(model, value):
+    """[(adapter, scale), ...] for the module, of a list of adapters, paths, and pairs of one of these and a scale."""
+    if value is not None and not isinstance(value, (list, tuple)):
+        raise TypeError(f"adapters: expected a list, found {shown(value)}")
+    made = []
+    for one in value or []:
+        adapter, scale = one if isinstance(one, tuple) and len(one) == 2 else (one, 1.0)
+        if not isinstance(adapter, (str, os.PathLike, Adapter)):
+            raise TypeError(f"adapters: expected a bantam.Adapter or a path, found {shown(adapter)}")
+        if isinstance(scale, bool) or not isinstance(scale, numbers.Real):
+            raise TypeError(f"adapters: expected a number as the scale, found {shown(scale)}")
+        made.append(((adapter if isinstance(adapter, Adapter) else Adapter(model, adapter))._made, float(scale)))
+    return made
+
+
 class Model:
     """A model: constant, shared by any number of sessions and threads. Model(path) is load(path)."""
 
@@ -141,6 +182,10 @@ class Model:
     def from_bytes(cls, data):
         """From the bytes of a .gguf or .bantam file."""
         return cls(_bantam.Model.load_bytes(data))
+
+    def load_adapter(self, path):
+        """A LoRA adapter for sessions of this model."""
+        return Adapter(self, path)
 
     def save(self, path):
         """Writes a .bantam file; complete under that name, or not there."""

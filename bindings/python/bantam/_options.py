@@ -93,7 +93,13 @@ class ThreadOptions(TypedDict, total=False):
     threads: Annotated[int, Option(0, "0: the processor's cores", 0, 1024)]
 
 
-class RunOptions(ThreadOptions, total=False):
+class AdapterOptions(ThreadOptions, total=False):
+    """What is added to a model."""
+
+    adapters: Annotated[Any, Option(None, "a list of Adapter, paths of such, or pairs (one of these, scale); a saved session wants those that it had")]
+
+
+class RunOptions(AdapterOptions, total=False):
     """What a model is run with."""
 
     kv: Annotated[str, Option("f16", 'keys and values as "f16", "q8", "q4" or "f32"')]
@@ -105,7 +111,7 @@ class SessionOptions(RunOptions, total=False):
     context: Annotated[int, Option(0, "most tokens that it may hold; 0: what the model was made for", low=0)]
 
 
-class RestoreOptions(ThreadOptions, total=False):
+class RestoreOptions(AdapterOptions, total=False):
     """Of a session from a file, which says how its keys and values are kept."""
 
     context: Annotated[int, Option(0, "most tokens that it may hold; 0: what the model was made for", low=0)]

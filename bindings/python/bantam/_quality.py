@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Optional
 
 from . import _bantam
-from ._model import model_of
+from ._model import adapters_of, model_of
 from ._options import PerplexityOptions, takes, text_of
 
 
@@ -27,4 +27,6 @@ def perplexity(model, text, base=None, **options):
     progress = options.pop("progress")
     wrapped = None if progress is None else (lambda done, total: progress(done, total) is not False)
     base = None if base is None else model_of(base, "base")._made
-    return Perplexity(**_bantam.perplexity(model_of(model)._made, text_of("text", text), base, progress=wrapped, **options))
+    model = model_of(model)
+    options["adapters"] = adapters_of(model, options["adapters"])
+    return Perplexity(**_bantam.perplexity(model._made, text_of("text", text), base, progress=wrapped, **options))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from . import _bantam
 from ._chat import messages_of, render
 from ._errors import InvalidArgument
-from ._model import model_of
+from ._model import adapters_of, model_of
 from ._options import BeamOptions, GenerateOptions, RestoreOptions, SamplingOptions, SessionOptions, ids_of, path_of, prompt_of, shown, takes, text_of
 
 
@@ -169,7 +169,7 @@ class Session:
 
     def _of(self, model, made, options=None, messages=(), reply_start=0):
         self.model = model
-        self._made = made or _bantam.Session(model._made, **options)
+        self._made = made or _bantam.Session(model._made, **{**options, "adapters": adapters_of(model, options["adapters"])})
         self._last = None
         self._messages = list(messages)
         self._reply_start = reply_start
@@ -180,6 +180,7 @@ class Session:
     def restore(cls, model, path, **options):
         """A session that save() wrote, into the model that it was saved from."""
         model = model_of(model)
+        options["adapters"] = adapters_of(model, options["adapters"])
         return cls.__new__(cls)._of(model, _bantam.Session.restore(model._made, path_of("path", path), **options))
 
     def _open(self):
@@ -266,6 +267,11 @@ class Session:
     def fork(self):
         """A session of its own with the same past; keys and values are shared until one of the two writes."""
         return Session.__new__(Session)._of(self.model, self._open().fork(), None, self._messages, self._reply_start)
+
+    def set_adapters(self, adapters):
+        """From here on these are added to the model for this session alone: a list of Adapter, paths, or pairs (one of these, scale);
+        []: none. What the session holds is read again with them when it goes on."""
+        self._open().set_adapters(adapters_of(self.model, adapters))
 
     def save(self, path):
         self._open().save(path_of("path", path))

@@ -94,8 +94,9 @@ std::pair<Model, py::dict> compress_model(const Model& model, const Order& o, co
   auto [small, report] = [&] {
     const py::gil_scoped_release free;
     const CancelScope scope(raising_signals());
-    const PreparedModel ready = prepare(o, recipe, model.checkpoint(), progress);
-    auto done = compress(ready.pruned ? Model::from_checkpoint(ready.pruned->checkpoint) : model, recipe, progress_of(progress), ready.calibration);
+    const Model whole = with_adapters(o.request, model);
+    const PreparedModel ready = prepare(o, recipe, whole.checkpoint(), progress);
+    auto done = compress(ready.pruned ? Model::from_checkpoint(ready.pruned->checkpoint) : whole, recipe, progress_of(progress), ready.calibration);
     if (ready.pruned) done.second.follow(ready.pruned->report);
     return done;
   }();
@@ -106,7 +107,7 @@ py::dict compress_path(const std::string& from, const std::string& to, const Ord
   const Recipe recipe = recipe_of(o.request);
   const Report report = [&] {
     const py::gil_scoped_release free;
-    const Checkpoint checkpoint = Checkpoint::open(from);
+    const Checkpoint checkpoint = merged(o.request, Checkpoint::open(from));
     check_not_an_input(checkpoint, to);
     const CancelScope scope(raising_signals());
     const PreparedModel ready = prepare(o, recipe, checkpoint, progress);
@@ -132,7 +133,7 @@ std::vector<std::tuple<std::string, std::int64_t, std::int64_t, std::int64_t>> m
 
 /// Rows of the table, for types, help and tests.
 std::vector<py::dict> table_of_options() {
-  constexpr std::string_view kinds[] = {"flag", "integer", "seed", "number", "choice", "format", "text", "texts", "exceptions", "file", "corpus"};
+  constexpr std::string_view kinds[] = {"flag", "integer", "seed", "number", "choice", "format", "text", "texts", "exceptions", "file", "corpus", "adapters"};
   std::vector<py::dict> rows;
   for (const CompressOption& option : compress_options()) {
     py::dict row;

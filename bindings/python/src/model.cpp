@@ -1,5 +1,6 @@
 // Models and tokenizers.
 #include "bantam/io/gguf.hpp"
+#include "bantam/model/adapter.hpp"
 #include "bantam/model/roles.hpp"
 #include "bantam/text/chat_template.hpp"
 #include "bantam/text/reply.hpp"
@@ -142,6 +143,17 @@ void bind_model(py::module_& m) {
           return ChatTemplate(source).render_json(variables);
         },
         py::arg("source"), py::arg("variables"));
+
+  py::class_<Adapter>(m, "Adapter")
+      .def_static("load",
+                  [](const std::string& path, const Model& model) {
+                    const py::gil_scoped_release free;
+                    return Adapter::load(path, model.config());
+                  },
+                  py::arg("path"), py::arg("model"))
+      .def_property_readonly("matrices", [](const Adapter& a) { return a.matrices().size(); })
+      .def_property_readonly("rank", &Adapter::rank)
+      .def_property_readonly("nbytes", &Adapter::bytes);
 
   py::class_<Model>(m, "Model")
       .def_static("load", &load, py::arg("path"), py::kw_only(), py::arg("memory") = "automatic", py::arg("gptq_zero") = "automatic", py::arg("memory_limit") = 0)

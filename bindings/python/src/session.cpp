@@ -93,8 +93,16 @@ struct Generation {
   TextRange range;
 };
 
-Handle open(const Model& model, std::int64_t context, int threads, const std::string& kv) {
-  return std::make_shared<SessionHandle>(Session(model, {.context = context, .threads = threads, .kv = kv}));
+using Adapters = std::vector<std::pair<Adapter, float>>;
+
+std::vector<ScaledAdapter> as_library(const Adapters& adapters) {
+  std::vector<ScaledAdapter> all;
+  for (const auto& [adapter, scale] : adapters) all.push_back({adapter, scale});
+  return all;
+}
+
+Handle open(const Model& model, std::int64_t context, int threads, const std::string& kv, const Adapters& adapters) {
+  return std::make_shared<SessionHandle>(Session(model, {.context = context, .threads = threads, .kv = kv, .adapters = as_library(adapters)}));
 }
 
 /// Reads keyword arguments by name; what nobody asked for is an error.
@@ -341,7 +349,7 @@ py::dict stats_of(const Generation& g) {
 }
 
 py::dict measure(const Model& model, const std::string& text, const Model* base, std::int64_t context, std::int64_t limit, int threads,
-                 const std::string& kv, const std::function<bool(std::int64_t, std::int64_t)>& progress) {
+                 const std::string& kv, const Adapters& adapters, const std::function<bool(std::int64_t, std::int64_t)>& progress) {
   PerplexityResult seen;
   {
     const py::gil_scoped_release free;
@@ -351,7 +359,7 @@ py::dict measure(const Model& model, const std::string& text, const Model* base,
       const py::gil_scoped_acquire gil;
       return progress(done, total);
     };
-    seen = perplexity(model, text, {.context = context, .limit = limit, .threads = threads, .kv = kv}, base, report);
+    seen = perplexity(model, text, {.context = context, .limit = limit, .threads = threads, .kv = kv, .adapters = as_library(adapters)}, base, report);
   }
   py::dict d;
   d["perplexity"] = seen.perplexity;
@@ -434,13 +442,15 @@ void bind_session(py::module_& m) {
   bind_generation(m);
   bind_sampler(m);
   py::class_<SessionHandle, Handle>(m, "Session")
-      .def(py::init(&open), py::arg("model"), py::kw_only(), py::arg("context") = 0, py::arg("threads") = 0, py::arg("kv") = "f16")
+      .def(py::init(&open), py::arg("model"), py::kw_only(), py::arg("context") = 0, py::arg("threads") = 0, py::arg("kv") = "f16",
+           py::arg("adapters") = Adapters())
       .def_static("restore",
-                  [](const Model& model, const std::string& path, std::int64_t context, int threads) {
+                  [](const Model& model, const std::string& path, std::int64_t context, int threads, const Adapters& adapters) {
                     const py::gil_scoped_release free;
-                    return std::make_shared<SessionHandle>(Session::restore(model, path, {.context = context, .threads = threads}));
+                    return std::make_shared<SessionHandle>(Session::restore(model, path, {.context = context, .threads = threads, .adapters = as_library(adapters)}));
                   },
-                  py::arg("model"), py::arg("path"), py::kw_only(), py::arg("context") = 0, py::arg("threads") = 0)
+                  py::arg("model"), py::arg("path"), py::kw_only(), py::arg("context") = 0, py::arg("threads") = 0, py::arg("adapters") = Adapters())
+      .def("set_adapters", [](SessionHandle& h, const Adapters& adapters) { h.alone([&](Session& s) { s.set_adapters(as_library(adapters)); }); }, py::arg("adapters"))
       .def("prefill",
            [](SessionHandle& h, const Prompt& prompt) {
              h.alone([&](Session& s) {
@@ -487,7 +497,7 @@ void bind_session(py::module_& m) {
       .def_property_readonly("kv_bytes", [](SessionHandle& h) { return h.alone([](Session& s) { return s.kv_bytes(); }); });
   m.def("default_options", &default_options);
   m.def("perplexity", &measure, py::arg("model"), py::arg("text"), py::arg("base") = nullptr, py::kw_only(), py::arg("context") = 512,
-        py::arg("limit") = 0, py::arg("threads") = 0, py::arg("kv") = "f16", py::arg("progress") = nullptr);
+        py::arg("limit") = 0, py::arg("threads") = 0, py::arg("kv") = "f16", py::arg("adapters") = Adapters(), py::arg("progress") = nullptr);
 }
 
 }  // namespace bantam::python

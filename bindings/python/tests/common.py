@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import sys
 import tempfile
 import unittest
 from pathlib import Path
@@ -15,6 +16,9 @@ MODEL = ROOT / "models" / "books4m"
 TEXT = (ROOT / "models" / "paragraph.txt").read_text()
 GREEDY = {"temperature": 0}
 QUICK = "BANTAM_TEST_QUICK" in os.environ  # sanitizers look for errors of memory, with short texts
+
+sys.path.append(str(ROOT / "tests"))
+from write_adapter import write_adapter  # noqa: E402
 
 model = bantam.load(MODEL)
 

@@ -99,7 +99,7 @@ class LlamaClass(Folder):
         for options in ({"tool_choice": {"type": "function", "function": {"name": "f"}}}, {"function_call": {"name": "f"}}):
             with self.assertRaisesRegex(bantam.Unsupported, next(iter(options))):
                 self.llama.create_chat_completion([{"role": "user", "content": "x"}], **options)
-        for options in ({"lora_path": "x"}, {"rope_freq_base": 1e6}, {"kv_overrides": {"a": 1}}, {"chat_format": "magic"},
+        for options in ({"lora_base": "x"}, {"rope_freq_base": 1e6}, {"kv_overrides": {"a": 1}}, {"chat_format": "magic"},
                         {"draft_model": lambda ids: ids}, {"type_k": 8, "type_v": 1}, {"spm_infill": True}):
             with self.assertRaisesRegex(bantam.Unsupported, list(options)[-1]):
                 bantam.Llama(MODEL, **options)

@@ -9,7 +9,7 @@ import numpy as np
 import bantam
 from bantam import _bantam
 from bantam._options import table_of
-from common import GREEDY, MODEL, ROOT, Folder, model
+from common import GREEDY, MODEL, ROOT, Folder, model, write_adapter
 
 KINDS = [getattr(bantam, name) for name in bantam.__all__ if name.endswith("Options")]
 # What takes the options of which class, and with what before them.
@@ -97,7 +97,8 @@ class Options(Folder):
 
     def test_every_option_of_compression_is_taken_and_named(self):
         paragraph, out = ROOT / "models" / "paragraph.txt", self.folder / "out"
-        read = {"flag": lambda text: text == "on", "integer": int, "seed": int, "number": float, "exceptions": lambda text: dict([text.split("=")]),
+        write_adapter(self.folder / "lora")
+        read = {"adapters": lambda _: [f"{self.folder / 'lora'}:0.5"], "flag": lambda text: text == "on", "integer": int, "seed": int, "number": float, "exceptions": lambda text: dict([text.split("=")]),
                 "file": lambda _: self.folder / "file", "corpus": lambda _: paragraph}
         wrong = {"number": float("nan"), "exceptions": {"*": "?!"}, **dict.fromkeys(("choice", "format", "text", "texts"), "?!")}
         rows = _bantam.compress_options()

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "bantam/compress/prepare.hpp"
+#include "bantam/model/adapter.hpp"
 
 namespace bantam::inline v0 {
 
@@ -22,6 +23,7 @@ struct CompressRequest {
   int group = -1;
   MethodOptions details = {};                            ///< but for pruning
   std::vector<std::pair<std::string, std::string>> keep;  ///< pattern and format
+  std::vector<AdapterChoice> adapters;
   std::vector<std::string> prune;
   std::string prune_to;
   StructureOptions parts = {};
@@ -33,6 +35,11 @@ struct CompressRequest {
 /// Throw invalid_argument, naming the option, for what makes no sense.
 [[nodiscard]] PruneRequest prune_of(const CompressRequest& request);
 [[nodiscard]] Recipe recipe_of(const CompressRequest& request);
+/// The model with the adapters that are asked for, before anything else is done to it; itself without any. Throws what Adapter::load() and
+/// Checkpoint::merged() throw, naming the option.
+[[nodiscard]] Checkpoint merged(const CompressRequest& request, const Checkpoint& checkpoint);
+/// The same of a model in memory.
+[[nodiscard]] Model with_adapters(const CompressRequest& request, const Model& model);
 
 /// How the text of an option is read.
 enum class OptionKind : std::uint8_t {
@@ -47,6 +54,7 @@ enum class OptionKind : std::uint8_t {
   exceptions,  ///< "PATTERN=FORMAT", several times
   file,
   corpus,      ///< a text to calibrate with: a file
+  adapters,    ///< "PATH" or "PATH:SCALE", several times
 };
 
 /// A text as its kind reads it.

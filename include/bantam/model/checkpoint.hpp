@@ -16,6 +16,7 @@
 namespace bantam::inline v0 {
 
 struct ModelWeights;
+struct ScaledAdapter;
 class PackedFamily;
 
 /// One tensor that the model uses.
@@ -115,6 +116,13 @@ class Checkpoint {
   /// model is not tied. Throws unsupported when the architecture has no name for a head.
   [[nodiscard]] Checkpoint untied() const;
 
+  /// The same with adapters added to its weights, which are summed up in double precision as they are read, and are in f32 where something
+  /// was added. Throws as Adapter::check_fits() does, and unsupported for changes of a head that is the embedding.
+  [[nodiscard]] Checkpoint merged(std::span<const ScaledAdapter> adapters) const;
+
+  /// Of these, as fingerprint_of() says; 0: none.
+  [[nodiscard]] std::uint64_t merged_adapters() const noexcept { return merged_; }
+
   /// The same without the layer that drafts.
   [[nodiscard]] Checkpoint without_drafting() const;
 
@@ -149,6 +157,7 @@ class Checkpoint {
   std::vector<std::string> removed_;
   std::int64_t file_bytes_ = 0;
   std::int64_t stored_bytes_ = 0;  ///< 0: to be found
+  std::uint64_t merged_ = 0;
   std::vector<std::string> warnings_;
   std::vector<std::string> left_out_;
 };

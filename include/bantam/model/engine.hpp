@@ -55,8 +55,8 @@ class Engine {
   /// over the weights as they need, and hands out what is asked for. Results depend neither on how tokens were divided into calls,
   /// nor on what else is in the pass, nor on the number of threads. Throws invalid_argument for token ids outside of the
   /// vocabulary, embeddings of another width or beside tokens, a sequence beyond context(), and when a callback calls its engine;
-  /// cancelled when keep_going says so; out_of_memory; and what the callbacks throw. States are then as truncate() to their tokens
-  /// leaves them.
+  /// cancelled when keep_going says so; out_of_memory; and what Adapter::check_fits() and the callbacks throw. States are then as truncate()
+  /// to their tokens leaves them.
   void run(std::span<const Sequence> sequences, Sink sink, KeepGoing keep_going, Output output = Output::logits);
 
   /// Whether the model has a layer that guesses the token after the next one (ModelConfig::drafting).

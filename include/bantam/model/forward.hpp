@@ -117,10 +117,18 @@ class Forward {
     nn::RowBuffer* rows = nullptr;
     std::vector<float> norm;  ///< that comes before the sum; empty: none. A copy: by then the layer's weights may be released
   };
+  /// Neighboring rows whose sequences have the same adapters.
+  struct AdaptedRows {
+    Range rows;
+    std::span<const ScaledAdapter> adapters;
+  };
 
   void take(const SequenceInput& input, Segment segment, std::int64_t count);
   [[nodiscard]] Team& team_for(std::int64_t bytes) noexcept { return bytes < worth_sharing ? alone_ : team_; }
-  [[nodiscard]] nn::Pass pass_on(Team& team) const noexcept { return {kernels_, team, rows_, fetch_.level()}; }
+  [[nodiscard]] nn::Pass pass_on(Team& team) noexcept { return {kernels_, team, rows_, fetch_.level(), adapted_.empty() ? nullptr : &terms_}; }
+  void find_adapted(std::span<const SequenceInput> sequences);
+  void adapt_layer(std::int64_t layer, const LayerWeights& w);
+  void adapt_model(std::span<const std::int64_t> outputs);
   void embed(Team& team) noexcept;
   void layers(KeepGoing keep_going);
   void find_angles(Range rows) noexcept;
@@ -142,7 +150,7 @@ class Forward {
   [[nodiscard]] bool is_latent_expert(const LayerWeights& w) const noexcept { return w.experts.experts.empty() && !w.experts.latent_down.empty(); }
   void feed_forward(const nn::Pass& pass, const LayerWeights& w, std::int64_t index, bool beside, int until, std::span<const float> scales = {});
   void run_experts(const nn::Pass& pass, const LayerWeights& w, std::int64_t index, bool shared, OutputRows out);
-  void head(std::span<const std::int64_t> rows) noexcept;
+  void head(std::span<const std::int64_t> rows);
   void final_norm(std::int64_t row, float* out) const noexcept;
   void hand_out_states(std::span<const SequenceInput> sequences) const noexcept;
 
@@ -166,6 +174,9 @@ class Forward {
   std::vector<nn::PassSequence> sequences_;  ///< of each segment
   std::vector<nn::PassRow> rows_;
   std::vector<RowInput> inputs_;    ///< of each row
+  std::vector<AdaptedRows> adapted_;
+  std::int64_t adapted_ranks_ = 0;  ///< the most of a row, as nn::LowRankTerms has them
+  nn::LowRankTerms terms_;          ///< of the layer at work
   bool stopped_ = false;            ///< by keep_going
   std::optional<nn::SequenceState> part_state_;  ///< of a layer that is run alone
   const nn::Activations* part_inputs_ = nullptr;  ///< that run_to() came to

@@ -5,6 +5,7 @@
 #include <span>
 
 #include "bantam/core/team.hpp"
+#include "bantam/model/adapter.hpp"
 #include "bantam/nn/sequence_state.hpp"
 #include "bantam/text/tokenizer.hpp"
 
@@ -20,6 +21,8 @@ struct SequenceInput {
   std::span<const float> embeddings = {};
   /// Where the hidden state of every token goes, (tokens, dim), after the final norm: what a layer that drafts reads. Empty: nowhere.
   std::span<float> states = {};
+  /// What is added to the model's matrices for this sequence, in this order.
+  std::span<const ScaledAdapter> adapters = {};
 
   [[nodiscard]] std::int64_t length(std::int64_t dim) const noexcept {
     return embeddings.empty() ? std::ssize(tokens) : std::ssize(embeddings) / dim;

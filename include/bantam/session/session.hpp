@@ -24,6 +24,7 @@ struct SessionOptions {
   int threads = 0;           ///< of an engine of its own; 0: the physical cores that the process may use
   std::string kv = "f16";    ///< keys and values as "f32", "f16", "q8" or "q4"
   ReadProgress progress = {};
+  std::vector<ScaledAdapter> adapters = {};  ///< as Session::set_adapters() takes them
 };
 
 class Session;
@@ -205,7 +206,8 @@ class Session {
   void save(const std::filesystem::path& path) const;
   /// The same bytes to whatever takes them, front to back in pieces.
   void save_to(FunctionRef<void(std::span<const std::byte>)> sink) const;
-  /// The inverse. Throws corrupt for bytes that save() did not write, invalid_argument for another model's.
+  /// The inverse. Throws corrupt for bytes that save() did not write, invalid_argument for another model's, and for other adapters than those
+  /// in the options.
   [[nodiscard]] static Session restore(Model model, const std::filesystem::path& path, SessionOptions options = {});
   [[nodiscard]] static Session restore(Model model, std::span<const std::byte> bytes, SessionOptions options = {});
   [[nodiscard]] static Session restore(Engine engine, const std::filesystem::path& path, SessionOptions options = {});
@@ -220,6 +222,11 @@ class Session {
   /// is left has seen what went: only removing from the end gives what a session has that never read it. Throws
   /// invalid_argument for a range outside of the tokens held, and out_of_memory, leaving the session as it was.
   void remove(std::int64_t first, std::int64_t last);
+  /// What is added to the model's matrices for this session alone, in this order; sessions of one pass may differ in it. What the session
+  /// holds is read again with it when it goes on: nothing that others made is ever used. Throws invalid_argument for adapters of models of
+  /// other shapes, leaving the session as it was.
+  void set_adapters(std::vector<ScaledAdapter> adapters);
+  [[nodiscard]] std::span<const ScaledAdapter> adapters() const noexcept;
   /// Replaces SessionOptions::progress.
   void set_progress(ReadProgress progress);
 

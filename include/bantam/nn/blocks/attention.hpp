@@ -95,7 +95,7 @@ class SelfAttention {
       attended_.quantize_part(kernels_, t, begin, end);
       attended_.gather_part(kernels_, {&w.o}, t, begin, end);
     });
-    linear(kernels_, pass.team, attended_, {{w.o, values_of(w.o_bias), out}}, pass.fetch);
+    linear(pass, attended_, {{w.o, values_of(w.o_bias), out}});
   }
 
  private:
@@ -132,14 +132,14 @@ inline void SelfAttention::attend(const Pass& pass, const AttentionWeights& w, c
   if (attended_.columns() != width) attended_.resize(pass.tokens(), width);
   const Readers readers = this->readers(w);
   if (w.k.empty()) {
-    linear(kernels_, pass.team, x, {{w.q, values_of(w.q_bias), q_.output()}}, pass.fetch);
+    linear(pass, x, {{w.q, values_of(w.q_bias), q_.output()}});
   } else if (w.v.empty()) {
-    linear(kernels_, pass.team, x, {{w.q, values_of(w.q_bias), q_.output()}, {w.k, values_of(w.k_bias), k_.output(), readers.form_of(1)}}, pass.fetch);
+    linear(pass, x, {{w.q, values_of(w.q_bias), q_.output()}, {w.k, values_of(w.k_bias), k_.output(), readers.form_of(1)}});
   } else {
-    linear(kernels_, pass.team, x,
+    linear(pass, x,
            {{w.q, values_of(w.q_bias), q_.output()},
             {w.k, values_of(w.k_bias), k_.output(), readers.form_of(1)},
-            {w.v, values_of(w.v_bias), v_.output(), readers.form_of(2)}}, pass.fetch);
+            {w.v, values_of(w.v_bias), v_.output(), readers.form_of(2)}});
   }
   if (options_.clip > 0) clip(pass, w);
   if (options_.head_norm == HeadNorm::all && !w.q_norm.empty()) normalize_all_heads(pass, w);

@@ -30,15 +30,21 @@ class Experts {
   void serve(const ExpertsWeights& weights);
   /// Room for passes of up to so many tokens over experts of these sizes; latent: what they read in the place of dim, if it is not 0.
   void resize(std::int64_t tokens, std::int64_t dim, std::int64_t ffn, std::int64_t latent = 0);
+  /// Room for what adapters add to the experts of a layer, in passes that there is room for: so many terms, of `ranks` as LowRankTerms has them.
+  void resize_terms(std::size_t terms, std::int64_t ranks) {
+    terms_.reserve(terms);
+    terms_.resize(2 * std::ssize(routed_), ranks, static_cast<int>(routers_.size()));
+    products_.reserve(2 * next_row_.size());
+  }
   /// The first part of run(): the experts of each token.
-  void route(Team& team, const ExpertsWeights& weights, const Activations& x, bool shared, Fetch fetch = Fetch::first_level) noexcept;
-  /// out(t) = s(t) * out(t) + sum of weight_e * expert_e(x(t)) over the experts of token t, or of expert_e(weight_e x(t)): RouterOptions::scales_inputs. s(t) is 0 without `shared`: nothing was there
-  /// before; else sigmoid(shared_gate x(t)), and 1 in a block without such a gate. x: floats (tokens, dim), at most as many as there is
-  /// room for. `routed`: what the router reads, where it is not x. Experts are run in groups that `acquire` has in memory together, and
-  /// added up at the end, which leaves the bits as they are. Eight phases of the team's, twelve with latent experts, and a sort of
-  /// O(tokens * used + experts) between. Throws what `acquire` throws.
-  void run(Team& team, const ExpertsWeights& weights, const Activations& x, bool shared, OutputRows out, Fetch fetch = Fetch::first_level,
-           const Activations* routed = nullptr, AcquireExperts acquire = all_in_memory);
+  void route(const Pass& pass, const ExpertsWeights& weights, const Activations& x, bool shared) noexcept;
+  /// out(t) = s(t) * out(t) + sum of weight_e * expert_e(x(t)) over the experts of token t, or of expert_e(weight_e x(t)):
+  /// RouterOptions::scales_inputs. s(t) is 0 without `shared`: nothing was there before; else sigmoid(shared_gate x(t)), and 1 in a block
+  /// without such a gate. x: floats (tokens, dim), at most as many as there is room for. `routed`: what the router reads, where it is not x.
+  /// Experts are run in groups that `acquire` has in memory together, and added up at the end, which leaves the bits as they are. Eight
+  /// phases of the team's, twelve with latent experts, and a sort of O(tokens * used + experts) between. Throws what `acquire` throws.
+  void run(const Pass& pass, const ExpertsWeights& weights, const Activations& x, bool shared, OutputRows out, const Activations* routed = nullptr,
+           AcquireExperts acquire = all_in_memory);
   /// The experts of the first tokens of the last pass, (tokens, used); those of one in the order of their numbers.
   [[nodiscard]] std::span<const RoutedExpert> routed(std::int64_t tokens) const noexcept {
     return std::span(routed_).first(static_cast<std::size_t>(tokens * options_.used));
@@ -60,12 +66,12 @@ class Experts {
 
   void sort(std::int64_t tokens) noexcept;
   /// narrow_ = latent_down x.
-  void narrow(Team& team, const ExpertsWeights& weights, const Activations& x, Fetch fetch) noexcept;
   void begin_group(std::span<const std::int64_t> experts) noexcept;
+  void narrow(const Pass& pass, const ExpertsWeights& weights, const Activations& x) noexcept;
   /// outputs_ = expert_e(inputs) of the experts in group_; inputs: x, or what latent_down made of it.
-  void run_group(Team& team, const ExpertsWeights& weights, FloatRows inputs, Fetch fetch) noexcept;
+  void run_group(const Pass& pass, const ExpertsWeights& weights, FloatRows inputs) noexcept;
   /// hidden_ = act(gate x) * up x of the rows in inputs_.
-  void hide(Team& team, const ExpertsWeights& weights, Fetch fetch) noexcept;
+  void hide(const Pass& pass, const ExpertsWeights& weights) noexcept;
   /// sum += weight_e * outputs_ of the experts of token t, in the order of their numbers.
   void add_experts(std::int64_t t, float* sum) const noexcept;
   /// Calls f(t) for all tokens, dealt out.
@@ -88,19 +94,45 @@ class Experts {
       }
     });
   }
-  /// Deals out (expert, panel), so that nobody is idle beside one long expert. products_of(expert) to a list of products.
+  /// Deals out (expert, panel), so that nobody is idle beside one long expert. products_of(expert) to a list of products. What adapters add
+  /// comes after it.
   template <class F>
-  void multiply(Team& team, const ExpertsWeights& weights, const Activations& x, std::int64_t panels, F&& products_of, Fetch fetch) noexcept {
+  void multiply(const Pass& pass, const ExpertsWeights& weights, const Activations& x, std::int64_t panels, F&& products_of) noexcept {
     const std::int64_t items = std::ssize(group_) * panels;
-    team.deal(items, team.grain_of(items, 8), [&](Range part, int) {
+    pass.team.deal(items, pass.team.grain_of(items, 8), [&](Range part, int) {
       for (std::int64_t at = part.begin; at < part.end;) {
         const Segment& segment = group_[static_cast<std::size_t>(at / panels)];
         const std::int64_t first = at % panels, last = std::min(panels, first + part.end - at);
         const auto products = products_of(weights.experts[segment.expert]);
-        detail::multiply_panels(kernels_, x, segment.rows, products, {first, last}, fetch, segment.rows.begin);
+        detail::multiply_panels(kernels_, x, segment.rows, products, {first, last}, pass.fetch, segment.rows.begin);
         at += last - first;
       }
     });
+    if (pass.adapters == nullptr || pass.adapters->terms().empty()) return;
+    terms_.clear();
+    products_.clear();
+    for (const Segment& segment : group_) {
+      for (const Product& product : products_of(weights.experts[segment.expert])) {
+        if (find_terms(*pass.adapters, product.w, segment)) products_.push_back(product);
+      }
+    }
+    terms_.run(kernels_, pass.team, x, products_, pass.fetch);
+  }
+  /// The terms of an expert's matrix, for the rows in which its tokens are; false: there are none.
+  bool find_terms(const LowRankTerms& all, const WeightMatrix& w, const Segment& segment) noexcept {
+    const auto row_of = [&](std::int64_t token) {
+      const auto first = tokens_.begin() + segment.rows.begin, last = tokens_.begin() + segment.rows.end;
+      return segment.rows.begin + (std::lower_bound(first, last, token) - first);
+    };
+    bool any = false;
+    for (const LowRankTerm& term : all.terms()) {
+      if (term.matrix != &w) continue;
+      const Range rows{row_of(term.rows.begin), row_of(term.rows.end)};
+      if (rows.begin == rows.end) continue;
+      terms_.add({&w, term.update, rows, term.scale});  // there is room
+      any = true;
+    }
+    return any;
   }
 
   const KernelTable& kernels_;
@@ -116,6 +148,9 @@ class Experts {
   std::vector<std::int64_t> group_of_;    ///< (experts): the number of its group, once it is at work
   std::int64_t groups_ = 0;               ///< so far
   std::vector<std::int64_t> next_row_;    ///< (experts)
+  std::vector<std::int64_t> tokens_;      ///< (rows): of each, ascending within an expert
+  LowRankTerms terms_;                    ///< of experts, by rows
+  std::vector<Product> products_;         ///< that have some
   std::vector<float> shared_;             ///< (tokens): what the shared expert counts
   Activations inputs_;                    ///< (rows, dim or latent): tokens sorted by expert
   Activations hidden_;                    ///< (rows, ffn)
@@ -184,6 +219,7 @@ inline void Experts::resize(std::int64_t tokens, std::int64_t dim, std::int64_t 
   chosen_.reserve(segments_.capacity());
   group_.reserve(segments_.capacity());
   shared_.resize(static_cast<std::size_t>(tokens));
+  tokens_.resize(static_cast<std::size_t>(rows));
   inputs_.resize(rows, inner);
   hidden_.resize(rows, ffn);
   up_.resize(rows, ffn);
@@ -218,15 +254,18 @@ inline void Experts::sort(std::int64_t tokens) noexcept {
     chosen_.push_back(static_cast<std::int64_t>(e));
     row += count;
   }
-  for (Visit& visit : visits_) visit.row += next_row_[visit.expert];
+  for (Visit& visit : visits_) {
+    visit.row += next_row_[visit.expert];
+    tokens_[static_cast<std::size_t>(visit.row)] = visit.token;
+  }
 }
 
-inline void Experts::route(Team& team, const ExpertsWeights& weights, const Activations& x, bool shared, Fetch fetch) noexcept {
+inline void Experts::route(const Pass& pass, const ExpertsWeights& weights, const Activations& x, bool shared) noexcept {
   const std::int64_t tokens = x.tokens();
   const auto used = static_cast<std::size_t>(options_.used), experts = weights.experts.size();
   BANTAM_ASSERT(static_cast<std::size_t>(tokens) * used <= routed_.size());
-  linear(kernels_, team, x, {{weights.router, values_of(weights.router_bias), logits_.output()}}, fetch);
-  team.deal(tokens, team.grain_of(tokens, 4), [&](Range part, int worker) {
+  linear(pass, x, {{weights.router, values_of(weights.router_bias), logits_.output()}});
+  pass.team.deal(tokens, pass.team.grain_of(tokens, 4), [&](Range part, int worker) {
     for (std::int64_t t = part.begin; t < part.end; ++t) {
       routers_[static_cast<std::size_t>(worker)].route({logits_.row(t), experts}, weights.selection_bias,
                                                        std::span(routed_).subspan(static_cast<std::size_t>(t) * used, used));
@@ -239,28 +278,28 @@ inline void Experts::route(Team& team, const ExpertsWeights& weights, const Acti
   });
 }
 
-inline void Experts::narrow(Team& team, const ExpertsWeights& weights, const Activations& x, Fetch fetch) noexcept {
+inline void Experts::narrow(const Pass& pass, const ExpertsWeights& weights, const Activations& x) noexcept {
   wide_.resize(x.tokens(), x.columns());  // had room for as many
-  for_tokens(team, x.tokens(), [&](std::int64_t t) {
+  for_tokens(pass.team, x.tokens(), [&](std::int64_t t) {
     std::copy_n(x.row(t), x.columns(), wide_.row(t));
     wide_.quantize_row(kernels_, t);
     wide_.gather_row(kernels_, {&weights.latent_down}, t);
   });
-  linear(kernels_, team, wide_, {{weights.latent_down, nullptr, narrow_.output()}}, fetch);
+  linear(pass, wide_, {{weights.latent_down, nullptr, narrow_.output()}});
 }
 
-inline void Experts::hide(Team& team, const ExpertsWeights& weights, Fetch fetch) noexcept {
+inline void Experts::hide(const Pass& pass, const ExpertsWeights& weights) noexcept {
   const std::int64_t ffn = hidden_.columns(), panels = div_up<std::int64_t>(ffn, panel_rows);
   const bool gated = weights.are_gated();
   if (gated) {
-    multiply(team, weights, inputs_, 2 * panels, [&](const MlpWeights& e) {
+    multiply(pass, weights, inputs_, 2 * panels, [&](const MlpWeights& e) {
       return std::array<Product, 2>{Product{e.gate, values_of(e.gate_bias), hidden_.output()},
                                     Product{e.up, values_of(e.up_bias), up_.output(), Readers{&e.gate, &e.up}.form_of(1)}};
-    }, fetch);
+    });
   } else {
-    multiply(team, weights, inputs_, panels, [&](const MlpWeights& e) { return std::array<Product, 1>{Product{e.up, values_of(e.up_bias), hidden_.output()}}; }, fetch);
+    multiply(pass, weights, inputs_, panels, [&](const MlpWeights& e) { return std::array<Product, 1>{Product{e.up, values_of(e.up_bias), hidden_.output()}}; });
   }
-  for_visits(team, [&](const Visit& visit) {
+  for_visits(pass.team, [&](const Visit& visit) {
     float* hidden = hidden_.row(visit.row);
     ops::gated_kernel(kernels_, gate_)(hidden, gated ? up_.row(visit.row) : nullptr, hidden, ffn);
     hidden_.quantize_row(kernels_, visit.row);
@@ -284,10 +323,10 @@ inline void Experts::begin_group(std::span<const std::int64_t> experts) noexcept
   std::ranges::copy_if(segments_, std::back_inserter(group_), [&](const Segment& segment) { return group_of_[segment.expert] == groups_; });
 }
 
-inline void Experts::run_group(Team& team, const ExpertsWeights& weights, FloatRows inputs, Fetch fetch) noexcept {
+inline void Experts::run_group(const Pass& pass, const ExpertsWeights& weights, FloatRows inputs) noexcept {
   const std::int64_t inner = inputs_.columns();
   const bool gated = weights.are_gated();
-  for_visits(team, [&](const Visit& visit) {
+  for_visits(pass.team, [&](const Visit& visit) {
     const MlpWeights& e = weights.experts[visit.expert];
     std::copy_n(inputs.values + visit.token * inputs.stride, inner, inputs_.row(visit.row));
     if (options_.scales_inputs) {
@@ -297,23 +336,23 @@ inline void Experts::run_group(Team& team, const ExpertsWeights& weights, FloatR
     inputs_.quantize_row(kernels_, visit.row);
     inputs_.gather_row(kernels_, gated ? Readers{&e.gate, &e.up} : Readers{&e.up}, visit.row);
   });
-  hide(team, weights, fetch);
-  multiply(team, weights, hidden_, div_up<std::int64_t>(inner, panel_rows), [&](const MlpWeights& e) {
+  hide(pass, weights);
+  multiply(pass, weights, hidden_, div_up<std::int64_t>(inner, panel_rows), [&](const MlpWeights& e) {
     return std::array<Product, 1>{Product{e.down, values_of(e.down_bias), outputs_.output()}};
-  }, fetch);
+  });
 }
 
-inline void Experts::run(Team& team, const ExpertsWeights& weights, const Activations& x, bool shared, OutputRows out, Fetch fetch,
-                         const Activations* routed, AcquireExperts acquire) {
+inline void Experts::run(const Pass& pass, const ExpertsWeights& weights, const Activations& x, bool shared, OutputRows out, const Activations* routed,
+                         AcquireExperts acquire) {
   const bool latent = !weights.latent_down.empty();
   const std::int64_t tokens = x.tokens(), dim = x.columns(), inner = inputs_.columns();
   BANTAM_ASSERT(inner == (latent ? weights.latent_down.rows() : dim));
-  route(team, weights, routed != nullptr ? *routed : x, shared, fetch);
+  route(pass, weights, routed != nullptr ? *routed : x, shared);
   sort(tokens);
-  if (latent) narrow(team, weights, x, fetch);
+  if (latent) narrow(pass, weights, x);
   for (std::span<std::int64_t> rest = chosen_; !rest.empty(); rest = rest.subspan(group_.size())) {
     begin_group(rest.first(acquire(rest)));
-    run_group(team, weights, latent ? narrow_.input() : x.floats(), fetch);
+    run_group(pass, weights, latent ? narrow_.input() : x.floats());
   }
   const auto begin = [&](std::int64_t t) {
     float* sum = out.values + t * out.stride;
@@ -322,18 +361,18 @@ inline void Experts::run(Team& team, const ExpertsWeights& weights, const Activa
     return sum;
   };
   if (!latent) {
-    for_tokens(team, tokens, [&](std::int64_t t) { add_experts(t, begin(t)); });
+    for_tokens(pass.team, tokens, [&](std::int64_t t) { add_experts(t, begin(t)); });
     return;
   }
   sums_.resize(tokens, inner);  // had room for as many
-  for_tokens(team, tokens, [&](std::int64_t t) {
+  for_tokens(pass.team, tokens, [&](std::int64_t t) {
     std::fill_n(sums_.row(t), inner, 0.0f);
     add_experts(t, sums_.row(t));
     sums_.quantize_row(kernels_, t);
     sums_.gather_row(kernels_, {&weights.latent_up}, t);
   });
-  linear(kernels_, team, sums_, {{weights.latent_up, nullptr, lifted_.output()}}, fetch);
-  for_tokens(team, tokens, [&](std::int64_t t) { kernels_.add(begin(t), lifted_.row(t), dim); });
+  linear(pass, sums_, {{weights.latent_up, nullptr, lifted_.output()}});
+  for_tokens(pass.team, tokens, [&](std::int64_t t) { kernels_.add(begin(t), lifted_.row(t), dim); });
 }
 
 inline float Experts::shared_weight(std::span<const float> gate, const float* x) noexcept {

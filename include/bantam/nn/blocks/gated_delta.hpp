@@ -67,9 +67,9 @@ class GatedDelta {
 inline void GatedDelta::run(const Pass& pass, const GatedDeltaWeights& w, const MixerLayer& layer, const Activations& x, OutputRows out, int until) noexcept {
   if (until == 0) return;
   const Readers readers = this->readers(w);
-  linear(kernels_, pass.team, x,
+  linear(pass, x,
          {{w.qkv, nullptr, qkv_.output()}, {w.z, nullptr, z_.output(), readers.form_of(1)}, {w.a, nullptr, decays_.output(), readers.form_of(2)},
-          {w.b, nullptr, betas_.output(), readers.form_of(3)}}, pass.fetch);
+          {w.b, nullptr, betas_.output(), readers.form_of(3)}});
   mix(pass, w, layer.place);
   recur(pass, layer.place);
   pass.for_units(sizes_.value_heads, [&](std::int64_t t, std::int64_t head, int) {
@@ -82,7 +82,7 @@ inline void GatedDelta::run(const Pass& pass, const GatedDeltaWeights& w, const 
     gated_.quantize_part(kernels_, t, begin, end);
     gated_.gather_part(kernels_, {&w.out}, t, begin, end);
   });
-  linear(kernels_, pass.team, gated_, {{w.out, nullptr, out}}, pass.fetch);
+  linear(pass, gated_, {{w.out, nullptr, out}});
 }
 
 /// Convolves, head by head, and makes keys and queries unit vectors; log decays and betas of each head. Units are (token, head).

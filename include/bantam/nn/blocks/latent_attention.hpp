@@ -34,6 +34,13 @@ class LatentAttention {
   void serve(const AttentionWeights& w, Activations& x);
   /// Room for a pass of these sequences, of so many tokens together.
   void plan(std::int64_t tokens, std::span<const PassSequence> sequences);
+  /// Room for what adapters add to heads' matrices in the pass that was planned, as Experts::resize_terms().
+  void resize_terms(std::size_t terms, std::int64_t ranks) {
+    terms_.reserve(terms);
+    terms_.resize(nope_.tokens(), ranks, static_cast<int>(keys_.size()));
+    heads_.resize(static_cast<std::size_t>(options_.heads));
+    products_.reserve(heads_.size());
+  }
   [[nodiscard]] static Readers readers(const AttentionWeights& w) noexcept { return {w.q.empty() ? &w.q_a : &w.q, &w.kv_a}; }
   /// What q_b reads, or `o`.
   [[nodiscard]] Activations& inputs(int group) noexcept { return group == 1 ? query_ : attended_; }
@@ -70,6 +77,7 @@ class LatentAttention {
   void split(const Pass& pass, const AttentionWeights& w, std::int64_t place) noexcept;
   void store(const Pass& pass, const AttentionWeights& w, std::int64_t place, std::int64_t t, int worker) noexcept;
   void multiply_heads(const Pass& pass, const WeightMatrix& w, const Activations& x, std::int64_t rows, std::int64_t shift, std::int64_t step, OutputRows out) noexcept;
+  void add_terms(const Pass& pass, const WeightMatrix& w, const Activations& x, std::int64_t rows, std::int64_t shift, std::int64_t step, OutputRows out) noexcept;
 
   const KernelTable& kernels_;
   const LatentAttentionOptions options_;
@@ -86,6 +94,9 @@ class LatentAttention {
   Activations attended_;         ///< (tokens, heads * value_dim)
   AlignedBuffer<float> angles_;  ///< (tokens, 2, rope dim / 2): cosines, sines
   std::vector<AlignedBuffer<float>> keys_;  ///< one a worker: a padded key
+  LowRankTerms terms_;                ///< of heads' matrices
+  std::vector<WeightMatrix> heads_;   ///< these, one a head
+  std::vector<Product> products_;     ///< of those that have some
 };
 
 inline LatentAttention::LatentAttention(const KernelTable& kernels, const LatentAttentionOptions& options, std::int64_t context_tokens, int workers)
@@ -128,9 +139,9 @@ inline void LatentAttention::plan(std::int64_t tokens, std::span<const PassSeque
 inline void LatentAttention::query(const Pass& pass, const AttentionWeights& w, const Activations& x) noexcept {
   const Readers readers = this->readers(w);
   const bool low_rank = w.q.empty();
-  linear(kernels_, pass.team, x,
+  linear(pass, x,
          {{low_rank ? w.q_a : w.q, values_of(w.q_bias), low_rank ? query_.output() : q_.output()},
-          {w.kv_a, nullptr, latent_.output(), readers.form_of(1)}}, pass.fetch);
+          {w.kv_a, nullptr, latent_.output(), readers.form_of(1)}});
   if (!low_rank) return;
   const auto eps = static_cast<float>(options_.norm_eps);
   pass.for_rows([&](Range part, int) {
@@ -183,11 +194,32 @@ inline void LatentAttention::multiply_heads(const Pass& pass, const WeightMatrix
       at = last;
     }
   });
+  if (pass.adapters != nullptr) add_terms(pass, w, x, rows, shift, step, out);
+}
+
+/// What adapters add to these products.
+inline void LatentAttention::add_terms(const Pass& pass, const WeightMatrix& w, const Activations& x, std::int64_t rows, std::int64_t shift,
+                                       std::int64_t step, OutputRows out) noexcept {
+  terms_.clear();
+  products_.clear();
+  for (const LowRankTerm& term : pass.adapters->terms()) {
+    if (term.matrix != &w) continue;
+    WeightMatrix& head = heads_[static_cast<std::size_t>(term.head)];
+    LowRankTerm own = term;
+    own.matrix = &head;
+    own.inputs = first_row(term.head, pass.tokens());
+    terms_.add(own);  // there is room
+    const bool is_there = std::ranges::any_of(products_, [&](const Product& product) { return &product.w == &head; });
+    if (is_there) continue;
+    head = WeightMatrix(w.format(), rows, w.columns(), {});
+    products_.push_back({head, nullptr, {out.values + shift + term.head * step + term.head * rows, out.stride}});
+  }
+  terms_.run(kernels_, pass.team, x, products_, pass.fetch);
 }
 
 inline void LatentAttention::attend(const Pass& pass, const AttentionWeights& w, const MixerLayer& layer) noexcept {
   const LatentAttentionOptions& o = options_;
-  if (w.q.empty()) linear(kernels_, pass.team, query_, {{w.q_b, values_of(w.q_bias), q_.output()}}, pass.fetch);
+  if (w.q.empty()) linear(pass, query_, {{w.q_b, values_of(w.q_bias), q_.output()}});
   split(pass, w, layer.place);
   // Row r of head h is row h kv_rank + r of k_b, and comes to (h + 1) rope + h kv_rank + r of an absorbed query.
   multiply_heads(pass, w.k_b, nope_, o.kv_rank, rope_dim(), rope_dim(), absorbed_.output());
@@ -205,7 +237,7 @@ inline void LatentAttention::project(const Pass& pass, const AttentionWeights& w
   if (attended_.has_orders()) {
     pass.for_parts(w.o.columns(), [&](std::int64_t t, std::int64_t begin, std::int64_t end) { attended_.gather_part(kernels_, {&w.o}, t, begin, end); });
   }
-  linear(kernels_, pass.team, attended_, {{w.o, values_of(w.o_bias), out}}, pass.fetch);
+  linear(pass, attended_, {{w.o, values_of(w.o_bias), out}});
 }
 
 }  // namespace bantam::inline v0::nn

@@ -30,7 +30,7 @@ class LatentExpert {
 
   /// The MLP's inputs. x: (tokens, dim), ready for its readers.
   void narrow(const Pass& pass, const ExpertsWeights& w, const MlpWeights& expert, const Activations& x) noexcept {
-    linear(kernels_, pass.team, x, {{w.latent_down, nullptr, narrow_.output()}}, pass.fetch);
+    linear(pass, x, {{w.latent_down, nullptr, narrow_.output()}});
     finish(pass, narrow_, Mlp::readers(expert));
   }
   /// What its down-projection reads.
@@ -39,7 +39,7 @@ class LatentExpert {
   void project(const Pass& pass, const ExpertsWeights& w, const MlpWeights& expert, OutputRows out) noexcept {
     mlp_.project(pass, expert, sums_.output());
     finish(pass, sums_, {&w.latent_up});
-    linear(kernels_, pass.team, sums_, {{w.latent_up, nullptr, out}}, pass.fetch);
+    linear(pass, sums_, {{w.latent_up, nullptr, out}});
   }
 
  private:

@@ -21,6 +21,8 @@ class Mixer {
   virtual void serve(const LayerWeights& w, Activations& x) = 0;
   /// Room for a pass of these sequences, of so many tokens together.
   virtual void plan(std::int64_t tokens, std::span<const PassSequence> sequences) = 0;
+  /// Room for what adapters add beyond linear(), in a pass that was planned: so many terms, of `ranks` as LowRankTerms has them.
+  virtual void resize_terms(std::size_t /*terms*/, std::int64_t /*ranks*/) {}
   /// What follows from some rows' positions, for all layers.
   virtual void find_angles(std::span<const PassRow> rows, Range part) noexcept = 0;
   [[nodiscard]] virtual Readers readers(const LayerWeights& w) const noexcept = 0;
@@ -39,6 +41,9 @@ class MixerOf final : public Mixer {
 
   void serve(const LayerWeights& w, Activations& x) override { block_.serve(w.*weights, x); }
   void plan(std::int64_t tokens, std::span<const PassSequence> sequences) override { block_.plan(tokens, sequences); }
+  void resize_terms(std::size_t terms, std::int64_t ranks) override {
+    if constexpr (requires { block_.resize_terms(terms, ranks); }) block_.resize_terms(terms, ranks);
+  }
   void find_angles(std::span<const PassRow> rows, Range part) noexcept override { block_.find_angles(rows, part); }
   [[nodiscard]] Readers readers(const LayerWeights& w) const noexcept override { return Block::readers(w.*weights); }
   void run(const Pass& pass, const LayerWeights& w, const MixerLayer& layer, const Activations& x, OutputRows out, int until) noexcept override {

@@ -38,10 +38,10 @@ class Mlp {
     const bool gated = !w.gate.empty();
     if (hidden_.columns() != ffn) hidden_.resize(pass.tokens(), ffn);
     if (gated) {
-      linear(kernels_, pass.team, x,
-             {{w.gate, values_of(w.gate_bias), hidden_.output()}, {w.up, values_of(w.up_bias), up_.output(), readers(w).form_of(1)}}, pass.fetch);
+      linear(pass, x,
+             {{w.gate, values_of(w.gate_bias), hidden_.output()}, {w.up, values_of(w.up_bias), up_.output(), readers(w).form_of(1)}});
     } else {
-      linear(kernels_, pass.team, x, {{w.up, values_of(w.up_bias), hidden_.output()}}, pass.fetch);
+      linear(pass, x, {{w.up, values_of(w.up_bias), hidden_.output()}});
     }
     const auto gate = ops::gated_kernel(kernels_, gate_);
     pass.for_parts(ffn, [&](std::int64_t t, std::int64_t begin, std::int64_t end) {
@@ -55,7 +55,7 @@ class Mlp {
   }
   /// out = down hidden. out: (tokens, dim).
   void project(const Pass& pass, const MlpWeights& w, OutputRows out) noexcept {
-    linear(kernels_, pass.team, hidden_, {{w.down, values_of(w.down_bias), out}}, pass.fetch);
+    linear(pass, hidden_, {{w.down, values_of(w.down_bias), out}});
   }
 
  private:

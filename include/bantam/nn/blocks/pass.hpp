@@ -6,6 +6,7 @@
 
 #include "bantam/core/team.hpp"
 #include "bantam/kernels/table.hpp"
+#include "bantam/nn/low_rank.hpp"
 #include "bantam/nn/sequence_state.hpp"
 #include "bantam/quant/strip16.hpp"
 
@@ -31,6 +32,7 @@ struct Pass {
   Team& team;
   std::span<const PassRow> rows;
   Fetch fetch = Fetch::first_level;
+  LowRankTerms* adapters = nullptr;  ///< what is added to the layer's matrices; null: nothing
 
   [[nodiscard]] std::int64_t tokens() const noexcept { return static_cast<std::int64_t>(rows.size()); }
   /// Calls f(range, worker) for parts of the rows: long enough for what they cost, which is little.
@@ -59,5 +61,11 @@ struct Pass {
 
 /// A bias for a product: null where there is none.
 [[nodiscard]] inline const float* values_of(const std::vector<float>& bias) noexcept { return bias.empty() ? nullptr : bias.data(); }
+
+/// linear() of all rows of a pass, with what adapters add for their sequences.
+inline void linear(const Pass& pass, const Activations& x, std::initializer_list<Product> list) noexcept {
+  linear(pass.kernels, pass.team, x, list, pass.fetch);
+  if (pass.adapters != nullptr) pass.adapters->run(pass.kernels, pass.team, x, {list.begin(), list.size()}, pass.fetch);
+}
 
 }  // namespace bantam::inline v0::nn

@@ -60,7 +60,7 @@ class PerLayerEmbedding {
   /// The embeddings of all layers of a pass's rows. x: (tokens, dim), the embedded tokens, ready for the projection. id_of(row): the token.
   template <class Ids>
   void embed(const Pass& pass, const PerLayerTables& tables, const Activations& x, Ids&& id_of) noexcept {
-    linear(kernels_, pass.team, x, {{tables.projection, nullptr, embeddings_.output()}}, pass.fetch);
+    linear(pass, x, {{tables.projection, nullptr, embeddings_.output()}});
     pass.for_rows([&](Range part, int worker) {
       const auto w = static_cast<std::size_t>(worker);
       float* looked_up = rows_[w].data();
@@ -81,7 +81,7 @@ class PerLayerEmbedding {
   /// hidden = act(gate x) * e. x: (tokens, dim), ready for the gate; e: (tokens, width).
   void hide(const Pass& pass, const PerLayerWeights& w, const Activations& x, const FloatRows& e) noexcept {
     if (hidden_.tokens() != pass.tokens()) hidden_.resize(pass.tokens(), options_.width);
-    linear(kernels_, pass.team, x, {{w.gate, nullptr, hidden_.output()}}, pass.fetch);
+    linear(pass, x, {{w.gate, nullptr, hidden_.output()}});
     const auto gate = ops::gated_kernel(kernels_, options_.gate);
     pass.for_rows([&](Range part, int) {
       for (std::int64_t t = part.begin; t < part.end; ++t) {
@@ -93,7 +93,7 @@ class PerLayerEmbedding {
   }
   /// out = projection hidden. out: (tokens, dim).
   void project(const Pass& pass, const PerLayerWeights& w, OutputRows out) noexcept {
-    linear(kernels_, pass.team, hidden_, {{w.projection, nullptr, out}}, pass.fetch);
+    linear(pass, hidden_, {{w.projection, nullptr, out}});
   }
   /// What the projection reads, after hide().
   [[nodiscard]] Activations& hidden() noexcept { return hidden_; }

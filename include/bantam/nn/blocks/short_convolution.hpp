@@ -42,7 +42,7 @@ class ShortConvolution {
 
 inline void ShortConvolution::run(const Pass& pass, const ShortConvolutionWeights& w, const MixerLayer& layer, const Activations& x, OutputRows out, int until) noexcept {
   if (until == 0) return;
-  linear(kernels_, pass.team, x, {{w.in, nullptr, in_.output()}}, pass.fetch);
+  linear(pass, x, {{w.in, nullptr, in_.output()}});
   pass.for_parts(dim(), [&](std::int64_t t, std::int64_t begin, std::int64_t end) {
     const float* in = in_.row(t);
     for (std::int64_t c = begin; c < end; ++c) inputs_.row(t)[c] = in[c] * in[2 * dim() + c];
@@ -58,7 +58,7 @@ inline void ShortConvolution::run(const Pass& pass, const ShortConvolutionWeight
   if (gated_.has_orders()) {
     pass.for_parts(dim(), [&](std::int64_t t, std::int64_t begin, std::int64_t end) { gated_.gather_part(kernels_, {&w.out}, t, begin, end); });
   }
-  linear(kernels_, pass.team, gated_, {{w.out, nullptr, out}}, pass.fetch);
+  linear(pass, gated_, {{w.out, nullptr, out}});
 }
 
 }  // namespace bantam::inline v0::nn

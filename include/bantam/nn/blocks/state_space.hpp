@@ -55,7 +55,7 @@ class StateSpace {
 
 inline void StateSpace::run(const Pass& pass, const StateSpaceWeights& w, const MixerLayer& layer, const Activations& x, OutputRows out, int until) noexcept {
   if (until == 0) return;
-  linear(kernels_, pass.team, x, {{w.in, nullptr, in_.output()}}, pass.fetch);
+  linear(pass, x, {{w.in, nullptr, in_.output()}});
   mix(pass, w, layer.place);
   const OutputRows mixed = mixed_.output();
   const std::int64_t of_keys = sizes_.key_heads * sizes_.key_dim;
@@ -68,7 +68,7 @@ inline void StateSpace::run(const Pass& pass, const StateSpaceWeights& w, const 
     gated_.quantize_part(kernels_, t, begin, end);
     gated_.gather_part(kernels_, {&w.out}, t, begin, end);
   });
-  linear(kernels_, pass.team, gated_, {{w.out, nullptr, out}}, pass.fetch);
+  linear(pass, gated_, {{w.out, nullptr, out}});
 }
 
 /// The convolution, then dt, log decays and dt x of each head: two phases, for heads read what the first makes.
