@@ -33,11 +33,13 @@ BlockPass::BlockPass(const ModelSource& source, const Calibration& calibration, 
       if (sample.empty()) continue;
       lengths_.push_back(static_cast<std::int64_t>(sample.size()));
       longest = std::max(longest, lengths_.back());
+      check_positions(config, lengths_.back(), "calibration: a sample");
+      std::int64_t position = 0;
       for (const TokenId id : sample) {
         if (id < 0 || id >= config.vocab) fail(Errc::invalid_argument, "calibration: expected token ids below ", config.vocab, ", found ", id);
         tokens_.push_back(id);
         hidden_.resize(hidden_.size() + static_cast<std::size_t>(config.dim));
-        source.embed(*embedding, id, std::span(hidden_).last(static_cast<std::size_t>(config.dim)), scratch);
+        source.embed(*embedding, id, position++, std::span(hidden_).last(static_cast<std::size_t>(config.dim)), scratch);
       }
     }
   };

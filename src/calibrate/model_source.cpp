@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "bantam/model/forward.hpp"
 #include "fold.hpp"
 
 namespace bantam::inline v0 {
@@ -52,12 +53,16 @@ void check_rotatable(const ModelConfig& config) {
     fail(Errc::unsupported, "rotation: ", config.arch->name, ": expected RMS norms, which a rotation of their inputs leaves as they are");
   }
   if (config.arch->recurrent != MixerKind::none) fail(Errc::unsupported, "rotation: ", config.arch->name, ": of models with recurrent layers: not yet");
+  if (config.arch->learns_positions() || config.arch->find(Role::embedding_norm) != nullptr) {
+    fail(Errc::unsupported, "rotation: ", config.arch->name, ": of models with learned positions, or a norm behind the embedding: not yet");
+  }
   if (!config.arch->norms_before_blocks()) {
     fail(Errc::unsupported, "rotation: ", config.arch->name, ": expected a norm before each block and none behind it");
   }
 }
 
 ModelSource::ModelSource(const Checkpoint& checkpoint, std::optional<std::uint64_t> seed) : original_(checkpoint), seed_(seed) {
+  load_tables();
   if (!seed_) return;
   check_rotatable(checkpoint.config());
   residual_.emplace(checkpoint.config().dim, *seed_);
@@ -70,6 +75,15 @@ ModelSource::ModelSource(const Checkpoint& checkpoint, Rotation residual) : orig
   residual_ = std::move(residual);
   leave_out_drafting();
   fold_final_norm();
+}
+
+void ModelSource::load_tables() {
+  for (const CheckpointTensor& tensor : original_.tensors()) {
+    const bool is_table = tensor.role == Role::position_embedding || tensor.role == Role::token_type_embedding || tensor.role == Role::embedding_norm || tensor.role == Role::embedding_norm_bias;
+    if (!is_table) continue;
+    if (tensor.is_matrix) *matrix_of(tables_, tensor) = original_.load_matrix(tensor, Reading::buffered);
+    if (!tensor.is_matrix) *vector_of(tables_, tensor) = original_.load_vector(tensor);
+  }
 }
 
 void ModelSource::leave_out_drafting() {
@@ -131,11 +145,18 @@ void ModelSource::read_row(const CheckpointTensor& tensor, std::int64_t row, std
   if (rotated()) residual_->apply(out);
 }
 
-void ModelSource::embed(const CheckpointTensor& embedding, TokenId id, std::span<float> out, RowCodes& scratch) const {
+void ModelSource::embed(const CheckpointTensor& embedding, TokenId id, std::int64_t position, std::span<float> out, RowCodes& scratch) const {
   read_row(embedding, id, out, scratch);
-  const auto scale = static_cast<float>(original_.config().scales.embedding);
-  if (scale == 1) return;
-  for (float& x : out) x *= scale;
+  place(position, out, scratch);
+}
+
+void ModelSource::place(std::int64_t position, std::span<float> row, RowCodes& scratch) const {
+  const ModelConfig& config = original_.config();
+  if (const auto scale = static_cast<float>(config.scales.embedding); scale != 1) {
+    for (float& x : row) x *= scale;
+  }
+  std::vector<float> learned(tables_.position_embedding.empty() ? 0 : row.size());
+  place_embedding(kernels_in_use(), config, tables_, position, 0, row, learned, scratch);
 }
 
 Tensor<float, 2> ModelSource::read_rows(const CheckpointTensor& tensor, std::int64_t first, std::int64_t count) const {

@@ -200,6 +200,8 @@ ModelConfig read_sizes(const ArchSpec& arch, const Source& source) {
   c.router = arch.router;
   c.gate = arch.gate;
   c.rope.pairs = arch.pairs;
+  c.has_head = arch.find(Role::head) != nullptr;
+  c.has_rope = !arch.learns_positions();
   c.dim = require_extent(source, Field::dim);
   c.layers = require_extent(source, Field::layers);
   if (c.layers > 100'000) fail(Errc::corrupt, source.place, ": ", source.key(Field::layers), ": expected at most 100000, found ", c.layers);
@@ -287,6 +289,15 @@ void check_rope(const nn::RopeOptions& rope, const std::string& place) {
 namespace bantam::inline v0 {
 
 std::int64_t ModelConfig::dense_layers() const noexcept { return std::ranges::find_if(specs, &LayerSpec::is_sparse) - specs.begin(); }
+
+void check_positions(const ModelConfig& config, std::int64_t tokens, std::string_view what) {
+  if (!config.arch->learns_positions() || tokens <= config.context) return;
+  fail(Errc::invalid_argument, what, ": expected at most the ", config.context, " tokens that the model has learned positions of, found ", tokens);
+}
+
+Pooling ModelConfig::usual_pooling() const noexcept {
+  return pooling.value_or(labels == 0 ? Pooling::mean : arch->causal ? Pooling::last : Pooling::cls);
+}
 
 bool ModelConfig::lends_keys(std::int64_t i) const noexcept {
   return std::ranges::find(specs, i, &LayerSpec::kv_layer) != specs.end();

@@ -240,6 +240,32 @@ void read_layer_types(const Json& json, const std::string& place, std::int64_t w
   }
 }
 
+/// Throws unsupported where config.json says what the architecture has no number for.
+void check_choices(const Json& json, const ArchSpec& arch, const std::string& place) {
+  for (const ConfigChoice& choice : arch.choices) {
+    const Json* it = member(json, choice.key);
+    const bool fits = it == nullptr ? choice.value == choice.otherwise
+                      : it->is_boolean() ? !choice.is_number && it->get<bool>() == (choice.value != 0)
+                                         : it->is_number() && it->get<double>() == choice.value;
+    if (fits) continue;
+    fail(Errc::unsupported, place, ": ", choice.key, ": expected ", choice.is_number ? message(choice.value) : choice.value != 0 ? "true" : "false", " of a model of type ", arch.name, ", found ",
+         it == nullptr ? std::string("nothing") : printable(it->dump()));
+  }
+}
+
+/// Whether a class is one of an architecture's.
+bool is_class_of(const ArchSpec& arch, std::string_view name) noexcept {
+  return arch.hf_class == name || std::ranges::find(arch.more_classes, name) != arch.more_classes.end();
+}
+
+/// The class that a model of these parts has.
+std::string_view class_of(const ModelConfig& c) noexcept {
+  if (c.labels > 0 && !c.arch->class_of_classifier().empty()) return c.arch->class_of_classifier();
+  if (c.has_head || c.arch->find(Role::head) == nullptr) return c.arch->hf_class;
+  const auto alone = std::ranges::find_if(c.arch->more_classes, [](std::string_view name) { return name.ends_with("Model"); });
+  return alone == c.arch->more_classes.end() ? c.arch->hf_class : *alone;
+}
+
 const ArchSpec& find_hf_arch(const Json& json, const std::string& place) {
   // With and without experts some share a class and a type: Nemotron-H, Gemma 4.
   const bool turned_off = !flag_at(json, "enable_moe_block", place, true);
@@ -253,7 +279,7 @@ const ArchSpec& find_hf_arch(const Json& json, const std::string& place) {
     const std::string_view name = (*it)[0].string();
     const ArchSpec* found = nullptr;
     for (const ArchSpec* arch : architectures) {
-      if (arch->hf_class == name) found = the_better(found, arch);
+      if (is_class_of(*arch, name)) found = the_better(found, arch);
     }
     if (found != nullptr) return *found;
     fail(Errc::unsupported, place, ": architectures: expected one of ", supported_architectures(), ", found ", printable(name));
@@ -293,6 +319,31 @@ const Json& text_part(const Json& json, std::string& place) {
   return *text;
 }
 
+/// What a model is for, as far as its config says: a classifier, or embeddings.
+void read_class(const Json& json, const std::string& place, ModelConfig& c) {
+  const Json* classes = member(json, "architectures");
+  const bool named = classes != nullptr && classes->is_array() && !classes->empty() && (*classes)[0].is_string();
+  const std::string_view name = named ? (*classes)[0].string() : std::string_view();
+  // Without the head that the architecture's own class has.
+  if (named && std::ranges::find(c.arch->more_classes, name) != c.arch->more_classes.end()) c.has_head = false;
+  if (name.ends_with("ForSequenceClassification")) {
+    c.labels = 1;  // at least; the tensors say how many
+    if (const std::string pooling = text_at(json, "classifier_pooling", place, ""); !pooling.empty()) {
+      if (pooling != "cls" && pooling != "mean") fail(Errc::unsupported, place, ": classifier_pooling: expected cls or mean, found ", printable(pooling));
+      c.pooling = find_pooling(pooling);
+    }
+  }
+  // Ours, in native files; folders of sentence-transformers have files of their own for it.
+  if (const std::string pooling = text_at(json, "bantam_pooling", place, ""); !pooling.empty()) {
+    try {
+      c.pooling = find_pooling(pooling);
+    } catch (const Error& error) {
+      fail(Errc::corrupt, place, ": bantam_pooling: ", error.what());
+    }
+  }
+  if (member(json, "bantam_normalize") != nullptr) c.normalizes = flag_at(json, "bantam_normalize", place, true);
+}
+
 ModelConfig from_json(const Json& whole, const std::string& file) {
   std::string place = file;
   const Json& json = text_part(parse_object(whole, file), place);
@@ -319,7 +370,9 @@ ModelConfig from_json(const Json& whole, const std::string& file) {
       [&](Field field) -> std::optional<double> {
         if (is_list(field)) return std::nullopt;
         if (new_rope && field == Field::rope_base) {
-          if (const auto base = number_at(*rope_parameters, key_of(field), place)) return base;
+          for (const std::string_view key : {key_of(field), std::string_view("rope_theta")}) {
+            if (const auto base = number_at(*rope_parameters, key, place)) return base;
+          }
         }
         // Of experts one number a layer may be given, all equal.
         if (const auto numbers = field < Field::experts ? std::vector<double>() : list_at(json, key_of(field), place); !numbers.empty()) {
@@ -337,6 +390,15 @@ ModelConfig from_json(const Json& whole, const std::string& file) {
       [&](std::int64_t layers) { return detail::layer_kinds_of(json, place, arch, layers); }};
   ModelConfig c = detail::read_sizes(arch, source);
   c.vocab = detail::require_extent(source, Field::vocab);
+  check_choices(json, arch, place);
+  if (arch.pads_positions) {
+    if (c.context <= arch.position_offset) fail(Errc::corrupt, place, ": ", key_of(Field::context), ": expected more than ", arch.position_offset, ", found ", c.context);
+    c.context -= arch.position_offset;
+  }
+  if (const std::string kind = text_at(json, "position_embedding_type", place, "absolute"); arch.learns_positions() && kind != "absolute") {
+    fail(Errc::unsupported, place, ": position_embedding_type: expected absolute, found ", printable(kind));
+  }
+  read_class(json, place, c);
   // Of models whose dim was made smaller: it stays that of the original.
   if (const auto scale = arch.scales_embedding ? number_at(json, "embedding_scale", place) : std::nullopt) {
     if (!(*scale > 0) || !std::isfinite(*scale)) fail(Errc::corrupt, place, ": embedding_scale: expected a number above 0, found ", *scale);
@@ -345,8 +407,11 @@ ModelConfig from_json(const Json& whole, const std::string& file) {
   c.router.renormalize = flag_at(json, "norm_topk_prob", place, c.router.renormalize);
   // DeepSeek V2's plain choice beside the one by groups.
   if (c.has_experts() && text_at(json, "topk_method", place, "") == "greedy") c.router.groups = c.router.groups_used = 1;
-  c.gate = gate_of(text_at(json, arch.activation_key, place, "silu"), arch.activation_key, place);
-  if (c.gate == ops::Gate::silu) c.gate = arch.gate;
+  const std::string activation = text_at(json, arch.activation_key, place, "");
+  const bool own_name = activation.empty() || activation == arch.activation_name;
+  c.gate = own_name ? arch.gate : gate_of(activation, arch.activation_key, place);
+  // Which no name stands for.
+  if (c.gate == ops::Gate::silu && arch.gate == ops::Gate::clamped_silu) c.gate = arch.gate;
   if (const auto limit = number_at(json, "swiglu_limit", place); limit && c.gate == ops::Gate::clamped_silu && *limit != 7) {
     fail(Errc::unsupported, place, ": swiglu_limit: expected 7, found ", *limit);
   }
@@ -388,10 +453,12 @@ ModelConfig from_json(const Json& whole, const std::string& file) {
     }
   }
   std::optional<double> step = number_at(json, "sliding_window_pattern", place);
-  if (!step) step = number_at(json, "_sliding_window_pattern", place);
+  for (const char* key : {"_sliding_window_pattern", "global_attn_every_n_layers"}) {
+    if (!step) step = number_at(json, key, place);
+  }
   if (step && (!(*step >= 1) || *step > static_cast<double>(detail::largest_extent))) fail(Errc::corrupt, place, ": sliding_window_pattern: expected at least 1, found ", *step);
   for (std::int64_t i = 0; i < c.layers; ++i) {
-    const bool has_window = step && arch.full_attention_step > 0 ? (i + 1) % static_cast<std::int64_t>(*step) != 0 : detail::has_window(arch, i);
+    const bool has_window = step && arch.full_attention_step > 0 ? detail::has_window(arch, i, static_cast<std::int64_t>(*step)) : detail::has_window(arch, i);
     c.specs[static_cast<std::size_t>(i)].window = i < first || !has_window ? 0 : window;
   }
   read_layer_types(json, place, window, c);
@@ -404,6 +471,8 @@ ModelConfig from_json(const Json& whole, const std::string& file) {
     if (json.find("rope_divisors") != nullptr) c.rope.divisors = divisors_at(json, "rope_divisors", place, c);
   }
   double local_base = source.number(Field::local_rope_base).value_or(0);
+  // ModernBERT's way to say that there is one base.
+  if (const Json* it = arch.full_first ? json.find(key_of(Field::local_rope_base)) : nullptr; it != nullptr && it->is_null()) local_base = c.rope.base;
   if (local_parameters != nullptr && local_parameters->is_object()) local_base = number_at(*local_parameters, "rope_theta", place).value_or(local_base);
   if (!(local_base >= 0) || !std::isfinite(local_base)) fail(Errc::corrupt, place, ": ", key_of(Field::local_rope_base), ": expected a number above 0, found ", local_base);
   detail::set_ropes(c, local_base);
@@ -445,9 +514,30 @@ void write_full_layers(const ModelConfig& c, Json& json) {
 
 }  // namespace
 
+namespace {
+
+/// A classifier's labels, and what stands for a text.
+void write_class(const ModelConfig& c, Json& json) {
+  if (c.token_types > 0) json["type_vocab_size"] = c.token_types;
+  if (c.labels > 0) {
+    json["id2label"] = Json::object();
+    json["label2id"] = Json::object();
+    for (std::int64_t i = 0; i < c.labels; ++i) {
+      json["id2label"][std::to_string(i)] = message("LABEL_", i);
+      json["label2id"][message("LABEL_", i)] = i;
+    }
+    if (c.pooling && !c.arch->causal) json["classifier_pooling"] = std::string(name_of(*c.pooling));
+    return;
+  }
+  if (c.pooling) json["bantam_pooling"] = std::string(name_of(*c.pooling));
+  if (c.normalizes) json["bantam_normalize"] = *c.normalizes;
+}
+
+}  // namespace
+
 std::string write_hf_config(const ModelConfig& c, std::string_view torch_dtype) {
   Json json;
-  json["architectures"] = {std::string(c.arch->hf_class)};
+  json["architectures"] = {std::string(class_of(c))};
   json["model_type"] = std::string(c.arch->name);
   for (const auto& list : {c.arch->config, c.arch->more_config}) {
     for (const ConfigKey& key : list) {
@@ -455,6 +545,11 @@ std::string write_hf_config(const ModelConfig& c, std::string_view torch_dtype) 
       if (const FieldValue value = value_of(c, key.field)) std::visit([&](auto number) { json[std::string(key.hf)] = number; }, *value);
     }
   }
+  if (c.arch->pads_positions) json[std::string(c.arch->find(Field::context)->hf)] = c.context + c.arch->position_offset;
+  for (const ConfigChoice& choice : c.arch->choices) {
+    if (choice.value != choice.otherwise) json[std::string(choice.key)] = choice.is_number ? Json(choice.value) : Json(choice.value != 0);
+  }
+  write_class(c, json);
   // One number for each layer, which no loader of Hugging Face's takes.
   const auto list = [&](Field field, std::int64_t (ModelConfig::*of)(std::int64_t) const noexcept) {
     Json& sizes = json[std::string(c.arch->find(field)->hf)] = Json::array();
@@ -469,7 +564,8 @@ std::string write_hf_config(const ModelConfig& c, std::string_view torch_dtype) 
   if (c.has_experts()) json["norm_topk_prob"] = c.router.renormalize;
   write_full_layers(c, json);
   const auto* activation = std::ranges::find(activations, c.gate, &std::pair<std::string_view, ops::Gate>::second);
-  json[std::string(c.arch->activation_key)] = std::string(activation == std::end(activations) ? "silu" : activation->first);
+  const bool own_name = !c.arch->activation_name.empty() && c.gate == c.arch->gate;
+  json[std::string(c.arch->activation_key)] = std::string(own_name ? c.arch->activation_name : activation == std::end(activations) ? "silu" : activation->first);
   bool usual_ropes = c.arch->no_rope_step == 0;
   for (std::int64_t i = 0; i < c.layers; ++i) usual_ropes = usual_ropes && c.layer(i).rope == detail::rope_of(c, i);
   if (!usual_ropes && std::ranges::any_of(c.specs, [](const LayerSpec& spec) { return spec.rope == nn::LayerRope::none; })) {
@@ -484,9 +580,13 @@ std::string write_hf_config(const ModelConfig& c, std::string_view torch_dtype) 
     if (other->hf_class == c.arch->hf_class && other->has_experts() && !c.arch->has_experts()) json[std::string(other->find(Field::experts)->hf)] = 0;
   }
   if (c.arch->says_parallel) json["use_parallel_residual"] = c.arch->parallel;
+  const ConfigKey* window_key = c.arch->find(Field::window);
+  const bool own_window = window_key != nullptr && !window_key->hf.empty() && window_key->hf != "sliding_window";
+  if (own_window && c.window > 0) json[std::string(window_key->hf)] = c.window;
+  if (own_window && c.arch->full_first) json["global_attn_every_n_layers"] = c.arch->full_attention_step;
   if (c.window > 0) {
-    json["sliding_window"] = c.window;
-    json["use_sliding_window"] = true;
+    if (!own_window) json["sliding_window"] = c.window;
+    if (!own_window) json["use_sliding_window"] = true;
     const auto first = std::ranges::find(c.specs, c.window, &LayerSpec::window);
     const bool from_first = std::all_of(first, c.specs.end(), [&](const LayerSpec& spec) { return spec.window == c.window; });
     if (from_first && c.arch->full_attention_step == 0) {
@@ -495,7 +595,7 @@ std::string write_hf_config(const ModelConfig& c, std::string_view torch_dtype) 
       json["layer_types"] = Json::array();
       for (const LayerSpec& spec : c.specs) json["layer_types"].push_back(spec.window > 0 ? "sliding_attention" : "full_attention");
     }
-  } else {
+  } else if (c.arch->causal) {
     json["sliding_window"] = nullptr;  // Mistral's loaders take the absence for 4096
   }
   if (!c.is_latent() && !c.arch->proportional_rope && (c.rope.dim != c.head_dim || c.arch->default_rope_part < 1)) json["partial_rotary_factor"] = static_cast<double>(c.rope.dim) / static_cast<double>(c.head_dim);

@@ -34,7 +34,7 @@ nn::SelfAttentionOptions attention_options(const ModelConfig& c, std::int64_t i)
   const LayerSpec& spec = c.layer(i);
   const bool own_rope = any_other || !c.local_rope;
   return {.shape = {.heads = kv_heads * c.group_of(spec), .kv_heads = kv_heads, .head_dim = c.head_dim_of(spec), .scale = static_cast<float>(c.scales.attention),
-                    .value_dim = c.value_dim_of(spec), .softcap = static_cast<float>(c.scales.attention_softcap)},
+                    .value_dim = c.value_dim_of(spec), .softcap = static_cast<float>(c.scales.attention_softcap), .sight = c.arch->causal ? nn::Sight::back : nn::Sight::round},
           .rope = own_rope ? c.rope : *c.local_rope, .local_rope = any_local ? c.local_rope : std::nullopt, .temperature = c.temperature, .head_norm = c.arch->head_norm,
           .norms_values = c.arch->norms_values, .output_gate = c.arch->output_gate, .norm_eps = c.norm_eps};
 }
@@ -94,6 +94,16 @@ void normalize_row(const KernelTable& kernels, const ModelConfig& config, const 
   }
 }
 
+void place_embedding(const KernelTable& kernels, const ModelConfig& config, const ModelWeights& tables, std::int64_t position, std::uint8_t type, std::span<float> row,
+                     std::span<float> scratch, RowCodes& codes) noexcept {
+  if (!tables.position_embedding.empty()) {
+    tables.position_embedding.read_row(position + config.arch->position_offset, scratch, codes);
+    kernels.add(row.data(), scratch.data(), config.dim);
+  }
+  if (!tables.token_types.empty()) kernels.add(row.data(), tables.token_types.data() + type * config.dim, config.dim);
+  if (!tables.embedding_norm.empty()) normalize_row(kernels, config, row.data(), tables.embedding_norm, tables.embedding_norm_bias, row.data());
+}
+
 Forward::Forward(const ModelConfig& config, const ModelWeights& weights, std::int64_t context_tokens, int threads)
     : Forward(config, weights, nullptr, context_tokens, threads) {
   // Before the first pass, so that it allocates once.
@@ -103,6 +113,7 @@ Forward::Forward(const ModelConfig& config, const ModelWeights& weights, std::in
 Forward::Forward(const ModelConfig& config, const ModelWeights& weights, const BlockSource* blocks, std::int64_t context_tokens, int threads)
     : config_(config), weights_(weights), resident_(weights), blocks_(blocks != nullptr ? *blocks : resident_), served_(static_cast<std::size_t>(config.layers)), kernels_(kernels_in_use()),
       team_(threads), mlp_(kernels_, config.gate) {
+  check_positions(config, context_tokens, "context");
   make_mixers(context_tokens);
   if (config.per_layer_dim > 0) per_layer_.emplace(kernels_, per_layer_options(config), team_.size());
   if (!weights.per_layer_projection.empty()) normed_.serve(kernels_, weights.per_layer_projection);
@@ -110,7 +121,11 @@ Forward::Forward(const ModelConfig& config, const ModelWeights& weights, const B
   if (config.expert_latent > 0) latent_expert_.emplace(kernels_, config.gate);
   if (!weights.head.empty()) headed_.serve(kernels_, weights.head);
   codes_.resize(static_cast<std::size_t>(team_.size()));
-  for (Pending& p : pending_) p.norm.reserve(static_cast<std::size_t>(config.dim));
+  position_rows_.resize(codes_.size());
+  for (auto& row : position_rows_) row.ensure(static_cast<std::size_t>(weights.position_embedding.empty() ? 0 : config.dim));
+  for (Pending& p : pending_) {
+    for (std::vector<float>* values : {&p.norm, &p.bias}) values->reserve(static_cast<std::size_t>(config.dim));
+  }
 }
 
 /// One for each kind, and of attention for each shape of heads.
@@ -182,7 +197,8 @@ void Forward::take(const SequenceInput& input, Segment segment, std::int64_t cou
   input.state->extend(count);
   for (std::int64_t i = 0; i < count; ++i) {
     const std::int64_t at = segment.first + i;
-    inputs_.push_back(input.embeddings.empty() ? RowInput{input.tokens[static_cast<std::size_t>(at)]} : RowInput{0, input.embeddings.data() + at * config_.dim});
+    const std::uint8_t type = input.types.empty() ? std::uint8_t{0} : input.types[static_cast<std::size_t>(at)];
+    inputs_.push_back(input.embeddings.empty() ? RowInput{input.tokens[static_cast<std::size_t>(at)], type} : RowInput{0, 0, input.embeddings.data() + at * config_.dim});
     rows_.push_back({position + i, number});
   }
 }
@@ -200,7 +216,9 @@ void Forward::run(std::span<const SequenceInput> sequences, PassSink sink, KeepG
     inputs_.clear();
     for (std::int64_t room = largest_chunk; room > 0 && next < sequences.size();) {
       const std::int64_t length = sequences[next].length(config_.dim);
-      const std::int64_t count = std::min(room, length - first);
+      // Tokens that all see each other go together, however many they are.
+      const bool waits = !config_.arch->causal && length > room && !rows_.empty();
+      const std::int64_t count = waits ? 0 : config_.arch->causal ? std::min(room, length - first) : length;
       if (count > 0) take(sequences[next], {static_cast<std::int64_t>(next), first}, count);
       room -= count;
       first += count;
@@ -296,13 +314,15 @@ void Forward::embed(Team& team) noexcept {
     for (std::int64_t t = part.begin; t < part.end; ++t) {
       const std::span row(residual_.data() + t * config_.dim, static_cast<std::size_t>(config_.dim));
       const RowInput& input = inputs_[static_cast<std::size_t>(t)];
+      RowCodes& codes = codes_[static_cast<std::size_t>(worker)];
       if (input.embedding != nullptr) {
         std::ranges::copy_n(input.embedding, config_.dim, row.begin());
-        continue;
+      } else {
+        weights_.embedding.read_row(input.id, row, codes);
+        for (std::size_t c = 0; scale != 1 && c < row.size(); ++c) row[c] *= scale;
       }
-      weights_.embedding.read_row(input.id, row, codes_[static_cast<std::size_t>(worker)]);
-      if (scale == 1) continue;
-      for (float& x : row) x *= scale;
+      const std::span scratch(position_rows_[static_cast<std::size_t>(worker)].data(), weights_.position_embedding.empty() ? 0 : row.size());
+      place_embedding(kernels_, config_, weights_, rows_[static_cast<std::size_t>(t)].position, input.type, row, scratch, codes);
     }
     find_angles(part);
   });
@@ -321,10 +341,14 @@ void Forward::embed(Team& team) noexcept {
 }
 
 /// What a branch made waits until the next one settles it row by row, for a barrier less.
-void Forward::add_later(nn::RowBuffer& rows, const std::vector<float>& norm) noexcept {
+void Forward::add_later(nn::RowBuffer& rows, const std::vector<float>& norm, const std::vector<float>& bias) noexcept {
   Pending& p = pending_[pending_count_++];
   p.rows = &rows;
   p.norm.assign(norm.begin(), norm.end());  // there is room
+  p.bias.assign(bias.begin(), bias.end());
+}
+void Forward::add_later(nn::RowBuffer& rows, const LayerWeights& w, Half half) noexcept {
+  half == Half::mixer ? add_later(rows, w.attention_out_norm, w.attention_out_norm_bias) : add_later(rows, w.ffn_out_norm, w.ffn_out_norm_bias);
 }
 
 /// Adds what waits to a row of the residual stream.
@@ -333,11 +357,12 @@ void Forward::settle(std::int64_t row) noexcept {
   const auto scale = static_cast<float>(config_.scales.residual);
   for (const Pending& p : std::span(pending_).first(pending_count_)) {
     float* more = p.rows->row(row);
-    if (!p.norm.empty()) normalize_row(kernels_, config_, more, p.norm, {}, more);
+    if (!p.norm.empty() && !config_.arch->norms_sums) normalize_row(kernels_, config_, more, p.norm, p.bias, more);
     if (scale != 1) {
       for (std::int64_t c = 0; c < config_.dim; ++c) more[c] *= scale;
     }
     kernels_.add(x, more, config_.dim);
+    if (!p.norm.empty() && config_.arch->norms_sums) normalize_row(kernels_, config_, x, p.norm, p.bias, x);
   }
   if (pending_scale_ == 1) return;
   for (std::int64_t c = 0; c < config_.dim; ++c) x[c] *= pending_scale_;
@@ -384,7 +409,7 @@ void Forward::run_part(const LayerWeights& w, std::int64_t index, Half half, int
   const std::int64_t tokens = static_cast<std::int64_t>(hidden.size()) / config_.dim;
   const bool parallel = config_.arch->parallel, ends = until == nn::to_the_end;
   serve(w, index);
-  const bool reads = half == Half::mixer && config_.kv_place(index) != index;
+  const bool reads = half == Half::mixer && config_.layer(index).kv_layer >= 0;
   const bool kept = half == Half::mixer && beside.keys != nullptr;
   nn::SequenceState& state = kept ? *beside.keys : part_state_.emplace(config_.new_layer_state("f32", index));
   if (!reads) {
@@ -442,7 +467,7 @@ void Forward::end_half(const LayerWeights& w, std::int64_t index, const InputGro
   const std::vector<float>* bias = bias_of(w, role);
   nn::linear(kernels_, team_, x, {{last, bias != nullptr ? bias->data() : nullptr, branch_.output()}}, fetch_.level());
   settled();
-  add_later(branch_, group.half == Half::mixer ? w.attention_out_norm : group.half == Half::feed_forward ? w.ffn_out_norm : w.per_layer.norm);
+  group.half == Half::end ? add_later(branch_, w.per_layer.norm) : add_later(branch_, w, group.half);
   if (group.half == Half::end && !w.layer_scale.empty()) pending_scale_ = w.layer_scale[0];
   settle_in(hidden);
 }
@@ -550,7 +575,7 @@ void Forward::mix(const nn::Pass& pass, const LayerWeights& w, std::int64_t inde
   const LayerSpec& spec = config_.layer(index);
   normalize(pass, w.attention_norm, w.attention_norm_bias, false, mixer->readers(w));
   mixer->run(pass, w, {.place = place, .window = spec.window, .rope = spec.rope}, normed_, branch_.output(), until);
-  if (until == nn::to_the_end) add_later(branch_, w.attention_out_norm);
+  if (until == nn::to_the_end) add_later(branch_, w, Half::mixer);
 }
 
 /// The second half: an MLP, experts, or both side by side. `beside`: it reads the state that attention read.
@@ -571,7 +596,7 @@ void Forward::feed_forward(const nn::Pass& pass, const LayerWeights& w, std::int
     latent_expert_->hide(pass, w.mlp);
     if (until != nn::to_the_end) return;
     latent_expert_->project(pass, w.experts, w.mlp, out.output());
-    return add_later(out, w.ffn_out_norm);
+    return add_later(out, w, Half::feed_forward);
   }
   if (until == 0) return;
   if (has_mlp) mlp_.hide(pass, w.mlp, normed_);
@@ -582,7 +607,7 @@ void Forward::feed_forward(const nn::Pass& pass, const LayerWeights& w, std::int
   } else if (!w.experts.experts.empty()) {
     experts_->run(pass.team, w.experts, normed_, has_mlp, out.output(), pass.fetch);
   }
-  add_later(out, w.ffn_out_norm);
+  add_later(out, w, Half::feed_forward);
 }
 
 }  // namespace bantam::inline v0

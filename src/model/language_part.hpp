@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "bantam/io/tensor_source.hpp"
+#include "bantam/model/arch_spec.hpp"
 
 namespace bantam::inline v0 {
 
@@ -17,5 +18,9 @@ struct LanguagePart {
 /// All tensors of `whole`, unless some are called language_model.model.NAME or model.language_model.NAME: then those are model.NAME, a head
 /// beside them is lm_head, and whatever else there is (towers of images and sound, projectors) is left out.
 [[nodiscard]] LanguagePart language_part(std::shared_ptr<const TensorSource> whole);
+
+/// The same tensors by the names that the architecture has for them: without what classes around the model begin them with ("bert."), with "model."
+/// where the model was saved alone, and without old names of layer norms (gamma, beta).
+[[nodiscard]] std::shared_ptr<const TensorSource> by_own_names(std::shared_ptr<const TensorSource> tensors, const ArchSpec& arch);
 
 }  // namespace bantam::inline v0

@@ -120,6 +120,15 @@ struct ConfigKey {
   double otherwise = 0;  ///< what holds where config.json does not say, if it is not 0
 };
 
+/// What config.json says of an architecture in the same words for all of its models, a truth value or a number. One that says otherwise is
+/// of another architecture of the class, or of none.
+struct ConfigChoice {
+  std::string_view key;
+  double value = 0;      ///< 0 and 1 are false and true
+  double otherwise = 0;  ///< what holds where it is absent or null
+  bool is_number = false;
+};
+
 /// Whether a checkpoint may lack a tensor.
 enum class Presence : std::uint8_t { required, optional };
 /// Layers that have a tensor under a name: with experts, without, or all of them.
@@ -184,6 +193,7 @@ template <class Key, std::size_t n, std::size_t m>
     case Role::k_norm:
     case Role::ffn_norm:
     case Role::ffn_out_norm:
+    case Role::embedding_norm:
     case Role::mlp_out_norm:
     case Role::expert_norm:
     case Role::expert_out_norm:
@@ -203,6 +213,9 @@ struct ArchSpec {
   std::string_view gguf = {};  ///< GGUF's general.architecture; empty: the name. Several that share it differ in whether they have experts
   Norm norm = Norm::rms;
   bool parallel = false;  ///< attention and MLP read the same state (GPT-J); one norm for both where there is no ffn_norm
+  bool causal = true;     ///< a token sees those before it; else all tokens of a sequence see each other, and it is read at once (BERT)
+  bool norms_sums = false;  ///< norms behind blocks are taken of the residual stream with what was added (BERT), not of that alone
+  bool first_unnormed = false;  ///< the first layer has no norm before attention: that of the embedding stands there (ModernBERT)
   bool latent = false;    ///< attention is latent attention
   MixerKind recurrent = MixerKind::none;  ///< what layers that do not attend have in its place
   std::int64_t attention_step = 0;        ///< Field::attention_step, where the config does not say; 0: it names the kind of each layer
@@ -219,12 +232,16 @@ struct ArchSpec {
   nn::RopePairs pairs = nn::RopePairs::half;  ///< that rope turns, with the rows of q and k as Hugging Face has them
   /// The same in GGUF files. Where the two differ rows of q and k lie in another order there.
   nn::RopePairs gguf_pairs = pairs;
+  std::int64_t position_offset = 0;  ///< rows of learned positions before that of a text's first token (OPT, RoBERTa)
+  bool pads_positions = false;       ///< folders count these rows as positions of texts, and GGUF files lack them (RoBERTa)
   double default_norm_eps = 1e-6;
   double default_rope_base = 10000;
   double default_rope_part = 1;  ///< of each head that is rotated
   ops::Gate gate = ops::Gate::silu;  ///< when the config does not say, or calls it silu
   std::string_view activation_key = "hidden_act";  ///< where config.json says it
+  std::string_view activation_name = {};           ///< what it calls `gate` there, where that is not the usual name (Nomic)
   std::int64_t full_attention_step = 0;  ///< where a config has a window alone, each layer that is a multiple of it, counted from 1, has none
+  bool full_first = false;               ///< counted from 0 (ModernBERT)
   std::int64_t no_rope_step = 0;  ///< each layer that is a multiple of it, counted from 1, is not turned by rope
   bool says_rope = false;      ///< files say whether rope turns layers at all: position_embedding_type, and GGUF's rope.scaling.finetuned
   bool says_parallel = false;  ///< files say which, as use_parallel_residual; the other is refused
@@ -241,6 +258,7 @@ struct ArchSpec {
   /// GGUF files name no scale of scores: of so many layers it is 1 / sqrt(dim / heads); 0: always 1 / sqrt(head_dim).
   std::int64_t layers_scaled_by_dim = 0;
   bool default_tied = false;  ///< when config.json does not say
+  std::span<const ConfigChoice> choices = {};
   std::span<const ConfigKey> config;
   std::span<const TensorKey> tensors;
   /// What folders call a drafting layer's tensors by in the place of the other layers' beginning, up to the number and its point; empty: as
@@ -248,6 +266,10 @@ struct ArchSpec {
   std::string_view drafting_name = {};
   std::span<const TensorKey> more_tensors = {};  ///< what it has beyond a family's common ones, and names in the place of theirs
   std::span<const ConfigKey> more_config = {};  ///< the same of numbers
+  /// Other classes of the same model in folders: with a classifier behind it, or with heads of its training, which are not read.
+  std::span<const std::string_view> more_classes = {};
+  std::string_view prefix = {};                       ///< what these begin the names of tensors with ("bert.")
+  std::span<const std::string_view> leftovers = {};   ///< what names of tensors that are not read begin with
 
   /// Where a role's tensor stands in a layer with or without experts; null where the architecture has none.
   [[nodiscard]] constexpr const TensorKey* find(Role role, bool sparse = false) const noexcept {
@@ -273,8 +295,17 @@ struct ArchSpec {
     return !parallel && find(Role::attention_norm) != nullptr && find(Role::ffn_norm) != nullptr && find(Role::attention_out_norm) == nullptr && find(Role::ffn_out_norm) == nullptr;
   }
   [[nodiscard]] constexpr bool has_experts() const noexcept { return find(Field::experts) != nullptr; }
+  /// Whether positions are rows of a table, which no sequence may be longer than.
+  [[nodiscard]] constexpr bool learns_positions() const noexcept { return find(Role::position_embedding) != nullptr; }
   /// Whether layers without a window have heads of their own.
   [[nodiscard]] constexpr bool full_layers_differ() const noexcept { return find(Field::full_head_dim) != nullptr; }
+  /// The kind of classifier that Hugging Face's configs call so; empty: there is none.
+  [[nodiscard]] constexpr std::string_view class_of_classifier() const noexcept {
+    for (const std::string_view name : more_classes) {
+      if (name.ends_with("ForSequenceClassification")) return name;
+    }
+    return {};
+  }
   /// Whether files may have a layer that drafts.
   [[nodiscard]] constexpr bool may_draft() const noexcept { return find(Role::draft_projection) != nullptr; }
 };

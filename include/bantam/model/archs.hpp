@@ -1,6 +1,7 @@
 // The one list of architectures. To add one: write its file of data, add it here (docs/add-an-architecture.md).
 #pragma once
 
+#include "bantam/model/archs/bert.hpp"
 #include "bantam/model/archs/cohere.hpp"
 #include "bantam/model/archs/deepseek.hpp"
 #include "bantam/model/archs/ernie4_5_moe.hpp"
@@ -21,7 +22,9 @@
 #include "bantam/model/archs/mistral.hpp"
 #include "bantam/model/archs/mistral3.hpp"
 #include "bantam/model/archs/mixtral.hpp"
+#include "bantam/model/archs/modernbert.hpp"
 #include "bantam/model/archs/nemotron_h.hpp"
+#include "bantam/model/archs/nomic_bert.hpp"
 #include "bantam/model/archs/olmo2.hpp"
 #include "bantam/model/archs/olmoe.hpp"
 #include "bantam/model/archs/phi2.hpp"
@@ -48,6 +51,7 @@ inline constexpr const ArchSpec* architectures[] = {&archs::llama, &archs::mistr
                                                     &archs::gemma, &archs::gemma2, &archs::gemma3, &archs::phi3, &archs::phi2, &archs::glm4, &archs::olmo3,
                                                     &archs::ministral3, &archs::cohere2, &archs::gpt_neox, &archs::stablelm, &archs::granite_moe,
                                                     &archs::gemma4, &archs::gemma4_moe,
-                                                    &archs::qwen3_next, &archs::granite_hybrid, &archs::granite_moe_hybrid};
+                                                    &archs::qwen3_next, &archs::granite_hybrid, &archs::granite_moe_hybrid,
+                                                    &archs::bert, &archs::roberta, &archs::xlm_roberta, &archs::nomic_bert, &archs::modernbert};
 
 }  // namespace bantam::inline v0

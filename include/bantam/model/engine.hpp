@@ -41,7 +41,8 @@ class Engine {
   /// Reads the tokens of all sequences, each with a state of its own from new_state() of an engine of this model, in as few passes
   /// over the weights as they need, and hands out what is asked for. Results depend neither on how tokens were divided into calls,
   /// nor on what else is in the pass, nor on the number of threads. Throws invalid_argument for token ids outside of the
-  /// vocabulary, embeddings of another width or beside tokens, a sequence beyond context(), and when a callback calls its engine;
+  /// vocabulary, embeddings of another width or beside tokens, a sequence beyond context(), a part of one whose tokens all see each other,
+  /// and when a callback calls its engine; unsupported for logits of a model without a head;
   /// cancelled when keep_going says so; out_of_memory; and what the callbacks throw. States are then as truncate() to their tokens
   /// leaves them.
   void run(std::span<const Sequence> sequences, Sink sink, KeepGoing keep_going, Output output = Output::logits);

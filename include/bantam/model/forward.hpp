@@ -24,6 +24,11 @@ namespace bantam::inline v0 {
 void normalize_row(const KernelTable& kernels, const ModelConfig& config, const float* x, const std::vector<float>& weight,
                    const std::vector<float>& bias, float* out) noexcept;
 
+/// Makes of a token's embedding, scaled, what the first layer reads, in place: adds that of its position and that of its type, then norms it, where
+/// the model does so. `tables` has these; position: below ModelConfig::context where it is learned; type: below token_types; row, scratch: (dim).
+void place_embedding(const KernelTable& kernels, const ModelConfig& config, const ModelWeights& tables, std::int64_t position, std::uint8_t type, std::span<float> row,
+                     std::span<float> scratch, RowCodes& codes) noexcept;
+
 /// What a layer that is run alone reads beside the hidden states of a sequence, in models that have such.
 struct BesideStates {
   /// Of ModelConfig::new_layer_state(): a layer that others read leaves its keys and values there, and those find them. Null: nobody will.
@@ -107,7 +112,7 @@ class Forward {
   /// What a branch made and the residual stream does not have yet.
   struct Pending {
     nn::RowBuffer* rows = nullptr;
-    std::vector<float> norm;  ///< that comes before the sum; empty: none. A copy: by then the layer's weights may be released
+    std::vector<float> norm, bias;  ///< before the sum, or of it; empty: none. Copies: by then the layer's weights may be released
   };
 
   void take(const SequenceInput& input, Segment segment, std::int64_t count);
@@ -122,7 +127,8 @@ class Forward {
   const nn::Activations* routed_of(const nn::Pass& pass, const LayerWeights& w) noexcept;
   void add_apart(const nn::Pass& pass, const LayerWeights& w, bool has_mlp) noexcept;
   void end_layer(const nn::Pass& pass, const LayerWeights& w, const FloatRows& embeddings, int until) noexcept;
-  void add_later(nn::RowBuffer& rows, const std::vector<float>& norm) noexcept;
+  void add_later(nn::RowBuffer& rows, const std::vector<float>& norm, const std::vector<float>& bias = {}) noexcept;
+  void add_later(nn::RowBuffer& rows, const LayerWeights& w, Half half) noexcept;
   void settle(std::int64_t row) noexcept;
   void settled() noexcept { pending_count_ = 0, pending_scale_ = 1; }
   void settle_in(std::span<float> hidden) noexcept;
@@ -148,6 +154,7 @@ class Forward {
   /// Where a row of the residual stream comes from.
   struct RowInput {
     TokenId id = 0;
+    std::uint8_t type = 0;
     const float* embedding = nullptr;  ///< (dim), in the place of the token's
   };
 
@@ -174,6 +181,7 @@ class Forward {
   std::optional<nn::Experts> experts_;  ///< of models that have some
   std::optional<nn::LatentExpert> latent_expert_;  ///< one of them alone, where they have a space of their own
   std::vector<RowCodes> codes_;         ///< one a worker
+  std::vector<AlignedBuffer<float>> position_rows_;  ///< one a worker: (dim), where positions are learned
 };
 
 }  // namespace bantam::inline v0

@@ -12,12 +12,17 @@ namespace bantam::inline v0 {
 
 struct ModelWeights {
   WeightMatrix embedding;  ///< (vocab, dim)
+  WeightMatrix position_embedding;  ///< (positions, dim), of floats
+  std::vector<float> embedding_norm, embedding_norm_bias;  ///< (dim)
   WeightMatrix head;       ///< (vocab, dim); shares the embedding's bytes when tied
   std::vector<float> final_norm, final_norm_bias;
   std::vector<float> head_bias;  ///< (vocab)
   WeightMatrix per_layer_embedding;   ///< (vocab, layers * width)
   WeightMatrix per_layer_projection;  ///< (layers * width, dim)
   std::vector<float> per_layer_norm;  ///< (width)
+  std::vector<float> token_types;  ///< (token types, dim)
+  std::vector<float> class_dense, class_dense_bias, class_norm;  ///< (dim, dim), (dim) twice
+  std::vector<float> class_head, class_head_bias;                ///< (labels, dim), (labels)
   std::vector<LayerWeights> layers;
   std::vector<LayerWeights> drafting;  ///< as ModelConfig::drafting
   std::int64_t matrix_bytes = 0;  ///< of all matrices, each counted once

@@ -8,6 +8,9 @@ namespace bantam::inline v0 {
 /// What a weight is for. One entry a tensor that the forward pass reads.
 enum class Role : std::uint8_t {
   embedding,
+  position_embedding,   ///< learned, of each position (Vaswani et al., arXiv:1706.03762, 3.5; GPT-2, OPT)
+  embedding_norm,       ///< of what the first layer reads (BLOOM)
+  embedding_norm_bias,
   final_norm,
   final_norm_bias,
   head,
@@ -16,10 +19,17 @@ enum class Role : std::uint8_t {
   per_layer_embedding,         ///< per-layer embeddings (Gemma 3n, 4): of each token a row for every layer
   per_layer_model_projection,  ///< and what they get of its embedding
   per_layer_model_norm,
+  token_type_embedding,  ///< of the first and the second text of a pair (BERT)
+  class_dense,  ///< of a classifier: what the state that stands for a text goes through first
+  class_dense_bias,
+  class_norm,
+  class_head,   ///< and what makes a number for each label of it
+  class_head_bias,
   // One a layer from here on.
   attention_norm,  ///< before attention
   attention_norm_bias,
-  attention_out_norm,  ///< of what attention adds
+  attention_out_norm,  ///< of what attention adds, or of the residual stream with it (ArchSpec::norms_sums)
+  attention_out_norm_bias,
   q,
   k,
   v,
@@ -61,6 +71,7 @@ enum class Role : std::uint8_t {
   ffn_norm,
   ffn_norm_bias,
   ffn_out_norm,
+  ffn_out_norm_bias,
   mlp_out_norm,     ///< of an MLP and experts side by side, each has norms of its own
   expert_norm,
   expert_out_norm,
@@ -99,6 +110,7 @@ enum class Role : std::uint8_t {
 enum class WeightAxis : std::uint8_t {
   one,         ///< the rows of a vector
   vocab,
+  positions,   ///< that the model learned
   dim,         ///< the residual stream
   twice_dim,   ///< two of them, one behind the other
   heads,
@@ -133,6 +145,10 @@ enum class WeightAxis : std::uint8_t {
   expert_latent,  ///< of the space that they work in, if it is one of their own
   per_layer,       ///< of a per-layer embedding
   all_per_layer,   ///< of those of all layers
+  token_type_rows,  ///< token types * dim
+  class_square,    ///< dim * dim
+  class_rows,      ///< labels * dim
+  labels,
 };
 
 }  // namespace bantam::inline v0
