@@ -106,6 +106,10 @@ CLI::Option* add_argument(CLI::App& app, const std::string& name, std::string& t
   return app.add_option(name, target, help)->type_name("")->required(required);
 }
 
+CLI::Option* add_arguments(CLI::App& app, const std::string& name, std::vector<std::string>& target, const std::string& help) {
+  return app.add_option(name, target, help)->type_name("");
+}
+
 bool given(const CLI::Option* option) { return option->count() > 0; }
 
 std::string name_of(const CLI::Option* option) { return option->get_name(); }

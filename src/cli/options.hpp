@@ -53,6 +53,8 @@ CLI::Option* add_flag(CLI::App& app, const std::string& names, bool& target, con
 /// A positional argument.
 CLI::Option* add_argument(CLI::App& app, const std::string& name, std::string& target, const std::string& help,
                           bool required = true);
+/// As many as there are, behind those before.
+CLI::Option* add_arguments(CLI::App& app, const std::string& name, std::vector<std::string>& target, const std::string& help);
 /// Whether the command line has it, its name there as messages say it, and what it is no use without.
 [[nodiscard]] bool given(const CLI::Option* option);
 [[nodiscard]] std::string name_of(const CLI::Option* option);

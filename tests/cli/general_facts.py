@@ -4,7 +4,7 @@ import re
 import subprocess
 from pathlib import Path
 
-VERBS = ["run", "tokenize", "logits", "perplexity", "compress", "inspect", "bench", "formats", "cpuinfo"]
+VERBS = ["run", "tokenize", "logits", "perplexity", "embed", "rerank", "compress", "inspect", "bench", "formats", "cpuinfo"]
 
 
 def long_options(text):
