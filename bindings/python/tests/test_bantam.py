@@ -120,6 +120,32 @@ class Models(Folder):
         self.assertIn(f"{sum(np.prod(mixed[name].shape) for name in mixed):,}", page)
 
 
+class Embeddings(Folder):
+    def test_rows_are_those_of_texts_alone(self):
+        texts = ["The captain", "The sea was calm and the wind was still", "a"]
+        rows = model.embed(texts)
+        self.assertEqual(rows.shape, (3, model.config["dim"]))
+        np.testing.assert_allclose(np.linalg.norm(rows, axis=1), 1, rtol=1e-5)
+        for text, row in zip(texts, rows):
+            np.testing.assert_array_equal(model.embed(text), row)
+            np.testing.assert_array_equal(model.embed([model.tokenizer.encode(text)])[0], row)
+            np.testing.assert_allclose(bantam.Session(model, kv="f32").embed(text), row, rtol=1e-5, atol=1e-6)
+        last = model.embed(texts, pooling="last", normalize=False, threads=1)
+        self.assertGreater(np.abs(last - rows).max(), 1e-3)
+        self.assertEqual(model.embed([]).shape, (0, model.config["dim"]))
+        self.assertEqual(model.embed("sea " * 100, truncate=True, context=8).shape, rows[0].shape)
+
+    def test_what_is_wrong_is_said(self):
+        with self.assertRaisesRegex(bantam.InvalidArgument, "expected at most 8 tokens"):
+            model.embed("sea " * 100, context=8)
+        with self.assertRaisesRegex(bantam.InvalidArgument, "pooling"):
+            model.embed("sea", pooling="max")
+        with self.assertRaisesRegex(TypeError, "found both"):
+            model.embed(["sea", [1, 2]])
+        with self.assertRaisesRegex(bantam.Unsupported, "rerank: expected a model with a classifier"):
+            model.rerank("who", ["the captain"])
+
+
 class Sessions(Folder):
     def test_streams(self):
         with bantam.Session(model, context=128) as session:
