@@ -20,6 +20,8 @@ Prints one JSON document:
   --stop           stop at (and keep) the first token that ends a generation
   --logits         also the highest logits after each token of the prompt, with log probabilities
   --top N          how many of them (default 10)
+  --embed          in the place of generating the embedding of each prompt, as the file says that it is pooled
+  --rank           the same with the score of a file with a classifier, between 0 and 1
   --threads N      threads for evaluation (default 2)
   --context N      tokens of context (default: the longest prompt and N, at least 64)
   --kv TYPE        type of the key-value cache: f16 (default, as llama.cpp), f32 or q8_0 (with flash attention, as
@@ -46,6 +48,8 @@ function readCommandLine() {
       n: {type: "string", default: "100"},
       stop: {type: "boolean", default: false},
       logits: {type: "boolean", default: false},
+      embed: {type: "boolean", default: false},
+      rank: {type: "boolean", default: false},
       top: {type: "string", default: "10"},
       threads: {type: "string", default: "2"},
       context: {type: "string"},
@@ -71,6 +75,8 @@ function readCommandLine() {
     n: count(values.n, "n", 0),
     stop: values.stop,
     logits: values.logits,
+    embed: values.embed,
+    rank: values.rank,
     top: count(values.top, "top", 1),
     threads: count(values.threads, "threads", 1),
     context: values.context == null ? null : count(values.context, "context", 1),
@@ -132,6 +138,21 @@ async function topLogits(sequence, ids, top) {
   });
 }
 
+/** What the model makes of whole prompts: their embeddings, or their scores. */
+async function readWhole(model, jobs, {embed, threads, context}) {
+  const contextSize = context ?? Math.max(64, 1 + Math.max(...jobs.map(({ids}) => ids.length)));
+  const options = {contextSize, batchSize: contextSize, threads, ignoreMemorySafetyChecks: true};
+  const reader = embed ? await model.createEmbeddingContext(options) : await model.createRankingContext(options);
+  const results = [];
+  for (const {ids} of jobs) {
+    // Ids are taken as they are: the public call would put special tokens of its own between query and document.
+    if (embed) results.push({embedding: [...(await reader.getEmbeddingFor(ids)).vector]});
+    else results.push({score: await reader._evaluateRankingForInput(ids)});
+  }
+  await reader.dispose();
+  return results;
+}
+
 async function main() {
   const options = readCommandLine();
   const llama = await loadLibrary(options.threads);
@@ -145,6 +166,15 @@ async function main() {
     ...options.texts.map((prompt) => ({prompt, ids: tokenize(model, prompt)})),
     ...options.ids.map((ids) => ({prompt: null, ids}))
   ];
+  if (options.embed || options.rank) {
+    const results = await readWhole(model, jobs, options);
+    const json = JSON.stringify({version: llama.llamaCppRelease.release, prompts: jobs.map((job, i) => ({...job, ...results[i]}))});
+    if (options.output == null) console.log(json);
+    else writeFileSync(options.output, json + "\n");
+    await model.dispose();
+    await llama.dispose();
+    return;
+  }
   const longest = Math.max(...jobs.map(({ids}) => ids.length));
   const kvType = options.kv.toUpperCase();
   const contextSize = options.context ?? Math.max(64, longest + options.n);
