@@ -462,10 +462,12 @@ typedef struct bantam_generate_options {
   bantam_logits_callback process; /* NULL: none */
   void *process_user;
   const bantam_grammar *grammar; /* what alone may come; NULL: anything. The generation keeps what it needs of it */
+  int32_t mtp;             /* lossless speculation by the layer that the model has for it (multi-token prediction): up to this many; 0: off */
+  int32_t reserved;
 } bantam_generate_options;
 #define BANTAM_GENERATE_OPTIONS_INIT \
   {sizeof(bantam_generate_options), 256, 0.8f, 40, 0.95f, 0.05f, 1.0f, 1.0f, 0.0f, 0.0f, 64, BANTAM_ADD_SPECIAL, 0, 0, 0, NULL, \
-   NULL, 0, NULL, NULL, 0, NULL, 0, NULL, NULL, NULL}
+   NULL, 0, NULL, NULL, 0, NULL, 0, NULL, NULL, NULL, 0, 0}
 
 /** A piece of text: whole characters, never empty, a zero behind it. Nonzero stops the generation; that is no error. */
 typedef int (*bantam_text_callback)(const char *utf8, size_t bytes, void *user);
@@ -515,6 +517,50 @@ BANTAM_API const char *bantam_generation_piece(const bantam_generation *generati
 BANTAM_API bantam_status bantam_generation_tokens(const bantam_generation *generation, const int32_t **ids, size_t *count);
 BANTAM_API bantam_status bantam_generation_get_stats(const bantam_generation *generation, bantam_stats *stats);
 BANTAM_API void bantam_generation_free(bantam_generation *generation);
+
+typedef struct bantam_texts bantam_texts; /* constant */
+
+/**
+ * `texts` texts drawn behind what the session holds and the prompt, in one pass over the weights for all of them; the prompt is read
+ * once. Text i has the seed options->seed + i, and is what a generation with that seed gives. Speculation plays no part. The session then
+ * holds the prompt. The callback, unless NULL, gets pieces as they come with the text that each belongs to; nonzero stops all of them.
+ */
+typedef int (*bantam_texts_callback)(size_t index, const char *utf8, size_t bytes, void *user);
+BANTAM_API bantam_status bantam_continuations_new(bantam_texts **result, bantam_session *session, const int32_t *prompt, size_t count,
+                                                  int32_t texts, const bantam_generate_options *options, bantam_texts_callback callback,
+                                                  void *user);
+
+typedef struct bantam_beam_options {
+  size_t struct_size;
+  int32_t beams;         /* beginnings that are followed at once, in one pass over the weights */
+  int32_t results;       /* texts to give back, `beams` at most */
+  int64_t max_tokens;
+  float length_penalty;  /* a score is the log probability over the tokens to this power */
+  int32_t reserved;
+  const bantam_grammar *grammar; /* what alone may come; NULL: anything */
+} bantam_beam_options;
+#define BANTAM_BEAM_OPTIONS_INIT {sizeof(bantam_beam_options), 4, 1, 64, 1.0f, 0, NULL}
+
+/** Beam search, as Hugging Face's generate() with num_beams: the most probable texts behind what the session holds and the prompt, the
+ *  best first. The session then holds the prompt. */
+BANTAM_API bantam_status bantam_beam_search(bantam_texts **result, bantam_session *session, const int32_t *prompt, size_t count,
+                                            const bantam_beam_options *options);
+
+typedef struct bantam_text_info {
+  size_t struct_size;
+  const char *text; /* a zero behind it; this and the ids are valid as long as the texts are */
+  size_t text_bytes;
+  const int32_t *ids; /* the end token left out */
+  size_t id_count;
+  double log_probability; /* of all its tokens, the end included; NAN where texts were drawn, and so is the score */
+  double score;
+  bantam_finish finish;
+  int32_t reserved;
+} bantam_text_info;
+#define BANTAM_TEXT_INFO_INIT {sizeof(bantam_text_info), NULL, 0, NULL, 0, 0.0, 0.0, BANTAM_FINISH_RUNNING, 0}
+BANTAM_API size_t bantam_texts_count(const bantam_texts *texts);
+BANTAM_API bantam_status bantam_texts_get(const bantam_texts *texts, size_t index, bantam_text_info *info);
+BANTAM_API void bantam_texts_free(bantam_texts *texts);
 
 /* ---- 7. Samplers, for loops of one's own: logits -> sample -> accept -> prefill_tokens ---- */
 

@@ -44,14 +44,29 @@ T number_of(std::string_view name, std::string_view value) {
   return number;
 }
 
+/// Makes a generation by what `start` does with the session and the options.
+template <class Start>
+bantam_status begin(bantam_generation** generation, bantam_session* session, const bantam_generate_options* options, Start&& start) {
+  return guarded([&] {
+    bantam_generation*& out = need(generation, "generation");
+    bantam_session& s = need(session, "session");
+    s.check_cancelled();
+    const bantam_generate_options o = read_options(options);
+    out = new bantam_generation{&s, start(s.session, o)};
+  });
+}
+
+}  // namespace
+
 bantam_generate_options read_options(const bantam_generate_options* given) {
   const bantam_generate_options initial = BANTAM_GENERATE_OPTIONS_INIT;
   return options_of(given, initial, "generate options");
 }
 
-GenerateOptions as_library(const bantam_generate_options& o, const Session& session) {
+GenerateOptions generate_options_of(const bantam_generate_options& o, const Session& session) {
   GenerateOptions out{.max_tokens = o.max_tokens, .sampling = sampling_of(o), .ignore_end = o.ignore_end != 0};
   out.speculation.lookup = o.lookup;
+  out.speculation.mtp = o.mtp;
   if ((o.flags & BANTAM_KEEP_SPECIAL) != 0) {
     const Tokenizer& tokenizer = session.model().tokenizer();
     out.spell = reply_tokens(tokenizer, reply_form_of(tokenizer.chat_template()));
@@ -66,20 +81,6 @@ GenerateOptions as_library(const bantam_generate_options& o, const Session& sess
   for (std::size_t i = 0; i < o.stop_count; ++i) out.stop.emplace_back(&need((&need(o.stop, "stop"))[i], "stop text"));
   return out;
 }
-
-/// Makes a generation by what `start` does with the session and the options.
-template <class Start>
-bantam_status begin(bantam_generation** generation, bantam_session* session, const bantam_generate_options* options, Start&& start) {
-  return guarded([&] {
-    bantam_generation*& out = need(generation, "generation");
-    bantam_session& s = need(session, "session");
-    s.check_cancelled();
-    const bantam_generate_options o = read_options(options);
-    out = new bantam_generation{&s, start(s.session, o)};
-  });
-}
-
-}  // namespace
 
 Sampling sampling_of(const bantam_generate_options& o) {
   Sampling s{.temperature = o.temperature,
@@ -140,26 +141,26 @@ void bantam_grammar_free(bantam_grammar* grammar) { delete grammar; }
 bantam_status bantam_generation_new(bantam_generation** generation, bantam_session* session, const char* prompt, size_t bytes,
                                     const bantam_generate_options* options) {
   return begin(generation, session, options, [&](Session& s, const bantam_generate_options& o) {
-    return s.stream(text_of(prompt, bytes, "prompt"), as_library(o, s), encode_options(o.flags));
+    return s.stream(text_of(prompt, bytes, "prompt"), generate_options_of(o, s), encode_options(o.flags));
   });
 }
 
 bantam_status bantam_generation_new_tokens(bantam_generation** generation, bantam_session* session, const int32_t* prompt, size_t count,
                                            const bantam_generate_options* options) {
   return begin(generation, session, options,
-               [&](Session& s, const bantam_generate_options& o) { return s.stream(ids_of(prompt, count), as_library(o, s)); });
+               [&](Session& s, const bantam_generate_options& o) { return s.stream(ids_of(prompt, count), generate_options_of(o, s)); });
 }
 
 bantam_status bantam_generation_new_chat(bantam_generation** generation, bantam_session* session, const bantam_message* messages,
                                          size_t count, const bantam_generate_options* options) {
   return begin(generation, session, options,
-               [&](Session& s, const bantam_generate_options& o) { return s.chat(messages_of(messages, count), as_library(o, s)); });
+               [&](Session& s, const bantam_generate_options& o) { return s.chat(messages_of(messages, count), generate_options_of(o, s)); });
 }
 
 bantam_status bantam_generation_new_chat_json(bantam_generation** generation, bantam_session* session, const char* json, size_t bytes,
                                               const bantam_generate_options* options) {
   return begin(generation, session, options,
-               [&](Session& s, const bantam_generate_options& o) { return s.chat_json(text_of(json, bytes, "json"), as_library(o, s)); });
+               [&](Session& s, const bantam_generate_options& o) { return s.chat_json(text_of(json, bytes, "json"), generate_options_of(o, s)); });
 }
 
 bantam_status bantam_generation_next(bantam_generation* generation, const char** text, size_t* bytes) {
@@ -230,7 +231,7 @@ bantam_status bantam_session_generate(bantam_session* session, const char* promp
     s.check_cancelled();
     bantam_generate_options o = read_options(nullptr);
     o.max_tokens = max_tokens;
-    TextRange range = s.session.stream(text, as_library(o, s.session));
+    TextRange range = s.session.stream(text, generate_options_of(o, s.session));
     for (const std::string_view piece : range) {
       if (callback(piece.data(), piece.size(), user) != 0) break;
       s.check_cancelled();

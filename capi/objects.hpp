@@ -84,6 +84,9 @@ namespace bantam::capi {
 /// The model behind a handle, with its weights.
 [[nodiscard]] inline const Model& model_of(const bantam_model* model) { return need(model, "model").model(); }
 [[nodiscard]] std::span<const TokenId> ids_of(const std::int32_t* ids, std::size_t count);
+/// Options of a generation, those that the caller did not give at their first values; then as the library's, for a session.
+[[nodiscard]] bantam_generate_options read_options(const bantam_generate_options* given);
+[[nodiscard]] GenerateOptions generate_options_of(const bantam_generate_options& options, const Session& session);
 /// Sampling options of the interface as the library's.
 [[nodiscard]] Sampling sampling_of(const bantam_generate_options& options);
 /// What a tensor is, in memory or in a file; texts belong to it.

@@ -12,6 +12,7 @@
 #include "bantam/prune/structure.hpp"
 #include "bantam/report/html.hpp"
 #include "bantam/session/beam.hpp"
+#include "bantam/session/continuations.hpp"
 #include "bantam/session/embed.hpp"
 #include "bantam/session/evaluate.hpp"
 #include "bantam/session/rerank.hpp"

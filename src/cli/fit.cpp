@@ -21,26 +21,38 @@ std::string in_nats(double kl) {
   return digits > 9 ? "<1e-6" : fixed(kl, std::max(digits, 0));
 }
 
+/// The number and the unit in lower case of "3.5GiB"; nothing where it begins with no number.
+std::optional<std::pair<double, std::string>> split_size(std::string_view option, const std::string& text) {
+  std::size_t digits = 0;
+  while (digits < text.size() && (std::isdigit(static_cast<unsigned char>(text[digits])) != 0 || text[digits] == '.')) ++digits;
+  if (digits == 0) return std::nullopt;
+  std::string unit = text.substr(digits);
+  std::ranges::transform(unit, unit.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return std::pair(parse_number(std::string(option), text.substr(0, digits)), std::move(unit));
+}
+
+/// Nothing for what is no size, or too large for what holds it.
+std::optional<std::int64_t> bytes_of(double value, const std::string& unit) {
+  constexpr double most = 0x1p62;
+  const double bytes = value * byte_unit(unit).value_or(0);
+  return bytes >= 1 && bytes < most ? std::optional(static_cast<std::int64_t>(bytes)) : std::nullopt;
+}
+
 }  // namespace
 
 Budget parse_budget(const std::string& text) {
-  const auto fault = [&]() -> UsageError {
-    return UsageError(
-        message("--fit: expected a size (6GiB, 402MB) or bits a weight (3.5bpw), found ", printable(text)));
-  };
-  std::size_t digits = 0;
-  while (digits < text.size() && (std::isdigit(static_cast<unsigned char>(text[digits])) != 0 || text[digits] == '.'))
-    ++digits;
-  if (digits == 0) throw fault();
-  const double value = parse_number("--fit", text.substr(0, digits));
-  std::string unit = text.substr(digits);
-  std::ranges::transform(unit, unit.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  // Above, a number of bytes would not fit what holds it.
-  constexpr double most = 0x1p62;
-  if (unit == "bpw" && value > 0) return {.bits_per_weight = value};
-  const double bytes = value * byte_unit(unit).value_or(0);
-  if (bytes >= 1 && bytes < most) return {.bytes = static_cast<std::int64_t>(bytes)};
-  throw fault();
+  if (const auto parts = split_size("--fit", text)) {
+    if (parts->second == "bpw" && parts->first > 0) return {.bits_per_weight = parts->first};
+    if (const auto bytes = bytes_of(parts->first, parts->second)) return {.bytes = *bytes};
+  }
+  throw UsageError(message("--fit: expected a size (6GiB, 402MB) or bits a weight (3.5bpw), found ", printable(text)));
+}
+
+std::int64_t parse_size(std::string_view option, const std::string& text) {
+  if (const auto parts = split_size(option, text)) {
+    if (const auto bytes = bytes_of(parts->first, parts->second)) return *bytes;
+  }
+  throw UsageError(message(option, ": expected a size (6GiB, 402MB), found ", printable(text)));
 }
 
 std::vector<const FormatInfo*> parse_candidates(const std::string& names) {

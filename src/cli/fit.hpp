@@ -10,6 +10,8 @@ namespace bantam::cli {
 
 /// "6GiB", "402MB", "1200000" (bytes) or "3.5bpw". UsageError for anything else.
 [[nodiscard]] Budget parse_budget(const std::string& text);
+/// "6GiB", "402MB" or "1200000" (bytes), of an option. UsageError for anything else.
+[[nodiscard]] std::int64_t parse_size(std::string_view option, const std::string& text);
 /// Formats by name, separated by commas. UsageError for one that is not there.
 [[nodiscard]] std::vector<const FormatInfo*> parse_candidates(const std::string& names);
 

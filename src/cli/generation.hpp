@@ -25,6 +25,9 @@ struct RunOptions {
   bool max_tokens_given = false;
   GenerateOptions generate;
   std::string draft;
+  std::int64_t continuations = 0;  ///< texts behind the prompt; 0: one, streamed
+  std::int64_t beams = 0;          ///< of a beam search; 0: texts are drawn
+  float length_penalty = 1.0f;
   std::optional<Grammar> grammar;  ///< over this model's tokens when it is loaded
 };
 
@@ -65,6 +68,9 @@ class ReplyPrinter {
 
 /// "12 prompt tokens at 345.6 tok/s, 80 generated at 78.9 tok/s, finish: length, seed 17"
 [[nodiscard]] std::string statistics(const Reply& reply, std::uint64_t seed);
+
+/// `run --continuations`, `--beams`: writes the texts behind a prompt. Returns the exit status.
+int write_several(const RunOptions& options, Session& session, const std::string& prompt);
 
 /// The chat of `run --chat`. Returns the exit status.
 int chat(const RunOptions& options, Session& session);

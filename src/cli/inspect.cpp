@@ -1,4 +1,5 @@
 // `bantam inspect`: what a model or a vocabulary consists of.
+#include "bantam/compress/footprint.hpp"
 #include "bantam/io/gguf.hpp"
 #include "bantam/model/checkpoint.hpp"
 #include "bantam/model/expert_names.hpp"
@@ -26,15 +27,7 @@ struct InspectOptions {
 bool is_vocabulary_only(const std::filesystem::path& path) {
   const FileKind kind = kind_of(path);
   if (kind == FileKind::gguf) return GgufFile::open(path)->tensors().empty();
-  if (kind != FileKind::folder) return kind == FileKind::tokenizer;
-  std::error_code error;
-  for (std::filesystem::directory_iterator entry(path, error), end; !error && entry != end; entry.increment(error)) {
-    const std::string name = entry->path().filename().string();
-    for (const std::string_view weights : {".safetensors", ".index.json", ".bin", ".pt", ".pth"}) {
-      if (name.ends_with(weights)) return false;
-    }
-  }
-  return true;
+  return kind == FileKind::folder ? !has_weights(path) : kind == FileKind::tokenizer;
 }
 
 Json describe(const Tokenizer& tokenizer) {
@@ -146,33 +139,6 @@ Json describe(const ModelConfig& c) {
           {"tied", c.tied}};
 }
 
-struct Sizes {
-  std::int64_t parameters = 0;
-  std::int64_t active = 0;  ///< parameters that work for a token: of experts those that it is routed to, no rows of an embedding
-  std::int64_t token_bytes = 0;  ///< that it reads
-  std::int64_t matrix_weights = 0;
-  std::int64_t matrix_bytes = 0;
-};
-
-Sizes sizes_of(const Checkpoint& checkpoint) {
-  Sizes sizes;
-  for (const CheckpointTensor& tensor : checkpoint.tensors()) {
-    const std::int64_t weights = tensor.rows * tensor.columns;
-    const ModelConfig& config = checkpoint.config();
-    sizes.parameters += weights;
-    if (!info_of(tensor.role).is_looked_up() || (tensor.role == Role::embedding && config.tied)) {
-      // All experts of a layer are as large.
-      const bool reads = tensor.expert < config.router.used;
-      sizes.active += reads ? weights : 0;
-      sizes.token_bytes += reads ? tensor.stored_bytes() : 0;
-    }
-    if (!tensor.is_matrix) continue;
-    sizes.matrix_weights += tensor.rows * tensor.columns;
-    sizes.matrix_bytes += tensor.stored_bytes();
-  }
-  return sizes;
-}
-
 std::vector<std::int64_t> shape_of(const CheckpointTensor& tensor) {
   return tensor.is_matrix ? std::vector{tensor.rows, tensor.columns} : std::vector{tensor.columns};
 }
@@ -218,7 +184,7 @@ void complain(const Checkpoint& checkpoint, const Verification& found) {
 }
 
 Json as_json(const Checkpoint& checkpoint, const std::optional<Verification>& verification) {
-  const Sizes sizes = sizes_of(checkpoint);
+  const Footprint sizes = footprint_of(checkpoint);
   const ModelConfig& config = checkpoint.config();
   const nn::SequenceState state = config.new_state("f16");
   Json json = {
@@ -227,10 +193,10 @@ Json as_json(const Checkpoint& checkpoint, const std::optional<Verification>& ve
       {"architecture", std::string(config.arch->name)},
       {"config", describe(config)},
       {"parameters", sizes.parameters},
-      {"active_parameters", sizes.active},
+      {"active_parameters", sizes.active_parameters},
       {"bytes_per_token", sizes.token_bytes},
       {"bytes", checkpoint.stored_bytes()},
-      {"bits_per_weight", 8.0 * static_cast<double>(sizes.matrix_bytes) / static_cast<double>(sizes.matrix_weights)},
+      {"bits_per_weight", sizes.bits_per_weight()},
       {"kv_bytes_per_token", state.bytes_per_token()},
       {"tensors", Json::array()},
       {"tokenizer", describe(checkpoint.tokenizer())},
@@ -286,7 +252,7 @@ std::string parts_text(const std::vector<std::string>& names) {
 }
 
 std::string as_text(const Checkpoint& checkpoint, const std::optional<Verification>& verification) {
-  const Sizes sizes = sizes_of(checkpoint);
+  const Footprint sizes = footprint_of(checkpoint);
   const ModelConfig& c = checkpoint.config();
   const nn::SequenceState state = c.new_state("f16");
   std::string out =
@@ -299,10 +265,10 @@ std::string as_text(const Checkpoint& checkpoint, const std::optional<Verificati
   out += use_text(c);
   const bool differ = std::ranges::any_of(c.specs, [](const LayerSpec& spec) { return spec.head_dim > 0 || spec.kv_layer >= 0; });
   out += "\n" + (c.has_experts() || differ || !c.is_uniform() ? kinds_text(c) : std::string());
-  out += message("parameters      ", sizes.parameters, c.has_experts() ? message(", ", sizes.active, " of them work for a token, in ", in_bytes(sizes.token_bytes)) : "",
+  out += message("parameters      ", sizes.parameters, c.has_experts() ? message(", ", sizes.active_parameters, " of them work for a token, in ", in_bytes(sizes.token_bytes)) : "",
                  "\nbytes           ", checkpoint.stored_bytes(), " (",
                  in_bytes(checkpoint.stored_bytes()), "), ",
-                 fixed(8.0 * static_cast<double>(sizes.matrix_bytes) / static_cast<double>(sizes.matrix_weights), 3),
+                 fixed(sizes.bits_per_weight(), 3),
                  " bits a weight as stored\nkv cache        ", state.bytes_per_token(), " bytes a token in f16\n",
                  as_text(checkpoint.tokenizer()));
   if (const auto& names = checkpoint.left_out(); !names.empty()) {

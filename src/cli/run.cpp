@@ -32,13 +32,24 @@ std::pair<TokenId, float> parse_bias(const std::string& text) {
   return {static_cast<TokenId>(id), static_cast<float>(parse_number("--logit-bias", text.substr(equals + 1)))};
 }
 
+/// The text itself, or what is in the file that it names.
+std::string text_or_file(const std::string& given, bool is_text) { return is_text ? given : read_input(given); }
+
+bool looks_like_json(const std::string& text) {
+  const std::size_t first = text.find_first_not_of(" \t\r\n");
+  return first != std::string::npos && (text[first] == '{' || text == "true" || text == "false");
+}
+
+/// Also where it is broken: names of files hold neither quotes nor line ends.
+bool looks_like_gbnf(const std::string& text) { return text.find("::=") != std::string::npos || text.find_first_of("\n\"") != std::string::npos; }
+
 /// The grammar that was asked for; what is wrong with it shows before the model is loaded.
 std::optional<Grammar> grammar_of(const SamplingArguments& a) {
   const int given = !a.grammar.empty() + !a.grammar_file.empty() + !a.json_schema.empty() + !a.json_schema_file.empty();
   if (given == 0) return std::nullopt;
   if (given > 1) throw UsageError("expected one of --grammar, --grammar-file, --json-schema and --json-schema-file, found several");
-  if (!a.grammar.empty()) return Grammar::from_gbnf(a.grammar);
-  if (!a.json_schema.empty()) return Grammar::from_json_schema(a.json_schema);
+  if (!a.grammar.empty()) return Grammar::from_gbnf(text_or_file(a.grammar, looks_like_gbnf(a.grammar)));
+  if (!a.json_schema.empty()) return Grammar::from_json_schema(text_or_file(a.json_schema, looks_like_json(a.json_schema)));
   const std::string text = read_input(a.grammar_file.empty() ? a.json_schema_file : a.grammar_file);
   return a.grammar_file.empty() ? Grammar::from_json_schema(text) : Grammar::from_gbnf(text);
 }
@@ -57,6 +68,16 @@ void check(const Sampling& sampling) {
 bool opens_chat(const RunOptions& o) {
   const bool asked = o.has_prompt || o.has_file || o.common.json || !o.load_session.empty() || !o.save_session.empty();
   return o.chat || (!asked && input_is_terminal() && output_is_terminal());
+}
+
+void check_several(const RunOptions& o) {
+  const char* name = o.beams > 0 ? "--beams" : "--continuations";
+  const Speculation& s = o.generate.speculation;
+  if (o.chat) throw UsageError(message(name, ": expected a prompt, found --chat"));
+  if (!o.save_session.empty()) throw UsageError(message(name, ": expected no --save-session beside it"));
+  if (s.lookup > 0 || s.mtp > 0 || !o.draft.empty()) throw UsageError(message(name, ": expected no --lookup, --mtp or --draft beside it: a batch guesses nothing"));
+  if (o.beams > 0 && o.continuations > o.beams) throw UsageError(message("--continuations: expected 1 to ", o.beams, " (--beams), found ", o.continuations));
+  if (o.beams > 0 && o.generate.max_tokens < 1) throw UsageError(message("-n: expected 1 or more tokens with --beams, found ", o.generate.max_tokens));
 }
 
 void finish_options(RunOptions& o, const SamplingArguments& arguments) {
@@ -90,6 +111,7 @@ void finish_options(RunOptions& o, const SamplingArguments& arguments) {
   if (o.chat && o.has_file) throw UsageError("--chat: expected messages from -p and standard input, found -f");
   if (!o.chat && !o.reasoning.empty()) throw UsageError("--reasoning: expected --chat with it");
   if (!o.chat && !o.system.empty()) throw UsageError("--system: expected --chat with it");
+  if (o.continuations > 0 || o.beams > 0) check_several(o);
   if (o.chat && !(o.load_session.empty() && o.save_session.empty()))
     not_yet("--chat with --load-session or --save-session");
 }
@@ -143,6 +165,7 @@ int run(RunOptions o) {
   if (!o.save_session.empty()) refuse_overwriting(o.model, o.save_session);
   Session session = open_session(o);
   if (o.grammar) o.generate.grammar.emplace(*o.grammar, session.model().tokenizer());
+  if (o.continuations > 0 || o.beams > 0) return write_several(o, session, prompt.value_or(""));
   if (o.draft.empty()) return o.chat ? open_chat(o, session) : generate(o, session, prompt);
   Session draft(load_model(o.draft, o.loading), {.context = session.context(), .threads = static_cast<int>(o.common.threads), .kv = o.kv});
   RunOptions with_draft = o;
@@ -185,10 +208,14 @@ void add_sampling(CLI::App& verb, RunOptions& o, SamplingArguments& arguments) {
   add_integer(verb, "--mtp", arguments.mtp, {0, 16},
               "guess up to this many tokens by the layer that the model has for it (multi-token prediction); never other text; 0: off");
   add_text(verb, "--draft", o.draft, "MODEL", "a smaller model of the same vocabulary that guesses tokens; never other text");
-  add_text(verb, "--grammar", arguments.grammar, "TEXT", "only texts of this grammar (GBNF, docs/grammars.md)");
-  add_text(verb, "--grammar-file", arguments.grammar_file, "FILE", "the same from a file");
-  add_text(verb, "-j,--json-schema", arguments.json_schema, "TEXT", "only JSON that this JSON schema allows; {} is any");
-  add_text(verb, "--json-schema-file", arguments.json_schema_file, "FILE", "the same from a file");
+  add_text(verb, "--grammar", arguments.grammar, "FILE|TEXT", "only texts of this grammar (GBNF, docs/grammars.md)");
+  add_text(verb, "--grammar-file", arguments.grammar_file, "FILE", "the same, surely from a file");
+  add_text(verb, "-j,--json-schema", arguments.json_schema, "FILE|JSON", "only JSON that this JSON schema allows; {} is any");
+  add_text(verb, "--json-schema-file", arguments.json_schema_file, "FILE", "the same, surely from a file");
+  add_integer(verb, "--continuations", o.continuations, {1, 1024},
+              "write this many texts for the prompt, which is read once; their seeds count up from --seed");
+  add_integer(verb, "--beams", o.beams, {1, 1024}, "beam search: the most probable text of this many that are followed, or as many as --continuations");
+  add_number(verb, "--length-penalty", o.length_penalty, "of beam search: scores are log probabilities over tokens to this power");
   add_flag(verb, "--ignore-eos", o.generate.ignore_end, "go on after the model's end token");
 }
 

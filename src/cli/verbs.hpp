@@ -19,6 +19,7 @@ void add_rerank(CLI::App& app, Action& action);
 void add_compress(CLI::App& app, Action& action);
 void add_inspect(CLI::App& app, Action& action);
 void add_bench(CLI::App& app, Action& action);
+void add_plan(CLI::App& app, Action& action);
 void add_formats(CLI::App& app, Action& action);
 void add_cpuinfo(CLI::App& app, Action& action);
 

@@ -1,12 +1,14 @@
-// Checkpoints made of others: of weights in memory, or with a head of its own.
+// Checkpoints without files of weights: those made of others, in memory or with a head of their own, and outlines.
 #include <algorithm>
 #include <numeric>
 #include <tuple>
 
 #include "bantam/model/archs.hpp"
+#include "bantam/io/file.hpp"
 #include "bantam/model/native_file.hpp"
 #include "bantam/model/roles.hpp"
 #include "match_tensors.hpp"
+#include "metadata.hpp"
 #include "sources/strip16_source.hpp"
 
 namespace bantam::inline v0 {
@@ -59,6 +61,43 @@ Checkpoint Checkpoint::in_memory(const Checkpoint& like, const ModelConfig& conf
   }
   c.weights_ = std::move(weights);
   return c;
+}
+
+Checkpoint Checkpoint::outline(const std::filesystem::path& path) {
+  const std::filesystem::path file = path_kind(path) == PathKind::folder ? path / "config.json" : path;
+  Checkpoint c;
+  c.path_ = path;
+  c.container_ = "config";
+  c.config_ = read_hf_config(file);
+  c.metadata_ = metadata_of(read_text_file(file));
+  c.config_.drafting = c.config_.drafting_like();
+  const auto type = c.metadata_.find(c.metadata_.contains("dtype") ? "dtype" : "torch_dtype");
+  const FormatInfo& format = find_format(type == c.metadata_.end() || type->second == "bfloat16" ? "bf16" : type->second == "float32" ? "f32" : "f16");
+  for (std::int64_t layer = -1; layer < c.config_.layers + std::ssize(c.config_.drafting); ++layer) c.outline_layer(layer, format);
+  return c;
+}
+
+void Checkpoint::outline_layer(std::int64_t layer, const FormatInfo& format) {
+  const ArchSpec& arch = *config_.arch;
+  const bool sparse = layer >= 0 && config_.layer(layer).is_sparse();
+  for (const auto& list : {arch.tensors, arch.more_tensors}) {
+    for (const TensorKey& key : list) {
+      const RoleInfo& info = info_of(key.role);
+      const bool lacks = key.role == Role::head ? config_.tied : key.presence == Presence::optional;
+      if (info.is_of_layer() != (layer >= 0) || key.hf.empty() || lacks || arch.find(key.role, sparse) != &key || !is_in_layer(key.role, layer, config_)) continue;
+      const auto [rows, columns] = shape_of(key.role, layer, config_);
+      const std::int64_t experts = info.is_of_expert() ? config_.layer(layer).experts : 0;
+      for (std::int64_t e = experts > 0 ? 0 : -1; e < experts; ++e) {
+        CheckpointTensor& tensor = tensors_.emplace_back(TensorId(key.role, layer, e));
+        set_name(tensor, name_of(config_, key, tensor));
+        tensor.rows = rows;
+        tensor.columns = columns;
+        tensor.is_matrix = info.is_matrix();
+        tensor.is_drafting = config_.is_drafting(layer);
+        tensor.source = tensor.is_matrix ? source_of(WeightMatrix(format, rows, columns, nullptr)) : source_of(std::shared_ptr<const std::vector<float>>(), columns);
+      }
+    }
+  }
 }
 
 Checkpoint Checkpoint::without_drafting() const {

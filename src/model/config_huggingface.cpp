@@ -327,11 +327,17 @@ void read_class(const Json& json, const std::string& place, ModelConfig& c) {
   // Without the head that the architecture's own class has.
   if (named && std::ranges::find(c.arch->more_classes, name) != c.arch->more_classes.end()) c.has_head = false;
   if (name.ends_with("ForSequenceClassification")) {
-    c.labels = 1;  // at least; the tensors say how many
+    // Tensors say how many, where there are some.
+    const Json* labels = member(json, "id2label");
+    c.labels = labels != nullptr && labels->is_object() ? std::clamp<std::int64_t>(static_cast<std::int64_t>(labels->size()), 1, 1 << 16) : 1;
     if (const std::string pooling = text_at(json, "classifier_pooling", place, ""); !pooling.empty()) {
       if (pooling != "cls" && pooling != "mean") fail(Errc::unsupported, place, ": classifier_pooling: expected cls or mean, found ", printable(pooling));
       c.pooling = find_pooling(pooling);
     }
+  }
+  if (c.arch->find(Role::token_type_embedding) != nullptr) {
+    const double types = number_at(json, "type_vocab_size", place).value_or(2);
+    c.token_types = types >= 1 && types <= 256 ? static_cast<std::int64_t>(types) : 1;
   }
   // Ours, in native files; folders of sentence-transformers have files of their own for it.
   if (const std::string pooling = text_at(json, "bantam_pooling", place, ""); !pooling.empty()) {

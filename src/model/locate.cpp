@@ -177,4 +177,15 @@ fs::path find_model(const fs::path& name) {
        detail::shown(cache), "): `hf download ", hub->owner, "/", hub->model, "` brings it there");
 }
 
+bool has_weights(const std::filesystem::path& folder) {
+  std::error_code error;
+  for (std::filesystem::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
+    const std::string name = entry->path().filename().string();
+    for (const std::string_view weights : {".safetensors", ".index.json", ".bin", ".pt", ".pth"}) {
+      if (name.ends_with(weights)) return true;
+    }
+  }
+  return false;
+}
+
 }  // namespace bantam::inline v0

@@ -106,6 +106,13 @@ TEST_CASE("a struct_size that no struct has is refused") {
   check_sizes("token info", bantam_token_info BANTAM_TOKEN_INFO_INIT, [&](bantam_token_info* i) { return bantam_model_get_token(model.get(), 0, i); });
   const auto generation = start(session.get(), "The captain", greedy(2));
   check_sizes("stats", bantam_stats BANTAM_STATS_INIT, [&](bantam_stats* i) { return bantam_generation_get_stats(generation.get(), i); });
+  check_sizes("beams", bantam_beam_options BANTAM_BEAM_OPTIONS_INIT, [&](const bantam_beam_options* o) {
+    const std::int32_t id = 5;
+    bantam_texts* made = nullptr;
+    const bantam_status status = bantam_beam_search(&made, session.get(), &id, 1, o);
+    bantam_texts_free(made);
+    return status;
+  });
   const Compressed small = compressed(model.get(), BANTAM_COMPRESS_OPTIONS_INIT);
   check_sizes("report info", bantam_report_info BANTAM_REPORT_INFO_INIT,
               [&](bantam_report_info* i) { return bantam_report_get_info(small.report.get(), i); });

@@ -183,6 +183,7 @@ TEST_CASE("options are checked, and settings have names") {
   refused([](auto& o) { o.max_tokens = -2; });
   refused([](auto& o) { o.lookup = -1; });
   refused([](auto& o) { o.lookup = 1000; });
+  refused([](auto& o) { o.mtp = 2; });  // the model has no layer for it
   refused([&](auto& o) { o.draft = session.get(); });
   refused([](auto& o) { o.stop_count = 1; });
   refused([](auto& o) { o.bias_count = 1; });
@@ -326,4 +327,67 @@ TEST_CASE("a grammar lets nothing else come, and newer stages are settings") {
   CHECK((number == "10" || number == "11" || number == "12"));
   bantam_grammar_free(made);
   CHECK(bantam_grammar_new(&made, model.get(), "root", 4) == BANTAM_INVALID_ARGUMENT);
+}
+
+namespace {
+
+bantam_text_info text_of(const bantam_texts* texts, std::size_t index) {
+  bantam_text_info info = BANTAM_TEXT_INFO_INIT;
+  REQUIRE_OK(bantam_texts_get(texts, index, &info));
+  return info;
+}
+
+int count_pieces(std::size_t index, const char*, std::size_t, void* user) {
+  std::vector<int>& seen = *static_cast<std::vector<int>*>(user);
+  return ++seen.at(index) >= 3 ? 1 : 0;
+}
+
+}  // namespace
+
+TEST_CASE("several texts behind one prompt are drawn, or are the most probable") {
+  const auto model = load();
+  const std::vector<std::int32_t> prompt = tokenize(model.get(), "The old captain");
+  bantam_generate_options options = BANTAM_GENERATE_OPTIONS_INIT;
+  options.max_tokens = 12;
+  options.seed = 3;
+  const auto session = open(model.get());
+  bantam_texts* made = nullptr;
+  REQUIRE_OK(bantam_continuations_new(&made, session.get(), prompt.data(), prompt.size(), 3, &options, nullptr, nullptr));
+  const Owned<bantam_texts> drawn(made);
+  REQUIRE(bantam_texts_count(drawn.get()) == 3);
+  for (std::size_t i = 0; i < 3; ++i) {
+    bantam_generate_options alone = options;
+    alone.seed = 3 + i;
+    const bantam_text_info info = text_of(drawn.get(), i);
+    CHECK(std::string(info.text) == rest_of(start(open(model.get()).get(), "The old captain", alone).get()));
+    CHECK(std::isnan(info.log_probability));
+    CHECK(info.id_count <= 12);
+  }
+  bantam_text_info info = BANTAM_TEXT_INFO_INIT;
+  CHECK(bantam_texts_get(drawn.get(), 3, &info) == BANTAM_INVALID_ARGUMENT);
+
+  std::vector<int> seen(2);
+  REQUIRE_OK(bantam_continuations_new(&made, open(model.get()).get(), prompt.data(), prompt.size(), 2, &options, count_pieces, &seen));
+  const Owned<bantam_texts> stopped(made);
+  CHECK(text_of(stopped.get(), 0).finish == BANTAM_FINISH_CANCELLED);
+  CHECK(seen[0] + seen[1] <= 6);
+
+  bantam_beam_options beams = BANTAM_BEAM_OPTIONS_INIT;
+  beams.max_tokens = 8;
+  beams.beams = 1;
+  REQUIRE_OK(bantam_beam_search(&made, open(model.get()).get(), prompt.data(), prompt.size(), &beams));
+  const Owned<bantam_texts> one(made);
+  REQUIRE(bantam_texts_count(one.get()) == 1);
+  CHECK(std::string(text_of(one.get(), 0).text) == greedy_text(model.get(), "The old captain", 8));
+  CHECK(text_of(one.get(), 0).log_probability < 0);
+  beams.beams = 4;
+  beams.results = 4;
+  REQUIRE_OK(bantam_beam_search(&made, open(model.get()).get(), prompt.data(), prompt.size(), &beams));
+  const Owned<bantam_texts> best(made);
+  REQUIRE(bantam_texts_count(best.get()) == 4);
+  for (std::size_t i = 1; i < 4; ++i) CHECK(text_of(best.get(), i).score <= text_of(best.get(), i - 1).score);
+  beams.results = 5;
+  CHECK(bantam_beam_search(&made, session.get(), prompt.data(), prompt.size(), &beams) == BANTAM_INVALID_ARGUMENT);
+  CHECK(bantam_continuations_new(&made, session.get(), prompt.data(), prompt.size(), 0, &options, nullptr, nullptr) == BANTAM_INVALID_ARGUMENT);
+  CHECK(bantam_texts_count(nullptr) == 0);
 }

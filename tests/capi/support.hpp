@@ -26,6 +26,7 @@ struct Free {
   void operator()(bantam_sampler* p) const { bantam_sampler_free(p); }
   void operator()(bantam_weights* p) const { bantam_weights_free(p); }
   void operator()(bantam_report* p) const { bantam_report_free(p); }
+  void operator()(bantam_texts* p) const { bantam_texts_free(p); }
 };
 template <class T>
 using Owned = std::unique_ptr<T, Free>;

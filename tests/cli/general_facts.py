@@ -4,7 +4,7 @@ import re
 import subprocess
 from pathlib import Path
 
-VERBS = ["run", "tokenize", "logits", "perplexity", "embed", "rerank", "compress", "inspect", "bench", "formats", "cpuinfo"]
+VERBS = ["run", "tokenize", "logits", "perplexity", "embed", "rerank", "compress", "inspect", "bench", "plan", "formats", "cpuinfo"]
 
 
 def long_options(text):
@@ -35,6 +35,7 @@ def facts_contract_options(h):
         "compress": "--method --format --group --calibration --samples --tokens --desc-act --keep --prune --fit --to --resume --rotate --seed --smooth --clip",
         "inspect": "--verify",
         "bench": "--depth --batch --kv",
+        "plan": "--memory --context --kv",
     }
     for verb, options in contract.items():
         missing = set(options.split()) - set(long_options(h.succeeds(verb, "--help").text))

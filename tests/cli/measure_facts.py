@@ -1,6 +1,7 @@
 """`bantam logits`, `perplexity` and `bench`: numbers against the golden ones."""
 import json
 import math
+from pathlib import Path
 
 from harness import QUICK
 
@@ -119,6 +120,42 @@ def facts_bench(h, models):
     batch = h.json("bench", q4, "-p", 0, "-n", 4, "-r", 1, "--batch", 3)
     h.equal("--batch is told", batch["batch"], 3)
     h.fact("and its tokens are counted", batch["generate"]["tok_s"]["median"] > 0, batch["generate"])
+
+
+def facts_plan(h, models):
+    machine = ["--read-gb-s", 50, "--int8-gop-s", 1000, "--memory", "2GiB"]
+    model = models / "books4m"
+    for format in ["i4.g32", "q6_k", "f16"]:
+        target = h.temporary(f"planned-{format}.bantam")
+        h.succeeds("compress", model, "-o", target, "--format", format)
+        stored = h.json("inspect", target)
+        seen = h.json("plan", model, *machine, "--format", format)
+        h.equal(f"{format}: parameters", seen["parameters"], stored["parameters"])
+        h.equal(f"{format}: bytes are those of the file's tensors", seen["bytes"], sum(t["bytes"] for t in stored["tensors"]))
+        h.equal(f"{format}: bytes of a token", seen["bytes_per_token"], stored["bytes_per_token"])
+        h.equal("keys and values", seen["kv_bytes_per_token"], stored["kv_bytes_per_token"])
+        h.equal("a token reads what works for it", round(seen["generate_tok_s"] * seen["bytes_per_token"]), round(seen["shares"]["decode"] * 50e9))
+        h.fact("it fits", seen["fits"] and seen["largest_context"] == stored["config"]["context"], seen)
+        h.fact("smaller formats are proposed", all(a["bytes"] < seen["bytes"] and a["format"] in a["command"] for a in seen["advice"]), seen)
+    folder = Path(h.temporary("outline"))
+    folder.mkdir()
+    (folder / "config.json").write_text((model / "config.json").read_text())
+    whole = h.json("plan", model, *machine, "--format", "i4.g32")
+    for source in [folder, folder / "config.json"]:
+        seen = h.json("plan", source, *machine, "--format", "i4.g32")
+        h.equal("a config alone is enough", {**seen, "path": "", "advice": []}, {**whole, "path": "", "advice": []})
+    small = h.json("plan", model, "--memory", "1MiB", "--read-gb-s", 50, "--int8-gop-s", 1000)
+    h.fact("what is larger does not fit", not small["fits"] and small["largest_context"] == 0, small)
+    text = h.succeeds("plan", model, "--memory", "1MiB", "--read-gb-s", 50, "--int8-gop-s", 1000).text
+    h.fact("in words", "does NOT fit in 1.0 MB" in text, text)
+    measured = h.json("plan", model)
+    h.fact("the machine is measured", measured["read_gb_s"] > 0 and measured["int8_gop_s"] > 0 and measured["memory_bytes"] > 0, measured)
+    h.refuses(2, "plan", model, "--memory", "much", says="--memory: expected a size (6GiB, 402MB), found much")
+    h.refuses(1, "plan", model, "--format", "i9", says="format: expected")
+    (folder / "config.json").write_text("{}")
+    h.refuses(1, "plan", folder, says="config.json")
+    (folder / "config.json").unlink()
+    h.refuses(1, "plan", folder, says="config.json")
 
 
 def facts_embed(h, models):

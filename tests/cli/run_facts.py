@@ -55,6 +55,33 @@ def facts_guesses(h, models):
     h.equal("more threads than cores are no reason to talk", crowd.err, "")
 
 
+def facts_several_texts(h, models):
+    model = models / "books4m"
+    drawn = h.json("run", model, *STORY, "-n", 12, "--seed", 5, "--continuations", 3)
+    h.equal("seeds count up", [t["seed"] for t in drawn["texts"]], [5, 6, 7])
+    for text in drawn["texts"]:
+        alone = h.json("run", model, *STORY, "-n", 12, "--seed", text["seed"])
+        h.equal("what a seed gives alone", {key: alone[key] for key in ("text", "tokens", "finish_reason")},
+                {key: text[key] for key in ("text", "tokens", "finish_reason")})
+    h.equal("tokens are counted", drawn["generated_tokens"], sum(len(t["tokens"]) for t in drawn["texts"]))
+    plain = h.succeeds("run", model, *STORY, "-n", 12, "--seed", 5, "--continuations", 3)
+    h.fact("each has a heading", plain.text.startswith("--- 1 of 3: seed 5, finish: length\n" + drawn["texts"][0]["text"]), plain)
+    greedy = h.json("run", model, *STORY, "-n", 12, "--temperature", 0)
+    best = h.json("run", model, *STORY, "-n", 12, "--beams", 1)["texts"]
+    h.equal("one beam is greedy", [t["tokens"] for t in best], [greedy["tokens"]])
+    best = h.json("run", model, *STORY, "-n", 12, "--beams", 4, "--continuations", 4)["texts"]
+    h.equal("the best first", [t["score"] for t in best], sorted((t["score"] for t in best), reverse=True))
+    h.refuses(2, "run", model, *STORY, "--continuations", 2, "--lookup", 4, says="--continuations: expected no --lookup")
+    h.refuses(2, "run", model, *STORY, "--beams", 2, "--continuations", 3, says="--continuations: expected 1 to 2")
+    h.refuses(2, "run", model, "--chat", "--beams", 2, says="found --chat")
+    grammar = h.write("g.gbnf", 'root ::= " yes" | " no"')
+    schema = h.write("s.json", '{"enum": ["a", "b"]}')
+    for given in [grammar, 'root ::= " yes" | " no"']:
+        h.fact("a grammar as text or file", h.succeeds("run", model, *STORY, "--grammar", given).text in (" yes", " no"), given)
+    for given in [schema, '{"enum": ["a", "b"]}']:
+        h.fact("a schema as text or file", h.succeeds("run", model, *STORY, "--json-schema", given).text in ('"a"', '"b"'), given)
+
+
 def facts_crowds(h, models):
     """More threads than processors: slower, but neither another text nor a standstill."""
     model = models / "books4m"

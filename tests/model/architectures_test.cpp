@@ -1,4 +1,5 @@
 // Every architecture, from every container, against double precision.
+#include "bantam/compress/footprint.hpp"
 #include "bantam/io/gguf_writer.hpp"
 #include "reference/rope.hpp"
 #include "tiny_model.hpp"
@@ -32,6 +33,30 @@ TEST_CASE("every architecture computes the reference's logits, the same from eve
         CHECK(logits_of(Model::load(folder / "m.bantam", {.memory = memory}), tokens) == logits);
       }
     }
+  }
+}
+
+TEST_CASE("an outline has the matrices of every architecture, from its config alone") {
+  for (const ArchSpec* arch : architectures) {
+    CAPTURE(std::string(arch->name));
+    TinyModel tiny{.arch = arch};
+    tiny.make();
+    const TemporaryFolder folder;
+    tiny.write_folder(folder / "hf");
+    const Checkpoint whole = Checkpoint::open(folder / "hf");
+    // Routers stay in the type that they have.
+    write_file(folder / "config.json", "{\"torch_dtype\": \"float32\", " + read_text_file(folder / "hf/config.json").substr(1));
+    const Checkpoint outline = Checkpoint::outline(folder / "config.json");
+    std::map<std::string, std::pair<std::int64_t, std::int64_t>> shapes;
+    for (const CheckpointTensor& tensor : whole.tensors()) shapes[tensor.tensor_name()] = {tensor.rows, tensor.columns};
+    for (const CheckpointTensor& tensor : outline.tensors()) {
+      CAPTURE(tensor.name);
+      REQUIRE(shapes.contains(tensor.tensor_name()));
+      CHECK(shapes.at(tensor.tensor_name()) == std::pair(tensor.rows, tensor.columns));
+    }
+    // What is optional in files may be missing of it, but no matrix.
+    CHECK(footprint_of(outline).matrix_parameters == footprint_of(whole).matrix_parameters);
+    CHECK(footprint_of(outline, recipe::rtn("i4")).matrix_bytes == footprint_of(whole, recipe::rtn("i4")).matrix_bytes);
   }
 }
 

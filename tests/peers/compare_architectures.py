@@ -5,6 +5,7 @@ usage: compare_architectures.py BANTAM WRITE_TINY_MODELS SCRIPTS_FOLDER
 Exits with 77 (skipped), saying why, where node-llama-cpp is absent.
 """
 
+import functools
 import json
 import os
 import pathlib
@@ -57,24 +58,29 @@ def largest_difference(mine, theirs):
     return worst
 
 
-def compare(bantam, scripts, folder, ids, gguf, sources):
-    """How many times one of the sources, the GGUF file among them, differs from what llama.cpp makes of the file."""
-    found = {}
-    for source in sources:
-        positions = json.loads(run([bantam, "logits", source, "--ids", json.dumps(ids), "--top", VOCABULARY, "--all-positions", "--kv", "f32", "--json"]))["positions"]
-        found[source] = log_probabilities([position["top"] for position in positions])
+def compare(bantam, scripts, folder, ids, sources):
+    """How many times a source, the GGUF file among them, differs from what llama.cpp makes of the file. sources: {file: [source...]}."""
+    output = pathlib.Path(folder) / "llama.json"
+    # All files in one process: to start takes longer than a tiny model.
+    run(["node", scripts / "llama_cpp.mjs", *sources, "--ids", ",".join(map(str, ids)), "--n", "0", "--logits", "--top", VOCABULARY,
+         "--vocab", "t5", "--threads", "1", "--kv", "f32", "--batch", "512", "--batch", "1", "--context", 2 * TOKENS, "--output", output])
     failures = 0
-    for batch in ("512", "1"):
-        output = pathlib.Path(folder) / "llama.json"
-        run(["node", scripts / "llama_cpp.mjs", gguf, "--ids", ",".join(map(str, ids)), "--n", "0", "--logits", "--top", VOCABULARY,
-             "--vocab", "t5", "--threads", "1", "--kv", "f32", "--batch", batch, "--context", 2 * TOKENS, "--output", output])
-        theirs = log_probabilities([position["top"] for position in json.loads(output.read_text())["prompts"][0]["logits"]])
-        for source, mine in found.items():
+    for document in json.loads(output.read_text()):
+        gguf = pathlib.Path(document["model"])
+        theirs = log_probabilities([position["top"] for position in document["prompts"][0]["logits"]])
+        for source in sources[gguf]:
+            mine = logits_of(bantam, source, tuple(ids))
             difference = largest_difference(mine, theirs)
             verdict = "agrees" if difference < tolerance(gguf.name) and len(mine) == len(theirs) == TOKENS else "DIFFERS"
             failures += verdict == "DIFFERS"
-            print(f"{source.name}, {batch} at once: {verdict}, log probabilities at most {difference:.5f} apart over {len(theirs)} tokens")
+            print(f"{source.name}, {document['batch']} at once: {verdict}, log probabilities at most {difference:.5f} apart over {len(theirs)} tokens")
     return failures
+
+
+@functools.cache
+def logits_of(bantam, source, ids):
+    positions = json.loads(run([bantam, "logits", source, "--ids", json.dumps(ids), "--top", VOCABULARY, "--all-positions", "--kv", "f32", "--json"]))["positions"]
+    return log_probabilities([position["top"] for position in positions])
 
 
 def main():
@@ -84,22 +90,22 @@ def main():
         print("skipped: node-llama-cpp is not installed (tests/peers/README.md)")
         sys.exit(77)
     ids = [1] + [(i * 7 + i * i) % VOCABULARY for i in range(1, TOKENS)]
-    failures = 0
     with tempfile.TemporaryDirectory() as folder:
+        folder = pathlib.Path(folder).resolve()
+        sources = {}
         for name in run([writer, folder, *SEEDS]).split():
             if name.startswith(ENCODERS):
                 continue
-            gguf = pathlib.Path(folder) / f"{name}.gguf"
-            run([bantam, "compress", pathlib.Path(folder) / name, "-o", gguf, "--to", "gguf", "--format", "f32"])
-            sources = {gguf: [gguf, pathlib.Path(folder) / name]}
+            gguf = folder / f"{name}.gguf"
+            run([bantam, "compress", folder / name, "-o", gguf, "--to", "gguf", "--format", "f32"])
+            sources[gguf] = [gguf, folder / name]
             # Of models whose layers differ in heads none can be removed.
             if json.loads(run([bantam, "inspect", gguf, "--json"]))["config"]["experts"] > 0 and not name.startswith("gemma4"):
-                pruned = pathlib.Path(folder) / f"{name}-pruned.gguf"
-                run([bantam, "compress", pathlib.Path(folder) / name, "-o", pruned, "--to", "gguf", "--format", "f32", "--prune", "experts", "--prune-to", "parameters:0.8x",
+                pruned = folder / f"{name}-pruned.gguf"
+                run([bantam, "compress", folder / name, "-o", pruned, "--to", "gguf", "--format", "f32", "--prune", "experts", "--prune-to", "parameters:0.8x",
                      "--samples", 4, "--tokens", 64])
                 sources[pruned] = [pruned]
-            for file, mine in sources.items():
-                failures += compare(bantam, scripts, folder, ids, file, mine)
+        failures = compare(bantam, scripts, folder, ids, sources)
     sys.exit(1 if failures else 0)
 
 

@@ -5,11 +5,12 @@ import {dirname, join, resolve} from "node:path";
 import {fileURLToPath, pathToFileURL} from "node:url";
 import {parseArgs} from "node:util";
 
-const help = `usage: node llama_cpp.mjs MODEL.gguf [options]
+const help = `usage: node llama_cpp.mjs MODEL.gguf... [options]
 
 Prints one JSON document:
-  {version, system, model, threads, kv, context, vocab,
+  {version, system, model, batch, threads, kv, context, vocab,
    prompts: [{prompt, ids, generated, text, prefill_ms, decode_ms, logits?}]}
+or, of several models or batches, an array of them: to start takes longer than a small model does.
 
   --prompt TEXT    a prompt; may be given again. Special tokens in it are text; BOS is added as the model says
   --ids 1,2,3      a prompt as token ids, taken as they are; may be given again
@@ -26,7 +27,7 @@ Prints one JSON document:
   --context N      tokens of context (default: the longest prompt and N, at least 64)
   --kv TYPE        type of the key-value cache: f16 (default, as llama.cpp), f32 or q8_0 (with flash attention, as
                    llama.cpp wants it)
-  --batch N        tokens of one prompt evaluated at once (default 512)
+  --batch N        tokens of one prompt evaluated at once (default 512); may be given again
   --output FILE    where the JSON goes, instead of standard output, on which --vocab makes the addon write a line
   --help           this text
 
@@ -54,7 +55,7 @@ function readCommandLine() {
       threads: {type: "string", default: "2"},
       context: {type: "string"},
       kv: {type: "string", default: "f16"},
-      batch: {type: "string", default: "512"},
+      batch: {type: "string", multiple: true, default: ["512"]},
       output: {type: "string"},
       help: {type: "boolean", default: false}
     }
@@ -63,12 +64,12 @@ function readCommandLine() {
     console.log(help);
     process.exit(0);
   }
-  if (positionals.length !== 1) throw new Error("expected one model file; --help tells more");
-  if (!existsSync(positionals[0])) throw new Error(`${positionals[0]}: no such file`);
+  if (positionals.length === 0) throw new Error("expected a model file; --help tells more");
+  for (const path of positionals) if (!existsSync(path)) throw new Error(`${path}: no such file`);
   if (!["f16", "f32", "q8_0"].includes(values.kv)) throw new Error(`--kv: expected f16, f32 or q8_0, found ${values.kv}`);
   if (values.prompt.length + values.ids.length === 0) throw new Error("expected a --prompt or --ids");
   return {
-    model: resolve(positionals[0]),
+    models: positionals.map((path) => resolve(path)),
     vocab: values.vocab,
     texts: values.prompt,
     ids: values.ids.map((list) => list.split(",").map((id) => count(id, "ids", 0))),
@@ -81,7 +82,7 @@ function readCommandLine() {
     threads: count(values.threads, "threads", 1),
     context: values.context == null ? null : count(values.context, "context", 1),
     kv: values.kv,
-    batch: count(values.batch, "batch", 1),
+    batches: values.batch.map((size) => count(size, "batch", 1)),
     output: values.output
   };
 }
@@ -153,34 +154,22 @@ async function readWhole(model, jobs, {embed, threads, context}) {
   return results;
 }
 
-async function main() {
-  const options = readCommandLine();
-  const llama = await loadLibrary(options.threads);
-  const model = await llama.loadModel({
-    modelPath: options.model,
-    gpuLayers: 0,
-    ignoreMemorySafetyChecks: true,
-    ...(options.vocab == null ? {} : {metadataOverrides: {tokenizer: {ggml: {model: options.vocab}}}})
-  });
+/** One model with one size of batches: a document. */
+async function runPrompts(llama, model, path, batch, options) {
   const jobs = [
     ...options.texts.map((prompt) => ({prompt, ids: tokenize(model, prompt)})),
     ...options.ids.map((ids) => ({prompt: null, ids}))
   ];
   if (options.embed || options.rank) {
     const results = await readWhole(model, jobs, options);
-    const json = JSON.stringify({version: llama.llamaCppRelease.release, prompts: jobs.map((job, i) => ({...job, ...results[i]}))});
-    if (options.output == null) console.log(json);
-    else writeFileSync(options.output, json + "\n");
-    await model.dispose();
-    await llama.dispose();
-    return;
+    return {version: llama.llamaCppRelease.release, model: path, prompts: jobs.map((job, i) => ({...job, ...results[i]}))};
   }
   const longest = Math.max(...jobs.map(({ids}) => ids.length));
   const kvType = options.kv.toUpperCase();
   const contextSize = options.context ?? Math.max(64, longest + options.n);
   const context = await model.createContext({
     contextSize,
-    batchSize: Math.min(options.batch, contextSize),
+    batchSize: Math.min(batch, contextSize),
     threads: {ideal: options.threads, min: options.threads},
     flashAttention: options.kv === "q8_0",
     experimentalKvCacheKeyType: kvType,
@@ -204,19 +193,42 @@ async function main() {
     });
   }
   const {release, repo} = llama.llamaCppRelease;
-  const json = JSON.stringify({
+  const document = {
     version: `${repo} ${release}`,
     system: llama.systemInfo.trim(),
-    model: options.model,
+    model: path,
+    batch,
     threads: context.currentThreads,
     kv: options.kv,
     context: contextSize,
     vocab: model.fileInfo.metadata?.tokenizer?.ggml?.tokens?.length ?? null,
     prompts
-  });
+  };
+  await context.dispose();
+  return document;
+}
+
+async function main() {
+  const options = readCommandLine();
+  const llama = await loadLibrary(options.threads);
+  const documents = [];
+  for (const path of options.models) {
+    const model = await llama.loadModel({
+      modelPath: path,
+      gpuLayers: 0,
+      ignoreMemorySafetyChecks: true,
+      ...(options.vocab == null ? {} : {metadataOverrides: {tokenizer: {ggml: {model: options.vocab}}}})
+    });
+    try {
+      for (const batch of options.batches) documents.push(await runPrompts(llama, model, path, batch, options));
+    } catch (error) {
+      throw new Error(`${path}: ${error.message}`);
+    }
+    await model.dispose();
+  }
+  const json = JSON.stringify(documents.length === 1 ? documents[0] : documents);
   if (options.output == null) console.log(json);
   else writeFileSync(options.output, json + "\n");
-  await model.dispose();
   await llama.dispose();
 }
 

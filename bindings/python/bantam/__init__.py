@@ -23,14 +23,14 @@ from ._compress_options import CompressFileOptions, CompressOptions
 from ._errors import Cancelled, Corrupt, Error, FileError, InvalidArgument, NotFound, OutOfMemory, Unsupported
 from ._llama import Llama
 from ._model import Model, Tensor, Tokenizer, load
-from ._options import (BenchOptions, GenerateOptions, LoadOptions, PerplexityOptions, QuantizeOptions, RestoreOptions, SamplingOptions,
+from ._options import (BeamOptions, BenchOptions, GenerateOptions, LoadOptions, PerplexityOptions, QuantizeOptions, RestoreOptions, SamplingOptions,
                        SessionOptions)
 from ._quality import Perplexity, perplexity
-from ._session import Generation, Grammar, Sampler, Session, Stats, step
+from ._session import Beam, Continuation, Generation, Grammar, Sampler, Session, Stats, step
 from ._weights import quantize
 
 __all__ = [
-    "BenchOptions", "Cancelled", "CompressFileOptions", "CompressOptions", "Corpus", "Corrupt", "Error", "FileError", "GenerateOptions",
+    "Beam", "BeamOptions", "BenchOptions", "Cancelled", "CompressFileOptions", "CompressOptions", "Continuation", "Corpus", "Corrupt", "Error", "FileError", "GenerateOptions",
     "Generation", "Grammar", "InvalidArgument", "Layer", "LayerReport", "Llama", "LoadOptions", "Model", "NotFound", "OutOfMemory", "Perplexity",
     "PerplexityOptions", "QuantizeOptions", "ReplyEvent", "ReplyParser", "Report", "RestoreOptions", "Sampler", "SamplingOptions", "Session",
     "SessionOptions", "Stats",

@@ -10,6 +10,7 @@ from typing_extensions import Unpack
 from . import llama_cpp as llama_cpp
 from ._compress_options import CompressFileOptions as CompressFileOptions
 from ._compress_options import CompressOptions as CompressOptions
+from ._options import BeamOptions as BeamOptions
 from ._options import BenchOptions as BenchOptions
 from ._options import GenerateOptions as GenerateOptions
 from ._options import LoadOptions as LoadOptions
@@ -159,6 +160,17 @@ class Generation:
     @property
     def stats(self) -> Stats: ...
 
+@dataclass(frozen=True)
+class Continuation:
+    tokens: list[int]
+    text: str
+    finish_reason: str
+
+@dataclass(frozen=True)
+class Beam(Continuation):
+    log_probability: float
+    score: float
+
 class Session:
     model: Model
     def __init__(self, model: Union[Model, Path], **options: Unpack[SessionOptions]) -> None: ...
@@ -167,6 +179,8 @@ class Session:
     def prefill(self, prompt: Prompt) -> None: ...
     def stream(self, prompt: Prompt = ..., **options: Unpack[GenerateOptions]) -> Generation: ...
     def generate(self, prompt: Prompt = ..., **options: Unpack[GenerateOptions]) -> str: ...
+    def continuations(self, prompt: Prompt = ..., count: int = ..., **options: Unpack[GenerateOptions]) -> list[Continuation]: ...
+    def beam_search(self, prompt: Prompt = ..., **options: Unpack[BeamOptions]) -> list[Beam]: ...
     def chat(self, messages: Messages, *, tools: Optional[Sequence[Union[Mapping[str, Any], Callable[..., Any]]]] = ...,
              chat_template_kwargs: Optional[Mapping[str, Any]] = ..., **options: Unpack[GenerateOptions]) -> Generation: ...
     def logits(self) -> NDArray[np.float32]: ...

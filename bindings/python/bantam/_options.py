@@ -67,12 +67,24 @@ class GenerateOptions(SamplingOptions, total=False):
     ignore_end: Annotated[bool, Option(False, "go on after the model's end token")]
     spell: Annotated[Sequence[int], Option((), "ids of special tokens that the text spells out (Tokenizer.reply_tokens)")]
     lookup: Annotated[int, Option(0, "guess up to this many tokens from where the last ones stood before; the text is the same", 0, 16)]
+    mtp: Annotated[int, Option(0, "the same by the layer that the model has for it (multi-token prediction)", 0, 16)]
     process: Annotated[Optional[Callable[..., Any]], Option(
         None, "called as process(ids, logits) before each token is drawn; it may change logits, and False ends the generation")]
     grammar: Annotated[Any, Option(None, "a Grammar, or GBNF as a text: nothing else comes out")]
     json_schema: Annotated[Any, Option(None, "a JSON schema, as a dict or a text: nothing but JSON that it allows comes out")]
     add_special: Annotated[bool, Option(True, "a text begins with what the tokenizer puts in front (BOS)")]
     parse_special: Annotated[bool, Option(False, "a text that spells a special token becomes that token")]
+
+
+class BeamOptions(TypedDict, total=False):
+    """How the most probable texts are searched."""
+
+    beams: Annotated[int, Option(4, "beginnings that are followed at once, in one pass over the weights", 1, 1024)]
+    results: Annotated[int, Option(1, "texts to give back, as many as beams at most", 1, 1024)]
+    max_tokens: Annotated[int, Option(64, "of a text", low=1)]
+    length_penalty: Annotated[float, Option(1.0, "scores are log probabilities over tokens to this power")]
+    grammar: Annotated[Any, Option(None, "a Grammar, or GBNF as a text: nothing else comes out")]
+    json_schema: Annotated[Any, Option(None, "a JSON schema, as a dict or a text: nothing but JSON that it allows comes out")]
 
 
 class ThreadOptions(TypedDict, total=False):

@@ -8,7 +8,7 @@ from . import _bantam
 from ._chat import messages_of, render
 from ._errors import InvalidArgument
 from ._model import model_of
-from ._options import GenerateOptions, RestoreOptions, SamplingOptions, SessionOptions, ids_of, path_of, prompt_of, shown, takes, text_of
+from ._options import BeamOptions, GenerateOptions, RestoreOptions, SamplingOptions, SessionOptions, ids_of, path_of, prompt_of, shown, takes, text_of
 
 
 @dataclass(frozen=True)
@@ -32,6 +32,23 @@ class Stats:
 
     def __str__(self):
         return f"Stats(prompt={self.prompt_per_second:.1f} tok/s, generate={self.tokens_per_second:.1f} tok/s)"
+
+
+@dataclass(frozen=True)
+class Continuation:
+    """One of several texts behind a prompt."""
+
+    tokens: list  #: ids, the end token left out
+    text: str
+    finish_reason: str
+
+
+@dataclass(frozen=True)
+class Beam(Continuation):
+    """A text that beam search found."""
+
+    log_probability: float  #: of all its tokens, that of the end included
+    score: float
 
 
 class Generation:
@@ -192,6 +209,19 @@ class Session:
     def generate(self, prompt="", **options):
         """The same, whole: text."""
         return self.stream(prompt, **options).text()
+
+    @takes(GenerateOptions)
+    def continuations(self, prompt="", count=2, **options):
+        """`count` texts drawn behind a prompt that is read once, in one pass over the weights for all of them. Each is what generate() gives
+        with its seed: seed, seed + 1 and so on. Speculation plays no part. The session then holds the prompt."""
+        count = ids_of("count", [count])[0]
+        return [Continuation(*made) for made in self._open().continuations(prompt_of(prompt), count, **_set(options))]
+
+    @takes(BeamOptions)
+    def beam_search(self, prompt="", **options):
+        """The most probable texts behind a prompt, the best first, as Hugging Face's generate() with num_beams finds them. The session then
+        holds the prompt."""
+        return [Beam(*found) for found in self._open().beam_search(prompt_of(prompt), **{"grammar": None, **_set(options)})]
 
     @takes(GenerateOptions)
     def chat(self, messages, *, tools=None, chat_template_kwargs=None, **options):

@@ -5,8 +5,10 @@
 #include <deque>
 #include <thread>
 
-#include "bantam/session/rerank.hpp"
+#include "bantam/session/beam.hpp"
+#include "bantam/session/continuations.hpp"
 #include "bantam/session/evaluate.hpp"
+#include "bantam/session/rerank.hpp"
 #include "binding.hpp"
 
 namespace bantam::python {
@@ -176,6 +178,7 @@ GenerateOptions generate_options(const py::kwargs& kwargs, EncodeOptions& encode
   k.read("ignore_end", o.ignore_end);
   k.read("spell", o.spell);
   k.read("lookup", o.speculation.lookup);
+  k.read("mtp", o.speculation.mtp);
   std::optional<py::function> process;
   k.read("process", process);
   if (process) o.process = processor(std::move(*process));
@@ -209,6 +212,44 @@ Generation stream_whole(const Handle& h, const std::vector<TokenId>& ids, const 
   });
 }
 
+/// Token ids of a prompt behind what the session holds.
+std::vector<TokenId> ids_behind(const Session& s, const Prompt& prompt, EncodeOptions encode) {
+  if (const auto* ids = std::get_if<std::vector<TokenId>>(&prompt)) return *ids;
+  if (!s.tokens().empty()) encode.add_special = false;
+  return s.model().tokenizer().encode(std::get<std::string>(prompt), encode);
+}
+
+/// [(ids, text, how it ended)]
+py::list continue_texts(const Handle& h, const Prompt& prompt, int count, const py::kwargs& kwargs) {
+  EncodeOptions encode;
+  std::shared_ptr<Grammar> grammar;
+  GenerateOptions options = generate_options(kwargs, encode, grammar);
+  const std::vector<Continuation> made = h->alone([&](Session& s) {
+    if (grammar) options.grammar = h->over_tokens(grammar);
+    const auto sink = [&](std::size_t, std::string_view) {
+      h->check();
+      return true;
+    };
+    return continuations(s, ids_behind(s, prompt, encode), count, std::move(options), sink);
+  });
+  py::list out;
+  for (const Continuation& c : made) out.append(py::make_tuple(c.tokens, c.text, std::string(to_string(c.finish))));
+  return out;
+}
+
+/// [(ids, text, how it ended, log probability, score)]
+py::list search_beams(const Handle& h, const Prompt& prompt, int beams, int results, std::int64_t max_tokens, float length_penalty,
+                      const std::shared_ptr<Grammar>& grammar) {
+  BeamOptions options{.beams = beams, .results = results, .max_tokens = max_tokens, .length_penalty = length_penalty};
+  const std::vector<Beam> found = h->alone([&](Session& s) {
+    if (grammar) options.grammar = h->over_tokens(grammar);
+    return beam_search(s, ids_behind(s, prompt, {}), options);
+  });
+  py::list out;
+  for (const Beam& b : found) out.append(py::make_tuple(b.tokens, b.text, std::string(to_string(b.finish)), b.log_probability, b.score));
+  return out;
+}
+
 /// What options are where nobody sets them.
 py::dict default_options() {
   const GenerateOptions o;
@@ -220,6 +261,7 @@ py::dict default_options() {
   d["ignore_end"] = o.ignore_end;
   d["spell"] = o.spell;
   d["lookup"] = o.speculation.lookup;
+  d["mtp"] = o.speculation.mtp;
   d["process"] = py::none();
   d["grammar"] = py::none();
   d["json_schema"] = py::none();
@@ -436,6 +478,9 @@ void bind_session(py::module_& m) {
            py::arg("prompt"))
       .def("stream", &stream, py::arg("prompt"))
       .def("stream_whole", &stream_whole, py::arg("ids"))
+      .def("continuations", &continue_texts, py::arg("prompt"), py::arg("count"))
+      .def("beam_search", &search_beams, py::arg("prompt"), py::arg("beams"), py::arg("results"), py::arg("max_tokens"),
+           py::arg("length_penalty"), py::arg("grammar"))
       .def("logits",
            [](SessionHandle& h) {
              return as_array(h.alone([](Session& s) { return copy_of(s.logits()); }));

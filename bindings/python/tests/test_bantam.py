@@ -212,6 +212,27 @@ class Sessions(Folder):
         with self.assertRaises(bantam.InvalidArgument):
             bantam.step([again, again])
 
+    def test_continuations_and_beams(self):
+        session = bantam.Session(model, context=64)
+        drawn = session.continuations("The old captain", 3, max_tokens=9, seed=5)
+        self.assertEqual(session.tokens, model.tokenizer.encode("The old captain"))
+        for i, one in enumerate(drawn):
+            alone = bantam.Session(model).stream("The old captain", max_tokens=9, seed=5 + i)
+            self.assertEqual((one.text, one.tokens, one.finish_reason), (alone.text(), alone.tokens, alone.finish_reason))
+        with self.assertRaisesRegex(bantam.InvalidArgument, "continuations: expected 1 to 1024, found 0"):
+            session.continuations("a", 0)
+        with self.assertRaisesRegex(TypeError, "count"):
+            session.continuations("a", "many")
+        greedy = bantam.Session(model).generate("The old captain", max_tokens=9, **GREEDY)
+        self.assertEqual(bantam.Session(model).beam_search("The old captain", beams=1, max_tokens=9)[0].text, greedy)
+        best = bantam.Session(model).beam_search("The old captain", beams=4, results=4, max_tokens=9)
+        self.assertEqual([b.score for b in best], sorted((b.score for b in best), reverse=True))
+        self.assertTrue(all(b.log_probability < 0 for b in best))
+        (found,) = bantam.Session(model).beam_search("It is", grammar='root ::= " good" | " bad"')
+        self.assertIn(found.text, (" good", " bad"))
+        with self.assertRaisesRegex(bantam.InvalidArgument, "mtp: expected a model with a layer that drafts"):
+            bantam.Session(model).generate("a", mtp=2)
+
     def test_threads_generate_at_once(self):
         expected = bantam.Session(model, threads=1).generate("She looked", max_tokens=24, **GREEDY)
         found = []

@@ -23,6 +23,7 @@ TAKERS = {
     bantam.CompressOptions: lambda **o: bantam.compress(model, **o),
     bantam.CompressFileOptions: lambda **o: bantam.compress_file(MODEL, "never", **o),
     bantam.PerplexityOptions: lambda **o: bantam.perplexity(model, "x", **o),
+    bantam.BeamOptions: lambda **o: bantam.Session(model).beam_search("x", **o),
     bantam.BenchOptions: lambda **o: bantam.bench(model, **o),
 }
 

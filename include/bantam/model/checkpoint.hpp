@@ -68,6 +68,9 @@ class Checkpoint {
   /// `path`: a Hugging Face folder, a GGUF or a native file, told apart by content whatever it is called, or what else find_model()
   /// finds. Throws Error naming the place for whatever is missing, superfluous or misshapen.
   [[nodiscard]] static Checkpoint open(const std::filesystem::path& path, const OpenOptions& options = {});
+  /// What a config.json, or a folder with one and no weights, says that a model consists of: shapes in the type that it names, to be looked
+  /// at, not read. What files of the architecture may have or lack is left out, but for a head. It has no tokenizer.
+  [[nodiscard]] static Checkpoint outline(const std::filesystem::path& path);
   /// The model of another checkpoint with weights that lie in memory: same shapes, any formats.
   [[nodiscard]] static Checkpoint in_memory(const Checkpoint& like, std::shared_ptr<const ModelWeights> weights, std::string recipe_json);
   /// The same with other shapes, which `config` says, of some of the layers, ascending. Without weights: shapes and the formats
@@ -77,7 +80,7 @@ class Checkpoint {
 
   /// Empty for models in memory.
   [[nodiscard]] const std::filesystem::path& path() const noexcept { return path_; }
-  /// "safetensors", "gguf", "bantam" or "memory".
+  /// "safetensors", "gguf", "bantam", "memory", or "config" of an outline.
   [[nodiscard]] const std::string& container() const noexcept { return container_; }
   [[nodiscard]] const ModelConfig& config() const noexcept { return config_; }
   [[nodiscard]] const Tokenizer& tokenizer() const noexcept { return *tokenizer_; }
@@ -128,6 +131,7 @@ class Checkpoint {
   static Checkpoint open_gguf(const std::filesystem::path& path);
   static Checkpoint open_native(const std::filesystem::path& path);
   void find_tensors(const PackedFamily* family = nullptr);
+  void outline_layer(std::int64_t layer, const FormatInfo& format);
   void warn_of_doubts();
 
   std::filesystem::path path_;

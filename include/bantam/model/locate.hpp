@@ -19,6 +19,9 @@ enum class FileKind : std::uint8_t {
 /// Throws not_found, io, and invalid_argument for pipes, sockets and devices, which are never waited for.
 [[nodiscard]] FileKind kind_of(const std::filesystem::path& path);
 
+/// Whether a folder holds a file of weights, by its name.
+[[nodiscard]] bool has_weights(const std::filesystem::path& folder);
+
 /// The folder or file of a model by its path, or by its name on the hub ("Qwen/Qwen3-0.6B", "Qwen/Qwen3-0.6B@revision") where
 /// the local cache has it: HF_HUB_CACHE, HF_HOME/hub or ~/.cache/huggingface/hub; nothing is downloaded. A folder that holds
 /// nothing to load but one .gguf or .bantam file is that file. Throws not_found, saying what is there instead or what may have been meant.

@@ -62,6 +62,8 @@ class RecurrentState final : public BlockState {
   void restore(std::int64_t tokens, StateSource in) override;
   [[nodiscard]] std::int64_t bytes() const noexcept override;
   [[nodiscard]] std::int64_t bytes_per_token() const noexcept override { return 0; }
+  /// Of the states alone, without any checkpoint.
+  [[nodiscard]] std::int64_t least_bytes() const noexcept { return (boundary_floats_ + tail_floats_) * static_cast<std::int64_t>(sizeof(float)); }
 
  private:
   using Memory = std::shared_ptr<std::byte>;

@@ -1,0 +1,216 @@
+// `bantam plan`: whether a model fits and how fast it will be, from its header or its config alone.
+#include <fstream>
+
+#include "bantam/compress/footprint.hpp"
+#include "bantam/io/file.hpp"
+#include "bantam/model/locate.hpp"
+#include "bantam/nn/recurrent_state.hpp"
+#include "bantam/session/machine.hpp"
+#include "fit.hpp"
+#include "options.hpp"
+#include "output.hpp"
+#include "progress.hpp"
+#include "verbs.hpp"
+
+namespace bantam::cli {
+
+namespace {
+
+struct PlanOptions {
+  CommonOptions common;
+  std::string model, format, memory;
+  std::string kv = "f16";
+  std::int64_t context = 0;
+  float read_gb_s = 0, int8_gop_s = 0;
+};
+
+/// Shares of the machine's limits that models of real shapes were measured to reach (docs/numbers.md).
+constexpr double decode_share = 0.88, prompt_share = 0.55, prompt_share_of_experts = 0.42;
+/// A product of floats takes as long as so many of int8.
+constexpr double float_cost = 4;
+/// Activations, a pass's buffers and the program itself, as measured with models of 1 to 30 billion parameters.
+constexpr std::int64_t program_bytes = std::int64_t{192} << 20;
+
+struct Machine {
+  std::int64_t memory_bytes;
+  double read_gb_s, int8_gop_s;
+};
+
+/// What Linux could hand out without swapping; 0: it does not tell.
+std::int64_t available_memory() {
+  std::ifstream file("/proc/meminfo");
+  for (std::string name, unit; file >> name;) {
+    std::int64_t kib = 0;
+    file >> kib;
+    std::getline(file, unit);
+    if (name == "MemAvailable:") return kib << 10;
+  }
+  return 0;
+}
+
+Machine machine_of(const PlanOptions& o) {
+  Machine m{.memory_bytes = available_memory(), .read_gb_s = o.read_gb_s, .int8_gop_s = o.int8_gop_s};
+  if (!o.memory.empty()) m.memory_bytes = parse_size("--memory", o.memory);
+  const int threads = static_cast<int>(o.common.threads);
+  if (m.read_gb_s == 0) m.read_gb_s = measure_read_gb_s(threads);
+  if (m.int8_gop_s == 0) m.int8_gop_s = measure_int8_gop_s(threads);
+  return m;
+}
+
+/// What a session takes beside the weights.
+struct StateBytes {
+  std::int64_t per_token = 0;  ///< keys and values
+  std::int64_t fixed = 0;      ///< states of recurrent layers
+};
+
+StateBytes state_bytes_of(const ModelConfig& config, const std::string& kv) {
+  nn::SequenceState state = config.new_state(kv);
+  StateBytes bytes{.per_token = state.bytes_per_token()};
+  if (const auto* recurrent = state.find<nn::RecurrentState>(); recurrent != nullptr) bytes.fixed = recurrent->least_bytes();
+  return bytes;
+}
+
+/// One way to store the model, on the machine.
+struct Case {
+  Footprint size;
+  std::string format;  ///< empty: as it is
+  std::int64_t resident_bytes = 0, largest_context = 0;
+  bool fits = false;
+  double generate_tok_s = 0, prompt_tok_s = 0;
+};
+
+Case weigh(const Footprint& size, const std::string& format, const ModelConfig& config, StateBytes state, std::int64_t context, const Machine& m) {
+  Case c{.size = size, .format = format};
+  const std::int64_t fixed = size.bytes + state.fixed + program_bytes;
+  c.resident_bytes = fixed + state.per_token * context;
+  c.fits = c.resident_bytes <= m.memory_bytes;
+  const std::int64_t room = std::max<std::int64_t>(0, m.memory_bytes - fixed);
+  c.largest_context = fixed > m.memory_bytes ? 0 : state.per_token == 0 ? config.context : std::min(config.context, room / state.per_token);
+  // At the beginning of a text; a token at the end of a long one reads its keys and values besides.
+  c.generate_tok_s = decode_share * 1e9 * m.read_gb_s / static_cast<double>(size.token_bytes);
+  const double share = config.has_experts() ? prompt_share_of_experts : prompt_share;
+  c.prompt_tok_s = share * 1e9 * m.int8_gop_s / (size.layer_operations + (float_cost - 1) * size.float_operations);
+  return c;
+}
+
+/// Formats from the most exact to the smallest that are proposed.
+constexpr std::string_view proposals[] = {"i8.g32", "q6_k", "i4.g32", "i3.g64", "i2z.g64"};
+
+std::string command_of(const PlanOptions& o, std::string_view format) {
+  return message("bantam compress ", o.model, " -o small.bantam --method gptq --format ", format);
+}
+
+Json as_json(const PlanOptions& o, const Checkpoint& checkpoint, const Case& c, const std::vector<Case>& others, StateBytes state, std::int64_t context,
+             const Machine& m) {
+  Json advice = Json::array();
+  for (const Case& other : others) {
+    advice.push_back({{"command", command_of(o, other.format)}, {"format", other.format}, {"bytes", other.size.bytes}, {"fits", other.fits}, {"generate_tok_s", other.generate_tok_s},
+                      {"prompt_tok_s", other.prompt_tok_s}});
+  }
+  return {{"path", o.model},
+          {"architecture", std::string(checkpoint.config().arch->name)},
+          {"format", c.format.empty() ? Json(nullptr) : Json(c.format)},
+          {"parameters", c.size.parameters},
+          {"active_parameters", c.size.active_parameters},
+          {"bytes", c.size.bytes},
+          {"bytes_per_token", c.size.token_bytes},
+          {"bits_per_weight", c.size.bits_per_weight()},
+          {"fits", c.fits},
+          {"resident_bytes", c.resident_bytes},
+          {"streamed_bytes_per_token", 0},
+          {"prompt_tok_s", c.prompt_tok_s},
+          {"generate_tok_s", c.generate_tok_s},
+          {"context", context},
+          {"largest_context", c.largest_context},
+          {"kv_bytes_per_token", state.per_token},
+          {"state_bytes", state.fixed},
+          {"memory_bytes", m.memory_bytes},
+          {"read_gb_s", m.read_gb_s},
+          {"int8_gop_s", m.int8_gop_s},
+          {"shares", {{"decode", decode_share}, {"prompt", prompt_share}, {"experts", prompt_share_of_experts}}},
+          {"advice", std::move(advice)}};
+}
+
+std::string in_billions(std::int64_t count) { return message(fixed(1e-9 * static_cast<double>(count), 2), " billion"); }
+
+std::string as_text(const Checkpoint& checkpoint, const Case& c, const std::vector<Case>& others, StateBytes state, std::int64_t context, const Machine& m,
+                    const PlanOptions& o) {
+  const ModelConfig& config = checkpoint.config();
+  std::string out = message("model           ", config.arch->name, ", ", in_billions(c.size.parameters), " parameters");
+  if (config.has_experts()) out += message(", ", in_billions(c.size.active_parameters), " of them work for a token");
+  out += message("\nweights         ", in_bytes(c.size.bytes), " ", c.format.empty() ? "as they are" : "as " + c.format, " (", fixed(c.size.bits_per_weight(), 2), " bits a weight), of which a token reads ",
+                 in_bytes(c.size.token_bytes), "\n");
+  out += message("a text          ", state.per_token, " bytes a token in ", o.kv, state.fixed > 0 ? message(" and ", in_bytes(state.fixed), " of recurrent states") : "", ": ",
+                 in_bytes(state.fixed + state.per_token * context), " for ", context, " tokens; the model was made for ", config.context, "\n");
+  out += message("memory          ", in_bytes(c.resident_bytes), " with buffers, ", c.fits ? "fits in " : "does NOT fit in ", in_bytes(m.memory_bytes));
+  out += c.fits ? message("; the largest context is ", c.largest_context, "\n") : std::string("\n");
+  if (c.fits) {
+    out += message("speed           about ", fixed(c.generate_tok_s, 1), " tok/s of text, ", fixed(c.prompt_tok_s, 0), " of a prompt (memory read at ", fixed(m.read_gb_s, 1), " GB/s, ",
+                   fixed(m.int8_gop_s, 0), " Gop/s of int8)\n");
+  }
+  if (others.empty()) return out;
+  Table table("lrrrl");
+  table.add({"compressed to", "bytes", "text tok/s", "prompt tok/s", ""});
+  for (const Case& other : others) {
+    table.add({other.format, in_bytes(other.size.bytes), fixed(other.generate_tok_s, 1), fixed(other.prompt_tok_s, 0), other.fits ? "fits" : "does not fit"});
+  }
+  const auto best = std::ranges::find_if(others, &Case::fits);
+  out += "\n" + table.text();
+  if (best != others.end()) out += "\n" + command_of(o, best->format) + "\n";
+  return out;
+}
+
+/// A config alone, or a folder with nothing else, is enough.
+Checkpoint open_outline(const std::string& name) {
+  if (name.ends_with(".json")) return Checkpoint::outline(name);
+  const std::filesystem::path path = find_model(name);
+  return path_kind(path) != PathKind::folder || has_weights(path) ? Checkpoint::open(path) : Checkpoint::outline(path);
+}
+
+int plan(const PlanOptions& o) {
+  apply(o.common);
+  const Checkpoint checkpoint = open_outline(o.model);
+  const ModelConfig& config = checkpoint.config();
+  const Machine m = machine_of(o);
+  const StateBytes state = state_bytes_of(config, o.kv);
+  const std::int64_t context = o.context > 0 ? o.context : std::min<std::int64_t>(config.context, 8192);
+  const auto as = [&](std::string_view format) { return weigh(footprint_of(checkpoint, recipe::rtn(format)), std::string(format), config, state, context, m); };
+  const Case chosen = o.format.empty() ? weigh(footprint_of(checkpoint), "", config, state, context, m) : as(o.format);
+  std::vector<Case> others;
+  for (const std::string_view format : proposals) {
+    Case other = as(format);
+    if (other.size.bytes < chosen.size.bytes) others.push_back(std::move(other));
+  }
+  if (o.common.json) {
+    print_json(as_json(o, checkpoint, chosen, others, state, context, m));
+  } else {
+    print(as_text(checkpoint, chosen, others, state, context, m, o));
+  }
+  return 0;
+}
+
+}  // namespace
+
+void add_plan(CLI::App& app, Action& action) {
+  CLI::App& verb = add_verb(app, "plan", "tell whether a model fits here and how fast it will be, without loading it");
+  const auto o = std::make_shared<PlanOptions>();
+  add_argument(verb, "MODEL", o->model, "Hugging Face folder, .gguf or .bantam file; a config.json alone is enough");
+  add_text(verb, "--format", o->format, "NAME", "as `compress --format NAME` would leave it [as it is]");
+  add_text(verb, "--memory", o->memory, "SIZE", "what it may take: 12GiB [what is free]");
+  add_integer(verb, "--context", o->context, {0, std::int64_t{1} << 31}, "tokens of a text; 0: what the model was made for, 8192 at most");
+  add_kv(verb, o->kv);
+  add_number(verb, "--read-gb-s", o->read_gb_s, "of another machine: GB/s that all threads read from memory; 0: measured here");
+  add_number(verb, "--int8-gop-s", o->int8_gop_s, "of another machine: 10^9 int8 operations a second (bench); 0: measured here");
+  add_common(verb, o->common);
+  finish_verb(
+      verb,
+      "Sizes follow from the shapes alone. Speeds are shares of what this machine reads and computes, as\n"
+      "measured for models of real shapes (docs/numbers.md): decoding reads the weights that work for a\n"
+      "token, a prompt computes with them. Models larger than memory are not run yet.\n\n"
+      "Examples:\n"
+      "  bantam plan Qwen3-8B\n"
+      "  bantam plan config.json --format i4.g32 --memory 16GiB --read-gb-s 60 --int8-gop-s 900",
+      [o, &action] { action = [o] { return plan(*o); }; });
+}
+
+}  // namespace bantam::cli
