@@ -7,6 +7,7 @@
 #include <deque>
 #include <memory>
 #include <new>
+#include <tuple>
 
 #include "bantam/core/hash.hpp"
 
@@ -50,9 +51,17 @@ struct Json::Object {
     }
     return nullptr;
   }
-  /// Takes the bytes of a new member; there must be room.
-  Json& append(Json&& key, Json&& value) noexcept {
-    if (capacity > few) *find_slot(key.string()).first = size + 1;
+  /// Takes the bytes of a member, in the place of one with the same key; else there must be room.
+  Json& set(Json&& key, Json&& value) noexcept {
+    std::uint32_t* slot = nullptr;
+    Json* known = nullptr;
+    if (capacity > few) {
+      std::tie(slot, known) = find_slot(key.string());
+    } else {
+      known = find(key.string());
+    }
+    if (known != nullptr) return *known = std::move(value);
+    if (slot != nullptr) *slot = size + 1;
     Json* at = items() + 2 * size++;
     new (at) Json(std::move(key));
     return *new (at + 1) Json(std::move(value));
@@ -151,7 +160,7 @@ void Json::reserve(std::size_t count) {
     auto* old = load<Object*>();
     if (count <= (old ? old->capacity : 0)) return;
     auto* block = new (::operator new(Object::bytes_of(count))) Object(count);
-    for (std::size_t i = 0; old && i < old->size; ++i) block->append(std::move(old->items()[2 * i]), std::move(old->items()[2 * i + 1]));
+    for (std::size_t i = 0; old && i < old->size; ++i) block->set(std::move(old->items()[2 * i]), std::move(old->items()[2 * i + 1]));
     ::operator delete(old);
     store(block);
   }
@@ -250,7 +259,7 @@ Json& Json::operator[](std::string_view key) {
     reserve(block ? std::size_t{2} * block->capacity : 4);
     block = load<Object*>();
   }
-  return block->append(std::move(name), Json());
+  return block->set(std::move(name), Json());
 }
 
 bool operator==(const Json& a, const Json& b) noexcept {
@@ -340,15 +349,9 @@ class Json::Reader : public nlohmann::json_sax<nlohmann::json> {
         if (kind == Kind::array) {
           whole.push_back(std::move(waiting_[i]));
         } else {
-          Json& key = waiting_[i];
           // Of keys that come twice the last value counts.
-          Json* known = whole.load<Object*>()->find(key.string());
-          if (known) {
-            *known = std::move(waiting_[++i]);
-          } else {
-            whole.load<Object*>()->append(std::move(key), std::move(waiting_[i + 1]));
-            ++i;
-          }
+          whole.load<Object*>()->set(std::move(waiting_[i]), std::move(waiting_[i + 1]));
+          ++i;
         }
       }
       waiting_.resize(first);

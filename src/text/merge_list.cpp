@@ -12,8 +12,12 @@ namespace bantam::inline v0 {
 void read_merge_list(TokenizerSpec& spec, std::size_t count, MergeParts parts_of, FunctionRef<std::string(std::size_t)> spelled, std::string_view place) {
   const PieceTexts texts{spec.pieces};
   PieceIndex index(spec.pieces.size());
+  bool repeats = false;
   for (std::size_t i = 0; i < spec.pieces.size(); ++i) {
-    if (!spec.pieces[i].empty()) index.set(static_cast<TokenId>(i), texts);
+    const auto id = static_cast<TokenId>(i);
+    if (spec.pieces[i].empty() || index.add(id, texts) == id) continue;
+    index.set(id, texts);  // of pieces that spell the same the last counts
+    repeats = true;
   }
   const auto merged = [&](const std::pair<std::string_view, std::string_view>& parts, std::string& whole) -> const std::string& {
     std::string_view right = parts.second;
@@ -25,9 +29,16 @@ void read_merge_list(TokenizerSpec& spec, std::size_t count, MergeParts parts_of
   constexpr std::int64_t grain = 4096;
   parallel_for(static_cast<std::int64_t>(count), grain, [&](Range range) {
     std::string whole;
+    // Most vocabularies number what merges make in the order of the merges: the next piece is compared before any is looked up.
+    TokenId next = 0;
+    const auto find_whole = [&](const std::string& text) {
+      const bool is_next = !repeats && static_cast<std::size_t>(next) < spec.pieces.size() && texts(next) == text;
+      return is_next ? next : index.find(text, texts);
+    };
     for (auto i = static_cast<std::size_t>(range.begin); i < static_cast<std::size_t>(range.end); ++i) {
       spec.merges[i].fill(PieceIndex::none);
-      if (const auto parts = parts_of(i)) spec.merges[i] = {index.find(parts->first, texts), index.find(parts->second, texts), index.find(merged(*parts, whole), texts)};
+      if (const auto parts = parts_of(i)) spec.merges[i] = {index.find(parts->first, texts), index.find(parts->second, texts), find_whole(merged(*parts, whole))};
+      next = spec.merges[i][2] + 1;
     }
   });
   const auto is_broken = [](const std::array<TokenId, 3>& merge) { return std::ranges::count(merge, PieceIndex::none) > 0; };
