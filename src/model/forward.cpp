@@ -172,7 +172,7 @@ void Forward::resize(std::int64_t tokens) {
   if (c.arch->parallel || c.arch->find(Role::expert_norm) != nullptr) beside_.resize(tokens, c.dim);
   if (c.arch->find(Role::router_scale) != nullptr) routed_.resize(tokens, c.dim);
   if (per_layer_) per_layer_->resize(tokens, !weights_.per_layer_projection.empty());
-  logits_.ensure(static_cast<std::size_t>(outputs_at_once * c.vocab));
+  if (c.has_head) logits_.ensure(static_cast<std::size_t>(outputs_at_once * c.vocab));
   normed_.resize(tokens, c.dim);
   headed_.resize(std::min(tokens, outputs_at_once), c.dim);
   // An expert may be run as the MLP of a block.

@@ -45,8 +45,8 @@ class Attention {
   /// Shares out the sequences of the next pass, for any layer. Call outside parallel regions. Throws out_of_memory.
   void plan(std::span<const AttentionSequence> sequences);
 
-  /// One layer. q: rows of (heads, head_dim), out: of (heads, value_dim). `window` as Sight says, 0: none. `kv_heads`: of this layer, if it has fewer than the shape says, and fewer heads in proportion; 0: as
-  /// many. `sinks`: a score of each query head that takes part in the softmax and has no value (arXiv:2309.17453, as gpt-oss
+  /// One layer. q: rows of (heads, head_dim), out: of (heads, value_dim). `window` as Sight says, 0: none. `kv_heads`: of this layer,
+  /// if it has fewer than the shape says, and fewer heads in proportion; 0: as many. `sinks`: a score of each query head that takes part in the softmax and has no value (arXiv:2309.17453, as gpt-oss
   /// learns it); null: none. The team is no larger than the number of workers.
   void run(const KernelTable& kernels, Team& team, std::int64_t layer, std::int64_t window, const FloatRows& q,
            const OutputRows& out, std::int64_t kv_heads = 0, const float* sinks = nullptr) noexcept;
