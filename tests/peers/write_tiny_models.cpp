@@ -55,6 +55,10 @@ int main(int argc, char** argv) {
         continue;
       }
       write(tiny, name_of(*arch) + "-" + argv[i], argv[1]);
+      if (arch->may_draft()) {
+        tiny.drafts = true;  // llama.cpp passes over the layer, or takes it for what it is
+        write(tiny, name_of(*arch) + "-drafting-" + argv[i], argv[1]);
+      }
       if (arch != &bantam::archs::gemma4) continue;
       tiny.shares_values = true;  // 31B beside E2B and E4B
       write(tiny, name_of(*arch) + "_31b-" + argv[i], argv[1]);
