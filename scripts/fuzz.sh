@@ -16,10 +16,13 @@ case "${1:-}" in
 esac
 
 ensure_packages "${build_packages[@]}" "${fuzz_packages[@]}"
+# Optimized it runs about three times as fast, and takes twice as long to build: worth it for more than a few minutes.
+preset=fuzz
+[ -z "$runs" ] && [ "$seconds" -le 120 ] && [ ! -x build/fuzz/fuzz ] && preset=fuzz-quick
 mkdir -p build
-configure_and_build fuzz fuzz >build/fuzz.log 2>&1 || { tail -60 build/fuzz.log; exit 1; }
+configure_and_build $preset fuzz >build/fuzz.log 2>&1 || { tail -60 build/fuzz.log; exit 1; }
 
-program=$PWD/build/fuzz/fuzz
+program=$PWD/build/$preset/fuzz
 mapfile -t all < <("$program" --list)
 targets=("${@:-${all[@]}}")
 if [ $# -eq 0 ]; then targets=("${all[@]}"); fi

@@ -1,5 +1,5 @@
 // `bantam plan`: whether a model fits and how fast it will be, from its header or its config alone.
-#include <fstream>
+#include <cstdlib>
 
 #include "bantam/compress/footprint.hpp"
 #include "bantam/io/file.hpp"
@@ -38,14 +38,10 @@ struct Machine {
 
 /// What Linux could hand out without swapping; 0: it does not tell.
 std::int64_t available_memory() {
-  std::ifstream file("/proc/meminfo");
-  for (std::string name, unit; file >> name;) {
-    std::int64_t kib = 0;
-    file >> kib;
-    std::getline(file, unit);
-    if (name == "MemAvailable:") return kib << 10;
-  }
-  return 0;
+  constexpr std::string_view name = "MemAvailable:";
+  const std::string text = read_text_file("/proc/meminfo", 1 << 16);
+  const std::size_t at = text.find(name);
+  return at == std::string::npos ? 0 : std::strtoll(text.c_str() + at + name.size(), nullptr, 10) << 10;
 }
 
 Machine machine_of(const PlanOptions& o) {

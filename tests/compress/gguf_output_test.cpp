@@ -47,23 +47,26 @@ TEST_CASE("a model written as GGUF is the same model, whatever its architecture 
     if (source_type_of(format) != nullptr) written.push_back(&format);
   }
   REQUIRE(!written.empty());
+  // Codebooks of four bits take half of the time of all.
+  std::vector<const FormatInfo*> quick_ones = written;
+  std::erase_if(quick_ones, [](const FormatInfo* format) { return format->name.starts_with("iq4"); });
   bool seen_experts = false, seen_latent = false;
   for (std::size_t a = 0; a < std::size(architectures); ++a) {
     const ArchSpec* arch = architectures[a];
     CAPTURE(std::string(arch->name));
-    TinyModel tiny{.arch = arch, .dim = 256, .heads = 4, .kv_heads = 2, .head_dim = arch->latent ? 512 : 64, .ffn = 256, .expert_ffn = 256, .expert_latent = 256, .key_dim = 64, .state_value_dim = 64, .q_rank = 256, .kv_rank = 256, .value_dim = 64, .per_layer_dim = 256};
+    TinyModel tiny{.arch = arch, .dim = 256, .heads = 4, .kv_heads = 2, .head_dim = arch->latent ? 512 : 64, .ffn = 256, .experts = 2, .experts_used = 1, .expert_ffn = 256, .expert_latent = 256, .key_dim = 64, .state_value_dim = 64, .q_rank = 256, .kv_rank = 256, .value_dim = 64, .per_layer_dim = 256};
     tiny.make();
     const TemporaryFolder folder;
     tiny.write_folder(folder / "hf");
     const auto tokens = some_tokens();
     // A format is written by the kind of tensor, an architecture by names: what they do to each other does not depend on which they
-    // are. The first architecture of each kind has all formats, the others each the next one.
+    // are. The first architecture of each kind has all formats, the others each the next one that is quick to fit.
     const bool experts = std::ranges::any_of(tiny.tensors, [](const TinyTensor& t) { return t.gguf_name.find("_exps") != std::string::npos; });
     const bool all = a == 0 || (!quick() && ((experts && !seen_experts) || (arch->latent && !seen_latent)));
     seen_experts |= experts;
     seen_latent |= arch->latent;
     for (std::size_t f = 0; f < written.size(); ++f) {
-      if (!all && f != a % written.size()) continue;
+      if (!all && written[f] != quick_ones[a % quick_ones.size()]) continue;
       const FormatInfo& format = *written[f];
       CAPTURE(std::string(format.name));
       const Recipe plan = recipe::rtn(format.name).keep("*", format.name);
