@@ -18,6 +18,7 @@ struct AttentionShape {
   float scale = 0;            ///< of the scores; 0 means 1 / sqrt(head_dim)
   std::int64_t value_dim = 0;  ///< of values and outputs; 0: as head_dim. Of latent layers: the last so many numbers of a key
   float softcap = 0;           ///< scores become softcap tanh(score / softcap); 0: stay
+  bool chunked = false;        ///< windows are chunks: a row sees from the last multiple of its window on (Llama 4)
 };
 
 /// The tokens of one sequence in a pass.
@@ -46,9 +47,10 @@ class Attention {
   /// One layer. q: rows of (heads, head_dim), out: of (heads, value_dim). A row sees the last `window` tokens up to
   /// itself, 0: all. `kv_heads`: of this layer, if it has fewer than the shape says, and fewer heads in proportion; 0: as
   /// many. `sinks`: a score of each query head that takes part in the softmax and has no value (arXiv:2309.17453, as gpt-oss
-  /// learns it); null: none. The team is no larger than the number of workers.
+  /// learns it); null: none. `slopes`: of each query head, what its scores get for each token that a key is behind the query, times -1
+  /// (ALiBi: nn/alibi.hpp); null: nothing. The team is no larger than the number of workers.
   void run(const KernelTable& kernels, Team& team, std::int64_t layer, std::int64_t window, const FloatRows& q,
-           const OutputRows& out, std::int64_t kv_heads = 0, const float* sinks = nullptr) noexcept;
+           const OutputRows& out, std::int64_t kv_heads = 0, const float* sinks = nullptr, const float* slopes = nullptr) noexcept;
 
  private:
   /// Tokens whose queries share one pass over the pages, at most, and rows.
@@ -107,6 +109,7 @@ class Attention {
     const FloatRows& q;
     const OutputRows& out;
     const float* sinks;
+    const float* slopes;
   };
   [[nodiscard]] std::int64_t query_head(const Unit& unit, std::int64_t row) const noexcept {
     return unit.head * group_ + unit.first_query + row % unit.heads;
@@ -117,10 +120,14 @@ class Attention {
   }
 
   [[nodiscard]] static std::int64_t rows_of(const Unit& unit) noexcept { return unit.sequence.tokens * unit.heads; }
-  /// The first span that rows of a unit see.
-  [[nodiscard]] static std::int64_t first_span(const Unit& unit, std::int64_t window) noexcept {
-    return window > 0 ? std::max<std::int64_t>(0, unit.sequence.position - window + 1) / span_tokens : 0;
+  /// The first token that rows of a unit see.
+  [[nodiscard]] std::int64_t oldest_of(const Unit& unit, std::int64_t window) const noexcept {
+    const std::int64_t position = unit.sequence.position;
+    if (window == 0) return 0;
+    return shape_.chunked ? position - position % window : std::max<std::int64_t>(0, position - window + 1);
   }
+  /// The first span that they see.
+  [[nodiscard]] std::int64_t first_span(const Unit& unit, std::int64_t window) const noexcept { return oldest_of(unit, window) / span_tokens; }
   [[nodiscard]] static std::int64_t last_span(const Unit& unit) noexcept { return (unit.end() - 1) / span_tokens; }
   void load_queries(const Layer& layer, const Unit& unit, Scratch& scratch) const noexcept;
   void attend(const Layer& layer, const Unit& unit, std::int64_t span, Scratch& scratch, Slot slot) const noexcept;
@@ -185,8 +192,8 @@ inline void Attention::plan(std::span<const AttentionSequence> sequences) {
 }
 
 inline void Attention::run(const KernelTable& kernels, Team& team, std::int64_t layer_index, std::int64_t window,
-                           const FloatRows& q, const OutputRows& out, std::int64_t kv_heads, const float* sinks) noexcept {
-  const Layer layer{kernels, layer_index, window, kv_heads > 0 ? kv_heads : shape_.kv_heads, q, out, sinks};
+                           const FloatRows& q, const OutputRows& out, std::int64_t kv_heads, const float* sinks, const float* slopes) noexcept {
+  const Layer layer{kernels, layer_index, window, kv_heads > 0 ? kv_heads : shape_.kv_heads, q, out, sinks, slopes};
   BANTAM_ASSERT(team.size() <= static_cast<int>(scratch_.size()));
   const auto units = static_cast<std::int64_t>(units_.size());
   if (pieces_.empty()) {
@@ -246,10 +253,10 @@ inline void Attention::attend(const Layer& layer, const Unit& unit, std::int64_t
   std::fill_n(slot.sums, count * value_padded_, 0.0f);
   std::fill_n(slot.states, count, AttentionState{});
   const AttentionRows rows{scratch.queries.data(), slot.sums, slot.states, static_cast<int>(count),
-                           static_cast<int>(unit.heads), unit.sequence.position, layer.window};
+                           static_cast<int>(unit.heads), unit.sequence.position, layer.window,
+                           layer.slopes == nullptr ? nullptr : layer.slopes + query_head(unit, 0), shape_.chunked};
   const bool latent = cache.is_latent(layer.index);
-  const std::int64_t oldest = layer.window > 0 ? std::max<std::int64_t>(0, unit.sequence.position - layer.window + 1) : 0;
-  const std::int64_t begin = std::max(oldest, span * span_tokens);
+  const std::int64_t begin = std::max(oldest_of(unit, layer.window), span * span_tokens);
   const std::int64_t end = std::min(unit.end(), (span + 1) * span_tokens);
   for (std::int64_t page = begin / page_tokens; page * page_tokens < end; ++page) {
     if (count < expanding_rows && !latent) {
