@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "bantam/core/parallel.hpp"
+#include "bantam/model/forward.hpp"
 #include "fold.hpp"
 
 namespace bantam::inline v0 {
@@ -52,6 +54,9 @@ void check_rotatable(const ModelConfig& config) {
     fail(Errc::unsupported, "rotation: ", config.arch->name, ": expected RMS norms, which a rotation of their inputs leaves as they are");
   }
   if (config.arch->recurrent != MixerKind::none) fail(Errc::unsupported, "rotation: ", config.arch->name, ": of models with recurrent layers: not yet");
+  if (config.arch->learns_positions() || config.arch->find(Role::embedding_norm) != nullptr) {
+    fail(Errc::unsupported, "rotation: ", config.arch->name, ": of models with learned positions, or a norm behind the embedding: not yet");
+  }
   if (!config.arch->norms_before_blocks()) {
     fail(Errc::unsupported, "rotation: ", config.arch->name, ": expected a norm before each block and none behind it");
   }
@@ -70,6 +75,18 @@ ModelSource::ModelSource(const Checkpoint& checkpoint, Rotation residual) : orig
   residual_ = std::move(residual);
   leave_out_drafting();
   fold_final_norm();
+}
+
+const ModelWeights& ModelSource::tables() const {
+  std::call_once(tables_known_, [this] {
+    for (const CheckpointTensor& tensor : original_.tensors()) {
+      const bool is_table = tensor.role == Role::position_embedding || tensor.role == Role::embedding_norm || tensor.role == Role::embedding_norm_bias;
+      if (!is_table) continue;
+      if (tensor.is_matrix) *matrix_of(tables_, tensor) = original_.load_matrix(tensor, Reading::buffered);
+      if (!tensor.is_matrix) *vector_of(tables_, tensor) = original_.load_vector(tensor);
+    }
+  });
+  return tables_;
 }
 
 void ModelSource::leave_out_drafting() {
@@ -99,7 +116,9 @@ LayerWeights ModelSource::rotated_block(std::int64_t layer) const {
     if (matrix.empty()) return;
     const RoleInfo& info = info_of(id.role);
     change(matrix, [&](Tensor<float, 2>& m) {
-      if (is_stream(info.columns)) scale_columns(m, *vector_of(block, norm_of(info.role)));
+      // A router may read the stream as it is, before any norm.
+      const bool normed = id.role != Role::router || !original_.config().arch->routes_inputs;
+      if (is_stream(info.columns) && normed) scale_columns(m, *vector_of(block, norm_of(info.role)));
       if (is_stream(info.columns)) residual_->rotate_columns(m);
       if (values && info.role == Role::v) values->rotate_rows(m);
       if (values && info.role == Role::o) values->rotate_columns(m);
@@ -131,11 +150,18 @@ void ModelSource::read_row(const CheckpointTensor& tensor, std::int64_t row, std
   if (rotated()) residual_->apply(out);
 }
 
-void ModelSource::embed(const CheckpointTensor& embedding, TokenId id, std::span<float> out, RowCodes& scratch) const {
+void ModelSource::embed(const CheckpointTensor& embedding, TokenId id, std::int64_t position, std::span<float> out, RowCodes& scratch) const {
   read_row(embedding, id, out, scratch);
-  const auto scale = static_cast<float>(original_.config().scales.embedding);
-  if (scale == 1) return;
-  for (float& x : out) x *= scale;
+  place(position, out, scratch);
+}
+
+void ModelSource::place(std::int64_t position, std::span<float> row, RowCodes& scratch) const {
+  const ModelConfig& config = original_.config();
+  if (const auto scale = static_cast<float>(config.scales.embedding); scale != 1) {
+    for (float& x : row) x *= scale;
+  }
+  std::vector<float> learned(tables().position_embedding.empty() ? 0 : row.size());
+  place_embedding(kernels_in_use(), config, tables(), position, row, learned, scratch);
 }
 
 Tensor<float, 2> ModelSource::read_rows(const CheckpointTensor& tensor, std::int64_t first, std::int64_t count) const {

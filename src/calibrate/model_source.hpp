@@ -1,6 +1,7 @@
 // The weights of a checkpoint as they are worked on: as they are, or rotated.
 #pragma once
 
+#include <mutex>
 #include <optional>
 
 #include "bantam/calibrate/rotation.hpp"
@@ -37,8 +38,10 @@ class ModelSource final : public BlockSource {
   [[nodiscard]] std::shared_ptr<const LayerWeights> acquire(std::int64_t layer) const override;
   /// A row of the embedding or of the head; without rotation of any matrix.
   void read_row(const CheckpointTensor& tensor, std::int64_t row, std::span<float> out, RowCodes& scratch) const;
-  /// A token's first hidden state: its row, scaled as the model does.
-  void embed(const CheckpointTensor& embedding, TokenId id, std::span<float> out, RowCodes& scratch) const;
+  /// A token's first hidden state at a position of its sequence: its row, and what place() makes of it.
+  void embed(const CheckpointTensor& embedding, TokenId id, std::int64_t position, std::span<float> out, RowCodes& scratch) const;
+  /// Scales a token's row of the embedding, adds its position's and norms it, as the model does.
+  void place(std::int64_t position, std::span<float> row, RowCodes& scratch) const;
   /// Rows first .. first + count of the same.
   [[nodiscard]] Tensor<float, 2> read_rows(const CheckpointTensor& tensor, std::int64_t first, std::int64_t count) const;
   /// A vector that belongs to no block; without rotation any.
@@ -46,6 +49,8 @@ class ModelSource final : public BlockSource {
 
  private:
   [[nodiscard]] LayerWeights rotated_block(std::int64_t layer) const;
+  /// What place() takes: made when it is first asked for, for shapes alone can be planned with.
+  [[nodiscard]] const ModelWeights& tables() const;
   /// Of a rotated model: it reads states that are those of the original.
   void leave_out_drafting();
   /// Finds what the head takes over.
@@ -54,6 +59,8 @@ class ModelSource final : public BlockSource {
   void read_folded(const CheckpointTensor& tensor, std::int64_t row, std::span<float> out, RowCodes& scratch) const;
 
   const Checkpoint& original_;
+  mutable std::once_flag tables_known_;
+  mutable ModelWeights tables_;  ///< learned positions, and the norm behind the embedding
   std::optional<Checkpoint> changed_;
   std::optional<Rotation> residual_;
   std::optional<std::uint64_t> seed_;  ///< of the heads' rotations, if any

@@ -23,9 +23,10 @@ constexpr std::string_view ladder[] = {"i2z.g64", "i2z.g32", "i3z.g128", "i3z.g3
                                        "i4z.g32", "i5.g32",  "q6_k",     "i8.g32",  "f16"};
 constexpr std::string_view gguf_ladder[] = {"q2_k", "q3_k", "iq4_xs", "q4_k", "q5_k", "q6_k", "q8_0", "f16"};
 
-/// What is not measured gets the format that the recipe gives it: tables whose rows all layers read, and a layer that takes no part in passes.
+/// What is not measured gets the format that the recipe gives it: tables whose rows all layers read, learned positions, and a layer that takes
+/// no part in passes.
 bool keeps_format(const CheckpointTensor& tensor) {
-  return tensor.is_drafting || tensor.role == Role::per_layer_embedding || tensor.role == Role::per_layer_model_projection;
+  return tensor.is_drafting || tensor.role == Role::position_embedding || tensor.role == Role::per_layer_embedding || tensor.role == Role::per_layer_model_projection;
 }
 
 std::vector<const FormatInfo*> candidates_of(const CheckpointTensor& tensor, const Recipe& recipe, Target target,
@@ -78,7 +79,8 @@ SensitivityPass::SensitivityPass(const Checkpoint& checkpoint, const Recipe& rec
       embeddings_(source_) {
   list_results(recipe, target);
   choose_windows(calibration);
-  forward_ = std::make_unique<Forward>(checkpoint.config(), none_, longest_window, 0);
+  const auto longest = std::ranges::max_element(windows_, {}, &std::vector<TokenId>::size);
+  forward_ = std::make_unique<Forward>(checkpoint.config(), none_, std::ssize(*longest), 0);
 }
 
 std::vector<Sensitivity> SensitivityPass::run() {
@@ -142,6 +144,7 @@ void SensitivityPass::choose_windows(const Calibration& calibration) {
     const std::vector<TokenId>& sample = *samples[count > 1 ? (samples.size() - 1) * i / (count - 1) : 0];
     const auto size =
         static_cast<std::ptrdiff_t>(std::min<std::size_t>(static_cast<std::size_t>(longest_window), sample.size()));
+    check_positions(checkpoint_.config(), size, "sensitivity: a sample");
     windows_.emplace_back(sample.begin(), sample.begin() + size);
   }
 }
@@ -159,13 +162,13 @@ std::vector<float> SensitivityPass::embed(FunctionRef<void(TokenId, std::span<fl
   std::vector<float> states;
   RowCodes scratch;
   for (const std::vector<TokenId>& window : windows_) {
+    std::int64_t position = 0;
     for (const TokenId id : window) {
       states.resize(states.size() + dim);
-      read_row(id, std::span(states).last(dim), scratch);
+      const std::span<float> row = std::span(states).last(dim);
+      read_row(id, row, scratch);
+      source_.place(position++, row, scratch);
     }
-  }
-  if (const auto scale = static_cast<float>(checkpoint_.config().scales.embedding); scale != 1) {
-    for (float& x : states) x *= scale;
   }
   return states;
 }
@@ -215,19 +218,23 @@ void SensitivityPass::begin() {
   }
 }
 
-void SensitivityPass::run_half(const LayerWeights& block, std::int64_t layer, Half half, std::vector<float>& states, LentKeys& keys, bool keeps) {
+void SensitivityPass::run_half(const LayerWeights& block, std::int64_t layer, Half half, std::vector<float>& states, LentKeys& keys, std::span<const float> inputs) {
   const auto dim = static_cast<std::size_t>(checkpoint_.config().dim);
-  std::span<float> rest(states);
+  const bool routes_inputs = half == Half::feed_forward && checkpoint_.config().arch->routes_inputs;
+  std::size_t first = 0;
   for (std::size_t i = 0; i < windows_.size(); ++i) {
     const std::vector<TokenId>& window = windows_[i];
-    const BesideStates beside{half == Half::mixer ? keys.of(layer, i, keeps) : nullptr, half == Half::end ? embeddings_.of(layer, window) : std::span<const float>()};
-    forward_->run_half(block, layer, half, rest.first(window.size() * dim), beside);
-    rest = rest.subspan(window.size() * dim);
+    const std::size_t size = window.size() * dim;
+    const BesideStates beside{half == Half::mixer ? keys.of(layer, i, true) : nullptr, half == Half::end ? embeddings_.of(layer, window) : std::span<const float>(),
+                              routes_inputs ? inputs.subspan(first, size) : std::span<const float>()};
+    forward_->run_half(block, layer, half, std::span(states).subspan(first, size), beside);
+    first += size;
   }
 }
 
 void SensitivityPass::run_block(const LayerWeights& block, std::int64_t layer, std::vector<float>& states, LentKeys& keys) {
-  for (const Half half : halves) run_half(block, layer, half, states, keys);
+  const std::vector<float> inputs = checkpoint_.config().arch->routes_inputs ? states : std::vector<float>();
+  for (const Half half : halves) run_half(block, layer, half, states, keys, inputs);
 }
 
 WeightMatrix SensitivityPass::round(const CheckpointTensor& tensor, const WeightMatrix& original, const Tensor<float, 2>& weights,

@@ -47,7 +47,7 @@ Checkpoint Checkpoint::open_folder(const std::filesystem::path& path, const Open
   c.container_ = "safetensors";
   c.config_ = read_hf_config(path / "config.json");
   c.metadata_ = metadata_of(read_text_file(path / "config.json"));
-  LanguagePart part = language_part(SafetensorsFile::open_folder(path));
+  LanguagePart part = language_part(SafetensorsFile::open_folder(path), *c.config_.arch);
   c.source_ = std::move(part.tensors);
   c.left_out_ = std::move(part.left_out);
   c.tokenizer_ = Tokenizer::from_folder(path);

@@ -36,7 +36,7 @@ struct Source {
 
 /// Whether a layer of an architecture has the window, where a config does not say which have it.
 [[nodiscard]] constexpr bool has_window(const ArchSpec& arch, std::int64_t layer) noexcept {
-  return arch.full_attention_step == 0 || (layer + 1) % arch.full_attention_step != 0;
+  return arch.full_attention_step == 0 || (layer + (arch.full_layers_lead ? 0 : 1)) % arch.full_attention_step != 0;
 }
 
 /// What turns a layer of a model, whose windows are known, where a config does not say.
@@ -48,6 +48,8 @@ struct Source {
 
 /// The scale of scores that a GGUF file means; 0: 1 / sqrt(head_dim).
 [[nodiscard]] double unsaid_attention_scale(const ModelConfig& c) noexcept;
+/// Whether queries and keys are normed behind rope: no GGUF file says it, and llama.cpp knows Maverick by its experts.
+[[nodiscard]] inline bool gguf_norms_turned(const ModelConfig& c) noexcept { return c.router.experts != 128; }
 /// Ropes of all layers, whose windows are known. `local_base` 0: the architecture's, or the model's own.
 void set_ropes(ModelConfig& c, double local_base);
 

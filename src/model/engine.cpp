@@ -103,6 +103,7 @@ Engine::Engine(Model model, EngineOptions options) {
     fail(Errc::invalid_argument, "threads: expected 0 (all cores) to 1024, found ", options.threads);
   }
   const std::int64_t context = options.context == 0 ? model.config().context : options.context;
+  check_positions(model.config(), context, "context");
   shared_ = std::make_shared<Shared>(std::move(model), context, options.threads);
 }
 
@@ -187,6 +188,7 @@ void Engine::remove(nn::SequenceState& state, std::int64_t first, std::int64_t l
   }
   const ModelConfig& config = model().config();
   if (state.find<nn::RecurrentState>() != nullptr) fail(Errc::unsupported, "remove: expected a model that keeps keys and values alone, found one with recurrent states");
+  if (config.arch->learns_positions()) fail(Errc::unsupported, "remove: expected a model whose keys can be turned to other positions, found one that learned positions");
   const nn::Rope rope(config.rope, context()), local(config.local_rope.value_or(config.rope), context());
   const auto turned = [&](const nn::Rope& by) {
     std::vector<float> angles(static_cast<std::size_t>(by.dim()));

@@ -20,6 +20,11 @@ namespace {
 /// Logits computed at once: a panel of the head is read once for this many tokens.
 constexpr std::int64_t outputs_at_once = 16;
 
+/// What scores of a layer are multiplied by.
+double score_scale(const ModelConfig& c, const LayerSpec& spec) {
+  return c.scales.attention > 0 ? c.scales.attention : 1 / std::sqrt(static_cast<double>(c.head_dim_of(spec)));
+}
+
 /// Of the layers whose attention is like that of layer i.
 nn::SelfAttentionOptions attention_options(const ModelConfig& c, std::int64_t i) {
   std::int64_t kv_heads = 1;
@@ -34,9 +39,10 @@ nn::SelfAttentionOptions attention_options(const ModelConfig& c, std::int64_t i)
   const LayerSpec& spec = c.layer(i);
   const bool own_rope = any_other || !c.local_rope;
   return {.shape = {.heads = kv_heads * c.group_of(spec), .kv_heads = kv_heads, .head_dim = c.head_dim_of(spec), .scale = static_cast<float>(c.scales.attention),
-                    .value_dim = c.value_dim_of(spec), .softcap = static_cast<float>(c.scales.attention_softcap)},
+                    .value_dim = c.value_dim_of(spec), .softcap = static_cast<float>(c.scales.attention_softcap), .chunked = c.arch->chunks_windows},
           .rope = own_rope ? c.rope : *c.local_rope, .local_rope = any_local ? c.local_rope : std::nullopt, .temperature = c.temperature, .head_norm = c.arch->head_norm,
-          .norms_values = c.arch->norms_values, .output_gate = c.arch->output_gate, .norm_eps = c.norm_eps};
+          .head_layer_norms = c.arch->head_layer_norms, .alibi = c.alibi, .alibi_scale = c.arch->scales_alibi ? score_scale(c, spec) : 1, .clip = static_cast<float>(c.qkv_clip),
+          .norms_turned = c.norms_turned, .norms_values = c.arch->norms_values, .output_gate = c.arch->output_gate, .norm_eps = c.norm_eps};
 }
 
 nn::PerLayerOptions per_layer_options(const ModelConfig& c) {
@@ -94,6 +100,15 @@ void normalize_row(const KernelTable& kernels, const ModelConfig& config, const 
   }
 }
 
+void place_embedding(const KernelTable& kernels, const ModelConfig& config, const ModelWeights& tables, std::int64_t position, std::span<float> row, std::span<float> scratch,
+                     RowCodes& codes) noexcept {
+  if (!tables.position_embedding.empty()) {
+    tables.position_embedding.read_row(position + config.arch->position_offset, scratch, codes);
+    kernels.add(row.data(), scratch.data(), config.dim);
+  }
+  if (!tables.embedding_norm.empty()) normalize_row(kernels, config, row.data(), tables.embedding_norm, tables.embedding_norm_bias, row.data());
+}
+
 Forward::Forward(const ModelConfig& config, const ModelWeights& weights, std::int64_t context_tokens, int threads)
     : Forward(config, weights, nullptr, context_tokens, threads) {
   // Before the first pass, so that it allocates once.
@@ -103,6 +118,7 @@ Forward::Forward(const ModelConfig& config, const ModelWeights& weights, std::in
 Forward::Forward(const ModelConfig& config, const ModelWeights& weights, const BlockSource* blocks, std::int64_t context_tokens, int threads)
     : config_(config), weights_(weights), resident_(weights), blocks_(blocks != nullptr ? *blocks : resident_), served_(static_cast<std::size_t>(config.layers)), kernels_(kernels_in_use()),
       team_(threads), mlp_(kernels_, config.gate) {
+  check_positions(config, context_tokens, "context");
   make_mixers(context_tokens);
   if (config.per_layer_dim > 0) per_layer_.emplace(kernels_, per_layer_options(config), team_.size());
   if (!weights.per_layer_projection.empty()) normed_.serve(kernels_, weights.per_layer_projection);
@@ -110,6 +126,8 @@ Forward::Forward(const ModelConfig& config, const ModelWeights& weights, const B
   if (config.expert_latent > 0) latent_expert_.emplace(kernels_, config.gate);
   if (!weights.head.empty()) headed_.serve(kernels_, weights.head);
   codes_.resize(static_cast<std::size_t>(team_.size()));
+  position_rows_.resize(codes_.size());
+  for (auto& row : position_rows_) row.ensure(static_cast<std::size_t>(weights.position_embedding.empty() ? 0 : config.dim));
   for (Pending& p : pending_) p.norm.reserve(static_cast<std::size_t>(config.dim));
 }
 
@@ -155,7 +173,7 @@ void Forward::resize(std::int64_t tokens) {
   residual_.ensure(static_cast<std::size_t>(tokens * c.dim));
   branch_.resize(tokens, c.dim);
   if (c.arch->parallel || c.arch->find(Role::expert_norm) != nullptr) beside_.resize(tokens, c.dim);
-  if (c.arch->find(Role::router_scale) != nullptr) routed_.resize(tokens, c.dim);
+  if (c.arch->find(Role::router_scale) != nullptr || c.arch->routes_inputs) routed_.resize(tokens, c.dim);
   if (per_layer_) per_layer_->resize(tokens, !weights_.per_layer_projection.empty());
   logits_.ensure(static_cast<std::size_t>(outputs_at_once * c.vocab));
   normed_.resize(tokens, c.dim);
@@ -296,13 +314,15 @@ void Forward::embed(Team& team) noexcept {
     for (std::int64_t t = part.begin; t < part.end; ++t) {
       const std::span row(residual_.data() + t * config_.dim, static_cast<std::size_t>(config_.dim));
       const RowInput& input = inputs_[static_cast<std::size_t>(t)];
+      RowCodes& codes = codes_[static_cast<std::size_t>(worker)];
       if (input.embedding != nullptr) {
         std::ranges::copy_n(input.embedding, config_.dim, row.begin());
-        continue;
+      } else {
+        weights_.embedding.read_row(input.id, row, codes);
+        for (std::size_t c = 0; scale != 1 && c < row.size(); ++c) row[c] *= scale;
       }
-      weights_.embedding.read_row(input.id, row, codes_[static_cast<std::size_t>(worker)]);
-      if (scale == 1) continue;
-      for (float& x : row) x *= scale;
+      const std::span scratch(position_rows_[static_cast<std::size_t>(worker)].data(), weights_.position_embedding.empty() ? 0 : row.size());
+      place_embedding(kernels_, config_, weights_, rows_[static_cast<std::size_t>(t)].position, row, scratch, codes);
     }
     find_angles(part);
   });
@@ -401,6 +421,7 @@ void Forward::run_part(const LayerWeights& w, std::int64_t index, Half half, int
   part_inputs_ = ends ? nullptr : half == Half::feed_forward && is_latent_expert(w) ? &latent_expert_->inputs(until) : &inputs_of(index, half, until);
   settled();
   std::copy_n(hidden.data(), hidden.size(), residual_.data());
+  for (std::int64_t t = 0; !beside.layer_inputs.empty() && t < tokens; ++t) std::copy_n(beside.layer_inputs.data() + t * config_.dim, config_.dim, routed_.row(t));
   const nn::Pass pass = pass_on(team_);
   // Where both halves read the same state, what they add is added at the end of the second.
   if (parallel && half == Half::mixer && ends) return;
@@ -410,7 +431,7 @@ void Forward::run_part(const LayerWeights& w, std::int64_t index, Half half, int
     });
     mix(pass, w, index, 0, half == Half::mixer ? until : nn::to_the_end);
   }
-  if (half == Half::feed_forward) feed_forward(pass, w, index, parallel && ends, until);
+  if (half == Half::feed_forward) feed_forward(pass, w, index, parallel && ends, until, beside.input_scales);
   if (half == Half::end) end_layer(pass, w, {beside.embeddings.data(), config_.per_layer_dim}, until);
   if (ends) settle_in(hidden);
 }
@@ -475,12 +496,15 @@ void Forward::run_head(std::span<const float> hidden, FunctionRef<void(std::int6
   }
 }
 
-/// normed = norm(residual), rounded too, for `readers`; what waits is added first, unless the branch is `beside` the one before.
-void Forward::normalize(const nn::Pass& pass, const std::vector<float>& weight, const std::vector<float>& bias, bool beside, const nn::Readers& readers) noexcept {
+/// normed = norm(residual), times `scales` where there are some, rounded too, for `readers`; what waits is added first, unless the branch is
+/// `beside` the one before.
+void Forward::normalize(const nn::Pass& pass, const std::vector<float>& weight, const std::vector<float>& bias, bool beside, const nn::Readers& readers,
+                        std::span<const float> scales) noexcept {
   pass.for_rows([&](Range part, int) {
     for (std::int64_t t = part.begin; t < part.end; ++t) {
       if (!beside) settle(t);
       normalize_row(kernels_, config_, residual_.data() + t * config_.dim, weight, bias, normed_.row(t));
+      for (std::int64_t c = 0; !scales.empty() && c < config_.dim; ++c) normed_.row(t)[c] *= scales[static_cast<std::size_t>(t)];
       normed_.quantize_row(kernels_, t);
       normed_.gather_row(kernels_, readers, t);
     }
@@ -490,6 +514,7 @@ void Forward::normalize(const nn::Pass& pass, const std::vector<float>& weight, 
 
 const nn::Activations* Forward::routed_of(const nn::Pass& pass, const LayerWeights& w) noexcept {
   const std::vector<float>& scale = w.experts.router_scale;
+  if (config_.arch->routes_inputs) return &routed_;
   if (scale.empty()) return nullptr;
   const float shrink = 1 / std::sqrt(static_cast<float>(config_.dim));
   pass.for_rows([&](Range part, int) {
@@ -500,6 +525,17 @@ const nn::Activations* Forward::routed_of(const nn::Pass& pass, const LayerWeigh
     }
   });
   return &routed_;
+}
+
+/// Leaves what a layer reads to its router.
+void Forward::keep_inputs(const nn::Pass& pass) noexcept {
+  pass.for_rows([&](Range part, int) {
+    for (std::int64_t t = part.begin; t < part.end; ++t) {
+      settle(t);
+      std::copy_n(residual_.data() + t * config_.dim, config_.dim, routed_.row(t));
+    }
+  });
+  settled();
 }
 
 /// Experts beside an MLP whose outputs are in branch_, each normed by itself before they are added up.
@@ -548,13 +584,14 @@ void Forward::mix(const nn::Pass& pass, const LayerWeights& w, std::int64_t inde
   nn::Mixer* const mixer = mixer_of(index);
   if (mixer == nullptr) return;
   const LayerSpec& spec = config_.layer(index);
+  if (config_.arch->routes_inputs) keep_inputs(pass);
   normalize(pass, w.attention_norm, w.attention_norm_bias, false, mixer->readers(w));
   mixer->run(pass, w, {.place = place, .window = spec.window, .rope = spec.rope}, normed_, branch_.output(), until);
   if (until == nn::to_the_end) add_later(branch_, w.attention_out_norm);
 }
 
 /// The second half: an MLP, experts, or both side by side. `beside`: it reads the state that attention read.
-void Forward::feed_forward(const nn::Pass& pass, const LayerWeights& w, std::int64_t index, bool beside, int until) noexcept {
+void Forward::feed_forward(const nn::Pass& pass, const LayerWeights& w, std::int64_t index, bool beside, int until, std::span<const float> scales) noexcept {
   if (!config_.layer(index).has_feed_forward()) return;
   const bool has_mlp = !w.mlp.down.empty();
   const bool own_norm = !config_.arch->parallel || !w.ffn_norm.empty();
@@ -563,7 +600,7 @@ void Forward::feed_forward(const nn::Pass& pass, const LayerWeights& w, std::int
   const nn::Readers readers = latent ? nn::LatentExpert::readers(w.experts) : has_mlp ? nn::Mlp::readers(w.mlp) : nn::Readers{};
   // Beside attention and without a norm of its own it reads what attention read, rounded, too; but for orders of columns.
   if (own_norm || !beside || normed_.has_orders()) {
-    normalize(pass, own_norm ? w.ffn_norm : w.attention_norm, own_norm ? w.ffn_norm_bias : w.attention_norm_bias, beside, readers);
+    normalize(pass, own_norm ? w.ffn_norm : w.attention_norm, own_norm ? w.ffn_norm_bias : w.attention_norm_bias, beside, readers, scales);
   }
   if (latent) {
     latent_expert_->narrow(pass, w.experts, w.mlp, normed_);
@@ -580,7 +617,7 @@ void Forward::feed_forward(const nn::Pass& pass, const LayerWeights& w, std::int
   if (are_apart(w)) {
     add_apart(pass, w, has_mlp);
   } else if (!w.experts.experts.empty()) {
-    experts_->run(pass.team, w.experts, normed_, has_mlp, out.output(), pass.fetch);
+    experts_->run(pass.team, w.experts, normed_, has_mlp, out.output(), pass.fetch, routed_of(pass, w));
   }
   add_later(out, w.ffn_out_norm);
 }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "bantam/io/tensor_source.hpp"
+#include "bantam/model/arch_spec.hpp"
 
 namespace bantam::inline v0 {
 
@@ -15,7 +16,8 @@ struct LanguagePart {
 };
 
 /// All tensors of `whole`, unless some are called language_model.model.NAME or model.language_model.NAME: then those are model.NAME, a head
-/// beside them is lm_head, and whatever else there is (towers of images and sound, projectors) is left out.
-[[nodiscard]] LanguagePart language_part(std::shared_ptr<const TensorSource> whole);
+/// beside them is lm_head, and whatever else there is (towers of images and sound, projectors) is left out. Names of a model that was saved
+/// without its head lack what those of `arch` begin with ("transformer."): they get it.
+[[nodiscard]] LanguagePart language_part(std::shared_ptr<const TensorSource> whole, const ArchSpec& arch);
 
 }  // namespace bantam::inline v0

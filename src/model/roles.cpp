@@ -60,6 +60,7 @@ std::int64_t extent_of(WeightAxis axis, std::int64_t layer, const ModelConfig& c
   switch (axis) {
     case WeightAxis::one: return 1;
     case WeightAxis::vocab: return c.vocab;
+    case WeightAxis::positions: return c.positions();
     case WeightAxis::dim: return c.dim;
     case WeightAxis::twice_dim: return 2 * c.dim;
     case WeightAxis::heads: return heads;

@@ -13,7 +13,7 @@ namespace bantam::inline v0 {
 void complete(ModelWeights& w, const ModelConfig& config) noexcept {
   if (config.tied) w.head = w.embedding;
   w.streamed_bytes = w.head.bytes() + w.per_layer_projection.bytes();
-  w.matrix_bytes = w.streamed_bytes + w.per_layer_embedding.bytes() + (config.tied ? 0 : w.embedding.bytes());
+  w.matrix_bytes = w.streamed_bytes + w.position_embedding.bytes() + w.per_layer_embedding.bytes() + (config.tied ? 0 : w.embedding.bytes());
   // Adds a layer's bytes; gives those that a token reads.
   const auto count = [&](const LayerWeights& layer) {
     std::int64_t of_experts = 0, of_all = 0;

@@ -40,11 +40,11 @@ struct RoleInfo {
   /// A matrix of no layer: what is read row by row, a row a token, a head, and what makes per-layer embeddings.
   [[nodiscard]] constexpr bool is_table() const noexcept { return is_matrix() && !is_of_layer(); }
   /// A table of which a token reads one row.
-  [[nodiscard]] constexpr bool is_looked_up() const noexcept { return role == Role::embedding || role == Role::per_layer_embedding; }
+  [[nodiscard]] constexpr bool is_looked_up() const noexcept { return role == Role::embedding || role == Role::position_embedding || role == Role::per_layer_embedding; }
   [[nodiscard]] constexpr bool is_of_layer() const noexcept { return scope != Scope::model; }
   [[nodiscard]] constexpr bool is_of_expert() const noexcept { return scope == Scope::expert; }
-  /// A router's choice that flips costs more than its bytes: its matrix stays as it is.
-  [[nodiscard]] constexpr bool stays_float() const noexcept { return rows == WeightAxis::experts; }
+  /// A router's choice that flips costs more than its bytes, and of positions there are few: these matrices stay as they are.
+  [[nodiscard]] constexpr bool stays_float() const noexcept { return rows == WeightAxis::experts || rows == WeightAxis::positions; }
   /// A matrix whose inputs no pass over a block comes to, so that it has no input group: of heads, and into and out of the space of experts.
   [[nodiscard]] constexpr bool is_ungrouped() const noexcept { return by_heads || rows == WeightAxis::expert_latent || columns == WeightAxis::expert_latent; }
 };
@@ -95,6 +95,9 @@ inline constexpr auto one_expert = [](LayerWeights& layer, std::int64_t expert) 
 inline constexpr RoleTable role_table = [] {
   RoleTable all;
   all.add({.role = Role::embedding, .scope = Scope::model, .rows = WeightAxis::vocab, .columns = WeightAxis::dim, .model_matrix = &ModelWeights::embedding});
+  all.add({.role = Role::position_embedding, .scope = Scope::model, .rows = WeightAxis::positions, .columns = WeightAxis::dim, .model_matrix = &ModelWeights::position_embedding});
+  all.add({.role = Role::embedding_norm, .scope = Scope::model, .columns = WeightAxis::dim, .model_vector = &ModelWeights::embedding_norm});
+  all.add({.role = Role::embedding_norm_bias, .scope = Scope::model, .columns = WeightAxis::dim, .model_vector = &ModelWeights::embedding_norm_bias});
   all.add({.role = Role::final_norm, .scope = Scope::model, .columns = WeightAxis::dim, .model_vector = &ModelWeights::final_norm});
   all.add({.role = Role::final_norm_bias, .scope = Scope::model, .columns = WeightAxis::dim, .model_vector = &ModelWeights::final_norm_bias});
   all.add({.role = Role::head, .scope = Scope::model, .rows = WeightAxis::vocab, .columns = WeightAxis::dim, .model_matrix = &ModelWeights::head});

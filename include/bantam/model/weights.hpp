@@ -12,6 +12,8 @@ namespace bantam::inline v0 {
 
 struct ModelWeights {
   WeightMatrix embedding;  ///< (vocab, dim)
+  WeightMatrix position_embedding;  ///< (positions, dim), of floats
+  std::vector<float> embedding_norm, embedding_norm_bias;  ///< (dim)
   WeightMatrix head;       ///< (vocab, dim); shares the embedding's bytes when tied
   std::vector<float> final_norm, final_norm_bias;
   std::vector<float> head_bias;  ///< (vocab)

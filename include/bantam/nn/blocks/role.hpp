@@ -8,6 +8,9 @@ namespace bantam::inline v0 {
 /// What a weight is for. One entry a tensor that the forward pass reads.
 enum class Role : std::uint8_t {
   embedding,
+  position_embedding,   ///< learned, of each position (Vaswani et al., arXiv:1706.03762, 3.5; GPT-2, OPT)
+  embedding_norm,       ///< of what the first layer reads (BLOOM)
+  embedding_norm_bias,
   final_norm,
   final_norm_bias,
   head,
@@ -30,6 +33,8 @@ enum class Role : std::uint8_t {
   o_bias,
   q_norm,
   k_norm,
+  q_norm_bias,
+  k_norm_bias,
   sinks,  ///< of attention, one a head
   q_a,    ///< latent attention (arXiv:2405.04434): down to the queries' rank
   q_a_norm,
@@ -99,6 +104,7 @@ enum class Role : std::uint8_t {
 enum class WeightAxis : std::uint8_t {
   one,         ///< the rows of a vector
   vocab,
+  positions,   ///< that the model learned
   dim,         ///< the residual stream
   twice_dim,   ///< two of them, one behind the other
   heads,
