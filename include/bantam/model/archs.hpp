@@ -8,6 +8,7 @@
 #include "bantam/model/archs/gemma4.hpp"
 #include "bantam/model/archs/glm4.hpp"
 #include "bantam/model/archs/glm4_moe.hpp"
+#include "bantam/model/archs/gpt2.hpp"
 #include "bantam/model/archs/gpt_neox.hpp"
 #include "bantam/model/archs/gpt_oss.hpp"
 #include "bantam/model/archs/granite.hpp"
@@ -48,6 +49,7 @@ inline constexpr const ArchSpec* architectures[] = {&archs::llama, &archs::mistr
                                                     &archs::gemma, &archs::gemma2, &archs::gemma3, &archs::phi3, &archs::phi2, &archs::glm4, &archs::olmo3,
                                                     &archs::ministral3, &archs::cohere2, &archs::gpt_neox, &archs::stablelm, &archs::granite_moe,
                                                     &archs::gemma4, &archs::gemma4_moe,
-                                                    &archs::qwen3_next, &archs::granite_hybrid, &archs::granite_moe_hybrid};
+                                                    &archs::qwen3_next, &archs::granite_hybrid, &archs::granite_moe_hybrid,
+                                                    &archs::gpt2, &archs::gpt_bigcode};
 
 }  // namespace bantam::inline v0
