@@ -11,6 +11,7 @@
 #include "bantam/model/archs/glm4.hpp"
 #include "bantam/model/archs/glm4_moe.hpp"
 #include "bantam/model/archs/gpt2.hpp"
+#include "bantam/model/archs/gpt_j.hpp"
 #include "bantam/model/archs/gpt_neox.hpp"
 #include "bantam/model/archs/gpt_oss.hpp"
 #include "bantam/model/archs/granite.hpp"
@@ -28,6 +29,7 @@
 #include "bantam/model/archs/nemotron_h.hpp"
 #include "bantam/model/archs/olmo2.hpp"
 #include "bantam/model/archs/olmoe.hpp"
+#include "bantam/model/archs/opt.hpp"
 #include "bantam/model/archs/phi2.hpp"
 #include "bantam/model/archs/phi3.hpp"
 #include "bantam/model/archs/qwen2.hpp"
@@ -53,6 +55,7 @@ inline constexpr const ArchSpec* architectures[] = {&archs::llama, &archs::mistr
                                                     &archs::ministral3, &archs::cohere2, &archs::gpt_neox, &archs::stablelm, &archs::granite_moe,
                                                     &archs::gemma4, &archs::gemma4_moe,
                                                     &archs::qwen3_next, &archs::granite_hybrid, &archs::granite_moe_hybrid,
-                                                    &archs::gpt2, &archs::gpt_bigcode, &archs::falcon, &archs::falcon_40b, &archs::falcon_rw, &archs::bloom, &archs::mpt};
+                                                    &archs::gpt2, &archs::gpt_bigcode, &archs::falcon, &archs::falcon_40b, &archs::falcon_rw, &archs::bloom, &archs::mpt,
+                                                    &archs::gpt_j, &archs::opt};
 
 }  // namespace bantam::inline v0
