@@ -32,6 +32,7 @@
 #include "bantam/model/archs/opt.hpp"
 #include "bantam/model/archs/phi2.hpp"
 #include "bantam/model/archs/phi3.hpp"
+#include "bantam/model/archs/phimoe.hpp"
 #include "bantam/model/archs/qwen2.hpp"
 #include "bantam/model/archs/qwen3.hpp"
 #include "bantam/model/archs/qwen3_5.hpp"
@@ -56,6 +57,6 @@ inline constexpr const ArchSpec* architectures[] = {&archs::llama, &archs::mistr
                                                     &archs::gemma4, &archs::gemma4_moe,
                                                     &archs::qwen3_next, &archs::granite_hybrid, &archs::granite_moe_hybrid,
                                                     &archs::gpt2, &archs::gpt_bigcode, &archs::falcon, &archs::falcon_40b, &archs::falcon_rw, &archs::bloom, &archs::mpt,
-                                                    &archs::gpt_j, &archs::opt};
+                                                    &archs::gpt_j, &archs::opt, &archs::phimoe};
 
 }  // namespace bantam::inline v0
