@@ -20,6 +20,7 @@
 #include "bantam/model/archs/hunyuan_moe.hpp"
 #include "bantam/model/archs/lfm2.hpp"
 #include "bantam/model/archs/llama.hpp"
+#include "bantam/model/archs/llama4.hpp"
 #include "bantam/model/archs/mamba2.hpp"
 #include "bantam/model/archs/minimax_m2.hpp"
 #include "bantam/model/archs/mistral.hpp"
@@ -57,6 +58,6 @@ inline constexpr const ArchSpec* architectures[] = {&archs::llama, &archs::mistr
                                                     &archs::gemma4, &archs::gemma4_moe,
                                                     &archs::qwen3_next, &archs::granite_hybrid, &archs::granite_moe_hybrid,
                                                     &archs::gpt2, &archs::gpt_bigcode, &archs::falcon, &archs::falcon_40b, &archs::falcon_rw, &archs::bloom, &archs::mpt,
-                                                    &archs::gpt_j, &archs::opt, &archs::phimoe};
+                                                    &archs::gpt_j, &archs::opt, &archs::phimoe, &archs::llama4};
 
 }  // namespace bantam::inline v0
