@@ -39,6 +39,7 @@
 #include "bantam/model/archs/qwen3_5.hpp"
 #include "bantam/model/archs/qwen3_next.hpp"
 #include "bantam/model/archs/qwen_moe.hpp"
+#include "bantam/model/archs/smallthinker.hpp"
 #include "bantam/model/archs/smollm3.hpp"
 #include "bantam/model/archs/stablelm.hpp"
 #include "bantam/model/archs/starcoder2.hpp"
@@ -58,6 +59,6 @@ inline constexpr const ArchSpec* architectures[] = {&archs::llama, &archs::mistr
                                                     &archs::gemma4, &archs::gemma4_moe,
                                                     &archs::qwen3_next, &archs::granite_hybrid, &archs::granite_moe_hybrid,
                                                     &archs::gpt2, &archs::gpt_bigcode, &archs::falcon, &archs::falcon_40b, &archs::falcon_rw, &archs::bloom, &archs::mpt,
-                                                    &archs::gpt_j, &archs::opt, &archs::phimoe, &archs::llama4};
+                                                    &archs::gpt_j, &archs::opt, &archs::phimoe, &archs::llama4, &archs::smallthinker};
 
 }  // namespace bantam::inline v0
