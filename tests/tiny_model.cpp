@@ -65,6 +65,8 @@ std::string reference_name(const TensorId& id, bool sparse) {
     case Role::class_head_bias: return "class_head_bias";
     case Role::attention_out_norm_bias: return layer + "attention_out_norm_bias";
     case Role::ffn_out_norm_bias: return layer + "ffn_out_norm_bias";
+    case Role::q_norm_bias: return layer + "self_attn.q_norm.bias";
+    case Role::k_norm_bias: return layer + "self_attn.k_norm.bias";
     case Role::final_norm_bias: return "model.norm.bias";
     case Role::head_bias: return "lm_head.bias";
     case Role::attention_norm_bias: return layer + "input_layernorm.bias";
@@ -214,14 +216,15 @@ TinyModel& TinyModel::make() {
   Random random(seed);
   sizes = {};
   sizes.arch = arch;
-  if (!arch->latent && arch->find(Field::kv_heads) != nullptr && arch->find(Field::kv_heads)->hf.empty()) kv_heads = heads;
   if (!arch->latent && arch->find(Field::heads) != nullptr && arch->find(Field::head_dim) == nullptr) head_dim = dim / heads;
   sizes.has_head = arch->find(Role::head) != nullptr && labels == 0;
   if (arch->find(Role::token_type_embedding) != nullptr) sizes.token_types = token_types;
   if (arch->find(Role::class_head) != nullptr) sizes.labels = labels;
   sizes.pooling = pooling;
+  const ConfigKey* of_kv_heads = arch->find(Field::kv_heads);
+  if (!arch->latent && (of_kv_heads == nullptr || of_kv_heads->hf.empty())) kv_heads = of_kv_heads != nullptr && of_kv_heads->otherwise > 0 ? static_cast<std::int64_t>(of_kv_heads->otherwise) : heads;
   sizes.dim = dim, sizes.heads = heads, sizes.kv_heads = kv_heads, sizes.head_dim = head_dim, sizes.vocab = vocab, sizes.context = context;
-  sizes.norm_eps = 0.00001, sizes.rope.base = 5000, sizes.rope.dim = head_dim;
+  sizes.norm_eps = 0.00001, sizes.rope.base = arch->find(Field::rope_base) != nullptr ? 5000 : arch->default_rope_base, sizes.rope.dim = head_dim;
   sizes.value_dim = head_dim;
   if (arch->latent) {
     sizes.kv_heads = heads, sizes.q_rank = q_rank, sizes.kv_rank = kv_rank, sizes.value_dim = value_dim, sizes.rope.dim = head_dim / 4 * 2;
@@ -247,12 +250,18 @@ TinyModel& TinyModel::make() {
   if (arch->attention_step > 0) layers = std::max(layers, arch->attention_step);
   if (arch->single_halves) layers = std::max<std::int64_t>(layers, 4);
   if (arch->full_attention_step > 2) layers = std::max(layers, arch->full_attention_step);
+  sizes.alibi = arch->alibi;
+  if (arch->find(Field::qkv_clip) != nullptr) sizes.qkv_clip = 0.5;
   const std::int64_t groups = arch->latent ? heads : kv_heads;
   LayerSpec dense{.kv_heads = groups, .ffn = ffn}, sparse{.kv_heads = groups, .ffn = 0, .window = 0, .experts = experts, .expert_ffn = expert_ffn};
-  if (arch->find(Field::shared_ffn) != nullptr || arch->find(Field::shared_experts) != nullptr) sparse.ffn = 2 * expert_ffn;
+  const ConfigKey* shared = arch->find(Field::shared_experts);
+  if (arch->find(Field::shared_ffn) != nullptr || shared != nullptr) sparse.ffn = (shared != nullptr && shared->hf.empty() ? 1 : 2) * expert_ffn;
   if (arch->has_experts()) sizes.router.used = experts_used;
   std::vector<LayerSpec> specs(static_cast<std::size_t>(layers), arch->has_experts() ? sparse : dense);
   if (arch->find(Field::dense_layers) != nullptr) specs[0] = dense;
+  for (std::size_t i = 0; arch->chunks_windows && i < specs.size(); i += 2) specs[i] = dense;  // Maverick's
+  if (arch->temperature.scale > 0) sizes.temperature = arch->temperature;
+  sizes.norms_turned = arch->norms_turned;
   for (std::size_t i = 0; arch->recurrent != MixerKind::none && i < specs.size(); ++i) set_kind(specs[i], i);
   for (std::size_t i = 0; arch->full_attention_step > 0 && i < specs.size(); ++i) {
     if (detail::has_window(*arch, static_cast<std::int64_t>(i))) specs[i].window = window;
@@ -282,9 +291,9 @@ TinyModel& TinyModel::make() {
   }
   config = {{"architectures", {std::string(arch->hf_class)}}, {"model_type", std::string(arch->name)}, {"tie_word_embeddings", tied}};
   for_each_number([&](const ConfigKey& key, auto number) {
-    if (!key.hf.empty()) config[std::string(key.hf)] = number;
+    if (!key.hf.empty()) said(key.hf) = number;
   });
-  for (const ConfigChoice& choice : arch->choices) config[std::string(choice.key)] = choice.is_number ? Json(choice.value) : Json(choice.value != 0);
+  for (const ConfigChoice& choice : arch->choices) said(choice.key) = choice.is_number ? Json(choice.value) : Json(choice.value != 0);
   if (arch->pads_positions) config["max_position_embeddings"] = context + arch->position_offset;
   if (labels > 0) config["architectures"] = {std::string(arch->class_of_classifier())};
   if (labels > 0 && pooling) config["classifier_pooling"] = std::string(name_of(*pooling));
@@ -292,7 +301,7 @@ TinyModel& TinyModel::make() {
   if (arch->says_rope) config["position_embedding_type"] = turned ? "rope" : "nope";
   if (sizes.rope.scaling == nn::RopeScaling::yarn) {
     Json scaling = {{"rope_type", "yarn"}, {"factor", sizes.rope.factor}, {"original_max_position_embeddings", sizes.rope.original_context}};
-    if (sizes.temperature.scale > 0) scaling["llama_4_scaling_beta"] = sizes.temperature.scale;
+    if (sizes.temperature.scale > 0 && arch->temperature.scale == 0) scaling["llama_4_scaling_beta"] = sizes.temperature.scale;
     if (sizes.temperature.scale > 0) scaling["mscale"] = scaling["mscale_all_dim"] = 1.0;
     config["rope_scaling"] = scaling;
   }
@@ -304,11 +313,17 @@ TinyModel& TinyModel::make() {
   return *this;
 }
 
+Json& TinyModel::said(std::string_view key) {
+  const auto dot = key.find('.');
+  return dot == key.npos ? config[key] : config[key.substr(0, dot)][key.substr(dot + 1)];
+}
+
 std::vector<TinyTensor> TinyModel::folder_tensors() const {
   std::vector<TinyTensor> all;
   for (const TinyTensor& one : tensors) {
     if (one.name.empty()) continue;  // GGUF's alone
-    if (!fuses || one.fused_name.empty()) {
+    // One matrix in a tensor of its own may be transposed there.
+    if (one.fused_name.empty() || (!fuses && one.fused_name != one.name)) {
       all.push_back(one);
       for (float& x : all.back().values) x -= one.less;
       continue;
@@ -543,6 +558,8 @@ reference::Transformer TinyModel::reference() const {
   r.sees_all = !arch->causal;
   r.norms_sums = arch->norms_sums;
   r.headless = !sizes.has_head;
+  r.head_layer_norms = arch->head_layer_norms;
+  r.alibi = sizes.alibi, r.scales_alibi = arch->scales_alibi, r.qkv_clip = sizes.qkv_clip;
   r.parallel = arch->parallel;
   const ModelScales& scales = sizes.scales;
   r.embedding_scale = scales.embedding, r.residual_scale = scales.residual, r.attention_scale = scales.attention, r.logit_scale = scales.logits;
@@ -562,23 +579,26 @@ reference::Transformer TinyModel::reference() const {
   r.norms_rotated = arch->head_norm == nn::HeadNorm::each_rotated;
   r.norms_all_heads = arch->head_norm == nn::HeadNorm::all;
   if (arch->gate == ops::Gate::gelu_tanh) r.activation = [](double x) { return 0.5 * x * (1 + std::tanh(std::sqrt(2 / std::numbers::pi) * (x + 0.044715 * x * x * x))); };
+  if (arch->gate == ops::Gate::relu) r.activation = [](double x) { return std::max(x, 0.0); };
   if (arch->gate == ops::Gate::relu2) r.activation = [](double x) { return std::pow(std::max(x, 0.0), 2); };
   if (arch->gate == ops::Gate::gelu_erf) r.activation = [](double x) { return 0.5 * x * (1 + std::erf(x / std::sqrt(2.0))); };
   r.clamps = arch->gate == ops::Gate::clamped_silu;
   for (const LayerSpec& spec : specs) r.windows.push_back(spec.window);
   r.experts = sizes.router.experts, r.expert_ffn = expert_ffn, r.shared_ffn = 2 * expert_ffn;
+  for (const LayerSpec& spec : specs) r.shared_ffn = spec.is_sparse() && spec.ffn > 0 ? spec.ffn : r.shared_ffn;
+  r.chunked = arch->chunks_windows, r.norms_turned = sizes.norms_turned, r.warms_unturned = sizes.temperature.unturned, r.scales_inputs = sizes.router.scales_inputs, r.routes_inputs = arch->routes_inputs;
   const nn::RouterOptions& o = sizes.router;
   r.router = {static_cast<reference::Score>(o.score), static_cast<std::size_t>(o.used), static_cast<std::size_t>(o.groups),
-              static_cast<std::size_t>(o.groups_used), static_cast<std::size_t>(o.group_best), o.renormalize, double{o.scale}};
+              static_cast<std::size_t>(o.groups_used), static_cast<std::size_t>(o.group_best), o.renormalize, double{o.scale}, double{o.jitter}};
   const auto frequencies = [&](double base) {
     std::vector<double> list;
     for (std::int64_t i = 0; i < sizes.rope.dim / 2; ++i) list.push_back(std::pow(base, -2.0 * static_cast<double>(i) / static_cast<double>(sizes.rope.dim)));
     return list;
   };
-  r.frequencies = frequencies(5000);
+  r.frequencies = frequencies(sizes.rope.base);
   if (sizes.rope.scaling == nn::RopeScaling::yarn) {
     const auto original = static_cast<double>(sizes.rope.original_context);
-    r.frequencies = reference::rope_yarn(static_cast<int>(sizes.rope.dim), 5000, sizes.rope.factor, 32, 1, original);
+    r.frequencies = reference::rope_yarn(static_cast<int>(sizes.rope.dim), sizes.rope.base, sizes.rope.factor, 32, 1, original);
     r.magnitude = sizes.rope.attention_factor > 0 ? sizes.rope.attention_factor : reference::yarn_magnitude(sizes.rope.factor);
   }
   for (std::size_t i = 0; arch->proportional_rope && i < r.frequencies.size(); ++i) r.frequencies[i] *= i < r.frequencies.size() / 4 ? 1 : 0;

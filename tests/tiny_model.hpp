@@ -73,6 +73,8 @@ struct TinyModel {
     std::erase_if(tensors, [&](const TinyTensor& t) { return t.name == name; });
   }
 
+  /// A member of config.json, or of a member, by a ConfigKey's name.
+  [[nodiscard]] Json& said(std::string_view key);
   /// Fills in tensors, config and vocabulary from the sizes.
   TinyModel& make();
 

@@ -103,6 +103,7 @@ BlockPass::Observed BlockPass::observe(const LayerWeights& block, std::int64_t l
     Tensor<float, 2> more;  // (columns, tokens): the inputs of the original, then what they have beside ours
     if (original != nullptr && input_groups()[group].adds) {
       const Half half = input_groups()[group].half;
+      if (half == Half::mixer) keep_inputs(original_of(hidden), original_inputs_);
       forward_->run_half(*original, layer, half, original_of(hidden), beside(layer, half, original_keys_, true));
     } else if (original != nullptr) {
       more = original_inputs(*original, layer, group, scales, hidden);
@@ -170,6 +171,7 @@ std::vector<Hessian> BlockPass::observe_some(const LayerWeights& block, std::int
   for_each_sample([&](std::span<const float> hidden) {
     states.assign(hidden.begin(), hidden.end());
     Half at = Half::mixer;  // that the states have come to
+    keep_inputs(hidden, inputs_);
     for (std::size_t i = 0; i < groups.size(); ++i) {
       if (first_of(block, input_groups()[groups[i]]) == nullptr) continue;
       const InputGroup& group = input_groups()[groups[i]];
@@ -182,6 +184,12 @@ std::vector<Hessian> BlockPass::observe_some(const LayerWeights& block, std::int
     }
   });
   return hessians;
+}
+
+void BlockPass::keep_inputs(std::span<const float> states, std::vector<float>& inputs) {
+  if (!checkpoint_.config().arch->routes_inputs) return;
+  inputs.resize(hidden_.size());
+  std::ranges::copy(states, inputs.begin() + static_cast<std::ptrdiff_t>(sample_.first));
 }
 
 void BlockPass::project(const Rotation& rotation, std::int64_t kept) {
@@ -214,6 +222,7 @@ void BlockPass::advance(const LayerWeights& block, std::int64_t layer, Half half
   std::size_t past = 0;
   for_each_sample([&](std::span<float> hidden) {
     const std::int64_t tokens = static_cast<std::int64_t>(hidden.size()) / dim;
+    if (half == Half::mixer) keep_inputs(hidden, inputs_);
     if (past < kept.size()) {
       forward_->end_half(block, layer, *last, {kept.data() + past, {tokens, columns}}, hidden);
     } else {
@@ -225,13 +234,16 @@ void BlockPass::advance(const LayerWeights& block, std::int64_t layer, Half half
 
 void BlockPass::advance_original(const LayerWeights& original, std::int64_t layer, Half half) {
   if (original_.empty()) return;
-  for_each_sample([&](std::span<float> hidden) { forward_->run_half(original, layer, half, original_of(hidden), beside(layer, half, original_keys_, true)); });
+  for_each_sample([&](std::span<float> hidden) {
+    if (half == Half::mixer) keep_inputs(original_of(hidden), original_inputs_);
+    forward_->run_half(original, layer, half, original_of(hidden), beside(layer, half, original_keys_, true));
+  });
 }
 
 std::vector<nn::RoutedExpert> BlockPass::route(const LayerWeights& block, std::int64_t layer) {
   std::vector<nn::RoutedExpert> all;
   for_each_sample([&](std::span<float> hidden) {
-    forward_->run_to(block, layer, group_of(Role::up), hidden);
+    forward_->run_to(block, layer, group_of(Role::up), hidden, beside(layer, Half::feed_forward, keys_));
     const std::span<const nn::RoutedExpert> routed = forward_->route(block);
     all.insert(all.end(), routed.begin(), routed.end());
   });
@@ -240,7 +252,7 @@ std::vector<nn::RoutedExpert> BlockPass::route(const LayerWeights& block, std::i
 
 std::vector<double> BlockPass::expert_worth(const LayerWeights& block, std::int64_t layer, bool frequency) {
   const auto dim = static_cast<std::size_t>(checkpoint_.config().dim);
-  const auto visits = visits_of(route(block, layer), checkpoint_.config().router.used, block.experts.experts.size());
+  const auto visits = visits_of(route(block, layer), checkpoint_.config().router, block.experts.experts.size());
   std::vector<double> worth(visits.size(), 0.0);
   for (std::size_t e = 0; e < visits.size(); ++e) {
     check_cancelled();
@@ -270,17 +282,19 @@ Hessian BlockPass::observe_expert(const LayerWeights& alone, std::int64_t layer,
   Hessian hessian(first_of(alone, input_groups()[group])->columns());
   judges_[group].clear();
   constexpr std::size_t at_once = 512;
-  std::vector<float> states;
+  std::vector<float> states, scales;
   for (std::size_t begin = 0; begin < inputs.size();) {
     // Tokens that are held out are not run with others.
     const bool fits = inputs[begin].token < fitted;
     std::size_t end = begin;
     states.clear();
+    scales.clear();
     for (; end < inputs.size() && end - begin < at_once && (inputs[end].token < fitted) == fits; ++end) {
       const auto row = std::span(hidden_).subspan(static_cast<std::size_t>(inputs[end].token) * columns, columns);
       states.insert(states.end(), row.begin(), row.end());
+      scales.push_back(inputs[end].scale);
     }
-    forward_->run_to(alone, layer, input_groups()[group], states);
+    forward_->run_to(alone, layer, input_groups()[group], states, {.input_scales = scales});
     const TensorView<const float, 2> x = forward_->inputs();
     if (fits) {
       Tensor<float, 2> weighed({x.extent(0), x.extent(1)});

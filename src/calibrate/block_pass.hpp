@@ -94,6 +94,7 @@ class BlockPass {
       check_cancelled();
       const std::int64_t dim = checkpoint_.config().dim;
       sample_.tokens = std::span(tokens_).subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(length));
+      sample_.first = static_cast<std::size_t>(first * dim);
       f(std::span(hidden_).subspan(static_cast<std::size_t>(first * dim), static_cast<std::size_t>(length * dim)));
       first += length;
       ++sample_.number;
@@ -101,9 +102,13 @@ class BlockPass {
   }
   /// What half of a layer reads beside the hidden states of the sample at hand, of this model or the original; `keeps`: see LentKeys.
   [[nodiscard]] BesideStates beside(std::int64_t layer, Half half, LentKeys& keys, bool keeps = false) {
+    const std::vector<float>& inputs = &keys == &keys_ ? inputs_ : original_inputs_;
     return {half == Half::mixer ? keys.of(layer, sample_.number, keeps) : nullptr,
-            half == Half::end ? embeddings_.of(layer, sample_.tokens) : std::span<const float>()};
+            half == Half::end ? embeddings_.of(layer, sample_.tokens) : std::span<const float>(),
+            half == Half::feed_forward && !inputs.empty() ? std::span(inputs).subspan(sample_.first, sample_.tokens.size() * static_cast<std::size_t>(checkpoint_.config().dim)) : std::span<const float>()};
   }
+  /// Leaves the states of the sample at hand, which a layer is about to read, to its router, where that reads them.
+  void keep_inputs(std::span<const float> states, std::vector<float>& inputs);
   /// Keeps what a group reads of the tokens that outputs are judged by.
   void keep_judges(std::size_t group, std::span<const float> hidden, TensorView<const float, 2> inputs);
   /// Whether both halves of a block read the same state.
@@ -117,10 +122,12 @@ class BlockPass {
   struct Sample {
     std::size_t number = 0;
     std::span<const TokenId> tokens;
+    std::size_t first = 0;  ///< number among all states
   };
   Sample sample_;                      ///< at hand
   LentKeys keys_, original_keys_;      ///< the second where the original is followed
   LayerEmbeddings embeddings_;
+  std::vector<float> inputs_, original_inputs_;  ///< as many as hidden states: what the layer under way read, where its router does; else empty
   std::vector<float> hidden_;          ///< (tokens of all samples, dim), those held out last
   std::size_t fitted_ = 0;             ///< numbers of `hidden_` that are not held out
   bool judged_;                        ///< whether outputs are

@@ -38,14 +38,15 @@ LayerWeights expert_alone(const LayerWeights& block, std::int64_t expert) {
   return alone;
 }
 
-ExpertInputs inputs_of(std::span<const nn::RoutedExpert> routed, std::int64_t used, std::int64_t expert, std::int64_t fitted, std::int64_t wanted) {
+ExpertInputs inputs_of(std::span<const nn::RoutedExpert> routed, const nn::RouterOptions& router, std::int64_t expert, std::int64_t fitted, std::int64_t wanted) {
   ExpertInputs result;
   auto& [own, all, seen, share] = result;
+  const std::int64_t used = router.used;
   std::vector<std::int64_t> others;
   for (std::int64_t t = 0; t * used < std::ssize(routed); ++t) {
     const auto of_token = routed.subspan(static_cast<std::size_t>(t * used), static_cast<std::size_t>(used));
-    if (std::ranges::find(of_token, expert, &nn::RoutedExpert::expert) != of_token.end()) {
-      own.push_back({t, 1});
+    if (const auto found = std::ranges::find(of_token, expert, &nn::RoutedExpert::expert); found != of_token.end()) {
+      own.push_back({t, 1, router.scales_inputs ? found->weight : 1});
       seen += t < fitted;
     } else if (t < fitted) {
       others.push_back(t);
@@ -61,10 +62,11 @@ ExpertInputs inputs_of(std::span<const nn::RoutedExpert> routed, std::int64_t us
   return result;
 }
 
-std::vector<std::vector<ExpertVisit>> visits_of(std::span<const nn::RoutedExpert> routed, std::int64_t used, std::size_t experts) {
+std::vector<std::vector<ExpertVisit>> visits_of(std::span<const nn::RoutedExpert> routed, const nn::RouterOptions& router, std::size_t experts) {
   std::vector<std::vector<ExpertVisit>> visits(experts);
   for (std::size_t i = 0; i < routed.size(); ++i) {
-    visits[static_cast<std::size_t>(routed[i].expert)].push_back({i / static_cast<std::size_t>(used), routed[i].weight});
+    const float weight = routed[i].weight;
+    visits[static_cast<std::size_t>(routed[i].expert)].push_back({i / static_cast<std::size_t>(router.used), router.scales_inputs ? 1 : weight, router.scales_inputs ? weight : 1});
   }
   return visits;
 }
@@ -72,13 +74,14 @@ std::vector<std::vector<ExpertVisit>> visits_of(std::span<const nn::RoutedExpert
 std::vector<float> outputs_of_expert(Forward& forward, const LayerWeights& alone, std::int64_t layer, std::span<const float> states,
                                      std::span<const ExpertVisit> visits) {
   const std::size_t dim = alone.ffn_norm.size();
-  std::vector<float> before;
+  std::vector<float> before, scales;
   for (const ExpertVisit& visit : visits) {
+    scales.push_back(visit.scale);
     const auto row = states.subspan(visit.token * dim, dim);
     before.insert(before.end(), row.begin(), row.end());
   }
   std::vector<float> outputs = before;
-  forward.run_half(alone, layer, Half::feed_forward, outputs);
+  forward.run_half(alone, layer, Half::feed_forward, outputs, {.input_scales = scales});
   for (std::size_t i = 0; i < outputs.size(); ++i) outputs[i] -= before[i];
   return outputs;
 }

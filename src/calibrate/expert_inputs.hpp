@@ -24,6 +24,7 @@ void for_each_expert_role(F&& f) {
 struct ExpertInput {
   std::int64_t token = 0;
   float weight = 1;
+  float scale = 1;  ///< of what the expert reads
 };
 
 /// The tokens that an expert's second moments are taken of. Only those before `fitted` count; the others judge.
@@ -34,16 +35,17 @@ struct ExpertInputs {
   float share = 0;               ///< the weight of all others, if they were all there
 };
 /// routed: (tokens, used).
-[[nodiscard]] ExpertInputs inputs_of(std::span<const nn::RoutedExpert> routed, std::int64_t used, std::int64_t expert, std::int64_t fitted, std::int64_t wanted);
+[[nodiscard]] ExpertInputs inputs_of(std::span<const nn::RoutedExpert> routed, const nn::RouterOptions& router, std::int64_t expert, std::int64_t fitted, std::int64_t wanted);
 
 /// A token that is routed to an expert.
 struct ExpertVisit {
   std::size_t token = 0;
-  float weight = 0;  ///< the router's
+  float weight = 0;  ///< of what the expert makes: the router's
+  float scale = 1;   ///< of what it reads: the router's, if that is what it weighs
 };
 /// Of each expert. routed: (tokens, used).
-[[nodiscard]] std::vector<std::vector<ExpertVisit>> visits_of(std::span<const nn::RoutedExpert> routed, std::int64_t used, std::size_t experts);
-/// What an expert alone makes of those tokens, over the router's weight: (visits, dim). states: (tokens, dim), as the norm before it reads them.
+[[nodiscard]] std::vector<std::vector<ExpertVisit>> visits_of(std::span<const nn::RoutedExpert> routed, const nn::RouterOptions& router, std::size_t experts);
+/// What an expert alone makes of those tokens, over its weight: (visits, dim). states: (tokens, dim), as the norm before it reads them.
 [[nodiscard]] std::vector<float> outputs_of_expert(Forward& forward, const LayerWeights& alone, std::int64_t layer,
                                                    std::span<const float> states, std::span<const ExpertVisit> visits);
 

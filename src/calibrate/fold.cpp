@@ -26,8 +26,9 @@ bool can_fold(const LayerWeights& block, const InputGroup& group, const ArchSpec
   if (group.source == Role::attention_norm && block.ffn_norm.empty()) return false;
   const WeightMatrix* reader = first_of(block, group);
   if (reader == nullptr) return false;
-  // Norms of values would take scales away, and what makes no values cannot.
-  if (group.source == Role::v && (arch.norms_values || block.attention.v.empty())) return false;
+  // Norms of values would take scales away, clipping would not let them pass, and what makes no values cannot.
+  const bool changes_values = arch.norms_values || arch.find(Field::qkv_clip) != nullptr;
+  if (group.source == Role::v && (changes_values || block.attention.v.empty())) return false;
   const std::int64_t columns = reader->columns();
   if (const std::vector<float>* norm = vector_of(block, group.source)) return static_cast<std::int64_t>(norm->size()) == columns;
   return matrix_of(block, group.source)->rows() == columns;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "bantam/core/parallel.hpp"
 #include "bantam/model/forward.hpp"
 #include "fold.hpp"
 
@@ -77,13 +78,16 @@ ModelSource::ModelSource(const Checkpoint& checkpoint, Rotation residual) : orig
   fold_final_norm();
 }
 
-void ModelSource::load_tables() {
-  for (const CheckpointTensor& tensor : original_.tensors()) {
-    const bool is_table = tensor.role == Role::position_embedding || tensor.role == Role::token_type_embedding || tensor.role == Role::embedding_norm || tensor.role == Role::embedding_norm_bias;
-    if (!is_table) continue;
-    if (tensor.is_matrix) *matrix_of(tables_, tensor) = original_.load_matrix(tensor, Reading::buffered);
-    if (!tensor.is_matrix) *vector_of(tables_, tensor) = original_.load_vector(tensor);
-  }
+const ModelWeights& ModelSource::tables() const {
+  std::call_once(tables_known_, [this] {
+    for (const CheckpointTensor& tensor : original_.tensors()) {
+      const bool is_table = tensor.role == Role::position_embedding || tensor.role == Role::token_type_embedding || tensor.role == Role::embedding_norm || tensor.role == Role::embedding_norm_bias;
+      if (!is_table) continue;
+      if (tensor.is_matrix) *matrix_of(tables_, tensor) = original_.load_matrix(tensor, Reading::buffered);
+      if (!tensor.is_matrix) *vector_of(tables_, tensor) = original_.load_vector(tensor);
+    }
+  });
+  return tables_;
 }
 
 void ModelSource::leave_out_drafting() {
@@ -113,7 +117,9 @@ LayerWeights ModelSource::rotated_block(std::int64_t layer) const {
     if (matrix.empty()) return;
     const RoleInfo& info = info_of(id.role);
     change(matrix, [&](Tensor<float, 2>& m) {
-      if (is_stream(info.columns)) scale_columns(m, *vector_of(block, norm_of(info.role)));
+      // A router may read the stream as it is, before any norm.
+      const bool normed = id.role != Role::router || !original_.config().arch->routes_inputs;
+      if (is_stream(info.columns) && normed) scale_columns(m, *vector_of(block, norm_of(info.role)));
       if (is_stream(info.columns)) residual_->rotate_columns(m);
       if (values && info.role == Role::v) values->rotate_rows(m);
       if (values && info.role == Role::o) values->rotate_columns(m);
@@ -155,8 +161,8 @@ void ModelSource::place(std::int64_t position, std::span<float> row, RowCodes& s
   if (const auto scale = static_cast<float>(config.scales.embedding); scale != 1) {
     for (float& x : row) x *= scale;
   }
-  std::vector<float> learned(tables_.position_embedding.empty() ? 0 : row.size());
-  place_embedding(kernels_in_use(), config, tables_, position, 0, row, learned, scratch);
+  std::vector<float> learned(tables().position_embedding.empty() ? 0 : row.size());
+  place_embedding(kernels_in_use(), config, tables(), position, 0, row, learned, scratch);
 }
 
 Tensor<float, 2> ModelSource::read_rows(const CheckpointTensor& tensor, std::int64_t first, std::int64_t count) const {

@@ -1,6 +1,7 @@
 // The weights of a checkpoint as they are worked on: as they are, or rotated.
 #pragma once
 
+#include <mutex>
 #include <optional>
 
 #include "bantam/calibrate/rotation.hpp"
@@ -48,8 +49,8 @@ class ModelSource final : public BlockSource {
 
  private:
   [[nodiscard]] LayerWeights rotated_block(std::int64_t layer) const;
-  /// What place() takes.
-  void load_tables();
+  /// What place() takes: made when it is first asked for, for shapes alone can be planned with.
+  [[nodiscard]] const ModelWeights& tables() const;
   /// Of a rotated model: it reads states that are those of the original.
   void leave_out_drafting();
   /// Finds what the head takes over.
@@ -58,7 +59,8 @@ class ModelSource final : public BlockSource {
   void read_folded(const CheckpointTensor& tensor, std::int64_t row, std::span<float> out, RowCodes& scratch) const;
 
   const Checkpoint& original_;
-  ModelWeights tables_;  ///< learned positions, and the norm behind the embedding
+  mutable std::once_flag tables_known_;
+  mutable ModelWeights tables_;  ///< learned positions, and the norm behind the embedding
   std::optional<Checkpoint> changed_;
   std::optional<Rotation> residual_;
   std::optional<std::uint64_t> seed_;  ///< of the heads' rotations, if any

@@ -83,13 +83,13 @@ constexpr const char* companions[] = {"tokenizer.json",         "tokenizer.model
 std::string config_json(const Checkpoint& checkpoint, const FormatInfo& format, const Json& quantization) {
   auto json = Json::parse(write_hf_config(checkpoint.config(), torch_dtype(format)), "config.json");
   // Hugging Face's Llama ignores biases unless this says that they are there.
-  const bool biases = checkpoint.config().arch->causal && std::ranges::any_of(checkpoint.tensors(), [](const CheckpointTensor& tensor) { return info_of(tensor.role).bias_of.has_value(); });
-  if (biases) json["attention_bias"] = true;
+  const auto has = [&](Role role) { return std::ranges::find(checkpoint.tensors(), role, &CheckpointTensor::role) != checkpoint.tensors().end(); };
+  if (checkpoint.config().arch->causal && has(Role::q_bias)) json["attention_bias"] = true;
   // And GLM its norms.
   const TensorKey* norm = checkpoint.config().arch->find(Role::q_norm);
-  if (norm != nullptr && norm->presence == Presence::optional) {
-    json["use_qk_norm"] = std::ranges::any_of(checkpoint.tensors(), [](const CheckpointTensor& tensor) { return tensor.role == Role::q_norm; });
-  }
+  if (norm != nullptr && norm->presence == Presence::optional) json["use_qk_norm"] = has(Role::q_norm);
+  // MPT says both elsewhere.
+  if (json.contains("attn_config")) json["attn_config"]["qk_ln"] = has(Role::q_norm), json["no_bias"] = !has(Role::q_bias);
   if (!quantization.is_null()) json["quantization_config"] = quantization;
   return json.dump(2) + "\n";
 }

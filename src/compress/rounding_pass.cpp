@@ -217,7 +217,7 @@ void RoundingPass::round_ungrouped(Work& work, RoundedBlock& result) {
 }
 
 void RoundingPass::round_experts(Work& work, std::int64_t layer, RoundedBlock& result) {
-  const std::int64_t dim = checkpoint_.config().expert_dim(), used = checkpoint_.config().router.used;
+  const std::int64_t dim = checkpoint_.config().expert_dim();
   const std::vector<nn::RoutedExpert> routed = route(work.block, layer);
   const std::size_t first = input_group_of(Role::gate), last = input_group_of(Role::down);
   const bool one_by_one = recipe_.options().true_sequential;
@@ -233,7 +233,7 @@ void RoundingPass::round_experts(Work& work, std::int64_t layer, RoundedBlock& r
     for (const CheckpointTensor& tensor : checkpoint_.tensors()) {
       if (tensor.layer == layer && tensor.expert == e) add(own, mlp_role_of(tensor.role), tensor);
     }
-    const ExpertInputs expert = inputs_of(routed, used, e, fitted_tokens(), dim);
+    const ExpertInputs expert = inputs_of(routed, checkpoint_.config().router, e, fitted_tokens(), dim);
     if (expert.seen < dim) {
       constexpr std::int64_t most_named = 8;
       if (starved_count++ < most_named) starved += message(starved.empty() ? "" : ", ", e, " (", expert.seen, ")");

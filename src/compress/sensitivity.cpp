@@ -80,7 +80,8 @@ SensitivityPass::SensitivityPass(const Checkpoint& checkpoint, const Recipe& rec
   if (!checkpoint.config().has_head) fail(Errc::unsupported, "sensitivity: ", checkpoint.config().arch->name, ": expected a model that makes logits, by which formats are chosen; what works: one recipe for all layers, and --keep");
   list_results(recipe, target);
   choose_windows(calibration);
-  forward_ = std::make_unique<Forward>(checkpoint.config(), none_, longest_window, 0);
+  const auto longest = std::ranges::max_element(windows_, {}, &std::vector<TokenId>::size);
+  forward_ = std::make_unique<Forward>(checkpoint.config(), none_, std::ssize(*longest), 0);
 }
 
 std::vector<Sensitivity> SensitivityPass::run() {
@@ -218,19 +219,23 @@ void SensitivityPass::begin() {
   }
 }
 
-void SensitivityPass::run_half(const LayerWeights& block, std::int64_t layer, Half half, std::vector<float>& states, LentKeys& keys, bool keeps) {
+void SensitivityPass::run_half(const LayerWeights& block, std::int64_t layer, Half half, std::vector<float>& states, LentKeys& keys, std::span<const float> inputs) {
   const auto dim = static_cast<std::size_t>(checkpoint_.config().dim);
-  std::span<float> rest(states);
+  const bool routes_inputs = half == Half::feed_forward && checkpoint_.config().arch->routes_inputs;
+  std::size_t first = 0;
   for (std::size_t i = 0; i < windows_.size(); ++i) {
     const std::vector<TokenId>& window = windows_[i];
-    const BesideStates beside{half == Half::mixer ? keys.of(layer, i, keeps) : nullptr, half == Half::end ? embeddings_.of(layer, window) : std::span<const float>()};
-    forward_->run_half(block, layer, half, rest.first(window.size() * dim), beside);
-    rest = rest.subspan(window.size() * dim);
+    const std::size_t size = window.size() * dim;
+    const BesideStates beside{half == Half::mixer ? keys.of(layer, i, true) : nullptr, half == Half::end ? embeddings_.of(layer, window) : std::span<const float>(),
+                              routes_inputs ? inputs.subspan(first, size) : std::span<const float>()};
+    forward_->run_half(block, layer, half, std::span(states).subspan(first, size), beside);
+    first += size;
   }
 }
 
 void SensitivityPass::run_block(const LayerWeights& block, std::int64_t layer, std::vector<float>& states, LentKeys& keys) {
-  for (const Half half : halves) run_half(block, layer, half, states, keys);
+  const std::vector<float> inputs = checkpoint_.config().arch->routes_inputs ? states : std::vector<float>();
+  for (const Half half : halves) run_half(block, layer, half, states, keys, inputs);
 }
 
 WeightMatrix SensitivityPass::round(const CheckpointTensor& tensor, const WeightMatrix& original, const Tensor<float, 2>& weights,

@@ -17,14 +17,15 @@ void SensitivityPass::measure_experts(const LayerWeights& block, std::int64_t la
   std::span<float> rest(attended);
   for (const std::vector<TokenId>& window : windows_) {
     const std::size_t size = window.size() * static_cast<std::size_t>(config.dim);
-    forward_->run_to(block, layer, group_of(Role::up), rest.first(size));
+    const std::span<const float> inputs = config.arch->routes_inputs ? std::span<const float>(base_).subspan(base_.size() - rest.size(), size) : std::span<const float>();
+    forward_->run_to(block, layer, group_of(Role::up), rest.first(size), {.layer_inputs = inputs});
     const std::span<const nn::RoutedExpert> some = forward_->route(block);
     routed_windows.insert(routed_windows.end(), some.begin(), some.end());
     rest = rest.subspan(size);
   }
-  const auto visits = visits_of(routed_windows, config.router.used, block.experts.experts.size());
+  const auto visits = visits_of(routed_windows, config.router, block.experts.experts.size());
   std::vector<float> after = attended;
-  run_half(block, layer, Half::feed_forward, after, keys_);
+  run_half(block, layer, Half::feed_forward, after, keys_, base_);
 
   // Norms stand between what experts make and the hidden states: these are made anew with all experts changed.
   const bool normed_behind = !block.ffn_out_norm.empty() || !block.expert_out_norm.empty();
@@ -46,7 +47,7 @@ void SensitivityPass::measure_experts(const LayerWeights& block, std::int64_t la
     check_cancelled();
     const std::vector<ExpertVisit>& seen = visits[static_cast<std::size_t>(e)];
     const LayerWeights alone = expert_alone(block, e);
-    const ExpertInputs inputs = inputs_of(routed, config.router.used, e, pass_.fitted_tokens(), config.expert_dim());
+    const ExpertInputs inputs = inputs_of(routed, config.router, e, pass_.fitted_tokens(), config.expert_dim());
     const std::vector<float> outputs = outputs_of_expert(*forward_, alone, layer, attended, seen);
     for (std::size_t g = 0; g < input_groups().size(); ++g) {
       std::optional<Hessian> hessian;
@@ -61,7 +62,7 @@ void SensitivityPass::measure_experts(const LayerWeights& block, std::int64_t la
     for (std::size_t f = 0; f < unit.lost.size(); ++f) {
       if (normed_behind && unit.runs[f]) {
         unit.variants[f].states = attended;
-        run_half(unit.changed[f], layer, Half::feed_forward, unit.variants[f].states, keys_);
+        run_half(unit.changed[f], layer, Half::feed_forward, unit.variants[f].states, keys_, base_);
         unit.changed[f] = {};
       }
       if (unit.runs[f]) run_half(block, layer, Half::end, unit.variants[f].states, keys_);

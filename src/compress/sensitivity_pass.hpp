@@ -55,8 +55,8 @@ class SensitivityPass {
                        std::span<const float> base);
   void interpolate();
   [[nodiscard]] std::vector<float> embed(FunctionRef<void(TokenId, std::span<float>, RowCodes&)> read_row) const;
-  /// `keeps`: see LentKeys.
-  void run_half(const LayerWeights& block, std::int64_t layer, Half half, std::vector<float>& states, LentKeys& keys, bool keeps = true);
+  /// `inputs`: of a second half, the states that the layer began with.
+  void run_half(const LayerWeights& block, std::int64_t layer, Half half, std::vector<float>& states, LentKeys& keys, std::span<const float> inputs = {});
   void run_block(const LayerWeights& block, std::int64_t layer, std::vector<float>& states, LentKeys& keys);
   /// A matrix in a format, as the recipe's method rounds it. `weights`: of `original`.
   [[nodiscard]] WeightMatrix round(const CheckpointTensor& tensor, const WeightMatrix& original, const Tensor<float, 2>& weights,

@@ -38,6 +38,14 @@ std::vector<std::int64_t> extents_of(const Source& source, Field field, std::int
   return extents;
 }
 
+/// FFN widths as extents_of() gives them; some files give them in widths of the residual stream.
+std::vector<std::int64_t> ffn_of(const Source& source, const ModelConfig& c, const std::function<bool(std::int64_t)>& has) {
+  const std::optional<double> factor = source.number(Field::ffn_factor);
+  const bool is_said = source.number(Field::ffn) || !source.list(Field::ffn).empty();
+  if (!factor || is_said) return extents_of(source, Field::ffn, c.layers, has);
+  return {extent_of(source, Field::ffn_factor, std::round(*factor * static_cast<double>(c.dim)))};
+}
+
 /// A whole number, 0 where there is none.
 std::int64_t count_of(const Source& source, Field field, std::int64_t most = largest_extent) {
   const double value = source.number(field).value_or(0);
@@ -61,6 +69,9 @@ void read_router(const Source& source, std::int64_t experts, nn::RouterOptions& 
   expect(router.groups_used <= router.groups, Field::router_groups_used, "1 to ", router.groups, " groups a token, found ", router.groups_used);
   const std::int64_t open = experts / router.groups * router.groups_used;
   expect(router.used <= open, Field::experts_used, "at most the ", open, " experts of ", router.groups_used, " of ", router.groups, " groups, found ", router.used);
+  const double jitter = source.number(Field::router_jitter).value_or(static_cast<double>(router.jitter));
+  expect(jitter >= 0 && jitter <= 1, Field::router_jitter, "a number from 0 to 1, found ", jitter);
+  router.jitter = static_cast<float>(jitter);
   const double scale = source.number(Field::router_scale).value_or(0);
   if (scale == 0) return;  // some writers say so where there is none
   // More than any by far, and far from what would overflow.
@@ -130,7 +141,7 @@ void read_layers(const Source& source, ModelConfig& c) {
   bool any_dense = false;
   for (std::int64_t i = 0; i < c.layers; ++i) any_dense = any_dense || is_dense(i);
   if (any_dense) {
-    const std::vector<std::int64_t> ffn = extents_of(source, Field::ffn, c.layers, is_dense);
+    const std::vector<std::int64_t> ffn = ffn_of(source, c, is_dense);
     for (std::int64_t i = 0; i < c.layers; ++i) {
       if (is_dense(i)) layers[static_cast<std::size_t>(i)].ffn = at(ffn, i);
     }
@@ -181,6 +192,10 @@ void read_scales(const Source& source, ModelConfig& c) {
   s.logits = scale(Field::logit_factor, 1) / scale(Field::logit_scale, 1);
   s.attention_softcap = scale(Field::attention_softcap, 0);
   s.final_softcap = scale(Field::final_softcap, 0);
+  c.alibi = scale(Field::alibi, c.arch->alibi);
+  c.qkv_clip = scale(Field::qkv_clip, 0);
+  // More than the paper's by far; steeper slopes are 0.
+  if (c.alibi > 1024) fail(Errc::corrupt, source.place, ": ", source.key(Field::alibi), ": expected a number up to 1024, found ", c.alibi);
 }
 
 }  // namespace
@@ -288,15 +303,25 @@ void check_rope(const nn::RopeOptions& rope, const std::string& place) {
 
 namespace bantam::inline v0 {
 
-std::int64_t ModelConfig::dense_layers() const noexcept { return std::ranges::find_if(specs, &LayerSpec::is_sparse) - specs.begin(); }
-
 void check_positions(const ModelConfig& config, std::int64_t tokens, std::string_view what) {
   if (!config.arch->learns_positions() || tokens <= config.context) return;
   fail(Errc::invalid_argument, what, ": expected at most the ", config.context, " tokens that the model has learned positions of, found ", tokens);
 }
 
+std::int64_t ModelConfig::dense_layers() const noexcept { return std::ranges::find_if(specs, &LayerSpec::is_sparse) - specs.begin(); }
+
 Pooling ModelConfig::usual_pooling() const noexcept {
   return pooling.value_or(labels == 0 ? Pooling::mean : arch->causal ? Pooling::last : Pooling::cls);
+}
+
+std::int64_t ModelConfig::sparse_step() const noexcept {
+  const std::int64_t step = dense_layers() + 1;
+  const ConfigKey* key = arch->find(Field::sparse_step);
+  if (key == nullptr || key->hf.empty() || key->gguf.empty() || arch->find(Field::dense_layers) != nullptr) return 1;
+  for (std::int64_t i = 0; i < layers; ++i) {
+    if (layer(i).is_sparse() != ((i + 1) % step == 0)) return 1;
+  }
+  return step;
 }
 
 bool ModelConfig::lends_keys(std::int64_t i) const noexcept {
@@ -313,10 +338,10 @@ bool ModelConfig::is_uniform() const noexcept {
   const auto alike = [](const LayerSpec& a, const LayerSpec& b) {
     return a.kv_heads == b.kv_heads && a.ffn == b.ffn && a.experts == b.experts && a.expert_ffn == b.expert_ffn;
   };
-  const std::int64_t dense = dense_layers();
+  const std::int64_t dense = dense_layers(), step = sparse_step();
   for (std::int64_t i = 0; i < layers; ++i) {
     const auto first = std::ranges::find_if(specs, [&](const LayerSpec& spec) { return of_a_kind(spec, layer(i)); });
-    const bool in_order = arch->recurrent != MixerKind::none || i < dense || layer(i).is_sparse();
+    const bool in_order = arch->recurrent != MixerKind::none || i < dense || layer(i).is_sparse() || step > 1;
     if ((layer(i).kv_heads != kv_heads && !full_differ) || !alike(layer(i), *first) || !in_order) return false;
   }
   return true;
@@ -422,6 +447,7 @@ FieldValue value_of(const ModelConfig& c, Field field) {
     case Field::ffn:
       if (const auto mlp = std::ranges::find_if(c.specs, [](const LayerSpec& spec) { return !spec.is_sparse() && spec.ffn > 0; }); mlp != c.specs.end()) return mlp->ffn;
       return c.arch->find(Field::shared_experts) != nullptr ? sparse.expert_ffn : unless(0, std::max(sparse.ffn, sparse.expert_ffn));
+    case Field::ffn_factor: return c.ffn % c.dim == 0 ? FieldValue(c.ffn / c.dim) : FieldValue(static_cast<double>(c.ffn) / static_cast<double>(c.dim));
     case Field::vocab: return c.vocab;
     case Field::context: return c.context;
     case Field::norm_eps: return c.norm_eps;
@@ -436,6 +462,8 @@ FieldValue value_of(const ModelConfig& c, Field field) {
     case Field::nope_dim: return c.head_dim - c.rope.dim;
     case Field::latent_heads: return std::int64_t{1};
     case Field::latent_key_dim: return c.kv_rank + c.rope.dim;
+    case Field::alibi: return c.alibi;
+    case Field::qkv_clip: return c.qkv_clip > 0 ? FieldValue(c.qkv_clip) : FieldValue();
     case Field::attention_softcap: return c.scales.attention_softcap;
     case Field::final_softcap: return c.scales.final_softcap;
     case Field::embedding_scale: return c.scales.embedding;
@@ -468,11 +496,12 @@ FieldValue value_of(const ModelConfig& c, Field field) {
       fail(Errc::unsupported, "config: expected a shared expert as wide as a number of experts of ", sparse.expert_ffn, ", which files of type ", c.arch->name,
            " give, found ", sparse.ffn);
     case Field::dense_layers: return dense;
-    case Field::sparse_step: return std::int64_t{1};
+    case Field::sparse_step: return c.sparse_step();
     case Field::drafting_layers: return std::ssize(c.drafting);
     case Field::router_groups: return c.router.groups;
     case Field::router_groups_used: return c.router.groups_used;
     case Field::router_scale: return static_cast<double>(c.router.scale);
+    case Field::router_jitter: return static_cast<double>(c.router.jitter);
   }
   return {};
 }

@@ -102,15 +102,18 @@ ModelConfig read_gguf_config(const GgufFile& file) {
   const bool windowed = file.number(*name + ".attention.sliding_window").value_or(0) > 0;
   const ArchSpec* arch = nullptr;
   std::string names;
+  const bool is_ggufs = std::ranges::any_of(architectures, [&](const ArchSpec* candidate) { return candidate->gguf_name() == *name; });
   for (const ArchSpec* candidate : architectures) {
     names += message(names.empty() ? "" : ", ", candidate->gguf_name(), candidate->has_experts() ? " with experts" : "");
-    const bool named = candidate->name == *name || candidate->gguf_name() == *name;
+    const bool named = candidate->gguf_name() == *name || (!is_ggufs && candidate->name == *name);
     if (!named || candidate->has_experts() != has_experts) continue;
+    if (!candidate->gguf_mark.empty() && file.find(candidate->gguf_mark) == nullptr) continue;
     // OLMo 2 and 3 share a name: the second has windows.
     const bool steps = windowed && candidate->full_attention_step > 0 && arch != nullptr && arch->full_attention_step == 0;
     // DeepSeek V2 and V3 share a name, and differ in how they score experts.
     const bool scores = function != 0 && candidate->router.score == score_of(function) && (arch == nullptr || arch->router.score != candidate->router.score);
-    if (arch == nullptr || (candidate->name == *name && !windowed) || scores || steps) arch = candidate;
+    const bool marked = !candidate->gguf_mark.empty();
+    if (arch == nullptr || marked || (candidate->name == *name && !windowed && arch->gguf_mark.empty()) || scores || steps) arch = candidate;
   }
   if (arch == nullptr) {
     fail(Errc::unsupported, place, ": general.architecture: expected one of ", names, ", found ", printable(*name), has_experts ? " with experts" : "");
@@ -127,6 +130,9 @@ ModelConfig read_gguf_config(const GgufFile& file) {
       place,
       [&](Field field) -> std::optional<double> {
         const auto* list = list_of(field);
+        const ConfigKey* key = arch->find(field);
+        // What no container says.
+        if (key != nullptr && key->gguf.empty() && key->hf.empty() && key->otherwise != 0) return key->otherwise;
         if (list == nullptr) return file.number(key_of(field));
         // Some writers give one number a layer; equal numbers mean the same.
         const std::int64_t layers = file.integer(key_of(Field::layers)).value_or(0);
@@ -150,10 +156,18 @@ ModelConfig read_gguf_config(const GgufFile& file) {
       },
       key_of, true, [](std::int64_t) { return false; }, [&](std::int64_t layers) { return detail::layer_kinds_of(file, *arch, layers); }};
   ModelConfig c = detail::read_sizes(*arch, source);
+  if (const ConfigKey* key = arch->find(Field::kv_heads); key != nullptr && key->hf.empty() && key->otherwise > 0 && static_cast<double>(c.kv_heads) != key->otherwise) {
+    fail(Errc::unsupported, place, ": ", key_of(Field::kv_heads), ": expected ", key->otherwise, " of a model of type ", arch->name, ", found ", c.kv_heads);
+  }
   if (c.scales.attention == 0) c.scales.attention = detail::unsaid_attention_scale(c);
-  if (source.number(Field::window).value_or(0) != 0) {
+  // llama.cpp's chunks have one size.
+  const double chunk = arch->chunks_windows ? 8192 : 0;
+  if (arch->chunks_windows && file.number(*name + ".attention.sliding_window").value_or(1) == 0) {
+    fail(Errc::unsupported, place, ": ", *name, ".attention.sliding_window: expected attention in chunks, found 0");
+  }
+  if (source.number(Field::window).value_or(chunk) != 0) {
     const std::vector<bool> windows = windows_of(file, *name + ".attention.sliding_window_pattern", *arch, c.layers);
-    const std::int64_t window = detail::require_extent(source, Field::window);
+    const std::int64_t window = source.number(Field::window) ? detail::require_extent(source, Field::window) : static_cast<std::int64_t>(chunk);
     for (std::int64_t i = 0; i < c.layers; ++i) c.specs[static_cast<std::size_t>(i)].window = windows[static_cast<std::size_t>(i)] ? window : 0;
     c.set_layers(std::move(c.specs));
   }
@@ -218,6 +232,8 @@ ModelConfig read_gguf_config(const GgufFile& file) {
   const double temperature = source.number(Field::temperature_scale).value_or(0);
   if (!(temperature >= 0) || !std::isfinite(temperature)) fail(Errc::corrupt, place, ": ", key_of(Field::temperature_scale), ": expected a number of at least 0, found ", temperature);
   c.temperature = {.scale = temperature, .length = static_cast<double>(c.rope.original_context)};
+  if (arch->temperature.scale > 0) c.temperature = arch->temperature;
+  c.norms_turned = arch->norms_turned && detail::gguf_norms_turned(c);
   detail::check_router(c.router, place);
   detail::check_rope(c.rope, place);
   return c;

@@ -27,8 +27,29 @@ const Json& parse_object(const Json& json, const std::string& place) {
   return json;
 }
 
+/// A member of members, whose names stand in `key` with dots between; null where there is none.
+const Json* find_at(const Json& json, std::string_view key) {
+  const Json* at = key.empty() ? nullptr : &json;
+  while (at != nullptr && !key.empty()) {
+    const std::string_view name = key.substr(0, key.find('.'));
+    at = at->find(name);
+    key.remove_prefix(std::min(key.size(), name.size() + 1));
+  }
+  return at;
+}
+/// The same to be written to.
+Json& put_at(Json& json, std::string_view key) {
+  Json* at = &json;
+  for (auto dot = key.find('.'); dot != key.npos; dot = key.find('.')) {
+    at = &(*at)[key.substr(0, dot)];
+    key.remove_prefix(dot + 1);
+  }
+  return (*at)[key];
+}
+
 std::optional<double> number_at(const Json& json, std::string_view key, const std::string& place) {
-  const Json* it = key.empty() ? nullptr : member(json, key);
+  const Json* it = find_at(json, key);
+  if (it != nullptr && it->is_null()) it = nullptr;
   if (it == nullptr) return std::nullopt;
   if (!it->is_number()) fail(Errc::corrupt, place, ": ", key, ": expected a number, found ", printable(it->dump()));
   return it->get<double>();
@@ -36,7 +57,7 @@ std::optional<double> number_at(const Json& json, std::string_view key, const st
 
 /// One number a layer, where the model was pruned so; native files alone say it.
 std::vector<double> list_at(const Json& json, std::string_view key, const std::string& place) {
-  const Json* it = key.empty() ? nullptr : json.find(key);
+  const Json* it = find_at(json, key);
   if (it == nullptr || !it->is_array()) return {};
   std::vector<double> numbers;
   for (const Json& number : *it) {
@@ -72,18 +93,30 @@ ops::Gate gate_of(const std::string& name, std::string_view key, const std::stri
   fail(Errc::unsupported, place, ": ", key, ": expected silu, gelu, gelu_pytorch_tanh, gelu_new, gelu_fast, relu or relu2, found ", printable(name));
 }
 
-/// SmolLM3's list of layers that rope turns, 1 for those.
-void read_rotated_layers(const Json& json, const std::string& place, ModelConfig& c) {
-  const Json* list = member(json, "no_rope_layers");
-  if (list == nullptr) return;
-  if (!list->is_array() || static_cast<std::int64_t>(list->size()) != c.layers) {
-    fail(Errc::corrupt, place, ": no_rope_layers: expected a list of ", c.layers, " numbers, found ", list->is_array() ? message(list->size()) : std::string(list->type_name()));
+std::string_view rope_layout_key(const ArchSpec& arch) noexcept { return arch.routes_inputs ? "rope_layout" : "no_rope_layers"; }
+
+/// A list of which layers have something, 1 for those; empty where there is none.
+std::vector<bool> layout_at(const Json& json, std::string_view key, const std::string& place, std::int64_t layers) {
+  const Json* list = member(json, key);
+  if (list == nullptr || (list->is_array() && list->empty())) return {};
+  if (!list->is_array() || static_cast<std::int64_t>(list->size()) != layers) {
+    fail(Errc::corrupt, place, ": ", key, ": expected a list of ", layers, " numbers, found ", list->is_array() ? message(list->size()) : std::string(list->type_name()));
   }
-  for (std::int64_t i = 0; i < c.layers; ++i) {
-    const Json& turned = (*list)[static_cast<std::size_t>(i)];
-    if (turned != 0 && turned != 1) fail(Errc::corrupt, place, ": no_rope_layers[", i, "]: expected 0 or 1, found ", printable(turned.dump()));
-    if (turned == 0) c.specs[static_cast<std::size_t>(i)].rope = nn::LayerRope::none;
-    if (turned == 1 && c.layer(i).rope == nn::LayerRope::none) c.specs[static_cast<std::size_t>(i)].rope = nn::LayerRope::model;
+  std::vector<bool> layout;
+  for (std::int64_t i = 0; i < layers; ++i) {
+    const Json& has = (*list)[static_cast<std::size_t>(i)];
+    if (has != 0 && has != 1) fail(Errc::corrupt, place, ": ", key, "[", i, "]: expected 0 or 1, found ", printable(has.dump()));
+    layout.push_back(has == 1);
+  }
+  return layout;
+}
+
+/// The layers that rope turns: SmolLM3's and Llama 4's list, or SmallThinker's.
+void read_rotated_layers(const Json& json, const std::string& place, ModelConfig& c) {
+  const std::vector<bool> turned = layout_at(json, rope_layout_key(*c.arch), place, c.layers);
+  for (std::size_t i = 0; i < turned.size(); ++i) {
+    if (!turned[i]) c.specs[i].rope = nn::LayerRope::none;
+    if (turned[i] && c.specs[i].rope == nn::LayerRope::none) c.specs[i].rope = nn::LayerRope::model;
   }
 }
 
@@ -112,6 +145,11 @@ void read_longrope(const Json& json, const std::string& place, ModelConfig& c) {
   const double factor = static_cast<double>(c.context) / static_cast<double>(rope.original_context);
   const double usual = factor <= 1 ? 1 : std::sqrt(1 + std::log(factor) / std::log(static_cast<double>(rope.original_context)));
   rope.attention_factor = number_at(json, "attention_factor", place).value_or(usual);
+  // Phi-3.5-MoE's, in the place of the usual one.
+  const auto near = number_at(json, "short_mscale", place), far = number_at(json, "long_mscale", place);
+  if (!near && !far) return;
+  if (near != far) fail(Errc::unsupported, place, ": long_mscale: expected that of short_mscale, found another");
+  rope.attention_factor = *far;
 }
 
 void read_rope_scaling(const Json& json, const std::string& file, std::string_view name, ModelConfig& c) {
@@ -221,6 +259,31 @@ void check_local_rope(const Json* parameters, const std::string& file) {
   if (type != "default" || part != 1) fail(Errc::unsupported, place, ": expected rope_type default over whole heads, found ", printable(type), " over a part of ", part);
 }
 
+/// Llama 4's layers with experts by number, where a config lists them: those of its step.
+void check_sparse_layers(const Json& json, const std::string& place, const ModelConfig& c) {
+  const Json* list = member(json, "moe_layers");
+  if (list == nullptr || !c.arch->chunks_windows) return;
+  std::set<double> listed, sparse;
+  for (const Json& layer : *list) listed.insert(layer.is_number() ? layer.get<double>() : -1);
+  for (std::int64_t i = 0; i < c.layers; ++i) {
+    if (c.layer(i).is_sparse()) sparse.insert(static_cast<double>(i));
+  }
+  if (listed != sparse) fail(Errc::unsupported, place, ": moe_layers: expected each layer that is a multiple of ", c.sparse_step(), ", found ", printable(list->dump()));
+}
+
+/// The temperature of queries, where a config has it by itself.
+nn::Temperature read_temperature(const Json& json, const std::string& place, nn::Temperature t) {
+  // Some say it by a number.
+  const Json* tuned = member(json, "attn_temperature_tuning");
+  if (tuned != nullptr && (*tuned == Json(false) || *tuned == Json(0))) t.scale = 0;
+  const double scale = number_at(json, "attn_scale", place).value_or(t.scale), length = number_at(json, "floor_scale", place).value_or(t.length);
+  if (!(scale >= 0) || !std::isfinite(scale)) fail(Errc::corrupt, place, ": attn_scale: expected at least 0, found ", scale);
+  if (!(length >= 1) || !std::isfinite(length)) fail(Errc::corrupt, place, ": floor_scale: expected at least 1, found ", length);
+  if (t.scale > 0) t.scale = scale;
+  t.length = length;
+  return t;
+}
+
 /// Newer configs name the kind of each layer. What they say goes before the keys that models had for it.
 void read_layer_types(const Json& json, const std::string& place, std::int64_t window, ModelConfig& c) {
   const Json* types = member(json, "layer_types");
@@ -231,7 +294,7 @@ void read_layer_types(const Json& json, const std::string& place, std::int64_t w
   }
   for (std::int64_t i = 0; i < c.layers; ++i) {
     const Json& type = (*types)[static_cast<std::size_t>(i)];
-    const bool sliding = type == "sliding_attention";
+    const bool sliding = type == (c.arch->chunks_windows ? "chunked_attention" : "sliding_attention");
     if (!sliding && type != "full_attention") {
       fail(Errc::unsupported, place, ": layer_types[", i, "]: expected full_attention or sliding_attention, found ", printable(type.dump()));
     }
@@ -240,22 +303,31 @@ void read_layer_types(const Json& json, const std::string& place, std::int64_t w
   }
 }
 
-/// Throws unsupported where config.json says what the architecture has no number for.
-void check_choices(const Json& json, const ArchSpec& arch, const std::string& place) {
-  for (const ConfigChoice& choice : arch.choices) {
-    const Json* it = member(json, choice.key);
-    const bool fits = it == nullptr ? choice.value == choice.otherwise
-                      : it->is_boolean() ? !choice.is_number && it->get<bool>() == (choice.value != 0)
-                                         : it->is_number() && it->get<double>() == choice.value;
-    if (fits) continue;
-    fail(Errc::unsupported, place, ": ", choice.key, ": expected ", choice.is_number ? message(choice.value) : choice.value != 0 ? "true" : "false", " of a model of type ", arch.name, ", found ",
-         it == nullptr ? std::string("nothing") : printable(it->dump()));
-  }
+/// Whether config.json says what an architecture has no number for.
+bool is_chosen(const Json& json, const ConfigChoice& choice) {
+  const Json* it = find_at(json, choice.key);
+  if (it == nullptr || it->is_null()) return choice.value == choice.otherwise;
+  if (it->is_boolean()) return !choice.is_number && it->get<bool>() == (choice.value != 0);
+  return it->is_number() && it->get<double>() == choice.value;
+}
+
+/// Those of some architectures, all of a class or a type, that the config's choices are of.
+std::vector<const ArchSpec*> chosen(const std::vector<const ArchSpec*>& archs, const Json& json, const std::string& place) {
+  const auto first_other = [&](const ArchSpec* arch) { return std::ranges::find_if(arch->choices, [&](const ConfigChoice& choice) { return !is_chosen(json, choice); }); };
+  std::vector<const ArchSpec*> fitting;
+  std::ranges::copy_if(archs, std::back_inserter(fitting), [&](const ArchSpec* arch) { return first_other(arch) == arch->choices.end(); });
+  if (!fitting.empty() || archs.empty()) return fitting;
+  // The one that most was said of.
+  const ArchSpec* near = *std::ranges::max_element(archs, {}, [&](const ArchSpec* arch) { return first_other(arch) - arch->choices.begin(); });
+  const ConfigChoice& choice = *first_other(near);
+  const Json* found = find_at(json, choice.key);
+  fail(Errc::unsupported, place, ": ", choice.key, ": expected ", choice.is_number ? message(choice.value) : choice.value != 0 ? "true" : "false", " of a model of type ", near->name,
+       ", found ", found == nullptr ? std::string("nothing") : printable(found->dump()));
 }
 
 /// Whether a class is one of an architecture's.
 bool is_class_of(const ArchSpec& arch, std::string_view name) noexcept {
-  return arch.hf_class == name || std::ranges::find(arch.more_classes, name) != arch.more_classes.end();
+  return arch.hf_class == name || (arch.older_class == name && !name.empty()) || std::ranges::find(arch.more_classes, name) != arch.more_classes.end();
 }
 
 /// The class that a model of these parts has.
@@ -274,27 +346,33 @@ const ArchSpec& find_hf_arch(const Json& json, const std::string& place) {
     const bool fits = experts != nullptr && !turned_off && number_at(json, experts->hf, place).value_or(0) > 0;
     return found == nullptr || fits ? arch : found;
   };
+  const auto the_best = [&](auto&& is_named) {
+    std::vector<const ArchSpec*> named;
+    std::ranges::copy_if(architectures, std::back_inserter(named), is_named);
+    const ArchSpec* found = nullptr;
+    for (const ArchSpec* arch : chosen(named, json, place)) found = the_better(found, arch);
+    return found;
+  };
   const Json* it = json.find("architectures");
   if (it != nullptr && it->is_array() && !it->empty() && (*it)[0].is_string()) {
     const std::string_view name = (*it)[0].string();
-    const ArchSpec* found = nullptr;
-    for (const ArchSpec* arch : architectures) {
-      if (is_class_of(*arch, name)) found = the_better(found, arch);
-    }
-    if (found != nullptr) return *found;
+    if (const ArchSpec* found = the_best([&](const ArchSpec* arch) { return is_class_of(*arch, name); })) return *found;
     fail(Errc::unsupported, place, ": architectures: expected one of ", supported_architectures(), ", found ", printable(name));
   }
   const std::string type = text_at(json, "model_type", place, "");
   // The text of a model that sees has a type of its own: qwen3_5_text.
   const std::string_view text = "_text", alone = type.ends_with(text) ? std::string_view(type).substr(0, type.size() - text.size()) : type;
   for (const std::string_view name : {std::string_view(type), alone}) {
-    const ArchSpec* found = nullptr;
-    for (const ArchSpec* arch : architectures) {
-      if (arch->name == name) found = the_better(found, arch);
-    }
-    if (found != nullptr) return *found;
+    if (const ArchSpec* found = the_best([&](const ArchSpec* arch) { return arch->name == name; })) return *found;
   }
   fail(Errc::unsupported, place, ": model_type: expected the type of one of ", supported_architectures(), ", found ", printable(type));
+}
+
+/// What a list of numbers of each layer is called, which our files alone have: ours where the architecture's folders have no such number.
+std::string_view list_key(const ArchSpec& arch, Field field) {
+  const ConfigKey* key = arch.find(field);
+  if (key != nullptr && !key->hf.empty()) return key->hf;
+  return field == Field::heads ? "heads_by_layer" : field == Field::kv_heads ? "kv_heads_by_layer" : "ffn_by_layer";
 }
 
 /// Qwen's list of layers without experts.
@@ -368,7 +446,7 @@ ModelConfig from_json(const Json& whole, const std::string& file) {
   };
   // A list is read as a list alone, where there may be one.
   const auto is_list = [&](Field field) {
-    const Json* it = detail::may_differ(field) ? json.find(key_of(field)) : nullptr;
+    const Json* it = detail::may_differ(field) ? find_at(json, list_key(arch, field)) : nullptr;
     return it != nullptr && it->is_array();
   };
   const detail::Source source{
@@ -385,18 +463,18 @@ ModelConfig from_json(const Json& whole, const std::string& file) {
           if (std::ranges::all_of(numbers, [&](double number) { return number == numbers[0]; })) return numbers[0];
           fail(Errc::unsupported, place, ": ", key_of(field), ": expected one number for all layers, found several");
         }
-        const std::optional<double> number = number_at(json, key_of(field), place);
         const ConfigKey* key = arch.find(field);
+        std::optional<double> number = number_at(json, key_of(field), place);
+        if (!number && key != nullptr) number = number_at(json, key->older, place);
         // null says that there is none.
-        if (const Json* it = json.find(key_of(field)); it != nullptr && it->is_null()) return std::nullopt;
+        if (const Json* it = find_at(json, key_of(field)); it != nullptr && it->is_null()) return std::nullopt;
         return !number && key != nullptr && key->otherwise != 0 ? key->otherwise : number;
       },
-      [&](Field field) { return is_list(field) ? list_at(json, key_of(field), place) : std::vector<double>(); },
+      [&](Field field) { return is_list(field) ? list_at(json, list_key(arch, field), place) : std::vector<double>(); },
       [&](Field field) { return std::string(key_of(field)); }, false, dense_layers_of(json, place),
       [&](std::int64_t layers) { return detail::layer_kinds_of(json, place, arch, layers); }};
   ModelConfig c = detail::read_sizes(arch, source);
   c.vocab = detail::require_extent(source, Field::vocab);
-  check_choices(json, arch, place);
   if (arch.pads_positions) {
     if (c.context <= arch.position_offset) fail(Errc::corrupt, place, ": ", key_of(Field::context), ": expected more than ", arch.position_offset, ", found ", c.context);
     c.context -= arch.position_offset;
@@ -447,6 +525,9 @@ ModelConfig from_json(const Json& whole, const std::string& file) {
   } else if (const Json* scaling = member(json, "rope_scaling")) {
     read_rope_scaling(*scaling, place, "rope_scaling", c);
   }
+  if (const auto width = number_at(json, "word_embed_proj_dim", place); width && *width != static_cast<double>(c.dim)) {
+    fail(Errc::unsupported, place, ": word_embed_proj_dim: expected the ", c.dim, " of hidden_size, found ", *width);
+  }
   if (arch.latent && !flag_at(json, "rope_interleave", place, true)) fail(Errc::unsupported, place, ": rope_interleave: expected true, found false");
   if (json.find("rope_divisors") != nullptr && !arch.proportional_rope) c.rope.divisors = divisors_at(json, "rope_divisors", place, c);
   std::int64_t window = 0, first = 0;  // layers before that one see everything
@@ -467,6 +548,8 @@ ModelConfig from_json(const Json& whole, const std::string& file) {
     const bool has_window = step && arch.full_attention_step > 0 ? detail::has_window(arch, i, static_cast<std::int64_t>(*step)) : detail::has_window(arch, i);
     c.specs[static_cast<std::size_t>(i)].window = i < first || !has_window ? 0 : window;
   }
+  const std::vector<bool> windows = arch.routes_inputs ? layout_at(json, "sliding_window_layout", place, c.layers) : std::vector<bool>();
+  for (std::size_t i = 0; i < windows.size(); ++i) c.specs[i].window = windows[i] ? window : 0;
   read_layer_types(json, place, window, c);
   c.set_layers(std::move(c.specs));
   const bool shares_values = arch.may_share_values && flag_at(json, "attention_k_eq_v", place, false);
@@ -478,11 +561,19 @@ ModelConfig from_json(const Json& whole, const std::string& file) {
   }
   double local_base = source.number(Field::local_rope_base).value_or(0);
   // ModernBERT's way to say that there is one base.
-  if (const Json* it = arch.full_first ? json.find(key_of(Field::local_rope_base)) : nullptr; it != nullptr && it->is_null()) local_base = c.rope.base;
+  if (const Json* it = arch.full_layers_lead ? json.find(key_of(Field::local_rope_base)) : nullptr; it != nullptr && it->is_null()) local_base = c.rope.base;
   if (local_parameters != nullptr && local_parameters->is_object()) local_base = number_at(*local_parameters, "rope_theta", place).value_or(local_base);
   if (!(local_base >= 0) || !std::isfinite(local_base)) fail(Errc::corrupt, place, ": ", key_of(Field::local_rope_base), ": expected a number above 0, found ", local_base);
   detail::set_ropes(c, local_base);
   read_rotated_layers(json, place, c);
+  if (arch.chunks_windows && member(json, "layer_types") == nullptr) {
+    for (LayerSpec& spec : c.specs) spec.window = spec.rope == nn::LayerRope::none ? 0 : window;
+    c.set_layers(std::move(c.specs));
+  }
+  if (arch.routes_inputs) c.router.score = flag_at(json, "moe_primary_router_apply_softmax", place, false) ? nn::RouterScore::softmax_of_chosen : nn::RouterScore::sigmoid;
+  if (arch.norms_turned) c.norms_turned = flag_at(json, "use_qk_norm", place, true);
+  if (arch.temperature.scale > 0) c.temperature = read_temperature(json, place, arch.temperature);
+  check_sparse_layers(json, place, c);
   detail::check_router(c.router, place);
   detail::check_rope(c.rope, place);
   return c;
@@ -548,17 +639,17 @@ std::string write_hf_config(const ModelConfig& c, std::string_view torch_dtype) 
   for (const auto& list : {c.arch->config, c.arch->more_config}) {
     for (const ConfigKey& key : list) {
       if (key.hf.empty() || key.field == Field::window || (key.field == Field::rope_base && c.arch->proportional_rope) || c.arch->find(key.field) != &key) continue;
-      if (const FieldValue value = value_of(c, key.field)) std::visit([&](auto number) { json[std::string(key.hf)] = number; }, *value);
+      if (const FieldValue value = value_of(c, key.field)) std::visit([&](auto number) { put_at(json, key.hf) = number; }, *value);
     }
   }
   if (c.arch->pads_positions) json[std::string(c.arch->find(Field::context)->hf)] = c.context + c.arch->position_offset;
   for (const ConfigChoice& choice : c.arch->choices) {
-    if (choice.value != choice.otherwise) json[std::string(choice.key)] = choice.is_number ? Json(choice.value) : Json(choice.value != 0);
+    if (choice.value != choice.otherwise) put_at(json, choice.key) = choice.is_number ? Json(static_cast<std::int64_t>(choice.value)) : Json(choice.value != 0);
   }
   write_class(c, json);
   // One number for each layer, which no loader of Hugging Face's takes.
   const auto list = [&](Field field, std::int64_t (ModelConfig::*of)(std::int64_t) const noexcept) {
-    Json& sizes = json[std::string(c.arch->find(field)->hf)] = Json::array();
+    Json& sizes = put_at(json, list_key(*c.arch, field)) = Json::array();
     for (std::int64_t i = 0; i < c.layers; ++i) sizes.push_back((c.*of)(i));
   };
   if (!c.is_uniform()) {
@@ -572,11 +663,11 @@ std::string write_hf_config(const ModelConfig& c, std::string_view torch_dtype) 
   const auto* activation = std::ranges::find(activations, c.gate, &std::pair<std::string_view, ops::Gate>::second);
   const bool own_name = !c.arch->activation_name.empty() && c.gate == c.arch->gate;
   json[std::string(c.arch->activation_key)] = std::string(own_name ? c.arch->activation_name : activation == std::end(activations) ? "silu" : activation->first);
-  bool usual_ropes = c.arch->no_rope_step == 0;
+  bool usual_ropes = c.arch->no_rope_step == 0 && !c.arch->routes_inputs;
   for (std::int64_t i = 0; i < c.layers; ++i) usual_ropes = usual_ropes && c.layer(i).rope == detail::rope_of(c, i);
   if (!usual_ropes && std::ranges::any_of(c.specs, [](const LayerSpec& spec) { return spec.rope == nn::LayerRope::none; })) {
-    json["no_rope_layers"] = Json::array();
-    for (const LayerSpec& spec : c.specs) json["no_rope_layers"].push_back(spec.rope == nn::LayerRope::none ? 0 : 1);
+    Json& layout = json[std::string(rope_layout_key(*c.arch))] = Json::array();
+    for (const LayerSpec& spec : c.specs) layout.push_back(spec.rope == nn::LayerRope::none ? 0 : 1);
   }
   json["tie_word_embeddings"] = c.tied;
   detail::write_layer_kinds(c, json);
@@ -586,20 +677,29 @@ std::string write_hf_config(const ModelConfig& c, std::string_view torch_dtype) 
     if (other->hf_class == c.arch->hf_class && other->has_experts() && !c.arch->has_experts()) json[std::string(other->find(Field::experts)->hf)] = 0;
   }
   if (c.arch->says_parallel) json["use_parallel_residual"] = c.arch->parallel;
-  const ConfigKey* window_key = c.arch->find(Field::window);
-  const bool own_window = window_key != nullptr && !window_key->hf.empty() && window_key->hf != "sliding_window";
-  if (own_window && c.window > 0) json[std::string(window_key->hf)] = c.window;
-  if (own_window && c.arch->full_first) json["global_attn_every_n_layers"] = c.arch->full_attention_step;
+  if (c.arch->routes_inputs) {
+    json["moe_primary_router_apply_softmax"] = c.router.score != nn::RouterScore::sigmoid;
+    json["sliding_window_layout"] = Json::array();
+    for (const LayerSpec& spec : c.specs) json["sliding_window_layout"].push_back(spec.window > 0 ? 1 : 0);
+  }
+  if (c.arch->norms_turned) json["use_qk_norm"] = c.norms_turned;
+  if (c.arch->temperature.scale > 0) {
+    json["attn_temperature_tuning"] = c.temperature.scale > 0;
+    json["attn_scale"] = c.temperature.scale;
+    json["floor_scale"] = c.temperature.length;
+  }
+  if (!c.arch->causal && c.arch->full_layers_lead) json["global_attn_every_n_layers"] = c.arch->full_attention_step;
   if (c.window > 0) {
-    if (!own_window) json["sliding_window"] = c.window;
-    if (!own_window) json["use_sliding_window"] = true;
+    const std::string_view key = c.arch->find(Field::window) != nullptr ? c.arch->find(Field::window)->hf : std::string_view();
+    json[std::string(key.empty() ? "sliding_window" : key)] = c.window;
+    if (key == "sliding_window") json["use_sliding_window"] = true;
     const auto first = std::ranges::find(c.specs, c.window, &LayerSpec::window);
     const bool from_first = std::all_of(first, c.specs.end(), [&](const LayerSpec& spec) { return spec.window == c.window; });
     if (from_first && c.arch->full_attention_step == 0) {
       json["max_window_layers"] = first - c.specs.begin();
     } else {
       json["layer_types"] = Json::array();
-      for (const LayerSpec& spec : c.specs) json["layer_types"].push_back(spec.window > 0 ? "sliding_attention" : "full_attention");
+      for (const LayerSpec& spec : c.specs) json["layer_types"].push_back(spec.window == 0 ? "full_attention" : c.arch->chunks_windows ? "chunked_attention" : "sliding_attention");
     }
   } else if (c.arch->causal) {
     json["sliding_window"] = nullptr;  // Mistral's loaders take the absence for 4096
@@ -635,7 +735,7 @@ std::string write_hf_config(const ModelConfig& c, std::string_view torch_dtype) 
         json["original_max_position_embeddings"] = r.original_context;
         break;
     }
-    if (c.temperature.scale > 0) s["llama_4_scaling_beta"] = c.temperature.scale;
+    if (c.temperature.scale > 0 && c.arch->temperature.scale == 0) s["llama_4_scaling_beta"] = c.temperature.scale;
     json["rope_scaling"] = s;
   }
   // GGUF's own way to say what llama3 scaling does; no key of Hugging Face's holds it.

@@ -36,7 +36,7 @@ struct Source {
 
 /// Whether a layer has the window, where each that is a multiple of `step` has none, 0: all have it; or as the architecture says.
 [[nodiscard]] constexpr bool has_window(const ArchSpec& arch, std::int64_t layer, std::int64_t step) noexcept {
-  return step == 0 || (layer + (arch.full_first ? 0 : 1)) % step != 0;
+  return step == 0 || (layer + (arch.full_layers_lead ? 0 : 1)) % step != 0;
 }
 [[nodiscard]] constexpr bool has_window(const ArchSpec& arch, std::int64_t layer) noexcept { return has_window(arch, layer, arch.full_attention_step); }
 
@@ -49,6 +49,8 @@ struct Source {
 
 /// The scale of scores that a GGUF file means; 0: 1 / sqrt(head_dim).
 [[nodiscard]] double unsaid_attention_scale(const ModelConfig& c) noexcept;
+/// Whether queries and keys are normed behind rope: no GGUF file says it, and llama.cpp knows Maverick by its experts.
+[[nodiscard]] inline bool gguf_norms_turned(const ModelConfig& c) noexcept { return c.router.experts != 128; }
 /// Ropes of all layers, whose windows are known. `local_base` 0: the architecture's, or the model's own.
 void set_ropes(ModelConfig& c, double local_base);
 

@@ -20,6 +20,11 @@ namespace {
 /// Logits computed at once: a panel of the head is read once for this many tokens.
 constexpr std::int64_t outputs_at_once = 16;
 
+/// What scores of a layer are multiplied by.
+double score_scale(const ModelConfig& c, const LayerSpec& spec) {
+  return c.scales.attention > 0 ? c.scales.attention : 1 / std::sqrt(static_cast<double>(c.head_dim_of(spec)));
+}
+
 /// Of the layers whose attention is like that of layer i.
 nn::SelfAttentionOptions attention_options(const ModelConfig& c, std::int64_t i) {
   std::int64_t kv_heads = 1;
@@ -34,9 +39,10 @@ nn::SelfAttentionOptions attention_options(const ModelConfig& c, std::int64_t i)
   const LayerSpec& spec = c.layer(i);
   const bool own_rope = any_other || !c.local_rope;
   return {.shape = {.heads = kv_heads * c.group_of(spec), .kv_heads = kv_heads, .head_dim = c.head_dim_of(spec), .scale = static_cast<float>(c.scales.attention),
-                    .value_dim = c.value_dim_of(spec), .softcap = static_cast<float>(c.scales.attention_softcap), .sight = c.arch->causal ? nn::Sight::back : nn::Sight::round},
+                    .value_dim = c.value_dim_of(spec), .softcap = static_cast<float>(c.scales.attention_softcap), .sight = c.arch->causal ? nn::Sight::back : nn::Sight::round, .chunked = c.arch->chunks_windows},
           .rope = own_rope ? c.rope : *c.local_rope, .local_rope = any_local ? c.local_rope : std::nullopt, .temperature = c.temperature, .head_norm = c.arch->head_norm,
-          .norms_values = c.arch->norms_values, .output_gate = c.arch->output_gate, .norm_eps = c.norm_eps};
+          .head_layer_norms = c.arch->head_layer_norms, .alibi = c.alibi, .alibi_scale = c.arch->scales_alibi ? score_scale(c, spec) : 1, .clip = static_cast<float>(c.qkv_clip),
+          .norms_turned = c.norms_turned, .norms_values = c.arch->norms_values, .output_gate = c.arch->output_gate, .norm_eps = c.norm_eps};
 }
 
 nn::PerLayerOptions per_layer_options(const ModelConfig& c) {
@@ -170,7 +176,7 @@ void Forward::resize(std::int64_t tokens) {
   residual_.ensure(static_cast<std::size_t>(tokens * c.dim));
   branch_.resize(tokens, c.dim);
   if (c.arch->parallel || c.arch->find(Role::expert_norm) != nullptr) beside_.resize(tokens, c.dim);
-  if (c.arch->find(Role::router_scale) != nullptr) routed_.resize(tokens, c.dim);
+  if (c.arch->find(Role::router_scale) != nullptr || c.arch->routes_inputs) routed_.resize(tokens, c.dim);
   if (per_layer_) per_layer_->resize(tokens, !weights_.per_layer_projection.empty());
   if (c.has_head) logits_.ensure(static_cast<std::size_t>(outputs_at_once * c.vocab));
   normed_.resize(tokens, c.dim);
@@ -426,6 +432,7 @@ void Forward::run_part(const LayerWeights& w, std::int64_t index, Half half, int
   part_inputs_ = ends ? nullptr : half == Half::feed_forward && is_latent_expert(w) ? &latent_expert_->inputs(until) : &inputs_of(index, half, until);
   settled();
   std::copy_n(hidden.data(), hidden.size(), residual_.data());
+  for (std::int64_t t = 0; !beside.layer_inputs.empty() && t < tokens; ++t) std::copy_n(beside.layer_inputs.data() + t * config_.dim, config_.dim, routed_.row(t));
   const nn::Pass pass = pass_on(team_);
   // Where both halves read the same state, what they add is added at the end of the second.
   if (parallel && half == Half::mixer && ends) return;
@@ -435,7 +442,7 @@ void Forward::run_part(const LayerWeights& w, std::int64_t index, Half half, int
     });
     mix(pass, w, index, 0, half == Half::mixer ? until : nn::to_the_end);
   }
-  if (half == Half::feed_forward) feed_forward(pass, w, index, parallel && ends, until);
+  if (half == Half::feed_forward) feed_forward(pass, w, index, parallel && ends, until, beside.input_scales);
   if (half == Half::end) end_layer(pass, w, {beside.embeddings.data(), config_.per_layer_dim}, until);
   if (ends) settle_in(hidden);
 }
@@ -500,12 +507,15 @@ void Forward::run_head(std::span<const float> hidden, FunctionRef<void(std::int6
   }
 }
 
-/// normed = norm(residual), rounded too, for `readers`; what waits is added first, unless the branch is `beside` the one before.
-void Forward::normalize(const nn::Pass& pass, const std::vector<float>& weight, const std::vector<float>& bias, bool beside, const nn::Readers& readers) noexcept {
+/// normed = norm(residual), times `scales` where there are some, rounded too, for `readers`; what waits is added first, unless the branch is
+/// `beside` the one before.
+void Forward::normalize(const nn::Pass& pass, const std::vector<float>& weight, const std::vector<float>& bias, bool beside, const nn::Readers& readers,
+                        std::span<const float> scales) noexcept {
   pass.for_rows([&](Range part, int) {
     for (std::int64_t t = part.begin; t < part.end; ++t) {
       if (!beside) settle(t);
       normalize_row(kernels_, config_, residual_.data() + t * config_.dim, weight, bias, normed_.row(t));
+      for (std::int64_t c = 0; !scales.empty() && c < config_.dim; ++c) normed_.row(t)[c] *= scales[static_cast<std::size_t>(t)];
       normed_.quantize_row(kernels_, t);
       normed_.gather_row(kernels_, readers, t);
     }
@@ -515,6 +525,7 @@ void Forward::normalize(const nn::Pass& pass, const std::vector<float>& weight, 
 
 const nn::Activations* Forward::routed_of(const nn::Pass& pass, const LayerWeights& w) noexcept {
   const std::vector<float>& scale = w.experts.router_scale;
+  if (config_.arch->routes_inputs) return &routed_;
   if (scale.empty()) return nullptr;
   const float shrink = 1 / std::sqrt(static_cast<float>(config_.dim));
   pass.for_rows([&](Range part, int) {
@@ -525,6 +536,17 @@ const nn::Activations* Forward::routed_of(const nn::Pass& pass, const LayerWeigh
     }
   });
   return &routed_;
+}
+
+/// Leaves what a layer reads to its router.
+void Forward::keep_inputs(const nn::Pass& pass) noexcept {
+  pass.for_rows([&](Range part, int) {
+    for (std::int64_t t = part.begin; t < part.end; ++t) {
+      settle(t);
+      std::copy_n(residual_.data() + t * config_.dim, config_.dim, routed_.row(t));
+    }
+  });
+  settled();
 }
 
 /// Experts beside an MLP whose outputs are in branch_, each normed by itself before they are added up.
@@ -573,13 +595,14 @@ void Forward::mix(const nn::Pass& pass, const LayerWeights& w, std::int64_t inde
   nn::Mixer* const mixer = mixer_of(index);
   if (mixer == nullptr) return;
   const LayerSpec& spec = config_.layer(index);
+  if (config_.arch->routes_inputs) keep_inputs(pass);
   normalize(pass, w.attention_norm, w.attention_norm_bias, false, mixer->readers(w));
   mixer->run(pass, w, {.place = place, .window = spec.window, .rope = spec.rope}, normed_, branch_.output(), until);
   if (until == nn::to_the_end) add_later(branch_, w, Half::mixer);
 }
 
 /// The second half: an MLP, experts, or both side by side. `beside`: it reads the state that attention read.
-void Forward::feed_forward(const nn::Pass& pass, const LayerWeights& w, std::int64_t index, bool beside, int until) noexcept {
+void Forward::feed_forward(const nn::Pass& pass, const LayerWeights& w, std::int64_t index, bool beside, int until, std::span<const float> scales) noexcept {
   if (!config_.layer(index).has_feed_forward()) return;
   const bool has_mlp = !w.mlp.down.empty();
   const bool own_norm = !config_.arch->parallel || !w.ffn_norm.empty();
@@ -588,7 +611,7 @@ void Forward::feed_forward(const nn::Pass& pass, const LayerWeights& w, std::int
   const nn::Readers readers = latent ? nn::LatentExpert::readers(w.experts) : has_mlp ? nn::Mlp::readers(w.mlp) : nn::Readers{};
   // Beside attention and without a norm of its own it reads what attention read, rounded, too; but for orders of columns.
   if (own_norm || !beside || normed_.has_orders()) {
-    normalize(pass, own_norm ? w.ffn_norm : w.attention_norm, own_norm ? w.ffn_norm_bias : w.attention_norm_bias, beside, readers);
+    normalize(pass, own_norm ? w.ffn_norm : w.attention_norm, own_norm ? w.ffn_norm_bias : w.attention_norm_bias, beside, readers, scales);
   }
   if (latent) {
     latent_expert_->narrow(pass, w.experts, w.mlp, normed_);
@@ -605,7 +628,7 @@ void Forward::feed_forward(const nn::Pass& pass, const LayerWeights& w, std::int
   if (are_apart(w)) {
     add_apart(pass, w, has_mlp);
   } else if (!w.experts.experts.empty()) {
-    experts_->run(pass.team, w.experts, normed_, has_mlp, out.output(), pass.fetch);
+    experts_->run(pass.team, w.experts, normed_, has_mlp, out.output(), pass.fetch, routed_of(pass, w));
   }
   add_later(out, w, Half::feed_forward);
 }

@@ -41,11 +41,31 @@ class Renamed final : public TensorSource {
   HashMap<std::string_view, std::size_t> index_;
 };
 
+/// What names of an architecture's model begin with, where the files lack it; else empty.
+std::string_view lost_beginning(const TensorSource& files, const ArchSpec& arch) {
+  const std::string_view embedding = arch.find(Role::embedding)->hf, beginning = embedding.substr(0, embedding.find('.') + 1);
+  const bool is_lost = files.find(embedding) == nullptr && files.find(embedding.substr(beginning.size())) != nullptr;
+  return is_lost ? beginning : std::string_view();
+}
+
+bool is_of_head(std::string_view name, const ArchSpec& arch) {
+  const TensorKey* head = arch.find(Role::head);
+  return head != nullptr && name.starts_with(head->hf.substr(0, head->hf.rfind('.')));
+}
+
 }  // namespace
 
-LanguagePart language_part(std::shared_ptr<const TensorSource> whole) {
+LanguagePart language_part(std::shared_ptr<const TensorSource> whole, const ArchSpec& arch) {
   const auto all = whole->tensors();
-  if (std::ranges::none_of(all, [](const TensorEntry& entry) { return own_name(entry.name).has_value(); })) return {std::move(whole), {}};
+  if (std::ranges::none_of(all, [](const TensorEntry& entry) { return own_name(entry.name).has_value(); })) {
+    const std::string_view lost = lost_beginning(*whole, arch);
+    if (lost.empty()) return {std::move(whole), {}};
+    std::vector<TensorEntry> entries(all.begin(), all.end());
+    for (TensorEntry& entry : entries) {
+      if (!entry.name.starts_with(lost) && !is_of_head(entry.name, arch)) entry.name.insert(0, lost);
+    }
+    return {std::make_shared<const Renamed>(std::move(whole), std::move(entries)), {}};
+  }
   LanguagePart part;
   std::vector<TensorEntry> entries;
   for (const TensorEntry& entry : all) {

@@ -16,8 +16,9 @@ struct LanguagePart {
 };
 
 /// All tensors of `whole`, unless some are called language_model.model.NAME or model.language_model.NAME: then those are model.NAME, a head
-/// beside them is lm_head, and whatever else there is (towers of images and sound, projectors) is left out.
-[[nodiscard]] LanguagePart language_part(std::shared_ptr<const TensorSource> whole);
+/// beside them is lm_head, and whatever else there is (towers of images and sound, projectors) is left out. Names of a model that was saved
+/// without its head lack what those of `arch` begin with ("transformer."): they get it.
+[[nodiscard]] LanguagePart language_part(std::shared_ptr<const TensorSource> whole, const ArchSpec& arch);
 
 /// The same tensors by the names that the architecture has for them: without what classes around the model begin them with ("bert."), with "model."
 /// where the model was saved alone, and without old names of layer norms (gamma, beta).

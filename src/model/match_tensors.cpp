@@ -24,7 +24,11 @@ std::string without_weight(std::string name) {
 /// Tensors that old checkpoints carry and nobody reads, for they follow from the config; and what of Qwen3.5's layers that draft is not
 /// read.
 bool is_leftover(std::string_view name) {
-  return name.starts_with("mtp.") || name.ends_with(".rotary_emb.inv_freq") || name.ends_with(".attention.masked_bias") || name.starts_with("__pad_") ||
+  // Masks of GPT-2, GPT-J and GPT-NeoX.
+  for (const std::string_view mask : {".attn.bias", ".attn.masked_bias", ".attention.bias", ".attention.masked_bias"}) {
+    if (name.ends_with(mask)) return true;
+  }
+  return name.starts_with("mtp.") || name.ends_with(".rotary_emb.inv_freq") || name.starts_with("__pad_") ||
          name == "rope_factors_long.weight" || name == "rope_factors_short.weight";  // which the config has read
 }
 
@@ -196,7 +200,7 @@ class Matcher {
 
   /// Whether the file has a role's rows in a tensor with those of others.
   [[nodiscard]] bool match_fused_rows(const TensorKey& key, std::int64_t layer) {
-    const std::string_view pattern = gguf_ ? key.fused.gguf : key.fused.name;
+    const std::string_view pattern = gguf_ ? key.fused.gguf : container() == Container::folder ? key.fused.name : std::string_view();
     const TensorId id{key.role, layer};
     const std::optional<FusedRows> fused = pattern.empty() ? std::nullopt : fused_rows(config_, key, layer, gguf_);
     if (!fused || (pattern != pattern_of(key) && files_.tensors.find(name_in(config_, pattern_of(key), id)) != nullptr)) return false;

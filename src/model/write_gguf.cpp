@@ -40,8 +40,10 @@ void write_scaling(GgufWriter& file, const nn::RopeOptions& rope, const std::str
 constexpr std::pair<nn::RouterScore, std::uint32_t> gating_functions[] = {
     {nn::RouterScore::softmax, 1}, {nn::RouterScore::sigmoid, 2}, {nn::RouterScore::softmax_of_chosen, 3}};
 
-void write_router(GgufWriter& file, const nn::RouterOptions& router, const std::string& prefix) {
+void write_router(GgufWriter& file, const nn::RouterOptions& router, const ArchSpec& arch, const std::string& prefix) {
+  if (router.jitter != arch.router.jitter) no_words_for("a jitter of the router other than the architecture's");
   file.key(prefix + "expert_weights_norm", router.renormalize);
+  if (router.score == nn::RouterScore::in_turn && router.score == arch.router.score) return;  // which the architecture says
   const auto function = std::ranges::find(gating_functions, router.score, &std::pair<nn::RouterScore, std::uint32_t>::first);
   if (function == std::end(gating_functions)) no_words_for("this score of the router");
   file.key(prefix + "expert_gating_func", function->second);
@@ -72,7 +74,7 @@ void write_lists(GgufWriter& file, const ModelConfig& c, const std::string& pref
 /// What a model is for: as llama.cpp numbers it, and what it asks for of encoders.
 void write_use(GgufWriter& file, const ModelConfig& c, const std::string& prefix) {
   if (!c.arch->causal) file.key(prefix + "attention.causal", false);
-  if (c.arch->full_first && c.window > 0) file.key(prefix + "attention.sliding_window_pattern", static_cast<std::uint32_t>(c.arch->full_attention_step));
+  if (c.arch->full_layers_lead && c.window > 0) file.key(prefix + "attention.sliding_window_pattern", static_cast<std::uint32_t>(c.arch->full_attention_step));
   if (c.token_types > 0) file.key("tokenizer.ggml.token_type_count", static_cast<std::uint32_t>(c.token_types));
   constexpr std::uint32_t pooling_numbers[] = {1, 2, 3};
   const auto number_of = [&](Pooling pooling) { return pooling_numbers[static_cast<std::size_t>(pooling)]; };
@@ -101,6 +103,8 @@ void write_gguf_config(GgufWriter& file, const ModelConfig& c) {
   }
   const bool says_scale = c.arch->find(Field::attention_scale) != nullptr && !c.arch->find(Field::attention_scale)->gguf.empty();
   if (!says_scale && c.scales.attention != detail::unsaid_attention_scale(c)) no_words_for("a scale of scores other than the architecture's");
+  if (c.arch->temperature.scale > 0 && c.temperature != c.arch->temperature) no_words_for("a temperature other than the architecture's");
+  if (c.arch->norms_turned && c.norms_turned != detail::gguf_norms_turned(c)) no_words_for("queries and keys without norms, or with norms in a model of 128 experts");
   if (c.arch->find(Field::embedding_scale) == nullptr && c.scales.embedding != (c.arch->scales_embedding ? std::sqrt(static_cast<double>(c.dim)) : 1)) no_words_for("a scale of the embedding");
   const bool attends_alone = !c.arch->gguf_attending.empty() && c.has_rope && std::ranges::all_of(c.specs, [](const LayerSpec& spec) { return attends(spec.mixer); });
   const std::string_view architecture = attends_alone ? c.arch->gguf_attending : c.arch->gguf_name();
@@ -146,7 +150,7 @@ void write_gguf_config(GgufWriter& file, const ModelConfig& c) {
     const std::int32_t sections[] = {(pairs + 2) / 3, (pairs + 1) / 3, pairs / 3, 0};
     file.key(prefix + "rope.dimension_sections", std::span<const std::int32_t>(sections));
   }
-  if (c.has_experts()) write_router(file, c.router, prefix);
+  if (c.has_experts()) write_router(file, c.router, *c.arch, prefix);
   write_scaling(file, c.rope, prefix + "rope.scaling.");
 }
 

@@ -47,6 +47,9 @@ void check(const Removal& removal, const ModelConfig& config) {
   if (config.arch->recurrent != MixerKind::none && !of_mixtures) {
     fail(Errc::unsupported, "prune ", removal.text(), ": ", config.arch->name, ": in a model with recurrent layers: not yet; what works: experts, layers, and single weights by wanda, sparsegpt or magnitude");
   }
+  if (config.alibi > 0 && removal.part == Part::heads) {
+    fail(Errc::unsupported, "prune ", removal.text(), ": ", config.arch->name, ": ALiBi's slopes follow from the number of heads; what works: layers, channels, and single weights");
+  }
   if (removal.part == Part::experts && !config.has_experts()) fail(Errc::invalid_argument, "prune ", removal.text(), ": expected a mixture of experts, found ", config.arch->name);
   const double amount = removal.amount;
   if (removal.part == Part::layers && config.arch->first_unnormed) fail(Errc::unsupported, "prune ", removal.text(), ": ", config.arch->name, ": its first layer is not like the others; what works: heads, channels, and single weights");

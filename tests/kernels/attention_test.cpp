@@ -29,6 +29,8 @@ struct Queries {
   int group = 1;
   std::int64_t position = 0;
   std::int64_t window = 0;
+  std::vector<float> slopes = {};  ///< (group)
+  bool chunked = false;            ///< the window is a chunk
 };
 
 /// Their outputs, page by page, `together` rows at once.
@@ -46,7 +48,7 @@ std::vector<float> attend(const KernelTable& table, std::size_t kind, const Quer
       REQUIRE((row % queries.group == 0));
       kv.attend({key_page.data(), value_page.data(), start, d, scale},
                 {queries.q.data() + row * d, out.data() + row * d, states.data() + row, std::min(together, count - row), queries.group,
-                 queries.position + row / queries.group, queries.window});
+                 queries.position + row / queries.group, queries.window, queries.slopes.empty() ? nullptr : queries.slopes.data(), queries.chunked});
     }
   }
   for (int row = 0; row < count; ++row) table.attend_finish(states[static_cast<std::size_t>(row)], out.data() + row * d, d);
@@ -196,11 +198,21 @@ TEST_CASE("rows together give the bits of rows alone, on every table and kind of
         CAPTURE(group);
         CAPTURE(window);
         const int rows = group * 11;
-        const Queries queries{normal_row(rows * d, 13), group, tokens - 11, window};
-        const std::vector<float> defined = attend(generic_table(), kind, queries, keys, values, d, scale, group);
-        for (const KernelTable* table : bantam::kernel_tables()) {
-          CAPTURE(std::string(table->name));
-          for (const int together : {group, group * 2, group * 7, 1000}) CHECK(attend(*table, kind, queries, keys, values, d, scale, together) == defined);
+        std::vector<float> without;
+        for (const auto& [sloping, chunked] : {std::pair{false, false}, {true, false}, {false, true}}) {
+          if (chunked && window == 0) continue;
+          CAPTURE(sloping);
+          CAPTURE(chunked);
+          Queries queries{normal_row(rows * d, 13), group, tokens - 11, window};
+          queries.chunked = chunked;
+          for (int g = 0; sloping && g < group; ++g) queries.slopes.push_back(0.3f / static_cast<float>(1 + g));
+          const std::vector<float> defined = attend(generic_table(), kind, queries, keys, values, d, scale, group);
+          CHECK(defined != without);
+          without = defined;
+          for (const KernelTable* table : bantam::kernel_tables()) {
+            CAPTURE(std::string(table->name));
+            for (const int together : {group, group * 2, group * 7, 1000}) CHECK(attend(*table, kind, queries, keys, values, d, scale, together) == defined);
+          }
         }
       }
     }

@@ -162,6 +162,33 @@ TEST_CASE("attention agrees with the whole softmax: grouped heads, windows, page
   }
 }
 
+TEST_CASE("slopes of ALiBi are the paper's, and take their part from scores, in pages of any kind") {
+  CHECK(bantam::nn::alibi_slopes(8, 8) == std::vector<float>{0.5F, 0.25F, 0.125F, 0.0625F, 0.03125F, 0.015625F, 0.0078125F, 0.00390625F});
+  // The paper's get_slopes(12).
+  const std::vector<float> twelve = bantam::nn::alibi_slopes(12, 8);
+  for (std::size_t i = 0; i < 12; ++i) CHECK(std::fabs(std::log2(static_cast<double>(twelve[i])) + (i < 8 ? static_cast<double>(i + 1) : static_cast<double>(i) - 8 + 0.5)) < 1e-6);
+  std::uint64_t seed = 90;
+  for (const std::int64_t tokens : {1, 17, 65, 200}) {
+    for (const std::int64_t window : {0, 7, 100}) {
+      for (const auto& [heads, kv_heads] : {std::pair{4, 4}, {6, 2}}) {
+        CAPTURE(tokens);
+        CAPTURE(window);
+        CAPTURE(heads);
+        const std::int64_t dim = 16;
+        const auto q = normal<float>({tokens, heads, dim}, ++seed);
+        const auto k = normal<float>({tokens, kv_heads, dim}, ++seed);
+        const auto v = normal<float>({tokens, kv_heads, dim}, ++seed);
+        const std::vector<float> slopes = bantam::nn::alibi_slopes(heads, 8);
+        const auto expected = reference::attention(copy_of(q.span()), copy_of(k.span()), copy_of(v.span()), {tokens, heads, kv_heads, dim, window, slopes});
+        for (const auto& [kind, allowed] : {std::pair<const char*, double>{"f32", 2e-5}, {"f16", 1e-2}, {"q8", 6e-2}}) {
+          CHECK(largest_difference(ops::attention(q, k, v, window, kind, slopes).span(), expected) < allowed);
+        }
+        if (tokens > 1) CHECK(largest_difference(ops::attention(q, k, v, window).span(), expected) > 1e-2);
+      }
+    }
+  }
+}
+
 TEST_CASE("attention over pages of fewer bits stays within what rounding explains") {
   const std::int64_t tokens = 150;
   for (const std::int64_t dim : {8, 20, 64}) {
@@ -187,6 +214,7 @@ TEST_CASE("attention refuses what cannot be") {
   CHECK(error_of([&] { (void)ops::attention(q, k, k); }) == "attention: expected heads to be a multiple of kv heads, found 4 and 3");
   CHECK(error_of([&] { (void)ops::attention(q, short_k, short_k); }) == "attention: k: expected shape (3, 2, 8), found (2, 2, 8)");
   CHECK(error_of([&] { (void)ops::attention(q, good, good, -1); }) == "attention: expected a window of 0 (none) or more, found -1");
+  CHECK(error_of([&] { (void)ops::attention(q, good, good, 0, "f32", std::vector<float>(3)); }) == "attention: slopes: expected one for each of 4 heads, found 3");
   CHECK(error_of([&] { (void)ops::attention(q, good, good, 0, "f8"); }) == "kv cache: expected f32, f16, q8 or q4, found f8");
   const Tensor<float, 3> none({0, 2, 8});
   CHECK(ops::attention(none, none, none).size() == 0);

@@ -26,6 +26,8 @@ const Published published_routers[] = {
     {"GLM-4.5-Air", {.score = nn::RouterScore::sigmoid, .experts = 128, .used = 8, .renormalize = true}, true},
     {"ERNIE 4.5", {.experts = 64, .used = 6, .renormalize = true}, true},
     {"DeepSeek V4", {.score = nn::RouterScore::sqrt_softplus, .experts = 256, .used = 6, .renormalize = true, .scale = 1.5f}, true},
+    {"Phi-3.5-MoE", {.score = nn::RouterScore::in_turn, .experts = 16, .used = 2}},
+    {"near experts", {.score = nn::RouterScore::in_turn, .experts = 16, .used = 3, .renormalize = true, .scale = 2, .jitter = 0.2f}},
     {"one expert", {.experts = 16, .used = 1}},
     {"all experts", {.score = nn::RouterScore::sigmoid, .experts = 6, .used = 6}},
 };
@@ -50,7 +52,7 @@ TEST_CASE("every published router chooses and weighs as its definition in double
     const std::vector<float> bias = p.biased ? normal(static_cast<std::size_t>(o.experts), random, 0.1) : std::vector<float>();
     nn::Router router(o);
     const reference::Router expected_router{static_cast<reference::Score>(o.score), static_cast<std::size_t>(o.used), static_cast<std::size_t>(o.groups),
-                                            static_cast<std::size_t>(o.groups_used), static_cast<std::size_t>(o.group_best), o.renormalize, double{o.scale}};
+                                            static_cast<std::size_t>(o.groups_used), static_cast<std::size_t>(o.group_best), o.renormalize, double{o.scale}, double{o.jitter}};
     for (int token = 0; token < 50; ++token) {
       const std::vector<float> logits = normal(static_cast<std::size_t>(o.experts), random, 2);
       std::vector<nn::RoutedExpert> found(static_cast<std::size_t>(o.used));
@@ -79,6 +81,17 @@ TEST_CASE("of equal experts and of equal groups the first are taken, in the orde
   CHECK(grouped[1].expert == 1);
 }
 
+TEST_CASE("SparseMixer's experts count as they are apart from those that come after them") {
+  const nn::RouterOptions options{.score = nn::RouterScore::in_turn, .experts = 4, .used = 2};
+  // Far from the others each counts whole; as near as two in a hundred they share.
+  CHECK(routed(options, {1, 4, 2, 3}) == std::vector<nn::RoutedExpert>{{1, 1}, {3, 1}});
+  CHECK(routed(options, {1, 2, 1, 2}) == std::vector<nn::RoutedExpert>{{1, 0.5f}, {3, 1}});
+  const auto near = routed(options, {1, 4, 3.95f, 3});
+  CHECK(near[0].weight == doctest::Approx(1 / (1 + std::exp(-0.05))));
+  CHECK(near[1] == nn::RoutedExpert{2, 1});
+  CHECK(routed({.score = nn::RouterScore::in_turn, .experts = 4, .used = 2, .jitter = 0.001f}, {1, 4, 3.95f, 3})[0].weight == 1);
+}
+
 TEST_CASE("a bias chooses and does not weigh") {
   const std::vector<float> bias = {0, 0, 0, 5};
   const auto plain = routed({.score = nn::RouterScore::sigmoid, .experts = 4, .used = 2}, {3, 2, 1, 0});
@@ -99,7 +112,7 @@ TEST_CASE("groups keep experts out that would have been chosen") {
 
 TEST_CASE("logits that are no numbers, or far out, choose experts that exist") {
   constexpr float none = std::numeric_limits<float>::quiet_NaN(), infinite = std::numeric_limits<float>::infinity();
-  for (const nn::RouterScore score : {nn::RouterScore::softmax, nn::RouterScore::sigmoid, nn::RouterScore::softmax_of_chosen, nn::RouterScore::sqrt_softplus}) {
+  for (const nn::RouterScore score : {nn::RouterScore::softmax, nn::RouterScore::sigmoid, nn::RouterScore::softmax_of_chosen, nn::RouterScore::sqrt_softplus, nn::RouterScore::in_turn}) {
     for (const std::array<float, 4>& logits : {std::array<float, 4>{none, none, none, none}, {none, 1, none, 2}, {infinite, 0, -infinite, infinite}, {3e38f, -3e38f, 0, 3e38f}}) {
       const auto chosen = routed({.score = score, .experts = 4, .used = 2}, {logits.begin(), logits.end()});
       CHECK(chosen[0].expert >= 0);

@@ -22,7 +22,9 @@ VOCABULARY = 30
 TOLERANCE = 2e-4
 # llama.cpp looks the GELU up in a table of halves.
 TOLERANCE_OF_GELU = 4e-3
-WITH_GELU = ("starcoder2-", "gemma", "phi-", "gpt_neox-")
+WITH_GELU = ("starcoder2-", "gemma", "phi-", "gpt_neox-", "gpt2-", "gpt_bigcode-", "falcon", "bloom-", "mpt-")
+# compare_papers.py computes these. llama.cpp has something else in the place of Phi-3.5-MoE's norms and router.
+NOT_LLAMA_CPPS = ("gptj-", "opt-", "falcon_3-", "phimoe-")
 # Keys and queries of delta nets are divided by their length: the published code adds 1e-6 under the root, llama.cpp takes the norm's epsilon
 # where the length is smaller. Heads of 12 numbers here are short enough to show it.
 TOLERANCE_OF_UNIT_KEYS = 1e-3
@@ -94,7 +96,7 @@ def main():
         folder = pathlib.Path(folder).resolve()
         sources = {}
         for name in run([writer, folder, *SEEDS]).split():
-            if name.startswith(ENCODERS):
+            if name.startswith((*ENCODERS, *NOT_LLAMA_CPPS)):
                 continue
             gguf = folder / f"{name}.gguf"
             run([bantam, "compress", folder / name, "-o", gguf, "--to", "gguf", "--format", "f32"])

@@ -7,10 +7,13 @@
 
 #include "tiny_model.hpp"
 
-/// Two with and without experts may share a name.
+/// Some share a name: with and without experts, or the first, second and third of a class.
 std::string name_of(const bantam::ArchSpec& arch) {
-  const auto shares = std::ranges::count(bantam::architectures, arch.name, &bantam::ArchSpec::name) > 1;
-  return std::string(arch.name) + (shares && arch.has_experts() ? "_moe" : "");
+  std::vector<const bantam::ArchSpec*> alike;
+  std::ranges::copy_if(bantam::architectures, std::back_inserter(alike), [&](const bantam::ArchSpec* other) { return other->name == arch.name; });
+  const auto place = std::ranges::find(alike, &arch) - alike.begin();
+  const std::string others = arch.has_experts() ? "_moe" : "_" + std::to_string(place + 1);
+  return std::string(arch.name) + (alike.size() > 1 && (arch.has_experts() || place > 0) ? others : "");
 }
 
 void write(bantam::test::TinyModel tiny, const std::string& name, const std::filesystem::path& folder) {
@@ -31,11 +34,17 @@ int main(int argc, char** argv) {
       tiny.experts_used = 3;
       tiny.expert_ffn = 64;
       if (arch == &bantam::archs::deepseek_v2) tiny.q_rank = 0, tiny.layers = 27;  // llama.cpp knows Lite by its layers
+      // llama.cpp knows no others of these.
+      if (arch->chunks_windows) tiny.window = 8192;
+      if (arch->routes_inputs) tiny.window = 4096, tiny.layers = 5;  // of four it turns all
       if (arch->single_group) tiny.state_value_dim = 2 * tiny.dim / tiny.value_heads;  // llama.cpp knows no other width
+      // As many slopes as no power of two has.
+      if (arch->alibi > 0 && i % 2 == 1) tiny.dim = 96, tiny.heads = 6, tiny.kv_heads = 6, tiny.head_dim = 16;
       tiny.expert_latent = i % 2 == 1 ? 48 : 0;
       tiny.turned = i % 2 == 1;
       // Llama's bias of o is none of GGUF's.
       tiny.biases = i % 2 == 1 && arch->more_tensors.data() != bantam::archs::llama_biases;
+      if (arch->head_layer_norms) tiny.biases = false;  // with norms of q and k it stops at several tokens at once
       // llama.cpp knows no other heads of these.
       tiny.tied = arch == &bantam::archs::cohere || arch == &bantam::archs::cohere2 || arch == &bantam::archs::gemma || arch == &bantam::archs::gemma2;
       tiny.seed = static_cast<std::uint64_t>(std::atoll(argv[i]));

@@ -16,7 +16,7 @@ struct Mixture {
     tiny.make();
     for (TinyTensor& t : tiny.tensors) {
       // Else some expert may see no token at all.
-      if (t.reference_name.ends_with("e_score_correction_bias")) std::ranges::fill(t.values, 0.0f);
+      if (t.reference_name.ends_with("e_score_correction_bias") || t.reference_name.ends_with("layernorm.bias")) std::ranges::fill(t.values, 0.0f);
       const auto at = t.reference_name.find("experts.");
       const bool adds = t.reference_name.ends_with("down_proj.weight") || t.reference_name.ends_with("down_proj.bias");
       if (at == std::string::npos || !adds || (t.reference_name[at + 8] - '0') % 2 == 0) continue;

@@ -16,6 +16,7 @@ struct AttentionShape {
   std::int64_t kv_heads = 0;
   std::int64_t head_dim = 0;
   std::int64_t window = 0;  ///< token i sees j with i - window < j <= i; 0: all j <= i
+  std::vector<float> slopes = {};  ///< of each head: scores lose slope * (i - j) (Press et al., arXiv:2108.12409); empty: they do not
 };
 
 /// softmax(q kT / sqrt(d) + mask) v, head by head (Vaswani et al., arXiv:1706.03762, eq. 1); query head h reads
@@ -35,7 +36,8 @@ inline std::vector<double> attention(const std::vector<float>& q, const std::vec
         if (s.window > 0 && j <= i - s.window) continue;
         double dot = 0;
         for (std::int64_t d = 0; d < s.head_dim; ++d) dot += at(q, s.heads, i, h, d) * at(k, s.kv_heads, j, g, d);
-        scores[static_cast<std::size_t>(j)] = dot / std::sqrt(static_cast<double>(s.head_dim));
+        const double slope = s.slopes.empty() ? 0 : static_cast<double>(s.slopes[static_cast<std::size_t>(h)]);
+        scores[static_cast<std::size_t>(j)] = dot / std::sqrt(static_cast<double>(s.head_dim)) - slope * static_cast<double>(i - j);
       }
       const std::vector<double> p = softmax(scores);
       for (std::int64_t d = 0; d < s.head_dim; ++d) {

@@ -12,13 +12,14 @@
 
 namespace bantam::reference {
 
-enum class Score { softmax, sigmoid, softmax_of_chosen, sqrt_softplus };
+enum class Score { softmax, sigmoid, softmax_of_chosen, sqrt_softplus, in_turn };
 
 struct Router {
   Score score;
   std::size_t used, groups, groups_used, group_best;
   bool renormalize;
   double scale;
+  double jitter = 0.01;
 };
 
 /// The numbers of the n largest, the largest first, of equals the first first.
@@ -30,9 +31,30 @@ inline std::vector<std::size_t> largest_of(const std::vector<double>& x, std::si
   return order;
 }
 
+/// SparseMixer (arXiv:2409.12136) at inference, as transformers' Phi-3.5-MoE has it.
+inline std::vector<std::pair<std::size_t, double>> route_in_turn(const Router& r, std::vector<double> s) {
+  std::vector<std::pair<std::size_t, double>> result;
+  const std::vector<double> all = s;
+  for (std::size_t turn = 0; turn < r.used; ++turn) {
+    const std::size_t best = largest_of(s, 1)[0];
+    std::vector<double> near = s;
+    for (std::size_t e = 0; e < s.size(); ++e) {
+      if ((s[best] - all[e]) / std::max(std::fabs(all[e]), s[best]) > 2 * r.jitter) near[e] = -std::numeric_limits<double>::infinity();
+    }
+    result.emplace_back(best, softmax(near)[best] * r.scale);
+    s[best] = -std::numeric_limits<double>::infinity();
+  }
+  std::sort(result.begin(), result.end());
+  double sum = 0;
+  for (const auto& one : result) sum += one.second / r.scale;
+  for (auto& one : result) one.second /= r.renormalize ? sum : 1;
+  return result;
+}
+
 /// (expert, weight) of the chosen, by number. DeepSeek-V3 (arXiv:2412.19437), eq. 12 to 16, with the scores of others.
 inline std::vector<std::pair<std::size_t, double>> route(const Router& r, const std::vector<float>& logits, const std::vector<float>& bias) {
   std::vector<double> s(logits.begin(), logits.end());
+  if (r.score == Score::in_turn) return route_in_turn(r, s);
   if (r.score == Score::softmax) s = softmax(s);
   for (double& v : s) {
     if (r.score == Score::sigmoid) v = 1 / (1 + std::exp(-v));

@@ -36,6 +36,15 @@ struct Transformer {
   bool norms_sums = false;          ///< norms behind blocks are taken of the residual stream with what was added (BERT)
   bool headless = false;            ///< logits() gives the states that a head would read
   std::vector<int> types{};         ///< of each token; empty: all 0 (BERT)
+  bool head_layer_norms = false;    ///< these are layer norms (MPT)
+  double alibi = 0;                 ///< arXiv:2108.12409: what its slopes' exponents come to; 0: no such term
+  bool scales_alibi = false;        ///< it is scaled as scores are (Falcon)
+  double qkv_clip = 0;              ///< 0: none
+  bool chunked = false;             ///< windows are chunks (Llama 4)
+  bool norms_turned = false;        ///< q and k of layers that rope turns, behind it, without weights
+  bool warms_unturned = false;      ///< the temperature is of layers without rope alone
+  bool scales_inputs = false;       ///< of experts, not outputs
+  bool routes_inputs = false;       ///< routers read what the layer reads, before its norm (SmallThinker)
   bool norms_rotated = false;       ///< they come after rope
   bool adjacent_pairs = false;      ///< rope turns elements 2 i and 2 i + 1, not i and i + n
   bool clamps = false;              ///< gates and ups of MLPs, as gpt-oss does
@@ -139,6 +148,8 @@ struct Transformer {
     if (layer_norms) return layer_norm(x, name);
     return rms_norm(x, name);
   }
+  /// That of queries and keys.
+  [[nodiscard]] Row head_norm(const Row& x, const std::string& name) const { return head_layer_norms ? layer_norm(x, name) : rms_norm(x, name); }
   [[nodiscard]] Row layer_norm(const Row& x, const std::string& name) const {
     const std::vector<float>& g = weights.at(name);
     const auto bias = weights.find(name.ends_with(".weight") ? name.substr(0, name.rfind('.')) + ".bias" : name + "_bias");
@@ -186,14 +197,16 @@ struct Transformer {
   /// Normed where the model does so, then turned: elements i and i + n of the first 2 n by position * frequency i.
   [[nodiscard]] Row rotated(Row x, const std::string& norm_name, std::size_t position, std::int64_t layer) const {
     const bool norms = !norms_all_heads && weights.contains(norm_name);
-    if (norms && !norms_rotated) x = rms_norm(x, norm_name);
+    if (norms && !norms_rotated) x = head_norm(x, norm_name);
     const auto at = static_cast<std::size_t>(layer);
     if (!locals.empty() && locals[at]) {
       turn(x, position, local_frequencies, 1);
     } else if (rotates.empty() || rotates[at]) {
       turn(x, position, frequencies, magnitude);
     }
-    return norms && norms_rotated ? rms_norm(x, norm_name) : x;
+    const bool turned = rotates.empty() || rotates[at];
+    if (norms_turned && turned) x = unit(std::move(x));
+    return norms && norms_rotated ? head_norm(x, norm_name) : x;
   }
 
   void turn(Row& x, std::size_t position) const { turn(x, position, frequencies, magnitude); }
@@ -261,7 +274,7 @@ struct Transformer {
         add(x[i], norm(both, layer + "ffn_out_norm"));
         continue;
       }
-      add_normed(x[i], sparse ? mixture(layer + "mlp.", y) : mlp(layer + "mlp.", y, static_cast<std::int64_t>(weights.at(layer + "mlp.up_proj.weight").size()) / dim), layer + "ffn_out_norm");
+      add_normed(x[i], sparse ? mixture(layer + "mlp.", y, routes_inputs ? before : y) : mlp(layer + "mlp.", y, static_cast<std::int64_t>(weights.at(layer + "mlp.up_proj.weight").size()) / dim), layer + "ffn_out_norm");
     }
   }
   /// x + norm(y), or norm(x + y).
@@ -312,6 +325,15 @@ struct Transformer {
     return scores;
   }
 
+  /// The paper's get_slopes: of heads that are no power of two those of the power below, then every other one of twice as many.
+  [[nodiscard]] double slope_of(std::int64_t h) const {
+    if (alibi == 0) return 0;
+    std::int64_t below = 1;
+    while (2 * below <= heads) below *= 2;
+    const auto nth = [&](std::int64_t of, std::int64_t i) { return std::pow(std::pow(2.0, -alibi / static_cast<double>(of)), static_cast<double>(i + 1)); };
+    return h < below ? nth(below, h) : nth(2 * below, 2 * (h - below));
+  }
+
   /// What the output projection of each token reads. Keys and values are those of layer `kv_index`, which reads kv_x.
   [[nodiscard]] std::vector<Row> attention(const std::vector<Row>& x, std::int64_t index, const std::vector<Row>& kv_x, std::int64_t kv_index) const {
     const std::string at = name_of_layer(index) + "self_attn.", kv_at = name_of_layer(kv_index) + "self_attn.";
@@ -332,8 +354,12 @@ struct Transformer {
       }
       k.push_back(projected(kv_at + "k_proj", kv_x[t], pairs * d));
       v.push_back(shares_values ? k.back() : projected(kv_at + "v_proj", kv_x[t], pairs * d));
-      if (norms_all_heads) q.back() = rms_norm(q.back(), at + "q_norm.weight");
-      if (norms_all_heads) k.back() = rms_norm(k.back(), kv_at + "k_norm.weight");
+      for (Row* row : {&q.back(), &k.back(), &v.back()}) {
+        for (double& value : *row) value = qkv_clip > 0 ? std::clamp(value, -qkv_clip, qkv_clip) : value;
+      }
+      const bool norms = norms_all_heads && weights.contains(at + "q_norm.weight");
+      if (norms) q.back() = head_norm(q.back(), at + "q_norm.weight");
+      if (norms) k.back() = head_norm(k.back(), kv_at + "k_norm.weight");
     }
     const std::int64_t window = windows.empty() ? 0 : windows[static_cast<std::size_t>(index)];
     const std::int64_t seen = window > 0 ? window : static_cast<std::int64_t>(x.size());
@@ -346,12 +372,15 @@ struct Transformer {
       for (std::size_t j = 0; j < x.size(); ++j) keys.push_back(rotated(head(k[j], g, d), kv_at + "k_norm.weight", j, index));
       for (std::size_t i = 0; i < x.size(); ++i) {
         Row query = rotated(head(q[i], h, d), at + "q_norm.weight", i, index);
-        for (double& value : query) value *= 1 + temperature * std::log(1 + std::floor((static_cast<double>(i) + temperature_offset) / temperature_length));
+        const bool warms = !warms_unturned || !rotates[static_cast<std::size_t>(index)];
+        for (double& value : query) value *= warms ? 1 + temperature * std::log(1 + std::floor((static_cast<double>(i) + temperature_offset) / temperature_length)) : 1;
         const std::size_t half = sees_all && window > 0 ? static_cast<std::size_t>(window / 2) : x.size();
-        const std::size_t first = sees_all ? i - std::min(i, half) : static_cast<std::int64_t>(i) + 1 > seen ? i + 1 - static_cast<std::size_t>(seen) : 0;
+        std::size_t first = sees_all ? i - std::min(i, half) : static_cast<std::int64_t>(i) + 1 > seen ? i + 1 - static_cast<std::size_t>(seen) : 0;
+        if (chunked) first = i / static_cast<std::size_t>(seen) * static_cast<std::size_t>(seen);
         const std::size_t last = sees_all ? std::min(x.size() - 1, i + half) : i;
         Row scores;
-        for (std::size_t j = first; j <= last; ++j) scores.push_back(capped(dot(query, keys[j]) * scale, attention_softcap));
+        const double slope = slope_of(h) * (scales_alibi ? scale : 1);
+        for (std::size_t j = first; j <= last; ++j) scores.push_back(capped(dot(query, keys[j]) * scale, attention_softcap) - slope * static_cast<double>(i - j));
         scores = softmax_of(std::move(scores), sinks == weights.end() ? nullptr : &sinks->second, h);
         Row mean(static_cast<std::size_t>(d));
         for (std::size_t j = first; j <= last; ++j) {
@@ -426,8 +455,8 @@ struct Transformer {
   }
 
   /// The experts that a token is routed to, and the one that all share. arXiv:1701.06538, arXiv:2401.06066.
-  [[nodiscard]] Row mixture(const std::string& at, const Row& x) const {
-    Row sum = experts_of(at, x, x);
+  [[nodiscard]] Row mixture(const std::string& at, const Row& x, const Row& router_x) const {
+    Row sum = experts_of(at, x, router_x);
     if (!weights.contains(at + "shared_expert.up_proj.weight")) return sum;
     Row shared = mlp(at + "shared_expert.", x, shared_ffn);
     if (weights.contains(at + "shared_expert_gate.weight")) {
@@ -448,8 +477,10 @@ struct Transformer {
     const Row inner = latent ? product(at + "latent_down.weight", "", x, static_cast<std::int64_t>(down->second.size() / x.size())) : x;
     Row sum(inner.size());
     for (const auto& [expert, weight] : route(router, {logits.begin(), logits.end()}, bias == weights.end() ? std::vector<float>() : bias->second)) {
-      Row y = mlp(at + "experts." + std::to_string(expert) + ".", inner, expert_ffn);
-      for (double& v : y) v *= weight * (scale == weights.end() ? 1.0 : static_cast<double>(scale->second[expert]));
+      Row read = inner;
+      for (double& v : read) v *= scales_inputs ? weight : 1;
+      Row y = mlp(at + "experts." + std::to_string(expert) + ".", read, expert_ffn);
+      for (double& v : y) v *= (scales_inputs ? 1 : weight) * (scale == weights.end() ? 1.0 : static_cast<double>(scale->second[expert]));
       add(sum, y);
     }
     return latent ? product(at + "latent_up.weight", "", sum, dim) : sum;

@@ -99,6 +99,9 @@ struct AttentionRows {
   int group = 1;
   std::int64_t position = 0;
   std::int64_t window = 0;
+  /// (group): what a score gets for each token that its key is behind the query, times -1 (ALiBi, arXiv:2108.12409); null: nothing.
+  const float* slopes = nullptr;
+  bool chunked = false;  ///< each row sees from the last multiple of `window` on, in the place of the last so many
 };
 
 /// Sums of rows of m, (inner, columns), weighed by rows of x, (rows, inner): kernels/recurrence.hpp. Columns are a multiple of 16.

@@ -114,6 +114,16 @@ __attribute__((noinline)) void cap_scores(float (&s)[MR][page_tokens], float cap
   for (int m = 0; m < MR; ++m) softcap<A>(s[m] + first, cap, last - first);
 }
 
+/// Takes slope * distance from the scores first .. last of each row. Out of line as the cap is.
+template <class A, int MR>
+__attribute__((noinline)) void add_slopes(float (&s)[MR][page_tokens], const AttentionPage& page, const AttentionRows& rows, int row, int first, int last) {
+  for (int m = 0; m < MR; ++m) {
+    const float slope = rows.slopes[(row + m) % rows.group];
+    const auto ahead = static_cast<int>(page.start - rows.position - (row + m) / rows.group);
+    for (int t = first; t < last; ++t) s[m][t] += slope * static_cast<float>(ahead + t);
+  }
+}
+
 /// MR rows from `row` on.
 template <class A, class Kv, int MR>
 void attend_rows(const AttentionPage& page, const AttentionRows& rows, int row) {
@@ -124,7 +134,7 @@ void attend_rows(const AttentionPage& page, const AttentionRows& rows, int row) 
   int last = 0;
   for (int m = 0; m < MR; ++m) {
     const std::int64_t position = rows.position + (row + m) / rows.group;
-    const std::int64_t oldest = rows.window > 0 && position >= rows.window ? position - rows.window + 1 : 0;
+    const std::int64_t oldest = rows.window == 0 || position < rows.window ? 0 : rows.chunked ? position - position % rows.window : position - rows.window + 1;
     const std::int64_t from = oldest - page.start;
     const std::int64_t to = position - page.start + 1;
     begin[m] = from < 0 ? 0 : from < page_tokens ? static_cast<int>(from) : page_tokens;
@@ -148,6 +158,7 @@ void attend_rows(const AttentionPage& page, const AttentionRows& rows, int row) 
   for (; token + W * 16 <= right; token += W * 16) score_strips<A, Kv, MR, W, false>(page, q, token, s);
   for (; W > 1 && token < right; token += 16) score_strips<A, Kv, MR, 1, false>(page, q, token, s);
   if (page.softcap > 0) [[unlikely]] cap_scores<A, MR>(s, page.softcap, left, right);
+  if (rows.slopes != nullptr) [[unlikely]] add_slopes<A, MR>(s, page, rows, row, left, right);
   float* out = rows.out + row * value_dim;
   for (int m = 0; m < MR; ++m) {
     if (begin[m] < end[m]) {

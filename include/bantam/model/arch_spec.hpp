@@ -60,7 +60,7 @@ enum class Field : std::uint8_t {
   layers,
   heads,
   kv_heads,
-  head_dim,
+  head_dim,   ///< whose key is ours where Hugging Face's class derives it: a model may have lost heads
   value_dim,  ///< of values and heads' outputs; head_dim where nothing else is said
   full_head_dim,   ///< of layers without a window, where they differ from the others in it; of their values, too
   full_value_dim,
@@ -68,6 +68,7 @@ enum class Field : std::uint8_t {
   shared_layers,   ///< so many of the last read the keys and values of the last layer of their kind before them
   per_layer_dim,   ///< of per-layer embeddings; 0: none
   ffn,
+  ffn_factor,  ///< the same in widths of the residual stream
   vocab,
   context,
   norm_eps,
@@ -82,6 +83,8 @@ enum class Field : std::uint8_t {
   latent_heads,      ///< of its cache: 1
   latent_key_dim,    ///< GGUF's key_length of absorbed files: kv_rank + rope_dim
   latent_value_dim,  ///< and value_length: kv_rank
+  alibi,     ///< what the exponents of slopes come to (nn::alibi_slopes)
+  qkv_clip,  ///< queries, keys and values are kept from its negative to it
   attention_softcap,
   final_softcap,
   embedding_scale,
@@ -110,20 +113,23 @@ enum class Field : std::uint8_t {
   router_groups,
   router_groups_used,
   router_scale,
+  router_jitter,   ///< nn::RouterOptions::jitter
 };
 
-/// Where a number stands: its key in config.json, and in GGUF after the architecture's name. Empty: not in this container.
+/// Where a number stands: its key in config.json, a member of a member after a dot, and in GGUF after the architecture's name. Empty: not
+/// in this container.
 struct ConfigKey {
   Field field{};
   std::string_view hf{};
   std::string_view gguf{};
   double otherwise = 0;  ///< what holds where config.json does not say, if it is not 0
+  std::string_view older = {};  ///< what some have for it in config.json
 };
 
 /// What config.json says of an architecture in the same words for all of its models, a truth value or a number. One that says otherwise is
 /// of another architecture of the class, or of none.
 struct ConfigChoice {
-  std::string_view key;
+  std::string_view key;  ///< as ConfigKey's
   double value = 0;      ///< 0 and 1 are false and true
   double otherwise = 0;  ///< what holds where it is absent or null
   bool is_number = false;
@@ -186,6 +192,7 @@ template <class Key, std::size_t n, std::size_t m>
 /// Whether a role is the weight of an RMS norm of the residual stream, or of queries and keys.
 [[nodiscard]] constexpr bool is_norm(Role role) noexcept {
   switch (role) {
+    case Role::embedding_norm:
     case Role::final_norm:
     case Role::attention_norm:
     case Role::attention_out_norm:
@@ -193,7 +200,6 @@ template <class Key, std::size_t n, std::size_t m>
     case Role::k_norm:
     case Role::ffn_norm:
     case Role::ffn_out_norm:
-    case Role::embedding_norm:
     case Role::mlp_out_norm:
     case Role::expert_norm:
     case Role::expert_out_norm:
@@ -209,8 +215,10 @@ template <class Key, std::size_t n, std::size_t m>
 struct ArchSpec {
   std::string_view name;      ///< "llama": config.json's model_type
   std::string_view hf_class;  ///< "LlamaForCausalLM"
+  std::string_view older_class = {};  ///< of the same models' older configs
   std::string_view paper;
   std::string_view gguf = {};  ///< GGUF's general.architecture; empty: the name. Several that share it differ in whether they have experts
+  std::string_view gguf_mark = {};  ///< a tensor of its GGUF files that those of others with the name lack
   Norm norm = Norm::rms;
   bool parallel = false;  ///< attention and MLP read the same state (GPT-J); one norm for both where there is no ffn_norm
   bool causal = true;     ///< a token sees those before it; else all tokens of a sequence see each other, and it is read at once (BERT)
@@ -227,6 +235,7 @@ struct ArchSpec {
   bool tiled_values = false;  ///< value head i of a delta net goes with key head i mod key_heads; folders have those of a key head side by side
   bool output_gate = false;   ///< queries of each head come with as many numbers whose sigmoid its output is multiplied by
   nn::HeadNorm head_norm = nn::HeadNorm::each;
+  bool head_layer_norms = false;  ///< norms of q and k are layer norms
   bool rope_sections = false;  ///< GGUF files say which pairs of rope turn by which axis of an image; all by the same in a text
   nn::RouterOptions router = {};  ///< what holds when the config does not say
   nn::RopePairs pairs = nn::RopePairs::half;  ///< that rope turns, with the rows of q and k as Hugging Face has them
@@ -234,6 +243,8 @@ struct ArchSpec {
   nn::RopePairs gguf_pairs = pairs;
   std::int64_t position_offset = 0;  ///< rows of learned positions before that of a text's first token (OPT, RoBERTa)
   bool pads_positions = false;       ///< folders count these rows as positions of texts, and GGUF files lack them (RoBERTa)
+  double alibi = 0;           ///< Field::alibi, where no file says it; 0: scores do not shrink with distance
+  bool scales_alibi = false;  ///< its slopes are scaled as scores are (Falcon)
   double default_norm_eps = 1e-6;
   double default_rope_base = 10000;
   double default_rope_part = 1;  ///< of each head that is rotated
@@ -241,7 +252,7 @@ struct ArchSpec {
   std::string_view activation_key = "hidden_act";  ///< where config.json says it
   std::string_view activation_name = {};           ///< what it calls `gate` there, where that is not the usual name (Nomic)
   std::int64_t full_attention_step = 0;  ///< where a config has a window alone, each layer that is a multiple of it, counted from 1, has none
-  bool full_first = false;               ///< counted from 0 (ModernBERT)
+  bool full_layers_lead = false;  ///< full_attention_step counts from 0: the first layer has no window
   std::int64_t no_rope_step = 0;  ///< each layer that is a multiple of it, counted from 1, is not turned by rope
   bool says_rope = false;      ///< files say whether rope turns layers at all: position_embedding_type, and GGUF's rope.scaling.finetuned
   bool says_parallel = false;  ///< files say which, as use_parallel_residual; the other is refused
@@ -251,6 +262,10 @@ struct ArchSpec {
   float norm_offset = 0;         ///< what weights of RMS norms are stored less in folders
   bool scales_embedding = false;  ///< by sqrt(dim)
   double attention_scale = 0;     ///< of scores, where no file says it; 0: 1 / sqrt(head_dim)
+  nn::Temperature temperature = {};  ///< where files may turn it off, and have its numbers as attn_scale and floor_scale
+  bool norms_turned = false;      ///< q and k behind rope, by RMS norms of each head without weights; files may say that they are not
+  bool chunks_windows = false;    ///< windows are chunks of so many tokens
+  bool routes_inputs = false;     ///< routers read what their layer reads, before its norm
   bool norms_values = false;      ///< by an RMS norm of each head, without weights
   bool may_share_values = false;  ///< layers without a window may have keys that are their values, too
   bool proportional_rope = false;  ///< of layers without a window: some pairs turn, of a rope over the whole head, as rope_freqs.weight of GGUF files tells

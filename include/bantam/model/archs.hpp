@@ -2,13 +2,17 @@
 #pragma once
 
 #include "bantam/model/archs/bert.hpp"
+#include "bantam/model/archs/bloom.hpp"
 #include "bantam/model/archs/cohere.hpp"
 #include "bantam/model/archs/deepseek.hpp"
 #include "bantam/model/archs/ernie4_5_moe.hpp"
+#include "bantam/model/archs/falcon.hpp"
 #include "bantam/model/archs/gemma.hpp"
 #include "bantam/model/archs/gemma4.hpp"
 #include "bantam/model/archs/glm4.hpp"
 #include "bantam/model/archs/glm4_moe.hpp"
+#include "bantam/model/archs/gpt2.hpp"
+#include "bantam/model/archs/gpt_j.hpp"
 #include "bantam/model/archs/gpt_neox.hpp"
 #include "bantam/model/archs/gpt_oss.hpp"
 #include "bantam/model/archs/granite.hpp"
@@ -17,23 +21,28 @@
 #include "bantam/model/archs/hunyuan_moe.hpp"
 #include "bantam/model/archs/lfm2.hpp"
 #include "bantam/model/archs/llama.hpp"
+#include "bantam/model/archs/llama4.hpp"
 #include "bantam/model/archs/mamba2.hpp"
 #include "bantam/model/archs/minimax_m2.hpp"
 #include "bantam/model/archs/mistral.hpp"
 #include "bantam/model/archs/mistral3.hpp"
 #include "bantam/model/archs/mixtral.hpp"
 #include "bantam/model/archs/modernbert.hpp"
+#include "bantam/model/archs/mpt.hpp"
 #include "bantam/model/archs/nemotron_h.hpp"
 #include "bantam/model/archs/nomic_bert.hpp"
 #include "bantam/model/archs/olmo2.hpp"
 #include "bantam/model/archs/olmoe.hpp"
+#include "bantam/model/archs/opt.hpp"
 #include "bantam/model/archs/phi2.hpp"
 #include "bantam/model/archs/phi3.hpp"
+#include "bantam/model/archs/phimoe.hpp"
 #include "bantam/model/archs/qwen2.hpp"
 #include "bantam/model/archs/qwen3.hpp"
 #include "bantam/model/archs/qwen3_5.hpp"
 #include "bantam/model/archs/qwen3_next.hpp"
 #include "bantam/model/archs/qwen_moe.hpp"
+#include "bantam/model/archs/smallthinker.hpp"
 #include "bantam/model/archs/smollm3.hpp"
 #include "bantam/model/archs/stablelm.hpp"
 #include "bantam/model/archs/starcoder2.hpp"
@@ -52,6 +61,9 @@ inline constexpr const ArchSpec* architectures[] = {&archs::llama, &archs::mistr
                                                     &archs::ministral3, &archs::cohere2, &archs::gpt_neox, &archs::stablelm, &archs::granite_moe,
                                                     &archs::gemma4, &archs::gemma4_moe,
                                                     &archs::qwen3_next, &archs::granite_hybrid, &archs::granite_moe_hybrid,
+                                                    &archs::gpt2, &archs::gpt_bigcode, &archs::falcon, &archs::falcon_40b, &archs::falcon_rw, &archs::bloom, &archs::mpt,
+                                                    &archs::gpt_j, &archs::opt, &archs::phimoe, &archs::llama4, &archs::smallthinker,
                                                     &archs::bert, &archs::roberta, &archs::xlm_roberta, &archs::nomic_bert, &archs::modernbert};
+
 
 }  // namespace bantam::inline v0

@@ -67,8 +67,11 @@ struct ModelConfig {
   std::optional<nn::RopeOptions> local_rope;  ///< of layers that have another
   bool has_rope = true;  ///< false: a file says that rope turns no layer
   nn::Temperature temperature;
+  bool norms_turned = false;  ///< q and k behind rope, by RMS norms without weights
   ModelScales scales;
   std::int64_t window = 0;
+  double alibi = 0;     ///< what the exponents of slopes come to (nn::alibi_slopes); 0: scores do not shrink with distance
+  double qkv_clip = 0;  ///< queries, keys and values are kept from its negative to it; 0: they stay
   nn::RouterOptions router;  ///< of sparse layers
   std::int64_t expert_latent = 0;  ///< what experts read and make, in the place of dim; 0: dim
   ops::Gate gate = ops::Gate::silu;
@@ -116,6 +119,8 @@ struct ModelConfig {
   /// Layers before the first sparse one; all of them in a model without experts.
   [[nodiscard]] std::int64_t dense_layers() const noexcept;
   [[nodiscard]] bool has_experts() const noexcept { return router.experts > 0; }
+  /// Each layer that is a multiple of it has experts; 1 where that is not how it is.
+  [[nodiscard]] std::int64_t sparse_step() const noexcept;
   /// Rows of the table of learned positions; 0: there is none.
   [[nodiscard]] std::int64_t positions() const noexcept { return arch->learns_positions() ? context + arch->position_offset : 0; }
   [[nodiscard]] std::int64_t expert_dim() const noexcept { return expert_latent > 0 ? expert_latent : dim; }

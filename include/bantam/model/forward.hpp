@@ -34,6 +34,9 @@ struct BesideStates {
   /// Of ModelConfig::new_layer_state(): a layer that others read leaves its keys and values there, and those find them. Null: nobody will.
   nn::SequenceState* keys = nullptr;
   std::span<const float> embeddings = {};  ///< (tokens, width): its per-layer embeddings
+  std::span<const float> layer_inputs = {};  ///< (tokens, dim): of a second half, what the first reads, where the router reads that
+  /// (tokens): what its MLP's inputs are multiplied by, behind the norm, where it is an expert whose router does so. Empty: 1.
+  std::span<const float> input_scales = {};
 };
 
 /// Buffers and threads to run a model with. The weights, their source and the config outlive it. For one thread at a time.
@@ -123,8 +126,9 @@ class Forward {
   void find_angles(Range rows) noexcept;
   /// Whether experts and the MLP beside them have norms of their own.
   [[nodiscard]] static bool are_apart(const LayerWeights& w) noexcept { return !w.expert_norm.empty(); }
-  /// What the router reads, where it is the residual stream; null: what experts read.
+  /// What the router reads, where it is the residual stream, or was; null: what experts read.
   const nn::Activations* routed_of(const nn::Pass& pass, const LayerWeights& w) noexcept;
+  void keep_inputs(const nn::Pass& pass) noexcept;
   void add_apart(const nn::Pass& pass, const LayerWeights& w, bool has_mlp) noexcept;
   void end_layer(const nn::Pass& pass, const LayerWeights& w, const FloatRows& embeddings, int until) noexcept;
   void add_later(nn::RowBuffer& rows, const std::vector<float>& norm, const std::vector<float>& bias = {}) noexcept;
@@ -132,11 +136,12 @@ class Forward {
   void settle(std::int64_t row) noexcept;
   void settled() noexcept { pending_count_ = 0, pending_scale_ = 1; }
   void settle_in(std::span<float> hidden) noexcept;
-  void normalize(const nn::Pass& pass, const std::vector<float>& weight, const std::vector<float>& bias, bool beside, const nn::Readers& readers) noexcept;
+  void normalize(const nn::Pass& pass, const std::vector<float>& weight, const std::vector<float>& bias, bool beside, const nn::Readers& readers,
+                 std::span<const float> scales = {}) noexcept;
   void mix(const nn::Pass& pass, const LayerWeights& w, std::int64_t index, std::int64_t place, int until) noexcept;
   /// Whether a layer's MLP is an expert of a mixture in a latent space, alone.
   [[nodiscard]] bool is_latent_expert(const LayerWeights& w) const noexcept { return w.experts.experts.empty() && !w.experts.latent_down.empty(); }
-  void feed_forward(const nn::Pass& pass, const LayerWeights& w, std::int64_t index, bool beside, int until) noexcept;
+  void feed_forward(const nn::Pass& pass, const LayerWeights& w, std::int64_t index, bool beside, int until, std::span<const float> scales = {}) noexcept;
   void head(std::span<const std::int64_t> rows) noexcept;
   void final_norm(std::int64_t row, float* out) const noexcept;
   void hand_out_states(std::span<const SequenceInput> sequences) const noexcept;

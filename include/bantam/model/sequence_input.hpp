@@ -16,7 +16,7 @@ struct SequenceInput {
   nn::SequenceState* state = nullptr;
   std::int64_t first_output = 0;
   /// In the place of tokens: rows of the residual stream as the first layer reads them, (tokens, dim), as an encoder of images
-  /// makes them. Neither embedded nor scaled.
+  /// makes them. Neither embedded nor scaled; learned positions are added, and a norm behind the embedding is taken, as of tokens.
   std::span<const float> embeddings = {};
   /// Of each token its type, where the model has several: 1 for those of the second text of a pair. Empty: all 0.
   std::span<const std::uint8_t> types = {};

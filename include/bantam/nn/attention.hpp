@@ -20,6 +20,7 @@ struct AttentionShape {
   std::int64_t value_dim = 0;  ///< of values and outputs; 0: as head_dim. Of latent layers: the last so many numbers of a key
   float softcap = 0;           ///< scores become softcap tanh(score / softcap); 0: stay
   Sight sight = Sight::back;
+  bool chunked = false;        ///< windows are chunks: a row sees from the last multiple of its window on (Llama 4)
 };
 
 /// The tokens of one sequence in a pass: all that there are, where they see all.
@@ -46,10 +47,12 @@ class Attention {
   void plan(std::span<const AttentionSequence> sequences);
 
   /// One layer. q: rows of (heads, head_dim), out: of (heads, value_dim). `window` as Sight says, 0: none. `kv_heads`: of this layer,
-  /// if it has fewer than the shape says, and fewer heads in proportion; 0: as many. `sinks`: a score of each query head that takes part in the softmax and has no value (arXiv:2309.17453, as gpt-oss
-  /// learns it); null: none. The team is no larger than the number of workers.
+  /// if it has fewer than the shape says, and fewer heads in proportion; 0: as many. `sinks`: a score of each query head that takes part in
+  /// the softmax and has no value (arXiv:2309.17453, as gpt-oss learns it); null: none. `slopes`, where tokens see those before them: of each
+  /// query head, what its scores get for each token that a key is behind the query, times -1 (ALiBi: nn/alibi.hpp); null: nothing. The team
+  /// is no larger than the number of workers.
   void run(const KernelTable& kernels, Team& team, std::int64_t layer, std::int64_t window, const FloatRows& q,
-           const OutputRows& out, std::int64_t kv_heads = 0, const float* sinks = nullptr) noexcept;
+           const OutputRows& out, std::int64_t kv_heads = 0, const float* sinks = nullptr, const float* slopes = nullptr) noexcept;
 
  private:
   /// Tokens whose queries share one pass over the pages, at most, and rows.
@@ -113,6 +116,7 @@ class Attention {
     const FloatRows& q;
     const OutputRows& out;
     const float* sinks;
+    const float* slopes;
   };
   [[nodiscard]] std::int64_t query_head(const Unit& unit, std::int64_t row) const noexcept {
     return unit.head * group_ + unit.first_query + row % unit.heads;
@@ -127,7 +131,8 @@ class Attention {
   [[nodiscard]] Seen seen_by(std::int64_t first, std::int64_t last, std::int64_t length, std::int64_t window) const noexcept {
     const bool back = shape_.sight == Sight::back;
     const std::int64_t behind = back ? window - 1 : window / 2;
-    return {window > 0 ? std::max<std::int64_t>(0, first - behind) : 0, back ? last + 1 : window > 0 ? std::min(length, last + behind + 1) : length};
+    const std::int64_t oldest = shape_.chunked && window > 0 ? first - first % window : window > 0 ? std::max<std::int64_t>(0, first - behind) : 0;
+    return {oldest, back ? last + 1 : window > 0 ? std::min(length, last + behind + 1) : length};
   }
   [[nodiscard]] Seen seen_by(const Unit& unit, std::int64_t window) const noexcept { return seen_by(unit.sequence.position, unit.end() - 1, unit.length, window); }
   /// The first span that rows of a unit see, and the last.
@@ -198,8 +203,8 @@ inline void Attention::plan(std::span<const AttentionSequence> sequences) {
 }
 
 inline void Attention::run(const KernelTable& kernels, Team& team, std::int64_t layer_index, std::int64_t window,
-                           const FloatRows& q, const OutputRows& out, std::int64_t kv_heads, const float* sinks) noexcept {
-  const Layer layer{kernels, layer_index, window, kv_heads > 0 ? kv_heads : shape_.kv_heads, q, out, sinks};
+                           const FloatRows& q, const OutputRows& out, std::int64_t kv_heads, const float* sinks, const float* slopes) noexcept {
+  const Layer layer{kernels, layer_index, window, kv_heads > 0 ? kv_heads : shape_.kv_heads, q, out, sinks, slopes};
   BANTAM_ASSERT(team.size() <= static_cast<int>(scratch_.size()));
   const auto units = static_cast<std::int64_t>(units_.size());
   if (pieces_.empty()) {
@@ -257,7 +262,8 @@ inline void Attention::attend(const Layer& layer, const Unit& unit, std::int64_t
   const std::int64_t count = rows_of(unit), first = unit.sequence.position;
   std::fill_n(slot.sums, count * value_padded_, 0.0f);
   std::fill_n(slot.states, count, AttentionState{});
-  AttentionRows rows{scratch.queries.data(), slot.sums, slot.states, static_cast<int>(count), static_cast<int>(unit.heads), first, layer.window};
+  AttentionRows rows{scratch.queries.data(), slot.sums, slot.states, static_cast<int>(count), static_cast<int>(unit.heads), first, layer.window,
+                     layer.slopes == nullptr ? nullptr : layer.slopes + query_head(unit, 0), shape_.chunked};
   const Seen all = seen_by(unit, layer.window);
   const bool round = shape_.sight == Sight::round;
   if (round) {

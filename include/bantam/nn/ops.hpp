@@ -1,6 +1,7 @@
 // The primitives for use alone: checked at the door, results by value or into an `out` view.
 #pragma once
 
+#include "bantam/nn/alibi.hpp"
 #include "bantam/nn/attention.hpp"
 #include "bantam/nn/linear.hpp"
 #include "bantam/nn/rope.hpp"
@@ -147,10 +148,10 @@ inline void gated_activation(TensorView<const float, 2> gate, TensorView<const f
 }
 
 /// Causal attention of a whole sequence, keys and values given as tensors. q, out: (tokens, heads, head_dim);
-/// k, v: (tokens, kv_heads, head_dim); heads is a multiple of kv_heads. Memory: O(tokens).
+/// k, v: (tokens, kv_heads, head_dim); heads is a multiple of kv_heads. `slopes`: (heads), nn::alibi_slopes(), or none. Memory: O(tokens).
 [[nodiscard]] inline Tensor<float, 3> attention(TensorView<const float, 3> q, TensorView<const float, 3> k,
                                                 TensorView<const float, 3> v, std::int64_t window = 0,
-                                                std::string_view kv_kind = "f32") {
+                                                std::string_view kv_kind = "f32", std::span<const float> slopes = {}) {
   const std::int64_t tokens = q.extent(0), heads = q.extent(1), d = q.extent(2), kv_heads = k.extent(1);
   detail::check_shape<const float, 3>("attention", "q", q, q.shape());
   detail::check_shape<const float, 3>("attention", "k", k, {tokens, kv_heads, d});
@@ -159,6 +160,7 @@ inline void gated_activation(TensorView<const float, 2> gate, TensorView<const f
     fail(Errc::invalid_argument, "attention: expected heads to be a multiple of kv heads, found ", heads, " and ", kv_heads);
   }
   if (window < 0) fail(Errc::invalid_argument, "attention: expected a window of 0 (none) or more, found ", window);
+  if (!slopes.empty() && std::ssize(slopes) != heads) fail(Errc::invalid_argument, "attention: slopes: expected one for each of ", heads, " heads, found ", slopes.size());
   const KernelTable& kernels = kernels_in_use();
   nn::KvCache cache({1, kv_heads, d}, kv_kind);
   cache.extend(tokens);
@@ -176,7 +178,7 @@ inline void gated_activation(TensorView<const float, 2> gate, TensorView<const f
   const nn::AttentionSequence sequence{&cache, 0, tokens, 0};
   attention.plan({&sequence, 1});
   Team alone(1);
-  attention.run(kernels, alone, 0, window, {q.data(), heads * d}, {out.data(), heads * d});
+  attention.run(kernels, alone, 0, window, {q.data(), heads * d}, {out.data(), heads * d}, 0, nullptr, slopes.empty() ? nullptr : slopes.data());
   return out;
 }
 

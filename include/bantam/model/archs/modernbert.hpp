@@ -63,7 +63,7 @@ inline constexpr ArchSpec modernbert{
     .gate = ops::Gate::gelu_erf,
     .activation_key = "hidden_activation",
     .full_attention_step = 3,
-    .full_first = true,
+    .full_layers_lead = true,
     .window_rope = nn::LayerRope::local,
     .default_local_rope_base = 10000,
     .choices = modernbert_choices,

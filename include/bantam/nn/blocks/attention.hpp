@@ -4,6 +4,7 @@
 #include <cmath>
 #include <optional>
 
+#include "bantam/nn/alibi.hpp"
 #include "bantam/nn/attention.hpp"
 #include "bantam/nn/blocks/attention_kinds.hpp"
 #include "bantam/nn/blocks/mixer.hpp"
@@ -22,6 +23,11 @@ struct SelfAttentionOptions {
   std::optional<RopeOptions> local_rope = {};  ///< of layers that ask for it
   Temperature temperature = {};
   HeadNorm head_norm = HeadNorm::each;
+  bool head_layer_norms = false;  ///< norms of q and k are layer norms (MPT)
+  double alibi = 0;        ///< alibi_slopes(): what their exponents come to; 0: no such term
+  double alibi_scale = 1;  ///< of the slopes
+  float clip = 0;          ///< q, k and v are kept from -clip to clip before all else (MPT); 0: they stay
+  bool norms_turned = false;  ///< q and k of layers that rope turns, behind it, head by head, by RMS norms without weights (Llama 4)
   bool norms_values = false;  ///< head by head, by RMS norms without weights (Gemma 4)
   bool output_gate = false;  ///< q has twice the rows: of each head its query, then its gate (Qwen3-Next)
   double norm_eps = 1e-5;
@@ -38,7 +44,9 @@ class SelfAttention {
     for (auto* heads : {&heads_, &values_}) {
       for (auto& head : *heads) head.ensure(static_cast<std::size_t>(round_up<std::int64_t>(options.shape.head_dim, 16)));
     }
-    if (options.norms_values) ones_.assign(static_cast<std::size_t>(options.shape.head_dim), 1.0f);
+    if (options.alibi > 0) slopes_ = alibi_slopes(options.shape.heads, options.alibi);
+    for (float& slope : slopes_) slope *= static_cast<float>(options.alibi_scale);
+    if (options.norms_values || options.norms_turned) ones_.assign(static_cast<std::size_t>(options.shape.head_dim), 1.0f);
   }
 
   /// Weights that attend() will be asked for; x is what q, k and v read.
@@ -97,8 +105,11 @@ class SelfAttention {
   [[nodiscard]] std::int64_t query_stride() const noexcept { return options_.shape.head_dim * (options_.output_gate ? 2 : 1); }
   void gate(const Pass& pass, std::int64_t heads) noexcept;
   void normalize_all_heads(const Pass& pass, const AttentionWeights& w) noexcept;
+  /// In place.
+  void normalize(float* x, const std::vector<float>& weight, const std::vector<float>& bias, std::int64_t size) const noexcept;
+  void clip(const Pass& pass, const AttentionWeights& w) noexcept;
   void rotate_and_store(const Pass& pass, const AttentionWeights& w, const MixerLayer& layer) noexcept;
-  void warm(float* query, std::int64_t position) const noexcept;
+  void warm(float* query, std::int64_t position, LayerRope rope) const noexcept;
   void rotate(float* head, std::int64_t row, LayerRope rope) const noexcept;
 
   const KernelTable& kernels_;
@@ -112,7 +123,8 @@ class SelfAttention {
   Activations attended_;         ///< (tokens, heads * head_dim)
   AlignedBuffer<float> angles_, local_angles_;  ///< (tokens, 2, rope dim / 2): cosines, sines
   std::vector<AlignedBuffer<float>> heads_, values_;  ///< one a worker: a padded head
-  std::vector<float> ones_;  ///< (head_dim), where values are normed
+  std::vector<float> ones_;  ///< (head_dim), weights of norms without any
+  std::vector<float> slopes_;  ///< (heads), where scores shrink with distance
 };
 
 inline void SelfAttention::attend(const Pass& pass, const AttentionWeights& w, const MixerLayer& layer, const Activations& x) noexcept {
@@ -129,9 +141,11 @@ inline void SelfAttention::attend(const Pass& pass, const AttentionWeights& w, c
             {w.k, values_of(w.k_bias), k_.output(), readers.form_of(1)},
             {w.v, values_of(w.v_bias), v_.output(), readers.form_of(2)}}, pass.fetch);
   }
+  if (options_.clip > 0) clip(pass, w);
   if (options_.head_norm == HeadNorm::all && !w.q_norm.empty()) normalize_all_heads(pass, w);
   rotate_and_store(pass, w, layer);
-  attention_.run(kernels_, pass.team, layer.place, layer.window, (options_.output_gate ? queries_ : q_).input(), attended_.output(), heads / group(), values_of(w.sinks));
+  attention_.run(kernels_, pass.team, layer.place, layer.window, (options_.output_gate ? queries_ : q_).input(), attended_.output(), heads / group(), values_of(w.sinks),
+                 values_of(slopes_));
   if (options_.output_gate) gate(pass, heads);
 }
 
@@ -146,13 +160,35 @@ inline void SelfAttention::gate(const Pass& pass, std::int64_t heads) noexcept {
   });
 }
 
-/// RMS norms of q and k over all of their heads.
-inline void SelfAttention::normalize_all_heads(const Pass& pass, const AttentionWeights& w) noexcept {
-  const auto eps = static_cast<float>(options_.norm_eps);
+inline void SelfAttention::clip(const Pass& pass, const AttentionWeights& w) noexcept {
+  const auto clip_row = [&](RowBuffer& x, const WeightMatrix& matrix, std::int64_t t) {
+    float* row = x.row(t);
+    for (std::int64_t c = 0; c < matrix.rows(); ++c) row[c] = std::clamp(row[c], -options_.clip, options_.clip);
+  };
   pass.for_rows([&](Range part, int) {
     for (std::int64_t t = part.begin; t < part.end; ++t) {
-      kernels_.rms_norm(q_.row(t), w.q_norm.data(), eps, q_.row(t), w.q.rows());
-      if (!w.k.empty()) kernels_.rms_norm(k_.row(t), w.k_norm.data(), eps, k_.row(t), w.k.rows());
+      clip_row(q_, w.q, t);
+      clip_row(k_, w.k, t);
+      clip_row(v_, w.v, t);
+    }
+  });
+}
+
+inline void SelfAttention::normalize(float* x, const std::vector<float>& weight, const std::vector<float>& bias, std::int64_t size) const noexcept {
+  const auto eps = static_cast<float>(options_.norm_eps);
+  if (options_.head_layer_norms) {
+    kernels_.layer_norm(x, weight.data(), values_of(bias), eps, x, size);
+  } else {
+    kernels_.rms_norm(x, weight.data(), eps, x, size);
+  }
+}
+
+/// Norms of q and k over all of their heads.
+inline void SelfAttention::normalize_all_heads(const Pass& pass, const AttentionWeights& w) noexcept {
+  pass.for_rows([&](Range part, int) {
+    for (std::int64_t t = part.begin; t < part.end; ++t) {
+      normalize(q_.row(t), w.q_norm, w.q_norm_bias, w.q.rows());
+      if (!w.k.empty()) normalize(k_.row(t), w.k_norm, w.k_norm_bias, w.k.rows());
     }
   });
 }
@@ -166,9 +202,9 @@ inline void SelfAttention::rotate(float* head, std::int64_t row, LayerRope rope)
 }
 
 /// The temperature of a query.
-inline void SelfAttention::warm(float* query, std::int64_t position) const noexcept {
+inline void SelfAttention::warm(float* query, std::int64_t position, LayerRope rope) const noexcept {
   const Temperature& t = options_.temperature;
-  if (t.scale == 0) return;
+  if (t.scale == 0 || (t.unturned && rope != LayerRope::none)) return;
   const auto factor = static_cast<float>(1 + t.scale * std::log(1 + std::floor((static_cast<double>(position) + t.offset) / t.length)));
   for (std::int64_t i = 0; i < options_.shape.head_dim; ++i) query[i] *= factor;
 }
@@ -187,11 +223,12 @@ inline void SelfAttention::rotate_and_store(const Pass& pass, const AttentionWei
       std::copy_n(w.v.empty() ? head : v_.row(t) + kv * d, d, value);
       if (options_.norms_values) kernels_.rms_norm(value, ones_.data(), eps, value, d);
     }
-    const std::vector<float>& norm = is_q ? w.q_norm : w.k_norm;
-    if (!norm.empty() && options_.head_norm == HeadNorm::each) kernels_.rms_norm(head, norm.data(), eps, head, d);
+    const std::vector<float>&norm = is_q ? w.q_norm : w.k_norm, &bias = is_q ? w.q_norm_bias : w.k_norm_bias;
+    if (!norm.empty() && options_.head_norm == HeadNorm::each) normalize(head, norm, bias, d);
     rotate(head, t, layer.rope);
-    if (!norm.empty() && options_.head_norm == HeadNorm::each_rotated) kernels_.rms_norm(head, norm.data(), eps, head, d);
-    if (is_q) warm(head, pass.rows[static_cast<std::size_t>(t)].position);
+    if (!norm.empty() && options_.head_norm == HeadNorm::each_rotated) normalize(head, norm, bias, d);
+    if (options_.norms_turned && layer.rope != LayerRope::none) kernels_.rms_norm(head, ones_.data(), eps, head, d);
+    if (is_q) warm(head, pass.rows[static_cast<std::size_t>(t)].position, layer.rope);
     if (is_q && options_.output_gate) std::copy_n(head, d, queries_.row(t) + h * d);
     if (is_q) return;
     float* padded = heads_[static_cast<std::size_t>(worker)].data();

@@ -31,13 +31,14 @@ struct Temperature {
   double scale = 0;  ///< 0: none
   double length = 8192;
   double offset = 0;
+  bool unturned = false;  ///< in layers without rope alone (Llama 4)
   bool operator==(const Temperature&) const = default;
 };
 
 /// One layer's part in a pass.
 struct MixerLayer {
   std::int64_t place = 0;   ///< of its keys and values, or its recurrent state, in those of a sequence
-  std::int64_t window = 0;  ///< tokens seen; 0: all
+  std::int64_t window = 0;  ///< tokens seen, or in a chunk; 0: all
   LayerRope rope = LayerRope::model;
 };
 

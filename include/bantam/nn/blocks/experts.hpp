@@ -28,7 +28,7 @@ class Experts {
   void resize(std::int64_t tokens, std::int64_t dim, std::int64_t ffn, std::int64_t latent = 0);
   /// The first part of run(): the experts of each token.
   void route(Team& team, const ExpertsWeights& weights, const Activations& x, bool shared, Fetch fetch = Fetch::first_level) noexcept;
-  /// out(t) = s(t) * out(t) + sum of weight_e * expert_e(x(t)) over the experts of token t. s(t) is 0 without `shared`: nothing was there
+  /// out(t) = s(t) * out(t) + sum of weight_e * expert_e(x(t)) over the experts of token t, or of expert_e(weight_e x(t)): RouterOptions::scales_inputs. s(t) is 0 without `shared`: nothing was there
   /// before; else sigmoid(shared_gate x(t)), and 1 in a block without such a gate. x: floats (tokens, dim), at most as many as there is
   /// room for. `routed`: what the router reads, where it is not x. Eight phases of the team's, twelve with latent experts, and a sort of
   /// O(tokens * used + experts) between.
@@ -50,6 +50,7 @@ class Experts {
     std::int64_t token = 0;
     std::size_t expert = 0;
     std::int64_t row = 0;
+    float weight = 0;
   };
 
   void sort(std::int64_t tokens) noexcept;
@@ -183,8 +184,9 @@ inline void Experts::sort(std::int64_t tokens) noexcept {
   visits_.clear();
   for (std::int64_t t = 0; t < tokens; ++t) {
     for (std::int64_t i = 0; i < options_.used; ++i) {
-      const auto expert = static_cast<std::size_t>(routed_[static_cast<std::size_t>(t * options_.used + i)].expert);
-      visits_.push_back({t, expert, next_row_[expert]++});
+      const RoutedExpert& routed = routed_[static_cast<std::size_t>(t * options_.used + i)];
+      const auto expert = static_cast<std::size_t>(routed.expert);
+      visits_.push_back({t, expert, next_row_[expert]++, routed.weight});
     }
   }
   segments_.clear();
@@ -251,7 +253,7 @@ inline void Experts::add_experts(std::int64_t t, float* sum) const noexcept {
   const std::int64_t columns = inputs_.columns();
   for (std::int64_t i = 0; i < options_.used; ++i) {
     const auto at = static_cast<std::size_t>(t * options_.used + i);
-    const float weight = routed_[at].weight, *one = outputs_.row(visits_[at].row);
+    const float weight = options_.scales_inputs ? 1.0F : visits_[at].weight, *one = outputs_.row(visits_[at].row);
     for (std::int64_t c = 0; c < columns; ++c) sum[c] += weight * one[c];
   }
 }
@@ -267,6 +269,10 @@ inline void Experts::run(Team& team, const ExpertsWeights& weights, const Activa
   for_visits(team, [&](const Visit& visit) {
     const MlpWeights& e = weights.experts[visit.expert];
     std::copy_n(latent ? narrow_.row(visit.token) : x.row(visit.token), inner, inputs_.row(visit.row));
+    if (options_.scales_inputs) {
+      float* row = inputs_.row(visit.row);
+      for (std::int64_t c = 0; c < inner; ++c) row[c] *= visit.weight;
+    }
     inputs_.quantize_row(kernels_, visit.row);
     inputs_.gather_row(kernels_, e.gate.empty() ? Readers{&e.up} : Readers{&e.gate, &e.up}, visit.row);
   });

@@ -40,6 +40,8 @@ enum class Role : std::uint8_t {
   o_bias,
   q_norm,
   k_norm,
+  q_norm_bias,
+  k_norm_bias,
   sinks,  ///< of attention, one a head
   q_a,    ///< latent attention (arXiv:2405.04434): down to the queries' rank
   q_a_norm,

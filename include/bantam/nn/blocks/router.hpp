@@ -18,6 +18,7 @@ enum class RouterScore : std::uint8_t {
   sigmoid,            ///< DeepSeek V3 (arXiv:2412.19437, eq. 15), GLM-4.5, MiniMax M2
   softmax_of_chosen,  ///< the logits choose; what counts is the softmax over the chosen (gpt-oss)
   sqrt_softplus,      ///< sqrt(log(1 + e^x)) (DeepSeek V4)
+  in_turn,            ///< SparseMixer's (arXiv:2409.12136) once trained: the logits choose; one after the other counts as the softmax over those left that are near it
 };
 
 /// The published routers as one: score, choose by score + bias among the best groups, weigh by score.
@@ -30,6 +31,9 @@ struct RouterOptions {
   std::int64_t group_best = 2;   ///< a group counts as the sum of its so many best experts: 1 (DeepSeek V2) or 2 (V3, eq. 14)
   bool renormalize = false;      ///< the chosen weights are divided by their sum
   float scale = 1;               ///< and multiplied by this
+  float jitter = 0.01F;          ///< of RouterScore::in_turn: near is (best - x) / max(|x|, best) <= 2 jitter
+  bool scales_inputs = false;    ///< weights multiply what experts read, not what they make (Llama 4)
+  bool operator==(const RouterOptions&) const = default;
 };
 
 struct RoutedExpert {
@@ -53,7 +57,8 @@ class Router {
   void score(std::span<const float> logits) noexcept;
   void leave_out_groups() noexcept;
   void choose(std::span<RoutedExpert> chosen) const noexcept;
-  void weigh(std::span<RoutedExpert> chosen) const noexcept;
+  void weigh(std::span<RoutedExpert> chosen) noexcept;
+  void weigh_in_turn(std::span<RoutedExpert> chosen) noexcept;
   [[nodiscard]] double best_of_group(std::int64_t group) const noexcept;
 
   static constexpr float least = -std::numeric_limits<float>::infinity();
@@ -112,7 +117,8 @@ inline void Router::score(std::span<const float> logits) noexcept {
       // max(x, 0) + log(1 + e^-|x|) is log(1 + e^x) without its overflow.
       for (float& x : scores_) x = static_cast<float>(std::sqrt(std::max<double>(x, 0) + std::log1p(std::exp(-std::fabs(static_cast<double>(x))))));
       break;
-    case RouterScore::softmax_of_chosen: break;
+    case RouterScore::softmax_of_chosen:
+    case RouterScore::in_turn: break;
   }
 }
 
@@ -152,7 +158,27 @@ inline void Router::choose(std::span<RoutedExpert> chosen) const noexcept {
   std::ranges::sort(chosen, {}, &RoutedExpert::expert);
 }
 
-inline void Router::weigh(std::span<RoutedExpert> chosen) const noexcept {
+/// Of the chosen, the best first; of equals the first. Whom a logit that is no number chose counts nothing.
+inline void Router::weigh_in_turn(std::span<RoutedExpert> chosen) noexcept {
+  std::ranges::fill(selection_, 0.0F);  // 1: had its turn
+  for (std::size_t turn = 0; turn < chosen.size(); ++turn) {
+    RoutedExpert* best = nullptr;
+    for (RoutedExpert& one : chosen) {
+      const auto e = static_cast<std::size_t>(one.expert);
+      if (selection_[e] == 0 && (best == nullptr || scores_[e] > scores_[static_cast<std::size_t>(best->expert)])) best = &one;
+    }
+    const double most = scores_[static_cast<std::size_t>(best->expert)];
+    double sum = 0;
+    for (std::size_t e = 0; e < scores_.size(); ++e) {
+      const double x = scores_[e], apart = (most - x) / std::max(std::fabs(x), most);
+      if (selection_[e] == 0 && !(apart > 2 * static_cast<double>(options_.jitter))) sum += std::exp(x - most);
+    }
+    best->weight = sum > 0 ? static_cast<float>(1 / sum) : 0.0F;
+    selection_[static_cast<std::size_t>(best->expert)] = 1;
+  }
+}
+
+inline void Router::weigh(std::span<RoutedExpert> chosen) noexcept {
   for (RoutedExpert& one : chosen) one.weight = scores_[static_cast<std::size_t>(one.expert)];
   if (options_.score == RouterScore::softmax_of_chosen) {
     const double largest = std::ranges::max(chosen, {}, &RoutedExpert::weight).weight;
@@ -160,6 +186,7 @@ inline void Router::weigh(std::span<RoutedExpert> chosen) const noexcept {
     for (const RoutedExpert& one : chosen) sum += std::exp(one.weight - largest);
     for (RoutedExpert& one : chosen) one.weight = static_cast<float>(std::exp(one.weight - largest) / sum);
   }
+  if (options_.score == RouterScore::in_turn) weigh_in_turn(chosen);
   double divisor = 1;
   if (options_.renormalize) {
     divisor = 0;

@@ -12,6 +12,7 @@ struct AttentionWeights {
   WeightMatrix o;     ///< (dim, heads * value_dim)
   std::vector<float> q_bias, k_bias, v_bias, o_bias;  ///< (rows of the matrix)
   std::vector<float> q_norm, k_norm;                  ///< (head_dim), or as many as the rows of q and k
+  std::vector<float> q_norm_bias = {}, k_norm_bias = {};  ///< as many, of layer norms
   std::vector<float> sinks;                           ///< (heads)
 
   WeightMatrix q_a, q_b;  ///< (q_rank, dim), (heads * head_dim, q_rank)
@@ -32,6 +33,8 @@ inline constexpr BlockWeight<AttentionWeights> attention_table[] = {
     {Role::o_bias, WeightAxis::one, WeightAxis::dim, &AttentionWeights::o_bias, Role::o},
     {Role::q_norm, WeightAxis::one, WeightAxis::q_norm, &AttentionWeights::q_norm},
     {Role::k_norm, WeightAxis::one, WeightAxis::k_norm, &AttentionWeights::k_norm},
+    {Role::q_norm_bias, WeightAxis::one, WeightAxis::q_norm, &AttentionWeights::q_norm_bias},
+    {Role::k_norm_bias, WeightAxis::one, WeightAxis::k_norm, &AttentionWeights::k_norm_bias},
     {Role::sinks, WeightAxis::one, WeightAxis::heads, &AttentionWeights::sinks},
     {Role::q_a, WeightAxis::q_rank, WeightAxis::dim, &AttentionWeights::q_a},
     {Role::q_a_norm, WeightAxis::one, WeightAxis::q_rank, &AttentionWeights::q_a_norm},
