@@ -63,7 +63,6 @@ void check_rotatable(const ModelConfig& config) {
 }
 
 ModelSource::ModelSource(const Checkpoint& checkpoint, std::optional<std::uint64_t> seed) : original_(checkpoint), seed_(seed) {
-  load_tables();
   if (!seed_) return;
   check_rotatable(checkpoint.config());
   residual_.emplace(checkpoint.config().dim, *seed_);
