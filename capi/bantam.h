@@ -142,6 +142,7 @@ typedef struct bantam_load_options {
   const char *memory;
   /** Zero points of old GPTQ folders: "automatic", "wrapped", "legacy". */
   const char *gptq_zero;
+  /** "memory_limit": bytes for weights; what does not fit is read from the file as it is wanted, by each engine for itself. */
   const bantam_setting *settings;
   size_t setting_count;
   bantam_read_progress progress; /* bytes of weights; called often, on the calling thread; NULL: none */

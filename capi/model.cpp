@@ -1,4 +1,6 @@
 // Models: loading, looking into, saving.
+#include <charconv>
+
 #include "bantam/model/archs.hpp"
 #include "bantam/model/roles.hpp"
 #include "objects.hpp"
@@ -13,10 +15,17 @@ namespace {
 LoadOptions load_options(const bantam_load_options* given) {
   const bantam_load_options initial = BANTAM_LOAD_OPTIONS_INIT;
   const bantam_load_options o = options_of(given, initial, "load options");
-  read_settings(o.settings, o.setting_count, "", [](std::string_view, std::string_view) { return false; });
+  std::int64_t limit = 0;
+  read_settings(o.settings, o.setting_count, "memory_limit", [&](std::string_view name, std::string_view value) {
+    if (name != "memory_limit") return false;
+    const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), limit);
+    if (error != std::errc() || end != value.data() + value.size()) fail(Errc::invalid_argument, "memory_limit: expected bytes, found ", printable(value));
+    return true;
+  });
   return {.memory = find_weight_memory(&need(o.memory, "memory")),
           .gptq_zero = find_gptq_zero(&need(o.gptq_zero, "gptq_zero")),
-          .progress = progress_of(o.progress, o.progress_user)};
+          .progress = progress_of(o.progress, o.progress_user),
+          .memory_limit = limit};
 }
 
 bantam_model* opened(const Checkpoint& checkpoint, const LoadOptions& options) {
@@ -175,9 +184,8 @@ bantam_status bantam_weights_of_model(bantam_weights** weights, const bantam_mod
     bantam_weights*& out = need(weights, "weights");
     const Model& m = model_of(model);
     const CheckpointTensor& tensor = tensor_of(m, name);
-    const WeightMatrix* matrix = matrix_of(m.weights(), tensor);
-    if (matrix == nullptr) fail(Errc::invalid_argument, tensor.name, ": expected a matrix, found a vector");
-    out = new bantam_weights{*matrix, tensor.name};
+    if (!tensor.is_matrix) fail(Errc::invalid_argument, tensor.name, ": expected a matrix, found a vector");
+    out = new bantam_weights{m.checkpoint().load_matrix(tensor, Reading::direct), tensor.name};
   });
 }
 

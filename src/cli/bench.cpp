@@ -1,6 +1,7 @@
 // `bantam bench`: prefill and decode speed, beside what the machine can do.
 #include <algorithm>
 
+#include "bantam/compress/footprint.hpp"
 #include "bantam/core/cpu.hpp"
 #include "bantam/core/median.hpp"
 #include "bantam/core/random.hpp"
@@ -79,18 +80,6 @@ double decode_rate(Session& session, Random& random, std::int64_t count, std::in
   return static_cast<double>(count) / watch.seconds();
 }
 
-/// Multiplications of one token with the matrices of all layers that it meets, a multiply and an add counted as two.
-double operations_per_token(const ModelConfig& config, const ModelWeights& weights) {
-  double total = 0;
-  for (const LayerWeights& layer : weights.layers) {
-    const double share = static_cast<double>(config.router.used) / static_cast<double>(std::max<std::size_t>(1, layer.experts.experts.size()));
-    for_each_matrix(layer, [&](const TensorId& id, const WeightMatrix& w) {
-      total += 2 * static_cast<double>(w.rows()) * static_cast<double>(w.columns()) * (id.expert >= 0 ? share : 1);
-    });
-  }
-  return total;
-}
-
 /// The machine's limits are measured between the repetitions: other work on it slows all of them alike.
 Samples measure(const BenchOptions& o, Session& session) {
   Samples samples;
@@ -126,7 +115,7 @@ Json as_json(const BenchOptions& o, const Session& session, const Samples& sampl
   const ModelWeights& weights = session.model().weights();
   const double passes = median(samples.generate_tok_s) / static_cast<double>(o.batch);
   const double read = 1e-9 * static_cast<double>(weights.streamed_bytes) * passes;
-  const double operations = 1e-9 * operations_per_token(session.model().config(), weights) * median(samples.prompt_tok_s);
+  const double operations = 1e-9 * footprint_of(session.model().checkpoint()).layer_operations * median(samples.prompt_tok_s);
   const double read_limit = median(samples.read_gb_s);
   const double int8_limit = median(samples.int8_gop_s);
   // What a cache holds is not read from memory, and no share of its bandwidth.
@@ -193,9 +182,9 @@ int bench(const BenchOptions& o) {
     throw UsageError("-p and -n: expected one of them above 0, found both 0");
   apply(o.common);
   const Stopwatch loading;
-  Model model = load_model(o.model, o.loading);
-  const double load_ms = 1000 * loading.seconds();
   const std::int64_t context = std::max(o.prompt_tokens, o.depth + o.gen_tokens) + 2;
+  Model model = load_model(o.model, o.loading, {.context = context, .kv = o.kv, .sequences = o.batch});
+  const double load_ms = 1000 * loading.seconds();
   Session session(std::move(model), {.context = context, .threads = static_cast<int>(o.common.threads), .kv = o.kv});
   Samples samples = measure(o, session);
   samples.load_ms = load_ms;

@@ -21,6 +21,7 @@ struct RunOptions {
   std::int64_t context = 0;
   std::string kv = "f16";
   bool quiet = false;
+  bool stats = false;
   bool no_history = false;
   bool max_tokens_given = false;
   GenerateOptions generate;

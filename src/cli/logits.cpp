@@ -103,7 +103,9 @@ int logits(const LogitsOptions& o) {
   if (o.has_file) source.file = o.file;
   const std::string text = o.has_ids ? "" : read_prompt(source);
   apply(o.common);
-  const Model model = load_model(o.model, o.loading);
+  // A text has no more tokens than bytes, but for those at its ends.
+  const std::size_t most = o.has_ids ? ids.size() : text.size() + 2;
+  const Model model = load_model(o.model, o.loading, {.context = static_cast<std::int64_t>(most), .kv = o.kv});
   if (!o.has_ids) ids = model.tokenizer().encode(text, {.parse_special = o.parse_special});
   if (ids.empty()) fail(Errc::invalid_argument, "prompt: expected at least one token, found none");
   Session session(model, {.context = std::max(model.config().context, static_cast<std::int64_t>(ids.size())),

@@ -7,6 +7,8 @@
 #include "bantam/core/names.hpp"
 #include "bantam/core/parallel.hpp"
 #include "bantam/kernels/table.hpp"
+#include "fit.hpp"
+#include "memory_bound.hpp"
 #include "output.hpp"
 #include "spellings.hpp"
 
@@ -171,6 +173,8 @@ void add_loading(CLI::App& app, LoadingOptions& options) {
   add_flag(app, "--no-mmap", options.no_map, "native files: read into memory in huge pages: faster decoding [default]");
   add_flag(app, "--direct", options.direct, "native files: the same, read around the system's cache: large files not read lately");
   add_flag(app, "--verify", options.verify, "native files: compare everything with the hashes that they store");
+  add_text(app, "--memory", options.memory, "SIZE",
+           "what the process may take: 12GiB; weights beyond it are read from the file as they are wanted, with the same results [no bound]");
   add_gptq_zero(app, options.gptq_zero);
 }
 
@@ -197,13 +201,16 @@ void refuse_overwriting(const std::string& model, const std::string& out) {
          ": expected an output other than the input, found the same file");
 }
 
-Model load_model(const std::string& path, const LoadingOptions& options) {
+Model load_model(const std::string& path, const LoadingOptions& options, const TextRoom& texts) {
   at_most_one(options.map + options.no_map + options.direct, "--mmap, --no-mmap, --direct");
   const WeightMemory memory = options.map      ? WeightMemory::mapped
                               : options.direct ? WeightMemory::direct
                               : options.no_map ? WeightMemory::huge_pages
                                                : WeightMemory::automatic;
-  return Model::from_checkpoint(open_checkpoint(path, options.gptq_zero), {.memory = memory, .verify = options.verify});
+  if (options.map && !options.memory.empty()) throw UsageError("--memory: expected weights that are read, found --mmap");
+  const std::int64_t bound = options.memory.empty() ? 0 : parse_size("--memory", options.memory);
+  const Checkpoint checkpoint = open_checkpoint(path, options.gptq_zero);
+  return Model::from_checkpoint(checkpoint, {.memory = memory, .verify = options.verify, .memory_limit = bound == 0 ? 0 : room_for_weights(checkpoint, bound, texts)});
 }
 
 std::vector<std::string> kv_kinds() {

@@ -87,6 +87,15 @@ struct LoadingOptions {
   bool direct = false;
   bool verify = false;
   std::string gptq_zero;
+  std::string memory;  ///< of the process; empty: whatever it takes
+};
+/// Tokens to hold within a bound of memory, at most, where nobody says: what they may take has to be known.
+inline constexpr std::int64_t bounded_context = 8192;
+/// Texts that a process holds.
+struct TextRoom {
+  std::int64_t context = 0;  ///< tokens of each; 0: what the model was made for, or bounded_context
+  std::string kv = "f16";
+  std::int64_t sequences = 1;
 };
 void add_loading(CLI::App& app, LoadingOptions& options);
 /// Throws Error unless writing `out` leaves the model as it is, by whatever name or link.
@@ -95,7 +104,8 @@ void refuse_overwriting(const std::string& model, const std::string& out);
 void add_gptq_zero(CLI::App& app, std::string& target);
 /// Opens, and passes on what Checkpoint::warnings() says.
 [[nodiscard]] Checkpoint open_checkpoint(const std::string& path, const std::string& gptq_zero);
-[[nodiscard]] Model load_model(const std::string& path, const LoadingOptions& options);
+/// Within --memory, which `texts` share.
+[[nodiscard]] Model load_model(const std::string& path, const LoadingOptions& options, const TextRoom& texts);
 
 /// --kv with every kind that this build has.
 CLI::Option* add_kv(CLI::App& app, std::string& target);

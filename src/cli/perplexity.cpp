@@ -28,9 +28,11 @@ Json optional(const std::optional<double>& value) { return value ? Json(*value) 
 int measure(const PerplexityArguments& o) {
   apply(o.common);
   const std::string text = read_input(o.file);
-  const Model model = load_model(o.model, o.loading);
+  if (!o.against.empty() && !o.loading.memory.empty()) not_yet("--memory with --against");
+  const TextRoom window{.context = o.context, .kv = o.kv};
+  const Model model = load_model(o.model, o.loading, window);
   std::optional<Model> base;
-  if (!o.against.empty()) base = load_model(o.against, o.loading);
+  if (!o.against.empty()) base = load_model(o.against, o.loading, window);
   std::int64_t context = o.context;
   for (const Model* m : {&model, base ? &*base : &model}) context = std::min(context, m->config().context);
   ProgressBar bar(!o.common.json);

@@ -3,7 +3,9 @@
 
 #include "bantam/compress/footprint.hpp"
 #include "bantam/io/file.hpp"
+#include "bantam/model/forward.hpp"
 #include "bantam/model/locate.hpp"
+#include "bantam/model/residency.hpp"
 #include "bantam/nn/recurrent_state.hpp"
 #include "bantam/session/machine.hpp"
 #include "fit.hpp"
@@ -21,7 +23,7 @@ struct PlanOptions {
   std::string model, format, memory;
   std::string kv = "f16";
   std::int64_t context = 0;
-  float read_gb_s = 0, int8_gop_s = 0;
+  float read_gb_s = 0, int8_gop_s = 0, disk_gb_s = 0;
 };
 
 /// Shares of the machine's limits that models of real shapes were measured to reach (docs/numbers.md).
@@ -34,6 +36,7 @@ constexpr std::int64_t program_bytes = std::int64_t{192} << 20;
 struct Machine {
   std::int64_t memory_bytes;
   double read_gb_s, int8_gop_s;
+  double disk_gb_s = 0;  ///< 0: nobody knows
 };
 
 /// What Linux could hand out without swapping; 0: it does not tell.
@@ -45,7 +48,7 @@ std::int64_t available_memory() {
 }
 
 Machine machine_of(const PlanOptions& o) {
-  Machine m{.memory_bytes = available_memory(), .read_gb_s = o.read_gb_s, .int8_gop_s = o.int8_gop_s};
+  Machine m{.memory_bytes = available_memory(), .read_gb_s = o.read_gb_s, .int8_gop_s = o.int8_gop_s, .disk_gb_s = o.disk_gb_s};
   if (!o.memory.empty()) m.memory_bytes = parse_size("--memory", o.memory);
   const int threads = static_cast<int>(o.common.threads);
   if (m.read_gb_s == 0) m.read_gb_s = measure_read_gb_s(threads);
@@ -72,6 +75,8 @@ struct Case {
   std::string format;  ///< empty: as it is
   std::int64_t resident_bytes = 0, largest_context = 0;
   bool fits = false;
+  std::int64_t streamed_bytes = 0;  ///< read from the file for each token, where it fits so; prompts read as much for each 512 tokens, and more experts
+  std::int64_t streamed_layers = 0, cached_experts = 0;
   double generate_tok_s = 0, prompt_tok_s = 0;
 };
 
@@ -87,6 +92,32 @@ Case weigh(const Footprint& size, const std::string& format, const ModelConfig& 
   const double share = config.has_experts() ? prompt_share_of_experts : prompt_share;
   c.prompt_tok_s = share * 1e9 * m.int8_gop_s / (size.layer_operations + (float_cost - 1) * size.float_operations);
   return c;
+}
+
+/// The same for a file that does not fit whole: what is left beside everything else is for what stays, slots and cached experts.
+void stream(Case& c, const Checkpoint& checkpoint, StateBytes state, std::int64_t context, const Machine& m) {
+  const std::int64_t others = state.fixed + state.per_token * context + program_bytes;
+  if (others >= m.memory_bytes) return;
+  const Residency residency = residency_of(checkpoint, m.memory_bytes - others);
+  if (!residency.fits()) return;
+  c.fits = true;
+  c.resident_bytes = others + residency.resident_bytes();
+  c.streamed_bytes = residency.streamed_layer_bytes + residency.missed_expert_bytes;
+  for (const Residency::Layer& layer : residency.layers) {
+    c.streamed_layers += layer.streams;
+    c.cached_experts += layer.cached_experts;
+  }
+  // A longer context takes memory from weights, as long as the least of them is left.
+  c.largest_context = state.per_token == 0 ? checkpoint.config().context
+                                           : std::min(checkpoint.config().context, (m.memory_bytes - state.fixed - program_bytes - residency.least) / state.per_token);
+  if (m.disk_gb_s == 0) {
+    c.generate_tok_s = c.prompt_tok_s = 0;
+    return;
+  }
+  c.generate_tok_s = std::min(c.generate_tok_s, 1e9 * m.disk_gb_s / static_cast<double>(c.streamed_bytes));
+  // A wave of tokens touches nearly all experts.
+  const std::int64_t wave = bytes_in_memory(checkpoint) - residency.resident_bytes();
+  c.prompt_tok_s = std::min(c.prompt_tok_s, static_cast<double>(Forward::largest_chunk) * 1e9 * m.disk_gb_s / static_cast<double>(std::max(wave, c.streamed_bytes)));
 }
 
 /// Formats from the most exact to the smallest that are proposed.
@@ -113,14 +144,17 @@ Json as_json(const PlanOptions& o, const Checkpoint& checkpoint, const Case& c, 
           {"bits_per_weight", c.size.bits_per_weight()},
           {"fits", c.fits},
           {"resident_bytes", c.resident_bytes},
-          {"streamed_bytes_per_token", 0},
-          {"prompt_tok_s", c.prompt_tok_s},
-          {"generate_tok_s", c.generate_tok_s},
+          {"streamed_bytes_per_token", c.streamed_bytes},
+          {"streamed_layers", c.streamed_layers},
+          {"cached_experts", c.cached_experts},
+          {"prompt_tok_s", c.prompt_tok_s > 0 ? Json(c.prompt_tok_s) : Json(nullptr)},
+          {"generate_tok_s", c.generate_tok_s > 0 ? Json(c.generate_tok_s) : Json(nullptr)},
           {"context", context},
           {"largest_context", c.largest_context},
           {"kv_bytes_per_token", state.per_token},
           {"state_bytes", state.fixed},
           {"memory_bytes", m.memory_bytes},
+          {"disk_gb_s", m.disk_gb_s > 0 ? Json(m.disk_gb_s) : Json(nullptr)},
           {"read_gb_s", m.read_gb_s},
           {"int8_gop_s", m.int8_gop_s},
           {"shares", {{"decode", decode_share}, {"prompt", prompt_share}, {"experts", prompt_share_of_experts}}},
@@ -138,9 +172,14 @@ std::string as_text(const Checkpoint& checkpoint, const Case& c, const std::vect
                  in_bytes(c.size.token_bytes), "\n");
   out += message("a text          ", state.per_token, " bytes a token in ", o.kv, state.fixed > 0 ? message(" and ", in_bytes(state.fixed), " of recurrent states") : "", ": ",
                  in_bytes(state.fixed + state.per_token * context), " for ", context, " tokens; the model was made for ", config.context, "\n");
-  out += message("memory          ", in_bytes(c.resident_bytes), " with buffers, ", c.fits ? "fits in " : "does NOT fit in ", in_bytes(m.memory_bytes));
+  out += message("memory          ", in_bytes(c.resident_bytes), " with buffers, ", !c.fits ? "does NOT fit in " : c.streamed_bytes > 0 ? "runs from its file in " : "fits in ", in_bytes(m.memory_bytes));
   out += c.fits ? message("; the largest context is ", c.largest_context, "\n") : std::string("\n");
-  if (c.fits) {
+  if (c.streamed_bytes > 0) {
+    out += message("streamed        ", in_bytes(c.streamed_bytes), " a token: ", c.streamed_layers, " of ", config.layers, " layers");
+    if (config.has_experts()) out += message(", and experts beyond ", c.cached_experts, " that are cached, were they chosen evenly");
+    out += m.disk_gb_s > 0 ? "\n" : "; --disk-gb-s says how fast that is\n";
+  }
+  if (c.fits && c.generate_tok_s > 0) {
     out += message("speed           about ", fixed(c.generate_tok_s, 1), " tok/s of text, ", fixed(c.prompt_tok_s, 0), " of a prompt (memory read at ", fixed(m.read_gb_s, 1), " GB/s, ",
                    fixed(m.int8_gop_s, 0), " Gop/s of int8)\n");
   }
@@ -171,7 +210,8 @@ int plan(const PlanOptions& o) {
   const StateBytes state = state_bytes_of(config, o.kv);
   const std::int64_t context = o.context > 0 ? o.context : std::min<std::int64_t>(config.context, 8192);
   const auto as = [&](std::string_view format) { return weigh(footprint_of(checkpoint, recipe::rtn(format)), std::string(format), config, state, context, m); };
-  const Case chosen = o.format.empty() ? weigh(footprint_of(checkpoint), "", config, state, context, m) : as(o.format);
+  Case chosen = o.format.empty() ? weigh(footprint_of(checkpoint), "", config, state, context, m) : as(o.format);
+  if (o.format.empty() && !chosen.fits) stream(chosen, checkpoint, state, context, m);
   std::vector<Case> others;
   for (const std::string_view format : proposals) {
     Case other = as(format);
@@ -197,12 +237,14 @@ void add_plan(CLI::App& app, Action& action) {
   add_kv(verb, o->kv);
   add_number(verb, "--read-gb-s", o->read_gb_s, "of another machine: GB/s that all threads read from memory; 0: measured here");
   add_number(verb, "--int8-gop-s", o->int8_gop_s, "of another machine: 10^9 int8 operations a second (bench); 0: measured here");
+  add_number(verb, "--disk-gb-s", o->disk_gb_s, "GB/s that weights are read from the disk with, where they do not fit; 0: not known");
   add_common(verb, o->common);
   finish_verb(
       verb,
       "Sizes follow from the shapes alone. Speeds are shares of what this machine reads and computes, as\n"
       "measured for models of real shapes (docs/numbers.md): decoding reads the weights that work for a\n"
-      "token, a prompt computes with them. Models larger than memory are not run yet.\n\n"
+      "token, a prompt computes with them. A file that does not fit is run all the same (--memory of run):\n"
+      "what is read for a token is told for it as it is, not for formats that it may be compressed to.\n\n"
       "Examples:\n"
       "  bantam plan Qwen3-8B\n"
       "  bantam plan config.json --format i4.g32 --memory 16GiB --read-gb-s 60 --int8-gop-s 900",

@@ -3,6 +3,7 @@
 
 #include "generation.hpp"
 #include "input.hpp"
+#include "memory_bound.hpp"
 #include "signals.hpp"
 #include "verbs.hpp"
 
@@ -117,11 +118,12 @@ void finish_options(RunOptions& o, const SamplingArguments& arguments) {
 }
 
 Session open_session(const RunOptions& o) {
-  Model model = load_model(o.model, o.loading);
+  Model model = load_model(o.model, o.loading, {.context = o.context, .kv = o.kv, .sequences = std::max<std::int64_t>({1, o.continuations, o.beams})});
   if (o.context > model.config().context) {
     warn(message("a context of ", o.context, " tokens, the model was made for ", model.config().context));
   }
-  const SessionOptions options{.context = o.context,
+  const bool is_bounded = o.context == 0 && !o.loading.memory.empty();
+  const SessionOptions options{.context = is_bounded ? std::min(model.config().context, bounded_context) : o.context,
                                .threads = static_cast<int>(o.common.threads),
                                .kv = o.kv,
                                .progress = reading_progress(!o.quiet && !o.common.json)};
@@ -137,10 +139,13 @@ int generate(const RunOptions& o, Session& session, const std::optional<std::str
   if (!o.save_session.empty()) session.save(o.save_session);
   if (reply.reader_gone) return 0;
   if (o.common.json) {
-    print_json(to_json(reply, o.generate.sampling.seed));
+    Json json = to_json(reply, o.generate.sampling.seed);
+    if (o.stats) json["stats"] = to_json(session.engine().stream_stats());
+    print_json(json);
   } else {
     if (output_is_terminal() && !reply.text.ends_with('\n')) print("\n");
     if (!o.quiet) note("bantam: " + statistics(reply, o.generate.sampling.seed));
+    if (o.stats) note("bantam: " + statistics(session.engine().stream_stats()));
   }
   return 0;
 }
@@ -152,6 +157,7 @@ int open_chat(RunOptions o, Session& session) {
 }
 
 int run(RunOptions o) {
+  if (!o.loading.memory.empty() && !o.draft.empty()) not_yet("--memory with --draft");
   // What is wrong with the prompt shows before the model is loaded.
   std::optional<std::string> prompt;
   const bool resumes = !o.load_session.empty() && !o.has_prompt && !o.has_file;
@@ -167,7 +173,7 @@ int run(RunOptions o) {
   if (o.grammar) o.generate.grammar.emplace(*o.grammar, session.model().tokenizer());
   if (o.continuations > 0 || o.beams > 0) return write_several(o, session, prompt.value_or(""));
   if (o.draft.empty()) return o.chat ? open_chat(o, session) : generate(o, session, prompt);
-  Session draft(load_model(o.draft, o.loading), {.context = session.context(), .threads = static_cast<int>(o.common.threads), .kv = o.kv});
+  Session draft(load_model(o.draft, o.loading, {}), {.context = session.context(), .threads = static_cast<int>(o.common.threads), .kv = o.kv});
   RunOptions with_draft = o;
   with_draft.generate.speculation.draft = &draft;
   return o.chat ? open_chat(with_draft, session) : generate(with_draft, session, prompt);
@@ -235,7 +241,7 @@ void add_run(CLI::App& app, Action& action) {
                   "most tokens to generate; -1: until the model ends");
   add_sampling(verb, *o, *arguments);
   add_integer(verb, "--context", o->context, {0, std::int64_t{1} << 31},
-              "most tokens to hold; 0: what the model was made for");
+              "most tokens to hold; 0: what the model was made for, with --memory 8192 of them at most");
   add_kv(verb, o->kv);
   add_flag(verb, "--parse-special", o->parse_special, "special tokens spelled out in the prompt are tokens");
   add_flag(verb, "--chat", o->chat, "chat by the model's template, one message a line; what a terminal gets without -p and -f");
@@ -245,6 +251,7 @@ void add_run(CLI::App& app, Action& action) {
   add_flag(verb, "--no-history", o->no_history, "a chat neither reads nor writes the lines typed in others");
   add_text(verb, "--save-session", o->save_session, "FILE", "afterwards, save all that the model has in mind");
   add_text(verb, "--load-session", o->load_session, "FILE", "go on from there; without -p or -f with the same text");
+  add_flag(verb, "--stats", o->stats, "what weights took: memory, bytes read, experts that were there, and waiting (`stats` in --json)");
   add_flag(verb, "-q,--quiet", o->quiet, "no statistics on standard error");
   add_loading(verb, o->loading);
   add_common(verb, o->common);

@@ -3,6 +3,7 @@
 #include "bantam/session/beam.hpp"
 #include "bantam/session/continuations.hpp"
 #include "generation.hpp"
+#include "memory_bound.hpp"
 #include "progress.hpp"
 #include "signals.hpp"
 
@@ -51,7 +52,7 @@ std::vector<Found> draw(const RunOptions& o, Session& session, std::span<const T
 }  // namespace
 
 int write_several(const RunOptions& o, Session& session, const std::string& prompt) {
-  const std::vector<TokenId> ids = session.model().tokenizer().encode(prompt, {.add_special = session.tokens().empty(), .parse_special = o.parse_special});
+  const std::vector<TokenId> ids = session.encode(prompt, {.parse_special = o.parse_special});
   const Section section(Insisting::ends_at_once);
   const Stopwatch prompt_time;
   session.prefill(ids);
@@ -74,7 +75,9 @@ int write_several(const RunOptions& o, Session& session, const std::string& prom
     }
   }
   if (o.common.json) {
-    print_json({{"texts", std::move(all)}, {"prompt_tokens", ids.size()}, {"generated_tokens", generated}, {"prompt_ms", prompt_ms}, {"generate_ms", ms}});
+    Json json = {{"texts", std::move(all)}, {"prompt_tokens", ids.size()}, {"generated_tokens", generated}, {"prompt_ms", prompt_ms}, {"generate_ms", ms}};
+    if (o.stats) json["stats"] = to_json(session.engine().stream_stats());
+    print_json(json);
   } else if (!o.quiet) {
     note(message("bantam: ", ids.size(), " prompt tokens, ", generated, " generated in ", texts.size(), " texts at ",
                  fixed(1000 * static_cast<double>(generated) / ms, 1), " tok/s"));

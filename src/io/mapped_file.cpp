@@ -19,6 +19,13 @@ std::uintptr_t page_size() noexcept {
   return size;
 }
 
+/// Size, and when its bytes were changed last, in nanoseconds.
+std::pair<std::size_t, std::int64_t> size_and_time(const std::filesystem::path& path, int descriptor) {
+  struct stat status {};
+  if (::fstat(descriptor, &status) != 0) detail::fail_system(path, "read its size", errno);
+  return {static_cast<std::size_t>(status.st_size), std::int64_t{status.st_mtim.tv_sec} * 1'000'000'000 + status.st_mtim.tv_nsec};
+}
+
 }  // namespace
 
 MappedFile::MappedFile(std::filesystem::path path, int descriptor) : path_(std::move(path)), descriptor_(descriptor) {}
@@ -28,6 +35,7 @@ std::shared_ptr<const MappedFile> MappedFile::open(const std::filesystem::path& 
   // The object exists before the mapping does, so that nothing can leak it.
   const std::shared_ptr<MappedFile> mapped(new MappedFile(path, file.descriptor.get()));
   (void)file.descriptor.release();
+  mapped->changed_ns_ = size_and_time(path, mapped->descriptor_).second;
   // Through the descriptor, not the name: another file may have the name by now.
   mapped->direct_ = ::open(("/proc/self/fd/" + std::to_string(mapped->descriptor_)).c_str(), O_RDONLY | O_CLOEXEC | O_DIRECT);
   if (file.size == 0) return mapped;  // the system refuses empty mappings
@@ -74,6 +82,12 @@ void MappedFile::read_blocks(std::span<const std::byte> part, std::byte* to) con
     if (done % block_bytes != 0) break;
   }
   read_from(descriptor_, done, std::min(last, size_), to + (done - first));
+}
+
+void MappedFile::check_unchanged() const {
+  const auto [size, time] = size_and_time(path_, descriptor_);
+  if (size != size_) fail(Errc::io, detail::shown(path_), ": expected ", size_, " bytes as when it was opened, found ", size);
+  if (time != changed_ns_) fail(Errc::io, detail::shown(path_), ": expected the file as it was when it was opened, found it changed since");
 }
 
 void MappedFile::will_need(std::span<const std::byte> part) const noexcept {

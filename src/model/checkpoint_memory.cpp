@@ -3,8 +3,8 @@
 #include <numeric>
 #include <tuple>
 
-#include "bantam/model/archs.hpp"
 #include "bantam/io/file.hpp"
+#include "bantam/model/archs.hpp"
 #include "bantam/model/native_file.hpp"
 #include "bantam/model/roles.hpp"
 #include "match_tensors.hpp"
@@ -54,7 +54,10 @@ Checkpoint Checkpoint::in_memory(const Checkpoint& like, const ModelConfig& conf
     if (tensor.is_matrix) {
       const WeightMatrix matrix = weights ? *matrix_of(*weights, own) : WeightMatrix(tensor.format(), own.rows, own.columns, nullptr);
       BANTAM_ASSERT(matrix.rows() == own.rows && matrix.columns() == own.columns);
-      own.source = source_of(matrix);
+      // What is not in memory is where it was.
+      const bool in_file = weights && matrix.empty();
+      own.source = in_file ? tensor.source : source_of(matrix);
+      if (in_file) c.source_ = like.source_;
     } else {
       own.source = source_of({weights, weights ? vector_of(*weights, own) : nullptr}, own.columns);
     }
@@ -78,26 +81,21 @@ Checkpoint Checkpoint::outline(const std::filesystem::path& path) {
 }
 
 void Checkpoint::outline_layer(std::int64_t layer, const FormatInfo& format) {
-  const ArchSpec& arch = *config_.arch;
-  const bool sparse = layer >= 0 && config_.layer(layer).is_sparse();
-  for (const auto& list : {arch.tensors, arch.more_tensors}) {
-    for (const TensorKey& key : list) {
-      const RoleInfo& info = info_of(key.role);
-      const bool lacks = key.role == Role::head ? config_.tied : key.presence == Presence::optional;
-      if (info.is_of_layer() != (layer >= 0) || key.hf.empty() || lacks || arch.find(key.role, sparse) != &key || !is_in_layer(key.role, layer, config_)) continue;
-      const auto [rows, columns] = shape_of(key.role, layer, config_);
-      const std::int64_t experts = info.is_of_expert() ? config_.layer(layer).experts : 0;
-      for (std::int64_t e = experts > 0 ? 0 : -1; e < experts; ++e) {
-        CheckpointTensor& tensor = tensors_.emplace_back(TensorId(key.role, layer, e));
-        set_name(tensor, name_of(config_, key, tensor));
-        tensor.rows = rows;
-        tensor.columns = columns;
-        tensor.is_matrix = info.is_matrix();
-        tensor.is_drafting = config_.is_drafting(layer);
-        tensor.source = tensor.is_matrix ? source_of(WeightMatrix(format, rows, columns, nullptr)) : source_of(std::shared_ptr<const std::vector<float>>(), columns);
-      }
+  for_each_key(config_, layer, false, [&](const TensorKey& key) {
+    const RoleInfo& info = info_of(key.role);
+    if (key.role == Role::head ? config_.tied : key.presence == Presence::optional) return;
+    const auto [rows, columns] = shape_of(key.role, layer, config_);
+    const std::int64_t experts = info.is_of_expert() ? config_.layer(layer).experts : 0;
+    for (std::int64_t e = experts > 0 ? 0 : -1; e < experts; ++e) {
+      CheckpointTensor& tensor = tensors_.emplace_back(TensorId(key.role, layer, e));
+      set_name(tensor, name_of(config_, key, tensor));
+      tensor.rows = rows;
+      tensor.columns = columns;
+      tensor.is_matrix = info.is_matrix();
+      tensor.is_drafting = config_.is_drafting(layer);
+      tensor.source = tensor.is_matrix ? source_of(WeightMatrix(format, rows, columns, nullptr)) : source_of(std::shared_ptr<const std::vector<float>>(), columns);
     }
-  }
+  });
 }
 
 Checkpoint Checkpoint::without_drafting() const {

@@ -1,4 +1,4 @@
-// A ModelConfig as config.json.
+// Reading config.json.
 #include "bantam/model/config.hpp"
 
 #include <algorithm>
@@ -9,6 +9,7 @@
 #include "bantam/core/error.hpp"
 #include "bantam/io/file.hpp"
 #include "bantam/model/archs.hpp"
+#include "model/config_words.hpp"
 #include "model/recurrent_config.hpp"
 #include "text/json.hpp"
 
@@ -36,15 +37,6 @@ const Json* find_at(const Json& json, std::string_view key) {
     key.remove_prefix(std::min(key.size(), name.size() + 1));
   }
   return at;
-}
-/// The same to be written to.
-Json& put_at(Json& json, std::string_view key) {
-  Json* at = &json;
-  for (auto dot = key.find('.'); dot != key.npos; dot = key.find('.')) {
-    at = &(*at)[key.substr(0, dot)];
-    key.remove_prefix(dot + 1);
-  }
-  return (*at)[key];
 }
 
 std::optional<double> number_at(const Json& json, std::string_view key, const std::string& place) {
@@ -82,18 +74,11 @@ bool flag_at(const Json& json, std::string_view key, const std::string& place, b
   return it->get<bool>();
 }
 
-/// hidden_act by its names; the first of each activation is written.
-constexpr std::pair<std::string_view, ops::Gate> activations[] = {
-    {"silu", ops::Gate::silu}, {"swish", ops::Gate::silu}, {"gelu", ops::Gate::gelu_erf}, {"gelu_pytorch_tanh", ops::Gate::gelu_tanh},
-    {"gelu_new", ops::Gate::gelu_tanh}, {"gelu_fast", ops::Gate::gelu_tanh}, {"relu", ops::Gate::relu}, {"relu2", ops::Gate::relu2}};
-
 ops::Gate gate_of(const std::string& name, std::string_view key, const std::string& place) {
   const auto* found = std::ranges::find(activations, std::string_view(name), &std::pair<std::string_view, ops::Gate>::first);
   if (found != std::end(activations)) return found->second;
   fail(Errc::unsupported, place, ": ", key, ": expected silu, gelu, gelu_pytorch_tanh, gelu_new, gelu_fast, relu or relu2, found ", printable(name));
 }
-
-std::string_view rope_layout_key(const ArchSpec& arch) noexcept { return arch.routes_inputs ? "rope_layout" : "no_rope_layers"; }
 
 /// A list of which layers have something, 1 for those; empty where there is none.
 std::vector<bool> layout_at(const Json& json, std::string_view key, const std::string& place, std::int64_t layers) {
@@ -113,7 +98,7 @@ std::vector<bool> layout_at(const Json& json, std::string_view key, const std::s
 
 /// The layers that rope turns: SmolLM3's and Llama 4's list, or SmallThinker's.
 void read_rotated_layers(const Json& json, const std::string& place, ModelConfig& c) {
-  const std::vector<bool> turned = layout_at(json, rope_layout_key(*c.arch), place, c.layers);
+  const std::vector<bool> turned = layout_at(json, c.arch->rope_layers_key, place, c.layers);
   for (std::size_t i = 0; i < turned.size(); ++i) {
     if (!turned[i]) c.specs[i].rope = nn::LayerRope::none;
     if (turned[i] && c.specs[i].rope == nn::LayerRope::none) c.specs[i].rope = nn::LayerRope::model;
@@ -259,16 +244,17 @@ void check_local_rope(const Json* parameters, const std::string& file) {
   if (type != "default" || part != 1) fail(Errc::unsupported, place, ": expected rope_type default over whole heads, found ", printable(type), " over a part of ", part);
 }
 
-/// Llama 4's layers with experts by number, where a config lists them: those of its step.
+/// Layers with experts by number, where a config lists them: those of its step.
 void check_sparse_layers(const Json& json, const std::string& place, const ModelConfig& c) {
-  const Json* list = member(json, "moe_layers");
-  if (list == nullptr || !c.arch->chunks_windows) return;
+  const std::string_view key = c.arch->sparse_layers_key;
+  const Json* list = key.empty() ? nullptr : member(json, key);
+  if (list == nullptr) return;
   std::set<double> listed, sparse;
   for (const Json& layer : *list) listed.insert(layer.is_number() ? layer.get<double>() : -1);
   for (std::int64_t i = 0; i < c.layers; ++i) {
     if (c.layer(i).is_sparse()) sparse.insert(static_cast<double>(i));
   }
-  if (listed != sparse) fail(Errc::unsupported, place, ": moe_layers: expected each layer that is a multiple of ", c.sparse_step(), ", found ", printable(list->dump()));
+  if (listed != sparse) fail(Errc::unsupported, place, ": ", key, ": expected each layer that is a multiple of ", c.sparse_step(), ", found ", printable(list->dump()));
 }
 
 /// The temperature of queries, where a config has it by itself.
@@ -294,7 +280,7 @@ void read_layer_types(const Json& json, const std::string& place, std::int64_t w
   }
   for (std::int64_t i = 0; i < c.layers; ++i) {
     const Json& type = (*types)[static_cast<std::size_t>(i)];
-    const bool sliding = type == (c.arch->chunks_windows ? "chunked_attention" : "sliding_attention");
+    const bool sliding = type == window_type(*c.arch);
     if (!sliding && type != "full_attention") {
       fail(Errc::unsupported, place, ": layer_types[", i, "]: expected full_attention or sliding_attention, found ", printable(type.dump()));
     }
@@ -330,14 +316,6 @@ bool is_class_of(const ArchSpec& arch, std::string_view name) noexcept {
   return arch.hf_class == name || (arch.older_class == name && !name.empty()) || std::ranges::find(arch.more_classes, name) != arch.more_classes.end();
 }
 
-/// The class that a model of these parts has.
-std::string_view class_of(const ModelConfig& c) noexcept {
-  if (c.labels > 0 && !c.arch->class_of_classifier().empty()) return c.arch->class_of_classifier();
-  if (c.has_head || c.arch->find(Role::head) == nullptr) return c.arch->hf_class;
-  const auto alone = std::ranges::find_if(c.arch->more_classes, [](std::string_view name) { return name.ends_with("Model"); });
-  return alone == c.arch->more_classes.end() ? c.arch->hf_class : *alone;
-}
-
 const ArchSpec& find_hf_arch(const Json& json, const std::string& place) {
   // With and without experts some share a class and a type: Nemotron-H, Gemma 4.
   const bool turned_off = !flag_at(json, "enable_moe_block", place, true);
@@ -366,13 +344,6 @@ const ArchSpec& find_hf_arch(const Json& json, const std::string& place) {
     if (const ArchSpec* found = the_best([&](const ArchSpec* arch) { return arch->name == name; })) return *found;
   }
   fail(Errc::unsupported, place, ": model_type: expected the type of one of ", supported_architectures(), ", found ", printable(type));
-}
-
-/// What a list of numbers of each layer is called, which our files alone have: ours where the architecture's folders have no such number.
-std::string_view list_key(const ArchSpec& arch, Field field) {
-  const ConfigKey* key = arch.find(field);
-  if (key != nullptr && !key->hf.empty()) return key->hf;
-  return field == Field::heads ? "heads_by_layer" : field == Field::kv_heads ? "kv_heads_by_layer" : "ffn_by_layer";
 }
 
 /// Qwen's list of layers without experts.
@@ -548,7 +519,7 @@ ModelConfig from_json(const Json& whole, const std::string& file) {
     const bool has_window = step && arch.full_attention_step > 0 ? detail::has_window(arch, i, static_cast<std::int64_t>(*step)) : detail::has_window(arch, i);
     c.specs[static_cast<std::size_t>(i)].window = i < first || !has_window ? 0 : window;
   }
-  const std::vector<bool> windows = arch.routes_inputs ? layout_at(json, "sliding_window_layout", place, c.layers) : std::vector<bool>();
+  const std::vector<bool> windows = arch.window_layers_key.empty() ? std::vector<bool>() : layout_at(json, arch.window_layers_key, place, c.layers);
   for (std::size_t i = 0; i < windows.size(); ++i) c.specs[i].window = windows[i] ? window : 0;
   read_layer_types(json, place, window, c);
   c.set_layers(std::move(c.specs));
@@ -570,7 +541,7 @@ ModelConfig from_json(const Json& whole, const std::string& file) {
     for (LayerSpec& spec : c.specs) spec.window = spec.rope == nn::LayerRope::none ? 0 : window;
     c.set_layers(std::move(c.specs));
   }
-  if (arch.routes_inputs) c.router.score = flag_at(json, "moe_primary_router_apply_softmax", place, false) ? nn::RouterScore::softmax_of_chosen : nn::RouterScore::sigmoid;
+  if (!arch.softmax_key.empty()) c.router.score = flag_at(json, arch.softmax_key, place, false) ? nn::RouterScore::softmax_of_chosen : nn::RouterScore::sigmoid;
   if (arch.norms_turned) c.norms_turned = flag_at(json, "use_qk_norm", place, true);
   if (arch.temperature.scale > 0) c.temperature = read_temperature(json, place, arch.temperature);
   check_sparse_layers(json, place, c);
@@ -588,161 +559,6 @@ ModelConfig parse_hf_config(std::string_view text, const std::string& place) {
 ModelConfig read_hf_config(const std::filesystem::path& file) {
   // Real ones have a few kilobytes.
   return parse_hf_config(read_text_file(file, 4 << 20), file.string());
-}
-
-namespace {
-
-/// What layers without a window have of their own, which keys are shared, and ropes by kind of layer.
-void write_full_layers(const ModelConfig& c, Json& json) {
-  if (c.arch->find(Field::per_layer_dim) != nullptr && c.per_layer_dim > 0) json["vocab_size_per_layer_input"] = c.vocab;
-  if (c.arch->may_share_values) json["attention_k_eq_v"] = std::ranges::any_of(c.specs, &LayerSpec::shares_values);
-  if (c.arch->find(Field::shared_layers) != nullptr) {
-    const auto reads = [](const LayerSpec& spec) { return spec.kv_layer >= 0; };
-    const auto first = std::ranges::find_if(c.specs, reads);
-    json["use_double_wide_mlp"] = first != c.specs.end() && first->ffn == 2 * c.layer(0).ffn;
-    json["enable_moe_block"] = c.has_experts();
-  }
-  if (!c.arch->proportional_rope) return;
-  const std::optional<std::int64_t> turned = detail::proportional_pairs(c.rope);
-  json["rope_parameters"]["full_attention"] = {{"rope_type", "proportional"}, {"rope_theta", c.rope.base}};
-  json["rope_parameters"]["full_attention"]["partial_rotary_factor"] = turned ? static_cast<double>(*turned) / static_cast<double>(c.rope.dim / 2) : 1.0;
-  if (c.local_rope) json["rope_parameters"]["sliding_attention"] = {{"rope_type", "default"}, {"rope_theta", c.local_rope->base}};
-}
-
-}  // namespace
-
-namespace {
-
-/// A classifier's labels, and what stands for a text.
-void write_class(const ModelConfig& c, Json& json) {
-  if (c.token_types > 0) json["type_vocab_size"] = c.token_types;
-  if (c.labels > 0) {
-    json["id2label"] = Json::object();
-    json["label2id"] = Json::object();
-    for (std::int64_t i = 0; i < c.labels; ++i) {
-      json["id2label"][std::to_string(i)] = message("LABEL_", i);
-      json["label2id"][message("LABEL_", i)] = i;
-    }
-    if (c.pooling && !c.arch->causal) json["classifier_pooling"] = std::string(name_of(*c.pooling));
-    return;
-  }
-  if (c.pooling) json["bantam_pooling"] = std::string(name_of(*c.pooling));
-  if (c.normalizes) json["bantam_normalize"] = *c.normalizes;
-}
-
-}  // namespace
-
-std::string write_hf_config(const ModelConfig& c, std::string_view torch_dtype) {
-  Json json;
-  json["architectures"] = {std::string(class_of(c))};
-  json["model_type"] = std::string(c.arch->name);
-  for (const auto& list : {c.arch->config, c.arch->more_config}) {
-    for (const ConfigKey& key : list) {
-      if (key.hf.empty() || key.field == Field::window || (key.field == Field::rope_base && c.arch->proportional_rope) || c.arch->find(key.field) != &key) continue;
-      if (const FieldValue value = value_of(c, key.field)) std::visit([&](auto number) { put_at(json, key.hf) = number; }, *value);
-    }
-  }
-  if (c.arch->pads_positions) json[std::string(c.arch->find(Field::context)->hf)] = c.context + c.arch->position_offset;
-  for (const ConfigChoice& choice : c.arch->choices) {
-    if (!choice.is_number || choice.value != choice.otherwise) put_at(json, choice.key) = choice.is_number ? Json(static_cast<std::int64_t>(choice.value)) : Json(choice.value != 0);
-  }
-  write_class(c, json);
-  // One number for each layer, which no loader of Hugging Face's takes.
-  const auto list = [&](Field field, std::int64_t (ModelConfig::*of)(std::int64_t) const noexcept) {
-    Json& sizes = put_at(json, list_key(*c.arch, field)) = Json::array();
-    for (std::int64_t i = 0; i < c.layers; ++i) sizes.push_back((c.*of)(i));
-  };
-  if (!c.is_uniform()) {
-    list(Field::heads, &ModelConfig::heads_of);
-    list(Field::kv_heads, &ModelConfig::kv_heads_of);
-    list(Field::ffn, &ModelConfig::ffn_of);
-  }
-  if (c.arch->scales_embedding && c.scales.embedding != std::sqrt(static_cast<double>(c.dim))) json["embedding_scale"] = c.scales.embedding;
-  if (c.has_experts()) json["norm_topk_prob"] = c.router.renormalize;
-  write_full_layers(c, json);
-  const auto* activation = std::ranges::find(activations, c.gate, &std::pair<std::string_view, ops::Gate>::second);
-  const bool own_name = !c.arch->activation_name.empty() && c.gate == c.arch->gate;
-  json[std::string(c.arch->activation_key)] = std::string(own_name ? c.arch->activation_name : activation == std::end(activations) ? "silu" : activation->first);
-  bool usual_ropes = c.arch->no_rope_step == 0 && !c.arch->routes_inputs;
-  for (std::int64_t i = 0; i < c.layers; ++i) usual_ropes = usual_ropes && c.layer(i).rope == detail::rope_of(c, i);
-  if (!usual_ropes && std::ranges::any_of(c.specs, [](const LayerSpec& spec) { return spec.rope == nn::LayerRope::none; })) {
-    Json& layout = json[std::string(rope_layout_key(*c.arch))] = Json::array();
-    for (const LayerSpec& spec : c.specs) layout.push_back(spec.rope == nn::LayerRope::none ? 0 : 1);
-  }
-  json["tie_word_embeddings"] = c.tied;
-  detail::write_layer_kinds(c, json);
-  if (c.arch->says_rope) json["position_embedding_type"] = c.has_rope ? "rope" : "nope";
-  // Of a class that may have experts, and has some where nothing is said.
-  for (const ArchSpec* other : architectures) {
-    if (other->hf_class == c.arch->hf_class && other->has_experts() && !c.arch->has_experts()) json[std::string(other->find(Field::experts)->hf)] = 0;
-  }
-  if (c.arch->says_parallel) json["use_parallel_residual"] = c.arch->parallel;
-  if (c.arch->routes_inputs) {
-    json["moe_primary_router_apply_softmax"] = c.router.score != nn::RouterScore::sigmoid;
-    json["sliding_window_layout"] = Json::array();
-    for (const LayerSpec& spec : c.specs) json["sliding_window_layout"].push_back(spec.window > 0 ? 1 : 0);
-  }
-  if (c.arch->norms_turned) json["use_qk_norm"] = c.norms_turned;
-  if (c.arch->temperature.scale > 0) {
-    json["attn_temperature_tuning"] = c.temperature.scale > 0;
-    json["attn_scale"] = c.temperature.scale;
-    json["floor_scale"] = c.temperature.length;
-  }
-  if (!c.arch->causal && c.arch->full_layers_lead) json["global_attn_every_n_layers"] = c.arch->full_attention_step;
-  if (c.window > 0) {
-    const std::string_view key = c.arch->find(Field::window) != nullptr ? c.arch->find(Field::window)->hf : std::string_view();
-    json[std::string(key.empty() ? "sliding_window" : key)] = c.window;
-    if (key == "sliding_window") json["use_sliding_window"] = true;
-    const auto first = std::ranges::find(c.specs, c.window, &LayerSpec::window);
-    const bool from_first = std::all_of(first, c.specs.end(), [&](const LayerSpec& spec) { return spec.window == c.window; });
-    if (from_first && c.arch->full_attention_step == 0) {
-      json["max_window_layers"] = first - c.specs.begin();
-    } else {
-      json["layer_types"] = Json::array();
-      for (const LayerSpec& spec : c.specs) json["layer_types"].push_back(spec.window == 0 ? "full_attention" : c.arch->chunks_windows ? "chunked_attention" : "sliding_attention");
-    }
-  } else if (c.arch->causal) {
-    json["sliding_window"] = nullptr;  // Mistral's loaders take the absence for 4096
-  }
-  if (!c.is_latent() && !c.arch->proportional_rope && (c.rope.dim != c.head_dim || c.arch->default_rope_part < 1)) json["partial_rotary_factor"] = static_cast<double>(c.rope.dim) / static_cast<double>(c.head_dim);
-  const nn::RopeOptions& r = c.rope;
-  if (r.scaling != nn::RopeScaling::none) {
-    Json s;
-    if (r.scaling != nn::RopeScaling::longrope) s["factor"] = r.factor;
-    s["original_max_position_embeddings"] = r.original_context;
-    switch (r.scaling) {
-      case nn::RopeScaling::none:
-      case nn::RopeScaling::linear: s["rope_type"] = "linear"; break;
-      case nn::RopeScaling::dynamic: s["rope_type"] = "dynamic"; break;
-      case nn::RopeScaling::llama3:
-        s["rope_type"] = "llama3";
-        s["low_freq_factor"] = r.low_freq_factor;
-        s["high_freq_factor"] = r.high_freq_factor;
-        break;
-      case nn::RopeScaling::yarn:
-        s["rope_type"] = "yarn";
-        s["beta_fast"] = r.beta_fast;
-        s["beta_slow"] = r.beta_slow;
-        s["truncate"] = r.truncate;
-        if (r.attention_factor > 0) s["attention_factor"] = r.attention_factor;
-        if (r.score_mscale > 0) s["mscale"] = s["mscale_all_dim"] = r.score_mscale;
-        break;
-      case nn::RopeScaling::longrope:
-        s["rope_type"] = "longrope";
-        s["short_factor"] = r.divisors;
-        s["long_factor"] = r.long_divisors;
-        s["attention_factor"] = r.attention_factor;
-        json["original_max_position_embeddings"] = r.original_context;
-        break;
-    }
-    if (c.temperature.scale > 0 && c.arch->temperature.scale == 0) s["llama_4_scaling_beta"] = c.temperature.scale;
-    json["rope_scaling"] = s;
-  }
-  // GGUF's own way to say what llama3 scaling does; no key of Hugging Face's holds it.
-  const bool said = c.arch->proportional_rope && detail::proportional_pairs(r);
-  if (!r.divisors.empty() && !said && r.scaling != nn::RopeScaling::longrope) json["rope_divisors"] = r.divisors;
-  if (!torch_dtype.empty()) json["torch_dtype"] = std::string(torch_dtype);
-  return json.dump(2);
 }
 
 }  // namespace bantam::inline v0

@@ -7,6 +7,7 @@
 
 #include "bantam/model/drafter.hpp"
 #include "bantam/model/forward.hpp"
+#include "bantam/model/streamed_blocks.hpp"
 #include "bantam/nn/kv_state.hpp"
 
 namespace bantam::inline v0 {
@@ -52,13 +53,24 @@ struct Engine::Shared {
   const std::int64_t context;
   std::atomic<int> threads;
   Turns turns;
+  std::unique_ptr<StreamedBlocks> blocks;  ///< of a model that is not in memory whole
+  std::atomic<const StreamedBlocks*> streaming{nullptr};  ///< the same, for those without the turn
   std::unique_ptr<Forward> forward;
   std::unique_ptr<Drafter> drafter;
 
   /// Whoever has the turn.
   Forward& running() {
     // In a child of fork() its threads are not there, and another thread may have been in the middle of changing it.
-    if (forward && forward->is_forked()) (void)forward.release();
+    if (forward && forward->is_forked()) {
+      (void)forward.release();
+      (void)blocks.release();
+    }
+    if (!forward && model.residency() != nullptr) {
+      blocks = std::make_unique<StreamedBlocks>(model.checkpoint(), model.weights(), *model.residency());
+      streaming = blocks.get();
+      forward = std::make_unique<Forward>(model.config(), model.weights(), *blocks, context, threads);
+      threads = forward->threads();
+    }
     if (!forward) {
       forward = std::make_unique<Forward>(model.config(), model.weights(), context, threads);
       threads = forward->threads();
@@ -110,6 +122,12 @@ Engine::Engine(Model model, EngineOptions options) {
 const Model& Engine::model() const noexcept { return shared_->model; }
 std::int64_t Engine::context() const noexcept { return shared_->context; }
 int Engine::threads() const noexcept { return shared_->threads; }
+StreamStats Engine::stream_stats() const {
+  const StreamedBlocks* blocks = shared_->streaming;
+  if (blocks != nullptr) return blocks->stats();
+  const Residency* residency = model().residency();
+  return {.resident_bytes = residency != nullptr ? residency->resident_bytes() : model().bytes()};
+}
 
 nn::SequenceState Engine::new_state(std::string_view kv) const {
   return model().config().new_state(kv);

@@ -549,12 +549,18 @@ void Forward::keep_inputs(const nn::Pass& pass) noexcept {
   settled();
 }
 
+/// Experts of layer `index`, as many at a time as are in memory.
+void Forward::run_experts(const nn::Pass& pass, const LayerWeights& w, std::int64_t index, bool shared, OutputRows out) {
+  experts_->run(pass.team, w.experts, normed_, shared, out, pass.fetch, routed_of(pass, w),
+                [&](std::span<const std::int64_t> chosen) { return blocks_.acquire_experts(index, chosen); });
+}
+
 /// Experts beside an MLP whose outputs are in branch_, each normed by itself before they are added up.
-void Forward::add_apart(const nn::Pass& pass, const LayerWeights& w, bool has_mlp) noexcept {
+void Forward::add_apart(const nn::Pass& pass, const LayerWeights& w, std::int64_t index, bool has_mlp) {
   pass.for_rows([&](Range part, int) {
     for (std::int64_t t = part.begin; t < part.end; ++t) normalize_row(kernels_, config_, residual_.data() + t * config_.dim, w.expert_norm, {}, normed_.row(t));
   });
-  experts_->run(pass.team, w.experts, normed_, false, beside_.output(), pass.fetch, routed_of(pass, w));
+  run_experts(pass, w, index, false, beside_.output());
   pass.for_rows([&](Range part, int) {
     for (std::int64_t t = part.begin; t < part.end; ++t) {
       float *sum = branch_.row(t), *experts = beside_.row(t);
@@ -602,7 +608,7 @@ void Forward::mix(const nn::Pass& pass, const LayerWeights& w, std::int64_t inde
 }
 
 /// The second half: an MLP, experts, or both side by side. `beside`: it reads the state that attention read.
-void Forward::feed_forward(const nn::Pass& pass, const LayerWeights& w, std::int64_t index, bool beside, int until, std::span<const float> scales) noexcept {
+void Forward::feed_forward(const nn::Pass& pass, const LayerWeights& w, std::int64_t index, bool beside, int until, std::span<const float> scales) {
   if (!config_.layer(index).has_feed_forward()) return;
   const bool has_mlp = !w.mlp.down.empty();
   const bool own_norm = !config_.arch->parallel || !w.ffn_norm.empty();
@@ -626,9 +632,9 @@ void Forward::feed_forward(const nn::Pass& pass, const LayerWeights& w, std::int
   if (until != nn::to_the_end) return;
   if (has_mlp) mlp_.project(pass, w.mlp, out.output());
   if (are_apart(w)) {
-    add_apart(pass, w, has_mlp);
+    add_apart(pass, w, index, has_mlp);
   } else if (!w.experts.experts.empty()) {
-    experts_->run(pass.team, w.experts, normed_, has_mlp, out.output(), pass.fetch, routed_of(pass, w));
+    run_experts(pass, w, index, has_mlp, out.output());
   }
   add_later(out, w, Half::feed_forward);
 }

@@ -63,20 +63,15 @@ class Matcher {
   [[nodiscard]] std::string_view pattern_of(const TensorKey& key) const noexcept { return gguf_ ? key.gguf : key.hf; }
 
   void match_layer(std::int64_t layer) {
-    const bool sparse = layer >= 0 && config_.layer(layer).is_sparse();
-    for (const auto& list : {arch_.tensors, arch_.more_tensors}) {
-      for (const TensorKey& key : list) {
-        const RoleInfo& info = info_of(key.role);
-        const std::string_view pattern = pattern_of(key);
-        if (info.is_of_layer() != (layer >= 0) || pattern.empty() || arch_.find(key.role, sparse) != &key || !is_in_layer(key.role, layer, config_)) continue;
-        if (info.is_of_expert() && match_fused_experts(key, layer)) continue;
-        if (info.by_heads && match_latent(key, layer)) continue;
-        if (match_fused_rows(key, layer)) continue;
-        const std::int64_t experts = info.is_of_expert() && !is_stacked(pattern) ? config_.layer(layer).experts : 0;
-        if (experts == 0) match_one(key, {key.role, layer});
-        for (std::int64_t e = 0; e < experts; ++e) match_one(key, {key.role, layer, e});
-      }
-    }
+    for_each_key(config_, layer, gguf_, [&](const TensorKey& key) {
+      const RoleInfo& info = info_of(key.role);
+      if (info.is_of_expert() && match_fused_experts(key, layer)) return;
+      if (info.by_heads && match_latent(key, layer)) return;
+      if (match_fused_rows(key, layer)) return;
+      const std::int64_t experts = info.is_of_expert() && !is_stacked(pattern_of(key)) ? config_.layer(layer).experts : 0;
+      if (experts == 0) match_one(key, {key.role, layer});
+      for (std::int64_t e = 0; e < experts; ++e) match_one(key, {key.role, layer, e});
+    });
   }
 
   void match_one(const TensorKey& key, const TensorId& id) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "bantam/model/checkpoint.hpp"
+#include "bantam/model/roles.hpp"
 
 namespace bantam::inline v0 {
 
@@ -27,6 +28,19 @@ void find_native_sources(std::vector<CheckpointTensor>& tensors, const TensorFil
 /// The same order as another matrix of the layer has, if it has: q, k and v are sorted alike, and share what they read.
 [[nodiscard]] std::shared_ptr<const ColumnPermutation> shared_order(std::span<const CheckpointTensor> tensors, std::int64_t layer,
                                                                     std::shared_ptr<const ColumnPermutation> order);
+
+/// Calls f(key) for each tensor that a layer may have in containers of a kind; of -1, for those of no layer.
+template <class F>
+void for_each_key(const ModelConfig& config, std::int64_t layer, bool gguf, F&& f) {
+  const ArchSpec& arch = *config.arch;
+  const bool sparse = layer >= 0 && config.layer(layer).is_sparse();
+  for (const auto& list : {arch.tensors, arch.more_tensors}) {
+    for (const TensorKey& key : list) {
+      const bool named = !(gguf ? key.gguf : key.hf).empty();
+      if (named && info_of(key.role).is_of_layer() == (layer >= 0) && arch.find(key.role, sparse) == &key && is_in_layer(key.role, layer, config)) f(key);
+    }
+  }
+}
 
 /// Names a tensor, with ".weight" or not.
 void set_name(CheckpointTensor& tensor, std::string name);

@@ -10,6 +10,7 @@
 #include "bantam/core/names.hpp"
 #include "bantam/core/parallel.hpp"
 #include "bantam/model/native_file.hpp"
+#include "bantam/model/residency.hpp"
 #include "bantam/model/roles.hpp"
 #include "io/memory_file.hpp"
 
@@ -18,10 +19,12 @@ namespace bantam::inline v0 {
 struct Model::Data {
   std::shared_ptr<const ModelWeights> weights;
   Checkpoint checkpoint;
+  std::optional<Residency> residency;  ///< of one that is not in memory whole
   mutable std::once_flag fingerprint_known;
   mutable std::uint64_t fingerprint = 0;
 
-  Data(std::shared_ptr<const ModelWeights> loaded, Checkpoint of) : weights(std::move(loaded)), checkpoint(std::move(of)) {}
+  Data(std::shared_ptr<const ModelWeights> loaded, Checkpoint of, std::optional<Residency> kept)
+      : weights(std::move(loaded)), checkpoint(std::move(of)), residency(std::move(kept)) {}
 };
 
 namespace {
@@ -31,26 +34,41 @@ std::uint64_t fingerprint_of(const Checkpoint& checkpoint) {
   // Pieces, so that all cores help and the result does not depend on how many there are.
   constexpr std::size_t piece = std::size_t{16} << 20;
   std::vector<std::span<const std::byte>> pieces;
+  std::vector<std::uint64_t> hashes;
+  std::int64_t waiting = 0;  // bytes of matrices that are not in memory but for this
+  std::vector<WeightMatrix> loaded;
   const auto add = [&](std::span<const std::byte> bytes) {
     for (; bytes.size() > piece; bytes = bytes.subspan(piece)) pieces.push_back(bytes.first(piece));
     pieces.push_back(bytes);
+  };
+  const auto hash = [&] {
+    const std::size_t known = hashes.size();
+    hashes.resize(known + pieces.size());
+    parallel_for(std::ssize(pieces), 1, [&](Range range) {
+      for (auto i = static_cast<std::size_t>(range.begin); i < static_cast<std::size_t>(range.end); ++i) hashes[known + i] = XXH3_64bits(pieces[i].data(), pieces[i].size());
+    });
+    pieces.clear();
+    loaded.clear();
+    waiting = 0;
   };
   std::string described = message(write_hf_config(checkpoint.config(), ""), '\n', checkpoint.tokenizer().to_json(), '\n');
   const ModelWeights& weights = *checkpoint.weights();
   for (const CheckpointTensor& tensor : checkpoint.tensors()) {
     described += message(tensor.name, ' ', tensor.format().name, '\n');
     if (const WeightMatrix* matrix = matrix_of(weights, tensor)) {
+      if (matrix->empty()) {
+        matrix = &loaded.emplace_back(checkpoint.load_matrix(tensor, Reading::direct));
+        waiting += matrix->bytes();
+      }
       add({matrix->view().data, static_cast<std::size_t>(matrix->bytes())});
       if (matrix->order() != nullptr) add(std::as_bytes(std::span(*matrix->order())));
+      if (waiting > 2 * static_cast<std::int64_t>(piece)) hash();
     } else {
       add(std::as_bytes(std::span(*vector_of(weights, tensor))));
     }
   }
   add(std::as_bytes(std::span(described)));
-  std::vector<std::uint64_t> hashes(pieces.size());
-  parallel_for(std::ssize(pieces), 1, [&](Range range) {
-    for (auto i = static_cast<std::size_t>(range.begin); i < static_cast<std::size_t>(range.end); ++i) hashes[i] = XXH3_64bits(pieces[i].data(), pieces[i].size());
-  });
+  hash();
   return XXH3_64bits(hashes.data(), hashes.size() * sizeof hashes[0]);
 }
 
@@ -89,21 +107,30 @@ Model Model::load_from(ByteSource source, const LoadOptions& options) {
 }
 
 Model Model::from_checkpoint(const Checkpoint& checkpoint, const LoadOptions& options) {
-  ModelWeights weights = load_weights(checkpoint, reading_of(options.memory), options.progress);
+  if (options.memory_limit < 0) fail(Errc::invalid_argument, "memory_limit: expected 0 (none) or bytes, found ", options.memory_limit);
+  std::optional<Residency> residency;
+  // What is in memory as it is takes no more.
+  if (options.memory_limit > 0 && checkpoint.weights() == nullptr && bytes_in_memory(checkpoint) > options.memory_limit) {
+    residency = residency_of(checkpoint, options.memory_limit);
+    if (!residency->fits()) {
+      fail(Errc::out_of_memory, "memory: ", checkpoint.path().string(), ": expected at least ", residency->least, " bytes for weights, found a limit of ", residency->limit);
+    }
+  }
+  ModelWeights weights = load_weights(checkpoint, reading_of(options.memory), options.progress, residency ? &*residency : nullptr);
   if (options.verify) check_hashes(checkpoint, weights);
-  return with(checkpoint, std::move(weights), checkpoint.recipe(), checkpoint.stored_bytes());
+  return with(checkpoint, std::move(weights), checkpoint.recipe(), checkpoint.stored_bytes(), std::move(residency));
 }
 
 Model Model::from_weights(const Checkpoint& checkpoint, ModelWeights weights, std::string recipe_json) {
-  return with(checkpoint, std::move(weights), std::move(recipe_json), 0);
+  return with(checkpoint, std::move(weights), std::move(recipe_json), 0, std::nullopt);
 }
 
-Model Model::with(const Checkpoint& checkpoint, ModelWeights weights, std::string recipe_json, std::int64_t stored_bytes) {
+Model Model::with(const Checkpoint& checkpoint, ModelWeights weights, std::string recipe_json, std::int64_t stored_bytes, std::optional<Residency> residency) {
   complete(weights, checkpoint.config());
   const auto shared = std::make_shared<const ModelWeights>(std::move(weights));
   Checkpoint held = Checkpoint::in_memory(checkpoint, shared, std::move(recipe_json));
   held.note_stored_bytes(stored_bytes);
-  return Model(std::make_shared<const Data>(shared, std::move(held)));
+  return Model(std::make_shared<const Data>(shared, std::move(held), std::move(residency)));
 }
 
 const ModelConfig& Model::config() const noexcept { return data_->checkpoint.config(); }
@@ -114,6 +141,7 @@ std::uint64_t Model::fingerprint() const {
   return data_->fingerprint;
 }
 const Checkpoint& Model::checkpoint() const noexcept { return data_->checkpoint; }
+const Residency* Model::residency() const noexcept { return data_->residency ? &*data_->residency : nullptr; }
 
 const CheckpointTensor* Model::find(std::string_view name) const noexcept {
   const auto at = std::ranges::find(tensors(), name, &CheckpointTensor::name);
@@ -124,8 +152,9 @@ void Model::save(const std::filesystem::path& path) const {
   const std::string& recipe = data_->checkpoint.recipe();
   NativeWriter writer(path, config(), tokenizer(), recipe.empty() ? "{}" : recipe, entries_in_memory(checkpoint()));
   for (const CheckpointTensor& tensor : tensors()) {
-    if (const WeightMatrix* matrix = matrix_of(weights(), tensor)) {
-      writer.write({matrix->view().data, static_cast<std::size_t>(matrix->bytes())});
+    if (tensor.is_matrix) {
+      const WeightMatrix matrix = checkpoint().load_matrix(tensor, Reading::direct);
+      writer.write({matrix.view().data, static_cast<std::size_t>(matrix.bytes())});
     } else {
       writer.write(std::as_bytes(std::span(*vector_of(weights(), tensor))));
     }

@@ -172,9 +172,10 @@ void check_hashes(const Checkpoint& checkpoint, const ModelWeights& weights) {
     for (std::int64_t i = range.begin; i < range.end; ++i) {
       const CheckpointTensor& tensor = tensors[static_cast<std::size_t>(i)];
       Hasher hasher;
-      if (const WeightMatrix* matrix = matrix_of(weights, tensor)) {
-        hasher.add({matrix->view().data, static_cast<std::size_t>(matrix->bytes())});
-        if (matrix->order() != nullptr) hasher.add(std::as_bytes(std::span(*matrix->order())));
+      if (const WeightMatrix* held = matrix_of(weights, tensor)) {
+        const WeightMatrix matrix = held->empty() ? checkpoint.load_matrix(tensor, Reading::direct) : *held;  // of those in files alone, one at a time
+        hasher.add({matrix.view().data, static_cast<std::size_t>(matrix.bytes())});
+        if (matrix.order() != nullptr) hasher.add(std::as_bytes(std::span(*matrix.order())));
       } else if (const std::vector<float>* vector = vector_of(weights, tensor)) {
         hasher.add(std::as_bytes(std::span(*vector)));
       } else {

@@ -5,19 +5,22 @@
 #include <cmath>
 
 #include "bantam/core/parallel.hpp"
+#include "bantam/model/residency.hpp"
 #include "bantam/model/roles.hpp"
 #include "bantam/quant/formats.hpp"
 
 namespace bantam::inline v0 {
 
 void complete(ModelWeights& w, const ModelConfig& config) noexcept {
+  // Also of one that is in a file alone.
+  const auto bytes_of = [](const WeightMatrix& matrix) { return matrix.rows() == 0 ? 0 : matrix.format().matrix_bytes(matrix.rows(), matrix.columns()); };
   if (config.tied && config.has_head) w.head = w.embedding;
   w.streamed_bytes = w.head.bytes() + w.per_layer_projection.bytes();
   w.matrix_bytes = w.streamed_bytes + w.position_embedding.bytes() + w.per_layer_embedding.bytes() + (config.tied ? 0 : w.embedding.bytes());
   // Adds a layer's bytes; gives those that a token reads.
   const auto count = [&](const LayerWeights& layer) {
     std::int64_t of_experts = 0, of_all = 0;
-    for_each_matrix(layer, [&](const TensorId& id, const WeightMatrix& matrix) { (id.expert >= 0 ? of_experts : of_all) += matrix.bytes(); });
+    for_each_matrix(layer, [&](const TensorId& id, const WeightMatrix& matrix) { (id.expert >= 0 ? of_experts : of_all) += bytes_of(matrix); });
     const auto experts = std::max<std::int64_t>(1, std::ssize(layer.experts.experts));
     w.matrix_bytes += of_all + of_experts;
     return of_all + of_experts / experts * config.router.used;
@@ -67,16 +70,21 @@ LayerWeights load_block(const Checkpoint& checkpoint, std::int64_t layer) {
   return block;
 }
 
-ModelWeights load_weights(const Checkpoint& checkpoint, Reading reading, const LoadProgress& progress) {
+ModelWeights load_weights(const Checkpoint& checkpoint, Reading reading, const LoadProgress& progress, const Residency* residency) {
   ModelWeights w;
   make_room(w, checkpoint.config());
+  const auto stays = [&](const CheckpointTensor& tensor) { return residency == nullptr || residency->keeps(tensor); };
   std::int64_t done = 0, total = 0;
-  for (const CheckpointTensor& tensor : checkpoint.tensors()) total += tensor.stored_bytes();
+  for (const CheckpointTensor& tensor : checkpoint.tensors()) total += stays(tensor) ? tensor.stored_bytes() : 0;
   {
     // Asked inside of large tensors, too.
     const CancelScope scope([&] { return progress && !progress(done, total); });
     for (const CheckpointTensor& tensor : checkpoint.tensors()) {
       check_cancelled();
+      if (!stays(tensor)) {
+        *matrix_of(w, tensor) = WeightMatrix(tensor.format(), tensor.rows, tensor.columns, nullptr, tensor.order());
+        continue;
+      }
       load_tensor(checkpoint, tensor, reading, matrix_of(w, tensor), vector_of(w, tensor));
       done += tensor.stored_bytes();
     }

@@ -53,7 +53,7 @@ Bars bars_of(const Model& model) {
     if (new_row) bars.rows.push_back({row->first});
     const auto [format, new_format] = formats.emplace(matrix->format().name, bars.series.size());
     if (new_format) bars.series.emplace_back(matrix->format().name);
-    bytes[{row->second, format->second}] += matrix->bytes();
+    bytes[{row->second, format->second}] += matrix->format().matrix_bytes(tensor.rows, tensor.columns);
   }
   for (const auto& [place, count] : bytes) {
     Bars::Row& row = bars.rows[place.first];

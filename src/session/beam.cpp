@@ -54,8 +54,7 @@ void check_beams(const BeamOptions& o) {
 }  // namespace
 
 std::vector<Beam> beam_search(Session& session, std::string_view prompt, const BeamOptions& options, EncodeOptions encode) {
-  if (!session.tokens().empty()) encode.add_special = false;
-  return beam_search(session, session.model().tokenizer().encode(prompt, encode), options);
+  return beam_search(session, session.encode(prompt, encode), options);
 }
 
 std::vector<Beam> beam_search(Session& session, std::span<const TokenId> prompt, const BeamOptions& options) {

@@ -38,8 +38,7 @@ std::vector<Continuation> continuations(Session& session, std::span<const TokenI
 
 std::vector<Continuation> continuations(Session& session, std::string_view prompt, int count, GenerateOptions options, EncodeOptions encode,
                                         const ContinuationSink& sink) {
-  if (!session.tokens().empty()) encode.add_special = false;
-  return continuations(session, session.model().tokenizer().encode(prompt, encode), count, std::move(options), sink);
+  return continuations(session, session.encode(prompt, encode), count, std::move(options), sink);
 }
 
 }  // namespace bantam::inline v0

@@ -174,10 +174,12 @@ void Session::prefill(std::span<const TokenId> tokens) {
   state_->prompt_tokens = static_cast<std::int64_t>(tokens.size());
 }
 
-void Session::prefill(std::string_view text, EncodeOptions encode) {
-  if (!state_->tokens.empty()) encode.add_special = false;
-  prefill(state_->model().tokenizer().encode(text, encode));
+std::vector<TokenId> Session::encode(std::string_view text, EncodeOptions options) const {
+  if (!tokens().empty()) options.add_special = false;
+  return model().tokenizer().encode(text, options);
 }
+
+void Session::prefill(std::string_view text, EncodeOptions encode) { prefill(this->encode(text, encode)); }
 
 void prefill(std::span<const Prompt> prompts) {
   const Stopwatch watch;
@@ -239,9 +241,7 @@ TextRange Session::stream(std::span<const TokenId> prompt, GenerateOptions optio
 }
 
 TextRange Session::stream(std::string_view prompt, GenerateOptions options, EncodeOptions encode) {
-  if (!state_->tokens.empty()) encode.add_special = false;
-  const std::vector<TokenId> tokens = state_->model().tokenizer().encode(prompt, encode);
-  return stream(tokens, std::move(options));
+  return stream(this->encode(prompt, encode), std::move(options));
 }
 
 TextRange Session::stream_whole(std::span<const TokenId> tokens, GenerateOptions options) {

@@ -53,6 +53,14 @@ TEST_CASE("what cannot be loaded is said, and the out-parameter stays") {
   options.memory = "elsewhere";
   CHECK(bantam_model_load_with(&model, model_path().c_str(), &options) == BANTAM_INVALID_ARGUMENT);
   CHECK(std::string(bantam_last_error()).find("huge_pages") != std::string::npos);
+  options.memory = "automatic";
+  for (const char* limit : {"1", "-1", "much", ""}) {
+    const bantam_setting setting{"memory_limit", limit};
+    options.settings = &setting;
+    options.setting_count = 1;
+    CHECK(bantam_model_load_with(&model, model_path().c_str(), &options) != BANTAM_OK);
+    CHECK(std::string(bantam_last_error()).find(std::string(limit) == "1" ? "bytes for weights, found a limit of 1" : "memory_limit: expected") != std::string::npos);
+  }
   CHECK(model == nullptr);
 }
 

@@ -148,6 +148,20 @@ def facts_plan(h, models):
     h.fact("what is larger does not fit", not small["fits"] and small["largest_context"] == 0, small)
     text = h.succeeds("plan", model, "--memory", "1MiB", "--read-gb-s", 50, "--int8-gop-s", 1000).text
     h.fact("in words", "does NOT fit in 1.0 MB" in text, text)
+    # A config says enough of a model larger than memory: 32 layers of 400 MB in f16.
+    config = folder / "config.json"
+    large = {"architectures": ["LlamaForCausalLM"], "hidden_size": 4096, "num_hidden_layers": 32, "num_attention_heads": 32, "num_key_value_heads": 8,
+             "intermediate_size": 14336, "vocab_size": 32000, "rms_norm_eps": 1e-5, "max_position_embeddings": 4096, "torch_dtype": "float16"}
+    config.write_text(json.dumps(large))
+    planned = [h.json("plan", config, *machine[:4], "--memory", f"{size}GiB", "--context", 1024, "--disk-gb-s", 2) for size in (16, 8, 3, 1)]
+    h.equal("which fit", [p["fits"] for p in planned], [True, True, True, False])
+    streamed = [p["streamed_bytes_per_token"] for p in planned]
+    h.fact("less memory, more to read", streamed[0] == 0 < streamed[1] < streamed[2] < planned[0]["bytes"] and streamed[3] == 0, streamed)
+    h.fact("within the bound", all(p["resident_bytes"] <= p["memory_bytes"] for p in planned[:3]), planned)
+    h.equal("as fast as the disk", round(planned[1]["generate_tok_s"], 6), round(2e9 / streamed[1], 6))
+    unknown = h.json("plan", config, *machine[:4], "--memory", "8GiB")
+    h.equal("nobody knows the disk", (unknown["fits"], unknown["generate_tok_s"], unknown["disk_gb_s"]), (True, None, None))
+    h.fact("in words", "runs from its file in" in h.succeeds("plan", config, *machine[:4], "--memory", "8GiB").text)
     measured = h.json("plan", model)
     h.fact("the machine is measured", measured["read_gb_s"] > 0 and measured["int8_gop_s"] > 0 and measured["memory_bytes"] > 0, measured)
     h.refuses(2, "plan", model, "--memory", "much", says="--memory: expected a size (6GiB, 402MB), found much")

@@ -116,6 +116,7 @@ class LoadOptions(TypedDict, total=False):
 
     memory: Annotated[str, Option("automatic", 'where weights of .bantam files lie: "automatic", "mapped", "huge_pages" or "direct"')]
     gptq_zero: Annotated[str, Option("automatic", 'what GPTQ folders mean by zero points: "automatic", "v1" or "v2"')]
+    memory_limit: Annotated[int, Option(0, "bytes for weights; what does not fit is read from the file as it is wanted; 0: no limit", low=0)]
 
 
 class QuantizeOptions(TypedDict, total=False):

@@ -9,8 +9,8 @@ namespace bantam::python {
 
 namespace {
 
-Model load(const std::string& path, const std::string& memory, const std::string& gptq_zero) {
-  const LoadOptions options{.memory = find_weight_memory(memory), .gptq_zero = find_gptq_zero(gptq_zero)};
+Model load(const std::string& path, const std::string& memory, const std::string& gptq_zero, std::int64_t memory_limit) {
+  const LoadOptions options{.memory = find_weight_memory(memory), .gptq_zero = find_gptq_zero(gptq_zero), .memory_limit = memory_limit};
   std::vector<std::string> warnings;
   auto loaded = [&] {
     const py::gil_scoped_release free;
@@ -64,7 +64,7 @@ py::object tensor_of(const py::object& self, const std::string& name) {
   const auto& model = self.cast<const Model&>();
   const CheckpointTensor* tensor = model.find(name);
   if (tensor == nullptr) throw py::key_error(name);
-  if (const WeightMatrix* matrix = matrix_of(model.weights(), *tensor)) return py::cast(*matrix);
+  if (tensor->is_matrix) return py::cast(model.checkpoint().load_matrix(*tensor, Reading::direct));
   return view_of(std::span(*vector_of(model.weights(), *tensor)), self);
 }
 
@@ -148,7 +148,7 @@ void bind_model(py::module_& m) {
         py::arg("source"), py::arg("variables"));
 
   py::class_<Model>(m, "Model")
-      .def_static("load", &load, py::arg("path"), py::kw_only(), py::arg("memory") = "automatic", py::arg("gptq_zero") = "automatic")
+      .def_static("load", &load, py::arg("path"), py::kw_only(), py::arg("memory") = "automatic", py::arg("gptq_zero") = "automatic", py::arg("memory_limit") = 0)
       .def_static("load_bytes", &load_bytes, py::arg("data"), py::kw_only(), py::arg("memory") = "automatic")
       .def("save", [](const Model& model, const std::string& path) { model.save(path); }, py::arg("path"),
            py::call_guard<py::gil_scoped_release>())

@@ -214,9 +214,8 @@ Generation stream_whole(const Handle& h, const std::vector<TokenId>& ids, const 
 
 /// Token ids of a prompt behind what the session holds.
 std::vector<TokenId> ids_behind(const Session& s, const Prompt& prompt, EncodeOptions encode) {
-  if (const auto* ids = std::get_if<std::vector<TokenId>>(&prompt)) return *ids;
-  if (!s.tokens().empty()) encode.add_special = false;
-  return s.model().tokenizer().encode(std::get<std::string>(prompt), encode);
+  const auto* ids = std::get_if<std::vector<TokenId>>(&prompt);
+  return ids != nullptr ? *ids : s.encode(std::get<std::string>(prompt), encode);
 }
 
 /// [(ids, text, how it ended)]

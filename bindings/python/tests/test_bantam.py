@@ -65,6 +65,14 @@ class Models(Folder):
         with self.assertRaises(bantam.Unsupported):
             t.apply_chat_template([{"role": "user", "content": "x"}])
 
+    def test_memory_limit(self):
+        whole = bantam.load(MODEL)
+        within = bantam.load(MODEL, memory_limit=whole.nbytes - 1)
+        prompt = {"prompt": "Once upon a time", "max_tokens": 20, "temperature": 0}
+        self.assertEqual(bantam.Session(within).generate(**prompt), bantam.Session(whole).generate(**prompt))
+        with self.assertRaisesRegex(bantam.OutOfMemory, "expected at least [0-9]+ bytes for weights, found a limit of 1000"):
+            bantam.load(MODEL, memory_limit=1000)
+
     def test_errors_are_also_builtin(self):
         with self.assertRaisesRegex(FileNotFoundError, "no/such/model"):
             bantam.load("no/such/model")

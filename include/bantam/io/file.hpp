@@ -31,6 +31,8 @@ class MappedFile {
   /// Reads the blocks of the file that `part` touches to `to`, at a multiple of block_bytes too, around the system's page
   /// cache where the file system can (O_DIRECT): for files that are read once. Throws like read().
   void read_blocks(std::span<const std::byte> part, std::byte* to) const;
+  /// Throws io unless the file still has the size and the time of change that it had when it was opened.
+  void check_unchanged() const;
   /// Asks the kernel to read these bytes ahead.
   void will_need(std::span<const std::byte> part) const noexcept;
   /// Gives the pages that lie wholly inside `part` back to the kernel; they are read again when touched.
@@ -44,6 +46,7 @@ class MappedFile {
   int direct_ = -1;  ///< the same file, opened around the page cache; -1 where that is refused
   const std::byte* data_ = nullptr;
   std::size_t size_ = 0;
+  std::int64_t changed_ns_ = 0;  ///< when its bytes were changed last
 };
 
 /// Writes a file under a temporary name in the same folder. commit() syncs it and renames it into place; without

@@ -254,6 +254,10 @@ struct ArchSpec {
   std::int64_t full_attention_step = 0;  ///< where a config has a window alone, each layer that is a multiple of it, counted from 1, has none
   bool full_layers_lead = false;  ///< full_attention_step counts from 0: the first layer has no window
   std::int64_t no_rope_step = 0;  ///< each layer that is a multiple of it, counted from 1, is not turned by rope
+  std::string_view rope_layers_key = "no_rope_layers";  ///< config.json's list of the layers that rope turns, 1 for those
+  std::string_view window_layers_key = {};  ///< and of those that have the window; empty: it has none
+  std::string_view sparse_layers_key = {};  ///< of those that have experts, by number; empty: it has none
+  std::string_view softmax_key = {};        ///< whether the chosen experts count by softmax, else by sigmoid; empty: files do not say
   bool says_rope = false;      ///< files say whether rope turns layers at all: position_embedding_type, and GGUF's rope.scaling.finetuned
   bool says_parallel = false;  ///< files say which, as use_parallel_residual; the other is refused
   nn::LayerRope window_rope = nn::LayerRope::model;  ///< of layers with a window

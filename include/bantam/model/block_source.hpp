@@ -3,6 +3,7 @@
 
 #include <future>
 #include <memory>
+#include <span>
 
 #include "bantam/model/weights.hpp"
 
@@ -20,6 +21,12 @@ class BlockSource {
   [[nodiscard]] virtual std::shared_ptr<const LayerWeights> acquire(std::int64_t layer) const = 0;
   /// Says that a layer is wanted next, so that it can be read meanwhile. What goes wrong is thrown by acquire().
   virtual void prefetch(std::int64_t layer) const { (void)layer; }
+  /// Has experts of a layer that is held in memory: the first of `chosen` (ascending), as many as there is room for, at least one. They stay
+  /// until the next call. Returns how many. Throws what reading throws.
+  [[nodiscard]] virtual std::size_t acquire_experts(std::int64_t layer, std::span<const std::int64_t> chosen) const {
+    (void)layer;
+    return chosen.size();
+  }
 
  protected:
   BlockSource() = default;

@@ -71,7 +71,7 @@ class Checkpoint {
   /// What a config.json, or a folder with one and no weights, says that a model consists of: shapes in the type that it names, to be looked
   /// at, not read. What files of the architecture may have or lack is left out, but for a head. It has no tokenizer.
   [[nodiscard]] static Checkpoint outline(const std::filesystem::path& path);
-  /// The model of another checkpoint with weights that lie in memory: same shapes, any formats.
+  /// The model of another checkpoint with weights that lie in memory: same shapes, any formats. Matrices without bytes are those of `like`.
   [[nodiscard]] static Checkpoint in_memory(const Checkpoint& like, std::shared_ptr<const ModelWeights> weights, std::string recipe_json);
   /// The same with other shapes, which `config` says, of some of the layers, ascending. Without weights: shapes and the formats
   /// that `like` has, to be looked at, not read.
@@ -94,7 +94,7 @@ class Checkpoint {
   /// name them.
   [[nodiscard]] const std::vector<std::string>& removed() const noexcept { return removed_; }
   void note_removed(std::string part) { removed_.push_back(std::move(part)); }
-  /// Of a model in memory; null for files, and for shapes alone.
+  /// Of a model in memory, or what of it is there; null for files, and for shapes alone.
   [[nodiscard]] const std::shared_ptr<const ModelWeights>& weights() const noexcept { return weights_; }
   /// Of all tensors that the files hold.
   [[nodiscard]] std::int64_t file_bytes() const noexcept { return file_bytes_; }
@@ -138,7 +138,7 @@ class Checkpoint {
   std::string container_;
   ModelConfig config_;
   std::optional<Tokenizer> tokenizer_;
-  std::shared_ptr<const TensorSource> source_;   ///< null: in memory
+  std::shared_ptr<const TensorSource> source_;   ///< null: all is in memory
   std::shared_ptr<const ModelWeights> weights_;  ///< null: in files
   std::vector<CheckpointTensor> tensors_;
   Metadata metadata_;

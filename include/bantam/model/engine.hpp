@@ -11,13 +11,23 @@
 
 namespace bantam::inline v0 {
 
+/// What streaming weights took since it began.
+struct StreamStats {
+  std::int64_t resident_bytes = 0;  ///< memory for weights: those that stay, slots and cache
+  std::int64_t streamed_bytes = 0;  ///< of the file, read
+  std::int64_t expert_hits = 0;     ///< experts that were asked for and there, counted once a layer and pass
+  std::int64_t expert_misses = 0;   ///< and those that were read
+  double read_seconds = 0;          ///< while something was read
+  double waited_seconds = 0;        ///< while inference waited for it
+};
+
 struct EngineOptions {
   std::int64_t context = 0;  ///< most tokens of a sequence; 0: what the model was made for. Dynamic rope scaling goes by it
   int threads = 0;           ///< 0: the physical cores that the process may use
 };
 
 /// Runs passes of tokens of several sequences through a model. A handle: copies share threads and buffers, which are made for the
-/// first pass, and made again in a child process. May be used from any thread: passes take turns. States of sequences are for
+/// first pass, and made again in a child process; so is the memory of layers and experts of a model that is not in memory whole. May be used from any thread: passes take turns. States of sequences are for
 /// one thread at a time.
 class Engine {
  public:
@@ -29,6 +39,9 @@ class Engine {
   [[nodiscard]] std::int64_t context() const noexcept;
   /// As many as there are; before the first pass, as many as were asked for.
   [[nodiscard]] int threads() const noexcept;
+
+  /// What reading weights took since the first pass, where they are not in memory whole. From any thread, at any time.
+  [[nodiscard]] StreamStats stream_stats() const;
 
   /// Of a sequence that has read nothing. `kv`: keys and values as "f32", "f16", "q8" or "q4", or invalid_argument.
   [[nodiscard]] nn::SequenceState new_state(std::string_view kv = "f16") const;

@@ -129,7 +129,7 @@ class Forward {
   /// What the router reads, where it is the residual stream, or was; null: what experts read.
   const nn::Activations* routed_of(const nn::Pass& pass, const LayerWeights& w) noexcept;
   void keep_inputs(const nn::Pass& pass) noexcept;
-  void add_apart(const nn::Pass& pass, const LayerWeights& w, bool has_mlp) noexcept;
+  void add_apart(const nn::Pass& pass, const LayerWeights& w, std::int64_t index, bool has_mlp);
   void end_layer(const nn::Pass& pass, const LayerWeights& w, const FloatRows& embeddings, int until) noexcept;
   void add_later(nn::RowBuffer& rows, const std::vector<float>& norm, const std::vector<float>& bias = {}) noexcept;
   void add_later(nn::RowBuffer& rows, const LayerWeights& w, Half half) noexcept;
@@ -141,7 +141,8 @@ class Forward {
   void mix(const nn::Pass& pass, const LayerWeights& w, std::int64_t index, std::int64_t place, int until) noexcept;
   /// Whether a layer's MLP is an expert of a mixture in a latent space, alone.
   [[nodiscard]] bool is_latent_expert(const LayerWeights& w) const noexcept { return w.experts.experts.empty() && !w.experts.latent_down.empty(); }
-  void feed_forward(const nn::Pass& pass, const LayerWeights& w, std::int64_t index, bool beside, int until, std::span<const float> scales = {}) noexcept;
+  void feed_forward(const nn::Pass& pass, const LayerWeights& w, std::int64_t index, bool beside, int until, std::span<const float> scales = {});
+  void run_experts(const nn::Pass& pass, const LayerWeights& w, std::int64_t index, bool shared, OutputRows out);
   void head(std::span<const std::int64_t> rows) noexcept;
   void final_norm(std::int64_t row, float* out) const noexcept;
   void hand_out_states(std::span<const SequenceInput> sequences) const noexcept;

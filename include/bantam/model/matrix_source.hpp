@@ -62,6 +62,15 @@ class MatrixSource {
   virtual void fill_panel(std::span<const std::int64_t> rows, int first, std::byte* panel) const;
   /// All of it, bit-exact. Pages of files that had to be converted are given back to the system.
   [[nodiscard]] virtual WeightMatrix load(Reading reading) const;
+
+  // The same into memory that is there, in pieces, which any threads may read in any order. Not of a matrix in memory.
+  /// Bytes that it takes, from a multiple of MappedFile::block_bytes on.
+  [[nodiscard]] virtual std::size_t room_bytes() const noexcept;
+  /// Of about a megabyte each: long reads, and enough of them for every core.
+  [[nodiscard]] virtual std::int64_t pieces() const noexcept;
+  virtual void load_piece(std::int64_t piece, std::byte* room, Reading reading) const;
+  /// The matrix, once all of its pieces are there.
+  [[nodiscard]] virtual WeightMatrix in_room(std::shared_ptr<const std::byte> room) const;
   /// Frees what reading has left in memory; gives pages of files back to the system.
   virtual void drop() const noexcept;
   /// These rows as a source that needs nothing of this one, such as a plain tensor of fewer bytes; null: there is none. For select_rows().
@@ -70,6 +79,9 @@ class MatrixSource {
  protected:
   MatrixSource(std::string description, std::int64_t rows, std::int64_t columns)
       : description_(std::move(description)), rows_(rows), columns_(columns) {}
+
+  static constexpr std::int64_t piece_bytes = 1 << 20;
+  [[nodiscard]] std::int64_t panels_of_piece() const noexcept;
 
   std::string description_;
   std::string doubt_;

@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "bantam/io/byte_source.hpp"
@@ -29,6 +30,10 @@ struct LoadOptions {
   LoadProgress progress = {};
   /// Compares everything with the hashes that native files store (check_hashes). Throws unsupported for other files.
   bool verify = false;
+  /// Bytes of memory for weights; 0: as many as there are. Where they do not fit, experts and then whole layers are read from the file when
+  /// they are wanted, with the same results, by each Engine for itself; the file must stay as it is. Throws out_of_memory where even that
+  /// needs more.
+  std::int64_t memory_limit = 0;
 };
 
 /// A handle: copies share the weights. Everything on it is const and may be used from any thread at once.
@@ -48,13 +53,15 @@ class Model {
   /// A number that differs between models: sessions are restored only into the model that they were saved from.
   /// Reads all weights when it is first asked for.
   [[nodiscard]] std::uint64_t fingerprint() const;
-  /// The model as a checkpoint in memory, for all that takes one: compress_file writes it to any container.
+  /// The model as a checkpoint in memory, but for what is in its file alone, for all that takes one: compress_file writes it to any container.
   [[nodiscard]] const Checkpoint& checkpoint() const noexcept;
   /// What the model consists of, in layer order.
   [[nodiscard]] const std::vector<CheckpointTensor>& tensors() const noexcept { return checkpoint().tensors(); }
   /// By its full name ("model.layers.0.mlp.down_proj"); null when there is none.
   [[nodiscard]] const CheckpointTensor* find(std::string_view name) const noexcept;
-  /// Bytes of all weight matrices in memory; what the model takes on disk is checkpoint().stored_bytes().
+  /// What of the weights is in memory; null: all of them.
+  [[nodiscard]] const Residency* residency() const noexcept;
+  /// Bytes of all weight matrices as they are in memory, or would be; what the model takes on disk is checkpoint().stored_bytes().
   [[nodiscard]] std::int64_t bytes() const noexcept { return weights().matrix_bytes; }
 
   /// Writes a native file with the weights as they are. Complete or absent under that name.
@@ -62,7 +69,8 @@ class Model {
 
  private:
   struct Data;
-  [[nodiscard]] static Model with(const Checkpoint& checkpoint, ModelWeights weights, std::string recipe_json, std::int64_t stored_bytes);
+  [[nodiscard]] static Model with(const Checkpoint& checkpoint, ModelWeights weights, std::string recipe_json, std::int64_t stored_bytes,
+                                  std::optional<Residency> residency);
   explicit Model(std::shared_ptr<const Data> data) : data_(std::move(data)) {}
   std::shared_ptr<const Data> data_;
 };

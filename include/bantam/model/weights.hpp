@@ -10,6 +10,8 @@
 
 namespace bantam::inline v0 {
 
+struct Residency;
+
 struct ModelWeights {
   WeightMatrix embedding;  ///< (vocab, dim)
   WeightMatrix position_embedding;  ///< (positions, dim), of floats
@@ -25,7 +27,7 @@ struct ModelWeights {
   std::vector<float> class_head, class_head_bias;                ///< (labels, dim), (labels)
   std::vector<LayerWeights> layers;
   std::vector<LayerWeights> drafting;  ///< as ModelConfig::drafting
-  std::int64_t matrix_bytes = 0;  ///< of all matrices, each counted once
+  std::int64_t matrix_bytes = 0;  ///< of all matrices, each counted once, and those that are in a file alone
   /// What one decoded token reads: all of the above but the embedding of an untied model and per-layer embeddings, and of experts those that it is routed to.
   std::int64_t streamed_bytes = 0;
 };
@@ -34,8 +36,9 @@ struct ModelWeights {
 /// cancels. The last call has both equal, and its answer is not asked for.
 using LoadProgress = std::function<bool(std::int64_t, std::int64_t)>;
 
-/// Loads every tensor of a checkpoint. Throws what reading throws, and cancelled when `progress` says so.
-[[nodiscard]] ModelWeights load_weights(const Checkpoint& checkpoint, Reading reading, const LoadProgress& progress = {});
+/// Loads every tensor of a checkpoint, or those that a residency keeps: the other matrices have shapes, formats and orders, and no bytes.
+/// Throws what reading throws, and cancelled when `progress` says so.
+[[nodiscard]] ModelWeights load_weights(const Checkpoint& checkpoint, Reading reading, const LoadProgress& progress = {}, const Residency* residency = nullptr);
 /// Loads the tensors of one block.
 [[nodiscard]] LayerWeights load_block(const Checkpoint& checkpoint, std::int64_t layer);
 

@@ -165,6 +165,9 @@ class Session {
   Session(Session&&) noexcept;
   Session& operator=(Session&&) noexcept;
 
+  /// The tokens of a text behind what the session holds: what the tokenizer adds in front (BOS) is there for the first alone.
+  [[nodiscard]] std::vector<TokenId> encode(std::string_view text, EncodeOptions options = {}) const;
+
   /// Reads text without generating. BOS is added in front of the first text of a session as the tokenizer says.
   /// Throws invalid_argument when the context is too small and cancelled when options.progress said so, leaving the
   /// session as it was.

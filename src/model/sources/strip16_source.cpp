@@ -3,7 +3,6 @@
 
 #include <algorithm>
 
-#include "bantam/core/parallel.hpp"
 #include "transforms.hpp"
 
 namespace bantam::inline v0 {
@@ -61,28 +60,28 @@ class NativeSource final : public Strip16Source {
     return std::make_shared<NativeSource>(TensorPart(*parts_[0].entry, bytes), std::move(some));
   }
 
-  [[nodiscard]] WeightMatrix load(Reading reading) const override {
-    if (reading == Reading::mapped) return matrix_;
-    const std::span<const std::byte> bytes = parts_[0].bytes;
-    const MappedFile& file = *parts_[0].entry->file;
-    const auto size = static_cast<std::int64_t>(bytes.size());
-    if (reading == Reading::buffered) file.will_need(bytes);
-    constexpr std::int64_t piece = 1 << 20;  // long reads, and enough of them for every core
-    // In memory the bytes lie as far behind a block's beginning as in the file, so that whole blocks go to their place.
-    const auto lead = static_cast<std::int64_t>(static_cast<std::size_t>(bytes.data() - file.bytes().data()) % MappedFile::block_bytes);
-    const auto blocks = allocate_storage(round_up(static_cast<std::size_t>(lead + size), MappedFile::block_bytes));
-    parallel_for(div_up(lead + size, piece), 1, [&](Range pieces) {
-      for (std::int64_t i = pieces.begin; i < pieces.end; ++i) {
-        const std::int64_t begin = std::max<std::int64_t>(0, i * piece - lead);
-        const auto part = bytes.subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(std::min((i + 1) * piece - lead, size) - begin));
-        if (reading == Reading::direct) {
-          file.read_blocks(part, blocks.get() + i * piece);
-        } else {
-          file.read(part, blocks.get() + lead + begin);
-        }
-      }
-    });
-    return {*format_, rows_, columns_, std::shared_ptr<const std::byte>(blocks, blocks.get() + lead), order_};
+  [[nodiscard]] WeightMatrix load(Reading reading) const override { return reading == Reading::mapped ? matrix_ : MatrixSource::load(reading); }
+  [[nodiscard]] std::size_t room_bytes() const noexcept override { return round_up(static_cast<std::size_t>(lead() + bytes()), MappedFile::block_bytes); }
+  [[nodiscard]] std::int64_t pieces() const noexcept override { return div_up(lead() + bytes(), piece_bytes); }
+  void load_piece(std::int64_t piece, std::byte* room, Reading reading) const override {
+    const std::int64_t begin = std::max<std::int64_t>(0, piece * piece_bytes - lead()), end = std::min((piece + 1) * piece_bytes - lead(), bytes());
+    const auto part = parts_[0].bytes.subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(end - begin));
+    if (reading == Reading::direct) {
+      file().read_blocks(part, room + piece * piece_bytes);
+    } else {
+      file().read(part, room + lead() + begin);
+    }
+  }
+  [[nodiscard]] WeightMatrix in_room(std::shared_ptr<const std::byte> room) const override {
+    return {*format_, rows_, columns_, std::shared_ptr<const std::byte>(room, room.get() + lead()), order_};
+  }
+
+ private:
+  [[nodiscard]] const MappedFile& file() const noexcept { return *parts_[0].entry->file; }
+  [[nodiscard]] std::int64_t bytes() const noexcept { return std::ssize(parts_[0].bytes); }
+  /// In memory the bytes lie as far behind a block's beginning as in the file, so that whole blocks go to their place.
+  [[nodiscard]] std::int64_t lead() const noexcept {
+    return static_cast<std::int64_t>(static_cast<std::size_t>(parts_[0].bytes.data() - file().bytes().data()) % MappedFile::block_bytes);
   }
 };
 

@@ -45,6 +45,7 @@ inline constexpr ArchSpec llama4{
     .default_rope_base = 500000,
     .full_attention_step = 4,
     .no_rope_step = 4,
+    .sparse_layers_key = "moe_layers",
     .full_rope = nn::LayerRope::none,
     .temperature = {.scale = 0.1, .length = 8192, .offset = 1, .unturned = true},
     .norms_turned = true,

@@ -14,6 +14,10 @@
 
 namespace bantam::inline v0::nn {
 
+/// Has the first of some experts in memory until it is called again, and returns how many: BlockSource::acquire_experts().
+using AcquireExperts = FunctionRef<std::size_t(std::span<const std::int64_t> chosen)>;
+inline constexpr auto all_in_memory = [](std::span<const std::int64_t> chosen) noexcept { return chosen.size(); };
+
 /// The block with its buffers. The weights of an expert are read once a pass, for all of the tokens that it was chosen for; those of one
 /// that nobody chose are not. A token's experts are added in the order of their numbers: results depend neither on what else is in the
 /// pass nor on the number of threads.
@@ -30,10 +34,11 @@ class Experts {
   void route(Team& team, const ExpertsWeights& weights, const Activations& x, bool shared, Fetch fetch = Fetch::first_level) noexcept;
   /// out(t) = s(t) * out(t) + sum of weight_e * expert_e(x(t)) over the experts of token t, or of expert_e(weight_e x(t)): RouterOptions::scales_inputs. s(t) is 0 without `shared`: nothing was there
   /// before; else sigmoid(shared_gate x(t)), and 1 in a block without such a gate. x: floats (tokens, dim), at most as many as there is
-  /// room for. `routed`: what the router reads, where it is not x. Eight phases of the team's, twelve with latent experts, and a sort of
-  /// O(tokens * used + experts) between.
+  /// room for. `routed`: what the router reads, where it is not x. Experts are run in groups that `acquire` has in memory together, and
+  /// added up at the end, which leaves the bits as they are. Eight phases of the team's, twelve with latent experts, and a sort of
+  /// O(tokens * used + experts) between. Throws what `acquire` throws.
   void run(Team& team, const ExpertsWeights& weights, const Activations& x, bool shared, OutputRows out, Fetch fetch = Fetch::first_level,
-           const Activations* routed = nullptr) noexcept;
+           const Activations* routed = nullptr, AcquireExperts acquire = all_in_memory);
   /// The experts of the first tokens of the last pass, (tokens, used); those of one in the order of their numbers.
   [[nodiscard]] std::span<const RoutedExpert> routed(std::int64_t tokens) const noexcept {
     return std::span(routed_).first(static_cast<std::size_t>(tokens * options_.used));
@@ -56,6 +61,8 @@ class Experts {
   void sort(std::int64_t tokens) noexcept;
   /// narrow_ = latent_down x.
   void narrow(Team& team, const ExpertsWeights& weights, const Activations& x, Fetch fetch) noexcept;
+  /// outputs_ = expert_e(inputs) of the experts in group_; inputs: x, or what latent_down made of it.
+  void run_group(Team& team, const ExpertsWeights& weights, FloatRows inputs, Fetch fetch) noexcept;
   /// hidden_ = act(gate x) * up x of the rows in inputs_.
   void hide(Team& team, const ExpertsWeights& weights, Fetch fetch) noexcept;
   /// sum += weight_e * outputs_ of the experts of token t, in the order of their numbers.
@@ -69,21 +76,24 @@ class Experts {
   }
   /// What the shared expert counts for one token.
   [[nodiscard]] static float shared_weight(std::span<const float> gate, const float* x) noexcept;
-  /// Calls f(visit) for all tokens and experts, dealt out.
+  /// Calls f(visit) for all tokens and experts of group_, dealt out.
   template <class F>
   void for_visits(Team& team, F&& f) noexcept {
     const auto count = static_cast<std::int64_t>(visits_.size());
     team.deal(count, team.grain_of(count, 4), [&](Range part, int) {
-      for (std::int64_t i = part.begin; i < part.end; ++i) f(visits_[static_cast<std::size_t>(i)]);
+      for (std::int64_t i = part.begin; i < part.end; ++i) {
+        const Visit& visit = visits_[static_cast<std::size_t>(i)];
+        if (visit.expert >= group_.front().expert && visit.expert <= group_.back().expert) f(visit);
+      }
     });
   }
   /// Deals out (expert, panel), so that nobody is idle beside one long expert. products_of(expert) to a list of products.
   template <class F>
   void multiply(Team& team, const ExpertsWeights& weights, const Activations& x, std::int64_t panels, F&& products_of, Fetch fetch) noexcept {
-    const std::int64_t items = static_cast<std::int64_t>(segments_.size()) * panels;
+    const std::int64_t items = std::ssize(group_) * panels;
     team.deal(items, team.grain_of(items, 8), [&](Range part, int) {
       for (std::int64_t at = part.begin; at < part.end;) {
-        const Segment& segment = segments_[static_cast<std::size_t>(at / panels)];
+        const Segment& segment = group_[static_cast<std::size_t>(at / panels)];
         const std::int64_t first = at % panels, last = std::min(panels, first + part.end - at);
         const auto products = products_of(weights.experts[segment.expert]);
         detail::multiply_panels(kernels_, x, segment.rows, products, {first, last}, fetch, segment.rows.begin);
@@ -100,6 +110,8 @@ class Experts {
   std::vector<RoutedExpert> routed_;      ///< (tokens, used)
   std::vector<Visit> visits_;             ///< (tokens, used)
   std::vector<Segment> segments_;         ///< of experts that somebody chose, ascending
+  std::vector<std::int64_t> chosen_;      ///< their numbers
+  std::span<const Segment> group_;        ///< of segments_: those at work
   std::vector<std::int64_t> next_row_;    ///< (experts)
   std::vector<float> shared_;             ///< (tokens): what the shared expert counts
   Activations inputs_;                    ///< (rows, dim or latent): tokens sorted by expert
@@ -122,7 +134,7 @@ inline void Experts::serve(const ExpertsWeights& weights) {
   if (experts < options_.used || experts > options_.experts || experts % options_.groups != 0) {
     fail(Errc::invalid_argument, "experts: expected ", options_.used, " to ", options_.experts, " in ", options_.groups, " groups, found ", experts);
   }
-  const bool latent = !weights.latent_down.empty() || !weights.latent_up.empty(), gated = !weights.experts[0].gate.empty();
+  const bool latent = !weights.latent_down.empty() || !weights.latent_up.empty(), gated = weights.are_gated();
   const auto [ffn, inner] = shape(weights.experts[0].up);
   const std::int64_t dim = latent ? weights.latent_down.columns() : inner;
   if (shape(weights.router) != std::pair{experts, dim} || !weights.router.format().is_float) {
@@ -147,7 +159,7 @@ inline void Experts::serve(const ExpertsWeights& weights) {
     check(e.gate_bias, ffn, "gate bias");
     check(e.up_bias, ffn, "up bias");
     check(e.down_bias, inner, "down bias");
-    if (e.gate.empty() == gated || (gated && shape(e.gate) != std::pair{ffn, inner}) || shape(e.up) != std::pair{ffn, inner} ||
+    if ((e.gate.rows() == 0) == gated || (gated && shape(e.gate) != std::pair{ffn, inner}) || shape(e.up) != std::pair{ffn, inner} ||
         shape(e.down) != std::pair{inner, ffn}) {
       fail(Errc::invalid_argument, "experts: expected ", gated ? "gates and " : "no gates, ", "ups of (", ffn, ", ", inner, ") and downs the other way round");
     }
@@ -166,6 +178,7 @@ inline void Experts::resize(std::int64_t tokens, std::int64_t dim, std::int64_t 
   routed_.resize(static_cast<std::size_t>(visits));
   visits_.reserve(static_cast<std::size_t>(visits));
   segments_.reserve(static_cast<std::size_t>(std::min(options_.experts, visits)));
+  chosen_.reserve(segments_.capacity());
   shared_.resize(static_cast<std::size_t>(tokens));
   inputs_.resize(rows, inner);
   hidden_.resize(rows, ffn);
@@ -190,6 +203,7 @@ inline void Experts::sort(std::int64_t tokens) noexcept {
     }
   }
   segments_.clear();
+  chosen_.clear();
   std::int64_t row = 0;
   for (std::size_t e = 0; e < next_row_.size(); ++e) {
     const std::int64_t count = next_row_[e];
@@ -197,6 +211,7 @@ inline void Experts::sort(std::int64_t tokens) noexcept {
     if (count >= 16) row = round_up<std::int64_t>(row, 16);
     next_row_[e] = row;
     segments_.push_back({e, {row, row + count}});
+    chosen_.push_back(static_cast<std::int64_t>(e));
     row += count;
   }
   for (Visit& visit : visits_) visit.row += next_row_[visit.expert];
@@ -232,7 +247,7 @@ inline void Experts::narrow(Team& team, const ExpertsWeights& weights, const Act
 
 inline void Experts::hide(Team& team, const ExpertsWeights& weights, Fetch fetch) noexcept {
   const std::int64_t ffn = hidden_.columns(), panels = div_up<std::int64_t>(ffn, panel_rows);
-  const bool gated = !weights.experts[0].gate.empty();
+  const bool gated = weights.are_gated();
   if (gated) {
     multiply(team, weights, inputs_, 2 * panels, [&](const MlpWeights& e) {
       return std::array<Product, 2>{Product{e.gate, values_of(e.gate_bias), hidden_.output()},
@@ -258,28 +273,37 @@ inline void Experts::add_experts(std::int64_t t, float* sum) const noexcept {
   }
 }
 
+inline void Experts::run_group(Team& team, const ExpertsWeights& weights, FloatRows inputs, Fetch fetch) noexcept {
+  const std::int64_t inner = inputs_.columns();
+  const bool gated = weights.are_gated();
+  for_visits(team, [&](const Visit& visit) {
+    const MlpWeights& e = weights.experts[visit.expert];
+    std::copy_n(inputs.values + visit.token * inputs.stride, inner, inputs_.row(visit.row));
+    if (options_.scales_inputs) {
+      float* row = inputs_.row(visit.row);
+      for (std::int64_t c = 0; c < inner; ++c) row[c] *= visit.weight;
+    }
+    inputs_.quantize_row(kernels_, visit.row);
+    inputs_.gather_row(kernels_, gated ? Readers{&e.gate, &e.up} : Readers{&e.up}, visit.row);
+  });
+  hide(team, weights, fetch);
+  multiply(team, weights, hidden_, div_up<std::int64_t>(inner, panel_rows), [&](const MlpWeights& e) {
+    return std::array<Product, 1>{Product{e.down, values_of(e.down_bias), outputs_.output()}};
+  }, fetch);
+}
+
 inline void Experts::run(Team& team, const ExpertsWeights& weights, const Activations& x, bool shared, OutputRows out, Fetch fetch,
-                         const Activations* routed) noexcept {
+                         const Activations* routed, AcquireExperts acquire) {
   const bool latent = !weights.latent_down.empty();
   const std::int64_t tokens = x.tokens(), dim = x.columns(), inner = inputs_.columns();
   BANTAM_ASSERT(inner == (latent ? weights.latent_down.rows() : dim));
   route(team, weights, routed != nullptr ? *routed : x, shared, fetch);
   sort(tokens);
   if (latent) narrow(team, weights, x, fetch);
-  for_visits(team, [&](const Visit& visit) {
-    const MlpWeights& e = weights.experts[visit.expert];
-    std::copy_n(latent ? narrow_.row(visit.token) : x.row(visit.token), inner, inputs_.row(visit.row));
-    if (options_.scales_inputs) {
-      float* row = inputs_.row(visit.row);
-      for (std::int64_t c = 0; c < inner; ++c) row[c] *= visit.weight;
-    }
-    inputs_.quantize_row(kernels_, visit.row);
-    inputs_.gather_row(kernels_, e.gate.empty() ? Readers{&e.up} : Readers{&e.gate, &e.up}, visit.row);
-  });
-  hide(team, weights, fetch);
-  multiply(team, weights, hidden_, div_up<std::int64_t>(inner, panel_rows), [&](const MlpWeights& e) {
-    return std::array<Product, 1>{Product{e.down, values_of(e.down_bias), outputs_.output()}};
-  }, fetch);
+  for (std::size_t first = 0; first < segments_.size(); first += group_.size()) {
+    group_ = std::span(segments_).subspan(first, acquire(std::span(chosen_).subspan(first)));
+    run_group(team, weights, latent ? narrow_.input() : x.floats(), fetch);
+  }
   const auto begin = [&](std::int64_t t) {
     float* sum = out.values + t * out.stride;
     const float share = shared ? shared_[static_cast<std::size_t>(t)] : 0.0f;

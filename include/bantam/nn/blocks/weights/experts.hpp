@@ -16,6 +16,9 @@ struct ExpertsWeights {
   WeightMatrix latent_down = {}, latent_up = {};
   std::vector<float> router_scale = {};  ///< (dim): the router reads rms(residual) * router_scale / sqrt(dim) (Gemma 4); empty: what experts read
   std::vector<float> expert_scale = {};  ///< (experts): what weights are multiplied by after all else
+
+  /// Also where experts are not in memory: their matrices have shapes and formats then, and no bytes.
+  [[nodiscard]] bool are_gated() const noexcept { return !experts.empty() && experts[0].gate.rows() > 0; }
 };
 
 inline constexpr BlockWeight<ExpertsWeights> experts_table[] = {

@@ -1,0 +1,48 @@
+// What of a model's weights is in memory under a bound, and what is read from its file when it is wanted.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "bantam/model/checkpoint.hpp"
+
+namespace bantam::inline v0 {
+
+/// Follows from shapes and formats alone. All but what is said here to be read is in memory for good: the embedding, the head, vectors,
+/// routers and the layer that drafts always are. Experts go first; layers follow, spread through the depth, where that is not enough.
+struct Residency {
+  struct Layer {
+    bool streams = false;              ///< its matrices are read for each pass, but for those of experts
+    std::int64_t cached_experts = 0;   ///< how many of its experts are in memory at a time; 0: all, or it has none
+    std::int64_t slot_bytes = 0;       ///< memory of its matrices, where they stream
+    std::int64_t expert_slot_bytes = 0;  ///< of its largest expert
+  };
+  std::vector<Layer> layers;  ///< those of passes
+  std::int64_t limit = 0;           ///< bytes for all matrices
+  std::int64_t least = 0;           ///< the least limit under which the model runs
+  std::int64_t pinned_bytes = 0;    ///< of matrices that are in memory for good
+  std::int64_t slot_bytes = 0;      ///< of one of the slots for layers
+  std::int64_t slots = 0;           ///< two, or none
+  std::int64_t cache_bytes = 0;     ///< for experts
+  std::int64_t streamed_layer_bytes = 0;  ///< of a file, that each pass reads
+  std::int64_t missed_expert_bytes = 0;   ///< that a token reads besides, were experts chosen evenly
+
+  [[nodiscard]] std::int64_t resident_bytes() const noexcept { return pinned_bytes + slots * slot_bytes + cache_bytes; }
+  [[nodiscard]] bool fits() const noexcept { return least <= limit; }
+  /// Whether a tensor is in memory for good.
+  [[nodiscard]] bool keeps(const CheckpointTensor& tensor) const noexcept;
+};
+
+/// What all matrices take in memory.
+[[nodiscard]] std::int64_t bytes_in_memory(const Checkpoint& checkpoint);
+/// What is in memory of a model that does not fit `limit` whole.
+[[nodiscard]] Residency residency_of(const Checkpoint& checkpoint, std::int64_t limit);
+
+namespace detail {
+/// Whether a tensor can be read when it is wanted: matrices of layers, but for routers.
+[[nodiscard]] bool can_stream(const CheckpointTensor& tensor) noexcept;
+/// Memory of a tensor in a slot.
+[[nodiscard]] std::int64_t room_in_slot(const CheckpointTensor& tensor) noexcept;
+}  // namespace detail
+
+}  // namespace bantam::inline v0

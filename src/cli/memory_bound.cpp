@@ -1,0 +1,82 @@
+// What a process takes beside weights, before it does.
+#include "memory_bound.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "bantam/io/file.hpp"
+#include "bantam/model/forward.hpp"
+#include "bantam/nn/recurrent_state.hpp"
+
+namespace bantam::cli {
+
+namespace {
+
+/// Code that is touched later, stacks of threads, what allocators hold back.
+constexpr std::int64_t margin_bytes = std::int64_t{20} << 20;
+
+/// What the process has in memory now: the program, and a tokenizer.
+std::int64_t taken_bytes() {
+  // Pages: of addresses, in memory, and more.
+  const std::string pages = read_text_file("/proc/self/statm");
+  return std::strtoll(pages.c_str() + std::min(pages.find(' '), pages.size()), nullptr, 10) * ::sysconf(_SC_PAGESIZE);
+}
+
+/// Activations of a pass: rows of floats, most of them rounded to 8 bits besides, and twice where kernels want tokens interleaved.
+std::int64_t buffer_bytes(const ModelConfig& c, const TextRoom& texts) {
+  constexpr std::int64_t plain = sizeof(float), rounded = plain + 4;
+  std::int64_t mixer = 0, ffn = c.ffn, experts = 0;
+  for (std::int64_t i = 0; i < c.layers; ++i) {
+    const LayerSpec& spec = c.layer(i);
+    const std::int64_t heads = c.heads_of(i), keys = c.kv_heads_of(i);
+    mixer = std::max(mixer, heads * (c.head_dim_of(spec) * 2 * plain + c.value_dim_of(spec) * (plain + rounded)) + 2 * keys * c.head_dim_of(spec) * plain);
+    ffn = std::max(ffn, spec.ffn);
+    experts = std::max(experts, c.router.used * (c.expert_dim() * (plain + rounded) + spec.expert_ffn * (plain + rounded)));
+  }
+  const std::int64_t recurrent = (2 * c.recurrent.channels + 2 * c.recurrent.value_heads * c.recurrent.value_dim) * rounded;
+  const std::int64_t row = c.dim * (3 * plain + 2 * rounded) + mixer + recurrent + ffn * (plain + rounded) + experts + 2 * c.layers * c.per_layer_dim * plain;
+  const std::int64_t rows = std::min(Forward::largest_chunk, texts.context * texts.sequences);
+  return rows * row + 32 * c.vocab * plain;
+}
+
+}  // namespace
+
+std::int64_t room_for_weights(const Checkpoint& checkpoint, std::int64_t bound, TextRoom texts) {
+  const ModelConfig& config = checkpoint.config();
+  if (texts.context == 0) texts.context = std::min(config.context, bounded_context);
+  nn::SequenceState state = config.new_state(texts.kv);
+  const auto* recurrent = state.find<nn::RecurrentState>();
+  // Pages of keys and values hold 64 tokens.
+  const std::int64_t tokens = (texts.context + 63) / 64 * 64;
+  const std::int64_t of_text = state.bytes_per_token() * tokens + (recurrent != nullptr ? recurrent->least_bytes() : 0);
+  std::int64_t vectors = 0;
+  for (const CheckpointTensor& tensor : checkpoint.tensors()) vectors += tensor.is_matrix ? 0 : tensor.columns * static_cast<std::int64_t>(sizeof(float));
+  const std::int64_t others = taken_bytes() + of_text * texts.sequences + buffer_bytes(config, texts) + 2 * vectors + margin_bytes;
+  if (others >= bound) {
+    fail(Errc::out_of_memory, "--memory: expected more than ", others, " bytes, which the program, buffers and ", texts.context, " tokens take beside weights, found ", bound);
+  }
+  return bound - others;
+}
+
+Json to_json(const StreamStats& stats) {
+  return {{"resident_bytes", stats.resident_bytes},
+          {"streamed_bytes", stats.streamed_bytes},
+          {"expert_hits", stats.expert_hits},
+          {"expert_misses", stats.expert_misses},
+          {"read_gb_s", stats.read_seconds > 0 ? 1e-9 * static_cast<double>(stats.streamed_bytes) / stats.read_seconds : 0.0},
+          {"waited_ms", 1000 * stats.waited_seconds}};
+}
+
+std::string statistics(const StreamStats& stats) {
+  std::string line = message("weights: ", in_bytes(stats.resident_bytes), " in memory");
+  if (stats.streamed_bytes == 0) return line;
+  line += message(", ", in_bytes(stats.streamed_bytes), " read at ", fixed(1e-9 * static_cast<double>(stats.streamed_bytes) / stats.read_seconds, 2), " GB/s, waited ",
+                  fixed(stats.waited_seconds, 1), " s");
+  const std::int64_t experts = stats.expert_hits + stats.expert_misses;
+  if (experts > 0) line += message(", ", fixed(100 * static_cast<double>(stats.expert_hits) / static_cast<double>(experts), 0), " % of experts were there");
+  return line;
+}
+
+}  // namespace bantam::cli

@@ -1,0 +1,181 @@
+// Writing config.json.
+#include <algorithm>
+#include <cmath>
+
+#include "bantam/model/archs.hpp"
+#include "model/config_words.hpp"
+#include "model/recurrent_config.hpp"
+#include "text/json.hpp"
+
+namespace bantam::inline v0 {
+
+namespace {
+
+/// A member of members, whose names stand in `key` with dots between, to be written to.
+Json& put_at(Json& json, std::string_view key) {
+  Json* at = &json;
+  for (auto dot = key.find('.'); dot != key.npos; dot = key.find('.')) {
+    at = &(*at)[key.substr(0, dot)];
+    key.remove_prefix(dot + 1);
+  }
+  return (*at)[key];
+}
+
+/// The class that a model of these parts has.
+std::string_view class_of(const ModelConfig& c) noexcept {
+  if (c.labels > 0 && !c.arch->class_of_classifier().empty()) return c.arch->class_of_classifier();
+  if (c.has_head || c.arch->find(Role::head) == nullptr) return c.arch->hf_class;
+  const auto alone = std::ranges::find_if(c.arch->more_classes, [](std::string_view name) { return name.ends_with("Model"); });
+  return alone == c.arch->more_classes.end() ? c.arch->hf_class : *alone;
+}
+
+/// What layers without a window have of their own, which keys are shared, and ropes by kind of layer.
+void write_full_layers(const ModelConfig& c, Json& json) {
+  if (c.arch->find(Field::per_layer_dim) != nullptr && c.per_layer_dim > 0) json["vocab_size_per_layer_input"] = c.vocab;
+  if (c.arch->may_share_values) json["attention_k_eq_v"] = std::ranges::any_of(c.specs, &LayerSpec::shares_values);
+  if (c.arch->find(Field::shared_layers) != nullptr) {
+    const auto reads = [](const LayerSpec& spec) { return spec.kv_layer >= 0; };
+    const auto first = std::ranges::find_if(c.specs, reads);
+    json["use_double_wide_mlp"] = first != c.specs.end() && first->ffn == 2 * c.layer(0).ffn;
+    json["enable_moe_block"] = c.has_experts();
+  }
+  if (!c.arch->proportional_rope) return;
+  const std::optional<std::int64_t> turned = detail::proportional_pairs(c.rope);
+  json["rope_parameters"]["full_attention"] = {{"rope_type", "proportional"}, {"rope_theta", c.rope.base}};
+  json["rope_parameters"]["full_attention"]["partial_rotary_factor"] = turned ? static_cast<double>(*turned) / static_cast<double>(c.rope.dim / 2) : 1.0;
+  if (c.local_rope) json["rope_parameters"]["sliding_attention"] = {{"rope_type", "default"}, {"rope_theta", c.local_rope->base}};
+}
+
+/// A classifier's labels, and what stands for a text.
+void write_class(const ModelConfig& c, Json& json) {
+  if (c.token_types > 0) json["type_vocab_size"] = c.token_types;
+  if (c.labels > 0) {
+    json["id2label"] = Json::object();
+    json["label2id"] = Json::object();
+    for (std::int64_t i = 0; i < c.labels; ++i) {
+      json["id2label"][std::to_string(i)] = message("LABEL_", i);
+      json["label2id"][message("LABEL_", i)] = i;
+    }
+    if (c.pooling && !c.arch->causal) json["classifier_pooling"] = std::string(name_of(*c.pooling));
+    return;
+  }
+  if (c.pooling) json["bantam_pooling"] = std::string(name_of(*c.pooling));
+  if (c.normalizes) json["bantam_normalize"] = *c.normalizes;
+}
+
+}  // namespace
+
+std::string write_hf_config(const ModelConfig& c, std::string_view torch_dtype) {
+  Json json;
+  json["architectures"] = {std::string(class_of(c))};
+  json["model_type"] = std::string(c.arch->name);
+  for (const auto& list : {c.arch->config, c.arch->more_config}) {
+    for (const ConfigKey& key : list) {
+      if (key.hf.empty() || key.field == Field::window || (key.field == Field::rope_base && c.arch->proportional_rope) || c.arch->find(key.field) != &key) continue;
+      if (const FieldValue value = value_of(c, key.field)) std::visit([&](auto number) { put_at(json, key.hf) = number; }, *value);
+    }
+  }
+  if (c.arch->pads_positions) json[std::string(c.arch->find(Field::context)->hf)] = c.context + c.arch->position_offset;
+  for (const ConfigChoice& choice : c.arch->choices) {
+    if (!choice.is_number || choice.value != choice.otherwise) put_at(json, choice.key) = choice.is_number ? Json(static_cast<std::int64_t>(choice.value)) : Json(choice.value != 0);
+  }
+  write_class(c, json);
+  // One number for each layer, which no loader of Hugging Face's takes.
+  const auto list = [&](Field field, std::int64_t (ModelConfig::*of)(std::int64_t) const noexcept) {
+    Json& sizes = put_at(json, list_key(*c.arch, field)) = Json::array();
+    for (std::int64_t i = 0; i < c.layers; ++i) sizes.push_back((c.*of)(i));
+  };
+  if (!c.is_uniform()) {
+    list(Field::heads, &ModelConfig::heads_of);
+    list(Field::kv_heads, &ModelConfig::kv_heads_of);
+    list(Field::ffn, &ModelConfig::ffn_of);
+  }
+  if (c.arch->scales_embedding && c.scales.embedding != std::sqrt(static_cast<double>(c.dim))) json["embedding_scale"] = c.scales.embedding;
+  if (c.has_experts()) json["norm_topk_prob"] = c.router.renormalize;
+  write_full_layers(c, json);
+  const auto* activation = std::ranges::find(activations, c.gate, &std::pair<std::string_view, ops::Gate>::second);
+  const bool own_name = !c.arch->activation_name.empty() && c.gate == c.arch->gate;
+  json[std::string(c.arch->activation_key)] = std::string(own_name ? c.arch->activation_name : activation == std::end(activations) ? "silu" : activation->first);
+  bool usual_ropes = c.arch->no_rope_step == 0 && c.arch->window_layers_key.empty();
+  for (std::int64_t i = 0; i < c.layers; ++i) usual_ropes = usual_ropes && c.layer(i).rope == detail::rope_of(c, i);
+  if (!usual_ropes && std::ranges::any_of(c.specs, [](const LayerSpec& spec) { return spec.rope == nn::LayerRope::none; })) {
+    Json& layout = json[c.arch->rope_layers_key] = Json::array();
+    for (const LayerSpec& spec : c.specs) layout.push_back(spec.rope == nn::LayerRope::none ? 0 : 1);
+  }
+  json["tie_word_embeddings"] = c.tied;
+  detail::write_layer_kinds(c, json);
+  if (c.arch->says_rope) json["position_embedding_type"] = c.has_rope ? "rope" : "nope";
+  // Of a class that may have experts, and has some where nothing is said.
+  for (const ArchSpec* other : architectures) {
+    if (other->hf_class == c.arch->hf_class && other->has_experts() && !c.arch->has_experts()) json[std::string(other->find(Field::experts)->hf)] = 0;
+  }
+  if (c.arch->says_parallel) json["use_parallel_residual"] = c.arch->parallel;
+  if (!c.arch->softmax_key.empty()) json[c.arch->softmax_key] = c.router.score != nn::RouterScore::sigmoid;
+  if (!c.arch->window_layers_key.empty()) {
+    Json& layout = json[c.arch->window_layers_key] = Json::array();
+    for (const LayerSpec& spec : c.specs) layout.push_back(spec.window > 0 ? 1 : 0);
+  }
+  if (c.arch->norms_turned) json["use_qk_norm"] = c.norms_turned;
+  if (c.arch->temperature.scale > 0) {
+    json["attn_temperature_tuning"] = c.temperature.scale > 0;
+    json["attn_scale"] = c.temperature.scale;
+    json["floor_scale"] = c.temperature.length;
+  }
+  if (!c.arch->causal && c.arch->full_layers_lead) json["global_attn_every_n_layers"] = c.arch->full_attention_step;
+  if (c.window > 0) {
+    const std::string_view key = c.arch->find(Field::window) != nullptr ? c.arch->find(Field::window)->hf : std::string_view();
+    json[std::string(key.empty() ? "sliding_window" : key)] = c.window;
+    if (key == "sliding_window") json["use_sliding_window"] = true;
+    const auto first = std::ranges::find(c.specs, c.window, &LayerSpec::window);
+    const bool from_first = std::all_of(first, c.specs.end(), [&](const LayerSpec& spec) { return spec.window == c.window; });
+    if (from_first && c.arch->full_attention_step == 0) {
+      json["max_window_layers"] = first - c.specs.begin();
+    } else {
+      json["layer_types"] = Json::array();
+      for (const LayerSpec& spec : c.specs) json["layer_types"].push_back(std::string(spec.window == 0 ? "full_attention" : window_type(*c.arch)));
+    }
+  } else if (c.arch->causal) {
+    json["sliding_window"] = nullptr;  // Mistral's loaders take the absence for 4096
+  }
+  if (!c.is_latent() && !c.arch->proportional_rope && (c.rope.dim != c.head_dim || c.arch->default_rope_part < 1)) json["partial_rotary_factor"] = static_cast<double>(c.rope.dim) / static_cast<double>(c.head_dim);
+  const nn::RopeOptions& r = c.rope;
+  if (r.scaling != nn::RopeScaling::none) {
+    Json s;
+    if (r.scaling != nn::RopeScaling::longrope) s["factor"] = r.factor;
+    s["original_max_position_embeddings"] = r.original_context;
+    switch (r.scaling) {
+      case nn::RopeScaling::none:
+      case nn::RopeScaling::linear: s["rope_type"] = "linear"; break;
+      case nn::RopeScaling::dynamic: s["rope_type"] = "dynamic"; break;
+      case nn::RopeScaling::llama3:
+        s["rope_type"] = "llama3";
+        s["low_freq_factor"] = r.low_freq_factor;
+        s["high_freq_factor"] = r.high_freq_factor;
+        break;
+      case nn::RopeScaling::yarn:
+        s["rope_type"] = "yarn";
+        s["beta_fast"] = r.beta_fast;
+        s["beta_slow"] = r.beta_slow;
+        s["truncate"] = r.truncate;
+        if (r.attention_factor > 0) s["attention_factor"] = r.attention_factor;
+        if (r.score_mscale > 0) s["mscale"] = s["mscale_all_dim"] = r.score_mscale;
+        break;
+      case nn::RopeScaling::longrope:
+        s["rope_type"] = "longrope";
+        s["short_factor"] = r.divisors;
+        s["long_factor"] = r.long_divisors;
+        s["attention_factor"] = r.attention_factor;
+        json["original_max_position_embeddings"] = r.original_context;
+        break;
+    }
+    if (c.temperature.scale > 0 && c.arch->temperature.scale == 0) s["llama_4_scaling_beta"] = c.temperature.scale;
+    json["rope_scaling"] = s;
+  }
+  // GGUF's own way to say what llama3 scaling does; no key of Hugging Face's holds it.
+  const bool said = c.arch->proportional_rope && detail::proportional_pairs(r);
+  if (!r.divisors.empty() && !said && r.scaling != nn::RopeScaling::longrope) json["rope_divisors"] = r.divisors;
+  if (!torch_dtype.empty()) json["torch_dtype"] = std::string(torch_dtype);
+  return json.dump(2);
+}
+
+}  // namespace bantam::inline v0

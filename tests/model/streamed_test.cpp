@@ -1,0 +1,303 @@
+// Models that do not fit a bound of memory: the bits of models in memory, whatever the bound.
+#include "bantam/model/streamed_blocks.hpp"
+
+#include <dlfcn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+
+#include "tiny_model.hpp"
+
+namespace {
+
+/// What reading does while a test says so: an error from the so-manieth call on, or a few bytes at a time, every second one interrupted.
+std::atomic<int> calls_before_fault{-1};
+std::atomic<bool> reads_little{false};
+std::atomic<int> little_reads{0};
+
+}  // namespace
+
+// Takes the place of the system's in this test program.
+extern "C" ssize_t pread(int descriptor, void* bytes, size_t count, off_t offset) {
+  static const auto real = reinterpret_cast<ssize_t (*)(int, void*, size_t, off_t)>(dlsym(RTLD_NEXT, "pread"));
+  if (calls_before_fault >= 0 && calls_before_fault-- <= 0) {
+    calls_before_fault = 0;
+    errno = EIO;
+    return -1;
+  }
+  if (reads_little && little_reads++ % 2 == 0) {
+    errno = EINTR;
+    return -1;
+  }
+  return real(descriptor, bytes, reads_little ? std::min<size_t>(count, 1000) : count, offset);
+}
+
+using namespace bantam;
+using namespace bantam::test;
+
+namespace {
+
+constexpr auto yes = [](std::int64_t) { return true; };
+
+Model load_within(const std::filesystem::path& path, std::int64_t limit) { return Model::load(path, {.memory_limit = limit}); }
+
+/// Logits of all tokens of two sequences that are read together, as prompts and then token by token.
+std::vector<float> logits_by(Engine& engine, std::span<const TokenId> tokens, std::size_t prompt) {
+  nn::SequenceState first = engine.new_state("f32"), second = engine.new_state("f32");
+  std::vector<float> of_first, of_second;
+  const auto read = [&](std::size_t begin, std::size_t end) {
+    const auto part = tokens.subspan(begin, end - begin);
+    // The second is a token behind.
+    const SequenceInput both[] = {{part, &first, 0}, {tokens.subspan(begin + 1, end - begin), &second, 0}};
+    engine.run(both, [&](std::int64_t sequence, std::int64_t, std::span<const float> row) {
+      std::vector<float>& to = sequence == 0 ? of_first : of_second;
+      to.insert(to.end(), row.begin(), row.end());
+    }, yes);
+  };
+  read(0, prompt);
+  for (std::size_t at = prompt; at + 1 < tokens.size(); ++at) read(at, at + 1);
+  of_first.insert(of_first.end(), of_second.begin(), of_second.end());
+  return of_first;
+}
+
+std::vector<float> logits_of(const Model& model, int threads, StreamStats* stats = nullptr) {
+  Engine engine(model, {.context = 64, .threads = threads});
+  std::vector<float> logits = logits_by(engine, some_tokens(14), 9);
+  if (stats != nullptr) *stats = engine.stream_stats();
+  return logits;
+}
+
+/// The least limit that a model runs within.
+std::int64_t least_of(const std::filesystem::path& path) { return residency_of(Checkpoint::open(path), 0).least; }
+
+TinyModel deep(const ArchSpec* arch) {
+  TinyModel tiny{.arch = arch, .layers = 8, .experts = 16};
+  tiny.make();
+  return tiny;
+}
+
+/// The three containers of a model.
+std::vector<std::filesystem::path> write_all(const TinyModel& tiny, const std::filesystem::path& folder) {
+  tiny.write_folder(folder / "hf");
+  tiny.write_gguf(folder / "m.gguf");
+  compress_file(Checkpoint::open(folder / "hf"), folder / "m.bantam", recipe::rtn("i4.g32"));
+  return {folder / "hf", folder / "m.gguf", folder / "m.bantam"};
+}
+
+}  // namespace
+
+TEST_CASE("models within any bound give the bits of models in memory") {
+  for (const ArchSpec* arch : architectures) {
+    CAPTURE(std::string(arch->name));
+    const TinyModel tiny = deep(arch);
+    const TemporaryFolder folder;
+    for (const std::filesystem::path& path : write_all(tiny, folder.path())) {
+      CAPTURE(path.string());
+      const Model whole = Model::load(path);
+      const std::vector<float> expected = logits_of(whole, 2);
+      const std::int64_t least = least_of(path), all = whole.bytes();
+      CHECK(least < all);
+      for (const std::int64_t limit : {all - 1, (least + all) / 2, least}) {
+        CAPTURE(limit);
+        const Model model = load_within(path, limit);
+        REQUIRE(model.residency() != nullptr);
+        CHECK(model.residency()->resident_bytes() <= limit);
+        StreamStats stats;
+        CHECK(logits_of(model, 2, &stats) == expected);
+        CHECK(stats.resident_bytes <= limit);
+        if (limit == least) {
+          CHECK(stats.streamed_bytes > 0);
+          CHECK(logits_of(model, 1) == expected);
+        }
+      }
+      CHECK(load_within(path, all).residency() == nullptr);
+      CHECK(error_of([&] { (void)load_within(path, least - 1); }) == message("memory: ", path.string(), ": expected at least ", least, " bytes for weights, found a limit of ", least - 1));
+    }
+  }
+}
+
+TEST_CASE("experts are evicted and read again, each touched one once a wave, and layers once a pass") {
+  TinyModel tiny{.arch = &archs::qwen3_moe, .layers = 3, .experts = 16, .experts_used = 2};
+  tiny.make();
+  const TemporaryFolder folder;
+  for (const std::filesystem::path& path : write_all(tiny, folder.path())) {
+    CAPTURE(path.string());
+    const Model whole = Model::load(path);
+    const auto tokens = some_tokens(30);
+    // Room for three of sixteen experts a layer: a prompt of 20 tokens touches more.
+    Residency wanted = residency_of(Checkpoint::open(path), whole.bytes() - 1);
+    std::int64_t limit = wanted.pinned_bytes;
+    for (const Residency::Layer& layer : wanted.layers) limit += 3 * layer.expert_slot_bytes;
+    const Model model = load_within(path, limit);
+    REQUIRE(model.residency() != nullptr);
+    for (const Residency::Layer& layer : model.residency()->layers) CHECK(layer.cached_experts == 3);
+    Engine engine(model, {.context = 64, .threads = 2}), expected(whole, {.context = 64, .threads = 2});
+    CHECK(logits_by(engine, tokens, 20) == logits_by(expected, tokens, 20));
+    const StreamStats stats = engine.stream_stats();
+    // Sixteen at most in the prompt, four at most in each of nine steps of two sequences, of each layer.
+    CHECK(stats.expert_hits > 0);
+    CHECK(stats.expert_misses > 3 * 8);
+    CHECK(stats.expert_hits + stats.expert_misses <= 3 * (16 + 9 * 4));
+    CHECK(stats.read_seconds > 0);
+    CHECK(stats.waited_seconds > 0);
+    // Nothing else was read.
+    std::int64_t largest = 0;
+    const Checkpoint checkpoint = Checkpoint::open(path);
+    for (const CheckpointTensor& tensor : checkpoint.tensors()) largest = std::max(largest, tensor.expert >= 0 ? tensor.stored_bytes() : 0);
+    CHECK(stats.streamed_bytes <= 3 * largest * stats.expert_misses);
+  }
+}
+
+TEST_CASE("layers that stream are spread through the depth, and each is read once a pass") {
+  TinyModel tiny{.layers = 12};
+  tiny.make();
+  const TemporaryFolder folder;
+  tiny.write_gguf(folder / "m.gguf");
+  const Model whole = Model::load(folder / "m.gguf");
+  const Model model = load_within(folder / "m.gguf", (least_of(folder / "m.gguf") + whole.bytes()) / 2);
+  std::vector<std::int64_t> streamed;
+  for (std::int64_t i = 0; i < 12; ++i) {
+    if (model.residency()->layers[static_cast<std::size_t>(i)].streams) streamed.push_back(i);
+  }
+  REQUIRE(streamed.size() > 2);
+  REQUIRE(streamed.size() < 12);
+  std::int64_t nearest = 12, farthest = 0;
+  for (std::size_t i = 0; i < streamed.size(); ++i) {
+    const std::int64_t gap = i + 1 < streamed.size() ? streamed[i + 1] - streamed[i] : streamed[0] + 12 - streamed[i];
+    nearest = std::min(nearest, gap), farthest = std::max(farthest, gap);
+  }
+  CHECK(farthest - nearest <= 1);
+  Engine engine(model, {.context = 64, .threads = 2});
+  (void)logits_by(engine, some_tokens(14), 9);
+  const std::int64_t passes = 5, layer = model.residency()->streamed_layer_bytes / std::ssize(streamed);
+  // Two may be there for a pass that did not come.
+  CHECK(engine.stream_stats().streamed_bytes >= passes * model.residency()->streamed_layer_bytes);
+  CHECK(engine.stream_stats().streamed_bytes <= passes * model.residency()->streamed_layer_bytes + 2 * layer);
+}
+
+TEST_CASE("what takes a whole model takes one that is in its file for the most part") {
+  for (const ArchSpec* arch : {&archs::llama, &archs::qwen3_moe, &archs::gemma3}) {
+    CAPTURE(std::string(arch->name));
+    const TinyModel tiny = deep(arch);
+    const TemporaryFolder folder;
+    for (const std::filesystem::path& path : write_all(tiny, folder.path())) {
+      CAPTURE(path.string());
+      const Model whole = Model::load(path), model = load_within(path, least_of(path));
+      CHECK(model.bytes() == whole.bytes());
+      CHECK(model.fingerprint() == whole.fingerprint());
+      whole.save(folder / "whole.bantam");
+      model.save(folder / "streamed.bantam");
+      CHECK(read_file(folder / "streamed.bantam") == read_file(folder / "whole.bantam"));
+      compress_file(whole.checkpoint(), folder / "whole.bantam", recipe::rtn("i8.g32"));
+      compress_file(model.checkpoint(), folder / "streamed.bantam", recipe::rtn("i8.g32"));
+      CHECK(read_file(folder / "streamed.bantam") == read_file(folder / "whole.bantam"));
+    }
+    CHECK_NOTHROW((void)Model::load(folder / "m.bantam", {.verify = true, .memory_limit = least_of(folder / "m.bantam")}));
+  }
+}
+
+TEST_CASE("a session that is saved of a model in its file goes on with one in memory") {
+  const TinyModel tiny = deep(&archs::qwen3_moe);
+  const TemporaryFolder folder;
+  tiny.write_gguf(folder / "m.gguf");
+  const Model whole = Model::load(folder / "m.gguf"), model = load_within(folder / "m.gguf", least_of(folder / "m.gguf"));
+  Session session(model, {.context = 64, .threads = 2, .kv = "f32"});
+  session.prefill(some_tokens(9));
+  session.save(folder / "s.session");
+  // Their fingerprints are the same.
+  const Session restored = Session::restore(whole, folder / "s.session", {.context = 64, .threads = 2, .kv = "f32"});
+  CHECK(restored.tokens() == session.tokens());
+}
+
+/// Calls f(path, model, engine, logits) for models at their least memory, each in a file of its own.
+template <class F>
+void for_each_file(F&& f) {
+  for (const ArchSpec* arch : {&archs::llama, &archs::qwen3_moe}) {
+    CAPTURE(std::string(arch->name));
+    const TinyModel tiny = deep(arch);
+    for (const char* name : {"m.gguf", "m.bantam"}) {
+      CAPTURE(std::string(name));
+      const TemporaryFolder folder;
+      (void)write_all(tiny, folder.path());
+      Engine engine(load_within(folder / name, least_of(folder / name)), {.context = 64, .threads = 2});
+      f(folder / name, engine);
+    }
+  }
+}
+
+TEST_CASE("a file that is cut short under the run is one clear line, again and again, and never a wrong token") {
+  for_each_file([](const std::filesystem::path& path, Engine& engine) {
+    std::filesystem::resize_file(path, std::filesystem::file_size(path) / 2);
+    for (int i = 0; i < 3; ++i) {
+      const std::string line = error_of([&] { (void)logits_by(engine, some_tokens(14), 9); });
+      has(line, path.string());
+      CHECK(std::ranges::count(line, '\n') == 0);
+    }
+  });
+}
+
+TEST_CASE("a file that is changed under the run is said to be") {
+  for_each_file([](const std::filesystem::path& path, Engine& engine) {
+    CHECK(logits_by(engine, some_tokens(14), 9) == logits_of(Model::load(path), 2));
+    const auto written = std::filesystem::last_write_time(path);
+    std::filesystem::last_write_time(path, written + std::chrono::seconds(1));
+    has(error_of([&] { (void)logits_by(engine, some_tokens(14), 9); }), "expected the file as it was when it was opened, found it changed since");
+    // As it was before, it is read again.
+    std::filesystem::last_write_time(path, written);
+    CHECK(logits_by(engine, some_tokens(14), 9) == logits_of(Model::load(path), 2));
+  });
+}
+
+TEST_CASE("a disk that fails at any read is one clear line, and the session goes on when it is back") {
+  for_each_file([](const std::filesystem::path& path, Engine& engine) {
+    const std::vector<float> expected = logits_of(Model::load(path), 2);
+    for (const int calls : {0, 1, 2, 3, 5, 8, 13, 21, 34, 55}) {
+      CAPTURE(calls);
+      calls_before_fault = calls;
+      const std::string line = error_of([&] { (void)logits_by(engine, some_tokens(14), 9); });
+      calls_before_fault = -1;
+      has(line, "cannot read: input/output error");
+      has(line, path.string());
+      CHECK(logits_by(engine, some_tokens(14), 9) == expected);
+    }
+    reads_little = true;
+    const std::vector<float> found = logits_by(engine, some_tokens(14), 9);
+    reads_little = false;
+    CHECK(found == expected);
+    CHECK(little_reads > 0);
+  });
+}
+
+TEST_CASE("limits that are none are refused") {
+  const TinyModel tiny = deep(&archs::llama);
+  const TemporaryFolder folder;
+  tiny.write_gguf(folder / "m.gguf");
+  CHECK(error_of([&] { (void)load_within(folder / "m.gguf", -1); }) == "memory_limit: expected 0 (none) or bytes, found -1");
+}
+
+TEST_CASE("in a child process an engine reads for itself, and ends where it has not") {
+  const TinyModel tiny = deep(&archs::qwen3_moe);
+  const TemporaryFolder folder;
+  tiny.write_gguf(folder / "m.gguf");
+  const std::vector<float> expected = logits_of(Model::load(folder / "m.gguf"), 2);
+  auto engine = std::make_unique<Engine>(load_within(folder / "m.gguf", least_of(folder / "m.gguf")), EngineOptions{.context = 64, .threads = 2});
+  CHECK(logits_by(*engine, some_tokens(14), 9) == expected);
+  for (const bool runs : {true, false}) {
+    CAPTURE(runs);
+    const pid_t child = fork();
+    REQUIRE(child >= 0);
+    if (child == 0) {
+      const bool right = !runs || logits_by(*engine, some_tokens(14), 9) == expected;
+      engine.reset();
+      _exit(right ? 0 : 1);
+    }
+    int status = -1;
+    REQUIRE(waitpid(child, &status, 0) == child);
+    CHECK(status == 0);
+  }
+  CHECK(logits_by(*engine, some_tokens(14), 9) == expected);
+}
