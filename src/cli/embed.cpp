@@ -1,8 +1,8 @@
 // `bantam embed` and `bantam rerank`: texts as rows of numbers, documents by how well they answer a query.
 #include <algorithm>
-#include <cmath>
 #include <numeric>
 
+#include "bantam/model/forward.hpp"
 #include "bantam/session/rerank.hpp"
 #include "core/number_text.hpp"
 #include "input.hpp"
@@ -45,7 +45,12 @@ std::vector<std::string> texts_of(const TextsArguments& o, std::string_view what
   return lines_of(read_input(o.file.empty() ? "-" : o.file));
 }
 
-Engine engine_of(const TextsArguments& o) { return Engine(load_model(o.model, o.loading), {.context = o.context, .threads = static_cast<int>(o.common.threads)}); }
+Engine engine_of(const TextsArguments& o) {
+  // Short texts go together: what a pass holds, or one long text.
+  Model model = load_model(o.model, o.loading, {.context = o.context == 0 ? 0 : std::max(o.context, Forward::largest_chunk), .kv = "f32"});
+  const std::int64_t context = context_of(model.config(), o.loading, o.context);
+  return Engine(std::move(model), {.context = context, .threads = static_cast<int>(o.common.threads)});
+}
 
 ReadProgress progress_of(ProgressBar& bar) {
   return [&bar](std::int64_t done, std::int64_t total) {

@@ -269,7 +269,7 @@ std::string as_text(const Checkpoint& checkpoint, const std::optional<Verificati
                  "\nbytes           ", checkpoint.stored_bytes(), " (",
                  in_bytes(checkpoint.stored_bytes()), "), ",
                  fixed(sizes.bits_per_weight(), 3),
-                 " bits a weight as stored\nkv cache        ", state.bytes_per_token(), " bytes a token in f16\n",
+                 " bits a weight as stored\nkv cache        ", state.bytes_per_token(), c.arch->causal ? " bytes a token in f16\n" : " bytes a token, of one layer after the other\n",
                  as_text(checkpoint.tokenizer()));
   if (const auto& names = checkpoint.left_out(); !names.empty()) {
     out += message("left out        ", names.size(), " tensors of other parts than the language model: ", parts_text(names), "\n");

@@ -37,7 +37,8 @@ std::int64_t buffer_bytes(const ModelConfig& c, const TextRoom& texts) {
   }
   const std::int64_t recurrent = (2 * c.recurrent.channels + 2 * c.recurrent.value_heads * c.recurrent.value_dim) * rounded;
   const std::int64_t row = c.dim * (3 * plain + 2 * rounded) + mixer + recurrent + ffn * (plain + rounded) + experts + 2 * c.layers * c.per_layer_dim * plain;
-  const std::int64_t rows = std::min(Forward::largest_chunk, texts.context * texts.sequences);
+  // Tokens that see each other go through the layers together.
+  const std::int64_t rows = c.arch->causal ? std::min(Forward::largest_chunk, texts.context * texts.sequences) : std::max(Forward::largest_chunk, texts.context);
   return rows * row + 32 * c.vocab * plain;
 }
 

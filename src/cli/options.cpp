@@ -201,6 +201,10 @@ void refuse_overwriting(const std::string& model, const std::string& out) {
          ": expected an output other than the input, found the same file");
 }
 
+std::int64_t context_of(const ModelConfig& config, const LoadingOptions& options, std::int64_t context) {
+  return context == 0 && !options.memory.empty() ? std::min(config.context, bounded_context) : context;
+}
+
 Model load_model(const std::string& path, const LoadingOptions& options, const TextRoom& texts) {
   at_most_one(options.map + options.no_map + options.direct, "--mmap, --no-mmap, --direct");
   const WeightMemory memory = options.map      ? WeightMemory::mapped

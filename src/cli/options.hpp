@@ -104,6 +104,8 @@ void refuse_overwriting(const std::string& model, const std::string& out);
 void add_gptq_zero(CLI::App& app, std::string& target);
 /// Opens, and passes on what Checkpoint::warnings() says.
 [[nodiscard]] Checkpoint open_checkpoint(const std::string& path, const std::string& gptq_zero);
+/// Tokens that a text may have: `context`, or where that is 0 what the model was made for, within a bound of memory at most bounded_context.
+[[nodiscard]] std::int64_t context_of(const ModelConfig& config, const LoadingOptions& options, std::int64_t context);
 /// Within --memory, which `texts` share.
 [[nodiscard]] Model load_model(const std::string& path, const LoadingOptions& options, const TextRoom& texts);
 

@@ -88,7 +88,7 @@ Case weigh(const Footprint& size, const std::string& format, const ModelConfig& 
   const std::int64_t room = std::max<std::int64_t>(0, m.memory_bytes - fixed);
   c.largest_context = fixed > m.memory_bytes ? 0 : state.per_token == 0 ? config.context : std::min(config.context, room / state.per_token);
   // At the beginning of a text; a token at the end of a long one reads its keys and values besides.
-  c.generate_tok_s = decode_share * 1e9 * m.read_gb_s / static_cast<double>(size.token_bytes);
+  if (config.has_head) c.generate_tok_s = decode_share * 1e9 * m.read_gb_s / static_cast<double>(size.token_bytes);
   const double share = config.has_experts() ? prompt_share_of_experts : prompt_share;
   c.prompt_tok_s = share * 1e9 * m.int8_gop_s / (size.layer_operations + (float_cost - 1) * size.float_operations);
   return c;
@@ -129,13 +129,14 @@ std::string command_of(const PlanOptions& o, std::string_view format) {
 
 Json as_json(const PlanOptions& o, const Checkpoint& checkpoint, const Case& c, const std::vector<Case>& others, StateBytes state, std::int64_t context,
              const Machine& m) {
+  const ModelConfig& config = checkpoint.config();
   Json advice = Json::array();
   for (const Case& other : others) {
-    advice.push_back({{"command", command_of(o, other.format)}, {"format", other.format}, {"bytes", other.size.bytes}, {"fits", other.fits}, {"generate_tok_s", other.generate_tok_s},
+    advice.push_back({{"command", command_of(o, other.format)}, {"format", other.format}, {"bytes", other.size.bytes}, {"fits", other.fits}, {"generate_tok_s", config.has_head ? Json(other.generate_tok_s) : Json(nullptr)},
                       {"prompt_tok_s", other.prompt_tok_s}});
   }
   return {{"path", o.model},
-          {"architecture", std::string(checkpoint.config().arch->name)},
+          {"architecture", std::string(config.arch->name)},
           {"format", c.format.empty() ? Json(nullptr) : Json(c.format)},
           {"parameters", c.size.parameters},
           {"active_parameters", c.size.active_parameters},
@@ -170,7 +171,7 @@ std::string as_text(const Checkpoint& checkpoint, const Case& c, const std::vect
   if (config.has_experts()) out += message(", ", in_billions(c.size.active_parameters), " of them work for a token");
   out += message("\nweights         ", in_bytes(c.size.bytes), " ", c.format.empty() ? "as they are" : "as " + c.format, " (", fixed(c.size.bits_per_weight(), 2), " bits a weight), of which a token reads ",
                  in_bytes(c.size.token_bytes), "\n");
-  out += message("a text          ", state.per_token, " bytes a token in ", o.kv, state.fixed > 0 ? message(" and ", in_bytes(state.fixed), " of recurrent states") : "", ": ",
+  out += message("a text          ", state.per_token, " bytes a token in ", config.arch->causal ? o.kv : "f32", state.fixed > 0 ? message(" and ", in_bytes(state.fixed), " of recurrent states") : "", ": ",
                  in_bytes(state.fixed + state.per_token * context), " for ", context, " tokens; the model was made for ", config.context, "\n");
   out += message("memory          ", in_bytes(c.resident_bytes), " with buffers, ", !c.fits ? "does NOT fit in " : c.streamed_bytes > 0 ? "runs from its file in " : "fits in ", in_bytes(m.memory_bytes));
   out += c.fits ? message("; the largest context is ", c.largest_context, "\n") : std::string("\n");
@@ -179,15 +180,16 @@ std::string as_text(const Checkpoint& checkpoint, const Case& c, const std::vect
     if (config.has_experts()) out += message(", and experts beyond ", c.cached_experts, " that are cached, were they chosen evenly");
     out += m.disk_gb_s > 0 ? "\n" : "; --disk-gb-s says how fast that is\n";
   }
-  if (c.fits && c.generate_tok_s > 0) {
-    out += message("speed           about ", fixed(c.generate_tok_s, 1), " tok/s of text, ", fixed(c.prompt_tok_s, 0), " of a prompt (memory read at ", fixed(m.read_gb_s, 1), " GB/s, ",
+  if (c.fits && c.prompt_tok_s > 0) {
+    const std::string generated = config.has_head ? message(fixed(c.generate_tok_s, 1), " tok/s of text, ") : "";
+    out += message("speed           about ", generated, fixed(c.prompt_tok_s, 0), config.has_head ? " of a prompt" : " tok/s of texts that are read", " (memory read at ", fixed(m.read_gb_s, 1), " GB/s, ",
                    fixed(m.int8_gop_s, 0), " Gop/s of int8)\n");
   }
   if (others.empty()) return out;
   Table table("lrrrl");
   table.add({"compressed to", "bytes", "text tok/s", "prompt tok/s", ""});
   for (const Case& other : others) {
-    table.add({other.format, in_bytes(other.size.bytes), fixed(other.generate_tok_s, 1), fixed(other.prompt_tok_s, 0), other.fits ? "fits" : "does not fit"});
+    table.add({other.format, in_bytes(other.size.bytes), config.has_head ? fixed(other.generate_tok_s, 1) : "-", fixed(other.prompt_tok_s, 0), other.fits ? "fits" : "does not fit"});
   }
   const auto best = std::ranges::find_if(others, &Case::fits);
   out += "\n" + table.text();

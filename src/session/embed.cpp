@@ -34,19 +34,11 @@ EncodeOptions encoding(const EmbedOptions& options, std::int64_t context) {
 std::vector<float> embed(Session& session, std::span<const TokenId> tokens, const EmbedOptions& options) {
   if (tokens.empty()) fail(Errc::invalid_argument, "embed: expected at least one token, found none");
   const ModelConfig& config = session.model().config();
-  const Pooling pooling = options.pooling.value_or(config.usual_pooling());
-  const auto last = static_cast<std::int64_t>(tokens.size()) - 1;
-  std::vector<double> sums(static_cast<std::size_t>(config.dim));
+  Pool pool(options.pooling.value_or(config.usual_pooling()), std::ssize(tokens), static_cast<std::size_t>(config.dim));
   session.clear();
-  session.states(tokens, [&](std::int64_t index, std::span<const float> state) {
-    if ((pooling == Pooling::cls && index != 0) || (pooling == Pooling::last && index != last)) return;
-    for (std::size_t i = 0; i < sums.size(); ++i) sums[i] += static_cast<double>(state[i]);
-  });
-  if (pooling == Pooling::mean) {
-    for (double& sum : sums) sum /= static_cast<double>(tokens.size());
-  }
-  std::vector<float> embedding(sums.size());
-  put_embedding(sums, normalizes(config, options), embedding);
+  session.states(tokens, [&](std::int64_t index, std::span<const float> state) { pool.add(index, state); });
+  std::vector<float> embedding(static_cast<std::size_t>(config.dim));
+  put_embedding(pool.finish(), normalizes(config, options), embedding);
   return embedding;
 }
 

@@ -6,31 +6,6 @@
 
 namespace bantam::inline v0 {
 
-namespace {
-
-/// What stands for a text, as its states come in.
-class Pool {
- public:
-  Pool(Pooling pooling, std::int64_t tokens, std::size_t size) : pooling_(pooling), last_(tokens - 1), sums_(size) {}
-  void add(std::int64_t index, std::span<const float> state) {
-    if ((pooling_ == Pooling::cls && index != 0) || (pooling_ == Pooling::last && index != last_)) return;
-    for (std::size_t i = 0; i < sums_.size(); ++i) sums_[i] += static_cast<double>(state[i]);
-  }
-  std::span<const double> values() {
-    if (pooling_ == Pooling::mean) {
-      for (double& sum : sums_) sum /= static_cast<double>(last_ + 1);
-    }
-    return sums_;
-  }
-
- private:
-  Pooling pooling_;
-  std::int64_t last_;
-  std::vector<double> sums_;
-};
-
-}  // namespace
-
 void read_pooled(Engine& engine, std::span<const PooledText> texts, Pooling pooling, PassOutput output, const ReadProgress& progress, std::string_view what,
                  FunctionRef<void(std::size_t text, std::span<const double> values)> sink) {
   const ModelConfig& config = engine.model().config();
@@ -41,19 +16,24 @@ void read_pooled(Engine& engine, std::span<const PooledText> texts, Pooling pool
     if (texts[i].ids.empty()) fail(Errc::invalid_argument, what, ": expected at least one token, found none", texts.size() > 1 ? message(" in text ", i) : std::string());
     total += std::ssize(texts[i].ids);
   }
-  // As many as go through the layers together: their states are all that is kept.
+  // As many as go through the layers together. Of decoders the keys and values of all layers are kept meanwhile, in whole pages.
+  const auto room_of = [&](const PooledText& text) {
+    const std::int64_t count = std::ssize(text.ids), page = config.arch->causal ? page_tokens : 1;
+    return div_up(count, page) * page;
+  };
   for (std::size_t first = 0; first < texts.size();) {
     std::size_t last = first;
-    std::int64_t tokens = 0;
-    while (last < texts.size() && (last == first || tokens + std::ssize(texts[last].ids) <= Forward::largest_chunk)) tokens += std::ssize(texts[last++].ids);
+    for (std::int64_t room = Forward::largest_chunk; last < texts.size() && (last == first || room_of(texts[last]) <= room); ++last) room -= room_of(texts[last]);
     std::vector<nn::SequenceState> states;
     std::vector<Engine::Sequence> sequences;
     std::vector<Pool> pools;
+    std::int64_t tokens = 0;
     states.reserve(last - first);
     for (std::size_t i = first; i < last; ++i) {
       const std::int64_t count = std::ssize(texts[i].ids);
       sequences.push_back({.tokens = texts[i].ids, .state = &states.emplace_back(engine.new_state("f32")), .first_output = pooling == Pooling::last ? count - 1 : 0, .types = texts[i].types});
       pools.emplace_back(pooling, count, size);
+      tokens += count;
     }
     engine.run(
         sequences, [&](std::int64_t sequence, std::int64_t index, std::span<const float> values) { pools[static_cast<std::size_t>(sequence)].add(index, values); },
@@ -62,7 +42,7 @@ void read_pooled(Engine& engine, std::span<const PooledText> texts, Pooling pool
           return !progress || progress(done + read, total);
         },
         output);
-    for (std::size_t i = first; i < last; ++i) sink(i, pools[i - first].values());
+    for (std::size_t i = first; i < last; ++i) sink(i, pools[i - first].finish());
     done += tokens;
     first = last;
   }
