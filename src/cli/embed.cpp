@@ -1,5 +1,8 @@
 // `bantam embed` and `bantam rerank`: texts as rows of numbers, documents by how well they answer a query.
 #include <algorithm>
+#include <cmath>
+#include <functional>
+#include <limits>
 #include <numeric>
 
 #include "bantam/model/forward.hpp"
@@ -106,7 +109,9 @@ int run_rerank(const RerankArguments& o) {
   const std::vector<float> scores = rerank(engine, o.query, documents, {.instruction = o.instruction, .progress = progress_of(bar)});
   std::vector<std::int64_t> order(scores.size());
   std::iota(order.begin(), order.end(), 0);
-  std::ranges::stable_sort(order, [&](std::int64_t a, std::int64_t b) { return scores[static_cast<std::size_t>(a)] > scores[static_cast<std::size_t>(b)]; });
+  // What is no number comes last.
+  const auto rank = [&](std::int64_t i) { return std::isnan(scores[static_cast<std::size_t>(i)]) ? -std::numeric_limits<float>::infinity() : scores[static_cast<std::size_t>(i)]; };
+  std::ranges::stable_sort(order, std::greater<>(), rank);
   if (o.common.json) {
     print_json({{"scores", scores}, {"order", order}});
     return 0;

@@ -237,7 +237,8 @@ ModelConfig read_sizes(const ArchSpec& arch, const Source& source) {
     c.value_dim = c.head_dim;
   }
   if ((!arch.latent && c.head_dim % 2 != 0) || c.head_dim > most_head_dim) {
-    fail(Errc::corrupt, source.place, ": ", source.key(Field::head_dim), ": expected an even size up to ", most_head_dim, ", found ", c.head_dim);
+    const bool is_said = !source.key(Field::head_dim).empty();
+    fail(Errc::corrupt, source.place, ": ", source.key(is_said ? Field::head_dim : Field::heads), ": expected ", is_said ? "" : "heads of ", "an even size up to ", most_head_dim, ", found ", c.head_dim);
   }
   if (c.heads * std::max({c.head_dim, c.value_dim, c.kv_rank}) > largest_extent) {
     fail(Errc::corrupt, source.place, ": ", source.key(Field::heads), ": expected at most ", largest_extent, " rows of q, found ", c.heads, " heads of ", c.head_dim);

@@ -510,11 +510,11 @@ ModelConfig from_json(const Json& whole, const std::string& file) {
       if (json.contains("use_sliding_window")) first = static_cast<std::int64_t>(std::min(*from, 1e9));
     }
   }
-  std::optional<double> step = number_at(json, "sliding_window_pattern", place);
-  for (const char* key : {"_sliding_window_pattern", "global_attn_every_n_layers"}) {
+  std::optional<double> step;
+  for (const char* key : {"sliding_window_pattern", "_sliding_window_pattern", "global_attn_every_n_layers"}) {
     if (!step) step = number_at(json, key, place);
+    if (step && (!(*step >= 1) || *step > static_cast<double>(detail::largest_extent))) fail(Errc::corrupt, place, ": ", key, ": expected at least 1, found ", *step);
   }
-  if (step && (!(*step >= 1) || *step > static_cast<double>(detail::largest_extent))) fail(Errc::corrupt, place, ": sliding_window_pattern: expected at least 1, found ", *step);
   for (std::int64_t i = 0; i < c.layers; ++i) {
     const bool has_window = step && arch.full_attention_step > 0 ? detail::has_window(arch, i, static_cast<std::int64_t>(*step)) : detail::has_window(arch, i);
     c.specs[static_cast<std::size_t>(i)].window = i < first || !has_window ? 0 : window;

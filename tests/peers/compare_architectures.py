@@ -32,7 +32,7 @@ WITH_UNIT_KEYS = ("qwen3_5-", "qwen3_5_moe-", "qwen3_next-")
 
 
 # Without logits: compare_encoders.py.
-ENCODERS = ("bert", "roberta", "xlm-roberta", "nomic_bert", "modernbert")
+ENCODERS = ("bert", "roberta", "xlm-roberta", "nomic_bert", "modernbert", "qwen3_embed-", "qwen3_rank-")
 
 
 def tolerance(name):

@@ -64,6 +64,15 @@ int main(int argc, char** argv) {
         continue;
       }
       write(tiny, name_of(*arch) + "-" + argv[i], argv[1]);
+      if (arch == &bantam::archs::qwen3) {
+        bantam::test::TinyModel whole = tiny;
+        whole.tied = true;
+        whole.pooling = bantam::poolings[static_cast<std::size_t>(i + 1) % std::size(bantam::poolings)];
+        write(whole, name_of(*arch) + "_embed-" + argv[i], argv[1]);
+        whole.labels = 2;  // yes and no
+        whole.pooling = {};
+        write(whole, name_of(*arch) + "_rank-" + argv[i], argv[1]);
+      }
       if (arch->may_draft()) {
         tiny.drafts = true;  // llama.cpp passes over the layer, or takes it for what it is
         write(tiny, name_of(*arch) + "-drafting-" + argv[i], argv[1]);
