@@ -170,25 +170,3 @@ def facts_plan(h, models):
     h.refuses(1, "plan", folder, says="config.json")
     (folder / "config.json").unlink()
     h.refuses(1, "plan", folder, says="config.json")
-
-
-def facts_embed(h, models):
-    model = h.model("stories260k")
-    texts = ["Once upon a time", "The dog", "Once upon a time"]
-    seen = h.json("embed", model, *texts)
-    h.equal("keys", set(seen), {"embeddings", "dim", "pooling"})
-    h.equal("a vector a text", [len(row) for row in seen["embeddings"]], [seen["dim"]] * 3)
-    h.fact("the same text, the same vector", seen["embeddings"][0] == seen["embeddings"][2] != seen["embeddings"][1])
-    h.fact("of length 1", all(abs(sum(x * x for x in row) - 1) < 1e-5 for row in seen["embeddings"]))
-    h.equal("lines of standard input", h.json("embed", model, input="\n".join(texts) + "\n"), seen)
-    lines = h.succeeds("embed", model, *texts).text.splitlines()
-    h.fact("a line a vector", [len(line.split()) for line in lines] == [seen["dim"]] * 3 and abs(float(lines[0].split()[0]) - seen["embeddings"][0][0]) < 1e-4, lines[0])
-    ids = json.loads(h.succeeds("tokenize", model, input=texts[0]).text)
-    h.equal("--ids is exactly these", h.json("embed", model, "--ids", json.dumps(ids))["embeddings"][0], seen["embeddings"][0])
-    last = h.json("embed", model, texts[0], "--pooling", "last", "--no-normalize")
-    h.fact("--pooling and --no-normalize", last["pooling"] == "last" and abs(sum(x * x for x in last["embeddings"][0]) - 1) > 1e-3)
-    h.equal("--truncate", len(h.json("embed", model, "a " * 100, "--context", 8, "--truncate")["embeddings"]), 1)
-    h.refuses(1, "embed", model, "a " * 100, "--context", 8, says="expected at most 8 tokens")
-    h.refuses(2, "embed", model, "a", "--pooling", "max", says="mean|cls|last")
-    h.refuses(2, "embed", model, "a", "--normalize", "--no-normalize")
-    h.refuses(1, "rerank", model, "a", "b", says="expected a model with a classifier")

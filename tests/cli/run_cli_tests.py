@@ -3,6 +3,7 @@ import sys
 import time
 
 import compress_facts
+import embed_facts
 import foreign_facts
 import general_facts
 import measure_facts
@@ -12,7 +13,7 @@ import terminal_facts
 import tokenize_facts
 from harness import QUICK, Harness
 
-GROUPS = [general_facts, tokenize_facts, naming_facts, run_facts, terminal_facts, measure_facts, compress_facts, foreign_facts]
+GROUPS = [general_facts, tokenize_facts, naming_facts, run_facts, terminal_facts, measure_facts, embed_facts, compress_facts, foreign_facts]
 
 
 def main():
