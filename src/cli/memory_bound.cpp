@@ -24,8 +24,15 @@ std::int64_t taken_bytes() {
   return std::strtoll(pages.c_str() + std::min(pages.find(' '), pages.size()), nullptr, 10) * ::sysconf(_SC_PAGESIZE);
 }
 
-/// Activations of a pass: rows of floats, most of them rounded to 8 bits besides, and twice where kernels want tokens interleaved.
 std::int64_t buffer_bytes(const ModelConfig& c, const TextRoom& texts) {
+  // Tokens that see each other go through the layers together.
+  const std::int64_t rows = c.arch->causal ? std::min(Forward::largest_chunk, texts.context * texts.sequences) : std::max(Forward::largest_chunk, texts.context);
+  return rows * row_bytes(c) + 32 * c.vocab * static_cast<std::int64_t>(sizeof(float));
+}
+
+}  // namespace
+
+std::int64_t row_bytes(const ModelConfig& c) {
   constexpr std::int64_t plain = sizeof(float), rounded = plain + 4;
   std::int64_t mixer = 0, ffn = c.ffn, experts = 0;
   for (std::int64_t i = 0; i < c.layers; ++i) {
@@ -36,13 +43,8 @@ std::int64_t buffer_bytes(const ModelConfig& c, const TextRoom& texts) {
     experts = std::max(experts, c.router.used * (c.expert_dim() * (plain + rounded) + spec.expert_ffn * (plain + rounded)));
   }
   const std::int64_t recurrent = (2 * c.recurrent.channels + 2 * c.recurrent.value_heads * c.recurrent.value_dim) * rounded;
-  const std::int64_t row = c.dim * (3 * plain + 2 * rounded) + mixer + recurrent + ffn * (plain + rounded) + experts + 2 * c.layers * c.per_layer_dim * plain;
-  // Tokens that see each other go through the layers together.
-  const std::int64_t rows = c.arch->causal ? std::min(Forward::largest_chunk, texts.context * texts.sequences) : std::max(Forward::largest_chunk, texts.context);
-  return rows * row + 32 * c.vocab * plain;
+  return c.dim * (3 * plain + 2 * rounded) + mixer + recurrent + ffn * (plain + rounded) + experts + 2 * c.layers * c.per_layer_dim * plain;
 }
-
-}  // namespace
 
 std::int64_t room_for_weights(const Checkpoint& checkpoint, std::int64_t bound, TextRoom texts) {
   const ModelConfig& config = checkpoint.config();

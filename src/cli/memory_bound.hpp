@@ -6,6 +6,8 @@
 
 namespace bantam::cli {
 
+/// Of a token in a pass: activations, rows of floats, most of them rounded to 8 bits besides, and twice where kernels want tokens interleaved.
+[[nodiscard]] std::int64_t row_bytes(const ModelConfig& config);
 /// What weights may take in a process that takes `bound` bytes in all: less what it has already, keys, values and states of the texts,
 /// and buffers. Throws Error where nothing is left.
 [[nodiscard]] std::int64_t room_for_weights(const Checkpoint& checkpoint, std::int64_t bound, TextRoom texts);

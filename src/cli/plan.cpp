@@ -9,6 +9,7 @@
 #include "bantam/nn/recurrent_state.hpp"
 #include "bantam/session/machine.hpp"
 #include "fit.hpp"
+#include "memory_bound.hpp"
 #include "options.hpp"
 #include "output.hpp"
 #include "progress.hpp"
@@ -60,11 +61,13 @@ Machine machine_of(const PlanOptions& o) {
 struct StateBytes {
   std::int64_t per_token = 0;  ///< keys and values
   std::int64_t fixed = 0;      ///< states of recurrent layers
+  std::int64_t row = 0;        ///< activations of a token, where those of a text go through the layers together, however many they are
+  [[nodiscard]] std::int64_t of_token() const noexcept { return per_token + row; }
 };
 
 StateBytes state_bytes_of(const ModelConfig& config, const std::string& kv) {
   nn::SequenceState state = config.new_state(kv);
-  StateBytes bytes{.per_token = state.bytes_per_token()};
+  StateBytes bytes{.per_token = state.bytes_per_token(), .row = config.arch->causal ? 0 : row_bytes(config)};
   if (const auto* recurrent = state.find<nn::RecurrentState>(); recurrent != nullptr) bytes.fixed = recurrent->least_bytes();
   return bytes;
 }
@@ -83,10 +86,10 @@ struct Case {
 Case weigh(const Footprint& size, const std::string& format, const ModelConfig& config, StateBytes state, std::int64_t context, const Machine& m) {
   Case c{.size = size, .format = format};
   const std::int64_t fixed = size.bytes + state.fixed + program_bytes;
-  c.resident_bytes = fixed + state.per_token * context;
+  c.resident_bytes = fixed + state.of_token() * context;
   c.fits = c.resident_bytes <= m.memory_bytes;
   const std::int64_t room = std::max<std::int64_t>(0, m.memory_bytes - fixed);
-  c.largest_context = fixed > m.memory_bytes ? 0 : state.per_token == 0 ? config.context : std::min(config.context, room / state.per_token);
+  c.largest_context = fixed > m.memory_bytes ? 0 : state.of_token() == 0 ? config.context : std::min(config.context, room / state.of_token());
   // At the beginning of a text; a token at the end of a long one reads its keys and values besides.
   if (config.has_head) c.generate_tok_s = decode_share * 1e9 * m.read_gb_s / static_cast<double>(size.token_bytes);
   const double share = config.has_experts() ? prompt_share_of_experts : prompt_share;
@@ -96,7 +99,7 @@ Case weigh(const Footprint& size, const std::string& format, const ModelConfig& 
 
 /// The same for a file that does not fit whole: what is left beside everything else is for what stays, slots and cached experts.
 void stream(Case& c, const Checkpoint& checkpoint, StateBytes state, std::int64_t context, const Machine& m) {
-  const std::int64_t others = state.fixed + state.per_token * context + program_bytes;
+  const std::int64_t others = state.fixed + state.of_token() * context + program_bytes;
   if (others >= m.memory_bytes) return;
   const Residency residency = residency_of(checkpoint, m.memory_bytes - others);
   if (!residency.fits()) return;
@@ -108,8 +111,8 @@ void stream(Case& c, const Checkpoint& checkpoint, StateBytes state, std::int64_
     c.cached_experts += layer.cached_experts;
   }
   // A longer context takes memory from weights, as long as the least of them is left.
-  c.largest_context = state.per_token == 0 ? checkpoint.config().context
-                                           : std::min(checkpoint.config().context, (m.memory_bytes - state.fixed - program_bytes - residency.least) / state.per_token);
+  c.largest_context = state.of_token() == 0 ? checkpoint.config().context
+                                            : std::min(checkpoint.config().context, (m.memory_bytes - state.fixed - program_bytes - residency.least) / state.of_token());
   if (m.disk_gb_s == 0) {
     c.generate_tok_s = c.prompt_tok_s = 0;
     return;
