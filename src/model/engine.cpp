@@ -217,6 +217,7 @@ void Engine::remove(nn::SequenceState& state, std::int64_t first, std::int64_t l
   }
   const ModelConfig& config = model().config();
   if (state.find<nn::RecurrentState>() != nullptr) fail(Errc::unsupported, "remove: expected a model that keeps keys and values alone, found one with recurrent states");
+  if (!config.arch->causal) fail(Errc::unsupported, "remove: expected a model whose tokens see those before them alone, found one of type ", config.arch->name);
   if (config.arch->learns_positions()) fail(Errc::unsupported, "remove: expected a model whose keys can be turned to other positions, found one that learned positions");
   const nn::Rope rope(config.rope, context()), local(config.local_rope.value_or(config.rope), context());
   const auto turned = [&](const nn::Rope& by) {

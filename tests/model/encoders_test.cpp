@@ -225,6 +225,7 @@ TEST_CASE("encoders say what they are not for in one line") {
   // A sequence comes at once.
   session.states(some_tokens(4), [](std::int64_t, std::span<const float>) {});
   has(error_of([&] { session.states(some_tokens(2), [](std::int64_t, std::span<const float>) {}); }), "expected a sequence at once");
+  has(error_of([&] { session.remove(1, 2); }), "remove: expected a model whose tokens see those before them alone, found one of type bert");
   CHECK(session.tokens().size() == 4);
   has(error_of([&] { Engine longer(model, {.context = 65}); }), "context: expected at most the 64 tokens that the model has learned positions of, found 65");
   has(error_of([&] { (void)embed(engine, std::vector<std::vector<TokenId>>{some_tokens(3), {}}); }), "embed: expected at least one token, found none in text 1");

@@ -70,7 +70,7 @@ class Engine {
   void draft(nn::SequenceState& draft_state, std::span<const TokenId> tokens, std::span<const float> states, std::span<float> logits, std::span<float> state);
 
   /// Forgets tokens first .. last; those behind take their places, their keys turned to their new positions (Session::remove).
-  /// Throws invalid_argument for a range that was not read, and out_of_memory, leaving the state as it was.
+  /// Throws invalid_argument for a range that was not read, unsupported for models that nothing can be taken out of, and out_of_memory, leaving it as it was.
   void remove(nn::SequenceState& state, std::int64_t first, std::int64_t last);
 
   /// Throws invalid_argument naming the first that is not in the vocabulary.
