@@ -385,8 +385,8 @@ BANTAM_API bantam_status bantam_session_states(bantam_session *session, const in
 BANTAM_API bantam_status bantam_session_logits(bantam_session *session, const float **logits, size_t *count);
 /**
  * The embedding of a text: the mean of the hidden states that the head would read ("mean"), the first ("cls") or the last
- * ("last"), of length 1 when `normalize` is not 0. The session then holds these tokens and nothing else. Valid until the session
- * is used again.
+ * ("last"), NULL: what the model's files say, of length 1 when `normalize` is above 0, below 0: as the files say. The session then
+ * holds these tokens and nothing else. Valid until the session is used again.
  */
 BANTAM_API bantam_status bantam_session_embed(bantam_session *session, const int32_t *ids, size_t count, const char *pooling, int normalize,
                                               const float **embedding, size_t *size);
@@ -405,6 +405,33 @@ BANTAM_API int64_t bantam_session_context(const bantam_session *session);
 /** [any thread] Stops what the session is doing, within a step, with BANTAM_CANCELLED; if it does nothing, the next thing
  *  that it is asked to do. The session stays usable. */
 BANTAM_API void bantam_session_cancel(bantam_session *session);
+
+/* ---- 5b. Embedders: texts as rows of numbers, documents by how well they answer a query ---- */
+
+typedef struct bantam_embedder bantam_embedder; /* [one thread] */
+
+typedef struct bantam_embedder_options {
+  size_t struct_size;
+  int64_t context_tokens; /* most tokens of a text; 0: what the model was made for */
+  int32_t threads;        /* 0: bantam_core_count() */
+  int32_t normalize;      /* above 0: rows of length 1; 0: as they are; below 0: as the model's files say, else of length 1 */
+  const char *pooling;    /* "mean", "cls" or "last"; NULL: as the model's files say, else "mean" */
+  int32_t truncate;       /* not 0: leaves out the end of texts that are too long, which are refused otherwise */
+  int32_t reserved;       /* 0 */
+  bantam_read_progress progress; /* with the tokens read and those to read in all; NULL: none */
+  void *progress_user;
+} bantam_embedder_options;
+#define BANTAM_EMBEDDER_OPTIONS_INIT {sizeof(bantam_embedder_options), 0, 0, -1, NULL, 0, 0, NULL, NULL}
+
+/** Threads and buffers to read texts with; any model will do. */
+BANTAM_API bantam_status bantam_embedder_new(bantam_embedder **embedder, const bantam_model *model, const bantam_embedder_options *options);
+BANTAM_API void bantam_embedder_free(bantam_embedder *embedder);
+/** The embeddings of `count` texts, ended by zeros, read together: rows of bantam_model_info.width numbers one behind the other; `numbers`
+ *  is what there is room for, count * width. */
+BANTAM_API bantam_status bantam_embedder_embed(bantam_embedder *embedder, const char *const *texts, size_t count, float *embeddings, size_t numbers);
+/** A score of each of `count` documents, higher for better ones: of a model with a classifier of one label its number, of one that answers
+ *  yes or no the probability of yes; others give BANTAM_UNSUPPORTED. */
+BANTAM_API bantam_status bantam_embedder_rerank(bantam_embedder *embedder, const char *query, const char *const *documents, size_t count, float *scores);
 
 /* ---- 6. Generations ---- */
 

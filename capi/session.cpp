@@ -140,7 +140,8 @@ bantam_status bantam_session_embed(bantam_session* session, const int32_t* ids, 
     bantam_session& s = need(session, "session");
     (void)need(size, "size");
     const float*& out = need(embedding, "embedding");
-    const bantam::EmbedOptions options{.pooling = bantam::find_pooling(&need(pooling, "pooling")), .normalize = normalize != 0};
+    const bantam::EmbedOptions options{.pooling = pooling == nullptr ? std::nullopt : std::optional(bantam::find_pooling(pooling)),
+                                       .normalize = normalize < 0 ? std::nullopt : std::optional(normalize > 0)};
     s.check_cancelled();
     s.embedding = bantam::embed(s.session, ids_of(ids, count), options);
     out = s.embedding.data();

@@ -57,6 +57,14 @@ std::string reference_name(const TensorId& id, bool sparse) {
     case Role::position_embedding: return "position_embedding";
     case Role::embedding_norm: return "embedding_norm.weight";
     case Role::embedding_norm_bias: return "embedding_norm.bias";
+    case Role::token_type_embedding: return "token_type_embedding";
+    case Role::class_dense: return "class_dense";
+    case Role::class_dense_bias: return "class_dense_bias";
+    case Role::class_norm: return "class_norm";
+    case Role::class_head: return "class_head";
+    case Role::class_head_bias: return "class_head_bias";
+    case Role::attention_out_norm_bias: return layer + "attention_out_norm_bias";
+    case Role::ffn_out_norm_bias: return layer + "ffn_out_norm_bias";
     case Role::q_norm_bias: return layer + "self_attn.q_norm.bias";
     case Role::k_norm_bias: return layer + "self_attn.k_norm.bias";
     case Role::final_norm_bias: return "model.norm.bias";
@@ -97,6 +105,11 @@ std::string reference_name(const TensorId& id, bool sparse) {
   }
 }
 
+/// Tables and matrices of no block that are kept as vectors: around 0.
+bool is_table_of_floats(Role role) {
+  return role == Role::token_type_embedding || role == Role::class_dense || role == Role::class_dense_bias || role == Role::class_head || role == Role::class_head_bias;
+}
+
 /// What is added, or multiplied by, around 0.
 bool is_recurrent_offset(Role role) {
   return role == Role::delta_convolution || role == Role::delta_decay_bias || role == Role::state_convolution || role == Role::state_convolution_bias ||
@@ -110,7 +123,7 @@ void TinyModel::add(Random& random, const RoleInfo& info, const TensorId& id) {
   const bool sparse = id.layer >= 0 && sizes.layer(id.layer).is_sparse();
   const TensorKey* key = arch->find(info.role, sparse);
   if (key == nullptr || !is_in_layer(info.role, id.layer, sizes)) return;
-  const bool wanted = info.role == Role::head ? !tied : info.role == Role::draft_final_norm || (biases && info.role != Role::rope_divisors);
+  const bool wanted = info.role == Role::head ? !tied : info.role == Role::token_type_embedding || info.role == Role::draft_final_norm || (biases && info.role != Role::rope_divisors);
   if (key->presence == Presence::optional && !wanted) return;
   const auto [rows, columns] = shape_of(info.role, id.layer, sizes);
   TinyTensor t{name_in(sizes, key->hf, id), name_in(sizes, key->gguf, id), {columns}, {}};
@@ -124,10 +137,11 @@ void TinyModel::add(Random& random, const RoleInfo& info, const TensorId& id) {
   if (info.by_heads) t.heads = heads;
   if (!key->fused.name.empty()) t.fused_name = name_in(sizes, key->fused.name, id), t.fused = key->fused;
   if (!info.is_of_expert() && !info.by_heads) t.groups = key->fused.by_groups ? sizes.kv_heads_of(id.layer) : key->fused.by_key_heads ? sizes.recurrent.key_heads : 1;
-  const bool scales = !info.is_matrix() && !info.bias_of && info.role != Role::shared_gate && info.role != Role::selection_bias && info.role != Role::sinks && !is_recurrent_offset(info.role);
+  const bool scales = !info.is_matrix() && !info.bias_of && info.role != Role::shared_gate && info.role != Role::selection_bias && info.role != Role::sinks && !is_recurrent_offset(info.role) && !is_table_of_floats(info.role);
   const bool decays = info.role == Role::delta_decay || info.role == Role::state_decay;
   const double mean = decays ? -1 : scales ? 1 : 0, spread = info.is_matrix() ? 1 / std::sqrt(static_cast<double>(columns)) : 0.3;
   if (info.role == Role::rope_divisors) t.values = sizes.rope.divisors;
+  if (info.role == Role::position_embedding && arch->pads_positions) t.rows_left_out = arch->position_offset;
   for (std::int64_t i = std::ssize(t.values); i < rows * columns; ++i) t.values.push_back(static_cast<float>(mean + spread * random.normal()));
   if (arch->attention_scale == 1 && info.role == Role::q_norm) {
     // Queries are trained to be as short as a scale of 1 asks for.
@@ -203,6 +217,11 @@ TinyModel& TinyModel::make() {
   Random random(seed);
   sizes = {};
   sizes.arch = arch;
+  if (!arch->latent && arch->find(Field::heads) != nullptr && arch->find(Field::head_dim) == nullptr) head_dim = dim / heads;
+  sizes.has_head = arch->find(Role::head) != nullptr && labels == 0;
+  if (arch->find(Role::token_type_embedding) != nullptr) sizes.token_types = token_types;
+  if (arch->find(Role::class_head) != nullptr) sizes.labels = labels;
+  sizes.pooling = pooling;
   const ConfigKey* of_kv_heads = arch->find(Field::kv_heads);
   if (!arch->latent && (of_kv_heads == nullptr || of_kv_heads->hf.empty())) kv_heads = of_kv_heads != nullptr && of_kv_heads->otherwise > 0 ? static_cast<std::int64_t>(of_kv_heads->otherwise) : heads;
   sizes.dim = dim, sizes.heads = heads, sizes.kv_heads = kv_heads, sizes.head_dim = head_dim, sizes.vocab = vocab, sizes.context = context;
@@ -215,7 +234,7 @@ TinyModel& TinyModel::make() {
   if (turns_part) sizes.rope.dim = head_dim / 4 * 2;
   if (arch->find(Field::expert_latent) != nullptr) sizes.expert_latent = expert_latent;
   if (arch->single_group) key_heads = 1;
-  sizes.has_rope = !arch->says_rope || turned;
+  sizes.has_rope = !arch->learns_positions() && (!arch->says_rope || turned);
   sizes.router = arch->router;
   sizes.gate = arch->gate;
   const auto scale = [&](Field field, double value) { return arch->find(field) != nullptr ? value : 1.0; };
@@ -276,6 +295,9 @@ TinyModel& TinyModel::make() {
     if (!key.hf.empty()) said(key.hf) = number;
   });
   for (const ConfigChoice& choice : arch->choices) said(choice.key) = choice.is_number ? Json(choice.value) : Json(choice.value != 0);
+  if (arch->pads_positions) config["max_position_embeddings"] = context + arch->position_offset;
+  if (labels > 0) config["architectures"] = {std::string(arch->class_of_classifier())};
+  if (labels > 0 && pooling) config["classifier_pooling"] = std::string(name_of(*pooling));
   detail::write_layer_kinds(sizes, config);
   if (arch->says_rope) config["position_embedding_type"] = turned ? "rope" : "nope";
   if (sizes.rope.scaling == nn::RopeScaling::yarn) {
@@ -469,6 +491,10 @@ GgufBuilder TinyModel::gguf() const {
     if (sizes.temperature.scale > 0) b.key(message(name, ".rope.scaling.yarn_log_multiplier"), 1.0F);
   }
   if (arch->says_parallel) b.key(message(name, ".use_parallel_residual"), arch->parallel);
+  if (!arch->causal) b.key(message(name, ".attention.causal"), false);
+  if (pooling && labels == 0) b.key(message(name, ".pooling_type"), static_cast<std::uint32_t>(*pooling) + 1);
+  if (labels > 0) b.key(message(name, ".pooling_type"), std::uint32_t{4});
+  if (labels > 0 && pooling) b.key(message(name, ".classifier.pooling_type"), static_cast<std::uint32_t>(*pooling) + 1);
   if (arch->says_rope) b.key(message(name, ".rope.scaling.finetuned"), turned);
   put_vocabulary(b);
   if (more_keys) more_keys(b);
@@ -515,6 +541,11 @@ void TinyModel::put_tensors(GgufBuilder& b) const {
       bytes = bytes_of(by_key_heads({&*(in_order ? t : t + 1), &*(in_order ? t + 1 : t)}), "F32");
       t = end;
     }
+    if (const std::int64_t left_out = t->rows_left_out; left_out > 0) {
+      dimensions.back() -= left_out;
+      bytes = bytes_of({t->values.begin() + left_out * dimensions[0], t->values.end()}, "F32");
+      t = end;
+    }
     for (; t != end; ++t) bytes += bytes_of(t->id.layer >= 0 ? for_gguf(t->id, sizes, t->values) : for_gguf(*t), "F32");
     if (!name.empty()) b.tensor(name, dimensions, 0, bytes);
   }
@@ -524,8 +555,11 @@ reference::Transformer TinyModel::reference() const {
   reference::Transformer r{.dim = dim, .layers = layers, .heads = heads, .kv_heads = kv_heads, .head_dim = head_dim,
                            .ffn = ffn, .vocab = vocab, .norm_eps = 0.00001, .frequencies = {}, .weights = {}};
   r.layer_norms = arch->norm == Norm::layer;
-  r.head_layer_norms = arch->head_layer_norms;
   r.position_offset = arch->position_offset;
+  r.sees_all = !arch->causal;
+  r.norms_sums = arch->norms_sums;
+  r.headless = !sizes.has_head;
+  r.head_layer_norms = arch->head_layer_norms;
   r.alibi = sizes.alibi, r.scales_alibi = arch->scales_alibi, r.qkv_clip = sizes.qkv_clip;
   r.parallel = arch->parallel;
   const ModelScales& scales = sizes.scales;
@@ -608,7 +642,7 @@ std::vector<const ArchSpec*> plain_architectures() {
   std::erase_if(plain, [](const ArchSpec* arch) {
     const bool llama_norms = arch->norms_before_blocks() && arch->norm == Norm::rms && arch->find(Role::attention_norm)->hf == archs::llama.find(Role::attention_norm)->hf;
     const bool scales = arch->find(Field::embedding_scale) != nullptr || arch->scales_embedding || arch->find(Field::temperature_scale) != nullptr;
-    return arch->recurrent != MixerKind::none || !llama_norms || scales || arch->no_rope_step > 0 || !arch->find(Role::q)->fused.name.empty();
+    return !arch->causal || arch->recurrent != MixerKind::none || !llama_norms || scales || arch->no_rope_step > 0 || !arch->find(Role::q)->fused.name.empty();
   });
   return plain;
 }
@@ -616,7 +650,8 @@ std::vector<const ArchSpec*> plain_architectures() {
 std::vector<float> logits_of(const Model& model, const std::vector<TokenId>& tokens) {
   Session session(model, {.threads = 2, .kv = "f32"});
   std::vector<float> all;
-  session.score(tokens, [&](std::int64_t, std::span<const float> logits) { all.insert(all.end(), logits.begin(), logits.end()); });
+  const auto take = [&](std::int64_t, std::span<const float> values) { all.insert(all.end(), values.begin(), values.end()); };
+  model.config().has_head ? session.score(tokens, take) : session.states(tokens, take);
   return all;
 }
 

@@ -32,6 +32,7 @@ struct TinyTensor {
   std::int64_t groups = 0;          ///< of a layer's own: among which `fused` divides its rows
   float less = 0;                   ///< what folders store it less
   TensorId own = {};                ///< which weight of the model it is
+  std::int64_t rows_left_out = 0;   ///< of its first, that GGUF files have none of
 };
 
 /// Everything a test may wish to change before the files are written.
@@ -48,6 +49,9 @@ struct TinyModel {
   std::int64_t full_head_dim = 0, full_kv_heads = 1;  ///< of layers without a window that differ from the others; 0: twice head_dim
   bool shares_values = false;  ///< keys are values in these, and no layer reads another's (Gemma 4, 31B); else half of the layers do (E2B, E4B)
   std::int64_t per_layer_dim = 12;  ///< of models without experts whose values are not their keys
+  std::int64_t token_types = 2;  ///< of architectures that have some
+  std::int64_t labels = 0;       ///< of a classifier, of architectures that may have one
+  std::optional<Pooling> pooling = {};
   bool tied = false;
   bool biases = false;  ///< what is optional: Llama's attention_bias, GLM-4.5's norms of q and k
   bool fuses = true;    ///< folders have experts in one tensor where the architecture's own have
@@ -123,7 +127,7 @@ struct TinyModel {
 /// Those of them that compute what Llama does by its names: blocks one after the other, RMS norms before them, no scales, rope in all layers.
 [[nodiscard]] std::vector<const ArchSpec*> plain_architectures();
 
-/// Logits after each of `tokens`, in one row.
+/// Logits after each of `tokens`, in one row; of a model without a head what one would read.
 [[nodiscard]] std::vector<float> logits_of(const Model& model, const std::vector<TokenId>& tokens);
 
 /// Some tokens of a tiny model's vocabulary.

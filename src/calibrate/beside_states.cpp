@@ -11,7 +11,7 @@
 namespace bantam::inline v0 {
 
 nn::SequenceState* LentKeys::of(std::int64_t layer, std::size_t sequence, bool keeps) {
-  const std::int64_t place = config_->kv_place(layer);
+  const std::int64_t lender = config_->layer(layer).kv_layer, place = lender >= 0 ? lender : layer;
   if (place == layer && (!keeps || !config_->lends_keys(layer))) return nullptr;
   auto& states = states_[place];
   states.resize(std::max(states.size(), sequence + 1));

@@ -80,7 +80,7 @@ ModelSource::ModelSource(const Checkpoint& checkpoint, Rotation residual) : orig
 const ModelWeights& ModelSource::tables() const {
   std::call_once(tables_known_, [this] {
     for (const CheckpointTensor& tensor : original_.tensors()) {
-      const bool is_table = tensor.role == Role::position_embedding || tensor.role == Role::embedding_norm || tensor.role == Role::embedding_norm_bias;
+      const bool is_table = tensor.role == Role::position_embedding || tensor.role == Role::token_type_embedding || tensor.role == Role::embedding_norm || tensor.role == Role::embedding_norm_bias;
       if (!is_table) continue;
       if (tensor.is_matrix) *matrix_of(tables_, tensor) = original_.load_matrix(tensor, Reading::buffered);
       if (!tensor.is_matrix) *vector_of(tables_, tensor) = original_.load_vector(tensor);
@@ -161,7 +161,7 @@ void ModelSource::place(std::int64_t position, std::span<float> row, RowCodes& s
     for (float& x : row) x *= scale;
   }
   std::vector<float> learned(tables().position_embedding.empty() ? 0 : row.size());
-  place_embedding(kernels_in_use(), config, tables(), position, row, learned, scratch);
+  place_embedding(kernels_in_use(), config, tables(), position, 0, row, learned, scratch);
 }
 
 Tensor<float, 2> ModelSource::read_rows(const CheckpointTensor& tensor, std::int64_t first, std::int64_t count) const {

@@ -69,6 +69,16 @@ std::optional<std::string> LineReader::next() {
   return line;
 }
 
+std::vector<std::string> lines_of(std::string_view text) {
+  std::vector<std::string> lines;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    lines.emplace_back(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return lines;
+}
+
 std::string read_prompt(const PromptSource& source) {
   at_most_one(source.text.has_value() + source.file.has_value(), "-p and -f");
   if (source.text) return *source.text;

@@ -3,6 +3,8 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
+#include <vector>
 
 namespace bantam::cli {
 
@@ -22,6 +24,9 @@ class LineReader {
   std::string held_;
   bool ended_ = false;
 };
+
+/// Lines without their ends; a last one that is empty is none.
+[[nodiscard]] std::vector<std::string> lines_of(std::string_view text);
 
 /// Where a prompt comes from.
 struct PromptSource {

@@ -102,6 +102,15 @@ Json kinds_json(const ModelConfig& c) {
   return kinds;
 }
 
+/// What a model is for where that is not to go on with texts alone.
+std::string use_text(const ModelConfig& c) {
+  std::string text;
+  if (!c.arch->causal) text += "\nattention       all tokens of a text see each other";
+  if (c.labels > 0) return text + message("\nmakes           ", c.labels, c.labels == 1 ? " score" : " scores", " of a text or a pair, from pooling by ", name_of(c.usual_pooling()));
+  if (c.pooling || !c.has_head) text += message("\nmakes           embeddings, pooling by ", name_of(c.usual_pooling()), c.pooling ? "" : " (the file says nothing)");
+  return text;
+}
+
 Json describe(const ModelConfig& c) {
   const bool same_heads = std::ranges::all_of(c.specs, [&](const LayerSpec& spec) { return c.head_dim_of(spec) == c.head_dim; });
   const bool alike = c.is_uniform() && std::ranges::all_of(c.specs, [&](const LayerSpec& spec) { return spec.kv_heads == c.layer(0).kv_heads && spec.ffn == c.layer(0).ffn; });
@@ -123,6 +132,10 @@ Json describe(const ModelConfig& c) {
           {"dense_layers", c.dense_layers()},
           {"kinds", kinds_json(c)},
           {"per_layer_dim", c.per_layer_dim},
+          {"causal", c.arch->causal},
+          {"generates", c.has_head},
+          {"pooling", c.pooling ? Json(name_of(*c.pooling)) : Json()},
+          {"labels", c.labels},
           {"tied", c.tied}};
 }
 
@@ -249,13 +262,14 @@ std::string as_text(const Checkpoint& checkpoint, const std::optional<Verificati
   if (c.window > 0) out += message(", window ", c.window);
   if (const std::int64_t windowed = windowed_layers(c); windowed > 0 && windowed < c.layers) out += message(" in ", windowed, " of ", c.layers, " layers");
   if (c.per_layer_dim > 0) out += message(", per-layer embeddings of ", c.per_layer_dim);
+  out += use_text(c);
   const bool differ = std::ranges::any_of(c.specs, [](const LayerSpec& spec) { return spec.head_dim > 0 || spec.kv_layer >= 0; });
   out += "\n" + (c.has_experts() || differ || !c.is_uniform() ? kinds_text(c) : std::string());
   out += message("parameters      ", sizes.parameters, c.has_experts() ? message(", ", sizes.active_parameters, " of them work for a token, in ", in_bytes(sizes.token_bytes)) : "",
                  "\nbytes           ", checkpoint.stored_bytes(), " (",
                  in_bytes(checkpoint.stored_bytes()), "), ",
                  fixed(sizes.bits_per_weight(), 3),
-                 " bits a weight as stored\nkv cache        ", state.bytes_per_token(), " bytes a token in f16\n",
+                 " bits a weight as stored\nkv cache        ", state.bytes_per_token(), c.arch->causal ? " bytes a token in f16\n" : " bytes a token, of one layer after the other\n",
                  as_text(checkpoint.tokenizer()));
   if (const auto& names = checkpoint.left_out(); !names.empty()) {
     out += message("left out        ", names.size(), " tensors of other parts than the language model: ", parts_text(names), "\n");

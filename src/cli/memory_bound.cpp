@@ -28,26 +28,10 @@ std::int64_t taken_bytes() {
   return std::strtoll(pages.c_str() + std::min(pages.find(' '), pages.size()), nullptr, 10) * ::sysconf(_SC_PAGESIZE);
 }
 
-/// Activations of a pass: rows of floats, most of them rounded to 8 bits besides, and twice where kernels want tokens interleaved.
 std::int64_t buffer_bytes(const ModelConfig& c, const TextRoom& texts, std::span<const ScaledAdapter> adapters) {
-  constexpr std::int64_t plain = sizeof(float), rounded = plain + 4;
-  std::int64_t mixer = 0, ffn = c.ffn, experts = 0;
-  for (std::int64_t i = 0; i < c.layers; ++i) {
-    const LayerSpec& spec = c.layer(i);
-    const std::int64_t heads = c.heads_of(i), keys = c.kv_heads_of(i);
-    mixer = std::max(mixer, heads * (c.head_dim_of(spec) * 2 * plain + c.value_dim_of(spec) * (plain + rounded)) + 2 * keys * c.head_dim_of(spec) * plain);
-    ffn = std::max(ffn, spec.ffn);
-    experts = std::max(experts, c.router.used * (c.expert_dim() * (plain + rounded) + spec.expert_ffn * (plain + rounded)));
-  }
-  const std::int64_t recurrent = (2 * c.recurrent.channels + 2 * c.recurrent.value_heads * c.recurrent.value_dim) * rounded;
-  // What is added to four products side by side, to the two of each of a token's experts, and to each head's, where it has matrices of its own.
-  std::int64_t ranks = 0, widest = 4 + 2 * c.router.used;
-  for (const ScaledAdapter& one : adapters) ranks += round_up<std::int64_t>(one.adapter.rank(), 16);
-  if (c.kv_rank > 0) widest += c.heads;
-  const std::int64_t row = c.dim * (3 * plain + 2 * rounded) + mixer + recurrent + ffn * (plain + rounded) + experts + 2 * c.layers * c.per_layer_dim * plain +
-                           widest * ranks * plain;
-  const std::int64_t rows = std::min(Forward::largest_chunk, texts.context * texts.sequences);
-  return rows * row + 32 * c.vocab * plain;
+  // Tokens that see each other go through the layers together.
+  const std::int64_t rows = c.arch->causal ? std::min(Forward::largest_chunk, texts.context * texts.sequences) : std::max(Forward::largest_chunk, texts.context);
+  return rows * row_bytes(c, adapters) + 32 * c.vocab * static_cast<std::int64_t>(sizeof(float));
 }
 
 /// Keys, values and states of the texts, buffers, vectors, and what comes later.
@@ -64,6 +48,24 @@ std::int64_t bytes_beside_weights(const Checkpoint& checkpoint, const TextRoom& 
 }
 
 }  // namespace
+
+std::int64_t row_bytes(const ModelConfig& c, std::span<const ScaledAdapter> adapters) {
+  constexpr std::int64_t plain = sizeof(float), rounded = plain + 4;
+  std::int64_t mixer = 0, ffn = c.ffn, experts = 0;
+  for (std::int64_t i = 0; i < c.layers; ++i) {
+    const LayerSpec& spec = c.layer(i);
+    const std::int64_t heads = c.heads_of(i), keys = c.kv_heads_of(i);
+    mixer = std::max(mixer, heads * (c.head_dim_of(spec) * 2 * plain + c.value_dim_of(spec) * (plain + rounded)) + 2 * keys * c.head_dim_of(spec) * plain);
+    ffn = std::max(ffn, spec.ffn);
+    experts = std::max(experts, c.router.used * (c.expert_dim() * (plain + rounded) + spec.expert_ffn * (plain + rounded)));
+  }
+  const std::int64_t recurrent = (2 * c.recurrent.channels + 2 * c.recurrent.value_heads * c.recurrent.value_dim) * rounded;
+  // What is added to four products side by side, to the two of each of a token's experts, and to each head's, where it has matrices of its own.
+  std::int64_t ranks = 0, widest = 4 + 2 * c.router.used;
+  for (const ScaledAdapter& one : adapters) ranks += round_up<std::int64_t>(one.adapter.rank(), 16);
+  if (c.kv_rank > 0) widest += c.heads;
+  return c.dim * (3 * plain + 2 * rounded) + mixer + recurrent + ffn * (plain + rounded) + experts + 2 * c.layers * c.per_layer_dim * plain + widest * ranks * plain;
+}
 
 std::int64_t room_for_weights(const Checkpoint& checkpoint, const std::string& size, TextRoom texts, std::span<const ScaledAdapter> adapters) {
   const std::int64_t usual = std::min(checkpoint.config().context, bounded_context), taken = taken_bytes();

@@ -6,6 +6,8 @@
 
 namespace bantam::cli {
 
+/// Of a token in a pass: activations, rows of floats, most of them rounded to 8 bits besides, and twice where kernels want tokens interleaved.
+[[nodiscard]] std::int64_t row_bytes(const ModelConfig& config, std::span<const ScaledAdapter> adapters = {});
 /// LoadOptions::memory_limit of a process that may take so much in all: --memory's SIZE, or where that is empty what the system has left for
 /// it, less a sixteenth. The process has something already, and needs keys, values and states of the texts, and buffers. `adapters` are in
 /// memory. Throws Error where nothing is left.

@@ -110,6 +110,10 @@ CLI::Option* add_argument(CLI::App& app, const std::string& name, std::string& t
   return app.add_option(name, target, help)->type_name("")->required(required);
 }
 
+CLI::Option* add_arguments(CLI::App& app, const std::string& name, std::vector<std::string>& target, const std::string& help) {
+  return app.add_option(name, target, help)->type_name("");
+}
+
 bool given(const CLI::Option* option) { return option->count() > 0; }
 
 std::string name_of(const CLI::Option* option) { return option->get_name(); }
@@ -202,6 +206,11 @@ void refuse_overwriting(const std::string& model, const std::string& out) {
   if (same)
     fail(Errc::invalid_argument, printable(out, 4096),
          ": expected an output other than the input, found the same file");
+}
+
+std::int64_t context_of(const Model& model, const LoadingOptions& options, std::int64_t context) {
+  const bool is_bounded = !options.memory.empty() || model.residency() != nullptr;
+  return context == 0 && is_bounded ? std::min(model.config().context, bounded_context) : context;
 }
 
 Model load_model(const std::string& path, const LoadingOptions& options, const TextRoom& texts) {

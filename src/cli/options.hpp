@@ -53,6 +53,8 @@ CLI::Option* add_flag(CLI::App& app, const std::string& names, bool& target, con
 /// A positional argument.
 CLI::Option* add_argument(CLI::App& app, const std::string& name, std::string& target, const std::string& help,
                           bool required = true);
+/// As many as there are, behind those before.
+CLI::Option* add_arguments(CLI::App& app, const std::string& name, std::vector<std::string>& target, const std::string& help);
 /// Whether the command line has it, its name there as messages say it, and what it is no use without.
 [[nodiscard]] bool given(const CLI::Option* option);
 [[nodiscard]] std::string name_of(const CLI::Option* option);
@@ -104,6 +106,9 @@ void refuse_overwriting(const std::string& model, const std::string& out);
 void add_gptq_zero(CLI::App& app, std::string& target);
 /// Opens, and passes on what Checkpoint::warnings() says.
 [[nodiscard]] Checkpoint open_checkpoint(const std::string& path, const std::string& gptq_zero);
+/// Tokens that a text may have: `context`, or where that is 0 what the model was made for, within a bound of memory, told or found, at most
+/// bounded_context.
+[[nodiscard]] std::int64_t context_of(const Model& model, const LoadingOptions& options, std::int64_t context);
 /// Within --memory, which `texts` share; without adapters.
 [[nodiscard]] Model load_model(const std::string& path, const LoadingOptions& options, const TextRoom& texts);
 /// A model and what --lora adds to it.

@@ -10,6 +10,7 @@
 #include "bantam/nn/recurrent_state.hpp"
 #include "bantam/session/machine.hpp"
 #include "fit.hpp"
+#include "memory_bound.hpp"
 #include "options.hpp"
 #include "output.hpp"
 #include "progress.hpp"
@@ -55,11 +56,13 @@ Machine machine_of(const PlanOptions& o, const Checkpoint& checkpoint) {
 struct StateBytes {
   std::int64_t per_token = 0;  ///< keys and values
   std::int64_t fixed = 0;      ///< states of recurrent layers
+  std::int64_t row = 0;        ///< activations of a token, where those of a text go through the layers together, however many they are
+  [[nodiscard]] std::int64_t of_token() const noexcept { return per_token + row; }
 };
 
 StateBytes state_bytes_of(const ModelConfig& config, const std::string& kv) {
   nn::SequenceState state = config.new_state(kv);
-  StateBytes bytes{.per_token = state.bytes_per_token()};
+  StateBytes bytes{.per_token = state.bytes_per_token(), .row = config.arch->causal ? 0 : row_bytes(config)};
   if (const auto* recurrent = state.find<nn::RecurrentState>(); recurrent != nullptr) bytes.fixed = recurrent->least_bytes();
   return bytes;
 }
@@ -110,7 +113,7 @@ std::vector<LayerTime> layer_times(const Checkpoint& checkpoint, const Residency
 
 /// One that does not fit whole runs from its file: what is left beside everything else is for what stays, slots and cached experts.
 void stream(Case& c, const Checkpoint& checkpoint, StateBytes state, std::int64_t context, const Machine& m) {
-  const std::int64_t others = state.fixed + state.per_token * context + program_bytes;
+  const std::int64_t others = state.fixed + state.of_token() * context + program_bytes;
   if (others >= m.memory_bytes) return;
   const Residency residency = residency_of(checkpoint, m.memory_bytes - others);
   if (!residency.fits()) return;
@@ -122,8 +125,8 @@ void stream(Case& c, const Checkpoint& checkpoint, StateBytes state, std::int64_
     c.cached_experts += layer.cached_experts;
   }
   // A longer context takes memory from weights, as long as the least of them is left.
-  c.largest_context = state.per_token == 0 ? checkpoint.config().context
-                                           : std::min(checkpoint.config().context, (m.memory_bytes - state.fixed - program_bytes - residency.least) / state.per_token);
+  c.largest_context = state.of_token() == 0 ? checkpoint.config().context
+                                            : std::min(checkpoint.config().context, (m.memory_bytes - state.fixed - program_bytes - residency.least) / state.of_token());
   if (m.disk_gb_s == 0) {
     c.generate_tok_s = c.prompt_tok_s = 0;
     return;
@@ -132,7 +135,7 @@ void stream(Case& c, const Checkpoint& checkpoint, StateBytes state, std::int64_
   std::vector<LayerTime> times = layer_times(checkpoint, residency, m, 1);
   for (const LayerTime& time : times) head -= time.arithmetic + time.late_arithmetic;
   c.timeline = timeline_of(times, std::max(0.0, head));
-  c.generate_tok_s = 1 / c.timeline.seconds;
+  if (checkpoint.config().has_head) c.generate_tok_s = 1 / c.timeline.seconds;
   times = layer_times(checkpoint, residency, m, Forward::largest_chunk);
   c.prompt_tok_s = static_cast<double>(Forward::largest_chunk) / timeline_of(times, 0).seconds;
 }
@@ -142,12 +145,12 @@ Case weigh(const Checkpoint& checkpoint, const std::string& format, StateBytes s
   const Footprint size = footprint_of(checkpoint);
   Case c{.size = size, .format = format};
   const std::int64_t fixed = size.bytes + state.fixed + program_bytes;
-  c.resident_bytes = fixed + state.per_token * context;
+  c.resident_bytes = fixed + state.of_token() * context;
   c.fits = c.resident_bytes <= m.memory_bytes;
   const std::int64_t room = std::max<std::int64_t>(0, m.memory_bytes - fixed);
-  c.largest_context = fixed > m.memory_bytes ? 0 : state.per_token == 0 ? config.context : std::min(config.context, room / state.per_token);
+  c.largest_context = fixed > m.memory_bytes ? 0 : state.of_token() == 0 ? config.context : std::min(config.context, room / state.of_token());
   // At the beginning of a text; a token at the end of a long one reads its keys and values besides.
-  c.generate_tok_s = decode_share * 1e9 * m.read_gb_s / static_cast<double>(size.token_bytes);
+  if (config.has_head) c.generate_tok_s = decode_share * 1e9 * m.read_gb_s / static_cast<double>(size.token_bytes);
   const double share = config.has_experts() ? prompt_share_of_experts : prompt_share;
   c.prompt_tok_s = share * 1e9 * m.int8_gop_s / (size.layer_operations + (float_cost - 1) * size.float_operations);
   if (!c.fits) stream(c, checkpoint, state, context, m);
@@ -165,13 +168,14 @@ Json known(double rate) { return rate > 0 ? Json(rate) : Json(nullptr); }
 
 Json as_json(const PlanOptions& o, const Checkpoint& checkpoint, const Case& c, const std::vector<Case>& others, StateBytes state, std::int64_t context,
              const Machine& m) {
+  const ModelConfig& config = checkpoint.config();
   Json advice = Json::array();
   for (const Case& other : others) {
     advice.push_back({{"command", command_of(o, other.format)}, {"format", other.format}, {"bytes", other.size.bytes}, {"fits", other.fits}, {"streamed_bytes_per_token", other.streamed_bytes},
                       {"generate_tok_s", known(other.generate_tok_s)}, {"prompt_tok_s", known(other.prompt_tok_s)}});
   }
   return {{"path", o.model},
-          {"architecture", std::string(checkpoint.config().arch->name)},
+          {"architecture", std::string(config.arch->name)},
           {"format", c.format.empty() ? Json(nullptr) : Json(c.format)},
           {"parameters", c.size.parameters},
           {"active_parameters", c.size.active_parameters},
@@ -206,7 +210,7 @@ std::string as_text(const Checkpoint& checkpoint, const Case& c, const std::vect
   if (config.has_experts()) out += message(", ", in_billions(c.size.active_parameters), " of them work for a token");
   out += message("\nweights         ", in_bytes(c.size.bytes), " ", c.format.empty() ? "as they are" : "as " + c.format, " (", fixed(c.size.bits_per_weight(), 2), " bits a weight), of which a token reads ",
                  in_bytes(c.size.token_bytes), "\n");
-  out += message("a text          ", state.per_token, " bytes a token in ", o.kv, state.fixed > 0 ? message(" and ", in_bytes(state.fixed), " of recurrent states") : "", ": ",
+  out += message("a text          ", state.per_token, " bytes a token in ", config.arch->causal ? o.kv : "f32", state.fixed > 0 ? message(" and ", in_bytes(state.fixed), " of recurrent states") : "", ": ",
                  in_bytes(state.fixed + state.per_token * context), " for ", context, " tokens; the model was made for ", config.context, "\n");
   out += message("memory          ", in_bytes(c.resident_bytes), " with buffers, ", !c.fits ? "does NOT fit in " : c.streamed_bytes > 0 ? "runs from its file in " : "fits in ", in_bytes(m.memory_bytes));
   out += c.fits ? message("; the largest context is ", c.largest_context, "\n") : std::string("\n");
@@ -215,15 +219,16 @@ std::string as_text(const Checkpoint& checkpoint, const Case& c, const std::vect
     if (config.has_experts()) out += message(", and experts beyond ", c.cached_experts, " that are cached, were they chosen evenly");
     out += m.disk_gb_s > 0 ? message(", at ", fixed(m.disk_gb_s, 2), " GB/s\n") : "; --disk-gb-s says how fast that is\n";
   }
-  if (c.fits && c.generate_tok_s > 0) {
-    out += message("speed           about ", fixed(c.generate_tok_s, 1), " tok/s of text, ", fixed(c.prompt_tok_s, 0), " of a prompt (memory read at ", fixed(m.read_gb_s, 1), " GB/s, ",
+  if (c.fits && c.prompt_tok_s > 0) {
+    const std::string generated = config.has_head ? message(fixed(c.generate_tok_s, 1), " tok/s of text, ") : "";
+    out += message("speed           about ", generated, fixed(c.prompt_tok_s, 0), config.has_head ? " of a prompt" : " tok/s of texts that are read", " (memory read at ", fixed(m.read_gb_s, 1), " GB/s, ",
                    fixed(m.int8_gop_s, 0), " Gop/s of int8)\n");
   }
   if (others.empty()) return out;
   Table table("lrrrl");
   table.add({"compressed to", "bytes", "text tok/s", "prompt tok/s", ""});
   for (const Case& other : others) {
-    table.add({other.format, in_bytes(other.size.bytes), other.generate_tok_s > 0 ? fixed(other.generate_tok_s, 1) : "", other.prompt_tok_s > 0 ? fixed(other.prompt_tok_s, 0) : "",
+    table.add({other.format, in_bytes(other.size.bytes), other.generate_tok_s > 0 ? fixed(other.generate_tok_s, 1) : "-", other.prompt_tok_s > 0 ? fixed(other.prompt_tok_s, 0) : "-",
                other.streamed_bytes > 0 ? "runs from its file" : other.fits ? "fits" : "does not fit"});
   }
   const auto fits_whole = [](const Case& other) { return other.fits && other.streamed_bytes == 0; };

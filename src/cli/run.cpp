@@ -122,8 +122,7 @@ Session open_session(const RunOptions& o) {
   if (o.context > model.config().context) {
     warn(message("a context of ", o.context, " tokens, the model was made for ", model.config().context));
   }
-  const bool is_bounded = o.context == 0 && (!o.loading.memory.empty() || model.residency() != nullptr);
-  const SessionOptions options{.context = is_bounded ? std::min(model.config().context, bounded_context) : o.context,
+  const SessionOptions options{.context = context_of(model, o.loading, o.context),
                                .threads = static_cast<int>(o.common.threads),
                                .kv = o.kv,
                                .progress = reading_progress(!o.quiet && !o.common.json),

@@ -15,7 +15,7 @@ struct Spelling {
   std::string_view ours;  ///< an option, or an argument in capitals
 };
 
-constexpr std::string_view with_model = "run tokenize logits perplexity compress inspect bench";
+constexpr std::string_view with_model = "run tokenize logits perplexity embed rerank compress inspect bench";
 constexpr Spelling all[] = {
     {with_model, "-m", "MODEL"},
     {with_model, "--model", "MODEL"},
@@ -24,6 +24,8 @@ constexpr Spelling all[] = {
     {"run perplexity", "--ctx-size", "--context"},
     {"perplexity", "-f", "FILE"},
     {"perplexity", "--file", "FILE"},
+    {"embed", "-p", "TEXT"},
+    {"embed", "--prompt", "TEXT"},
     {"run", "-s", "--seed"},
     {"run", "--temp", "--temperature"},
     {"run", "--predict", "--max-tokens"},

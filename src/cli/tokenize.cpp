@@ -19,17 +19,6 @@ struct TokenizeOptions {
   bool parse_special = false;
 };
 
-/// Lines without their ends; a last one that is empty is none.
-std::vector<std::string_view> split(std::string_view text) {
-  std::vector<std::string_view> lines;
-  while (!text.empty()) {
-    const std::size_t end = std::min(text.find('\n'), text.size());
-    lines.push_back(text.substr(0, end));
-    text.remove_prefix(std::min(end + 1, text.size()));
-  }
-  return lines;
-}
-
 std::string as_array(const std::vector<TokenId>& ids) {
   std::string text = "[";
   for (const TokenId id : ids) text += message(text.size() > 1 ? "," : "", id);
@@ -41,7 +30,7 @@ void encode(const Tokenizer& tokenizer, const TokenizeOptions& options, std::str
   if (!options.lines) return print(as_array(tokenizer.encode(text, how)) + "\n");
   // With --json the lines together are one document.
   std::string out = options.common.json ? "[" : "";
-  for (const std::string_view line : split(text)) {
+  for (const std::string& line : lines_of(text)) {
     if (options.common.json && out.size() > 1) out += ",\n";
     out += as_array(tokenizer.encode(line, how));
     if (!options.common.json) out += "\n";
@@ -58,7 +47,7 @@ void decode(const Tokenizer& tokenizer, const TokenizeOptions& options, std::str
   Json texts = Json::array();
   std::size_t number = 0;
   std::string out;
-  for (const std::string_view line : split(json)) {
+  for (const std::string& line : lines_of(json)) {
     const std::string text =
         tokenizer.decode(parse_ids(line, message(place, ": line ", ++number)), options.parse_special);
     options.common.json ? texts.push_back(text) : void(out += text + "\n");

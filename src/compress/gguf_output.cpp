@@ -17,6 +17,11 @@ const TensorKey* key_of(const ModelConfig& config, const CheckpointTensor& tenso
   return config.arch->find(tensor.role, tensor.layer >= 0 && config.layer(tensor.layer).is_sparse());
 }
 
+/// Rows of a matrix that the file has none of, before the others.
+std::int64_t rows_left_out(const ModelConfig& config, const CheckpointTensor& tensor) noexcept {
+  return tensor.role == Role::position_embedding && config.arch->pads_positions ? config.arch->position_offset : 0;
+}
+
 /// Of formats that check_formats() let through.
 const SourceType& type_of(const FormatInfo& format) {
   const SourceType* type = source_type_of(format);
@@ -59,7 +64,7 @@ std::vector<GgufWriter::Announced> announce(GgufWriter& file, const Checkpoint& 
     const FormatInfo* format = entries[next++].format;
     const TensorKey* key = key_of(config, tensor);
     GgufWriter::Announced announced{key == nullptr ? std::string() : name_in(config, key->gguf, tensor), "F32", {tensor.columns}};
-    if (format != nullptr) announced = {std::move(announced.name), std::string(type_of(*format).name), {tensor.rows, tensor.columns}};
+    if (format != nullptr) announced = {std::move(announced.name), std::string(type_of(*format).name), {tensor.rows - rows_left_out(config, tensor), tensor.columns}};
     if (std::vector<std::int64_t> shape = stored_shape(tensor, config, Container::gguf); !shape.empty()) announced.shape = std::move(shape);
     if (info_of(tensor.role).by_heads) announced.shape = {config.heads_of(tensor.layer), tensor.rows / config.heads_of(tensor.layer), tensor.columns};
     if (tensor.expert >= 0 && is_stacked(key->gguf)) {
@@ -129,7 +134,8 @@ void GgufOutput::write_matrix(const CheckpointTensor& tensor, const WeightMatrix
       put_row(matrix, type, order.empty() ? row : order[static_cast<std::size_t>(row)], bytes.get() + row * row_bytes, codes, floats);
     }
   });
-  const std::span<const std::byte> rows(bytes.get(), static_cast<std::size_t>(matrix.rows() * row_bytes));
+  const std::int64_t left_out = rows_left_out(config_, tensor);
+  const std::span<const std::byte> rows(bytes.get() + left_out * row_bytes, static_cast<std::size_t>((matrix.rows() - left_out) * row_bytes));
   const TensorKey* key = key_of(config_, tensor);
   if (key->fused.by_key_heads && key->fused.gguf == key->gguf) return write_part(tensor, *key, rows);
   file_.write(rows);

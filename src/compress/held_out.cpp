@@ -30,7 +30,7 @@ void HeldOut::advance(std::int64_t layer) {
 }
 
 Tensor<float, 2> HeldOut::normed(std::span<const float> states) const {
-  const auto dim = static_cast<std::int64_t>(final_norm_.size());
+  const std::int64_t dim = source_.checkpoint().config().dim;
   Tensor<float, 2> out({static_cast<std::int64_t>(states.size()) / dim, dim});
   for (std::int64_t t = 0; t < out.extent(0); ++t) {
     normalize_row(kernels_in_use(), source_.checkpoint().config(), states.data() + t * dim, final_norm_, final_norm_bias_, &out(t, 0));
@@ -50,7 +50,7 @@ HeldOutReport HeldOut::report(std::span<const float> states) const {
     }
     return size > 0 ? std::sqrt(difference / size) : 0.0;
   };
-  return {static_cast<std::int64_t>(states.size() / final_norm_.size()), error(states), error(pass_.states())};
+  return {original.extent(0), error(states), error(pass_.states())};
 }
 
 }  // namespace bantam::inline v0

@@ -7,6 +7,7 @@
 #include "bantam/model/roles.hpp"
 #include "bantam/quant/formats.hpp"
 #include "model/arrangement.hpp"
+#include "model/sentence_modules.hpp"
 
 namespace bantam::inline v0 {
 
@@ -77,13 +78,13 @@ std::vector<std::pair<std::string, std::string>> metadata() { return {{"format",
 /// Files that a folder of the same model shares with its source, byte for byte.
 constexpr const char* companions[] = {"tokenizer.json",         "tokenizer.model",   "tokenizer_config.json", "special_tokens_map.json",
                                       "generation_config.json", "added_tokens.json", "chat_template.jinja",   "vocab.json",
-                                      "merges.txt"};
+                                      "merges.txt",             "sentence_bert_config.json", "config_sentence_transformers.json"};
 
 std::string config_json(const Checkpoint& checkpoint, const FormatInfo& format, const Json& quantization) {
   auto json = Json::parse(write_hf_config(checkpoint.config(), torch_dtype(format)), "config.json");
   // Hugging Face's Llama ignores biases unless this says that they are there.
   const auto has = [&](Role role) { return std::ranges::find(checkpoint.tensors(), role, &CheckpointTensor::role) != checkpoint.tensors().end(); };
-  if (has(Role::q_bias)) json["attention_bias"] = true;
+  if (checkpoint.config().arch->causal && has(Role::q_bias)) json["attention_bias"] = true;
   // And GLM its norms.
   const TensorKey* norm = checkpoint.config().arch->find(Role::q_norm);
   if (norm != nullptr && norm->presence == Presence::optional) json["use_qk_norm"] = has(Role::q_norm);
@@ -197,6 +198,11 @@ void HuggingFaceFolderWriter::commit() {
     file.commit();
   };
   put("config.json", config_json(checkpoint_, format_, quantization_));
+  for (const auto& [name, text] : sentence_modules_of(checkpoint_.config())) {
+    std::error_code error;
+    std::filesystem::create_directories((folder_ / name).parent_path(), error);  // what is wrong, opening the file says
+    put(name, text);
+  }
   if (family_ != nullptr && !family_->config_file().empty()) put(std::string(family_->config_file()), quantization_.dump(2) + "\n");
   if (checkpoint_.container() == "safetensors") {
     for (const char* name : companions) {

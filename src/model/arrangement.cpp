@@ -82,6 +82,9 @@ std::vector<std::int64_t> stored_shape(const TensorId& id, const ModelConfig& co
     case Role::short_convolution: return convolution(config.dim);
     case Role::state_decay:
     case Role::state_skip: return gguf ? Order{sizes.value_heads, 1} : Order{};
+    case Role::token_type_embedding: return Order{config.token_types, config.dim};
+    case Role::class_dense: return Order{config.dim, config.dim};
+    case Role::class_head: return Order{config.labels, config.dim};
     case Role::state_norm: return gguf ? Order{sizes.key_heads, sizes.value_heads / sizes.key_heads * sizes.value_dim} : Order{};
     default: return {};
   }

@@ -12,6 +12,7 @@
 #include "match_tensors.hpp"
 #include "metadata.hpp"
 #include "packed/family.hpp"
+#include "sentence_modules.hpp"
 
 namespace bantam::inline v0 {
 
@@ -46,9 +47,10 @@ Checkpoint Checkpoint::open_folder(const std::filesystem::path& path, const Open
   c.path_ = path;
   c.container_ = "safetensors";
   c.config_ = read_hf_config(path / "config.json");
+  read_sentence_modules(path, c.config_);
   c.metadata_ = metadata_of(read_text_file(path / "config.json"));
   LanguagePart part = language_part(SafetensorsFile::open_folder(path), *c.config_.arch);
-  c.source_ = std::move(part.tensors);
+  c.source_ = by_own_names(std::move(part.tensors), *c.config_.arch);
   c.left_out_ = std::move(part.left_out);
   c.tokenizer_ = Tokenizer::from_folder(path);
   c.find_tensors(open_packed_family(path, options).get());
@@ -65,7 +67,7 @@ Checkpoint Checkpoint::open_gguf(const std::filesystem::path& path) {
   c.metadata_ = metadata_of(*file);
   c.tokenizer_ = Tokenizer::from_gguf(*file);
   c.source_ = file;
-  c.config_.tied = file->find("output.weight") == nullptr;
+  c.config_.tied = c.config_.has_head && file->find("output.weight") == nullptr;
   c.find_tensors();
   return c;
 }
@@ -102,6 +104,7 @@ Checkpoint Checkpoint::open_native(const std::filesystem::path& path) {
 
 void Checkpoint::find_tensors(const PackedFamily* family) {
   const TensorFiles files{*source_, path_.string(), container_, family};
+  count_tables(files, config_);
   if (auto drafting = config_.drafting_like(); !drafting.empty() && has_drafting(files, config_)) config_.drafting = std::move(drafting);
   tensors_ = match_tensors(files, config_);
   for (const TensorEntry& entry : source_->tensors()) file_bytes_ += static_cast<std::int64_t>(entry.bytes.size());

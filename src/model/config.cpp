@@ -215,6 +215,8 @@ ModelConfig read_sizes(const ArchSpec& arch, const Source& source) {
   c.router = arch.router;
   c.gate = arch.gate;
   c.rope.pairs = arch.pairs;
+  c.has_head = arch.find(Role::head) != nullptr;
+  c.has_rope = !arch.learns_positions();
   c.dim = require_extent(source, Field::dim);
   c.layers = require_extent(source, Field::layers);
   if (c.layers > 100'000) fail(Errc::corrupt, source.place, ": ", source.key(Field::layers), ": expected at most 100000, found ", c.layers);
@@ -235,7 +237,8 @@ ModelConfig read_sizes(const ArchSpec& arch, const Source& source) {
     c.value_dim = c.head_dim;
   }
   if ((!arch.latent && c.head_dim % 2 != 0) || c.head_dim > most_head_dim) {
-    fail(Errc::corrupt, source.place, ": ", source.key(Field::head_dim), ": expected an even size up to ", most_head_dim, ", found ", c.head_dim);
+    const bool is_said = !source.key(Field::head_dim).empty();
+    fail(Errc::corrupt, source.place, ": ", source.key(is_said ? Field::head_dim : Field::heads), ": expected ", is_said ? "" : "heads of ", "an even size up to ", most_head_dim, ", found ", c.head_dim);
   }
   if (c.heads * std::max({c.head_dim, c.value_dim, c.kv_rank}) > largest_extent) {
     fail(Errc::corrupt, source.place, ": ", source.key(Field::heads), ": expected at most ", largest_extent, " rows of q, found ", c.heads, " heads of ", c.head_dim);
@@ -307,6 +310,10 @@ void check_positions(const ModelConfig& config, std::int64_t tokens, std::string
 }
 
 std::int64_t ModelConfig::dense_layers() const noexcept { return std::ranges::find_if(specs, &LayerSpec::is_sparse) - specs.begin(); }
+
+Pooling ModelConfig::usual_pooling() const noexcept {
+  return pooling.value_or(labels == 0 ? Pooling::mean : arch->causal ? Pooling::last : Pooling::cls);
+}
 
 std::int64_t ModelConfig::sparse_step() const noexcept {
   const std::int64_t step = dense_layers() + 1;

@@ -69,8 +69,26 @@ std::vector<bool> windows_of(const GgufFile& file, const std::string& key, const
   const std::optional<double> step = is_list ? std::nullopt : file.number(key);
   if (!step || !(*step >= 0) || *step > static_cast<double>(detail::largest_extent)) fail(Errc::corrupt, file.path().string(), ": ", key, ": expected a number of layers or a flag for each, found something else");
   // 1: all see everything; 0: all have the window.
-  for (std::int64_t i = 0; i < layers; ++i) windows[static_cast<std::size_t>(i)] = *step == 0 || (i + 1) % static_cast<std::int64_t>(*step) != 0;
+  for (std::int64_t i = 0; i < layers; ++i) windows[static_cast<std::size_t>(i)] = detail::has_window(arch, i, static_cast<std::int64_t>(*step));
   return windows;
+}
+
+/// What a model is for, where a file says it: what stands for a text, whether tokens see what follows them.
+void read_use(const GgufFile& file, const std::string& prefix, ModelConfig& c) {
+  const std::string place = file.path().string();
+  if (const auto causal = file.boolean(prefix + "attention.causal"); causal && *causal != c.arch->causal) {
+    fail(Errc::unsupported, place, ": ", prefix, "attention.causal: expected ", c.arch->causal ? "true" : "false", " of this architecture, found the other");
+  }
+  const bool ranks = file.number(prefix + "pooling_type") == 4.0;
+  const std::string key = prefix + (ranks ? "classifier.pooling_type" : "pooling_type");
+  const auto pooling = file.number(key);
+  // Of classifiers with a norm llama.cpp takes the mean where a file does not say it.
+  if (ranks && !pooling && c.arch->find(Role::class_norm) != nullptr) c.pooling = Pooling::mean;
+  if (!pooling || *pooling == -1 || *pooling == 0) return;
+  if (*pooling == 1) c.pooling = Pooling::mean;
+  if (*pooling == 2) c.pooling = Pooling::cls;
+  if (*pooling == 3) c.pooling = Pooling::last;
+  if (!c.pooling) fail(Errc::unsupported, place, ": ", key, ": expected 0 (none), 1 (mean), 2 (cls)", ranks ? " or 3 (last)" : ", 3 (last) or 4 (rank)", ", found ", *pooling);
 }
 
 }  // namespace
@@ -162,6 +180,7 @@ ModelConfig read_gguf_config(const GgufFile& file) {
     fail(Errc::unsupported, place, ": ", *name, ".use_parallel_residual: expected ", arch->parallel ? "true" : "false");
   }
   if (has_experts) read_router(file, *name + ".", c.router);
+  read_use(file, *name + ".", c);
   if (arch->says_rope) c.has_rope = file.boolean(*name + ".rope.scaling.finetuned").value_or(true);
   if (const auto* tokens = file.texts("tokenizer.ggml.tokens")) c.vocab = static_cast<std::int64_t>(tokens->size());
   c.vocab = detail::extent_or(source, Field::vocab, c.vocab);

@@ -311,6 +311,11 @@ std::vector<const ArchSpec*> chosen(const std::vector<const ArchSpec*>& archs, c
        ", found ", found == nullptr ? std::string("nothing") : printable(found->dump()));
 }
 
+/// Whether a class is one of an architecture's.
+bool is_class_of(const ArchSpec& arch, std::string_view name) noexcept {
+  return arch.hf_class == name || (arch.older_class == name && !name.empty()) || std::ranges::find(arch.more_classes, name) != arch.more_classes.end();
+}
+
 const ArchSpec& find_hf_arch(const Json& json, const std::string& place) {
   // With and without experts some share a class and a type: Nemotron-H, Gemma 4.
   const bool turned_off = !flag_at(json, "enable_moe_block", place, true);
@@ -329,7 +334,7 @@ const ArchSpec& find_hf_arch(const Json& json, const std::string& place) {
   const Json* it = json.find("architectures");
   if (it != nullptr && it->is_array() && !it->empty() && (*it)[0].is_string()) {
     const std::string_view name = (*it)[0].string();
-    if (const ArchSpec* found = the_best([&](const ArchSpec* arch) { return arch->hf_class == name || (arch->older_class == name && !name.empty()); })) return *found;
+    if (const ArchSpec* found = the_best([&](const ArchSpec* arch) { return is_class_of(*arch, name); })) return *found;
     fail(Errc::unsupported, place, ": architectures: expected one of ", supported_architectures(), ", found ", printable(name));
   }
   const std::string type = text_at(json, "model_type", place, "");
@@ -363,6 +368,37 @@ const Json& text_part(const Json& json, std::string& place) {
   return *text;
 }
 
+/// What a model is for, as far as its config says: a classifier, or embeddings.
+void read_class(const Json& json, const std::string& place, ModelConfig& c) {
+  const Json* classes = member(json, "architectures");
+  const bool named = classes != nullptr && classes->is_array() && !classes->empty() && (*classes)[0].is_string();
+  const std::string_view name = named ? (*classes)[0].string() : std::string_view();
+  // Without the head that the architecture's own class has.
+  if (named && std::ranges::find(c.arch->more_classes, name) != c.arch->more_classes.end()) c.has_head = false;
+  if (name.ends_with("ForSequenceClassification")) {
+    // Tensors say how many, where there are some.
+    const Json* labels = member(json, "id2label");
+    c.labels = labels != nullptr && labels->is_object() ? std::clamp<std::int64_t>(static_cast<std::int64_t>(labels->size()), 1, 1 << 16) : 1;
+    if (const std::string pooling = text_at(json, "classifier_pooling", place, ""); !pooling.empty()) {
+      if (pooling != "cls" && pooling != "mean") fail(Errc::unsupported, place, ": classifier_pooling: expected cls or mean, found ", printable(pooling));
+      c.pooling = find_pooling(pooling);
+    }
+  }
+  if (c.arch->find(Role::token_type_embedding) != nullptr) {
+    const double types = number_at(json, "type_vocab_size", place).value_or(2);
+    c.token_types = types >= 1 && types <= 256 ? static_cast<std::int64_t>(types) : 1;
+  }
+  // Ours, in native files; folders of sentence-transformers have files of their own for it.
+  if (const std::string pooling = text_at(json, "bantam_pooling", place, ""); !pooling.empty()) {
+    try {
+      c.pooling = find_pooling(pooling);
+    } catch (const Error& error) {
+      fail(Errc::corrupt, place, ": bantam_pooling: ", error.what());
+    }
+  }
+  if (member(json, "bantam_normalize") != nullptr) c.normalizes = flag_at(json, "bantam_normalize", place, true);
+}
+
 ModelConfig from_json(const Json& whole, const std::string& file) {
   std::string place = file;
   const Json& json = text_part(parse_object(whole, file), place);
@@ -389,7 +425,9 @@ ModelConfig from_json(const Json& whole, const std::string& file) {
       [&](Field field) -> std::optional<double> {
         if (is_list(field)) return std::nullopt;
         if (new_rope && field == Field::rope_base) {
-          if (const auto base = number_at(*rope_parameters, key_of(field), place)) return base;
+          for (const std::string_view key : {key_of(field), std::string_view("rope_theta")}) {
+            if (const auto base = number_at(*rope_parameters, key, place)) return base;
+          }
         }
         // Of experts one number a layer may be given, all equal.
         if (const auto numbers = field < Field::experts ? std::vector<double>() : list_at(json, key_of(field), place); !numbers.empty()) {
@@ -408,6 +446,14 @@ ModelConfig from_json(const Json& whole, const std::string& file) {
       [&](std::int64_t layers) { return detail::layer_kinds_of(json, place, arch, layers); }};
   ModelConfig c = detail::read_sizes(arch, source);
   c.vocab = detail::require_extent(source, Field::vocab);
+  if (arch.pads_positions) {
+    if (c.context <= arch.position_offset) fail(Errc::corrupt, place, ": ", key_of(Field::context), ": expected more than ", arch.position_offset, ", found ", c.context);
+    c.context -= arch.position_offset;
+  }
+  if (const std::string kind = text_at(json, "position_embedding_type", place, "absolute"); arch.learns_positions() && kind != "absolute") {
+    fail(Errc::unsupported, place, ": position_embedding_type: expected absolute, found ", printable(kind));
+  }
+  read_class(json, place, c);
   // Of models whose dim was made smaller: it stays that of the original.
   if (const auto scale = arch.scales_embedding ? number_at(json, "embedding_scale", place) : std::nullopt) {
     if (!(*scale > 0) || !std::isfinite(*scale)) fail(Errc::corrupt, place, ": embedding_scale: expected a number above 0, found ", *scale);
@@ -416,8 +462,11 @@ ModelConfig from_json(const Json& whole, const std::string& file) {
   c.router.renormalize = flag_at(json, "norm_topk_prob", place, c.router.renormalize);
   // DeepSeek V2's plain choice beside the one by groups.
   if (c.has_experts() && text_at(json, "topk_method", place, "") == "greedy") c.router.groups = c.router.groups_used = 1;
-  c.gate = gate_of(text_at(json, arch.activation_key, place, "silu"), arch.activation_key, place);
-  if (c.gate == ops::Gate::silu) c.gate = arch.gate;
+  const std::string activation = text_at(json, arch.activation_key, place, "");
+  const bool own_name = activation.empty() || activation == arch.activation_name;
+  c.gate = own_name ? arch.gate : gate_of(activation, arch.activation_key, place);
+  // Which no name stands for.
+  if (c.gate == ops::Gate::silu && arch.gate == ops::Gate::clamped_silu) c.gate = arch.gate;
   if (const auto limit = number_at(json, "swiglu_limit", place); limit && c.gate == ops::Gate::clamped_silu && *limit != 7) {
     fail(Errc::unsupported, place, ": swiglu_limit: expected 7, found ", *limit);
   }
@@ -461,11 +510,13 @@ ModelConfig from_json(const Json& whole, const std::string& file) {
       if (json.contains("use_sliding_window")) first = static_cast<std::int64_t>(std::min(*from, 1e9));
     }
   }
-  std::optional<double> step = number_at(json, "sliding_window_pattern", place);
-  if (!step) step = number_at(json, "_sliding_window_pattern", place);
-  if (step && (!(*step >= 1) || *step > static_cast<double>(detail::largest_extent))) fail(Errc::corrupt, place, ": sliding_window_pattern: expected at least 1, found ", *step);
+  std::optional<double> step;
+  for (const char* key : {"sliding_window_pattern", "_sliding_window_pattern", "global_attn_every_n_layers"}) {
+    if (!step) step = number_at(json, key, place);
+    if (step && (!(*step >= 1) || *step > static_cast<double>(detail::largest_extent))) fail(Errc::corrupt, place, ": ", key, ": expected at least 1, found ", *step);
+  }
   for (std::int64_t i = 0; i < c.layers; ++i) {
-    const bool has_window = step && arch.full_attention_step > 0 ? (i + 1) % static_cast<std::int64_t>(*step) != 0 : detail::has_window(arch, i);
+    const bool has_window = step && arch.full_attention_step > 0 ? detail::has_window(arch, i, static_cast<std::int64_t>(*step)) : detail::has_window(arch, i);
     c.specs[static_cast<std::size_t>(i)].window = i < first || !has_window ? 0 : window;
   }
   const std::vector<bool> windows = arch.window_layers_key.empty() ? std::vector<bool>() : layout_at(json, arch.window_layers_key, place, c.layers);
@@ -480,6 +531,8 @@ ModelConfig from_json(const Json& whole, const std::string& file) {
     if (json.find("rope_divisors") != nullptr) c.rope.divisors = divisors_at(json, "rope_divisors", place, c);
   }
   double local_base = source.number(Field::local_rope_base).value_or(0);
+  // ModernBERT's way to say that there is one base.
+  if (const Json* it = arch.full_layers_lead ? json.find(key_of(Field::local_rope_base)) : nullptr; it != nullptr && it->is_null()) local_base = c.rope.base;
   if (local_parameters != nullptr && local_parameters->is_object()) local_base = number_at(*local_parameters, "rope_theta", place).value_or(local_base);
   if (!(local_base >= 0) || !std::isfinite(local_base)) fail(Errc::corrupt, place, ": ", key_of(Field::local_rope_base), ": expected a number above 0, found ", local_base);
   detail::set_ropes(c, local_base);

@@ -34,10 +34,11 @@ struct Source {
 /// Numbers that may differ from layer to layer: one for all, or a list.
 [[nodiscard]] constexpr bool may_differ(Field field) noexcept { return field == Field::heads || field == Field::kv_heads || field == Field::ffn; }
 
-/// Whether a layer of an architecture has the window, where a config does not say which have it.
-[[nodiscard]] constexpr bool has_window(const ArchSpec& arch, std::int64_t layer) noexcept {
-  return arch.full_attention_step == 0 || (layer + (arch.full_layers_lead ? 0 : 1)) % arch.full_attention_step != 0;
+/// Whether a layer has the window, where each that is a multiple of `step` has none, 0: all have it; or as the architecture says.
+[[nodiscard]] constexpr bool has_window(const ArchSpec& arch, std::int64_t layer, std::int64_t step) noexcept {
+  return step == 0 || (layer + (arch.full_layers_lead ? 0 : 1)) % step != 0;
 }
+[[nodiscard]] constexpr bool has_window(const ArchSpec& arch, std::int64_t layer) noexcept { return has_window(arch, layer, arch.full_attention_step); }
 
 /// What turns a layer of a model, whose windows are known, where a config does not say.
 [[nodiscard]] constexpr nn::LayerRope rope_of(const ModelConfig& c, std::int64_t layer) noexcept {

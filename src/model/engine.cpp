@@ -162,9 +162,20 @@ void Engine::run(std::span<const Sequence> sequences, Sink sink, KeepGoing keep_
   if (std::ranges::adjacent_find(states) != states.end() || std::ranges::count(states, nullptr) > 0) {
     fail(Errc::invalid_argument, "engine: expected a state of its own for each sequence");
   }
+  const ModelConfig& config = model().config();
+  if (output == Output::logits && !config.has_head) {
+    fail(Errc::unsupported, "logits: expected a model that makes some, found one of type ", config.arch->name, ", which makes ", config.labels > 0 ? "scores: see rerank()" : "embeddings: see embed()");
+  }
   for (const Sequence& s : sequences) {
     check(s.tokens);
-    const std::int64_t dim = model().config().dim;
+    const std::int64_t dim = config.dim;
+    if (!config.arch->causal && s.state->tokens() > 0) {
+      fail(Errc::invalid_argument, "engine: expected a sequence at once, for all of its tokens see each other, found ", s.state->tokens(), " tokens read before");
+    }
+    if (!s.types.empty() && (s.types.size() != s.tokens.size() || std::ranges::max(s.types) >= std::max<std::int64_t>(1, config.token_types))) {
+      fail(Errc::invalid_argument, "token types: expected one below ", std::max<std::int64_t>(1, config.token_types), " for each of ", s.tokens.size(), " tokens, found ", s.types.size(), " up to ",
+           static_cast<int>(std::ranges::max(s.types)));
+    }
     if (!s.states.empty() && std::ssize(s.states) != s.length(dim) * dim) {
       fail(Errc::invalid_argument, "states: expected room for ", s.length(dim) * dim, " numbers, found ", s.states.size());
     }
@@ -220,6 +231,7 @@ void Engine::remove(nn::SequenceState& state, std::int64_t first, std::int64_t l
   }
   const ModelConfig& config = model().config();
   if (state.find<nn::RecurrentState>() != nullptr) fail(Errc::unsupported, "remove: expected a model that keeps keys and values alone, found one with recurrent states");
+  if (!config.arch->causal) fail(Errc::unsupported, "remove: expected a model whose tokens see those before them alone, found one of type ", config.arch->name);
   if (config.arch->learns_positions()) fail(Errc::unsupported, "remove: expected a model whose keys can be turned to other positions, found one that learned positions");
   const nn::Rope rope(config.rope, context()), local(config.local_rope.value_or(config.rope), context());
   const auto turned = [&](const nn::Rope& by) {

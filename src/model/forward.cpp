@@ -39,7 +39,7 @@ nn::SelfAttentionOptions attention_options(const ModelConfig& c, std::int64_t i)
   const LayerSpec& spec = c.layer(i);
   const bool own_rope = any_other || !c.local_rope;
   return {.shape = {.heads = kv_heads * c.group_of(spec), .kv_heads = kv_heads, .head_dim = c.head_dim_of(spec), .scale = static_cast<float>(c.scales.attention),
-                    .value_dim = c.value_dim_of(spec), .softcap = static_cast<float>(c.scales.attention_softcap), .chunked = c.arch->chunks_windows},
+                    .value_dim = c.value_dim_of(spec), .softcap = static_cast<float>(c.scales.attention_softcap), .sight = c.arch->causal ? nn::Sight::back : nn::Sight::round, .chunked = c.arch->chunks_windows},
           .rope = own_rope ? c.rope : *c.local_rope, .local_rope = any_local ? c.local_rope : std::nullopt, .temperature = c.temperature, .head_norm = c.arch->head_norm,
           .head_layer_norms = c.arch->head_layer_norms, .alibi = c.alibi, .alibi_scale = c.arch->scales_alibi ? score_scale(c, spec) : 1, .clip = static_cast<float>(c.qkv_clip),
           .norms_turned = c.norms_turned, .norms_values = c.arch->norms_values, .output_gate = c.arch->output_gate, .norm_eps = c.norm_eps};
@@ -100,12 +100,13 @@ void normalize_row(const KernelTable& kernels, const ModelConfig& config, const 
   }
 }
 
-void place_embedding(const KernelTable& kernels, const ModelConfig& config, const ModelWeights& tables, std::int64_t position, std::span<float> row, std::span<float> scratch,
-                     RowCodes& codes) noexcept {
+void place_embedding(const KernelTable& kernels, const ModelConfig& config, const ModelWeights& tables, std::int64_t position, std::uint8_t type, std::span<float> row,
+                     std::span<float> scratch, RowCodes& codes) noexcept {
   if (!tables.position_embedding.empty()) {
     tables.position_embedding.read_row(position + config.arch->position_offset, scratch, codes);
     kernels.add(row.data(), scratch.data(), config.dim);
   }
+  if (!tables.token_types.empty()) kernels.add(row.data(), tables.token_types.data() + type * config.dim, config.dim);
   if (!tables.embedding_norm.empty()) normalize_row(kernels, config, row.data(), tables.embedding_norm, tables.embedding_norm_bias, row.data());
 }
 
@@ -128,7 +129,9 @@ Forward::Forward(const ModelConfig& config, const ModelWeights& weights, const B
   codes_.resize(static_cast<std::size_t>(team_.size()));
   position_rows_.resize(codes_.size());
   for (auto& row : position_rows_) row.ensure(static_cast<std::size_t>(weights.position_embedding.empty() ? 0 : config.dim));
-  for (Pending& p : pending_) p.norm.reserve(static_cast<std::size_t>(config.dim));
+  for (Pending& p : pending_) {
+    for (std::vector<float>* values : {&p.norm, &p.bias}) values->reserve(static_cast<std::size_t>(config.dim));
+  }
 }
 
 /// One for each kind, and of attention for each shape of heads.
@@ -175,7 +178,7 @@ void Forward::resize(std::int64_t tokens) {
   if (c.arch->parallel || c.arch->find(Role::expert_norm) != nullptr) beside_.resize(tokens, c.dim);
   if (c.arch->find(Role::router_scale) != nullptr || c.arch->routes_inputs) routed_.resize(tokens, c.dim);
   if (per_layer_) per_layer_->resize(tokens, !weights_.per_layer_projection.empty());
-  logits_.ensure(static_cast<std::size_t>(outputs_at_once * c.vocab));
+  if (c.has_head) logits_.ensure(static_cast<std::size_t>(outputs_at_once * c.vocab));
   normed_.resize(tokens, c.dim);
   headed_.resize(std::min(tokens, outputs_at_once), c.dim);
   // An expert may be run as the MLP of a block.
@@ -200,7 +203,8 @@ void Forward::take(const SequenceInput& input, Segment segment, std::int64_t cou
   input.state->extend(count);
   for (std::int64_t i = 0; i < count; ++i) {
     const std::int64_t at = segment.first + i;
-    inputs_.push_back(input.embeddings.empty() ? RowInput{input.tokens[static_cast<std::size_t>(at)]} : RowInput{0, input.embeddings.data() + at * config_.dim});
+    const std::uint8_t type = input.types.empty() ? std::uint8_t{0} : input.types[static_cast<std::size_t>(at)];
+    inputs_.push_back(input.embeddings.empty() ? RowInput{input.tokens[static_cast<std::size_t>(at)], type} : RowInput{0, 0, input.embeddings.data() + at * config_.dim});
     rows_.push_back({position + i, number});
   }
 }
@@ -218,7 +222,9 @@ void Forward::run(std::span<const SequenceInput> sequences, PassSink sink, KeepG
     inputs_.clear();
     for (std::int64_t room = largest_chunk; room > 0 && next < sequences.size();) {
       const std::int64_t length = sequences[next].length(config_.dim);
-      const std::int64_t count = std::min(room, length - first);
+      // Tokens that all see each other go together, however many they are.
+      const bool waits = !config_.arch->causal && length > room && !rows_.empty();
+      const std::int64_t count = waits ? 0 : config_.arch->causal ? std::min(room, length - first) : length;
       if (count > 0) take(sequences[next], {static_cast<std::int64_t>(next), first}, count);
       room -= count;
       first += count;
@@ -378,7 +384,7 @@ void Forward::embed(Team& team) noexcept {
         for (std::size_t c = 0; scale != 1 && c < row.size(); ++c) row[c] *= scale;
       }
       const std::span scratch(position_rows_[static_cast<std::size_t>(worker)].data(), weights_.position_embedding.empty() ? 0 : row.size());
-      place_embedding(kernels_, config_, weights_, rows_[static_cast<std::size_t>(t)].position, row, scratch, codes);
+      place_embedding(kernels_, config_, weights_, rows_[static_cast<std::size_t>(t)].position, input.type, row, scratch, codes);
     }
     find_angles(part);
   });
@@ -397,10 +403,14 @@ void Forward::embed(Team& team) noexcept {
 }
 
 /// What a branch made waits until the next one settles it row by row, for a barrier less.
-void Forward::add_later(nn::RowBuffer& rows, const std::vector<float>& norm) noexcept {
+void Forward::add_later(nn::RowBuffer& rows, const std::vector<float>& norm, const std::vector<float>& bias) noexcept {
   Pending& p = pending_[pending_count_++];
   p.rows = &rows;
   p.norm.assign(norm.begin(), norm.end());  // there is room
+  p.bias.assign(bias.begin(), bias.end());
+}
+void Forward::add_later(nn::RowBuffer& rows, const LayerWeights& w, Half half) noexcept {
+  half == Half::mixer ? add_later(rows, w.attention_out_norm, w.attention_out_norm_bias) : add_later(rows, w.ffn_out_norm, w.ffn_out_norm_bias);
 }
 
 /// Adds what waits to a row of the residual stream.
@@ -409,11 +419,12 @@ void Forward::settle(std::int64_t row) noexcept {
   const auto scale = static_cast<float>(config_.scales.residual);
   for (const Pending& p : std::span(pending_).first(pending_count_)) {
     float* more = p.rows->row(row);
-    if (!p.norm.empty()) normalize_row(kernels_, config_, more, p.norm, {}, more);
+    if (!p.norm.empty() && !config_.arch->norms_sums) normalize_row(kernels_, config_, more, p.norm, p.bias, more);
     if (scale != 1) {
       for (std::int64_t c = 0; c < config_.dim; ++c) more[c] *= scale;
     }
     kernels_.add(x, more, config_.dim);
+    if (!p.norm.empty() && config_.arch->norms_sums) normalize_row(kernels_, config_, x, p.norm, p.bias, x);
   }
   if (pending_scale_ == 1) return;
   for (std::int64_t c = 0; c < config_.dim; ++c) x[c] *= pending_scale_;
@@ -462,7 +473,7 @@ void Forward::run_part(const LayerWeights& w, std::int64_t index, Half half, int
   const std::int64_t tokens = static_cast<std::int64_t>(hidden.size()) / config_.dim;
   const bool parallel = config_.arch->parallel, ends = until == nn::to_the_end;
   serve(w, index);
-  const bool reads = half == Half::mixer && config_.kv_place(index) != index;
+  const bool reads = half == Half::mixer && config_.layer(index).kv_layer >= 0;
   const bool kept = half == Half::mixer && beside.keys != nullptr;
   nn::SequenceState& state = kept ? *beside.keys : part_state_.emplace(config_.new_layer_state("f32", index));
   if (!reads) {
@@ -521,7 +532,7 @@ void Forward::end_half(const LayerWeights& w, std::int64_t index, const InputGro
   const std::vector<float>* bias = bias_of(w, role);
   nn::linear(pass, x, {{last, bias != nullptr ? bias->data() : nullptr, branch_.output()}});
   settled();
-  add_later(branch_, group.half == Half::mixer ? w.attention_out_norm : group.half == Half::feed_forward ? w.ffn_out_norm : w.per_layer.norm);
+  group.half == Half::end ? add_later(branch_, w.per_layer.norm) : add_later(branch_, w, group.half);
   if (group.half == Half::end && !w.layer_scale.empty()) pending_scale_ = w.layer_scale[0];
   settle_in(hidden);
 }
@@ -651,7 +662,7 @@ void Forward::mix(const nn::Pass& pass, const LayerWeights& w, std::int64_t inde
   if (config_.arch->routes_inputs) keep_inputs(pass);
   normalize(pass, w.attention_norm, w.attention_norm_bias, false, mixer->readers(w));
   mixer->run(pass, w, {.place = place, .window = spec.window, .rope = spec.rope}, normed_, branch_.output(), until);
-  if (until == nn::to_the_end) add_later(branch_, w.attention_out_norm);
+  if (until == nn::to_the_end) add_later(branch_, w, Half::mixer);
 }
 
 /// The second half: an MLP, experts, or both side by side. `beside`: it reads the state that attention read.
@@ -672,7 +683,7 @@ void Forward::feed_forward(const nn::Pass& pass, const LayerWeights& w, std::int
     latent_expert_->hide(pass, w.mlp);
     if (until != nn::to_the_end) return;
     latent_expert_->project(pass, w.experts, w.mlp, out.output());
-    return add_later(out, w.ffn_out_norm);
+    return add_later(out, w, Half::feed_forward);
   }
   if (until == 0) return;
   if (has_mlp) mlp_.hide(pass, w.mlp, normed_);
@@ -683,7 +694,7 @@ void Forward::feed_forward(const nn::Pass& pass, const LayerWeights& w, std::int
   } else if (!w.experts.experts.empty()) {
     run_experts(pass, w, index, has_mlp, out.output());
   }
-  add_later(out, w.ffn_out_norm);
+  add_later(out, w, Half::feed_forward);
 }
 
 }  // namespace bantam::inline v0

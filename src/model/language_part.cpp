@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "bantam/core/hash.hpp"
+#include "bantam/core/message.hpp"
 
 namespace bantam::inline v0 {
 
@@ -83,6 +84,32 @@ LanguagePart language_part(std::shared_ptr<const TensorSource> whole, const Arch
   }
   part.tensors = renamed(std::move(whole), std::move(entries));
   return part;
+}
+
+std::shared_ptr<const TensorSource> by_own_names(std::shared_ptr<const TensorSource> tensors, const ArchSpec& arch) {
+  constexpr std::string_view usual = "model.";
+  const std::string_view embedding = arch.find(Role::embedding)->hf;
+  const auto has = [&](const std::string& name) { return tensors->find(name) != nullptr; };
+  const bool plain = has(std::string(embedding));
+  const bool prefixed = !plain && !arch.prefix.empty() && has(message(arch.prefix, embedding));
+  const bool alone = !plain && embedding.starts_with(usual) && has(std::string(embedding.substr(usual.size())));
+  constexpr std::pair<std::string_view, std::string_view> old_endings[] = {{".LayerNorm.gamma", ".LayerNorm.weight"}, {".LayerNorm.beta", ".LayerNorm.bias"}};
+  const auto own = [&](const std::string& name) {
+    std::string result = name;
+    if (prefixed && name.starts_with(arch.prefix)) result = name.substr(arch.prefix.size());
+    if (alone && !name.starts_with("lm_head.") && !name.starts_with("score.")) result.insert(0, usual);
+    for (const auto& [old, now] : old_endings) {
+      if (!arch.causal && result.ends_with(old)) result.replace(result.size() - old.size(), old.size(), now);
+    }
+    return result;
+  };
+  if (std::ranges::all_of(tensors->tensors(), [&](const TensorEntry& entry) { return own(entry.name) == entry.name; })) return tensors;
+  std::vector<TensorEntry> entries;
+  for (const TensorEntry& entry : tensors->tensors()) {
+    entries.push_back(entry);
+    entries.back().name = own(entry.name);
+  }
+  return std::make_shared<const Renamed>(std::move(tensors), std::move(entries));
 }
 
 }  // namespace bantam::inline v0

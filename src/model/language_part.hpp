@@ -23,4 +23,8 @@ struct LanguagePart {
 /// without its head lack what those of `arch` begin with ("transformer."): they get it.
 [[nodiscard]] LanguagePart language_part(std::shared_ptr<const TensorSource> whole, const ArchSpec& arch);
 
+/// The same tensors by the names that the architecture has for them: without what classes around the model begin them with ("bert."), with "model."
+/// where the model was saved alone, and without old names of layer norms (gamma, beta).
+[[nodiscard]] std::shared_ptr<const TensorSource> by_own_names(std::shared_ptr<const TensorSource> tensors, const ArchSpec& arch);
+
 }  // namespace bantam::inline v0

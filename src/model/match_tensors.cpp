@@ -260,7 +260,8 @@ class Matcher {
     for (std::size_t i = 0; i < used_.size(); ++i) {
       const TensorEntry& entry = files_.tensors.tensors()[i];
       const bool no_bias = files_.family != nullptr && entry.name.ends_with(".bias") && is_zero(entry);
-      if (used_[i] || is_leftover(entry.name) || no_bias || is_left_out(entry.name)) continue;
+      const bool of_training = std::ranges::any_of(arch_.leftovers, [&](std::string_view begin) { return entry.name.starts_with(begin); });
+      if (used_[i] || is_leftover(entry.name) || no_bias || of_training || is_left_out(entry.name)) continue;
       fail(Errc::unsupported, files_.path, ": ", printable(entry.name), ": expected no such tensor in a model of type ", arch_.name);
     }
   }
@@ -304,6 +305,31 @@ bool has_drafting(const TensorFiles& files, const ModelConfig& config) {
   const std::string name = name_from(files.container == "gguf" ? key.gguf : key.hf, {Role::draft_projection, config.layers});
   // Packed formats have several tensors in the place of a matrix, all of which begin with its name.
   return std::ranges::any_of(files.tensors.tensors(), [&, stem = without_weight(name)](const TensorEntry& entry) { return entry.name.starts_with(stem + '.'); });
+}
+
+void count_tables(const TensorFiles& files, ModelConfig& config) {
+  const auto key_of = [&](Role role) {
+    const TensorKey* key = config.arch->find(role);
+    return key == nullptr ? std::string_view() : files.container == "gguf" ? key->gguf : key->hf;
+  };
+  const auto rows_of = [&](Role role, std::int64_t most, bool required) -> std::int64_t {
+    const std::string_view name = key_of(role);
+    const TensorEntry* entry = name.empty() ? nullptr : files.tensors.find(name);
+    if (entry == nullptr && required) fail(Errc::corrupt, files.path, ": expected tensor ", name, ", found none of that name");
+    if (entry == nullptr) return 0;
+    // GGUF has no axes of one row, and native files have numbers in a row.
+    std::int64_t numbers = 1;
+    for (const std::int64_t extent : entry->shape) numbers = extent > 0 && numbers <= most_weights / extent ? numbers * extent : 0;
+    if (numbers > 0 && numbers % config.dim == 0 && numbers / config.dim <= most) return numbers / config.dim;
+    fail(Errc::corrupt, files.path, ": ", name, ": expected 1 to ", most, " rows of ", config.dim, " numbers, found ", to_string(entry->shape));
+  };
+  const TensorKey* types = config.arch->find(Role::token_type_embedding);
+  config.token_types = rows_of(Role::token_type_embedding, 256, types != nullptr && types->presence == Presence::required);
+  config.labels = rows_of(Role::class_head, 1 << 16, config.labels > 0);
+  if (!config.has_head || config.tied || (config.labels == 0 && !config.pooling)) return;
+  // Models that were made to embed or to judge are saved without one, or with it.
+  const std::string head(without_weight(std::string(key_of(Role::head))));
+  config.has_head = std::ranges::any_of(files.tensors.tensors(), [&](const TensorEntry& entry) { return entry.name.starts_with(head + '.'); });
 }
 
 std::vector<CheckpointTensor> match_tensors(const TensorFiles& files, const ModelConfig& config) { return Matcher(files, config).match(); }

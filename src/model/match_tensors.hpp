@@ -16,6 +16,8 @@ struct TensorFiles {
 
 /// Whether files have the layer that config.drafting_like() is for; many writers leave it out and count it all the same.
 [[nodiscard]] bool has_drafting(const TensorFiles& files, const ModelConfig& config);
+/// Sets what of a model its tensors alone say: token types, labels of a classifier, whether there is a head. Throws corrupt naming the tensor.
+void count_tables(const TensorFiles& files, ModelConfig& config);
 /// One for each role that the model has, in layer order. Matrices of native files have no source yet: find_native_sources(). Throws corrupt
 /// or unsupported naming what is missing, superfluous or misshapen.
 [[nodiscard]] std::vector<CheckpointTensor> match_tensors(const TensorFiles& files, const ModelConfig& config);

@@ -95,6 +95,10 @@ std::int64_t extent_of(WeightAxis axis, std::int64_t layer, const ModelConfig& c
     case WeightAxis::expert_latent: return spec.is_sparse() ? c.expert_latent : 0;
     case WeightAxis::per_layer: return c.per_layer_dim;
     case WeightAxis::all_per_layer: return c.layers * c.per_layer_dim;
+    case WeightAxis::token_type_rows: return c.token_types * c.dim;
+    case WeightAxis::class_square: return c.labels > 0 ? c.dim * c.dim : 0;
+    case WeightAxis::class_rows: return c.labels * c.dim;
+    case WeightAxis::labels: return c.labels;
   }
   return 0;
 }
@@ -119,11 +123,17 @@ bool is_in_layer(Role role, std::int64_t layer, const ModelConfig& config) noexc
     case Role::shared_gate: return spec.is_sparse() && spec.ffn > 0;
     // A layer that is one half has the norms of that half; where halves are side by side they may share one.
     case Role::attention_norm:
-    case Role::attention_norm_bias:
-    case Role::attention_out_norm: return spec.mixer != MixerKind::none;
+    case Role::attention_norm_bias: return spec.mixer != MixerKind::none && !(config.arch->first_unnormed && layer == 0);
+    case Role::attention_out_norm:
+    case Role::attention_out_norm_bias: return spec.mixer != MixerKind::none;
     case Role::ffn_norm:
     case Role::ffn_norm_bias:
-    case Role::ffn_out_norm: return spec.has_feed_forward();
+    case Role::ffn_out_norm:
+    case Role::ffn_out_norm_bias: return spec.has_feed_forward();
+    case Role::head:
+    case Role::head_bias: return config.has_head;
+    case Role::class_dense_bias:
+    case Role::class_norm: return config.labels > 0;
     // Beside an MLP, which has norms of its own then.
     case Role::mlp_out_norm: return spec.is_sparse() && spec.ffn > 0;
     case Role::expert_norm:

@@ -14,7 +14,7 @@ namespace bantam::inline v0 {
 void complete(ModelWeights& w, const ModelConfig& config) noexcept {
   // Also of one that is in a file alone.
   const auto bytes_of = [](const WeightMatrix& matrix) { return matrix.rows() == 0 ? 0 : matrix.format().matrix_bytes(matrix.rows(), matrix.columns()); };
-  if (config.tied) w.head = w.embedding;
+  if (config.tied && config.has_head) w.head = w.embedding;
   w.streamed_bytes = w.head.bytes() + w.per_layer_projection.bytes();
   w.matrix_bytes = w.streamed_bytes + w.position_embedding.bytes() + w.per_layer_embedding.bytes() + (config.tied ? 0 : w.embedding.bytes());
   // Adds a layer's bytes; gives those that a token reads.

@@ -71,6 +71,24 @@ void write_lists(GgufWriter& file, const ModelConfig& c, const std::string& pref
   file.key(prefix + "attention.sliding_window_pattern", windows);
 }
 
+/// What a model is for: as llama.cpp numbers it, and what it asks for of encoders.
+void write_use(GgufWriter& file, const ModelConfig& c, const std::string& prefix) {
+  if (!c.arch->causal) file.key(prefix + "attention.causal", false);
+  if (c.arch->full_layers_lead && c.window > 0) file.key(prefix + "attention.sliding_window_pattern", static_cast<std::uint32_t>(c.arch->full_attention_step));
+  if (c.token_types > 0) file.key("tokenizer.ggml.token_type_count", static_cast<std::uint32_t>(c.token_types));
+  constexpr std::uint32_t pooling_numbers[] = {1, 2, 3};
+  const auto number_of = [&](Pooling pooling) { return pooling_numbers[static_cast<std::size_t>(pooling)]; };
+  if (c.labels > 0) {
+    if (c.arch->find(Role::class_norm) != nullptr) file.key(prefix + "classifier.pooling_type", number_of(c.usual_pooling()));
+    std::vector<std::string> labels;
+    for (std::int64_t i = 0; i < c.labels; ++i) labels.push_back(message("LABEL_", i));
+    file.key(prefix + "classifier.output_labels", labels);
+    file.key(prefix + "pooling_type", std::uint32_t{4});
+  } else if (c.pooling) {
+    file.key(prefix + "pooling_type", number_of(*c.pooling));
+  }
+}
+
 }  // namespace
 
 void write_gguf_config(GgufWriter& file, const ModelConfig& c) {
@@ -109,6 +127,7 @@ void write_gguf_config(GgufWriter& file, const ModelConfig& c) {
     }
   }
   write_lists(file, c, prefix);
+  write_use(file, c, prefix);
   if (c.arch->says_rope) file.key(prefix + "rope.scaling.finetuned", c.has_rope);
   if (c.arch->says_parallel) file.key(prefix + "use_parallel_residual", c.arch->parallel);
   if (c.arch->zero_heads) {

@@ -21,6 +21,14 @@ Json& put_at(Json& json, std::string_view key) {
   return (*at)[key];
 }
 
+/// The class that a model of these parts has.
+std::string_view class_of(const ModelConfig& c) noexcept {
+  if (c.labels > 0 && !c.arch->class_of_classifier().empty()) return c.arch->class_of_classifier();
+  if (c.has_head || c.arch->find(Role::head) == nullptr) return c.arch->hf_class;
+  const auto alone = std::ranges::find_if(c.arch->more_classes, [](std::string_view name) { return name.ends_with("Model"); });
+  return alone == c.arch->more_classes.end() ? c.arch->hf_class : *alone;
+}
+
 /// What layers without a window have of their own, which keys are shared, and ropes by kind of layer.
 void write_full_layers(const ModelConfig& c, Json& json) {
   if (c.arch->find(Field::per_layer_dim) != nullptr && c.per_layer_dim > 0) json["vocab_size_per_layer_input"] = c.vocab;
@@ -38,11 +46,28 @@ void write_full_layers(const ModelConfig& c, Json& json) {
   if (c.local_rope) json["rope_parameters"]["sliding_attention"] = {{"rope_type", "default"}, {"rope_theta", c.local_rope->base}};
 }
 
+/// A classifier's labels, and what stands for a text.
+void write_class(const ModelConfig& c, Json& json) {
+  if (c.token_types > 0) json["type_vocab_size"] = c.token_types;
+  if (c.labels > 0) {
+    json["id2label"] = Json::object();
+    json["label2id"] = Json::object();
+    for (std::int64_t i = 0; i < c.labels; ++i) {
+      json["id2label"][std::to_string(i)] = message("LABEL_", i);
+      json["label2id"][message("LABEL_", i)] = i;
+    }
+    if (c.pooling && !c.arch->causal) json["classifier_pooling"] = std::string(name_of(*c.pooling));
+    return;
+  }
+  if (c.pooling) json["bantam_pooling"] = std::string(name_of(*c.pooling));
+  if (c.normalizes) json["bantam_normalize"] = *c.normalizes;
+}
+
 }  // namespace
 
 std::string write_hf_config(const ModelConfig& c, std::string_view torch_dtype) {
   Json json;
-  json["architectures"] = {std::string(c.arch->hf_class)};
+  json["architectures"] = {std::string(class_of(c))};
   json["model_type"] = std::string(c.arch->name);
   for (const auto& list : {c.arch->config, c.arch->more_config}) {
     for (const ConfigKey& key : list) {
@@ -50,7 +75,11 @@ std::string write_hf_config(const ModelConfig& c, std::string_view torch_dtype) 
       if (const FieldValue value = value_of(c, key.field)) std::visit([&](auto number) { put_at(json, key.hf) = number; }, *value);
     }
   }
-  for (const ConfigChoice& choice : c.arch->choices) put_at(json, choice.key) = choice.is_number ? Json(static_cast<std::int64_t>(choice.value)) : Json(choice.value != 0);
+  if (c.arch->pads_positions) json[std::string(c.arch->find(Field::context)->hf)] = c.context + c.arch->position_offset;
+  for (const ConfigChoice& choice : c.arch->choices) {
+    if (!choice.is_number || choice.value != choice.otherwise) put_at(json, choice.key) = choice.is_number ? Json(static_cast<std::int64_t>(choice.value)) : Json(choice.value != 0);
+  }
+  write_class(c, json);
   // One number for each layer, which no loader of Hugging Face's takes.
   const auto list = [&](Field field, std::int64_t (ModelConfig::*of)(std::int64_t) const noexcept) {
     Json& sizes = put_at(json, list_key(*c.arch, field)) = Json::array();
@@ -65,7 +94,8 @@ std::string write_hf_config(const ModelConfig& c, std::string_view torch_dtype) 
   if (c.has_experts()) json["norm_topk_prob"] = c.router.renormalize;
   write_full_layers(c, json);
   const auto* activation = std::ranges::find(activations, c.gate, &std::pair<std::string_view, ops::Gate>::second);
-  json[std::string(c.arch->activation_key)] = std::string(activation == std::end(activations) ? "silu" : activation->first);
+  const bool own_name = !c.arch->activation_name.empty() && c.gate == c.arch->gate;
+  json[std::string(c.arch->activation_key)] = std::string(own_name ? c.arch->activation_name : activation == std::end(activations) ? "silu" : activation->first);
   bool usual_ropes = c.arch->no_rope_step == 0 && c.arch->window_layers_key.empty();
   for (std::int64_t i = 0; i < c.layers; ++i) usual_ropes = usual_ropes && c.layer(i).rope == detail::rope_of(c, i);
   if (!usual_ropes && std::ranges::any_of(c.specs, [](const LayerSpec& spec) { return spec.rope == nn::LayerRope::none; })) {
@@ -91,6 +121,7 @@ std::string write_hf_config(const ModelConfig& c, std::string_view torch_dtype) 
     json["attn_scale"] = c.temperature.scale;
     json["floor_scale"] = c.temperature.length;
   }
+  if (!c.arch->causal && c.arch->full_layers_lead) json["global_attn_every_n_layers"] = c.arch->full_attention_step;
   if (c.window > 0) {
     const std::string_view key = c.arch->find(Field::window) != nullptr ? c.arch->find(Field::window)->hf : std::string_view();
     json[std::string(key.empty() ? "sliding_window" : key)] = c.window;
@@ -103,7 +134,7 @@ std::string write_hf_config(const ModelConfig& c, std::string_view torch_dtype) 
       json["layer_types"] = Json::array();
       for (const LayerSpec& spec : c.specs) json["layer_types"].push_back(std::string(spec.window == 0 ? "full_attention" : window_type(*c.arch)));
     }
-  } else {
+  } else if (c.arch->causal) {
     json["sliding_window"] = nullptr;  // Mistral's loaders take the absence for 4096
   }
   if (!c.is_latent() && !c.arch->proportional_rope && (c.rope.dim != c.head_dim || c.arch->default_rope_part < 1)) json["partial_rotary_factor"] = static_cast<double>(c.rope.dim) / static_cast<double>(c.head_dim);

@@ -52,6 +52,7 @@ void check(const Removal& removal, const ModelConfig& config) {
   }
   if (removal.part == Part::experts && !config.has_experts()) fail(Errc::invalid_argument, "prune ", removal.text(), ": expected a mixture of experts, found ", config.arch->name);
   const double amount = removal.amount;
+  if (removal.part == Part::layers && config.arch->first_unnormed) fail(Errc::unsupported, "prune ", removal.text(), ": ", config.arch->name, ": its first layer is not like the others; what works: heads, channels, and single weights");
   if (removal.part == Part::layers) {
     if (amount >= 1 && amount < static_cast<double>(config.layers) && amount == std::floor(amount)) return;
     fail(Errc::invalid_argument, "prune ", removal.text(), ": expected a whole number from 1 to ", config.layers - 1, ", of the ", config.layers,

@@ -1,43 +1,70 @@
-// Pooling of hidden states.
+// Embeddings of hidden states.
 #include "bantam/session/embed.hpp"
 
 #include <cmath>
 
-#include "bantam/core/names.hpp"
+#include "pooled.hpp"
 
 namespace bantam::inline v0 {
 
 namespace {
 
-constexpr std::string_view pooling_names[] = {"mean", "cls", "last"};
+/// What stands for a text, as long as is asked for.
+void put_embedding(std::span<const double> values, bool normalize, std::span<float> out) {
+  double scale = 1;
+  if (normalize) {
+    double squares = 0;
+    for (const double value : values) squares += value * value;
+    if (squares > 0) scale = std::sqrt(squares);
+  }
+  for (std::size_t i = 0; i < out.size(); ++i) out[i] = static_cast<float>(values[i] / scale);
+}
+
+bool normalizes(const ModelConfig& config, const EmbedOptions& options) { return options.normalize.value_or(config.normalizes.value_or(true)); }
+
+/// Those of an option that cuts texts.
+EncodeOptions encoding(const EmbedOptions& options, std::int64_t context) {
+  EncodeOptions encode = options.encode;
+  if (options.truncate && encode.longest == 0) encode.longest = static_cast<std::size_t>(context);
+  return encode;
+}
 
 }  // namespace
 
-std::string_view name_of(Pooling pooling) noexcept { return pooling_names[static_cast<std::size_t>(pooling)]; }
-Pooling find_pooling(std::string_view name) { return poolings[find_name("pooling", name, pooling_names)]; }
-
 std::vector<float> embed(Session& session, std::span<const TokenId> tokens, const EmbedOptions& options) {
   if (tokens.empty()) fail(Errc::invalid_argument, "embed: expected at least one token, found none");
-  const auto last = static_cast<std::int64_t>(tokens.size()) - 1;
-  std::vector<double> sums(static_cast<std::size_t>(session.model().config().dim));
+  const ModelConfig& config = session.model().config();
+  Pool pool(options.pooling.value_or(config.usual_pooling()), std::ssize(tokens), static_cast<std::size_t>(config.dim));
   session.clear();
-  session.states(tokens, [&](std::int64_t index, std::span<const float> state) {
-    if ((options.pooling == Pooling::cls && index != 0) || (options.pooling == Pooling::last && index != last)) return;
-    for (std::size_t i = 0; i < sums.size(); ++i) sums[i] += static_cast<double>(state[i]);
-  });
-  double scale = options.pooling == Pooling::mean ? static_cast<double>(tokens.size()) : 1;
-  if (options.normalize) {
-    double squares = 0;
-    for (const double sum : sums) squares += sum * sum;
-    if (squares > 0) scale = std::sqrt(squares);
-  }
-  std::vector<float> embedding(sums.size());
-  for (std::size_t i = 0; i < sums.size(); ++i) embedding[i] = static_cast<float>(sums[i] / scale);
+  session.states(tokens, [&](std::int64_t index, std::span<const float> state) { pool.add(index, state); });
+  std::vector<float> embedding(static_cast<std::size_t>(config.dim));
+  put_embedding(pool.finish(), normalizes(config, options), embedding);
   return embedding;
 }
 
 std::vector<float> embed(Session& session, std::string_view text, const EmbedOptions& options) {
-  return embed(session, session.model().tokenizer().encode(text, options.encode), options);
+  return embed(session, session.model().tokenizer().encode(text, encoding(options, session.context())), options);
+}
+
+Tensor<float, 2> embed(Engine& engine, std::span<const std::vector<TokenId>> texts, const EmbedOptions& options) {
+  const ModelConfig& config = engine.model().config();
+  std::vector<PooledText> read;
+  for (const std::vector<TokenId>& text : texts) {
+    read.push_back({text});
+    if (options.truncate && std::ssize(text) > engine.context()) read.back().ids = read.back().ids.first(static_cast<std::size_t>(engine.context()));
+  }
+  Tensor<float, 2> embeddings({std::ssize(texts), config.dim});
+  read_pooled(engine, read, options.pooling.value_or(config.usual_pooling()), PassOutput::state, options.progress, "embed", [&](std::size_t i, std::span<const double> values) {
+    put_embedding(values, normalizes(config, options), {&embeddings(static_cast<std::int64_t>(i), 0), values.size()});
+  });
+  return embeddings;
+}
+
+Tensor<float, 2> embed(Engine& engine, std::span<const std::string> texts, const EmbedOptions& options) {
+  const EncodeOptions encode = encoding(options, engine.context());
+  std::vector<std::vector<TokenId>> ids;
+  for (const std::string& text : texts) ids.push_back(engine.model().tokenizer().encode(text, encode));
+  return embed(engine, ids, options);
 }
 
 }  // namespace bantam::inline v0

@@ -378,7 +378,8 @@ void Session::remove(std::int64_t first, std::int64_t last) {
   }
   if (last == held) return truncate(first);
   if (first == last) return;
-  if (s.sequence.find<nn::RecurrentState>() != nullptr || s.model().config().arch->learns_positions()) {
+  const ArchSpec& arch = *s.model().config().arch;
+  if (s.sequence.find<nn::RecurrentState>() != nullptr || (arch.causal && arch.learns_positions())) {
     s.rewind(first);  // nothing takes tokens out of the middle, nor learned positions out of keys: those behind wait to be read again
   } else {
     // Tokens that wait to be read have no keys yet.

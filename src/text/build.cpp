@@ -53,6 +53,7 @@ void check_steps(const TokenizerSpec& spec, std::string_view place) {
   at_most(spec.normalizer.size(), limits::tokenizer_steps, "normalizer steps");
   at_most(spec.pre_tokenizer.size(), limits::tokenizer_steps, "pre-tokenizer steps");
   at_most(spec.prefix.size() + spec.suffix.size(), limits::tokenizer_steps, "tokens around a text");
+  at_most(spec.between.size() + spec.pair_suffix.size(), limits::tokenizer_steps, "tokens around a pair of texts");
   at_most(spec.decode.replace.size(), limits::decode_replacements, "replacements in decoded pieces");
 }
 
@@ -65,6 +66,8 @@ void check_ids(const TokenizerSpec& spec, std::string_view place) {
   optional(spec.unknown, "unk");
   for (const TokenId id : spec.prefix) check_id(id, spec, place, "a token put before the text");
   for (const TokenId id : spec.suffix) check_id(id, spec, place, "a token put after the text");
+  for (const TokenId id : spec.between) check_id(id, spec, place, "a token put between two texts");
+  for (const TokenId id : spec.pair_suffix) check_id(id, spec, place, "a token put after two texts");
   for (const TokenId id : spec.ends) check_id(id, spec, place, "a token that ends a turn");
   for (const AddedToken& added : spec.added) {
     check_id(added.id, spec, place, "an added token");

@@ -231,6 +231,14 @@ TokenizerSpec spec_from_gguf(const GgufFile& file) {
   const TokenId separator = source.id("seperator_token_id", usual.name == "bert" ? within(102) : -1);
   const bool separates = source.file.boolean(source.key("add_sep_token")).value_or(usual.name == "bert");
   if (separates && separator >= 0 && (spec.suffix.empty() || spec.suffix.back() != separator)) spec.suffix.push_back(separator);
+  if (!spec.suffix.empty()) {
+    // RoBERTa's kind ends a text with </s> and separates two by another.
+    const bool twice = separator >= 0 && separator < n && spec.suffix.back() == separator && spec.pieces[static_cast<std::size_t>(separator)] == "</s>";
+    spec.between = spec.suffix;
+    if (twice) spec.between.push_back(separator);
+    spec.pair_suffix = spec.suffix;
+    spec.types_pairs = usual.name == "bert";
+  }
   list_added(spec);
   add_known_ends(spec);
   if (const std::string* text = file.text("tokenizer.chat_template")) spec.chat_template = *text;

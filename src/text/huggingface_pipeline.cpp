@@ -101,6 +101,30 @@ void add_template_tokens(const Json& json, const Json* known, const TokenizerSpe
   out.push_back(static_cast<TokenId>(found - spec.pieces.begin()));
 }
 
+/// What stands around two texts, where that is what stands around one and something between them.
+void read_pair(const Json& json, const Json* known, TokenizerSpec& spec, std::string_view place) {
+  const Json* items = member(json, "pair");
+  if (items == nullptr || !items->is_array() || items->size() > limits::tokenizer_steps) return;
+  std::vector<TokenId> parts[3];  // before the first text, between, behind the second
+  std::size_t part = 0;
+  bool typed = false;
+  for (const Json& item : *items) {
+    if (const Json* token = member(item, "SpecialToken")) {
+      add_template_tokens(*token, known, spec, parts[part], message(place, ".pair"));
+      if (parts[part].size() > limits::tokenizer_steps) return;
+      continue;
+    }
+    const Json* text = member(item, "Sequence");
+    if (text == nullptr || part == 2) return;
+    const Json* type = member(*text, "type_id");
+    if (part++ == 1) typed = type != nullptr && *type == Json(1);
+  }
+  if (part != 2 || parts[0] != spec.prefix) return;
+  spec.between = std::move(parts[1]);
+  spec.pair_suffix = std::move(parts[2]);
+  spec.types_pairs = typed;
+}
+
 void read_template(const Json& json, TokenizerSpec& spec, std::string_view place) {
   const Json* known = member(json, "special_tokens");
   bool text_seen = false;
@@ -115,6 +139,7 @@ void read_template(const Json& json, TokenizerSpec& spec, std::string_view place
     }
   }
   if (!text_seen) fail(Errc::corrupt, place, ".single: the sequence is missing");
+  if (!spec.suffix.empty()) read_pair(json, known, spec, place);
 }
 
 /// ["</s>", 2]
@@ -323,7 +348,11 @@ void read_post_processor(const Json& json, TokenizerSpec& spec, std::string_view
     read_template(json, spec, place);
   } else if (type == "RobertaProcessing" || type == "BertProcessing") {
     spec.prefix.push_back(named_token(json, "cls", place));
-    spec.suffix.push_back(named_token(json, "sep", place));
+    const TokenId separator = named_token(json, "sep", place);
+    spec.suffix.push_back(separator);
+    spec.types_pairs = type == "BertProcessing";
+    spec.between.assign(spec.types_pairs ? 1 : 2, separator);
+    spec.pair_suffix.assign(1, separator);
   } else if (type != "ByteLevel") {
     fail(Errc::unsupported, place, ": post-processor ", printable(type), " is not supported yet");
   }

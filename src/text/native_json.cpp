@@ -200,6 +200,11 @@ std::string native_json(const TokenizerSpec& spec) {
   if (spec.unknown >= 0) json["unknown"] = spec.unknown;
   json["prefix"] = spec.prefix;
   json["suffix"] = spec.suffix;
+  if (!spec.between.empty() || !spec.pair_suffix.empty()) {
+    json["between"] = spec.between;
+    json["pair_suffix"] = spec.pair_suffix;
+    json["types_pairs"] = spec.types_pairs;
+  }
   json["ends"] = spec.ends;
   json["chat_template"] = spec.chat_template;
   return json.dump();
@@ -235,6 +240,11 @@ TokenizerSpec spec_from_native_json(std::string_view text, std::string_view plac
   spec.unknown = optional_id(json, "unknown", place);
   spec.prefix = ids(json, "prefix", place);
   spec.suffix = ids(json, "suffix", place);
+  if (member(json, "between") != nullptr) {
+    spec.between = ids(json, "between", place);
+    spec.pair_suffix = ids(json, "pair_suffix", place);
+    spec.types_pairs = flag(json, "types_pairs", false, place);
+  }
   spec.ends = ids(json, "ends", place);
   spec.chat_template = text_or(json, "chat_template", "", place);
   return spec;

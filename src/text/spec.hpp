@@ -104,6 +104,10 @@ struct TokenizerSpec {
   DecodeSpec decode;
   TokenId bos = -1, eos = -1, unknown = -1;
   std::vector<TokenId> prefix, suffix;  ///< what add_special adds
+  /// Of a pair of texts: what stands between them, and behind the second, in the place of `suffix` each. Known where files say it of texts
+  /// that have something behind them; else empty.
+  std::vector<TokenId> between, pair_suffix;
+  bool types_pairs = false;             ///< the second text and what follows it are of type 1 (BERT)
   std::vector<TokenId> ends;            ///< ends a turn, besides eos
   std::string chat_template;
 };

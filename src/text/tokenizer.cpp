@@ -1,6 +1,7 @@
 // The public face of a tokenizer: encoding with BOS and EOS, decoding, looking tokens up.
 #include "bantam/text/tokenizer.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include "text/tokenizer_data.hpp"
@@ -12,11 +13,40 @@ Tokenizer::Tokenizer(std::shared_ptr<const Data> data) : data_(std::move(data)) 
 
 std::vector<TokenId> Tokenizer::encode(std::string_view text, EncodeOptions options) const {
   std::vector<TokenId> ids = encode_text(*data_, text, options.parse_special);
+  const TokenizerSpec& spec = data_->spec;
+  if (options.longest > 0) {
+    const std::size_t added = options.add_special ? spec.prefix.size() + spec.suffix.size() : 0;
+    ids.resize(std::min(ids.size(), options.longest - std::min(added, options.longest)));
+  }
   if (options.add_special) {
-    ids.insert(ids.begin(), data_->spec.prefix.begin(), data_->spec.prefix.end());
-    ids.insert(ids.end(), data_->spec.suffix.begin(), data_->spec.suffix.end());
+    ids.insert(ids.begin(), spec.prefix.begin(), spec.prefix.end());
+    ids.insert(ids.end(), spec.suffix.begin(), spec.suffix.end());
   }
   return ids;
+}
+
+TokenPair Tokenizer::encode_pair(std::string_view first, std::string_view second, EncodeOptions options) const {
+  std::vector<TokenId> a = encode_text(*data_, first, options.parse_special), b = encode_text(*data_, second, options.parse_special);
+  const TokenizerSpec& spec = data_->spec;
+  const bool said = !spec.between.empty() || !spec.pair_suffix.empty();
+  const std::vector<TokenId>&between = said ? spec.between : spec.suffix, &behind = said ? spec.pair_suffix : spec.suffix;
+  if (options.longest > 0) {
+    const std::size_t added = options.add_special ? spec.prefix.size() + between.size() + behind.size() : 0;
+    const std::size_t room = options.longest - std::min(added, options.longest);
+    a.resize(std::min(a.size(), room));
+    b.resize(std::min(b.size(), room - a.size()));
+  }
+  TokenPair pair;
+  const auto add = [&](const std::vector<TokenId>& ids, bool of_second) {
+    pair.ids.insert(pair.ids.end(), ids.begin(), ids.end());
+    pair.types.resize(pair.ids.size(), of_second && spec.types_pairs ? 1 : 0);
+  };
+  if (options.add_special) add(spec.prefix, false);
+  add(a, false);
+  if (options.add_special) add(between, false);
+  add(b, true);
+  if (options.add_special) add(behind, true);
+  return pair;
 }
 
 std::string Tokenizer::decode(std::span<const TokenId> ids, bool keep_special) const {

@@ -181,6 +181,8 @@ void Tokenizer::write_gguf(GgufWriter& file, std::int64_t vocab) const {
     id("tokenizer.ggml.cls_token_id", spec.prefix.empty() ? -1 : spec.prefix.front());
     id("tokenizer.ggml.seperator_token_id", spec.suffix.empty() ? -1 : spec.suffix.back());
     file.key("tokenizer.ggml.add_sep_token", !spec.suffix.empty());
+  } else if (spec.between.size() == 2 && spec.between[0] == spec.between[1]) {
+    id("tokenizer.ggml.seperator_token_id", spec.between[1]);
   }
   file.key("tokenizer.ggml.add_bos_token", adds_bos());
   file.key("tokenizer.ggml.add_eos_token", spec.eos >= 0 && !spec.suffix.empty() && spec.suffix.back() == spec.eos);

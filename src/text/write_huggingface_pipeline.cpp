@@ -188,21 +188,26 @@ Json decoder_of(const TokenizerSpec& spec) {
 Json post_processor_of(const TokenizerSpec& spec) {
   if (spec.prefix.empty() && spec.suffix.empty()) return spec.byte_level ? byte_level(true) : Json(nullptr);
   Json special = Json::object();
-  const auto around = [&](const char* text, int type) {
-    Json list = Json::array();
-    const auto add = [&](TokenId id) {
+  const auto add = [&](Json& list, const std::vector<TokenId>& ids, int type) {
+    for (const TokenId id : ids) {
       const std::string& content = spelling(spec, id);
       special[content] = {{"id", content}, {"ids", {id}}, {"tokens", {content}}};
       list.push_back({{"SpecialToken", {{"id", content}, {"type_id", type}}}});
-    };
-    for (const TokenId id : spec.prefix) add(id);
-    list.push_back({{"Sequence", {{"id", text}, {"type_id", type}}}});
-    for (const TokenId id : spec.suffix) add(id);
-    return list;
+    }
   };
-  const Json single = around("A", 0);
-  Json pair = single;
-  for (Json& item : around("B", 1)) pair.push_back(std::move(item));
+  const auto add_text = [&](Json& list, const char* text, int type) { list.push_back({{"Sequence", {{"id", text}, {"type_id", type}}}}); };
+  Json single = Json::array(), pair = Json::array();
+  add(single, spec.prefix, 0);
+  add_text(single, "A", 0);
+  add(single, spec.suffix, 0);
+  const bool said = !spec.between.empty() || !spec.pair_suffix.empty();
+  const int second = !said || spec.types_pairs ? 1 : 0;
+  add(pair, spec.prefix, 0);
+  add_text(pair, "A", 0);
+  add(pair, said ? spec.between : spec.suffix, 0);
+  if (!said) add(pair, spec.prefix, 1);
+  add_text(pair, "B", second);
+  add(pair, said ? spec.pair_suffix : spec.suffix, second);
   return {{"type", "TemplateProcessing"}, {"single", single}, {"pair", pair}, {"special_tokens", special}};
 }
 

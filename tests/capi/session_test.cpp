@@ -235,6 +235,48 @@ TEST_CASE("an embedding has length 1, and what is wrong is said") {
   CHECK(embedding[0] == first);
 }
 
+TEST_CASE("an embedder gives each text the row that a session gives, and says what it is not for") {
+  const auto model = load();
+  bantam_model_info info = BANTAM_MODEL_INFO_INIT;
+  REQUIRE_OK(bantam_model_get_info(model.get(), &info));
+  const auto width = static_cast<std::size_t>(info.width);
+  bantam_embedder_options options = BANTAM_EMBEDDER_OPTIONS_INIT;
+  options.threads = 2;
+  options.context_tokens = 32;
+  options.pooling = "last";
+  bantam_embedder* embedder = nullptr;
+  REQUIRE_OK(bantam_embedder_new(&embedder, model.get(), &options));
+  const char* texts[] = {"The captain", "The sea was calm and the wind was still", "The captain"};
+  std::vector<float> rows(3 * width), same(2 * width);
+  REQUIRE_OK(bantam_embedder_embed(embedder, texts, 3, rows.data(), rows.size()));
+  REQUIRE_OK(bantam_embedder_embed(embedder, texts + 1, 2, same.data(), same.size()));
+  CHECK(std::equal(same.begin(), same.end(), rows.begin() + static_cast<std::ptrdiff_t>(width)));
+  const auto session = open(model.get());
+  const auto ids = tokenize(model.get(), texts[1]);
+  const float* embedding = nullptr;
+  std::size_t size = 0;
+  REQUIRE_OK(bantam_session_embed(session.get(), ids.data(), ids.size(), "last", -1, &embedding, &size));
+  for (std::size_t i = 0; i < width; ++i) CHECK(embedding[i] == doctest::Approx(rows[width + i]).epsilon(1e-2));  // its keys and values are halves
+  REQUIRE_OK(bantam_session_embed(session.get(), ids.data(), ids.size(), nullptr, 0, &embedding, &size));  // the mean: no file says otherwise
+  CHECK(bantam_embedder_embed(embedder, texts, 3, rows.data(), rows.size() - 1) == BANTAM_INVALID_ARGUMENT);
+  CHECK(std::string(bantam_last_error()).find("embeddings: expected room for 3 rows") != std::string::npos);
+  CHECK(bantam_embedder_embed(embedder, nullptr, 1, rows.data(), width) == BANTAM_INVALID_ARGUMENT);
+  CHECK(bantam_embedder_embed(embedder, nullptr, 0, nullptr, 0) == BANTAM_OK);
+  float score = 0;
+  CHECK(bantam_embedder_rerank(embedder, "who", texts, 1, &score) == BANTAM_UNSUPPORTED);
+  const std::string longer(200, 'q');
+  const char* long_text = longer.c_str();
+  CHECK(bantam_embedder_embed(embedder, &long_text, 1, rows.data(), width) == BANTAM_INVALID_ARGUMENT);
+  bantam_embedder_free(embedder);
+  options.truncate = 1;
+  REQUIRE_OK(bantam_embedder_new(&embedder, model.get(), &options));
+  CHECK(bantam_embedder_embed(embedder, &long_text, 1, rows.data(), width) == BANTAM_OK);
+  bantam_embedder_free(embedder);
+  bantam_embedder_free(nullptr);
+  options.pooling = "max";
+  CHECK(bantam_embedder_new(&embedder, model.get(), &options) == BANTAM_INVALID_ARGUMENT);
+}
+
 TEST_CASE("a callback changes logits and ends a generation") {
   const auto model = load();
   const auto session = open(model.get());

@@ -4,6 +4,7 @@ import time
 
 import adapter_facts
 import compress_facts
+import embed_facts
 import foreign_facts
 import general_facts
 import measure_facts
@@ -13,7 +14,7 @@ import terminal_facts
 import tokenize_facts
 from harness import QUICK, Harness
 
-GROUPS = [general_facts, tokenize_facts, naming_facts, run_facts, terminal_facts, measure_facts, compress_facts, foreign_facts, adapter_facts]
+GROUPS = [general_facts, tokenize_facts, naming_facts, run_facts, terminal_facts, measure_facts, embed_facts, compress_facts, foreign_facts, adapter_facts]
 
 
 def main():

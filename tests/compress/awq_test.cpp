@@ -127,7 +127,7 @@ TEST_CASE("folding scales into a model leaves its logits as they were") {
         // Of recurrent layers what reads the stream, and what a state space's norm makes: each of its weights is one input's.
         const bool attends = !layer.attention.o.empty(), has_space = !layer.state_space.out.empty();
         const bool mixes = attends || has_space || !layer.delta.out.empty() || !layer.convolution.out.empty();
-        expected_groups += (mixes && !layer.ffn_norm.empty()) + (attends && !arch->norms_values && arch->find(Field::qkv_clip) == nullptr && (arch->latent || tiny.kv_heads == tiny.heads)) + has_space;
+        expected_groups += (mixes && !layer.ffn_norm.empty() && !layer.attention_norm.empty()) + (attends && !arch->norms_values && arch->find(Field::qkv_clip) == nullptr && (arch->latent || tiny.kv_heads == tiny.heads)) + has_space;
         expected_groups += (has_mlp && !sparse && !layer.ffn_norm.empty()) + (has_mlp && !layer.mlp.gate.empty());
         for (const InputGroup& group : input_groups()) {
           if (!can_fold(layer, group, *arch)) continue;

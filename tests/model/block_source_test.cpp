@@ -19,14 +19,15 @@ ModelWeights tables_of(const ModelWeights& weights) {
 
 constexpr auto yes = [](std::int64_t) { return true; };
 
-/// The logits of all tokens of a sequence, read as a prompt and then token by token.
+/// The logits of all tokens of a sequence, read as a prompt and then token by token; of encoders the states, read at once.
 std::vector<float> logits_by(Forward& forward, const ModelConfig& config, std::span<const TokenId> tokens, std::size_t prompt) {
   nn::SequenceState state = config.new_state("f32");
   std::vector<float> logits;
   for (std::size_t at = 0; at < tokens.size();) {
-    const std::size_t count = at == 0 ? prompt : 1;
+    const std::size_t count = !config.arch->causal ? tokens.size() : at == 0 ? prompt : 1;
     const SequenceInput input{tokens.subspan(at, count), &state, 0};
-    forward.run({&input, 1}, [&](std::int64_t, std::int64_t, std::span<const float> row) { logits.insert(logits.end(), row.begin(), row.end()); }, yes);
+    forward.run({&input, 1}, [&](std::int64_t, std::int64_t, std::span<const float> row) { logits.insert(logits.end(), row.begin(), row.end()); }, yes,
+                config.has_head ? PassOutput::logits : PassOutput::state);
     at += count;
   }
   return logits;
@@ -133,13 +134,15 @@ TEST_CASE("rows of the embedding in the place of tokens are those tokens, in any
     nn::SequenceState read = engine.new_state("f32"), given = engine.new_state("f32");
     std::vector<float> expected, found;
     const auto nothing = [](std::int64_t, std::int64_t, std::span<const float>) {};
-    const SequenceInput begin{.state = &given, .first_output = 3, .embeddings = std::span(rows).first(static_cast<std::size_t>(3 * dim))};
-    engine.run({&begin, 1}, nothing, yes);
-    const SequenceInput parts[] = {{tokens, &read, 3}, {.state = &given, .embeddings = std::span(rows).subspan(static_cast<std::size_t>(3 * dim))}};
+    // Those of encoders come at once.
+    const std::int64_t before = arch->causal ? 3 : 0;
+    const SequenceInput begin{.state = &given, .first_output = 3, .embeddings = std::span(rows).first(static_cast<std::size_t>(before * dim))};
+    if (before > 0) engine.run({&begin, 1}, nothing, yes);
+    const SequenceInput parts[] = {{tokens, &read, 3}, {.state = &given, .first_output = 3 - before, .embeddings = std::span(rows).subspan(static_cast<std::size_t>(before * dim))}};
     engine.run(parts, [&](std::int64_t sequence, std::int64_t, std::span<const float> row) {
       (sequence == 0 ? expected : found).insert((sequence == 0 ? expected : found).end(), row.begin(), row.end());
-    }, yes);
-    CHECK(expected.size() == static_cast<std::size_t>(6 * model.config().vocab));
+    }, yes, model.config().has_head ? PassOutput::logits : PassOutput::state);
+    CHECK(expected.size() == static_cast<std::size_t>(6 * (model.config().has_head ? model.config().vocab : dim)));
     CHECK(found == expected);
   }
 }

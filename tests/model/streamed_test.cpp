@@ -45,9 +45,10 @@ constexpr auto yes = [](std::int64_t) { return true; };
 
 Model load_within(const std::filesystem::path& path, std::int64_t limit) { return Model::load(path, {.memory_limit = limit}); }
 
-/// Logits of all tokens of two sequences that are read together, as prompts and then token by token.
+/// Logits of all tokens of two sequences that are read together, as prompts and then token by token; of encoders the states, read at once.
 std::vector<float> logits_by(Engine& engine, std::span<const TokenId> tokens, std::size_t prompt) {
   nn::SequenceState first = engine.new_state("f32"), second = engine.new_state("f32");
+  const ModelConfig& config = engine.model().config();
   std::vector<float> of_first, of_second;
   const auto read = [&](std::size_t begin, std::size_t end) {
     const auto part = tokens.subspan(begin, end - begin);
@@ -56,8 +57,9 @@ std::vector<float> logits_by(Engine& engine, std::span<const TokenId> tokens, st
     engine.run(both, [&](std::int64_t sequence, std::int64_t, std::span<const float> row) {
       std::vector<float>& to = sequence == 0 ? of_first : of_second;
       to.insert(to.end(), row.begin(), row.end());
-    }, yes);
+    }, yes, config.has_head ? PassOutput::logits : PassOutput::state);
   };
+  if (!config.arch->causal) prompt = tokens.size() - 1;
   read(0, prompt);
   for (std::size_t at = prompt; at + 1 < tokens.size(); ++at) read(at, at + 1);
   of_first.insert(of_first.end(), of_second.begin(), of_second.end());

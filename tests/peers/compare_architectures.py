@@ -32,6 +32,10 @@ TOLERANCE_OF_UNIT_KEYS = 1e-3
 WITH_UNIT_KEYS = ("qwen3_5-", "qwen3_5_moe-", "qwen3_next-")
 
 
+# Without logits: compare_encoders.py.
+ENCODERS = ("bert", "roberta", "xlm-roberta", "nomic_bert", "modernbert", "qwen3_embed-", "qwen3_rank-")
+
+
 def tolerance(name):
     if name.startswith(WITH_GELU):
         return TOLERANCE_OF_GELU
@@ -96,7 +100,7 @@ def main():
         folder = pathlib.Path(folder).resolve()
         sources, adapters = {}, {}
         for name in run([writer, folder, *SEEDS]).split():
-            if name.startswith(NOT_LLAMA_CPPS):
+            if name.startswith((*ENCODERS, *NOT_LLAMA_CPPS)):
                 continue
             gguf = folder / f"{name}.gguf"
             run([bantam, "compress", folder / name, "-o", gguf, "--to", "gguf", "--format", "f32"])

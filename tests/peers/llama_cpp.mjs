@@ -21,6 +21,8 @@ or, of several models or batches, an array of them: to start takes longer than a
   --stop           stop at (and keep) the first token that ends a generation
   --logits         also the highest logits after each token of the prompt, with log probabilities
   --top N          how many of them (default 10)
+  --embed          in the place of generating the embedding of each prompt, as the file says that it is pooled
+  --rank           the same with the score of a file with a classifier, between 0 and 1
   --threads N      threads for evaluation (default 2)
   --context N      tokens of context (default: the longest prompt and N, at least 64)
   --kv TYPE        type of the key-value cache: f16 (default, as llama.cpp), f32 or q8_0 (with flash attention, as
@@ -49,6 +51,8 @@ function readCommandLine() {
       n: {type: "string", default: "100"},
       stop: {type: "boolean", default: false},
       logits: {type: "boolean", default: false},
+      embed: {type: "boolean", default: false},
+      rank: {type: "boolean", default: false},
       top: {type: "string", default: "10"},
       threads: {type: "string", default: "2"},
       context: {type: "string"},
@@ -76,6 +80,8 @@ function readCommandLine() {
     n: count(values.n, "n", 0),
     stop: values.stop,
     logits: values.logits,
+    embed: values.embed,
+    rank: values.rank,
     top: count(values.top, "top", 1),
     threads: count(values.threads, "threads", 1),
     context: values.context == null ? null : count(values.context, "context", 1),
@@ -137,12 +143,31 @@ async function topLogits(sequence, ids, top) {
   });
 }
 
+/** What the model makes of whole prompts: their embeddings, or their scores. */
+async function readWhole(model, jobs, {embed, threads, context}) {
+  const contextSize = context ?? Math.max(64, 1 + Math.max(...jobs.map(({ids}) => ids.length)));
+  const options = {contextSize, batchSize: contextSize, threads, ignoreMemorySafetyChecks: true};
+  const reader = embed ? await model.createEmbeddingContext(options) : await model.createRankingContext(options);
+  const results = [];
+  for (const {ids} of jobs) {
+    // Ids are taken as they are: the public call would put special tokens of its own between query and document.
+    if (embed) results.push({embedding: [...(await reader.getEmbeddingFor(ids)).vector]});
+    else results.push({score: await reader._evaluateRankingForInput(ids)});
+  }
+  await reader.dispose();
+  return results;
+}
+
 /** One model with one size of batches: a document. */
 async function runPrompts(llama, model, path, batch, options) {
   const jobs = [
     ...options.texts.map((prompt) => ({prompt, ids: tokenize(model, prompt)})),
     ...options.ids.map((ids) => ({prompt: null, ids}))
   ];
+  if (options.embed || options.rank) {
+    const results = await readWhole(model, jobs, options);
+    return {version: llama.llamaCppRelease.release, model: path, prompts: jobs.map((job, i) => ({...job, ...results[i]}))};
+  }
   const longest = Math.max(...jobs.map(({ids}) => ids.length));
   const kvType = options.kv.toUpperCase();
   const contextSize = options.context ?? Math.max(64, longest + options.n);

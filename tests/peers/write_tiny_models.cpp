@@ -19,6 +19,7 @@ std::string name_of(const bantam::ArchSpec& arch) {
 
 void write(bantam::test::TinyModel tiny, const std::string& name, const std::filesystem::path& folder) {
   tiny.make();
+  if (tiny.pooling && tiny.labels == 0) tiny.config["bantam_pooling"] = std::string(bantam::name_of(*tiny.pooling));
   tiny.write_folder(folder / name);
   bantam::test::TinyAdapter adapter{.model = tiny, .rank = 4};
   // llama.cpp multiplies by these without asking for adapters.
@@ -60,7 +61,29 @@ int main(int argc, char** argv) {
       tiny.seed = static_cast<std::uint64_t>(std::atoll(argv[i]));
       // GELU from a table of halves sends a token of seed 2 to another expert: a reference in double precision with such a table shows it.
       if (arch == &bantam::archs::gemma4_moe) tiny.seed += 3;
+      if (!arch->causal) {
+        // Rows of llama.cpp's tables of positions, and a way to pool for each seed.
+        tiny.pooling = bantam::poolings[static_cast<std::size_t>(i) % std::size(bantam::poolings)];
+        tiny.kv_heads = tiny.heads;
+        tiny.biases = false;  // of ModernBERT's norms llama.cpp knows none
+        write(tiny, name_of(*arch) + "-" + argv[i], argv[1]);
+        if (arch->class_of_classifier().empty()) continue;
+        tiny.labels = 1;
+        // What llama.cpp takes of classifiers with a norm.
+        tiny.pooling = arch->find(bantam::Role::class_norm) != nullptr ? bantam::Pooling::mean : bantam::Pooling::cls;
+        write(tiny, name_of(*arch) + "_rank-" + argv[i], argv[1]);
+        continue;
+      }
       write(tiny, name_of(*arch) + "-" + argv[i], argv[1]);
+      if (arch == &bantam::archs::qwen3) {
+        bantam::test::TinyModel whole = tiny;
+        whole.tied = true;
+        whole.pooling = bantam::poolings[static_cast<std::size_t>(i + 1) % std::size(bantam::poolings)];
+        write(whole, name_of(*arch) + "_embed-" + argv[i], argv[1]);
+        whole.labels = 2;  // yes and no
+        whole.pooling = {};
+        write(whole, name_of(*arch) + "_rank-" + argv[i], argv[1]);
+      }
       if (arch->may_draft()) {
         tiny.drafts = true;  // llama.cpp passes over the layer, or takes it for what it is
         write(tiny, name_of(*arch) + "-drafting-" + argv[i], argv[1]);

@@ -31,8 +31,12 @@ struct Transformer {
   std::vector<bool> rotates{};  ///< of each layer; empty: all
   std::int64_t kv_rank = 0, q_rank = 0, nope_dim = 0, value_dim = 0;  ///< of latent attention
   bool norms_all_heads = false;     ///< q and k, where they have norms
-  bool head_layer_norms = false;    ///< these are layer norms (MPT)
   std::int64_t position_offset = 0;  ///< rows of learned positions before the first (OPT)
+  bool sees_all = false;            ///< tokens see those that follow them, too; with a window those at most half of it away (BERT, ModernBERT)
+  bool norms_sums = false;          ///< norms behind blocks are taken of the residual stream with what was added (BERT)
+  bool headless = false;            ///< logits() gives the states that a head would read
+  std::vector<int> types{};         ///< of each token; empty: all 0 (BERT)
+  bool head_layer_norms = false;    ///< these are layer norms (MPT)
   double alibi = 0;                 ///< arXiv:2108.12409: what its slopes' exponents come to; 0: no such term
   bool scales_alibi = false;        ///< it is scaled as scores are (Falcon)
   double qkv_clip = 0;              ///< 0: none
@@ -61,6 +65,11 @@ struct Transformer {
     const bool tied = !weights.contains("lm_head.weight");
     const std::vector<std::vector<Row>> all = states(tokens);
     for (const auto& row : all.back()) {
+      if (headless) {
+        const Row state = norm(row, "model.norm.weight");
+        out.insert(out.end(), state.begin(), state.end());
+        continue;
+      }
       Row y = product(tied ? "model.embed_tokens.weight" : "lm_head.weight", "lm_head.bias", norm(row, "model.norm.weight"), vocab);
       for (double& v : y) v = capped(v * logit_scale, final_softcap);
       out.insert(out.end(), y.begin(), y.end());
@@ -90,6 +99,18 @@ struct Transformer {
     return out;
   }
 
+  /// What a classifier makes of the state that stands for a text: head norm(act(dense x)), act tanh, or GELU before a norm.
+  [[nodiscard]] std::vector<double> labels(const std::vector<double>& state) const {
+    Row x = state;
+    if (weights.contains("class_dense")) {
+      x = product("class_dense", "class_dense_bias", x, dim);
+      const bool normed = weights.contains("class_norm");
+      for (double& v : x) v = normed ? 0.5 * v * (1 + std::erf(v / std::sqrt(2.0))) : std::tanh(v);
+      x = norm(x, "class_norm");
+    }
+    return product("class_head", "class_head_bias", x, static_cast<std::int64_t>(weights.at("class_head").size()) / dim);
+  }
+
   using Row = std::vector<double>;
   /// The hidden states of each token before each block, and after the last.
   [[nodiscard]] std::vector<std::vector<Row>> states(const std::vector<std::int32_t>& tokens) const {
@@ -100,6 +121,10 @@ struct Transformer {
       for (double& v : all[0].back()) v *= embedding_scale;
       if (const auto learned = weights.find("position_embedding"); learned != weights.end()) {
         const auto at = (std::ssize(all[0]) - 1 + position_offset) * dim;
+        for (std::int64_t c = 0; c < dim; ++c) all[0].back()[static_cast<std::size_t>(c)] += static_cast<double>(learned->second[static_cast<std::size_t>(at + c)]);
+      }
+      if (const auto learned = weights.find("token_type_embedding"); learned != weights.end()) {
+        const std::int64_t at = (types.empty() ? 0 : types[all[0].size() - 1]) * dim;
         for (std::int64_t c = 0; c < dim; ++c) all[0].back()[static_cast<std::size_t>(c)] += static_cast<double>(learned->second[static_cast<std::size_t>(at + c)]);
       }
       all[0].back() = norm(all[0].back(), "embedding_norm.weight");
@@ -127,7 +152,7 @@ struct Transformer {
   [[nodiscard]] Row head_norm(const Row& x, const std::string& name) const { return head_layer_norms ? layer_norm(x, name) : rms_norm(x, name); }
   [[nodiscard]] Row layer_norm(const Row& x, const std::string& name) const {
     const std::vector<float>& g = weights.at(name);
-    const auto bias = weights.find(name.substr(0, name.rfind('.')) + ".bias");
+    const auto bias = weights.find(name.ends_with(".weight") ? name.substr(0, name.rfind('.')) + ".bias" : name + "_bias");
     double mean = 0, variance = 0;
     for (const double v : x) mean += v / static_cast<double>(x.size());
     for (const double v : x) variance += (v - mean) * (v - mean) / static_cast<double>(x.size());
@@ -237,7 +262,7 @@ struct Transformer {
     const std::vector<Row> mixed = mixer(normed, layer, index, from == index ? normed : normed_inputs(all[static_cast<std::size_t>(from)], from), from);
     for (std::size_t i = 0; i < x.size(); ++i) {
       const Row before = x[i];
-      if (!mixed.empty()) add(x[i], scaled(norm(mixed[i], layer + "attention_out_norm")));
+      if (!mixed.empty()) add_normed(x[i], mixed[i], layer + "attention_out_norm");
       if (!weights.contains(layer + "mlp.gate.weight") && !weights.contains(layer + "mlp.up_proj.weight")) continue;
       const std::string own = layer + "post_attention_layernorm.weight";
       const Row y = parallel && !weights.contains(own) ? normed[i] : norm(parallel ? before : x[i], own);
@@ -249,8 +274,13 @@ struct Transformer {
         add(x[i], norm(both, layer + "ffn_out_norm"));
         continue;
       }
-      add(x[i], scaled(norm(sparse ? mixture(layer + "mlp.", y, routes_inputs ? before : y) : mlp(layer + "mlp.", y, static_cast<std::int64_t>(weights.at(layer + "mlp.up_proj.weight").size()) / dim), layer + "ffn_out_norm")));
+      add_normed(x[i], sparse ? mixture(layer + "mlp.", y, routes_inputs ? before : y) : mlp(layer + "mlp.", y, static_cast<std::int64_t>(weights.at(layer + "mlp.up_proj.weight").size()) / dim), layer + "ffn_out_norm");
     }
+  }
+  /// x + norm(y), or norm(x + y).
+  void add_normed(Row& x, const Row& y, const std::string& norm_name) const {
+    add(x, scaled(norms_sums ? y : norm(y, norm_name)));
+    if (norms_sums) x = norm(x, norm_name);
   }
   /// What the first half of a layer adds; nothing where it has none.
   [[nodiscard]] std::vector<Row> mixer(const std::vector<Row>& x, const std::string& layer, std::int64_t index, const std::vector<Row>& kv_x, std::int64_t kv_index) const {
@@ -344,14 +374,16 @@ struct Transformer {
         Row query = rotated(head(q[i], h, d), at + "q_norm.weight", i, index);
         const bool warms = !warms_unturned || !rotates[static_cast<std::size_t>(index)];
         for (double& value : query) value *= warms ? 1 + temperature * std::log(1 + std::floor((static_cast<double>(i) + temperature_offset) / temperature_length)) : 1;
-        std::size_t first = static_cast<std::int64_t>(i) + 1 > seen ? i + 1 - static_cast<std::size_t>(seen) : 0;
+        const std::size_t half = sees_all && window > 0 ? static_cast<std::size_t>(window / 2) : x.size();
+        std::size_t first = sees_all ? i - std::min(i, half) : static_cast<std::int64_t>(i) + 1 > seen ? i + 1 - static_cast<std::size_t>(seen) : 0;
         if (chunked) first = i / static_cast<std::size_t>(seen) * static_cast<std::size_t>(seen);
+        const std::size_t last = sees_all ? std::min(x.size() - 1, i + half) : i;
         Row scores;
         const double slope = slope_of(h) * (scales_alibi ? scale : 1);
-        for (std::size_t j = first; j <= i; ++j) scores.push_back(capped(dot(query, keys[j]) * scale, attention_softcap) - slope * static_cast<double>(i - j));
+        for (std::size_t j = first; j <= last; ++j) scores.push_back(capped(dot(query, keys[j]) * scale, attention_softcap) - slope * static_cast<double>(i - j));
         scores = softmax_of(std::move(scores), sinks == weights.end() ? nullptr : &sinks->second, h);
         Row mean(static_cast<std::size_t>(d));
-        for (std::size_t j = first; j <= i; ++j) {
+        for (std::size_t j = first; j <= last; ++j) {
           const Row value = norms_values ? unit(head(v[j], g, d)) : head(v[j], g, d);
           for (std::size_t c = 0; c < mean.size(); ++c) mean[c] += scores[j - first] * value[c];
         }

@@ -75,7 +75,7 @@ class Llama:
 
     model_path: any model that bantam.load() takes. n_ctx: 0 is the model's own. type_k, type_v: keys and values as llama.cpp
     numbers them: 0 f32, 1 f16, 8 q8_0, 2 q4_0. embedding: embed() and create_embedding() are wanted too; pooling_type:
-    -1 or 0 an embedding for each token, 1 the mean, 2 the first token's, 3 the last one's. chat_format: the name of a format, in
+    -1 what the model's files say, and where they say nothing, or with 0, an embedding for each token, 1 the mean, 2 the first token's, 3 the last one's. chat_format: the name of a format, in
     place of the model's template; chat_handler: a function that create_chat_completion() hands everything to. draft_model: a
     LlamaPromptLookupDecoding. lora_path: a GGUF adapter, or a folder of PEFT's, lora_scale times. vocab_only: only tokens. tokenizer: tokenize() and detokenize() of somebody else.
     """
@@ -575,7 +575,7 @@ class Llama:
         return (made, count) if return_count else made
 
     def _embed(self, ids, normalize):
-        pooling = _POOLINGS[self._pooling]
+        pooling = self.model.config["pooling"] if self._pooling == -1 else _POOLINGS[self._pooling]
         if pooling is not None:
             return self._held().embed(ids, pooling=pooling, normalize=normalize).tolist()
         self._held().clear()

@@ -177,6 +177,36 @@ class Model:
     def __init__(self, path, **options):
         self._made = path if isinstance(path, _bantam.Model) else load(path, **options)._made
         self._tensors = None
+        self._engines = {}
+
+    def _engine(self, context, threads):
+        key = (ids_of("context", [context])[0], ids_of("threads", [threads])[0])
+        if key not in self._engines:
+            self._engines[key] = _bantam.Engine(self._made, context=key[0], threads=key[1])
+        return self._engines[key]
+
+    def embed(self, texts, *, pooling=None, normalize=None, truncate=False, context=0, threads=0):
+        """The embeddings of a list of texts, or of lists of token ids: float32 (texts, dim); of a single text (dim).
+
+        pooling: "mean" of the hidden states, the first ("cls") or the last ("last"); None: what the model's files say, else the mean.
+        normalize: to length 1; None: as the files say, else so. truncate: leaves out the end of texts that are longer than the
+        context, which raise InvalidArgument otherwise. Each row is what the text gives alone, bit for bit.
+        """
+        single = isinstance(texts, str)
+        given = [texts] if single else [text if isinstance(text, str) else ids_of("texts", text) for text in texts]
+        if len({isinstance(text, str) for text in given}) > 1:
+            raise TypeError("texts: expected texts alone or lists of token ids alone, found both")
+        rows = self._engine(context, threads).embed(given, pooling, normalize, bool(truncate))
+        return rows[0] if single else rows
+
+    def rerank(self, query, documents, *, instruction=None, truncate=True, context=0, threads=0):
+        """A score of each document, higher for those that answer the query better: a list of floats in their order.
+
+        Of a model with a classifier of one label its number, of which 1 / (1 + exp(-x)) makes a probability; of one that answers yes or
+        no (Qwen3-Reranker) the probability of yes, where `instruction` may say what to look for. Others raise Unsupported.
+        """
+        texts = [text_of("documents", document) for document in documents]
+        return self._engine(context, threads).rerank(text_of("query", query), texts, text_of("instruction", instruction or ""), bool(truncate))
 
     @classmethod
     def from_bytes(cls, data):

@@ -256,11 +256,11 @@ class Session:
         """Reads token ids; the hidden state after each, as the head would read it: float32 (len(ids), dim)."""
         return self._open().states(ids_of("ids", ids))
 
-    def embed(self, prompt, *, pooling="mean", normalize=True):
-        """The embedding of a text or of token ids: float32 (dim), of length 1 unless normalize=False.
+    def embed(self, prompt, *, pooling=None, normalize=None):
+        """The embedding of a text or of token ids: float32 (dim). Model.embed() reads several texts at once.
 
-        pooling: "mean" of all hidden states, the first ("cls") or the last ("last"). The session then holds the text and
-        nothing else.
+        pooling: "mean" of all hidden states, the first ("cls") or the last ("last"); None: what the model's files say, else the
+        mean. normalize: to length 1; None: as the files say, else so. The session then holds the text and nothing else.
         """
         return self._open().embed(prompt_of(prompt), pooling, normalize)
 

@@ -44,6 +44,10 @@ py::dict config_of(const Model& model) {
   d["ffn"] = c.ffn;
   d["window"] = c.window;
   d["tied"] = c.tied;
+  d["causal"] = c.arch->causal;
+  d["generates"] = c.has_head;
+  d["labels"] = c.labels;
+  d["pooling"] = c.pooling ? py::object(py::str(std::string(name_of(*c.pooling)))) : py::none();
   return d;
 }
 

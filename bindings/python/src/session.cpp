@@ -7,8 +7,8 @@
 
 #include "bantam/session/beam.hpp"
 #include "bantam/session/continuations.hpp"
-#include "bantam/session/embed.hpp"
 #include "bantam/session/evaluate.hpp"
+#include "bantam/session/rerank.hpp"
 #include "binding.hpp"
 
 namespace bantam::python {
@@ -435,6 +435,32 @@ void bind_sampler(py::module_& m) {
       .def("accept", &Sampler::accept, py::arg("id"));
 }
 
+/// Of texts, or of token ids.
+py::array embed_all(Engine& engine, const std::variant<std::vector<std::string>, std::vector<std::vector<TokenId>>>& texts, const std::optional<std::string>& pooling,
+                    std::optional<bool> normalize, bool truncate) {
+  EmbedOptions options{.pooling = pooling ? std::optional(find_pooling(*pooling)) : std::nullopt, .normalize = normalize, .truncate = truncate};
+  options.progress = [signals = SignalCheck()](std::int64_t, std::int64_t) mutable {
+    signals();
+    return true;
+  };
+  return as_array([&] {
+    const py::gil_scoped_release free;
+    const CancelScope scope(raising_signals());
+    return std::visit([&](const auto& list) { return embed(engine, list, options); }, texts);
+  }());
+}
+
+std::vector<float> rerank_all(Engine& engine, const std::string& query, const std::vector<std::string>& documents, const std::string& instruction, bool truncate) {
+  const py::gil_scoped_release free;
+  const CancelScope scope(raising_signals());
+  RerankOptions options{.instruction = instruction, .truncate = truncate};
+  options.progress = [signals = SignalCheck()](std::int64_t, std::int64_t) mutable {
+    signals();
+    return true;
+  };
+  return rerank(engine, query, documents, options);
+}
+
 }  // namespace
 
 void bind_session(py::module_& m) {
@@ -474,8 +500,8 @@ void bind_session(py::module_& m) {
            },
            py::arg("ids"))
       .def("embed",
-           [](SessionHandle& h, const Prompt& prompt, const std::string& pooling, bool normalize) {
-             const EmbedOptions options{.pooling = find_pooling(pooling), .normalize = normalize};
+           [](SessionHandle& h, const Prompt& prompt, const std::optional<std::string>& pooling, std::optional<bool> normalize) {
+             const EmbedOptions options{.pooling = pooling ? std::optional(find_pooling(*pooling)) : std::nullopt, .normalize = normalize};
              return as_array(h.alone([&](Session& s) {
                const auto* text = std::get_if<std::string>(&prompt);
                return copy_of(text != nullptr ? embed(s, *text, options) : embed(s, std::get<1>(prompt), options));
@@ -495,6 +521,11 @@ void bind_session(py::module_& m) {
       .def_property_readonly("tokens", [](SessionHandle& h) { return h.alone([](Session& s) { return s.tokens(); }); })
       .def_property_readonly("context", [](const SessionHandle& h) { return h.session.context(); })
       .def_property_readonly("kv_bytes", [](SessionHandle& h) { return h.alone([](Session& s) { return s.kv_bytes(); }); });
+  py::class_<Engine>(m, "Engine")
+      .def(py::init([](const Model& model, std::int64_t context, int threads) { return Engine(model, {.context = context, .threads = threads}); }), py::arg("model"), py::kw_only(),
+           py::arg("context") = 0, py::arg("threads") = 0)
+      .def("embed", &embed_all, py::arg("texts"), py::arg("pooling"), py::arg("normalize"), py::arg("truncate"))
+      .def("rerank", &rerank_all, py::arg("query"), py::arg("documents"), py::arg("instruction"), py::arg("truncate"));
   m.def("default_options", &default_options);
   m.def("perplexity", &measure, py::arg("model"), py::arg("text"), py::arg("base") = nullptr, py::kw_only(), py::arg("context") = 512,
         py::arg("limit") = 0, py::arg("threads") = 0, py::arg("kv") = "f16", py::arg("adapters") = Adapters(), py::arg("progress") = nullptr);

@@ -221,6 +221,9 @@ struct ArchSpec {
   std::string_view gguf_mark = {};  ///< a tensor of its GGUF files that those of others with the name lack
   Norm norm = Norm::rms;
   bool parallel = false;  ///< attention and MLP read the same state (GPT-J); one norm for both where there is no ffn_norm
+  bool causal = true;     ///< a token sees those before it; else all tokens of a sequence see each other, and it is read at once (BERT)
+  bool norms_sums = false;  ///< norms behind blocks are taken of the residual stream with what was added (BERT), not of that alone
+  bool first_unnormed = false;  ///< the first layer has no norm before attention: that of the embedding stands there (ModernBERT)
   bool latent = false;    ///< attention is latent attention
   MixerKind recurrent = MixerKind::none;  ///< what layers that do not attend have in its place
   std::int64_t attention_step = 0;        ///< Field::attention_step, where the config does not say; 0: it names the kind of each layer
@@ -238,7 +241,8 @@ struct ArchSpec {
   nn::RopePairs pairs = nn::RopePairs::half;  ///< that rope turns, with the rows of q and k as Hugging Face has them
   /// The same in GGUF files. Where the two differ rows of q and k lie in another order there.
   nn::RopePairs gguf_pairs = pairs;
-  std::int64_t position_offset = 0;  ///< rows of learned positions before that of a text's first token (OPT)
+  std::int64_t position_offset = 0;  ///< rows of learned positions before that of a text's first token (OPT, RoBERTa)
+  bool pads_positions = false;       ///< folders count these rows as positions of texts, and GGUF files lack them (RoBERTa)
   double alibi = 0;           ///< Field::alibi, where no file says it; 0: scores do not shrink with distance
   bool scales_alibi = false;  ///< its slopes are scaled as scores are (Falcon)
   double default_norm_eps = 1e-6;
@@ -246,6 +250,7 @@ struct ArchSpec {
   double default_rope_part = 1;  ///< of each head that is rotated
   ops::Gate gate = ops::Gate::silu;  ///< when the config does not say, or calls it silu
   std::string_view activation_key = "hidden_act";  ///< where config.json says it
+  std::string_view activation_name = {};           ///< what it calls `gate` there, where that is not the usual name (Nomic)
   std::int64_t full_attention_step = 0;  ///< where a config has a window alone, each layer that is a multiple of it, counted from 1, has none
   bool full_layers_lead = false;  ///< full_attention_step counts from 0: the first layer has no window
   std::int64_t no_rope_step = 0;  ///< each layer that is a multiple of it, counted from 1, is not turned by rope
@@ -280,6 +285,10 @@ struct ArchSpec {
   std::string_view drafting_name = {};
   std::span<const TensorKey> more_tensors = {};  ///< what it has beyond a family's common ones, and names in the place of theirs
   std::span<const ConfigKey> more_config = {};  ///< the same of numbers
+  /// Other classes of the same model in folders: with a classifier behind it, or with heads of its training, which are not read.
+  std::span<const std::string_view> more_classes = {};
+  std::string_view prefix = {};                       ///< what these begin the names of tensors with ("bert.")
+  std::span<const std::string_view> leftovers = {};   ///< what names of tensors that are not read begin with
 
   /// Where a role's tensor stands in a layer with or without experts; null where the architecture has none.
   [[nodiscard]] constexpr const TensorKey* find(Role role, bool sparse = false) const noexcept {
@@ -309,6 +318,13 @@ struct ArchSpec {
   [[nodiscard]] constexpr bool learns_positions() const noexcept { return find(Role::position_embedding) != nullptr; }
   /// Whether layers without a window have heads of their own.
   [[nodiscard]] constexpr bool full_layers_differ() const noexcept { return find(Field::full_head_dim) != nullptr; }
+  /// The kind of classifier that Hugging Face's configs call so; empty: there is none.
+  [[nodiscard]] constexpr std::string_view class_of_classifier() const noexcept {
+    for (const std::string_view name : more_classes) {
+      if (name.ends_with("ForSequenceClassification")) return name;
+    }
+    return {};
+  }
   /// Whether files may have a layer that drafts.
   [[nodiscard]] constexpr bool may_draft() const noexcept { return find(Role::draft_projection) != nullptr; }
 };

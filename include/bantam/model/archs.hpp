@@ -1,6 +1,7 @@
 // The one list of architectures. To add one: write its file of data, add it here (docs/add-an-architecture.md).
 #pragma once
 
+#include "bantam/model/archs/bert.hpp"
 #include "bantam/model/archs/bloom.hpp"
 #include "bantam/model/archs/cohere.hpp"
 #include "bantam/model/archs/deepseek.hpp"
@@ -26,8 +27,10 @@
 #include "bantam/model/archs/mistral.hpp"
 #include "bantam/model/archs/mistral3.hpp"
 #include "bantam/model/archs/mixtral.hpp"
+#include "bantam/model/archs/modernbert.hpp"
 #include "bantam/model/archs/mpt.hpp"
 #include "bantam/model/archs/nemotron_h.hpp"
+#include "bantam/model/archs/nomic_bert.hpp"
 #include "bantam/model/archs/olmo2.hpp"
 #include "bantam/model/archs/olmoe.hpp"
 #include "bantam/model/archs/opt.hpp"
@@ -59,6 +62,7 @@ inline constexpr const ArchSpec* architectures[] = {&archs::llama, &archs::mistr
                                                     &archs::gemma4, &archs::gemma4_moe,
                                                     &archs::qwen3_next, &archs::granite_hybrid, &archs::granite_moe_hybrid,
                                                     &archs::gpt2, &archs::gpt_bigcode, &archs::falcon, &archs::falcon_40b, &archs::falcon_rw, &archs::bloom, &archs::mpt,
-                                                    &archs::gpt_j, &archs::opt, &archs::phimoe, &archs::llama4, &archs::smallthinker};
+                                                    &archs::gpt_j, &archs::opt, &archs::phimoe, &archs::llama4, &archs::smallthinker,
+                                                    &archs::bert, &archs::roberta, &archs::xlm_roberta, &archs::nomic_bert, &archs::modernbert};
 
 }  // namespace bantam::inline v0

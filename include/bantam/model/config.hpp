@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "bantam/model/arch_spec.hpp"
+#include "bantam/model/pooling.hpp"
 #include "bantam/nn/kv_cache.hpp"
 #include "bantam/nn/recurrent_state.hpp"
 
@@ -76,6 +77,11 @@ struct ModelConfig {
   ops::Gate gate = ops::Gate::silu;
   bool tied = false;  ///< the head is the embedding
   std::int64_t per_layer_dim = 0;  ///< of per-layer embeddings; 0: none
+  std::int64_t token_types = 0;    ///< that have one
+  std::int64_t labels = 0;         ///< that a classifier makes a number for; 0: there is none
+  bool has_head = true;            ///< that makes logits of the next token
+  std::optional<Pooling> pooling;  ///< what the file says stands for a text, for its embedding or the classifier
+  std::optional<bool> normalizes;  ///< embeddings to length 1, as the file says
   std::int64_t drafting_layers = 0;  ///< of the file, behind the others
   std::vector<LayerSpec> specs;  ///< of each layer
   /// Of the layer that guesses the token after the next one (nn::DraftingWeights), where the file has it: layer number `layers`, which
@@ -101,7 +107,7 @@ struct ModelConfig {
   [[nodiscard]] std::int64_t heads_of(std::int64_t i) const noexcept { return layer(i).kv_heads * group_of(layer(i)); }
   [[nodiscard]] std::int64_t head_dim_of(std::int64_t i) const noexcept { return head_dim_of(layer(i)); }
   /// Where in a sequence's state a layer finds keys and values.
-  [[nodiscard]] std::int64_t kv_place(std::int64_t i) const noexcept { return layer(i).kv_layer >= 0 ? layer(i).kv_layer : i; }
+  [[nodiscard]] std::int64_t kv_place(std::int64_t i) const noexcept { return !arch->causal ? 0 : layer(i).kv_layer >= 0 ? layer(i).kv_layer : i; }
   /// Whether a later layer reads the keys and values of this one.
   [[nodiscard]] bool lends_keys(std::int64_t i) const noexcept;
   /// Whether the attention of two layers differs in nothing but how many key-value heads there are.
@@ -124,11 +130,14 @@ struct ModelConfig {
   [[nodiscard]] bool is_uniform() const noexcept;
   /// Makes it a model of these layers, at least one. Each keeps its query heads a key-value head.
   void set_layers(std::vector<LayerSpec> of_layers);
+  /// What stands for a text where nobody says otherwise: what the file says, the first token of a text that a classifier reads, else the mean.
+  [[nodiscard]] Pooling usual_pooling() const noexcept;
   /// Of the keys and values of a sequence; layers that keep none have no heads.
   [[nodiscard]] nn::KvShape kv_shape() const { return kv_shape(specs); }
   /// The state of a sequence that has read nothing: keys and values as `kv` says ("f32", "f16", "q8", "q4"), recurrent states in floats.
-  /// What layer i keeps is at place i. Throws invalid_argument for other kinds.
-  [[nodiscard]] nn::SequenceState new_state(std::string_view kv) const { return new_state(kv, specs); }
+  /// What layer i keeps is at place i. Where a sequence is read at once each layer's keys and values replace those of the one before, in
+  /// floats whatever `kv` says. Throws invalid_argument for other kinds.
+  [[nodiscard]] nn::SequenceState new_state(std::string_view kv) const { return arch->causal ? new_state(kv, specs) : new_layer_state("f32", 0); }
   /// The same of one layer, or of the one whose keys it reads, at place 0, with as many heads as any layer like it has.
   [[nodiscard]] nn::SequenceState new_layer_state(std::string_view kv, std::int64_t i) const;
 

@@ -54,9 +54,9 @@ class Engine {
   /// Reads the tokens of all sequences, each with a state of its own from new_state() of an engine of this model, in as few passes
   /// over the weights as they need, and hands out what is asked for. Results depend neither on how tokens were divided into calls,
   /// nor on what else is in the pass, nor on the number of threads. Throws invalid_argument for token ids outside of the
-  /// vocabulary, embeddings of another width or beside tokens, a sequence beyond context(), and when a callback calls its engine;
-  /// cancelled when keep_going says so; out_of_memory; and what Adapter::check_fits() and the callbacks throw. States are then as truncate()
-  /// to their tokens leaves them.
+  /// vocabulary, embeddings of another width or beside tokens, a sequence beyond context(), a part of one whose tokens all see each other,
+  /// and when a callback calls its engine; unsupported for logits of a model without a head; cancelled when keep_going says so;
+  /// out_of_memory; and what Adapter::check_fits() and the callbacks throw. States are then as truncate() to their tokens leaves them.
   void run(std::span<const Sequence> sequences, Sink sink, KeepGoing keep_going, Output output = Output::logits);
 
   /// Whether the model has a layer that guesses the token after the next one (ModelConfig::drafting).
@@ -69,7 +69,7 @@ class Engine {
   void draft(nn::SequenceState& draft_state, std::span<const TokenId> tokens, std::span<const float> states, std::span<float> logits, std::span<float> state);
 
   /// Forgets tokens first .. last; those behind take their places, their keys turned to their new positions (Session::remove).
-  /// Throws invalid_argument for a range that was not read, and out_of_memory, leaving the state as it was.
+  /// Throws invalid_argument for a range that was not read, unsupported for models that nothing can be taken out of, and out_of_memory, leaving it as it was.
   void remove(nn::SequenceState& state, std::int64_t first, std::int64_t last);
 
   /// Throws invalid_argument naming the first that is not in the vocabulary.

@@ -24,10 +24,10 @@ namespace bantam::inline v0 {
 void normalize_row(const KernelTable& kernels, const ModelConfig& config, const float* x, const std::vector<float>& weight,
                    const std::vector<float>& bias, float* out) noexcept;
 
-/// Makes of a token's embedding, scaled, what the first layer reads, in place: adds that of its position, then norms it, where the model does so.
-/// `tables` has these; position: below ModelConfig::context where it is learned; row, scratch: (dim).
-void place_embedding(const KernelTable& kernels, const ModelConfig& config, const ModelWeights& tables, std::int64_t position, std::span<float> row, std::span<float> scratch,
-                     RowCodes& codes) noexcept;
+/// Makes of a token's embedding, scaled, what the first layer reads, in place: adds that of its position and that of its type, then norms it, where
+/// the model does so. `tables` has these; position: below ModelConfig::context where it is learned; type: below token_types; row, scratch: (dim).
+void place_embedding(const KernelTable& kernels, const ModelConfig& config, const ModelWeights& tables, std::int64_t position, std::uint8_t type, std::span<float> row,
+                     std::span<float> scratch, RowCodes& codes) noexcept;
 
 /// What a layer that is run alone reads beside the hidden states of a sequence, in models that have such.
 struct BesideStates {
@@ -115,7 +115,7 @@ class Forward {
   /// What a branch made and the residual stream does not have yet.
   struct Pending {
     nn::RowBuffer* rows = nullptr;
-    std::vector<float> norm;  ///< that comes before the sum; empty: none. A copy: by then the layer's weights may be released
+    std::vector<float> norm, bias;  ///< before the sum, or of it; empty: none. Copies: by then the layer's weights may be released
   };
   /// Neighboring rows whose sequences have the same adapters.
   struct AdaptedRows {
@@ -139,7 +139,8 @@ class Forward {
   void keep_inputs(const nn::Pass& pass) noexcept;
   void add_apart(const nn::Pass& pass, const LayerWeights& w, std::int64_t index, bool has_mlp);
   void end_layer(const nn::Pass& pass, const LayerWeights& w, const FloatRows& embeddings, int until) noexcept;
-  void add_later(nn::RowBuffer& rows, const std::vector<float>& norm) noexcept;
+  void add_later(nn::RowBuffer& rows, const std::vector<float>& norm, const std::vector<float>& bias = {}) noexcept;
+  void add_later(nn::RowBuffer& rows, const LayerWeights& w, Half half) noexcept;
   void settle(std::int64_t row) noexcept;
   void settled() noexcept { pending_count_ = 0, pending_scale_ = 1; }
   void settle_in(std::span<float> hidden) noexcept;
@@ -167,6 +168,7 @@ class Forward {
   /// Where a row of the residual stream comes from.
   struct RowInput {
     TokenId id = 0;
+    std::uint8_t type = 0;
     const float* embedding = nullptr;  ///< (dim), in the place of the token's
   };
 

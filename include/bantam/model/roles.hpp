@@ -106,6 +106,12 @@ inline constexpr RoleTable role_table = [] {
   all.add({.role = Role::per_layer_embedding, .scope = Scope::model, .rows = WeightAxis::vocab, .columns = WeightAxis::all_per_layer, .model_matrix = &ModelWeights::per_layer_embedding});
   all.add({.role = Role::per_layer_model_projection, .scope = Scope::model, .rows = WeightAxis::all_per_layer, .columns = WeightAxis::dim, .model_matrix = &ModelWeights::per_layer_projection});
   all.add({.role = Role::per_layer_model_norm, .scope = Scope::model, .columns = WeightAxis::per_layer, .model_vector = &ModelWeights::per_layer_norm});
+  all.add({.role = Role::token_type_embedding, .scope = Scope::model, .columns = WeightAxis::token_type_rows, .model_vector = &ModelWeights::token_types});
+  all.add({.role = Role::class_dense, .scope = Scope::model, .columns = WeightAxis::class_square, .model_vector = &ModelWeights::class_dense});
+  all.add({.role = Role::class_dense_bias, .scope = Scope::model, .columns = WeightAxis::dim, .model_vector = &ModelWeights::class_dense_bias});
+  all.add({.role = Role::class_norm, .scope = Scope::model, .columns = WeightAxis::dim, .model_vector = &ModelWeights::class_norm});
+  all.add({.role = Role::class_head, .scope = Scope::model, .columns = WeightAxis::class_rows, .model_vector = &ModelWeights::class_head});
+  all.add({.role = Role::class_head_bias, .scope = Scope::model, .columns = WeightAxis::labels, .model_vector = &ModelWeights::class_head_bias});
   all.add_block<nn::norms_table, layer_itself>();
   all.add_block<nn::attention_table, member_of<&LayerWeights::attention>>();
   all.add_block<nn::gated_delta_table, member_of<&LayerWeights::delta>>();

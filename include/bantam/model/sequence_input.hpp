@@ -19,6 +19,8 @@ struct SequenceInput {
   /// In the place of tokens: rows of the residual stream as the first layer reads them, (tokens, dim), as an encoder of images
   /// makes them. Neither embedded nor scaled; learned positions are added, and a norm behind the embedding is taken, as of tokens.
   std::span<const float> embeddings = {};
+  /// Of each token its type, where the model has several: 1 for those of the second text of a pair. Empty: all 0.
+  std::span<const std::uint8_t> types = {};
   /// Where the hidden state of every token goes, (tokens, dim), after the final norm: what a layer that drafts reads. Empty: nowhere.
   std::span<float> states = {};
   /// What is added to the model's matrices for this sequence, in this order.

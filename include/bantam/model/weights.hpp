@@ -22,6 +22,9 @@ struct ModelWeights {
   WeightMatrix per_layer_embedding;   ///< (vocab, layers * width)
   WeightMatrix per_layer_projection;  ///< (layers * width, dim)
   std::vector<float> per_layer_norm;  ///< (width)
+  std::vector<float> token_types;  ///< (token types, dim)
+  std::vector<float> class_dense, class_dense_bias, class_norm;  ///< (dim, dim), (dim) twice
+  std::vector<float> class_head, class_head_bias;                ///< (labels, dim), (labels)
   std::vector<LayerWeights> layers;
   std::vector<LayerWeights> drafting;  ///< as ModelConfig::drafting
   std::int64_t matrix_bytes = 0;  ///< of all matrices, each counted once, and those that are in a file alone

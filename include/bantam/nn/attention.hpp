@@ -1,4 +1,4 @@
-// Causal self-attention with grouped heads and an optional sliding window, shared out to a team.
+// Self-attention with grouped heads, causal or not, and an optional sliding window, shared out to a team.
 #pragma once
 
 #include <algorithm>
@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "bantam/core/team.hpp"
+#include "bantam/nn/blocks/attention_kinds.hpp"
 #include "bantam/nn/kv_cache.hpp"
 
 namespace bantam::inline v0::nn {
@@ -18,10 +19,11 @@ struct AttentionShape {
   float scale = 0;            ///< of the scores; 0 means 1 / sqrt(head_dim)
   std::int64_t value_dim = 0;  ///< of values and outputs; 0: as head_dim. Of latent layers: the last so many numbers of a key
   float softcap = 0;           ///< scores become softcap tanh(score / softcap); 0: stay
+  Sight sight = Sight::back;
   bool chunked = false;        ///< windows are chunks: a row sees from the last multiple of its window on (Llama 4)
 };
 
-/// The tokens of one sequence in a pass.
+/// The tokens of one sequence in a pass: all that there are, where they see all.
 struct AttentionSequence {
   const KvCache* cache = nullptr;  ///< holds their keys and values by the time run() is called
   std::int64_t row = 0;            ///< of the first of them, among the rows of the pass
@@ -44,11 +46,11 @@ class Attention {
   /// Shares out the sequences of the next pass, for any layer. Call outside parallel regions. Throws out_of_memory.
   void plan(std::span<const AttentionSequence> sequences);
 
-  /// One layer. q: rows of (heads, head_dim), out: of (heads, value_dim). A row sees the last `window` tokens up to
-  /// itself, 0: all. `kv_heads`: of this layer, if it has fewer than the shape says, and fewer heads in proportion; 0: as
-  /// many. `sinks`: a score of each query head that takes part in the softmax and has no value (arXiv:2309.17453, as gpt-oss
-  /// learns it); null: none. `slopes`: of each query head, what its scores get for each token that a key is behind the query, times -1
-  /// (ALiBi: nn/alibi.hpp); null: nothing. The team is no larger than the number of workers.
+  /// One layer. q: rows of (heads, head_dim), out: of (heads, value_dim). `window` as Sight says, 0: none. `kv_heads`: of this layer,
+  /// if it has fewer than the shape says, and fewer heads in proportion; 0: as many. `sinks`: a score of each query head that takes part in
+  /// the softmax and has no value (arXiv:2309.17453, as gpt-oss learns it); null: none. `slopes`, where tokens see those before them: of each
+  /// query head, what its scores get for each token that a key is behind the query, times -1 (ALiBi: nn/alibi.hpp); null: nothing. The team
+  /// is no larger than the number of workers.
   void run(const KernelTable& kernels, Team& team, std::int64_t layer, std::int64_t window, const FloatRows& q,
            const OutputRows& out, std::int64_t kv_heads = 0, const float* sinks = nullptr, const float* slopes = nullptr) noexcept;
 
@@ -69,7 +71,12 @@ class Attention {
     std::int64_t first_query = 0;  ///< of the query heads that read it
     std::int64_t heads = 0;
     std::int64_t first_slot = 0;  ///< spans dealt out: where the first of them is kept
+    std::int64_t length = 0;      ///< tokens of its sequence, up to the last of the pass
     [[nodiscard]] std::int64_t end() const noexcept { return sequence.position + sequence.tokens; }
+  };
+  /// Tokens from begin to end.
+  struct Seen {
+    std::int64_t begin = 0, end = 0;
   };
   struct Piece {
     const Unit* unit = nullptr;
@@ -120,17 +127,20 @@ class Attention {
   }
 
   [[nodiscard]] static std::int64_t rows_of(const Unit& unit) noexcept { return unit.sequence.tokens * unit.heads; }
-  /// The first token that rows of a unit see.
-  [[nodiscard]] std::int64_t oldest_of(const Unit& unit, std::int64_t window) const noexcept {
-    const std::int64_t position = unit.sequence.position;
-    if (window == 0) return 0;
-    return shape_.chunked ? position - position % window : std::max<std::int64_t>(0, position - window + 1);
+  /// What the rows of some tokens see of a sequence, together.
+  [[nodiscard]] Seen seen_by(std::int64_t first, std::int64_t last, std::int64_t length, std::int64_t window) const noexcept {
+    const bool back = shape_.sight == Sight::back;
+    const std::int64_t behind = back ? window - 1 : window / 2;
+    const std::int64_t oldest = shape_.chunked && window > 0 ? first - first % window : window > 0 ? std::max<std::int64_t>(0, first - behind) : 0;
+    return {oldest, back ? last + 1 : window > 0 ? std::min(length, last + behind + 1) : length};
   }
-  /// The first span that they see.
-  [[nodiscard]] std::int64_t first_span(const Unit& unit, std::int64_t window) const noexcept { return oldest_of(unit, window) / span_tokens; }
-  [[nodiscard]] static std::int64_t last_span(const Unit& unit) noexcept { return (unit.end() - 1) / span_tokens; }
+  [[nodiscard]] Seen seen_by(const Unit& unit, std::int64_t window) const noexcept { return seen_by(unit.sequence.position, unit.end() - 1, unit.length, window); }
+  /// The first span that rows of a unit see, and the last.
+  [[nodiscard]] std::int64_t first_span(const Unit& unit, std::int64_t window) const noexcept { return seen_by(unit, window).begin / span_tokens; }
+  [[nodiscard]] std::int64_t last_span(const Unit& unit, std::int64_t window) const noexcept { return (seen_by(unit, window).end - 1) / span_tokens; }
   void load_queries(const Layer& layer, const Unit& unit, Scratch& scratch) const noexcept;
   void attend(const Layer& layer, const Unit& unit, std::int64_t span, Scratch& scratch, Slot slot) const noexcept;
+  void attend(const Layer& layer, const Unit& unit, std::int64_t page, std::int64_t end, const AttentionRows& rows, Scratch& scratch) const noexcept;
   [[nodiscard]] const float* values_of_keys(const float* keys, int tokens, float* values) const noexcept;
   void merge(const Layer& layer, const Unit& unit, Slot slot, Slot next) const noexcept;
   void finish(const Layer& layer, const Unit& unit, Slot slot) const noexcept;
@@ -173,16 +183,17 @@ inline void Attention::plan(std::span<const AttentionSequence> sequences) {
     for (std::int64_t first = 0; first < s.tokens; first += block_) {
       const AttentionSequence part{s.cache, s.row + first, std::min(block_, s.tokens - first), s.position + first};
       for (std::int64_t head = 0; head < shape_.kv_heads; ++head) {
-        for (std::int64_t query = 0; query < group_; query += heads) units_.push_back({part, head, query, std::min(heads, group_ - query)});
+        for (std::int64_t query = 0; query < group_; query += heads) units_.push_back({part, head, query, std::min(heads, group_ - query), 0, s.position + s.tokens});
       }
     }
   }
   // The longest first: nobody starts one of them when the others are done.
-  std::stable_sort(units_.begin(), units_.end(), [](const Unit& a, const Unit& b) { return a.end() > b.end(); });
+  const auto seen = [&](const Unit& unit) { return seen_by(unit, 0).end; };
+  std::stable_sort(units_.begin(), units_.end(), [&](const Unit& a, const Unit& b) { return seen(a) > seen(b); });
   if (workers == 1 || static_cast<std::int64_t>(units_.size()) >= fair_units * workers) return;
   for (Unit& unit : units_) {
     unit.first_slot = static_cast<std::int64_t>(pieces_.size());
-    for (std::int64_t span = 0; span <= last_span(unit); ++span) pieces_.push_back({&unit, span});
+    for (std::int64_t span = 0; span <= last_span(unit, 0); ++span) pieces_.push_back({&unit, span});
   }
   if (pieces_.size() == units_.size()) {
     pieces_.clear();
@@ -206,7 +217,7 @@ inline void Attention::run(const KernelTable& kernels, Team& team, std::int64_t 
         const Slot all = scratch.slots[0];
         load_queries(layer, unit, scratch);
         attend(layer, unit, first, scratch, all);
-        for (std::int64_t span = first + 1; span <= last_span(unit); ++span) {
+        for (std::int64_t span = first + 1; span <= last_span(unit, window); ++span) {
           attend(layer, unit, span, scratch, scratch.slots[1]);
           merge(layer, unit, all, scratch.slots[1]);
         }
@@ -219,7 +230,7 @@ inline void Attention::run(const KernelTable& kernels, Team& team, std::int64_t 
     Scratch& scratch = scratch_[static_cast<std::size_t>(worker)];
     for (std::int64_t i = range.begin; i < range.end; ++i) {
       const auto& [unit, span] = pieces_[static_cast<std::size_t>(i)];
-      if (unit->head >= layer.kv_heads || span < first_span(*unit, window)) continue;
+      if (unit->head >= layer.kv_heads || span < first_span(*unit, window) || span > last_span(*unit, window)) continue;
       load_queries(layer, *unit, scratch);
       attend(layer, *unit, span, scratch, pieces_slots_[i]);
     }
@@ -230,7 +241,7 @@ inline void Attention::run(const KernelTable& kernels, Team& team, std::int64_t 
       if (unit.head >= layer.kv_heads) continue;
       const std::int64_t first = first_span(unit, window);
       const Slot all = pieces_slots_[unit.first_slot + first];
-      for (std::int64_t span = first + 1; span <= last_span(unit); ++span) merge(layer, unit, all, pieces_slots_[unit.first_slot + span]);
+      for (std::int64_t span = first + 1; span <= last_span(unit, window); ++span) merge(layer, unit, all, pieces_slots_[unit.first_slot + span]);
       finish(layer, unit, all);
     }
   });
@@ -248,29 +259,50 @@ inline void Attention::load_queries(const Layer& layer, const Unit& unit, Scratc
 
 /// slot = the sums of a unit's rows over one span.
 inline void Attention::attend(const Layer& layer, const Unit& unit, std::int64_t span, Scratch& scratch, Slot slot) const noexcept {
-  const KvCache& cache = *unit.sequence.cache;
-  const std::int64_t count = rows_of(unit);
+  const std::int64_t count = rows_of(unit), first = unit.sequence.position;
   std::fill_n(slot.sums, count * value_padded_, 0.0f);
   std::fill_n(slot.states, count, AttentionState{});
-  const AttentionRows rows{scratch.queries.data(), slot.sums, slot.states, static_cast<int>(count),
-                           static_cast<int>(unit.heads), unit.sequence.position, layer.window,
-                           layer.slopes == nullptr ? nullptr : layer.slopes + query_head(unit, 0), shape_.chunked};
-  const bool latent = cache.is_latent(layer.index);
-  const std::int64_t begin = std::max(oldest_of(unit, layer.window), span * span_tokens);
-  const std::int64_t end = std::min(unit.end(), (span + 1) * span_tokens);
+  AttentionRows rows{scratch.queries.data(), slot.sums, slot.states, static_cast<int>(count), static_cast<int>(unit.heads), first, layer.window,
+                     layer.slopes == nullptr ? nullptr : layer.slopes + query_head(unit, 0), shape_.chunked};
+  const Seen all = seen_by(unit, layer.window);
+  const bool round = shape_.sight == Sight::round;
+  if (round) {
+    // Rows of one position, the last of all: what they see ends there.
+    rows.position = unit.length - 1;
+    rows.group = rows.count;
+    rows.window = 0;
+  }
+  const std::int64_t begin = std::max(all.begin, span * span_tokens), end = std::min(all.end, (span + 1) * span_tokens);
   for (std::int64_t page = begin / page_tokens; page * page_tokens < end; ++page) {
-    if (count < expanding_rows && !latent) {
-      cache.attend(layer.kernels, layer.index, unit.head, page, shape_.scale, shape_.softcap, rows);
+    if (!round || layer.window == 0) {
+      attend(layer, unit, page, end, rows, scratch);
       continue;
     }
-    const std::int64_t start = page * page_tokens;
-    const int held = static_cast<int>(std::min<std::int64_t>(page_tokens, end - start));
-    const auto as_bytes = [](const float* floats) { return reinterpret_cast<const std::byte*>(floats); };
-    const float* keys = cache.expand(layer.kernels, layer.index, false, unit.head, page, held, scratch.keys.data());
-    const float* values = latent ? values_of_keys(keys, held, scratch.values.data())
-                                 : cache.expand(layer.kernels, layer.index, true, unit.head, page, held, scratch.values.data());
-    layer.kernels.kv[0].attend({as_bytes(keys), as_bytes(values), start, padded_, shape_.scale, nullptr, nullptr, value_padded_, shape_.softcap}, rows);
+    // Each token by itself, for each sees another number of tokens near the end.
+    for (std::int64_t t = 0; t < unit.sequence.tokens; ++t) {
+      const Seen own = seen_by(first + t, first + t, unit.length, layer.window);
+      if (own.end <= page * page_tokens || own.begin >= (page + 1) * page_tokens) continue;
+      const std::int64_t row = t * unit.heads;
+      attend(layer, unit, page, end, {rows.q + row * padded_, rows.out + row * value_padded_, rows.states + row, static_cast<int>(unit.heads), static_cast<int>(unit.heads), own.end - 1, own.end - own.begin}, scratch);
+    }
   }
+}
+
+/// The same over one page, as far as `end`.
+inline void Attention::attend(const Layer& layer, const Unit& unit, std::int64_t page, std::int64_t end, const AttentionRows& rows, Scratch& scratch) const noexcept {
+  const KvCache& cache = *unit.sequence.cache;
+  const bool latent = cache.is_latent(layer.index);
+  if (rows.count < expanding_rows && !latent) {
+    cache.attend(layer.kernels, layer.index, unit.head, page, shape_.scale, shape_.softcap, rows);
+    return;
+  }
+  const std::int64_t start = page * page_tokens;
+  const int held = static_cast<int>(std::min<std::int64_t>(page_tokens, end - start));
+  const auto as_bytes = [](const float* floats) { return reinterpret_cast<const std::byte*>(floats); };
+  const float* keys = cache.expand(layer.kernels, layer.index, false, unit.head, page, held, scratch.keys.data());
+  const float* values = latent ? values_of_keys(keys, held, scratch.values.data())
+                               : cache.expand(layer.kernels, layer.index, true, unit.head, page, held, scratch.values.data());
+  layer.kernels.kv[0].attend({as_bytes(keys), as_bytes(values), start, padded_, shape_.scale, nullptr, nullptr, value_padded_, shape_.softcap}, rows);
 }
 
 /// The last numbers of the keys of a page, token by token.

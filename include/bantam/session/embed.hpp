@@ -1,34 +1,36 @@
 // Embeddings: texts as points, near each other where the model finds them alike.
 #pragma once
 
+#include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
+#include "bantam/model/engine.hpp"
+#include "bantam/model/pooling.hpp"
 #include "bantam/session/session.hpp"
+#include "bantam/tensor/tensor.hpp"
 
 namespace bantam::inline v0 {
 
-/// Which of the hidden states that the head would read stand for the text.
-enum class Pooling : std::uint8_t {
-  mean,  ///< all of them
-  cls,   ///< the first token's, where a model was trained so
-  last,  ///< the last token's: what a causal model knows of all others
-};
-inline constexpr Pooling poolings[] = {Pooling::mean, Pooling::cls, Pooling::last};
-[[nodiscard]] std::string_view name_of(Pooling pooling) noexcept;
-/// By the names above. Throws invalid_argument listing them.
-[[nodiscard]] Pooling find_pooling(std::string_view name);
-
 struct EmbedOptions {
-  Pooling pooling = Pooling::mean;
-  bool normalize = true;  ///< to length 1, so that the scalar product of two embeddings is their cosine
+  std::optional<Pooling> pooling = {};  ///< none: as the model's files say, else the mean
+  /// To length 1, so that the scalar product of two embeddings is their cosine. None: as the files say, else so.
+  std::optional<bool> normalize = {};
+  bool truncate = false;      ///< leaves out the end of texts that are longer than the context, which are refused otherwise
   EncodeOptions encode = {};
+  ReadProgress progress = {};  ///< of several texts; asked with the tokens read and those to read in all
 };
 
 /// The embedding (dim) of a text, read from its beginning: the session then holds it and nothing else. Throws
 /// invalid_argument without a token, and as Session::prefill() does.
 [[nodiscard]] std::vector<float> embed(Session& session, std::span<const TokenId> tokens, const EmbedOptions& options = {});
 [[nodiscard]] std::vector<float> embed(Session& session, std::string_view text, const EmbedOptions& options = {});
+
+/// Those of several texts, (texts, dim), read together in as few passes as they need. Each is what it is alone, bit for bit. Keys and values
+/// are kept in floats for the call. Throws invalid_argument for a text without a token, naming it, cancelled, and as Engine::run() does.
+[[nodiscard]] Tensor<float, 2> embed(Engine& engine, std::span<const std::vector<TokenId>> texts, const EmbedOptions& options = {});
+[[nodiscard]] Tensor<float, 2> embed(Engine& engine, std::span<const std::string> texts, const EmbedOptions& options = {});
 
 }  // namespace bantam::inline v0

@@ -220,7 +220,7 @@ class Session {
   /// text go on when its context is full. Values, and what is in front of `first`, stay bit for bit; keys are turned in f32
   /// and rounded again as `kv` says, so that each removal costs f16 and narrower kinds as much as storing once more. What
   /// is left has seen what went: only removing from the end gives what a session has that never read it. Throws
-  /// invalid_argument for a range outside of the tokens held, and out_of_memory, leaving the session as it was.
+  /// invalid_argument for a range outside of the tokens held, unsupported for encoders, out_of_memory, leaving the session as it was.
   void remove(std::int64_t first, std::int64_t last);
   /// What is added to the model's matrices for this session alone, in this order; sessions of one pass may differ in it. What the session
   /// holds is read again with it when it goes on: nothing that others made is ever used. Throws invalid_argument for adapters of models of

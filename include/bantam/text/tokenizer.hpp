@@ -20,6 +20,13 @@ using TokenId = std::int32_t;
 struct EncodeOptions {
   bool add_special = true;     ///< add BOS/EOS as the tokenizer's own files say
   bool parse_special = false;  ///< text that spells a special token becomes that token; off: text is text
+  std::size_t longest = 0;     ///< tokens at most, those that are added among them: the end of the text is left out; 0: any number
+};
+
+/// Two texts as one sequence.
+struct TokenPair {
+  std::vector<TokenId> ids;
+  std::vector<std::uint8_t> types;  ///< of each token: 1 for those of the second text, where the tokenizer tells the two apart so
 };
 
 /// What a token is. The values are those of SentencePiece and GGUF, and stand in native files: never reuse one.
@@ -48,6 +55,9 @@ class Tokenizer {
   /// Time linear (times log) in the text, whatever the text. Invalid UTF-8 never throws: bytes fall back to byte
   /// tokens, or to the unknown token where the vocabulary has none.
   [[nodiscard]] std::vector<TokenId> encode(std::string_view text, EncodeOptions options = {}) const;
+  /// Two texts as the tokenizer's files say that a pair is read ("[CLS] first [SEP] second [SEP]"). `options.longest` leaves out the end of the
+  /// second, and of the first where that is not enough.
+  [[nodiscard]] TokenPair encode_pair(std::string_view first, std::string_view second, EncodeOptions options = {}) const;
   /// The text of the ids; special (control) tokens give nothing unless `keep_special`. Always valid UTF-8: bytes that
   /// do not make a character become U+FFFD. Throws invalid_argument for an id outside the vocabulary.
   [[nodiscard]] std::string decode(std::span<const TokenId> ids, bool keep_special = false) const;

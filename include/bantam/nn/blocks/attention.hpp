@@ -1,4 +1,4 @@
-// Causal self-attention with grouped heads (Vaswani et al., arXiv:1706.03762; Ainslie et al., arXiv:2305.13245) and rope.
+// Self-attention, causal or not, with grouped heads (Vaswani et al., arXiv:1706.03762; Ainslie et al., arXiv:2305.13245) and rope.
 #pragma once
 
 #include <cmath>

@@ -12,6 +12,12 @@ enum class HeadNorm : std::uint8_t {
   each_rotated,  ///< head by head, after rope (Hunyuan)
 };
 
+/// Which tokens of its sequence a token sees, in a layer without a window and with one of w tokens.
+enum class Sight : std::uint8_t {
+  back,   ///< itself and those before it; the last w of them
+  round,  ///< all, so a sequence is read at once (arXiv:1810.04805); those at most w / 2 away (ModernBERT)
+};
+
 /// Which rotations a layer has.
 enum class LayerRope : std::uint8_t {
   model,  ///< the model's

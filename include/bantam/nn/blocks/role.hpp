@@ -19,10 +19,17 @@ enum class Role : std::uint8_t {
   per_layer_embedding,         ///< per-layer embeddings (Gemma 3n, 4): of each token a row for every layer
   per_layer_model_projection,  ///< and what they get of its embedding
   per_layer_model_norm,
+  token_type_embedding,  ///< of the first and the second text of a pair (BERT)
+  class_dense,  ///< of a classifier: what the state that stands for a text goes through first
+  class_dense_bias,
+  class_norm,
+  class_head,   ///< and what makes a number for each label of it
+  class_head_bias,
   // One a layer from here on.
   attention_norm,  ///< before attention
   attention_norm_bias,
-  attention_out_norm,  ///< of what attention adds
+  attention_out_norm,  ///< of what attention adds, or of the residual stream with it (ArchSpec::norms_sums)
+  attention_out_norm_bias,
   q,
   k,
   v,
@@ -66,6 +73,7 @@ enum class Role : std::uint8_t {
   ffn_norm,
   ffn_norm_bias,
   ffn_out_norm,
+  ffn_out_norm_bias,
   mlp_out_norm,     ///< of an MLP and experts side by side, each has norms of its own
   expert_norm,
   expert_out_norm,
@@ -139,6 +147,10 @@ enum class WeightAxis : std::uint8_t {
   expert_latent,  ///< of the space that they work in, if it is one of their own
   per_layer,       ///< of a per-layer embedding
   all_per_layer,   ///< of those of all layers
+  token_type_rows,  ///< token types * dim
+  class_square,    ///< dim * dim
+  class_rows,      ///< labels * dim
+  labels,
 };
 
 }  // namespace bantam::inline v0

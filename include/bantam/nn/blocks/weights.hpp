@@ -14,8 +14,8 @@ namespace bantam::inline v0 {
 
 /// One layer: two halves, the first of which lets tokens see each other, and what a few models have behind them.
 struct LayerWeights {
-  std::vector<float> attention_norm, attention_norm_bias, attention_out_norm;  ///< (dim), around the first half
-  std::vector<float> ffn_norm, ffn_norm_bias, ffn_out_norm;                    ///< (dim), around the second
+  std::vector<float> attention_norm, attention_norm_bias, attention_out_norm, attention_out_norm_bias;  ///< (dim), around the first half
+  std::vector<float> ffn_norm, ffn_norm_bias, ffn_out_norm, ffn_out_norm_bias;                          ///< (dim), around the second
   nn::AttentionWeights attention;  ///< the first half is one of these
   nn::GatedDeltaWeights delta;
   nn::StateSpaceWeights state_space;
@@ -34,9 +34,11 @@ inline constexpr BlockWeight<LayerWeights> norms_table[] = {
     {Role::attention_norm, WeightAxis::one, WeightAxis::dim, &LayerWeights::attention_norm},
     {Role::attention_norm_bias, WeightAxis::one, WeightAxis::dim, &LayerWeights::attention_norm_bias},
     {Role::attention_out_norm, WeightAxis::one, WeightAxis::dim, &LayerWeights::attention_out_norm},
+    {Role::attention_out_norm_bias, WeightAxis::one, WeightAxis::dim, &LayerWeights::attention_out_norm_bias},
     {Role::ffn_norm, WeightAxis::one, WeightAxis::dim, &LayerWeights::ffn_norm},
     {Role::ffn_norm_bias, WeightAxis::one, WeightAxis::dim, &LayerWeights::ffn_norm_bias},
     {Role::ffn_out_norm, WeightAxis::one, WeightAxis::dim, &LayerWeights::ffn_out_norm},
+    {Role::ffn_out_norm_bias, WeightAxis::one, WeightAxis::dim, &LayerWeights::ffn_out_norm_bias},
     {Role::mlp_out_norm, WeightAxis::one, WeightAxis::dim, &LayerWeights::mlp_out_norm},
     {Role::expert_norm, WeightAxis::one, WeightAxis::dim, &LayerWeights::expert_norm},
     {Role::expert_out_norm, WeightAxis::one, WeightAxis::dim, &LayerWeights::expert_out_norm},

@@ -1,0 +1,28 @@
+// Reranking: how well documents answer a query, by a model that reads both together.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "bantam/session/embed.hpp"
+
+namespace bantam::inline v0 {
+
+struct RerankOptions {
+  /// What a model that is asked in words, and answers yes or no, is to look for (Qwen3-Reranker). Empty: passages that answer a search.
+  std::string instruction = {};
+  bool truncate = true;  ///< leaves out the end of documents where a pair is longer than the context, which is refused otherwise
+  ReadProgress progress = {};
+};
+
+/// A score of each document, higher for better ones. Of a model with a classifier of one label its number as it is, of which 1 / (1 + exp(-x))
+/// makes a probability; of one that answers yes or no the probability of yes. Pairs are read as the tokenizer's files say. Throws
+/// unsupported for other models, and as embed() does.
+[[nodiscard]] std::vector<float> rerank(Engine& engine, std::string_view query, std::span<const std::string> documents, const RerankOptions& options = {});
+
+/// What a classifier makes of pairs, or of single texts where the second is empty: (pairs, labels). Throws unsupported for models without one.
+[[nodiscard]] Tensor<float, 2> classify(Engine& engine, std::span<const TokenPair> pairs, const ReadProgress& progress = {});
+
+}  // namespace bantam::inline v0

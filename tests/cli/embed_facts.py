@@ -1,0 +1,94 @@
+"""`bantam embed` and `rerank`, and what encoders are not for."""
+import json
+
+from tiny_bert import DIM, POSITIONS, Bert, ids_of
+
+
+def containers(h, bert, name):
+    """The same weights as a folder, a GGUF file and a native one."""
+    files = [str(bert.folder)]
+    for to, out in [("gguf", h.temporary(f"{name}.gguf")), ("native", h.temporary(f"{name}.bantam")), ("safetensors", h.temporary(f"{name}-again"))]:
+        h.succeeds("compress", bert.folder, "-o", out, "--format", "f32", "--to", to)
+        files.append(out)
+    return files
+
+
+def far(found, expected):
+    return max(abs(a - b) for a, b in zip(found, expected, strict=True))
+
+
+def facts_encoder(h):
+    bert = Bert(h.temporary("bert"))
+    texts = {"the owls hunt at night.": ids_of("[CLS]", "the", "owl", "##s", "hunt", "at", "night", ".", "[SEP]"), "The SEA was calm": ids_of("[CLS]", "the", "sea", "was", "calm", "[SEP]"),
+             "": ids_of("[CLS]", "[SEP]")}
+    states = [bert.states(ids, [0] * len(ids)) for ids in texts.values()]
+    for source in containers(h, bert, "bert"):
+        h.equal(f"{source}: the model's pooling", h.json("inspect", source)["config"]["pooling"], "cls")
+        seen = h.json("embed", source, input="\n".join(texts) + "\n")
+        h.equal(f"{source}: a vector a line of standard input", len(seen["embeddings"]), 3)
+        for pooling, of in [(None, lambda x: x[0]), ("mean", lambda x: x.mean(0)), ("last", lambda x: x[-1])]:
+            seen = h.json("embed", source, *texts, "--no-normalize", *(["--pooling", pooling] if pooling else []))
+            worst = max(far(row, of(x)) for row, x in zip(seen["embeddings"], states, strict=True))
+            h.fact(f"{source}: {pooling}: numbers of the paper within 1e-5", worst < 1e-5 and seen["pooling"] == (pooling or "cls"), worst)
+        whole = h.json("embed", source, *texts)
+        h.fact(f"{source}: of length 1", all(abs(sum(x * x for x in row) - 1) < 1e-5 for row in whole["embeddings"]))
+        h.equal(f"{source}: within a bound of memory", h.json("embed", source, *texts, "--memory", "64MiB"), whole)
+    source = str(bert.folder)
+    h.equal("ids of a text", h.json("tokenize", source, "-f", h.write("text", "the owls?")), ids_of("[CLS]", "the", "owl", "##s", "?", "[SEP]"))
+    h.equal("--truncate keeps what is around a text", h.json("embed", source, "the owls hunt at night.", "--context", 4, "--truncate"), h.json("embed", source, "the owl"))
+    h.refuses(1, "embed", source, "the " * POSITIONS, says=f"expected at most {POSITIONS} tokens")
+    h.refuses(1, "embed", source, "the", "--context", POSITIONS + 1, says="learned positions")
+    # What generates is not for it.
+    text = h.write("long", "the owls hunt at night. " * 20)
+    for verb in [["run", source, "-p", "the"], ["run", source, "-p", "the", "--beams", 2], ["run", source, "-p", "the", "--continuations", 2], ["logits", source, "-p", "the"],
+                 ["perplexity", source, text, "--context", 16], ["bench", source, "-p", 8, "-n", 2, "-r", 1]]:
+        h.refuses(1, *verb, says="expected a model that makes some, found one of type bert, which makes embeddings")
+    h.refuses(1, "run", source, "-p", "the", "--draft", source, says="expected a model that makes some")
+    h.refuses(1, "rerank", source, "the", "owl", says="expected a model with a classifier, found one of type bert, which makes embeddings")
+    h.refuses(1, "compress", source, "-o", h.temporary("fit.bantam"), "--fit", "10kB", "--calibration", text, says="expected a model that makes logits")
+    planned = h.json("plan", source, "--read-gb-s", 10, "--int8-gop-s", 500)
+    h.equal("it is planned without generating", (planned["generate_tok_s"], planned["prompt_tok_s"] > 0, planned["kv_bytes_per_token"]), (None, True, 2 * DIM * 4))
+    h.fact("and says so", "of texts that are read" in h.succeeds("plan", source, "--read-gb-s", 10, "--int8-gop-s", 500).text)
+
+
+def facts_classifier(h):
+    bert = Bert(h.temporary("classifier"), labels=1, seed=2)
+    query, documents = "owls?", ["the owls hunt at night.", "The sea was calm.", "night"]
+    begin = ids_of("[CLS]", "owl", "##s", "?", "[SEP]")
+    ends = [ids_of("the", "owl", "##s", "hunt", "at", "night", ".", "[SEP]"), ids_of("the", "sea", "was", "calm", ".", "[SEP]"), ids_of("night", "[SEP]")]
+    expected = [float(bert.scores(begin + end, [0] * len(begin) + [1] * len(end))[0]) for end in ends]
+    order = sorted(range(3), key=lambda i: -expected[i])
+    for source in containers(h, bert, "classifier"):
+        seen = h.json("rerank", source, query, *documents)
+        h.fact(f"{source}: scores of pairs are the paper's within 1e-5", far(seen["scores"], expected) < 1e-5, (seen, expected))
+        h.equal(f"{source}: the best first", seen["order"], order)
+        h.equal(f"{source}: within a bound of memory", h.json("rerank", source, query, *documents, "--memory", "64MiB"), seen)
+    lines = h.succeeds("rerank", bert.folder, query, "-f", h.write("documents", "\n".join(documents) + "\n")).text.splitlines()
+    h.equal("score and document, the best first", [line.split("\t") for line in lines], [[f"{expected[i]:.4f}", documents[i]] for i in order])
+    h.refuses(1, "run", bert.folder, "-p", "the", says="found one of type bert, which makes scores")
+    h.refuses(2, "rerank", bert.folder, says="QUERY")
+    h.refuses(2, "rerank", bert.folder, query, "a", "-f", "b")
+    two = Bert(h.temporary("two"), labels=2)
+    h.refuses(1, "rerank", two.folder, query, *documents, says="expected a classifier of one label, found one of 2")
+
+
+def facts_decoder(h, models):
+    model = h.model("stories260k")
+    texts = ["Once upon a time", "The dog", "Once upon a time"]
+    seen = h.json("embed", model, *texts)
+    h.equal("keys", set(seen), {"embeddings", "dim", "pooling"})
+    h.equal("a vector a text", [len(row) for row in seen["embeddings"]], [seen["dim"]] * 3)
+    h.fact("the same text, the same vector", seen["embeddings"][0] == seen["embeddings"][2] != seen["embeddings"][1])
+    h.fact("of length 1", all(abs(sum(x * x for x in row) - 1) < 1e-5 for row in seen["embeddings"]))
+    h.equal("lines of standard input", h.json("embed", model, input="\n".join(texts) + "\n"), seen)
+    lines = h.succeeds("embed", model, *texts).text.splitlines()
+    h.fact("a line a vector", [len(line.split()) for line in lines] == [seen["dim"]] * 3 and abs(float(lines[0].split()[0]) - seen["embeddings"][0][0]) < 1e-4, lines[0])
+    ids = json.loads(h.succeeds("tokenize", model, input=texts[0]).text)
+    h.equal("--ids is exactly these", h.json("embed", model, "--ids", json.dumps(ids))["embeddings"][0], seen["embeddings"][0])
+    last = h.json("embed", model, texts[0], "--pooling", "last", "--no-normalize")
+    h.fact("--pooling and --no-normalize", last["pooling"] == "last" and abs(sum(x * x for x in last["embeddings"][0]) - 1) > 1e-3)
+    h.equal("--truncate", len(h.json("embed", model, "a " * 100, "--context", 8, "--truncate")["embeddings"]), 1)
+    h.refuses(1, "embed", model, "a " * 100, "--context", 8, says="expected at most 8 tokens")
+    h.refuses(2, "embed", model, "a", "--pooling", "max", says="mean|cls|last")
+    h.refuses(2, "embed", model, "a", "--normalize", "--no-normalize")
+    h.refuses(1, "rerank", model, "a", "b", says="expected a model with a classifier")
