@@ -48,11 +48,16 @@ std::vector<std::string> texts_of(const TextsArguments& o, std::string_view what
   return lines_of(read_input(o.file.empty() ? "-" : o.file));
 }
 
-Engine engine_of(const TextsArguments& o) {
+struct AdaptedEngine {
+  Engine engine;
+  std::vector<ScaledAdapter> adapters;
+};
+
+AdaptedEngine engine_of(const TextsArguments& o) {
   // Short texts go together: what a pass holds, or one long text.
-  Model model = load_model(o.model, o.loading, {.context = o.context == 0 ? 0 : std::max(o.context, Forward::largest_chunk), .kv = "f32"});
+  auto [model, adapters] = load_adapted(o.model, o.loading, {.context = o.context == 0 ? 0 : std::max(o.context, Forward::largest_chunk), .kv = "f32"});
   const std::int64_t context = context_of(model, o.loading, o.context);
-  return Engine(std::move(model), {.context = context, .threads = static_cast<int>(o.common.threads)});
+  return {Engine(std::move(model), {.context = context, .threads = static_cast<int>(o.common.threads)}), std::move(adapters)};
 }
 
 ReadProgress progress_of(ProgressBar& bar) {
@@ -75,9 +80,9 @@ int run_embed(const EmbedArguments& o) {
     }
   }
   apply(o.common);
-  Engine engine = engine_of(o);
+  auto [engine, adapters] = engine_of(o);
   ProgressBar bar(!o.common.json);
-  EmbedOptions options{.truncate = o.truncate, .progress = progress_of(bar)};
+  EmbedOptions options{.truncate = o.truncate, .adapters = std::move(adapters), .progress = progress_of(bar)};
   if (!o.pooling.empty()) options.pooling = find_pooling(o.pooling);
   if (o.normalize || o.no_normalize) options.normalize = o.normalize;
   const Tensor<float, 2> rows = o.ids.empty() ? embed(engine, texts, options) : embed(engine, ids, options);
@@ -104,9 +109,9 @@ int run_embed(const EmbedArguments& o) {
 int run_rerank(const RerankArguments& o) {
   const std::vector<std::string> documents = texts_of(o, "DOCUMENT");
   apply(o.common);
-  Engine engine = engine_of(o);
+  auto [engine, adapters] = engine_of(o);
   ProgressBar bar(!o.common.json);
-  const std::vector<float> scores = rerank(engine, o.query, documents, {.instruction = o.instruction, .progress = progress_of(bar)});
+  const std::vector<float> scores = rerank(engine, o.query, documents, {.instruction = o.instruction, .adapters = std::move(adapters), .progress = progress_of(bar)});
   std::vector<std::int64_t> order(scores.size());
   std::iota(order.begin(), order.end(), 0);
   // What is no number comes last.

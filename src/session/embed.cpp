@@ -50,7 +50,7 @@ Tensor<float, 2> embed(Engine& engine, std::span<const std::vector<TokenId>> tex
   const ModelConfig& config = engine.model().config();
   std::vector<PooledText> read;
   for (const std::vector<TokenId>& text : texts) {
-    read.push_back({text});
+    read.push_back({.ids = text, .adapters = options.adapters});
     if (options.truncate && std::ssize(text) > engine.context()) read.back().ids = read.back().ids.first(static_cast<std::size_t>(engine.context()));
   }
   Tensor<float, 2> embeddings({std::ssize(texts), config.dim});

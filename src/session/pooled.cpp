@@ -31,7 +31,7 @@ void read_pooled(Engine& engine, std::span<const PooledText> texts, Pooling pool
     states.reserve(last - first);
     for (std::size_t i = first; i < last; ++i) {
       const std::int64_t count = std::ssize(texts[i].ids);
-      sequences.push_back({.tokens = texts[i].ids, .state = &states.emplace_back(engine.new_state("f32")), .first_output = pooling == Pooling::last ? count - 1 : 0, .types = texts[i].types});
+      sequences.push_back({.tokens = texts[i].ids, .state = &states.emplace_back(engine.new_state("f32")), .first_output = pooling == Pooling::last ? count - 1 : 0, .types = texts[i].types, .adapters = texts[i].adapters});
       pools.emplace_back(pooling, count, size);
       tokens += count;
     }

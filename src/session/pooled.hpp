@@ -12,6 +12,7 @@ namespace bantam::inline v0 {
 struct PooledText {
   std::span<const TokenId> ids;
   std::span<const std::uint8_t> types = {};
+  std::span<const ScaledAdapter> adapters = {};
 };
 
 /// What stands for a text, as the states of its tokens come in.

@@ -28,7 +28,7 @@ std::vector<float> classified(Engine& engine, std::string_view query, std::span<
   for (const std::string& document : documents) {
     pairs.push_back(engine.model().tokenizer().encode_pair(query, document, {.longest = options.truncate ? static_cast<std::size_t>(engine.context()) : 0}));
   }
-  const Tensor<float, 2> labels = classify(engine, pairs, options.progress);
+  const Tensor<float, 2> labels = classify(engine, pairs, options.progress, options.adapters);
   std::vector<float> scores;
   for (std::int64_t i = 0; i < labels.extent(0); ++i) {
     scores.push_back(answers ? static_cast<float>(yes_of(static_cast<double>(labels(i, 0)), static_cast<double>(labels(i, 1)))) : labels(i, 0));
@@ -56,7 +56,7 @@ std::vector<float> asked(Engine& engine, std::string_view query, std::span<const
     texts.push_back(std::move(pair));
   }
   std::vector<PooledText> read;
-  for (const std::vector<TokenId>& text : texts) read.push_back({text});
+  for (const std::vector<TokenId>& text : texts) read.push_back({.ids = text, .adapters = options.adapters});
   std::vector<float> scores(documents.size());
   read_pooled(engine, read, Pooling::last, PassOutput::logits, options.progress, "rerank", [&](std::size_t i, std::span<const double> logits) {
     scores[i] = static_cast<float>(yes_of(logits[static_cast<std::size_t>(yes)], logits[static_cast<std::size_t>(no)]));
@@ -66,12 +66,12 @@ std::vector<float> asked(Engine& engine, std::string_view query, std::span<const
 
 }  // namespace
 
-Tensor<float, 2> classify(Engine& engine, std::span<const TokenPair> pairs, const ReadProgress& progress) {
+Tensor<float, 2> classify(Engine& engine, std::span<const TokenPair> pairs, const ReadProgress& progress, std::span<const ScaledAdapter> adapters) {
   const ModelConfig& config = engine.model().config();
   if (config.labels == 0) fail(Errc::unsupported, "classify: expected a model with a classifier, found one of type ", config.arch->name, " without");
   std::vector<PooledText> read;
   for (const TokenPair& pair : pairs) {
-    read.push_back({pair.ids});
+    read.push_back({.ids = pair.ids, .adapters = adapters});
     if (config.token_types > 1) read.back().types = pair.types;
   }
   Tensor<float, 2> labels({std::ssize(pairs), config.labels});

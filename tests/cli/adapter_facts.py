@@ -41,6 +41,8 @@ def facts_adapters_while_a_model_runs(h):
     text = h.json("run", MODEL, *how, "--lora", one)["text"]
     h.fact("run takes them", text != h.json("run", MODEL, *how)["text"], text)
     h.equal("llama.cpp's spelling", h.succeeds("run", "-m", MODEL, *how, "--lora-scaled", f"{one}:1", "-q").text.strip(), text.strip())
+    turned = [h.json("embed", MODEL, "a dark night", *more)["embeddings"][0] for more in ([], ["--lora", one], ["--lora", f"{one}:0"])]
+    h.fact("embed takes them", turned[0] == turned[2] and max(abs(a - b) for a, b in zip(turned[0], turned[1])) > 1e-3, turned[1][:4])
     measured = h.json("bench", MODEL, "-p", 8, "-n", 2, "-r", 1, "--batch", 2, "--lora", one, "--lora", f"{two}:0.5")
     h.fact("bench takes them", measured["prompt"]["tok_s"]["min"] > 0 and measured["generate"]["tok_s"]["min"] > 0, measured)
     saved = h.temporary("saved")
@@ -56,6 +58,8 @@ def facts_merged_adapters(h):
     h.succeeds("compress", MODEL, "-o", merged, "--format", "f32", "--merge-lora", f"{one}:0.5")
     here, there = logits(h, MODEL, "--lora", f"{one}:0.5"), logits(h, merged)
     h.fact("merged is what runs", furthest(there, here) < 2e-3, furthest(there, here))
+    here, there = (h.json("embed", name, "a dark night", *more)["embeddings"][0] for name, *more in ((MODEL, "--lora", f"{one}:0.5"), (merged,)))
+    h.fact("and what embeds", max(abs(a - b) for a, b in zip(here, there)) < 1e-3, (here[:4], there[:4]))
     adapted = h.json("perplexity", MODEL, text, "--lora", f"{one}:0.5")["nll"]
     h.fact("and so is perplexity", abs(h.json("perplexity", merged, text)["nll"] - adapted) < 1e-3)
     measured = h.json("compress", MODEL, "-o", h.temporary("q8.bantam"), "--format", "i8", "--merge-lora", f"{one}:0.5", "--evaluate", text)["evaluation"]

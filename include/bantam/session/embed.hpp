@@ -20,6 +20,7 @@ struct EmbedOptions {
   std::optional<bool> normalize = {};
   bool truncate = false;      ///< leaves out the end of texts that are longer than the context, which are refused otherwise
   EncodeOptions encode = {};
+  std::vector<ScaledAdapter> adapters = {};  ///< of several texts, added to the model's matrices; a session has its own
   ReadProgress progress = {};  ///< of several texts; asked with the tokens read and those to read in all
 };
 

@@ -14,6 +14,7 @@ struct RerankOptions {
   /// What a model that is asked in words, and answers yes or no, is to look for (Qwen3-Reranker). Empty: passages that answer a search.
   std::string instruction = {};
   bool truncate = true;  ///< leaves out the end of documents where a pair is longer than the context, which is refused otherwise
+  std::vector<ScaledAdapter> adapters = {};  ///< added to the model's matrices
   ReadProgress progress = {};
 };
 
@@ -23,6 +24,7 @@ struct RerankOptions {
 [[nodiscard]] std::vector<float> rerank(Engine& engine, std::string_view query, std::span<const std::string> documents, const RerankOptions& options = {});
 
 /// What a classifier makes of pairs, or of single texts where the second is empty: (pairs, labels). Throws unsupported for models without one.
-[[nodiscard]] Tensor<float, 2> classify(Engine& engine, std::span<const TokenPair> pairs, const ReadProgress& progress = {});
+[[nodiscard]] Tensor<float, 2> classify(Engine& engine, std::span<const TokenPair> pairs, const ReadProgress& progress = {},
+                                        std::span<const ScaledAdapter> adapters = {});
 
 }  // namespace bantam::inline v0
