@@ -11,6 +11,7 @@
 #include "language_part.hpp"
 #include "match_tensors.hpp"
 #include "metadata.hpp"
+#include "model/config_text.hpp"
 #include "packed/family.hpp"
 
 namespace bantam::inline v0 {
@@ -46,7 +47,7 @@ Checkpoint Checkpoint::open_folder(const std::filesystem::path& path, const Open
   c.path_ = path;
   c.container_ = "safetensors";
   c.config_ = read_hf_config(path / "config.json");
-  c.metadata_ = metadata_of(read_text_file(path / "config.json"));
+  c.metadata_ = metadata_of(detail::read_config_text(path / "config.json"));
   LanguagePart part = language_part(SafetensorsFile::open_folder(path), *c.config_.arch);
   c.source_ = std::move(part.tensors);
   c.left_out_ = std::move(part.left_out);

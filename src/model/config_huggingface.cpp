@@ -9,6 +9,7 @@
 #include "bantam/core/error.hpp"
 #include "bantam/io/file.hpp"
 #include "bantam/model/archs.hpp"
+#include "model/config_text.hpp"
 #include "model/config_words.hpp"
 #include "model/recurrent_config.hpp"
 #include "text/json.hpp"
@@ -504,8 +505,7 @@ ModelConfig parse_hf_config(std::string_view text, const std::string& place) {
 }
 
 ModelConfig read_hf_config(const std::filesystem::path& file) {
-  // Real ones have a few kilobytes.
-  return parse_hf_config(read_text_file(file, 4 << 20), file.string());
+  return parse_hf_config(detail::read_config_text(file), file.string());
 }
 
 }  // namespace bantam::inline v0
