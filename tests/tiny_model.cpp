@@ -7,6 +7,7 @@
 #include "bantam/core/half.hpp"
 #include "bantam/io/safetensors.hpp"
 #include "model/arrangement.hpp"
+#include "model/config_words.hpp"
 #include "model/recurrent_config.hpp"
 #include "reference/rope.hpp"
 
@@ -147,7 +148,7 @@ void TinyModel::set_kind(LayerSpec& spec, std::size_t i) {
     if (spec.mixer != MixerKind::none) spec.ffn = spec.experts = spec.expert_ffn = 0;
   } else if (arch->attention_step > 0) {
     if ((static_cast<std::int64_t>(i) + 1) % arch->attention_step != 0) spec.mixer = arch->recurrent;
-  } else if (!arch->feeds || i % 2 == 0) {
+  } else if (!arch->feeds || attends(arch->recurrent) || i % 2 == 0) {
     spec.mixer = arch->recurrent;
   }
   if (!arch->feeds) spec.ffn = spec.experts = spec.expert_ffn = 0;
@@ -222,6 +223,7 @@ TinyModel& TinyModel::make() {
   sizes.scales = {.embedding = arch->scales_embedding ? std::sqrt(static_cast<double>(dim)) : scale(Field::embedding_scale, 1.5), .residual = scale(Field::residual_scale, 0.75),
                   .attention = arch->find(Field::attention_scale) != nullptr ? 0.25 : arch->attention_scale, .logits = scale(Field::logit_scale, 0.5) * scale(Field::logit_factor, 1.25),
                   .attention_softcap = cap(Field::attention_softcap, 2), .final_softcap = cap(Field::final_softcap, 3)};
+  if (arch->folds_scales) sizes.scales = scales;
   if (arch->find(Field::temperature_scale) != nullptr) {
     // Over half a window of the context: what is asked of tiny models comes to several steps.
     sizes.rope.scaling = nn::RopeScaling::yarn, sizes.rope.factor = 4, sizes.rope.original_context = 8, sizes.rope.attention_factor = 1;
@@ -272,9 +274,9 @@ TinyModel& TinyModel::make() {
   }
   config = {{"architectures", {std::string(arch->hf_class)}}, {"model_type", std::string(arch->name)}, {"tie_word_embeddings", tied}};
   for_each_number([&](const ConfigKey& key, auto number) {
-    if (!key.hf.empty()) said(key.hf) = number;
+    if (!key.hf.empty()) put_at(config, key.hf) = number;
   });
-  for (const ConfigChoice& choice : arch->choices) said(choice.key) = choice.is_number ? Json(choice.value) : Json(choice.value != 0);
+  for (const ConfigChoice& choice : arch->choices) put_at(config, choice.key) = choice.is_number ? Json(choice.value) : Json(choice.value != 0);
   detail::write_layer_kinds(sizes, config);
   if (arch->says_rope) config["position_embedding_type"] = turned ? "rope" : "nope";
   if (sizes.rope.scaling == nn::RopeScaling::yarn) {
@@ -289,11 +291,6 @@ TinyModel& TinyModel::make() {
   pieces = {"<unk>", "<s>", "</s>", "\xe2\x96\x81"};
   for (char c = 'a'; c <= 'z'; ++c) pieces.emplace_back(1, c);
   return *this;
-}
-
-Json& TinyModel::said(std::string_view key) {
-  const auto dot = key.find('.');
-  return dot == key.npos ? config[key] : config[key.substr(0, dot)][key.substr(dot + 1)];
 }
 
 std::vector<TinyTensor> TinyModel::folder_tensors() const {
@@ -486,6 +483,26 @@ void TinyModel::put_vocabulary(GgufBuilder& b) const {
   b.key("tokenizer.ggml.token_type", types).key("tokenizer.ggml.add_space_prefix", false);
 }
 
+std::vector<float> TinyModel::folded(const TinyTensor& t) const {
+  if (!arch->folds_scales) return t.values;
+  const ModelScales& s = sizes.scales;
+  const std::vector<std::pair<std::string, double>> factors = {
+      {"embed_tokens.weight", s.embedding}, {"final_layernorm.weight", s.logits / (tied ? s.embedding : 1)}, {"q_proj.weight", s.attention_in}, {"k_proj.weight", s.attention_in * s.keys},
+      {"v_proj.weight", s.attention_in}, {"o_proj.weight", s.attention_out}, {"mamba.out_proj.weight", s.space_out}, {"gate_proj.weight", s.gate}, {"down_proj.weight", s.down}};
+  std::vector<float> values = t.values;
+  for (const auto& [ending, factor] : factors) {
+    for (float& x : values) x *= static_cast<float>(t.name.ends_with(ending) ? factor : 1);
+  }
+  if (!t.name.ends_with("mamba.in_proj.weight")) return values;
+  std::size_t at = 0, part = 0;
+  const std::int64_t inner = value_heads * state_value_dim, of_keys = key_heads * key_dim;
+  for (const std::int64_t rows : {inner, inner, of_keys, of_keys, value_heads}) {
+    for (std::int64_t i = 0; i < rows * dim; ++i) values[at++] *= static_cast<float>(s.space_in * s.space[part]);
+    ++part;
+  }
+  return values;
+}
+
 void TinyModel::put_tensors(GgufBuilder& b) const {
   for (auto t = tensors.begin(); t != tensors.end();) {
     // Experts of one name are stacked.
@@ -514,7 +531,7 @@ void TinyModel::put_tensors(GgufBuilder& b) const {
       bytes = bytes_of(by_key_heads({&*(in_order ? t : t + 1), &*(in_order ? t + 1 : t)}), "F32");
       t = end;
     }
-    for (; t != end; ++t) bytes += bytes_of(t->id.layer >= 0 ? for_gguf(t->id, sizes, t->values) : for_gguf(*t), "F32");
+    for (; t != end; ++t) bytes += bytes_of(t->id.layer >= 0 ? for_gguf(t->id, sizes, folded(*t)) : arch->folds_scales ? folded(*t) : for_gguf(*t), "F32");
     if (!name.empty()) b.tensor(name, dimensions, 0, bytes);
   }
 }
@@ -537,6 +554,8 @@ reference::Transformer TinyModel::reference() const {
     r.kv_rank = kv_rank, r.q_rank = q_rank, r.value_dim = value_dim, r.nope_dim = head_dim - sizes.rope.dim;
     r.attention_scale = 1 / std::sqrt(static_cast<double>(head_dim));
   }
+  r.attention_in = scales.attention_in, r.attention_out = scales.attention_out, r.key_scale = scales.keys, r.space_in = scales.space_in, r.space_out = scales.space_out;
+  r.gate_scale = scales.gate, r.down_scale = scales.down, r.space_scales.assign(scales.space.begin(), scales.space.end());
   r.gates_output = arch->output_gate;
   const nn::RecurrentLayer& recurrent = sizes.recurrent;
   r.recurrent = {static_cast<std::size_t>(recurrent.key_heads), static_cast<std::size_t>(recurrent.value_heads), static_cast<std::size_t>(recurrent.key_dim),

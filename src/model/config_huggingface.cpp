@@ -29,12 +29,13 @@ const Json& parse_object(const Json& json, const std::string& place) {
   return json;
 }
 
-/// A member of members, whose names stand in `key` with dots between; null where there is none.
+/// A member of members, or of lists by number, whose names stand in `key` with dots between; null where there is none.
 const Json* find_at(const Json& json, std::string_view key) {
   const Json* at = key.empty() ? nullptr : &json;
   while (at != nullptr && !key.empty()) {
     const std::string_view name = key.substr(0, key.find('.'));
-    at = at->find(name);
+    const std::optional<std::size_t> place = at->is_array() ? place_in_list(name) : std::nullopt;
+    at = at->is_array() ? (place && *place < at->size() ? &(*at)[*place] : nullptr) : at->find(name);
     key.remove_prefix(std::min(key.size(), name.size() + 1));
   }
   return at;

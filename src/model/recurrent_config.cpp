@@ -60,6 +60,7 @@ LayerKind kind_of(std::string_view name, const std::string& place, std::int64_t 
 std::vector<LayerKind> layer_kinds_of(const Json& json, const std::string& place, const ArchSpec& arch, std::int64_t layers) {
   if (arch.recurrent == MixerKind::none) return {};
   if (!arch.feeds) return std::vector<LayerKind>(static_cast<std::size_t>(layers), LayerKind{arch.recurrent, FeedForward::none});
+  if (attends(arch.recurrent)) return std::vector<LayerKind>(static_cast<std::size_t>(layers), LayerKind{arch.recurrent});
   if (arch.single_halves) {
     std::vector<LayerKind> kinds;
     if (const Json* list = member(json, "layers_block_type"); list != nullptr && list->is_array()) {
@@ -92,6 +93,7 @@ std::vector<LayerKind> layer_kinds_of(const Json& json, const std::string& place
 std::vector<LayerKind> layer_kinds_of(const GgufFile& file, const ArchSpec& arch, std::int64_t layers) {
   if (arch.recurrent == MixerKind::none) return {};
   if (!arch.feeds) return std::vector<LayerKind>(static_cast<std::size_t>(layers), LayerKind{arch.recurrent, FeedForward::none});
+  if (attends(arch.recurrent)) return std::vector<LayerKind>(static_cast<std::size_t>(layers), LayerKind{arch.recurrent});
   const std::string place = file.path().string(), prefix = message(arch.gguf_name(), ".");
   const auto list_of = [&](std::string_view key) -> std::vector<std::int64_t> {
     const std::string name = prefix + std::string(key);
@@ -126,7 +128,7 @@ std::vector<LayerKind> layer_kinds_of(const GgufFile& file, const ArchSpec& arch
 }
 
 void write_layer_kinds(const ModelConfig& c, Json& json) {
-  if (c.arch->recurrent == MixerKind::none || !c.arch->feeds) return;
+  if (c.arch->recurrent == MixerKind::none || attends(c.arch->recurrent) || !c.arch->feeds) return;
   if (c.arch->single_halves) {
     std::string pattern;
     for (const LayerSpec& spec : c.specs) pattern += attends(spec.mixer) ? '*' : spec.mixer != MixerKind::none ? 'M' : spec.is_sparse() ? 'E' : '-';

@@ -88,6 +88,7 @@ void write_gguf_config(GgufWriter& file, const ModelConfig& c) {
   if (c.arch->temperature.scale > 0 && c.temperature != c.arch->temperature) no_words_for("a temperature other than the architecture's");
   if (c.arch->norms_turned && c.norms_turned != detail::gguf_norms_turned(c)) no_words_for("queries and keys without norms, or with norms in a model of 128 experts");
   if (c.arch->find(Field::embedding_scale) == nullptr && c.scales.embedding != (c.arch->scales_embedding ? std::sqrt(static_cast<double>(c.dim)) : 1)) no_words_for("a scale of the embedding");
+  if (c.arch->folds_scales && c.scales != ModelScales()) no_words_for("scales that are not in weights");
   const bool attends_alone = !c.arch->gguf_attending.empty() && c.has_rope && std::ranges::all_of(c.specs, [](const LayerSpec& spec) { return attends(spec.mixer); });
   const std::string_view architecture = attends_alone ? c.arch->gguf_attending : c.arch->gguf_name();
   const std::string prefix = message(architecture, ".");

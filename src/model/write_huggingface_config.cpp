@@ -11,16 +11,6 @@ namespace bantam::inline v0 {
 
 namespace {
 
-/// A member of members, whose names stand in `key` with dots between, to be written to.
-Json& put_at(Json& json, std::string_view key) {
-  Json* at = &json;
-  for (auto dot = key.find('.'); dot != key.npos; dot = key.find('.')) {
-    at = &(*at)[key.substr(0, dot)];
-    key.remove_prefix(dot + 1);
-  }
-  return (*at)[key];
-}
-
 /// What layers without a window have of their own, which keys are shared, and ropes by kind of layer.
 void write_full_layers(const ModelConfig& c, Json& json) {
   if (c.arch->find(Field::per_layer_dim) != nullptr && c.per_layer_dim > 0) json["vocab_size_per_layer_input"] = c.vocab;

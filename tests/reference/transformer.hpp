@@ -44,6 +44,8 @@ struct Transformer {
   bool norms_rotated = false;       ///< they come after rope
   bool adjacent_pairs = false;      ///< rope turns elements 2 i and 2 i + 1, not i and i + n
   bool clamps = false;              ///< gates and ups of MLPs, as gpt-oss does
+  double attention_in = 1, attention_out = 1, key_scale = 1, space_in = 1, space_out = 1, gate_scale = 1, down_scale = 1;  ///< of Falcon-H1
+  std::vector<double> space_scales = {1, 1, 1, 1, 1};  ///< of z, x, B, C and dt
   bool gates_output = false;        ///< rows of q are a head's query, then its gate (Qwen3-Next)
   RecurrentSizes recurrent{};       ///< of layers that have weights of such
   std::int64_t experts = 0, expert_ffn = 0, shared_ffn = 0;  ///< of layers that have a router
@@ -271,14 +273,34 @@ struct Transformer {
                                vector("linear_attn.norm.weight"), norm_eps));
     }
     if (weights.contains(layer + "mamba.A_log")) {
-      return times("mamba.out_proj.weight", state_space(recurrent, times("mamba.in_proj.weight", x), vector("mamba.conv1d.weight"), vector("mamba.conv1d.bias"), vector("mamba.A_log"),
-                                                        vector("mamba.dt_bias"), vector("mamba.D"), vector("mamba.norm.weight"), norm_eps));
+      std::vector<Row> in = times("mamba.in_proj.weight", multiplied(x, space_in));
+      const std::size_t inner = recurrent.value_heads * recurrent.value_dim, of_keys = recurrent.key_heads * recurrent.key_dim;
+      for (Row& row : in) {
+        std::size_t at = 0, part = 0;
+        for (const std::size_t count : {inner, inner, of_keys, of_keys, recurrent.value_heads}) {
+          for (std::size_t i = 0; i < count; ++i) row[at++] *= space_scales[part];
+          ++part;
+        }
+      }
+      std::vector<Row> sum = multiplied(times("mamba.out_proj.weight", state_space(recurrent, in, vector("mamba.conv1d.weight"), vector("mamba.conv1d.bias"), vector("mamba.A_log"),
+                                                                                   vector("mamba.dt_bias"), vector("mamba.D"), vector("mamba.norm.weight"), norm_eps)), space_out);
+      if (!weights.contains(layer + "self_attn.o_proj.weight")) return sum;
+      // Falcon-H1: attention beside it.
+      const std::vector<Row> read = multiplied(x, attention_in), beside = multiplied(times("self_attn.o_proj.weight", attention(read, index, read, index)), attention_out);
+      for (std::size_t i = 0; i < sum.size(); ++i) add(sum[i], beside[i]);
+      return sum;
     }
     if (weights.contains(layer + "conv.conv.weight")) {
       return times("conv.out_proj.weight", short_convolution(recurrent, times("conv.in_proj.weight", x), vector("conv.conv.weight")));
     }
     if (!weights.contains(layer + "self_attn.o_proj.weight")) return {};
     return times("self_attn.o_proj.weight", kv_rank > 0 ? latent_attention(x, layer) : attention(x, index, kv_x, kv_index));
+  }
+  [[nodiscard]] static std::vector<Row> multiplied(std::vector<Row> x, double factor) {
+    for (Row& row : x) {
+      for (double& v : row) v *= factor;
+    }
+    return x;
   }
   [[nodiscard]] Row scaled(Row x) const {
     for (double& v : x) v *= residual_scale;
@@ -323,6 +345,7 @@ struct Transformer {
         q.back() = std::move(own);
       }
       k.push_back(projected(kv_at + "k_proj", kv_x[t], pairs * d));
+      for (double& value : k.back()) value *= key_scale;
       v.push_back(shares_values ? k.back() : projected(kv_at + "v_proj", kv_x[t], pairs * d));
       for (Row* row : {&q.back(), &k.back(), &v.back()}) {
         for (double& value : *row) value = qkv_clip > 0 ? std::clamp(value, -qkv_clip, qkv_clip) : value;
@@ -416,7 +439,7 @@ struct Transformer {
         const double g = std::min(gate[c], 7.0), u = std::clamp(up[c], -7.0, 7.0);
         gate[c] = g / (1 + std::exp(-1.702 * g)) * (u + 1);
       } else {
-        gate[c] = activation(gate[c]) * (gated ? up[c] : 1);
+        gate[c] = activation(gate[c] * gate_scale) * (gated ? up[c] : 1) * down_scale;
       }
     }
     return product(at + "down_proj.weight", at + "down_proj.bias", gate, static_cast<std::int64_t>(x.size()));

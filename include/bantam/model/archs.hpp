@@ -6,6 +6,7 @@
 #include "bantam/model/archs/deepseek.hpp"
 #include "bantam/model/archs/ernie4_5_moe.hpp"
 #include "bantam/model/archs/falcon.hpp"
+#include "bantam/model/archs/falcon_h1.hpp"
 #include "bantam/model/archs/gemma.hpp"
 #include "bantam/model/archs/gemma4.hpp"
 #include "bantam/model/archs/glm4.hpp"
@@ -59,6 +60,7 @@ inline constexpr const ArchSpec* architectures[] = {&archs::llama, &archs::mistr
                                                     &archs::gemma4, &archs::gemma4_moe,
                                                     &archs::qwen3_next, &archs::granite_hybrid, &archs::granite_moe_hybrid,
                                                     &archs::gpt2, &archs::gpt_bigcode, &archs::falcon, &archs::falcon_40b, &archs::falcon_rw, &archs::bloom, &archs::mpt,
-                                                    &archs::gpt_j, &archs::opt, &archs::phimoe, &archs::llama4, &archs::smallthinker};
+                                                    &archs::gpt_j, &archs::opt, &archs::phimoe, &archs::llama4, &archs::smallthinker,
+                                                    &archs::falcon_h1, &archs::falcon_h1_plain};
 
 }  // namespace bantam::inline v0

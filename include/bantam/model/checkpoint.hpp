@@ -112,6 +112,10 @@ class Checkpoint {
   /// model is not tied. Throws unsupported when the architecture has no name for a head.
   [[nodiscard]] Checkpoint untied() const;
 
+  /// The same with all scales of its model in the weights, as GGUF files of some architectures have it (ArchSpec::folds_scales); a copy of it
+  /// for the others.
+  [[nodiscard]] Checkpoint with_folded_scales() const;
+
   /// The same without the layer that drafts.
   [[nodiscard]] Checkpoint without_drafting() const;
 
