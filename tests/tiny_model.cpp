@@ -53,6 +53,7 @@ std::string reference_name(const TensorId& id, bool sparse) {
   const TensorKey* key = sparse ? archs::qwen2_moe.find(id.role, true) : archs::llama.find(id.role);
   if (key == nullptr) key = (sparse ? archs::glm4_moe : archs::qwen3).find(id.role, sparse);
   if (key == nullptr) key = archs::gpt_oss.find(id.role, sparse);
+  if (key == nullptr) key = archs::kimi_linear.find(id.role, sparse);
   const std::string layer = message("model.layers.", id.layer, ".");
   switch (id.role) {
     case Role::position_embedding: return "position_embedding";
@@ -101,7 +102,8 @@ std::string reference_name(const TensorId& id, bool sparse) {
 /// What is added, or multiplied by, around 0.
 bool is_recurrent_offset(Role role) {
   return role == Role::delta_convolution || role == Role::delta_decay_bias || role == Role::state_convolution || role == Role::state_convolution_bias ||
-         role == Role::state_decay_bias || role == Role::short_convolution;
+         role == Role::state_decay_bias || role == Role::short_convolution || role == Role::channel_q_convolution || role == Role::channel_k_convolution ||
+         role == Role::channel_v_convolution || role == Role::channel_decay_bias;
 }
 
 }  // namespace
@@ -125,7 +127,7 @@ void TinyModel::add(Random& random, const RoleInfo& info, const TensorId& id) {
   if (!key->fused.name.empty()) t.fused_name = name_in(sizes, key->fused.name, id), t.fused = key->fused;
   if (!info.is_of_expert() && !info.by_heads) t.groups = key->fused.by_groups ? sizes.kv_heads_of(id.layer) : key->fused.by_key_heads ? sizes.recurrent.key_heads : 1;
   const bool scales = !info.is_matrix() && !info.bias_of && info.role != Role::shared_gate && info.role != Role::selection_bias && info.role != Role::sinks && !is_recurrent_offset(info.role);
-  const bool decays = info.role == Role::delta_decay || info.role == Role::state_decay;
+  const bool decays = info.role == Role::delta_decay || info.role == Role::state_decay || info.role == Role::channel_decay;
   const double mean = decays ? -1 : scales ? 1 : 0, spread = info.is_matrix() ? 1 / std::sqrt(static_cast<double>(columns)) : 0.3;
   if (info.role == Role::rope_divisors) t.values = sizes.rope.divisors;
   for (std::int64_t i = std::ssize(t.values); i < rows * columns; ++i) t.values.push_back(static_cast<float>(mean + spread * random.normal()));
@@ -157,6 +159,11 @@ void TinyModel::set_kind(LayerSpec& spec, std::size_t i) {
   r.taps = taps;
   r.channels = dim;
   if (spec.mixer == MixerKind::short_convolution) return;
+  if (spec.mixer == MixerKind::channel_delta) {
+    // As many heads as attention has: GGUF files name one number.
+    r = {.key_heads = heads, .value_heads = heads, .key_dim = key_dim, .value_dim = key_dim, .channels = 3 * heads * key_dim, .taps = taps, .channel_decays = true};
+    return;
+  }
   r = {.key_heads = key_heads, .value_heads = value_heads, .key_dim = key_dim, .value_dim = state_value_dim, .channels = 2 * key_heads * key_dim + value_heads * state_value_dim, .taps = taps};
 }
 
@@ -448,7 +455,7 @@ GgufBuilder TinyModel::gguf() const {
   }
   if (arch->zero_heads) {
     std::vector<std::int32_t> groups, widths;
-    for (const LayerSpec& spec : sizes.specs) groups.push_back(attends(spec.mixer) ? static_cast<std::int32_t>(spec.kv_heads) : 0), widths.push_back(static_cast<std::int32_t>(spec.is_sparse() ? spec.expert_ffn : spec.ffn));
+    for (const LayerSpec& spec : sizes.specs) groups.push_back(!attends(spec.mixer) ? 0 : arch->latent ? 1 : static_cast<std::int32_t>(spec.kv_heads)), widths.push_back(static_cast<std::int32_t>(spec.is_sparse() ? spec.expert_ffn : spec.ffn));
     b.key(message(name, ".attention.head_count_kv"), groups);
     if (arch->single_halves) b.key(message(name, ".feed_forward_length"), widths);
   }

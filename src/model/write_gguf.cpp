@@ -109,6 +109,7 @@ void write_gguf_config(GgufWriter& file, const ModelConfig& c) {
       }
     }
   }
+  if (c.recurrent.channel_decays && c.recurrent.value_heads != c.heads) no_words_for("other heads of delta nets than of attention");
   write_lists(file, c, prefix);
   if (c.arch->says_rope) file.key(prefix + "rope.scaling.finetuned", c.has_rope);
   if (c.arch->says_parallel) file.key(prefix + "use_parallel_residual", c.arch->parallel);
@@ -116,7 +117,8 @@ void write_gguf_config(GgufWriter& file, const ModelConfig& c) {
     // Which layers attend, by heads that others lack; and of layers of one half, which have an MLP.
     std::vector<std::int32_t> heads, ffn;
     for (const LayerSpec& spec : c.specs) {
-      heads.push_back(attends(spec.mixer) ? static_cast<std::int32_t>(spec.kv_heads) : 0);
+      // Of latent attention the cache's one.
+      heads.push_back(!attends(spec.mixer) ? 0 : c.is_latent() ? 1 : static_cast<std::int32_t>(spec.kv_heads));
       ffn.push_back(static_cast<std::int32_t>(spec.is_sparse() ? spec.expert_ffn : spec.ffn));
     }
     file.key(prefix + "attention.head_count_kv", std::span<const std::int32_t>(heads));

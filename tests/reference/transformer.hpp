@@ -272,6 +272,14 @@ struct Transformer {
                                times("linear_attn.in_proj_b.weight", x), vector("linear_attn.conv1d.weight"), vector("linear_attn.A_log"), vector("linear_attn.dt_bias"),
                                vector("linear_attn.norm.weight"), norm_eps));
     }
+    if (weights.contains(layer + "self_attn.A_log")) {
+      const auto convolved = [&](const std::string& name) {
+        return causal_convolution(times("self_attn." + name + "_proj.weight", x), vector("self_attn." + name + "_conv1d.weight"), {}, recurrent.taps);
+      };
+      const auto low_rank = [&](const std::string& name) { return times("self_attn." + name + "_b_proj.weight", times("self_attn." + name + "_a_proj.weight", x)); };
+      return times("self_attn.o_proj.weight", channel_delta(recurrent.key_heads, recurrent.key_dim, {convolved("q"), convolved("k"), convolved("v"), low_rank("f"), low_rank("g"), times("self_attn.b_proj.weight", x)},
+                                                            vector("self_attn.A_log"), vector("self_attn.dt_bias"), vector("self_attn.o_norm.weight"), norm_eps));
+    }
     if (weights.contains(layer + "mamba.A_log")) {
       std::vector<Row> in = times("mamba.in_proj.weight", multiplied(x, space_in));
       const std::size_t inner = recurrent.value_heads * recurrent.value_dim, of_keys = recurrent.key_heads * recurrent.key_dim;
@@ -294,7 +302,7 @@ struct Transformer {
       return times("conv.out_proj.weight", short_convolution(recurrent, times("conv.in_proj.weight", x), vector("conv.conv.weight")));
     }
     if (!weights.contains(layer + "self_attn.o_proj.weight")) return {};
-    return times("self_attn.o_proj.weight", kv_rank > 0 ? latent_attention(x, layer) : attention(x, index, kv_x, kv_index));
+    return times("self_attn.o_proj.weight", kv_rank > 0 ? latent_attention(x, layer, rotates.empty() || rotates[static_cast<std::size_t>(index)]) : attention(x, index, kv_x, kv_index));
   }
   [[nodiscard]] static std::vector<Row> multiplied(std::vector<Row> x, double factor) {
     for (Row& row : x) {
@@ -388,7 +396,7 @@ struct Transformer {
   }
 
   /// Latent attention as the paper writes it, keys and values made of the latent vector (arXiv:2405.04434, eq. 9 to 19).
-  [[nodiscard]] std::vector<Row> latent_attention(const std::vector<Row>& x, const std::string& layer) const {
+  [[nodiscard]] std::vector<Row> latent_attention(const std::vector<Row>& x, const std::string& layer, bool turns) const {
     const std::string at = layer + "self_attn.";
     const std::int64_t rope = head_dim - nope_dim;
     std::vector<Row> q, up, pe;
@@ -397,7 +405,7 @@ struct Transformer {
       q.push_back(product(at + (q_rank > 0 ? "q_b_proj.weight" : "q_proj.weight"), "", down, heads * head_dim));
       const Row both = product(at + "kv_a_proj_with_mqa.weight", "", x[i], kv_rank + rope);
       pe.emplace_back(both.begin() + kv_rank, both.end());
-      turn(pe.back(), i);
+      if (turns) turn(pe.back(), i);
       const Row latent = rms_norm({both.begin(), both.begin() + kv_rank}, at + "kv_a_layernorm.weight");
       up.push_back(product(at + "kv_b_proj.weight", "", latent, heads * (nope_dim + value_dim)));
     }
@@ -407,7 +415,7 @@ struct Transformer {
       for (std::size_t i = 0; i < x.size(); ++i) {
         const Row nope(q[i].begin() + h * head_dim, q[i].begin() + h * head_dim + nope_dim);
         Row turned(q[i].begin() + h * head_dim + nope_dim, q[i].begin() + (h + 1) * head_dim);
-        turn(turned, i);
+        if (turns) turn(turned, i);
         Row scores;
         for (std::size_t j = 0; j <= i; ++j) {
           const Row key(up[j].begin() + first, up[j].begin() + first + nope_dim);

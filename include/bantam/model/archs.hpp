@@ -19,6 +19,7 @@
 #include "bantam/model/archs/granite_hybrid.hpp"
 #include "bantam/model/archs/granite_moe.hpp"
 #include "bantam/model/archs/hunyuan_moe.hpp"
+#include "bantam/model/archs/kimi_linear.hpp"
 #include "bantam/model/archs/lfm2.hpp"
 #include "bantam/model/archs/llama.hpp"
 #include "bantam/model/archs/llama4.hpp"
@@ -61,6 +62,6 @@ inline constexpr const ArchSpec* architectures[] = {&archs::llama, &archs::mistr
                                                     &archs::qwen3_next, &archs::granite_hybrid, &archs::granite_moe_hybrid,
                                                     &archs::gpt2, &archs::gpt_bigcode, &archs::falcon, &archs::falcon_40b, &archs::falcon_rw, &archs::bloom, &archs::mpt,
                                                     &archs::gpt_j, &archs::opt, &archs::phimoe, &archs::llama4, &archs::smallthinker,
-                                                    &archs::falcon_h1, &archs::falcon_h1_plain};
+                                                    &archs::falcon_h1, &archs::falcon_h1_plain, &archs::kimi_linear};
 
 }  // namespace bantam::inline v0
