@@ -463,7 +463,9 @@ ModelConfig from_json(const Json& whole, const std::string& file) {
       if (json.contains("use_sliding_window")) first = static_cast<std::int64_t>(std::min(*from, 1e9));
     }
   }
-  std::optional<double> step = number_at(json, "sliding_window_pattern", place);
+  // EXAONE has letters for it, and layer_types besides.
+  const Json* pattern = member(json, "sliding_window_pattern");
+  std::optional<double> step = pattern == nullptr || pattern->is_string() ? std::nullopt : number_at(json, "sliding_window_pattern", place);
   if (!step) step = number_at(json, "_sliding_window_pattern", place);
   if (step && (!(*step >= 1) || *step > static_cast<double>(detail::largest_extent))) fail(Errc::corrupt, place, ": sliding_window_pattern: expected at least 1, found ", *step);
   for (std::int64_t i = 0; i < c.layers; ++i) {

@@ -33,6 +33,7 @@ int main(int argc, char** argv) {
       tiny.experts_used = 3;
       tiny.expert_ffn = 64;
       if (arch == &bantam::archs::deepseek_v2) tiny.q_rank = 0, tiny.layers = 27;  // llama.cpp knows Lite by its layers
+      if (arch == &bantam::archs::exaone4) tiny.layers = 64;  // llama.cpp knows windows by its layers
       if (arch == &bantam::archs::kimi_linear) tiny.q_rank = 0, tiny.layers = 5;  // as published
       // llama.cpp knows no others of these.
       if (arch->chunks_windows) tiny.window = 8192;
