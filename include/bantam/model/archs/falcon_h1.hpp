@@ -25,22 +25,15 @@ inline constexpr ConfigKey falcon_h1_scales[] = {
 };
 inline constexpr auto falcon_h1_config = joined(falcon_h1_scales, granite_hybrid_numbers);
 
-inline constexpr TensorKey falcon_h1_plain_tensors[] = {
+inline constexpr TensorKey falcon_h1_names[] = {
     {Role::final_norm, "model.final_layernorm.weight", "output_norm.weight"},
     {Role::ffn_norm, "model.layers.{}.pre_ff_layernorm.weight", "blk.{}.ffn_norm"},
     {Role::gate, "model.layers.{}.feed_forward.gate_proj.weight", "blk.{}.ffn_gate.weight"},
     {Role::up, "model.layers.{}.feed_forward.up_proj.weight", "blk.{}.ffn_up.weight"},
     {Role::down, "model.layers.{}.feed_forward.down_proj.weight", "blk.{}.ffn_down.weight"},
-    {Role::state_in, "model.layers.{}.mamba.in_proj.weight", "blk.{}.ssm_in.weight"},
-    {Role::state_out, "model.layers.{}.mamba.out_proj.weight", "blk.{}.ssm_out.weight"},
-    {Role::state_convolution, "model.layers.{}.mamba.conv1d.weight", "blk.{}.ssm_conv1d.weight"},
-    {Role::state_convolution_bias, "model.layers.{}.mamba.conv1d.bias", "blk.{}.ssm_conv1d.bias"},
-    {Role::state_decay, "model.layers.{}.mamba.A_log", "blk.{}.ssm_a"},
-    {Role::state_decay_bias, "model.layers.{}.mamba.dt_bias", "blk.{}.ssm_dt.bias"},
-    {Role::state_skip, "model.layers.{}.mamba.D", "blk.{}.ssm_d"},
 };
-inline constexpr TensorKey falcon_h1_norm[] = {{Role::state_norm, "model.layers.{}.mamba.norm.weight", "blk.{}.ssm_norm.weight"}};
-inline constexpr auto falcon_h1_tensors = joined(falcon_h1_plain_tensors, falcon_h1_norm);
+inline constexpr auto falcon_h1_plain_tensors = joined(falcon_h1_names, granite_hybrid_space);
+inline constexpr auto falcon_h1_tensors = joined(falcon_h1_plain_tensors, granite_hybrid_norm);
 
 inline constexpr ConfigChoice falcon_h1_plain_choices[] = {
     {"mamba_rms_norm", 0, 0}, {"mamba_conv_bias", 1, 1}, {"mamba_proj_bias", 0, 0}, {"projectors_bias", 0, 0},

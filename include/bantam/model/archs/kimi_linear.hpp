@@ -30,13 +30,6 @@ inline constexpr ConfigKey kimi_linear_config[] = {
 };
 
 inline constexpr TensorKey kimi_linear_layers[] = {
-    {Role::q_a, "model.layers.{}.self_attn.q_a_proj.weight", "blk.{}.attn_q_a.weight"},
-    {Role::q_a_norm, "model.layers.{}.self_attn.q_a_layernorm.weight", "blk.{}.attn_q_a_norm.weight"},
-    {Role::q_b, "model.layers.{}.self_attn.q_b_proj.weight", "blk.{}.attn_q_b.weight"},
-    {Role::kv_a, "model.layers.{}.self_attn.kv_a_proj_with_mqa.weight", "blk.{}.attn_kv_a_mqa.weight"},
-    {Role::kv_a_norm, "model.layers.{}.self_attn.kv_a_layernorm.weight", "blk.{}.attn_kv_a_norm.weight"},
-    {Role::k_b, "model.layers.{}.self_attn.k_b_proj.weight", "blk.{}.attn_k_b.weight", {}, {}, false, deepseek_k_b},
-    {Role::v_b, "model.layers.{}.self_attn.v_b_proj.weight", "blk.{}.attn_v_b.weight", {}, {}, false, deepseek_v_b},
     {Role::channel_q, "model.layers.{}.self_attn.q_proj.weight", "blk.{}.attn_q.weight"},
     {Role::channel_k, "model.layers.{}.self_attn.k_proj.weight", "blk.{}.attn_k.weight"},
     {Role::channel_v, "model.layers.{}.self_attn.v_proj.weight", "blk.{}.attn_v.weight"},
@@ -62,6 +55,8 @@ inline constexpr TensorKey kimi_linear_layers[] = {
     {Role::expert_down, "model.layers.{}.block_sparse_moe.experts.{e}.w2.weight", "blk.{}.ffn_down_exps.weight"},
 };
 
+inline constexpr auto kimi_linear_tensors = joined(deepseek_attention, kimi_linear_layers);
+
 /// Kimi K3 has the class's name, too, and other gates.
 inline constexpr ConfigChoice kimi_linear_choices[] = {
     {"linear_attn_config.use_full_rank_gate", 0, 0}, {"mla_use_output_gate", 0, 0}, {"mla_use_nope", 1, 0}, {"moe_renormalize", 1, 1}, {"moe_layer_freq", 1, 1, true}};
@@ -80,7 +75,7 @@ inline constexpr ArchSpec kimi_linear{
     .choices = kimi_linear_choices,
     .config = llama_config,
     .tensors = llama_tensors,
-    .more_tensors = kimi_linear_layers,
+    .more_tensors = kimi_linear_tensors,
     .more_config = kimi_linear_config,
 };
 
