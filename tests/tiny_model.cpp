@@ -7,6 +7,7 @@
 #include "bantam/core/half.hpp"
 #include "bantam/io/safetensors.hpp"
 #include "model/arrangement.hpp"
+#include "model/config_words.hpp"
 #include "model/recurrent_config.hpp"
 #include "reference/rope.hpp"
 
@@ -52,6 +53,7 @@ std::string reference_name(const TensorId& id, bool sparse) {
   const TensorKey* key = sparse ? archs::qwen2_moe.find(id.role, true) : archs::llama.find(id.role);
   if (key == nullptr) key = (sparse ? archs::glm4_moe : archs::qwen3).find(id.role, sparse);
   if (key == nullptr) key = archs::gpt_oss.find(id.role, sparse);
+  if (key == nullptr) key = archs::kimi_linear.find(id.role, sparse);
   const std::string layer = message("model.layers.", id.layer, ".");
   switch (id.role) {
     case Role::position_embedding: return "position_embedding";
@@ -113,7 +115,8 @@ bool is_table_of_floats(Role role) {
 /// What is added, or multiplied by, around 0.
 bool is_recurrent_offset(Role role) {
   return role == Role::delta_convolution || role == Role::delta_decay_bias || role == Role::state_convolution || role == Role::state_convolution_bias ||
-         role == Role::state_decay_bias || role == Role::short_convolution;
+         role == Role::state_decay_bias || role == Role::short_convolution || role == Role::channel_q_convolution || role == Role::channel_k_convolution ||
+         role == Role::channel_v_convolution || role == Role::channel_decay_bias;
 }
 
 }  // namespace
@@ -138,7 +141,7 @@ void TinyModel::add(Random& random, const RoleInfo& info, const TensorId& id) {
   if (!key->fused.name.empty()) t.fused_name = name_in(sizes, key->fused.name, id), t.fused = key->fused;
   if (!info.is_of_expert() && !info.by_heads) t.groups = key->fused.by_groups ? sizes.kv_heads_of(id.layer) : key->fused.by_key_heads ? sizes.recurrent.key_heads : 1;
   const bool scales = !info.is_matrix() && !info.bias_of && info.role != Role::shared_gate && info.role != Role::selection_bias && info.role != Role::sinks && !is_recurrent_offset(info.role) && !is_table_of_floats(info.role);
-  const bool decays = info.role == Role::delta_decay || info.role == Role::state_decay;
+  const bool decays = info.role == Role::delta_decay || info.role == Role::state_decay || info.role == Role::channel_decay;
   const double mean = decays ? -1 : scales ? 1 : 0, spread = info.is_matrix() ? 1 / std::sqrt(static_cast<double>(columns)) : 0.3;
   if (info.role == Role::rope_divisors) t.values = sizes.rope.divisors;
   if (info.role == Role::position_embedding && arch->pads_positions) t.rows_left_out = arch->position_offset;
@@ -162,7 +165,7 @@ void TinyModel::set_kind(LayerSpec& spec, std::size_t i) {
     if (spec.mixer != MixerKind::none) spec.ffn = spec.experts = spec.expert_ffn = 0;
   } else if (arch->attention_step > 0) {
     if ((static_cast<std::int64_t>(i) + 1) % arch->attention_step != 0) spec.mixer = arch->recurrent;
-  } else if (!arch->feeds || i % 2 == 0) {
+  } else if (!arch->feeds || attends(arch->recurrent) || i % 2 == 0) {
     spec.mixer = arch->recurrent;
   }
   if (!arch->feeds) spec.ffn = spec.experts = spec.expert_ffn = 0;
@@ -171,6 +174,11 @@ void TinyModel::set_kind(LayerSpec& spec, std::size_t i) {
   r.taps = taps;
   r.channels = dim;
   if (spec.mixer == MixerKind::short_convolution) return;
+  if (spec.mixer == MixerKind::channel_delta) {
+    // As many heads as attention has: GGUF files name one number.
+    r = {.key_heads = heads, .value_heads = heads, .key_dim = key_dim, .value_dim = key_dim, .channels = 3 * heads * key_dim, .taps = taps, .channel_decays = true};
+    return;
+  }
   r = {.key_heads = key_heads, .value_heads = value_heads, .key_dim = key_dim, .value_dim = state_value_dim, .channels = 2 * key_heads * key_dim + value_heads * state_value_dim, .taps = taps};
 }
 
@@ -242,6 +250,7 @@ TinyModel& TinyModel::make() {
   sizes.scales = {.embedding = arch->scales_embedding ? std::sqrt(static_cast<double>(dim)) : scale(Field::embedding_scale, 1.5), .residual = scale(Field::residual_scale, 0.75),
                   .attention = arch->find(Field::attention_scale) != nullptr ? 0.25 : arch->attention_scale, .logits = scale(Field::logit_scale, 0.5) * scale(Field::logit_factor, 1.25),
                   .attention_softcap = cap(Field::attention_softcap, 2), .final_softcap = cap(Field::final_softcap, 3)};
+  if (arch->folds_scales) sizes.scales = scales;
   if (arch->find(Field::temperature_scale) != nullptr) {
     // Over half a window of the context: what is asked of tiny models comes to several steps.
     sizes.rope.scaling = nn::RopeScaling::yarn, sizes.rope.factor = 4, sizes.rope.original_context = 8, sizes.rope.attention_factor = 1;
@@ -292,9 +301,9 @@ TinyModel& TinyModel::make() {
   }
   config = {{"architectures", {std::string(arch->hf_class)}}, {"model_type", std::string(arch->name)}, {"tie_word_embeddings", tied}};
   for_each_number([&](const ConfigKey& key, auto number) {
-    if (!key.hf.empty()) said(key.hf) = number;
+    if (!key.hf.empty()) put_at(config, key.hf) = number;
   });
-  for (const ConfigChoice& choice : arch->choices) said(choice.key) = choice.is_number ? Json(choice.value) : Json(choice.value != 0);
+  for (const ConfigChoice& choice : arch->choices) put_at(config, choice.key) = choice.is_number ? Json(choice.value) : Json(choice.value != 0);
   if (arch->pads_positions) config["max_position_embeddings"] = context + arch->position_offset;
   if (labels > 0) config["architectures"] = {std::string(arch->class_of_classifier())};
   if (labels > 0 && pooling) config["classifier_pooling"] = std::string(name_of(*pooling));
@@ -312,11 +321,6 @@ TinyModel& TinyModel::make() {
   pieces = {"<unk>", "<s>", "</s>", "\xe2\x96\x81"};
   for (char c = 'a'; c <= 'z'; ++c) pieces.emplace_back(1, c);
   return *this;
-}
-
-Json& TinyModel::said(std::string_view key) {
-  const auto dot = key.find('.');
-  return dot == key.npos ? config[key] : config[key.substr(0, dot)][key.substr(dot + 1)];
 }
 
 std::vector<TinyTensor> TinyModel::folder_tensors() const {
@@ -474,7 +478,7 @@ GgufBuilder TinyModel::gguf() const {
   }
   if (arch->zero_heads) {
     std::vector<std::int32_t> groups, widths;
-    for (const LayerSpec& spec : sizes.specs) groups.push_back(attends(spec.mixer) ? static_cast<std::int32_t>(spec.kv_heads) : 0), widths.push_back(static_cast<std::int32_t>(spec.is_sparse() ? spec.expert_ffn : spec.ffn));
+    for (const LayerSpec& spec : sizes.specs) groups.push_back(!attends(spec.mixer) ? 0 : arch->latent ? 1 : static_cast<std::int32_t>(spec.kv_heads)), widths.push_back(static_cast<std::int32_t>(spec.is_sparse() ? spec.expert_ffn : spec.ffn));
     b.key(message(name, ".attention.head_count_kv"), groups);
     if (arch->single_halves) b.key(message(name, ".feed_forward_length"), widths);
   }
@@ -513,6 +517,26 @@ void TinyModel::put_vocabulary(GgufBuilder& b) const {
   b.key("tokenizer.ggml.token_type", types).key("tokenizer.ggml.add_space_prefix", false);
 }
 
+std::vector<float> TinyModel::folded(const TinyTensor& t) const {
+  if (!arch->folds_scales) return t.values;
+  const ModelScales& s = sizes.scales;
+  const std::vector<std::pair<std::string, double>> factors = {
+      {"embed_tokens.weight", s.embedding}, {"final_layernorm.weight", s.logits / (tied ? s.embedding : 1)}, {"q_proj.weight", s.attention_in}, {"k_proj.weight", s.attention_in * s.keys},
+      {"v_proj.weight", s.attention_in}, {"o_proj.weight", s.attention_out}, {"mamba.out_proj.weight", s.space_out}, {"gate_proj.weight", s.gate}, {"down_proj.weight", s.down}};
+  std::vector<float> values = t.values;
+  for (const auto& [ending, factor] : factors) {
+    for (float& x : values) x *= static_cast<float>(t.name.ends_with(ending) ? factor : 1);
+  }
+  if (!t.name.ends_with("mamba.in_proj.weight")) return values;
+  std::size_t at = 0, part = 0;
+  const std::int64_t inner = value_heads * state_value_dim, of_keys = key_heads * key_dim;
+  for (const std::int64_t rows : {inner, inner, of_keys, of_keys, value_heads}) {
+    for (std::int64_t i = 0; i < rows * dim; ++i) values[at++] *= static_cast<float>(s.space_in * s.space[part]);
+    ++part;
+  }
+  return values;
+}
+
 void TinyModel::put_tensors(GgufBuilder& b) const {
   for (auto t = tensors.begin(); t != tensors.end();) {
     // Experts of one name are stacked.
@@ -546,7 +570,7 @@ void TinyModel::put_tensors(GgufBuilder& b) const {
       bytes = bytes_of({t->values.begin() + left_out * dimensions[0], t->values.end()}, "F32");
       t = end;
     }
-    for (; t != end; ++t) bytes += bytes_of(t->id.layer >= 0 ? for_gguf(t->id, sizes, t->values) : for_gguf(*t), "F32");
+    for (; t != end; ++t) bytes += bytes_of(t->id.layer >= 0 ? for_gguf(t->id, sizes, folded(*t)) : arch->folds_scales ? folded(*t) : for_gguf(*t), "F32");
     if (!name.empty()) b.tensor(name, dimensions, 0, bytes);
   }
 }
@@ -572,6 +596,8 @@ reference::Transformer TinyModel::reference() const {
     r.kv_rank = kv_rank, r.q_rank = q_rank, r.value_dim = value_dim, r.nope_dim = head_dim - sizes.rope.dim;
     r.attention_scale = 1 / std::sqrt(static_cast<double>(head_dim));
   }
+  r.attention_in = scales.attention_in, r.attention_out = scales.attention_out, r.key_scale = scales.keys, r.space_in = scales.space_in, r.space_out = scales.space_out;
+  r.gate_scale = scales.gate, r.down_scale = scales.down, r.space_scales.assign(scales.space.begin(), scales.space.end());
   r.gates_output = arch->output_gate;
   const nn::RecurrentLayer& recurrent = sizes.recurrent;
   r.recurrent = {static_cast<std::size_t>(recurrent.key_heads), static_cast<std::size_t>(recurrent.value_heads), static_cast<std::size_t>(recurrent.key_dim),

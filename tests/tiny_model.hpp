@@ -42,6 +42,9 @@ struct TinyModel {
   std::int64_t dim = 36, layers = 2, heads = 6, kv_heads = 2, head_dim = 10, ffn = 50, vocab = 37, context = 64;
   std::int64_t experts = 6, experts_used = 2, expert_ffn = 20;  ///< of architectures that have some
   std::int64_t expert_latent = 28;  ///< of those whose experts may have a space of their own; 0: they have none
+  /// Of architectures whose GGUF files have them in weights: powers of two, so that both containers compute the same bits.
+  ModelScales scales = {.embedding = 4, .logits = 0.25, .attention_in = 2, .attention_out = 0.5, .keys = 0.25, .space_in = 2, .space_out = 0.25, .space = {0.5, 0.25, 4, 0.125, 0.5},
+                        .gate = 0.5, .down = 2};
   bool turned = false;  ///< by rope, where files say whether layers are
   std::int64_t window = 7;  ///< of architectures that have one in some layers
   std::int64_t key_heads = 2, value_heads = 4, key_dim = 12, state_value_dim = 12, taps = 4;  ///< of recurrent layers
@@ -74,8 +77,6 @@ struct TinyModel {
     std::erase_if(tensors, [&](const TinyTensor& t) { return t.name == name; });
   }
 
-  /// A member of config.json, or of a member, by a ConfigKey's name.
-  [[nodiscard]] Json& said(std::string_view key);
   /// Fills in tensors, config and vocabulary from the sizes.
   TinyModel& make();
 
@@ -95,6 +96,8 @@ struct TinyModel {
   [[nodiscard]] static std::vector<float> in_turn(std::int64_t groups, const std::vector<std::pair<const float*, std::int64_t>>& parts);
   /// Those of a delta net's inputs, key head by key head.
   [[nodiscard]] std::vector<float> by_key_heads(const std::vector<const TinyTensor*>& parts) const;
+  /// A tensor's values with the scales that GGUF files have in them.
+  [[nodiscard]] std::vector<float> folded(const TinyTensor& t) const;
   /// The tensor of a folder that has a role's rows beside others.
   [[nodiscard]] TinyTensor fused_rows_of(const TinyTensor& one) const;
   /// Keys' and values' up-projections of a layer in one, as folders have them: (heads * (nope + value), rank).

@@ -24,6 +24,8 @@
 #include "bantam/compress/smooth.hpp"
 #include "bantam/core/parallel.hpp"
 #include "bantam/nn/blocks/attention.hpp"
+#include "bantam/nn/blocks/attention_beside_space.hpp"
+#include "bantam/nn/blocks/channel_delta.hpp"
 #include "bantam/nn/blocks/experts.hpp"
 #include "bantam/nn/blocks/gated_delta.hpp"
 #include "bantam/nn/blocks/latent_attention.hpp"

@@ -117,7 +117,7 @@ BlockPass::Observed BlockPass::observe(const LayerWeights& block, std::int64_t l
     const auto inputs = static_cast<std::size_t>(x.size());
     // Keys that others read are made by the whole half.
     const bool lends = input_groups()[group].half == Half::mixer && checkpoint_.config().lends_keys(layer);
-    const bool ends_half = input_groups()[group].adds && !parallel() && !lends && !(input_groups()[group].half == Half::feed_forward && !block.experts.experts.empty());
+    const bool ends_half = last_of(block, input_groups()[group].half) == &input_groups()[group] && !parallel() && !lends && !(input_groups()[group].half == Half::feed_forward && !block.experts.experts.empty());
     if (ends_half && kept_.size() == past && past + inputs <= most_kept) {
       for (std::int64_t t = 0; t < x.extent(0); ++t) kept_.insert(kept_.end(), &x(t, 0), &x(t, 0) + x.extent(1));
     }

@@ -23,7 +23,8 @@ bool can_fold(const LayerWeights& block, const InputGroup& group, const ArchSpec
   // Without a gate the activation is between what up makes and what down reads.
   if (group.source == Role::up && block.mlp.gate.empty()) return false;
   // One norm for blocks side by side: what the other reads would be scaled, too.
-  if (group.source == Role::attention_norm && block.ffn_norm.empty()) return false;
+  const bool beside = block.ffn_norm.empty() || (!block.attention.o.empty() && !block.state_space.out.empty());
+  if (group.source == Role::attention_norm && beside) return false;
   const WeightMatrix* reader = first_of(block, group);
   if (reader == nullptr) return false;
   // Norms of values would take scales away, clipping would not let them pass, and what makes no values cannot.

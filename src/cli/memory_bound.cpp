@@ -60,8 +60,8 @@ std::int64_t row_bytes(const ModelConfig& c, std::span<const ScaledAdapter> adap
     experts = std::max(experts, c.router.used * (c.expert_dim() * (plain + rounded) + spec.expert_ffn * (plain + rounded)));
   }
   const std::int64_t recurrent = (2 * c.recurrent.channels + 2 * c.recurrent.value_heads * c.recurrent.value_dim) * rounded;
-  // What is added to four products side by side, to the two of each of a token's experts, and to each head's, where it has matrices of its own.
-  std::int64_t ranks = 0, widest = 4 + 2 * c.router.used;
+  // What is added to six products side by side, to the two of each of a token's experts, and to each head's, where it has matrices of its own.
+  std::int64_t ranks = 0, widest = 6 + 2 * c.router.used;
   for (const ScaledAdapter& one : adapters) ranks += round_up<std::int64_t>(one.adapter.rank(), 16);
   if (c.kv_rank > 0) widest += c.heads;
   return c.dim * (3 * plain + 2 * rounded) + mixer + recurrent + ffn * (plain + rounded) + experts + 2 * c.layers * c.per_layer_dim * plain + widest * ranks * plain;

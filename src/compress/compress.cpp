@@ -283,7 +283,8 @@ Report compress_file(const Checkpoint& checkpoint, const std::filesystem::path& 
                      const ProgressFn& progress, const Calibration& calibration, const std::filesystem::path& journal_path) {
   check_not_an_input(checkpoint, out);
   const std::int64_t bytes_before = checkpoint.stored_bytes();
-  Run run(checkpoint, recipe, target, progress, calibration);
+  std::optional<Checkpoint> folded;
+  Run run(as_written(target, checkpoint, folded), recipe, target, progress, calibration);
   const std::unique_ptr<Output> output = make_output(target, out, run.checkpoint(), run.recipe(), run.entries());
   std::optional<Journal> journal;
   if (run.calibrates() && !journal_path.empty()) journal.emplace(journal_path, run.checkpoint(), run.recipe(), calibration);

@@ -139,6 +139,11 @@ std::unique_ptr<Output> make_output(Target target, const std::filesystem::path& 
   return std::make_unique<NativeOutput>(path, checkpoint, recipe, entries);
 }
 
+const Checkpoint& as_written(Target target, const Checkpoint& checkpoint, std::optional<Checkpoint>& folded) {
+  if (target != Target::gguf || !checkpoint.config().arch->folds_scales) return checkpoint;
+  return folded.emplace(checkpoint.with_folded_scales());
+}
+
 std::int64_t output_bytes(Target target, const Checkpoint& checkpoint, const Recipe& recipe, const std::vector<NativeWriter::Entry>& entries) {
   if (writes_folder(target)) return huggingface_file_bytes(vector_format(target, recipe), entries, packed_writer(target));
   if (target == Target::gguf) return gguf_file_bytes(checkpoint, entries);

@@ -57,6 +57,9 @@ void check_format(const FormatInfo& format, Target target, std::string_view what
 [[nodiscard]] std::unique_ptr<Output> make_output(Target target, const std::filesystem::path& path, const Checkpoint& checkpoint,
                                                   const Recipe& recipe, const std::vector<NativeWriter::Entry>& entries);
 
+/// The checkpoint as a container has it: GGUF files of some architectures have its scales in weights. What is made of it stays in `folded`.
+[[nodiscard]] const Checkpoint& as_written(Target target, const Checkpoint& checkpoint, std::optional<Checkpoint>& folded);
+
 /// Bytes of the file that would become, without writing it; of a folder, of its weights. Throws what make_output throws for
 /// formats and models.
 [[nodiscard]] std::int64_t output_bytes(Target target, const Checkpoint& checkpoint, const Recipe& recipe, const std::vector<NativeWriter::Entry>& entries);

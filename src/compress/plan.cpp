@@ -77,7 +77,8 @@ std::vector<NativeWriter::Entry> entries_of(const Checkpoint& checkpoint, const 
 }
 
 Plan plan_file(const Checkpoint& original, const Recipe& asked, Target target) {
-  const ModelSource source(original, asked.options().rotation);
+  std::optional<Checkpoint> folded;
+  const ModelSource source(as_written(target, original, folded), asked.options().rotation);
   const Checkpoint& checkpoint = source.checkpoint();
   const Recipe recipe = asked.for_model(checkpoint);
   const std::vector<NativeWriter::Entry> entries = entries_of(checkpoint, recipe, target);

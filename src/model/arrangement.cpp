@@ -59,6 +59,10 @@ Arrangement arrangement_of(const TensorId& id, const ModelConfig& config, Contai
     case Role::delta_convolution: return {.columns = by_channels(sizes.taps, sizes.channels, values(sizes.value_dim, 2 * sizes.key_heads * sizes.key_dim))};
     case Role::delta_decay: return {.columns = values(1), .is_log = !gguf};
     case Role::delta_decay_bias: return {.columns = values(1)};
+    case Role::channel_q_convolution:
+    case Role::channel_k_convolution:
+    case Role::channel_v_convolution: return {.columns = by_channels(sizes.taps, sizes.key_heads * sizes.key_dim, {})};
+    case Role::channel_decay: return {.is_log = !gguf};
     case Role::state_convolution: return {.columns = by_channels(sizes.taps, sizes.channels, {})};
     case Role::state_decay: return {.is_log = !gguf};
     case Role::short_convolution: return {.columns = by_channels(sizes.taps, config.dim, {})};
@@ -80,6 +84,11 @@ std::vector<std::int64_t> stored_shape(const TensorId& id, const ModelConfig& co
     case Role::delta_convolution:
     case Role::state_convolution: return convolution(sizes.channels);
     case Role::short_convolution: return convolution(config.dim);
+    // The channels' axis of one is in both.
+    case Role::channel_q_convolution:
+    case Role::channel_k_convolution:
+    case Role::channel_v_convolution: return Order{sizes.key_heads * sizes.key_dim, 1, sizes.taps};
+    case Role::channel_decay: return gguf ? Order{sizes.value_heads, 1} : Order{1, 1, sizes.value_heads, 1};
     case Role::state_decay:
     case Role::state_skip: return gguf ? Order{sizes.value_heads, 1} : Order{};
     case Role::token_type_embedding: return Order{config.token_types, config.dim};

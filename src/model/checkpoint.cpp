@@ -11,6 +11,7 @@
 #include "language_part.hpp"
 #include "match_tensors.hpp"
 #include "metadata.hpp"
+#include "model/config_text.hpp"
 #include "packed/family.hpp"
 #include "sentence_modules.hpp"
 
@@ -48,7 +49,7 @@ Checkpoint Checkpoint::open_folder(const std::filesystem::path& path, const Open
   c.container_ = "safetensors";
   c.config_ = read_hf_config(path / "config.json");
   read_sentence_modules(path, c.config_);
-  c.metadata_ = metadata_of(read_text_file(path / "config.json"));
+  c.metadata_ = metadata_of(detail::read_config_text(path / "config.json"));
   LanguagePart part = language_part(SafetensorsFile::open_folder(path), *c.config_.arch);
   c.source_ = by_own_names(std::move(part.tensors), *c.config_.arch);
   c.left_out_ = std::move(part.left_out);

@@ -9,6 +9,7 @@
 #include "bantam/model/roles.hpp"
 #include "match_tensors.hpp"
 #include "metadata.hpp"
+#include "model/config_text.hpp"
 #include "sources/strip16_source.hpp"
 
 namespace bantam::inline v0 {
@@ -72,7 +73,7 @@ Checkpoint Checkpoint::outline(const std::filesystem::path& path) {
   c.path_ = path;
   c.container_ = "config";
   c.config_ = read_hf_config(file);
-  c.metadata_ = metadata_of(read_text_file(file));
+  c.metadata_ = metadata_of(detail::read_config_text(file));
   c.config_.drafting = c.config_.drafting_like();
   const auto type = c.metadata_.find(c.metadata_.contains("dtype") ? "dtype" : "torch_dtype");
   const FormatInfo& format = find_format(type == c.metadata_.end() || type->second == "bfloat16" ? "bf16" : type->second == "float32" ? "f32" : "f16");

@@ -190,6 +190,15 @@ void read_scales(const Source& source, ModelConfig& c) {
   s.attention = scale(Field::attention_scale, c.arch->attention_scale);
   if (const double scalar = scale(Field::attention_scalar, 0); scalar > 0 && scalar != static_cast<double>(c.head_dim)) s.attention = 1 / std::sqrt(scalar);
   s.logits = scale(Field::logit_factor, 1) / scale(Field::logit_scale, 1);
+  s.attention_in = scale(Field::attention_in_scale, 1);
+  s.attention_out = scale(Field::attention_out_scale, 1);
+  s.keys = scale(Field::key_scale, 1);
+  s.space_in = scale(Field::space_in_scale, 1);
+  s.space_out = scale(Field::space_out_scale, 1);
+  s.space = {scale(Field::space_gate_scale, 1), scale(Field::space_value_scale, 1), scale(Field::space_key_scale, 1), scale(Field::space_query_scale, 1),
+             scale(Field::space_step_scale, 1)};
+  s.gate = scale(Field::gate_scale, 1);
+  s.down = scale(Field::down_scale, 1);
   s.attention_softcap = scale(Field::attention_softcap, 0);
   s.final_softcap = scale(Field::final_softcap, 0);
   c.alibi = scale(Field::alibi, c.arch->alibi);
@@ -391,7 +400,7 @@ nn::KvShape ModelConfig::kv_shape(std::span<const LayerSpec> of_layers) const {
   // One vector for all heads of latent attention; it is the values, too.
   nn::KvShape shape{std::ssize(of_layers), is_latent() ? 1 : kv_heads, is_latent() ? kv_rank + rope.dim : most_dim, {}};
   for (const LayerSpec& spec : of_layers) {
-    if (recurs(spec.mixer) || spec.mixer == MixerKind::none || spec.kv_layer >= 0) {
+    if (!attends(spec.mixer) || spec.kv_layer >= 0) {
       shape.of_layers.emplace_back();
     } else {
       shape.of_layers.push_back(is_latent() ? nn::KvLayer{1, shape.head_dim, 0} : nn::KvLayer{spec.kv_heads, head_dim_of(spec), value_dim_of(spec)});
@@ -479,6 +488,18 @@ FieldValue value_of(const ModelConfig& c, Field field) {
     case Field::temperature_scale: return c.temperature.scale > 0 ? FieldValue(c.temperature.scale) : FieldValue();
     case Field::logit_scale: return 1 / c.scales.logits;
     case Field::logit_factor: return c.scales.logits;
+    case Field::attention_in_scale: return c.scales.attention_in;
+    case Field::attention_out_scale: return c.scales.attention_out;
+    case Field::key_scale: return c.scales.keys;
+    case Field::space_in_scale: return c.scales.space_in;
+    case Field::space_out_scale: return c.scales.space_out;
+    case Field::space_gate_scale: return c.scales.space[0];
+    case Field::space_value_scale: return c.scales.space[1];
+    case Field::space_key_scale: return c.scales.space[2];
+    case Field::space_query_scale: return c.scales.space[3];
+    case Field::space_step_scale: return c.scales.space[4];
+    case Field::gate_scale: return c.scales.gate;
+    case Field::down_scale: return c.scales.down;
     case Field::convolution_taps: return unless(1, c.recurrent.taps);
     case Field::recurrent_key_heads: return unless(0, c.recurrent.key_heads);
     case Field::recurrent_key_dim: return unless(0, c.recurrent.key_dim);

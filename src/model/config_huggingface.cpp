@@ -9,6 +9,7 @@
 #include "bantam/core/error.hpp"
 #include "bantam/io/file.hpp"
 #include "bantam/model/archs.hpp"
+#include "model/config_text.hpp"
 #include "model/config_words.hpp"
 #include "model/recurrent_config.hpp"
 #include "text/json.hpp"
@@ -28,12 +29,13 @@ const Json& parse_object(const Json& json, const std::string& place) {
   return json;
 }
 
-/// A member of members, whose names stand in `key` with dots between; null where there is none.
+/// A member of members, or of lists by number, whose names stand in `key` with dots between; null where there is none.
 const Json* find_at(const Json& json, std::string_view key) {
   const Json* at = key.empty() ? nullptr : &json;
   while (at != nullptr && !key.empty()) {
     const std::string_view name = key.substr(0, key.find('.'));
-    at = at->find(name);
+    const std::optional<std::size_t> place = at->is_array() ? place_in_list(name) : std::nullopt;
+    at = at->is_array() ? (place && *place < at->size() ? &(*at)[*place] : nullptr) : at->find(name);
     key.remove_prefix(std::min(key.size(), name.size() + 1));
   }
   return at;
@@ -512,7 +514,9 @@ ModelConfig from_json(const Json& whole, const std::string& file) {
   }
   std::optional<double> step;
   for (const char* key : {"sliding_window_pattern", "_sliding_window_pattern", "global_attn_every_n_layers"}) {
-    if (!step) step = number_at(json, key, place);
+    // EXAONE has letters for it, and layer_types besides.
+    const Json* said = member(json, key);
+    if (!step && said != nullptr && !said->is_string()) step = number_at(json, key, place);
     if (step && (!(*step >= 1) || *step > static_cast<double>(detail::largest_extent))) fail(Errc::corrupt, place, ": ", key, ": expected at least 1, found ", *step);
   }
   for (std::int64_t i = 0; i < c.layers; ++i) {
@@ -557,8 +561,7 @@ ModelConfig parse_hf_config(std::string_view text, const std::string& place) {
 }
 
 ModelConfig read_hf_config(const std::filesystem::path& file) {
-  // Real ones have a few kilobytes.
-  return parse_hf_config(read_text_file(file, 4 << 20), file.string());
+  return parse_hf_config(detail::read_config_text(file), file.string());
 }
 
 }  // namespace bantam::inline v0

@@ -1,10 +1,13 @@
 // Words of config.json that reading and writing share.
 #pragma once
 
+#include <algorithm>
+#include <optional>
 #include <string_view>
 #include <utility>
 
 #include "bantam/model/config.hpp"
+#include "io/json.hpp"
 
 namespace bantam::inline v0 {
 
@@ -12,6 +15,25 @@ namespace bantam::inline v0 {
 inline constexpr std::pair<std::string_view, ops::Gate> activations[] = {
     {"silu", ops::Gate::silu}, {"swish", ops::Gate::silu}, {"gelu", ops::Gate::gelu_erf}, {"gelu_pytorch_tanh", ops::Gate::gelu_tanh},
     {"gelu_new", ops::Gate::gelu_tanh}, {"gelu_fast", ops::Gate::gelu_tanh}, {"relu", ops::Gate::relu}, {"relu2", ops::Gate::relu2}};
+
+/// The number in a list that a part of a ConfigKey's name stands for, one digit; nothing for the name of a member.
+[[nodiscard]] inline std::optional<std::size_t> place_in_list(std::string_view name) noexcept {
+  if (name.size() != 1 || name[0] < '0' || name[0] > '9') return {};
+  return static_cast<std::size_t>(name[0] - '0');
+}
+
+/// Where a ConfigKey's name stands in a config, to be written to.
+[[nodiscard]] inline Json& put_at(Json& json, std::string_view key) {
+  Json* at = &json;
+  while (!key.empty()) {
+    const std::string_view name = key.substr(0, key.find('.'));
+    key.remove_prefix(std::min(key.size(), name.size() + 1));
+    const std::optional<std::size_t> place = place_in_list(name);
+    while (place && at->size() <= *place) at->push_back(nullptr);
+    at = place ? &(*at)[*place] : &(*at)[name];
+  }
+  return *at;
+}
 
 /// What layer_types calls layers with a window.
 [[nodiscard]] inline std::string_view window_type(const ArchSpec& arch) noexcept { return arch.chunks_windows ? "chunked_attention" : "sliding_attention"; }

@@ -7,6 +7,8 @@
 #include <utility>
 
 #include "bantam/nn/blocks/attention.hpp"
+#include "bantam/nn/blocks/attention_beside_space.hpp"
+#include "bantam/nn/blocks/channel_delta.hpp"
 #include "bantam/nn/blocks/gated_delta.hpp"
 #include "bantam/nn/blocks/latent_attention.hpp"
 #include "bantam/nn/blocks/short_convolution.hpp"
@@ -38,11 +40,24 @@ nn::SelfAttentionOptions attention_options(const ModelConfig& c, std::int64_t i)
   }
   const LayerSpec& spec = c.layer(i);
   const bool own_rope = any_other || !c.local_rope;
-  return {.shape = {.heads = kv_heads * c.group_of(spec), .kv_heads = kv_heads, .head_dim = c.head_dim_of(spec), .scale = static_cast<float>(c.scales.attention),
+  // What queries and keys are multiplied by, scores may be. 0: 1 / sqrt(head_dim), in floats.
+  const double of_both = c.scales.attention_in * c.scales.attention_in * c.scales.keys, scale = of_both == 1 ? c.scales.attention : score_scale(c, spec) * of_both;
+  return {.shape = {.heads = kv_heads * c.group_of(spec), .kv_heads = kv_heads, .head_dim = c.head_dim_of(spec), .scale = static_cast<float>(scale),
                     .value_dim = c.value_dim_of(spec), .softcap = static_cast<float>(c.scales.attention_softcap), .sight = c.arch->causal ? nn::Sight::back : nn::Sight::round, .chunked = c.arch->chunks_windows},
           .rope = own_rope ? c.rope : *c.local_rope, .local_rope = any_local ? c.local_rope : std::nullopt, .temperature = c.temperature, .head_norm = c.arch->head_norm,
           .head_layer_norms = c.arch->head_layer_norms, .alibi = c.alibi, .alibi_scale = c.arch->scales_alibi ? score_scale(c, spec) : 1, .clip = static_cast<float>(c.qkv_clip),
           .norms_turned = c.norms_turned, .norms_values = c.arch->norms_values, .output_gate = c.arch->output_gate, .norm_eps = c.norm_eps};
+}
+
+nn::StateSpaceOptions space_options(const ModelConfig& c) {
+  nn::StateSpaceOptions options{.sizes = c.recurrent, .norm_eps = c.norm_eps, .scales = c.scales.space};
+  for (double& scale : options.scales) scale *= c.scales.space_in;
+  return options;
+}
+
+nn::AttentionBesideSpaceOptions beside_options(const ModelConfig& c, std::int64_t i) {
+  return {.attention = attention_options(c, i), .space = space_options(c), .attention_scale = static_cast<float>(c.scales.attention_in * c.scales.attention_out),
+          .space_scale = static_cast<float>(c.scales.space_out)};
 }
 
 nn::PerLayerOptions per_layer_options(const ModelConfig& c) {
@@ -61,7 +76,9 @@ std::unique_ptr<nn::Mixer> make_mixer(std::int64_t layer, const KernelTable& ker
     case MixerKind::attention: return std::make_unique<nn::MixerOf<nn::SelfAttention, &LayerWeights::attention>>(kernels, attention_options(c, layer), context_tokens, workers);
     case MixerKind::latent_attention: return std::make_unique<nn::MixerOf<nn::LatentAttention, &LayerWeights::attention>>(kernels, latent_options(c), context_tokens, workers);
     case MixerKind::gated_delta: return std::make_unique<nn::MixerOf<nn::GatedDelta, &LayerWeights::delta>>(kernels, c.recurrent, c.arch->tiled_values, c.norm_eps, workers);
-    case MixerKind::state_space: return std::make_unique<nn::MixerOf<nn::StateSpace, &LayerWeights::state_space>>(kernels, c.recurrent, c.norm_eps, workers);
+    case MixerKind::channel_delta: return std::make_unique<nn::MixerOf<nn::ChannelDelta, &LayerWeights::channel_delta>>(kernels, c.recurrent, c.norm_eps, workers);
+    case MixerKind::state_space: return std::make_unique<nn::MixerOf<nn::StateSpace, &LayerWeights::state_space>>(kernels, space_options(c), workers);
+    case MixerKind::attention_beside_space: return std::make_unique<nn::AttentionBesideSpace>(kernels, beside_options(c, layer), c.dim, context_tokens, workers);
     case MixerKind::short_convolution: return std::make_unique<nn::MixerOf<nn::ShortConvolution, &LayerWeights::convolution>>(kernels, c.recurrent);
     case MixerKind::none: break;
   }
@@ -118,7 +135,7 @@ Forward::Forward(const ModelConfig& config, const ModelWeights& weights, std::in
 
 Forward::Forward(const ModelConfig& config, const ModelWeights& weights, const BlockSource* blocks, std::int64_t context_tokens, int threads)
     : config_(config), weights_(weights), resident_(weights), blocks_(blocks != nullptr ? *blocks : resident_), served_(static_cast<std::size_t>(config.layers)), kernels_(kernels_in_use()),
-      team_(threads), mlp_(kernels_, config.gate) {
+      team_(threads), mlp_(kernels_, config.gate, static_cast<float>(config.scales.gate)) {
   check_positions(config, context_tokens, "context");
   make_mixers(context_tokens);
   if (config.per_layer_dim > 0) per_layer_.emplace(kernels_, per_layer_options(config), team_.size());
@@ -139,7 +156,7 @@ void Forward::make_mixers(std::int64_t context_tokens) {
   for (std::int64_t i = 0; i < config_.layers; ++i) {
     const MixerKind kind = config_.mixer_of(i);
     std::int64_t like = 0;
-    while (like < i && !(config_.mixer_of(like) == kind && (kind != MixerKind::attention || config_.attends_alike(like, i)))) ++like;
+    while (like < i && !(config_.mixer_of(like) == kind && ((kind != MixerKind::attention && kind != MixerKind::attention_beside_space) || config_.attends_alike(like, i)))) ++like;
     if (like < i || kind == MixerKind::none) {
       mixer_numbers_.push_back(like < i ? mixer_numbers_[static_cast<std::size_t>(like)] : -1);
       continue;
@@ -288,7 +305,7 @@ void Forward::find_adapted(std::span<const SequenceInput> sequences) {
     adapted_ranks_ = std::max(adapted_ranks_, ranks);
   }
   // What one call of linear() multiplies by.
-  constexpr std::int64_t most_products = 4;
+  constexpr std::int64_t most_products = 6;
   if (!adapted_.empty()) terms_.resize(most_products * std::ssize(rows_), adapted_ranks_, team_.size());
 }
 
@@ -403,25 +420,26 @@ void Forward::embed(Team& team) noexcept {
 }
 
 /// What a branch made waits until the next one settles it row by row, for a barrier less.
-void Forward::add_later(nn::RowBuffer& rows, const std::vector<float>& norm, const std::vector<float>& bias) noexcept {
+void Forward::add_later(nn::RowBuffer& rows, const std::vector<float>& norm, const std::vector<float>& bias, double scale) noexcept {
   Pending& p = pending_[pending_count_++];
   p.rows = &rows;
+  p.scale = static_cast<float>(config_.scales.residual * scale);
   p.norm.assign(norm.begin(), norm.end());  // there is room
   p.bias.assign(bias.begin(), bias.end());
 }
 void Forward::add_later(nn::RowBuffer& rows, const LayerWeights& w, Half half) noexcept {
-  half == Half::mixer ? add_later(rows, w.attention_out_norm, w.attention_out_norm_bias) : add_later(rows, w.ffn_out_norm, w.ffn_out_norm_bias);
+  half == Half::mixer ? add_later(rows, w.attention_out_norm, w.attention_out_norm_bias)
+                      : add_later(rows, w.ffn_out_norm, w.ffn_out_norm_bias, config_.scales.down);
 }
 
 /// Adds what waits to a row of the residual stream.
 void Forward::settle(std::int64_t row) noexcept {
   float* x = residual_.data() + row * config_.dim;
-  const auto scale = static_cast<float>(config_.scales.residual);
   for (const Pending& p : std::span(pending_).first(pending_count_)) {
     float* more = p.rows->row(row);
     if (!p.norm.empty() && !config_.arch->norms_sums) normalize_row(kernels_, config_, more, p.norm, p.bias, more);
-    if (scale != 1) {
-      for (std::int64_t c = 0; c < config_.dim; ++c) more[c] *= scale;
+    if (p.scale != 1) {
+      for (std::int64_t c = 0; c < config_.dim; ++c) more[c] *= p.scale;
     }
     kernels_.add(x, more, config_.dim);
     if (!p.norm.empty() && config_.arch->norms_sums) normalize_row(kernels_, config_, x, p.norm, p.bias, x);

@@ -44,6 +44,19 @@ std::vector<LayerKind> by_names(const Json& types, const std::string& place, std
   return kinds;
 }
 
+/// By a list of the layers that attend, the first of which is number `first`.
+std::vector<LayerKind> by_numbers(const Json& attend, const std::string& place, const ArchSpec& arch, std::uint64_t first, std::int64_t layers) {
+  if (!attend.is_array()) fail(Errc::corrupt, place, ": expected a list, found ", attend.type_name());
+  std::vector<LayerKind> kinds(static_cast<std::size_t>(layers), LayerKind{arch.recurrent});
+  for (const Json& number : attend) {
+    if (!number.is_number_unsigned() || number.get<std::uint64_t>() - first >= static_cast<std::uint64_t>(layers)) {
+      fail(Errc::corrupt, place, ": expected layers from ", first, " to ", first + static_cast<std::uint64_t>(layers) - 1, ", found ", printable(number.dump()));
+    }
+    kinds[static_cast<std::size_t>(number.get<std::uint64_t>() - first)] = {};
+  }
+  return kinds;
+}
+
 /// Nemotron-H's letters, or the names that stand for them.
 LayerKind kind_of(std::string_view name, const std::string& place, std::int64_t layer) {
   constexpr std::pair<std::string_view, LayerKind> names[] = {
@@ -60,6 +73,7 @@ LayerKind kind_of(std::string_view name, const std::string& place, std::int64_t 
 std::vector<LayerKind> layer_kinds_of(const Json& json, const std::string& place, const ArchSpec& arch, std::int64_t layers) {
   if (arch.recurrent == MixerKind::none) return {};
   if (!arch.feeds) return std::vector<LayerKind>(static_cast<std::size_t>(layers), LayerKind{arch.recurrent, FeedForward::none});
+  if (attends(arch.recurrent)) return std::vector<LayerKind>(static_cast<std::size_t>(layers), LayerKind{arch.recurrent});
   if (arch.single_halves) {
     std::vector<LayerKind> kinds;
     if (const Json* list = member(json, "layers_block_type"); list != nullptr && list->is_array()) {
@@ -75,15 +89,9 @@ std::vector<LayerKind> layer_kinds_of(const Json& json, const std::string& place
     return kinds;
   }
   if (const Json* types = member(json, "layer_types")) return by_names(*types, place, layers);
-  if (const Json* attend = member(json, "full_attn_idxs"); attend != nullptr && attend->is_array()) {
-    std::vector<LayerKind> kinds(static_cast<std::size_t>(layers), LayerKind{arch.recurrent});
-    for (const Json& index : *attend) {
-      if (!index.is_number_unsigned() || index.get<std::uint64_t>() >= static_cast<std::uint64_t>(layers)) {
-        fail(Errc::corrupt, place, ": full_attn_idxs: expected layers below ", layers, ", found ", printable(index.dump()));
-      }
-      kinds[index.get<std::size_t>()] = {};
-    }
-    return kinds;
+  if (const Json* attend = member(json, "full_attn_idxs"); attend != nullptr && attend->is_array()) return by_numbers(*attend, place + ": full_attn_idxs", arch, 0, layers);
+  if (const Json* linear = member(json, "linear_attn_config"); linear != nullptr && linear->is_object()) {
+    return by_numbers(need(*linear, "full_attn_layers", place + ": linear_attn_config"), place + ": linear_attn_config: full_attn_layers", arch, 1, layers);
   }
   const Json* step = member(json, "full_attention_interval");
   return by_steps(arch, step_of(step != nullptr && step->is_number() ? std::optional(step->get<double>()) : std::nullopt, arch, place + ": full_attention_interval"), layers);
@@ -92,6 +100,7 @@ std::vector<LayerKind> layer_kinds_of(const Json& json, const std::string& place
 std::vector<LayerKind> layer_kinds_of(const GgufFile& file, const ArchSpec& arch, std::int64_t layers) {
   if (arch.recurrent == MixerKind::none) return {};
   if (!arch.feeds) return std::vector<LayerKind>(static_cast<std::size_t>(layers), LayerKind{arch.recurrent, FeedForward::none});
+  if (attends(arch.recurrent)) return std::vector<LayerKind>(static_cast<std::size_t>(layers), LayerKind{arch.recurrent});
   const std::string place = file.path().string(), prefix = message(arch.gguf_name(), ".");
   const auto list_of = [&](std::string_view key) -> std::vector<std::int64_t> {
     const std::string name = prefix + std::string(key);
@@ -126,11 +135,17 @@ std::vector<LayerKind> layer_kinds_of(const GgufFile& file, const ArchSpec& arch
 }
 
 void write_layer_kinds(const ModelConfig& c, Json& json) {
-  if (c.arch->recurrent == MixerKind::none || !c.arch->feeds) return;
+  if (c.arch->recurrent == MixerKind::none || attends(c.arch->recurrent) || !c.arch->feeds) return;
   if (c.arch->single_halves) {
     std::string pattern;
     for (const LayerSpec& spec : c.specs) pattern += attends(spec.mixer) ? '*' : spec.mixer != MixerKind::none ? 'M' : spec.is_sparse() ? 'E' : '-';
     json["hybrid_override_pattern"] = pattern;
+    return;
+  }
+  if (c.arch->recurrent == MixerKind::channel_delta) {
+    Json& linear = json["linear_attn_config"];
+    for (const char* kind : {"full_attn_layers", "kda_layers"}) linear[kind] = Json::array();
+    for (std::int64_t i = 0; i < c.layers; ++i) linear[attends(c.layer(i).mixer) ? "full_attn_layers" : "kda_layers"].push_back(i + 1);
     return;
   }
   json["layer_types"] = Json::array();
@@ -158,11 +173,15 @@ void read_recurrent(const Source& source, ModelConfig& c) {
     r.channels = c.dim;
     return;
   }
-  r.value_heads = require_extent(source, Field::recurrent_heads);
-  r.key_heads = extent_or(source, Field::recurrent_key_heads, 1);
+  r.channel_decays = first->mixer == MixerKind::channel_delta;
+  // GGUF files of Kimi Linear have as many as of attention.
+  r.value_heads = r.channel_decays ? extent_or(source, Field::recurrent_heads, c.heads) : require_extent(source, Field::recurrent_heads);
+  r.key_heads = r.channel_decays ? r.value_heads : extent_or(source, Field::recurrent_key_heads, 1);
   r.key_dim = require_extent(source, Field::recurrent_key_dim);
   // Folders name a head's width, GGUF files that of all of them.
-  if (source.number(Field::recurrent_value_dim)) {
+  if (r.channel_decays) {
+    r.value_dim = r.key_dim;
+  } else if (source.number(Field::recurrent_value_dim)) {
     r.value_dim = require_extent(source, Field::recurrent_value_dim);
   } else {
     const std::int64_t inner = require_extent(source, Field::recurrent_inner);

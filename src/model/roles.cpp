@@ -32,14 +32,15 @@ T* place_of(ModelWeights& weights, const TensorId& id) noexcept {
 
 /// The groups of all blocks, in the order in which a layer that had them all would run them.
 constexpr auto groups = [] {
-  constexpr std::size_t count = std::size(nn::attention_inputs) + std::size(nn::gated_delta_inputs) + std::size(nn::state_space_inputs) +
-                                std::size(nn::short_convolution_inputs) + std::size(nn::mlp_inputs) + std::size(nn::per_layer_inputs);
+  constexpr std::size_t count = std::size(nn::attention_inputs) + std::size(nn::gated_delta_inputs) + std::size(nn::channel_delta_inputs) +
+                                std::size(nn::state_space_inputs) + std::size(nn::short_convolution_inputs) + std::size(nn::mlp_inputs) + std::size(nn::per_layer_inputs);
   std::array<InputGroup, count> all{};
   std::size_t next = 0;
   const auto add = [&](std::span<const nn::BlockInputs> block, Half half, Role norm) {
     for (std::size_t i = 0; i < block.size(); ++i) all[next++] = {block[i].name, block[i].roles, block[i].source.value_or(norm), half, static_cast<int>(i), block[i].adds, block[i].fixed};
   };
-  for (const std::span<const nn::BlockInputs> mixer : {std::span<const nn::BlockInputs>(nn::attention_inputs), {nn::gated_delta_inputs}, {nn::state_space_inputs}, {nn::short_convolution_inputs}}) {
+  for (const std::span<const nn::BlockInputs> mixer : {std::span<const nn::BlockInputs>(nn::attention_inputs), {nn::gated_delta_inputs}, {nn::channel_delta_inputs},
+                                                       {nn::state_space_inputs}, {nn::short_convolution_inputs}}) {
     add(mixer, Half::mixer, Role::attention_norm);
   }
   add(nn::mlp_inputs, Half::feed_forward, Role::ffn_norm);
@@ -55,7 +56,8 @@ std::int64_t extent_of(WeightAxis axis, std::int64_t layer, const ModelConfig& c
   const std::int64_t heads = c.group_of(spec) * spec.kv_heads, head_dim = c.head_dim_of(spec);
   const std::int64_t keys = spec.kv_layer < 0 ? spec.kv_heads * head_dim : 0;
   const nn::RecurrentLayer delta = spec.mixer == MixerKind::gated_delta ? c.recurrent : nn::RecurrentLayer{};
-  const nn::RecurrentLayer state = spec.mixer == MixerKind::state_space ? c.recurrent : nn::RecurrentLayer{};
+  const nn::RecurrentLayer channel = spec.mixer == MixerKind::channel_delta ? c.recurrent : nn::RecurrentLayer{};
+  const nn::RecurrentLayer state = has_space(spec.mixer) ? c.recurrent : nn::RecurrentLayer{};
   const std::int64_t convolved = spec.mixer == MixerKind::short_convolution ? c.dim : 0;
   switch (axis) {
     case WeightAxis::one: return 1;
@@ -70,8 +72,8 @@ std::int64_t extent_of(WeightAxis axis, std::int64_t layer, const ModelConfig& c
     case WeightAxis::q_norm: return spec.kv_heads == 0 ? 0 : c.arch->head_norm == nn::HeadNorm::all ? extent_of(WeightAxis::queries, layer, c) : head_dim;
     case WeightAxis::k_norm: return keys == 0 ? 0 : c.arch->head_norm == nn::HeadNorm::all ? keys : head_dim;
     case WeightAxis::rope_pairs: return c.rope.dim / 2;
-    case WeightAxis::q_rank: return c.q_rank;
-    case WeightAxis::kv_rank: return c.kv_rank;
+    case WeightAxis::q_rank: return spec.kv_heads > 0 ? c.q_rank : 0;
+    case WeightAxis::kv_rank: return spec.kv_heads > 0 ? c.kv_rank : 0;
     case WeightAxis::latent: return c.kv_rank > 0 && spec.kv_heads > 0 ? c.kv_rank + c.rope.dim : 0;
     case WeightAxis::latent_queries: return extent_of(WeightAxis::heads, layer, c) * c.kv_rank;
     case WeightAxis::nope: return c.head_dim - c.rope.dim;
@@ -80,6 +82,10 @@ std::int64_t extent_of(WeightAxis axis, std::int64_t layer, const ModelConfig& c
     case WeightAxis::delta_heads: return delta.value_heads;
     case WeightAxis::delta_taps: return delta.taps * delta.channels;
     case WeightAxis::delta_value: return delta.value_dim;
+    case WeightAxis::channel_keys: return channel.key_heads * channel.key_dim;
+    case WeightAxis::channel_heads: return channel.key_heads;
+    case WeightAxis::channel_taps: return channel.taps * channel.key_heads * channel.key_dim;
+    case WeightAxis::channel_rank: return channel.key_dim;
     case WeightAxis::state_in: return state.value_heads * state.value_dim + state.channels + state.value_heads;
     case WeightAxis::state_inner: return state.value_heads * state.value_dim;
     case WeightAxis::state_channels: return state.channels;
@@ -190,8 +196,9 @@ const WeightMatrix* first_of(const LayerWeights& layer, const InputGroup& group)
 }
 
 const InputGroup* last_of(const LayerWeights& layer, Half half) noexcept {
-  const auto last = std::ranges::find_if(groups, [&](const InputGroup& group) { return group.adds && group.half == half && first_of(layer, group) != nullptr; });
-  return last == groups.end() ? nullptr : &*last;
+  const auto adds = [&](const InputGroup& group) { return group.adds && group.half == half && first_of(layer, group) != nullptr; };
+  const auto last = std::ranges::find_if(groups, adds);
+  return last == groups.end() || std::find_if(last + 1, groups.end(), adds) != groups.end() ? nullptr : &*last;
 }
 
 const InputGroup& group_of(Role role) noexcept { return groups[input_group_of(role)]; }

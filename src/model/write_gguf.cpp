@@ -106,6 +106,7 @@ void write_gguf_config(GgufWriter& file, const ModelConfig& c) {
   if (c.arch->temperature.scale > 0 && c.temperature != c.arch->temperature) no_words_for("a temperature other than the architecture's");
   if (c.arch->norms_turned && c.norms_turned != detail::gguf_norms_turned(c)) no_words_for("queries and keys without norms, or with norms in a model of 128 experts");
   if (c.arch->find(Field::embedding_scale) == nullptr && c.scales.embedding != (c.arch->scales_embedding ? std::sqrt(static_cast<double>(c.dim)) : 1)) no_words_for("a scale of the embedding");
+  if (c.arch->folds_scales && c.scales != ModelScales()) no_words_for("scales that are not in weights");
   const bool attends_alone = !c.arch->gguf_attending.empty() && c.has_rope && std::ranges::all_of(c.specs, [](const LayerSpec& spec) { return attends(spec.mixer); });
   const std::string_view architecture = attends_alone ? c.arch->gguf_attending : c.arch->gguf_name();
   const std::string prefix = message(architecture, ".");
@@ -126,6 +127,7 @@ void write_gguf_config(GgufWriter& file, const ModelConfig& c) {
       }
     }
   }
+  if (c.recurrent.channel_decays && c.recurrent.value_heads != c.heads) no_words_for("other heads of delta nets than of attention");
   write_lists(file, c, prefix);
   write_use(file, c, prefix);
   if (c.arch->says_rope) file.key(prefix + "rope.scaling.finetuned", c.has_rope);
@@ -134,7 +136,8 @@ void write_gguf_config(GgufWriter& file, const ModelConfig& c) {
     // Which layers attend, by heads that others lack; and of layers of one half, which have an MLP.
     std::vector<std::int32_t> heads, ffn;
     for (const LayerSpec& spec : c.specs) {
-      heads.push_back(attends(spec.mixer) ? static_cast<std::int32_t>(spec.kv_heads) : 0);
+      // Of latent attention the cache's one.
+      heads.push_back(!attends(spec.mixer) ? 0 : c.is_latent() ? 1 : static_cast<std::int32_t>(spec.kv_heads));
       ffn.push_back(static_cast<std::int32_t>(spec.is_sparse() ? spec.expert_ffn : spec.ffn));
     }
     file.key(prefix + "attention.head_count_kv", std::span<const std::int32_t>(heads));

@@ -11,16 +11,6 @@ namespace bantam::inline v0 {
 
 namespace {
 
-/// A member of members, whose names stand in `key` with dots between, to be written to.
-Json& put_at(Json& json, std::string_view key) {
-  Json* at = &json;
-  for (auto dot = key.find('.'); dot != key.npos; dot = key.find('.')) {
-    at = &(*at)[key.substr(0, dot)];
-    key.remove_prefix(dot + 1);
-  }
-  return (*at)[key];
-}
-
 /// The class that a model of these parts has.
 std::string_view class_of(const ModelConfig& c) noexcept {
   if (c.labels > 0 && !c.arch->class_of_classifier().empty()) return c.arch->class_of_classifier();

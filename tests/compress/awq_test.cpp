@@ -124,10 +124,11 @@ TEST_CASE("folding scales into a model leaves its logits as they were") {
       for (LayerWeights& layer : weights.layers) {
         // Where norms are before blocks, one each: q, k and v, gate and up, down, and o where no heads share a value, or q_b; what experts read is not folded into.
         const bool sparse = !layer.experts.experts.empty(), has_mlp = !layer.mlp.down.empty();
-        // Of recurrent layers what reads the stream, and what a state space's norm makes: each of its weights is one input's.
-        const bool attends = !layer.attention.o.empty(), has_space = !layer.state_space.out.empty();
-        const bool mixes = attends || has_space || !layer.delta.out.empty() || !layer.convolution.out.empty();
-        expected_groups += (mixes && !layer.ffn_norm.empty() && !layer.attention_norm.empty()) + (attends && !arch->norms_values && arch->find(Field::qkv_clip) == nullptr && (arch->latent || tiny.kv_heads == tiny.heads)) + has_space;
+        // Of recurrent layers what reads the stream, what a state space's norm makes, each of its weights being one input's, and what has a low rank.
+        const bool attends = !layer.attention.o.empty(), has_space = !layer.state_space.norm.empty(), has_channels = !layer.channel_delta.out.empty();
+        const bool beside = attends && !layer.state_space.out.empty();
+        const bool mixes = attends || has_space || has_channels || !layer.delta.out.empty() || !layer.convolution.out.empty();
+        expected_groups += (mixes && !beside && !layer.ffn_norm.empty() && !layer.attention_norm.empty()) + 2 * has_channels + (attends && !arch->norms_values && arch->find(Field::qkv_clip) == nullptr && (arch->latent || tiny.kv_heads == tiny.heads)) + has_space;
         expected_groups += (has_mlp && !sparse && !layer.ffn_norm.empty()) + (has_mlp && !layer.mlp.gate.empty());
         for (const InputGroup& group : input_groups()) {
           if (!can_fold(layer, group, *arch)) continue;

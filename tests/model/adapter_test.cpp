@@ -8,12 +8,15 @@ namespace {
 /// Of f32 sums in a few layers; logits are of size 1.
 constexpr double adapter_tolerance = 1e-4;
 
-/// Logits after each token, with adapters; read `at_once` by `at_once`.
+/// Logits after each token, with adapters, of encoders the states; read `at_once` by `at_once`.
 std::vector<float> adapted_logits(const Model& model, std::vector<ScaledAdapter> adapters, const std::vector<TokenId>& tokens, int threads = 2, std::size_t at_once = 1000) {
   Session session(model, {.threads = threads, .kv = "f32", .adapters = std::move(adapters)});
   std::vector<float> all;
+  const auto take = [&](std::int64_t, std::span<const float> values) { all.insert(all.end(), values.begin(), values.end()); };
+  if (!model.config().arch->causal) at_once = tokens.size();
   for (std::size_t first = 0; first < tokens.size(); first += at_once) {
-    session.score(std::span(tokens).subspan(first, std::min(at_once, tokens.size() - first)), [&](std::int64_t, std::span<const float> logits) { all.insert(all.end(), logits.begin(), logits.end()); });
+    const auto part = std::span(tokens).subspan(first, std::min(at_once, tokens.size() - first));
+    model.config().has_head ? session.score(part, take) : session.states(part, take);
   }
   return all;
 }

@@ -26,9 +26,32 @@ TEST_CASE("each part that a family adds is noticed when it is left out") {
       {&archs::cohere2, "rope in layers with a window alone", [](reference::Transformer& r) { r.rotates.clear(); }},
       {&archs::cohere2, "windows", [](reference::Transformer& r) { r.windows.clear(); }},
       {&archs::gpt_neox, "attention and MLP side by side", [](reference::Transformer& r) { r.parallel = false; }},
+      {&archs::exaone4, "windows", [](reference::Transformer& r) { r.windows.clear(); }},
+      {&archs::exaone4, "no rope without a window", [](reference::Transformer& r) { r.rotates.clear(); }},
+      {&archs::exaone4, "norm behind attention", [](reference::Transformer& r) { std::erase_if(r.weights, [](const auto& w) { return w.first.ends_with("attention_out_norm"); }); }},
+      {&archs::hunyuan_dense, "norms of q and k behind rope", [](reference::Transformer& r) { r.norms_rotated = false; }},
+      {&archs::seed_oss, "biases of q, k and v", filled("_proj.bias", 0)},
+      {&archs::ernie4_5, "adjacent pairs", [](reference::Transformer& r) { r.adjacent_pairs = false; }},
       {&archs::granite_moe, "weights of the chosen that sum to one", [](reference::Transformer& r) { r.router.renormalize = false; }},
   };
   check_parts_count(parts, some_tokens(20));
+}
+
+TEST_CASE("EXAONE 4: windows by letters and layer_types, or none, and then rope in all layers") {
+  TinyModel tiny{.arch = &archs::exaone4};
+  tiny.make();
+  const auto tokens = some_tokens(20);
+  const std::vector<float> logits = folder_logits(tiny, tokens);
+  TinyModel published = tiny;
+  published.config["sliding_window_pattern"] = "LLLG";
+  published.config["layer_types"] = {"sliding_attention", "sliding_attention", "sliding_attention", "full_attention"};
+  CHECK(folder_logits(published, tokens) == logits);
+  published.config["sliding_window"] = published.config["sliding_window_pattern"] = nullptr;
+  published.config["layer_types"] = {"full_attention", "full_attention", "full_attention", "full_attention"};
+  reference::Transformer reference = tiny.reference();
+  reference.windows.clear();
+  reference.rotates.clear();
+  CHECK(distance(folder_logits(published, tokens), reference.logits(tokens)) < family_tolerance);
 }
 
 TEST_CASE("the language model of a folder with a vision tower is loaded, and what is left out is named") {

@@ -121,7 +121,8 @@ TEST_CASE("FP8 of every expert, shared expert and attention matrix is read numbe
       }
       const std::int64_t sparse = std::ranges::count_if(checkpoint.config().specs, &LayerSpec::is_sparse);
       CHECK(of_experts == sparse * 6 * (arch->find(Role::expert_gate, true) != nullptr ? 3 : 2));
-      CHECK(packed == fp8.matrices + (arch->latent ? 2 : 0));  // of two layers
+      // Of latent attention two matrices lie in one.
+      CHECK(packed == fp8.matrices + (arch->latent ? std::ranges::count(checkpoint.config().specs, MixerKind::attention, &LayerSpec::mixer) : 0));
     }
   }
 }

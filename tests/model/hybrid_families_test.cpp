@@ -220,5 +220,24 @@ TEST_CASE("Granite 4: several groups of a state, and positions of another kind, 
   has(refusal_of_folder(tiny), "layer_types[1]: expected full_attention, sliding_attention, linear_attention, conv or mamba");
 }
 
+TEST_CASE("numbers of config.json that JSON has no words for, as Python writes them, are passed over; in texts they stay") {
+  TinyModel tiny{.arch = &archs::mamba2};
+  tiny.make();
+  const TemporaryFolder folder;
+  tiny.write_folder(folder / "hf");
+  const auto tokens = some_tokens(20);
+  const std::vector<float> logits = logits_of(Model::load(folder / "hf"), tokens);
+  const std::string config = read_file(folder / "hf" / "config.json");
+  write_file(folder / "hf" / "config.json", R"({"time_step_limit": [0.0, Infinity], "low": -Infinity, "none": NaN, "note": "to \"Infinity\", NaN", )" + config.substr(1));
+  CHECK(logits_of(Model::load(folder / "hf"), tokens) == logits);
+  CHECK(Checkpoint::open(folder / "hf").metadata().at("note") == "to \"Infinity\", NaN");
+  CHECK(Checkpoint::outline(folder / "hf").config().arch == &archs::mamba2);
+  write_file(folder / "hf" / "config.json", R"({"time_step_limit": Infinities, )" + config.substr(1));
+  has(error_of([&] { (void)Checkpoint::open(folder / "hf"); }), "config.json: not json");
+  // Infinity where a number is needed is none.
+  write_file(folder / "hf" / "config.json", R"({"hidden_size": Infinity, )" + config.substr(1, config.size() - 2).replace(config.find("\"hidden_size\"") - 1, 13, "\"other\"") + "}");
+  has(error_of([&] { (void)Checkpoint::open(folder / "hf"); }), "hidden_size: expected a number, found nothing");
+}
+
 }  // namespace
 }  // namespace bantam::test

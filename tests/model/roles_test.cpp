@@ -24,9 +24,9 @@ TEST_CASE("every matrix of a layer is in one input group, whose matrices have as
       CHECK((info_of(role).rows == WeightAxis::dim) == group.adds);
     }
     if (group.adds) CHECK(group.roles.size() == 1);
-    // Values are shared by the heads that share keys, a delta net's norm by all heads, and of what makes a convolution's input a third is
+    // Values are shared by the heads that share keys, norms of delta nets by all heads, and of what makes a convolution's input a third is
     // left; all others make a number for each input.
-    const std::map<Role, WeightAxis> shared = {{Role::v, WeightAxis::keys}, {Role::delta_norm, WeightAxis::delta_value}, {Role::short_in, WeightAxis::short_in}};
+    const std::map<Role, WeightAxis> shared = {{Role::v, WeightAxis::keys}, {Role::delta_norm, WeightAxis::delta_value}, {Role::channel_norm, WeightAxis::channel_rank}, {Role::short_in, WeightAxis::short_in}};
     const RoleInfo& source = info_of(group.source);
     CHECK((source.is_matrix() ? source.rows : source.columns) == (shared.contains(group.source) ? shared.at(group.source) : inputs));
     CHECK(group.reads_stream() == (inputs == WeightAxis::dim));

@@ -1,6 +1,7 @@
 // Recurrent blocks: against double precision, the same bits however a sequence is cut, and the contract of their state.
 #include <map>
 
+#include "bantam/nn/blocks/channel_delta.hpp"
 #include "bantam/nn/blocks/gated_delta.hpp"
 #include "bantam/nn/blocks/short_convolution.hpp"
 #include "bantam/nn/blocks/state_space.hpp"
@@ -91,13 +92,35 @@ struct DeltaOf {
 using Delta = DeltaOf<true>;
 using GroupedDelta = DeltaOf<false>;
 
+/// Some channels forget within a token, others not at all.
+struct Channels {
+  static constexpr std::int64_t heads = 3, size = 20, width = heads * size;
+  static constexpr RecurrentLayer sizes{.key_heads = heads, .value_heads = heads, .key_dim = size, .value_dim = size, .channels = 3 * width, .taps = 4, .channel_decays = true};
+  using Block = ChannelDelta;
+  std::vector<float> q_convolution = vector(width * 4, 15, 0, 0.5), k_convolution = vector(width * 4, 16, 0, 0.5), v_convolution = vector(width * 4, 17, 0, 0.5);
+  ChannelDeltaWeights weights{matrix(width, dim, 1), matrix(width, dim, 2), matrix(width, dim, 3), matrix(size, dim, 4), matrix(width, size, 5), matrix(size, dim, 6), matrix(width, size, 7),
+                              matrix(heads, dim, 8), matrix(dim, width, 9), by_taps(q_convolution, 4), by_taps(k_convolution, 4), by_taps(v_convolution, 4), {-0.05f, -1.0f, -16.0f},
+                              vector(width, 10, 0, 3), vector(size, 11, 1, 0.3)};
+  static Block block(int workers) { return {kernels_in_use(), sizes, eps, workers}; }
+
+  [[nodiscard]] Rows expected() const {
+    const Rows x = input_rows();
+    const auto convolved = [&](const WeightMatrix& w, const std::vector<float>& convolution) { return reference::causal_convolution(product(w, x), convolution, {}, 4); };
+    std::vector<float> a_log;
+    for (const float decay : weights.decay) a_log.push_back(std::log(-decay));
+    return product(weights.out, reference::channel_delta(heads, size, {convolved(weights.q, q_convolution), convolved(weights.k, k_convolution), convolved(weights.v, v_convolution),
+                                                                       product(weights.f_b, product(weights.f_a, x)), product(weights.g_b, product(weights.g_a, x)), product(weights.b, x)},
+                                                         a_log, weights.decay_bias, weights.norm, eps));
+  }
+};
+
 struct Space {
   static constexpr RecurrentLayer sizes{.key_heads = 2, .value_heads = 6, .key_dim = 20, .value_dim = 12, .channels = 72 + 2 * 40, .taps = 4};
   using Block = StateSpace;
   std::vector<float> convolution = vector(sizes.channels * sizes.taps, 5, 0, 0.5);
   StateSpaceWeights weights{matrix(72 + 152 + 6, dim, 1), matrix(dim, 72, 2), by_taps(convolution, 4), vector(152, 3, 0, 0.3), vector(6, 4, -0.3, 0.1),
                             vector(6, 6, 0, 1), vector(6, 7, 0, 1), vector(72, 8, 1, 0.3)};
-  static Block block(int workers) { return {kernels_in_use(), sizes, eps, workers}; }
+  static Block block(int workers) { return {kernels_in_use(), {.sizes = sizes, .norm_eps = eps}, workers}; }
 
   [[nodiscard]] Rows expected() const {
     std::vector<float> a_log;
@@ -182,7 +205,7 @@ std::span<const float> rows_from(const std::vector<float>& all, std::int64_t fir
 
 }  // namespace
 
-TEST_CASE_TEMPLATE("a recurrent block computes the reference, on every instruction set", Kind, Delta, GroupedDelta, Space, Short) {
+TEST_CASE_TEMPLATE("a recurrent block computes the reference, on every instruction set", Kind, Delta, GroupedDelta, Channels, Space, Short) {
   const Rows expected = Kind().expected();
   const std::string before = kernels_in_use().name;
   for (const KernelTable* table : kernel_tables()) {
@@ -196,7 +219,7 @@ TEST_CASE_TEMPLATE("a recurrent block computes the reference, on every instructi
   use_kernels(before);
 }
 
-TEST_CASE_TEMPLATE("results of a recurrent block are the same bits however a sequence is cut, beside whatever else, on any number of threads", Kind, Delta, Space, Short) {
+TEST_CASE_TEMPLATE("results of a recurrent block are the same bits however a sequence is cut, beside whatever else, on any number of threads", Kind, Delta, Channels, Space, Short) {
   const std::vector<float> whole = Runner<Kind>().whole({most_tokens});
   CHECK(Runner<Kind>().whole({1}) == whole);
   CHECK(Runner<Kind>().whole({31, 1, 33, 32, 5, 64}) == whole);
@@ -209,7 +232,7 @@ TEST_CASE_TEMPLATE("results of a recurrent block are the same bits however a seq
   CHECK(std::ranges::equal(both[1], rows_from(whole, 40, 50)));
 }
 
-TEST_CASE_TEMPLATE("a recurrent state that was cut, forked or saved goes on as a fresh one", Kind, Delta, Space, Short) {
+TEST_CASE_TEMPLATE("a recurrent state that was cut, forked or saved goes on as a fresh one", Kind, Delta, Channels, Space, Short) {
   Runner<Kind> runner;
   const std::vector<float> whole = runner.whole({most_tokens});
   for (const auto& [read, piece] : {std::pair<std::int64_t, std::int64_t>{20, 25}, {64, 25}, {100, 25}, {120, 25}, {120, 60}, {120, 120}}) {

@@ -29,7 +29,7 @@ NOT_LLAMA_CPPS = ("gptj-", "opt-", "falcon_3-", "phimoe-")
 # Keys and queries of delta nets are divided by their length: the published code adds 1e-6 under the root, llama.cpp takes the norm's epsilon
 # where the length is smaller. Heads of 12 numbers here are short enough to show it.
 TOLERANCE_OF_UNIT_KEYS = 1e-3
-WITH_UNIT_KEYS = ("qwen3_5-", "qwen3_5_moe-", "qwen3_next-")
+WITH_UNIT_KEYS = ("qwen3_5-", "qwen3_5_moe-", "qwen3_next-", "kimi_linear-")
 
 
 # Without logits: compare_encoders.py.

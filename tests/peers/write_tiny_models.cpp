@@ -45,12 +45,17 @@ int main(int argc, char** argv) {
       tiny.experts_used = 3;
       tiny.expert_ffn = 64;
       if (arch == &bantam::archs::deepseek_v2) tiny.q_rank = 0, tiny.layers = 27;  // llama.cpp knows Lite by its layers
+      if (arch == &bantam::archs::exaone4) tiny.layers = 64;  // llama.cpp knows windows by its layers
+      if (arch == &bantam::archs::kimi_linear) tiny.q_rank = 0, tiny.layers = 5;  // as published
       // llama.cpp knows no others of these.
       if (arch->chunks_windows) tiny.window = 8192;
       if (arch->routes_inputs) tiny.window = 4096, tiny.layers = 5;  // of four it turns all
       if (arch->single_group) tiny.state_value_dim = 2 * tiny.dim / tiny.value_heads;  // llama.cpp knows no other width
       // As many slopes as no power of two has.
       if (arch->alibi > 0 && i % 2 == 1) tiny.dim = 96, tiny.heads = 6, tiny.kv_heads = 6, tiny.head_dim = 16;
+      if (arch->folds_scales) {
+        tiny.scales = {.embedding = 3, .logits = 0.3, .attention_in = 0.9, .attention_out = 0.7, .keys = 0.6, .space_in = 1.25, .space_out = 0.8, .space = {0.4, 0.5, 0.7, 0.9, 0.6}, .gate = 0.8, .down = 1.5};
+      }
       tiny.expert_latent = i % 2 == 1 ? 48 : 0;
       tiny.turned = i % 2 == 1;
       // Llama's bias of o is none of GGUF's.

@@ -60,6 +60,11 @@ struct RecurrentHead {
     add(key, update);
     return read(query);
   }
+  /// The same with a decay of each key channel (arXiv:2510.26692, eq. 1).
+  Doubles channel_step(const Doubles& log_decays, double beta, const double* query, const double* key, const double* value) {
+    for (std::size_t i = 0; i < state.size(); ++i) state[i] *= std::exp(log_decays[i / value_dim]);
+    return delta_step(0, beta, query, key, value);
+  }
   /// A state space's (arXiv:2405.21060): S <- e^g S + k u^T; S^T q.
   Doubles step(double log_decay, const Doubles& update, const double* query, const double* key) {
     decay(log_decay);
@@ -107,7 +112,43 @@ inline std::vector<Doubles> gated_delta(const RecurrentSizes& s, const std::vect
   return out;
 }
 
-/// What the output projection of a state space reads. in: z; x, B and C; dt.
+/// What a delta net with a decay of each channel reads, (tokens, heads * head_dim) but for betas, (tokens, heads).
+struct ChannelDeltaInputs {
+  std::vector<Doubles> q, k, v;  ///< after their convolutions, before silu
+  std::vector<Doubles> f, g, b;  ///< f_b f_a x and g_b g_a x; what beta is the sigmoid of
+};
+
+/// What its output projection reads (Kimi Delta Attention).
+inline std::vector<Doubles> channel_delta(std::size_t heads, std::size_t dim, ChannelDeltaInputs in, const std::vector<float>& a_log, const std::vector<float>& dt_bias,
+                                          const std::vector<float>& norm, double eps) {
+  std::vector<Doubles> out;
+  std::vector<RecurrentHead> states(heads, {dim, dim});
+  const auto sigmoid = [](double x) { return 1 / (1 + std::exp(-x)); };
+  for (std::size_t t = 0; t < in.q.size(); ++t) {
+    Doubles& row = out.emplace_back();
+    for (std::size_t h = 0; h < heads; ++h) {
+      const std::size_t first = h * dim;
+      double *q = &in.q[t][first], *k = &in.k[t][first], *v = &in.v[t][first];
+      Doubles decays;
+      for (std::size_t i = 0; i < dim; ++i) {
+        q[i] = silu(q[i]), k[i] = silu(k[i]), v[i] = silu(v[i]);
+        decays.push_back(-std::exp(static_cast<double>(a_log[h])) * softplus(in.f[t][first + i] + static_cast<double>(dt_bias[first + i])));
+      }
+      make_unit(q, dim);
+      make_unit(k, dim);
+      for (std::size_t i = 0; i < dim; ++i) q[i] /= std::sqrt(static_cast<double>(dim));
+      const Doubles o = states[h].channel_step(decays, sigmoid(in.b[t][h]), q, k, v);
+      double squares = 0;
+      for (const double x : o) squares += x * x;
+      for (std::size_t i = 0; i < dim; ++i) {
+        row.push_back(o[i] / std::sqrt(squares / static_cast<double>(dim) + eps) * static_cast<double>(norm[i]) * sigmoid(in.g[t][first + i]));
+      }
+    }
+  }
+  return out;
+}
+
+/// What the output projection of a state space reads. in: z; x, B and C; dt. An empty norm: none.
 inline std::vector<Doubles> state_space(const RecurrentSizes& s, const std::vector<Doubles>& in, const std::vector<float>& convolution, const std::vector<float>& bias,
                                         const std::vector<float>& a_log, const std::vector<float>& dt_bias, const std::vector<float>& skip, const std::vector<float>& norm, double eps) {
   const std::size_t inner = s.value_heads * s.value_dim, keys = s.key_heads * s.key_dim, channels = inner + 2 * keys;

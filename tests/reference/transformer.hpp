@@ -48,6 +48,8 @@ struct Transformer {
   bool norms_rotated = false;       ///< they come after rope
   bool adjacent_pairs = false;      ///< rope turns elements 2 i and 2 i + 1, not i and i + n
   bool clamps = false;              ///< gates and ups of MLPs, as gpt-oss does
+  double attention_in = 1, attention_out = 1, key_scale = 1, space_in = 1, space_out = 1, gate_scale = 1, down_scale = 1;  ///< of Falcon-H1
+  std::vector<double> space_scales = {1, 1, 1, 1, 1};  ///< of z, x, B, C and dt
   bool gates_output = false;        ///< rows of q are a head's query, then its gate (Qwen3-Next)
   RecurrentSizes recurrent{};       ///< of layers that have weights of such
   std::int64_t experts = 0, expert_ffn = 0, shared_ffn = 0;  ///< of layers that have a router
@@ -300,15 +302,43 @@ struct Transformer {
                                times("linear_attn.in_proj_b.weight", x), vector("linear_attn.conv1d.weight"), vector("linear_attn.A_log"), vector("linear_attn.dt_bias"),
                                vector("linear_attn.norm.weight"), norm_eps));
     }
+    if (weights.contains(layer + "self_attn.A_log")) {
+      const auto convolved = [&](const std::string& name) {
+        return causal_convolution(times("self_attn." + name + "_proj.weight", x), vector("self_attn." + name + "_conv1d.weight"), {}, recurrent.taps);
+      };
+      const auto low_rank = [&](const std::string& name) { return times("self_attn." + name + "_b_proj.weight", times("self_attn." + name + "_a_proj.weight", x)); };
+      return times("self_attn.o_proj.weight", channel_delta(recurrent.key_heads, recurrent.key_dim, {convolved("q"), convolved("k"), convolved("v"), low_rank("f"), low_rank("g"), times("self_attn.b_proj.weight", x)},
+                                                            vector("self_attn.A_log"), vector("self_attn.dt_bias"), vector("self_attn.o_norm.weight"), norm_eps));
+    }
     if (weights.contains(layer + "mamba.A_log")) {
-      return times("mamba.out_proj.weight", state_space(recurrent, times("mamba.in_proj.weight", x), vector("mamba.conv1d.weight"), vector("mamba.conv1d.bias"), vector("mamba.A_log"),
-                                                        vector("mamba.dt_bias"), vector("mamba.D"), vector("mamba.norm.weight"), norm_eps));
+      std::vector<Row> in = times("mamba.in_proj.weight", multiplied(x, space_in));
+      const std::size_t inner = recurrent.value_heads * recurrent.value_dim, of_keys = recurrent.key_heads * recurrent.key_dim;
+      for (Row& row : in) {
+        std::size_t at = 0, part = 0;
+        for (const std::size_t count : {inner, inner, of_keys, of_keys, recurrent.value_heads}) {
+          for (std::size_t i = 0; i < count; ++i) row[at++] *= space_scales[part];
+          ++part;
+        }
+      }
+      std::vector<Row> sum = multiplied(times("mamba.out_proj.weight", state_space(recurrent, in, vector("mamba.conv1d.weight"), vector("mamba.conv1d.bias"), vector("mamba.A_log"),
+                                                                                   vector("mamba.dt_bias"), vector("mamba.D"), vector("mamba.norm.weight"), norm_eps)), space_out);
+      if (!weights.contains(layer + "self_attn.o_proj.weight")) return sum;
+      // Falcon-H1: attention beside it.
+      const std::vector<Row> read = multiplied(x, attention_in), beside = multiplied(times("self_attn.o_proj.weight", attention(read, index, read, index)), attention_out);
+      for (std::size_t i = 0; i < sum.size(); ++i) add(sum[i], beside[i]);
+      return sum;
     }
     if (weights.contains(layer + "conv.conv.weight")) {
       return times("conv.out_proj.weight", short_convolution(recurrent, times("conv.in_proj.weight", x), vector("conv.conv.weight")));
     }
     if (!weights.contains(layer + "self_attn.o_proj.weight")) return {};
-    return times("self_attn.o_proj.weight", kv_rank > 0 ? latent_attention(x, layer) : attention(x, index, kv_x, kv_index));
+    return times("self_attn.o_proj.weight", kv_rank > 0 ? latent_attention(x, layer, rotates.empty() || rotates[static_cast<std::size_t>(index)]) : attention(x, index, kv_x, kv_index));
+  }
+  [[nodiscard]] static std::vector<Row> multiplied(std::vector<Row> x, double factor) {
+    for (Row& row : x) {
+      for (double& v : row) v *= factor;
+    }
+    return x;
   }
   [[nodiscard]] Row scaled(Row x) const {
     for (double& v : x) v *= residual_scale;
@@ -353,6 +383,7 @@ struct Transformer {
         q.back() = std::move(own);
       }
       k.push_back(projected(kv_at + "k_proj", kv_x[t], pairs * d));
+      for (double& value : k.back()) value *= key_scale;
       v.push_back(shares_values ? k.back() : projected(kv_at + "v_proj", kv_x[t], pairs * d));
       for (Row* row : {&q.back(), &k.back(), &v.back()}) {
         for (double& value : *row) value = qkv_clip > 0 ? std::clamp(value, -qkv_clip, qkv_clip) : value;
@@ -397,7 +428,7 @@ struct Transformer {
   }
 
   /// Latent attention as the paper writes it, keys and values made of the latent vector (arXiv:2405.04434, eq. 9 to 19).
-  [[nodiscard]] std::vector<Row> latent_attention(const std::vector<Row>& x, const std::string& layer) const {
+  [[nodiscard]] std::vector<Row> latent_attention(const std::vector<Row>& x, const std::string& layer, bool turns) const {
     const std::string at = layer + "self_attn.";
     const std::int64_t rope = head_dim - nope_dim;
     std::vector<Row> q, up, pe;
@@ -406,7 +437,7 @@ struct Transformer {
       q.push_back(product(at + (q_rank > 0 ? "q_b_proj.weight" : "q_proj.weight"), "", down, heads * head_dim));
       const Row both = product(at + "kv_a_proj_with_mqa.weight", "", x[i], kv_rank + rope);
       pe.emplace_back(both.begin() + kv_rank, both.end());
-      turn(pe.back(), i);
+      if (turns) turn(pe.back(), i);
       const Row latent = rms_norm({both.begin(), both.begin() + kv_rank}, at + "kv_a_layernorm.weight");
       up.push_back(product(at + "kv_b_proj.weight", "", latent, heads * (nope_dim + value_dim)));
     }
@@ -416,7 +447,7 @@ struct Transformer {
       for (std::size_t i = 0; i < x.size(); ++i) {
         const Row nope(q[i].begin() + h * head_dim, q[i].begin() + h * head_dim + nope_dim);
         Row turned(q[i].begin() + h * head_dim + nope_dim, q[i].begin() + (h + 1) * head_dim);
-        turn(turned, i);
+        if (turns) turn(turned, i);
         Row scores;
         for (std::size_t j = 0; j <= i; ++j) {
           const Row key(up[j].begin() + first, up[j].begin() + first + nope_dim);
@@ -448,7 +479,7 @@ struct Transformer {
         const double g = std::min(gate[c], 7.0), u = std::clamp(up[c], -7.0, 7.0);
         gate[c] = g / (1 + std::exp(-1.702 * g)) * (u + 1);
       } else {
-        gate[c] = activation(gate[c]) * (gated ? up[c] : 1);
+        gate[c] = activation(gate[c] * gate_scale) * (gated ? up[c] : 1) * down_scale;
       }
     }
     return product(at + "down_proj.weight", at + "down_proj.bias", gate, static_cast<std::int64_t>(x.size()));

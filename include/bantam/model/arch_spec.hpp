@@ -21,14 +21,20 @@ enum class MixerKind : std::uint8_t {
   attention,
   latent_attention,
   gated_delta,
+  channel_delta,  ///< a delta net whose decay is of each key channel (Kimi Linear)
   state_space,
   short_convolution,
+  attention_beside_space,  ///< attention and a state space read the same, and add up (Falcon-H1)
   none,  ///< the layer is its second half alone (Nemotron-H)
 };
 /// Whether it keeps keys and values of a sequence.
-[[nodiscard]] constexpr bool attends(MixerKind kind) noexcept { return kind == MixerKind::attention || kind == MixerKind::latent_attention; }
+[[nodiscard]] constexpr bool attends(MixerKind kind) noexcept {
+  return kind == MixerKind::attention || kind == MixerKind::latent_attention || kind == MixerKind::attention_beside_space;
+}
 /// Whether it keeps a recurrent state.
-[[nodiscard]] constexpr bool recurs(MixerKind kind) noexcept { return kind != MixerKind::none && !attends(kind); }
+[[nodiscard]] constexpr bool recurs(MixerKind kind) noexcept { return kind == MixerKind::attention_beside_space || (kind != MixerKind::none && !attends(kind)); }
+/// Whether a state space is in it.
+[[nodiscard]] constexpr bool has_space(MixerKind kind) noexcept { return kind == MixerKind::state_space || kind == MixerKind::attention_beside_space; }
 
 /// What a layer's second half is.
 enum class FeedForward : std::uint8_t {
@@ -94,6 +100,18 @@ enum class Field : std::uint8_t {
   temperature_scale,  ///< of queries: nn::Temperature
   logit_scale,      ///< logits are divided by it
   logit_factor,     ///< or multiplied
+  attention_in_scale,  ///< ModelScales' of what is inside of blocks
+  attention_out_scale,
+  key_scale,
+  space_in_scale,
+  space_out_scale,
+  space_gate_scale,
+  space_value_scale,
+  space_key_scale,
+  space_query_scale,
+  space_step_scale,
+  gate_scale,
+  down_scale,
   convolution_taps,     ///< of recurrent layers
   recurrent_key_heads,  ///< of a gated delta net; the groups of a state space
   recurrent_key_dim,    ///< of its keys; of a state space the state's
@@ -116,8 +134,8 @@ enum class Field : std::uint8_t {
   router_jitter,   ///< nn::RouterOptions::jitter
 };
 
-/// Where a number stands: its key in config.json, a member of a member after a dot, and in GGUF after the architecture's name. Empty: not
-/// in this container.
+/// Where a number stands: its key in config.json, a member of a member, or of a list by its number, after a dot, and in GGUF after the
+/// architecture's name. Empty: not in this container.
 struct ConfigKey {
   Field field{};
   std::string_view hf{};
@@ -265,6 +283,7 @@ struct ArchSpec {
   double default_local_rope_base = 0;                ///< of LayerRope::local; 0: that of the model
   float norm_offset = 0;         ///< what weights of RMS norms are stored less in folders
   bool scales_embedding = false;  ///< by sqrt(dim)
+  bool folds_scales = false;      ///< GGUF files have all scales in weights (Falcon-H1)
   double attention_scale = 0;     ///< of scores, where no file says it; 0: 1 / sqrt(head_dim)
   nn::Temperature temperature = {};  ///< where files may turn it off, and have its numbers as attn_scale and floor_scale
   bool norms_turned = false;      ///< q and k behind rope, by RMS norms of each head without weights; files may say that they are not
@@ -311,7 +330,7 @@ struct ArchSpec {
   [[nodiscard]] constexpr std::string_view gguf_name() const noexcept { return gguf.empty() ? name : gguf; }
   /// Whether each block has a norm of its own before it and none behind it, and reads what the one before has added.
   [[nodiscard]] constexpr bool norms_before_blocks() const noexcept {
-    return !parallel && find(Role::attention_norm) != nullptr && find(Role::ffn_norm) != nullptr && find(Role::attention_out_norm) == nullptr && find(Role::ffn_out_norm) == nullptr;
+    return !parallel && recurrent != MixerKind::attention_beside_space && find(Role::attention_norm) != nullptr && find(Role::ffn_norm) != nullptr && find(Role::attention_out_norm) == nullptr && find(Role::ffn_out_norm) == nullptr;
   }
   [[nodiscard]] constexpr bool has_experts() const noexcept { return find(Field::experts) != nullptr; }
   /// Whether positions are rows of a table, which no sequence may be longer than.

@@ -6,7 +6,9 @@
 #include "bantam/model/archs/cohere.hpp"
 #include "bantam/model/archs/deepseek.hpp"
 #include "bantam/model/archs/ernie4_5_moe.hpp"
+#include "bantam/model/archs/exaone4.hpp"
 #include "bantam/model/archs/falcon.hpp"
+#include "bantam/model/archs/falcon_h1.hpp"
 #include "bantam/model/archs/gemma.hpp"
 #include "bantam/model/archs/gemma4.hpp"
 #include "bantam/model/archs/glm4.hpp"
@@ -19,6 +21,7 @@
 #include "bantam/model/archs/granite_hybrid.hpp"
 #include "bantam/model/archs/granite_moe.hpp"
 #include "bantam/model/archs/hunyuan_moe.hpp"
+#include "bantam/model/archs/kimi_linear.hpp"
 #include "bantam/model/archs/lfm2.hpp"
 #include "bantam/model/archs/llama.hpp"
 #include "bantam/model/archs/llama4.hpp"
@@ -42,6 +45,7 @@
 #include "bantam/model/archs/qwen3_5.hpp"
 #include "bantam/model/archs/qwen3_next.hpp"
 #include "bantam/model/archs/qwen_moe.hpp"
+#include "bantam/model/archs/seed_oss.hpp"
 #include "bantam/model/archs/smallthinker.hpp"
 #include "bantam/model/archs/smollm3.hpp"
 #include "bantam/model/archs/stablelm.hpp"
@@ -63,6 +67,8 @@ inline constexpr const ArchSpec* architectures[] = {&archs::llama, &archs::mistr
                                                     &archs::qwen3_next, &archs::granite_hybrid, &archs::granite_moe_hybrid,
                                                     &archs::gpt2, &archs::gpt_bigcode, &archs::falcon, &archs::falcon_40b, &archs::falcon_rw, &archs::bloom, &archs::mpt,
                                                     &archs::gpt_j, &archs::opt, &archs::phimoe, &archs::llama4, &archs::smallthinker,
+                                                    &archs::falcon_h1, &archs::falcon_h1_plain, &archs::kimi_linear,
+                                                    &archs::ernie4_5, &archs::hunyuan_dense, &archs::seed_oss, &archs::exaone4,
                                                     &archs::bert, &archs::roberta, &archs::xlm_roberta, &archs::nomic_bert, &archs::modernbert};
 
 }  // namespace bantam::inline v0

@@ -123,6 +123,10 @@ class Checkpoint {
   /// Of these, as fingerprint_of() says; 0: none.
   [[nodiscard]] std::uint64_t merged_adapters() const noexcept { return merged_; }
 
+  /// The same with all scales of its model in the weights, as GGUF files of some architectures have it (ArchSpec::folds_scales); a copy of it
+  /// for the others.
+  [[nodiscard]] Checkpoint with_folded_scales() const;
+
   /// The same without the layer that drafts.
   [[nodiscard]] Checkpoint without_drafting() const;
 

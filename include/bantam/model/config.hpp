@@ -1,6 +1,7 @@
 // The numbers of one model.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <filesystem>
 #include <optional>
@@ -45,6 +46,11 @@ struct ModelScales {
   double attention = 0;  ///< scores; 0: 1 / sqrt(head_dim)
   double logits = 1;
   double attention_softcap = 0, final_softcap = 0;  ///< cap tanh(x / cap); 0: none (arXiv:2408.00118, 2.3)
+  // Of Falcon-H1 (muP, arXiv:2507.22448): what blocks read and make, and some of what is between.
+  double attention_in = 1, attention_out = 1, keys = 1;
+  double space_in = 1, space_out = 1;
+  std::array<double, 5> space = {1, 1, 1, 1, 1};  ///< the output gate z; x, B and C; dt
+  double gate = 1, down = 1;
   bool operator==(const ModelScales&) const = default;
 };
 

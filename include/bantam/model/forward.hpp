@@ -115,6 +115,7 @@ class Forward {
   /// What a branch made and the residual stream does not have yet.
   struct Pending {
     nn::RowBuffer* rows = nullptr;
+    float scale = 1;  ///< after the norm
     std::vector<float> norm, bias;  ///< before the sum, or of it; empty: none. Copies: by then the layer's weights may be released
   };
   /// Neighboring rows whose sequences have the same adapters.
@@ -139,7 +140,7 @@ class Forward {
   void keep_inputs(const nn::Pass& pass) noexcept;
   void add_apart(const nn::Pass& pass, const LayerWeights& w, std::int64_t index, bool has_mlp);
   void end_layer(const nn::Pass& pass, const LayerWeights& w, const FloatRows& embeddings, int until) noexcept;
-  void add_later(nn::RowBuffer& rows, const std::vector<float>& norm, const std::vector<float>& bias = {}) noexcept;
+  void add_later(nn::RowBuffer& rows, const std::vector<float>& norm, const std::vector<float>& bias = {}, double scale = 1) noexcept;
   void add_later(nn::RowBuffer& rows, const LayerWeights& w, Half half) noexcept;
   void settle(std::int64_t row) noexcept;
   void settled() noexcept { pending_count_ = 0, pending_scale_ = 1; }

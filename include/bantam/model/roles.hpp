@@ -115,6 +115,7 @@ inline constexpr RoleTable role_table = [] {
   all.add_block<nn::norms_table, layer_itself>();
   all.add_block<nn::attention_table, member_of<&LayerWeights::attention>>();
   all.add_block<nn::gated_delta_table, member_of<&LayerWeights::delta>>();
+  all.add_block<nn::channel_delta_table, member_of<&LayerWeights::channel_delta>>();
   all.add_block<nn::state_space_table, member_of<&LayerWeights::state_space>>();
   all.add_block<nn::short_convolution_table, member_of<&LayerWeights::convolution>>();
   all.add_block<nn::mlp_table, member_of<&LayerWeights::mlp>>();
@@ -195,7 +196,7 @@ struct InputGroup {
 [[nodiscard]] std::span<const InputGroup> input_groups() noexcept;
 /// The first matrix of a group that a layer has; null: it has none.
 [[nodiscard]] const WeightMatrix* first_of(const LayerWeights& layer, const InputGroup& group) noexcept;
-/// The group of a half whose outputs are added to the residual stream in this layer; null: none.
+/// The group of a half whose outputs are added to the residual stream in this layer; null: none, or several, which add up.
 [[nodiscard]] const InputGroup* last_of(const LayerWeights& layer, Half half) noexcept;
 /// The group of a matrix that is in one.
 [[nodiscard]] const InputGroup& group_of(Role role) noexcept;

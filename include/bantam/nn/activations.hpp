@@ -31,12 +31,14 @@ class RowBuffer {
   std::int64_t stride_ = 0;
 };
 
-/// Matrices that read the same activations at one place of a model, at most four: which of them have columns in orders of
+/// Matrices that read the same activations at one place of a model, at most six: which of them have columns in orders of
 /// their own, and which share one.
 class Readers {
  public:
+  static constexpr std::size_t most = 6;
+
   Readers(std::initializer_list<const WeightMatrix*> matrices) noexcept {
-    BANTAM_ASSERT(matrices.size() <= matrices_.size());
+    BANTAM_ASSERT(matrices.size() <= most);
     for (const WeightMatrix* w : matrices) matrices_[count_++] = w;
   }
   /// The ordered form that matrix `i` reads: the number of the first with the same order; meaningless without an order.
@@ -56,7 +58,7 @@ class Readers {
 
  private:
   [[nodiscard]] const WeightMatrix& at(int i) const noexcept { return *matrices_[static_cast<std::size_t>(i)]; }
-  std::array<const WeightMatrix*, 4> matrices_{};
+  std::array<const WeightMatrix*, most> matrices_{};
   int count_ = 0;
 };
 
@@ -149,7 +151,7 @@ class Activations {
   RowBuffer floats_;
   Form coarse_;  ///< a scale every 256 columns
   Form fine_;    ///< a scale every 32
-  std::array<Form, 4> ordered_;  ///< in orders of their own, with room for a scale every 32
+  std::array<Form, Readers::most> ordered_;  ///< in orders of their own, with room for a scale every 32
 };
 
 inline void Activations::resize(std::int64_t tokens, std::int64_t columns) {

@@ -34,6 +34,8 @@ struct RecurrenceRows {
 /// What one worker needs to run a key head of a sequence through.
 class Recurrence {
  public:
+  using Rows = RecurrenceRows;
+
   explicit Recurrence(const RecurrenceOptions& options) : options_(options), padded_(round_up<std::int64_t>(options.sizes.value_dim, 16)) {
     for (AlignedBuffer<float>* rows : {&predicted_, &outputs_}) rows->ensure(static_cast<std::size_t>(chunk * padded_));
     for (AlignedBuffer<float>* dots : {&key_dots_, &query_dots_}) dots->ensure(static_cast<std::size_t>(chunk * chunk));

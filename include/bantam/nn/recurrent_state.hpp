@@ -22,6 +22,7 @@ struct RecurrentLayer {
   std::int64_t key_dim = 0, value_dim = 0;      ///< a value head's state is (key_dim, value_dim)
   std::int64_t channels = 0;                    ///< of the convolution's inputs
   std::int64_t taps = 1;                        ///< tokens that the convolution sees
+  bool channel_decays = false;                  ///< a value head's decay is of each key channel
   bool operator==(const RecurrentLayer&) const = default;
 };
 
@@ -44,7 +45,7 @@ class RecurrentState final : public BlockState {
     float* history = nullptr;  ///< (taps - 1, padded channels): the convolution's inputs before it
     float* keys = nullptr;     ///< (key heads, key_dim, chunk)
     float* updates = nullptr;  ///< (value heads, chunk, padded value_dim)
-    float* decays = nullptr;   ///< (value heads, chunk): sums of log decays since the beginning
+    float* decays = nullptr;   ///< (value heads, chunk): sums of log decays since the beginning; (value heads, key_dim, chunk) of each channel
     float* inputs = nullptr;   ///< (chunk, padded channels) of the convolution
   };
   /// A pass that extend() made room for finds its first token's chunk here, and the last one's, in which it begins a state anew where
@@ -104,7 +105,7 @@ inline RecurrentState::RecurrentState(std::vector<RecurrentLayer> layers) {
     p.history = take(boundary_floats_, (l.taps - 1) * channels);
     p.keys = take(tail_floats_, l.key_heads * l.key_dim * chunk_tokens);
     p.updates = take(tail_floats_, l.value_heads * chunk_tokens * values);
-    p.decays = take(tail_floats_, l.value_heads * chunk_tokens);
+    p.decays = take(tail_floats_, l.value_heads * (l.channel_decays ? l.key_dim : 1) * chunk_tokens);
     p.inputs = take(tail_floats_, chunk_tokens * channels);
   }
 }

@@ -4,6 +4,7 @@
 #include <cctype>
 
 #include "bantam/io/file.hpp"
+#include "model/config_text.hpp"
 
 namespace bantam::inline v0 {
 
@@ -55,7 +56,7 @@ std::unique_ptr<const PackedFamily> open_family(const Json& config, std::string_
 
 std::unique_ptr<const PackedFamily> open_packed_family(const std::filesystem::path& folder, const OpenOptions& options) {
   const std::string place = (folder / "config.json").string();
-  const std::string text = read_text_file(folder / "config.json", largest_config);
+  const std::string text = detail::read_config_text(folder / "config.json");
   const Json json = Json::parse(text, place);
   if (const Json* found = member(json, "quantization_config")) {
     const std::string key = place + ": quantization_config";

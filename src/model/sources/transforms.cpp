@@ -200,6 +200,18 @@ class Offset final : public Derived {
   float value_;
 };
 
+class Scaled final : public Derived {
+ public:
+  Scaled(SharedSource from, std::vector<float> factors) : Derived(from, from->rows(), from->columns(), format_info<F32Format>()), factors_(std::move(factors)) {}
+  void read_row(std::int64_t row, std::span<float> out, RowCodes& scratch) const override {
+    from_->read_row(row, out, scratch);
+    for (float& x : out) x *= factors_[factors_.size() == 1 ? 0 : static_cast<std::size_t>(row)];
+  }
+
+ private:
+  const std::vector<float> factors_;
+};
+
 class MinusExp final : public Derived {
  public:
   explicit MinusExp(SharedSource from) : Derived(from, from->rows(), from->columns(), format_info<F32Format>()) {}
@@ -246,6 +258,7 @@ SharedSource select_rows(SharedSource from, IndexList rows) { return std::make_s
 SharedSource select_columns(SharedSource from, IndexList columns) { return std::make_shared<Columns<IndexList>>(std::move(from), std::move(columns)); }
 SharedSource transpose(SharedSource from) { return std::make_shared<Transposed>(std::move(from)); }
 SharedSource offset(SharedSource from, float value) { return std::make_shared<Offset>(std::move(from), value); }
+SharedSource scaled(SharedSource from, std::vector<float> factors) { return std::make_shared<Scaled>(std::move(from), std::move(factors)); }
 SharedSource as_row(SharedSource from) { return std::make_shared<AsRow>(std::move(from)); }
 SharedSource minus_exp(SharedSource from) { return std::make_shared<MinusExp>(std::move(from)); }
 SharedSource in_floats(SharedSource from) { return from->format().is_float ? from : std::make_shared<InFloats>(std::move(from)); }

@@ -70,6 +70,8 @@ using SharedSource = std::shared_ptr<const MatrixSource>;
 [[nodiscard]] SharedSource transpose(SharedSource from);
 /// Each value plus `value`, in f32: norms that are stored less one.
 [[nodiscard]] SharedSource offset(SharedSource from, float value);
+/// Each row times its factor, in f32; one factor: all rows times it.
+[[nodiscard]] SharedSource scaled(SharedSource from, std::vector<float> factors);
 /// All rows, one behind the other, as one.
 [[nodiscard]] SharedSource as_row(SharedSource from);
 /// -e^x of each value, in f32: decays that are stored as logs.

@@ -33,7 +33,7 @@ inline constexpr Fused deepseek_k_b{"model.layers.{}.self_attn.kv_b_proj.weight"
 inline constexpr Fused deepseek_v_b{"model.layers.{}.self_attn.kv_b_proj.weight", 1, 2, false, false, "blk.{}.attn_kv_b.weight"};
 
 /// Names of k_b_proj and v_b_proj are ours: native files have them so.
-inline constexpr TensorKey deepseek_trunk[] = {
+inline constexpr TensorKey deepseek_attention[] = {
     {Role::q_a, "model.layers.{}.self_attn.q_a_proj.weight", "blk.{}.attn_q_a.weight"},
     {Role::q_a_norm, "model.layers.{}.self_attn.q_a_layernorm.weight", "blk.{}.attn_q_a_norm.weight"},
     {Role::q_b, "model.layers.{}.self_attn.q_b_proj.weight", "blk.{}.attn_q_b.weight"},
@@ -41,6 +41,8 @@ inline constexpr TensorKey deepseek_trunk[] = {
     {Role::kv_a_norm, "model.layers.{}.self_attn.kv_a_layernorm.weight", "blk.{}.attn_kv_a_norm.weight"},
     {Role::k_b, "model.layers.{}.self_attn.k_b_proj.weight", "blk.{}.attn_k_b.weight", {}, {}, false, deepseek_k_b},
     {Role::v_b, "model.layers.{}.self_attn.v_b_proj.weight", "blk.{}.attn_v_b.weight", {}, {}, false, deepseek_v_b},
+};
+inline constexpr TensorKey deepseek_experts[] = {
     {Role::gate, "model.layers.{}.mlp.shared_experts.gate_proj.weight", "blk.{}.ffn_gate_shexp.weight", Presence::required, Layers::sparse},
     {Role::up, "model.layers.{}.mlp.shared_experts.up_proj.weight", "blk.{}.ffn_up_shexp.weight", Presence::required, Layers::sparse},
     {Role::down, "model.layers.{}.mlp.shared_experts.down_proj.weight", "blk.{}.ffn_down_shexp.weight", Presence::required, Layers::sparse},
@@ -50,7 +52,7 @@ inline constexpr TensorKey deepseek_trunk[] = {
     {Role::expert_up, "model.layers.{}.mlp.experts.{e}.up_proj.weight", "blk.{}.ffn_up_exps.weight"},
     {Role::expert_down, "model.layers.{}.mlp.experts.{e}.down_proj.weight", "blk.{}.ffn_down_exps.weight"},
 };
-inline constexpr auto deepseek_tensors = joined(deepseek_trunk, nextn_tensors);
+inline constexpr auto deepseek_tensors = joined(joined(deepseek_attention, deepseek_experts), nextn_tensors);
 
 inline constexpr ArchSpec deepseek_v2{
     .name = "deepseek_v2",

@@ -26,6 +26,22 @@ inline constexpr TensorKey ernie4_5_moe_tensors[] = {
     {Role::expert_down, "model.layers.{}.mlp.experts.{e}.down_proj.weight", "blk.{}.ffn_down_exps.weight"},
 };
 
+inline constexpr ConfigChoice ernie4_5_choices[] = {{"use_bias", 0, 0}};
+
+inline constexpr ArchSpec ernie4_5{
+    .name = "ernie4_5",
+    .hf_class = "Ernie4_5ForCausalLM",
+    .older_class = "Ernie4_5_ForCausalLM",
+    .paper = "https://yiyan.baidu.com/blog/publication/ERNIE_Technical_Report.pdf",
+    .pairs = nn::RopePairs::adjacent,
+    .default_norm_eps = 1e-5,
+    .default_rope_base = 5e5,
+    .default_tied = true,
+    .choices = ernie4_5_choices,
+    .config = llama_config,
+    .tensors = llama_tensors,
+};
+
 inline constexpr ArchSpec ernie4_5_moe{
     .name = "ernie4_5_moe",
     .hf_class = "Ernie4_5_MoeForCausalLM",

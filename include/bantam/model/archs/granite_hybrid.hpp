@@ -34,6 +34,8 @@ inline constexpr TensorKey granite_hybrid_shared[] = {
     {Role::gate, "model.layers.{}.shared_mlp.gate_proj.weight", "blk.{}.ffn_gate_shexp.weight", Presence::required, Layers::sparse, false, granite_shared_part(0)},
     {Role::up, "model.layers.{}.shared_mlp.up_proj.weight", "blk.{}.ffn_up_shexp.weight", Presence::required, Layers::sparse, false, granite_shared_part(1)},
     {Role::down, "model.layers.{}.shared_mlp.output_linear.weight", "blk.{}.ffn_down_shexp.weight", Presence::required, Layers::sparse},
+};
+inline constexpr TensorKey granite_hybrid_space[] = {
     {Role::state_in, "model.layers.{}.mamba.in_proj.weight", "blk.{}.ssm_in.weight"},
     {Role::state_out, "model.layers.{}.mamba.out_proj.weight", "blk.{}.ssm_out.weight"},
     {Role::state_convolution, "model.layers.{}.mamba.conv1d.weight", "blk.{}.ssm_conv1d.weight"},
@@ -41,10 +43,11 @@ inline constexpr TensorKey granite_hybrid_shared[] = {
     {Role::state_decay, "model.layers.{}.mamba.A_log", "blk.{}.ssm_a"},
     {Role::state_decay_bias, "model.layers.{}.mamba.dt_bias", "blk.{}.ssm_dt.bias"},
     {Role::state_skip, "model.layers.{}.mamba.D", "blk.{}.ssm_d"},
-    {Role::state_norm, "model.layers.{}.mamba.norm.weight", "blk.{}.ssm_norm.weight"},
 };
-inline constexpr auto granite_hybrid_tensors = joined(granite_hybrid_shared, llama_biases);
-inline constexpr auto granite_moe_hybrid_tensors = joined(granite_hybrid_shared, granite_moe_tensors);
+inline constexpr TensorKey granite_hybrid_norm[] = {{Role::state_norm, "model.layers.{}.mamba.norm.weight", "blk.{}.ssm_norm.weight"}};
+inline constexpr auto granite_hybrid_layers = joined(joined(granite_hybrid_shared, granite_hybrid_space), granite_hybrid_norm);
+inline constexpr auto granite_hybrid_tensors = joined(granite_hybrid_layers, llama_biases);
+inline constexpr auto granite_moe_hybrid_tensors = joined(granite_hybrid_layers, granite_moe_tensors);
 
 inline constexpr ArchSpec granite_hybrid{
     .name = "granitemoehybrid",

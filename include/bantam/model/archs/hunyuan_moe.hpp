@@ -13,9 +13,12 @@ inline constexpr ConfigKey hunyuan_moe_config[] = {
     {Field::shared_ffn, "", "expert_shared_feed_forward_length"},
 };
 
-inline constexpr TensorKey hunyuan_moe_tensors[] = {
+inline constexpr TensorKey hunyuan_norms[] = {
     {Role::q_norm, "model.layers.{}.self_attn.query_layernorm.weight", "blk.{}.attn_q_norm.weight"},
     {Role::k_norm, "model.layers.{}.self_attn.key_layernorm.weight", "blk.{}.attn_k_norm.weight"},
+};
+
+inline constexpr TensorKey hunyuan_experts[] = {
     {Role::gate, "model.layers.{}.mlp.shared_mlp.gate_proj.weight", "blk.{}.ffn_gate_shexp.weight", Presence::required, Layers::sparse},
     {Role::up, "model.layers.{}.mlp.shared_mlp.up_proj.weight", "blk.{}.ffn_up_shexp.weight", Presence::required, Layers::sparse},
     {Role::down, "model.layers.{}.mlp.shared_mlp.down_proj.weight", "blk.{}.ffn_down_shexp.weight", Presence::required, Layers::sparse},
@@ -23,6 +26,23 @@ inline constexpr TensorKey hunyuan_moe_tensors[] = {
     {Role::expert_gate, "model.layers.{}.mlp.experts.{e}.gate_proj.weight", "blk.{}.ffn_gate_exps.weight"},
     {Role::expert_up, "model.layers.{}.mlp.experts.{e}.up_proj.weight", "blk.{}.ffn_up_exps.weight"},
     {Role::expert_down, "model.layers.{}.mlp.experts.{e}.down_proj.weight", "blk.{}.ffn_down_exps.weight"},
+};
+
+inline constexpr auto hunyuan_moe_tensors = joined(hunyuan_norms, hunyuan_experts);
+
+inline constexpr ConfigChoice hunyuan_choices[] = {{"attention_bias", 0, 0}};
+
+inline constexpr ArchSpec hunyuan_dense{
+    .name = "hunyuan_v1_dense",
+    .hf_class = "HunYuanDenseV1ForCausalLM",
+    .paper = "https://github.com/Tencent-Hunyuan/Hunyuan-7B",
+    .gguf = "hunyuan-dense",
+    .head_norm = nn::HeadNorm::each_rotated,
+    .default_norm_eps = 1e-5,
+    .choices = hunyuan_choices,
+    .config = llama_config,
+    .tensors = llama_tensors,
+    .more_tensors = hunyuan_norms,
 };
 
 inline constexpr ArchSpec hunyuan_moe{

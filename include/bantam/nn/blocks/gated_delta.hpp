@@ -18,7 +18,7 @@ class GatedDelta {
   /// `tiled`: value head i goes with key head i mod key_heads; else those of a key head are side by side.
   GatedDelta(const KernelTable& kernels, const RecurrentLayer& sizes, bool tiled, double norm_eps, int workers)
       : kernels_(kernels), sizes_(sizes), norm_eps_(static_cast<float>(norm_eps)),
-        recurrences_(recurrences_of({.sizes = sizes, .interleaved = tiled, .delta = true}, workers)),
+        recurrences_(recurrences_of<Recurrence>(RecurrenceOptions{.sizes = sizes, .interleaved = tiled, .delta = true}, workers)),
         // x / |x| is an RMS norm over sqrt(n); queries over sqrt(key_dim) once more.
         unit_key_(static_cast<std::size_t>(sizes.key_dim), 1 / std::sqrt(static_cast<float>(sizes.key_dim))),
         unit_query_(static_cast<std::size_t>(sizes.key_dim), 1 / static_cast<float>(sizes.key_dim)) {}

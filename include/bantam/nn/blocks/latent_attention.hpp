@@ -74,8 +74,15 @@ class LatentAttention {
   [[nodiscard]] static std::int64_t first_row(std::int64_t head, std::int64_t tokens) noexcept {
     return head * (tokens < 16 ? tokens : round_up<std::int64_t>(tokens, 16));
   }
-  void split(const Pass& pass, const AttentionWeights& w, std::int64_t place) noexcept;
-  void store(const Pass& pass, const AttentionWeights& w, std::int64_t place, std::int64_t t, int worker) noexcept;
+  void split(const Pass& pass, const AttentionWeights& w, const MixerLayer& layer) noexcept;
+  void store(const Pass& pass, const AttentionWeights& w, const MixerLayer& layer, std::int64_t t, int worker) noexcept;
+  /// A head's part that positions turn, of some row, unless the layer has no rope. In place.
+  void turn(float* part, std::int64_t t, const MixerLayer& layer) const noexcept {
+    if (layer.rope == LayerRope::none) return;
+    const std::int64_t half = rope_dim() / 2;
+    const float* angles = angles_.data() + t * 2 * half;
+    rope_.apply(kernels_, part, angles, angles + half);
+  }
   void multiply_heads(const Pass& pass, const WeightMatrix& w, const Activations& x, std::int64_t rows, std::int64_t shift, std::int64_t step, OutputRows out) noexcept;
   void add_terms(const Pass& pass, const WeightMatrix& w, const Activations& x, std::int64_t rows, std::int64_t shift, std::int64_t step, OutputRows out) noexcept;
 
@@ -154,31 +161,28 @@ inline void LatentAttention::query(const Pass& pass, const AttentionWeights& w, 
 }
 
 /// Puts the two parts of each query where they are read next, and latent vectors into the caches. Units are (token, head), and one more.
-inline void LatentAttention::split(const Pass& pass, const AttentionWeights& w, std::int64_t place) noexcept {
-  const std::int64_t heads = options_.heads, half = rope_dim() / 2;
+inline void LatentAttention::split(const Pass& pass, const AttentionWeights& w, const MixerLayer& layer) noexcept {
+  const std::int64_t heads = options_.heads;
   pass.for_units(heads + 1, [&](std::int64_t t, std::int64_t h, int worker) {
-    if (h == heads) return store(pass, w, place, t, worker);
+    if (h == heads) return store(pass, w, layer, t, worker);
     const float* query = q_.row(t) + h * options_.head_dim;
     float* rotated = absorbed_.row(t) + h * key_dim();
     std::copy_n(query + nope_dim(), rope_dim(), rotated);
-    const float* angles = angles_.data() + t * 2 * half;
-    rope_.apply(kernels_, rotated, angles, angles + half);
+    turn(rotated, t, layer);
     const std::int64_t row = first_row(h, pass.tokens()) + t;
     std::copy_n(query, nope_dim(), nope_.row(row));
     nope_.quantize_row(kernels_, row);
   });
 }
 
-inline void LatentAttention::store(const Pass& pass, const AttentionWeights& w, std::int64_t place, std::int64_t t, int worker) noexcept {
-  const std::int64_t half = rope_dim() / 2;
+inline void LatentAttention::store(const Pass& pass, const AttentionWeights& w, const MixerLayer& layer, std::int64_t t, int worker) noexcept {
   float *latent = latent_.row(t), *key = keys_[static_cast<std::size_t>(worker)].data();
-  const float* angles = angles_.data() + t * 2 * half;
   std::copy_n(latent + options_.kv_rank, rope_dim(), key);
-  rope_.apply(kernels_, key, angles, angles + half);
+  turn(key, t, layer);
   kernels_.rms_norm(latent, w.kv_a_norm.data(), static_cast<float>(options_.norm_eps), key + rope_dim(), options_.kv_rank);
   std::fill(key + key_dim(), key + round_up<std::int64_t>(key_dim(), 16), 0.0f);
   const PassRow& row = pass.rows[static_cast<std::size_t>(t)];
-  caches_[row.sequence].store(kernels_, place, false, 0, row.position, key);
+  caches_[row.sequence].store(kernels_, layer.place, false, 0, row.position, key);
 }
 
 /// Multiplies each head's rows of x by its `rows` rows of w, dealt out by (head, panel). A head's outputs begin `shift` behind their
@@ -220,7 +224,7 @@ inline void LatentAttention::add_terms(const Pass& pass, const WeightMatrix& w, 
 inline void LatentAttention::attend(const Pass& pass, const AttentionWeights& w, const MixerLayer& layer) noexcept {
   const LatentAttentionOptions& o = options_;
   if (w.q.empty()) linear(pass, query_, {{w.q_b, values_of(w.q_bias), q_.output()}});
-  split(pass, w, layer.place);
+  split(pass, w, layer);
   // Row r of head h is row h kv_rank + r of k_b, and comes to (h + 1) rope + h kv_rank + r of an absorbed query.
   multiply_heads(pass, w.k_b, nope_, o.kv_rank, rope_dim(), rope_dim(), absorbed_.output());
   attention_.run(kernels_, pass.team, layer.place, layer.window, absorbed_.input(), means_.output());

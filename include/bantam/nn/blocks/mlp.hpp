@@ -11,7 +11,8 @@ namespace bantam::inline v0::nn {
 /// The block with its buffers.
 class Mlp {
  public:
-  Mlp(const KernelTable& kernels, ops::Gate gate) : kernels_(kernels), gate_(gate) {}
+  /// `gate_scale`: of what `gate` makes, before the activation.
+  Mlp(const KernelTable& kernels, ops::Gate gate, float gate_scale = 1) : kernels_(kernels), gate_(gate), gate_scale_(gate_scale) {}
 
   /// Weights that run() will be asked for; x is what their first matrices read.
   void serve(const MlpWeights& w, Activations& x) {
@@ -46,6 +47,7 @@ class Mlp {
     const auto gate = ops::gated_kernel(kernels_, gate_);
     pass.for_parts(ffn, [&](std::int64_t t, std::int64_t begin, std::int64_t end) {
       float* hidden = hidden_.row(t) + begin;
+      for (std::int64_t c = 0; gate_scale_ != 1 && c < end - begin; ++c) hidden[c] *= gate_scale_;
       gate(hidden, gated ? up_.row(t) + begin : nullptr, hidden, end - begin);
       hidden_.quantize_part(kernels_, t, begin, end);
     });
@@ -61,6 +63,7 @@ class Mlp {
  private:
   const KernelTable& kernels_;
   const ops::Gate gate_;
+  const float gate_scale_;
   RowBuffer up_;        ///< (tokens, ffn)
   Activations hidden_;  ///< (tokens, ffn)
 };

@@ -25,7 +25,8 @@ class RecurrentSequences {
   }
   [[nodiscard]] const RecurrentSequence& operator[](std::int64_t sequence) const noexcept { return all_[static_cast<std::size_t>(sequence)]; }
   /// Runs every key head of every sequence through, dealt out to the team.
-  void recur(const Pass& pass, std::vector<Recurrence>& workers, std::int64_t key_heads, std::int64_t layer, const RecurrenceRows& rows) const noexcept {
+  template <class Worker>
+  void recur(const Pass& pass, std::vector<Worker>& workers, std::int64_t key_heads, std::int64_t layer, const typename Worker::Rows& rows) const noexcept {
     pass.team.deal(std::ssize(all_) * key_heads, 1, [&](Range part, int worker) {
       for (std::int64_t unit = part.begin; unit < part.end; ++unit) {
         const RecurrentSequence& s = (*this)[unit / key_heads];
@@ -39,8 +40,9 @@ class RecurrentSequences {
 };
 
 /// One a worker.
-[[nodiscard]] inline std::vector<Recurrence> recurrences_of(const RecurrenceOptions& options, int workers) {
-  std::vector<Recurrence> all;
+template <class Worker, class Options>
+[[nodiscard]] std::vector<Worker> recurrences_of(const Options& options, int workers) {
+  std::vector<Worker> all;
   for (int worker = 0; worker < workers; ++worker) all.emplace_back(options);
   return all;
 }
@@ -52,27 +54,28 @@ struct CausalConvolution {
   std::int64_t channels = 0;
   std::int64_t taps = 0;
   bool activates = true;  ///< by silu
+  std::int64_t first = 0, all_channels = 0;  ///< where they are among the inputs of several convolutions, which x and the state have; 0: of one
 
-  /// Channels begin .. end of one row of a pass; x: (tokens, channels). The row goes to the sequence's state.
+  /// Channels begin .. end of one row of a pass; x: (tokens, all channels). The row goes to the sequence's state.
   void run(const KernelTable& kernels, const RecurrentSequence& s, std::int64_t layer, const RowBuffer& x, std::int64_t row, float* out, std::int64_t begin,
            std::int64_t end) const noexcept {
-    const std::int64_t stride = round_up<std::int64_t>(channels, 16), position = s.position + row - s.row;
+    const std::int64_t stride = round_up<std::int64_t>(std::max(channels, all_channels), 16), position = s.position + row - s.row;
     constexpr std::int64_t chunk = RecurrentState::chunk_tokens;
-    const RecurrentState::Part first = s.state->first_part(layer, s.position), last = s.state->last_part(layer);
+    const RecurrentState::Part begun = s.state->first_part(layer, s.position), last = s.state->last_part(layer);
     const std::int64_t first_token = s.position / chunk * chunk, last_token = s.state->boundary();
     // Of a token before the pass.
     const auto before = [&](std::int64_t token) -> const float* {
-      return token >= first_token ? first.inputs + (token - first_token) * stride : first.history + (token - first_token + taps - 1) * stride;
+      return token >= first_token ? begun.inputs + (token - first_token) * stride : begun.history + (token - first_token + taps - 1) * stride;
     };
     Convolution one{.weights = weights, .bias = bias, .out = out, .channels = channels, .taps = static_cast<int>(taps), .activates = activates};
     for (std::int64_t m = 0; m < taps; ++m) {
       const std::int64_t token = position - taps + 1 + m;
-      one.rows[m] = token >= s.position ? x.row(row - (position - token)) : before(token);
+      one.rows[m] = (token >= s.position ? x.row(row - (position - token)) : before(token)) + first;
     }
     kernels.convolve(one, begin, end);
 
-    const auto put = [&](float* to, const float* from) { std::copy(from + begin, from + end, to + begin); };
-    if (position < first_token + chunk) put(first.inputs + (position - first_token) * stride, x.row(row));
+    const auto put = [&](float* to, const float* from) { std::copy(from + first + begin, from + first + end, to + first + begin); };
+    if (position < first_token + chunk) put(begun.inputs + (position - first_token) * stride, x.row(row));
     if (last_token == first_token) return;
     const std::int64_t history = last_token - taps + 1;  // the first token there
     if (position >= last_token) put(last.inputs + (position - last_token) * stride, x.row(row));

@@ -59,6 +59,21 @@ enum class Role : std::uint8_t {
   delta_decay,
   delta_decay_bias,
   delta_norm,
+  channel_q,  ///< delta net with a decay of each key channel (Kimi Delta Attention, arXiv:2510.26692)
+  channel_k,
+  channel_v,
+  channel_f_a,  ///< decays: down to a rank
+  channel_f_b,  ///< and up from there
+  channel_g_a,  ///< the output gate, in the same way
+  channel_g_b,
+  channel_b,
+  channel_out,
+  channel_q_convolution,
+  channel_k_convolution,
+  channel_v_convolution,
+  channel_decay,
+  channel_decay_bias,
+  channel_norm,
   state_in,  ///< state space (Mamba-2, arXiv:2405.21060)
   state_out,
   state_convolution,
@@ -132,6 +147,10 @@ enum class WeightAxis : std::uint8_t {
   delta_heads,
   delta_taps,      ///< taps * channels of its convolution
   delta_value,     ///< value_dim
+  channel_keys,    ///< of a delta net with a decay of each channel: heads * head_dim; of values, too
+  channel_heads,
+  channel_taps,    ///< taps * channel_keys
+  channel_rank,    ///< of its decays and its gate: head_dim
   state_in,        ///< of a state space: state_inner + state_channels + state_heads
   state_inner,     ///< heads * head_dim
   state_channels,

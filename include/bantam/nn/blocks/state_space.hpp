@@ -2,6 +2,8 @@
 //   S <- e^(dt A) S + B (dt x)^T,   y = S^T C + D x,   out = W_out norm(y * silu(z)).
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "bantam/nn/blocks/mixer.hpp"
@@ -12,11 +14,22 @@
 
 namespace bantam::inline v0::nn {
 
-/// The block with its buffers. Of the sizes key heads are groups and key_dim the state's: B and C have key_heads * key_dim numbers each.
+/// Of the sizes key heads are groups and key_dim the state's: B and C have key_heads * key_dim numbers each.
+struct StateSpaceOptions {
+  RecurrentLayer sizes;
+  double norm_eps = 1e-5;
+  std::array<double, 5> scales = {1, 1, 1, 1, 1};  ///< of what W_in makes: z; x, B and C; dt (Falcon-H1)
+};
+
+/// The block with its buffers.
 class StateSpace {
  public:
-  StateSpace(const KernelTable& kernels, const RecurrentLayer& sizes, double norm_eps, int workers)
-      : kernels_(kernels), sizes_(sizes), norm_eps_(static_cast<float>(norm_eps)), recurrences_(recurrences_of({.sizes = sizes}, workers)) {}
+  StateSpace(const KernelTable& kernels, const StateSpaceOptions& options, int workers)
+      : kernels_(kernels), sizes_(options.sizes), norm_eps_(static_cast<float>(options.norm_eps)), recurrences_(recurrences_of<Recurrence>(RecurrenceOptions{.sizes = options.sizes}, workers)) {
+    if (std::ranges::all_of(options.scales, [](double scale) { return scale == 1; })) return;
+    const std::int64_t of_keys = sizes_.key_heads * sizes_.key_dim, counts[] = {inner(), inner(), of_keys, of_keys, sizes_.value_heads};
+    for (std::size_t part = 0; part < options.scales.size(); ++part) scales_.insert(scales_.end(), static_cast<std::size_t>(counts[part]), static_cast<float>(options.scales[part]));
+  }
 
   void serve(const StateSpaceWeights& w, Activations& x) {
     if (!w.in.empty()) x.serve(kernels_, w.in);
@@ -34,7 +47,8 @@ class StateSpace {
   [[nodiscard]] static Readers readers(const StateSpaceWeights& w) noexcept { return {&w.in}; }
   /// What `out` reads.
   [[nodiscard]] Activations& inputs(int) noexcept { return gated_; }
-  void run(const Pass& pass, const StateSpaceWeights& w, const MixerLayer& layer, const Activations& x, OutputRows out, int until) noexcept;
+  /// `form`: the ordered form that W_in reads, where others read x beside it.
+  void run(const Pass& pass, const StateSpaceWeights& w, const MixerLayer& layer, const Activations& x, OutputRows out, int until, int form = 0) noexcept;
 
  private:
   [[nodiscard]] std::int64_t inner() const noexcept { return sizes_.value_heads * sizes_.value_dim; }
@@ -46,6 +60,7 @@ class StateSpace {
   const float norm_eps_;
   RecurrentSequences sequences_;
   std::vector<Recurrence> recurrences_;  ///< one a worker
+  std::vector<float> scales_;   ///< (inner + channels + heads); empty: all are 1
   RowBuffer in_;                ///< (tokens, inner + channels + heads)
   RowBuffer inputs_, mixed_;    ///< (tokens, channels), before the convolution and after it: x, B, C
   RowBuffer values_, outputs_;  ///< (tokens, inner): dt x, and y
@@ -53,9 +68,9 @@ class StateSpace {
   Activations gated_;           ///< (tokens, inner)
 };
 
-inline void StateSpace::run(const Pass& pass, const StateSpaceWeights& w, const MixerLayer& layer, const Activations& x, OutputRows out, int until) noexcept {
+inline void StateSpace::run(const Pass& pass, const StateSpaceWeights& w, const MixerLayer& layer, const Activations& x, OutputRows out, int until, int form) noexcept {
   if (until == 0) return;
-  linear(pass, x, {{w.in, nullptr, in_.output()}});
+  linear(pass, x, {{w.in, nullptr, in_.output(), form}});
   mix(pass, w, layer.place);
   const OutputRows mixed = mixed_.output();
   const std::int64_t of_keys = sizes_.key_heads * sizes_.key_dim;
@@ -75,7 +90,11 @@ inline void StateSpace::run(const Pass& pass, const StateSpaceWeights& w, const 
 inline void StateSpace::mix(const Pass& pass, const StateSpaceWeights& w, std::int64_t place) noexcept {
   const std::int64_t channels = sizes_.channels, d = sizes_.value_dim;
   pass.for_rows([&](Range part, int) {
-    for (std::int64_t t = part.begin; t < part.end; ++t) std::copy_n(in_.row(t) + inner(), channels, inputs_.row(t));
+    for (std::int64_t t = part.begin; t < part.end; ++t) {
+      float* in = in_.row(t);
+      for (std::size_t c = 0; c < scales_.size(); ++c) in[c] *= scales_[c];
+      std::copy_n(in + inner(), channels, inputs_.row(t));
+    }
   });
   const CausalConvolution convolution{.weights = w.convolution.data(), .bias = values_of(w.convolution_bias), .channels = channels, .taps = sizes_.taps};
   pass.for_parts(channels, [&](std::int64_t t, std::int64_t begin, std::int64_t end) {

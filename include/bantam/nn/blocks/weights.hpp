@@ -2,6 +2,7 @@
 #pragma once
 
 #include "bantam/nn/blocks/weights/attention.hpp"
+#include "bantam/nn/blocks/weights/channel_delta.hpp"
 #include "bantam/nn/blocks/weights/drafting.hpp"
 #include "bantam/nn/blocks/weights/experts.hpp"
 #include "bantam/nn/blocks/weights/gated_delta.hpp"
@@ -16,8 +17,9 @@ namespace bantam::inline v0 {
 struct LayerWeights {
   std::vector<float> attention_norm, attention_norm_bias, attention_out_norm, attention_out_norm_bias;  ///< (dim), around the first half
   std::vector<float> ffn_norm, ffn_norm_bias, ffn_out_norm, ffn_out_norm_bias;                          ///< (dim), around the second
-  nn::AttentionWeights attention;  ///< the first half is one of these
+  nn::AttentionWeights attention;  ///< the first half is one of these, or attention beside a state space
   nn::GatedDeltaWeights delta;
+  nn::ChannelDeltaWeights channel_delta;
   nn::StateSpaceWeights state_space;
   nn::ShortConvolutionWeights convolution;
   nn::MlpWeights mlp;          ///< of dense layers, or the shared expert
