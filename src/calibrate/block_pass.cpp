@@ -140,13 +140,16 @@ Tensor<float, 2> BlockPass::lacking(const LayerWeights& block, std::size_t group
   const Tensor<float, 2> added = outputs_of(*matrix_of(block, last), x);
   const std::span<const float> original = original_of(hidden);
   const std::int64_t dim = added.extent(1);
+  // The residual stream gets so many times what the matrix makes.
+  const ModelScales& scales = checkpoint_.config().scales;
+  const auto scale = static_cast<float>(scales.residual * (input_groups()[group].half == Half::feed_forward ? scales.down : 1));
   Tensor<float, 2> lacking({dim, x.extent(0)});
   parallel_for(dim, 64, [&](Range rows) {
     for (std::int64_t t = 0; t < x.extent(0); ++t) {
       for (std::int64_t row = rows.begin; row < rows.end; ++row) {
         const auto at = static_cast<std::size_t>(t * dim + row);
         const float bias = biases != nullptr ? (*biases)[static_cast<std::size_t>(row)] : 0.0f;
-        lacking(row, t) = original[at] - (hidden[at] + (added(t, row) + bias));
+        lacking(row, t) = (original[at] - (hidden[at] + scale * (added(t, row) + bias))) / scale;
       }
     }
   });

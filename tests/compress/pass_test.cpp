@@ -154,6 +154,34 @@ TEST_CASE_FIXTURE(Pass, "following the original makes good what coarse rounding 
   for (std::size_t i = 0; i < one.tensors().size(); ++i) CHECK(std::ranges::equal(one.tensors()[i].source->parts()[0].bytes, other.tensors()[i].source->parts()[0].bytes));
 }
 
+TEST_CASE("following the original does no harm where there is little to make good, whatever the architecture scales") {
+  Random random(7);
+  Calibration calibration;
+  for (int i = 0; i < 8; ++i) {
+    auto& sample = calibration.samples.emplace_back();
+    for (int t = 0; t < 24; ++t) sample.push_back(static_cast<TokenId>(random.next() % 30));
+  }
+  for (const ArchSpec* arch : architectures) {
+    CAPTURE(std::string(arch->name));
+    const TinyModel tiny = TinyModel{.arch = arch}.make();
+    const TemporaryFolder folder;
+    tiny.write_folder(folder / "hf");
+    const Model original = Model::load(folder / "hf");
+    const auto distance = [&](double share) {
+      const Recipe recipe = recipe::gptq("i8.g32", {}, {.follow_original = share});
+      (void)compress_file(Checkpoint::open(folder / "hf"), folder / "m.bantam", recipe, Target::native, {}, calibration);
+      const Model rounded = Model::load(folder / "m.bantam");
+      double sum = 0;
+      for (const std::vector<TokenId>& sample : calibration.samples) {
+        const std::vector<float> expected = logits_of(original, sample), found = logits_of(rounded, sample);
+        for (std::size_t i = 0; i < expected.size(); ++i) sum += std::pow(static_cast<double>(found[i]) - static_cast<double>(expected[i]), 2);
+      }
+      return std::sqrt(sum);
+    };
+    CHECK(distance(1) < 1.5 * distance(0));
+  }
+}
+
 TEST_CASE_FIXTURE(Pass, "a run that was stopped goes on, and gives the bytes of one that was not") {
   for (const Method method : calibrated) {
     CAPTURE(std::string(name_of(method)));
