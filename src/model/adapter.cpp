@@ -24,6 +24,7 @@ namespace bantam::inline v0 {
 struct Adapter::Data {
   std::filesystem::path path;
   std::string place;
+  bool has_scales = false;  ///< of the model, in its matrices, as GGUF files of some architectures have them
   std::vector<AdapterMatrix> matrices;
   std::vector<std::string> names;  ///< of each
   std::int64_t rank = 0;
@@ -204,6 +205,7 @@ Adapter Adapter::load(const std::filesystem::path& path, const ModelConfig& conf
   auto data = std::make_shared<Data>();
   data->path = path;
   data->place = file.place;
+  data->has_scales = config.arch->folds_scales && file.container == Container::gguf;
   AdapterMatcher(file, config).match(data->matrices, data->names);
   std::set<const std::byte*> counted;  // what several share, once
   for (const AdapterMatrix& m : data->matrices) {
@@ -211,7 +213,9 @@ Adapter Adapter::load(const std::filesystem::path& path, const ModelConfig& conf
     for (const WeightMatrix* matrix : {&m.update.a, &m.update.b}) data->bytes += counted.insert(matrix->view().data).second ? matrix->bytes() : 0;
   }
   data->fingerprint = hash_of_matrices(data->matrices);
-  return Adapter(std::move(data));
+  Adapter adapter(std::move(data));
+  adapter.check_fits(config);
+  return adapter;
 }
 
 const std::filesystem::path& Adapter::path() const noexcept { return data_->path; }
@@ -226,6 +230,10 @@ std::span<const AdapterMatrix> Adapter::of_layer(std::int64_t layer) const noexc
 }
 
 void Adapter::check_fits(const ModelConfig& config) const {
+  if (config.arch->folds_scales && data_->has_scales != (config.scales == ModelScales())) {
+    constexpr std::string_view apart = "a model with scales in its config (a folder)", folded = "one with scales in its weights (a GGUF file)";
+    fail(Errc::unsupported, data_->place, ": expected ", data_->has_scales ? folded : apart, ", found ", data_->has_scales ? apart : folded);
+  }
   for (const AdapterMatrix& m : data_->matrices) {
     const bool by_heads = info_of(m.id.role).by_heads, in_layer = m.id.layer < config.layers && is_in_layer(m.id.role, m.id.layer, config);
     const bool there = in_layer && (m.id.expert < 0 || m.id.expert < (by_heads ? config.heads_of(m.id.layer) : config.layer(m.id.layer).experts));
