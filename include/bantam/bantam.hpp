@@ -15,5 +15,6 @@
 #include "bantam/session/continuations.hpp"
 #include "bantam/session/embed.hpp"
 #include "bantam/session/evaluate.hpp"
+#include "bantam/session/scheduler.hpp"
 #include "bantam/session/session.hpp"
 #include "bantam/text/reply.hpp"
