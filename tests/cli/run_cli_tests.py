@@ -8,11 +8,12 @@ import general_facts
 import measure_facts
 import naming_facts
 import run_facts
+import serve_facts
 import terminal_facts
 import tokenize_facts
 from harness import QUICK, Harness
 
-GROUPS = [general_facts, tokenize_facts, naming_facts, run_facts, terminal_facts, measure_facts, compress_facts, foreign_facts]
+GROUPS = [general_facts, tokenize_facts, naming_facts, run_facts, serve_facts, terminal_facts, measure_facts, compress_facts, foreign_facts]
 
 
 def main():
