@@ -15,6 +15,7 @@
 #include <boost/beast/http/string_body.hpp>
 
 #include <algorithm>
+#include <atomic>
 #include <charconv>
 #include <csignal>
 #include <set>
@@ -79,10 +80,13 @@ struct HttpServer::Impl {
     }
   }
 
+  ~Impl() { *runs = false; }
+
   void accept();
   void sweep();
 
   const HttpLimits limits;
+  const std::shared_ptr<std::atomic<bool>> runs = std::make_shared<std::atomic<bool>>(true);
   asio::io_context context{1};
   Tcp::acceptor acceptor;
   asio::steady_timer sweep_timer, accept_timer;
@@ -135,6 +139,12 @@ class Connection : public std::enable_shared_from_this<Connection> {
     if (version_ >= 11 && !omits_body_) write("0\r\n\r\n");
     answered();
   }
+  /// Nobody is left who could answer.
+  void abandon(std::uint64_t number) {
+    if (number != number_ || state_ != State::answering) return;
+    if (streams_) return close();
+    write_reply({.status = 500, .body = R"({"error":{"message":"out of memory","type":"server_error","param":null,"code":500}})"});
+  }
   void on_gone(std::uint64_t number, std::function<void()> f) {
     if (number != number_ || state_ == State::closed) return f();
     if (state_ == State::answering) gone_ = std::move(f);
@@ -183,8 +193,16 @@ namespace {
 /// What handlers hold of a connection: calls come from any thread and are carried out on the server's.
 class Answer final : public Exchange {
  public:
-  Answer(std::shared_ptr<Connection> connection, asio::io_context& context, std::uint64_t number, HttpRequest request)
-      : connection_(std::move(connection)), context_(context), number_(number), request_(std::move(request)) {}
+  Answer(std::shared_ptr<Connection> connection, HttpServer::Impl& server, std::uint64_t number, HttpRequest request)
+      : connection_(std::move(connection)), context_(server.context), runs_(server.runs), number_(number), request_(std::move(request)) {}
+  ~Answer() override {
+    if (!*runs_) return;
+    try {
+      asio::post(context_, [c = connection_, n = number_] { c->abandon(n); });
+    } catch (const std::exception&) {
+      // The client waits until it has enough of that.
+    }
+  }
 
   [[nodiscard]] const HttpRequest& request() const noexcept override { return request_; }
   void reply(HttpReply reply) override {
@@ -206,6 +224,7 @@ class Answer final : public Exchange {
  private:
   const std::shared_ptr<Connection> connection_;
   asio::io_context& context_;
+  const std::shared_ptr<const std::atomic<bool>> runs_;  ///< the context
   const std::uint64_t number_;
   const HttpRequest request_;
 };
@@ -261,7 +280,7 @@ void Connection::read_body() {
     self->state_ = State::answering;
     self->read_by_ = Clock::time_point::max();
     self->said_ = Clock::now();
-    const auto answer = std::make_shared<Answer>(self, self->server_.context, ++self->number_, std::move(request));
+    const auto answer = std::make_shared<Answer>(self, self->server_, ++self->number_, std::move(request));
     self->watch();
     self->server_.handler(answer);
   });

@@ -238,7 +238,11 @@ void Writing::update(const Update& update) {
     switch (update.end) {
       case TextEnd::failed: throw ApiError(500, "server_error", update.error);
       case TextEnd::late: throw ApiError(503, "unavailable_error", "the request took longer than the server lets it");
-      case TextEnd::cancelled: throw ApiError(503, "unavailable_error", "the server is shutting down");
+      case TextEnd::cancelled:
+        // Else its client went away, and nobody reads an answer.
+        if (app_.draining) throw ApiError(503, "unavailable_error", "the server is shutting down");
+        failed_ = true;
+        return;
       default: break;
     }
     take(update);
