@@ -1,7 +1,7 @@
 // Connections: reading requests, writing answers, noticing who went away.
 #include "server/http.hpp"
 
-#include <boost/asio/bind_executor.hpp>
+#include <boost/asio/dispatch.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/ip/v6_only.hpp>
@@ -190,7 +190,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
 namespace {
 
-/// What handlers hold of a connection: calls come from any thread and are carried out on the server's.
+/// What handlers hold of a connection: calls come from any thread and are carried out on the server's. Those that come from there are so at
+/// once: what it posts itself may come after what other threads post later.
 class Answer final : public Exchange {
  public:
   Answer(std::shared_ptr<Connection> connection, HttpServer::Impl& server, std::uint64_t number, HttpRequest request)
@@ -198,6 +199,7 @@ class Answer final : public Exchange {
   ~Answer() override {
     if (!*runs_) return;
     try {
+      // Never at once: an answer may be on its way from another thread.
       asio::post(context_, [c = connection_, n = number_] { c->abandon(n); });
     } catch (const std::exception&) {
       // The client waits until it has enough of that.
@@ -206,19 +208,19 @@ class Answer final : public Exchange {
 
   [[nodiscard]] const HttpRequest& request() const noexcept override { return request_; }
   void reply(HttpReply reply) override {
-    asio::post(context_, [c = connection_, n = number_, reply = std::move(reply)]() mutable { c->reply(n, std::move(reply)); });
+    asio::dispatch(context_, [c = connection_, n = number_, reply = std::move(reply)]() mutable { c->reply(n, std::move(reply)); });
   }
   void expect_stream() override {
-    asio::post(context_, [c = connection_, n = number_] { c->expect_stream(n); });
+    asio::dispatch(context_, [c = connection_, n = number_] { c->expect_stream(n); });
   }
   void send(std::string events) override {
-    asio::post(context_, [c = connection_, n = number_, events = std::move(events)] { c->send(n, events); });
+    asio::dispatch(context_, [c = connection_, n = number_, events = std::move(events)] { c->send(n, events); });
   }
   void end() override {
-    asio::post(context_, [c = connection_, n = number_] { c->end(n); });
+    asio::dispatch(context_, [c = connection_, n = number_] { c->end(n); });
   }
   void on_gone(std::function<void()> f) override {
-    asio::post(context_, [c = connection_, n = number_, f = std::move(f)]() mutable { c->on_gone(n, std::move(f)); });
+    asio::dispatch(context_, [c = connection_, n = number_, f = std::move(f)]() mutable { c->on_gone(n, std::move(f)); });
   }
 
  private:

@@ -8,6 +8,7 @@ import socket
 import subprocess
 import threading
 import time
+from random import Random
 
 from harness import QUICK, TIMEOUT
 
@@ -609,6 +610,58 @@ def facts_many_clients(h, models):
         wrong = [k for k in range(count) if found.get(k) != wanted[k % len(PROMPTS)]]
         h.equal(f"{count} clients at once get the tokens of run", wrong, [])
         h.fact("they were stepped together", server.metric("llamacpp:n_busy_slots_per_decode") > 2, server.metric("llamacpp:n_busy_slots_per_decode"))
+
+
+def facts_mixture(h, models):
+    if not has_server(h):
+        return
+    # Requests of all kinds at once for a while, some of them broken off or senseless, more than the queue takes.
+    seconds, clients = (2, 10) if QUICK else (5, 40)
+    with Server(h, "--parallel", "8", "--queue", "20") as server:
+        body = {"temperature": 0.9, "cache_prompt": True}
+        wanted = {(i, n): server.ask("/completion", {**body, "prompt": PROMPTS[i], "n_predict": n, "seed": i}).json["tokens"] for i in range(len(PROMPTS)) for n in (5, 40)}
+        seen = {"right": 0, "refused": 0, "wrong": 0}
+        lock = threading.Lock()
+        end = time.monotonic() + seconds
+
+        def client(number):
+            random = Random(number)
+            while time.monotonic() < end:
+                i, n, kind = random.randrange(len(PROMPTS)), random.choice((5, 40)), random.random()
+                asked = {**body, "prompt": PROMPTS[i], "n_predict": n, "seed": i, "stream": kind > 0.6}
+                if kind < 0.1:
+                    data = post("/completion", endless(stream=True))
+                    server.raw(data[: random.randrange(1, len(data) + 1)], read=False)
+                    continue
+                if kind < 0.2:
+                    found = "right" if server.ask("/v1/chat/completions", {"messages": []}).status == 400 else "wrong"
+                else:
+                    answer = server.ask("/completion", asked)
+                    tokens = None
+                    if answer.status == 200:
+                        parts = [json.loads(e[6:]) for e in answer.body.decode().split("\n\n") if e] if asked["stream"] else [answer.json]
+                        tokens = sum((p["tokens"] for p in parts), [])
+                    found = "refused" if answer.status == 429 else "right" if tokens == wanted[i, n] else "wrong"
+                with lock:
+                    seen[found] += 1
+                if found == "refused":
+                    time.sleep(0.02)
+
+        def guarded(number):
+            try:
+                client(number)
+            except Exception as error:
+                with lock:
+                    seen["wrong"] += 1
+                print(f"        {type(error).__name__}: {error}")
+
+        threads = [threading.Thread(target=guarded, args=(k,)) for k in range(clients)]
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join()
+        h.fact("no answer is wrong, and none is missing", seen["wrong"] == 0 and seen["right"] > 0, seen)
+        h.fact("nothing is left behind", server.wait_for("bantam:requests", 0, 20.0) and server.wait_for("bantam:connections", 1, 20.0))
 
 
 def facts_end(h, models):
