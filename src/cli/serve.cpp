@@ -104,11 +104,11 @@ int serve(ServeOptions o) {
   const Model model = load_model(o.model, o.loading, {.context = o.context, .kv = o.kv, .sequences = 2 * o.parallel});
   if (o.context > model.config().context) warn(message("a context of ", o.context, " tokens, the model was made for ", model.config().context));
   if (is_bounded) server.set_context(std::min(model.config().context, bounded_context));
-  const int signal = server.run(model, [&](std::string_view line) {
-    constexpr std::string_view listening = "listening on ";
-    note(line);
-    if (o.common.json && line.starts_with(listening)) print_json({{"url", line.substr(listening.size())}, {"model", options.name}, {"parallel", o.parallel}});
-  });
+  const auto ready = [&](std::string_view url) {
+    note(message("listening on ", url));
+    if (o.common.json) print_json({{"url", url}, {"model", options.name}, {"parallel", o.parallel}});
+  };
+  const int signal = server.run(model, ready, [](std::string_view line) { note(message("bantam: ", line)); });
   return signal == SIGINT ? 128 + signal : 0;
 }
 

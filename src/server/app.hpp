@@ -2,7 +2,9 @@
 #pragma once
 
 #include <atomic>
+#include <list>
 #include <memory>
+#include <mutex>
 #include <string>
 
 #include "bantam/grammar/grammar.hpp"
@@ -13,6 +15,28 @@
 #include "server/server.hpp"
 
 namespace bantam::server {
+
+/// What a grammar is written in.
+enum class GrammarKind : std::uint8_t { gbnf, json_schema, json_object };
+
+/// Grammars over the tokens of one vocabulary, of which the last few are kept: clients send the same schema with every request, and what was
+/// found out about its tokens is of use again. Safe from any thread.
+class Grammars {
+ public:
+  explicit Grammars(const Tokenizer& tokenizer) : trie_(tokenizer) {}
+  /// Throws as Grammar does.
+  [[nodiscard]] TokenGrammar get(GrammarKind kind, const std::string& source);
+
+ private:
+  struct Known {
+    GrammarKind kind;
+    std::string source;
+    TokenGrammar grammar;
+  };
+  TokenTrie trie_;
+  std::mutex mutex_;
+  std::list<Known> known_;  ///< asked for last first
+};
 
 struct App {
   App(const ServerOptions& o, HttpServer& h, const Model& model);
@@ -31,7 +55,7 @@ struct App {
   HttpServer& http;
   Engine engine;
   Scheduler scheduler;
-  TokenTrie trie;
+  Grammars grammars;
   std::string template_source;
   ChatTemplate chat_template;
   bool has_own_template;         ///< the model's, or one that was given; else ChatML

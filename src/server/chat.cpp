@@ -97,11 +97,11 @@ Json parameters_of(const Json& tool) {
   return any;
 }
 
-/// What a reply may be where a tool must be called. The form is one that no model marks, so that one way fits all of them.
-Grammar calls_grammar(const ToolChoice& choice) {
+/// The schema of a reply where a tool must be called. The form is one that no model marks, so that one way fits all of them.
+std::string calls_schema(const ToolChoice& choice) {
   if (choice.use == ToolUse::named) {
     for (const Json& tool : choice.tools) {
-      if (function_of(tool)["name"].string() == choice.name) return Grammar::from_json_schema(parameters_of(tool).dump());
+      if (function_of(tool)["name"].string() == choice.name) return parameters_of(tool).dump();
     }
   }
   Json ways = Json::array();
@@ -117,7 +117,7 @@ Grammar calls_grammar(const ToolChoice& choice) {
   }
   Json schema = Json::object();
   schema["anyOf"] = std::move(ways);
-  return Grammar::from_json_schema(schema.dump());
+  return schema.dump();
 }
 
 void check_messages(const Json& messages) {
@@ -134,7 +134,7 @@ void check_messages(const Json& messages) {
   }
 }
 
-ChatAsked read_chat(const App& app, const Json& body) {
+ChatAsked read_chat(App& app, const Json& body) {
   const Fields fields(body);
   app.check_model(fields);
   fields.not_yet({"audio", "modalities", "echo", "continue_final_message", "chat_template", "web_search_options"});
@@ -150,7 +150,7 @@ ChatAsked read_chat(const App& app, const Json& body) {
   if (chat.asked.logprobs) chat.asked.texts.top_logprobs = static_cast<int>(top.value_or(0));
   const bool forced = chat.tools.use == ToolUse::must || chat.tools.use == ToolUse::named;
   if (forced && generate.grammar) throw bad_request("tool_choice: expected no response_format beside a tool that must be called", "tool_choice");
-  if (forced) generate.grammar.emplace(grammar_over(app, calls_grammar(chat.tools)));
+  if (forced) generate.grammar.emplace(app.grammars.get(GrammarKind::json_schema, calls_schema(chat.tools)));
   chat.is_plain = forced || chat.asked.is_json;
   if (!chat.is_plain) generate.spell = app.reply_marks;
   const std::string prompt = chat_prompt_of(app, body, chat.tools.use != ToolUse::none);

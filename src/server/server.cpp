@@ -128,7 +128,7 @@ std::string random_id(std::string_view prefix, std::size_t length) {
 }
 
 App::App(const ServerOptions& o, HttpServer& h, const Model& model)
-    : options(o), http(h), engine(model, {.context = o.scheduler.context, .threads = o.threads}), scheduler(engine, o.scheduler), trie(model.tokenizer()),
+    : options(o), http(h), engine(model, {.context = o.scheduler.context, .threads = o.threads}), scheduler(engine, o.scheduler), grammars(model.tokenizer()),
       template_source(!o.chat_template.empty()                    ? o.chat_template
                       : !model.tokenizer().chat_template().empty() ? model.tokenizer().chat_template()
                                                                    : std::string(chatml)),
@@ -152,9 +152,9 @@ void App::answer(Exchange& exchange, const ApiError& error) { answer(exchange, e
 Server::Server(ServerOptions options) : options_(std::move(options)), http_(std::make_unique<HttpServer>(options_.host, options_.port, options_.limits)) {}
 Server::~Server() = default;
 
-int Server::run(const Model& model, const std::function<void(std::string_view)>& note) {
+int Server::run(const Model& model, const std::function<void(std::string_view)>& ready, const std::function<void(std::string_view)>& note) {
   App app(options_, *http_, model);
-  if (!app.has_own_template) note("warning: the model has no chat template: chats are written as ChatML");
+  if (!app.has_own_template) note("the model has no chat template: chats are written as ChatML");
   boost::asio::thread_pool handlers(handler_threads);
   int signal = 0;
   const auto check = [&](const HttpRequest& request) {
@@ -193,7 +193,7 @@ int Server::run(const Model& model, const std::function<void(std::string_view)>&
     look(look);
   });
   http_->listen(check, handle);
-  note("listening on " + http_->url());
+  ready(http_->url());
   http_->run();
   handlers.join();
   return signal;

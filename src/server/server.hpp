@@ -39,8 +39,8 @@ class Server {
   /// Replaces SchedulerOptions::context, for who knows the model only later.
   void set_context(std::int64_t context) noexcept { options_.scheduler.context = context; }
   /// Serves until SIGINT or SIGTERM and what was at hand then is answered, and returns the signal; a second one ends the process at once.
-  /// `note` is given lines for people, the first of them "listening on http://HOST:PORT". Throws bantam::Error.
-  [[nodiscard]] int run(const Model& model, const std::function<void(std::string_view)>& note);
+  /// `ready` is called with the address when it listens, `note` with lines for people. Throws bantam::Error.
+  [[nodiscard]] int run(const Model& model, const std::function<void(std::string_view url)>& ready, const std::function<void(std::string_view)>& note);
 
  private:
   ServerOptions options_;

@@ -92,20 +92,21 @@ std::vector<std::string> read_stop(const Fields& fields) {
   return stop;
 }
 
-/// The grammar that response_format, or one of its older names, asks for, and whether JSON is all that it lets through.
+/// A grammar as it is written.
 struct AskedGrammar {
-  std::optional<Grammar> grammar = {};
-  bool is_json = true;
+  GrammarKind kind;
+  std::string source;
 };
 
-AskedGrammar read_grammar(const Fields& fields) {
-  std::vector<Grammar> found;
-  bool is_json = true;
-  const auto from_gbnf = [&](const std::string& text) {
-    found.push_back(Grammar::from_gbnf(text));
-    is_json = false;
+/// What response_format, or one of its older names, asks for.
+std::optional<AskedGrammar> read_grammar(const Fields& fields) {
+  std::vector<AskedGrammar> found;
+  const auto add_schema = [&](const Json& schema) {
+    found.push_back({GrammarKind::json_schema, schema.is_string() ? schema.get<std::string>() : schema.dump()});
   };
-  const auto from_schema = [&](const Json& schema) { found.push_back(Grammar::from_json_schema(schema.dump())); };
+  const auto add_gbnf = [&](std::string text) {
+    if (!text.empty()) found.push_back({GrammarKind::gbnf, std::move(text)});
+  };
   if (const Json* format = fields.object("response_format")) {
     const Fields inside(*format, "response_format");
     const std::string type = inside.text("type").value_or("text");
@@ -113,43 +114,34 @@ AskedGrammar read_grammar(const Fields& fields) {
       const Json* named = inside.object("json_schema");
       const Json* schema = named == nullptr ? nullptr : named->find("schema");
       if (schema == nullptr) throw bad_request("response_format.json_schema: expected an object with a schema, found none", "response_format");
-      from_schema(*schema);
+      add_schema(*schema);
     } else if (type == "json_object") {
       if (const Json* schema = inside.object("schema"); schema != nullptr && !schema->empty()) {
-        from_schema(*schema);
+        add_schema(*schema);
       } else {
-        found.push_back(Grammar::json_object());
+        found.push_back({GrammarKind::json_object, {}});
       }
     } else if (type != "text") {
       throw bad_request(message("response_format.type: expected text, json_object or json_schema, found ", printable(type)), "response_format");
     }
   }
   for (const std::string_view name : {"json_schema", "guided_json"}) {
-    if (const Json* schema = fields.find(name); schema != nullptr && schema->is_string()) {
-      found.push_back(Grammar::from_json_schema(schema->string()));
-    } else if (schema != nullptr) {
-      from_schema(*schema);
-    }
+    if (const Json* schema = fields.find(name)) add_schema(*schema);
   }
-  for (const std::string_view name : {"grammar", "guided_grammar"}) {
-    if (const auto text = fields.text(name); text && !text->empty()) from_gbnf(*text);
-  }
+  for (const std::string_view name : {"grammar", "guided_grammar"}) add_gbnf(fields.text(name).value_or(""));
   if (const Json* inner = fields.object("structured_outputs")) {
     const Fields inside(*inner, "structured_outputs");
     inside.not_yet({"regex", "choice", "structural_tag"});
-    if (const Json* schema = inside.find("json")) from_schema(*schema);
-    if (const auto text = inside.text("grammar")) from_gbnf(*text);
+    if (const Json* schema = inside.find("json")) add_schema(*schema);
+    add_gbnf(inside.text("grammar").value_or(""));
   }
   if (found.size() > 1) throw bad_request("response_format: expected one grammar or schema, found several", "response_format");
-  if (found.empty()) return {};
-  return {std::move(found.front()), is_json};
+  return found.empty() ? std::nullopt : std::optional(std::move(found.front()));
 }
 
 }  // namespace
 
-TokenGrammar grammar_over(const App& app, const Grammar& grammar) { return {grammar, app.trie}; }
-
-Asked read_asked(const App& app, const Fields& fields, std::int64_t max_tokens) {
+Asked read_asked(App& app, const Fields& fields, std::int64_t max_tokens) {
   fields.not_yet({"stop_token_ids", "min_tokens", "bad_words", "allowed_token_ids", "guided_regex", "guided_choice", "prompt_logprobs", "use_beam_search",
                   "truncate_prompt_tokens", "include_stop_str_in_output", "suffix", "lora", "image_data", "input_extra", "samplers", "logits_processors"});
   Asked asked;
@@ -174,9 +166,9 @@ Asked read_asked(const App& app, const Fields& fields, std::int64_t max_tokens) 
     if (!asked.stream) throw bad_request("stream_options: expected \"stream\": true with it", "stream_options");
     asked.include_usage = Fields(*options, "stream_options").flag("include_usage", false);
   }
-  if (const AskedGrammar given = read_grammar(fields); given.grammar) {
-    g.grammar.emplace(grammar_over(app, *given.grammar));
-    asked.is_json = given.is_json;
+  if (const std::optional<AskedGrammar> given = read_grammar(fields)) {
+    g.grammar.emplace(app.grammars.get(given->kind, given->source));
+    asked.is_json = given->kind != GrammarKind::gbnf;
   }
   return asked;
 }

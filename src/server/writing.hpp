@@ -16,11 +16,9 @@ struct Asked {
 };
 
 /// Reads what the endpoints have in common: sampling, stop texts, grammar, n, stream. `max_tokens` where nothing says how many.
-[[nodiscard]] Asked read_asked(const App& app, const Fields& fields, std::int64_t max_tokens);
+[[nodiscard]] Asked read_asked(App& app, const Fields& fields, std::int64_t max_tokens);
 /// Throws ApiError (400, with the numbers) unless the prompts leave room for a token.
 void check_room(const App& app, const TextRequest& request);
-/// A grammar over this model's tokens.
-[[nodiscard]] TokenGrammar grammar_over(const App& app, const Grammar& grammar);
 
 /// TextUpdate, to keep.
 struct Update {
