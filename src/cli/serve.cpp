@@ -102,7 +102,8 @@ int serve(ServeOptions o) {
   server::Server server(options);
   // As many ended texts are kept as run.
   const Model model = load_model(o.model, o.loading, {.context = o.context, .kv = o.kv, .sequences = 2 * o.parallel});
-  if (o.context > model.config().context) warn(message("a context of ", o.context, " tokens, the model was made for ", model.config().context));
+  if (o.context > model.config().context)
+    warn(message("a context of ", o.context, " tokens, the model was made for ", model.config().context));
   if (is_bounded) server.set_context(std::min(model.config().context, bounded_context));
   const auto ready = [&](std::string_view url) {
     note(message("listening on ", url));
@@ -132,13 +133,15 @@ void add_serve(CLI::App& app, Action& action) {
   add_integer(verb, "--port", o->port, {0, 65535}, "0: any that is free");
   add_text(verb, "--alias", o->alias, "NAME", "what clients call the model [its file's name]");
   add_integer(verb, "--parallel", o->parallel, {1, 1024}, "texts that are generated at once");
-  add_integer(verb, "--queue", o->queue, {-1, 1 << 20}, "requests that may wait beside those; others get 429; -1: four for each of --parallel");
+  add_integer(verb, "--queue", o->queue, {-1, 1 << 20},
+              "requests that may wait beside those; others get 429; -1: four for each of --parallel");
   add_integer(verb, "--context", o->context, {0, std::int64_t{1} << 31},
               "most tokens of each text; 0: what the model was made for, with --memory 8192 of them at most");
   add_kv(verb, o->kv);
   add_texts(verb, "--api-key", o->api_keys, "KEY", "clients must name it, or another of them; may be repeated");
   add_text(verb, "--api-key-file", o->api_key_file, "FILE", "the same, a key a line");
-  add_integer(verb, "-n,--max-tokens", o->max_tokens, {-1, most_int}, "most tokens of requests that do not say it; -1: until the model ends");
+  add_integer(verb, "-n,--max-tokens", o->max_tokens, {-1, most_int},
+              "most tokens of requests that do not say it; -1: until the model ends");
   add_integer(verb, "--max-wait", o->max_wait, {0, most_int}, "seconds that a request may wait for its turn; 0: as long as it likes");
   add_integer(verb, "--max-time", o->max_time, {0, most_int}, "seconds that a request may take in all; 0: as long as it likes");
   add_integer(verb, "--drain", o->drain, {0, most_int}, "seconds that requests have to end when a signal ends the server");

@@ -63,13 +63,16 @@ ToolChoice read_tools(const Fields& fields) {
   } else if (said->is_object()) {
     const Json* function = Fields(*said, "tool_choice").object("function");
     choice.name = function == nullptr ? "" : Fields(*function, "tool_choice.function").text("name").value_or("");
-    const bool known = tools != nullptr && std::any_of(tools->begin(), tools->end(), [&](const Json& tool) { return function_of(tool)["name"].string() == choice.name; });
+    const bool known = tools != nullptr && std::any_of(tools->begin(), tools->end(), [&](const Json& tool) {
+                         return function_of(tool)["name"].string() == choice.name;
+                       });
     if (!known) throw bad_request(message("tool_choice: expected one of the tools, found ", printable(choice.name)), "tool_choice");
     choice.use = ToolUse::named;
   } else {
     refuse("tool_choice", "none, auto, required or a function", *said);
   }
-  if (tools == nullptr && choice.use != ToolUse::free && choice.use != ToolUse::none) throw bad_request("tool_choice: expected tools with it, found none", "tool_choice");
+  if (tools == nullptr && choice.use != ToolUse::free && choice.use != ToolUse::none)
+    throw bad_request("tool_choice: expected tools with it, found none", "tool_choice");
   return choice;
 }
 
@@ -128,7 +131,9 @@ void check_messages(const Json& messages) {
     if (!messages[i].is_object()) refuse(place, "an object", messages[i]);
     const Fields fields(messages[i], place);
     const std::string role = fields.text("role").value_or("");
-    if (std::ranges::find(roles, role) == std::end(roles)) throw bad_request(message(place, ".role: expected system, user, assistant or tool, found ", printable(role)), "messages");
+    if (std::ranges::find(roles, role) == std::end(roles))
+      throw bad_request(message(place, ".role: expected system, user, assistant or tool, found ", printable(role)),
+                        "messages");
     const bool may_be_empty = role == "tool" || role == "function" || (role == "assistant" && fields.array("tool_calls") != nullptr);
     if (fields.find("content") == nullptr && !may_be_empty) throw bad_request(place + ".content: expected a text, found none", "messages");
   }
@@ -149,7 +154,8 @@ ChatAsked read_chat(App& app, const Json& body) {
   if (top && *top > 0 && !chat.asked.logprobs) throw bad_request("top_logprobs: expected \"logprobs\": true with it", "top_logprobs");
   if (chat.asked.logprobs) chat.asked.texts.top_logprobs = static_cast<int>(top.value_or(0));
   const bool forced = chat.tools.use == ToolUse::must || chat.tools.use == ToolUse::named;
-  if (forced && generate.grammar) throw bad_request("tool_choice: expected no response_format beside a tool that must be called", "tool_choice");
+  if (forced && generate.grammar)
+    throw bad_request("tool_choice: expected no response_format beside a tool that must be called", "tool_choice");
   if (forced) generate.grammar.emplace(app.grammars.get(GrammarKind::json_schema, calls_schema(chat.tools)));
   chat.is_plain = forced || chat.asked.is_json;
   if (!chat.is_plain) generate.spell = app.reply_marks;

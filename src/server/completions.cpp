@@ -34,7 +34,8 @@ Prompts read_prompts(const App& app, const Json* given) {
   const bool several = given->is_array() && std::none_of(given->begin(), given->end(), [](const Json& item) { return item.is_number(); });
   if (!several) return {.tokens = {one_prompt(app, *given)}};
   constexpr std::size_t most = 256;
-  if (given->empty() || given->size() > most) throw bad_request(message("prompt: expected 1 to ", most, " prompts, found ", given->size()), "prompt");
+  if (given->empty() || given->size() > most)
+    throw bad_request(message("prompt: expected 1 to ", most, " prompts, found ", given->size()), "prompt");
   Prompts prompts{.tokens = {}, .several = true};
   for (const Json& item : *given) prompts.tokens.push_back(one_prompt(app, item));
   return prompts;
@@ -61,7 +62,8 @@ struct Written {
 class CompletionWriting final : public Writing {
  public:
   CompletionWriting(App& app, std::shared_ptr<Exchange> exchange, Asked asked)
-      : Writing(app, std::move(exchange), std::move(asked)), texts_(this->asked().texts.prompts.size() * static_cast<std::size_t>(this->asked().texts.count)) {
+      : Writing(app, std::move(exchange), std::move(asked)),
+        texts_(this->asked().texts.prompts.size() * static_cast<std::size_t>(this->asked().texts.count)) {
     for (std::size_t i = 0; i < texts_.size(); ++i) texts_[i].text = echo_of(i);
   }
 
@@ -147,7 +149,8 @@ class CompletionWriting final : public Writing {
 class NativeWriting final : public Writing {
  public:
   NativeWriting(App& app, std::shared_ptr<Exchange> exchange, Asked asked, bool several)
-      : Writing(app, std::move(exchange), std::move(asked)), texts_(this->asked().texts.prompts.size() * static_cast<std::size_t>(this->asked().texts.count)),
+      : Writing(app, std::move(exchange), std::move(asked)),
+        texts_(this->asked().texts.prompts.size() * static_cast<std::size_t>(this->asked().texts.count)),
         several_(several || texts_.size() > 1) {}
 
  private:

@@ -71,11 +71,15 @@ std::optional<std::int64_t> Fields::integer(std::string_view name, std::int64_t 
   const bool is_whole = is_real && value == std::floor(value) && std::fabs(value) <= exact;
   std::optional<std::int64_t> number;
   if (is_whole) number = static_cast<std::int64_t>(value);
-  if (found->is_number_unsigned() && found->get<std::uint64_t>() <= static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max())) number = found->get<std::int64_t>();
+  if (found->is_number_unsigned() &&
+      found->get<std::uint64_t>() <= static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()))
+    number = found->get<std::int64_t>();
   if (found->is_number_integer() && !found->is_number_unsigned()) number = found->get<std::int64_t>();
   if (number && *number >= least && *number <= most) return number;
   const bool bounded = most != std::numeric_limits<std::int64_t>::max();
-  refuse(name_of(name), bounded ? message("a whole number from ", least, " to ", most) : message("a whole number of at least ", least), *found);
+  refuse(name_of(name),
+         bounded ? message("a whole number from ", least, " to ", most) : message("a whole number of at least ", least),
+         *found);
 }
 
 std::optional<double> Fields::number(std::string_view name, double least, double most) const {
@@ -130,8 +134,10 @@ void Fields::not_yet(std::initializer_list<std::string_view> names) const {
   for (const std::string_view name : names) {
     const Json* found = find(name);
     if (found == nullptr) continue;
-    const bool means_nothing = (found->is_boolean() && !found->get<bool>()) || (found->is_number() && found->get<double>() == 0) ||
-                               (found->is_string() && found->string().empty()) || ((found->is_array() || found->is_object()) && found->empty());
+    const bool means_nothing = (found->is_boolean() && !found->get<bool>()) ||
+                               (found->is_number() && found->get<double>() == 0) ||
+                               (found->is_string() && found->string().empty()) ||
+                               ((found->is_array() || found->is_object()) && found->empty());
     if (!means_nothing) throw bad_request(message(name_of(name), ": not yet"), name_of(name));
   }
 }

@@ -49,7 +49,8 @@ class Fields {
 
   /// None when it is absent or null.
   [[nodiscard]] const Json* find(std::string_view name) const;
-  [[nodiscard]] std::optional<std::int64_t> integer(std::string_view name, std::int64_t least, std::int64_t most = std::numeric_limits<std::int64_t>::max()) const;
+  [[nodiscard]] std::optional<std::int64_t> integer(std::string_view name, std::int64_t least,
+                                                    std::int64_t most = std::numeric_limits<std::int64_t>::max()) const;
   [[nodiscard]] std::optional<double> number(std::string_view name, double least, double most) const;
   [[nodiscard]] bool flag(std::string_view name, bool otherwise) const;
   [[nodiscard]] std::optional<std::string> text(std::string_view name) const;

@@ -62,7 +62,8 @@ HttpReply refusal_of(Code code) {
 class Connection;
 
 struct HttpServer::Impl {
-  Impl(const std::string& host, int port, HttpLimits l) : limits(l), acceptor(context), sweep_timer(context), accept_timer(context), signals(context) {
+  Impl(const std::string& host, int port, HttpLimits l)
+      : limits(l), acceptor(context), sweep_timer(context), accept_timer(context), signals(context) {
     try {
       Tcp::resolver resolver(context);
       const auto found = resolver.resolve(host, std::to_string(port), Tcp::resolver::passive | Tcp::resolver::numeric_service);
@@ -306,7 +307,8 @@ void Connection::watch() {
     self->watching_ = false;
     if (self->state_ == State::closed) return;
     // Called off: what came before is the next request.
-    if (code == asio::error::operation_aborted && self->state_ == State::waiting) return self->read_request(self->server_.limits.header_time);
+    if (code == asio::error::operation_aborted && self->state_ == State::waiting)
+      return self->read_request(self->server_.limits.header_time);
     if (code) return self->close();
     if (self->state_ == State::lingering) return self->linger();
     self->buffer_.commit(count);
@@ -495,7 +497,8 @@ void HttpServer::close() {
 }
 
 bool HttpServer::is_busy() const {
-  return std::any_of(impl_->connections.begin(), impl_->connections.end(), [](const auto& connection) { return connection->is_answering(); });
+  return std::any_of(impl_->connections.begin(), impl_->connections.end(),
+                     [](const auto& connection) { return connection->is_answering(); });
 }
 
 std::size_t HttpServer::connections() const noexcept { return impl_->connections.size(); }

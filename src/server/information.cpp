@@ -17,8 +17,17 @@ Json piece_json(const Tokenizer& tokenizer, TokenId id) {
 
 Json model_json(const App& app) {
   const ModelConfig& config = app.engine.model().config();
-  Json meta = {{"n_vocab", config.vocab}, {"n_ctx", app.scheduler.context()}, {"n_ctx_train", config.context}, {"n_embd", config.dim}, {"size", app.engine.model().bytes()}};
-  return {{"id", app.options.name}, {"object", "model"}, {"created", app.started}, {"owned_by", "bantam"}, {"max_model_len", app.scheduler.context()}, {"meta", std::move(meta)}};
+  Json meta = {{"n_vocab", config.vocab},
+               {"n_ctx", app.scheduler.context()},
+               {"n_ctx_train", config.context},
+               {"n_embd", config.dim},
+               {"size", app.engine.model().bytes()}};
+  return {{"id", app.options.name},
+          {"object", "model"},
+          {"created", app.started},
+          {"owned_by", "bantam"},
+          {"max_model_len", app.scheduler.context()},
+          {"meta", std::move(meta)}};
 }
 
 }  // namespace
@@ -28,7 +37,9 @@ void list_models(App& app, const std::shared_ptr<Exchange>& exchange) {
   const std::size_t begin = path.find("/models/");
   if (begin != std::string_view::npos) {
     const std::string_view name = path.substr(begin + 8);
-    if (name != app.options.name) throw ApiError(404, "invalid_request_error", message("the model ", printable(name), " does not exist"), "model", "model_not_found");
+    if (name != app.options.name)
+      throw ApiError(404, "invalid_request_error", message("the model ", printable(name), " does not exist"), "model",
+                     "model_not_found");
     return app.answer(*exchange, model_json(app));
   }
   Json json = Json::object();
@@ -48,7 +59,9 @@ void tokenize(App& app, const std::shared_ptr<Exchange>& exchange) {
   } else {
     const auto text = fields.text(as_vllm ? "prompt" : "content");
     if (!text) throw bad_request("content: expected a text, found none", "content");
-    tokens = app.tokenizer().encode(*text, {.add_special = fields.flag(as_vllm ? "add_special_tokens" : "add_special", as_vllm), .parse_special = fields.flag("parse_special", true)});
+    tokens = app.tokenizer().encode(
+        *text, {.add_special = fields.flag(as_vllm ? "add_special_tokens" : "add_special", as_vllm),
+                .parse_special = fields.flag("parse_special", true)});
   }
   Json list = Json::array();
   const bool with_pieces = fields.flag("with_pieces", false);
@@ -88,7 +101,10 @@ void props(App& app, const std::shared_ptr<Exchange>& exchange) {
   const Tokenizer& tokenizer = app.tokenizer();
   const auto spelled = [&](TokenId id) { return Json(id >= 0 ? tokenizer.piece(id) : std::string()); };
   const Sampling& s = app.options.sampling;
-  Json params = {{"temperature", static_cast<double>(s.temperature)}, {"top_k", s.top_k}, {"top_p", static_cast<double>(s.top_p)}, {"min_p", static_cast<double>(s.min_p)},
+  Json params = {{"temperature", static_cast<double>(s.temperature)},
+                 {"top_k", s.top_k},
+                 {"top_p", static_cast<double>(s.top_p)},
+                 {"min_p", static_cast<double>(s.min_p)},
                  {"n_predict", app.options.max_tokens}};
   Json settings = {{"n_ctx", app.scheduler.context()}, {"params", std::move(params)}};
   Json modalities = {{"vision", false}, {"audio", false}};
@@ -115,7 +131,9 @@ void slots(App& app, const std::shared_ptr<Exchange>& exchange) {
 void metrics(App& app, const std::shared_ptr<Exchange>& exchange) {
   // Connections belong to the server's thread.
   app.http.post([&app, exchange] {
-    app.answer(*exchange, HttpReply{.body = app.metrics.text(app.scheduler.stats(), app.options.name, app.http.connections()), .type = "text/plain; version=0.0.4; charset=utf-8"});
+    app.answer(*exchange,
+               HttpReply{.body = app.metrics.text(app.scheduler.stats(), app.options.name, app.http.connections()),
+                         .type = "text/plain; version=0.0.4; charset=utf-8"});
   });
 }
 

@@ -9,8 +9,10 @@ namespace bantam::server {
 
 namespace {
 
-void write_one(std::string& out, std::string_view name, std::string_view type, std::string_view help, double value, std::string_view label = {}) {
-  out += message("# HELP ", name, ' ', help, "\n# TYPE ", name, ' ', type, '\n', name, label.empty() ? "" : message('{', label, '}'), ' ', value, '\n');
+void write_one(std::string& out, std::string_view name, std::string_view type, std::string_view help, double value,
+               std::string_view label = {}) {
+  out += message("# HELP ", name, ' ', help, "\n# TYPE ", name, ' ', type, '\n', name,
+                 label.empty() ? "" : message('{', label, '}'), ' ', value, '\n');
 }
 
 }  // namespace
@@ -80,7 +82,11 @@ std::string Metrics::text(const SchedulerStats& s, std::string_view model, std::
   counter("vllm:prefix_cache_queries_total", "Tokens of prompts that were looked for.", s.prompt_tokens + s.reused_tokens, label);
   counter("vllm:prefix_cache_hits_total", "Tokens of prompts that were there.", s.reused_tokens, label);
   const std::lock_guard lock(mutex_);
-  constexpr std::pair<TextEnd, std::string_view> reasons[] = {{TextEnd::stop, "stop"}, {TextEnd::length, "length"}, {TextEnd::cancelled, "abort"}, {TextEnd::late, "late"}, {TextEnd::failed, "error"}};
+  constexpr std::pair<TextEnd, std::string_view> reasons[] = {{TextEnd::stop, "stop"},
+                                                              {TextEnd::length, "length"},
+                                                              {TextEnd::cancelled, "abort"},
+                                                              {TextEnd::late, "late"},
+                                                              {TextEnd::failed, "error"}};
   out += "# HELP vllm:request_success_total Texts that ended, by why.\n# TYPE vllm:request_success_total counter\n";
   for (const auto& [end, reason] : reasons) {
     out += message("vllm:request_success_total{", label, ",finished_reason=\"", reason, "\"} ", ends_[static_cast<std::size_t>(end)], '\n');

@@ -66,14 +66,16 @@ bool is_at(const Endpoint& endpoint, std::string_view path) {
 }
 
 const Endpoint* find_endpoint(const HttpRequest& request) {
-  const auto found = std::ranges::find_if(endpoints, [&](const Endpoint& e) { return e.method == request.method && is_at(e, request.path); });
+  const auto found = std::ranges::find_if(
+      endpoints, [&](const Endpoint& e) { return e.method == request.method && is_at(e, request.path); });
   return found == std::end(endpoints) ? nullptr : found;
 }
 
 /// Compares in time that says nothing of where texts differ.
 bool same_secret(std::string_view a, std::string_view b) {
   unsigned difference = a.size() == b.size() ? 0U : 1U;
-  for (std::size_t i = 0; i < a.size(); ++i) difference |= static_cast<unsigned char>(a[i]) ^ static_cast<unsigned char>(b.empty() ? 0 : b[i % b.size()]);
+  for (std::size_t i = 0; i < a.size(); ++i)
+    difference |= static_cast<unsigned char>(a[i]) ^ static_cast<unsigned char>(b.empty() ? 0 : b[i % b.size()]);
   return difference == 0;
 }
 
@@ -81,7 +83,8 @@ bool has_key(const ServerOptions& options, const HttpRequest& request) {
   if (options.api_keys.empty()) return true;
   constexpr std::string_view bearer = "Bearer ";
   const std::string_view authorization = request.authorization;
-  const std::string_view given = authorization.starts_with(bearer) ? authorization.substr(bearer.size()) : std::string_view(request.api_key);
+  const std::string_view given =
+      authorization.starts_with(bearer) ? authorization.substr(bearer.size()) : std::string_view(request.api_key);
   bool found = false;
   for (const std::string& key : options.api_keys) found |= same_secret(given, key);
   return found;
@@ -92,20 +95,27 @@ std::optional<HttpReply> check_request(const ServerOptions& options, const HttpR
   if (request.method == "OPTIONS") {
     return HttpReply{.status = 204,
                      .type = "",
-                     .headers = {{"Access-Control-Allow-Methods", "GET, POST, OPTIONS"}, {"Access-Control-Allow-Headers", "*, Authorization"}, {"Access-Control-Max-Age", "86400"}}};
+                     .headers = {{"Access-Control-Allow-Methods", "GET, POST, OPTIONS"},
+                                 {"Access-Control-Allow-Headers", "*, Authorization"},
+                                 {"Access-Control-Max-Age", "86400"}}};
   }
   std::string allowed;
   for (const Endpoint& endpoint : endpoints) {
-    if (is_at(endpoint, request.path) && allowed.find(endpoint.method) == std::string::npos) allowed += message(allowed.empty() ? "" : ", ", endpoint.method);
+    if (is_at(endpoint, request.path) && allowed.find(endpoint.method) == std::string::npos)
+      allowed += message(allowed.empty() ? "" : ", ", endpoint.method);
   }
   if (allowed.empty()) return ApiError(404, "not_found_error", message("there is no ", printable(request.path))).reply();
   const Endpoint* endpoint = find_endpoint(request);
   if (endpoint == nullptr) {
-    HttpReply reply = ApiError(405, "invalid_request_error", message(printable(request.path), ": expected ", allowed, ", found ", printable(request.method))).reply();
+    HttpReply reply =
+        ApiError(405, "invalid_request_error",
+                 message(printable(request.path), ": expected ", allowed, ", found ", printable(request.method)))
+            .reply();
     reply.headers.emplace_back("Allow", allowed);
     return reply;
   }
-  if (!endpoint->is_open && !has_key(options, request)) return ApiError(401, "authentication_error", "expected a valid API key", {}, "invalid_api_key").reply();
+  if (!endpoint->is_open && !has_key(options, request))
+    return ApiError(401, "authentication_error", "expected a valid API key", {}, "invalid_api_key").reply();
   if (endpoint->serve == nullptr) return ApiError(501, "not_supported_error", message(printable(request.path), ": not yet")).reply();
   return std::nullopt;
 }
@@ -128,17 +138,26 @@ std::string random_id(std::string_view prefix, std::size_t length) {
 }
 
 App::App(const ServerOptions& o, HttpServer& h, const Model& model)
-    : options(o), http(h), engine(model, {.context = o.scheduler.context, .threads = o.threads}), scheduler(engine, o.scheduler), grammars(model.tokenizer()),
-      template_source(!o.chat_template.empty()                    ? o.chat_template
+    : options(o),
+      http(h),
+      engine(model, {.context = o.scheduler.context, .threads = o.threads}),
+      scheduler(engine, o.scheduler),
+      grammars(model.tokenizer()),
+      template_source(!o.chat_template.empty()                     ? o.chat_template
                       : !model.tokenizer().chat_template().empty() ? model.tokenizer().chat_template()
                                                                    : std::string(chatml)),
-      chat_template(template_source), has_own_template(template_source != chatml), reply_form(reply_form_of(template_source)),
-      reply_marks(reply_tokens(model.tokenizer(), reply_form)), started(unix_time()) {}
+      chat_template(template_source),
+      has_own_template(template_source != chatml),
+      reply_form(reply_form_of(template_source)),
+      reply_marks(reply_tokens(model.tokenizer(), reply_form)),
+      started(unix_time()) {}
 
 void App::check_model(const Fields& fields) const {
   const std::string name = fields.text("model").value_or("");
   if (name.empty() || name == options.name || name == "default") return;
-  throw ApiError(404, "invalid_request_error", message("the model ", printable(name), " does not exist: expected ", options.name), "model", "model_not_found");
+  throw ApiError(404, "invalid_request_error",
+                 message("the model ", printable(name), " does not exist: expected ", options.name), "model",
+                 "model_not_found");
 }
 
 void App::answer(Exchange& exchange, HttpReply reply) {
@@ -146,10 +165,14 @@ void App::answer(Exchange& exchange, HttpReply reply) {
   exchange.reply(std::move(reply));
 }
 
-void App::answer(Exchange& exchange, const Json& json) { answer(exchange, HttpReply{.body = json.dump(Json::Style{.replace_invalid = true})}); }
+void App::answer(Exchange& exchange, const Json& json) {
+  answer(exchange, HttpReply{.body = json.dump(Json::Style{.replace_invalid = true})});
+}
 void App::answer(Exchange& exchange, const ApiError& error) { answer(exchange, error.reply()); }
 
-Server::Server(ServerOptions options) : options_(std::move(options)), http_(std::make_unique<HttpServer>(options_.host, options_.port, options_.limits)) {}
+Server::Server(ServerOptions options)
+    : options_(std::move(options)),
+      http_(std::make_unique<HttpServer>(options_.host, options_.port, options_.limits)) {}
 Server::~Server() = default;
 
 int Server::run(const Model& model, const std::function<void(std::string_view)>& ready, const std::function<void(std::string_view)>& note) {

@@ -22,7 +22,8 @@ void read_logit_bias(const App& app, const Fields& fields, Sampling& sampling) {
     if (!value.is_number() || !(value.get<double>() >= -1e6 && value.get<double>() <= 1e6)) refuse("logit_bias", "numbers", value);
     return value.get<float>();
   };
-  if (given->size() > most) throw bad_request(message("logit_bias: expected at most ", most, " tokens, found ", given->size()), "logit_bias");
+  if (given->size() > most)
+    throw bad_request(message("logit_bias: expected at most ", most, " tokens, found ", given->size()), "logit_bias");
   if (given->is_object()) {
     for (const auto& [key, value] : given->items()) {
       const Json id = Json::parse_or_null(key);
@@ -34,7 +35,8 @@ void read_logit_bias(const App& app, const Fields& fields, Sampling& sampling) {
   for (const Json& pair : *given) {
     if (!pair.is_array() || pair.size() != 2) refuse("logit_bias", "pairs of a token and a number", pair);
     if (pair[0].is_string()) {
-      for (const TokenId id : app.tokenizer().encode(pair[0].string(), {.add_special = false})) sampling.logit_bias.emplace_back(id, value_of(pair[1]));
+      for (const TokenId id : app.tokenizer().encode(pair[0].string(), {.add_special = false}))
+        sampling.logit_bias.emplace_back(id, value_of(pair[1]));
     } else {
       sampling.logit_bias.emplace_back(token_of(pair[0], vocab, "logit_bias"), value_of(pair[1]));
     }
@@ -87,7 +89,9 @@ std::vector<std::string> read_stop(const Fields& fields) {
   std::vector<std::string> stop = fields.texts("stop");
   if (stop.size() > most) throw bad_request(message("stop: expected at most ", most, " texts, found ", stop.size()), "stop");
   for (const std::string& text : stop) {
-    if (text.empty() || text.size() > longest) throw bad_request(message("stop: expected texts of 1 to ", longest, " bytes, found one of ", text.size()), "stop");
+    if (text.empty() || text.size() > longest)
+      throw bad_request(message("stop: expected texts of 1 to ", longest, " bytes, found one of ", text.size()),
+                        "stop");
   }
   return stop;
 }
@@ -113,7 +117,9 @@ std::optional<AskedGrammar> read_grammar(const Fields& fields) {
     if (type == "json_schema") {
       const Json* named = inside.object("json_schema");
       const Json* schema = named == nullptr ? nullptr : named->find("schema");
-      if (schema == nullptr) throw bad_request("response_format.json_schema: expected an object with a schema, found none", "response_format");
+      if (schema == nullptr)
+        throw bad_request("response_format.json_schema: expected an object with a schema, found none",
+                          "response_format");
       add_schema(*schema);
     } else if (type == "json_object") {
       if (const Json* schema = inside.object("schema"); schema != nullptr && !schema->empty()) {
@@ -122,7 +128,9 @@ std::optional<AskedGrammar> read_grammar(const Fields& fields) {
         found.push_back({GrammarKind::json_object, {}});
       }
     } else if (type != "text") {
-      throw bad_request(message("response_format.type: expected text, json_object or json_schema, found ", printable(type)), "response_format");
+      throw bad_request(
+          message("response_format.type: expected text, json_object or json_schema, found ", printable(type)),
+          "response_format");
     }
   }
   for (const std::string_view name : {"json_schema", "guided_json"}) {
@@ -142,8 +150,9 @@ std::optional<AskedGrammar> read_grammar(const Fields& fields) {
 }  // namespace
 
 Asked read_asked(App& app, const Fields& fields, std::int64_t max_tokens) {
-  fields.not_yet({"stop_token_ids", "min_tokens", "bad_words", "allowed_token_ids", "guided_regex", "guided_choice", "prompt_logprobs", "use_beam_search",
-                  "truncate_prompt_tokens", "include_stop_str_in_output", "suffix", "lora", "image_data", "input_extra", "samplers", "logits_processors"});
+  fields.not_yet({"stop_token_ids", "min_tokens", "bad_words", "allowed_token_ids", "guided_regex", "guided_choice",
+                  "prompt_logprobs", "use_beam_search", "truncate_prompt_tokens", "include_stop_str_in_output",
+                  "suffix", "lora", "image_data", "input_extra", "samplers", "logits_processors"});
   Asked asked;
   GenerateOptions& g = asked.texts.generate;
   g.sampling = app.options.sampling;
@@ -157,7 +166,8 @@ Asked read_asked(App& app, const Fields& fields, std::int64_t max_tokens) {
   constexpr std::int64_t most_texts = 128;
   asked.texts.count = static_cast<int>(fields.integer("n", 1, most_texts).value_or(1));
   const auto best_of = fields.integer("best_of", 1, most_texts);
-  if (best_of && *best_of != asked.texts.count) throw bad_request(message("best_of: expected n (", asked.texts.count, ") or nothing: not yet"), "best_of");
+  if (best_of && *best_of != asked.texts.count)
+    throw bad_request(message("best_of: expected n (", asked.texts.count, ") or nothing: not yet"), "best_of");
   asked.texts.reuse = fields.flag("cache_prompt", true);
   asked.texts.most_waiting = app.options.most_waiting;
   asked.texts.most_time = app.options.most_time;
@@ -178,8 +188,10 @@ void check_room(const App& app, const TextRequest& request) {
   for (const std::vector<TokenId>& prompt : request.prompts) {
     if (prompt.empty()) throw bad_request("prompt: expected at least one token, found none", "prompt");
     if (std::ssize(prompt) < context) continue;
-    ApiError error(400, "exceed_context_size_error", message("the request has ", prompt.size(), " tokens, the context has room for ", context, " with the answer"), "prompt",
-                   "context_length_exceeded");
+    ApiError error(
+        400, "exceed_context_size_error",
+        message("the request has ", prompt.size(), " tokens, the context has room for ", context, " with the answer"),
+        "prompt", "context_length_exceeded");
     error.more = {{"n_prompt_tokens", prompt.size()}, {"n_ctx", context}};
     throw error;
   }

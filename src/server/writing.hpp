@@ -11,7 +11,8 @@ struct Asked {
   bool stream = false;
   bool include_usage = false;
   bool logprobs = false;
-  bool is_json = false;  ///< a schema says what the answer is; a grammar of its own describes the whole reply, marks of thoughts and calls included
+  bool is_json =
+      false;  ///< a schema says what the answer is; a grammar of its own describes the whole reply, marks of thoughts and calls included
   std::vector<std::string> prompts = {};  ///< as texts, where the answer repeats them
 };
 
@@ -23,7 +24,13 @@ void check_room(const App& app, const TextRequest& request);
 /// TextUpdate, to keep.
 struct Update {
   explicit Update(const TextUpdate& u)
-      : text(u.text), piece(u.piece), tokens(u.tokens.begin(), u.tokens.end()), end(u.end), error(u.error), stop_text(u.stop_text), stats(u.stats) {}
+      : text(u.text),
+        piece(u.piece),
+        tokens(u.tokens.begin(), u.tokens.end()),
+        end(u.end),
+        error(u.error),
+        stop_text(u.stop_text),
+        stats(u.stats) {}
   std::size_t text;
   std::string piece;
   std::vector<DrawnToken> tokens;

@@ -38,7 +38,9 @@ DrawnToken described(TokenId id, std::span<const float> logits, int top) {
   double sum = 0;
   for (const float logit : logits) sum += std::exp(static_cast<double>(logit - highest));
   const double log_total = static_cast<double>(highest) + std::log(sum);
-  const auto logprob = [&](TokenId of) { return static_cast<float>(static_cast<double>(logits[static_cast<std::size_t>(of)]) - log_total); };
+  const auto logprob = [&](TokenId of) {
+    return static_cast<float>(static_cast<double>(logits[static_cast<std::size_t>(of)]) - log_total);
+  };
   token.logprob = logprob(id);
   if (top == 0) return token;
   std::vector<TokenId> order(logits.size());
@@ -86,10 +88,13 @@ struct Scheduler::Impl {
   };
   using Texts = std::list<Text>;
 
-  Impl(Engine e, SchedulerOptions o) : engine(std::move(e)), options(std::move(o)), prototype(engine, {.context = options.context, .kv = options.kv}) {
+  Impl(Engine e, SchedulerOptions o)
+      : engine(std::move(e)), options(std::move(o)), prototype(engine, {.context = options.context, .kv = options.kv}) {
     constexpr int most = 1024;
-    if (options.parallel < 1 || options.parallel > most) fail(Errc::invalid_argument, "parallel: expected 1 to ", most, " texts, found ", options.parallel);
-    if (options.queue < -1) fail(Errc::invalid_argument, "queue: expected -1 (four for each place) or more requests, found ", options.queue);
+    if (options.parallel < 1 || options.parallel > most)
+      fail(Errc::invalid_argument, "parallel: expected 1 to ", most, " texts, found ", options.parallel);
+    if (options.queue < -1)
+      fail(Errc::invalid_argument, "queue: expected -1 (four for each place) or more requests, found ", options.queue);
     if (options.kept < -1) fail(Errc::invalid_argument, "kept: expected -1 (as many as run at once) or more texts, found ", options.kept);
     if (options.step.count() < 1) fail(Errc::invalid_argument, "step: expected at least a millisecond, found ", options.step.count());
     if (options.queue < 0) options.queue = 4 * options.parallel;
@@ -114,7 +119,8 @@ struct Scheduler::Impl {
     constexpr std::size_t most_texts = 1024;
     const Session::State& s = state_of_prototype();
     if (request.count < 1 || request.prompts.empty() || request.prompts.size() > most_texts / static_cast<std::size_t>(request.count)) {
-      fail(Errc::invalid_argument, "request: expected 1 to ", most_texts, " texts, found ", request.prompts.size(), " prompts and ", request.count, " texts for each");
+      fail(Errc::invalid_argument, "request: expected 1 to ", most_texts, " texts, found ", request.prompts.size(),
+           " prompts and ", request.count, " texts for each");
     }
     for (const std::vector<TokenId>& prompt : request.prompts) {
       if (prompt.empty()) fail(Errc::invalid_argument, "prompt: expected at least one token, found none");
@@ -254,7 +260,8 @@ struct Scheduler::Impl {
     if (!session || options.kept == 0) return;
     Session::State& s = *session->state_;
     // Of a prompt that was not read to its end, what was.
-    if (static_cast<std::int64_t>(s.tokens.size()) > s.sequence.tokens() + 1) s.tokens.resize(static_cast<std::size_t>(s.sequence.tokens()));
+    if (static_cast<std::int64_t>(s.tokens.size()) > s.sequence.tokens() + 1)
+      s.tokens.resize(static_cast<std::size_t>(s.sequence.tokens()));
     s.sampler.reset();
     s.matcher.reset();
     s.logits = {};
@@ -326,7 +333,8 @@ struct Scheduler::Impl {
     for (const Text& other : running) {
       if (!other.session) continue;
       const Session::State& s = *other.session->state_;
-      const std::size_t same = common_length(sought, std::span(s.tokens).first(std::min(s.tokens.size(), static_cast<std::size_t>(s.sequence.tokens()))));
+      const std::size_t same = common_length(
+          sought, std::span(s.tokens).first(std::min(s.tokens.size(), static_cast<std::size_t>(s.sequence.tokens()))));
       if (same <= common) continue;
       common = same;
       from = other.session.get();
@@ -363,7 +371,8 @@ struct Scheduler::Impl {
   /// The prompt is read: others that go on from it may begin.
   void share_prompt(const Text& first) {
     for (Text& text : waiting) {
-      if (text.job == first.job && text.prompt() == first.prompt() && text.is_blocked()) text.session = std::make_unique<Session>(first.session->fork());
+      if (text.job == first.job && text.prompt() == first.prompt() && text.is_blocked())
+        text.session = std::make_unique<Session>(first.session->fork());
     }
   }
 
@@ -432,7 +441,8 @@ struct Scheduler::Impl {
       read += count;
       const auto begin = static_cast<std::size_t>(s.sequence.tokens());
       const bool whole = count == tokens_left(text);
-      sequences.push_back({std::span<const TokenId>(s.tokens).subspan(begin, static_cast<std::size_t>(count)), &s.sequence, whole ? count - 1 : count});
+      sequences.push_back({std::span<const TokenId>(s.tokens).subspan(begin, static_cast<std::size_t>(count)),
+                           &s.sequence, whole ? count - 1 : count});
       in_pass.push_back(text);
     }
     if (!sequences.empty() && !pass(in_pass, sequences, read)) return;
@@ -551,7 +561,9 @@ struct Scheduler::Impl {
 Scheduler::Scheduler(Engine engine, SchedulerOptions options) : impl_(std::make_unique<Impl>(std::move(engine), std::move(options))) {}
 Scheduler::~Scheduler() = default;
 
-std::optional<std::uint64_t> Scheduler::submit(TextRequest request, TextListener listener) { return impl_->submit(std::move(request), std::move(listener)); }
+std::optional<std::uint64_t> Scheduler::submit(TextRequest request, TextListener listener) {
+  return impl_->submit(std::move(request), std::move(listener));
+}
 
 void Scheduler::cancel(std::uint64_t request) noexcept { impl_->cancel(request); }
 

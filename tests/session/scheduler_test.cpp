@@ -156,7 +156,8 @@ TEST_CASE("texts are those of their requests alone, whatever comes beside them a
     CAPTURE(parallel);
     std::vector<std::size_t> order(requests.size());
     for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
-    for (std::size_t i = order.size(); i > 1; --i) std::swap(order[i - 1], order[static_cast<std::size_t>(random.uniform() * static_cast<double>(i))]);
+    for (std::size_t i = order.size(); i > 1; --i)
+      std::swap(order[i - 1], order[static_cast<std::size_t>(random.uniform() * static_cast<double>(i))]);
     // Small steps: prompts are read in many pieces.
     Scheduler scheduler(stepping_engine(), {.parallel = parallel, .queue = 100, .step = 1ms});
     std::vector<std::unique_ptr<Outcome>> outcomes(requests.size());
@@ -396,7 +397,9 @@ TEST_CASE("log probabilities are those of the model") {
     const std::vector<float> logits = logits_of(session);
     double sum = 0;
     for (const float logit : logits) sum += std::exp(static_cast<double>(logit));
-    const auto expected = [&](TokenId id) { return doctest::Approx(static_cast<double>(logits[static_cast<std::size_t>(id)]) - std::log(sum)).epsilon(1e-5); };
+    const auto expected = [&](TokenId id) {
+      return doctest::Approx(static_cast<double>(logits[static_cast<std::size_t>(id)]) - std::log(sum)).epsilon(1e-5);
+    };
     CHECK(token.logprob == expected(token.id));
     REQUIRE(token.top.size() == 3);
     CHECK(token.top[0].first == std::ranges::max_element(logits) - logits.begin());
@@ -427,7 +430,8 @@ TEST_CASE("requests that make no sense are refused at once, and the end cancels 
     REQUIRE(scheduler.submit(text_request(spelled("The"), 1000), outcome.listener()));
   }
   CHECK(outcome.wait()[0].end == TextEnd::cancelled);
-  for (const SchedulerOptions& wrong : {SchedulerOptions{.parallel = 0}, SchedulerOptions{.queue = -2}, SchedulerOptions{.kept = -2}, SchedulerOptions{.step = 0ms}}) {
+  for (const SchedulerOptions& wrong : {SchedulerOptions{.parallel = 0}, SchedulerOptions{.queue = -2},
+                                        SchedulerOptions{.kept = -2}, SchedulerOptions{.step = 0ms}}) {
     CHECK_FALSE(error_of([&] { const Scheduler scheduler(stepping_engine(), wrong); }).empty());
   }
 }
