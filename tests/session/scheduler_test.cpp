@@ -25,7 +25,6 @@ class Outcome {
     std::vector<DrawnToken> tokens;
     TextEnd end = TextEnd::running;
     TextStats stats;
-    std::size_t updates = 0;
     [[nodiscard]] std::vector<TokenId> ids() const {
       std::vector<TokenId> out;
       for (const DrawnToken& token : tokens) out.push_back(token.id);
@@ -33,51 +32,57 @@ class Outcome {
     }
   };
 
-  explicit Outcome(std::size_t texts) : of_(texts), left_(texts) {}
+  explicit Outcome(std::size_t texts) : state_(std::make_shared<State>()) {
+    state_->of.resize(texts);
+    state_->left = texts;
+  }
 
-  [[nodiscard]] TextListener listener() {
-    return [this](const TextUpdate& update) {
+  /// May be called when this is gone already.
+  [[nodiscard]] TextListener listener(std::function<void(const TextUpdate&)> then = {}) {
+    return [state = state_, then = std::move(then)](const TextUpdate& update) {
       {
-        const std::lock_guard lock(mutex_);
-        Of& of = of_.at(update.text);
+        const std::lock_guard lock(state->mutex);
+        Of& of = state->of.at(update.text);
         of.text += update.piece;
         of.tokens.insert(of.tokens.end(), update.tokens.begin(), update.tokens.end());
         of.end = update.end;
         of.error = update.error;
         of.stop_text = update.stop_text;
         of.stats = update.stats;
-        ++of.updates;
-        if (update.end != TextEnd::running) --left_;
-        changed_.notify_all();
+        if (update.end != TextEnd::running) --state->left;
+        state->changed.notify_all();
       }
-      if (on_update) on_update(update);
+      if (then) then(update);
     };
   }
   /// Waits until all ended.
   const std::vector<Of>& wait() {
-    std::unique_lock lock(mutex_);
-    const bool ended = changed_.wait_for(lock, 120s, [&] { return left_ == 0; });
+    std::unique_lock lock(state_->mutex);
+    const bool ended = state_->changed.wait_for(lock, 120s, [&] { return state_->left == 0; });
     REQUIRE(ended);
-    return of_;
+    return state_->of;
   }
   /// Waits until a text has so many tokens, or ended.
   void wait_for_tokens(std::size_t text, std::size_t count) {
-    std::unique_lock lock(mutex_);
-    const bool came = changed_.wait_for(lock, 120s, [&] { return of_[text].tokens.size() >= count || of_[text].end != TextEnd::running; });
+    std::unique_lock lock(state_->mutex);
+    const bool came = state_->changed.wait_for(lock, 120s, [&] {
+      return state_->of[text].tokens.size() >= count || state_->of[text].end != TextEnd::running;
+    });
     REQUIRE(came);
   }
   [[nodiscard]] std::size_t tokens(std::size_t text) {
-    const std::lock_guard lock(mutex_);
-    return of_[text].tokens.size();
+    const std::lock_guard lock(state_->mutex);
+    return state_->of[text].tokens.size();
   }
 
-  std::function<void(const TextUpdate&)> on_update;
-
  private:
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::vector<Of> of_;
-  std::size_t left_;
+  struct State {
+    std::mutex mutex;
+    std::condition_variable changed;
+    std::vector<Of> of;
+    std::size_t left = 0;
+  };
+  std::shared_ptr<State> state_;
 };
 
 const Engine& stepping_engine() {
@@ -309,14 +314,11 @@ TEST_CASE("a long prompt does not hold up those who are being written to") {
   (void)measured.wait();
   const std::size_t before = text.tokens(0);
   std::atomic<bool> book_began{false}, line_ended_first{false};
-  book.on_update = [&](const TextUpdate&) { book_began = true; };
-  line.on_update = [&](const TextUpdate& update) {
+  REQUIRE(scheduler.submit(text_request(prompt_of_length(1100, 55), 1), book.listener([&](const TextUpdate&) { book_began = true; })));
+  REQUIRE(scheduler.submit(text_request(spelled("A line"), 3), line.listener([&](const TextUpdate& update) {
     if (update.end != TextEnd::running) line_ended_first = !book_began;
-  };
-  REQUIRE(scheduler.submit(text_request(prompt_of_length(1100, 55), 1), book.listener()));
-  REQUIRE(scheduler.submit(text_request(spelled("A line"), 3), line.listener()));
-  (void)line.wait();
-  (void)book.wait();
+  })));
+  CHECK(scheduler.wait(60s));
   // The prompt was read in pieces of 32 tokens, or what a millisecond reads of them.
   CHECK(text.tokens(0) - before >= 2);
   CHECK(line_ended_first);
@@ -326,16 +328,13 @@ TEST_CASE("places that become free go to who had none for longest") {
   Scheduler scheduler(stepping_engine(), {.parallel = 1, .queue = 20});
   std::mutex mutex;
   std::string order;
-  std::vector<std::unique_ptr<Outcome>> outcomes;
   const auto submit = [&](const std::string& client) {
     TextRequest request = text_request(spelled("The"), 40);
     request.client = client;
-    Outcome& outcome = *outcomes.emplace_back(std::make_unique<Outcome>(1));
-    outcome.on_update = [&, client](const TextUpdate& update) {
+    REQUIRE(scheduler.submit(request, [&, client](const TextUpdate& update) {
       const std::lock_guard lock(mutex);
       if (update.end != TextEnd::running) order += client;
-    };
-    REQUIRE(scheduler.submit(request, outcome.listener()));
+    }));
   };
   for (int i = 0; i < 4; ++i) submit("a");
   for (int i = 0; i < 2; ++i) submit("b");
@@ -379,8 +378,7 @@ TEST_CASE("what fails in one text fails there alone") {
   }
   check_alone(stepping_engine(), good, well.wait());
   // Who cannot listen is not spoken to for long.
-  deaf.on_update = [](const TextUpdate&) { throw std::runtime_error("deaf"); };
-  REQUIRE(scheduler.submit(text_request(spelled("A"), 1000), deaf.listener()));
+  REQUIRE(scheduler.submit(text_request(spelled("A"), 1000), deaf.listener([](const TextUpdate&) { throw std::runtime_error("deaf"); })));
   CHECK(deaf.wait()[0].end == TextEnd::cancelled);
   CHECK(scheduler.wait(10s));
 }
