@@ -36,6 +36,24 @@ struct ServeOptions {
   bool embeddings = false, reranking = false;
 };
 
+void check_options(const ServeOptions& o) {
+  if (!o.cache_file.empty()) not_yet("--cache-file");
+  if (!o.loras.empty()) not_yet("--lora");
+  if (o.embeddings) not_yet("--embeddings");
+  if (o.reranking) not_yet("--reranking");
+  for (const std::string& key : o.api_keys) {
+    if (key.empty()) throw UsageError("--api-key: expected a key, found none");
+  }
+  at_most_one(!o.chat_template.empty() + !o.chat_template_file.empty(), "--chat-template, --chat-template-file");
+  try {
+    const Sampler sampler(o.sampling, 1);
+  } catch (const Error& error) {
+    throw UsageError(error.what());
+  }
+}
+
+#ifdef BANTAM_HAS_SERVER
+
 /// What clients call a model that has no alias: its file without folder and ending.
 std::string name_of_model(const std::string& path) {
   std::filesystem::path name = std::filesystem::path(path).lexically_normal();
@@ -58,24 +76,6 @@ void read_keys(ServeOptions& o) {
   }
   if (o.api_keys.empty()) fail(Errc::invalid_argument, printable(o.api_key_file, 4096), ": expected a key on a line, found none");
 }
-
-void check_options(const ServeOptions& o) {
-  if (!o.cache_file.empty()) not_yet("--cache-file");
-  if (!o.loras.empty()) not_yet("--lora");
-  if (o.embeddings) not_yet("--embeddings");
-  if (o.reranking) not_yet("--reranking");
-  for (const std::string& key : o.api_keys) {
-    if (key.empty()) throw UsageError("--api-key: expected a key, found none");
-  }
-  at_most_one(!o.chat_template.empty() + !o.chat_template_file.empty(), "--chat-template, --chat-template-file");
-  try {
-    const Sampler sampler(o.sampling, 1);
-  } catch (const Error& error) {
-    throw UsageError(error.what());
-  }
-}
-
-#ifdef BANTAM_HAS_SERVER
 
 int serve(ServeOptions o) {
   o.sampling.top_k = static_cast<int>(o.top_k);
