@@ -284,7 +284,7 @@ struct Scheduler::Impl {
       auto chosen = waiting.end();
       Claim best{};
       for (auto text = waiting.begin(); text != waiting.end(); ++text) {
-        if (text->is_blocked()) continue;
+        if (text->is_blocked() || is_being_read(*text)) continue;
         const Claim claim = claim_of(*text);
         if (chosen != waiting.end() && claim >= best) continue;
         chosen = text;
@@ -315,31 +315,52 @@ struct Scheduler::Impl {
     }
   }
 
-  /// With a session that holds as much of the prompt as any other one does; the rest waits to be read.
-  void start_reading(Text& text) {
-    const std::span<const TokenId> prompt = text.tokens();
-    // The last token is always read: logits are known only behind what was.
-    const std::span<const TokenId> sought = prompt.first(text.job->request.reuse ? prompt.size() - 1 : 0);
+  /// What of a prompt has been read before, at most, and by whom.
+  struct Known {
     std::size_t common = 0;
-    const Session* from = nullptr;
-    auto from_kept = kept.end();
+    const Session* session = nullptr;
+    std::list<std::unique_ptr<Session>>::iterator kept;  ///< where it is kept; the end for those that run
+  };
+
+  /// What of its prompt a text may take over: all but the last token, which is always read, as logits are known only behind what was.
+  static std::span<const TokenId> sought_by(const Text& text) {
+    const std::span<const TokenId> prompt = text.tokens();
+    return prompt.first(text.job->request.reuse ? prompt.size() - 1 : 0);
+  }
+
+  [[nodiscard]] Known known_of(const Text& text) {
+    const std::span<const TokenId> sought = sought_by(text);
+    Known known{.kept = kept.end()};
     for (auto session = kept.begin(); session != kept.end(); ++session) {
       const std::size_t same = common_length(sought, (*session)->tokens());
-      if (same <= common) continue;
-      common = same;
-      from = session->get();
-      from_kept = session;
+      if (same > known.common) known = {same, session->get(), session};
     }
     for (const Text& other : running) {
       if (!other.session) continue;
       const Session::State& s = *other.session->state_;
-      const std::size_t same = common_length(
-          sought, std::span(s.tokens).first(std::min(s.tokens.size(), static_cast<std::size_t>(s.sequence.tokens()))));
-      if (same <= common) continue;
-      common = same;
-      from = other.session.get();
-      from_kept = kept.end();
+      const auto read = std::min(s.tokens.size(), static_cast<std::size_t>(s.sequence.tokens()));
+      const std::size_t same = common_length(sought, std::span(s.tokens).first(read));
+      if (same > known.common) known = {same, other.session.get(), kept.end()};
     }
+    return known;
+  }
+
+  /// Whether another text is about to read so much of the same beginning that it is better waited for than read twice.
+  [[nodiscard]] bool is_being_read(const Text& text) {
+    // A page of keys and values.
+    constexpr std::size_t worth_it = 64;
+    if (text.session) return false;
+    const std::span<const TokenId> sought = sought_by(text);
+    std::size_t coming = 0;
+    for (const Text& other : running) {
+      if (other.session && other.is_reading()) coming = std::max(coming, common_length(sought, other.session->tokens()));
+    }
+    return coming >= worth_it && coming >= known_of(text).common + worth_it;
+  }
+
+  /// With a session that holds as much of the prompt as any other one does; the rest waits to be read.
+  void start_reading(Text& text) {
+    const auto [common, from, from_kept] = known_of(text);
     // A conversation that went on loses next to nothing. Of another one that begins like it a fork leaves the rest as it is, as long as
     // that takes no other's place.
     const std::size_t lost = from_kept == kept.end() ? 0 : from->tokens().size() - common;
@@ -358,7 +379,7 @@ struct Scheduler::Impl {
     s.forget_reply();
     text.stats.reused_tokens = s.sequence.tokens();
     counts.reused_tokens += text.stats.reused_tokens;
-    s.tokens.assign(prompt.begin(), prompt.end());
+    s.tokens = text.tokens();
   }
 
   void start_generating(Text& text) {

@@ -244,6 +244,29 @@ TEST_CASE("what other texts read is not read again") {
   CHECK(run(unshared)[0].stats.reused_tokens == 0);
 }
 
+TEST_CASE("what many ask for at once is read once") {
+  Scheduler scheduler(stepping_engine(), {.parallel = 4, .step = 1ms});
+  const std::vector<TokenId> shared = prompt_of_length(900, 44);
+  std::vector<TextRequest> requests;
+  std::vector<Outcome> outcomes;
+  for (TokenId last = 100; last < 106; ++last) {
+    std::vector<TokenId> prompt = shared;
+    prompt.push_back(last);
+    requests.push_back(text_request(std::move(prompt), 6));
+    REQUIRE(scheduler.submit(requests.back(), outcomes.emplace_back(1).listener()));
+  }
+  for (std::size_t i = 0; i < requests.size(); ++i) check_alone(stepping_engine(), requests[i], outcomes[i].wait());
+  CHECK(scheduler.stats().prompt_tokens == 900 + 6);
+  // Where the first goes away, another reads.
+  Outcome first(1), second(1);
+  const TextRequest again = text_request(prompt_of_length(900, 45), 3);
+  const auto id = scheduler.submit(again, first.listener());
+  REQUIRE(id);
+  REQUIRE(scheduler.submit(again, second.listener()));
+  scheduler.cancel(*id);
+  check_alone(stepping_engine(), again, second.wait());
+}
+
 TEST_CASE("a cancelled request ends within a step and leaves its place to others, whose texts are the same") {
   Scheduler scheduler(stepping_engine(), {.parallel = 2, .queue = 2});
   Outcome cancelled(1), other(1), waiting(1), reading(1);
