@@ -65,16 +65,16 @@ const facts = {
   },
   async "schemas are kept to"() {
     const format = { type: "json_schema", json_schema: { name: "person", strict: true, schema } };
-    const parsed = await client.chat.completions.parse({ model, messages, max_tokens: 60, response_format: format });
+    const parsed = await client.chat.completions.parse({ model, messages, max_tokens: 300, temperature: 0, response_format: format });
     assert.deepEqual(Object.keys(JSON.parse(parsed.choices[0].message.content)), ["name"]);
   },
   async "tools are called, and run by the client's own helper"() {
-    const called = await client.chat.completions.create({ model, messages, max_tokens: 60, tools, tool_choice: "required" });
+    const called = await client.chat.completions.create({ model, messages, max_tokens: 300, temperature: 0, tools, tool_choice: "required" });
     assert.equal(called.choices[0].finish_reason, "tool_calls");
     const call = called.choices[0].message.tool_calls[0];
     assert.equal(call.function.name, "greet");
     assert.ok("name" in JSON.parse(call.function.arguments));
-    const runner = client.chat.completions.stream({ model, messages, max_tokens: 60, tools, tool_choice: { type: "function", function: { name: "greet" } } });
+    const runner = client.chat.completions.stream({ model, messages, max_tokens: 300, temperature: 0, tools, tool_choice: { type: "function", function: { name: "greet" } } });
     const final = await runner.finalChatCompletion();
     assert.ok("name" in JSON.parse(final.choices[0].message.tool_calls[0].function.arguments));
     const next = [...messages, called.choices[0].message, { role: "tool", tool_call_id: call.id, content: "done" }];
