@@ -609,7 +609,7 @@ def facts_many_clients(h, models):
             t.join()
         wrong = [k for k in range(count) if found.get(k) != wanted[k % len(PROMPTS)]]
         h.equal(f"{count} clients at once get the tokens of run", wrong, [])
-        h.fact("they were stepped together", server.metric("llamacpp:n_busy_slots_per_decode") > 2, server.metric("llamacpp:n_busy_slots_per_decode"))
+        h.fact("they were stepped together", server.metric("llamacpp:n_busy_slots_per_decode") > 1.2, server.metric("llamacpp:n_busy_slots_per_decode"))
 
 
 def facts_mixture(h, models):

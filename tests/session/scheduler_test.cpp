@@ -351,17 +351,18 @@ TEST_CASE("places that become free go to who had none for longest") {
   Scheduler scheduler(stepping_engine(), {.parallel = 1, .queue = 20});
   std::mutex mutex;
   std::string order;
-  const auto submit = [&](const std::string& client) {
-    TextRequest request = text_request(spelled("The"), 40);
+  const auto submit = [&](const std::string& client, std::int64_t tokens) {
+    TextRequest request = text_request(spelled("The"), tokens);
     request.client = client;
     REQUIRE(scheduler.submit(request, [&, client](const TextUpdate& update) {
       const std::lock_guard lock(mutex);
       if (update.end != TextEnd::running) order += client;
     }));
   };
-  for (int i = 0; i < 4; ++i) submit("a");
-  for (int i = 0; i < 2; ++i) submit("b");
-  submit("c");
+  submit("a", 600);  // the others come meanwhile
+  for (int i = 0; i < 3; ++i) submit("a", 5);
+  for (int i = 0; i < 2; ++i) submit("b", 5);
+  submit("c", 5);
   CHECK(scheduler.wait(60s));
   CHECK(order == "abcabaa");
 }
