@@ -434,6 +434,70 @@ def facts_malformed(h, models):
         h.equal("it still works", server.ask("/v1/completions", {"prompt": "Once", "max_tokens": 3}).status, 200)
 
 
+def places_in(value, path=()):
+    """Paths to everything within a JSON value."""
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, inside in items:
+        yield (*path, key)
+        yield from places_in(inside, (*path, key))
+
+
+def changed(random, value):
+    """A copy with something else in one to three places."""
+    others = [None, True, 0, 1, -1, 2**31, 2**63, 2**64, -(2**63), 1e308, -1.5, "", "x", "\0", "é😀", "a" * 300, [], {}, [[]], [None], {"a": 1}, ["x"] * 50, "{{ x }}", "root ::= root",
+              "object", {"$ref": "#"}, {"anyOf": []}, {"type": "string", "minLength": 9}, {"type": "array", "items": {"$ref": "#"}}]
+    value = json.loads(json.dumps(value))
+    for _ in range(random.choice((1, 1, 1, 2, 3))):
+        places = list(places_in(value))
+        if not places:
+            break
+        *path, last = random.choice(places)
+        at = value
+        for key in path:
+            at = at[key]
+        if random.random() < 0.2:
+            del at[last]
+        else:
+            at[last] = json.loads(json.dumps(random.choice(others)))
+    return value
+
+
+def facts_random_requests(h, models):
+    if not has_server(h):
+        return
+    parameters = {"type": "object", "properties": {"a": {"type": "integer", "minimum": 1}, "b": {"$ref": "#/$defs/q"}}, "$defs": {"q": {"enum": [1, "x", None]}}, "required": ["a"]}
+    tools = [{"type": "function", "function": {"name": "f", "description": "x", "parameters": parameters}}]
+    call = {"id": "1", "type": "function", "function": {"name": "f", "arguments": '{"a":1}'}}
+    talk = [{"role": "system", "content": "s"}, {"role": "user", "content": [{"type": "text", "text": "hi"}]}, {"role": "assistant", "content": None, "tool_calls": [call]},
+            {"role": "tool", "tool_call_id": "1", "content": "3"}]
+    seeds = [("/v1/chat/completions", {"messages": talk, "max_tokens": 3, "n": 2, "temperature": 0.5, "top_p": 0.9, "top_k": 3, "logprobs": True, "top_logprobs": 2, "seed": 1, "stop": ["x", "yy"],
+                                       "stream": True, "stream_options": {"include_usage": True}, "logit_bias": {"5": 1.5}, "tools": tools, "tool_choice": "auto",
+                                       "chat_template_kwargs": {"enable_thinking": False}}),
+             ("/v1/chat/completions", {"messages": CHAT, "max_tokens": 9, "tools": tools, "tool_choice": "required"}),
+             ("/v1/chat/completions", {"messages": CHAT, "max_tokens": 5, "response_format": {"type": "json_schema", "json_schema": {"name": "n", "schema": parameters}}}),
+             ("/completion", {"prompt": ["Once", [1, 2, 3]], "n_predict": 3, "n_probs": 2, "grammar": 'root ::= [a-z]+ ("x" | y){2,3}\ny ::= "q"', "dry_multiplier": 0.5, "mirostat": 2}),
+             ("/v1/completions", {"prompt": "Once", "max_tokens": 2, "logprobs": 2, "echo": False}),
+             ("/tokenize", {"content": "hi <s>", "with_pieces": True}), ("/detokenize", {"tokens": [1, 5, 9]}), ("/apply-template", {"messages": talk})]
+    random = Random(1)
+    end = time.monotonic() + 3
+    with Server(h, "--context", "128", "-n", "20") as server:
+        connection = server.connect()
+        count = 0
+        while time.monotonic() < end:
+            path, body = random.choice(seeds)
+            data = bytearray(json.dumps(changed(random, body)).encode())
+            if random.random() < 0.2:
+                at = random.randrange(len(data))
+                data[at: at + random.randrange(3)] = bytes([random.randrange(256)])
+            answer = server.ask(path, bytes(data), connection=connection)
+            count += 1
+            sound = answer.status == 200 or (answer.status in (400, 404) and set(answer.error) >= {"message", "type", "param", "code"})
+            if not sound:
+                h.fact(f"{path} {bytes(data)[:300]} is answered or refused", False, answer)
+        connection.close()
+        h.fact(f"{count} requests that make little sense are answered or refused", count > 20)
+
+
 def facts_broken_http(h, models):
     if not has_server(h):
         return
