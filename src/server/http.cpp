@@ -113,8 +113,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   /// Too many are there already.
   void turn_away() {
     refuse({.status = 503,
-                 .body = R"({"error":{"message":"too many connections","type":"overloaded_error","param":null,"code":503}})",
-                 .headers = {{"Retry-After", "1"}}});
+            .body = R"({"error":{"message":"too many connections","type":"overloaded_error","param":null,"code":503}})",
+            .headers = {{"Retry-After", "1"}}});
   }
   void check_time(Clock::time_point now);
   void close_when_idle() {
@@ -144,7 +144,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void abandon(std::uint64_t number) {
     if (number != number_ || state_ != State::answering) return;
     if (streams_) return close();
-    write_reply({.status = 500, .body = R"({"error":{"message":"out of memory","type":"server_error","param":null,"code":500}})"});
+    write_reply({.status = 500, .body = R"({"error":{"message":"the server lost this request","type":"server_error","param":null,"code":500}})"});
   }
   void on_gone(std::uint64_t number, std::function<void()> f) {
     if (number != number_ || state_ == State::closed) return f();
@@ -159,7 +159,6 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void read_request(std::chrono::seconds time);
   void read_body();
   void refuse(HttpReply reply);
-  void dispatch();
   void watch();
   void write(std::string bytes);
   void write_next();

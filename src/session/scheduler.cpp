@@ -60,7 +60,8 @@ DrawnToken described(TokenId id, std::span<const float> logits, int top) {
 struct Scheduler::Impl {
   struct Job {
     Job(TextRequest r, TextListener l)
-        : request(std::move(r)), listener(std::move(l)), left(request.prompts.size() * static_cast<std::size_t>(request.count)) {}
+        : request(std::move(r)), listener(std::move(l)), left(request.prompts.size() * static_cast<std::size_t>(request.count)),
+          read(request.prompts.size()) {}
 
     TextRequest request;
     TextListener listener;
@@ -69,12 +70,13 @@ struct Scheduler::Impl {
     SchedulerClock::time_point came = SchedulerClock::now();
     std::atomic<bool> cancelled{false};
     bool begun = false;  ///< one of its texts has, or had, a place
+    std::vector<std::unique_ptr<Session>> read;  ///< of each prompt that several texts go on from, when it is read, until the last of them did
   };
 
   struct Text {
     std::shared_ptr<Job> job;
     std::size_t number = 0;
-    std::unique_ptr<Session> session = {};  // from when its prompt is read on, by itself or by the first of its prompt
+    std::unique_ptr<Session> session = {};  // from when it has a place on
     std::optional<TextRange> range = {};    // from when the prompt is there on
     TextStats stats = {};
     SchedulerClock::time_point placed = {}, first_token = {};
@@ -84,7 +86,7 @@ struct Scheduler::Impl {
     [[nodiscard]] const std::vector<TokenId>& tokens() const { return job->request.prompts[prompt()]; }
     [[nodiscard]] bool is_reading() const { return !range.has_value(); }
     /// It waits for another one to read what it shares with that.
-    [[nodiscard]] bool is_blocked() const { return choice() > 0 && session == nullptr; }
+    [[nodiscard]] bool is_blocked() const { return choice() > 0 && job->read[prompt()] == nullptr; }
   };
   using Texts = std::list<Text>;
 
@@ -303,9 +305,12 @@ struct Scheduler::Impl {
     text.stats.waited_ms = ms_between(text.job->came, text.placed);
     text.stats.prompt_tokens = std::ssize(text.tokens());
     try {
-      if (!text.session) {
+      if (text.choice() == 0) {
         start_reading(text);
       } else {
+        std::unique_ptr<Session>& read = text.job->read[text.prompt()];
+        const bool is_last = static_cast<int>(text.choice()) + 1 == text.job->request.count;
+        text.session = is_last ? std::move(read) : std::make_unique<Session>(read->fork());
         text.stats.reused_tokens = text.stats.prompt_tokens;
         counts.reused_tokens += text.stats.reused_tokens;
         start_generating(text);
@@ -349,7 +354,7 @@ struct Scheduler::Impl {
   [[nodiscard]] bool is_being_read(const Text& text) {
     // A page of keys and values.
     constexpr std::size_t worth_it = 64;
-    if (text.session) return false;
+    if (text.choice() > 0) return false;
     const std::span<const TokenId> sought = sought_by(text);
     std::size_t coming = 0;
     for (const Text& other : running) {
@@ -390,11 +395,9 @@ struct Scheduler::Impl {
   }
 
   /// The prompt is read: others that go on from it may begin.
-  void share_prompt(const Text& first) {
-    for (Text& text : waiting) {
-      if (text.job == first.job && text.prompt() == first.prompt() && text.is_blocked())
-        text.session = std::make_unique<Session>(first.session->fork());
-    }
+  static void share_prompt(const Text& first) {
+    if (first.job->request.count > 1)
+      first.job->read[first.prompt()] = std::make_unique<Session>(first.session->fork());
   }
 
   /// Ends a text with the exception that is being handled, and those that wait for what it should have read.

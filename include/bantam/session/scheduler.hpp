@@ -101,8 +101,9 @@ struct SchedulerStats {
 
 /// Runs requests on one engine: every step, a token more for each text that has a place, and a piece of the prompts that are being read,
 /// in the same passes over the weights. A request begins at the step after it came if there is a place. What a text is depends on its
-/// request alone: the same bits as Session::stream() gives. Memory of keys and values is that of parallel + kept texts at most. Where it
-/// runs out, kept texts go first, then the text that came last fails. May be used from any thread.
+/// request alone: the same bits as Session::stream() gives. Memory of keys and values is that of parallel + kept texts at most, and of
+/// each prompt that texts still wait to go on from. Where it runs out, kept texts go first, then the text that came last fails. May be used
+/// from any thread.
 class Scheduler {
  public:
   /// Throws invalid_argument for options out of range.
