@@ -14,7 +14,7 @@ pkg_check_modules(XXHASH REQUIRED IMPORTED_TARGET libxxhash)
 
 file(GLOB_RECURSE BANTAM_SOURCES CONFIGURE_DEPENDS
   ${PROJECT_SOURCE_DIR}/src/*.cpp)
-list(FILTER BANTAM_SOURCES EXCLUDE REGEX "/src/(cli|simd)/")
+list(FILTER BANTAM_SOURCES EXCLUDE REGEX "/src/(cli|server|simd)/")
 
 add_library(bantam-core STATIC ${BANTAM_SOURCES})
 add_library(bantam::bantam ALIAS bantam-core)

@@ -14,6 +14,7 @@ build_packages=(
   "libtbb-dev threads of compression"
   "nlohmann-json3-dev JSON"
   "libcli11-dev the command line"
+  "libboost-dev connections of the server: Asio and Beast, headers alone"
   "libedit-dev line editing and history of the chat"
   "libpcre2-dev regular expressions of tokenizers"
   "libutf8proc-dev Unicode of tokenizers"

@@ -29,7 +29,7 @@ done
 find "$sysroot" -lname '/*' -exec sh -c 'ln -sfnr "$0$(readlink "$1")" "$1"' "$sysroot" {} \;
 
 # Headers and static libraries of this system. No shared ones: they ask for this system's C library.
-dpkg -L libxsimd-dev libeigen3-dev nlohmann-json3-dev libcli11-dev libpcre2-dev libutf8proc-dev libprotobuf-dev \
+dpkg -L libxsimd-dev libeigen3-dev nlohmann-json3-dev libcli11-dev libboost1.74-dev libpcre2-dev libutf8proc-dev libprotobuf-dev \
   libxxhash-dev pybind11-dev libpython3.11-dev |
   grep -E '^/usr/(include|lib/x86_64-linux-gnu|lib/cmake|share/cmake|share/eigen3)/' | grep -v '\.so' |
   tar -C / -cf - --no-recursion -T - | tar -C "$sysroot" -xf -

@@ -16,5 +16,6 @@
 #include "bantam/session/embed.hpp"
 #include "bantam/session/evaluate.hpp"
 #include "bantam/session/rerank.hpp"
+#include "bantam/session/scheduler.hpp"
 #include "bantam/session/session.hpp"
 #include "bantam/text/reply.hpp"

@@ -15,21 +15,25 @@ struct Spelling {
   std::string_view ours;  ///< an option, or an argument in capitals
 };
 
-constexpr std::string_view with_model = "run tokenize logits perplexity embed rerank compress inspect bench";
+constexpr std::string_view with_model = "run serve tokenize logits perplexity embed rerank compress inspect bench";
 constexpr Spelling all[] = {
     {with_model, "-m", "MODEL"},
     {with_model, "--model", "MODEL"},
     {with_model, "-t", "--threads"},
-    {"run perplexity", "-c", "--context"},
-    {"run perplexity", "--ctx-size", "--context"},
+    {"run serve perplexity", "-c", "--context"},
+    {"run serve perplexity", "--ctx-size", "--context"},
     {"perplexity", "-f", "FILE"},
     {"perplexity", "--file", "FILE"},
     {"embed", "-p", "TEXT"},
     {"embed", "--prompt", "TEXT"},
-    {"run", "-s", "--seed"},
-    {"run", "--temp", "--temperature"},
-    {"run", "--predict", "--max-tokens"},
-    {"run", "--n-predict", "--max-tokens"},
+    {"run serve", "-s", "--seed"},
+    {"run serve", "--temp", "--temperature"},
+    {"run serve", "--predict", "--max-tokens"},
+    {"run serve", "--n-predict", "--max-tokens"},
+    {"serve", "-np", "--parallel"},
+    {"serve", "-a", "--alias"},
+    {"serve", "--embedding", "--embeddings"},
+    {"serve", "--rerank", "--reranking"},
     {"run", "-sys", "--system"},
     {"run", "--system-prompt", "--system"},
     {"run", "-cnv", "--chat"},

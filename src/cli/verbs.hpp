@@ -11,6 +11,7 @@ namespace bantam::cli {
 using Action = std::function<int()>;
 
 void add_run(CLI::App& app, Action& action);
+void add_serve(CLI::App& app, Action& action);
 void add_tokenize(CLI::App& app, Action& action);
 void add_logits(CLI::App& app, Action& action);
 void add_perplexity(CLI::App& app, Action& action);

@@ -211,7 +211,10 @@ void TextRange::hold_back_stop_prefix() {
   std::size_t cut = std::string::npos;
   std::size_t held = 0;
   for (const std::string& stop : options_.stop) {
-    cut = std::min(cut, ready_.find(stop));
+    if (const std::size_t found = ready_.find(stop); found < cut) {
+      cut = found;
+      stop_text_ = stop;
+    }
     for (std::size_t n = std::min(stop.size() - 1, ready_.size()); n > held; --n) {
       if (std::string_view(ready_).ends_with(std::string_view(stop).substr(0, n))) held = n;
     }

@@ -51,6 +51,10 @@ std::string chat_prompt_json(const Tokenizer& tokenizer, std::string_view conver
   if (tokenizer.chat_template().empty()) {
     fail(Errc::unsupported, "chat: expected a model with a chat template, this one has none: use a plain prompt");
   }
+  return chat_prompt_json(ChatTemplate(tokenizer.chat_template()), tokenizer, conversation);
+}
+
+std::string chat_prompt_json(const ChatTemplate& chat_template, const Tokenizer& tokenizer, std::string_view conversation) {
   Json context;
   try {
     context = Json::parse(conversation, "conversation");
@@ -79,7 +83,7 @@ std::string chat_prompt_json(const Tokenizer& tokenizer, std::string_view conver
   const auto spelled = [&](TokenId id) { return Json(id >= 0 ? tokenizer.piece(id) : std::string()); };
   set_if_absent("bos_token", spelled(tokenizer.bos()));
   set_if_absent("eos_token", spelled(tokenizer.eos()));
-  return ChatTemplate(tokenizer.chat_template()).render_json(context.dump());
+  return chat_template.render_json(context.dump());
 }
 
 }  // namespace bantam::inline v0

@@ -4,7 +4,7 @@ import re
 import subprocess
 from pathlib import Path
 
-VERBS = ["run", "tokenize", "logits", "perplexity", "embed", "rerank", "compress", "inspect", "bench", "plan", "formats", "cpuinfo"]
+VERBS = ["run", "serve", "tokenize", "logits", "perplexity", "embed", "rerank", "compress", "inspect", "bench", "plan", "formats", "cpuinfo"]
 
 
 def long_options(text):
@@ -36,6 +36,7 @@ def facts_contract_options(h):
         "inspect": "--verify",
         "bench": "--depth --batch --kv --memory --lora",
         "plan": "--memory --context --kv",
+        "serve": "--host --port --parallel --context --memory --queue --api-key --cache-file --slots --metrics --jinja --chat-template --seed --lora --embeddings --reranking --alias",
     }
     for verb, options in contract.items():
         missing = set(options.split()) - set(long_options(h.succeeds(verb, "--help").text))

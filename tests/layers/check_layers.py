@@ -14,7 +14,7 @@ import tempfile
 
 # Folders of include/bantam and src, each a layer of its own, so that no two can include each other.
 ORDER = ["core", "tensor", "interop", "simd", "quant", "kernels", "nn", "io", "text", "grammar", "model", "calibrate", "prune", "compress", "train",
-         "session", "report", "cli", "server"]
+         "session", "report", "server", "cli"]
 LAYERS = {folder: number for number, folder in enumerate(ORDER)}
 # src/simd instantiates the kernel templates, so it stands with them.
 SOURCE_LAYERS = {**LAYERS, "simd": LAYERS["kernels"]}
@@ -32,7 +32,7 @@ THIRD_PARTY = [
     (r"google/", ["src/text", "src/io"]),
     (r"xxhash\.h", ["src/io", "src/model", "src/session"]),
     (r"(CLI/|histedit\.h)", ["src/cli"]),
-    (r"httplib\.h", ["src/server"]),
+    (r"boost/(asio|beast)[/.]", ["src/server"]),
     (r"pybind11/", ["bindings"]),
 ]
 # Definitions that the library compiles once: included by each other, by what compiles them, and by the header that stands for it.

@@ -118,11 +118,14 @@ class TextRange {
   [[nodiscard]] Finish finish() const noexcept { return finish_; }
   /// The tokens generated so far, the end token left out.
   [[nodiscard]] const std::vector<TokenId>& tokens() const noexcept { return tokens_; }
+  /// The stop text that ended it; empty where none did.
+  [[nodiscard]] const std::string& stop_text() const noexcept { return stop_text_; }
   /// What the last step added; may be empty while a character or a stop text is incomplete.
   [[nodiscard]] std::string_view piece() const noexcept { return piece_; }
 
  private:
   friend class Session;
+  friend class Scheduler;
   friend std::size_t advance(std::span<TextRange* const> generations);
   TextRange(Session& session, GenerateOptions options);
   void advance();
@@ -141,6 +144,7 @@ class TextRange {
   std::vector<float> processed_;  ///< logits that options_.process may change
   std::string ready_;  ///< decoded, not yet handed out: may be the beginning of a stop text
   std::string piece_;
+  std::string stop_text_;
   SessionStats stats_;
   Finish finish_ = Finish::running;
   bool started_ = false;
@@ -240,6 +244,7 @@ class Session {
 
  private:
   friend class TextRange;
+  friend class Scheduler;
   friend std::size_t advance(std::span<TextRange* const> generations);
   friend void prefill(std::span<const Prompt> prompts);
   struct State;

@@ -61,5 +61,7 @@ class ChatTemplate {
 /// are joined into one content, and arguments of tool calls that are a JSON object in a string become that object, as templates
 /// expect. Throws invalid_argument for what is none of these, and unsupported for parts that are no text.
 [[nodiscard]] std::string chat_prompt_json(const Tokenizer& tokenizer, std::string_view conversation);
+/// The same by another template than the model's own.
+[[nodiscard]] std::string chat_prompt_json(const ChatTemplate& chat_template, const Tokenizer& tokenizer, std::string_view conversation);
 
 }  // namespace bantam::inline v0

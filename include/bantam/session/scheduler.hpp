@@ -1,0 +1,138 @@
+// Texts of many requests at once: one thread that steps them together, and a queue in front of it.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "bantam/session/session.hpp"
+
+namespace bantam::inline v0 {
+
+struct SchedulerOptions {
+  int parallel = 4;          ///< texts that are generated at once, 1 to 1024
+  int queue = -1;            ///< requests that may be at hand beyond `parallel`; -1: four for each place
+  int kept = -1;             ///< ended texts that are kept for prompts that begin like them; -1: as many as `parallel`
+  std::int64_t context = 0;  ///< most tokens of a text; 0: the engine's
+  std::string kv = "f16";    ///< as in SessionOptions
+  std::vector<ScaledAdapter> adapters = {};  ///< in the same way, of all texts
+  /// Long prompts are read in pieces that take about so long, so that texts that are generated beside them go on.
+  std::chrono::milliseconds step{200};
+};
+
+/// One or several texts that somebody asks for.
+struct TextRequest {
+  std::vector<std::vector<TokenId>> prompts = {};  ///< at least one, each of at least one token; 1024 texts in all at most
+  int count = 1;                 ///< texts for each prompt, which is read once; text i of it draws with generate.sampling.seed + i
+  GenerateOptions generate = {}; ///< its speculation plays no part
+  int top_logprobs = -1;         ///< log probabilities of tokens, and so many of the most probable ones beside each; -1: none
+  bool reuse = true;             ///< goes on from what other texts read already; the result is the same
+  std::string client = {};       ///< who asks: places that become free go to those who have the fewest
+  std::chrono::milliseconds most_waiting{0};  ///< for the first place, then it ends as TextEnd::late; 0: without bound
+  std::chrono::milliseconds most_time{0};     ///< until all texts ended, in the same way
+};
+
+/// A token that was drawn.
+struct DrawnToken {
+  TokenId id = 0;
+  float logprob = 0;  ///< natural logarithm, before anything of sampling; where top_logprobs asked for it
+  std::vector<std::pair<TokenId, float>> top = {};  ///< the most probable ones first, equal ones by id
+};
+
+/// How a text of a request ended.
+enum class TextEnd : std::uint8_t {
+  running,
+  stop,       ///< the model ended it, a stop text or the grammar
+  length,     ///< max_tokens, or the context is full
+  cancelled,  ///< by Scheduler::cancel(), or because the scheduler ended
+  late,       ///< the request took longer than it wanted to
+  failed,     ///< TextUpdate::error says why
+};
+
+/// What a text took.
+struct TextStats {
+  std::int64_t prompt_tokens = 0;
+  std::int64_t reused_tokens = 0;  ///< of the prompt, read for other texts before
+  std::int64_t generated_tokens = 0;
+  double waited_ms = 0;    ///< until there was a place
+  double prompt_ms = 0;    ///< from there to the first token
+  double generate_ms = 0;  ///< from there on
+};
+
+/// What a step brought for one text. Everything lives for the call.
+struct TextUpdate {
+  std::size_t text = 0;         ///< prompt by prompt, `count` of each
+  std::string_view piece = {};  ///< valid UTF-8; may be empty while a character or a stop text is incomplete
+  std::span<const DrawnToken> tokens = {};
+  TextEnd end = TextEnd::running;  ///< once, in the last update of the text
+  std::string_view error = {};     ///< of TextEnd::failed
+  std::string_view stop_text = {}; ///< of TextEnd::stop, where one of them ended it
+  const TextStats& stats;
+};
+
+/// Called on the scheduler's thread, where others wait for it: hand the work on. Must neither throw nor call the scheduler, but for cancel().
+using TextListener = std::function<void(const TextUpdate&)>;
+
+/// What a scheduler does now, and has done since it began.
+struct SchedulerStats {
+  int parallel = 0;
+  int running = 0;           ///< texts that have a place
+  int waiting = 0;           ///< texts that have none yet
+  int requests = 0;          ///< at hand
+  int kept = 0;              ///< ended texts that are kept
+  std::int64_t kv_bytes = 0; ///< keys, values and states; what texts share counts in full
+  std::int64_t context = 0;
+  std::int64_t prompt_tokens = 0;  ///< read, those of ended requests included
+  std::int64_t reused_tokens = 0;  ///< not read, because they were there
+  std::int64_t generated_tokens = 0;
+  std::int64_t most_tokens = 0;    ///< of a text
+  std::int64_t steps = 0;
+  std::int64_t stepped_texts = 0;  ///< texts in all steps
+  double prompt_seconds = 0;       ///< of steps that read prompts alone or beside others
+  double generate_seconds = 0;     ///< of the others
+  std::int64_t refused = 0;        ///< requests, for a full queue
+};
+
+/// Runs requests on one engine: every step, a token more for each text that has a place, and a piece of the prompts that are being read,
+/// in the same passes over the weights. A request begins at the step after it came if there is a place. What a text is depends on its
+/// request alone: the same bits as Session::stream() gives. Memory of keys and values is that of parallel + kept texts at most, and of
+/// each prompt that texts still wait to go on from. Where it runs out, kept texts go first, then the text that came last fails. May be used
+/// from any thread.
+class Scheduler {
+ public:
+  /// Throws invalid_argument for options out of range.
+  explicit Scheduler(Engine engine, SchedulerOptions options = {});
+  /// Ends what still runs as cancelled.
+  ~Scheduler();
+  Scheduler(const Scheduler&) = delete;
+  Scheduler& operator=(const Scheduler&) = delete;
+
+  /// Takes a request, and calls the listener until each of its texts ended; none where the queue is full, or after close(). Throws
+  /// invalid_argument for what Session::stream() refuses.
+  [[nodiscard]] std::optional<std::uint64_t> submit(TextRequest request, TextListener listener);
+  /// Ends all texts of a request at the next step; nothing where it ended already.
+  void cancel(std::uint64_t request) noexcept;
+  void cancel_all() noexcept;
+  /// Takes no more requests; what is at hand goes on.
+  void close() noexcept;
+  /// Waits until nothing is at hand; false after that long.
+  [[nodiscard]] bool wait(std::chrono::milliseconds most);
+
+  [[nodiscard]] const Engine& engine() const noexcept;
+  /// Most tokens of a text.
+  [[nodiscard]] std::int64_t context() const noexcept;
+  [[nodiscard]] SchedulerStats stats() const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace bantam::inline v0

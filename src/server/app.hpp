@@ -1,0 +1,92 @@
+// What handlers of requests share.
+#pragma once
+
+#include <atomic>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "bantam/grammar/grammar.hpp"
+#include "bantam/text/chat_template.hpp"
+#include "server/fields.hpp"
+#include "server/http.hpp"
+#include "server/metrics.hpp"
+#include "server/server.hpp"
+
+namespace bantam::server {
+
+/// What a grammar is written in.
+enum class GrammarKind : std::uint8_t { gbnf, json_schema, json_object };
+
+/// Grammars over the tokens of one vocabulary, of which the last few are kept: clients send the same schema with every request, and what was
+/// found out about its tokens is of use again. Safe from any thread.
+class Grammars {
+ public:
+  explicit Grammars(const Tokenizer& tokenizer) : trie_(tokenizer) {}
+  /// Throws as Grammar does.
+  [[nodiscard]] TokenGrammar get(GrammarKind kind, const std::string& source);
+
+ private:
+  struct Known {
+    GrammarKind kind;
+    std::string source;
+    TokenGrammar grammar;
+  };
+  TokenTrie trie_;
+  std::mutex mutex_;
+  std::list<Known> known_;  ///< asked for last first
+};
+
+struct App {
+  App(const ServerOptions& o, HttpServer& h, const Model& model);
+
+  [[nodiscard]] const Tokenizer& tokenizer() const noexcept { return engine.model().tokenizer(); }
+  /// Tokens that may stand in prompts.
+  [[nodiscard]] std::int64_t vocab() const noexcept { return engine.model().config().vocab; }
+  /// Throws ApiError (404) for another model than this one.
+  void check_model(const Fields& fields) const;
+  /// Answers, and counts it.
+  void answer(Exchange& exchange, HttpReply reply);
+  void answer(Exchange& exchange, const Json& json);
+  void answer(Exchange& exchange, const ApiError& error);
+
+  const ServerOptions& options;
+  HttpServer& http;
+  Engine engine;
+  Scheduler scheduler;
+  Grammars grammars;
+  std::string template_source;
+  ChatTemplate chat_template;
+  bool has_own_template;         ///< the model's, or one that was given; else ChatML
+  std::string_view reply_form;   ///< in which the model marks thoughts and calls
+  std::vector<TokenId> reply_marks;
+  Metrics metrics;
+  std::int64_t started;          ///< seconds of Unix time
+  std::atomic<bool> draining{false};
+};
+
+/// Handlers, one for each endpoint. They throw what to_api_error() knows.
+void chat_completions(App& app, const std::shared_ptr<Exchange>& exchange);
+void completions(App& app, const std::shared_ptr<Exchange>& exchange);
+void native_completion(App& app, const std::shared_ptr<Exchange>& exchange);
+void embeddings(App& app, const std::shared_ptr<Exchange>& exchange);
+void rerank_documents(App& app, const std::shared_ptr<Exchange>& exchange);
+void list_models(App& app, const std::shared_ptr<Exchange>& exchange);
+void tokenize(App& app, const std::shared_ptr<Exchange>& exchange);
+void detokenize(App& app, const std::shared_ptr<Exchange>& exchange);
+void apply_template(App& app, const std::shared_ptr<Exchange>& exchange);
+void health(App& app, const std::shared_ptr<Exchange>& exchange);
+void props(App& app, const std::shared_ptr<Exchange>& exchange);
+void slots(App& app, const std::shared_ptr<Exchange>& exchange);
+void metrics(App& app, const std::shared_ptr<Exchange>& exchange);
+
+/// Seconds of Unix time.
+[[nodiscard]] std::int64_t unix_time();
+/// `prefix` and random letters and digits.
+[[nodiscard]] std::string random_id(std::string_view prefix, std::size_t length);
+
+/// The prompt that the chat template makes of the messages of a request, with whatever else of it the template reads.
+[[nodiscard]] std::string chat_prompt_of(const App& app, const Json& body, bool with_tools);
+
+}  // namespace bantam::server

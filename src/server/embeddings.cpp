@@ -1,0 +1,135 @@
+// Vectors of texts, and how well documents answer a query.
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <numeric>
+
+#include "bantam/session/rerank.hpp"
+#include "server/app.hpp"
+
+namespace bantam::server {
+
+namespace {
+
+/// As many as OpenAI takes.
+constexpr std::size_t most_texts = 2048;
+
+/// Follows the reading of texts: counts their tokens, and ends it when the client goes away.
+class Reading {
+ public:
+  explicit Reading(Exchange& exchange) {
+    exchange.on_gone([gone = gone_] { *gone = true; });
+  }
+  [[nodiscard]] ReadProgress progress() {
+    return [this](std::int64_t, std::int64_t total) {
+      tokens_ = total;
+      return !*gone_;
+    };
+  }
+  [[nodiscard]] Json usage() const { return {{"prompt_tokens", tokens_}, {"total_tokens", tokens_}}; }
+
+ private:
+  std::shared_ptr<std::atomic<bool>> gone_ = std::make_shared<std::atomic<bool>>(false);
+  std::int64_t tokens_ = 0;
+};
+
+/// A text, tokens, or an array of either.
+std::vector<std::vector<TokenId>> inputs_of(const App& app, const Fields& fields) {
+  const Json* input = fields.find("input");
+  if (input == nullptr) throw bad_request("input: expected a text, tokens, or an array of either, found none", "input");
+  const auto tokens_of = [&](const Json& one) {
+    if (one.is_string()) return app.tokenizer().encode(one.string());
+    if (!one.is_array()) refuse("input", "texts or arrays of tokens", one);
+    std::vector<TokenId> tokens;
+    for (const Json& id : one) tokens.push_back(token_of(id, app.vocab(), "input"));
+    return tokens;
+  };
+  std::vector<std::vector<TokenId>> inputs;
+  const bool is_one = input->is_string() || (input->is_array() && input->size() > 0 && (*input)[0].is_number());
+  if (is_one) {
+    inputs.push_back(tokens_of(*input));
+  } else if (!input->is_array() || input->size() == 0 || input->size() > most_texts) {
+    refuse("input", message("a text, tokens, or 1 to ", most_texts, " of either"), *input);
+  } else {
+    for (const Json& one : *input) inputs.push_back(tokens_of(one));
+  }
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    if (inputs[i].empty()) throw bad_request(message("input: text ", i, ": expected at least one token, found none"), "input");
+  }
+  return inputs;
+}
+
+/// Floats, the least byte first, as OpenAI's clients ask for them.
+std::string base64_of(std::span<const float> row) {
+  static_assert(std::endian::native == std::endian::little);
+  constexpr std::string_view letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  std::vector<unsigned char> bytes(row.size_bytes());
+  std::memcpy(bytes.data(), row.data(), bytes.size());
+  std::string text;
+  for (std::size_t at = 0; at < bytes.size(); at += 3) {
+    const std::size_t count = std::min<std::size_t>(3, bytes.size() - at);
+    unsigned bits = 0;
+    for (std::size_t i = 0; i < 3; ++i) bits = bits << 8 | (i < count ? bytes[at + i] : 0U);
+    for (std::size_t i = 0; i < 4; ++i) text += i <= count ? letters[bits >> (18 - 6 * i) & 63U] : '=';
+  }
+  return text;
+}
+
+}  // namespace
+
+void embeddings(App& app, const std::shared_ptr<Exchange>& exchange) {
+  const Json body = parse_body(exchange->request());
+  const Fields fields(body);
+  app.check_model(fields);
+  const std::string format = fields.text("encoding_format").value_or("float");
+  if (format != "float" && format != "base64") throw bad_request("encoding_format: expected float or base64", "encoding_format");
+  const std::int64_t dim = app.engine.model().config().dim;
+  if (const auto asked = fields.integer("dimensions", 1); asked && *asked != dim) {
+    throw bad_request(message("dimensions: expected ", dim, ", which the model's vectors have, found ", *asked), "dimensions");
+  }
+  const std::vector<std::vector<TokenId>> inputs = inputs_of(app, fields);
+  Reading reading(*exchange);
+  const Tensor<float, 2> rows = embed(app.engine, inputs, {.adapters = app.options.scheduler.adapters, .progress = reading.progress()});
+  Json data = Json::array();
+  for (std::int64_t i = 0; i < rows.extent(0); ++i) {
+    const std::span<const float> row(&rows(i, 0), static_cast<std::size_t>(dim));
+    Json vector = format == "base64" ? Json(base64_of(row)) : Json(std::vector<float>(row.begin(), row.end()));
+    data.push_back({{"object", "embedding"}, {"index", i}, {"embedding", std::move(vector)}});
+  }
+  app.answer(*exchange, Json{{"object", "list"}, {"data", std::move(data)}, {"model", app.options.name}, {"usage", reading.usage()}});
+}
+
+void rerank_documents(App& app, const std::shared_ptr<Exchange>& exchange) {
+  const Json body = parse_body(exchange->request());
+  const Fields fields(body);
+  app.check_model(fields);
+  const std::optional<std::string> query = fields.text("query");
+  if (!query) throw bad_request("query: expected a text, found none", "query");
+  const Json* given = fields.array("documents");
+  if (given == nullptr || given->size() == 0 || given->size() > most_texts) {
+    throw bad_request(message("documents: expected 1 to ", most_texts, " texts, found ", given == nullptr ? 0 : given->size()), "documents");
+  }
+  std::vector<std::string> documents;
+  for (const Json& one : *given) {
+    const Json* text = one.is_object() ? one.find("text") : &one;  // Cohere's documents are objects
+    if (text == nullptr || !text->is_string()) refuse("documents", "texts", one);
+    documents.emplace_back(text->string());
+  }
+  const auto most = fields.integer("top_n", 1).value_or(std::ssize(documents));
+  Reading reading(*exchange);
+  const std::vector<float> scores = rerank(app.engine, *query, documents, {.adapters = app.options.scheduler.adapters, .progress = reading.progress()});
+  std::vector<std::size_t> order(scores.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::ranges::stable_sort(order, std::greater<>(), [&](std::size_t i) { return std::isnan(scores[i]) ? -std::numeric_limits<float>::infinity() : scores[i]; });
+  Json results = Json::array();
+  for (const std::size_t i : order) {
+    if (static_cast<std::int64_t>(results.size()) == most) break;
+    Json one = {{"index", i}, {"relevance_score", static_cast<double>(scores[i])}};
+    if (fields.flag("return_documents", false)) one["document"] = Json{{"text", documents[i]}};
+    results.push_back(std::move(one));
+  }
+  app.answer(*exchange, Json{{"object", "list"}, {"model", app.options.name}, {"results", std::move(results)}, {"usage", reading.usage()}});
+}
+
+}  // namespace bantam::server

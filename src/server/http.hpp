@@ -1,0 +1,97 @@
+// HTTP/1.1 on one thread: connections with limits of size and time, whole and streamed replies.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace bantam::server {
+
+/// What connections may take. Times are those of a steady clock.
+struct HttpLimits {
+  std::size_t header_bytes = std::size_t{32} << 10;
+  std::size_t body_bytes = std::size_t{16} << 20;
+  std::size_t connections = 1000;  ///< more are answered with 503
+  std::chrono::seconds header_time{10};  ///< from the connection to the end of a request's header
+  std::chrono::seconds body_time{60};
+  std::chrono::seconds idle_time{60};    ///< between two requests
+  std::chrono::seconds write_time{30};   ///< for a client to take what was written
+  std::chrono::seconds ping_time{15};    ///< a stream that has nothing to say sends a comment
+};
+
+/// A request as it came. Names of headers do not matter beyond these.
+struct HttpRequest {
+  std::string method, path;  ///< without what follows a question mark
+  std::string authorization, api_key;  ///< headers Authorization and X-Api-Key
+  std::string peer;                    ///< the address that it came from
+  std::string body = {};
+};
+
+struct HttpReply {
+  int status = 200;
+  std::string body = {};
+  std::string type = "application/json; charset=utf-8";
+  std::vector<std::pair<std::string, std::string>> headers = {};  ///< others
+};
+
+/// A request and the way back to who sent it. Functions may be called from any thread.
+class Exchange {
+ public:
+  virtual ~Exchange() = default;
+  [[nodiscard]] virtual const HttpRequest& request() const noexcept = 0;
+  /// Answers. Nothing where the stream began already.
+  virtual void reply(HttpReply reply) = 0;
+  /// The answer will be a stream of events: it begins with the first, or with a comment where that is long in coming.
+  virtual void expect_stream() = 0;
+  /// Bytes of the stream, as text/event-stream has them.
+  virtual void send(std::string events) = 0;
+  /// Ends the stream.
+  virtual void end() = 0;
+  /// Calls `f` once, on the server's thread, if the client goes away before it has its answer, or went already.
+  virtual void on_gone(std::function<void()> f) = 0;
+};
+
+using HttpHandler = std::function<void(std::shared_ptr<Exchange>)>;
+/// Looks at a request before its body is read; what it returns is the answer, and the body is left alone.
+using HttpCheck = std::function<std::optional<HttpReply>(const HttpRequest&)>;
+
+/// What a server listens with. All but post() belong to the thread that calls run().
+class HttpServer {
+ public:
+  /// Binds, so that an address in use shows at once, but does not listen yet. Throws bantam::Error (io).
+  HttpServer(const std::string& host, int port, HttpLimits limits = {});
+  ~HttpServer();
+  HttpServer(const HttpServer&) = delete;
+  HttpServer& operator=(const HttpServer&) = delete;
+
+  /// "http://127.0.0.1:8080".
+  [[nodiscard]] std::string url() const;
+  /// Listens. The handler must not wait.
+  void listen(HttpCheck check, HttpHandler handler);
+  /// Calls `f` with the number of a signal when it comes. Those that the process ignores stay ignored.
+  void on_signals(const std::vector<int>& signals, std::function<void(int)> f);
+  /// Runs until stop().
+  void run();
+  void stop();
+  /// Takes no more connections, and closes each with its answer.
+  void close();
+  /// Whether an answer is being written.
+  [[nodiscard]] bool is_busy() const;
+  [[nodiscard]] std::size_t connections() const noexcept;
+  /// Runs `f` on the server's thread, soon or after a while.
+  void post(std::function<void()> f);
+  void after(std::chrono::milliseconds time, std::function<void()> f);
+
+  struct Impl;  ///< private
+
+ private:
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace bantam::server

@@ -1,0 +1,346 @@
+// Reading what a request asks for, and passing on what comes.
+#include "server/writing.hpp"
+
+#include <algorithm>
+#include <random>
+
+namespace bantam::server {
+
+namespace {
+
+constexpr std::int64_t most_int = std::numeric_limits<std::int32_t>::max();
+
+/// Tokens and what is added to their logits: {"15043": -100}, [[15043, 1.5], [" Hello", false]].
+void read_logit_bias(const App& app, const Fields& fields, Sampling& sampling) {
+  const Json* given = fields.find("logit_bias");
+  if (given == nullptr) return;
+  constexpr std::size_t most = 4096;
+  const std::int64_t vocab = app.tokenizer().vocab_size();
+  const auto value_of = [](const Json& value) -> float {
+    // false forbids the token, as llama.cpp has it.
+    if (value.is_boolean() && !value.get<bool>()) return -std::numeric_limits<float>::infinity();
+    if (!value.is_number() || !(value.get<double>() >= -1e6 && value.get<double>() <= 1e6)) refuse("logit_bias", "numbers", value);
+    return value.get<float>();
+  };
+  if (given->size() > most)
+    throw bad_request(message("logit_bias: expected at most ", most, " tokens, found ", given->size()), "logit_bias");
+  if (given->is_object()) {
+    for (const auto& [key, value] : given->items()) {
+      const Json id = Json::parse_or_null(key);
+      sampling.logit_bias.emplace_back(token_of(id.is_null() ? Json(key) : id, vocab, "logit_bias"), value_of(value));
+    }
+    return;
+  }
+  if (!given->is_array()) refuse("logit_bias", "an object of tokens and numbers", *given);
+  for (const Json& pair : *given) {
+    if (!pair.is_array() || pair.size() != 2) refuse("logit_bias", "pairs of a token and a number", pair);
+    if (pair[0].is_string()) {
+      for (const TokenId id : app.tokenizer().encode(pair[0].string(), {.add_special = false}))
+        sampling.logit_bias.emplace_back(id, value_of(pair[1]));
+    } else {
+      sampling.logit_bias.emplace_back(token_of(pair[0], vocab, "logit_bias"), value_of(pair[1]));
+    }
+  }
+}
+
+void read_sampling(const App& app, const Fields& fields, Sampling& s) {
+  const auto set = [&](float& target, std::string_view name, double least, double most) {
+    if (const auto value = fields.number(name, least, most)) target = static_cast<float>(*value);
+  };
+  const auto set_whole = [&](int& target, std::string_view name, std::int64_t least) {
+    if (const auto value = fields.integer(name, least, most_int)) target = static_cast<int>(*value);
+  };
+  set(s.temperature, "temperature", 0, 100);
+  set(s.top_p, "top_p", 0, 1);
+  set(s.min_p, "min_p", 0, 1);
+  set(s.typical_p, "typical_p", 0, 1);
+  set(s.frequency_penalty, "frequency_penalty", -2, 2);
+  set(s.presence_penalty, "presence_penalty", -2, 2);
+  set(s.repeat_penalty, "repetition_penalty", 1e-3, 1e3);
+  set(s.repeat_penalty, "repeat_penalty", 1e-3, 1e3);
+  set(s.dry_multiplier, "dry_multiplier", 0, 1e3);
+  set(s.dry_base, "dry_base", 1, 1e3);
+  set(s.xtc_probability, "xtc_probability", 0, 1);
+  set(s.xtc_threshold, "xtc_threshold", 0, 1);
+  set(s.top_n_sigma, "top_n_sigma", -1, 1e3);
+  set(s.dynatemp_range, "dynatemp_range", 0, 100);
+  set(s.dynatemp_exponent, "dynatemp_exponent", 0, 100);
+  set(s.mirostat_tau, "mirostat_tau", 0, 1e3);
+  set(s.mirostat_eta, "mirostat_eta", 0, 1e3);
+  // Where none counts vLLM says -1.
+  if (const auto k = fields.integer("top_k", -1, most_int)) s.top_k = static_cast<int>(std::max<std::int64_t>(*k, 0));
+  set_whole(s.repeat_last_n, "repeat_last_n", -1);
+  set_whole(s.dry_allowed_length, "dry_allowed_length", 1);
+  set_whole(s.dry_penalty_last_n, "dry_penalty_last_n", -1);
+  if (fields.find("dry_sequence_breakers") != nullptr) s.dry_sequence_breakers = fields.texts("dry_sequence_breakers");
+  if (const auto version = fields.integer("mirostat", 0, 2)) s.mirostat = static_cast<Mirostat>(*version);
+  // Clients that want any seed say -1.
+  const auto seed = fields.integer("seed", -1);
+  if (seed && *seed >= 0) {
+    s.seed = static_cast<std::uint64_t>(*seed);
+  } else if (!app.options.has_seed) {
+    s.seed = std::random_device()();
+  }
+  read_logit_bias(app, fields, s);
+}
+
+std::vector<std::string> read_stop(const Fields& fields) {
+  constexpr std::size_t most = 64, longest = 1024;
+  std::vector<std::string> stop = fields.texts("stop");
+  if (stop.size() > most) throw bad_request(message("stop: expected at most ", most, " texts, found ", stop.size()), "stop");
+  for (const std::string& text : stop) {
+    if (text.empty() || text.size() > longest)
+      throw bad_request(message("stop: expected texts of 1 to ", longest, " bytes, found one of ", text.size()),
+                        "stop");
+  }
+  return stop;
+}
+
+/// A grammar as it is written.
+struct AskedGrammar {
+  GrammarKind kind;
+  std::string source;
+};
+
+/// What response_format, or one of its older names, asks for.
+std::optional<AskedGrammar> read_grammar(const Fields& fields) {
+  std::vector<AskedGrammar> found;
+  const auto add_schema = [&](const Json& schema) {
+    found.push_back({GrammarKind::json_schema, schema.is_string() ? schema.get<std::string>() : schema.dump()});
+  };
+  const auto add_gbnf = [&](std::string text) {
+    if (!text.empty()) found.push_back({GrammarKind::gbnf, std::move(text)});
+  };
+  if (const Json* format = fields.object("response_format")) {
+    const Fields inside(*format, "response_format");
+    const std::string type = inside.text("type").value_or("text");
+    if (type == "json_schema") {
+      const Json* named = inside.object("json_schema");
+      const Json* schema = named == nullptr ? nullptr : named->find("schema");
+      if (schema == nullptr)
+        throw bad_request("response_format.json_schema: expected an object with a schema, found none",
+                          "response_format");
+      add_schema(*schema);
+    } else if (type == "json_object") {
+      if (const Json* schema = inside.object("schema"); schema != nullptr && !schema->empty()) {
+        add_schema(*schema);
+      } else {
+        found.push_back({GrammarKind::json_object, {}});
+      }
+    } else if (type != "text") {
+      throw bad_request(
+          message("response_format.type: expected text, json_object or json_schema, found ", printable(type)),
+          "response_format");
+    }
+  }
+  for (const std::string_view name : {"json_schema", "guided_json"}) {
+    if (const Json* schema = fields.find(name)) add_schema(*schema);
+  }
+  for (const std::string_view name : {"grammar", "guided_grammar"}) add_gbnf(fields.text(name).value_or(""));
+  if (const Json* inner = fields.object("structured_outputs")) {
+    const Fields inside(*inner, "structured_outputs");
+    inside.not_yet({"regex", "choice", "structural_tag"});
+    if (const Json* schema = inside.find("json")) add_schema(*schema);
+    add_gbnf(inside.text("grammar").value_or(""));
+  }
+  if (found.size() > 1) throw bad_request("response_format: expected one grammar or schema, found several", "response_format");
+  return found.empty() ? std::nullopt : std::optional(std::move(found.front()));
+}
+
+}  // namespace
+
+Asked read_asked(App& app, const Fields& fields, std::int64_t max_tokens) {
+  fields.not_yet({"stop_token_ids", "min_tokens", "bad_words", "allowed_token_ids", "guided_regex", "guided_choice",
+                  "prompt_logprobs", "use_beam_search", "truncate_prompt_tokens", "include_stop_str_in_output",
+                  "suffix", "lora", "image_data", "input_extra", "samplers", "logits_processors"});
+  Asked asked;
+  GenerateOptions& g = asked.texts.generate;
+  g.sampling = app.options.sampling;
+  read_sampling(app, fields, g.sampling);
+  g.stop = read_stop(fields);
+  g.ignore_end = fields.flag("ignore_eos", false);
+  g.max_tokens = app.options.max_tokens >= 0 ? app.options.max_tokens : max_tokens;
+  for (const std::string_view name : {"n_predict", "max_tokens", "max_completion_tokens"}) {
+    if (const auto count = fields.integer(name, name == "n_predict" ? -1 : 0)) g.max_tokens = *count;
+  }
+  constexpr std::int64_t most_texts = 128;
+  asked.texts.count = static_cast<int>(fields.integer("n", 1, most_texts).value_or(1));
+  const auto best_of = fields.integer("best_of", 1, most_texts);
+  if (best_of && *best_of != asked.texts.count)
+    throw bad_request(message("best_of: expected n (", asked.texts.count, ") or nothing: not yet"), "best_of");
+  asked.texts.reuse = fields.flag("cache_prompt", true);
+  asked.texts.most_waiting = app.options.most_waiting;
+  asked.texts.most_time = app.options.most_time;
+  asked.stream = fields.flag("stream", false);
+  if (const Json* options = fields.object("stream_options")) {
+    if (!asked.stream) throw bad_request("stream_options: expected \"stream\": true with it", "stream_options");
+    asked.include_usage = Fields(*options, "stream_options").flag("include_usage", false);
+  }
+  if (const std::optional<AskedGrammar> given = read_grammar(fields)) {
+    g.grammar.emplace(app.grammars.get(given->kind, given->source));
+    asked.is_json = given->kind != GrammarKind::gbnf;
+  }
+  return asked;
+}
+
+void check_room(const App& app, const TextRequest& request) {
+  const std::int64_t context = app.scheduler.context();
+  for (const std::vector<TokenId>& prompt : request.prompts) {
+    if (prompt.empty()) throw bad_request("prompt: expected at least one token, found none", "prompt");
+    if (std::ssize(prompt) < context) continue;
+    ApiError error(
+        400, "exceed_context_size_error",
+        message("the request has ", prompt.size(), " tokens, the context has room for ", context, " with the answer"),
+        "prompt", "context_length_exceeded");
+    error.more = {{"n_prompt_tokens", prompt.size()}, {"n_ctx", context}};
+    throw error;
+  }
+}
+
+std::string_view finish_reason(TextEnd end) { return end == TextEnd::length ? "length" : "stop"; }
+
+Writing::Writing(App& app, std::shared_ptr<Exchange> exchange, Asked asked)
+    : app_(app), exchange_(std::move(exchange)), asked_(std::move(asked)),
+      left_(asked_.texts.prompts.size() * static_cast<std::size_t>(asked_.texts.count)), stats_(left_), last_token_(left_) {
+  asked_.texts.client = exchange_->request().peer;
+}
+
+void Writing::start() {
+  check_room(app_, asked_.texts);
+  const auto self = shared_from_this();
+  TextRequest request = asked_.texts;
+  const auto id = app_.scheduler.submit(std::move(request), [self](const TextUpdate& update) {
+    self->app_.http.post([self, copy = Update(update)] { self->update(copy); });
+  });
+  if (!id && app_.draining) throw ApiError(503, "unavailable_error", "the server is shutting down");
+  if (!id) throw ApiError(429, "rate_limit_error", "too many requests are waiting", {}, "rate_limit_exceeded");
+  id_ = *id;
+  if (asked_.stream) exchange_->expect_stream();
+  exchange_->on_gone([&scheduler = app_.scheduler, request_id = *id] { scheduler.cancel(request_id); });
+}
+
+void Writing::measure(const Update& update) {
+  const auto now = std::chrono::steady_clock::now();
+  const auto seconds_since = [&](std::chrono::steady_clock::time_point then) { return std::chrono::duration<double>(now - then).count(); };
+  auto& last = last_token_[update.text];
+  if (!update.tokens.empty()) {
+    if (last == std::chrono::steady_clock::time_point{}) {
+      app_.metrics.first_token(seconds_since(came_));
+    } else {
+      app_.metrics.next_token(seconds_since(last));
+    }
+    last = now;
+  }
+  stats_[update.text] = update.stats;
+  if (update.end != TextEnd::running) app_.metrics.ended(update.end, update.stats, seconds_since(came_));
+}
+
+void Writing::update(const Update& update) {
+  measure(update);
+  if (failed_) return;
+  try {
+    switch (update.end) {
+      case TextEnd::failed: throw ApiError(500, "server_error", update.error);
+      case TextEnd::late: throw ApiError(503, "unavailable_error", "the request took longer than the server lets it");
+      case TextEnd::cancelled:
+        // Else its client went away, and nobody reads an answer.
+        if (app_.draining) throw ApiError(503, "unavailable_error", "the server is shutting down");
+        failed_ = true;
+        return;
+      default: break;
+    }
+    take(update);
+    if (update.end != TextEnd::running && --left_ == 0) return end_all();
+    if (!held_.empty()) exchange_->send(std::exchange(held_, {}));
+  } catch (const std::exception& error) {
+    fail(to_api_error(error));
+  }
+}
+
+void Writing::end_all() {
+  if (asked_.stream) {
+    end_stream();
+    app_.metrics.answered(200);
+    exchange_->send(std::exchange(held_, {}));
+    exchange_->end();
+  } else {
+    app_.answer(*exchange_, whole());
+  }
+}
+
+/// Once: the other texts of the request are of no use to anybody.
+void Writing::fail(const ApiError& error) {
+  failed_ = true;
+  if (id_ != 0) app_.scheduler.cancel(id_);
+  if (!streams_) {
+    // Where the stream began with a comment alone, the answer is an event too.
+    app_.answer(*exchange_, error);
+    if (!asked_.stream) return;
+  }
+  event(error.json());
+  done();
+  exchange_->send(std::exchange(held_, {}));
+  exchange_->end();
+}
+
+void Writing::event(const Json& json) {
+  streams_ = true;
+  held_ += "data: ";
+  held_ += json.dump(Json::Style{.replace_invalid = true});
+  held_ += "\n\n";
+}
+
+Json Writing::usage() const {
+  std::int64_t prompt = 0, cached = 0, generated = 0;
+  for (std::size_t i = 0; i < stats_.size(); ++i) {
+    generated += stats_[i].generated_tokens;
+    if (i % static_cast<std::size_t>(asked_.texts.count) != 0) continue;
+    prompt += stats_[i].prompt_tokens;
+    cached += stats_[i].reused_tokens;
+  }
+  Json details = Json::object();
+  details["cached_tokens"] = cached;
+  Json usage = {{"prompt_tokens", prompt}, {"completion_tokens", generated}, {"total_tokens", prompt + generated}};
+  usage["prompt_tokens_details"] = std::move(details);
+  return usage;
+}
+
+Json Writing::timings(const TextStats& s) {
+  const std::int64_t read = s.prompt_tokens - s.reused_tokens;
+  const auto each = [](double ms, std::int64_t count) { return count > 0 ? ms / static_cast<double>(count) : 0.0; };
+  const auto rate = [](double ms, std::int64_t count) { return ms > 0 ? 1000 * static_cast<double>(count) / ms : 0.0; };
+  return {{"cache_n", s.reused_tokens},
+          {"prompt_n", read},
+          {"prompt_ms", s.prompt_ms},
+          {"prompt_per_token_ms", each(s.prompt_ms, read)},
+          {"prompt_per_second", rate(s.prompt_ms, read)},
+          {"predicted_n", s.generated_tokens},
+          {"predicted_ms", s.generate_ms},
+          {"predicted_per_token_ms", each(s.generate_ms, s.generated_tokens)},
+          {"predicted_per_second", rate(s.generate_ms, s.generated_tokens)}};
+}
+
+std::string Writing::bytes_of(TokenId id) const {
+  const Tokenizer& tokenizer = app_.tokenizer();
+  return tokenizer.is_special(id) ? tokenizer.piece(id) : tokenizer.piece_bytes(id);
+}
+
+Json Writing::logprob_entry(const DrawnToken& token) const {
+  const auto entry = [&](TokenId id, float logprob) {
+    const std::string bytes = bytes_of(id);
+    Json numbers = Json::array();
+    for (const char byte : bytes) numbers.push_back(static_cast<std::int64_t>(static_cast<unsigned char>(byte)));
+    Json json = Json::object();
+    json["token"] = bytes;
+    json["logprob"] = std::max(static_cast<double>(logprob), -9999.0);  // what OpenAI says for what cannot come
+    json["bytes"] = std::move(numbers);
+    return json;
+  };
+  Json json = entry(token.id, token.logprob);
+  Json top = Json::array();
+  for (const auto& [id, logprob] : token.top) top.push_back(entry(id, logprob));
+  json["top_logprobs"] = std::move(top);
+  return json;
+}
+
+}  // namespace bantam::server

@@ -1,0 +1,97 @@
+// Texts on their way to a client: what its request asks for, and the answer as it comes.
+#pragma once
+
+#include "server/app.hpp"
+
+namespace bantam::server {
+
+/// What a request asks for, whatever its endpoint.
+struct Asked {
+  TextRequest texts;
+  bool stream = false;
+  bool include_usage = false;
+  bool logprobs = false;
+  bool is_json =
+      false;  ///< a schema says what the answer is; a grammar of its own describes the whole reply, marks of thoughts and calls included
+  std::vector<std::string> prompts = {};  ///< as texts, where the answer repeats them
+};
+
+/// Reads what the endpoints have in common: sampling, stop texts, grammar, n, stream. `max_tokens` where nothing says how many.
+[[nodiscard]] Asked read_asked(App& app, const Fields& fields, std::int64_t max_tokens);
+/// Throws ApiError (400, with the numbers) unless the prompts leave room for a token.
+void check_room(const App& app, const TextRequest& request);
+
+/// TextUpdate, to keep.
+struct Update {
+  explicit Update(const TextUpdate& u)
+      : text(u.text),
+        piece(u.piece),
+        tokens(u.tokens.begin(), u.tokens.end()),
+        end(u.end),
+        error(u.error),
+        stop_text(u.stop_text),
+        stats(u.stats) {}
+  std::size_t text;
+  std::string piece;
+  std::vector<DrawnToken> tokens;
+  TextEnd end;
+  std::string error, stop_text;
+  TextStats stats;
+};
+
+/// An answer while it is written. Made on any thread; all else happens on the server's.
+class Writing : public std::enable_shared_from_this<Writing> {
+ public:
+  Writing(App& app, std::shared_ptr<Exchange> exchange, Asked asked);
+  virtual ~Writing() = default;
+  /// Hands the request to the scheduler. Throws ApiError (429, 503) where that takes none.
+  void start();
+
+ protected:
+  /// What a step brought, for a stream or to keep.
+  virtual void take(const Update& update) = 0;
+  /// All texts ended: the rest of the stream.
+  virtual void end_stream() = 0;
+  /// The same for an answer at once.
+  [[nodiscard]] virtual Json whole() = 0;
+
+  void event(const Json& json);
+  /// The event that ends streams of OpenAI's API.
+  void done() { held_ += "data: [DONE]\n\n"; }
+  [[nodiscard]] const Asked& asked() const noexcept { return asked_; }
+  [[nodiscard]] Asked& asked() noexcept { return asked_; }
+  [[nodiscard]] App& app() noexcept { return app_; }
+  /// {prompt_tokens, completion_tokens, total_tokens, prompt_tokens_details}
+  [[nodiscard]] Json usage() const;
+  /// llama.cpp's figures of a text.
+  [[nodiscard]] static Json timings(const TextStats& stats);
+  /// A token's text as bytes.
+  [[nodiscard]] std::string bytes_of(TokenId id) const;
+  /// {token, logprob, bytes, top_logprobs}, as OpenAI's chats have it.
+  [[nodiscard]] Json logprob_entry(const DrawnToken& token) const;
+
+  const std::int64_t created_ = unix_time();
+
+ private:
+  void update(const Update& update);
+  void measure(const Update& update);
+  void fail(const ApiError& error);
+  void end_all();
+
+  App& app_;
+  const std::shared_ptr<Exchange> exchange_;
+  Asked asked_;
+  std::size_t left_;
+  bool streams_ = false;  ///< an event was sent
+  bool failed_ = false;
+  std::string held_;      ///< events of one update, sent together
+  std::vector<TextStats> stats_;
+  std::atomic<std::uint64_t> id_{0};
+  std::chrono::steady_clock::time_point came_ = std::chrono::steady_clock::now();
+  std::vector<std::chrono::steady_clock::time_point> last_token_;
+};
+
+/// "stop" or "length".
+[[nodiscard]] std::string_view finish_reason(TextEnd end);
+
+}  // namespace bantam::server

@@ -1,0 +1,459 @@
+// Texts of many requests at once: each is what its request alone gives.
+#include "bantam/session/scheduler.hpp"
+
+#include <algorithm>
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+
+#include "session/demo.hpp"
+#include "tiny_model.hpp"
+
+using namespace bantam;
+using namespace bantam::test;
+using namespace std::chrono_literals;
+
+namespace {
+
+constexpr std::int64_t scheduler_context = 1200;
+
+/// What came of a request, text by text.
+class Outcome {
+ public:
+  struct Of {
+    std::string text, error, stop_text;
+    std::vector<DrawnToken> tokens;
+    TextEnd end = TextEnd::running;
+    TextStats stats;
+    [[nodiscard]] std::vector<TokenId> ids() const {
+      std::vector<TokenId> out;
+      for (const DrawnToken& token : tokens) out.push_back(token.id);
+      return out;
+    }
+  };
+
+  explicit Outcome(std::size_t texts) : state_(std::make_shared<State>()) {
+    state_->of.resize(texts);
+    state_->left = texts;
+  }
+
+  /// May be called when this is gone already.
+  [[nodiscard]] TextListener listener(std::function<void(const TextUpdate&)> then = {}) {
+    return [state = state_, then = std::move(then)](const TextUpdate& update) {
+      {
+        const std::lock_guard lock(state->mutex);
+        Of& of = state->of.at(update.text);
+        of.text += update.piece;
+        of.tokens.insert(of.tokens.end(), update.tokens.begin(), update.tokens.end());
+        of.end = update.end;
+        of.error = update.error;
+        of.stop_text = update.stop_text;
+        of.stats = update.stats;
+        if (update.end != TextEnd::running) --state->left;
+        state->changed.notify_all();
+      }
+      if (then) then(update);
+    };
+  }
+  /// Waits until all ended.
+  const std::vector<Of>& wait() {
+    std::unique_lock lock(state_->mutex);
+    const bool ended = state_->changed.wait_for(lock, 120s, [&] { return state_->left == 0; });
+    REQUIRE(ended);
+    return state_->of;
+  }
+  /// Waits until a text has so many tokens, or ended.
+  void wait_for_tokens(std::size_t text, std::size_t count) {
+    std::unique_lock lock(state_->mutex);
+    const bool came = state_->changed.wait_for(lock, 120s, [&] {
+      return state_->of[text].tokens.size() >= count || state_->of[text].end != TextEnd::running;
+    });
+    REQUIRE(came);
+  }
+  [[nodiscard]] std::size_t tokens(std::size_t text) {
+    const std::lock_guard lock(state_->mutex);
+    return state_->of[text].tokens.size();
+  }
+
+ private:
+  struct State {
+    std::mutex mutex;
+    std::condition_variable changed;
+    std::vector<Of> of;
+    std::size_t left = 0;
+  };
+  std::shared_ptr<State> state_;
+};
+
+const Engine& stepping_engine() {
+  static const Engine engine(demo(), {.context = scheduler_context, .threads = 2});
+  return engine;
+}
+
+std::vector<TokenId> spelled(std::string_view text) { return demo().tokenizer().encode(text); }
+
+/// A prompt of exactly so many tokens.
+std::vector<TokenId> prompt_of_length(std::size_t count, TokenId first = 5) {
+  std::vector<TokenId> tokens{1};
+  while (tokens.size() < count) tokens.push_back(static_cast<TokenId>((static_cast<std::size_t>(first) + 37 * tokens.size()) % 4000 + 5));
+  return tokens;
+}
+
+TextRequest text_request(std::vector<TokenId> prompt, std::int64_t max_tokens, std::uint64_t seed = 1) {
+  TextRequest request;
+  request.prompts = {std::move(prompt)};
+  request.generate = {.max_tokens = max_tokens, .sampling = {.temperature = 1.0f, .seed = seed}, .ignore_end = true};
+  return request;
+}
+
+/// What a request gives alone, one text after the other, each in a session of its own.
+void check_alone(const Engine& engine, const TextRequest& request, const std::vector<Outcome::Of>& found) {
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    CAPTURE(i);
+    const auto count = static_cast<std::size_t>(request.count);
+    GenerateOptions options = request.generate;
+    options.sampling.seed += i % count;
+    Session session(engine);
+    TextRange range = session.stream(std::span<const TokenId>(request.prompts[i / count]), options);
+    const std::string text = range.text();
+    CHECK(found[i].text == text);
+    CHECK(found[i].ids() == range.tokens());
+    CHECK(found[i].end == (range.finish() == Finish::length ? TextEnd::length : TextEnd::stop));
+    CHECK(found[i].stop_text == range.stop_text());
+    CHECK(found[i].stats.generated_tokens == std::ssize(range.tokens()));
+    CHECK(found[i].stats.prompt_tokens == std::ssize(request.prompts[i / count]));
+  }
+}
+
+std::vector<TextRequest> many_requests() {
+  std::vector<TextRequest> all;
+  const std::vector<TokenId> shared = spelled("The old captain looked at the sea for a long time, and then he said that");
+  for (std::uint64_t i = 0; i < 4; ++i) {
+    std::vector<TokenId> prompt = shared;
+    const std::vector<TokenId> more = prompt_of_length(3 + 40 * i, static_cast<TokenId>(100 * i + 10));
+    prompt.insert(prompt.end(), more.begin() + 1, more.end());
+    all.push_back(text_request(std::move(prompt), 20, i));
+  }
+  all.push_back(text_request(prompt_of_length(700), 10, 9));
+  TextRequest several = text_request(shared, 12, 40);
+  several.count = 5;
+  several.prompts.push_back(spelled("Once upon a time"));
+  several.generate.sampling.repeat_penalty = 1.3f;  // which sees the prompt
+  all.push_back(several);
+  TextRequest stopped = text_request(spelled("It was a dark night, and the"), 60, 3);
+  stopped.generate.stop = {" the", "e a"};
+  stopped.generate.ignore_end = false;
+  all.push_back(stopped);
+  TextRequest strict = text_request(spelled("Is it so?"), 40, 5);
+  strict.generate.grammar.emplace(Grammar::from_gbnf("root ::= [a-z ]{3,12} (\"yes\" | \"no\")"), demo().tokenizer());
+  all.push_back(strict);
+  all.push_back(text_request(spelled("Nothing"), 0));
+  all.push_back(text_request(prompt_of_length(static_cast<std::size_t>(scheduler_context) - 6), 100));  // ends with the context
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("texts are those of their requests alone, whatever comes beside them and in whatever order") {
+  const std::vector<TextRequest> requests = many_requests();
+  Random random(7);
+  for (const int parallel : {1, 3, 8}) {
+    CAPTURE(parallel);
+    std::vector<std::size_t> order(requests.size());
+    for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
+    for (std::size_t i = order.size(); i > 1; --i)
+      std::swap(order[i - 1], order[static_cast<std::size_t>(random.uniform() * static_cast<double>(i))]);
+    // Small steps: prompts are read in many pieces.
+    Scheduler scheduler(stepping_engine(), {.parallel = parallel, .queue = 100, .step = 1ms});
+    std::vector<std::unique_ptr<Outcome>> outcomes(requests.size());
+    for (const std::size_t i : order) {
+      const auto texts = requests[i].prompts.size() * static_cast<std::size_t>(requests[i].count);
+      outcomes[i] = std::make_unique<Outcome>(texts);
+      REQUIRE(scheduler.submit(requests[i], outcomes[i]->listener()));
+      std::this_thread::sleep_for(std::chrono::duration<double, std::milli>(8 * random.uniform()));
+    }
+    for (std::size_t i = 0; i < requests.size(); ++i) {
+      CAPTURE(i);
+      check_alone(stepping_engine(), requests[i], outcomes[i]->wait());
+    }
+    CHECK(scheduler.wait(10s));
+    const SchedulerStats stats = scheduler.stats();
+    CHECK(stats.requests == 0);
+    CHECK(stats.kept <= parallel);
+    CHECK(stats.most_tokens == scheduler_context);
+  }
+}
+
+TEST_CASE("texts of models with recurrent states are those of their requests alone, prompts that begin alike included") {
+  for (const ArchSpec* arch : architectures) {
+    if (arch->recurrent == MixerKind::none && !arch->full_layers_differ()) continue;
+    CAPTURE(std::string(arch->name));
+    TinyModel tiny{.arch = arch, .context = 400};
+    tiny.make();
+    const TemporaryFolder folder;
+    tiny.write_folder(folder / "hf");
+    const Engine engine(Model::load(folder / "hf"), {.threads = 1});
+    Scheduler scheduler(engine, {.parallel = 2, .step = 1ms});
+    const std::vector<TokenId> tokens = some_tokens(180);
+    for (const std::size_t size : {180, 150, 90, 180, 20}) {
+      TextRequest request = text_request({tokens.begin(), tokens.begin() + static_cast<std::ptrdiff_t>(size)}, 6);
+      request.count = 2;
+      Outcome outcome(2);
+      REQUIRE(scheduler.submit(request, outcome.listener()));
+      check_alone(engine, request, outcome.wait());
+    }
+  }
+}
+
+TEST_CASE("what other texts read is not read again") {
+  Scheduler scheduler(stepping_engine(), {.parallel = 2});
+  const auto run = [&](const TextRequest& request) {
+    Outcome outcome(static_cast<std::size_t>(request.count));
+    REQUIRE(scheduler.submit(request, outcome.listener()));
+    const std::vector<Outcome::Of> found = outcome.wait();
+    check_alone(stepping_engine(), request, found);
+    return found;
+  };
+  const std::vector<TokenId> system = prompt_of_length(200);
+  std::vector<TokenId> talk = system;
+  talk.insert(talk.end(), {30, 31, 32});
+  const auto first = run(text_request(talk, 10));
+  CHECK(first[0].stats.reused_tokens == 0);
+  // The next turn: all but its own tokens is there. The last token drawn was never read.
+  const std::vector<TokenId> reply = first[0].ids();
+  std::vector<TokenId> next = talk;
+  next.insert(next.end(), reply.begin(), reply.end());
+  next.insert(next.end(), {40, 41});
+  const std::int64_t before = scheduler.stats().prompt_tokens;
+  CHECK(run(text_request(next, 10))[0].stats.reused_tokens == std::ssize(next) - 3);
+  CHECK(scheduler.stats().prompt_tokens == before + 3);
+  // Another talk with the same beginning leaves the first one as it was.
+  std::vector<TokenId> other = system;
+  other.insert(other.end(), 300, 77);
+  CHECK(run(text_request(other, 10))[0].stats.reused_tokens == std::ssize(system));
+  next.push_back(50);
+  CHECK(run(text_request(next, 4))[0].stats.reused_tokens == std::ssize(next) - 1);
+  // One prompt is read once for all of its texts.
+  TextRequest several = text_request(prompt_of_length(100, 900), 5);
+  several.count = 4;
+  const std::int64_t read = scheduler.stats().prompt_tokens;
+  (void)run(several);
+  CHECK(scheduler.stats().prompt_tokens == read + 99);  // BOS was there
+  TextRequest unshared = text_request(next, 4);
+  unshared.reuse = false;
+  CHECK(run(unshared)[0].stats.reused_tokens == 0);
+}
+
+TEST_CASE("what many ask for at once is read once") {
+  Scheduler scheduler(stepping_engine(), {.parallel = 4, .step = 1ms});
+  const std::vector<TokenId> shared = prompt_of_length(900, 44);
+  std::vector<TextRequest> requests;
+  std::vector<Outcome> outcomes;
+  for (TokenId last = 100; last < 106; ++last) {
+    std::vector<TokenId> prompt = shared;
+    prompt.push_back(last);
+    requests.push_back(text_request(std::move(prompt), 6));
+    REQUIRE(scheduler.submit(requests.back(), outcomes.emplace_back(1).listener()));
+  }
+  for (std::size_t i = 0; i < requests.size(); ++i) check_alone(stepping_engine(), requests[i], outcomes[i].wait());
+  CHECK(scheduler.stats().prompt_tokens == 900 + 6);
+  // Where the first goes away, another reads.
+  Outcome first(1), second(1);
+  const TextRequest again = text_request(prompt_of_length(900, 45), 3);
+  const auto id = scheduler.submit(again, first.listener());
+  REQUIRE(id);
+  REQUIRE(scheduler.submit(again, second.listener()));
+  scheduler.cancel(*id);
+  check_alone(stepping_engine(), again, second.wait());
+}
+
+TEST_CASE("a cancelled request ends within a step and leaves its place to others, whose texts are the same") {
+  Scheduler scheduler(stepping_engine(), {.parallel = 2, .queue = 2});
+  Outcome cancelled(1), other(1), waiting(1), reading(1);
+  const TextRequest long_text = text_request(spelled("The sea was"), 900, 11);
+  const auto id = scheduler.submit(long_text, cancelled.listener());
+  REQUIRE(id);
+  const TextRequest beside = text_request(spelled("The old captain"), 300, 12);
+  REQUIRE(scheduler.submit(beside, other.listener()));
+  const auto queued = scheduler.submit(text_request(spelled("Never"), 5), waiting.listener());
+  REQUIRE(queued);
+  cancelled.wait_for_tokens(0, 5);
+  scheduler.cancel(*queued);
+  CHECK(waiting.wait()[0].end == TextEnd::cancelled);
+  CHECK(waiting.wait()[0].tokens.empty());
+  std::size_t after = 0;
+  scheduler.cancel(*id);
+  after = cancelled.tokens(0);
+  const Outcome::Of& ended = cancelled.wait()[0];
+  CHECK(ended.end == TextEnd::cancelled);
+  CHECK(ended.tokens.size() <= after + 1);
+  // Its beginning is that of the whole text.
+  Session session(stepping_engine());
+  GenerateOptions options = long_text.generate;
+  options.max_tokens = std::ssize(ended.tokens);
+  TextRange range = session.stream(std::span<const TokenId>(long_text.prompts[0]), options);
+  (void)range.text();
+  CHECK(ended.ids() == range.tokens());
+  // In the middle of a prompt, which is then kept as far as it was read.
+  const TextRequest book = text_request(prompt_of_length(1000, 700), 5);
+  const auto book_id = scheduler.submit(book, reading.listener());
+  REQUIRE(book_id);
+  scheduler.cancel(*book_id);
+  CHECK(reading.wait()[0].end == TextEnd::cancelled);
+  Outcome again(1);
+  REQUIRE(scheduler.submit(book, again.listener()));
+  check_alone(stepping_engine(), book, again.wait());
+  check_alone(stepping_engine(), beside, other.wait());
+  scheduler.cancel(*id);  // nothing
+  scheduler.cancel(12345);
+}
+
+TEST_CASE("the queue is bounded") {
+  Scheduler scheduler(stepping_engine(), {.parallel = 1, .queue = 1});
+  Outcome first(1), second(1), third(1);
+  const auto id = scheduler.submit(text_request(spelled("The"), 1000), first.listener());
+  REQUIRE(id);
+  REQUIRE(scheduler.submit(text_request(spelled("A"), 3), second.listener()));
+  CHECK_FALSE(scheduler.submit(text_request(spelled("An"), 3), third.listener()));
+  CHECK(scheduler.stats().refused == 1);
+  CHECK(scheduler.stats().requests == 2);
+  scheduler.cancel(*id);
+  CHECK(second.wait()[0].end == TextEnd::length);
+  CHECK(scheduler.wait(10s));
+  REQUIRE(scheduler.submit(text_request(spelled("An"), 3), third.listener()));
+  CHECK(third.wait()[0].end == TextEnd::length);
+  scheduler.close();
+  CHECK_FALSE(scheduler.submit(text_request(spelled("An"), 3), third.listener()));
+}
+
+TEST_CASE("a long prompt does not hold up those who are being written to") {
+  Scheduler scheduler(stepping_engine(), {.parallel = 3, .step = 1ms});
+  Outcome text(1), book(1), line(1);
+  REQUIRE(scheduler.submit(text_request(spelled("The sea"), 1000, 2), text.listener()));
+  text.wait_for_tokens(0, 3);
+  // The first measures what reading costs.
+  Outcome measured(1);
+  REQUIRE(scheduler.submit(text_request(prompt_of_length(200, 333), 1), measured.listener()));
+  (void)measured.wait();
+  const std::size_t before = text.tokens(0);
+  std::atomic<bool> book_began{false}, line_ended_first{false};
+  REQUIRE(scheduler.submit(text_request(prompt_of_length(1100, 55), 1), book.listener([&](const TextUpdate&) { book_began = true; })));
+  REQUIRE(scheduler.submit(text_request(spelled("A line"), 3), line.listener([&](const TextUpdate& update) {
+    if (update.end != TextEnd::running) line_ended_first = !book_began;
+  })));
+  CHECK(scheduler.wait(60s));
+  // The prompt was read in pieces of 32 tokens, or what a millisecond reads of them.
+  CHECK(text.tokens(0) - before >= 2);
+  CHECK(line_ended_first);
+}
+
+TEST_CASE("places that become free go to who had none for longest") {
+  Scheduler scheduler(stepping_engine(), {.parallel = 1, .queue = 20});
+  std::mutex mutex;
+  std::string order;
+  const auto submit = [&](const std::string& client, std::int64_t tokens) {
+    TextRequest request = text_request(spelled("The"), tokens);
+    request.client = client;
+    REQUIRE(scheduler.submit(request, [&, client](const TextUpdate& update) {
+      const std::lock_guard lock(mutex);
+      if (update.end != TextEnd::running) order += client;
+    }));
+  };
+  submit("a", 600);  // the others come meanwhile
+  for (int i = 0; i < 3; ++i) submit("a", 5);
+  for (int i = 0; i < 2; ++i) submit("b", 5);
+  submit("c", 5);
+  CHECK(scheduler.wait(60s));
+  CHECK(order == "abcabaa");
+}
+
+TEST_CASE("who waits too long is told so") {
+  Scheduler scheduler(stepping_engine(), {.parallel = 1});
+  Outcome first(1), waiting(1), slow(1);
+  const auto id = scheduler.submit(text_request(spelled("The"), 1100), first.listener());
+  TextRequest impatient = text_request(spelled("A"), 3);
+  impatient.most_waiting = 10ms;
+  REQUIRE(scheduler.submit(impatient, waiting.listener()));
+  CHECK(waiting.wait()[0].end == TextEnd::late);
+  scheduler.cancel(*id);
+  (void)first.wait();
+  TextRequest endless = text_request(spelled("A"), 1190);
+  endless.most_time = 5ms;
+  endless.most_waiting = 10s;
+  REQUIRE(scheduler.submit(endless, slow.listener()));
+  CHECK(slow.wait()[0].end == TextEnd::late);
+}
+
+TEST_CASE("what fails in one text fails there alone") {
+  Scheduler scheduler(stepping_engine(), {.parallel = 3});
+  Outcome broken(2), well(1), deaf(1);
+  TextRequest bad = text_request(spelled("The"), 50);
+  bad.count = 2;
+  bad.generate.process = [](std::span<const TokenId> tokens, std::span<float>) -> bool {
+    if (tokens.size() > 10) throw Error(Errc::corrupt, "this one is broken");
+    return true;
+  };
+  REQUIRE(scheduler.submit(bad, broken.listener()));
+  const TextRequest good = text_request(spelled("The old"), 50);
+  REQUIRE(scheduler.submit(good, well.listener()));
+  for (const Outcome::Of& of : broken.wait()) {
+    CHECK(of.end == TextEnd::failed);
+    CHECK(of.error == "this one is broken");
+  }
+  check_alone(stepping_engine(), good, well.wait());
+  // Who cannot listen is not spoken to for long.
+  REQUIRE(scheduler.submit(text_request(spelled("A"), 1000), deaf.listener([](const TextUpdate&) { throw std::runtime_error("deaf"); })));
+  CHECK(deaf.wait()[0].end == TextEnd::cancelled);
+  CHECK(scheduler.wait(10s));
+}
+
+TEST_CASE("log probabilities are those of the model") {
+  Scheduler scheduler(stepping_engine());
+  TextRequest request = text_request(spelled("The old captain"), 6);
+  request.top_logprobs = 3;
+  Outcome outcome(1);
+  REQUIRE(scheduler.submit(request, outcome.listener()));
+  Session session(stepping_engine());
+  session.prefill(request.prompts[0]);
+  for (const DrawnToken& token : outcome.wait()[0].tokens) {
+    const std::vector<float> logits = logits_of(session);
+    double sum = 0;
+    for (const float logit : logits) sum += std::exp(static_cast<double>(logit));
+    const auto expected = [&](TokenId id) {
+      return doctest::Approx(static_cast<double>(logits[static_cast<std::size_t>(id)]) - std::log(sum)).epsilon(1e-5);
+    };
+    CHECK(token.logprob == expected(token.id));
+    REQUIRE(token.top.size() == 3);
+    CHECK(token.top[0].first == std::ranges::max_element(logits) - logits.begin());
+    for (const auto& [id, logprob] : token.top) CHECK(logprob == expected(id));
+    CHECK(std::ranges::is_sorted(token.top, std::ranges::greater(), &std::pair<TokenId, float>::second));
+    session.prefill(std::span(&token.id, 1));
+  }
+}
+
+TEST_CASE("requests that make no sense are refused at once, and the end cancels what runs") {
+  Outcome outcome(1);
+  {
+    Scheduler scheduler(stepping_engine());
+    const auto refusal = [&](auto&& change) {
+      TextRequest request = text_request(spelled("The"), 5);
+      change(request);
+      return error_of([&] { (void)scheduler.submit(request, outcome.listener()); });
+    };
+    has(refusal([](TextRequest& r) { r.prompts = {}; }), "texts");
+    has(refusal([](TextRequest& r) { r.prompts = {{}}; }), "at least one token");
+    has(refusal([](TextRequest& r) { r.count = 0; }), "texts");
+    has(refusal([](TextRequest& r) { r.count = 1025; }), "texts");
+    has(refusal([](TextRequest& r) { r.prompts = {{-1}}; }), "token id");
+    has(refusal([](TextRequest& r) { r.prompts = {prompt_of_length(static_cast<std::size_t>(scheduler_context) + 1)}; }), "context");
+    has(refusal([](TextRequest& r) { r.generate.stop = {""}; }), "stop");
+    has(refusal([](TextRequest& r) { r.generate.max_tokens = -2; }), "max_tokens");
+    has(refusal([](TextRequest& r) { r.generate.sampling.top_p = 2; }), "top_p");
+    REQUIRE(scheduler.submit(text_request(spelled("The"), 1000), outcome.listener()));
+  }
+  CHECK(outcome.wait()[0].end == TextEnd::cancelled);
+  for (const SchedulerOptions& wrong : {SchedulerOptions{.parallel = 0}, SchedulerOptions{.queue = -2},
+                                        SchedulerOptions{.kept = -2}, SchedulerOptions{.step = 0ms}}) {
+    CHECK_FALSE(error_of([&] { const Scheduler scheduler(stepping_engine(), wrong); }).empty());
+  }
+}
