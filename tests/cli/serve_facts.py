@@ -467,7 +467,7 @@ def malformed():
     yield "/v1/nothing", {}, 404, "nothing"
     yield "/../../etc/passwd", {}, 404, ""
     yield "/health", {}, 405, "GET"
-    yield "/v1/rerank", {}, 501, "not yet"
+    yield "/v1/rerank", {}, 400, "query: expected a text"
 
 
 def facts_malformed(h, models):

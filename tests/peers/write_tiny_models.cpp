@@ -25,7 +25,7 @@ void write(bantam::test::TinyModel tiny, const std::string& name, const std::fil
   // llama.cpp multiplies by these without asking for adapters.
   using enum bantam::Role;
   adapter.left_out = {q_a, q_b, kv_a, k_b, per_layer_model_projection, per_layer_gate, per_layer_projection,
-                      channel_q, channel_k, channel_v, channel_f_a, channel_f_b, channel_g_a, channel_g_b, channel_b};
+                      channel_q, channel_k, channel_v, channel_f_a, channel_f_b, channel_g_a, channel_g_b, channel_b, channel_out};
   // And scales the outputs of such experts before it adds to them.
   if (tiny.arch->find(router_scale) != nullptr) adapter.left_out.insert(adapter.left_out.end(), {router, expert_down});
   if (tiny.arch->latent) adapter.left_out.insert(adapter.left_out.end(), {q, head});
