@@ -177,8 +177,8 @@ void add_loading(CLI::App& app, LoadingOptions& options) {
   add_flag(app, "--verify", options.verify, "native files: compare everything with the hashes that they store");
   add_text(app, "--memory", options.memory, "SIZE",
            "what the process may take: 12GiB; weights beyond it are read from the file as they are wanted, with the same results [what is free]");
-  add_integer(app, "--experts", options.experts, {1, 1 << 20},
-              "send tokens to N experts in place of the model's number: faster, and another model; says how far it is from the right one");
+  add_integer(app, "--experts", options.experts, {0, 1 << 20},
+              "send tokens to so many experts: fewer are faster, and another model; says how far it is from the right one; 0: the model's number");
   add_texts(app, "--lora", options.lora, "PATH[:SCALE]",
             "add a LoRA adapter to the weights: a folder of PEFT's or a GGUF file, so many times as much of it; may be repeated");
   add_gptq_zero(app, options.gptq_zero);
