@@ -225,8 +225,8 @@ std::int64_t Adapter::bytes() const noexcept { return data_->bytes; }
 std::uint64_t Adapter::fingerprint() const noexcept { return data_->fingerprint; }
 
 std::span<const AdapterMatrix> Adapter::of_layer(std::int64_t layer) const noexcept {
-  const auto found = std::ranges::equal_range(data_->matrices, layer, {}, [](const AdapterMatrix& m) { return m.id.layer; });
-  return {found.begin(), found.end()};
+  const auto layer_of = [](const AdapterMatrix& m) { return m.id.layer; };
+  return {std::ranges::lower_bound(data_->matrices, layer, {}, layer_of), std::ranges::upper_bound(data_->matrices, layer, {}, layer_of)};
 }
 
 void Adapter::check_fits(const ModelConfig& config) const {
