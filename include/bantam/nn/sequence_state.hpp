@@ -71,9 +71,9 @@ class SequenceState {
   }
 
  private:
-  [[nodiscard]] std::int64_t sum(std::int64_t (BlockState::*bytes)() const noexcept) const noexcept {
+  [[nodiscard]] std::int64_t sum(std::int64_t (BlockState::*of_block)() const noexcept) const noexcept {
     std::int64_t total = 0;
-    for (const auto& block : blocks_) total += ((*block).*bytes)();
+    for (const auto& block : blocks_) total += ((*block).*of_block)();
     return total;
   }
 
