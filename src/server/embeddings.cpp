@@ -1,12 +1,10 @@
 // Vectors of texts, and how well documents answer a query.
 #include <algorithm>
 #include <bit>
-#include <cmath>
-#include <cstring>
-#include <numeric>
 
 #include "bantam/session/rerank.hpp"
 #include "server/app.hpp"
+#include "text/base64.hpp"
 
 namespace bantam::server {
 
@@ -60,22 +58,6 @@ std::vector<std::vector<TokenId>> inputs_of(const App& app, const Fields& fields
   return inputs;
 }
 
-/// Floats, the least byte first, as OpenAI's clients ask for them.
-std::string base64_of(std::span<const float> row) {
-  static_assert(std::endian::native == std::endian::little);
-  constexpr std::string_view letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  std::vector<unsigned char> bytes(row.size_bytes());
-  std::memcpy(bytes.data(), row.data(), bytes.size());
-  std::string text;
-  for (std::size_t at = 0; at < bytes.size(); at += 3) {
-    const std::size_t count = std::min<std::size_t>(3, bytes.size() - at);
-    unsigned bits = 0;
-    for (std::size_t i = 0; i < 3; ++i) bits = bits << 8 | (i < count ? bytes[at + i] : 0U);
-    for (std::size_t i = 0; i < 4; ++i) text += i <= count ? letters[bits >> (18 - 6 * i) & 63U] : '=';
-  }
-  return text;
-}
-
 }  // namespace
 
 void embeddings(App& app, const std::shared_ptr<Exchange>& exchange) {
@@ -94,7 +76,10 @@ void embeddings(App& app, const std::shared_ptr<Exchange>& exchange) {
   Json data = Json::array();
   for (std::int64_t i = 0; i < rows.extent(0); ++i) {
     const std::span<const float> row(&rows(i, 0), static_cast<std::size_t>(dim));
-    Json vector = format == "base64" ? Json(base64_of(row)) : Json(std::vector<float>(row.begin(), row.end()));
+    // Floats, the least byte first, as OpenAI's clients ask for them.
+    static_assert(std::endian::native == std::endian::little);
+    const std::string_view bytes(reinterpret_cast<const char*>(row.data()), row.size_bytes());
+    Json vector = format == "base64" ? Json(base64_of(bytes)) : Json(std::vector<float>(row.begin(), row.end()));
     data.push_back({{"object", "embedding"}, {"index", i}, {"embedding", std::move(vector)}});
   }
   app.answer(*exchange, Json{{"object", "list"}, {"data", std::move(data)}, {"model", app.options.name}, {"usage", reading.usage()}});
@@ -119,14 +104,12 @@ void rerank_documents(App& app, const std::shared_ptr<Exchange>& exchange) {
   const auto most = fields.integer("top_n", 1).value_or(std::ssize(documents));
   Reading reading(*exchange);
   const std::vector<float> scores = rerank(app.engine, *query, documents, {.adapters = app.options.scheduler.adapters, .progress = reading.progress()});
-  std::vector<std::size_t> order(scores.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  std::ranges::stable_sort(order, std::greater<>(), [&](std::size_t i) { return std::isnan(scores[i]) ? -std::numeric_limits<float>::infinity() : scores[i]; });
   Json results = Json::array();
-  for (const std::size_t i : order) {
+  for (const std::int64_t i : best_first(scores)) {
     if (static_cast<std::int64_t>(results.size()) == most) break;
-    Json one = {{"index", i}, {"relevance_score", static_cast<double>(scores[i])}};
-    if (fields.flag("return_documents", false)) one["document"] = Json{{"text", documents[i]}};
+    const auto at = static_cast<std::size_t>(i);
+    Json one = {{"index", i}, {"relevance_score", static_cast<double>(scores[at])}};
+    if (fields.flag("return_documents", false)) one["document"] = Json{{"text", documents[at]}};
     results.push_back(std::move(one));
   }
   app.answer(*exchange, Json{{"object", "list"}, {"model", app.options.name}, {"results", std::move(results)}, {"usage", reading.usage()}});
