@@ -1,9 +1,5 @@
 // `bantam embed` and `bantam rerank`: texts as rows of numbers, documents by how well they answer a query.
 #include <algorithm>
-#include <cmath>
-#include <functional>
-#include <limits>
-#include <numeric>
 
 #include "bantam/model/forward.hpp"
 #include "bantam/session/rerank.hpp"
@@ -112,11 +108,7 @@ int run_rerank(const RerankArguments& o) {
   auto [engine, adapters] = engine_of(o);
   ProgressBar bar(!o.common.json);
   const std::vector<float> scores = rerank(engine, o.query, documents, {.instruction = o.instruction, .adapters = std::move(adapters), .progress = progress_of(bar)});
-  std::vector<std::int64_t> order(scores.size());
-  std::iota(order.begin(), order.end(), 0);
-  // What is no number comes last.
-  const auto rank = [&](std::int64_t i) { return std::isnan(scores[static_cast<std::size_t>(i)]) ? -std::numeric_limits<float>::infinity() : scores[static_cast<std::size_t>(i)]; };
-  std::ranges::stable_sort(order, std::greater<>(), rank);
+  const std::vector<std::int64_t> order = best_first(scores);
   if (o.common.json) {
     print_json({{"scores", scores}, {"order", order}});
     return 0;

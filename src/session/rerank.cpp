@@ -1,7 +1,11 @@
 // Scores of pairs of texts.
 #include "bantam/session/rerank.hpp"
 
+#include <algorithm>
 #include <cmath>
+#include <functional>
+#include <limits>
+#include <numeric>
 
 #include "bantam/model/classifier.hpp"
 #include "pooled.hpp"
@@ -65,6 +69,17 @@ std::vector<float> asked(Engine& engine, std::string_view query, std::span<const
 }
 
 }  // namespace
+
+std::vector<std::int64_t> best_first(std::span<const float> scores) {
+  std::vector<std::int64_t> order(scores.size());
+  std::iota(order.begin(), order.end(), 0);
+  const auto rank = [&](std::int64_t i) {
+    const float score = scores[static_cast<std::size_t>(i)];
+    return std::isnan(score) ? -std::numeric_limits<float>::infinity() : score;
+  };
+  std::ranges::stable_sort(order, std::greater<>(), rank);
+  return order;
+}
 
 Tensor<float, 2> classify(Engine& engine, std::span<const TokenPair> pairs, const ReadProgress& progress, std::span<const ScaledAdapter> adapters) {
   const ModelConfig& config = engine.model().config();

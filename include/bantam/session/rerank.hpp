@@ -23,6 +23,9 @@ struct RerankOptions {
 /// unsupported for other models, and as embed() does.
 [[nodiscard]] std::vector<float> rerank(Engine& engine, std::string_view query, std::span<const std::string> documents, const RerankOptions& options = {});
 
+/// Numbers of scores, the best first, equal ones as they stand; what is no number comes last.
+[[nodiscard]] std::vector<std::int64_t> best_first(std::span<const float> scores);
+
 /// What a classifier makes of pairs, or of single texts where the second is empty: (pairs, labels). Throws unsupported for models without one.
 [[nodiscard]] Tensor<float, 2> classify(Engine& engine, std::span<const TokenPair> pairs, const ReadProgress& progress = {},
                                         std::span<const ScaledAdapter> adapters = {});
