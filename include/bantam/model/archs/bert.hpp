@@ -80,46 +80,30 @@ inline constexpr ArchSpec bert{
     .leftovers = bert_leftovers,
 };
 
-inline constexpr ArchSpec roberta{
-    .name = "roberta",
-    .hf_class = "RobertaModel",
-    .paper = "arXiv:1907.11692",
-    .gguf = "bert",
-    .norm = Norm::layer,
-    .causal = false,
-    .norms_sums = true,
-    .position_offset = 2,
-    .pads_positions = true,
-    .default_norm_eps = 1e-5,
-    .gate = ops::Gate::gelu_erf,
-    .choices = roberta_choices,
-    .config = bert_config,
-    .tensors = bert_tensors,
-    .more_tensors = roberta_tensors,
-    .more_classes = roberta_classes,
-    .prefix = "roberta.",
-    .leftovers = roberta_leftovers,
-};
+inline constexpr ArchSpec roberta = [] {
+  ArchSpec spec = bert;
+  spec.name = "roberta";
+  spec.hf_class = "RobertaModel";
+  spec.paper = "arXiv:1907.11692";
+  spec.gguf = "bert";
+  spec.position_offset = 2;
+  spec.pads_positions = true;
+  spec.default_norm_eps = 1e-5;
+  spec.choices = roberta_choices;
+  spec.more_tensors = roberta_tensors;
+  spec.more_classes = roberta_classes;
+  spec.prefix = "roberta.";
+  spec.leftovers = roberta_leftovers;
+  return spec;
+}();
 
-inline constexpr ArchSpec xlm_roberta{
-    .name = "xlm-roberta",
-    .hf_class = "XLMRobertaModel",
-    .paper = "arXiv:1911.02116, arXiv:2402.03216",
-    .gguf = "bert",
-    .norm = Norm::layer,
-    .causal = false,
-    .norms_sums = true,
-    .position_offset = 2,
-    .pads_positions = true,
-    .default_norm_eps = 1e-5,
-    .gate = ops::Gate::gelu_erf,
-    .choices = roberta_choices,
-    .config = bert_config,
-    .tensors = bert_tensors,
-    .more_tensors = roberta_tensors,
-    .more_classes = xlm_roberta_classes,
-    .prefix = "roberta.",
-    .leftovers = roberta_leftovers,
-};
+inline constexpr ArchSpec xlm_roberta = [] {
+  ArchSpec spec = roberta;
+  spec.name = "xlm-roberta";
+  spec.hf_class = "XLMRobertaModel";
+  spec.paper = "arXiv:1911.02116, arXiv:2402.03216";
+  spec.more_classes = xlm_roberta_classes;
+  return spec;
+}();
 
 }  // namespace bantam::inline v0::archs
