@@ -21,10 +21,6 @@ ExpertCache::Slot* ExpertCache::holder_of(std::int64_t expert) noexcept {
   return slot < 0 ? nullptr : &slots_[static_cast<std::size_t>(slot)];
 }
 
-std::shared_ptr<const std::byte> ExpertCache::memory_of(const Slot& slot) const {
-  return {memory_, memory_.get() + static_cast<std::size_t>(&slot - slots_.data()) * slot_bytes_};
-}
-
 /// Those that are there to the front. Returns how many.
 std::size_t ExpertCache::sort(std::span<std::int64_t> wanted) noexcept {
   std::size_t there = 0;
@@ -44,7 +40,7 @@ void ExpertCache::begin(ReaderPool& readers, LayerWeights& layer, Slot& slot, st
     slot_of_[static_cast<std::size_t>(slot.expert)] = -1;
   }
   slot = {};
-  slot.batch = readers.read(experts_[static_cast<std::size_t>(expert)].parts(), const_cast<std::byte*>(memory_of(slot).get()), ReaderPool::Haste::wanted_now);
+  slot.batch = readers.read(experts_[static_cast<std::size_t>(expert)].parts(), memory_of(slot), ReaderPool::Haste::wanted_now);
   slot.expert = expert;
   slot.used = slot.begun = calls_;
   slot.is_new = true;
@@ -57,7 +53,7 @@ void ExpertCache::settle(ReaderPool& readers, LayerWeights& layer, Slot& slot) {
   const bool is_of_this_call = slot.begun == calls_;
   try {
     experts_[expert].finish(readers, *slot.batch);
-    experts_[expert].place(layer, memory_of(slot));
+    experts_[expert].place(layer, {memory_, memory_of(slot)});
     slot.batch = nullptr;
   } catch (...) {
     slot_of_[expert] = -1;

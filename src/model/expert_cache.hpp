@@ -33,7 +33,7 @@ class ExpertCache {
   };
 
   [[nodiscard]] Slot* holder_of(std::int64_t expert) noexcept;
-  [[nodiscard]] std::shared_ptr<const std::byte> memory_of(const Slot& slot) const;
+  [[nodiscard]] std::byte* memory_of(const Slot& slot) const noexcept { return memory_.get() + static_cast<std::size_t>(&slot - slots_.data()) * slot_bytes_; }
   std::size_t sort(std::span<std::int64_t> wanted) noexcept;
   void begin(ReaderPool& readers, LayerWeights& layer, Slot& slot, std::int64_t expert);
   void settle(ReaderPool& readers, LayerWeights& layer, Slot& slot);
