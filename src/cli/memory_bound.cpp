@@ -100,6 +100,7 @@ std::string description(const Model& model, const Residency& residency) {
     }
   }
   std::string line = message(in_bytes(model.bytes()), " of weights, ", in_bytes(residency.resident_bytes()), " of them in memory");
+  if (residency.table_bytes > 0) line += message(", rows of ", in_bytes(residency.table_bytes), " of tables are looked up in the file");
   if (streamed > 0) line += message(": ", streamed, " of ", residency.layers.size(), " layers are read from the file for each pass");
   if (cached < experts) line += message(streamed > 0 ? ", and " : ": ", "experts beyond ", cached / with_experts, " of ", experts / with_experts, " a layer", streamed > 0 ? "" : " are read from the file");
   return line;

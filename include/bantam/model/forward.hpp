@@ -11,6 +11,7 @@
 #include "bantam/model/block_source.hpp"
 #include "bantam/model/roles.hpp"
 #include "bantam/model/sequence_input.hpp"
+#include "bantam/model/table_rows.hpp"
 #include "bantam/nn/blocks/experts.hpp"
 #include "bantam/nn/blocks/latent_expert.hpp"
 #include "bantam/nn/blocks/mixer.hpp"
@@ -130,6 +131,7 @@ class Forward {
   void find_adapted(std::span<const SequenceInput> sequences);
   void adapt_layer(std::int64_t layer, const LayerWeights& w);
   void adapt_model(std::span<const std::int64_t> outputs);
+  void look_up();
   void embed(Team& team) noexcept;
   void layers(KeepGoing keep_going);
   void find_angles(Range rows) noexcept;
@@ -177,6 +179,7 @@ class Forward {
   std::vector<nn::PassSequence> sequences_;  ///< of each segment
   std::vector<nn::PassRow> rows_;
   std::vector<RowInput> inputs_;    ///< of each row
+  TableRows embedding_, per_layer_embedding_;
   std::vector<AdaptedRows> adapted_;
   std::int64_t adapted_ranks_ = 0;  ///< the most of a row, as nn::LowRankTerms has them
   nn::LowRankTerms terms_;          ///< of the layer at work
