@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <limits>
+#include <numeric>
 
 #include "bantam/core/cpu.hpp"
 #include "bantam/io/file.hpp"
@@ -67,9 +68,20 @@ std::int64_t row_bytes(const ModelConfig& c, std::span<const ScaledAdapter> adap
   return c.dim * (3 * plain + 2 * rounded) + mixer + recurrent + ffn * (plain + rounded) + experts + 2 * c.layers * c.per_layer_dim * plain + widest * ranks * plain;
 }
 
-std::int64_t room_for_weights(const Checkpoint& checkpoint, const std::string& size, TextRoom texts, std::span<const ScaledAdapter> adapters) {
-  const std::int64_t usual = std::min(checkpoint.config().context, bounded_context), taken = taken_bytes();
-  if (texts.context == 0) texts.context = usual;
+std::vector<std::int64_t> rooms_for_weights(std::span<ModelToLoad> models, const std::string& size) {
+  const std::int64_t taken = taken_bytes();
+  std::int64_t others = taken, others_of_short_texts = taken, weights = 0, tokens = 0;
+  for (ModelToLoad& model : models) {
+    const std::int64_t usual = std::min(model.checkpoint.config().context, bounded_context);
+    if (model.texts.context == 0) model.texts.context = usual;
+    TextRoom short_texts = model.texts;
+    short_texts.context = std::min(model.texts.context, usual);
+    others += bytes_beside_weights(model.checkpoint, model.texts, model.adapters);
+    others_of_short_texts += bytes_beside_weights(model.checkpoint, short_texts, model.adapters);
+    weights += bytes_in_memory(model.checkpoint);
+    tokens = std::max(tokens, model.texts.context);
+  }
+  std::vector<std::int64_t> rooms(models.size(), std::numeric_limits<std::int64_t>::max());
   std::int64_t bound = 0;
   if (!size.empty()) {
     bound = parse_size("--memory", size);
@@ -77,16 +89,22 @@ std::int64_t room_for_weights(const Checkpoint& checkpoint, const std::string& s
     const std::int64_t free = available_memory();
     bound = taken + free - free / 16;
     // Memory of a text is taken as it grows: long ones that may never come do not push out weights that fit.
-    TextRoom short_texts = texts;
-    short_texts.context = std::min(texts.context, usual);
-    if (free == 0 || taken + bytes_in_memory(checkpoint) + bytes_beside_weights(checkpoint, short_texts, adapters) <= bound) return std::numeric_limits<std::int64_t>::max();
+    if (free == 0 || others_of_short_texts + weights <= bound) return rooms;
   }
-  const std::int64_t others = taken + bytes_beside_weights(checkpoint, texts, adapters);
   if (others >= bound) {
-    fail(Errc::out_of_memory, "--memory: expected more than ", others, " bytes, which the program, buffers and ", texts.context, " tokens take beside weights, found ", bound,
-         size.empty() ? " free" : "");
+    fail(Errc::out_of_memory, "--memory: expected more than ", others, " bytes, which the program, buffers and ", tokens, " tokens take beside weights, found ", bound, size.empty() ? " free" : "");
   }
-  return bound - others;
+  // The smaller first: what it leaves of its share is the other's.
+  std::vector<std::size_t> order(models.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::ranges::sort(order, {}, [&](std::size_t i) { return bytes_in_memory(models[i].checkpoint); });
+  std::int64_t room = bound - others, left = std::ssize(models);
+  for (const std::size_t i : order) {
+    rooms[i] = left == 1 ? room : std::min(bytes_in_memory(models[i].checkpoint), room / left);
+    room -= rooms[i];
+    --left;
+  }
+  return rooms;
 }
 
 std::string description(const Model& model, const Residency& residency) {
@@ -100,9 +118,11 @@ std::string description(const Model& model, const Residency& residency) {
     }
   }
   std::string line = message(in_bytes(model.bytes()), " of weights, ", in_bytes(residency.resident_bytes()), " of them in memory");
-  if (residency.table_bytes > 0) line += message(", rows of ", in_bytes(residency.table_bytes), " of tables are looked up in the file");
-  if (streamed > 0) line += message(": ", streamed, " of ", residency.layers.size(), " layers are read from the file for each pass");
-  if (cached < experts) line += message(streamed > 0 ? ", and " : ": ", "experts beyond ", cached / with_experts, " of ", experts / with_experts, " a layer", streamed > 0 ? "" : " are read from the file");
+  std::vector<std::string> in_file;
+  if (streamed > 0) in_file.push_back(message(streamed, " of ", residency.layers.size(), " layers are read from the file for each pass"));
+  if (cached < experts) in_file.push_back(message("experts beyond ", cached / with_experts, " of ", experts / with_experts, " a layer are read when they are wanted"));
+  if (residency.table_bytes > 0) in_file.push_back(message("rows of ", in_bytes(residency.table_bytes), " of tables are looked up"));
+  for (std::size_t i = 0; i < in_file.size(); ++i) line += (i == 0 ? ": " : i + 1 == in_file.size() ? ", and " : ", ") + in_file[i];
   return line;
 }
 

@@ -64,6 +64,14 @@ def check(bantam, model, share, adapter):
         if seen[0] != seen[1]:
             failures.append(f"another {verb[0]}")
             print(failures[-1])
+    # Another model shares the bound: this one is its own draft, and guesses right.
+    for verb, more, same in (("run", ["--draft", model], "tokens"), ("perplexity", ["--against", model], "kl_mean")):
+        command = [bantam, verb, model, *(RUN if verb == "run" else [TEXT, "--context", 64, "--json"]), *more, "--memory", 2 * bound]
+        out, peak = peak_of(command)
+        expected = whole[same] if verb == "run" else 0.0
+        if json.loads(out)[same] != expected or peak > ALLOWED * 2 * bound:
+            failures.append(f"{verb} {more[0]}: {json.loads(out)[same]} of {expected}, {peak} bytes of {2 * bound}")
+            print(failures[-1])
     low = subprocess.run([bantam, "run", model, *map(str, RUN), "--memory", str(bound // 6)], capture_output=True, text=True)
     if low.returncode != 1 or not re.fullmatch(r"bantam: .*expected (more than|at least) \d+ bytes.*, found .*\d+\n", low.stderr):
         failures.append(f"below the floor: {low.returncode}, {low.stderr!r}")
