@@ -482,6 +482,8 @@ struct Scheduler::Impl {
 
   void generate_from_now(Text& text, std::vector<Text*>& generating) {
     try {
+      // The next turn of a conversation may begin here again: templates leave out what was thought.
+      text.session->state_->sequence.keep_checkpoint();
       share_prompt(text);
       start_generating(text);
       generating.push_back(&text);
