@@ -12,6 +12,7 @@
 #include "server/fields.hpp"
 #include "server/http.hpp"
 #include "server/metrics.hpp"
+#include "server/response_store.hpp"
 #include "server/server.hpp"
 
 namespace bantam::server {
@@ -61,6 +62,7 @@ struct App {
   bool has_own_template;         ///< the model's, or one that was given; else ChatML
   std::string_view reply_form;   ///< in which the model marks thoughts and calls
   std::vector<TokenId> reply_marks;
+  ResponseStore responses;
   Metrics metrics;
   std::int64_t started;          ///< seconds of Unix time
   std::atomic<bool> draining{false};
@@ -70,6 +72,11 @@ struct App {
 void chat_completions(App& app, const std::shared_ptr<Exchange>& exchange);
 void completions(App& app, const std::shared_ptr<Exchange>& exchange);
 void native_completion(App& app, const std::shared_ptr<Exchange>& exchange);
+void messages(App& app, const std::shared_ptr<Exchange>& exchange);
+void count_message_tokens(App& app, const std::shared_ptr<Exchange>& exchange);
+void responses(App& app, const std::shared_ptr<Exchange>& exchange);
+void get_response(App& app, const std::shared_ptr<Exchange>& exchange);
+void delete_response(App& app, const std::shared_ptr<Exchange>& exchange);
 void embeddings(App& app, const std::shared_ptr<Exchange>& exchange);
 void rerank_documents(App& app, const std::shared_ptr<Exchange>& exchange);
 void list_models(App& app, const std::shared_ptr<Exchange>& exchange);
@@ -85,8 +92,5 @@ void metrics(App& app, const std::shared_ptr<Exchange>& exchange);
 [[nodiscard]] std::int64_t unix_time();
 /// `prefix` and random letters and digits.
 [[nodiscard]] std::string random_id(std::string_view prefix, std::size_t length);
-
-/// The prompt that the chat template makes of the messages of a request, with whatever else of it the template reads.
-[[nodiscard]] std::string chat_prompt_of(const App& app, const Json& body, bool with_tools);
 
 }  // namespace bantam::server

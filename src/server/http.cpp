@@ -46,17 +46,6 @@ bool is_http_error(Code code) {
   return code.category() == one.category() && code != http::error::end_of_stream && code != http::error::partial_message;
 }
 
-/// What is wrong with bytes that are no request.
-HttpReply refusal_of(Code code) {
-  const auto say = [](int status, std::string_view type, std::string_view what) {
-    return HttpReply{.status = status,
-                     .body = message(R"({"error":{"message":")", what, R"(","type":")", type, R"(","param":null,"code":)", status, "}}")};
-  };
-  if (code == http::error::body_limit) return say(413, "invalid_request_error", "the body is larger than this server takes");
-  if (code == http::error::header_limit) return say(431, "invalid_request_error", "the header is larger than this server takes");
-  return say(400, "invalid_request_error", "this is no request of HTTP/1.1");
-}
-
 }  // namespace
 
 class Connection;
@@ -95,6 +84,7 @@ struct HttpServer::Impl {
   std::string url;
   HttpCheck check;
   HttpHandler handler;
+  HttpRefusal refuse;
   std::set<std::shared_ptr<Connection>> connections;
   bool closing = false;
 };
@@ -112,9 +102,9 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void start() { read_request(server_.limits.header_time); }
   /// Too many are there already.
   void turn_away() {
-    refuse({.status = 503,
-            .body = R"({"error":{"message":"too many connections","type":"overloaded_error","param":null,"code":503}})",
-            .headers = {{"Retry-After", "1"}}});
+    HttpReply reply = server_.refuse(503, "overloaded_error", "too many connections", {});
+    reply.headers.emplace_back("Retry-After", "1");
+    refuse(std::move(reply));
   }
   void check_time(Clock::time_point now);
   void close_when_idle() {
@@ -144,7 +134,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void abandon(std::uint64_t number) {
     if (number != number_ || state_ != State::answering) return;
     if (streams_) return close();
-    write_reply({.status = 500, .body = R"({"error":{"message":"the server lost this request","type":"server_error","param":null,"code":500}})"});
+    write_reply(server_.refuse(500, "server_error", "the server lost this request", {}));
   }
   void on_gone(std::uint64_t number, std::function<void()> f) {
     if (number != number_ || state_ == State::closed) return f();
@@ -159,6 +149,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void read_request(std::chrono::seconds time);
   void read_body();
   void refuse(HttpReply reply);
+  void refuse(Code code, std::string_view path = {});
   void watch();
   void write(std::string bytes);
   void write_next();
@@ -244,7 +235,8 @@ void Connection::read_request(std::chrono::seconds time) {
     if (self->state_ == State::closed) return;
     if (code && !is_http_error(code)) return self->close();
     self->version_ = self->parser_->get().version();
-    if (code) return self->refuse(refusal_of(code));
+    // Too large a body shows here, behind the path.
+    if (code) return self->refuse(code, text_of(self->parser_->get().target()));
     self->read_body();
   });
 }
@@ -255,7 +247,7 @@ void Connection::read_body() {
   const auto& head = parser_->get();
   closes_ = closes_ || server_.closing || !head.keep_alive();
   omits_body_ = head.method() == http::verb::head;
-  if (version_ >= 11 && head.find(http::field::host) == head.end()) return refuse(refusal_of(http::error::bad_field));
+  if (version_ >= 11 && head.find(http::field::host) == head.end()) return refuse(Code(http::error::bad_field));
   const std::string_view target = text_of(head.target());
   HttpRequest request{.method = std::string(text_of(head.method_string())),
                       .path = std::string(target.substr(0, target.find('?'))),
@@ -276,7 +268,7 @@ void Connection::read_body() {
   http::async_read(socket_, buffer_, *parser_, [self = shared_from_this(), request = std::move(request)](Code code, std::size_t) mutable {
     if (self->state_ == State::closed) return;
     if (code && !is_http_error(code)) return self->close();
-    if (code) return self->refuse(refusal_of(code));
+    if (code) return self->refuse(code, request.path);
     request.body = std::move(self->parser_->get().body());
     self->parser_.reset();
     self->state_ = State::answering;
@@ -294,6 +286,14 @@ void Connection::refuse(HttpReply reply) {
   state_ = State::answering;
   ++number_;
   write_reply(std::move(reply));
+}
+
+/// The same of bytes that are no request.
+void Connection::refuse(Code code, std::string_view path) {
+  constexpr std::string_view type = "invalid_request_error";
+  if (code == http::error::body_limit) return refuse(server_.refuse(413, type, "the body is larger than this server takes", path));
+  if (code == http::error::header_limit) return refuse(server_.refuse(431, type, "the header is larger than this server takes", path));
+  refuse(server_.refuse(400, type, "this is no request of HTTP/1.1", path));
 }
 
 /// Reads on while an answer is made: who went away is noticed, and what comes is the next request's.
@@ -459,8 +459,9 @@ HttpServer::~HttpServer() = default;
 
 std::string HttpServer::url() const { return impl_->url; }
 
-void HttpServer::listen(HttpCheck check, HttpHandler handler) {
+void HttpServer::listen(HttpCheck check, HttpHandler handler, HttpRefusal refuse) {
   impl_->check = std::move(check);
+  impl_->refuse = std::move(refuse);
   impl_->handler = std::move(handler);
   Code code;
   impl_->acceptor.listen(Tcp::acceptor::max_listen_connections, code);

@@ -61,6 +61,9 @@ using HttpHandler = std::function<void(std::shared_ptr<Exchange>)>;
 /// Looks at a request before its body is read; what it returns is the answer, and the body is left alone.
 using HttpCheck = std::function<std::optional<HttpReply>(const HttpRequest&)>;
 
+/// Makes the answer to what is no request, or too much: a status, OpenAI's word for it, and what is wrong; the path where there is one.
+using HttpRefusal = std::function<HttpReply(int status, std::string_view type, std::string_view what, std::string_view path)>;
+
 /// What a server listens with. All but post() belong to the thread that calls run().
 class HttpServer {
  public:
@@ -73,7 +76,7 @@ class HttpServer {
   /// "http://127.0.0.1:8080".
   [[nodiscard]] std::string url() const;
   /// Listens. The handler must not wait.
-  void listen(HttpCheck check, HttpHandler handler);
+  void listen(HttpCheck check, HttpHandler handler, HttpRefusal refuse);
   /// Calls `f` with the number of a signal when it comes. Those that the process ignores stay ignored.
   void on_signals(const std::vector<int>& signals, std::function<void(int)> f);
   /// Runs until stop().

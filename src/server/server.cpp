@@ -56,9 +56,12 @@ constexpr Endpoint endpoints[] = {
     {"POST", "/v1/rerank", rerank_documents, Endpoint::Kind::reads},
     {"POST", "/rerank", rerank_documents, Endpoint::Kind::reads},
     {"POST", "/reranking", rerank_documents, Endpoint::Kind::reads},
-    {"POST", "/v1/responses", nullptr},
-    {"POST", "/v1/messages", nullptr},
-    {"POST", "/v1/messages/count_tokens", nullptr},
+    {"POST", "/v1/responses", responses, Endpoint::Kind::writes},
+    {"POST", "/responses", responses, Endpoint::Kind::writes},
+    {"GET", "/v1/responses/", get_response},
+    {"DELETE", "/v1/responses/", delete_response},
+    {"POST", "/v1/messages", messages, Endpoint::Kind::writes},
+    {"POST", "/v1/messages/count_tokens", count_message_tokens},
     {"POST", "/infill", nullptr},
     {"POST", "/generate", nullptr},
     {"GET", "/lora-adapters", nullptr},
@@ -100,7 +103,7 @@ std::optional<HttpReply> check_request(const ServerOptions& options, const HttpR
   if (request.method == "OPTIONS") {
     return HttpReply{.status = 204,
                      .type = "",
-                     .headers = {{"Access-Control-Allow-Methods", "GET, POST, OPTIONS"},
+                     .headers = {{"Access-Control-Allow-Methods", "GET, POST, DELETE, OPTIONS"},
                                  {"Access-Control-Allow-Headers", "*, Authorization"},
                                  {"Access-Control-Max-Age", "86400"}}};
   }
@@ -109,19 +112,19 @@ std::optional<HttpReply> check_request(const ServerOptions& options, const HttpR
     if (is_at(endpoint, request.path) && allowed.find(endpoint.method) == std::string::npos)
       allowed += message(allowed.empty() ? "" : ", ", endpoint.method);
   }
-  if (allowed.empty()) return ApiError(404, "not_found_error", message("there is no ", printable(request.path))).reply();
+  if (allowed.empty()) return ApiError(404, "not_found_error", message("there is no ", printable(request.path))).reply(request.path);
   const Endpoint* endpoint = find_endpoint(request);
   if (endpoint == nullptr) {
     HttpReply reply =
         ApiError(405, "invalid_request_error",
                  message(printable(request.path), ": expected ", allowed, ", found ", printable(request.method)))
-            .reply();
+            .reply(request.path);
     reply.headers.emplace_back("Allow", allowed);
     return reply;
   }
   if (endpoint->kind != Endpoint::Kind::open && !has_key(options, request))
-    return ApiError(401, "authentication_error", "expected a valid API key", {}, "invalid_api_key").reply();
-  if (endpoint->serve == nullptr) return ApiError(501, "not_supported_error", message(printable(request.path), ": not yet")).reply();
+    return ApiError(401, "authentication_error", "expected a valid API key", {}, "invalid_api_key").reply(request.path);
+  if (endpoint->serve == nullptr) return ApiError(501, "not_supported_error", message(printable(request.path), ": not yet")).reply(request.path);
   return std::nullopt;
 }
 
@@ -173,7 +176,7 @@ void App::answer(Exchange& exchange, HttpReply reply) {
 void App::answer(Exchange& exchange, const Json& json) {
   answer(exchange, HttpReply{.body = json.dump(Json::Style{.replace_invalid = true})});
 }
-void App::answer(Exchange& exchange, const ApiError& error) { answer(exchange, error.reply()); }
+void App::answer(Exchange& exchange, const ApiError& error) { answer(exchange, error.reply(exchange.request().path)); }
 
 Server::Server(ServerOptions options)
     : options_(std::move(options)),
@@ -225,7 +228,10 @@ int Server::run(const Model& model, const std::function<void(std::string_view)>&
     };
     look(look);
   });
-  http_->listen(check, handle);
+  const auto refuse = [](int status, std::string_view type, std::string_view what, std::string_view path) {
+    return ApiError(status, type, std::string(what)).reply(path);
+  };
+  http_->listen(check, handle, refuse);
   ready(http_->url());
   http_->run();
   handlers.join();

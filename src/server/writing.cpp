@@ -277,14 +277,19 @@ void Writing::fail(const ApiError& error) {
     app_.answer(*exchange_, error);
     if (!asked_.stream) return;
   }
-  event(error.json());
-  done();
+  end_stream_with(error);
   exchange_->send(std::exchange(held_, {}));
   exchange_->end();
 }
 
-void Writing::event(const Json& json) {
+void Writing::end_stream_with(const ApiError& error) {
+  event(error.json(path()));
+  done();
+}
+
+void Writing::event(const Json& json, std::string_view name) {
   streams_ = true;
+  if (!name.empty()) held_ += message("event: ", name, '\n');
   held_ += "data: ";
   held_ += json.dump(Json::Style{.replace_invalid = true});
   held_ += "\n\n";
