@@ -12,6 +12,7 @@
 #include "server/fields.hpp"
 #include "server/http.hpp"
 #include "server/metrics.hpp"
+#include "server/replays.hpp"
 #include "server/response_store.hpp"
 #include "server/server.hpp"
 
@@ -62,6 +63,7 @@ struct App {
   bool has_own_template;         ///< the model's, or one that was given; else ChatML
   std::string_view reply_form;   ///< in which the model marks thoughts and calls
   std::vector<TokenId> reply_marks;
+  Replays replays;
   ResponseStore responses;
   Metrics metrics;
   std::int64_t started;          ///< seconds of Unix time

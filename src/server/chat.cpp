@@ -187,7 +187,7 @@ ChatAsked read_chat(App& app, const Json& body) {
   chat.is_plain = forced || chat.asked.is_json;
   if (!chat.is_plain) generate.spell = app.reply_marks;
   chat.prompt = chat_prompt_of(app, body, chat.tools.use != ToolUse::none);
-  chat.asked.texts.prompts = {chat_tokens(app, chat.prompt)};
+  chat.asked.texts.prompts = {chat.asked.texts.reuse ? app.replays.tokens_of(chat.prompt, tools_text(chat.tools)) : chat_tokens(app, chat.prompt)};
   const auto budget = fields.integer("thinking_budget_tokens", -1);
   if (budget && *budget >= 0 && !generate.grammar) generate.process = thinking_budget(app.tokenizer(), app.reply_form, chat.prompt, *budget);
   return chat;

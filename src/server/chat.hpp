@@ -87,6 +87,7 @@ class ChatWriting : public Writing {
     ReplyParser parser;
     std::vector<std::size_t> calls = {};  ///< which part a call is, by number
     std::optional<std::size_t> part = {};
+    std::vector<TokenId> tokens = {};
     bool begun = false;
   };
 
@@ -96,6 +97,7 @@ class ChatWriting : public Writing {
   void close_part(std::size_t text);
   void grow(std::size_t text, std::size_t part, std::string_view piece);
   void grow_kind(std::size_t text, ReplyPart::Kind kind, std::string_view piece);
+  void remember(std::size_t text);
 
   ToolChoice tools_;
   std::string prompt_;

@@ -59,6 +59,7 @@ void ChatWriting::take(const Update& update) {
   }
   if (asked().stream && !open.begun) begin_reply(text);
   const bool first = !std::exchange(open.begun, true);
+  for (const DrawnToken& token : update.tokens) open.tokens.push_back(token.id);
   if (tools_.use == ToolUse::named) {
     if (first) open_part(text, {.kind = ReplyPart::Kind::call, .id = random_id("call_", 24), .name = tools_.name});
     grow(text, 0, update.piece);
@@ -73,7 +74,17 @@ void ChatWriting::take(const Update& update) {
   reply.end = update.end;
   reply.stop_text = update.stop_text;
   close_part(text);
+  remember(text);
   if (asked().stream) end_reply(text);
+}
+
+/// For when the client sends the reply back.
+void ChatWriting::remember(std::size_t text) {
+  // Of a stop text there are tokens that nobody was told of.
+  if (!asked().texts.reuse || !replies_[text].stop_text.empty()) return;
+  std::vector<TokenId> tokens = asked().texts.prompts.front();
+  tokens.insert(tokens.end(), open_[text].tokens.begin(), open_[text].tokens.end());
+  app().replays.add(prompt_, std::move(tokens), replies_[text].parsed());
 }
 
 void ChatWriting::take_event(std::size_t text, const ReplyEvent& event) {

@@ -158,6 +158,7 @@ App::App(const ServerOptions& o, HttpServer& h, const Model& model)
       has_own_template(template_source != chatml),
       reply_form(reply_form_of(template_source)),
       reply_marks(reply_tokens(model.tokenizer(), reply_form)),
+      replays(model.tokenizer(), reply_form),
       started(unix_time()) {}
 
 void App::check_model(const Fields& fields) const {

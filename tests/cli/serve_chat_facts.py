@@ -1,7 +1,18 @@
-"""`bantam serve`: Anthropic's messages, OpenAI's responses."""
+"""`bantam serve`: Anthropic's messages, OpenAI's responses, and what of a conversation is read again."""
 import json
 
 from serve_facts import CHAT, Server, has_server
+from tiny_chat import KINDS, SPECIAL, write_chat_model
+
+THOUGHT, WORDS = "The other one, and then the third.", "On it: the thing in there and on."
+CALL = '{"name": "find", "arguments": {"what": "the thing", "more": [1, 2]}}'
+TOOLS = [{"type": "function", "function": {"name": "find", "parameters": {"type": "object", "properties": {"what": {"type": "string", "maxLength": 20}}, "required": ["what"],
+                                                                                 "additionalProperties": False}}}]
+
+
+def literally(text):
+    """A tiny model writes what it is told to, cut into tokens as it likes."""
+    return "root ::= " + json.dumps(text)
 
 
 def events_of(server, path, body):
@@ -108,3 +119,111 @@ def facts_responses(h, models):
             h.fact(f"refused: {str(more)[:70]}", answer.status == 400 and word in answer.error["message"] and "\n" not in answer.error["message"], answer)
         ids = [server.ask("/v1/responses", {"input": "x", "max_output_tokens": 1, "metadata": {"much": "x" * 10000000}}).json["id"] for _ in range(9)]
         h.equal("the oldest go when there are many", [server.ask("/v1/responses/" + i).status for i in [whole["id"], ids[0], ids[-1]]], [404, 404, 200])
+
+
+class Talk:
+    """A conversation through one of the APIs."""
+
+    def __init__(self, server, **more):
+        self.server, self.more, self.messages = server, {"temperature": 1, "max_tokens": 200, "tools": TOOLS, **more}, []
+        self.read = 0  # tokens of the last prompt and its reply
+
+    def count(self, usage):
+        self.prompt, self.cached = usage["prompt_tokens"], usage["prompt_tokens_details"]["cached_tokens"]
+        self.reply = usage["completion_tokens"]
+        self.before, self.read = self.read, self.prompt + self.reply
+
+    def say(self, role, content, reply=None, **more):
+        self.messages.append({"role": role, "content": content, **more})
+        body = {**self.more, "messages": self.messages}
+        answer = self.server.ask("/v1/chat/completions", body if reply is None else {**body, "grammar": literally(reply)}).json
+        self.count(answer["usage"])
+        message = answer["choices"][0]["message"]
+        self.messages.append(message)
+        return message
+
+
+class MessageTalk(Talk):
+    """The same through Anthropic's API."""
+
+    def say(self, role, content, reply, tool_call_id=None):
+        if tool_call_id:
+            content = [{"type": "tool_result", "tool_use_id": tool_call_id, "content": content}]
+        self.messages.append({"role": "user", "content": content})
+        tools = [{"name": t["function"]["name"], "input_schema": t["function"]["parameters"]} for t in TOOLS]
+        answer = self.server.ask("/v1/messages", {**self.more, "tools": tools, "messages": self.messages, "grammar": literally(reply)}).json
+        usage = answer["usage"]
+        self.count({"prompt_tokens": usage["input_tokens"] + usage["cache_read_input_tokens"], "prompt_tokens_details": {"cached_tokens": usage["cache_read_input_tokens"]},
+                    "completion_tokens": usage["output_tokens"]})
+        self.messages.append({"role": "assistant", "content": answer["content"]})
+        return {"tool_calls": [b for b in answer["content"] if b["type"] == "tool_use"]}
+
+
+class ResponseTalk(Talk):
+    """And through that of responses."""
+
+    last = None
+
+    def say(self, role, content, reply, tool_call_id=None):
+        item = {"type": "function_call_output", "call_id": tool_call_id, "output": content} if tool_call_id else {"role": "user", "content": content}
+        tools = [{"type": "function", **t["function"]} for t in TOOLS]
+        answer = self.server.ask("/v1/responses", {**self.more, "tools": tools, "input": [item], "previous_response_id": self.last, "max_output_tokens": 200, "grammar": literally(reply)}).json
+        usage = answer["usage"]
+        self.count({"prompt_tokens": usage["input_tokens"], "prompt_tokens_details": usage["input_tokens_details"], "completion_tokens": usage["output_tokens"]})
+        self.last = answer["id"]
+        return {"tool_calls": [{"id": i["call_id"]} for i in answer["output"] if i["type"] == "function_call"]}
+
+
+def facts_replays(h):
+    if not has_server(h):
+        return
+    for kind in KINDS:
+        folder = write_chat_model(h.temporary("chat-" + kind), kind)
+        with Server(h, "--parallel", "2", model=folder) as server:
+            for api in [Talk, MessageTalk, ResponseTalk]:
+                talk_of_turns(h, server, kind, api)
+            one = Talk(server)
+            text = "the other hand and the thin on in their inner ear"
+            one.say("user", "Hi", text)
+            spelled = len(server.ask("/tokenize", {"content": text}).json["tokens"])
+            h.fact(f"{kind}: the model cuts texts in its own way", one.reply > spelled, (one.reply, spelled))
+            turn(h, f"{kind}: a reply cut in another way", one, lambda: one.say("user", "More", text))
+            # But for marks, whose meaning a template has its own ideas of.
+            free = Talk(server, seed=5, max_tokens=60, logit_bias={str(i): False for i in range(len(SPECIAL))})
+            free.say("user", "Say what you like")
+            turn(h, f"{kind}: a reply of any bytes", free, lambda: free.say("user", "More", "in"))
+            canonical = server.ask("/v1/chat/completions", {**one.more, "messages": one.messages[:3], "cache_prompt": False, "max_tokens": 1}).json["usage"]
+            h.fact(f"{kind}: cache_prompt false reads what the template writes", canonical["prompt_tokens_details"]["cached_tokens"] == 0 and canonical["prompt_tokens"] < one.prompt, (canonical, one.prompt))
+            named = Talk(server, tool_choice={"type": "function", "function": {"name": "find"}}, max_tokens=100)
+            call = named.say("user", "Find it")["tool_calls"][0]
+            named.more["tool_choice"] = "auto"
+            turn(h, f"{kind}: a call that was asked for", named, lambda: named.say("tool", "there", "in", tool_call_id=call["id"]))
+
+
+def turn(h, name, talk, say):
+    """All but the new tokens, and the last one of the reply, which nothing was drawn behind, are there already."""
+    before = talk.read
+    said = say()
+    h.equal(f"{name}: reads its new tokens alone", talk.cached, before - 1)
+    return said
+
+
+def talk_of_turns(h, server, kind, api):
+    talk, name = api(server), f"{kind}: {api.__name__}"
+    thinks = f"<think>\n{THOUGHT}\n</think>\n\n{WORDS}"
+    first = talk.say("user", f"Find it, {name}", f"{thinks}\n<tool_call>{CALL}</tool_call>")
+    border = talk.prompt
+    second = turn(h, f"{name}: the result of a call", talk, lambda: talk.say("tool", "there", f"{thinks}<tool_call>\n{CALL}\n</tool_call>", tool_call_id=first["tool_calls"][0]["id"]))
+    turn(h, f"{name}: and of the next", talk, lambda: talk.say("tool", "here", f"{thinks} Done.", tool_call_id=second["tool_calls"][0]["id"]))
+    if kind != "recurrent":
+        talk.say("user", "And now?", WORDS)
+        h.equal(f"{name}: the template leaves out thoughts, and nothing before them is read again", talk.cached, border)
+    else:
+        long = api(server)
+        long.say("user", f"Think, {name}", f"<think>{THOUGHT * 12}</think>{WORDS}")
+        border = long.prompt
+        long.say("user", "And now?", WORDS)
+        h.equal(f"{name}: where thoughts are left out the state of the message before is there", long.cached, border)
+        turn(h, f"{name}: without thoughts", long, lambda: long.say("user", "More", WORDS))
+        return
+    turn(h, f"{name}: without thoughts", talk, lambda: talk.say("user", "More", WORDS))
