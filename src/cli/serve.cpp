@@ -29,6 +29,7 @@ struct ServeOptions {
   std::int64_t top_k = 40;
   std::string seed;
   std::string chat_template, chat_template_file;
+  std::string slot_folder;
   bool slots = false, metrics = false, jinja = false, embeddings = false, reranking = false;  ///< what is always so
   std::string cache_file;  ///< planned
 };
@@ -87,6 +88,7 @@ int serve(ServeOptions o) {
                                 .scheduler = {.parallel = parallel, .queue = static_cast<int>(o.queue), .context = o.context, .kv = o.kv},
                                 .sampling = o.sampling,
                                 .has_seed = !o.seed.empty() && o.seed != "-1",
+                                .slot_folder = o.slot_folder,
                                 .max_tokens = o.max_tokens,
                                 .most_waiting = std::chrono::seconds(o.max_wait),
                                 .most_time = std::chrono::seconds(o.max_time),
@@ -147,6 +149,7 @@ void add_serve(CLI::App& app, Action& action) {
   add_text(verb, "--seed", o->seed, "N", "of the random numbers; -1: another for each request [-1]");
   add_text(verb, "--chat-template", o->chat_template, "TEXT", "Jinja, in the place of the model's own");
   add_text(verb, "--chat-template-file", o->chat_template_file, "FILE", "the same from a file");
+  add_text(verb, "--slot-save-path", o->slot_folder, "FOLDER", "clients may save there what is kept of a text, and restore it");
   add_flag(verb, "--jinja", o->jinja, "nothing: templates are always Jinja");
   add_flag(verb, "--metrics", o->metrics, "nothing: /metrics is always there");
   add_flag(verb, "--slots", o->slots, "nothing: /slots is always there");

@@ -249,8 +249,10 @@ void Connection::read_body() {
   omits_body_ = head.method() == http::verb::head;
   if (version_ >= 11 && head.find(http::field::host) == head.end()) return refuse(Code(http::error::bad_field));
   const std::string_view target = text_of(head.target());
+  const std::size_t path_bytes = std::min(target.find('?'), target.size());
   HttpRequest request{.method = std::string(text_of(head.method_string())),
-                      .path = std::string(target.substr(0, target.find('?'))),
+                      .path = std::string(target.substr(0, path_bytes)),
+                      .query = std::string(target.substr(std::min(path_bytes + 1, target.size()))),
                       .authorization = std::string(text_of(head[http::field::authorization])),
                       .api_key = std::string(text_of(head["X-Api-Key"])),
                       .peer = peer_};

@@ -27,7 +27,7 @@ struct HttpLimits {
 
 /// A request as it came. Names of headers do not matter beyond these.
 struct HttpRequest {
-  std::string method, path;  ///< without what follows a question mark
+  std::string method, path, query;     ///< what follows a question mark apart
   std::string authorization, api_key;  ///< headers Authorization and X-Api-Key
   std::string peer;                    ///< the address that it came from
   std::string body = {};

@@ -127,8 +127,9 @@ void count_message_tokens(App& app, const std::shared_ptr<Exchange>& exchange) {
   app.check_model(Fields(body));
   const Json chat = chat_of_messages(body);
   const bool with_tools = Fields(chat).find("tool_choice") == nullptr || chat["tool_choice"] != Json("none");
+  const Json* tools = Fields(chat).array("tools");
   Json json = Json::object();
-  json["input_tokens"] = chat_tokens(app, chat_prompt_of(app, chat, with_tools)).size();
+  json["input_tokens"] = app.replays.tokens_of(chat_prompt_of(app, chat, with_tools), tools == nullptr ? std::string() : tools->dump()).size();
   app.answer(*exchange, json);
 }
 

@@ -24,7 +24,7 @@ using Serve = void (*)(App&, const std::shared_ptr<Exchange>&);
 
 struct Endpoint {
   std::string_view method, path;  ///< a path that ends with a slash stands for all below it
-  Serve serve;                    ///< null: known, and not there yet
+  Serve serve;
   enum class Kind : std::uint8_t {
     open,      ///< without a key
     plain,
@@ -52,7 +52,7 @@ constexpr Endpoint endpoints[] = {
     {"POST", "/apply-template", apply_template},
     {"POST", "/v1/embeddings", embeddings, Endpoint::Kind::reads},
     {"POST", "/embeddings", embeddings, Endpoint::Kind::reads},
-    {"POST", "/embedding", nullptr},
+    {"POST", "/embedding", native_embedding, Endpoint::Kind::reads},
     {"POST", "/v1/rerank", rerank_documents, Endpoint::Kind::reads},
     {"POST", "/rerank", rerank_documents, Endpoint::Kind::reads},
     {"POST", "/reranking", rerank_documents, Endpoint::Kind::reads},
@@ -62,11 +62,12 @@ constexpr Endpoint endpoints[] = {
     {"DELETE", "/v1/responses/", delete_response},
     {"POST", "/v1/messages", messages, Endpoint::Kind::writes},
     {"POST", "/v1/messages/count_tokens", count_message_tokens},
-    {"POST", "/infill", nullptr},
-    {"POST", "/generate", nullptr},
-    {"GET", "/lora-adapters", nullptr},
-    {"POST", "/lora-adapters", nullptr},
-    {"POST", "/slots/", nullptr},
+    {"POST", "/infill", infill, Endpoint::Kind::writes},
+    {"POST", "/generate", generate, Endpoint::Kind::writes},
+    {"POST", "/generate_stream", generate_stream, Endpoint::Kind::writes},
+    {"GET", "/lora-adapters", list_adapters},
+    {"POST", "/lora-adapters", set_adapters},
+    {"POST", "/slots/", change_slot, Endpoint::Kind::reads},
 };
 
 bool is_at(const Endpoint& endpoint, std::string_view path) {
@@ -124,7 +125,6 @@ std::optional<HttpReply> check_request(const ServerOptions& options, const HttpR
   }
   if (endpoint->kind != Endpoint::Kind::open && !has_key(options, request))
     return ApiError(401, "authentication_error", "expected a valid API key", {}, "invalid_api_key").reply(request.path);
-  if (endpoint->serve == nullptr) return ApiError(501, "not_supported_error", message(printable(request.path), ": not yet")).reply(request.path);
   return std::nullopt;
 }
 
@@ -151,6 +151,7 @@ App::App(const ServerOptions& o, HttpServer& h, const Model& model)
       engine(model, {.context = o.scheduler.context, .threads = o.threads}),
       scheduler(engine, o.scheduler),
       grammars(model.tokenizer()),
+      adapters(o.scheduler.adapters),
       template_source(!o.chat_template.empty()                     ? o.chat_template
                       : !model.tokenizer().chat_template().empty() ? model.tokenizer().chat_template()
                                                                    : std::string(chatml)),

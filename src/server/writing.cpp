@@ -96,11 +96,48 @@ std::vector<std::string> read_stop(const Fields& fields) {
   return stop;
 }
 
+std::vector<TokenId> read_end_tokens(const App& app, const Fields& fields) {
+  constexpr std::size_t most = 256;
+  std::vector<TokenId> ids;
+  const Json* given = fields.array("stop_token_ids");
+  if (given == nullptr) return ids;
+  if (given->size() > most) throw bad_request(message("stop_token_ids: expected at most ", most, " tokens, found ", given->size()), "stop_token_ids");
+  for (const Json& id : *given) ids.push_back(token_of(id, app.tokenizer().vocab_size(), "stop_token_ids"));
+  return ids;
+}
+
+/// A text as GBNF writes it.
+std::string literal_of(std::string_view text) {
+  std::string out = "\"";
+  for (const char c : text) {
+    constexpr std::string_view digits = "0123456789abcdef";
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte < ' ') {
+      out += {'\\', 'x', digits[byte / 16], digits[byte % 16]};
+    } else {
+      if (c == '"' || c == '\\') out += '\\';
+      out += c;
+    }
+  }
+  return out + '"';
+}
+
 /// A grammar as it is written.
 struct AskedGrammar {
   GrammarKind kind;
   std::string source;
 };
+
+/// One of several texts.
+std::string gbnf_of_choice(const Fields& fields, std::string_view name) {
+  constexpr std::size_t most = 1024;
+  const std::vector<std::string> texts = fields.texts(name);
+  if (texts.empty() || texts.size() > most)
+    throw bad_request(message(fields.name_of(name), ": expected 1 to ", most, " texts, found ", texts.size()), fields.name_of(name));
+  std::string gbnf = "root ::= ";
+  for (std::size_t i = 0; i < texts.size(); ++i) gbnf += (i > 0 ? " | " : "") + literal_of(texts[i]);
+  return gbnf;
+}
 
 /// What response_format, or one of its older names, asks for.
 std::optional<AskedGrammar> read_grammar(const Fields& fields) {
@@ -137,11 +174,15 @@ std::optional<AskedGrammar> read_grammar(const Fields& fields) {
     if (const Json* schema = fields.find(name)) add_schema(*schema);
   }
   for (const std::string_view name : {"grammar", "guided_grammar"}) add_gbnf(fields.text(name).value_or(""));
+  if (const auto regex = fields.text("guided_regex")) found.push_back({GrammarKind::regex, *regex});
+  if (fields.find("guided_choice") != nullptr) add_gbnf(gbnf_of_choice(fields, "guided_choice"));
   if (const Json* inner = fields.object("structured_outputs")) {
     const Fields inside(*inner, "structured_outputs");
-    inside.not_yet({"regex", "choice", "structural_tag"});
+    inside.not_yet({"structural_tag"});
     if (const Json* schema = inside.find("json")) add_schema(*schema);
     add_gbnf(inside.text("grammar").value_or(""));
+    if (const auto regex = inside.text("regex")) found.push_back({GrammarKind::regex, *regex});
+    if (inside.find("choice") != nullptr) add_gbnf(gbnf_of_choice(inside, "choice"));
   }
   if (found.size() > 1) throw bad_request("response_format: expected one grammar or schema, found several", "response_format");
   return found.empty() ? std::nullopt : std::optional(std::move(found.front()));
@@ -150,15 +191,16 @@ std::optional<AskedGrammar> read_grammar(const Fields& fields) {
 }  // namespace
 
 Asked read_asked(App& app, const Fields& fields, std::int64_t max_tokens) {
-  fields.not_yet({"stop_token_ids", "min_tokens", "bad_words", "allowed_token_ids", "guided_regex", "guided_choice",
-                  "prompt_logprobs", "use_beam_search", "truncate_prompt_tokens", "include_stop_str_in_output",
-                  "suffix", "lora", "image_data", "input_extra", "samplers", "logits_processors"});
+  fields.not_yet({"bad_words", "allowed_token_ids", "prompt_logprobs", "use_beam_search", "truncate_prompt_tokens",
+                  "include_stop_str_in_output", "suffix", "image_data", "samplers", "logits_processors"});
   Asked asked;
   GenerateOptions& g = asked.texts.generate;
   g.sampling = app.options.sampling;
   read_sampling(app, fields, g.sampling);
   g.stop = read_stop(fields);
   g.ignore_end = fields.flag("ignore_eos", false);
+  g.end_tokens = read_end_tokens(app, fields);
+  g.min_tokens = fields.integer("min_tokens", 0, most_int).value_or(0);
   g.max_tokens = app.options.max_tokens >= 0 ? app.options.max_tokens : max_tokens;
   for (const std::string_view name : {"n_predict", "max_tokens", "max_completion_tokens"}) {
     if (const auto count = fields.integer(name, name == "n_predict" ? -1 : 0)) g.max_tokens = *count;
@@ -169,6 +211,9 @@ Asked read_asked(App& app, const Fields& fields, std::int64_t max_tokens) {
   if (best_of && *best_of != asked.texts.count)
     throw bad_request(message("best_of: expected n (", asked.texts.count, ") or nothing: not yet"), "best_of");
   asked.texts.reuse = fields.flag("cache_prompt", true);
+  asked.texts.place = static_cast<int>(fields.integer("id_slot", -1, app.options.scheduler.parallel - 1).value_or(-1));
+  const Json* scales = fields.find("lora");
+  asked.texts.adapters = scales == nullptr ? app.adapters.now() : app.adapters.with(*scales, "lora");
   asked.texts.most_waiting = app.options.most_waiting;
   asked.texts.most_time = app.options.most_time;
   asked.stream = fields.flag("stream", false);

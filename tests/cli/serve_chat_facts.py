@@ -182,6 +182,14 @@ def facts_replays(h):
         with Server(h, "--parallel", "2", model=folder) as server:
             for api in [Talk, MessageTalk, ResponseTalk]:
                 talk_of_turns(h, server, kind, api)
+            said = MessageTalk(server)
+            said.say("user", "Hi there", "the other in the thin end")
+            said.messages.append({"role": "user", "content": "And?"})
+            tools = [{"name": t["function"]["name"], "input_schema": t["function"]["parameters"]} for t in TOOLS]
+            counted = server.ask("/v1/messages/count_tokens", {"messages": said.messages, "tools": tools}).json["input_tokens"]
+            said.messages.pop()
+            said.say("user", "And?", "in")
+            h.equal(f"{kind}: count_tokens counts what will be read", counted, said.prompt)
             one = Talk(server)
             text = "the other hand and the thin on in their inner ear"
             one.say("user", "Hi", text)

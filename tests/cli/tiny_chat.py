@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 KINDS = ["dense", "windowed", "recurrent"]
-SPECIAL = ["<|endoftext|>", "<|im_start|>", "<|im_end|>", "<think>", "</think>", "<tool_call>", "</tool_call>"]
+SPECIAL = ["<|endoftext|>", "<|im_start|>", "<|im_end|>", "<think>", "</think>", "<tool_call>", "</tool_call>", "<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>", "<|repo_name|>", "<|file_sep|>"]
 # Few, so that a text may be cut in several ways.
 MERGES = ["t h", "h e", "th e", "i n", "a n", "an d", "e r", "o n"]
 TEMPLATE = """{%- if tools %}<|im_start|>system
