@@ -30,6 +30,7 @@ struct ServeOptions {
   std::string seed;
   std::string chat_template, chat_template_file;
   std::string slot_folder;
+  std::string key_file, certificate_file;
   bool slots = false, metrics = false, jinja = false, embeddings = false, reranking = false;  ///< what is always so
   std::string cache_file;  ///< planned
 };
@@ -79,8 +80,7 @@ int serve(ServeOptions o) {
   read_keys(o);
   apply(o.common);
   const int parallel = static_cast<int>(o.parallel);
-  server::ServerOptions options{.host = o.host,
-                                .port = static_cast<int>(o.port),
+  server::ServerOptions options{.address = {.host = o.host, .port = static_cast<int>(o.port), .key_file = o.key_file, .certificate_file = o.certificate_file},
                                 .name = o.alias.empty() ? name_of_model(o.model) : o.alias,
                                 .api_keys = o.api_keys,
                                 .chat_template = o.chat_template_file.empty() ? o.chat_template : read_input(o.chat_template_file),
@@ -125,7 +125,9 @@ void add_serve(CLI::App& app, Action& action) {
   const auto o = std::make_shared<ServeOptions>();
   constexpr std::int64_t most_int = std::numeric_limits<std::int32_t>::max();
   add_argument(verb, "MODEL", o->model, "Hugging Face folder, .gguf or .bantam file");
-  add_text(verb, "--host", o->host, "ADDRESS", "the address to listen on; 0.0.0.0: all of this machine's");
+  add_text(verb, "--host", o->host, "ADDRESS", "the address to listen on; 0.0.0.0: all of this machine's; a path that ends with .sock: a Unix socket");
+  add_text(verb, "--ssl-key-file", o->key_file, "FILE", "the key of TLS in PEM, with --ssl-cert-file");
+  add_text(verb, "--ssl-cert-file", o->certificate_file, "FILE", "its certificate, or a chain of them, in PEM");
   add_integer(verb, "--port", o->port, {0, 65535}, "0: any that is free");
   add_text(verb, "--alias", o->alias, "NAME", "what clients call the model [its file's name]");
   add_integer(verb, "--parallel", o->parallel, {1, 1024}, "texts that are generated at once");

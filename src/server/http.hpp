@@ -13,6 +13,13 @@
 
 namespace bantam::server {
 
+/// Where a server listens.
+struct HttpAddress {
+  std::string host;  ///< a name or an address; a path that ends with .sock is a Unix socket's
+  int port = 0;      ///< 0: any that is free
+  std::string key_file = {}, certificate_file = {};  ///< of TLS, in PEM; empty: without
+};
+
 /// What connections may take. Times are those of a steady clock.
 struct HttpLimits {
   std::size_t header_bytes = std::size_t{32} << 10;
@@ -67,13 +74,14 @@ using HttpRefusal = std::function<HttpReply(int status, std::string_view type, s
 /// What a server listens with. All but post() belong to the thread that calls run().
 class HttpServer {
  public:
-  /// Binds, so that an address in use shows at once, but does not listen yet. Throws bantam::Error (io).
-  HttpServer(const std::string& host, int port, HttpLimits limits = {});
+  /// Binds, so that an address in use shows at once, but does not listen yet. Throws bantam::Error (io), invalid_argument for a key and a
+  /// certificate that do not go together, unsupported for TLS in a build without it.
+  explicit HttpServer(const HttpAddress& address, HttpLimits limits = {});
   ~HttpServer();
   HttpServer(const HttpServer&) = delete;
   HttpServer& operator=(const HttpServer&) = delete;
 
-  /// "http://127.0.0.1:8080".
+  /// "http://127.0.0.1:8080", "https://127.0.0.1:8443", "unix:/run/bantam.sock".
   [[nodiscard]] std::string url() const;
   /// Listens. The handler must not wait.
   void listen(HttpCheck check, HttpHandler handler, HttpRefusal refuse);

@@ -182,7 +182,7 @@ void App::answer(Exchange& exchange, const ApiError& error) { answer(exchange, e
 
 Server::Server(ServerOptions options)
     : options_(std::move(options)),
-      http_(std::make_unique<HttpServer>(options_.host, options_.port, options_.limits)) {}
+      http_(std::make_unique<HttpServer>(options_.address, options_.limits)) {}
 Server::~Server() = default;
 
 int Server::run(const Model& model, const std::function<void(std::string_view)>& ready, const std::function<void(std::string_view)>& note) {

@@ -15,8 +15,7 @@
 namespace bantam::server {
 
 struct ServerOptions {
-  std::string host = "127.0.0.1";
-  int port = 8080;                    ///< 0: any that is free
+  HttpAddress address{.host = "127.0.0.1", .port = 8080};
   std::string name = "model";         ///< what clients call the model
   std::vector<std::string> api_keys = {};  ///< one of them is asked for, where there are any
   std::string chat_template = {};     ///< Jinja, in the place of the model's

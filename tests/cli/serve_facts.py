@@ -36,11 +36,22 @@ class Answer:
         return f"status {self.status}, body {self.body[:300]!r}"
 
 
-class Server:
-    """A running server. The lines of its standard error are kept."""
+class UnixConnection(http.client.HTTPConnection):
+    def __init__(self, path):
+        super().__init__("localhost", timeout=TIMEOUT)
+        self.path = path
 
-    def __init__(self, h, *options, model=None, **how):
-        self.h = h
+    def connect(self):
+        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.sock.settimeout(TIMEOUT)
+        self.sock.connect(self.path)
+
+
+class Server:
+    """A running server. The lines of its standard error are kept. `tls`: the context of its clients."""
+
+    def __init__(self, h, *options, model=None, tls=None, **how):
+        self.h, self.tls, self.path = h, tls, None
         self.process = h.start("serve", model or h.gguf("stories260k"), "--port", "0", *options, **how)
         self.lines = []
         self.port = None
@@ -49,8 +60,8 @@ class Server:
         def read():
             for line in self.process.stderr:
                 self.lines.append(line.decode())
-                if match := re.search(r"listening on http://\S+:(\d+)$", self.lines[-1]):
-                    self.port = int(match[1])
+                if match := re.search(r"listening on (?:https?://\S+:(\d+)|unix:(\S+))$", self.lines[-1]):
+                    self.port, self.path = int(match[1] or 0), match[2]
                     ready.set()
             ready.set()
 
@@ -78,6 +89,10 @@ class Server:
         return status
 
     def connect(self):
+        if self.path:
+            return UnixConnection(self.path)
+        if self.tls:
+            return http.client.HTTPSConnection("127.0.0.1", self.port, timeout=TIMEOUT, context=self.tls)
         return http.client.HTTPConnection("127.0.0.1", self.port, timeout=TIMEOUT)
 
     def ask(self, path, body=None, method=None, headers=None, connection=None):
