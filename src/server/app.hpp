@@ -97,6 +97,7 @@ void native_completion(App& app, const std::shared_ptr<Exchange>& exchange);
 void messages(App& app, const std::shared_ptr<Exchange>& exchange);
 void count_message_tokens(App& app, const std::shared_ptr<Exchange>& exchange);
 void responses(App& app, const std::shared_ptr<Exchange>& exchange);
+void count_response_tokens(App& app, const std::shared_ptr<Exchange>& exchange);
 void get_response(App& app, const std::shared_ptr<Exchange>& exchange);
 void delete_response(App& app, const std::shared_ptr<Exchange>& exchange);
 void infill(App& app, const std::shared_ptr<Exchange>& exchange);

@@ -164,6 +164,11 @@ std::vector<TokenId> chat_tokens(const App& app, std::string_view prompt) {
   return app.tokenizer().encode(prompt, {.add_special = false, .parse_special = true});
 }
 
+std::size_t count_chat_tokens(App& app, const Json& body) {
+  const ToolChoice tools = read_tools(Fields(body));
+  return app.replays.tokens_of(chat_prompt_of(app, body, tools.use != ToolUse::none), tools_text(tools)).size();
+}
+
 std::string tools_text(const ToolChoice& choice) { return choice.tools.is_null() ? std::string() : choice.tools.dump(); }
 
 ChatAsked read_chat(App& app, const Json& body) {

@@ -40,6 +40,9 @@ struct ChatAsked {
 /// A prompt as tokens.
 [[nodiscard]] std::vector<TokenId> chat_tokens(const App& app, std::string_view prompt);
 
+/// How many tokens the prompt of a chat has.
+[[nodiscard]] std::size_t count_chat_tokens(App& app, const Json& body);
+
 /// A part of a reply; its parts follow each other.
 struct ReplyPart {
   enum class Kind : std::uint8_t { reasoning, text, call };

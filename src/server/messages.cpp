@@ -125,12 +125,7 @@ void messages(App& app, const std::shared_ptr<Exchange>& exchange) {
 void count_message_tokens(App& app, const std::shared_ptr<Exchange>& exchange) {
   const Json body = parse_body(exchange->request());
   app.check_model(Fields(body));
-  const Json chat = chat_of_messages(body);
-  const bool with_tools = Fields(chat).find("tool_choice") == nullptr || chat["tool_choice"] != Json("none");
-  const Json* tools = Fields(chat).array("tools");
-  Json json = Json::object();
-  json["input_tokens"] = app.replays.tokens_of(chat_prompt_of(app, chat, with_tools), tools == nullptr ? std::string() : tools->dump()).size();
-  app.answer(*exchange, json);
+  app.answer(*exchange, Json{{"input_tokens", count_chat_tokens(app, chat_of_messages(body))}});
 }
 
 }  // namespace bantam::server

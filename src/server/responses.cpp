@@ -217,14 +217,20 @@ std::shared_ptr<const StoredResponse> stored_response(App& app, std::string_view
   return found;
 }
 
+/// What a request asks about: its input, and the conversation up to it.
+StoredResponse conversation_of(App& app, const Fields& fields) {
+  StoredResponse kept{.messages = Json::array(), .input = response_input(fields), .response = nullptr};
+  if (const auto id = fields.text("previous_response_id")) kept.messages = stored_response(app, *id, "previous_response_id")->messages;
+  for (Json& one : messages_of_items(kept.input)) kept.messages.push_back(std::move(one));
+  return kept;
+}
+
 }  // namespace
 
 void responses(App& app, const std::shared_ptr<Exchange>& exchange) {
   const Json body = parse_body(exchange->request());
   const Fields fields(body);
-  StoredResponse kept{.messages = Json::array(), .input = response_input(fields), .response = nullptr};
-  if (const auto id = fields.text("previous_response_id")) kept.messages = stored_response(app, *id, "previous_response_id")->messages;
-  for (Json& one : messages_of_items(kept.input)) kept.messages.push_back(std::move(one));
+  StoredResponse kept = conversation_of(app, fields);
   for (Json& item : kept.input) {
     if (!item.contains("type")) item["type"] = "message";
     if (!item.contains("id")) item["id"] = random_id("msg_", 32);
@@ -233,6 +239,14 @@ void responses(App& app, const std::shared_ptr<Exchange>& exchange) {
   check_single(chat.asked);
   const bool stores = fields.flag("store", true);
   std::make_shared<ResponseWriting>(app, exchange, std::move(chat), body, stores ? std::optional(std::move(kept)) : std::nullopt)->start();
+}
+
+void count_response_tokens(App& app, const std::shared_ptr<Exchange>& exchange) {
+  const Json body = parse_body(exchange->request());
+  const Fields fields(body);
+  app.check_model(fields);
+  const Json chat = chat_of_response(body, conversation_of(app, fields).messages);
+  app.answer(*exchange, Json{{"object", "response.input_tokens"}, {"input_tokens", count_chat_tokens(app, chat)}});
 }
 
 void get_response(App& app, const std::shared_ptr<Exchange>& exchange) {

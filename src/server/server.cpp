@@ -58,6 +58,7 @@ constexpr Endpoint endpoints[] = {
     {"POST", "/reranking", rerank_documents, Endpoint::Kind::reads},
     {"POST", "/v1/responses", responses, Endpoint::Kind::writes},
     {"POST", "/responses", responses, Endpoint::Kind::writes},
+    {"POST", "/v1/responses/input_tokens", count_response_tokens},
     {"GET", "/v1/responses/", get_response},
     {"DELETE", "/v1/responses/", delete_response},
     {"POST", "/v1/messages", messages, Endpoint::Kind::writes},

@@ -95,6 +95,8 @@ def facts_responses(h, models):
         h.equal("the text of a chat", whole["output"][0]["content"][0]["text"], chat["choices"][0]["message"]["content"])
         h.equal("shape", [whole["object"], whole["status"], whole["incomplete_details"], whole["error"], whole["usage"]["input_tokens"]],
                 ["response", "incomplete", {"reason": "max_output_tokens"}, None, chat["usage"]["prompt_tokens"]])
+        counted = server.ask("/v1/responses/input_tokens", body).json
+        h.equal("input_tokens", counted, {"object": "response.input_tokens", "input_tokens": chat["usage"]["prompt_tokens"]})
         for name in ["id", "created_at", "completed_at", "model", "previous_response_id", "instructions", "tools", "tool_choice", "truncation", "parallel_tool_calls", "text", "top_p", "presence_penalty",
                      "frequency_penalty", "top_logprobs", "temperature", "reasoning", "user", "max_output_tokens", "max_tool_calls", "store", "background", "service_tier", "metadata",
                      "safety_identifier", "prompt_cache_key"]:
