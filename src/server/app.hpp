@@ -81,6 +81,7 @@ struct App {
   std::string template_source;
   ChatTemplate chat_template;
   bool has_own_template;         ///< the model's, or one that was given; else ChatML
+  bool calls_without_text;       ///< the template wants null, not an empty text, where a message does nothing but call tools
   std::string_view reply_form;   ///< in which the model marks thoughts and calls
   std::vector<TokenId> reply_marks;
   Replays replays;

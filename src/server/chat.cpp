@@ -119,6 +119,19 @@ void check_messages(const Json& messages) {
   }
 }
 
+/// Messages may have no text: what a template makes of that depends on how it is said.
+void set_missing_text(Json& one, bool calls_without_text) {
+  const Json* content = one.find("content");
+  const bool is_missing = content == nullptr || content->is_null() || *content == Json("");
+  const Json* calls = one.find("tool_calls");
+  if (!is_missing) return;
+  if (calls != nullptr && !calls->empty()) {
+    one["content"] = calls_without_text ? Json() : Json("");
+  } else {
+    one["content"] = "";
+  }
+}
+
 /// Leaves out what a template writes behind the last message, the assistant's, which is to go on.
 void cut_behind_last(std::string& prompt, const Json& messages) {
   const Json& last = messages[messages.size() - 1];
@@ -145,10 +158,10 @@ std::string chat_prompt_of(const App& app, const Json& body, bool with_tools) {
   if (const Json* more = fields.object("chat_template_kwargs")) context = *more;
   context["messages"] = *messages;
   // Templates but for gpt-oss's know no developers.
-  if (app.template_source.find("developer") == std::string::npos) {
-    for (Json& one : context["messages"]) {
-      if (one["role"] == Json("developer")) one["role"] = "system";
-    }
+  const bool knows_developers = app.template_source.find("developer") != std::string::npos;
+  for (Json& one : context["messages"]) {
+    if (!knows_developers && one["role"] == Json("developer")) one["role"] = "system";
+    set_missing_text(one, app.calls_without_text);
   }
   if (const Json* tools = fields.array("tools"); tools != nullptr && with_tools && !tools->empty()) context["tools"] = *tools;
   if (const Json* effort = fields.find("reasoning_effort")) context["reasoning_effort"] = *effort;
@@ -157,6 +170,21 @@ std::string chat_prompt_of(const App& app, const Json& body, bool with_tools) {
   std::string prompt = chat_prompt_json(app.chat_template, app.tokenizer(), context.dump());
   if (goes_on) cut_behind_last(prompt, *messages);
   return prompt;
+}
+
+bool takes_null_text(const ChatTemplate& chat_template, const Tokenizer& tokenizer) {
+  constexpr std::string_view name = "probed_name";
+  Json user = {{"role", "user"}, {"content", "u"}};
+  Json call = {{"role", "assistant"}, {"content", nullptr}, {"tool_calls", Json::array({function_call("call00001", std::string(name), "{}")})}};
+  Json result = {{"role", "tool"}, {"tool_call_id", "call00001"}, {"name", name}, {"content", "r"}};
+  Json context = Json::object();
+  context["messages"] = Json::array({std::move(user), std::move(call), std::move(result)});
+  try {
+    const std::string prompt = chat_prompt_json(chat_template, tokenizer, context.dump());
+    return prompt.find(name) != std::string::npos && prompt.find("None") == std::string::npos;
+  } catch (const Error&) {
+    return false;
+  }
 }
 
 std::vector<TokenId> chat_tokens(const App& app, std::string_view prompt) {

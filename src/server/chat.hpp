@@ -37,6 +37,9 @@ struct ChatAsked {
 [[nodiscard]] std::string chat_prompt_of(const App& app, const Json& body, bool with_tools);
 /// A call in a message: {"id", "type", "function"}.
 [[nodiscard]] Json function_call(const std::string& id, const std::string& name, const std::string& arguments);
+/// Whether a template takes null for the text of a message that does nothing but call tools, as clients send it: some ask what is in it, and
+/// others write "None".
+[[nodiscard]] bool takes_null_text(const ChatTemplate& chat_template, const Tokenizer& tokenizer);
 /// A prompt as tokens.
 [[nodiscard]] std::vector<TokenId> chat_tokens(const App& app, std::string_view prompt);
 

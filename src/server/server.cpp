@@ -9,7 +9,7 @@
 #include <random>
 
 #include "bantam/text/reply.hpp"
-#include "server/app.hpp"
+#include "server/chat.hpp"
 
 namespace bantam::server {
 
@@ -158,6 +158,7 @@ App::App(const ServerOptions& o, HttpServer& h, const Model& model)
                                                                    : std::string(chatml)),
       chat_template(template_source),
       has_own_template(template_source != chatml),
+      calls_without_text(takes_null_text(chat_template, model.tokenizer())),
       reply_form(reply_form_of(template_source)),
       reply_marks(reply_tokens(model.tokenizer(), reply_form)),
       replays(model.tokenizer(), reply_form),
