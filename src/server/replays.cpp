@@ -2,6 +2,7 @@
 #include "server/replays.hpp"
 
 #include <algorithm>
+#include <optional>
 
 #include "io/json.hpp"
 
@@ -36,7 +37,7 @@ bool says_same(const ParsedReply& written, const ParsedReply& said) {
 
 Replays::Replays(const Tokenizer& tokenizer, std::string_view form) : tokenizer_(tokenizer), form_(form) {
   for (TokenId id = 0; id < tokenizer.vocab_size(); ++id) {
-    if (tokenizer.ends_generation(id)) ends_.push_back(tokenizer.piece(id));
+    if (tokenizer.is_special(id)) marks_.add(tokenizer.piece(id), id);
   }
 }
 
@@ -59,33 +60,68 @@ std::vector<Replays::Shared> Replays::beginnings_of(std::string_view prompt) {
   return found;
 }
 
-std::size_t Replays::end_of_reply(std::string_view text) const {
-  std::size_t end = text.npos;
-  for (const std::string& mark : ends_) {
-    if (!mark.empty()) end = std::min(end, text.substr(0, end == text.npos ? end : end + mark.size()).find(mark));
+namespace {
+
+/// What stands behind a prompt, up to each of the special tokens behind that: one of them ends the reply. Read as far as anybody asks.
+class Repeated {
+ public:
+  Repeated(const Literals& marks, std::string_view form, std::string_view text, const ReplyOptions& options)
+      : marks_(marks), form_(form), text_(text), options_(options) {}
+
+  /// Where what says the same as `said` ends; none. `work`: bytes that may be read yet.
+  [[nodiscard]] std::optional<std::size_t> end_of(const ParsedReply& said, std::size_t& work) {
+    for (std::size_t i = 0; i < most || i < found_.size(); ++i) {
+      if (i == found_.size() && !read_on(work)) return std::nullopt;
+      if (says_same(found_[i].said, said)) return found_[i].end;
+    }
+    return std::nullopt;
   }
-  return end;
-}
+
+ private:
+  // Far more than forms of replies have marks of their own.
+  static constexpr std::size_t most = 64;
+
+  bool read_on(std::size_t& work) {
+    Literals::Hit mark;
+    if (!marks_.find(text_, from_, mark) || mark.begin > work) return false;
+    work -= mark.begin;
+    from_ = mark.end;
+    found_.push_back({mark.begin, parse_reply(text_.substr(0, mark.begin), form_, options_)});
+    return true;
+  }
+
+  struct Found {
+    std::size_t end;
+    ParsedReply said;
+  };
+  const Literals& marks_;
+  std::string_view form_, text_;
+  ReplyOptions options_;
+  std::size_t from_ = 0;
+  std::vector<Found> found_;
+};
+
+}  // namespace
 
 std::vector<TokenId> Replays::tokens_of(std::string_view prompt, std::string_view tools) {
   // Regenerated replies and branches of a conversation share beginnings; far more than so many are somebody's idea of a joke.
   constexpr int most_lengths = 8;
-  int lengths = 0;
-  std::size_t length = prompt.npos, end = 0;
-  ParsedReply written;
+  constexpr std::size_t most_work = std::size_t{8} << 20;
   const EncodeOptions whole{.add_special = false, .parse_special = true};
+  std::optional<Repeated> repeated;
+  std::size_t length = prompt.npos, work = most_work;
+  int lengths = 0;
   for (const Shared& entry : beginnings_of(prompt)) {
-    const std::string_view rest = prompt.substr(entry->prompt.size());
     if (entry->prompt.size() != length) {
       if (++lengths > most_lengths) break;
       length = entry->prompt.size();
-      end = end_of_reply(rest);
-      if (end != rest.npos) written = parse_reply(rest.substr(0, end), form_, {.prompt = entry->prompt, .tools = tools, .calls = !tools.empty()});
+      repeated.emplace(marks_, form_, prompt.substr(length), ReplyOptions{.prompt = entry->prompt, .tools = tools, .calls = !tools.empty()});
     }
-    if (end == rest.npos || !says_same(written, entry->said)) continue;
+    const std::optional<std::size_t> end = repeated->end_of(entry->said, work);
+    if (!end) continue;
     std::vector<TokenId> tokens = entry->tokens;
     // Texts end at special tokens, wherever they stand.
-    const std::vector<TokenId> more = tokenizer_.encode(rest.substr(end), whole);
+    const std::vector<TokenId> more = tokenizer_.encode(prompt.substr(length + *end), whole);
     tokens.insert(tokens.end(), more.begin(), more.end());
     touch(entry);
     return tokens;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "bantam/text/reply.hpp"
+#include "text/literals.hpp"
 
 namespace bantam::server {
 
@@ -38,12 +39,11 @@ class Replays {
   using Shared = std::shared_ptr<const Entry>;
 
   [[nodiscard]] std::vector<Shared> beginnings_of(std::string_view prompt);
-  [[nodiscard]] std::size_t end_of_reply(std::string_view text) const;
   void touch(const Shared& entry);
 
   Tokenizer tokenizer_;
   std::string_view form_;
-  std::vector<std::string> ends_;  ///< tokens that end replies, as they are spelled
+  Literals marks_;  ///< special tokens as they are spelled
   std::mutex mutex_;
   std::list<Shared> entries_;  ///< wanted last first
   std::size_t bytes_ = 0;

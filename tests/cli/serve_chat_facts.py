@@ -1,12 +1,13 @@
 """`bantam serve`: Anthropic's messages, OpenAI's responses, and what of a conversation is read again."""
 import json
 
+from harness import QUICK
 from serve_facts import CHAT, Server, has_server
 from tiny_chat import KINDS, SPECIAL, write_chat_model
 
 THOUGHT, WORDS = "The other one, and then the third.", "On it: the thing in there and on."
 CALL = '{"name": "find", "arguments": {"what": "the thing", "more": [1, 2]}}'
-TOOLS = [{"type": "function", "function": {"name": "find", "parameters": {"type": "object", "properties": {"what": {"type": "string", "maxLength": 20}}, "required": ["what"],
+TOOLS = [{"type": "function", "function": {"name": "find", "description": "Finds", "parameters": {"type": "object", "properties": {"what": {"type": "string", "description": "Which", "maxLength": 20}}, "required": ["what"],
                                                                                  "additionalProperties": False}}}]
 
 
@@ -237,3 +238,64 @@ def talk_of_turns(h, server, kind, api):
         turn(h, f"{name}: without thoughts", long, lambda: long.say("user", "More", WORDS))
         return
     turn(h, f"{name}: without thoughts", talk, lambda: talk.say("user", "More", WORDS))
+
+
+# What ends turns in the templates below.
+ENDS = ["</s>", "<|eot_id|>", "<end_of_turn>", "<|end|>", "<|call|>", "<\uff5cend\u2581of\u2581sentence\uff5c>", "<|user|>", "<|role_end|>", "<turn|>"]
+MORE_ENDS = ["<seed:eos>", "<|end_of_text|>", "[e~[", "<end_of_sentence>", "</assistant>", "<|message_sep|>", "<|eom_id|>", "<|observation|>", "<|calls|>"]
+# Templates that write a reply in another way than the prompt for it began, by what it is: text, one with a thought, or a call, which is read in a loop.
+FORCED = {"Apriel-1.6-15b-Thinker-fixed": "text thought call", "CohereForAI-c4ai-command-r-plus-tool_use": "text thought call", "NVIDIA-Nemotron-3-Nano-30B-A3B-BF16": "text thought", "Qwen-QwQ-32B": "text thought call", "Qwen3.5-4B": "text thought",
+          "StepFun3.5-Flash": "text thought", "deepseek-ai-DeepSeek-R1-Distill-Qwen-32B": "text thought call", "deepseek-ai-DeepSeek-V3.2": "text thought call",
+          "google-gemma-4-31B-it": "text thought call", "poolside-Laguna-XS.2": "thought call"}
+# Those that do not take what we ask of them (methods that Jinja's sandbox refuses, roles), or leave calls out.
+OTHERS = {"llama-cpp-deepseek-r1": "text thought call", "Kimi-K2-Thinking": "call", "google-gemma-2-2b-it": "call",
+          "HuggingFaceTB-SmolLM3-3B": "call", "LFM2-8B-A1B": "call", "LFM2.5-Instruct": "call", "GigaChat3-10B-A1.8B": "call"}
+
+
+def facts_templates(h, models):
+    """Replies come back as templates write them, and are read as the tokens that they were written in."""
+    templates = sorted((h.data / "chat-templates").glob("*.jinja"))
+    if not has_server(h) or not templates:
+        return
+    for path in templates[:: 4 if QUICK else 1]:
+        ends = list(ENDS)
+        text = path.read_text()
+        ends += [end for end in MORE_ENDS if end in text][: 11 - len(ENDS)]
+        if "<|call|>" not in text and "<|calls|>" not in text:
+            ends.remove("<|call|>")  # with which <|end|> ends no reply
+        folder = write_chat_model(h.temporary("template-" + path.stem), "dense", ends=ends)
+        with Server(h, "--chat-template-file", path, "--parallel", "2", "--context", "16000", model=folder) as server:
+            for kind in ["text", "thought", "call"]:
+                template_of_kind(h, server, path.stem, kind, [*ends, "<|im_end|>"])
+
+
+def template_of_kind(h, server, name, kind, ends):
+    user, base = {"role": "user", "content": "Find it."}, {"tools": TOOLS}
+    said = {"role": "assistant", "content": "" if kind == "call" else WORDS}
+    if kind != "text":
+        said["reasoning_content"] = THOUGHT
+    if kind == "call":
+        said["tool_calls"] = [{"id": "abcdefghi", "type": "function", "function": {"name": "find", "arguments": '{"what": "the thing"}'}}]
+    more = {"role": "tool", "tool_call_id": "abcdefghi", "name": "find", "content": "there"} if kind == "call" else {"role": "user", "content": "And now?"}
+    prompts = [server.ask("/apply-template", {**base, "messages": m}) for m in [[user], [user, said, more]]]
+    expected = "forced" if kind in FORCED.get(name, "").split() else "other" if kind in OTHERS.get(name, "").split() else "read as it was written"
+    if any(p.status != 200 for p in prompts):
+        return h.equal(f"{name}: {kind}: the template takes it", "other", expected)
+    first, second = (p.json["prompt"] for p in prompts)
+    if not second.startswith(first):
+        return h.equal(f"{name}: {kind}: the template writes the reply behind the prompt for it", "forced", expected)
+    rest = second[len(first):]
+    # gpt-oss and Solar Open end parts of replies with <|end|>, too.
+    places = [rest.find(end) for end in ends if end != "<|end|>" and end in rest] or [rest.find("<|end|>")]
+    answer = server.ask("/v1/chat/completions", {**base, "messages": [user], "max_tokens": 600, "temperature": 1, "seed": 3, "grammar": literally(rest[: min(places)])}).json
+    message, usage = answer["choices"][0]["message"], answer["usage"]
+    if kind == "call" and "tool_calls" not in message:
+        return h.equal(f"{name}: the template writes calls", "other", expected)
+    if kind == "call":
+        more["tool_call_id"] = message["tool_calls"][0]["id"]
+    again = server.ask("/v1/chat/completions", {**base, "messages": [user, message, more], "max_tokens": 1})
+    if not h.equal(f"{name}: {kind}: what was answered comes back", again.status, 200):
+        return h.fact(f"{name}: {kind}", False, again)
+    cached = again.json["usage"]["prompt_tokens_details"]["cached_tokens"]
+    whole = usage["prompt_tokens"] + usage["completion_tokens"] - 1
+    return h.equal(f"{name}: {kind}", "read as it was written" if cached >= whole else f"{cached} of {whole}", expected)

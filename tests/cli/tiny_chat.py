@@ -42,16 +42,21 @@ def letters():
 PIECES = [*SPECIAL, *letters(), *(m.replace(" ", "") for m in MERGES)]
 
 
-def write_tokenizer(folder):
-    added = [{"id": i, "content": text, "special": i < 3, "normalized": False, "lstrip": False, "rstrip": False, "single_word": False} for i, text in enumerate(SPECIAL)]
+def write_tokenizer(folder, ends=()):
+    """`ends`: more special tokens, in the place of bytes that no text has."""
+    pieces = list(PIECES)
+    first = pieces.index(letters()[0xF5])
+    pieces[first: first + len(ends)] = ends
+    special = {**{text: i < 3 for i, text in enumerate(SPECIAL)}, **{text: True for text in ends}}
+    added = [{"id": pieces.index(text), "content": text, "special": kind, "normalized": False, "lstrip": False, "rstrip": False, "single_word": False} for text, kind in special.items()]
     level = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": False, "use_regex": False}
     (folder / "tokenizer.json").write_text(json.dumps({
         "version": "1.0", "added_tokens": added, "normalizer": None, "pre_tokenizer": level, "decoder": level,
-        "model": {"type": "BPE", "vocab": {piece: i for i, piece in enumerate(PIECES)}, "merges": MERGES}}))
+        "model": {"type": "BPE", "vocab": {piece: i for i, piece in enumerate(pieces)}, "merges": MERGES}}))
     (folder / "tokenizer_config.json").write_text(json.dumps({"eos_token": "<|im_end|>", "pad_token": "<|endoftext|>", "chat_template": TEMPLATE}))
 
 
-def write_chat_model(folder, kind, seed=1):
+def write_chat_model(folder, kind, seed=1, ends=()):
     folder = Path(folder)
     folder.mkdir()
     random = np.random.default_rng(seed)
@@ -114,5 +119,5 @@ def write_chat_model(folder, kind, seed=1):
         body += values.tobytes()
     text = json.dumps(header).encode()
     (folder / "model.safetensors").write_bytes(struct.pack("<Q", len(text)) + text + body)
-    write_tokenizer(folder)
+    write_tokenizer(folder, ends)
     return folder
