@@ -29,6 +29,8 @@ struct ServeOptions {
   std::int64_t top_k = 40;
   std::string seed;
   std::string chat_template, chat_template_file;
+  std::string slot_folder;
+  std::string key_file, certificate_file;
   bool slots = false, metrics = false, jinja = false, embeddings = false, reranking = false;  ///< what is always so
   std::string cache_file;  ///< planned
 };
@@ -78,8 +80,7 @@ int serve(ServeOptions o) {
   read_keys(o);
   apply(o.common);
   const int parallel = static_cast<int>(o.parallel);
-  server::ServerOptions options{.host = o.host,
-                                .port = static_cast<int>(o.port),
+  server::ServerOptions options{.address = {.host = o.host, .port = static_cast<int>(o.port), .key_file = o.key_file, .certificate_file = o.certificate_file},
                                 .name = o.alias.empty() ? name_of_model(o.model) : o.alias,
                                 .api_keys = o.api_keys,
                                 .chat_template = o.chat_template_file.empty() ? o.chat_template : read_input(o.chat_template_file),
@@ -87,6 +88,7 @@ int serve(ServeOptions o) {
                                 .scheduler = {.parallel = parallel, .queue = static_cast<int>(o.queue), .context = o.context, .kv = o.kv},
                                 .sampling = o.sampling,
                                 .has_seed = !o.seed.empty() && o.seed != "-1",
+                                .slot_folder = o.slot_folder,
                                 .max_tokens = o.max_tokens,
                                 .most_waiting = std::chrono::seconds(o.max_wait),
                                 .most_time = std::chrono::seconds(o.max_time),
@@ -123,7 +125,9 @@ void add_serve(CLI::App& app, Action& action) {
   const auto o = std::make_shared<ServeOptions>();
   constexpr std::int64_t most_int = std::numeric_limits<std::int32_t>::max();
   add_argument(verb, "MODEL", o->model, "Hugging Face folder, .gguf or .bantam file");
-  add_text(verb, "--host", o->host, "ADDRESS", "the address to listen on; 0.0.0.0: all of this machine's");
+  add_text(verb, "--host", o->host, "ADDRESS", "the address to listen on; 0.0.0.0: all of this machine's; a path that ends with .sock: a Unix socket");
+  add_text(verb, "--ssl-key-file", o->key_file, "FILE", "the key of TLS in PEM, with --ssl-cert-file");
+  add_text(verb, "--ssl-cert-file", o->certificate_file, "FILE", "its certificate, or a chain of them, in PEM");
   add_integer(verb, "--port", o->port, {0, 65535}, "0: any that is free");
   add_text(verb, "--alias", o->alias, "NAME", "what clients call the model [its file's name]");
   add_integer(verb, "--parallel", o->parallel, {1, 1024}, "texts that are generated at once");
@@ -147,6 +151,7 @@ void add_serve(CLI::App& app, Action& action) {
   add_text(verb, "--seed", o->seed, "N", "of the random numbers; -1: another for each request [-1]");
   add_text(verb, "--chat-template", o->chat_template, "TEXT", "Jinja, in the place of the model's own");
   add_text(verb, "--chat-template-file", o->chat_template_file, "FILE", "the same from a file");
+  add_text(verb, "--slot-save-path", o->slot_folder, "FOLDER", "clients may save there what is kept of a text, and restore it");
   add_flag(verb, "--jinja", o->jinja, "nothing: templates are always Jinja");
   add_flag(verb, "--metrics", o->metrics, "nothing: /metrics is always there");
   add_flag(verb, "--slots", o->slots, "nothing: /slots is always there");

@@ -58,6 +58,7 @@ class RecurrentState final : public BlockState {
   [[nodiscard]] std::int64_t tokens() const noexcept override { return tokens_; }
   void extend(std::int64_t count) override;
   void truncate(std::int64_t tokens) noexcept override;
+  void keep_checkpoint() noexcept override { kept_ = chunks_.back().first; }
   [[nodiscard]] std::unique_ptr<BlockState> fork() const override { return std::make_unique<RecurrentState>(*this); }
   void save(StateSink sink) const override;
   void restore(std::int64_t tokens, StateSource in) override;
@@ -88,12 +89,13 @@ class RecurrentState final : public BlockState {
     return *std::prev(std::ranges::upper_bound(chunks_, position, {}, &Chunk::first));
   }
   void make_writable(Chunk& chunk) const;
-  static void thin_out(std::vector<Chunk>& chunks) noexcept;
+  void thin_out(std::vector<Chunk>& chunks) const noexcept;
 
   std::vector<Place> places_;  ///< of each layer
   std::int64_t boundary_floats_ = 0, tail_floats_ = 0;
   std::int64_t tokens_ = 0;
   std::vector<Chunk> chunks_{{}};  ///< checkpoints, and the last one: never empty
+  std::int64_t kept_ = -1;         ///< where the chunk of keep_checkpoint() begins; -1: none
 };
 
 inline RecurrentState::RecurrentState(std::vector<RecurrentLayer> layers) {
@@ -144,24 +146,27 @@ inline void RecurrentState::extend(std::int64_t count) {
 }
 
 /// Of too many checkpoints, lets go the one whose neighbors are closest to each other for how far back it is. Only the newest keeps
-/// its tail.
-inline void RecurrentState::thin_out(std::vector<Chunk>& chunks) noexcept {
+/// its tail, and that of keep_checkpoint(), which stays.
+inline void RecurrentState::thin_out(std::vector<Chunk>& chunks) const noexcept {
   const std::size_t last = chunks.size() - 1;
-  for (std::size_t i = 0; i + 1 < last; ++i) chunks[i].tail = nullptr;
+  for (std::size_t i = 0; i + 1 < last; ++i) {
+    if (chunks[i].first != kept_) chunks[i].tail = nullptr;
+  }
   if (last <= most_checkpoints) return;
   const auto gap = [&](std::size_t i) {
     const std::int64_t before = i == 0 ? 0 : chunks[i - 1].first;
     return static_cast<double>(chunks[i + 1].first - before) / static_cast<double>(chunks[last].first - chunks[i].first);
   };
-  std::size_t closest = 0;
+  std::size_t closest = chunks[0].first == kept_ ? 1 : 0;
   for (std::size_t i = 1; i + 1 < last; ++i) {
-    if (gap(i) < gap(closest)) closest = i;
+    if (chunks[i].first != kept_ && gap(i) < gap(closest)) closest = i;
   }
   chunks.erase(chunks.begin() + static_cast<std::ptrdiff_t>(closest));
 }
 
 inline void RecurrentState::truncate(std::int64_t tokens) noexcept {
   if (tokens >= tokens_) return;
+  if (tokens < kept_) kept_ = -1;
   while (!chunks_.empty() && chunks_.back().first > tokens) chunks_.pop_back();
   if (chunks_.empty() || tokens == 0) {
     tokens_ = 0;
