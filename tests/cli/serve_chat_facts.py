@@ -116,7 +116,7 @@ def facts_responses(h, models):
                  (item(type="function_call_output", call_id="1"), "output"), (item(type="item_reference", id="x"), "item_reference"), ({"tools": [{"type": "web_search"}]}, "web_search"),
                  ({"tools": [{"type": "function"}]}, "name"), ({"tool_choice": {"type": "function", "name": "g"}}, "tool_choice"), ({"text": 5}, "text"),
                  ({"text": {"format": {"type": "json_schema"}}}, "schema"), ({"text": {"format": {"type": "yaml"}}}, "yaml"), ({"instructions": 5}, "instructions"), ({"max_output_tokens": 0}, "max_output_tokens"),
-                 ({"background": True}, "not yet"), ({"truncation": "auto"}, "not yet"), ({"conversation": "x"}, "not yet"), ({"previous_response_id": 5}, "previous_response_id"), ({"n": 3}, "n: ")]
+                 ({"background": True}, "not yet"), ({"include": ["message.output_text.logprobs"]}, "not yet"), ({"include": 5}, "include"), ({"truncation": "auto"}, "not yet"), ({"conversation": "x"}, "not yet"), ({"previous_response_id": 5}, "previous_response_id"), ({"n": 3}, "n: ")]
         for more, word in wrong:
             answer = server.ask("/v1/responses", {**body, **more})
             h.fact(f"refused: {str(more)[:70]}", answer.status == 400 and word in answer.error["message"] and "\n" not in answer.error["message"], answer)
