@@ -102,6 +102,10 @@ def facts_responses(h, models):
                      "frequency_penalty", "top_logprobs", "temperature", "reasoning", "user", "max_output_tokens", "max_tool_calls", "store", "background", "service_tier", "metadata",
                      "safety_identifier", "prompt_cache_key"]:
             h.fact(f"it has {name}", name in whole, whole)
+        echoed = server.ask("/v1/responses", {**body, "tools": [{"type": "function", "name": "f"}], "tool_choice": "none", "text": {"format": {"type": "json_schema", "name": "n", "schema": {"const": 1}}}}).json
+        h.equal("what was asked for is repeated, with all members", [echoed["tools"], echoed["text"]["format"], echoed["tool_choice"]],
+                [[{"type": "function", "name": "f", "description": None, "parameters": None, "strict": None}],
+                 {"type": "json_schema", "name": "n", "schema": {"const": 1}, "description": None, "strict": None}, "none"])
         events = events_of(server, "/v1/responses", body)
         h.fact("each event is called what it is", all(name == data["type"] for name, data in events[:-1]) and events[-1][1] == "[DONE]", events[:3])
         h.equal("they are numbered", [data["sequence_number"] for _, data in events[:-1]], list(range(len(events) - 1)))
