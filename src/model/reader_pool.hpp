@@ -17,10 +17,18 @@
 
 namespace bantam::inline v0 {
 
-/// A matrix, and where it goes in a slot of memory.
+/// A matrix, and where it goes in a slot of memory; or several that lie side by side in the file as they do in the slot, for long reads.
 struct SlotPart {
-  const MatrixSource* source = nullptr;
+  /// Of a run: what a drive does best with, and no more than most experts have.
+  static constexpr std::size_t run_piece = std::size_t{4} << 20;
+
+  const MatrixSource* source = nullptr;  ///< of a run, the first
   std::size_t offset = 0;
+  std::int64_t stored_bytes = 0;        ///< of the file, without what lies between
+  std::span<const std::byte> run = {};  ///< of the file; empty: it is one matrix
+
+  [[nodiscard]] std::int64_t pieces() const noexcept;
+  void load_piece(std::int64_t piece, std::byte* slot, Reading reading) const;
 };
 
 /// A few threads that read matrices piece by piece, whoever is free the next piece: requests enough to keep a drive busy. The thread that

@@ -27,7 +27,16 @@ class StreamUnit {
  public:
   void add(const CheckpointTensor& tensor) {
     ids_.emplace_back(tensor);
-    parts_.push_back({tensor.source.get(), bytes_});
+    places_.push_back({tensor.source.get(), bytes_, tensor.stored_bytes()});
+    if (parts_.empty() || !follows(parts_.back(), places_.back())) {
+      parts_.push_back(places_.back());
+    } else {
+      SlotPart& run = parts_.back();
+      const std::byte* const begin = run.source->stored_as_loaded().data();
+      const std::span<const std::byte> more = tensor.source->stored_as_loaded();
+      run.run = {begin, more.data() + more.size()};
+      run.stored_bytes += tensor.stored_bytes();
+    }
     bytes_ += static_cast<std::size_t>(detail::room_in_slot(tensor));
     for (const TensorPart& part : tensor.source->parts()) {
       const MappedFile* file = part.entry->file.get();
@@ -35,6 +44,7 @@ class StreamUnit {
     }
   }
   [[nodiscard]] bool empty() const noexcept { return parts_.empty(); }
+  /// What is read.
   [[nodiscard]] std::span<const SlotPart> parts() const noexcept { return parts_; }
   /// Memory that it takes.
   [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
@@ -53,20 +63,29 @@ class StreamUnit {
   /// The matrices that are in `memory`, into their places; without memory, none.
   void place(LayerWeights& layer, const std::shared_ptr<const std::byte>& memory) const {
     for (std::size_t i = 0; i < ids_.size(); ++i) {
-      const MatrixSource& source = *parts_[i].source;
-      *matrix_of(layer, ids_[i]) = memory != nullptr ? source.in_room({memory, memory.get() + parts_[i].offset})
+      const MatrixSource& source = *places_[i].source;
+      *matrix_of(layer, ids_[i]) = memory != nullptr ? source.in_room({memory, memory.get() + places_[i].offset})
                                                      : WeightMatrix(source.format(), source.rows(), source.columns(), nullptr, source.order());
     }
   }
 
  private:
+  /// Whether a matrix lies as far behind the beginning of a run in the file as in the slot, both of whole blocks.
+  [[nodiscard]] static bool follows(const SlotPart& run, const SlotPart& next) noexcept {
+    const std::span<const std::byte> first = run.source->stored_as_loaded(), bytes = next.source->stored_as_loaded();
+    if (first.empty() || bytes.empty()) return false;
+    const MappedFile& file = *run.source->parts()[0].entry->file;
+    return &file == next.source->parts()[0].entry->file.get() && static_cast<std::size_t>(first.data() - file.bytes().data()) % MappedFile::block_bytes == 0 &&
+           bytes.data() > first.data() && static_cast<std::size_t>(bytes.data() - first.data()) == next.offset - run.offset;
+  }
   /// What conversion has left behind is given back.
   void drop() const noexcept {
-    for (const SlotPart& part : parts_) part.source->drop();
+    for (const SlotPart& part : places_) part.source->drop();
   }
 
   std::vector<TensorId> ids_;
-  std::vector<SlotPart> parts_;
+  std::vector<SlotPart> places_;  ///< of each matrix
+  std::vector<SlotPart> parts_;   ///< the same, runs of them as one
   std::vector<const MappedFile*> files_;
   std::size_t bytes_ = 0;
 };

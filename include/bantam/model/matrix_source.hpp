@@ -71,6 +71,8 @@ class MatrixSource {
   /// Of about a megabyte each: long reads, and enough of them for every core.
   [[nodiscard]] virtual std::int64_t pieces() const noexcept;
   virtual void load_piece(std::int64_t piece, std::byte* room, Reading reading) const;
+  /// The bytes of the file that room has as they are; empty: they are converted.
+  [[nodiscard]] virtual std::span<const std::byte> stored_as_loaded() const noexcept { return {}; }
   /// The matrix, once all of its pieces are there.
   [[nodiscard]] virtual WeightMatrix in_room(std::shared_ptr<const std::byte> room) const;
   /// Frees what reading has left in memory; gives pages of files back to the system.
