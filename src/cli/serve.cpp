@@ -33,11 +33,10 @@ struct ServeOptions {
   std::string key_file, certificate_file;
   bool no_page = false;
   bool slots = false, metrics = false, jinja = false, embeddings = false, reranking = false;  ///< what is always so
-  std::string cache_file;  ///< planned
+  std::string cache_file;
 };
 
 void check_options(const ServeOptions& o) {
-  if (!o.cache_file.empty()) not_yet("--cache-file");
   for (const std::string& key : o.api_keys) {
     if (key.empty()) throw UsageError("--api-key: expected a key, found none");
   }
@@ -90,6 +89,7 @@ int serve(ServeOptions o) {
                                 .scheduler = {.parallel = parallel, .queue = static_cast<int>(o.queue), .context = o.context, .kv = o.kv},
                                 .sampling = o.sampling,
                                 .has_seed = !o.seed.empty() && o.seed != "-1",
+                                .cache_file = o.cache_file,
                                 .slot_folder = o.slot_folder,
                                 .max_tokens = o.max_tokens,
                                 .most_waiting = std::chrono::seconds(o.max_wait),
@@ -158,7 +158,7 @@ void add_serve(CLI::App& app, Action& action) {
   add_flag(verb, "--jinja", o->jinja, "nothing: templates are always Jinja");
   add_flag(verb, "--metrics", o->metrics, "nothing: /metrics is always there");
   add_flag(verb, "--slots", o->slots, "nothing: /slots is always there");
-  add_text(verb, "--cache-file", o->cache_file, "PATH", "not yet: what was read, kept over a restart");
+  add_text(verb, "--cache-file", o->cache_file, "PATH", "where what is kept of texts waits for the next start");
   add_flag(verb, "--embeddings", o->embeddings, "nothing: /v1/embeddings is always there");
   add_flag(verb, "--reranking", o->reranking, "nothing: /v1/rerank is there for models that can");
   add_loading(verb, o->loading);

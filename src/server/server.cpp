@@ -9,6 +9,7 @@
 #include <random>
 
 #include "bantam/text/reply.hpp"
+#include "server/cache_file.hpp"
 #include "server/chat.hpp"
 
 namespace bantam::server {
@@ -191,10 +192,13 @@ Server::~Server() = default;
 
 int Server::run(const Model& model, const std::function<void(std::string_view)>& ready, const std::function<void(std::string_view)>& note) {
   App app(options_, *http_, model);
+  const CacheFile cache(app);
+  cache.restore(note);
   if (!app.has_own_template) note("the model has no chat template: chats are written as ChatML");
   // Long readings take turns among themselves, so that others find a thread that answers.
   boost::asio::thread_pool handlers(handler_threads), readers(1);
   int signal = 0;
+  bool hurries = false;
   const auto check = [&](const HttpRequest& request) {
     std::optional<HttpReply> refused = check_request(options_, request);
     if (refused) app.metrics.answered(refused->status);
@@ -215,7 +219,8 @@ int Server::run(const Model& model, const std::function<void(std::string_view)>&
   };
   http_->on_signals({SIGINT, SIGTERM}, [&](int number) {
     // Whoever asks twice does not wait.
-    if (signal != 0) return http_->stop();
+    hurries = signal != 0;
+    if (hurries) return http_->stop();
     signal = number;
     app.draining = true;
     app.scheduler.close();
@@ -242,6 +247,7 @@ int Server::run(const Model& model, const std::function<void(std::string_view)>&
   http_->run();
   handlers.join();
   readers.join();
+  if (!hurries) cache.save(note);
   return signal;
 }
 

@@ -24,6 +24,7 @@ struct ServerOptions {
   SchedulerOptions scheduler = {};
   Sampling sampling = {};             ///< where requests say nothing; the seed, too, if has_seed
   bool has_seed = false;
+  std::string cache_file = {};        ///< where texts that are kept wait for the next start; empty: nowhere
   std::string slot_folder = {};       ///< where clients may save what is kept of a text; empty: nowhere
   std::int64_t max_tokens = -1;       ///< of requests that say nothing; -1: until the model ends or the context is full
   std::chrono::seconds most_waiting{60};  ///< for a place; 0: without bound

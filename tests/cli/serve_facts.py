@@ -152,7 +152,6 @@ def facts_options(h, models):
     if not has_server(h):
         return
     model = h.gguf("stories260k")
-    h.refuses(1, "serve", model, "--port", "0", "--cache-file", "x", says="not yet")
     h.refuses(1, "serve", model, "--port", "0", "--lora", h.temporary("no-such-adapter"), says="no-such-adapter")
     for option in [["--port", "65536"], ["--port", "-1"], ["--parallel", "0"], ["--queue", "-2"], ["--temperature", "-1"], ["--api-key", ""], ["--seed", "x"], ["--kv", "f8"]]:
         h.refuses(2, "serve", model, *option)
