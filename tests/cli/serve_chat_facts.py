@@ -45,6 +45,8 @@ def facts_messages(h, models):
         h.equal("count_tokens", counted, {"input_tokens": chat["usage"]["prompt_tokens"]})
         system = server.ask("/v1/messages/count_tokens", {"messages": CHAT, "system": [{"type": "text", "text": "Be brief."}]}, headers=key).json
         h.fact("a system prompt counts", system["input_tokens"] > counted["input_tokens"], system)
+        billed = [{"type": "text", "text": "x-anthropic-billing-header: cch=a1b2c;"}, {"type": "text", "text": "Be brief."}]
+        h.equal("but for what changes with each request", server.ask("/v1/messages/count_tokens", {"messages": CHAT, "system": billed}, headers=key).json, system)
         refused = server.ask("/v1/messages", body)
         h.equal("errors are Anthropic's", [refused.status, refused.json["type"], refused.error["type"], set(refused.error)], [401, "error", "authentication_error", {"type", "message"}])
         large = server.raw(b"POST /v1/messages HTTP/1.1\r\nHost: x\r\nX-Api-Key: secret\r\nContent-Length: 268435456\r\n\r\n")
