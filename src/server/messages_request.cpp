@@ -17,8 +17,8 @@ std::string plain_text(const Json& content, const std::string& place) {
     const std::string type = block.text("type").value_or("");
     if (type != "text") throw bad_request(message(at, ".type: expected text, found ", printable(type)), place);
     const std::string words = needed_text(block, "text");
-    // Claude Code tells its maker, in other words each time, what it costs: all behind it would be read again.
-    if (!words.starts_with("x-anthropic-billing-header:")) text += words;
+    // Claude Code tells its maker there, in other words each time, what it costs: all behind it would be read again.
+    if (place != "system" || !words.starts_with("x-anthropic-billing-header:")) text += words;
   }
   return text;
 }

@@ -218,6 +218,23 @@ def facts_replays(h):
             turn(h, f"{kind}: a call that was asked for", named, lambda: named.say("tool", "there", "in", tool_call_id=call["id"]))
 
 
+def facts_plain_turns(h, models):
+    """Models whose turns end in words, not in tokens: what is drawn is cut into tokens as it comes, and as the tokenizer never would."""
+    if not has_server(h):
+        return
+    for model in [h.gguf("stories260k"), models / "books4m"]:
+        with Server(h, "--parallel", "2", "--context", "1000", model=model) as server:
+            cut = 0
+            for seed in range(4 if QUICK else 12):
+                talk = Talk(server, seed=seed, max_tokens=40, temperature=1.5, tools=None)
+                said = talk.say("user", f"Tell me a story, number {seed}")
+                spelled = len(server.ask("/tokenize", {"content": said["content"]}).json["tokens"])
+                cut += spelled != talk.reply
+                for text in ["Go on", "And then?"]:
+                    turn(h, f"{model}: {seed}: {text}", talk, lambda: talk.say("user", text))
+            h.fact(f"{model}: texts were cut in other ways", cut > 0, cut)
+
+
 def turn(h, name, talk, say):
     """All but the new tokens, and the last one of the reply, which nothing was drawn behind, are there already."""
     before = talk.read
