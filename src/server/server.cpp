@@ -35,6 +35,8 @@ struct Endpoint {
 };
 
 constexpr Endpoint endpoints[] = {
+    {"GET", "/", page, Endpoint::Kind::open},
+    {"GET", "/page/", page, Endpoint::Kind::open},
     {"GET", "/health", health, Endpoint::Kind::open},
     {"GET", "/v1/health", health, Endpoint::Kind::open},
     {"GET", "/v1/models", list_models},
@@ -73,7 +75,7 @@ constexpr Endpoint endpoints[] = {
 };
 
 bool is_at(const Endpoint& endpoint, std::string_view path) {
-  return endpoint.path.ends_with('/') ? path.starts_with(endpoint.path) && path.size() > endpoint.path.size() : path == endpoint.path;
+  return endpoint.path.ends_with('/') && endpoint.path != "/" ? path.starts_with(endpoint.path) && path.size() > endpoint.path.size() : path == endpoint.path;
 }
 
 const Endpoint* find_endpoint(const HttpRequest& request) {

@@ -19,6 +19,7 @@ struct ServerOptions {
   std::string name = "model";         ///< what clients call the model
   std::vector<std::string> api_keys = {};  ///< one of them is asked for, where there are any
   std::string chat_template = {};     ///< Jinja, in the place of the model's
+  bool has_page = true;               ///< at /
   int threads = 0;                    ///< 0: the physical cores that the process may use
   SchedulerOptions scheduler = {};
   Sampling sampling = {};             ///< where requests say nothing; the seed, too, if has_seed
