@@ -24,6 +24,8 @@ Json model_json(const App& app) {
                {"size", app.engine.model().bytes()}};
   return {{"id", app.options.name},
           {"object", "model"},
+          {"type", "model"},
+          {"display_name", app.options.name},
           {"created", app.started},
           {"owned_by", "bantam"},
           {"max_model_len", app.scheduler.context()},
@@ -45,6 +47,10 @@ void list_models(App& app, const std::shared_ptr<Exchange>& exchange) {
   Json json = Json::object();
   json["object"] = "list";
   json["data"] = Json::array({model_json(app)});
+  // As Anthropic's clients page.
+  json["first_id"] = app.options.name;
+  json["last_id"] = app.options.name;
+  json["has_more"] = false;
   app.answer(*exchange, json);
 }
 

@@ -16,7 +16,9 @@ std::string plain_text(const Json& content, const std::string& place) {
     const Fields block(content[i], at);
     const std::string type = block.text("type").value_or("");
     if (type != "text") throw bad_request(message(at, ".type: expected text, found ", printable(type)), place);
-    text += needed_text(block, "text");
+    const std::string words = needed_text(block, "text");
+    // Claude Code tells its maker there, in other words each time, what it costs: all behind it would be read again.
+    if (place != "system" || !words.starts_with("x-anthropic-billing-header:")) text += words;
   }
   return text;
 }

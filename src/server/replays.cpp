@@ -101,7 +101,28 @@ class Repeated {
   std::vector<Found> found_;
 };
 
+/// How much of a text is a reply of words alone, as they were said: templates without marks of their own end it by words. 0: it is not.
+std::size_t plain_beginning(std::string_view text, const ParsedReply& said) {
+  if (!said.reasoning.empty() || !said.calls.empty()) return 0;
+  if (text.starts_with(said.text)) return said.text.size();
+  const std::string_view words = trimmed(said.text);
+  return text.starts_with(words) ? words.size() : 0;
+}
+
 }  // namespace
+
+/// The tokens of a text behind another one: nothing is put in front of it, as in front of a text that begins. None where there is no way.
+std::optional<std::vector<TokenId>> Replays::tokens_behind(std::string_view text) const {
+  for (const std::string_view before : {"\n", "a"}) {
+    const EncodeOptions whole{.add_special = false, .parse_special = true};
+    const std::vector<TokenId> front = tokenizer_.encode(before, whole);
+    std::vector<TokenId> tokens = tokenizer_.encode(std::string(before) + std::string(text), whole);
+    if (tokens.size() < front.size() || !std::equal(front.begin(), front.end(), tokens.begin())) continue;
+    tokens.erase(tokens.begin(), tokens.begin() + std::ssize(front));
+    return tokens;
+  }
+  return std::nullopt;
+}
 
 std::vector<TokenId> Replays::tokens_of(std::string_view prompt, std::string_view tools) {
   // Regenerated replies and branches of a conversation share beginnings; far more than so many are somebody's idea of a joke.
@@ -118,11 +139,13 @@ std::vector<TokenId> Replays::tokens_of(std::string_view prompt, std::string_vie
       repeated.emplace(marks_, form_, prompt.substr(length), ReplyOptions{.prompt = entry->prompt, .tools = tools, .calls = !tools.empty()});
     }
     const std::optional<std::size_t> end = repeated->end_of(entry->said, work);
-    if (!end) continue;
-    std::vector<TokenId> tokens = entry->tokens;
     // Texts end at special tokens, wherever they stand.
-    const std::vector<TokenId> more = tokenizer_.encode(prompt.substr(length + *end), whole);
-    tokens.insert(tokens.end(), more.begin(), more.end());
+    std::optional<std::vector<TokenId>> more;
+    if (end) more = tokenizer_.encode(prompt.substr(length + *end), whole);
+    if (const auto size = plain_beginning(prompt.substr(length), entry->said); !more && size > 0) more = tokens_behind(prompt.substr(length + size));
+    if (!more) continue;
+    std::vector<TokenId> tokens = entry->tokens;
+    tokens.insert(tokens.end(), more->begin(), more->end());
     touch(entry);
     return tokens;
   }

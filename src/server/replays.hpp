@@ -4,6 +4,7 @@
 #include <list>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -41,6 +42,7 @@ class Replays {
   using Shared = std::shared_ptr<const Entry>;
 
   [[nodiscard]] std::vector<Shared> beginnings_of(std::string_view prompt);
+  [[nodiscard]] std::optional<std::vector<TokenId>> tokens_behind(std::string_view text) const;
   void touch(const Shared& entry);
 
   Tokenizer tokenizer_;

@@ -45,6 +45,8 @@ def facts_messages(h, models):
         h.equal("count_tokens", counted, {"input_tokens": chat["usage"]["prompt_tokens"]})
         system = server.ask("/v1/messages/count_tokens", {"messages": CHAT, "system": [{"type": "text", "text": "Be brief."}]}, headers=key).json
         h.fact("a system prompt counts", system["input_tokens"] > counted["input_tokens"], system)
+        billed = [{"type": "text", "text": "x-anthropic-billing-header: cch=a1b2c;"}, {"type": "text", "text": "Be brief."}]
+        h.equal("but for what changes with each request", server.ask("/v1/messages/count_tokens", {"messages": CHAT, "system": billed}, headers=key).json, system)
         refused = server.ask("/v1/messages", body)
         h.equal("errors are Anthropic's", [refused.status, refused.json["type"], refused.error["type"], set(refused.error)], [401, "error", "authentication_error", {"type", "message"}])
         large = server.raw(b"POST /v1/messages HTTP/1.1\r\nHost: x\r\nX-Api-Key: secret\r\nContent-Length: 268435456\r\n\r\n")
@@ -214,6 +216,23 @@ def facts_replays(h):
             call = named.say("user", "Find it")["tool_calls"][0]
             named.more["tool_choice"] = "auto"
             turn(h, f"{kind}: a call that was asked for", named, lambda: named.say("tool", "there", "in", tool_call_id=call["id"]))
+
+
+def facts_plain_turns(h, models):
+    """Models whose turns end in words, not in tokens: what is drawn is cut into tokens as it comes, and as the tokenizer never would."""
+    if not has_server(h):
+        return
+    for model in [h.gguf("stories260k"), models / "books4m"]:
+        with Server(h, "--parallel", "2", "--context", "1000", model=model) as server:
+            cut = 0
+            for seed in range(4 if QUICK else 12):
+                talk = Talk(server, seed=seed, max_tokens=40, temperature=1.5, tools=None)
+                said = talk.say("user", f"Tell me a story, number {seed}")
+                spelled = len(server.ask("/tokenize", {"content": said["content"]}).json["tokens"])
+                cut += spelled != talk.reply
+                for text in ["Go on", "And then?"]:
+                    turn(h, f"{model}: {seed}: {text}", talk, lambda: talk.say("user", text))
+            h.fact(f"{model}: texts were cut in other ways", cut > 0, cut)
 
 
 def turn(h, name, talk, say):

@@ -39,6 +39,12 @@ function plain(content) {
 }
 
 const facts = {
+  async "models are listed"() {
+    const ids = [];
+    for await (const one of client.models.list()) ids.push(one.id);
+    assert.deepEqual(ids, [model]);
+    assert.equal((await client.models.retrieve(model)).display_name, model);
+  },
   async "a message, whole and streamed, is the same"() {
     const whole = await client.messages.create(greedy);
     assert.deepEqual([whole.type, whole.role, whole.model, whole.stop_reason, whole.stop_sequence], ["message", "assistant", model, "max_tokens", null]);
