@@ -128,7 +128,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   bool writing_ = false;
   std::string to_write_, being_written_;
   std::function<void()> gone_;
-  std::chrono::steady_clock::time_point read_by_ = std::chrono::steady_clock::time_point::max(), write_by_ = std::chrono::steady_clock::time_point::max(), said_ = std::chrono::steady_clock::now();
+  using Time = std::chrono::steady_clock::time_point;
+  Time read_by_ = Time::max(), write_by_ = Time::max(), said_ = std::chrono::steady_clock::now();
 };
 
 }  // namespace bantam::server

@@ -38,9 +38,11 @@ class GenerateWriting final : public Writing {
 
  private:
   [[nodiscard]] Json token_json(const DrawnToken& token, std::string_view text) const {
-    return {{"id", static_cast<std::int64_t>(token.id)}, {"text", text}, {"logprob", static_cast<double>(token.logprob)}, {"special", app_tokenizer().is_special(token.id)}};
+    return {{"id", static_cast<std::int64_t>(token.id)},
+            {"text", text},
+            {"logprob", static_cast<double>(token.logprob)},
+            {"special", tokenizer_.is_special(token.id)}};
   }
-  [[nodiscard]] const Tokenizer& app_tokenizer() const noexcept { return tokenizer_; }
 
   [[nodiscard]] Json details_of() const {
     return {{"finish_reason", written_.end == TextEnd::length ? "length" : written_.stop_text.empty() ? "eos_token" : "stop_sequence"},

@@ -24,8 +24,8 @@ FillMarks fill_marks_of(const Tokenizer& tokenizer) {
       {"<fim_prefix>", "<fim_suffix>", "<fim_middle>"},          // StarCoder 2, Granite
       {"<fim-prefix>", "<fim-suffix>", "<fim-middle>"},          // SantaCoder
       {"<|code_prefix|>", "<|code_suffix|>", "<|code_middle|>"}, // GLM
-      {"<\xef\xbd\x9c" "fim\xe2\x96\x81" "begin\xef\xbd\x9c>", "<\xef\xbd\x9c" "fim\xe2\x96\x81" "hole\xef\xbd\x9c>", "<\xef\xbd\x9c" "fim\xe2\x96\x81" "end\xef\xbd\x9c>"},  // DeepSeek
-      {"\xe2\x96\x81<PRE>", "\xe2\x96\x81<SUF>", "\xe2\x96\x81<MID>"},  // Code Llama
+      {"<｜fim▁begin｜>", "<｜fim▁hole｜>", "<｜fim▁end｜>"},          // DeepSeek
+      {"▁<PRE>", "▁<SUF>", "▁<MID>"},                            // Code Llama
       {"<PRE>", "<SUF>", "<MID>"},
       {"[PREFIX]", "[SUFFIX]", "[MIDDLE]", true},  // Codestral
   };

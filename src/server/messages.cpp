@@ -23,8 +23,9 @@ class MessageWriting final : public ChatWriting {
     return {{"type", "tool_use"}, {"id", part.id}, {"name", part.name}, {"input", std::move(input)}};
   }
 
-  [[nodiscard]] static std::string_view stop_reason_of(const ChatReply& reply) {
-    if (reply.end == TextEnd::length) return "max_tokens";
+  [[nodiscard]] std::string_view stop_reason_of(const ChatReply& reply) const {
+    const bool is_full = reply.stats.generated_tokens < asked().texts.generate.max_tokens;
+    if (reply.end == TextEnd::length) return is_full ? "model_context_window_exceeded" : "max_tokens";
     if (!reply.stop_text.empty()) return "stop_sequence";
     return reply.calls() ? "tool_use" : "end_turn";
   }

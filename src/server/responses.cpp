@@ -81,11 +81,22 @@ class ResponseWriting final : public ChatWriting {
     const bool cut = part.broken || (reply.end == TextEnd::length && number + 1 == reply.parts.size());
     const std::string_view status = begins ? "in_progress" : cut ? "incomplete" : "completed";
     if (part.kind == Kind::call) {
-      return {{"type", "function_call"}, {"id", id_of(number)}, {"call_id", part.id}, {"name", part.name}, {"arguments", begins ? std::string() : part.text}, {"status", status}};
+      return {{"type", "function_call"},
+              {"id", id_of(number)},
+              {"call_id", part.id},
+              {"name", part.name},
+              {"arguments", begins ? std::string() : part.text},
+              {"status", status}};
     }
-    Json content = begins ? Json::array() : Json::array({content_of(part, part.text)});
-    if (part.kind == Kind::text) return {{"type", "message"}, {"id", id_of(number)}, {"status", status}, {"role", "assistant"}, {"content", std::move(content)}};
-    return {{"type", "reasoning"}, {"id", id_of(number)}, {"status", status}, {"summary", Json::array()}, {"content", std::move(content)}, {"encrypted_content", nullptr}};
+    Json item = {{"type", part.kind == Kind::text ? "message" : "reasoning"}, {"id", id_of(number)}, {"status", status}};
+    item["content"] = begins ? Json::array() : Json::array({content_of(part, part.text)});
+    if (part.kind == Kind::text) {
+      item["role"] = "assistant";
+    } else {
+      item["summary"] = Json::array();
+      item["encrypted_content"] = nullptr;
+    }
+    return item;
   }
 
   [[nodiscard]] Json usage_of(const ChatReply& reply) const {
@@ -109,7 +120,8 @@ class ResponseWriting final : public ChatWriting {
       // A stream began it, and numbered what came behind it.
       if (asked().stream || !reply.parts[i].broken) output.push_back(item_of(i, false));
     }
-    Json json = {{"id", id_}, {"object", "response"}, {"created_at", created_}, {"completed_at", ended ? Json(unix_time()) : Json()}, {"status", status}, {"model", name_}};
+    Json json = {{"id", id_}, {"object", "response"}, {"created_at", created_}, {"status", status}, {"model", name_}};
+    json["completed_at"] = ended ? Json(unix_time()) : Json();
     for (const auto& [key, value] : frame_.items()) json[key] = value;
     json["output"] = std::move(output);
     json["usage"] = ended ? usage_of(reply) : Json();
@@ -262,7 +274,10 @@ void get_response(App& app, const std::shared_ptr<Exchange>& exchange) {
   const auto found = stored_response(app, response_id_of(path), {});
   if (!path.ends_with("/input_items")) return app.answer(*exchange, found->response);
   const Json& items = found->input;
-  app.answer(*exchange, Json{{"object", "list"}, {"data", items}, {"first_id", items[0]["id"]}, {"last_id", items[items.size() - 1]["id"]}, {"has_more", false}});
+  Json list = {{"object", "list"}, {"data", items}, {"has_more", false}};
+  list["first_id"] = items[0]["id"];
+  list["last_id"] = items[items.size() - 1]["id"];
+  app.answer(*exchange, list);
 }
 
 void delete_response(App& app, const std::shared_ptr<Exchange>& exchange) {

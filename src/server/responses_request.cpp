@@ -128,7 +128,8 @@ Json chat_of_response(const Json& body, Json messages) {
     if (more == "message.output_text.logprobs") throw bad_request(message("include: ", more, ": not yet"), "include");
   }
   if (fields.text("truncation").value_or("disabled") != "disabled") throw bad_request("truncation: expected disabled: not yet", "truncation");
-  Json chat = others_of(body, {"input", "instructions", "tools", "tool_choice", "text", "reasoning", "max_output_tokens", "include", "previous_response_id", "store", "metadata"});
+  Json chat = others_of(body, {"input", "instructions", "tools", "tool_choice", "text", "reasoning", "max_output_tokens", "include",
+                               "previous_response_id", "store", "metadata"});
   if (const auto words = fields.text("instructions")) {
     Json all = Json::array({{{"role", "system"}, {"content", *words}}});
     for (Json& one : messages) all.push_back(std::move(one));

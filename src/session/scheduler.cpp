@@ -419,7 +419,8 @@ struct Scheduler::Impl {
     const std::span<const TokenId> sought = sought_by(text);
     std::size_t coming = 0;
     for (const Text& other : running) {
-      if (other.session && other.is_reading() && other.job->adapters == text.job->adapters) coming = std::max(coming, common_length(sought, other.session->tokens()));
+      const bool is_alike = other.session && other.is_reading() && other.job->adapters == text.job->adapters;
+      if (is_alike) coming = std::max(coming, common_length(sought, other.session->tokens()));
     }
     return coming >= worth_it && coming >= known_of(text).common + worth_it;
   }

@@ -78,6 +78,9 @@ def facts_messages(h, models):
         schema = {"type": "object", "properties": {"a": {"enum": [1]}}, "required": ["a"]}
         kept = server.ask("/v1/messages", {**body, "max_tokens": 50, "output_config": {"format": {"type": "json_schema", "schema": schema}}}, headers=key).json
         h.equal("schemas are kept to", [json.loads(kept["content"][0]["text"]), kept["stop_reason"]], [{"a": 1}, "end_turn"])
+    with Server(h, "--context", "128") as server:
+        full = server.ask("/v1/messages", {"messages": CHAT, "max_tokens": 100000, "ignore_eos": True}).json
+        h.equal("a full context", full["stop_reason"], "model_context_window_exceeded")
 
 
 def events_of_keyed(server, path, body, key):

@@ -1,4 +1,5 @@
 """`bantam serve`: TLS and Unix sockets."""
+import json
 import os
 import shutil
 import signal
@@ -54,6 +55,14 @@ def facts_tls(h, models):
                 while part := s.recv(1000):  # raises where the end is not said
                     out += part
                 h.fact(f"{version.name}, to its end", out.endswith(b'{"status":"ok"}'), out)
+        line = b"GET /health HTTP/1.1\r\nHost: x\r\n\r\n"
+        data = post("/v1/completions", json.dumps({**body, "stream": True}).encode())
+        with socket.create_connection(("127.0.0.1", server.port)) as raw, context.wrap_socket(raw, server_hostname="127.0.0.1") as s:
+            s.sendall(line * 10 + data + line * 9 + line.replace(b"Host: x", b"Host: x\r\nConnection: close"))
+            out = b""
+            while part := s.recv(1000):
+                out += part
+        h.equal("requests in a row, without waiting", [out.count(b'{"status":"ok"}'), out.count(b"data: [DONE]")], [20, 1])
         old = ssl.create_default_context(cafile=certificate)
         old.set_ciphers("DEFAULT@SECLEVEL=0")
         try:
