@@ -53,6 +53,8 @@ void check_rotatable(const ModelConfig& config) {
   if (config.arch->norm != Norm::rms) {
     fail(Errc::unsupported, "rotation: ", config.arch->name, ": expected RMS norms, which a rotation of their inputs leaves as they are");
   }
+  // What is asked of it would be rotated, and nothing takes over the final norm.
+  if (!config.has_head) fail(Errc::unsupported, "rotation: ", config.arch->name, ": expected a model with a head");
   if (config.arch->recurrent != MixerKind::none) fail(Errc::unsupported, "rotation: ", config.arch->name, ": of models with recurrent layers: not yet");
   if (config.arch->learns_positions() || config.arch->find(Role::embedding_norm) != nullptr) {
     fail(Errc::unsupported, "rotation: ", config.arch->name, ": of models with learned positions, or a norm behind the embedding: not yet");
