@@ -71,6 +71,17 @@ TEST_CASE("each part of encoders and decoders is noticed when it is left out") {
       {&archs::t5_encoder, "biases by distance", filled("relative_bias", 0)},
       {&archs::t5_encoder, "tokens that see what follows", [](reference::Transformer& r) { r.sees_all = false; }},
       {&archs::umt5_encoder, "a bias of each layer", without("layers.1.self_attn.relative_bias")},
+      {&archs::bart, "what the encoder made", without("cross_attn.q_proj.weight")},
+      {&archs::bart, "norms of sums", [](reference::Transformer& r) { r.norms_sums = false; }},
+      {&archs::bart, "norm of the sum with what the encoder made", without("cross_out_norm")},
+      {&archs::bart, "biases across", filled("cross_attn.v_proj.bias", 0)},
+      {&archs::bart, "rows of padding", [](reference::Transformer& r) { r.position_offset = 0; }},
+      {&archs::bart, "positions of the encoder", without("encoder_position_embedding")},
+      {&archs::bart, "norm of the encoder's embedding", without("encoder_embedding_norm.weight")},
+      {&archs::mbart, "norm behind the encoder", without("encoder_norm.weight")},
+      {&archs::mbart, "bias of that", without("encoder_norm.bias")},
+      {&archs::mbart, "norm across", without("cross_norm.weight")},
+      {&archs::mbart, "scaled embedding", [](reference::Transformer& r) { r.embedding_scale = 1; }},
   };
   check_parts_count(parts, some_tokens(40));
 }
@@ -86,6 +97,39 @@ TEST_CASE("of encoders with biases by distance heads, and layers that share them
   };
   has(refusal("heads:0.5"), "prune heads:0.5: t5: of heads that have biases by distance: not yet");
   has(refusal("layers:1"), "prune layers:1: t5: its first layer has the biases by distance of all");
+}
+
+TEST_CASE("BART's head has a bias, and what it writes may have to begin with a token") {
+  TinyModel tiny{.arch = &archs::bart, .tied = true, .biases = true};
+  tiny.make();
+  const auto tokens = some_tokens();
+  reference::Transformer reference = tiny.reference();
+  CHECK(distance(folder_logits(tiny, tokens), reference.logits(tokens)) < family_tolerance);
+  std::erase_if(reference.weights, [](const auto& w) { return w.first == "lm_head.bias"; });
+  CHECK(distance(folder_logits(tiny, tokens), reference.logits(tokens)) > 20 * family_tolerance);
+
+  tiny.config["forced_bos_token_id"] = 5;
+  const TemporaryFolder folder;
+  tiny.write_folder(folder / "hf");
+  compress_file(Checkpoint::open(folder / "hf"), folder / "m.gguf", recipe::rtn("f32"), Target::gguf);
+  compress_file(Checkpoint::open(folder / "hf"), folder / "m.bantam", recipe::rtn("f32"));
+  for (const char* name : {"hf", "m.gguf", "m.bantam"}) {
+    CAPTURE(std::string(name));
+    Session session(Model::load(folder / name), {.threads = 1});
+    session.prefill(tokens);
+    CHECK(session.tokens() == std::vector<TokenId>{3, 5});
+  }
+  for (const auto& [members, words] : {std::pair{R"("normalize_before":true)", "config.json: normalize_before: expected false of a model of type bart, found true"},
+                                       {R"("decoder_attention_heads":4)", "config.json: decoder_attention_heads: expected the 6 of encoder_attention_heads, found 4"},
+                                       {R"("decoder_ffn_dim":4)", "config.json: decoder_ffn_dim: expected the 50 of encoder_ffn_dim, found 4"}}) {
+    std::string json = tiny.config.dump();
+    json.insert(1, std::string(members) + ',');
+    std::string key(members);
+    key = key.substr(0, key.find(':'));
+    // The member of that name that was there goes.
+    if (const auto again = json.find(key, 5); again != std::string::npos) json.replace(again, key.size(), "\"other\"");
+    has(error_of([&] { (void)parse_hf_config(json, "config.json"); }), words);
+  }
 }
 
 TEST_CASE("logits of a tied T5 are scaled, those of one with a head are not") {
