@@ -37,7 +37,7 @@ packages() {
   ensure_packages "${reference_packages[@]}" || echo "these packages could not be installed: the API reference will not be checked" >&2
   # llama.cpp, ready to run, to compare with, and clients of the server; without npm or its registry those tests skip with a word.
   local package missing=0
-  for package in node-llama-cpp openai @anthropic-ai/sdk @langchain/openai ai; do [ -d "tests/peers/node_modules/$package" ] || missing=1; done
+  for package in node-llama-cpp openai @anthropic-ai/sdk @langchain/openai ai puppeteer-core; do [ -d "tests/peers/node_modules/$package" ] || missing=1; done
   if command -v npm >/dev/null && [ $missing = 1 ]; then
     npm install --prefix tests/peers --omit=optional --ignore-scripts --no-package-lock --no-audit --no-fund --silent ||
       echo "npm could not install llama.cpp and clients of the server: comparing with the one and the tests of the others will be skipped" >&2

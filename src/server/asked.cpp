@@ -126,6 +126,7 @@ std::string literal_of(std::string_view text) {
 struct AskedGrammar {
   GrammarKind kind;
   std::string source;
+  bool is_answer = true;  ///< it describes the answer; else the whole reply, marks of thoughts and calls included
 };
 
 /// One of several texts.
@@ -146,7 +147,7 @@ std::optional<AskedGrammar> read_grammar(const Fields& fields) {
     found.push_back({GrammarKind::json_schema, schema.is_string() ? schema.get<std::string>() : schema.dump()});
   };
   const auto add_gbnf = [&](std::string text) {
-    if (!text.empty()) found.push_back({GrammarKind::gbnf, std::move(text)});
+    if (!text.empty()) found.push_back({GrammarKind::gbnf, std::move(text), false});
   };
   if (const Json* format = fields.object("response_format")) {
     const Fields inside(*format, "response_format");
@@ -175,14 +176,14 @@ std::optional<AskedGrammar> read_grammar(const Fields& fields) {
   }
   for (const std::string_view name : {"grammar", "guided_grammar"}) add_gbnf(fields.text(name).value_or(""));
   if (const auto regex = fields.text("guided_regex")) found.push_back({GrammarKind::regex, *regex});
-  if (fields.find("guided_choice") != nullptr) add_gbnf(gbnf_of_choice(fields, "guided_choice"));
+  if (fields.find("guided_choice") != nullptr) found.push_back({GrammarKind::gbnf, gbnf_of_choice(fields, "guided_choice")});
   if (const Json* inner = fields.object("structured_outputs")) {
     const Fields inside(*inner, "structured_outputs");
     inside.not_yet({"structural_tag"});
     if (const Json* schema = inside.find("json")) add_schema(*schema);
     add_gbnf(inside.text("grammar").value_or(""));
     if (const auto regex = inside.text("regex")) found.push_back({GrammarKind::regex, *regex});
-    if (inside.find("choice") != nullptr) add_gbnf(gbnf_of_choice(inside, "choice"));
+    if (inside.find("choice") != nullptr) found.push_back({GrammarKind::gbnf, gbnf_of_choice(inside, "choice")});
   }
   if (found.size() > 1) throw bad_request("response_format: expected one grammar or schema, found several", "response_format");
   return found.empty() ? std::nullopt : std::optional(std::move(found.front()));
@@ -223,7 +224,7 @@ Asked read_asked(App& app, const Fields& fields, std::int64_t max_tokens) {
   }
   if (const std::optional<AskedGrammar> given = read_grammar(fields)) {
     g.grammar.emplace(app.grammars.get(given->kind, given->source));
-    asked.is_json = given->kind != GrammarKind::gbnf;
+    asked.is_answer = given->is_answer;
   }
   return asked;
 }

@@ -122,14 +122,10 @@ void check_messages(const Json& messages) {
 /// Messages may have no text: what a template makes of that depends on how it is said.
 void set_missing_text(Json& one, bool calls_without_text) {
   const Json* content = one.find("content");
-  const bool is_missing = content == nullptr || content->is_null() || *content == Json("");
+  if (content != nullptr && !content->is_null() && *content != Json("")) return;
   const Json* calls = one.find("tool_calls");
-  if (!is_missing) return;
-  if (calls != nullptr && !calls->empty()) {
-    one["content"] = calls_without_text ? Json() : Json("");
-  } else {
-    one["content"] = "";
-  }
+  const bool is_null = calls_without_text && calls != nullptr && !calls->empty();
+  one["content"] = is_null ? Json() : Json("");
 }
 
 /// Leaves out what a template writes behind the last message, the assistant's, which is to go on.
@@ -217,7 +213,7 @@ ChatAsked read_chat(App& app, const Json& body) {
   if (forced && generate.grammar)
     throw bad_request("tool_choice: expected no response_format beside a tool that must be called", "tool_choice");
   if (forced) generate.grammar.emplace(app.grammars.get(GrammarKind::json_schema, calls_schema(chat.tools)));
-  chat.is_plain = forced || chat.asked.is_json;
+  chat.is_plain = forced || chat.asked.is_answer;
   if (!chat.is_plain) generate.spell = app.reply_marks;
   chat.prompt = chat_prompt_of(app, body, chat.tools.use != ToolUse::none);
   chat.asked.texts.prompts = {chat.asked.texts.reuse ? app.replays.tokens_of(chat.prompt, tools_text(chat.tools)) : chat_tokens(app, chat.prompt)};

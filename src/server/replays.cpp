@@ -129,6 +129,11 @@ std::vector<TokenId> Replays::tokens_of(std::string_view prompt, std::string_vie
   return tokenizer_.encode(prompt, whole);
 }
 
+std::vector<Replays::Shared> Replays::entries() {
+  const std::lock_guard lock(mutex_);
+  return {entries_.rbegin(), entries_.rend()};
+}
+
 void Replays::touch(const Shared& entry) {
   const std::lock_guard lock(mutex_);
   if (const auto found = std::ranges::find(entries_, entry); found != entries_.end()) entries_.splice(entries_.begin(), entries_, found);

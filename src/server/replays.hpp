@@ -27,15 +27,17 @@ class Replays {
   /// Remembers a reply that ended. `tokens`: of the prompt and the reply.
   void add(std::string prompt, std::vector<TokenId> tokens, ParsedReply said);
 
- private:
-  static constexpr std::size_t most = 256, most_bytes = std::size_t{64} << 20;
-
   struct Entry {
     std::string prompt;
     std::vector<TokenId> tokens;
     ParsedReply said;
     [[nodiscard]] std::size_t bytes() const noexcept;
   };
+  /// All of them, the oldest first.
+  [[nodiscard]] std::vector<std::shared_ptr<const Entry>> entries();
+
+ private:
+  static constexpr std::size_t most = 256, most_bytes = std::size_t{64} << 20;
   using Shared = std::shared_ptr<const Entry>;
 
   [[nodiscard]] std::vector<Shared> beginnings_of(std::string_view prompt);

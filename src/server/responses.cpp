@@ -5,6 +5,14 @@ namespace bantam::server {
 
 namespace {
 
+/// With null for members that it lacks: clients check that they are there.
+Json with_members(Json object, std::initializer_list<std::string_view> names) {
+  for (const std::string_view name : names) {
+    if (!object.contains(name)) object[name] = nullptr;
+  }
+  return object;
+}
+
 /// What a response says of its request.
 Json response_frame(const Json& body, const Asked& asked) {
   const Fields fields(body);
@@ -13,22 +21,22 @@ Json response_frame(const Json& body, const Asked& asked) {
     const Json* found = fields.find(name);
     return found == nullptr ? otherwise : *found;
   };
-  Json text = given("text", Json::object()), reasoning = given("reasoning", Json::object());
-  if (!text.contains("format")) text["format"] = Json{{"type", "text"}};
-  for (const std::string_view name : {"effort", "summary"}) {
-    if (!reasoning.contains(name)) reasoning[name] = nullptr;
-  }
+  Json text = given("text", Json::object()), tools = Json::array();
+  const Json* format = Fields(text).find("format");
+  const bool is_schema = format != nullptr && Fields(*format).text("type") == "json_schema";
+  text["format"] = format == nullptr ? Json{{"type", "text"}} : is_schema ? with_members(*format, {"description", "strict"}) : *format;
+  for (const Json& tool : given("tools", Json::array())) tools.push_back(with_members(tool, {"description", "parameters", "strict"}));
   return {{"error", nullptr},
           {"incomplete_details", nullptr},
           {"instructions", given("instructions", nullptr)},
           {"previous_response_id", given("previous_response_id", nullptr)},
-          {"tools", given("tools", Json::array())},
+          {"tools", std::move(tools)},
           {"tool_choice", given("tool_choice", "auto")},
           {"parallel_tool_calls", given("parallel_tool_calls", true)},
           {"max_output_tokens", given("max_output_tokens", nullptr)},
           {"max_tool_calls", given("max_tool_calls", nullptr)},
           {"text", std::move(text)},
-          {"reasoning", std::move(reasoning)},
+          {"reasoning", with_members(given("reasoning", Json::object()), {"effort", "summary"})},
           {"temperature", static_cast<double>(s.temperature)},
           {"top_p", static_cast<double>(s.top_p)},
           {"presence_penalty", static_cast<double>(s.presence_penalty)},

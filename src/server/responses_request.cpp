@@ -124,6 +124,9 @@ Json messages_of_items(const Json& items) {
 Json chat_of_response(const Json& body, Json messages) {
   const Fields fields(body);
   fields.not_yet({"background", "conversation", "prompt", "top_logprobs", "context_management"});
+  for (const std::string& more : fields.texts("include")) {
+    if (more == "message.output_text.logprobs") throw bad_request(message("include: ", more, ": not yet"), "include");
+  }
   if (fields.text("truncation").value_or("disabled") != "disabled") throw bad_request("truncation: expected disabled: not yet", "truncation");
   Json chat = others_of(body, {"input", "instructions", "tools", "tool_choice", "text", "reasoning", "max_output_tokens", "include", "previous_response_id", "store", "metadata"});
   if (const auto words = fields.text("instructions")) {

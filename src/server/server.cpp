@@ -9,6 +9,7 @@
 #include <random>
 
 #include "bantam/text/reply.hpp"
+#include "server/cache_file.hpp"
 #include "server/chat.hpp"
 
 namespace bantam::server {
@@ -34,6 +35,8 @@ struct Endpoint {
 };
 
 constexpr Endpoint endpoints[] = {
+    {"GET", "/", page, Endpoint::Kind::open},
+    {"GET", "/page/", page, Endpoint::Kind::open},
     {"GET", "/health", health, Endpoint::Kind::open},
     {"GET", "/v1/health", health, Endpoint::Kind::open},
     {"GET", "/v1/models", list_models},
@@ -72,7 +75,7 @@ constexpr Endpoint endpoints[] = {
 };
 
 bool is_at(const Endpoint& endpoint, std::string_view path) {
-  return endpoint.path.ends_with('/') ? path.starts_with(endpoint.path) && path.size() > endpoint.path.size() : path == endpoint.path;
+  return endpoint.path.ends_with('/') && endpoint.path != "/" ? path.starts_with(endpoint.path) && path.size() > endpoint.path.size() : path == endpoint.path;
 }
 
 const Endpoint* find_endpoint(const HttpRequest& request) {
@@ -189,10 +192,13 @@ Server::~Server() = default;
 
 int Server::run(const Model& model, const std::function<void(std::string_view)>& ready, const std::function<void(std::string_view)>& note) {
   App app(options_, *http_, model);
+  const CacheFile cache(app);
+  cache.restore(note);
   if (!app.has_own_template) note("the model has no chat template: chats are written as ChatML");
   // Long readings take turns among themselves, so that others find a thread that answers.
   boost::asio::thread_pool handlers(handler_threads), readers(1);
   int signal = 0;
+  bool hurries = false;
   const auto check = [&](const HttpRequest& request) {
     std::optional<HttpReply> refused = check_request(options_, request);
     if (refused) app.metrics.answered(refused->status);
@@ -213,7 +219,8 @@ int Server::run(const Model& model, const std::function<void(std::string_view)>&
   };
   http_->on_signals({SIGINT, SIGTERM}, [&](int number) {
     // Whoever asks twice does not wait.
-    if (signal != 0) return http_->stop();
+    hurries = signal != 0;
+    if (hurries) return http_->stop();
     signal = number;
     app.draining = true;
     app.scheduler.close();
@@ -240,6 +247,7 @@ int Server::run(const Model& model, const std::function<void(std::string_view)>&
   http_->run();
   handlers.join();
   readers.join();
+  if (!hurries) cache.save(note);
   return signal;
 }
 

@@ -11,8 +11,7 @@ struct Asked {
   bool stream = false;
   bool include_usage = false;
   bool logprobs = false;
-  bool is_json =
-      false;  ///< a schema says what the answer is; a grammar of its own describes the whole reply, marks of thoughts and calls included
+  bool is_answer = false;  ///< a grammar says what the answer is: no marks of thoughts and calls come
   std::vector<std::string> prompts = {};  ///< as texts, where the answer repeats them
 };
 

@@ -95,6 +95,12 @@ struct Scheduler::Impl {
   struct KeptText {
     std::unique_ptr<Session> session;
     int place;
+
+    [[nodiscard]] SavedText save() const {
+      SavedText saved{.tokens = std::ssize(session->tokens())};
+      session->save_to([&](std::span<const std::byte> part) { saved.bytes.append(reinterpret_cast<const char*>(part.data()), part.size()); });
+      return saved;
+    }
   };
   using KeptTexts = std::list<KeptText>;
 
@@ -187,6 +193,13 @@ struct Scheduler::Impl {
   [[nodiscard]] KeptTexts::iterator kept_of(int place) {
     if (place < 0 || place >= options.parallel) fail(Errc::invalid_argument, "place: expected 0 to ", options.parallel - 1, ", found ", place);
     return std::ranges::find(kept, place, &KeptText::place);
+  }
+
+  /// Throws invalid_argument for a text that none here would go on from.
+  void check_kept(const Session& text) const {
+    const Session::State& s = *text.state_;
+    if (s.options.kv != options.kv) fail(Errc::invalid_argument, "text: expected keys and values as ", options.kv, ", found ", printable(s.options.kv));
+    if (s.context != prototype.context()) fail(Errc::invalid_argument, "text: expected a context of ", prototype.context(), " tokens, found ", s.context);
   }
 
   bool wait(std::chrono::milliseconds most) {
@@ -661,18 +674,26 @@ bool Scheduler::wait(std::chrono::milliseconds most) { return impl_->wait(most);
 SavedText Scheduler::save_text(int place) {
   SavedText saved;
   impl_->between_steps([&] {
-    const auto found = impl_->kept_of(place);
-    if (found == impl_->kept.end()) return;
-    saved.tokens = std::ssize(found->session->tokens());
-    found->session->save_to([&](std::span<const std::byte> part) { saved.bytes.append(reinterpret_cast<const char*>(part.data()), part.size()); });
+    if (const auto found = impl_->kept_of(place); found != impl_->kept.end()) saved = found->save();
+  });
+  return saved;
+}
+
+SavedText Scheduler::save_kept(std::size_t number) {
+  SavedText saved;
+  impl_->between_steps([&] {
+    if (number < impl_->kept.size()) saved = std::next(impl_->kept.begin(), static_cast<std::ptrdiff_t>(number))->save();
   });
   return saved;
 }
 
 void Scheduler::keep_text(int place, Session text) {
   if (!impl_->engine.runs_like(text.engine())) fail(Errc::invalid_argument, "text: expected a session on the scheduler's engine");
+  impl_->check_kept(text);
   impl_->between_steps([&] {
-    if (const auto found = impl_->kept_of(place); found != impl_->kept.end()) impl_->kept.erase(found);
+    if (place >= 0) {
+      if (const auto found = impl_->kept_of(place); found != impl_->kept.end()) impl_->kept.erase(found);
+    }
     impl_->keep(std::make_unique<Session>(std::move(text)), place);
     impl_->show();
   });

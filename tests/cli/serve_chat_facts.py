@@ -1,5 +1,6 @@
 """`bantam serve`: Anthropic's messages, OpenAI's responses, and what of a conversation is read again."""
 import json
+import os
 
 from harness import QUICK
 from serve_facts import CHAT, Server, has_server
@@ -102,6 +103,10 @@ def facts_responses(h, models):
                      "frequency_penalty", "top_logprobs", "temperature", "reasoning", "user", "max_output_tokens", "max_tool_calls", "store", "background", "service_tier", "metadata",
                      "safety_identifier", "prompt_cache_key"]:
             h.fact(f"it has {name}", name in whole, whole)
+        echoed = server.ask("/v1/responses", {**body, "tools": [{"type": "function", "name": "f"}], "tool_choice": "none", "text": {"format": {"type": "json_schema", "name": "n", "schema": {"const": 1}}}}).json
+        h.equal("what was asked for is repeated, with all members", [echoed["tools"], echoed["text"]["format"], echoed["tool_choice"]],
+                [[{"type": "function", "name": "f", "description": None, "parameters": None, "strict": None}],
+                 {"type": "json_schema", "name": "n", "schema": {"const": 1}, "description": None, "strict": None}, "none"])
         events = events_of(server, "/v1/responses", body)
         h.fact("each event is called what it is", all(name == data["type"] for name, data in events[:-1]) and events[-1][1] == "[DONE]", events[:3])
         h.equal("they are numbered", [data["sequence_number"] for _, data in events[:-1]], list(range(len(events) - 1)))
@@ -116,7 +121,7 @@ def facts_responses(h, models):
                  (item(type="function_call_output", call_id="1"), "output"), (item(type="item_reference", id="x"), "item_reference"), ({"tools": [{"type": "web_search"}]}, "web_search"),
                  ({"tools": [{"type": "function"}]}, "name"), ({"tool_choice": {"type": "function", "name": "g"}}, "tool_choice"), ({"text": 5}, "text"),
                  ({"text": {"format": {"type": "json_schema"}}}, "schema"), ({"text": {"format": {"type": "yaml"}}}, "yaml"), ({"instructions": 5}, "instructions"), ({"max_output_tokens": 0}, "max_output_tokens"),
-                 ({"background": True}, "not yet"), ({"truncation": "auto"}, "not yet"), ({"conversation": "x"}, "not yet"), ({"previous_response_id": 5}, "previous_response_id"), ({"n": 3}, "n: ")]
+                 ({"background": True}, "not yet"), ({"include": ["message.output_text.logprobs"]}, "not yet"), ({"include": 5}, "include"), ({"truncation": "auto"}, "not yet"), ({"conversation": "x"}, "not yet"), ({"previous_response_id": 5}, "previous_response_id"), ({"n": 3}, "n: ")]
         for more, word in wrong:
             answer = server.ask("/v1/responses", {**body, **more})
             h.fact(f"refused: {str(more)[:70]}", answer.status == 400 and word in answer.error["message"] and "\n" not in answer.error["message"], answer)
@@ -238,6 +243,39 @@ def talk_of_turns(h, server, kind, api):
         turn(h, f"{name}: without thoughts", long, lambda: long.say("user", "More", WORDS))
         return
     turn(h, f"{name}: without thoughts", talk, lambda: talk.say("user", "More", WORDS))
+
+
+
+def facts_restart(h):
+    """A conversation goes on after a restart, and reads its new tokens alone."""
+    if not has_server(h):
+        return
+    for kind in KINDS:
+        folder, cache = write_chat_model(h.temporary("restarted-" + kind), kind), h.temporary(f"cache-{kind}")
+        options = ["--cache-file", cache, "--parallel", "2"]
+        with Server(h, *options, model=folder) as server:
+            talk, other = Talk(server), Talk(server)
+            first = talk.say("user", "Find it", f"<think>\n{THOUGHT}\n</think>\n\n{WORDS}\n<tool_call>{CALL}</tool_call>")
+            other.say("user", "Another one", WORDS)
+        h.fact(f"{kind}: the file is there", os.path.getsize(cache) > 1000)
+        with Server(h, *options, model=folder) as server:
+            talk.server = other.server = server
+            turn(h, f"{kind}: after a restart", talk, lambda: talk.say("tool", "there", "in", tool_call_id=first["tool_calls"][0]["id"]))
+            turn(h, f"{kind}: the other one, too", other, lambda: other.say("user", "And now?", "in"))
+        whole = open(cache, "rb").read()
+        for name, content in [("cut", whole[:-100]), ("changed", whole[:5000] + bytes([whole[5000] ^ 1]) + whole[5001:]), ("long", whole[:24] + b"\xff" * 8 + whole[32:])]:
+            h.write(f"cache-{kind}", content)
+            with Server(h, *options, model=folder) as server:
+                h.fact(f"{kind}: a file that is {name} is done without", any("cache file is of no use" in line for line in server.lines) and server.ask("/health").status == 200, server.lines)
+    with Server(h, "--cache-file", h.temporary("cache-dense"), model=write_chat_model(h.temporary("another"), "dense", seed=2)) as server:
+        h.fact("another model's is done without", any("another model" in line for line in server.lines), server.lines)
+    for name, content in [("none.txt", b"something else"), ("short.txt", b"B"), ("empty.txt", b"")]:
+        h.refuses(1, "serve", folder, "--port", "0", "--cache-file", h.write(name, content), says="expected a cache file")
+        h.equal("which stays", open(h.temporary(name), "rb").read(), content)
+    server = Server(h, "--cache-file", h.temporary("no-such-folder/cache"), model=folder)
+    server.ask("/v1/chat/completions", {"messages": CHAT, "max_tokens": 2})
+    h.equal("where it cannot be written the server ends as ever", server.end(), 0)
+    h.fact("and says so", any("cache file was not written" in line for line in server.lines), server.lines)
 
 
 # What ends turns in the templates below.

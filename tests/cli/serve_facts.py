@@ -152,7 +152,6 @@ def facts_options(h, models):
     if not has_server(h):
         return
     model = h.gguf("stories260k")
-    h.refuses(1, "serve", model, "--port", "0", "--cache-file", "x", says="not yet")
     h.refuses(1, "serve", model, "--port", "0", "--lora", h.temporary("no-such-adapter"), says="no-such-adapter")
     for option in [["--port", "65536"], ["--port", "-1"], ["--parallel", "0"], ["--queue", "-2"], ["--temperature", "-1"], ["--api-key", ""], ["--seed", "x"], ["--kv", "f8"]]:
         h.refuses(2, "serve", model, *option)
@@ -642,6 +641,8 @@ def facts_broken_http(h, models):
 def facts_keys(h, models):
     if not has_server(h):
         return
+    with Server(h, "--no-webui") as server:
+        h.equal("--no-webui", [server.ask("/").status, server.ask("/page/page.js").status], [404, 404])
     h.write("keys", "one\n\ntwo  \n")
     with Server(h, "--api-key", "secret", "--api-key-file", h.temporary("keys")) as server:
         body = {"prompt": "Once", "max_tokens": 2}
@@ -652,6 +653,16 @@ def facts_keys(h, models):
             if status == 401:
                 h.equal("the error of a wrong key", answer.error["code"], "invalid_api_key")
         h.equal("/health needs none", server.ask("/health").status, 200)
+        page = server.ask("/")
+        h.equal("nor does the page", [page.status, page.headers["Content-Type"]], [200, "text/html; charset=utf-8"])
+        h.fact("the page runs no other code", "script-src 'self'" in page.headers["Content-Security-Policy"], page.headers.items())
+        wanted = set(re.findall(r'(?:src|href)="(/[^"]*)"', page.body.decode()))
+        for path in sorted(wanted):
+            file = server.ask(path)
+            h.equal(f"{path} is there", [file.status, file.headers["Content-Type"].split("/")[0]], [200, "text"])
+            wanted |= {"/page/" + name for name in re.findall(r'from "./([^"]*)"', file.body.decode())}
+        h.equal("with what they import", [path for path in wanted if server.ask(path).status != 200], [])
+        h.equal("and no more", server.ask("/page/other.js").status, 404)
         h.equal("/metrics does", server.ask("/metrics").status, 401)
         h.equal("a question of another origin does not", server.ask("/v1/completions", method="OPTIONS").status, 204)
         h.equal("a body that nobody may send is not read", server.raw(b"POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Length: 16000000\r\n\r\n")[:12], b"HTTP/1.1 401")

@@ -121,6 +121,9 @@ def facts_ends(h, models):
         for seed in range(6):
             said = server.ask("/v1/chat/completions", {"messages": [{"role": "user", "content": "x"}], "seed": seed, "guided_choice": words}).json["choices"][0]["message"]["content"]
             h.fact("guided_choice", said in words, said)
+    with Server(h, "--chat-template", "{% for m in messages %}{{ m.content }}{% endfor %}<think>\n{# </think><tool_call> #}") as server:
+        said = server.ask("/v1/chat/completions", {"messages": [{"role": "user", "content": "x"}], "guided_choice": ["a", "b"]}).json["choices"][0]["message"]
+        h.fact("a choice is the answer, not a thought", said["content"] in ("a", "b") and "reasoning_content" not in said, said)
         for wrong in [{"stop_token_ids": [-1]}, {"stop_token_ids": [10**9]}, {"stop_token_ids": 5}, {"stop_token_ids": ["x"]}, {"stop_token_ids": [1] * 300}, {"min_tokens": -1}, {"min_tokens": "x"},
                       {"guided_regex": "("}, {"guided_regex": 5}, {"guided_regex": "(" * 100000}, {"guided_regex": "(?=x)"}, {"guided_choice": []}, {"guided_choice": [5]}, {"guided_choice": ["x"] * 2000},
                       {"structured_outputs": {"regex": "["}}, {"guided_choice": ["x"], "guided_regex": "y"}]:

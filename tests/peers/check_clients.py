@@ -13,7 +13,7 @@ import sys
 
 # Each script, the package that it is about, and what the address ends with.
 CLIENTS = [("openai_client.mjs", "openai", "/v1"), ("responses_client.mjs", "openai", ""), ("anthropic_client.mjs", "@anthropic-ai/sdk", ""),
-           ("langchain_client.mjs", "@langchain/openai", ""), ("ai_client.mjs", "ai", "")]
+           ("langchain_client.mjs", "@langchain/openai", ""), ("ai_client.mjs", "ai", ""), ("page_client.mjs", "puppeteer-core", "/")]
 # With thoughts and calls as Qwen's models mark them.
 TEMPLATE = """{% for m in messages %}<|im_start|>{{ m.role }}
 {% if m.reasoning_content %}<think>{{ m.reasoning_content }}</think>{% endif %}{{ m.content or "" }}{% for c in m.tool_calls or [] %}<tool_call>{{ c.function | tojson }}</tool_call>{% endfor %}<|im_end|>
@@ -34,6 +34,10 @@ def main():
         skip("the npm packages of clients are not installed (tests/peers/README.md)")
     for missing in sorted({package for _, package, _ in CLIENTS} - {package for _, package, _ in clients}):
         print(f"skipped: {missing} is not installed (tests/peers/README.md)")
+    chromium = os.environ.get("BANTAM_CHROMIUM", "/usr/bin/chromium")
+    if not pathlib.Path(chromium).exists():
+        print(f"skipped: the page is not looked at, there is no {chromium}")
+        clients = [client for client in clients if client[1] != "puppeteer-core"]
     model = data / "models" / "stories260k" / "stories260k-f32.gguf"
     if not model.exists():
         skip("no shared models")

@@ -260,6 +260,8 @@ TEST_CASE("what is kept of a place is saved, put in another one, and forgotten")
   CHECK(scheduler.save_text(0).bytes.empty());
   const SavedText saved = scheduler.save_text(1);
   CHECK(saved.tokens == 160);
+  CHECK(scheduler.save_kept(0).bytes == saved.bytes);
+  CHECK(scheduler.save_kept(1).bytes.empty());
   CHECK(scheduler.forget_text(1) == 160);
   CHECK(scheduler.forget_text(1) == 0);
   CHECK(run(request).stats.reused_tokens == 0);
@@ -270,6 +272,8 @@ TEST_CASE("what is kept of a place is saved, put in another one, and forgotten")
   CHECK_THROWS_AS((void)scheduler.save_text(2), Error);
   CHECK_THROWS_AS((void)scheduler.forget_text(-1), Error);
   CHECK_THROWS_AS(scheduler.keep_text(0, Session(demo())), Error);
+  CHECK_THROWS_AS(scheduler.keep_text(0, Session(stepping_engine(), {.kv = "q8"})), Error);
+  CHECK_THROWS_AS(scheduler.keep_text(0, Session(stepping_engine(), {.context = 100})), Error);
   // While others are being written to.
   Outcome beside(1), other(1);
   const TextRequest busy = text_request(spelled("The sea was"), 200, 11), wants_the_same = text_request(spelled("A dog"), 5);

@@ -137,7 +137,9 @@ class Scheduler {
   /// What is kept of the text that had a place last; empty where nothing is. This and what follows waits for the step at hand, and throws
   /// invalid_argument for a place that there is not.
   [[nodiscard]] SavedText save_text(int place);
-  /// Keeps a text on this engine as if it had had that place; what was kept of it goes.
+  /// The same of all that is kept, by number, what was wanted last first; empty behind the last.
+  [[nodiscard]] SavedText save_kept(std::size_t number);
+  /// Keeps a text on this engine as if it had had that place, -1: none; what was kept of it goes.
   void keep_text(int place, Session text);
   /// Forgets what is kept of a place; how many tokens that had.
   std::int64_t forget_text(int place);
