@@ -57,6 +57,24 @@ std::string reference_name(const TensorId& id, bool sparse) {
   const std::string layer = message("model.layers.", id.layer, ".");
   switch (id.role) {
     case Role::position_embedding: return "position_embedding";
+    case Role::encoder_norm: return "model.encoder_norm.weight";
+    case Role::encoder_norm_bias: return "model.encoder_norm.bias";
+    case Role::encoder_position_embedding: return "encoder_position_embedding";
+    case Role::encoder_embedding_norm: return "encoder_embedding_norm.weight";
+    case Role::encoder_embedding_norm_bias: return "encoder_embedding_norm.bias";
+    case Role::relative_bias: return layer + "self_attn.relative_bias";
+    case Role::cross_norm: return layer + "cross_norm.weight";
+    case Role::cross_norm_bias: return layer + "cross_norm.bias";
+    case Role::cross_out_norm: return layer + "cross_out_norm";
+    case Role::cross_out_norm_bias: return layer + "cross_out_norm_bias";
+    case Role::cross_q: return layer + "cross_attn.q_proj.weight";
+    case Role::cross_k: return layer + "cross_attn.k_proj.weight";
+    case Role::cross_v: return layer + "cross_attn.v_proj.weight";
+    case Role::cross_o: return layer + "cross_attn.o_proj.weight";
+    case Role::cross_q_bias: return layer + "cross_attn.q_proj.bias";
+    case Role::cross_k_bias: return layer + "cross_attn.k_proj.bias";
+    case Role::cross_v_bias: return layer + "cross_attn.v_proj.bias";
+    case Role::cross_o_bias: return layer + "cross_attn.o_proj.bias";
     case Role::embedding_norm: return "embedding_norm.weight";
     case Role::embedding_norm_bias: return "embedding_norm.bias";
     case Role::token_type_embedding: return "token_type_embedding";
@@ -109,7 +127,7 @@ std::string reference_name(const TensorId& id, bool sparse) {
 
 /// Tables and matrices of no block that are kept as vectors: around 0.
 bool is_table_of_floats(Role role) {
-  return role == Role::token_type_embedding || role == Role::class_dense || role == Role::class_dense_bias || role == Role::class_head || role == Role::class_head_bias;
+  return role == Role::token_type_embedding || role == Role::class_dense || role == Role::class_dense_bias || role == Role::class_head || role == Role::class_head_bias || role == Role::relative_bias;
 }
 
 /// What is added, or multiplied by, around 0.
@@ -124,7 +142,7 @@ bool is_recurrent_offset(Role role) {
 /// Nothing, where the architecture has no such tensor or may do without.
 void TinyModel::add(Random& random, const RoleInfo& info, const TensorId& id) {
   const bool sparse = id.layer >= 0 && sizes.layer(id.layer).is_sparse();
-  const TensorKey* key = arch->find(info.role, sparse);
+  const TensorKey* key = sizes.key_of(info.role, id.layer);
   if (key == nullptr || !is_in_layer(info.role, id.layer, sizes)) return;
   const bool wanted = info.role == Role::head ? !tied : info.role == Role::token_type_embedding || info.role == Role::draft_final_norm || (biases && info.role != Role::rope_divisors);
   if (key->presence == Presence::optional && !wanted) return;
@@ -146,6 +164,11 @@ void TinyModel::add(Random& random, const RoleInfo& info, const TensorId& id) {
   if (info.role == Role::rope_divisors) t.values = sizes.rope.divisors;
   if (info.role == Role::position_embedding && arch->pads_positions) t.rows_left_out = arch->position_offset;
   for (std::int64_t i = std::ssize(t.values); i < rows * columns; ++i) t.values.push_back(static_cast<float>(mean + spread * random.normal()));
+  // As it is with T5, whose queries have no norm.
+  const bool plain_queries = (info.role == Role::q || info.role == Role::cross_q) && arch->find(Role::q_norm) == nullptr;
+  if (arch->attention_scale == 1 && plain_queries) {
+    for (float& x : t.values) x /= std::sqrt(static_cast<float>(head_dim));
+  }
   if (arch->attention_scale == 1 && info.role == Role::q_norm) {
     // Queries are trained to be as short as a scale of 1 asks for.
     for (float& x : t.values) x /= std::sqrt(static_cast<float>(columns));
@@ -261,13 +284,16 @@ TinyModel& TinyModel::make() {
   if (arch->single_halves) layers = std::max<std::int64_t>(layers, 4);
   if (arch->full_attention_step > 2) layers = std::max(layers, arch->full_attention_step);
   sizes.alibi = arch->alibi;
+  sizes.relative_bias = arch->relative_bias;
+  if (arch->encodes) sizes.decoder_start = 3;
   if (arch->find(Field::qkv_clip) != nullptr) sizes.qkv_clip = 0.5;
   const std::int64_t groups = arch->latent ? heads : kv_heads;
   LayerSpec dense{.kv_heads = groups, .ffn = ffn}, sparse{.kv_heads = groups, .ffn = 0, .window = 0, .experts = experts, .expert_ffn = expert_ffn};
   const ConfigKey* shared = arch->find(Field::shared_experts);
   if (arch->find(Field::shared_ffn) != nullptr || shared != nullptr) sparse.ffn = (shared != nullptr && shared->hf.empty() ? 1 : 2) * expert_ffn;
   if (arch->has_experts()) sizes.router.used = experts_used;
-  std::vector<LayerSpec> specs(static_cast<std::size_t>(layers), arch->has_experts() ? sparse : dense);
+  std::vector<LayerSpec> specs(static_cast<std::size_t>(layers + (arch->encodes ? decoder_layers : 0)), arch->has_experts() ? sparse : dense);
+  for (std::size_t i = 0; arch->encodes && i < static_cast<std::size_t>(layers); ++i) specs[i].encodes = true;
   if (arch->find(Field::dense_layers) != nullptr) specs[0] = dense;
   for (std::size_t i = 0; arch->chunks_windows && i < specs.size(); i += 2) specs[i] = dense;  // Maverick's
   if (arch->temperature.scale > 0) sizes.temperature = arch->temperature;
@@ -292,7 +318,7 @@ TinyModel& TinyModel::make() {
     sizes.drafting_layers = 1;
     sizes.drafting = sizes.drafting_like();
   }
-  for (std::int64_t layer = -1; layer < layers + std::ssize(sizes.drafting); ++layer) {
+  for (std::int64_t layer = -1; layer < sizes.layers + std::ssize(sizes.drafting); ++layer) {
     for (const RoleInfo& info : roles) {
       if (info.is_of_layer() != (layer >= 0)) continue;
       if (!info.is_of_expert()) add(random, info, {info.role, layer});
@@ -303,7 +329,7 @@ TinyModel& TinyModel::make() {
   for_each_number([&](const ConfigKey& key, auto number) {
     if (!key.hf.empty()) put_at(config, key.hf) = number;
   });
-  for (const ConfigChoice& choice : arch->choices) put_at(config, choice.key) = choice.is_number ? Json(choice.value) : Json(choice.value != 0);
+  for (const ConfigChoice& choice : arch->choices) put_at(config, choice.key) = !choice.text.empty() ? Json(choice.text) : choice.is_number ? Json(choice.value) : Json(choice.value != 0);
   if (arch->pads_positions) config["max_position_embeddings"] = context + arch->position_offset;
   if (labels > 0) config["architectures"] = {std::string(arch->class_of_classifier())};
   if (labels > 0 && pooling) config["classifier_pooling"] = std::string(name_of(*pooling));
@@ -576,18 +602,20 @@ void TinyModel::put_tensors(GgufBuilder& b) const {
 }
 
 reference::Transformer TinyModel::reference() const {
-  reference::Transformer r{.dim = dim, .layers = layers, .heads = heads, .kv_heads = kv_heads, .head_dim = head_dim,
+  reference::Transformer r{.dim = dim, .layers = sizes.layers, .heads = heads, .kv_heads = kv_heads, .head_dim = head_dim,
                            .ffn = ffn, .vocab = vocab, .norm_eps = 0.00001, .frequencies = {}, .weights = {}};
   r.layer_norms = arch->norm == Norm::layer;
   r.position_offset = arch->position_offset;
   r.sees_all = !arch->causal;
   r.norms_sums = arch->norms_sums;
+  r.encoder_layers = sizes.encoder_layers, r.decoder_start = static_cast<std::int32_t>(sizes.decoder_start);
+  r.relative_buckets = sizes.relative_bias.buckets, r.relative_distance = sizes.relative_bias.distance;
   r.headless = !sizes.has_head;
   r.head_layer_norms = arch->head_layer_norms;
   r.alibi = sizes.alibi, r.scales_alibi = arch->scales_alibi, r.qkv_clip = sizes.qkv_clip;
   r.parallel = arch->parallel;
   const ModelScales& scales = sizes.scales;
-  r.embedding_scale = scales.embedding, r.residual_scale = scales.residual, r.attention_scale = scales.attention, r.logit_scale = scales.logits;
+  r.embedding_scale = scales.embedding, r.residual_scale = scales.residual, r.attention_scale = scales.attention, r.logit_scale = arch->scales_tied_logits && tied ? scales.logits / std::sqrt(static_cast<double>(dim)) : scales.logits;
   r.attention_softcap = scales.attention_softcap, r.final_softcap = scales.final_softcap;
   std::vector<LayerSpec> specs = sizes.specs;
   specs.insert(specs.end(), sizes.drafting.begin(), sizes.drafting.end());
@@ -668,7 +696,7 @@ std::vector<const ArchSpec*> plain_architectures() {
   std::erase_if(plain, [](const ArchSpec* arch) {
     const bool llama_norms = arch->norms_before_blocks() && arch->norm == Norm::rms && arch->find(Role::attention_norm)->hf == archs::llama.find(Role::attention_norm)->hf;
     const bool scales = arch->find(Field::embedding_scale) != nullptr || arch->scales_embedding || arch->find(Field::temperature_scale) != nullptr;
-    return !arch->causal || arch->recurrent != MixerKind::none || !llama_norms || scales || arch->no_rope_step > 0 || !arch->find(Role::q)->fused.name.empty();
+    return !arch->causal || arch->encodes || arch->recurrent != MixerKind::none || !llama_norms || scales || arch->no_rope_step > 0 || !arch->find(Role::q)->fused.name.empty();
   });
   return plain;
 }
@@ -677,7 +705,26 @@ std::vector<float> logits_of(const Model& model, const std::vector<TokenId>& tok
   Session session(model, {.threads = 2, .kv = "f32"});
   std::vector<float> all;
   const auto take = [&](std::int64_t, std::span<const float> values) { all.insert(all.end(), values.begin(), values.end()); };
+  if (model.config().has_source()) {
+    // What the encoder reads, and after its start the decoder, too.
+    session.prefill(tokens);
+    take(0, session.logits());
+    session.score(std::span(tokens).first(tokens.size() - 1), take);
+    return all;
+  }
   model.config().has_head ? session.score(tokens, take) : session.states(tokens, take);
+  return all;
+}
+
+std::vector<float> states_of(const Model& model, const std::vector<TokenId>& tokens) {
+  Engine engine(model, {.threads = 1});
+  nn::SequenceState state = engine.new_state("f32");
+  Engine::Sequence sequence{.tokens = tokens, .state = &state};
+  std::vector<TokenId> own{static_cast<TokenId>(model.config().decoder_start)};
+  own.insert(own.end(), tokens.begin(), tokens.end() - 1);
+  if (model.config().has_source()) sequence.tokens = own, sequence.source = tokens;
+  std::vector<float> all;
+  engine.run({&sequence, 1}, [&](std::int64_t, std::int64_t, std::span<const float> row) { all.insert(all.end(), row.begin(), row.end()); }, [](std::int64_t) { return true; }, PassOutput::state);
   return all;
 }
 

@@ -39,6 +39,7 @@ struct TinyTensor {
 struct TinyModel {
   // Sizes that are no multiples of anything convenient.
   const ArchSpec* arch = &archs::llama;
+  std::int64_t decoder_layers = 3;  ///< behind as many of an encoder as `layers` says, of architectures that have one
   std::int64_t dim = 36, layers = 2, heads = 6, kv_heads = 2, head_dim = 10, ffn = 50, vocab = 37, context = 64;
   std::int64_t experts = 6, experts_used = 2, expert_ffn = 20;  ///< of architectures that have some
   std::int64_t expert_latent = 28;  ///< of those whose experts may have a space of their own; 0: they have none
@@ -130,8 +131,12 @@ struct TinyModel {
 /// Those of them that compute what Llama does by its names: blocks one after the other, RMS norms before them, no scales, rope in all layers.
 [[nodiscard]] std::vector<const ArchSpec*> plain_architectures();
 
-/// Logits after each of `tokens`, in one row; of a model without a head what one would read.
+/// Logits after each of `tokens`, in one row; of a model without a head what one would read. An encoder before a decoder reads all of them;
+/// the decoder its start, and then all but the last.
 [[nodiscard]] std::vector<float> logits_of(const Model& model, const std::vector<TokenId>& tokens);
+
+/// What the head reads in the place of these.
+[[nodiscard]] std::vector<float> states_of(const Model& model, const std::vector<TokenId>& tokens);
 
 /// Some tokens of a tiny model's vocabulary.
 [[nodiscard]] std::vector<TokenId> some_tokens(int count = 12);

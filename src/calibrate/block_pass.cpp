@@ -26,28 +26,61 @@ BlockPass::BlockPass(const ModelSource& source, const Calibration& calibration, 
   if (std::ranges::all_of(calibration.samples, [](const std::vector<TokenId>& sample) { return sample.empty(); })) {
     fail(Errc::invalid_argument, "calibration: expected text, found none");
   }
-  const auto embedding = std::ranges::find_if(checkpoint_.tensors(), [](const CheckpointTensor& t) { return t.role == Role::embedding; });
-  RowCodes scratch;
   const auto take = [&](const std::vector<std::vector<TokenId>>& samples) {
     for (const std::vector<TokenId>& sample : samples) {
       if (sample.empty()) continue;
       lengths_.push_back(static_cast<std::int64_t>(sample.size()));
       longest = std::max(longest, lengths_.back());
       check_positions(config, lengths_.back(), "calibration: a sample");
-      std::int64_t position = 0;
       for (const TokenId id : sample) {
         if (id < 0 || id >= config.vocab) fail(Errc::invalid_argument, "calibration: expected token ids below ", config.vocab, ", found ", id);
         tokens_.push_back(id);
-        hidden_.resize(hidden_.size() + static_cast<std::size_t>(config.dim));
-        source.embed(*embedding, id, position++, std::span(hidden_).last(static_cast<std::size_t>(config.dim)), scratch);
       }
     }
   };
   take(calibration.samples);
-  fitted_ = hidden_.size();
+  fitted_ = tokens_.size() * static_cast<std::size_t>(config.dim);
   if (judged) take(calibration.held_out);
-  source.checkpoint().drop(*embedding);
+  embed(config.has_source() ? Stack::encoder : Stack::decoder);
   forward_ = std::make_unique<Forward>(config, none_, longest, parallel_threads());
+}
+
+/// The first hidden states of all samples. A decoder behind an encoder reads its start and then what the encoder reads, but for the last token.
+void BlockPass::embed(Stack stack) {
+  const ModelConfig& config = checkpoint_.config();
+  const auto embedding = std::ranges::find(checkpoint_.tensors(), Role::embedding, &CheckpointTensor::role);
+  const auto dim = static_cast<std::size_t>(config.dim);
+  const bool shifted = config.has_source() && stack == Stack::decoder;
+  hidden_.resize(tokens_.size() * dim);
+  RowCodes scratch;
+  std::size_t at = 0;
+  for (const std::int64_t length : lengths_) {
+    for (std::int64_t position = 0; position < length; ++position, ++at) {
+      const TokenId id = !shifted ? tokens_[at] : position == 0 ? static_cast<TokenId>(config.decoder_start) : tokens_[at - 1];
+      source_.embed(*embedding, id, position, std::span(hidden_).subspan(at * dim, dim), scratch, stack);
+    }
+  }
+  checkpoint_.drop(*embedding);
+}
+
+void BlockPass::enter(std::int64_t layer) {
+  const ModelConfig& config = checkpoint_.config();
+  if (!config.has_source() || layer < config.encoder_layers || !source_states_.empty()) return;
+  std::vector<float> norm, bias;
+  for (const CheckpointTensor& tensor : checkpoint_.tensors()) {
+    if (tensor.role == Role::encoder_norm) norm = source_.load_vector(tensor);
+    if (tensor.role == Role::encoder_norm_bias) bias = source_.load_vector(tensor);
+  }
+  const auto normed = [&](std::vector<float> states) {
+    for (std::size_t at = 0; at < states.size(); at += static_cast<std::size_t>(config.dim)) normalize_row(kernels_in_use(), config, states.data() + at, norm, bias, states.data() + at);
+    return states;
+  };
+  source_states_ = normed(std::move(hidden_));
+  if (!original_.empty()) original_source_states_ = normed(std::move(original_));
+  const bool follows = !original_source_states_.empty();
+  hidden_.clear();
+  embed(Stack::decoder);
+  if (follows) original_ = hidden_;
 }
 
 void BlockPass::keep_judges(std::size_t group, std::span<const float> hidden, TensorView<const float, 2> inputs) {
@@ -93,6 +126,7 @@ Tensor<float, 2> BlockPass::original_inputs(const LayerWeights& original, std::i
 
 BlockPass::Observed BlockPass::observe(const LayerWeights& block, std::int64_t layer, std::size_t group, const LayerWeights* original,
                                      std::span<const float> scales) {
+  enter(layer);
   const std::int64_t columns = first_of(block, input_groups()[group])->columns(), dim = checkpoint_.config().dim;
   Observed sums{Hessian(columns), {}};
   seen_[group] = {};
@@ -163,6 +197,7 @@ std::vector<Hessian> BlockPass::observe_all(const LayerWeights& block, std::int6
 }
 
 std::vector<Hessian> BlockPass::observe_some(const LayerWeights& block, std::int64_t layer, std::span<const std::size_t> groups) {
+  enter(layer);
   std::vector<Hessian> hessians;
   for (const std::size_t g : groups) {
     const WeightMatrix* reader = first_of(block, input_groups()[g]);
@@ -219,6 +254,7 @@ void BlockPass::advance_over(const LayerWeights& block, std::int64_t layer) {
 }
 
 void BlockPass::advance(const LayerWeights& block, std::int64_t layer, Half half) {
+  enter(layer);
   const std::vector<float> kept = std::exchange(kept_, {});
   const InputGroup* last = last_of(block, half);
   const std::int64_t dim = checkpoint_.config().dim, columns = last != nullptr ? first_of(block, *last)->columns() : 0;
@@ -237,6 +273,7 @@ void BlockPass::advance(const LayerWeights& block, std::int64_t layer, Half half
 
 void BlockPass::advance_original(const LayerWeights& original, std::int64_t layer, Half half) {
   if (original_.empty()) return;
+  enter(layer);
   for_each_sample([&](std::span<float> hidden) {
     if (half == Half::mixer) keep_inputs(original_of(hidden), original_inputs_);
     forward_->run_half(original, layer, half, original_of(hidden), beside(layer, half, original_keys_, true));

@@ -102,11 +102,17 @@ class BlockPass {
   }
   /// What half of a layer reads beside the hidden states of the sample at hand, of this model or the original; `keeps`: see LentKeys.
   [[nodiscard]] BesideStates beside(std::int64_t layer, Half half, LentKeys& keys, bool keeps = false) {
+    const std::vector<float>& source = &keys == &keys_ ? source_states_ : original_source_states_;
     const std::vector<float>& inputs = &keys == &keys_ ? inputs_ : original_inputs_;
-    return {half == Half::mixer ? keys.of(layer, sample_.number, keeps) : nullptr,
+    BesideStates beside{half == Half::mixer ? keys.of(layer, sample_.number, keeps) : nullptr,
             half == Half::end ? embeddings_.of(layer, sample_.tokens) : std::span<const float>(),
             half == Half::feed_forward && !inputs.empty() ? std::span(inputs).subspan(sample_.first, sample_.tokens.size() * static_cast<std::size_t>(checkpoint_.config().dim)) : std::span<const float>()};
+    if (half == Half::cross && !source.empty()) beside.source = std::span(source).subspan(sample_.first, sample_.tokens.size() * static_cast<std::size_t>(checkpoint_.config().dim));
+    return beside;
   }
+  void embed(Stack stack);
+  /// Before anything is done with a layer. Where a decoder begins behind an encoder, what that made is kept, normed, for it to read.
+  void enter(std::int64_t layer);
   /// Leaves the states of the sample at hand, which a layer is about to read, to its router, where that reads them.
   void keep_inputs(std::span<const float> states, std::vector<float>& inputs);
   /// Keeps what a group reads of the tokens that outputs are judged by.
@@ -128,6 +134,7 @@ class BlockPass {
   LentKeys keys_, original_keys_;      ///< the second where the original is followed
   LayerEmbeddings embeddings_;
   std::vector<float> inputs_, original_inputs_;  ///< as many as hidden states: what the layer under way read, where its router does; else empty
+  std::vector<float> source_states_, original_source_states_;  ///< what an encoder made of all samples, once a decoder behind it has begun
   std::vector<float> hidden_;          ///< (tokens of all samples, dim), those held out last
   std::size_t fitted_ = 0;             ///< numbers of `hidden_` that are not held out
   bool judged_;                        ///< whether outputs are

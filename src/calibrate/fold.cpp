@@ -37,7 +37,7 @@ bool can_fold(const LayerWeights& block, const InputGroup& group, const ArchSpec
 
 void fold(LayerWeights& block, const InputGroup& group, std::span<const float> scales) {
   if (std::vector<float>* norm = vector_of(block, group.source)) {
-    std::vector<float>* bias = group.source == Role::attention_norm ? &block.attention_norm_bias : group.source == Role::ffn_norm ? &block.ffn_norm_bias : nullptr;
+    std::vector<float>* bias = group.source == Role::attention_norm ? &block.attention_norm_bias : group.source == Role::cross_norm ? &block.cross_norm_bias : group.source == Role::ffn_norm ? &block.ffn_norm_bias : nullptr;
     if (bias != nullptr && bias->empty()) bias = nullptr;
     for (std::size_t c = 0; c < scales.size(); ++c) {
       (*norm)[c] /= scales[c];

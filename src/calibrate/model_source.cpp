@@ -53,6 +53,9 @@ void check_rotatable(const ModelConfig& config) {
   if (config.arch->norm != Norm::rms) {
     fail(Errc::unsupported, "rotation: ", config.arch->name, ": expected RMS norms, which a rotation of their inputs leaves as they are");
   }
+  if (config.has_source()) fail(Errc::unsupported, "rotation: ", config.arch->name, ": of a decoder behind an encoder: not yet");
+  // What is asked of it would be rotated, and nothing takes over the final norm.
+  if (!config.has_head) fail(Errc::unsupported, "rotation: ", config.arch->name, ": expected a model with a head");
   if (config.arch->recurrent != MixerKind::none) fail(Errc::unsupported, "rotation: ", config.arch->name, ": of models with recurrent layers: not yet");
   if (config.arch->learns_positions() || config.arch->find(Role::embedding_norm) != nullptr) {
     fail(Errc::unsupported, "rotation: ", config.arch->name, ": of models with learned positions, or a norm behind the embedding: not yet");
@@ -80,7 +83,8 @@ ModelSource::ModelSource(const Checkpoint& checkpoint, Rotation residual) : orig
 const ModelWeights& ModelSource::tables() const {
   std::call_once(tables_known_, [this] {
     for (const CheckpointTensor& tensor : original_.tensors()) {
-      const bool is_table = tensor.role == Role::position_embedding || tensor.role == Role::token_type_embedding || tensor.role == Role::embedding_norm || tensor.role == Role::embedding_norm_bias;
+      const bool is_table = tensor.role == Role::position_embedding || tensor.role == Role::token_type_embedding || tensor.role == Role::embedding_norm || tensor.role == Role::embedding_norm_bias ||
+                            tensor.role == Role::encoder_position_embedding || tensor.role == Role::encoder_embedding_norm || tensor.role == Role::encoder_embedding_norm_bias;
       if (!is_table) continue;
       if (tensor.is_matrix) *matrix_of(tables_, tensor) = original_.load_matrix(tensor, Reading::buffered);
       if (!tensor.is_matrix) *vector_of(tables_, tensor) = original_.load_vector(tensor);
@@ -150,18 +154,18 @@ void ModelSource::read_row(const CheckpointTensor& tensor, std::int64_t row, std
   if (rotated()) residual_->apply(out);
 }
 
-void ModelSource::embed(const CheckpointTensor& embedding, TokenId id, std::int64_t position, std::span<float> out, RowCodes& scratch) const {
+void ModelSource::embed(const CheckpointTensor& embedding, TokenId id, std::int64_t position, std::span<float> out, RowCodes& scratch, Stack stack) const {
   read_row(embedding, id, out, scratch);
-  place(position, out, scratch);
+  place(position, out, scratch, stack);
 }
 
-void ModelSource::place(std::int64_t position, std::span<float> row, RowCodes& scratch) const {
+void ModelSource::place(std::int64_t position, std::span<float> row, RowCodes& scratch, Stack stack) const {
   const ModelConfig& config = original_.config();
   if (const auto scale = static_cast<float>(config.scales.embedding); scale != 1) {
     for (float& x : row) x *= scale;
   }
-  std::vector<float> learned(tables().position_embedding.empty() ? 0 : row.size());
-  place_embedding(kernels_in_use(), config, tables(), position, 0, row, learned, scratch);
+  std::vector<float> learned(config.arch->learns_positions() ? row.size() : 0);
+  place_embedding(kernels_in_use(), config, tables(), stack, position, 0, row, learned, scratch);
 }
 
 Tensor<float, 2> ModelSource::read_rows(const CheckpointTensor& tensor, std::int64_t first, std::int64_t count) const {

@@ -39,9 +39,9 @@ class ModelSource final : public BlockSource {
   /// A row of the embedding or of the head; without rotation of any matrix.
   void read_row(const CheckpointTensor& tensor, std::int64_t row, std::span<float> out, RowCodes& scratch) const;
   /// A token's first hidden state at a position of its sequence: its row, and what place() makes of it.
-  void embed(const CheckpointTensor& embedding, TokenId id, std::int64_t position, std::span<float> out, RowCodes& scratch) const;
+  void embed(const CheckpointTensor& embedding, TokenId id, std::int64_t position, std::span<float> out, RowCodes& scratch, Stack stack = Stack::decoder) const;
   /// Scales a token's row of the embedding, adds its position's and norms it, as the model does.
-  void place(std::int64_t position, std::span<float> row, RowCodes& scratch) const;
+  void place(std::int64_t position, std::span<float> row, RowCodes& scratch, Stack stack = Stack::decoder) const;
   /// Rows first .. first + count of the same.
   [[nodiscard]] Tensor<float, 2> read_rows(const CheckpointTensor& tensor, std::int64_t first, std::int64_t count) const;
   /// A vector that belongs to no block; without rotation any.

@@ -106,6 +106,7 @@ Json kinds_json(const ModelConfig& c) {
 std::string use_text(const ModelConfig& c) {
   std::string text;
   if (!c.arch->causal) text += "\nattention       all tokens of a text see each other";
+  if (c.has_source()) text += message("\nreads           a text by an encoder of ", c.encoder_layers, " layers; writes by a decoder of ", c.layers - c.encoder_layers, ", from token ", c.decoder_start, " on");
   if (c.labels > 0) return text + message("\nmakes           ", c.labels, c.labels == 1 ? " score" : " scores", " of a text or a pair, from pooling by ", name_of(c.usual_pooling()));
   if (c.pooling || !c.has_head) text += message("\nmakes           embeddings, pooling by ", name_of(c.usual_pooling()), c.pooling ? "" : " (the file says nothing)");
   return text;
@@ -133,6 +134,7 @@ Json describe(const ModelConfig& c) {
           {"kinds", kinds_json(c)},
           {"per_layer_dim", c.per_layer_dim},
           {"causal", c.arch->causal},
+          {"encoder_layers", c.encoder_layers},
           {"generates", c.has_head},
           {"pooling", c.pooling ? Json(name_of(*c.pooling)) : Json()},
           {"labels", c.labels},
@@ -270,6 +272,7 @@ std::string as_text(const Checkpoint& checkpoint, const std::optional<Verificati
                  in_bytes(checkpoint.stored_bytes()), "), ",
                  fixed(sizes.bits_per_weight(), 3),
                  " bits a weight as stored\nkv cache        ", state.bytes_per_token(), c.arch->causal ? " bytes a token in f16\n" : " bytes a token, of one layer after the other\n",
+                 c.has_source() ? message("source cache    ", c.new_source("f16").bytes_per_token(), " bytes a token that the encoder reads, in f16\n") : std::string(),
                  as_text(checkpoint.tokenizer()));
   if (const auto& names = checkpoint.left_out(); !names.empty()) {
     out += message("left out        ", names.size(), " tensors of other parts than the language model: ", parts_text(names), "\n");

@@ -15,8 +15,8 @@ struct LogitsOptions {
   CommonOptions common;
   LoadingOptions loading;
   std::string model;
-  std::string prompt, file, ids;
-  bool has_prompt = false, has_file = false, has_ids = false;
+  std::string prompt, file, ids, decoder_ids;
+  bool has_prompt = false, has_file = false, has_ids = false, has_decoder_ids = false;
   std::int64_t top = 10;
   bool all_positions = false;
   bool parse_special = false;
@@ -87,17 +87,20 @@ Json as_json(const Tokenizer& tokenizer, const std::vector<TokenId>& ids, const 
   return json;
 }
 
+std::vector<TokenId> ids_of(const std::string& text, const char* option) {
+  try {
+    return parse_ids(text, option);
+  } catch (const Error& error) {
+    throw UsageError(error.what());
+  }
+}
+
 int logits(const LogitsOptions& o) {
   at_most_one(o.has_prompt + o.has_file + o.has_ids, "-p, -f and --ids");
   std::vector<TokenId> ids;
-  if (o.has_ids) {
-    try {
-      ids = parse_ids(o.ids, "--ids");
-    } catch (const Error& error) {
-      throw UsageError(error.what());
-    }
-    if (ids.empty()) throw UsageError("--ids: expected at least one token id, found none");
-  }
+  if (o.has_ids) ids = ids_of(o.ids, "--ids");
+  if (o.has_ids && ids.empty()) throw UsageError("--ids: expected at least one token id, found none");
+  const std::vector<TokenId> of_decoder = o.has_decoder_ids ? ids_of(o.decoder_ids, "--decoder-ids") : std::vector<TokenId>();
   PromptSource source;
   if (o.has_prompt) source.text = o.prompt;
   if (o.has_file) source.file = o.file;
@@ -117,15 +120,25 @@ int logits(const LogitsOptions& o) {
   }
   std::vector<Position> positions;
   const auto count = static_cast<std::size_t>(o.top);
+  const bool has_source = model.config().has_source();
+  if (o.has_decoder_ids && !has_source) fail(Errc::invalid_argument, "--decoder-ids: expected a model with an encoder before its decoder, found one of type ", model.config().arch->name);
+  if (has_source) session.prefill(ids);
+  const std::vector<TokenId> start = session.tokens();
+  if (has_source && (o.all_positions || of_decoder.empty())) positions.push_back({std::ssize(start) - 1, best(session.logits(), count)});
   if (o.all_positions) {
-    session.score(ids, [&](std::int64_t index, std::span<const float> row) {
-      positions.push_back({index, best(row, count)});
+    session.score(has_source ? of_decoder : ids, [&](std::int64_t index, std::span<const float> row) {
+      positions.push_back({std::ssize(start) + index, best(row, count)});
     });
-  } else {
+  } else if (has_source && !of_decoder.empty()) {
+    session.prefill(of_decoder);
+    positions.push_back({std::ssize(session.tokens()) - 1, best(session.logits(), count)});
+  } else if (!has_source) {
     session.prefill(ids);
     positions.push_back({static_cast<std::int64_t>(ids.size()) - 1, best(session.logits(), count)});
   }
-  o.common.json ? print_json(as_json(model.tokenizer(), ids, positions))
+  Json json = as_json(model.tokenizer(), ids, positions);
+  if (has_source) json["decoder_ids"] = session.tokens();
+  o.common.json ? print_json(json)
                 : print(as_table(model.tokenizer(), positions));
   return 0;
 }
@@ -141,6 +154,8 @@ void add_logits(CLI::App& app, Action& action) {
   CLI::Option* file = add_text(verb, "-f,--file", o->file, "FILE", "read the prompt from a file; - is standard input");
   CLI::Option* ids =
       add_text(verb, "--ids", o->ids, "JSON", "exactly these token ids, as in '[1,2,3]'; no BOS is added");
+  CLI::Option* decoder_ids = add_text(verb, "--decoder-ids", o->decoder_ids, "JSON",
+                                      "of a model with an encoder (T5), which reads the prompt: what its decoder reads behind its start");
   add_integer(verb, "--top", o->top, {1, std::numeric_limits<std::int32_t>::max()}, "most probable tokens to show");
   add_flag(verb, "--all-positions", o->all_positions, "after every token of the prompt, not only the last");
   add_flag(verb, "--parse-special", o->parse_special, "special tokens spelled out in the prompt are tokens");
@@ -158,6 +173,7 @@ void add_logits(CLI::App& app, Action& action) {
         o->has_prompt = given(prompt);
         o->has_file = given(file);
         o->has_ids = given(ids);
+        o->has_decoder_ids = given(decoder_ids);
         action = [o] { return logits(*o); };
       });
 }

@@ -31,7 +31,7 @@ std::int64_t taken_bytes() {
 
 std::int64_t buffer_bytes(const ModelConfig& c, const TextRoom& texts, std::span<const ScaledAdapter> adapters) {
   // Tokens that see each other go through the layers together.
-  const std::int64_t rows = c.arch->causal ? std::min(Forward::largest_chunk, texts.context * texts.sequences) : std::max(Forward::largest_chunk, texts.context);
+  const std::int64_t rows = c.arch->causal && !c.has_source() ? std::min(Forward::largest_chunk, texts.context * texts.sequences) : std::max(Forward::largest_chunk, texts.context);
   return rows * row_bytes(c, adapters) + 32 * c.vocab * static_cast<std::int64_t>(sizeof(float));
 }
 
@@ -42,7 +42,8 @@ std::int64_t bytes_beside_weights(const Checkpoint& checkpoint, const TextRoom& 
   const auto* recurrent = state.find<nn::RecurrentState>();
   // Pages of keys and values hold 64 tokens.
   const std::int64_t tokens = (texts.context + 63) / 64 * 64;
-  const std::int64_t of_text = state.bytes_per_token() * tokens + (recurrent != nullptr ? recurrent->least_bytes() : 0);
+  const std::int64_t of_source = config.has_source() ? config.new_source(texts.kv).bytes_per_token() * tokens : 0;
+  const std::int64_t of_text = state.bytes_per_token() * tokens + of_source + (recurrent != nullptr ? recurrent->least_bytes() : 0);
   std::int64_t vectors = 0;
   for (const CheckpointTensor& tensor : checkpoint.tensors()) vectors += tensor.is_matrix ? 0 : tensor.columns * static_cast<std::int64_t>(sizeof(float));
   return of_text * texts.sequences + buffer_bytes(config, texts, adapters) + 2 * vectors + margin_bytes;

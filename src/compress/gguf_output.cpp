@@ -12,11 +12,6 @@ namespace bantam::inline v0 {
 
 namespace {
 
-/// Where the file has a tensor.
-const TensorKey* key_of(const ModelConfig& config, const CheckpointTensor& tensor) {
-  return config.arch->find(tensor.role, tensor.layer >= 0 && config.layer(tensor.layer).is_sparse());
-}
-
 /// Rows of a matrix that the file has none of, before the others.
 std::int64_t rows_left_out(const ModelConfig& config, const CheckpointTensor& tensor) noexcept {
   return tensor.role == Role::position_embedding && config.arch->pads_positions ? config.arch->position_offset : 0;
@@ -62,7 +57,7 @@ std::vector<GgufWriter::Announced> announce(GgufWriter& file, const Checkpoint& 
   for (const CheckpointTensor& tensor : checkpoint.tensors()) {
     if (tensor.role == Role::rope_divisors) continue;
     const FormatInfo* format = entries[next++].format;
-    const TensorKey* key = key_of(config, tensor);
+    const TensorKey* key = config.key_of(tensor.role, tensor.layer);
     GgufWriter::Announced announced{key == nullptr ? std::string() : name_in(config, key->gguf, tensor), "F32", {tensor.columns}};
     if (format != nullptr) announced = {std::move(announced.name), std::string(type_of(*format).name), {tensor.rows - rows_left_out(config, tensor), tensor.columns}};
     if (std::vector<std::int64_t> shape = stored_shape(tensor, config, Container::gguf); !shape.empty()) announced.shape = std::move(shape);
@@ -136,7 +131,7 @@ void GgufOutput::write_matrix(const CheckpointTensor& tensor, const WeightMatrix
   });
   const std::int64_t left_out = rows_left_out(config_, tensor);
   const std::span<const std::byte> rows(bytes.get() + left_out * row_bytes, static_cast<std::size_t>((matrix.rows() - left_out) * row_bytes));
-  const TensorKey* key = key_of(config_, tensor);
+  const TensorKey* key = config_.key_of(tensor.role, tensor.layer);
   if (key->fused.by_key_heads && key->fused.gguf == key->gguf) return write_part(tensor, *key, rows);
   file_.write(rows);
 }

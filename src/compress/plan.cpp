@@ -16,7 +16,7 @@ namespace {
 
 /// The shape of a vector in a folder.
 std::vector<std::int64_t> folder_shape(const ModelConfig& config, const CheckpointTensor& tensor) {
-  const TensorKey* key = config.arch->find(tensor.role, tensor.layer >= 0 && config.layer(tensor.layer).is_sparse());
+  const TensorKey* key = config.key_of(tensor.role, tensor.layer);
   if (key != nullptr && key->is_row) return {1, tensor.columns};
   std::vector<std::int64_t> shape = stored_shape(tensor, config, Container::folder);
   return shape.empty() ? std::vector{tensor.columns} : shape;

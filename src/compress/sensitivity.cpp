@@ -78,6 +78,7 @@ SensitivityPass::SensitivityPass(const Checkpoint& checkpoint, const Recipe& rec
       keys_(checkpoint_.config()),
       embeddings_(source_) {
   if (!checkpoint.config().has_head) fail(Errc::unsupported, "sensitivity: ", checkpoint.config().arch->name, ": expected a model that makes logits, by which formats are chosen; what works: one recipe for all layers, and --keep");
+  if (checkpoint.config().has_source()) fail(Errc::unsupported, "sensitivity: ", checkpoint.config().arch->name, ": of a decoder behind an encoder: not yet; what works: one recipe for all layers, and --keep");
   list_results(recipe, target);
   choose_windows(calibration);
   const auto longest = std::ranges::max_element(windows_, {}, &std::vector<TokenId>::size);

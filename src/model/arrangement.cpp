@@ -92,6 +92,7 @@ std::vector<std::int64_t> stored_shape(const TensorId& id, const ModelConfig& co
     case Role::state_decay:
     case Role::state_skip: return gguf ? Order{sizes.value_heads, 1} : Order{};
     case Role::token_type_embedding: return Order{config.token_types, config.dim};
+    case Role::relative_bias: return Order{config.relative_bias.buckets, shape_of(id.role, id.layer, config).second / config.relative_bias.buckets};
     case Role::class_dense: return Order{config.dim, config.dim};
     case Role::class_head: return Order{config.labels, config.dim};
     case Role::state_norm: return gguf ? Order{sizes.key_heads, sizes.value_heads / sizes.key_heads * sizes.value_dim} : Order{};

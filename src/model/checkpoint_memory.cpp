@@ -50,8 +50,7 @@ Checkpoint Checkpoint::in_memory(const Checkpoint& like, const ModelConfig& conf
     if (tensor.expert >= 0 && tensor.expert >= config.layer(place).experts) continue;
     CheckpointTensor& own = c.tensors_.emplace_back(TensorId(tensor.role, place, tensor.expert));
     own.is_drafting = tensor.is_drafting;
-    const bool sparse = own.layer >= 0 && config.layer(own.layer).is_sparse();
-    set_name(own, own.layer == tensor.layer ? tensor.tensor_name() : name_of(config, *config.arch->find(tensor.role, sparse), own));
+    set_name(own, own.layer == tensor.layer ? tensor.tensor_name() : name_of(config, *config.key_of(tensor.role, own.layer), own));
     std::tie(own.rows, own.columns) = shape_of(tensor.role, own.layer, config);
     own.is_matrix = tensor.is_matrix;
     if (tensor.is_matrix) {

@@ -6,6 +6,7 @@
 
 #include "bantam/core/error.hpp"
 #include "bantam/nn/kv_state.hpp"
+#include "bantam/nn/source_state.hpp"
 
 namespace bantam::inline v0::detail {
 
@@ -135,7 +136,7 @@ void read_layers(const Source& source, ModelConfig& c) {
   } else {
     for (LayerSpec& layer : layers) layer.kv_heads = 1;
   }
-  for (std::int64_t i = 0; i < c.layers; ++i) layers[static_cast<std::size_t>(i)].mixer = kind_of(i).mixer;
+  for (std::int64_t i = 0; i < c.layers; ++i) layers[static_cast<std::size_t>(i)].mixer = kind_of(i).mixer, layers[static_cast<std::size_t>(i)].encodes = i < c.encoder_layers;
   if (c.arch->has_experts()) read_experts(source, kinds, layers, c);
   const auto is_dense = [&](std::int64_t i) { return feeds_at(i) && !layers[static_cast<std::size_t>(i)].is_sparse(); };
   bool any_dense = false;
@@ -167,6 +168,30 @@ void read_latent(const Source& source, ModelConfig& c) {
     if (size % panel_rows != 0 || size > 1 << 16) {
       fail(Errc::unsupported, source.place, ": ", source.key(field), ": expected a multiple of ", panel_rows, " up to 65536, found ", size);
     }
+  }
+}
+
+/// What a decoder begins with, and that its sizes are the encoder's.
+void read_decoder(const Source& source, ModelConfig& c) {
+  const auto same = [&](Field field, Field of_encoder, std::int64_t expected) {
+    const std::int64_t found = extent_or(source, field, expected);
+    if (found != expected) fail(Errc::unsupported, source.place, ": ", source.key(field), ": expected the ", expected, " of ", source.key(of_encoder), ", found ", found);
+  };
+  same(Field::decoder_heads, Field::heads, c.heads);
+  same(Field::decoder_ffn, Field::ffn, c.ffn);
+  c.decoder_start = count_of(source, Field::decoder_start);
+  if (source.number(Field::forced_start)) c.forced_start = count_of(source, Field::forced_start);
+}
+
+/// Buckets of distances.
+void read_relative_bias(const Source& source, ModelConfig& c) {
+  c.relative_bias = {extent_or(source, Field::bias_buckets, c.arch->relative_bias.buckets), extent_or(source, Field::bias_distance, c.arch->relative_bias.distance)};
+  // More than any model has by far: a table of all distances is made for each head.
+  constexpr std::int64_t most = 1 << 14;
+  const auto& [buckets, distance] = c.relative_bias;
+  if (buckets % 4 != 0 || buckets > most) fail(Errc::corrupt, source.place, ": ", source.key(Field::bias_buckets), ": expected a multiple of 4 up to ", most, ", found ", buckets);
+  if (distance <= buckets / 2 || distance > most) {
+    fail(Errc::corrupt, source.place, ": ", source.key(Field::bias_distance), ": expected more than ", buckets / 2, " and up to ", most, " tokens, found ", distance);
   }
 }
 
@@ -228,6 +253,8 @@ ModelConfig read_sizes(const ArchSpec& arch, const Source& source) {
   c.has_rope = !arch.learns_positions();
   c.dim = require_extent(source, Field::dim);
   c.layers = require_extent(source, Field::layers);
+  if (arch.encodes) c.encoder_layers = c.layers;
+  if (arch.encodes) c.layers += extent_or(source, Field::decoder_layers, c.layers);
   if (c.layers > 100'000) fail(Errc::corrupt, source.place, ": ", source.key(Field::layers), ": expected at most 100000, found ", c.layers);
   c.drafting_layers = count_of(source, Field::drafting_layers, 64);
   if (source.layers_have_drafting) c.layers -= c.drafting_layers;
@@ -252,6 +279,8 @@ ModelConfig read_sizes(const ArchSpec& arch, const Source& source) {
   if (c.heads * std::max({c.head_dim, c.value_dim, c.kv_rank}) > largest_extent) {
     fail(Errc::corrupt, source.place, ": ", source.key(Field::heads), ": expected at most ", largest_extent, " rows of q, found ", c.heads, " heads of ", c.head_dim);
   }
+  if (arch.encodes) read_decoder(source, c);
+  if (arch.relative_bias.buckets > 0) read_relative_bias(source, c);
   c.context = extent_or(source, Field::context, 2048);
   c.norm_eps = positive_or(source, Field::norm_eps, arch.default_norm_eps);
   c.rope.base = positive_or(source, Field::rope_base, arch.default_rope_base);
@@ -334,6 +363,8 @@ std::int64_t ModelConfig::sparse_step() const noexcept {
   return step;
 }
 
+double ModelConfig::logit_scale() const noexcept { return arch->scales_tied_logits && tied ? scales.logits / std::sqrt(static_cast<double>(dim)) : scales.logits; }
+
 bool ModelConfig::lends_keys(std::int64_t i) const noexcept {
   return std::ranges::find(specs, i, &LayerSpec::kv_layer) != specs.end();
 }
@@ -368,13 +399,17 @@ void ModelConfig::set_layers(std::vector<LayerSpec> of_layers) {
   window = most(&LayerSpec::window);
   router.experts = most(&LayerSpec::experts);
   layers = static_cast<std::int64_t>(of_layers.size());
+  encoder_layers = std::ranges::count_if(of_layers, &LayerSpec::encodes);
   specs = std::move(of_layers);
 }
 
 std::string name_in(const ModelConfig& c, std::string_view pattern, const TensorId& id) {
   constexpr std::string_view usual = "model.layers.{}.";
   const bool other = !c.arch->drafting_name.empty() && c.is_drafting(id.layer) && pattern.starts_with(usual);
-  return other ? std::string(c.arch->drafting_name) + name_from(pattern.substr(usual.size()), id) : name_from(pattern, id);
+  if (other) return std::string(c.arch->drafting_name) + name_from(pattern.substr(usual.size()), id);
+  // A decoder's are counted from its first.
+  const bool behind = c.has_source() && id.layer >= c.encoder_layers;
+  return name_from(pattern, {id.role, id.layer - (behind ? c.encoder_layers : 0), id.expert});
 }
 
 ModelConfig ModelConfig::drafter() const {
@@ -400,7 +435,7 @@ nn::KvShape ModelConfig::kv_shape(std::span<const LayerSpec> of_layers) const {
   // One vector for all heads of latent attention; it is the values, too.
   nn::KvShape shape{std::ssize(of_layers), is_latent() ? 1 : kv_heads, is_latent() ? kv_rank + rope.dim : most_dim, {}};
   for (const LayerSpec& spec : of_layers) {
-    if (!attends(spec.mixer) || spec.kv_layer >= 0) {
+    if (!attends(spec.mixer) || spec.kv_layer >= 0 || spec.encodes) {
       shape.of_layers.emplace_back();
     } else {
       shape.of_layers.push_back(is_latent() ? nn::KvLayer{1, shape.head_dim, 0} : nn::KvLayer{spec.kv_heads, head_dim_of(spec), value_dim_of(spec)});
@@ -420,12 +455,14 @@ nn::SequenceState ModelConfig::new_state(std::string_view kv, std::span<const La
     for (const LayerSpec& spec : of_layers) layers.push_back(recurs(spec.mixer) ? recurrent : nn::RecurrentLayer{});
     blocks.push_back(std::make_unique<nn::RecurrentState>(std::move(layers)));
   }
+  if (std::ranges::any_of(of_layers, &LayerSpec::encodes)) blocks.push_back(std::make_unique<nn::SourceState>(nn::KvCache(kv_shape(of_layers), kv)));
   return nn::SequenceState(std::move(blocks));
 }
 
 nn::SequenceState ModelConfig::new_layer_state(std::string_view kv, std::int64_t i) const {
   const std::int64_t at = kv_place(i);
   LayerSpec spec = layer(at);
+  spec.encodes = false;  // by itself it is a layer like others
   for (std::int64_t j = 0; j < layers; ++j) {
     if (attends_alike(at, j)) spec.kv_heads = std::max(spec.kv_heads, layer(j).kv_heads);
   }
@@ -443,7 +480,12 @@ FieldValue value_of(const ModelConfig& c, Field field) {
   const auto unless = [](std::int64_t usual, std::int64_t value) { return value == usual ? FieldValue() : FieldValue(value); };
   switch (field) {
     case Field::dim: return c.dim;
-    case Field::layers: return c.layers;
+    case Field::layers: return c.has_source() ? c.encoder_layers : c.layers;
+    case Field::decoder_layers: return c.has_source() ? FieldValue(c.layers - c.encoder_layers) : FieldValue();
+    case Field::decoder_heads: return c.heads;
+    case Field::decoder_ffn: return c.ffn;
+    case Field::decoder_start: return unless(-1, c.decoder_start);
+    case Field::forced_start: return unless(-1, c.forced_start);
     case Field::heads: return c.heads;
     case Field::kv_heads: return full_differ ? of_kind(true).kv_heads : c.kv_heads;
     case Field::full_head_dim:
@@ -473,6 +515,8 @@ FieldValue value_of(const ModelConfig& c, Field field) {
     case Field::latent_heads: return std::int64_t{1};
     case Field::latent_key_dim: return c.kv_rank + c.rope.dim;
     case Field::alibi: return c.alibi;
+    case Field::bias_buckets: return c.relative_bias.buckets;
+    case Field::bias_distance: return c.relative_bias.distance;
     case Field::qkv_clip: return c.qkv_clip > 0 ? FieldValue(c.qkv_clip) : FieldValue();
     case Field::attention_softcap: return c.scales.attention_softcap;
     case Field::final_softcap: return c.scales.final_softcap;

@@ -294,6 +294,7 @@ void read_layer_types(const Json& json, const std::string& place, std::int64_t w
 /// Whether config.json says what an architecture has no number for.
 bool is_chosen(const Json& json, const ConfigChoice& choice) {
   const Json* it = find_at(json, choice.key);
+  if (!choice.text.empty()) return it == nullptr || it->is_null() ? choice.otherwise != 0 : *it == Json(choice.text);
   if (it == nullptr || it->is_null()) return choice.value == choice.otherwise;
   if (it->is_boolean()) return !choice.is_number && it->get<bool>() == (choice.value != 0);
   return it->is_number() && it->get<double>() == choice.value;
@@ -309,7 +310,7 @@ std::vector<const ArchSpec*> chosen(const std::vector<const ArchSpec*>& archs, c
   const ArchSpec* near = *std::ranges::max_element(archs, {}, [&](const ArchSpec* arch) { return first_other(arch) - arch->choices.begin(); });
   const ConfigChoice& choice = *first_other(near);
   const Json* found = find_at(json, choice.key);
-  fail(Errc::unsupported, place, ": ", choice.key, ": expected ", choice.is_number ? message(choice.value) : choice.value != 0 ? "true" : "false", " of a model of type ", near->name,
+  fail(Errc::unsupported, place, ": ", choice.key, ": expected ", !choice.text.empty() ? std::string(choice.text) : choice.is_number ? message(choice.value) : choice.value != 0 ? "true" : "false", " of a model of type ", near->name,
        ", found ", found == nullptr ? std::string("nothing") : printable(found->dump()));
 }
 

@@ -9,6 +9,7 @@
 #include "bantam/model/forward.hpp"
 #include "bantam/model/streamed_blocks.hpp"
 #include "bantam/nn/kv_state.hpp"
+#include "bantam/nn/source_state.hpp"
 
 namespace bantam::inline v0 {
 
@@ -175,6 +176,13 @@ void Engine::run(std::span<const Sequence> sequences, Sink sink, KeepGoing keep_
     if (!config.arch->causal && s.state->tokens() > 0) {
       fail(Errc::invalid_argument, "engine: expected a sequence at once, for all of its tokens see each other, found ", s.state->tokens(), " tokens read before");
     }
+    check(s.source);
+    if (!s.source.empty() && !config.has_source()) fail(Errc::invalid_argument, "engine: expected a source in models with an encoder before a decoder alone, found one of type ", config.arch->name);
+    if (!s.source.empty() && s.state->tokens() > 0) fail(Errc::invalid_argument, "engine: expected the source before the decoder's first token, found ", s.state->tokens(), " tokens read before");
+    if (config.has_source() && s.source.empty() && s.state->find<nn::SourceState>()->source_tokens() == 0) {
+      fail(Errc::invalid_argument, "engine: expected a source, which the encoder reads before the decoder's first token, found none");
+    }
+    if (std::ssize(s.source) > context()) fail(Errc::invalid_argument, "context: expected a source of at most ", context(), " tokens, found ", s.source.size());
     if (!s.types.empty() && (s.types.size() != s.tokens.size() || std::ranges::max(s.types) >= std::max<std::int64_t>(1, config.token_types))) {
       fail(Errc::invalid_argument, "token types: expected one below ", std::max<std::int64_t>(1, config.token_types), " for each of ", s.tokens.size(), " tokens, found ", s.types.size(), " up to ",
            static_cast<int>(std::ranges::max(s.types)));
@@ -234,6 +242,7 @@ void Engine::remove(nn::SequenceState& state, std::int64_t first, std::int64_t l
   }
   const ModelConfig& config = model().config();
   if (state.find<nn::RecurrentState>() != nullptr) fail(Errc::unsupported, "remove: expected a model that keeps keys and values alone, found one with recurrent states");
+  if (config.has_source()) fail(Errc::unsupported, "remove: expected a model of one text, found a decoder behind an encoder");
   if (!config.arch->causal) fail(Errc::unsupported, "remove: expected a model whose tokens see those before them alone, found one of type ", config.arch->name);
   if (config.arch->learns_positions()) fail(Errc::unsupported, "remove: expected a model whose keys can be turned to other positions, found one that learned positions");
   const nn::Rope rope(config.rope, context()), local(config.local_rope.value_or(config.rope), context());

@@ -43,10 +43,15 @@ nn::SelfAttentionOptions attention_options(const ModelConfig& c, std::int64_t i)
   // What queries and keys are multiplied by, scores may be. 0: 1 / sqrt(head_dim), in floats.
   const double of_both = c.scales.attention_in * c.scales.attention_in * c.scales.keys, scale = of_both == 1 ? c.scales.attention : score_scale(c, spec) * of_both;
   return {.shape = {.heads = kv_heads * c.group_of(spec), .kv_heads = kv_heads, .head_dim = c.head_dim_of(spec), .scale = static_cast<float>(scale),
-                    .value_dim = c.value_dim_of(spec), .softcap = static_cast<float>(c.scales.attention_softcap), .sight = c.arch->causal ? nn::Sight::back : nn::Sight::round, .chunked = c.arch->chunks_windows},
+                    .value_dim = c.value_dim_of(spec), .softcap = static_cast<float>(c.scales.attention_softcap), .sight = c.sees_all(i) ? nn::Sight::round : nn::Sight::back, .chunked = c.arch->chunks_windows},
           .rope = own_rope ? c.rope : *c.local_rope, .local_rope = any_local ? c.local_rope : std::nullopt, .temperature = c.temperature, .head_norm = c.arch->head_norm,
-          .head_layer_norms = c.arch->head_layer_norms, .alibi = c.alibi, .alibi_scale = c.arch->scales_alibi ? score_scale(c, spec) : 1, .clip = static_cast<float>(c.qkv_clip),
+          .head_layer_norms = c.arch->head_layer_norms, .alibi = c.alibi, .alibi_scale = c.arch->scales_alibi ? score_scale(c, spec) : 1, .relative_bias = c.relative_bias, .clip = static_cast<float>(c.qkv_clip),
           .norms_turned = c.norms_turned, .norms_values = c.arch->norms_values, .output_gate = c.arch->output_gate, .norm_eps = c.norm_eps};
+}
+
+/// Of layers of a decoder, to what an encoder made.
+nn::AttentionShape cross_shape(const ModelConfig& c) {
+  return {.heads = c.heads, .kv_heads = c.heads, .head_dim = c.head_dim, .scale = static_cast<float>(c.scales.attention), .sight = nn::Sight::round};
 }
 
 nn::StateSpaceOptions space_options(const ModelConfig& c) {
@@ -117,14 +122,17 @@ void normalize_row(const KernelTable& kernels, const ModelConfig& config, const 
   }
 }
 
-void place_embedding(const KernelTable& kernels, const ModelConfig& config, const ModelWeights& tables, std::int64_t position, std::uint8_t type, std::span<float> row,
+void place_embedding(const KernelTable& kernels, const ModelConfig& config, const ModelWeights& tables, Stack stack, std::int64_t position, std::uint8_t type, std::span<float> row,
                      std::span<float> scratch, RowCodes& codes) noexcept {
-  if (!tables.position_embedding.empty()) {
-    tables.position_embedding.read_row(position + config.arch->position_offset, scratch, codes);
+  const bool encodes = config.has_source() && stack == Stack::encoder;
+  const WeightMatrix& positions = encodes ? tables.encoder_position_embedding : tables.position_embedding;
+  const std::vector<float>&norm = encodes ? tables.encoder_embedding_norm : tables.embedding_norm, &bias = encodes ? tables.encoder_embedding_norm_bias : tables.embedding_norm_bias;
+  if (!positions.empty()) {
+    positions.read_row(position + config.arch->position_offset, scratch, codes);
     kernels.add(row.data(), scratch.data(), config.dim);
   }
   if (!tables.token_types.empty()) kernels.add(row.data(), tables.token_types.data() + type * config.dim, config.dim);
-  if (!tables.embedding_norm.empty()) normalize_row(kernels, config, row.data(), tables.embedding_norm, tables.embedding_norm_bias, row.data());
+  if (!norm.empty()) normalize_row(kernels, config, row.data(), norm, bias, row.data());
 }
 
 Forward::Forward(const ModelConfig& config, const ModelWeights& weights, std::int64_t context_tokens, int threads)
@@ -138,6 +146,7 @@ Forward::Forward(const ModelConfig& config, const ModelWeights& weights, const B
       team_(threads), embedding_(weights.embedding, blocks_.table(Role::embedding)), per_layer_embedding_(weights.per_layer_embedding, blocks_.table(Role::per_layer_embedding)), mlp_(kernels_, config.gate, static_cast<float>(config.scales.gate)) {
   check_positions(config, context_tokens, "context");
   make_mixers(context_tokens);
+  if (config.has_source()) cross_.emplace(kernels_, cross_shape(config), team_.size());
   if (config.per_layer_dim > 0) per_layer_.emplace(kernels_, per_layer_options(config), team_.size());
   if (!weights.per_layer_projection.empty()) normed_.serve(kernels_, weights.per_layer_projection);
   if (config.has_experts()) experts_.emplace(kernels_, config.router, config.gate, team_.size());
@@ -168,6 +177,7 @@ void Forward::make_mixers(std::int64_t context_tokens) {
 
 void Forward::serve(const LayerWeights& w, std::int64_t index) {
   if (nn::Mixer* mixer = mixer_of(index)) mixer->serve(w, normed_);
+  if (cross_) cross_->serve(w.cross, normed_, source_);
   if (is_latent_expert(w)) return latent_expert_->serve(w.experts, w.mlp, normed_);
   mlp_.serve(w.mlp, normed_);
   if (!w.experts.experts.empty()) experts_->serve(w.experts);
@@ -210,6 +220,7 @@ void Forward::plan() {
   for (const auto& mixer : mixers_) {
     if (mixer) mixer->plan(std::ssize(rows_), sequences_);
   }
+  if (cross_ && stack_ == Stack::decoder) cross_->plan(std::ssize(rows_), sequences_);
 }
 
 /// Makes room for the next `count` tokens of an input in its state and adds them to the pass.
@@ -232,6 +243,12 @@ void Forward::run(std::span<const SequenceInput> sequences, PassSink sink, KeepG
   std::int64_t read = 0;
   std::size_t next = 0;
   std::int64_t first = 0;  // of what is left of sequence `next`
+  for (const SequenceInput& s : sequences) {
+    if (s.source.empty()) continue;
+    encode(s, [&](std::int64_t now) { return keep_going(read + now); });
+    read += std::ssize(s.source);
+  }
+  stack_ = Stack::decoder;
   while (next < sequences.size()) {
     segments_.clear();
     sequences_.clear();
@@ -255,7 +272,7 @@ void Forward::run(std::span<const SequenceInput> sequences, PassSink sink, KeepG
     look_up();
     stopped_ = false;
     const auto begun = std::chrono::steady_clock::now();
-    layers([&](std::int64_t now) { return keep_going(read + now); });
+    layers({config_.encoder_layers, config_.layers}, [&](std::int64_t now) { return keep_going(read + now); });
     if (rows_.size() == 1) fetch_.passed(std::chrono::steady_clock::now() - begun);
     if (stopped_) fail(Errc::cancelled, "cancelled after reading ", read, " tokens");
     read += std::ssize(rows_);
@@ -285,6 +302,69 @@ void Forward::run(std::span<const SequenceInput> sequences, PassSink sink, KeepG
     if (!rows.empty()) flush();
   }
   rollback.release();
+}
+
+/// Reads the source of a sequence, whole: the state gets keys and values of what the encoder makes of it, for each layer behind.
+void Forward::encode(const SequenceInput& input, KeepGoing keep_going) {
+  const std::int64_t tokens = std::ssize(input.source);
+  nn::SequenceState own = config_.new_layer_state("f32", 0);
+  const SequenceInput source{.tokens = input.source, .state = &own, .adapters = input.adapters};
+  nn::KvCache cache = config_.new_source(nn::kv_cache_of(*input.state).kind());
+  cache.extend(tokens);
+  segments_.clear();
+  sequences_.clear();
+  rows_.clear();
+  inputs_.clear();
+  stack_ = Stack::encoder;
+  take(source, {0, 0}, tokens);
+  find_adapted({&source, 1});
+  resize(tokens);
+  plan();
+  look_up();
+  stopped_ = false;
+  layers({0, config_.encoder_layers}, keep_going);
+  for (std::int64_t i = config_.encoder_layers; i < config_.layers && !stopped_; ++i) {
+    stopped_ = !keep_going(tokens);
+    const std::shared_ptr<const LayerWeights> w = acquire(i);
+    if (i + 1 < config_.layers) blocks_.prefetch(i + 1);
+    if (!adapted_.empty()) adapt_layer(i, *w);
+    const auto state_of = [&](std::int64_t t, float* out) {
+      normalize_row(kernels_, config_, residual_.data() + t * config_.dim, weights_.encoder_norm, weights_.encoder_norm_bias, out);
+    };
+    remember(pass_on(team_), *w, i, state_of, cache);
+  }
+  if (stopped_) fail(Errc::cancelled, "cancelled while reading ", tokens, " tokens of the source");
+  input.state->find<nn::SourceState>()->set(std::move(cache));
+}
+
+/// Keys and values of a layer, at its place in `cache`, of the encoder's states of a pass over the source.
+void Forward::remember(const nn::Pass& pass, const LayerWeights& w, std::int64_t place, FunctionRef<void(std::int64_t, float*)> state_of, nn::KvCache& cache) {
+  const nn::Readers readers = nn::CrossAttention::source_readers(w.cross);
+  source_.resize(pass.tokens(), config_.dim);
+  cross_->plan_source(pass.tokens());
+  pass.for_rows([&](Range part, int) {
+    for (std::int64_t t = part.begin; t < part.end; ++t) {
+      state_of(t, source_.row(t));
+      source_.quantize_row(kernels_, t);
+      source_.gather_row(kernels_, readers, t);
+    }
+  });
+  cross_->remember(pass, w.cross, place, source_, cache);
+}
+
+/// Makes keys and values of a source for a layer that is run alone over the rows at hand: `states`, (tokens, dim), as `remember` leaves them.
+void Forward::read_source(const LayerWeights& w, std::span<const float> states) {
+  const std::int64_t tokens = std::ssize(states) / config_.dim;
+  BANTAM_ASSERT(tokens > 0);
+  nn::KvCache cache({.layers = 1, .kv_heads = config_.heads, .head_dim = config_.head_dim}, "f32");
+  cache.extend(tokens);
+  const std::vector<nn::PassRow> rows(static_cast<std::size_t>(tokens));
+  remember({kernels_, team_, rows, fetch_.level()}, w, 0, [&](std::int64_t t, float* out) { std::copy_n(states.data() + t * config_.dim, config_.dim, out); }, cache);
+  std::vector<std::unique_ptr<nn::BlockState>> blocks;
+  blocks.push_back(std::make_unique<nn::SourceState>(std::move(cache)));
+  part_state_.emplace(std::move(blocks));
+  sequences_.assign(1, {&*part_state_, 0, std::ssize(rows_), 0});
+  cross_->plan(std::ssize(rows_), sequences_);
 }
 
 /// Which rows of a pass have adapters.
@@ -367,7 +447,7 @@ void Forward::head(std::span<const std::int64_t> rows) {
     headed_.gather_row(kernels_, {&weights_.head}, i);
   });
   nn::linear(pass_on(team), headed_, {{weights_.head, nn::values_of(weights_.head_bias), {logits_.data(), config_.vocab}}});
-  const auto scale = static_cast<float>(config_.scales.logits), cap = static_cast<float>(config_.scales.final_softcap);
+  const auto scale = static_cast<float>(config_.logit_scale()), cap = static_cast<float>(config_.scales.final_softcap);
   if (scale == 1 && cap == 0) return;
   for_outputs([&](std::int64_t i) {
     float* logits = logits_.data() + i * config_.vocab;
@@ -409,7 +489,7 @@ void Forward::embed(Team& team) noexcept {
         for (std::size_t c = 0; scale != 1 && c < row.size(); ++c) row[c] *= scale;
       }
       const std::span scratch(position_rows_[static_cast<std::size_t>(worker)].data(), weights_.position_embedding.empty() ? 0 : row.size());
-      place_embedding(kernels_, config_, weights_, rows_[static_cast<std::size_t>(t)].position, input.type, row, scratch, codes);
+      place_embedding(kernels_, config_, weights_, stack_, rows_[static_cast<std::size_t>(t)].position, input.type, row, scratch, codes);
     }
     find_angles(part);
   });
@@ -437,8 +517,9 @@ void Forward::add_later(nn::RowBuffer& rows, const std::vector<float>& norm, con
   p.bias.assign(bias.begin(), bias.end());
 }
 void Forward::add_later(nn::RowBuffer& rows, const LayerWeights& w, Half half) noexcept {
-  half == Half::mixer ? add_later(rows, w.attention_out_norm, w.attention_out_norm_bias)
-                      : add_later(rows, w.ffn_out_norm, w.ffn_out_norm_bias, config_.scales.down);
+  half == Half::mixer   ? add_later(rows, w.attention_out_norm, w.attention_out_norm_bias)
+  : half == Half::cross ? add_later(rows, w.cross_out_norm, w.cross_out_norm_bias)
+                        : add_later(rows, w.ffn_out_norm, w.ffn_out_norm_bias, config_.scales.down);
 }
 
 /// Adds what waits to a row of the residual stream.
@@ -466,25 +547,26 @@ void Forward::settle_in(std::span<float> hidden) noexcept {
   settled();
 }
 
-/// All layers of the rows of this pass; what they add is in residual_.
-void Forward::layers(KeepGoing keep_going) {
+/// Some layers of the rows of this pass; what they add is in residual_.
+void Forward::layers(Range which, KeepGoing keep_going) {
   const std::int64_t tokens = std::ssize(rows_);
   Team& team = team_for(weights_.streamed_bytes / config_.layers * tokens);
   const nn::Pass pass = pass_on(team);
   settled();
   if (!adapted_.empty()) adapt_model({});
   embed(team);
-  for (std::int64_t i = 0; i < config_.layers; ++i) {
-    if (tokens > 1 && !keep_going(tokens * i / config_.layers)) {
+  for (std::int64_t i = which.begin; i < which.end; ++i) {
+    if (tokens > 1 && !keep_going(tokens * (i - which.begin) / (which.end - which.begin))) {
       stopped_ = true;
       return;
     }
     const std::shared_ptr<const LayerWeights> w = acquire(i);
-    // After the last comes the first of the next pass.
-    blocks_.prefetch((i + 1) % config_.layers);
+    // After the last comes the first of the next pass, which is not an encoder's.
+    blocks_.prefetch(i + 1 < config_.layers ? i + 1 : config_.encoder_layers);
     if (!adapted_.empty()) adapt_layer(i, *w);
     // What layer i of the model keeps of a sequence is at place i of its states.
     mix(pass, *w, i, config_.kv_place(i), nn::to_the_end);
+    cross(pass, *w, i, nn::to_the_end);
     feed_forward(pass, *w, i, config_.arch->parallel, nn::to_the_end);
     end_layer(pass, *w, per_layer_ ? per_layer_->of_layer(i) : FloatRows(), nn::to_the_end);
   }
@@ -497,6 +579,7 @@ void Forward::layers(KeepGoing keep_going) {
 void Forward::run_part(const LayerWeights& w, std::int64_t index, Half half, int until, std::span<float> hidden, const BesideStates& beside) {
   // Most layers have nothing behind their halves.
   if (half == Half::end && w.per_layer.gate.empty() && w.layer_scale.empty()) return;
+  if (half == Half::cross && w.cross.o.empty()) return;
   const std::int64_t tokens = static_cast<std::int64_t>(hidden.size()) / config_.dim;
   const bool parallel = config_.arch->parallel, ends = until == nn::to_the_end;
   serve(w, index);
@@ -526,6 +609,10 @@ void Forward::run_part(const LayerWeights& w, std::int64_t index, Half half, int
       if (mixer != nullptr) mixer->find_angles(rows_, part);
     });
     mix(pass, w, index, 0, half == Half::mixer ? until : nn::to_the_end);
+  }
+  if (half == Half::cross) {
+    read_source(w, beside.source);
+    cross(pass, w, 0, until);
   }
   if (half == Half::feed_forward) feed_forward(pass, w, index, parallel && ends, until, beside.input_scales);
   if (half == Half::end) end_layer(pass, w, {beside.embeddings.data(), config_.per_layer_dim}, until);
@@ -567,6 +654,7 @@ void Forward::end_half(const LayerWeights& w, std::int64_t index, const InputGro
 nn::Activations& Forward::inputs_of(std::int64_t layer, Half half, int group) noexcept {
   if (group == 0) return normed_;
   if (half == Half::end) return per_layer_->hidden();
+  if (half == Half::cross) return group == 1 ? source_ : cross_->attended();
   return half == Half::mixer ? mixer_of(layer)->inputs(group) : mlp_.hidden();
 }
 
@@ -690,6 +778,15 @@ void Forward::mix(const nn::Pass& pass, const LayerWeights& w, std::int64_t inde
   normalize(pass, w.attention_norm, w.attention_norm_bias, false, mixer->readers(w));
   mixer->run(pass, w, {.place = place, .window = spec.window, .rope = spec.rope}, normed_, branch_.output(), until);
   if (until == nn::to_the_end) add_later(branch_, w, Half::mixer);
+}
+
+/// What a decoder's layer reads of an encoder, whose keys and values are at `place` of the state, as far as `until`.
+void Forward::cross(const nn::Pass& pass, const LayerWeights& w, std::int64_t place, int until) noexcept {
+  if (w.cross.o.empty()) return;
+  normalize(pass, w.cross_norm, w.cross_norm_bias, false, nn::CrossAttention::readers(w.cross));
+  if (until <= 1) return;  // keys and values are made before
+  cross_->run(pass, w.cross, place, normed_, branch_.output(), until);
+  if (until == nn::to_the_end) add_later(branch_, w, Half::cross);
 }
 
 /// The second half: an MLP, experts, or both side by side. `beside`: it reads the state that attention read.

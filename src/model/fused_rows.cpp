@@ -46,7 +46,7 @@ std::optional<FusedRows> fused_rows(const ModelConfig& config, const TensorKey& 
   for (const auto& list : {arch.tensors, arch.more_tensors}) {
     for (const TensorKey& other : list) {
       if (other.fused.name != key.fused.name || other.fused.gguf != key.fused.gguf || !is_in_layer(other.role, layer, config)) continue;
-      if (arch.find(other.role, config.layer(layer).is_sparse()) != &other) continue;
+      if (config.key_of(other.role, layer) != &other) continue;
       const std::int64_t rows = rows_of(other.role) / groups;
       all += rows;
       if (other.fused.part < key.fused.part) first += rows;

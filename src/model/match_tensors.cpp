@@ -47,6 +47,9 @@ class Matcher {
     // A file cannot hold more layers than tensors; checked before the loop believes the config.
     if (config_.layers > count) fail(Errc::corrupt, files_.path, ": expected tensors of ", config_.layers, " layers, found ", count, " tensors in all");
     if (config_.vocab == 0) fail(Errc::corrupt, files_.path, ": expected the size of the vocabulary, found none");
+    for (const std::int64_t start : {config_.decoder_start, config_.forced_start}) {
+      if (start >= config_.vocab) fail(Errc::corrupt, files_.path, ": expected a decoder that begins with tokens below ", config_.vocab, ", found ", start);
+    }
     for (std::int64_t layer = -1; layer < config_.layers + std::ssize(config_.drafting); ++layer) match_layer(layer);
     refuse_others();
     return std::move(found_);

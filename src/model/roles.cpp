@@ -33,7 +33,7 @@ T* place_of(ModelWeights& weights, const TensorId& id) noexcept {
 /// The groups of all blocks, in the order in which a layer that had them all would run them.
 constexpr auto groups = [] {
   constexpr std::size_t count = std::size(nn::attention_inputs) + std::size(nn::gated_delta_inputs) + std::size(nn::channel_delta_inputs) +
-                                std::size(nn::state_space_inputs) + std::size(nn::short_convolution_inputs) + std::size(nn::mlp_inputs) + std::size(nn::per_layer_inputs);
+                                std::size(nn::state_space_inputs) + std::size(nn::short_convolution_inputs) + std::size(nn::cross_attention_inputs) + std::size(nn::mlp_inputs) + std::size(nn::per_layer_inputs);
   std::array<InputGroup, count> all{};
   std::size_t next = 0;
   const auto add = [&](std::span<const nn::BlockInputs> block, Half half, Role norm) {
@@ -43,6 +43,7 @@ constexpr auto groups = [] {
                                                        {nn::state_space_inputs}, {nn::short_convolution_inputs}}) {
     add(mixer, Half::mixer, Role::attention_norm);
   }
+  add(nn::cross_attention_inputs, Half::cross, Role::cross_norm);
   add(nn::mlp_inputs, Half::feed_forward, Role::ffn_norm);
   add(nn::per_layer_inputs, Half::end, Role::ffn_norm);
   return all;
@@ -63,6 +64,7 @@ std::int64_t extent_of(WeightAxis axis, std::int64_t layer, const ModelConfig& c
     case WeightAxis::one: return 1;
     case WeightAxis::vocab: return c.vocab;
     case WeightAxis::positions: return c.positions();
+    case WeightAxis::encoder_positions: return c.has_source() ? c.positions() : 0;
     case WeightAxis::dim: return c.dim;
     case WeightAxis::twice_dim: return 2 * c.dim;
     case WeightAxis::heads: return heads;
@@ -71,6 +73,8 @@ std::int64_t extent_of(WeightAxis axis, std::int64_t layer, const ModelConfig& c
     case WeightAxis::outputs: return heads * c.value_dim_of(spec);
     case WeightAxis::q_norm: return spec.kv_heads == 0 ? 0 : c.arch->head_norm == nn::HeadNorm::all ? extent_of(WeightAxis::queries, layer, c) : head_dim;
     case WeightAxis::k_norm: return keys == 0 ? 0 : c.arch->head_norm == nn::HeadNorm::all ? keys : head_dim;
+    case WeightAxis::bias_table: return c.relative_bias.buckets * heads;
+    case WeightAxis::cross_heads: return c.has_source() && !spec.encodes ? heads * head_dim : 0;
     case WeightAxis::rope_pairs: return c.rope.dim / 2;
     case WeightAxis::q_rank: return spec.kv_heads > 0 ? c.q_rank : 0;
     case WeightAxis::kv_rank: return spec.kv_heads > 0 ? c.kv_rank : 0;
@@ -130,6 +134,12 @@ bool is_in_layer(Role role, std::int64_t layer, const ModelConfig& config) noexc
     // A layer that is one half has the norms of that half; where halves are side by side they may share one.
     case Role::attention_norm:
     case Role::attention_norm_bias: return spec.mixer != MixerKind::none && !(config.arch->first_unnormed && layer == 0);
+    // One for all layers of an encoder or a decoder, or each its own.
+    case Role::relative_bias: return !config.arch->shares_bias || layer == 0 || layer == config.encoder_layers;
+    case Role::cross_norm:
+    case Role::cross_norm_bias:
+    case Role::cross_out_norm:
+    case Role::cross_out_norm_bias: return config.has_source() && !spec.encodes;
     case Role::attention_out_norm:
     case Role::attention_out_norm_bias: return spec.mixer != MixerKind::none;
     case Role::ffn_norm:

@@ -11,12 +11,21 @@
 
 namespace bantam::inline v0 {
 
-void complete(ModelWeights& w, const ModelConfig& config) noexcept {
+namespace {
+
+/// The bias by distance that a layer of an architecture whose first have it reads.
+std::int64_t layer_of_bias(const ModelConfig& config, std::int64_t layer) noexcept {
+  return !config.arch->shares_bias ? layer : layer < config.encoder_layers ? 0 : config.encoder_layers;
+}
+
+}  // namespace
+
+void complete(ModelWeights& w, const ModelConfig& config) {
   // Also of one that is in a file alone.
   const auto bytes_of = [](const WeightMatrix& matrix) { return matrix.rows() == 0 ? 0 : matrix.format().matrix_bytes(matrix.rows(), matrix.columns()); };
   if (config.tied && config.has_head) w.head = w.embedding;
   w.streamed_bytes = w.head.bytes() + w.per_layer_projection.bytes();
-  w.matrix_bytes = w.streamed_bytes + w.position_embedding.bytes() + bytes_of(w.per_layer_embedding) + (config.tied ? 0 : bytes_of(w.embedding));
+  w.matrix_bytes = w.streamed_bytes + w.position_embedding.bytes() + w.encoder_position_embedding.bytes() + bytes_of(w.per_layer_embedding) + (config.tied ? 0 : bytes_of(w.embedding));
   // Adds a layer's bytes; gives those that a token reads.
   const auto count = [&](const LayerWeights& layer) {
     std::int64_t of_experts = 0, of_all = 0;
@@ -25,7 +34,13 @@ void complete(ModelWeights& w, const ModelConfig& config) noexcept {
     w.matrix_bytes += of_all + of_experts;
     return of_all + of_experts / experts * config.router.used;
   };
-  for (const LayerWeights& layer : w.layers) w.streamed_bytes += count(layer);
+  for (std::int64_t i = 0; i < std::ssize(w.layers); ++i) {
+    LayerWeights& layer = w.layers[static_cast<std::size_t>(i)];
+    if (config.arch->shares_bias && layer.attention.relative_bias.empty()) layer.attention.relative_bias = w.layers[static_cast<std::size_t>(layer_of_bias(config, i))].attention.relative_bias;
+    const std::int64_t bytes = count(layer);
+    // An encoder's, and what reads what it made, work once for a text.
+    if (i >= config.encoder_layers) w.streamed_bytes += bytes - bytes_of(layer.cross.k) - bytes_of(layer.cross.v);
+  }
   for (const LayerWeights& layer : w.drafting) count(layer);
 }
 
@@ -65,7 +80,8 @@ LayerWeights load_block(const Checkpoint& checkpoint, std::int64_t layer) {
   LayerWeights block;
   make_room(block, checkpoint.config().layer(layer));
   for (const CheckpointTensor& tensor : checkpoint.tensors()) {
-    if (tensor.layer == layer) load_tensor(checkpoint, tensor, Reading::buffered, matrix_of(block, tensor), vector_of(block, tensor));
+    const bool shared = tensor.role == Role::relative_bias && tensor.layer == layer_of_bias(checkpoint.config(), layer);
+    if (tensor.layer == layer || shared) load_tensor(checkpoint, tensor, Reading::buffered, matrix_of(block, tensor), vector_of(block, tensor));
   }
   return block;
 }

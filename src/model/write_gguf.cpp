@@ -106,6 +106,7 @@ void write_gguf_config(GgufWriter& file, const ModelConfig& c) {
   if (c.arch->temperature.scale > 0 && c.temperature != c.arch->temperature) no_words_for("a temperature other than the architecture's");
   if (c.arch->norms_turned && c.norms_turned != detail::gguf_norms_turned(c)) no_words_for("queries and keys without norms, or with norms in a model of 128 experts");
   if (c.arch->find(Field::embedding_scale) == nullptr && c.scales.embedding != (c.arch->scales_embedding ? std::sqrt(static_cast<double>(c.dim)) : 1)) no_words_for("a scale of the embedding");
+  if (c.relative_bias.distance != c.arch->relative_bias.distance) no_words_for("biases by other distances than up to 128");
   if (c.arch->folds_scales && c.scales != ModelScales()) no_words_for("scales that are not in weights");
   const bool attends_alone = !c.arch->gguf_attending.empty() && c.has_rope && std::ranges::all_of(c.specs, [](const LayerSpec& spec) { return attends(spec.mixer); });
   const std::string_view architecture = attends_alone ? c.arch->gguf_attending : c.arch->gguf_name();
@@ -117,7 +118,8 @@ void write_gguf_config(GgufWriter& file, const ModelConfig& c) {
       if (key.gguf.empty() || c.arch->find(key.field) != &key) continue;
       if (of_each_layer(c, key.field)) continue;  // a list, below
       if (c.arch->zero_heads && (key.field == Field::kv_heads || (key.field == Field::ffn && c.arch->single_halves))) continue;  // a list, below
-      const FieldValue value = key.field == Field::layers ? FieldValue(c.layers + std::ssize(c.drafting)) : value_of(c, key.field);
+      FieldValue value = value_of(c, key.field);
+      if (key.field == Field::layers) value = std::get<std::int64_t>(*value) + std::ssize(c.drafting);
       const std::string name = message(prefix, key.gguf);
       if (!value) continue;
       if (const auto* whole = std::get_if<std::int64_t>(&*value)) {

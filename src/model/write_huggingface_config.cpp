@@ -67,6 +67,10 @@ std::string write_hf_config(const ModelConfig& c, std::string_view torch_dtype) 
   }
   if (c.arch->pads_positions) json[std::string(c.arch->find(Field::context)->hf)] = c.context + c.arch->position_offset;
   for (const ConfigChoice& choice : c.arch->choices) {
+    if (!choice.text.empty()) {
+      put_at(json, choice.key) = std::string(choice.text);
+      continue;
+    }
     if (!choice.is_number || choice.value != choice.otherwise) put_at(json, choice.key) = choice.is_number ? Json(static_cast<std::int64_t>(choice.value)) : Json(choice.value != 0);
   }
   write_class(c, json);

@@ -34,6 +34,7 @@ std::int64_t kept_of(const Removal& removal, std::int64_t count, std::int64_t un
 }
 
 void check(const Removal& removal, const ModelConfig& config) {
+  if (config.has_source()) fail(Errc::unsupported, "prune ", removal.text(), ": ", config.arch->name, ": of a decoder behind an encoder: not yet; what works: single weights by wanda, sparsegpt or magnitude");
   if (config.arch->full_layers_differ()) {
     fail(Errc::unsupported, "prune ", removal.text(), ": ", config.arch->name, ": of layers that differ in heads or read each other's keys: not yet; what works: single weights by wanda, sparsegpt or magnitude");
   }
@@ -49,6 +50,12 @@ void check(const Removal& removal, const ModelConfig& config) {
   }
   if (config.alibi > 0 && removal.part == Part::heads) {
     fail(Errc::unsupported, "prune ", removal.text(), ": ", config.arch->name, ": ALiBi's slopes follow from the number of heads; what works: layers, channels, and single weights");
+  }
+  if (config.relative_bias.buckets > 0 && removal.part == Part::heads) {
+    fail(Errc::unsupported, "prune ", removal.text(), ": ", config.arch->name, ": of heads that have biases by distance: not yet; what works: channels, and single weights");
+  }
+  if (config.arch->shares_bias && removal.part == Part::layers) {
+    fail(Errc::unsupported, "prune ", removal.text(), ": ", config.arch->name, ": its first layer has the biases by distance of all; what works: channels, and single weights");
   }
   if (removal.part == Part::experts && !config.has_experts()) fail(Errc::invalid_argument, "prune ", removal.text(), ": expected a mixture of experts, found ", config.arch->name);
   const double amount = removal.amount;

@@ -34,6 +34,7 @@ EncodeOptions encoding(const EmbedOptions& options, std::int64_t context) {
 std::vector<float> embed(Session& session, std::span<const TokenId> tokens, const EmbedOptions& options) {
   if (tokens.empty()) fail(Errc::invalid_argument, "embed: expected at least one token, found none");
   const ModelConfig& config = session.model().config();
+  check_pooled(config, "embed");
   Pool pool(options.pooling.value_or(config.usual_pooling()), std::ssize(tokens), static_cast<std::size_t>(config.dim));
   session.clear();
   session.states(tokens, [&](std::int64_t index, std::span<const float> state) { pool.add(index, state); });

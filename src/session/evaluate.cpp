@@ -30,6 +30,7 @@ PerplexityResult perplexity(const Model& model, std::string_view text, const Per
   if (options.context < 2) fail(Errc::invalid_argument, "context: expected at least 2 tokens, found ", options.context);
   if (options.limit < 0) fail(Errc::invalid_argument, "limit: expected at least 0 tokens, found ", options.limit);
   const ModelConfig& config = model.config();
+  if (config.has_source()) fail(Errc::unsupported, "perplexity: expected a model that goes on with a text, found one of type ", config.arch->name, ", whose decoder answers what its encoder reads");
   if (base != nullptr && base->config().vocab != config.vocab) {
     fail(Errc::invalid_argument, "base model: expected the same vocabulary of ", config.vocab, " tokens, found ", base->config().vocab);
   }

@@ -15,6 +15,7 @@ void Session::State::check(const Speculation& speculation) const {
   }
   if (speculation.mtp > 0 && !engine.drafts()) fail(Errc::invalid_argument, "mtp: expected a model with a layer that drafts, found one without");
   if (speculation.draft == nullptr) return;
+  if (model().config().has_source()) fail(Errc::unsupported, "draft: expected a model that goes on with a text, found one of type ", model().config().arch->name, ", whose decoder answers what its encoder reads");
   const State& draft = *speculation.draft->state_;
   if (&draft == this || draft.model().config().vocab != model().config().vocab) {
     fail(Errc::invalid_argument, "draft: expected another session, of a vocabulary of ", model().config().vocab, " tokens, found ",

@@ -6,9 +6,14 @@
 
 namespace bantam::inline v0 {
 
+void check_pooled(const ModelConfig& config, std::string_view what) {
+  if (config.has_source()) fail(Errc::unsupported, what, ": expected a model of one text, found one of type ", config.arch->name, ", whose decoder answers what its encoder reads; encoders alone work");
+}
+
 void read_pooled(Engine& engine, std::span<const PooledText> texts, Pooling pooling, PassOutput output, const ReadProgress& progress, std::string_view what,
                  FunctionRef<void(std::size_t text, std::span<const double> values)> sink) {
   const ModelConfig& config = engine.model().config();
+  check_pooled(config, what);
   if (output == PassOutput::logits) pooling = Pooling::last;
   const auto size = static_cast<std::size_t>(output == PassOutput::logits ? config.vocab : config.dim);
   std::int64_t total = 0, done = 0;

@@ -37,6 +37,9 @@ class Pool {
   std::vector<double> sums_;
 };
 
+/// Throws unsupported for models whose decoder answers what an encoder reads.
+void check_pooled(const ModelConfig& config, std::string_view what);
+
 /// Calls sink(number of the text, what stands for it: (dim) numbers, or `output` of its last token where that is logits) for each, in order.
 /// Throws invalid_argument for a text without a token, `what` before it.
 void read_pooled(Engine& engine, std::span<const PooledText> texts, Pooling pooling, PassOutput output, const ReadProgress& progress, std::string_view what,

@@ -1,7 +1,8 @@
 // A session's state as a file, and back.
 //
 // Layout, little-endian: magic, then fields of 8 bytes: model fingerprint, tokens, tokens that were read, bytes a page, bytes of
-// the sampler's state; the kind of keys and values (8 bytes, zero padded); the token ids (4 bytes each), what the state of the
+// the sampler's state; the kind of keys and values (8 bytes, zero padded); the token ids (4 bytes each); in models with an encoder
+// before a decoder how many tokens that reads (8 bytes), and these; what the state of the
 // sequence saves (pages of keys and values), the sampler's state; at last the XXH3-64 of everything before it. Of sessions with adapters
 // the magic is another, and the fingerprint of these and their scales follows the model's.
 #include <cstring>
@@ -10,6 +11,7 @@
 #include <xxhash.h>
 
 #include "bantam/io/file.hpp"
+#include "bantam/nn/source_state.hpp"
 #include "state.hpp"
 
 namespace bantam::inline v0 {
@@ -92,6 +94,10 @@ void Session::save_to(ByteSink sink) const {
   out.write(sampler.size());
   out.write_text(kind);
   out.write(std::as_bytes(std::span(s.tokens)));
+  if (s.model().config().has_source()) {
+    out.write(s.source.size());
+    out.write(std::as_bytes(std::span(s.source)));
+  }
   s.sequence.save([&](std::span<const std::byte> part) { out.write(part); });
   out.write_text(sampler);
   out.finish();
@@ -160,7 +166,19 @@ Session Session::restore_from(std::unique_ptr<State> state, std::span<const std:
   for (const TokenId id : s.tokens) {
     if (id < 0 || id >= s.model().config().vocab) fail(Errc::corrupt, place, ": expected token ids below ", s.model().config().vocab, ", found ", id);
   }
+  if (s.model().config().has_source()) {
+    const std::uint64_t count = in.number("tokens of the source");
+    if (count > static_cast<std::uint64_t>(s.engine.context())) fail(Errc::invalid_argument, place, ": expected a source of at most ", s.engine.context(), " tokens, found ", count);
+    const auto source = in.take(count * sizeof(TokenId), "ids of the source");
+    s.source.resize(count);
+    std::memcpy(s.source.data(), source.data(), source.size());
+    s.engine.check(s.source);
+    if (s.source.empty() && !s.tokens.empty()) fail(Errc::corrupt, place, ": expected a source before the decoder's tokens, found none");
+  }
   s.sequence.restore(static_cast<std::int64_t>(read), [&](std::uint64_t size_bytes, std::string_view what) { return in.take(size_bytes, what); });
+  if (const auto* made = s.sequence.find<nn::SourceState>(); made != nullptr && made->source_tokens() != 0 && made->source_tokens() != std::ssize(s.source)) {
+    fail(Errc::corrupt, place, ": expected keys and values of ", s.source.size(), " tokens of the source, found ", made->source_tokens());
+  }
   const auto sampler = in.take(sampler_bytes, "sampler state");
   if (in.left() != 0) fail(Errc::corrupt, place, ": expected the end of the file, found ", in.left(), " more bytes");
   if (!sampler.empty()) {

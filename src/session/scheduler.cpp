@@ -106,6 +106,9 @@ struct Scheduler::Impl {
 
   Impl(Engine e, SchedulerOptions o)
       : engine(std::move(e)), options(std::move(o)), prototype(engine, {.context = options.context, .kv = options.kv}) {
+    if (const ModelConfig& config = engine.model().config(); config.has_source()) {
+      fail(Errc::unsupported, "scheduler: expected a model that goes on with a text, found one of type ", config.arch->name, ", whose decoder answers what its encoder reads: see Session");
+    }
     constexpr int most = 1024;
     if (options.parallel < 1 || options.parallel > most)
       fail(Errc::invalid_argument, "parallel: expected 1 to ", most, " texts, found ", options.parallel);

@@ -6,6 +6,7 @@
 
 #include "bantam/core/parallel.hpp"
 #include "bantam/model/forward.hpp"
+#include "bantam/nn/source_state.hpp"
 #include "state.hpp"
 
 namespace bantam::inline v0 {
@@ -90,7 +91,32 @@ Engine::Sequence Session::State::unread() {
   // Logits are known only right after a token was read: read the last one again if nothing waits.
   if (static_cast<std::size_t>(sequence.tokens()) == tokens.size()) rewind(sequence.tokens() - 1);
   const auto waiting = std::span<const TokenId>(tokens).subspan(static_cast<std::size_t>(sequence.tokens()));
-  return {.tokens = waiting, .state = &sequence, .first_output = std::ssize(waiting) - 1, .adapters = options.adapters};
+  return {.tokens = waiting, .state = &sequence, .first_output = std::ssize(waiting) - 1, .source = unread_source(), .adapters = options.adapters};
+}
+
+std::span<const TokenId> Session::State::unread_source() {
+  const auto* state = sequence.find<nn::SourceState>();
+  return state == nullptr || state->source_tokens() > 0 ? std::span<const TokenId>() : source;
+}
+
+void Session::State::check_source() const {
+  if (!model().config().has_source() || !source.empty()) return;
+  fail(Errc::invalid_argument, "session: expected a prompt, which the encoder of a model of type ", model().config().arch->name, " reads before the decoder's tokens, found none");
+}
+
+void Session::State::take(std::span<const TokenId> more) {
+  check_more(more);
+  if (more.empty()) return;
+  const ModelConfig& config = model().config();
+  if (!config.has_source() || !source.empty()) {
+    tokens.insert(tokens.end(), more.begin(), more.end());
+  } else {
+    source.assign(more.begin(), more.end());
+    for (const std::int64_t first : {config.decoder_start, config.forced_start}) {
+      if (first >= 0) tokens.push_back(static_cast<TokenId>(first));
+    }
+  }
+  logits.clear();
 }
 
 void Session::State::read(std::span<const TokenId> waiting, std::int64_t first_output,
@@ -104,7 +130,7 @@ void Session::State::read(std::span<const TokenId> waiting, std::int64_t first_o
     const std::int64_t count = std::min(most, total - first), begun = sequence.tokens();
     if (own) states.resize(static_cast<std::size_t>(count * dim));
     const Engine::Sequence part{.tokens = waiting.subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(count)), .state = &sequence,
-                                .first_output = std::clamp<std::int64_t>(first_output - first, 0, count), .states = states, .adapters = options.adapters};
+                                .first_output = std::clamp<std::int64_t>(first_output - first, 0, count), .source = unread_source(), .states = states, .adapters = options.adapters};
     const auto pass_on = [&](std::int64_t, std::int64_t index, std::span<const float> row) { sink(first + index, row); };
     read({&self, 1}, {&part, 1}, pass_on, output, {.before = first, .behind = total - first - count});
     if (!own) continue;
@@ -116,7 +142,7 @@ void Session::State::read(std::span<const TokenId> waiting, std::int64_t first_o
 void Session::State::read(std::span<State* const> states, std::span<const Engine::Sequence> sequences, Engine::Sink sink,
                           Engine::Output output, Piece piece) {
   std::int64_t total = piece.before + piece.behind;
-  for (const Engine::Sequence& part : sequences) total += static_cast<std::int64_t>(part.tokens.size());
+  for (const Engine::Sequence& part : sequences) total += std::ssize(part.tokens) + std::ssize(part.source);
   // Each session is asked, of all that is read: whoever wants to stop stops all of them.
   const auto goes_on = [&](std::int64_t count) {
     return std::ranges::all_of(states, [&](State* s) { return !s->options.progress || s->options.progress(count, total); });
@@ -131,6 +157,7 @@ void Session::State::read(std::span<State* const> states, std::span<const Engine
 
 void Session::State::read_more(std::span<const TokenId> more, FunctionRef<void(std::int64_t, std::span<const float>)> sink,
                                Engine::Output output) {
+  check_source();
   append(more, [&] {
     const auto waiting = std::span<const TokenId>(tokens).subspan(static_cast<std::size_t>(sequence.tokens()));
     const auto first = static_cast<std::int64_t>(waiting.size() - more.size());
@@ -151,11 +178,9 @@ void Session::State::check_together(const State& other) const {
 }
 
 void Session::State::append(std::span<const TokenId> more, FunctionRef<void()> work) {
-  check_more(more);
-  if (more.empty()) return;
   const std::size_t before = tokens.size();
-  tokens.insert(tokens.end(), more.begin(), more.end());
-  logits.clear();
+  take(more);
+  if (more.empty()) return;
   try {
     work();
   } catch (...) {
@@ -168,6 +193,9 @@ void Session::State::drop_from(std::size_t count) noexcept {
   tokens.resize(count);
   rewind(static_cast<std::int64_t>(count));  // it may have them: a callback can throw when all is read
   logits.clear();
+  if (count > 0 || source.empty()) return;
+  source.clear();
+  sequence.find<nn::SourceState>()->forget();
 }
 
 Session::Session(Model model, SessionOptions options) : state_(std::make_unique<State>(std::move(model), std::move(options))) {}
@@ -205,13 +233,14 @@ void prefill(std::span<const Prompt> prompts) {
   }
   // Those with nothing to read have been checked, too.
   std::vector<std::pair<Session::State*, std::size_t>> before;
+  std::vector<std::int64_t> counts;  // of their prompts
   try {
     for (std::size_t i = 0; i < prompts.size(); ++i) {
       if (prompts[i].tokens.empty()) continue;
       Session::State& s = *states[i];
       before.emplace_back(&s, s.tokens.size());
-      s.tokens.insert(s.tokens.end(), prompts[i].tokens.begin(), prompts[i].tokens.end());
-      s.logits.clear();
+      counts.push_back(std::ssize(prompts[i].tokens));
+      s.take(prompts[i].tokens);
     }
     if (before.empty()) return;
     states.clear();
@@ -228,7 +257,7 @@ void prefill(std::span<const Prompt> prompts) {
   }
   for (std::size_t i = 0; i < before.size(); ++i) {
     states[i]->prompt_ms = 1000 * watch.seconds();
-    states[i]->prompt_tokens = static_cast<std::int64_t>(states[i]->tokens.size() - before[i].second);
+    states[i]->prompt_tokens = counts[i];
   }
 }
 
@@ -257,6 +286,7 @@ TextRange Session::stream(std::string_view prompt, GenerateOptions options, Enco
 
 TextRange Session::stream_whole(std::span<const TokenId> tokens, GenerateOptions options) {
   State& s = *state_;
+  if (s.model().config().has_source()) return stream_source(tokens, std::move(options));
   std::size_t common = 0;
   while (common < tokens.size() && common < s.tokens.size() && tokens[common] == s.tokens[common]) ++common;
   if (common == tokens.size() && common > 0) --common;
@@ -268,6 +298,22 @@ TextRange Session::stream_whole(std::span<const TokenId> tokens, GenerateOptions
   } catch (...) {
     s.drop_from(common);
     s.tokens = std::move(held);  // what the cache lost waits to be read again
+    throw;
+  }
+}
+
+/// The same in a model with an encoder: these tokens are the source.
+TextRange Session::stream_source(std::span<const TokenId> tokens, GenerateOptions options) {
+  State& s = *state_;
+  const std::vector<TokenId> prompt(tokens.begin(), tokens.end());  // which may be the session's own
+  std::vector<TokenId> held = s.tokens, source = s.source;
+  s.drop_from(0);
+  try {
+    return stream(prompt, std::move(options));
+  } catch (...) {
+    s.drop_from(0);
+    s.tokens = std::move(held);  // waits to be read again
+    s.source = std::move(source);
     throw;
   }
 }
@@ -340,6 +386,7 @@ Session Session::fork() const {
   auto copy = s.shares_engine ? std::make_unique<State>(s.engine, s.options) : std::make_unique<State>(s.model(), s.options);
   copy->sequence = s.sequence.fork();
   copy->tokens = s.tokens;
+  copy->source = s.source;
   copy->logits = s.logits;
   copy->messages = s.messages;
   copy->reply_start = s.reply_start;
@@ -351,12 +398,10 @@ Session Session::fork() const {
 
 void Session::clear() {
   State& s = *state_;
-  s.tokens.clear();
-  s.logits.clear();
+  s.drop_from(0);
   s.messages.clear();
   s.sampler.reset();
   s.matcher.reset();
-  s.rewind(0);
 }
 
 void Session::truncate(std::int64_t count) {
@@ -379,7 +424,7 @@ void Session::remove(std::int64_t first, std::int64_t last) {
   if (last == held) return truncate(first);
   if (first == last) return;
   const ArchSpec& arch = *s.model().config().arch;
-  if (s.sequence.find<nn::RecurrentState>() != nullptr || (arch.causal && arch.learns_positions())) {
+  if (s.sequence.find<nn::RecurrentState>() != nullptr || s.model().config().has_source() || (arch.causal && arch.learns_positions())) {
     s.rewind(first);  // nothing takes tokens out of the middle, nor learned positions out of keys: those behind wait to be read again
   } else {
     // Tokens that wait to be read have no keys yet.
@@ -398,6 +443,7 @@ void Session::set_adapters(std::vector<ScaledAdapter> adapters) {
   s.options.adapters = std::move(adapters);
   if (same) return;
   s.rewind(0);
+  if (auto* made = s.sequence.find<nn::SourceState>()) made->forget();
   s.logits.clear();
 }
 
@@ -407,6 +453,7 @@ const Engine& Session::engine() const noexcept { return state_->engine; }
 const Model& Session::model() const noexcept { return state_->model(); }
 std::span<const ScaledAdapter> Session::adapters() const noexcept { return state_->options.adapters; }
 const std::vector<TokenId>& Session::tokens() const noexcept { return state_->tokens; }
+std::span<const TokenId> Session::source() const noexcept { return state_->source; }
 std::int64_t Session::context() const noexcept { return state_->context; }
 std::int64_t Session::kv_bytes() const noexcept { return state_->sequence.bytes(); }
 int Session::threads() const noexcept { return state_->engine.threads(); }

@@ -27,6 +27,8 @@ struct Session::State {
   nn::SequenceState sequence;
   /// Everything read or generated. The first sequence.tokens() of them are in the state of the sequence; the rest waits to be read.
   std::vector<TokenId> tokens;
+  /// What the encoder of a model that has one before its decoder reads; the tokens above are the decoder's.
+  std::vector<TokenId> source;
   std::vector<float> logits;  ///< after the last token; empty when unknown
   std::vector<ChatMessage> messages;
   std::size_t reply_start = 0;  ///< where in `tokens` the reply to the last messages begins
@@ -77,6 +79,13 @@ struct Session::State {
   [[nodiscard]] std::vector<TokenId> most_probable(std::span<const TokenId> past, int count);
   /// After tokens went: what was said can no longer be told apart from what was cut off.
   void forget_reply() noexcept;
+  /// Of the source, what waits to be read.
+  [[nodiscard]] std::span<const TokenId> unread_source();
+  /// Adds tokens to those that wait: of a session that holds none, in a model with an encoder, they are the source, and the decoder's first
+  /// are added behind it. Throws invalid_argument for tokens that this session cannot take.
+  void take(std::span<const TokenId> more);
+  /// Throws invalid_argument where the encoder has nothing to read.
+  void check_source() const;
   /// Room for `count` more tokens, or invalid_argument.
   void check_room(std::int64_t count) const;
   /// Forgets all tokens but the first `count`, read or not.

@@ -10,6 +10,7 @@ import general_facts
 import measure_facts
 import naming_facts
 import run_facts
+import seq2seq_facts
 import serve_chat_facts
 import serve_facts
 import serve_native_facts
@@ -18,7 +19,7 @@ import terminal_facts
 import tokenize_facts
 from harness import QUICK, Harness
 
-GROUPS = [general_facts, tokenize_facts, naming_facts, run_facts, serve_facts, serve_chat_facts, serve_native_facts, serve_sockets_facts, terminal_facts, measure_facts, embed_facts, compress_facts, foreign_facts, adapter_facts]
+GROUPS = [general_facts, tokenize_facts, naming_facts, run_facts, serve_facts, serve_chat_facts, serve_native_facts, serve_sockets_facts, terminal_facts, measure_facts, embed_facts, seq2seq_facts, compress_facts, foreign_facts, adapter_facts]
 
 
 def main():

@@ -129,6 +129,8 @@ TEST_CASE("folding scales into a model leaves its logits as they were") {
         const bool beside = attends && !layer.state_space.out.empty();
         const bool mixes = attends || has_space || has_channels || !layer.delta.out.empty() || !layer.convolution.out.empty();
         expected_groups += (mixes && !beside && !layer.ffn_norm.empty() && !layer.attention_norm.empty()) + 2 * has_channels + (attends && !arch->norms_values && arch->find(Field::qkv_clip) == nullptr && (arch->latent || tiny.kv_heads == tiny.heads)) + has_space;
+        // What a decoder asks an encoder, and what it takes of the answer.
+        expected_groups += !layer.cross_norm.empty() + !layer.cross.o.empty();
         expected_groups += (has_mlp && !sparse && !layer.ffn_norm.empty()) + (has_mlp && !layer.mlp.gate.empty());
         for (const InputGroup& group : input_groups()) {
           if (!can_fold(layer, group, *arch)) continue;

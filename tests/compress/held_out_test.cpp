@@ -71,8 +71,8 @@ TEST_CASE("held-out text is judged by the hidden states of the model as it was, 
       std::vector<double> all;
       const Model model = Model::load(text.folder / name);
       for (const std::vector<TokenId>& piece : calibration.held_out) {
-        Session session(model, {.threads = 1, .kv = "f32"});
-        session.states(piece, [&](std::int64_t, std::span<const float> row) { all.insert(all.end(), row.begin(), row.end()); });
+        const std::vector<float> found = states_of(model, piece);
+        all.insert(all.end(), found.begin(), found.end());
       }
       return all;
     };

@@ -14,8 +14,14 @@ std::vector<float> adapted_logits(const Model& model, std::vector<ScaledAdapter>
   std::vector<float> all;
   const auto take = [&](std::int64_t, std::span<const float> values) { all.insert(all.end(), values.begin(), values.end()); };
   if (!model.config().arch->causal) at_once = tokens.size();
-  for (std::size_t first = 0; first < tokens.size(); first += at_once) {
-    const auto part = std::span(tokens).subspan(first, std::min(at_once, tokens.size() - first));
+  auto read = std::span(tokens);
+  if (model.config().has_source()) {
+    session.prefill(tokens);
+    take(0, session.logits());
+    read = read.first(tokens.size() - 1);  // as logits_of()
+  }
+  for (std::size_t first = 0; first < read.size(); first += at_once) {
+    const auto part = read.subspan(first, std::min(at_once, read.size() - first));
     model.config().has_head ? session.score(part, take) : session.states(part, take);
   }
   return all;
@@ -26,7 +32,7 @@ std::int64_t adapted_matrices(const TinyModel& tiny) {
   std::int64_t count = 0;
   for (const TinyTensor& t : tiny.tensors) {
     const RoleInfo& info = info_of(t.own.role);
-    if (t.own.layer >= tiny.layers || !info.is_matrix() || info.is_looked_up()) continue;
+    if (t.own.layer >= tiny.sizes.layers || !info.is_matrix() || info.is_looked_up()) continue;
     count += info.by_heads ? tiny.heads : 1;
   }
   return count;

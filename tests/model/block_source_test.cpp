@@ -25,7 +25,8 @@ std::vector<float> logits_by(Forward& forward, const ModelConfig& config, std::s
   std::vector<float> logits;
   for (std::size_t at = 0; at < tokens.size();) {
     const std::size_t count = !config.arch->causal ? tokens.size() : at == 0 ? prompt : 1;
-    const SequenceInput input{tokens.subspan(at, count), &state, 0};
+    SequenceInput input{tokens.subspan(at, count), &state, 0};
+    if (config.has_source() && at == 0) input.source = tokens;
     forward.run({&input, 1}, [&](std::int64_t, std::int64_t, std::span<const float> row) { logits.insert(logits.end(), row.begin(), row.end()); }, yes,
                 config.has_head ? PassOutput::logits : PassOutput::state);
     at += count;
@@ -136,9 +137,10 @@ TEST_CASE("rows of the embedding in the place of tokens are those tokens, in any
     const auto nothing = [](std::int64_t, std::int64_t, std::span<const float>) {};
     // Those of encoders come at once.
     const std::int64_t before = arch->causal ? 3 : 0;
-    const SequenceInput begin{.state = &given, .first_output = 3, .embeddings = std::span(rows).first(static_cast<std::size_t>(before * dim))};
+    const std::span<const TokenId> source = model.config().has_source() ? std::span(tokens) : std::span<const TokenId>();
+    const SequenceInput begin{.state = &given, .first_output = 3, .source = source, .embeddings = std::span(rows).first(static_cast<std::size_t>(before * dim))};
     if (before > 0) engine.run({&begin, 1}, nothing, yes);
-    const SequenceInput parts[] = {{tokens, &read, 3}, {.state = &given, .first_output = 3 - before, .embeddings = std::span(rows).subspan(static_cast<std::size_t>(before * dim))}};
+    const SequenceInput parts[] = {{tokens, &read, 3, source}, {.state = &given, .first_output = 3 - before, .embeddings = std::span(rows).subspan(static_cast<std::size_t>(before * dim))}};
     engine.run(parts, [&](std::int64_t sequence, std::int64_t, std::span<const float> row) {
       (sequence == 0 ? expected : found).insert((sequence == 0 ? expected : found).end(), row.begin(), row.end());
     }, yes, model.config().has_head ? PassOutput::logits : PassOutput::state);

@@ -26,8 +26,8 @@ TEST_CASE("a config that breaks its rules is refused in one line that names file
     const char* rest;
   };
   for (const Case& c : {
-           Case{R"({"architectures":["T5ForConditionalGeneration"]})", "architectures", "found T5ForConditionalGeneration"},
-           Case{R"({"architectures":null,"model_type":"t5"})", "model_type", "found t5"},
+           Case{R"({"architectures":["PegasusForConditionalGeneration"]})", "architectures", "found PegasusForConditionalGeneration"},
+           Case{R"({"architectures":null,"model_type":"pegasus"})", "model_type", "found pegasus"},
            Case{R"({"architectures":[],"model_type":7})", "model_type", "expected text, found 7"},
            Case{R"({"hidden_size":null})", "hidden_size", "found nothing"},
            Case{R"({"hidden_size":"36"})", "hidden_size", "expected a number, found \"36\""},
@@ -108,7 +108,7 @@ TEST_CASE("a config that breaks its rules is refused in one line that names file
 }
 
 TEST_CASE("a class that is not there is refused with those that are") {
-  const std::string text = error_of([] { (void)parse(with(R"({"architectures":["T5ForConditionalGeneration"]})")); });
+  const std::string text = error_of([] { (void)parse(with(R"({"architectures":["PegasusForConditionalGeneration"]})")); });
   for (const ArchSpec* arch : architectures) has(text, std::string(arch->hf_class));
 }
 

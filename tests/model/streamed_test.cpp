@@ -55,7 +55,8 @@ std::vector<float> logits_by(Engine& engine, std::span<const TokenId> tokens, st
   const auto read = [&](std::size_t begin, std::size_t end) {
     const auto part = tokens.subspan(begin, end - begin);
     // The second is a token behind.
-    const SequenceInput both[] = {{part, &first, 0}, {tokens.subspan(begin + 1, end - begin), &second, 0}};
+    SequenceInput both[] = {{part, &first, 0}, {tokens.subspan(begin + 1, end - begin), &second, 0}};
+    if (config.has_source() && begin == 0) both[0].source = tokens, both[1].source = tokens.first(3);
     engine.run(both, [&](std::int64_t sequence, std::int64_t, std::span<const float> row) {
       std::vector<float>& to = sequence == 0 ? of_first : of_second;
       to.insert(to.end(), row.begin(), row.end());

@@ -1,6 +1,7 @@
 """Random models of the architectures that llama.cpp does not run give the probabilities that NumPy computes in double precision, written from
 the papers and from nothing of this project: GPT-J (rotary position embedding: arXiv:2104.09864), OPT (arXiv:2205.01068), Falcon-RW (linear
-biases: arXiv:2108.12409) and Phi-3.5-MoE (arXiv:2404.14219; its router as transformers' modeling_phimoe has it at inference).
+biases: arXiv:2108.12409), Phi-3.5-MoE (arXiv:2404.14219; its router as transformers' modeling_phimoe has it at inference), BART (arXiv:1910.13461)
+and mBART (arXiv:2001.08210); and T5 (arXiv:1910.10683).
 
 usage: compare_papers.py BANTAM WRITE_TINY_MODELS
 Exits with 77 (skipped), saying why, where NumPy is absent.
@@ -175,6 +176,82 @@ def phi_moe(config, w, ids):
     return linear(layer_norm(x, w, "model.norm"), w, "lm_head")
 
 
+def attend(x, source, w, at, names, heads, scale, biases, causal):
+    """Multi-head attention of x to `source` (arXiv:1706.03762, 3.2); biases: (heads, tokens of x, tokens of source)."""
+    q, k, v = (linear(y, w, at + name).reshape(len(y), heads, -1) for y, name in zip((x, source, source), names))
+    scores = np.einsum("ihd,jhd->hij", q, k) * scale + biases
+    if causal:
+        scores = np.where(np.tril(np.ones(scores.shape[1:], dtype=bool)), scores, -np.inf)
+    weights = np.exp(scores - scores.max(axis=-1, keepdims=True))
+    weights /= weights.sum(axis=-1, keepdims=True)
+    return linear(np.einsum("hij,jhd->ihd", weights, v).reshape(len(x), -1), w, at + names[3])
+
+
+def bart(config, w, source, ids):
+    heads, before = config["encoder_attention_heads"], config["model_type"] == "mbart"
+    scale = math.sqrt(heads / config["d_model"])
+    names = ["q_proj", "k_proj", "v_proj", "out_proj"]
+
+    def stack(side, ids, made):
+        x = w["model.shared.weight"][ids] * (math.sqrt(config["d_model"]) if before else 1) + w[f"model.{side}.embed_positions.weight"][np.arange(len(ids)) + 2]
+        x = layer_norm(x, w, f"model.{side}.layernorm_embedding")
+        for i in range(config[f"{side}_layers"]):
+            at = f"model.{side}.layers.{i}."
+
+            def part(x, name, f):
+                return x + f(layer_norm(x, w, at + name)) if before else layer_norm(x + f(x), w, at + name)
+
+            x = part(x, "self_attn_layer_norm", lambda y: attend(y, y, w, at + "self_attn.", names, heads, scale, 0, side == "decoder"))
+            if made is not None:
+                x = part(x, "encoder_attn_layer_norm", lambda y: attend(y, made, w, at + "encoder_attn.", names, heads, scale, 0, False))
+            x = part(x, "final_layer_norm", lambda y: linear(gelu_erf(linear(y, w, at + "fc1")), w, at + "fc2"))
+        return layer_norm(x, w, f"model.{side}.layer_norm") if before else x
+
+    return stack("decoder", ids, stack("encoder", source, None)) @ w.get("lm_head.weight", w["model.shared.weight"]).T + w.get("final_logits_bias", 0)
+
+
+def t5_bucket(distance, both_sides, buckets, farthest):
+    """2.1 of the paper, as its code has it: half of the buckets are of one distance, the others grow with its logarithm."""
+    first = 0
+    if both_sides:
+        buckets //= 2
+        first, distance = (buckets if distance > 0 else 0), abs(distance)
+    else:
+        distance = max(0, -distance)
+    single = buckets // 2
+    if distance < single:
+        return first + distance
+    return first + min(buckets - 1, single + int(math.log(distance / single) / math.log(farthest / single) * (buckets - single) + 1e-9))
+
+
+def t5(config, w, source, ids):
+    heads = config["num_heads"]
+    gated = "encoder.block.0.layer.1.DenseReluDense.wi_0.weight" in w
+    norm = lambda x, name: x / np.sqrt((x**2).mean(axis=-1, keepdims=True) + config["layer_norm_epsilon"]) * w[name + ".weight"]
+
+    def stack(side, ids, made):
+        x = w["shared.weight"][ids]
+        for i in range(config["num_layers" if side == "encoder" else "num_decoder_layers"]):
+            at = f"{side}.block.{i}.layer."
+            table = w.get(at + "0.SelfAttention.relative_attention_bias.weight", w[f"{side}.block.0.layer.0.SelfAttention.relative_attention_bias.weight"])
+            bucket = lambda q, k: t5_bucket(k - q, side == "encoder", config["relative_attention_num_buckets"], config["relative_attention_max_distance"])
+            biases = np.array([[table[bucket(q, k)] for k in range(len(ids))] for q in range(len(ids))]).transpose(2, 0, 1)
+            h = norm(x, at + "0.layer_norm")
+            x = x + attend(h, h, w, at + "0.SelfAttention.", "qkvo", heads, 1, biases, side == "decoder")
+            if made is not None:
+                x = x + attend(norm(x, at + "1.layer_norm"), made, w, at + "1.EncDecAttention.", "qkvo", heads, 1, 0, False)
+            last = at + ("1." if made is None else "2.")
+            h = norm(x, last + "layer_norm")
+            last += "DenseReluDense."
+            h = gelu_tanh(linear(h, w, last + "wi_0")) * linear(h, w, last + "wi_1") if gated else np.maximum(linear(h, w, last + "wi"), 0)
+            x = x + linear(h, w, last + "wo")
+        return norm(x, f"{side}.final_layer_norm")
+
+    x = stack("decoder", ids, stack("encoder", source, None))
+    return linear(x, w, "lm_head") if "lm_head.weight" in w else x @ w["shared.weight"].T / math.sqrt(config["d_model"])
+
+
+ENCODER_DECODERS = {"bart-": bart, "mbart-": bart, "t5-": t5, "t5_2-": t5, "umt5-": t5}
 MODELS = {"phimoe-": phi_moe, "gptj-": gpt_j, "opt-": opt, "falcon_3-": falcon_rw}
 
 
@@ -191,22 +268,29 @@ def main():
     failures, compared = 0, 0
     with tempfile.TemporaryDirectory() as folder:
         for name in run([writer, folder, *SEEDS]).split():
-            model = next((model for beginning, model in MODELS.items() if name.startswith(beginning)), None)
+            model = next((model for beginning, model in [*MODELS.items(), *ENCODER_DECODERS.items()] if name.startswith(beginning)), None)
             if model is None:
                 continue
             path = pathlib.Path(folder) / name
-            logits = model(json.loads((path / "config.json").read_text()), tensors_of(path / "model.safetensors"), ids)
+            config, tensors = json.loads((path / "config.json").read_text()), tensors_of(path / "model.safetensors")
+            if model in ENCODER_DECODERS.values():
+                read = ids + ids[1:60]  # longer than what the decoder answers
+                logits = model(config, tensors, read, [config["decoder_start_token_id"], *ids[:-1]])
+                asked = ["--ids", json.dumps(read), "--decoder-ids", json.dumps(ids[:-1])]
+            else:
+                logits = model(config, tensors, ids)
+                asked = ["--ids", json.dumps(ids)]
             expected = logits - np.log(np.exp(logits).sum(axis=-1, keepdims=True))
             gguf = path.with_suffix(".gguf")
             run([bantam, "compress", path, "-o", gguf, "--to", "gguf", "--format", "f32"])
             for source in (path, gguf):
-                positions = json.loads(run([bantam, "logits", source, "--ids", json.dumps(ids), "--top", VOCABULARY, "--all-positions", "--kv", "f32", "--json"]))["positions"]
+                positions = json.loads(run([bantam, "logits", source, *asked, "--top", VOCABULARY, "--all-positions", "--kv", "f32", "--json"]))["positions"]
                 worst = max(abs(entry["logprob"] - expected[t][entry["id"]]) for t, position in enumerate(positions) for entry in position["top"])
                 verdict = "agrees" if worst < TOLERANCE and len(positions) == TOKENS else "DIFFERS"
                 failures += verdict == "DIFFERS"
                 compared += 1
                 print(f"{source.name}: {verdict}, log probabilities at most {worst:.6f} apart over {len(positions)} tokens")
-    sys.exit(1 if failures or compared != 2 * len(MODELS) * len(SEEDS) else 0)
+    sys.exit(1 if failures or compared != 2 * len({**MODELS, **ENCODER_DECODERS}) * len(SEEDS) else 0)
 
 
 if __name__ == "__main__":

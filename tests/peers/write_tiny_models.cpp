@@ -64,6 +64,7 @@ int main(int argc, char** argv) {
       if (arch->head_layer_norms) tiny.biases = false;  // with norms of q and k it stops at several tokens at once
       // llama.cpp knows no other heads of these.
       tiny.tied = arch == &bantam::archs::cohere || arch == &bantam::archs::cohere2 || arch == &bantam::archs::gemma || arch == &bantam::archs::gemma2;
+      if (arch->encodes) tiny.kv_heads = tiny.heads, tiny.tied = i % 2 == 1;
       tiny.seed = static_cast<std::uint64_t>(std::atoll(argv[i]));
       // GELU from a table of halves sends a token of seed 2 to another expert: a reference in double precision with such a table shows it.
       if (arch == &bantam::archs::gemma4_moe) tiny.seed += 3;

@@ -33,6 +33,10 @@ struct Transformer {
   bool norms_all_heads = false;     ///< q and k, where they have norms
   std::int64_t position_offset = 0;  ///< rows of learned positions before the first (OPT)
   bool sees_all = false;            ///< tokens see those that follow them, too; with a window those at most half of it away (BERT, ModernBERT)
+  std::int64_t encoder_layers = 0;  ///< the first so many: an encoder's, which reads the same tokens as the decoder behind it, but for the first of that
+  std::int32_t decoder_start = 0;
+  std::vector<std::int32_t> source{};  ///< what the encoder reads in their place; empty: the same
+  std::int64_t relative_buckets = 0, relative_distance = 0;  ///< of scores' biases by distance; 0: there are none (arXiv:1910.10683)
   bool norms_sums = false;          ///< norms behind blocks are taken of the residual stream with what was added (BERT)
   bool headless = false;            ///< logits() gives the states that a head would read
   std::vector<int> types{};         ///< of each token; empty: all 0 (BERT)
@@ -61,7 +65,7 @@ struct Transformer {
   std::int64_t per_layer_dim = 0;   ///< of per-layer embeddings
   std::map<std::string, std::vector<float>> weights;
 
-  /// The logits after each token: (tokens, vocab). arXiv:2302.13971 and what it cites.
+  /// The logits after each token, of a decoder behind an encoder after its start and each token but the last: (tokens, vocab). arXiv:2302.13971 and what it cites.
   [[nodiscard]] std::vector<double> logits(const std::vector<std::int32_t>& tokens) const {
     std::vector<double> out;
     const bool tied = !weights.contains("lm_head.weight");
@@ -116,12 +120,24 @@ struct Transformer {
   using Row = std::vector<double>;
   /// The hidden states of each token before each block, and after the last.
   [[nodiscard]] std::vector<std::vector<Row>> states(const std::vector<std::int32_t>& tokens) const {
+    if (encoder_layers == 0) return states(tokens, 0, layers, "", {});
+    std::vector<Row> made;
+    const std::vector<std::vector<Row>> encoded = states(source.empty() ? tokens : source, 0, encoder_layers, "encoder_", {});
+    for (const Row& row : encoded.back()) made.push_back(norm(row, "model.encoder_norm.weight"));
+    std::vector<std::int32_t> own{decoder_start};
+    own.insert(own.end(), tokens.begin(), tokens.end() - 1);
+    return states(own, encoder_layers, layers, "", made);
+  }
+
+ private:
+  /// Of some layers, whose tables begin with `stack`; those of a decoder read `source` besides.
+  [[nodiscard]] std::vector<std::vector<Row>> states(const std::vector<std::int32_t>& tokens, std::int64_t from, std::int64_t to, const std::string& stack, const std::vector<Row>& made) const {
     std::vector<std::vector<Row>> all(1);
     for (const std::int32_t token : tokens) {
       const float* row = weights.at("model.embed_tokens.weight").data() + token * dim;
       all[0].emplace_back(row, row + dim);
       for (double& v : all[0].back()) v *= embedding_scale;
-      if (const auto learned = weights.find("position_embedding"); learned != weights.end()) {
+      if (const auto learned = weights.find(stack + "position_embedding"); learned != weights.end()) {
         const auto at = (std::ssize(all[0]) - 1 + position_offset) * dim;
         for (std::int64_t c = 0; c < dim; ++c) all[0].back()[static_cast<std::size_t>(c)] += static_cast<double>(learned->second[static_cast<std::size_t>(at + c)]);
       }
@@ -129,17 +145,15 @@ struct Transformer {
         const std::int64_t at = (types.empty() ? 0 : types[all[0].size() - 1]) * dim;
         for (std::int64_t c = 0; c < dim; ++c) all[0].back()[static_cast<std::size_t>(c)] += static_cast<double>(learned->second[static_cast<std::size_t>(at + c)]);
       }
-      all[0].back() = norm(all[0].back(), "embedding_norm.weight");
+      all[0].back() = norm(all[0].back(), stack + "embedding_norm.weight");
     }
-    for (std::int64_t i = 0; i < layers; ++i) {
+    for (std::int64_t i = from; i < to; ++i) {
       all.push_back(all.back());
-      block(all, i);
+      block(all, i, made);
       end(all.back(), tokens, all[0], i);
     }
     return all;
   }
-
- private:
 
   [[nodiscard]] static double silu(double x) { return x / (1 + std::exp(-x)); }
   [[nodiscard]] static double capped(double x, double cap) { return cap > 0 ? cap * std::tanh(x / cap) : x; }
@@ -256,7 +270,7 @@ struct Transformer {
   }
 
   /// `all`: what every layer so far reads; the last is a copy of this one's, to become the next one's.
-  void block(std::vector<std::vector<Row>>& all, std::int64_t index) const {
+  void block(std::vector<std::vector<Row>>& all, std::int64_t index, const std::vector<Row>& made = {}) const {
     std::vector<Row>& x = all.back();
     const std::string layer = name_of_layer(index);
     const std::vector<Row> normed = normed_inputs(x, index);
@@ -265,6 +279,7 @@ struct Transformer {
     for (std::size_t i = 0; i < x.size(); ++i) {
       const Row before = x[i];
       if (!mixed.empty()) add_normed(x[i], mixed[i], layer + "attention_out_norm");
+      if (weights.contains(layer + "cross_attn.q_proj.weight")) add_normed(x[i], across(norm(x[i], layer + "cross_norm.weight"), made, layer + "cross_attn."), layer + "cross_out_norm");
       if (!weights.contains(layer + "mlp.gate.weight") && !weights.contains(layer + "mlp.up_proj.weight")) continue;
       const std::string own = layer + "post_attention_layernorm.weight";
       const Row y = parallel && !weights.contains(own) ? normed[i] : norm(parallel ? before : x[i], own);
@@ -278,6 +293,26 @@ struct Transformer {
       }
       add_normed(x[i], sparse ? mixture(layer + "mlp.", y, routes_inputs ? before : y) : mlp(layer + "mlp.", y, static_cast<std::int64_t>(weights.at(layer + "mlp.up_proj.weight").size()) / dim), layer + "ffn_out_norm");
     }
+  }
+  /// Attention of one token to all that an encoder made of another text (arXiv:1706.03762, 3.2.3).
+  [[nodiscard]] Row across(const Row& x, const std::vector<Row>& made, const std::string& at) const {
+    const std::int64_t width = heads * head_dim;
+    const auto projected = [&](const std::string& name, const Row& row, std::int64_t rows) { return product(at + name + ".weight", at + name + ".bias", row, rows); };
+    const Row q = projected("q_proj", x, width);
+    std::vector<Row> k, v;
+    for (const Row& row : made) k.push_back(projected("k_proj", row, width)), v.push_back(projected("v_proj", row, width));
+    Row attended;
+    for (std::int64_t h = 0; h < heads; ++h) {
+      Row scores;
+      for (const Row& row : k) scores.push_back(dot(head(q, h, head_dim), head(row, h, head_dim)) * (attention_scale > 0 ? attention_scale : 1 / std::sqrt(static_cast<double>(head_dim))));
+      scores = softmax_of(std::move(scores), nullptr, h);
+      Row mean(static_cast<std::size_t>(head_dim));
+      for (std::size_t j = 0; j < v.size(); ++j) {
+        for (std::size_t c = 0; c < mean.size(); ++c) mean[c] += scores[j] * v[j][static_cast<std::size_t>(h * head_dim) + c];
+      }
+      attended.insert(attended.end(), mean.begin(), mean.end());
+    }
+    return projected("o_proj", attended, dim);
   }
   /// x + norm(y), or norm(x + y).
   void add_normed(Row& x, const Row& y, const std::string& norm_name) const {
@@ -364,6 +399,24 @@ struct Transformer {
     return h < below ? nth(below, h) : nth(2 * below, 2 * (h - below));
   }
 
+  /// Whether the tokens of a layer all see each other.
+  [[nodiscard]] bool sees_both(std::int64_t index) const { return sees_all || index < encoder_layers; }
+  /// What a score gets for a key `distance` tokens behind the query, or before it (arXiv:1910.10683, 2.1, and its code's buckets).
+  [[nodiscard]] double relative_bias(std::int64_t distance, std::int64_t h, std::int64_t index) const {
+    if (relative_buckets == 0) return 0;
+    std::string name = name_of_layer(index) + "self_attn.relative_bias";
+    if (!weights.contains(name)) name = name_of_layer(index < encoder_layers || encoder_layers == 0 ? 0 : encoder_layers) + "self_attn.relative_bias";
+    const bool both = sees_both(index);
+    const std::int64_t buckets = both ? relative_buckets / 2 : relative_buckets, exact = buckets / 2, far = both ? std::abs(distance) : std::max<std::int64_t>(0, -distance);
+    std::int64_t bucket = far;
+    if (far >= exact) {
+      const double octaves = std::log(static_cast<double>(far) / static_cast<double>(exact)) / std::log(static_cast<double>(relative_distance) / static_cast<double>(exact));
+      bucket = std::min(buckets - 1, exact + static_cast<std::int64_t>(std::floor(octaves * static_cast<double>(buckets - exact) + 1e-9)));
+    }
+    if (both && distance > 0) bucket += buckets;
+    return static_cast<double>(weights.at(name)[static_cast<std::size_t>(bucket * heads + h)]);
+  }
+
   /// What the output projection of each token reads. Keys and values are those of layer `kv_index`, which reads kv_x.
   [[nodiscard]] std::vector<Row> attention(const std::vector<Row>& x, std::int64_t index, const std::vector<Row>& kv_x, std::int64_t kv_index) const {
     const std::string at = name_of_layer(index) + "self_attn.", kv_at = name_of_layer(kv_index) + "self_attn.";
@@ -405,13 +458,14 @@ struct Transformer {
         Row query = rotated(head(q[i], h, d), at + "q_norm.weight", i, index);
         const bool warms = !warms_unturned || !rotates[static_cast<std::size_t>(index)];
         for (double& value : query) value *= warms ? 1 + temperature * std::log(1 + std::floor((static_cast<double>(i) + temperature_offset) / temperature_length)) : 1;
-        const std::size_t half = sees_all && window > 0 ? static_cast<std::size_t>(window / 2) : x.size();
-        std::size_t first = sees_all ? i - std::min(i, half) : static_cast<std::int64_t>(i) + 1 > seen ? i + 1 - static_cast<std::size_t>(seen) : 0;
+        const bool both = sees_both(index);
+        const std::size_t half = both && window > 0 ? static_cast<std::size_t>(window / 2) : x.size();
+        std::size_t first = both ? i - std::min(i, half) : static_cast<std::int64_t>(i) + 1 > seen ? i + 1 - static_cast<std::size_t>(seen) : 0;
         if (chunked) first = i / static_cast<std::size_t>(seen) * static_cast<std::size_t>(seen);
-        const std::size_t last = sees_all ? std::min(x.size() - 1, i + half) : i;
+        const std::size_t last = both ? std::min(x.size() - 1, i + half) : i;
         Row scores;
         const double slope = slope_of(h) * (scales_alibi ? scale : 1);
-        for (std::size_t j = first; j <= last; ++j) scores.push_back(capped(dot(query, keys[j]) * scale, attention_softcap) - slope * static_cast<double>(i - j));
+        for (std::size_t j = first; j <= last; ++j) scores.push_back(capped(dot(query, keys[j]) * scale, attention_softcap) - slope * static_cast<double>(i - j) + relative_bias(static_cast<std::int64_t>(j) - static_cast<std::int64_t>(i), h, index));
         scores = softmax_of(std::move(scores), sinks == weights.end() ? nullptr : &sinks->second, h);
         Row mean(static_cast<std::size_t>(d));
         for (std::size_t j = first; j <= last; ++j) {

@@ -37,6 +37,7 @@ py::dict config_of(const Model& model) {
   d["vocab"] = c.vocab;
   d["context"] = c.context;
   d["layers"] = c.layers;
+  d["encoder_layers"] = c.encoder_layers;
   d["dim"] = c.dim;
   d["heads"] = c.heads;
   d["kv_heads"] = c.kv_heads;

@@ -102,6 +102,12 @@ struct AttentionRows {
   /// (group): what a score gets for each token that its key is behind the query, times -1 (ALiBi, arXiv:2108.12409); null: nothing.
   const float* slopes = nullptr;
   bool chunked = false;  ///< each row sees from the last multiple of `window` on, in the place of the last so many
+  /// Where each row is another token of one head: what a score gets for the distance of its key from the query, from -reach to reach, beyond
+  /// which it stays the same: 2 reach + 1 numbers, with a page of the first before them and one of the last behind them (T5, arXiv:1910.10683,
+  /// 2.1); null: nothing.
+  const float* biases = nullptr;
+  std::int64_t bias_reach = 0;
+  std::int64_t bias_position = 0;  ///< of the first row; `position` is another where all see everything
 };
 
 /// Sums of rows of m, (inner, columns), weighed by rows of x, (rows, inner): kernels/recurrence.hpp. Columns are a multiple of 16.

@@ -124,6 +124,18 @@ __attribute__((noinline)) void add_slopes(float (&s)[MR][page_tokens], const Att
   }
 }
 
+/// Adds what distances are worth to the scores first .. last of each row. Out of line as the cap is.
+template <class A, int MR>
+__attribute__((noinline)) void add_biases(float (&s)[MR][page_tokens], const AttentionPage& page, const AttentionRows& rows, int row, int first, int last) {
+  using V = vec<A>;
+  const std::int64_t reach = rows.bias_reach;
+  for (int m = 0; m < MR; ++m) {
+    const std::int64_t ahead = page.start - rows.bias_position - (row + m);  // of the page's first key
+    const std::int64_t at = ahead < -reach - page_tokens ? 0 : ahead > reach ? 2 * reach + page_tokens : ahead + reach + page_tokens;
+    for (int t = first; t < last; t += V::lanes) V::store(s[m] + t, V::load(s[m] + t) + V::load(rows.biases + at + t));
+  }
+}
+
 /// MR rows from `row` on.
 template <class A, class Kv, int MR>
 void attend_rows(const AttentionPage& page, const AttentionRows& rows, int row) {
@@ -159,6 +171,7 @@ void attend_rows(const AttentionPage& page, const AttentionRows& rows, int row) 
   for (; W > 1 && token < right; token += 16) score_strips<A, Kv, MR, 1, false>(page, q, token, s);
   if (page.softcap > 0) [[unlikely]] cap_scores<A, MR>(s, page.softcap, left, right);
   if (rows.slopes != nullptr) [[unlikely]] add_slopes<A, MR>(s, page, rows, row, left, right);
+  if (rows.biases != nullptr) [[unlikely]] add_biases<A, MR>(s, page, rows, row, left, right);
   float* out = rows.out + row * value_dim;
   for (int m = 0; m < MR; ++m) {
     if (begin[m] < end[m]) {

@@ -11,6 +11,7 @@
 #include "bantam/nn/blocks/role.hpp"
 #include "bantam/nn/blocks/router.hpp"
 #include "bantam/nn/ops.hpp"
+#include "bantam/nn/relative_bias.hpp"
 
 namespace bantam::inline v0 {
 
@@ -63,7 +64,12 @@ struct TensorId {
 /// A number of ModelConfig.
 enum class Field : std::uint8_t {
   dim,
-  layers,
+  layers,     ///< of the encoder, where decoder_layers follow it
+  decoder_layers,  ///< as many, where nothing else is said
+  decoder_heads,   ///< of these: as the encoder's
+  decoder_ffn,
+  decoder_start,   ///< the token that a decoder reads first
+  forced_start,    ///< and the next, where what it writes always begins so
   heads,
   kv_heads,
   head_dim,   ///< whose key is ours where Hugging Face's class derives it: a model may have lost heads
@@ -90,6 +96,8 @@ enum class Field : std::uint8_t {
   latent_key_dim,    ///< GGUF's key_length of absorbed files: kv_rank + rope_dim
   latent_value_dim,  ///< and value_length: kv_rank
   alibi,     ///< what the exponents of slopes come to (nn::alibi_slopes)
+  bias_buckets,   ///< nn::RelativeBiasOptions
+  bias_distance,
   qkv_clip,  ///< queries, keys and values are kept from its negative to it
   attention_softcap,
   final_softcap,
@@ -151,12 +159,13 @@ struct ConfigChoice {
   double value = 0;      ///< 0 and 1 are false and true
   double otherwise = 0;  ///< what holds where it is absent or null
   bool is_number = false;
+  std::string_view text = {};  ///< a text in the place of `value`; `otherwise`: 1 where its absence means it
 };
 
 /// Whether a checkpoint may lack a tensor.
 enum class Presence : std::uint8_t { required, optional };
-/// Layers that have a tensor under a name: with experts, without, or all of them.
-enum class Layers : std::uint8_t { all, dense, sparse };
+/// Layers that have a tensor under a name: all of them; with experts or without; of the encoder, or of the decoder behind it.
+enum class Layers : std::uint8_t { all, dense, sparse, encoder, decoder };
 
 /// A tensor that has those of all experts, and perhaps several roles of each side by side: (experts, roles' rows, columns). Of heads'
 /// matrices: (heads, roles' rows, columns), each role as the model has it or transposed. Of a layer's own matrices and biases the rows of
@@ -212,6 +221,10 @@ template <class Key, std::size_t n, std::size_t m>
   switch (role) {
     case Role::embedding_norm:
     case Role::final_norm:
+    case Role::encoder_norm:
+    case Role::encoder_embedding_norm:
+    case Role::cross_norm:
+    case Role::cross_out_norm:
     case Role::attention_norm:
     case Role::attention_out_norm:
     case Role::q_norm:
@@ -240,6 +253,7 @@ struct ArchSpec {
   Norm norm = Norm::rms;
   bool parallel = false;  ///< attention and MLP read the same state (GPT-J); one norm for both where there is no ffn_norm
   bool causal = true;     ///< a token sees those before it; else all tokens of a sequence see each other, and it is read at once (BERT)
+  bool encodes = false;   ///< the first layers are an encoder, which reads a text at once; those behind it read what it made, too (T5, BART)
   bool norms_sums = false;  ///< norms behind blocks are taken of the residual stream with what was added (BERT), not of that alone
   bool first_unnormed = false;  ///< the first layer has no norm before attention: that of the embedding stands there (ModernBERT)
   bool latent = false;    ///< attention is latent attention
@@ -262,6 +276,9 @@ struct ArchSpec {
   std::int64_t position_offset = 0;  ///< rows of learned positions before that of a text's first token (OPT, RoBERTa)
   bool pads_positions = false;       ///< folders count these rows as positions of texts, and GGUF files lack them (RoBERTa)
   double alibi = 0;           ///< Field::alibi, where no file says it; 0: scores do not shrink with distance
+  nn::RelativeBiasOptions relative_bias = {};  ///< of scores, by distance, where no file says it; of no buckets: there is none
+  bool shares_bias = false;   ///< the first layer of an encoder or a decoder has it, for all of them (T5)
+  bool scales_tied_logits = false;  ///< by 1 / sqrt(dim) where the head is the embedding (T5 1.0)
   bool scales_alibi = false;  ///< its slopes are scaled as scores are (Falcon)
   double default_norm_eps = 1e-6;
   double default_rope_base = 10000;
@@ -309,11 +326,12 @@ struct ArchSpec {
   std::string_view prefix = {};                       ///< what these begin the names of tensors with ("bert.")
   std::span<const std::string_view> leftovers = {};   ///< what names of tensors that are not read begin with
 
-  /// Where a role's tensor stands in a layer with or without experts; null where the architecture has none.
-  [[nodiscard]] constexpr const TensorKey* find(Role role, bool sparse = false) const noexcept {
+  /// Where a role's tensor stands in a layer with or without experts, of an encoder or not; null where the architecture has none.
+  [[nodiscard]] constexpr const TensorKey* find(Role role, bool sparse = false, bool of_encoder = false) const noexcept {
     for (const auto& list : {more_tensors, tensors}) {
       for (const TensorKey& key : list) {
-        if (key.role == role && key.layers != (sparse ? Layers::dense : Layers::sparse)) return &key;
+        const bool other = key.layers == (sparse ? Layers::dense : Layers::sparse) || key.layers == (of_encoder ? Layers::decoder : Layers::encoder);
+        if (key.role == role && !other) return &key;
       }
     }
     return nullptr;
@@ -328,9 +346,9 @@ struct ArchSpec {
     return nullptr;
   }
   [[nodiscard]] constexpr std::string_view gguf_name() const noexcept { return gguf.empty() ? name : gguf; }
-  /// Whether each block has a norm of its own before it and none behind it, and reads what the one before has added.
+  /// Whether each block has a norm of its own before it and none behind it, and reads what the one before has added, and nothing else.
   [[nodiscard]] constexpr bool norms_before_blocks() const noexcept {
-    return !parallel && recurrent != MixerKind::attention_beside_space && find(Role::attention_norm) != nullptr && find(Role::ffn_norm) != nullptr && find(Role::attention_out_norm) == nullptr && find(Role::ffn_out_norm) == nullptr;
+    return !parallel && !encodes && recurrent != MixerKind::attention_beside_space && find(Role::attention_norm) != nullptr && find(Role::ffn_norm) != nullptr && find(Role::attention_out_norm) == nullptr && find(Role::ffn_out_norm) == nullptr;
   }
   [[nodiscard]] constexpr bool has_experts() const noexcept { return find(Field::experts) != nullptr; }
   /// Whether positions are rows of a table, which no sequence may be longer than.

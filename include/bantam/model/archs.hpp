@@ -1,6 +1,7 @@
 // The one list of architectures. To add one: write its file of data, add it here (docs/add-an-architecture.md).
 #pragma once
 
+#include "bantam/model/archs/bart.hpp"
 #include "bantam/model/archs/bert.hpp"
 #include "bantam/model/archs/bloom.hpp"
 #include "bantam/model/archs/cohere.hpp"
@@ -50,6 +51,7 @@
 #include "bantam/model/archs/smollm3.hpp"
 #include "bantam/model/archs/stablelm.hpp"
 #include "bantam/model/archs/starcoder2.hpp"
+#include "bantam/model/archs/t5.hpp"
 #include "bantam/model/archs/yi.hpp"
 
 namespace bantam::inline v0 {
@@ -69,6 +71,9 @@ inline constexpr const ArchSpec* architectures[] = {&archs::llama, &archs::mistr
                                                     &archs::gpt_j, &archs::opt, &archs::phimoe, &archs::llama4, &archs::smallthinker,
                                                     &archs::falcon_h1, &archs::falcon_h1_plain, &archs::kimi_linear,
                                                     &archs::ernie4_5, &archs::hunyuan_dense, &archs::seed_oss, &archs::exaone4,
-                                                    &archs::bert, &archs::roberta, &archs::xlm_roberta, &archs::nomic_bert, &archs::modernbert};
+                                                    &archs::bert, &archs::roberta, &archs::xlm_roberta, &archs::nomic_bert, &archs::modernbert,
+                                                    &archs::t5, &archs::mt5, &archs::t5_gated, &archs::umt5,
+                                                    &archs::t5_encoder, &archs::mt5_encoder, &archs::t5_gated_encoder, &archs::umt5_encoder,
+                                                    &archs::bart, &archs::mbart};
 
 }  // namespace bantam::inline v0

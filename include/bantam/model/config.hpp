@@ -33,6 +33,7 @@ struct LayerSpec {
   std::int64_t group = 0;     ///< query heads that share a key-value head; 0: the model's
   std::int64_t head_dim = 0;  ///< of queries, keys and values; 0: the model's
   std::int64_t kv_layer = -1;  ///< the layer before it whose keys and values it reads; -1: it has its own
+  bool encodes = false;        ///< of an encoder before a decoder
   bool shares_values = false;  ///< keys are values, too, before their norm and rope
   [[nodiscard]] bool has_feed_forward() const noexcept { return ffn > 0 || experts > 0; }
   [[nodiscard]] bool is_sparse() const noexcept { return experts > 0; }
@@ -59,6 +60,7 @@ struct ModelConfig {
   const ArchSpec* arch = nullptr;
   std::int64_t dim = 0;
   std::int64_t layers = 0;
+  std::int64_t encoder_layers = 0;  ///< the first of them, before a decoder's
   std::int64_t heads = 0;     ///< of the layer that has most of them, as the next, ffn, window and experts
   std::int64_t kv_heads = 0;  ///< each is shared by heads / kv_heads query heads, in every layer that says nothing else
   std::int64_t head_dim = 0;   ///< of queries and keys; of latent attention before queries are absorbed; of layers that say nothing else
@@ -77,6 +79,9 @@ struct ModelConfig {
   ModelScales scales;
   std::int64_t window = 0;
   double alibi = 0;     ///< what the exponents of slopes come to (nn::alibi_slopes); 0: scores do not shrink with distance
+  nn::RelativeBiasOptions relative_bias;  ///< of scores, by distance
+  std::int64_t decoder_start = -1;  ///< the token that a decoder behind an encoder reads first
+  std::int64_t forced_start = -1;   ///< and the one that it reads next, whatever it would write; -1: none
   double qkv_clip = 0;  ///< queries, keys and values are kept from its negative to it; 0: they stay
   nn::RouterOptions router;  ///< of sparse layers
   std::int64_t expert_latent = 0;  ///< what experts read and make, in the place of dim; 0: dim
@@ -113,12 +118,22 @@ struct ModelConfig {
   [[nodiscard]] std::int64_t heads_of(std::int64_t i) const noexcept { return layer(i).kv_heads * group_of(layer(i)); }
   [[nodiscard]] std::int64_t head_dim_of(std::int64_t i) const noexcept { return head_dim_of(layer(i)); }
   /// Where in a sequence's state a layer finds keys and values.
-  [[nodiscard]] std::int64_t kv_place(std::int64_t i) const noexcept { return !arch->causal ? 0 : layer(i).kv_layer >= 0 ? layer(i).kv_layer : i; }
+  [[nodiscard]] std::int64_t kv_place(std::int64_t i) const noexcept { return sees_all(i) ? 0 : layer(i).kv_layer >= 0 ? layer(i).kv_layer : i; }
+  /// Whether a decoder's layers read what an encoder's have made of another text.
+  [[nodiscard]] bool has_source() const noexcept { return encoder_layers > 0; }
+  /// Whether in a layer the tokens of a text all see each other.
+  [[nodiscard]] bool sees_all(std::int64_t i) const noexcept { return !arch->causal || layer(i).encodes; }
+  /// Where the architecture's files have a role's tensor in a layer, -1: of none; null: nowhere.
+  [[nodiscard]] const TensorKey* key_of(Role role, std::int64_t i) const noexcept {
+    return i < 0 ? arch->find(role) : arch->find(role, layer(i).is_sparse(), layer(i).encodes);
+  }
+  /// What logits are multiplied by.
+  [[nodiscard]] double logit_scale() const noexcept;
   /// Whether a later layer reads the keys and values of this one.
   [[nodiscard]] bool lends_keys(std::int64_t i) const noexcept;
   /// Whether the attention of two layers differs in nothing but how many key-value heads there are.
   [[nodiscard]] bool attends_alike(std::int64_t i, std::int64_t j) const noexcept {
-    return group_of(layer(i)) == group_of(layer(j)) && head_dim_of(i) == head_dim_of(j);
+    return group_of(layer(i)) == group_of(layer(j)) && head_dim_of(i) == head_dim_of(j) && sees_all(i) == sees_all(j);
   }
   [[nodiscard]] std::int64_t ffn_of(std::int64_t i) const noexcept { return layer(i).ffn; }
   [[nodiscard]] std::int64_t window_of(std::int64_t i) const noexcept { return layer(i).window; }
@@ -140,6 +155,8 @@ struct ModelConfig {
   [[nodiscard]] Pooling usual_pooling() const noexcept;
   /// Of the keys and values of a sequence; layers that keep none have no heads.
   [[nodiscard]] nn::KvShape kv_shape() const { return kv_shape(specs); }
+  /// Keys and values of an encoder's text for the layers behind it, empty.
+  [[nodiscard]] nn::KvCache new_source(std::string_view kv) const { return nn::KvCache(kv_shape(specs), kv); }
   /// The state of a sequence that has read nothing: keys and values as `kv` says ("f32", "f16", "q8", "q4"), recurrent states in floats.
   /// What layer i keeps is at place i. Where a sequence is read at once each layer's keys and values replace those of the one before, in
   /// floats whatever `kv` says. Throws invalid_argument for other kinds.

@@ -12,6 +12,7 @@
 #include "bantam/model/roles.hpp"
 #include "bantam/model/sequence_input.hpp"
 #include "bantam/model/table_rows.hpp"
+#include "bantam/nn/blocks/cross_attention.hpp"
 #include "bantam/nn/blocks/experts.hpp"
 #include "bantam/nn/blocks/latent_expert.hpp"
 #include "bantam/nn/blocks/mixer.hpp"
@@ -26,8 +27,8 @@ void normalize_row(const KernelTable& kernels, const ModelConfig& config, const 
                    const std::vector<float>& bias, float* out) noexcept;
 
 /// Makes of a token's embedding, scaled, what the first layer reads, in place: adds that of its position and that of its type, then norms it, where
-/// the model does so. `tables` has these; position: below ModelConfig::context where it is learned; type: below token_types; row, scratch: (dim).
-void place_embedding(const KernelTable& kernels, const ModelConfig& config, const ModelWeights& tables, std::int64_t position, std::uint8_t type, std::span<float> row,
+/// the model does so. `tables` has these, those of an encoder before a decoder apart; position: below ModelConfig::context where it is learned; type: below token_types; row, scratch: (dim).
+void place_embedding(const KernelTable& kernels, const ModelConfig& config, const ModelWeights& tables, Stack stack, std::int64_t position, std::uint8_t type, std::span<float> row,
                      std::span<float> scratch, RowCodes& codes) noexcept;
 
 /// What a layer that is run alone reads beside the hidden states of a sequence, in models that have such.
@@ -38,6 +39,7 @@ struct BesideStates {
   std::span<const float> layer_inputs = {};  ///< (tokens, dim): of a second half, what the first reads, where the router reads that
   /// (tokens): what its MLP's inputs are multiplied by, behind the norm, where it is an expert whose router does so. Empty: 1.
   std::span<const float> input_scales = {};
+  std::span<const float> source = {};  ///< (tokens of it, dim): what an encoder made, behind its norm, of the text that this layer reads beside its own
 };
 
 /// Buffers and threads to run a model with. The weights, their source and the config outlive it. For one thread at a time.
@@ -133,7 +135,9 @@ class Forward {
   void adapt_model(std::span<const std::int64_t> outputs);
   void look_up();
   void embed(Team& team) noexcept;
-  void layers(KeepGoing keep_going);
+  void layers(Range which, KeepGoing keep_going);
+  void encode(const SequenceInput& input, KeepGoing keep_going);
+  void remember(const nn::Pass& pass, const LayerWeights& w, std::int64_t place, FunctionRef<void(std::int64_t, float*)> state_of, nn::KvCache& cache);
   void find_angles(Range rows) noexcept;
   /// Whether experts and the MLP beside them have norms of their own.
   [[nodiscard]] static bool are_apart(const LayerWeights& w) noexcept { return !w.expert_norm.empty(); }
@@ -150,6 +154,8 @@ class Forward {
   void normalize(const nn::Pass& pass, const std::vector<float>& weight, const std::vector<float>& bias, bool beside, const nn::Readers& readers,
                  std::span<const float> scales = {}) noexcept;
   void mix(const nn::Pass& pass, const LayerWeights& w, std::int64_t index, std::int64_t place, int until) noexcept;
+  void read_source(const LayerWeights& w, std::span<const float> states);
+  void cross(const nn::Pass& pass, const LayerWeights& w, std::int64_t place, int until) noexcept;
   /// Whether a layer's MLP is an expert of a mixture in a latent space, alone.
   [[nodiscard]] bool is_latent_expert(const LayerWeights& w) const noexcept { return w.experts.experts.empty() && !w.experts.latent_down.empty(); }
   void feed_forward(const nn::Pass& pass, const LayerWeights& w, std::int64_t index, bool beside, int until, std::span<const float> scales = {});
@@ -196,6 +202,9 @@ class Forward {
   nn::Activations headed_;  ///< what the head reads; it may ask for other forms than layers do
   std::vector<std::unique_ptr<nn::Mixer>> mixers_;  ///< one for all layers that it fits
   std::vector<int> mixer_numbers_;                  ///< of each layer; -1: it has none
+  std::optional<nn::CrossAttention> cross_;  ///< of a decoder behind an encoder
+  nn::Activations source_;  ///< (tokens, dim): what the encoder made
+  Stack stack_ = Stack::decoder;  ///< of the pass under way
   nn::Mlp mlp_;
   nn::Activations routed_;  ///< (tokens, dim): what routers read, where it is the residual stream
   std::optional<nn::PerLayerEmbedding> per_layer_;  ///< of models that have some

@@ -40,11 +40,11 @@ struct RoleInfo {
   /// A matrix of no layer: what is read row by row, a row a token, a head, and what makes per-layer embeddings.
   [[nodiscard]] constexpr bool is_table() const noexcept { return is_matrix() && !is_of_layer(); }
   /// A table of which a token reads one row.
-  [[nodiscard]] constexpr bool is_looked_up() const noexcept { return role == Role::embedding || role == Role::position_embedding || role == Role::per_layer_embedding; }
+  [[nodiscard]] constexpr bool is_looked_up() const noexcept { return role == Role::embedding || role == Role::position_embedding || role == Role::encoder_position_embedding || role == Role::per_layer_embedding; }
   [[nodiscard]] constexpr bool is_of_layer() const noexcept { return scope != Scope::model; }
   [[nodiscard]] constexpr bool is_of_expert() const noexcept { return scope == Scope::expert; }
   /// A router's choice that flips costs more than its bytes, and of positions there are few: these matrices stay as they are.
-  [[nodiscard]] constexpr bool stays_float() const noexcept { return rows == WeightAxis::experts || rows == WeightAxis::positions; }
+  [[nodiscard]] constexpr bool stays_float() const noexcept { return rows == WeightAxis::experts || rows == WeightAxis::positions || rows == WeightAxis::encoder_positions; }
   /// A matrix whose inputs no pass over a block comes to, so that it has no input group: of heads, and into and out of the space of experts.
   [[nodiscard]] constexpr bool is_ungrouped() const noexcept { return by_heads || rows == WeightAxis::expert_latent || columns == WeightAxis::expert_latent; }
 };
@@ -100,6 +100,11 @@ inline constexpr RoleTable role_table = [] {
   all.add({.role = Role::embedding_norm_bias, .scope = Scope::model, .columns = WeightAxis::dim, .model_vector = &ModelWeights::embedding_norm_bias});
   all.add({.role = Role::final_norm, .scope = Scope::model, .columns = WeightAxis::dim, .model_vector = &ModelWeights::final_norm});
   all.add({.role = Role::final_norm_bias, .scope = Scope::model, .columns = WeightAxis::dim, .model_vector = &ModelWeights::final_norm_bias});
+  all.add({.role = Role::encoder_norm, .scope = Scope::model, .columns = WeightAxis::dim, .model_vector = &ModelWeights::encoder_norm});
+  all.add({.role = Role::encoder_norm_bias, .scope = Scope::model, .columns = WeightAxis::dim, .model_vector = &ModelWeights::encoder_norm_bias});
+  all.add({.role = Role::encoder_position_embedding, .scope = Scope::model, .rows = WeightAxis::encoder_positions, .columns = WeightAxis::dim, .model_matrix = &ModelWeights::encoder_position_embedding});
+  all.add({.role = Role::encoder_embedding_norm, .scope = Scope::model, .columns = WeightAxis::dim, .model_vector = &ModelWeights::encoder_embedding_norm});
+  all.add({.role = Role::encoder_embedding_norm_bias, .scope = Scope::model, .columns = WeightAxis::dim, .model_vector = &ModelWeights::encoder_embedding_norm_bias});
   all.add({.role = Role::head, .scope = Scope::model, .rows = WeightAxis::vocab, .columns = WeightAxis::dim, .model_matrix = &ModelWeights::head});
   all.add({.role = Role::head_bias, .scope = Scope::model, .columns = WeightAxis::vocab, .model_vector = &ModelWeights::head_bias, .bias_of = Role::head});
   all.add({.role = Role::rope_divisors, .scope = Scope::model, .columns = WeightAxis::rope_pairs});  // the config carries them
@@ -114,6 +119,7 @@ inline constexpr RoleTable role_table = [] {
   all.add({.role = Role::class_head_bias, .scope = Scope::model, .columns = WeightAxis::labels, .model_vector = &ModelWeights::class_head_bias});
   all.add_block<nn::norms_table, layer_itself>();
   all.add_block<nn::attention_table, member_of<&LayerWeights::attention>>();
+  all.add_block<nn::cross_attention_table, member_of<&LayerWeights::cross>>();
   all.add_block<nn::gated_delta_table, member_of<&LayerWeights::delta>>();
   all.add_block<nn::channel_delta_table, member_of<&LayerWeights::channel_delta>>();
   all.add_block<nn::state_space_table, member_of<&LayerWeights::state_space>>();
@@ -155,6 +161,7 @@ inline constexpr const std::array<RoleInfo, detail::RoleTable::size>& roles = de
 [[nodiscard]] const std::vector<float>* vector_of(const ModelWeights& weights, const TensorId& id) noexcept;
 /// The norm whose outputs a matrix that reads the residual stream reads.
 [[nodiscard]] constexpr Role norm_of(Role reader) noexcept {
+  if (reader == Role::cross_q) return Role::cross_norm;
   return reader == Role::q || reader == Role::k || reader == Role::v || reader == Role::q_a || reader == Role::kv_a ? Role::attention_norm : Role::ffn_norm;
 }
 
@@ -175,10 +182,11 @@ void for_each_matrix(Layer& layer, F&& f) {
   }
 }
 
-/// The halves of a layer: the first lets the tokens of a sequence see each other, the second works on each token by itself. `end` is what a
-/// few models have behind the two: a per-layer embedding, and a scale of all that came so far.
-enum class Half : std::uint8_t { mixer, feed_forward, end };
-inline constexpr Half halves[] = {Half::mixer, Half::feed_forward, Half::end};
+/// The halves of a layer: the first lets the tokens of a sequence see each other, the second works on each token by itself. `cross`, between
+/// them, is of a decoder that reads what an encoder made; `end` is what a few models have behind the two: a per-layer embedding, and a scale
+/// of all that came so far.
+enum class Half : std::uint8_t { mixer, cross, feed_forward, end };
+inline constexpr Half halves[] = {Half::mixer, Half::cross, Half::feed_forward, Half::end};
 
 /// What a block declares of its inputs (nn::BlockInputs), in a layer.
 struct InputGroup {

@@ -16,6 +16,9 @@ struct SequenceInput {
   std::span<const TokenId> tokens = {};
   nn::SequenceState* state = nullptr;
   std::int64_t first_output = 0;
+  /// Of a model with an encoder before its decoder: the text that the encoder reads, whole, before the decoder's first tokens, which are then
+  /// `tokens`. Empty where the state has one from before.
+  std::span<const TokenId> source = {};
   /// In the place of tokens: rows of the residual stream as the first layer reads them, (tokens, dim), as an encoder of images
   /// makes them. Neither embedded nor scaled; learned positions are added, and a norm behind the embedding is taken, as of tokens.
   std::span<const float> embeddings = {};

@@ -12,12 +12,18 @@ namespace bantam::inline v0 {
 
 struct Residency;
 
+/// Which layers of a model with an encoder before a decoder; all are the decoder's in others.
+enum class Stack : std::uint8_t { encoder, decoder };
+
 struct ModelWeights {
   WeightMatrix embedding;  ///< (vocab, dim)
   WeightMatrix position_embedding;  ///< (positions, dim), of floats
   std::vector<float> embedding_norm, embedding_norm_bias;  ///< (dim)
   WeightMatrix head;       ///< (vocab, dim); shares the embedding's bytes when tied
   std::vector<float> final_norm, final_norm_bias;
+  WeightMatrix encoder_position_embedding;  ///< of an encoder before a decoder, as the decoder's above
+  std::vector<float> encoder_embedding_norm, encoder_embedding_norm_bias;
+  std::vector<float> encoder_norm, encoder_norm_bias;  ///< (dim), behind its last layer
   std::vector<float> head_bias;  ///< (vocab)
   WeightMatrix per_layer_embedding;   ///< (vocab, layers * width)
   WeightMatrix per_layer_projection;  ///< (layers * width, dim)
@@ -42,8 +48,8 @@ using LoadProgress = std::function<bool(std::int64_t, std::int64_t)>;
 /// Loads the tensors of one block.
 [[nodiscard]] LayerWeights load_block(const Checkpoint& checkpoint, std::int64_t layer);
 
-/// What follows from the matrices: a tied head, and the counts of bytes.
-void complete(ModelWeights& weights, const ModelConfig& config) noexcept;
+/// What follows from what was loaded: a tied head, biases that layers share, and the counts of bytes.
+void complete(ModelWeights& weights, const ModelConfig& config);
 /// Room for the experts of a layer.
 void make_room(LayerWeights& layer, const LayerSpec& spec);
 /// Room for all layers of a model.

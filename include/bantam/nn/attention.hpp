@@ -9,6 +9,7 @@
 #include "bantam/core/team.hpp"
 #include "bantam/nn/blocks/attention_kinds.hpp"
 #include "bantam/nn/kv_cache.hpp"
+#include "bantam/nn/relative_bias.hpp"
 
 namespace bantam::inline v0::nn {
 
@@ -29,6 +30,7 @@ struct AttentionSequence {
   std::int64_t row = 0;            ///< of the first of them, among the rows of the pass
   std::int64_t tokens = 0;
   std::int64_t position = 0;       ///< of the first of them
+  std::int64_t source_tokens = 0;  ///< in the cache, of another text than the tokens', which they see all of; 0: they see their own
 };
 
 /// softmax(q kT scale + mask) v for the rows of a pass. Online softmax: no tokens x tokens matrix exists.
@@ -49,10 +51,10 @@ class Attention {
   /// One layer. q: rows of (heads, head_dim), out: of (heads, value_dim). `window` as Sight says, 0: none. `kv_heads`: of this layer,
   /// if it has fewer than the shape says, and fewer heads in proportion; 0: as many. `sinks`: a score of each query head that takes part in
   /// the softmax and has no value (arXiv:2309.17453, as gpt-oss learns it); null: none. `slopes`, where tokens see those before them: of each
-  /// query head, what its scores get for each token that a key is behind the query, times -1 (ALiBi: nn/alibi.hpp); null: nothing. The team
-  /// is no larger than the number of workers.
+  /// query head, what its scores get for each token that a key is behind the query, times -1 (ALiBi: nn/alibi.hpp); null: nothing. `biases`, where
+  /// each head has keys of its own: what scores get by distance; null: nothing. The team is no larger than the number of workers.
   void run(const KernelTable& kernels, Team& team, std::int64_t layer, std::int64_t window, const FloatRows& q,
-           const OutputRows& out, std::int64_t kv_heads = 0, const float* sinks = nullptr, const float* slopes = nullptr) noexcept;
+           const OutputRows& out, std::int64_t kv_heads = 0, const float* sinks = nullptr, const float* slopes = nullptr, const RelativeBias* biases = nullptr) noexcept;
 
  private:
   /// Tokens whose queries share one pass over the pages, at most, and rows.
@@ -71,7 +73,7 @@ class Attention {
     std::int64_t first_query = 0;  ///< of the query heads that read it
     std::int64_t heads = 0;
     std::int64_t first_slot = 0;  ///< spans dealt out: where the first of them is kept
-    std::int64_t length = 0;      ///< tokens of its sequence, up to the last of the pass
+    std::int64_t length = 0;      ///< tokens of its sequence, up to the last of the pass, or of the source
     [[nodiscard]] std::int64_t end() const noexcept { return sequence.position + sequence.tokens; }
   };
   /// Tokens from begin to end.
@@ -117,6 +119,7 @@ class Attention {
     const OutputRows& out;
     const float* sinks;
     const float* slopes;
+    const RelativeBias* biases;
   };
   [[nodiscard]] std::int64_t query_head(const Unit& unit, std::int64_t row) const noexcept {
     return unit.head * group_ + unit.first_query + row % unit.heads;
@@ -183,7 +186,7 @@ inline void Attention::plan(std::span<const AttentionSequence> sequences) {
     for (std::int64_t first = 0; first < s.tokens; first += block_) {
       const AttentionSequence part{s.cache, s.row + first, std::min(block_, s.tokens - first), s.position + first};
       for (std::int64_t head = 0; head < shape_.kv_heads; ++head) {
-        for (std::int64_t query = 0; query < group_; query += heads) units_.push_back({part, head, query, std::min(heads, group_ - query), 0, s.position + s.tokens});
+        for (std::int64_t query = 0; query < group_; query += heads) units_.push_back({part, head, query, std::min(heads, group_ - query), 0, s.source_tokens > 0 ? s.source_tokens : s.position + s.tokens});
       }
     }
   }
@@ -203,8 +206,9 @@ inline void Attention::plan(std::span<const AttentionSequence> sequences) {
 }
 
 inline void Attention::run(const KernelTable& kernels, Team& team, std::int64_t layer_index, std::int64_t window,
-                           const FloatRows& q, const OutputRows& out, std::int64_t kv_heads, const float* sinks, const float* slopes) noexcept {
-  const Layer layer{kernels, layer_index, window, kv_heads > 0 ? kv_heads : shape_.kv_heads, q, out, sinks, slopes};
+                           const FloatRows& q, const OutputRows& out, std::int64_t kv_heads, const float* sinks, const float* slopes, const RelativeBias* biases) noexcept {
+  const Layer layer{kernels, layer_index, window, kv_heads > 0 ? kv_heads : shape_.kv_heads, q, out, sinks, slopes, biases};
+  BANTAM_ASSERT(biases == nullptr || group_ == 1);
   BANTAM_ASSERT(team.size() <= static_cast<int>(scratch_.size()));
   const auto units = static_cast<std::int64_t>(units_.size());
   if (pieces_.empty()) {
@@ -264,6 +268,7 @@ inline void Attention::attend(const Layer& layer, const Unit& unit, std::int64_t
   std::fill_n(slot.states, count, AttentionState{});
   AttentionRows rows{scratch.queries.data(), slot.sums, slot.states, static_cast<int>(count), static_cast<int>(unit.heads), first, layer.window,
                      layer.slopes == nullptr ? nullptr : layer.slopes + query_head(unit, 0), shape_.chunked};
+  if (layer.biases != nullptr) rows.biases = layer.biases->of_head(unit.head), rows.bias_reach = layer.biases->reach(), rows.bias_position = first;
   const Seen all = seen_by(unit, layer.window);
   const bool round = shape_.sight == Sight::round;
   if (round) {

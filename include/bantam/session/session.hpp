@@ -160,7 +160,9 @@ class TextRange {
 std::size_t advance(std::span<TextRange* const> generations);
 std::size_t advance(std::span<TextRange> generations);
 
-/// One sequence of tokens with its state, on an engine: its own, or one that sessions share. For one thread at a time; sessions on
+/// One sequence of tokens with its state, on an engine: its own, or one that sessions share. In a model with an encoder before its decoder
+/// (T5, BART) the first tokens that a session is given are what the encoder reads, whole; those that follow are the decoder's, behind the one
+/// that it begins with. clear() forgets both, truncate() the decoder's. For one thread at a time; sessions on
 /// one engine may be on different threads, and then take turns. What is called back while they read must not use their engine.
 class Session {
  public:
@@ -238,8 +240,10 @@ class Session {
 
   [[nodiscard]] const Engine& engine() const noexcept;
   [[nodiscard]] const Model& model() const noexcept;
-  /// Every token read or generated.
+  /// Every token read or generated; of a model with an encoder before its decoder those of the decoder, its first included.
   [[nodiscard]] const std::vector<TokenId>& tokens() const noexcept;
+  /// What the encoder of such a model has read, or is to read; nothing in others.
+  [[nodiscard]] std::span<const TokenId> source() const noexcept;
   [[nodiscard]] std::int64_t context() const noexcept;
   [[nodiscard]] std::int64_t kv_bytes() const noexcept;
   [[nodiscard]] int threads() const noexcept;
@@ -251,6 +255,7 @@ class Session {
   friend void prefill(std::span<const Prompt> prompts);
   struct State;
   explicit Session(std::unique_ptr<State> state);
+  [[nodiscard]] TextRange stream_source(std::span<const TokenId> tokens, GenerateOptions options);
   [[nodiscard]] TextRange answer(const std::string& conversation, GenerateOptions options);
   static Session restore_file(std::unique_ptr<State> state, const std::filesystem::path& path);
   static Session restore_from(std::unique_ptr<State> state, std::span<const std::byte> bytes, const std::string& place);

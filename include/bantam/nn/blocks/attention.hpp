@@ -26,6 +26,7 @@ struct SelfAttentionOptions {
   bool head_layer_norms = false;  ///< norms of q and k are layer norms (MPT)
   double alibi = 0;        ///< alibi_slopes(): what their exponents come to; 0: no such term
   double alibi_scale = 1;  ///< of the slopes
+  RelativeBiasOptions relative_bias = {};  ///< of scores, by distance, where each head has keys of its own
   float clip = 0;          ///< q, k and v are kept from -clip to clip before all else (MPT); 0: they stay
   bool norms_turned = false;  ///< q and k of layers that rope turns, behind it, head by head, by RMS norms without weights (Llama 4)
   bool norms_values = false;  ///< head by head, by RMS norms without weights (Gemma 4)
@@ -39,6 +40,7 @@ class SelfAttention {
   /// `context_tokens`: the longest sequence to come. Throws invalid_argument as Rope does.
   SelfAttention(const KernelTable& kernels, const SelfAttentionOptions& options, std::int64_t context_tokens, int workers)
       : kernels_(kernels), options_(options), rope_(options.rope, context_tokens), attention_(options.shape, workers),
+        bias_(options.relative_bias, options.shape.heads, options.shape.sight == Sight::round),
         heads_(static_cast<std::size_t>(workers)), values_(static_cast<std::size_t>(workers)) {
     if (options.local_rope) local_rope_.emplace(*options.local_rope, context_tokens);
     for (auto* heads : {&heads_, &values_}) {
@@ -117,6 +119,7 @@ class SelfAttention {
   Rope rope_;
   std::optional<Rope> local_rope_;
   Attention attention_;
+  RelativeBias bias_;            ///< of the layer at work
   PassCaches caches_;
   RowBuffer queries_;            ///< (tokens, heads * head_dim), where q_ has gates besides
   RowBuffer q_, k_, v_;          ///< (tokens, heads * head_dim), (tokens, kv_heads * head_dim) twice
@@ -144,8 +147,9 @@ inline void SelfAttention::attend(const Pass& pass, const AttentionWeights& w, c
   if (options_.clip > 0) clip(pass, w);
   if (options_.head_norm == HeadNorm::all && !w.q_norm.empty()) normalize_all_heads(pass, w);
   rotate_and_store(pass, w, layer);
+  if (!bias_.empty()) bias_.set(w.relative_bias, heads);
   attention_.run(kernels_, pass.team, layer.place, layer.window, (options_.output_gate ? queries_ : q_).input(), attended_.output(), heads / group(), values_of(w.sinks),
-                 values_of(slopes_));
+                 values_of(slopes_), bias_.empty() ? nullptr : &bias_);
   if (options_.output_gate) gate(pass, heads);
 }
 

@@ -13,6 +13,11 @@ enum class Role : std::uint8_t {
   embedding_norm_bias,
   final_norm,
   final_norm_bias,
+  encoder_norm,  ///< of an encoder before a decoder: of what its last layer makes (T5)
+  encoder_norm_bias,
+  encoder_position_embedding,  ///< and what it has of its own before its first (BART)
+  encoder_embedding_norm,
+  encoder_embedding_norm_bias,
   head,
   head_bias,
   rope_divisors,
@@ -43,6 +48,7 @@ enum class Role : std::uint8_t {
   q_norm_bias,
   k_norm_bias,
   sinks,  ///< of attention, one a head
+  relative_bias,  ///< of scores, by buckets of distances (T5, arXiv:1910.10683)
   q_a,    ///< latent attention (arXiv:2405.04434): down to the queries' rank
   q_a_norm,
   q_b,    ///< and up from there
@@ -85,6 +91,18 @@ enum class Role : std::uint8_t {
   short_in,  ///< gated short convolution (LFM2)
   short_out,
   short_convolution,
+  cross_norm,  ///< of a decoder's attention to what an encoder made (Vaswani et al., arXiv:1706.03762, 3.2.3)
+  cross_norm_bias,
+  cross_out_norm,
+  cross_out_norm_bias,
+  cross_q,
+  cross_k,
+  cross_v,
+  cross_o,
+  cross_q_bias,
+  cross_k_bias,
+  cross_v_bias,
+  cross_o_bias,
   ffn_norm,
   ffn_norm_bias,
   ffn_out_norm,
@@ -130,6 +148,7 @@ enum class WeightAxis : std::uint8_t {
   positions,   ///< that the model learned
   dim,         ///< the residual stream
   twice_dim,   ///< two of them, one behind the other
+  encoder_positions,  ///< the same of an encoder before a decoder
   heads,
   queries,     ///< heads * head_dim
   keys,        ///< kv_heads * head_dim; of values, too
@@ -137,6 +156,8 @@ enum class WeightAxis : std::uint8_t {
   q_norm,      ///< what an RMS norm of queries is taken over: a head or all of them
   k_norm,
   rope_pairs,  ///< rope.dim / 2
+  bias_table,  ///< buckets of distances * heads
+  cross_heads,  ///< heads * head_dim, in layers of a decoder behind an encoder
   q_rank,
   kv_rank,
   latent,           ///< kv_rank + rope.dim

@@ -3,6 +3,7 @@
 
 #include "bantam/nn/blocks/weights/attention.hpp"
 #include "bantam/nn/blocks/weights/channel_delta.hpp"
+#include "bantam/nn/blocks/weights/cross_attention.hpp"
 #include "bantam/nn/blocks/weights/drafting.hpp"
 #include "bantam/nn/blocks/weights/experts.hpp"
 #include "bantam/nn/blocks/weights/gated_delta.hpp"
@@ -22,6 +23,8 @@ struct LayerWeights {
   nn::ChannelDeltaWeights channel_delta;
   nn::StateSpaceWeights state_space;
   nn::ShortConvolutionWeights convolution;
+  nn::CrossAttentionWeights cross;  ///< between the two, of a decoder behind an encoder
+  std::vector<float> cross_norm, cross_norm_bias, cross_out_norm, cross_out_norm_bias;  ///< (dim), around it
   nn::MlpWeights mlp;          ///< of dense layers, or the shared expert
   nn::ExpertsWeights experts;  ///< of sparse layers
   std::vector<float> mlp_out_norm, expert_norm, expert_out_norm;  ///< (dim), where MLP and experts have norms of their own
@@ -37,6 +40,10 @@ inline constexpr BlockWeight<LayerWeights> norms_table[] = {
     {Role::attention_norm_bias, WeightAxis::one, WeightAxis::dim, &LayerWeights::attention_norm_bias},
     {Role::attention_out_norm, WeightAxis::one, WeightAxis::dim, &LayerWeights::attention_out_norm},
     {Role::attention_out_norm_bias, WeightAxis::one, WeightAxis::dim, &LayerWeights::attention_out_norm_bias},
+    {Role::cross_norm, WeightAxis::one, WeightAxis::dim, &LayerWeights::cross_norm},
+    {Role::cross_norm_bias, WeightAxis::one, WeightAxis::dim, &LayerWeights::cross_norm_bias},
+    {Role::cross_out_norm, WeightAxis::one, WeightAxis::dim, &LayerWeights::cross_out_norm},
+    {Role::cross_out_norm_bias, WeightAxis::one, WeightAxis::dim, &LayerWeights::cross_out_norm_bias},
     {Role::ffn_norm, WeightAxis::one, WeightAxis::dim, &LayerWeights::ffn_norm},
     {Role::ffn_norm_bias, WeightAxis::one, WeightAxis::dim, &LayerWeights::ffn_norm_bias},
     {Role::ffn_out_norm, WeightAxis::one, WeightAxis::dim, &LayerWeights::ffn_out_norm},

@@ -14,6 +14,7 @@ struct AttentionWeights {
   std::vector<float> q_norm, k_norm;                  ///< (head_dim), or as many as the rows of q and k
   std::vector<float> q_norm_bias = {}, k_norm_bias = {};  ///< as many, of layer norms
   std::vector<float> sinks;                           ///< (heads)
+  std::vector<float> relative_bias = {};              ///< (buckets, heads): of scores, by distance
 
   WeightMatrix q_a, q_b;  ///< (q_rank, dim), (heads * head_dim, q_rank)
   WeightMatrix kv_a;      ///< (kv_rank + rope_dim, dim)
@@ -36,6 +37,7 @@ inline constexpr BlockWeight<AttentionWeights> attention_table[] = {
     {Role::q_norm_bias, WeightAxis::one, WeightAxis::q_norm, &AttentionWeights::q_norm_bias},
     {Role::k_norm_bias, WeightAxis::one, WeightAxis::k_norm, &AttentionWeights::k_norm_bias},
     {Role::sinks, WeightAxis::one, WeightAxis::heads, &AttentionWeights::sinks},
+    {Role::relative_bias, WeightAxis::one, WeightAxis::bias_table, &AttentionWeights::relative_bias},
     {Role::q_a, WeightAxis::q_rank, WeightAxis::dim, &AttentionWeights::q_a},
     {Role::q_a_norm, WeightAxis::one, WeightAxis::q_rank, &AttentionWeights::q_a_norm},
     {Role::q_b, WeightAxis::queries, WeightAxis::q_rank, &AttentionWeights::q_b},
