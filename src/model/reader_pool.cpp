@@ -1,4 +1,4 @@
-// Reading matrices piece by piece.
+// Reading piece by piece.
 #include "reader_pool.hpp"
 
 #include <algorithm>

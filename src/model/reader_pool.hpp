@@ -1,4 +1,4 @@
-// Threads that read matrices into memory.
+// Threads that read what is in pieces into memory.
 #pragma once
 
 #include <condition_variable>
@@ -13,22 +13,22 @@
 
 #include "bantam/core/stopwatch.hpp"
 #include "bantam/core/team.hpp"
-#include "bantam/model/matrix_source.hpp"
+#include "bantam/model/piece_source.hpp"
 
 namespace bantam::inline v0 {
 
-/// A matrix, and where it goes in a slot of memory.
+/// A matrix, or what else is read, and where it goes in a slot of memory.
 struct SlotPart {
-  const MatrixSource* source = nullptr;
+  const PieceSource* source = nullptr;
   std::size_t offset = 0;
 };
 
-/// A few threads that read matrices piece by piece, whoever is free the next piece: requests enough to keep a drive busy. The thread that
+/// A few threads that read piece by piece, whoever is free the next piece: requests enough to keep a drive busy. The thread that
 /// waits for a batch helps with it, so that it ends without any others, too.
 class ReaderPool {
  public:
   enum class Haste : std::uint8_t { wanted_now, ahead };
-  /// Matrices that are asked for together.
+  /// Parts that are asked for together.
   class Batch {
     friend class ReaderPool;
     std::span<const SlotPart> parts_;
@@ -47,7 +47,7 @@ class ReaderPool {
     double waited_seconds = 0;   ///< that wait() took
   };
 
-  /// reading: how the files of native models are read.
+  /// reading: how files are read, where there is a choice.
   ReaderPool(int threads, Reading reading);
   /// Waits for what is being read; what nobody has begun is left.
   ~ReaderPool();

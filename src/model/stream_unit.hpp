@@ -8,19 +8,10 @@
 #include "bantam/model/checkpoint.hpp"
 #include "bantam/model/residency.hpp"
 #include "bantam/model/roles.hpp"
+#include "bantam/nn/page_store.hpp"
 #include "reader_pool.hpp"
 
 namespace bantam::inline v0 {
-
-/// Memory that begins at a multiple of a file's block: what reads around the page cache ask for.
-[[nodiscard]] inline std::shared_ptr<std::byte> allocate_blocks(std::size_t bytes) {
-  constexpr std::size_t block = MappedFile::block_bytes;
-  // Large ones begin at a huge page; an allocator that was given may do otherwise.
-  const std::shared_ptr<std::byte> all = allocate_storage(bytes);
-  if (reinterpret_cast<std::uintptr_t>(all.get()) % block == 0) return all;
-  const std::shared_ptr<std::byte> more = allocate_storage(bytes + block);
-  return {more, more.get() + (block - reinterpret_cast<std::uintptr_t>(more.get()) % block) % block};
-}
 
 /// Of a layer, or of an expert.
 class StreamUnit {
@@ -28,6 +19,7 @@ class StreamUnit {
   void add(const CheckpointTensor& tensor) {
     ids_.emplace_back(tensor);
     parts_.push_back({tensor.source.get(), bytes_});
+    sources_.push_back(tensor.source.get());
     bytes_ += static_cast<std::size_t>(detail::room_in_slot(tensor));
     for (const TensorPart& part : tensor.source->parts()) {
       const MappedFile* file = part.entry->file.get();
@@ -53,7 +45,7 @@ class StreamUnit {
   /// The matrices that are in `memory`, into their places; without memory, none.
   void place(LayerWeights& layer, const std::shared_ptr<const std::byte>& memory) const {
     for (std::size_t i = 0; i < ids_.size(); ++i) {
-      const MatrixSource& source = *parts_[i].source;
+      const MatrixSource& source = *sources_[i];
       *matrix_of(layer, ids_[i]) = memory != nullptr ? source.in_room({memory, memory.get() + parts_[i].offset})
                                                      : WeightMatrix(source.format(), source.rows(), source.columns(), nullptr, source.order());
     }
@@ -62,11 +54,12 @@ class StreamUnit {
  private:
   /// What conversion has left behind is given back.
   void drop() const noexcept {
-    for (const SlotPart& part : parts_) part.source->drop();
+    for (const MatrixSource* source : sources_) source->drop();
   }
 
   std::vector<TensorId> ids_;
   std::vector<SlotPart> parts_;
+  std::vector<const MatrixSource*> sources_;  ///< of each part
   std::vector<const MappedFile*> files_;
   std::size_t bytes_ = 0;
 };

@@ -128,7 +128,7 @@ StreamedBlocks::StreamedBlocks(const Checkpoint& checkpoint, const ModelWeights&
     layer.experts.allocate(residency.layers[i].cached_experts, static_cast<std::size_t>(residency.layers[i].expert_slot_bytes));
   }
   if (s.order.empty()) return;
-  for (LayerSlot& slot : s.slots) slot.memory = allocate_blocks(static_cast<std::size_t>(residency.slot_bytes));
+  for (LayerSlot& slot : s.slots) slot.memory = nn::allocate_blocks(static_cast<std::size_t>(residency.slot_bytes));
   s.read_ahead();
 }
 
@@ -189,7 +189,7 @@ double measure_streaming_gb_s(const Checkpoint& checkpoint) {
     bytes += tensors[at % tensors.size()]->stored_bytes();
   }
   if (unit.empty()) return disk.gb_s;
-  const std::shared_ptr<std::byte> room = allocate_blocks(unit.bytes());
+  const std::shared_ptr<std::byte> room = nn::allocate_blocks(unit.bytes());
   ReaderPool readers(disk.readers, reading_by(disk));
   std::fill_n(room.get(), unit.bytes(), std::byte{});  // as slots are, once they were used
   const Stopwatch watch;
