@@ -138,6 +138,11 @@ Forward::Forward(const ModelConfig& config, const ModelWeights& weights, const B
       team_(threads), mlp_(kernels_, config.gate, static_cast<float>(config.scales.gate)) {
   check_positions(config, context_tokens, "context");
   make_mixers(context_tokens);
+  for (std::int64_t i = 0; i < config.layers; ++i) {
+    const bool keeps = attends(config.layer(i).mixer);
+    key_numbers_.push_back(keeps ? std::ssize(key_places_) : -1);
+    if (keeps) key_places_.push_back(config.kv_place(i));
+  }
   if (config.per_layer_dim > 0) per_layer_.emplace(kernels_, per_layer_options(config), team_.size());
   if (!weights.per_layer_projection.empty()) normed_.serve(kernels_, weights.per_layer_projection);
   if (config.has_experts()) experts_.emplace(kernels_, config.router, config.gate, team_.size());
@@ -250,6 +255,7 @@ void Forward::run(std::span<const SequenceInput> sequences, PassSink sink, KeepG
       ++next;
     }
     find_adapted(sequences);
+    find_keys();
     resize(static_cast<std::int64_t>(rows_.size()));
     plan();
     stopped_ = false;
@@ -284,6 +290,22 @@ void Forward::run(std::span<const SequenceInput> sequences, PassSink sink, KeepG
     if (!rows.empty()) flush();
   }
   rollback.release();
+}
+
+/// Which sequences of a pass do not have all of their keys and values in memory.
+void Forward::find_keys() {
+  stored_keys_.clear();
+  for (const nn::PassSequence& s : sequences_) {
+    auto* const keys = s.state->find<nn::KvState>();
+    if (keys != nullptr && keys->cache().stored_pages() > 0) stored_keys_.push_back({&keys->cache(), s.position});
+  }
+}
+
+/// What the rows of the pass see of a layer's keys and values is in memory from here on, and what they see of the next layer's on its way.
+void Forward::acquire_keys(std::int64_t layer) {
+  const std::int64_t number = key_numbers_[static_cast<std::size_t>(layer)];
+  if (number < 0) return;
+  for (const StoredKeys& keys : stored_keys_) keys.cache->acquire(key_places_, static_cast<std::size_t>(number), keys.position);
 }
 
 /// Which rows of a pass have adapters.
@@ -474,6 +496,7 @@ void Forward::layers(KeepGoing keep_going) {
     // After the last comes the first of the next pass.
     blocks_.prefetch((i + 1) % config_.layers);
     if (!adapted_.empty()) adapt_layer(i, *w);
+    if (!stored_keys_.empty()) acquire_keys(i);
     // What layer i of the model keeps of a sequence is at place i of its states.
     mix(pass, *w, i, config_.kv_place(i), nn::to_the_end);
     feed_forward(pass, *w, i, config_.arch->parallel, nn::to_the_end);

@@ -377,7 +377,7 @@ struct Scheduler::Impl {
       text.session = std::make_unique<Session>(from->fork());
       if (from_kept != kept.end()) kept.splice(kept.begin(), kept, from_kept);
     } else {
-      text.session = std::make_unique<Session>(engine, SessionOptions{.context = options.context, .kv = options.kv, .adapters = options.adapters});
+      text.session = std::make_unique<Session>(engine, SessionOptions{.context = options.context, .kv = options.kv, .adapters = options.adapters, .memory = options.memory});
     }
     Session::State& s = *text.session->state_;
     s.drop_from(common);

@@ -6,19 +6,20 @@
 
 #include "bantam/core/parallel.hpp"
 #include "bantam/model/forward.hpp"
+#include "bantam/nn/kv_state.hpp"
 #include "state.hpp"
 
 namespace bantam::inline v0 {
 
 Session::State::State(Model model, SessionOptions o)
     : engine(std::move(model), {.context = o.context, .threads = o.threads}), shares_engine(false), options(std::move(o)),
-      context(engine.context()), sequence(engine.new_state(options.kv)) {
+      context(engine.context()), sequence(engine.new_state(options.kv, options.memory)) {
   check(options.adapters);
 }
 
 Session::State::State(Engine e, SessionOptions o)
     : engine(std::move(e)), shares_engine(true), options(std::move(o)), context(options.context == 0 ? engine.context() : options.context),
-      sequence(engine.new_state(options.kv)) {
+      sequence(engine.new_state(options.kv, options.memory)) {
   if (context < 0 || context > engine.context()) {
     fail(Errc::invalid_argument, "context: expected 0 to ", engine.context(), " tokens (the engine's), found ", context);
   }
@@ -409,6 +410,17 @@ std::span<const ScaledAdapter> Session::adapters() const noexcept { return state
 const std::vector<TokenId>& Session::tokens() const noexcept { return state_->tokens; }
 std::int64_t Session::context() const noexcept { return state_->context; }
 std::int64_t Session::kv_bytes() const noexcept { return state_->sequence.bytes(); }
+StateStats Session::state_stats() const {
+  StateStats stats{.memory_bytes = kv_bytes()};
+  const auto* const keys = state_->sequence.find<nn::KvState>();
+  if (keys == nullptr || keys->cache().store() == nullptr) return stats;
+  const nn::PageStore::Counts counts = keys->cache().store()->counts();
+  stats.file_bytes = keys->cache().stored_pages() * keys->cache().page_bytes();
+  stats.read_bytes = counts.read_bytes;
+  stats.read_seconds = counts.read_seconds;
+  stats.waited_seconds = counts.waited_seconds;
+  return stats;
+}
 int Session::threads() const noexcept { return state_->engine.threads(); }
 
 }  // namespace bantam::inline v0
