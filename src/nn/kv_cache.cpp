@@ -63,7 +63,7 @@ void KvCache::begin(Slot& slot, std::int64_t layer, std::int64_t position) {
     slot.memory = nullptr;
     slot.room = 0;
     // Texts grow. Memory that nobody touches costs nothing.
-    const std::int64_t room = slot.used + slot.used / 8;
+    const std::int64_t room = slot.used < mapped_slot ? slot.used : std::max(slot.used + slot.used / 8, 2 * huge_page_bytes);
     slot.memory = allocate_blocks(static_cast<std::size_t>(room));
     slot.room = room;
   }
@@ -117,7 +117,7 @@ void KvCache::remove(const KernelTable& kernels, Team& team, std::int64_t first,
   // While there are two of it, this one may be in the way.
   if (store_ != nullptr && 2 * bytes() > bound_) {
     slots_.reset();
-    spill(page_count());
+    (void)spill(page_count());
   }
   // Pages in front of `first` are shared with what this was; what is written goes to pages of its own.
   KvCache moved = *this;

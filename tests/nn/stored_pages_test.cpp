@@ -98,7 +98,7 @@ struct Both {
     bound = static_cast<std::int64_t>(share * static_cast<double>(bounded.least_bytes(most_tokens, 130)));
     bounded.keep_within(bound, store);
   }
-  static constexpr std::int64_t most_tokens = 1500;
+  static constexpr std::int64_t most_tokens = 1200;
 
   void extend(std::int64_t count, std::uint64_t seed = 1) {
     const std::int64_t first = plain.tokens();
@@ -151,9 +151,9 @@ TEST_CASE("caches within a bound hold what those without hold, through growing, 
     Both both(kind);
     for (const std::int64_t count : {1, 63, 64, 130, 130, 1, 130, 130, 20}) both.extend(count);
     CHECK(both.same());
-    for (int i = 0; i < 6; ++i) both.extend(130);
+    for (int i = 0; i < 3; ++i) both.extend(130);
     CHECK(both.same(130));
-    CHECK(both.bounded.stored_pages() > 10);
+    CHECK(both.bounded.stored_pages() > 4);
     CHECK(both.store->pages() == static_cast<std::size_t>(both.bounded.stored_pages()));
 
     // Within a page of the store, and at its end; what is written then is another's.
@@ -161,7 +161,7 @@ TEST_CASE("caches within a bound hold what those without hold, through growing, 
       for (KvCache* cache : {&both.plain, &both.bounded}) cache->truncate(left);
       both.extend(130, 77);
       CHECK(both.same());
-      for (int i = 0; i < 8; ++i) both.extend(130, 78);
+      for (int i = 0; i < 6; ++i) both.extend(130, 78);
       CHECK(both.same(3));
     }
 
@@ -210,7 +210,7 @@ TEST_CASE("tokens are taken out of the middle of what is stored, to the same bit
       CAPTURE(kind);
       CAPTURE(first);
       Both both(kind, 1.3);
-      for (int i = 0; i < 10; ++i) both.extend(130);
+      for (int i = 0; i < 8; ++i) both.extend(130);
       for (KvCache* cache : {&both.plain, &both.bounded}) {
         cache->remove(kernels_in_use(), team, first, last, [](std::int64_t layer, float* key) { key[0] += static_cast<float>(layer); });
       }
@@ -223,7 +223,7 @@ TEST_CASE("tokens are taken out of the middle of what is stored, to the same bit
 
 TEST_CASE("what fits is not stored, and comes back where a text was cut") {
   Both both("f16");
-  for (int i = 0; i < 10; ++i) both.extend(130);
+  for (int i = 0; i < 8; ++i) both.extend(130);
   CHECK(both.bounded.stored_pages() > 0);
   for (KvCache* cache : {&both.plain, &both.bounded}) cache->truncate(200);
   both.extend(1);
@@ -236,7 +236,7 @@ TEST_CASE("what fits is not stored, and comes back where a text was cut") {
 
 TEST_CASE("a store that fails leaves the cache as it was, and it goes on when that is over") {
   Both both("q8");
-  for (int i = 0; i < 9; ++i) both.extend(130);
+  for (int i = 0; i < 8; ++i) both.extend(130);
   REQUIRE(both.same());
   both.store->fails = true;
   CHECK(error_of([&] { both.bounded.extend(130); }) == "store: none");

@@ -197,10 +197,13 @@ class KvCache {
   [[nodiscard]] std::int64_t first_seen(std::int64_t layer, std::int64_t position) const noexcept;
   [[nodiscard]] bool holds(const Slot& slot, std::int64_t layer, std::int64_t position) const noexcept;
   void begin(Slot& slot, std::int64_t layer, std::int64_t position);
+  /// Memory that a slot takes. From some size on it is mapped on its own, in large pages, so that what grows leaves nothing in the heap.
+  static constexpr std::int64_t mapped_slot = 1 << 20;
+  [[nodiscard]] static constexpr std::int64_t slot_bytes(std::int64_t bytes) noexcept { return bytes < mapped_slot ? bytes : round_up(bytes, huge_page_bytes); }
   [[nodiscard]] std::int64_t memory_of(std::int64_t pages, std::int64_t stored) const noexcept;
   [[nodiscard]] std::int64_t stored_of(std::int64_t pages, std::int64_t most, std::int64_t bound) const noexcept;
   void fetch(std::int64_t stored);
-  void spill(std::int64_t stored);
+  std::vector<std::shared_ptr<std::byte>> spill(std::int64_t stored);
 
   KvShape shape_;
   std::vector<Place> places_;  ///< of each layer
@@ -270,7 +273,7 @@ inline std::int64_t KvCache::memory_of(std::int64_t pages, std::int64_t stored) 
     largest = std::max(largest, seen * PageStore::step_of(p.bytes()));
     layers += p.heads > 0;
   }
-  return (pages - stored) * storage_bytes(page_bytes_) + std::min<std::int64_t>(layers, 2) * storage_bytes(largest);
+  return (pages - stored) * storage_bytes(page_bytes_) + std::min<std::int64_t>(layers, 2) * slot_bytes(largest);
 }
 
 /// The fewest of the first `most` pages of so many that have to be in the store; negative: none will do.
@@ -291,17 +294,21 @@ inline void KvCache::fetch(std::int64_t stored) {
   }
 }
 
-/// The first pages, so many, go to the store.
-inline void KvCache::spill(std::int64_t stored) {
-  if (stored <= stored_pages()) return;
+/// The first pages, so many, go to the store. Returns the memory that nobody else has a use for.
+inline std::vector<std::shared_ptr<std::byte>> KvCache::spill(std::int64_t stored) {
+  std::vector<std::shared_ptr<std::byte>> left;
+  if (stored <= stored_pages()) return left;
   std::vector<const std::byte*> pages;
   for (std::int64_t i = stored_pages(); i < stored; ++i) pages.push_back(pages_[static_cast<std::size_t>(i)].get());
   stored_.reserve(static_cast<std::size_t>(stored));
+  left.reserve(pages.size());
   std::vector<PageStore::Page> there = store_->put(pages);
   for (PageStore::Page& page : there) {
-    pages_[stored_.size()] = nullptr;
+    std::shared_ptr<std::byte> memory = std::move(pages_[stored_.size()]);
+    if (memory.use_count() == 1) left.push_back(std::move(memory));
     stored_.push_back(std::move(page));
   }
+  return left;
 }
 
 inline std::span<const std::byte> KvCache::read_page(std::int64_t index, std::shared_ptr<std::byte>& scratch) const {
@@ -316,6 +323,7 @@ inline void KvCache::extend(std::int64_t count) {
   BANTAM_ASSERT(count >= 0);
   if (count == 0) return;
   const std::int64_t needed = div_up<std::int64_t>(tokens_ + count, page_tokens), last = tokens_ / page_tokens;
+  std::vector<std::shared_ptr<std::byte>> more;
   if (store_ != nullptr) {
     const std::int64_t stored = stored_of(needed, last, bound_);
     if (stored < 0) {
@@ -324,7 +332,9 @@ inline void KvCache::extend(std::int64_t count) {
     }
     if (stored < stored_pages()) slots_.reset();  // a text that was cut needs less of them
     fetch(stored);
-    spill(stored);
+    // Used again at once: what is given back, the heap may keep.
+    more = spill(stored);
+    for (auto& page : more) std::fill_n(page.get(), page_bytes_, std::byte{});
   }
   pages_.reserve(static_cast<std::size_t>(needed));
   // Another session has it, too.
@@ -333,8 +343,10 @@ inline void KvCache::extend(std::int64_t count) {
     std::copy_n(pages_.back().get(), page_bytes_, copy.get());
     pages_.back() = std::move(copy);
   }
-  std::vector<std::shared_ptr<std::byte>> more(static_cast<std::size_t>(needed - page_count()));
-  for (auto& page : more) page = allocate_storage(static_cast<std::size_t>(page_bytes_));
+  more.resize(static_cast<std::size_t>(needed - page_count()));
+  for (auto& page : more) {
+    if (page == nullptr) page = allocate_storage(static_cast<std::size_t>(page_bytes_));
+  }
   std::ranges::move(more, std::back_inserter(pages_));
   tokens_ += count;
 }
