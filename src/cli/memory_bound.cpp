@@ -9,9 +9,9 @@
 
 #include "bantam/core/cpu.hpp"
 #include "bantam/io/file.hpp"
+#include "bantam/io/scratch_file.hpp"
 #include "bantam/model/forward.hpp"
 #include "bantam/model/residency.hpp"
-#include "bantam/nn/recurrent_state.hpp"
 #include "fit.hpp"
 
 namespace bantam::cli {
@@ -34,17 +34,22 @@ std::int64_t buffer_bytes(const ModelConfig& c, const TextRoom& texts, std::span
   return rows * row_bytes(c, adapters) + 32 * c.vocab * static_cast<std::int64_t>(sizeof(float));
 }
 
-/// Keys, values and states of the texts, buffers, vectors, and what comes later.
-std::int64_t bytes_beside_weights(const Checkpoint& checkpoint, const TextRoom& texts, std::span<const ScaledAdapter> adapters) {
-  const ModelConfig& config = checkpoint.config();
-  nn::SequenceState state = config.new_state(texts.kv);
-  const auto* recurrent = state.find<nn::RecurrentState>();
-  // Pages of keys and values hold 64 tokens.
-  const std::int64_t tokens = (texts.context + 63) / 64 * 64;
-  const std::int64_t of_text = state.bytes_per_token() * tokens + (recurrent != nullptr ? recurrent->least_bytes() : 0);
+/// Buffers, vectors, and what comes later.
+std::int64_t bytes_beside(const Checkpoint& checkpoint, const TextRoom& texts, std::span<const ScaledAdapter> adapters) {
   std::int64_t vectors = 0;
   for (const CheckpointTensor& tensor : checkpoint.tensors()) vectors += tensor.is_matrix ? 0 : tensor.columns * static_cast<std::int64_t>(sizeof(float));
-  return of_text * texts.sequences + buffer_bytes(config, texts, adapters) + 2 * vectors + margin_bytes;
+  return buffer_bytes(checkpoint.config(), texts, adapters) + 2 * vectors + margin_bytes;
+}
+
+/// Whether keys and values may go to a file where they would.
+bool may_spill(const TextRoom& texts) {
+  if (!texts.may_spill) return false;
+  try {
+    const ScratchFile file(ScratchFile::usual_folder(), "keys and values");
+    return true;
+  } catch (const Error&) {  // they stay in memory, or there is none
+    return false;
+  }
 }
 
 }  // namespace
@@ -67,26 +72,63 @@ std::int64_t row_bytes(const ModelConfig& c, std::span<const ScaledAdapter> adap
   return c.dim * (3 * plain + 2 * rounded) + mixer + recurrent + ffn * (plain + rounded) + experts + 2 * c.layers * c.per_layer_dim * plain + widest * ranks * plain;
 }
 
-std::int64_t room_for_weights(const Checkpoint& checkpoint, const std::string& size, TextRoom texts, std::span<const ScaledAdapter> adapters) {
-  const std::int64_t usual = std::min(checkpoint.config().context, bounded_context), taken = taken_bytes();
+std::int64_t TextMemory::all(std::int64_t tokens) const noexcept {
+  const std::int64_t states = recurrent_ == nullptr ? 0 : recurrent_->bytes_with(nn::RecurrentState::most_checkpoints);
+  return states + (keys_ == nullptr ? 0 : keys_->cache().memory_bytes(tokens));
+}
+
+std::int64_t TextMemory::least(std::int64_t tokens) const noexcept {
+  if (!causal_) return all(tokens);
+  const std::int64_t states = recurrent_ == nullptr ? 0 : recurrent_->bytes_with(1);
+  return states + (keys_ == nullptr ? 0 : keys_->cache().least_bytes(tokens, Forward::largest_chunk));
+}
+
+std::int64_t TextMemory::stored(std::int64_t tokens, std::int64_t limit) const noexcept {
+  const std::int64_t states = recurrent_ == nullptr ? 0 : recurrent_->bytes_with(1);
+  return keys_ == nullptr ? 0 : keys_->cache().stored_bytes(tokens, limit - states);
+}
+
+std::optional<MemoryDivision> divide(std::int64_t room, std::int64_t all_weights, std::int64_t least_weights, std::int64_t all_texts, std::int64_t least_texts) noexcept {
+  // Every token reads the weights, only those of long texts read what these have in a file.
+  if (all_weights + all_texts <= room) return MemoryDivision{room - all_texts, 0};
+  if (all_weights + least_texts <= room) return MemoryDivision{all_weights, room - all_weights};
+  if (least_weights + all_texts <= room) return MemoryDivision{room - all_texts, 0};
+  if (least_weights + least_texts <= room) return MemoryDivision{least_weights, room - least_weights};
+  return std::nullopt;
+}
+
+MemoryDivision divide_memory(const Checkpoint& checkpoint, const std::string& size, TextRoom texts, std::span<const ScaledAdapter> adapters) {
+  const std::int64_t model_context = checkpoint.config().context, usual = std::min(model_context, bounded_context), taken = taken_bytes(), asked = texts.context;
   if (texts.context == 0) texts.context = usual;
+  const std::int64_t weights = bytes_in_memory(checkpoint), beside = taken + bytes_beside(checkpoint, texts, adapters);
+  const TextMemory text(checkpoint.config(), texts.kv);
   std::int64_t bound = 0;
   if (!size.empty()) {
     bound = parse_size("--memory", size);
   } else {
     const std::int64_t free = available_memory();
     bound = taken + free - free / 16;
+    constexpr std::int64_t unbounded = std::numeric_limits<std::int64_t>::max();
+    if (free == 0) return {.weights = unbounded};
     // Memory of a text is taken as it grows: long ones that may never come do not push out weights that fit.
     TextRoom short_texts = texts;
     short_texts.context = std::min(texts.context, usual);
-    if (free == 0 || taken + bytes_in_memory(checkpoint) + bytes_beside_weights(checkpoint, short_texts, adapters) <= bound) return std::numeric_limits<std::int64_t>::max();
+    const std::int64_t left = bound - taken - bytes_beside(checkpoint, short_texts, adapters) - weights;
+    if (text.all(short_texts.context) * texts.sequences <= left) {
+      const std::int64_t longest = asked == 0 ? model_context : asked;
+      const bool fits = text.all(longest) * texts.sequences <= bound - beside - weights;
+      return {.weights = unbounded, .texts = !fits && may_spill(texts) ? bound - beside - weights : 0};
+    }
   }
-  const std::int64_t others = taken + bytes_beside_weights(checkpoint, texts, adapters);
-  if (others >= bound) {
-    fail(Errc::out_of_memory, "--memory: expected more than ", others, " bytes, which the program, buffers and ", texts.context, " tokens take beside weights, found ", bound,
+  const std::int64_t all = text.all(texts.context) * texts.sequences;
+  const bool spills = beside + weights + all > bound && may_spill(texts);
+  const std::int64_t least = spills ? std::min(all, text.least(texts.context) * texts.sequences) : all;
+  if (beside + least >= bound) {
+    fail(Errc::out_of_memory, "--memory: expected more than ", beside + least, " bytes, which the program, buffers and ", texts.context, " tokens take beside weights, found ", bound,
          size.empty() ? " free" : "");
   }
-  return bound - others;
+  // Where there is too little for weights, loading them says so.
+  return divide(bound - beside, weights, residency_of(checkpoint, 0).least, all, least).value_or(MemoryDivision{.weights = bound - beside - least});
 }
 
 std::string description(const Model& model, const Residency& residency) {
@@ -103,6 +145,22 @@ std::string description(const Model& model, const Residency& residency) {
   if (streamed > 0) line += message(": ", streamed, " of ", residency.layers.size(), " layers are read from the file for each pass");
   if (cached < experts) line += message(streamed > 0 ? ", and " : ": ", "experts beyond ", cached / with_experts, " of ", experts / with_experts, " a layer", streamed > 0 ? "" : " are read from the file");
   return line;
+}
+
+Json to_json(const StateStats& stats) {
+  return {{"memory_bytes", stats.memory_bytes},
+          {"file_bytes", stats.file_bytes},
+          {"read_bytes", stats.read_bytes},
+          {"read_gb_s", stats.read_seconds > 0 ? 1e-9 * static_cast<double>(stats.read_bytes) / stats.read_seconds : 0.0},
+          {"waited_ms", 1000 * stats.waited_seconds}};
+}
+
+std::string statistics(const StateStats& stats) {
+  std::string line = message("keys and values: ", in_bytes(stats.memory_bytes), " in memory");
+  if (stats.file_bytes == 0) return line;
+  line += message(", ", in_bytes(stats.file_bytes), " in a file");
+  if (stats.read_bytes == 0) return line;
+  return line + message(", ", in_bytes(stats.read_bytes), " read at ", fixed(1e-9 * static_cast<double>(stats.read_bytes) / stats.read_seconds, 2), " GB/s, waited ", fixed(stats.waited_seconds, 1), " s");
 }
 
 Json to_json(const StreamStats& stats) {

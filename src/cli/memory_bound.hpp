@@ -1,6 +1,10 @@
 // --memory: what a process may take, divided between weights and everything else.
 #pragma once
 
+#include <optional>
+
+#include "bantam/nn/kv_state.hpp"
+#include "bantam/nn/recurrent_state.hpp"
 #include "options.hpp"
 #include "output.hpp"
 
@@ -8,13 +12,43 @@ namespace bantam::cli {
 
 /// Of a token in a pass: activations, rows of floats, most of them rounded to 8 bits besides, and twice where kernels want tokens interleaved.
 [[nodiscard]] std::int64_t row_bytes(const ModelConfig& config, std::span<const ScaledAdapter> adapters = {});
-/// LoadOptions::memory_limit of a process that may take so much in all: --memory's SIZE, or where that is empty what the system has left for
-/// it, less a sixteenth. The process has something already, and needs keys, values and states of the texts, and buffers. `adapters` are in
-/// memory. Throws Error where nothing is left.
-[[nodiscard]] std::int64_t room_for_weights(const Checkpoint& checkpoint, const std::string& size, TextRoom texts, std::span<const ScaledAdapter> adapters);
+/// Keys, values and recurrent states of a text, in bytes.
+class TextMemory {
+ public:
+  TextMemory(const ModelConfig& config, const std::string& kv) : state_(config.new_state(kv)), keys_(state_.find<nn::KvState>()), recurrent_(state_.find<nn::RecurrentState>()), causal_(config.arch->causal) {}
+  /// All of a text of so many tokens.
+  [[nodiscard]] std::int64_t all(std::int64_t tokens) const noexcept;
+  /// What of it has to be in memory, where a file has the rest; as much as that where there is none.
+  [[nodiscard]] std::int64_t least(std::int64_t tokens) const noexcept;
+  /// Keys and values in the file, where memory has `limit` for all of it; a token at the end of the text reads them.
+  [[nodiscard]] std::int64_t stored(std::int64_t tokens, std::int64_t limit) const noexcept;
+
+ private:
+  nn::SequenceState state_;
+  const nn::KvState* keys_;
+  const nn::RecurrentState* recurrent_;
+  bool causal_;
+};
+
+/// What the parts of a process may take.
+struct MemoryDivision {
+  std::int64_t weights = 0;  ///< LoadOptions::memory_limit
+  std::int64_t texts = 0;    ///< of all of them together, with older keys and values in a file; 0: all of each is in memory
+};
+/// Divides what is left beside everything else. Weights stay in memory where the least of the texts fits beside them; else all of the texts stays
+/// where the least of weights does; else weights have their least. Nothing: not even both of the least fit.
+[[nodiscard]] std::optional<MemoryDivision> divide(std::int64_t room, std::int64_t all_weights, std::int64_t least_weights, std::int64_t all_texts, std::int64_t least_texts) noexcept;
+
+/// Divides what a process may take in all: --memory's SIZE, or where that is empty what the system has left for it, less a sixteenth. The process has
+/// something already, and needs buffers. `adapters` are in memory. Throws Error where nothing is left.
+[[nodiscard]] MemoryDivision divide_memory(const Checkpoint& checkpoint, const std::string& size, TextRoom texts, std::span<const ScaledAdapter> adapters);
 /// "18.5 GB of weights, 12.0 GB of them in memory: 20 of 48 layers are read from the file for each pass, and experts beyond 12 of 128 a layer"
 [[nodiscard]] std::string description(const Model& model, const Residency& residency);
 
+/// {memory_bytes, file_bytes, read_bytes, read_gb_s, waited_ms}
+[[nodiscard]] Json to_json(const StateStats& stats);
+/// "keys and values: 1.20 GB in memory, 3.45 GB in a file, 34.56 GB read at 2.1 GB/s, waited 12.3 s"
+[[nodiscard]] std::string statistics(const StateStats& stats);
 /// {resident_bytes, streamed_bytes, expert_hits, expert_misses, read_gb_s, waited_ms}
 [[nodiscard]] Json to_json(const StreamStats& stats);
 /// "weights: 1.20 GB in memory, 34.56 GB read at 2.1 GB/s, waited 12.3 s, 81 % of experts were there"

@@ -6,6 +6,7 @@
 
 #include "bantam/core/names.hpp"
 #include "bantam/core/parallel.hpp"
+#include "bantam/io/scratch_file.hpp"
 #include "bantam/kernels/table.hpp"
 #include "fewer_experts.hpp"
 #include "fit.hpp"
@@ -231,10 +232,13 @@ AdaptedModel load_adapted(const std::string& path, const LoadingOptions& options
   std::vector<AdapterChoice> choices;
   for (const std::string& text : options.lora) choices.push_back(parse_adapter(text));
   std::vector<ScaledAdapter> adapters = load_adapters(choices, checkpoint.config());
-  const std::int64_t limit = options.map ? 0 : room_for_weights(checkpoint, options.memory, texts, adapters);
-  Model model = Model::from_checkpoint(checkpoint, {.memory = memory, .verify = options.verify, .memory_limit = limit});
+  const MemoryDivision division = options.map ? MemoryDivision() : divide_memory(checkpoint, options.memory, texts, adapters);
+  const StateMemory text{.limit = division.texts / texts.sequences};
+  Model model = Model::from_checkpoint(checkpoint, {.memory = memory, .verify = options.verify, .memory_limit = division.weights});
   if (model.residency() != nullptr && options.memory.empty()) note("bantam: " + description(model, *model.residency()));
-  return {options.experts > 0 ? with_other_experts(model, options.experts) : std::move(model), std::move(adapters)};
+  // Nobody has asked for the longest text that a model was made for.
+  if (text.limit > 0 && (texts.context > 0 || !options.memory.empty())) note(message("bantam: keys and values beyond ", in_bytes(text.limit), " a text go to a file in ", ScratchFile::usual_folder().string()));
+  return {options.experts > 0 ? with_other_experts(model, options.experts) : std::move(model), std::move(adapters), text};
 }
 
 std::vector<std::string> kv_kinds() {

@@ -30,7 +30,7 @@ int measure(const PerplexityArguments& o) {
   const std::string text = read_input(o.file);
   if (!o.against.empty() && !o.loading.memory.empty()) not_yet("--memory with --against");
   const TextRoom window{.context = o.context, .kv = o.kv};
-  const auto [model, adapters] = load_adapted(o.model, o.loading, window);
+  const auto [model, adapters, room] = load_adapted(o.model, o.loading, window);
   std::optional<Model> base;
   if (!o.against.empty()) base = load_model(o.against, o.loading, window);
   std::int64_t context = o.context;

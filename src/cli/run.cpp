@@ -118,7 +118,8 @@ void finish_options(RunOptions& o, const SamplingArguments& arguments) {
 }
 
 Session open_session(const RunOptions& o) {
-  auto [model, adapters] = load_adapted(o.model, o.loading, {.context = o.context, .kv = o.kv, .sequences = std::max<std::int64_t>({1, o.continuations, o.beams})});
+  auto [model, adapters, text] =
+      load_adapted(o.model, o.loading, {.context = o.context, .kv = o.kv, .sequences = std::max<std::int64_t>({1, o.continuations, o.beams}), .may_spill = true});
   if (o.context > model.config().context) {
     warn(message("a context of ", o.context, " tokens, the model was made for ", model.config().context));
   }
@@ -126,7 +127,8 @@ Session open_session(const RunOptions& o) {
                                .threads = static_cast<int>(o.common.threads),
                                .kv = o.kv,
                                .progress = reading_progress(!o.quiet && !o.common.json),
-                               .adapters = std::move(adapters)};
+                               .adapters = std::move(adapters),
+                               .memory = text};
   return o.load_session.empty() ? Session(std::move(model), options)
                                 : Session::restore(std::move(model), o.load_session, options);
 }
@@ -141,11 +143,13 @@ int generate(const RunOptions& o, Session& session, const std::optional<std::str
   if (o.common.json) {
     Json json = to_json(reply, o.generate.sampling.seed);
     if (o.stats) json["stats"] = to_json(session.engine().stream_stats());
+    if (o.stats) json["stats"]["keys"] = to_json(session.state_stats());
     print_json(json);
   } else {
     if (output_is_terminal() && !reply.text.ends_with('\n')) print("\n");
     if (!o.quiet) note("bantam: " + statistics(reply, o.generate.sampling.seed));
     if (o.stats) note("bantam: " + statistics(session.engine().stream_stats()));
+    if (o.stats) note("bantam: " + statistics(session.state_stats()));
   }
   return 0;
 }
