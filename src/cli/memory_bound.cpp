@@ -77,10 +77,12 @@ std::int64_t TextMemory::all(std::int64_t tokens) const noexcept {
   return states + (keys_ == nullptr ? 0 : keys_->cache().memory_bytes(tokens));
 }
 
-std::int64_t TextMemory::least(std::int64_t tokens) const noexcept {
-  if (!causal_) return all(tokens);
+TextBytes TextMemory::bytes(std::int64_t tokens) const noexcept {
+  const std::int64_t of_all = all(tokens);
+  if (!causal_) return {of_all, of_all, of_all};
   const std::int64_t states = recurrent_ == nullptr ? 0 : recurrent_->bytes_with(1);
-  return states + (keys_ == nullptr ? 0 : keys_->cache().least_bytes(tokens, Forward::largest_chunk));
+  const std::int64_t least = states + (keys_ == nullptr ? 0 : keys_->cache().least_bytes(tokens, Forward::largest_chunk));
+  return {of_all, all(std::min(tokens, bounded_context)), std::min(of_all, least)};
 }
 
 std::int64_t TextMemory::stored(std::int64_t tokens, std::int64_t limit) const noexcept {
@@ -88,12 +90,12 @@ std::int64_t TextMemory::stored(std::int64_t tokens, std::int64_t limit) const n
   return keys_ == nullptr ? 0 : keys_->cache().stored_bytes(tokens, limit - states);
 }
 
-std::optional<MemoryDivision> divide(std::int64_t room, std::int64_t all_weights, std::int64_t least_weights, std::int64_t all_texts, std::int64_t least_texts) noexcept {
-  // Every token reads the weights, only those of long texts read what these have in a file.
-  if (all_weights + all_texts <= room) return MemoryDivision{room - all_texts, 0};
-  if (all_weights + least_texts <= room) return MemoryDivision{all_weights, room - all_weights};
-  if (least_weights + all_texts <= room) return MemoryDivision{room - all_texts, 0};
-  if (least_weights + least_texts <= room) return MemoryDivision{least_weights, room - least_weights};
+std::optional<MemoryDivision> divide(std::int64_t room, std::int64_t all_weights, std::int64_t least_weights, const TextBytes& texts) noexcept {
+  if (all_weights + texts.all <= room) return MemoryDivision{room - texts.all, 0};
+  if (all_weights + texts.least <= room) return MemoryDivision{all_weights, room - all_weights};
+  for (const std::int64_t share : {std::max(texts.usual, texts.least), texts.least}) {
+    if (least_weights + share <= room) return MemoryDivision{room - share, share < texts.all ? share : 0};
+  }
   return std::nullopt;
 }
 
@@ -120,15 +122,15 @@ MemoryDivision divide_memory(const Checkpoint& checkpoint, const std::string& si
       return {.weights = unbounded, .texts = !fits && may_spill(texts) ? bound - beside - weights : 0};
     }
   }
-  const std::int64_t all = text.all(texts.context) * texts.sequences;
-  const bool spills = beside + weights + all > bound && may_spill(texts);
-  const std::int64_t least = spills ? std::min(all, text.least(texts.context) * texts.sequences) : all;
-  if (beside + least >= bound) {
-    fail(Errc::out_of_memory, "--memory: expected more than ", beside + least, " bytes, which the program, buffers and ", texts.context, " tokens take beside weights, found ", bound,
+  TextBytes bytes = text.bytes(texts.context);
+  for (std::int64_t* of_texts : {&bytes.all, &bytes.usual, &bytes.least}) *of_texts *= texts.sequences;
+  if (beside + weights + bytes.all > bound && !may_spill(texts)) bytes.usual = bytes.least = bytes.all;
+  if (beside + bytes.least >= bound) {
+    fail(Errc::out_of_memory, "--memory: expected more than ", beside + bytes.least, " bytes, which the program, buffers and ", texts.context, " tokens take beside weights, found ", bound,
          size.empty() ? " free" : "");
   }
   // Where there is too little for weights, loading them says so.
-  return divide(bound - beside, weights, residency_of(checkpoint, 0).least, all, least).value_or(MemoryDivision{.weights = bound - beside - least});
+  return divide(bound - beside, weights, residency_of(checkpoint, 0).least, bytes).value_or(MemoryDivision{.weights = bound - beside - bytes.least});
 }
 
 std::string description(const Model& model, const Residency& residency) {

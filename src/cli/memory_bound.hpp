@@ -1,6 +1,7 @@
 // --memory: what a process may take, divided between weights and everything else.
 #pragma once
 
+#include <algorithm>
 #include <optional>
 
 #include "bantam/nn/kv_state.hpp"
@@ -12,14 +13,18 @@ namespace bantam::cli {
 
 /// Of a token in a pass: activations, rows of floats, most of them rounded to 8 bits besides, and twice where kernels want tokens interleaved.
 [[nodiscard]] std::int64_t row_bytes(const ModelConfig& config, std::span<const ScaledAdapter> adapters = {});
+/// Bytes of texts: of all that may come, of a usual one of bounded_context tokens, and the least that has to be in memory where a file has the rest.
+struct TextBytes {
+  std::int64_t all = 0, usual = 0, least = 0;
+};
 /// Keys, values and recurrent states of a text, in bytes.
 class TextMemory {
  public:
   TextMemory(const ModelConfig& config, const std::string& kv) : state_(config.new_state(kv)), keys_(state_.find<nn::KvState>()), recurrent_(state_.find<nn::RecurrentState>()), causal_(config.arch->causal) {}
   /// All of a text of so many tokens.
   [[nodiscard]] std::int64_t all(std::int64_t tokens) const noexcept;
-  /// What of it has to be in memory, where a file has the rest; as much as that where there is none.
-  [[nodiscard]] std::int64_t least(std::int64_t tokens) const noexcept;
+  /// Encoders keep all of it in memory.
+  [[nodiscard]] TextBytes bytes(std::int64_t tokens) const noexcept;
   /// Keys and values in the file, where memory has `limit` for all of it; a token at the end of the text reads them.
   [[nodiscard]] std::int64_t stored(std::int64_t tokens, std::int64_t limit) const noexcept;
 
@@ -35,9 +40,9 @@ struct MemoryDivision {
   std::int64_t weights = 0;  ///< LoadOptions::memory_limit
   std::int64_t texts = 0;    ///< of all of them together, with older keys and values in a file; 0: all of each is in memory
 };
-/// Divides what is left beside everything else. Weights stay in memory where the least of the texts fits beside them; else all of the texts stays
-/// where the least of weights does; else weights have their least. Nothing: not even both of the least fit.
-[[nodiscard]] std::optional<MemoryDivision> divide(std::int64_t room, std::int64_t all_weights, std::int64_t least_weights, std::int64_t all_texts, std::int64_t least_texts) noexcept;
+/// Divides what is left beside everything else. Weights stay in memory where the least of the texts fits beside them, for every token reads them;
+/// else texts have what usual ones take, or where that is too much the least, and weights the rest. Nothing: not even the least of both fits.
+[[nodiscard]] std::optional<MemoryDivision> divide(std::int64_t room, std::int64_t all_weights, std::int64_t least_weights, const TextBytes& texts) noexcept;
 
 /// Divides what a process may take in all: --memory's SIZE, or where that is empty what the system has left for it, less a sixteenth. The process has
 /// something already, and needs buffers. `adapters` are in memory. Throws Error where nothing is left.

@@ -136,12 +136,6 @@ void stream(Case& c, const Checkpoint& checkpoint, std::int64_t others, const Ma
   c.prompt_tok_s = static_cast<double>(Forward::largest_chunk) / timeline_of(times, 0).seconds;
 }
 
-/// What a text of so many tokens leaves of its memory for weights, if it fits.
-std::optional<MemoryDivision> divide_for(std::int64_t context, std::int64_t weights, std::int64_t least_weights, const TextMemory& text, StateBytes state, const Machine& m) {
-  const std::int64_t room = m.memory_bytes - program_bytes - state.row * context, all = state.fixed + state.per_token * context;
-  return divide(room, weights, least_weights, all, std::min(all, text.least(context)));
-}
-
 Case weigh(const Checkpoint& checkpoint, const std::string& format, const TextMemory& text, StateBytes state, std::int64_t context, const Machine& m) {
   const ModelConfig& config = checkpoint.config();
   const Footprint size = footprint_of(checkpoint);
@@ -153,7 +147,7 @@ Case weigh(const Checkpoint& checkpoint, const std::string& format, const TextMe
   const double share = config.has_experts() ? prompt_share_of_experts : prompt_share;
   c.prompt_tok_s = share * 1e9 * m.int8_gop_s / (size.layer_operations + (float_cost - 1) * size.float_operations);
   const std::int64_t least = residency_of(checkpoint, 0).least;
-  const auto divided = [&](std::int64_t tokens) { return divide_for(tokens, size.bytes, least, text, state, m); };
+  const auto divided = [&](std::int64_t tokens) { return divide(m.memory_bytes - program_bytes - state.row * tokens, size.bytes, least, text.bytes(tokens)); };
   if (const auto division = divided(context)) {
     const bool spills = division->texts > 0;
     if (spills) c.stored_key_bytes = text.stored(context, division->texts);
