@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <limits>
+#include <numeric>
 
 #include "bantam/core/cpu.hpp"
 #include "bantam/io/file.hpp"
@@ -41,15 +42,74 @@ std::int64_t bytes_beside(const Checkpoint& checkpoint, const TextRoom& texts, s
   return buffer_bytes(checkpoint.config(), texts, adapters) + 2 * vectors + margin_bytes;
 }
 
-/// Whether keys and values may go to a file where they would.
-bool may_spill(const TextRoom& texts) {
-  if (!texts.may_spill) return false;
+/// Whether there can be a file for keys and values. Where not, they stay in memory.
+bool can_spill() {
   try {
     const ScratchFile file(ScratchFile::usual_folder(), "keys and values");
     return true;
-  } catch (const Error&) {  // they stay in memory, or there is none
+  } catch (const Error&) {
     return false;
   }
+}
+
+/// What a model, its texts and everything beside them ask for.
+struct Wanted {
+  std::int64_t beside = 0, beside_short = 0;  ///< the second with texts of bounded_context tokens at most
+  std::int64_t weights = 0, least_weights = 0;
+  TextBytes texts = {};
+  std::int64_t short_texts = 0, longest_texts = 0;  ///< of bounded_context tokens at most; as long as they may get
+  bool may_spill = true;
+};
+
+/// Says how long texts are, where nobody has.
+Wanted wanted_by(ModelToLoad& model) {
+  const ModelConfig& config = model.checkpoint.config();
+  TextRoom& texts = model.texts;
+  const std::int64_t usual = std::min(config.context, bounded_context), longest = texts.context == 0 ? config.context : texts.context;
+  if (texts.context == 0) texts.context = usual;
+  TextRoom short_texts = texts;
+  short_texts.context = std::min(texts.context, usual);
+  const TextMemory text(config, texts.kv);
+  const TextBytes each = text.bytes(texts.context);
+  return {.beside = bytes_beside(model.checkpoint, texts, model.adapters),
+          .beside_short = bytes_beside(model.checkpoint, short_texts, model.adapters),
+          .weights = bytes_in_memory(model.checkpoint),
+          .least_weights = residency_of(model.checkpoint, 0).least,
+          .texts = {each.all * texts.sequences, each.usual * texts.sequences, each.least * texts.sequences},
+          .short_texts = text.bytes(short_texts.context).all * texts.sequences,
+          .longest_texts = text.bytes(longest).all * texts.sequences,
+          .may_spill = texts.may_spill};
+}
+
+Wanted sum_of(std::span<const Wanted> all) {
+  Wanted sum;
+  for (const Wanted& one : all) {
+    for (std::int64_t Wanted::* of : {&Wanted::beside, &Wanted::beside_short, &Wanted::weights, &Wanted::least_weights, &Wanted::short_texts, &Wanted::longest_texts}) sum.*of += one.*of;
+    for (std::int64_t TextBytes::* of : {&TextBytes::all, &TextBytes::usual, &TextBytes::least}) sum.texts.*of += one.texts.*of;
+    sum.may_spill = sum.may_spill && one.may_spill;
+  }
+  return sum;
+}
+
+/// To each model its part of what all of them have.
+std::vector<MemoryDivision> share_out(const MemoryDivision& whole, std::span<const Wanted> wanted, const TextBytes& texts) {
+  std::vector<MemoryDivision> division(wanted.size());
+  for (std::size_t i = 0; whole.texts > 0 && i < wanted.size(); ++i) {
+    const TextBytes& own = wanted[i].texts;
+    const double share = static_cast<double>(own.all - own.least) / static_cast<double>(std::max<std::int64_t>(1, texts.all - texts.least));
+    division[i].texts = std::max<std::int64_t>(1, own.least + static_cast<std::int64_t>(share * static_cast<double>(whole.texts - texts.least)));
+  }
+  // The smaller first: what it leaves of its share is the other's.
+  std::vector<std::size_t> order(wanted.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::ranges::sort(order, {}, [&](std::size_t i) { return wanted[i].weights; });
+  std::int64_t room = whole.weights, left = std::ssize(wanted);
+  for (const std::size_t i : order) {
+    division[i].weights = left == 1 ? room : std::min(wanted[i].weights, room / left);
+    room -= division[i].weights;
+    --left;
+  }
+  return division;
 }
 
 }  // namespace
@@ -99,38 +159,39 @@ std::optional<MemoryDivision> divide(std::int64_t room, std::int64_t all_weights
   return std::nullopt;
 }
 
-MemoryDivision divide_memory(const Checkpoint& checkpoint, const std::string& size, TextRoom texts, std::span<const ScaledAdapter> adapters) {
-  const std::int64_t model_context = checkpoint.config().context, usual = std::min(model_context, bounded_context), taken = taken_bytes(), asked = texts.context;
-  if (texts.context == 0) texts.context = usual;
-  const std::int64_t weights = bytes_in_memory(checkpoint), beside = taken + bytes_beside(checkpoint, texts, adapters);
-  const TextMemory text(checkpoint.config(), texts.kv);
+std::vector<MemoryDivision> divide_memory(std::span<ModelToLoad> models, const std::string& size) {
+  std::vector<Wanted> wanted;
+  std::int64_t tokens = 0;
+  for (ModelToLoad& model : models) {
+    wanted.push_back(wanted_by(model));
+    tokens = std::max(tokens, model.texts.context);
+  }
+  Wanted sum = sum_of(wanted);
+  constexpr std::int64_t unbounded = std::numeric_limits<std::int64_t>::max();
+  const std::int64_t taken = taken_bytes();
   std::int64_t bound = 0;
   if (!size.empty()) {
     bound = parse_size("--memory", size);
   } else {
     const std::int64_t free = available_memory();
     bound = taken + free - free / 16;
-    constexpr std::int64_t unbounded = std::numeric_limits<std::int64_t>::max();
-    if (free == 0) return {.weights = unbounded};
     // Memory of a text is taken as it grows: long ones that may never come do not push out weights that fit.
-    TextRoom short_texts = texts;
-    short_texts.context = std::min(texts.context, usual);
-    const std::int64_t left = bound - taken - bytes_beside(checkpoint, short_texts, adapters) - weights;
-    if (text.all(short_texts.context) * texts.sequences <= left) {
-      const std::int64_t longest = asked == 0 ? model_context : asked;
-      const bool fits = text.all(longest) * texts.sequences <= bound - beside - weights;
-      return {.weights = unbounded, .texts = !fits && may_spill(texts) ? bound - beside - weights : 0};
+    if (free == 0 || taken + sum.beside_short + sum.short_texts + sum.weights <= bound) {
+      const std::int64_t room = bound - taken - sum.beside - sum.weights;
+      const bool spills = free > 0 && sum.longest_texts > room && sum.may_spill && can_spill();
+      std::vector<MemoryDivision> division = share_out({.weights = unbounded, .texts = spills ? std::max<std::int64_t>(1, room) : 0}, wanted, sum.texts);
+      for (MemoryDivision& one : division) one.weights = unbounded;
+      return division;
     }
   }
-  TextBytes bytes = text.bytes(texts.context);
-  for (std::int64_t* of_texts : {&bytes.all, &bytes.usual, &bytes.least}) *of_texts *= texts.sequences;
-  if (beside + weights + bytes.all > bound && !may_spill(texts)) bytes.usual = bytes.least = bytes.all;
-  if (beside + bytes.least >= bound) {
-    fail(Errc::out_of_memory, "--memory: expected more than ", beside + bytes.least, " bytes, which the program, buffers and ", texts.context, " tokens take beside weights, found ", bound,
+  const std::int64_t room = bound - taken - sum.beside;
+  if (sum.weights + sum.texts.all > room && !(sum.may_spill && can_spill())) sum.texts.usual = sum.texts.least = sum.texts.all;
+  if (sum.texts.least >= room) {
+    fail(Errc::out_of_memory, "--memory: expected more than ", bound - room + sum.texts.least, " bytes, which the program, buffers and ", tokens, " tokens take beside weights, found ", bound,
          size.empty() ? " free" : "");
   }
   // Where there is too little for weights, loading them says so.
-  return divide(bound - beside, weights, residency_of(checkpoint, 0).least, bytes).value_or(MemoryDivision{.weights = bound - beside - bytes.least});
+  return share_out(divide(room, sum.weights, sum.least_weights, sum.texts).value_or(MemoryDivision{.weights = room - sum.texts.least}), wanted, sum.texts);
 }
 
 std::string description(const Model& model, const Residency& residency) {
@@ -144,8 +205,11 @@ std::string description(const Model& model, const Residency& residency) {
     }
   }
   std::string line = message(in_bytes(model.bytes()), " of weights, ", in_bytes(residency.resident_bytes()), " of them in memory");
-  if (streamed > 0) line += message(": ", streamed, " of ", residency.layers.size(), " layers are read from the file for each pass");
-  if (cached < experts) line += message(streamed > 0 ? ", and " : ": ", "experts beyond ", cached / with_experts, " of ", experts / with_experts, " a layer", streamed > 0 ? "" : " are read from the file");
+  std::vector<std::string> in_file;
+  if (streamed > 0) in_file.push_back(message(streamed, " of ", residency.layers.size(), " layers are read from the file for each pass"));
+  if (cached < experts) in_file.push_back(message("experts beyond ", cached / with_experts, " of ", experts / with_experts, " a layer are read when they are wanted"));
+  if (residency.table_bytes > 0) in_file.push_back(message("rows of ", in_bytes(residency.table_bytes), " of tables are looked up"));
+  for (std::size_t i = 0; i < in_file.size(); ++i) line += (i == 0 ? ": " : i + 1 == in_file.size() ? ", and " : ", ") + in_file[i];
   return line;
 }
 

@@ -35,7 +35,7 @@ class TextMemory {
   bool causal_;
 };
 
-/// What the parts of a process may take.
+/// What a model and its texts may take.
 struct MemoryDivision {
   std::int64_t weights = 0;  ///< LoadOptions::memory_limit
   std::int64_t texts = 0;    ///< of all of them together, with older keys and values in a file; 0: all of each is in memory
@@ -44,10 +44,18 @@ struct MemoryDivision {
 /// else texts have what usual ones take, or where that is too much the least, and weights the rest. Nothing: not even the least of both fits.
 [[nodiscard]] std::optional<MemoryDivision> divide(std::int64_t room, std::int64_t all_weights, std::int64_t least_weights, const TextBytes& texts) noexcept;
 
+/// A model that a process is about to load.
+struct ModelToLoad {
+  const Checkpoint& checkpoint;
+  TextRoom texts;
+  std::span<const ScaledAdapter> adapters = {};  ///< in memory already
+};
 /// Divides what a process may take in all: --memory's SIZE, or where that is empty what the system has left for it, less a sixteenth. The process has
-/// something already, and needs buffers. `adapters` are in memory. Throws Error where nothing is left.
-[[nodiscard]] MemoryDivision divide_memory(const Checkpoint& checkpoint, const std::string& size, TextRoom texts, std::span<const ScaledAdapter> adapters);
-/// "18.5 GB of weights, 12.0 GB of them in memory: 20 of 48 layers are read from the file for each pass, and experts beyond 12 of 128 a layer"
+/// something already, and needs buffers. The smaller of two models is in memory whole, if that leaves the other half of the room. Throws Error where
+/// nothing is left.
+[[nodiscard]] std::vector<MemoryDivision> divide_memory(std::span<ModelToLoad> models, const std::string& size);
+/// "18.5 GB of weights, 12.0 GB of them in memory: experts beyond 12 of 128 a layer are read when they are wanted, and rows of 0.2 GB of tables are
+/// looked up"
 [[nodiscard]] std::string description(const Model& model, const Residency& residency);
 
 /// {memory_bytes, file_bytes, read_bytes, read_gb_s, waited_ms}

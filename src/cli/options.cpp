@@ -214,31 +214,38 @@ std::int64_t context_of(const Model& model, const LoadingOptions& options, std::
   return context == 0 && is_bounded ? std::min(model.config().context, bounded_context) : context;
 }
 
-Model load_model(const std::string& path, const LoadingOptions& options, const TextRoom& texts) {
-  LoadingOptions alone = options;
-  alone.lora.clear();
-  return load_adapted(path, alone, texts).model;
-}
-
-AdaptedModel load_adapted(const std::string& path, const LoadingOptions& options, const TextRoom& texts) {
+std::vector<AdaptedModel> load_together(std::span<const std::string> paths, const LoadingOptions& options, const TextRoom& texts) {
   at_most_one(options.map + options.no_map + options.direct, "--mmap, --no-mmap, --direct");
   const WeightMemory memory = options.map      ? WeightMemory::mapped
                               : options.direct ? WeightMemory::direct
                               : options.no_map ? WeightMemory::huge_pages
                                                : WeightMemory::automatic;
   if (options.map && !options.memory.empty()) throw UsageError("--memory: expected weights that are read, found --mmap");
-  const Checkpoint checkpoint = open_checkpoint(path, options.gptq_zero);
+  std::vector<Checkpoint> checkpoints;
+  for (const std::string& path : paths) checkpoints.push_back(open_checkpoint(path, options.gptq_zero));
   // First: weights get what is left beside them.
   std::vector<AdapterChoice> choices;
   for (const std::string& text : options.lora) choices.push_back(parse_adapter(text));
-  std::vector<ScaledAdapter> adapters = load_adapters(choices, checkpoint.config());
-  const MemoryDivision division = options.map ? MemoryDivision() : divide_memory(checkpoint, options.memory, texts, adapters);
-  const StateMemory text{.limit = division.texts / texts.sequences};
-  Model model = Model::from_checkpoint(checkpoint, {.memory = memory, .verify = options.verify, .memory_limit = division.weights});
-  if (model.residency() != nullptr && options.memory.empty()) note("bantam: " + description(model, *model.residency()));
-  // Nobody has asked for the longest text that a model was made for.
-  if (text.limit > 0 && (texts.context > 0 || !options.memory.empty())) note(message("bantam: keys and values beyond ", in_bytes(text.limit), " a text go to a file in ", ScratchFile::usual_folder().string()));
-  return {options.experts > 0 ? with_other_experts(model, options.experts) : std::move(model), std::move(adapters), text};
+  std::vector<ScaledAdapter> adapters = load_adapters(choices, checkpoints[0].config());
+  std::vector<ModelToLoad> wanted;
+  for (const Checkpoint& checkpoint : checkpoints) wanted.push_back({checkpoint, texts, wanted.empty() ? std::span<const ScaledAdapter>(adapters) : std::span<const ScaledAdapter>()});
+  const std::vector<MemoryDivision> division = options.map ? std::vector<MemoryDivision>(paths.size()) : divide_memory(wanted, options.memory);
+  std::vector<AdaptedModel> loaded;
+  for (std::size_t i = 0; i < paths.size(); ++i) {
+    const StateMemory text{.limit = division[i].texts / texts.sequences};
+    Model model = Model::from_checkpoint(checkpoints[i], {.memory = memory, .verify = options.verify, .memory_limit = division[i].weights});
+    if (model.residency() != nullptr && options.memory.empty()) note("bantam: " + description(model, *model.residency()));
+    // Nobody has asked for the longest text that a model was made for.
+    const bool is_asked = texts.context > 0 || !options.memory.empty();
+    if (text.limit > 0 && is_asked) note(message("bantam: keys and values beyond ", in_bytes(text.limit), " a text go to a file in ", ScratchFile::usual_folder().string()));
+    loaded.push_back({i == 0 && options.experts > 0 ? with_other_experts(model, options.experts) : std::move(model), {}, text});
+  }
+  loaded[0].adapters = std::move(adapters);
+  return loaded;
+}
+
+AdaptedModel load_adapted(const std::string& path, const LoadingOptions& options, const TextRoom& texts) {
+  return std::move(load_together({&path, 1}, options, texts)[0]);
 }
 
 std::vector<std::string> kv_kinds() {

@@ -110,16 +110,16 @@ void add_gptq_zero(CLI::App& app, std::string& target);
 /// Tokens that a text may have: `context`, or where that is 0 what the model was made for, within a bound of memory, told or found, at most
 /// bounded_context.
 [[nodiscard]] std::int64_t context_of(const Model& model, const LoadingOptions& options, std::int64_t context);
-/// Within --memory, which `texts` share; without adapters.
-[[nodiscard]] Model load_model(const std::string& path, const LoadingOptions& options, const TextRoom& texts);
 /// A model, what --lora adds to it, and what a text may take of memory.
 struct AdaptedModel {
   Model model;
   std::vector<ScaledAdapter> adapters;
   StateMemory text = {};
 };
-/// The same with adapters, which share --memory, too.
+/// Within --memory, which adapters and `texts` share.
 [[nodiscard]] AdaptedModel load_adapted(const std::string& path, const LoadingOptions& options, const TextRoom& texts);
+/// And with models beside the first, which have neither adapters nor --experts; each holds such texts.
+[[nodiscard]] std::vector<AdaptedModel> load_together(std::span<const std::string> paths, const LoadingOptions& options, const TextRoom& texts);
 
 /// --kv with every kind that this build has.
 CLI::Option* add_kv(CLI::App& app, std::string& target);

@@ -28,17 +28,17 @@ Json optional(const std::optional<double>& value) { return value ? Json(*value) 
 int measure(const PerplexityArguments& o) {
   apply(o.common);
   const std::string text = read_input(o.file);
-  if (!o.against.empty() && !o.loading.memory.empty()) not_yet("--memory with --against");
-  const TextRoom window{.context = o.context, .kv = o.kv};
-  const auto [model, adapters, room] = load_adapted(o.model, o.loading, window);
-  std::optional<Model> base;
-  if (!o.against.empty()) base = load_model(o.against, o.loading, window);
+  std::vector<std::string> paths{o.model};
+  if (!o.against.empty()) paths.push_back(o.against);
+  const std::vector<AdaptedModel> models = load_together(paths, o.loading, {.context = o.context, .kv = o.kv});
+  const auto& [model, adapters, room] = models[0];
+  const Model* const base = models.size() > 1 ? &models[1].model : nullptr;
   std::int64_t context = o.context;
-  for (const Model* m : {&model, base ? &*base : &model}) context = std::min(context, m->config().context);
+  for (const AdaptedModel& m : models) context = std::min(context, m.model.config().context);
   ProgressBar bar(!o.common.json);
   const PerplexityResult result = perplexity(
       model, text, {.context = context, .limit = o.limit, .threads = static_cast<int>(o.common.threads), .kv = o.kv, .adapters = adapters},
-      base ? &*base : nullptr, [&](std::int64_t done, std::int64_t total) {
+      base, [&](std::int64_t done, std::int64_t total) {
         bar.show(done, total, "windows");
         return true;
       });

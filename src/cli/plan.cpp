@@ -1,5 +1,7 @@
 // `bantam plan`: whether a model fits and how fast it will be, from its header or its config alone.
 
+#include <cmath>
+
 #include "bantam/compress/footprint.hpp"
 #include "bantam/core/cpu.hpp"
 #include "bantam/io/file.hpp"
@@ -38,16 +40,16 @@ constexpr std::int64_t program_bytes = std::int64_t{192} << 20;
 struct Machine {
   std::int64_t memory_bytes;
   double read_gb_s, int8_gop_s;
-  double disk_gb_s = 0;  ///< of weights, ready to be used; 0: nobody knows
+  StreamingRate disk = {};
 };
 
 Machine machine_of(const PlanOptions& o, const Checkpoint& checkpoint) {
-  Machine m{.memory_bytes = available_memory(), .read_gb_s = o.read_gb_s, .int8_gop_s = o.int8_gop_s, .disk_gb_s = o.disk_gb_s};
+  Machine m{.memory_bytes = available_memory(), .read_gb_s = o.read_gb_s, .int8_gop_s = o.int8_gop_s, .disk = {.gb_s = o.disk_gb_s}};
   if (!o.memory.empty()) m.memory_bytes = parse_size("--memory", o.memory);
   const int threads = static_cast<int>(o.common.threads);
   if (m.read_gb_s == 0) m.read_gb_s = measure_read_gb_s(threads);
   if (m.int8_gop_s == 0) m.int8_gop_s = measure_int8_gop_s(threads);
-  if (m.disk_gb_s == 0) m.disk_gb_s = measure_streaming_gb_s(checkpoint);
+  if (m.disk.gb_s == 0) m.disk = measure_streaming(checkpoint);
   return m;
 }
 
@@ -72,12 +74,25 @@ struct Case {
   std::string format;  ///< empty: as it is
   std::int64_t resident_bytes = 0, largest_context = 0;
   bool fits = false;
+  bool streams = false;  ///< some of it stays in the file
   std::int64_t streamed_bytes = 0;  ///< read from the file for each token, where it fits so; prompts read as much for each 512 tokens, and more experts
+  std::int64_t table_bytes = 0;  ///< of the file, in which rows are looked up
   std::int64_t streamed_layers = 0, cached_experts = 0;
   std::int64_t stored_key_bytes = 0;  ///< of the text in a file: what its last token reads
   double generate_tok_s = 0, prompt_tok_s = 0;
   Timeline timeline = {};  ///< of a token, where weights are streamed
 };
+
+/// What it takes on average to read those of a token's experts that are not there: each is missed with the same probability. Few do not keep a
+/// drive busy: none takes less than one alone.
+double seconds_of_misses(std::int64_t used, double missed, double seconds_each, double seconds_alone) {
+  double seconds = 0, probability = std::pow(1 - missed, static_cast<double>(used));
+  for (std::int64_t count = 1; count <= used && missed < 1; ++count) {
+    probability *= missed / (1 - missed) * static_cast<double>(used - count + 1) / static_cast<double>(count);
+    seconds += probability * std::max(seconds_alone, static_cast<double>(count) * seconds_each);
+  }
+  return seconds;
+}
 
 /// What each layer of a model that streams asks for, in a pass of so many tokens.
 std::vector<LayerTime> layer_times(const Checkpoint& checkpoint, const Residency& residency, const Machine& m, std::int64_t tokens) {
@@ -94,19 +109,26 @@ std::vector<LayerTime> layer_times(const Checkpoint& checkpoint, const Residency
   for (const CheckpointTensor& tensor : checkpoint.tensors()) {
     if (tensor.layer < 0 || tensor.is_drafting) continue;
     LayerTime& time = times[static_cast<std::size_t>(tensor.layer)];
-    const double read = 1e-9 * static_cast<double>(tensor.stored_bytes()) / m.disk_gb_s;
+    const double read = 1e-9 * static_cast<double>(tensor.stored_bytes()) / m.disk.gb_s;
     if (tensor.expert < 0) {
       time.arithmetic += seconds(tensor);
       if (!residency.keeps(tensor)) time.read_ahead += read;
       continue;
     }
-    // All experts of a layer are as large; those of a token are any of them, those of a long prompt all.
-    const auto experts = static_cast<double>(config.specs[static_cast<std::size_t>(tensor.layer)].experts), used = static_cast<double>(config.router.used);
-    const double cached = static_cast<double>(residency.layers[static_cast<std::size_t>(tensor.layer)].cached_experts);
-    const double missed = cached == 0 ? 0 : (experts - cached) / experts;
-    time.arithmetic += (1 - missed) * seconds(tensor) * used / experts;
-    time.late_arithmetic += missed * seconds(tensor) * used / experts;
-    time.read_experts += missed * read * (decodes ? used / experts : 1);
+    // Of all experts, which are as large; divided below.
+    time.late_arithmetic += seconds(tensor);
+    time.read_experts += read;
+  }
+  for (std::size_t i = 0; i < times.size(); ++i) {
+    LayerTime& time = times[i];
+    const std::int64_t experts = config.specs[i].experts, cached = residency.layers[i].cached_experts, used = config.router.used;
+    if (experts == 0) continue;
+    const double whole = time.read_experts, arithmetic = time.late_arithmetic * static_cast<double>(used) / static_cast<double>(experts);
+    // Those of a long prompt are all of them.
+    const double missed = cached == 0 ? 0 : decodes ? 1 - expert_hits(cached, experts) : static_cast<double>(experts - cached) / static_cast<double>(experts);
+    time.arithmetic += (1 - missed) * arithmetic;
+    time.late_arithmetic = missed * arithmetic;
+    time.read_experts = decodes ? seconds_of_misses(used, missed, whole / static_cast<double>(experts), m.disk.expert_seconds) : missed * whole;
   }
   return times;
 }
@@ -116,14 +138,15 @@ void stream(Case& c, const Checkpoint& checkpoint, std::int64_t others, const Ma
   if (others >= m.memory_bytes) return;
   const Residency residency = residency_of(checkpoint, m.memory_bytes - others);
   if (!residency.fits()) return;
-  c.fits = true;
+  c.fits = c.streams = true;
   c.resident_bytes = others + residency.resident_bytes();
   c.streamed_bytes = residency.streamed_layer_bytes + residency.missed_expert_bytes;
+  c.table_bytes = residency.table_bytes;
   for (const Residency::Layer& layer : residency.layers) {
     c.streamed_layers += layer.streams;
     c.cached_experts += layer.cached_experts;
   }
-  if (m.disk_gb_s == 0) {
+  if (m.disk.gb_s == 0) {
     c.generate_tok_s = c.prompt_tok_s = 0;
     return;
   }
@@ -192,6 +215,7 @@ Json as_json(const PlanOptions& o, const Checkpoint& checkpoint, const Case& c, 
           {"fits", c.fits},
           {"resident_bytes", c.resident_bytes},
           {"streamed_bytes_per_token", c.streamed_bytes},
+          {"table_bytes", c.table_bytes},
           {"streamed_layers", c.streamed_layers},
           {"cached_experts", c.cached_experts},
           {"stored_key_bytes", c.stored_key_bytes},
@@ -202,7 +226,7 @@ Json as_json(const PlanOptions& o, const Checkpoint& checkpoint, const Case& c, 
           {"kv_bytes_per_token", state.per_token},
           {"state_bytes", state.fixed},
           {"memory_bytes", m.memory_bytes},
-          {"disk_gb_s", m.disk_gb_s > 0 ? Json(m.disk_gb_s) : Json(nullptr)},
+          {"disk_gb_s", m.disk.gb_s > 0 ? Json(m.disk.gb_s) : Json(nullptr)},
           {"read_gb_s", m.read_gb_s},
           {"int8_gop_s", m.int8_gop_s},
           {"shares", {{"decode", decode_share}, {"prompt", prompt_share}, {"experts", prompt_share_of_experts}}},
@@ -220,12 +244,13 @@ std::string as_text(const Checkpoint& checkpoint, const Case& c, const std::vect
                  in_bytes(c.size.token_bytes), "\n");
   out += message("a text          ", state.per_token, " bytes a token in ", config.arch->causal ? o.kv : "f32", state.fixed > 0 ? message(" and ", in_bytes(state.fixed), " of recurrent states") : "", ": ",
                  in_bytes(state.fixed + state.per_token * context), " for ", context, " tokens; the model was made for ", config.context, "\n");
-  out += message("memory          ", in_bytes(c.resident_bytes), " with buffers, ", !c.fits ? "does NOT fit in " : c.streamed_bytes > 0 ? "runs from its file in " : "fits in ", in_bytes(m.memory_bytes));
+  out += message("memory          ", in_bytes(c.resident_bytes), " with buffers, ", !c.fits ? "does NOT fit in " : c.streams ? "runs from its file in " : "fits in ", in_bytes(m.memory_bytes));
   out += c.fits ? message("; the largest context is ", c.largest_context, "\n") : std::string("\n");
+  if (c.table_bytes > 0) out += message("looked up       a row for each token in ", in_bytes(c.table_bytes), " of the file's tables\n");
   if (c.streamed_bytes > 0) {
     out += message("streamed        ", in_bytes(c.streamed_bytes), " a token: ", c.streamed_layers, " of ", config.layers, " layers");
-    if (config.has_experts()) out += message(", and experts beyond ", c.cached_experts, " that are cached, were they chosen evenly");
-    out += m.disk_gb_s > 0 ? message(", at ", fixed(m.disk_gb_s, 2), " GB/s\n") : "; --disk-gb-s says how fast that is\n";
+    if (config.has_experts()) out += message(", and experts beyond ", c.cached_experts, " that are cached, as texts choose them");
+    out += m.disk.gb_s > 0 ? message(", at ", fixed(m.disk.gb_s, 2), " GB/s\n") : "; --disk-gb-s says how fast that is\n";
   }
   if (c.stored_key_bytes > 0) out += message("keys, values    ", in_bytes(c.stored_key_bytes), " of such a text are in a file: its last token reads all of them, those before less\n");
   if (c.fits && c.prompt_tok_s > 0) {
@@ -238,9 +263,9 @@ std::string as_text(const Checkpoint& checkpoint, const Case& c, const std::vect
   table.add({"compressed to", "bytes", "text tok/s", "prompt tok/s", ""});
   for (const Case& other : others) {
     table.add({other.format, in_bytes(other.size.bytes), other.generate_tok_s > 0 ? fixed(other.generate_tok_s, 1) : "-", other.prompt_tok_s > 0 ? fixed(other.prompt_tok_s, 0) : "-",
-               other.streamed_bytes > 0 ? "runs from its file" : other.fits ? "fits" : "does not fit"});
+               other.streams ? "runs from its file" : other.fits ? "fits" : "does not fit"});
   }
-  const auto fits_whole = [](const Case& other) { return other.fits && other.streamed_bytes == 0; };
+  const auto fits_whole = [](const Case& other) { return other.fits && !other.streams; };
   const auto best = std::ranges::find_if(others, fits_whole);
   out += "\n" + table.text();
   if (best != others.end()) out += "\n" + command_of(o, best->format) + "\n";
@@ -301,7 +326,8 @@ void add_plan(CLI::App& app, Action& action) {
       "Sizes follow from the shapes alone. Speeds are shares of what this machine reads and computes, as\n"
       "measured for models of real shapes (docs/numbers.md): decoding reads the weights that work for a\n"
       "token, a prompt computes with them. A file that does not fit is run all the same (--memory of run):\n"
-      "reads and arithmetic of a pass are followed in time, experts taken as chosen evenly.\n\n"
+      "reads and arithmetic of a pass are followed in time, and experts are found in their caches as often\n"
+      "as texts were seen to.\n\n"
       "Examples:\n"
       "  bantam plan Qwen3-8B\n"
       "  bantam plan config.json --format i4.g32 --memory 16GiB --read-gb-s 60 --int8-gop-s 900",

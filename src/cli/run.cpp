@@ -117,9 +117,8 @@ void finish_options(RunOptions& o, const SamplingArguments& arguments) {
     not_yet("--chat with --load-session or --save-session");
 }
 
-Session open_session(const RunOptions& o) {
-  auto [model, adapters, text] =
-      load_adapted(o.model, o.loading, {.context = o.context, .kv = o.kv, .sequences = std::max<std::int64_t>({1, o.continuations, o.beams}), .may_spill = true});
+Session open_session(const RunOptions& o, AdaptedModel loaded) {
+  auto& [model, adapters, text] = loaded;
   if (o.context > model.config().context) {
     warn(message("a context of ", o.context, " tokens, the model was made for ", model.config().context));
   }
@@ -161,7 +160,6 @@ int open_chat(RunOptions o, Session& session) {
 }
 
 int run(RunOptions o) {
-  if (!o.loading.memory.empty() && !o.draft.empty()) not_yet("--memory with --draft");
   // What is wrong with the prompt shows before the model is loaded.
   std::optional<std::string> prompt;
   const bool resumes = !o.load_session.empty() && !o.has_prompt && !o.has_file;
@@ -173,11 +171,14 @@ int run(RunOptions o) {
   }
   apply(o.common);
   if (!o.save_session.empty()) refuse_overwriting(o.model, o.save_session);
-  Session session = open_session(o);
+  std::vector<std::string> paths{o.model};
+  if (!o.draft.empty()) paths.push_back(o.draft);
+  std::vector<AdaptedModel> models = load_together(paths, o.loading, {.context = o.context, .kv = o.kv, .sequences = std::max<std::int64_t>({1, o.continuations, o.beams}), .may_spill = true});
+  Session session = open_session(o, std::move(models[0]));
   if (o.grammar) o.generate.grammar.emplace(*o.grammar, session.model().tokenizer());
   if (o.continuations > 0 || o.beams > 0) return write_several(o, session, prompt.value_or(""));
   if (o.draft.empty()) return o.chat ? open_chat(o, session) : generate(o, session, prompt);
-  Session draft(load_model(o.draft, o.loading, {}), {.context = session.context(), .threads = static_cast<int>(o.common.threads), .kv = o.kv});
+  Session draft(std::move(models[1].model), {.context = session.context(), .threads = static_cast<int>(o.common.threads), .kv = o.kv, .memory = models[1].text});
   RunOptions with_draft = o;
   with_draft.generate.speculation.draft = &draft;
   return o.chat ? open_chat(with_draft, session) : generate(with_draft, session, prompt);

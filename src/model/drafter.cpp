@@ -22,8 +22,8 @@ ModelWeights weights_of_drafter(const ModelConfig& drafter, const ModelWeights& 
 
 }  // namespace
 
-Drafter::Drafter(const ModelConfig& config, const ModelWeights& weights, std::int64_t context_tokens, int threads)
-    : config_(config.drafter()), weights_(weights_of_drafter(config_, weights)), own_(weights_.layers.front().drafting), kernels_(kernels_in_use()),
+Drafter::Drafter(const ModelConfig& config, const ModelWeights& weights, const MatrixSource* embedding, std::int64_t context_tokens, int threads)
+    : config_(config.drafter()), weights_(weights_of_drafter(config_, weights)), own_(weights_.layers.front().drafting), embedding_(weights_.embedding, embedding), kernels_(kernels_in_use()),
       forward_(config_, weights_, context_tokens, threads), codes_(static_cast<std::size_t>(forward_.threads())) {
   pairs_.serve(kernels_, own_.projection);
 }
@@ -34,11 +34,12 @@ void Drafter::project(std::span<const TokenId> tokens, std::span<const float> st
   const auto scale = static_cast<float>(config_.scales.embedding);
   pairs_.resize(count, 2 * dim);
   projected_.resize(static_cast<std::size_t>(count * dim));
+  embedding_.read(count, [&](std::int64_t t) { return tokens[static_cast<std::size_t>(t)]; });
   Team& team = forward_.team();
   team.deal(count, team.grain_of(count, 4), [&](Range part, int worker) {
     for (std::int64_t t = part.begin; t < part.end; ++t) {
       const std::span embedding(pairs_.row(t), static_cast<std::size_t>(dim));
-      weights_.embedding.read_row(tokens[static_cast<std::size_t>(t)], embedding, codes_[static_cast<std::size_t>(worker)]);
+      embedding_.copy(t, tokens[static_cast<std::size_t>(t)], embedding, codes_[static_cast<std::size_t>(worker)]);
       for (float& x : embedding) x *= scale;
       normalize_row(kernels_, config_, embedding.data(), own_.embedding_norm, {}, embedding.data());
       normalize_row(kernels_, config_, states.data() + t * dim, own_.state_norm, {}, embedding.data() + dim);

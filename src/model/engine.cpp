@@ -114,7 +114,10 @@ struct Engine::Shared {
   /// The same.
   Drafter& drafting() {
     if (drafter && drafter->is_forked()) (void)drafter.release();
-    if (!drafter) drafter = std::make_unique<Drafter>(model.config(), model.weights(), context, threads);
+    if (!drafter) {
+      (void)running();
+      drafter = std::make_unique<Drafter>(model.config(), model.weights(), blocks != nullptr ? blocks->table(Role::embedding) : nullptr, context, threads);
+    }
     return *drafter;
   }
 };

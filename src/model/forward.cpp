@@ -135,7 +135,7 @@ Forward::Forward(const ModelConfig& config, const ModelWeights& weights, std::in
 
 Forward::Forward(const ModelConfig& config, const ModelWeights& weights, const BlockSource* blocks, std::int64_t context_tokens, int threads)
     : config_(config), weights_(weights), resident_(weights), blocks_(blocks != nullptr ? *blocks : resident_), served_(static_cast<std::size_t>(config.layers)), kernels_(kernels_in_use()),
-      team_(threads), mlp_(kernels_, config.gate, static_cast<float>(config.scales.gate)) {
+      team_(threads), embedding_(weights.embedding, blocks_.table(Role::embedding)), per_layer_embedding_(weights.per_layer_embedding, blocks_.table(Role::per_layer_embedding)), mlp_(kernels_, config.gate, static_cast<float>(config.scales.gate)) {
   check_positions(config, context_tokens, "context");
   make_mixers(context_tokens);
   for (std::int64_t i = 0; i < config.layers; ++i) {
@@ -258,6 +258,7 @@ void Forward::run(std::span<const SequenceInput> sequences, PassSink sink, KeepG
     find_keys();
     resize(static_cast<std::int64_t>(rows_.size()));
     plan();
+    look_up();
     stopped_ = false;
     const auto begun = std::chrono::steady_clock::now();
     layers([&](std::int64_t now) { return keep_going(read + now); });
@@ -408,6 +409,13 @@ void Forward::find_angles(Range rows) noexcept {
   }
 }
 
+/// Reads what tables in the file have for the pass.
+void Forward::look_up() {
+  const auto id_of = [&](std::int64_t t) { return inputs_[static_cast<std::size_t>(t)].id; };
+  embedding_.read(std::ssize(rows_), id_of);
+  if (per_layer_) per_layer_embedding_.read(std::ssize(rows_), id_of);
+}
+
 /// residual = rows of the embedding, or those that came in their place.
 void Forward::embed(Team& team) noexcept {
   const auto scale = static_cast<float>(config_.scales.embedding);
@@ -419,7 +427,7 @@ void Forward::embed(Team& team) noexcept {
       if (input.embedding != nullptr) {
         std::ranges::copy_n(input.embedding, config_.dim, row.begin());
       } else {
-        weights_.embedding.read_row(input.id, row, codes);
+        embedding_.copy(t, input.id, row, codes);
         for (std::size_t c = 0; scale != 1 && c < row.size(); ++c) row[c] *= scale;
       }
       const std::span scratch(position_rows_[static_cast<std::size_t>(worker)].data(), weights_.position_embedding.empty() ? 0 : row.size());
@@ -437,8 +445,9 @@ void Forward::embed(Team& team) noexcept {
     }
   });
   // Rows that came in the place of a token's are taken for those of the first, which pads.
-  per_layer_->embed(pass, {weights_.per_layer_embedding, weights_.per_layer_projection, weights_.per_layer_norm}, normed_,
-                    [&](std::int64_t t) { return inputs_[static_cast<std::size_t>(t)].id; });
+  per_layer_->embed(pass, weights_.per_layer_projection, weights_.per_layer_norm, normed_, [&](std::int64_t t, std::span<float> out, RowCodes& codes) {
+    per_layer_embedding_.copy(t, inputs_[static_cast<std::size_t>(t)].id, out, codes);
+  });
 }
 
 /// What a branch made waits until the next one settles it row by row, for a barrier less.

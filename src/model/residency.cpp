@@ -39,6 +39,11 @@ namespace detail {
 
 bool can_stream(const CheckpointTensor& tensor) noexcept { return tensor.is_matrix && tensor.layer >= 0 && !tensor.is_drafting && !info_of(tensor.role).stays_float(); }
 
+bool can_look_up(const CheckpointTensor& tensor) noexcept {
+  const RoleInfo& role = info_of(tensor.role);
+  return role.is_looked_up() && !role.stays_float();
+}
+
 std::int64_t room_in_slot(const CheckpointTensor& tensor) noexcept {
   return static_cast<std::int64_t>(round_up(tensor.source->room_bytes(), MappedFile::block_bytes));
 }
@@ -46,6 +51,7 @@ std::int64_t room_in_slot(const CheckpointTensor& tensor) noexcept {
 }  // namespace detail
 
 bool Residency::keeps(const CheckpointTensor& tensor) const noexcept {
+  if (detail::can_look_up(tensor)) return tensor.role == Role::embedding && keeps_embedding;
   if (!detail::can_stream(tensor)) return true;
   const Layer& layer = layers[static_cast<std::size_t>(tensor.layer)];
   return tensor.expert >= 0 ? layer.cached_experts == 0 : !layer.streams;
@@ -57,17 +63,25 @@ std::int64_t bytes_in_memory(const Checkpoint& checkpoint) {
   return sum;
 }
 
+double expert_hits(std::int64_t cached, std::int64_t experts) noexcept {
+  constexpr double c = 0.08;
+  const double share = static_cast<double>(cached) / static_cast<double>(experts);
+  return share * (1 + c) / (share + c);
+}
+
 Residency residency_of(const Checkpoint& checkpoint, std::int64_t limit) {
   const ModelConfig& config = checkpoint.config();
-  Residency r{.layers = std::vector<Residency::Layer>(static_cast<std::size_t>(config.layers)), .limit = limit};
+  Residency r{.layers = std::vector<Residency::Layer>(static_cast<std::size_t>(config.layers)), .keeps_embedding = config.tied && config.has_head, .limit = limit};
   std::vector<LayerBytes> of(r.layers.size());
   std::int64_t core = 0;
   for (std::size_t i = 0; i < of.size(); ++i) of[i].experts.resize(static_cast<std::size_t>(config.specs[i].experts));
   for (const CheckpointTensor& tensor : checkpoint.tensors()) {
-    if (tensor.layer < 0 || tensor.is_drafting) {
+    if (detail::can_look_up(tensor) && !r.keeps(tensor)) {
+      r.table_bytes += tensor.stored_bytes();
+    } else if (tensor.layer < 0 || tensor.is_drafting) {
       core += pinned_bytes_of(tensor);
-      continue;
     }
+    if (tensor.layer < 0 || tensor.is_drafting) continue;
     LayerBytes& layer = of[static_cast<std::size_t>(tensor.layer)];
     if (!detail::can_stream(tensor)) {
       layer.kept += pinned_bytes_of(tensor);
@@ -128,7 +142,7 @@ Residency residency_of(const Checkpoint& checkpoint, std::int64_t limit) {
   for (std::size_t i = 0; i < of.size(); ++i) {
     if (of[i].experts.empty()) continue;
     const auto experts = experts_of(i);
-    const double missed = static_cast<double>(experts - r.layers[i].cached_experts) / static_cast<double>(experts);
+    const double missed = 1 - expert_hits(r.layers[i].cached_experts, experts);
     r.missed_expert_bytes += static_cast<std::int64_t>(missed * static_cast<double>(of[i].expert_file / experts * config.router.used));
   }
   return r;

@@ -2,6 +2,7 @@
 #include "bantam/model/streamed_blocks.hpp"
 
 #include <algorithm>
+#include <map>
 
 #include "bantam/io/disk.hpp"
 #include "expert_cache.hpp"
@@ -41,6 +42,7 @@ struct StreamedBlocks::Store {
   explicit Store(const DiskReading& disk) : readers(disk.readers, reading_by(disk)) {}
 
   std::vector<Layer> layers;
+  std::vector<std::pair<Role, const MatrixSource*>> tables;  ///< that are looked up in the file
   std::array<LayerSlot, 2> slots;
   std::vector<std::int64_t> order;  ///< layers that stream
   std::int64_t last = -1;           ///< layer that was acquired
@@ -109,6 +111,10 @@ StreamedBlocks::StreamedBlocks(const Checkpoint& checkpoint, const ModelWeights&
   s.layers.resize(residency.layers.size());
   for (const CheckpointTensor& tensor : checkpoint.tensors()) {
     if (residency.keeps(tensor)) continue;
+    if (tensor.layer < 0) {
+      s.tables.emplace_back(tensor.role, tensor.source.get());
+      continue;
+    }
     Layer& layer = s.layers[static_cast<std::size_t>(tensor.layer)];
     if (tensor.expert >= 0) {
       layer.experts.add(tensor);
@@ -173,28 +179,52 @@ std::size_t StreamedBlocks::acquire_experts(std::int64_t index, std::span<std::i
   return layer.experts.empty() ? wanted.size() : layer.experts.acquire(s.readers, layer.own, wanted, s.experts);
 }
 
-double measure_streaming_gb_s(const Checkpoint& checkpoint) {
+const MatrixSource* StreamedBlocks::table(Role role) const {
+  const auto found = std::ranges::find(store_->tables, role, &std::pair<Role, const MatrixSource*>::first);
+  return found == store_->tables.end() ? nullptr : found->second;
+}
+
+StreamingRate measure_streaming(const Checkpoint& checkpoint) {
   const DiskReading disk = disk_of(checkpoint);
-  if (disk.gb_s == 0) return 0;
+  if (disk.gb_s == 0) return {};
+  ReaderPool readers(disk.readers, reading_by(disk));
+  std::shared_ptr<std::byte> room;
+  std::size_t room_bytes = 0;
+  const auto seconds_of = [&](const StreamUnit& unit) {
+    if (unit.bytes() > room_bytes) {
+      room = nn::allocate_blocks(room_bytes = unit.bytes());
+      std::fill_n(room.get(), unit.bytes(), std::byte{});  // as slots are, once they were used
+    }
+    const Stopwatch watch;
+    unit.finish(readers, *readers.read(unit.parts(), room.get(), ReaderPool::Haste::wanted_now));
+    return watch.seconds();
+  };
   // Here and there, so that no cache of the drive's has all of them.
-  constexpr std::size_t most = std::size_t{64} << 20;
+  constexpr std::size_t most = std::size_t{64} << 20, step = 7;
   std::vector<const CheckpointTensor*> tensors;
+  std::map<std::pair<std::int64_t, std::int64_t>, StreamUnit> experts;
   for (const CheckpointTensor& tensor : checkpoint.tensors()) {
-    if (detail::can_stream(tensor) && tensor.source->room_bytes() <= most / 2) tensors.push_back(&tensor);
+    if (!detail::can_stream(tensor)) continue;
+    if (tensor.source->room_bytes() <= most / 2) tensors.push_back(&tensor);
+    if (tensor.expert >= 0) experts[{tensor.layer, tensor.expert}].add(tensor);
   }
   StreamUnit unit;
   std::int64_t bytes = 0;
-  for (std::size_t i = 0, at = 0; i < tensors.size() && unit.bytes() < most / 2; ++i, at += 7) {
+  for (std::size_t i = 0, at = 0; i < tensors.size() && unit.bytes() < most / 2; ++i, at += step) {
     unit.add(*tensors[at % tensors.size()]);
     bytes += tensors[at % tensors.size()]->stored_bytes();
   }
-  if (unit.empty()) return disk.gb_s;
-  const std::shared_ptr<std::byte> room = nn::allocate_blocks(unit.bytes());
-  ReaderPool readers(disk.readers, reading_by(disk));
-  std::fill_n(room.get(), unit.bytes(), std::byte{});  // as slots are, once they were used
-  const Stopwatch watch;
-  unit.finish(readers, *readers.read(unit.parts(), room.get(), ReaderPool::Haste::wanted_now));
-  return 1e-9 * static_cast<double>(bytes) / watch.seconds();
+  if (unit.empty()) return {.gb_s = disk.gb_s};
+  StreamingRate rate{.gb_s = 1e-9 * static_cast<double>(bytes) / seconds_of(unit)};
+  constexpr std::size_t alone = 16;
+  if (experts.size() < alone) return rate;
+  const auto apart = static_cast<std::ptrdiff_t>(experts.size() / alone);
+  auto expert = experts.begin();
+  for (std::size_t i = 0; i < alone; ++i) {
+    rate.expert_seconds += seconds_of(expert->second) / alone;
+    if (i + 1 < alone) std::advance(expert, apart);
+  }
+  return rate;
 }
 
 StreamStats StreamedBlocks::stats() const {

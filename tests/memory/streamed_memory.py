@@ -7,13 +7,13 @@ least that works, one line says what that is. A control group's bound is found w
 """
 
 import json
-import os
 import pathlib
 import re
 import subprocess
 import sys
 import tempfile
 
+from control_group import new_group, within
 from peak_memory import peak_of
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[1]))
@@ -36,10 +36,10 @@ def check(bantam, model, share, adapter):
     bound = int(weights * share)
     whole, _ = peak_of([bantam, "run", model, *RUN])
     out, peak = peak_of([bantam, "run", model, *RUN, "--memory", bound])
-    whole, within = json.loads(whole), json.loads(out)
-    stats = within["stats"]
+    whole, bounded = json.loads(whole), json.loads(out)
+    stats = bounded["stats"]
     failures = []
-    if within["tokens"] != whole["tokens"]:
+    if bounded["tokens"] != whole["tokens"]:
         failures.append("other tokens")
     if peak > ALLOWED * bound:
         failures.append("TOO MUCH")
@@ -64,27 +64,19 @@ def check(bantam, model, share, adapter):
         if seen[0] != seen[1]:
             failures.append(f"another {verb[0]}")
             print(failures[-1])
+    # Another model shares the bound: this one is its own draft, and guesses right.
+    for verb, more, same in (("run", ["--draft", model], "tokens"), ("perplexity", ["--against", model], "kl_mean")):
+        command = [bantam, verb, model, *(RUN if verb == "run" else [TEXT, "--context", 64, "--json"]), *more, "--memory", 2 * bound]
+        out, peak = peak_of(command)
+        expected = whole[same] if verb == "run" else 0.0
+        if json.loads(out)[same] != expected or peak > ALLOWED * 2 * bound:
+            failures.append(f"{verb} {more[0]}: {json.loads(out)[same]} of {expected}, {peak} bytes of {2 * bound}")
+            print(failures[-1])
     low = subprocess.run([bantam, "run", model, *map(str, RUN), "--memory", str(bound // 6)], capture_output=True, text=True)
     if low.returncode != 1 or not re.fullmatch(r"bantam: .*expected (more than|at least) \d+ bytes.*, found .*\d+\n", low.stderr):
         failures.append(f"below the floor: {low.returncode}, {low.stderr!r}")
         print(failures[-1])
     return bool(failures)
-
-
-def new_group(bound):
-    """A control group of `bound` bytes, in the version that the machine has; None: it may not be made here."""
-    for path, limit in (("/sys/fs/cgroup/memory", "memory.limit_in_bytes"), ("/sys/fs/cgroup", "memory.max")):
-        group = pathlib.Path(path) / f"bantam-test-{os.getpid()}"
-        try:
-            group.mkdir()
-        except OSError:
-            continue
-        try:
-            (group / limit).write_text(str(bound))
-            return group
-        except OSError:
-            group.rmdir()
-    return None
 
 
 def check_group(bantam, model, share):
@@ -95,11 +87,10 @@ def check_group(bantam, model, share):
         print(f"{model.name}: no control group can be made here, so none is tested")
         return False
     try:
-        enter = f"echo $$ > {group}/cgroup.procs && exec \"$@\""
         whole = json.loads(peak_of([bantam, "run", model, *RUN])[0])
-        run = subprocess.run(["sh", "-c", enter, "sh", *map(str, [bantam, "run", model, *RUN])], capture_output=True, text=True)
-        within = json.loads(run.stdout) if run.returncode == 0 else None
-        good = within is not None and within["tokens"] == whole["tokens"] and within["stats"]["streamed_bytes"] > 0 and "in memory: " in run.stderr
+        run = subprocess.run(within(group, [bantam, "run", model, *RUN]), capture_output=True, text=True)
+        bounded = json.loads(run.stdout) if run.returncode == 0 else None
+        good = bounded is not None and bounded["tokens"] == whole["tokens"] and bounded["stats"]["streamed_bytes"] > 0 and "in memory: " in run.stderr
         print(f"{model.name}: in a control group of {share:.0%} of its weights: {'ok' if good else (run.returncode, run.stdout, run.stderr)}")
         return not good
     finally:

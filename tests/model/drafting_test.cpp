@@ -1,4 +1,5 @@
 // Layers that guess the token after the next one: every architecture whose files have them.
+#include "bantam/model/residency.hpp"
 #include "tiny_model.hpp"
 
 namespace bantam::test {
@@ -46,6 +47,12 @@ TEST_CASE("layers that draft compute the reference's logits, the same from every
       CHECK(distance(logits, tiny.reference().drafted_logits(tokens)) < drafting_tolerance);
       CHECK(drafted(Model::load(folder / "m.gguf"), tokens) == logits);
       CHECK(drafted(Model::load(folder / "m.bantam"), tokens) == logits);
+      // Its embedding may be looked up in the file.
+      for (const char* name : {"hf", "m.gguf", "m.bantam"}) {
+        const Residency least = residency_of(Checkpoint::open(folder / name), 0);
+        CHECK((least.table_bytes == 0) == tied);
+        CHECK(drafted(Model::load(folder / name, {.memory_limit = least.least}), tokens) == logits);
+      }
       // Whatever is read at once, the last is the same.
       const std::vector<float> at_once = drafted(hf, tokens, 13);
       CHECK(std::equal(at_once.end() - tiny.vocab, at_once.end(), logits.end() - tiny.vocab));

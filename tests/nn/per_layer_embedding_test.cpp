@@ -37,7 +37,7 @@ TEST_CASE("per-layer embeddings of any layer add what the formula says, on any n
     block.resize(tokens, true);
     x.resize(tokens, stream_dim);
     for (std::int64_t t = 0; t < tokens; ++t) std::copy_n(&embedded(t, 0), stream_dim, x.row(t));
-    block.embed(pass, {stored_table, stored_projection, norm}, x, id_of);
+    block.embed(pass, stored_projection, norm, x, [&](std::int64_t t, std::span<float> out, RowCodes& scratch) { stored_table.read_row(id_of(t), out, scratch); });
     for (std::int64_t t = 0; t < tokens; ++t) std::copy_n(&stream(t, 0), stream_dim, x.row(t));
     std::vector<float> all;
     for (std::int64_t layer = 0; layer < layers; ++layer) {

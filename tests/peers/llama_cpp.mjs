@@ -28,6 +28,7 @@ or, of several models or batches, an array of them: to start takes longer than a
   --kv TYPE        type of the key-value cache: f16 (default, as llama.cpp), f32 or q8_0 (with flash attention, as
                    llama.cpp wants it)
   --batch N        tokens of one prompt evaluated at once (default 512); may be given again
+  --mmap           map the file, whatever the library would choose
   --lora FILE:S    a GGUF adapter of each model in turn, and what it is multiplied by
   --output FILE    where the JSON goes, instead of standard output, on which --vocab makes the addon write a line
   --help           this text
@@ -53,6 +54,7 @@ function readCommandLine() {
       logits: {type: "boolean", default: false},
       embed: {type: "boolean", default: false},
       rank: {type: "boolean", default: false},
+      mmap: {type: "boolean", default: false},
       top: {type: "string", default: "10"},
       threads: {type: "string", default: "2"},
       context: {type: "string"},
@@ -82,6 +84,7 @@ function readCommandLine() {
     logits: values.logits,
     embed: values.embed,
     rank: values.rank,
+    mmap: values.mmap,
     top: count(values.top, "top", 1),
     threads: count(values.threads, "threads", 1),
     context: values.context == null ? null : count(values.context, "context", 1),
@@ -222,6 +225,7 @@ async function main() {
       modelPath: path,
       gpuLayers: 0,
       ignoreMemorySafetyChecks: true,
+      ...(options.mmap ? {useMmap: true} : {}),
       ...(options.vocab == null ? {} : {metadataOverrides: {tokenizer: {ggml: {model: options.vocab}}}})
     });
     try {

@@ -5,7 +5,9 @@
 #include <memory>
 #include <span>
 
+#include "bantam/model/matrix_source.hpp"
 #include "bantam/model/weights.hpp"
+#include "bantam/nn/blocks/role.hpp"
 
 namespace bantam::inline v0 {
 
@@ -26,6 +28,11 @@ class BlockSource {
   [[nodiscard]] virtual std::size_t acquire_experts(std::int64_t layer, std::span<std::int64_t> wanted) const {
     (void)layer;
     return wanted.size();
+  }
+  /// Where rows of a table are looked up; null: in memory.
+  [[nodiscard]] virtual const MatrixSource* table(Role role) const {
+    (void)role;
+    return nullptr;
   }
 
  protected:

@@ -11,6 +11,7 @@
 #include "bantam/model/block_source.hpp"
 #include "bantam/model/roles.hpp"
 #include "bantam/model/sequence_input.hpp"
+#include "bantam/model/table_rows.hpp"
 #include "bantam/nn/blocks/experts.hpp"
 #include "bantam/nn/blocks/latent_expert.hpp"
 #include "bantam/nn/blocks/mixer.hpp"
@@ -132,6 +133,7 @@ class Forward {
   void find_adapted(std::span<const SequenceInput> sequences);
   void adapt_layer(std::int64_t layer, const LayerWeights& w);
   void adapt_model(std::span<const std::int64_t> outputs);
+  void look_up();
   void embed(Team& team) noexcept;
   void layers(KeepGoing keep_going);
   void find_angles(Range rows) noexcept;
@@ -187,6 +189,7 @@ class Forward {
     std::int64_t position = 0;  ///< of its first token in the pass
   };
   std::vector<StoredKeys> stored_keys_;
+  TableRows embedding_, per_layer_embedding_;
   std::vector<AdaptedRows> adapted_;
   std::int64_t adapted_ranks_ = 0;  ///< the most of a row, as nn::LowRankTerms has them
   nn::LowRankTerms terms_;          ///< of the layer at work

@@ -46,6 +46,8 @@ class MatrixSource : public PieceSource {
 
   /// One row as floats, columns in the model's order. out: (columns).
   virtual void read_row(std::int64_t row, std::span<float> out, RowCodes& scratch) const = 0;
+  /// The same of a row here and there: reads it, and its panel at most, from the file without mapping a page.
+  virtual void look_up(std::int64_t row, std::span<float> out, RowCodes& scratch) const { read_row(row, out, scratch); }
   /// The format that fill_panel() writes: format(), or f32 where a panel of that cannot be put together row by row.
   [[nodiscard]] virtual const FormatInfo& panel_format() const noexcept { return *format_; }
   /// Writes these of its rows to rows `first`, `first` + 1, ... of a panel.

@@ -12,7 +12,7 @@
 namespace bantam::inline v0 {
 
 /// Two slots, whatever the depth: while one layer is run, the next that is not in memory is read into the other, around the system's page
-/// cache where that is faster. A cache of experts for each layer, of those used last. What reading throws,
+/// cache where that is faster. A cache of experts for each layer, of those used last. Rows of tables are looked up in the file. What reading throws,
 /// acquire() and acquire_experts() throw, and read again when they are called again; a file that changed since it was opened is an error.
 /// The checkpoint and the weights outlive it.
 class StreamedBlocks final : public BlockSource {
@@ -24,6 +24,7 @@ class StreamedBlocks final : public BlockSource {
   /// Throws invalid_argument while handles of both slots' layers exist.
   [[nodiscard]] std::shared_ptr<const LayerWeights> acquire(std::int64_t layer) const override;
   [[nodiscard]] std::size_t acquire_experts(std::int64_t layer, std::span<std::int64_t> wanted) const override;
+  [[nodiscard]] const MatrixSource* table(Role role) const override;
   /// From any thread.
   [[nodiscard]] StreamStats stats() const;
 
@@ -32,8 +33,12 @@ class StreamedBlocks final : public BlockSource {
   std::unique_ptr<Store> store_;
 };
 
-/// Bytes of a model's file a second, in GB/s, that come into memory ready to be used: blocks of GGUF are rearranged on the way. Reads 64 MB, with what
-/// measure_disk() chose. 0: it has no file, or one too small to tell.
-[[nodiscard]] double measure_streaming_gb_s(const Checkpoint& checkpoint);
+/// How weights come into memory ready to be used: blocks of GGUF are rearranged on the way.
+struct StreamingRate {
+  double gb_s = 0;            ///< bytes of the file a second, in GB/s; 0: it has no file, or one too small to tell
+  double expert_seconds = 0;  ///< of one expert's matrices, read alone; 0: it has none, or nobody knows
+};
+/// Reads 64 MB and 16 experts, with what measure_disk() chose.
+[[nodiscard]] StreamingRate measure_streaming(const Checkpoint& checkpoint);
 
 }  // namespace bantam::inline v0

@@ -60,6 +60,12 @@ class NativeSource final : public Strip16Source {
     return std::make_shared<NativeSource>(TensorPart(*parts_[0].entry, bytes), std::move(some));
   }
 
+  void look_up(std::int64_t row, std::span<float> out, RowCodes& scratch) const override {
+    const std::int64_t first = row / panel_rows * panel_rows;
+    const auto room = allocate_storage(static_cast<std::size_t>(format_->panel_bytes(columns_)));
+    file().read({panel_of(row), static_cast<std::size_t>(format_->panel_bytes(columns_))}, room.get());
+    WeightMatrix(*format_, std::min<std::int64_t>(panel_rows, rows_ - first), columns_, room, order_).read_row(row - first, out, scratch);
+  }
   [[nodiscard]] WeightMatrix load(Reading reading) const override { return reading == Reading::mapped ? matrix_ : MatrixSource::load(reading); }
   [[nodiscard]] std::size_t room_bytes() const noexcept override { return round_up(static_cast<std::size_t>(lead() + bytes()), MappedFile::block_bytes); }
   [[nodiscard]] std::int64_t pieces() const noexcept override { return div_up(lead() + bytes(), piece_bytes); }

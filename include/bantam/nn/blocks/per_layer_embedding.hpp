@@ -20,13 +20,6 @@ struct PerLayerOptions {
   ops::Gate gate = ops::Gate::gelu_tanh;
 };
 
-/// What a model has of them, for all layers.
-struct PerLayerTables {
-  const WeightMatrix& embedding;   ///< (vocab, layers * width)
-  const WeightMatrix& projection;  ///< (layers * width, dim)
-  const std::vector<float>& norm;  ///< (width)
-};
-
 /// The embedding of one layer: (rms_norm(projected / sqrt(dim)) + sqrt(width) looked_up) / sqrt(2), where `projected` is what the projection
 /// makes of the token's embedding. (width) each; `out` may be `projected`.
 inline void combine_per_layer(const KernelTable& kernels, const PerLayerOptions& o, const std::vector<float>& norm, const float* projected,
@@ -57,18 +50,19 @@ class PerLayerEmbedding {
     for (auto& row : rows_) row.ensure(static_cast<std::size_t>(options_.layers * options_.width));
   }
 
-  /// The embeddings of all layers of a pass's rows. x: (tokens, dim), the embedded tokens, ready for the projection. id_of(row): the token.
-  template <class Ids>
-  void embed(const Pass& pass, const PerLayerTables& tables, const Activations& x, Ids&& id_of) noexcept {
-    linear(pass, x, {{tables.projection, nullptr, embeddings_.output()}});
+  /// The embeddings of all layers of a pass's rows. projection: (layers * width, dim); norm: (width); x: (tokens, dim), the embedded tokens, ready
+  /// for the projection. look_up(row, out, scratch) writes what the table has for the row's token: (layers * width).
+  template <class LookUp>
+  void embed(const Pass& pass, const WeightMatrix& projection, const std::vector<float>& norm, const Activations& x, LookUp&& look_up) noexcept {
+    linear(pass, x, {{projection, nullptr, embeddings_.output()}});
     pass.for_rows([&](Range part, int worker) {
       const auto w = static_cast<std::size_t>(worker);
       float* looked_up = rows_[w].data();
       for (std::int64_t t = part.begin; t < part.end; ++t) {
-        tables.embedding.read_row(id_of(t), {looked_up, static_cast<std::size_t>(tables.embedding.columns())}, codes_[w]);
+        look_up(t, std::span(looked_up, static_cast<std::size_t>(options_.layers * options_.width)), codes_[w]);
         for (std::int64_t layer = 0; layer < options_.layers; ++layer) {
           float* own = embeddings_.row(t) + layer * options_.width;
-          combine_per_layer(kernels_, options_, tables.norm, own, looked_up + layer * options_.width, own);
+          combine_per_layer(kernels_, options_, norm, own, looked_up + layer * options_.width, own);
         }
       }
     });
