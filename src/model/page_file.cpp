@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cstring>
 #include <mutex>
-#include <optional>
 #include <set>
 
 #include "bantam/io/disk.hpp"
@@ -17,8 +16,8 @@ namespace {
 
 /// Pages that lie together.
 constexpr std::int64_t extent_pages = 16;
-/// Written at once, at least a part of a page.
-constexpr std::int64_t write_bytes = std::int64_t{1} << 20;
+/// What goes through memory of our own at once, where pages lie in memory as they like.
+constexpr std::int64_t most_bytes = std::int64_t{1} << 20;
 
 static_assert(ScratchFile::block_bytes == static_cast<std::size_t>(nn::PageStore::block_bytes));
 
@@ -47,7 +46,6 @@ struct PageFile::Shared {
       starts.push_back(extent_bytes);
       extent_bytes += extent_pages * step_of(part.bytes);
       page_bytes += part.bytes;
-      largest = std::max(largest, step_of(part.bytes));
     }
   }
 
@@ -55,7 +53,6 @@ struct PageFile::Shared {
   const std::vector<nn::PagePart> parts;
   std::vector<std::int64_t> starts;  ///< of each part in an extent
   std::int64_t extent_bytes = 0, page_bytes = 0;
-  std::int64_t largest = 0;  ///< step of a part
   const std::uint32_t process = detail::process_number();
 
   mutable std::mutex mutex;  ///< of what follows
@@ -164,15 +161,18 @@ std::vector<nn::PageStore::Page> PageFile::put(std::span<const std::byte* const>
       delete place;
     });
   }
-  const std::shared_ptr<std::byte> room = nn::allocate_blocks(static_cast<std::size_t>(std::max(write_bytes, s.largest)));
+  const std::shared_ptr<std::byte> room = nn::allocate_blocks(most_bytes);
   for (std::size_t part = 0; part < s.parts.size(); ++part) {
     const auto [begin, bytes] = s.parts[part];
-    if (bytes == 0) continue;
     const std::int64_t step = step_of(bytes);
-    for_each_run_of(placed, std::max<std::int64_t>(1, write_bytes / step), [&](const Run& run, std::int64_t before) {
-      for (std::int64_t i = 0; i < run.count; ++i) std::memcpy(room.get() + i * step, pages[static_cast<std::size_t>(before + i)] + begin, static_cast<std::size_t>(bytes));
-      s.file.write(s.offset(part, run.number), {room.get(), static_cast<std::size_t>(run.count * step)});
-    });
+    // Several pages at once, or one that is larger piece by piece.
+    for (std::int64_t done = 0; done < bytes; done += most_bytes) {
+      const std::int64_t size = std::min(bytes - done, most_bytes);
+      for_each_run_of(placed, step > most_bytes ? 1 : most_bytes / step, [&](const Run& run, std::int64_t before) {
+        for (std::int64_t i = 0; i < run.count; ++i) std::memcpy(room.get() + i * step, pages[static_cast<std::size_t>(before + i)] + begin + done, static_cast<std::size_t>(size));
+        s.file.write(s.offset(part, run.number) + static_cast<std::uint64_t>(done), {room.get(), static_cast<std::size_t>((run.count - 1) * step + step_of(size))});
+      });
+    }
   }
   return placed;
 }
@@ -180,12 +180,14 @@ std::vector<nn::PageStore::Page> PageFile::put(std::span<const std::byte* const>
 void PageFile::get(const Page& page, std::byte* to) {
   Shared& s = *shared_;
   s.check_process();
-  const std::shared_ptr<std::byte> room = nn::allocate_blocks(static_cast<std::size_t>(s.largest));
+  const std::shared_ptr<std::byte> room = nn::allocate_blocks(most_bytes);
   for (std::size_t part = 0; part < s.parts.size(); ++part) {
     const auto [begin, bytes] = s.parts[part];
-    if (bytes == 0) continue;
-    s.file.read(s.offset(part, *page), {room.get(), static_cast<std::size_t>(step_of(bytes))});
-    std::memcpy(to + begin, room.get(), static_cast<std::size_t>(bytes));
+    for (std::int64_t done = 0; done < bytes; done += most_bytes) {
+      const std::int64_t size = std::min(bytes - done, most_bytes);
+      s.file.read(s.offset(part, *page) + static_cast<std::uint64_t>(done), {room.get(), static_cast<std::size_t>(step_of(size))});
+      std::memcpy(to + begin + done, room.get(), static_cast<std::size_t>(size));
+    }
   }
 }
 

@@ -303,6 +303,21 @@ TEST_CASE("a child of fork() leaves its parent's file alone") {
   CHECK(both([&](Session& s) { s.prefill(some_tokens(64)); }));
 }
 
+TEST_CASE("parts of pages that are larger than what is moved at once come back whole") {
+  constexpr std::int64_t bytes = (std::int64_t{5} << 19) + 77;
+  const auto file = PageFile::make(ScratchFile::usual_folder(), {{3, bytes}});
+  std::vector<std::byte> page(3 + bytes), found(page.size());
+  for (std::size_t i = 3; i < page.size(); ++i) page[i] = static_cast<std::byte>(i * 7 + i / 4096);
+  const std::byte* const pages[] = {page.data(), page.data()};
+  const std::vector<nn::PageStore::Page> there = file->put(pages);
+  file->get(there[1], found.data());
+  CHECK(found == page);
+  const std::int64_t step = nn::PageStore::step_of(bytes);
+  const auto room = nn::allocate_blocks(static_cast<std::size_t>(2 * step));
+  file->read(0, there, room.get())->wait();
+  for (const std::int64_t at : {std::int64_t{0}, step}) CHECK(std::equal(page.begin() + 3, page.end(), room.get() + at));
+}
+
 TEST_CASE("places of pages that went are used again") {
   const auto file = PageFile::make(ScratchFile::usual_folder(), {{0, 100}, {128, 5000}, {5128, 0}});
   std::vector<std::vector<std::byte>> pages;
