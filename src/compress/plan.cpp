@@ -70,6 +70,8 @@ std::vector<NativeWriter::Entry> entries_of(const Checkpoint& checkpoint, const 
     if (format != nullptr && tensor.layer >= 0 && !copied) check_holds(recipe, *format, tensor.name);
     NativeWriter::Entry& entry = entries.emplace_back(NativeWriter::Entry{tensor.tensor_name(), format, tensor.rows, tensor.columns, copied ? tensor.order().get() : nullptr,
                                                                           tensor.is_matrix ? std::vector<std::int64_t>() : folder_shape(checkpoint.config(), tensor)});
+    entry.layer = tensor.layer;
+    entry.expert = tensor.expert;
     if (!writes_folder(target)) continue;
     if (const std::optional<Joined> joined = joined_of(checkpoint.config(), tensor)) entry.joined = joined->name, entry.joined_shape = joined->shape;
   }

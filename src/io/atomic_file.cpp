@@ -127,6 +127,14 @@ void AtomicFile::write_at(std::uint64_t offset, std::span<const std::byte> bytes
   detail::write_all(path_, descriptor_, offset, bytes);
 }
 
+void AtomicFile::extend_to(std::uint64_t size) {
+  if (size < size_) fail(Errc::invalid_argument, detail::shown(path_), ": expected a length of at least ", size_, " bytes, found ", size);
+  while (::ftruncate(descriptor_, static_cast<off_t>(size)) != 0) {
+    if (errno != EINTR) detail::fail_system(path_, "extend", errno);
+  }
+  size_ = size;
+}
+
 void AtomicFile::pad_to(std::size_t alignment) {
   if (alignment == 0) fail(Errc::invalid_argument, detail::shown(path_), ": expected a positive alignment, found 0");
   static constexpr std::byte zeros[4096] = {};

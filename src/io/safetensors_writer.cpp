@@ -1,6 +1,7 @@
 // Streams tensors into a safetensors file whose header is known before its data.
 #include <algorithm>
 #include <bit>
+#include <numeric>
 
 #include "bantam/core/hash.hpp"
 #include "bantam/io/safetensors.hpp"
@@ -53,13 +54,23 @@ std::uint64_t announced_bytes(const SafetensorsWriter::Announced& tensor, const 
   return elements->empty ? 0 : static_cast<std::uint64_t>(bytes);
 }
 
-// Puts the tensors one behind the other, with padding where one would start between two multiples of `alignment`.
-std::vector<Slot> lay_out(std::vector<SafetensorsWriter::Announced>& tensors, std::size_t alignment, const std::string& file) {
+// Puts the tensors one behind the other, with padding where one would start between two multiples of `alignment`. numbers: the slot of each tensor.
+std::vector<Slot> lay_out(std::vector<SafetensorsWriter::Announced>& tensors, const SafetensorsWriter::Options& options, const std::string& file,
+                          std::vector<std::size_t>& numbers) {
+  const std::size_t alignment = options.alignment;
+  std::vector<std::size_t> order = options.order;
+  if (order.empty()) {
+    order.resize(tensors.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+  }
+  BANTAM_ASSERT(order.size() == tensors.size());
+  numbers.resize(tensors.size());
   std::vector<Slot> slots;
   HashSet<std::string> names;
   std::uint64_t end = 0;
   std::size_t gaps = 0;
-  for (SafetensorsWriter::Announced& tensor : tensors) {
+  for (const std::size_t number : order) {
+    SafetensorsWriter::Announced& tensor = tensors[number];
     const std::string place = message(file, ": tensor '", printable(tensor.name), '\'');
     const std::uint64_t bytes = announced_bytes(tensor, place);
     if (!names.insert(tensor.name).second) fail(Errc::invalid_argument, place, ": announced twice");
@@ -70,6 +81,7 @@ std::vector<Slot> lay_out(std::vector<SafetensorsWriter::Announced>& tensors, st
     }
     // The sum stays below 2^63, the largest file, so neither it nor the next gap wraps.
     if (bytes > (std::uint64_t{1} << 62) - end) fail(Errc::invalid_argument, place, ": expected a file below 2^62 bytes, found more");
+    numbers[number] = slots.size();
     slots.push_back({std::move(tensor.name), std::move(tensor.type), std::move(tensor.shape), end, bytes, false});
     end += bytes;
   }
@@ -79,7 +91,8 @@ std::vector<Slot> lay_out(std::vector<SafetensorsWriter::Announced>& tensors, st
 // Where everything will stand, known before a byte is written.
 struct Layout {
   std::string place;
-  std::vector<Slot> slots;
+  std::vector<Slot> slots;                // as they lie in the file
+  std::vector<std::size_t> numbers;       // of the slot of each tensor, as they were announced
   std::string metadata;        // the members of __metadata__, as JSON
   std::string descriptions;    // the tensors, as JSON
   std::size_t header_bytes = 0;
@@ -94,7 +107,7 @@ struct Layout {
       fail(Errc::invalid_argument, place, ": expected an alignment that is a power of two up to ", largest_alignment, ", found ",
            options.alignment);
     }
-    slots = lay_out(tensors, options.alignment, place);
+    slots = lay_out(tensors, options, place, numbers);
     for (const Slot& slot : slots) descriptions += message(',', describe(slot));
     for (const auto& [key, value] : pairs) add_metadata(key, value);
 
@@ -131,20 +144,21 @@ struct Layout {
 
 struct SafetensorsWriter::State : Layout {
   AtomicFile file;
-  std::size_t alignment;
-  std::size_t current = 0;     // the slot that the next bytes belong to
+  std::size_t current = 0;     // the tensor that the next bytes belong to
   std::uint64_t written = 0;   // of it
 
   State(const std::filesystem::path& path, std::vector<Announced> tensors,
         const std::vector<std::pair<std::string, std::string>>& pairs, const Options& options)
-      : Layout(path, std::move(tensors), pairs, options), file(path), alignment(options.alignment) {}
+      : Layout(path, std::move(tensors), pairs, options), file(path) {
+    file.extend_to(file_bytes());
+    advance();
+  }
 
-  // Moves over what is complete, filling gaps on the way.
+  [[nodiscard]] bool is_complete() const noexcept { return current == numbers.size(); }
+  [[nodiscard]] const Slot& slot() const noexcept { return slots[numbers[current]]; }
+  // Moves over what is complete.
   void advance() {
-    for (; current < slots.size() && (slots[current].padding || written == slots[current].bytes); ++current) {
-      if (slots[current].padding) file.pad_to(alignment);
-      written = 0;
-    }
+    for (; !is_complete() && written == slot().bytes; ++current) written = 0;
   }
 };
 
@@ -154,12 +168,7 @@ SafetensorsWriter::SafetensorsWriter(const std::filesystem::path& path, std::vec
 
 SafetensorsWriter::SafetensorsWriter(const std::filesystem::path& path, std::vector<Announced> tensors,
                                      std::vector<std::pair<std::string, std::string>> metadata, Options options)
-    : state_(std::make_unique<State>(path, std::move(tensors), metadata, options)) {
-  const std::uint64_t length = state_->header_bytes;
-  state_->file.write(std::as_bytes(std::span(&length, 1)));
-  state_->file.write(std::string(length, ' '));
-  state_->advance();
-}
+    : state_(std::make_unique<State>(path, std::move(tensors), metadata, options)) {}
 
 std::uint64_t SafetensorsWriter::tensor_bytes(const Announced& tensor) { return announced_bytes(tensor, "safetensors"); }
 
@@ -173,15 +182,15 @@ SafetensorsWriter::~SafetensorsWriter() = default;
 void SafetensorsWriter::write(std::span<const std::byte> bytes) {
   if (bytes.empty()) return;
   State& state = *state_;
-  if (state.current == state.slots.size()) {
+  if (state.is_complete()) {
     fail(Errc::invalid_argument, state.place, ": expected no more data, found ", bytes.size(), " bytes");
   }
-  const Slot& slot = state.slots[state.current];
+  const Slot& slot = state.slot();
   if (bytes.size() > slot.bytes - state.written) {
     fail(Errc::invalid_argument, state.place, ": tensor '", printable(slot.name), "': expected ", slot.bytes,
          " bytes, found at least ", state.written + bytes.size());
   }
-  state.file.write(bytes);
+  state.file.write_at(sizeof(std::uint64_t) + state.header_bytes + slot.begin + state.written, bytes);
   state.written += bytes.size();
   state.advance();
 }
@@ -194,8 +203,8 @@ void SafetensorsWriter::commit() {
 
 void SafetensorsWriter::commit(FunctionRef<void(std::span<char>)> seal) {
   State& state = *state_;
-  if (state.current != state.slots.size()) {
-    const Slot& slot = state.slots[state.current];
+  if (!state.is_complete()) {
+    const Slot& slot = state.slot();
     fail(Errc::invalid_argument, state.place, ": tensor '", printable(slot.name), "': expected ", slot.bytes,
          " bytes, found ", state.written);
   }

@@ -18,6 +18,8 @@ std::vector<NativeWriter::Entry> entries_in_memory(const Checkpoint& checkpoint)
   std::vector<NativeWriter::Entry> entries;
   for (const CheckpointTensor& tensor : checkpoint.tensors()) {
     entries.push_back({tensor.tensor_name(), tensor.is_matrix ? &tensor.format() : nullptr, tensor.rows, tensor.columns, tensor.order().get()});
+    entries.back().layer = tensor.layer;
+    entries.back().expert = tensor.expert;
   }
   return entries;
 }

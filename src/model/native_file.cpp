@@ -6,6 +6,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <map>
+#include <numeric>
 
 #include "bantam/core/parallel.hpp"
 #include "bantam/model/roles.hpp"
@@ -83,10 +85,23 @@ std::vector<std::pair<std::string, std::string>> metadata_of(const ModelConfig& 
   };
 }
 
+/// As announced, but that an expert's matrices follow its first.
+std::vector<std::size_t> order_of(const std::vector<NativeWriter::Entry>& entries) {
+  std::vector<std::size_t> order(entries.size()), places(entries.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::map<std::pair<std::int64_t, std::int64_t>, std::size_t> first;
+  for (std::size_t i = 0; i < entries.size(); ++i) {
+    const NativeWriter::Entry& entry = entries[i];
+    places[i] = entry.expert < 0 ? i : first.try_emplace({entry.layer, entry.expert}, i).first->second;
+  }
+  std::ranges::stable_sort(order, {}, [&](std::size_t i) { return places[i]; });
+  return order;
+}
+
 SafetensorsWriter::Options options_of(const std::vector<NativeWriter::Entry>& entries) {
   std::size_t room = 128;  // for the names of the hashes, and that of the header
   for (const NativeWriter::Entry& entry : entries) room += entry.name.size() + 40;
-  return {.alignment = native::alignment, .metadata_room = room};
+  return {.alignment = native::alignment, .metadata_room = room, .order = order_of(entries)};
 }
 
 }  // namespace

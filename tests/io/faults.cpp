@@ -59,6 +59,11 @@ extern "C" int fsync(int descriptor) {
   return system_call<int(int)>("fsync")(descriptor);
 }
 
+extern "C" int ftruncate(int descriptor, off_t size) noexcept {
+  if (armed != nullptr && armed->fails()) return -1;
+  return system_call<int(int, off_t)>("ftruncate")(descriptor, size);
+}
+
 extern "C" int rename(const char* from, const char* to) noexcept {
   if (armed != nullptr && !armed->interrupt && armed->fails()) return -1;
   return system_call<int(const char*, const char*)>("rename")(from, to);
@@ -121,8 +126,8 @@ TEST_CASE("whichever call fails, the file is the old one or the complete new one
         CHECK(text.find("out.safetensors: cannot ") != text.npos);
         ++failed;
       }
-      // Length, header, three pieces and a gap, the header again, two syncs and a rename.
-      CHECK(failed == 10);
+      // The length, three pieces, the header, two syncs and a rename.
+      CHECK(failed == 8);
     }
   }
 }
@@ -137,7 +142,7 @@ TEST_CASE("short writes and interruptions change nothing") {
         const Armed arm(faults);
         write_tensors(folder / "faulty");
       }
-      CHECK(faults.calls > 9);
+      CHECK(faults.calls >= 8);
       CHECK(read_file(folder / "faulty") == read_file(folder / "plain"));
     }
   }

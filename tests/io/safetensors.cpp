@@ -131,6 +131,26 @@ TEST_CASE("what is written is read back, piece by piece or at once") {
   CHECK(file->metadata().at("line\nbreak") == "\"quoted\" \xe2\x82\xac");
 }
 
+TEST_CASE("tensors lie in the order that is asked for, however they are written") {
+  TemporaryFolder folder;
+  for (const std::size_t alignment : {1, 64}) {
+    CAPTURE(alignment);
+    {
+      SafetensorsWriter writer(folder / "out", {{"a", "U8", {5}}, {"none", "U8", {0}}, {"b", "U8", {70}}, {"c", "U8", {1}}}, {}, {.alignment = alignment, .order = {3, 2, 1, 0}});
+      for (const auto& [letter, count] : {std::pair{'a', 5}, {'b', 70}, {'c', 1}}) writer.write(as_span(std::string(static_cast<std::size_t>(count), letter)));
+      writer.commit();
+    }
+    const auto file = SafetensorsFile::open(folder / "out");
+    std::string names, letters;
+    for (const TensorEntry& tensor : file->tensors()) {
+      names += tensor.name;
+      for (const std::byte byte : tensor.bytes) letters += static_cast<char>(byte);
+    }
+    CHECK(names == "cbnonea");
+    CHECK(letters == "c" + std::string(70, 'b') + "aaaaa");
+  }
+}
+
 TEST_CASE("alignment is kept by named padding, and the file follows the letter of the format") {
   TemporaryFolder folder;
   for (const std::size_t alignment : {std::size_t{1}, std::size_t{8}, std::size_t{64}, std::size_t{4096}}) {

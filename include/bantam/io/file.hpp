@@ -70,6 +70,8 @@ class AtomicFile {
   void write(std::string_view text);
   /// Overwrites bytes written before (headers whose content is known last).
   void write_at(std::uint64_t offset, std::span<const std::byte> bytes);
+  /// Makes it so long; what is not written over is zeros. Throws invalid_argument where it is longer.
+  void extend_to(std::uint64_t size);
   /// Appends zeros up to the next multiple of `alignment`.
   void pad_to(std::size_t alignment);
   [[nodiscard]] std::uint64_t size() const noexcept { return size_; }

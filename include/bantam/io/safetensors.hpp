@@ -52,6 +52,8 @@ class SafetensorsWriter {
     /// Room kept in the header for metadata set after the data is written (hashes), in bytes. A pair takes its key, its
     /// value, 6 bytes, and one more for each quote or backslash.
     std::size_t metadata_room = 0;
+    /// In which order tensors lie in the file: their numbers among those announced. Empty: as they were announced.
+    std::vector<std::size_t> order = {};
   };
   /// Throws invalid_argument for repeated or reserved names, unknown types and impossible shapes.
   SafetensorsWriter(const std::filesystem::path& path, std::vector<Announced> tensors,

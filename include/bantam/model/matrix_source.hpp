@@ -60,6 +60,8 @@ class MatrixSource : public PieceSource {
   [[nodiscard]] virtual std::size_t room_bytes() const noexcept;
   [[nodiscard]] std::int64_t pieces() const noexcept override;
   void load_piece(std::int64_t piece, std::byte* room, Reading reading) const override;
+  /// The bytes of the file that room has as they are; empty: they are converted.
+  [[nodiscard]] virtual std::span<const std::byte> stored_as_loaded() const noexcept { return {}; }
   /// The matrix, once all of its pieces are there.
   [[nodiscard]] virtual WeightMatrix in_room(std::shared_ptr<const std::byte> room) const;
   /// Frees what reading has left in memory; gives pages of files back to the system.

@@ -78,6 +78,7 @@ class NativeSource final : public Strip16Source {
       file().read(part, room + lead() + begin);
     }
   }
+  [[nodiscard]] std::span<const std::byte> stored_as_loaded() const noexcept override { return parts_[0].bytes; }
   [[nodiscard]] WeightMatrix in_room(std::shared_ptr<const std::byte> room) const override {
     return {*format_, rows_, columns_, std::shared_ptr<const std::byte>(room, room.get() + lead()), order_};
   }
