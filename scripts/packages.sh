@@ -15,6 +15,7 @@ build_packages=(
   "nlohmann-json3-dev JSON"
   "libcli11-dev the command line"
   "libboost-dev connections of the server: Asio and Beast, headers alone"
+  "libssl-dev TLS of the server"
   "libedit-dev line editing and history of the chat"
   "libpcre2-dev regular expressions of tokenizers"
   "libutf8proc-dev Unicode of tokenizers"
@@ -33,6 +34,7 @@ test_packages=(
   "mypy what reads the types of the Python package"
   "g++-aarch64-linux-gnu the kernels of 64-bit ARM"
   "qemu-user emulated 64-bit ARM"
+  "openssl certificates for tests of the server"
 )
 
 # Feeding it broken input by the million.

@@ -35,10 +35,12 @@ packages() {
   ensure_packages "${build_packages[@]}" "${test_packages[@]}" || return
   # What makes the API reference: without them its test skips with a word.
   ensure_packages "${reference_packages[@]}" || echo "these packages could not be installed: the API reference will not be checked" >&2
-  # llama.cpp, ready to run, to compare with, and OpenAI's client; without npm or its registry those tests skip with a word.
-  if command -v npm >/dev/null && { [ ! -d tests/peers/node_modules/node-llama-cpp ] || [ ! -d tests/peers/node_modules/openai ]; }; then
+  # llama.cpp, ready to run, to compare with, and clients of the server; without npm or its registry those tests skip with a word.
+  local package missing=0
+  for package in node-llama-cpp openai @anthropic-ai/sdk @langchain/openai ai puppeteer-core; do [ -d "tests/peers/node_modules/$package" ] || missing=1; done
+  if command -v npm >/dev/null && [ $missing = 1 ]; then
     npm install --prefix tests/peers --omit=optional --ignore-scripts --no-package-lock --no-audit --no-fund --silent ||
-      echo "npm could not install node-llama-cpp and openai: the comparison with llama.cpp and the client's test will be skipped" >&2
+      echo "npm could not install llama.cpp and clients of the server: comparing with the one and the tests of the others will be skipped" >&2
   fi
 }
 

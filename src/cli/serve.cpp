@@ -29,12 +29,14 @@ struct ServeOptions {
   std::int64_t top_k = 40;
   std::string seed;
   std::string chat_template, chat_template_file;
+  std::string slot_folder;
+  std::string key_file, certificate_file;
+  bool no_page = false;
   bool slots = false, metrics = false, jinja = false, embeddings = false, reranking = false;  ///< what is always so
-  std::string cache_file;  ///< planned
+  std::string cache_file;
 };
 
 void check_options(const ServeOptions& o) {
-  if (!o.cache_file.empty()) not_yet("--cache-file");
   for (const std::string& key : o.api_keys) {
     if (key.empty()) throw UsageError("--api-key: expected a key, found none");
   }
@@ -78,15 +80,17 @@ int serve(ServeOptions o) {
   read_keys(o);
   apply(o.common);
   const int parallel = static_cast<int>(o.parallel);
-  server::ServerOptions options{.host = o.host,
-                                .port = static_cast<int>(o.port),
+  server::ServerOptions options{.address = {.host = o.host, .port = static_cast<int>(o.port), .key_file = o.key_file, .certificate_file = o.certificate_file},
                                 .name = o.alias.empty() ? name_of_model(o.model) : o.alias,
                                 .api_keys = o.api_keys,
                                 .chat_template = o.chat_template_file.empty() ? o.chat_template : read_input(o.chat_template_file),
+                                .has_page = !o.no_page,
                                 .threads = static_cast<int>(o.common.threads),
                                 .scheduler = {.parallel = parallel, .queue = static_cast<int>(o.queue), .context = o.context, .kv = o.kv},
                                 .sampling = o.sampling,
                                 .has_seed = !o.seed.empty() && o.seed != "-1",
+                                .cache_file = o.cache_file,
+                                .slot_folder = o.slot_folder,
                                 .max_tokens = o.max_tokens,
                                 .most_waiting = std::chrono::seconds(o.max_wait),
                                 .most_time = std::chrono::seconds(o.max_time),
@@ -124,7 +128,9 @@ void add_serve(CLI::App& app, Action& action) {
   const auto o = std::make_shared<ServeOptions>();
   constexpr std::int64_t most_int = std::numeric_limits<std::int32_t>::max();
   add_argument(verb, "MODEL", o->model, "Hugging Face folder, .gguf or .bantam file");
-  add_text(verb, "--host", o->host, "ADDRESS", "the address to listen on; 0.0.0.0: all of this machine's");
+  add_text(verb, "--host", o->host, "ADDRESS", "the address to listen on; 0.0.0.0: all of this machine's; a path that ends with .sock: a Unix socket");
+  add_text(verb, "--ssl-key-file", o->key_file, "FILE", "the key of TLS in PEM, with --ssl-cert-file");
+  add_text(verb, "--ssl-cert-file", o->certificate_file, "FILE", "its certificate, or a chain of them, in PEM");
   add_integer(verb, "--port", o->port, {0, 65535}, "0: any that is free");
   add_text(verb, "--alias", o->alias, "NAME", "what clients call the model [its file's name]");
   add_integer(verb, "--parallel", o->parallel, {1, 1024}, "texts that are generated at once");
@@ -148,17 +154,19 @@ void add_serve(CLI::App& app, Action& action) {
   add_text(verb, "--seed", o->seed, "N", "of the random numbers; -1: another for each request [-1]");
   add_text(verb, "--chat-template", o->chat_template, "TEXT", "Jinja, in the place of the model's own");
   add_text(verb, "--chat-template-file", o->chat_template_file, "FILE", "the same from a file");
+  add_text(verb, "--slot-save-path", o->slot_folder, "FOLDER", "clients may save there what is kept of a text, and restore it");
+  add_flag(verb, "--no-webui", o->no_page, "without the page at /");
   add_flag(verb, "--jinja", o->jinja, "nothing: templates are always Jinja");
   add_flag(verb, "--metrics", o->metrics, "nothing: /metrics is always there");
   add_flag(verb, "--slots", o->slots, "nothing: /slots is always there");
-  add_text(verb, "--cache-file", o->cache_file, "PATH", "not yet: what was read, kept over a restart");
+  add_text(verb, "--cache-file", o->cache_file, "PATH", "where what is kept of texts waits for the next start");
   add_flag(verb, "--embeddings", o->embeddings, "nothing: /v1/embeddings is always there");
   add_flag(verb, "--reranking", o->reranking, "nothing: /v1/rerank is there for models that can");
   add_loading(verb, o->loading);
   add_common(verb, o->common);
   finish_verb(verb,
               "Prints `listening on http://HOST:PORT` on standard error when it is ready; with --json the same as a\n"
-              "document on standard output. SIGTERM and Ctrl-C end it when what is at hand is answered, a second one\n"
+              "document on standard output. A browser finds a chat and curves there. SIGTERM and Ctrl-C end it when what is at hand is answered, a second one\n"
               "at once. docs/server.md says what it serves.\n\n"
               "Examples:\n"
               "  bantam serve q4.bantam\n"

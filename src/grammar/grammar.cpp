@@ -14,6 +14,8 @@ Grammar Grammar::from_gbnf(std::string_view text, std::string_view root) {
 
 Grammar Grammar::from_json_schema(std::string_view schema) { return Grammar(std::make_shared<Data>(grammar::read_json_schema(schema))); }
 
+Grammar Grammar::from_regex(std::string_view pattern) { return Grammar(std::make_shared<Data>(grammar::read_regex(pattern))); }
+
 Grammar Grammar::json_object() { return from_json_schema(R"({"type": "object"})"); }
 
 bool Grammar::matches(std::string_view text) const {

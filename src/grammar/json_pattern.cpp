@@ -1,4 +1,4 @@
-// Regular expressions in schemas.
+// Regular expressions, in schemas and alone.
 #include <algorithm>
 #include <optional>
 
@@ -11,9 +11,14 @@ namespace {
 constexpr int deepest_pattern = 100;
 constexpr std::int32_t most_pattern_repeats = 1 << 14;
 
+/// How characters of a set stand in the text.
+using CharactersOf = Expr (*)(Rules& rules, const CharSet& set);
+
 class PatternReader {
  public:
-  PatternReader(Rules& rules, std::string_view pattern, std::string_view place) : rules_(rules), all_(pattern), left_(pattern), place_(place) {}
+  /// `whole`: it is the text's, not of a part of it.
+  PatternReader(Rules& rules, std::string_view pattern, std::string place, CharactersOf characters, bool whole)
+      : rules_(rules), all_(pattern), left_(pattern), place_(std::move(place)), characters_(characters), whole_(whole) {}
 
   Expr read() {
     // An anchor binds its alternative alone; where none is, anything may stand.
@@ -23,9 +28,9 @@ class PatternReader {
       const Expr body = sequence(0);
       const bool ends = take('$');
       std::vector<Expr> parts;
-      if (!begins) parts.push_back(anything());
+      if (!begins && !whole_) parts.push_back(anything());
       parts.push_back(body);
-      if (!ends) parts.push_back(anything());
+      if (!ends && !whole_) parts.push_back(anything());
       ways.push_back(rules_.sequence(std::move(parts)));
     } while (take('|'));
     if (!left_.empty()) refuse("the end");
@@ -34,7 +39,7 @@ class PatternReader {
 
  private:
   [[noreturn]] void refuse(std::string_view expected) const {
-    fail(Errc::unsupported, "schema: ", place_, ": byte ", all_.size() - left_.size(), ": expected ", expected, ", found ",
+    fail(Errc::unsupported, place_, ": byte ", all_.size() - left_.size(), ": expected ", expected, ", found ",
          left_.empty() ? std::string("the end") : "'" + printable(left_, 20) + "'");
   }
   [[nodiscard]] char peek(std::size_t i = 0) const noexcept { return i < left_.size() ? left_[i] : '\0'; }
@@ -43,7 +48,7 @@ class PatternReader {
     left_.remove_prefix(1);
     return true;
   }
-  Expr anything() { return rules_.repeat(json_characters_of(rules_, CharSet::all()), 0); }
+  Expr anything() { return rules_.repeat(characters_(rules_, CharSet::all()), 0); }
 
   Expr alternatives(int depth) {
     if (depth > deepest_pattern) refuse(message("at most ", deepest_pattern, " groups in each other"));
@@ -72,11 +77,11 @@ class PatternReader {
       if (!take(')')) refuse(")");
       return group;
     }
-    if (take('[')) return json_characters_of(rules_, char_class());
-    if (take('.')) return json_characters_of(rules_, line_ends().negated());
+    if (take('[')) return characters_(rules_, char_class());
+    if (take('.')) return characters_(rules_, line_ends().negated());
     if (peek() == '^') refuse("^ at the beginning alone");
     if (peek() == '*' || peek() == '+' || peek() == '?' || peek() == '{' || peek() == '}' || peek() == ']') refuse("a character, which to repeat or with \\ in front");
-    return json_characters_of(rules_, take('\\') ? escape() : one(character()));
+    return characters_(rules_, take('\\') ? escape() : one(character()));
   }
 
   static CharSet one(std::uint32_t code) { return {{code, code}}; }
@@ -170,11 +175,25 @@ class PatternReader {
   Rules& rules_;
   std::string_view all_;
   std::string_view left_;
-  std::string_view place_;
+  std::string place_;
+  CharactersOf characters_;
+  bool whole_;
 };
 
 }  // namespace
 
-Expr json_pattern(Rules& rules, std::string_view pattern, std::string_view place) { return PatternReader(rules, pattern, place).read(); }
+Expr json_pattern(Rules& rules, std::string_view pattern, std::string_view place) {
+  return PatternReader(rules, pattern, "schema: " + std::string(place), json_characters_of, false).read();
+}
+
+Rules read_regex(std::string_view pattern) {
+  constexpr std::size_t most_bytes = std::size_t{1} << 20;
+  if (pattern.size() > most_bytes) fail(Errc::unsupported, "regex: expected at most ", most_bytes, " bytes, found ", pattern.size());
+  Rules rules;
+  const Rule root = rules.declare("root");
+  const auto plain = [](Rules& r, const CharSet& set) { return set.ranges().empty() ? r.choice({}) : r.chars(set); };
+  rules.define(root, PatternReader(rules, pattern, "regex", plain, true).read());
+  return rules;
+}
 
 }  // namespace bantam::inline v0::grammar

@@ -113,4 +113,7 @@ class Rules {
 /// The rules of a JSON schema; the first is the root.
 [[nodiscard]] Rules read_json_schema(std::string_view schema);
 
+/// The rules of a regular expression, as json_pattern() has them, that is the whole text's.
+[[nodiscard]] Rules read_regex(std::string_view pattern);
+
 }  // namespace bantam::inline v0::grammar

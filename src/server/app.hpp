@@ -12,12 +12,14 @@
 #include "server/fields.hpp"
 #include "server/http.hpp"
 #include "server/metrics.hpp"
+#include "server/replays.hpp"
+#include "server/response_store.hpp"
 #include "server/server.hpp"
 
 namespace bantam::server {
 
 /// What a grammar is written in.
-enum class GrammarKind : std::uint8_t { gbnf, json_schema, json_object };
+enum class GrammarKind : std::uint8_t { gbnf, json_schema, json_object, regex };
 
 /// Grammars over the tokens of one vocabulary, of which the last few are kept: clients send the same schema with every request, and what was
 /// found out about its tokens is of use again. Safe from any thread.
@@ -38,6 +40,25 @@ class Grammars {
   std::list<Known> known_;  ///< asked for last first
 };
 
+/// The adapters that the server was started with, and how much of each is added to texts that begin now. Safe from any thread.
+class Adapters {
+ public:
+  explicit Adapters(std::vector<ScaledAdapter> all) : all_(std::move(all)) {}
+  /// Those that add something.
+  [[nodiscard]] std::vector<ScaledAdapter> now() const;
+  /// The same with scales of a request: [{"id", "scale"}]. Those that it does not name add nothing. Throws ApiError (400).
+  [[nodiscard]] std::vector<ScaledAdapter> with(const Json& scales, std::string_view param) const;
+  void set(const Json& scales);
+  /// As llama.cpp's server lists them.
+  [[nodiscard]] Json json() const;
+
+ private:
+  [[nodiscard]] std::vector<float> scales_of(const Json& scales, std::string_view param) const;
+
+  mutable std::mutex mutex_;
+  std::vector<ScaledAdapter> all_;
+};
+
 struct App {
   App(const ServerOptions& o, HttpServer& h, const Model& model);
 
@@ -56,11 +77,15 @@ struct App {
   Engine engine;
   Scheduler scheduler;
   Grammars grammars;
+  Adapters adapters;
   std::string template_source;
   ChatTemplate chat_template;
   bool has_own_template;         ///< the model's, or one that was given; else ChatML
+  bool calls_without_text;       ///< the template wants null, not an empty text, where a message does nothing but call tools
   std::string_view reply_form;   ///< in which the model marks thoughts and calls
   std::vector<TokenId> reply_marks;
+  Replays replays;
+  ResponseStore responses;
   Metrics metrics;
   std::int64_t started;          ///< seconds of Unix time
   std::atomic<bool> draining{false};
@@ -70,8 +95,22 @@ struct App {
 void chat_completions(App& app, const std::shared_ptr<Exchange>& exchange);
 void completions(App& app, const std::shared_ptr<Exchange>& exchange);
 void native_completion(App& app, const std::shared_ptr<Exchange>& exchange);
+void messages(App& app, const std::shared_ptr<Exchange>& exchange);
+void count_message_tokens(App& app, const std::shared_ptr<Exchange>& exchange);
+void responses(App& app, const std::shared_ptr<Exchange>& exchange);
+void count_response_tokens(App& app, const std::shared_ptr<Exchange>& exchange);
+void get_response(App& app, const std::shared_ptr<Exchange>& exchange);
+void delete_response(App& app, const std::shared_ptr<Exchange>& exchange);
+void infill(App& app, const std::shared_ptr<Exchange>& exchange);
+void generate(App& app, const std::shared_ptr<Exchange>& exchange);
+void generate_stream(App& app, const std::shared_ptr<Exchange>& exchange);
+void native_embedding(App& app, const std::shared_ptr<Exchange>& exchange);
+void list_adapters(App& app, const std::shared_ptr<Exchange>& exchange);
+void set_adapters(App& app, const std::shared_ptr<Exchange>& exchange);
+void change_slot(App& app, const std::shared_ptr<Exchange>& exchange);
 void embeddings(App& app, const std::shared_ptr<Exchange>& exchange);
 void rerank_documents(App& app, const std::shared_ptr<Exchange>& exchange);
+void page(App& app, const std::shared_ptr<Exchange>& exchange);
 void list_models(App& app, const std::shared_ptr<Exchange>& exchange);
 void tokenize(App& app, const std::shared_ptr<Exchange>& exchange);
 void detokenize(App& app, const std::shared_ptr<Exchange>& exchange);
@@ -85,8 +124,5 @@ void metrics(App& app, const std::shared_ptr<Exchange>& exchange);
 [[nodiscard]] std::int64_t unix_time();
 /// `prefix` and random letters and digits.
 [[nodiscard]] std::string random_id(std::string_view prefix, std::size_t length);
-
-/// The prompt that the chat template makes of the messages of a request, with whatever else of it the template reads.
-[[nodiscard]] std::string chat_prompt_of(const App& app, const Json& body, bool with_tools);
 
 }  // namespace bantam::server

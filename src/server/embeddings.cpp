@@ -32,9 +32,10 @@ class Reading {
   std::int64_t tokens_ = 0;
 };
 
-/// A text, tokens, or an array of either.
-std::vector<std::vector<TokenId>> inputs_of(const App& app, const Fields& fields) {
-  const Json* input = fields.find("input");
+/// A text, tokens, or an array of either; llama.cpp says `content`.
+std::vector<std::vector<TokenId>> inputs_of(const App& app, const Fields& fields, std::string_view name = "input") {
+  const Json* input = fields.find(name);
+  if (input == nullptr) input = fields.find("input");
   if (input == nullptr) throw bad_request("input: expected a text, tokens, or an array of either, found none", "input");
   const auto tokens_of = [&](const Json& one) {
     if (one.is_string()) return app.tokenizer().encode(one.string());
@@ -72,7 +73,7 @@ void embeddings(App& app, const std::shared_ptr<Exchange>& exchange) {
   }
   const std::vector<std::vector<TokenId>> inputs = inputs_of(app, fields);
   Reading reading(*exchange);
-  const Tensor<float, 2> rows = embed(app.engine, inputs, {.adapters = app.options.scheduler.adapters, .progress = reading.progress()});
+  const Tensor<float, 2> rows = embed(app.engine, inputs, {.adapters = app.adapters.now(), .progress = reading.progress()});
   Json data = Json::array();
   for (std::int64_t i = 0; i < rows.extent(0); ++i) {
     const std::span<const float> row(&rows(i, 0), static_cast<std::size_t>(dim));
@@ -83,6 +84,20 @@ void embeddings(App& app, const std::shared_ptr<Exchange>& exchange) {
     data.push_back({{"object", "embedding"}, {"index", i}, {"embedding", std::move(vector)}});
   }
   app.answer(*exchange, Json{{"object", "list"}, {"data", std::move(data)}, {"model", app.options.name}, {"usage", reading.usage()}});
+}
+
+void native_embedding(App& app, const std::shared_ptr<Exchange>& exchange) {
+  const Json body = parse_body(exchange->request());
+  const std::vector<std::vector<TokenId>> inputs = inputs_of(app, Fields(body), "content");
+  Reading reading(*exchange);
+  const Tensor<float, 2> rows = embed(app.engine, inputs, {.adapters = app.adapters.now(), .progress = reading.progress()});
+  Json list = Json::array();
+  for (std::int64_t i = 0; i < rows.extent(0); ++i) {
+    // A list of vectors, of which there is one where they are pooled.
+    Json vectors = Json::array({std::vector<float>(&rows(i, 0), &rows(i, 0) + rows.extent(1))});
+    list.push_back({{"index", i}, {"embedding", std::move(vectors)}});
+  }
+  app.answer(*exchange, list);
 }
 
 void rerank_documents(App& app, const std::shared_ptr<Exchange>& exchange) {
@@ -103,7 +118,7 @@ void rerank_documents(App& app, const std::shared_ptr<Exchange>& exchange) {
   }
   const auto most = fields.integer("top_n", 1).value_or(std::ssize(documents));
   Reading reading(*exchange);
-  const std::vector<float> scores = rerank(app.engine, *query, documents, {.adapters = app.options.scheduler.adapters, .progress = reading.progress()});
+  const std::vector<float> scores = rerank(app.engine, *query, documents, {.adapters = app.adapters.now(), .progress = reading.progress()});
   Json results = Json::array();
   for (const std::int64_t i : best_first(scores)) {
     if (static_cast<std::int64_t>(results.size()) == most) break;

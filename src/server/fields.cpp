@@ -14,9 +14,27 @@ std::string shown(const Json& value) {
   return printable(value.dump(Json::Style{.replace_invalid = true, .ascii = true}), 60);
 }
 
+/// Types of errors have names of Anthropic's own.
+std::string_view anthropic_type(int status) {
+  switch (status) {
+    case 401: return "authentication_error";
+    case 404: return "not_found_error";
+    case 413: return "request_too_large";
+    case 429: return "rate_limit_error";
+    case 503: return "overloaded_error";
+    default: return status < 500 ? "invalid_request_error" : "api_error";
+  }
+}
+
 }  // namespace
 
-Json ApiError::json() const {
+bool is_of_anthropic(std::string_view path) noexcept { return path.starts_with("/v1/messages"); }
+
+Json ApiError::json(std::string_view path) const {
+  if (is_of_anthropic(path)) {
+    Json error = {{"type", anthropic_type(status_)}, {"message", std::string(what())}};
+    return {{"type", "error"}, {"error", std::move(error)}};
+  }
   Json error = Json::object();
   error["message"] = std::string(what());
   error["type"] = type_;
@@ -28,8 +46,8 @@ Json ApiError::json() const {
   return json;
 }
 
-HttpReply ApiError::reply() const {
-  HttpReply reply{.status = status_, .body = json().dump(Json::Style{.replace_invalid = true})};
+HttpReply ApiError::reply(std::string_view path) const {
+  HttpReply reply{.status = status_, .body = json(path).dump(Json::Style{.replace_invalid = true})};
   if (status_ == 429) reply.headers.emplace_back("Retry-After", "1");
   if (status_ == 401) reply.headers.emplace_back("WWW-Authenticate", "Bearer");
   return reply;

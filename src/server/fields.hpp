@@ -23,9 +23,9 @@ class ApiError : public std::runtime_error {
       : std::runtime_error(message), status_(status), type_(type), param_(param), code_(std::move(code)) {}
 
   [[nodiscard]] int status() const noexcept { return status_; }
-  /// {"error": {"message", "type", "param", "code"}}
-  [[nodiscard]] Json json() const;
-  [[nodiscard]] HttpReply reply() const;
+  /// {"error": {"message", "type", "param", "code"}}; on the paths of Anthropic's API {"type": "error", "error": {"type", "message"}}.
+  [[nodiscard]] Json json(std::string_view path) const;
+  [[nodiscard]] HttpReply reply(std::string_view path) const;
 
   /// Members of `error` beside those.
   Json more = nullptr;
@@ -38,6 +38,8 @@ class ApiError : public std::runtime_error {
 
 /// Status 400: the request makes no sense.
 [[nodiscard]] ApiError bad_request(const std::string& message, std::string_view param = {});
+/// Whether a path is of Anthropic's API.
+[[nodiscard]] bool is_of_anthropic(std::string_view path) noexcept;
 [[noreturn]] void refuse(std::string_view param, std::string_view expected, const Json& found);
 /// What an exception of ours means for a client.
 [[nodiscard]] ApiError to_api_error(const std::exception& error);

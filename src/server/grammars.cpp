@@ -18,6 +18,7 @@ TokenGrammar Grammars::get(GrammarKind kind, const std::string& source) {
   // Compiling may take a second, for which nobody else waits.
   const Grammar grammar = kind == GrammarKind::gbnf          ? Grammar::from_gbnf(source)
                           : kind == GrammarKind::json_schema ? Grammar::from_json_schema(source)
+                          : kind == GrammarKind::regex       ? Grammar::from_regex(source)
                                                              : Grammar::json_object();
   TokenGrammar made(grammar, trie_);
   const std::lock_guard lock(mutex_);

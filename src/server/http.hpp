@@ -13,6 +13,13 @@
 
 namespace bantam::server {
 
+/// Where a server listens.
+struct HttpAddress {
+  std::string host;  ///< a name or an address; a path that ends with .sock is a Unix socket's
+  int port = 0;      ///< 0: any that is free
+  std::string key_file = {}, certificate_file = {};  ///< of TLS, in PEM; empty: without
+};
+
 /// What connections may take. Times are those of a steady clock.
 struct HttpLimits {
   std::size_t header_bytes = std::size_t{32} << 10;
@@ -27,7 +34,7 @@ struct HttpLimits {
 
 /// A request as it came. Names of headers do not matter beyond these.
 struct HttpRequest {
-  std::string method, path;  ///< without what follows a question mark
+  std::string method, path, query;     ///< what follows a question mark apart
   std::string authorization, api_key;  ///< headers Authorization and X-Api-Key
   std::string peer;                    ///< the address that it came from
   std::string body = {};
@@ -61,19 +68,23 @@ using HttpHandler = std::function<void(std::shared_ptr<Exchange>)>;
 /// Looks at a request before its body is read; what it returns is the answer, and the body is left alone.
 using HttpCheck = std::function<std::optional<HttpReply>(const HttpRequest&)>;
 
+/// Makes the answer to what is no request, or too much: a status, OpenAI's word for it, and what is wrong; the path where there is one.
+using HttpRefusal = std::function<HttpReply(int status, std::string_view type, std::string_view what, std::string_view path)>;
+
 /// What a server listens with. All but post() belong to the thread that calls run().
 class HttpServer {
  public:
-  /// Binds, so that an address in use shows at once, but does not listen yet. Throws bantam::Error (io).
-  HttpServer(const std::string& host, int port, HttpLimits limits = {});
+  /// Binds, so that an address in use shows at once, but does not listen yet. Throws bantam::Error (io), invalid_argument for a key and a
+  /// certificate that do not go together, unsupported for TLS in a build without it.
+  explicit HttpServer(const HttpAddress& address, HttpLimits limits = {});
   ~HttpServer();
   HttpServer(const HttpServer&) = delete;
   HttpServer& operator=(const HttpServer&) = delete;
 
-  /// "http://127.0.0.1:8080".
+  /// "http://127.0.0.1:8080", "https://127.0.0.1:8443", "unix:/run/bantam.sock".
   [[nodiscard]] std::string url() const;
   /// Listens. The handler must not wait.
-  void listen(HttpCheck check, HttpHandler handler);
+  void listen(HttpCheck check, HttpHandler handler, HttpRefusal refuse);
   /// Calls `f` with the number of a signal when it comes. Those that the process ignores stay ignored.
   void on_signals(const std::vector<int>& signals, std::function<void(int)> f);
   /// Runs until stop().

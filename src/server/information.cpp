@@ -1,5 +1,5 @@
 // What a server says of itself and its model, and the tokenizer and template as services.
-#include "server/app.hpp"
+#include "server/chat.hpp"
 #include "text/utf8.hpp"
 
 namespace bantam::server {
@@ -55,7 +55,7 @@ void tokenize(App& app, const std::shared_ptr<Exchange>& exchange) {
   const bool as_vllm = fields.find("content") == nullptr;
   std::vector<TokenId> tokens;
   if (as_vllm && fields.find("messages") != nullptr) {
-    tokens = app.tokenizer().encode(chat_prompt_of(app, body, true), {.add_special = false, .parse_special = true});
+    tokens = chat_tokens(app, chat_prompt_of(app, body, true));
   } else {
     const auto text = fields.text(as_vllm ? "prompt" : "content");
     if (!text) throw bad_request("content: expected a text, found none", "content");

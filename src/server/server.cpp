@@ -9,7 +9,8 @@
 #include <random>
 
 #include "bantam/text/reply.hpp"
-#include "server/app.hpp"
+#include "server/cache_file.hpp"
+#include "server/chat.hpp"
 
 namespace bantam::server {
 
@@ -24,7 +25,7 @@ using Serve = void (*)(App&, const std::shared_ptr<Exchange>&);
 
 struct Endpoint {
   std::string_view method, path;  ///< a path that ends with a slash stands for all below it
-  Serve serve;                    ///< null: known, and not there yet
+  Serve serve;
   enum class Kind : std::uint8_t {
     open,      ///< without a key
     plain,
@@ -34,6 +35,8 @@ struct Endpoint {
 };
 
 constexpr Endpoint endpoints[] = {
+    {"GET", "/", page, Endpoint::Kind::open},
+    {"GET", "/page/", page, Endpoint::Kind::open},
     {"GET", "/health", health, Endpoint::Kind::open},
     {"GET", "/v1/health", health, Endpoint::Kind::open},
     {"GET", "/v1/models", list_models},
@@ -52,22 +55,27 @@ constexpr Endpoint endpoints[] = {
     {"POST", "/apply-template", apply_template},
     {"POST", "/v1/embeddings", embeddings, Endpoint::Kind::reads},
     {"POST", "/embeddings", embeddings, Endpoint::Kind::reads},
-    {"POST", "/embedding", nullptr},
+    {"POST", "/embedding", native_embedding, Endpoint::Kind::reads},
     {"POST", "/v1/rerank", rerank_documents, Endpoint::Kind::reads},
     {"POST", "/rerank", rerank_documents, Endpoint::Kind::reads},
     {"POST", "/reranking", rerank_documents, Endpoint::Kind::reads},
-    {"POST", "/v1/responses", nullptr},
-    {"POST", "/v1/messages", nullptr},
-    {"POST", "/v1/messages/count_tokens", nullptr},
-    {"POST", "/infill", nullptr},
-    {"POST", "/generate", nullptr},
-    {"GET", "/lora-adapters", nullptr},
-    {"POST", "/lora-adapters", nullptr},
-    {"POST", "/slots/", nullptr},
+    {"POST", "/v1/responses", responses, Endpoint::Kind::writes},
+    {"POST", "/responses", responses, Endpoint::Kind::writes},
+    {"POST", "/v1/responses/input_tokens", count_response_tokens},
+    {"GET", "/v1/responses/", get_response},
+    {"DELETE", "/v1/responses/", delete_response},
+    {"POST", "/v1/messages", messages, Endpoint::Kind::writes},
+    {"POST", "/v1/messages/count_tokens", count_message_tokens},
+    {"POST", "/infill", infill, Endpoint::Kind::writes},
+    {"POST", "/generate", generate, Endpoint::Kind::writes},
+    {"POST", "/generate_stream", generate_stream, Endpoint::Kind::writes},
+    {"GET", "/lora-adapters", list_adapters},
+    {"POST", "/lora-adapters", set_adapters},
+    {"POST", "/slots/", change_slot, Endpoint::Kind::reads},
 };
 
 bool is_at(const Endpoint& endpoint, std::string_view path) {
-  return endpoint.path.ends_with('/') ? path.starts_with(endpoint.path) && path.size() > endpoint.path.size() : path == endpoint.path;
+  return endpoint.path.ends_with('/') && endpoint.path != "/" ? path.starts_with(endpoint.path) && path.size() > endpoint.path.size() : path == endpoint.path;
 }
 
 const Endpoint* find_endpoint(const HttpRequest& request) {
@@ -100,7 +108,7 @@ std::optional<HttpReply> check_request(const ServerOptions& options, const HttpR
   if (request.method == "OPTIONS") {
     return HttpReply{.status = 204,
                      .type = "",
-                     .headers = {{"Access-Control-Allow-Methods", "GET, POST, OPTIONS"},
+                     .headers = {{"Access-Control-Allow-Methods", "GET, POST, DELETE, OPTIONS"},
                                  {"Access-Control-Allow-Headers", "*, Authorization"},
                                  {"Access-Control-Max-Age", "86400"}}};
   }
@@ -109,19 +117,18 @@ std::optional<HttpReply> check_request(const ServerOptions& options, const HttpR
     if (is_at(endpoint, request.path) && allowed.find(endpoint.method) == std::string::npos)
       allowed += message(allowed.empty() ? "" : ", ", endpoint.method);
   }
-  if (allowed.empty()) return ApiError(404, "not_found_error", message("there is no ", printable(request.path))).reply();
+  if (allowed.empty()) return ApiError(404, "not_found_error", message("there is no ", printable(request.path))).reply(request.path);
   const Endpoint* endpoint = find_endpoint(request);
   if (endpoint == nullptr) {
     HttpReply reply =
         ApiError(405, "invalid_request_error",
                  message(printable(request.path), ": expected ", allowed, ", found ", printable(request.method)))
-            .reply();
+            .reply(request.path);
     reply.headers.emplace_back("Allow", allowed);
     return reply;
   }
   if (endpoint->kind != Endpoint::Kind::open && !has_key(options, request))
-    return ApiError(401, "authentication_error", "expected a valid API key", {}, "invalid_api_key").reply();
-  if (endpoint->serve == nullptr) return ApiError(501, "not_supported_error", message(printable(request.path), ": not yet")).reply();
+    return ApiError(401, "authentication_error", "expected a valid API key", {}, "invalid_api_key").reply(request.path);
   return std::nullopt;
 }
 
@@ -148,13 +155,16 @@ App::App(const ServerOptions& o, HttpServer& h, const Model& model)
       engine(model, {.context = o.scheduler.context, .threads = o.threads}),
       scheduler(engine, o.scheduler),
       grammars(model.tokenizer()),
+      adapters(o.scheduler.adapters),
       template_source(!o.chat_template.empty()                     ? o.chat_template
                       : !model.tokenizer().chat_template().empty() ? model.tokenizer().chat_template()
                                                                    : std::string(chatml)),
       chat_template(template_source),
       has_own_template(template_source != chatml),
+      calls_without_text(takes_null_text(chat_template, model.tokenizer())),
       reply_form(reply_form_of(template_source)),
       reply_marks(reply_tokens(model.tokenizer(), reply_form)),
+      replays(model.tokenizer(), reply_form),
       started(unix_time()) {}
 
 void App::check_model(const Fields& fields) const {
@@ -173,19 +183,22 @@ void App::answer(Exchange& exchange, HttpReply reply) {
 void App::answer(Exchange& exchange, const Json& json) {
   answer(exchange, HttpReply{.body = json.dump(Json::Style{.replace_invalid = true})});
 }
-void App::answer(Exchange& exchange, const ApiError& error) { answer(exchange, error.reply()); }
+void App::answer(Exchange& exchange, const ApiError& error) { answer(exchange, error.reply(exchange.request().path)); }
 
 Server::Server(ServerOptions options)
     : options_(std::move(options)),
-      http_(std::make_unique<HttpServer>(options_.host, options_.port, options_.limits)) {}
+      http_(std::make_unique<HttpServer>(options_.address, options_.limits)) {}
 Server::~Server() = default;
 
 int Server::run(const Model& model, const std::function<void(std::string_view)>& ready, const std::function<void(std::string_view)>& note) {
   App app(options_, *http_, model);
+  const CacheFile cache(app);
+  cache.restore(note);
   if (!app.has_own_template) note("the model has no chat template: chats are written as ChatML");
   // Long readings take turns among themselves, so that others find a thread that answers.
   boost::asio::thread_pool handlers(handler_threads), readers(1);
   int signal = 0;
+  bool hurries = false;
   const auto check = [&](const HttpRequest& request) {
     std::optional<HttpReply> refused = check_request(options_, request);
     if (refused) app.metrics.answered(refused->status);
@@ -206,7 +219,8 @@ int Server::run(const Model& model, const std::function<void(std::string_view)>&
   };
   http_->on_signals({SIGINT, SIGTERM}, [&](int number) {
     // Whoever asks twice does not wait.
-    if (signal != 0) return http_->stop();
+    hurries = signal != 0;
+    if (hurries) return http_->stop();
     signal = number;
     app.draining = true;
     app.scheduler.close();
@@ -225,11 +239,15 @@ int Server::run(const Model& model, const std::function<void(std::string_view)>&
     };
     look(look);
   });
-  http_->listen(check, handle);
+  const auto refuse = [](int status, std::string_view type, std::string_view what, std::string_view path) {
+    return ApiError(status, type, std::string(what)).reply(path);
+  };
+  http_->listen(check, handle, refuse);
   ready(http_->url());
   http_->run();
   handlers.join();
   readers.join();
+  if (!hurries) cache.save(note);
   return signal;
 }
 

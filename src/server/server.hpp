@@ -15,15 +15,17 @@
 namespace bantam::server {
 
 struct ServerOptions {
-  std::string host = "127.0.0.1";
-  int port = 8080;                    ///< 0: any that is free
+  HttpAddress address{.host = "127.0.0.1", .port = 8080};
   std::string name = "model";         ///< what clients call the model
   std::vector<std::string> api_keys = {};  ///< one of them is asked for, where there are any
   std::string chat_template = {};     ///< Jinja, in the place of the model's
+  bool has_page = true;               ///< at /
   int threads = 0;                    ///< 0: the physical cores that the process may use
   SchedulerOptions scheduler = {};
   Sampling sampling = {};             ///< where requests say nothing; the seed, too, if has_seed
   bool has_seed = false;
+  std::string cache_file = {};        ///< where texts that are kept wait for the next start; empty: nowhere
+  std::string slot_folder = {};       ///< where clients may save what is kept of a text; empty: nowhere
   std::int64_t max_tokens = -1;       ///< of requests that say nothing; -1: until the model ends or the context is full
   std::chrono::seconds most_waiting{60};  ///< for a place; 0: without bound
   std::chrono::seconds most_time{0};      ///< for a whole request; 0: without bound

@@ -1,201 +1,9 @@
-// Reading what a request asks for, and passing on what comes.
+// Passing on what comes.
 #include "server/writing.hpp"
 
 #include <algorithm>
-#include <random>
 
 namespace bantam::server {
-
-namespace {
-
-constexpr std::int64_t most_int = std::numeric_limits<std::int32_t>::max();
-
-/// Tokens and what is added to their logits: {"15043": -100}, [[15043, 1.5], [" Hello", false]].
-void read_logit_bias(const App& app, const Fields& fields, Sampling& sampling) {
-  const Json* given = fields.find("logit_bias");
-  if (given == nullptr) return;
-  constexpr std::size_t most = 4096;
-  const std::int64_t vocab = app.tokenizer().vocab_size();
-  const auto value_of = [](const Json& value) -> float {
-    // false forbids the token, as llama.cpp has it.
-    if (value.is_boolean() && !value.get<bool>()) return -std::numeric_limits<float>::infinity();
-    if (!value.is_number() || !(value.get<double>() >= -1e6 && value.get<double>() <= 1e6)) refuse("logit_bias", "numbers", value);
-    return value.get<float>();
-  };
-  if (given->size() > most)
-    throw bad_request(message("logit_bias: expected at most ", most, " tokens, found ", given->size()), "logit_bias");
-  if (given->is_object()) {
-    for (const auto& [key, value] : given->items()) {
-      const Json id = Json::parse_or_null(key);
-      sampling.logit_bias.emplace_back(token_of(id.is_null() ? Json(key) : id, vocab, "logit_bias"), value_of(value));
-    }
-    return;
-  }
-  if (!given->is_array()) refuse("logit_bias", "an object of tokens and numbers", *given);
-  for (const Json& pair : *given) {
-    if (!pair.is_array() || pair.size() != 2) refuse("logit_bias", "pairs of a token and a number", pair);
-    if (pair[0].is_string()) {
-      for (const TokenId id : app.tokenizer().encode(pair[0].string(), {.add_special = false}))
-        sampling.logit_bias.emplace_back(id, value_of(pair[1]));
-    } else {
-      sampling.logit_bias.emplace_back(token_of(pair[0], vocab, "logit_bias"), value_of(pair[1]));
-    }
-  }
-}
-
-void read_sampling(const App& app, const Fields& fields, Sampling& s) {
-  const auto set = [&](float& target, std::string_view name, double least, double most) {
-    if (const auto value = fields.number(name, least, most)) target = static_cast<float>(*value);
-  };
-  const auto set_whole = [&](int& target, std::string_view name, std::int64_t least) {
-    if (const auto value = fields.integer(name, least, most_int)) target = static_cast<int>(*value);
-  };
-  set(s.temperature, "temperature", 0, 100);
-  set(s.top_p, "top_p", 0, 1);
-  set(s.min_p, "min_p", 0, 1);
-  set(s.typical_p, "typical_p", 0, 1);
-  set(s.frequency_penalty, "frequency_penalty", -2, 2);
-  set(s.presence_penalty, "presence_penalty", -2, 2);
-  set(s.repeat_penalty, "repetition_penalty", 1e-3, 1e3);
-  set(s.repeat_penalty, "repeat_penalty", 1e-3, 1e3);
-  set(s.dry_multiplier, "dry_multiplier", 0, 1e3);
-  set(s.dry_base, "dry_base", 1, 1e3);
-  set(s.xtc_probability, "xtc_probability", 0, 1);
-  set(s.xtc_threshold, "xtc_threshold", 0, 1);
-  set(s.top_n_sigma, "top_n_sigma", -1, 1e3);
-  set(s.dynatemp_range, "dynatemp_range", 0, 100);
-  set(s.dynatemp_exponent, "dynatemp_exponent", 0, 100);
-  set(s.mirostat_tau, "mirostat_tau", 0, 1e3);
-  set(s.mirostat_eta, "mirostat_eta", 0, 1e3);
-  // Where none counts vLLM says -1.
-  if (const auto k = fields.integer("top_k", -1, most_int)) s.top_k = static_cast<int>(std::max<std::int64_t>(*k, 0));
-  set_whole(s.repeat_last_n, "repeat_last_n", -1);
-  set_whole(s.dry_allowed_length, "dry_allowed_length", 1);
-  set_whole(s.dry_penalty_last_n, "dry_penalty_last_n", -1);
-  if (fields.find("dry_sequence_breakers") != nullptr) s.dry_sequence_breakers = fields.texts("dry_sequence_breakers");
-  if (const auto version = fields.integer("mirostat", 0, 2)) s.mirostat = static_cast<Mirostat>(*version);
-  // Clients that want any seed say -1.
-  const auto seed = fields.integer("seed", -1);
-  if (seed && *seed >= 0) {
-    s.seed = static_cast<std::uint64_t>(*seed);
-  } else if (!app.options.has_seed) {
-    s.seed = std::random_device()();
-  }
-  read_logit_bias(app, fields, s);
-}
-
-std::vector<std::string> read_stop(const Fields& fields) {
-  constexpr std::size_t most = 64, longest = 1024;
-  std::vector<std::string> stop = fields.texts("stop");
-  if (stop.size() > most) throw bad_request(message("stop: expected at most ", most, " texts, found ", stop.size()), "stop");
-  for (const std::string& text : stop) {
-    if (text.empty() || text.size() > longest)
-      throw bad_request(message("stop: expected texts of 1 to ", longest, " bytes, found one of ", text.size()),
-                        "stop");
-  }
-  return stop;
-}
-
-/// A grammar as it is written.
-struct AskedGrammar {
-  GrammarKind kind;
-  std::string source;
-};
-
-/// What response_format, or one of its older names, asks for.
-std::optional<AskedGrammar> read_grammar(const Fields& fields) {
-  std::vector<AskedGrammar> found;
-  const auto add_schema = [&](const Json& schema) {
-    found.push_back({GrammarKind::json_schema, schema.is_string() ? schema.get<std::string>() : schema.dump()});
-  };
-  const auto add_gbnf = [&](std::string text) {
-    if (!text.empty()) found.push_back({GrammarKind::gbnf, std::move(text)});
-  };
-  if (const Json* format = fields.object("response_format")) {
-    const Fields inside(*format, "response_format");
-    const std::string type = inside.text("type").value_or("text");
-    if (type == "json_schema") {
-      const Json* named = inside.object("json_schema");
-      const Json* schema = named == nullptr ? nullptr : named->find("schema");
-      if (schema == nullptr)
-        throw bad_request("response_format.json_schema: expected an object with a schema, found none",
-                          "response_format");
-      add_schema(*schema);
-    } else if (type == "json_object") {
-      if (const Json* schema = inside.object("schema"); schema != nullptr && !schema->empty()) {
-        add_schema(*schema);
-      } else {
-        found.push_back({GrammarKind::json_object, {}});
-      }
-    } else if (type != "text") {
-      throw bad_request(
-          message("response_format.type: expected text, json_object or json_schema, found ", printable(type)),
-          "response_format");
-    }
-  }
-  for (const std::string_view name : {"json_schema", "guided_json"}) {
-    if (const Json* schema = fields.find(name)) add_schema(*schema);
-  }
-  for (const std::string_view name : {"grammar", "guided_grammar"}) add_gbnf(fields.text(name).value_or(""));
-  if (const Json* inner = fields.object("structured_outputs")) {
-    const Fields inside(*inner, "structured_outputs");
-    inside.not_yet({"regex", "choice", "structural_tag"});
-    if (const Json* schema = inside.find("json")) add_schema(*schema);
-    add_gbnf(inside.text("grammar").value_or(""));
-  }
-  if (found.size() > 1) throw bad_request("response_format: expected one grammar or schema, found several", "response_format");
-  return found.empty() ? std::nullopt : std::optional(std::move(found.front()));
-}
-
-}  // namespace
-
-Asked read_asked(App& app, const Fields& fields, std::int64_t max_tokens) {
-  fields.not_yet({"stop_token_ids", "min_tokens", "bad_words", "allowed_token_ids", "guided_regex", "guided_choice",
-                  "prompt_logprobs", "use_beam_search", "truncate_prompt_tokens", "include_stop_str_in_output",
-                  "suffix", "lora", "image_data", "input_extra", "samplers", "logits_processors"});
-  Asked asked;
-  GenerateOptions& g = asked.texts.generate;
-  g.sampling = app.options.sampling;
-  read_sampling(app, fields, g.sampling);
-  g.stop = read_stop(fields);
-  g.ignore_end = fields.flag("ignore_eos", false);
-  g.max_tokens = app.options.max_tokens >= 0 ? app.options.max_tokens : max_tokens;
-  for (const std::string_view name : {"n_predict", "max_tokens", "max_completion_tokens"}) {
-    if (const auto count = fields.integer(name, name == "n_predict" ? -1 : 0)) g.max_tokens = *count;
-  }
-  constexpr std::int64_t most_texts = 128;
-  asked.texts.count = static_cast<int>(fields.integer("n", 1, most_texts).value_or(1));
-  const auto best_of = fields.integer("best_of", 1, most_texts);
-  if (best_of && *best_of != asked.texts.count)
-    throw bad_request(message("best_of: expected n (", asked.texts.count, ") or nothing: not yet"), "best_of");
-  asked.texts.reuse = fields.flag("cache_prompt", true);
-  asked.texts.most_waiting = app.options.most_waiting;
-  asked.texts.most_time = app.options.most_time;
-  asked.stream = fields.flag("stream", false);
-  if (const Json* options = fields.object("stream_options")) {
-    if (!asked.stream) throw bad_request("stream_options: expected \"stream\": true with it", "stream_options");
-    asked.include_usage = Fields(*options, "stream_options").flag("include_usage", false);
-  }
-  if (const std::optional<AskedGrammar> given = read_grammar(fields)) {
-    g.grammar.emplace(app.grammars.get(given->kind, given->source));
-    asked.is_json = given->kind != GrammarKind::gbnf;
-  }
-  return asked;
-}
-
-void check_room(const App& app, const TextRequest& request) {
-  const std::int64_t context = app.scheduler.context();
-  for (const std::vector<TokenId>& prompt : request.prompts) {
-    if (prompt.empty()) throw bad_request("prompt: expected at least one token, found none", "prompt");
-    if (std::ssize(prompt) < context) continue;
-    ApiError error(
-        400, "exceed_context_size_error",
-        message("the request has ", prompt.size(), " tokens, the context has room for ", context, " with the answer"),
-        "prompt", "context_length_exceeded");
-    error.more = {{"n_prompt_tokens", prompt.size()}, {"n_ctx", context}};
-    throw error;
-  }
-}
 
 std::string_view finish_reason(TextEnd end) { return end == TextEnd::length ? "length" : "stop"; }
 
@@ -277,14 +85,19 @@ void Writing::fail(const ApiError& error) {
     app_.answer(*exchange_, error);
     if (!asked_.stream) return;
   }
-  event(error.json());
-  done();
+  end_stream_with(error);
   exchange_->send(std::exchange(held_, {}));
   exchange_->end();
 }
 
-void Writing::event(const Json& json) {
+void Writing::end_stream_with(const ApiError& error) {
+  event(error.json(path()));
+  done();
+}
+
+void Writing::event(const Json& json, std::string_view name) {
   streams_ = true;
+  if (!name.empty()) held_ += message("event: ", name, '\n');
   held_ += "data: ";
   held_ += json.dump(Json::Style{.replace_invalid = true});
   held_ += "\n\n";

@@ -11,8 +11,7 @@ struct Asked {
   bool stream = false;
   bool include_usage = false;
   bool logprobs = false;
-  bool is_json =
-      false;  ///< a schema says what the answer is; a grammar of its own describes the whole reply, marks of thoughts and calls included
+  bool is_answer = false;  ///< a grammar says what the answer is: no marks of thoughts and calls come
   std::vector<std::string> prompts = {};  ///< as texts, where the answer repeats them
 };
 
@@ -54,8 +53,12 @@ class Writing : public std::enable_shared_from_this<Writing> {
   virtual void end_stream() = 0;
   /// The same for an answer at once.
   [[nodiscard]] virtual Json whole() = 0;
+  /// The rest of a stream that comes to nothing.
+  virtual void end_stream_with(const ApiError& error);
 
-  void event(const Json& json);
+  /// An event of a stream; some APIs give each a name.
+  void event(const Json& json, std::string_view name = {});
+  [[nodiscard]] std::string_view path() const noexcept { return exchange_->request().path; }
   /// The event that ends streams of OpenAI's API.
   void done() { held_ += "data: [DONE]\n\n"; }
   [[nodiscard]] const Asked& asked() const noexcept { return asked_; }

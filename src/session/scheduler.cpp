@@ -5,7 +5,7 @@
 #include <atomic>
 #include <cmath>
 #include <condition_variable>
-#include <deque>
+#include <future>
 #include <list>
 #include <map>
 #include <mutex>
@@ -60,11 +60,12 @@ DrawnToken described(TokenId id, std::span<const float> logits, int top) {
 struct Scheduler::Impl {
   struct Job {
     Job(TextRequest r, TextListener l)
-        : request(std::move(r)), listener(std::move(l)), left(request.prompts.size() * static_cast<std::size_t>(request.count)),
-          read(request.prompts.size()) {}
+        : request(std::move(r)), listener(std::move(l)), adapters(fingerprint_of(*request.adapters)),
+          left(request.prompts.size() * static_cast<std::size_t>(request.count)), read(request.prompts.size()) {}
 
     TextRequest request;
     TextListener listener;
+    std::uint64_t adapters;  ///< their fingerprint: texts of others are of no use
     std::size_t left;  ///< texts that did not end
     std::uint64_t id = 0;
     SchedulerClock::time_point came = SchedulerClock::now();
@@ -89,6 +90,19 @@ struct Scheduler::Impl {
     [[nodiscard]] bool is_blocked() const { return choice() > 0 && job->read[prompt()] == nullptr; }
   };
   using Texts = std::list<Text>;
+
+  /// A text that ended.
+  struct KeptText {
+    std::unique_ptr<Session> session;
+    int place;
+
+    [[nodiscard]] SavedText save() const {
+      SavedText saved{.tokens = std::ssize(session->tokens())};
+      session->save_to([&](std::span<const std::byte> part) { saved.bytes.append(reinterpret_cast<const char*>(part.data()), part.size()); });
+      return saved;
+    }
+  };
+  using KeptTexts = std::list<KeptText>;
 
   Impl(Engine e, SchedulerOptions o)
       : engine(std::move(e)), options(std::move(o)), prototype(engine, {.context = options.context, .kv = options.kv}) {
@@ -129,6 +143,8 @@ struct Scheduler::Impl {
       s.check_room(std::ssize(prompt));
       engine.check(prompt);
     }
+    if (request.place < -1) fail(Errc::invalid_argument, "place: expected -1 (any) or more, found ", request.place);
+    s.check(*request.adapters);
     s.check(request.generate);
     (void)s.sampler_of(request.generate.sampling);
     (void)s.matcher_of(request.generate);
@@ -136,6 +152,7 @@ struct Scheduler::Impl {
 
   std::optional<std::uint64_t> submit(TextRequest request, TextListener listener) {
     request.generate.speculation = {};
+    if (!request.adapters) request.adapters = options.adapters;
     check(request);
     const auto job = std::make_shared<Job>(std::move(request), std::move(listener));
     const std::lock_guard lock(mutex);
@@ -156,6 +173,32 @@ struct Scheduler::Impl {
     if (const auto found = jobs.find(id); found != jobs.end()) found->second->cancelled = true;
   }
 
+  /// Runs `task` on the scheduler's thread when the step at hand is over, and waits for it.
+  void between_steps(const std::function<void()>& task) {
+    std::packaged_task<void()> packaged(task);
+    std::future<void> done = packaged.get_future();
+    {
+      const std::lock_guard lock(mutex);
+      if (ending) fail(Errc::cancelled, "scheduler: expected one that runs, found one that ended");
+      tasks.push_back(std::move(packaged));
+    }
+    changed.notify_all();
+    done.get();
+  }
+
+  /// The last of them that had a place; the end where none did.
+  [[nodiscard]] KeptTexts::iterator kept_of(int place) {
+    if (place < 0 || place >= options.parallel) fail(Errc::invalid_argument, "place: expected 0 to ", options.parallel - 1, ", found ", place);
+    return std::ranges::find(kept, place, &KeptText::place);
+  }
+
+  /// Throws invalid_argument for a text that none here would go on from.
+  void check_kept(const Session& text) const {
+    const Session::State& s = *text.state_;
+    if (s.options.kv != options.kv) fail(Errc::invalid_argument, "text: expected keys and values as ", options.kv, ", found ", printable(s.options.kv));
+    if (s.context != prototype.context()) fail(Errc::invalid_argument, "text: expected a context of ", prototype.context(), " tokens, found ", s.context);
+  }
+
   bool wait(std::chrono::milliseconds most) {
     std::unique_lock lock(mutex);
     return emptied.wait_for(lock, most, [&] { return jobs.empty(); });
@@ -166,15 +209,19 @@ struct Scheduler::Impl {
   void loop() {
     for (;;) {
       bool ends = false;
+      std::vector<std::packaged_task<void()>> doing;
       {
         std::unique_lock lock(mutex);
-        changed.wait(lock, [&] { return ending || !incoming.empty() || !waiting.empty() || !running.empty(); });
+        changed.wait(lock, [&] { return ending || !incoming.empty() || !tasks.empty() || !waiting.empty() || !running.empty(); });
         for (const std::shared_ptr<Job>& job : incoming) {
           for (std::size_t i = 0; i < job->left; ++i) waiting.push_back({.job = job, .number = i});
         }
         incoming.clear();
+        doing = std::exchange(tasks, {});
         ends = ending;
       }
+      for (std::packaged_task<void()>& task : doing) task();
+      doing.clear();
       if (ends) {
         end_all(waiting, TextEnd::cancelled);
         end_all(running, TextEnd::cancelled);
@@ -183,14 +230,14 @@ struct Scheduler::Impl {
       end_unwanted(waiting);
       end_unwanted(running);
       give_places();
-      step();
+      if (!running.empty()) step();
       show();
     }
   }
 
   void show() {
     std::int64_t bytes = 0;
-    for (const auto& session : kept) bytes += session->kv_bytes();
+    for (const KeptText& text : kept) bytes += text.session->kv_bytes();
     for (const Text& text : running) bytes += text.session ? text.session->kv_bytes() : 0;
     const std::lock_guard lock(mutex);
     counts.parallel = options.parallel;
@@ -222,7 +269,7 @@ struct Scheduler::Impl {
     if (whole) update.stop_text = text.range->stop_text_;
     tell(text, update);
     text.range.reset();
-    if (end != TextEnd::failed && text.job->request.reuse) keep(std::move(text.session));
+    if (end != TextEnd::failed && text.job->request.reuse) keep(std::move(text.session), text.stats.place);
     text.session.reset();
     if (--text.job->left > 0) return;
     text.job->listener = {};
@@ -258,7 +305,7 @@ struct Scheduler::Impl {
   }
 
   /// Keeps what was read for prompts that begin like it, in the place of what was wanted longest ago.
-  void keep(std::unique_ptr<Session> session) {
+  void keep(std::unique_ptr<Session> session, int place) {
     if (!session || options.kept == 0) return;
     Session::State& s = *session->state_;
     // Of a prompt that was not read to its end, what was.
@@ -268,7 +315,7 @@ struct Scheduler::Impl {
     s.matcher.reset();
     s.logits = {};
     if (s.tokens.empty()) return;
-    kept.push_front(std::move(session));
+    kept.push_front({std::move(session), place});
     while (std::ssize(kept) > options.kept) kept.pop_back();
   }
 
@@ -301,6 +348,7 @@ struct Scheduler::Impl {
 
   void begin(Text& text) {
     text.job->begun = true;
+    text.stats.place = free_place(text);
     text.placed = SchedulerClock::now();
     text.stats.waited_ms = ms_between(text.job->came, text.placed);
     text.stats.prompt_tokens = std::ssize(text.tokens());
@@ -320,11 +368,23 @@ struct Scheduler::Impl {
     }
   }
 
+  /// A place that nobody has, the one that is wanted if it is one of them.
+  [[nodiscard]] int free_place(const Text& text) const {
+    const auto is_free = [&](int place) {
+      return std::ranges::none_of(running, [&](const Text& other) { return &other != &text && other.stats.place == place; });
+    };
+    const int wanted = text.number == 0 ? text.job->request.place : -1;
+    if (wanted >= 0 && wanted < options.parallel && is_free(wanted)) return wanted;
+    int place = 0;
+    while (!is_free(place)) ++place;
+    return place;
+  }
+
   /// What of a prompt has been read before, at most, and by whom.
   struct Known {
     std::size_t common = 0;
     const Session* session = nullptr;
-    std::list<std::unique_ptr<Session>>::iterator kept;  ///< where it is kept; the end for those that run
+    KeptTexts::iterator kept;  ///< where it is kept; the end for those that run
   };
 
   /// What of its prompt a text may take over: all but the last token, which is always read, as logits are known only behind what was.
@@ -336,12 +396,13 @@ struct Scheduler::Impl {
   [[nodiscard]] Known known_of(const Text& text) {
     const std::span<const TokenId> sought = sought_by(text);
     Known known{.kept = kept.end()};
-    for (auto session = kept.begin(); session != kept.end(); ++session) {
-      const std::size_t same = common_length(sought, (*session)->tokens());
-      if (same > known.common) known = {same, session->get(), session};
+    for (auto other = kept.begin(); other != kept.end(); ++other) {
+      if (fingerprint_of(other->session->adapters()) != text.job->adapters) continue;
+      const std::size_t same = common_length(sought, other->session->tokens());
+      if (same > known.common) known = {same, other->session.get(), other};
     }
     for (const Text& other : running) {
-      if (!other.session) continue;
+      if (!other.session || other.job->adapters != text.job->adapters) continue;
       const Session::State& s = *other.session->state_;
       const auto read = std::min(s.tokens.size(), static_cast<std::size_t>(s.sequence.tokens()));
       const std::size_t same = common_length(sought, std::span(s.tokens).first(read));
@@ -358,7 +419,7 @@ struct Scheduler::Impl {
     const std::span<const TokenId> sought = sought_by(text);
     std::size_t coming = 0;
     for (const Text& other : running) {
-      if (other.session && other.is_reading()) coming = std::max(coming, common_length(sought, other.session->tokens()));
+      if (other.session && other.is_reading() && other.job->adapters == text.job->adapters) coming = std::max(coming, common_length(sought, other.session->tokens()));
     }
     return coming >= worth_it && coming >= known_of(text).common + worth_it;
   }
@@ -371,13 +432,13 @@ struct Scheduler::Impl {
     const std::size_t lost = from_kept == kept.end() ? 0 : from->tokens().size() - common;
     const bool goes_on = 16 * lost <= common || (std::ssize(kept) >= options.kept && lost <= common);
     if (from_kept != kept.end() && goes_on) {
-      text.session = std::move(*from_kept);
+      text.session = std::move(from_kept->session);
       kept.erase(from_kept);
     } else if (from != nullptr) {
       text.session = std::make_unique<Session>(from->fork());
       if (from_kept != kept.end()) kept.splice(kept.begin(), kept, from_kept);
     } else {
-      text.session = std::make_unique<Session>(engine, SessionOptions{.context = options.context, .kv = options.kv, .adapters = options.adapters, .memory = options.memory});
+      text.session = std::make_unique<Session>(engine, SessionOptions{.context = options.context, .kv = options.kv, .adapters = *text.job->request.adapters, .memory = options.memory});
     }
     Session::State& s = *text.session->state_;
     s.drop_from(common);
@@ -482,6 +543,8 @@ struct Scheduler::Impl {
 
   void generate_from_now(Text& text, std::vector<Text*>& generating) {
     try {
+      // The next turn of a conversation may begin here again: templates leave out what was thought.
+      text.session->state_->sequence.keep_checkpoint();
       share_prompt(text);
       start_generating(text);
       generating.push_back(&text);
@@ -569,13 +632,14 @@ struct Scheduler::Impl {
   std::condition_variable changed, emptied;
   std::map<std::uint64_t, std::shared_ptr<Job>> jobs;  ///< that did not end
   std::vector<std::shared_ptr<Job>> incoming;
+  std::vector<std::packaged_task<void()>> tasks;  ///< of between_steps()
   std::uint64_t last_id = 0;
   bool closed = false, ending = false;
   SchedulerStats shown;
 
   // The thread's own.
   Texts waiting, running;
-  std::list<std::unique_ptr<Session>> kept;  ///< wanted last first
+  KeptTexts kept;  ///< wanted last first
   std::map<std::string, std::uint64_t> last_place;  ///< of clients with requests at hand: when one of them got a place
   std::uint64_t places_given = 0;
   SchedulerStats counts;
@@ -604,6 +668,46 @@ void Scheduler::close() noexcept {
 }
 
 bool Scheduler::wait(std::chrono::milliseconds most) { return impl_->wait(most); }
+SavedText Scheduler::save_text(int place) {
+  SavedText saved;
+  impl_->between_steps([&] {
+    if (const auto found = impl_->kept_of(place); found != impl_->kept.end()) saved = found->save();
+  });
+  return saved;
+}
+
+SavedText Scheduler::save_kept(std::size_t number) {
+  SavedText saved;
+  impl_->between_steps([&] {
+    if (number < impl_->kept.size()) saved = std::next(impl_->kept.begin(), static_cast<std::ptrdiff_t>(number))->save();
+  });
+  return saved;
+}
+
+void Scheduler::keep_text(int place, Session text) {
+  if (!impl_->engine.runs_like(text.engine())) fail(Errc::invalid_argument, "text: expected a session on the scheduler's engine");
+  impl_->check_kept(text);
+  impl_->between_steps([&] {
+    if (place >= 0) {
+      if (const auto found = impl_->kept_of(place); found != impl_->kept.end()) impl_->kept.erase(found);
+    }
+    impl_->keep(std::make_unique<Session>(std::move(text)), place);
+    impl_->show();
+  });
+}
+
+std::int64_t Scheduler::forget_text(int place) {
+  std::int64_t tokens = 0;
+  impl_->between_steps([&] {
+    for (auto found = impl_->kept_of(place); found != impl_->kept.end(); found = impl_->kept_of(place)) {
+      tokens = std::max(tokens, std::ssize(found->session->tokens()));
+      impl_->kept.erase(found);
+    }
+    impl_->show();
+  });
+  return tokens;
+}
+
 const Engine& Scheduler::engine() const noexcept { return impl_->engine; }
 std::int64_t Scheduler::context() const noexcept { return impl_->prototype.context(); }
 

@@ -1,10 +1,27 @@
 // Generation, step by step: sample, decode, hold back what may be the beginning of a stop text. Guesses are checked and
 // batches advanced here.
 #include <algorithm>
+#include <limits>
 
 #include "state.hpp"
 
 namespace bantam::inline v0 {
+
+namespace {
+
+/// Lets no token come that `is_out`, unless no other may.
+void leave_out(std::span<float> logits, FunctionRef<bool(TokenId)> is_out) {
+  constexpr float never = -std::numeric_limits<float>::infinity();
+  std::vector<std::size_t> out;
+  bool others = false;
+  for (std::size_t id = 0; id < logits.size(); ++id) {
+    if (logits[id] == never) continue;
+    is_out(static_cast<TokenId>(id)) ? out.push_back(id) : static_cast<void>(others = true);
+  }
+  for (const std::size_t id : others ? out : std::vector<std::size_t>()) logits[id] = never;
+}
+
+}  // namespace
 
 std::string_view to_string(Finish finish) noexcept {
   switch (finish) {
@@ -78,19 +95,24 @@ bool TextRange::choose(std::span<const float> logits) {
     finish(Finish::stop);
     return false;
   }
-  if (options_.process || s.matcher) {
+  const auto ends = [&](TokenId id) {
+    return (tokenizer.ends_generation(id) && !options_.ignore_end) || std::ranges::find(options_.end_tokens, id) != options_.end_tokens.end();
+  };
+  const bool goes_on = std::ssize(tokens_) < options_.min_tokens;
+  if (options_.process || s.matcher || goes_on) {
     processed_.assign(logits.begin(), logits.end());
     if (options_.process && !options_.process(s.tokens, processed_)) {
       finish(Finish::stop);
       return false;
     }
     if (s.matcher) s.matcher->apply(processed_);
+    if (goes_on) leave_out(processed_, ends);
     logits = processed_;
   }
   const TokenId id = s.sampler->sample(logits);
   s.sampler->accept(id);
   if (s.matcher && !s.matcher->accept(id)) fail(Errc::corrupt, "grammar: expected a token that may come, the sampler chose ", id);
-  if (tokenizer.ends_generation(id) && !options_.ignore_end) {
+  if (ends(id)) {
     finish(Finish::stop);
     return false;
   }

@@ -10,12 +10,15 @@ import general_facts
 import measure_facts
 import naming_facts
 import run_facts
+import serve_chat_facts
 import serve_facts
+import serve_native_facts
+import serve_sockets_facts
 import terminal_facts
 import tokenize_facts
 from harness import QUICK, Harness
 
-GROUPS = [general_facts, tokenize_facts, naming_facts, run_facts, serve_facts, terminal_facts, measure_facts, embed_facts, compress_facts, foreign_facts, adapter_facts]
+GROUPS = [general_facts, tokenize_facts, naming_facts, run_facts, serve_facts, serve_chat_facts, serve_native_facts, serve_sockets_facts, terminal_facts, measure_facts, embed_facts, compress_facts, foreign_facts, adapter_facts]
 
 
 def main():

@@ -36,11 +36,22 @@ class Answer:
         return f"status {self.status}, body {self.body[:300]!r}"
 
 
-class Server:
-    """A running server. The lines of its standard error are kept."""
+class UnixConnection(http.client.HTTPConnection):
+    def __init__(self, path):
+        super().__init__("localhost", timeout=TIMEOUT)
+        self.path = path
 
-    def __init__(self, h, *options, model=None, **how):
-        self.h = h
+    def connect(self):
+        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.sock.settimeout(TIMEOUT)
+        self.sock.connect(self.path)
+
+
+class Server:
+    """A running server. The lines of its standard error are kept. `tls`: the context of its clients."""
+
+    def __init__(self, h, *options, model=None, tls=None, **how):
+        self.h, self.tls, self.path = h, tls, None
         self.process = h.start("serve", model or h.gguf("stories260k"), "--port", "0", *options, **how)
         self.lines = []
         self.port = None
@@ -49,8 +60,8 @@ class Server:
         def read():
             for line in self.process.stderr:
                 self.lines.append(line.decode())
-                if match := re.search(r"listening on http://\S+:(\d+)$", self.lines[-1]):
-                    self.port = int(match[1])
+                if match := re.search(r"listening on (?:https?://\S+:(\d+)|unix:(\S+))$", self.lines[-1]):
+                    self.port, self.path = int(match[1] or 0), match[2]
                     ready.set()
             ready.set()
 
@@ -78,6 +89,10 @@ class Server:
         return status
 
     def connect(self):
+        if self.path:
+            return UnixConnection(self.path)
+        if self.tls:
+            return http.client.HTTPSConnection("127.0.0.1", self.port, timeout=TIMEOUT, context=self.tls)
         return http.client.HTTPConnection("127.0.0.1", self.port, timeout=TIMEOUT)
 
     def ask(self, path, body=None, method=None, headers=None, connection=None):
@@ -137,7 +152,6 @@ def facts_options(h, models):
     if not has_server(h):
         return
     model = h.gguf("stories260k")
-    h.refuses(1, "serve", model, "--port", "0", "--cache-file", "x", says="not yet")
     h.refuses(1, "serve", model, "--port", "0", "--lora", h.temporary("no-such-adapter"), says="no-such-adapter")
     for option in [["--port", "65536"], ["--port", "-1"], ["--parallel", "0"], ["--queue", "-2"], ["--temperature", "-1"], ["--api-key", ""], ["--seed", "x"], ["--kv", "f8"]]:
         h.refuses(2, "serve", model, *option)
@@ -184,7 +198,6 @@ def facts_information(h, models):
             h.fact(f"/metrics has {name}", name in metrics, metrics[:300])
         wrong = [line for line in metrics.splitlines() if not re.fullmatch(r'# (HELP|TYPE) \S+ .+|[a-z_]+:\w+({\w+="[^"]*"(,\w+="[^"]*")*})? [-+.\de]+', line)]
         h.equal("/metrics is what Prometheus reads", wrong, [])
-        h.equal("/v1/responses is not there yet", server.ask("/v1/responses", {"input": "x"}).status, 501)
 
 
 def rounded(rows):
@@ -446,7 +459,7 @@ def malformed():
     for choice in ["maybe", 1, {"type": "function", "function": {"name": "g"}}, {}]:
         yield chat, {**ok, "tools": [tool], "tool_choice": choice}, 400, "tool_choice"
     yield chat, {**ok, "tool_choice": "required"}, 400, "tool_choice"
-    for later in [{"functions": [{}]}, {"stop_token_ids": [1]}, {"min_tokens": 3}, {"guided_regex": "x"}, {"continue_final_message": True}, {"chat_template": "x"}]:
+    for later in [{"functions": [{}]}, {"bad_words": ["x"]}, {"prompt_logprobs": 1}, {"chat_template": "x"}]:
         yield chat, {**ok, **later}, 400, "not yet"
     yield chat, {**ok, "chat_template_kwargs": 1}, 400, "chat_template_kwargs"
     for prompt in [None, 1, {}, [], [[]], [-1], [10**9], [1.5], [None], [[1], "x", 1], ["x"] * 300]:
@@ -530,13 +543,28 @@ def facts_random_requests(h, models):
     call = {"id": "1", "type": "function", "function": {"name": "f", "arguments": '{"a":1}'}}
     talk = [{"role": "system", "content": "s"}, {"role": "user", "content": [{"type": "text", "text": "hi"}]}, {"role": "assistant", "content": None, "tool_calls": [call]},
             {"role": "tool", "tool_call_id": "1", "content": "3"}]
-    seeds = [("/v1/chat/completions", {"messages": talk, "max_tokens": 3, "n": 2, "temperature": 0.5, "top_p": 0.9, "top_k": 3, "logprobs": True, "top_logprobs": 2, "seed": 1, "stop": ["x", "yy"],
+    schema_tools = [{"name": "f", "input_schema": parameters}]
+    blocks = [{"role": "user", "content": [{"type": "text", "text": "hi"}]},
+              {"role": "assistant", "content": [{"type": "thinking", "thinking": "h", "signature": ""}, {"type": "text", "text": "x"}, {"type": "tool_use", "id": "1", "name": "f", "input": {"a": 1}}]},
+              {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "1", "content": [{"type": "text", "text": "3"}]}]}]
+    items = [{"role": "user", "content": [{"type": "input_text", "text": "hi"}]}, {"type": "reasoning", "id": "r", "summary": [], "content": [{"type": "reasoning_text", "text": "h"}]},
+             {"type": "function_call", "call_id": "1", "name": "f", "arguments": "{}"}, {"type": "function_call_output", "call_id": "1", "output": "3"}]
+    seeds = [("/v1/messages", {"system": [{"type": "text", "text": "s"}], "messages": blocks, "max_tokens": 3, "tools": schema_tools, "tool_choice": {"type": "auto"}, "stop_sequences": ["x"],
+                               "thinking": {"type": "enabled", "budget_tokens": 2}, "top_k": 4, "stream": True}),
+             ("/v1/messages", {"messages": CHAT, "max_tokens": 9, "tools": schema_tools, "tool_choice": {"type": "tool", "name": "f"}}),
+             ("/v1/messages/count_tokens", {"messages": blocks, "tools": schema_tools}),
+             ("/v1/responses", {"instructions": "s", "input": items, "max_output_tokens": 3, "tools": [{"type": "function", "name": "f", "parameters": parameters}], "tool_choice": "auto",
+                                "text": {"format": {"type": "text"}}, "reasoning": {"effort": "low"}, "store": True, "stream": True, "metadata": {"a": "b"}}),
+             ("/v1/responses", {"input": "hi", "max_output_tokens": 5, "text": {"format": {"type": "json_schema", "name": "n", "schema": parameters}}}),
+             ("/v1/chat/completions", {"messages": talk, "max_tokens": 3, "n": 2, "temperature": 0.5, "top_p": 0.9, "top_k": 3, "logprobs": True, "top_logprobs": 2, "seed": 1, "stop": ["x", "yy"],
                                        "stream": True, "stream_options": {"include_usage": True}, "logit_bias": {"5": 1.5}, "tools": tools, "tool_choice": "auto",
                                        "chat_template_kwargs": {"enable_thinking": False}}),
              ("/v1/chat/completions", {"messages": CHAT, "max_tokens": 9, "tools": tools, "tool_choice": "required"}),
              ("/v1/chat/completions", {"messages": CHAT, "max_tokens": 5, "response_format": {"type": "json_schema", "json_schema": {"name": "n", "schema": parameters}}}),
              ("/completion", {"prompt": ["Once", [1, 2, 3]], "n_predict": 3, "n_probs": 2, "grammar": 'root ::= [a-z]+ ("x" | y){2,3}\ny ::= "q"', "dry_multiplier": 0.5, "mirostat": 2}),
-             ("/v1/completions", {"prompt": "Once", "max_tokens": 2, "logprobs": 2, "echo": False}),
+             ("/v1/completions", {"prompt": "Once", "max_tokens": 2, "logprobs": 2, "echo": False, "stop_token_ids": [5], "min_tokens": 1, "guided_choice": ["a", "b"], "id_slot": 1, "lora": []}),
+             ("/generate", {"inputs": "Once", "parameters": {"max_new_tokens": 2, "details": True, "do_sample": True, "temperature": 0.5, "stop": ["x"], "grammar": {"type": "regex", "value": "(a|[b-d])+"}}}),
+             ("/slots/0?action=restore", {"filename": "x"}), ("/lora-adapters", [{"id": 0, "scale": 1}]), ("/embedding", {"content": "hi"}),
              ("/tokenize", {"content": "hi <s>", "with_pieces": True}), ("/detokenize", {"tokens": [1, 5, 9]}), ("/apply-template", {"messages": talk})]
     random = Random(1)
     end = time.monotonic() + 3
@@ -551,7 +579,7 @@ def facts_random_requests(h, models):
                 data[at: at + random.randrange(3)] = bytes([random.randrange(256)])
             answer = server.ask(path, bytes(data), connection=connection)
             count += 1
-            sound = answer.status == 200 or (answer.status in (400, 404) and set(answer.error) >= {"message", "type", "param", "code"})
+            sound = answer.status == 200 or (answer.status in (400, 404, 501) and set(answer.error) >= ({"message", "type"} if path.startswith("/v1/messages") else {"message", "type", "param", "code"}))
             if not sound:
                 h.fact(f"{path} {bytes(data)[:300]} is answered or refused", False, answer)
         connection.close()
@@ -613,6 +641,8 @@ def facts_broken_http(h, models):
 def facts_keys(h, models):
     if not has_server(h):
         return
+    with Server(h, "--no-webui") as server:
+        h.equal("--no-webui", [server.ask("/").status, server.ask("/page/page.js").status], [404, 404])
     h.write("keys", "one\n\ntwo  \n")
     with Server(h, "--api-key", "secret", "--api-key-file", h.temporary("keys")) as server:
         body = {"prompt": "Once", "max_tokens": 2}
@@ -623,6 +653,16 @@ def facts_keys(h, models):
             if status == 401:
                 h.equal("the error of a wrong key", answer.error["code"], "invalid_api_key")
         h.equal("/health needs none", server.ask("/health").status, 200)
+        page = server.ask("/")
+        h.equal("nor does the page", [page.status, page.headers["Content-Type"]], [200, "text/html; charset=utf-8"])
+        h.fact("the page runs no other code", "script-src 'self'" in page.headers["Content-Security-Policy"], page.headers.items())
+        wanted = set(re.findall(r'(?:src|href)="(/[^"]*)"', page.body.decode()))
+        for path in sorted(wanted):
+            file = server.ask(path)
+            h.equal(f"{path} is there", [file.status, file.headers["Content-Type"].split("/")[0]], [200, "text"])
+            wanted |= {"/page/" + name for name in re.findall(r'from "./([^"]*)"', file.body.decode())}
+        h.equal("with what they import", [path for path in wanted if server.ask(path).status != 200], [])
+        h.equal("and no more", server.ask("/page/other.js").status, 404)
         h.equal("/metrics does", server.ask("/metrics").status, 401)
         h.equal("a question of another origin does not", server.ask("/v1/completions", method="OPTIONS").status, 204)
         h.equal("a body that nobody may send is not read", server.raw(b"POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Length: 16000000\r\n\r\n")[:12], b"HTTP/1.1 401")

@@ -2,14 +2,9 @@
 //
 //   node openai_client.mjs BASE_URL MODEL       exits with 1 and says what did not hold
 import assert from "node:assert/strict";
-import path from "node:path";
-import { createRequire } from "node:module";
-import { pathToFileURL } from "node:url";
+import { load, run } from "./client_facts.mjs";
 
-const folder = path.resolve(process.env.BANTAM_PEERS ?? import.meta.dirname);
-const require = createRequire(path.join(folder, "package.json"));
-const { default: OpenAI } = await import(pathToFileURL(require.resolve("openai")).href);
-
+const { default: OpenAI } = await load("openai");
 const [baseURL, model] = process.argv.slice(2);
 const client = new OpenAI({ baseURL, apiKey: "secret", maxRetries: 0, timeout: 60000 });
 const messages = [{ role: "user", content: "Tell me a story" }];
@@ -113,14 +108,4 @@ const facts = {
   },
 };
 
-let failed = 0;
-for (const [name, fact] of Object.entries(facts)) {
-  try {
-    await fact();
-  } catch (error) {
-    ++failed;
-    console.log(`FAILED: ${name}: ${error.message}`);
-  }
-}
-console.log(`${Object.keys(facts).length - failed} facts hold, ${failed} do not`);
-process.exit(failed ? 1 : 0);
+await run(facts);

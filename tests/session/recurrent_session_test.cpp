@@ -1,4 +1,6 @@
 // Sessions of models that keep recurrent states, or keys that several layers read: whatever a session does, it goes on as a fresh one that read the same.
+#include <future>
+
 #include "bantam/bantam.hpp"
 #include "tiny_model.hpp"
 
@@ -90,6 +92,36 @@ TEST_CASE("guesses and batches leave the text of models with recurrent states as
     prefill(prompts);
     CHECK(same(a, model));
     CHECK(same(b, model));
+  }
+}
+
+TEST_CASE("a prompt that goes on in another way is not read again, however long the reply to it was") {
+  for (const Model& model : stateful_models()) {
+    CAPTURE(std::string(model.config().arch->name));
+    Scheduler scheduler(Engine(model, {.threads = 2}), {.parallel = 1});
+    std::vector<TokenId> reply;
+    const auto run = [&](const std::vector<TokenId>& prompt, std::int64_t count) {
+      TextRequest request{.prompts = {prompt}};
+      request.generate = {.max_tokens = count, .sampling = {.temperature = 0.9f, .seed = 3}, .ignore_end = true};
+      std::promise<TextStats> ended;
+      reply.clear();
+      (void)scheduler.submit(request, [&](const TextUpdate& update) {
+        for (const DrawnToken& token : update.tokens) reply.push_back(token.id);
+        if (update.end != TextEnd::running) ended.set_value(update.stats);
+      });
+      return ended.get_future().get();
+    };
+    for (const int length : {97, 128, 130}) {
+      CAPTURE(length);
+      std::vector<TokenId> prompt = some_tokens(length);
+      (void)run(prompt, 230);
+      prompt.push_back(reply.front() == 5 ? 6 : 5);
+      CHECK(run(prompt, 40).reused_tokens == length);
+      Session fresh(model, {.threads = 1});
+      TextRange range = fresh.stream(std::span<const TokenId>(prompt), {.max_tokens = 40, .sampling = {.temperature = 0.9f, .seed = 3}, .ignore_end = true});
+      (void)range.text();
+      CHECK(range.tokens() == reply);
+    }
   }
 }
 

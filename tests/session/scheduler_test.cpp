@@ -244,6 +244,73 @@ TEST_CASE("what other texts read is not read again") {
   CHECK(run(unshared)[0].stats.reused_tokens == 0);
 }
 
+TEST_CASE("what is kept of a place is saved, put in another one, and forgotten") {
+  Scheduler scheduler(stepping_engine(), {.parallel = 2});
+  const auto run = [&](const TextRequest& request) {
+    Outcome outcome(1);
+    REQUIRE(scheduler.submit(request, outcome.listener()));
+    const std::vector<Outcome::Of> found = outcome.wait();
+    check_alone(stepping_engine(), request, found);
+    return found[0];
+  };
+  TextRequest request = text_request(prompt_of_length(150, 20), 10);
+  request.place = 1;
+  const Outcome::Of first = run(request);
+  CHECK(first.stats.place == 1);
+  CHECK(scheduler.save_text(0).bytes.empty());
+  const SavedText saved = scheduler.save_text(1);
+  CHECK(saved.tokens == 160);
+  CHECK(scheduler.save_kept(0).bytes == saved.bytes);
+  CHECK(scheduler.save_kept(1).bytes.empty());
+  CHECK(scheduler.forget_text(1) == 160);
+  CHECK(scheduler.forget_text(1) == 0);
+  CHECK(run(request).stats.reused_tokens == 0);
+  CHECK(scheduler.forget_text(1) == 160);
+  scheduler.keep_text(0, Session::restore(stepping_engine(), std::as_bytes(std::span(saved.bytes))));
+  request.place = -1;
+  CHECK(run(request).stats.reused_tokens == 149);
+  CHECK_THROWS_AS((void)scheduler.save_text(2), Error);
+  CHECK_THROWS_AS((void)scheduler.forget_text(-1), Error);
+  CHECK_THROWS_AS(scheduler.keep_text(0, Session(demo())), Error);
+  CHECK_THROWS_AS(scheduler.keep_text(0, Session(stepping_engine(), {.kv = "q8"})), Error);
+  CHECK_THROWS_AS(scheduler.keep_text(0, Session(stepping_engine(), {.context = 100})), Error);
+  // While others are being written to.
+  Outcome beside(1), other(1);
+  const TextRequest busy = text_request(spelled("The sea was"), 200, 11), wants_the_same = text_request(spelled("A dog"), 5);
+  REQUIRE(scheduler.submit(busy, beside.listener()));
+  REQUIRE(scheduler.submit(wants_the_same, other.listener()));
+  CHECK(scheduler.forget_text(0) + scheduler.forget_text(1) >= 0);
+  check_alone(stepping_engine(), busy, beside.wait());
+  check_alone(stepping_engine(), wants_the_same, other.wait());
+}
+
+TEST_CASE("tokens of one's own end texts, and none does before there are enough") {
+  Scheduler scheduler(stepping_engine(), {.parallel = 2});
+  const auto run = [&](TextRequest request) {
+    Outcome outcome(1);
+    REQUIRE(scheduler.submit(request, outcome.listener()));
+    const std::vector<Outcome::Of> found = outcome.wait();
+    check_alone(stepping_engine(), request, found);
+    return found[0];
+  };
+  TextRequest request = text_request(spelled("The old captain"), 40, 3);
+  const std::vector<TokenId> whole = run(request).ids();
+  request.generate.end_tokens = {whole[7]};
+  const Outcome::Of ended = run(request);
+  CHECK(ended.end == TextEnd::stop);
+  const auto first = std::ranges::find(whole, whole[7]);
+  CHECK(ended.ids() == std::vector<TokenId>(whole.begin(), first));
+  request.generate.min_tokens = 20;
+  const std::vector<TokenId> longer = run(request).ids();
+  CHECK(longer.size() >= 20);
+  CHECK(std::ranges::find(longer, whole[7]) == longer.end());
+  // Where nothing else may come an end does.
+  request.generate.end_tokens = {};
+  request.generate.ignore_end = false;
+  request.generate.grammar.emplace(Grammar::from_gbnf("root ::= \"yes\""), demo().tokenizer());
+  CHECK(run(request).text == "yes");
+}
+
 TEST_CASE("what many ask for at once is read once") {
   Scheduler scheduler(stepping_engine(), {.parallel = 4, .step = 1ms});
   const std::vector<TokenId> shared = prompt_of_length(900, 44);

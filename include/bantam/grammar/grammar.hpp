@@ -22,6 +22,9 @@ class Grammar {
   /// The JSON texts that a JSON schema allows, members in the order in which it lists them (docs/grammars.md). Throws
   /// invalid_argument for what is no schema, unsupported with the path of a keyword that cannot be kept to; none is passed over.
   [[nodiscard]] static Grammar from_json_schema(std::string_view schema);
+  /// The texts that a regular expression is the whole of: ECMA 262, without assertions but ^ and $ at its ends, and without references
+  /// back. Throws unsupported with the byte for what is not understood, invalid_argument for what matches no text.
+  [[nodiscard]] static Grammar from_regex(std::string_view pattern);
   /// Any JSON object.
   [[nodiscard]] static Grammar json_object();
 

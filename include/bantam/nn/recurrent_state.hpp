@@ -62,6 +62,7 @@ class RecurrentState final : public BlockState {
   [[nodiscard]] std::int64_t tokens() const noexcept override { return tokens_; }
   void extend(std::int64_t count) override;
   void truncate(std::int64_t tokens) noexcept override;
+  void keep_checkpoint() noexcept override { kept_ = chunks_.back().first; }
   [[nodiscard]] std::unique_ptr<BlockState> fork() const override { return std::make_unique<RecurrentState>(*this); }
   void save(StateSink sink) const override;
   void restore(std::int64_t tokens, StateSource in) override;
@@ -69,8 +70,8 @@ class RecurrentState final : public BlockState {
   [[nodiscard]] std::int64_t bytes_per_token() const noexcept override { return 0; }
   /// Of the states alone, without any checkpoint.
   [[nodiscard]] std::int64_t least_bytes() const noexcept { return (boundary_floats_ + tail_floats_) * static_cast<std::int64_t>(sizeof(float)); }
-  /// With so many checkpoints in memory, the newest of which a pass goes on from.
-  [[nodiscard]] std::int64_t bytes_with(std::int64_t checkpoints) const noexcept { return least_bytes() + tail_bytes() + checkpoints * boundary_bytes(); }
+  /// With so many checkpoints in memory, the newest of which a pass goes on from. That of keep_checkpoint() has a tail, too, wherever it is.
+  [[nodiscard]] std::int64_t bytes_with(std::int64_t checkpoints) const noexcept { return least_bytes() + 2 * tail_bytes() + checkpoints * boundary_bytes(); }
   /// From now on has this many checkpoints in memory, at least one: older ones go to `store`, which has pages of parts(). There they are farther
   /// apart: a state of 63 MB every 32 tokens would be more than it is worth. Copies do the same.
   void keep_within(std::int64_t checkpoints, std::shared_ptr<PageStore> store) noexcept {
@@ -114,6 +115,7 @@ class RecurrentState final : public BlockState {
   std::vector<Chunk> chunks_{{}};  ///< checkpoints, and the last one: never empty
   std::shared_ptr<PageStore> store_;  ///< null: all of them are in memory
   std::int64_t in_memory_ = 0;        ///< checkpoints that are, else
+  std::int64_t kept_ = -1;         ///< where the chunk of keep_checkpoint() begins; -1: none
 };
 
 inline RecurrentState::RecurrentState(std::vector<RecurrentLayer> layers) {
@@ -185,7 +187,8 @@ inline void RecurrentState::spill() noexcept {
   for (std::size_t i = 0; std::ssize(chunks_) - static_cast<std::int64_t>(i) > in_memory_;) {
     Chunk& chunk = chunks_[i];
     const bool is_needed = chunk.first > 0 && chunk.stored == nullptr;
-    if (is_needed && ((i > 0 && chunk.first - chunks_[i - 1].first < stored_distance) || !put(chunk))) {
+    const bool is_close = i > 0 && chunk.first - chunks_[i - 1].first < stored_distance && chunk.first != kept_;
+    if (is_needed && (is_close || !put(chunk))) {
       chunks_.erase(chunks_.begin() + static_cast<std::ptrdiff_t>(i));
       continue;
     }
@@ -195,24 +198,27 @@ inline void RecurrentState::spill() noexcept {
 }
 
 /// Of too many checkpoints, lets go the one whose neighbors are closest to each other for how far back it is. Only the newest keeps
-/// its tail.
+/// its tail, and that of keep_checkpoint(), which stays.
 inline void RecurrentState::thin_out() noexcept {
   const std::size_t last = chunks_.size() - 1;
-  for (std::size_t i = 0; i + 1 < last; ++i) chunks_[i].tail = nullptr;
+  for (std::size_t i = 0; i + 1 < last; ++i) {
+    if (chunks_[i].first != kept_) chunks_[i].tail = nullptr;
+  }
   if (last <= most_checkpoints) return;
   const auto gap = [&](std::size_t i) {
     const std::int64_t before = i == 0 ? 0 : chunks_[i - 1].first;
     return static_cast<double>(chunks_[i + 1].first - before) / static_cast<double>(chunks_[last].first - chunks_[i].first);
   };
-  std::size_t closest = 0;
+  std::size_t closest = chunks_[0].first == kept_ ? 1 : 0;
   for (std::size_t i = 1; i + 1 < last; ++i) {
-    if (gap(i) < gap(closest)) closest = i;
+    if (chunks_[i].first != kept_ && gap(i) < gap(closest)) closest = i;
   }
   chunks_.erase(chunks_.begin() + static_cast<std::ptrdiff_t>(closest));
 }
 
 inline void RecurrentState::truncate(std::int64_t tokens) noexcept {
   if (tokens >= tokens_) return;
+  if (tokens < kept_) kept_ = -1;
   while (!chunks_.empty() && chunks_.back().first > tokens) chunks_.pop_back();
   if (chunks_.empty() || tokens == 0) {
     tokens_ = 0;

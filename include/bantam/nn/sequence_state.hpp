@@ -32,6 +32,9 @@ class BlockState {
   /// before, which may be the sequence's beginning: tokens() tells, and what it lacks is to be read again. Nothing where `tokens`
   /// is not below tokens().
   virtual void truncate(std::int64_t tokens) noexcept = 0;
+  /// Whoever truncates to where it is now, however much comes in between, gets there, until this is said anew or more is cut off. For states
+  /// that can be cut anywhere there is nothing to do.
+  virtual void keep_checkpoint() noexcept {}
   /// The same past; memory is shared until one of the two writes.
   [[nodiscard]] virtual std::unique_ptr<BlockState> fork() const = 0;
   virtual void save(StateSink sink) const = 0;
@@ -56,6 +59,9 @@ class SequenceState {
   [[nodiscard]] std::int64_t tokens() const noexcept { return blocks_.front()->tokens(); }
   void extend(std::int64_t count);
   void truncate(std::int64_t tokens) noexcept;
+  void keep_checkpoint() noexcept {
+    for (const auto& block : blocks_) block->keep_checkpoint();
+  }
   [[nodiscard]] SequenceState fork() const;
   void save(StateSink sink) const;
   void restore(std::int64_t tokens, StateSource in);

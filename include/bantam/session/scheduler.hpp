@@ -22,7 +22,7 @@ struct SchedulerOptions {
   int kept = -1;             ///< ended texts that are kept for prompts that begin like them; -1: as many as `parallel`
   std::int64_t context = 0;  ///< most tokens of a text; 0: the engine's
   std::string kv = "f16";    ///< as in SessionOptions
-  std::vector<ScaledAdapter> adapters = {};  ///< in the same way, of all texts
+  std::vector<ScaledAdapter> adapters = {};  ///< in the same way, of texts whose request says nothing
   StateMemory memory = {};   ///< in the same way, of each text, whether it runs or is kept
   /// Long prompts are read in pieces that take about so long, so that texts that are generated beside them go on.
   std::chrono::milliseconds step{200};
@@ -35,6 +35,8 @@ struct TextRequest {
   GenerateOptions generate = {}; ///< its speculation plays no part
   int top_logprobs = -1;         ///< log probabilities of tokens, and so many of the most probable ones beside each; -1: none
   bool reuse = true;             ///< goes on from what other texts read already; the result is the same
+  std::optional<std::vector<ScaledAdapter>> adapters = {};  ///< in the place of SchedulerOptions::adapters
+  int place = -1;                ///< the place, from 0 on, that its first text would like; any where that is taken, or for -1
   std::string client = {};       ///< who asks: places that become free go to those who have the fewest
   std::chrono::milliseconds most_waiting{0};  ///< for the first place, then it ends as TextEnd::late; 0: without bound
   std::chrono::milliseconds most_time{0};     ///< until all texts ended, in the same way
@@ -65,6 +67,7 @@ struct TextStats {
   double waited_ms = 0;    ///< until there was a place
   double prompt_ms = 0;    ///< from there to the first token
   double generate_ms = 0;  ///< from there on
+  int place = -1;          ///< that it has or had, from 0 on; -1: none yet
 };
 
 /// What a step brought for one text. Everything lives for the call.
@@ -101,6 +104,12 @@ struct SchedulerStats {
   std::int64_t refused = 0;        ///< requests, for a full queue
 };
 
+/// A text that ended.
+struct SavedText {
+  std::string bytes = {};  ///< as Session::save() writes it
+  std::int64_t tokens = 0;
+};
+
 /// Runs requests on one engine: every step, a token more for each text that has a place, and a piece of the prompts that are being read,
 /// in the same passes over the weights. A request begins at the step after it came if there is a place. What a text is depends on its
 /// request alone: the same bits as Session::stream() gives. Memory of keys and values is that of parallel + kept texts at most, and of
@@ -125,6 +134,16 @@ class Scheduler {
   void close() noexcept;
   /// Waits until nothing is at hand; false after that long.
   [[nodiscard]] bool wait(std::chrono::milliseconds most);
+
+  /// What is kept of the text that had a place last; empty where nothing is. This and what follows waits for the step at hand, and throws
+  /// invalid_argument for a place that there is not.
+  [[nodiscard]] SavedText save_text(int place);
+  /// The same of all that is kept, by number, what was wanted last first; empty behind the last.
+  [[nodiscard]] SavedText save_kept(std::size_t number);
+  /// Keeps a text on this engine as if it had had that place, -1: none; what was kept of it goes.
+  void keep_text(int place, Session text);
+  /// Forgets what is kept of a place; how many tokens that had.
+  std::int64_t forget_text(int place);
 
   [[nodiscard]] const Engine& engine() const noexcept;
   /// Most tokens of a text.

@@ -66,6 +66,8 @@ struct GenerateOptions {
   Sampling sampling = {};
   std::vector<std::string> stop = {};  ///< texts that end the generation; they are not part of it
   bool ignore_end = false;             ///< go on after the model's end token (benchmarks)
+  std::vector<TokenId> end_tokens = {};  ///< end the generation as the model's own do, whatever ignore_end says
+  std::int64_t min_tokens = 0;         ///< before so many none of these may come, unless nothing else may
   std::vector<TokenId> spell = {};     ///< special tokens that stand in the text as they are spelled: reply_tokens()
   Speculation speculation = {};
   /// What may be generated: the text is one of the grammar's, or the beginning of one where max_tokens cut it off, and ends where nothing

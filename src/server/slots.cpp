@@ -1,0 +1,110 @@
+// POST /slots/ID?action=save|restore|erase, as llama.cpp's server has it: what is kept of a text, in a file and back.
+#include <algorithm>
+#include <charconv>
+
+#include "bantam/core/stopwatch.hpp"
+#include "bantam/io/file.hpp"
+#include "server/app.hpp"
+
+namespace bantam::server {
+
+namespace {
+
+int slot_of(std::string_view path, int slots) {
+  const std::string_view digits = path.substr(std::string_view("/slots/").size());
+  int id = -1;
+  const auto [end, code] = std::from_chars(digits.data(), digits.data() + digits.size(), id);
+  if (code != std::errc() || end != digits.data() + digits.size() || id < 0 || id >= slots)
+    throw bad_request(message("slot: expected 0 to ", slots - 1, ", found ", printable(digits)), "id_slot");
+  return id;
+}
+
+/// A name of a file in the folder, and no way out of it.
+std::string file_name_of(const Fields& fields) {
+  const std::string name = fields.text("filename").value_or("");
+  constexpr std::size_t longest = 200;
+  const bool is_bad = std::ranges::any_of(name, [](char c) { return static_cast<unsigned char>(c) < ' ' || c == '/' || c == '\\' || c == ':' || c == 127; });
+  if (name.empty() || name.size() > longest || name.front() == '.' || is_bad)
+    throw bad_request(message("filename: expected a name of up to ", longest, " bytes, no path, found ", printable(name)), "filename");
+  return name;
+}
+
+class SlotFile {
+ public:
+  SlotFile(const App& app, const Fields& fields) : name_(file_name_of(fields)), path_(std::filesystem::path(app.options.slot_folder) / name_) {
+    if (app.options.slot_folder.empty())
+      throw ApiError(501, "not_supported_error", "this server was started without --slot-save-path, and saves and restores nothing");
+  }
+
+  void write(std::string_view bytes) const {
+    speak_of_name([&] {
+      AtomicFile file(path_);
+      file.write(std::as_bytes(std::span(bytes)));
+      file.commit();
+    });
+  }
+  [[nodiscard]] std::string read() const {
+    std::string bytes;
+    speak_of_name([&] {
+      const auto file = MappedFile::open(path_);
+      bytes.resize(file->bytes().size());
+      file->read(file->bytes(), reinterpret_cast<std::byte*>(bytes.data()));
+    });
+    return bytes;
+  }
+  [[nodiscard]] const std::string& name() const noexcept { return name_; }
+
+ private:
+  /// Where files lie is no client's business.
+  template <class Work>
+  void speak_of_name(const Work& work) const {
+    try {
+      work();
+    } catch (const Error& error) {
+      if (error.code() == Errc::not_found) throw bad_request(message("filename: expected a saved slot, found no ", printable(name_)), "filename");
+      throw ApiError(500, "server_error", message(printable(name_), ": could not be read or written"));
+    }
+  }
+
+  std::string name_;
+  std::filesystem::path path_;
+};
+
+}  // namespace
+
+void change_slot(App& app, const std::shared_ptr<Exchange>& exchange) {
+  const HttpRequest& request = exchange->request();
+  const int slot = slot_of(request.path, app.options.scheduler.parallel);
+  Json json = Json::object();
+  json["id_slot"] = slot;
+  if (request.query == "action=erase") {
+    json["n_erased"] = app.scheduler.forget_text(slot);
+    return app.answer(*exchange, json);
+  }
+  if (request.query != "action=save" && request.query != "action=restore")
+    throw bad_request(message("action: expected save, restore or erase, found ", printable(request.query)), "action");
+  const Json body = parse_body(request);
+  const SlotFile file(app, Fields(body));
+  json["filename"] = file.name();
+  const Stopwatch watch;
+  Json timings = Json::object();
+  if (request.query == "action=save") {
+    const SavedText saved = app.scheduler.save_text(slot);
+    if (saved.bytes.empty()) throw bad_request(message("slot ", slot, ": expected a text that ended there, found none"), "id_slot");
+    file.write(saved.bytes);
+    json["n_saved"] = saved.tokens;
+    json["n_written"] = saved.bytes.size();
+    timings["save_ms"] = 1000 * watch.seconds();
+  } else {
+    const std::string bytes = file.read();
+    Session text = Session::restore(app.engine, std::as_bytes(std::span(bytes)), {.context = app.options.scheduler.context, .adapters = app.adapters.now(), .memory = app.options.scheduler.memory});
+    json["n_restored"] = text.tokens().size();
+    json["n_read"] = bytes.size();
+    app.scheduler.keep_text(slot, std::move(text));
+    timings["restore_ms"] = 1000 * watch.seconds();
+  }
+  json["timings"] = std::move(timings);
+  app.answer(*exchange, json);
+}
+
+}  // namespace bantam::server
