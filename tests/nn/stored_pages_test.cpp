@@ -305,6 +305,19 @@ TEST_CASE("checkpoints of recurrent states go to a store and come back") {
   state.truncate(0);
   CHECK(store->pages() > 2);  // the copy's
 
+  // What was asked for stays to the token, however close others are.
+  RecurrentState kept = make();
+  kept.keep_within(1, store);
+  for (int i = 0; i < 20; ++i) write(kept, 32);
+  write(kept, 5);
+  kept.keep_checkpoint();
+  for (int i = 0; i < 60; ++i) write(kept, 32);
+  CHECK(kept.bytes() <= kept.bytes_with(1));
+  kept.truncate(645);
+  CHECK(kept.tokens() == 645);
+  write(kept, 1);
+  CHECK(kept.first_part(0, 645).states[0] == 640);
+
   // Whoever cannot store one goes on without it; whoever cannot read one says so.
   RecurrentState other = copy;
   other.truncate(1500);
