@@ -338,6 +338,8 @@ typedef struct bantam_session_options {
   const char *kv;         /* keys and values: "f16", "q8", "q4" or "f32" */
   bantam_read_progress progress; /* while prompts are read; NULL: none */
   void *progress_user;
+  /** "memory_limit": bytes for keys, values and recurrent states, 0: all are in memory; older ones are in a file, which nobody else sees, in the folder
+   *  "memory_folder", or $TMPDIR, or /var/tmp; the text is the same. */
   const bantam_setting *settings;
   size_t setting_count;
   const bantam_adapter *const *adapters; /* as bantam_session_set_adapters() takes them; NULL: none */

@@ -1,6 +1,4 @@
 // Generations, alone and in batches, and samplers for loops of the caller's own.
-#include <charconv>
-
 #include "bantam/text/reply.hpp"
 #include "objects.hpp"
 
@@ -35,14 +33,6 @@ constexpr std::pair<std::string_view, float Sampling::*> float_settings[] = {{"d
                                                                             {"mirostat_eta", &Sampling::mirostat_eta}};
 constexpr std::pair<std::string_view, int Sampling::*> int_settings[] = {{"dry_allowed_length", &Sampling::dry_allowed_length},
                                                                         {"dry_penalty_last_n", &Sampling::dry_penalty_last_n}};
-
-template <class T>
-T number_of(std::string_view name, std::string_view value) {
-  T number{};
-  const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
-  if (error != std::errc() || end != value.data() + value.size()) fail(Errc::invalid_argument, name, ": expected a number, found ", printable(value));
-  return number;
-}
 
 /// Makes a generation by what `start` does with the session and the options.
 template <class Start>

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <charconv>
 #include <cstring>
 #include <functional>
 #include <new>
@@ -111,6 +112,15 @@ void read_settings(const bantam_setting* settings, std::size_t count, std::strin
     if (set(name, std::string_view(&need(s.value, name)))) continue;
     fail(Errc::invalid_argument, "settings: expected ", known.empty() ? "none here" : known, ", found ", printable(name));
   }
+}
+
+/// The number that a setting's value spells, in whole.
+template <class T>
+T number_of(std::string_view name, std::string_view value) {
+  T number{};
+  const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
+  if (error != std::errc() || end != value.data() + value.size()) fail(Errc::invalid_argument, name, ": expected a number, found ", printable(value));
+  return number;
 }
 
 }  // namespace bantam::capi

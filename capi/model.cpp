@@ -1,6 +1,4 @@
 // Models: loading, looking into, saving.
-#include <charconv>
-
 #include "bantam/model/archs.hpp"
 #include "bantam/model/roles.hpp"
 #include "objects.hpp"
@@ -18,8 +16,7 @@ LoadOptions load_options(const bantam_load_options* given) {
   std::int64_t limit = 0;
   read_settings(o.settings, o.setting_count, "memory_limit", [&](std::string_view name, std::string_view value) {
     if (name != "memory_limit") return false;
-    const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), limit);
-    if (error != std::errc() || end != value.data() + value.size()) fail(Errc::invalid_argument, "memory_limit: expected bytes, found ", printable(value));
+    limit = number_of<std::int64_t>(name, value);
     return true;
   });
   return {.memory = find_weight_memory(&need(o.memory, "memory")),

@@ -8,13 +8,22 @@ namespace {
 
 bantam_session_options session_options(const bantam_session_options* given) {
   const bantam_session_options initial = BANTAM_SESSION_OPTIONS_INIT;
-  const bantam_session_options o = options_of(given, initial, "session options");
-  read_settings(o.settings, o.setting_count, "", [](std::string_view, std::string_view) { return false; });
-  return o;
+  return options_of(given, initial, "session options");
 }
 
 SessionOptions as_library(const bantam_session_options& o) {
-  return {.context = o.context_tokens, .threads = o.threads, .kv = &need(o.kv, "kv"), .adapters = adapters_of(o.adapters, o.adapter_scales, o.adapter_count)};
+  StateMemory memory;
+  read_settings(o.settings, o.setting_count, "memory_limit or memory_folder", [&](std::string_view name, std::string_view value) {
+    if (name == "memory_limit") {
+      memory.limit = number_of<std::int64_t>(name, value);
+    } else if (name == "memory_folder") {
+      memory.folder = value;
+    } else {
+      return false;
+    }
+    return true;
+  });
+  return {.context = o.context_tokens, .threads = o.threads, .kv = &need(o.kv, "kv"), .adapters = adapters_of(o.adapters, o.adapter_scales, o.adapter_count), .memory = std::move(memory)};
 }
 
 /// Reads tokens by Session::score or states.

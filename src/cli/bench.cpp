@@ -183,9 +183,9 @@ int bench(const BenchOptions& o) {
   apply(o.common);
   const Stopwatch loading;
   const std::int64_t context = std::max(o.prompt_tokens, o.depth + o.gen_tokens) + 2;
-  auto [model, adapters] = load_adapted(o.model, o.loading, {.context = context, .kv = o.kv, .sequences = o.batch});
+  auto [model, adapters, text] = load_adapted(o.model, o.loading, {.context = context, .kv = o.kv, .sequences = o.batch, .may_spill = true});
   const double load_ms = 1000 * loading.seconds();
-  Session session(std::move(model), {.context = context, .threads = static_cast<int>(o.common.threads), .kv = o.kv, .adapters = std::move(adapters)});
+  Session session(std::move(model), {.context = context, .threads = static_cast<int>(o.common.threads), .kv = o.kv, .adapters = std::move(adapters), .memory = text});
   Samples samples = measure(o, session);
   samples.load_ms = load_ms;
   const Json json = as_json(o, session, samples);

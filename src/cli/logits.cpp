@@ -108,13 +108,14 @@ int logits(const LogitsOptions& o) {
   apply(o.common);
   // A text has no more tokens than bytes, but for those at its ends.
   const std::size_t most = o.has_ids ? ids.size() : text.size() + 2;
-  const auto [model, adapters] = load_adapted(o.model, o.loading, {.context = static_cast<std::int64_t>(most), .kv = o.kv});
+  const auto [model, adapters, room] = load_adapted(o.model, o.loading, {.context = static_cast<std::int64_t>(most), .kv = o.kv, .may_spill = true});
   if (!o.has_ids) ids = model.tokenizer().encode(text, {.parse_special = o.parse_special});
   if (ids.empty()) fail(Errc::invalid_argument, "prompt: expected at least one token, found none");
   Session session(model, {.context = std::max(model.config().context, static_cast<std::int64_t>(ids.size())),
                           .threads = static_cast<int>(o.common.threads),
                           .kv = o.kv,
-                          .adapters = adapters});
+                          .adapters = adapters,
+                          .memory = room});
   if (static_cast<std::int64_t>(ids.size()) > model.config().context) {
     warn(message("the prompt has ", ids.size(), " tokens, the model was made for ", model.config().context));
   }

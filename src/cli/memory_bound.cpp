@@ -10,9 +10,9 @@
 
 #include "bantam/core/cpu.hpp"
 #include "bantam/io/file.hpp"
+#include "bantam/io/scratch_file.hpp"
 #include "bantam/model/forward.hpp"
 #include "bantam/model/residency.hpp"
-#include "bantam/nn/recurrent_state.hpp"
 #include "fit.hpp"
 
 namespace bantam::cli {
@@ -35,18 +35,81 @@ std::int64_t buffer_bytes(const ModelConfig& c, const TextRoom& texts, std::span
   return rows * row_bytes(c, adapters) + 32 * c.vocab * static_cast<std::int64_t>(sizeof(float));
 }
 
-/// Keys, values and states of the texts, buffers, vectors, and what comes later.
-std::int64_t bytes_beside_weights(const Checkpoint& checkpoint, const TextRoom& texts, std::span<const ScaledAdapter> adapters) {
-  const ModelConfig& config = checkpoint.config();
-  nn::SequenceState state = config.new_state(texts.kv);
-  const auto* recurrent = state.find<nn::RecurrentState>();
-  // Pages of keys and values hold 64 tokens.
-  const std::int64_t tokens = (texts.context + 63) / 64 * 64;
-  const std::int64_t of_source = config.has_source() ? config.new_source(texts.kv).bytes_per_token() * tokens : 0;
-  const std::int64_t of_text = state.bytes_per_token() * tokens + of_source + (recurrent != nullptr ? recurrent->least_bytes() : 0);
+/// Buffers, vectors, and what comes later.
+std::int64_t bytes_beside(const Checkpoint& checkpoint, const TextRoom& texts, std::span<const ScaledAdapter> adapters) {
   std::int64_t vectors = 0;
   for (const CheckpointTensor& tensor : checkpoint.tensors()) vectors += tensor.is_matrix ? 0 : tensor.columns * static_cast<std::int64_t>(sizeof(float));
-  return of_text * texts.sequences + buffer_bytes(config, texts, adapters) + 2 * vectors + margin_bytes;
+  return buffer_bytes(checkpoint.config(), texts, adapters) + 2 * vectors + margin_bytes;
+}
+
+/// Whether there can be a file for keys and values. Where not, they stay in memory.
+bool can_spill() {
+  try {
+    const ScratchFile file(ScratchFile::usual_folder(), "keys and values");
+    return true;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+/// What a model, its texts and everything beside them ask for.
+struct Wanted {
+  std::int64_t beside = 0, beside_short = 0;  ///< the second with texts of bounded_context tokens at most
+  std::int64_t weights = 0, least_weights = 0;
+  TextBytes texts = {};
+  std::int64_t short_texts = 0, longest_texts = 0;  ///< of bounded_context tokens at most; as long as they may get
+  bool may_spill = true;
+};
+
+/// Says how long texts are, where nobody has.
+Wanted wanted_by(ModelToLoad& model) {
+  const ModelConfig& config = model.checkpoint.config();
+  TextRoom& texts = model.texts;
+  const std::int64_t usual = std::min(config.context, bounded_context), longest = texts.context == 0 ? config.context : texts.context;
+  if (texts.context == 0) texts.context = usual;
+  TextRoom short_texts = texts;
+  short_texts.context = std::min(texts.context, usual);
+  const TextMemory text(config, texts.kv);
+  const TextBytes each = text.bytes(texts.context);
+  return {.beside = bytes_beside(model.checkpoint, texts, model.adapters),
+          .beside_short = bytes_beside(model.checkpoint, short_texts, model.adapters),
+          .weights = bytes_in_memory(model.checkpoint),
+          .least_weights = residency_of(model.checkpoint, 0).least,
+          .texts = {each.all * texts.sequences, each.usual * texts.sequences, each.least * texts.sequences},
+          .short_texts = text.bytes(short_texts.context).all * texts.sequences,
+          .longest_texts = text.bytes(longest).all * texts.sequences,
+          .may_spill = texts.may_spill};
+}
+
+Wanted sum_of(std::span<const Wanted> all) {
+  Wanted sum;
+  for (const Wanted& one : all) {
+    for (std::int64_t Wanted::* of : {&Wanted::beside, &Wanted::beside_short, &Wanted::weights, &Wanted::least_weights, &Wanted::short_texts, &Wanted::longest_texts}) sum.*of += one.*of;
+    for (std::int64_t TextBytes::* of : {&TextBytes::all, &TextBytes::usual, &TextBytes::least}) sum.texts.*of += one.texts.*of;
+    sum.may_spill = sum.may_spill && one.may_spill;
+  }
+  return sum;
+}
+
+/// To each model its part of what all of them have.
+std::vector<MemoryDivision> share_out(const MemoryDivision& whole, std::span<const Wanted> wanted, const TextBytes& texts) {
+  std::vector<MemoryDivision> division(wanted.size());
+  for (std::size_t i = 0; whole.texts > 0 && i < wanted.size(); ++i) {
+    const TextBytes& own = wanted[i].texts;
+    const double share = static_cast<double>(own.all - own.least) / static_cast<double>(std::max<std::int64_t>(1, texts.all - texts.least));
+    division[i].texts = std::max<std::int64_t>(1, own.least + static_cast<std::int64_t>(share * static_cast<double>(whole.texts - texts.least)));
+  }
+  // The smaller first: what it leaves of its share is the other's.
+  std::vector<std::size_t> order(wanted.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::ranges::sort(order, {}, [&](std::size_t i) { return wanted[i].weights; });
+  std::int64_t room = whole.weights, left = std::ssize(wanted);
+  for (const std::size_t i : order) {
+    division[i].weights = left == 1 ? room : std::min(wanted[i].weights, room / left);
+    room -= division[i].weights;
+    --left;
+  }
+  return division;
 }
 
 }  // namespace
@@ -69,20 +132,44 @@ std::int64_t row_bytes(const ModelConfig& c, std::span<const ScaledAdapter> adap
   return c.dim * (3 * plain + 2 * rounded) + mixer + recurrent + ffn * (plain + rounded) + experts + 2 * c.layers * c.per_layer_dim * plain + widest * ranks * plain;
 }
 
-std::vector<std::int64_t> rooms_for_weights(std::span<ModelToLoad> models, const std::string& size) {
-  const std::int64_t taken = taken_bytes();
-  std::int64_t others = taken, others_of_short_texts = taken, weights = 0, tokens = 0;
+std::int64_t TextMemory::kept(std::int64_t tokens, std::int64_t checkpoints) const noexcept {
+  return (recurrent_ == nullptr ? 0 : recurrent_->bytes_with(checkpoints)) + (source_ ? source_->memory_bytes(tokens) : 0);
+}
+
+std::int64_t TextMemory::all(std::int64_t tokens) const noexcept {
+  return kept(tokens, nn::RecurrentState::most_checkpoints) + (keys_ == nullptr ? 0 : keys_->cache().memory_bytes(tokens));
+}
+
+TextBytes TextMemory::bytes(std::int64_t tokens) const noexcept {
+  const std::int64_t of_all = all(tokens);
+  if (!causal_) return {of_all, of_all, of_all};
+  const std::int64_t least = kept(tokens, 1) + (keys_ == nullptr ? 0 : keys_->cache().least_bytes(tokens, Forward::largest_chunk));
+  return {of_all, all(std::min(tokens, bounded_context)), std::min(of_all, least)};
+}
+
+std::int64_t TextMemory::stored(std::int64_t tokens, std::int64_t limit) const noexcept {
+  return keys_ == nullptr ? 0 : keys_->cache().stored_bytes(tokens, limit - kept(tokens, 1));
+}
+
+std::optional<MemoryDivision> divide(std::int64_t room, std::int64_t all_weights, std::int64_t least_weights, const TextBytes& texts) noexcept {
+  if (all_weights + texts.all <= room) return MemoryDivision{room - texts.all, 0};
+  if (all_weights + texts.least <= room) return MemoryDivision{all_weights, room - all_weights};
+  for (const std::int64_t share : {std::max(texts.usual, texts.least), texts.least}) {
+    if (least_weights + share <= room) return MemoryDivision{room - share, share < texts.all ? share : 0};
+  }
+  return std::nullopt;
+}
+
+std::vector<MemoryDivision> divide_memory(std::span<ModelToLoad> models, const std::string& size) {
+  std::vector<Wanted> wanted;
+  std::int64_t tokens = 0;
   for (ModelToLoad& model : models) {
-    const std::int64_t usual = std::min(model.checkpoint.config().context, bounded_context);
-    if (model.texts.context == 0) model.texts.context = usual;
-    TextRoom short_texts = model.texts;
-    short_texts.context = std::min(model.texts.context, usual);
-    others += bytes_beside_weights(model.checkpoint, model.texts, model.adapters);
-    others_of_short_texts += bytes_beside_weights(model.checkpoint, short_texts, model.adapters);
-    weights += bytes_in_memory(model.checkpoint);
+    wanted.push_back(wanted_by(model));
     tokens = std::max(tokens, model.texts.context);
   }
-  std::vector<std::int64_t> rooms(models.size(), std::numeric_limits<std::int64_t>::max());
+  Wanted sum = sum_of(wanted);
+  constexpr std::int64_t unbounded = std::numeric_limits<std::int64_t>::max();
+  const std::int64_t taken = taken_bytes();
   std::int64_t bound = 0;
   if (!size.empty()) {
     bound = parse_size("--memory", size);
@@ -90,22 +177,22 @@ std::vector<std::int64_t> rooms_for_weights(std::span<ModelToLoad> models, const
     const std::int64_t free = available_memory();
     bound = taken + free - free / 16;
     // Memory of a text is taken as it grows: long ones that may never come do not push out weights that fit.
-    if (free == 0 || others_of_short_texts + weights <= bound) return rooms;
+    if (free == 0 || taken + sum.beside_short + sum.short_texts + sum.weights <= bound) {
+      const std::int64_t room = bound - taken - sum.beside - sum.weights;
+      const bool spills = free > 0 && sum.longest_texts > room && sum.may_spill && can_spill();
+      std::vector<MemoryDivision> division = share_out({.weights = unbounded, .texts = spills ? std::max<std::int64_t>(1, room) : 0}, wanted, sum.texts);
+      for (MemoryDivision& one : division) one.weights = unbounded;
+      return division;
+    }
   }
-  if (others >= bound) {
-    fail(Errc::out_of_memory, "--memory: expected more than ", others, " bytes, which the program, buffers and ", tokens, " tokens take beside weights, found ", bound, size.empty() ? " free" : "");
+  const std::int64_t room = bound - taken - sum.beside;
+  if (sum.weights + sum.texts.all > room && !(sum.may_spill && can_spill())) sum.texts.usual = sum.texts.least = sum.texts.all;
+  if (sum.texts.least >= room) {
+    fail(Errc::out_of_memory, "--memory: expected more than ", bound - room + sum.texts.least, " bytes, which the program, buffers and ", tokens, " tokens take beside weights, found ", bound,
+         size.empty() ? " free" : "");
   }
-  // The smaller first: what it leaves of its share is the other's.
-  std::vector<std::size_t> order(models.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  std::ranges::sort(order, {}, [&](std::size_t i) { return bytes_in_memory(models[i].checkpoint); });
-  std::int64_t room = bound - others, left = std::ssize(models);
-  for (const std::size_t i : order) {
-    rooms[i] = left == 1 ? room : std::min(bytes_in_memory(models[i].checkpoint), room / left);
-    room -= rooms[i];
-    --left;
-  }
-  return rooms;
+  // Where there is too little for weights, loading them says so.
+  return share_out(divide(room, sum.weights, sum.least_weights, sum.texts).value_or(MemoryDivision{.weights = room - sum.texts.least}), wanted, sum.texts);
 }
 
 std::string description(const Model& model, const Residency& residency) {
@@ -125,6 +212,22 @@ std::string description(const Model& model, const Residency& residency) {
   if (residency.table_bytes > 0) in_file.push_back(message("rows of ", in_bytes(residency.table_bytes), " of tables are looked up"));
   for (std::size_t i = 0; i < in_file.size(); ++i) line += (i == 0 ? ": " : i + 1 == in_file.size() ? ", and " : ", ") + in_file[i];
   return line;
+}
+
+Json to_json(const StateStats& stats) {
+  return {{"memory_bytes", stats.memory_bytes},
+          {"file_bytes", stats.file_bytes},
+          {"read_bytes", stats.read_bytes},
+          {"read_gb_s", stats.read_seconds > 0 ? 1e-9 * static_cast<double>(stats.read_bytes) / stats.read_seconds : 0.0},
+          {"waited_ms", 1000 * stats.waited_seconds}};
+}
+
+std::string statistics(const StateStats& stats) {
+  std::string line = message("keys and values: ", in_bytes(stats.memory_bytes), " in memory");
+  if (stats.file_bytes == 0) return line;
+  line += message(", ", in_bytes(stats.file_bytes), " in a file");
+  if (stats.read_bytes == 0) return line;
+  return line + message(", ", in_bytes(stats.read_bytes), " read at ", fixed(1e-9 * static_cast<double>(stats.read_bytes) / stats.read_seconds, 2), " GB/s, waited ", fixed(stats.waited_seconds, 1), " s");
 }
 
 Json to_json(const StreamStats& stats) {

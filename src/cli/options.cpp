@@ -6,6 +6,7 @@
 
 #include "bantam/core/names.hpp"
 #include "bantam/core/parallel.hpp"
+#include "bantam/io/scratch_file.hpp"
 #include "bantam/kernels/table.hpp"
 #include "fewer_experts.hpp"
 #include "fit.hpp"
@@ -228,12 +229,16 @@ std::vector<AdaptedModel> load_together(std::span<const std::string> paths, cons
   std::vector<ScaledAdapter> adapters = load_adapters(choices, checkpoints[0].config());
   std::vector<ModelToLoad> wanted;
   for (const Checkpoint& checkpoint : checkpoints) wanted.push_back({checkpoint, texts, wanted.empty() ? std::span<const ScaledAdapter>(adapters) : std::span<const ScaledAdapter>()});
-  const std::vector<std::int64_t> limits = options.map ? std::vector<std::int64_t>(paths.size()) : rooms_for_weights(wanted, options.memory);
+  const std::vector<MemoryDivision> division = options.map ? std::vector<MemoryDivision>(paths.size()) : divide_memory(wanted, options.memory);
   std::vector<AdaptedModel> loaded;
   for (std::size_t i = 0; i < paths.size(); ++i) {
-    Model model = Model::from_checkpoint(checkpoints[i], {.memory = memory, .verify = options.verify, .memory_limit = limits[i]});
+    const StateMemory text{.limit = division[i].texts / texts.sequences};
+    Model model = Model::from_checkpoint(checkpoints[i], {.memory = memory, .verify = options.verify, .memory_limit = division[i].weights});
     if (model.residency() != nullptr && options.memory.empty()) note("bantam: " + description(model, *model.residency()));
-    loaded.push_back({i == 0 && options.experts > 0 ? with_other_experts(model, options.experts) : std::move(model), {}});
+    // Nobody has asked for the longest text that a model was made for.
+    const bool is_asked = texts.context > 0 || !options.memory.empty();
+    if (text.limit > 0 && is_asked) note(message("bantam: keys and values beyond ", in_bytes(text.limit), " a text go to a file in ", ScratchFile::usual_folder().string()));
+    loaded.push_back({i == 0 && options.experts > 0 ? with_other_experts(model, options.experts) : std::move(model), {}, text});
   }
   loaded[0].adapters = std::move(adapters);
   return loaded;

@@ -98,6 +98,7 @@ struct TextRoom {
   std::int64_t context = 0;  ///< tokens of each; 0: what the model was made for, or bounded_context
   std::string kv = "f16";
   std::int64_t sequences = 1;
+  bool may_spill = false;  ///< sessions take StateMemory, so that older keys and values may go to a file
 };
 void add_loading(CLI::App& app, LoadingOptions& options);
 /// Throws Error unless writing `out` leaves the model as it is, by whatever name or link.
@@ -109,10 +110,11 @@ void add_gptq_zero(CLI::App& app, std::string& target);
 /// Tokens that a text may have: `context`, or where that is 0 what the model was made for, within a bound of memory, told or found, at most
 /// bounded_context.
 [[nodiscard]] std::int64_t context_of(const Model& model, const LoadingOptions& options, std::int64_t context);
-/// A model and what --lora adds to it.
+/// A model, what --lora adds to it, and what a text may take of memory.
 struct AdaptedModel {
   Model model;
   std::vector<ScaledAdapter> adapters;
+  StateMemory text = {};
 };
 /// Within --memory, which adapters and `texts` share.
 [[nodiscard]] AdaptedModel load_adapted(const std::string& path, const LoadingOptions& options, const TextRoom& texts);

@@ -9,7 +9,6 @@
 #include "bantam/model/locate.hpp"
 #include "bantam/model/residency.hpp"
 #include "bantam/model/streamed_blocks.hpp"
-#include "bantam/nn/recurrent_state.hpp"
 #include "bantam/session/machine.hpp"
 #include "fit.hpp"
 #include "memory_bound.hpp"
@@ -54,7 +53,7 @@ Machine machine_of(const PlanOptions& o, const Checkpoint& checkpoint) {
   return m;
 }
 
-/// What a session takes beside the weights.
+/// What a session takes beside the weights, where all of it is in memory.
 struct StateBytes {
   std::int64_t per_token = 0;  ///< keys and values
   std::int64_t fixed = 0;      ///< states of recurrent layers
@@ -79,6 +78,7 @@ struct Case {
   std::int64_t streamed_bytes = 0;  ///< read from the file for each token, where it fits so; prompts read as much for each 512 tokens, and more experts
   std::int64_t table_bytes = 0;  ///< of the file, in which rows are looked up
   std::int64_t streamed_layers = 0, cached_experts = 0;
+  std::int64_t stored_key_bytes = 0;  ///< of the text in a file: what its last token reads
   double generate_tok_s = 0, prompt_tok_s = 0;
   Timeline timeline = {};  ///< of a token, where weights are streamed
 };
@@ -134,8 +134,7 @@ std::vector<LayerTime> layer_times(const Checkpoint& checkpoint, const Residency
 }
 
 /// One that does not fit whole runs from its file: what is left beside everything else is for what stays, slots and cached experts.
-void stream(Case& c, const Checkpoint& checkpoint, StateBytes state, std::int64_t context, const Machine& m) {
-  const std::int64_t others = state.fixed + state.of_token() * context + program_bytes;
+void stream(Case& c, const Checkpoint& checkpoint, std::int64_t others, const Machine& m) {
   if (others >= m.memory_bytes) return;
   const Residency residency = residency_of(checkpoint, m.memory_bytes - others);
   if (!residency.fits()) return;
@@ -147,9 +146,6 @@ void stream(Case& c, const Checkpoint& checkpoint, StateBytes state, std::int64_
     c.streamed_layers += layer.streams;
     c.cached_experts += layer.cached_experts;
   }
-  // A longer context takes memory from weights, as long as the least of them is left.
-  c.largest_context = state.of_token() == 0 ? checkpoint.config().context
-                                            : std::min(checkpoint.config().context, (m.memory_bytes - state.fixed - program_bytes - residency.least) / state.of_token());
   if (m.disk.gb_s == 0) {
     c.generate_tok_s = c.prompt_tok_s = 0;
     return;
@@ -163,20 +159,31 @@ void stream(Case& c, const Checkpoint& checkpoint, StateBytes state, std::int64_
   c.prompt_tok_s = static_cast<double>(Forward::largest_chunk) / timeline_of(times, 0).seconds;
 }
 
-Case weigh(const Checkpoint& checkpoint, const std::string& format, StateBytes state, std::int64_t context, const Machine& m) {
+Case weigh(const Checkpoint& checkpoint, const std::string& format, const TextMemory& text, StateBytes state, std::int64_t context, const Machine& m) {
   const ModelConfig& config = checkpoint.config();
   const Footprint size = footprint_of(checkpoint);
   Case c{.size = size, .format = format};
-  const std::int64_t fixed = size.bytes + state.fixed + program_bytes;
-  c.resident_bytes = fixed + state.of_token() * context;
-  c.fits = c.resident_bytes <= m.memory_bytes;
-  const std::int64_t room = std::max<std::int64_t>(0, m.memory_bytes - fixed);
-  c.largest_context = fixed > m.memory_bytes ? 0 : state.of_token() == 0 ? config.context : std::min(config.context, room / state.of_token());
+  const std::int64_t others = program_bytes + state.fixed + state.of_token() * context;
+  c.resident_bytes = size.bytes + others;
   // At the beginning of a text; a token at the end of a long one reads its keys and values besides.
   if (config.has_head) c.generate_tok_s = decode_share * 1e9 * m.read_gb_s / static_cast<double>(size.token_bytes);
   const double share = config.has_experts() ? prompt_share_of_experts : prompt_share;
   c.prompt_tok_s = share * 1e9 * m.int8_gop_s / (size.layer_operations + (float_cost - 1) * size.float_operations);
-  if (!c.fits) stream(c, checkpoint, state, context, m);
+  const std::int64_t least = residency_of(checkpoint, 0).least;
+  const auto divided = [&](std::int64_t tokens) { return divide(m.memory_bytes - program_bytes - state.row * tokens, size.bytes, least, text.bytes(tokens)); };
+  if (const auto division = divided(context)) {
+    const bool spills = division->texts > 0;
+    if (spills) c.stored_key_bytes = text.stored(context, division->texts);
+    c.fits = division->weights >= size.bytes;
+    if (c.fits && spills) c.resident_bytes = size.bytes + program_bytes + state.row * context + division->texts;
+    if (!c.fits) stream(c, checkpoint, spills ? program_bytes + state.row * context + division->texts : others, m);
+  }
+  // A longer one takes memory from weights, and has more of itself in a file, as long as the least of both is left.
+  std::int64_t none = config.context + 1;
+  while (c.largest_context + 1 < none) {
+    const std::int64_t middle = c.largest_context + (none - c.largest_context) / 2;
+    (divided(middle) ? c.largest_context : none) = middle;
+  }
   return c;
 }
 
@@ -211,6 +218,7 @@ Json as_json(const PlanOptions& o, const Checkpoint& checkpoint, const Case& c, 
           {"table_bytes", c.table_bytes},
           {"streamed_layers", c.streamed_layers},
           {"cached_experts", c.cached_experts},
+          {"stored_key_bytes", c.stored_key_bytes},
           {"prompt_tok_s", known(c.prompt_tok_s)},
           {"generate_tok_s", known(c.generate_tok_s)},
           {"context", context},
@@ -244,6 +252,7 @@ std::string as_text(const Checkpoint& checkpoint, const Case& c, const std::vect
     if (config.has_experts()) out += message(", and experts beyond ", c.cached_experts, " that are cached, as texts choose them");
     out += m.disk.gb_s > 0 ? message(", at ", fixed(m.disk.gb_s, 2), " GB/s\n") : "; --disk-gb-s says how fast that is\n";
   }
+  if (c.stored_key_bytes > 0) out += message("keys, values    ", in_bytes(c.stored_key_bytes), " of such a text are in a file: its last token reads all of them, those before less\n");
   if (c.fits && c.prompt_tok_s > 0) {
     const std::string generated = config.has_head ? message(fixed(c.generate_tok_s, 1), " tok/s of text, ") : "";
     out += message("speed           about ", generated, fixed(c.prompt_tok_s, 0), config.has_head ? " of a prompt" : " tok/s of texts that are read", " (memory read at ", fixed(m.read_gb_s, 1), " GB/s, ",
@@ -276,9 +285,10 @@ int plan(const PlanOptions& o) {
   const ModelConfig& config = checkpoint.config();
   const Machine m = machine_of(o, checkpoint);
   const StateBytes state = state_bytes_of(config, o.kv);
+  const TextMemory text(config, o.kv);
   const std::int64_t context = o.context > 0 ? o.context : std::min<std::int64_t>(config.context, 8192);
-  const auto as = [&](std::string_view format) { return weigh(outline_of(checkpoint, recipe::rtn(format)), std::string(format), state, context, m); };
-  const Case chosen = o.format.empty() ? weigh(checkpoint, "", state, context, m) : as(o.format);
+  const auto as = [&](std::string_view format) { return weigh(outline_of(checkpoint, recipe::rtn(format)), std::string(format), text, state, context, m); };
+  const Case chosen = o.format.empty() ? weigh(checkpoint, "", text, state, context, m) : as(o.format);
   std::vector<Case> others;
   for (const std::string_view format : proposals) {
     Case other = as(format);

@@ -118,7 +118,7 @@ void finish_options(RunOptions& o, const SamplingArguments& arguments) {
 }
 
 Session open_session(const RunOptions& o, AdaptedModel loaded) {
-  auto& [model, adapters] = loaded;
+  auto& [model, adapters, text] = loaded;
   if (o.context > model.config().context) {
     warn(message("a context of ", o.context, " tokens, the model was made for ", model.config().context));
   }
@@ -126,7 +126,8 @@ Session open_session(const RunOptions& o, AdaptedModel loaded) {
                                .threads = static_cast<int>(o.common.threads),
                                .kv = o.kv,
                                .progress = reading_progress(!o.quiet && !o.common.json),
-                               .adapters = std::move(adapters)};
+                               .adapters = std::move(adapters),
+                               .memory = text};
   return o.load_session.empty() ? Session(std::move(model), options)
                                 : Session::restore(std::move(model), o.load_session, options);
 }
@@ -141,11 +142,13 @@ int generate(const RunOptions& o, Session& session, const std::optional<std::str
   if (o.common.json) {
     Json json = to_json(reply, o.generate.sampling.seed);
     if (o.stats) json["stats"] = to_json(session.engine().stream_stats());
+    if (o.stats) json["stats"]["keys"] = to_json(session.state_stats());
     print_json(json);
   } else {
     if (output_is_terminal() && !reply.text.ends_with('\n')) print("\n");
     if (!o.quiet) note("bantam: " + statistics(reply, o.generate.sampling.seed));
     if (o.stats) note("bantam: " + statistics(session.engine().stream_stats()));
+    if (o.stats) note("bantam: " + statistics(session.state_stats()));
   }
   return 0;
 }
@@ -170,12 +173,12 @@ int run(RunOptions o) {
   if (!o.save_session.empty()) refuse_overwriting(o.model, o.save_session);
   std::vector<std::string> paths{o.model};
   if (!o.draft.empty()) paths.push_back(o.draft);
-  std::vector<AdaptedModel> models = load_together(paths, o.loading, {.context = o.context, .kv = o.kv, .sequences = std::max<std::int64_t>({1, o.continuations, o.beams})});
+  std::vector<AdaptedModel> models = load_together(paths, o.loading, {.context = o.context, .kv = o.kv, .sequences = std::max<std::int64_t>({1, o.continuations, o.beams}), .may_spill = true});
   Session session = open_session(o, std::move(models[0]));
   if (o.grammar) o.generate.grammar.emplace(*o.grammar, session.model().tokenizer());
   if (o.continuations > 0 || o.beams > 0) return write_several(o, session, prompt.value_or(""));
   if (o.draft.empty()) return o.chat ? open_chat(o, session) : generate(o, session, prompt);
-  Session draft(std::move(models[1].model), {.context = session.context(), .threads = static_cast<int>(o.common.threads), .kv = o.kv});
+  Session draft(std::move(models[1].model), {.context = session.context(), .threads = static_cast<int>(o.common.threads), .kv = o.kv, .memory = models[1].text});
   RunOptions with_draft = o;
   with_draft.generate.speculation.draft = &draft;
   return o.chat ? open_chat(with_draft, session) : generate(with_draft, session, prompt);

@@ -98,11 +98,12 @@ int serve(ServeOptions o) {
   // Before the model is read: an address in use shows at once.
   server::Server server(options);
   // As many ended texts are kept as run.
-  auto [model, adapters] = load_adapted(o.model, o.loading, {.context = o.context, .kv = o.kv, .sequences = 2 * o.parallel});
+  auto [model, adapters, text] = load_adapted(o.model, o.loading, {.context = o.context, .kv = o.kv, .sequences = 2 * o.parallel, .may_spill = true});
   if (o.context > model.config().context)
     warn(message("a context of ", o.context, " tokens, the model was made for ", model.config().context));
   server.set_context(context_of(model, o.loading, o.context));
   server.set_adapters(std::move(adapters));
+  server.set_memory(text);
   const auto ready = [&](std::string_view url) {
     note(message("listening on ", url));
     if (o.common.json) print_json({{"url", url}, {"model", options.name}, {"parallel", o.parallel}});

@@ -438,8 +438,14 @@ nn::KvShape ModelConfig::kv_shape(std::span<const LayerSpec> of_layers) const {
     if (!attends(spec.mixer) || spec.kv_layer >= 0 || spec.encodes) {
       shape.of_layers.emplace_back();
     } else {
-      shape.of_layers.push_back(is_latent() ? nn::KvLayer{1, shape.head_dim, 0} : nn::KvLayer{spec.kv_heads, head_dim_of(spec), value_dim_of(spec)});
+      shape.of_layers.push_back(is_latent() ? nn::KvLayer{1, shape.head_dim, 0, spec.window} : nn::KvLayer{spec.kv_heads, head_dim_of(spec), value_dim_of(spec), spec.window});
     }
+  }
+  // Whoever reads another's may see more of them.
+  for (const LayerSpec& spec : of_layers) {
+    if (!attends(spec.mixer) || spec.kv_layer < 0 || spec.kv_layer >= std::ssize(of_layers)) continue;
+    std::int64_t& window = shape.of_layers[static_cast<std::size_t>(spec.kv_layer)].window;
+    window = spec.window == 0 || window == 0 ? 0 : std::max(window, spec.window);
   }
   return shape;
 }

@@ -4,11 +4,15 @@
 #include <algorithm>
 #include <atomic>
 #include <exception>
+#include <mutex>
 
+#include "bantam/io/scratch_file.hpp"
 #include "bantam/model/drafter.hpp"
 #include "bantam/model/forward.hpp"
+#include "bantam/model/page_file.hpp"
 #include "bantam/model/streamed_blocks.hpp"
 #include "bantam/nn/kv_state.hpp"
+#include "bantam/nn/recurrent_state.hpp"
 #include "bantam/nn/source_state.hpp"
 
 namespace bantam::inline v0 {
@@ -59,6 +63,25 @@ struct Engine::Shared {
   std::unique_ptr<Forward> forward;
   std::unique_ptr<Drafter> drafter;
   std::vector<Adapter> checked;  ///< the last ones that were found to fit: each pass asks
+
+  /// A file for pages of these parts, which sequences share as long as there are any.
+  struct Pages {
+    std::filesystem::path folder;
+    std::weak_ptr<PageFile> file;
+  };
+  std::mutex pages_mutex;
+  std::vector<Pages> pages;
+  std::shared_ptr<PageFile> pages_in(const std::filesystem::path& folder, std::vector<nn::PagePart> parts) {
+    const std::lock_guard lock(pages_mutex);
+    std::erase_if(pages, [](const Pages& one) { return one.file.expired(); });
+    for (const Pages& one : pages) {
+      std::shared_ptr<PageFile> file = one.file.lock();
+      if (file != nullptr && one.folder == folder && file->parts() == parts && !file->is_forked()) return file;
+    }
+    std::shared_ptr<PageFile> file = PageFile::make(folder, std::move(parts));
+    pages.push_back({folder, file});
+    return file;
+  }
 
   /// Whoever has the turn. Throws as Adapter::check_fits() does.
   void check(const Adapter& adapter) {
@@ -144,8 +167,27 @@ StreamStats Engine::stream_stats() const {
   return {.resident_bytes = residency != nullptr ? residency->resident_bytes() : model().bytes()};
 }
 
-nn::SequenceState Engine::new_state(std::string_view kv) const {
-  return model().config().new_state(kv);
+nn::SequenceState Engine::new_state(std::string_view kv, const StateMemory& memory) const {
+  const ModelConfig& config = model().config();
+  nn::SequenceState state = config.new_state(kv);
+  if (memory.limit < 0) fail(Errc::invalid_argument, "memory: expected 0 (no limit) or bytes, found ", memory.limit);
+  if (memory.limit == 0 || !config.arch->causal) return state;
+  const std::filesystem::path folder = memory.folder.empty() ? ScratchFile::usual_folder() : memory.folder;
+  std::int64_t left = memory.limit;
+  auto* const keys = state.find<nn::KvState>();
+  if (auto* const recurrent = state.find<nn::RecurrentState>(); recurrent != nullptr && recurrent->boundary_bytes() > 0) {
+    // What keys and values of a whole context leave is for checkpoints.
+    const std::int64_t of_keys = keys == nullptr ? 0 : round_up<std::int64_t>(context(), page_tokens) * keys->bytes_per_token();
+    constexpr std::int64_t most = nn::RecurrentState::most_checkpoints;
+    const std::int64_t room = left - of_keys - recurrent->bytes_with(0), checkpoints = std::clamp<std::int64_t>(room / recurrent->boundary_bytes(), 1, most);
+    left -= recurrent->bytes_with(checkpoints);
+    if (left < (keys == nullptr ? 0 : 1)) {
+      fail(Errc::out_of_memory, "memory: expected more than ", recurrent->bytes_with(1), " bytes, which recurrent states take, found ", memory.limit);
+    }
+    if (checkpoints < most) recurrent->keep_within(checkpoints, shared_->pages_in(folder, recurrent->parts()));
+  }
+  if (keys != nullptr) keys->cache().keep_within(left, shared_->pages_in(folder, keys->cache().parts()));
+  return state;
 }
 
 void Engine::check(std::span<const TokenId> tokens) const {

@@ -13,7 +13,7 @@ void ExpertCache::allocate(std::int64_t slots, std::size_t slot_bytes) {
   slot_bytes_ = slot_bytes;
   slots_.resize(static_cast<std::size_t>(slots));
   slot_of_.assign(experts_.size(), -1);
-  memory_ = allocate_blocks(slots_.size() * slot_bytes);
+  memory_ = nn::allocate_blocks(slots_.size() * slot_bytes);
 }
 
 ExpertCache::Slot* ExpertCache::holder_of(std::int64_t expert) noexcept {

@@ -147,6 +147,11 @@ Forward::Forward(const ModelConfig& config, const ModelWeights& weights, const B
   check_positions(config, context_tokens, "context");
   make_mixers(context_tokens);
   if (config.has_source()) cross_.emplace(kernels_, cross_shape(config), team_.size());
+  for (std::int64_t i = 0; i < config.layers; ++i) {
+    const bool keeps = attends(config.layer(i).mixer);
+    key_numbers_.push_back(keeps ? std::ssize(key_places_) : -1);
+    if (keeps) key_places_.push_back(config.kv_place(i));
+  }
   if (config.per_layer_dim > 0) per_layer_.emplace(kernels_, per_layer_options(config), team_.size());
   if (!weights.per_layer_projection.empty()) normed_.serve(kernels_, weights.per_layer_projection);
   if (config.has_experts()) experts_.emplace(kernels_, config.router, config.gate, team_.size());
@@ -267,6 +272,7 @@ void Forward::run(std::span<const SequenceInput> sequences, PassSink sink, KeepG
       ++next;
     }
     find_adapted(sequences);
+    find_keys();
     resize(static_cast<std::int64_t>(rows_.size()));
     plan();
     look_up();
@@ -365,6 +371,22 @@ void Forward::read_source(const LayerWeights& w, std::span<const float> states) 
   part_state_.emplace(std::move(blocks));
   sequences_.assign(1, {&*part_state_, 0, std::ssize(rows_), 0});
   cross_->plan(std::ssize(rows_), sequences_);
+}
+
+/// Which sequences of a pass do not have all of their keys and values in memory.
+void Forward::find_keys() {
+  stored_keys_.clear();
+  for (const nn::PassSequence& s : sequences_) {
+    auto* const keys = s.state->find<nn::KvState>();
+    if (keys != nullptr && keys->cache().stored_pages() > 0) stored_keys_.push_back({&keys->cache(), s.position});
+  }
+}
+
+/// What the rows of the pass see of a layer's keys and values is in memory from here on, and what they see of the next layer's on its way.
+void Forward::acquire_keys(std::int64_t layer) {
+  const std::int64_t number = key_numbers_[static_cast<std::size_t>(layer)];
+  if (number < 0) return;
+  for (const StoredKeys& keys : stored_keys_) keys.cache->acquire(key_places_, static_cast<std::size_t>(number), keys.position);
 }
 
 /// Which rows of a pass have adapters.
@@ -564,6 +586,7 @@ void Forward::layers(Range which, KeepGoing keep_going) {
     // After the last comes the first of the next pass, which is not an encoder's.
     blocks_.prefetch(i + 1 < config_.layers ? i + 1 : config_.encoder_layers);
     if (!adapted_.empty()) adapt_layer(i, *w);
+    if (!stored_keys_.empty()) acquire_keys(i);
     // What layer i of the model keeps of a sequence is at place i of its states.
     mix(pass, *w, i, config_.kv_place(i), nn::to_the_end);
     cross(pass, *w, i, nn::to_the_end);

@@ -1,20 +1,10 @@
-// Reading matrices piece by piece.
+// Reading piece by piece.
 #include "reader_pool.hpp"
 
 #include <algorithm>
 #include <system_error>
 
 namespace bantam::inline v0 {
-
-std::int64_t SlotPart::pieces() const noexcept { return run.empty() ? source->pieces() : static_cast<std::int64_t>(div_up(run.size(), run_piece)); }
-
-void SlotPart::load_piece(std::int64_t piece, std::byte* slot, Reading reading) const {
-  if (run.empty()) return source->load_piece(piece, slot + offset, reading);
-  const std::size_t begin = static_cast<std::size_t>(piece) * run_piece;
-  const auto part = run.subspan(begin, std::min(run_piece, run.size() - begin));
-  const MappedFile& file = *source->parts()[0].entry->file;
-  reading == Reading::direct ? file.read_blocks(part, slot + offset + begin) : file.read(part, slot + offset + begin);
-}
 
 ReaderPool::ReaderPool(int threads, Reading reading) : reading_(reading) {
   try {
@@ -57,10 +47,10 @@ void ReaderPool::skip_rest(Batch& batch) noexcept {
 void ReaderPool::read_piece(Batch& batch, Lock& lock) noexcept {
   const SlotPart part = batch.parts_[batch.part_];
   const std::int64_t piece = batch.piece_++;
-  if (batch.piece_ == part.pieces()) {
+  if (batch.piece_ == part.source->pieces()) {
     ++batch.part_;
     batch.piece_ = 0;
-    counts_.bytes += part.stored_bytes;
+    counts_.bytes += part.source->stored_bytes();
   }
   if (batch.part_ == batch.parts_.size()) skip_rest(batch);
   ++batch.at_work_;
@@ -68,7 +58,7 @@ void ReaderPool::read_piece(Batch& batch, Lock& lock) noexcept {
   lock.unlock();
   std::exception_ptr error;
   try {
-    part.load_piece(piece, batch.memory_, reading_);
+    part.source->load_piece(piece, batch.memory_ + part.offset, reading_);
   } catch (...) {
     error = std::current_exception();
   }

@@ -1,4 +1,4 @@
-// Threads that read matrices into memory.
+// Threads that read what is in pieces into memory.
 #pragma once
 
 #include <condition_variable>
@@ -13,30 +13,22 @@
 
 #include "bantam/core/stopwatch.hpp"
 #include "bantam/core/team.hpp"
-#include "bantam/model/matrix_source.hpp"
+#include "bantam/model/piece_source.hpp"
 
 namespace bantam::inline v0 {
 
-/// A matrix, and where it goes in a slot of memory; or several that lie side by side in the file as they do in the slot, for long reads.
+/// A matrix, or what else is read, and where it goes in a slot of memory.
 struct SlotPart {
-  /// Of a run: what a drive does best with, and no more than most experts have.
-  static constexpr std::size_t run_piece = std::size_t{4} << 20;
-
-  const MatrixSource* source = nullptr;  ///< of a run, the first
+  const PieceSource* source = nullptr;
   std::size_t offset = 0;
-  std::int64_t stored_bytes = 0;        ///< of the file, without what lies between
-  std::span<const std::byte> run = {};  ///< of the file; empty: it is one matrix
-
-  [[nodiscard]] std::int64_t pieces() const noexcept;
-  void load_piece(std::int64_t piece, std::byte* slot, Reading reading) const;
 };
 
-/// A few threads that read matrices piece by piece, whoever is free the next piece: requests enough to keep a drive busy. The thread that
+/// A few threads that read piece by piece, whoever is free the next piece: requests enough to keep a drive busy. The thread that
 /// waits for a batch helps with it, so that it ends without any others, too.
 class ReaderPool {
  public:
   enum class Haste : std::uint8_t { wanted_now, ahead };
-  /// Matrices that are asked for together.
+  /// Parts that are asked for together.
   class Batch {
     friend class ReaderPool;
     std::span<const SlotPart> parts_;
@@ -55,7 +47,7 @@ class ReaderPool {
     double waited_seconds = 0;   ///< that wait() took
   };
 
-  /// reading: how the files of native models are read.
+  /// reading: how files are read, where there is a choice.
   ReaderPool(int threads, Reading reading);
   /// Waits for what is being read; what nobody has begun is left.
   ~ReaderPool();

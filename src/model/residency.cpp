@@ -6,17 +6,14 @@
 
 #include "bantam/core/memory.hpp"
 #include "bantam/model/roles.hpp"
+#include "bantam/nn/page_store.hpp"
 #include "bantam/quant/formats.hpp"
 
 namespace bantam::inline v0 {
 
 namespace {
 
-/// What allocate_storage takes from the system.
-std::int64_t storage_bytes(std::int64_t bytes) noexcept {
-  constexpr std::int64_t huge_page = 2 << 20;
-  return bytes >= 2 * huge_page ? round_up(bytes, huge_page) : bytes;
-}
+using nn::storage_bytes;
 
 /// As it is in memory: routers are floats there, whatever the file has.
 std::int64_t pinned_bytes_of(const CheckpointTensor& tensor) noexcept {

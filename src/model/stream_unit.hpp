@@ -8,34 +8,56 @@
 #include "bantam/model/checkpoint.hpp"
 #include "bantam/model/residency.hpp"
 #include "bantam/model/roles.hpp"
+#include "bantam/nn/page_store.hpp"
 #include "reader_pool.hpp"
 
 namespace bantam::inline v0 {
 
-/// Memory that begins at a multiple of a file's block: what reads around the page cache ask for.
-[[nodiscard]] inline std::shared_ptr<std::byte> allocate_blocks(std::size_t bytes) {
-  constexpr std::size_t block = MappedFile::block_bytes;
-  // Large ones begin at a huge page; an allocator that was given may do otherwise.
-  const std::shared_ptr<std::byte> all = allocate_storage(bytes);
-  if (reinterpret_cast<std::uintptr_t>(all.get()) % block == 0) return all;
-  const std::shared_ptr<std::byte> more = allocate_storage(bytes + block);
-  return {more, more.get() + (block - reinterpret_cast<std::uintptr_t>(more.get()) % block) % block};
-}
+/// Matrices that lie side by side in a file as they do in a slot, for long reads.
+class FileRun final : public PieceSource {
+ public:
+  explicit FileRun(const MatrixSource& first) : first_(first), bytes_(first.stored_as_loaded()), stored_bytes_(first.stored_bytes()) {}
+
+  /// Adds a matrix that lies so far behind the first in the slot. False: in the file it does not, or one of both is not of whole blocks.
+  [[nodiscard]] bool add(const MatrixSource& next, std::size_t distance) noexcept {
+    const std::span<const std::byte> more = next.stored_as_loaded();
+    if (bytes_.empty() || more.empty() || &file() != next.parts()[0].entry->file.get()) return false;
+    if (static_cast<std::size_t>(bytes_.data() - file().bytes().data()) % MappedFile::block_bytes != 0) return false;
+    if (more.data() <= bytes_.data() || static_cast<std::size_t>(more.data() - bytes_.data()) != distance) return false;
+    bytes_ = {bytes_.data(), more.data() + more.size()};
+    stored_bytes_ += next.stored_bytes();
+    return true;
+  }
+  [[nodiscard]] std::int64_t stored_bytes() const noexcept override { return stored_bytes_; }
+  [[nodiscard]] std::int64_t pieces() const noexcept override { return static_cast<std::int64_t>(div_up(bytes_.size(), piece)); }
+  void load_piece(std::int64_t number, std::byte* room, Reading reading) const override {
+    const std::size_t begin = static_cast<std::size_t>(number) * piece;
+    const auto part = bytes_.subspan(begin, std::min(piece, bytes_.size() - begin));
+    reading == Reading::direct ? file().read_blocks(part, room + begin) : file().read(part, room + begin);
+  }
+
+ private:
+  /// What a drive does best with, and no more than most experts have.
+  static constexpr std::size_t piece = std::size_t{4} << 20;
+  [[nodiscard]] const MappedFile& file() const noexcept { return *first_.parts()[0].entry->file; }
+
+  const MatrixSource& first_;
+  std::span<const std::byte> bytes_;
+  std::int64_t stored_bytes_;  ///< without what lies between
+};
 
 /// Of a layer, or of an expert.
 class StreamUnit {
  public:
   void add(const CheckpointTensor& tensor) {
+    const MatrixSource& source = *tensor.source;
     ids_.emplace_back(tensor);
-    places_.push_back({tensor.source.get(), bytes_, tensor.stored_bytes()});
-    if (parts_.empty() || !follows(parts_.back(), places_.back())) {
-      parts_.push_back(places_.back());
+    places_.push_back({&source, bytes_});
+    if (!runs_.empty() && runs_.back()->add(source, bytes_ - parts_.back().offset)) {
+      parts_.back().source = runs_.back().get();
     } else {
-      SlotPart& run = parts_.back();
-      const std::byte* const begin = run.source->stored_as_loaded().data();
-      const std::span<const std::byte> more = tensor.source->stored_as_loaded();
-      run.run = {begin, more.data() + more.size()};
-      run.stored_bytes += tensor.stored_bytes();
+      parts_.push_back({&source, bytes_});
+      runs_.push_back(std::make_shared<FileRun>(source));
     }
     bytes_ += static_cast<std::size_t>(detail::room_in_slot(tensor));
     for (const TensorPart& part : tensor.source->parts()) {
@@ -70,22 +92,19 @@ class StreamUnit {
   }
 
  private:
-  /// Whether a matrix lies as far behind the beginning of a run in the file as in the slot, both of whole blocks.
-  [[nodiscard]] static bool follows(const SlotPart& run, const SlotPart& next) noexcept {
-    const std::span<const std::byte> first = run.source->stored_as_loaded(), bytes = next.source->stored_as_loaded();
-    if (first.empty() || bytes.empty()) return false;
-    const MappedFile& file = *run.source->parts()[0].entry->file;
-    return &file == next.source->parts()[0].entry->file.get() && static_cast<std::size_t>(first.data() - file.bytes().data()) % MappedFile::block_bytes == 0 &&
-           bytes.data() > first.data() && static_cast<std::size_t>(bytes.data() - first.data()) == next.offset - run.offset;
-  }
   /// What conversion has left behind is given back.
   void drop() const noexcept {
-    for (const SlotPart& part : places_) part.source->drop();
+    for (const Place& place : places_) place.source->drop();
   }
 
+  struct Place {
+    const MatrixSource* source = nullptr;
+    std::size_t offset = 0;
+  };
   std::vector<TensorId> ids_;
-  std::vector<SlotPart> places_;  ///< of each matrix
-  std::vector<SlotPart> parts_;   ///< the same, runs of them as one
+  std::vector<Place> places_;    ///< of each matrix
+  std::vector<SlotPart> parts_;  ///< the same, runs of them as one
+  std::vector<std::shared_ptr<FileRun>> runs_;  ///< of each part, of one matrix too
   std::vector<const MappedFile*> files_;
   std::size_t bytes_ = 0;
 };

@@ -134,7 +134,7 @@ StreamedBlocks::StreamedBlocks(const Checkpoint& checkpoint, const ModelWeights&
     layer.experts.allocate(residency.layers[i].cached_experts, static_cast<std::size_t>(residency.layers[i].expert_slot_bytes));
   }
   if (s.order.empty()) return;
-  for (LayerSlot& slot : s.slots) slot.memory = allocate_blocks(static_cast<std::size_t>(residency.slot_bytes));
+  for (LayerSlot& slot : s.slots) slot.memory = nn::allocate_blocks(static_cast<std::size_t>(residency.slot_bytes));
   s.read_ahead();
 }
 
@@ -192,7 +192,7 @@ StreamingRate measure_streaming(const Checkpoint& checkpoint) {
   std::size_t room_bytes = 0;
   const auto seconds_of = [&](const StreamUnit& unit) {
     if (unit.bytes() > room_bytes) {
-      room = allocate_blocks(room_bytes = unit.bytes());
+      room = nn::allocate_blocks(room_bytes = unit.bytes());
       std::fill_n(room.get(), unit.bytes(), std::byte{});  // as slots are, once they were used
     }
     const Stopwatch watch;

@@ -53,7 +53,7 @@ Json json_of_reply(const Replays::Entry& entry) {
 
 void restore_text(App& app, const std::string& bytes) {
   try {
-    const SessionOptions options{.context = app.options.scheduler.context, .adapters = app.adapters.now()};
+    const SessionOptions options{.context = app.options.scheduler.context, .adapters = app.adapters.now(), .memory = app.options.scheduler.memory};
     app.scheduler.keep_text(-1, Session::restore(app.engine, std::as_bytes(std::span(bytes)), options));
   } catch (const Error& error) {
     // Of other adapters, or longer than texts may be now: nobody can go on from it.

@@ -42,6 +42,8 @@ class Server {
   void set_context(std::int64_t context) noexcept { options_.scheduler.context = context; }
   /// The same of SchedulerOptions::adapters.
   void set_adapters(std::vector<ScaledAdapter> adapters) noexcept { options_.scheduler.adapters = std::move(adapters); }
+  /// The same of SchedulerOptions::memory.
+  void set_memory(StateMemory memory) noexcept { options_.scheduler.memory = std::move(memory); }
   /// Serves until SIGINT or SIGTERM and what was at hand then is answered, and returns the signal; a second one ends the process at once.
   /// `ready` is called with the address when it listens, `note` with lines for people. Throws bantam::Error.
   [[nodiscard]] int run(const Model& model, const std::function<void(std::string_view url)>& ready,

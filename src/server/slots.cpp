@@ -97,7 +97,7 @@ void change_slot(App& app, const std::shared_ptr<Exchange>& exchange) {
     timings["save_ms"] = 1000 * watch.seconds();
   } else {
     const std::string bytes = file.read();
-    Session text = Session::restore(app.engine, std::as_bytes(std::span(bytes)), {.context = app.options.scheduler.context, .adapters = app.adapters.now()});
+    Session text = Session::restore(app.engine, std::as_bytes(std::span(bytes)), {.context = app.options.scheduler.context, .adapters = app.adapters.now(), .memory = app.options.scheduler.memory});
     json["n_restored"] = text.tokens().size();
     json["n_read"] = bytes.size();
     app.scheduler.keep_text(slot, std::move(text));

@@ -43,24 +43,6 @@ class HashedWriter {
   XXH3_state_t hash_{};
 };
 
-/// Reads a mapped file from front to back; every read is checked against what is left.
-class Reader {
- public:
-  Reader(std::span<const std::byte> bytes, std::string place) : left_(bytes), place_(std::move(place)) {}
-  std::span<const std::byte> take(std::uint64_t bytes, std::string_view what) {
-    if (bytes > left_.size()) fail(Errc::corrupt, place_, ": ", what, ": expected ", bytes, " bytes, found ", left_.size());
-    const auto part = left_.first(bytes);
-    left_ = left_.subspan(bytes);
-    return part;
-  }
-  std::uint64_t number(std::string_view what) { return detail::load_as<std::uint64_t>(take(8, what).data()); }
-  [[nodiscard]] std::size_t left() const noexcept { return left_.size(); }
-
- private:
-  std::span<const std::byte> left_;
-  std::string place_;
-};
-
 /// What tells states of other shapes apart.
 std::uint64_t page_bytes_of(const nn::SequenceState& state) noexcept { return static_cast<std::uint64_t>(state.bytes_per_token() * page_tokens); }
 
@@ -71,6 +53,43 @@ SessionOptions without_kind(SessionOptions options) {
 }
 
 }  // namespace
+
+/// What was saved: in memory, or in a file, of which memory has no more than what is asked for at a time.
+class Session::Saved {
+ public:
+  Saved(std::span<const std::byte> bytes, std::string place) : bytes_(bytes), place_(std::move(place)) {}
+  explicit Saved(std::shared_ptr<const MappedFile> file) : bytes_(file->bytes()), place_(file->path().string()), file_(std::move(file)) {}
+
+  [[nodiscard]] std::size_t size() const noexcept { return bytes_.size(); }
+  [[nodiscard]] const std::string& place() const noexcept { return place_; }
+  /// Some of it, until the next call with the same room. Of a file it is read, not mapped: whoever cuts a mapped file short ends the process.
+  [[nodiscard]] std::span<const std::byte> part(std::size_t offset, std::size_t size, std::vector<std::byte>& room) const {
+    const auto wanted = bytes_.subspan(offset, size);
+    if (file_ == nullptr) return wanted;
+    room.resize(size);
+    file_->read(wanted, room.data());
+    return room;
+  }
+  [[nodiscard]] std::uint64_t hash(std::size_t size) const {
+    constexpr std::size_t most = std::size_t{1} << 20;
+    XXH3_state_t hash;
+    XXH3_64bits_reset(&hash);
+    std::vector<std::byte> room;
+    for (std::size_t at = 0; at < size; at += most) {
+      const auto bytes = part(at, std::min(most, size - at), room);
+      XXH3_64bits_update(&hash, bytes.data(), bytes.size());
+    }
+    return XXH3_64bits_digest(&hash);
+  }
+  void check_unchanged() const {
+    if (file_ != nullptr) file_->check_unchanged();
+  }
+
+ private:
+  std::span<const std::byte> bytes_;  ///< of a file, as places in it alone
+  std::string place_;
+  std::shared_ptr<const MappedFile> file_;
+};
 
 void Session::save(const std::filesystem::path& path) const {
   AtomicFile file(path);
@@ -112,37 +131,58 @@ Session Session::restore(Engine engine, const std::filesystem::path& path, Sessi
 }
 
 Session Session::restore(Model model, std::span<const std::byte> bytes, SessionOptions options) {
-  return restore_from(std::make_unique<State>(std::move(model), without_kind(std::move(options))), bytes, "session in memory");
+  return restore_bytes(std::make_unique<State>(std::move(model), without_kind(std::move(options))), bytes);
 }
 
 Session Session::restore(Engine engine, std::span<const std::byte> bytes, SessionOptions options) {
-  return restore_from(std::make_unique<State>(std::move(engine), without_kind(std::move(options))), bytes, "session in memory");
+  return restore_bytes(std::make_unique<State>(std::move(engine), without_kind(std::move(options))), bytes);
 }
 
 Session Session::restore_file(std::unique_ptr<State> state, const std::filesystem::path& path) {
-  // Read, not mapped: whoever cuts a mapped file short ends the process.
-  const auto file = MappedFile::open(path);
-  const std::span<const std::byte> bytes = file->bytes();
-  const auto copy = allocate_storage(bytes.size());
-  file->read(bytes, copy.get());
-  return restore_from(std::move(state), {copy.get(), bytes.size()}, path.string());
+  return restore_from(std::move(state), Saved(MappedFile::open(path)));
 }
 
-Session Session::restore_from(std::unique_ptr<State> state, std::span<const std::byte> bytes, const std::string& place) {
+Session Session::restore_bytes(std::unique_ptr<State> state, std::span<const std::byte> bytes) {
+  return restore_from(std::move(state), Saved(bytes, "session in memory"));
+}
+
+Session Session::restore_from(std::unique_ptr<State> state, const Saved& saved) {
+  /// Reads from front to back; every read is checked against what is left.
+  class Reader {
+   public:
+    Reader(const Saved& from, std::size_t end) : from_(from), end_(end) {}
+    /// Until the next call.
+    std::span<const std::byte> take(std::uint64_t bytes, std::string_view what) {
+      if (bytes > left()) fail(Errc::corrupt, from_.place(), ": ", what, ": expected ", bytes, " bytes, found ", left());
+      const auto part = from_.part(at_, bytes, room_);
+      at_ += bytes;
+      return part;
+    }
+    std::uint64_t number(std::string_view what) { return detail::load_as<std::uint64_t>(take(8, what).data()); }
+    [[nodiscard]] std::size_t left() const noexcept { return end_ - at_; }
+
+   private:
+    const Saved& from_;
+    std::size_t at_ = 0, end_;
+    std::vector<std::byte> room_;
+  };
   State& s = *state;
-  const auto begins_with = [&](std::string_view text) { return std::memcmp(bytes.data(), text.data(), text.size()) == 0; };
-  if (bytes.size() < magic.size() + 56 || !(begins_with(magic) || begins_with(adapted_magic))) {
+  const std::string& place = saved.place();
+  const std::size_t body = saved.size() < 8 ? 0 : saved.size() - 8;
+  Reader in(saved, body);
+  std::string found_magic(magic.size(), '\0');
+  if (in.left() >= magic.size() + 48) std::memcpy(found_magic.data(), in.take(magic.size(), "magic").data(), magic.size());
+  if (found_magic != magic && found_magic != adapted_magic) {
     fail(Errc::corrupt, place, ": expected a saved session of this version, found something else");
   }
-  const auto body = bytes.first(bytes.size() - 8);
-  if (XXH3_64bits(body.data(), body.size()) != detail::load_as<std::uint64_t>(body.data() + body.size())) {
+  std::vector<std::byte> room;
+  if (saved.hash(body) != detail::load_as<std::uint64_t>(saved.part(body, 8, room).data())) {
     fail(Errc::corrupt, place, ": expected the hash that the file ends with, found other content");
   }
-  Reader in(body.subspan(magic.size()), place);
   if (in.number("model") != s.model().fingerprint()) {
     fail(Errc::invalid_argument, place, ": expected a session of this model, found one of another model or format");
   }
-  const std::uint64_t adapters = begins_with(adapted_magic) ? in.number("adapters") : 0;
+  const std::uint64_t adapters = found_magic == adapted_magic ? in.number("adapters") : 0;
   if (adapters != fingerprint_of(s.options.adapters)) {
     const char* const expected = s.options.adapters.empty() ? "without adapters" : "with these adapters and scales";
     fail(Errc::invalid_argument, place, ": expected a session ", expected, ", found one ", adapters == 0 ? "without any" : "with others");
@@ -153,7 +193,7 @@ Session Session::restore_from(std::unique_ptr<State> state, std::span<const std:
   const std::uint64_t sampler_bytes = in.number("sampler state");
   const auto kind = in.take(8, "kind of keys and values");
   s.options.kv = std::string(reinterpret_cast<const char*>(kind.data()), strnlen(reinterpret_cast<const char*>(kind.data()), 8));
-  s.sequence = s.engine.new_state(s.options.kv);
+  s.sequence = s.engine.new_state(s.options.kv, s.options.memory);
   if (read > tokens || tokens > static_cast<std::uint64_t>(s.context)) {
     fail(Errc::invalid_argument, place, ": expected at most ", s.context, " tokens (the context), found ", tokens);
   }
@@ -179,6 +219,7 @@ Session Session::restore_from(std::unique_ptr<State> state, std::span<const std:
   if (const auto* made = s.sequence.find<nn::SourceState>(); made != nullptr && made->source_tokens() != 0 && made->source_tokens() != std::ssize(s.source)) {
     fail(Errc::corrupt, place, ": expected keys and values of ", s.source.size(), " tokens of the source, found ", made->source_tokens());
   }
+  saved.check_unchanged();  // since it was hashed
   const auto sampler = in.take(sampler_bytes, "sampler state");
   if (in.left() != 0) fail(Errc::corrupt, place, ": expected the end of the file, found ", in.left(), " more bytes");
   if (!sampler.empty()) {

@@ -442,7 +442,7 @@ struct Scheduler::Impl {
       text.session = std::make_unique<Session>(from->fork());
       if (from_kept != kept.end()) kept.splice(kept.begin(), kept, from_kept);
     } else {
-      text.session = std::make_unique<Session>(engine, SessionOptions{.context = options.context, .kv = options.kv, .adapters = *text.job->request.adapters});
+      text.session = std::make_unique<Session>(engine, SessionOptions{.context = options.context, .kv = options.kv, .adapters = *text.job->request.adapters, .memory = options.memory});
     }
     Session::State& s = *text.session->state_;
     s.drop_from(common);

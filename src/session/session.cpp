@@ -6,6 +6,7 @@
 
 #include "bantam/core/parallel.hpp"
 #include "bantam/model/forward.hpp"
+#include "bantam/nn/kv_state.hpp"
 #include "bantam/nn/source_state.hpp"
 #include "state.hpp"
 
@@ -13,13 +14,13 @@ namespace bantam::inline v0 {
 
 Session::State::State(Model model, SessionOptions o)
     : engine(std::move(model), {.context = o.context, .threads = o.threads}), shares_engine(false), options(std::move(o)),
-      context(engine.context()), sequence(engine.new_state(options.kv)) {
+      context(engine.context()), sequence(engine.new_state(options.kv, options.memory)) {
   check(options.adapters);
 }
 
 Session::State::State(Engine e, SessionOptions o)
     : engine(std::move(e)), shares_engine(true), options(std::move(o)), context(options.context == 0 ? engine.context() : options.context),
-      sequence(engine.new_state(options.kv)) {
+      sequence(engine.new_state(options.kv, options.memory)) {
   if (context < 0 || context > engine.context()) {
     fail(Errc::invalid_argument, "context: expected 0 to ", engine.context(), " tokens (the engine's), found ", context);
   }
@@ -456,6 +457,17 @@ const std::vector<TokenId>& Session::tokens() const noexcept { return state_->to
 std::span<const TokenId> Session::source() const noexcept { return state_->source; }
 std::int64_t Session::context() const noexcept { return state_->context; }
 std::int64_t Session::kv_bytes() const noexcept { return state_->sequence.bytes(); }
+StateStats Session::state_stats() const {
+  StateStats stats{.memory_bytes = kv_bytes()};
+  const auto* const keys = state_->sequence.find<nn::KvState>();
+  if (keys == nullptr || keys->cache().store() == nullptr) return stats;
+  const nn::PageStore::Counts counts = keys->cache().store()->counts();
+  stats.file_bytes = keys->cache().stored_pages() * keys->cache().page_bytes();
+  stats.read_bytes = counts.read_bytes;
+  stats.read_seconds = counts.read_seconds;
+  stats.waited_seconds = counts.waited_seconds;
+  return stats;
+}
 int Session::threads() const noexcept { return state_->engine.threads(); }
 
 }  // namespace bantam::inline v0

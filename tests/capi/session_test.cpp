@@ -391,3 +391,30 @@ TEST_CASE("several texts behind one prompt are drawn, or are the most probable")
   CHECK(bantam_continuations_new(&made, session.get(), prompt.data(), prompt.size(), 0, &options, nullptr, nullptr) == BANTAM_INVALID_ARGUMENT);
   CHECK(bantam_texts_count(nullptr) == 0);
 }
+
+TEST_CASE("what a text may take of memory is a setting, and the text is the same") {
+  const auto model = load();
+  const auto text_within = [&](std::vector<bantam_setting> settings) {
+    bantam_session_options options = BANTAM_SESSION_OPTIONS_INIT;
+    options.settings = settings.data();
+    options.setting_count = settings.size();
+    bantam_session* made = nullptr;
+    const bantam_status status = bantam_session_new(&made, model.get(), &options);
+    if (status != BANTAM_OK) return std::string(bantam_last_error());
+    const Owned<bantam_session> session(made);
+    std::string text;
+    const auto collect = [](const char* utf8, std::size_t bytes, void* user) {
+      static_cast<std::string*>(user)->append(utf8, bytes);
+      return 0;
+    };
+    REQUIRE_OK(bantam_session_generate(session.get(), "Once upon a time", 20, collect, &text));
+    return text;
+  };
+  const std::string text = text_within({});
+  CHECK(text_within({{"memory_limit", "40000000"}}) == text);
+  CHECK(text_within({{"memory_limit", "40000000"}, {"memory_folder", "/var/tmp"}}) == text);
+  CHECK(text_within({{"memory_limit", "40000000"}, {"memory_folder", "/no/such/folder"}}) == "keys and values in /no/such/folder: cannot create a file: no such file or directory");
+  CHECK(text_within({{"memory_limit", "much"}}) == "memory_limit: expected a number, found much");
+  CHECK(text_within({{"memory_limit", "-1"}}) == "memory: expected 0 (no limit) or bytes, found -1");
+  CHECK(text_within({{"magic", "1"}}) == "settings: expected memory_limit or memory_folder, found magic");
+}

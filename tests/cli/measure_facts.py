@@ -167,6 +167,15 @@ def facts_plan(h, models):
     unknown = h.json("plan", config, *machine[:4], "--memory", "8GiB")
     h.equal("nobody knows the disk", (unknown["fits"], unknown["generate_tok_s"], unknown["disk_gb_s"]), (True, None, None))
     h.fact("in words", "runs from its file in" in h.succeeds("plan", config, *machine[:4], "--memory", "8GiB").text)
+    # 131072 bytes of keys and values a token, in 32 layers that see all of a text: 17 GB beside weights of 13 GB.
+    config.write_text(json.dumps({**large, "max_position_embeddings": 131072}))
+    long = [h.json("plan", config, *machine[:4], "--memory", f"{size}GiB", "--context", 131072, "--disk-gb-s", 2) for size in (40, 24, 16, 8)]
+    h.equal("long texts fit, too", [p["fits"] for p in long], [True] * 4)
+    stored = [p["stored_key_bytes"] for p in long]
+    h.fact("less memory, more in the file", stored[0] == 0 < stored[1] < stored[2] < 131072 * 131072, stored)
+    h.equal("weights stay as long as they can", [p["streamed_bytes_per_token"] > 0 for p in long], [False, False, False, True])
+    h.fact("within the bound", all(p["resident_bytes"] <= p["memory_bytes"] for p in long), long)
+    h.fact("in words", "of such a text are in a file" in h.succeeds("plan", config, *machine[:4], "--memory", "16GiB", "--context", 131072).text)
     measured = h.json("plan", model)
     h.fact("the machine is measured", measured["read_gb_s"] > 0 and measured["int8_gop_s"] > 0 and measured["memory_bytes"] > 0, measured)
     h.refuses(2, "plan", model, "--memory", "much", says="--memory: expected a size (6GiB, 402MB), found much")

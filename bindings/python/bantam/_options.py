@@ -16,6 +16,7 @@ from ._errors import InvalidArgument
 
 _INT = (-(2**31), 2**31 - 1)
 _SEED = (0, 2**64 - 1)
+_BYTES = (0, 2**62)
 
 
 @dataclass(frozen=True)
@@ -105,13 +106,20 @@ class RunOptions(AdapterOptions, total=False):
     kv: Annotated[str, Option("f16", 'keys and values as "f16", "q8", "q4" or "f32"')]
 
 
-class SessionOptions(RunOptions, total=False):
+class StateOptions(TypedDict, total=False):
+    """How much of a text is in memory."""
+
+    memory_limit: Annotated[int, Option(0, "bytes for keys, values and recurrent states; older ones are in a file, and the text is the same; 0: all are in memory", *_BYTES)]
+    memory_folder: Annotated[Union[str, os.PathLike], Option("", "where that file is, which nobody else sees; empty: $TMPDIR, or /var/tmp")]
+
+
+class SessionOptions(RunOptions, StateOptions, total=False):
     """Of a session."""
 
     context: Annotated[int, Option(0, "most tokens that it may hold; 0: what the model was made for", low=0)]
 
 
-class RestoreOptions(AdapterOptions, total=False):
+class RestoreOptions(AdapterOptions, StateOptions, total=False):
     """Of a session from a file, which says how its keys and values are kept."""
 
     context: Annotated[int, Option(0, "most tokens that it may hold; 0: what the model was made for", low=0)]
@@ -122,7 +130,7 @@ class LoadOptions(TypedDict, total=False):
 
     memory: Annotated[str, Option("automatic", 'where weights of .bantam files lie: "automatic", "mapped", "huge_pages" or "direct"')]
     gptq_zero: Annotated[str, Option("automatic", 'what GPTQ folders mean by zero points: "automatic", "v1" or "v2"')]
-    memory_limit: Annotated[int, Option(0, "bytes for weights; what does not fit is read from the file as it is wanted; 0: seven eighths of what is free", low=0)]
+    memory_limit: Annotated[int, Option(0, "bytes for weights; what does not fit is read from the file as it is wanted; 0: seven eighths of what is free", *_BYTES)]
 
 
 class QuantizeOptions(TypedDict, total=False):

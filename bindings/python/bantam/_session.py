@@ -157,6 +157,11 @@ def _set(options):
     return given
 
 
+def _resolved(model, options):
+    """Options of a session as the library takes them."""
+    return {**options, "adapters": adapters_of(model, options["adapters"]), "memory_folder": path_of("memory_folder", options["memory_folder"])}
+
+
 class Session:
     """What a model, or the one that a path names, has read, with its keys and values. Used by one thread at a time (others
     wait); the model is shared. In a child of fork() it goes on with what it has read, on threads of its own.
@@ -169,7 +174,7 @@ class Session:
 
     def _of(self, model, made, options=None, messages=(), reply_start=0):
         self.model = model
-        self._made = made or _bantam.Session(model._made, **{**options, "adapters": adapters_of(model, options["adapters"])})
+        self._made = made or _bantam.Session(model._made, **_resolved(model, options))
         self._last = None
         self._messages = list(messages)
         self._reply_start = reply_start
@@ -180,8 +185,7 @@ class Session:
     def restore(cls, model, path, **options):
         """A session that save() wrote, into the model that it was saved from."""
         model = model_of(model)
-        options["adapters"] = adapters_of(model, options["adapters"])
-        return cls.__new__(cls)._of(model, _bantam.Session.restore(model._made, path_of("path", path), **options))
+        return cls.__new__(cls)._of(model, _bantam.Session.restore(model._made, path_of("path", path), **_resolved(model, options)))
 
     def _open(self):
         if self._made is None:

@@ -101,8 +101,9 @@ std::vector<ScaledAdapter> as_library(const Adapters& adapters) {
   return all;
 }
 
-Handle open(const Model& model, std::int64_t context, int threads, const std::string& kv, const Adapters& adapters) {
-  return std::make_shared<SessionHandle>(Session(model, {.context = context, .threads = threads, .kv = kv, .adapters = as_library(adapters)}));
+Handle open(const Model& model, std::int64_t context, int threads, const std::string& kv, const Adapters& adapters, std::int64_t memory_limit, const std::string& memory_folder) {
+  return std::make_shared<SessionHandle>(
+      Session(model, {.context = context, .threads = threads, .kv = kv, .adapters = as_library(adapters), .memory = {.limit = memory_limit, .folder = memory_folder}}));
 }
 
 /// Reads keyword arguments by name; what nobody asked for is an error.
@@ -469,13 +470,15 @@ void bind_session(py::module_& m) {
   bind_sampler(m);
   py::class_<SessionHandle, Handle>(m, "Session")
       .def(py::init(&open), py::arg("model"), py::kw_only(), py::arg("context") = 0, py::arg("threads") = 0, py::arg("kv") = "f16",
-           py::arg("adapters") = Adapters())
+           py::arg("adapters") = Adapters(), py::arg("memory_limit") = 0, py::arg("memory_folder") = "")
       .def_static("restore",
-                  [](const Model& model, const std::string& path, std::int64_t context, int threads, const Adapters& adapters) {
+                  [](const Model& model, const std::string& path, std::int64_t context, int threads, const Adapters& adapters, std::int64_t memory_limit, const std::string& memory_folder) {
                     const py::gil_scoped_release free;
-                    return std::make_shared<SessionHandle>(Session::restore(model, path, {.context = context, .threads = threads, .adapters = as_library(adapters)}));
+                    return std::make_shared<SessionHandle>(Session::restore(
+                        model, path, {.context = context, .threads = threads, .adapters = as_library(adapters), .memory = {.limit = memory_limit, .folder = memory_folder}}));
                   },
-                  py::arg("model"), py::arg("path"), py::kw_only(), py::arg("context") = 0, py::arg("threads") = 0, py::arg("adapters") = Adapters())
+                  py::arg("model"), py::arg("path"), py::kw_only(), py::arg("context") = 0, py::arg("threads") = 0, py::arg("adapters") = Adapters(), py::arg("memory_limit") = 0,
+                  py::arg("memory_folder") = "")
       .def("set_adapters", [](SessionHandle& h, const Adapters& adapters) { h.alone([&](Session& s) { s.set_adapters(as_library(adapters)); }); }, py::arg("adapters"))
       .def("prefill",
            [](SessionHandle& h, const Prompt& prompt) {

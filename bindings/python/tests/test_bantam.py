@@ -74,6 +74,19 @@ class Models(Folder):
         with self.assertRaisesRegex(bantam.OutOfMemory, "expected at least [0-9]+ bytes for weights, found a limit of 1000"):
             bantam.load(MODEL, memory_limit=1000)
 
+    def test_memory_of_a_text(self):
+        prompt = {"prompt": "Once upon a time", "max_tokens": 150, "temperature": 0, "ignore_end": True}
+        plain = bantam.Session(model)
+        text = plain.generate(**prompt)
+        # Room for the pages of a pass and two layers of the others.
+        within = bantam.Session(model, memory_limit=3 * plain.kv_bytes // 4, memory_folder=Path("/var/tmp"))
+        self.assertEqual(within.generate(**prompt), text)
+        self.assertLessEqual(within.kv_bytes, 3 * plain.kv_bytes // 4)
+        with self.assertRaisesRegex(bantam.OutOfMemory, "keys and values: expected room for at least [0-9]+ bytes"):
+            bantam.Session(model, memory_limit=1000).prefill("Once")
+        with self.assertRaisesRegex(bantam.NotFound, "keys and values in /no/such/folder: cannot create a file"):
+            bantam.Session(model, memory_limit=1 << 40, memory_folder="/no/such/folder")
+
     def test_with_experts(self):
         with self.assertRaisesRegex(bantam.InvalidArgument, "expected a mixture of experts, found llama"):
             bantam.load(MODEL).with_experts(1)

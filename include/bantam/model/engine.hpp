@@ -1,6 +1,7 @@
 // A model with the threads and buffers to run it, for any number of sequences.
 #pragma once
 
+#include <filesystem>
 #include <memory>
 #include <span>
 #include <string_view>
@@ -19,6 +20,13 @@ struct StreamStats {
   std::int64_t expert_misses = 0;   ///< and those that were read
   double read_seconds = 0;          ///< while something was read
   double waited_seconds = 0;        ///< while inference waited for it
+};
+
+/// How much of a sequence's state is in memory: keys and values of its tokens, and states of recurrent layers. The oldest of them are in a file, which
+/// a pass reads a layer ahead; results are the same.
+struct StateMemory {
+  std::int64_t limit = 0;  ///< bytes; 0: all of it is in memory. It holds the tokens of a pass, and what two layers have of all others
+  std::filesystem::path folder = {};  ///< where the file is, which nobody else sees; empty: $TMPDIR, or /var/tmp
 };
 
 struct EngineOptions {
@@ -43,8 +51,9 @@ class Engine {
   /// What reading weights took since the first pass, where they are not in memory whole. From any thread, at any time.
   [[nodiscard]] StreamStats stream_stats() const;
 
-  /// Of a sequence that has read nothing. `kv`: keys and values as "f32", "f16", "q8" or "q4", or invalid_argument.
-  [[nodiscard]] nn::SequenceState new_state(std::string_view kv = "f16") const;
+  /// Of a sequence that has read nothing. `kv`: keys and values as "f32", "f16", "q8" or "q4", or invalid_argument. Those of one engine share a file.
+  /// Throws not_found, io or invalid_argument where there can be none. Encoders keep everything in memory.
+  [[nodiscard]] nn::SequenceState new_state(std::string_view kv = "f16", const StateMemory& memory = {}) const;
 
   using Sequence = SequenceInput;
   using Output = PassOutput;
@@ -56,7 +65,7 @@ class Engine {
   /// nor on what else is in the pass, nor on the number of threads. Throws invalid_argument for token ids outside of the
   /// vocabulary, embeddings of another width or beside tokens, a sequence beyond context(), a part of one whose tokens all see each other,
   /// and when a callback calls its engine; unsupported for logits of a model without a head; cancelled when keep_going says so;
-  /// out_of_memory; and what Adapter::check_fits() and the callbacks throw. States are then as truncate() to their tokens leaves them.
+  /// out_of_memory; io where a file of keys and values cannot be written or read; and what Adapter::check_fits() and the callbacks throw. States are then as truncate() to their tokens leaves them.
   void run(std::span<const Sequence> sequences, Sink sink, KeepGoing keep_going, Output output = Output::logits);
 
   /// Whether the model has a layer that guesses the token after the next one (ModelConfig::drafting).

@@ -59,7 +59,7 @@ class Forward {
   /// for. Tokens go through the layers together, whatever sequence they belong to: one pass over the weights serves up to
   /// `largest_chunk` of them. The caller has checked ids and room; keep_going must not throw. Results depend neither on how
   /// tokens were divided into calls, nor on what else is in the pass, nor on the number of threads. Throws cancelled when
-  /// keep_going says so, out_of_memory, and what the sink and the source of blocks throw; states are then as truncate() to
+  /// keep_going says so, out_of_memory, and what the sink, the source of blocks and stores of keys and values throw; states are then as truncate() to
   /// their tokens leaves them.
   void run(std::span<const SequenceInput> sequences, PassSink sink, KeepGoing keep_going, PassOutput output = PassOutput::logits);
 
@@ -128,6 +128,8 @@ class Forward {
   };
 
   void take(const SequenceInput& input, Segment segment, std::int64_t count);
+  void find_keys();
+  void acquire_keys(std::int64_t layer);
   [[nodiscard]] Team& team_for(std::int64_t bytes) noexcept { return bytes < worth_sharing ? alone_ : team_; }
   [[nodiscard]] nn::Pass pass_on(Team& team) noexcept { return {kernels_, team, rows_, fetch_.level(), adapted_.empty() ? nullptr : &terms_}; }
   void find_adapted(std::span<const SequenceInput> sequences);
@@ -185,6 +187,14 @@ class Forward {
   std::vector<nn::PassSequence> sequences_;  ///< of each segment
   std::vector<nn::PassRow> rows_;
   std::vector<RowInput> inputs_;    ///< of each row
+  std::vector<std::int64_t> key_places_;   ///< in the states of sequences, of the layers that attend
+  std::vector<std::int64_t> key_numbers_;  ///< of each layer, among those; -1: it does not attend
+  /// A sequence of the pass that has keys and values in a file.
+  struct StoredKeys {
+    nn::KvCache* cache = nullptr;
+    std::int64_t position = 0;  ///< of its first token in the pass
+  };
+  std::vector<StoredKeys> stored_keys_;
   TableRows embedding_, per_layer_embedding_;
   std::vector<AdaptedRows> adapted_;
   std::int64_t adapted_ranks_ = 0;  ///< the most of a row, as nn::LowRankTerms has them

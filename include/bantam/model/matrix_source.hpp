@@ -8,18 +8,12 @@
 #include <vector>
 
 #include "bantam/io/tensor_source.hpp"
+#include "bantam/model/piece_source.hpp"
 #include "bantam/quant/weights.hpp"
 
 namespace bantam::inline v0 {
 
 struct Selection;
-
-/// How the weights of native files come into memory. Those of other files are converted in any case.
-enum class Reading : std::uint8_t {
-  mapped,    ///< the file's own pages
-  buffered,  ///< read into huge pages
-  direct,    ///< the same, around the system's page cache
-};
 
 /// What a matrix has of a file: a tensor's bytes, or some of them.
 struct TensorPart {
@@ -31,12 +25,8 @@ struct TensorPart {
 };
 
 /// A matrix, or a vector as a matrix of one row. It was checked when it was made: reading fails only where the system does.
-class MatrixSource {
+class MatrixSource : public PieceSource {
  public:
-  virtual ~MatrixSource() = default;
-  MatrixSource(const MatrixSource&) = delete;
-  MatrixSource& operator=(const MatrixSource&) = delete;
-
   /// How it is stored, for people: "Q4_0", "gptq 4 bits, groups of 128".
   [[nodiscard]] const std::string& description() const noexcept { return description_; }
   [[nodiscard]] std::int64_t rows() const noexcept { return rows_; }
@@ -52,7 +42,7 @@ class MatrixSource {
   /// What it has of files; of several tensors, the one with the codes first. Empty: it lies in memory.
   [[nodiscard]] const std::vector<TensorPart>& parts() const noexcept { return parts_; }
   /// Its share of the bytes in parts().
-  [[nodiscard]] virtual std::int64_t stored_bytes() const noexcept;
+  [[nodiscard]] std::int64_t stored_bytes() const noexcept override;
 
   /// One row as floats, columns in the model's order. out: (columns).
   virtual void read_row(std::int64_t row, std::span<float> out, RowCodes& scratch) const = 0;
@@ -68,9 +58,8 @@ class MatrixSource {
   // The same into memory that is there, in pieces, which any threads may read in any order. Not of a matrix in memory.
   /// Bytes that it takes, from a multiple of MappedFile::block_bytes on.
   [[nodiscard]] virtual std::size_t room_bytes() const noexcept;
-  /// Of about a megabyte each: long reads, and enough of them for every core.
-  [[nodiscard]] virtual std::int64_t pieces() const noexcept;
-  virtual void load_piece(std::int64_t piece, std::byte* room, Reading reading) const;
+  [[nodiscard]] std::int64_t pieces() const noexcept override;
+  void load_piece(std::int64_t piece, std::byte* room, Reading reading) const override;
   /// The bytes of the file that room has as they are; empty: they are converted.
   [[nodiscard]] virtual std::span<const std::byte> stored_as_loaded() const noexcept { return {}; }
   /// The matrix, once all of its pieces are there.
@@ -84,7 +73,6 @@ class MatrixSource {
   MatrixSource(std::string description, std::int64_t rows, std::int64_t columns)
       : description_(std::move(description)), rows_(rows), columns_(columns) {}
 
-  static constexpr std::int64_t piece_bytes = 1 << 20;
   [[nodiscard]] std::int64_t panels_of_piece() const noexcept;
 
   std::string description_;

@@ -1,7 +1,9 @@
-// Keys and values of the tokens so far, in pages that sessions share until one of them writes.
+// Keys and values of the tokens so far, in pages that sessions share until one of them writes, the oldest outside of memory where that is bounded.
 #pragma once
 
+#include <algorithm>
 #include <array>
+#include <iterator>
 #include <memory>
 #include <span>
 #include <string_view>
@@ -11,6 +13,7 @@
 #include "bantam/core/memory.hpp"
 #include "bantam/core/team.hpp"
 #include "bantam/kernels/table.hpp"
+#include "bantam/nn/page_store.hpp"
 #include "bantam/tensor/shape.hpp"
 
 namespace bantam::inline v0::nn {
@@ -20,6 +23,7 @@ struct KvLayer {
   std::int64_t heads = 0;  ///< 0: it keeps none
   std::int64_t key_dim = 0;
   std::int64_t value_dim = 0;  ///< 0: values are read from the keys (latent attention)
+  std::int64_t window = 0;     ///< tokens that see it, from its own on; 0: all
   bool operator==(const KvLayer&) const = default;
 };
 
@@ -37,6 +41,9 @@ struct KvShape {
 
 /// A page holds 64 tokens of every layer: (layer, key or value, head), each as kernels/kv_page.hpp lays it out.
 /// Copying a cache shares its pages; appending to a shared page copies that page first.
+///
+/// Within a bound of memory the oldest pages go to a store, where they stay as they are, and the layer that is at work finds what its rows see of
+/// them in one of two slots, the next layer's being read into the other meanwhile. Tokens that are written are always in memory.
 class KvCache {
  public:
   /// `kind` is "f32", "f16", "q8" or "q4". Throws invalid_argument naming it otherwise, and for extents below 1 or a
@@ -50,17 +57,39 @@ class KvCache {
   [[nodiscard]] bool is_latent(std::int64_t layer) const noexcept { return of(layer).value_dim == 0; }
   [[nodiscard]] std::int64_t tokens() const noexcept { return tokens_; }
   [[nodiscard]] const char* kind() const noexcept { return kv().name; }
-  [[nodiscard]] std::int64_t bytes() const noexcept { return static_cast<std::int64_t>(pages_.size()) * page_bytes_; }
+  /// In memory: pages, and slots for those that are not.
+  [[nodiscard]] std::int64_t bytes() const noexcept { return (page_count() - stored_pages()) * page_bytes_ + slots_.bytes(); }
   [[nodiscard]] std::int64_t bytes_per_token() const noexcept { return page_bytes_ / page_tokens; }
 
-  /// Makes room for tokens() .. tokens() + count and counts them as there; store() fills them. Throws out_of_memory,
-  /// leaving the cache as it was.
+  /// From now on takes no more than `bytes` of memory, as extend() is called: older pages go to `store`, which has pages of parts(). Copies do the
+  /// same, each for itself. Throws invalid_argument unless `bytes` are above 0.
+  void keep_within(std::int64_t bytes, std::shared_ptr<PageStore> store);
+  /// What each layer has of a page.
+  [[nodiscard]] std::vector<PagePart> parts() const;
+  /// Memory of a text of `tokens`, all of which is in it.
+  [[nodiscard]] std::int64_t memory_bytes(std::int64_t tokens) const noexcept { return memory_of(div_up<std::int64_t>(tokens, page_tokens), 0); }
+  /// Memory below which keep_within() has no room for `tokens`, appended in passes of at most `at_once`.
+  [[nodiscard]] std::int64_t least_bytes(std::int64_t tokens, std::int64_t at_once) const noexcept;
+  /// Bytes of a text of `tokens` that are not in memory, within a bound that has room for it.
+  [[nodiscard]] std::int64_t stored_bytes(std::int64_t tokens, std::int64_t bound) const noexcept;
+  /// Pages in the store: the first of all.
+  [[nodiscard]] std::int64_t stored_pages() const noexcept { return std::ssize(stored_); }
+  [[nodiscard]] std::int64_t page_bytes() const noexcept { return page_bytes_; }
+  /// What the store has of this and others; null: there is none.
+  [[nodiscard]] const PageStore* store() const noexcept { return store_.get(); }
+
+  /// Brings what rows from token `position` on see of layer layers[at] into memory, if it is not there, until the next call, and begins to read the
+  /// same for what comes next, `layers` being in the order in which a pass asks for them, pass after pass. Throws what reading throws.
+  void acquire(std::span<const std::int64_t> layers, std::size_t at, std::int64_t position);
+
+  /// Makes room for tokens() .. tokens() + count and counts them as there; store() fills them. Throws out_of_memory, and what
+  /// the store throws, leaving the cache as it was.
   void extend(std::int64_t count);
   /// Forgets everything from `tokens` on.
   void truncate(std::int64_t tokens) noexcept;
   /// Forgets tokens first .. last; those behind take their places. Values move as they are; `turn` brings a layer's key to its
   /// new place, where it is rounded again as store() does. The team's threads call it at once; it must not throw. Throws
-  /// out_of_memory, leaving the cache as it was.
+  /// as extend() does, leaving the cache as it was.
   void remove(const KernelTable& kernels, Team& team, std::int64_t first, std::int64_t last, FunctionRef<void(std::int64_t layer, float* key)> turn);
 
   /// One head's key or value. x: as many numbers as the layer has, zeros up to the next multiple of 16. Different places may be
@@ -84,17 +113,18 @@ class KvCache {
   /// floats, else written to `scratch` (64 * padded_head_dim). The first `tokens` are valid.
   [[nodiscard]] const float* expand(const KernelTable& kernels, std::int64_t layer, bool value, std::int64_t head,
                                     std::int64_t page, int tokens, float* scratch) const noexcept {
-    const std::byte* from = place(layer, value, head, page);
-    if (kind_ == 0) return reinterpret_cast<const float*>(from);
-    kernels.kv[kind_].expand(from, value, tokens, of(layer).dim(value), scratch);
-    return scratch;
+    return expand_from(kernels, of(layer), value, place(layer, value, head, page), tokens, scratch);
   }
 
   /// The bytes of one page, for saving and restoring a session.
   [[nodiscard]] std::int64_t page_count() const noexcept { return static_cast<std::int64_t>(pages_.size()); }
+  /// To write; it is in memory.
   [[nodiscard]] std::span<std::byte> page(std::int64_t index) noexcept {
+    BANTAM_ASSERT(index >= stored_pages());
     return {pages_[static_cast<std::size_t>(index)].get(), static_cast<std::size_t>(page_bytes_)};
   }
+  /// To read, wherever it is: of the store's it is in `scratch`, which is made when it is needed. Throws what the store throws.
+  [[nodiscard]] std::span<const std::byte> read_page(std::int64_t index, std::shared_ptr<std::byte>& scratch) const;
 
  private:
   /// A layer's part of a page: the keys of all heads, then their values.
@@ -102,15 +132,78 @@ class KvCache {
     std::int64_t offset = 0, heads = 0;
     std::int64_t key_dim = 0, value_dim = 0;      ///< padded to a multiple of 16
     std::int64_t key_bytes = 0, value_bytes = 0;  ///< of one head
+    std::int64_t window = 0;
     [[nodiscard]] std::int64_t dim(bool value) const noexcept { return value ? value_dim : key_dim; }
+    [[nodiscard]] std::int64_t bytes() const noexcept { return heads * (key_bytes + value_bytes); }
+    /// Where a head's keys or values begin in it.
+    [[nodiscard]] std::int64_t inside(bool value, std::int64_t head) const noexcept { return value ? heads * key_bytes + head * value_bytes : head * key_bytes; }
   };
+  /// A layer's part of some neighboring pages of the store.
+  struct Slot {
+    std::int64_t layer = -1;
+    std::int64_t first = 0;              ///< number of the first page
+    std::vector<PageStore::Page> pages;  ///< kept as long as they are read
+    std::shared_ptr<std::byte> memory;
+    std::int64_t room = 0;  ///< bytes of it
+    std::int64_t used = 0;  ///< and those that pages are read to
+    std::unique_ptr<PageStore::Read> read;  ///< last: its end comes before the memory's. Null: there is nothing
+  };
+  /// Two of them, made when they are needed. A copy of a cache has its own.
+  class Slots {
+   public:
+    Slots() = default;
+    Slots(const Slots&) noexcept {}
+    Slots& operator=(const Slots&) noexcept { return reset(), *this; }
+    Slots(Slots&&) = default;
+    Slots& operator=(Slots&&) = default;
+    ~Slots() = default;
+
+    void reset() noexcept { both_.reset(); }
+    [[nodiscard]] std::array<Slot, 2>& make() {
+      if (both_ == nullptr) both_ = std::make_unique<std::array<Slot, 2>>();
+      return *both_;
+    }
+    [[nodiscard]] const Slot* find(std::int64_t layer) const noexcept {
+      if (both_ == nullptr) return nullptr;
+      for (const Slot& slot : *both_) {
+        if (slot.layer == layer) return &slot;
+      }
+      return nullptr;
+    }
+    [[nodiscard]] std::int64_t bytes() const noexcept { return both_ == nullptr ? 0 : (*both_)[0].used + (*both_)[1].used; }
+
+   private:
+    std::unique_ptr<std::array<Slot, 2>> both_;
+  };
+
   [[nodiscard]] const KvKernels& kv() const noexcept { return kernel_tables().back()->kv[kind_]; }
   [[nodiscard]] const Place& of(std::int64_t layer) const noexcept { return places_[static_cast<std::size_t>(layer)]; }
   [[nodiscard]] std::byte* place(std::int64_t layer, bool value, std::int64_t head, std::int64_t page) const noexcept {
     const Place& p = of(layer);
-    const std::int64_t in_layer = value ? p.heads * p.key_bytes + head * p.value_bytes : head * p.key_bytes;
-    return pages_[static_cast<std::size_t>(page)].get() + p.offset + in_layer;
+    std::byte* const memory = pages_[static_cast<std::size_t>(page)].get();
+    return (memory != nullptr ? memory + p.offset : in_slot(layer, page)) + p.inside(value, head);
   }
+  /// A layer's part of a page that acquire() has brought.
+  [[nodiscard]] std::byte* in_slot(std::int64_t layer, std::int64_t page) const noexcept {
+    const Slot* slot = slots_.find(layer);
+    BANTAM_ASSERT(slot != nullptr && page >= slot->first && page - slot->first < std::ssize(slot->pages));
+    return slot->memory.get() + (page - slot->first) * PageStore::step_of(of(layer).bytes());
+  }
+  [[nodiscard]] const float* expand_from(const KernelTable& kernels, const Place& p, bool value, const std::byte* from, int tokens, float* scratch) const noexcept {
+    if (kind_ == 0) return reinterpret_cast<const float*>(from);
+    kernels.kv[kind_].expand(from, value, tokens, p.dim(value), scratch);
+    return scratch;
+  }
+  [[nodiscard]] std::int64_t first_seen(std::int64_t layer, std::int64_t position) const noexcept;
+  [[nodiscard]] bool holds(const Slot& slot, std::int64_t layer, std::int64_t position) const noexcept;
+  void begin(Slot& slot, std::int64_t layer, std::int64_t position);
+  /// Memory that a slot takes. From some size on it is mapped on its own, in large pages, so that what grows leaves nothing in the heap.
+  static constexpr std::int64_t mapped_slot = 1 << 20;
+  [[nodiscard]] static constexpr std::int64_t slot_bytes(std::int64_t bytes) noexcept { return bytes < mapped_slot ? bytes : round_up(bytes, huge_page_bytes); }
+  [[nodiscard]] std::int64_t memory_of(std::int64_t pages, std::int64_t stored) const noexcept;
+  [[nodiscard]] std::int64_t stored_of(std::int64_t pages, std::int64_t most, std::int64_t bound) const noexcept;
+  void fetch(std::int64_t stored);
+  std::vector<std::shared_ptr<std::byte>> spill(std::int64_t stored);
 
   KvShape shape_;
   std::vector<Place> places_;  ///< of each layer
@@ -118,7 +211,11 @@ class KvCache {
   std::int64_t padded_dim_ = 0;
   std::int64_t page_bytes_ = 0;
   std::int64_t tokens_ = 0;
-  std::vector<std::shared_ptr<std::byte>> pages_;
+  std::vector<std::shared_ptr<std::byte>> pages_;  ///< null: in the store
+  std::shared_ptr<PageStore> store_;     ///< null: all pages are in memory
+  std::int64_t bound_ = 0;               ///< of memory
+  std::vector<PageStore::Page> stored_;  ///< the first pages
+  Slots slots_;
 };
 
 inline KvCache::KvCache(const KvShape& shape, std::string_view kind) : shape_(shape) {
@@ -154,26 +251,103 @@ inline KvCache::KvCache(const KvShape& shape, std::string_view kind) : shape_(sh
     Place& p = places_.emplace_back(Place{.offset = page_bytes_, .heads = l.heads});
     p.key_dim = round_up<std::int64_t>(l.key_dim, 16);
     p.value_dim = round_up<std::int64_t>(l.value_dim, 16);
+    p.window = l.window;
     p.key_bytes = kv().page_bytes(p.key_dim);
     p.value_bytes = p.value_dim > 0 ? kv().page_bytes(p.value_dim) : 0;
     padded_dim_ = std::max({padded_dim_, p.key_dim, p.value_dim});
-    page_bytes_ += p.heads * (p.key_bytes + p.value_bytes);
+    page_bytes_ += p.bytes();
   }
+}
+
+inline std::int64_t KvCache::least_bytes(std::int64_t tokens, std::int64_t at_once) const noexcept {
+  const std::int64_t pages = div_up<std::int64_t>(tokens, page_tokens);
+  // A pass may begin and end within a page. Between none in the store and as many as can be, it rises or falls throughout.
+  return std::min(memory_of(pages, 0), memory_of(pages, std::max<std::int64_t>(0, tokens - at_once - page_tokens + 1) / page_tokens));
+}
+
+/// With this many of the first pages in the store.
+inline std::int64_t KvCache::memory_of(std::int64_t pages, std::int64_t stored) const noexcept {
+  std::int64_t largest = 0, layers = 0;
+  for (const Place& p : places_) {
+    const std::int64_t seen = p.window > 0 ? std::min(stored, div_up<std::int64_t>(p.window, page_tokens) + 1) : stored;
+    largest = std::max(largest, seen * PageStore::step_of(p.bytes()));
+    layers += p.heads > 0;
+  }
+  return (pages - stored) * storage_bytes(page_bytes_) + std::min<std::int64_t>(layers, 2) * slot_bytes(largest);
+}
+
+/// The fewest of the first `most` pages of so many that have to be in the store; negative: none will do.
+inline std::int64_t KvCache::stored_of(std::int64_t pages, std::int64_t most, std::int64_t bound) const noexcept {
+  // From where they are: this is asked for each token.
+  std::int64_t stored = std::min(stored_pages(), most);
+  while (stored < most && memory_of(pages, stored) > bound) ++stored;
+  while (stored > 0 && memory_of(pages, stored - 1) <= bound) --stored;
+  return memory_of(pages, stored) <= bound ? stored : -1;
+}
+
+/// Pages beyond the first `stored` come back into memory.
+inline void KvCache::fetch(std::int64_t stored) {
+  for (; stored_pages() > stored; stored_.pop_back()) {
+    std::shared_ptr<std::byte> page = allocate_storage(static_cast<std::size_t>(page_bytes_));
+    store_->get(stored_.back(), page.get());
+    pages_[stored_.size() - 1] = std::move(page);
+  }
+}
+
+/// The first pages, so many, go to the store. Returns the memory that nobody else has a use for.
+inline std::vector<std::shared_ptr<std::byte>> KvCache::spill(std::int64_t stored) {
+  std::vector<std::shared_ptr<std::byte>> left;
+  if (stored <= stored_pages()) return left;
+  std::vector<const std::byte*> pages;
+  for (std::int64_t i = stored_pages(); i < stored; ++i) pages.push_back(pages_[static_cast<std::size_t>(i)].get());
+  stored_.reserve(static_cast<std::size_t>(stored));
+  left.reserve(pages.size());
+  std::vector<PageStore::Page> there = store_->put(pages);
+  for (PageStore::Page& page : there) {
+    std::shared_ptr<std::byte> memory = std::move(pages_[stored_.size()]);
+    if (memory.use_count() == 1) left.push_back(std::move(memory));
+    stored_.push_back(std::move(page));
+  }
+  return left;
+}
+
+inline std::span<const std::byte> KvCache::read_page(std::int64_t index, std::shared_ptr<std::byte>& scratch) const {
+  const auto i = static_cast<std::size_t>(index), bytes = static_cast<std::size_t>(page_bytes_);
+  if (pages_[i] != nullptr) return {pages_[i].get(), bytes};
+  if (scratch == nullptr) scratch = allocate_storage(bytes);
+  store_->get(stored_[i], scratch.get());
+  return {scratch.get(), bytes};
 }
 
 inline void KvCache::extend(std::int64_t count) {
   BANTAM_ASSERT(count >= 0);
-  const std::int64_t needed = div_up<std::int64_t>(tokens_ + count, page_tokens);
-  std::vector<std::shared_ptr<std::byte>> pages = pages_;
-  const auto last = static_cast<std::size_t>(tokens_ / page_tokens);
-  // Two owners are this list and its copy; a third is another session.
-  if (tokens_ % page_tokens != 0 && pages[last].use_count() > 2) {
-    auto copy = allocate_storage(static_cast<std::size_t>(page_bytes_));
-    std::copy_n(pages[last].get(), page_bytes_, copy.get());
-    pages[last] = std::move(copy);
+  if (count == 0) return;
+  const std::int64_t needed = div_up<std::int64_t>(tokens_ + count, page_tokens), last = tokens_ / page_tokens;
+  std::vector<std::shared_ptr<std::byte>> more;
+  if (store_ != nullptr) {
+    const std::int64_t stored = stored_of(needed, last, bound_);
+    if (stored < 0) {
+      fail(Errc::out_of_memory, "keys and values: expected room for at least ", least_bytes(tokens_ + count, count), " bytes: the pages of a pass, and two layers of the others of ", tokens_ + count,
+           " tokens, found ", bound_);
+    }
+    if (stored < stored_pages()) slots_.reset();  // a text that was cut needs less of them
+    fetch(stored);
+    // Used again at once: what is given back, the heap may keep.
+    more = spill(stored);
+    for (auto& page : more) std::fill_n(page.get(), page_bytes_, std::byte{});
   }
-  while (static_cast<std::int64_t>(pages.size()) < needed) pages.push_back(allocate_storage(static_cast<std::size_t>(page_bytes_)));
-  pages_ = std::move(pages);
+  pages_.reserve(static_cast<std::size_t>(needed));
+  // Another session has it, too.
+  if (tokens_ % page_tokens != 0 && pages_.back().use_count() > 1) {
+    auto copy = allocate_storage(static_cast<std::size_t>(page_bytes_));
+    std::copy_n(pages_.back().get(), page_bytes_, copy.get());
+    pages_.back() = std::move(copy);
+  }
+  more.resize(static_cast<std::size_t>(needed - page_count()));
+  for (auto& page : more) {
+    if (page == nullptr) page = allocate_storage(static_cast<std::size_t>(page_bytes_));
+  }
+  std::ranges::move(more, std::back_inserter(pages_));
   tokens_ += count;
 }
 
@@ -181,6 +355,7 @@ inline void KvCache::truncate(std::int64_t tokens) noexcept {
   if (tokens >= tokens_) return;
   tokens_ = tokens;
   pages_.resize(static_cast<std::size_t>(div_up<std::int64_t>(tokens, page_tokens)));
+  if (stored_.size() > pages_.size()) stored_.resize(pages_.size());
 }
 
 }  // namespace bantam::inline v0::nn

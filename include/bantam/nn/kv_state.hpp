@@ -16,6 +16,7 @@ class KvState final : public BlockState {
   explicit KvState(KvCache cache) : cache_(std::move(cache)) {}
 
   [[nodiscard]] KvCache& cache() noexcept { return cache_; }
+  [[nodiscard]] const KvCache& cache() const noexcept { return cache_; }
 
   [[nodiscard]] std::int64_t tokens() const noexcept override { return cache_.tokens(); }
   void extend(std::int64_t count) override { cache_.extend(count); }
@@ -40,20 +41,18 @@ class KvState final : public BlockState {
 [[nodiscard]] inline KvCache& kv_cache_of(SequenceState& state) noexcept { return state.find<KvState>()->cache(); }
 
 inline void KvState::save(StateSink sink) const {
-  // A cache hands out pages to be written; a copy shares them and costs nothing.
-  KvCache pages = cache_;
-  for (std::int64_t page = 0; page < pages.page_count(); ++page) sink(pages.page(page));
+  std::shared_ptr<std::byte> scratch;
+  for (std::int64_t page = 0; page < cache_.page_count(); ++page) sink(cache_.read_page(page, scratch));
 }
 
 inline void KvState::restore(std::int64_t tokens, StateSource in) {
   KvCache restored = cache_;
   restored.truncate(0);
-  // Memory is sized by what was saved, not by what is said of it.
-  const std::int64_t page_bytes = cache_.bytes_per_token() * page_tokens;
-  const std::span<const std::byte> saved = in(static_cast<std::uint64_t>(div_up<std::int64_t>(tokens, page_tokens) * page_bytes), "pages");
-  restored.extend(tokens);
-  for (std::int64_t page = 0; page < restored.page_count(); ++page) {
-    std::memcpy(restored.page(page).data(), saved.data() + page * page_bytes, static_cast<std::size_t>(page_bytes));
+  // Page by page: memory is sized by what was saved, not by what is said of it, and may hold less than all of it.
+  for (std::int64_t first = 0; first < tokens; first += page_tokens) {
+    const std::span<const std::byte> saved = in(static_cast<std::uint64_t>(cache_.page_bytes()), "pages");
+    restored.extend(std::min<std::int64_t>(page_tokens, tokens - first));
+    std::memcpy(restored.page(restored.page_count() - 1).data(), saved.data(), saved.size());
   }
   cache_ = std::move(restored);
 }

@@ -7,11 +7,13 @@
 
 #include <algorithm>
 #include <cstring>
+#include <exception>
 #include <memory>
 #include <utility>
 #include <vector>
 
 #include "bantam/core/memory.hpp"
+#include "bantam/nn/page_store.hpp"
 #include "bantam/nn/sequence_state.hpp"
 
 namespace bantam::inline v0::nn {
@@ -35,6 +37,8 @@ class RecurrentState final : public BlockState {
   static constexpr std::int64_t chunk_tokens = 32;
   /// Checkpoints kept. A state of Qwen3.6-35B-A3B has 63 MB.
   static constexpr std::size_t most_checkpoints = 8;
+  /// Tokens between those that go to a store, at least.
+  static constexpr std::int64_t stored_distance = 256;
 
   /// Of the layers of a model; those without channels keep nothing.
   explicit RecurrentState(std::vector<RecurrentLayer> layers);
@@ -66,13 +70,24 @@ class RecurrentState final : public BlockState {
   [[nodiscard]] std::int64_t bytes_per_token() const noexcept override { return 0; }
   /// Of the states alone, without any checkpoint.
   [[nodiscard]] std::int64_t least_bytes() const noexcept { return (boundary_floats_ + tail_floats_) * static_cast<std::int64_t>(sizeof(float)); }
+  /// With so many checkpoints in memory, the newest of which a pass goes on from. That of keep_checkpoint() has a tail, too, wherever it is.
+  [[nodiscard]] std::int64_t bytes_with(std::int64_t checkpoints) const noexcept { return least_bytes() + 2 * tail_bytes() + checkpoints * boundary_bytes(); }
+  /// From now on has this many checkpoints in memory, at least one: older ones go to `store`, which has pages of parts(). There they are farther
+  /// apart: a state of 63 MB every 32 tokens would be more than it is worth. Copies do the same.
+  void keep_within(std::int64_t checkpoints, std::shared_ptr<PageStore> store) noexcept {
+    in_memory_ = std::max<std::int64_t>(1, checkpoints);
+    store_ = std::move(store);
+  }
+  [[nodiscard]] std::vector<PagePart> parts() const { return {{0, boundary_bytes()}}; }
+  [[nodiscard]] std::int64_t boundary_bytes() const noexcept { return boundary_floats_ * static_cast<std::int64_t>(sizeof(float)); }
 
  private:
   using Memory = std::shared_ptr<std::byte>;
   struct Chunk {
     std::int64_t first = 0;  ///< token
-    Memory boundary;         ///< states and histories; null: zeros that nobody has asked for yet
+    Memory boundary;         ///< states and histories; null: they are in the store, or zeros that nobody has asked for yet
     Memory tail;             ///< the rest; null: nothing was written there, or it was let go
+    PageStore::Page stored;  ///< a copy of the boundary, if there is one
   };
   /// Where a layer's parts are, in floats from the beginning of the memory that holds them.
   struct Place {
@@ -88,13 +103,18 @@ class RecurrentState final : public BlockState {
   [[nodiscard]] const Chunk& chunk_of(std::int64_t position) const noexcept {
     return *std::prev(std::ranges::upper_bound(chunks_, position, {}, &Chunk::first));
   }
+  [[nodiscard]] std::int64_t tail_bytes() const noexcept { return tail_floats_ * static_cast<std::int64_t>(sizeof(float)); }
+  [[nodiscard]] Memory boundary_of(const Chunk& chunk) const;
   void make_writable(Chunk& chunk) const;
-  void thin_out(std::vector<Chunk>& chunks) const noexcept;
+  void spill() noexcept;
+  void thin_out() noexcept;
 
   std::vector<Place> places_;  ///< of each layer
   std::int64_t boundary_floats_ = 0, tail_floats_ = 0;
   std::int64_t tokens_ = 0;
   std::vector<Chunk> chunks_{{}};  ///< checkpoints, and the last one: never empty
+  std::shared_ptr<PageStore> store_;  ///< null: all of them are in memory
+  std::int64_t in_memory_ = 0;        ///< checkpoints that are, else
   std::int64_t kept_ = -1;         ///< where the chunk of keep_checkpoint() begins; -1: none
 };
 
@@ -119,14 +139,23 @@ inline RecurrentState::Part RecurrentState::part(std::int64_t layer, const Chunk
   return {boundary + p.states, boundary + p.history, tail + p.keys, tail + p.updates, tail + p.decays, tail + p.inputs};
 }
 
+/// Wherever it is; zeros at the beginning of a sequence.
+inline RecurrentState::Memory RecurrentState::boundary_of(const Chunk& chunk) const {
+  if (chunk.boundary != nullptr) return chunk.boundary;
+  if (chunk.stored == nullptr) return floats(boundary_floats_);
+  Memory memory = allocate_storage(static_cast<std::size_t>(boundary_bytes()));
+  store_->get(chunk.stored, memory.get());
+  return memory;
+}
+
 /// Its tail is written by the next pass: nobody else may have it.
 inline void RecurrentState::make_writable(Chunk& chunk) const {
-  if (chunk.boundary == nullptr) chunk.boundary = floats(boundary_floats_);
+  chunk.boundary = boundary_of(chunk);
   if (chunk.tail == nullptr) {
     chunk.tail = floats(tail_floats_);
-  } else if (chunk.tail.use_count() > 2) {  // this list, its copy, and another state
-    Memory copy = allocate_storage(static_cast<std::size_t>(tail_floats_) * sizeof(float));
-    std::memcpy(copy.get(), chunk.tail.get(), static_cast<std::size_t>(tail_floats_) * sizeof(float));
+  } else if (chunk.tail.use_count() > 1) {  // another state has it, too
+    Memory copy = allocate_storage(static_cast<std::size_t>(tail_bytes()));
+    std::memcpy(copy.get(), chunk.tail.get(), static_cast<std::size_t>(tail_bytes()));
     chunk.tail = std::move(copy);
   }
 }
@@ -134,34 +163,57 @@ inline void RecurrentState::make_writable(Chunk& chunk) const {
 inline void RecurrentState::extend(std::int64_t count) {
   BANTAM_ASSERT(count >= 0);
   if (count == 0) return;
-  std::vector<Chunk> chunks = chunks_;
-  make_writable(chunks.back());
+  make_writable(chunks_.back());
   const std::int64_t first = (tokens_ + count) / chunk_tokens * chunk_tokens;
-  if (first > chunks.back().first) {
-    chunks.push_back({first, floats(boundary_floats_), floats(tail_floats_)});
-    thin_out(chunks);
+  if (first > chunks_.back().first) {
+    if (store_ != nullptr) spill();
+    chunks_.push_back({first, floats(boundary_floats_), floats(tail_floats_), nullptr});
+    thin_out();
   }
-  chunks_ = std::move(chunks);
   tokens_ += count;
+}
+
+/// Before another chunk comes, checkpoints beyond those that may stay in memory go to the store. Those that are close behind another go for good, and
+/// so do those that the store does not take: nothing is lost but the way back to them.
+inline void RecurrentState::spill() noexcept {
+  const auto put = [&](Chunk& chunk) {
+    try {
+      const std::byte* const boundary = chunk.boundary.get();
+      chunk.stored = store_->put({&boundary, 1}).front();
+    } catch (const std::exception&) {
+    }
+    return chunk.stored != nullptr;
+  };
+  for (std::size_t i = 0; std::ssize(chunks_) - static_cast<std::int64_t>(i) > in_memory_;) {
+    Chunk& chunk = chunks_[i];
+    const bool is_needed = chunk.first > 0 && chunk.stored == nullptr;
+    const bool is_close = i > 0 && chunk.first - chunks_[i - 1].first < stored_distance && chunk.first != kept_;
+    if (is_needed && (is_close || !put(chunk))) {
+      chunks_.erase(chunks_.begin() + static_cast<std::ptrdiff_t>(i));
+      continue;
+    }
+    chunk.boundary = nullptr;
+    ++i;
+  }
 }
 
 /// Of too many checkpoints, lets go the one whose neighbors are closest to each other for how far back it is. Only the newest keeps
 /// its tail, and that of keep_checkpoint(), which stays.
-inline void RecurrentState::thin_out(std::vector<Chunk>& chunks) const noexcept {
-  const std::size_t last = chunks.size() - 1;
+inline void RecurrentState::thin_out() noexcept {
+  const std::size_t last = chunks_.size() - 1;
   for (std::size_t i = 0; i + 1 < last; ++i) {
-    if (chunks[i].first != kept_) chunks[i].tail = nullptr;
+    if (chunks_[i].first != kept_) chunks_[i].tail = nullptr;
   }
   if (last <= most_checkpoints) return;
   const auto gap = [&](std::size_t i) {
-    const std::int64_t before = i == 0 ? 0 : chunks[i - 1].first;
-    return static_cast<double>(chunks[i + 1].first - before) / static_cast<double>(chunks[last].first - chunks[i].first);
+    const std::int64_t before = i == 0 ? 0 : chunks_[i - 1].first;
+    return static_cast<double>(chunks_[i + 1].first - before) / static_cast<double>(chunks_[last].first - chunks_[i].first);
   };
-  std::size_t closest = chunks[0].first == kept_ ? 1 : 0;
+  std::size_t closest = chunks_[0].first == kept_ ? 1 : 0;
   for (std::size_t i = 1; i + 1 < last; ++i) {
-    if (chunks[i].first != kept_ && gap(i) < gap(closest)) closest = i;
+    if (chunks_[i].first != kept_ && gap(i) < gap(closest)) closest = i;
   }
-  chunks.erase(chunks.begin() + static_cast<std::ptrdiff_t>(closest));
+  chunks_.erase(chunks_.begin() + static_cast<std::ptrdiff_t>(closest));
 }
 
 inline void RecurrentState::truncate(std::int64_t tokens) noexcept {
@@ -182,12 +234,12 @@ inline void RecurrentState::truncate(std::int64_t tokens) noexcept {
 inline void RecurrentState::save(StateSink sink) const {
   const Chunk& last = chunks_.back();
   const auto put = [&](const Memory& memory, std::int64_t count) { sink({memory.get(), static_cast<std::size_t>(count) * sizeof(float)}); };
-  if (last.first > 0) put(last.boundary, boundary_floats_);
+  if (last.first > 0) put(boundary_of(last), boundary_floats_);
   if (tokens_ > last.first) put(last.tail, tail_floats_);
 }
 
 inline void RecurrentState::restore(std::int64_t tokens, StateSource in) {
-  Chunk restored{tokens / chunk_tokens * chunk_tokens, nullptr, nullptr};
+  Chunk restored{tokens / chunk_tokens * chunk_tokens, nullptr, nullptr, nullptr};
   const auto get = [&](std::int64_t count, std::string_view what) {
     const std::span<const std::byte> saved = in(static_cast<std::uint64_t>(count) * sizeof(float), what);
     Memory memory = allocate_storage(saved.size());

@@ -16,7 +16,7 @@ namespace bantam::inline v0::nn {
 
 /// Takes what a state saves, front to back in pieces.
 using StateSink = FunctionRef<void(std::span<const std::byte>)>;
-/// Hands out the next bytes of what was saved, or throws: `what` names them in the message. They live for the call of restore().
+/// Hands out the next bytes of what was saved, or throws: `what` names them in the message. They live until the next call.
 using StateSource = FunctionRef<std::span<const std::byte>(std::uint64_t size_bytes, std::string_view what)>;
 
 /// What blocks of one kind remember of the first tokens() of a sequence. For one thread at a time.
@@ -25,7 +25,8 @@ class BlockState {
   virtual ~BlockState() = default;
 
   [[nodiscard]] virtual std::int64_t tokens() const noexcept = 0;
-  /// Makes room for `count` tokens and counts them as there; a pass fills it in. Throws out_of_memory, leaving the state as it was.
+  /// Makes room for `count` tokens and counts them as there; a pass fills it in. Throws out_of_memory, and what a store of
+  /// pages throws, leaving the state as it was.
   virtual void extend(std::int64_t count) = 0;
   /// Forgets everything from `tokens` on. What cannot be cut there, as a recurrent state, goes back to its last checkpoint
   /// before, which may be the sequence's beginning: tokens() tells, and what it lacks is to be read again. Nothing where `tokens`

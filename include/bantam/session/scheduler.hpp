@@ -23,6 +23,7 @@ struct SchedulerOptions {
   std::int64_t context = 0;  ///< most tokens of a text; 0: the engine's
   std::string kv = "f16";    ///< as in SessionOptions
   std::vector<ScaledAdapter> adapters = {};  ///< in the same way, of texts whose request says nothing
+  StateMemory memory = {};   ///< in the same way, of each text, whether it runs or is kept
   /// Long prompts are read in pieces that take about so long, so that texts that are generated beside them go on.
   std::chrono::milliseconds step{200};
 };

@@ -25,6 +25,16 @@ struct SessionOptions {
   std::string kv = "f16";    ///< keys and values as "f32", "f16", "q8" or "q4"
   ReadProgress progress = {};
   std::vector<ScaledAdapter> adapters = {};  ///< as Session::set_adapters() takes them
+  StateMemory memory = {};   ///< for keys, values and recurrent states, of the session and each fork of it
+};
+
+/// Keys, values and recurrent states of a session, and the file of those that are not in memory, which sessions of one engine share.
+struct StateStats {
+  std::int64_t memory_bytes = 0;
+  std::int64_t file_bytes = 0;  ///< of this session's keys and values in the file
+  std::int64_t read_bytes = 0;  ///< of the file, since it was made
+  double read_seconds = 0;      ///< while something was read
+  double waited_seconds = 0;    ///< while inference waited for it
 };
 
 class Session;
@@ -207,7 +217,7 @@ class Session {
   /// Reads tokens and hands out the hidden state (dim) after each of them, as the head would read it: sink(index, state).
   void states(std::span<const TokenId> tokens, FunctionRef<void(std::int64_t, std::span<const float>)> sink);
 
-  /// A session of its own with the same past; pages of keys and values are shared until one of them writes. It is on the same
+  /// A session of its own with the same past; pages of keys and values are shared until one of them writes, those in a file for good. It is on the same
   /// engine where that was given, else on one of its own, so that both may run at once.
   [[nodiscard]] Session fork() const;
   /// Writes tokens, keys and values, and the state of the last generation to a file; complete or absent.
@@ -245,7 +255,9 @@ class Session {
   /// What the encoder of such a model has read, or is to read; nothing in others.
   [[nodiscard]] std::span<const TokenId> source() const noexcept;
   [[nodiscard]] std::int64_t context() const noexcept;
+  /// Memory for keys, values and recurrent states.
   [[nodiscard]] std::int64_t kv_bytes() const noexcept;
+  [[nodiscard]] StateStats state_stats() const;
   [[nodiscard]] int threads() const noexcept;
 
  private:
@@ -257,8 +269,10 @@ class Session {
   explicit Session(std::unique_ptr<State> state);
   [[nodiscard]] TextRange stream_source(std::span<const TokenId> tokens, GenerateOptions options);
   [[nodiscard]] TextRange answer(const std::string& conversation, GenerateOptions options);
+  class Saved;
   static Session restore_file(std::unique_ptr<State> state, const std::filesystem::path& path);
-  static Session restore_from(std::unique_ptr<State> state, std::span<const std::byte> bytes, const std::string& place);
+  static Session restore_bytes(std::unique_ptr<State> state, std::span<const std::byte> bytes);
+  static Session restore_from(std::unique_ptr<State> state, const Saved& saved);
   std::unique_ptr<State> state_;
 };
 
