@@ -142,7 +142,7 @@ std::int64_t TextMemory::all(std::int64_t tokens) const noexcept {
 
 TextBytes TextMemory::bytes(std::int64_t tokens) const noexcept {
   const std::int64_t of_all = all(tokens);
-  if (!causal_) return {of_all, of_all, of_all};
+  if (!causal_ || source_) return {of_all, of_all, of_all};
   const std::int64_t least = kept(tokens, 1) + (keys_ == nullptr ? 0 : keys_->cache().least_bytes(tokens, Forward::largest_chunk));
   return {of_all, all(std::min(tokens, bounded_context)), std::min(of_all, least)};
 }

@@ -25,7 +25,7 @@ class TextMemory {
   }
   /// All of a text of so many tokens.
   [[nodiscard]] std::int64_t all(std::int64_t tokens) const noexcept;
-  /// Encoders keep all of it in memory.
+  /// Encoders, and decoders behind them, keep all of it in memory.
   [[nodiscard]] TextBytes bytes(std::int64_t tokens) const noexcept;
   /// Keys and values in the file, where memory has `limit` for all of it; a token at the end of the text reads them.
   [[nodiscard]] std::int64_t stored(std::int64_t tokens, std::int64_t limit) const noexcept;

@@ -172,6 +172,7 @@ nn::SequenceState Engine::new_state(std::string_view kv, const StateMemory& memo
   nn::SequenceState state = config.new_state(kv);
   if (memory.limit < 0) fail(Errc::invalid_argument, "memory: expected 0 (no limit) or bytes, found ", memory.limit);
   if (memory.limit == 0 || !config.arch->causal) return state;
+  if (config.has_source()) fail(Errc::unsupported, "memory: expected a model of one text, found one of type ", config.arch->name, ", whose keys and values of what its encoder reads stay in memory");
   const std::filesystem::path folder = memory.folder.empty() ? ScratchFile::usual_folder() : memory.folder;
   std::int64_t left = memory.limit;
   auto* const keys = state.find<nn::KvState>();

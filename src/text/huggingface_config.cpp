@@ -74,6 +74,31 @@ void read_added(const std::filesystem::path& folder, const Json& config, Tokeniz
   for (const auto& [content, id] : more.items()) add(token_id(id, "added_tokens.json"), std::string(content), false, "added_tokens.json");
 }
 
+/// Tokens that end a reply: generation_config.json's eos_token_id, a number or a list, or where it has none config.json's. What is no control token
+/// is passed over: configs of converted models have the defaults of others.
+void read_ends(const std::filesystem::path& folder, TokenizerSpec& spec) {
+  for (const char* name : {"generation_config.json", "config.json"}) {
+    const Json config = read_optional(folder / name);
+    const Json* value = member(config, "eos_token_id");
+    if (value == nullptr) continue;
+    std::vector<bool> ends(spec.pieces.size());
+    const auto add = [&](const Json& id) {
+      const std::size_t at = is_token_id(id) ? static_cast<std::size_t>(token_id(id, name)) : ends.size();
+      if (at < ends.size() && spec.types[at] == TokenType::control) ends[at] = true;
+    };
+    if (value->is_array()) {
+      for (const Json& id : *value) add(id);
+    } else {
+      add(*value);
+    }
+    for (const TokenId id : spec.ends) ends[static_cast<std::size_t>(id)] = false;
+    for (std::size_t i = 0; i < ends.size(); ++i) {
+      if (ends[i]) spec.ends.push_back(static_cast<TokenId>(i));
+    }
+    return;
+  }
+}
+
 }  // namespace
 
 void apply_folder(const std::filesystem::path& folder, TokenizerSpec& spec, bool sentencepiece) {
@@ -92,6 +117,7 @@ void apply_folder(const std::filesystem::path& folder, TokenizerSpec& spec, bool
   if (path_kind(folder / "chat_template.jinja") != PathKind::nothing) {
     spec.chat_template = read_text_file(folder / "chat_template.jinja", largest_config);
   }
+  read_ends(folder, spec);
   add_known_ends(spec);
 }
 

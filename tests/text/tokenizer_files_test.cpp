@@ -82,6 +82,20 @@ TEST_CASE("templates say what stands around a text, and the config overrules the
   CHECK(ids(files.open(file), "a") == "7 1 ");
 }
 
+TEST_CASE("tokens that end a reply come from generation_config.json, else from config.json, where they are control tokens") {
+  const Opened files;
+  json file = small();
+  for (const int id : {9, 10}) file["added_tokens"].push_back({{"id", id}, {"content", "<|turn" + std::to_string(id) + "|>"}, {"special", true}, {"normalized", false}});
+  write_file(files.folder / "config.json", R"({"eos_token_id": 10})");
+  CHECK(files.open(file).ends_generation(10));
+  CHECK_FALSE(files.open(file).ends_generation(9));
+  write_file(files.folder / "generation_config.json", R"({"eos_token_id": [9, 9, 1, 99, -1, "x", null]})");
+  const Tokenizer tokenizer = files.open(file);
+  CHECK(tokenizer.ends_generation(9));
+  CHECK_FALSE(tokenizer.ends_generation(10));
+  CHECK_FALSE(tokenizer.ends_generation(1));  // a letter: the defaults of another model
+}
+
 TEST_CASE("chat templates come from the config, by name, or from a file beside it") {
   const Opened files;
   write_file(files.folder / "tokenizer_config.json", R"({"chat_template":"one"})");
