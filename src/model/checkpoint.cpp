@@ -11,7 +11,7 @@
 #include "language_part.hpp"
 #include "match_tensors.hpp"
 #include "metadata.hpp"
-#include "model/config_text.hpp"
+#include "io/config_text.hpp"
 #include "packed/family.hpp"
 #include "sentence_modules.hpp"
 

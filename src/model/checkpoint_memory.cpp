@@ -9,7 +9,7 @@
 #include "bantam/model/roles.hpp"
 #include "match_tensors.hpp"
 #include "metadata.hpp"
-#include "model/config_text.hpp"
+#include "io/config_text.hpp"
 #include "sources/strip16_source.hpp"
 
 namespace bantam::inline v0 {

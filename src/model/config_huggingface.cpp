@@ -9,7 +9,7 @@
 #include "bantam/core/error.hpp"
 #include "bantam/io/file.hpp"
 #include "bantam/model/archs.hpp"
-#include "model/config_text.hpp"
+#include "io/config_text.hpp"
 #include "model/config_words.hpp"
 #include "model/recurrent_config.hpp"
 #include "text/json.hpp"

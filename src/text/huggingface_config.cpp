@@ -4,6 +4,7 @@
 
 #include "bantam/core/error.hpp"
 #include "bantam/io/file.hpp"
+#include "io/config_text.hpp"
 #include "text/loaders.hpp"
 
 namespace bantam::inline v0 {
@@ -17,7 +18,7 @@ constexpr std::size_t largest_config = std::size_t{16} << 20;
 Json read_optional(const std::filesystem::path& path) {
   if (path_kind(path) == PathKind::nothing) return Json::object();
   const std::string place = printable(path.string(), 200);
-  Json json = Json::parse(read_text_file(path, largest_config), place);
+  Json json = Json::parse(detail::read_config_text(path, largest_config), place);
   expect(json.is_object(), place, "an object", json);
   return json;
 }

@@ -4,7 +4,7 @@
 #include <cctype>
 
 #include "bantam/io/file.hpp"
-#include "model/config_text.hpp"
+#include "io/config_text.hpp"
 
 namespace bantam::inline v0 {
 

@@ -1,5 +1,5 @@
 // Words of config.json that are no JSON.
-#include "model/config_text.hpp"
+#include "io/config_text.hpp"
 
 #include <string_view>
 
@@ -7,9 +7,8 @@
 
 namespace bantam::inline v0::detail {
 
-std::string read_config_text(const std::filesystem::path& file) {
-  // Real ones have a few kilobytes.
-  const std::string text = read_text_file(file, 4 << 20);
+std::string read_config_text(const std::filesystem::path& file, std::size_t limit_bytes) {
+  const std::string text = read_text_file(file, limit_bytes);
   std::string json;
   json.reserve(text.size());
   bool in_string = false;
