@@ -163,8 +163,8 @@ std::vector<nn::PageStore::Page> PageFile::put(std::span<const std::byte* const>
   }
   const std::shared_ptr<std::byte> room = nn::allocate_blocks(most_bytes);
   for (std::size_t part = 0; part < s.parts.size(); ++part) {
-    const auto [begin, bytes] = s.parts[part];
-    const std::int64_t step = step_of(bytes);
+    const nn::PagePart& of_page = s.parts[part];
+    const std::int64_t begin = of_page.offset, bytes = of_page.bytes, step = step_of(bytes);
     // Several pages at once, or one that is larger piece by piece.
     for (std::int64_t done = 0; done < bytes; done += most_bytes) {
       const std::int64_t size = std::min(bytes - done, most_bytes);
