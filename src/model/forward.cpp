@@ -228,6 +228,24 @@ void Forward::plan() {
   if (cross_ && stack_ == Stack::decoder) cross_->plan(std::ssize(rows_), sequences_);
 }
 
+/// Begins a pass of nothing.
+void Forward::clear() noexcept {
+  segments_.clear();
+  sequences_.clear();
+  rows_.clear();
+  inputs_.clear();
+}
+
+/// Makes ready for the layers what was taken of these inputs.
+void Forward::prepare(std::span<const SequenceInput> inputs) {
+  find_adapted(inputs);
+  find_keys();
+  resize(std::ssize(rows_));
+  plan();
+  look_up();
+  stopped_ = false;
+}
+
 /// Makes room for the next `count` tokens of an input in its state and adds them to the pass.
 void Forward::take(const SequenceInput& input, Segment segment, std::int64_t count) {
   const std::int64_t position = input.state->tokens(), number = std::ssize(sequences_);
@@ -255,10 +273,7 @@ void Forward::run(std::span<const SequenceInput> sequences, PassSink sink, KeepG
   }
   stack_ = Stack::decoder;
   while (next < sequences.size()) {
-    segments_.clear();
-    sequences_.clear();
-    rows_.clear();
-    inputs_.clear();
+    clear();
     for (std::int64_t room = largest_chunk; room > 0 && next < sequences.size();) {
       const std::int64_t length = sequences[next].length(config_.dim);
       // Tokens that all see each other go together, however many they are.
@@ -271,12 +286,7 @@ void Forward::run(std::span<const SequenceInput> sequences, PassSink sink, KeepG
       first = 0;
       ++next;
     }
-    find_adapted(sequences);
-    find_keys();
-    resize(static_cast<std::int64_t>(rows_.size()));
-    plan();
-    look_up();
-    stopped_ = false;
+    prepare(sequences);
     const auto begun = std::chrono::steady_clock::now();
     layers({config_.encoder_layers, config_.layers}, [&](std::int64_t now) { return keep_going(read + now); });
     if (rows_.size() == 1) fetch_.passed(std::chrono::steady_clock::now() - begun);
@@ -317,17 +327,10 @@ void Forward::encode(const SequenceInput& input, KeepGoing keep_going) {
   const SequenceInput source{.tokens = input.source, .state = &own, .adapters = input.adapters};
   nn::KvCache cache = config_.new_source(nn::kv_cache_of(*input.state).kind());
   cache.extend(tokens);
-  segments_.clear();
-  sequences_.clear();
-  rows_.clear();
-  inputs_.clear();
+  clear();
   stack_ = Stack::encoder;
   take(source, {0, 0}, tokens);
-  find_adapted({&source, 1});
-  resize(tokens);
-  plan();
-  look_up();
-  stopped_ = false;
+  prepare({&source, 1});
   layers({0, config_.encoder_layers}, keep_going);
   for (std::int64_t i = config_.encoder_layers; i < config_.layers && !stopped_; ++i) {
     stopped_ = !keep_going(tokens);

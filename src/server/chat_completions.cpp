@@ -82,15 +82,7 @@ class CompletionChat final : public ChatWriting {
     return {{"id", id_}, {"object", object}, {"created", created_}, {"model", name_}, {"system_fingerprint", "bantam"}};
   }
 
-  void end_stream() override {
-    if (asked().include_usage) {
-      Json json = frame("chat.completion.chunk");
-      json["choices"] = Json::array();
-      json["usage"] = usage();
-      event(json);
-    }
-    done();
-  }
+  void end_stream() override { done_in(frame("chat.completion.chunk")); }
 
   [[nodiscard]] Json whole() override {
     Json choices = Json::array();

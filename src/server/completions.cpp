@@ -69,15 +69,7 @@ class CompletionWriting final : public Writing {
     w.tokens.clear();
   }
 
-  void end_stream() override {
-    if (asked().include_usage) {
-      Json json = frame();
-      json["choices"] = Json::array();
-      json["usage"] = usage();
-      event(json);
-    }
-    done();
-  }
+  void end_stream() override { done_in(frame()); }
 
   [[nodiscard]] Json whole() override {
     Json choices = Json::array();

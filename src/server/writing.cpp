@@ -95,6 +95,15 @@ void Writing::end_stream_with(const ApiError& error) {
   done();
 }
 
+void Writing::done_in(Json frame) {
+  if (asked_.include_usage) {
+    frame["choices"] = Json::array();
+    frame["usage"] = usage();
+    event(frame);
+  }
+  done();
+}
+
 void Writing::event(const Json& json, std::string_view name) {
   streams_ = true;
   if (!name.empty()) held_ += message("event: ", name, '\n');

@@ -61,6 +61,8 @@ class Writing : public std::enable_shared_from_this<Writing> {
   [[nodiscard]] std::string_view path() const noexcept { return exchange_->request().path; }
   /// The event that ends streams of OpenAI's API.
   void done() { held_ += "data: [DONE]\n\n"; }
+  /// The same behind usage, where that was asked for: an event of its own, without choices.
+  void done_in(Json frame);
   [[nodiscard]] const Asked& asked() const noexcept { return asked_; }
   [[nodiscard]] Asked& asked() noexcept { return asked_; }
   [[nodiscard]] App& app() noexcept { return app_; }

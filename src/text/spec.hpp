@@ -136,6 +136,8 @@ inline constexpr std::size_t merges_of_small = std::size_t{1} << 18;  ///< of vo
 
 /// Adds the tokens that are known to end a turn (<|eot_id|>, <|im_end|>, ...) and are control tokens here to `ends`.
 void add_known_ends(TokenizerSpec& spec);
+/// These alone.
+[[nodiscard]] std::vector<TokenId> known_ends(const TokenizerSpec& spec);
 
 /// The steps of a pre-tokenizer by the name that GGUF files give it; empty when nothing here knows it.
 struct KnownPreTokenizer {

@@ -1,6 +1,7 @@
 // Which tokens begin and end texts and turns, by what files say or by the spellings of well-known models.
 #include <algorithm>
 #include <array>
+#include <iterator>
 
 #include "text/loaders.hpp"
 
@@ -51,17 +52,23 @@ TokenId first_of(const TokenizerSpec& spec, std::span<const std::string_view> na
 
 }  // namespace
 
+std::vector<TokenId> known_ends(const TokenizerSpec& spec) {
+  std::vector<TokenId> ends;
+  // gpt-oss and Solar Open end parts of a reply, not the reply, with <|end|>: the thoughts, to begin with.
+  const bool has_parts = control_token(spec, "<|call|>") >= 0 || control_token(spec, "<|calls|>") >= 0;
+  for (std::size_t i = 0; i < spec.pieces.size(); ++i) {
+    if (spec.types[i] != TokenType::control || (has_parts && spec.pieces[i] == "<|end|>")) continue;
+    if (std::ranges::find(turn_ends, spec.pieces[i]) != turn_ends.end()) ends.push_back(static_cast<TokenId>(i));
+  }
+  return ends;
+}
+
 void add_known_ends(TokenizerSpec& spec) {
   std::vector<bool> listed(spec.pieces.size());
   for (const TokenId id : spec.ends) {
     if (id >= 0 && static_cast<std::size_t>(id) < listed.size()) listed[static_cast<std::size_t>(id)] = true;
   }
-  // gpt-oss and Solar Open end parts of a reply, not the reply, with <|end|>: the thoughts, to begin with.
-  const bool has_parts = control_token(spec, "<|call|>") >= 0 || control_token(spec, "<|calls|>") >= 0;
-  for (std::size_t i = 0; i < spec.pieces.size(); ++i) {
-    if (listed[i] || spec.types[i] != TokenType::control || (has_parts && spec.pieces[i] == "<|end|>")) continue;
-    if (std::ranges::find(turn_ends, spec.pieces[i]) != turn_ends.end()) spec.ends.push_back(static_cast<TokenId>(i));
-  }
+  std::ranges::copy_if(known_ends(spec), std::back_inserter(spec.ends), [&](TokenId id) { return !listed[static_cast<std::size_t>(id)]; });
 }
 
 void guess_bos_and_eos(TokenizerSpec& spec) {

@@ -178,11 +178,9 @@ void Tokenizer::write_gguf(GgufWriter& file, std::int64_t vocab) const {
   id("tokenizer.ggml.eos_token_id", spec.eos);
   id("tokenizer.ggml.unknown_token_id", spec.unknown);
   // Tokens that end a reply and that nobody would know by their names.
-  TokenizerSpec named = spec;
-  named.ends.clear();
-  add_known_ends(named);
+  const std::vector<TokenId> named = known_ends(spec);
   std::vector<TokenId> more;
-  std::ranges::copy_if(spec.ends, std::back_inserter(more), [&](TokenId end) { return end != spec.eos && std::ranges::find(named.ends, end) == named.ends.end(); });
+  std::ranges::copy_if(spec.ends, std::back_inserter(more), [&](TokenId end) { return end != spec.eos && std::ranges::find(named, end) == named.end(); });
   for (std::size_t i = 0; const char* key : {"tokenizer.ggml.eot_token_id", "tokenizer.ggml.eom_token_id"}) {
     if (i < more.size()) id(key, more[i++]);
   }

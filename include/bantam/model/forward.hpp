@@ -127,6 +127,8 @@ class Forward {
     std::span<const ScaledAdapter> adapters;
   };
 
+  void clear() noexcept;
+  void prepare(std::span<const SequenceInput> inputs);
   void take(const SequenceInput& input, Segment segment, std::int64_t count);
   void find_keys();
   void acquire_keys(std::int64_t layer);

@@ -13,7 +13,7 @@ enum class Reading : std::uint8_t {
   direct,    ///< the same, around the system's page cache
 };
 
-/// Pieces of about a megabyte each, which any threads may read in any order: long reads, and enough of them for every core.
+/// Pieces of a megabyte or a few, which any threads may read in any order: long reads, and enough of them for every core.
 class PieceSource {
  public:
   PieceSource() = default;
