@@ -64,6 +64,20 @@ Tokenizer through_gguf(const Tokenizer& tokenizer) {
 
 }  // namespace
 
+TEST_CASE("tokens that end a reply without a name for it go to GGUF files as eot and eom") {
+  BANTAM_NEED_SHARED(folder, "models/books4m");
+  auto json = nlohmann::json::parse(read_file(folder / "tokenizer.json"));
+  const auto first = static_cast<TokenId>(Tokenizer::from_folder(folder).vocab_size());
+  for (const TokenId id : {first, first + 1, first + 2}) json["added_tokens"].push_back({{"id", id}, {"content", "<|who" + std::to_string(id) + "|>"}, {"special", true}, {"normalized", false}});
+  const TemporaryFolder changed;
+  write_file(changed / "tokenizer.json", json.dump());
+  write_file(changed / "tokenizer_config.json", read_file(folder / "tokenizer_config.json"));
+  write_file(changed / "generation_config.json", message(R"({"eos_token_id": [)", first, ", ", first + 1, "]}"));
+  const Tokenizer after = through_gguf(Tokenizer::from_folder(changed.path()));
+  for (const TokenId id : {first, first + 1}) CHECK(after.ends_generation(id));
+  CHECK_FALSE(after.ends_generation(first + 2));
+}
+
 TEST_CASE("merges over texts whose spaces are U+2581 go to GGUF files as Gemma 4's, and come back with their ids") {
   BANTAM_NEED_SHARED(folder, "models/books4m");
   auto json = nlohmann::json::parse(read_file(folder / "tokenizer.json"));
