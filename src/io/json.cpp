@@ -279,11 +279,48 @@ bool operator==(const Json& a, const Json& b) noexcept {
   return true;
 }
 
+namespace {
+
+/// Characters of a text without the spaces at the beginning of lines, more than half of what pretty-printed tokenizers are. No string of JSON
+/// has a line break in it, so none of its spaces goes.
+class Unindented {
+ public:
+  using iterator_category = std::forward_iterator_tag;
+  using value_type = char;
+  using difference_type = std::ptrdiff_t;
+  using pointer = const char*;
+  using reference = const char&;
+
+  Unindented(const char* at, const char* end) noexcept : at_(at), end_(end) {}
+  reference operator*() const noexcept { return *at_; }
+  Unindented& operator++() noexcept {
+    if (*at_++ == '\n') at_ = std::find_if(at_, end_, [](char c) { return c != ' '; });
+    return *this;
+  }
+  bool operator==(const Unindented& other) const noexcept { return at_ == other.at_; }
+  bool operator!=(const Unindented& other) const noexcept { return at_ != other.at_; }
+
+ private:
+  const char* at_;
+  const char* end_;
+};
+
+}  // namespace
+
 /// Builds a tree from the parser's events. Values wait in a queue until their container ends and gets its one block.
 class Json::Reader : public nlohmann::json_sax<nlohmann::json> {
  public:
   explicit Reader(std::string_view text) : most_bytes_(std::max(memory_floor, memory_factor * text.size())) {
-    if (nlohmann::json::sax_parse(text.data(), text.data() + text.size(), this)) root = std::move(waiting_.front());
+    const char* const end = text.data() + text.size();
+    if (nlohmann::json::sax_parse(Unindented(text.data(), end), Unindented(end, end), this)) {
+      root = std::move(waiting_.front());
+    } else if (is_broken_) {
+      // Again with every character, for the place.
+      waiting_.clear();
+      opened_.clear();
+      bytes_ = 0;
+      (void)nlohmann::json::sax_parse(text.data(), end, this);
+    }
   }
 
   bool null() override { return add(Json()); }
@@ -300,6 +337,7 @@ class Json::Reader : public nlohmann::json_sax<nlohmann::json> {
   bool key(std::string& text) override { return add_text(text); }
   bool parse_error(std::size_t position, const std::string&, const nlohmann::json::exception& error) override {
     // 406: a number beyond what a double holds.
+    is_broken_ = true;
     problem = error.id == 406 ? "json with a number that does not fit" : message("not json, broken at byte ", position);
     return false;
   }
@@ -362,6 +400,7 @@ class Json::Reader : public nlohmann::json_sax<nlohmann::json> {
 
   std::size_t most_bytes_;
   std::size_t bytes_ = 0;
+  bool is_broken_ = false;
   std::deque<Json> waiting_;
   std::vector<std::size_t> opened_;  ///< how many waited when each open container began
 };

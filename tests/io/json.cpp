@@ -93,6 +93,17 @@ TEST_CASE("texts of every length are kept, copied and moved") {
   CHECK(sizeof(Json) == 16);
 }
 
+TEST_CASE("indentation is passed over, and counts where something breaks") {
+  const Json json = {{"a", {1, 2}}, {"  b  ", "  x\n  "}};
+  for (const int indent : {0, 1, 7}) CHECK(Json::parse(json.dump({.indent = indent}), "file.json") == json);
+  CHECK(Json::parse("\n   1   \n   ", "file.json") == Json(1));
+  const auto place_of = [](std::string_view text) { return error_of([&] { static_cast<void>(Json::parse(text, "file.json")); }); };
+  CHECK(place_of("{\n      \"a\": x}") == "file.json: not json, broken at byte 14 of 15 bytes");
+  // A line break in a string, and its end.
+  CHECK(place_of("[\n  \"a\n   b\"]") == "file.json: not json, broken at byte 7 of 13 bytes");
+  CHECK(place_of("[\n    ") == "file.json: not json, broken at byte 7 of 6 bytes");
+}
+
 TEST_CASE("what breaks is refused with its place") {
   for (const char* text : {"", "{", "[1,]", "{\"a\" 1}", "tru", "\"\x80\"", "1 2", "{1: 2}"}) {
     CAPTURE(text);
