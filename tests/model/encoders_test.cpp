@@ -124,6 +124,21 @@ TEST_CASE("classifiers make the reference's numbers, from every container, of si
   }
 }
 
+TEST_CASE("classifiers without their pooler, as llama.cpp converts BERT's, are read as such") {
+  TinyModel tiny{.arch = &archs::bert, .labels = 2};
+  tiny.make();
+  tiny.remove("class_dense");
+  tiny.remove("class_dense_bias");
+  const auto ids = some_tokens(9);
+  const reference::Transformer reference = tiny.reference();
+  const std::vector<double> expected = reference.labels(pooled(reference.logits(ids), tiny.dim, Pooling::cls));
+  const TemporaryFolder folder;
+  tiny.write_gguf(folder / "m.gguf");
+  Engine engine(Model::load(folder / "m.gguf"), {.threads = 2});
+  const Tensor<float, 2> found = classify(engine, std::vector<TokenPair>{{ids, {}}});
+  CHECK(distance({found.span().begin(), found.span().end()}, expected) < family_tolerance);
+}
+
 TEST_CASE("several texts together give what each gives alone, bit for bit, whatever the number of threads") {
   for (const ArchSpec* arch : {&archs::bert, &archs::nomic_bert, &archs::modernbert, &archs::qwen3, &archs::gemma3, &archs::lfm2}) {
     CAPTURE(std::string(arch->name));
