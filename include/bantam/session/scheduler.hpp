@@ -151,6 +151,10 @@ class Scheduler {
   [[nodiscard]] SchedulerStats stats() const;
 
  private:
+  struct Job;
+  struct Text;
+  class KeptTexts;
+  class TextQueue;
   struct Impl;
   std::unique_ptr<Impl> impl_;
 };

@@ -1,0 +1,136 @@
+// One text of a request, from its prompt to its end.
+#include "scheduled_text.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace bantam::inline v0 {
+
+namespace {
+
+double ms_between(SchedulerClock::time_point from, SchedulerClock::time_point to) {
+  return std::chrono::duration<double, std::milli>(to - from).count();
+}
+
+/// A token with the log probabilities that go with it: over (vocab) logits, `top` of them beside its own.
+DrawnToken described(TokenId id, std::span<const float> logits, int top) {
+  DrawnToken token{.id = id};
+  if (top < 0) return token;
+  const float highest = std::ranges::max(logits);
+  double sum = 0;
+  for (const float logit : logits) sum += std::exp(static_cast<double>(logit - highest));
+  const double log_total = static_cast<double>(highest) + std::log(sum);
+  const auto logprob = [&](TokenId of) {
+    return static_cast<float>(static_cast<double>(logits[static_cast<std::size_t>(of)]) - log_total);
+  };
+  token.logprob = logprob(id);
+  if (top == 0) return token;
+  std::vector<TokenId> order(logits.size());
+  for (std::size_t i = 0; i < order.size(); ++i) order[i] = static_cast<TokenId>(i);
+  const auto better = [&](TokenId a, TokenId b) {
+    const float x = logits[static_cast<std::size_t>(a)], y = logits[static_cast<std::size_t>(b)];
+    return x > y || (x == y && a < b);
+  };
+  const auto count = std::min(order.size(), static_cast<std::size_t>(top));
+  std::ranges::partial_sort(order, order.begin() + static_cast<std::ptrdiff_t>(count), better);
+  for (std::size_t i = 0; i < count; ++i) token.top.emplace_back(order[i], logprob(order[i]));
+  return token;
+}
+
+}  // namespace
+
+std::optional<TextEnd> Scheduler::Job::unwanted(SchedulerClock::time_point now) const {
+  if (cancelled) return TextEnd::cancelled;
+  if (request.most_time.count() > 0 && now - came > request.most_time) return TextEnd::late;
+  if (!begun && request.most_waiting.count() > 0 && now - came > request.most_waiting) return TextEnd::late;
+  return std::nullopt;
+}
+
+std::span<const TokenId> Scheduler::Text::sought() const {
+  const std::span<const TokenId> prompt = tokens();
+  return prompt.first(job->request.reuse ? prompt.size() - 1 : 0);
+}
+
+std::int64_t Scheduler::Text::tokens_left() const {
+  const Session::State& s = *session->state_;
+  return std::ssize(s.tokens) - s.sequence.tokens();
+}
+
+Engine::Sequence Scheduler::Text::next_piece(std::int64_t count) {
+  Session::State& s = *session->state_;
+  const auto begin = static_cast<std::size_t>(s.sequence.tokens());
+  return {.tokens = std::span<const TokenId>(s.tokens).subspan(begin, static_cast<std::size_t>(count)),
+          .state = &s.sequence,
+          .first_output = count == tokens_left() ? count - 1 : count,
+          .adapters = s.options.adapters};
+}
+
+void Scheduler::Text::place(int place) {
+  job->begun = true;
+  stats.place = place;
+  placed = SchedulerClock::now();
+  stats.waited_ms = ms_between(job->came, placed);
+  stats.prompt_tokens = std::ssize(tokens());
+}
+
+void Scheduler::Text::start_reading(std::unique_ptr<Session> beginning, std::size_t common) {
+  session = std::move(beginning);
+  Session::State& s = *session->state_;
+  s.drop_from(common);
+  s.forget_reply();
+  stats.reused_tokens = s.sequence.tokens();
+  s.tokens = tokens();
+}
+
+void Scheduler::Text::share_prompt() {
+  if (job->request.count > 1) job->read[prompt()] = std::make_unique<Session>(session->fork());
+}
+
+void Scheduler::Text::take_prompt() {
+  std::unique_ptr<Session>& read = job->read[prompt()];
+  const bool is_last = static_cast<int>(choice()) + 1 == job->request.count;
+  session = is_last ? std::move(read) : std::make_unique<Session>(read->fork());
+  stats.reused_tokens = stats.prompt_tokens;
+}
+
+void Scheduler::Text::start_generating() {
+  GenerateOptions generate = job->request.generate;
+  generate.sampling.seed += choice();
+  range = session->stream(std::span<const TokenId>{}, std::move(generate));
+  range->started_ = true;
+}
+
+std::vector<DrawnToken> Scheduler::Text::draw() {
+  Session::State& s = *session->state_;
+  range->piece_.clear();
+  std::vector<DrawnToken> drawn;
+  if (range->at_limit()) {
+    range->finish(Finish::length);
+    return drawn;
+  }
+  if (first_token == SchedulerClock::time_point{}) {
+    first_token = SchedulerClock::now();
+    stats.prompt_ms = ms_between(placed, first_token);
+  }
+  if (!range->choose(s.logits)) return drawn;
+  const auto vocab = static_cast<std::size_t>(s.vocab());
+  drawn.push_back(described(range->tokens_.back(), std::span<const float>(s.logits).first(vocab), job->request.top_logprobs));
+  s.logits.clear();
+  ++stats.generated_tokens;
+  // Known now, and nobody has to wait another step for it.
+  if (range->finish_ == Finish::running && range->at_limit()) range->finish(Finish::length);
+  return drawn;
+}
+
+void Scheduler::Text::tell(TextUpdate update) {
+  if (update.end != TextEnd::running && first_token != SchedulerClock::time_point{})
+    stats.generate_ms = ms_between(first_token, SchedulerClock::now());
+  update.text = number;
+  try {
+    job->listener(update);
+  } catch (...) {
+    job->cancelled = true;
+  }
+}
+
+}  // namespace bantam::inline v0

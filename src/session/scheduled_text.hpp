@@ -1,0 +1,70 @@
+// A request that is at hand, and one of its texts: what it reads, what it draws, and how it ends.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <list>
+
+#include "bantam/session/scheduler.hpp"
+#include "state.hpp"
+
+namespace bantam::inline v0 {
+
+using SchedulerClock = std::chrono::steady_clock;
+
+struct Scheduler::Job {
+  Job(TextRequest r, TextListener l)
+      : request(std::move(r)), listener(std::move(l)), adapters(fingerprint_of(*request.adapters)),
+        left(request.prompts.size() * static_cast<std::size_t>(request.count)), read(request.prompts.size()) {}
+
+  TextRequest request;
+  TextListener listener;
+  std::uint64_t adapters;  ///< their fingerprint: texts of others are of no use
+  std::size_t left;        ///< texts that did not end
+  std::uint64_t id = 0;
+  SchedulerClock::time_point came = SchedulerClock::now();
+  std::atomic<bool> cancelled{false};
+  bool begun = false;  ///< one of its texts has, or had, a place
+  std::vector<std::unique_ptr<Session>> read;  ///< of each prompt that several texts go on from, when it is read, until the last of them did
+
+  /// How its texts end now where nobody waits for them any more.
+  [[nodiscard]] std::optional<TextEnd> unwanted(SchedulerClock::time_point now) const;
+};
+
+struct Scheduler::Text {
+  std::shared_ptr<Job> job;
+  std::size_t number = 0;
+  std::unique_ptr<Session> session = {};  ///< from when it has a place on
+  std::optional<TextRange> range = {};    ///< from when the prompt is there on
+  TextStats stats = {};
+  SchedulerClock::time_point placed = {}, first_token = {};
+
+  [[nodiscard]] std::size_t prompt() const { return number / static_cast<std::size_t>(job->request.count); }
+  [[nodiscard]] std::size_t choice() const { return number % static_cast<std::size_t>(job->request.count); }
+  [[nodiscard]] const std::vector<TokenId>& tokens() const { return job->request.prompts[prompt()]; }
+  [[nodiscard]] bool is_reading() const { return !range.has_value(); }
+  /// It waits for another one to read what it shares with that.
+  [[nodiscard]] bool is_blocked() const { return choice() > 0 && job->read[prompt()] == nullptr; }
+  /// What of its prompt it may take over: all but the last token, which is always read, as logits are known only behind what was.
+  [[nodiscard]] std::span<const TokenId> sought() const;
+  /// Tokens that its session holds and has not read.
+  [[nodiscard]] std::int64_t tokens_left() const;
+  /// The next `count` of them as part of a pass, whose logits are known behind the last of all.
+  [[nodiscard]] Engine::Sequence next_piece(std::int64_t count);
+
+  /// It has a place, and waits no longer.
+  void place(int number);
+  /// With a session that holds some of the prompt's beginning; the rest waits to be read.
+  void start_reading(std::unique_ptr<Session> beginning, std::size_t common);
+  /// The prompt is read: others that go on from it may begin.
+  void share_prompt();
+  /// With what one that shares the prompt has read.
+  void take_prompt();
+  void start_generating();
+  /// The next token where the logits are known, or the end: the range says whether it goes on.
+  [[nodiscard]] std::vector<DrawnToken> draw();
+  /// The listener hears of it. Who cannot listen is taken to have cancelled.
+  void tell(TextUpdate update);
+};
+
+}  // namespace bantam::inline v0

@@ -1,0 +1,89 @@
+// What a scheduler holds: requests at hand, which any thread may bring, and its thread's texts.
+#pragma once
+
+#include <condition_variable>
+#include <future>
+#include <map>
+#include <mutex>
+#include <thread>
+
+#include "kept_texts.hpp"
+#include "text_queue.hpp"
+
+namespace bantam::inline v0 {
+
+struct Scheduler::Impl {
+  using Texts = std::list<Text>;
+
+  Impl(Engine e, SchedulerOptions o);
+  ~Impl();
+
+  // From any thread.
+
+  void check(const TextRequest& request) const;
+  [[nodiscard]] std::optional<std::uint64_t> submit(TextRequest request, TextListener listener);
+  /// Runs `task` on the scheduler's thread when the step at hand is over, and waits for it.
+  void between_steps(const std::function<void()>& task);
+  /// Throws invalid_argument for a place that there is not.
+  void check_place(int place) const;
+  /// Throws invalid_argument for a text that none here would go on from.
+  void check_kept(const Session& text) const;
+
+  // On the scheduler's thread: what runs.
+
+  void loop();
+  void show();
+  /// The last that is heard of a text, with the piece that its last step brought. The caller takes it out of its list.
+  void finish(Text& text, TextEnd end, std::string_view error = {}, std::span<const DrawnToken> tokens = {});
+  void end_all(Texts& texts, TextEnd end);
+  /// What nobody waits for any more.
+  void end_unwanted(Texts& texts);
+  /// Ends a text with the exception that is being handled, and those that wait for what it should have read.
+  void fail_current(Text& text);
+  void fail_with(Text& text, const std::string& error);
+  void give_places();
+  void begin(Text& text);
+  /// A place that nobody has, the one that is wanted if it is one of them.
+  [[nodiscard]] int free_place(const Text& text) const;
+  /// Whether another text is about to read so much of the same beginning that it is better waited for than read twice.
+  [[nodiscard]] bool is_being_read(const Text& text);
+  /// With a session that holds as much of the prompt as any other one does.
+  void start_reading(Text& text);
+
+  // On the scheduler's thread: a step.
+
+  void step();
+  /// Tokens of prompts to read in a step.
+  [[nodiscard]] std::int64_t reading_room(std::int64_t generating, std::int64_t readers) const;
+  void generate_from_now(Text& text, std::vector<Text*>& generating);
+  /// Reads. False where nothing came of it: the next step tries again with what is left.
+  [[nodiscard]] bool pass(const std::vector<Text*>& texts, const std::vector<Engine::Sequence>& sequences, std::int64_t prompt_tokens);
+  /// After a pass that failed: memory is made, or those who were in it end.
+  void give_way(const std::vector<Text*>& texts, bool no_memory, const std::string& error);
+  /// The next token of a text whose logits are known, or its end.
+  void draw(Text& text);
+
+  Engine engine;
+  SchedulerOptions options;
+  const Session prototype;  ///< checks requests; reads nothing
+
+  mutable std::mutex mutex;  ///< of what follows
+  std::condition_variable changed, emptied;
+  std::map<std::uint64_t, std::shared_ptr<Job>> jobs;  ///< that did not end
+  std::vector<std::shared_ptr<Job>> incoming;
+  std::vector<std::packaged_task<void()>> tasks;  ///< of between_steps()
+  std::uint64_t last_id = 0;
+  bool closed = false, ending = false;
+  SchedulerStats shown;
+
+  // The thread's own.
+  TextQueue queue;
+  Texts running;
+  KeptTexts kept;
+  SchedulerStats counts;
+  double seconds_per_token = 0;  ///< of prompts
+
+  std::thread thread;
+};
+
+}  // namespace bantam::inline v0

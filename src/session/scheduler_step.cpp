@@ -1,0 +1,115 @@
+// A step: a token more for each text that is generated, and pieces of prompts, in the same pass over the weights.
+#include <algorithm>
+#include <new>
+
+#include "bantam/model/forward.hpp"
+#include "scheduler_impl.hpp"
+
+namespace bantam::inline v0 {
+
+std::int64_t Scheduler::Impl::reading_room(std::int64_t generating, std::int64_t readers) const {
+  // Alone they get whole passes: a pass costs little more than its weights.
+  const std::int64_t most = std::max<std::int64_t>(1, Forward::largest_chunk - generating);
+  if (generating == 0 || seconds_per_token == 0) return most;
+  // Fewer would read the weights for next to nothing.
+  constexpr std::int64_t least = 32;
+  const auto fitting = static_cast<std::int64_t>(std::chrono::duration<double>(options.step).count() / seconds_per_token);
+  return std::min(most, std::max({least, readers, fitting}));
+}
+
+void Scheduler::Impl::step() {
+  std::vector<Text*> generating, reading;
+  for (Text& text : running) (text.is_reading() ? reading : generating).push_back(&text);
+  std::vector<Text*> in_pass;
+  std::vector<Engine::Sequence> sequences;
+  for (Text* text : generating) {
+    Session::State& s = *text->session->state_;
+    // Forks of a prompt know their logits, and what may write no token needs none.
+    if (!s.logits.empty() || text->range->at_limit()) continue;
+    sequences.push_back(s.unread());
+    in_pass.push_back(text);
+  }
+  // The shortest first: a short prompt does not wait for a long one, and what it leaves goes to the others.
+  std::ranges::stable_sort(reading, {}, &Text::tokens_left);
+  std::int64_t readers = std::ssize(reading), room = reading_room(std::ssize(sequences), readers), read = 0;
+  for (Text* text : reading) {
+    const std::int64_t count = std::min(text->tokens_left(), (room + readers - 1) / readers);
+    --readers;
+    if (count == 0) continue;
+    room -= count;
+    read += count;
+    sequences.push_back(text->next_piece(count));
+    in_pass.push_back(text);
+  }
+  if (!sequences.empty() && !pass(in_pass, sequences, read)) return;
+  for (Text* text : reading) {
+    if (text->tokens_left() == 0) generate_from_now(*text, generating);
+  }
+  ++counts.steps;
+  counts.stepped_texts += std::ssize(generating);
+  for (Text* text : generating) draw(*text);
+}
+
+void Scheduler::Impl::generate_from_now(Text& text, std::vector<Text*>& generating) {
+  try {
+    // The next turn of a conversation may begin here again: templates leave out what was thought.
+    text.session->state_->sequence.keep_checkpoint();
+    text.share_prompt();
+    text.start_generating();
+    generating.push_back(&text);
+  } catch (...) {
+    fail_current(text);
+  }
+}
+
+bool Scheduler::Impl::pass(const std::vector<Text*>& texts, const std::vector<Engine::Sequence>& sequences, std::int64_t prompt_tokens) {
+  const Stopwatch watch;
+  const auto sink = [&](std::int64_t i, std::int64_t, std::span<const float> row) {
+    texts[static_cast<std::size_t>(i)]->session->state_->logits.assign(row.begin(), row.end());
+  };
+  // A long pass that nobody waits for is not worth its end.
+  const auto keep_going = [&](std::int64_t) {
+    return std::ranges::any_of(texts, [](const Text* text) { return !text->job->cancelled; });
+  };
+  try {
+    engine.run(sequences, sink, keep_going);
+  } catch (const Error& error) {
+    if (error.code() == Errc::cancelled) return false;
+    give_way(texts, error.code() == Errc::out_of_memory, error.what());
+    return false;
+  } catch (const std::bad_alloc&) {
+    give_way(texts, true, "out of memory");
+    return false;
+  }
+  const double seconds = watch.seconds();
+  counts.prompt_tokens += prompt_tokens;
+  (prompt_tokens > 0 ? counts.prompt_seconds : counts.generate_seconds) += seconds;
+  // What passes cost depends on how many tokens they have: those with enough of them tell.
+  if (prompt_tokens >= 32) {
+    const double now = seconds / static_cast<double>(prompt_tokens);
+    seconds_per_token = seconds_per_token == 0 ? now : 0.75 * seconds_per_token + 0.25 * now;
+  }
+  return true;
+}
+
+void Scheduler::Impl::give_way(const std::vector<Text*>& texts, bool no_memory, const std::string& error) {
+  if (no_memory && !kept.empty()) return kept.clear();
+  if (no_memory) return fail_with(running.back(), error);
+  for (Text* text : texts) fail_with(*text, error);
+}
+
+void Scheduler::Impl::draw(Text& text) {
+  try {
+    const std::vector<DrawnToken> drawn = text.draw();
+    counts.generated_tokens += std::ssize(drawn);
+    counts.most_tokens = std::max(counts.most_tokens, std::ssize(text.session->tokens()));
+    const Finish finished = text.range->finish();
+    if (finished == Finish::running) return text.tell({.piece = text.range->piece_, .tokens = drawn, .stats = text.stats});
+    finish(text, finished == Finish::length ? TextEnd::length : TextEnd::stop, {}, drawn);
+    std::erase_if(running, [&](const Text& other) { return &other == &text; });
+  } catch (...) {
+    fail_current(text);
+  }
+}
+
+}  // namespace bantam::inline v0
