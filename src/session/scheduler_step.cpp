@@ -94,7 +94,11 @@ bool Scheduler::Impl::pass(const std::vector<Text*>& texts, const std::vector<En
 
 void Scheduler::Impl::give_way(const std::vector<Text*>& texts, bool no_memory, const std::string& error) {
   if (no_memory && !kept.empty()) return kept.clear();
-  if (no_memory) return fail_with(running.back(), error);
+  if (no_memory) {
+    // The last of those that matter least.
+    const auto least = std::ranges::min_element(running.rbegin(), running.rend(), {}, [](const Text& text) { return text.job->request.priority; });
+    return fail_with(*least, error);
+  }
   for (Text* text : texts) fail_with(*text, error);
 }
 

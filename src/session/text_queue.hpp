@@ -9,8 +9,9 @@
 
 namespace bantam::inline v0 {
 
-/// Places go to the client that has the fewest of them, and of those to the one that was given one longest ago, whose texts follow in the
-/// order in which they came.
+/// Places go to the texts of the highest priority; among equals to the client that has the fewest of them, and of those to the one that was
+/// given one longest ago, whose texts follow in the order in which they came. So that nobody waits for ever, whoever else comes, the text that
+/// came first is passed over `most_passes` times at most: then another one comes to be the first.
 class Scheduler::TextQueue {
  public:
   using Texts = std::list<Text>;
@@ -25,9 +26,13 @@ class Scheduler::TextQueue {
   [[nodiscard]] const Texts& texts() const noexcept { return waiting_; }
 
  private:
+  /// Those that hurry still get 16 places of 17.
+  static constexpr int most_passes = 16;
+
   Texts waiting_;
   std::map<std::string, std::uint64_t> last_place_;  ///< of clients with requests at hand: when one of them got a place
   std::uint64_t places_given_ = 0;
+  int passes_ = 0;  ///< places given to others since the text that came first was chosen
 };
 
 }  // namespace bantam::inline v0

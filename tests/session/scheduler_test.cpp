@@ -434,6 +434,51 @@ TEST_CASE("places that become free go to who had none for longest") {
   CHECK(order == "abcabaa");
 }
 
+TEST_CASE("places go to the highest priority, among equals in turns, and the first is passed over so often at most") {
+  Scheduler scheduler(stepping_engine(), {.parallel = 1, .queue = 60});
+  std::mutex mutex;
+  std::string order;
+  const auto submit = [&](char name, int priority, const std::string& client = "", std::int64_t tokens = 1) {
+    TextRequest request = text_request(spelled("The"), tokens);
+    request.priority = priority;
+    request.client = client;
+    const auto id = scheduler.submit(request, [&, name](const TextUpdate& update) {
+      const std::lock_guard lock(mutex);
+      if (update.end != TextEnd::running) order += name;
+    });
+    REQUIRE(id);
+    return *id;
+  };
+  const auto run = [&](auto&& submit_all) {
+    order.clear();
+    // The others come meanwhile.
+    const std::uint64_t first = submit('.', 0, "first", 1000);
+    submit_all();
+    scheduler.cancel(first);
+    CHECK(scheduler.wait(60s));
+    return order;
+  };
+  CHECK(run([&] {
+          submit('c', 0);
+          submit('d', -3);
+          submit('b', 5);
+          submit('a', 1000000);
+        }) == ".abcd");
+  // Of the same priority clients take turns; who hurries less comes behind all of them.
+  CHECK(run([&] {
+          submit('z', 0, "other");
+          for (int i = 0; i < 3; ++i) submit('x', 1, "one");
+          for (int i = 0; i < 2; ++i) submit('y', 1, "two");
+        }) == ".xyxyxz");
+  // Whatever comes, nobody waits for ever.
+  CHECK(run([&] {
+          submit('p', -1);
+          submit('q', -2);
+          for (int i = 0; i < 40; ++i) submit('h', 7);
+        }) == "." + std::string(16, 'h') + "p" + std::string(16, 'h') + "q" + std::string(8, 'h'));
+  CHECK(scheduler.stats().refused == 0);
+}
+
 TEST_CASE("who waits too long is told so") {
   Scheduler scheduler(stepping_engine(), {.parallel = 1});
   Outcome first(1), waiting(1), slow(1);

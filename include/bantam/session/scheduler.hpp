@@ -37,6 +37,9 @@ struct TextRequest {
   bool reuse = true;             ///< goes on from what other texts read already; the result is the same
   std::optional<std::vector<ScaledAdapter>> adapters = {};  ///< in the place of SchedulerOptions::adapters
   int place = -1;                ///< the place, from 0 on, that its first text would like; any where that is taken, or for -1
+  /// The higher, the earlier it gets a place; among equals clients take turns. Texts that have a place keep it, and the one that came first
+  /// of all that wait is passed over 16 times at most, so that none waits for ever.
+  int priority = 0;
   std::string client = {};       ///< who asks: places that become free go to those who have the fewest
   std::chrono::milliseconds most_waiting{0};  ///< for the first place, then it ends as TextEnd::late; 0: without bound
   std::chrono::milliseconds most_time{0};     ///< until all texts ended, in the same way
@@ -113,8 +116,8 @@ struct SavedText {
 /// Runs requests on one engine: every step, a token more for each text that has a place, and a piece of the prompts that are being read,
 /// in the same passes over the weights. A request begins at the step after it came if there is a place. What a text is depends on its
 /// request alone: the same bits as Session::stream() gives. Memory of keys and values is that of parallel + kept texts at most, and of
-/// each prompt that texts still wait to go on from. Where it runs out, kept texts go first, then the text that came last fails. May be used
-/// from any thread.
+/// each prompt that texts still wait to go on from. Where it runs out, kept texts go first, then of the texts of the least priority the one
+/// that came last fails. May be used from any thread.
 class Scheduler {
  public:
   /// Throws invalid_argument for options out of range.
