@@ -1,4 +1,4 @@
-// Which path is whose, who may come in, and the end.
+// A server from its beginning to its end.
 #include "server/server.hpp"
 
 #include <boost/asio/post.hpp>
@@ -11,6 +11,7 @@
 #include "bantam/text/reply.hpp"
 #include "server/cache_file.hpp"
 #include "server/chat.hpp"
+#include "server/endpoints.hpp"
 
 namespace bantam::server {
 
@@ -20,117 +21,6 @@ namespace {
 constexpr std::string_view chatml =
     "{{ bos_token }}{% for message in messages %}{{ '<|im_start|>' + message['role'] + '\n' + (message['content'] or '') + '<|im_end|>\n' }}{% endfor %}"
     "{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}";
-
-using Serve = void (*)(App&, const std::shared_ptr<Exchange>&);
-
-struct Endpoint {
-  std::string_view method, path;  ///< a path that ends with a slash stands for all below it
-  Serve serve;
-  enum class Kind : std::uint8_t {
-    open,      ///< without a key
-    plain,
-    writes,    ///< texts, which a model without a head does not
-    reads,     ///< texts at length, before it answers
-  } kind = Kind::plain;
-};
-
-constexpr Endpoint endpoints[] = {
-    {"GET", "/", page, Endpoint::Kind::open},
-    {"GET", "/page/", page, Endpoint::Kind::open},
-    {"GET", "/health", health, Endpoint::Kind::open},
-    {"GET", "/v1/health", health, Endpoint::Kind::open},
-    {"GET", "/v1/models", list_models},
-    {"GET", "/models", list_models},
-    {"GET", "/v1/models/", list_models},
-    {"GET", "/props", props},
-    {"GET", "/slots", slots},
-    {"GET", "/metrics", metrics},
-    {"POST", "/v1/chat/completions", chat_completions, Endpoint::Kind::writes},
-    {"POST", "/chat/completions", chat_completions, Endpoint::Kind::writes},
-    {"POST", "/v1/completions", completions, Endpoint::Kind::writes},
-    {"POST", "/completions", native_completion, Endpoint::Kind::writes},
-    {"POST", "/completion", native_completion, Endpoint::Kind::writes},
-    {"POST", "/tokenize", tokenize},
-    {"POST", "/detokenize", detokenize},
-    {"POST", "/apply-template", apply_template},
-    {"POST", "/v1/embeddings", embeddings, Endpoint::Kind::reads},
-    {"POST", "/embeddings", embeddings, Endpoint::Kind::reads},
-    {"POST", "/embedding", native_embedding, Endpoint::Kind::reads},
-    {"POST", "/v1/rerank", rerank_documents, Endpoint::Kind::reads},
-    {"POST", "/rerank", rerank_documents, Endpoint::Kind::reads},
-    {"POST", "/reranking", rerank_documents, Endpoint::Kind::reads},
-    {"POST", "/v1/responses", responses, Endpoint::Kind::writes},
-    {"POST", "/responses", responses, Endpoint::Kind::writes},
-    {"POST", "/v1/responses/input_tokens", count_response_tokens},
-    {"GET", "/v1/responses/", get_response},
-    {"DELETE", "/v1/responses/", delete_response},
-    {"POST", "/v1/messages", messages, Endpoint::Kind::writes},
-    {"POST", "/v1/messages/count_tokens", count_message_tokens},
-    {"POST", "/infill", infill, Endpoint::Kind::writes},
-    {"POST", "/generate", generate, Endpoint::Kind::writes},
-    {"POST", "/generate_stream", generate_stream, Endpoint::Kind::writes},
-    {"GET", "/lora-adapters", list_adapters},
-    {"POST", "/lora-adapters", set_adapters},
-    {"POST", "/slots/", change_slot, Endpoint::Kind::reads},
-};
-
-bool is_at(const Endpoint& endpoint, std::string_view path) {
-  return endpoint.path.ends_with('/') && endpoint.path != "/" ? path.starts_with(endpoint.path) && path.size() > endpoint.path.size() : path == endpoint.path;
-}
-
-const Endpoint* find_endpoint(const HttpRequest& request) {
-  const auto found = std::ranges::find_if(
-      endpoints, [&](const Endpoint& e) { return e.method == request.method && is_at(e, request.path); });
-  return found == std::end(endpoints) ? nullptr : found;
-}
-
-/// Compares in time that says nothing of where texts differ.
-bool same_secret(std::string_view a, std::string_view b) {
-  unsigned difference = a.size() == b.size() ? 0U : 1U;
-  for (std::size_t i = 0; i < a.size(); ++i)
-    difference |= static_cast<unsigned char>(a[i]) ^ static_cast<unsigned char>(b.empty() ? 0 : b[i % b.size()]);
-  return difference == 0;
-}
-
-bool has_key(const ServerOptions& options, const HttpRequest& request) {
-  if (options.api_keys.empty()) return true;
-  constexpr std::string_view bearer = "Bearer ";
-  const std::string_view authorization = request.authorization;
-  const std::string_view given =
-      authorization.starts_with(bearer) ? authorization.substr(bearer.size()) : std::string_view(request.api_key);
-  bool found = false;
-  for (const std::string& key : options.api_keys) found |= same_secret(given, key);
-  return found;
-}
-
-/// What needs no body to be answered: other origins' questions, wrong paths, methods and keys.
-std::optional<HttpReply> check_request(const ServerOptions& options, const HttpRequest& request) {
-  if (request.method == "OPTIONS") {
-    return HttpReply{.status = 204,
-                     .type = "",
-                     .headers = {{"Access-Control-Allow-Methods", "GET, POST, DELETE, OPTIONS"},
-                                 {"Access-Control-Allow-Headers", "*, Authorization"},
-                                 {"Access-Control-Max-Age", "86400"}}};
-  }
-  std::string allowed;
-  for (const Endpoint& endpoint : endpoints) {
-    if (is_at(endpoint, request.path) && allowed.find(endpoint.method) == std::string::npos)
-      allowed += message(allowed.empty() ? "" : ", ", endpoint.method);
-  }
-  if (allowed.empty()) return ApiError(404, "not_found_error", message("there is no ", printable(request.path))).reply(request.path);
-  const Endpoint* endpoint = find_endpoint(request);
-  if (endpoint == nullptr) {
-    HttpReply reply =
-        ApiError(405, "invalid_request_error",
-                 message(printable(request.path), ": expected ", allowed, ", found ", printable(request.method)))
-            .reply(request.path);
-    reply.headers.emplace_back("Allow", allowed);
-    return reply;
-  }
-  if (endpoint->kind != Endpoint::Kind::open && !has_key(options, request))
-    return ApiError(401, "authentication_error", "expected a valid API key", {}, "invalid_api_key").reply(request.path);
-  return std::nullopt;
-}
 
 /// Threads for what takes longer than passing on: parsing, templates, tokens, grammars.
 constexpr std::size_t handler_threads = 2;
@@ -207,14 +97,7 @@ int Server::run(const Model& model, const std::function<void(std::string_view)>&
   const auto handle = [&](std::shared_ptr<Exchange> exchange) {
     const Endpoint& endpoint = *find_endpoint(exchange->request());
     boost::asio::post(endpoint.kind == Endpoint::Kind::reads ? readers : handlers, [&app, &endpoint, exchange = std::move(exchange)] {
-      try {
-        if (endpoint.kind == Endpoint::Kind::writes && !app.engine.model().config().has_head) {
-          throw ApiError(501, "not_supported_error", "this model makes embeddings, and writes no texts");
-        }
-        endpoint.serve(app, exchange);
-      } catch (const std::exception& error) {
-        app.answer(*exchange, to_api_error(error));
-      }
+      serve_request(app, endpoint, exchange);
     });
   };
   http_->on_signals({SIGINT, SIGTERM}, [&](int number) {
