@@ -12,6 +12,9 @@ namespace bantam::cli {
 
 namespace {
 
+/// FrontOptions::most_logprobs.
+constexpr std::int64_t server_logprobs = 100;
+
 struct ServeOptions {
   CommonOptions common;
   LoadingOptions loading;
@@ -34,12 +37,23 @@ struct ServeOptions {
   bool no_page = false;
   bool slots = false, metrics = false, jinja = false, embeddings = false, reranking = false;  ///< what is always so
   std::string cache_file;
+  std::int64_t rate_requests = 0, rate_tokens = 0;
+  std::int64_t most_logprobs = server_logprobs;
+  bool no_logprobs = false;
+  std::string request_log;
+  std::int64_t log_keep = 7, log_size = 64;
+  bool log_texts = false;
+  float breaker = 0, breaker_first_token = 0;
+  std::int64_t breaker_window = 30, breaker_rest = 10;
+  std::string trace;
 };
 
 void check_options(const ServeOptions& o) {
   for (const std::string& key : o.api_keys) {
     if (key.empty()) throw UsageError("--api-key: expected a key, found none");
   }
+  if (o.breaker < 0 || o.breaker >= 1) throw UsageError(message("--breaker: expected a share from 0 to below 1, found ", o.breaker));
+  if (!(o.breaker_first_token >= 0)) throw UsageError(message("--breaker-first-token: expected 0 or more seconds, found ", o.breaker_first_token));
   at_most_one(!o.chat_template.empty() + !o.chat_template_file.empty(), "--chat-template, --chat-template-file");
   try {
     const Sampler sampler(o.sampling, 1);
@@ -73,6 +87,20 @@ void read_keys(ServeOptions& o) {
   if (o.api_keys.empty()) fail(Errc::invalid_argument, printable(o.api_key_file, 4096), ": expected a key on a line, found none");
 }
 
+server::FrontOptions front_of(const ServeOptions& o) {
+  return {.rates = {.requests = o.rate_requests, .tokens = o.rate_tokens},
+          .breaker = {.share = o.breaker,
+                      .first_token_s = o.breaker_first_token,
+                      .window = std::chrono::seconds(o.breaker_window),
+                      .rest = std::chrono::seconds(o.breaker_rest)},
+          .log = {.path = o.request_log,
+                  .most_bytes = static_cast<std::uint64_t>(o.log_size) << 20,
+                  .kept = static_cast<int>(o.log_keep),
+                  .has_texts = o.log_texts},
+          .most_logprobs = o.no_logprobs ? -1 : static_cast<int>(o.most_logprobs),
+          .trace_file = o.trace};
+}
+
 int serve(ServeOptions o) {
   o.sampling.top_k = static_cast<int>(o.top_k);
   if (!o.seed.empty()) o.sampling.seed = static_cast<std::uint64_t>(parse_integer("--seed", o.seed, {-1}));
@@ -94,7 +122,8 @@ int serve(ServeOptions o) {
                                 .max_tokens = o.max_tokens,
                                 .most_waiting = std::chrono::seconds(o.max_wait),
                                 .most_time = std::chrono::seconds(o.max_time),
-                                .drain_time = std::chrono::seconds(o.drain)};
+                                .drain_time = std::chrono::seconds(o.drain),
+                                .front = front_of(o)};
   // Before the model is read: an address in use shows at once.
   server::Server server(options);
   // As many ended texts are kept as run.
@@ -155,6 +184,19 @@ void add_serve(CLI::App& app, Action& action) {
   add_text(verb, "--chat-template", o->chat_template, "TEXT", "Jinja, in the place of the model's own");
   add_text(verb, "--chat-template-file", o->chat_template_file, "FILE", "the same from a file");
   add_text(verb, "--slot-save-path", o->slot_folder, "FOLDER", "clients may save there what is kept of a text, and restore it");
+  add_integer(verb, "--rate-requests", o->rate_requests, {0, most_int}, "most requests a minute of a client, by its key or else its address; others get 429; 0: any number");
+  add_integer(verb, "--rate-tokens", o->rate_tokens, {0, most_int}, "the same of tokens, read and generated");
+  add_integer(verb, "--max-logprobs", o->most_logprobs, {0, server_logprobs}, "most log probabilities beside a token; fewer than 100: and no logit_bias with them");
+  add_flag(verb, "--no-logprobs", o->no_logprobs, "neither log probabilities nor logit_bias: with them a model's head can be read");
+  add_text(verb, "--request-log", o->request_log, "FILE", "a line of JSON for each request: who, what, status, tokens, times");
+  add_integer(verb, "--log-keep", o->log_keep, {0, 1000}, "older files of it that are kept");
+  add_integer(verb, "--log-size", o->log_size, {1, 1 << 20}, "MiB, or a day, after which it begins anew");
+  add_flag(verb, "--log-texts", o->log_texts, "with what was asked and answered");
+  add_number(verb, "--breaker", o->breaker, "where more than this share of requests fails, others get 503 for a while; 0: never");
+  add_number(verb, "--breaker-first-token", o->breaker_first_token, "a first token after so many seconds is a failure; 0: never");
+  add_integer(verb, "--breaker-window", o->breaker_window, {1, 3600}, "seconds over which they are counted");
+  add_integer(verb, "--breaker-rest", o->breaker_rest, {1, 3600}, "seconds until some are let in again to see");
+  add_text(verb, "--trace", o->trace, "FILE", "what happened last, for Perfetto, when the server ends; /debug/trace?seconds=N shows it before");
   add_flag(verb, "--no-webui", o->no_page, "without the page at /");
   add_flag(verb, "--jinja", o->jinja, "nothing: templates are always Jinja");
   add_flag(verb, "--metrics", o->metrics, "nothing: /metrics is always there");

@@ -10,6 +10,7 @@
 #include "bantam/grammar/grammar.hpp"
 #include "bantam/text/chat_template.hpp"
 #include "server/fields.hpp"
+#include "server/front.hpp"
 #include "server/http.hpp"
 #include "server/metrics.hpp"
 #include "server/replays.hpp"
@@ -60,7 +61,7 @@ class Adapters {
 };
 
 struct App {
-  App(const ServerOptions& o, HttpServer& h, const Model& model);
+  App(const ServerOptions& o, HttpServer& h, Front& f, const Model& model);
 
   [[nodiscard]] const Tokenizer& tokenizer() const noexcept { return engine.model().tokenizer(); }
   /// Tokens that may stand in prompts.
@@ -74,6 +75,7 @@ struct App {
 
   const ServerOptions& options;
   HttpServer& http;
+  Front& front;
   Engine engine;
   Scheduler scheduler;
   Grammars grammars;
@@ -119,6 +121,7 @@ void health(App& app, const std::shared_ptr<Exchange>& exchange);
 void props(App& app, const std::shared_ptr<Exchange>& exchange);
 void slots(App& app, const std::shared_ptr<Exchange>& exchange);
 void metrics(App& app, const std::shared_ptr<Exchange>& exchange);
+void debug_trace(App& app, const std::shared_ptr<Exchange>& exchange);
 
 /// Seconds of Unix time.
 [[nodiscard]] std::int64_t unix_time();

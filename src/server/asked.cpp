@@ -229,6 +229,19 @@ Asked read_asked(App& app, const Fields& fields, std::int64_t max_tokens) {
   return asked;
 }
 
+// Log probabilities beside biases of a client's choice give a model's last matrix away (Carlini et al., arXiv:2403.06634).
+void check_logprobs(const App& app, const Asked& asked) {
+  const int most = app.front.options().most_logprobs;
+  const bool is_biased = !asked.texts.generate.sampling.logit_bias.empty();
+  if (most < 0 && asked.logprobs) throw bad_request("logprobs: expected none, which this server does not give", "logprobs");
+  if (most < 0 && is_biased) throw bad_request("logit_bias: expected none, which this server does not take", "logit_bias");
+  if (!asked.logprobs) return;
+  if (asked.texts.top_logprobs > most)
+    throw bad_request(message("top_logprobs: expected at most ", most, ", which this server gives, found ", asked.texts.top_logprobs), "top_logprobs");
+  if (is_biased && most < FrontOptions().most_logprobs)
+    throw bad_request("logit_bias: expected none beside log probabilities, which this server does not give together", "logit_bias");
+}
+
 void check_room(const App& app, const TextRequest& request) {
   const std::int64_t context = app.scheduler.context();
   for (const std::vector<TokenId>& prompt : request.prompts) {

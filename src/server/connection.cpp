@@ -113,6 +113,7 @@ void Connection::turn_away() {
 void Connection::read_request(std::chrono::seconds time) {
   state_ = State::waiting;
   streams_ = awaits_stream_ = omits_body_ = false;
+  more_.clear();
   parser_.emplace();
   parser_->header_limit(static_cast<std::uint32_t>(server_.limits.header_bytes));
   parser_->body_limit(server_.limits.body_bytes);
@@ -143,7 +144,7 @@ void Connection::read_body() {
                       .api_key = std::string(text_of(head["X-Api-Key"])),
                       .peer = peer_};
   if (omits_body_) request.method = "GET";
-  if (std::optional<HttpReply> refused = server_.check(request)) {
+  if (std::optional<HttpReply> refused = server_.check(request, more_)) {
     // The next request is behind the body, which nobody reads.
     if (!parser_->is_done()) return refuse(*std::move(refused));
     state_ = State::answering;
@@ -206,10 +207,12 @@ void Connection::watch() {
   });
 }
 
-std::string Connection::head(int status, std::string_view type, const std::vector<std::pair<std::string, std::string>>& headers) const {
+std::string Connection::head(int status, std::string_view type, const HttpHeaders& headers) const {
   std::string out = message("HTTP/1.1 ", status, ' ', reason_of(status), "\r\n");
   if (!type.empty()) out += message("Content-Type: ", type, "\r\n");
-  for (const auto& [name, value] : headers) out += message(name, ": ", value, "\r\n");
+  for (const HttpHeaders* list : {&headers, &more_}) {
+    for (const auto& [name, value] : *list) out += message(name, ": ", value, "\r\n");
+  }
   out += "Access-Control-Allow-Origin: *\r\n";
   out += closes_ ? "Connection: close\r\n" : version_ < 11 ? "Connection: keep-alive\r\n" : "";
   return out;

@@ -111,7 +111,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void linger();
   void say_end();
   void close();
-  [[nodiscard]] std::string head(int status, std::string_view type, const std::vector<std::pair<std::string, std::string>>& headers) const;
+  [[nodiscard]] std::string head(int status, std::string_view type, const HttpHeaders& headers) const;
 
   HttpServer::Impl& server_;
   Stream stream_;
@@ -120,6 +120,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   std::optional<boost::beast::http::request_parser<boost::beast::http::string_body>> parser_;
   State state_ = State::waiting;
   std::uint64_t number_ = 0;
+  HttpHeaders more_;            ///< that go with the answer, whatever it is
   unsigned version_ = 11;
   bool omits_body_ = false;     ///< HEAD
   bool closes_ = false;         ///< with this answer

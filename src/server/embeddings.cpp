@@ -16,12 +16,13 @@ constexpr std::size_t most_texts = 2048;
 /// Follows the reading of texts: counts their tokens, and ends it when the client goes away.
 class Reading {
  public:
-  explicit Reading(Exchange& exchange) {
+  explicit Reading(Exchange& exchange) : record_(exchange.record()) {
     exchange.on_gone([gone = gone_] { *gone = true; });
   }
   [[nodiscard]] ReadProgress progress() {
     return [this](std::int64_t, std::int64_t total) {
       tokens_ = total;
+      if (record_ != nullptr) record_->prompt_tokens = total;
       return !*gone_;
     };
   }
@@ -30,6 +31,7 @@ class Reading {
  private:
   std::shared_ptr<std::atomic<bool>> gone_ = std::make_shared<std::atomic<bool>>(false);
   std::int64_t tokens_ = 0;
+  RequestRecord* record_;
 };
 
 /// A text, tokens, or an array of either; llama.cpp says `content`.

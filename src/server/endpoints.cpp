@@ -18,6 +18,7 @@ constexpr Endpoint endpoints[] = {
     {"GET", "/props", props},
     {"GET", "/slots", slots},
     {"GET", "/metrics", metrics},
+    {"GET", "/debug/trace", debug_trace},
     {"POST", "/v1/chat/completions", chat_completions, Endpoint::Kind::writes},
     {"POST", "/chat/completions", chat_completions, Endpoint::Kind::writes},
     {"POST", "/v1/completions", completions, Endpoint::Kind::writes},
@@ -59,17 +60,6 @@ bool same_secret(std::string_view a, std::string_view b) {
   return difference == 0;
 }
 
-bool has_key(const ServerOptions& options, const HttpRequest& request) {
-  if (options.api_keys.empty()) return true;
-  constexpr std::string_view bearer = "Bearer ";
-  const std::string_view authorization = request.authorization;
-  const std::string_view given =
-      authorization.starts_with(bearer) ? authorization.substr(bearer.size()) : std::string_view(request.api_key);
-  bool found = false;
-  for (const std::string& key : options.api_keys) found |= same_secret(given, key);
-  return found;
-}
-
 }  // namespace
 
 std::span<const Endpoint> all_endpoints() noexcept { return endpoints; }
@@ -78,6 +68,22 @@ const Endpoint* find_endpoint(const HttpRequest& request) {
   const auto found = std::ranges::find_if(
       endpoints, [&](const Endpoint& e) { return e.method == request.method && is_at(e, request.path); });
   return found == std::end(endpoints) ? nullptr : found;
+}
+
+std::optional<std::size_t> find_key(const ServerOptions& options, const HttpRequest& request) {
+  constexpr std::string_view bearer = "Bearer ";
+  const std::string_view authorization = request.authorization;
+  const std::string_view given = authorization.starts_with(bearer) ? authorization.substr(bearer.size()) : std::string_view(request.api_key);
+  std::optional<std::size_t> found;
+  for (std::size_t i = 0; i < options.api_keys.size(); ++i) {
+    if (same_secret(given, options.api_keys[i])) found = i;
+  }
+  return found;
+}
+
+std::string client_of(const ServerOptions& options, const HttpRequest& request) {
+  const auto key = find_key(options, request);
+  return key ? message("key ", *key + 1) : network_of(request.peer);
 }
 
 std::optional<HttpReply> check_request(const ServerOptions& options, const HttpRequest& request) {
@@ -103,13 +109,14 @@ std::optional<HttpReply> check_request(const ServerOptions& options, const HttpR
     reply.headers.emplace_back("Allow", allowed);
     return reply;
   }
-  if (endpoint->kind != Endpoint::Kind::open && !has_key(options, request))
+  if (endpoint->kind != Endpoint::Kind::open && !options.api_keys.empty() && !find_key(options, request))
     return ApiError(401, "authentication_error", "expected a valid API key", {}, "invalid_api_key").reply(request.path);
   return std::nullopt;
 }
 
 void serve_request(App& app, const Endpoint& endpoint, const std::shared_ptr<Exchange>& exchange) {
   try {
+    if (RequestRecord* record = exchange->record()) record->model = app.options.name;
     if (endpoint.kind == Endpoint::Kind::writes && !app.engine.model().config().has_head) {
       throw ApiError(501, "not_supported_error", "this model makes embeddings, and writes no texts");
     }

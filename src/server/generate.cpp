@@ -40,7 +40,7 @@ class GenerateWriting final : public Writing {
   [[nodiscard]] Json token_json(const DrawnToken& token, std::string_view text) const {
     return {{"id", static_cast<std::int64_t>(token.id)},
             {"text", text},
-            {"logprob", static_cast<double>(token.logprob)},
+            {"logprob", asked().logprobs ? Json(static_cast<double>(token.logprob)) : Json()},
             {"special", tokenizer_.is_special(token.id)}};
   }
 
@@ -94,8 +94,8 @@ void start_generate(App& app, const std::shared_ptr<Exchange>& exchange, bool st
   const Json native = native_of_parameters(parameters);
   Asked asked = read_asked(app, Fields(native, "parameters"), -1);
   asked.stream = streams;
-  asked.logprobs = true;
-  asked.texts.top_logprobs = 0;
+  asked.logprobs = app.front.options().most_logprobs >= 0;
+  if (asked.logprobs) asked.texts.top_logprobs = 0;
   asked.texts.prompts = {app.tokenizer().encode(*inputs, {.parse_special = true})};
   const std::string front = parameters.flag("return_full_text", false) ? *inputs : std::string();
   std::make_shared<GenerateWriting>(app, exchange, std::move(asked), parameters.flag("details", false), front)->start();

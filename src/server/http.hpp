@@ -13,6 +13,8 @@
 
 namespace bantam::server {
 
+struct RequestRecord;
+
 /// Where a server listens.
 struct HttpAddress {
   std::string host;  ///< a name or an address; a path that ends with .sock is a Unix socket's
@@ -40,11 +42,14 @@ struct HttpRequest {
   std::string body = {};
 };
 
+/// Names and values.
+using HttpHeaders = std::vector<std::pair<std::string, std::string>>;
+
 struct HttpReply {
   int status = 200;
   std::string body = {};
   std::string type = "application/json; charset=utf-8";
-  std::vector<std::pair<std::string, std::string>> headers = {};  ///< others
+  HttpHeaders headers = {};  ///< others
 };
 
 /// A request and the way back to who sent it. Functions may be called from any thread.
@@ -62,11 +67,13 @@ class Exchange {
   virtual void end() = 0;
   /// Calls `f` once, on the server's thread, if the client goes away before it has its answer, or went already.
   virtual void on_gone(std::function<void()> f) = 0;
+  /// Where what is found out about the request is kept; null: nobody wants to know.
+  [[nodiscard]] virtual RequestRecord* record() noexcept { return nullptr; }
 };
 
 using HttpHandler = std::function<void(std::shared_ptr<Exchange>)>;
-/// Looks at a request before its body is read; what it returns is the answer, and the body is left alone.
-using HttpCheck = std::function<std::optional<HttpReply>(const HttpRequest&)>;
+/// Looks at a request before its body is read; what it returns is the answer, and the body is left alone. `more` goes with whatever is answered.
+using HttpCheck = std::function<std::optional<HttpReply>(const HttpRequest&, HttpHeaders& more)>;
 
 /// Makes the answer to what is no request, or too much: a status, OpenAI's word for it, and what is wrong; the path where there is one.
 using HttpRefusal = std::function<HttpReply(int status, std::string_view type, std::string_view what, std::string_view path)>;

@@ -138,7 +138,7 @@ void metrics(App& app, const std::shared_ptr<Exchange>& exchange) {
   // Connections belong to the server's thread.
   app.http.post([&app, exchange] {
     app.answer(*exchange,
-               HttpReply{.body = app.metrics.text(app.scheduler.stats(), app.options.name, app.http.connections()),
+               HttpReply{.body = app.metrics.text(app.scheduler.stats(), app.options.name, app.http.connections()) + text_of(app.front.figures()),
                          .type = "text/plain; version=0.0.4; charset=utf-8"});
   });
 }

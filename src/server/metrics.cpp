@@ -32,6 +32,17 @@ void Histogram::write(std::string& out, std::string_view name, std::string_view 
   out += message(name, "_sum{", label, "} ", sum_, '\n', name, "_count{", label, "} ", total, '\n');
 }
 
+std::string text_of(const std::vector<Figure>& figures) {
+  std::string out;
+  std::string_view last;
+  for (const Figure& f : figures) {
+    if (f.name != last) out += message("# HELP ", f.name, ' ', f.help, "\n# TYPE ", f.name, ' ', f.type, '\n');
+    out += message(f.name, f.labels.empty() ? "" : message('{', f.labels, '}'), ' ', f.value, '\n');
+    last = f.name;
+  }
+  return out;
+}
+
 void Metrics::answered(int status) {
   const std::lock_guard lock(mutex_);
   ++answers_[status];

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "bantam/session/scheduler.hpp"
+#include "server/front.hpp"
 
 namespace bantam::server {
 
@@ -27,6 +28,9 @@ class Histogram {
   std::vector<std::uint64_t> counts_;
   double sum_ = 0;
 };
+
+/// In the text format of Prometheus. Those of a name stand together, and the first has its help.
+[[nodiscard]] std::string text_of(const std::vector<Figure>& figures);
 
 /// Safe from any thread.
 class Metrics {

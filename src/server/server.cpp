@@ -39,9 +39,10 @@ std::string random_id(std::string_view prefix, std::size_t length) {
   return id;
 }
 
-App::App(const ServerOptions& o, HttpServer& h, const Model& model)
+App::App(const ServerOptions& o, HttpServer& h, Front& f, const Model& model)
     : options(o),
       http(h),
+      front(f),
       engine(model, {.context = o.scheduler.context, .threads = o.threads}),
       scheduler(engine, o.scheduler),
       grammars(model.tokenizer()),
@@ -81,7 +82,8 @@ Server::Server(ServerOptions options)
 Server::~Server() = default;
 
 int Server::run(const Model& model, const std::function<void(std::string_view)>& ready, const std::function<void(std::string_view)>& note) {
-  App app(options_, *http_, model);
+  Front front(options_.front, note);
+  App app(options_, *http_, front, model);
   const CacheFile cache(app);
   cache.restore(note);
   if (!app.has_own_template) note("the model has no chat template: chats are written as ChatML");
@@ -89,13 +91,20 @@ int Server::run(const Model& model, const std::function<void(std::string_view)>&
   boost::asio::thread_pool handlers(handler_threads), readers(1);
   int signal = 0;
   bool hurries = false;
-  const auto check = [&](const HttpRequest& request) {
+  const auto check = [&](const HttpRequest& request, HttpHeaders& more) {
+    const std::string client = client_of(options_, request);
     std::optional<HttpReply> refused = check_request(options_, request);
-    if (refused) app.metrics.answered(refused->status);
+    if (!refused) refused = front.admit(request, client, generates(*find_endpoint(request)), more, std::chrono::steady_clock::now());
+    if (refused) {
+      app.metrics.answered(refused->status);
+      front.refused(request, client, refused->status);
+    }
     return refused;
   };
-  const auto handle = [&](std::shared_ptr<Exchange> exchange) {
-    const Endpoint& endpoint = *find_endpoint(exchange->request());
+  const auto handle = [&](std::shared_ptr<Exchange> from) {
+    const Endpoint& endpoint = *find_endpoint(from->request());
+    std::string client = client_of(options_, from->request());
+    std::shared_ptr<Exchange> exchange = front.follow(std::move(from), std::move(client), generates(endpoint));
     boost::asio::post(endpoint.kind == Endpoint::Kind::reads ? readers : handlers, [&app, &endpoint, exchange = std::move(exchange)] {
       serve_request(app, endpoint, exchange);
     });
@@ -131,6 +140,7 @@ int Server::run(const Model& model, const std::function<void(std::string_view)>&
   handlers.join();
   readers.join();
   if (!hurries) cache.save(note);
+  front.save_trace();
   return signal;
 }
 

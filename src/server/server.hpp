@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "bantam/session/scheduler.hpp"
+#include "server/front.hpp"
 #include "server/http.hpp"
 
 namespace bantam::server {
@@ -31,6 +32,7 @@ struct ServerOptions {
   std::chrono::seconds most_time{0};      ///< for a whole request; 0: without bound
   std::chrono::seconds drain_time{30};    ///< for what is at hand when a signal comes
   HttpLimits limits = {};
+  FrontOptions front = {};
 };
 
 class Server {

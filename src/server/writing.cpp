@@ -15,6 +15,7 @@ Writing::Writing(App& app, std::shared_ptr<Exchange> exchange, Asked asked)
 
 void Writing::start() {
   check_room(app_, asked_.texts);
+  check_logprobs(app_, asked_);
   const auto self = shared_from_this();
   TextRequest request = asked_.texts;
   const auto id = app_.scheduler.submit(std::move(request), [self](const TextUpdate& update) {
@@ -40,7 +41,26 @@ void Writing::measure(const Update& update) {
     last = now;
   }
   stats_[update.text] = update.stats;
+  record(update);
   if (update.end != TextEnd::running) app_.metrics.ended(update.end, update.stats, seconds_since(came_));
+}
+
+/// For the log and the like.
+void Writing::record(const Update& update) {
+  RequestRecord* r = exchange_->record();
+  if (r == nullptr) return;
+  if (r->first_token == RequestRecord::Time{} && !update.tokens.empty()) r->first_token = last_token_[update.text];
+  if (update.end == TextEnd::running) return;
+  const TextStats& s = update.stats;
+  r->generated_tokens += s.generated_tokens;
+  // Texts of a prompt share it.
+  if (update.text % static_cast<std::size_t>(asked_.texts.count) != 0) return;
+  r->prompt_tokens += s.prompt_tokens;
+  r->reused_tokens += s.reused_tokens;
+  if (update.text != 0) return;
+  r->waited_ms = s.waited_ms;
+  r->prompt_ms = s.prompt_ms;
+  r->generate_ms = s.generate_ms;
 }
 
 void Writing::update(const Update& update) {
@@ -79,6 +99,7 @@ void Writing::end_all() {
 /// Once: the other texts of the request are of no use to anybody.
 void Writing::fail(const ApiError& error) {
   failed_ = true;
+  if (RequestRecord* r = exchange_->record()) r->status = error.status();
   if (id_ != 0) app_.scheduler.cancel(id_);
   if (!streams_) {
     // Where the stream began with a comment alone, the answer is an event too.

@@ -20,6 +20,9 @@ struct Asked {
 /// Throws ApiError (400, with the numbers) unless the prompts leave room for a token.
 void check_room(const App& app, const TextRequest& request);
 
+/// Throws ApiError (400) where they ask for more of the model's logits than the server gives.
+void check_logprobs(const App& app, const Asked& asked);
+
 /// TextUpdate, to keep.
 struct Update {
   explicit Update(const TextUpdate& u)
@@ -80,6 +83,7 @@ class Writing : public std::enable_shared_from_this<Writing> {
  private:
   void update(const Update& update);
   void measure(const Update& update);
+  void record(const Update& update);
   void fail(const ApiError& error);
   void end_all();
 

@@ -22,7 +22,7 @@ class LengthServer {
  public:
   LengthServer() : path_((folder_ / "door.sock").string()), http_({.host = path_}, {.header_bytes = 1024, .body_bytes = 2048}) {
     http_.listen(
-        [](const HttpRequest& request) {
+        [](const HttpRequest& request, HttpHeaders&) {
           return request.path == "/refused" ? std::optional(HttpReply{.status = 404, .body = "{}"}) : std::nullopt;
         },
         [](const std::shared_ptr<Exchange>& exchange) {

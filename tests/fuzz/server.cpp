@@ -99,8 +99,9 @@ class ServedModel {
                 .slot_folder = (folder_ / "slots").string(),
                 .max_tokens = 4};
     http_.emplace(options_.address, options_.limits);
-    app_.emplace(options_, *http_, *model_);
-    http_->listen([](const HttpRequest&) { return HttpReply{}; }, [](const auto&) {},
+    front_.emplace(options_.front, [](std::string_view) {});
+    app_.emplace(options_, *http_, *front_, *model_);
+    http_->listen([](const HttpRequest&, server::HttpHeaders&) { return HttpReply{}; }, [](const auto&) {},
                   [](int status, std::string_view, std::string_view, std::string_view) { return HttpReply{.status = status}; });
     thread_ = std::thread([this] { http_->run(); });
   }
@@ -115,7 +116,8 @@ class ServedModel {
     std::filesystem::create_directory(options_.slot_folder);
     const auto answered = std::make_shared<Answered>();
     auto exchange = std::make_shared<KeptExchange>(request, answered);
-    server::serve_request(*app_, *server::find_endpoint(request), exchange);
+    const server::Endpoint& endpoint = *server::find_endpoint(request);
+    server::serve_request(*app_, endpoint, front_->follow(exchange, server::client_of(options_, request), server::generates(endpoint)));
     const bool waited = is_answered(*answered);
     // Who waited long enough goes: texts end then, within a step.
     if (!waited) http_->post([exchange] { exchange->go_away(); });
@@ -173,6 +175,7 @@ class ServedModel {
   std::optional<Model> model_;
   server::ServerOptions options_;
   std::optional<server::HttpServer> http_;
+  std::optional<server::Front> front_;
   std::optional<server::App> app_;
   std::thread thread_;
 };

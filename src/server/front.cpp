@@ -1,0 +1,207 @@
+// Letting in, and following.
+#include "server/front.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <ctime>
+
+#include "bantam/io/file.hpp"
+#include "io/json.hpp"
+#include "server/fields.hpp"
+
+namespace bantam::server {
+
+namespace {
+
+/// Of what is logged of a body.
+constexpr std::size_t most_text = std::size_t{64} << 10;
+
+HttpReply refusal(const ApiError& error, std::string_view path, double wait_s) {
+  HttpReply reply = error.reply(path);
+  std::erase_if(reply.headers, [](const auto& header) { return header.first == "Retry-After"; });
+  reply.headers.emplace_back("Retry-After", message(std::max<std::int64_t>(1, static_cast<std::int64_t>(std::ceil(wait_s)))));
+  return reply;
+}
+
+/// "2026-01-31T12:00:00.123Z"
+std::string time_text(std::chrono::system_clock::time_point time) {
+  const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(time.time_since_epoch()).count();
+  const auto seconds = static_cast<std::time_t>(ms / 1000);
+  std::tm parts{};
+  gmtime_r(&seconds, &parts);
+  char text[32];
+  const std::size_t length = std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S", &parts);
+  const std::string digits = std::to_string(1000 + ms % 1000).substr(1);
+  return std::string(text, length) + '.' + digits + 'Z';
+}
+
+}  // namespace
+
+/// Passes everything on, and notices the end.
+class Front::Followed final : public Exchange {
+ public:
+  Followed(Front& front, std::shared_ptr<Exchange> exchange, RequestRecord record)
+      : front_(front), exchange_(std::move(exchange)), record_(std::move(record)) {}
+  ~Followed() override {
+    try {
+      constexpr int gone = 499;  // as nginx has it
+      end_with(gone);
+    } catch (const std::exception&) {
+      // Without memory for a line there is none.
+    }
+  }
+
+  [[nodiscard]] const HttpRequest& request() const noexcept override { return exchange_->request(); }
+  void reply(HttpReply reply) override {
+    keep(reply.body);
+    end_with(reply.status);
+    exchange_->reply(std::move(reply));
+  }
+  void expect_stream() override { exchange_->expect_stream(); }
+  void send(std::string events) override {
+    keep(events);
+    exchange_->send(std::move(events));
+  }
+  void end() override {
+    end_with(200);
+    exchange_->end();
+  }
+  void on_gone(std::function<void()> f) override { exchange_->on_gone(std::move(f)); }
+  [[nodiscard]] RequestRecord* record() noexcept override { return &record_; }
+
+ private:
+  void keep(std::string_view text) {
+    if (!front_.options_.log.has_texts || has_ended_) return;
+    record_.answer += text.substr(0, most_text - std::min(most_text, record_.answer.size()));
+  }
+  /// Once. A stream that broke off has its status already.
+  void end_with(int status) {
+    if (has_ended_.exchange(true)) return;
+    if (record_.status == 0) record_.status = status;
+    front_.ended(record_);
+  }
+
+  Front& front_;
+  const std::shared_ptr<Exchange> exchange_;
+  RequestRecord record_;
+  std::atomic<bool> has_ended_{false};
+};
+
+Front::Front(FrontOptions options, std::function<void(std::string_view)> note)
+    : options_(std::move(options)),
+      note_(std::move(note)),
+      rates_(options_.rates),
+      breaker_(options_.breaker),
+      trace_(!options_.trace_file.empty()),
+      log_(options_.log, note_) {}
+
+std::optional<HttpReply> Front::admit(const HttpRequest& request, const std::string& client, bool generates, HttpHeaders& headers, Time now) {
+  // Looking costs little, and who watches a server must see it refuse.
+  if (request.method == "GET") return std::nullopt;
+  RateLimits::Verdict verdict = rates_.ask(client, now);
+  headers = std::move(verdict.headers);
+  if (!verdict.exhausted.empty()) {
+    return refusal(ApiError(429, "rate_limit_error", message("more than ", verdict.limit, ' ', verdict.exhausted, " a minute"), {}, "rate_limit_exceeded"),
+                   request.path, verdict.wait_s);
+  }
+  if (!generates) return std::nullopt;
+  const std::optional<double> wait_s = breaker_.ask(now);
+  if (!wait_s) return std::nullopt;
+  return refusal(ApiError(503, "overloaded_error", "too many requests failed or came late: this server takes none for a while"), request.path, *wait_s);
+}
+
+std::shared_ptr<Exchange> Front::follow(std::shared_ptr<Exchange> exchange, std::string client, bool generates) {
+  const HttpRequest& request = exchange->request();
+  RequestRecord record;
+  record.number = ++numbers_;
+  record.method = request.method;
+  record.path = request.path;
+  record.client = std::move(client);
+  record.generates = generates;
+  record.came = std::chrono::steady_clock::now();
+  if (options_.log.has_texts) record.question = request.body.substr(0, most_text);
+  return std::make_shared<Followed>(*this, std::move(exchange), std::move(record));
+}
+
+void Front::refused(const HttpRequest& request, std::string client, int status) {
+  RequestRecord record;
+  record.number = ++numbers_;
+  record.method = request.method;
+  record.path = request.path;
+  record.client = std::move(client);
+  record.status = status;
+  record.came = record.ended = std::chrono::steady_clock::now();
+  log(record);
+}
+
+void Front::ended(RequestRecord& r) {
+  r.ended = std::chrono::steady_clock::now();
+  rates_.spend_tokens(r.client, r.prompt_tokens + r.generated_tokens, r.ended);
+  const bool is_late = r.first_token != Time{} && breaker_.is_late(std::chrono::duration<double>(r.first_token - r.came).count());
+  constexpr int broken = 500, not_supported = 501;
+  if (r.generates) breaker_.ended(is_late || (r.status >= broken && r.status != not_supported), r.came, r.ended);
+  trace_.add(r);
+  log(r);
+}
+
+void Front::log(const RequestRecord& r) {
+  if (options_.log.path.empty() || r.method == "GET") return;
+  const auto ms = [](Time from, Time to) { return std::chrono::duration<double, std::milli>(to - from).count(); };
+  Json line = {{"time", time_text(std::chrono::system_clock::now())},
+               {"request", r.number},
+               {"client", r.client},
+               {"method", r.method},
+               {"endpoint", r.path},
+               {"model", r.model.empty() ? Json() : Json(r.model)},
+               {"status", r.status},
+               {"prompt_tokens", r.prompt_tokens},
+               {"cached_tokens", r.reused_tokens},
+               {"completion_tokens", r.generated_tokens},
+               {"queue_ms", r.waited_ms},
+               {"first_token_ms", r.first_token == Time{} ? Json() : Json(ms(r.came, r.first_token))},
+               {"total_ms", ms(r.came, r.ended)}};
+  if (options_.log.has_texts) {
+    line["body"] = r.question;
+    line["answer"] = r.answer;
+  }
+  log_.add(line.dump(Json::Style{.replace_invalid = true}));
+}
+
+void Front::save_trace() const {
+  if (options_.trace_file.empty()) return;
+  try {
+    AtomicFile file(options_.trace_file);
+    file.write(trace_.json(Time{}));
+    file.commit();
+  } catch (const Error& error) {
+    note_(error.what());
+  }
+}
+
+std::vector<Figure> Front::figures() {
+  std::vector<Figure> all;
+  const auto counter = [&](std::string_view name, std::string_view help, auto value, std::string_view labels = {}) {
+    all.push_back({name, "counter", help, static_cast<double>(value), labels});
+  };
+  const auto gauge = [&](std::string_view name, std::string_view help, auto value) { all.push_back({name, "gauge", help, static_cast<double>(value)}); };
+  const RateLimits::Counts rates = rates_.counts();
+  counter("bantam:rate_limited_total", "Requests refused for want of what a client may ask for in a minute.", rates.requests, "what=\"requests\"");
+  counter("bantam:rate_limited_total", "", rates.tokens, "what=\"tokens\"");
+  gauge("bantam:rate_clients", "Clients whose limits are remembered.", rates.clients);
+  const Breaker::Counts breaker = breaker_.counts(std::chrono::steady_clock::now());
+  gauge("bantam:breaker_state", "0: all are let in, 1: some to probe, 2: none.", static_cast<int>(breaker.state));
+  gauge("bantam:breaker_failed_share", "Of requests in the breaker's window, how many failed or came late.", breaker.share);
+  counter("bantam:breaker_opened_total", "Times that the breaker opened.", breaker.opened);
+  counter("bantam:breaker_refused_total", "Requests that it refused.", breaker.refused);
+  const RequestLog::Counts log = log_.counts();
+  counter("bantam:request_log_lines_total", "Requests that were logged.", log.written);
+  counter("bantam:request_log_lost_total", "Requests that the log has not, because it could not be written.", log.lost);
+  counter("bantam:request_log_files_total", "Files of the log that were put aside.", log.files);
+  gauge("bantam:most_logprobs", "Log probabilities that a client may ask for beside a token; -1: none, not even of the token.", options_.most_logprobs);
+  const Trace::Counts trace = trace_.counts();
+  gauge("bantam:trace_events", "Events that are kept for a trace.", trace.kept);
+  counter("bantam:trace_dropped_total", "Events that made room for newer ones.", trace.dropped);
+  return all;
+}
+
+}  // namespace bantam::server

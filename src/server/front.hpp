@@ -1,0 +1,70 @@
+// What stands in front of all handlers: who is let in, and what is kept of each request when it ends.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "server/breaker.hpp"
+#include "server/http.hpp"
+#include "server/rate_limits.hpp"
+#include "server/request_log.hpp"
+#include "server/request_record.hpp"
+#include "server/trace.hpp"
+
+namespace bantam::server {
+
+struct FrontOptions {
+  RateOptions rates = {};
+  BreakerOptions breaker = {};
+  RequestLogOptions log = {};
+  int most_logprobs = 100;      ///< beside a token; fewer: and none beside logit_bias; -1: no log probabilities and no logit_bias
+  std::string trace_file = {};  ///< written when the server ends; empty: events are kept while somebody asks for them
+};
+
+/// A line of /metrics.
+struct Figure {
+  std::string_view name, type, help;
+  double value;
+  std::string_view labels = {};
+};
+
+/// Safe from any thread.
+class Front {
+ public:
+  using Time = std::chrono::steady_clock::time_point;
+
+  Front(FrontOptions options, std::function<void(std::string_view)> note);
+
+  /// What a request that runs the model, or reads what somebody sent, is refused with, if it is. `headers` go with whatever is answered.
+  [[nodiscard]] std::optional<HttpReply> admit(const HttpRequest& request, const std::string& client, bool generates, HttpHeaders& headers, Time now);
+  /// A request that was let in: when its answer is whole, or nobody is left who could give one, it is counted, logged and drawn.
+  [[nodiscard]] std::shared_ptr<Exchange> follow(std::shared_ptr<Exchange> exchange, std::string client, bool generates);
+  /// One that was refused before it was read.
+  void refused(const HttpRequest& request, std::string client, int status);
+
+  [[nodiscard]] const FrontOptions& options() const noexcept { return options_; }
+  [[nodiscard]] std::vector<Figure> figures();
+  [[nodiscard]] Trace& trace() noexcept { return trace_; }
+  /// Writes FrontOptions::trace_file, and tells `note` why where that fails.
+  void save_trace() const;
+
+ private:
+  class Followed;
+  void ended(RequestRecord& record);
+  void log(const RequestRecord& record);
+
+  const FrontOptions options_;
+  const std::function<void(std::string_view)> note_;
+  RateLimits rates_;
+  Breaker breaker_;
+  Trace trace_;
+  RequestLog log_;
+  std::atomic<std::uint64_t> numbers_{0};
+};
+
+}  // namespace bantam::server

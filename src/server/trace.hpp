@@ -1,0 +1,57 @@
+// What happened when, as Chrome's and Perfetto's viewers draw it.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <deque>
+#include <mutex>
+#include <string>
+#include <string_view>
+
+#include "server/request_record.hpp"
+
+namespace bantam::server {
+
+/// The last events, in bounded memory. Safe from any thread.
+class Trace {
+ public:
+  using Time = std::chrono::steady_clock::time_point;
+  // Some minutes of a busy server, about 10 MB.
+  static constexpr std::size_t most_events = 100000;
+
+  explicit Trace(bool is_on) : watchers_(is_on ? 1 : 0) {}
+  /// Events are kept while anybody watches.
+  void watch();
+  void unwatch();
+
+  /// A request, with its phases inside.
+  void add(const RequestRecord& record);
+  /// A step of the scheduler over so many texts.
+  void add_step(Time begin, Time end, std::int64_t prompt_tokens, std::int64_t texts);
+
+  /// {"traceEvents": [...]}: those that ended at `since` or later.
+  [[nodiscard]] std::string json(Time since) const;
+  struct Counts {
+    std::size_t kept = 0;
+    std::uint64_t dropped = 0;  ///< older ones that made room
+  };
+  [[nodiscard]] Counts counts() const;
+
+ private:
+  struct Event {
+    std::string_view name;
+    Time begin, end;
+    std::uint64_t request = 0;  ///< 0: a step
+    std::int64_t prompt_tokens = 0, tokens = 0;
+    int status = 0;
+    std::string about = {};     ///< endpoint and model
+  };
+  void keep(Event event);
+
+  mutable std::mutex mutex_;
+  std::deque<Event> events_;
+  int watchers_;
+  std::uint64_t dropped_ = 0;
+};
+
+}  // namespace bantam::server

@@ -1,0 +1,125 @@
+"""`bantam serve` that protects itself, and is seen: limits of rate, of log probabilities, a breaker, a log, traces."""
+import json
+import time
+
+from serve_facts import CHAT, Server
+
+COMPLETION = {"prompt": "Once upon a time", "max_tokens": 4, "temperature": 0}
+
+
+def facts_rates(h, models):
+    with Server(h, "--rate-requests", "2", "--api-key", "one", "--api-key", "two") as s:
+        key = {"Authorization": "Bearer one"}
+        answers = [s.ask("/v1/completions", COMPLETION, headers=key) for _ in range(3)]
+        h.equal("as many requests as a minute has, then 429", [a.status for a in answers], [200, 200, 429])
+        h.equal("answers say what is left", [a.headers["x-ratelimit-remaining-requests"] for a in answers], ["1", "0", "0"])
+        h.fact("and when to come again", 1 <= int(answers[2].headers["Retry-After"]) <= 30, answers[2].headers)
+        h.equal("in the API's shape", answers[2].error["code"], "rate_limit_exceeded")
+        h.equal("streams have the headers, too", s.ask("/v1/completions", {**COMPLETION, "stream": True}, headers={"X-Api-Key": "two"}).headers["x-ratelimit-limit-requests"], "2")
+        h.equal("who looks is not counted", s.ask("/v1/models", headers=key).status, 200)
+        text = s.ask("/metrics", headers=key).body.decode()
+        h.fact("metrics count them", 'bantam:rate_limited_total{what="requests"} 1' in text, text)
+        h.equal("a wrong key spends nobody's", s.ask("/v1/completions", COMPLETION, headers={"X-Api-Key": "no"}).status, 401)
+        anthropic = s.ask("/v1/messages", {"max_tokens": 1, "messages": CHAT}, headers=key)
+        h.equal("Anthropic's clients get its error", (anthropic.status, anthropic.json["error"]["type"]), (429, "rate_limit_error"))
+    with Server(h, "--rate-tokens", "5") as s:
+        first, second = s.ask("/v1/completions", COMPLETION), s.ask("/v1/completions", COMPLETION)
+        h.equal("tokens are owed when they are known", (first.status, second.status), (200, 429))
+        h.equal("none are left then", second.headers["x-ratelimit-remaining-tokens"], "0")
+    with Server(h, "--rate-tokens", "5") as s:
+        answers = [s.ask("/v1/embeddings", {"input": "One two three four"}) for _ in range(2)]
+        h.equal("tokens of embeddings count", [a.status for a in answers], [200, 429])
+
+
+def facts_logits(h, models):
+    with Server(h, "--max-logprobs", "2") as s:
+        ask = {**COMPLETION, "logprobs": 2}
+        h.equal("as many log probabilities as the server gives", s.ask("/v1/completions", ask).status, 200)
+        h.equal("more are refused", s.ask("/v1/completions", {**ask, "logprobs": 3}).error["param"], "top_logprobs")
+        h.equal("in llama.cpp's words, too", s.ask("/completion", {"prompt": "x", "n_probs": 3}).status, 400)
+        h.equal("with biases none", s.ask("/v1/completions", {**ask, "logit_bias": {"5": 1}}).error["param"], "logit_bias")
+        h.equal("biases alone are taken", s.ask("/v1/completions", {**COMPLETION, "logit_bias": {"5": 1}}).status, 200)
+        h.equal("metrics say the limit", s.metric("bantam:most_logprobs"), 2)
+    with Server(h, "--no-logprobs") as s:
+        for path, body in [("/v1/completions", {**COMPLETION, "logprobs": 0}), ("/v1/chat/completions", {"messages": CHAT, "logprobs": True, "max_tokens": 1}),
+                           ("/completion", {"prompt": "x", "n_probs": 1}), ("/v1/completions", {**COMPLETION, "logit_bias": {"5": 1}})]:
+            h.equal(f"{path}: no log probabilities", s.ask(path, body).status, 400)
+        details = s.ask("/generate", {"inputs": "Once", "parameters": {"max_new_tokens": 2, "details": True}})
+        h.equal("details have none", [t["logprob"] for t in details.json["details"]["tokens"]], [None, None])
+
+
+def facts_log(h, models):
+    path = h.temporary("requests.jsonl")
+    with Server(h, "--request-log", path, "--api-key", "secret") as s:
+        key = {"X-Api-Key": "secret"}
+        s.ask("/v1/completions", COMPLETION, headers=key)
+        s.ask("/v1/chat/completions", {"messages": CHAT, "max_tokens": 3, "stream": True}, headers=key)
+        s.ask("/v1/completions", {"prompt": 1.5}, headers=key)
+        s.ask("/v1/completions", COMPLETION)
+        s.ask("/v1/models", headers=key)
+        s.end()
+    with open(path) as file:
+        text = file.read()
+    lines = [json.loads(line) for line in text.splitlines()]
+    h.equal("a line for each request", [(x["endpoint"], x["status"]) for x in lines],
+            [("/v1/completions", 200), ("/v1/chat/completions", 200), ("/v1/completions", 400), ("/v1/completions", 401)])
+    h.equal("clients by key or address", [x["client"] for x in lines], ["key 1", "key 1", "key 1", "127.0.0.1"])
+    h.equal("tokens", [x["completion_tokens"] for x in lines], [4, 3, 0, 0])
+    h.fact("and times", lines[0]["total_ms"] >= lines[0]["first_token_ms"] > 0 and lines[0]["prompt_tokens"] > 0, lines[0])
+    h.fact("neither keys nor texts", "secret" not in text and "Once" not in text, text)
+    with Server(h, "--request-log", path, "--log-texts") as s:
+        s.ask("/v1/completions", COMPLETION)
+        s.end()
+    with open(path) as file:
+        last = json.loads(file.read().splitlines()[-1])
+    h.fact("texts where they are asked for", "Once upon" in last["body"] and "choices" in last["answer"], last)
+    with Server(h, "--request-log", "/dev/full") as s:
+        for _ in range(3):
+            h.equal("a full disk hurts no request", s.ask("/v1/completions", COMPLETION).status, 200)
+        h.fact("is counted", s.wait_for("bantam:request_log_lost_total", 3))
+        s.end()
+        h.equal("and told once", sum("not logged" in line for line in s.lines), 1)
+
+
+def facts_breaker(h, models):
+    # No first token comes within a nanosecond: all are late.
+    with Server(h, "--breaker", "0.5", "--breaker-first-token", "1e-9", "--breaker-rest", "1") as s:
+        answers = [s.ask("/v1/completions", COMPLETION) for _ in range(12)]
+        h.equal("ten that come late, then none is let in", [a.status for a in answers], [200] * 10 + [503] * 2)
+        h.equal("with when to come again", answers[-1].headers["Retry-After"], "1")
+        h.equal("metrics say so", (s.metric("bantam:breaker_state"), s.metric("bantam:breaker_refused_total")), (2, 2))
+        h.equal("what needs no model is served", s.ask("/tokenize", {"content": "a"}).status, 200)
+        end = time.monotonic() + 30
+        while s.ask("/v1/completions", COMPLETION).status == 503 and time.monotonic() < end:
+            time.sleep(0.1)
+        h.equal("one is let through after a while, and opens it again", s.metric("bantam:breaker_opened_total"), 2)
+
+
+def check_trace(h, text, what):
+    events = json.loads(text)["traceEvents"]
+    open_phases, names = set(), set()
+    for e in events:
+        if e["ph"] == "b":
+            open_phases.add((e["id"], e["name"]))
+        elif e["ph"] == "e":
+            open_phases.remove((e["id"], e["name"]))
+        names.add(e["name"])
+    h.equal(f"{what}: phases end", open_phases, set())
+    return names
+
+
+def facts_traces(h, models):
+    path = h.temporary("trace.json")
+    with Server(h, "--trace", path) as s:
+        s.ask("/v1/completions", COMPLETION)
+        names = check_trace(h, s.ask("/debug/trace?seconds=0").body, "/debug/trace")
+        h.equal("seconds that make no sense", [s.ask(f"/debug/trace?{q}").status for q in ("seconds=x", "seconds=-1", "seconds=301", "minutes=1")], [400] * 4)
+        h.fact("events are counted", s.metric("bantam:trace_events") > 0)
+        s.end()
+    with open(path) as file:
+        names = check_trace(h, file.read(), "--trace")
+    h.fact("a request and its phases", {"request", "parse", "queue", "prompt", "generate", "answer"} <= names, names)
+    with Server(h) as s:
+        s.ask("/v1/completions", COMPLETION)
+        h.equal("nothing is kept where nobody asks", s.metric("bantam:trace_events"), 0)
+
