@@ -112,8 +112,10 @@ class ServedModel {
 
   void ask(HttpRequest request) {
     if (std::optional<HttpReply> refused = check_request(options_, request)) return check(request, *refused);
-    std::filesystem::remove_all(options_.slot_folder);
-    std::filesystem::create_directory(options_.slot_folder);
+    if (request.path.starts_with("/slots/")) {
+      std::filesystem::remove_all(options_.slot_folder);
+      std::filesystem::create_directory(options_.slot_folder);
+    }
     const auto answered = std::make_shared<Answered>();
     auto exchange = std::make_shared<KeptExchange>(request, answered);
     const server::Endpoint& endpoint = *server::find_endpoint(request);
@@ -133,7 +135,7 @@ class ServedModel {
  private:
   /// Whether there is an answer, or nobody left who could give one, after a while.
   static bool is_answered(Answered& answered) {
-    constexpr std::chrono::milliseconds patience{200};
+    constexpr std::chrono::milliseconds patience{50};
     std::unique_lock lock(answered.mutex);
     return answered.changed.wait_for(lock, patience, [&] { return answered.replies > 0 || answered.released; });
   }
