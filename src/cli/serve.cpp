@@ -46,6 +46,8 @@ struct ServeOptions {
   float breaker = 0, breaker_first_token = 0;
   std::int64_t breaker_window = 30, breaker_rest = 10;
   std::string trace;
+  std::int64_t probe = 0;
+  std::string probe_file;
 };
 
 void check_options(const ServeOptions& o) {
@@ -53,6 +55,7 @@ void check_options(const ServeOptions& o) {
     if (key.empty()) throw UsageError("--api-key: expected a key, found none");
   }
   if (o.breaker < 0 || o.breaker >= 1) throw UsageError(message("--breaker: expected a share from 0 to below 1, found ", o.breaker));
+  if (!o.probe_file.empty() && o.probe == 0) throw UsageError("--probe-file: expected --probe with it");
   if (!(o.breaker_first_token >= 0)) throw UsageError(message("--breaker-first-token: expected 0 or more seconds, found ", o.breaker_first_token));
   at_most_one(!o.chat_template.empty() + !o.chat_template_file.empty(), "--chat-template, --chat-template-file");
   try {
@@ -97,6 +100,7 @@ server::FrontOptions front_of(const ServeOptions& o) {
                   .most_bytes = static_cast<std::uint64_t>(o.log_size) << 20,
                   .kept = static_cast<int>(o.log_keep),
                   .has_texts = o.log_texts},
+          .probe = {.every = std::chrono::seconds(o.probe), .file = o.probe_file},
           .most_logprobs = o.no_logprobs ? -1 : static_cast<int>(o.most_logprobs),
           .trace_file = o.trace};
 }
@@ -196,6 +200,8 @@ void add_serve(CLI::App& app, Action& action) {
   add_number(verb, "--breaker-first-token", o->breaker_first_token, "a first token after so many seconds is a failure; 0: never");
   add_integer(verb, "--breaker-window", o->breaker_window, {1, 3600}, "seconds over which they are counted");
   add_integer(verb, "--breaker-rest", o->breaker_rest, {1, 3600}, "seconds until some are let in again to see");
+  add_integer(verb, "--probe", o->probe, {0, most_int}, "every so many seconds a fixed prompt; /health gets 503 where its text or logits are not what they were; 0: never");
+  add_text(verb, "--probe-file", o->probe_file, "FILE", "where these wait for the next start; without it those of the first probe are right");
   add_text(verb, "--trace", o->trace, "FILE", "what happened last, for Perfetto, when the server ends; /debug/trace?seconds=N shows it before");
   add_flag(verb, "--no-webui", o->no_page, "without the page at /");
   add_flag(verb, "--jinja", o->jinja, "nothing: templates are always Jinja");

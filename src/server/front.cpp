@@ -92,6 +92,7 @@ Front::Front(FrontOptions options, std::function<void(std::string_view)> note)
       note_(std::move(note)),
       rates_(options_.rates),
       breaker_(options_.breaker),
+      probe_(options_.probe, note_),
       trace_(!options_.trace_file.empty()),
       log_(options_.log, note_) {}
 
@@ -193,6 +194,12 @@ std::vector<Figure> Front::figures() {
   gauge("bantam:breaker_failed_share", "Of requests in the breaker's window, how many failed or came late.", breaker.share);
   counter("bantam:breaker_opened_total", "Times that the breaker opened.", breaker.opened);
   counter("bantam:breaker_refused_total", "Requests that it refused.", breaker.refused);
+  const Probe::Counts probes = probe_.counts();
+  gauge("bantam:probe_healthy", "0: the last probe found something else than it expects, or nothing.", probe_.complaint() ? 0 : 1);
+  counter("bantam:probes_total", "Probes, by what they found.", probes.same, "result=\"same\"");
+  counter("bantam:probes_total", "", probes.other, "result=\"other\"");
+  counter("bantam:probes_total", "", probes.failed, "result=\"failed\"");
+  counter("bantam:probes_total", "", probes.skipped, "result=\"skipped\"");
   const RequestLog::Counts log = log_.counts();
   counter("bantam:request_log_lines_total", "Requests that were logged.", log.written);
   counter("bantam:request_log_lost_total", "Requests that the log has not, because it could not be written.", log.lost);

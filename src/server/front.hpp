@@ -11,6 +11,7 @@
 
 #include "server/breaker.hpp"
 #include "server/http.hpp"
+#include "server/probe.hpp"
 #include "server/rate_limits.hpp"
 #include "server/request_log.hpp"
 #include "server/request_record.hpp"
@@ -22,6 +23,7 @@ struct FrontOptions {
   RateOptions rates = {};
   BreakerOptions breaker = {};
   RequestLogOptions log = {};
+  ProbeOptions probe = {};
   int most_logprobs = 100;      ///< beside a token; fewer: and none beside logit_bias; -1: no log probabilities and no logit_bias
   std::string trace_file = {};  ///< written when the server ends; empty: events are kept while somebody asks for them
 };
@@ -50,6 +52,7 @@ class Front {
   [[nodiscard]] const FrontOptions& options() const noexcept { return options_; }
   [[nodiscard]] std::vector<Figure> figures();
   [[nodiscard]] Trace& trace() noexcept { return trace_; }
+  [[nodiscard]] Probe& probe() noexcept { return probe_; }
   /// Writes FrontOptions::trace_file, and tells `note` why where that fails.
   void save_trace() const;
 
@@ -62,6 +65,7 @@ class Front {
   const std::function<void(std::string_view)> note_;
   RateLimits rates_;
   Breaker breaker_;
+  Probe probe_;
   Trace trace_;
   RequestLog log_;
   std::atomic<std::uint64_t> numbers_{0};

@@ -100,6 +100,7 @@ void apply_template(App& app, const std::shared_ptr<Exchange>& exchange) {
 
 void health(App& app, const std::shared_ptr<Exchange>& exchange) {
   if (app.draining) throw ApiError(503, "unavailable_error", "the server is shutting down");
+  if (const std::optional<std::string> complaint = app.front.probe().complaint()) throw ApiError(503, "unavailable_error", *complaint);
   app.answer(*exchange, Json{{"status", "ok"}});
 }
 

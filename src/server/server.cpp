@@ -22,6 +22,33 @@ constexpr std::string_view chatml =
     "{{ bos_token }}{% for message in messages %}{{ '<|im_start|>' + message['role'] + '\n' + (message['content'] or '') + '<|im_end|>\n' }}{% endfor %}"
     "{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}";
 
+SchedulerOptions with_trace(SchedulerOptions options, Front& front) {
+  options.on_pass = [&trace = front.trace()](const SchedulerPass& pass) { trace.add_step(pass.begin, pass.end, pass.prompt_tokens, pass.texts); };
+  return options;
+}
+
+/// Asks what the probe asks, and again after a while.
+void probe_now(App& app) {
+  Probe& probe = app.front.probe();
+  if (!probe.is_on()) return;
+  if (!app.engine.model().config().has_head) fail(Errc::unsupported, "probe: expected a model that writes texts, found one that makes embeddings");
+  const auto answer = std::make_shared<Probe::Answer>();
+  const auto judge = [&app, &probe, answer] { probe.judge(*answer, app.options.name, app.options.scheduler.kv); };
+  try {
+    const auto id = app.scheduler.submit(Probe::request(app.tokenizer(), app.scheduler.context()), [&app, answer, judge](const TextUpdate& update) {
+      answer->add(update);
+      if (update.end != TextEnd::running) app.http.post(judge);
+    });
+    if (!id) probe.skip();
+  } catch (const Error& error) {
+    answer->fail(error.what());
+    judge();
+  }
+  app.http.after(probe.every(), [&app] {
+    if (!app.draining) probe_now(app);
+  });
+}
+
 /// Threads for what takes longer than passing on: parsing, templates, tokens, grammars.
 constexpr std::size_t handler_threads = 2;
 
@@ -44,7 +71,7 @@ App::App(const ServerOptions& o, HttpServer& h, Front& f, const Model& model)
       http(h),
       front(f),
       engine(model, {.context = o.scheduler.context, .threads = o.threads}),
-      scheduler(engine, o.scheduler),
+      scheduler(engine, with_trace(o.scheduler, f)),
       grammars(model.tokenizer()),
       adapters(o.scheduler.adapters),
       template_source(!o.chat_template.empty()                     ? o.chat_template
@@ -82,7 +109,8 @@ Server::Server(ServerOptions options)
 Server::~Server() = default;
 
 int Server::run(const Model& model, const std::function<void(std::string_view)>& ready, const std::function<void(std::string_view)>& note) {
-  Front front(options_.front, note);
+  front_ = std::make_unique<Front>(options_.front, note);
+  Front& front = *front_;
   App app(options_, *http_, front, model);
   const CacheFile cache(app);
   cache.restore(note);
@@ -135,6 +163,7 @@ int Server::run(const Model& model, const std::function<void(std::string_view)>&
     return ApiError(status, type, std::string(what)).reply(path);
   };
   http_->listen(check, handle, refuse);
+  probe_now(app);
   ready(http_->url());
   http_->run();
   handlers.join();

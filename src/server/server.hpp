@@ -53,6 +53,7 @@ class Server {
 
  private:
   ServerOptions options_;
+  std::unique_ptr<Front> front_;  // outlives what connections still hold
   std::unique_ptr<HttpServer> http_;
 };
 

@@ -64,6 +64,7 @@ void Scheduler::Impl::generate_from_now(Text& text, std::vector<Text*>& generati
 
 bool Scheduler::Impl::pass(const std::vector<Text*>& texts, const std::vector<Engine::Sequence>& sequences, std::int64_t prompt_tokens) {
   const Stopwatch watch;
+  const auto begin = std::chrono::steady_clock::now();
   const auto sink = [&](std::int64_t i, std::int64_t, std::span<const float> row) {
     texts[static_cast<std::size_t>(i)]->session->state_->logits.assign(row.begin(), row.end());
   };
@@ -82,6 +83,7 @@ bool Scheduler::Impl::pass(const std::vector<Text*>& texts, const std::vector<En
     return false;
   }
   const double seconds = watch.seconds();
+  if (options.on_pass) options.on_pass({.begin = begin, .end = std::chrono::steady_clock::now(), .texts = std::ssize(texts), .prompt_tokens = prompt_tokens});
   counts.prompt_tokens += prompt_tokens;
   (prompt_tokens > 0 ? counts.prompt_seconds : counts.generate_seconds) += seconds;
   // What passes cost depends on how many tokens they have: those with enough of them tell.

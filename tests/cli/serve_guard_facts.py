@@ -1,5 +1,6 @@
 """`bantam serve` that protects itself, and is seen: limits of rate, of log probabilities, a breaker, a log, traces."""
 import json
+import re
 import time
 
 from serve_facts import CHAT, Server
@@ -118,8 +119,38 @@ def facts_traces(h, models):
         s.end()
     with open(path) as file:
         names = check_trace(h, file.read(), "--trace")
+    h.fact("the scheduler's passes", {"prompt piece", "decode"} <= names, names)
     h.fact("a request and its phases", {"request", "parse", "queue", "prompt", "generate", "answer"} <= names, names)
     with Server(h) as s:
         s.ask("/v1/completions", COMPLETION)
         h.equal("nothing is kept where nobody asks", s.metric("bantam:trace_events"), 0)
 
+
+
+def facts_probe(h, models):
+    path = h.temporary("probe.json")
+
+    def probed(model=None):
+        """Of a server that probed at least once: /health, and what it says."""
+        with Server(h, "--probe", "1", "--probe-file", path, "--alias", "m", model=model) as s:
+            end = time.monotonic() + 60
+            while time.monotonic() < end and not re.search(r'probes_total{result="(same|other|failed)"} [1-9]', s.ask("/metrics").body.decode()):
+                time.sleep(0.05)
+            answer, healthy = s.ask("/health"), s.metric("bantam:probe_healthy")
+            h.equal("an unhealthy server serves on", s.ask("/v1/completions", COMPLETION).status, 200)
+            s.end()
+            return answer.status, healthy, sum("the probe" in line for line in s.lines)
+
+    h.equal("the first answer is right", probed(), (200, 1, 0))
+    h.equal("and after the next start", probed(), (200, 1, 0))
+    with open(h.gguf("stories260k"), "rb") as file:
+        data = bytearray(file.read())
+    for at in range(len(data) // 2, len(data), 4096):
+        data[at] ^= 0x40
+    broken = h.temporary("broken.gguf")
+    with open(broken, "wb") as file:
+        file.write(data)
+    h.equal("a bit in each page of the weights is found, and told once", probed(broken), (503, 0, 1))
+    h.write("probe.json", json.dumps({**json.load(open(path)), "hash": "0"}))
+    h.equal("as is another hash", probed(), (503, 0, 1))
+    h.refuses(2, "serve", h.gguf("stories260k"), "--probe-file", path, says="--probe")

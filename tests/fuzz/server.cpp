@@ -176,8 +176,8 @@ class ServedModel {
   test::TinyModel tiny_{.dim = 8, .layers = 1, .heads = 2, .kv_heads = 1, .head_dim = 4, .ffn = 9, .vocab = 106, .context = 320};
   std::optional<Model> model_;
   server::ServerOptions options_;
-  std::optional<server::HttpServer> http_;
   std::optional<server::Front> front_;
+  std::optional<server::HttpServer> http_;
   std::optional<server::App> app_;
   std::thread thread_;
 };

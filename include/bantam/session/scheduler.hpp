@@ -16,6 +16,13 @@
 
 namespace bantam::inline v0 {
 
+/// A pass of a scheduler over the weights.
+struct SchedulerPass {
+  std::chrono::steady_clock::time_point begin = {}, end = {};
+  std::int64_t texts = 0;          ///< in it
+  std::int64_t prompt_tokens = 0;  ///< that were read; the other texts got a token each
+};
+
 struct SchedulerOptions {
   int parallel = 4;          ///< texts that are generated at once, 1 to 1024
   int queue = -1;            ///< requests that may be at hand beyond `parallel`; -1: four for each place
@@ -26,6 +33,8 @@ struct SchedulerOptions {
   StateMemory memory = {};   ///< in the same way, of each text, whether it runs or is kept
   /// Long prompts are read in pieces that take about so long, so that texts that are generated beside them go on.
   std::chrono::milliseconds step{200};
+  /// Called on the scheduler's thread after each pass; must not throw.
+  std::function<void(const SchedulerPass&)> on_pass = {};
 };
 
 /// One or several texts that somebody asks for.
