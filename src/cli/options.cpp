@@ -8,7 +8,7 @@
 #include "bantam/core/parallel.hpp"
 #include "bantam/io/scratch_file.hpp"
 #include "bantam/kernels/table.hpp"
-#include "fewer_experts.hpp"
+#include "other_experts.hpp"
 #include "fit.hpp"
 #include "io/posix.hpp"
 #include "memory_bound.hpp"
@@ -180,6 +180,13 @@ void add_loading(CLI::App& app, LoadingOptions& options) {
            "what the process may take: 12GiB; weights beyond it are read from the file as they are wanted, with the same results [what is free]");
   add_integer(app, "--experts", options.experts, {0, 1 << 20},
               "send tokens to so many experts: fewer are faster, and another model; says how far it is from the right one; 0: the model's number");
+  add_number(app, "--prefer-cached", options.cold.prefer_cached,
+             "of models whose experts are read from the file: take an expert in memory in place of one that is not where it scores more than 1 - this; "
+             "says how far that is from the right model; 0: off")
+      ->check(CLI::Range(0.0, 1.0));
+  add_number(app, "--drop-cold", options.cold.drop,
+             "leave out experts that are not in memory where they count less than this share of a token's; says how far that is, too; 0: off")
+      ->check(CLI::Range(0.0, 1.0));
   add_texts(app, "--lora", options.lora, "PATH[:SCALE]",
             "add a LoRA adapter to the weights: a folder of PEFT's or a GGUF file, so many times as much of it; may be repeated");
   add_gptq_zero(app, options.gptq_zero);
@@ -238,7 +245,7 @@ std::vector<AdaptedModel> load_together(std::span<const std::string> paths, cons
     // Nobody has asked for the longest text that a model was made for.
     const bool is_asked = texts.context > 0 || !options.memory.empty();
     if (text.limit > 0 && is_asked) note(message("bantam: keys and values beyond ", in_bytes(text.limit), " a text go to a file in ", ScratchFile::usual_folder().string()));
-    loaded.push_back({i == 0 && options.experts > 0 ? with_other_experts(model, options.experts) : std::move(model), {}, text});
+    loaded.push_back({i == 0 ? with_other_experts(model, options) : std::move(model), {}, text});
   }
   loaded[0].adapters = std::move(adapters);
   return loaded;

@@ -89,6 +89,7 @@ struct LoadingOptions {
   std::string gptq_zero;
   std::string memory;  ///< of the process; empty: what is free
   std::int64_t experts = 0;  ///< a token; 0: the model's
+  nn::ColdExperts cold;
   std::vector<std::string> lora;  ///< adapters, as parse_adapter() reads them
 };
 /// Tokens to hold within a bound of memory, at most, where nobody says: what they may take has to be known.

@@ -13,7 +13,13 @@ void ExpertCache::allocate(std::int64_t slots, std::size_t slot_bytes) {
   slot_bytes_ = slot_bytes;
   slots_.resize(static_cast<std::size_t>(slots));
   slot_of_.assign(experts_.size(), -1);
+  cold_.assign(experts_.size(), 1);
   memory_ = nn::allocate_blocks(slots_.size() * slot_bytes);
+}
+
+void ExpertCache::note(std::int64_t expert, std::int64_t slot) noexcept {
+  slot_of_[static_cast<std::size_t>(expert)] = slot;
+  cold_[static_cast<std::size_t>(expert)] = slot < 0 ? 1 : 0;
 }
 
 ExpertCache::Slot* ExpertCache::holder_of(std::int64_t expert) noexcept {
@@ -37,14 +43,14 @@ std::size_t ExpertCache::sort(std::span<std::int64_t> wanted) noexcept {
 void ExpertCache::begin(ReaderPool& readers, LayerWeights& layer, Slot& slot, std::int64_t expert) {
   if (slot.expert >= 0) {
     experts_[static_cast<std::size_t>(slot.expert)].place(layer, nullptr);
-    slot_of_[static_cast<std::size_t>(slot.expert)] = -1;
+    note(slot.expert, -1);
   }
   slot = {};
   slot.batch = readers.read(experts_[static_cast<std::size_t>(expert)].parts(), memory_of(slot), ReaderPool::Haste::wanted_now);
   slot.expert = expert;
   slot.used = slot.begun = calls_;
   slot.is_new = true;
-  slot_of_[static_cast<std::size_t>(expert)] = &slot - slots_.data();
+  note(expert, &slot - slots_.data());
 }
 
 /// Waits until it is there. What went wrong since an earlier call may be over by now: the slot is empty then, and it is read again.
@@ -56,7 +62,7 @@ void ExpertCache::settle(ReaderPool& readers, LayerWeights& layer, Slot& slot) {
     experts_[expert].place(layer, {memory_, memory_of(slot)});
     slot.batch = nullptr;
   } catch (...) {
-    slot_of_[expert] = -1;
+    note(slot.expert, -1);
     slot = {};
     if (is_of_this_call) throw;
   }

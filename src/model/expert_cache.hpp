@@ -20,6 +20,8 @@ class ExpertCache {
   void allocate(std::int64_t slots, std::size_t slot_bytes);
   [[nodiscard]] bool empty() const noexcept { return experts_.empty(); }
 
+  /// BlockSource::cold_experts().
+  [[nodiscard]] std::span<const std::uint8_t> cold() const noexcept { return cold_; }
   /// BlockSource::acquire_experts() for `layer`, which has the matrices of experts that are there, and no bytes for others.
   [[nodiscard]] std::size_t acquire(ReaderPool& readers, LayerWeights& layer, std::span<std::int64_t> wanted, ExpertCounts& counts);
 
@@ -32,6 +34,7 @@ class ExpertCache {
     bool is_new = false;                                   ///< nobody ran it yet
   };
 
+  void note(std::int64_t expert, std::int64_t slot) noexcept;
   [[nodiscard]] Slot* holder_of(std::int64_t expert) noexcept;
   [[nodiscard]] std::byte* memory_of(const Slot& slot) const noexcept { return memory_.get() + static_cast<std::size_t>(&slot - slots_.data()) * slot_bytes_; }
   std::size_t sort(std::span<std::int64_t> wanted) noexcept;
@@ -41,6 +44,7 @@ class ExpertCache {
   std::vector<StreamUnit> experts_;
   std::vector<Slot> slots_;
   std::vector<std::int64_t> slot_of_;  ///< of each expert; -1: none
+  std::vector<std::uint8_t> cold_;     ///< not 0: it has none
   std::shared_ptr<std::byte> memory_;
   std::size_t slot_bytes_ = 0;
   std::int64_t calls_ = 0;

@@ -751,7 +751,8 @@ void Forward::keep_inputs(const nn::Pass& pass) noexcept {
 /// Experts of layer `index`, as many at a time as are in memory.
 void Forward::run_experts(const nn::Pass& pass, const LayerWeights& w, std::int64_t index, bool shared, OutputRows out) {
   experts_->run(pass, w.experts, normed_, shared, out, routed_of(pass, w),
-                [&](std::span<std::int64_t> wanted) { return blocks_.acquire_experts(index, wanted); });
+                [&](std::span<std::int64_t> wanted) { return blocks_.acquire_experts(index, wanted); },
+                config_.router.cold.matter() ? blocks_.cold_experts(index) : std::span<const std::uint8_t>());
 }
 
 /// Experts beside an MLP whose outputs are in branch_, each normed by itself before they are added up.

@@ -153,6 +153,18 @@ Model Model::with_experts(std::int64_t used) const {
          most == 0 ? message(config.arch->name, ", which is none") : message(used));
   }
   config.router.used = used;
+  return with(config);
+}
+
+Model Model::with_cold_experts(nn::ColdExperts cold) const {
+  ModelConfig config = this->config();
+  if (!config.has_experts()) fail(Errc::invalid_argument, "cold experts: expected a mixture of experts, found ", config.arch->name, ", which is none");
+  config.router.cold = cold;
+  static_cast<void>(nn::Router(config.router));  // checks
+  return with(config);
+}
+
+Model Model::with(const ModelConfig& config) const {
   std::vector<std::int64_t> layers(static_cast<std::size_t>(config.layers));
   std::iota(layers.begin(), layers.end(), 0);
   Checkpoint held = Checkpoint::in_memory(data_->checkpoint, config, layers, data_->weights, data_->checkpoint.recipe());

@@ -179,6 +179,10 @@ std::size_t StreamedBlocks::acquire_experts(std::int64_t index, std::span<std::i
   return layer.experts.empty() ? wanted.size() : layer.experts.acquire(s.readers, layer.own, wanted, s.experts);
 }
 
+std::span<const std::uint8_t> StreamedBlocks::cold_experts(std::int64_t index) const noexcept {
+  return store_->layers[static_cast<std::size_t>(index)].experts.cold();
+}
+
 const MatrixSource* StreamedBlocks::table(Role role) const {
   const auto found = std::ranges::find(store_->tables, role, &std::pair<Role, const MatrixSource*>::first);
   return found == store_->tables.end() ? nullptr : found->second;

@@ -31,6 +31,23 @@ TEXT = pathlib.Path(__file__).resolve().parents[2] / "models" / "paragraph.txt"
 RUN = ["-p", "hello there, how are you", "-n", 12, "--temperature", 0, "--ignore-eos", "--json", "--stats", "--context", 64]
 
 
+def check_cold_experts(bantam, model, bound, stats):
+    """Experts that are passed over are not read, and how far that is from the model is said before."""
+    failures = []
+    for option in ("--prefer-cached", "--drop-cold"):
+        run = subprocess.run([bantam, "run", model, *map(str, RUN), option, "0.9", "--memory", str(bound)], capture_output=True, text=True)
+        if stats["expert_misses"] == 0:
+            expected = "found llama, which is none"
+            good = run.returncode == 1 and expected in run.stderr
+        else:
+            expected = fr"bantam: {option} 0.90: KL [0-9]+\.[0-9]{{4}} nats from the model, the same top token at [0-9]+ % of 64 positions\n"
+            good = run.returncode == 0 and re.search(expected, run.stderr) and json.loads(run.stdout)["stats"]["expert_misses"] < stats["expert_misses"]
+        if not good:
+            failures.append(f"{option}: expected {expected}, found {run.returncode}, {run.stderr!r}, {run.stdout!r}")
+            print(failures[-1])
+    return failures
+
+
 def check(bantam, model, share, adapter):
     weights = json.loads(subprocess.run([bantam, "inspect", model, "--json"], capture_output=True, text=True, check=True).stdout)["bytes"]
     bound = int(weights * share)
@@ -72,6 +89,7 @@ def check(bantam, model, share, adapter):
         if json.loads(out)[same] != expected or peak > ALLOWED * 2 * bound:
             failures.append(f"{verb} {more[0]}: {json.loads(out)[same]} of {expected}, {peak} bytes of {2 * bound}")
             print(failures[-1])
+    failures += check_cold_experts(bantam, model, bound, stats)
     low = subprocess.run([bantam, "run", model, *map(str, RUN), "--memory", str(bound // 6)], capture_output=True, text=True)
     if low.returncode != 1 or not re.fullmatch(r"bantam: .*expected (more than|at least) \d+ bytes.*, found .*\d+\n", low.stderr):
         failures.append(f"below the floor: {low.returncode}, {low.stderr!r}")

@@ -264,6 +264,47 @@ TEST_CASE("a session that is saved of a model in its file goes on with one in me
   CHECK(restored.tokens() == session.tokens());
 }
 
+TEST_CASE("cold experts are passed over where they are asked to be, token by token, and nowhere else") {
+  for (const ArchSpec* arch : architectures) {
+    if (!arch->has_experts()) continue;
+    CAPTURE(std::string(arch->name));
+    TinyModel tiny{.arch = arch, .layers = 4, .experts = 8, .experts_used = 2};
+    tiny.make();
+    const TemporaryFolder folder;
+    tiny.write_gguf(folder / "m.gguf");
+    const Model whole = Model::load(folder / "m.gguf"), streamed = load_within(folder / "m.gguf", least_of(folder / "m.gguf"));
+    if (!whole.config().has_experts()) continue;
+    const auto misses_of = [](const Model& model, std::vector<float>& logits) {
+      Engine engine(model, {.context = 64, .threads = 2});
+      nn::SequenceState state = engine.new_state("f32");
+      logits.clear();
+      const std::vector<TokenId> tokens = some_tokens(40);
+      for (const TokenId& token : tokens) {
+        const SequenceInput one[] = {{{&token, 1}, &state, 0}};
+        engine.run(one, [&](std::int64_t, std::int64_t, std::span<const float> row) { logits.insert(logits.end(), row.begin(), row.end()); }, yes);
+      }
+      return engine.stream_stats().expert_misses;
+    };
+    std::vector<float> exact, same, other;
+    (void)misses_of(whole, exact);
+    const std::int64_t misses = misses_of(streamed, same);
+    CHECK(same == exact);
+    for (const nn::ColdExperts cold : {nn::ColdExperts{.prefer_cached = 1}, nn::ColdExperts{.drop = 1}}) {
+      CHECK(misses_of(streamed.with_cold_experts(cold), other) < misses);
+      CHECK(other != exact);
+      CHECK(streamed.with_cold_experts(cold).fingerprint() == whole.fingerprint());
+      // Where nothing is cold, nothing is passed over.
+      (void)misses_of(whole.with_cold_experts(cold), same);
+      CHECK(same == exact);
+    }
+    has(error_of([&] { (void)whole.with_cold_experts({.drop = 1.5f}); }), "expected shares of 0 to 1 for cold experts, found 0 and 1.5");
+  }
+  const TinyModel dense = deep(&archs::llama);
+  const TemporaryFolder folder;
+  dense.write_gguf(folder / "m.gguf");
+  CHECK(error_of([&] { (void)Model::load(folder / "m.gguf").with_cold_experts({.drop = 0.5f}); }) == "cold experts: expected a mixture of experts, found llama, which is none");
+}
+
 /// Calls f(path, model, engine, logits) for models at their least memory, each in a file of its own.
 template <class F>
 void for_each_file(F&& f) {

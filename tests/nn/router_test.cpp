@@ -110,6 +110,81 @@ TEST_CASE("groups keep experts out that would have been chosen") {
   CHECK(of_one[0].expert == 2);
 }
 
+TEST_CASE("experts in memory take the places of cold ones that score little more, but for a token's best") {
+  for (const Published& p : published_routers) {
+    CAPTURE(std::string(p.model));
+    Random random(11);
+    const auto used = static_cast<std::size_t>(p.options.used), experts = static_cast<std::size_t>(p.options.experts);
+    const std::vector<float> bias = p.biased ? normal(experts, random, 0.1) : std::vector<float>();
+    nn::RouterOptions o = p.options;
+    const auto number_of = [](const std::vector<nn::RoutedExpert>& chosen, auto&& which) { return std::ranges::count_if(chosen, which); };
+    for (int token = 0; token < 30; ++token) {
+      const std::vector<float> logits = normal(experts, random, 2);
+      std::vector<std::uint8_t> cold(experts);
+      for (std::uint8_t& c : cold) c = random.uniform() < 0.7;
+      const auto is_cold = [&](const nn::RoutedExpert& one) { return cold[static_cast<std::size_t>(one.expert)] != 0; };
+      std::vector<nn::RoutedExpert> exact(used), found(used);
+      nn::Router(o).route(logits, bias, exact, cold);
+      CHECK(exact == routed(o, logits, bias));
+      // The more is asked for, the fewer are cold, down to the best.
+      auto before = number_of(exact, is_cold);
+      for (const float share : {0.2f, 0.6f, 1.0f}) {
+        o.cold = {.prefer_cached = share};
+        nn::Router(o).route(logits, bias, found, cold);
+        CHECK(number_of(found, is_cold) <= before);
+        before = number_of(found, is_cold);
+        CHECK(std::ranges::is_sorted(found, std::ranges::less_equal(), &nn::RoutedExpert::expert));
+      }
+      o.cold = {};
+      if (p.options.groups > 1 || p.biased) continue;  // groups may have too few, and a bias chooses on
+      const auto warm = std::ranges::count(cold, 0);
+      CHECK(before <= std::max<std::ptrdiff_t>(static_cast<std::ptrdiff_t>((used + 3) / 4), static_cast<std::ptrdiff_t>(used) - warm));
+      // Nobody is passed over where all are cold, or none is.
+      for (const std::uint8_t all : std::initializer_list<std::uint8_t>{0, 1}) {
+        o.cold = {.prefer_cached = 0.5f};
+        const std::vector<std::uint8_t> same(experts, all);
+        nn::Router(o).route(logits, {}, found, same);
+        if (bias.empty()) CHECK(found == exact);
+        o.cold = {};
+      }
+    }
+  }
+  // Scores of 0.4, 0.3, 0.2, 0.1: half as good is good enough, a third is not; the best stays.
+  const std::vector<float> logits = {std::log(0.4f), std::log(0.3f), std::log(0.2f), std::log(0.1f)};
+  for (const nn::RouterScore score : {nn::RouterScore::softmax, nn::RouterScore::softmax_of_chosen}) {
+    const nn::RouterOptions o{.score = score, .experts = 4, .used = 2, .cold = {.prefer_cached = 0.5f}};
+    const auto experts_of = [&](std::vector<std::uint8_t> cold) {
+      std::vector<nn::RoutedExpert> chosen(2);
+      nn::Router(o).route(logits, {}, chosen, cold);
+      return std::pair{chosen[0].expert, chosen[1].expert};
+    };
+    CHECK(experts_of({1, 1, 0, 0}) == std::pair{0, 2});
+    CHECK(experts_of({1, 1, 1, 0}) == std::pair{0, 1});
+    CHECK(experts_of({0, 1, 0, 1}) == std::pair{0, 2});
+  }
+}
+
+TEST_CASE("cold experts that count little are left out, and the others count as much more") {
+  const std::vector<float> logits = {std::log(0.4f), std::log(0.3f), std::log(0.2f), std::log(0.1f)};
+  const std::vector<std::uint8_t> cold = {1, 0, 1, 0};
+  std::vector<nn::RoutedExpert> chosen(3);
+  const auto weights = [&](float drop) {
+    nn::Router({.experts = 4, .used = 3, .renormalize = true, .cold = {.drop = drop}}).route(logits, {}, chosen, cold);
+    std::vector<float> all(4);
+    for (const nn::RoutedExpert& one : chosen) all[static_cast<std::size_t>(one.expert)] += one.weight;
+    return all;
+  };
+  const auto near = [](const std::vector<float>& found, const std::vector<float>& expected) {
+    for (std::size_t i = 0; i < 4; ++i) CHECK(found[i] == doctest::Approx(expected[i]));
+  };
+  near(weights(0), {4 / 9.f, 3 / 9.f, 2 / 9.f, 0});
+  near(weights(0.2f), {4 / 9.f, 3 / 9.f, 2 / 9.f, 0});
+  near(weights(0.25f), {4 / 7.f, 3 / 7.f, 0, 0});
+  CHECK(std::ranges::is_sorted(chosen, {}, &nn::RoutedExpert::expert));
+  // The one that counts most stays, and what is in memory.
+  near(weights(1), {4 / 7.f, 3 / 7.f, 0, 0});
+}
+
 TEST_CASE("logits that are no numbers, or far out, choose experts that exist") {
   constexpr float none = std::numeric_limits<float>::quiet_NaN(), infinite = std::numeric_limits<float>::infinity();
   for (const nn::RouterScore score : {nn::RouterScore::softmax, nn::RouterScore::sigmoid, nn::RouterScore::softmax_of_chosen, nn::RouterScore::sqrt_softplus, nn::RouterScore::in_turn}) {

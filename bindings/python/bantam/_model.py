@@ -6,7 +6,7 @@ import os
 from . import _bantam
 from ._chat import parse_reply, render
 from ._html import model_as_html
-from ._options import LoadOptions, ids_of, path_of, shown, takes, text_of
+from ._options import LoadOptions, ids_of, number_of, path_of, shown, takes, text_of
 
 
 class Tensor:
@@ -224,6 +224,13 @@ class Model:
     def with_experts(self, used):
         """The same weights with tokens that go to so many experts instead of the model's number: faster when fewer, and another model."""
         return Model(self._made.with_experts(used))
+
+    def with_cold_experts(self, *, prefer_cached=0.0, drop=0.0):
+        """The same weights with experts that are passed over where they would have to be read from the file first: faster, and another model.
+
+        prefer_cached: an expert in memory takes the place of one that is not where it scores more than 1 - prefer_cached of it, but for the best quarter
+        of a token's. drop: one that is not in memory is left out where it counts less than this share of the token's experts."""
+        return Model(self._made.with_cold_experts(number_of("prefer_cached", prefer_cached), number_of("drop", drop)))
 
     @property
     def config(self):

@@ -292,6 +292,11 @@ def text_of(name, value):
     return value
 
 
+def number_of(name, value):
+    """A number, or TypeError with the argument's name."""
+    return check_one(name, value, float, None)
+
+
 def ids_of(name, value):
     """Token ids as a list, or TypeError with the argument's name."""
     try:

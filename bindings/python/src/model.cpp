@@ -166,6 +166,7 @@ void bind_model(py::module_& m) {
       .def("save", [](const Model& model, const std::string& path) { model.save(path); }, py::arg("path"),
            py::call_guard<py::gil_scoped_release>())
       .def("with_experts", &Model::with_experts, py::arg("used"))
+      .def("with_cold_experts", [](const Model& model, float prefer_cached, float drop) { return model.with_cold_experts({.prefer_cached = prefer_cached, .drop = drop}); })
       .def_property_readonly("config", &config_of)
       .def_property_readonly("tokenizer", [](const Model& model) { return model.tokenizer(); })
       .def_property_readonly("nbytes", &Model::bytes)

@@ -90,6 +90,10 @@ class Models(Folder):
     def test_with_experts(self):
         with self.assertRaisesRegex(bantam.InvalidArgument, "expected a mixture of experts, found llama"):
             bantam.load(MODEL).with_experts(1)
+        with self.assertRaisesRegex(bantam.InvalidArgument, "expected a mixture of experts, found llama"):
+            bantam.load(MODEL).with_cold_experts(drop=0.1)
+        with self.assertRaisesRegex(TypeError, "drop"):
+            bantam.load(MODEL).with_cold_experts(drop="much")
 
     def test_errors_are_also_builtin(self):
         with self.assertRaisesRegex(FileNotFoundError, "no/such/model"):

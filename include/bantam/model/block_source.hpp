@@ -1,6 +1,7 @@
 // Where the weights of layers are had from: memory, a file, a model that is being changed.
 #pragma once
 
+#include <cstdint>
 #include <future>
 #include <memory>
 #include <span>
@@ -28,6 +29,11 @@ class BlockSource {
   [[nodiscard]] virtual std::size_t acquire_experts(std::int64_t layer, std::span<std::int64_t> wanted) const {
     (void)layer;
     return wanted.size();
+  }
+  /// Not 0 for experts of a layer that is held that acquire_experts() would have to read, (experts); empty: none. Until the next call of that.
+  [[nodiscard]] virtual std::span<const std::uint8_t> cold_experts(std::int64_t layer) const noexcept {
+    (void)layer;
+    return {};
   }
   /// Where rows of a table are looked up; null: in memory.
   [[nodiscard]] virtual const MatrixSource* table(Role role) const {

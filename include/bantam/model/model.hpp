@@ -62,6 +62,10 @@ class Model {
   /// The same weights with tokens that go to so many experts in place of config().router.used: faster when fewer, and another model. Throws
   /// invalid_argument for a model without experts, and unless each of its mixtures has as many.
   [[nodiscard]] Model with_experts(std::int64_t used) const;
+  /// The same weights with experts that are passed over where they would have to be read from the file first: faster, and another model, one that
+  /// depends on what was read before. Changes nothing where residency() has all experts in memory. Throws invalid_argument for a model without
+  /// experts, and for shares out of range.
+  [[nodiscard]] Model with_cold_experts(nn::ColdExperts cold) const;
   /// What of the weights is in memory; null: all of them.
   [[nodiscard]] const Residency* residency() const noexcept;
   /// Bytes of all weight matrices as they are in memory, or would be; what the model takes on disk is checkpoint().stored_bytes().
@@ -72,6 +76,8 @@ class Model {
 
  private:
   struct Data;
+  /// The same weights, for a config that differs in what it does with them.
+  [[nodiscard]] Model with(const ModelConfig& config) const;
   [[nodiscard]] static Model with(const Checkpoint& checkpoint, ModelWeights weights, std::string recipe_json, std::int64_t stored_bytes,
                                   std::optional<Residency> residency);
   explicit Model(std::shared_ptr<const Data> data) : data_(std::move(data)) {}

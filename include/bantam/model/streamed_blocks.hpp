@@ -24,6 +24,7 @@ class StreamedBlocks final : public BlockSource {
   /// Throws invalid_argument while handles of both slots' layers exist.
   [[nodiscard]] std::shared_ptr<const LayerWeights> acquire(std::int64_t layer) const override;
   [[nodiscard]] std::size_t acquire_experts(std::int64_t layer, std::span<std::int64_t> wanted) const override;
+  [[nodiscard]] std::span<const std::uint8_t> cold_experts(std::int64_t layer) const noexcept override;
   [[nodiscard]] const MatrixSource* table(Role role) const override;
   /// From any thread.
   [[nodiscard]] StreamStats stats() const;

@@ -37,14 +37,15 @@ class Experts {
     products_.reserve(2 * next_row_.size());
   }
   /// The first part of run(): the experts of each token.
-  void route(const Pass& pass, const ExpertsWeights& weights, const Activations& x, bool shared) noexcept;
+  void route(const Pass& pass, const ExpertsWeights& weights, const Activations& x, bool shared, std::span<const std::uint8_t> cold = {}) noexcept;
   /// out(t) = s(t) * out(t) + sum of weight_e * expert_e(x(t)) over the experts of token t, or of expert_e(weight_e x(t)):
   /// RouterOptions::scales_inputs. s(t) is 0 without `shared`: nothing was there before; else sigmoid(shared_gate x(t)), and 1 in a block
   /// without such a gate. x: floats (tokens, dim), at most as many as there is room for. `routed`: what the router reads, where it is not x.
   /// Experts are run in groups that `acquire` has in memory together, and added up at the end, which leaves the bits as they are. Eight
-  /// phases of the team's, twelve with latent experts, and a sort of O(tokens * used + experts) between. Throws what `acquire` throws.
+  /// phases of the team's, twelve with latent experts, and a sort of O(tokens * used + experts) between. `cold`: as Router::route() has it, for passes
+  /// of few tokens: those that could not touch all experts. Throws what `acquire` throws.
   void run(const Pass& pass, const ExpertsWeights& weights, const Activations& x, bool shared, OutputRows out, const Activations* routed = nullptr,
-           AcquireExperts acquire = all_in_memory);
+           AcquireExperts acquire = all_in_memory, std::span<const std::uint8_t> cold = {});
   /// The experts of the first tokens of the last pass, (tokens, used); those of one in the order of their numbers.
   [[nodiscard]] std::span<const RoutedExpert> routed(std::int64_t tokens) const noexcept {
     return std::span(routed_).first(static_cast<std::size_t>(tokens * options_.used));
@@ -260,15 +261,16 @@ inline void Experts::sort(std::int64_t tokens) noexcept {
   }
 }
 
-inline void Experts::route(const Pass& pass, const ExpertsWeights& weights, const Activations& x, bool shared) noexcept {
+inline void Experts::route(const Pass& pass, const ExpertsWeights& weights, const Activations& x, bool shared, std::span<const std::uint8_t> cold) noexcept {
   const std::int64_t tokens = x.tokens();
   const auto used = static_cast<std::size_t>(options_.used), experts = weights.experts.size();
   BANTAM_ASSERT(static_cast<std::size_t>(tokens) * used <= routed_.size());
+  if (static_cast<std::size_t>(tokens) * used > experts) cold = {};
   linear(pass, x, {{weights.router, values_of(weights.router_bias), logits_.output()}});
   pass.team.deal(tokens, pass.team.grain_of(tokens, 4), [&](Range part, int worker) {
     for (std::int64_t t = part.begin; t < part.end; ++t) {
       routers_[static_cast<std::size_t>(worker)].route({logits_.row(t), experts}, weights.selection_bias,
-                                                       std::span(routed_).subspan(static_cast<std::size_t>(t) * used, used));
+                                                       std::span(routed_).subspan(static_cast<std::size_t>(t) * used, used), cold);
       for (std::size_t i = 0; i < used && !weights.expert_scale.empty(); ++i) {
         RoutedExpert& one = routed_[static_cast<std::size_t>(t) * used + i];
         one.weight *= weights.expert_scale[static_cast<std::size_t>(one.expert)];
@@ -343,11 +345,11 @@ inline void Experts::run_group(const Pass& pass, const ExpertsWeights& weights, 
 }
 
 inline void Experts::run(const Pass& pass, const ExpertsWeights& weights, const Activations& x, bool shared, OutputRows out, const Activations* routed,
-                         AcquireExperts acquire) {
+                         AcquireExperts acquire, std::span<const std::uint8_t> cold) {
   const bool latent = !weights.latent_down.empty();
   const std::int64_t tokens = x.tokens(), dim = x.columns(), inner = inputs_.columns();
   BANTAM_ASSERT(inner == (latent ? weights.latent_down.rows() : dim));
-  route(pass, weights, routed != nullptr ? *routed : x, shared);
+  route(pass, weights, routed != nullptr ? *routed : x, shared, cold);
   sort(tokens);
   if (latent) narrow(pass, weights, x);
   for (std::span<std::int64_t> rest = chosen_; !rest.empty(); rest = rest.subspan(group_.size())) {

@@ -21,6 +21,19 @@ enum class RouterScore : std::uint8_t {
   in_turn,            ///< SparseMixer's (arXiv:2409.12136) once trained: the logits choose; one after the other counts as the softmax over those left that are near it
 };
 
+/// What routers do about experts that are cold: not in memory, and a read away (cache-conditional experts, arXiv:2412.00099). It makes another
+/// model, one that depends on what was read before. Off where both are 0.
+struct ColdExperts {
+  /// 0 to 1. An expert in memory takes the place of a cold one where it scores more than 1 - this of it. The best quarter of a token's experts,
+  /// rounded up, stay whoever they are.
+  float prefer_cached = 0;
+  /// 0 to 1. A cold expert that counts less than this share of what the token's experts count together is left out, and the others count as
+  /// much more; the one that counts most stays.
+  float drop = 0;
+  [[nodiscard]] bool matter() const noexcept { return prefer_cached > 0 || drop > 0; }
+  bool operator==(const ColdExperts&) const = default;
+};
+
 /// The published routers as one: score, choose by score + bias among the best groups, weigh by score.
 struct RouterOptions {
   RouterScore score = RouterScore::softmax;
@@ -33,6 +46,7 @@ struct RouterOptions {
   float scale = 1;               ///< and multiplied by this
   float jitter = 0.01F;          ///< of RouterScore::in_turn: near is (best - x) / max(|x|, best) <= 2 jitter
   bool scales_inputs = false;    ///< weights multiply what experts read, not what they make (Llama 4)
+  ColdExperts cold = {};
   bool operator==(const RouterOptions&) const = default;
 };
 
@@ -50,12 +64,17 @@ class Router {
 
   /// Writes the `used` experts of a token to `chosen`, in the order of their numbers, in which their outputs are added. Of equal experts
   /// and groups the first is taken; a logit that is not a number is the least. logits: (experts of the layer). `selection_bias`: as many,
-  /// added to scores when experts are chosen, not when they are weighed (DeepSeek V3, eq. 16); or empty. O(experts), and no memory is taken.
-  void route(std::span<const float> logits, std::span<const float> selection_bias, std::span<RoutedExpert> chosen) noexcept;
+  /// added to scores when experts are chosen, not when they are weighed (DeepSeek V3, eq. 16); or empty. `cold`: as many, not 0 where an expert
+  /// is cold; or empty: none is. An expert that is left out for being cold gives its place to the one that counts most, which counts nothing
+  /// there. O(experts), and no memory is taken.
+  void route(std::span<const float> logits, std::span<const float> selection_bias, std::span<RoutedExpert> chosen,
+             std::span<const std::uint8_t> cold = {}) noexcept;
 
  private:
   void score(std::span<const float> logits) noexcept;
   void leave_out_groups() noexcept;
+  void handicap(std::span<const std::uint8_t> cold, std::span<RoutedExpert> sacred) noexcept;
+  void drop(std::span<const std::uint8_t> cold, std::span<RoutedExpert> chosen) const noexcept;
   void choose(std::span<RoutedExpert> chosen) const noexcept;
   void weigh(std::span<RoutedExpert> chosen) noexcept;
   void weigh_in_turn(std::span<RoutedExpert> chosen) noexcept;
@@ -80,14 +99,18 @@ inline Router::Router(const RouterOptions& options) : options_(options) {
   expect(o.groups > 0 && o.experts % o.groups == 0, "groups that divide ", o.experts, " experts, found ", o.groups);
   expect(o.groups_used > 0 && o.groups_used <= o.groups, "1 to ", o.groups, " groups a token, found ", o.groups_used);
   expect(o.used <= o.experts / o.groups * o.groups_used, o.used, " experts or more in ", o.groups_used, " groups, found ", o.experts / o.groups * o.groups_used);
+  const auto is_share = [](float x) { return x >= 0 && x <= 1; };
+  expect(is_share(o.cold.prefer_cached) && is_share(o.cold.drop), "shares of 0 to 1 for cold experts, found ", o.cold.prefer_cached, " and ", o.cold.drop);
   expect(o.groups == 1 || (o.group_best > 0 && o.group_best <= 2 && o.group_best <= o.experts / o.groups), "groups that count as 1 or 2 of their experts, found ", o.group_best);
   scores_.reserve(static_cast<std::size_t>(o.experts));
   selection_.reserve(scores_.capacity());
   groups_.resize(static_cast<std::size_t>(o.groups));
 }
 
-inline void Router::route(std::span<const float> logits, std::span<const float> selection_bias, std::span<RoutedExpert> chosen) noexcept {
+inline void Router::route(std::span<const float> logits, std::span<const float> selection_bias, std::span<RoutedExpert> chosen,
+                          std::span<const std::uint8_t> cold) noexcept {
   BANTAM_ASSERT(static_cast<std::int64_t>(logits.size()) <= options_.experts && (selection_bias.empty() || selection_bias.size() == logits.size()));
+  BANTAM_ASSERT(cold.empty() || cold.size() == logits.size());
   scores_.resize(logits.size());
   selection_.resize(logits.size());
   score(logits);
@@ -96,8 +119,10 @@ inline void Router::route(std::span<const float> logits, std::span<const float> 
     selection_[e] = std::isnan(value) ? least : value;
   }
   if (options_.groups_used < options_.groups) leave_out_groups();
+  if (!cold.empty() && options_.cold.prefer_cached > 0) handicap(cold, chosen.first((chosen.size() + 3) / 4));
   choose(chosen);
   weigh(chosen);
+  if (!cold.empty() && options_.cold.drop > 0) drop(cold, chosen);
 }
 
 inline void Router::score(std::span<const float> logits) noexcept {
@@ -142,6 +167,36 @@ inline void Router::leave_out_groups() noexcept {
     if (better < options_.groups_used) continue;
     std::fill_n(selection_.begin() + static_cast<std::ptrdiff_t>(g) * size, size, least);
   }
+}
+
+/// Cold experts but for the best, which are written to `sacred`, are chosen by 1 - prefer_cached of their scores. Where logits choose, the
+/// scores are e^logit.
+inline void Router::handicap(std::span<const std::uint8_t> cold, std::span<RoutedExpert> sacred) noexcept {
+  const bool by_logits = options_.score == RouterScore::softmax_of_chosen || options_.score == RouterScore::in_turn;
+  const float share = options_.cold.prefer_cached, less = std::log1p(-share);
+  choose(sacred);
+  std::size_t next = 0;
+  for (std::size_t e = 0; e < cold.size(); ++e) {
+    if (next < sacred.size() && static_cast<std::size_t>(sacred[next].expert) == e) {
+      ++next;
+    } else if (cold[e] != 0 && selection_[e] > least) {
+      selection_[e] += by_logits ? less : -share * scores_[e];
+    }
+  }
+}
+
+inline void Router::drop(std::span<const std::uint8_t> cold, std::span<RoutedExpert> chosen) const noexcept {
+  const RoutedExpert most = *std::ranges::max_element(chosen, {}, &RoutedExpert::weight);
+  double sum = 0, kept = 0;
+  for (const RoutedExpert& one : chosen) sum += one.weight;
+  const double least_weight = sum * options_.cold.drop;
+  for (RoutedExpert& one : chosen) {
+    if (one.expert != most.expert && cold[static_cast<std::size_t>(one.expert)] != 0 && one.weight < least_weight) one = {most.expert, 0.0F};
+    kept += one.weight;
+  }
+  if (!(kept > 0) || kept == sum) return;
+  for (RoutedExpert& one : chosen) one.weight = static_cast<float>(one.weight / kept * sum);
+  std::ranges::sort(chosen, {}, &RoutedExpert::expert);
 }
 
 /// The largest of selection_, sorted as they come, then by number. What a group left out may come last, where all there is is least.
