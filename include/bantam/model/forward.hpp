@@ -97,6 +97,9 @@ class Forward {
   /// phases that end in about a microsecond, and one thread reads 25 to 60 bytes a nanosecond from its caches.
   static constexpr std::int64_t worth_sharing = 512 << 10;
 
+  /// Logits computed at once: a panel of the head is read once for this many tokens.
+  static constexpr std::int64_t outputs_at_once = 16;
+
   void serve(const LayerWeights& w, std::int64_t index);
   [[nodiscard]] std::shared_ptr<const LayerWeights> acquire(std::int64_t layer);
   /// The block of a layer's first half; null: it has none.

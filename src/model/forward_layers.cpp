@@ -1,0 +1,260 @@
+// Layers: branches on the residual stream, in phases that are dealt out to the team one after another.
+#include <cmath>
+
+#include "bantam/model/forward.hpp"
+
+namespace bantam::inline v0 {
+
+/// The rotations of some rows' positions.
+void Forward::find_angles(Range rows) noexcept {
+  for (const auto& mixer : mixers_) {
+    if (mixer) mixer->find_angles(rows_, rows);
+  }
+}
+
+/// residual = rows of the embedding, or those that came in their place.
+void Forward::embed(Team& team) noexcept {
+  const auto scale = static_cast<float>(config_.scales.embedding);
+  pass_on(team).for_rows([&](Range part, int worker) {
+    for (std::int64_t t = part.begin; t < part.end; ++t) {
+      const std::span row(residual_.data() + t * config_.dim, static_cast<std::size_t>(config_.dim));
+      const RowInput& input = inputs_[static_cast<std::size_t>(t)];
+      RowCodes& codes = codes_[static_cast<std::size_t>(worker)];
+      if (input.embedding != nullptr) {
+        std::ranges::copy_n(input.embedding, config_.dim, row.begin());
+      } else {
+        embedding_.copy(t, input.id, row, codes);
+        for (std::size_t c = 0; scale != 1 && c < row.size(); ++c) row[c] *= scale;
+      }
+      const std::span scratch(position_rows_[static_cast<std::size_t>(worker)].data(), weights_.position_embedding.empty() ? 0 : row.size());
+      place_embedding(kernels_, config_, weights_, stack_, rows_[static_cast<std::size_t>(t)].position, input.type, row, scratch, codes);
+    }
+    find_angles(part);
+  });
+  if (!per_layer_) return;
+  const nn::Pass pass = pass_on(team);
+  pass.for_rows([&](Range part, int) {
+    for (std::int64_t t = part.begin; t < part.end; ++t) {
+      std::copy_n(residual_.data() + t * config_.dim, config_.dim, normed_.row(t));
+      normed_.quantize_row(kernels_, t);
+      normed_.gather_row(kernels_, {&weights_.per_layer_projection}, t);
+    }
+  });
+  // Rows that came in the place of a token's are taken for those of the first, which pads.
+  per_layer_->embed(pass, weights_.per_layer_projection, weights_.per_layer_norm, normed_, [&](std::int64_t t, std::span<float> out, RowCodes& codes) {
+    per_layer_embedding_.copy(t, inputs_[static_cast<std::size_t>(t)].id, out, codes);
+  });
+}
+
+/// What a branch made waits until the next one settles it row by row, for a barrier less.
+void Forward::add_later(nn::RowBuffer& rows, const std::vector<float>& norm, const std::vector<float>& bias, double scale) noexcept {
+  Pending& p = pending_[pending_count_++];
+  p.rows = &rows;
+  p.scale = static_cast<float>(config_.scales.residual * scale);
+  p.norm.assign(norm.begin(), norm.end());  // there is room
+  p.bias.assign(bias.begin(), bias.end());
+}
+void Forward::add_later(nn::RowBuffer& rows, const LayerWeights& w, Half half) noexcept {
+  half == Half::mixer   ? add_later(rows, w.attention_out_norm, w.attention_out_norm_bias)
+  : half == Half::cross ? add_later(rows, w.cross_out_norm, w.cross_out_norm_bias)
+                        : add_later(rows, w.ffn_out_norm, w.ffn_out_norm_bias, config_.scales.down);
+}
+
+/// Adds what waits to a row of the residual stream.
+void Forward::settle(std::int64_t row) noexcept {
+  float* x = residual_.data() + row * config_.dim;
+  for (const Pending& p : std::span(pending_).first(pending_count_)) {
+    float* more = p.rows->row(row);
+    if (!p.norm.empty() && !config_.arch->norms_sums) normalize_row(kernels_, config_, more, p.norm, p.bias, more);
+    if (p.scale != 1) {
+      for (std::int64_t c = 0; c < config_.dim; ++c) more[c] *= p.scale;
+    }
+    kernels_.add(x, more, config_.dim);
+    if (!p.norm.empty() && config_.arch->norms_sums) normalize_row(kernels_, config_, x, p.norm, p.bias, x);
+  }
+  if (pending_scale_ == 1) return;
+  for (std::int64_t c = 0; c < config_.dim; ++c) x[c] *= pending_scale_;
+}
+
+/// The same of a block that is run alone, for all rows, and its outputs.
+void Forward::settle_in(std::span<float> hidden) noexcept {
+  pass_on(team_).for_rows([&](Range part, int) {
+    for (std::int64_t t = part.begin; t < part.end; ++t) settle(t);
+    std::copy_n(residual_.data() + part.begin * config_.dim, (part.end - part.begin) * config_.dim, hidden.data() + part.begin * config_.dim);
+  });
+  settled();
+}
+
+/// Some layers of the rows of this pass; what they add is in residual_.
+void Forward::layers(Range which, KeepGoing keep_going) {
+  const std::int64_t tokens = std::ssize(rows_);
+  Team& team = team_for(weights_.streamed_bytes / config_.layers * tokens);
+  const nn::Pass pass = pass_on(team);
+  settled();
+  if (!adapted_.empty()) adapt_model({});
+  embed(team);
+  for (std::int64_t i = which.begin; i < which.end; ++i) {
+    if (tokens > 1 && !keep_going(tokens * (i - which.begin) / (which.end - which.begin))) {
+      stopped_ = true;
+      return;
+    }
+    const std::shared_ptr<const LayerWeights> w = acquire(i);
+    // After the last comes the first of the next pass, which is not an encoder's.
+    blocks_.prefetch(i + 1 < config_.layers ? i + 1 : config_.encoder_layers);
+    if (!adapted_.empty()) adapt_layer(i, *w);
+    if (!stored_keys_.empty()) acquire_keys(i);
+    // What layer i of the model keeps of a sequence is at place i of its states.
+    mix(pass, *w, i, config_.kv_place(i), nn::to_the_end);
+    cross(pass, *w, i, nn::to_the_end);
+    feed_forward(pass, *w, i, config_.arch->parallel, nn::to_the_end);
+    end_layer(pass, *w, per_layer_ ? per_layer_->of_layer(i) : FloatRows(), nn::to_the_end);
+  }
+  pass.for_rows([&](Range part, int) {
+    for (std::int64_t t = part.begin; t < part.end; ++t) settle(t);
+  });
+  settled();
+}
+
+/// normed = norm(residual), times `scales` where there are some, rounded too, for `readers`; what waits is added first, unless the branch is
+/// `beside` the one before.
+void Forward::normalize(const nn::Pass& pass, const std::vector<float>& weight, const std::vector<float>& bias, bool beside, const nn::Readers& readers,
+                        std::span<const float> scales) noexcept {
+  pass.for_rows([&](Range part, int) {
+    for (std::int64_t t = part.begin; t < part.end; ++t) {
+      if (!beside) settle(t);
+      normalize_row(kernels_, config_, residual_.data() + t * config_.dim, weight, bias, normed_.row(t));
+      for (std::int64_t c = 0; !scales.empty() && c < config_.dim; ++c) normed_.row(t)[c] *= scales[static_cast<std::size_t>(t)];
+      normed_.quantize_row(kernels_, t);
+      normed_.gather_row(kernels_, readers, t);
+    }
+  });
+  if (!beside) settled();
+}
+
+const nn::Activations* Forward::routed_of(const nn::Pass& pass, const LayerWeights& w) noexcept {
+  const std::vector<float>& scale = w.experts.router_scale;
+  if (config_.arch->routes_inputs) return &routed_;
+  if (scale.empty()) return nullptr;
+  const float shrink = 1 / std::sqrt(static_cast<float>(config_.dim));
+  pass.for_rows([&](Range part, int) {
+    for (std::int64_t t = part.begin; t < part.end; ++t) {
+      float* row = routed_.row(t);
+      kernels_.rms_norm(residual_.data() + t * config_.dim, scale.data(), static_cast<float>(config_.norm_eps), row, config_.dim);
+      for (std::int64_t c = 0; c < config_.dim; ++c) row[c] *= shrink;
+    }
+  });
+  return &routed_;
+}
+
+/// Leaves what a layer reads to its router.
+void Forward::keep_inputs(const nn::Pass& pass) noexcept {
+  pass.for_rows([&](Range part, int) {
+    for (std::int64_t t = part.begin; t < part.end; ++t) {
+      settle(t);
+      std::copy_n(residual_.data() + t * config_.dim, config_.dim, routed_.row(t));
+    }
+  });
+  settled();
+}
+
+/// Experts of layer `index`, as many at a time as are in memory.
+void Forward::run_experts(const nn::Pass& pass, const LayerWeights& w, std::int64_t index, bool shared, OutputRows out) {
+  experts_->run(pass, w.experts, normed_, shared, out, routed_of(pass, w),
+                [&](std::span<std::int64_t> wanted) { return blocks_.acquire_experts(index, wanted); },
+                config_.router.cold.matter() ? blocks_.cold_experts(index) : std::span<const std::uint8_t>());
+}
+
+/// Experts beside an MLP whose outputs are in branch_, each normed by itself before they are added up.
+void Forward::add_apart(const nn::Pass& pass, const LayerWeights& w, std::int64_t index, bool has_mlp) {
+  pass.for_rows([&](Range part, int) {
+    for (std::int64_t t = part.begin; t < part.end; ++t) normalize_row(kernels_, config_, residual_.data() + t * config_.dim, w.expert_norm, {}, normed_.row(t));
+  });
+  run_experts(pass, w, index, false, beside_.output());
+  pass.for_rows([&](Range part, int) {
+    for (std::int64_t t = part.begin; t < part.end; ++t) {
+      float *sum = branch_.row(t), *experts = beside_.row(t);
+      normalize_row(kernels_, config_, experts, w.expert_out_norm, {}, experts);
+      if (has_mlp) {
+        normalize_row(kernels_, config_, sum, w.mlp_out_norm, {}, sum);
+        kernels_.add(sum, experts, config_.dim);
+      } else {
+        std::copy_n(experts, config_.dim, sum);
+      }
+    }
+  });
+}
+
+/// What comes behind the halves: a per-layer embedding, whose gate reads the residual stream as it is, and a scale of all.
+void Forward::end_layer(const nn::Pass& pass, const LayerWeights& w, const FloatRows& embeddings, int until) noexcept {
+  if (!w.per_layer.gate.empty()) {
+    pass.for_rows([&](Range part, int) {
+      for (std::int64_t t = part.begin; t < part.end; ++t) {
+        settle(t);
+        std::copy_n(residual_.data() + t * config_.dim, config_.dim, normed_.row(t));
+        normed_.quantize_row(kernels_, t);
+        normed_.gather_row(kernels_, {&w.per_layer.gate}, t);
+      }
+    });
+    settled();
+    if (until == 0) return;
+    per_layer_->hide(pass, w.per_layer, normed_, embeddings);
+    if (until != nn::to_the_end) return;
+    per_layer_->project(pass, w.per_layer, branch_.output());
+    add_later(branch_, w.per_layer.norm);
+  }
+  if (until == nn::to_the_end && !w.layer_scale.empty()) pending_scale_ = w.layer_scale[0];
+}
+
+/// The first half of layer `index`, whose state of a sequence is at `place`, as far as `until`.
+void Forward::mix(const nn::Pass& pass, const LayerWeights& w, std::int64_t index, std::int64_t place, int until) noexcept {
+  nn::Mixer* const mixer = mixer_of(index);
+  if (mixer == nullptr) return;
+  const LayerSpec& spec = config_.layer(index);
+  if (config_.arch->routes_inputs) keep_inputs(pass);
+  normalize(pass, w.attention_norm, w.attention_norm_bias, false, mixer->readers(w));
+  mixer->run(pass, w, {.place = place, .window = spec.window, .rope = spec.rope}, normed_, branch_.output(), until);
+  if (until == nn::to_the_end) add_later(branch_, w, Half::mixer);
+}
+
+/// What a decoder's layer reads of an encoder, whose keys and values are at `place` of the state, as far as `until`.
+void Forward::cross(const nn::Pass& pass, const LayerWeights& w, std::int64_t place, int until) noexcept {
+  if (w.cross.o.empty()) return;
+  normalize(pass, w.cross_norm, w.cross_norm_bias, false, nn::CrossAttention::readers(w.cross));
+  if (until <= 1) return;  // keys and values are made before
+  cross_->run(pass, w.cross, place, normed_, branch_.output(), until);
+  if (until == nn::to_the_end) add_later(branch_, w, Half::cross);
+}
+
+/// The second half: an MLP, experts, or both side by side. `beside`: it reads the state that attention read.
+void Forward::feed_forward(const nn::Pass& pass, const LayerWeights& w, std::int64_t index, bool beside, int until, std::span<const float> scales) {
+  if (!config_.layer(index).has_feed_forward()) return;
+  const bool has_mlp = !w.mlp.down.empty();
+  const bool own_norm = !config_.arch->parallel || !w.ffn_norm.empty();
+  nn::RowBuffer& out = beside ? beside_ : branch_;
+  const bool latent = is_latent_expert(w);
+  const nn::Readers readers = latent ? nn::LatentExpert::readers(w.experts) : has_mlp ? nn::Mlp::readers(w.mlp) : nn::Readers{};
+  // Beside attention and without a norm of its own it reads what attention read, rounded, too; but for orders of columns.
+  if (own_norm || !beside || normed_.has_orders()) {
+    normalize(pass, own_norm ? w.ffn_norm : w.attention_norm, own_norm ? w.ffn_norm_bias : w.attention_norm_bias, beside, readers, scales);
+  }
+  if (latent) {
+    latent_expert_->narrow(pass, w.experts, w.mlp, normed_);
+    if (until == 0) return;
+    latent_expert_->hide(pass, w.mlp);
+    if (until != nn::to_the_end) return;
+    latent_expert_->project(pass, w.experts, w.mlp, out.output());
+    return add_later(out, w, Half::feed_forward);
+  }
+  if (until == 0) return;
+  if (has_mlp) mlp_.hide(pass, w.mlp, normed_);
+  if (until != nn::to_the_end) return;
+  if (has_mlp) mlp_.project(pass, w.mlp, out.output());
+  if (are_apart(w)) {
+    add_apart(pass, w, index, has_mlp);
+  } else if (!w.experts.experts.empty()) {
+    run_experts(pass, w, index, has_mlp, out.output());
+  }
+  add_later(out, w, Half::feed_forward);
+}
+
+}  // namespace bantam::inline v0

@@ -1,0 +1,112 @@
+// Halves of layers, and the head, run alone: for calibration, which goes through a model layer by layer.
+#include <numeric>
+
+#include "bantam/model/forward.hpp"
+
+namespace bantam::inline v0 {
+
+void Forward::run_part(const LayerWeights& w, std::int64_t index, Half half, int until, std::span<float> hidden, const BesideStates& beside) {
+  // Most layers have nothing behind their halves.
+  if (half == Half::end && w.per_layer.gate.empty() && w.layer_scale.empty()) return;
+  if (half == Half::cross && w.cross.o.empty()) return;
+  const std::int64_t tokens = static_cast<std::int64_t>(hidden.size()) / config_.dim;
+  const bool parallel = config_.arch->parallel, ends = until == nn::to_the_end;
+  serve(w, index);
+  const bool reads = half == Half::mixer && config_.layer(index).kv_layer >= 0;
+  const bool kept = half == Half::mixer && beside.keys != nullptr;
+  nn::SequenceState& state = kept ? *beside.keys : part_state_.emplace(config_.new_layer_state("f32", index));
+  if (!reads) {
+    state.truncate(0);
+    state.extend(tokens);
+  }
+  BANTAM_ASSERT(state.tokens() == tokens);
+  rows_.clear();
+  for (std::int64_t t = 0; t < tokens; ++t) rows_.push_back({t});
+  sequences_.assign(1, {&state, 0, tokens, 0});
+  resize(tokens);
+  nn::Mixer* const mixer = mixer_of(index);
+  if (mixer != nullptr) mixer->plan(tokens, sequences_);
+  part_inputs_ = ends ? nullptr : half == Half::feed_forward && is_latent_expert(w) ? &latent_expert_->inputs(until) : &inputs_of(index, half, until);
+  settled();
+  std::copy_n(hidden.data(), hidden.size(), residual_.data());
+  for (std::int64_t t = 0; !beside.layer_inputs.empty() && t < tokens; ++t) std::copy_n(beside.layer_inputs.data() + t * config_.dim, config_.dim, routed_.row(t));
+  const nn::Pass pass = pass_on(team_);
+  // Where both halves read the same state, what they add is added at the end of the second.
+  if (parallel && half == Half::mixer && ends) return;
+  if (half == Half::mixer || (parallel && ends)) {
+    pass.for_rows([&](Range part, int) {
+      if (mixer != nullptr) mixer->find_angles(rows_, part);
+    });
+    mix(pass, w, index, 0, half == Half::mixer ? until : nn::to_the_end);
+  }
+  if (half == Half::cross) {
+    read_source(w, beside.source);
+    cross(pass, w, 0, until);
+  }
+  if (half == Half::feed_forward) feed_forward(pass, w, index, parallel && ends, until, beside.input_scales);
+  if (half == Half::end) end_layer(pass, w, {beside.embeddings.data(), config_.per_layer_dim}, until);
+  if (ends) settle_in(hidden);
+}
+
+std::span<const nn::RoutedExpert> Forward::route(const LayerWeights& w) noexcept {
+  const nn::Activations* routed = routed_of(pass_on(team_), w);
+  experts_->route(pass_on(team_), w.experts, routed != nullptr ? *routed : normed_, false);
+  return experts_->routed(std::ssize(rows_));
+}
+
+void Forward::end_half(const LayerWeights& w, std::int64_t index, const InputGroup& group, TensorView<const float, 2> inputs, std::span<float> hidden) {
+  const std::int64_t tokens = inputs.extent(0);
+  const Role role = group.roles[0];
+  const WeightMatrix& last = *matrix_of(w, role);
+  nn::Activations& x = inputs_of(index, group.half, group.number);
+  serve(w, index);
+  rows_.assign(static_cast<std::size_t>(tokens), {});
+  resize(tokens);
+  x.resize(tokens, last.columns());
+  std::copy_n(hidden.data(), hidden.size(), residual_.data());
+  const nn::Pass pass = pass_on(team_);
+  pass.for_rows([&](Range part, int) {
+    for (std::int64_t t = part.begin; t < part.end; ++t) {
+      std::copy_n(&inputs(t, 0), inputs.extent(1), x.row(t));
+      x.quantize_row(kernels_, t);
+      x.gather_row(kernels_, {&last}, t);
+    }
+  });
+  const std::vector<float>* bias = bias_of(w, role);
+  nn::linear(pass, x, {{last, bias != nullptr ? bias->data() : nullptr, branch_.output()}});
+  settled();
+  group.half == Half::end ? add_later(branch_, w.per_layer.norm) : add_later(branch_, w, group.half);
+  if (group.half == Half::end && !w.layer_scale.empty()) pending_scale_ = w.layer_scale[0];
+  settle_in(hidden);
+}
+
+nn::Activations& Forward::inputs_of(std::int64_t layer, Half half, int group) noexcept {
+  if (group == 0) return normed_;
+  if (half == Half::end) return per_layer_->hidden();
+  if (half == Half::cross) return group == 1 ? source_ : cross_->attended();
+  return half == Half::mixer ? mixer_of(layer)->inputs(group) : mlp_.hidden();
+}
+
+TensorView<const float, 2> Forward::inputs() const noexcept {
+  const nn::Activations& x = *part_inputs_;
+  return {x.row(0), {x.tokens(), x.columns()}, {x.floats().stride, 1}};
+}
+
+void Forward::run_head(std::span<const float> hidden, FunctionRef<void(std::int64_t, std::span<const float>)> sink) {
+  const auto dim = static_cast<std::size_t>(config_.dim), vocab = static_cast<std::size_t>(config_.vocab);
+  constexpr auto most = static_cast<std::size_t>(outputs_at_once);
+  logits_.ensure(most * vocab);
+  residual_.ensure(most * dim);
+  headed_.resize(outputs_at_once, config_.dim);
+  const std::size_t tokens = hidden.size() / dim;
+  std::vector<std::int64_t> rows;
+  for (std::size_t first = 0; first < tokens; first += rows.size()) {
+    rows.resize(std::min(most, tokens - first));
+    std::iota(rows.begin(), rows.end(), 0);
+    std::copy_n(hidden.data() + first * dim, rows.size() * dim, residual_.data());
+    head(rows);
+    for (std::size_t i = 0; i < rows.size(); ++i) sink(static_cast<std::int64_t>(first + i), {logits_.data() + i * vocab, vocab});
+  }
+}
+
+}  // namespace bantam::inline v0
