@@ -45,6 +45,8 @@ struct HttpServer::Impl {
  private:
   void bind_tcp(const std::string& host, int port);
   void bind_unix(const std::string& path);
+  /// Takes over a socket that listens.
+  void take(int socket);
 
   std::string socket_file_;  ///< of a Unix socket, which goes with the door; empty: another kind
 };

@@ -5,6 +5,9 @@
 #include <boost/asio/local/stream_protocol.hpp>
 #include <boost/asio/post.hpp>
 
+#include <sys/socket.h>
+#include <sys/un.h>
+
 #include <algorithm>
 #include <csignal>
 #include <cstring>
@@ -12,6 +15,7 @@
 
 #include "bantam/core/error.hpp"
 #include "server/connection.hpp"
+#include "server/systemd.hpp"
 
 namespace bantam::server {
 
@@ -24,6 +28,11 @@ using Code = boost::system::error_code;
 
 HttpServer::Impl::Impl(const HttpAddress& address, HttpLimits l)
     : limits(l), acceptor(context), sweep_timer(context), accept_timer(context), signals(context), tls(address.key_file, address.certificate_file) {
+  const std::optional<int> inherited = inherited_socket();
+  if (inherited) {
+    take(*inherited);
+    return;
+  }
   try {
     address.host.ends_with(".sock") ? bind_unix(address.host) : bind_tcp(address.host, address.port);
   } catch (const boost::system::system_error& error) {
@@ -51,6 +60,27 @@ void HttpServer::Impl::bind_tcp(const std::string& host, int port) {
   std::memcpy(endpoint.data(), bound.data(), std::min(bound.size(), endpoint.capacity()));
   const std::string shown = host.find(':') == std::string::npos ? host : message('[', host, ']');
   url = message(tls.is_on() ? "https://" : "http://", shown, ':', endpoint.port());
+}
+
+void HttpServer::Impl::take(int socket) {
+  sockaddr_storage name{};
+  socklen_t size = sizeof name;
+  Code code;
+  const bool is_known = ::getsockname(socket, reinterpret_cast<sockaddr*>(&name), &size) == 0;
+  const bool is_tcp = name.ss_family == AF_INET || name.ss_family == AF_INET6;
+  if (!is_known || (!is_tcp && name.ss_family != AF_UNIX)) fail(Errc::invalid_argument, "LISTEN_FDS: expected a socket of TCP or Unix");
+  acceptor.assign(asio::generic::stream_protocol(name.ss_family, is_tcp ? IPPROTO_TCP : 0), socket, code);
+  if (code) fail(Errc::io, "LISTEN_FDS: ", printable(code.message()));
+  if (is_tcp) {
+    asio::ip::tcp::endpoint endpoint;
+    std::memcpy(endpoint.data(), &name, std::min<std::size_t>(size, endpoint.capacity()));
+    const std::string host = endpoint.address().to_string();
+    url = message(tls.is_on() ? "https://" : "http://", host.find(':') == std::string::npos ? host : message('[', host, ']'), ':', endpoint.port());
+  } else {
+    // Its file belongs to who made it.
+    const auto& path = reinterpret_cast<const sockaddr_un&>(name).sun_path;
+    url = message("unix:", std::string_view(path, ::strnlen(path, sizeof path)));
+  }
 }
 
 void HttpServer::Impl::bind_unix(const std::string& path) {

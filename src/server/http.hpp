@@ -15,7 +15,7 @@ namespace bantam::server {
 
 struct RequestRecord;
 
-/// Where a server listens.
+/// Where a server listens, unless its process was started with a socket: that is taken then.
 struct HttpAddress {
   std::string host;  ///< a name or an address; a path that ends with .sock is a Unix socket's
   int port = 0;      ///< 0: any that is free

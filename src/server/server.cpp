@@ -12,6 +12,7 @@
 #include "server/cache_file.hpp"
 #include "server/chat.hpp"
 #include "server/endpoints.hpp"
+#include "server/systemd.hpp"
 
 namespace bantam::server {
 
@@ -143,6 +144,7 @@ int Server::run(const Model& model, const std::function<void(std::string_view)>&
     if (hurries) return http_->stop();
     signal = number;
     app.draining = true;
+    tell_manager("STOPPING=1");
     app.scheduler.close();
     http_->close();
     note(message("draining: ", app.scheduler.stats().requests, " requests are at hand"));
@@ -165,6 +167,7 @@ int Server::run(const Model& model, const std::function<void(std::string_view)>&
   http_->listen(check, handle, refuse);
   probe_now(app);
   ready(http_->url());
+  tell_manager("READY=1");
   http_->run();
   handlers.join();
   readers.join();

@@ -1,6 +1,9 @@
 """`bantam serve` that protects itself, and is seen: limits of rate, of log probabilities, a breaker, a log, traces."""
 import json
+import os
 import re
+import socket
+import subprocess
 import time
 
 from serve_facts import CHAT, Server
@@ -154,3 +157,54 @@ def facts_probe(h, models):
     h.write("probe.json", json.dumps({**json.load(open(path)), "hash": "0"}))
     h.equal("as is another hash", probed(), (503, 0, 1))
     h.refuses(2, "serve", h.gguf("stories260k"), "--probe-file", path, says="--probe")
+
+
+def facts_sockets_of_others(h, models):
+    def start(listener, *options, count="1", pid="$$", **environment):
+        script = f'exec 3<&{listener.fileno()}; export LISTEN_PID={pid} LISTEN_FDS={count}; exec "$0" "$@"'
+        words = ["/bin/bash", "-c", script, h.program, "serve", h.gguf("stories260k"), "--port", "0", *options]
+        return subprocess.Popen(words, pass_fds=[listener.fileno()], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                env={**os.environ, **environment})
+
+    notify = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+    notify.settimeout(60)
+    notify.bind(h.temporary("notify"))
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+        waiting = socket.create_connection(("127.0.0.1", port))
+        waiting.sendall(b"GET /health HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n")
+        process = start(listener, NOTIFY_SOCKET=h.temporary("notify"))
+        h.equal("the manager hears when it is ready", notify.recv(100), b"READY=1")
+        waiting.settimeout(60)
+        h.fact("who came before it was there is answered", waiting.recv(1000).startswith(b"HTTP/1.1 200"))
+        process.terminate()
+        h.equal("and when it ends", notify.recv(100), b"STOPPING=1")
+        _, err = process.communicate(timeout=60)
+        h.fact("it says where it listens", f"listening on http://127.0.0.1:{port}" in err.decode(), err)
+        with socket.create_connection(("127.0.0.1", port)):
+            h.equal("the socket is its owner's after that", process.returncode, 0)
+    path = h.temporary("owned.sock")
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(path)
+        listener.listen()
+        process = start(listener, NOTIFY_SOCKET=h.temporary("notify"))
+        notify.recv(100)
+        with socket.socket(socket.AF_UNIX) as client:
+            client.settimeout(60)
+            client.connect(path)
+            client.sendall(b"GET /health HTTP/1.0\r\n\r\n")
+            h.fact("sockets of Unix, too", client.recv(1000).startswith(b"HTTP/1.1 200"))
+        process.terminate()
+        process.communicate(timeout=60)
+        h.fact("whose file stays", os.path.exists(path))
+        process = start(listener, count="2")
+        h.fact("several are refused", b"expected one socket, found 2" in process.communicate(timeout=60)[1])
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        process = start(listener, pid="1", NOTIFY_SOCKET=h.temporary("notify"))
+        notify.recv(100)
+        process.terminate()
+        h.fact("one for another process is let be", f":{listener.getsockname()[1]}" not in process.communicate(timeout=60)[1].decode())
+    with open("/dev/null") as file:
+        process = start(file)
+        h.fact("what is no socket is refused", b"expected a socket that listens" in process.communicate(timeout=60)[1])
+    notify.close()
