@@ -1,6 +1,7 @@
 // `bantam plan`: whether a model fits and how fast it will be, from its header or its config alone.
 
 #include <cmath>
+#include <limits>
 
 #include "bantam/compress/footprint.hpp"
 #include "bantam/core/cpu.hpp"
@@ -194,16 +195,50 @@ std::string command_of(const PlanOptions& o, std::string_view format) {
   return message("bantam compress ", o.model, " -o small.bantam --method gptq --format ", format);
 }
 
+/// What makes the model smaller by a goal rather than by a format.
+struct Smaller {
+  std::string_view purpose;
+  std::int64_t bytes = 0;  ///< of what it makes
+  std::string command;
+};
+
+/// least: bytes of the smallest format that is proposed. room: for weights, so that all of them stay in memory.
+std::vector<Smaller> smaller_ones(const PlanOptions& o, const Checkpoint& checkpoint, const Case& c, std::int64_t least, std::int64_t room) {
+  std::vector<Smaller> ways;
+  const std::string command = message("bantam compress ", o.model, " -o small.bantam ");
+  const auto fit = [&](std::string_view purpose, std::int64_t bytes) {
+    if (bytes >= least) ways.push_back({purpose, bytes, message(command, "--fit ", bytes / 1'000'000, "MB")});
+  };
+  if (c.fits && !c.streams) {
+    fit("twice as fast", c.size.bytes / 2);
+    return ways;
+  }
+  fit("to fit whole", room);
+  std::int64_t of_experts = 0, fewest = std::numeric_limits<std::int64_t>::max();
+  for (const CheckpointTensor& tensor : checkpoint.tensors()) of_experts += tensor.expert >= 0 ? tensor.stored_bytes() : 0;
+  for (const LayerSpec& spec : checkpoint.config().specs) fewest = spec.is_sparse() ? std::min(fewest, spec.experts) : fewest;
+  if (of_experts == 0) return ways;
+  // In hundredths, rounded up. More than half of the experts is more than anybody reports to work.
+  const double share = std::ceil(100 * static_cast<double>(c.size.bytes - room) / static_cast<double>(of_experts)) / 100;
+  const bool leaves_enough = static_cast<double>(fewest) * (1 - share) >= static_cast<double>(checkpoint.config().router.used);
+  if (share > 0.5 || !leaves_enough) return ways;
+  const std::string format = o.format.empty() ? std::string() : message(" --format ", o.format);
+  ways.push_back({"to fit whole", c.size.bytes - static_cast<std::int64_t>(share * static_cast<double>(of_experts)), message(command, "--prune experts:", fixed(share, 2), format)});
+  return ways;
+}
+
 Json known(double rate) { return rate > 0 ? Json(rate) : Json(nullptr); }
 
-Json as_json(const PlanOptions& o, const Checkpoint& checkpoint, const Case& c, const std::vector<Case>& others, StateBytes state, std::int64_t context,
-             const Machine& m) {
+Json as_json(const PlanOptions& o, const Checkpoint& checkpoint, const Case& c, const std::vector<Case>& others, const std::vector<Smaller>& smaller, StateBytes state,
+             std::int64_t context, const Machine& m) {
   const ModelConfig& config = checkpoint.config();
   Json advice = Json::array();
   for (const Case& other : others) {
     advice.push_back({{"command", command_of(o, other.format)}, {"format", other.format}, {"bytes", other.size.bytes}, {"fits", other.fits}, {"streamed_bytes_per_token", other.streamed_bytes},
                       {"generate_tok_s", known(other.generate_tok_s)}, {"prompt_tok_s", known(other.prompt_tok_s)}});
   }
+  Json ways = Json::array();
+  for (const Smaller& way : smaller) ways.push_back({{"for", std::string(way.purpose)}, {"bytes", way.bytes}, {"command", way.command}});
   return {{"path", o.model},
           {"architecture", std::string(config.arch->name)},
           {"format", c.format.empty() ? Json(nullptr) : Json(c.format)},
@@ -230,13 +265,14 @@ Json as_json(const PlanOptions& o, const Checkpoint& checkpoint, const Case& c, 
           {"read_gb_s", m.read_gb_s},
           {"int8_gop_s", m.int8_gop_s},
           {"shares", {{"decode", decode_share}, {"prompt", prompt_share}, {"experts", prompt_share_of_experts}}},
-          {"advice", std::move(advice)}};
+          {"advice", std::move(advice)},
+          {"smaller", std::move(ways)}};
 }
 
 std::string in_billions(std::int64_t count) { return message(fixed(1e-9 * static_cast<double>(count), 2), " billion"); }
 
-std::string as_text(const Checkpoint& checkpoint, const Case& c, const std::vector<Case>& others, StateBytes state, std::int64_t context, const Machine& m,
-                    const PlanOptions& o) {
+std::string as_text(const Checkpoint& checkpoint, const Case& c, const std::vector<Case>& others, const std::vector<Smaller>& smaller, StateBytes state,
+                    std::int64_t context, const Machine& m, const PlanOptions& o) {
   const ModelConfig& config = checkpoint.config();
   std::string out = message("model           ", config.arch->name, ", ", in_billions(c.size.parameters), " parameters");
   if (config.has_experts()) out += message(", ", in_billions(c.size.active_parameters), " of them work for a token");
@@ -269,6 +305,8 @@ std::string as_text(const Checkpoint& checkpoint, const Case& c, const std::vect
   const auto best = std::ranges::find_if(others, fits_whole);
   out += "\n" + table.text();
   if (best != others.end()) out += "\n" + command_of(o, best->format) + "\n";
+  if (!smaller.empty()) out += "\n";
+  for (const Smaller& way : smaller) out += message(way.purpose, std::string(16 - way.purpose.size(), ' '), way.command, "\n");
   return out;
 }
 
@@ -288,20 +326,23 @@ int plan(const PlanOptions& o) {
   const TextMemory text(config, o.kv);
   const std::int64_t context = o.context > 0 ? o.context : std::min<std::int64_t>(config.context, 8192);
   const auto as = [&](std::string_view format) { return weigh(outline_of(checkpoint, recipe::rtn(format)), std::string(format), text, state, context, m); };
-  const Case chosen = o.format.empty() ? weigh(checkpoint, "", text, state, context, m) : as(o.format);
+  const Checkpoint stored = o.format.empty() ? checkpoint : outline_of(checkpoint, recipe::rtn(o.format));
+  const Case chosen = weigh(stored, o.format, text, state, context, m);
   std::vector<Case> others;
   for (const std::string_view format : proposals) {
     Case other = as(format);
     if (other.size.bytes < chosen.size.bytes) others.push_back(std::move(other));
   }
+  const std::int64_t room = m.memory_bytes - program_bytes - state.fixed - state.of_token() * context;
+  const std::vector<Smaller> smaller = smaller_ones(o, stored, chosen, others.empty() ? chosen.size.bytes : others.back().size.bytes, room);
   if (!o.svg.empty()) {
     if (chosen.timeline.seconds == 0) fail(Errc::invalid_argument, "--svg: expected a model of which weights are streamed, on a drive whose rate is known, found ", chosen.fits ? "one that fits in memory" : "none");
     write_file(o.svg, svg(chosen.timeline, message("A token of ", o.model, " in ", in_bytes(m.memory_bytes))));
   }
   if (o.common.json) {
-    print_json(as_json(o, checkpoint, chosen, others, state, context, m));
+    print_json(as_json(o, checkpoint, chosen, others, smaller, state, context, m));
   } else {
-    print(as_text(checkpoint, chosen, others, state, context, m, o));
+    print(as_text(checkpoint, chosen, others, smaller, state, context, m, o));
   }
   return 0;
 }

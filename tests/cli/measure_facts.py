@@ -143,7 +143,7 @@ def facts_plan(h, models):
     whole = h.json("plan", model, *machine, "--format", "i4.g32")
     for source in [folder, folder / "config.json"]:
         seen = h.json("plan", source, *machine, "--format", "i4.g32")
-        h.equal("a config alone is enough", {**seen, "path": "", "advice": []}, {**whole, "path": "", "advice": []})
+        h.equal("a config alone is enough", {**seen, "path": "", "advice": [], "smaller": []}, {**whole, "path": "", "advice": [], "smaller": []})
     small = h.json("plan", model, "--memory", "1MiB", "--read-gb-s", 50, "--int8-gop-s", 1000)
     h.fact("what is larger does not fit", not small["fits"] and small["largest_context"] == 0, small)
     text = h.succeeds("plan", model, "--memory", "1MiB", "--read-gb-s", 50, "--int8-gop-s", 1000).text
@@ -157,6 +157,10 @@ def facts_plan(h, models):
     h.equal("which fit", [p["fits"] for p in planned], [True, True, True, False])
     streamed = [p["streamed_bytes_per_token"] for p in planned]
     h.fact("less memory, more to read", streamed[0] == 0 < streamed[1] < streamed[2] < planned[0]["bytes"] and streamed[3] == 0, streamed)
+    h.equal("what fits may be made twice as fast, by half of its bytes", [(w["for"], w["bytes"]) for w in planned[0]["smaller"]], [("twice as fast", planned[0]["bytes"] // 2)])
+    h.equal("what does not is made to fit", [w["for"] for w in planned[1]["smaller"]], ["to fit whole"])
+    h.fact("in what is left", 0.7 * 8 * 2**30 < planned[1]["smaller"][0]["bytes"] < 8 * 2**30 and "--fit " in planned[1]["smaller"][0]["command"], planned[1]["smaller"])
+    h.equal("or nothing is said", planned[3]["smaller"], [])
     h.fact("within the bound", all(p["resident_bytes"] <= p["memory_bytes"] for p in planned[:3]), planned)
     h.equal("as fast as the disk, whose reads never pause", round(planned[1]["generate_tok_s"], 6), round(2e9 / streamed[1], 6))
     picture = Path(h.temporary("timeline.svg"))
@@ -176,6 +180,12 @@ def facts_plan(h, models):
     h.equal("weights stay as long as they can", [p["streamed_bytes_per_token"] > 0 for p in long], [False, False, False, True])
     h.fact("within the bound", all(p["resident_bytes"] <= p["memory_bytes"] for p in long), long)
     h.fact("in words", "of such a text are in a file" in h.succeeds("plan", config, *machine[:4], "--memory", "16GiB", "--context", 131072).text)
+    sparse = {**large, "architectures": ["Qwen3MoeForCausalLM"], "hidden_size": 2048, "num_experts": 64, "num_experts_per_tok": 8, "moe_intermediate_size": 768, "norm_topk_prob": True,
+              "head_dim": 128}
+    config.write_text(json.dumps(sparse))
+    experts = [h.json("plan", config, *machine[:4], "--memory", f"{size}GiB", "--context", 1024, "--disk-gb-s", 2, "--format", "i8.g32") for size in (8, 4)]
+    h.equal("experts may be pruned, half of them at most", [["--prune experts:" in w["command"] for w in e["smaller"]] for e in experts], [[False, True], [False]])
+    h.fact("as many as it takes", experts[0]["smaller"][1]["bytes"] <= experts[0]["smaller"][0]["bytes"] < experts[0]["bytes"], experts[0]["smaller"])
     measured = h.json("plan", model)
     h.fact("the machine is measured", measured["read_gb_s"] > 0 and measured["int8_gop_s"] > 0 and measured["memory_bytes"] > 0, measured)
     h.refuses(2, "plan", model, "--memory", "much", says="--memory: expected a size (6GiB, 402MB), found much")
