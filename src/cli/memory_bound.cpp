@@ -22,13 +22,6 @@ namespace {
 /// Code that is touched later, stacks of threads, what allocators hold back.
 constexpr std::int64_t margin_bytes = std::int64_t{20} << 20;
 
-/// What the process has in memory now: the program, and a tokenizer.
-std::int64_t taken_bytes() {
-  // Pages: of addresses, in memory, and more.
-  const std::string pages = read_text_file("/proc/self/statm");
-  return std::strtoll(pages.c_str() + std::min(pages.find(' '), pages.size()), nullptr, 10) * ::sysconf(_SC_PAGESIZE);
-}
-
 std::int64_t buffer_bytes(const ModelConfig& c, const TextRoom& texts, std::span<const ScaledAdapter> adapters) {
   // Tokens that see each other go through the layers together.
   const std::int64_t rows = c.arch->causal && !c.has_source() ? std::min(Forward::largest_chunk, texts.context * texts.sequences) : std::max(Forward::largest_chunk, texts.context);
@@ -114,6 +107,12 @@ std::vector<MemoryDivision> share_out(const MemoryDivision& whole, std::span<con
 
 }  // namespace
 
+std::int64_t taken_bytes() {
+  // Pages: of addresses, in memory, and more.
+  const std::string pages = read_text_file("/proc/self/statm");
+  return std::strtoll(pages.c_str() + std::min(pages.find(' '), pages.size()), nullptr, 10) * ::sysconf(_SC_PAGESIZE);
+}
+
 std::int64_t row_bytes(const ModelConfig& c, std::span<const ScaledAdapter> adapters) {
   constexpr std::int64_t plain = sizeof(float), rounded = plain + 4;
   std::int64_t mixer = 0, ffn = c.ffn, experts = 0;
@@ -160,7 +159,18 @@ std::optional<MemoryDivision> divide(std::int64_t room, std::int64_t all_weights
   return std::nullopt;
 }
 
-std::vector<MemoryDivision> divide_memory(std::span<ModelToLoad> models, const std::string& size) {
+std::int64_t whole_bytes(ModelToLoad& model, const std::string& size) {
+  const Wanted wanted = wanted_by(model);
+  return wanted.weights + (size.empty() ? wanted.beside_short + wanted.short_texts : wanted.beside + wanted.texts.all);
+}
+
+std::int64_t bound_bytes(const std::string& size) {
+  if (!size.empty()) return parse_size("--memory", size);
+  const std::int64_t free = available_memory();
+  return free == 0 ? std::numeric_limits<std::int64_t>::max() : taken_bytes() + free - free / 16;
+}
+
+std::vector<MemoryDivision> divide_memory(std::span<ModelToLoad> models, const std::string& size, std::int64_t taken) {
   std::vector<Wanted> wanted;
   std::int64_t tokens = 0;
   for (ModelToLoad& model : models) {
@@ -169,17 +179,12 @@ std::vector<MemoryDivision> divide_memory(std::span<ModelToLoad> models, const s
   }
   Wanted sum = sum_of(wanted);
   constexpr std::int64_t unbounded = std::numeric_limits<std::int64_t>::max();
-  const std::int64_t taken = taken_bytes();
-  std::int64_t bound = 0;
-  if (!size.empty()) {
-    bound = parse_size("--memory", size);
-  } else {
-    const std::int64_t free = available_memory();
-    bound = taken + free - free / 16;
+  const std::int64_t bound = bound_bytes(size);
+  if (size.empty()) {
     // Memory of a text is taken as it grows: long ones that may never come do not push out weights that fit.
-    if (free == 0 || taken + sum.beside_short + sum.short_texts + sum.weights <= bound) {
+    if (taken + sum.beside_short + sum.short_texts + sum.weights <= bound) {
       const std::int64_t room = bound - taken - sum.beside - sum.weights;
-      const bool spills = free > 0 && sum.longest_texts > room && sum.may_spill && can_spill();
+      const bool spills = bound != unbounded && sum.longest_texts > room && sum.may_spill && can_spill();
       std::vector<MemoryDivision> division = share_out({.weights = unbounded, .texts = spills ? std::max<std::int64_t>(1, room) : 0}, wanted, sum.texts);
       for (MemoryDivision& one : division) one.weights = unbounded;
       return division;

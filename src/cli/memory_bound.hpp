@@ -56,10 +56,16 @@ struct ModelToLoad {
   TextRoom texts;
   std::span<const ScaledAdapter> adapters = {};  ///< in memory already
 };
-/// Divides what a process may take in all: --memory's SIZE, or where that is empty what the system has left for it, less a sixteenth. The process has
-/// something already, and needs buffers. The smaller of two models is in memory whole, if that leaves the other half of the room. Throws Error where
-/// nothing is left.
-[[nodiscard]] std::vector<MemoryDivision> divide_memory(std::span<ModelToLoad> models, const std::string& size);
+/// What the process has in memory now: the program, a tokenizer, and models that are loaded.
+[[nodiscard]] std::int64_t taken_bytes();
+/// What a process may take in all: --memory's SIZE, or where that is empty what it has and the system has left for it, less a sixteenth of that.
+[[nodiscard]] std::int64_t bound_bytes(const std::string& size);
+/// What a model takes that is in memory whole, with buffers and all of its texts; with no SIZE, where memory of texts is taken as they grow, texts of
+/// bounded_context tokens.
+[[nodiscard]] std::int64_t whole_bytes(ModelToLoad& model, const std::string& size);
+/// Divides bound_bytes() but for what is taken. The smaller of two models is in memory whole, if that leaves the other half of the room. Throws Error
+/// where nothing is left.
+[[nodiscard]] std::vector<MemoryDivision> divide_memory(std::span<ModelToLoad> models, const std::string& size, std::int64_t taken);
 /// "18.5 GB of weights, 12.0 GB of them in memory: experts beyond 12 of 128 a layer are read when they are wanted, and rows of 0.2 GB of tables are
 /// looked up"
 [[nodiscard]] std::string description(const Model& model, const Residency& residency);

@@ -221,38 +221,69 @@ std::int64_t context_of(const Model& model, const LoadingOptions& options, std::
   return context == 0 && is_bounded ? std::min(model.config().context, bounded_context) : context;
 }
 
-std::vector<AdaptedModel> load_together(std::span<const std::string> paths, const LoadingOptions& options, const TextRoom& texts) {
+namespace {
+
+WeightMemory weight_memory(const LoadingOptions& options) {
   at_most_one(options.map + options.no_map + options.direct, "--mmap, --no-mmap, --direct");
-  const WeightMemory memory = options.map      ? WeightMemory::mapped
-                              : options.direct ? WeightMemory::direct
-                              : options.no_map ? WeightMemory::huge_pages
-                                               : WeightMemory::automatic;
   if (options.map && !options.memory.empty()) throw UsageError("--memory: expected weights that are read, found --mmap");
+  return options.map ? WeightMemory::mapped : options.direct ? WeightMemory::direct : options.no_map ? WeightMemory::huge_pages : WeightMemory::automatic;
+}
+
+std::vector<ScaledAdapter> adapters_of(const LoadingOptions& options, const ModelConfig& config) {
+  std::vector<AdapterChoice> choices;
+  for (const std::string& text : options.lora) choices.push_back(parse_adapter(text));
+  return load_adapters(choices, config);
+}
+
+/// With what it was given of memory, but for its adapters.
+AdaptedModel load_divided(const ModelToLoad& wanted, const LoadingOptions& options, const TextRoom& texts, const MemoryDivision& division, const LoadProgress& progress) {
+  const StateMemory text{.limit = division.texts / texts.sequences};
+  Model model = Model::from_checkpoint(wanted.checkpoint, {.memory = weight_memory(options), .progress = progress, .verify = options.verify, .memory_limit = division.weights});
+  if (model.residency() != nullptr && options.memory.empty()) note("bantam: " + description(model, *model.residency()));
+  // Nobody has asked for the longest text that a model was made for.
+  const bool is_asked = texts.context > 0 || !options.memory.empty();
+  if (text.limit > 0 && is_asked) note(message("bantam: keys and values beyond ", in_bytes(text.limit), " a text go to a file in ", ScratchFile::usual_folder().string()));
+  return {std::move(model), {}, text};
+}
+
+}  // namespace
+
+std::vector<AdaptedModel> load_together(std::span<const std::string> paths, const LoadingOptions& options, const TextRoom& texts) {
+  (void)weight_memory(options);
   std::vector<Checkpoint> checkpoints;
   for (const std::string& path : paths) checkpoints.push_back(open_checkpoint(path, options.gptq_zero));
   // First: weights get what is left beside them.
-  std::vector<AdapterChoice> choices;
-  for (const std::string& text : options.lora) choices.push_back(parse_adapter(text));
-  std::vector<ScaledAdapter> adapters = load_adapters(choices, checkpoints[0].config());
+  std::vector<ScaledAdapter> adapters = adapters_of(options, checkpoints[0].config());
   std::vector<ModelToLoad> wanted;
   for (const Checkpoint& checkpoint : checkpoints) wanted.push_back({checkpoint, texts, wanted.empty() ? std::span<const ScaledAdapter>(adapters) : std::span<const ScaledAdapter>()});
-  const std::vector<MemoryDivision> division = options.map ? std::vector<MemoryDivision>(paths.size()) : divide_memory(wanted, options.memory);
+  const std::vector<MemoryDivision> division = options.map ? std::vector<MemoryDivision>(paths.size()) : divide_memory(wanted, options.memory, taken_bytes());
   std::vector<AdaptedModel> loaded;
-  for (std::size_t i = 0; i < paths.size(); ++i) {
-    const StateMemory text{.limit = division[i].texts / texts.sequences};
-    Model model = Model::from_checkpoint(checkpoints[i], {.memory = memory, .verify = options.verify, .memory_limit = division[i].weights});
-    if (model.residency() != nullptr && options.memory.empty()) note("bantam: " + description(model, *model.residency()));
-    // Nobody has asked for the longest text that a model was made for.
-    const bool is_asked = texts.context > 0 || !options.memory.empty();
-    if (text.limit > 0 && is_asked) note(message("bantam: keys and values beyond ", in_bytes(text.limit), " a text go to a file in ", ScratchFile::usual_folder().string()));
-    loaded.push_back({i == 0 ? with_other_experts(model, options) : std::move(model), {}, text});
-  }
+  for (std::size_t i = 0; i < paths.size(); ++i) loaded.push_back(load_divided(wanted[i], options, texts, division[i], {}));
+  loaded[0].model = with_other_experts(loaded[0].model, options);
   loaded[0].adapters = std::move(adapters);
   return loaded;
 }
 
 AdaptedModel load_adapted(const std::string& path, const LoadingOptions& options, const TextRoom& texts) {
   return std::move(load_together({&path, 1}, options, texts)[0]);
+}
+
+std::optional<ModelBeside> load_beside(const std::string& path, const LoadingOptions& options, const TextRoom& texts, std::int64_t others, std::int64_t base, LoadProgress progress) {
+  (void)weight_memory(options);
+  const std::int64_t before = taken_bytes();
+  const Checkpoint checkpoint = open_checkpoint(path, options.gptq_zero);
+  std::vector<ScaledAdapter> adapters = adapters_of(options, checkpoint.config());
+  // Tokenizers and adapters, which nothing else counts.
+  const std::int64_t opened = std::max<std::int64_t>(0, taken_bytes() - before);
+  ModelToLoad wanted{checkpoint, texts, adapters};
+  const std::int64_t taken = others == 0 ? taken_bytes() : base + others + opened;
+  const std::int64_t room = bound_bytes(options.memory) - taken, whole = options.map ? 0 : whole_bytes(wanted, options.memory);
+  if (others > 0 && whole > room) return std::nullopt;
+  const MemoryDivision division = options.map ? MemoryDivision{} : divide_memory({&wanted, 1}, options.memory, taken)[0];
+  AdaptedModel loaded = load_divided(wanted, options, texts, division, progress);
+  loaded.model = with_other_experts(loaded.model, options);
+  loaded.adapters = std::move(adapters);
+  return ModelBeside{std::move(loaded), std::max<std::int64_t>(1, opened + std::min(whole, room))};
 }
 
 std::vector<std::string> kv_kinds() {

@@ -121,6 +121,14 @@ struct AdaptedModel {
 [[nodiscard]] AdaptedModel load_adapted(const std::string& path, const LoadingOptions& options, const TextRoom& texts);
 /// And with models beside the first, which have neither adapters nor --experts; each holds such texts.
 [[nodiscard]] std::vector<AdaptedModel> load_together(std::span<const std::string> paths, const LoadingOptions& options, const TextRoom& texts);
+/// The same beside other models, with what it and its texts may come to take.
+struct ModelBeside {
+  AdaptedModel adapted;
+  std::int64_t bytes;
+};
+/// A model beside others that may come to take so many bytes, in a process that takes `base` without any: nothing unless it has room in memory whole. Beside
+/// none as load_adapted() does. Ends early where `progress` says so.
+[[nodiscard]] std::optional<ModelBeside> load_beside(const std::string& path, const LoadingOptions& options, const TextRoom& texts, std::int64_t others, std::int64_t base, LoadProgress progress);
 
 /// --kv with every kind that this build has.
 CLI::Option* add_kv(CLI::App& app, std::string& target);

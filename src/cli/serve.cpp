@@ -1,6 +1,7 @@
-// `bantam serve`: a model behind HTTP.
+// `bantam serve`: models behind HTTP.
 #include <csignal>
 
+#include "bantam/model/locate.hpp"
 #include "input.hpp"
 #include "memory_bound.hpp"
 #include "output.hpp"
@@ -18,7 +19,10 @@ constexpr std::int64_t server_logprobs = 100;
 struct ServeOptions {
   CommonOptions common;
   LoadingOptions loading;
-  std::string model;
+  std::vector<std::string> models;
+  std::string models_folder;
+  std::int64_t most_loaded = 4, keep_alive = -1;
+  bool no_autoload = false;
   std::string host = "127.0.0.1";
   std::int64_t port = 8080;
   std::string alias;
@@ -57,6 +61,7 @@ void check_options(const ServeOptions& o) {
   if (o.breaker < 0 || o.breaker >= 1) throw UsageError(message("--breaker: expected a share from 0 to below 1, found ", o.breaker));
   if (!o.probe_file.empty() && o.probe == 0) throw UsageError("--probe-file: expected --probe with it");
   if (!(o.breaker_first_token >= 0)) throw UsageError(message("--breaker-first-token: expected 0 or more seconds, found ", o.breaker_first_token));
+  if (o.models.empty() && o.models_folder.empty()) throw UsageError("MODEL: expected a model, or --models-dir, found none");
   at_most_one(!o.chat_template.empty() + !o.chat_template_file.empty(), "--chat-template, --chat-template-file");
   try {
     const Sampler sampler(o.sampling, 1);
@@ -105,43 +110,117 @@ server::FrontOptions front_of(const ServeOptions& o) {
           .trace_file = o.trace};
 }
 
+/// The models of a folder: files, and folders that are models or hold one. Of a file in parts the first, which leads to the others.
+std::vector<std::string> models_in(const std::string& folder) {
+  std::vector<std::string> found;
+  std::error_code error;
+  for (std::filesystem::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
+    const std::filesystem::path& path = entry->path();
+    const std::string name = path.filename().string(), ending = path.extension().string();
+    const bool is_file = ending == ".gguf" || ending == ".bantam";
+    const std::size_t part = name.rfind("-of-");
+    const bool is_later_part = is_file && part != std::string::npos && part >= 6 && name[part - 6] == '-' && name.substr(part - 5, 5) != "00001";
+    // What sees or hears is part of another model.
+    if (name.starts_with('.') || name.starts_with("mmproj") || is_later_part) continue;
+    std::error_code no_entry;
+    const bool is_folder = entry->is_directory(no_entry);
+    if (!is_folder && !is_file) continue;
+    try {
+      found.push_back(is_folder ? find_model(path).string() : path.string());
+    } catch (const Error&) {
+      // A folder of something else.
+    }
+  }
+  if (error) fail(Errc::not_found, printable(folder, 4096), ": expected a folder of models: ", error.message());
+  std::ranges::sort(found);
+  return found;
+}
+
+/// Under its name, an own file for what is kept of its texts.
+std::string cache_file_of(const ServeOptions& o, std::string name, bool has_choice) {
+  if (o.cache_file.empty() || !has_choice) return o.cache_file;
+  std::ranges::replace(name, '/', '_');
+  return message(o.cache_file, '.', name);
+}
+
+std::vector<server::ServedModel> served_models(const ServeOptions& o, const server::ModelOptions& each, bool has_choice) {
+  std::vector<std::string> paths = o.models;
+  const auto add = [&](const std::string& path) {
+    const bool is_there = std::ranges::any_of(paths, [&](const std::string& other) { return same_file(other, path); });
+    if (!is_there) paths.push_back(path);
+  };
+  if (!o.models_folder.empty()) std::ranges::for_each(models_in(o.models_folder), add);
+  if (paths.empty()) fail(Errc::not_found, printable(o.models_folder, 4096), ": expected models, found none");
+  std::vector<server::ServedModel> served;
+  const std::int64_t base = taken_bytes();
+  // As many ended texts are kept as run.
+  const TextRoom texts{.context = o.context, .kv = o.kv, .sequences = 2 * o.parallel, .may_spill = true};
+  for (const std::string& path : paths) {
+    server::ModelOptions options = each;
+    LoadingOptions loading = o.loading;
+    options.name = served.empty() && !o.alias.empty() ? o.alias : name_of_model(path);
+    options.cache_file = cache_file_of(o, options.name, has_choice);
+    const auto same = std::ranges::find_if(served, [&](const server::ServedModel& other) { return other.options.name == options.name; });
+    if (same != served.end())
+      throw UsageError(message("MODEL: expected names that differ, found ", printable(options.name), " for ", printable(same->path.string()), " and ", printable(path), "; --alias names the first"));
+    // Adapters and numbers of experts are of one model.
+    if (!served.empty()) {
+      loading.lora.clear();
+      loading.experts = 0;
+      loading.cold = {};
+    }
+    // A file that is not there shows at once.
+    const std::filesystem::path file = has_choice ? find_model(path) : std::filesystem::path(path);
+    const auto load = [=](std::int64_t others, const std::function<bool()>& keep_going) -> std::optional<server::LoadedModel> {
+      std::optional<ModelBeside> beside = load_beside(path, loading, texts, others, base, [&](std::int64_t, std::int64_t) { return keep_going(); });
+      if (!beside) return std::nullopt;
+      auto& [model, adapters, text] = beside->adapted;
+      if (texts.context > model.config().context) warn(message("a context of ", texts.context, " tokens, the model was made for ", model.config().context));
+      const std::int64_t context = context_of(model, loading, texts.context);
+      return server::LoadedModel{.model = std::move(model), .adapters = std::move(adapters), .memory = text, .context = context, .bytes = beside->bytes};
+    };
+    served.push_back({.options = options, .path = file, .load = load});
+  }
+  return served;
+}
+
 int serve(ServeOptions o) {
   o.sampling.top_k = static_cast<int>(o.top_k);
   if (!o.seed.empty()) o.sampling.seed = static_cast<std::uint64_t>(parse_integer("--seed", o.seed, {-1}));
   check_options(o);
   read_keys(o);
   apply(o.common);
-  const int parallel = static_cast<int>(o.parallel);
-  server::ServerOptions options{.address = {.host = o.host, .port = static_cast<int>(o.port), .key_file = o.key_file, .certificate_file = o.certificate_file},
-                                .name = o.alias.empty() ? name_of_model(o.model) : o.alias,
-                                .api_keys = o.api_keys,
-                                .chat_template = o.chat_template_file.empty() ? o.chat_template : read_input(o.chat_template_file),
-                                .has_page = !o.no_page,
-                                .threads = static_cast<int>(o.common.threads),
-                                .scheduler = {.parallel = parallel, .queue = static_cast<int>(o.queue), .context = o.context, .kv = o.kv},
-                                .sampling = o.sampling,
-                                .has_seed = !o.seed.empty() && o.seed != "-1",
-                                .cache_file = o.cache_file,
-                                .slot_folder = o.slot_folder,
-                                .max_tokens = o.max_tokens,
-                                .most_waiting = std::chrono::seconds(o.max_wait),
-                                .most_time = std::chrono::seconds(o.max_time),
-                                .drain_time = std::chrono::seconds(o.drain),
-                                .front = front_of(o)};
-  // Before the model is read: an address in use shows at once.
-  server::Server server(options);
-  // As many ended texts are kept as run.
-  auto [model, adapters, text] = load_adapted(o.model, o.loading, {.context = o.context, .kv = o.kv, .sequences = 2 * o.parallel, .may_spill = true});
-  if (o.context > model.config().context)
-    warn(message("a context of ", o.context, " tokens, the model was made for ", model.config().context));
-  server.set_context(context_of(model, o.loading, o.context));
-  server.set_adapters(std::move(adapters));
-  server.set_memory(text);
+  const bool has_choice = o.models.size() > 1 || !o.models_folder.empty();
+  // Before a model is read: an address in use shows at once.
+  server::Server server({.address = {.host = o.host, .port = static_cast<int>(o.port), .key_file = o.key_file, .certificate_file = o.certificate_file},
+                         .api_keys = o.api_keys,
+                         .has_page = !o.no_page,
+                         .drain_time = std::chrono::seconds(o.drain),
+                         .front = front_of(o),
+                         .has_choice = has_choice,
+                         .most_loaded = static_cast<int>(o.most_loaded),
+                         .loads_on_demand = !o.no_autoload,
+                         .keep_alive = std::chrono::seconds(o.keep_alive)});
+  const server::ModelOptions each{.chat_template = o.chat_template_file.empty() ? o.chat_template : read_input(o.chat_template_file),
+                                  .threads = static_cast<int>(o.common.threads),
+                                  .scheduler = {.parallel = static_cast<int>(o.parallel), .queue = static_cast<int>(o.queue), .kv = o.kv},
+                                  .sampling = o.sampling,
+                                  .has_seed = !o.seed.empty() && o.seed != "-1",
+                                  .slot_folder = o.slot_folder,
+                                  .max_tokens = o.max_tokens,
+                                  .most_waiting = std::chrono::seconds(o.max_wait),
+                                  .most_time = std::chrono::seconds(o.max_time)};
+  std::vector<server::ServedModel> models = served_models(o, each, has_choice);
+  std::vector<std::string> names;
+  for (const server::ServedModel& one : models) names.push_back(one.options.name);
   const auto ready = [&](std::string_view url) {
     note(message("listening on ", url));
-    if (o.common.json) print_json({{"url", url}, {"model", options.name}, {"parallel", o.parallel}});
+    if (!o.common.json) return;
+    Json json = {{"url", url}, {"model", names[0]}, {"parallel", o.parallel}};
+    if (has_choice) json["models"] = names;
+    print_json(json);
   };
-  const int signal = server.run(model, ready, [](std::string_view line) { note(message("bantam: ", line)); });
+  const int signal = server.run(std::move(models), ready, [](std::string_view line) { note(message("bantam: ", line)); });
   return signal == SIGINT ? 128 + signal : 0;
 }
 
@@ -160,12 +239,16 @@ void add_serve(CLI::App& app, Action& action) {
   CLI::App& verb = add_verb(app, "serve", "serve a model to clients of OpenAI's API and of llama.cpp's server");
   const auto o = std::make_shared<ServeOptions>();
   constexpr std::int64_t most_int = std::numeric_limits<std::int32_t>::max();
-  add_argument(verb, "MODEL", o->model, "Hugging Face folder, .gguf or .bantam file");
+  add_arguments(verb, "MODEL", o->models, "Hugging Face folders, .gguf or .bantam files: of several, requests name the one that they want, which is loaded then");
+  add_text(verb, "--models-dir", o->models_folder, "FOLDER", "and every model in it");
+  add_integer(verb, "--models-max", o->most_loaded, {0, 1 << 20}, "of several models, so many may be loaded at a time; 0: as many as --memory holds");
+  add_flag(verb, "--no-models-autoload", o->no_autoload, "of several models, load those alone that POST /models/load asks for");
+  add_integer(verb, "--keep-alive", o->keep_alive, {-1, most_int}, "seconds after which a model that nobody uses is unloaded; -1: when others need its memory");
   add_text(verb, "--host", o->host, "ADDRESS", "the address to listen on; 0.0.0.0: all of this machine's; a path that ends with .sock: a Unix socket");
   add_text(verb, "--ssl-key-file", o->key_file, "FILE", "the key of TLS in PEM, with --ssl-cert-file");
   add_text(verb, "--ssl-cert-file", o->certificate_file, "FILE", "its certificate, or a chain of them, in PEM");
   add_integer(verb, "--port", o->port, {0, 65535}, "0: any that is free");
-  add_text(verb, "--alias", o->alias, "NAME", "what clients call the model [its file's name]");
+  add_text(verb, "--alias", o->alias, "NAME", "what clients call the model, the first of several [its file's name]");
   add_integer(verb, "--parallel", o->parallel, {1, 1024}, "texts that are generated at once");
   add_integer(verb, "--queue", o->queue, {-1, 1 << 20},
               "requests that may wait beside those; others get 429; -1: four for each of --parallel");
@@ -207,7 +290,7 @@ void add_serve(CLI::App& app, Action& action) {
   add_flag(verb, "--jinja", o->jinja, "nothing: templates are always Jinja");
   add_flag(verb, "--metrics", o->metrics, "nothing: /metrics is always there");
   add_flag(verb, "--slots", o->slots, "nothing: /slots is always there");
-  add_text(verb, "--cache-file", o->cache_file, "PATH", "where what is kept of texts waits for the next start");
+  add_text(verb, "--cache-file", o->cache_file, "PATH", "where what is kept of texts waits for the next start; of several models in PATH.NAME");
   add_flag(verb, "--embeddings", o->embeddings, "nothing: /v1/embeddings is always there");
   add_flag(verb, "--reranking", o->reranking, "nothing: /v1/rerank is there for models that can");
   add_loading(verb, o->loading);
@@ -218,6 +301,7 @@ void add_serve(CLI::App& app, Action& action) {
               "at once. docs/server.md says what it serves.\n\n"
               "Examples:\n"
               "  bantam serve q4.bantam\n"
+              "  bantam serve qwen3-8b.gguf gemma-4-4b.bantam --memory 24GiB --keep-alive 600\n"
               "  bantam serve q4.bantam --port 9000 --parallel 8 --context 8192 --api-key secret\n"
               "  curl http://127.0.0.1:8080/v1/chat/completions -d '{\"messages\": [{\"role\": \"user\", \"content\": \"Hi\"}]}'",
               [=, &action] {

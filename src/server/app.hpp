@@ -1,4 +1,4 @@
-// What handlers of requests share.
+// A model that is loaded, what it shares with others, and what answers requests with it.
 #pragma once
 
 #include <atomic>
@@ -18,6 +18,11 @@
 #include "server/server.hpp"
 
 namespace bantam::server {
+
+/// Seconds of Unix time.
+[[nodiscard]] std::int64_t unix_time();
+/// `prefix` and random letters and digits.
+[[nodiscard]] std::string random_id(std::string_view prefix, std::size_t length);
 
 /// What a grammar is written in.
 enum class GrammarKind : std::uint8_t { gbnf, json_schema, json_object, regex };
@@ -60,14 +65,10 @@ class Adapters {
   std::vector<ScaledAdapter> all_;
 };
 
-struct App {
-  App(const ServerOptions& o, HttpServer& h, Front& f, const Model& model);
+/// What all models of a server share.
+struct Common {
+  Common(const ServerOptions& o, HttpServer& h, Front& f) : options(o), http(h), front(f) {}
 
-  [[nodiscard]] const Tokenizer& tokenizer() const noexcept { return engine.model().tokenizer(); }
-  /// Tokens that may stand in prompts.
-  [[nodiscard]] std::int64_t vocab() const noexcept { return engine.model().config().vocab; }
-  /// Throws ApiError (404) for another model than this one.
-  void check_model(const Fields& fields) const;
   /// Answers, and counts it.
   void answer(Exchange& exchange, HttpReply reply);
   void answer(Exchange& exchange, const Json& json);
@@ -76,6 +77,29 @@ struct App {
   const ServerOptions& options;
   HttpServer& http;
   Front& front;
+  AnswerCounts answers;
+  ResponseStore responses;  ///< conversations are of no model: another one may go on from them
+  const std::int64_t started = unix_time();
+  std::atomic<bool> draining{false};
+};
+
+/// A model that is loaded.
+struct App {
+  App(ModelOptions o, Common& c, Metrics& m, const Model& model);
+
+  [[nodiscard]] const Tokenizer& tokenizer() const noexcept { return engine.model().tokenizer(); }
+  /// Tokens that may stand in prompts.
+  [[nodiscard]] std::int64_t vocab() const noexcept { return engine.model().config().vocab; }
+  /// Throws ApiError (404) for another model than this one, where no other can have been chosen before.
+  void check_model(const Fields& fields) const;
+  template <class T>
+  void answer(Exchange& exchange, T&& with) {
+    common.answer(exchange, std::forward<T>(with));
+  }
+
+  const ModelOptions options;
+  Common& common;
+  Metrics& metrics;  ///< outlive it
   Engine engine;
   Scheduler scheduler;
   Grammars grammars;
@@ -87,13 +111,10 @@ struct App {
   std::string_view reply_form;   ///< in which the model marks thoughts and calls
   std::vector<TokenId> reply_marks;
   Replays replays;
-  ResponseStore responses;
-  Metrics metrics;
-  std::int64_t started;          ///< seconds of Unix time
-  std::atomic<bool> draining{false};
+  const std::int64_t started = unix_time();
 };
 
-/// Handlers, one for each endpoint. They throw what to_api_error() knows.
+/// Handlers, one for each endpoint. They throw what to_api_error() knows. The model is there as long as the exchange is.
 void chat_completions(App& app, const std::shared_ptr<Exchange>& exchange);
 void completions(App& app, const std::shared_ptr<Exchange>& exchange);
 void native_completion(App& app, const std::shared_ptr<Exchange>& exchange);
@@ -101,8 +122,6 @@ void messages(App& app, const std::shared_ptr<Exchange>& exchange);
 void count_message_tokens(App& app, const std::shared_ptr<Exchange>& exchange);
 void responses(App& app, const std::shared_ptr<Exchange>& exchange);
 void count_response_tokens(App& app, const std::shared_ptr<Exchange>& exchange);
-void get_response(App& app, const std::shared_ptr<Exchange>& exchange);
-void delete_response(App& app, const std::shared_ptr<Exchange>& exchange);
 void infill(App& app, const std::shared_ptr<Exchange>& exchange);
 void generate(App& app, const std::shared_ptr<Exchange>& exchange);
 void generate_stream(App& app, const std::shared_ptr<Exchange>& exchange);
@@ -112,20 +131,26 @@ void set_adapters(App& app, const std::shared_ptr<Exchange>& exchange);
 void change_slot(App& app, const std::shared_ptr<Exchange>& exchange);
 void embeddings(App& app, const std::shared_ptr<Exchange>& exchange);
 void rerank_documents(App& app, const std::shared_ptr<Exchange>& exchange);
-void page(App& app, const std::shared_ptr<Exchange>& exchange);
-void list_models(App& app, const std::shared_ptr<Exchange>& exchange);
 void tokenize(App& app, const std::shared_ptr<Exchange>& exchange);
 void detokenize(App& app, const std::shared_ptr<Exchange>& exchange);
 void apply_template(App& app, const std::shared_ptr<Exchange>& exchange);
-void health(App& app, const std::shared_ptr<Exchange>& exchange);
 void props(App& app, const std::shared_ptr<Exchange>& exchange);
 void slots(App& app, const std::shared_ptr<Exchange>& exchange);
-void metrics(App& app, const std::shared_ptr<Exchange>& exchange);
-void debug_trace(App& app, const std::shared_ptr<Exchange>& exchange);
 
-/// Seconds of Unix time.
-[[nodiscard]] std::int64_t unix_time();
-/// `prefix` and random letters and digits.
-[[nodiscard]] std::string random_id(std::string_view prefix, std::size_t length);
+/// The same of what needs no model.
+class Models;
+void page(Models& models, const std::shared_ptr<Exchange>& exchange);
+void health(Models& models, const std::shared_ptr<Exchange>& exchange);
+void get_response(Models& models, const std::shared_ptr<Exchange>& exchange);
+void delete_response(Models& models, const std::shared_ptr<Exchange>& exchange);
+void list_models(Models& models, const std::shared_ptr<Exchange>& exchange);
+void load_model(Models& models, const std::shared_ptr<Exchange>& exchange);
+void unload_model(Models& models, const std::shared_ptr<Exchange>& exchange);
+void reload_models(Models& models, const std::shared_ptr<Exchange>& exchange);
+void metrics(Models& models, const std::shared_ptr<Exchange>& exchange);
+void debug_trace(Models& models, const std::shared_ptr<Exchange>& exchange);
+
+/// As lists show a model that is loaded.
+[[nodiscard]] Json model_json(const App& app);
 
 }  // namespace bantam::server

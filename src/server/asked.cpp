@@ -231,7 +231,7 @@ Asked read_asked(App& app, const Fields& fields, std::int64_t max_tokens) {
 
 // Log probabilities beside biases of a client's choice give a model's last matrix away (Carlini et al., arXiv:2403.06634).
 void check_logprobs(const App& app, const Asked& asked) {
-  const int most = app.front.options().most_logprobs;
+  const int most = app.common.front.options().most_logprobs;
   const bool is_biased = !asked.texts.generate.sampling.logit_bias.empty();
   if (most < 0 && asked.logprobs) throw bad_request("logprobs: expected none, which this server does not give", "logprobs");
   if (most < 0 && is_biased) throw bad_request("logit_bias: expected none, which this server does not take", "logit_bias");

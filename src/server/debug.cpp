@@ -1,11 +1,11 @@
 // GET /debug/trace?seconds=N: what happens in so many seconds, for Perfetto.
 #include <charconv>
 
-#include "server/app.hpp"
+#include "server/models.hpp"
 
 namespace bantam::server {
 
-void debug_trace(App& app, const std::shared_ptr<Exchange>& exchange) {
+void debug_trace(Models& models, const std::shared_ptr<Exchange>& exchange) {
   constexpr int longest = 300;
   constexpr std::string_view name = "seconds=";
   const std::string_view query = exchange->request().query;
@@ -16,12 +16,13 @@ void debug_trace(App& app, const std::shared_ptr<Exchange>& exchange) {
     if (!query.starts_with(name) || code != std::errc() || end != digits.data() + digits.size() || seconds < 0 || seconds > longest)
       throw bad_request(message("seconds: expected 0 to ", longest, ", found ", printable(query)), "seconds");
   }
-  app.front.trace().watch();
+  Common& common = models.common();
+  common.front.trace().watch();
   const auto since = std::chrono::steady_clock::now();
-  app.http.post([&app, exchange, seconds, since] {
-    app.http.after(std::chrono::seconds(seconds), [&app, exchange, since] {
-      app.answer(*exchange, HttpReply{.body = app.front.trace().json(since)});
-      app.front.trace().unwatch();
+  common.http.post([&common, exchange, seconds, since] {
+    common.http.after(std::chrono::seconds(seconds), [&common, exchange, since] {
+      common.answer(*exchange, HttpReply{.body = common.front.trace().json(since)});
+      common.front.trace().unwatch();
     });
   });
 }

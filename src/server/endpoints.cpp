@@ -2,6 +2,8 @@
 #include "server/endpoints.hpp"
 
 #include <algorithm>
+#include <cmath>
+#include <charconv>
 
 namespace bantam::server {
 
@@ -15,6 +17,9 @@ constexpr Endpoint endpoints[] = {
     {"GET", "/v1/models", list_models},
     {"GET", "/models", list_models},
     {"GET", "/v1/models/", list_models},
+    {"POST", "/models/load", load_model},
+    {"POST", "/models/unload", unload_model},
+    {"POST", "/models/reload", reload_models},
     {"GET", "/props", props},
     {"GET", "/slots", slots},
     {"GET", "/metrics", metrics},
@@ -58,6 +63,60 @@ bool same_secret(std::string_view a, std::string_view b) {
   for (std::size_t i = 0; i < a.size(); ++i)
     difference |= static_cast<unsigned char>(a[i]) ^ static_cast<unsigned char>(b.empty() ? 0 : b[i % b.size()]);
   return difference == 0;
+}
+
+/// "5m", "1h30m", "300ms", or seconds; less than none: for ever. As Ollama has it.
+std::chrono::seconds keep_alive_of(const Json& value) {
+  constexpr std::int64_t longest = std::numeric_limits<std::int32_t>::max();
+  double seconds = 0;
+  bool is_right = value.is_number();
+  if (is_right) seconds = value.get<double>();
+  if (value.is_string()) {
+    std::string_view text = value.string();
+    const bool is_negative = text.starts_with('-');
+    if (is_negative) text.remove_prefix(1);
+    is_right = !text.empty();
+    while (is_right && !text.empty()) {
+      double number = 0;
+      const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), number);
+      is_right = code == std::errc() && number >= 0;
+      text.remove_prefix(static_cast<std::size_t>(end - text.data()));
+      constexpr std::pair<std::string_view, double> units[] = {{"ms", 1e-3}, {"h", 3600}, {"m", 60}, {"s", 1}};
+      const auto unit = std::ranges::find_if(units, [&](const auto& u) { return text.starts_with(u.first); });
+      is_right = is_right && unit != std::end(units);
+      if (!is_right) break;
+      seconds += number * unit->second;
+      text.remove_prefix(unit->first.size());
+    }
+    if (is_negative) seconds = -seconds;
+  }
+  if (!is_right) refuse("keep_alive", "seconds, or a time such as 5m", value);
+  return std::chrono::seconds(seconds < 0 ? -1 : static_cast<std::int64_t>(std::min(std::ceil(seconds), static_cast<double>(longest))));
+}
+
+/// Which model a request is for: what its query says, or its body.
+ModelWanted model_wanted(const ServerOptions& options, const HttpRequest& request) {
+  ModelWanted wanted;
+  wanted.is_use = request.method == "POST";
+  if (!options.has_choice) return wanted;
+  wanted.name = request.parameter("model").value_or("");
+  const std::string autoload = request.parameter("autoload").value_or("");
+  wanted.loads = autoload != "false" && autoload != "0";
+  // What is wrong with a body is for its endpoint to say.
+  const Json body = request.body.empty() ? Json() : Json::parse_or_null(request.body);
+  if (const Json* named = body.find("model"); wanted.name.empty() && named != nullptr && named->is_string()) wanted.name = named->string();
+  if (const Json* time = body.find("keep_alive"); time != nullptr && !time->is_null()) wanted.keep_alive = keep_alive_of(*time);
+  return wanted;
+}
+
+/// Does something for a request; what it throws is the answer.
+template <class F>
+void answer_errors(Common& common, const std::shared_ptr<Exchange>& exchange, F&& f) {
+  try {
+    f();
+  } catch (const std::exception& error) {
+    common.answer(*exchange, to_api_error(error));
+  }
 }
 
 }  // namespace
@@ -114,16 +173,20 @@ std::optional<HttpReply> check_request(const ServerOptions& options, const HttpR
   return std::nullopt;
 }
 
-void serve_request(App& app, const Endpoint& endpoint, const std::shared_ptr<Exchange>& exchange) {
-  try {
-    if (RequestRecord* record = exchange->record()) record->model = app.options.name;
-    if (endpoint.kind == Endpoint::Kind::writes && !app.engine.model().config().has_head) {
-      throw ApiError(501, "not_supported_error", "this model makes embeddings, and writes no texts");
-    }
-    endpoint.serve(app, exchange);
-  } catch (const std::exception& error) {
-    app.answer(*exchange, to_api_error(error));
-  }
+void serve_request(Models& models, const Endpoint& endpoint, const std::shared_ptr<Exchange>& exchange, const Later& later) {
+  answer_errors(models.common(), exchange, [&] {
+    if (const auto* serve = std::get_if<ServeWithoutModel>(&endpoint.serve)) return (*serve)(models, exchange);
+    models.use(model_wanted(models.common().options, exchange->request()), exchange, [&endpoint, exchange, later](App& app) {
+      if (RequestRecord* record = exchange->record()) record->model = app.options.name;
+      later(endpoint.kind, [&app, &endpoint, exchange] {
+        answer_errors(app.common, exchange, [&] {
+          if (endpoint.kind == Endpoint::Kind::writes && !app.engine.model().config().has_head)
+            throw ApiError(501, "not_supported_error", "this model makes embeddings, and writes no texts");
+          std::get<ServeWithModel>(endpoint.serve)(app, exchange);
+        });
+      });
+    });
+  });
 }
 
 }  // namespace bantam::server

@@ -1,15 +1,20 @@
 // Which path is whose, and who may come in.
 #pragma once
 
+#include <functional>
 #include <span>
+#include <variant>
 
-#include "server/app.hpp"
+#include "server/models.hpp"
 
 namespace bantam::server {
 
+using ServeWithModel = void (*)(App&, const std::shared_ptr<Exchange>&);
+using ServeWithoutModel = void (*)(Models&, const std::shared_ptr<Exchange>&);
+
 struct Endpoint {
   std::string_view method, path;  ///< a path that ends with a slash stands for all below it
-  void (*serve)(App&, const std::shared_ptr<Exchange>&);
+  std::variant<ServeWithModel, ServeWithoutModel> serve;
   enum class Kind : std::uint8_t {
     open,      ///< without a key
     plain,
@@ -31,7 +36,9 @@ struct Endpoint {
 }
 /// What needs no body to be answered: other origins' questions, wrong paths, methods and keys.
 [[nodiscard]] std::optional<HttpReply> check_request(const ServerOptions& options, const HttpRequest& request);
-/// Answers a request that came in: whatever is wrong with it becomes an answer, too.
-void serve_request(App& app, const Endpoint& endpoint, const std::shared_ptr<Exchange>& exchange);
+/// Runs something soon on a thread that it may take its time on, and never at once.
+using Later = std::function<void(Endpoint::Kind, std::function<void()>)>;
+/// Answers a request that came in, when its model is there: whatever is wrong with it becomes an answer, too.
+void serve_request(Models& models, const Endpoint& endpoint, const std::shared_ptr<Exchange>& exchange, const Later& later);
 
 }  // namespace bantam::server

@@ -48,7 +48,7 @@ Json ApiError::json(std::string_view path) const {
 
 HttpReply ApiError::reply(std::string_view path) const {
   HttpReply reply{.status = status_, .body = json(path).dump(Json::Style{.replace_invalid = true})};
-  if (status_ == 429) reply.headers.emplace_back("Retry-After", "1");
+  if (status_ == 429 || may_retry) reply.headers.emplace_back("Retry-After", "1");
   if (status_ == 401) reply.headers.emplace_back("WWW-Authenticate", "Bearer");
   return reply;
 }

@@ -29,6 +29,8 @@ class ApiError : public std::runtime_error {
 
   /// Members of `error` beside those.
   Json more = nullptr;
+  /// Whether asking again in a while may help, as it does after 429.
+  bool may_retry = false;
 
  private:
   int status_;

@@ -94,7 +94,7 @@ void start_generate(App& app, const std::shared_ptr<Exchange>& exchange, bool st
   const Json native = native_of_parameters(parameters);
   Asked asked = read_asked(app, Fields(native, "parameters"), -1);
   asked.stream = streams;
-  asked.logprobs = app.front.options().most_logprobs >= 0;
+  asked.logprobs = app.common.front.options().most_logprobs >= 0;
   if (asked.logprobs) asked.texts.top_logprobs = 0;
   asked.texts.prompts = {app.tokenizer().encode(*inputs, {.parse_special = true})};
   const std::string front = parameters.flag("return_full_text", false) ? *inputs : std::string();

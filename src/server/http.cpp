@@ -9,6 +9,7 @@
 #include <sys/un.h>
 
 #include <algorithm>
+#include <charconv>
 #include <csignal>
 #include <cstring>
 #include <filesystem>
@@ -25,6 +26,30 @@ namespace asio = boost::asio;
 using Code = boost::system::error_code;
 
 }  // namespace
+
+std::optional<std::string> HttpRequest::parameter(std::string_view name) const {
+  const auto decoded = [](std::string_view text) {
+    std::string out;
+    for (std::size_t i = 0; i < text.size(); ++i) {
+      unsigned byte = 0;
+      const char* const digits = text.data() + i + 1;
+      if (text[i] == '%' && i + 2 < text.size() && std::from_chars(digits, digits + 2, byte, 16).ptr == digits + 2) {
+        out += static_cast<char>(byte);
+        i += 2;
+      } else {
+        out += text[i] == '+' ? ' ' : text[i];
+      }
+    }
+    return out;
+  };
+  for (std::string_view rest = query; !rest.empty();) {
+    const std::string_view part = rest.substr(0, rest.find('&'));
+    rest.remove_prefix(std::min(part.size() + 1, rest.size()));
+    const std::size_t equals = part.find('=');
+    if (decoded(part.substr(0, equals)) == name) return decoded(equals == part.npos ? std::string_view() : part.substr(equals + 1));
+  }
+  return std::nullopt;
+}
 
 HttpServer::Impl::Impl(const HttpAddress& address, HttpLimits l)
     : limits(l), acceptor(context), sweep_timer(context), accept_timer(context), signals(context), tls(address.key_file, address.certificate_file) {

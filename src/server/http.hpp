@@ -40,6 +40,9 @@ struct HttpRequest {
   std::string authorization, api_key;  ///< headers Authorization and X-Api-Key
   std::string peer;                    ///< the address that it came from
   std::string body = {};
+
+  /// A parameter of the query, decoded; none where it is not there.
+  [[nodiscard]] std::optional<std::string> parameter(std::string_view name) const;
 };
 
 /// Names and values.
@@ -69,6 +72,11 @@ class Exchange {
   virtual void on_gone(std::function<void()> f) = 0;
   /// Where what is found out about the request is kept; null: nobody wants to know.
   [[nodiscard]] virtual RequestRecord* record() noexcept { return nullptr; }
+  /// Holds what the answer is made with until nobody holds the exchange.
+  void hold(std::shared_ptr<const void> what) { held_ = std::move(what); }
+
+ private:
+  std::shared_ptr<const void> held_;
 };
 
 using HttpHandler = std::function<void(std::shared_ptr<Exchange>)>;

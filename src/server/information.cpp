@@ -1,4 +1,4 @@
-// What a server says of itself and its model, and the tokenizer and template as services.
+// What a server says of a model, and its tokenizer and template as services.
 #include "server/chat.hpp"
 #include "text/utf8.hpp"
 
@@ -15,6 +15,8 @@ Json piece_json(const Tokenizer& tokenizer, TokenId id) {
   return numbers;
 }
 
+}  // namespace
+
 Json model_json(const App& app) {
   const ModelConfig& config = app.engine.model().config();
   Json meta = {{"n_vocab", config.vocab},
@@ -30,28 +32,6 @@ Json model_json(const App& app) {
           {"owned_by", "bantam"},
           {"max_model_len", app.scheduler.context()},
           {"meta", std::move(meta)}};
-}
-
-}  // namespace
-
-void list_models(App& app, const std::shared_ptr<Exchange>& exchange) {
-  const std::string_view path = exchange->request().path;
-  const std::size_t begin = path.find("/models/");
-  if (begin != std::string_view::npos) {
-    const std::string_view name = path.substr(begin + 8);
-    if (name != app.options.name)
-      throw ApiError(404, "invalid_request_error", message("the model ", printable(name), " does not exist"), "model",
-                     "model_not_found");
-    return app.answer(*exchange, model_json(app));
-  }
-  Json json = Json::object();
-  json["object"] = "list";
-  json["data"] = Json::array({model_json(app)});
-  // As Anthropic's clients page.
-  json["first_id"] = app.options.name;
-  json["last_id"] = app.options.name;
-  json["has_more"] = false;
-  app.answer(*exchange, json);
 }
 
 void tokenize(App& app, const std::shared_ptr<Exchange>& exchange) {
@@ -98,12 +78,6 @@ void apply_template(App& app, const std::shared_ptr<Exchange>& exchange) {
   app.answer(*exchange, Json{{"prompt", chat_prompt_of(app, body, true)}});
 }
 
-void health(App& app, const std::shared_ptr<Exchange>& exchange) {
-  if (app.draining) throw ApiError(503, "unavailable_error", "the server is shutting down");
-  if (const std::optional<std::string> complaint = app.front.probe().complaint()) throw ApiError(503, "unavailable_error", *complaint);
-  app.answer(*exchange, Json{{"status", "ok"}});
-}
-
 void props(App& app, const std::shared_ptr<Exchange>& exchange) {
   const Tokenizer& tokenizer = app.tokenizer();
   const auto spelled = [&](TokenId id) { return Json(id >= 0 ? tokenizer.piece(id) : std::string()); };
@@ -133,15 +107,6 @@ void slots(App& app, const std::shared_ptr<Exchange>& exchange) {
   Json list = Json::array();
   for (int i = 0; i < stats.parallel; ++i) list.push_back({{"id", i}, {"n_ctx", stats.context}, {"is_processing", i < stats.running}});
   app.answer(*exchange, list);
-}
-
-void metrics(App& app, const std::shared_ptr<Exchange>& exchange) {
-  // Connections belong to the server's thread.
-  app.http.post([&app, exchange] {
-    app.answer(*exchange,
-               HttpReply{.body = app.metrics.text(app.scheduler.stats(), app.options.name, app.http.connections()) + text_of(app.front.figures()),
-                         .type = "text/plain; version=0.0.4; charset=utf-8"});
-  });
 }
 
 }  // namespace bantam::server

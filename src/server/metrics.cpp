@@ -9,21 +9,42 @@ namespace bantam::server {
 
 namespace {
 
-void write_one(std::string& out, std::string_view name, std::string_view type, std::string_view help, double value,
-               std::string_view label = {}) {
-  out += message("# HELP ", name, ' ', help, "\n# TYPE ", name, ' ', type, '\n', name,
-                 label.empty() ? "" : message('{', label, '}'), ' ', value, '\n');
+/// Counts of two schedulers, one after the other; all else is the later one's.
+SchedulerStats sum_of(const SchedulerStats& before, SchedulerStats now) {
+  for (std::int64_t SchedulerStats::* of : {&SchedulerStats::prompt_tokens, &SchedulerStats::reused_tokens, &SchedulerStats::generated_tokens, &SchedulerStats::steps,
+                                            &SchedulerStats::stepped_texts, &SchedulerStats::refused})
+    now.*of += before.*of;
+  now.prompt_seconds += before.prompt_seconds;
+  now.generate_seconds += before.generate_seconds;
+  now.most_tokens = std::max(now.most_tokens, before.most_tokens);
+  return now;
 }
 
 }  // namespace
+
+std::string& Exposition::lines_of(std::string_view name, std::string_view type, std::string_view help) {
+  const auto [found, is_new] = by_name_.try_emplace(std::string(name), families_.size());
+  if (is_new) families_.push_back(message("# HELP ", name, ' ', help, "\n# TYPE ", name, ' ', type, '\n'));
+  return families_[found->second];
+}
+
+void Exposition::one(std::string_view name, std::string_view type, std::string_view help, double value, std::string_view labels) {
+  lines_of(name, type, help) += message(name, labels.empty() ? "" : message('{', labels, '}'), ' ', value, '\n');
+}
+
+std::string Exposition::text() const {
+  std::string all;
+  for (const std::string& family : families_) all += family;
+  return all;
+}
 
 void Histogram::add(double value) {
   ++counts_[static_cast<std::size_t>(std::ranges::lower_bound(bounds_, value) - bounds_.begin())];
   sum_ += value;
 }
 
-void Histogram::write(std::string& out, std::string_view name, std::string_view help, std::string_view label) const {
-  out += message("# HELP ", name, ' ', help, "\n# TYPE ", name, " histogram\n");
+void Histogram::write(Exposition& to, std::string_view name, std::string_view help, std::string_view label) const {
+  std::string& out = to.lines_of(name, "histogram", help);
   std::uint64_t total = 0;
   for (std::size_t i = 0; i < counts_.size(); ++i) {
     total += counts_[i];
@@ -32,20 +53,15 @@ void Histogram::write(std::string& out, std::string_view name, std::string_view 
   out += message(name, "_sum{", label, "} ", sum_, '\n', name, "_count{", label, "} ", total, '\n');
 }
 
-std::string text_of(const std::vector<Figure>& figures) {
-  std::string out;
-  std::string_view last;
-  for (const Figure& f : figures) {
-    if (f.name != last) out += message("# HELP ", f.name, ' ', f.help, "\n# TYPE ", f.name, ' ', f.type, '\n');
-    out += message(f.name, f.labels.empty() ? "" : message('{', f.labels, '}'), ' ', f.value, '\n');
-    last = f.name;
-  }
-  return out;
+void AnswerCounts::add(int status) {
+  const std::lock_guard lock(mutex_);
+  ++counts_[status];
 }
 
-void Metrics::answered(int status) {
+void AnswerCounts::write(Exposition& to) const {
+  std::string& out = to.lines_of("bantam:http_responses_total", "counter", "Answers, by status.");
   const std::lock_guard lock(mutex_);
-  ++answers_[status];
+  for (const auto& [status, count] : counts_) out += message("bantam:http_responses_total{code=\"", status, "\"} ", count, '\n');
 }
 
 void Metrics::ended(TextEnd end, const TextStats& stats, double seconds) {
@@ -65,56 +81,57 @@ void Metrics::next_token(double seconds) {
   next_token_.add(seconds);
 }
 
-std::string Metrics::text(const SchedulerStats& s, std::string_view model, std::size_t connections) const {
-  std::string out;
-  const auto counter = [&](std::string_view name, std::string_view help, auto value, std::string_view label = {}) {
-    write_one(out, name, "counter", help, static_cast<double>(value), label);
+void Metrics::add(const SchedulerStats& stats) {
+  const std::lock_guard lock(mutex_);
+  before_ = sum_of(before_, stats);
+}
+
+void Metrics::write(Exposition& out, const SchedulerStats& now, std::string_view model, bool is_one_of_many) const {
+  const std::lock_guard lock(mutex_);
+  const SchedulerStats s = sum_of(before_, now);
+  const std::string label = message("model_name=", Json::quoted(model)), plain = is_one_of_many ? label : "";
+  const auto counter = [&](std::string_view name, std::string_view help, auto value, const std::string& labels) {
+    out.counter(name, help, static_cast<double>(value), labels);
   };
-  const auto gauge = [&](std::string_view name, std::string_view help, auto value, std::string_view label = {}) {
-    write_one(out, name, "gauge", help, static_cast<double>(value), label);
+  const auto gauge = [&](std::string_view name, std::string_view help, auto value, const std::string& labels) {
+    out.gauge(name, help, static_cast<double>(value), labels);
   };
   const auto rate = [](std::int64_t count, double seconds) { return seconds > 0 ? static_cast<double>(count) / seconds : 0.0; };
-  counter("llamacpp:prompt_tokens_total", "Tokens of prompts that were read.", s.prompt_tokens);
-  counter("llamacpp:prompt_seconds_total", "Seconds of steps that read prompts.", s.prompt_seconds);
-  counter("llamacpp:tokens_predicted_total", "Tokens that were generated.", s.generated_tokens);
-  counter("llamacpp:tokens_predicted_seconds_total", "Seconds of steps that generated alone.", s.generate_seconds);
-  counter("llamacpp:n_decode_total", "Steps.", s.steps);
-  counter("llamacpp:n_tokens_max", "Most tokens that a text had.", s.most_tokens);
-  gauge("llamacpp:n_busy_slots_per_decode", "Texts in a step, on average.", rate(s.stepped_texts, static_cast<double>(s.steps)));
-  gauge("llamacpp:prompt_tokens_seconds", "Tokens of prompts a second.", rate(s.prompt_tokens, s.prompt_seconds));
-  gauge("llamacpp:predicted_tokens_seconds", "Tokens generated a second.", rate(s.generated_tokens, s.prompt_seconds + s.generate_seconds));
-  gauge("llamacpp:requests_processing", "Texts that are generated.", s.running);
-  gauge("llamacpp:requests_deferred", "Texts that wait.", s.waiting);
-  const std::string label = message("model_name=", Json::quoted(model));
+  counter("llamacpp:prompt_tokens_total", "Tokens of prompts that were read.", s.prompt_tokens, plain);
+  counter("llamacpp:prompt_seconds_total", "Seconds of steps that read prompts.", s.prompt_seconds, plain);
+  counter("llamacpp:tokens_predicted_total", "Tokens that were generated.", s.generated_tokens, plain);
+  counter("llamacpp:tokens_predicted_seconds_total", "Seconds of steps that generated alone.", s.generate_seconds, plain);
+  counter("llamacpp:n_decode_total", "Steps.", s.steps, plain);
+  counter("llamacpp:n_tokens_max", "Most tokens that a text had.", s.most_tokens, plain);
+  gauge("llamacpp:n_busy_slots_per_decode", "Texts in a step, on average.", rate(s.stepped_texts, static_cast<double>(s.steps)), plain);
+  gauge("llamacpp:prompt_tokens_seconds", "Tokens of prompts a second.", rate(s.prompt_tokens, s.prompt_seconds), plain);
+  gauge("llamacpp:predicted_tokens_seconds", "Tokens generated a second.", rate(s.generated_tokens, s.prompt_seconds + s.generate_seconds), plain);
+  gauge("llamacpp:requests_processing", "Texts that are generated.", s.running, plain);
+  gauge("llamacpp:requests_deferred", "Texts that wait.", s.waiting, plain);
   gauge("vllm:num_requests_running", "Texts that are generated.", s.running, label);
   gauge("vllm:num_requests_waiting", "Texts that wait.", s.waiting, label);
   counter("vllm:prompt_tokens_total", "Tokens of prompts, those included that were there.", s.prompt_tokens + s.reused_tokens, label);
   counter("vllm:generation_tokens_total", "Tokens that were generated.", s.generated_tokens, label);
   counter("vllm:prefix_cache_queries_total", "Tokens of prompts that were looked for.", s.prompt_tokens + s.reused_tokens, label);
   counter("vllm:prefix_cache_hits_total", "Tokens of prompts that were there.", s.reused_tokens, label);
-  const std::lock_guard lock(mutex_);
   constexpr std::pair<TextEnd, std::string_view> reasons[] = {{TextEnd::stop, "stop"},
                                                               {TextEnd::length, "length"},
                                                               {TextEnd::cancelled, "abort"},
                                                               {TextEnd::late, "late"},
                                                               {TextEnd::failed, "error"}};
-  out += "# HELP vllm:request_success_total Texts that ended, by why.\n# TYPE vllm:request_success_total counter\n";
+  std::string& ended = out.lines_of("vllm:request_success_total", "counter", "Texts that ended, by why.");
   for (const auto& [end, reason] : reasons) {
-    out += message("vllm:request_success_total{", label, ",finished_reason=\"", reason, "\"} ", ends_[static_cast<std::size_t>(end)], '\n');
+    ended += message("vllm:request_success_total{", label, ",finished_reason=\"", reason, "\"} ", ends_[static_cast<std::size_t>(end)], '\n');
   }
   first_token_.write(out, "vllm:time_to_first_token_seconds", "From the request to its first token.", label);
   next_token_.write(out, "vllm:inter_token_latency_seconds", "From a token to the next one.", label);
   whole_.write(out, "vllm:e2e_request_latency_seconds", "From the request to the end of a text.", label);
   waited_.write(out, "vllm:request_queue_time_seconds", "From the request to a place.", label);
-  gauge("bantam:requests", "Requests at hand.", s.requests);
-  gauge("bantam:places", "Texts that may be generated at once.", s.parallel);
-  counter("bantam:requests_rejected_total", "Requests that found the queue full.", s.refused);
-  gauge("bantam:kept_texts", "Ended texts that are kept for prompts that begin like them.", s.kept);
-  gauge("bantam:kv_bytes", "Keys, values and states; what texts share counts in full.", s.kv_bytes);
-  gauge("bantam:connections", "Connections that are open.", connections);
-  out += "# HELP bantam:http_responses_total Answers, by status.\n# TYPE bantam:http_responses_total counter\n";
-  for (const auto& [status, count] : answers_) out += message("bantam:http_responses_total{code=\"", status, "\"} ", count, '\n');
-  return out;
+  gauge("bantam:requests", "Requests at hand.", s.requests, plain);
+  gauge("bantam:places", "Texts that may be generated at once.", s.parallel, plain);
+  counter("bantam:requests_rejected_total", "Requests that found the queue full.", s.refused, plain);
+  gauge("bantam:kept_texts", "Ended texts that are kept for prompts that begin like them.", s.kept, plain);
+  gauge("bantam:kv_bytes", "Keys, values and states; what texts share counts in full.", s.kv_bytes, plain);
 }
 
 }  // namespace bantam::server

@@ -15,13 +15,31 @@
 
 namespace bantam::server {
 
+/// Figures in the text format of Prometheus, which wants all lines of a name together.
+class Exposition {
+ public:
+  /// `labels`: a="1",b="2".
+  void counter(std::string_view name, std::string_view help, double value, std::string_view labels = {}) { one(name, "counter", help, value, labels); }
+  void gauge(std::string_view name, std::string_view help, double value, std::string_view labels = {}) { one(name, "gauge", help, value, labels); }
+  void add(const Figure& figure) { one(figure.name, figure.type, figure.help, figure.value, figure.labels); }
+  /// Where lines of a name are added.
+  [[nodiscard]] std::string& lines_of(std::string_view name, std::string_view type, std::string_view help);
+  [[nodiscard]] std::string text() const;
+
+ private:
+  void one(std::string_view name, std::string_view type, std::string_view help, double value, std::string_view labels);
+
+  std::vector<std::string> families_;  ///< as names came first
+  std::map<std::string, std::size_t, std::less<>> by_name_;
+};
+
 /// How often a figure was at most so much.
 class Histogram {
  public:
   explicit Histogram(std::vector<double> bounds) : bounds_(std::move(bounds)), counts_(bounds_.size() + 1) {}
   void add(double value);
-  /// In the text format of Prometheus: name_bucket, name_sum and name_count.
-  void write(std::string& out, std::string_view name, std::string_view help, std::string_view label) const;
+  /// name_bucket, name_sum and name_count.
+  void write(Exposition& out, std::string_view name, std::string_view help, std::string_view label) const;
 
  private:
   std::vector<double> bounds_;
@@ -29,24 +47,34 @@ class Histogram {
   double sum_ = 0;
 };
 
-/// In the text format of Prometheus. Those of a name stand together, and the first has its help.
-[[nodiscard]] std::string text_of(const std::vector<Figure>& figures);
+/// Answers, by status. Safe from any thread.
+class AnswerCounts {
+ public:
+  void add(int status);
+  void write(Exposition& out) const;
 
-/// Safe from any thread.
+ private:
+  mutable std::mutex mutex_;
+  std::map<int, std::uint64_t> counts_;
+};
+
+/// Of a model, over all times that it was loaded. Safe from any thread.
 class Metrics {
  public:
-  void answered(int status);
   /// Of a text that ended.
   void ended(TextEnd end, const TextStats& stats, double seconds);
   /// Since a request came, and since its last token.
   void first_token(double seconds);
   void next_token(double seconds);
-  /// With the names of llama.cpp's server and of vLLM where they have one.
-  [[nodiscard]] std::string text(const SchedulerStats& stats, std::string_view model, std::size_t connections) const;
+  /// Of a scheduler that is about to end.
+  void add(const SchedulerStats& stats);
+  /// With the names of llama.cpp's server and of vLLM where they have one. `now`: of the scheduler that there is; `is_one_of_many`: all figures are
+  /// labelled with the model, not only those that vLLM labels.
+  void write(Exposition& out, const SchedulerStats& now, std::string_view model, bool is_one_of_many) const;
 
  private:
   mutable std::mutex mutex_;
-  std::map<int, std::uint64_t> answers_;
+  SchedulerStats before_;  ///< of schedulers that ended
   std::array<std::uint64_t, 6> ends_{};  ///< by TextEnd
   // Bounds in seconds: vLLM's, which its dashboards know.
   Histogram first_token_{{0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1,  0.25,  0.5,  0.75,

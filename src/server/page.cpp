@@ -1,7 +1,7 @@
 // The page at /: a chat, curves of /metrics, and what the server says of its model. Its files are part of the program.
 #include <algorithm>
 
-#include "server/app.hpp"
+#include "server/models.hpp"
 
 namespace bantam::server {
 
@@ -38,14 +38,14 @@ constexpr File files[] = {
 
 }  // namespace
 
-void page(App& app, const std::shared_ptr<Exchange>& exchange) {
+void page(Models& models, const std::shared_ptr<Exchange>& exchange) {
   const std::string& path = exchange->request().path;
   const auto file = std::ranges::find(files, path, &File::path);
-  if (!app.options.has_page || file == std::end(files)) throw ApiError(404, "not_found_error", message("there is no ", printable(path)));
+  if (!models.common().options.has_page || file == std::end(files)) throw ApiError(404, "not_found_error", message("there is no ", printable(path)));
   // Its own files alone, and no frame around it: whatever a model writes, no other code runs and nothing goes elsewhere.
   constexpr std::string_view policy =
       "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
-  app.answer(*exchange, HttpReply{.body = std::string(file->bytes.begin(), file->bytes.end()),
+  models.common().answer(*exchange, HttpReply{.body = std::string(file->bytes.begin(), file->bytes.end()),
                                   .type = std::string(file->type),
                                   .headers = {{"Content-Security-Policy", std::string(policy)}, {"Cache-Control", "no-cache"}, {"X-Content-Type-Options", "nosniff"}}});
 }

@@ -68,7 +68,7 @@ void Probe::judge(const Answer& answer, const std::string& model, const std::str
   }
   const std::string hash = answer.hash();
   try {
-    if (!expected_) expected_ = read();
+    if (!expected_ && !std::exchange(renews_, false)) expected_ = read();
     if (!expected_) expect({.model = model, .kv = kv, .hash = hash});
   } catch (const Error& error) {
     ++counts_.failed;
@@ -85,6 +85,12 @@ void Probe::judge(const Answer& answer, const std::string& model, const std::str
   ++counts_.same;
   if (complaint_) note_("the probe finds what it expects again");
   complaint_.reset();
+}
+
+void Probe::renew() {
+  const std::lock_guard lock(mutex_);
+  expected_.reset();
+  renews_ = true;
 }
 
 void Probe::skip() {

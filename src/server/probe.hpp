@@ -51,6 +51,8 @@ class Probe {
   /// Compares an answer of a model of that name with what is expected, or expects it from now on where nothing is. What keeps the model's texts in
   /// other bits (`kv`) is expected apart.
   void judge(const Answer& answer, const std::string& model, const std::string& kv);
+  /// Another model has taken the place of the one that was asked: its next answer is what is expected.
+  void renew();
   /// The scheduler had no room to ask.
   void skip();
 
@@ -73,6 +75,7 @@ class Probe {
   const std::function<void(std::string_view)> note_;
   mutable std::mutex mutex_;
   std::optional<Expected> expected_;
+  bool renews_ = false;  ///< what a file has is another model's
   std::optional<std::string> complaint_ = std::nullopt;
   Counts counts_;
 };

@@ -1,5 +1,6 @@
 // POST /v1/responses, and those that are kept: OpenAI's later chats.
 #include "server/dialects.hpp"
+#include "server/models.hpp"
 
 namespace bantam::server {
 
@@ -134,7 +135,7 @@ class ResponseWriting final : public ChatWriting {
     if (!kept_) return json;
     kept_->messages.push_back(replies().front().message());
     kept_->response = json;
-    app().responses.put(id_, *std::move(kept_));
+    app().common.responses.put(id_, *std::move(kept_));
     return json;
   }
 
@@ -231,8 +232,8 @@ std::string_view response_id_of(std::string_view path) {
   return rest.substr(0, rest.find('/'));
 }
 
-std::shared_ptr<const StoredResponse> stored_response(App& app, std::string_view id, std::string_view param) {
-  auto found = app.responses.find(id);
+std::shared_ptr<const StoredResponse> stored_response(Common& common, std::string_view id, std::string_view param) {
+  auto found = common.responses.find(id);
   if (found == nullptr) throw ApiError(404, "invalid_request_error", message("the response ", printable(id), " is not there, or no longer"), param);
   return found;
 }
@@ -240,7 +241,7 @@ std::shared_ptr<const StoredResponse> stored_response(App& app, std::string_view
 /// What a request asks about: its input, and the conversation up to it.
 StoredResponse conversation_of(App& app, const Fields& fields) {
   StoredResponse kept{.messages = Json::array(), .input = response_input(fields), .response = nullptr};
-  if (const auto id = fields.text("previous_response_id")) kept.messages = stored_response(app, *id, "previous_response_id")->messages;
+  if (const auto id = fields.text("previous_response_id")) kept.messages = stored_response(app.common, *id, "previous_response_id")->messages;
   for (Json& one : messages_of_items(kept.input)) kept.messages.push_back(std::move(one));
   return kept;
 }
@@ -269,22 +270,22 @@ void count_response_tokens(App& app, const std::shared_ptr<Exchange>& exchange) 
   app.answer(*exchange, Json{{"object", "response.input_tokens"}, {"input_tokens", count_chat_tokens(app, chat)}});
 }
 
-void get_response(App& app, const std::shared_ptr<Exchange>& exchange) {
+void get_response(Models& models, const std::shared_ptr<Exchange>& exchange) {
   const std::string_view path = exchange->request().path;
-  const auto found = stored_response(app, response_id_of(path), {});
-  if (!path.ends_with("/input_items")) return app.answer(*exchange, found->response);
+  const auto found = stored_response(models.common(), response_id_of(path), {});
+  if (!path.ends_with("/input_items")) return models.common().answer(*exchange, found->response);
   const Json& items = found->input;
   Json list = {{"object", "list"}, {"data", items}, {"has_more", false}};
   list["first_id"] = items[0]["id"];
   list["last_id"] = items[items.size() - 1]["id"];
-  app.answer(*exchange, list);
+  models.common().answer(*exchange, list);
 }
 
-void delete_response(App& app, const std::shared_ptr<Exchange>& exchange) {
+void delete_response(Models& models, const std::shared_ptr<Exchange>& exchange) {
   const std::string id(response_id_of(exchange->request().path));
-  (void)stored_response(app, id, {});
-  app.responses.erase(id);
-  app.answer(*exchange, Json{{"id", id}, {"object", "response"}, {"deleted", true}});
+  (void)stored_response(models.common(), id, {});
+  models.common().responses.erase(id);
+  models.common().answer(*exchange, Json{{"id", id}, {"object", "response"}, {"deleted", true}});
 }
 
 }  // namespace bantam::server

@@ -1,16 +1,14 @@
 // A server from its beginning to its end.
 #include "server/server.hpp"
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <boost/asio/post.hpp>
 #include <boost/asio/thread_pool.hpp>
 
-#include <algorithm>
 #include <csignal>
-#include <random>
 
-#include "bantam/text/reply.hpp"
-#include "server/cache_file.hpp"
-#include "server/chat.hpp"
 #include "server/endpoints.hpp"
 #include "server/systemd.hpp"
 
@@ -18,35 +16,39 @@ namespace bantam::server {
 
 namespace {
 
-/// What Qwen and others use, for models whose files have no template.
-constexpr std::string_view chatml =
-    "{{ bos_token }}{% for message in messages %}{{ '<|im_start|>' + message['role'] + '\n' + (message['content'] or '') + '<|im_end|>\n' }}{% endfor %}"
-    "{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}";
-
-SchedulerOptions with_trace(SchedulerOptions options, Front& front) {
-  options.on_pass = [&trace = front.trace()](const SchedulerPass& pass) { trace.add_step(pass.begin, pass.end, pass.prompt_tokens, pass.texts); };
-  return options;
+/// Whether somebody holds this process by a terminal.
+bool terminal_is_there() {
+  const int terminal = ::open("/dev/tty", O_RDONLY | O_NOCTTY | O_CLOEXEC);
+  if (terminal >= 0) ::close(terminal);
+  return terminal >= 0;
 }
 
-/// Asks what the probe asks, and again after a while.
-void probe_now(App& app) {
-  Probe& probe = app.front.probe();
+/// Asks the first model what the probe asks, and again after a while.
+void probe_now(Models& models) {
+  Common& common = models.common();
+  Probe& probe = common.front.probe();
   if (!probe.is_on()) return;
-  if (!app.engine.model().config().has_head) fail(Errc::unsupported, "probe: expected a model that writes texts, found one that makes embeddings");
+  // Whether it is there or not: a probe is no reason to load it.
+  const std::shared_ptr<App> app = models.state("").app;
+  if (app && !app->engine.model().config().has_head) fail(Errc::unsupported, "probe: expected a model that writes texts, found one that makes embeddings");
   const auto answer = std::make_shared<Probe::Answer>();
-  const auto judge = [&app, &probe, answer] { probe.judge(*answer, app.options.name, app.options.scheduler.kv); };
+  const auto judge = [&models, &probe, answer, app] {
+    // What a model wrote that was replaced meanwhile says nothing of the new one.
+    if (models.state("").app == app) probe.judge(*answer, app->options.name, app->options.scheduler.kv);
+  };
+  if (!app) probe.skip();
   try {
-    const auto id = app.scheduler.submit(Probe::request(app.tokenizer(), app.scheduler.context()), [&app, answer, judge](const TextUpdate& update) {
+    const auto id = !app ? std::nullopt : app->scheduler.submit(Probe::request(app->tokenizer(), app->scheduler.context()), [&common, answer, judge](const TextUpdate& update) {
       answer->add(update);
-      if (update.end != TextEnd::running) app.http.post(judge);
+      if (update.end != TextEnd::running) common.http.post(judge);
     });
-    if (!id) probe.skip();
+    if (app && !id) probe.skip();
   } catch (const Error& error) {
     answer->fail(error.what());
     judge();
   }
-  app.http.after(probe.every(), [&app] {
-    if (!app.draining) probe_now(app);
+  common.http.after(probe.every(), [&models] {
+    if (!models.common().draining) probe_now(models);
   });
 }
 
@@ -55,69 +57,19 @@ constexpr std::size_t handler_threads = 2;
 
 }  // namespace
 
-std::int64_t unix_time() {
-  return std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch()).count();
-}
-
-std::string random_id(std::string_view prefix, std::size_t length) {
-  constexpr std::string_view letters = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
-  static thread_local std::mt19937_64 random{(std::uint64_t{std::random_device()()} << 32) | std::random_device()()};
-  std::string id(prefix);
-  for (std::size_t i = 0; i < length; ++i) id += letters[random() % letters.size()];
-  return id;
-}
-
-App::App(const ServerOptions& o, HttpServer& h, Front& f, const Model& model)
-    : options(o),
-      http(h),
-      front(f),
-      engine(model, {.context = o.scheduler.context, .threads = o.threads}),
-      scheduler(engine, with_trace(o.scheduler, f)),
-      grammars(model.tokenizer()),
-      adapters(o.scheduler.adapters),
-      template_source(!o.chat_template.empty()                     ? o.chat_template
-                      : !model.tokenizer().chat_template().empty() ? model.tokenizer().chat_template()
-                                                                   : std::string(chatml)),
-      chat_template(template_source),
-      has_own_template(template_source != chatml),
-      calls_without_text(takes_null_text(chat_template, model.tokenizer())),
-      reply_form(reply_form_of(template_source)),
-      reply_marks(reply_tokens(model.tokenizer(), reply_form)),
-      replays(model.tokenizer(), reply_form),
-      started(unix_time()) {}
-
-void App::check_model(const Fields& fields) const {
-  const std::string name = fields.text("model").value_or("");
-  if (name.empty() || name == options.name || name == "default") return;
-  throw ApiError(404, "invalid_request_error",
-                 message("the model ", printable(name), " does not exist: expected ", options.name), "model",
-                 "model_not_found");
-}
-
-void App::answer(Exchange& exchange, HttpReply reply) {
-  metrics.answered(reply.status);
-  exchange.reply(std::move(reply));
-}
-
-void App::answer(Exchange& exchange, const Json& json) {
-  answer(exchange, HttpReply{.body = json.dump(Json::Style{.replace_invalid = true})});
-}
-void App::answer(Exchange& exchange, const ApiError& error) { answer(exchange, error.reply(exchange.request().path)); }
-
 Server::Server(ServerOptions options)
-    : options_(std::move(options)),
-      http_(std::make_unique<HttpServer>(options_.address, options_.limits)) {}
+    : options_(std::move(options)), http_(std::make_unique<HttpServer>(options_.address, options_.limits)) {}
 Server::~Server() = default;
 
-int Server::run(const Model& model, const std::function<void(std::string_view)>& ready, const std::function<void(std::string_view)>& note) {
+int Server::run(std::vector<ServedModel> served, const std::function<void(std::string_view)>& ready, const std::function<void(std::string_view)>& note) {
   front_ = std::make_unique<Front>(options_.front, note);
+  common_ = std::make_unique<Common>(options_, *http_, *front_);
   Front& front = *front_;
-  App app(options_, *http_, front, model);
-  const CacheFile cache(app);
-  cache.restore(note);
-  if (!app.has_own_template) note("the model has no chat template: chats are written as ChatML");
+  Common& common = *common_;
   // Long readings take turns among themselves, so that others find a thread that answers.
   boost::asio::thread_pool handlers(handler_threads), readers(1);
+  const auto models = std::make_shared<Models>(common, std::move(served), note);
+  models->start();
   int signal = 0;
   bool hurries = false;
   const auto check = [&](const HttpRequest& request, HttpHeaders& more) {
@@ -125,53 +77,67 @@ int Server::run(const Model& model, const std::function<void(std::string_view)>&
     std::optional<HttpReply> refused = check_request(options_, request);
     if (!refused) refused = front.admit(request, client, generates(*find_endpoint(request)), more, std::chrono::steady_clock::now());
     if (refused) {
-      app.metrics.answered(refused->status);
+      common.answers.add(refused->status);
       front.refused(request, client, refused->status);
     }
     return refused;
+  };
+  const Later later = [&](Endpoint::Kind kind, std::function<void()> f) {
+    boost::asio::post(kind == Endpoint::Kind::reads ? readers : handlers, std::move(f));
   };
   const auto handle = [&](std::shared_ptr<Exchange> from) {
     const Endpoint& endpoint = *find_endpoint(from->request());
     std::string client = client_of(options_, from->request());
     std::shared_ptr<Exchange> exchange = front.follow(std::move(from), std::move(client), generates(endpoint));
-    boost::asio::post(endpoint.kind == Endpoint::Kind::reads ? readers : handlers, [&app, &endpoint, exchange = std::move(exchange)] {
-      serve_request(app, endpoint, exchange);
-    });
+    // Finding the model reads the body, where there is a choice.
+    boost::asio::post(handlers, [&, exchange = std::move(exchange), endpoint = &endpoint] { serve_request(*models, *endpoint, exchange, later); });
   };
-  http_->on_signals({SIGINT, SIGTERM}, [&](int number) {
+  const auto drain = [&](int number) {
     // Whoever asks twice does not wait.
     hurries = signal != 0;
     if (hurries) return http_->stop();
     signal = number;
-    app.draining = true;
+    common.draining = true;
     tell_manager("STOPPING=1");
-    app.scheduler.close();
+    models->close();
     http_->close();
-    note(message("draining: ", app.scheduler.stats().requests, " requests are at hand"));
+    note(message("draining: ", models->requests(), " requests are at hand"));
     const auto deadline = std::chrono::steady_clock::now() + options_.drain_time;
-    const auto look = [&app, this, deadline](const auto& again) -> void {
+    const auto look = [&models = *models, this, deadline](const auto& again) -> void {
       const bool late = std::chrono::steady_clock::now() > deadline;
-      if (app.scheduler.stats().requests == 0 && !http_->is_busy()) return http_->stop();
+      if (models.requests() == 0 && !http_->is_busy()) return http_->stop();
       // Who is not done by then is told so, and has a while to hear it.
-      if (late) app.scheduler.cancel_all();
+      if (late) models.cancel_all();
       constexpr std::chrono::seconds farewell{2};
       if (std::chrono::steady_clock::now() > deadline + farewell) return http_->stop();
       constexpr std::chrono::milliseconds pause{20};
       http_->after(pause, [again] { again(again); });
     };
     look(look);
+  };
+  const bool has_terminal = terminal_is_there();
+  http_->on_signals({SIGINT, SIGTERM, SIGHUP}, [&](int number) {
+    // A terminal that was closed wants its programs to end; all else that sends it wants files read anew.
+    if (number != SIGHUP || (has_terminal && !terminal_is_there())) return drain(number);
+    boost::asio::post(handlers, [&] {
+      try {
+        if (models->reload().empty()) note("SIGHUP: no file of a model that is loaded changed");
+      } catch (const std::exception& error) {
+        note(message("SIGHUP: ", error.what()));
+      }
+    });
   });
   const auto refuse = [](int status, std::string_view type, std::string_view what, std::string_view path) {
     return ApiError(status, type, std::string(what)).reply(path);
   };
   http_->listen(check, handle, refuse);
-  probe_now(app);
+  probe_now(*models);
   ready(http_->url());
   tell_manager("READY=1");
   http_->run();
   handlers.join();
   readers.join();
-  if (!hurries) cache.save(note);
+  models->end(!hurries);
   front.save_trace();
   return signal;
 }

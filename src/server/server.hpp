@@ -1,7 +1,8 @@
-// The server: a model behind the interfaces that clients of OpenAI's API and of llama.cpp's server speak.
+// The server: models behind the interfaces that clients of OpenAI's API and of llama.cpp's server speak.
 #pragma once
 
 #include <chrono>
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -15,12 +16,10 @@
 
 namespace bantam::server {
 
-struct ServerOptions {
-  HttpAddress address{.host = "127.0.0.1", .port = 8080};
-  std::string name = "model";         ///< what clients call the model
-  std::vector<std::string> api_keys = {};  ///< one of them is asked for, where there are any
+/// How one model is served.
+struct ModelOptions {
+  std::string name = "model";         ///< what clients call it
   std::string chat_template = {};     ///< Jinja, in the place of the model's
-  bool has_page = true;               ///< at /
   int threads = 0;                    ///< 0: the physical cores that the process may use
   SchedulerOptions scheduler = {};
   Sampling sampling = {};             ///< where requests say nothing; the seed, too, if has_seed
@@ -28,32 +27,58 @@ struct ServerOptions {
   std::string cache_file = {};        ///< where texts that are kept wait for the next start; empty: nowhere
   std::string slot_folder = {};       ///< where clients may save what is kept of a text; empty: nowhere
   std::int64_t max_tokens = -1;       ///< of requests that say nothing; -1: until the model ends or the context is full
-  std::chrono::seconds most_waiting{60};  ///< for a place; 0: without bound
+  std::chrono::seconds most_waiting{60};  ///< for a place, and before that for the model; 0: without bound
   std::chrono::seconds most_time{0};      ///< for a whole request; 0: without bound
-  std::chrono::seconds drain_time{30};    ///< for what is at hand when a signal comes
+};
+
+/// What loading a model brings.
+struct LoadedModel {
+  Model model;
+  std::vector<ScaledAdapter> adapters = {};  ///< SchedulerOptions::adapters
+  StateMemory memory = {};                   ///< the same of its memory
+  std::int64_t context = 0;                  ///< and its context
+  std::int64_t bytes = 0;                    ///< that it and its texts may come to take
+};
+
+/// A model that clients may ask for.
+struct ServedModel {
+  ModelOptions options;
+  std::filesystem::path path;  ///< whose change a reload looks for
+  /// Loads it beside models that may take so many bytes: nothing unless there is room for all of it beside them. Beside none what does not fit
+  /// is read when it is wanted. Ends early where `keep_going` says no. Throws bantam::Error.
+  std::function<std::optional<LoadedModel>(std::int64_t others, const std::function<bool()>& keep_going)> load;
+};
+
+struct ServerOptions {
+  HttpAddress address{.host = "127.0.0.1", .port = 8080};
+  std::vector<std::string> api_keys = {};  ///< one of them is asked for, where there are any
+  bool has_page = true;                    ///< at /
+  std::chrono::seconds drain_time{30};     ///< for what is at hand when a signal comes
   HttpLimits limits = {};
   FrontOptions front = {};
+  bool has_choice = false;                 ///< requests name a model, which is loaded when it is wanted; else the first is there from the start
+  int most_loaded = 0;                     ///< models at a time; 0: as many as memory holds
+  bool loads_on_demand = true;             ///< else when /models/load asks for it
+  std::chrono::seconds keep_alive{-1};     ///< a model that nobody wants for so long is unloaded; -1: never
 };
+
+struct Common;
 
 class Server {
  public:
   /// Binds the address. Throws bantam::Error (io) where that is taken.
   explicit Server(ServerOptions options);
   ~Server();
-  /// Replaces SchedulerOptions::context, for who knows the model only later.
-  void set_context(std::int64_t context) noexcept { options_.scheduler.context = context; }
-  /// The same of SchedulerOptions::adapters.
-  void set_adapters(std::vector<ScaledAdapter> adapters) noexcept { options_.scheduler.adapters = std::move(adapters); }
-  /// The same of SchedulerOptions::memory.
-  void set_memory(StateMemory memory) noexcept { options_.scheduler.memory = std::move(memory); }
-  /// Serves until SIGINT or SIGTERM and what was at hand then is answered, and returns the signal; a second one ends the process at once.
-  /// `ready` is called with the address when it listens, `note` with lines for people. Throws bantam::Error.
-  [[nodiscard]] int run(const Model& model, const std::function<void(std::string_view url)>& ready,
+  /// Serves until SIGINT or SIGTERM and what was at hand then is answered, and returns the signal; a second one ends the process at once. SIGHUP
+  /// loads models whose files changed anew. `ready` is called with the address when it listens, `note` with lines for people, from any thread.
+  /// Throws bantam::Error.
+  [[nodiscard]] int run(std::vector<ServedModel> models, const std::function<void(std::string_view url)>& ready,
                         const std::function<void(std::string_view)>& note);
 
  private:
   ServerOptions options_;
-  std::unique_ptr<Front> front_;  // outlives what connections still hold
+  std::unique_ptr<Front> front_;    // outlives what connections still hold
+  std::unique_ptr<Common> common_;  // so does this
   std::unique_ptr<HttpServer> http_;
 };
 

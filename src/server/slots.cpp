@@ -77,18 +77,19 @@ void change_slot(App& app, const std::shared_ptr<Exchange>& exchange) {
   const int slot = slot_of(request.path, app.options.scheduler.parallel);
   Json json = Json::object();
   json["id_slot"] = slot;
-  if (request.query == "action=erase") {
+  const std::string action = request.parameter("action").value_or("");
+  if (action == "erase") {
     json["n_erased"] = app.scheduler.forget_text(slot);
     return app.answer(*exchange, json);
   }
-  if (request.query != "action=save" && request.query != "action=restore")
+  if (action != "save" && action != "restore")
     throw bad_request(message("action: expected save, restore or erase, found ", printable(request.query)), "action");
   const Json body = parse_body(request);
   const SlotFile file(app, Fields(body));
   json["filename"] = file.name();
   const Stopwatch watch;
   Json timings = Json::object();
-  if (request.query == "action=save") {
+  if (action == "save") {
     const SavedText saved = app.scheduler.save_text(slot);
     if (saved.bytes.empty()) throw bad_request(message("slot ", slot, ": expected a text that ended there, found none"), "id_slot");
     file.write(saved.bytes);

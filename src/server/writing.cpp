@@ -19,13 +19,16 @@ void Writing::start() {
   const auto self = shared_from_this();
   TextRequest request = asked_.texts;
   const auto id = app_.scheduler.submit(std::move(request), [self](const TextUpdate& update) {
-    self->app_.http.post([self, copy = Update(update)] { self->update(copy); });
+    self->app_.common.http.post([self, copy = Update(update)] { self->update(copy); });
   });
-  if (!id && app_.draining) throw ApiError(503, "unavailable_error", "the server is shutting down");
+  if (!id && app_.common.draining) throw ApiError(503, "unavailable_error", "the server is shutting down");
   if (!id) throw ApiError(429, "rate_limit_error", "too many requests are waiting", {}, "rate_limit_exceeded");
   id_ = *id;
   if (asked_.stream) exchange_->expect_stream();
-  exchange_->on_gone([&scheduler = app_.scheduler, request_id = *id] { scheduler.cancel(request_id); });
+  // Whoever is gone when all is written ends nothing.
+  exchange_->on_gone([writing = weak_from_this(), request_id = *id] {
+    if (const auto still = writing.lock()) still->app_.scheduler.cancel(request_id);
+  });
 }
 
 void Writing::measure(const Update& update) {
@@ -72,7 +75,7 @@ void Writing::update(const Update& update) {
       case TextEnd::late: throw ApiError(503, "unavailable_error", "the request took longer than the server lets it");
       case TextEnd::cancelled:
         // Else its client went away, and nobody reads an answer.
-        if (app_.draining) throw ApiError(503, "unavailable_error", "the server is shutting down");
+        if (app_.common.draining) throw ApiError(503, "unavailable_error", "the server is shutting down");
         failed_ = true;
         return;
       default: break;
@@ -88,7 +91,7 @@ void Writing::update(const Update& update) {
 void Writing::end_all() {
   if (asked_.stream) {
     end_stream();
-    app_.metrics.answered(200);
+    app_.common.answers.add(200);
     exchange_->send(std::exchange(held_, {}));
     exchange_->end();
   } else {

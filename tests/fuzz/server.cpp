@@ -92,15 +92,15 @@ class ServedModel {
             "{% endfor %}{% if add_generation_prompt %}[assistant]{% if enable_thinking %}<think>{% endif %}{% endif %}");
     };
     model_.emplace(Model::load(folder_.put("model.gguf", tiny_.gguf().bytes())));
-    options_ = {.address = {.host = (folder_ / "door.sock").string()},
-                .threads = 1,
-                .scheduler = {.parallel = 2, .queue = 8, .context = 320, .kv = "f32"},
-                .has_seed = true,
-                .slot_folder = (folder_ / "slots").string(),
-                .max_tokens = 4};
+    options_ = {.address = {.host = (folder_ / "door.sock").string()}};
+    const server::ModelOptions how{.threads = 1, .scheduler = {.parallel = 2, .queue = 8, .kv = "f32"}, .has_seed = true, .slot_folder = (folder_ / "slots").string(), .max_tokens = 4};
+    slots_ = how.slot_folder;
     http_.emplace(options_.address, options_.limits);
     front_.emplace(options_.front, [](std::string_view) {});
-    app_.emplace(options_, *http_, *front_, *model_);
+    common_.emplace(options_, *http_, *front_);
+    const auto load = [this](std::int64_t, const auto&) { return server::LoadedModel{.model = *model_, .context = 320, .bytes = 1}; };
+    models_ = std::make_shared<server::Models>(*common_, std::vector<server::ServedModel>{{.options = how, .path = folder_ / "model.gguf", .load = load}}, [](std::string_view) {});
+    models_->start();
     http_->listen([](const HttpRequest&, server::HttpHeaders&) { return HttpReply{}; }, [](const auto&) {},
                   [](int status, std::string_view, std::string_view, std::string_view) { return HttpReply{.status = status}; });
     thread_ = std::thread([this] { http_->run(); });
@@ -108,23 +108,27 @@ class ServedModel {
   ~ServedModel() {
     http_->stop();
     thread_.join();
+    models_->end(false);
   }
 
   void ask(HttpRequest request) {
     if (std::optional<HttpReply> refused = check_request(options_, request)) return check(request, *refused);
     if (request.path.starts_with("/slots/")) {
-      std::filesystem::remove_all(options_.slot_folder);
-      std::filesystem::create_directory(options_.slot_folder);
+      std::filesystem::remove_all(slots_);
+      std::filesystem::create_directory(slots_);
     }
     const auto answered = std::make_shared<Answered>();
     auto exchange = std::make_shared<KeptExchange>(request, answered);
     const server::Endpoint& endpoint = *server::find_endpoint(request);
-    server::serve_request(*app_, endpoint, front_->follow(exchange, server::client_of(options_, request), server::generates(endpoint)));
+    std::vector<std::function<void()>> tasks;
+    server::serve_request(*models_, endpoint, front_->follow(exchange, server::client_of(options_, request), server::generates(endpoint)),
+                          [&](server::Endpoint::Kind, std::function<void()> f) { tasks.push_back(std::move(f)); });
+    for (const std::function<void()>& task : std::exchange(tasks, {})) task();
     const bool waited = is_answered(*answered);
     // Who waited long enough goes: texts end then, within a step.
     if (!waited) http_->post([exchange] { exchange->go_away(); });
     exchange.reset();
-    require(app_->scheduler.wait(std::chrono::seconds(60)), "a request ends when its client is gone");
+    require(is_idle(), "a request ends when its client is gone");
     const std::lock_guard lock(answered->mutex);
     require(answered->replies <= 1, "a request is answered once");
     require(answered->replies == 1 || !waited, "a request is answered");
@@ -133,6 +137,12 @@ class ServedModel {
   }
 
  private:
+  /// A model that was unloaded has nothing at hand.
+  [[nodiscard]] bool is_idle() const {
+    const server::ModelState state = models_->state("");
+    return !state.app || state.app->scheduler.wait(std::chrono::seconds(60));
+  }
+
   /// Whether there is an answer, or nobody left who could give one, after a while.
   static bool is_answered(Answered& answered) {
     constexpr std::chrono::milliseconds patience{50};
@@ -178,7 +188,9 @@ class ServedModel {
   server::ServerOptions options_;
   std::optional<server::Front> front_;
   std::optional<server::HttpServer> http_;
-  std::optional<server::App> app_;
+  std::filesystem::path slots_;
+  std::optional<server::Common> common_;
+  std::shared_ptr<server::Models> models_;
   std::thread thread_;
 };
 

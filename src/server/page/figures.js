@@ -60,8 +60,8 @@ function draw(svg, samples) {
   svg.replaceChildren(shape("line", {x1: 0, x2: width, y1: height, y2: height, class: "axis"}), shape("path", {d: parts.join(""), class: "curve"}));
 }
 
-/** Looks at the server while `place` is shown. ask(path) fetches. */
-export function show(place, ask) {
+/** Looks at the server while `place` is shown. ask(path) fetches, model() is whose figures they are. */
+export function show(place, ask, model) {
   const charts = curves.map((curve) => {
     const box = document.createElement("section"), head = document.createElement("h2"), now = document.createElement("output");
     const svg = shape("svg", {viewBox: "0 0 300 80", preserveAspectRatio: "none", role: "img", "aria-label": curve.title});
@@ -72,14 +72,16 @@ export function show(place, ask) {
   });
   const complaint = document.createElement("p");
   place.append(complaint);
-  let before = null, looked = 0;
+  let before = null, looked = 0, of = null;
   const look = async () => {
     if (place.hidden || document.hidden) {
       before = null;
       return;
     }
     try {
-      const reply = await ask("/metrics");
+      if (model() !== of) before = null;
+      of = model();
+      const reply = await ask(`/metrics?model=${encodeURIComponent(of)}`);
       if (!reply.ok) throw new Error(`${reply.status}: set the API key in the chat's settings?`);
       const values = parse(await reply.text()), time = performance.now();
       complaint.textContent = "";

@@ -169,6 +169,7 @@ async function write() {
   running = null;
   remember();
   showAll();
+  readServer();
 }
 
 // ---- What people do
@@ -232,9 +233,12 @@ async function readServer() {
     if (reply.status === 401) return void (by("state").textContent = "This server wants an API key: see Settings.");
     const {data} = await reply.json();
     const chosen = by("model").value;
-    by("model").replaceChildren(...data.map(({id}) => element("option", {value: id, textContent: id})));
+    // Of several models each has a status, and looking at one is no reason to load it.
+    const shown = ({id, status}) => (status && status.value !== "loaded" ? `${id} (${status.value})` : id);
+    by("model").replaceChildren(...data.map((one) => element("option", {value: one.id, textContent: shown(one), title: one.status?.error ?? ""})));
     if (data.some(({id}) => id === chosen)) by("model").value = chosen;
-    const properties = await (await ask("/props")).json();
+    const found = await ask(`/props?autoload=false&model=${encodeURIComponent(by("model").value)}`);
+    const properties = found.ok ? await found.json() : {};
     by("about").replaceChildren(element("table", {}, element("tbody", {}, ...rows(data.find(({id}) => id === by("model").value)), ...rows(properties))));
     by("state").textContent = "";
   } catch (error) {
@@ -242,7 +246,7 @@ async function readServer() {
   }
 }
 
-const lookAtFigures = showFigures(by("figures"), ask);
+const lookAtFigures = showFigures(by("figures"), ask, () => by("model").value);
 for (const button of document.querySelectorAll("nav button")) {
   button.onclick = () => {
     for (const tab of document.querySelectorAll(".tab")) tab.hidden = tab.id !== button.dataset.tab;
@@ -268,6 +272,7 @@ by("key").onchange = () => {
   remember();
   readServer();
 };
+by("model").onchange = readServer;
 recall();
 showAll();
 readServer();
