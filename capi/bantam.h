@@ -10,7 +10,7 @@
  *   bantam_session_free(session);
  *   bantam_model_free(model);
  *
- * Contents: 1 conventions  2 library  3 models  4 text and tokens  5 sessions  6 generations  7 samplers
+ * Contents: 1 conventions  2 library  3 models  4 text and tokens  5 sessions  6 generations  6b schedulers  7 samplers
  *           8 weights  9 compression  10 quality
  *
  * ---- 1. Conventions ----
@@ -588,6 +588,131 @@ typedef struct bantam_text_info {
 BANTAM_API size_t bantam_texts_count(const bantam_texts *texts);
 BANTAM_API bantam_status bantam_texts_get(const bantam_texts *texts, size_t index, bantam_text_info *info);
 BANTAM_API void bantam_texts_free(bantam_texts *texts);
+
+/* ---- 6b. Schedulers: requests of many, run together, each with the text that it has alone ---- */
+
+typedef struct bantam_scheduler bantam_scheduler; /* [any thread], but for bantam_scheduler_free() */
+
+typedef struct bantam_scheduler_options {
+  size_t struct_size;
+  int64_t context_tokens; /* most tokens of a text; 0: what the model was made for */
+  int32_t threads;        /* 0: bantam_core_count() */
+  int32_t parallel;       /* texts that are generated at once, in the same passes over the weights */
+  int32_t queue;          /* requests that may be at hand beyond these; -1: four for each */
+  int32_t kept;           /* ended texts that are kept for prompts that begin like them; -1: as many as `parallel` */
+  int32_t step_ms;        /* long prompts are read in pieces that take about so long, beside texts that are generated */
+  int32_t reserved;       /* 0 */
+  const char *kv;         /* keys and values: "f16", "q8", "q4" or "f32" */
+  const bantam_setting *settings; /* as those of bantam_session_options, for each text */
+  size_t setting_count;
+  const bantam_adapter *const *adapters; /* of requests that name none; NULL: none */
+  const float *adapter_scales;
+  size_t adapter_count;
+} bantam_scheduler_options;
+#define BANTAM_SCHEDULER_OPTIONS_INIT {sizeof(bantam_scheduler_options), 0, 0, 4, -1, -1, 200, 0, "f16", NULL, 0, NULL, NULL, 0}
+
+BANTAM_API bantam_status bantam_scheduler_new(bantam_scheduler **scheduler, const bantam_model *model, const bantam_scheduler_options *options);
+/** What still runs ends as BANTAM_TEXT_CANCELLED, and the callbacks are told so, before this returns. */
+BANTAM_API void bantam_scheduler_free(bantam_scheduler *scheduler);
+
+typedef struct bantam_request_options {
+  size_t struct_size;
+  const bantam_generate_options *generate; /* NULL: its _INIT. Read before submit returns; its lookup, draft and mtp play no part. `process` is
+                                              called on the scheduler's thread */
+  int32_t texts;           /* of the prompt, which is read once; text i has the seed generate->seed + i */
+  int32_t top_logprobs;    /* log probabilities of tokens, and of so many of the most probable ones beside each; -1: none */
+  int32_t priority;        /* the higher, the earlier; among equals clients take turns, and nobody waits for ever */
+  int32_t no_reuse;        /* not 0: reads the prompt itself, whatever other texts read; the text is the same */
+  const char *client;      /* who asks: places go to those who have the fewest; NULL: all that name none are one */
+  int64_t most_waiting_ms; /* for a place, then it ends as BANTAM_TEXT_LATE; 0: without bound */
+  int64_t most_time_ms;    /* until all texts ended, in the same way */
+  const bantam_adapter *const *adapters; /* in the place of the scheduler's, none where adapter_count is 0; NULL: the scheduler's */
+  const float *adapter_scales;
+  size_t adapter_count;
+} bantam_request_options;
+#define BANTAM_REQUEST_OPTIONS_INIT {sizeof(bantam_request_options), NULL, 1, -1, 0, 0, NULL, 0, 0, NULL, NULL, 0}
+
+typedef enum {
+  BANTAM_TEXT_RUNNING = 0,
+  BANTAM_TEXT_STOP = 1,      /* the model ended it, a stop text or the grammar */
+  BANTAM_TEXT_LENGTH = 2,    /* max_tokens, or the context is full */
+  BANTAM_TEXT_CANCELLED = 3, /* by a callback, bantam_scheduler_cancel() or the end of the scheduler */
+  BANTAM_TEXT_LATE = 4,      /* the request took longer than it wanted to */
+  BANTAM_TEXT_FAILED = 5     /* `error` says why */
+} bantam_text_end;
+
+/** A token that was drawn. This struct stays as it is, as it stands in arrays. */
+typedef struct bantam_drawn_token {
+  int32_t id;
+  float log_probability;       /* before anything of sampling; 0 unless top_logprobs asked for it */
+  const int32_t *top_ids;      /* the most probable ones first */
+  const float *top_log_probabilities;
+  size_t top_count;
+} bantam_drawn_token;
+
+/** What a step brought for one text. All pointers are valid for the time of the call. */
+typedef struct bantam_text_update {
+  size_t struct_size;
+  size_t text;       /* which of the request's */
+  const char *piece; /* whole characters, a zero behind it; may be empty */
+  size_t piece_bytes;
+  const bantam_drawn_token *tokens;
+  size_t token_count;
+  bantam_text_end end;  /* once, in the last update of the text */
+  bantam_status status; /* of BANTAM_TEXT_FAILED */
+  const char *error;    /* of it; else empty */
+  const char *stop_text; /* of BANTAM_TEXT_STOP, where one of them ended it; else empty */
+  int64_t prompt_tokens;
+  int64_t reused_tokens;    /* of the prompt, read for other texts before */
+  int64_t generated_tokens;
+  double waited_ms;         /* until there was a place */
+  double prompt_ms;         /* from there to the first token */
+  double generate_ms;       /* from there on; known in the last update */
+} bantam_text_update;
+#define BANTAM_TEXT_UPDATE_INIT \
+  {sizeof(bantam_text_update), 0, NULL, 0, NULL, 0, BANTAM_TEXT_RUNNING, BANTAM_OK, NULL, NULL, 0, 0, 0, 0.0, 0.0, 0.0}
+/** Called on the scheduler's thread, one call at a time, while every text waits for it: hand the work on. Nonzero cancels the request; its
+ *  texts still get their last update. Of this scheduler's functions it may call bantam_scheduler_cancel() and get_stats(). */
+typedef int (*bantam_update_callback)(const bantam_text_update *update, void *user);
+
+/**
+ * Takes a request: the callback is called until each of its texts ended, perhaps before this returns. *request is its number, 1 or more; 0
+ * where the queue is full, or after bantam_scheduler_close(): then nothing is called. May be NULL. BANTAM_INVALID_ARGUMENT for what
+ * bantam_generation_new() refuses. Models with an encoder before their decoder are BANTAM_UNSUPPORTED.
+ */
+BANTAM_API bantam_status bantam_scheduler_submit(bantam_scheduler *scheduler, uint64_t *request, const char *prompt, size_t bytes,
+                                                 const bantam_request_options *options, bantam_update_callback callback, void *user);
+BANTAM_API bantam_status bantam_scheduler_submit_tokens(bantam_scheduler *scheduler, uint64_t *request, const int32_t *prompt, size_t count,
+                                                        const bantam_request_options *options, bantam_update_callback callback, void *user);
+/** Ends a request's texts at the next step; nothing where it ended already. */
+BANTAM_API void bantam_scheduler_cancel(bantam_scheduler *scheduler, uint64_t request);
+BANTAM_API void bantam_scheduler_cancel_all(bantam_scheduler *scheduler);
+/** Takes no more requests; what is at hand goes on. */
+BANTAM_API void bantam_scheduler_close(bantam_scheduler *scheduler);
+/** Waits until nothing is at hand: 1; 0 after that long. */
+BANTAM_API int bantam_scheduler_wait(bantam_scheduler *scheduler, int64_t most_ms);
+
+typedef struct bantam_scheduler_stats {
+  size_t struct_size;
+  int32_t parallel;
+  int32_t running;  /* texts that have a place */
+  int32_t waiting;  /* texts that have none yet */
+  int32_t requests; /* at hand */
+  int32_t kept;     /* ended texts that are kept */
+  int32_t reserved;
+  int64_t kv_bytes; /* keys, values and states; what texts share counts in full */
+  int64_t context_tokens;
+  int64_t prompt_tokens; /* read since the scheduler began */
+  int64_t reused_tokens; /* not read, because they were there */
+  int64_t generated_tokens;
+  int64_t steps;
+  int64_t stepped_texts;   /* texts in all steps */
+  int64_t refused;         /* requests, for a full queue */
+  double prompt_seconds;   /* of steps that read prompts alone or beside others */
+  double generate_seconds; /* of the others */
+} bantam_scheduler_stats;
+#define BANTAM_SCHEDULER_STATS_INIT {sizeof(bantam_scheduler_stats), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0.0, 0.0}
+BANTAM_API bantam_status bantam_scheduler_get_stats(const bantam_scheduler *scheduler, bantam_scheduler_stats *stats);
 
 /* ---- 7. Samplers, for loops of one's own: logits -> sample -> accept -> prefill_tokens ---- */
 

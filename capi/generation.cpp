@@ -53,14 +53,11 @@ bantam_generate_options read_options(const bantam_generate_options* given) {
   return options_of(given, initial, "generate options");
 }
 
-GenerateOptions generate_options_of(const bantam_generate_options& o, const Session& session) {
+GenerateOptions generate_options_of(const bantam_generate_options& o, const Tokenizer& tokenizer) {
   GenerateOptions out{.max_tokens = o.max_tokens, .sampling = sampling_of(o), .ignore_end = o.ignore_end != 0};
   out.speculation.lookup = o.lookup;
   out.speculation.mtp = o.mtp;
-  if ((o.flags & BANTAM_KEEP_SPECIAL) != 0) {
-    const Tokenizer& tokenizer = session.model().tokenizer();
-    out.spell = reply_tokens(tokenizer, reply_form_of(tokenizer.chat_template()));
-  }
+  if ((o.flags & BANTAM_KEEP_SPECIAL) != 0) out.spell = reply_tokens(tokenizer, reply_form_of(tokenizer.chat_template()));
   if (o.process != nullptr) {
     out.process = [process = o.process, user = o.process_user](std::span<const TokenId> ids, std::span<float> logits) {
       return process(ids.data(), ids.size(), logits.data(), logits.size(), user) == 0;

@@ -91,7 +91,12 @@ namespace bantam::capi {
 [[nodiscard]] std::span<const TokenId> ids_of(const std::int32_t* ids, std::size_t count);
 /// Options of a generation, those that the caller did not give at their first values; then as the library's, for a session.
 [[nodiscard]] bantam_generate_options read_options(const bantam_generate_options* given);
-[[nodiscard]] GenerateOptions generate_options_of(const bantam_generate_options& options, const Session& session);
+[[nodiscard]] GenerateOptions generate_options_of(const bantam_generate_options& options, const Tokenizer& tokenizer);
+[[nodiscard]] inline GenerateOptions generate_options_of(const bantam_generate_options& options, const Session& session) {
+  return generate_options_of(options, session.model().tokenizer());
+}
+/// Where keys, values and states are, by the settings of sessions and schedulers.
+[[nodiscard]] StateMemory state_memory_of(const bantam_setting* settings, std::size_t count);
 /// Sampling options of the interface as the library's.
 [[nodiscard]] Sampling sampling_of(const bantam_generate_options& options);
 /// What a tensor is, in memory or in a file; texts belong to it.

@@ -12,18 +12,11 @@ bantam_session_options session_options(const bantam_session_options* given) {
 }
 
 SessionOptions as_library(const bantam_session_options& o) {
-  StateMemory memory;
-  read_settings(o.settings, o.setting_count, "memory_limit or memory_folder", [&](std::string_view name, std::string_view value) {
-    if (name == "memory_limit") {
-      memory.limit = number_of<std::int64_t>(name, value);
-    } else if (name == "memory_folder") {
-      memory.folder = value;
-    } else {
-      return false;
-    }
-    return true;
-  });
-  return {.context = o.context_tokens, .threads = o.threads, .kv = &need(o.kv, "kv"), .adapters = adapters_of(o.adapters, o.adapter_scales, o.adapter_count), .memory = std::move(memory)};
+  return {.context = o.context_tokens,
+          .threads = o.threads,
+          .kv = &need(o.kv, "kv"),
+          .adapters = adapters_of(o.adapters, o.adapter_scales, o.adapter_count),
+          .memory = state_memory_of(o.settings, o.setting_count)};
 }
 
 /// Reads tokens by Session::score or states.
@@ -40,6 +33,21 @@ bantam_status read_rows(bantam_session* session, const int32_t* ids, size_t coun
 }
 
 }  // namespace
+
+StateMemory bantam::capi::state_memory_of(const bantam_setting* settings, std::size_t count) {
+  StateMemory memory;
+  read_settings(settings, count, "memory_limit or memory_folder", [&](std::string_view name, std::string_view value) {
+    if (name == "memory_limit") {
+      memory.limit = number_of<std::int64_t>(name, value);
+    } else if (name == "memory_folder") {
+      memory.folder = value;
+    } else {
+      return false;
+    }
+    return true;
+  });
+  return memory;
+}
 
 extern "C" {
 

@@ -2,6 +2,7 @@
 #include "kept_texts.hpp"
 
 #include <algorithm>
+#include <new>
 
 namespace bantam::inline v0 {
 
@@ -24,7 +25,11 @@ void Scheduler::KeptTexts::keep(std::unique_ptr<Session> session, int place) {
   s.matcher.reset();
   s.logits = {};
   if (s.tokens.empty()) return;
-  texts_.push_front({std::move(session), place});
+  try {
+    texts_.push_front({std::move(session), place});
+  } catch (const std::bad_alloc&) {
+    return;  // without memory nothing is kept
+  }
   while (count() > most_) texts_.pop_back();
 }
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <new>
 
 namespace bantam::inline v0 {
 
@@ -128,6 +129,8 @@ void Scheduler::Text::tell(TextUpdate update) {
   update.text = number;
   try {
     job->listener(update);
+  } catch (const std::bad_alloc&) {
+    throw;
   } catch (...) {
     job->cancelled = true;
   }

@@ -63,7 +63,7 @@ struct Scheduler::Text {
   void start_generating();
   /// The next token where the logits are known, or the end: the range says whether it goes on.
   [[nodiscard]] std::vector<DrawnToken> draw();
-  /// The listener hears of it. Who cannot listen is taken to have cancelled.
+  /// The listener hears of it. Who cannot listen is taken to have cancelled; std::bad_alloc comes out.
   void tell(TextUpdate update);
 };
 

@@ -63,6 +63,8 @@ std::optional<std::uint64_t> Scheduler::Impl::submit(TextRequest request, TextLi
   if (!request.adapters) request.adapters = options.adapters;
   check(request);
   const auto job = std::make_shared<Job>(std::move(request), std::move(listener));
+  Texts texts;
+  for (std::size_t i = 0; i < job->left; ++i) texts.push_back({.job = job, .number = i});
   const std::lock_guard lock(mutex);
   if (closed || std::ssize(jobs) >= options.parallel + options.queue) {
     ++shown.refused;
@@ -70,7 +72,7 @@ std::optional<std::uint64_t> Scheduler::Impl::submit(TextRequest request, TextLi
   }
   job->id = ++last_id;
   jobs.emplace(job->id, job);
-  incoming.push_back(job);
+  incoming.splice(incoming.end(), texts);
   shown.requests = static_cast<int>(jobs.size());
   changed.notify_all();
   return job->id;

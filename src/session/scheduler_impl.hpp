@@ -12,6 +12,12 @@
 
 namespace bantam::inline v0 {
 
+/// Why a text failed.
+struct TextFailure {
+  std::string message;
+  std::optional<Errc> code = {};
+};
+
 struct Scheduler::Impl {
   using Texts = std::list<Text>;
 
@@ -34,13 +40,15 @@ struct Scheduler::Impl {
   void loop();
   void show();
   /// The last that is heard of a text, with the piece that its last step brought. The caller takes it out of its list.
-  void finish(Text& text, TextEnd end, std::string_view error = {}, std::span<const DrawnToken> tokens = {});
+  void finish(Text& text, TextEnd end, std::span<const DrawnToken> tokens = {}, const TextFailure& failure = {});
   void end_all(Texts& texts, TextEnd end);
   /// What nobody waits for any more.
   void end_unwanted(Texts& texts);
   /// Ends a text with the exception that is being handled, and those that wait for what it should have read.
   void fail_current(Text& text);
-  void fail_with(Text& text, const std::string& error);
+  void fail_with(Text& text, const TextFailure& failure);
+  /// After a step for whose own books there was no memory: some is made.
+  void relieve() noexcept;
   void give_places();
   void begin(Text& text);
   /// A place that nobody has, the one that is wanted if it is one of them.
@@ -59,7 +67,7 @@ struct Scheduler::Impl {
   /// Reads. False where nothing came of it: the next step tries again with what is left.
   [[nodiscard]] bool pass(const std::vector<Text*>& texts, const std::vector<Engine::Sequence>& sequences, std::int64_t prompt_tokens);
   /// After a pass that failed: memory is made, or those who were in it end.
-  void give_way(const std::vector<Text*>& texts, bool no_memory, const std::string& error);
+  void give_way(const std::vector<Text*>& texts, const TextFailure& failure);
   /// The next token of a text whose logits are known, or its end.
   void draw(Text& text);
 
@@ -70,7 +78,7 @@ struct Scheduler::Impl {
   mutable std::mutex mutex;  ///< of what follows
   std::condition_variable changed, emptied;
   std::map<std::uint64_t, std::shared_ptr<Job>> jobs;  ///< that did not end
-  std::vector<std::shared_ptr<Job>> incoming;
+  Texts incoming;
   std::vector<std::packaged_task<void()>> tasks;  ///< of between_steps()
   std::uint64_t last_id = 0;
   bool closed = false, ending = false;

@@ -13,8 +13,7 @@ void Scheduler::Impl::loop() {
     {
       std::unique_lock lock(mutex);
       changed.wait(lock, [&] { return ending || !incoming.empty() || !tasks.empty() || !queue.texts().empty() || !running.empty(); });
-      for (const std::shared_ptr<Job>& job : incoming) queue.add(job);
-      incoming.clear();
+      queue.texts().splice(queue.texts().end(), incoming);
       doing = std::exchange(tasks, {});
       ends = ending;
     }
@@ -27,10 +26,27 @@ void Scheduler::Impl::loop() {
     }
     end_unwanted(queue.texts());
     end_unwanted(running);
-    give_places();
-    if (!running.empty()) step();
+    try {
+      give_places();
+      if (!running.empty()) step();
+    } catch (const std::bad_alloc&) {
+      relieve();
+    }
     show();
   }
+}
+
+void Scheduler::Impl::relieve() noexcept {
+  const TextFailure failure{"out of memory", Errc::out_of_memory};
+  if (!kept.empty()) return kept.clear();
+  if (!running.empty()) {
+    // The last of those that matter least.
+    const auto least = std::ranges::min_element(running.rbegin(), running.rend(), {}, [](const Text& text) { return text.job->request.priority; });
+    return fail_with(*least, failure);
+  }
+  if (queue.texts().empty()) return;
+  finish(queue.texts().back(), TextEnd::failed, {}, failure);
+  queue.texts().pop_back();
 }
 
 void Scheduler::Impl::show() {
@@ -48,12 +64,20 @@ void Scheduler::Impl::show() {
   shown = counts;
 }
 
-void Scheduler::Impl::finish(Text& text, TextEnd end, std::string_view error, std::span<const DrawnToken> tokens) {
-  TextUpdate update{.tokens = tokens, .end = end, .error = error, .stats = text.stats};
+void Scheduler::Impl::finish(Text& text, TextEnd end, std::span<const DrawnToken> tokens, const TextFailure& failure) {
+  TextUpdate update{.tokens = tokens, .end = end, .error = failure.message, .code = failure.code, .stats = text.stats};
   const bool whole = end == TextEnd::stop || end == TextEnd::length;
   if (whole) update.piece = text.range->piece_;
   if (whole) update.stop_text = text.range->stop_text_;
-  text.tell(update);
+  try {
+    text.tell(update);
+  } catch (const std::bad_alloc&) {
+    // The end is heard of; what came with it is lost.
+    try {
+      text.tell({.end = TextEnd::failed, .error = "out of memory", .code = Errc::out_of_memory, .stats = text.stats});
+    } catch (const std::bad_alloc&) {
+    }
+  }
   text.range.reset();
   if (end != TextEnd::failed && text.job->request.reuse) kept.keep(std::move(text.session), text.stats.place);
   text.session.reset();
@@ -82,28 +106,32 @@ void Scheduler::Impl::end_unwanted(Texts& texts) {
 }
 
 void Scheduler::Impl::fail_current(Text& text) {
-  std::string error;
+  TextFailure failure;
   try {
     throw;
+  } catch (const Error& error) {
+    failure = {error.what(), error.code()};
   } catch (const std::bad_alloc&) {
-    error = "out of memory";
-  } catch (const std::exception& e) {
-    error = e.what();
+    failure = {"out of memory", Errc::out_of_memory};
+  } catch (const std::exception& error) {
+    failure = {error.what()};
+  } catch (...) {
+    failure = {"an exception of unknown type"};
   }
-  fail_with(text, error);
+  fail_with(text, failure);
 }
 
-void Scheduler::Impl::fail_with(Text& text, const std::string& error) {
+void Scheduler::Impl::fail_with(Text& text, const TextFailure& failure) {
   const auto job = text.job;
   const std::size_t prompt = text.prompt();
   const bool was_reading = text.is_reading();
-  finish(text, TextEnd::failed, error);
+  finish(text, TextEnd::failed, {}, failure);
   std::erase_if(running, [&](const Text& other) { return &other == &text; });
   if (!was_reading) return;
   Texts& waiting = queue.texts();
   for (auto other = waiting.begin(); other != waiting.end();) {
     const bool hangs = other->job == job && other->prompt() == prompt && other->is_blocked();
-    if (hangs) finish(*other, TextEnd::failed, error);
+    if (hangs) finish(*other, TextEnd::failed, {}, failure);
     other = hangs ? waiting.erase(other) : std::next(other);
   }
 }

@@ -76,10 +76,10 @@ bool Scheduler::Impl::pass(const std::vector<Text*>& texts, const std::vector<En
     engine.run(sequences, sink, keep_going);
   } catch (const Error& error) {
     if (error.code() == Errc::cancelled) return false;
-    give_way(texts, error.code() == Errc::out_of_memory, error.what());
+    give_way(texts, {error.what(), error.code()});
     return false;
   } catch (const std::bad_alloc&) {
-    give_way(texts, true, "out of memory");
+    give_way(texts, {"out of memory", Errc::out_of_memory});
     return false;
   }
   const double seconds = watch.seconds();
@@ -94,14 +94,9 @@ bool Scheduler::Impl::pass(const std::vector<Text*>& texts, const std::vector<En
   return true;
 }
 
-void Scheduler::Impl::give_way(const std::vector<Text*>& texts, bool no_memory, const std::string& error) {
-  if (no_memory && !kept.empty()) return kept.clear();
-  if (no_memory) {
-    // The last of those that matter least.
-    const auto least = std::ranges::min_element(running.rbegin(), running.rend(), {}, [](const Text& text) { return text.job->request.priority; });
-    return fail_with(*least, error);
-  }
-  for (Text* text : texts) fail_with(*text, error);
+void Scheduler::Impl::give_way(const std::vector<Text*>& texts, const TextFailure& failure) {
+  if (failure.code == Errc::out_of_memory) return relieve();
+  for (Text* text : texts) fail_with(*text, failure);
 }
 
 void Scheduler::Impl::draw(Text& text) {
@@ -111,7 +106,7 @@ void Scheduler::Impl::draw(Text& text) {
     counts.most_tokens = std::max(counts.most_tokens, std::ssize(text.session->tokens()));
     const Finish finished = text.range->finish();
     if (finished == Finish::running) return text.tell({.piece = text.range->piece_, .tokens = drawn, .stats = text.stats});
-    finish(text, finished == Finish::length ? TextEnd::length : TextEnd::stop, {}, drawn);
+    finish(text, finished == Finish::length ? TextEnd::length : TextEnd::stop, drawn);
     std::erase_if(running, [&](const Text& other) { return &other == &text; });
   } catch (...) {
     fail_current(text);

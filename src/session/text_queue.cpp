@@ -6,10 +6,6 @@
 
 namespace bantam::inline v0 {
 
-void Scheduler::TextQueue::add(const std::shared_ptr<Job>& job) {
-  for (std::size_t i = 0; i < job->left; ++i) waiting_.push_back({.job = job, .number = i});
-}
-
 bool Scheduler::TextQueue::give_place(Texts& running, FunctionRef<bool(const Text&)> may_begin) {
   std::map<std::string_view, int> places;
   for (const Text& text : running) ++places[text.job->request.client];

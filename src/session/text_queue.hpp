@@ -16,7 +16,6 @@ class Scheduler::TextQueue {
  public:
   using Texts = std::list<Text>;
 
-  void add(const std::shared_ptr<Job>& job);
   /// The text that is to have the next place, moved to the end of `running`; false where none may begin. Only texts that `may_begin` are chosen.
   [[nodiscard]] bool give_place(Texts& running, FunctionRef<bool(const Text&)> may_begin);
   /// Nothing of that client is at hand any more.

@@ -124,6 +124,40 @@ bantam_status use_context(const bantam_model* model, bantam_session* session, co
   return status;
 }
 
+/// Several requests at once: each ends, well or for want of memory.
+bantam_status use_scheduler(const bantam_model* model) {
+  bantam_scheduler_options options = BANTAM_SCHEDULER_OPTIONS_INIT;
+  options.context_tokens = 32;
+  options.threads = 2;
+  options.parallel = 2;
+  bantam_scheduler* scheduler = nullptr;
+  bantam_status status = bantam_scheduler_new(&scheduler, model, &options);
+  struct Ends {
+    std::atomic<int> whole = 0, hungry = 0, other = 0;
+  } ends;
+  const auto hear = [](const bantam_text_update* update, void* user) {
+    auto& e = *static_cast<Ends*>(user);
+    if (update->end == BANTAM_TEXT_RUNNING) return 0;
+    ++(update->end == BANTAM_TEXT_LENGTH || update->end == BANTAM_TEXT_STOP ? e.whole : update->status == BANTAM_OUT_OF_MEMORY ? e.hungry : e.other);
+    return 0;
+  };
+  bantam_generate_options generate = BANTAM_GENERATE_OPTIONS_INIT;
+  generate.max_tokens = 3;
+  bantam_request_options request = BANTAM_REQUEST_OPTIONS_INIT;
+  request.generate = &generate;
+  request.texts = 2;
+  request.top_logprobs = 1;
+  int texts = 0;
+  for (const char* prompt : {"Hello", "Hello there", "One"}) {
+    if (status == BANTAM_OK) status = bantam_scheduler_submit(scheduler, nullptr, prompt, std::char_traits<char>::length(prompt), &request, hear, &ends);
+    if (status == BANTAM_OK) texts += 2;
+  }
+  const bool all_ended = bantam_scheduler_wait(scheduler, 60000) == 1;
+  bantam_scheduler_free(scheduler);
+  if (!all_ended || ends.whole + ends.hungry != texts) return BANTAM_INTERNAL;
+  return status == BANTAM_OK && ends.hungry > 0 ? BANTAM_OUT_OF_MEMORY : status;
+}
+
 /// A tiny model's life: loaded, heard, made smaller, saved, and once more from file to file. The first failure ends it.
 Life live(const std::string& path, const std::string& output) {
   keeps_books = true;
@@ -153,6 +187,7 @@ Life live(const std::string& path, const std::string& output) {
   if (status == BANTAM_OK) status = bantam_session_new(&session, model, &options);
   if (status == BANTAM_OK) status = bantam_session_generate(session, "Hello", 3, ignore, nullptr);
   if (status == BANTAM_OK) status = use_context(model, session, options);
+  if (status == BANTAM_OK) status = use_scheduler(model);
   if (status == BANTAM_OK) status = bantam_model_compress(&small, model, &to);
   bantam_report_free(std::exchange(report, nullptr));
   write(output, [&](const char* file) { return bantam_model_save(small, file); });

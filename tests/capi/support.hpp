@@ -28,6 +28,7 @@ struct Free {
   void operator()(bantam_report* p) const { bantam_report_free(p); }
   void operator()(bantam_texts* p) const { bantam_texts_free(p); }
   void operator()(bantam_adapter* p) const { bantam_adapter_free(p); }
+  void operator()(bantam_scheduler* p) const { bantam_scheduler_free(p); }
 };
 template <class T>
 using Owned = std::unique_ptr<T, Free>;

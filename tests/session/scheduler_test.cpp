@@ -22,6 +22,7 @@ class Outcome {
  public:
   struct Of {
     std::string text, error, stop_text;
+    std::optional<Errc> code;
     std::vector<DrawnToken> tokens;
     TextEnd end = TextEnd::running;
     TextStats stats;
@@ -47,6 +48,7 @@ class Outcome {
         of.tokens.insert(of.tokens.end(), update.tokens.begin(), update.tokens.end());
         of.end = update.end;
         of.error = update.error;
+        of.code = update.code;
         of.stop_text = update.stop_text;
         of.stats = update.stats;
         if (update.end != TextEnd::running) --state->left;
@@ -511,6 +513,7 @@ TEST_CASE("what fails in one text fails there alone") {
   for (const Outcome::Of& of : broken.wait()) {
     CHECK(of.end == TextEnd::failed);
     CHECK(of.error == "this one is broken");
+    CHECK(of.code == Errc::corrupt);
   }
   check_alone(stepping_engine(), good, well.wait());
   // Who cannot listen is not spoken to for long.

@@ -89,11 +89,13 @@ struct TextUpdate {
   std::span<const DrawnToken> tokens = {};
   TextEnd end = TextEnd::running;  ///< once, in the last update of the text
   std::string_view error = {};     ///< of TextEnd::failed
+  std::optional<Errc> code = {};   ///< of that, where it was an Error
   std::string_view stop_text = {}; ///< of TextEnd::stop, where one of them ended it
   const TextStats& stats;
 };
 
-/// Called on the scheduler's thread, where others wait for it: hand the work on. Must neither throw nor call the scheduler, but for cancel().
+/// Called on the scheduler's thread, where others wait for it: hand the work on. May call no more of the scheduler than cancel() and stats().
+/// What it throws cancels the request, std::bad_alloc fails the text.
 using TextListener = std::function<void(const TextUpdate&)>;
 
 /// What a scheduler does now, and has done since it began.
