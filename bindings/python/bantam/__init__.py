@@ -10,7 +10,7 @@
         for piece in session.stream("The capital of France is", max_tokens=64):
             print(piece, end="", flush=True)
 
-Models may be used by several threads at once, a Session by one at a time. Errors are bantam.Error and Python's own.
+Models may be used by several threads at once, a Session by one at a time; a Scheduler runs requests of many together. Errors are bantam.Error and Python's own.
 """
 
 from . import _built  # first
@@ -20,20 +20,21 @@ from ._bench import bench
 from ._chat import ReplyEvent, ReplyParser, parse_reply
 from ._compress import Corpus, Layer, LayerReport, Report, compress, compress_file
 from ._compress_options import CompressFileOptions, CompressOptions
-from ._errors import Cancelled, Corrupt, Error, FileError, InvalidArgument, NotFound, OutOfMemory, Unsupported
+from ._errors import Cancelled, Corrupt, Error, FileError, InvalidArgument, Late, NotFound, OutOfMemory, QueueFull, Unsupported
 from ._llama import Llama
 from ._model import Adapter, Model, Tensor, Tokenizer, load
-from ._options import (BeamOptions, BenchOptions, GenerateOptions, LoadOptions, PerplexityOptions, QuantizeOptions, RestoreOptions, SamplingOptions,
-                       SessionOptions)
+from ._options import (BeamOptions, BenchOptions, GenerateOptions, LoadOptions, PerplexityOptions, QuantizeOptions, RequestOptions, RestoreOptions,
+                       SamplingOptions, SchedulerOptions, SessionOptions)
 from ._quality import Perplexity, perplexity
+from ._scheduler import Request, RequestStats, Scheduler, SchedulerStats, TokenLogprob
 from ._session import Beam, Continuation, Generation, Grammar, Sampler, Session, Stats, step
 from ._weights import quantize
 
 __all__ = [
     "Adapter", "Beam", "BeamOptions", "BenchOptions", "Cancelled", "CompressFileOptions", "CompressOptions", "Continuation", "Corpus", "Corrupt", "Error", "FileError", "GenerateOptions",
-    "Generation", "Grammar", "InvalidArgument", "Layer", "LayerReport", "Llama", "LoadOptions", "Model", "NotFound", "OutOfMemory", "Perplexity",
-    "PerplexityOptions", "QuantizeOptions", "ReplyEvent", "ReplyParser", "Report", "RestoreOptions", "Sampler", "SamplingOptions", "Session",
-    "SessionOptions", "Stats",
-    "Tensor", "Tokenizer", "Unsupported", "Weights", "__version__", "bench", "compress", "compress_file", "cpu_info", "formats", "load",
+    "Generation", "Grammar", "InvalidArgument", "Late", "Layer", "LayerReport", "Llama", "LoadOptions", "Model", "NotFound", "OutOfMemory", "Perplexity",
+    "PerplexityOptions", "QuantizeOptions", "QueueFull", "ReplyEvent", "ReplyParser", "Report", "Request", "RequestOptions", "RequestStats", "RestoreOptions",
+    "Sampler", "SamplingOptions", "Scheduler", "SchedulerOptions", "SchedulerStats", "Session", "SessionOptions", "Stats",
+    "Tensor", "TokenLogprob", "Tokenizer", "Unsupported", "Weights", "__version__", "bench", "compress", "compress_file", "cpu_info", "formats", "load",
     "parse_reply", "perplexity", "quantize", "set_isa", "step",
 ]

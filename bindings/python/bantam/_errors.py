@@ -65,7 +65,19 @@ class OutOfMemory(Error, MemoryError):
 
 
 class Cancelled(Error):
-    """Session.cancel() or a progress callable asked to stop."""
+    """cancel() or a progress callable asked to stop."""
+
+    __module__ = "bantam"
+
+
+class Late(Error, TimeoutError):
+    """A request took longer than its timeout."""
+
+    __module__ = "bantam"
+
+
+class QueueFull(Error):
+    """A scheduler has as many requests as it takes; ask again later."""
 
     __module__ = "bantam"
 

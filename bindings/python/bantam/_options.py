@@ -125,6 +125,27 @@ class RestoreOptions(AdapterOptions, StateOptions, total=False):
     context: Annotated[int, Option(0, "most tokens that it may hold; 0: what the model was made for", low=0)]
 
 
+class SchedulerOptions(SessionOptions, total=False):
+    """Of a scheduler; those of sessions are each text's."""
+
+    parallel: Annotated[int, Option(4, "texts that are generated at once", 1, 1024)]
+    queue: Annotated[int, Option(-1, "requests that may be at hand beyond these; -1: four for each", low=-1)]
+    kept: Annotated[int, Option(-1, "ended texts that are kept for prompts that begin like them; -1: as many as run at once", low=-1)]
+    step_ms: Annotated[int, Option(200, "long prompts are read in pieces that take about so long, beside texts that are generated", low=1)]
+
+
+class RequestOptions(GenerateOptions, total=False):
+    """Of a request to a scheduler."""
+
+    logprobs: Annotated[Optional[int], Option(None, "log probabilities of tokens, and of so many of the most probable ones beside each", low=0)]
+    priority: Annotated[int, Option(0, "the higher, the earlier; nobody waits for ever")]
+    client: Annotated[str, Option("", "who asks: of those of equal priority places go to who has the fewest")]
+    timeout: Annotated[Optional[float], Option(None, "seconds until the text has to be whole; then it ends as Late")]
+    queue_timeout: Annotated[Optional[float], Option(None, "seconds that it waits for a place at most, in the same way")]
+    reuse: Annotated[bool, Option(True, "goes on from what other texts read; the result is the same")]
+    adapters: Annotated[Any, Option(None, "in the place of the scheduler's: a list of Adapter, paths of such, or pairs (one of these, scale)")]
+
+
 class LoadOptions(TypedDict, total=False):
     """Of loading a model."""
 

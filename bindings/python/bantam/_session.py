@@ -105,7 +105,7 @@ class Sampler(_bantam.Sampler):
     @takes(SamplingOptions)
     def __init__(self, vocab, **options):
         """See help(bantam.Sampler)."""
-        super().__init__(ids_of("vocab", [vocab])[0], **_set(options))
+        super().__init__(ids_of("vocab", [vocab])[0], **set_options(options))
 
 
 class Grammar:
@@ -137,7 +137,7 @@ class Grammar:
         return self._made.matches(text_of("text", text))
 
 
-def _set(options):
+def set_options(options):
     """Options without those that have no value, with the grammar that is meant."""
     given = {name: value for name, value in options.items() if value is not None}
     schema = given.pop("json_schema", None)
@@ -157,7 +157,7 @@ def _set(options):
     return given
 
 
-def _resolved(model, options):
+def resolved(model, options):
     """Options of a session as the library takes them."""
     return {**options, "adapters": adapters_of(model, options["adapters"]), "memory_folder": path_of("memory_folder", options["memory_folder"])}
 
@@ -174,7 +174,7 @@ class Session:
 
     def _of(self, model, made, options=None, messages=(), reply_start=0):
         self.model = model
-        self._made = made or _bantam.Session(model._made, **_resolved(model, options))
+        self._made = made or _bantam.Session(model._made, **resolved(model, options))
         self._last = None
         self._messages = list(messages)
         self._reply_start = reply_start
@@ -185,7 +185,7 @@ class Session:
     def restore(cls, model, path, **options):
         """A session that save() wrote, into the model that it was saved from."""
         model = model_of(model)
-        return cls.__new__(cls)._of(model, _bantam.Session.restore(model._made, path_of("path", path), **_resolved(model, options)))
+        return cls.__new__(cls)._of(model, _bantam.Session.restore(model._made, path_of("path", path), **resolved(model, options)))
 
     def _open(self):
         if self._made is None:
@@ -203,12 +203,12 @@ class Session:
     @takes(GenerateOptions)
     def stream(self, prompt="", **options):
         """Reads a prompt (text or token ids) and returns a Generation of what follows."""
-        return self._begin(self._open().stream(prompt_of(prompt), **_set(options)))
+        return self._begin(self._open().stream(prompt_of(prompt), **set_options(options)))
 
     @takes(GenerateOptions)
     def _stream_whole(self, ids, **options):
         """The same from these ids, whatever was read before: what they begin with alike is not read again."""
-        return self._begin(self._open().stream_whole(ids_of("ids", ids), **_set(options)))
+        return self._begin(self._open().stream_whole(ids_of("ids", ids), **set_options(options)))
 
     @takes(GenerateOptions)
     def generate(self, prompt="", **options):
@@ -220,13 +220,13 @@ class Session:
         """`count` texts drawn behind a prompt that is read once, in one pass over the weights for all of them. Each is what generate() gives
         with its seed: seed, seed + 1 and so on. Speculation plays no part. The session then holds the prompt."""
         count = ids_of("count", [count])[0]
-        return [Continuation(*made) for made in self._open().continuations(prompt_of(prompt), count, **_set(options))]
+        return [Continuation(*made) for made in self._open().continuations(prompt_of(prompt), count, **set_options(options))]
 
     @takes(BeamOptions)
     def beam_search(self, prompt="", **options):
         """The most probable texts behind a prompt, the best first, as Hugging Face's generate() with num_beams finds them. The session then
         holds the prompt."""
-        return [Beam(*found) for found in self._open().beam_search(prompt_of(prompt), **{"grammar": None, **_set(options)})]
+        return [Beam(*found) for found in self._open().beam_search(prompt_of(prompt), **{"grammar": None, **set_options(options)})]
 
     @takes(GenerateOptions)
     def chat(self, messages, *, tools=None, chat_template_kwargs=None, **options):
@@ -244,7 +244,7 @@ class Session:
         text = render(self.model.tokenizer, history, tools=tools, **(chat_template_kwargs or {}))
         # Templates write special tokens, BOS among them, so they are parsed and none is added.
         ids = self.model.tokenizer.encode(text, add_special=False, parse_special=True)
-        run = made.stream_whole(ids, **_set(options))
+        run = made.stream_whole(ids, **set_options(options))
         self._messages, self._reply_start = history, len(ids)
         return self._begin(run)
 

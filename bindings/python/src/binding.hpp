@@ -76,6 +76,7 @@ void bind_errors(py::module_& m);
 void bind_model(py::module_& m);
 void bind_weights(py::module_& m);
 void bind_session(py::module_& m);
+void bind_scheduler(py::module_& m);
 void bind_compress(py::module_& m);
 
 }  // namespace bantam::python

@@ -66,6 +66,7 @@ PYBIND11_MODULE(_bantam, m) {
   bind_model(m);
   bind_weights(m);
   bind_session(m);
+  bind_scheduler(m);
   bind_compress(m);
   m.def("formats", &format_list);
   m.def("cpu_info", &cpu_info);

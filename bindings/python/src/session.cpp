@@ -9,7 +9,7 @@
 #include "bantam/session/continuations.hpp"
 #include "bantam/session/evaluate.hpp"
 #include "bantam/session/rerank.hpp"
-#include "binding.hpp"
+#include "options.hpp"
 
 namespace bantam::python {
 
@@ -65,20 +65,8 @@ class SessionHandle {
     SessionHandle& handle_;
   };
 
-  /// A grammar over the tokens of the session's model. What masks were found stays with it, and the tree of tokens with the session.
-  const TokenGrammar& over_tokens(const std::shared_ptr<Grammar>& grammar) {
-    if (last_grammar != grammar) {
-      if (!trie) trie.emplace(session.model().tokenizer());
-      bound.emplace(*grammar, *trie);
-      last_grammar = grammar;
-    }
-    return *bound;
-  }
-
-  std::optional<TokenTrie> trie;
-  std::shared_ptr<Grammar> last_grammar;  ///< of `bound`
-  std::optional<TokenGrammar> bound;
   Session session;
+  BoundGrammar grammar{session.model().tokenizer()};
   pid_t process = getpid();  ///< that used it last
   std::mutex mutex;
   std::atomic<std::thread::id> user = {};
@@ -93,119 +81,17 @@ struct Generation {
   TextRange range;
 };
 
-using Adapters = std::vector<std::pair<Adapter, float>>;
-
-std::vector<ScaledAdapter> as_library(const Adapters& adapters) {
-  std::vector<ScaledAdapter> all;
-  for (const auto& [adapter, scale] : adapters) all.push_back({adapter, scale});
-  return all;
-}
-
 Handle open(const Model& model, std::int64_t context, int threads, const std::string& kv, const Adapters& adapters, std::int64_t memory_limit, const std::string& memory_folder) {
   return std::make_shared<SessionHandle>(
       Session(model, {.context = context, .threads = threads, .kv = kv, .adapters = as_library(adapters), .memory = {.limit = memory_limit, .folder = memory_folder}}));
 }
-
-/// Reads keyword arguments by name; what nobody asked for is an error.
-class Keywords {
- public:
-  explicit Keywords(const py::kwargs& given) : given_(given) {}
-  template <class T>
-  void read(const char* name, T& value) {
-    if (!given_.contains(name)) return;
-    ++read_;
-    value = given_[name].template cast<T>();
-  }
-  void finish(std::string_view function) const {
-    if (read_ == given_.size()) return;
-    throw py::type_error(message(function, "() got an unexpected keyword argument: ", static_cast<std::string>(py::repr(given_))));
-  }
-
- private:
-  const py::kwargs& given_;
-  std::size_t read_ = 0;
-};
-
-void read_sampling(Keywords& k, Sampling& s) {
-  k.read("temperature", s.temperature);
-  k.read("top_k", s.top_k);
-  k.read("top_p", s.top_p);
-  k.read("min_p", s.min_p);
-  k.read("typical_p", s.typical_p);
-  k.read("repeat_penalty", s.repeat_penalty);
-  k.read("frequency_penalty", s.frequency_penalty);
-  k.read("presence_penalty", s.presence_penalty);
-  k.read("repeat_last_n", s.repeat_last_n);
-  k.read("seed", s.seed);
-  int mirostat = static_cast<int>(s.mirostat);
-  k.read("mirostat", mirostat);
-  s.mirostat = static_cast<Mirostat>(mirostat);
-  k.read("mirostat_tau", s.mirostat_tau);
-  k.read("mirostat_eta", s.mirostat_eta);
-  k.read("dry_multiplier", s.dry_multiplier);
-  k.read("dry_base", s.dry_base);
-  k.read("dry_allowed_length", s.dry_allowed_length);
-  k.read("dry_penalty_last_n", s.dry_penalty_last_n);
-  k.read("dry_sequence_breakers", s.dry_sequence_breakers);
-  k.read("top_n_sigma", s.top_n_sigma);
-  k.read("xtc_probability", s.xtc_probability);
-  k.read("xtc_threshold", s.xtc_threshold);
-  k.read("dynatemp_range", s.dynatemp_range);
-  k.read("dynatemp_exponent", s.dynatemp_exponent);
-  std::map<TokenId, float> bias;
-  k.read("logit_bias", bias);
-  s.logit_bias.assign(bias.begin(), bias.end());
-  std::vector<std::string> order;
-  k.read("order", order);
-  if (!order.empty()) s.order.clear();
-  for (const std::string& stage : order) s.order.push_back(find_stage(stage));
-}
-
-/// Calls Python with copies of tokens and logits, which it may keep; what it did to the logits is taken over.
-LogitsProcessor processor(py::function process) {
-  // The last copy may go on a thread without the GIL.
-  const std::shared_ptr<py::function> shared(new py::function(std::move(process)), [](py::function* f) {
-    const py::gil_scoped_acquire gil;
-    delete f;
-  });
-  return [shared](std::span<const TokenId> tokens, std::span<float> logits) {
-    const py::gil_scoped_acquire gil;
-    const py::array_t<TokenId> ids(static_cast<py::ssize_t>(tokens.size()), tokens.data());
-    py::array_t<float> values(static_cast<py::ssize_t>(logits.size()), logits.data());
-    const py::object answer = (*shared)(ids, values);
-    std::copy_n(values.data(), logits.size(), logits.begin());
-    return answer.is_none() || answer.cast<bool>();
-  };
-}
-
-GenerateOptions generate_options(const py::kwargs& kwargs, EncodeOptions& encode, std::shared_ptr<Grammar>& grammar) {
-  GenerateOptions o;
-  Keywords k(kwargs);
-  k.read("grammar", grammar);
-  k.read("max_tokens", o.max_tokens);
-  k.read("stop", o.stop);
-  k.read("ignore_end", o.ignore_end);
-  k.read("spell", o.spell);
-  k.read("lookup", o.speculation.lookup);
-  k.read("mtp", o.speculation.mtp);
-  std::optional<py::function> process;
-  k.read("process", process);
-  if (process) o.process = processor(std::move(*process));
-  k.read("add_special", encode.add_special);
-  k.read("parse_special", encode.parse_special);
-  read_sampling(k, o.sampling);
-  k.finish("stream");
-  return o;
-}
-
-using Prompt = std::variant<std::string, std::vector<TokenId>>;
 
 Generation stream(const Handle& h, const Prompt& prompt, const py::kwargs& kwargs) {
   EncodeOptions encode;
   std::shared_ptr<Grammar> grammar;
   GenerateOptions options = generate_options(kwargs, encode, grammar);
   return h->alone([&](Session& s) {
-    if (grammar) options.grammar = h->over_tokens(grammar);
+    if (grammar) options.grammar = h->grammar.of(grammar);
     const auto* text = std::get_if<std::string>(&prompt);
     return Generation{h, text != nullptr ? s.stream(*text, std::move(options), encode) : s.stream(std::get<1>(prompt), std::move(options))};
   });
@@ -216,7 +102,7 @@ Generation stream_whole(const Handle& h, const std::vector<TokenId>& ids, const 
   std::shared_ptr<Grammar> grammar;
   GenerateOptions options = generate_options(kwargs, encode, grammar);
   return h->alone([&](Session& s) {
-    if (grammar) options.grammar = h->over_tokens(grammar);
+    if (grammar) options.grammar = h->grammar.of(grammar);
     return Generation{h, s.stream_whole(ids, std::move(options))};
   });
 }
@@ -233,7 +119,7 @@ py::list continue_texts(const Handle& h, const Prompt& prompt, int count, const 
   std::shared_ptr<Grammar> grammar;
   GenerateOptions options = generate_options(kwargs, encode, grammar);
   const std::vector<Continuation> made = h->alone([&](Session& s) {
-    if (grammar) options.grammar = h->over_tokens(grammar);
+    if (grammar) options.grammar = h->grammar.of(grammar);
     const auto sink = [&](std::size_t, std::string_view) {
       h->check();
       return true;
@@ -250,55 +136,12 @@ py::list search_beams(const Handle& h, const Prompt& prompt, int beams, int resu
                       const std::shared_ptr<Grammar>& grammar) {
   BeamOptions options{.beams = beams, .results = results, .max_tokens = max_tokens, .length_penalty = length_penalty};
   const std::vector<Beam> found = h->alone([&](Session& s) {
-    if (grammar) options.grammar = h->over_tokens(grammar);
+    if (grammar) options.grammar = h->grammar.of(grammar);
     return beam_search(s, ids_behind(s, prompt, {}), options);
   });
   py::list out;
   for (const Beam& b : found) out.append(py::make_tuple(b.tokens, b.text, std::string(to_string(b.finish)), b.log_probability, b.score));
   return out;
-}
-
-/// What options are where nobody sets them.
-py::dict default_options() {
-  const GenerateOptions o;
-  const Sampling& s = o.sampling;
-  const EncodeOptions encode;
-  py::dict d;
-  d["max_tokens"] = o.max_tokens;
-  d["stop"] = o.stop;
-  d["ignore_end"] = o.ignore_end;
-  d["spell"] = o.spell;
-  d["lookup"] = o.speculation.lookup;
-  d["mtp"] = o.speculation.mtp;
-  d["process"] = py::none();
-  d["grammar"] = py::none();
-  d["json_schema"] = py::none();
-  d["add_special"] = encode.add_special;
-  d["parse_special"] = encode.parse_special;
-  d["temperature"] = s.temperature;
-  d["top_k"] = s.top_k;
-  d["top_p"] = s.top_p;
-  d["min_p"] = s.min_p;
-  d["typical_p"] = s.typical_p;
-  d["repeat_penalty"] = s.repeat_penalty;
-  d["frequency_penalty"] = s.frequency_penalty;
-  d["presence_penalty"] = s.presence_penalty;
-  d["repeat_last_n"] = s.repeat_last_n;
-  d["seed"] = s.seed;
-  d["mirostat"] = static_cast<int>(s.mirostat);
-  d["mirostat_tau"] = s.mirostat_tau;
-  d["mirostat_eta"] = s.mirostat_eta;
-  d["dry_multiplier"] = s.dry_multiplier;
-  d["dry_base"] = s.dry_base;
-  d["dry_allowed_length"] = s.dry_allowed_length;
-  d["dry_penalty_last_n"] = s.dry_penalty_last_n;
-  d["dry_sequence_breakers"] = s.dry_sequence_breakers;
-  d["top_n_sigma"] = s.top_n_sigma;
-  d["xtc_probability"] = s.xtc_probability;
-  d["xtc_threshold"] = s.xtc_threshold;
-  d["dynatemp_range"] = s.dynatemp_range;
-  d["dynatemp_exponent"] = s.dynatemp_exponent;
-  return d;
 }
 
 std::string next_piece(Generation& g) {

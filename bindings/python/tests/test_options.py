@@ -25,7 +25,15 @@ TAKERS = {
     bantam.PerplexityOptions: lambda **o: bantam.perplexity(model, "x", **o),
     bantam.BeamOptions: lambda **o: bantam.Session(model).beam_search("x", **o),
     bantam.BenchOptions: lambda **o: bantam.bench(model, **o),
+    bantam.SchedulerOptions: lambda **o: bantam.Scheduler(model, **o),
+    bantam.RequestOptions: lambda **o: submit("x", **o),
 }
+
+
+
+def submit(prompt, **options):
+    with bantam.Scheduler(model, context=64) as scheduler:
+        return scheduler.submit(prompt, **options)
 
 
 class Options(Folder):
@@ -116,6 +124,7 @@ class Options(Folder):
     def test_help_lists_every_option(self):
         for function, kind in ((bantam.Session.stream, bantam.GenerateOptions), (bantam.Session.chat, bantam.GenerateOptions),
                                (bantam.Session.__init__, bantam.SessionOptions), (bantam.load, bantam.LoadOptions),
+                               (bantam.Scheduler.__init__, bantam.SchedulerOptions), (bantam.Scheduler.submit, bantam.RequestOptions),
                                (bantam.compress, bantam.CompressOptions), (bantam.compress_file, bantam.CompressFileOptions),
                                (bantam.perplexity, bantam.PerplexityOptions), (bantam.bench, bantam.BenchOptions)):
             parameters = inspect.signature(function).parameters

@@ -34,12 +34,25 @@ llama.set_cache(LlamaRAMCache(1 << 20))
 llama("x", temperature=1.0, stop=".", logits_processor=LogitsProcessorList())
 scores = llama.scores.sum()
 error = bantam.NotFound("x", 2, "y").filename
+scheduler = bantam.Scheduler("m", context=64, parallel=8)
+request = scheduler.submit("x", max_tokens=3, priority=1, timeout=2.5, logprobs=2)
+whole: str = request.result(timeout=3)
+best: float = request.logprobs[0].top[0][1]
+
+
+async def wait() -> str:
+    async for piece in request:
+        piece.upper()
+    return await request
+
 
 session.generate("x", max_token=3)  # error: max_token
 session.generate("x", temperature="hot")  # error: temperature
 session.stream("x", seed=1.5)  # error: seed
 session.chat([], stop=3)  # error: stop
 bantam.Session(model, contxt=3)  # error: contxt
+bantam.Scheduler(model, paralell=3)  # error: paralell
+scheduler.submit("x", priority="high")  # error: priority
 bantam.compress(model, formt="q4")  # error: formt
 bantam.compress(model, group="64")  # error: group
 bantam.compress_file("a", "b", to=3)  # error: to
