@@ -440,23 +440,31 @@ TEST_CASE("places go to the highest priority, among equals in turns, and the fir
   Scheduler scheduler(stepping_engine(), {.parallel = 1, .queue = 60});
   std::mutex mutex;
   std::string order;
-  const auto submit = [&](char name, int priority, const std::string& client = "", std::int64_t tokens = 1) {
-    TextRequest request = text_request(spelled("The"), tokens);
+  std::atomic<bool> begun{false}, goes_on{false};
+  const auto submit = [&](char name, int priority, const std::string& client = "", const LogitsProcessor& process = {}) {
+    TextRequest request = text_request(spelled("The"), 1);
     request.priority = priority;
     request.client = client;
-    const auto id = scheduler.submit(request, [&, name](const TextUpdate& update) {
+    request.generate.process = process;
+    REQUIRE(scheduler.submit(request, [&, name](const TextUpdate& update) {
       const std::lock_guard lock(mutex);
       if (update.end != TextEnd::running) order += name;
-    });
-    REQUIRE(id);
-    return *id;
+    }));
   };
   const auto run = [&](auto&& submit_all) {
     order.clear();
-    // The others come meanwhile.
-    const std::uint64_t first = submit('.', 0, "first", 1000);
+    begun = goes_on = false;
+    // The others come while it has the place.
+    submit('.', 0, "first", [&](std::span<const TokenId>, std::span<float>) {
+      begun = true;
+      begun.notify_all();
+      goes_on.wait(false);
+      return true;
+    });
+    begun.wait(false);
     submit_all();
-    scheduler.cancel(first);
+    goes_on = true;
+    goes_on.notify_all();
     CHECK(scheduler.wait(60s));
     return order;
   };
