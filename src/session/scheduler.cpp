@@ -66,12 +66,13 @@ std::optional<std::uint64_t> Scheduler::Impl::submit(TextRequest request, TextLi
   Texts texts;
   for (std::size_t i = 0; i < job->left; ++i) texts.push_back({.job = job, .number = i});
   const std::lock_guard lock(mutex);
-  if (closed || std::ssize(jobs) >= options.parallel + options.queue) {
+  if (closed || unended >= options.parallel + options.queue) {
     ++shown.refused;
     return std::nullopt;
   }
   job->id = ++last_id;
   jobs.emplace(job->id, job);
+  ++unended;
   incoming.splice(incoming.end(), texts);
   shown.requests = static_cast<int>(jobs.size());
   changed.notify_all();

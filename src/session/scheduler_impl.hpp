@@ -77,7 +77,8 @@ struct Scheduler::Impl {
 
   mutable std::mutex mutex;  ///< of what follows
   std::condition_variable changed, emptied;
-  std::map<std::uint64_t, std::shared_ptr<Job>> jobs;  ///< that did not end
+  std::map<std::uint64_t, std::shared_ptr<Job>> jobs;  ///< that did not end, and whose listener knows
+  int unended = 0;                                     ///< of them, without those whose end is being told: what the queue counts
   Texts incoming;
   std::vector<std::packaged_task<void()>> tasks;  ///< of between_steps()
   std::uint64_t last_id = 0;

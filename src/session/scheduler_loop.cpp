@@ -65,6 +65,11 @@ void Scheduler::Impl::show() {
 }
 
 void Scheduler::Impl::finish(Text& text, TextEnd end, std::span<const DrawnToken> tokens, const TextFailure& failure) {
+  if (text.job->left == 1) {
+    // Whoever hears of the end finds room for another request.
+    const std::lock_guard lock(mutex);
+    --unended;
+  }
   TextUpdate update{.tokens = tokens, .end = end, .error = failure.message, .code = failure.code, .stats = text.stats};
   const bool whole = end == TextEnd::stop || end == TextEnd::length;
   if (whole) update.piece = text.range->piece_;

@@ -395,6 +395,15 @@ TEST_CASE("the queue is bounded") {
   CHECK_FALSE(scheduler.submit(text_request(spelled("An"), 3), third.listener()));
 }
 
+TEST_CASE("who is told of the end finds room in the queue") {
+  Scheduler scheduler(stepping_engine(), {.parallel = 1, .queue = 0});
+  for (int i = 0; i < 100; ++i) {
+    Outcome outcome(1);
+    REQUIRE(scheduler.submit(text_request(spelled("The"), 1), outcome.listener()));
+    (void)outcome.wait();
+  }
+}
+
 TEST_CASE("a long prompt does not hold up those who are being written to") {
   Scheduler scheduler(stepping_engine(), {.parallel = 3, .step = 1ms});
   Outcome text(1), book(1), line(1);
