@@ -623,6 +623,8 @@ typedef struct bantam_request_options {
   int32_t top_logprobs;    /* log probabilities of tokens, and of so many of the most probable ones beside each; -1: none */
   int32_t priority;        /* the higher, the earlier; among equals clients take turns, and nobody waits for ever */
   int32_t no_reuse;        /* not 0: reads the prompt itself, whatever other texts read; the text is the same */
+  int32_t prompt_logprobs; /* as top_logprobs, of the prompt's tokens, which are then read from the first on; they come with the first text */
+  int32_t reserved;        /* 0 */
   const char *client;      /* who asks: places go to those who have the fewest; NULL: all that name none are one */
   int64_t most_waiting_ms; /* for a place, then it ends as BANTAM_TEXT_LATE; 0: without bound */
   int64_t most_time_ms;    /* until all texts ended, in the same way */
@@ -630,7 +632,7 @@ typedef struct bantam_request_options {
   const float *adapter_scales;
   size_t adapter_count;
 } bantam_request_options;
-#define BANTAM_REQUEST_OPTIONS_INIT {sizeof(bantam_request_options), NULL, 1, -1, 0, 0, NULL, 0, 0, NULL, NULL, 0}
+#define BANTAM_REQUEST_OPTIONS_INIT {sizeof(bantam_request_options), NULL, 1, -1, 0, 0, -1, 0, NULL, 0, 0, NULL, NULL, 0}
 
 typedef enum {
   BANTAM_TEXT_RUNNING = 0,
@@ -641,7 +643,7 @@ typedef enum {
   BANTAM_TEXT_FAILED = 5     /* `error` says why */
 } bantam_text_end;
 
-/** A token that was drawn. This struct stays as it is, as it stands in arrays. */
+/** A token that was drawn, or one of the prompt. This struct stays as it is, as it stands in arrays. */
 typedef struct bantam_drawn_token {
   int32_t id;
   float log_probability;       /* before anything of sampling; 0 unless top_logprobs asked for it */
@@ -658,6 +660,8 @@ typedef struct bantam_text_update {
   size_t piece_bytes;
   const bantam_drawn_token *tokens;
   size_t token_count;
+  const bantam_drawn_token *prompt; /* the next tokens of the prompt, from its second on, where prompt_logprobs asked for them */
+  size_t prompt_count;
   bantam_text_end end;  /* once, in the last update of the text */
   bantam_status status; /* of BANTAM_TEXT_FAILED */
   const char *error;    /* of it; else empty */
@@ -670,7 +674,7 @@ typedef struct bantam_text_update {
   double generate_ms;       /* from there on; known in the last update */
 } bantam_text_update;
 #define BANTAM_TEXT_UPDATE_INIT \
-  {sizeof(bantam_text_update), 0, NULL, 0, NULL, 0, BANTAM_TEXT_RUNNING, BANTAM_OK, NULL, NULL, 0, 0, 0, 0.0, 0.0, 0.0}
+  {sizeof(bantam_text_update), 0, NULL, 0, NULL, 0, NULL, 0, BANTAM_TEXT_RUNNING, BANTAM_OK, NULL, NULL, 0, 0, 0, 0.0, 0.0, 0.0}
 /** Called on the scheduler's thread, one call at a time, while every text waits for it: hand the work on. Nonzero cancels the request; its
  *  texts still get their last update. Of this scheduler's functions it may call bantam_scheduler_cancel() and get_stats(). */
 typedef int (*bantam_update_callback)(const bantam_text_update *update, void *user);

@@ -20,32 +20,44 @@ std::chrono::milliseconds duration_of(std::int64_t ms, std::string_view name) {
   return std::chrono::milliseconds(ms);
 }
 
+/// Tokens as C has them.
+struct Tokens {
+  explicit Tokens(std::span<const DrawnToken> tokens) {
+    std::size_t tops = 0;
+    for (const DrawnToken& token : tokens) tops += token.top.size();
+    ids.reserve(tops);
+    logprobs.reserve(tops);
+    for (const DrawnToken& token : tokens) {
+      all.push_back({token.id, token.logprob, ids.data() + ids.size(), logprobs.data() + logprobs.size(), token.top.size()});
+      for (const auto& [id, logprob] : token.top) {
+        ids.push_back(id);
+        logprobs.push_back(logprob);
+      }
+    }
+  }
+  Tokens(const Tokens&) = delete;
+  Tokens& operator=(const Tokens&) = delete;
+
+  std::vector<bantam_drawn_token> all;
+  std::vector<std::int32_t> ids;  ///< of the most probable ones
+  std::vector<float> logprobs;
+};
+
 /// Hands updates to a callback of C.
 class UpdateCallback {
  public:
   UpdateCallback(bantam_update_callback callback, void* user) : callback_(callback), user_(user) {}
 
   void operator()(const TextUpdate& update) const {
-    std::vector<bantam_drawn_token> tokens;
-    std::vector<std::int32_t> ids;
-    std::vector<float> logprobs;
-    std::size_t tops = 0;
-    for (const DrawnToken& token : update.tokens) tops += token.top.size();
-    ids.reserve(tops);
-    logprobs.reserve(tops);
-    for (const DrawnToken& token : update.tokens) {
-      tokens.push_back({token.id, token.logprob, ids.data() + ids.size(), logprobs.data() + logprobs.size(), token.top.size()});
-      for (const auto& [id, logprob] : token.top) {
-        ids.push_back(id);
-        logprobs.push_back(logprob);
-      }
-    }
+    const Tokens tokens(update.tokens), prompt(update.prompt);
     bantam_text_update out = BANTAM_TEXT_UPDATE_INIT;
     out.text = update.text;
     out.piece = update.piece.empty() ? "" : update.piece.data();
     out.piece_bytes = update.piece.size();
-    out.tokens = tokens.data();
-    out.token_count = tokens.size();
+    out.tokens = tokens.all.data();
+    out.token_count = tokens.all.size();
+    out.prompt = prompt.all.data();
+    out.prompt_count = prompt.all.size();
     out.end = static_cast<bantam_text_end>(update.end);
     if (update.end == TextEnd::failed) out.status = update.code ? -static_cast<bantam_status>(*update.code) : BANTAM_INTERNAL;
     out.error = update.error.empty() ? "" : update.error.data();
@@ -79,6 +91,7 @@ bantam_status submit(bantam_scheduler* scheduler, std::uint64_t* request, const 
                       .count = o.texts,
                       .generate = generate_options_of(generate, tokenizer),
                       .top_logprobs = o.top_logprobs,
+                      .prompt_logprobs = o.prompt_logprobs,
                       .reuse = o.no_reuse == 0};
     if (o.adapters != nullptr) asked.adapters = adapters_of(o.adapters, o.adapter_scales, o.adapter_count);
     asked.priority = o.priority;

@@ -246,7 +246,7 @@ void check_room(const App& app, const TextRequest& request) {
   const std::int64_t context = app.scheduler.context();
   for (const std::vector<TokenId>& prompt : request.prompts) {
     if (prompt.empty()) throw bad_request("prompt: expected at least one token, found none", "prompt");
-    if (std::ssize(prompt) < context) continue;
+    if (std::ssize(prompt) + (request.generate.max_tokens == 0 ? 0 : 1) <= context) continue;
     ApiError error(
         400, "exceed_context_size_error",
         message("the request has ", prompt.size(), " tokens, the context has room for ", context, " with the answer"),

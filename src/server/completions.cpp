@@ -12,37 +12,75 @@ class CompletionWriting final : public Writing {
   CompletionWriting(App& app, std::shared_ptr<Exchange> exchange, Asked asked)
       : Writing(app, std::move(exchange), std::move(asked)),
         texts_(this->asked().texts.prompts.size() * static_cast<std::size_t>(this->asked().texts.count)) {
-    for (std::size_t i = 0; i < texts_.size(); ++i) texts_[i].text = echo_of(i);
+    if (this->asked().prompts.empty()) return;
+    for (std::size_t i = 0; i < texts_.size(); ++i) {
+      texts_[i].text = this->asked().prompts[prompt_of(i)];
+      texts_[i].length = texts_[i].text.size();
+    }
+    if (!this->asked().logprobs) return;
+    scored_.resize(this->asked().texts.prompts.size());
+    echoes_.assign(texts_.size(), true);
   }
 
  private:
-  [[nodiscard]] std::string echo_of(std::size_t text) {
-    return asked().prompts.empty() ? std::string() : asked().prompts[text / static_cast<std::size_t>(asked().texts.count)];
-  }
+  [[nodiscard]] std::size_t prompt_of(std::size_t text) const { return text / static_cast<std::size_t>(asked().texts.count); }
 
   /// The older shape: lists side by side.
-  [[nodiscard]] Json logprobs_of(const Written& w) const {
+  struct Lists {
     Json tokens = Json::array(), logprobs = Json::array(), top = Json::array(), offsets = Json::array();
-    std::size_t offset = w.length;
-    for (const DrawnToken& token : w.tokens) {
-      const std::string bytes = bytes_of(token.id);
-      tokens.push_back(bytes);
-      logprobs.push_back(std::max(static_cast<double>(token.logprob), -9999.0));
-      Json best = Json::object();
-      for (const auto& [id, logprob] : token.top) best[bytes_of(id)] = std::max(static_cast<double>(logprob), -9999.0);
+
+    void add(std::string bytes, Json logprob, Json best, std::size_t offset) {
+      tokens.push_back(std::move(bytes));
+      logprobs.push_back(std::move(logprob));
       top.push_back(std::move(best));
       offsets.push_back(offset);
-      offset += bytes.size();
     }
-    return {{"tokens", tokens}, {"token_logprobs", logprobs}, {"top_logprobs", top}, {"text_offset", offsets}};
+  };
+
+  void add(Lists& lists, const DrawnToken& token, std::size_t offset) const {
+    Json best = Json::object();
+    for (const auto& [id, logprob] : token.top) best[bytes_of(id)] = std::max(static_cast<double>(logprob), -9999.0);
+    lists.add(bytes_of(token.id), std::max(static_cast<double>(token.logprob), -9999.0), std::move(best), offset);
   }
+
+  /// Nobody knows how probable a prompt's first token is. Special tokens have no place in the text that is echoed.
+  void add_prompt(Lists& lists, std::size_t prompt) const {
+    std::size_t offset = 0;
+    bool begun = false;
+    const std::vector<TokenId>& tokens = asked().texts.prompts[prompt];
+    for (std::size_t i = 0; i < tokens.size(); ++i) {
+      if (i == 0) {
+        lists.add(bytes_of(tokens[i]), nullptr, nullptr, offset);
+      } else {
+        add(lists, scored_[prompt][i - 1], offset);
+      }
+      if (tokenizer().is_special(tokens[i])) continue;
+      offset += (begun ? tokenizer().piece_bytes(tokens[i]) : tokenizer().first_piece_bytes(tokens[i])).size();
+      begun = true;
+    }
+  }
+
+  [[nodiscard]] Json logprobs_of(std::size_t text) const {
+    const Written& w = texts_[text];
+    Lists lists;
+    if (echoes(text)) add_prompt(lists, prompt_of(text));
+    std::size_t offset = w.length;
+    for (const DrawnToken& token : w.tokens) {
+      add(lists, token, offset);
+      offset += bytes_of(token.id).size();
+    }
+    return {{"tokens", std::move(lists.tokens)}, {"token_logprobs", std::move(lists.logprobs)}, {"top_logprobs", std::move(lists.top)}, {"text_offset", std::move(lists.offsets)}};
+  }
+
+  /// The prompt's log probabilities are yet to be told with a text.
+  [[nodiscard]] bool echoes(std::size_t text) const { return !echoes_.empty() && echoes_[text]; }
 
   [[nodiscard]] Json choice_of(std::size_t text) {
     const Written& w = texts_[text];
     Json choice = Json::object();
     choice["index"] = text;
     choice["text"] = w.text;
-    choice["logprobs"] = asked().logprobs ? logprobs_of(w) : Json();
+    choice["logprobs"] = asked().logprobs ? logprobs_of(text) : Json();
     choice["finish_reason"] = w.end == TextEnd::running ? Json() : Json(finish_reason(w.end));
     if (!w.stop_text.empty()) choice["stop_reason"] = w.stop_text;
     return choice;
@@ -55,7 +93,13 @@ class CompletionWriting final : public Writing {
   void take(const Update& update) override {
     Written& w = texts_[update.text];
     w.add(update);
+    if (!scored_.empty()) {
+      std::vector<DrawnToken>& scored = scored_[prompt_of(update.text)];
+      scored.insert(scored.end(), update.prompt.begin(), update.prompt.end());
+    }
     if (!asked().stream) return;
+    // What is said of the prompt comes with the first token, or the end.
+    if (echoes(update.text) && w.tokens.empty() && w.end == TextEnd::running) return;
     if (w.text.empty() && w.tokens.empty() && w.end == TextEnd::running) return;
     // Tokens whose characters are incomplete come with what completes them.
     if (w.text.empty() && !asked().logprobs && w.end == TextEnd::running) return;
@@ -67,6 +111,7 @@ class CompletionWriting final : public Writing {
     for (const DrawnToken& token : w.tokens) w.length += bytes_of(token.id).size();
     w.text.clear();
     w.tokens.clear();
+    if (!echoes_.empty()) echoes_[update.text] = false;
   }
 
   void end_stream() override { done_in(frame()); }
@@ -83,6 +128,8 @@ class CompletionWriting final : public Writing {
 
   const std::string id_ = random_id("cmpl-", 32), name_ = app().options.name;
   std::vector<Written> texts_;
+  std::vector<std::vector<DrawnToken>> scored_;  ///< of each prompt, from its second token on, where it is echoed with log probabilities
+  std::vector<bool> echoes_;                     ///< the same of texts: they have not told it yet
 };
 
 }  // namespace
@@ -99,7 +146,7 @@ void completions(App& app, const std::shared_ptr<Exchange>& exchange) {
   }
   asked.texts.prompts = read_prompts(app, fields.find("prompt")).tokens;
   if (fields.flag("echo", false)) {
-    if (asked.logprobs) throw bad_request("echo: expected no logprobs beside it: those of prompts are not there yet", "echo");
+    if (asked.logprobs) asked.texts.prompt_logprobs = asked.texts.top_logprobs;
     for (const std::vector<TokenId>& prompt : asked.texts.prompts) asked.prompts.push_back(app.tokenizer().decode(prompt));
   }
   std::make_shared<CompletionWriting>(app, exchange, std::move(asked))->start();

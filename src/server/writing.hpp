@@ -29,13 +29,14 @@ struct Update {
       : text(u.text),
         piece(u.piece),
         tokens(u.tokens.begin(), u.tokens.end()),
+        prompt(u.prompt.begin(), u.prompt.end()),
         end(u.end),
         error(u.error),
         stop_text(u.stop_text),
         stats(u.stats) {}
   std::size_t text;
   std::string piece;
-  std::vector<DrawnToken> tokens;
+  std::vector<DrawnToken> tokens, prompt;
   TextEnd end;
   std::string error, stop_text;
   TextStats stats;
@@ -69,6 +70,7 @@ class Writing : public std::enable_shared_from_this<Writing> {
   [[nodiscard]] const Asked& asked() const noexcept { return asked_; }
   [[nodiscard]] Asked& asked() noexcept { return asked_; }
   [[nodiscard]] App& app() noexcept { return app_; }
+  [[nodiscard]] const Tokenizer& tokenizer() const noexcept { return app_.tokenizer(); }
   /// {prompt_tokens, completion_tokens, total_tokens, prompt_tokens_details}
   [[nodiscard]] Json usage() const;
   /// llama.cpp's figures of a text.

@@ -2,8 +2,9 @@
 #include "scheduled_text.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <new>
+
+#include "bantam/model/divergence.hpp"
 
 namespace bantam::inline v0 {
 
@@ -13,20 +14,17 @@ double ms_between(SchedulerClock::time_point from, SchedulerClock::time_point to
   return std::chrono::duration<double, std::milli>(to - from).count();
 }
 
-/// A token with the log probabilities that go with it: over (vocab) logits, `top` of them beside its own.
-DrawnToken described(TokenId id, std::span<const float> logits, int top) {
+/// A token with the log probabilities that go with it: over all of the logits, `top` of the first `vocab` ones beside its own.
+DrawnToken described(TokenId id, std::span<const float> logits, std::int32_t vocab, int top) {
   DrawnToken token{.id = id};
   if (top < 0) return token;
-  const float highest = std::ranges::max(logits);
-  double sum = 0;
-  for (const float logit : logits) sum += std::exp(static_cast<double>(logit - highest));
-  const double log_total = static_cast<double>(highest) + std::log(sum);
+  const double log_total = log_sum_exp(logits);
   const auto logprob = [&](TokenId of) {
     return static_cast<float>(static_cast<double>(logits[static_cast<std::size_t>(of)]) - log_total);
   };
   token.logprob = logprob(id);
   if (top == 0) return token;
-  std::vector<TokenId> order(logits.size());
+  std::vector<TokenId> order(static_cast<std::size_t>(vocab));
   for (std::size_t i = 0; i < order.size(); ++i) order[i] = static_cast<TokenId>(i);
   const auto better = [&](TokenId a, TokenId b) {
     const float x = logits[static_cast<std::size_t>(a)], y = logits[static_cast<std::size_t>(b)];
@@ -49,7 +47,7 @@ std::optional<TextEnd> Scheduler::Job::unwanted(SchedulerClock::time_point now) 
 
 std::span<const TokenId> Scheduler::Text::sought() const {
   const std::span<const TokenId> prompt = tokens();
-  return prompt.first(job->request.reuse ? prompt.size() - 1 : 0);
+  return prompt.first(job->request.reuse && !scores_prompt() ? prompt.size() - 1 : 0);
 }
 
 std::int64_t Scheduler::Text::tokens_left() const {
@@ -59,11 +57,23 @@ std::int64_t Scheduler::Text::tokens_left() const {
 
 Engine::Sequence Scheduler::Text::next_piece(std::int64_t count) {
   Session::State& s = *session->state_;
-  const auto begin = static_cast<std::size_t>(s.sequence.tokens());
-  return {.tokens = std::span<const TokenId>(s.tokens).subspan(begin, static_cast<std::size_t>(count)),
+  piece_begin = s.sequence.tokens();
+  // Logits are known behind the last of all.
+  const std::int64_t first_output = count == tokens_left() ? count - 1 : count;
+  return {.tokens = std::span<const TokenId>(s.tokens).subspan(static_cast<std::size_t>(piece_begin), static_cast<std::size_t>(count)),
           .state = &s.sequence,
-          .first_output = count == tokens_left() ? count - 1 : count,
+          .first_output = scores_prompt() ? 0 : first_output,
           .adapters = s.options.adapters};
+}
+
+void Scheduler::Text::take_logits(std::int64_t index, std::span<const float> logits) {
+  Session::State& s = *session->state_;
+  const auto next = static_cast<std::size_t>(piece_begin + index + 1);
+  if (is_reading() && next < tokens().size()) {
+    scored.push_back(described(tokens()[next], logits, s.vocab(), job->request.prompt_logprobs));
+  } else {
+    s.logits.assign(logits.begin(), logits.end());
+  }
 }
 
 void Scheduler::Text::place(int place) {
@@ -114,8 +124,8 @@ std::vector<DrawnToken> Scheduler::Text::draw() {
     stats.prompt_ms = ms_between(placed, first_token);
   }
   if (!range->choose(s.logits)) return drawn;
-  const auto vocab = static_cast<std::size_t>(s.vocab());
-  drawn.push_back(described(range->tokens_.back(), std::span<const float>(s.logits).first(vocab), job->request.top_logprobs));
+  const auto known = std::span<const float>(s.logits).first(static_cast<std::size_t>(s.vocab()));
+  drawn.push_back(described(range->tokens_.back(), known, s.vocab(), job->request.top_logprobs));
   s.logits.clear();
   ++stats.generated_tokens;
   // Known now, and nobody has to wait another step for it.

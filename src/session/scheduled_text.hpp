@@ -38,6 +38,8 @@ struct Scheduler::Text {
   std::optional<TextRange> range = {};    ///< from when the prompt is there on
   TextStats stats = {};
   SchedulerClock::time_point placed = {}, first_token = {};
+  std::int64_t piece_begin = 0;        ///< of the prompt, where the piece in the pass at hand begins
+  std::vector<DrawnToken> scored = {}; ///< what that pass says of the prompt's tokens
 
   [[nodiscard]] std::size_t prompt() const { return number / static_cast<std::size_t>(job->request.count); }
   [[nodiscard]] std::size_t choice() const { return number % static_cast<std::size_t>(job->request.count); }
@@ -45,13 +47,17 @@ struct Scheduler::Text {
   [[nodiscard]] bool is_reading() const { return !range.has_value(); }
   /// It waits for another one to read what it shares with that.
   [[nodiscard]] bool is_blocked() const { return choice() > 0 && job->read[prompt()] == nullptr; }
-  /// What of its prompt it may take over: all but the last token, which is always read, as logits are known only behind what was.
+  /// Somebody asked how probable the tokens of its prompt are.
+  [[nodiscard]] bool scores_prompt() const { return job->request.prompt_logprobs >= 0 && choice() == 0; }
+  /// What of its prompt it may take over: nothing where all of it is scored, else all but the last token, which is always read, as logits are known only behind what was.
   [[nodiscard]] std::span<const TokenId> sought() const;
   /// Tokens that its session holds and has not read.
   [[nodiscard]] std::int64_t tokens_left() const;
-  /// The next `count` of them as part of a pass, whose logits are known behind the last of all.
+  /// The next `count` of them as part of a pass.
   [[nodiscard]] Engine::Sequence next_piece(std::int64_t count);
 
+  /// Takes the logits behind token `index` of its part of a pass.
+  void take_logits(std::int64_t index, std::span<const float> logits);
   /// It has a place, and waits no longer.
   void place(int number);
   /// With a session that holds some of the prompt's beginning; the rest waits to be read.

@@ -63,7 +63,8 @@ struct Scheduler::Impl {
   void step();
   /// Tokens of prompts to read in a step.
   [[nodiscard]] std::int64_t reading_room(std::int64_t generating, std::int64_t readers) const;
-  void generate_from_now(Text& text, std::vector<Text*>& generating);
+  /// After a pass in which it read: says what is to be said of the prompt, and generates where all of it is read.
+  void go_on_reading(Text& text, std::vector<Text*>& generating);
   /// Reads. False where nothing came of it: the next step tries again with what is left.
   [[nodiscard]] bool pass(const std::vector<Text*>& texts, const std::vector<Engine::Sequence>& sequences, std::int64_t prompt_tokens);
   /// After a pass that failed: memory is made, or those who were in it end.

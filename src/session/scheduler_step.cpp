@@ -42,16 +42,16 @@ void Scheduler::Impl::step() {
     in_pass.push_back(text);
   }
   if (!sequences.empty() && !pass(in_pass, sequences, read)) return;
-  for (Text* text : reading) {
-    if (text->tokens_left() == 0) generate_from_now(*text, generating);
-  }
+  for (Text* text : reading) go_on_reading(*text, generating);
   ++counts.steps;
   counts.stepped_texts += std::ssize(generating);
   for (Text* text : generating) draw(*text);
 }
 
-void Scheduler::Impl::generate_from_now(Text& text, std::vector<Text*>& generating) {
+void Scheduler::Impl::go_on_reading(Text& text, std::vector<Text*>& generating) {
   try {
+    if (!text.scored.empty()) text.tell({.prompt = text.scored, .stats = text.stats});
+    if (text.tokens_left() > 0) return;
     // The next turn of a conversation may begin here again: templates leave out what was thought.
     text.session->state_->sequence.keep_checkpoint();
     text.share_prompt();
@@ -65,9 +65,8 @@ void Scheduler::Impl::generate_from_now(Text& text, std::vector<Text*>& generati
 bool Scheduler::Impl::pass(const std::vector<Text*>& texts, const std::vector<Engine::Sequence>& sequences, std::int64_t prompt_tokens) {
   const Stopwatch watch;
   const auto begin = std::chrono::steady_clock::now();
-  const auto sink = [&](std::int64_t i, std::int64_t, std::span<const float> row) {
-    texts[static_cast<std::size_t>(i)]->session->state_->logits.assign(row.begin(), row.end());
-  };
+  for (Text* text : texts) text->scored.clear();
+  const auto sink = [&](std::int64_t i, std::int64_t index, std::span<const float> row) { texts[static_cast<std::size_t>(i)]->take_logits(index, row); };
   // A long pass that nobody waits for is not worth its end.
   const auto keep_going = [&](std::int64_t) {
     return std::ranges::any_of(texts, [](const Text* text) { return !text->job->cancelled; });

@@ -27,6 +27,7 @@ struct Asked {
     std::string text, error, stop_text;
     std::vector<std::int32_t> ids;
     std::vector<std::pair<float, float>> logprobs;  ///< of each token, and of the most probable one
+    std::vector<std::pair<std::int32_t, float>> prompt;
     bantam_text_end end = BANTAM_TEXT_RUNNING;
     bantam_status status = BANTAM_OK;
     int updates_behind_end = 0;
@@ -46,6 +47,7 @@ struct Asked {
       of.ids.push_back(token.id);
       of.logprobs.emplace_back(token.log_probability, token.top_count > 0 ? token.top_log_probabilities[0] : 0.0F);
     }
+    for (std::size_t i = 0; i < update->prompt_count; ++i) of.prompt.emplace_back(update->prompt[i].id, update->prompt[i].log_probability);
     of.end = update->end;
     of.status = update->status;
     of.error = update->error;
@@ -144,8 +146,14 @@ TEST_CASE("a request has several texts, log probabilities, a grammar and adapter
   options.generate = &generate;
   options.texts = 3;
   options.top_logprobs = 2;
+  options.prompt_logprobs = 0;
   Asked several(3);
   REQUIRE_OK(bantam_scheduler_submit_tokens(scheduler.get(), nullptr, ids.data(), ids.size(), &options, &Asked::hear, &several));
+  REQUIRE(several.wait()[0].prompt.size() == ids.size() - 1);
+  for (std::size_t i = 1; i < ids.size(); ++i) {
+    CHECK(several.wait()[0].prompt[i - 1].first == ids[i]);
+    CHECK(several.wait()[0].prompt[i - 1].second < 0);
+  }
   for (std::size_t i = 0; i < 3; ++i) {
     const Asked::Of& of = several.wait()[i];
     CHECK(of.text == alone(model.get(), prompt, drawn(12, 5 + i)));

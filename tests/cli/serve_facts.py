@@ -256,6 +256,30 @@ def facts_adapters(h, models):
         h.fact("the tokens of run, twice", seen == [alone, alone] and alone != plain, (seen, alone, plain))
 
 
+def scored_prompts(h, server, ids):
+    """Log probabilities of prompts, as evaluation harnesses ask for them (lm-eval's local-completions: echo, logprobs, max_tokens 1)."""
+    ask = {"max_tokens": 8, "temperature": 0, "logprobs": 3, "ignore_eos": True}
+    drawn = server.ask("/v1/completions", {**ask, "prompt": ids}).json["choices"][0]["logprobs"]
+    tokens = server.ask("/completion", {"prompt": ids, "n_predict": 8, "temperature": 0, "ignore_eos": True}).json["tokens"]
+    body = {**ask, "prompt": ids + tokens, "max_tokens": 1, "echo": True}
+    choice = server.ask("/v1/completions", body).json["choices"][0]
+    lists, count = choice["logprobs"], len(ids)
+    h.equal("echo and logprobs: lists side by side", [len(lists[name]) for name in ("tokens", "token_logprobs", "top_logprobs", "text_offset")], [count + 9] * 4)
+    h.equal("nothing is said of the first", [lists["token_logprobs"][0], lists["top_logprobs"][0]], [None, None])
+    h.equal("read, tokens are as probable as drawn", [lists[name][count:-1] for name in ("token_logprobs", "top_logprobs")], [drawn["token_logprobs"], drawn["top_logprobs"]])
+    h.fact("greedy ones are the most probable", all(own == max(top.values()) for own, top in zip(lists["token_logprobs"][count:], lists["top_logprobs"][count:])), lists)
+    text, offsets = choice["text"], lists["text_offset"]
+    h.fact("offsets are where the tokens stand", offsets == sorted(offsets) and all(
+        text.encode()[at:].startswith(token.encode()) or (at == 0 and text.startswith(token.lstrip())) for token, at in zip(lists["tokens"][1:], offsets[1:])), [text, lists])
+    nothing = server.ask("/v1/completions", {**body, "max_tokens": 0}).json["choices"][0]
+    h.equal("max_tokens 0 scores the prompt alone", [nothing["logprobs"][name] for name in lists], [lists[name][:-1] for name in lists])
+    events = [e["choices"][0] for e in server.events("/v1/completions", {**body, "max_tokens": 6, "stream": True})[:-1] if e["choices"]]
+    whole = server.ask("/v1/completions", {**body, "max_tokens": 6}).json["choices"][0]
+    h.equal("streamed, each is told once", ["".join(e["text"] for e in events), {name: sum((e["logprobs"][name] for e in events), []) for name in lists}], [whole["text"], whole["logprobs"]])
+    several = server.ask("/v1/completions", {**body, "prompt": [ids, body["prompt"]], "n": 2}).json["choices"]
+    h.equal("each text of each prompt tells it", [c["logprobs"]["token_logprobs"][:-1] for c in several], [lists["token_logprobs"][:count]] * 2 + [lists["token_logprobs"][:-1]] * 2)
+
+
 def facts_completions(h, models):
     if not has_server(h):
         return
@@ -293,6 +317,7 @@ def facts_completions(h, models):
         h.equal("a prompt of tokens", server.ask("/v1/completions", {**base, "prompt": ids}).json["choices"][0]["text"], singles[0])
         h.equal("prompts of tokens", [c["text"] for c in server.ask("/v1/completions", {**base, "prompt": [ids, ids]}).json["choices"]], [singles[0]] * 2)
         h.equal("echo", server.ask("/v1/completions", {**base, "echo": True}).json["choices"][0]["text"], PROMPTS[0] + singles[0])
+        scored_prompts(h, server, ids)
         h.equal("max_tokens 0", server.ask("/v1/completions", {**base, "max_tokens": 0}).json["choices"][0], {"index": 0, "text": "", "logprobs": None, "finish_reason": "length"})
         h.equal("16 tokens where nobody says", server.ask("/v1/completions", {"prompt": "Once", "ignore_eos": True}).json["usage"]["completion_tokens"], 16)
         greedy = {"prompt": PROMPTS[0], "max_tokens": 60, "temperature": 0}
@@ -466,7 +491,6 @@ def malformed():
         yield text, {"prompt": prompt}, 400, "prompt"
     yield text, {"prompt": "x", "suffix": "y"}, 400, "suffix"
     yield text, {"prompt": "x", "logprobs": -1}, 400, "logprobs"
-    yield text, {"prompt": "x", "echo": True, "logprobs": 1}, 400, "echo"
     yield native, {"prompt": "x", "n_predict": -2}, 400, "n_predict"
     yield native, {"prompt": "x", "n_probs": -1}, 400, "n_probs"
     yield native, {"prompt": "x", "json_schema": {"type": 5}}, 400, ""

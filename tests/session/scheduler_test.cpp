@@ -6,6 +6,7 @@
 #include <mutex>
 #include <thread>
 
+#include "bantam/model/divergence.hpp"
 #include "session/demo.hpp"
 #include "tiny_model.hpp"
 
@@ -23,7 +24,7 @@ class Outcome {
   struct Of {
     std::string text, error, stop_text;
     std::optional<Errc> code;
-    std::vector<DrawnToken> tokens;
+    std::vector<DrawnToken> tokens, prompt;
     TextEnd end = TextEnd::running;
     TextStats stats;
     [[nodiscard]] std::vector<TokenId> ids() const {
@@ -46,6 +47,7 @@ class Outcome {
         Of& of = state->of.at(update.text);
         of.text += update.piece;
         of.tokens.insert(of.tokens.end(), update.tokens.begin(), update.tokens.end());
+        of.prompt.insert(of.prompt.end(), update.prompt.begin(), update.prompt.end());
         of.end = update.end;
         of.error = update.error;
         of.code = update.code;
@@ -561,6 +563,49 @@ TEST_CASE("log probabilities are those of the model") {
     CHECK(std::ranges::is_sorted(token.top, std::ranges::greater(), &std::pair<TokenId, float>::second));
     session.prefill(std::span(&token.id, 1));
   }
+}
+
+TEST_CASE("log probabilities of prompts are, bit for bit, those of the session that scores them alone") {
+  Scheduler scheduler(stepping_engine(), {.parallel = 4, .step = 1ms});
+  // Beside others, and where all of it was read before.
+  Outcome beside(1), before(1);
+  REQUIRE(scheduler.submit(text_request(spelled("The sea"), 400, 2), beside.listener()));
+  const std::vector<TokenId> prompt = prompt_of_length(300, 70);
+  REQUIRE(scheduler.submit(text_request(prompt, 1), before.listener()));
+  (void)before.wait();
+  for (const std::int64_t max_tokens : {0, 5}) {
+    TextRequest request = text_request(prompt, max_tokens);
+    request.prompts.push_back(spelled("It was a dark night"));
+    request.prompts.push_back({7});
+    request.count = 2;
+    request.prompt_logprobs = 2;
+    Outcome outcome(6);
+    REQUIRE(scheduler.submit(request, outcome.listener()));
+    const std::vector<Outcome::Of>& found = outcome.wait();
+    check_alone(stepping_engine(), request, found);
+    for (std::size_t p = 0; p < 3; ++p) {
+      CAPTURE(p);
+      const std::vector<TokenId>& tokens = request.prompts[p];
+      CHECK(found[2 * p].stats.reused_tokens == 0);
+      CHECK(found[2 * p + 1].prompt.empty());
+      const std::vector<DrawnToken>& scored = found[2 * p].prompt;
+      REQUIRE(scored.size() == tokens.size() - 1);
+      Session session(stepping_engine());
+      session.score(tokens, [&](std::int64_t index, std::span<const float> row) {
+        const auto at = static_cast<std::size_t>(index);
+        if (at + 1 == tokens.size()) return;
+        const double total = log_sum_exp(row);
+        const auto logprob = [&](TokenId id) { return static_cast<float>(static_cast<double>(row[static_cast<std::size_t>(id)]) - total); };
+        CHECK(scored[at].id == tokens[at + 1]);
+        CHECK(scored[at].logprob == logprob(tokens[at + 1]));
+        REQUIRE(scored[at].top.size() == 2);
+        CHECK(scored[at].top[0].first == std::ranges::max_element(row) - row.begin());
+        CHECK(scored[at].top[0].second >= scored[at].top[1].second);
+        for (const auto& [id, value] : scored[at].top) CHECK(value == logprob(id));
+      });
+    }
+  }
+  (void)beside.wait();
 }
 
 TEST_CASE("requests that make no sense are refused at once, and the end cancels what runs") {

@@ -138,6 +138,7 @@ class RequestOptions(GenerateOptions, total=False):
     """Of a request to a scheduler."""
 
     logprobs: Annotated[Optional[int], Option(None, "log probabilities of tokens, and of so many of the most probable ones beside each", low=0)]
+    prompt_logprobs: Annotated[Optional[int], Option(None, "the same of the prompt's tokens, which are then read from the first on", low=0)]
     priority: Annotated[int, Option(0, "the higher, the earlier; nobody waits for ever")]
     client: Annotated[str, Option("", "who asks: of those of equal priority places go to who has the fewest")]
     timeout: Annotated[Optional[float], Option(None, "seconds until the text has to be whole; then it ends as Late")]

@@ -75,6 +75,7 @@ class Request:
         self._pieces = []
         self._tokens = []
         self._logprobs = []
+        self._prompt_logprobs = []
         self._end = "running"
         self._stop_text = ""
         self._stats = RequestStats()
@@ -86,7 +87,7 @@ class Request:
             self._raised = error
             raise
 
-    def _hear(self, piece, tokens, end, error, code, stop_text, stats):
+    def _hear(self, piece, tokens, prompt, end, error, code, stop_text, stats):
         """On the thread that delivers. Whether it was the last."""
         with self._changed:
             if piece:
@@ -94,6 +95,7 @@ class Request:
                 self._pieces.append(piece)
             self._tokens += [id for id, _, _ in tokens]
             self._logprobs += [TokenLogprob(*token) for token in tokens]
+            self._prompt_logprobs += [TokenLogprob(*token) for token in prompt]
             self._end, self._stop_text, self._stats = end, stop_text, RequestStats(**stats)
             waiting, self._waiting = self._waiting, []
             self._changed.notify_all()
@@ -195,6 +197,11 @@ class Request:
     def logprobs(self):
         """Of these, as TokenLogprob, where `logprobs` asked for them."""
         return list(self._logprobs)
+
+    @property
+    def prompt_logprobs(self):
+        """Of the prompt's tokens from the second on, where `prompt_logprobs` asked for them, as far as they were read."""
+        return list(self._prompt_logprobs)
 
     @property
     def finish_reason(self):

@@ -17,7 +17,7 @@ namespace {
 struct News {
   std::uint64_t key = 0;
   std::string piece = {};
-  std::vector<DrawnToken> tokens = {};
+  std::vector<DrawnToken> tokens = {}, prompt = {};
   TextEnd end = TextEnd::running;
   std::string error = {}, stop_text = {};
   int code = 0;  ///< of the error; 0: none of the library's own
@@ -47,11 +47,16 @@ py::dict took(const TextStats& s) {
   return d;
 }
 
-/// (key, piece, [(id, log probability, [(id, log probability)])], how it ended, error, its code, stop text, stats)
+/// [(id, log probability, [(id, log probability)])]
+py::list as_list(const std::vector<DrawnToken>& tokens) {
+  py::list out;
+  for (const DrawnToken& token : tokens) out.append(py::make_tuple(token.id, token.logprob, token.top));
+  return out;
+}
+
+/// (key, piece, tokens, tokens of the prompt, how it ended, error, its code, stop text, stats)
 py::tuple as_tuple(const News& n) {
-  py::list tokens;
-  for (const DrawnToken& token : n.tokens) tokens.append(py::make_tuple(token.id, token.logprob, token.top));
-  return py::make_tuple(n.key, n.piece, tokens, name_of(n.end), n.error, n.code, n.stop_text, took(n.stats));
+  return py::make_tuple(n.key, n.piece, as_list(n.tokens), as_list(n.prompt), name_of(n.end), n.error, n.code, n.stop_text, took(n.stats));
 }
 
 /// A wait that clocks can add to now: a year at most, which is as good as without bound.
@@ -90,6 +95,7 @@ class SchedulerHandle {
     std::optional<Adapters> adapters;
     std::optional<double> timeout, queue_timeout;
     k.read("logprobs", request.top_logprobs);
+    k.read("prompt_logprobs", request.prompt_logprobs);
     k.read("priority", request.priority);
     k.read("client", request.client);
     k.read("reuse", request.reuse);
@@ -180,6 +186,7 @@ class SchedulerHandle {
       News news{.key = key,
                 .piece = std::string(u.piece),
                 .tokens = {u.tokens.begin(), u.tokens.end()},
+                .prompt = {u.prompt.begin(), u.prompt.end()},
                 .end = u.end,
                 .error = std::string(u.error),
                 .stop_text = std::string(u.stop_text),

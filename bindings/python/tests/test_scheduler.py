@@ -70,12 +70,17 @@ class Schedulers(Folder):
         import numpy as np
 
         with scheduler() as s:
-            request = s.submit("The old captain", max_tokens=6, logprobs=3, **GREEDY)
+            request = s.submit("The old captain", max_tokens=6, logprobs=3, prompt_logprobs=1, **GREEDY)
             request.result()
             self.assertEqual(s.submit("The", max_tokens=1, **GREEDY).logprobs, [])
         ids = model.tokenizer.encode("The old captain")
-        logits = bantam.Session(model, context=256).score(ids + request.tokens).astype(np.float64)[len(ids) - 1:-1]
+        logits = bantam.Session(model, context=256).score(ids + request.tokens).astype(np.float64)[:-1]
         expected = logits - np.log(np.exp(logits).sum(axis=1, keepdims=True))
+        self.assertEqual([token.id for token in request.prompt_logprobs], ids[1:])
+        for row, token in zip(expected, request.prompt_logprobs):
+            self.assertAlmostEqual(token.logprob, row[token.id], places=4)
+            self.assertEqual(token.top[0][0], np.argmax(row))
+        expected = expected[len(ids) - 1:]
         self.assertEqual([token.id for token in request.logprobs], request.tokens)
         for row, token in zip(expected, request.logprobs):
             self.assertAlmostEqual(token.logprob, row[token.id], places=4)

@@ -43,6 +43,9 @@ struct TextRequest {
   int count = 1;                 ///< texts for each prompt, which is read once; text i of it draws with generate.sampling.seed + i
   GenerateOptions generate = {}; ///< its speculation plays no part
   int top_logprobs = -1;         ///< log probabilities of tokens, and so many of the most probable ones beside each; -1: none
+  /// The same of the prompts' tokens, as Session::score() gives their logits; of a prompt with several texts they come with the first. Such a
+  /// prompt is read from its beginning, whatever other texts read.
+  int prompt_logprobs = -1;
   bool reuse = true;             ///< goes on from what other texts read already; the result is the same
   std::optional<std::vector<ScaledAdapter>> adapters = {};  ///< in the place of SchedulerOptions::adapters
   int place = -1;                ///< the place, from 0 on, that its first text would like; any where that is taken, or for -1
@@ -54,10 +57,10 @@ struct TextRequest {
   std::chrono::milliseconds most_time{0};     ///< until all texts ended, in the same way
 };
 
-/// A token that was drawn.
+/// A token that was drawn, or one of a prompt.
 struct DrawnToken {
   TokenId id = 0;
-  float logprob = 0;  ///< natural logarithm, before anything of sampling; where top_logprobs asked for it
+  float logprob = 0;  ///< natural logarithm, before anything of sampling; where top_logprobs or prompt_logprobs asked for it
   std::vector<std::pair<TokenId, float>> top = {};  ///< the most probable ones first, equal ones by id
 };
 
@@ -87,6 +90,7 @@ struct TextUpdate {
   std::size_t text = 0;         ///< prompt by prompt, `count` of each
   std::string_view piece = {};  ///< valid UTF-8; may be empty while a character or a stop text is incomplete
   std::span<const DrawnToken> tokens = {};
+  std::span<const DrawnToken> prompt = {};  ///< the next tokens of the prompt, from its second on, where prompt_logprobs asked for them
   TextEnd end = TextEnd::running;  ///< once, in the last update of the text
   std::string_view error = {};     ///< of TextEnd::failed
   std::optional<Errc> code = {};   ///< of that, where it was an Error
