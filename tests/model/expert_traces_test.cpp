@@ -4,6 +4,8 @@
 #include <random>
 #include <set>
 
+#include "bantam/model/divergence.hpp"
+#include "bantam/model/engine.hpp"
 #include "bantam/model/residency.hpp"
 #include "bantam/model/streamed_blocks.hpp"
 #include "tiny_model.hpp"
@@ -101,6 +103,75 @@ TEST_CASE("caches of experts hit as often as the least recently used may, and as
     CHECK(std::abs(hits - static_cast<double>(expected) / (tokens * used)) < 0.02);
     CHECK(std::abs(hits - expert_hits(cached, experts)) < 0.06);
   }
+}
+
+/// Logits behind each token of a text that is read token by token, and what its experts were.
+struct TextRead {
+  std::vector<std::vector<float>> logits;
+  StreamStats stats;
+};
+
+TextRead read_text(const Model& model, std::span<const TokenId> text) {
+  TextRead reading;
+  Engine engine(model, {.threads = 1});
+  nn::SequenceState state = engine.new_state("f32");
+  for (const TokenId& token : text) {
+    const SequenceInput one[] = {{{&token, 1}, &state, 0}};
+    engine.run(one, [&](std::int64_t, std::int64_t, std::span<const float> row) { reading.logits.emplace_back(row.begin(), row.end()); }, [](std::int64_t) { return true; });
+  }
+  reading.stats = engine.stream_stats();
+  return reading;
+}
+
+double mean_divergence(const TextRead& right, const TextRead& seen) {
+  double sum = 0;
+  for (std::size_t i = 0; i < right.logits.size(); ++i) sum += divergence(right.logits[i], log_sum_exp(right.logits[i]), seen.logits[i], log_sum_exp(seen.logits[i]));
+  return sum / static_cast<double>(right.logits.size());
+}
+
+TEST_CASE("a model that has learned to route: what its caches hit, and what passing over cold experts saves and costs") {
+  const std::filesystem::path path = std::filesystem::path(BANTAM_SOURCE_DIR) / "models" / "stories-moe";
+  const Model whole = Model::load(path);
+  std::vector<TokenId> text = whole.tokenizer().encode("Lily found a red ball in the garden. She wanted to play with her friend Tom. \"Can I have the ball?\" said Tom. "
+                                                       "Lily was sad, but she gave the ball to him. Tom was happy. They played until the sun went down, and mom called them home.");
+  const TextRead right = read_text(whole, text);
+  const std::int64_t least = residency_of(Checkpoint::open(path), 0).least;
+  const Model streamed = Model::load(path, {.memory_limit = least + (whole.bytes() - least) / 4});
+  const TextRead exact = read_text(streamed, text);
+  CHECK(exact.logits == right.logits);
+  // Neighbors share experts: more is there than by chance.
+  std::int64_t cached = 0;
+  for (const Residency::Layer& layer : streamed.residency()->layers) cached += layer.cached_experts;
+  const double asked = static_cast<double>(exact.stats.expert_hits + exact.stats.expert_misses);
+  CHECK(static_cast<double>(exact.stats.expert_hits) / asked > static_cast<double>(cached) / static_cast<double>(whole.config().layers * whole.config().router.experts));
+  struct Cost {
+    std::int64_t misses;
+    double divergence;
+  };
+  const auto cost_of = [&](const Model& model) {
+    const TextRead read = read_text(model, text);
+    return Cost{read.stats.expert_misses, mean_divergence(right, read)};
+  };
+  // The more is asked for, the less is read, and the further it is from the model.
+  const auto grows = [&](const std::vector<nn::ColdExperts>& asks) {
+    Cost before{exact.stats.expert_misses, 0};
+    for (const nn::ColdExperts ask : asks) {
+      const Cost cost = cost_of(streamed.with_cold_experts(ask));
+      CHECK(cost.misses < before.misses);
+      CHECK(cost.divergence > before.divergence);
+      before = cost;
+    }
+  };
+  grows({{.prefer_cached = 0.2f}, {.prefer_cached = 0.5f}, {.prefer_cached = 0.8f}, {.prefer_cached = 1}});
+  grows({{.drop = 0.05f}, {.drop = 0.1f}, {.drop = 0.2f}, {.drop = 0.3f}});
+  // Both are better than fewer experts for every token, which reads more.
+  const auto is_better = [&](const nn::ColdExperts& ask, std::int64_t fewer) {
+    const Cost cost = cost_of(streamed.with_cold_experts(ask)), other = cost_of(streamed.with_experts(fewer));
+    CHECK(cost.misses < other.misses);
+    CHECK(cost.divergence < other.divergence);
+  };
+  is_better({.prefer_cached = 0.5f}, 3);
+  is_better({.drop = 0.2f}, 2);
 }
 
 }  // namespace
