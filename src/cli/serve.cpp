@@ -52,6 +52,7 @@ struct ServeOptions {
   std::string trace;
   std::int64_t probe = 0;
   std::string probe_file;
+  std::string governor;
 };
 
 void check_options(const ServeOptions& o) {
@@ -106,6 +107,7 @@ server::FrontOptions front_of(const ServeOptions& o) {
                   .kept = static_cast<int>(o.log_keep),
                   .has_texts = o.log_texts},
           .probe = {.every = std::chrono::seconds(o.probe), .file = o.probe_file},
+          .governor = o.governor.empty() ? std::nullopt : std::optional(server::GovernorPolicy::read(o.governor)),
           .most_logprobs = o.no_logprobs ? -1 : static_cast<int>(o.most_logprobs),
           .trace_file = o.trace};
 }
@@ -285,6 +287,7 @@ void add_serve(CLI::App& app, Action& action) {
   add_integer(verb, "--breaker-rest", o->breaker_rest, {1, 3600}, "seconds until some are let in again to see");
   add_integer(verb, "--probe", o->probe, {0, most_int}, "every so many seconds a fixed prompt; /health gets 503 where its text or logits are not what they were; 0: never");
   add_text(verb, "--probe-file", o->probe_file, "FILE", "where these wait for the next start; without it those of the first probe are right");
+  add_text(verb, "--governor", o->governor, "POLICY", "fewer threads and texts at once before processors slow down for heat: default, or a file of JSON");
   add_text(verb, "--trace", o->trace, "FILE", "what happened last, for Perfetto, when the server ends; /debug/trace?seconds=N shows it before");
   add_flag(verb, "--no-webui", o->no_page, "without the page at /");
   add_flag(verb, "--jinja", o->jinja, "nothing: templates are always Jinja");

@@ -56,7 +56,8 @@ struct Engine::Shared {
 
   const Model model;
   const std::int64_t context;
-  std::atomic<int> threads;
+  std::atomic<int> threads, most_threads{0};
+  int limited = 0;  ///< to which `forward` keeps
   Turns turns;
   std::unique_ptr<StreamedBlocks> blocks;  ///< of a model that is not in memory whole
   std::atomic<const StreamedBlocks*> streaming{nullptr};  ///< the same, for those without the turn
@@ -99,6 +100,7 @@ struct Engine::Shared {
     if (forward && forward->is_forked()) {
       (void)forward.release();
       (void)blocks.release();
+      limited = 0;
     }
     if (!forward && model.residency() != nullptr) {
       blocks = std::make_unique<StreamedBlocks>(model.checkpoint(), model.weights(), *model.residency());
@@ -110,6 +112,7 @@ struct Engine::Shared {
       forward = std::make_unique<Forward>(model.config(), model.weights(), context, threads);
       threads = forward->threads();
     }
+    if (const int most = most_threads; limited != most) forward->team().set_active(limited = most);
     return *forward;
   }
   /// The same.
@@ -160,6 +163,7 @@ Engine::Engine(Model model, EngineOptions options) {
 const Model& Engine::model() const noexcept { return shared_->model; }
 std::int64_t Engine::context() const noexcept { return shared_->context; }
 int Engine::threads() const noexcept { return shared_->threads; }
+void Engine::limit_threads(int most) noexcept { shared_->most_threads = std::max(0, most); }
 StreamStats Engine::stream_stats() const {
   const StreamedBlocks* blocks = shared_->streaming;
   if (blocks != nullptr) return blocks->stats();

@@ -1,8 +1,11 @@
 // A model that is loaded: what is found out about it once.
 #include "server/app.hpp"
 
+#include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <random>
+#include <utility>
 
 #include "bantam/text/reply.hpp"
 #include "server/chat.hpp"
@@ -15,11 +18,6 @@ namespace {
 constexpr std::string_view chatml =
     "{{ bos_token }}{% for message in messages %}{{ '<|im_start|>' + message['role'] + '\n' + (message['content'] or '') + '<|im_end|>\n' }}{% endfor %}"
     "{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}";
-
-SchedulerOptions with_trace(SchedulerOptions options, Front& front) {
-  options.on_pass = [&trace = front.trace()](const SchedulerPass& pass) { trace.add_step(pass.begin, pass.end, pass.prompt_tokens, pass.texts); };
-  return options;
-}
 
 }  // namespace
 
@@ -40,7 +38,7 @@ App::App(ModelOptions o, Common& c, Metrics& m, const Model& model)
       common(c),
       metrics(m),
       engine(model, {.context = options.scheduler.context, .threads = options.threads}),
-      scheduler(engine, with_trace(options.scheduler, c.front)),
+      scheduler(engine, watched(options.scheduler)),
       grammars(model.tokenizer()),
       adapters(options.scheduler.adapters),
       template_source(!options.chat_template.empty()               ? options.chat_template
@@ -52,6 +50,21 @@ App::App(ModelOptions o, Common& c, Metrics& m, const Model& model)
       reply_form(reply_form_of(template_source)),
       reply_marks(reply_tokens(model.tokenizer(), reply_form)),
       replays(model.tokenizer(), reply_form) {}
+
+SchedulerOptions App::watched(SchedulerOptions o) {
+  o.on_pass = [this](const SchedulerPass& pass) { passed(pass); };
+  return o;
+}
+
+void App::passed(const SchedulerPass& pass) {
+  common.front.trace().add_step(pass.begin, pass.end, pass.prompt_tokens, pass.texts);
+  // The next pass keeps to what the governor says now.
+  const double share = common.front.share();
+  if (share == std::exchange(share_, share)) return;
+  const auto part = [&](int all) { return std::max(1, static_cast<int>(std::lround(share * all))); };
+  engine.limit_threads(share < 1 ? part(engine.threads()) : 0);
+  scheduler.limit_places(part(options.scheduler.parallel));
+}
 
 void App::check_model(const Fields& fields) const {
   const std::string name = fields.text("model").value_or("");

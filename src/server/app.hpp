@@ -112,6 +112,12 @@ struct App {
   std::vector<TokenId> reply_marks;
   Replays replays;
   const std::int64_t started = unix_time();
+
+ private:
+  /// On the scheduler's thread.
+  void passed(const SchedulerPass& pass);
+  [[nodiscard]] SchedulerOptions watched(SchedulerOptions options);
+  double share_ = 1;  ///< of threads and places that are in use
 };
 
 /// Handlers, one for each endpoint. They throw what to_api_error() knows. The model is there as long as the exchange is.

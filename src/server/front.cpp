@@ -94,7 +94,11 @@ Front::Front(FrontOptions options, std::function<void(std::string_view)> note)
       breaker_(options_.breaker),
       probe_(options_.probe, note_),
       trace_(!options_.trace_file.empty()),
-      log_(options_.log, note_) {}
+      log_(options_.log, note_) {
+  if (!options_.governor) return;
+  governor_ = std::make_unique<Governor>(*options_.governor, note_);
+  governor_->start();
+}
 
 std::optional<HttpReply> Front::admit(const HttpRequest& request, const std::string& client, bool generates, HttpHeaders& headers, Time now) {
   // Looking costs little, and who watches a server must see it refuse.
@@ -137,6 +141,7 @@ void Front::refused(const HttpRequest& request, std::string client, int status) 
 
 void Front::ended(RequestRecord& r) {
   r.ended = std::chrono::steady_clock::now();
+  tokens_ += r.prompt_tokens - r.reused_tokens + r.generated_tokens;
   rates_.spend_tokens(r.client, r.prompt_tokens + r.generated_tokens, r.ended);
   const bool is_late = r.first_token != Time{} && breaker_.is_late(std::chrono::duration<double>(r.first_token - r.came).count());
   constexpr int broken = 500, not_supported = 501;
@@ -179,6 +184,28 @@ void Front::save_trace() const {
   }
 }
 
+void Front::add_power(std::vector<Figure>& all) const {
+  if (governor_ == nullptr) return;
+  const Governor::Figures f = governor_->figures();
+  const auto add = [&](std::string_view name, std::string_view type, std::string_view help, double value, std::string_view labels = {}) {
+    all.push_back({name, type, help, value, labels});
+  };
+  add("bantam:governor_share", "gauge", "Of threads and places, how much may be used.", share());
+  add("bantam:governor_steps_total", "counter", "Steps that the governor took.", static_cast<double>(f.steps_down), "direction=\"down\"");
+  add("bantam:governor_steps_total", "counter", "", static_cast<double>(f.steps_up), "direction=\"up\"");
+  add("bantam:throttles_total", "counter", "Times that processors slowed themselves down for heat.", static_cast<double>(f.reading.throttles));
+  add("bantam:on_battery", "gauge", "1: a battery gives the power.", f.reading.on_battery ? 1 : 0);
+  if (!f.reading.hottest.empty()) {
+    add("bantam:temperature_celsius", "gauge", "Of the sensor that is nearest to its limit.", f.reading.hottest_c);
+    add("bantam:temperature_headroom_celsius", "gauge", "From there to the limit.", f.reading.headroom_c);
+  }
+  if (f.watts) add("bantam:power_watts", "gauge", "Of the processors' packages, or else the battery.", *f.watts);
+  if (!f.joules) return;
+  add("bantam:energy_joules_total", "counter", "Of the processors' packages, or else the battery.", *f.joules);
+  if (const std::int64_t tokens = tokens_; tokens > 0)
+    add("bantam:joules_per_token", "gauge", "Since the beginning, of tokens that were read or generated.", *f.joules / static_cast<double>(tokens));
+}
+
 std::vector<Figure> Front::figures() {
   std::vector<Figure> all;
   const auto counter = [&](std::string_view name, std::string_view help, auto value, std::string_view labels = {}) {
@@ -208,6 +235,7 @@ std::vector<Figure> Front::figures() {
   const Trace::Counts trace = trace_.counts();
   gauge("bantam:trace_events", "Events that are kept for a trace.", trace.kept);
   counter("bantam:trace_dropped_total", "Events that made room for newer ones.", trace.dropped);
+  add_power(all);
   return all;
 }
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "server/breaker.hpp"
+#include "server/governor.hpp"
 #include "server/http.hpp"
 #include "server/probe.hpp"
 #include "server/rate_limits.hpp"
@@ -24,6 +25,7 @@ struct FrontOptions {
   BreakerOptions breaker = {};
   RequestLogOptions log = {};
   ProbeOptions probe = {};
+  std::optional<GovernorPolicy> governor = {};
   int most_logprobs = 100;      ///< beside a token; fewer: and none beside logit_bias; -1: no log probabilities and no logit_bias
   std::string trace_file = {};  ///< written when the server ends; empty: events are kept while somebody asks for them
 };
@@ -50,6 +52,8 @@ class Front {
   void refused(const HttpRequest& request, std::string client, int status);
 
   [[nodiscard]] const FrontOptions& options() const noexcept { return options_; }
+  /// Of threads and places, how much models may use now.
+  [[nodiscard]] double share() const noexcept { return governor_ ? governor_->share() : 1; }
   [[nodiscard]] std::vector<Figure> figures();
   [[nodiscard]] Trace& trace() noexcept { return trace_; }
   [[nodiscard]] Probe& probe() noexcept { return probe_; }
@@ -58,6 +62,7 @@ class Front {
 
  private:
   class Followed;
+  void add_power(std::vector<Figure>& all) const;
   void ended(RequestRecord& record);
   void log(const RequestRecord& record);
 
@@ -68,7 +73,9 @@ class Front {
   Probe probe_;
   Trace trace_;
   RequestLog log_;
+  std::unique_ptr<Governor> governor_;  ///< null: nobody governs
   std::atomic<std::uint64_t> numbers_{0};
+  std::atomic<std::int64_t> tokens_{0};  ///< read and generated for requests that ended
 };
 
 }  // namespace bantam::server

@@ -123,6 +123,7 @@ void Scheduler::close() noexcept {
   impl_->closed = true;
 }
 
+void Scheduler::limit_places(int most) noexcept { impl_->most_places = std::max(1, most); }
 bool Scheduler::wait(std::chrono::milliseconds most) {
   std::unique_lock lock(impl_->mutex);
   return impl_->emptied.wait_for(lock, most, [&] { return impl_->jobs.empty(); });

@@ -1,8 +1,10 @@
 // What a scheduler holds: requests at hand, which any thread may bring, and its thread's texts.
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <future>
+#include <limits>
 #include <map>
 #include <mutex>
 #include <thread>
@@ -84,6 +86,7 @@ struct Scheduler::Impl {
   std::vector<std::packaged_task<void()>> tasks;  ///< of between_steps()
   std::uint64_t last_id = 0;
   bool closed = false, ending = false;
+  std::atomic<int> most_places{std::numeric_limits<int>::max()};
   SchedulerStats shown;
 
   // The thread's own.

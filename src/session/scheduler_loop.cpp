@@ -143,7 +143,8 @@ void Scheduler::Impl::fail_with(Text& text, const TextFailure& failure) {
 
 void Scheduler::Impl::give_places() {
   const auto may_begin = [&](const Text& text) { return !text.is_blocked() && !is_being_read(text); };
-  while (std::ssize(running) < options.parallel && queue.give_place(running, may_begin)) begin(running.back());
+  const int places = std::min(options.parallel, most_places.load());
+  while (std::ssize(running) < places && queue.give_place(running, may_begin)) begin(running.back());
 }
 
 void Scheduler::Impl::begin(Text& text) {

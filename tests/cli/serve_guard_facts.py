@@ -208,3 +208,43 @@ def facts_sockets_of_others(h, models):
         process = start(file)
         h.fact("what is no socket is refused", b"expected a socket that listens" in process.communicate(timeout=60)[1])
     notify.close()
+
+
+def facts_governor(h, models):
+    root = h.folder / "sys"
+
+    def heat(celsius):
+        chip = root / "class/hwmon/hwmon0"
+        chip.mkdir(parents=True, exist_ok=True)
+        for name, text in [("name", "coretemp"), ("temp1_crit", "100000"), ("temp1_input", str(1000 * celsius))]:
+            (chip / name).write_text(text + "\n")
+
+    def spend(joules):
+        package = root / "class/powercap/intel-rapl:0"
+        package.mkdir(parents=True, exist_ok=True)
+        (package / "name").write_text("package-0\n")
+        (package / "energy_uj").write_text(f"{1000000 * joules}\n")
+
+    heat(50)
+    spend(1)
+    policy = h.write("policy.json", json.dumps({"every_s": 0.02, "hold_s": 0.1, "root": str(root)}))
+    long = {**COMPLETION, "max_tokens": 100, "n": 4, "temperature": 0.8, "seed": 3}
+    with Server(h) as s:
+        expected = [c["text"] for c in s.ask("/v1/completions", long).json["choices"]]
+        h.fact("nobody governs where nobody asked", "governor" not in s.ask("/metrics").body.decode())
+    with Server(h, "--governor", policy, "--threads", "2") as s:
+        h.equal("all of it while it is cool", s.metric("bantam:governor_share"), 1)
+        heat(97)
+        h.fact("the least when it is hot", s.wait_for("bantam:governor_share", 0.25))
+        h.equal("the same texts then", [c["text"] for c in s.ask("/v1/completions", long).json["choices"]], expected)
+        spend(31)
+        h.fact("energy is counted", s.wait_for("bantam:energy_joules_total", 30))
+        h.fact("and divided among tokens", 0 < s.metric("bantam:joules_per_token") < 30 / 100)
+        heat(50)
+        h.fact("all of it again when it was cool for a while", s.wait_for("bantam:governor_share", 1))
+        h.equal("and the same texts", [c["text"] for c in s.ask("/v1/completions", long).json["choices"]], expected)
+        h.equal("temperatures are told", s.metric("bantam:temperature_headroom_celsius"), 50)
+        s.end()
+        h.equal("the first step and the last", sum("governor:" in line for line in s.lines), 2)
+    h.refuses(1, "serve", h.gguf("stories260k"), "--governor", h.write("bad.json", '{"hot": 1}'), says="hot: expected a name of a policy")
+    h.refuses(1, "serve", h.gguf("stories260k"), "--governor", h.temporary("nowhere.json"), says="nowhere.json")

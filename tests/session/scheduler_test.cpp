@@ -500,6 +500,66 @@ TEST_CASE("places go to the highest priority, among equals in turns, and the fir
   CHECK(scheduler.stats().refused == 0);
 }
 
+TEST_CASE("passes are told, with the tokens and texts that they had") {
+  std::mutex mutex;
+  std::vector<SchedulerPass> passes;
+  Scheduler scheduler(stepping_engine(), {.parallel = 2, .on_pass = [&](const SchedulerPass& pass) {
+    const std::lock_guard lock(mutex);
+    passes.push_back(pass);
+  }});
+  const TextRequest request = text_request(prompt_of_length(50), 6);
+  Outcome outcome(1);
+  REQUIRE(scheduler.submit(request, outcome.listener()));
+  (void)outcome.wait();
+  REQUIRE(scheduler.wait(120s));
+  const std::lock_guard lock(mutex);
+  std::int64_t read = 0;
+  for (std::size_t i = 0; i < passes.size(); ++i) {
+    CHECK(passes[i].texts == 1);
+    CHECK(passes[i].begin <= passes[i].end);
+    if (i > 0) CHECK(passes[i - 1].end <= passes[i].begin);
+    read += passes[i].prompt_tokens;
+  }
+  CHECK(read == 50);
+  // The last pass over the prompt gives the first token.
+  CHECK(std::ranges::count(passes, 0, &SchedulerPass::prompt_tokens) == 5);
+}
+
+TEST_CASE("fewer places and threads change how long texts take, and nothing of what they are") {
+  std::mutex mutex;
+  std::int64_t most = 0;
+  Engine engine = stepping_engine();
+  Scheduler scheduler(engine, {.parallel = 4, .queue = 16, .on_pass = [&](const SchedulerPass& pass) {
+    const std::lock_guard lock(mutex);
+    most = std::max(most, pass.texts);
+  }});
+  scheduler.limit_places(1);
+  engine.limit_threads(1);
+  std::vector<TextRequest> requests;
+  std::vector<Outcome> outcomes;
+  for (std::size_t i = 0; i < 6; ++i) {
+    requests.push_back(text_request(prompt_of_length(20, static_cast<TokenId>(7 + i)), 12, i));
+    outcomes.emplace_back(1);
+  }
+  const auto submit = [&](std::size_t i) { REQUIRE(scheduler.submit(requests[i], outcomes[i].listener())); };
+  for (const std::size_t i : {0U, 1U, 2U}) submit(i);
+  for (const std::size_t i : {0U, 1U, 2U}) (void)outcomes[i].wait();
+  {
+    const std::lock_guard lock(mutex);
+    CHECK(most == 1);
+  }
+  // All come back, and numbers that make no sense mean the nearest ones that do.
+  scheduler.limit_places(1000);
+  engine.limit_threads(-1);
+  for (const std::size_t i : {3U, 4U, 5U}) submit(i);
+  for (const std::size_t i : {3U, 4U, 5U}) (void)outcomes[i].wait();
+  for (std::size_t i = 0; i < outcomes.size(); ++i) check_alone(stepping_engine(), requests[i], outcomes[i].wait());
+  scheduler.limit_places(0);
+  Outcome last(1);
+  REQUIRE(scheduler.submit(requests[0], last.listener()));
+  check_alone(stepping_engine(), requests[0], last.wait());
+}
+
 TEST_CASE("who waits too long is told so") {
   Scheduler scheduler(stepping_engine(), {.parallel = 1});
   Outcome first(1), waiting(1), slow(1);

@@ -47,6 +47,8 @@ class Engine {
   [[nodiscard]] std::int64_t context() const noexcept;
   /// As many as there are; before the first pass, as many as were asked for.
   [[nodiscard]] int threads() const noexcept;
+  /// Passes that begin from now on, of all copies of this engine, keep to so many threads; 0: all there are. Results are the same.
+  void limit_threads(int most) noexcept;
 
   /// What reading weights took since the first pass, where they are not in memory whole. From any thread, at any time.
   [[nodiscard]] StreamStats stream_stats() const;

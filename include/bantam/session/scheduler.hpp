@@ -150,6 +150,8 @@ class Scheduler {
   void cancel_all() noexcept;
   /// Takes no more requests; what is at hand goes on.
   void close() noexcept;
+  /// From now on so many texts get a place at most, at least 1; those that have one keep it. SchedulerOptions::parallel at first.
+  void limit_places(int most) noexcept;
   /// Waits until nothing is at hand; false after that long.
   [[nodiscard]] bool wait(std::chrono::milliseconds most);
 
