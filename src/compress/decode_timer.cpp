@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "bantam/core/stopwatch.hpp"
+#include "bantam/model/residency.hpp"
 #include "bantam/nn/kv_state.hpp"
 #include "prune/parts.hpp"
 
@@ -31,8 +32,7 @@ ModelWeights zeros_of(const Checkpoint& shapes, const Plan& plan, std::int64_t l
     if (tensor.layer >= layers) continue;
     if (format != nullptr) {
       const auto [rows, columns] = shape_of(tensor.role, tensor.layer, fewer);
-      const bool read = !info_of(tensor.role).is_looked_up() || (tensor.role == Role::embedding && shapes.config().tied);
-      *matrix_of(weights, tensor) = zeros(*format, rows, columns, read);
+      *matrix_of(weights, tensor) = zeros(*format, rows, columns, detail::is_read_whole(tensor, shapes.config()));
     } else if (std::vector<float>* vector = vector_of(weights, tensor)) {
       vector->assign(static_cast<std::size_t>(tensor.columns), 1.0f);
     }

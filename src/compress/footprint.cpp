@@ -1,7 +1,7 @@
 // Sizes of a model by what works for a token.
 #include "bantam/compress/footprint.hpp"
 
-#include "bantam/model/roles.hpp"
+#include "bantam/model/residency.hpp"
 #include "output.hpp"
 #include "plan.hpp"
 
@@ -17,8 +17,7 @@ Footprint footprint_of(const Checkpoint& checkpoint) {
     if (tensor.is_matrix) sum.matrix_parameters += weights, sum.matrix_bytes += bytes;
     // All experts of a layer are as large.
     const bool routed = tensor.expert < config.router.used;
-    const bool reads = !info_of(tensor.role).is_looked_up() || (tensor.role == Role::embedding && config.tied);
-    if (!routed || !reads || tensor.is_drafting) continue;
+    if (!routed || !detail::is_read_whole(tensor, config) || tensor.is_drafting) continue;
     sum.active_parameters += weights;
     sum.token_bytes += bytes;
     if (!tensor.is_matrix || tensor.layer < 0) continue;

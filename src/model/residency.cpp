@@ -44,6 +44,10 @@ bool can_look_up(const CheckpointTensor& tensor) noexcept {
   return role.is_looked_up() && !role.stays_float();
 }
 
+bool is_read_whole(const CheckpointTensor& tensor, const ModelConfig& config) noexcept {
+  return !info_of(tensor.role).is_looked_up() || (tensor.role == Role::embedding && config.tied && config.has_head);
+}
+
 std::int64_t room_in_slot(const CheckpointTensor& tensor) noexcept {
   return static_cast<std::int64_t>(round_up(tensor.source->room_bytes(), MappedFile::block_bytes));
 }

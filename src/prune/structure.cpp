@@ -8,6 +8,7 @@
 
 #include "bantam/calibrate/product.hpp"
 #include "bantam/core/parallel.hpp"
+#include "bantam/model/residency.hpp"
 #include "bantam/prune/compensation.hpp"
 #include "bantam/quant/formats.hpp"
 #include "calibrate/fold.hpp"
@@ -190,7 +191,7 @@ ModelSize size_of(const Checkpoint& checkpoint) {
   for (const CheckpointTensor& tensor : checkpoint.tensors()) {
     size.parameters += tensor.rows * tensor.columns;
     size.bytes += tensor.stored_bytes();
-    const bool met = info_of(tensor.role).is_looked_up() ? tensor.role == Role::embedding && checkpoint.config().tied : tensor.is_matrix;
+    const bool met = tensor.is_matrix && detail::is_read_whole(tensor, checkpoint.config());
     const bool used = tensor.expert < checkpoint.config().router.used && !tensor.is_drafting;
     if (met && used) size.flops_per_token += 2 * tensor.rows * tensor.columns;
   }

@@ -51,6 +51,8 @@ namespace detail {
 [[nodiscard]] bool can_stream(const CheckpointTensor& tensor) noexcept;
 /// Whether it is a table of which a token reads one row, and of more rows than a text has positions.
 [[nodiscard]] bool can_look_up(const CheckpointTensor& tensor) noexcept;
+/// Whether a token that works with it reads all of it: of tables of which it reads a row, only an embedding that is the head too.
+[[nodiscard]] bool is_read_whole(const CheckpointTensor& tensor, const ModelConfig& config) noexcept;
 /// Memory of a tensor in a slot.
 [[nodiscard]] std::int64_t room_in_slot(const CheckpointTensor& tensor) noexcept;
 }  // namespace detail
