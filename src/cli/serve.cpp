@@ -2,6 +2,7 @@
 #include <csignal>
 
 #include "bantam/model/locate.hpp"
+#include "fit.hpp"
 #include "input.hpp"
 #include "memory_bound.hpp"
 #include "output.hpp"
@@ -50,6 +51,12 @@ struct ServeOptions {
   float breaker = 0, breaker_first_token = 0;
   std::int64_t breaker_window = 30, breaker_rest = 10;
   std::string trace;
+  std::vector<std::string> ladder;
+  float ladder_latency = 0, ladder_temperature = 0;
+  std::string ladder_memory, ladder_sensor;
+  std::int64_t ladder_rest = 30;
+  std::string canary;
+  float canary_share = 5, canary_drift = 0.5F;
   std::int64_t probe = 0;
   std::string probe_file;
   std::string governor;
@@ -60,6 +67,11 @@ void check_options(const ServeOptions& o) {
     if (key.empty()) throw UsageError("--api-key: expected a key, found none");
   }
   if (o.breaker < 0 || o.breaker >= 1) throw UsageError(message("--breaker: expected a share from 0 to below 1, found ", o.breaker));
+  if (!o.ladder.empty() && !(o.ladder_latency > 0) && o.ladder_memory.empty() && !(o.ladder_temperature > 0))
+    throw UsageError("--ladder: expected --ladder-latency, --ladder-memory or --ladder-temperature with it, found none");
+  if (o.ladder_latency < 0 || o.ladder_temperature < 0) throw UsageError("--ladder-latency, --ladder-temperature: expected 0 or more");
+  if (!(o.canary_share >= 0 && o.canary_share <= 100)) throw UsageError(message("--canary-share: expected 0 to 100, found ", o.canary_share));
+  if (!(o.canary_drift > 0)) throw UsageError(message("--canary-drift: expected more than 0 nats, found ", o.canary_drift));
   if (!o.probe_file.empty() && o.probe == 0) throw UsageError("--probe-file: expected --probe with it");
   if (!(o.breaker_first_token >= 0)) throw UsageError(message("--breaker-first-token: expected 0 or more seconds, found ", o.breaker_first_token));
   if (o.models.empty() && o.models_folder.empty()) throw UsageError("MODEL: expected a model, or --models-dir, found none");
@@ -186,6 +198,25 @@ std::vector<server::ServedModel> served_models(const ServeOptions& o, const serv
   return served;
 }
 
+server::SteeringOptions steering_of(const ServeOptions& o, std::span<const server::ServedModel> models) {
+  const auto check = [&](std::string_view option, const std::string& name) {
+    const auto found = std::ranges::find_if(models, [&](const server::ServedModel& one) { return one.options.name == name; });
+    if (found == models.end()) throw UsageError(message(option, ": expected the name of a model that is served, found ", printable(name)));
+    if (found == models.begin()) throw UsageError(message(option, ": expected another model than the first, found ", printable(name)));
+  };
+  for (const std::string& name : o.ladder) check("--ladder", name);
+  if (!o.canary.empty()) check("--canary", o.canary);
+  server::SteeringOptions steering{.first = models[0].options.name,
+                                   .ladder = {.models = o.ladder,
+                                              .first_token_s = o.ladder_latency,
+                                              .least_memory = o.ladder_memory.empty() ? 0 : parse_size("--ladder-memory", o.ladder_memory),
+                                              .most_celsius = o.ladder_temperature,
+                                              .rest = std::chrono::seconds(o.ladder_rest)},
+                                   .canary = {.model = o.canary, .share = o.canary_share / 100, .drift = o.canary_drift}};
+  if (!o.ladder_sensor.empty()) steering.ladder.sensors = o.ladder_sensor;
+  return steering;
+}
+
 int serve(ServeOptions o) {
   o.sampling.top_k = static_cast<int>(o.top_k);
   if (!o.seed.empty()) o.sampling.seed = static_cast<std::uint64_t>(parse_integer("--seed", o.seed, {-1}));
@@ -193,16 +224,6 @@ int serve(ServeOptions o) {
   read_keys(o);
   apply(o.common);
   const bool has_choice = o.models.size() > 1 || !o.models_folder.empty();
-  // Before a model is read: an address in use shows at once.
-  server::Server server({.address = {.host = o.host, .port = static_cast<int>(o.port), .key_file = o.key_file, .certificate_file = o.certificate_file},
-                         .api_keys = o.api_keys,
-                         .has_page = !o.no_page,
-                         .drain_time = std::chrono::seconds(o.drain),
-                         .front = front_of(o),
-                         .has_choice = has_choice,
-                         .most_loaded = static_cast<int>(o.most_loaded),
-                         .loads_on_demand = !o.no_autoload,
-                         .keep_alive = std::chrono::seconds(o.keep_alive)});
   const server::ModelOptions each{.chat_template = o.chat_template_file.empty() ? o.chat_template : read_input(o.chat_template_file),
                                   .threads = static_cast<int>(o.common.threads),
                                   .scheduler = {.parallel = static_cast<int>(o.parallel), .queue = static_cast<int>(o.queue), .kv = o.kv},
@@ -213,6 +234,17 @@ int serve(ServeOptions o) {
                                   .most_waiting = std::chrono::seconds(o.max_wait),
                                   .most_time = std::chrono::seconds(o.max_time)};
   std::vector<server::ServedModel> models = served_models(o, each, has_choice);
+  // Before a model is read: an address in use shows at once.
+  server::Server server({.address = {.host = o.host, .port = static_cast<int>(o.port), .key_file = o.key_file, .certificate_file = o.certificate_file},
+                         .api_keys = o.api_keys,
+                         .has_page = !o.no_page,
+                         .drain_time = std::chrono::seconds(o.drain),
+                         .front = front_of(o),
+                         .steering = steering_of(o, models),
+                         .has_choice = has_choice,
+                         .most_loaded = static_cast<int>(o.most_loaded),
+                         .loads_on_demand = !o.no_autoload,
+                         .keep_alive = std::chrono::seconds(o.keep_alive)});
   std::vector<std::string> names;
   for (const server::ServedModel& one : models) names.push_back(one.options.name);
   const auto ready = [&](std::string_view url) {
@@ -273,6 +305,15 @@ void add_serve(CLI::App& app, Action& action) {
   add_text(verb, "--chat-template", o->chat_template, "TEXT", "Jinja, in the place of the model's own");
   add_text(verb, "--chat-template-file", o->chat_template_file, "FILE", "the same from a file");
   add_text(verb, "--slot-save-path", o->slot_folder, "FOLDER", "clients may save there what is kept of a text, and restore it");
+  add_texts(verb, "--ladder", o->ladder, "NAME", "a smaller one of several models, which takes requests of the first where one of the bounds below is passed; the next one, the next; may be repeated");
+  add_number(verb, "--ladder-latency", o->ladder_latency, "seconds to the first token, on average; 0: any");
+  add_text(verb, "--ladder-memory", o->ladder_memory, "SIZE", "least memory that is to be left");
+  add_number(verb, "--ladder-temperature", o->ladder_temperature, "most degrees Celsius of the hottest sensor; 0: any");
+  add_text(verb, "--ladder-sensor", o->ladder_sensor, "PATH", "a file that has thousandths of a degree, or a folder of zones [/sys/class/thermal]");
+  add_integer(verb, "--ladder-rest", o->ladder_rest, {0, most_int}, "seconds without any reason until the model before takes requests again");
+  add_text(verb, "--canary", o->canary, "NAME", "one of several models, which takes a share of the first one's conversations, and gives it back if it drifts");
+  add_number(verb, "--canary-share", o->canary_share, "percent of them");
+  add_number(verb, "--canary-drift", o->canary_drift, "nats a token by which what it writes may be more or less likely to it than the first one's is to that");
   add_integer(verb, "--rate-requests", o->rate_requests, {0, most_int}, "most requests a minute of a client, by its key or else its address; others get 429; 0: any number");
   add_integer(verb, "--rate-tokens", o->rate_tokens, {0, most_int}, "the same of tokens, read and generated");
   add_integer(verb, "--max-logprobs", o->most_logprobs, {0, server_logprobs}, "most log probabilities beside a token; fewer than 100: and no logit_bias with them");

@@ -16,6 +16,7 @@
 #include "server/replays.hpp"
 #include "server/response_store.hpp"
 #include "server/server.hpp"
+#include "server/steering.hpp"
 
 namespace bantam::server {
 
@@ -67,7 +68,7 @@ class Adapters {
 
 /// What all models of a server share.
 struct Common {
-  Common(const ServerOptions& o, HttpServer& h, Front& f) : options(o), http(h), front(f) {}
+  Common(const ServerOptions& o, HttpServer& h, Front& f, Steering::Note note) : options(o), http(h), front(f), steering(o.steering, std::move(note)) {}
 
   /// Answers, and counts it.
   void answer(Exchange& exchange, HttpReply reply);
@@ -77,6 +78,7 @@ struct Common {
   const ServerOptions& options;
   HttpServer& http;
   Front& front;
+  Steering steering;
   AnswerCounts answers;
   ResponseStore responses;  ///< conversations are of no model: another one may go on from them
   const std::int64_t started = unix_time();

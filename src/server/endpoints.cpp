@@ -95,15 +95,11 @@ std::chrono::seconds keep_alive_of(const Json& value) {
 }
 
 /// Which model a request is for: what its query says, or its body.
-ModelWanted model_wanted(const ServerOptions& options, const HttpRequest& request) {
+ModelWanted model_wanted(const HttpRequest& request, const Json& body) {
   ModelWanted wanted;
-  wanted.is_use = request.method == "POST";
-  if (!options.has_choice) return wanted;
   wanted.name = request.parameter("model").value_or("");
   const std::string autoload = request.parameter("autoload").value_or("");
   wanted.loads = autoload != "false" && autoload != "0";
-  // What is wrong with a body is for its endpoint to say.
-  const Json body = request.body.empty() ? Json() : Json::parse_or_null(request.body);
   if (const Json* named = body.find("model"); wanted.name.empty() && named != nullptr && named->is_string()) wanted.name = named->string();
   if (const Json* time = body.find("keep_alive"); time != nullptr && !time->is_null()) wanted.keep_alive = keep_alive_of(*time);
   return wanted;
@@ -176,7 +172,17 @@ std::optional<HttpReply> check_request(const ServerOptions& options, const HttpR
 void serve_request(Models& models, const Endpoint& endpoint, const std::shared_ptr<Exchange>& exchange, const Later& later) {
   answer_errors(models.common(), exchange, [&] {
     if (const auto* serve = std::get_if<ServeWithoutModel>(&endpoint.serve)) return (*serve)(models, exchange);
-    models.use(model_wanted(models.common().options, exchange->request()), exchange, [&endpoint, exchange, later](App& app) {
+    Common& common = models.common();
+    const HttpRequest& request = exchange->request();
+    ModelWanted wanted;
+    if (common.options.has_choice) {
+      // What is wrong with a body is for its endpoint to say.
+      const Json body = request.body.empty() ? Json() : Json::parse_or_null(request.body);
+      wanted = model_wanted(request, body);
+      if (endpoint.kind == Endpoint::Kind::writes) common.steering.choose(wanted, models, client_of(common.options, request), body);
+    }
+    wanted.is_use = request.method == "POST";
+    models.use(wanted, exchange, [&endpoint, exchange, later](App& app) {
       if (RequestRecord* record = exchange->record()) record->model = app.options.name;
       later(endpoint.kind, [&app, &endpoint, exchange] {
         answer_errors(app.common, exchange, [&] {

@@ -91,6 +91,7 @@ void metrics(Models& models, const std::shared_ptr<Exchange>& exchange) {
       models->write_metrics(figures, name);
       figures.gauge("bantam:connections", "Connections that are open.", static_cast<double>(common.http.connections()));
       common.answers.write(figures);
+      common.steering.write_metrics(figures);
       for (const Figure& figure : common.front.figures()) figures.add(figure);
       common.answer(*exchange, HttpReply{.body = figures.text(), .type = "text/plain; version=0.0.4; charset=utf-8"});
     } catch (const std::exception& error) {

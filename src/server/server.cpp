@@ -63,7 +63,7 @@ Server::~Server() = default;
 
 int Server::run(std::vector<ServedModel> served, const std::function<void(std::string_view)>& ready, const std::function<void(std::string_view)>& note) {
   front_ = std::make_unique<Front>(options_.front, note);
-  common_ = std::make_unique<Common>(options_, *http_, *front_);
+  common_ = std::make_unique<Common>(options_, *http_, *front_, note);
   Front& front = *front_;
   Common& common = *common_;
   // Long readings take turns among themselves, so that others find a thread that answers.

@@ -13,6 +13,7 @@
 #include "bantam/session/scheduler.hpp"
 #include "server/front.hpp"
 #include "server/http.hpp"
+#include "server/steering.hpp"
 
 namespace bantam::server {
 
@@ -56,6 +57,7 @@ struct ServerOptions {
   std::chrono::seconds drain_time{30};     ///< for what is at hand when a signal comes
   HttpLimits limits = {};
   FrontOptions front = {};
+  SteeringOptions steering = {};
   bool has_choice = false;                 ///< requests name a model, which is loaded when it is wanted; else the first is there from the start
   int most_loaded = 0;                     ///< models at a time; 0: as many as memory holds
   bool loads_on_demand = true;             ///< else when /models/load asks for it

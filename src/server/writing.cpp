@@ -9,7 +9,8 @@ std::string_view finish_reason(TextEnd end) { return end == TextEnd::length ? "l
 
 Writing::Writing(App& app, std::shared_ptr<Exchange> exchange, Asked asked)
     : app_(app), exchange_(std::move(exchange)), asked_(std::move(asked)),
-      left_(asked_.texts.prompts.size() * static_cast<std::size_t>(asked_.texts.count)), stats_(left_), last_token_(left_) {
+      left_(asked_.texts.prompts.size() * static_cast<std::size_t>(asked_.texts.count)), stats_(left_), last_token_(left_),
+      compares_(app.common.steering.compares(app.options.name)), nll_(compares_ ? left_ : 0) {
   asked_.texts.client = exchange_->request().peer;
 }
 
@@ -18,6 +19,7 @@ void Writing::start() {
   check_logprobs(app_, asked_);
   const auto self = shared_from_this();
   TextRequest request = asked_.texts;
+  if (compares_) request.top_logprobs = std::max(request.top_logprobs, 0);
   const auto id = app_.scheduler.submit(std::move(request), [self](const TextUpdate& update) {
     self->app_.common.http.post([self, copy = Update(update)] { self->update(copy); });
   });
@@ -38,6 +40,7 @@ void Writing::measure(const Update& update) {
   if (!update.tokens.empty()) {
     if (last == std::chrono::steady_clock::time_point{}) {
       app_.metrics.first_token(seconds_since(came_));
+      app_.common.steering.first_token(app_.options.name, seconds_since(came_));
     } else {
       app_.metrics.next_token(seconds_since(last));
     }
@@ -45,6 +48,11 @@ void Writing::measure(const Update& update) {
   }
   stats_[update.text] = update.stats;
   record(update);
+  if (compares_) {
+    for (const DrawnToken& token : update.tokens) nll_[update.text] -= static_cast<double>(token.logprob);
+    const bool is_whole = update.end == TextEnd::stop || update.end == TextEnd::length;
+    if (is_whole) app_.common.steering.ended(app_.options.name, update.stats.generated_tokens, nll_[update.text]);
+  }
   if (update.end != TextEnd::running) app_.metrics.ended(update.end, update.stats, seconds_since(came_));
 }
 

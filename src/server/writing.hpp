@@ -100,6 +100,8 @@ class Writing : public std::enable_shared_from_this<Writing> {
   std::atomic<std::uint64_t> id_{0};
   std::chrono::steady_clock::time_point came_ = std::chrono::steady_clock::now();
   std::vector<std::chrono::steady_clock::time_point> last_token_;
+  const bool compares_;      ///< what Steering compares
+  std::vector<double> nll_;  ///< of each text's tokens, where that is so
 };
 
 /// "stop" or "length".

@@ -385,3 +385,78 @@ def facts_end(h, models):
     h.fact("who waits for a model when the server ends is told so", answers[0].status == 503 and "shutting down" in answers[0].error["message"], answers[0])
     h.fact("what is at hand is answered to its end", long.ended_well(), long.answer)
     h.equal("exit status", status, 0)
+
+
+def facts_ladder(h, models):
+    if not has_server(h):
+        return
+    sensor = h.write("sensor", "40000")
+    names = names_of(h)
+    options = ["--ladder", names[SECOND], "--ladder", names[THIRD], "--ladder-temperature", "80", "--ladder-sensor", sensor, "--ladder-rest", "1"]
+    with Router(h, *options) as server:
+        answers = lambda name="": server.ask("/completion", {"prompt": "Once", "n_predict": 1, "model": name}).json["model"]
+        h.equal("a cool machine", answers(), names[FIRST])
+        h.write("sensor", "90000")
+        h.fact("a hot one steps down", server.until(lambda: answers() == names[SECOND], 10))
+        h.equal("/metrics says so", server.metric("bantam:ladder_level"), 1.0)
+        h.equal("whoever names the first is redirected, others are not", [answers(names[FIRST]), answers("default"), answers(names[THIRD])], [names[SECOND], names[SECOND], names[THIRD]])
+        h.fact("and further", server.until(lambda: answers() == names[THIRD], 10))
+        h.equal("what reads nothing of it stays", server.ask("/props").json["model_alias"], names[FIRST])
+        h.write("sensor", "79000")
+        time.sleep(2.5)
+        h.equal("a little cooler is no reason to go back", answers(), names[THIRD])
+        h.write("sensor", "40000")
+        h.fact("a cool one is", server.until(lambda: answers() == names[FIRST], 20))
+        text = server.ask("/metrics").body.decode()
+        h.fact("steps are counted", 'bantam:ladder_steps_total{direction="down"} 2' in text and 'bantam:ladder_steps_total{direction="up"} 2' in text, text[-2000:])
+    with Router(h, "--ladder", names[SECOND], "--ladder-latency", "0.000001", "--ladder-rest", "100") as server:
+        asked = lambda: server.ask("/completion", {"prompt": "Once", "n_predict": 1}).json["model"]
+        h.fact("latency is a reason", server.until(lambda: asked() == names[SECOND], 10))
+    with Router(h, "--ladder", names[SECOND], "--ladder-memory", "100000GiB") as server:
+        asked = lambda: server.ask("/completion", {"prompt": "Once", "n_predict": 1}).json["model"]
+        h.fact("so is memory", server.until(lambda: asked() == names[SECOND], 10))
+    gguf = [h.gguf(FIRST), h.gguf(SECOND)]
+    for wrong, says in [(["--ladder", names[SECOND]], "--ladder-latency"), (["--ladder", "other", "--ladder-latency", "1"], "expected the name of a model"), (["--ladder", names[FIRST], "--ladder-latency", "1"], "another model than the first")]:
+        h.refuses(2, "serve", *gguf, "--port", "0", *wrong, says=says)
+
+
+def facts_canary(h, models):
+    if not has_server(h):
+        return
+    names = names_of(h)
+    path = h.temporary("same.gguf")
+    shutil.copy(h.gguf(FIRST), path)
+    with Server(h, path, "--canary", "same", "--canary-share", "50", "--canary-drift", "0.3") as server:
+        asked = lambda i: server.ask("/completion", {"prompt": f"Once upon {i}", "n_predict": 8, "seed": i, "temperature": 0.8}).json
+        asked(0)
+        loaded = lambda: server.ask("/v1/models/same").json["status"]["value"] == "loaded"
+        end = time.monotonic() + 20
+        while not loaded() and time.monotonic() < end:
+            time.sleep(0.02)
+        seen = [asked(i) for i in range(120)]
+        share = sum(one["model"] == "same" for one in seen)
+        h.fact("a canary takes its share", 35 < share < 85, share)
+        h.equal("one conversation stays with one model", [asked(i)["model"] for i in range(20)], [one["model"] for one in seen[:20]])
+        h.fact("log probabilities that nobody asked for are not there", "completion_probabilities" not in seen[0], seen[0])
+        h.equal("the same weights stay", server.metric("bantam:canary_rolled_back"), 0.0)
+        h.fact("and drift little", abs(server.metric("bantam:canary_drift")) < 0.3, server.metric("bantam:canary_drift"))
+        h.equal("who names it has it", server.ask("/completion", {"prompt": "a", "n_predict": 1, "model": "same"}).json["model"], "same")
+    with Router(h, "--canary", names[SECOND], "--canary-share", "50", "--canary-drift", "0.1") as server:
+        asked = lambda i: server.ask("/completion", {"prompt": f"Once upon {i}", "n_predict": 8, "temperature": 0.8}).json["model"]
+        asked(0)
+        server.until(lambda: server.is_loaded(SECOND))
+        for i in range(400):
+            asked(i)
+            if i % 20 == 0 and server.metric("bantam:canary_rolled_back") == 1:
+                break
+        h.equal("another model is rolled back", server.metric("bantam:canary_rolled_back"), 1.0)
+        h.equal("and takes nothing more", {asked(i) for i in range(20)}, {names[FIRST]})
+        h.fact("standard error says why", any("rolled back" in line and "nats" in line for line in server.lines), server.lines)
+    broken = h.write("broken-canary.gguf", b"GGUF")
+    with Server(h, broken, "--canary", "broken-canary", "--canary-share", "100") as server:
+        statuses = []
+        end = time.monotonic() + 20
+        while not any("rolled back" in line for line in server.lines) and time.monotonic() < end:
+            statuses.append(server.ask("/completion", {"prompt": "a", "n_predict": 1}).status)
+        h.equal("one that cannot be loaded costs nobody an answer", [set(statuses), server.metric("bantam:canary_rolled_back")], [{200}, 1.0])
+    h.refuses(2, "serve", h.gguf(FIRST), h.gguf(SECOND), "--port", "0", "--canary", names[SECOND], "--canary-share", "101", says="0 to 100")

@@ -97,7 +97,7 @@ class ServedModel {
     slots_ = how.slot_folder;
     http_.emplace(options_.address, options_.limits);
     front_.emplace(options_.front, [](std::string_view) {});
-    common_.emplace(options_, *http_, *front_);
+    common_.emplace(options_, *http_, *front_, [](std::string_view) {});
     const auto load = [this](std::int64_t, const auto&) { return server::LoadedModel{.model = *model_, .context = 320, .bytes = 1}; };
     models_ = std::make_shared<server::Models>(*common_, std::vector<server::ServedModel>{{.options = how, .path = folder_ / "model.gguf", .load = load}}, [](std::string_view) {});
     models_->start();
