@@ -13,6 +13,8 @@ namespace bantam::server {
 
 namespace {
 
+/// A status that nobody gets, as nginx has it.
+constexpr int client_gone = 499;
 /// Of what is logged of a body.
 constexpr std::size_t most_text = std::size_t{64} << 10;
 
@@ -44,8 +46,7 @@ class Front::Followed final : public Exchange {
       : front_(front), exchange_(std::move(exchange)), record_(std::move(record)) {}
   ~Followed() override {
     try {
-      constexpr int gone = 499;  // as nginx has it
-      end_with(gone);
+      end_with(client_gone);
     } catch (const std::exception&) {
       // Without memory for a line there is none.
     }
@@ -143,8 +144,11 @@ void Front::ended(RequestRecord& r) {
   r.ended = std::chrono::steady_clock::now();
   tokens_ += r.prompt_tokens - r.reused_tokens + r.generated_tokens;
   rates_.spend_tokens(r.client, r.prompt_tokens + r.generated_tokens, r.ended);
-  const bool is_late = r.first_token != Time{} && breaker_.is_late(std::chrono::duration<double>(r.first_token - r.came).count());
   constexpr int broken = 500, not_supported = 501;
+  // Who goes away without a token waited in vain until then.
+  const bool has_waited = r.first_token != Time{} || r.status == client_gone;
+  const Time first = r.first_token != Time{} ? r.first_token : r.ended;
+  const bool is_late = has_waited && breaker_.is_late(std::chrono::duration<double>(first - r.came).count());
   if (r.generates) breaker_.ended(is_late || (r.status >= broken && r.status != not_supported), r.came, r.ended);
   trace_.add(r);
   log(r);

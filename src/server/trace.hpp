@@ -16,8 +16,8 @@ namespace bantam::server {
 class Trace {
  public:
   using Time = std::chrono::steady_clock::time_point;
-  // Some minutes of a busy server, about 10 MB.
-  static constexpr std::size_t most_events = 100000;
+  // Some minutes of a busy server; to write them down takes a tenth of a second.
+  static constexpr std::size_t most_events = 20000;
 
   explicit Trace(bool is_on) : watchers_(is_on ? 1 : 0) {}
   /// Events are kept while anybody watches.

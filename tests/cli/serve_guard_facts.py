@@ -67,10 +67,21 @@ def facts_log(h, models):
     lines = [json.loads(line) for line in text.splitlines()]
     h.equal("a line for each request", [(x["endpoint"], x["status"]) for x in lines],
             [("/v1/completions", 200), ("/v1/chat/completions", 200), ("/v1/completions", 400), ("/v1/completions", 401)])
+    h.equal("models of those that came so far", [x["model"] for x in lines[:2]], [os.path.basename(h.gguf("stories260k")).removesuffix(".gguf")] * 2)
     h.equal("clients by key or address", [x["client"] for x in lines], ["key 1", "key 1", "key 1", "127.0.0.1"])
     h.equal("tokens", [x["completion_tokens"] for x in lines], [4, 3, 0, 0])
     h.fact("and times", lines[0]["total_ms"] >= lines[0]["first_token_ms"] > 0 and lines[0]["prompt_tokens"] > 0, lines[0])
     h.fact("neither keys nor texts", "secret" not in text and "Once" not in text, text)
+    with Server(h, "--request-log", path) as s:
+        body = json.dumps({**COMPLETION, "max_tokens": 400, "ignore_eos": True, "n": 8})
+        with socket.create_connection(("127.0.0.1", s.port)) as client:
+            client.sendall(f"POST /v1/completions HTTP/1.1\r\nHost: h\r\nContent-Length: {len(body)}\r\n\r\n{body}".encode())
+            s.wait_for("bantam:requests", 1)
+        s.wait_for("bantam:requests", 0)
+        s.end()
+    with open(path) as file:
+        last = json.loads(file.read().splitlines()[-1])
+    h.fact("who went away before the answer", last["status"] == 499 and last["completion_tokens"] < 3200, last)
     with Server(h, "--request-log", path, "--log-texts") as s:
         s.ask("/v1/completions", COMPLETION)
         s.end()
