@@ -59,8 +59,8 @@ SchedulerOptions App::watched(SchedulerOptions o) {
 void App::passed(const SchedulerPass& pass) {
   common.front.trace().add_step(pass.begin, pass.end, pass.prompt_tokens, pass.texts);
   // The next pass keeps to what the governor says now.
-  const double share = common.front.share();
-  if (share == std::exchange(share_, share)) return;
+  const double wanted = common.front.share();
+  if (wanted == std::exchange(share, wanted)) return;
   const auto part = [&](int all) { return std::max(1, static_cast<int>(std::lround(share * all))); };
   engine.limit_threads(share < 1 ? part(engine.threads()) : 0);
   scheduler.limit_places(part(options.scheduler.parallel));

@@ -102,6 +102,7 @@ struct App {
   const ModelOptions options;
   Common& common;
   Metrics& metrics;  ///< outlive it
+  double share = 1;  ///< of threads and places, that is in use: for the scheduler's thread
   Engine engine;
   Scheduler scheduler;
   Grammars grammars;
@@ -119,7 +120,6 @@ struct App {
   /// On the scheduler's thread.
   void passed(const SchedulerPass& pass);
   [[nodiscard]] SchedulerOptions watched(SchedulerOptions options);
-  double share_ = 1;  ///< of threads and places that are in use
 };
 
 /// Handlers, one for each endpoint. They throw what to_api_error() knows. The model is there as long as the exchange is.
