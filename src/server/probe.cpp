@@ -59,7 +59,7 @@ std::string Probe::Answer::hash() const {
   return text;
 }
 
-void Probe::judge(const Answer& answer, const std::string& model, const std::string& kv) {
+void Probe::judge(const Answer& answer, const Origin& origin) {
   if (answer.end() == TextEnd::cancelled || answer.end() == TextEnd::late) return skip();
   const std::lock_guard lock(mutex_);
   if (answer.end() == TextEnd::failed) {
@@ -69,14 +69,19 @@ void Probe::judge(const Answer& answer, const std::string& model, const std::str
   const std::string hash = answer.hash();
   try {
     if (!expected_ && !std::exchange(renews_, false)) expected_ = read();
-    if (!expected_) expect({.model = model, .kv = kv, .hash = hash});
+    if (expected_ && expected_->origin.isa != origin.isa) {
+      note_(message("the probe's file is of ", printable(expected_->origin.isa), ", whose last bits are others than those of ", origin.isa, ": what is found now is expected from now on"));
+      expected_.reset();
+    }
+    if (!expected_) expect({.origin = origin, .hash = hash});
   } catch (const Error& error) {
     ++counts_.failed;
     return complain(error.what());
   }
-  if (expected_->model != model || expected_->kv != kv) {
+  const Origin& expected = expected_->origin;
+  if (expected.model != origin.model || expected.kv != origin.kv) {
     ++counts_.failed;
-    return complain(message("the probe's file is of ", printable(expected_->model), " with ", printable(expected_->kv), " keys, expected ", model, " with ", kv));
+    return complain(message("the probe's file is of ", printable(expected.model), " with ", printable(expected.kv), " keys, expected ", origin.model, " with ", origin.kv));
   }
   if (expected_->hash != hash) {
     ++counts_.other;
@@ -106,10 +111,10 @@ std::optional<Probe::Expected> Probe::read() const {
   file->read(file->bytes(), reinterpret_cast<std::byte*>(text.data()));
   const Json json = Json::parse(text, options_.file);
   Expected expected;
-  for (const auto& [name, member] : {std::pair{"model", &Expected::model}, std::pair{"kv", &Expected::kv}, std::pair{"hash", &Expected::hash}}) {
+  for (const auto& [name, member] : {std::pair{"model", &expected.origin.model}, std::pair{"kv", &expected.origin.kv}, std::pair{"isa", &expected.origin.isa}, std::pair{"hash", &expected.hash}}) {
     const Json* value = json.is_object() ? json.find(name) : nullptr;
     if (value == nullptr || !value->is_string()) fail(Errc::corrupt, printable(options_.file, 4096), ": expected a text as ", name, ", found none");
-    expected.*member = value->string();
+    *member = value->string();
   }
   return expected;
 }
@@ -118,7 +123,7 @@ void Probe::expect(Expected found) {
   expected_ = std::move(found);
   if (options_.file.empty()) return;
   AtomicFile file(options_.file);
-  file.write(Json{{"model", expected_->model}, {"kv", expected_->kv}, {"hash", expected_->hash}}.dump() + '\n');
+  file.write(Json{{"model", expected_->origin.model}, {"kv", expected_->origin.kv}, {"isa", expected_->origin.isa}, {"hash", expected_->hash}}.dump() + '\n');
   file.commit();
 }
 

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "bantam/kernels/table.hpp"
 #include "bantam/session/scheduler.hpp"
 
 namespace bantam::server {
@@ -19,8 +20,8 @@ struct ProbeOptions {
   std::string file = {};          ///< where what is expected waits for the next start; empty: the first answer after each start is right
 };
 
-/// A fixed prompt is gone on from greedily, now and then: texts and logits have the same bits whoever else is there, on whatever machine, so that other
-/// ones mean that weights, memory or arithmetic are broken. Safe from any thread.
+/// A fixed prompt is gone on from greedily, now and then: texts and logits have the same bits whoever else is there, on all machines with the same
+/// instruction set, so that other ones mean that weights, memory or arithmetic are broken. Safe from any thread.
 class Probe {
  public:
   Probe(ProbeOptions options, std::function<void(std::string_view)> note) : options_(std::move(options)), note_(std::move(note)) {}
@@ -48,9 +49,14 @@ class Probe {
     std::string bytes_, error_;
     TextEnd end_ = TextEnd::running;
   };
-  /// Compares an answer of a model of that name with what is expected, or expects it from now on where nothing is. What keeps the model's texts in
-  /// other bits (`kv`) is expected apart.
-  void judge(const Answer& answer, const std::string& model, const std::string& kv);
+  /// What the bits of an answer depend on.
+  struct Origin {
+    std::string model, kv;
+    std::string isa = kernels_in_use().name;
+  };
+  /// Compares an answer with what is expected, or expects it from now on where nothing is, or what was found with another instruction set. Another model
+  /// or kind of keys and values is a complaint.
+  void judge(const Answer& answer, const Origin& origin);
   /// Another model has taken the place of the one that was asked: its next answer is what is expected.
   void renew();
   /// The scheduler had no room to ask.
@@ -65,7 +71,8 @@ class Probe {
 
  private:
   struct Expected {
-    std::string model, kv, hash;
+    Origin origin;
+    std::string hash;
   };
   void expect(Expected found);
   [[nodiscard]] std::optional<Expected> read() const;

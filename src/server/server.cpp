@@ -34,7 +34,7 @@ void probe_now(Models& models) {
   const auto answer = std::make_shared<Probe::Answer>();
   const auto judge = [&models, &probe, answer, app] {
     // What a model wrote that was replaced meanwhile says nothing of the new one.
-    if (models.state("").app == app) probe.judge(*answer, app->options.name, app->options.scheduler.kv);
+    if (models.state("").app == app) probe.judge(*answer, {.model = app->options.name, .kv = app->options.scheduler.kv});
   };
   if (!app) probe.skip();
   try {
