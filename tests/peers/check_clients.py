@@ -41,7 +41,13 @@ def main():
     model = data / "models" / "stories260k" / "stories260k-f32.gguf"
     if not model.exists():
         skip("no shared models")
-    command = [bantam, "serve", model, "--port", "0", "--alias", "tiny", "--context", "100000", "--parallel", "2", "--queue", "4", "--api-key", "secret", "--drain", "1",
+    second = data / "models" / "babyllama105" / "babyllama105-f32.gguf"
+    sys.exit(max(ask(bantam, [model, *beside], peers, scripts, clients) for beside in ([], [second])))
+
+
+def ask(bantam, models, peers, scripts, clients):
+    """The clients at a server of these models: the status to end with."""
+    command = [bantam, "serve", *models, "--port", "0", "--alias", "tiny", "--context", "100000", "--parallel", "2", "--queue", "4", "--api-key", "secret", "--drain", "1",
                "--chat-template", TEMPLATE]
     server = subprocess.Popen(command, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     try:
@@ -52,12 +58,12 @@ def main():
                 break
         else:
             skip("this build has no server") if "Boost" in said else sys.exit(f"the server did not start: {said}")
-        environment = {**os.environ, "BANTAM_PEERS": str(peers)}
+        environment = {**os.environ, "BANTAM_PEERS": str(peers), "BANTAM_SERVED": " ".join(path.stem for path in models[1:])}
         failed = [script for script, _, end in clients if subprocess.run(["node", scripts / script, match[1] + end, "tiny"], env=environment, timeout=300).returncode]
     finally:
         server.terminate()
         server.communicate(timeout=60)
-    sys.exit(1 if failed else server.returncode)
+    return 1 if failed else server.returncode
 
 
 if __name__ == "__main__":

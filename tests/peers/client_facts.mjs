@@ -11,6 +11,11 @@ export async function load(name) {
   return import(pathToFileURL(require.resolve(name)).href);
 }
 
+/// The names of all models of the server; BANTAM_SERVED has those beside the first.
+export function served(first) {
+  return [first, ...(process.env.BANTAM_SERVED ?? "").split(" ").filter((name) => name !== "")];
+}
+
 /// Runs functions by the names of the facts that they state, and ends the process with 1 if one does not hold.
 export async function run(facts) {
   let failed = 0;

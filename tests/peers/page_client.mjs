@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import {mkdtempSync, writeFileSync} from "node:fs";
 import {tmpdir} from "node:os";
 import path from "node:path";
-import {load, run} from "./client_facts.mjs";
+import {load, run, served} from "./client_facts.mjs";
 
 const url = process.argv[2], pictures = process.env.BANTAM_PICTURES;
 const puppeteer = (await load("puppeteer-core")).default;
@@ -114,6 +114,25 @@ await run({
     await page.waitForSelector("#about tr");
     await look("about");
     assert.match(await page.$eval("#about", (node) => node.textContent), /n_ctx/);
+  },
+  "another model is chosen, with its status": async () => {
+    const [first, other] = served(process.argv[3]);
+    const shown = () => page.$$eval("#model option", (all) => all.map((node) => node.textContent));
+    if (other === undefined) return assert.deepEqual(await shown(), [first]);
+    assert.deepEqual(await shown(), [first, `${other} (unloaded)`]);
+    await page.select("#model", other);
+    await page.waitForFunction((name) => document.getElementById("about").textContent.includes(name), {}, other);
+    assert.doesNotMatch(await page.$eval("#about", (node) => node.textContent), /n_ctx/);
+    // The server answers again.
+    page.removeAllListeners("request");
+    await page.setRequestInterception(false);
+    await page.click("nav [data-tab=chat]");
+    await page.click("#fresh");
+    await page.type("#text", "Once");
+    await page.keyboard.press("Enter");
+    await page.waitForFunction(() => /generated/.test(document.querySelector("article.assistant footer")?.textContent ?? ""), {timeout: 60000});
+    await page.waitForFunction((n) => document.querySelectorAll("#model option")[1].textContent === n, {}, other);
+    assert.equal(await page.$eval("#model", (node) => node.value), other);
   },
   "the browser complains of nothing": async () => {
     await browser.close();

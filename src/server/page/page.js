@@ -237,9 +237,10 @@ async function readServer() {
     const shown = ({id, status}) => (status && status.value !== "loaded" ? `${id} (${status.value})` : id);
     by("model").replaceChildren(...data.map((one) => element("option", {value: one.id, textContent: shown(one), title: one.status?.error ?? ""})));
     if (data.some(({id}) => id === chosen)) by("model").value = chosen;
-    const found = await ask(`/props?autoload=false&model=${encodeURIComponent(by("model").value)}`);
-    const properties = found.ok ? await found.json() : {};
-    by("about").replaceChildren(element("table", {}, element("tbody", {}, ...rows(data.find(({id}) => id === by("model").value)), ...rows(properties))));
+    const chosenOne = data.find(({id}) => id === by("model").value);
+    const isThere = !chosenOne.status || chosenOne.status.value === "loaded";
+    const properties = isThere ? await (await ask(`/props?model=${encodeURIComponent(chosenOne.id)}`)).json() : {};
+    by("about").replaceChildren(element("table", {}, element("tbody", {}, ...rows(chosenOne), ...rows(properties))));
     by("state").textContent = "";
   } catch (error) {
     by("state").textContent = `The server does not answer: ${error.message}`;
