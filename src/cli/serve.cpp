@@ -53,7 +53,7 @@ struct ServeOptions {
   std::string trace;
   std::vector<std::string> ladder;
   float ladder_latency = 0, ladder_temperature = 0;
-  std::string ladder_memory, ladder_sensor;
+  std::string ladder_memory, ladder_sensors;
   std::int64_t ladder_rest = 30;
   std::string canary;
   float canary_share = 5, canary_drift = 0.5F;
@@ -213,7 +213,7 @@ server::SteeringOptions steering_of(const ServeOptions& o, std::span<const serve
                                               .most_celsius = o.ladder_temperature,
                                               .rest = std::chrono::seconds(o.ladder_rest)},
                                    .canary = {.model = o.canary, .share = o.canary_share / 100, .drift = o.canary_drift}};
-  if (!o.ladder_sensor.empty()) steering.ladder.sensors = o.ladder_sensor;
+  if (!o.ladder_sensors.empty()) steering.ladder.sensors = o.ladder_sensors;
   return steering;
 }
 
@@ -308,8 +308,8 @@ void add_serve(CLI::App& app, Action& action) {
   add_texts(verb, "--ladder", o->ladder, "NAME", "a smaller one of several models, which takes requests of the first where one of the bounds below is passed; the next one, the next; may be repeated");
   add_number(verb, "--ladder-latency", o->ladder_latency, "seconds to the first token, on average; 0: any");
   add_text(verb, "--ladder-memory", o->ladder_memory, "SIZE", "least memory that is to be left");
-  add_number(verb, "--ladder-temperature", o->ladder_temperature, "most degrees Celsius of the hottest sensor; 0: any");
-  add_text(verb, "--ladder-sensor", o->ladder_sensor, "PATH", "a file that has thousandths of a degree, or a folder of zones [/sys/class/thermal]");
+  add_number(verb, "--ladder-temperature", o->ladder_temperature, "most degrees Celsius of the processors; 0: any");
+  add_text(verb, "--ladder-sensors", o->ladder_sensors, "FOLDER", "where sensors are, as in /sys [/sys]");
   add_integer(verb, "--ladder-rest", o->ladder_rest, {0, most_int}, "seconds without any reason until the model before takes requests again");
   add_text(verb, "--canary", o->canary, "NAME", "one of several models, which takes a share of the first one's conversations, and gives it back if it drifts");
   add_number(verb, "--canary-share", o->canary_share, "percent of them");

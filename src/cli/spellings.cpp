@@ -32,6 +32,7 @@ constexpr Spelling all[] = {
     {"run serve", "--n-predict", "--max-tokens"},
     {"serve", "-np", "--parallel"},
     {"serve", "-a", "--alias"},
+    {"serve", "--sleep-idle-seconds", "--keep-alive"},
     {"serve", "--embedding", "--embeddings"},
     {"serve", "--rerank", "--reranking"},
     {"run", "-sys", "--system"},

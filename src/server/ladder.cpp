@@ -2,22 +2,11 @@
 #include "server/ladder.hpp"
 
 #include <algorithm>
-#include <fstream>
 
 #include "bantam/core/cpu.hpp"
+#include "server/sensors.hpp"
 
 namespace bantam::server {
-
-namespace {
-
-std::optional<double> celsius_of(const std::filesystem::path& file) {
-  std::ifstream in(file);
-  double thousandths = 0;
-  if (!(in >> thousandths)) return std::nullopt;
-  return thousandths / 1000;
-}
-
-}  // namespace
 
 Ladder::Look look_at_machine(const LadderOptions& options) {
   Ladder::Look look;
@@ -25,15 +14,10 @@ Ladder::Look look_at_machine(const LadderOptions& options) {
     if (const std::int64_t free = available_memory(); free > 0) look.memory = free;
   }
   if (options.most_celsius > 0) {
-    std::error_code none;
-    if (!std::filesystem::is_directory(options.sensors, none)) look.celsius = celsius_of(options.sensors);
-    // thermal_zone0/temp and so on; more than so many has no machine.
-    constexpr int most_zones = 256;
-    int zones = 0;
-    for (std::filesystem::directory_iterator zone(options.sensors, none), end; zone != end && zones < most_zones; zone.increment(none), ++zones) {
-      const std::optional<double> one = celsius_of(zone->path() / "temp");
-      if (one && (!look.celsius || *one > *look.celsius)) look.celsius = one;
-    }
+    // Distances from limits are the governor's; here only which is nearest to its own plays a part.
+    constexpr double usual_limit_c = 95;
+    const SensorReading reading = Sensors(options.sensors, usual_limit_c).read();
+    if (!reading.hottest.empty()) look.celsius = reading.hottest_c;
   }
   return look;
 }

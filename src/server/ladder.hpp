@@ -16,9 +16,9 @@ struct LadderOptions {
   std::vector<std::string> models = {};  ///< names, each smaller than the one before; they follow the first model, whose requests they take; empty: no ladder
   double first_token_s = 0;              ///< a first token that is later than that, on average, is a reason; 0: never
   std::int64_t least_memory = 0;         ///< bytes; less of it left is one; 0: never
-  double most_celsius = 0;               ///< the same of the hottest sensor; 0: never
+  double most_celsius = 0;               ///< more is one, of the sensor that is nearest to its limit; 0: never
   std::chrono::seconds rest{30};         ///< without any reason, and with some way to it, until it goes back a step
-  std::filesystem::path sensors = "/sys/class/thermal";  ///< a folder as Linux has it, or one file; in thousandths of a degree
+  std::filesystem::path sensors = "/sys"; ///< or a folder of the same shape
 };
 
 /// Down a step where there is a reason, and no sooner than `settle` after the last step; up one after LadderOptions::rest without any. On the way back
@@ -62,7 +62,7 @@ class Ladder {
   Time looked_{}, stepped_{}, well_since_{};
 };
 
-/// available_memory(), and the hottest of the sensors.
+/// available_memory(), and what Sensors say.
 [[nodiscard]] Ladder::Look look_at_machine(const LadderOptions& options);
 
 }  // namespace bantam::server

@@ -181,7 +181,11 @@ void Models::load(Entry& entry, Lock& lock) {
   const bool is_other = !entry.stamp.empty() && entry.stamp != loaded->stamp;
   entry.stamp = loaded->stamp;
   if (is_other && &entry == &entries_.front()) common_.front.probe().renew();
-  if (replaces) entry.before.push_back(std::exchange(entry.now, nullptr));
+  if (replaces) {
+    // Who wanted the old one unloaded meant the model.
+    loaded->retires = entry.now->retires;
+    entry.before.push_back(std::exchange(entry.now, nullptr));
+  }
   entry.now = std::move(loaded);
   if (common_.draining) entry.now->app->scheduler.close();
   (void)serve_waiting(entry, lock);

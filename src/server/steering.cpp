@@ -34,7 +34,9 @@ void Steering::choose(ModelWanted& wanted, Models& models, std::string_view clie
   if (!ladder_.is_on() && !canary_.is_on()) return;
   if (!wanted.name.empty() && wanted.name != "default" && wanted.name != first_) return;
   if (ladder_.is_on()) {
-    if (std::string smaller = ladder_.choose(std::chrono::steady_clock::now()); !smaller.empty()) {
+    std::string smaller = ladder_.choose(std::chrono::steady_clock::now());
+    const bool can_be_there = models.common().options.loads_on_demand || (!smaller.empty() && models.state(smaller).app);
+    if (!smaller.empty() && can_be_there) {
       wanted.name = std::move(smaller);
       return;
     }

@@ -390,22 +390,27 @@ def facts_end(h, models):
 def facts_ladder(h, models):
     if not has_server(h):
         return
-    sensor = h.write("sensor", "40000")
+    sensors = Path(h.temporary("sys"))
+    zone = sensors / "class" / "thermal" / "thermal_zone0"
+    zone.mkdir(parents=True)
+    (zone / "type").write_text("x86_pkg_temp\n")
+    warm = lambda celsius: (zone / "temp").write_text(f"{1000 * celsius}\n")
+    warm(40)
     names = names_of(h)
-    options = ["--ladder", names[SECOND], "--ladder", names[THIRD], "--ladder-temperature", "80", "--ladder-sensor", sensor, "--ladder-rest", "1"]
+    options = ["--ladder", names[SECOND], "--ladder", names[THIRD], "--ladder-temperature", "80", "--ladder-sensors", str(sensors), "--ladder-rest", "1"]
     with Router(h, *options) as server:
         answers = lambda name="": server.ask("/completion", {"prompt": "Once", "n_predict": 1, "model": name}).json["model"]
         h.equal("a cool machine", answers(), names[FIRST])
-        h.write("sensor", "90000")
+        warm(90)
         h.fact("a hot one steps down", server.until(lambda: answers() == names[SECOND], 10))
         h.equal("/metrics says so", server.metric("bantam:ladder_level"), 1.0)
         h.equal("whoever names the first is redirected, others are not", [answers(names[FIRST]), answers("default"), answers(names[THIRD])], [names[SECOND], names[SECOND], names[THIRD]])
         h.fact("and further", server.until(lambda: answers() == names[THIRD], 10))
         h.equal("what reads nothing of it stays", server.ask("/props").json["model_alias"], names[FIRST])
-        h.write("sensor", "79000")
+        warm(79)
         time.sleep(2.5)
         h.equal("a little cooler is no reason to go back", answers(), names[THIRD])
-        h.write("sensor", "40000")
+        warm(40)
         h.fact("a cool one is", server.until(lambda: answers() == names[FIRST], 20))
         text = server.ask("/metrics").body.decode()
         h.fact("steps are counted", 'bantam:ladder_steps_total{direction="down"} 2' in text and 'bantam:ladder_steps_total{direction="up"} 2' in text, text[-2000:])

@@ -81,25 +81,21 @@ TEST_CASE_FIXTURE(LadderFixture, "without sensors and bounds there is no reason"
   CHECK_FALSE(Ladder(LadderOptions{}).is_on());
 }
 
-TEST_CASE("the hottest sensor counts, of a folder or a file") {
+TEST_CASE("the machine is read from a folder of sensors") {
   const test::TemporaryFolder folder;
   const auto put = [&](const char* name, const std::string& text) {
     std::filesystem::create_directories((folder / name).parent_path());
     std::ofstream(folder / name) << text;
   };
-  put("zone0/temp", "41000\n");
-  put("zone1/temp", "73500\n");
-  put("zone2/temp", "none");
-  put("zone3/other", "99000");
-  put("one", "55250");
-  LadderOptions options{.most_celsius = 80, .sensors = folder / ""};
-  CHECK(look_at_machine(options).celsius == 73.5);
-  options.sensors = folder / "one";
-  CHECK(look_at_machine(options).celsius == 55.25);
-  options.sensors = folder / "nothing";
+  const LadderOptions options{.least_memory = 1, .most_celsius = 80, .sensors = folder / ""};
   CHECK_FALSE(look_at_machine(options).celsius);
-  options = {.least_memory = 1};
+  put("class/thermal/thermal_zone0/type", "acpitz\n");
+  put("class/thermal/thermal_zone0/temp", "41000\n");
+  put("class/thermal/thermal_zone1/type", "x86_pkg_temp\n");
+  put("class/thermal/thermal_zone1/temp", "73500\n");
+  CHECK(look_at_machine(options).celsius == 73.5);
   CHECK(look_at_machine(options).memory.value_or(1) > 0);
+  CHECK_FALSE(look_at_machine({.sensors = folder / ""}).celsius);  // nobody asks
 }
 
 }  // namespace bantam::server
