@@ -1,5 +1,6 @@
 // Where guesses of the next tokens come from: the session's own text, or a smaller model.
 #include <algorithm>
+#include <limits>
 
 #include "bantam/model/forward.hpp"
 #include "state.hpp"
@@ -23,34 +24,50 @@ void Session::State::check(const Speculation& speculation) const {
   }
 }
 
-Guesses Session::State::guess(const Speculation& speculation, int most) {
-  if (most < 1) return {};
+GuessSource Session::State::guess_source(const Speculation& speculation, int most, FunctionRef<int(const GuessOffer&)> width_of) {
+  GuessSource source;
+  most = std::min(most, SpeculationPolicy::most);
+  if (most < 1) return source;
+  const auto pays = [&](int kind, int available, double guess_seconds) {
+    source.kind = kind;
+    source.offer = {policy.right(kind), available, guess_seconds};
+    source.width = width_of(source.offer);
+    if (source.width < 1) policy.checked(kind, 0, 0);
+    return source.width > 0;
+  };
   if (speculation.lookup > 0) {
     Lookup found = look_up(tokens, std::min(speculation.lookup, most));
+    source.found = std::move(found.following);
     // One token in common says next to nothing.
-    if (found.matched > 1) {
-      const int width = policy.width(found.matched, static_cast<int>(found.following.size()), 0);
-      found.following.resize(static_cast<std::size_t>(width));
-      if (width > 0) return {found.matched, std::move(found.following)};
-      policy.checked(found.matched, 0, 0);
-    }
+    if (found.matched > 1 && pays(found.matched, static_cast<int>(source.found.size()), 0)) return source;
   }
   if (speculation.mtp > 0 && own) {
-    const int width = policy.width(SpeculationPolicy::own_layer, std::min(speculation.mtp, most), own->seconds());
     // What waits must not grow while nothing is guessed.
     if (own->waiting() >= Forward::largest_chunk) own->catch_up(tokens);
-    if (width > 0) {
-      if (std::vector<TokenId> guesses = own->guess(tokens, width); !guesses.empty()) return {SpeculationPolicy::own_layer, std::move(guesses)};
-    }
-    policy.checked(SpeculationPolicy::own_layer, 0, 0);
+    if (pays(SpeculationPolicy::own_layer, std::min(speculation.mtp, most), own->seconds())) return source;
   }
-  if (speculation.draft == nullptr) return {};
-  State& draft = *speculation.draft->state_;
-  const auto room = draft.context - static_cast<std::int64_t>(tokens.size());
-  const int width = policy.width(0, static_cast<int>(std::min<std::int64_t>(most, room)), draft.policy.single_pass());
-  if (width > 0) return {0, draft.most_probable(tokens, width)};
-  policy.checked(0, 0, 0);
-  return {};
+  if (speculation.draft != nullptr) {
+    const State& draft = *speculation.draft->state_;
+    const auto room = draft.context - static_cast<std::int64_t>(tokens.size());
+    if (pays(0, static_cast<int>(std::clamp<std::int64_t>(room, 0, most)), draft.policy.single_pass())) return source;
+  }
+  source.kind = -1;
+  return source;
+}
+
+std::vector<TokenId> Session::State::make_guesses(GuessSource& source, int width) {
+  if (width > 0 && source.kind == SpeculationPolicy::own_layer) return own->guess(tokens, width);
+  source.found.resize(static_cast<std::size_t>(width));
+  return std::move(source.found);
+}
+
+Guesses Session::State::guess(const Speculation& speculation, int most) {
+  GuessSource source = guess_source(speculation, most, [&](const GuessOffer& offer) { return policy.width(offer); });
+  if (source.kind < 0) return {};
+  if (source.kind > 0) return {source.kind, make_guesses(source, source.width)};
+  Drafting drafting{.draft = speculation.draft->state_.get(), .past = tokens, .count = source.width};
+  draft_together({&drafting, 1}, std::numeric_limits<std::int64_t>::max());
+  return {0, std::move(drafting.guesses)};
 }
 
 void Session::State::prepare(const Speculation& speculation) {
@@ -62,20 +79,46 @@ void Session::State::rewind(std::int64_t count) {
   if (own) own->truncate(count);
 }
 
-std::vector<TokenId> Session::State::most_probable(std::span<const TokenId> past, int count) {
-  const auto common = static_cast<std::size_t>(std::mismatch(past.begin(), past.end(), tokens.begin(), tokens.end()).first - past.begin());
-  rewind(static_cast<std::int64_t>(common));
-  tokens.assign(past.begin(), past.end());
-  logits.clear();
-  for (int i = 0; i < count; ++i) {
-    const Stopwatch pass;
-    const bool single = static_cast<std::int64_t>(tokens.size()) == sequence.tokens() + 1;
-    catch_up();
-    if (single) policy.passed(1, pass.seconds());
-    tokens.push_back(static_cast<TokenId>(std::max_element(logits.begin(), logits.end()) - logits.begin()));
-    logits.clear();
+void Session::State::draft_together(std::span<Drafting> all, std::int64_t most) {
+  std::vector<State*> states;
+  std::vector<Engine::Sequence> sequences;
+  for (Drafting& one : all) {
+    State& s = *one.draft;
+    const auto common = static_cast<std::size_t>(std::ranges::mismatch(one.past, s.tokens).in1 - one.past.begin());
+    s.rewind(static_cast<std::int64_t>(common));
+    s.tokens.assign(one.past.begin(), one.past.end());
+    s.logits.clear();
+    const std::int64_t waiting = std::ssize(s.tokens) - s.sequence.tokens(), now = std::min(waiting, most);
+    most -= now;
+    if (now == waiting) continue;
+    one.count = 0;
+    if (now == 0) continue;
+    states.push_back(&s);
+    sequences.push_back({.tokens = std::span<const TokenId>(s.tokens).subspan(static_cast<std::size_t>(s.sequence.tokens()), static_cast<std::size_t>(now)),
+                         .state = &s.sequence,
+                         .first_output = now,
+                         .adapters = s.options.adapters});
   }
-  return {tokens.end() - count, tokens.end()};
+  for (int round = 0;; ++round) {
+    for (const Drafting& one : all) {
+      if (round >= one.count) continue;
+      states.push_back(one.draft);
+      sequences.push_back(one.draft->unread());
+    }
+    if (states.empty()) break;
+    const Stopwatch pass;
+    const bool single = std::ranges::all_of(sequences, [](const Engine::Sequence& part) { return part.tokens.size() == 1; });
+    read(states, sequences, [&](std::int64_t i, std::int64_t, std::span<const float> row) { states[static_cast<std::size_t>(i)]->logits.assign(row.begin(), row.end()); });
+    for (State* s : states) {
+      if (single) s->policy.passed(1, pass.seconds() / static_cast<double>(states.size()));
+      if (s->logits.empty()) continue;
+      s->tokens.push_back(static_cast<TokenId>(std::ranges::max_element(s->logits) - s->logits.begin()));
+      s->logits.clear();
+    }
+    states.clear();
+    sequences.clear();
+  }
+  for (Drafting& one : all) one.guesses.assign(one.draft->tokens.end() - one.count, one.draft->tokens.end());
 }
 
 }  // namespace bantam::inline v0

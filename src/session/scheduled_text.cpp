@@ -55,24 +55,64 @@ std::int64_t Scheduler::Text::tokens_left() const {
   return std::ssize(s.tokens) - s.sequence.tokens();
 }
 
+void Scheduler::Text::want_states(Engine::Sequence& part) {
+  Session::State& s = *session->state_;
+  if (!s.own) return;
+  states.resize(part.tokens.size() * static_cast<std::size_t>(s.model().config().dim));
+  part.states = states;
+}
+
+Engine::Sequence Scheduler::Text::next_token() {
+  Session::State& s = *session->state_;
+  Engine::Sequence part = s.unread();
+  if (!guesses.tokens.empty()) {
+    checked.assign(1, s.tokens.back());
+    checked.insert(checked.end(), guesses.tokens.begin(), guesses.tokens.end());
+    logits.resize(checked.size() * static_cast<std::size_t>(s.model().config().vocab));
+    part.tokens = checked;
+    part.first_output = 0;
+  }
+  piece_begin = s.sequence.tokens();
+  want_states(part);
+  return part;
+}
+
 Engine::Sequence Scheduler::Text::next_piece(std::int64_t count) {
   Session::State& s = *session->state_;
   piece_begin = s.sequence.tokens();
   // Logits are known behind the last of all.
   const std::int64_t first_output = count == tokens_left() ? count - 1 : count;
-  return {.tokens = std::span<const TokenId>(s.tokens).subspan(static_cast<std::size_t>(piece_begin), static_cast<std::size_t>(count)),
-          .state = &s.sequence,
-          .first_output = scores_prompt() ? 0 : first_output,
-          .adapters = s.options.adapters};
+  Engine::Sequence part{.tokens = std::span<const TokenId>(s.tokens).subspan(static_cast<std::size_t>(piece_begin), static_cast<std::size_t>(count)),
+                        .state = &s.sequence,
+                        .first_output = scores_prompt() ? 0 : first_output,
+                        .adapters = s.options.adapters};
+  want_states(part);
+  return part;
 }
 
-void Scheduler::Text::take_logits(std::int64_t index, std::span<const float> logits) {
+void Scheduler::Text::end_pass() {
   Session::State& s = *session->state_;
+  if (!s.own) return;
+  try {
+    s.own->add(piece_begin, states);
+    // The layer that drafts reads what is known between pieces, so that no more than one waits.
+    if (is_reading() && tokens_left() > 0) s.own->catch_up(s.tokens);
+  } catch (const std::exception&) {
+    s.own.reset();  // nothing but speed hangs on it
+  }
+}
+
+void Scheduler::Text::take_logits(std::int64_t index, std::span<const float> row) {
+  Session::State& s = *session->state_;
+  if (!guesses.tokens.empty()) {
+    std::ranges::copy(row, logits.begin() + index * std::ssize(row));
+    return;
+  }
   const auto next = static_cast<std::size_t>(piece_begin + index + 1);
   if (is_reading() && next < tokens().size()) {
-    scored.push_back(described(tokens()[next], logits, s.vocab(), job->request.prompt_logprobs));
+    scored.push_back(described(tokens()[next], row, s.vocab(), job->request.prompt_logprobs));
   } else {
-    s.logits.assign(logits.begin(), logits.end());
+    s.logits.assign(row.begin(), row.end());
   }
 }
 
@@ -104,8 +144,9 @@ void Scheduler::Text::take_prompt() {
   stats.reused_tokens = stats.prompt_tokens;
 }
 
-void Scheduler::Text::start_generating() {
+void Scheduler::Text::start_generating(const Speculation& speculation) {
   GenerateOptions generate = job->request.generate;
+  generate.speculation = speculation;
   generate.sampling.seed += choice();
   range = session->stream(std::span<const TokenId>{}, std::move(generate));
   range->started_ = true;
@@ -123,11 +164,22 @@ std::vector<DrawnToken> Scheduler::Text::draw() {
     first_token = SchedulerClock::now();
     stats.prompt_ms = ms_between(placed, first_token);
   }
-  if (!range->choose(s.logits)) return drawn;
-  const auto known = std::span<const float>(s.logits).first(static_cast<std::size_t>(s.vocab()));
-  drawn.push_back(described(range->tokens_.back(), known, s.vocab(), job->request.top_logprobs));
-  s.logits.clear();
-  ++stats.generated_tokens;
+  const auto take = [&](std::span<const float> row) {
+    drawn.push_back(described(range->tokens_.back(), row.first(static_cast<std::size_t>(s.vocab())), s.vocab(), job->request.top_logprobs));
+    ++stats.generated_tokens;
+  };
+  if (!guesses.tokens.empty()) {
+    const Guesses now = std::exchange(guesses, {});
+    range->confirm(now.kind, now.tokens, logits, take);
+    logits = {};
+    stats.guessed_tokens = range->stats_.guessed_tokens;
+    stats.right_guesses = range->stats_.right_guesses;
+    if (!s.logits.empty()) return drawn;  // it ended
+  } else {
+    if (!range->choose(s.logits)) return drawn;
+    take(s.logits);
+    s.logits.clear();
+  }
   // Known now, and nobody has to wait another step for it.
   if (range->finish_ == Finish::running && range->at_limit()) range->finish(Finish::length);
   return drawn;

@@ -40,6 +40,10 @@ struct Scheduler::Text {
   SchedulerClock::time_point placed = {}, first_token = {};
   std::int64_t piece_begin = 0;        ///< of the prompt, where the piece in the pass at hand begins
   std::vector<DrawnToken> scored = {}; ///< what that pass says of the prompt's tokens
+  Guesses guesses = {};                ///< that it checks
+  std::vector<TokenId> checked = {};   ///< the token that waits, and these
+  std::vector<float> logits = {};      ///< behind each of them, (checked, vocab)
+  std::vector<float> states = {};      ///< of the tokens in the pass, (tokens, dim), for the layer that drafts
 
   [[nodiscard]] std::size_t prompt() const { return number / static_cast<std::size_t>(job->request.count); }
   [[nodiscard]] std::size_t choice() const { return number % static_cast<std::size_t>(job->request.count); }
@@ -53,11 +57,15 @@ struct Scheduler::Text {
   [[nodiscard]] std::span<const TokenId> sought() const;
   /// Tokens that its session holds and has not read.
   [[nodiscard]] std::int64_t tokens_left() const;
+  /// What waits of a text that is generated as part of a pass, with guesses behind it, if there are any.
+  [[nodiscard]] Engine::Sequence next_token();
   /// The next `count` of them as part of a pass.
   [[nodiscard]] Engine::Sequence next_piece(std::int64_t count);
 
   /// Takes the logits behind token `index` of its part of a pass.
   void take_logits(std::int64_t index, std::span<const float> logits);
+  /// The pass is over.
+  void end_pass();
   /// It has a place, and waits no longer.
   void place(int number);
   /// With a session that holds some of the prompt's beginning; the rest waits to be read.
@@ -66,11 +74,15 @@ struct Scheduler::Text {
   void share_prompt();
   /// With what one that shares the prompt has read.
   void take_prompt();
-  void start_generating();
-  /// The next token where the logits are known, or the end: the range says whether it goes on.
+  void start_generating(const Speculation& speculation);
+  /// The next token, or those that a pass over guesses brought, or the end: the range says whether it goes on.
   [[nodiscard]] std::vector<DrawnToken> draw();
   /// The listener hears of it. Who cannot listen is taken to have cancelled; std::bad_alloc comes out.
   void tell(TextUpdate update);
+
+ private:
+  /// Has a pass hand out what the layer that drafts reads.
+  void want_states(Engine::Sequence& part);
 };
 
 }  // namespace bantam::inline v0

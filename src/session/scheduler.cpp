@@ -23,9 +23,17 @@ SchedulerOptions checked(SchedulerOptions options) {
 }  // namespace
 
 Scheduler::Impl::Impl(Engine e, SchedulerOptions o)
-    : engine(std::move(e)), options(checked(std::move(o))), prototype(engine, {.context = options.context, .kv = options.kv}), kept(options.kept) {
+    : engine(std::move(e)), options(checked(std::move(o))), prototype(engine, {.context = options.context, .kv = options.kv}), kept(options.kept),
+      costs((SpeculationPolicy::most + 1) * options.parallel), drafts(static_cast<std::size_t>(options.parallel)) {
   if (const ModelConfig& config = engine.model().config(); config.has_source()) {
     fail(Errc::unsupported, "scheduler: expected a model that goes on with a text, found one of type ", config.arch->name, ", whose decoder answers what its encoder reads: see Session");
+  }
+  prototype.state_->check({.lookup = options.lookup, .mtp = options.mtp});
+  if (options.draft) {
+    const ModelConfig& small = options.draft->model.config();
+    if (small.vocab != engine.model().config().vocab) fail(Errc::invalid_argument, "draft: expected a model of a vocabulary of ", engine.model().config().vocab, " tokens, found one of ", small.vocab);
+    if (small.has_source() || !small.arch->causal) fail(Errc::unsupported, "draft: expected a model that goes on with a text, found one of type ", small.arch->name);
+    drafting.emplace(options.draft->model, EngineOptions{.context = std::min(engine.context(), small.context), .threads = engine.threads()});
   }
   thread = std::thread([this] { loop(); });
 }
@@ -59,7 +67,7 @@ void Scheduler::Impl::check(const TextRequest& request) const {
 }
 
 std::optional<std::uint64_t> Scheduler::Impl::submit(TextRequest request, TextListener listener) {
-  request.generate.speculation = {};
+  request.generate.speculation.draft = nullptr;
   if (!request.adapters) request.adapters = options.adapters;
   check(request);
   const auto job = std::make_shared<Job>(std::move(request), std::move(listener));

@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "kept_texts.hpp"
+#include "speculation.hpp"
 #include "text_queue.hpp"
 
 namespace bantam::inline v0 {
@@ -63,6 +64,13 @@ struct Scheduler::Impl {
   // On the scheduler's thread: a step.
 
   void step();
+  /// How a text's next tokens are guessed.
+  [[nodiscard]] Speculation speculation_of(const Text& text);
+  /// Guesses for texts that are generated in the next pass, beside so many tokens of prompts.
+  void guess(const std::vector<Text*>& texts, std::int64_t prompt_tokens);
+  void make_guesses(const std::vector<Text*>& texts, std::int64_t prompt_tokens);
+  /// Has smaller models make some.
+  void draft(std::vector<Session::State::Drafting>& wanted);
   /// Tokens of prompts to read in a step.
   [[nodiscard]] std::int64_t reading_room(std::int64_t generating, std::int64_t readers) const;
   /// After a pass in which it read: says what is to be said of the prompt, and generates where all of it is read.
@@ -95,6 +103,9 @@ struct Scheduler::Impl {
   KeptTexts kept;
   SchedulerStats counts;
   double seconds_per_token = 0;  ///< of prompts
+  PassCosts costs;               ///< of passes without prompts
+  std::optional<Engine> drafting;                ///< of the smaller model, where there is one
+  std::vector<std::unique_ptr<Session>> drafts;  ///< on it, of each place
 
   std::thread thread;
 };

@@ -52,6 +52,7 @@ void Scheduler::Impl::relieve() noexcept {
 void Scheduler::Impl::show() {
   std::int64_t bytes = kept.bytes();
   for (const Text& text : running) bytes += text.session ? text.session->kv_bytes() : 0;
+  for (const std::unique_ptr<Session>& draft : drafts) bytes += draft ? draft->kv_bytes() : 0;
   const std::lock_guard lock(mutex);
   counts.parallel = options.parallel;
   counts.context = prototype.context();
@@ -154,7 +155,7 @@ void Scheduler::Impl::begin(Text& text) {
       start_reading(text);
     } else {
       text.take_prompt();
-      text.start_generating();
+      text.start_generating(speculation_of(text));
     }
     counts.reused_tokens += text.stats.reused_tokens;
   } catch (...) {
@@ -188,9 +189,10 @@ bool Scheduler::Impl::is_being_read(const Text& text) {
 
 void Scheduler::Impl::start_reading(Text& text) {
   const KeptTexts::Known known = kept.find(text, running);
-  if (known.session != nullptr) return text.start_reading(kept.take(known), known.common);
   const SessionOptions fresh{.context = options.context, .kv = options.kv, .adapters = *text.job->request.adapters, .memory = options.memory};
-  text.start_reading(std::make_unique<Session>(engine, fresh), 0);
+  std::unique_ptr<Session> session = known.session != nullptr ? kept.take(known) : std::make_unique<Session>(engine, fresh);
+  session->state_->prepare({.mtp = std::max(options.mtp, text.job->request.generate.speculation.mtp)});
+  text.start_reading(std::move(session), known.common);
 }
 
 }  // namespace bantam::inline v0

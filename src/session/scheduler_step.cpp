@@ -21,17 +21,21 @@ void Scheduler::Impl::step() {
   std::vector<Text*> generating, reading;
   for (Text& text : running) (text.is_reading() ? reading : generating).push_back(&text);
   std::vector<Text*> in_pass;
-  std::vector<Engine::Sequence> sequences;
+  std::int64_t readers = std::ssize(reading), unread = 0, generated = 0, read = 0;
+  for (const Text* text : reading) unread += text->tokens_left();
   for (Text* text : generating) {
-    Session::State& s = *text->session->state_;
     // Forks of a prompt know their logits, and what may write no token needs none.
-    if (!s.logits.empty() || text->range->at_limit()) continue;
-    sequences.push_back(s.unread());
-    in_pass.push_back(text);
+    if (text->session->state_->logits.empty() && !text->range->at_limit()) in_pass.push_back(text);
+  }
+  guess(in_pass, std::min(unread, reading_room(std::ssize(in_pass), readers)));
+  std::vector<Engine::Sequence> sequences;
+  for (Text* text : in_pass) {
+    sequences.push_back(text->next_token());
+    generated += std::ssize(sequences.back().tokens);
   }
   // The shortest first: a short prompt does not wait for a long one, and what it leaves goes to the others.
   std::ranges::stable_sort(reading, {}, &Text::tokens_left);
-  std::int64_t readers = std::ssize(reading), room = reading_room(std::ssize(sequences), readers), read = 0;
+  std::int64_t room = reading_room(generated, readers);
   for (Text* text : reading) {
     const std::int64_t count = std::min(text->tokens_left(), (room + readers - 1) / readers);
     --readers;
@@ -55,7 +59,7 @@ void Scheduler::Impl::go_on_reading(Text& text, std::vector<Text*>& generating) 
     // The next turn of a conversation may begin here again: templates leave out what was thought.
     text.session->state_->sequence.keep_checkpoint();
     text.share_prompt();
-    text.start_generating();
+    text.start_generating(speculation_of(text));
     generating.push_back(&text);
   } catch (...) {
     fail_current(text);
@@ -82,6 +86,12 @@ bool Scheduler::Impl::pass(const std::vector<Text*>& texts, const std::vector<En
     return false;
   }
   const double seconds = watch.seconds();
+  for (Text* text : texts) text->end_pass();
+  if (prompt_tokens == 0) {
+    std::int64_t tokens = 0;
+    for (const Engine::Sequence& part : sequences) tokens += std::ssize(part.tokens);
+    costs.passed(static_cast<int>(tokens), seconds);
+  }
   if (options.on_pass) options.on_pass({.begin = begin, .end = std::chrono::steady_clock::now(), .texts = std::ssize(texts), .prompt_tokens = prompt_tokens});
   counts.prompt_tokens += prompt_tokens;
   (prompt_tokens > 0 ? counts.prompt_seconds : counts.generate_seconds) += seconds;
@@ -100,8 +110,11 @@ void Scheduler::Impl::give_way(const std::vector<Text*>& texts, const TextFailur
 
 void Scheduler::Impl::draw(Text& text) {
   try {
+    const TextStats before = text.stats;
     const std::vector<DrawnToken> drawn = text.draw();
     counts.generated_tokens += std::ssize(drawn);
+    counts.guessed_tokens += text.stats.guessed_tokens - before.guessed_tokens;
+    counts.right_guesses += text.stats.right_guesses - before.right_guesses;
     counts.most_tokens = std::max(counts.most_tokens, std::ssize(text.session->tokens()));
     const Finish finished = text.range->finish();
     if (finished == Finish::running) return text.tell({.piece = text.range->piece_, .tokens = drawn, .stats = text.stats});

@@ -2,6 +2,7 @@
 #include "speculation.hpp"
 
 #include <algorithm>
+#include <queue>
 
 namespace bantam::inline v0 {
 
@@ -32,38 +33,50 @@ Lookup look_up(std::span<const TokenId> tokens, int most) {
   return best;
 }
 
-/// Of passes not seen yet: as long as the widest one seen below, which is too little and so gets them tried.
-double SpeculationPolicy::seconds(int tokens) const noexcept {
-  for (int n = tokens; n > 0; --n) {
+double PassCosts::seconds(int tokens) const noexcept {
+  for (int n = std::min(tokens, widest_); n > 0; --n) {
     if (seconds_[static_cast<std::size_t>(n)] > 0) return seconds_[static_cast<std::size_t>(n)];
   }
   return 1;
 }
 
-int SpeculationPolicy::width(int kind, int available, double guess_seconds) const noexcept {
-  const Score& score = scores_[static_cast<std::size_t>(kind)];
-  const double p = score.right / score.tried;
-  int best = 0;
-  double best_rate = 1 / seconds(1);
-  // A pass over n guesses gives 1 + p + p^2 + ... + p^n tokens on average.
-  double tokens = 1;
-  double all_right = 1;
-  for (int n = 1; n <= std::min(available, most); ++n) {
-    all_right *= p;
-    tokens += all_right;
-    const double rate = tokens / (seconds(n + 1) + n * guess_seconds);
+void PassCosts::passed(int tokens, double elapsed) noexcept {
+  if (tokens < 1 || tokens >= std::ssize(seconds_)) return;
+  double& known = seconds_[static_cast<std::size_t>(tokens)];
+  known = known == 0 ? elapsed : fading * known + (1 - fading) * elapsed;
+  widest_ = std::max(widest_, tokens);
+}
+
+std::vector<int> guess_widths(std::span<const GuessOffer> offers, int texts, int most, FunctionRef<double(int)> pass_seconds) {
+  std::vector<int> widths(offers.size()), best(offers.size());
+  // The next guess of each offer by how probable it is that it and all before it are right; the first offer of equal ones.
+  using Next = std::pair<double, std::ptrdiff_t>;
+  std::priority_queue<Next> next;
+  for (std::size_t i = 0; i < offers.size(); ++i) {
+    if (offers[i].available > 0) next.emplace(offers[i].right, -static_cast<std::ptrdiff_t>(i));
+  }
+  // A pass over n guesses of a text gives 1 + p + p^2 + ... + p^n tokens on average.
+  double drawn = texts, making = 0;
+  double best_rate = drawn / pass_seconds(texts);
+  for (int tokens = texts + 1; tokens <= most && !next.empty(); ++tokens) {
+    const auto [all_right, place] = next.top();
+    next.pop();
+    const auto i = static_cast<std::size_t>(-place);
+    ++widths[i];
+    drawn += all_right;
+    making += offers[i].seconds;
+    if (widths[i] < offers[i].available) next.emplace(all_right * offers[i].right, place);
+    const double rate = drawn / (pass_seconds(tokens) + making);
     if (rate > best_rate) {
       best_rate = rate;
-      best = n;
+      best = widths;
     }
   }
   return best;
 }
 
-void SpeculationPolicy::passed(int tokens, double elapsed) noexcept {
-  if (tokens < 1 || tokens > most + 1) return;
-  double& known = seconds_[static_cast<std::size_t>(tokens)];
-  known = known == 0 ? elapsed : fading * known + (1 - fading) * elapsed;
+int SpeculationPolicy::width(const GuessOffer& offer) const {
+  return guess_widths({&offer, 1}, 1, most + 1, [&](int tokens) { return costs_.seconds(tokens); }).front();
 }
 
 void SpeculationPolicy::checked(int kind, int guesses, int right) noexcept {

@@ -14,6 +14,14 @@ struct Guesses {
   std::vector<TokenId> tokens;
 };
 
+/// Where guesses of a session's next tokens may come from.
+struct GuessSource {
+  int kind = -1;               ///< of SpeculationPolicy; -1: nowhere
+  GuessOffer offer = {};
+  int width = 0;               ///< that pays
+  std::vector<TokenId> found;  ///< by a lookup
+};
+
 /// What of a reading in pieces lies around the one at hand, in tokens.
 struct Piece {
   std::int64_t before = 0, behind = 0;
@@ -71,12 +79,24 @@ struct Session::State {
   [[nodiscard]] Sampler sampler_of(const Sampling& sampling) const;
   /// At most `most` guesses of what follows, as many as pay; none when no source has any.
   [[nodiscard]] Guesses guess(const Speculation& speculation, int most);
+  /// The first source of at most `most` guesses of which some pay by `width_of`; the others are told that none was made.
+  [[nodiscard]] GuessSource guess_source(const Speculation& speculation, int most, FunctionRef<int(const GuessOffer&)> width_of);
+  /// Makes that many of them, or none, of all sources but a draft model.
+  [[nodiscard]] std::vector<TokenId> make_guesses(GuessSource& source, int width);
   /// Makes ready for guesses of the model's own, where they are asked for, before what they are made of is read.
   void prepare(const Speculation& speculation);
   /// Takes the sequence back to its first `count` tokens at most.
   void rewind(std::int64_t count);
-  /// What this session's model finds most probable after `past`, `count` tokens of it.
-  [[nodiscard]] std::vector<TokenId> most_probable(std::span<const TokenId> past, int count);
+  /// What a smaller model finds most probable after a text, and the session that follows the text with it.
+  struct Drafting {
+    State* draft = nullptr;
+    std::span<const TokenId> past;
+    int count = 0;
+    std::vector<TokenId> guesses = {};
+  };
+  /// Of several texts in passes that they share. Of what a session has to read before it guesses `most` tokens are read, and where that is not
+  /// all there are no guesses yet.
+  static void draft_together(std::span<Drafting> all, std::int64_t most);
   /// After tokens went: what was said can no longer be told apart from what was cut off.
   void forget_reply() noexcept;
   /// Of the source, what waits to be read.

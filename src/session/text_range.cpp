@@ -140,21 +140,35 @@ void TextRange::step() {
   count_time(watch.seconds());
 }
 
+int TextRange::guess_room() const {
+  const Session::State& s = *session_->state_;
+  const auto held = static_cast<std::int64_t>(s.tokens.size());
+  if (!s.logits.empty() || held != s.sequence.tokens() + 1) return 0;
+  const std::int64_t wanted = options_.max_tokens < 0 ? s.context : options_.max_tokens - static_cast<std::int64_t>(tokens_.size());
+  return static_cast<int>(std::clamp<std::int64_t>(std::min(s.context - held, wanted) - 1, 0, SpeculationPolicy::most));
+}
+
+/// What the grammar does not let come is not worth a place in the pass.
+void TextRange::keep_allowed(std::vector<TokenId>& guesses) {
+  Session::State& s = *session_->state_;
+  if (!s.matcher) return;
+  std::size_t allowed = 0;
+  try {
+    while (allowed < guesses.size() && s.matcher->accept(guesses[allowed])) ++allowed;
+  } catch (...) {
+    s.matcher->rewind(allowed);
+    throw;
+  }
+  s.matcher->rewind(allowed);
+  guesses.resize(allowed);
+}
+
 /// Guesses, checks the guesses in one pass, and takes the tokens that come out; false when there is nothing to guess.
 /// Every token is drawn from the model's own logits, as without guesses, so the text is the same.
 bool TextRange::speculate() {
   Session::State& s = *session_->state_;
-  const auto held = static_cast<std::int64_t>(s.tokens.size());
-  if (!s.logits.empty() || held != s.sequence.tokens() + 1) return false;
-  const std::int64_t room = std::min(s.context - held, options_.max_tokens < 0 ? s.context : options_.max_tokens - static_cast<std::int64_t>(tokens_.size())) - 1;
-  Guesses guesses = s.guess(options_.speculation, static_cast<int>(std::min<std::int64_t>(room, SpeculationPolicy::most)));
-  if (s.matcher) {
-    // What the grammar does not let come is not worth a place in the pass.
-    std::size_t allowed = 0;
-    while (allowed < guesses.tokens.size() && s.matcher->accept(guesses.tokens[allowed])) ++allowed;
-    s.matcher->rewind(allowed);
-    guesses.tokens.resize(allowed);
-  }
+  Guesses guesses = s.guess(options_.speculation, guess_room());
+  keep_allowed(guesses.tokens);
   if (guesses.tokens.empty()) return false;
 
   std::vector<TokenId> waiting{s.tokens.back()};
@@ -166,17 +180,27 @@ bool TextRange::speculate() {
     std::copy(row.begin(), row.end(), logits.begin() + index * static_cast<std::int64_t>(vocab));
   });
   s.policy.passed(static_cast<int>(waiting.size()), pass.seconds());
+  confirm(guesses.kind, guesses.tokens, logits, [](std::span<const float>) {});
+  return true;
+}
+
+/// Takes the tokens that come out of a pass over the token that waited and guesses behind it, by its logits, (1 + guesses, vocab). `drawn` is
+/// called with the logits of each, when it is taken.
+void TextRange::confirm(int kind, std::span<const TokenId> guesses, std::span<const float> logits, FunctionRef<void(std::span<const float>)> drawn) {
+  Session::State& s = *session_->state_;
+  const auto vocab = static_cast<std::size_t>(s.model().config().vocab);
   // The state keeps what was confirmed; the token drawn last waits, unless the model ended.
   const auto forget_the_rest = [&] { s.rewind(static_cast<std::int64_t>(s.tokens.size()) - (s.logits.empty() ? 1 : 0)); };
   std::size_t right = 0;
   try {
     while (true) {
-      const auto row = std::span<const float>(logits).subspan(right * vocab, vocab);
+      const auto row = logits.subspan(right * vocab, vocab);
       if (!choose(row)) {
         s.logits.assign(row.begin(), row.end());
         break;
       }
-      if (finish_ != Finish::running || right == guesses.tokens.size() || s.tokens.back() != guesses.tokens[right]) break;
+      drawn(row);
+      if (finish_ != Finish::running || right == guesses.size() || s.tokens.back() != guesses[right]) break;
       ++right;
     }
   } catch (...) {
@@ -184,10 +208,9 @@ bool TextRange::speculate() {
     throw;
   }
   forget_the_rest();
-  s.policy.checked(guesses.kind, static_cast<int>(guesses.tokens.size()), static_cast<int>(right));
-  stats_.guessed_tokens += static_cast<std::int64_t>(guesses.tokens.size());
+  s.policy.checked(kind, static_cast<int>(guesses.size()), static_cast<int>(right));
+  stats_.guessed_tokens += std::ssize(guesses);
   stats_.right_guesses += static_cast<std::int64_t>(right);
-  return true;
 }
 
 std::size_t advance(std::span<TextRange> generations) {

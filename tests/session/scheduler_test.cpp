@@ -668,6 +668,105 @@ TEST_CASE("log probabilities of prompts are, bit for bit, those of the session t
   (void)beside.wait();
 }
 
+TEST_CASE("guesses are checked in the batch, and leave every text as it is") {
+  const std::vector<TextRequest> requests = many_requests();
+  struct Way {
+    std::string_view name;
+    SchedulerOptions options;
+  };
+  // A draft that is the model itself is right wherever nothing but the most probable token counts.
+  const std::vector<Way> ways{{"lookup", {.parallel = 5, .queue = 100, .step = 1ms, .lookup = 6}},
+                              {"draft", {.parallel = 5, .queue = 100, .step = 1ms, .draft = DraftModel{demo()}}},
+                              {"both, alone", {.parallel = 1, .queue = 100, .lookup = 3, .draft = DraftModel{demo()}}}};
+  for (const auto& [name, options] : ways) {
+    CAPTURE(std::string(name));
+    for (const float temperature : {1.0f, 0.0f}) {
+      CAPTURE(temperature);
+      Scheduler scheduler(stepping_engine(), options);
+      std::vector<std::unique_ptr<Outcome>> outcomes;
+      std::vector<TextRequest> asked = requests;
+      for (TextRequest& request : asked) {
+        request.generate.sampling.temperature = temperature;
+        request.top_logprobs = 1;
+        outcomes.push_back(std::make_unique<Outcome>(request.prompts.size() * static_cast<std::size_t>(request.count)));
+        REQUIRE(scheduler.submit(request, outcomes.back()->listener()));
+      }
+      std::int64_t guessed = 0, right = 0;
+      for (std::size_t i = 0; i < asked.size(); ++i) {
+        CAPTURE(i);
+        const std::vector<Outcome::Of>& found = outcomes[i]->wait();
+        check_alone(stepping_engine(), asked[i], found);
+        for (const Outcome::Of& of : found) {
+          guessed += of.stats.guessed_tokens;
+          right += of.stats.right_guesses;
+          for (const DrawnToken& token : of.tokens) CHECK(token.logprob <= token.top[0].second);
+        }
+      }
+      CHECK(scheduler.wait(10s));
+      const SchedulerStats stats = scheduler.stats();
+      CHECK(stats.guessed_tokens == guessed);
+      CHECK(stats.right_guesses == right);
+      CHECK(guessed > 0);
+      CHECK(right > 0);
+      if (options.draft && options.lookup == 0 && temperature == 0.0f) CHECK(4 * right > 3 * guessed);
+    }
+  }
+  has(error_of([&] { const Scheduler scheduler(stepping_engine(), {.lookup = 17}); }), "lookup");
+  has(error_of([&] { const Scheduler scheduler(stepping_engine(), {.mtp = 2}); }), "mtp");
+  TinyModel other;
+  other.make();
+  const TemporaryFolder folder;
+  other.write_folder(folder / "hf");
+  has(error_of([&] { const Scheduler scheduler(stepping_engine(), {.draft = DraftModel{Model::load(folder / "hf")}}); }), "vocabulary");
+}
+
+TEST_CASE("guesses in the batch leave texts of all architectures as they are") {
+  for (const ArchSpec* arch : architectures) {
+    if (!arch->causal) continue;
+    CAPTURE(std::string(arch->name));
+    TinyModel tiny{.arch = arch, .context = 400, .drafts = arch->may_draft()};
+    tiny.make();
+    const TemporaryFolder folder;
+    tiny.write_folder(folder / "hf");
+    const Model model = Model::load(folder / "hf");
+    if (model.config().has_source()) continue;
+    const Engine engine(model, {.threads = 1});
+    std::vector<SchedulerOptions> ways{{.parallel = 3, .step = 1ms, .lookup = 4, .draft = DraftModel{model}}};
+    if (engine.drafts()) ways.push_back({.parallel = 3, .step = 1ms, .mtp = 3});
+    for (const SchedulerOptions& options : ways) {
+      Scheduler scheduler(engine, options);
+      std::vector<TextRequest> requests;
+      std::vector<Outcome> outcomes;
+      for (const int size : {90, 40, 7}) {
+        // What repeats is guessed, rightly and wrongly.
+        std::vector<TokenId> prompt = some_tokens(size), again = prompt;
+        prompt.insert(prompt.end(), again.begin(), again.end());
+        requests.push_back(text_request(std::move(prompt), 24, static_cast<std::uint64_t>(size)));
+        if (size == 40) requests.back().generate.sampling.temperature = 0;
+        if (size == 7) requests.back().count = 2;
+      }
+      for (const TextRequest& request : requests) {
+        outcomes.emplace_back(static_cast<std::size_t>(request.count));
+        REQUIRE(scheduler.submit(request, outcomes.back().listener()));
+      }
+      for (std::size_t i = 0; i < requests.size(); ++i) {
+        CAPTURE(i);
+        check_alone(engine, requests[i], outcomes[i].wait());
+      }
+      CHECK(scheduler.stats().guessed_tokens > 0);
+      // Another turn of the first goes on from what was kept of it, guesses taken back.
+      const std::vector<Outcome::Of>& first = outcomes[0].wait();
+      TextRequest next = requests[0];
+      const std::vector<TokenId> reply = first[0].ids();
+      next.prompts[0].insert(next.prompts[0].end(), reply.begin(), reply.end());
+      next.prompts[0].push_back(5);
+      Outcome outcome(1);
+      REQUIRE(scheduler.submit(next, outcome.listener()));
+      check_alone(engine, next, outcome.wait());
+    }
+  }
+}
+
 TEST_CASE("requests that make no sense are refused at once, and the end cancels what runs") {
   Outcome outcome(1);
   {

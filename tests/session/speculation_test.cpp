@@ -56,3 +56,25 @@ TEST_CASE("wrong guesses become rarer, right ones more, and what is not tried is
   for (int i = 0; i < 50; ++i) policy.checked(3, 8, 8);
   CHECK(policy.width(3, 16, 0) > before);
 }
+
+TEST_CASE("guesses of several texts go to those that are right, and are fewer where more texts run") {
+  using bantam::guess_widths;
+  using bantam::GuessOffer;
+  // A pass is as long as its weights up to eight tokens, then as its tokens.
+  const auto seconds = [](int tokens) { return tokens <= 8 ? 1.0 : tokens / 8.0; };
+  const std::vector<GuessOffer> offers{{.right = 0.9, .available = 16}, {.right = 0.3, .available = 16}};
+  const std::vector<int> two = guess_widths(offers, 2, 64, seconds);
+  CHECK(two[0] > two[1]);
+  CHECK(two[0] + two[1] >= 6);
+  CHECK(guess_widths(offers, 8, 64, seconds) == std::vector<int>{0, 0});
+  CHECK(guess_widths(offers, 100, 64, seconds) == std::vector<int>{0, 0});
+  CHECK(guess_widths({}, 3, 64, seconds).empty());
+  CHECK(guess_widths(offers, 2, 3, seconds) == std::vector<int>{1, 0});  // no wider than this
+  const GuessOffer dear{.right = 0.9, .available = 16, .seconds = 10};
+  CHECK(guess_widths({&dear, 1}, 1, 64, seconds) == std::vector<int>{0});
+  for (int texts = 1, before = 16; texts <= 16; ++texts) {
+    const int width = guess_widths({offers.data(), 1}, texts, 64, seconds).front();
+    CHECK(width <= before);
+    before = width;
+  }
+}

@@ -20,7 +20,13 @@ namespace bantam::inline v0 {
 struct SchedulerPass {
   std::chrono::steady_clock::time_point begin = {}, end = {};
   std::int64_t texts = 0;          ///< in it
-  std::int64_t prompt_tokens = 0;  ///< that were read; the other texts got a token each
+  std::int64_t prompt_tokens = 0;  ///< that were read; the other texts got a token or more each
+};
+
+/// A smaller model that guesses what a scheduler's texts go on with.
+struct DraftModel {
+  Model model;
+  StateMemory memory = {};  ///< of each place's text on it
 };
 
 struct SchedulerOptions {
@@ -33,6 +39,11 @@ struct SchedulerOptions {
   StateMemory memory = {};   ///< in the same way, of each text, whether it runs or is kept
   /// Long prompts are read in pieces that take about so long, so that texts that are generated beside them go on.
   std::chrono::milliseconds step{200};
+  /// Guesses of each text's next tokens, as Speculation has them, that are checked with the tokens of all texts in one pass; texts are what they
+  /// are without. As many are checked as pay: fewer where more texts run, as a pass is then as long as its tokens.
+  int lookup = 0;
+  int mtp = 0;
+  std::optional<DraftModel> draft = {};  ///< of the same vocabulary; each place has a session on it, for as many tokens as both models let
   /// Called on the scheduler's thread after each pass; must not throw.
   std::function<void(const SchedulerPass&)> on_pass = {};
 };
@@ -41,7 +52,7 @@ struct SchedulerOptions {
 struct TextRequest {
   std::vector<std::vector<TokenId>> prompts = {};  ///< at least one, each of at least one token; 1024 texts in all at most
   int count = 1;                 ///< texts for each prompt, which is read once; text i of it draws with generate.sampling.seed + i
-  GenerateOptions generate = {}; ///< its speculation plays no part
+  GenerateOptions generate = {}; ///< of its speculation `lookup` and `mtp`, where they are more than the scheduler's; texts are the same without
   int top_logprobs = -1;         ///< log probabilities of tokens, and so many of the most probable ones beside each; -1: none
   /// The same of the prompts' tokens, as Session::score() gives their logits; of a prompt with several texts they come with the first. Such a
   /// prompt is read from its beginning, whatever other texts read.
@@ -79,6 +90,8 @@ struct TextStats {
   std::int64_t prompt_tokens = 0;
   std::int64_t reused_tokens = 0;  ///< of the prompt, read for other texts before
   std::int64_t generated_tokens = 0;
+  std::int64_t guessed_tokens = 0;  ///< by speculation
+  std::int64_t right_guesses = 0;
   double waited_ms = 0;    ///< until there was a place
   double prompt_ms = 0;    ///< from there to the first token
   double generate_ms = 0;  ///< from there on
@@ -114,6 +127,8 @@ struct SchedulerStats {
   std::int64_t prompt_tokens = 0;  ///< read, those of ended requests included
   std::int64_t reused_tokens = 0;  ///< not read, because they were there
   std::int64_t generated_tokens = 0;
+  std::int64_t guessed_tokens = 0;  ///< by speculation
+  std::int64_t right_guesses = 0;
   std::int64_t most_tokens = 0;    ///< of a text
   std::int64_t steps = 0;
   std::int64_t stepped_texts = 0;  ///< texts in all steps

@@ -144,6 +144,10 @@ class TextRange {
   void step();
   [[nodiscard]] bool at_limit() const;
   [[nodiscard]] bool speculate();
+  /// How many guesses of what follows may be checked now.
+  [[nodiscard]] int guess_room() const;
+  void keep_allowed(std::vector<TokenId>& guesses);
+  void confirm(int kind, std::span<const TokenId> guesses, std::span<const float> logits, FunctionRef<void(std::span<const float>)> drawn);
   bool choose(std::span<const float> logits);
   void finish(Finish why);
   void count_time(double seconds);
