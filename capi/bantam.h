@@ -608,8 +608,11 @@ typedef struct bantam_scheduler_options {
   const bantam_adapter *const *adapters; /* of requests that name none; NULL: none */
   const float *adapter_scales;
   size_t adapter_count;
+  int32_t lookup;         /* lossless speculation in the batch: guess up to this many tokens of each text from what stands in it; 0: off */
+  int32_t mtp;            /* the same by the layer that the model has for it */
+  const bantam_model *draft; /* the same by a smaller model of the same vocabulary; NULL: none */
 } bantam_scheduler_options;
-#define BANTAM_SCHEDULER_OPTIONS_INIT {sizeof(bantam_scheduler_options), 0, 0, 4, -1, -1, 200, 0, "f16", NULL, 0, NULL, NULL, 0}
+#define BANTAM_SCHEDULER_OPTIONS_INIT {sizeof(bantam_scheduler_options), 0, 0, 4, -1, -1, 200, 0, "f16", NULL, 0, NULL, NULL, 0, 0, 0, NULL}
 
 BANTAM_API bantam_status bantam_scheduler_new(bantam_scheduler **scheduler, const bantam_model *model, const bantam_scheduler_options *options);
 /** What still runs ends as BANTAM_TEXT_CANCELLED, and the callbacks are told so, before this returns. */
@@ -617,8 +620,8 @@ BANTAM_API void bantam_scheduler_free(bantam_scheduler *scheduler);
 
 typedef struct bantam_request_options {
   size_t struct_size;
-  const bantam_generate_options *generate; /* NULL: its _INIT. Read before submit returns; its lookup, draft and mtp play no part. `process` is
-                                              called on the scheduler's thread */
+  const bantam_generate_options *generate; /* NULL: its _INIT. Read before submit returns; its draft plays no part, its lookup and mtp where
+                                              they are more than the scheduler's. `process` is called on the scheduler's thread */
   int32_t texts;           /* of the prompt, which is read once; text i has the seed generate->seed + i */
   int32_t top_logprobs;    /* log probabilities of tokens, and of so many of the most probable ones beside each; -1: none */
   int32_t priority;        /* the higher, the earlier; among equals clients take turns, and nobody waits for ever */
@@ -672,9 +675,11 @@ typedef struct bantam_text_update {
   double waited_ms;         /* until there was a place */
   double prompt_ms;         /* from there to the first token */
   double generate_ms;       /* from there on; known in the last update */
+  int64_t guessed_tokens;   /* by speculation */
+  int64_t right_guesses;
 } bantam_text_update;
 #define BANTAM_TEXT_UPDATE_INIT \
-  {sizeof(bantam_text_update), 0, NULL, 0, NULL, 0, NULL, 0, BANTAM_TEXT_RUNNING, BANTAM_OK, NULL, NULL, 0, 0, 0, 0.0, 0.0, 0.0}
+  {sizeof(bantam_text_update), 0, NULL, 0, NULL, 0, NULL, 0, BANTAM_TEXT_RUNNING, BANTAM_OK, NULL, NULL, 0, 0, 0, 0.0, 0.0, 0.0, 0, 0}
 /** Called on the scheduler's thread, one call at a time, while every text waits for it: hand the work on. Nonzero cancels the request; its
  *  texts still get their last update. Of this scheduler's functions it may call bantam_scheduler_cancel() and get_stats(). */
 typedef int (*bantam_update_callback)(const bantam_text_update *update, void *user);
@@ -714,8 +719,10 @@ typedef struct bantam_scheduler_stats {
   int64_t refused;         /* requests, for a full queue */
   double prompt_seconds;   /* of steps that read prompts alone or beside others */
   double generate_seconds; /* of the others */
+  int64_t guessed_tokens;  /* by speculation */
+  int64_t right_guesses;
 } bantam_scheduler_stats;
-#define BANTAM_SCHEDULER_STATS_INIT {sizeof(bantam_scheduler_stats), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0.0, 0.0}
+#define BANTAM_SCHEDULER_STATS_INIT {sizeof(bantam_scheduler_stats), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0.0, 0.0, 0, 0}
 BANTAM_API bantam_status bantam_scheduler_get_stats(const bantam_scheduler *scheduler, bantam_scheduler_stats *stats);
 
 /* ---- 7. Samplers, for loops of one's own: logits -> sample -> accept -> prefill_tokens ---- */

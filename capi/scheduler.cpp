@@ -68,6 +68,8 @@ class UpdateCallback {
     out.waited_ms = update.stats.waited_ms;
     out.prompt_ms = update.stats.prompt_ms;
     out.generate_ms = update.stats.generate_ms;
+    out.guessed_tokens = update.stats.guessed_tokens;
+    out.right_guesses = update.stats.right_guesses;
     // What a listener throws cancels its request.
     if (callback_(&out, user_) != 0 && update.end == TextEnd::running) fail(Errc::cancelled, "request: cancelled by its callback");
   }
@@ -112,13 +114,16 @@ bantam_status bantam_scheduler_new(bantam_scheduler** scheduler, const bantam_mo
     bantam_scheduler*& out = need(scheduler, "scheduler");
     const bantam_scheduler_options initial = BANTAM_SCHEDULER_OPTIONS_INIT;
     const bantam_scheduler_options o = options_of(options, initial, "scheduler options");
-    const SchedulerOptions made{.parallel = o.parallel,
-                                .queue = o.queue,
-                                .kept = o.kept,
-                                .kv = &need(o.kv, "kv"),
-                                .adapters = adapters_of(o.adapters, o.adapter_scales, o.adapter_count),
-                                .memory = state_memory_of(o.settings, o.setting_count),
-                                .step = std::chrono::milliseconds(o.step_ms)};
+    SchedulerOptions made{.parallel = o.parallel,
+                          .queue = o.queue,
+                          .kept = o.kept,
+                          .kv = &need(o.kv, "kv"),
+                          .adapters = adapters_of(o.adapters, o.adapter_scales, o.adapter_count),
+                          .memory = state_memory_of(o.settings, o.setting_count),
+                          .step = std::chrono::milliseconds(o.step_ms),
+                          .lookup = o.lookup,
+                          .mtp = o.mtp};
+    if (o.draft != nullptr) made.draft = DraftModel{model_of(o.draft)};
     out = new bantam_scheduler{Scheduler(Engine(model_of(model), {.context = o.context_tokens, .threads = o.threads}), made)};
   });
 }
@@ -179,6 +184,8 @@ bantam_status bantam_scheduler_get_stats(const bantam_scheduler* scheduler, bant
     values.refused = from.refused;
     values.prompt_seconds = from.prompt_seconds;
     values.generate_seconds = from.generate_seconds;
+    values.guessed_tokens = from.guessed_tokens;
+    values.right_guesses = from.right_guesses;
     fill_struct(stats, values, "stats");
   });
 }

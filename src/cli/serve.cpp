@@ -29,6 +29,8 @@ struct ServeOptions {
   std::string alias;
   std::int64_t parallel = 4, context = 0, queue = -1;
   std::string kv = "f16";
+  std::string draft;
+  std::int64_t lookup = 0, mtp = 0;
   std::vector<std::string> api_keys;
   std::string api_key_file;
   std::int64_t max_tokens = -1;
@@ -157,6 +159,20 @@ std::string cache_file_of(const ServeOptions& o, std::string name, bool has_choi
   return message(o.cache_file, '.', name);
 }
 
+/// The one model that there is, with a smaller one that guesses.
+server::LoadedModel load_with_draft(const std::string& path, const std::string& draft, const LoadingOptions& loading, const TextRoom& texts) {
+  const std::vector<std::string> paths{path, draft};
+  std::vector<AdaptedModel> both = load_together(paths, loading, texts);
+  const std::int64_t context = context_of(both[0].model, loading, texts.context);
+  const std::int64_t bytes = both[0].model.bytes() + both[1].model.bytes();
+  return {.model = std::move(both[0].model),
+          .adapters = std::move(both[0].adapters),
+          .memory = both[0].text,
+          .draft = DraftModel{std::move(both[1].model), both[1].text},
+          .context = context,
+          .bytes = bytes};
+}
+
 std::vector<server::ServedModel> served_models(const ServeOptions& o, const server::ModelOptions& each, bool has_choice) {
   std::vector<std::string> paths = o.models;
   const auto add = [&](const std::string& path) {
@@ -185,7 +201,11 @@ std::vector<server::ServedModel> served_models(const ServeOptions& o, const serv
     }
     // A file that is not there shows at once.
     const std::filesystem::path file = has_choice ? find_model(path) : std::filesystem::path(path);
+    options.scheduler.lookup = static_cast<int>(o.lookup);
+    options.scheduler.mtp = static_cast<int>(o.mtp);
+    const std::string draft = o.draft;
     const auto load = [=](std::int64_t others, const std::function<bool()>& keep_going) -> std::optional<server::LoadedModel> {
+      if (!draft.empty()) return load_with_draft(path, draft, loading, texts);
       std::optional<ModelBeside> beside = load_beside(path, loading, texts, others, base, [&](std::int64_t, std::int64_t) { return keep_going(); });
       if (!beside) return std::nullopt;
       auto& [model, adapters, text] = beside->adapted;
@@ -224,6 +244,7 @@ int serve(ServeOptions o) {
   read_keys(o);
   apply(o.common);
   const bool has_choice = o.models.size() > 1 || !o.models_folder.empty();
+  if (has_choice && (!o.draft.empty() || o.mtp > 0)) throw UsageError("--draft, --mtp: expected one model with them, found several");
   const server::ModelOptions each{.chat_template = o.chat_template_file.empty() ? o.chat_template : read_input(o.chat_template_file),
                                   .threads = static_cast<int>(o.common.threads),
                                   .scheduler = {.parallel = static_cast<int>(o.parallel), .queue = static_cast<int>(o.queue), .kv = o.kv},
@@ -289,6 +310,9 @@ void add_serve(CLI::App& app, Action& action) {
   add_integer(verb, "--context", o->context, {0, std::int64_t{1} << 31},
               "most tokens of each text; 0: what the model was made for, with --memory 8192 of them at most");
   add_kv(verb, o->kv);
+  add_integer(verb, "--lookup", o->lookup, {0, 16}, "guess up to this many tokens of each text from what stands in it: faster where it repeats, never other text; 0: off");
+  add_integer(verb, "--mtp", o->mtp, {0, 16}, "the same by the layer that the model has for it (multi-token prediction); 0: off");
+  add_text(verb, "--draft", o->draft, "MODEL", "the same by a smaller model of the same vocabulary");
   add_texts(verb, "--api-key", o->api_keys, "KEY", "clients must name it, or another of them; may be repeated");
   add_text(verb, "--api-key-file", o->api_key_file, "FILE", "the same, a key a line");
   add_integer(verb, "-n,--max-tokens", o->max_tokens, {-1, most_int},

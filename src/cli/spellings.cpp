@@ -41,8 +41,8 @@ constexpr Spelling all[] = {
     {"run", "--conversation", "--chat"},
     {"run", "-r", "--stop"},
     {"run", "--reverse-prompt", "--stop"},
-    {"run", "-md", "--draft"},
-    {"run", "--model-draft", "--draft"},
+    {"run serve", "-md", "--draft"},
+    {"run serve", "--model-draft", "--draft"},
     {"run perplexity", "--lora-scaled", "--lora"},
 };
 

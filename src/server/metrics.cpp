@@ -12,7 +12,7 @@ namespace {
 /// Counts of two schedulers, one after the other; all else is the later one's.
 SchedulerStats sum_of(const SchedulerStats& before, SchedulerStats now) {
   for (std::int64_t SchedulerStats::* of : {&SchedulerStats::prompt_tokens, &SchedulerStats::reused_tokens, &SchedulerStats::generated_tokens, &SchedulerStats::steps,
-                                            &SchedulerStats::stepped_texts, &SchedulerStats::refused})
+                                            &SchedulerStats::stepped_texts, &SchedulerStats::refused, &SchedulerStats::guessed_tokens, &SchedulerStats::right_guesses})
     now.*of += before.*of;
   now.prompt_seconds += before.prompt_seconds;
   now.generate_seconds += before.generate_seconds;
@@ -112,6 +112,8 @@ void Metrics::write(Exposition& out, const SchedulerStats& now, std::string_view
   gauge("vllm:num_requests_waiting", "Texts that wait.", s.waiting, label);
   counter("vllm:prompt_tokens_total", "Tokens of prompts, those included that were there.", s.prompt_tokens + s.reused_tokens, label);
   counter("vllm:generation_tokens_total", "Tokens that were generated.", s.generated_tokens, label);
+  counter("vllm:spec_decode_num_draft_tokens_total", "Tokens that speculation guessed.", s.guessed_tokens, label);
+  counter("vllm:spec_decode_num_accepted_tokens_total", "And those of them that came.", s.right_guesses, label);
   counter("vllm:prefix_cache_queries_total", "Tokens of prompts that were looked for.", s.prompt_tokens + s.reused_tokens, label);
   counter("vllm:prefix_cache_hits_total", "Tokens of prompts that were there.", s.reused_tokens, label);
   constexpr std::pair<TextEnd, std::string_view> reasons[] = {{TextEnd::stop, "stop"},

@@ -301,6 +301,7 @@ std::shared_ptr<Models::Loaded> Models::try_load(Entry& entry, std::int64_t othe
   options.scheduler.context = found->context;
   options.scheduler.adapters = std::move(found->adapters);
   options.scheduler.memory = std::move(found->memory);
+  options.scheduler.draft = std::move(found->draft);
   loaded->bytes = found->bytes;
   loaded->app = std::make_unique<App>(std::move(options), common_, entry.metrics, found->model);
   const auto note = [&](std::string_view line) { note_(common_.options.has_choice ? message(entry.served.options.name, ": ", line) : std::string(line)); };

@@ -37,6 +37,7 @@ struct LoadedModel {
   Model model;
   std::vector<ScaledAdapter> adapters = {};  ///< SchedulerOptions::adapters
   StateMemory memory = {};                   ///< the same of its memory
+  std::optional<DraftModel> draft = {};      ///< the same of a model that guesses
   std::int64_t context = 0;                  ///< and its context
   std::int64_t bytes = 0;                    ///< that it and its texts may come to take
 };

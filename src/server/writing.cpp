@@ -163,15 +163,20 @@ Json Writing::timings(const TextStats& s) {
   const std::int64_t read = s.prompt_tokens - s.reused_tokens;
   const auto each = [](double ms, std::int64_t count) { return count > 0 ? ms / static_cast<double>(count) : 0.0; };
   const auto rate = [](double ms, std::int64_t count) { return ms > 0 ? 1000 * static_cast<double>(count) / ms : 0.0; };
-  return {{"cache_n", s.reused_tokens},
-          {"prompt_n", read},
-          {"prompt_ms", s.prompt_ms},
-          {"prompt_per_token_ms", each(s.prompt_ms, read)},
-          {"prompt_per_second", rate(s.prompt_ms, read)},
-          {"predicted_n", s.generated_tokens},
-          {"predicted_ms", s.generate_ms},
-          {"predicted_per_token_ms", each(s.generate_ms, s.generated_tokens)},
-          {"predicted_per_second", rate(s.generate_ms, s.generated_tokens)}};
+  Json timings = {{"cache_n", s.reused_tokens},
+                  {"prompt_n", read},
+                  {"prompt_ms", s.prompt_ms},
+                  {"prompt_per_token_ms", each(s.prompt_ms, read)},
+                  {"prompt_per_second", rate(s.prompt_ms, read)},
+                  {"predicted_n", s.generated_tokens},
+                  {"predicted_ms", s.generate_ms},
+                  {"predicted_per_token_ms", each(s.generate_ms, s.generated_tokens)},
+                  {"predicted_per_second", rate(s.generate_ms, s.generated_tokens)}};
+  if (s.guessed_tokens > 0) {
+    timings["draft_n"] = s.guessed_tokens;
+    timings["draft_n_accepted"] = s.right_guesses;
+  }
+  return timings;
 }
 
 std::string Writing::bytes_of(TokenId id) const {

@@ -124,12 +124,14 @@ bantam_status use_context(const bantam_model* model, bantam_session* session, co
   return status;
 }
 
-/// Several requests at once: each ends, well or for want of memory.
+/// Several requests at once, with guesses: each ends, well or for want of memory.
 bantam_status use_scheduler(const bantam_model* model) {
   bantam_scheduler_options options = BANTAM_SCHEDULER_OPTIONS_INIT;
   options.context_tokens = 32;
   options.threads = 2;
   options.parallel = 2;
+  options.lookup = 2;
+  options.draft = model;
   bantam_scheduler* scheduler = nullptr;
   bantam_status status = bantam_scheduler_new(&scheduler, model, &options);
   struct Ends {

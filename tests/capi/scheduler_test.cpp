@@ -11,11 +11,12 @@ using namespace capi_test;
 
 namespace {
 
-Owned<bantam_scheduler> schedule(const bantam_model* model, std::int32_t parallel = 8) {
+Owned<bantam_scheduler> schedule(const bantam_model* model, std::int32_t parallel = 8, const bantam_model* draft = nullptr) {
   bantam_scheduler_options options = BANTAM_SCHEDULER_OPTIONS_INIT;
   options.context_tokens = 256;
   options.threads = 2;
   options.parallel = parallel;
+  options.draft = draft;
   bantam_scheduler* scheduler = nullptr;
   REQUIRE_OK(bantam_scheduler_new(&scheduler, model, &options));
   return Owned<bantam_scheduler>(scheduler);
@@ -99,7 +100,10 @@ bantam_generate_options drawn(std::int64_t tokens, std::uint64_t seed) {
 
 TEST_CASE("requests of several threads have the texts that they have alone") {
   const auto model = load();
-  const auto scheduler = schedule(model.get(), 4);
+  bool guesses = false;
+  SUBCASE("without guesses") {}
+  SUBCASE("with guesses") { guesses = true; }
+  const auto scheduler = schedule(model.get(), 4, guesses ? model.get() : nullptr);
   const std::vector<std::string> prompts{"Once upon a time", "The captain", "The sea was", "It was a dark night, and", "A", "The captain said", "One", "Nothing"};
   std::vector<std::unique_ptr<Asked>> asked;
   std::vector<bantam_generate_options> options;
@@ -110,7 +114,7 @@ TEST_CASE("requests of several threads have the texts that they have alone") {
   const char* const stop = " the";
   options[1].stop = &stop;
   options[1].stop_count = 1;
-  options[2].lookup = 4;  // plays no part
+  options[2].lookup = 4;
   std::vector<std::uint64_t> ids(prompts.size());
   std::vector<std::thread> threads;
   for (std::size_t i = 0; i < prompts.size(); ++i) threads.emplace_back([&, i] { ids[i] = submit(scheduler.get(), *asked[i], prompts[i], options[i]); });
@@ -133,6 +137,8 @@ TEST_CASE("requests of several threads have the texts that they have alone") {
   CHECK(stats.context_tokens == 256);
   CHECK(stats.generated_tokens > 100);
   CHECK(stats.refused == 0);
+  if (guesses) CHECK(stats.guessed_tokens > 0);
+  CHECK(stats.right_guesses <= stats.guessed_tokens);
 }
 
 TEST_CASE("a request has several texts, log probabilities, a grammar and adapters of its own") {

@@ -1,5 +1,6 @@
 """`bantam serve`: endpoints, streams, what makes no sense, clients that go away, load, the end."""
 import base64
+import concurrent.futures
 import http.client
 import json
 import os
@@ -798,6 +799,25 @@ def facts_many_clients(h, models):
         wrong = [k for k in range(count) if found.get(k) != wanted[k % len(PROMPTS)]]
         h.equal(f"{count} clients at once get the tokens of run", wrong, [])
         h.fact("they were stepped together", server.metric("llamacpp:n_busy_slots_per_decode") > 1.2, server.metric("llamacpp:n_busy_slots_per_decode"))
+
+
+def facts_guesses(h, models):
+    if not has_server(h):
+        return
+    drawn = {"n_predict": 40, "temperature": 0.8}
+    wanted = [h.json("run", h.gguf("stories260k"), "-p", prompt, "-n", "40", "--temperature", "0.8", "--seed", str(i))["tokens"] for i, prompt in enumerate(PROMPTS)]
+    with Server(h, "--parallel", "4", "--draft", h.gguf("stories260k"), "--lookup", "4") as server, concurrent.futures.ThreadPoolExecutor(len(PROMPTS)) as pool:
+        replies = list(pool.map(lambda i: server.ask("/completion", {**drawn, "prompt": PROMPTS[i], "seed": i}).json, range(len(PROMPTS))))
+        h.equal("texts are those without guesses", [reply["tokens"] for reply in replies], wanted)
+        counts = [sum(reply["timings"].get(name, 0) for reply in replies) for name in ("draft_n", "draft_n_accepted")]
+        h.fact("guesses are counted", counts[0] >= counts[1] > 0, counts)
+        h.fact("in the metrics, too", server.wait_for("vllm:spec_decode_num_draft_tokens_total", counts[0]), counts)
+        h.equal("in the metrics, too", server.metric("vllm:spec_decode_num_accepted_tokens_total"), counts[1])
+        streamed = server.events("/v1/completions", {"prompt": PROMPTS[0], "max_tokens": 40, "temperature": 0.8, "seed": 0, "logprobs": 1})
+        h.equal("streamed, every token comes once", sum((len(e["choices"][0]["logprobs"]["tokens"]) for e in streamed[:-1] if e["choices"]), 0), 40)
+    h.refuses(1, "serve", h.gguf("stories260k"), "--port", "0", "--draft", h.model("books4m"), says="draft")
+    h.refuses(1, "serve", h.gguf("stories260k"), "--port", "0", "--mtp", 2, says="a model with a layer that drafts")
+    h.refuses(2, "serve", h.gguf("stories260k"), h.model("books4m"), "--port", "0", "--mtp", 2, says="expected one model")
 
 
 def facts_mixture(h, models):

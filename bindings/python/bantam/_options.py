@@ -131,6 +131,9 @@ class SchedulerOptions(SessionOptions, total=False):
     parallel: Annotated[int, Option(4, "texts that are generated at once", 1, 1024)]
     queue: Annotated[int, Option(-1, "requests that may be at hand beyond these; -1: four for each", low=-1)]
     kept: Annotated[int, Option(-1, "ended texts that are kept for prompts that begin like them; -1: as many as run at once", low=-1)]
+    lookup: Annotated[int, Option(0, "guess up to this many tokens of each text from where the last ones stood before; texts are the same", 0, 16)]
+    mtp: Annotated[int, Option(0, "the same by the layer that the model has for it (multi-token prediction)", 0, 16)]
+    draft: Annotated[Any, Option(None, "the same by a smaller model of the same vocabulary: a Model, or its path")]
     step_ms: Annotated[int, Option(200, "long prompts are read in pieces that take about so long, beside texts that are generated", low=1)]
 
 

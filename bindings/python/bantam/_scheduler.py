@@ -31,6 +31,8 @@ class RequestStats:
     prompt_tokens: int = 0
     reused_tokens: int = 0  #: of the prompt, read for other texts before
     generated_tokens: int = 0
+    guessed_tokens: int = 0  #: by speculation
+    right_guesses: int = 0
     waited_ms: float = 0.0  #: until there was a place
     prompt_ms: float = 0.0  #: from there to the first token
     generate_ms: float = 0.0  #: from there on, known at the end
@@ -50,6 +52,8 @@ class SchedulerStats:
     prompt_tokens: int  #: read
     reused_tokens: int  #: not read, because they were there
     generated_tokens: int
+    guessed_tokens: int  #: by speculation
+    right_guesses: int
     steps: int
     stepped_texts: int  #: texts in all steps
     refused: int  #: requests, for a full queue
@@ -249,7 +253,9 @@ class Scheduler:
     def __init__(self, model, **options):
         """See help(bantam.Scheduler)."""
         self.model = model_of(model)
-        self._made = _bantam.Scheduler(self.model._made, **resolved(self.model, options))
+        draft = options.pop("draft")
+        draft = None if draft is None else model_of(draft, "draft")._made
+        self._made = _bantam.Scheduler(self.model._made, draft=draft, **resolved(self.model, options))
         self._requests = {}
         self._changed = threading.Condition()
         self._keys = itertools.count(1)

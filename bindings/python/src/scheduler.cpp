@@ -41,6 +41,8 @@ py::dict took(const TextStats& s) {
   d["prompt_tokens"] = s.prompt_tokens;
   d["reused_tokens"] = s.reused_tokens;
   d["generated_tokens"] = s.generated_tokens;
+  d["guessed_tokens"] = s.guessed_tokens;
+  d["right_guesses"] = s.right_guesses;
   d["waited_ms"] = s.waited_ms;
   d["prompt_ms"] = s.prompt_ms;
   d["generate_ms"] = s.generate_ms;
@@ -170,6 +172,8 @@ class SchedulerHandle {
     d["prompt_tokens"] = s.prompt_tokens;
     d["reused_tokens"] = s.reused_tokens;
     d["generated_tokens"] = s.generated_tokens;
+    d["guessed_tokens"] = s.guessed_tokens;
+    d["right_guesses"] = s.right_guesses;
     d["steps"] = s.steps;
     d["stepped_texts"] = s.stepped_texts;
     d["refused"] = s.refused;
@@ -224,18 +228,21 @@ class SchedulerHandle {
 void bind_scheduler(py::module_& m) {
   py::class_<SchedulerHandle>(m, "Scheduler")
       .def(py::init([](const Model& model, std::int64_t context, int threads, const std::string& kv, const Adapters& adapters, std::int64_t memory_limit,
-                       const std::string& memory_folder, int parallel, int queue, int kept, std::int64_t step_ms) {
+                       const std::string& memory_folder, int parallel, int queue, int kept, std::int64_t step_ms, int lookup, int mtp, const Model* draft) {
              SchedulerOptions options{.parallel = parallel,
                                       .queue = queue,
                                       .kept = kept,
                                       .kv = kv,
                                       .adapters = as_library(adapters),
                                       .memory = {.limit = memory_limit, .folder = memory_folder},
-                                      .step = std::chrono::milliseconds(step_ms)};
+                                      .step = std::chrono::milliseconds(step_ms),
+                                      .lookup = lookup,
+                                      .mtp = mtp};
+             if (draft != nullptr) options.draft = DraftModel{*draft};
              return std::make_unique<SchedulerHandle>(model, context, threads, std::move(options));
            }),
            py::arg("model"), py::kw_only(), py::arg("context"), py::arg("threads"), py::arg("kv"), py::arg("adapters"), py::arg("memory_limit"),
-           py::arg("memory_folder"), py::arg("parallel"), py::arg("queue"), py::arg("kept"), py::arg("step_ms"))
+           py::arg("memory_folder"), py::arg("parallel"), py::arg("queue"), py::arg("kept"), py::arg("step_ms"), py::arg("lookup"), py::arg("mtp"), py::arg("draft"))
       .def("submit", &SchedulerHandle::submit, py::arg("key"), py::arg("prompt"))
       .def("cancel", &SchedulerHandle::cancel, py::arg("request"))
       .def("take", &SchedulerHandle::take)

@@ -43,6 +43,15 @@ class Schedulers(Folder):
             self.assertEqual(s.stats.generated_tokens, 8 * 24)
             self.assertEqual((s.stats.parallel, s.stats.requests, s.stats.context), (8, 0, 256))
 
+    def test_guesses_change_no_text(self):
+        with scheduler(parallel=8, draft=model, lookup=4) as s:
+            requests = [s.submit(prompt, max_tokens=24, seed=i) for i, prompt in enumerate(PROMPTS)]
+            self.assertEqual([request.result() for request in requests], [alone(prompt, max_tokens=24, seed=i) for i, prompt in enumerate(PROMPTS)])
+            self.assertGreater(s.stats.guessed_tokens, 0)
+            self.assertEqual(s.stats.right_guesses, sum(request.stats.right_guesses for request in requests))
+        with self.assertRaisesRegex(bantam.InvalidArgument, "mtp"):
+            scheduler(mtp=2)
+
     def test_from_many_threads(self):
         with scheduler(parallel=4, queue=100) as s, concurrent.futures.ThreadPoolExecutor(8) as pool:
             found = list(pool.map(lambda prompt: s.generate(prompt, max_tokens=12, **GREEDY), PROMPTS * 3))
