@@ -79,7 +79,10 @@ void Writing::update(const Update& update) {
   if (failed_) return;
   try {
     switch (update.end) {
-      case TextEnd::failed: throw ApiError(500, "server_error", update.error);
+      case TextEnd::failed:
+        // What the vocabulary cannot spell is for who asked for it to mend, and no failure of the server's that a breaker should count.
+        if (asked_.texts.generate.grammar && update.error.starts_with("grammar: ")) throw bad_request(update.error, "grammar");
+        throw ApiError(500, "server_error", update.error);
       case TextEnd::late: throw ApiError(503, "unavailable_error", "the request took longer than the server lets it");
       case TextEnd::cancelled:
         // Else its client went away, and nobody reads an answer.
