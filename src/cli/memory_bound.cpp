@@ -203,7 +203,7 @@ std::vector<MemoryDivision> divide_memory(std::span<ModelToLoad> models, const s
 std::string description(const Model& model, const Residency& residency) {
   std::int64_t streamed = 0, cached = 0, experts = 0, with_experts = 0;
   for (std::size_t i = 0; i < residency.layers.size(); ++i) {
-    streamed += residency.layers[i].streams;
+    streamed += residency.layers[i].streams();
     if (const std::int64_t of_layer = model.config().specs[i].experts; of_layer > 0) {
       ++with_experts;
       experts += of_layer;
@@ -212,7 +212,7 @@ std::string description(const Model& model, const Residency& residency) {
   }
   std::string line = message(in_bytes(model.bytes()), " of weights, ", in_bytes(residency.resident_bytes()), " of them in memory");
   std::vector<std::string> in_file;
-  if (streamed > 0) in_file.push_back(message(streamed, " of ", residency.layers.size(), " layers are read from the file for each pass"));
+  if (streamed > 0) in_file.push_back(message("matrices of ", streamed, " of ", residency.layers.size(), " layers are read from the file for each pass"));
   if (cached < experts) in_file.push_back(message("experts beyond ", cached / with_experts, " of ", experts / with_experts, " a layer are read when they are wanted"));
   if (residency.table_bytes > 0) in_file.push_back(message("rows of ", in_bytes(residency.table_bytes), " of tables are looked up"));
   for (std::size_t i = 0; i < in_file.size(); ++i) line += (i == 0 ? ": " : i + 1 == in_file.size() ? ", and " : ", ") + in_file[i];

@@ -144,7 +144,7 @@ void stream(Case& c, const Checkpoint& checkpoint, std::int64_t others, const Ma
   c.streamed_bytes = residency.streamed_layer_bytes + residency.missed_expert_bytes;
   c.table_bytes = residency.table_bytes;
   for (const Residency::Layer& layer : residency.layers) {
-    c.streamed_layers += layer.streams;
+    c.streamed_layers += layer.streams();
     c.cached_experts += layer.cached_experts;
   }
   if (m.disk.gb_s == 0) {
@@ -284,7 +284,7 @@ std::string as_text(const Checkpoint& checkpoint, const Case& c, const std::vect
   out += c.fits ? message("; the largest context is ", c.largest_context, "\n") : std::string("\n");
   if (c.table_bytes > 0) out += message("looked up       a row for each token in ", in_bytes(c.table_bytes), " of the file's tables\n");
   if (c.streamed_bytes > 0) {
-    out += message("streamed        ", in_bytes(c.streamed_bytes), " a token: ", c.streamed_layers, " of ", config.layers, " layers");
+    out += message("streamed        ", in_bytes(c.streamed_bytes), " a token: matrices of ", c.streamed_layers, " of ", config.layers, " layers");
     if (config.has_experts()) out += message(", and experts beyond ", c.cached_experts, " that are cached, as texts choose them");
     out += m.disk.gb_s > 0 ? message(", at ", fixed(m.disk.gb_s, 2), " GB/s\n") : "; --disk-gb-s says how fast that is\n";
   }

@@ -23,15 +23,70 @@ std::int64_t pinned_bytes_of(const CheckpointTensor& tensor) noexcept {
   return storage_bytes(format.matrix_bytes(tensor.rows, tensor.columns));
 }
 
+/// A matrix of a layer, or several of one role.
+struct MatrixBytes {
+  Role role;
+  std::int64_t pinned = 0;          ///< in memory for good
+  std::int64_t slot = 0, file = 0;  ///< in a slot, and of the file
+};
+
 /// Of a layer that takes part in passes.
 struct LayerBytes {
-  std::int64_t pinned = 0;          ///< of its matrices, but for experts', where they stay
-  std::int64_t kept = 0;            ///< of those that stay in any case
-  std::int64_t slot = 0, file = 0;  ///< of the others: in a slot, and of the file
+  std::vector<MatrixBytes> matrices = {};  ///< that may stream, but for experts'
+  std::vector<bool> stays = {};            ///< of each of them
+  std::int64_t kept = 0;                   ///< of those that stay in any case
   std::vector<std::int64_t> experts = {};  ///< of each, in a slot
-  std::int64_t expert_file = 0;     ///< of all
+  std::int64_t expert_file = 0;            ///< of all
   [[nodiscard]] std::int64_t largest_expert() const { return experts.empty() ? 0 : std::ranges::max(experts); }
+  MatrixBytes& matrix(Role role) {
+    const auto found = std::ranges::find(matrices, role, &MatrixBytes::role);
+    return found != matrices.end() ? *found : matrices.emplace_back(MatrixBytes{role});
+  }
 };
+
+/// What the matrices of layers take: those that stay, and two slots for the most that is read of one layer.
+std::int64_t cost_of(const std::vector<LayerBytes>& of) noexcept {
+  std::int64_t pinned = 0, largest = 0;
+  for (const LayerBytes& layer : of) {
+    std::int64_t slot = 0;
+    for (std::size_t m = 0; m < layer.matrices.size(); ++m) {
+      if (layer.stays[m]) pinned += layer.matrices[m].pinned;
+      else slot += layer.matrices[m].slot;
+    }
+    largest = std::max(largest, slot);
+  }
+  return pinned + (largest > 0 ? 2 * storage_bytes(largest) : 0);
+}
+
+/// Finds matrices that stay: of each layer the largest first, then the next. While one is pinned in all layers alike slots shrink, so that more is in
+/// memory than if as many bytes of whole layers were. Where one does not fit in all layers it is pinned in some, spread through the depth, and smaller
+/// ones fill what is left.
+void pin_matrices(std::vector<LayerBytes>& of, std::int64_t room) {
+  std::size_t most = 0;
+  for (LayerBytes& layer : of) {
+    std::ranges::stable_sort(layer.matrices, std::ranges::greater(), &MatrixBytes::slot);
+    layer.stays.assign(layer.matrices.size(), true);
+    most = std::max(most, layer.matrices.size());
+  }
+  if (cost_of(of) <= room) return;
+  for (LayerBytes& layer : of) std::fill(layer.stays.begin(), layer.stays.end(), false);
+  const std::size_t layers = of.size();
+  for (std::size_t m = 0; m < most; ++m) {
+    const auto fits_in = [&](std::size_t count) {
+      for (std::size_t i = 0; i < layers; ++i) {
+        if (m < of[i].matrices.size()) of[i].stays[m] = (i + 1) * count / layers > i * count / layers;
+      }
+      return cost_of(of) <= room;
+    };
+    if (fits_in(layers)) continue;
+    std::size_t fits = 0, too_many = layers;
+    while (fits + 1 < too_many) {
+      const std::size_t middle = fits + (too_many - fits) / 2;
+      (fits_in(middle) ? fits : too_many) = middle;
+    }
+    (void)fits_in(fits);
+  }
+}
 
 }  // namespace
 
@@ -58,7 +113,7 @@ bool Residency::keeps(const CheckpointTensor& tensor) const noexcept {
   if (detail::can_look_up(tensor)) return tensor.role == Role::embedding && keeps_embedding;
   if (!detail::can_stream(tensor)) return true;
   const Layer& layer = layers[static_cast<std::size_t>(tensor.layer)];
-  return tensor.expert >= 0 ? layer.cached_experts == 0 : !layer.streams;
+  return tensor.expert >= 0 ? layer.cached_experts == 0 : std::ranges::find(layer.streamed, tensor.role) == layer.streamed.end();
 }
 
 std::int64_t bytes_in_memory(const Checkpoint& checkpoint) {
@@ -93,9 +148,10 @@ Residency residency_of(const Checkpoint& checkpoint, std::int64_t limit) {
       layer.experts[static_cast<std::size_t>(tensor.expert)] += detail::room_in_slot(tensor);
       layer.expert_file += tensor.stored_bytes();
     } else {
-      layer.pinned += pinned_bytes_of(tensor);
-      layer.slot += detail::room_in_slot(tensor);
-      layer.file += tensor.stored_bytes();
+      MatrixBytes& matrix = layer.matrix(tensor.role);
+      matrix.pinned += pinned_bytes_of(tensor);
+      matrix.slot += detail::room_in_slot(tensor);
+      matrix.file += tensor.stored_bytes();
     }
   }
   const auto experts_of = [&](std::size_t i) { return std::ssize(of[i].experts); };
@@ -107,29 +163,31 @@ Residency residency_of(const Checkpoint& checkpoint, std::int64_t limit) {
     r.layers[i].cached_experts = std::min(config.router.used, experts_of(i));
     floor_of_experts += storage_bytes(r.layers[i].cached_experts * r.layers[i].expert_slot_bytes);
   }
-  // As few layers as will do; with all of them, nothing else is left.
-  const auto count = std::ssize(of);
-  r.least = std::numeric_limits<std::int64_t>::max();
-  for (std::int64_t streamed = 0; streamed <= count; ++streamed) {
-    std::int64_t pinned = core, largest = 0, file = 0;
-    for (std::int64_t i = 0; i < count; ++i) {
-      const LayerBytes& layer = of[static_cast<std::size_t>(i)];
-      const bool streams = (i + 1) * streamed / count > i * streamed / count;
-      r.layers[static_cast<std::size_t>(i)].streams = streams;
-      if (streams) largest = std::max(largest, layer.slot), file += layer.file;
-      else pinned += layer.pinned;
+  pin_matrices(of, limit - core - floor_of_experts);
+  r.pinned_bytes = core;
+  std::int64_t all = core, largest = 0, largest_layer = 0;
+  for (std::size_t i = 0; i < of.size(); ++i) {
+    std::int64_t whole = 0;
+    for (std::size_t m = 0; m < of[i].matrices.size(); ++m) {
+      const MatrixBytes& matrix = of[i].matrices[m];
+      all += matrix.pinned;
+      whole += matrix.slot;
+      if (of[i].stays[m]) {
+        r.pinned_bytes += matrix.pinned;
+        continue;
+      }
+      r.layers[i].streamed.push_back(matrix.role);
+      r.layers[i].slot_bytes += matrix.slot;
+      r.streamed_layer_bytes += matrix.file;
     }
-    r.slots = streamed > 0 ? 2 : 0;
-    r.slot_bytes = storage_bytes(largest);
-    r.pinned_bytes = pinned;
-    r.streamed_layer_bytes = file;
-    const std::int64_t least = pinned + r.slots * r.slot_bytes + floor_of_experts;
-    r.least = std::min(r.least, least);
-    if (least <= limit) break;
+    largest = std::max(largest, r.layers[i].slot_bytes);
+    largest_layer = std::max(largest_layer, whole);
   }
-  for (std::size_t i = 0; i < of.size(); ++i) r.layers[i].slot_bytes = r.layers[i].streams ? of[i].slot : 0;
-  // An expert more for each layer in turn, as long as there is room.
+  r.slots = largest > 0 ? 2 : 0;
+  r.slot_bytes = storage_bytes(largest);
+  r.least = floor_of_experts + std::min(all, core + 2 * storage_bytes(largest_layer));
   r.cache_bytes = floor_of_experts;
+  // An expert more for each layer in turn, as long as there is room.
   const std::int64_t room = limit - r.pinned_bytes - r.slots * r.slot_bytes;
   for (bool grew = true; grew;) {
     grew = false;

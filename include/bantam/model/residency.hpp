@@ -9,14 +9,16 @@
 namespace bantam::inline v0 {
 
 /// Follows from shapes and formats alone. All but what is said here to be read is in memory for good: the head, vectors,
-/// routers and the layer that drafts always are. Tables of which a token reads a row go first, experts next; layers follow, spread through
-/// the depth, where that is not enough.
+/// routers and the layer that drafts always are. Tables of which a token reads a row go first, experts next; where that is not enough,
+/// matrices of layers follow, as much of each layer as of the others: two slots for what is read of the largest layer are all the memory that this
+/// takes, and reads go on while what is in memory is computed.
 struct Residency {
   struct Layer {
-    bool streams = false;              ///< its matrices are read for each pass, but for those of experts
+    std::vector<Role> streamed = {};   ///< its matrices that are read for each pass, but for those of experts
     std::int64_t cached_experts = 0;   ///< how many of its experts are in memory at a time; 0: all, or it has none
-    std::int64_t slot_bytes = 0;       ///< memory of its matrices, where they stream
+    std::int64_t slot_bytes = 0;       ///< memory of those that are read
     std::int64_t expert_slot_bytes = 0;  ///< of its largest expert
+    [[nodiscard]] bool streams() const noexcept { return !streamed.empty(); }
   };
   std::vector<Layer> layers;  ///< those of passes
   bool keeps_embedding = false;     ///< it is the head, too
