@@ -116,27 +116,28 @@ std::optional<HttpReply> Front::admit(const HttpRequest& request, const std::str
   return refusal(ApiError(503, "overloaded_error", "too many requests failed or came late: this server takes none for a while"), request.path, *wait_s);
 }
 
-std::shared_ptr<Exchange> Front::follow(std::shared_ptr<Exchange> exchange, std::string client, bool generates) {
-  const HttpRequest& request = exchange->request();
+RequestRecord Front::begin(const HttpRequest& request, std::string client) {
   RequestRecord record;
   record.number = ++numbers_;
   record.method = request.method;
   record.path = request.path;
   record.client = std::move(client);
-  record.generates = generates;
   record.came = std::chrono::steady_clock::now();
+  return record;
+}
+
+std::shared_ptr<Exchange> Front::follow(std::shared_ptr<Exchange> exchange, std::string client, bool generates) {
+  const HttpRequest& request = exchange->request();
+  RequestRecord record = begin(request, std::move(client));
+  record.generates = generates;
   if (options_.log.has_texts) record.question = request.body.substr(0, most_text);
   return std::make_shared<Followed>(*this, std::move(exchange), std::move(record));
 }
 
 void Front::refused(const HttpRequest& request, std::string client, int status) {
-  RequestRecord record;
-  record.number = ++numbers_;
-  record.method = request.method;
-  record.path = request.path;
-  record.client = std::move(client);
+  RequestRecord record = begin(request, std::move(client));
   record.status = status;
-  record.came = record.ended = std::chrono::steady_clock::now();
+  record.ended = record.came;
   log(record);
 }
 

@@ -63,6 +63,7 @@ class Front {
  private:
   class Followed;
   void add_power(std::vector<Figure>& all) const;
+  [[nodiscard]] RequestRecord begin(const HttpRequest& request, std::string client);
   void ended(RequestRecord& record);
   void log(const RequestRecord& record);
 
