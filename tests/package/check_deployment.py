@@ -1,4 +1,4 @@
-"""What packaging/ says of the program is so: switches that it has, metrics that it gives; and files are what their readers take.
+"""What docs/deploy says of the program is so: switches that it has, metrics that it gives; and files are what their readers take.
 
 check_deployment.py ROOT PROGRAM
 """
@@ -16,7 +16,7 @@ import urllib.request
 from pathlib import Path
 
 root, program = Path(sys.argv[1]), sys.argv[2]
-packaging = root / "packaging"
+recipes = root / "docs" / "deploy"
 failures = 0
 
 
@@ -37,7 +37,7 @@ def switches(words, where):
 
 
 def check_unit():
-    text = (packaging / "bantam.service").read_text()
+    text = (recipes / "bantam.service").read_text()
     command = re.search(r"^ExecStart=(.*)$", text, re.M)[1]
     switches(shlex.split(command), "bantam.service")
     fact("the unit's end waits longer than requests", int(re.search(r"TimeoutStopSec=(\d+)", text)[1]) > int(re.search(r"--drain (\d+)", command)[1]))
@@ -47,7 +47,7 @@ def check_unit():
         folder.mkdir()
         try:
             (folder / "bantam.service").write_text(text.replace("/usr/bin/bantam", str(Path(program).resolve())))
-            shutil.copy(packaging / "bantam.socket", folder)
+            shutil.copy(recipes / "bantam.socket", folder)
             units = [str(folder / "bantam.service"), str(folder / "bantam.socket")]
             result = subprocess.run([analyze, "verify", "--man=no", *units], capture_output=True, text=True)
             complaints = [line for line in result.stderr.splitlines() if "bantam" in line]
@@ -64,10 +64,10 @@ def check_recipes():
     except ImportError:
         print("skipped: recipes in YAML: python3-yaml is not there")
         return
-    compose = yaml.safe_load((packaging / "compose.yaml").read_text())["services"]["bantam"]
+    compose = yaml.safe_load((recipes / "compose.yaml").read_text())["services"]["bantam"]
     switches(compose["command"], "compose.yaml")
-    fact("compose.yaml builds what is there", (packaging / compose["build"]["context"] / compose["build"]["dockerfile"]).is_file())
-    deployment, service = yaml.safe_load_all((packaging / "kubernetes.yaml").read_text())
+    fact("compose.yaml builds what is there", (recipes / compose["build"]["context"] / compose["build"]["dockerfile"]).is_file())
+    deployment, service = yaml.safe_load_all((recipes / "kubernetes.yaml").read_text())
     pod = deployment["spec"]["template"]["spec"]
     container = pod["containers"][0]
     switches(container["args"], "kubernetes.yaml")
@@ -78,7 +78,7 @@ def check_recipes():
 
 
 def check_dashboard():
-    dashboard = json.loads((packaging / "grafana.json").read_text())
+    dashboard = json.loads((recipes / "grafana.json").read_text())
     expressions = [target["expr"] for panel in dashboard["panels"] for target in panel["targets"]]
     expressions += [variable["query"] for variable in dashboard["templating"]["list"] if variable["type"] == "query"]
     used = {name for e in expressions for name in re.findall(r"\b(?:llamacpp|vllm|bantam):[a-z0-9_]+", e)}
