@@ -6,6 +6,7 @@
 #include "bantam/calibrate/product.hpp"
 #include "bantam/core/error.hpp"
 #include "bantam/core/parallel.hpp"
+#include "calibrate/model_source.hpp"
 
 namespace bantam::inline v0 {
 
