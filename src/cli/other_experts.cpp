@@ -45,9 +45,10 @@ Model with_other_experts(const Model& exact, const LoadingOptions& options) {
     other = other.with_experts(options.experts);
     add(message(options.experts, " experts a token in place of ", exact.config().router.used));
   }
+  const bool passes_over = options.cold.matter() && reads_experts(exact);
   if (options.cold.matter()) {
     other = other.with_cold_experts(options.cold);
-    if (!reads_experts(exact)) {
+    if (!passes_over) {
       note("bantam: all experts are in memory: --prefer-cached and --drop-cold change nothing");
     } else {
       if (options.cold.prefer_cached > 0) add(message("--prefer-cached ", fixed(options.cold.prefer_cached, 2)));
@@ -59,7 +60,7 @@ Model with_other_experts(const Model& exact, const LoadingOptions& options) {
   tokens.resize(std::min<std::size_t>({tokens.size(), prompt_tokens + measured_tokens, static_cast<std::size_t>(exact.config().context)}));
   const std::size_t prompt = std::min(prompt_tokens, tokens.size() / 2);
   // Cold experts are passed over when texts are written, token by token. The model itself gives the same however it reads.
-  const Rows right = logits_of(exact, tokens, prompt, false), seen = logits_of(other, tokens, prompt, options.cold.matter() && reads_experts(exact));
+  const Rows right = logits_of(exact, tokens, prompt, false), seen = logits_of(other, tokens, prompt, passes_over);
   double sum = 0;
   std::size_t same = 0;
   for (std::size_t i = 0; i < right.size(); ++i) {

@@ -59,7 +59,7 @@ struct StateBytes {
   std::int64_t per_token = 0;  ///< keys and values
   std::int64_t fixed = 0;      ///< states of recurrent layers
   std::int64_t row = 0;        ///< activations of a token, where those of a text go through the layers together, however many they are
-  [[nodiscard]] std::int64_t of_token() const noexcept { return per_token + row; }
+  [[nodiscard]] std::int64_t of_text(std::int64_t tokens) const noexcept { return fixed + (per_token + row) * tokens; }
 };
 
 StateBytes state_bytes_of(const ModelConfig& config, const std::string& kv) {
@@ -164,7 +164,7 @@ Case weigh(const Checkpoint& checkpoint, const std::string& format, const TextMe
   const ModelConfig& config = checkpoint.config();
   const Footprint size = footprint_of(checkpoint);
   Case c{.size = size, .format = format};
-  const std::int64_t others = program_bytes + state.fixed + state.of_token() * context;
+  const std::int64_t others = program_bytes + state.of_text(context);
   c.resident_bytes = size.bytes + others;
   // At the beginning of a text; a token at the end of a long one reads its keys and values besides.
   if (config.has_head) c.generate_tok_s = decode_share * 1e9 * m.read_gb_s / static_cast<double>(size.token_bytes);
@@ -333,7 +333,7 @@ int plan(const PlanOptions& o) {
     Case other = as(format);
     if (other.size.bytes < chosen.size.bytes) others.push_back(std::move(other));
   }
-  const std::int64_t room = m.memory_bytes - program_bytes - state.fixed - state.of_token() * context;
+  const std::int64_t room = m.memory_bytes - program_bytes - state.of_text(context);
   const std::vector<Smaller> smaller = smaller_ones(o, stored, chosen, others.empty() ? chosen.size.bytes : others.back().size.bytes, room);
   if (!o.svg.empty()) {
     if (chosen.timeline.seconds == 0) fail(Errc::invalid_argument, "--svg: expected a model of which weights are streamed, on a drive whose rate is known, found ", chosen.fits ? "one that fits in memory" : "none");

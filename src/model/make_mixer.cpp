@@ -1,3 +1,4 @@
+// Options of blocks from a model's config.
 #include "make_mixer.hpp"
 
 #include <cmath>

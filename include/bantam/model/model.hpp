@@ -31,7 +31,7 @@ struct LoadOptions {
   /// Compares everything with the hashes that native files store (check_hashes). Throws unsupported for other files.
   bool verify = false;
   /// Bytes of memory for weights; 0: seven eighths of what the system has left for this process (available_memory()), unless they are mapped.
-  /// Where they do not fit, experts and then whole layers are read from the file when they are wanted, with the same results, by each Engine
+  /// Where they do not fit, experts and then matrices of layers are read from the file when they are wanted, with the same results, by each Engine
   /// for itself; the file must stay as it is. Throws out_of_memory where even that needs more.
   std::int64_t memory_limit = 0;
 };
