@@ -1,5 +1,5 @@
 # What `cmake --install` puts where. Components are the packages that BantamPackages.cmake makes of them: program,
-# library, dev, python. Nothing that is installed names the folder that it was installed into.
+# library, dev, python, grpc. Nothing that is installed names the folder that it was installed into.
 include(CMakePackageConfigHelpers)
 
 # The program, its completions, the model to try it with, and the documents.
@@ -14,6 +14,12 @@ if(BANTAM_CLI)
     DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT program)
   install(DIRECTORY ${PROJECT_SOURCE_DIR}/docs DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT program FILES_MATCHING PATTERN *.md
     PATTERN reference EXCLUDE)
+endif()
+
+# What the program loads for gRPC, and what its clients are made from.
+if(TARGET bantam-grpc)
+  install(TARGETS bantam-grpc LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/bantam COMPONENT grpc)
+  install(FILES ${PROJECT_SOURCE_DIR}/src/server/grpc/bantam.proto DESTINATION ${CMAKE_INSTALL_DATADIR}/bantam COMPONENT grpc)
 endif()
 
 # Two sets of targets: who links bantam::c needs nothing of what bantam::bantam needs.

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Makes all packages, in build/packages: Debian's four for this system, and on x86-64 an archive that runs from any folder of
+# Makes all packages, in build/packages: Debian's five for this system, and on x86-64 an archive that runs from any folder of
 # any distribution whose glibc is not older than 2.27.
 set -euo pipefail
 cd "$(dirname "$0")/.."

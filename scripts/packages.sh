@@ -16,6 +16,7 @@ build_packages=(
   "libcli11-dev the command line"
   "libboost-dev connections of the server: Asio and Beast, headers alone"
   "libssl-dev TLS of the server"
+  "libgrpc++-dev gRPC of the server"
   "libedit-dev line editing and history of the chat"
   "libpcre2-dev regular expressions of tokenizers"
   "libutf8proc-dev Unicode of tokenizers"
@@ -35,6 +36,8 @@ test_packages=(
   "g++-aarch64-linux-gnu the kernels of 64-bit ARM"
   "qemu-user emulated 64-bit ARM"
   "openssl certificates for tests of the server"
+  "python3-grpcio a client of the server's gRPC"
+  "python3-protobuf its messages"
 )
 
 # Feeding it broken input by the million.

@@ -25,7 +25,7 @@ struct ServeOptions {
   std::int64_t most_loaded = 4, keep_alive = -1;
   bool no_autoload = false;
   std::string host = "127.0.0.1";
-  std::int64_t port = 8080;
+  std::int64_t port = 8080, grpc_port = -1;
   std::string alias;
   std::int64_t parallel = 4, context = 0, queue = -1;
   std::string kv = "f16";
@@ -74,6 +74,7 @@ void check_options(const ServeOptions& o) {
   if (o.ladder_latency < 0 || o.ladder_temperature < 0) throw UsageError("--ladder-latency, --ladder-temperature: expected 0 or more");
   if (!(o.canary_share >= 0 && o.canary_share <= 100)) throw UsageError(message("--canary-share: expected 0 to 100, found ", o.canary_share));
   if (!(o.canary_drift > 0)) throw UsageError(message("--canary-drift: expected more than 0 nats, found ", o.canary_drift));
+  if (o.grpc_port >= 0 && o.host.ends_with(".sock")) throw UsageError(message("--grpc-port: expected --host with an address, found ", printable(o.host, 4096)));
   if (!o.probe_file.empty() && o.probe == 0) throw UsageError("--probe-file: expected --probe with it");
   if (!(o.breaker_first_token >= 0)) throw UsageError(message("--breaker-first-token: expected 0 or more seconds, found ", o.breaker_first_token));
   if (o.models.empty() && o.models_folder.empty()) throw UsageError("MODEL: expected a model, or --models-dir, found none");
@@ -257,6 +258,7 @@ int serve(ServeOptions o) {
   std::vector<server::ServedModel> models = served_models(o, each, has_choice);
   // Before a model is read: an address in use shows at once.
   server::Server server({.address = {.host = o.host, .port = static_cast<int>(o.port), .key_file = o.key_file, .certificate_file = o.certificate_file},
+                         .grpc_port = static_cast<int>(o.grpc_port),
                          .api_keys = o.api_keys,
                          .has_page = !o.no_page,
                          .drain_time = std::chrono::seconds(o.drain),
@@ -268,10 +270,12 @@ int serve(ServeOptions o) {
                          .keep_alive = std::chrono::seconds(o.keep_alive)});
   std::vector<std::string> names;
   for (const server::ServedModel& one : models) names.push_back(one.options.name);
-  const auto ready = [&](std::string_view url) {
+  const auto ready = [&](std::string_view url, std::string_view grpc) {
+    if (!grpc.empty()) note(message("gRPC on ", grpc));
     note(message("listening on ", url));
     if (!o.common.json) return;
     Json json = {{"url", url}, {"model", names[0]}, {"parallel", o.parallel}};
+    if (!grpc.empty()) json["grpc"] = grpc;
     if (has_choice) json["models"] = names;
     print_json(json);
   };
@@ -303,6 +307,7 @@ void add_serve(CLI::App& app, Action& action) {
   add_text(verb, "--ssl-key-file", o->key_file, "FILE", "the key of TLS in PEM, with --ssl-cert-file");
   add_text(verb, "--ssl-cert-file", o->certificate_file, "FILE", "its certificate, or a chain of them, in PEM");
   add_integer(verb, "--port", o->port, {0, 65535}, "0: any that is free");
+  add_integer(verb, "--grpc-port", o->grpc_port, {-1, 65535}, "the same over gRPC, at the same address; -1: not");
   add_text(verb, "--alias", o->alias, "NAME", "what clients call the model, the first of several [its file's name]");
   add_integer(verb, "--parallel", o->parallel, {1, 1024}, "texts that are generated at once");
   add_integer(verb, "--queue", o->queue, {-1, 1 << 20},

@@ -218,6 +218,7 @@ Asked read_asked(App& app, const Fields& fields, std::int64_t max_tokens) {
   asked.texts.most_waiting = app.options.most_waiting;
   asked.texts.most_time = app.options.most_time;
   asked.stream = fields.flag("stream", false);
+  asked.token_ids = fields.flag("return_token_ids", false);
   if (const Json* options = fields.object("stream_options")) {
     if (!asked.stream) throw bad_request("stream_options: expected \"stream\": true with it", "stream_options");
     asked.include_usage = Fields(*options, "stream_options").flag("include_usage", false);

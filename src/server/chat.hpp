@@ -58,6 +58,7 @@ struct ReplyPart {
 struct ChatReply {
   std::vector<ReplyPart> parts = {};
   Json logprobs = Json::array();  ///< of a stream: those that no event carried yet
+  std::vector<TokenId> tokens = {};  ///< the same, where they were asked for
   TextEnd end = TextEnd::running;
   std::string stop_text = {};
   std::int64_t reasoning_tokens = 0;

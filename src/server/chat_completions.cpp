@@ -69,12 +69,14 @@ class CompletionChat final : public ChatWriting {
       logprobs["content"] = std::exchange(reply.logprobs, Json::array());
       one["logprobs"] = std::move(logprobs);
     }
+    if (asked().token_ids) one["token_ids"] = ids_of(std::exchange(reply.tokens, {}));
     const bool ends = !reason.is_null();
     one["finish_reason"] = std::move(reason);
     Json json = frame("chat.completion.chunk");
     json["choices"] = Json::array({std::move(one)});
     if (asked().include_usage) json["usage"] = nullptr;
     if (ends) json["timings"] = timings(reply.stats);
+    if (asked().token_ids && !std::exchange(told_prompt_, true)) json["prompt_token_ids"] = ids_of(asked().texts.prompts.front());
     event(json);
   }
 
@@ -96,6 +98,7 @@ class CompletionChat final : public ChatWriting {
         logprobs["content"] = std::move(replies()[i].logprobs);
         one["logprobs"] = std::move(logprobs);
       }
+      if (asked().token_ids) one["token_ids"] = ids_of(replies()[i].tokens);
       one["finish_reason"] = chat_reason(replies()[i]);
       choices.push_back(std::move(one));
     }
@@ -103,10 +106,12 @@ class CompletionChat final : public ChatWriting {
     json["choices"] = std::move(choices);
     json["usage"] = usage();
     json["timings"] = timings(replies().front().stats);
+    if (asked().token_ids) json["prompt_token_ids"] = ids_of(asked().texts.prompts.front());
     return json;
   }
 
   const std::string id_ = random_id("chatcmpl-", 32), name_ = app().options.name;
+  bool told_prompt_ = false;  ///< its tokens
 };
 
 }  // namespace

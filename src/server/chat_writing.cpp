@@ -59,7 +59,10 @@ void ChatWriting::take(const Update& update) {
   }
   if (asked().stream && !open.begun) begin_reply(text);
   const bool first = !std::exchange(open.begun, true);
-  for (const DrawnToken& token : update.tokens) open.tokens.push_back(token.id);
+  for (const DrawnToken& token : update.tokens) {
+    open.tokens.push_back(token.id);
+    if (asked().token_ids) reply.tokens.push_back(token.id);
+  }
   if (tools_.use == ToolUse::named) {
     if (first) open_part(text, {.kind = ReplyPart::Kind::call, .id = random_id("call_", 24), .name = tools_.name});
     grow(text, 0, update.piece);

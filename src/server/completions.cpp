@@ -83,6 +83,8 @@ class CompletionWriting final : public Writing {
     choice["logprobs"] = asked().logprobs ? logprobs_of(text) : Json();
     choice["finish_reason"] = w.end == TextEnd::running ? Json() : Json(finish_reason(w.end));
     if (!w.stop_text.empty()) choice["stop_reason"] = w.stop_text;
+    if (asked().token_ids) choice["token_ids"] = ids_of(w.tokens);
+    if (asked().token_ids && !w.is_told) choice["prompt_token_ids"] = ids_of(asked().texts.prompts[prompt_of(text)]);
     return choice;
   }
 
@@ -111,6 +113,7 @@ class CompletionWriting final : public Writing {
     for (const DrawnToken& token : w.tokens) w.length += bytes_of(token.id).size();
     w.text.clear();
     w.tokens.clear();
+    w.is_told = true;
     if (!echoes_.empty()) echoes_[update.text] = false;
   }
 

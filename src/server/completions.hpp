@@ -21,6 +21,7 @@ struct Written {
   std::string stop_text;
   TextStats stats;
   std::size_t length = 0;  ///< bytes before what is kept
+  bool is_told = false;    ///< some of it was sent
 
   void add(const Update& update) {
     text += update.piece;

@@ -16,12 +16,6 @@ class NativeWriting final : public Writing {
         several_(several || texts_.size() > 1) {}
 
  private:
-  [[nodiscard]] Json ids_of(const std::vector<DrawnToken>& tokens) const {
-    Json ids = Json::array();
-    for (const DrawnToken& token : tokens) ids.push_back(static_cast<std::int64_t>(token.id));
-    return ids;
-  }
-
   [[nodiscard]] Json probabilities_of(const std::vector<DrawnToken>& tokens) const {
     Json all = Json::array();
     for (const DrawnToken& token : tokens) {

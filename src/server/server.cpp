@@ -58,10 +58,16 @@ constexpr std::size_t handler_threads = 2;
 }  // namespace
 
 Server::Server(ServerOptions options)
-    : options_(std::move(options)), http_(std::make_unique<HttpServer>(options_.address, options_.limits)) {}
+    : options_(std::move(options)), http_(std::make_unique<HttpServer>(options_.address, options_.limits)) {
+  if (options_.grpc_port < 0) return;
+  HttpAddress address = options_.address;
+  address.port = options_.grpc_port;
+  grpc_ = open_grpc(address, options_.limits, *http_);
+}
 Server::~Server() = default;
 
-int Server::run(std::vector<ServedModel> served, const std::function<void(std::string_view)>& ready, const std::function<void(std::string_view)>& note) {
+int Server::run(std::vector<ServedModel> served, const std::function<void(std::string_view, std::string_view)>& ready,
+                const std::function<void(std::string_view)>& note) {
   front_ = std::make_unique<Front>(options_.front, note);
   common_ = std::make_unique<Common>(options_, *http_, *front_, note);
   Front& front = *front_;
@@ -101,14 +107,15 @@ int Server::run(std::vector<ServedModel> served, const std::function<void(std::s
     tell_manager("STOPPING=1");
     models->close();
     http_->close();
+    constexpr std::chrono::seconds farewell{2};
+    if (grpc_) grpc_->close(options_.drain_time + farewell);
     note(message("draining: ", models->requests(), " requests are at hand"));
     const auto deadline = std::chrono::steady_clock::now() + options_.drain_time;
-    const auto look = [&models = *models, this, deadline](const auto& again) -> void {
+    const auto look = [&models = *models, this, deadline, farewell](const auto& again) -> void {
       const bool late = std::chrono::steady_clock::now() > deadline;
-      if (models.requests() == 0 && !http_->is_busy()) return http_->stop();
+      if (models.requests() == 0 && !http_->is_busy() && !(grpc_ && grpc_->is_busy())) return http_->stop();
       // Who is not done by then is told so, and has a while to hear it.
       if (late) models.cancel_all();
-      constexpr std::chrono::seconds farewell{2};
       if (std::chrono::steady_clock::now() > deadline + farewell) return http_->stop();
       constexpr std::chrono::milliseconds pause{20};
       http_->after(pause, [again] { again(again); });
@@ -131,10 +138,12 @@ int Server::run(std::vector<ServedModel> served, const std::function<void(std::s
     return ApiError(status, type, std::string(what)).reply(path);
   };
   http_->listen(check, handle, refuse);
+  if (grpc_) grpc_->listen(check, handle, [&] { return !common.draining && !front.probe().complaint(); });
   probe_now(*models);
-  ready(http_->url());
+  ready(http_->url(), grpc_ ? grpc_->address() : std::string());
   tell_manager("READY=1");
   http_->run();
+  if (grpc_) grpc_->stop();
   handlers.join();
   readers.join();
   models->end(!hurries);

@@ -12,6 +12,7 @@
 
 #include "bantam/session/scheduler.hpp"
 #include "server/front.hpp"
+#include "server/grpc.hpp"
 #include "server/http.hpp"
 #include "server/steering.hpp"
 
@@ -53,6 +54,7 @@ struct ServedModel {
 
 struct ServerOptions {
   HttpAddress address{.host = "127.0.0.1", .port = 8080};
+  int grpc_port = -1;                      ///< at the same host, in the same way; -1: none
   std::vector<std::string> api_keys = {};  ///< one of them is asked for, where there are any
   bool has_page = true;                    ///< at /
   std::chrono::seconds drain_time{30};     ///< for what is at hand when a signal comes
@@ -73,9 +75,9 @@ class Server {
   explicit Server(ServerOptions options);
   ~Server();
   /// Serves until SIGINT or SIGTERM and what was at hand then is answered, and returns the signal; a second one ends the process at once. SIGHUP
-  /// loads models whose files changed anew. `ready` is called with the address when it listens, `note` with lines for people, from any thread.
-  /// Throws bantam::Error.
-  [[nodiscard]] int run(std::vector<ServedModel> models, const std::function<void(std::string_view url)>& ready,
+  /// loads models whose files changed anew. `ready` is called with the addresses when it listens (that of gRPC is empty where there is none), `note`
+  /// with lines for people, from any thread. Throws bantam::Error.
+  [[nodiscard]] int run(std::vector<ServedModel> models, const std::function<void(std::string_view url, std::string_view grpc)>& ready,
                         const std::function<void(std::string_view)>& note);
 
  private:
@@ -83,6 +85,7 @@ class Server {
   std::unique_ptr<Front> front_;    // outlives what connections still hold
   std::unique_ptr<Common> common_;  // so does this
   std::unique_ptr<HttpServer> http_;
+  std::unique_ptr<GrpcDoor> grpc_;  // null: none
 };
 
 }  // namespace bantam::server

@@ -182,6 +182,18 @@ Json Writing::timings(const TextStats& s) {
   return timings;
 }
 
+Json Writing::ids_of(std::span<const TokenId> tokens) {
+  Json ids = Json::array();
+  for (const TokenId token : tokens) ids.push_back(static_cast<std::int64_t>(token));
+  return ids;
+}
+
+Json Writing::ids_of(std::span<const DrawnToken> tokens) {
+  Json ids = Json::array();
+  for (const DrawnToken& token : tokens) ids.push_back(static_cast<std::int64_t>(token.id));
+  return ids;
+}
+
 std::string Writing::bytes_of(TokenId id) const {
   const Tokenizer& tokenizer = app_.tokenizer();
   return tokenizer.is_special(id) ? tokenizer.piece(id) : tokenizer.piece_bytes(id);

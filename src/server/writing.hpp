@@ -1,6 +1,8 @@
 // Texts on their way to a client: what its request asks for, and the answer as it comes.
 #pragma once
 
+#include <span>
+
 #include "server/app.hpp"
 
 namespace bantam::server {
@@ -11,6 +13,7 @@ struct Asked {
   bool stream = false;
   bool include_usage = false;
   bool logprobs = false;
+  bool token_ids = false;  ///< of prompts and texts, beside what they are
   bool is_answer = false;  ///< a grammar says what the answer is: no marks of thoughts and calls come
   std::vector<std::string> prompts = {};  ///< as texts, where the answer repeats them
 };
@@ -75,6 +78,9 @@ class Writing : public std::enable_shared_from_this<Writing> {
   [[nodiscard]] Json usage() const;
   /// llama.cpp's figures of a text.
   [[nodiscard]] static Json timings(const TextStats& stats);
+  /// The tokens of texts and prompts, as vLLM gives them.
+  [[nodiscard]] static Json ids_of(std::span<const TokenId> tokens);
+  [[nodiscard]] static Json ids_of(std::span<const DrawnToken> tokens);
   /// A token's text as bytes.
   [[nodiscard]] std::string bytes_of(TokenId id) const;
   /// {token, logprob, bytes, top_logprobs}, as OpenAI's chats have it.

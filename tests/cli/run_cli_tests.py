@@ -13,6 +13,7 @@ import run_facts
 import seq2seq_facts
 import serve_chat_facts
 import serve_facts
+import serve_grpc_facts
 import serve_guard_facts
 import serve_models_facts
 import serve_native_facts
@@ -21,7 +22,7 @@ import terminal_facts
 import tokenize_facts
 from harness import QUICK, Harness
 
-GROUPS = [general_facts, tokenize_facts, naming_facts, run_facts, serve_facts, serve_chat_facts, serve_guard_facts, serve_models_facts, serve_native_facts, serve_sockets_facts, terminal_facts, measure_facts, embed_facts, seq2seq_facts, compress_facts, foreign_facts, adapter_facts]
+GROUPS = [general_facts, tokenize_facts, naming_facts, run_facts, serve_facts, serve_chat_facts, serve_grpc_facts, serve_guard_facts, serve_models_facts, serve_native_facts, serve_sockets_facts, terminal_facts, measure_facts, embed_facts, seq2seq_facts, compress_facts, foreign_facts, adapter_facts]
 
 
 def main():

@@ -12,6 +12,7 @@ import pathlib
 import re
 import shlex
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
@@ -119,6 +120,15 @@ def the_program_runs(install):
     said = run(install.prefix / "bin/bantam", "run", install.models / "books4m", "-p", PROMPT, "-n", "8", "--seed", "7",
                cwd="/", env=install.environment)
     expect(len(said.split()) > 2, f"expected words, found {said!r}")
+
+
+def the_program_finds_its_module(install):
+    if not (install.build / "bantam-grpc.so").is_file():
+        return
+    # Nobody but the module finds that a port is taken.
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        said = run(install.prefix / "bin/bantam", "serve", install.models / "books4m", "--port", "0", "--grpc-port", taken.getsockname()[1], fails=True, cwd="/", env=install.environment)
+    expect("for gRPC to listen on" in said, f"expected the module to say that a port is taken, found {said!r}")
 
 
 def cxx_by_find_package(install):
@@ -275,7 +285,7 @@ def debian_packages(install):
     expect(not stray, f"found {stray[:5]} in packages")
 
 
-CHECKS = [nothing_names_its_place, the_program_runs, cxx_by_find_package, cxx_by_add_subdirectory, c_by_find_package,
+CHECKS = [nothing_names_its_place, the_program_runs, the_program_finds_its_module, cxx_by_find_package, cxx_by_add_subdirectory, c_by_find_package,
           versions_go_together, c_by_pkg_config, demo_builds_all_that_is_installed, python_says_what_is_missing, python_package,
           debian_packages]
 
