@@ -1,11 +1,14 @@
 // `bantam serve`: models behind HTTP.
 #include <csignal>
+#include <map>
+#include <mutex>
 
 #include "bantam/model/locate.hpp"
 #include "fit.hpp"
 #include "input.hpp"
 #include "memory_bound.hpp"
 #include "output.hpp"
+#include "planned.hpp"
 #include "server/server.hpp"
 #include "signals.hpp"
 #include "verbs.hpp"
@@ -174,6 +177,27 @@ server::LoadedModel load_with_draft(const std::string& path, const std::string& 
           .bytes = bytes};
 }
 
+/// What this machine reads and computes, measured when somebody wants to know it first: texts that run then are slower for that second.
+class MeasuredMachine {
+ public:
+  MeasuredMachine(int threads, std::string memory) : threads_(threads), memory_(std::move(memory)) {}
+  [[nodiscard]] Machine get(const Checkpoint& checkpoint, const std::string& path) {
+    const std::lock_guard lock(mutex_);
+    machine_.disk = disks_[path];
+    machine_ = measured(machine_, threads_, checkpoint);
+    disks_[path] = machine_.disk;
+    machine_.memory_bytes = bound_bytes(memory_);
+    return machine_;
+  }
+
+ private:
+  const int threads_;
+  const std::string memory_;
+  std::mutex mutex_;
+  Machine machine_ = {};
+  std::map<std::string, StreamingRate> disks_;
+};
+
 std::vector<server::ServedModel> served_models(const ServeOptions& o, const server::ModelOptions& each, bool has_choice) {
   std::vector<std::string> paths = o.models;
   const auto add = [&](const std::string& path) {
@@ -186,6 +210,7 @@ std::vector<server::ServedModel> served_models(const ServeOptions& o, const serv
   const std::int64_t base = taken_bytes();
   // As many ended texts are kept as run.
   const TextRoom texts{.context = o.context, .kv = o.kv, .sequences = 2 * o.parallel, .may_spill = true};
+  const auto machine = std::make_shared<MeasuredMachine>(each.threads, o.loading.memory);
   for (const std::string& path : paths) {
     server::ModelOptions options = each;
     LoadingOptions loading = o.loading;
@@ -214,7 +239,13 @@ std::vector<server::ServedModel> served_models(const ServeOptions& o, const serv
       const std::int64_t context = context_of(model, loading, texts.context);
       return server::LoadedModel{.model = std::move(model), .adapters = std::move(adapters), .memory = text, .context = context, .bytes = beside->bytes};
     };
-    served.push_back({.options = options, .path = file, .load = load});
+    const PlanAsked asked{.model = path, .name = options.name, .kv = o.kv, .context = o.context};
+    const auto plan = [machine, asked] {
+      Checkpoint checkpoint = open_outline(asked.model);
+      const Machine now = machine->get(checkpoint, asked.model);
+      return to_json(plan_of(asked, now, std::move(checkpoint)));
+    };
+    served.push_back({.options = options, .path = file, .load = load, .plan = plan});
   }
   return served;
 }

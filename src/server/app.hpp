@@ -152,6 +152,7 @@ void health(Models& models, const std::shared_ptr<Exchange>& exchange);
 void get_response(Models& models, const std::shared_ptr<Exchange>& exchange);
 void delete_response(Models& models, const std::shared_ptr<Exchange>& exchange);
 void list_models(Models& models, const std::shared_ptr<Exchange>& exchange);
+void plan(Models& models, const std::shared_ptr<Exchange>& exchange);
 void load_model(Models& models, const std::shared_ptr<Exchange>& exchange);
 void unload_model(Models& models, const std::shared_ptr<Exchange>& exchange);
 void reload_models(Models& models, const std::shared_ptr<Exchange>& exchange);

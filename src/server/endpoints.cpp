@@ -20,6 +20,7 @@ constexpr Endpoint endpoints[] = {
     {"POST", "/models/load", load_model},
     {"POST", "/models/unload", unload_model},
     {"POST", "/models/reload", reload_models},
+    {"GET", "/plan", plan, Endpoint::Kind::looks},
     {"GET", "/props", props},
     {"GET", "/slots", slots},
     {"GET", "/metrics", metrics},
@@ -171,7 +172,10 @@ std::optional<HttpReply> check_request(const ServerOptions& options, const HttpR
 
 void serve_request(Models& models, const Endpoint& endpoint, const std::shared_ptr<Exchange>& exchange, const Later& later) {
   answer_errors(models.common(), exchange, [&] {
-    if (const auto* serve = std::get_if<ServeWithoutModel>(&endpoint.serve)) return (*serve)(models, exchange);
+    if (const auto* serve = std::get_if<ServeWithoutModel>(&endpoint.serve)) {
+      if (endpoint.kind != Endpoint::Kind::looks) return (*serve)(models, exchange);
+      return later(endpoint.kind, [&models, exchange, serve] { answer_errors(models.common(), exchange, [&] { (*serve)(models, exchange); }); });
+    }
     Common& common = models.common();
     const HttpRequest& request = exchange->request();
     ModelWanted wanted;

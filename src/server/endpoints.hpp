@@ -20,6 +20,7 @@ struct Endpoint {
     plain,
     writes,    ///< texts, which a model without a head does not
     reads,     ///< texts at length, before it answers
+    looks,     ///< at length, and not with the model
   } kind = Kind::plain;
 };
 

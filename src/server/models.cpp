@@ -208,6 +208,15 @@ ModelState Models::state(std::string_view name) {
   return state_of(find(name));
 }
 
+Json Models::plan(std::string_view name) {
+  std::function<Json()> made;
+  {
+    const Lock lock(mutex_);
+    made = find(name).served.plan;
+  }
+  return made();
+}
+
 void Models::write_metrics(Exposition& out, std::string_view name) {
   const bool has_labels = common_.options.has_choice && name.empty();
   for (Entry& entry : entries_) {

@@ -62,6 +62,8 @@ class Models : public std::enable_shared_from_this<Models> {
   [[nodiscard]] std::vector<ModelState> states();
   /// One of them. Throws ApiError (404).
   [[nodiscard]] ModelState state(std::string_view name);
+  /// What ServedModel::plan says of one of them. Throws ApiError (404), and what that throws.
+  [[nodiscard]] Json plan(std::string_view name);
   /// Figures of all models, or of one, as there is one alone.
   void write_metrics(Exposition& out, std::string_view name = {});
   /// Those that texts are generated for or that wait for a model.

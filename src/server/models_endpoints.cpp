@@ -62,6 +62,10 @@ void list_models(Models& models, const std::shared_ptr<Exchange>& exchange) {
   common.answer(*exchange, json);
 }
 
+void plan(Models& models, const std::shared_ptr<Exchange>& exchange) {
+  models.common().answer(*exchange, models.plan(exchange->request().parameter("model").value_or("")));
+}
+
 void load_model(Models& models, const std::shared_ptr<Exchange>& exchange) {
   models.load(named_in(*exchange));
   models.common().answer(*exchange, Json{{"success", true}});

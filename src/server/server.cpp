@@ -89,7 +89,8 @@ int Server::run(std::vector<ServedModel> served, const std::function<void(std::s
     return refused;
   };
   const Later later = [&](Endpoint::Kind kind, std::function<void()> f) {
-    boost::asio::post(kind == Endpoint::Kind::reads ? readers : handlers, std::move(f));
+    const bool is_long = kind == Endpoint::Kind::reads || kind == Endpoint::Kind::looks;
+    boost::asio::post(is_long ? readers : handlers, std::move(f));
   };
   const auto handle = [&](std::shared_ptr<Exchange> from) {
     const Endpoint& endpoint = *find_endpoint(from->request());

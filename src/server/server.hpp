@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "bantam/session/scheduler.hpp"
+#include "io/json.hpp"
 #include "server/front.hpp"
 #include "server/grpc.hpp"
 #include "server/http.hpp"
@@ -50,6 +51,8 @@ struct ServedModel {
   /// Loads it beside models that may take so many bytes: nothing unless there is room for all of it beside them. Beside none what does not fit
   /// is read when it is wanted. Ends early where `keep_going` says no. Throws bantam::Error.
   std::function<std::optional<LoadedModel>(std::int64_t others, const std::function<bool()>& keep_going)> load;
+  /// Whether it fits and how fast it will be, as `bantam plan --json` says it. May take seconds. Throws bantam::Error.
+  std::function<Json()> plan;
 };
 
 struct ServerOptions {

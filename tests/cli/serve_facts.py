@@ -193,6 +193,11 @@ def facts_information(h, models):
         h.fact("/apply-template", "Tell me a story" in prompt and prompt.endswith("<|im_start|>assistant\n"), prompt)
         props = server.ask("/props").json
         h.fact("/props", props["total_slots"] == 4 and "chat_template" in props and props["bos_token"] == "<s>", props)
+        planned, plan = h.json("plan", h.gguf("stories260k"), "--read-gb-s", 10, "--int8-gop-s", 100), server.ask("/plan").json
+        of_shapes = ["architecture", "parameters", "bytes", "bytes_per_token", "fits", "context", "largest_context", "kv_bytes_per_token"]
+        h.equal("/plan", [plan[name] for name in of_shapes], [planned[name] for name in of_shapes])
+        h.fact("/plan has rates of this machine, and no paths", plan["generate_tok_s"] > 0 and plan["path"] == "stories260k-f32" and "/" not in plan["advice"][0]["command"], plan)
+        h.equal("/plan of another model", server.ask("/plan?model=other").status, 404)
         h.equal("/slots", [s["is_processing"] for s in server.ask("/slots").json], [False] * 4)
         metrics = server.ask("/metrics").body.decode()
         for name in ["llamacpp:prompt_tokens_total", "llamacpp:requests_processing", "vllm:num_requests_running", "vllm:time_to_first_token_seconds_bucket", "bantam:requests_rejected_total"]:

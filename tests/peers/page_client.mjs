@@ -112,8 +112,11 @@ await run({
   "the model is described": async () => {
     await page.click("nav [data-tab=about]");
     await page.waitForSelector("#about tr");
-    await look("about");
     assert.match(await page.$eval("#about", (node) => node.textContent), /n_ctx/);
+  },
+  "with what is planned of it": async () => {
+    await page.waitForFunction(() => /^fits in memory, about [\d.]+ tok\/s, up to \d+ tokens$/.test(document.getElementById("plan").textContent), {timeout: 60000});
+    await look("about");
   },
   "another model is chosen, with its status": async () => {
     const [first, other] = served(process.argv[3]);
@@ -123,6 +126,8 @@ await run({
     await page.select("#model", other);
     await page.waitForFunction((name) => document.getElementById("about").textContent.includes(name), {}, other);
     assert.doesNotMatch(await page.$eval("#about", (node) => node.textContent), /n_ctx/);
+    await page.waitForFunction(() => document.getElementById("plan").textContent.startsWith("fits in memory"), {timeout: 60000});
+    assert.deepEqual(await shown(), [first, `${other} (unloaded)`]);  // nobody loaded it to say so
     // The server answers again.
     page.removeAllListeners("request");
     await page.setRequestInterception(false);

@@ -241,10 +241,31 @@ async function readServer() {
     const isThere = !chosenOne.status || chosenOne.status.value === "loaded";
     const properties = isThere ? await (await ask(`/props?model=${encodeURIComponent(chosenOne.id)}`)).json() : {};
     by("about").replaceChildren(element("table", {}, element("tbody", {}, ...rows(chosenOne), ...rows(properties))));
+    if (!plans.has(chosenOne.id)) by("plan").textContent = "";
     by("state").textContent = "";
   } catch (error) {
     by("state").textContent = `The server does not answer: ${error.message}`;
   }
+}
+
+/** What `bantam plan` says of the model that is chosen: asked for where somebody looks, as the server measures the machine for it once. */
+const plans = new Map();
+async function readPlan() {
+  const model = by("model").value;
+  if (!model) return;
+  by("plan").textContent = "";
+  if (!plans.has(model)) {
+    const reply = await ask(`/plan?model=${encodeURIComponent(model)}`).catch(() => null);
+    const plan = await reply?.json().catch(() => null);
+    if (!reply?.ok || !plan) return;
+    plans.set(model, plan);
+  }
+  if (by("model").value !== model) return;
+  const plan = plans.get(model);
+  const parts = [plan.fits ? (plan.streamed_bytes_per_token > 0 ? "runs from its file" : "fits in memory") : "does not fit here"];
+  if (plan.fits && plan.generate_tok_s) parts.push(`about ${plan.generate_tok_s.toFixed(plan.generate_tok_s < 10 ? 1 : 0)} tok/s`);
+  if (plan.fits) parts.push(`up to ${plan.largest_context} tokens`);
+  by("plan").textContent = parts.join(", ");
 }
 
 const lookAtFigures = showFigures(by("figures"), ask, () => by("model").value);
@@ -253,7 +274,7 @@ for (const button of document.querySelectorAll("nav button")) {
     for (const tab of document.querySelectorAll(".tab")) tab.hidden = tab.id !== button.dataset.tab;
     for (const other of document.querySelectorAll("nav button")) other.classList.toggle("chosen", other === button);
     if (button.dataset.tab === "figures") lookAtFigures();
-    if (button.dataset.tab === "about") readServer();
+    if (button.dataset.tab === "about") readServer().then(readPlan);
   };
 }
 by("ask").onsubmit = send;
@@ -273,7 +294,7 @@ by("key").onchange = () => {
   remember();
   readServer();
 };
-by("model").onchange = readServer;
+by("model").onchange = () => readServer().then(readPlan);
 recall();
 showAll();
 readServer();

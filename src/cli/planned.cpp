@@ -1,0 +1,255 @@
+// Weighing a model on a machine.
+#include "planned.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "bantam/core/cpu.hpp"
+#include "bantam/io/file.hpp"
+#include "bantam/model/forward.hpp"
+#include "bantam/model/locate.hpp"
+#include "bantam/model/residency.hpp"
+#include "fit.hpp"
+#include "memory_bound.hpp"
+
+namespace bantam::cli {
+
+namespace {
+
+/// Shares of the machine's limits that models of real shapes were measured to reach (docs/numbers.md).
+constexpr double decode_share = 0.88, prompt_share = 0.55, prompt_share_of_experts = 0.42;
+/// A product of floats takes as long as so many of int8.
+constexpr double float_cost = 4;
+/// Activations, a pass's buffers and the program itself, as measured with models of 1 to 30 billion parameters.
+constexpr std::int64_t program_bytes = std::int64_t{192} << 20;
+
+StateBytes state_bytes_of(const ModelConfig& config, const std::string& kv) {
+  nn::SequenceState state = config.new_state(kv);
+  StateBytes bytes{.per_token = state.bytes_per_token(), .row = config.arch->causal ? 0 : row_bytes(config)};
+  if (const auto* recurrent = state.find<nn::RecurrentState>(); recurrent != nullptr) bytes.fixed = recurrent->least_bytes();
+  return bytes;
+}
+
+/// What it takes on average to read those of a token's experts that are not there: each is missed with the same probability. Few do not keep a
+/// drive busy: none takes less than one alone.
+double seconds_of_misses(std::int64_t used, double missed, double seconds_each, double seconds_alone) {
+  double seconds = 0, probability = std::pow(1 - missed, static_cast<double>(used));
+  for (std::int64_t count = 1; count <= used && missed < 1; ++count) {
+    probability *= missed / (1 - missed) * static_cast<double>(used - count + 1) / static_cast<double>(count);
+    seconds += probability * std::max(seconds_alone, static_cast<double>(count) * seconds_each);
+  }
+  return seconds;
+}
+
+/// What each layer of a model that streams asks for, in a pass of so many tokens.
+std::vector<LayerTime> layer_times(const Checkpoint& checkpoint, const Residency& residency, const Machine& m, std::int64_t tokens) {
+  const ModelConfig& config = checkpoint.config();
+  // One token is as long as its weights take to be read from memory, many are as long as their products.
+  const bool decodes = tokens == 1;
+  const double share = config.has_experts() ? prompt_share_of_experts : prompt_share;
+  const auto seconds = [&](const CheckpointTensor& tensor) {
+    if (decodes) return static_cast<double>(tensor.stored_bytes()) / (decode_share * 1e9 * m.read_gb_s);
+    const double cost = tensor.format().is_float ? float_cost : 1;
+    return tensor.is_matrix ? static_cast<double>(tokens) * 2 * cost * static_cast<double>(tensor.rows * tensor.columns) / (share * 1e9 * m.int8_gop_s) : 0;
+  };
+  std::vector<LayerTime> times(residency.layers.size());
+  for (const CheckpointTensor& tensor : checkpoint.tensors()) {
+    if (tensor.layer < 0 || tensor.is_drafting) continue;
+    LayerTime& time = times[static_cast<std::size_t>(tensor.layer)];
+    const double read = 1e-9 * static_cast<double>(tensor.stored_bytes()) / m.disk.gb_s;
+    if (tensor.expert < 0) {
+      time.arithmetic += seconds(tensor);
+      if (!residency.keeps(tensor)) time.read_ahead += read;
+      continue;
+    }
+    // Of all experts, which are as large; divided below.
+    time.late_arithmetic += seconds(tensor);
+    time.read_experts += read;
+  }
+  for (std::size_t i = 0; i < times.size(); ++i) {
+    LayerTime& time = times[i];
+    const std::int64_t experts = config.specs[i].experts, cached = residency.layers[i].cached_experts, used = config.router.used;
+    if (experts == 0) continue;
+    const double whole = time.read_experts, arithmetic = time.late_arithmetic * static_cast<double>(used) / static_cast<double>(experts);
+    // Those of a long prompt are all of them.
+    const double missed = cached == 0 ? 0 : decodes ? 1 - expert_hits(cached, experts) : static_cast<double>(experts - cached) / static_cast<double>(experts);
+    time.arithmetic += (1 - missed) * arithmetic;
+    time.late_arithmetic = missed * arithmetic;
+    time.read_experts = decodes ? seconds_of_misses(used, missed, whole / static_cast<double>(experts), m.disk.expert_seconds) : missed * whole;
+  }
+  return times;
+}
+
+/// One that does not fit whole runs from its file: what is left beside everything else is for what stays, slots and cached experts.
+void stream(Case& c, const Checkpoint& checkpoint, std::int64_t others, const Machine& m) {
+  if (others >= m.memory_bytes) return;
+  const Residency residency = residency_of(checkpoint, m.memory_bytes - others);
+  if (!residency.fits()) return;
+  c.fits = c.streams = true;
+  c.resident_bytes = others + residency.resident_bytes();
+  c.streamed_bytes = residency.streamed_layer_bytes + residency.missed_expert_bytes;
+  c.table_bytes = residency.table_bytes;
+  for (const Residency::Layer& layer : residency.layers) {
+    c.streamed_layers += layer.streams();
+    c.cached_experts += layer.cached_experts;
+  }
+  if (m.disk.gb_s == 0) {
+    c.generate_tok_s = c.prompt_tok_s = 0;
+    return;
+  }
+  double head = static_cast<double>(c.size.token_bytes) / (decode_share * 1e9 * m.read_gb_s);
+  std::vector<LayerTime> times = layer_times(checkpoint, residency, m, 1);
+  for (const LayerTime& time : times) head -= time.arithmetic + time.late_arithmetic;
+  c.timeline = timeline_of(times, std::max(0.0, head));
+  if (checkpoint.config().has_head) c.generate_tok_s = 1 / c.timeline.seconds;
+  times = layer_times(checkpoint, residency, m, Forward::largest_chunk);
+  c.prompt_tok_s = static_cast<double>(Forward::largest_chunk) / timeline_of(times, 0).seconds;
+}
+
+Case weigh(const Checkpoint& checkpoint, const std::string& format, const TextMemory& text, StateBytes state, std::int64_t context, const Machine& m) {
+  const ModelConfig& config = checkpoint.config();
+  const Footprint size = footprint_of(checkpoint);
+  Case c{.size = size, .format = format};
+  const std::int64_t others = program_bytes + state.of_text(context);
+  c.resident_bytes = size.bytes + others;
+  // At the beginning of a text; a token at the end of a long one reads its keys and values besides.
+  if (config.has_head) c.generate_tok_s = decode_share * 1e9 * m.read_gb_s / static_cast<double>(size.token_bytes);
+  const double share = config.has_experts() ? prompt_share_of_experts : prompt_share;
+  c.prompt_tok_s = share * 1e9 * m.int8_gop_s / (size.layer_operations + (float_cost - 1) * size.float_operations);
+  const std::int64_t least = residency_of(checkpoint, 0).least;
+  const auto divided = [&](std::int64_t tokens) { return divide(m.memory_bytes - program_bytes - state.row * tokens, size.bytes, least, text.bytes(tokens)); };
+  if (const auto division = divided(context)) {
+    const bool spills = division->texts > 0;
+    if (spills) c.stored_key_bytes = text.stored(context, division->texts);
+    c.fits = division->weights >= size.bytes;
+    if (c.fits && spills) c.resident_bytes = size.bytes + program_bytes + state.row * context + division->texts;
+    if (!c.fits) stream(c, checkpoint, spills ? program_bytes + state.row * context + division->texts : others, m);
+  }
+  // A longer one takes memory from weights, and has more of itself in a file, as long as the least of both is left.
+  std::int64_t none = config.context + 1;
+  while (c.largest_context + 1 < none) {
+    const std::int64_t middle = c.largest_context + (none - c.largest_context) / 2;
+    (divided(middle) ? c.largest_context : none) = middle;
+  }
+  return c;
+}
+
+/// Formats from the most exact to the smallest that are proposed.
+constexpr std::string_view proposals[] = {"i8.g32", "q6_k", "i4.g32", "i3.g64", "i2z.g64"};
+
+/// least: bytes of the smallest format that is proposed. room: for weights, so that all of them stay in memory.
+std::vector<Smaller> smaller_ones(const PlanAsked& o, const Checkpoint& checkpoint, const Case& c, std::int64_t least, std::int64_t room) {
+  std::vector<Smaller> ways;
+  const std::string command = message("bantam compress ", o.name, " -o small.bantam ");
+  const auto fit = [&](std::string_view purpose, std::int64_t bytes) {
+    if (bytes >= least) ways.push_back({purpose, bytes, message(command, "--fit ", bytes / 1'000'000, "MB")});
+  };
+  if (c.fits && !c.streams) {
+    fit("twice as fast", c.size.bytes / 2);
+    return ways;
+  }
+  fit("to fit whole", room);
+  std::int64_t of_experts = 0, fewest = std::numeric_limits<std::int64_t>::max();
+  for (const CheckpointTensor& tensor : checkpoint.tensors()) of_experts += tensor.expert >= 0 ? tensor.stored_bytes() : 0;
+  for (const LayerSpec& spec : checkpoint.config().specs) fewest = spec.is_sparse() ? std::min(fewest, spec.experts) : fewest;
+  if (of_experts == 0) return ways;
+  // In hundredths, rounded up. More than half of the experts is more than anybody reports to work.
+  const double share = std::ceil(100 * static_cast<double>(c.size.bytes - room) / static_cast<double>(of_experts)) / 100;
+  const bool leaves_enough = static_cast<double>(fewest) * (1 - share) >= static_cast<double>(checkpoint.config().router.used);
+  if (share > 0.5 || !leaves_enough) return ways;
+  const std::string format = o.format.empty() ? std::string() : message(" --format ", o.format);
+  ways.push_back({"to fit whole", c.size.bytes - static_cast<std::int64_t>(share * static_cast<double>(of_experts)), message(command, "--prune experts:", fixed(share, 2), format)});
+  return ways;
+}
+
+Json known(double rate) { return rate > 0 ? Json(rate) : Json(nullptr); }
+
+}  // namespace
+
+Machine measured(Machine m, int threads, const Checkpoint& checkpoint) {
+  if (m.read_gb_s == 0) m.read_gb_s = measure_read_gb_s(threads);
+  if (m.int8_gop_s == 0) m.int8_gop_s = measure_int8_gop_s(threads);
+  if (m.disk.gb_s == 0) m.disk = measure_streaming(checkpoint);
+  return m;
+}
+
+std::string command_of(const PlanAsked& asked, std::string_view format) {
+  return message("bantam compress ", asked.name, " -o small.bantam --method gptq --format ", format);
+}
+
+/// A config alone, or a folder with nothing else, is enough.
+Checkpoint open_outline(const std::string& name) {
+  if (name.ends_with(".json")) return Checkpoint::outline(name);
+  const std::filesystem::path path = find_model(name);
+  return path_kind(path) != PathKind::folder || has_weights(path) ? Checkpoint::open(path) : Checkpoint::outline(path);
+}
+
+Plan plan_of(PlanAsked asked, Machine machine, Checkpoint checkpoint) {
+  if (asked.name.empty()) asked.name = asked.model;
+  const ModelConfig& config = checkpoint.config();
+  const StateBytes state = state_bytes_of(config, asked.kv);
+  const TextMemory text(config, asked.kv);
+  const std::int64_t context = asked.context > 0 ? asked.context : std::min<std::int64_t>(config.context, 8192);
+  const auto as = [&](std::string_view format) { return weigh(outline_of(checkpoint, recipe::rtn(format)), std::string(format), text, state, context, machine); };
+  const Checkpoint stored = asked.format.empty() ? checkpoint : outline_of(checkpoint, recipe::rtn(asked.format));
+  const Case chosen = weigh(stored, asked.format, text, state, context, machine);
+  std::vector<Case> others;
+  for (const std::string_view format : proposals) {
+    Case other = as(format);
+    if (other.size.bytes < chosen.size.bytes) others.push_back(std::move(other));
+  }
+  const std::int64_t room = machine.memory_bytes - program_bytes - state.of_text(context);
+  std::vector<Smaller> smaller = smaller_ones(asked, stored, chosen, others.empty() ? chosen.size.bytes : others.back().size.bytes, room);
+  return {.asked = std::move(asked),
+          .machine = machine,
+          .checkpoint = std::move(checkpoint),
+          .context = context,
+          .state = state,
+          .chosen = chosen,
+          .others = std::move(others),
+          .smaller = std::move(smaller)};
+}
+
+Json to_json(const Plan& plan) {
+  const Case& c = plan.chosen;
+  const Machine& m = plan.machine;
+  const ModelConfig& config = plan.checkpoint.config();
+  Json advice = Json::array();
+  for (const Case& other : plan.others) {
+    advice.push_back({{"command", command_of(plan.asked, other.format)}, {"format", other.format}, {"bytes", other.size.bytes}, {"fits", other.fits}, {"streamed_bytes_per_token", other.streamed_bytes},
+                      {"generate_tok_s", known(other.generate_tok_s)}, {"prompt_tok_s", known(other.prompt_tok_s)}});
+  }
+  Json ways = Json::array();
+  for (const Smaller& way : plan.smaller) ways.push_back({{"for", std::string(way.purpose)}, {"bytes", way.bytes}, {"command", way.command}});
+  return {{"path", plan.asked.name},
+          {"architecture", std::string(config.arch->name)},
+          {"format", c.format.empty() ? Json(nullptr) : Json(c.format)},
+          {"parameters", c.size.parameters},
+          {"active_parameters", c.size.active_parameters},
+          {"bytes", c.size.bytes},
+          {"bytes_per_token", c.size.token_bytes},
+          {"bits_per_weight", c.size.bits_per_weight()},
+          {"fits", c.fits},
+          {"resident_bytes", c.resident_bytes},
+          {"streamed_bytes_per_token", c.streamed_bytes},
+          {"table_bytes", c.table_bytes},
+          {"streamed_layers", c.streamed_layers},
+          {"cached_experts", c.cached_experts},
+          {"stored_key_bytes", c.stored_key_bytes},
+          {"prompt_tok_s", known(c.prompt_tok_s)},
+          {"generate_tok_s", known(c.generate_tok_s)},
+          {"context", plan.context},
+          {"largest_context", c.largest_context},
+          {"kv_bytes_per_token", plan.state.per_token},
+          {"state_bytes", plan.state.fixed},
+          {"memory_bytes", m.memory_bytes},
+          {"disk_gb_s", m.disk.gb_s > 0 ? Json(m.disk.gb_s) : Json(nullptr)},
+          {"read_gb_s", m.read_gb_s},
+          {"int8_gop_s", m.int8_gop_s},
+          {"shares", {{"decode", decode_share}, {"prompt", prompt_share}, {"experts", prompt_share_of_experts}}},
+          {"advice", std::move(advice)},
+          {"smaller", std::move(ways)}};
+}
+
+}  // namespace bantam::cli
