@@ -87,7 +87,8 @@ def orderings():
 # llama.cpp's types beside bantam's recipes of the same layout, or of as many bits or fewer.
 PEERS = {"q4_0": "i4.g32 gptq", "iq4_nl": "iq4nl.g32 gptq",
          "q6_K": "q6k gptq", "q5_K": "q5k gptq", "q4_K": "q4k gptq", "q3_K": "q3k gptq", "q2_K": "q2k gptq",
-         "iq4_xs": "iq4xs.g32 gptq", "iq3_s": "q3k gptq", "iq3_xxs": "i3.g128 gptq", "iq2_s": "i2z.g64 gptq", "iq2_xs": "i2z.g128 gptq"}
+         "iq4_xs": "iq4xs.g32 gptq",
+         **{kind: f"{kind} gptq" for kind in ("iq3_s", "iq3_xxs", "iq2_s", "iq2_xs", "iq2_xxs", "iq1_m", "iq1_s")}}
 
 
 def run(command):
@@ -140,8 +141,9 @@ class Bench:
             arguments, calibrated = arguments_of(recipe)
             if calibrated:
                 arguments += ["--calibration", self.calibration(model), "--samples", 128, "--tokens", 256]
-            run([self.options.bantam, "compress", self.options.data / "models" / model, "-o", self.folder / "made.bantam", *arguments])
-            return self.folder / "made.bantam"
+            made = self.folder / ("made.gguf" if "_" in recipe.split()[0] else "made.bantam")  # some types are GGUF's alone
+            run([self.options.bantam, "compress", self.options.data / "models" / model, "-o", made, *arguments])
+            return made
         return self.measured(model, recipe, make)
 
     def peer(self, model, kind):

@@ -46,6 +46,12 @@ int print_formats(bool as_json) {
                : format.group == 0 ? "row"
                                    : message(format.group)});
   }
+  std::vector<std::string> gguf_alone;
+  json["gguf_formats"] = Json::array();
+  for (const FormatInfo& format : vector_formats()) {
+    json["gguf_formats"].push_back({{"name", std::string(format.name)}, {"bits_per_weight", format.bits_per_weight}, {"group", format.group}});
+    gguf_alone.push_back(message(format.name, " (", fixed(format.bits_per_weight, 3), ")"));
+  }
   std::vector<std::string> mixed;
   for (const Mix& mix : mixes()) mixed.emplace_back(mix.name);
   json["mixes"] = mixed;
@@ -53,7 +59,7 @@ int print_formats(bool as_json) {
     print_json(json);
     return 0;
   }
-  print(message(table.text(), "\nmixes of llama.cpp: ", joined(mixed), "\narchitectures:      ", joined(names), "\nkeys and values:    ", joined(kv_kinds()),
+  print(message(table.text(), "\nto GGUF alone:      ", joined(gguf_alone), "\nmixes of llama.cpp: ", joined(mixed), "\narchitectures:      ", joined(names), "\nkeys and values:    ", joined(kv_kinds()),
                 "\ntypes read:         ", joined(source_types()), "\n"));
   return 0;
 }

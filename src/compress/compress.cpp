@@ -227,7 +227,8 @@ class Run {
     }
     output.write_matrix(tensor, rounded.matrix);
     tracker_.formats.emplace_back(&format, tensor.rows * tensor.columns);
-    LayerReport report{tensor.name, std::string(format.name), rounded.relative_error, tensor.stored_bytes(), rounded.matrix.bytes()};
+    const std::int64_t bytes = target_ == Target::gguf ? stored_size(target_, tensor.rows, tensor.columns, format).bytes : rounded.matrix.bytes();
+    LayerReport report{tensor.name, std::string(format.name), rounded.relative_error, tensor.stored_bytes(), bytes};
     report.output_error = rounded.output_error;
     if (is_pruned(rounding_, tensor)) {
       const std::int64_t weights = tensor.rows * tensor.columns;

@@ -93,6 +93,7 @@ const FormatInfo& gguf_format(const CheckpointTensor& tensor, const FormatInfo& 
   constexpr std::pair<std::string_view, std::string_view> smaller_blocks[] = {
       {"q2_k", "q4_0"}, {"q3_k", "q4_0"}, {"q4_k", "q5_0"}, {"q5_k", "q5_1"}, {"q6_k", "q8_0"}, {"iq4_xs", "iq4_nl"}};
   const FormatInfo* fitting = &format;
+  if (format.vectors != nullptr && tensor.columns % type_of(format).block != 0) fitting = &find_format("iq4_nl");
   for (const auto& [from, to] : smaller_blocks) {
     if (tensor.columns % type_of(*fitting).block != 0 && fitting == &find_format(from)) fitting = &find_format(to);
   }

@@ -32,16 +32,19 @@ class NativeOutput : public Output {
 };
 
 bool holds(Target target, const FormatInfo& format) noexcept {
-  if (target == Target::native || format.is_float) return true;
   if (target == Target::gguf) return source_type_of(format) != nullptr;
+  if (format.vectors != nullptr) return false;
+  if (target == Target::native || format.is_float) return true;
   const PackedWriter* family = packed_writer(target);
   return family != nullptr && family->has(format);
 }
 
 std::string formats_of(Target target) {
   std::string names;
-  for (const FormatInfo& format : formats()) {
-    if (holds(target, format)) names += message(names.empty() ? "" : ", ", format.name);
+  for (const std::span<const FormatInfo> list : {formats(), vector_formats()}) {
+    for (const FormatInfo& format : list) {
+      if (holds(target, format)) names += message(names.empty() ? "" : ", ", format.name);
+    }
   }
   return names;
 }

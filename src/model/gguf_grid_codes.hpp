@@ -1,12 +1,13 @@
 // GGUF's types of 1 to 3 bits. Most look four or eight weights up at once, and formats that hold the same values need
 // more bits. Codes of Iq2, Iq3Xxs and Iq3S are numbered so that bits 0 to 2 are a digit of a grid, bit 3 the sign.
-// These types are read only: most rows of codes are on no grid.
+// Most rows of codes are on no grid: write() is for those of the format that `written` names, whose rows all are.
 #pragma once
 
+#include <algorithm>
 #include <bit>
 
 #include "model/gguf_codes.hpp"
-#include "model/gguf_grids.hpp"
+#include "quant/iq_grids.hpp"
 
 namespace bantam::inline v0::gguf {
 
@@ -31,6 +32,35 @@ void put_eight(std::int8_t* to, std::uint64_t digits, std::uint64_t signs) noexc
   return seven | (static_cast<unsigned>(std::popcount(seven)) & 1u) << 7;
 }
 
+/// The index of an entry, which the grid has.
+template <std::size_t Count>
+[[nodiscard]] unsigned index_in(const std::uint16_t (&entries)[Count], unsigned entry) noexcept {
+  const auto found = std::ranges::lower_bound(entries, entry);
+  BANTAM_ASSERT(found != std::end(entries) && *found == entry);
+  return static_cast<unsigned>(found - entries);
+}
+
+/// The digits of some codes, the first lowest.
+template <int Bits>
+[[nodiscard]] unsigned digits_of(const std::int8_t* codes, int count) noexcept {
+  unsigned digits = 0;
+  for (int i = 0; i < count; ++i) digits |= (code_at(codes, i) & ((1u << Bits) - 1)) << i * Bits;
+  return digits;
+}
+
+/// Bit i is that of weight i of eight, set where it is negative.
+[[nodiscard]] inline unsigned signs_of(const std::int8_t* codes) noexcept {
+  unsigned signs = 0;
+  for (int i = 0; i < 8; ++i) signs |= (code_at(codes, i) >> 3 & 1u) << i;
+  return signs;
+}
+
+/// What set_odd_scale made the scale of.
+[[nodiscard]] inline unsigned odd_scale(const GroupSide& side) noexcept { return static_cast<unsigned>(side.number) / 2; }
+
+/// Adds bits at `shift` of byte `i`.
+inline void add_bits(std::byte* p, int i, unsigned bits, int shift) noexcept { p[i] |= static_cast<std::byte>(bits << shift); }
+
 /// The scale of a group from its number n of 3 or 4 bits: an odd multiple of d. (ggml writes d (n + 0.5) / 4 for iq2,
 /// d (n + 0.5) / 2 for iq3_xxs; our levels are divided by 8 and 4 instead.)
 template <class F>
@@ -46,6 +76,7 @@ void set_odd_scale(GroupSide& side, float d, unsigned n) noexcept {
 /// d; for each 32 weights four bytes of indices, four times 7 signs and a scale of 4 bits.
 struct Iq2Xxs {
   using Format = Iq2<32>;
+  static constexpr std::string_view written = "iq2_xxs.g32";
   static constexpr int columns = 256, bytes = 66;
   static void read(const std::byte* p, std::int8_t* codes, GroupSide* sides) noexcept {
     for (int g = 0; g < 8; ++g) {
@@ -57,11 +88,24 @@ struct Iq2Xxs {
       set_odd_scale<Format>(sides[g], half_at(p), signs >> 28);
     }
   }
+  static void write(const std::int8_t* codes, const GroupSide* sides, std::byte* p) noexcept {
+    put_half(p, sides->unit);
+    for (int g = 0; g < 8; ++g) {
+      std::uint32_t signs = odd_scale(sides[g]) << 28;
+      for (int i = 0; i < 4; ++i) {
+        const std::int8_t* eight = codes + 32 * g + 8 * i;
+        put_byte(p + 2 + 8 * g, i, index_in(grid::iq2_xxs, digits_of<2>(eight, 8)));
+        signs |= (signs_of(eight) & 127u) << 7 * i;
+      }
+      bantam::detail::store_as(p + 6 + 8 * g, signs);
+    }
+  }
 };
 
 /// d, 32 times 9 bits of index and 7 signs, 16 scales of 4 bits.
 struct Iq2Xs {
   using Format = Iq2<16>;
+  static constexpr std::string_view written = "iq2_xs.g16";
   static constexpr int columns = 256, bytes = 74;
   static void read(const std::byte* p, std::int8_t* codes, GroupSide* sides) noexcept {
     for (int i = 0; i < 32; ++i) {
@@ -70,11 +114,20 @@ struct Iq2Xs {
     }
     for (int g = 0; g < 16; ++g) set_odd_scale<Format>(sides[g], half_at(p), nibble_at(p + 66, g));
   }
+  static void write(const std::int8_t* codes, const GroupSide* sides, std::byte* p) noexcept {
+    put_half(p, sides->unit);
+    for (int i = 0; i < 32; ++i) {
+      const unsigned index = index_in(grid::iq2_xs, digits_of<2>(codes + 8 * i, 8));
+      bantam::detail::store_as(p + 2 + 2 * i, static_cast<std::uint16_t>(index | signs_of(codes + 8 * i) << 9));
+    }
+    for (int i = 0; i < 8; ++i) put_byte(p + 66, i, odd_scale(sides[2 * i]) | odd_scale(sides[2 * i + 1]) << 4);
+  }
 };
 
 /// d, 32 low bytes of indices, 32 bytes of signs, 32 high pairs of indices, 16 scales of 4 bits.
 struct Iq2S {
   using Format = Iq2<16>;
+  static constexpr std::string_view written = "iq2_s.g16";
   static constexpr int columns = 256, bytes = 82;
   static void read(const std::byte* p, std::int8_t* codes, GroupSide* sides) noexcept {
     for (int i = 0; i < 32; ++i) {
@@ -83,11 +136,23 @@ struct Iq2S {
     }
     for (int g = 0; g < 16; ++g) set_odd_scale<Format>(sides[g], half_at(p), nibble_at(p + 74, g));
   }
+  static void write(const std::int8_t* codes, const GroupSide* sides, std::byte* p) noexcept {
+    put_half(p, sides->unit);
+    std::fill_n(p + 66, 8, std::byte{0});
+    for (int i = 0; i < 32; ++i) {
+      const unsigned index = index_in(grid::iq2_s, digits_of<2>(codes + 8 * i, 8));
+      put_byte(p + 2, i, index & 255u);
+      put_byte(p + 34, i, signs_of(codes + 8 * i));
+      add_bits(p + 66, i / 4, index >> 8, i % 4 * 2);
+    }
+    for (int i = 0; i < 8; ++i) put_byte(p + 74, i, odd_scale(sides[2 * i]) | odd_scale(sides[2 * i + 1]) << 4);
+  }
 };
 
 /// d, 64 bytes of indices, for each 32 weights four times 7 signs and a scale of 4 bits.
 struct Iq3Xxs {
   using Format = bantam::Iq3Xxs;
+  static constexpr std::string_view written = "iq3_xxs.g32";
   static constexpr int columns = 256, bytes = 98;
   static void read(const std::byte* p, std::int8_t* codes, GroupSide* sides) noexcept {
     for (int g = 0; g < 8; ++g) {
@@ -100,11 +165,21 @@ struct Iq3Xxs {
       set_odd_scale<Format>(sides[g], half_at(p), signs >> 28);
     }
   }
+  static void write(const std::int8_t* codes, const GroupSide* sides, std::byte* p) noexcept {
+    put_half(p, sides->unit);
+    for (int g = 0; g < 8; ++g) {
+      std::uint32_t signs = odd_scale(sides[g]) << 28;
+      for (int i = 0; i < 8; ++i) put_byte(p + 2 + 8 * g, i, index_in(grid::iq3_xxs, digits_of<3>(codes + 32 * g + 4 * i, 4)));
+      for (int i = 0; i < 4; ++i) signs |= (signs_of(codes + 32 * g + 8 * i) & 127u) << 7 * i;
+      bantam::detail::store_as(p + 66 + 4 * g, signs);
+    }
+  }
 };
 
 /// d, 64 low bytes of indices, 64 high bits, 32 bytes of signs, 8 scales of 4 bits.
 struct Iq3S {
   using Format = bantam::Iq3S;
+  static constexpr std::string_view written = "iq3_s.g32";
   static constexpr int columns = 256, bytes = 110;
   static void read(const std::byte* p, std::int8_t* codes, GroupSide* sides) noexcept {
     const auto entry = [&](int i) {
@@ -113,18 +188,37 @@ struct Iq3S {
     for (int i = 0; i < 32; ++i) put_eight<3>(codes + 8 * i, entry(2 * i) | entry(2 * i + 1) << 12, byte_at(p + 74, i));
     for (int g = 0; g < 8; ++g) set_odd_scale<Format>(sides[g], half_at(p), nibble_at(p + 106, g));
   }
+  static void write(const std::int8_t* codes, const GroupSide* sides, std::byte* p) noexcept {
+    put_half(p, sides->unit);
+    std::fill_n(p + 66, 8, std::byte{0});
+    for (int i = 0; i < 64; ++i) {
+      const unsigned index = index_in(grid::iq3_s, digits_of<3>(codes + 4 * i, 4));
+      put_byte(p + 2, i, index & 255u);
+      add_bits(p + 66, i / 8, index >> 8, i % 8);
+    }
+    for (int i = 0; i < 32; ++i) put_byte(p + 74, i, signs_of(codes + 8 * i));
+    for (int i = 0; i < 4; ++i) put_byte(p + 106, i, odd_scale(sides[2 * i]) | odd_scale(sides[2 * i + 1]) << 4);
+  }
 };
 
 /// Eight weights of iq1: an eighth more, or less, than the -1, 0 and 1 of the grid.
 inline void put_ternary_eighths(std::int8_t* to, unsigned digits, bool less) noexcept {
-  // -7, 1, 9 and -9, -1, 7 among the levels of Iq2.
-  static constexpr std::int8_t codes[2][3] = {{12, 3, 5}, {13, 11, 4}};
-  for (int i = 0; i < 8; ++i) to[i] = codes[less][digits >> 2 * i & 3u];
+  for (int i = 0; i < 8; ++i) to[i] = grid::ternary_codes[less][digits >> 2 * i & 3u];
+}
+
+[[nodiscard]] inline bool is_less(const std::int8_t* codes) noexcept { return std::ranges::find(grid::ternary_codes[1], *codes) != std::end(grid::ternary_codes[1]); }
+
+[[nodiscard]] inline unsigned ternary_digits(const std::int8_t* codes) noexcept {
+  const auto& of = grid::ternary_codes[is_less(codes)];
+  unsigned digits = 0;
+  for (int i = 0; i < 8; ++i) digits |= static_cast<unsigned>(std::ranges::find(of, codes[i]) - of) << 2 * i;
+  return digits;
 }
 
 /// d, 32 low bytes of indices; for each 32 weights four times 3 high bits, a scale of 3 bits, and whether it is less.
 struct Iq1S {
   using Format = Iq2<32>;
+  static constexpr std::string_view written = "iq1_s.g32";
   static constexpr int columns = 256, bytes = 50;
   static void read(const std::byte* p, std::int8_t* codes, GroupSide* sides) noexcept {
     for (int g = 0; g < 8; ++g) {
@@ -136,11 +230,24 @@ struct Iq1S {
       set_odd_scale<Format>(sides[g], half_at(p), word >> 12 & 7u);
     }
   }
+  static void write(const std::int8_t* codes, const GroupSide* sides, std::byte* p) noexcept {
+    put_half(p, sides->unit);
+    for (int g = 0; g < 8; ++g) {
+      unsigned word = odd_scale(sides[g]) << 12 | static_cast<unsigned>(is_less(codes + 32 * g)) << 15;
+      for (int i = 0; i < 4; ++i) {
+        const unsigned index = index_in(grid::iq1_s, ternary_digits(codes + 32 * g + 8 * i));
+        put_byte(p + 2, 4 * g + i, index & 255u);
+        word |= index >> 8 << 3 * i;
+      }
+      bantam::detail::store_as(p + 34 + 2 * g, static_cast<std::uint16_t>(word));
+    }
+  }
 };
 
 /// 32 low bytes of indices; 32 times 3 high bits, and whether it is less; four times four scales of 3 bits and 4 of d.
 struct Iq1M {
   using Format = Iq2<16>;
+  static constexpr std::string_view written = "iq1_m.g16";
   static constexpr int columns = 256, bytes = 56;
   static void read(const std::byte* p, std::int8_t* codes, GroupSide* sides) noexcept {
     for (int i = 0; i < 32; ++i) {
@@ -152,6 +259,20 @@ struct Iq1M {
     for (int i = 0; i < 4; ++i) d |= word(i) >> 12 << 4 * i;
     const auto unit = float(f16::from_bits(static_cast<std::uint16_t>(d)));
     for (int g = 0; g < 16; ++g) set_odd_scale<Format>(sides[g], unit, word(g / 4) >> g % 4 * 3 & 7u);
+  }
+  static void write(const std::int8_t* codes, const GroupSide* sides, std::byte* p) noexcept {
+    std::fill_n(p + 32, 24, std::byte{0});
+    for (int i = 0; i < 32; ++i) {
+      const unsigned index = index_in(grid::iq1_s, ternary_digits(codes + 8 * i));
+      put_byte(p, i, index & 255u);
+      add_bits(p + 32, i / 2, index >> 8 | static_cast<unsigned>(is_less(codes + 8 * i)) << 3, i % 2 * 4);
+    }
+    const unsigned d = f16(sides->unit).bits;
+    for (int i = 0; i < 4; ++i) {
+      unsigned word = (d >> 4 * i & 15u) << 12;
+      for (int g = 0; g < 4; ++g) word |= odd_scale(sides[4 * i + g]) << 3 * g;
+      bantam::detail::store_as(p + 48 + 2 * i, static_cast<std::uint16_t>(word));
+    }
   }
 };
 

@@ -1,6 +1,7 @@
 // The list of element types of safetensors and GGUF files.
 #include "bantam/model/source_type.hpp"
 
+#include <algorithm>
 #include <array>
 
 #include "bantam/core/message.hpp"
@@ -41,18 +42,28 @@ void read_decoded(const std::byte* row, std::span<float> out) {
   }
 }
 
+const FormatInfo& vector_format(std::string_view name) noexcept {
+  const auto found = std::ranges::find(vector_formats(), name, &FormatInfo::name);
+  BANTAM_ASSERT(found != vector_formats().end());
+  return *found;
+}
+
 template <class Block>
-constexpr SourceType blocks(std::string_view name) {
+SourceType blocks(std::string_view name) {
   SourceType type{name, Block::columns, Block::bytes, &format_info<typename Block::Format>(), read_decoded<Block>,
-                  read_codes<Block>, nullptr};
-  if constexpr (requires { Block::write; }) type.write_codes = write_codes<Block>;
+                  read_codes<Block>, nullptr, nullptr};
+  if constexpr (requires { Block::write; }) {
+    type.write_codes = write_codes<Block>;
+    type.written = type.format;
+  }
+  if constexpr (requires { Block::written; }) type.written = &vector_format(Block::written);
   return type;
 }
 
 const std::array all{
-    SourceType{"F32", 1, 4, &format_info<F32Format>(), read_floats<float>, nullptr, nullptr},
-    SourceType{"F16", 1, 2, &format_info<F16Format>(), read_floats<f16>, nullptr, nullptr},
-    SourceType{"BF16", 1, 2, &format_info<BF16Format>(), read_floats<bf16>, nullptr, nullptr},
+    SourceType{"F32", 1, 4, &format_info<F32Format>(), read_floats<float>, nullptr, nullptr, &format_info<F32Format>()},
+    SourceType{"F16", 1, 2, &format_info<F16Format>(), read_floats<f16>, nullptr, nullptr, &format_info<F16Format>()},
+    SourceType{"BF16", 1, 2, &format_info<BF16Format>(), read_floats<bf16>, nullptr, nullptr, &format_info<BF16Format>()},
     blocks<gguf::Q8_0>("Q8_0"),
     blocks<gguf::Q5_0>("Q5_0"),
     blocks<gguf::Q5_1>("Q5_1"),
@@ -90,7 +101,7 @@ const SourceType* find_source_type(std::string_view name) noexcept {
 
 const SourceType* source_type_of(const FormatInfo& format) noexcept {
   for (const SourceType& type : all) {
-    if (type.format == &format && type.can_be_written()) return &type;
+    if (type.written == &format) return &type;
   }
   return nullptr;
 }

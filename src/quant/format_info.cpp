@@ -55,7 +55,8 @@ constexpr Alias usual[] = {{"i8", "i8.g32"},     {"i5", "i5.g32"},       {"i5m",
                            {"iq4xs", "iq4xs.g32"}, {"mxfp4", "mxfp4.g32"}, {"i3", "i3.g32"}, {"i3z", "i3z.g32"},
                            {"i2z", "i2z.g32"},   {"q6k", "q6k.g16"},     {"q5k", "q5k.g32"}, {"q4k", "q4k.g32"},
                            {"q3k", "q3k.g16"},   {"q2k", "q2k.g16"},       {"iq3s", "iq3s.g32"}, {"iq3xxs", "iq3xxs.g32"},
-                           {"iq2", "iq2.g32"},   {"i8s", "i8s.g64"},     {"i4s", "i4s.g64"}, {"i4b", "i4b.g128"}};
+                           {"iq2", "iq2.g32"},   {"iq3_s", "iq3_s.g32"}, {"iq3_xxs", "iq3_xxs.g32"}, {"iq2_s", "iq2_s.g16"}, {"iq2_xs", "iq2_xs.g16"}, {"iq2_xxs", "iq2_xxs.g32"},
+                           {"iq1_m", "iq1_m.g16"}, {"iq1_s", "iq1_s.g32"}, {"i8s", "i8s.g64"},     {"i4s", "i4s.g64"}, {"i4b", "i4b.g128"}};
 
 template <std::size_t N>
 std::string_view translate(std::string_view name, const Alias (&table)[N]) {
@@ -66,8 +67,10 @@ std::string_view translate(std::string_view name, const Alias (&table)[N]) {
 }
 
 const FormatInfo* exact(std::string_view name) {
-  for (const FormatInfo& info : all) {
-    if (info.name == name) return &info;
+  for (const std::span<const FormatInfo> list : {std::span<const FormatInfo>(all), vector_formats()}) {
+    for (const FormatInfo& info : list) {
+      if (info.name == name) return &info;
+    }
   }
   return nullptr;
 }
@@ -78,6 +81,7 @@ std::vector<std::string_view> all_names() {
   for (const Alias& alias : usual) names.push_back(alias.from);
   for (const Alias& alias : aliases) names.push_back(alias.from);
   for (const FormatInfo& info : all) names.push_back(info.name);
+  for (const FormatInfo& info : vector_formats()) names.push_back(info.name);
   return names;
 }
 

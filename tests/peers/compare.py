@@ -26,7 +26,7 @@ TIE = 0.15
 READ_ONLY = ["iq2_xxs", "iq2_xs", "iq3_xxs", "iq3_s", "tq2_0"]
 # Formats of the files that bantam writes, where rows of the models are whole blocks of them. (stories260k has rows of 172:
 # they are kept in f16, for which llama.cpp rounds activations to f16 as well.)
-WRITTEN = {"stories260k": ["f32"], "babyllama105": ["q8_0", "q4_0", "q5_1", "iq4_nl"], "books4m": ["f16", "q8_0", "q4_0", "q4_k", "q6_k"]}
+WRITTEN = {"stories260k": ["f32"], "babyllama105": ["q8_0", "q4_0", "q5_1", "iq4_nl"], "books4m": ["f16", "q8_0", "q4_0", "q4_k", "q6_k", "iq3_s", "iq3_xxs", "iq2_s", "iq2_xs", "iq2_xxs", "iq1_m", "iq1_s"]}
 
 # Parts to take out of books4m before it is written, in f32.
 PRUNED = [["hidden:0.25"], ["layers:1", "heads:0.5", "channels:0.25", "hidden:0.25"]]

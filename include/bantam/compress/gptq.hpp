@@ -48,6 +48,8 @@ struct GptqResult {
   double damping = 0;
 };
 
+/// Formats whose codes come in vectors (FormatInfo::vectors) have all codes of one chosen together, in the metric of what they cost when
+/// later columns make up for it.
 /// Rounds a matrix (rows, columns) to a format so that W x changes least over the inputs of H. On all cores:
 /// rows columns^2 (1 + sweeps) + columns^3 / 3 multiply-adds. Inputs that were always zero get weights of zero. Throws
 /// invalid_argument when shapes do not fit, the format holds floats, or weights are not finite; corrupt when no damping

@@ -20,7 +20,7 @@ struct NearestOptions {
 /// invalid_argument when shapes do not fit, the format holds floats, or weights are not finite.
 [[nodiscard]] WeightMatrix nearest(TensorView<const float, 2> weights, const FormatInfo& format, const NearestOptions& options = {});
 
-/// One row of them, finite, into codes and scales that format.store_codes takes.
+/// One row of them, finite and whole vectors, into codes and scales that format.store_codes takes.
 void round_row(std::span<const float> row, const FormatInfo& format, const NearestOptions& options, RowCodes& codes);
 
 /// HQQ (Badri and Shaji 2023): scales span the range of each group; the minimum, a number that need not be a code, is fitted
@@ -28,6 +28,8 @@ void round_row(std::span<const float> row, const FormatInfo& format, const Neare
 /// zero point is a whole number of steps, which leaves nothing to fit, and k-quants share the unit of their minimums and are
 /// fitted by least squares as they are (with HQQ they lost: docs/numbers.md). Throws as nearest does, and for other formats.
 [[nodiscard]] WeightMatrix hqq(TensorView<const float, 2> weights, const FormatInfo& format);
+/// Throws invalid_argument where a format's codes come in vectors (FormatInfo::vectors) that such rows end in the midst of.
+void check_vectors(const FormatInfo& format, std::int64_t columns);
 /// Throws invalid_argument unless above 50 and at most 100.
 void check_percentile(double percentile);
 /// Throws invalid_argument, naming those that do, where a format does not suit HQQ.

@@ -3,6 +3,7 @@
 
 #include "bantam/kernels/attention.hpp"
 #include "bantam/kernels/matmul.hpp"
+#include "bantam/kernels/nearest_point.hpp"
 #include "bantam/kernels/recurrence.hpp"
 #include "bantam/kernels/table.hpp"
 
@@ -74,6 +75,7 @@ constexpr KernelTable make_table(FormatList<F...>) {
       .sum_rows = sum_rows<A>,
       .decay_row = decay_row<A>,
       .convolve = convolve<A>,
+      .nearest_point = nearest_point<A>,
       .attend_merge = attend_merge<A>,
       .attend_finish = attend_finish<A>,
       .int8_rate = int8_rate<A>,

@@ -52,6 +52,7 @@ struct KernelTable {
   void (*sum_rows)(const RowSums& sums) noexcept;
   void (*decay_row)(const float* x, const float* decays, float at, float* out, std::int64_t n) noexcept;
   void (*convolve)(const Convolution& convolution, std::int64_t begin, std::int64_t end) noexcept;
+  int (*nearest_point)(const PointSearch& search) noexcept;
   void (*attend_merge)(AttentionState& state, float* out, const AttentionState& next, const float* next_out,
                        std::int64_t head_dim) noexcept;
   void (*attend_finish)(const AttentionState& state, float* out, std::int64_t head_dim) noexcept;

@@ -20,10 +20,13 @@ struct SourceType {
   void (*read_row)(const std::byte* row, std::span<float> out);
   /// Blocks of a row as codes of `format`, a multiple of `block` columns of them; null where read_row loses nothing.
   void (*read_codes)(const std::byte* blocks, std::int64_t columns, std::int8_t* codes, GroupSide* sides) noexcept;
-  /// The other way round; null with read_codes, and where the format holds values that the type does not.
+  /// The other way round, for codes that blocks of the type hold; null with read_codes, and for types that are read only.
   void (*write_codes)(const std::int8_t* codes, const GroupSide* sides, std::int64_t columns, std::byte* blocks) noexcept;
+  /// The format all of whose rows are rows of the type: `format`, one of vector_formats(), or none.
+  const FormatInfo* written;
 
-  [[nodiscard]] bool can_be_written() const noexcept { return read_codes == nullptr || write_codes != nullptr; }
+  /// Whether it holds all that `format` does.
+  [[nodiscard]] bool can_be_written() const noexcept { return written == format; }
   [[nodiscard]] std::int64_t row_bytes(std::int64_t columns) const noexcept { return columns / block * block_bytes; }
 };
 

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "bantam/quant/grid.hpp"
+#include "bantam/quant/vector_codes.hpp"
 
 namespace bantam::inline v0 {
 
@@ -43,6 +44,8 @@ struct FormatInfo {
   float (*decode_code)(int code, const GroupSide& side) noexcept;
   /// The nearest scale that a group can have; null where groups do not choose theirs freely and alone.
   float (*stored_scale)(float scale) noexcept;
+  /// Where codes are chosen some columns at a time, in place of round_to_grid; else null.
+  const VectorCodes* vectors;
   /// Of formats outside the list, and of all without the library; null: every KernelTable has them.
   const FormatKernels* own_kernels;
 };
@@ -50,6 +53,9 @@ struct FormatInfo {
 #if !defined(BANTAM_HEADER_ONLY)  // a list that knows every format compiles every format
 /// All formats, in list order.
 [[nodiscard]] std::span<const FormatInfo> formats() noexcept;
+/// GGUF's types of 1 to 3 bits that look vectors of weights up in grids, to be written: "iq2_xxs.g32". Files of theirs need fewer bits than
+/// the formats that hold their values in memory, whose kernels, layout and number they have here.
+[[nodiscard]] std::span<const FormatInfo> vector_formats() noexcept;
 
 /// By name, case ignored: the full name ("i4.g64"), a family with its usual group ("i4", "int4", "q4", "nf4") or with
 /// the group given apart, and GGUF's names of equal formats ("q4_0", "q8_0", "q4_1"). group -1 means the usual one,

@@ -34,6 +34,8 @@ struct vec<generic> {
   static BANTAM_INLINE I max(I a, I b) { return a > b ? a : b; }
   static BANTAM_INLINE F min(F a, F b) { return a < b ? a : b; }
   static BANTAM_INLINE F abs(F a) { return __builtin_fabsf(a); }
+  /// x where a < b, else y.
+  static BANTAM_INLINE F pick_less(F a, F b, F x, F y) { return a < b ? x : y; }
   static BANTAM_INLINE F to_float(I a) { return static_cast<float>(a); }
   static BANTAM_INLINE I to_int(F a) { return static_cast<std::int32_t>(__builtin_nearbyintf(a)); }
   static BANTAM_INLINE F as_float(I a) { return __builtin_bit_cast(float, a); }
@@ -99,6 +101,7 @@ struct xsimd_vec {
   static BANTAM_INLINE I max(I a, I b) { return xsimd::max(a, b); }
   static BANTAM_INLINE F min(F a, F b) { return xsimd::min(a, b); }
   static BANTAM_INLINE F abs(F a) { return xsimd::abs(a); }
+  static BANTAM_INLINE F pick_less(F a, F b, F x, F y) { return xsimd::select(a < b, x, y); }
   static BANTAM_INLINE F to_float(I a) { return xsimd::to_float(a); }
   /// Rounds to nearest, ties to even.
   static BANTAM_INLINE I to_int(F a) { return xsimd::nearbyint_as_int(a); }

@@ -8,6 +8,7 @@
 
 #include "bantam/calibrate/product.hpp"
 #include "bantam/compress/descent.hpp"
+#include "bantam/compress/vector_metric.hpp"
 #include "bantam/core/once.hpp"
 #include "bantam/core/parallel.hpp"
 
@@ -31,6 +32,7 @@ struct Part {
   std::int64_t first, size;         ///< columns of the row
   RowCodes& row;
   const std::uint8_t* removed;      ///< of each column, or null
+  std::span<const VectorMetric> metrics;  ///< of vectors of columns, where codes come in them
   std::array<float, block> slopes;  ///< (E H) of each column, kept up to date
   std::array<float, block> values = {};
   double gain = 0;
@@ -62,6 +64,40 @@ struct Part {
     return changed;
   }
 
+  /// The same for vectors of codes: where all of one were to be is their values and H^-1 of their slopes further on, H theirs alone.
+  bool move_vectors() noexcept {
+    constexpr std::size_t most = VectorMetric::most_columns;
+    const auto n = static_cast<std::size_t>(format.vectors->columns);
+    bool changed = false;
+    for (std::size_t first_of = 0; first_of < static_cast<std::size_t>(size); first_of += n) {
+      const VectorMetric& metric = metrics[first_of / n];
+      std::array<float, most> target, step;
+      std::copy_n(&slopes[first_of], n, target.data());
+      solve(metric, target.data(), static_cast<int>(n));
+      for (std::size_t i = 0; i < n; ++i) target[i] += values[first_of + i];
+      const GroupSide& of = side(static_cast<std::int64_t>(first_of));
+      std::array<std::int8_t, most> next;
+      format.vectors->round(target.data(), metric, of, next.data());
+      double less = 0;
+      for (std::size_t i = 0; i < n; ++i) step[i] = format.decode_code(next[i], of) - values[first_of + i];
+      for (std::size_t i = 0; i < n; ++i) {
+        double curvature = 0;
+        for (std::size_t k = 0; k < n; ++k) curvature += static_cast<double>(h[first_of + i][first_of + k]) * static_cast<double>(step[k]);
+        less += static_cast<double>(step[i]) * (2.0 * static_cast<double>(slopes[first_of + i]) - curvature);
+      }
+      if (!(less > 0)) continue;  // the same, or as far from both
+      gain += less;
+      for (std::size_t i = 0; i < n; ++i) {
+        if (step[i] == 0) continue;
+        code(static_cast<std::int64_t>(first_of + i)) = next[i];
+        values[first_of + i] += step[i];
+        for (std::size_t k = 0; k < block; ++k) slopes[k] -= step[i] * h[first_of + i][k];
+      }
+      changed = true;
+    }
+    return changed;
+  }
+
   /// The scale of the group from `begin` on to its own optimum, as it can be stored.
   void move_scale(std::int64_t begin) noexcept {
     GroupSide& of = side(begin);
@@ -81,12 +117,18 @@ struct Part {
       curvature += static_cast<double>(levels[k]) * static_cast<double>(weighed[k]);
     }
     if (!(curvature > 0)) return;
-    const float next = format.stored_scale(of.scale + static_cast<float>(slope / curvature));
-    const float step = next - of.scale;
+    GroupSide next = of;
+    const float wanted = of.scale + static_cast<float>(slope / curvature);
+    if (format.vectors != nullptr) {
+      format.vectors->move_scale(next, wanted);
+    } else {
+      next.scale = format.stored_scale(wanted);
+    }
+    const float step = next.scale - of.scale;
     const double less = static_cast<double>(step) * (2 * slope - static_cast<double>(step) * curvature);
-    if (!(less > 0) || !(next * of.scale > 0)) return;
+    if (!(less > 0) || !(next.scale * of.scale > 0)) return;
     gain += less;
-    of.scale = next;
+    of = next;
     for (std::size_t k = 0; k < block; ++k) slopes[k] -= step * weighed[k];
     for (std::int64_t c = begin; c < end; ++c) values[static_cast<std::size_t>(c)] = decoded(c);
   }
@@ -96,17 +138,28 @@ struct Part {
     for (std::int64_t c = 0; c < size; ++c) values[static_cast<std::size_t>(c)] = decoded(c);
     const std::array<float, block> before = values;
     bool any = false;
-    for (int round = 0; round < rounds; ++round) {
-      const bool changed = move_codes();
+    // A search for a vector takes so long that it waits for what the other blocks have to say: more rounds gained nothing.
+    for (int round = 0; round < (format.vectors != nullptr ? 1 : rounds); ++round) {
+      const bool changed = format.vectors != nullptr ? move_vectors() : move_codes();
       any |= changed;
       if (round > 0 && !changed) break;
-      if (format.stored_scale == nullptr) continue;
+      if (format.stored_scale == nullptr && format.vectors == nullptr) continue;
       for (std::int64_t c = 0; c < size; c += format.group) move_scale(c);
     }
     for (std::size_t i = 0; i < moved.size(); ++i) moved[i] = values[i] - before[i];
     return any;
   }
 };
+
+/// The metric of some columns of a block.
+BANTAM_ONCE VectorMetric moments_of(const Moments& h, std::int64_t first, int n) {
+  std::array<double, VectorMetric::most_columns * VectorMetric::most_columns> moments{};
+  for (std::size_t i = 0; i < static_cast<std::size_t>(n * n); ++i) {
+    const auto width = static_cast<std::size_t>(n), from = static_cast<std::size_t>(first);
+    moments[i] = static_cast<double>(h[from + i / width][from + i % width]);
+  }
+  return metric_of_moments(moments, n);
+}
 
 }  // namespace detail::descent
 
@@ -130,12 +183,14 @@ BANTAM_ONCE double descend(const Tensor<float, 2>& errors, const Tensor<float, 2
       const std::int64_t size = std::min<std::int64_t>(block, columns - first);
       *near = {};
       for (std::int64_t i = 0; i < size; ++i) std::copy_n(&h(first + i, first), size, (*near)[static_cast<std::size_t>(i)].data());
+      std::vector<VectorMetric> metrics;
+      for (std::int64_t i = 0; format.vectors != nullptr && i < size; i += format.vectors->columns) metrics.push_back(moments_of(*near, i, format.vectors->columns));
       Tensor<float, 2> moved({count, size});
       parallel_for(count, 16, [&](Range range) {
         for (std::int64_t row = range.begin; row < range.end; ++row) {
           const auto r = static_cast<std::size_t>(row);
           const std::uint8_t* const of_row = removed.size() > 0 ? &removed(row, first) : nullptr;
-          Part part{.format = format, .h = *near, .first = first, .size = size, .row = rows[r], .removed = of_row, .slopes = {}};
+          Part part{.format = format, .h = *near, .first = first, .size = size, .row = rows[r], .removed = of_row, .metrics = metrics, .slopes = {}};
           for (std::int64_t i = 0; i < size; i += width) {
             std::copy_n(&slopes((first + i) / width, row, 0), std::min(width, size - i), &part.slopes[static_cast<std::size_t>(i)]);
           }

@@ -10,6 +10,8 @@
 #include "bantam/compress/descent.hpp"
 #include "bantam/compress/gptq.hpp"
 #include "bantam/compress/impl/inverse_factor.hpp"
+#include "bantam/compress/nearest.hpp"
+#include "bantam/compress/vector_metric.hpp"
 #include "bantam/core/once.hpp"
 #include "bantam/core/parallel.hpp"
 #include "bantam/prune/smallest.hpp"
@@ -39,14 +41,18 @@ class Run {
     }
     importance_.resize(static_cast<std::size_t>(columns_));
     std::iota(order_.begin(), order_.end(), 0);
-    const auto larger = [&](std::int64_t a, std::int64_t b) { return hessian(a, a) > hessian(b, b); };
+    const auto largest_in = [&](std::int64_t first, std::int64_t width) {
+      float found = 0;
+      for (std::int64_t c = first; c < std::min(first + width, columns_); ++c) found = std::max(found, hessian(c, c));
+      return found;
+    };
+    // Columns of a vector stay together.
+    vector_ = format.vectors != nullptr ? format.vectors->columns : 1;
+    const auto larger = [&](std::int64_t a, std::int64_t b) { return largest_in(a / vector_ * vector_, vector_) > largest_in(b / vector_ * vector_, vector_); };
     if (kind_ == ColumnOrder::activation) std::ranges::stable_sort(order_, larger);
     if (kind_ == ColumnOrder::group) {
-      std::vector<float> largest(static_cast<std::size_t>(div_up(columns_, unit_)), 0.0f);
-      for (std::int64_t c = 0; c < columns_; ++c) {
-        float& of_unit = largest[static_cast<std::size_t>(c / unit_)];
-        of_unit = std::max(of_unit, hessian(c, c));
-      }
+      std::vector<float> largest;
+      for (std::int64_t c = 0; c < columns_; c += unit_) largest.push_back(largest_in(c, unit_));
       std::ranges::stable_sort(order_, [&](std::int64_t a, std::int64_t b) {
         const float x = largest[static_cast<std::size_t>(a / unit_)];
         const float y = largest[static_cast<std::size_t>(b / unit_)];
@@ -79,6 +85,10 @@ class Run {
     for (std::int64_t begin = 0; begin < columns_; begin += width) {
       const std::int64_t end = std::min(begin + width, columns_);
       if (zeros_.choose.any() && pattern == 0) choose_block(begin, end);
+      metrics_.clear();
+      for (std::int64_t i = begin; vector_ > 1 && i < end; i += vector_) {
+        metrics_.push_back(metric_of_inverse_factor(static_cast<int>(vector_), [&](int r, int c) { return u_(i + r, i + c); }));
+      }
       Tensor<float, 2> errors({rows_, end - begin});
       parallel_for(rows_, 16, [&](Range rows) {
         for (std::int64_t row = rows.begin; row < rows.end; ++row) round(row, begin, end, !ahead && !format_.is_float, &errors(row, 0));
@@ -179,6 +189,7 @@ class Run {
       const bool first = i == 0 || order_[static_cast<std::size_t>(i - 1)] / unit_ != column / unit_;
       if (fit_now && first) fit(row, column / unit_ * unit_);
       if (zeros_.choose.of > 0 && i % zeros_.choose.of == 0) choose_few(row, i);
+      if (vector_ > 1 && (i - begin) % vector_ == 0) round_vector(row, column, weights + i, metrics_[static_cast<std::size_t>((i - begin) / vector_)]);
       const float wanted = removed(row, column) ? 0.0f : weights[i], value = format_.is_float ? wanted : nearest(row, column, wanted);
       const float* u = &u_(i, 0);
       const float error = (weights[i] - value) / u[i];
@@ -190,8 +201,15 @@ class Run {
     losses_[static_cast<std::size_t>(row)] += loss;
   }
 
-  /// Notes the code of a weight; what it stands for.
+  /// Notes the codes of a vector: the one that costs least when the columns after it make up for all of its errors.
+  void round_vector(std::int64_t row, std::int64_t column, const float* weights, const VectorMetric& metric) {
+    RowCodes& result = results_[static_cast<std::size_t>(row)];
+    format_.vectors->round(weights, metric, result.sides[static_cast<std::size_t>(column / group_)], &result.codes[static_cast<std::size_t>(column)]);
+  }
+
+  /// Notes the code of a weight, if that is not done; what it stands for.
   float nearest(std::int64_t row, std::int64_t column, float weight) {
+    if (vector_ > 1) return decoded(row, column);
     RowCodes& result = results_[static_cast<std::size_t>(row)];
     const GroupSide& side = result.sides[static_cast<std::size_t>(format_.group == 0 ? 0 : column / group_)];
     const int code = format_.round_to_grid(weight, side);
@@ -300,12 +318,14 @@ class Run {
   const GptqZeros& zeros_;
   Mask chosen_;  ///< (rows, columns), where zeros are chosen here
   std::int64_t rows_, columns_, group_ = 0, unit_ = 0;
+  std::int64_t vector_ = 1;  ///< columns whose codes are chosen together
   ColumnOrder kind_;
   std::vector<std::int64_t> order_;  ///< column at each place
   std::vector<std::int64_t> place_;  ///< of each column
   Tensor<float, 2> work_;            ///< (rows, places)
   Tensor<float, 2> u_;               ///< (places, places)
   std::vector<float> importance_;    ///< by column
+  std::vector<VectorMetric> metrics_;  ///< of the vectors of a block of columns
   std::vector<RowCodes> results_;    ///< by column
   std::vector<double> losses_;
 };
@@ -341,6 +361,7 @@ BANTAM_ONCE GptqResult gptq(Tensor<float, 2>&& weights, Hessian&& hessian, const
   if (weights.extent(1) != hessian.columns()) {
     fail(Errc::invalid_argument, "gptq: expected weights of ", hessian.columns(), " columns, found ", weights.extent(1));
   }
+  check_vectors(format, weights.extent(1));
   if (residual.size() > 0 && residual.shape() != weights.shape()) {
     fail(Errc::invalid_argument, "gptq: expected a residual of (", weights.extent(0), ", ", weights.extent(1), "), found (", residual.extent(0), ", ", residual.extent(1), ")");
   }

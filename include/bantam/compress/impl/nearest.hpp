@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "bantam/compress/nearest.hpp"
+#include "bantam/compress/vector_metric.hpp"
 #include "bantam/core/once.hpp"
 #include "bantam/core/parallel.hpp"
 #include "bantam/quant/formats.hpp"
@@ -33,6 +34,16 @@ BANTAM_ONCE void clamp_groups(std::span<float> row, std::size_t group, double pe
   }
 }
 
+/// On grids that are fitted already.
+BANTAM_ONCE void round_vectors(std::span<const float> row, const FormatInfo& format, std::span<const float> importance, RowCodes& codes) {
+  const VectorCodes& vectors = *format.vectors;
+  constexpr float ones[VectorMetric::most_columns] = {1, 1, 1, 1, 1, 1, 1, 1};
+  for (std::size_t c = 0; c < row.size(); c += static_cast<std::size_t>(vectors.columns)) {
+    const VectorMetric metric = metric_of_weights(importance.empty() ? ones : &importance[c], vectors.columns);
+    vectors.round(&row[c], metric, codes.sides[c / static_cast<std::size_t>(format.group)], &codes.codes[c]);
+  }
+}
+
 }  // namespace detail
 
 BANTAM_ONCE void round_row(std::span<const float> row, const FormatInfo& format, const NearestOptions& options, RowCodes& codes) {
@@ -57,6 +68,7 @@ BANTAM_ONCE void round_row(std::span<const float> row, const FormatInfo& format,
     format.fit_grid(fitted.subspan(first, count), options.importance.empty() ? options.importance : options.importance.subspan(first, count),
                     options.search, std::span(codes.sides).subspan(side, sides));
   }
+  if (format.vectors != nullptr) return detail::round_vectors(row, format, options.importance, codes);
   for (std::size_t c = 0; c < columns; ++c) {
     codes.codes[c] = static_cast<std::int8_t>(format.round_to_grid(row[c], codes.sides[c / group]));
   }
@@ -69,6 +81,7 @@ BANTAM_ONCE WeightMatrix nearest(TensorView<const float, 2> weights, const Forma
   if (!importance.empty() && static_cast<std::int64_t>(importance.size()) != columns) {
     fail(Errc::invalid_argument, "nearest: expected the importance of ", columns, " columns, found ", importance.size());
   }
+  check_vectors(format, columns);
   check_percentile(options.percentile);
   const auto data = allocate_storage(static_cast<std::size_t>(format.matrix_bytes(rows, columns)));
   parallel_for(div_up<std::int64_t>(rows, panel_rows), 1, [&](Range panels) {
@@ -94,6 +107,11 @@ BANTAM_ONCE WeightMatrix nearest(TensorView<const float, 2> weights, const Forma
     }
   });
   return {format, rows, columns, data};
+}
+
+BANTAM_ONCE void check_vectors(const FormatInfo& format, std::int64_t columns) {
+  if (format.vectors == nullptr || columns % format.vectors->columns == 0) return;
+  fail(Errc::invalid_argument, format.name, ": expected rows of whole vectors of ", format.vectors->columns, " columns, found ", columns);
 }
 
 BANTAM_ONCE void check_percentile(double percentile) {
