@@ -80,7 +80,8 @@ enum {
   BANTAM_UNSUPPORTED = -5,      /* well-formed, but nothing here can handle it (yet) */
   BANTAM_OUT_OF_MEMORY = -6,
   BANTAM_CANCELLED = -7,        /* a callback or bantam_session_cancel() asked to stop */
-  BANTAM_INTERNAL = -8          /* a mistake in the library: please report it */
+  BANTAM_INTERNAL = -8,         /* a mistake in the library: please report it */
+  BANTAM_GRAMMAR = -9           /* a text cannot go on under its grammar: the vocabulary has no token for what is next, or there are too many ways to read it */
 };
 
 /** "corrupt", ...; "unknown" for other values. */

@@ -86,8 +86,8 @@ int bantam_has(const char* feature) {
 
 const char* bantam_status_name(bantam_status status) {
   constexpr const char* names[] = {"ok",          "invalid argument", "not found", "input or output", "corrupt",
-                                   "unsupported", "out of memory",    "cancelled", "internal"};
-  return status <= BANTAM_OK && status >= BANTAM_INTERNAL ? names[-status] : "unknown";
+                                   "unsupported", "out of memory",    "cancelled", "internal",  "grammar"};
+  return status <= BANTAM_OK && status >= BANTAM_GRAMMAR ? names[-status] : "unknown";
 }
 
 const char* bantam_last_error(void) { return last_error; }

@@ -57,7 +57,7 @@ struct TokenGrammar::Data {
     for (const auto& name : grammar->tokens) {
       const TokenId id = name.text.empty() ? name.id : trie->tokenizer.find(name.text);
       if (id < 0 || id >= vocab) {
-        fail(Errc::invalid_argument, "grammar: expected a vocabulary with the token ", name.text.empty() ? message("[", name.id, "]") : printable(name.text),
+        fail(Errc::grammar, "grammar: expected a vocabulary with the token ", name.text.empty() ? message("[", name.id, "]") : printable(name.text),
              ", found none in its ", vocab);
       }
       named.push_back(id);
@@ -267,7 +267,7 @@ void GrammarMatcher::apply(std::span<float> logits) {
     }
   }
   if (!any) {
-    fail(Errc::unsupported, "grammar: expected a token that may come after the first ", size(), ", found none: the vocabulary cannot spell what is next, or it nests too deeply");
+    fail(Errc::grammar, "grammar: expected a token that may come after the first ", size(), ", found none: the vocabulary cannot spell what is next, or it nests too deeply");
   }
 }
 

@@ -10,7 +10,7 @@ namespace bantam::inline v0::grammar {
 namespace {
 
 [[noreturn]] void refuse_ambiguous() {
-  fail(Errc::unsupported, "grammar: expected a text that can be read in at most ", Stacks::most_items, " ways, found more: it is too ambiguous");
+  fail(Errc::grammar, "grammar: expected a text that can be read in at most ", Stacks::most_items, " ways, found more: it is too ambiguous");
 }
 
 }  // namespace
@@ -153,7 +153,7 @@ Stacks::Place Stacks::intern(std::vector<Item>& items) {
   for (; slots_[at] != unknown; at = (at + 1) & mask) {
     if (std::ranges::equal(this->items(slots_[at]), items)) return slots_[at];
   }
-  if (size() + items.size() > most_size) fail(Errc::unsupported, "grammar: expected ", most_size, " items at most, found more: the text is too ambiguous");
+  if (size() + items.size() > most_size) fail(Errc::grammar, "grammar: expected ", most_size, " items at most, found more: the text is too ambiguous");
   const auto place = static_cast<Place>(sets_.size());
   Set set{static_cast<std::uint32_t>(items_.size()), static_cast<std::uint32_t>(items.size()), 0, false, false};
   for (const Item& item : items) {

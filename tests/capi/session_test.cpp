@@ -327,6 +327,8 @@ TEST_CASE("a grammar lets nothing else come, and newer stages are settings") {
   CHECK((number == "10" || number == "11" || number == "12"));
   bantam_grammar_free(made);
   CHECK(bantam_grammar_new(&made, model.get(), "root", 4) == BANTAM_INVALID_ARGUMENT);
+  const std::string unknown = "root ::= <no-such-token>";
+  CHECK(bantam_grammar_new(&made, model.get(), unknown.data(), unknown.size()) == BANTAM_GRAMMAR);
 }
 
 namespace {

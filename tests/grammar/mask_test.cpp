@@ -66,6 +66,26 @@ TEST_CASE("masks hold exactly the tokens that can be accepted") {
   }
 }
 
+TEST_CASE("what a vocabulary cannot spell is an error of its own") {
+  BANTAM_NEED_SHARED(path, "models/babyllama105");
+  const Tokenizer tokenizer = Tokenizer::from_folder(path);  // of characters, without bytes
+  const TokenTrie trie(tokenizer);
+  const auto code_of = [&](const char* gbnf) {
+    try {
+      GrammarMatcher matcher(TokenGrammar(Grammar::from_gbnf(gbnf), trie));
+      std::vector<float> logits(static_cast<std::size_t>(tokenizer.vocab_size()));
+      matcher.apply(logits);
+    } catch (const Error& error) {
+      return std::optional(error.code());
+    }
+    return std::optional<Errc>();
+  };
+  CHECK(code_of("root ::= \"a\"") == std::nullopt);
+  CHECK(code_of("root ::= \"\\u65e5\"") == Errc::grammar);
+  CHECK(code_of("root ::= <no-such-token>") == Errc::grammar);
+  CHECK(code_of("root ::= nothing") == Errc::invalid_argument);
+}
+
 TEST_CASE("vocabularies of bytes and of 50k words give exact masks") {
   for (const char* file : {"tokenizers/ggml-vocab-gpt-2.gguf", "tokenizers/ggml-vocab-llama-spm.gguf", "tokenizers/ggml-vocab-deepseek-llm.gguf"}) {
     BANTAM_NEED_SHARED(path, file);

@@ -20,7 +20,7 @@ from ._bench import bench
 from ._chat import ReplyEvent, ReplyParser, parse_reply
 from ._compress import Corpus, Layer, LayerReport, Report, compress, compress_file
 from ._compress_options import CompressFileOptions, CompressOptions
-from ._errors import Cancelled, Corrupt, Error, FileError, InvalidArgument, Late, NotFound, OutOfMemory, QueueFull, Unsupported
+from ._errors import Cancelled, Corrupt, Error, FileError, GrammarError, InvalidArgument, Late, NotFound, OutOfMemory, QueueFull, Unsupported
 from ._llama import Llama
 from ._model import Adapter, Model, Tensor, Tokenizer, load
 from ._options import (BeamOptions, BenchOptions, GenerateOptions, LoadOptions, PerplexityOptions, QuantizeOptions, RequestOptions, RestoreOptions,
@@ -32,7 +32,7 @@ from ._weights import quantize
 
 __all__ = [
     "Adapter", "Beam", "BeamOptions", "BenchOptions", "Cancelled", "CompressFileOptions", "CompressOptions", "Continuation", "Corpus", "Corrupt", "Error", "FileError", "GenerateOptions",
-    "Generation", "Grammar", "InvalidArgument", "Late", "Layer", "LayerReport", "Llama", "LoadOptions", "Model", "NotFound", "OutOfMemory", "Perplexity",
+    "Generation", "Grammar", "GrammarError", "InvalidArgument", "Late", "Layer", "LayerReport", "Llama", "LoadOptions", "Model", "NotFound", "OutOfMemory", "Perplexity",
     "PerplexityOptions", "QuantizeOptions", "QueueFull", "ReplyEvent", "ReplyParser", "Report", "Request", "RequestOptions", "RequestStats", "RestoreOptions",
     "Sampler", "SamplingOptions", "Scheduler", "SchedulerOptions", "SchedulerStats", "Session", "SessionOptions", "Stats",
     "Tensor", "TokenLogprob", "Tokenizer", "Unsupported", "Weights", "__version__", "bench", "compress", "compress_file", "cpu_info", "formats", "load",

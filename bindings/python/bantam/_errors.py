@@ -58,6 +58,12 @@ class Unsupported(Error, NotImplementedError):
     __module__ = "bantam"
 
 
+class GrammarError(Unsupported):
+    """A text cannot go on under its grammar: the vocabulary has no token for what is next, or there are too many ways to read it."""
+
+    __module__ = "bantam"
+
+
 class OutOfMemory(Error, MemoryError):
     """There is no room."""
 
@@ -83,4 +89,4 @@ class QueueFull(Error):
 
 
 # By the library's frozen codes.
-BY_CODE = {1: InvalidArgument, 2: NotFound, 3: FileError, 4: Corrupt, 5: Unsupported, 6: OutOfMemory, 7: Cancelled}
+BY_CODE = {1: InvalidArgument, 2: NotFound, 3: FileError, 4: Corrupt, 5: Unsupported, 6: OutOfMemory, 7: Cancelled, 9: GrammarError}

@@ -280,6 +280,9 @@ class Sessions(Folder):
         self.assertTrue(all(b.log_probability < 0 for b in best))
         (found,) = bantam.Session(model).beam_search("It is", grammar='root ::= " good" | " bad"')
         self.assertIn(found.text, (" good", " bad"))
+        for kind in (bantam.GrammarError, bantam.Unsupported):  # what it was before
+            with self.assertRaisesRegex(kind, "expected a vocabulary with the token <no-such-token>"):
+                bantam.Session(model).generate("a", grammar="root ::= <no-such-token>")
         with self.assertRaisesRegex(bantam.InvalidArgument, "mtp: expected a model with a layer that drafts"):
             bantam.Session(model).generate("a", mtp=2)
 

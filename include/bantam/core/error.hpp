@@ -18,6 +18,8 @@ enum class Errc : std::uint8_t {
   unsupported = 5,       ///< well-formed, but nothing here can handle it (yet)
   out_of_memory = 6,
   cancelled = 7,  ///< the user asked to stop
+  // 8 is a mistake of the library in the C ABI.
+  grammar = 9,  ///< a text cannot go on under its grammar: the vocabulary has no token for what is next, or there are too many ways to read it
 };
 
 /// An error of the world: a file, an argument, memory, cancellation. Errors of our own are BANTAM_ASSERT.
