@@ -1,4 +1,6 @@
 // `bantam plan`: whether a model fits and how fast it will be, from its header or its config alone.
+#include "bantam/core/cpu.hpp"
+#include "fit.hpp"
 #include "options.hpp"
 #include "planned.hpp"
 #include "progress.hpp"

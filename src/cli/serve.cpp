@@ -47,7 +47,7 @@ struct ServeOptions {
   bool no_page = false;
   bool slots = false, metrics = false, jinja = false, embeddings = false, reranking = false;  ///< what is always so
   std::string cache_file;
-  std::int64_t rate_requests = 0, rate_tokens = 0;
+  std::int64_t rate_requests = 0, rate_tokens = 0, wrong_keys = 0;
   std::int64_t most_logprobs = server_logprobs;
   bool no_logprobs = false;
   std::string request_log;
@@ -116,6 +116,7 @@ void read_keys(ServeOptions& o) {
 
 server::FrontOptions front_of(const ServeOptions& o) {
   return {.rates = {.requests = o.rate_requests, .tokens = o.rate_tokens},
+          .wrong_keys = o.wrong_keys,
           .breaker = {.share = o.breaker,
                       .first_token_s = o.breaker_first_token,
                       .window = std::chrono::seconds(o.breaker_window),
@@ -376,6 +377,7 @@ void add_serve(CLI::App& app, Action& action) {
   add_number(verb, "--canary-drift", o->canary_drift, "nats a token by which what it writes may be more or less likely to it than the first one's is to that");
   add_integer(verb, "--rate-requests", o->rate_requests, {0, most_int}, "most requests a minute of a client, by its key or else its address; others get 429; 0: any number");
   add_integer(verb, "--rate-tokens", o->rate_tokens, {0, most_int}, "the same of tokens, read and generated");
+  add_integer(verb, "--wrong-keys", o->wrong_keys, {0, most_int}, "most wrong keys a minute from an address; then all that come from there get 429 for a while; 0: any number");
   add_integer(verb, "--max-logprobs", o->most_logprobs, {0, server_logprobs}, "most log probabilities beside a token; fewer than 100: and no logit_bias with them");
   add_flag(verb, "--no-logprobs", o->no_logprobs, "neither log probabilities nor logit_bias: with them a model's head can be read");
   add_text(verb, "--request-log", o->request_log, "FILE", "a line of JSON for each request: who, what, status, tokens, times");

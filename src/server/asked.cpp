@@ -192,7 +192,7 @@ std::optional<AskedGrammar> read_grammar(const Fields& fields) {
 }  // namespace
 
 Asked read_asked(App& app, const Fields& fields, std::int64_t max_tokens) {
-  fields.not_yet({"bad_words", "allowed_token_ids", "prompt_logprobs", "use_beam_search", "truncate_prompt_tokens",
+  fields.not_yet({"bad_words", "allowed_token_ids", "use_beam_search", "truncate_prompt_tokens",
                   "include_stop_str_in_output", "suffix", "image_data", "samplers", "logits_processors"});
   Asked asked;
   GenerateOptions& g = asked.texts.generate;
@@ -215,6 +215,8 @@ Asked read_asked(App& app, const Fields& fields, std::int64_t max_tokens) {
   asked.texts.place = static_cast<int>(fields.integer("id_slot", -1, app.options.scheduler.parallel - 1).value_or(-1));
   const Json* scales = fields.find("lora");
   asked.texts.adapters = scales == nullptr ? app.adapters.now() : app.adapters.with(*scales, "lora");
+  // vLLM's lower ones come earlier, the scheduler's higher ones.
+  asked.texts.priority = -static_cast<int>(fields.integer("priority", -most_int, most_int).value_or(0));
   asked.texts.most_waiting = app.options.most_waiting;
   asked.texts.most_time = app.options.most_time;
   asked.stream = fields.flag("stream", false);
@@ -230,13 +232,24 @@ Asked read_asked(App& app, const Fields& fields, std::int64_t max_tokens) {
   return asked;
 }
 
+void read_prompt_logprobs(const Fields& fields, Asked& asked) {
+  constexpr std::int64_t most = 20;  // vLLM's
+  const auto count = fields.integer("prompt_logprobs", 0, most);
+  if (!count) return;
+  asked.prompt_logprobs = static_cast<int>(*count);
+  asked.texts.prompt_logprobs = std::max(asked.texts.prompt_logprobs, asked.prompt_logprobs);
+}
+
 // Log probabilities beside biases of a client's choice give a model's last matrix away (Carlini et al., arXiv:2403.06634).
 void check_logprobs(const App& app, const Asked& asked) {
   const int most = app.common.front.options().most_logprobs;
   const bool is_biased = !asked.texts.generate.sampling.logit_bias.empty();
   if (most < 0 && asked.logprobs) throw bad_request("logprobs: expected none, which this server does not give", "logprobs");
+  if (most < 0 && asked.prompt_logprobs >= 0) throw bad_request("prompt_logprobs: expected none, which this server does not give", "prompt_logprobs");
   if (most < 0 && is_biased) throw bad_request("logit_bias: expected none, which this server does not take", "logit_bias");
-  if (!asked.logprobs) return;
+  if (!asked.logprobs && asked.prompt_logprobs < 0) return;
+  if (asked.prompt_logprobs > most)
+    throw bad_request(message("prompt_logprobs: expected at most ", most, ", which this server gives, found ", asked.prompt_logprobs), "prompt_logprobs");
   if (asked.texts.top_logprobs > most)
     throw bad_request(message("top_logprobs: expected at most ", most, ", which this server gives, found ", asked.texts.top_logprobs), "top_logprobs");
   if (is_biased && most < FrontOptions().most_logprobs)

@@ -87,6 +87,8 @@ class ChatWriting : public Writing {
   [[nodiscard]] std::vector<ChatReply>& replies() noexcept { return replies_; }
   [[nodiscard]] const std::vector<ChatReply>& replies() const noexcept { return replies_; }
   [[nodiscard]] const ToolChoice& tools() const noexcept { return tools_; }
+  /// What was asked for of the prompt's tokens, from the second on.
+  [[nodiscard]] std::span<const DrawnToken> scored() const noexcept { return scored_; }
 
  private:
   /// What is known of a reply that is not whole.
@@ -110,6 +112,7 @@ class ChatWriting : public Writing {
   std::string prompt_;
   std::vector<ChatReply> replies_;
   std::vector<Open> open_;
+  std::vector<DrawnToken> scored_;
 };
 
 }  // namespace bantam::server

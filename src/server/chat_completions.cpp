@@ -76,6 +76,7 @@ class CompletionChat final : public ChatWriting {
     json["choices"] = Json::array({std::move(one)});
     if (asked().include_usage) json["usage"] = nullptr;
     if (ends) json["timings"] = timings(reply.stats);
+    if (asked().prompt_logprobs >= 0 && ends && text == 0) json["prompt_logprobs"] = prompt_logprobs_of(scored());
     if (asked().token_ids && !std::exchange(told_prompt_, true)) json["prompt_token_ids"] = ids_of(asked().texts.prompts.front());
     event(json);
   }
@@ -106,6 +107,7 @@ class CompletionChat final : public ChatWriting {
     json["choices"] = std::move(choices);
     json["usage"] = usage();
     json["timings"] = timings(replies().front().stats);
+    if (asked().prompt_logprobs >= 0) json["prompt_logprobs"] = prompt_logprobs_of(scored());
     if (asked().token_ids) json["prompt_token_ids"] = ids_of(asked().texts.prompts.front());
     return json;
   }
@@ -118,7 +120,9 @@ class CompletionChat final : public ChatWriting {
 
 void chat_completions(App& app, const std::shared_ptr<Exchange>& exchange) {
   const Json body = parse_body(exchange->request());
-  std::make_shared<CompletionChat>(app, exchange, read_chat(app, body))->start();
+  ChatAsked chat = read_chat(app, body);
+  read_prompt_logprobs(Fields(body), chat.asked);
+  std::make_shared<CompletionChat>(app, exchange, std::move(chat))->start();
 }
 
 }  // namespace bantam::server

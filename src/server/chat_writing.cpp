@@ -54,6 +54,7 @@ void ChatWriting::take(const Update& update) {
   Open& open = open_[text];
   const bool ends = update.end != TextEnd::running;
   reply.stats = update.stats;
+  scored_.insert(scored_.end(), update.prompt.begin(), update.prompt.end());
   if (asked().logprobs) {
     for (const DrawnToken& token : update.tokens) reply.logprobs.push_back(logprob_entry(token));
   }

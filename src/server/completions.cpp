@@ -12,13 +12,13 @@ class CompletionWriting final : public Writing {
   CompletionWriting(App& app, std::shared_ptr<Exchange> exchange, Asked asked)
       : Writing(app, std::move(exchange), std::move(asked)),
         texts_(this->asked().texts.prompts.size() * static_cast<std::size_t>(this->asked().texts.count)) {
+    if (this->asked().texts.prompt_logprobs >= 0) scored_.resize(this->asked().texts.prompts.size());
     if (this->asked().prompts.empty()) return;
     for (std::size_t i = 0; i < texts_.size(); ++i) {
       texts_[i].text = this->asked().prompts[prompt_of(i)];
       texts_[i].length = texts_[i].text.size();
     }
     if (!this->asked().logprobs) return;
-    scored_.resize(this->asked().texts.prompts.size());
     echoes_.assign(texts_.size(), true);
   }
 
@@ -39,7 +39,8 @@ class CompletionWriting final : public Writing {
 
   void add(Lists& lists, const DrawnToken& token, std::size_t offset) const {
     Json best = Json::object();
-    for (const auto& [id, logprob] : token.top) best[bytes_of(id)] = std::max(static_cast<double>(logprob), -9999.0);
+    const auto count = std::min(token.top.size(), static_cast<std::size_t>(asked().texts.top_logprobs));
+    for (std::size_t i = 0; i < count; ++i) best[bytes_of(token.top[i].first)] = std::max(static_cast<double>(token.top[i].second), -9999.0);
     lists.add(bytes_of(token.id), std::max(static_cast<double>(token.logprob), -9999.0), std::move(best), offset);
   }
 
@@ -75,6 +76,11 @@ class CompletionWriting final : public Writing {
   /// The prompt's log probabilities are yet to be told with a text.
   [[nodiscard]] bool echoes(std::size_t text) const { return !echoes_.empty() && echoes_[text]; }
 
+  /// Of a stream the first event of a prompt's first text, which was told all of it by then.
+  [[nodiscard]] bool tells_prompt(std::size_t text) const {
+    return !asked().stream || (text % static_cast<std::size_t>(asked().texts.count) == 0 && !texts_[text].is_told);
+  }
+
   [[nodiscard]] Json choice_of(std::size_t text) {
     const Written& w = texts_[text];
     Json choice = Json::object();
@@ -83,6 +89,7 @@ class CompletionWriting final : public Writing {
     choice["logprobs"] = asked().logprobs ? logprobs_of(text) : Json();
     choice["finish_reason"] = w.end == TextEnd::running ? Json() : Json(finish_reason(w.end));
     if (!w.stop_text.empty()) choice["stop_reason"] = w.stop_text;
+    if (asked().prompt_logprobs >= 0 && tells_prompt(text)) choice["prompt_logprobs"] = prompt_logprobs_of(scored_[prompt_of(text)]);
     if (asked().token_ids) choice["token_ids"] = ids_of(w.tokens);
     if (asked().token_ids && !w.is_told) choice["prompt_token_ids"] = ids_of(asked().texts.prompts[prompt_of(text)]);
     return choice;
@@ -131,7 +138,7 @@ class CompletionWriting final : public Writing {
 
   const std::string id_ = random_id("cmpl-", 32), name_ = app().options.name;
   std::vector<Written> texts_;
-  std::vector<std::vector<DrawnToken>> scored_;  ///< of each prompt, from its second token on, where it is echoed with log probabilities
+  std::vector<std::vector<DrawnToken>> scored_;  ///< of each prompt, from its second token on, where its log probabilities are asked for
   std::vector<bool> echoes_;                     ///< the same of texts: they have not told it yet
 };
 
@@ -152,6 +159,7 @@ void completions(App& app, const std::shared_ptr<Exchange>& exchange) {
     if (asked.logprobs) asked.texts.prompt_logprobs = asked.texts.top_logprobs;
     for (const std::vector<TokenId>& prompt : asked.texts.prompts) asked.prompts.push_back(app.tokenizer().decode(prompt));
   }
+  read_prompt_logprobs(fields, asked);
   std::make_shared<CompletionWriting>(app, exchange, std::move(asked))->start();
 }
 

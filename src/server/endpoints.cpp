@@ -5,6 +5,8 @@
 #include <cmath>
 #include <charconv>
 
+#include "bantam/core/parallel.hpp"
+
 namespace bantam::server {
 
 namespace {
@@ -190,6 +192,10 @@ void serve_request(Models& models, const Endpoint& endpoint, const std::shared_p
       if (RequestRecord* record = exchange->record()) record->model = app.options.name;
       later(endpoint.kind, [&app, &endpoint, exchange] {
         answer_errors(app.common, exchange, [&] {
+          // A client that goes away ends the cutting of its text into tokens, too. What is handed over asks by itself from then on.
+          const auto gone = std::make_shared<std::atomic<bool>>(false);
+          exchange->on_gone([gone] { *gone = true; });
+          const CancelScope scope([&gone] { return gone->load(); });
           if (endpoint.kind == Endpoint::Kind::writes && !app.engine.model().config().has_head)
             throw ApiError(501, "not_supported_error", "this model makes embeddings, and writes no texts");
           std::get<ServeWithModel>(endpoint.serve)(app, exchange);

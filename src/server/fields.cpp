@@ -68,6 +68,10 @@ ApiError to_api_error(const std::exception& error) {
     case Errc::invalid_argument:
     case Errc::unsupported:
     case Errc::corrupt: return bad_request(ours->what());
+    // What the vocabulary cannot spell is for who asked for it to mend, and no failure of the server's that a breaker should count.
+    case Errc::grammar: return bad_request(ours->what(), "grammar");
+    // Nobody is there to read it.
+    case Errc::cancelled: return {client_gone, "cancelled", ours->what()};
     case Errc::out_of_memory: return {503, "overloaded_error", ours->what()};
     default: return {500, "server_error", ours->what()};
   }

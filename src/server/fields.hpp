@@ -38,6 +38,8 @@ class ApiError : public std::runtime_error {
   Json code_;
 };
 
+/// A status that nobody gets, as nginx has it.
+constexpr int client_gone = 499;
 /// Status 400: the request makes no sense.
 [[nodiscard]] ApiError bad_request(const std::string& message, std::string_view param = {});
 /// Whether a path is of Anthropic's API.

@@ -13,8 +13,6 @@ namespace bantam::server {
 
 namespace {
 
-/// A status that nobody gets, as nginx has it.
-constexpr int client_gone = 499;
 /// Of what is logged of a body.
 constexpr std::size_t most_text = std::size_t{64} << 10;
 
@@ -92,6 +90,7 @@ Front::Front(FrontOptions options, std::function<void(std::string_view)> note)
     : options_(std::move(options)),
       note_(std::move(note)),
       rates_(options_.rates),
+      guesses_({.tokens = options_.wrong_keys}),  // which are spent when they are known
       breaker_(options_.breaker),
       probe_(options_.probe, note_),
       trace_(!options_.trace_file.empty()),
@@ -114,6 +113,18 @@ std::optional<HttpReply> Front::admit(const HttpRequest& request, const std::str
   const std::optional<double> wait_s = breaker_.ask(now);
   if (!wait_s) return std::nullopt;
   return refusal(ApiError(503, "overloaded_error", "too many requests failed or came late: this server takes none for a while"), request.path, *wait_s);
+}
+
+std::optional<HttpReply> Front::refuse_guesser(const HttpRequest& request, Time now) {
+  if (!guesses_.is_on()) return std::nullopt;
+  const RateLimits::Verdict verdict = guesses_.ask(network_of(request.peer), now);
+  if (verdict.exhausted.empty()) return std::nullopt;
+  return refusal(ApiError(429, "rate_limit_error", message("more than ", verdict.limit, " wrong keys a minute from this address"), {}, "rate_limit_exceeded"),
+                 request.path, verdict.wait_s);
+}
+
+void Front::guessed(const HttpRequest& request, Time now) {
+  if (guesses_.is_on()) guesses_.spend_tokens(network_of(request.peer), 1, now);
 }
 
 RequestRecord Front::begin(const HttpRequest& request, std::string client) {
@@ -220,6 +231,7 @@ std::vector<Figure> Front::figures() {
   const RateLimits::Counts rates = rates_.counts();
   counter("bantam:rate_limited_total", "Requests refused for want of what a client may ask for in a minute.", rates.requests, "what=\"requests\"");
   counter("bantam:rate_limited_total", "", rates.tokens, "what=\"tokens\"");
+  counter("bantam:rate_limited_total", "", guesses_.counts().tokens, "what=\"wrong_keys\"");
   gauge("bantam:rate_clients", "Clients whose limits are remembered.", rates.clients);
   const Breaker::Counts breaker = breaker_.counts(std::chrono::steady_clock::now());
   gauge("bantam:breaker_state", "0: all are let in, 1: some to probe, 2: none.", static_cast<int>(breaker.state));

@@ -22,6 +22,7 @@ namespace bantam::server {
 
 struct FrontOptions {
   RateOptions rates = {};
+  std::int64_t wrong_keys = 0;  ///< a minute from an address; 0: any number
   BreakerOptions breaker = {};
   RequestLogOptions log = {};
   ProbeOptions probe = {};
@@ -46,6 +47,10 @@ class Front {
 
   /// What a request that runs the model, or reads what somebody sent, is refused with, if it is. `headers` go with whatever is answered.
   [[nodiscard]] std::optional<HttpReply> admit(const HttpRequest& request, const std::string& client, bool generates, HttpHeaders& headers, Time now);
+  /// What a request is refused with that comes from where too many keys were guessed, whatever its key is: if it is.
+  [[nodiscard]] std::optional<HttpReply> refuse_guesser(const HttpRequest& request, Time now);
+  /// Somebody there named a wrong key.
+  void guessed(const HttpRequest& request, Time now);
   /// A request that was let in: when its answer is whole, or nobody is left who could give one, it is counted, logged and drawn.
   [[nodiscard]] std::shared_ptr<Exchange> follow(std::shared_ptr<Exchange> exchange, std::string client, bool generates);
   /// One that was refused before it was read.
@@ -69,7 +74,7 @@ class Front {
 
   const FrontOptions options_;
   const std::function<void(std::string_view)> note_;
-  RateLimits rates_;
+  RateLimits rates_, guesses_;
   Breaker breaker_;
   Probe probe_;
   Trace trace_;

@@ -80,8 +80,15 @@ int Server::run(std::vector<ServedModel> served, const std::function<void(std::s
   bool hurries = false;
   const auto check = [&](const HttpRequest& request, HttpHeaders& more) {
     const std::string client = client_of(options_, request);
-    std::optional<HttpReply> refused = check_request(options_, request);
-    if (!refused) refused = front.admit(request, client, generates(*find_endpoint(request)), more, std::chrono::steady_clock::now());
+    const auto now = std::chrono::steady_clock::now();
+    const Endpoint* endpoint = find_endpoint(request);
+    const bool wants_key = endpoint != nullptr && endpoint->kind != Endpoint::Kind::open && !options_.api_keys.empty();
+    std::optional<HttpReply> refused = wants_key ? front.refuse_guesser(request, now) : std::nullopt;
+    if (!refused) {
+      refused = check_request(options_, request);
+      if (refused && refused->status == 401) front.guessed(request, now);
+    }
+    if (!refused) refused = front.admit(request, client, generates(*endpoint), more, now);
     if (refused) {
       common.answers.add(refused->status);
       front.refused(request, client, refused->status);

@@ -80,8 +80,7 @@ void Writing::update(const Update& update) {
   try {
     switch (update.end) {
       case TextEnd::failed:
-        // What the vocabulary cannot spell is for who asked for it to mend, and no failure of the server's that a breaker should count.
-        if (asked_.texts.generate.grammar && update.error.starts_with("grammar: ")) throw bad_request(update.error, "grammar");
+        if (update.code == Errc::grammar) throw Error(Errc::grammar, update.error);
         throw ApiError(500, "server_error", update.error);
       case TextEnd::late: throw ApiError(503, "unavailable_error", "the request took longer than the server lets it");
       case TextEnd::cancelled:
@@ -197,6 +196,21 @@ Json Writing::ids_of(std::span<const DrawnToken> tokens) {
 std::string Writing::bytes_of(TokenId id) const {
   const Tokenizer& tokenizer = app_.tokenizer();
   return tokenizer.is_special(id) ? tokenizer.piece(id) : tokenizer.piece_bytes(id);
+}
+
+Json Writing::prompt_logprobs_of(std::span<const DrawnToken> scored) const {
+  Json all = Json::array({Json()});
+  for (const DrawnToken& token : scored) {
+    Json entry = Json::object();
+    const auto add = [&](TokenId id, float logprob, int rank) {
+      entry[std::to_string(id)] = Json{{"logprob", std::max(static_cast<double>(logprob), -9999.0)}, {"rank", rank}, {"decoded_token", bytes_of(id)}};
+    };
+    add(token.id, token.logprob, token.rank);
+    const auto count = std::min(token.top.size(), static_cast<std::size_t>(asked_.prompt_logprobs));
+    for (std::size_t i = 0; i < count; ++i) add(token.top[i].first, token.top[i].second, static_cast<int>(i) + 1);
+    all.push_back(std::move(entry));
+  }
+  return all;
 }
 
 Json Writing::logprob_entry(const DrawnToken& token) const {

@@ -13,6 +13,7 @@ struct Asked {
   bool stream = false;
   bool include_usage = false;
   bool logprobs = false;
+  int prompt_logprobs = -1;  ///< beside each token of the prompt, as vLLM gives them; -1: none, not even of the token
   bool token_ids = false;  ///< of prompts and texts, beside what they are
   bool is_answer = false;  ///< a grammar says what the answer is: no marks of thoughts and calls come
   std::vector<std::string> prompts = {};  ///< as texts, where the answer repeats them
@@ -20,6 +21,8 @@ struct Asked {
 
 /// Reads what the endpoints have in common: sampling, stop texts, grammar, n, stream. `max_tokens` where nothing says how many.
 [[nodiscard]] Asked read_asked(App& app, const Fields& fields, std::int64_t max_tokens);
+/// Reads what asks for log probabilities of prompts.
+void read_prompt_logprobs(const Fields& fields, Asked& asked);
 /// Throws ApiError (400, with the numbers) unless the prompts leave room for a token.
 void check_room(const App& app, const TextRequest& request);
 
@@ -35,13 +38,16 @@ struct Update {
         prompt(u.prompt.begin(), u.prompt.end()),
         end(u.end),
         error(u.error),
+        code(u.code),
         stop_text(u.stop_text),
         stats(u.stats) {}
   std::size_t text;
   std::string piece;
   std::vector<DrawnToken> tokens, prompt;
   TextEnd end;
-  std::string error, stop_text;
+  std::string error;
+  std::optional<Errc> code;
+  std::string stop_text;
   TextStats stats;
 };
 
@@ -83,6 +89,9 @@ class Writing : public std::enable_shared_from_this<Writing> {
   [[nodiscard]] static Json ids_of(std::span<const DrawnToken> tokens);
   /// A token's text as bytes.
   [[nodiscard]] std::string bytes_of(TokenId id) const;
+  /// [null, {"TOKEN": {logprob, rank, decoded_token}}], as vLLM has them, of a prompt's tokens from the second on: as many of the most probable ones
+  /// beside each as were asked for.
+  [[nodiscard]] Json prompt_logprobs_of(std::span<const DrawnToken> scored) const;
   /// {token, logprob, bytes, top_logprobs}, as OpenAI's chats have it.
   [[nodiscard]] Json logprob_entry(const DrawnToken& token) const;
 

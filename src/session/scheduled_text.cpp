@@ -23,13 +23,15 @@ DrawnToken described(TokenId id, std::span<const float> logits, std::int32_t voc
     return static_cast<float>(static_cast<double>(logits[static_cast<std::size_t>(of)]) - log_total);
   };
   token.logprob = logprob(id);
-  if (top == 0) return token;
-  std::vector<TokenId> order(static_cast<std::size_t>(vocab));
-  for (std::size_t i = 0; i < order.size(); ++i) order[i] = static_cast<TokenId>(i);
   const auto better = [&](TokenId a, TokenId b) {
     const float x = logits[static_cast<std::size_t>(a)], y = logits[static_cast<std::size_t>(b)];
     return x > y || (x == y && a < b);
   };
+  token.rank = 1;
+  for (TokenId other = 0; other < vocab; ++other) token.rank += better(other, id) ? 1 : 0;
+  if (top == 0) return token;
+  std::vector<TokenId> order(static_cast<std::size_t>(vocab));
+  for (std::size_t i = 0; i < order.size(); ++i) order[i] = static_cast<TokenId>(i);
   const auto count = std::min(order.size(), static_cast<std::size_t>(top));
   std::ranges::partial_sort(order, order.begin() + static_cast<std::ptrdiff_t>(count), better);
   for (std::size_t i = 0; i < count; ++i) token.top.emplace_back(order[i], logprob(order[i]));

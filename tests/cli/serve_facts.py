@@ -282,6 +282,23 @@ def scored_prompts(h, server, ids):
     events = [e["choices"][0] for e in server.events("/v1/completions", {**body, "max_tokens": 6, "stream": True})[:-1] if e["choices"]]
     whole = server.ask("/v1/completions", {**body, "max_tokens": 6}).json["choices"][0]
     h.equal("streamed, each is told once", ["".join(e["text"] for e in events), {name: sum((e["logprobs"][name] for e in events), []) for name in lists}], [whole["text"], whole["logprobs"]])
+    prompts = server.ask("/v1/completions", {"prompt": ids + tokens, "max_tokens": 3, "temperature": 0, "prompt_logprobs": 2, "return_token_ids": True}).json["choices"][0]
+    said = prompts["prompt_logprobs"]
+    h.equal("prompt_logprobs: null, then an object for each token", [said[0], len(said)], [None, count + 8])
+    h.equal("the token itself, as echo has it", [round(one[str(id)]["logprob"], 5) for one, id in zip(said[1:], (ids + tokens)[1:])], [round(x, 5) for x in lists["token_logprobs"][1:-1]])
+    best = [sorted(one.values(), key=lambda x: x["rank"]) for one in said[1:]]
+    h.fact("ranks: the first two, and the token's own", all([x["rank"] for x in one[:2]] == [1, 2] and len(one) in (2, 3) and (len(one) == 2 or one[2]["rank"] > 2) for one in best), said)
+    h.fact("and they follow from log probabilities", all(a["logprob"] >= b["logprob"] for one in best for a, b in zip(one, one[1:])), said)
+    h.equal("greedy ones have rank 1", [one[str(id)]["rank"] for one, id in zip(said[count:], tokens)], [1] * 8)
+    h.equal("return_token_ids", [prompts["prompt_token_ids"], len(prompts["token_ids"])], [ids + tokens, 3])
+    events = [e["choices"][0] for e in server.events("/v1/completions", {"prompt": ids + tokens, "max_tokens": 3, "temperature": 0, "prompt_logprobs": 2, "n": 2})[:-1]]
+    h.equal("streamed, once", [e["prompt_logprobs"] for e in events if "prompt_logprobs" in e], [said])
+    chat = {"messages": CHAT, "max_tokens": 2, "temperature": 0, "prompt_logprobs": 0, "return_token_ids": True}
+    whole = server.ask("/v1/chat/completions", chat).json
+    h.equal("of chats", [len(whole["prompt_logprobs"]), [len(one) for one in whole["prompt_logprobs"][1:]]], [len(whole["prompt_token_ids"]), [1] * (len(whole["prompt_token_ids"]) - 1)])
+    events = server.events("/v1/chat/completions", chat)[:-1]
+    h.equal("streamed, at the end", [e["prompt_logprobs"] for e in events if "prompt_logprobs" in e], [whole["prompt_logprobs"]])
+    h.equal("more than there are", server.ask("/v1/completions", {"prompt": "x", "prompt_logprobs": 21}).error["param"], "prompt_logprobs")
     several = server.ask("/v1/completions", {**body, "prompt": [ids, body["prompt"]], "n": 2}).json["choices"]
     h.equal("each text of each prompt tells it", [c["logprobs"]["token_logprobs"][:-1] for c in several], [lists["token_logprobs"][:count]] * 2 + [lists["token_logprobs"][:-1]] * 2)
 
@@ -483,6 +500,7 @@ def malformed():
         yield chat, {**ok, "response_format": form}, 400, ""
     yield chat, {**ok, "grammar": "root ::= nothing"}, 400, ""
     yield chat, {**ok, "grammar": "root ::= root"}, 400, ""
+    yield chat, {**ok, "grammar": "root ::= <no-such-token>"}, 400, "expected a vocabulary with the token"
     yield chat, {**ok, "grammar": 'root ::= "x"', "response_format": {"type": "json_object"}}, 400, "several"
     tool = {"type": "function", "function": {"name": "f"}}
     for tools in ["x", [1], [{}], [{"type": "function"}], [{"function": {"name": ""}}], [{"function": {"name": "f", "parameters": 1}}]]:
@@ -490,7 +508,7 @@ def malformed():
     for choice in ["maybe", 1, {"type": "function", "function": {"name": "g"}}, {}]:
         yield chat, {**ok, "tools": [tool], "tool_choice": choice}, 400, "tool_choice"
     yield chat, {**ok, "tool_choice": "required"}, 400, "tool_choice"
-    for later in [{"functions": [{}]}, {"bad_words": ["x"]}, {"prompt_logprobs": 1}, {"chat_template": "x"}]:
+    for later in [{"functions": [{}]}, {"bad_words": ["x"]}, {"chat_template": "x"}]:
         yield chat, {**ok, **later}, 400, "not yet"
     yield chat, {**ok, "chat_template_kwargs": 1}, 400, "chat_template_kwargs"
     for prompt in [None, 1, {}, [], [[]], [-1], [10**9], [1.5], [None], [[1], "x", 1], ["x"] * 300]:

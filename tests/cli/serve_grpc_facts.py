@@ -117,6 +117,10 @@ def facts_texts(h, models):
             h.equal("log probabilities", [round(x, 6) for one in lists for x in one.token_logprobs], [round(x, 6) for x in expected[i]["logprobs"]["token_logprobs"]])
             h.equal("with the most probable ones", [dict(x.of_token) for one in lists for x in one.top_logprobs], expected[i]["logprobs"]["top_logprobs"])
         h.equal("a prompt's tokens, once for each text", [list(c.prompt_token_ids) for r in replies for c in r.choices if c.prompt_token_ids], [ids, ids])
+        expected = server.ask("/v1/completions", {"prompt": ids, "max_tokens": 1, "temperature": 0, "prompt_logprobs": 1}).json["choices"][0]["prompt_logprobs"]
+        reply = next(client.Generate(m.GenerateRequest(prompt_tokens=ids, options=m.Options(max_tokens=1, temperature=0, priority=-3), prompt_logprobs=1)))
+        h.equal("those of prompts", [{str(id): [x.rank, x.decoded_token] for id, x in one.of_token.items()} for one in reply.choices[0].prompt_logprobs],
+                [{id: [x["rank"], x["decoded_token"]] for id, x in (one or {}).items()} for one in expected])
         more = m.GenerateRequest(prompt="Once", options=m.Options(more_json='{"max_tokens": 3, "mirostat": 2, "mirostat_tau": 3, "seed": 4}'))
         h.equal("other fields", text_of(client.Generate(more)), server.ask("/v1/completions", {"prompt": "Once", "max_tokens": 3, "mirostat": 2, "mirostat_tau": 3, "seed": 4}).json["choices"][0]["text"])
 
@@ -282,6 +286,15 @@ def facts_drain(h, models):
         h.equal("new calls are refused", failure(lambda: late.Tokenize(m.TokenizeRequest(content="x")))[0], "UNAVAILABLE")
         h.equal("what is at hand goes on to its end", first.choices[0].text + text_of(stream), expected)
         h.equal("and then the server ends", server.end(), 0)
+    with Grpc(h, "--context", "100000") as server, Client(m, server.grpc_port) as client:
+        streams = [client.Generate(endless(m)) for _ in range(3)]
+        next(streams[0])
+        server.process.send_signal(signal.SIGTERM)
+        time.sleep(0.2)
+        begin = time.monotonic()
+        h.equal("who asks twice does not wait", server.end(), 0)
+        h.fact("for streams that nobody reads", time.monotonic() - begin < 5, time.monotonic() - begin)
+        h.fact("and their clients hear of it", all(failure(lambda: one)[0] in ("CANCELLED", "UNAVAILABLE") for one in streams))
 
 
 def facts_tls(h, models):

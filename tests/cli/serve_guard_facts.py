@@ -35,17 +35,56 @@ def facts_rates(h, models):
         h.equal("tokens of embeddings count", [a.status for a in answers], [200, 429])
 
 
+def facts_guesses(h, models):
+    with Server(h, "--api-key", "secret", "--wrong-keys", "3") as s:
+        ask = lambda key: s.ask("/tokenize", {"content": "x"}, headers={"X-Api-Key": key})
+        h.equal("wrong keys, until there are too many", [ask(key).status for key in ["a", "secret", "b", "c", "d", "secret"]], [401, 200, 401, 401, 429, 429])
+        h.fact("with when to come again", int(ask("e").headers["Retry-After"]) >= 1)
+        h.equal("what is open stays open", s.ask("/health").status, 200)
+    with Server(h, "--api-key", "secret") as s:
+        h.equal("any number, where nobody says", {s.ask("/tokenize", {"content": "x"}).status for _ in range(50)}, {401})
+
+
+def facts_spelling(h, models):
+    # A vocabulary of characters, without bytes.
+    with Server(h, "--breaker", "0.1", model=h.gguf("babyllama105")) as s:
+        for _ in range(12):
+            answer = s.ask("/v1/completions", {"prompt": "Once", "max_tokens": 4, "grammar": 'root ::= "a" "\\u65e5"'})
+        h.equal("what it cannot spell is for who asked to mend", (answer.status, answer.error["param"]), (400, "grammar"))
+        h.equal("and breaks nothing", s.ask("/v1/completions", COMPLETION).status, 200)
+
+
+def facts_gone(h, models):
+    with Server(h) as s:
+        # Words that no cache knows, so that cutting them takes a while.
+        text = " ".join(f"{i:x}{i * 7919:x}" for i in range(300000))
+        body = json.dumps({"content": text}).encode()
+        begin = time.monotonic()
+        whole = s.ask("/tokenize", body).status
+        seconds = time.monotonic() - begin
+        h.equal("a long text is cut into tokens", whole, 200)
+        with socket.create_connection(("127.0.0.1", s.port)) as client:
+            client.sendall(f"POST /tokenize HTTP/1.1\r\nHost: h\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body)
+            time.sleep(min(0.1, seconds / 4))
+        end = time.monotonic() + 30
+        is_told = lambda: 'bantam:http_responses_total{code="499"} 1' in s.ask("/metrics").body.decode()
+        while not is_told() and time.monotonic() < end:
+            time.sleep(0.02)
+        h.fact("and is not where its client goes away", is_told())
+
+
 def facts_logits(h, models):
     with Server(h, "--max-logprobs", "2") as s:
         ask = {**COMPLETION, "logprobs": 2}
         h.equal("as many log probabilities as the server gives", s.ask("/v1/completions", ask).status, 200)
         h.equal("more are refused", s.ask("/v1/completions", {**ask, "logprobs": 3}).error["param"], "top_logprobs")
         h.equal("in llama.cpp's words, too", s.ask("/completion", {"prompt": "x", "n_probs": 3}).status, 400)
+        h.equal("of prompts, too", [s.ask("/v1/completions", {**COMPLETION, "prompt_logprobs": n}).status for n in [2, 3]], [200, 400])
         h.equal("with biases none", s.ask("/v1/completions", {**ask, "logit_bias": {"5": 1}}).error["param"], "logit_bias")
         h.equal("biases alone are taken", s.ask("/v1/completions", {**COMPLETION, "logit_bias": {"5": 1}}).status, 200)
         h.equal("metrics say the limit", s.metric("bantam:most_logprobs"), 2)
     with Server(h, "--no-logprobs") as s:
-        for path, body in [("/v1/completions", {**COMPLETION, "logprobs": 0}), ("/v1/chat/completions", {"messages": CHAT, "logprobs": True, "max_tokens": 1}),
+        for path, body in [("/v1/completions", {**COMPLETION, "logprobs": 0}), ("/v1/completions", {**COMPLETION, "prompt_logprobs": 0}), ("/v1/chat/completions", {"messages": CHAT, "logprobs": True, "max_tokens": 1}),
                            ("/completion", {"prompt": "x", "n_probs": 1}), ("/v1/completions", {**COMPLETION, "logit_bias": {"5": 1}})]:
             h.equal(f"{path}: no log probabilities", s.ask(path, body).status, 400)
         details = s.ask("/generate", {"inputs": "Once", "parameters": {"max_new_tokens": 2, "details": True}})

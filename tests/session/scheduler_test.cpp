@@ -658,6 +658,10 @@ TEST_CASE("log probabilities of prompts are, bit for bit, those of the session t
         const auto logprob = [&](TokenId id) { return static_cast<float>(static_cast<double>(row[static_cast<std::size_t>(id)]) - total); };
         CHECK(scored[at].id == tokens[at + 1]);
         CHECK(scored[at].logprob == logprob(tokens[at + 1]));
+        const float own = row[static_cast<std::size_t>(tokens[at + 1])];
+        std::int64_t rank = 1;
+        for (TokenId id = 0; id < std::ssize(row); ++id) rank += row[static_cast<std::size_t>(id)] > own || (row[static_cast<std::size_t>(id)] == own && id < tokens[at + 1]);
+        CHECK(scored[at].rank == rank);
         REQUIRE(scored[at].top.size() == 2);
         CHECK(scored[at].top[0].first == std::ranges::max_element(row) - row.begin());
         CHECK(scored[at].top[0].second >= scored[at].top[1].second);

@@ -72,6 +72,7 @@ struct TextRequest {
 struct DrawnToken {
   TokenId id = 0;
   float logprob = 0;  ///< natural logarithm, before anything of sampling; where top_logprobs or prompt_logprobs asked for it
+  int rank = 0;       ///< 1: the most probable one; equal ones by id; in the same way
   std::vector<std::pair<TokenId, float>> top = {};  ///< the most probable ones first, equal ones by id
 };
 

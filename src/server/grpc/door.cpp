@@ -106,7 +106,8 @@ struct Calls final : grpc::CallbackGenericService {
   std::unique_ptr<grpc::Server> server;
 };
 
-/// A call. What gRPC does comes from its threads, what is answered from any: `mutex_` is for both. The context is there until done_.
+/// A call. What gRPC does comes from its threads, what is answered from any: `mutex_` is for both. The context is there until gRPC was told how it
+/// ends, and then until done_.
 class Call final : public grpc::ServerGenericBidiReactor, public std::enable_shared_from_this<Call> {
  public:
   Call(Calls& server, grpc::GenericCallbackServerContext& context, const GrpcMethod& method) : server_(server), context_(context), method_(method) {
@@ -197,11 +198,15 @@ class Call final : public grpc::ServerGenericBidiReactor, public std::enable_sha
 
   /// Ends it where its client takes too long.
   void check_time(Clock::time_point now) {
-    const std::lock_guard lock(mutex_);
-    if (!done_ && now > wait_until_) context_.TryCancel();
+    {
+      const std::lock_guard lock(mutex_);
+      if (now <= wait_until_) return;
+    }
+    cancel();
   }
+  /// What this ends may be told at once, on this thread: without the mutex.
   void cancel() {
-    const std::lock_guard lock(mutex_);
+    const std::lock_guard lock(context_mutex_);
     if (!done_) context_.TryCancel();
   }
 
@@ -271,7 +276,7 @@ class Call final : public grpc::ServerGenericBidiReactor, public std::enable_sha
   }
   void OnDone() override {
     {
-      const std::lock_guard lock(mutex_);
+      const std::lock_guard lock(context_mutex_);
       done_ = true;
     }
     const std::shared_ptr<Call> self = shared_from_this();
@@ -283,7 +288,7 @@ class Call final : public grpc::ServerGenericBidiReactor, public std::enable_sha
   grpc::GenericCallbackServerContext& context_;
   const GrpcMethod& method_;
   HttpRequest request_;
-  std::mutex mutex_;
+  std::mutex mutex_, context_mutex_;
   grpc::ByteBuffer buffer_;  ///< that is being read or written
   std::deque<grpc::ByteBuffer> to_write_;
   grpc::Status status_;
@@ -292,7 +297,8 @@ class Call final : public grpc::ServerGenericBidiReactor, public std::enable_sha
   bool has_written_ = false;
   bool ends_ = false;      ///< status_ is known
   bool finished_ = false;  ///< gRPC was told
-  bool is_gone_ = false, done_ = false;
+  bool is_gone_ = false;
+  bool done_ = false;      ///< the context is there no more; of context_mutex_
   Clock::time_point wait_until_ = Clock::time_point::max();
 };
 
