@@ -88,7 +88,8 @@ def orderings():
 PEERS = {"q4_0": "i4.g32 gptq", "iq4_nl": "iq4nl.g32 gptq",
          "q6_K": "q6k gptq", "q5_K": "q5k gptq", "q4_K": "q4k gptq", "q3_K": "q3k gptq", "q2_K": "q2k gptq",
          "iq4_xs": "iq4xs.g32 gptq",
-         **{kind: f"{kind} gptq" for kind in ("iq3_s", "iq3_xxs", "iq2_s", "iq2_xs", "iq2_xxs", "iq1_m", "iq1_s")}}
+         "iq3_s": "iq3_s.g32 gptq", "iq3_xxs": "iq3_xxs.g32 gptq", "iq2_s": "iq2_s.g16 gptq", "iq2_xs": "iq2_xs.g16 gptq",
+         "iq2_xxs": "iq2_xxs.g32 gptq", "iq1_m": "iq1_m.g16 gptq", "iq1_s": "iq1_s.g32 gptq"}
 
 
 def run(command):

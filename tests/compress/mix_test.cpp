@@ -45,6 +45,20 @@ TEST_CASE("Q4_K_M gives more bits to v and the down projection of the first and 
   CHECK(format_of("Q8_0", Role::head, -1, config) == "i8.g32");
 }
 
+TEST_CASE("mixes of few bits spend more on v, o and the first down projections") {
+  const ModelConfig config = config_of(16, 8, 4), shared = config_of(16, 8, 2);
+  CHECK(format_of("IQ2_XXS", Role::gate, 3, config) == "iq2_xxs.g32");
+  CHECK(format_of("IQ2_XXS", Role::v, 3, config) == "q2k.g16");
+  CHECK(format_of("IQ2_XXS", Role::v, 3, shared) == "q4k.g32");
+  CHECK(format_of("IQ2_XXS", Role::head, -1, config) == "q5k.g32");
+  CHECK(format_of("IQ1_S", Role::o, 3, config) == "iq2_xxs.g32");
+  CHECK(format_of("IQ2_M", Role::down, 1, config) == "iq3_s.g32");
+  CHECK(format_of("IQ2_M", Role::down, 2, config) == "iq2_s.g16");
+  CHECK(format_of("IQ3_XS", Role::up, 1, config) == "iq3_s.g32");
+  CHECK(format_of("IQ3_XS", Role::up, 2, config) == "iq3_xxs.g32");
+  CHECK(format_of("IQ3_S", Role::head, -1, config) == "q6k.g16");
+}
+
 TEST_CASE("a mix is a recipe of every matrix, exceptions come before it, and the record names it") {
   TinyModel tiny{.dim = 256, .layers = 8, .heads = 4, .kv_heads = 4, .head_dim = 64, .ffn = 256};
   tiny.make();

@@ -18,10 +18,13 @@ import gguf_file
 
 # Numbers of llama.h's llama_ftype.
 FILE_TYPES = {"Q4_0": 2, "Q4_1": 3, "Q8_0": 7, "Q5_0": 8, "Q5_1": 9, "Q2_K": 10, "Q3_K_S": 11, "Q3_K_M": 12, "Q3_K_L": 13, "Q4_K_S": 14,
-              "Q4_K_M": 15, "Q5_K_S": 16, "Q5_K_M": 17, "Q6_K": 18, "Q2_K_S": 21, "IQ4_NL": 25, "IQ4_XS": 30}
+              "Q4_K_M": 15, "Q5_K_S": 16, "Q5_K_M": 17, "Q6_K": 18, "IQ2_XXS": 19, "IQ2_XS": 20, "Q2_K_S": 21, "IQ3_XS": 22, "IQ3_XXS": 23,
+              "IQ1_S": 24, "IQ4_NL": 25, "IQ3_S": 26, "IQ3_M": 27, "IQ2_S": 28, "IQ2_M": 29, "IQ4_XS": 30, "IQ1_M": 31}
 # GGUF's type of each of our formats.
 TYPES = {"i4.g32": "q4_0", "i4m.g32": "q4_1", "i5.g32": "q5_0", "i5m.g32": "q5_1", "i8.g32": "q8_0", "q2k.g16": "q2_K", "q3k.g16": "q3_K",
-         "q4k.g32": "q4_K", "q5k.g32": "q5_K", "q6k.g16": "q6_K", "iq4nl.g32": "iq4_nl", "iq4xs.g32": "iq4_xs", "f16": "f16"}
+         "q4k.g32": "q4_K", "q5k.g32": "q5_K", "q6k.g16": "q6_K", "iq4nl.g32": "iq4_nl", "iq4xs.g32": "iq4_xs", "f16": "f16",
+         "iq3_s.g32": "iq3_s", "iq3_xxs.g32": "iq3_xxs", "iq2_s.g16": "iq2_s", "iq2_xs.g16": "iq2_xs", "iq2_xxs.g32": "iq2_xxs",
+         "iq1_m.g16": "iq1_m", "iq1_s.g32": "iq1_s"}
 HEADS, HEAD_DIM = 8, 32
 # (layers, key-value heads, has a head, columns of the down projection, experts): 80 layers, and 8 experts, are kinds of their own there.
 MODELS = [(1, 8, False, 256, 0), (9, 4, True, 256, 0), (16, 2, False, 256, 0), (33, 8, True, 256, 0), (80, 1, True, 256, 0), (80, 8, False, 256, 0),
@@ -39,6 +42,12 @@ class Parameters(ctypes.Structure):
     _fields_ = [("threads", ctypes.c_int32), ("file_type", ctypes.c_int), ("output_type", ctypes.c_int), ("embedding_type", ctypes.c_int),
                 *[(name, ctypes.c_bool) for name in ("allow_requantize", "quantize_output", "only_copy", "pure", "keep_split", "dry_run")],
                 *[(name, ctypes.c_void_p) for name in ("imatrix", "overrides", "tensor_types", "prune_layers")]]
+
+
+class Importance(ctypes.Structure):
+    """llama_model_imatrix_data"""
+
+    _fields_ = [("name", ctypes.c_char_p), ("data", ctypes.POINTER(ctypes.c_float)), ("size", ctypes.c_size_t)]
 
 
 class Quantizer:
@@ -61,6 +70,10 @@ class Quantizer:
         """{tensor: type} of the matrices that it changes; None when it refuses."""
         parameters = self.library.llama_model_quantize_default_params()
         parameters.file_type, parameters.dry_run, parameters.threads = FILE_TYPES[mix], True, 1
+        # These it makes with an importance matrix alone: one, and an empty entry that ends the list.
+        some = (Importance * 2)(Importance(b"some", (ctypes.c_float * 1)(1), 1))
+        if mix.startswith(("IQ1", "IQ2", "IQ3")):
+            parameters.imatrix = ctypes.cast(some, ctypes.c_void_p)
         self.log = b""
         if self.library.llama_model_quantize(str(path).encode(), b"/dev/null", ctypes.byref(parameters)) != 0:
             return None

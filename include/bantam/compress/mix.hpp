@@ -15,7 +15,8 @@ struct Mix {
   std::string_view format;  ///< "q4k.g32"
 };
 
-/// Those of llama-quantize whose types this library writes, without an importance matrix.
+/// Those of llama-quantize whose types this library writes: as it makes them without an importance matrix, or with one where it makes
+/// none without.
 [[nodiscard]] std::span<const Mix> mixes() noexcept;
 /// By name, case ignored; null when there is none. Names of single formats that GGUF files have mean mixes, too, where
 /// llama-quantize makes one of them: Q2_K, Q4_0, ...
