@@ -32,7 +32,7 @@ struct CompressOptions {
   std::vector<std::string> idle;       ///< options that nothing comes of where nothing is calibrated
   std::vector<std::string> overruled;  ///< options that --fit decides
   bool target_given = false;
-  std::string fit, candidates, evaluate, gptq_zero;
+  std::string fit, candidates, evaluate, gptq_zero, imatrix, save_imatrix;
   std::int64_t limit = 20'000;
   bool resume = false, dry_run = false, report = false;
 };
@@ -52,6 +52,7 @@ Recipe make_recipe(const CompressOptions& o) {
     request.format = "i4m";
     request.group = -1;
   }
+  if (!o.imatrix.empty()) request.details.importance = std::make_shared<const ImportanceMatrix>(read_importance(o.imatrix));
   return checked_options([&] { return recipe_of(request); });
 }
 
@@ -177,7 +178,7 @@ Task prepare(const CompressOptions& o, Recipe recipe, bool calibrated) {
   // Rotation looks at norms, and a fit at everything.
   const bool shapes_only = o.dry_run && o.fit.empty() && !o.request.details.rotation;
   if (removes) task.pruned = plan_parts(o.pruning, task.checkpoint, task.recipe, task.target);
-  if ((calibrated || !o.fit.empty() || removes) && !shapes_only) {
+  if ((calibrated || !o.fit.empty() || removes || !o.save_imatrix.empty()) && !shapes_only) {
     std::string text = calibration_text(o);
     task.calibration = Calibration::from_text(task.checkpoint.tokenizer(), text, o.request.calibration.samples,
                                               std::min(o.request.calibration.tokens, task.checkpoint.config().context));
@@ -242,15 +243,29 @@ int conclude(const CompressOptions& o, const Task& task, const Report& report) {
   return 0;
 }
 
+/// Measures what the model's matrices read, and writes it.
+ImportanceMatrix save_importance(const CompressOptions& o, const Task& task) {
+  const Section section(Insisting::changes_nothing);
+  const CancelScope scope([] { return interrupted() != 0; });
+  ImportanceMatrix importance = measure_importance(task.checkpoint, task.calibration);
+  importance.texts = {o.request.calibration_path.empty() ? "the bundled text" : input_name(o.request.calibration_path)};
+  write_importance(importance, o.save_imatrix);
+  note(message("bantam: ", printable(o.save_imatrix, 4096), ": an importance matrix of ", importance.entries.size(), " tensors"));
+  return importance;
+}
+
 int compress_model(CompressOptions o) {
   if (o.request.format == "help") {
     print(format_list() + "\n");
     return 0;
   }
-  if (o.output.empty() && !o.dry_run) throw UsageError("-o is required: the name of the output");
+  const bool measures_alone = o.output.empty() && !o.save_imatrix.empty();
+  if (o.output.empty() && !o.dry_run && !measures_alone) throw UsageError("-o is required: the name of the output");
+  if (o.dry_run && !o.save_imatrix.empty()) throw UsageError("--save-imatrix: not with --dry-run, which writes nothing");
+  if (!o.save_imatrix.empty()) refuse_overwriting(o.model, o.save_imatrix);
   // Wrong usage is told before anything is opened.
   Recipe recipe = make_recipe(o);
-  if (!o.dry_run) refuse_overwriting(o.model, o.output);
+  if (!o.dry_run && !measures_alone) refuse_overwriting(o.model, o.output);
   settle_target(o, recipe);
   check_fit(o);
   apply(o.common);
@@ -258,13 +273,13 @@ int compress_model(CompressOptions o) {
   const Method method = o.request.method;
   const bool asked = method != Method::hqq && (!o.request.calibration_path.empty() || !o.fit.empty());
   const bool calibrated = asked || needs_calibration(recipe);
-  if (!o.dry_run) {
+  if (!o.dry_run && !measures_alone) {
     if (!writes_folder(o.request.target) && path_kind(o.output) == PathKind::folder) {
       fail(Errc::invalid_argument, printable(o.output, 4096), ": expected the name of a file, found a folder");
     }
     if (!calibrated && o.resume) note(message("bantam: --resume: ", name_of(method), " without calibration keeps no journal, starting over"));
   }
-  if (!calibrated && o.fit.empty() && !o.pruning.removes_parts()) {
+  if (!calibrated && o.fit.empty() && !o.pruning.removes_parts() && o.save_imatrix.empty()) {
     for (const std::string& option : o.idle) warn(message(option, " has no effect: ", name_of(method), " without calibration"));
   }
   const bool gptq = rounds_by_gptq(method);
@@ -274,6 +289,13 @@ int compress_model(CompressOptions o) {
   if (o.fit.empty() && !o.candidates.empty()) warn("--candidates has no effect without --fit");
   const Task task = prepare(o, std::move(recipe), calibrated);
   if (o.dry_run) return print_plan(o, task);
+  if (!o.save_imatrix.empty()) {
+    const ImportanceMatrix importance = save_importance(o, task);
+    if (measures_alone) {
+      if (o.common.json) print_json({{"imatrix", o.save_imatrix}, {"tensors", importance.entries.size()}, {"pieces", importance.pieces}, {"piece_tokens", importance.piece_tokens}});
+      return 0;
+    }
+  }
   std::error_code ignored;
   if (calibrated && !o.resume) std::filesystem::remove(journal, ignored);
   Report report;
@@ -312,6 +334,8 @@ void add_compress(CLI::App& app, Action& action) {
                                     "mixed precision: the formats that cost least in a file of 6GiB, 402MB ..., or with "
                                     "3.5bpw (bits a weight), by measurement on the calibration text");
   add_text(verb, "--candidates", o->candidates, "LIST", "formats that --fit chooses from besides those that matrices have, separated by commas [ten of 2.4 to 16 bits]");
+  add_text(verb, "--imatrix", o->imatrix, "FILE", "llama.cpp's importance matrix: what errors count where no calibration text says it");
+  add_text(verb, "--save-imatrix", o->save_imatrix, "FILE", "write one, of the calibration text, for llama-quantize and --imatrix; -o may be left out then");
   add_flag(verb, "--dry-run", o->dry_run, "print formats and sizes, write nothing");
   add_text(verb, "--evaluate", o->evaluate, "FILE",
            "measure perplexity before and after, and the divergence, on this text; with --fit else on the calibration "
@@ -334,6 +358,7 @@ void add_compress(CLI::App& app, Action& action) {
       "  bantam compress Qwen3-0.6B -o fast.bantam --prune heads --prune channels --prune-to latency:0.7x\n"
       "  bantam compress q4.bantam -o plain/ --format f32\n"
       "  bantam compress Qwen3-0.6B -o small.gguf --format Q4_K_M\n"
+      "  bantam compress Qwen3-0.6B -o tiny.gguf --format IQ2_M --imatrix imatrix.gguf\n"
       "  bantam compress Qwen3-0.6B -o q4-gptq --format i4 --group 128 --method gptq --calibration text.txt --to gptq\n"
       "  bantam compress Qwen3-0.6B -o sparse --format f16 --prune sparsegpt:2:4 --calibration text.txt --to safetensors",
       [=, &action] {

@@ -74,6 +74,7 @@ void MemoryOutput::write_matrix(const CheckpointTensor& tensor, const WeightMatr
 void MemoryOutput::commit() { model_ = Model::from_weights(checkpoint_, std::move(weights_), std::move(record_)); }
 
 void check_format(const FormatInfo& format, Target target, std::string_view what) {
+  if (format.vectors != nullptr && target == Target::native) fail(Errc::invalid_argument, what, ": expected a GGUF file as output, which alone has ", format.name, ", found a native one");
   if (!holds(target, format)) fail(Errc::invalid_argument, what, ": expected one that such files have (", formats_of(target), "), found ", format.name);
 }
 

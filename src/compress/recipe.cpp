@@ -16,6 +16,27 @@ namespace {
 
 constexpr std::string_view method_names[] = {"rtn", "gptq", "awq", "awq+gptq", "hqq"};
 
+/// What is known of a model's matrices, by their names.
+std::map<std::string, std::span<const float>, std::less<>> importance_by_name(const MethodOptions& options, const Checkpoint& checkpoint) {
+  std::map<std::string, std::span<const float>, std::less<>> found;
+  if (options.importance == nullptr) return found;
+  if (options.rotation) fail(Errc::invalid_argument, "imatrix: expected weights that are not rotated, of whose inputs it knows, found rotation asked for");
+  const ModelConfig& config = checkpoint.config();
+  for (const CheckpointTensor& tensor : checkpoint.tensors()) {
+    const TensorKey* key = tensor.is_matrix ? config.key_of(tensor.role, tensor.layer) : nullptr;
+    if (key == nullptr || key->gguf.empty()) continue;
+    const std::string name = name_in(config, key->gguf, tensor);
+    const std::span<const float> importance = options.importance->of(name, tensor.expert);
+    if (importance.empty()) continue;
+    if (std::ssize(importance) != tensor.columns) {
+      fail(Errc::invalid_argument, "imatrix: ", printable(name), ": expected ", tensor.columns, " columns, found ", importance.size());
+    }
+    found[tensor.name] = importance;
+  }
+  if (found.empty()) fail(Errc::invalid_argument, "imatrix: expected entries of this model's matrices (blk.0.attn_q.weight), found none");
+  return found;
+}
+
 }  // namespace
 
 std::string_view name_of(Method method) noexcept { return method_names[static_cast<std::size_t>(method)]; }
@@ -63,6 +84,11 @@ const FormatInfo& Recipe::format_of(std::string_view name, bool embedding_or_hea
   return *format_;
 }
 
+std::span<const float> Recipe::importance_of(std::string_view name) const noexcept {
+  const auto found = importance_.find(name);
+  return found == importance_.end() ? std::span<const float>() : found->second;
+}
+
 std::optional<Pruning> Recipe::pruning_of(std::string_view name) const {
   const Sparsity sparsity = options_.pruning ? options_.pruning->sparsity_of(name) : Sparsity();
   return sparsity.any() ? std::optional<Pruning>({options_.pruning->method, sparsity}) : std::nullopt;
@@ -85,6 +111,7 @@ Recipe Recipe::for_model(const Checkpoint& checkpoint) const {
   Recipe recipe = *this;
   recipe.mixed_.clear();
   recipe.fixed_.clear();
+  recipe.importance_ = importance_by_name(options_, checkpoint);
   for (const CheckpointTensor& tensor : checkpoint.tensors()) {
     const bool as_it_is = tensor.format().is_float && !options_.rotation;
     const RoleInfo& info = info_of(tensor.role);
@@ -108,6 +135,7 @@ std::string Recipe::to_json() const {
   if (needs_calibration(*this)) json["true_sequential"] = options_.true_sequential;
   if (options_.smooth) json["smooth"] = *options_.smooth;
   if (options_.clip) json["clip"] = name_of(*options_.clip);
+  if (options_.importance != nullptr) json["imatrix"] = {{"entries", options_.importance->entries.size()}, {"pieces", options_.importance->pieces}};
   if (options_.rotation) json["rotation_seed"] = *options_.rotation;
   const bool gptq = rounds_by_gptq(method_);
   if (gptq || (options_.pruning && options_.pruning->method == PruneMethod::sparsegpt)) json["follow_original"] = options_.follow_original;

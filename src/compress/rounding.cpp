@@ -110,6 +110,10 @@ Rounded round_alone(const Recipe& recipe, const CheckpointTensor& tensor, const 
   std::optional<NearestOptions> fitted;
   if (recipe.method() == Method::hqq && format.has_minimums) fitted = {.search = GridSearch::half_quadratic};
   if (recipe.options().clip && !format.is_float) fitted = nearest_options(*recipe.options().clip);
+  if (const auto importance = recipe.importance_of(tensor.name); !importance.empty() && !format.is_float) {
+    if (!fitted) fitted.emplace();
+    fitted->importance = importance;
+  }
   if (!is_pruned(recipe, tensor)) return round_matrix(tensor.name, tensor.rows, tensor.columns, format, read, fitted);
   const WeightMatrix original = round_matrix(tensor.name, tensor.rows, tensor.columns, format_info<F32Format>(), read).matrix;
   const Tensor<float, 2> weights = original.dequantize();

@@ -213,6 +213,24 @@ def facts_calibrated(h, models):
            h.succeeds("compress", model, "-o", once, "--method", "hqq", "--format", "i4m", "--calibration", text).err)
 
 
+def facts_imatrix(h, models):
+    model, matrix, out = h.model("stories260k"), h.temporary("imatrix.gguf"), h.temporary("weighed.bantam")
+    calibration = ["--calibration", h.corpus("tinystories-plain.txt"), "--samples", 4, "--tokens", 64]
+    said = h.json("compress", model, "--save-imatrix", matrix, *calibration)
+    h.equal("--save-imatrix alone: every matrix of five blocks", (said["tensors"], said["pieces"], said["piece_tokens"]), (35, 4, 64))
+    weighed = h.json("compress", model, "-o", out, "--format", "i3", "--imatrix", matrix)
+    plain = h.json("compress", model, "-o", h.temporary("plain.bantam"), "--format", "i3")
+    h.fact("--imatrix makes another file", Path(out).read_bytes() != Path(h.temporary("plain.bantam")).read_bytes(), (weighed, plain))
+    older = struct.pack("<ii20siif64f", 1, 20, b"blk.0.ffn_gate.weigh", 1, 65, 0, *[1] * 64)
+    h.refuses(1, "compress", model, "-o", out, "--imatrix", h.write("older.dat", older), says="imatrix: expected entries of this model's matrices")
+    h.refuses(1, "compress", model, "-o", out, "--imatrix", h.write("short.dat", older[:50]), says="short.dat: blk.0.ffn_gate.weigh: expected values of 260 bytes")
+    h.refuses(1, "compress", model, "-o", out, "--imatrix", h.temporary("absent.gguf"), says="absent.gguf")
+    h.refuses(1, "compress", h.model("babyllama105"), "-o", out, "--imatrix", matrix, says="expected 128 columns, found 64")
+    h.refuses(2, "compress", model, "--save-imatrix", matrix, "--dry-run", says="--save-imatrix")
+    both = h.json("compress", model, "-o", out, "--save-imatrix", matrix, "--method", "gptq", "--format", "i3", *calibration)
+    h.fact("with -o both are written", "layers" in both and Path(matrix).exists() and Path(out).exists(), both)
+
+
 def with_outliers(source, folder):
     """The same model with some hidden features 24 times as large after each norm, and their weights as much smaller: what
     large models look like inside, and small ones do not."""

@@ -2,11 +2,13 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "bantam/calibrate/importance.hpp"
 #include "bantam/compress/awq.hpp"
 #include "bantam/compress/gptq.hpp"
 #include "bantam/compress/mix.hpp"
@@ -66,6 +68,8 @@ struct MethodOptions {
   std::optional<Clip> clip = {};
   /// Weights of every block's matrices are removed as they are to be rounded: rotated, and with scales folded in.
   std::optional<Pruning> pruning = {};
+  /// What errors of columns count where a matrix is rounded by itself, without calibration text: llama.cpp's importance matrix. Not rotated.
+  std::shared_ptr<const ImportanceMatrix> importance = {};
   GptqOptions gptq = {};
   AwqOptions awq = {};
 };
@@ -95,7 +99,10 @@ class Recipe {
   [[nodiscard]] const Mix* mix() const noexcept { return mix_; }
   /// With the formats that a mix gives to the matrices of one model, and with routers of experts in the floats that they have, whatever
   /// was asked. Whatever compresses or plans does this.
+  /// Throws invalid_argument for an importance matrix of another model.
   [[nodiscard]] Recipe for_model(const Checkpoint& checkpoint) const;
+  /// What errors of a matrix's columns count; empty where that is not known. After for_model().
+  [[nodiscard]] std::span<const float> importance_of(std::string_view name) const noexcept;
   /// The same, after pruning. Throws invalid_argument for what cannot be removed.
   [[nodiscard]] Recipe pruned(const Pruning& pruning) const;
   [[nodiscard]] Recipe without_rotation() const;
@@ -111,6 +118,7 @@ class Recipe {
   const FormatInfo* format_;
   const Mix* mix_ = nullptr;
   std::map<std::string, const FormatInfo*, std::less<>> mixed_, fixed_;  ///< by name; filled by for_model()
+  std::map<std::string, std::span<const float>, std::less<>> importance_;          ///< of options_.importance; the same
   Method method_;
   MethodOptions options_;
   std::vector<Exception> exceptions_;
