@@ -1,4 +1,5 @@
 // `bantam serve`: models behind HTTP.
+#include <chrono>
 #include <csignal>
 #include <map>
 #include <mutex>
@@ -178,25 +179,37 @@ server::LoadedModel load_with_draft(const std::string& path, const std::string& 
           .bytes = bytes};
 }
 
-/// What this machine reads and computes, measured when somebody wants to know it first: texts that run then are slower for that second.
-class MeasuredMachine {
+/// Plans models for clients. What this machine reads and computes is measured when somebody wants to know it first: texts that run then are slower for
+/// that second.
+class Planner {
  public:
-  MeasuredMachine(int threads, std::string memory) : threads_(threads), memory_(std::move(memory)) {}
-  [[nodiscard]] Machine get(const Checkpoint& checkpoint, const std::string& path) {
+  Planner(int threads, std::string memory) : threads_(threads), memory_(std::move(memory)) {}
+  [[nodiscard]] Json plan(const PlanAsked& asked) {
     const std::lock_guard lock(mutex_);
-    machine_.disk = disks_[path];
+    Known& known = known_[asked.model];
+    // What is free changes; asking on costs nothing for a while.
+    constexpr std::chrono::seconds kept{10};
+    const auto now = std::chrono::steady_clock::now();
+    if (!known.json.is_null() && now < known.made + kept) return known.json;
+    Checkpoint checkpoint = open_outline(asked.model);
+    machine_.disk = known.disk;
     machine_ = measured(machine_, threads_, checkpoint);
-    disks_[path] = machine_.disk;
     machine_.memory_bytes = bound_bytes(memory_);
-    return machine_;
+    known = {.disk = machine_.disk, .json = to_json(plan_of(asked, machine_, std::move(checkpoint))), .made = now};
+    return known.json;
   }
 
  private:
+  struct Known {
+    StreamingRate disk = {};
+    Json json = {};
+    std::chrono::steady_clock::time_point made = {};
+  };
   const int threads_;
   const std::string memory_;
   std::mutex mutex_;
   Machine machine_ = {};
-  std::map<std::string, StreamingRate> disks_;
+  std::map<std::string, Known> known_;  ///< by model
 };
 
 std::vector<server::ServedModel> served_models(const ServeOptions& o, const server::ModelOptions& each, bool has_choice) {
@@ -211,7 +224,7 @@ std::vector<server::ServedModel> served_models(const ServeOptions& o, const serv
   const std::int64_t base = taken_bytes();
   // As many ended texts are kept as run.
   const TextRoom texts{.context = o.context, .kv = o.kv, .sequences = 2 * o.parallel, .may_spill = true};
-  const auto machine = std::make_shared<MeasuredMachine>(each.threads, o.loading.memory);
+  const auto planner = std::make_shared<Planner>(each.threads, o.loading.memory);
   for (const std::string& path : paths) {
     server::ModelOptions options = each;
     LoadingOptions loading = o.loading;
@@ -241,12 +254,7 @@ std::vector<server::ServedModel> served_models(const ServeOptions& o, const serv
       return server::LoadedModel{.model = std::move(model), .adapters = std::move(adapters), .memory = text, .context = context, .bytes = beside->bytes};
     };
     const PlanAsked asked{.model = path, .name = options.name, .kv = o.kv, .context = o.context};
-    const auto plan = [machine, asked] {
-      Checkpoint checkpoint = open_outline(asked.model);
-      const Machine now = machine->get(checkpoint, asked.model);
-      return to_json(plan_of(asked, now, std::move(checkpoint)));
-    };
-    served.push_back({.options = options, .path = file, .load = load, .plan = plan});
+    served.push_back({.options = options, .path = file, .load = load, .plan = [planner, asked] { return planner->plan(asked); }});
   }
   return served;
 }

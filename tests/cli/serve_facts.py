@@ -724,6 +724,29 @@ def post(path, body):
     return f"POST {path} HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body
 
 
+def facts_priorities(h, models):
+    if not has_server(h):
+        return
+    with Server(h, "--parallel", "1", "--context", "100000") as server:
+        done = []
+
+        def ask(priority):
+            server.ask("/v1/completions", {"prompt": "Once", "max_tokens": 1000, "ignore_eos": True, "priority": priority})
+            done.append(priority)
+
+        threads = [threading.Thread(target=ask, args=[priority]) for priority in [5, 0, -5]]
+        with socket.create_connection(("127.0.0.1", server.port)) as first:
+            first.sendall(post("/v1/completions", endless(stream=True)))
+            for there, thread in enumerate(threads, 1):
+                h.fact("one waits behind the other", server.wait_for("bantam:requests", there))
+                thread.start()
+            h.fact("until all do", server.wait_for("bantam:requests", 4))
+        for thread in threads:
+            thread.join()
+        h.equal("the lower ones come first", done, [-5, 0, 5])
+        h.equal("whole numbers alone", server.ask("/v1/completions", {"prompt": "x", "priority": 1.5}).error["param"], "priority")
+
+
 def facts_disconnects(h, models):
     if not has_server(h):
         return
