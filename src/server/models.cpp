@@ -214,6 +214,7 @@ Json Models::plan(std::string_view name) {
     const Lock lock(mutex_);
     made = find(name).served.plan;
   }
+  if (!made) throw ApiError(501, "not_supported_error", "nobody can say how this model will run");
   return made();
 }
 

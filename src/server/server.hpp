@@ -51,8 +51,8 @@ struct ServedModel {
   /// Loads it beside models that may take so many bytes: nothing unless there is room for all of it beside them. Beside none what does not fit
   /// is read when it is wanted. Ends early where `keep_going` says no. Throws bantam::Error.
   std::function<std::optional<LoadedModel>(std::int64_t others, const std::function<bool()>& keep_going)> load;
-  /// Whether it fits and how fast it will be, as `bantam plan --json` says it. May take seconds. Throws bantam::Error.
-  std::function<Json()> plan;
+  /// Whether it fits and how fast it will be, as `bantam plan --json` says it; null: nobody can say. May take seconds. Throws bantam::Error.
+  std::function<Json()> plan = {};
 };
 
 struct ServerOptions {
