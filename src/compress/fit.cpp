@@ -56,15 +56,14 @@ void check(const Budget& budget) {
 /// all experts of a layer.
 Recipe with_formats(const Recipe& recipe, const Checkpoint& checkpoint, const std::vector<const CheckpointTensor*>& matrices,
                     const std::vector<const FormatInfo*>& formats) {
-  std::map<int, std::int64_t> weights;  // by place in the list of formats
+  std::map<std::pair<int, std::string_view>, std::int64_t> weights;  // by place in the list of formats, and name
   std::map<std::string, std::set<const FormatInfo*>> of_experts;
   for (std::size_t i = 0; i < matrices.size(); ++i) {
-    if (!info_of(matrices[i]->role).is_table()) weights[formats[i]->index] += matrices[i]->rows * matrices[i]->columns;
+    if (!info_of(matrices[i]->role).is_table()) weights[{formats[i]->index, formats[i]->name}] += matrices[i]->rows * matrices[i]->columns;
     if (matrices[i]->expert >= 0) of_experts[name_of_experts(matrices[i]->name, matrices[i]->expert)].insert(formats[i]);
   }
   const auto most = std::ranges::max_element(weights, {}, [](const auto& entry) { return entry.second; });
-  const FormatInfo& body =
-      most != weights.end() ? bantam::formats()[static_cast<std::size_t>(most->first)] : *formats.front();
+  const FormatInfo& body = most != weights.end() ? find_format(most->first.second) : *formats.front();
   Recipe result = Recipe(body, recipe.method(), recipe.options()).for_model(checkpoint);
   for (const Recipe::Exception& exception : recipe.exceptions()) result.keep(exception.pattern, exception.format->name);
   for (std::size_t i = 0; i < matrices.size(); ++i) {

@@ -201,6 +201,19 @@ TEST_CASE("a fit lies within its budget, keeps what is to be kept, and becomes t
   }
 }
 
+TEST_CASE("types that GGUF files alone have are fitted, too, those of one format in memory apart") {
+  const Fitting f(false, {.dim = 256, .heads = 4, .head_dim = 64, .ffn = 256});
+  const Recipe base = recipe::rtn("i4.g32");
+  const auto sensitivities = f.measure(base, {.candidates = {&find_format("iq2_xs.g16"), &find_format("iq2_s.g16")}, .measured = 2}, Target::gguf);
+  for (const double bits : {2.33, 2.57}) {  // of one type, and of the other
+    const Fit found = fit(*f.checkpoint, base, sensitivities, {.bits_per_weight = bits}, Target::gguf);
+    const Report report = compress_file(*f.checkpoint, f.folder / "x.gguf", found.recipe, Target::gguf);
+    CHECK(report.bytes_after == found.plan.bytes);
+    CHECK(report.bits_per_weight <= bits);
+    for (std::size_t i = 0; i < report.layers.size(); ++i) CHECK(report.layers[i].format == found.plan.matrices[i].format->name);
+  }
+}
+
 TEST_CASE("a rotated fit lies within its budget, its untied head counted, and becomes the file that it planned") {
   const Fitting f(true);
   const Recipe base = recipe::with(Method::gptq, "i4.g32", {}, {.rotation = 5});
