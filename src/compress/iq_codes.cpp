@@ -245,7 +245,8 @@ float scale_of_group(const Type& type, const KernelTable& kernels, std::span<con
 }  // namespace
 
 void set_number(const Type& type, GroupSide& side, float multiple) noexcept {
-  const float n = std::clamp(nearest_even((multiple - 1) / 2), 0.0f, static_cast<float>(type.scales - 1));
+  // NaN, of a unit that overflowed, becomes 0: it shows in the weights.
+  const float steps = nearest_even((multiple - 1) / 2), n = steps > 0 ? std::min(steps, static_cast<float>(type.scales - 1)) : 0.0f;
   side.number = static_cast<std::int16_t>(2 * static_cast<int>(n) + 1);
   side.scale = side.unit * static_cast<float>(side.number);
 }
@@ -267,7 +268,7 @@ Vector nearest_vector(const Type& type, const float* x, const VectorMetric& metr
   Vector best;
   float least = std::numeric_limits<float>::infinity();
   for (const unsigned start : {plain, fed}) {
-    if (start == plain && least < std::numeric_limits<float>::infinity()) break;
+    if (start == plain && least < std::numeric_limits<float>::infinity()) break;  // both are the same
     Vector v;
     v.negative = start;
     choose_entries(type, kernels, x, metric, v);

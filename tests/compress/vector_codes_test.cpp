@@ -268,6 +268,17 @@ TEST_CASE("gptq in vectors leaves less error in the outputs than rounding, desce
   }
 }
 
+TEST_CASE("weights that are too large for a scale show it, and zeros stay near zero") {
+  auto w = random::normal<float>({2, 256}, 7, {.deviation = 1e30});
+  const Tensor<float, 2> zeros({2, 256});
+  for (const FormatInfo& format : vector_formats()) {
+    CAPTURE(std::string(format.name));
+    const Tensor<float, 2> large = nearest(w, format).dequantize();
+    CHECK(std::ranges::none_of(large.span(), [](float x) { return std::isfinite(x); }));
+    CHECK(std::ranges::all_of(nearest(zeros, format).dequantize().span(), [](float x) { return x == 0; }));
+  }
+}
+
 TEST_CASE("rows that end in the midst of a vector are refused") {
   const auto w = random::normal<float>({2, 250}, 7);
   for (const FormatInfo& format : vector_formats()) {
