@@ -59,6 +59,7 @@
 #include "bantam/prune/impl/compensation.hpp"
 #include "bantam/prune/impl/mask.hpp"
 #include "bantam/prune/impl/sparse_format.hpp"
+#include "bantam/quant/impl/trellis_search.hpp"
 #include "bantam/quant/impl/weights.hpp"
 
 #undef v0

@@ -109,6 +109,7 @@ Mask mask_of(const Pruning& pruning, const Tensor<float, 2>& weights, std::span<
 Rounded round_alone(const Recipe& recipe, const CheckpointTensor& tensor, const FormatInfo& format, ReadRow read) {
   std::optional<NearestOptions> fitted;
   if (recipe.method() == Method::hqq && format.has_minimums) fitted = {.search = GridSearch::half_quadratic};
+  if (format.step_bits != 0) fitted = NearestOptions{};  // all cores, and more paths than encode_row() follows
   if (recipe.options().clip && !format.is_float) fitted = nearest_options(*recipe.options().clip);
   if (const auto importance = recipe.importance_of(tensor.name); !importance.empty() && !format.is_float) {
     if (!fitted) fitted.emplace();

@@ -56,7 +56,8 @@ constexpr Alias usual[] = {{"i8", "i8.g32"},     {"i5", "i5.g32"},       {"i5m",
                            {"i2z", "i2z.g32"},   {"q6k", "q6k.g16"},     {"q5k", "q5k.g32"}, {"q4k", "q4k.g32"},
                            {"q3k", "q3k.g16"},   {"q2k", "q2k.g16"},       {"iq3s", "iq3s.g32"}, {"iq3xxs", "iq3xxs.g32"},
                            {"iq2", "iq2.g32"},   {"iq3_s", "iq3_s.g32"}, {"iq3_xxs", "iq3_xxs.g32"}, {"iq2_s", "iq2_s.g16"}, {"iq2_xs", "iq2_xs.g16"}, {"iq2_xxs", "iq2_xxs.g32"},
-                           {"iq1_m", "iq1_m.g16"}, {"iq1_s", "iq1_s.g32"}, {"i8s", "i8s.g64"},     {"i4s", "i4s.g64"}, {"i4b", "i4b.g128"}};
+                           {"iq1_m", "iq1_m.g16"}, {"iq1_s", "iq1_s.g32"}, {"i8s", "i8s.g64"},     {"i4s", "i4s.g64"}, {"i4b", "i4b.g128"},
+                           {"t1h", "t1h.g128"},  {"t2", "t2.g128"},      {"t2h", "t2h.g128"}, {"t3", "t3.g128"}};
 
 template <std::size_t N>
 std::string_view translate(std::string_view name, const Alias (&table)[N]) {

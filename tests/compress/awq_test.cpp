@@ -70,7 +70,8 @@ TEST_CASE("awq's loss is never above that of rounding to nearest, and well below
       CHECK(found.loss == 0);
       CHECK(std::ranges::all_of(found.scales, [](float s) { return s == 1.0f; }));
     } else if (format.name != "mxfp4.g32") {  // whose powers of two round scales away in part
-      CHECK(found.loss < 0.75 * found.unscaled_loss);
+      // The weights of a trellis end at 2.7 deviations, so that what scales raise is soon cut off.
+      CHECK(found.loss < (format.step_bits != 0 ? 0.97 : 0.75) * found.unscaled_loss);
     }
   }
 }

@@ -74,7 +74,7 @@ Tensor<float, 2> as_tensor(const Problem& p, const FormatInfo& format, std::vect
 TEST_CASE("descent lowers the loss by what it says, in every format, and stores what it decided") {
   const Problem p = some_problem(20, 300);  // more than a block of columns, and a part of a group at the end
   for (const FormatInfo& format : formats()) {
-    if (format.is_float) continue;
+    if (format.is_float || format.step_bits != 0) continue;  // of a trellis no code changes alone
     CAPTURE(std::string(format.name));
     std::vector<RowCodes> rows = codes_of(WeightMatrix::quantize(p.w, format));
     const double before = loss_of(p, format, rows);

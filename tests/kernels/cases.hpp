@@ -123,8 +123,24 @@ inline std::vector<const FormatInfo*> quantized_formats() {
   return list;
 }
 
+/// Weights that any codes make, where finding the codes that make given weights takes its time.
+inline WeightMatrix random_paths(const FormatInfo& format, std::int64_t rows, std::int64_t columns, std::uint64_t seed) {
+  const auto data = allocate_storage(static_cast<std::size_t>(format.matrix_bytes(rows, columns)));
+  Random dice(seed);
+  for (std::int64_t r = 0; r < rows; ++r) {
+    RowCodes codes;
+    std::byte* panel = data.get() + r / panel_rows * format.panel_bytes(columns);
+    format.load_codes(panel, static_cast<int>(r % panel_rows), columns, codes);
+    for (std::int8_t& code : codes.codes) code = static_cast<std::int8_t>(dice.next() & 7);
+    for (GroupSide& side : codes.sides) side.scale = 0.001f * static_cast<float>(dice.next() % 16 + 1);
+    format.store_codes(panel, static_cast<int>(r % panel_rows), columns, codes);
+  }
+  return {format, rows, columns, data};
+}
+
 /// Formats that hold some of the weights get matrices that are too dense for them, and by turns some that are sparser than need be.
 inline WeightMatrix random_weights(const FormatInfo& format, std::int64_t rows, std::int64_t columns, std::uint64_t seed) {
+  if (format.step_bits != 0) return random_paths(format, rows, columns, seed);
   auto weights = random::normal<float>({rows, columns}, seed, {.deviation = 0.05});
   if (format.kept != Kept::all && seed % 2 == 1) {
     Random dice(seed);

@@ -165,6 +165,7 @@ TEST_CASE("every weight comes back within half a step of its format, in any shap
   bantam::for_each_format([](auto format) {
     using F = typename decltype(format)::type;
     CAPTURE(std::string(F::name));
+    if constexpr (Strip16<F>::trellis) return;  // weights are chosen together: tests/quant/trellis_test.cpp
     std::uint64_t seed = 1;
     for (const std::int64_t columns : widths) {
       for (const std::int64_t rows : heights) {
@@ -194,6 +195,11 @@ TEST_CASE("codes and their numbers come back as they were stored, and other rows
         for (RowCodes& row : rows) {
           constexpr bool bytes = L::bits == 0;
           for (std::size_t i = 0; i < padded; ++i) {
+            // Of a step of odd bits the second code has one less.
+            if (const int step = bantam::step_bits<typename F::Plane>; step % 2 != 0 && i % 2 != 0) {
+              row.codes.push_back(static_cast<std::int8_t>(random.next() % (1u << (step / 2))));
+              continue;
+            }
             row.codes.push_back(static_cast<std::int8_t>(bytes ? static_cast<int>(random.next() % 256) - 128 : static_cast<int>(random.next() % (1u << L::bits))));
           }
           row.sides.resize(L::row_scales ? 1 : padded / static_cast<std::size_t>(L::group));
@@ -276,6 +282,7 @@ TEST_CASE("groups of equal weights, of zeros and of vanishing weights decode to 
       for (float& w : weights.span()) w = value;
       const auto decoded = bantam::WeightMatrix::quantize(weights, info).dequantize();
       const auto left = left_by(info.kept, weights);
+      if (info.step_bits != 0 && std::fabs(value) > 1e-30f) continue;  // no path repeats one weight
       // The largest weight is on every grid but for its scale's half; what is below halves is zero.
       for (std::int64_t i = 0; i < left.size(); ++i) CHECK(std::fabs(decoded.data()[i] - left.data()[i]) <= std::fabs(value) * 0.001f + 1e-7f);
     }

@@ -14,7 +14,7 @@ namespace bantam::inline v0 {
 /// columns, or until no code changes; never worse. Returns what the trace lost. The codes alone are the descent of QuantEase
 /// (arXiv:2309.01885). Codes of weights that `removed`, empty or (rows, columns), marks stay. On all cores: rows columns^2
 /// multiply-adds and as many again each sweep. Codes that come in vectors
-/// move together, to what is nearest in the vector's own moments. Memory: rows columns floats.
+/// move together, to what is nearest in the vector's own moments; those of a trellis (FormatInfo::step_bits) cannot. Memory: rows columns floats.
 [[nodiscard]] double descend(const Tensor<float, 2>& errors, const Tensor<float, 2>& h, const FormatInfo& format, int sweeps,
                              std::span<RowCodes> rows, TensorView<const std::uint8_t, 2> removed = {});
 

@@ -6,6 +6,7 @@
 #include "bantam/kernels/nearest_point.hpp"
 #include "bantam/kernels/recurrence.hpp"
 #include "bantam/kernels/table.hpp"
+#include "bantam/simd/paths.hpp"
 
 namespace bantam::inline v0 {
 
@@ -76,6 +77,7 @@ constexpr KernelTable make_table(FormatList<F...>) {
       .decay_row = decay_row<A>,
       .convolve = convolve<A>,
       .nearest_point = nearest_point<A>,
+      .paths = simd::path_kernels<A>,
       .attend_merge = attend_merge<A>,
       .attend_finish = attend_finish<A>,
       .int8_rate = int8_rate<A>,

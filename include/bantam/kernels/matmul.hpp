@@ -31,6 +31,11 @@ struct PlaneOf<F> {
   using type = simd::TwoOfFour<Strip16<F>::bits == 4 ? 4 : 8>;
 };
 template <QuantFormat F>
+  requires(Strip16<F>::trellis)
+struct PlaneOf<F> {
+  using type = simd::Trellis<step_bits<typename F::Plane>>;
+};
+template <QuantFormat F>
 using dot_plane = typename PlaneOf<F>::type;
 
 /// What integer products count codes more by than they mean.
@@ -38,7 +43,7 @@ template <class A, QuantFormat F>
 [[nodiscard]] constexpr int dot_bias() {
   if (Strip16<F>::half_of_blocks || Strip16<F>::two_of_four) return 0;  // the primitives see to it
   if (std::is_same_v<dot_plane<F>, simd::Bytes>) return simd::dot<A>::byte_bias;
-  return std::is_same_v<dot_plane<F>, simd::Codebook> ? simd::dot<A>::codebook_bias : code_offset<F>;
+  return std::is_same_v<dot_plane<F>, simd::Codebook> || Strip16<F>::trellis ? simd::dot<A>::codebook_bias : code_offset<F>;
 }
 
 /// The levels of a codebook in its unit, for integer products.
@@ -123,13 +128,14 @@ __attribute__((noinline)) void tile_q8(const std::byte* panel, int first_strip, 
                                           load_kept_blocks<A, F>(block, k, first_strip + r, g), c[r]);
         }
       } else {
-        constexpr int step = L::group < 32 ? L::group : 32;
+        constexpr int step = L::trellis ? L::Plane::column_unit : L::group < 32 ? L::group : 32;
+        static_assert(!L::trellis || L::group % step == 0);
 #pragma GCC unroll 1
         for (int i = 0; i < group; i += step) {
           const int at = g * group + i;
-          if (fetch != Fetch::nowhere && at % 32 == 0) prefetch_ahead<L, NR>(block, first_strip, at, fetch);
+          for (int ahead = 0; fetch != Fetch::nowhere && at % 32 == 0 && ahead < step; ahead += 32) prefetch_ahead<L, NR>(block, first_strip, at + ahead, fetch);
           simd::dot<A>::template accumulate<dot_plane<F>, step, NR, MR>(planes + L::plane_bytes(at / 32 * 32), L::plane_bytes(k),
-                                                                        values + first + at, x.stride, at % 32 / 4, codebook.level, c);
+                                                                        values + first + at, x.stride, L::trellis ? at : at % 32 / 4, codebook.level, c);
         }
       }
       BANTAM_UNROLL for (int r = 0; r < NR; ++r) {

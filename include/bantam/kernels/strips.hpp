@@ -180,6 +180,19 @@ BANTAM_INLINE Strip<A> load_column_of_pairs(const std::byte* plane, int column) 
   return load_strip<A>(number);
 }
 
+/// Column `column` of a plane whose weights are computed from a stream. For the exact path, which no one waits for.
+template <class A, QuantFormat F>
+BANTAM_INLINE Strip<A> load_column_of_trellis(const std::byte* plane, int column) {
+  constexpr int bits = step_bits<typename F::Plane>;
+  constexpr int unit = F::Plane::column_unit;
+  const auto* of_column = reinterpret_cast<const std::uint8_t*>(plane + Strip16<F>::plane_bytes(column / unit * unit));
+  float number[strip_rows];
+  for (int n = 0; n < strip_rows; ++n) {
+    number[n] = static_cast<float>(simd::trellis_weight(simd::trellis_state<bits>(of_column, n, column % unit, column >= unit), column % 2));
+  }
+  return load_strip<A>(number);
+}
+
 /// Column `column` of a plane as floats, before scaling: codes less their offset or zero point, levels, or the weights
 /// themselves.
 template <class A, QuantFormat F>
@@ -192,6 +205,8 @@ BANTAM_INLINE Strip<A> load_column(const std::byte* plane, int column, [[maybe_u
     return simd::half_strip<A>::load(reinterpret_cast<const std::uint16_t*>(plane + column * 32));
   } else if constexpr (Strip16<F>::two_of_four) {
     return load_column_of_pairs<A, F>(plane, column);
+  } else if constexpr (Strip16<F>::trellis) {
+    return load_column_of_trellis<A, F>(plane, column);
   } else if constexpr (Strip16<F>::bits != 0) {
     const IntStrip<A> codes = load_column_codes<A, Strip16<F>::bits>(plane, column);
     if constexpr (has_levels<F>) {

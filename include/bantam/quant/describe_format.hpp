@@ -27,10 +27,11 @@ template <QuantFormat F>
     info.load_codes = load_codes<F>;
     info.store_codes = store_codes<F>;
     info.store_block = store_block<F>;
+    info.step_bits = step_bits<typename F::Plane>;
     info.grid_columns = grid_columns<F>;
     info.has_minimums = has_minimums<F>;
     info.fit_grid = fit_grid<F>;
-    info.round_to_grid = round_to_grid<F>;
+    if constexpr (!L::trellis) info.round_to_grid = round_to_grid<F>;
     info.decode_code = decode_code<F>;
     if constexpr (L::group_scales) info.stored_scale = [](float scale) noexcept { return L::f16_scales ? float(f16(scale)) : scale; };
   }

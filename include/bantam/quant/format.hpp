@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "bantam/core/half.hpp"
+#include "bantam/simd/trellis.hpp"
 
 namespace bantam::inline v0 {
 
@@ -65,6 +66,16 @@ struct TwoOfFour {
 struct HalfOfBlocks {
   static constexpr int bits = 2;
   static constexpr int column_unit = 128;
+};
+
+/// A stream of bits a row and block of 256 columns, StepBits for every two weights, which are computed from the last 16 of it
+/// (simd/trellis.hpp). A unit is `lines` of 64 bytes; 16-bit pieces of the stream, the first bit highest: piece i of the unit's
+/// first half of steps in bytes 4 n and 4 n + 1 of line i, of its second half in bytes 4 n + 2 and 4 n + 3.
+template <int StepBits>
+struct Trellis {
+  static constexpr int step_bits = StepBits;
+  static constexpr int bits = (StepBits + 1) / 2;  ///< of a code, which a step has two of: its lower bits, then its upper ones
+  static constexpr int column_unit = simd::TrellisUnit<StepBits>::columns;
 };
 
 }  // namespace plane
@@ -125,7 +136,7 @@ struct GroupSide {
 ///   name, id                     unique text and number
 ///   group                        weights per scale; 0: the whole row
 ///   Plane, Scale, Zero           tags from above
-///   encode(weights, codes, side) rounds one group to nearest (absent for float planes); with scale::Super
+///   encode(weights, codes, side) rounds one group to nearest (absent for float planes); with scale::Super or plane::Trellis
 ///                                encode(weights, codes, sides) rounds the groups of one block
 ///   levels                       the value of each code, for codebook formats of 4 bits (codes are indices then)
 ///   level_unit                   what integer products count levels in, 1/127 unless stated
@@ -163,14 +174,23 @@ template <>
 inline constexpr int code_bits<plane::TwoOfFour<4>> = 4;
 template <>
 inline constexpr int code_bits<plane::HalfOfBlocks> = 4;
+template <int StepBits>
+inline constexpr int code_bits<plane::Trellis<StepBits>> = plane::Trellis<StepBits>::bits;
+
+/// The bits of a step of plane::Trellis; 0 for all others.
+template <class Plane>
+inline constexpr int step_bits = 0;
+template <int StepBits>
+inline constexpr int step_bits<plane::Trellis<StepBits>> = StepBits;
 
 /// What q means before scaling: unsigned codes without levels, zero point or minimum count from their middle.
 template <class F>
-inline constexpr int code_offset = code_bits<typename F::Plane> != 0 && !has_levels<F> && std::same_as<typename F::Zero, zero::None>
+inline constexpr int code_offset = code_bits<typename F::Plane> != 0 && step_bits<typename F::Plane> == 0 && !has_levels<F> && std::same_as<typename F::Zero, zero::None>
                                        ? 1 << (code_bits<typename F::Plane> - 1)
                                        : 0;
 
-/// The value of one code. This defines what every kernel must compute.
+/// The value of one code. This defines what every kernel must compute. Of plane::Trellis `code` is what simd::trellis_weight says of
+/// the code and those before it.
 template <QuantFormat F>
 [[nodiscard]] constexpr float decode_code(int code, const GroupSide& side) noexcept {
   if constexpr (has_levels<F>) {

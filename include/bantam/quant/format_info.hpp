@@ -36,10 +36,13 @@ struct FormatInfo {
   void (*store_codes)(std::byte* panel, int row, std::int64_t columns, const RowCodes& codes);
   void (*store_block)(std::byte* panel, int row, std::int64_t columns, std::int64_t first, const std::int8_t* codes,
                       const GroupSide* sides) noexcept;
+  /// Bits of a step of plane::Trellis, whose codes are chosen by blocks (quant/trellis_search.hpp); 0: codes mean something alone.
+  int step_bits;
   /// For quantizers that choose codes one by one (quant/grid.hpp); null for float formats.
   int grid_columns;
   bool has_minimums;  ///< w = scale q + min, both of the group alone
   void (*fit_grid)(std::span<const float> weights, std::span<const float> importance, GridSearch search, std::span<GroupSide> sides);
+  /// Null with step_bits.
   int (*round_to_grid)(float w, const GroupSide& side) noexcept;
   float (*decode_code)(int code, const GroupSide& side) noexcept;
   /// The nearest scale that a group can have; null where groups do not choose theirs freely and alone.

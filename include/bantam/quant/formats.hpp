@@ -10,6 +10,7 @@
 #include "bantam/quant/formats/integers.hpp"
 #include "bantam/quant/formats/sparse.hpp"
 #include "bantam/quant/formats/super.hpp"
+#include "bantam/quant/formats/trellis.hpp"
 
 namespace bantam::inline v0 {
 
@@ -30,7 +31,8 @@ using Formats = FormatList<F32Format, F16Format, BF16Format,                   /
                            IntZero<2, 32>, IntZero<2, 64>, IntZero<2, 128>,    //
                            Q6K, Q5K, Q4K, Q3K, Q2K,                            //
                            Iq3S, Iq3Xxs, Iq2<32>, Iq2<16>,                     //
-                           Int8Pairs, Int4Pairs, Int4Blocks>;
+                           Int8Pairs, Int4Pairs, Int4Blocks,                   //
+                           Trellis<3, 128>, Trellis<4, 128>, Trellis<4, 64>, Trellis<5, 128>, Trellis<6, 128>>;
 
 /// Calls f(std::type_identity<Format>{}) for each format, in list order.
 template <class Visitor, QuantFormat... F>

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "bantam/quant/fit.hpp"
+#include "bantam/quant/formats/trellis.hpp"
 #include "bantam/quant/strip16.hpp"
 
 namespace bantam::inline v0 {
@@ -85,9 +86,9 @@ void fit_half_quadratic(std::span<const float> weights, GroupSide& side) noexcep
 
 }  // namespace detail
 
-/// Columns that share what `fit_grid` decides: a group, the 256 of a scale::Super block, or 0, the whole row.
+/// Columns that share what `fit_grid` decides: a group, the 256 of a scale::Super or plane::Trellis block, or 0, the whole row.
 template <QuantFormat F>
-inline constexpr int grid_columns = Strip16<F>::super_scales ? block_columns : F::group;
+inline constexpr int grid_columns = Strip16<F>::super_scales || Strip16<F>::trellis ? block_columns : F::group;
 
 /// w = scale q + min, both of the group alone.
 template <QuantFormat F>
@@ -98,7 +99,9 @@ inline constexpr bool has_minimums = !is_float_format<F> && Strip16<F>::minimums
 template <QuantFormat F>
 void fit_grid(std::span<const float> weights, std::span<const float> importance, GridSearch search, std::span<GroupSide> sides) {
   using L = Strip16<F>;
-  if constexpr (L::super_scales) {
+  if constexpr (L::trellis) {
+    fit_trellis<F>(weights, importance, sides);
+  } else if constexpr (L::super_scales) {
     fit_super<F>(weights, importance, sides);
   } else {
     std::vector<std::int8_t> codes(weights.size());

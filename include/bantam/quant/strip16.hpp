@@ -17,6 +17,7 @@
 #include "bantam/quant/dynamic_map.hpp"
 #include "bantam/quant/format.hpp"
 #include "bantam/quant/sparse_codes.hpp"
+#include "bantam/quant/trellis_codes.hpp"
 
 namespace bantam::inline v0 {
 
@@ -45,6 +46,8 @@ struct Strip16 {
   static constexpr int bits = code_bits<Plane>;
   static constexpr bool two_of_four = kept_by<Plane> == Kept::two_of_four;
   static constexpr bool half_of_blocks = kept_by<Plane> == Kept::half_of_blocks;
+  /// Codes depend on those before them in their block, which is rounded as a whole.
+  static constexpr bool trellis = step_bits<Plane> != 0;
 
   /// Columns under one scale inside a block.
   static constexpr int group = F::group == 0 ? block_columns : F::group;
@@ -88,6 +91,7 @@ struct Strip16 {
     return zeros_at(k, 2) + (half_of_blocks ? std::int64_t{strip} * groups(k) * 4 : 0);
   }
   [[nodiscard]] static constexpr std::int64_t plane_bytes(int k) noexcept {
+    if constexpr (trellis) return std::int64_t{k} * step_bits<Plane>;  // for two columns of 16 rows
     return std::int64_t{k} * strip_rows * Plane::bits / 8;
   }
   [[nodiscard]] static constexpr std::int64_t plane_at(int k, int strip) noexcept {
@@ -208,6 +212,8 @@ void store_block(std::byte* panel, int row, std::int64_t columns, std::int64_t f
     for (int column = 0; column < k; column += 32) {
       detail::store_unit(typename F::Plane{}, plane + L::plane_bytes(column), lane, codes + column, columns - first - column);
     }
+  } else if constexpr (L::trellis) {
+    detail::store_stream<step_bits<typename F::Plane>>(plane, lane, codes, k);
   } else if constexpr (L::bits == 0) {
     for (int column = 0; column < k; column += 4) std::memcpy(plane + L::code_at(lane, column), codes + column, 4);
   } else if constexpr (L::half_of_blocks) {
@@ -283,7 +289,8 @@ void load_codes(const std::byte* panel, int row, std::int64_t columns, RowCodes&
     }
     const std::byte* plane = block + L::plane_at(k, strip);
     std::int8_t* code = codes.codes.data() + first;
-    for (int column = 0; column < k; column += 4) {
+    if constexpr (L::trellis) detail::load_stream<step_bits<typename F::Plane>>(plane, lane, k, code);
+    for (int column = 0; !L::trellis && column < k; column += 4) {
       std::uint32_t four = 0;
       if constexpr (L::two_of_four) {
         four = detail::load_four(typename F::Plane{}, plane, lane, column);
@@ -314,11 +321,12 @@ void encode_codes(std::span<const float> weights, RowCodes& codes) {
   } else {
     codes.sides.assign(static_cast<std::size_t>(padded / L::group), {});
     // A group that the row ends in is fitted to the weights that are there.
-    constexpr std::int64_t unit = L::super_scales ? block_columns : L::group;
+    constexpr bool whole_block = L::super_scales || L::trellis;
+    constexpr std::int64_t unit = whole_block ? block_columns : L::group;
     for (std::int64_t first = 0; first < columns; first += unit) {
       const auto part = weights.subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(std::min(unit, columns - first)));
       const auto side = static_cast<std::size_t>(first / L::group);
-      if constexpr (L::super_scales) {
+      if constexpr (whole_block) {
         const auto groups = static_cast<std::size_t>(std::min(unit, padded - first) / L::group);
         F::encode(part, codes.codes.data() + first, std::span(codes.sides).subspan(side, groups));
       } else {
@@ -370,6 +378,7 @@ void decode_row(const std::byte* panel, int row, std::span<float> weights, RowCo
     });
   } else {
     load_codes<F>(panel, row, columns, scratch);
+    if constexpr (L::trellis) detail::resolve_stream<step_bits<typename F::Plane>>(scratch.codes);
     for (std::int64_t i = 0; i < columns; ++i) {
       const GroupSide& side = scratch.sides[static_cast<std::size_t>(L::row_scales ? 0 : i / L::group)];
       weights[static_cast<std::size_t>(i)] = decode_code<F>(scratch.codes[static_cast<std::size_t>(i)], side);

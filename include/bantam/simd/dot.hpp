@@ -8,6 +8,8 @@
 //   Codebook     lut[nibble] + dot<A>::codebook_bias
 //   Bytes        the signed byte + dot<A>::byte_bias
 //   TwoOfFour    the code, -8..7 or a signed byte; 0 where nothing is kept
+//   Trellis      the weight of the state (simd/trellis.hpp) + dot<A>::codebook_bias; Columns are those of its unit, and `first` is
+//                the column of the block at which the unit begins: 0 for the first one, with no stream before it
 // The bias exists because VNNI multiplies unsigned by signed bytes; the caller starts c at -bias * (sum of x), which is
 // exact. Activations are -127..127, so no instruction set saturates. Results are equal on all of them, bit for bit.
 //
@@ -47,6 +49,12 @@ struct Codebook {};
 struct Bytes {};
 template <int Bits>
 struct TwoOfFour {};
+template <int StepBits>
+struct Trellis {};
+template <class Plane>
+inline constexpr bool is_trellis = false;
+template <int StepBits>
+inline constexpr bool is_trellis<Trellis<StepBits>> = true;
 template <class Plane>
 inline constexpr bool holds_two_of_four = std::is_same_v<Plane, TwoOfFour<4>> || std::is_same_v<Plane, TwoOfFour<8>>;
 

@@ -5,6 +5,7 @@
 
 #include "bantam/simd/dot.hpp"
 #include "bantam/simd/sparse.hpp"
+#include "bantam/simd/trellis.hpp"
 
 namespace bantam::inline v0::simd {
 
@@ -23,7 +24,9 @@ struct dot<generic> {
     for (int r = 0; r < NR; ++r) {
       for (int i = 0; i < Columns; ++i) {
         for (int n = 0; n < 16; ++n) {
-          const int code = code_at(Plane{}, unit + r * plane_stride, n * 4 + i % 4, first + i / 4, lut);
+          int code = 0;
+          if constexpr (is_trellis<Plane>) code = weight_at(Plane{}, unit + r * plane_stride, n, i, first != 0);
+          else code = code_at(Plane{}, unit + r * plane_stride, n * 4 + i % 4, first + i / 4, lut);
           for (int m = 0; m < MR; ++m) c[r][m].part[n] += code * x[m * x_stride + i];
         }
       }
@@ -43,6 +46,10 @@ struct dot<generic> {
   }
 
  private:
+  template <int StepBits>
+  static BANTAM_INLINE int weight_at(Trellis<StepBits>, const std::uint8_t* unit, int n, int column, bool follows) {
+    return trellis_weight(trellis_state<StepBits>(unit, n, column, follows), column % 2);
+  }
   template <int Bits>
   static BANTAM_INLINE int code_at(TwoOfFour<Bits>, const std::uint8_t* unit, int byte, int four, const std::int8_t*) {
     const int number = unit[byte / 4 * 4 + four / 2] >> four % 2 * 4;

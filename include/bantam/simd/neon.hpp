@@ -7,6 +7,7 @@
 
 #include "bantam/simd/generic.hpp"
 #include "bantam/simd/sparse.hpp"
+#include "bantam/simd/trellis.hpp"
 
 namespace bantam::inline v0::simd {
 
@@ -48,6 +49,8 @@ struct neon_dot {
           int8x16_t w;
           if constexpr (std::is_same_v<Plane, Bytes>) {
             w = vreinterpretq_s8_u8(vld1q_u8(p + i * 64));
+          } else if constexpr (is_trellis<Plane>) {
+            w = weights(Plane{}, p, first != 0, i);
           } else if constexpr (std::is_same_v<Plane, Codebook>) {
             w = vqtbl1q_s8(table, four(Codes<4>{}, p, first, i));
           } else {
@@ -76,6 +79,30 @@ struct neon_dot {
   }
 
  private:
+  /// Four columns' weights of one part, of the states in step `i` of both halves of a unit.
+  template <int StepBits>
+  static BANTAM_INLINE int8x16_t weights(Trellis<StepBits>, const std::uint8_t* part, bool follows, int i) {
+    using Unit = TrellisUnit<StepBits>;
+    const auto load = [](const std::uint8_t* p) __attribute__((always_inline)) { return vreinterpretq_u32_u8(vld1q_u8(p)); };
+    const int line = Unit::piece_of(i), shift = Unit::shift_of(i);
+    uint32x4_t before = vdupq_n_u32(0);
+    if (line != 0) {
+      before = load(part + (line - 1) * 64);
+    } else {
+      before = vshlq_n_u32(load(part + (Unit::lines - 1) * 64), 16);
+      if (follows) before = vorrq_u32(before, vshrq_n_u32(load(part - 64), 16));
+    }
+    const uint16x8_t now = vreinterpretq_u16_u32(load(part + line * 64));
+    // Shifts by 16 leave nothing.
+    const uint16x8_t state = vorrq_u16(vshlq_u16(now, vdupq_n_s16(static_cast<std::int16_t>(-shift))),
+                                       vshlq_u16(vreinterpretq_u16_u32(before), vdupq_n_s16(static_cast<std::int16_t>(16 - shift))));
+    const uint16x8_t first = vshrq_n_u16(vmulq_n_u16(state, static_cast<std::uint16_t>(trellis_factor[0])), 9);
+    const uint16x8_t second = vandq_u16(vmulq_n_u16(state, static_cast<std::uint16_t>(trellis_factor[1])), vdupq_n_u16(0x7f00));
+    const uint16x8_t bits = vorrq_u16(first, second);
+    const uint8x16_t level = vandq_u8(vreinterpretq_u8_u16(bits), vdupq_n_u8(15));
+    const uint8x16_t offset = vandq_u8(vreinterpretq_u8_u16(vshrq_n_u16(bits, 4)), vdupq_n_u8(7));
+    return vaddq_s8(vqtbl1q_s8(vld1q_s8(trellis_level), level), vqtbl1q_s8(vld1q_s8(trellis_offset), offset));
+  }
   /// Where two of four are kept: their numbers become the bytes of pair_controls, which pick the codes.
   template <int Bits>
   static BANTAM_INLINE uint8x16_t four(TwoOfFour<Bits>, const std::uint8_t* part, int, int i) {

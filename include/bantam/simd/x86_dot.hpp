@@ -5,6 +5,7 @@
 
 #include "bantam/simd/dot.hpp"
 #include "bantam/simd/sparse.hpp"
+#include "bantam/simd/trellis.hpp"
 
 namespace bantam::inline v0::simd {
 
@@ -45,6 +46,27 @@ struct x86_codes {
     if constexpr (Bits == 8) return R::load(part + 64 + i * 64);
     const Reg q = R::load(part + 64 + i / 2 * 64);
     return R::look_up(R::table(signed_nibbles), R::both(i % 2 == 0 ? q : R::right(q, 4), R::bytes(15)));
+  }
+  /// Four columns' weights of one part, of the states in step `i` of both halves of a unit; `levels` may be raised.
+  template <int StepBits>
+  static BANTAM_INLINE Reg weights(Trellis<StepBits>, const std::uint8_t* part, bool follows, int i, Reg levels, Reg offsets) {
+    using Unit = TrellisUnit<StepBits>;
+    const int line = Unit::piece_of(i), shift = Unit::shift_of(i);
+    Reg state = R::load(part + line * 64);
+    if (shift != 0) {
+      Reg before;
+      if (line != 0) {
+        before = R::load(part + (line - 1) * 64);
+      } else {
+        // The upper half follows the lower one, which follows the upper one of the unit before.
+        before = R::left32(R::load(part + (Unit::lines - 1) * 64), 16);
+        if (follows) before = R::either(before, R::right32(R::load(part - 64), 16));
+      }
+      state = R::either(R::right(state, shift), R::left(before, 16 - shift));
+    }
+    const Reg first = R::right(R::multiply_low(state, R::words(trellis_factor[0])), 9);
+    const Reg bits = R::either(first, R::both(R::multiply_low(state, R::words(trellis_factor[1])), R::words(0x7f00)));
+    return R::add8(R::look_up(levels, bits), R::look_up(offsets, R::both(R::right(bits, 4), R::bytes(7))));
   }
   /// Calls f(strip, part, where it begins) for each register of a line of every strip.
   template <int NR, class F>
@@ -92,6 +114,14 @@ struct madd_dot {
       static_assert(Columns == 32);
       Unpack::template for_registers<NR>(unit, plane_stride, [&](int r, int part, const std::uint8_t* p)
                                              __attribute__((always_inline)) { two_of_four(Plane{}, p, x, x_stride, part, c[r]); });
+    } else if constexpr (is_trellis<Plane>) {
+      static_assert(Columns % 32 == 0);
+      const Reg levels = R::table(trellis_level), offsets = R::table(trellis_offset);
+      BANTAM_UNROLL for (int i = 0; i < Columns / 4; ++i) {
+        Unpack::template for_registers<NR>(unit, plane_stride, [&](int r, int part, const std::uint8_t* p) __attribute__((always_inline)) {
+          add_signed(Unpack::weights(Plane{}, p, first != 0, i, levels, offsets), x + i * 4, x_stride, part, c[r]);
+        });
+      }
     } else {
       unsigned_codes<Columns>(Plane{}, unit, plane_stride, x, x_stride, first, c);
     }
@@ -413,6 +443,20 @@ struct vnni_dot {
             }
           }
           multiply(w0, w1, x, x_stride, part, even, odd);
+        }
+      }
+    } else if constexpr (is_trellis<Plane>) {
+      const Reg levels = R::flip(R::table(trellis_level), R::bytes(128)), offsets = R::table(trellis_offset);
+      BANTAM_UNROLL for (int i = 0; i < Columns / 4; i += 2) {
+        BANTAM_UNROLL for (int part = 0; part < parts; ++part) {
+          Reg w0[NR];
+          Reg w1[NR];
+          BANTAM_UNROLL for (int r = 0; r < NR; ++r) {
+            const std::uint8_t* p = unit + r * plane_stride + part * width;
+            w0[r] = Unpack::weights(Plane{}, p, first != 0, i, levels, offsets);
+            w1[r] = Unpack::weights(Plane{}, p, first != 0, i + 1, levels, offsets);
+          }
+          multiply(w0, w1, x + i * 4, x_stride, part, even, odd);
         }
       }
     } else {

@@ -36,6 +36,10 @@ struct Ymm {
     return _mm256_permutevar8x32_epi32(_mm256_load_si256(reinterpret_cast<const __m256i*>(numbers)), index);
   }
   static BANTAM_INLINE Reg right32(Reg a, int n) { return _mm256_srli_epi32(a, n); }
+  static BANTAM_INLINE Reg left32(Reg a, int n) { return _mm256_slli_epi32(a, n); }
+  static BANTAM_INLINE Reg words(int x) { return _mm256_set1_epi16(static_cast<short>(x)); }
+  /// The lower halves of products of 16-bit numbers.
+  static BANTAM_INLINE Reg multiply_low(Reg a, Reg b) { return _mm256_mullo_epi16(a, b); }
   static BANTAM_INLINE Reg add8(Reg a, Reg b) { return _mm256_add_epi8(a, b); }
   static BANTAM_INLINE Reg sub8(Reg a, Reg b) { return _mm256_sub_epi8(a, b); }
   static BANTAM_INLINE Reg sub16(Reg a, Reg b) { return _mm256_sub_epi16(a, b); }

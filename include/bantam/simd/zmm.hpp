@@ -34,6 +34,10 @@ struct Zmm {
   /// Of 16 numbers of 32 bits that which the low four bits of each lane say; lanes moved to the right.
   static BANTAM_INLINE Reg pick(const std::uint32_t* numbers, Reg index) { return _mm512_permutexvar_epi32(index, _mm512_load_si512(numbers)); }
   static BANTAM_INLINE Reg right32(Reg a, int n) { return _mm512_srli_epi32(a, static_cast<unsigned>(n)); }
+  static BANTAM_INLINE Reg left32(Reg a, int n) { return _mm512_slli_epi32(a, static_cast<unsigned>(n)); }
+  static BANTAM_INLINE Reg words(int x) { return _mm512_set1_epi16(static_cast<short>(x)); }
+  /// The lower halves of products of 16-bit numbers.
+  static BANTAM_INLINE Reg multiply_low(Reg a, Reg b) { return _mm512_mullo_epi16(a, b); }
   static BANTAM_INLINE Reg add8(Reg a, Reg b) { return _mm512_add_epi8(a, b); }
   static BANTAM_INLINE Reg sub8(Reg a, Reg b) { return _mm512_sub_epi8(a, b); }
   static BANTAM_INLINE Reg sub16(Reg a, Reg b) { return _mm512_sub_epi16(a, b); }

@@ -15,7 +15,7 @@ namespace {
 template <QuantFormat F>
 constexpr IntegerGrid grid_of() {
   using L = Strip16<F>;
-  if constexpr (L::f16_scales && !L::minimums && !has_levels<F> && kept_by<typename F::Plane> == Kept::all) {
+  if constexpr (L::f16_scales && !L::minimums && !has_levels<F> && !L::trellis && kept_by<typename F::Plane> == Kept::all) {
     return {L::bits == 0 ? 8 : L::bits, L::zero_points};
   } else {
     return {0, false};

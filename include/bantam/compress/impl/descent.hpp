@@ -167,6 +167,7 @@ BANTAM_ONCE double descend(const Tensor<float, 2>& errors, const Tensor<float, 2
                TensorView<const std::uint8_t, 2> removed) {
   using namespace detail::descent;
   const std::int64_t count = errors.extent(0), columns = errors.extent(1);
+  BANTAM_ASSERT(format.step_bits == 0);
   // (panels of columns, rows, columns of a panel): as products write them, one after the other.
   constexpr std::int64_t width = panel_rows;
   static_assert(block % panel_rows == 0);

@@ -14,8 +14,10 @@
 #include "bantam/compress/vector_metric.hpp"
 #include "bantam/core/once.hpp"
 #include "bantam/core/parallel.hpp"
+#include "bantam/kernels/of_format.hpp"
 #include "bantam/prune/smallest.hpp"
 #include "bantam/prune/sparse_format.hpp"
+#include "bantam/quant/trellis_search.hpp"
 
 namespace bantam::inline v0 {
 
@@ -49,6 +51,16 @@ class Run {
     // Columns of a vector stay together.
     vector_ = format.vectors != nullptr ? format.vectors->columns : 1;
     const auto larger = [&](std::int64_t a, std::int64_t b) { return largest_in(a / vector_ * vector_, vector_) > largest_in(b / vector_ * vector_, vector_); };
+    if (format.step_bits != 0) {
+      // Codes follow each other in blocks: these can change places, columns cannot.
+      if (kind_ == ColumnOrder::activation) kind_ = ColumnOrder::group;
+      const std::vector<std::int16_t> steps = trellis_order(format.step_bits, block_columns);
+      for (std::int64_t first = 0, at = 0; first < columns_; first += block_columns) {
+        for (const std::int64_t column : steps) {
+          if (first + column < columns_) order_[static_cast<std::size_t>(at++)] = first + column;
+        }
+      }
+    }
     if (kind_ == ColumnOrder::activation) std::ranges::stable_sort(order_, larger);
     if (kind_ == ColumnOrder::group) {
       std::vector<float> largest;
@@ -56,7 +68,7 @@ class Run {
       std::ranges::stable_sort(order_, [&](std::int64_t a, std::int64_t b) {
         const float x = largest[static_cast<std::size_t>(a / unit_)];
         const float y = largest[static_cast<std::size_t>(b / unit_)];
-        return x != y ? x > y : a / unit_ != b / unit_ ? a < b : larger(a, b);
+        return x != y ? x > y : a / unit_ != b / unit_ ? a < b : format.step_bits == 0 && larger(a, b);
       });
     }
     put_in_order(hessian);
@@ -70,7 +82,7 @@ class Run {
     for (std::int64_t i = 0; i < columns_; ++i) importance_[static_cast<std::size_t>(order_[static_cast<std::size_t>(i)])] = 1 / (u_(i, i) * u_(i, i));
     if (residual.size() > 0) follow(std::move(residual));
     Tensor<float, 2> target;
-    const bool sweeps = options_.sweeps > 0 && !format_.is_float;
+    const bool sweeps = options_.sweeps > 0 && !format_.is_float && format_.step_bits == 0;
     if (sweeps) target = work_.clone();
     const bool ahead = options_.static_groups || kind_ == ColumnOrder::activation;
     if (ahead && !format_.is_float) {
@@ -82,8 +94,13 @@ class Run {
     }
     losses_.assign(static_cast<std::size_t>(rows_), 0.0);
     const std::int64_t pattern = zeros_.choose.of, width = pattern > 0 ? block / pattern * pattern : block;
-    for (std::int64_t begin = 0; begin < columns_; begin += width) {
-      const std::int64_t end = std::min(begin + width, columns_);
+    for (std::int64_t begin = 0, end = 0; begin < columns_; begin = end) {
+      end = std::min(begin + width, columns_);
+      if (format_.step_bits != 0) {
+        const std::int64_t first = order_[static_cast<std::size_t>(begin)] / unit_ * unit_;
+        end = begin + std::min(unit_, columns_ - first);
+        set_out(begin, first);
+      }
       if (zeros_.choose.any() && pattern == 0) choose_block(begin, end);
       metrics_.clear();
       for (std::int64_t i = begin; vector_ > 1 && i < end; i += vector_) {
@@ -179,10 +196,56 @@ class Run {
                      std::span(result.sides).subspan(side, sides));
   }
 
+  /// What all rows share when paths are searched in the block of a trellis whose columns, from `first` on, begin at a place of the order.
+  void set_out(std::int64_t begin, std::int64_t first) {
+    const std::int64_t count = std::min(unit_, columns_ - first);
+    columns_of_steps_ = trellis_order(format_.step_bits, static_cast<int>(round_up<std::int64_t>(count, trellis_unit(format_.step_bits))));
+    places_of_steps_.clear();
+    for (const std::int64_t column : columns_of_steps_) places_of_steps_.push_back(column < count ? begin++ : -1);
+    const auto size = static_cast<std::int64_t>(columns_of_steps_.size());
+    factor_ = Tensor<float, 2>({size, size});
+    for (std::int64_t i = 0; i < size; ++i) {
+      for (std::int64_t j = i + 1; j < size; ++j) {
+        const std::int64_t from = places_of_steps_[static_cast<std::size_t>(i)], to = places_of_steps_[static_cast<std::size_t>(j)];
+        factor_(i, j) = from < 0 || to < 0 ? 0.0f : u_(from, to);
+      }
+    }
+  }
+
+  /// Notes the codes of a block, chosen together and each in knowledge of what the errors of those before it left; what they stand for,
+  /// before scales, by the place in the block.
+  void search(std::int64_t row, std::int64_t first, std::vector<std::int8_t>& levels) {
+    thread_local std::vector<float> wanted, scales, shares;
+    thread_local std::vector<std::uint8_t> steps;
+    thread_local std::vector<std::int8_t> all;
+    RowCodes& result = results_[static_cast<std::size_t>(row)];
+    wanted.clear();
+    scales.clear();
+    shares.clear();
+    for (std::size_t i = 0; i < columns_of_steps_.size(); ++i) {
+      const std::int64_t place = places_of_steps_[i];
+      wanted.push_back(place < 0 ? 0.0f : work_(row, place));
+      shares.push_back(place < 0 ? 0.0f : 1 / u_(place, place));
+      scales.push_back(result.sides[static_cast<std::size_t>((first + columns_of_steps_[i]) / group_)].scale);
+    }
+    steps.resize(wanted.size() / 2);
+    all.resize(wanted.size());
+    const std::span<const float> factor = factor_.span();
+    find_path({.step_bits = format_.step_bits, .wanted = wanted, .scales = scales, .shares = shares, .factor = factor.data(), .stride = factor_.extent(1)},
+              kernels_in_use().paths, steps);
+    store_steps(format_.step_bits, steps, &result.codes[static_cast<std::size_t>(first)]);
+    resolve_steps(format_.step_bits, steps, all);
+    levels.clear();
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      if (places_of_steps_[i] >= 0) levels.push_back(all[i]);
+    }
+  }
+
   /// One row's columns begin .. end of the order: rounds each, and moves those after it in the block by its error.
   void round(std::int64_t row, std::int64_t begin, std::int64_t end, bool fit_now, float* errors) {
     float* weights = &work_(row, 0);
     double loss = 0;
+    thread_local std::vector<std::int8_t> levels;
     for (std::int64_t i = begin; i < end; ++i) {
       const std::int64_t column = order_[static_cast<std::size_t>(i)];
       // In the orders that fit now, a unit's columns follow each other.
@@ -190,7 +253,9 @@ class Run {
       if (fit_now && first) fit(row, column / unit_ * unit_);
       if (zeros_.choose.of > 0 && i % zeros_.choose.of == 0) choose_few(row, i);
       if (vector_ > 1 && (i - begin) % vector_ == 0) round_vector(row, column, weights + i, metrics_[static_cast<std::size_t>((i - begin) / vector_)]);
-      const float wanted = removed(row, column) ? 0.0f : weights[i], value = format_.is_float ? wanted : nearest(row, column, wanted);
+      if (format_.step_bits != 0 && i == begin) search(row, column / unit_ * unit_, levels);
+      const float wanted = removed(row, column) ? 0.0f : weights[i];
+      const float value = format_.is_float ? wanted : format_.step_bits != 0 ? chosen(row, column, levels[static_cast<std::size_t>(i - begin)]) : nearest(row, column, wanted);
       const float* u = &u_(i, 0);
       const float error = (weights[i] - value) / u[i];
       loss += static_cast<double>(error) * static_cast<double>(error) / 2;
@@ -215,6 +280,11 @@ class Run {
     const int code = format_.round_to_grid(weight, side);
     result.codes[static_cast<std::size_t>(column)] = static_cast<std::int8_t>(code);
     return format_.decode_code(code, side);
+  }
+
+  /// What a level that was chosen stands for.
+  [[nodiscard]] float chosen(std::int64_t row, std::int64_t column, std::int8_t level) const noexcept {
+    return format_.decode_code(level, results_[static_cast<std::size_t>(row)].sides[static_cast<std::size_t>(column / group_)]);
   }
 
   /// work(:, end..) -= errors U(begin..end, end..).
@@ -328,6 +398,11 @@ class Run {
   std::vector<VectorMetric> metrics_;  ///< of the vectors of a block of columns
   std::vector<RowCodes> results_;    ///< by column
   std::vector<double> losses_;
+  // Of the block of a trellis that is rounded: the column of each step's places and where it stands in the order, -1 for padding, and
+  // what errors take from each other, (places, places).
+  std::vector<std::int16_t> columns_of_steps_;
+  std::vector<std::int64_t> places_of_steps_;
+  Tensor<float, 2> factor_;
 };
 
 BANTAM_ONCE Tensor<float, 2> copy_of(TensorView<const float, 2> weights) {

@@ -8,7 +8,9 @@
 #include "bantam/compress/vector_metric.hpp"
 #include "bantam/core/once.hpp"
 #include "bantam/core/parallel.hpp"
+#include "bantam/kernels/of_format.hpp"
 #include "bantam/quant/formats.hpp"
+#include "bantam/quant/trellis_search.hpp"
 
 namespace bantam::inline v0 {
 
@@ -69,6 +71,14 @@ BANTAM_ONCE void round_row(std::span<const float> row, const FormatInfo& format,
                     options.search, std::span(codes.sides).subspan(side, sides));
   }
   if (format.vectors != nullptr) return detail::round_vectors(row, format, options.importance, codes);
+  if (format.step_bits != 0) {
+    for (std::size_t first = 0; first < columns; first += unit) {
+      const std::size_t count = std::min(unit, columns - first);
+      round_to_trellis(format.step_bits, row.subspan(first, count), options.importance.empty() ? options.importance : options.importance.subspan(first, count),
+                       std::span<const GroupSide>(codes.sides).subspan(first / group), format.group, kernels_in_use().paths, trellis_paths, &codes.codes[first]);
+    }
+    return;
+  }
   for (std::size_t c = 0; c < columns; ++c) {
     codes.codes[c] = static_cast<std::int8_t>(format.round_to_grid(row[c], codes.sides[c / group]));
   }

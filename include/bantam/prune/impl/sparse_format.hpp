@@ -13,7 +13,7 @@ namespace bantam::inline v0 {
 
 BANTAM_ONCE bool holds_zero(const FormatInfo& format) {
   if (format.is_float) return true;
-  if (format.has_minimums || format.vectors != nullptr) return false;
+  if (format.has_minimums || format.vectors != nullptr || format.step_bits != 0) return false;
   // Grids that are symmetric or have whole zero points hit 0 whatever the weights; others miss that of one of these.
   constexpr std::int64_t tries = 8;
   const std::int64_t columns = format.grid_columns == 0 ? 64 : format.grid_columns;
