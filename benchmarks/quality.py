@@ -78,6 +78,9 @@ def orderings():
     for group in ["g32", "g64", "g128"]:
         yield 9, f"i2z.{group} gptq", f"i2z.{group} rtn", ALL
     yield 9, "i2z.g64 gptq", "i2z.g128 gptq", ALL
+    yield 9, "t2.g128 gptq", "i2z.g64 gptq", ALL
+    yield 9, "t2h.g128 gptq", "t2.g64 gptq", ALL
+    yield 9, "t2h.g128 gptq", "q2k gptq", BLOCKS_OF[256]
     yield 10, "i2z.g64 gptq rotate", "i2z.g64 gptq", ALL
     yield 10, "i2z.g32 gptq rotate", "i2z.g32 gptq", ALL
     for name in ["i4.g64", "i3.g64", "i2z.g64"]:  # of no list: what following the original model gains
