@@ -9,6 +9,7 @@
 #include "bantam/kernels/table.hpp"
 #include "bantam/model/roles.hpp"
 #include "bantam/session/machine.hpp"
+#include "bench_profile.hpp"
 #include "options.hpp"
 #include "output.hpp"
 #include "progress.hpp"
@@ -28,6 +29,7 @@ struct BenchOptions {
   std::int64_t depth = 0;
   std::int64_t batch = 1;
   std::string kv = "f16";
+  bool profile = false;
 };
 
 /// Everything measured; one element a repetition.
@@ -35,6 +37,7 @@ struct Samples {
   double load_ms = 0;
   std::size_t peak_rss_bytes = 0;  ///< of the model's work, without the measuring of the machine
   std::vector<double> prompt_tok_s, generate_tok_s, read_gb_s, int8_gop_s;
+  Json prompt_profile, generate_profile;  ///< null: not asked for
 };
 
 std::vector<TokenId> random_tokens(Random& random, std::int64_t count, std::int64_t vocab) {
@@ -43,16 +46,36 @@ std::vector<TokenId> random_tokens(Random& random, std::int64_t count, std::int6
   return tokens;
 }
 
-double prefill_rate(Session& session, Random& random, std::int64_t count) {
+/// Seconds since it was made; what passes do meanwhile is counted, too.
+class Timing {
+ public:
+  Timing(const Session& session, Profile* profile) : engine_(session.engine()) {
+    if (profile != nullptr) engine_.set_profile(profile);
+    counts_ = profile != nullptr;
+  }
+  ~Timing() {
+    if (counts_) engine_.set_profile(nullptr);
+  }
+  Timing(const Timing&) = delete;
+  Timing& operator=(const Timing&) = delete;
+  [[nodiscard]] double seconds() const noexcept { return watch_.seconds(); }
+
+ private:
+  Engine engine_;
+  bool counts_;
+  Stopwatch watch_;
+};
+
+double prefill_rate(Session& session, Random& random, std::int64_t count, Profile* profile = nullptr) {
   const auto tokens = random_tokens(random, count, session.model().config().vocab);
   session.clear();
-  const Stopwatch watch;
+  const Timing watch(session, profile);
   session.prefill(tokens);
   return static_cast<double>(count) / watch.seconds();
 }
 
 /// Tokens of `batch` sequences side by side, most probable first, each sequence after `depth` tokens of its own past.
-double batch_rate(Session& session, Random& random, std::int64_t count, std::int64_t depth, std::int64_t batch) {
+double batch_rate(Session& session, Random& random, std::int64_t count, std::int64_t depth, std::int64_t batch, Profile* profile = nullptr) {
   const auto vocab = session.model().config().vocab;
   std::vector<Session> sessions;
   std::vector<TextRange> generations;
@@ -64,20 +87,38 @@ double batch_rate(Session& session, Random& random, std::int64_t count, std::int
     generations.push_back(sessions.back().stream(std::span<const TokenId>{}, {.max_tokens = -1, .sampling = {.temperature = 0}, .ignore_end = true}));
   }
   (void)advance(generations);  // the first token's logits were known
-  const Stopwatch watch;
+  const Timing watch(session, profile);
   for (std::int64_t i = 0; i < count; ++i) (void)advance(generations);
   return static_cast<double>(count * batch) / watch.seconds();
 }
 
 /// Tokens one by one, each with its logits, after `depth` others.
-double decode_rate(Session& session, Random& random, std::int64_t count, std::int64_t depth) {
+double decode_rate(Session& session, Random& random, std::int64_t count, std::int64_t depth, Profile* profile = nullptr) {
   const auto vocab = session.model().config().vocab;
   const auto tokens = random_tokens(random, count, vocab);
   session.clear();
   session.prefill(random_tokens(random, depth, vocab));
-  const Stopwatch watch;
+  const Timing watch(session, profile);
   for (const TokenId& token : tokens) session.prefill(std::span(&token, 1));
   return static_cast<double>(count) / watch.seconds();
+}
+
+/// The same once more, phase by phase.
+void add_profiles(const BenchOptions& o, Session& session, Random& random, Samples& samples) {
+  const MachineLimits limits{median(samples.read_gb_s), median(samples.int8_gop_s)};
+  if (o.prompt_tokens > 0) {
+    Profile profile;
+    const double rate = prefill_rate(session, random, o.prompt_tokens, &profile);
+    samples.prompt_profile = profile_json(session, profile, {.seconds = static_cast<double>(o.prompt_tokens) / rate, .passes = 1, .tokens = o.prompt_tokens}, limits);
+  }
+  if (o.gen_tokens > 0) {
+    Profile profile;
+    const double rate = o.batch == 1 ? decode_rate(session, random, o.gen_tokens, o.depth, &profile) : batch_rate(session, random, o.gen_tokens, o.depth, o.batch, &profile);
+    const ModelConfig& config = session.model().config();
+    const std::int64_t text_bytes = config.window > 0 ? 0 : config.new_state(o.kv).bytes_per_token() * o.depth * o.batch;
+    const ProfiledPasses passes{.seconds = static_cast<double>(o.gen_tokens * o.batch) / rate, .passes = o.gen_tokens, .tokens = o.batch, .text_bytes = text_bytes, .decodes = true};
+    samples.generate_profile = profile_json(session, profile, passes, limits);
+  }
 }
 
 /// The machine's limits are measured between the repetitions: other work on it slows all of them alike.
@@ -100,6 +141,7 @@ Samples measure(const BenchOptions& o, Session& session) {
     samples.int8_gop_s.push_back(measure_int8_gop_s(threads));
     samples.read_gb_s.push_back(measure_read_gb_s(threads));
   }
+  if (o.profile) add_profiles(o, session, random, samples);
   return samples;
 }
 
@@ -142,7 +184,8 @@ Json as_json(const BenchOptions& o, const Session& session, const Samples& sampl
       {"batch", o.batch},
       {"kv", o.kv},
       {"peak_rss_bytes", samples.peak_rss_bytes},
-      {"load_ms", samples.load_ms}};
+      {"load_ms", samples.load_ms},
+      {"profile", o.profile ? Json{{"prompt", samples.prompt_profile}, {"generate", samples.generate_profile}} : Json(nullptr)}};
   return json;
 }
 
@@ -174,7 +217,9 @@ std::string as_table(const Json& json, bool has_experts) {
   const bool cached = json["weights_in_cache"].get<bool>();
   add("decode", json["generate"],
       share_of("read_gb_s", "GB/s", "decode_of_bandwidth", cached ? "the memory's bandwidth, read from the cache" : "the read bandwidth"));
-  return out + table.text();
+  out += table.text();
+  const Json& profile = json["profile"];
+  return profile.is_null() ? out : out + profile_table(profile["prompt"], profile["generate"]);
 }
 
 int bench(const BenchOptions& o) {
@@ -206,6 +251,7 @@ void add_bench(CLI::App& app, Action& action) {
   add_integer(verb, "-r,--repetitions", o->repetitions, {1, 10000}, "how often each is measured");
   add_integer(verb, "--depth", o->depth, tokens, "tokens held before the decode begins");
   add_integer(verb, "--batch", o->batch, {1, 65536}, "sequences decoded at once, in one pass over the weights");
+  add_flag(verb, "--profile", o->profile, "also where the time of a prompt and of decoding goes, phase by phase");
   add_kv(verb, o->kv);
   add_loading(verb, o->loading);
   add_common(verb, o->common);
@@ -216,7 +262,10 @@ void add_bench(CLI::App& app, Action& action) {
       "(10^9 operations a second, a multiply and an add are two). Decode reads every weight once a token,\n"
       "of experts those that it is routed to (active_bytes);\n"
       "prefill does 2 operations a token and weight of the layers' matrices, attention and head left out.\n"
-      "With --batch, tok/s counts the tokens of all sequences, the most probable ones, chosen included.\n\n"
+      "With --batch, tok/s counts the tokens of all sequences, the most probable ones, chosen included.\n"
+      "--profile runs both once more. Phases are dealt out to the threads and end in a barrier: waiting is\n"
+      "the share of the threads' time in them that none of their parts took; between phases one thread\n"
+      "works alone. Limits are those of arithmetic or of reading; other phases have none that is measured.\n\n"
       "Examples:\n"
       "  bantam bench q4.bantam\n"
       "  bantam bench q4.bantam -p 0 -n 256 --depth 4096 --kv q8 --json",

@@ -20,7 +20,7 @@ namespace {
 constexpr std::size_t largest_file = 4 << 20;
 constexpr std::size_t longest_line = 4096;
 
-std::vector<std::string> lines_of(std::string_view text) {
+std::vector<std::string> remembered_lines(std::string_view text) {
   std::vector<std::string> lines;
   while (!text.empty()) {
     const std::size_t end = std::min(text.find('\n'), text.size());
@@ -63,7 +63,7 @@ std::filesystem::path history_path() {
 std::vector<std::string> read_history(const std::filesystem::path& file) {
   std::vector<std::string> lines;
   try {
-    lines = lines_of(read_text_file(file, largest_file));
+    lines = remembered_lines(read_text_file(file, largest_file));
   } catch (const Error&) {
     return {};
   }

@@ -37,7 +37,7 @@ int measure(const PerplexityArguments& o) {
   for (const AdaptedModel& m : models) context = std::min(context, m.model.config().context);
   ProgressBar bar(!o.common.json);
   const PerplexityResult result = perplexity(
-      model, text, {.context = context, .limit = o.limit, .threads = static_cast<int>(o.common.threads), .kv = o.kv, .adapters = adapters},
+      model, text, {.context = context, .limit = o.limit, .threads = static_cast<int>(o.common.threads), .kv = o.kv, .base_kv = "f32", .adapters = adapters},
       base, [&](std::int64_t done, std::int64_t total) {
         bar.show(done, total, "windows");
         return true;
@@ -89,7 +89,7 @@ void add_perplexity(CLI::App& app, Action& action) {
       "Windows do not overlap, every target of a window is scored, and BOS starts each window when the\n"
       "tokenizer adds one. With --against: KL(base || model) in nats, its mean and 99th percentile, and\n"
       "the share of positions where both find the same token most probable. This verb measures, so keys\n"
-      "and values are kept in f32 unless --kv says otherwise.\n\n"
+      "and values are kept in f32 unless --kv says otherwise; those of BASE always are.\n\n"
       "Examples:\n"
       "  bantam perplexity model.gguf wiki.txt\n"
       "  bantam perplexity q4.bantam wiki.txt --against model.gguf --limit 100000 --json",

@@ -46,7 +46,7 @@ void Drafter::project(std::span<const TokenId> tokens, std::span<const float> st
       pairs_.quantize_row(kernels_, t);
       pairs_.gather_row(kernels_, {&own_.projection}, t);
     }
-  });
+  }, Work::lookups);
   nn::linear(kernels_, team, pairs_, {{own_.projection, nullptr, {projected_.data(), dim}}});
 }
 

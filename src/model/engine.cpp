@@ -164,6 +164,10 @@ const Model& Engine::model() const noexcept { return shared_->model; }
 std::int64_t Engine::context() const noexcept { return shared_->context; }
 int Engine::threads() const noexcept { return shared_->threads; }
 void Engine::limit_threads(int most) noexcept { shared_->most_threads = std::max(0, most); }
+void Engine::set_profile(Profile* profile) {
+  const Turn turn(shared_->turns);
+  shared_->running().set_profile(profile);
+}
 StreamStats Engine::stream_stats() const {
   const StreamedBlocks* blocks = shared_->streaming;
   if (blocks != nullptr) return blocks->stats();

@@ -275,14 +275,14 @@ void Forward::head(std::span<const std::int64_t> rows) {
   const auto for_outputs = [&](FunctionRef<void(std::int64_t)> f) {
     team.deal(count, team.grain_of(count, 4), [&](Range part, int) {
       for (std::int64_t i = part.begin; i < part.end; ++i) f(i);
-    });
+    }, Work::norms);
   };
   for_outputs([&](std::int64_t i) {
     final_norm(rows[static_cast<std::size_t>(i)], headed_.row(i));
     headed_.quantize_row(kernels_, i);
     headed_.gather_row(kernels_, {&weights_.head}, i);
   });
-  nn::linear(pass_on(team), headed_, {{weights_.head, nn::values_of(weights_.head_bias), {logits_.data(), config_.vocab}}});
+  nn::linear(pass_on(team), headed_, {{weights_.head, nn::values_of(weights_.head_bias), {logits_.data(), config_.vocab}}}, Work::head);
   const auto scale = static_cast<float>(config_.logit_scale()), cap = static_cast<float>(config_.scales.final_softcap);
   if (scale == 1 && cap == 0) return;
   for_outputs([&](std::int64_t i) {

@@ -15,7 +15,7 @@ void Forward::find_angles(Range rows) noexcept {
 /// residual = rows of the embedding, or those that came in their place.
 void Forward::embed(Team& team) noexcept {
   const auto scale = static_cast<float>(config_.scales.embedding);
-  pass_on(team).for_rows([&](Range part, int worker) {
+  pass_on(team).for_rows(Work::lookups, [&](Range part, int worker) {
     for (std::int64_t t = part.begin; t < part.end; ++t) {
       const std::span row(residual_.data() + t * config_.dim, static_cast<std::size_t>(config_.dim));
       const RowInput& input = inputs_[static_cast<std::size_t>(t)];
@@ -33,7 +33,7 @@ void Forward::embed(Team& team) noexcept {
   });
   if (!per_layer_) return;
   const nn::Pass pass = pass_on(team);
-  pass.for_rows([&](Range part, int) {
+  pass.for_rows(Work::rounding, [&](Range part, int) {
     for (std::int64_t t = part.begin; t < part.end; ++t) {
       std::copy_n(residual_.data() + t * config_.dim, config_.dim, normed_.row(t));
       normed_.quantize_row(kernels_, t);
@@ -78,7 +78,7 @@ void Forward::settle(std::int64_t row) noexcept {
 
 /// The same of a block that is run alone, for all rows, and its outputs.
 void Forward::settle_in(std::span<float> hidden) noexcept {
-  pass_on(team_).for_rows([&](Range part, int) {
+  pass_on(team_).for_rows(Work::norms, [&](Range part, int) {
     for (std::int64_t t = part.begin; t < part.end; ++t) settle(t);
     std::copy_n(residual_.data() + part.begin * config_.dim, (part.end - part.begin) * config_.dim, hidden.data() + part.begin * config_.dim);
   });
@@ -109,7 +109,7 @@ void Forward::layers(Range which, KeepGoing keep_going) {
     feed_forward(pass, *w, i, config_.arch->parallel, nn::to_the_end);
     end_layer(pass, *w, per_layer_ ? per_layer_->of_layer(i) : FloatRows(), nn::to_the_end);
   }
-  pass.for_rows([&](Range part, int) {
+  pass.for_rows(Work::norms, [&](Range part, int) {
     for (std::int64_t t = part.begin; t < part.end; ++t) settle(t);
   });
   settled();
@@ -119,7 +119,7 @@ void Forward::layers(Range which, KeepGoing keep_going) {
 /// `beside` the one before.
 void Forward::normalize(const nn::Pass& pass, const std::vector<float>& weight, const std::vector<float>& bias, bool beside, const nn::Readers& readers,
                         std::span<const float> scales) noexcept {
-  pass.for_rows([&](Range part, int) {
+  pass.for_rows(Work::norms, [&](Range part, int) {
     for (std::int64_t t = part.begin; t < part.end; ++t) {
       if (!beside) settle(t);
       normalize_row(kernels_, config_, residual_.data() + t * config_.dim, weight, bias, normed_.row(t));
@@ -136,7 +136,7 @@ const nn::Activations* Forward::routed_of(const nn::Pass& pass, const LayerWeigh
   if (config_.arch->routes_inputs) return &routed_;
   if (scale.empty()) return nullptr;
   const float shrink = 1 / std::sqrt(static_cast<float>(config_.dim));
-  pass.for_rows([&](Range part, int) {
+  pass.for_rows(Work::routing, [&](Range part, int) {
     for (std::int64_t t = part.begin; t < part.end; ++t) {
       float* row = routed_.row(t);
       kernels_.rms_norm(residual_.data() + t * config_.dim, scale.data(), static_cast<float>(config_.norm_eps), row, config_.dim);
@@ -148,7 +148,7 @@ const nn::Activations* Forward::routed_of(const nn::Pass& pass, const LayerWeigh
 
 /// Leaves what a layer reads to its router.
 void Forward::keep_inputs(const nn::Pass& pass) noexcept {
-  pass.for_rows([&](Range part, int) {
+  pass.for_rows(Work::norms, [&](Range part, int) {
     for (std::int64_t t = part.begin; t < part.end; ++t) {
       settle(t);
       std::copy_n(residual_.data() + t * config_.dim, config_.dim, routed_.row(t));
@@ -166,11 +166,11 @@ void Forward::run_experts(const nn::Pass& pass, const LayerWeights& w, std::int6
 
 /// Experts beside an MLP whose outputs are in branch_, each normed by itself before they are added up.
 void Forward::add_apart(const nn::Pass& pass, const LayerWeights& w, std::int64_t index, bool has_mlp) {
-  pass.for_rows([&](Range part, int) {
+  pass.for_rows(Work::norms, [&](Range part, int) {
     for (std::int64_t t = part.begin; t < part.end; ++t) normalize_row(kernels_, config_, residual_.data() + t * config_.dim, w.expert_norm, {}, normed_.row(t));
   });
   run_experts(pass, w, index, false, beside_.output());
-  pass.for_rows([&](Range part, int) {
+  pass.for_rows(Work::norms, [&](Range part, int) {
     for (std::int64_t t = part.begin; t < part.end; ++t) {
       float *sum = branch_.row(t), *experts = beside_.row(t);
       normalize_row(kernels_, config_, experts, w.expert_out_norm, {}, experts);
@@ -187,7 +187,7 @@ void Forward::add_apart(const nn::Pass& pass, const LayerWeights& w, std::int64_
 /// What comes behind the halves: a per-layer embedding, whose gate reads the residual stream as it is, and a scale of all.
 void Forward::end_layer(const nn::Pass& pass, const LayerWeights& w, const FloatRows& embeddings, int until) noexcept {
   if (!w.per_layer.gate.empty()) {
-    pass.for_rows([&](Range part, int) {
+    pass.for_rows(Work::norms, [&](Range part, int) {
       for (std::int64_t t = part.begin; t < part.end; ++t) {
         settle(t);
         std::copy_n(residual_.data() + t * config_.dim, config_.dim, normed_.row(t));

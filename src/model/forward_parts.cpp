@@ -34,7 +34,7 @@ void Forward::run_part(const LayerWeights& w, std::int64_t index, Half half, int
   // Where both halves read the same state, what they add is added at the end of the second.
   if (parallel && half == Half::mixer && ends) return;
   if (half == Half::mixer || (parallel && ends)) {
-    pass.for_rows([&](Range part, int) {
+    pass.for_rows(Work::positions, [&](Range part, int) {
       if (mixer != nullptr) mixer->find_angles(rows_, part);
     });
     mix(pass, w, index, 0, half == Half::mixer ? until : nn::to_the_end);
@@ -65,7 +65,7 @@ void Forward::end_half(const LayerWeights& w, std::int64_t index, const InputGro
   x.resize(tokens, last.columns());
   std::copy_n(hidden.data(), hidden.size(), residual_.data());
   const nn::Pass pass = pass_on(team_);
-  pass.for_rows([&](Range part, int) {
+  pass.for_rows(Work::rounding, [&](Range part, int) {
     for (std::int64_t t = part.begin; t < part.end; ++t) {
       std::copy_n(&inputs(t, 0), inputs.extent(1), x.row(t));
       x.quantize_row(kernels_, t);

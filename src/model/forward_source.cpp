@@ -35,7 +35,7 @@ void Forward::remember(const nn::Pass& pass, const LayerWeights& w, std::int64_t
   const nn::Readers readers = nn::CrossAttention::source_readers(w.cross);
   source_.resize(pass.tokens(), config_.dim);
   cross_->plan_source(pass.tokens());
-  pass.for_rows([&](Range part, int) {
+  pass.for_rows(Work::rounding, [&](Range part, int) {
     for (std::int64_t t = part.begin; t < part.end; ++t) {
       state_of(t, source_.row(t));
       source_.quantize_row(kernels_, t);

@@ -46,7 +46,7 @@ PerplexityResult perplexity(const Model& model, std::string_view text, const Per
 
   Session session(model, {.context = context, .threads = options.threads, .kv = options.kv, .adapters = options.adapters});
   std::optional<Session> base_session;
-  if (base != nullptr) base_session.emplace(*base, SessionOptions{.context = context, .threads = options.threads, .kv = options.kv});
+  if (base != nullptr) base_session.emplace(*base, SessionOptions{.context = context, .threads = options.threads, .kv = options.base_kv.empty() ? options.kv : options.base_kv});
 
   PerplexityResult result;
   double nll = 0, base_nll = 0;

@@ -81,6 +81,8 @@ def facts_perplexity(h, models):
     itself = h.json("perplexity", model, text, "--limit", 2000, "--against", h.gguf("stories260k"))
     h.equal("the base's perplexity beside it", seen["base_perplexity"], itself["perplexity"])
     h.fact("none from itself", abs(itself["kl_mean"]) < 1e-9 and itself["top1_agreement"] == 1, itself)
+    short = h.json("perplexity", model, text, "--limit", 600, "--against", model, "--kv", "q4")
+    h.fact("what fewer bits of keys and values cost", 0.01 < short["kl_mean"] < 2, short)
     human = h.succeeds("perplexity", q4, text, "--limit", 600, "--against", model)
     h.fact("for people", "perplexity" in human.text and "kl mean" in human.text, human)
     clamped = h.run("perplexity", h.model("babyllama105"), text, "--limit", 600, "--json")
@@ -111,6 +113,16 @@ def facts_bench(h, models):
             fraction > 1 or seen["streamed_bytes"] <= seen["machine"]["last_level_cache_bytes"])
     expected = 1e-9 * seen["streamed_bytes"] * seen["generate"]["tok_s"]["median"]
     h.fact("read_gb_s is bytes a token times tokens a second", abs(seen["read_gb_s"] / expected - 1) < 1e-9, seen)
+    h.fact("no profile unless asked for", seen["profile"] is None, seen)
+    both = h.json("bench", q4, "-p", 16, "-n", 4, "-r", 1, "--depth", 8, "--profile")["profile"]
+    for name in ("prompt", "generate"):
+        phases = {phase["name"]: phase for phase in both[name]["phases"]}
+        h.fact(f"{name}: phases of a dense model", {"products", "head", "attention", "norms", "rounding", "gates", "positions"} <= phases.keys(), phases)
+        h.fact(f"{name}: shares", all(0 < phase["share"] < 1 and 0 <= phase["waiting"] < 1 and phase["times"] > 0 for phase in phases.values()), phases)
+        h.fact(f"{name}: no more than the time", 0 < both[name]["accounted"] <= 1, both[name])
+        h.fact(f"{name}: limits where there are some", phases["products"]["reached"] > 0 and phases["norms"]["reached"] is None, phases)
+    table = h.succeeds("bench", q4, "-p", 8, "-n", 2, "-r", 1, "--profile").text
+    h.fact("two profiles as tables", table.count("between phases") == 2 and table.count("products") == 2, table)
     only = h.json("bench", q4, "-p", 0, "-n", 2, "-r", 1, "--threads", 1)
     h.fact("-p 0 leaves out prefill", only["prompt"] is None and only["generate"] is not None and only["machine"]["threads"] == 1, only)
     words = h.succeeds("bench", q4, "-p", 0, "-n", 2, "-r", 1).text

@@ -130,6 +130,33 @@ TEST_CASE("deals hand out every item exactly once, cut at multiples of the grain
   }
 }
 
+TEST_CASE("a profile counts what is dealt while it is set, by its work") {
+  for (const int threads : {1, 4}) {
+    CAPTURE(threads);
+    Team team(threads);
+    bantam::Profile profile;
+    const auto spin = [](Range, int) {
+      const bantam::detail::NanosecondWatch watch;
+      while (watch.passed() < 100'000) {
+      }
+    };
+    team.deal(4, 1, spin, bantam::Work::head);
+    team.set_profile(&profile);
+    team.deal(4, 1, spin, bantam::Work::head);
+    team.deal(4, 1, spin, bantam::Work::head);
+    team.deal(1, 1, spin);
+    team.set_profile(nullptr);
+    team.deal(4, 1, spin);
+    CHECK(profile[bantam::Work::head].times == 2);
+    CHECK(profile[bantam::Work::other].times == 1);
+    CHECK(profile[bantam::Work::products].times == 0);
+    // A team of one gets all items at once.
+    CHECK(profile[bantam::Work::head].busy >= 2 * (threads == 1 ? 1 : 4) * 100'000);
+    for (const bantam::Profile::Phase& phase : profile.phases) CHECK(1e-9 * static_cast<double>(phase.busy) <= phase.seconds * threads);
+    CHECK(profile.seconds() == doctest::Approx(profile[bantam::Work::head].seconds + profile[bantam::Work::other].seconds));
+  }
+}
+
 TEST_CASE("a deal sees all that the one before did, whatever the number of threads is and becomes") {
   Team team(8);
   constexpr std::int64_t n = 997;

@@ -5,6 +5,8 @@
 #include <memory>
 #include <type_traits>
 
+#include "bantam/core/profile.hpp"
+
 namespace bantam::inline v0 {
 
 /// A reference to a callable, for the length of a call. Never allocates.
@@ -58,16 +60,21 @@ class Team {
 
   /// Calls f(range, worker) for parts of `items`, each of `grain` (the last may be shorter), and returns when all are done.
   /// One part at a time is with a `worker`, 0 to size() - 1. What f computes must not depend on who does, nor on how parts
-  /// are joined: alone, a thread gets all items at once. f must not throw, nor deal.
-  void deal(std::int64_t items, std::int64_t grain, FunctionRef<void(Range, int worker)> f) noexcept;
+  /// are joined: alone, a thread gets all items at once. f must not throw, nor deal. `work`: what a profile counts it as.
+  void deal(std::int64_t items, std::int64_t grain, FunctionRef<void(Range, int worker)> f, Work work = Work::other) noexcept;
   /// A grain that cuts `items` into about `parts` for each thread that takes part: enough that none waits long for the last.
   [[nodiscard]] std::int64_t grain_of(std::int64_t items, std::int64_t parts) const noexcept;
+
+  /// Counts what is dealt from now on, until it is null; two clock reads a part. Not while work is dealt.
+  void set_profile(Profile* profile) noexcept;
 
   /// Whether this is a copy in a child of the process that made the team, where its other threads do not exist: the caller does
   /// all the work then.
   [[nodiscard]] bool is_forked() const noexcept;
 
  private:
+  void deal_parts(std::int64_t items, std::int64_t grain, FunctionRef<void(Range, int worker)> f) noexcept;
+
   struct State;
   std::unique_ptr<State> state_;
 };

@@ -50,6 +50,9 @@ class Engine {
   /// Passes that begin from now on, of all copies of this engine, keep to so many threads; 0: all there are. Results are the same.
   void limit_threads(int most) noexcept;
 
+  /// Counts where the time of passes goes, until it is null; costs a hundredth of it. Not while one runs. The profile outlives that.
+  void set_profile(Profile* profile);
+
   /// What reading weights took since the first pass, where they are not in memory whole. From any thread, at any time.
   [[nodiscard]] StreamStats stream_stats() const;
 

@@ -86,6 +86,11 @@ class Forward {
 
   [[nodiscard]] int threads() const noexcept { return team_.size(); }
   [[nodiscard]] Team& team() noexcept { return team_; }
+  /// As Team::set_profile().
+  void set_profile(Profile* profile) noexcept {
+    team_.set_profile(profile);
+    alone_.set_profile(profile);
+  }
   /// As Team::is_forked().
   [[nodiscard]] bool is_forked() const noexcept { return team_.is_forked(); }
 

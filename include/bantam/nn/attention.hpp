@@ -227,7 +227,7 @@ inline void Attention::run(const KernelTable& kernels, Team& team, std::int64_t 
         }
         finish(layer, unit, all);
       }
-    });
+    }, Work::attention);
     return;
   }
   team.deal(static_cast<std::int64_t>(pieces_.size()), 1, [&](Range range, int worker) {
@@ -238,7 +238,7 @@ inline void Attention::run(const KernelTable& kernels, Team& team, std::int64_t 
       load_queries(layer, *unit, scratch);
       attend(layer, *unit, span, scratch, pieces_slots_[i]);
     }
-  });
+  }, Work::attention);
   team.deal(units, 1, [&](Range range, int) {
     for (std::int64_t i = range.begin; i < range.end; ++i) {
       const Unit& unit = units_[static_cast<std::size_t>(i)];
@@ -248,7 +248,7 @@ inline void Attention::run(const KernelTable& kernels, Team& team, std::int64_t 
       for (std::int64_t span = first + 1; span <= last_span(unit, window); ++span) merge(layer, unit, all, pieces_slots_[unit.first_slot + span]);
       finish(layer, unit, all);
     }
-  });
+  }, Work::attention);
 }
 
 /// Brings the queries of a unit together, (rows, padded head_dim).

@@ -56,14 +56,15 @@ inline void multiply_panels(const KernelTable& kernels, const Activations& x, Ra
 
 }  // namespace detail
 
-/// out = x wT (+ bias) of each product, dealt out panel by panel, of all of them together: x (tokens, columns). Quantized
+/// out = x wT (+ bias) of each product, dealt out panel by panel, of all of them together, as `work`: x (tokens, columns). Quantized
 /// matrices read the 8-bit form of x, float matrices the floats; both must be ready in all rows.
 inline void linear(const KernelTable& kernels, Team& team, const Activations& x, std::initializer_list<Product> list,
-                   Fetch fetch = Fetch::first_level) noexcept {
+                   Fetch fetch = Fetch::first_level, Work work = Work::products) noexcept {
   const std::span<const Product> products(list.begin(), list.size());
   const std::int64_t panels = detail::panels_of(products);
   // Parts long enough to stream, short enough that none waits long for the last.
-  team.deal(panels, team.grain_of(panels, 8), [&](Range part, int) { detail::multiply_panels(kernels, x, {0, x.tokens()}, products, part, fetch, 0); });
+  const auto run = [&](Range part, int) { detail::multiply_panels(kernels, x, {0, x.tokens()}, products, part, fetch, 0); };
+  team.deal(panels, team.grain_of(panels, 8), run, work);
 }
 
 /// Row `id` of an embedding table (vocabulary, dim) as floats. out: (dim). Throws invalid_argument for an id outside or

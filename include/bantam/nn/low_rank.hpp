@@ -61,7 +61,7 @@ class LowRankTerms {
     const std::int64_t narrow = units_.back();
     team.deal(narrow, team.grain_of(narrow, 2), [&](Range part, int) {
       for (std::int64_t unit = part.begin; unit < part.end; ++unit) project(kernels, x, unit, fetch);
-    });
+    }, Work::adapters);
     const std::int64_t panels = detail::panels_of(products);
     team.deal(panels, team.grain_of(panels, 8), [&](Range part, int worker) {
       std::int64_t first_panel = 0;  // of the product at hand, among all of them
@@ -71,7 +71,7 @@ class LowRankTerms {
         first_panel += count;
         if (range.begin < range.end) lift(kernels, products[i], i, range, wide_[static_cast<std::size_t>(worker)].data(), fetch);
       }
-    });
+    }, Work::adapters);
   }
 
  private:

@@ -14,6 +14,7 @@ struct PerplexityOptions {
   std::int64_t limit = 0;      ///< tokens of the text to use; 0: all
   int threads = 0;
   std::string kv = "f16";
+  std::string base_kv = {};  ///< of the base; empty: as `kv`
   std::vector<ScaledAdapter> adapters = {};  ///< of `model`, not of the base
 };
 

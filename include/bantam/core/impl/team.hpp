@@ -267,7 +267,9 @@ struct State {
 
 }  // namespace detail::team
 
-struct Team::State : detail::team::State {};
+struct Team::State : detail::team::State {
+  Profile* profile = nullptr;
+};
 
 BANTAM_ONCE Team::Team(int threads) : state_(std::make_unique<State>()) {
   if (threads < 0 || threads > 1024) fail(Errc::invalid_argument, "threads: expected 0 (all cores) to 1024, found ", threads);
@@ -319,7 +321,22 @@ BANTAM_ONCE void Team::set_active(int threads) noexcept {
   }
 }
 
-BANTAM_ONCE void Team::deal(std::int64_t items, std::int64_t grain, FunctionRef<void(Range, int worker)> f) noexcept {
+BANTAM_ONCE void Team::set_profile(Profile* profile) noexcept { state_->profile = profile; }
+
+BANTAM_ONCE void Team::deal(std::int64_t items, std::int64_t grain, FunctionRef<void(Range, int worker)> f, Work work) noexcept {
+  if (state_->profile == nullptr) return deal_parts(items, grain, f);
+  Profile::Phase& phase = (*state_->profile)[work];
+  const detail::NanosecondWatch all;
+  deal_parts(items, grain, [&](Range part, int worker) {
+    const detail::NanosecondWatch mine;
+    f(part, worker);
+    phase.busy.fetch_add(mine.passed(), std::memory_order_relaxed);
+  });
+  phase.seconds += 1e-9 * static_cast<double>(all.passed());
+  ++phase.times;
+}
+
+BANTAM_ONCE void Team::deal_parts(std::int64_t items, std::int64_t grain, FunctionRef<void(Range, int worker)> f) noexcept {
   State& state = *state_;
   BANTAM_ASSERT(grain > 0 && items / grain < State::nobody);
   if (items <= grain || state.size == 1) {

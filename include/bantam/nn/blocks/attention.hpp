@@ -93,7 +93,7 @@ class SelfAttention {
   void attend(const Pass& pass, const AttentionWeights& w, const MixerLayer& layer, const Activations& x) noexcept;
   /// out = o attended. out: (tokens, dim).
   void project(const Pass& pass, const AttentionWeights& w, OutputRows out) noexcept {
-    pass.for_parts(w.o.columns(), [&](std::int64_t t, std::int64_t begin, std::int64_t end) {
+    pass.for_parts(Work::rounding, w.o.columns(), [&](std::int64_t t, std::int64_t begin, std::int64_t end) {
       attended_.quantize_part(kernels_, t, begin, end);
       attended_.gather_part(kernels_, {&w.o}, t, begin, end);
     });
@@ -156,7 +156,7 @@ inline void SelfAttention::attend(const Pass& pass, const AttentionWeights& w, c
 /// attended *= sigmoid(gate), head by head.
 inline void SelfAttention::gate(const Pass& pass, std::int64_t heads) noexcept {
   const std::int64_t d = options_.shape.head_dim;
-  pass.for_units(heads, [&](std::int64_t t, std::int64_t h, int worker) {
+  pass.for_units(Work::gates, heads, [&](std::int64_t t, std::int64_t h, int worker) {
     // Products of it may not be written over what they read.
     float* gates = heads_[static_cast<std::size_t>(worker)].data();
     kernels_.sigmoid_mul(q_.row(t) + (2 * h + 1) * d, attended_.row(t) + h * d, gates, d);
@@ -169,7 +169,7 @@ inline void SelfAttention::clip(const Pass& pass, const AttentionWeights& w) noe
     float* row = x.row(t);
     for (std::int64_t c = 0; c < matrix.rows(); ++c) row[c] = std::clamp(row[c], -options_.clip, options_.clip);
   };
-  pass.for_rows([&](Range part, int) {
+  pass.for_rows(Work::positions, [&](Range part, int) {
     for (std::int64_t t = part.begin; t < part.end; ++t) {
       clip_row(q_, w.q, t);
       clip_row(k_, w.k, t);
@@ -189,7 +189,7 @@ inline void SelfAttention::normalize(float* x, const std::vector<float>& weight,
 
 /// Norms of q and k over all of their heads.
 inline void SelfAttention::normalize_all_heads(const Pass& pass, const AttentionWeights& w) noexcept {
-  pass.for_rows([&](Range part, int) {
+  pass.for_rows(Work::norms, [&](Range part, int) {
     for (std::int64_t t = part.begin; t < part.end; ++t) {
       normalize(q_.row(t), w.q_norm, w.q_norm_bias, w.q.rows());
       if (!w.k.empty()) normalize(k_.row(t), w.k_norm, w.k_norm_bias, w.k.rows());
@@ -218,7 +218,7 @@ inline void SelfAttention::rotate_and_store(const Pass& pass, const AttentionWei
   const std::int64_t d = options_.shape.head_dim;
   const std::int64_t heads = w.q.rows() / query_stride(), kv_heads = w.k.empty() ? 0 : w.k.rows() / d;
   const auto eps = static_cast<float>(options_.norm_eps);
-  pass.for_units(heads + kv_heads, [&](std::int64_t t, std::int64_t h, int worker) {
+  pass.for_units(Work::positions, heads + kv_heads, [&](std::int64_t t, std::int64_t h, int worker) {
     const bool is_q = h < heads;
     const std::int64_t kv = h - heads;
     float* head = is_q ? q_.row(t) + h * query_stride() : k_.row(t) + kv * d;

@@ -37,7 +37,7 @@ class AttentionBesideSpace final : public Mixer {
     if (until != of_space) attention_.run(pass, w.attention, layer, x, out, until);
     if (until == of_space || until == to_the_end) space_.run(pass, w.state_space, layer, x, beside_.output(), until, readers(w).form_of(3));
     if (until != to_the_end) return;
-    pass.for_parts(dim_, [&](std::int64_t t, std::int64_t begin, std::int64_t end) {
+    pass.for_parts(Work::norms, dim_, [&](std::int64_t t, std::int64_t begin, std::int64_t end) {
       float* sum = out.values + t * out.stride;
       const float* beside = beside_.row(t);
       for (std::int64_t c = begin; c < end; ++c) sum[c] = attention_scale_ * sum[c] + space_scale_ * beside[c];

@@ -80,13 +80,13 @@ inline void ChannelDelta::run(const Pass& pass, const ChannelDeltaWeights& w, co
   mix(pass, w, layer.place);
   recur(pass, layer.place);
   const std::int64_t d = sizes_.value_dim;
-  pass.for_units(sizes_.value_heads, [&](std::int64_t t, std::int64_t head, int) {
+  pass.for_units(Work::gates, sizes_.value_heads, [&](std::int64_t t, std::int64_t head, int) {
     float* o = outputs_.row(t) + head * d;
     kernels_.rms_norm(o, w.norm.data(), norm_eps_, o, d);
     kernels_.sigmoid_mul(gates_.row(t) + head * d, o, gated_.row(t) + head * d, d);
   });
   if (until != to_the_end) return;
-  pass.for_parts(keys(), [&](std::int64_t t, std::int64_t begin, std::int64_t end) {
+  pass.for_parts(Work::rounding, keys(), [&](std::int64_t t, std::int64_t begin, std::int64_t end) {
     gated_.quantize_part(kernels_, t, begin, end);
     gated_.gather_part(kernels_, {&w.out}, t, begin, end);
   });
@@ -100,7 +100,7 @@ inline void ChannelDelta::project(const Pass& pass, const ChannelDeltaWeights& w
          {{w.q, nullptr, part(qkv_, 0)}, {w.k, nullptr, part(qkv_, 1), readers.form_of(1)}, {w.v, nullptr, part(qkv_, 2), readers.form_of(2)},
           {w.f_a, nullptr, decay_inputs_.output(), readers.form_of(3)}, {w.g_a, nullptr, gate_inputs_.output(), readers.form_of(4)},
           {w.b, nullptr, betas_.output(), readers.form_of(5)}});
-  pass.for_rows([&](Range rows, int) {
+  pass.for_rows(Work::rounding, [&](Range rows, int) {
     for (std::int64_t t = rows.begin; t < rows.end; ++t) {
       decay_inputs_.quantize_row(kernels_, t);
       decay_inputs_.gather_row(kernels_, {&w.f_b}, t);
@@ -115,7 +115,7 @@ inline void ChannelDelta::project(const Pass& pass, const ChannelDeltaWeights& w
 inline void ChannelDelta::mix(const Pass& pass, const ChannelDeltaWeights& w, std::int64_t place) noexcept {
   const std::int64_t d = sizes_.key_dim, heads = sizes_.key_heads;
   const std::vector<float>* weights[] = {&w.q_convolution, &w.k_convolution, &w.v_convolution};
-  pass.for_units(3 * heads, [&](std::int64_t t, std::int64_t unit, int) {
+  pass.for_units(Work::recurrence, 3 * heads, [&](std::int64_t t, std::int64_t unit, int) {
     const std::int64_t number = unit / heads, head = unit % heads, begin = head * d;
     const CausalConvolution convolution{.weights = weights[number]->data(), .channels = keys(), .taps = sizes_.taps, .first = number * keys(), .all_channels = sizes_.channels};
     float* mixed = mixed_.row(t) + number * keys();

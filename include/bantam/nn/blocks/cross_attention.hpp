@@ -54,7 +54,7 @@ class CrossAttention {
   void remember(const Pass& pass, const CrossAttentionWeights& w, std::int64_t place, const Activations& x, KvCache& cache) noexcept {
     linear(pass, x, {{w.k, values_of(w.k_bias), k_.output()}, {w.v, values_of(w.v_bias), v_.output(), source_readers(w).form_of(1)}});
     const std::int64_t d = shape_.head_dim;
-    pass.for_units(2 * shape_.heads, [&](std::int64_t t, std::int64_t unit, int worker) {
+    pass.for_units(Work::positions, 2 * shape_.heads, [&](std::int64_t t, std::int64_t unit, int worker) {
       const bool is_value = unit >= shape_.heads;
       const std::int64_t head = unit % shape_.heads;
       float* padded = heads_[static_cast<std::size_t>(worker)].data();
@@ -67,7 +67,7 @@ class CrossAttention {
     linear(pass, x, {{w.q, values_of(w.q_bias), q_.output()}});
     attention_.run(kernels_, pass.team, place, 0, q_.input(), attended_.output());
     if (until != to_the_end) return;
-    pass.for_parts(w.o.columns(), [&](std::int64_t t, std::int64_t begin, std::int64_t end) {
+    pass.for_parts(Work::rounding, w.o.columns(), [&](std::int64_t t, std::int64_t begin, std::int64_t end) {
       attended_.quantize_part(kernels_, t, begin, end);
       attended_.gather_part(kernels_, {&w.o}, t, begin, end);
     });

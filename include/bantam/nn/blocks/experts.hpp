@@ -80,7 +80,7 @@ class Experts {
   static void for_tokens(Team& team, std::int64_t tokens, F&& f) noexcept {
     team.deal(tokens, team.grain_of(tokens, 4), [&](Range part, int) {
       for (std::int64_t t = part.begin; t < part.end; ++t) f(t);
-    });
+    }, Work::routing);
   }
   /// What the shared expert counts for one token.
   [[nodiscard]] static float shared_weight(std::span<const float> gate, const float* x) noexcept;
@@ -93,7 +93,7 @@ class Experts {
         const Visit& visit = visits_[static_cast<std::size_t>(i)];
         if (group_of_[visit.expert] == groups_) f(visit);
       }
-    });
+    }, Work::routing);
   }
   /// Deals out (expert, panel), so that nobody is idle beside one long expert. products_of(expert) to a list of products. What adapters add
   /// comes after it.
@@ -108,7 +108,7 @@ class Experts {
         detail::multiply_panels(kernels_, x, segment.rows, products, {first, last}, pass.fetch, segment.rows.begin);
         at += last - first;
       }
-    });
+    }, Work::products);
     if (pass.adapters == nullptr || pass.adapters->terms().empty()) return;
     terms_.clear();
     products_.clear();
@@ -277,7 +277,7 @@ inline void Experts::route(const Pass& pass, const ExpertsWeights& weights, cons
       }
       if (shared) shared_[static_cast<std::size_t>(t)] = shared_weight(weights.shared_gate, x.row(t));
     }
-  });
+  }, Work::routing);
 }
 
 inline void Experts::narrow(const Pass& pass, const ExpertsWeights& weights, const Activations& x) noexcept {

@@ -72,13 +72,13 @@ inline void GatedDelta::run(const Pass& pass, const GatedDeltaWeights& w, const 
           {w.b, nullptr, betas_.output(), readers.form_of(3)}});
   mix(pass, w, layer.place);
   recur(pass, layer.place);
-  pass.for_units(sizes_.value_heads, [&](std::int64_t t, std::int64_t head, int) {
+  pass.for_units(Work::gates, sizes_.value_heads, [&](std::int64_t t, std::int64_t head, int) {
     const std::int64_t at = head * sizes_.value_dim;
     kernels_.rms_norm(outputs_.row(t) + at, w.norm.data(), norm_eps_, outputs_.row(t) + at, sizes_.value_dim);
     kernels_.silu_mul(z_.row(t) + at, outputs_.row(t) + at, gated_.row(t) + at, sizes_.value_dim);
   });
   if (until != to_the_end) return;
-  pass.for_parts(values(), [&](std::int64_t t, std::int64_t begin, std::int64_t end) {
+  pass.for_parts(Work::rounding, values(), [&](std::int64_t t, std::int64_t begin, std::int64_t end) {
     gated_.quantize_part(kernels_, t, begin, end);
     gated_.gather_part(kernels_, {&w.out}, t, begin, end);
   });
@@ -89,7 +89,7 @@ inline void GatedDelta::run(const Pass& pass, const GatedDeltaWeights& w, const 
 inline void GatedDelta::mix(const Pass& pass, const GatedDeltaWeights& w, std::int64_t place) noexcept {
   const CausalConvolution convolution{.weights = w.convolution.data(), .channels = channels(), .taps = sizes_.taps};
   const std::int64_t d = sizes_.key_dim, of_keys = 2 * sizes_.key_heads;
-  pass.for_units(of_keys + sizes_.value_heads, [&](std::int64_t t, std::int64_t unit, int) {
+  pass.for_units(Work::recurrence, of_keys + sizes_.value_heads, [&](std::int64_t t, std::int64_t unit, int) {
     const bool is_value = unit >= of_keys;
     const std::int64_t head = unit - of_keys, begin = is_value ? 2 * keys() + head * sizes_.value_dim : unit * d;
     float* mixed = mixed_.row(t);

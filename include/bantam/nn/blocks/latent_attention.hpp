@@ -151,7 +151,7 @@ inline void LatentAttention::query(const Pass& pass, const AttentionWeights& w, 
           {w.kv_a, nullptr, latent_.output(), readers.form_of(1)}});
   if (!low_rank) return;
   const auto eps = static_cast<float>(options_.norm_eps);
-  pass.for_rows([&](Range part, int) {
+  pass.for_rows(Work::norms, [&](Range part, int) {
     for (std::int64_t t = part.begin; t < part.end; ++t) {
       kernels_.rms_norm(query_.row(t), w.q_a_norm.data(), eps, query_.row(t), options_.q_rank);
       query_.quantize_row(kernels_, t);
@@ -163,7 +163,7 @@ inline void LatentAttention::query(const Pass& pass, const AttentionWeights& w, 
 /// Puts the two parts of each query where they are read next, and latent vectors into the caches. Units are (token, head), and one more.
 inline void LatentAttention::split(const Pass& pass, const AttentionWeights& w, const MixerLayer& layer) noexcept {
   const std::int64_t heads = options_.heads;
-  pass.for_units(heads + 1, [&](std::int64_t t, std::int64_t h, int worker) {
+  pass.for_units(Work::positions, heads + 1, [&](std::int64_t t, std::int64_t h, int worker) {
     if (h == heads) return store(pass, w, layer, t, worker);
     const float* query = q_.row(t) + h * options_.head_dim;
     float* rotated = absorbed_.row(t) + h * key_dim();
@@ -197,7 +197,7 @@ inline void LatentAttention::multiply_heads(const Pass& pass, const WeightMatrix
       detail::multiply_panels(kernels_, x, {first, first + tokens}, {&product, 1}, {at, last}, pass.fetch, 0);
       at = last;
     }
-  });
+  }, Work::products);
   if (pass.adapters != nullptr) add_terms(pass, w, x, rows, shift, step, out);
 }
 
@@ -228,7 +228,7 @@ inline void LatentAttention::attend(const Pass& pass, const AttentionWeights& w,
   // Row r of head h is row h kv_rank + r of k_b, and comes to (h + 1) rope + h kv_rank + r of an absorbed query.
   multiply_heads(pass, w.k_b, nope_, o.kv_rank, rope_dim(), rope_dim(), absorbed_.output());
   attention_.run(kernels_, pass.team, layer.place, layer.window, absorbed_.input(), means_.output());
-  pass.for_units(o.heads, [&](std::int64_t t, std::int64_t h, int) {
+  pass.for_units(Work::rounding, o.heads, [&](std::int64_t t, std::int64_t h, int) {
     const std::int64_t row = first_row(h, pass.tokens()) + t;
     std::copy_n(means_.row(t) + h * o.kv_rank, o.kv_rank, mean_.row(row));
     mean_.quantize_row(kernels_, row);
@@ -237,9 +237,9 @@ inline void LatentAttention::attend(const Pass& pass, const AttentionWeights& w,
 }
 
 inline void LatentAttention::project(const Pass& pass, const AttentionWeights& w, OutputRows out) noexcept {
-  pass.for_parts(w.o.columns(), [&](std::int64_t t, std::int64_t begin, std::int64_t end) { attended_.quantize_part(kernels_, t, begin, end); });
+  pass.for_parts(Work::rounding, w.o.columns(), [&](std::int64_t t, std::int64_t begin, std::int64_t end) { attended_.quantize_part(kernels_, t, begin, end); });
   if (attended_.has_orders()) {
-    pass.for_parts(w.o.columns(), [&](std::int64_t t, std::int64_t begin, std::int64_t end) { attended_.gather_part(kernels_, {&w.o}, t, begin, end); });
+    pass.for_parts(Work::rounding, w.o.columns(), [&](std::int64_t t, std::int64_t begin, std::int64_t end) { attended_.gather_part(kernels_, {&w.o}, t, begin, end); });
   }
   linear(pass, attended_, {{w.o, values_of(w.o_bias), out}});
 }

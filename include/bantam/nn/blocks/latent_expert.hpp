@@ -45,7 +45,7 @@ class LatentExpert {
  private:
   /// Rounds rows that are complete for those that read them.
   void finish(const Pass& pass, Activations& x, const Readers& readers) noexcept {
-    pass.for_rows([&](Range part, int) {
+    pass.for_rows(Work::rounding, [&](Range part, int) {
       for (std::int64_t t = part.begin; t < part.end; ++t) {
         x.quantize_row(kernels_, t);
         x.gather_row(kernels_, readers, t);

@@ -45,7 +45,7 @@ class Mlp {
       linear(pass, x, {{w.up, values_of(w.up_bias), hidden_.output()}});
     }
     const auto gate = ops::gated_kernel(kernels_, gate_);
-    pass.for_parts(ffn, [&](std::int64_t t, std::int64_t begin, std::int64_t end) {
+    pass.for_parts(Work::gates, ffn, [&](std::int64_t t, std::int64_t begin, std::int64_t end) {
       float* hidden = hidden_.row(t) + begin;
       for (std::int64_t c = 0; gate_scale_ != 1 && c < end - begin; ++c) hidden[c] *= gate_scale_;
       gate(hidden, gated ? up_.row(t) + begin : nullptr, hidden, end - begin);
@@ -53,7 +53,7 @@ class Mlp {
     });
     if (!hidden_.has_orders()) return;
     // A part of another order has columns from everywhere: they are all there only now.
-    pass.for_parts(ffn, [&](std::int64_t t, std::int64_t begin, std::int64_t end) { hidden_.gather_part(kernels_, {&w.down}, t, begin, end); });
+    pass.for_parts(Work::rounding, ffn, [&](std::int64_t t, std::int64_t begin, std::int64_t end) { hidden_.gather_part(kernels_, {&w.down}, t, begin, end); });
   }
   /// out = down hidden. out: (tokens, dim).
   void project(const Pass& pass, const MlpWeights& w, OutputRows out) noexcept {

@@ -36,26 +36,28 @@ struct Pass {
 
   [[nodiscard]] std::int64_t tokens() const noexcept { return static_cast<std::int64_t>(rows.size()); }
   /// Calls f(range, worker) for parts of the rows: long enough for what they cost, which is little.
-  void for_rows(FunctionRef<void(Range, int worker)> f) const noexcept { team.deal(tokens(), team.grain_of(tokens(), 4), f); }
+  void for_rows(Work work, FunctionRef<void(Range, int worker)> f) const noexcept { team.deal(tokens(), team.grain_of(tokens(), 4), f, work); }
   /// Calls f(row, unit, worker) for `units` of each row, some at a time.
   template <class F>
-  void for_units(std::int64_t units, F&& f) const noexcept {
-    team.deal(tokens() * units, team.grain_of(tokens() * units, 2), [&](Range part, int worker) {
+  void for_units(Work work, std::int64_t units, F&& f) const noexcept {
+    const auto run = [&](Range part, int worker) {
       for (std::int64_t i = part.begin; i < part.end; ++i) f(i / units, i % units, worker);
-    });
+    };
+    team.deal(tokens() * units, team.grain_of(tokens() * units, 2), run, work);
   }
   /// Calls f(row, begin, end) for parts of (rows, columns), cut at blocks of columns: a single row is shared out too.
   template <class F>
-  void for_parts(std::int64_t columns, F&& f) const noexcept {
+  void for_parts(Work work, std::int64_t columns, F&& f) const noexcept {
     const std::int64_t blocks = div_up<std::int64_t>(columns, block_columns);
-    team.deal(tokens() * blocks, team.grain_of(tokens() * blocks, 2), [&](Range part, int) {
+    const auto run = [&](Range part, int) {
       for (std::int64_t at = part.begin; at < part.end;) {
         const std::int64_t first = at % blocks;
         const std::int64_t last = std::min(blocks, first + part.end - at);
         f(at / blocks, first * block_columns, std::min(last * block_columns, columns));
         at += last - first;
       }
-    });
+    };
+    team.deal(tokens() * blocks, team.grain_of(tokens() * blocks, 2), run, work);
   }
 };
 
@@ -63,8 +65,8 @@ struct Pass {
 [[nodiscard]] inline const float* values_of(const std::vector<float>& bias) noexcept { return bias.empty() ? nullptr : bias.data(); }
 
 /// linear() of all rows of a pass, with what adapters add for their sequences.
-inline void linear(const Pass& pass, const Activations& x, std::initializer_list<Product> list) noexcept {
-  linear(pass.kernels, pass.team, x, list, pass.fetch);
+inline void linear(const Pass& pass, const Activations& x, std::initializer_list<Product> list, Work work = Work::products) noexcept {
+  linear(pass.kernels, pass.team, x, list, pass.fetch, work);
   if (pass.adapters != nullptr) pass.adapters->run(pass.kernels, pass.team, x, {list.begin(), list.size()}, pass.fetch);
 }
 

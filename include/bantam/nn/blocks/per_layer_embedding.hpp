@@ -55,7 +55,7 @@ class PerLayerEmbedding {
   template <class LookUp>
   void embed(const Pass& pass, const WeightMatrix& projection, const std::vector<float>& norm, const Activations& x, LookUp&& look_up) noexcept {
     linear(pass, x, {{projection, nullptr, embeddings_.output()}});
-    pass.for_rows([&](Range part, int worker) {
+    pass.for_rows(Work::lookups, [&](Range part, int worker) {
       const auto w = static_cast<std::size_t>(worker);
       float* looked_up = rows_[w].data();
       for (std::int64_t t = part.begin; t < part.end; ++t) {
@@ -77,7 +77,7 @@ class PerLayerEmbedding {
     if (hidden_.tokens() != pass.tokens()) hidden_.resize(pass.tokens(), options_.width);
     linear(pass, x, {{w.gate, nullptr, hidden_.output()}});
     const auto gate = ops::gated_kernel(kernels_, options_.gate);
-    pass.for_rows([&](Range part, int) {
+    pass.for_rows(Work::gates, [&](Range part, int) {
       for (std::int64_t t = part.begin; t < part.end; ++t) {
         gate(hidden_.row(t), e.values + t * e.stride, hidden_.row(t), options_.width);
         hidden_.quantize_row(kernels_, t);

@@ -32,7 +32,7 @@ class RecurrentSequences {
         const RecurrentSequence& s = (*this)[unit / key_heads];
         workers[static_cast<std::size_t>(worker)].run(pass.kernels, *s.state, layer, s.position, s.row, s.tokens, unit % key_heads, rows);
       }
-    });
+    }, Work::recurrence);
   }
 
  private:

@@ -43,12 +43,12 @@ class ShortConvolution {
 inline void ShortConvolution::run(const Pass& pass, const ShortConvolutionWeights& w, const MixerLayer& layer, const Activations& x, OutputRows out, int until) noexcept {
   if (until == 0) return;
   linear(pass, x, {{w.in, nullptr, in_.output()}});
-  pass.for_parts(dim(), [&](std::int64_t t, std::int64_t begin, std::int64_t end) {
+  pass.for_parts(Work::gates, dim(), [&](std::int64_t t, std::int64_t begin, std::int64_t end) {
     const float* in = in_.row(t);
     for (std::int64_t c = begin; c < end; ++c) inputs_.row(t)[c] = in[c] * in[2 * dim() + c];
   });
   const CausalConvolution convolution{.weights = w.convolution.data(), .channels = dim(), .taps = sizes_.taps, .activates = false};
-  pass.for_parts(dim(), [&](std::int64_t t, std::int64_t begin, std::int64_t end) {
+  pass.for_parts(Work::recurrence, dim(), [&](std::int64_t t, std::int64_t begin, std::int64_t end) {
     float* gated = gated_.row(t);
     convolution.run(kernels_, sequences_[pass.rows[static_cast<std::size_t>(t)].sequence], layer.place, inputs_, t, gated, begin, end);
     for (std::int64_t c = begin; c < end; ++c) gated[c] *= in_.row(t)[dim() + c];
@@ -56,7 +56,7 @@ inline void ShortConvolution::run(const Pass& pass, const ShortConvolutionWeight
   });
   if (until != to_the_end) return;
   if (gated_.has_orders()) {
-    pass.for_parts(dim(), [&](std::int64_t t, std::int64_t begin, std::int64_t end) { gated_.gather_part(kernels_, {&w.out}, t, begin, end); });
+    pass.for_parts(Work::rounding, dim(), [&](std::int64_t t, std::int64_t begin, std::int64_t end) { gated_.gather_part(kernels_, {&w.out}, t, begin, end); });
   }
   linear(pass, gated_, {{w.out, nullptr, out}});
 }

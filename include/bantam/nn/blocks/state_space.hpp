@@ -79,7 +79,7 @@ inline void StateSpace::run(const Pass& pass, const StateSpaceWeights& w, const 
                     .decays = decays_.input(), .betas = {}, .out = outputs_.output()});
   gate(pass, w);
   if (until != to_the_end) return;
-  pass.for_parts(inner(), [&](std::int64_t t, std::int64_t begin, std::int64_t end) {
+  pass.for_parts(Work::rounding, inner(), [&](std::int64_t t, std::int64_t begin, std::int64_t end) {
     gated_.quantize_part(kernels_, t, begin, end);
     gated_.gather_part(kernels_, {&w.out}, t, begin, end);
   });
@@ -89,7 +89,7 @@ inline void StateSpace::run(const Pass& pass, const StateSpaceWeights& w, const 
 /// The convolution, then dt, log decays and dt x of each head: two phases, for heads read what the first makes.
 inline void StateSpace::mix(const Pass& pass, const StateSpaceWeights& w, std::int64_t place) noexcept {
   const std::int64_t channels = sizes_.channels, d = sizes_.value_dim;
-  pass.for_rows([&](Range part, int) {
+  pass.for_rows(Work::gates, [&](Range part, int) {
     for (std::int64_t t = part.begin; t < part.end; ++t) {
       float* in = in_.row(t);
       for (std::size_t c = 0; c < scales_.size(); ++c) in[c] *= scales_[c];
@@ -97,10 +97,10 @@ inline void StateSpace::mix(const Pass& pass, const StateSpaceWeights& w, std::i
     }
   });
   const CausalConvolution convolution{.weights = w.convolution.data(), .bias = values_of(w.convolution_bias), .channels = channels, .taps = sizes_.taps};
-  pass.for_parts(channels, [&](std::int64_t t, std::int64_t begin, std::int64_t end) {
+  pass.for_parts(Work::recurrence, channels, [&](std::int64_t t, std::int64_t begin, std::int64_t end) {
     convolution.run(kernels_, sequences_[pass.rows[static_cast<std::size_t>(t)].sequence], place, inputs_, t, mixed_.row(t), begin, end);
   });
-  pass.for_units(sizes_.value_heads, [&](std::int64_t t, std::int64_t head, int) {
+  pass.for_units(Work::recurrence, sizes_.value_heads, [&](std::int64_t t, std::int64_t head, int) {
     const auto at = static_cast<std::size_t>(head);
     const double step = static_cast<double>(in_.row(t)[inner() + channels + head]) + static_cast<double>(w.decay_bias[at]);
     // log(1 + e^x) without its overflow.
@@ -114,7 +114,7 @@ inline void StateSpace::mix(const Pass& pass, const StateSpaceWeights& w, std::i
 /// gated = norm((y + D x) * silu(z)), each group of heads by itself. Units are (token, group).
 inline void StateSpace::gate(const Pass& pass, const StateSpaceWeights& w) noexcept {
   const std::int64_t d = sizes_.value_dim, heads = sizes_.value_heads / sizes_.key_heads;
-  pass.for_units(sizes_.key_heads, [&](std::int64_t t, std::int64_t group, int) {
+  pass.for_units(Work::gates, sizes_.key_heads, [&](std::int64_t t, std::int64_t group, int) {
     const std::int64_t begin = group * heads * d;
     float *y = outputs_.row(t), *gated = gated_.row(t) + begin;
     for (std::int64_t head = group * heads; head < (group + 1) * heads; ++head) {
