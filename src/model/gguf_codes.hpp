@@ -147,6 +147,19 @@ struct Mxfp4 {
   }
 };
 
+/// Four E4M3 scales, whose signs do not count and whose NaN is 0; 16 nibbles under each.
+struct Nvfp4 {
+  using Format = bantam::Nvfp4;
+  static constexpr int columns = 64, bytes = 36;
+  static void read(const std::byte* p, std::int8_t* codes, GroupSide* sides) noexcept {
+    for (int g = 0; g < 4; ++g) {
+      const auto scale = static_cast<std::uint8_t>(byte_at(p, g));
+      sides[g] = {.scale = scale == 0x7f ? 0.0f : bantam::detail::magnitude_of_e4m3(scale), .unit = 1};
+      read_nibbles(p + 4 + 8 * g, 8, codes + 16 * g);
+    }
+  }
+};
+
 /// Finishes a group of a block of 256.
 template <class F>
 void set_side(GroupSide& side, float unit, int number, float min_unit = 0, int min_number = 0) noexcept {

@@ -2,6 +2,7 @@
 #include "match_tensors.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <tuple>
 
 #include "arrangement.hpp"
@@ -21,6 +22,8 @@ bool is_leftover(std::string_view name) {
   for (const std::string_view mask : {".attn.bias", ".attn.masked_bias", ".attention.bias", ".attention.masked_bias"}) {
     if (name.ends_with(mask)) return true;
   }
+  // What NVFP4's activations would be rounded under.
+  if (name.ends_with(".input_scale")) return true;
   return name.starts_with("mtp.") || name.ends_with(".rotary_emb.inv_freq") || name.starts_with("__pad_") ||
          name == "rope_factors_long.weight" || name == "rope_factors_short.weight";  // which the config has read
 }
@@ -98,9 +101,29 @@ class Matcher {
     // A vector may be a matrix of one row: the gate of Qwen's shared expert.
     if (!info.is_matrix() && entry->shape == std::vector<std::int64_t>{1, columns}) shape = entry->shape;
     if (auto theirs = stored_shape(id, config_, container()); !theirs.empty()) return add(id, name_of(config_, key, id), arranged(flat(*entry, std::move(theirs)), id));
-    const SharedSource source = less_offset(open_plain(*entry, files_.path, shape), id.role);
+    const SharedSource source = less_offset(open(*entry, shape), id.role);
     if (!stacked) return add(id, name_of(config_, key, id), arranged(source, id));
     for (std::int64_t e = 0; e < experts; ++e) add({id.role, id.layer, e}, name_of(config_, key, {id.role, id.layer, e}), slice(source, e, experts));
+  }
+
+  /// A tensor of floats or of GGUF's blocks. Those of NVFP4 go with a tensor of one factor, or one for each expert.
+  [[nodiscard]] SharedSource open(const TensorEntry& entry, const std::vector<std::int64_t>& shape) {
+    SharedSource source = open_plain(entry, files_.path, shape);
+    const std::string name = without_weight(entry.name) + ".scale";
+    const TensorEntry* scale = entry.type == "NVFP4" ? files_.tensors.find(name) : nullptr;
+    if (scale == nullptr) return source;
+    use(*scale);
+    const FloatsView values(*scale);
+    const std::int64_t count = scale->shape.size() == 1 ? scale->shape[0] : scale->shape.empty() ? 1 : 0;
+    if (!values.readable() || (count != 1 && (shape.size() < 3 || count != shape[0]))) {
+      fail(Errc::corrupt, files_.path, ": ", printable(name), ": expected floats, one or one an expert, found ", printable(scale->type), " ", to_string(scale->shape));
+    }
+    std::vector<float> factors;
+    for (std::int64_t i = 0; i < count; ++i) {
+      if (!std::isfinite(values[i])) fail(Errc::corrupt, files_.path, ": ", printable(name), ": expected finite scales, found ", values[i], " at ", i);
+      factors.push_back(values[i]);
+    }
+    return scaled_nvfp4(std::move(source), std::move(factors));
   }
 
   /// Norms of folders that store them less a number.
@@ -120,13 +143,13 @@ class Matcher {
     return theirs.is_log ? minus_exp(std::move(source)) : source;
   }
   /// A vector that is stored as a tensor of this shape, or without axes of length 1.
-  [[nodiscard]] SharedSource flat(const TensorEntry& entry, std::vector<std::int64_t> shape) const {
+  [[nodiscard]] SharedSource flat(const TensorEntry& entry, std::vector<std::int64_t> shape) {
     const auto without_ones = [](std::vector<std::int64_t> axes) {
       std::erase(axes, 1);
       return axes;
     };
     if (without_ones(entry.shape) == without_ones(shape)) shape = entry.shape;
-    return as_row(open_plain(entry, files_.path, shape));
+    return as_row(open(entry, shape));
   }
 
   /// The matrix of a folder that others quantized; null where it is stored plainly.
@@ -160,7 +183,7 @@ class Matcher {
     } else if (entry != nullptr) {
       std::vector<std::int64_t> shape{key.fused.parts * columns};
       if (experts > 1) shape.insert(shape.begin(), experts);
-      const SharedSource all = open_plain(*entry, files_.path, shape);
+      const SharedSource all = open(*entry, shape);
       for (std::int64_t e = 0; e < experts; ++e) sources.push_back(select_columns(slice(all, e, experts), fused_part(key.fused, columns)));
     }
     for (std::int64_t e = 0; e < std::ssize(sources); ++e) {
@@ -181,7 +204,7 @@ class Matcher {
     const auto [rows, columns] = shape_of(key.role, layer, config_);
     std::vector<std::int64_t> shape{key.fused.parts * rows, columns};
     if (experts > 1) shape.insert(shape.begin(), experts);
-    const SharedSource all = open_plain(*entry, files_.path, shape);
+    const SharedSource all = open(*entry, shape);
     for (std::int64_t e = 0; e < experts; ++e) {
       const TensorId id{key.role, layer, e};
       add(id, name_of(config_, key, id), select_rows(slice(all, e, experts), fused_part(key.fused, rows)));
@@ -204,7 +227,7 @@ class Matcher {
     if (all == nullptr) {
       const bool transposed = key.fused.transposed && !gguf_ && is_matrix;
       const auto shape = !is_matrix ? std::vector{fused->rows} : transposed ? std::vector{columns, fused->rows} : std::vector{fused->rows, columns};
-      all = open_plain(*entry, files_.path, shape);
+      all = open(*entry, shape);
       if (transposed) all = transpose(std::move(all));
     }
     SharedSource own = std::visit([&](const auto& rows) { return is_matrix ? select_rows(all, rows) : select_columns(all, rows); }, fused->own);
@@ -222,7 +245,7 @@ class Matcher {
     const std::int64_t rows = shape.heads * (shape.nope + shape.value);
     SharedSource both = open_packed(name, layer, rows, shape.rank);
     const TensorEntry* entry = files_.tensors.find(name);
-    if (both == nullptr && entry != nullptr) both = open_plain(*entry, files_.path, {rows, shape.rank});
+    if (both == nullptr && entry != nullptr) both = open(*entry, {rows, shape.rank});
     if (both != nullptr) add(id, name_of(config_, key, id), latent_part(both, shape, key.fused));
     return both != nullptr;
   }

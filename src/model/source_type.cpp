@@ -77,6 +77,7 @@ const std::array all{
     blocks<gguf::Iq4Nl>("IQ4_NL"),
     blocks<gguf::Iq4Xs>("IQ4_XS"),
     blocks<gguf::Mxfp4>("MXFP4"),
+    blocks<gguf::Nvfp4>("NVFP4"),
     blocks<gguf::Iq3S>("IQ3_S"),
     blocks<gguf::Iq3Xxs>("IQ3_XXS"),
     blocks<gguf::Iq2S>("IQ2_S"),

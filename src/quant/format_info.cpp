@@ -52,7 +52,7 @@ constexpr Alias aliases[] = {
 constexpr Alias usual[] = {{"i8", "i8.g32"},     {"i5", "i5.g32"},       {"i5m", "i5m.g32"}, {"i4", "i4.g32"},
                            {"i4x", "i4x.g32"},   {"i4z", "i4z.g32"},     {"i4m", "i4m.g32"}, {"nf4", "nf4.g64"},
                            {"nf4dq", "nf4dq.g64"}, {"nf4w", "nf4w.g64"},  {"fp4", "fp4.g64"},   {"fp4dq", "fp4dq.g64"}, {"fp4w", "fp4w.g64"}, {"iq4nl", "iq4nl.g32"},
-                           {"iq4xs", "iq4xs.g32"}, {"mxfp4", "mxfp4.g32"}, {"i3", "i3.g32"}, {"i3z", "i3z.g32"},
+                           {"iq4xs", "iq4xs.g32"}, {"mxfp4", "mxfp4.g32"}, {"nvfp4", "nvfp4.g16"}, {"i3", "i3.g32"}, {"i3z", "i3z.g32"},
                            {"i2z", "i2z.g32"},   {"q6k", "q6k.g16"},     {"q5k", "q5k.g32"}, {"q4k", "q4k.g32"},
                            {"q3k", "q3k.g16"},   {"q2k", "q2k.g16"},       {"iq3s", "iq3s.g32"}, {"iq3xxs", "iq3xxs.g32"},
                            {"iq2", "iq2.g32"},   {"iq3_s", "iq3_s.g32"}, {"iq3_xxs", "iq3_xxs.g32"}, {"iq2_s", "iq2_s.g16"}, {"iq2_xs", "iq2_xs.g16"}, {"iq2_xxs", "iq2_xxs.g32"},

@@ -79,6 +79,18 @@ std::vector<PackedFolder> packed_folders(const Scratch& scratch) {
                               return std::vector<PackedTensor>{{name + ".weight", "F8_E4M3", {rows, columns}, filled(rows * columns, '\x31')},
                                                                {name + ".weight_scale_inv", "F32", {down, across}, filled(4 * down * across, '\x3c')}};
                             }));
+  out.push_back(with_packed(plain, R"({"quant_method":"modelopt","quant_algo":"NVFP4"})", [](const std::string& name, std::int64_t rows, std::int64_t columns) {
+    return std::vector<PackedTensor>{{name + ".weight", "U8", {rows, columns / 2}, filled(rows * columns / 2, '\x79')},
+                                     {name + ".weight_scale", "F8_E4M3", {rows, columns / 16}, filled(rows * columns / 16, '\x31')},
+                                     {name + ".weight_scale_2", "F32", {1}, filled(4, '\x3c')}};
+  }));
+  out.push_back(with_packed(plain,
+                            R"({"quant_method":"compressed-tensors","format":"mxfp8-quantized","config_groups":{"group_0":{"targets":["Linear"],)"
+                            R"("weights":{"num_bits":8,"type":"float","symmetric":true,"strategy":"group","group_size":32}}},"ignore":["lm_head"]})",
+                            [](const std::string& name, std::int64_t rows, std::int64_t columns) {
+                              return std::vector<PackedTensor>{{name + ".weight", "F8_E4M3", {rows, columns}, filled(rows * columns, '\x31')},
+                                                               {name + ".weight_scale", "U8", {rows, columns / 32}, filled(rows * columns / 32, '\x7c')}};
+                            }));
   out.push_back(with_packed(plain,
                             R"({"quant_method":"compressed-tensors","format":"int-quantized","config_groups":{"group_0":{"targets":["Linear"],)"
                             R"("weights":{"num_bits":8,"type":"int","symmetric":true,"strategy":"channel"}}},"ignore":["lm_head"]})",

@@ -209,6 +209,10 @@ TEST_CASE("codes and their numbers come back as they were stored, and other rows
             if (L::minimums) side.min = -static_cast<float>(random.next() % 1024) / 32;
             if (L::zero_points) side.zero = static_cast<int>(random.next() % ((1u << L::bits) + 1));
             if (L::exponents) side.scale = bantam::detail::power_of_two(static_cast<std::uint8_t>(random.next() % 255));
+            if (L::e4m3_scales) {
+              side.unit = &side == row.sides.data() ? static_cast<float>(random.next() % 1024 + 1) / 64 : row.sides[0].unit;
+              side.scale = bantam::detail::magnitude_of_e4m3(static_cast<std::uint8_t>(random.next() % 128)) * side.unit;
+            }
             if constexpr (L::super_scales) {
               // The groups of a block share their units.
               const std::size_t first = static_cast<std::size_t>(&side - row.sides.data()) / (256 / L::group) * (256 / L::group);
@@ -303,7 +307,7 @@ TEST_CASE("weights that are not finite, or that a format cannot hold, are refuse
     huge(1, 3) = 3e38f;
     huge(1, 4) = -3e38f;
     const bool wide = info.name == "f32" || info.name == "bf16" || info.name == "i8.row" ||
-                      info.name == "mxfp4.g32" || info.name.find("dq") != std::string_view::npos || info.name.find("4w") != std::string_view::npos;
+                      info.name == "mxfp4.g32" || info.name == "nvfp4.g16" || info.name.find("dq") != std::string_view::npos || info.name.find("4w") != std::string_view::npos;
     if (wide) {
       const auto decoded = bantam::WeightMatrix::quantize(huge, info).dequantize();
       for (const float w : decoded.span()) CHECK(std::isfinite(w));

@@ -364,6 +364,43 @@ def sparse(w, o, rng):
     return parts, np.where(there, values, F32(0))
 
 
+E2M1 = np.array([0, 0.5, 1, 1.5, 2, 3, 4, 6, -0.0, -0.5, -1, -1.5, -2, -3, -4, -6], F32)  # OCP microscaling formats, 5.3.3
+
+
+def float4(w, o, rng):
+    """MXFP4: an exponent each 32; NVFP4: a number of E4M3 each 16, times one of the matrix."""
+    index, shape = tiles(w, o)
+    largest = np.zeros(shape[0] * shape[1])
+    np.maximum.at(largest, index, np.abs(w))
+    parts = {"input_global_scale": np.ones(1, F32)} if o["codes"] == "weight_packed" else {"input_scale": np.ones((), F32)}
+    if o["group"] == 32:
+        exponents = (127 + np.ceil(np.log2(largest / 6))).astype(np.uint8)
+        parts["weight_scale"] = exponents.reshape(shape)
+        scales = np.exp2(exponents.astype(np.float64) - 127).astype(F32)
+    else:
+        factor = F32(np.abs(w).max() / (6 * 448))
+        if o["codes"] == "weight_packed":
+            parts["weight_global_scale"] = np.array([1 / factor], F32)
+            factor = F32(1) / parts["weight_global_scale"][0]  # what loaders multiply by
+        else:
+            parts["weight_scale_2"] = np.array(factor, F32)
+        table = e4m3_values()[:127]
+        numbers = np.clip(np.searchsorted(table, largest / 6 / factor), 0, 126).astype(np.uint8)
+        parts["weight_scale"] = Typed("F8_E4M3", numbers.reshape(shape))
+        scales = table[numbers] * factor
+    safe = np.where(scales == 0, 1, scales)
+    codes = np.abs((w / safe[index])[..., None] - E2M1).argmin(-1).astype(np.uint8)
+    parts[o["codes"]] = codes[:, ::2] | codes[:, 1::2] << 4
+    return parts, E2M1[codes] * scales[index]
+
+
+def float8_32(w, o, rng):
+    """MXFP8: FP8 under an exponent each 32."""
+    parts, values = float8(w, o | {"powers": True, "scales": "F32"}, rng)
+    parts["weight_scale"] = (127 + np.log2(parts["weight_scale"])).astype(np.uint8)
+    return parts, values
+
+
 # Cases ---------------------------------------------------------------------------------------------------------------
 
 def linear(name):
@@ -414,7 +451,7 @@ def bnb_case(type, expected, **more):
 
 def compressed_case(format, expected, pack=compressed_integers, ignore=(), **o):
     o["format"] = format
-    weights = {"num_bits": o.get("bits", 8), "type": "float" if pack is float8 else "int", "symmetric": o.get("symmetric", True),
+    weights = {"num_bits": o.get("bits", 8), "type": "int" if pack is compressed_integers else "float", "symmetric": o.get("symmetric", True),
                "strategy": o["strategy"], "group_size": o.get("group"), "block_structure": list(o["block"]) if "block" in o else None,
                "dynamic": False, "actorder": "group" if o.get("sorted") else None}
     group = {"targets": [o.get("target", "Linear")], "weights": weights, "input_activations": None, "output_activations": None}
@@ -422,6 +459,11 @@ def compressed_case(format, expected, pack=compressed_integers, ignore=(), **o):
               "kv_cache_scheme": None, "quantization_status": "compressed", "sparsity_config": {"format": "dense"}}
     return {"pack": pack, "options": lambda name: o if linear(name) and name not in ignore else None, "config": config,
             "formats": expected if callable(expected) else lambda name: expected}
+
+
+def modelopt_case(algorithm, expected, pack, **o):
+    config = {"quant_method": "modelopt", "quant_algo": algorithm, "ignore": ["lm_head"], "producer": {"name": "modelopt", "version": "0.40.0"}}
+    return {"pack": pack, "options": lambda name: o if linear(name) else None, "config": config, "formats": lambda name: expected}
 
 
 def sparse_case(pattern):
@@ -481,6 +523,17 @@ CASES = {
     "fp8-block": {"pack": float8, "options": lambda name: {"strategy": "block", "block": (128, 128), "scales": "F32", "inverse": True} if linear(name) else None,
                   "config": {"quant_method": "fp8", "fmt": "e4m3", "weight_block_size": [128, 128], "activation_scheme": "dynamic"},
                   "formats": lambda name: "f32", "shards": 2},
+    "nvfp4": compressed_case("nvfp4-pack-quantized", "nvfp4.g16", pack=float4, bits=4, strategy="group", group=16, codes="weight_packed"),
+    "mxfp4": compressed_case("mxfp4-pack-quantized", "mxfp4.g32", pack=float4, bits=4, strategy="group", group=32, codes="weight_packed"),
+    "mxfp8": compressed_case("mxfp8-quantized", "bf16", pack=float8_32, bits=8, strategy="group", group=32),
+    "modelopt-nvfp4": modelopt_case("NVFP4", "nvfp4.g16", float4, strategy="group", group=16, codes="weight"),
+    "modelopt-mxfp8": modelopt_case("MXFP8", "bf16", float8_32, strategy="group", group=32),
+    "modelopt-fp8": modelopt_case("FP8", "f32", float8, strategy="tensor", scales="F32"),
+    "modelopt-fp8-rows": modelopt_case("FP8_PER_CHANNEL_PER_TOKEN", "f32", float8, strategy="channel", scales="F32"),
+    "modelopt-fp8-blocks": modelopt_case("FP8_PB_WO", "f32", float8, strategy="block", block=(128, 128), scales="F32"),
+    "modelopt-old": {**modelopt_case("NVFP4", "nvfp4.g16", float4, strategy="group", group=16, codes="weight"),
+                     "config": {"producer": {"name": "modelopt"}, "quantization": {"quant_algo": "NVFP4", "group_size": 16, "exclude_modules": ["lm_head"]}},
+                     "config_file": "hf_quant_config.json"},
     "sparse-2of4": sparse_case("2of4"),
     "sparse-any": sparse_case("any"),
     "gptq-4-128": gptq_case(4, 128, True, "i4.g128", biases=True),

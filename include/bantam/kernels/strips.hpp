@@ -105,6 +105,13 @@ BANTAM_INLINE Strip<A> load_scales(const std::byte* panel, const std::byte* bloc
       power.part[i] = V::max(V::as_float(V::shift_left(e.part[i], 23)), V::splat(0x1p-127f));
     }
     return power;
+  } else if constexpr (L::e4m3_scales) {
+    const IntStrip<A> bytes = simd::byte_strip<A>::load_unsigned(reinterpret_cast<const std::uint8_t*>(scales + g * strip_rows));
+    Strip<A> magnitude;
+    BANTAM_UNROLL for (int i = 0; i < Strip<A>::parts; ++i) {
+      magnitude.part[i] = V::as_float(V::shift_left(bytes.part[i], 20)) * V::splat(0x1p120f);
+    }
+    return mul_strip<A>(magnitude, load_strip<A>(reinterpret_cast<const float*>(panel) + strip * strip_rows));
   } else if constexpr (L::nested_scales) {
     float level[strip_rows];
     const auto* index = reinterpret_cast<const std::uint8_t*>(scales + g * strip_rows);

@@ -101,6 +101,7 @@ struct Row {};     ///< one f32 a row, at the head of the panel
 struct F16 {};     ///< one f16 a group
 struct F32 {};     ///< one f32 a group, for scales of other projects that f16 does not hold
 struct Nested {};  ///< one byte a group, an index into the dynamic map of bitsandbytes, under two f32 a row (QLoRA's double quantization)
+struct E4M3 {};    ///< one number of 8 bits a group (quant/e4m3.hpp), not negative, times an f32 of the row (NVFP4)
 struct E8M0 {};    ///< one power of two a group, its biased exponent in a byte (OCP microscaling formats 1.0, 5.4.1)
 /// One f16 a row and block of 256 columns, times a number of Bits bits a group; with zero::Min another f16 and number
 /// make the minimum, subtracted (GGUF's k-quants). Numbers count from 0 with a minimum, else from -2^(Bits - 1).
@@ -125,7 +126,7 @@ struct GroupSide {
   float scale = 0;  ///< what a code is multiplied by
   float min = 0;    ///< zero::Min only
   int zero = 0;     ///< zero::Point only
-  // scale::Super only: scale = unit * number, min = -(min_unit * min_number).
+  // scale::Super only: scale = unit * number, min = -(min_unit * min_number). With scale::E4M3 the unit is the row's, or 0: to be chosen.
   float unit = 0;
   float min_unit = 0;
   std::int16_t number = 0;

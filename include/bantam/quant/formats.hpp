@@ -25,7 +25,7 @@ using Formats = FormatList<F32Format, F16Format, BF16Format,                   /
                            Int<5, 32>, IntMin<5>,                              //
                            Int<4, 32>, Int<4, 64>, Int<4, 128>, Int4Super,     //
                            IntZero<4, 32>, IntZero<4, 64>, IntZero<4, 128>, IntMin<4>,  //
-                           Nf4, Nf4Nested, Nf4Wide, Fp4, Fp4Nested, Fp4Wide, Iq4Nl, Iq4Xs, Mxfp4,  //
+                           Nf4, Nf4Nested, Nf4Wide, Fp4, Fp4Nested, Fp4Wide, Iq4Nl, Iq4Xs, Mxfp4, Nvfp4,  //
                            Int<3, 32>, Int<3, 64>, Int<3, 128>,                //
                            IntZero<3, 32>, IntZero<3, 64>, IntZero<3, 128>,    //
                            IntZero<2, 32>, IntZero<2, 64>, IntZero<2, 128>,    //

@@ -15,6 +15,7 @@
 #include "bantam/core/memory.hpp"
 #include "bantam/quant/codes.hpp"
 #include "bantam/quant/dynamic_map.hpp"
+#include "bantam/quant/e4m3.hpp"
 #include "bantam/quant/format.hpp"
 #include "bantam/quant/sparse_codes.hpp"
 #include "bantam/quant/trellis_codes.hpp"
@@ -33,6 +34,7 @@ struct Strip16 {
   using Plane = typename F::Plane;
   static constexpr bool row_scales = std::same_as<typename F::Scale, scale::Row>;
   static constexpr bool nested_scales = std::same_as<typename F::Scale, scale::Nested>;
+  static constexpr bool e4m3_scales = std::same_as<typename F::Scale, scale::E4M3>;
   static constexpr bool f16_scales = std::same_as<typename F::Scale, scale::F16>;
   static constexpr bool f32_scales = std::same_as<typename F::Scale, scale::F32>;
   static constexpr bool group_scales = f16_scales || f32_scales;
@@ -57,8 +59,8 @@ struct Strip16 {
   /// which rounds both sides by 32 then; else 256, as it does for its k-quants, which costs no work a group.
   static constexpr int activation_block = group == 32 && !super_scales ? 32 : block_columns;
 
-  /// f32 scale of each row, or the nested scales then the offsets of each row.
-  static constexpr std::int64_t header = row_scales ? panel_rows * 4 : nested_scales ? panel_rows * 8 : 0;
+  /// f32 scale of each row, of its weights or of its E4M3 scales; or the nested scales then the offsets of each row.
+  static constexpr std::int64_t header = row_scales || e4m3_scales ? panel_rows * 4 : nested_scales ? panel_rows * 8 : 0;
 
   [[nodiscard]] static constexpr std::int64_t padded_columns(std::int64_t columns) noexcept {
     return round_up<std::int64_t>(columns, column_unit);
@@ -69,7 +71,7 @@ struct Strip16 {
   /// Groups that begin in `k` columns of one block.
   [[nodiscard]] static constexpr int groups(int k) noexcept { return (k + group - 1) / group; }
 
-  static constexpr int scale_bytes = f32_scales ? 4 : f16_scales ? 2 : nested_scales || exponents ? 1 : 0;
+  static constexpr int scale_bytes = f32_scales ? 4 : f16_scales ? 2 : nested_scales || e4m3_scales || exponents ? 1 : 0;
   static constexpr int zero_bytes = zero_points ? 1 : minimums && !super_scales ? 2 : 0;
 
   /// Of scale::Super: the units, then those of the minimums, 16 f16 each, then the groups' numbers (quant/codes.hpp).
@@ -169,9 +171,23 @@ void keep_part(std::byte* panel, std::int64_t columns, std::span<float> rows) no
   }
 }
 
+namespace detail {
+
+/// What the E4M3 scales of a row are multiplied by: as the row has it, else such that the largest becomes 448.
+[[nodiscard]] inline float e4m3_unit(std::span<const GroupSide> sides) noexcept {
+  float largest = 0;
+  for (const GroupSide& side : sides) {
+    if (side.unit > 0) return side.unit;
+    largest = std::max(largest, side.scale);
+  }
+  return largest / largest_e4m3;
+}
+
+}  // namespace detail
+
 /// Writes one block of row `row` (0..31) of a panel: the columns from `first`, a multiple of 256, on. `codes` and `sides`
 /// are those of the block, or its rest. Scales are cut to what the format stores; those of the row (`sides[0]` of a row
-/// scale, the two of nested ones) stand in the header, which store_codes writes.
+/// scale, that of E4M3 scales, the two of nested ones) stand in the header, which store_codes writes.
 template <QuantFormat F>
 void store_block(std::byte* panel, int row, std::int64_t columns, std::int64_t first, const std::int8_t* codes,
                  const GroupSide* sides) noexcept {
@@ -186,6 +202,12 @@ void store_block(std::byte* panel, int row, std::int64_t columns, std::int64_t f
     if constexpr (L::f16_scales) detail::store_as(scales + (g * strip_rows + lane) * 2, f16(side.scale));
     if constexpr (L::f32_scales) detail::store_as(scales + (g * strip_rows + lane) * 4, side.scale);
     if constexpr (L::exponents) detail::store_as(scales + g * strip_rows + lane, detail::exponent_byte(side.scale));
+    if constexpr (L::e4m3_scales) {
+      // Of numbers that come with their unit each block has it; else store_codes has written it.
+      if (side.unit > 0 && g == 0) detail::store_as(panel + row * 4, side.unit);
+      const auto unit = detail::load_as<float>(panel + row * 4);
+      detail::store_as(scales + g * strip_rows + lane, detail::e4m3_byte(unit > 0 ? side.scale / unit : 0.0f));
+    }
     if constexpr (L::nested_scales) {
       const auto scale = detail::load_as<float>(panel + row * 4);
       const auto offset = detail::load_as<float>(panel + (panel_rows + row) * 4);
@@ -231,6 +253,7 @@ template <QuantFormat F>
 void store_codes(std::byte* panel, int row, std::int64_t columns, const RowCodes& codes) {
   using L = Strip16<F>;
   if constexpr (L::row_scales) detail::store_as(panel + row * 4, codes.sides[0].scale);
+  if constexpr (L::e4m3_scales) detail::store_as(panel + row * 4, detail::e4m3_unit(codes.sides));
   if constexpr (L::nested_scales) {
     double sum = 0;
     for (const GroupSide& side : codes.sides) sum += side.scale;
@@ -263,6 +286,10 @@ void load_codes(const std::byte* panel, int row, std::int64_t columns, RowCodes&
       if constexpr (L::f16_scales) side.scale = float(detail::load_as<f16>(scales + (g * strip_rows + lane) * 2));
       if constexpr (L::f32_scales) side.scale = detail::load_as<float>(scales + (g * strip_rows + lane) * 4);
       if constexpr (L::exponents) side.scale = detail::power_of_two(detail::load_as<std::uint8_t>(scales + g * strip_rows + lane));
+      if constexpr (L::e4m3_scales) {
+        side.unit = detail::load_as<float>(panel + row * 4);
+        side.scale = detail::magnitude_of_e4m3(detail::load_as<std::uint8_t>(scales + g * strip_rows + lane)) * side.unit;
+      }
       if constexpr (L::nested_scales) {
         const auto index = detail::load_as<std::uint8_t>(scales + g * strip_rows + lane);
         // One rounding for the product and the sum, as the kernels do it.
@@ -331,6 +358,16 @@ void encode_codes(std::span<const float> weights, RowCodes& codes) {
         F::encode(part, codes.codes.data() + first, std::span(codes.sides).subspan(side, groups));
       } else {
         F::encode(part, codes.codes.data() + first, codes.sides[side]);
+      }
+    }
+    if constexpr (L::e4m3_scales) {
+      // Again on the scales as they will be stored, which are known now that those of the whole row are.
+      const float row_unit = detail::e4m3_unit(codes.sides);
+      for (std::int64_t i = 0; i < columns; ++i) {
+        GroupSide& side = codes.sides[static_cast<std::size_t>(i / L::group)];
+        if (i % L::group == 0) side.scale = row_unit > 0 ? detail::magnitude_of_e4m3(detail::e4m3_byte(side.scale / row_unit)) * row_unit : 0.0f;
+        side.unit = row_unit;
+        codes.codes[static_cast<std::size_t>(i)] = static_cast<std::int8_t>(F::nearest(weights[static_cast<std::size_t>(i)] * inverse_scale(side.scale)));
       }
     }
   }

@@ -5,11 +5,13 @@
 //                    weight_g_idx I32 (in); weight_shape (2)
 //   int-quantized    weight I8 (out, in), weight_zero_point I8
 //   float-quantized  weight F8_E4M3 (out, in)
-//   weight_scale     (1) of a tensor, (out, 1) of channels, (out, groups), or (blocks, blocks)
+//   weight_scale     (1) of a tensor, (out, 1) of channels, (out, groups), or (blocks, blocks); of mxfp8 exponents
+//   mxfp4, nvfp4     weight_packed U8 (e2m1.hpp); of nvfp4 weight_global_scale (1), by which scales are divided
 //   sparse           sparse_matrix.hpp
 // w = (code - zero) scale.
 #include <algorithm>
 
+#include "e2m1.hpp"
 #include "family.hpp"
 #include "float8.hpp"
 #include "sparse_matrix.hpp"
@@ -61,6 +63,7 @@ Scheme read_scheme(const Json& weights, const std::string& place) {
   s.bits = whole_or(weights, "num_bits", 2, 8, 8, place);
   s.group = whole_or(weights, "group_size", -1, 1 << 30, 0, place);
   s.strategy = text_or(weights, "strategy", s.group > 0 ? "group" : s.group < 0 ? "channel" : "tensor", place);
+  if (s.strategy == "tensor_group") s.strategy = "group";  // of nvfp4: under a scale of the tensor
   if (s.strategy == "group" && s.group < 1) fail(Errc::corrupt, place, ": group_size: expected a number above 0, found ", s.group);
   if (s.strategy == "block") {
     const Json& blocks = need(weights, "block_structure", place);
@@ -78,16 +81,25 @@ Scheme read_scheme(const Json& weights, const std::string& place) {
   return s;
 }
 
-constexpr std::string_view about_activations[] = {"input_scale", "input_zero_point", "output_scale", "output_zero_point", "k_scale", "v_scale"};
+constexpr std::string_view about_activations[] = {"input_scale", "input_zero_point", "input_global_scale", "output_scale", "output_zero_point", "k_scale", "v_scale"};
 
 /// The scales, in any shape that has as many.
 FloatsView take_scales(ModuleTensors& tensors, const Rectangles& r) {
   const TensorEntry* entry = tensors.peek("weight_scale");
   const std::int64_t count = r.count_down * r.count_across;
+  if (entry != nullptr && (entry->type == "U8" || entry->type == "F8_E8M0")) return tensors.exponents("weight_scale", {r.count_down, r.count_across});
   if (entry != nullptr && entry->shape.size() < 2 && (entry->shape.empty() ? 1 : entry->shape[0]) == count) {
     return tensors.floats("weight_scale", entry->shape);
   }
   return tensors.floats("weight_scale", {r.count_down, r.count_across});
+}
+
+/// MXFP4 and NVFP4.
+std::shared_ptr<MatrixSource> open_packed_floats(ModuleTensors tensors, std::int64_t rows, std::int64_t columns) {
+  tensors.pass_over(about_activations);
+  float unit = 1;
+  if (const TensorEntry* global = tensors.peek("weight_global_scale")) unit = 1 / tensors.floats("weight_global_scale", global->shape.empty() ? global->shape : std::vector<std::int64_t>{1})[0];
+  return open_e2m1(std::move(tensors), "weight_packed", rows, columns, unit, "compressed-tensors");
 }
 
 class IntegerMatrix final : public GridMatrix {
@@ -179,7 +191,8 @@ class IntegerMatrix final : public GridMatrix {
 };
 
 constexpr std::string_view formats_that_work[] = {"dense",           "pack-quantized", "int-quantized",    "float-quantized",
-                                                  "naive-quantized", "sparse-bitmask", "sparse-24-bitmask", "mixed-precision"};
+                                                  "naive-quantized", "sparse-bitmask", "sparse-24-bitmask", "mixed-precision",
+                                                  "nvfp4-pack-quantized", "mxfp4-pack-quantized", "mxfp8-quantized"};
 
 void check_format(const std::string& format, const std::string& place) {
   if (std::ranges::find(formats_that_work, format) != std::end(formats_that_work)) return;
@@ -221,6 +234,7 @@ class CompressedTensors final : public PackedFamily {
     const bool bytes = weight != nullptr && (weight->type == "I8" || weight->type == "F8_E4M3");
     if (!packed && !bytes) return nullptr;
     const Scheme& scheme = scheme_of(tensors, packed ? "weight_packed" : "weight");
+    if (packed && tensors.peek("weight_packed")->type == "U8") return open_packed_floats(std::move(tensors), rows, columns);
     if (packed || weight->type == "I8") return std::make_shared<IntegerMatrix>(std::move(tensors), rows, columns, scheme);
     const Rectangles rectangles = scheme.rectangles(rows, columns);
     const FloatsView scales = take_scales(tensors, rectangles);

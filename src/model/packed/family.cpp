@@ -30,6 +30,7 @@ constexpr Entry families[] = {
     {"bitsandbytes", open_bitsandbytes},
     {"compressed-tensors", open_compressed_tensors},
     {"fp8", open_fp8},
+    {"modelopt", open_modelopt},
     {"mxfp4", open_mxfp4},
 };
 
@@ -38,7 +39,7 @@ struct Beside {
   const char* file;
   std::string_view method;
 };
-constexpr Beside besides[] = {{"quantize_config.json", "gptq"}, {"quant_config.json", "awq"}};
+constexpr Beside besides[] = {{"quantize_config.json", "gptq"}, {"quant_config.json", "awq"}, {"hf_quant_config.json", "modelopt"}};
 
 // Real ones have a few kilobytes, a hundred with settings for each module.
 constexpr std::size_t largest_config = 4 << 20;

@@ -6,6 +6,8 @@
 #include <limits>
 #include <utility>
 
+#include "bantam/quant/e4m3.hpp"
+
 namespace bantam::inline v0 {
 
 namespace {
@@ -13,11 +15,7 @@ namespace {
 constexpr std::array<float, 256> numbers = [] {
   std::array<float, 256> table{};
   for (int byte = 0; byte < 256; ++byte) {
-    const int exponent = byte >> 3 & 15;
-    const auto fraction = static_cast<float>(byte & 7);
-    // Subnormal numbers count in 2^-9; others are 1.fff times 2^(exponent - 7).
-    float x = exponent == 0 ? fraction * 0x1p-9f : (1 + fraction / 8) * 0x1p-7f;
-    for (int i = 0; i < exponent; ++i) x *= 2;
+    float x = detail::magnitude_of_e4m3(static_cast<std::uint8_t>(byte));
     if ((byte & 0x7f) == 0x7f) x = std::numeric_limits<float>::quiet_NaN();
     table[static_cast<std::size_t>(byte)] = byte >= 128 ? -x : x;
   }

@@ -1,6 +1,8 @@
 // Taking the tensors of a module.
 #include "module_tensors.hpp"
 
+#include <algorithm>
+
 #include "bantam/tensor/tensor.hpp"
 
 namespace bantam::inline v0 {
@@ -18,6 +20,13 @@ FloatsView::FloatsView(const TensorEntry& entry) : data_(entry.bytes.data()) {
   if (entry.type == "F16") read_ = read_as<f16>;
   if (entry.type == "BF16") read_ = read_as<bf16>;
   if (entry.type == "F32") read_ = read_as<float>;
+}
+
+FloatsView FloatsView::powers(const TensorEntry& entry) noexcept {
+  FloatsView view;
+  view.data_ = entry.bytes.data();
+  view.read_ = [](const std::byte* data, std::int64_t i) noexcept { return detail::power_of_two(detail::load_as<std::uint8_t>(data + i)); };
+  return view;
 }
 
 const TensorEntry& ModuleTensors::take(std::string_view name) {
@@ -46,6 +55,16 @@ FloatsView ModuleTensors::floats(std::string_view name, const std::vector<std::i
   if (!view.readable()) fail(Errc::corrupt, place(name), ": expected F16, BF16 or F32, found ", printable(entry.type));
   if (entry.shape != shape) fail(Errc::corrupt, place(name), ": expected shape ", to_string(shape), ", found ", to_string(entry.shape));
   return view;
+}
+
+FloatsView ModuleTensors::exponents(std::string_view name, const std::vector<std::int64_t>& shape) {
+  const TensorEntry& entry = take(name);
+  if (entry.type != "U8" && entry.type != "F8_E8M0") fail(Errc::corrupt, place(name), ": expected U8 or F8_E8M0, found ", printable(entry.type));
+  if (entry.shape != shape) fail(Errc::corrupt, place(name), ": expected shape ", to_string(shape), ", found ", to_string(entry.shape));
+  if (const auto wrong = std::ranges::find(entry.bytes, std::byte{255}); wrong != entry.bytes.end()) {
+    fail(Errc::corrupt, place(name), ": expected exponents up to 254, found 255 at ", wrong - entry.bytes.begin());
+  }
+  return FloatsView::powers(entry);
 }
 
 }  // namespace bantam::inline v0

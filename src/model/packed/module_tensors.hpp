@@ -12,12 +12,14 @@
 
 namespace bantam::inline v0 {
 
-/// Floats of a file in F16, BF16 or F32.
+/// Floats of a file in F16, BF16 or F32; or powers of two of which it has the exponents.
 class FloatsView {
  public:
   FloatsView() = default;
   /// Null `read_` for other types; see ModuleTensors::floats.
   explicit FloatsView(const TensorEntry& entry);
+  /// Of bytes (E8M0).
+  [[nodiscard]] static FloatsView powers(const TensorEntry& entry) noexcept;
   [[nodiscard]] bool readable() const noexcept { return read_ != nullptr; }
   [[nodiscard]] float operator[](std::int64_t i) const noexcept { return read_(data_, i); }
 
@@ -44,6 +46,8 @@ class ModuleTensors {
   /// Counts those of these tensors that there are as the module's: they say how other software rounds activations.
   void pass_over(std::span<const std::string_view> names);
   FloatsView floats(std::string_view name, const std::vector<std::int64_t>& shape);
+  /// Powers of two, their exponents in U8 or F8_E8M0. Throws corrupt for 255, which stands for what is no number.
+  FloatsView exponents(std::string_view name, const std::vector<std::int64_t>& shape);
 
   /// "FOLDER: MODULE.name", for messages.
   [[nodiscard]] std::string place(std::string_view name) const { return message(folder_, ": ", printable(module_, 200), ".", printable(name)); }

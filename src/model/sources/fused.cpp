@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "../packed/mxfp4.hpp"
+#include "../packed/e2m1.hpp"
 #include "bantam/core/error.hpp"
 #include "bantam/quant/formats.hpp"
 #include "plain_source.hpp"

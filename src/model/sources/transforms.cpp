@@ -212,6 +212,27 @@ class Scaled final : public Derived {
   const std::vector<float> factors_;
 };
 
+/// NVFP4 times a factor for each of some equal parts of the rows: the numbers stay, as the factor goes into what their scales are multiplied by.
+class ScaledNvfp4 final : public Derived {
+ public:
+  ScaledNvfp4(SharedSource from, std::vector<float> factors) : Derived(from, from->rows(), from->columns(), from->format()), factors_(std::move(factors)) {}
+  void fill_panel(std::span<const std::int64_t> rows, int first, std::byte* panel) const override {
+    from_->fill_panel(rows, first, panel);
+    for (const std::int64_t row : rows) {
+      std::byte* unit = panel + first++ * static_cast<int>(sizeof(float));  // the panel's header
+      detail::store_as(unit, detail::load_as<float>(unit) * factors_[static_cast<std::size_t>(row * std::ssize(factors_) / rows_)]);
+    }
+  }
+  void read_row(std::int64_t row, std::span<float> out, RowCodes& scratch) const override {
+    std::vector<std::byte> panel(static_cast<std::size_t>(format_->panel_bytes(columns_)));
+    fill_panel(std::span(&row, 1), 0, panel.data());
+    format_->decode_row(panel.data(), 0, out, scratch);
+  }
+
+ private:
+  const std::vector<float> factors_;
+};
+
 class MinusExp final : public Derived {
  public:
   explicit MinusExp(SharedSource from) : Derived(from, from->rows(), from->columns(), format_info<F32Format>()) {}
@@ -259,6 +280,7 @@ SharedSource select_columns(SharedSource from, IndexList columns) { return std::
 SharedSource transpose(SharedSource from) { return std::make_shared<Transposed>(std::move(from)); }
 SharedSource offset(SharedSource from, float value) { return std::make_shared<Offset>(std::move(from), value); }
 SharedSource scaled(SharedSource from, std::vector<float> factors) { return std::make_shared<Scaled>(std::move(from), std::move(factors)); }
+SharedSource scaled_nvfp4(SharedSource from, std::vector<float> factors) { return std::make_shared<ScaledNvfp4>(std::move(from), std::move(factors)); }
 SharedSource as_row(SharedSource from) { return std::make_shared<AsRow>(std::move(from)); }
 SharedSource minus_exp(SharedSource from) { return std::make_shared<MinusExp>(std::move(from)); }
 SharedSource in_floats(SharedSource from) { return from->format().is_float ? from : std::make_shared<InFloats>(std::move(from)); }

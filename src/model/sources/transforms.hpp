@@ -72,6 +72,8 @@ using SharedSource = std::shared_ptr<const MatrixSource>;
 [[nodiscard]] SharedSource offset(SharedSource from, float value);
 /// Each row times its factor, in f32; one factor: all rows times it.
 [[nodiscard]] SharedSource scaled(SharedSource from, std::vector<float> factors);
+/// NVFP4: equal parts of the rows, one behind the other, each times its factor. Stays NVFP4.
+[[nodiscard]] SharedSource scaled_nvfp4(SharedSource from, std::vector<float> factors);
 /// All rows, one behind the other, as one.
 [[nodiscard]] SharedSource as_row(SharedSource from);
 /// -e^x of each value, in f32: decays that are stored as logs.

@@ -1,4 +1,4 @@
-// Four-bit codebooks: NF4 and FP4 of bitsandbytes, iq4_nl of GGUF, MXFP4 of the OCP.
+// Four-bit codebooks: NF4 and FP4 of bitsandbytes, iq4_nl of GGUF, MXFP4 of the OCP, NVFP4.
 #pragma once
 
 #include <algorithm>
@@ -148,6 +148,28 @@ struct Mxfp4 {
     side.scale = std::ldexp(1.0f, exponent);
     for (const float w : weights) *codes++ = static_cast<std::int8_t>(nearest_code<Mxfp4>(std::ldexp(w, -exponent)));
   }
+};
+
+/// NVFP4: the numbers of MXFP4 under one E4M3 each 16 weights, those under an f32 (NVIDIA, Blackwell architecture technical brief; of a matrix there,
+/// of a row here). The largest weight of a group becomes 6.
+struct Nvfp4 {
+  static constexpr std::string_view name = "nvfp4.g16";
+  static constexpr FormatId id{0x003e};
+  static constexpr int group = 16;
+  using Plane = plane::I4;
+  using Scale = scale::E4M3;
+  using Zero = zero::None;
+  static constexpr std::array<float, 16> levels = Mxfp4::levels;
+  static constexpr float level_unit = Mxfp4::level_unit;
+
+  static void encode(std::span<const float> weights, std::int8_t* codes, GroupSide& side) noexcept {
+    float largest = 0;
+    for (const float w : weights) largest = std::max(largest, std::fabs(w));
+    side.scale = largest / 6;
+    const float inverse = inverse_scale(side.scale);
+    for (const float w : weights) *codes++ = static_cast<std::int8_t>(nearest(w * inverse));
+  }
+  static int nearest(float x) noexcept { return nearest_code<Nvfp4>(x); }
 };
 
 }  // namespace bantam::inline v0
