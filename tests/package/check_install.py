@@ -262,6 +262,8 @@ def debian_packages(install):
                            "usr/include/bantam/bantam.hpp", "usr/lib/pkgconfig/bantam.pc", "usr/lib/cmake/bantam/bantam-config.cmake"],
                           ["libbantam0 (= "]),
     }
+    if (install.build / "bantam-grpc.so").is_file():
+        expected["bantam-grpc"] = (["usr/lib/bantam/bantam-grpc.so", "usr/share/bantam/bantam.proto"], ["bantam (= ", "libgrpc++1"])
     if install.python:
         expected["python3-bantam"] = (["usr/lib/python3/dist-packages/bantam/__init__.py", "usr/lib/python3/dist-packages/bantam/py.typed"],
                                       ["python3 (>=", "python3 (<<", "python3-numpy", "libc6"])

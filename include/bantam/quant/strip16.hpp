@@ -173,14 +173,15 @@ void keep_part(std::byte* panel, std::int64_t columns, std::span<float> rows) no
 
 namespace detail {
 
-/// What the E4M3 scales of a row are multiplied by: as the row has it, else such that the largest becomes 448.
+/// What the E4M3 scales of a row are multiplied by: as the row has it, else a power of two under which scales of 4 bits are what they are, the
+/// largest from 128 to 240.
 [[nodiscard]] inline float e4m3_unit(std::span<const GroupSide> sides) noexcept {
   float largest = 0;
   for (const GroupSide& side : sides) {
     if (side.unit > 0) return side.unit;
     largest = std::max(largest, side.scale);
   }
-  return largest / largest_e4m3;
+  return largest > 0 ? std::ldexp(1.0f, std::max(std::ilogb(largest) - 7, -126)) : 0.0f;
 }
 
 }  // namespace detail
@@ -358,16 +359,6 @@ void encode_codes(std::span<const float> weights, RowCodes& codes) {
         F::encode(part, codes.codes.data() + first, std::span(codes.sides).subspan(side, groups));
       } else {
         F::encode(part, codes.codes.data() + first, codes.sides[side]);
-      }
-    }
-    if constexpr (L::e4m3_scales) {
-      // Again on the scales as they will be stored, which are known now that those of the whole row are.
-      const float row_unit = detail::e4m3_unit(codes.sides);
-      for (std::int64_t i = 0; i < columns; ++i) {
-        GroupSide& side = codes.sides[static_cast<std::size_t>(i / L::group)];
-        if (i % L::group == 0) side.scale = row_unit > 0 ? detail::magnitude_of_e4m3(detail::e4m3_byte(side.scale / row_unit)) * row_unit : 0.0f;
-        side.unit = row_unit;
-        codes.codes[static_cast<std::size_t>(i)] = static_cast<std::int8_t>(F::nearest(weights[static_cast<std::size_t>(i)] * inverse_scale(side.scale)));
       }
     }
   }

@@ -151,7 +151,7 @@ struct Mxfp4 {
 };
 
 /// NVFP4: the numbers of MXFP4 under one E4M3 each 16 weights, those under an f32 (NVIDIA, Blackwell architecture technical brief; of a matrix there,
-/// of a row here). The largest weight of a group becomes 6.
+/// of a row here). The largest weight of a group becomes about 6.
 struct Nvfp4 {
   static constexpr std::string_view name = "nvfp4.g16";
   static constexpr FormatId id{0x003e};
@@ -165,11 +165,10 @@ struct Nvfp4 {
   static void encode(std::span<const float> weights, std::int8_t* codes, GroupSide& side) noexcept {
     float largest = 0;
     for (const float w : weights) largest = std::max(largest, std::fabs(w));
-    side.scale = largest / 6;
+    side.scale = detail::to_e4m3_bits(largest / 6);
     const float inverse = inverse_scale(side.scale);
-    for (const float w : weights) *codes++ = static_cast<std::int8_t>(nearest(w * inverse));
+    for (const float w : weights) *codes++ = static_cast<std::int8_t>(nearest_code<Nvfp4>(w * inverse));
   }
-  static int nearest(float x) noexcept { return nearest_code<Nvfp4>(x); }
 };
 
 }  // namespace bantam::inline v0
