@@ -353,6 +353,7 @@ template <class A, QuantFormat F, class Rows>
   if (std::is_same_v<Rows, FloatRows>) return 1;
   if (L::half_of_blocks) return tokens * simd::dot<A>::strips;  // as many sums, of one strip
   if (L::two_of_four && simd::dot<A>::strips > 1) return tokens;  // beside as many raised activations
+  if (L::trellis && tokens > 4) return tokens - 2;  // states and what is computed of them
   return tokens > 4 && roomy ? tokens - 1 : tokens;
 }
 
