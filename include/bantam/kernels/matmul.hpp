@@ -129,11 +129,14 @@ __attribute__((noinline)) void tile_q8(const std::byte* panel, int first_strip, 
         }
       } else {
         constexpr int step = L::trellis ? L::Plane::column_unit : L::group < 32 ? L::group : 32;
-        static_assert(!L::trellis || L::group % step == 0);
+        static_assert(step <= 64 && (!L::trellis || L::group % step == 0));
 #pragma GCC unroll 1
         for (int i = 0; i < group; i += step) {
           const int at = g * group + i;
-          for (int ahead = 0; fetch != Fetch::nowhere && at % 32 == 0 && ahead < step; ahead += 32) prefetch_ahead<L, NR>(block, first_strip, at + ahead, fetch);
+          if (fetch != Fetch::nowhere && at % 32 == 0) {
+            prefetch_ahead<L, NR>(block, first_strip, at, fetch);
+            if constexpr (step > 32) prefetch_ahead<L, NR>(block, first_strip, at + 32, fetch);
+          }
           simd::dot<A>::template accumulate<dot_plane<F>, step, NR, MR>(planes + L::plane_bytes(at / 32 * 32), L::plane_bytes(k),
                                                                         values + first + at, x.stride, L::trellis ? at : at % 32 / 4, codebook.level, c);
         }

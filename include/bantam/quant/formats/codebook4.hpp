@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "bantam/quant/e4m3.hpp"
 #include "bantam/quant/fit.hpp"
 
 namespace bantam::inline v0 {
