@@ -49,20 +49,14 @@ std::vector<TokenId> random_tokens(Random& random, std::int64_t count, std::int6
 /// Seconds since it was made; what passes do meanwhile is counted, too.
 class Timing {
  public:
-  Timing(const Session& session, Profile* profile) : engine_(session.engine()) {
-    if (profile != nullptr) engine_.set_profile(profile);
-    counts_ = profile != nullptr;
-  }
-  ~Timing() {
-    if (counts_) engine_.set_profile(nullptr);
-  }
+  Timing(const Session& session, Profile* profile) : engine_(session.engine()) { engine_.set_profile(profile); }
+  ~Timing() { engine_.set_profile(nullptr); }
   Timing(const Timing&) = delete;
   Timing& operator=(const Timing&) = delete;
   [[nodiscard]] double seconds() const noexcept { return watch_.seconds(); }
 
  private:
   Engine engine_;
-  bool counts_;
   Stopwatch watch_;
 };
 

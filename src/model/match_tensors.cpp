@@ -22,8 +22,6 @@ bool is_leftover(std::string_view name) {
   for (const std::string_view mask : {".attn.bias", ".attn.masked_bias", ".attention.bias", ".attention.masked_bias"}) {
     if (name.ends_with(mask)) return true;
   }
-  // What NVFP4's activations would be rounded under.
-  if (name.ends_with(".input_scale")) return true;
   return name.starts_with("mtp.") || name.ends_with(".rotary_emb.inv_freq") || name.starts_with("__pad_") ||
          name == "rope_factors_long.weight" || name == "rope_factors_short.weight";  // which the config has read
 }
@@ -109,8 +107,11 @@ class Matcher {
   /// A tensor of floats or of GGUF's blocks. Those of NVFP4 go with a tensor of one factor, or one for each expert.
   [[nodiscard]] SharedSource open(const TensorEntry& entry, const std::vector<std::int64_t>& shape) {
     SharedSource source = open_plain(entry, files_.path, shape);
-    const std::string name = without_weight(entry.name) + ".scale";
-    const TensorEntry* scale = entry.type == "NVFP4" ? files_.tensors.find(name) : nullptr;
+    if (entry.type != "NVFP4") return source;
+    const std::string module = without_weight(entry.name), name = module + ".scale";
+    // What activations would be rounded under.
+    if (const TensorEntry* inputs = files_.tensors.find(module + ".input_scale")) use(*inputs);
+    const TensorEntry* scale = files_.tensors.find(name);
     if (scale == nullptr) return source;
     use(*scale);
     const FloatsView values(*scale);

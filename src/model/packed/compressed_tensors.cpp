@@ -97,8 +97,7 @@ FloatsView take_scales(ModuleTensors& tensors, const Rectangles& r) {
 /// MXFP4 and NVFP4.
 std::shared_ptr<MatrixSource> open_packed_floats(ModuleTensors tensors, std::int64_t rows, std::int64_t columns) {
   tensors.pass_over(about_activations);
-  float unit = 1;
-  if (const TensorEntry* global = tensors.peek("weight_global_scale")) unit = 1 / tensors.floats("weight_global_scale", global->shape.empty() ? global->shape : std::vector<std::int64_t>{1})[0];
+  const float unit = tensors.peek("weight_global_scale") == nullptr ? 1 : 1 / tensors.number("weight_global_scale");
   return open_e2m1(std::move(tensors), "weight_packed", rows, columns, unit, "compressed-tensors");
 }
 

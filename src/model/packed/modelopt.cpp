@@ -32,8 +32,7 @@ class ModelOpt final : public PackedFamily {
     if (tensors.peek("pre_quant_scale") != nullptr) fail(Errc::unsupported, tensors.place("pre_quant_scale"), ": activations scaled while the model runs: not yet");
     tensors.pass_over(about_activations);
     if (weight->type == "U8") {
-      const TensorEntry* global = tensors.peek("weight_scale_2");
-      const float unit = global == nullptr ? 1 : tensors.floats("weight_scale_2", global->shape.empty() ? global->shape : std::vector<std::int64_t>{1})[0];
+      const float unit = tensors.peek("weight_scale_2") == nullptr ? 1 : tensors.number("weight_scale_2");
       return open_e2m1(std::move(tensors), "weight", rows, columns, unit, "modelopt");
     }
     const auto [rectangles, scales] = scales_of(tensors, rows, columns);

@@ -29,6 +29,12 @@ FloatsView FloatsView::powers(const TensorEntry& entry) noexcept {
   return view;
 }
 
+void check_exponents(const TensorEntry& entry, const std::string& place) {
+  if (const auto wrong = std::ranges::find(entry.bytes, std::byte{255}); wrong != entry.bytes.end()) {
+    fail(Errc::corrupt, place, ": expected exponents up to 254, found 255 at ", wrong - entry.bytes.begin());
+  }
+}
+
 const TensorEntry& ModuleTensors::take(std::string_view name) {
   const TensorEntry* entry = peek(name);
   if (entry == nullptr) fail(Errc::corrupt, place(name), ": expected such a tensor, found none");
@@ -57,13 +63,17 @@ FloatsView ModuleTensors::floats(std::string_view name, const std::vector<std::i
   return view;
 }
 
+float ModuleTensors::number(std::string_view name) {
+  const TensorEntry* entry = peek(name);
+  const bool is_scalar = entry != nullptr && entry->shape.empty();
+  return floats(name, is_scalar ? std::vector<std::int64_t>{} : std::vector<std::int64_t>{1})[0];
+}
+
 FloatsView ModuleTensors::exponents(std::string_view name, const std::vector<std::int64_t>& shape) {
   const TensorEntry& entry = take(name);
   if (entry.type != "U8" && entry.type != "F8_E8M0") fail(Errc::corrupt, place(name), ": expected U8 or F8_E8M0, found ", printable(entry.type));
   if (entry.shape != shape) fail(Errc::corrupt, place(name), ": expected shape ", to_string(shape), ", found ", to_string(entry.shape));
-  if (const auto wrong = std::ranges::find(entry.bytes, std::byte{255}); wrong != entry.bytes.end()) {
-    fail(Errc::corrupt, place(name), ": expected exponents up to 254, found 255 at ", wrong - entry.bytes.begin());
-  }
+  check_exponents(entry, place(name));
   return FloatsView::powers(entry);
 }
 

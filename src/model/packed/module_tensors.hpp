@@ -28,6 +28,9 @@ class FloatsView {
   float (*read_)(const std::byte* data, std::int64_t i) noexcept = nullptr;
 };
 
+/// Exponents of E8M0, of which 255 stands for what is no number: throws corrupt, `place` first, where there is one.
+void check_exponents(const TensorEntry& entry, const std::string& place);
+
 /// Takes the tensors "MODULE.qweight", "MODULE.scales", ... and remembers which.
 class ModuleTensors {
  public:
@@ -46,7 +49,9 @@ class ModuleTensors {
   /// Counts those of these tensors that there are as the module's: they say how other software rounds activations.
   void pass_over(std::span<const std::string_view> names);
   FloatsView floats(std::string_view name, const std::vector<std::int64_t>& shape);
-  /// Powers of two, their exponents in U8 or F8_E8M0. Throws corrupt for 255, which stands for what is no number.
+  /// A float alone, () or (1).
+  float number(std::string_view name);
+  /// Powers of two, their exponents in U8 or F8_E8M0.
   FloatsView exponents(std::string_view name, const std::vector<std::int64_t>& shape);
 
   /// "FOLDER: MODULE.name", for messages.

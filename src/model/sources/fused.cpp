@@ -27,10 +27,7 @@ SharedSource open_blocks(const TensorEntry& blocks, const TensorSource& tensors,
   }
   check(blocks, {all.experts, all.rows, all.columns / group, group / 2}, file);
   check(*scales, {all.experts, all.rows, all.columns / group}, file);
-  // 255 stands for what is not a number.
-  if (const auto wrong = std::ranges::find(scales->bytes, std::byte{255}); wrong != scales->bytes.end()) {
-    fail(Errc::corrupt, file, ": ", printable(scales->name), ": expected exponents up to 254, found 255 at ", wrong - scales->bytes.begin());
-  }
+  check_exponents(*scales, message(file, ": ", printable(scales->name)));
   return mxfp4_source(TensorPart(blocks), TensorPart(*scales), all.experts * all.rows, all.columns);
 }
 
