@@ -50,8 +50,8 @@ class Connection:
             self.writer.close()
         self.reader = self.writer = None
 
-    async def ask(self, body, first=None, hang_up=False):
-        """(status, headers, body of the answer); None: it hung up. first() is called with the first bytes behind the header."""
+    async def ask(self, body, seen=None, hang_up=False):
+        """(status, headers, body of the answer); None: it hung up. The times at which parts of a stream came are added to `seen`."""
         await self.open()
         data = json.dumps(body).encode()
         self.writer.write(b"POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s" % (len(data), data))
@@ -67,8 +67,8 @@ class Connection:
         while size := int(await self.reader.readline(), 16):
             parts.append(await self.reader.readexactly(size))
             await self.reader.readline()
-            if first is not None and len(parts) == 1:
-                first()
+            if seen is not None:
+                seen.append(time.monotonic())
             if hang_up and len(parts) > 3:
                 self.close()
                 return None
@@ -110,7 +110,7 @@ class Load:
             which, streamed, hang_up = chance.randrange(len(self.bodies)), chance.random() < 0.7, chance.random() < self.options.hang_up
             begun, seen = time.monotonic(), []
             try:
-                answer = await connection.ask({**self.bodies[which], "stream": streamed}, lambda: seen.append(time.monotonic()), streamed and hang_up)
+                answer = await connection.ask({**self.bodies[which], "stream": streamed}, seen, streamed and hang_up)
             except (ConnectionError, asyncio.IncompleteReadError) as error:
                 self.wrong.append(f"connection: {error!r}")
                 connection.close()
@@ -145,19 +145,24 @@ class Load:
         return time.monotonic() - begun, early, late
 
 
+def started(command):
+    """(process, port) of a server that listens."""
+    server = subprocess.Popen([str(part) for part in command], stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    for line in server.stderr:
+        if found := re.search(r"listening on http://\S+:(\d+)", line):
+            return server, int(found[1])
+    sys.exit(f"{command[0]}: ended with {server.wait()} and did not listen")
+
+
 def at(values, share):
     return 1000 * sorted(values)[int(share * (len(values) - 1))] if values else 0
 
 
 def main():
     options = command_line()
-    server = subprocess.Popen([options.bantam, "serve", options.model, "--port", "0", "--parallel", str(options.parallel), "--queue", str(options.queue), "--max-wait", "0"],
-                              stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    server, port = started([options.bantam, "serve", options.model, "--port", "0", "--parallel", options.parallel, "--queue", options.queue, "--max-wait", "0"])
     try:
-        for line in server.stderr:
-            if found := re.search(r"listening on http://\S+:(\d+)", line):
-                break
-        load = Load(options, int(found[1]), server.pid)
+        load = Load(options, port, server.pid)
         seconds, early, late = asyncio.run(load.run())
     finally:
         server.terminate()

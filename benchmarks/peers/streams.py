@@ -10,18 +10,15 @@ peer's favor. Rounds alternate; medians. Tokens a second count what was generate
 
 import argparse
 import asyncio
-import json
 import random
-import re
 import statistics
-import subprocess
 import sys
 import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT / "benchmarks"))
-from server_load import Connection  # noqa: E402
+from server_load import Connection, started  # noqa: E402
 from llama_c import Peer  # noqa: E402
 
 
@@ -41,12 +38,8 @@ async def ours(port, prompts, tokens):
     """(seconds of everything, medians of the time between two tokens of a stream)"""
     async def stream(ids):
         connection, seen = Connection(port), []
-        await connection.open()
-        body = json.dumps({"prompt": ids, "max_tokens": tokens, "temperature": 0, "ignore_eos": True, "stream": True}).encode()
-        connection.writer.write(b"POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nConnection: close\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body))
-        while line := await connection.reader.readline():
-            if line.startswith(b"data: {") and b'"finish_reason":null' in line.replace(b" ", b""):
-                seen.append(time.perf_counter())
+        status, _, answer = await connection.ask({"prompt": ids, "max_tokens": tokens, "temperature": 0, "ignore_eos": True, "stream": True}, seen)
+        assert status == 200, answer
         connection.close()
         # Bytes of an unfinished character wait for the rest: a text of random weights has fewer events than tokens.
         return (seen[-1] - seen[0]) / max(1, tokens - 1)
@@ -72,18 +65,14 @@ def theirs(peer, prompts, tokens):
 
 def main():
     options = command_line()
-    server = subprocess.Popen([options.bantam, "serve", options.model, "--port", "0", "--parallel", str(options.streams), "--threads", str(options.threads)],
-                              stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    server, port = started([options.bantam, "serve", options.model, "--port", "0", "--parallel", options.streams, "--threads", options.threads])
     peer = Peer(options.model, options.threads, options.streams, options.prompt + options.tokens)
     rounds = []
     try:
-        for line in server.stderr:
-            if found := re.search(r"listening on http://\S+:(\d+)", line):
-                break
         for number in range(options.rounds):
             chance = random.Random(number)
             prompts = [[chance.randrange(300, 1500) for _ in range(options.prompt)] for _ in range(options.streams)]
-            rounds.append((asyncio.run(ours(int(found[1]), prompts, options.tokens)), theirs(peer, prompts, options.tokens)))
+            rounds.append((asyncio.run(ours(port, prompts, options.tokens)), theirs(peer, prompts, options.tokens)))
     finally:
         server.terminate()
         server.wait(60)
