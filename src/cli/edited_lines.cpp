@@ -65,7 +65,7 @@ class LibeditLines : public EditedLines {
   static int get_character(EditLine* editor, wchar_t* c);
   /// 1, 0 at the end of the input, -1 after a signal.
   int next(wchar_t& c);
-  /// Waits for more input; as next(). A signal is noticed also when it comes just before the wait.
+  /// Waits for more input; as next().
   int fill(int timeout_ms);
   /// Whether what was read begins with `mark`; more is waited for where it may become it.
   bool take(std::string_view mark);
@@ -78,7 +78,7 @@ class LibeditLines : public EditedLines {
   std::string bytes_;     ///< read and not yet handed out
   std::wstring quoted_;   ///< characters to hand out first
   bool pasting_ = false;  ///< between the marks
-  sigset_t waiting_ = {};  ///< what may come while input is waited for
+  sigset_t waiting_ = {};  ///< the signals let through while input is waited for
 };
 
 LibeditLines::LibeditLines(std::filesystem::path history) : path_(std::move(history)) {
@@ -114,7 +114,10 @@ LibeditLines::LibeditLines(std::filesystem::path history) : path_(std::move(hist
   ::el_source(editor_, nullptr);  // ~/.editrc
   ::el_wset(editor_, EL_GETCFN, &get_character);
   struct sigaction action {};
-  action.sa_handler = [](int) { resized = 1; };
+  action.sa_handler = [](int) {
+    resized = 1;
+    wake();
+  };
   sigemptyset(&action.sa_mask);
   ::sigaction(SIGWINCH, &action, nullptr);
 }
@@ -133,17 +136,18 @@ int LibeditLines::get_character(EditLine* editor, wchar_t* c) {
 
 int LibeditLines::fill(int timeout_ms) {
   for (;;) {
+    sleep_again();
     if (resized != 0) {
       resized = 0;
       ::el_resize(editor_);
     }
     if (interrupted() != 0) return -1;
-    pollfd ready{STDIN_FILENO, POLLIN, 0};
+    pollfd ready[2] = {{STDIN_FILENO, POLLIN, 0}, {wake_descriptor(), POLLIN, 0}};
     const timespec limit{timeout_ms / 1000, timeout_ms % 1000 * 1'000'000L};
-    const int count = ::ppoll(&ready, 1, timeout_ms < 0 ? nullptr : &limit, &waiting_);
+    const int count = ::ppoll(ready, 2, timeout_ms < 0 ? nullptr : &limit, &waiting_);
     if (count == 0) return 0;
     if (count < 0 && errno != EINTR) return 0;
-    if (count < 0) continue;
+    if (count < 0 || ready[0].revents == 0) continue;
     char buffer[4096];
     const ssize_t got = ::read(STDIN_FILENO, buffer, sizeof buffer);
     if (got < 0 && (errno == EINTR || errno == EAGAIN)) continue;
@@ -205,6 +209,7 @@ TypedLine LibeditLines::read(const std::string& prompt) {
   prompt_ = prompt;
   // A signal must not end the program while the terminal is in the editor's hands.
   const Section section(Insisting::changes_nothing);
+  // Nor may it cut short what the editor writes.
   sigset_t held;
   sigemptyset(&held);
   for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGWINCH}) sigaddset(&held, signal);

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cerrno>
 #include <csignal>
 #include <string_view>
 
@@ -19,6 +20,10 @@ std::atomic<int> state{at_once};
 std::atomic<bool> open_line{false};
 static_assert(std::atomic<int>::is_always_lock_free && std::atomic<bool>::is_always_lock_free);
 
+// Written by the handlers and waited for with the keys: a handler may run on any thread, where it ends no wait of another's.
+int wake_read = -1;
+int wake_write = -1;
+
 void tell(std::string_view text) noexcept {
   [[maybe_unused]] const auto ignored = ::write(STDERR_FILENO, text.data(), text.size());
 }
@@ -30,6 +35,7 @@ void on_interruption(int signal) {
     ::_exit(128 + signal);
   }
   received.store(signal);
+  wake();
 }
 
 void on_lost_pages(int) {
@@ -52,6 +58,11 @@ void handle(int signal, void (*handler)(int)) {
 }  // namespace
 
 void install_signal_handlers() {
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC | O_NONBLOCK) == 0) {
+    wake_read = ends[0];
+    wake_write = ends[1];
+  }
   handle(SIGINT, on_interruption);
   handle(SIGTERM, on_interruption);
   handle(SIGHUP, on_interruption);
@@ -63,6 +74,21 @@ void install_signal_handlers() {
 
 int interrupted() noexcept { return received.load(); }
 void clear_interruption() noexcept { received.store(0); }
+
+void wake() noexcept {
+  // A pipe that is full wakes too.
+  const int error = errno;
+  [[maybe_unused]] const auto ignored = ::write(wake_write, "", 1);
+  errno = error;
+}
+
+int wake_descriptor() noexcept { return wake_read; }
+
+void sleep_again() noexcept {
+  char bytes[64];
+  while (::read(wake_read, bytes, sizeof bytes) > 0) {
+  }
+}
 
 Section::Section(Insisting insisting) noexcept {
   state.store(insisting == Insisting::ends_at_once ? waits : waits_whatever_comes);

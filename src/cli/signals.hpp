@@ -17,6 +17,13 @@ void install_signal_handlers();
 /// Forgets it.
 void clear_interruption() noexcept;
 
+/// Readable after a signal until sleep_again(), whichever thread the signal was handled on: to be waited for with other input.
+/// -1 where there is none.
+[[nodiscard]] int wake_descriptor() noexcept;
+void sleep_again() noexcept;
+/// Makes it readable; for handlers of other signals.
+void wake() noexcept;
+
 enum class Insisting : bool {
   ends_at_once,    ///< a second signal does not wait for the step
   changes_nothing  ///< a temporary file would stay behind
