@@ -102,13 +102,13 @@ std::string read_text_file(const std::filesystem::path& path, std::size_t limit_
   if (file.size > limit_bytes) too_long();
 
   // The size is a hint only: files of /proc and /sys say 0, and a file may grow while it is read.
-  std::string text(file.size, '\0');
+  // One byte beyond a size that was right meets the end of the file at the price of one call.
+  std::string text(file.size + 1, '\0');
   std::size_t filled = 0;
   for (;;) {
     if (filled == text.size()) {
       if (filled > limit_bytes) too_long();
-      // One byte beyond a size that was right meets the end of the file at the price of one call.
-      text.resize(filled == file.size ? filled + 1 : 2 * filled);
+      text.resize(2 * filled);
     }
     const ssize_t got = ::read(file.descriptor.get(), text.data() + filled, text.size() - filled);
     if (got < 0 && errno == EINTR) continue;

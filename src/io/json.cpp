@@ -5,11 +5,14 @@
 
 #include <bit>
 #include <deque>
+#include <future>
 #include <memory>
 #include <new>
 #include <tuple>
 
 #include "bantam/core/hash.hpp"
+#include "bantam/core/parallel.hpp"
+#include "io/json_characters.hpp"
 
 namespace bantam::inline v0 {
 
@@ -279,51 +282,20 @@ bool operator==(const Json& a, const Json& b) noexcept {
   return true;
 }
 
-namespace {
-
-/// Characters of a text without the spaces at the beginning of lines, more than half of what pretty-printed tokenizers are. No string of JSON
-/// has a line break in it, so none of its spaces goes.
-class Unindented {
- public:
-  using iterator_category = std::forward_iterator_tag;
-  using value_type = char;
-  using difference_type = std::ptrdiff_t;
-  using pointer = const char*;
-  using reference = const char&;
-
-  Unindented(const char* at, const char* end) noexcept : at_(at), end_(end) {}
-  reference operator*() const noexcept { return *at_; }
-  Unindented& operator++() noexcept {
-    if (*at_++ == '\n') at_ = std::find_if(at_, end_, [](char c) { return c != ' '; });
-    return *this;
-  }
-  bool operator==(const Unindented& other) const noexcept { return at_ == other.at_; }
-  bool operator!=(const Unindented& other) const noexcept { return at_ != other.at_; }
-
- private:
-  const char* at_;
-  const char* end_;
-};
-
-}  // namespace
-
 /// Builds a tree from the parser's events. Values wait in a queue until their container ends and gets its one block.
 class Json::Reader : public nlohmann::json_sax<nlohmann::json> {
  public:
-  explicit Reader(std::string_view text) : most_bytes_(std::max(memory_floor, memory_factor * text.size())) {
-    const char* const end = text.data() + text.size();
-    if (nlohmann::json::sax_parse(Unindented(text.data(), end), Unindented(end, end), this)) {
-      root = std::move(waiting_.front());
-    } else if (is_broken_) {
-      // Again with every character, for the place.
-      waiting_.clear();
-      opened_.clear();
-      bytes_ = 0;
-      (void)nlohmann::json::sax_parse(text.data(), end, this);
-    }
+  explicit Reader(std::string_view text) : most_bytes_(std::max(memory_floor, memory_factor * text.size())) {}
+
+  /// The whole text. `aside`: what is read elsewhere; may be null.
+  void read(std::string_view text, ReadAside* aside);
+  /// The value that a text begins with; returns what follows it, null where the text is broken.
+  const char* read_first(std::string_view text) {
+    detail::JsonCharacters characters(text);
+    return parse(characters, false) ? characters.at() : nullptr;
   }
 
-  bool null() override { return add(Json()); }
+  bool null() override;
   bool boolean(bool value) override { return add(Json(value)); }
   bool number_integer(std::int64_t value) override { return add(Json(value)); }
   bool number_unsigned(std::uint64_t value) override { return add(Json(value)); }
@@ -347,6 +319,14 @@ class Json::Reader : public nlohmann::json_sax<nlohmann::json> {
   bool too_large = false;
 
  private:
+  bool parse(detail::JsonCharacters& characters, bool whole) {
+    using Characters = detail::JsonCharacters::Iterator;
+    if (!nlohmann::json::sax_parse(Characters(&characters), Characters(), this, nlohmann::json::input_format_t::json, whole)) return false;
+    root = std::move(waiting_.front());
+    return true;
+  }
+  bool add_whole(Reader&& other);
+
   /// A block with the allocator's own bytes.
   static std::size_t allocated(std::size_t bytes) noexcept { return std::max<std::size_t>(32, (bytes + 8 + 15) / 16 * 16); }
 
@@ -366,12 +346,14 @@ class Json::Reader : public nlohmann::json_sax<nlohmann::json> {
     if (text.size() > sizeof content_ && !take(allocated(Text::bytes_of(text.size())))) return false;
     return add(Json(text));
   }
+  bool refuse_depth() {
+    problem = message("json nests deeper than ", deepest);
+    return false;
+  }
   bool open() {
-    if (opened_.size() == deepest) {
-      problem = message("json nests deeper than ", deepest);
-      return false;
-    }
+    if (opened_.size() == deepest) return refuse_depth();
     opened_.push_back(waiting_.size());
+    depth_ = std::max(depth_, opened_.size());
     return true;
   }
   bool close(Kind kind) {
@@ -403,10 +385,72 @@ class Json::Reader : public nlohmann::json_sax<nlohmann::json> {
   bool is_broken_ = false;
   std::deque<Json> waiting_;
   std::vector<std::size_t> opened_;  ///< how many waited when each open container began
+  std::size_t depth_ = 0;            ///< how many were open at once
+  ReadAside* aside_ = nullptr;       ///< whose value has not been met yet
 };
 
-Json Json::parse(std::string_view text, std::string_view place) {
+/// Reads the array of one member on another thread. It is used only where the reader of the whole text meets a value at its place.
+class Json::ReadAside {
+ public:
+  /// Null where the text has no such member.
+  static std::unique_ptr<ReadAside> begin(std::string_view text, std::string_view key) {
+    const std::string quoted = message('"', key, '"');
+    constexpr std::string_view spaces = " \t\r\n";
+    for (std::size_t at = text.find(quoted); at != text.npos; at = text.find(quoted, at + 1)) {
+      const std::size_t colon = text.find_first_not_of(spaces, at + quoted.size());
+      if (colon == text.npos || text[colon] != ':') continue;
+      const std::size_t value = text.find_first_not_of(spaces, colon + 1);
+      if (value != text.npos && text[value] == '[') return std::make_unique<ReadAside>(text.substr(value));
+    }
+    return nullptr;
+  }
+
+  explicit ReadAside(std::string_view text) : at_(text.data()), reader_(text), end_(std::async(std::launch::async, [this, text] { return reader_.read_first(text); })) {}
+
+  [[nodiscard]] const char* at() const noexcept { return at_; }
+  /// Waits. Null where it cannot be read by itself; whoever reads the whole then says why.
+  [[nodiscard]] const char* end() { return end_.get(); }
+  [[nodiscard]] Reader& reader() noexcept { return reader_; }
+
+ private:
+  const char* at_;
+  Reader reader_;
+  std::future<const char*> end_;  // last: its destructor waits for the thread
+};
+
+void Json::Reader::read(std::string_view text, ReadAside* aside) {
+  detail::JsonCharacters characters(text);
+  if (aside != nullptr) {
+    characters.put_null_for(aside->at(), [this, aside] {
+      const char* const end = aside->end();
+      if (end != nullptr) aside_ = aside;
+      return end;
+    });
+  }
+  if (parse(characters, true) || !is_broken_) return;
+  // Again with every character, for the place.
+  waiting_.clear();
+  opened_.clear();
+  bytes_ = 0;
+  aside_ = nullptr;
+  (void)nlohmann::json::sax_parse(text.data(), text.data() + text.size(), this);
+}
+
+bool Json::Reader::null() {
+  return aside_ == nullptr ? add(Json()) : add_whole(std::move(std::exchange(aside_, nullptr)->reader()));
+}
+
+bool Json::Reader::add_whole(Reader&& other) {
+  if (opened_.size() + other.depth_ > deepest) return refuse_depth();
+  return take(other.bytes_ - sizeof(Json)) && add(std::move(other.root));
+}
+
+Json Json::parse(std::string_view text, std::string_view place) { return parse(text, place, {}); }
+
+Json Json::parse(std::string_view text, std::string_view place, std::string_view long_array) {
+  const std::unique_ptr<ReadAside> aside = long_array.empty() || parallel_threads() < 2 ? nullptr : ReadAside::begin(text, long_array);
   Reader reader(text);
+  reader.read(text, aside.get());
   if (!reader.problem.empty()) {
     fail(reader.too_large ? Errc::unsupported : Errc::corrupt, place, ": ", reader.problem, " of ", text.size(), " bytes");
   }
@@ -415,6 +459,7 @@ Json Json::parse(std::string_view text, std::string_view place) {
 
 Json Json::parse_or_null(std::string_view text) {
   Reader reader(text);
+  reader.read(text, nullptr);
   return reader.problem.empty() ? std::move(reader.root) : Json();
 }
 

@@ -52,6 +52,43 @@ TEST_CASE("texts are read and written as nlohmann's library reads and writes the
   }
 }
 
+TEST_CASE("an array that is read on another thread makes the same tree, and the same errors") {
+  const std::string deep(62, '[');
+  const std::string deeper(63, '[');
+  for (const std::string& text : {
+           std::string(R"({"a": 1, "list": ["x", {"list": [2]}, -3, null], "b": [null, 4]})"),
+           std::string(R"({"list":[],"b":null})"),
+           std::string(R"({"x": null, "list"  :\n   [[1,\n  2],\n   []\n ]\n})"),
+           std::string(R"({"list": {"list": [1, 2]}, "b": [3]})"),
+           std::string(R"({"list": 7, "inner": [{"list": [1]}, {"list": [2]}]})"),
+           std::string(R"({"a\"list": [1, 2], "b": 0})"),
+           std::string(R"({"v": "say \"list\": [", "b": 1})"),
+           std::string(R"({"v": "list", "list": [1]})"),
+           std::string(R"({"list": [1], "list": [2]})"),
+           // Broken inside, before, at and behind the array.
+           std::string(R"({"list": [1, 2, "b": 3})"),
+           std::string(R"({"list": [1, 2)"),
+           std::string(R"({"x" 1, "list": [1, 2]})"),
+           std::string(R"({"x"list": [1, 2]})"),
+           std::string(R"({"list": [1, 2] 5})"),
+           std::string("{\n   \"list\": [1,\n    2],\n  \"b\": nul}"),
+           // As deep as may be, and one deeper.
+           R"({"list": )" + deep + "0" + std::string(deep.size(), ']') + "}",
+           R"({"b": {"list": )" + deep + "0" + std::string(deep.size(), ']') + "}}",
+           R"({"b": {"list": )" + deeper + "0" + std::string(deeper.size(), ']') + "}}",
+       }) {
+    CAPTURE(text);
+    const auto outcome = [&](std::string_view aside) {
+      try {
+        return Json::parse(text, "text", aside).dump();
+      } catch (const Error& error) {
+        return std::string(error.what());
+      }
+    };
+    CHECK(outcome("list") == outcome(""));
+  }
+}
+
 TEST_CASE("objects find their members however many they have, and the last of equal keys counts") {
   for (const int members : {1, 7, 8, 9, 100, 5000}) {
     CAPTURE(members);
