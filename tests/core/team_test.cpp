@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "bantam/core/cpu.hpp"
+#include "bantam/core/impl/losses.hpp"
 #include "support.hpp"
 
 using bantam::Range;
@@ -190,6 +191,23 @@ TEST_CASE("a worker has one part at a time") {
     });
   }
   CHECK(doubled == 0);
+}
+
+TEST_CASE("a worker puts up with losses now and then, but not with a neighbor that computes") {
+  using namespace std::chrono_literals;
+  for (const int size : {2, 4, 16, 64}) {
+    CAPTURE(size);
+    bantam::detail::team::Losses now_and_then;
+    bool too_much = false;
+    // A slice of 3 ms, as often as half of what the team would gain without the thread.
+    for (int i = 0; i < 1000; ++i) too_much = now_and_then.add(2 * size * 3ms, 3ms, size) || too_much;
+    CHECK_FALSE(too_much);
+    // Half of the processor, in slices.
+    bantam::detail::team::Losses neighbor;
+    int slices = 1;
+    while (!neighbor.add(6ms, 3ms, size)) REQUIRE(++slices < 5);
+    CHECK(slices > 1);
+  }
 }
 
 TEST_CASE("work ends without a worker that is stopped before it begins a part") {

@@ -19,6 +19,7 @@
 
 #include "bantam/core/cpu.hpp"
 #include "bantam/core/error.hpp"
+#include "bantam/core/impl/losses.hpp"
 #include "bantam/core/once.hpp"
 #include "bantam/core/team.hpp"
 
@@ -71,10 +72,10 @@ inline constexpr int everybody = 1 << 30;
 /// What the system does to one thread.
 class Watch {
  public:
-  /// Whether others had the thread's processor for a while since the last look; looks now and then.
-  bool lost_processor(Clock::time_point now) noexcept {
+  /// How long others had the thread's processor since the last look, if they had it at all; looks now and then.
+  nanoseconds lost(Clock::time_point now) noexcept {
     const nanoseconds passed = now - looked_;
-    if (passed < between_looks) return false;
+    if (passed < between_looks) return {};
     const bool first = looked_ == Clock::time_point{};
     looked_ = now;
     rusage usage{};
@@ -83,10 +84,12 @@ class Watch {
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
     const nanoseconds ran = std::chrono::seconds(time.tv_sec) + nanoseconds(time.tv_nsec);
     const nanoseconds lost = passed - (ran - std::exchange(ran_, ran)) - std::exchange(slept_, {});
-    // What the caller does between deals may sleep, too: that is no loss.
-    const bool taken = std::exchange(losses_, usage.ru_nivcsw) != usage.ru_nivcsw;
-    return !first && taken && lost > shortest_loss;
+    // What the caller does between deals may sleep, too: that is no loss. Nor is what a hypervisor takes, as it takes it wherever we run.
+    const bool taken = std::exchange(switches_, usage.ru_nivcsw) != usage.ru_nivcsw;
+    return !first && taken && lost > shortest_loss ? lost : nanoseconds{};
   }
+  /// Whether others have so much of the processor that a team of `size` is faster without this thread.
+  bool is_crowded(Clock::time_point now, int size) noexcept { return too_much_.add(now - std::exchange(counted_, now), lost(now), size); }
   void sleep_on(const Word& word, std::uint32_t value, nanoseconds most = {}) noexcept {
     const Clock::time_point begin = Clock::now();
     team::sleep_on(word, value, most);
@@ -94,9 +97,10 @@ class Watch {
   }
 
  private:
-  Clock::time_point looked_;
+  Clock::time_point looked_, counted_;
   nanoseconds ran_{}, slept_{};
-  long losses_ = 0;
+  Losses too_much_;
+  long switches_ = 0;
 };
 
 /// How long a worker stays away: longer each time that it is disturbed soon after it came back.
@@ -203,9 +207,9 @@ struct State {
   bool try_processor(std::uint32_t news, Watch& mine) noexcept {
     Clock::time_point now = Clock::now();
     const Clock::time_point end = now + trial;
-    (void)mine.lost_processor(now);
+    (void)mine.lost(now);
     for (; now < end && told.load(std::memory_order_relaxed) == news; now = Clock::now()) {
-      if (is_in_the_way() || mine.lost_processor(now)) return false;
+      if (is_in_the_way() || mine.lost(now) > nanoseconds{}) return false;
       for (int i = 0; i < 64; ++i) relax();
     }
     return true;
@@ -234,7 +238,7 @@ struct State {
       if (gap > longest_gap || !is_in_the_way()) elsewhere = now;
       if (index >= places) {
         mine.sleep_on(told, news);
-      } else if (mine.lost_processor(now) || now - elsewhere > patience || (too_many.load(std::memory_order_relaxed) && too_many.exchange(false))) {
+      } else if (mine.is_crowded(now, places) || now - elsewhere > patience || (too_many.load(std::memory_order_relaxed) && too_many.exchange(false))) {
         rest(mine, rests);
       } else {
         wait_for_parts(calls, mine);
@@ -257,7 +261,7 @@ struct State {
   void look_around() noexcept {
     const Clock::time_point now = Clock::now();
     if (const int at = sched_getcpu(); at != callers_processor.load(std::memory_order_relaxed)) callers_processor = at;
-    if (watch.lost_processor(now)) too_many = true;
+    if (watch.is_crowded(now, places)) too_many = true;
     if (!fixed && now - counted > between_counts) {
       counted = now;
       count_places();
