@@ -319,6 +319,14 @@ void panel_tile(const WeightView& w, std::int64_t p, const Rows& x, std::int64_t
   constexpr int NR = MR == 1 ? 2 : strips_alone<F> ? 1 : simd::dot<A>::strips;
   const std::byte* panel = w.data + p * Strip16<F>::panel_bytes(w.columns);
   alignas(64) float tile[NR * MR * strip_rows];
+  if constexpr (MR > 1) {
+    // Lines that will be written: rows are far apart, and without their lines at hand stores hold up the next tile's products.
+    for (int m = 0; m < MR; ++m) {
+      const float* to = out.values + (token + m) * out.stride + p * panel_rows;
+      __builtin_prefetch(to, 1);
+      __builtin_prefetch(to + strip_rows, 1);
+    }
+  }
   for (int strip = 0; strip < 2; strip += NR) {
     if constexpr (std::is_same_v<Rows, QuantizedRows>) {
       tile_q8<A, F, NR, MR>(panel, strip, w.columns, x, token, fetch, tile);
