@@ -59,7 +59,7 @@ Recipe with_formats(const Recipe& recipe, const Checkpoint& checkpoint, const st
   std::map<std::pair<int, std::string_view>, std::int64_t> weights;  // by place in the list of formats, and name
   std::map<std::string, std::set<const FormatInfo*>> of_experts;
   for (std::size_t i = 0; i < matrices.size(); ++i) {
-    if (!info_of(matrices[i]->role).is_table()) weights[{formats[i]->index, formats[i]->name}] += matrices[i]->rows * matrices[i]->columns;
+    if (!info_of(matrices[i]->role).is_table()) weights[{formats[i]->held_index, formats[i]->name}] += matrices[i]->rows * matrices[i]->columns;
     if (matrices[i]->expert >= 0) of_experts[name_of_experts(matrices[i]->name, matrices[i]->expert)].insert(formats[i]);
   }
   const auto most = std::ranges::max_element(weights, {}, [](const auto& entry) { return entry.second; });

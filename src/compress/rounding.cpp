@@ -81,7 +81,7 @@ Rounded round_matrix(const std::string& name, std::int64_t rows, std::int64_t co
         round_row(row, format, *fitted, scratch);
         format.store_codes(panel, static_cast<int>(lane), columns, scratch);
       } else {
-        format.encode_row(panel, static_cast<int>(lane), row, scratch);
+        store_row(format, panel, static_cast<int>(lane), row, scratch);
       }
       format.decode_row(panel, static_cast<int>(lane), row, scratch);
     }

@@ -121,7 +121,7 @@ NativeWriter::NativeWriter(const std::filesystem::path& path, const ModelConfig&
                            std::string_view recipe_json, std::vector<Entry> entries) {
   for (const Entry& entry : entries) {
     // No reader would know it.
-    if (entry.format != nullptr && entry.format->index < 0) {
+    if (entry.format != nullptr && find_format(entry.format->id) != entry.format) {
       fail(Errc::unsupported, entry.name, ": expected a format of the list, which files know, found ", entry.format->name);
     }
   }

@@ -8,7 +8,7 @@
 
 #include "bantam/core/memory.hpp"
 #include "bantam/core/random.hpp"
-#include "bantam/kernels/table.hpp"
+#include "bantam/kernels/of_format.hpp"
 #include "bantam/quant/weights.hpp"
 #include "bantam/tensor/random.hpp"
 #include "limits.hpp"
@@ -89,7 +89,7 @@ enum class Product { q8, f32 };
 /// Runs panels begin .. end for tokens token .. token + count into `out` (all tokens, rows), which keeps the rest.
 inline void multiply(const KernelTable& table, Product product, const WeightMatrix& w, Inputs& x, std::vector<float>& out,
                      std::int64_t token, std::int64_t count, std::int64_t panel_begin, std::int64_t panel_end) {
-  const FormatKernels& kernels = table.formats[static_cast<std::size_t>(w.format().index)];
+  const FormatKernels& kernels = kernels_of(w.format(), table);
   const OutputRows to{out.data() + token * w.rows(), w.rows()};
   const MatmulPart part{count, panel_begin, panel_end};
   if (product == Product::q8) {

@@ -43,7 +43,7 @@ TEST_CASE("a format outside the list has the products of its numbers, whatever t
   const auto x = random::normal<float>({5, 300}, 4);
   const auto twin = quantize<Twin>(weights);
   const auto listed = quantize<Int<4, 32>>(weights);
-  CHECK(twin.format().index == -1);
+  CHECK(twin.format().held_index == -1);
   CHECK(equal(twin.dequantize(), listed.dequantize()));
   const std::string before = kernels_in_use().name;
   for (const KernelTable* table : kernel_tables()) {

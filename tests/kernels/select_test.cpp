@@ -5,7 +5,7 @@
 #include <set>
 
 #include "bantam/core/cpu.hpp"
-#include "bantam/kernels/table.hpp"
+#include "bantam/kernels/of_format.hpp"
 #include "bantam/quant/format_info.hpp"
 #include "support.hpp"
 
@@ -32,7 +32,7 @@ TEST_CASE("every table has every kernel") {
   for (const KernelTable* table : kernel_tables()) {
     CAPTURE(std::string(table->name));
     for (const bantam::FormatInfo& info : bantam::formats()) {
-      const bantam::FormatKernels& kernels = table->formats[static_cast<std::size_t>(info.index)];
+      const bantam::FormatKernels& kernels = bantam::kernels_of(info, *table);
       CHECK((kernels.matmul_q8 == nullptr) == info.is_float);
       CHECK((kernels.matmul_f32 != nullptr));
     }

@@ -70,7 +70,7 @@ TEST_CASE("tokens side by side give the bits that rows give") {
   int tables = 0;
   for (const FormatInfo& format : formats()) {
     for (const KernelTable* table : kernel_tables()) {
-      if (!table->formats[static_cast<std::size_t>(format.index)].reads_interleaved) continue;
+      if (!kernels_of(format, *table).reads_interleaved) continue;
       CAPTURE(std::string(format.name));
       CAPTURE(std::string(table->name));
       ++tables;

@@ -24,7 +24,7 @@ TEST_CASE("every format is found by its name in any case, and by its number") {
     CHECK(&find_format(info.name) == &info);
     CHECK(&find_format(upper) == &info);
     CHECK(find_format(info.id) == &info);
-    CHECK(&formats()[static_cast<std::size_t>(info.index)] == &info);
+    CHECK(entry_for(formats(), info) == &info);
     CHECK(names.insert(std::string(info.name)).second);
     CHECK(ids.insert(static_cast<int>(info.id)).second);
   }

@@ -20,8 +20,14 @@ struct NearestOptions {
 /// invalid_argument when shapes do not fit, the format holds floats, or weights are not finite.
 [[nodiscard]] WeightMatrix nearest(TensorView<const float, 2> weights, const FormatInfo& format, const NearestOptions& options = {});
 
+/// FormatInfo::fit_grid, with this machine's kernels where the format has use for some.
+void fit_sides(const FormatInfo& format, std::span<const float> weights, std::span<const float> importance, GridSearch search, std::span<GroupSide> sides);
+
 /// One row of them, finite and whole vectors, into codes and scales that format.store_codes takes.
 void round_row(std::span<const float> row, const FormatInfo& format, const NearestOptions& options, RowCodes& codes);
+
+/// FormatInfo::encode_row, the same faster: with this machine's kernels where a format's codes come in vectors.
+void store_row(const FormatInfo& format, std::byte* panel, int row, std::span<const float> weights, RowCodes& scratch);
 
 /// HQQ (Badri and Shaji 2023): scales span the range of each group; the minimum, a number that need not be a code, is fitted
 /// by half-quadratic splitting so that the sum of |error|^0.7 is small. No data. For formats with a minimum for each group: a

@@ -136,14 +136,4 @@ struct Convolution {
   bool activates = false;  ///< by silu
 };
 
-/// Points and what is to be near one of them: kernels/nearest_point.hpp.
-struct PointSearch {
-  const float* points = nullptr;  ///< (dims, count)
-  int dims = 8;                   ///< 4 or 8
-  int count = 0;                  ///< a multiple of 16, at most 2^24
-  const float* target = nullptr;  ///< (dims)
-  const float* factor = nullptr;  ///< F, (dims, dims), lower triangular: an error e costs |F e|^2. Null:
-  const float* weights = nullptr;  ///< (dims): what the square of each error costs
-};
-
 }  // namespace bantam::inline v0

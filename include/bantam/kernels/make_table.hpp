@@ -3,9 +3,9 @@
 
 #include "bantam/kernels/attention.hpp"
 #include "bantam/kernels/matmul.hpp"
-#include "bantam/kernels/nearest_point.hpp"
 #include "bantam/kernels/recurrence.hpp"
 #include "bantam/kernels/table.hpp"
+#include "bantam/simd/nearest_point.hpp"
 #include "bantam/simd/paths.hpp"
 
 namespace bantam::inline v0 {
@@ -76,7 +76,7 @@ constexpr KernelTable make_table(FormatList<F...>) {
       .sum_rows = sum_rows<A>,
       .decay_row = decay_row<A>,
       .convolve = convolve<A>,
-      .nearest_point = nearest_point<A>,
+      .nearest_point = simd::nearest_point<A>,
       .paths = simd::path_kernels<A>,
       .attend_merge = attend_merge<A>,
       .attend_finish = attend_finish<A>,

@@ -7,7 +7,7 @@
 namespace bantam::inline v0 {
 
 [[nodiscard]] inline const FormatKernels& kernels_of(const FormatInfo& format, const KernelTable& table) noexcept {
-  return format.own_kernels != nullptr ? *format.own_kernels : table.formats[static_cast<std::size_t>(format.index)];
+  return format.own_kernels != nullptr ? *format.own_kernels : *entry_for(std::span<const FormatKernels>(table.formats), format);
 }
 
 }  // namespace bantam::inline v0

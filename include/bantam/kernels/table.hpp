@@ -8,6 +8,7 @@
 #include "bantam/kernels/arguments.hpp"
 #include "bantam/quant/formats.hpp"
 #include "bantam/simd/path_step.hpp"
+#include "bantam/simd/point_search.hpp"
 
 namespace bantam::inline v0 {
 
@@ -53,7 +54,7 @@ struct KernelTable {
   void (*sum_rows)(const RowSums& sums) noexcept;
   void (*decay_row)(const float* x, const float* decays, float at, float* out, std::int64_t n) noexcept;
   void (*convolve)(const Convolution& convolution, std::int64_t begin, std::int64_t end) noexcept;
-  int (*nearest_point)(const PointSearch& search) noexcept;
+  simd::NearestPoint nearest_point;  ///< simd/nearest_point.hpp
   simd::PathKernels paths;  ///< simd/paths.hpp
   void (*attend_merge)(AttentionState& state, float* out, const AttentionState& next, const float* next_out,
                        std::int64_t head_dim) noexcept;

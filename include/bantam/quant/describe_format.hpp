@@ -12,7 +12,7 @@ template <QuantFormat F>
   FormatInfo info{};
   info.name = F::name;
   info.id = F::id;
-  info.index = index;
+  info.held_index = index;
   info.group = F::group;
   info.is_float = is_float_format<F>;
   info.activation_block = L::activation_block;

@@ -17,7 +17,7 @@ struct FormatKernels;
 struct FormatInfo {
   std::string_view name;
   FormatId id;
-  int index;  ///< place in the list; -1: outside of it
+  int held_index;  ///< place in the list of what holds its values in memory: itself, or of vector_formats() another; -1: outside of the list
   int group;  ///< weights per scale; 0: the whole row
   bool is_float;
   int activation_block;  ///< columns of activations under one scale in 8-bit products: 256 or 32
@@ -67,6 +67,12 @@ struct FormatInfo {
 /// By the number on disk; null when this build does not know it.
 [[nodiscard]] const FormatInfo* find_format(FormatId id) noexcept;
 #endif
+
+/// What a table in the order of the list has for a format: of vector_formats() that of the format which holds their values. Null outside of the list.
+template <class T>
+[[nodiscard]] constexpr const T* entry_for(std::span<const T> table, const FormatInfo& format) noexcept {
+  return format.held_index >= 0 ? &table[static_cast<std::size_t>(format.held_index)] : nullptr;
+}
 
 /// The entry of a format type.
 template <QuantFormat F>

@@ -3,8 +3,10 @@
 
 #include <array>
 #include <cstdint>
+#include <span>
 
 #include "bantam/quant/format.hpp"
+#include "bantam/simd/point_search.hpp"
 
 namespace bantam::inline v0 {
 
@@ -17,10 +19,15 @@ struct VectorMetric {
 
 struct VectorCodes {
   int columns;  ///< of a vector: 4 or 8, of one group
+  /// Chooses the scales of a block, or of the rest of a row: FormatInfo::fit_grid by one instruction set. An empty `importance` is ones.
+  void (*fit)(std::span<const float> weights, std::span<const float> importance, std::span<GroupSide> sides, simd::NearestPoint nearest_point) noexcept;
   /// The codes of a vector that is near `weights`, (columns), in the metric.
-  void (*round)(const float* weights, const VectorMetric& metric, const GroupSide& side, std::int8_t* codes) noexcept;
+  void (*round)(const float* weights, const VectorMetric& metric, const GroupSide& side, std::int8_t* codes, simd::NearestPoint nearest_point) noexcept;
   /// Gives a group the scale nearest to `wanted` that its block lets it have.
   void (*move_scale)(GroupSide& side, float wanted) noexcept;
 };
+
+/// For portable code, which has no table of kernels to ask. Every instruction set finds the same points.
+[[nodiscard]] simd::NearestPoint portable_nearest_point() noexcept;
 
 }  // namespace bantam::inline v0

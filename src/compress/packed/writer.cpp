@@ -42,9 +42,9 @@ const PackedWriter* packed_writer(Target target) noexcept {
 }
 
 std::optional<IntegerGrid> integer_grid(const FormatInfo& format) noexcept {
-  const IntegerGrid& grid = grids[static_cast<std::size_t>(format.index)];
-  if (grid.bits == 0) return std::nullopt;
-  return grid;
+  const IntegerGrid* grid = entry_for(std::span<const IntegerGrid>(grids), format);
+  if (grid == nullptr || grid->bits == 0) return std::nullopt;
+  return *grid;
 }
 
 void for_code_rows(const WeightMatrix& matrix, FunctionRef<void(std::int64_t row, RowCodes& codes)> f) {

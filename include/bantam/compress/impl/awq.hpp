@@ -6,6 +6,7 @@
 
 #include "bantam/calibrate/product.hpp"
 #include "bantam/compress/awq.hpp"
+#include "bantam/compress/nearest.hpp"
 #include "bantam/core/once.hpp"
 #include "bantam/core/parallel.hpp"
 
@@ -80,7 +81,7 @@ BANTAM_ONCE double loss_of(std::span<const AwqReader> readers, std::span<const f
         if (reader.format->keep_part != nullptr) reader.format->keep_part(panel.data(), columns, scaled);
         for (std::int64_t i = 0; i < count; ++i) {
           const std::span<const float> row = std::span(scaled).subspan(static_cast<std::size_t>(i) * scales.size(), scales.size());
-          reader.format->encode_row(panel.data(), static_cast<int>(i), row, scratch);
+          store_row(*reader.format, panel.data(), static_cast<int>(i), row, scratch);
           reader.format->decode_row(panel.data(), static_cast<int>(i), rounded, scratch);
           float* d = &differences(first + i, 0);
           for (std::size_t c = 0; c < scales.size(); ++c) d[c] = (scale(i, c) - rounded[c]) / scales[c];

@@ -8,9 +8,10 @@
 
 #include "bantam/calibrate/product.hpp"
 #include "bantam/compress/descent.hpp"
-#include "bantam/compress/vector_metric.hpp"
 #include "bantam/core/once.hpp"
 #include "bantam/core/parallel.hpp"
+#include "bantam/kernels/of_format.hpp"
+#include "bantam/quant/vector_metric.hpp"
 
 namespace bantam::inline v0 {
 
@@ -77,7 +78,7 @@ struct Part {
       for (std::size_t i = 0; i < n; ++i) target[i] += values[first_of + i];
       const GroupSide& of = side(static_cast<std::int64_t>(first_of));
       std::array<std::int8_t, most> next;
-      format.vectors->round(target.data(), metric, of, next.data());
+      format.vectors->round(target.data(), metric, of, next.data(), kernels_in_use().nearest_point);
       double less = 0;
       for (std::size_t i = 0; i < n; ++i) step[i] = format.decode_code(next[i], of) - values[first_of + i];
       for (std::size_t i = 0; i < n; ++i) {

@@ -11,13 +11,13 @@
 #include "bantam/compress/gptq.hpp"
 #include "bantam/compress/impl/inverse_factor.hpp"
 #include "bantam/compress/nearest.hpp"
-#include "bantam/compress/vector_metric.hpp"
 #include "bantam/core/once.hpp"
 #include "bantam/core/parallel.hpp"
 #include "bantam/kernels/of_format.hpp"
 #include "bantam/prune/smallest.hpp"
 #include "bantam/prune/sparse_format.hpp"
 #include "bantam/quant/trellis_search.hpp"
+#include "bantam/quant/vector_metric.hpp"
 
 namespace bantam::inline v0 {
 
@@ -192,8 +192,8 @@ class Run {
     const auto side = static_cast<std::size_t>(first / group_);
     // All of them, groups of padding too: what a block shares is written with each of its groups.
     const std::size_t sides = std::min(static_cast<std::size_t>(unit_ / group_), result.sides.size() - side);
-    format_.fit_grid(weights, std::span<const float>(importance_).subspan(static_cast<std::size_t>(first), count), options_.search,
-                     std::span(result.sides).subspan(side, sides));
+    fit_sides(format_, weights, std::span<const float>(importance_).subspan(static_cast<std::size_t>(first), count), options_.search,
+              std::span(result.sides).subspan(side, sides));
   }
 
   /// What all rows share when paths are searched in the block of a trellis whose columns, from `first` on, begin at a place of the order.
@@ -269,7 +269,8 @@ class Run {
   /// Notes the codes of a vector: the one that costs least when the columns after it make up for all of its errors.
   void round_vector(std::int64_t row, std::int64_t column, const float* weights, const VectorMetric& metric) {
     RowCodes& result = results_[static_cast<std::size_t>(row)];
-    format_.vectors->round(weights, metric, result.sides[static_cast<std::size_t>(column / group_)], &result.codes[static_cast<std::size_t>(column)]);
+    format_.vectors->round(weights, metric, result.sides[static_cast<std::size_t>(column / group_)], &result.codes[static_cast<std::size_t>(column)],
+                            kernels_in_use().nearest_point);
   }
 
   /// Notes the code of a weight, if that is not done; what it stands for.

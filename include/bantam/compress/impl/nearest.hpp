@@ -5,12 +5,12 @@
 #include <cmath>
 
 #include "bantam/compress/nearest.hpp"
-#include "bantam/compress/vector_metric.hpp"
 #include "bantam/core/once.hpp"
 #include "bantam/core/parallel.hpp"
 #include "bantam/kernels/of_format.hpp"
 #include "bantam/quant/formats.hpp"
 #include "bantam/quant/trellis_search.hpp"
+#include "bantam/quant/vector_metric.hpp"
 
 namespace bantam::inline v0 {
 
@@ -36,17 +36,12 @@ BANTAM_ONCE void clamp_groups(std::span<float> row, std::size_t group, double pe
   }
 }
 
-/// On grids that are fitted already.
-BANTAM_ONCE void round_vectors(std::span<const float> row, const FormatInfo& format, std::span<const float> importance, RowCodes& codes) {
-  const VectorCodes& vectors = *format.vectors;
-  constexpr float ones[VectorMetric::most_columns] = {1, 1, 1, 1, 1, 1, 1, 1};
-  for (std::size_t c = 0; c < row.size(); c += static_cast<std::size_t>(vectors.columns)) {
-    const VectorMetric metric = metric_of_weights(importance.empty() ? ones : &importance[c], vectors.columns);
-    vectors.round(&row[c], metric, codes.sides[c / static_cast<std::size_t>(format.group)], &codes.codes[c]);
-  }
-}
-
 }  // namespace detail
+
+BANTAM_ONCE void fit_sides(const FormatInfo& format, std::span<const float> weights, std::span<const float> importance, GridSearch search, std::span<GroupSide> sides) {
+  if (format.vectors != nullptr) return format.vectors->fit(weights, importance, sides, kernels_in_use().nearest_point);
+  format.fit_grid(weights, importance, search, sides);
+}
 
 BANTAM_ONCE void round_row(std::span<const float> row, const FormatInfo& format, const NearestOptions& options, RowCodes& codes) {
   const std::size_t columns = row.size();
@@ -67,10 +62,12 @@ BANTAM_ONCE void round_row(std::span<const float> row, const FormatInfo& format,
     const std::size_t side = first / group;
     // All of them, groups of padding too: what a block shares is written with each of its groups.
     const std::size_t sides = std::min(unit / group, codes.sides.size() - side);
-    format.fit_grid(fitted.subspan(first, count), options.importance.empty() ? options.importance : options.importance.subspan(first, count),
-                    options.search, std::span(codes.sides).subspan(side, sides));
+    fit_sides(format, fitted.subspan(first, count), options.importance.empty() ? options.importance : options.importance.subspan(first, count),
+              options.search, std::span(codes.sides).subspan(side, sides));
   }
-  if (format.vectors != nullptr) return detail::round_vectors(row, format, options.importance, codes);
+  if (format.vectors != nullptr) {
+    return round_vectors(*format.vectors, row, options.importance, codes.sides, format.group, kernels_in_use().nearest_point, codes.codes.data());
+  }
   if (format.step_bits != 0) {
     for (std::size_t first = 0; first < columns; first += unit) {
       const std::size_t count = std::min(unit, columns - first);
@@ -82,6 +79,12 @@ BANTAM_ONCE void round_row(std::span<const float> row, const FormatInfo& format,
   for (std::size_t c = 0; c < columns; ++c) {
     codes.codes[c] = static_cast<std::int8_t>(format.round_to_grid(row[c], codes.sides[c / group]));
   }
+}
+
+BANTAM_ONCE void store_row(const FormatInfo& format, std::byte* panel, int row, std::span<const float> weights, RowCodes& scratch) {
+  if (format.vectors == nullptr) return format.encode_row(panel, row, weights, scratch);
+  round_row(weights, format, {}, scratch);
+  format.store_codes(panel, row, static_cast<std::int64_t>(weights.size()), scratch);
 }
 
 BANTAM_ONCE WeightMatrix nearest(TensorView<const float, 2> weights, const FormatInfo& format, const NearestOptions& options) {

@@ -6,13 +6,14 @@
 #include <cmath>
 #include <limits>
 
-#include "bantam/compress/vector_metric.hpp"
-#include "bantam/kernels/table.hpp"
-#include "quant/iq_grids.hpp"
+#include "bantam/quant/vector_metric.hpp"
+#include "iq_grids.hpp"
 
 namespace bantam::inline v0::iq {
 
 namespace {
+
+using simd::NearestPoint, simd::PointSearch;
 
 constexpr float shift_of(bool less) noexcept { return less ? -0.125f : 0.125f; }
 
@@ -69,25 +70,25 @@ float cost_of(const Type& type, const float* x, const VectorMetric& metric, cons
 }
 
 /// The nearest entry of a part, whose weights are those from `from` on, to a target, in the metric of a factor with rows of `stride`.
-int nearest_entry(const Type& type, const KernelTable& kernels, const float* target, const float* factor, int stride, unsigned negative, int from) noexcept {
+int nearest_entry(const Type& type, NearestPoint nearest_point, const float* target, const float* factor, int stride, unsigned negative, int from) noexcept {
   const int d = type.dims;
   float turned[8], turned_factor[64];  // so that the entry's signs are all positive
   for (int i = 0; i < d; ++i) {
     turned[i] = target[i] * sign(negative, from + i);
     for (int j = 0; j <= i; ++j) turned_factor[i * d + j] = factor[i * stride + j] * sign(negative, from + j);
   }
-  return kernels.nearest_point({.points = type.points, .dims = d, .count = type.count, .target = turned, .factor = turned_factor});
+  return nearest_point({.points = type.points, .dims = d, .count = type.count, .target = turned, .factor = turned_factor});
 }
 
 /// The nearest entry with the vector's signs.
-void choose_entry(const Type& type, const KernelTable& kernels, const float* x, const VectorMetric& metric, Vector& v) noexcept {
-  v.entries[0] = nearest_entry(type, kernels, x, metric.factor.data(), type.columns, v.negative, 0);
+void choose_entry(const Type& type, NearestPoint nearest_point, const float* x, const VectorMetric& metric, Vector& v) noexcept {
+  v.entries[0] = nearest_entry(type, nearest_point, x, metric.factor.data(), type.columns, v.negative, 0);
   set_levels(type, v);
 }
 
 /// The same of two entries of four weights: the first as if the second could make up for all of its errors, the second for what is left, as
 /// GPTQ has it; then each again for the other as it is, while that is nearer.
-void choose_two_entries(const Type& type, const KernelTable& kernels, const float* x, const VectorMetric& metric, Vector& v) noexcept {
+void choose_two_entries(const Type& type, NearestPoint nearest_point, const float* x, const VectorMetric& metric, Vector& v) noexcept {
   constexpr int n = 8, d = 4;
   const auto f = [&](int i, int j) { return metric.factor[static_cast<std::size_t>(i * n + j)]; };
   const auto m = [&](int i, int j) { return metric.moments[static_cast<std::size_t>(i * n + j)]; };
@@ -99,10 +100,10 @@ void choose_two_entries(const Type& type, const KernelTable& kernels, const floa
       for (int j = 0; j < i; ++j) rest -= f(d + i, d + j) * (target[j] - x[d + j]);
       target[i] = x[d + i] + rest / f(d + i, d + i);
     }
-    v.entries[1] = nearest_entry(type, kernels, target, &metric.factor[d * n + d], n, v.negative, d);
+    v.entries[1] = nearest_entry(type, nearest_point, target, &metric.factor[d * n + d], n, v.negative, d);
     set_levels(type, v);
   };
-  v.entries[0] = nearest_entry(type, kernels, x, metric.factor.data(), n, v.negative, 0);
+  v.entries[0] = nearest_entry(type, nearest_point, x, metric.factor.data(), n, v.negative, 0);
   set_levels(type, v);
   choose_second();
   std::array<double, d * d> moments;
@@ -117,7 +118,7 @@ void choose_two_entries(const Type& type, const KernelTable& kernels, const floa
     }
     solve(first, target, d);
     for (int i = 0; i < d; ++i) target[i] += x[i];
-    v.entries[0] = nearest_entry(type, kernels, target, first.factor.data(), d, v.negative, 0);
+    v.entries[0] = nearest_entry(type, nearest_point, target, first.factor.data(), d, v.negative, 0);
     set_levels(type, v);
     choose_second();
     if (cost_of(type, x, metric, v) < cost_of(type, x, metric, before)) continue;
@@ -126,9 +127,9 @@ void choose_two_entries(const Type& type, const KernelTable& kernels, const floa
   }
 }
 
-void choose_entries(const Type& type, const KernelTable& kernels, const float* x, const VectorMetric& metric, Vector& v) noexcept {
-  if (type.columns == type.dims) return choose_entry(type, kernels, x, metric, v);
-  choose_two_entries(type, kernels, x, metric, v);
+void choose_entries(const Type& type, NearestPoint nearest_point, const float* x, const VectorMetric& metric, Vector& v) noexcept {
+  if (type.columns == type.dims) return choose_entry(type, nearest_point, x, metric, v);
+  choose_two_entries(type, nearest_point, x, metric, v);
 }
 
 /// Other signs of one weight, or of two where their number stays even, that lower the cost most; whether there are any.
@@ -158,19 +159,19 @@ bool turn_signs(const Type& type, const float* x, const VectorMetric& metric, Ve
   return turned != 0;
 }
 
-Vector nearest_unsigned(const Type& type, const KernelTable& kernels, const float* x, PointSearch search, bool less) noexcept {
+Vector nearest_unsigned(const Type& type, NearestPoint nearest_point, const float* x, PointSearch search, bool less) noexcept {
   Vector v;
   float target[8];
   v.less = less;
   for (int i = 0; i < type.columns; ++i) target[i] = x[i] - (type.shift == Shift::nobody ? 0.0f : shift_of(less));
   search.target = target;
-  v.entries[0] = kernels.nearest_point(search);
+  v.entries[0] = nearest_point(search);
   set_levels(type, v);
   return v;
 }
 
 /// Where errors cost their weighted squares.
-Vector nearest_weighted(const Type& type, const KernelTable& kernels, const float* x, const float* weights, bool less) noexcept {
+Vector nearest_weighted(const Type& type, NearestPoint nearest_point, const float* x, const float* weights, bool less) noexcept {
   PointSearch search{.points = type.points, .dims = type.dims, .count = type.count, .weights = weights};
   const auto cost = [&](const Vector& v) {
     float sum = 0;
@@ -178,9 +179,9 @@ Vector nearest_weighted(const Type& type, const KernelTable& kernels, const floa
     return sum;
   };
   if (type.signs == Signs::grid) {
-    const Vector v = nearest_unsigned(type, kernels, x, search, less);
+    const Vector v = nearest_unsigned(type, nearest_point, x, search, less);
     if (type.shift != Shift::vector) return v;
-    const Vector other = nearest_unsigned(type, kernels, x, search, !less);
+    const Vector other = nearest_unsigned(type, nearest_point, x, search, !less);
     return cost(other) < cost(v) ? other : v;
   }
   Vector v;
@@ -190,7 +191,7 @@ Vector nearest_weighted(const Type& type, const KernelTable& kernels, const floa
   for (int from = 0; from < type.columns; from += type.dims) {
     search.target = target + from;
     search.weights = weights + from;
-    v.entries[from / type.dims] = kernels.nearest_point(search);
+    v.entries[from / type.dims] = nearest_point(search);
   }
   set_levels(type, v);
   return v;
@@ -201,13 +202,13 @@ struct Trial {
   double products = 0, squares = 0;
 };
 
-Trial try_scale(const Type& type, const KernelTable& kernels, std::span<const float> weights, std::span<const float> importance, float scale, bool less) noexcept {
+Trial try_scale(const Type& type, NearestPoint nearest_point, std::span<const float> weights, std::span<const float> importance, float scale, bool less) noexcept {
   const float inverse = inverse_scale(scale);
   Trial trial;
   for (std::size_t first = 0; first < weights.size(); first += static_cast<std::size_t>(type.columns)) {
     float x[8];
     for (int i = 0; i < type.columns; ++i) x[i] = weights[first + static_cast<std::size_t>(i)] * inverse;
-    const Vector v = nearest_weighted(type, kernels, x, &importance[first], less);
+    const Vector v = nearest_weighted(type, nearest_point, x, &importance[first], less);
     for (int i = 0; i < type.columns; ++i) {
       const std::size_t c = first + static_cast<std::size_t>(i);
       const auto level = static_cast<double>(v.levels[i]), share = static_cast<double>(importance[c]);
@@ -219,14 +220,14 @@ Trial try_scale(const Type& type, const KernelTable& kernels, std::span<const fl
 }
 
 /// The scale of a group for itself, and its shift: what is tried, and the least-squares solution for what it chose.
-float scale_of_group(const Type& type, const KernelTable& kernels, std::span<const float> weights, std::span<const float> importance, bool& less) noexcept {
+float scale_of_group(const Type& type, NearestPoint nearest_point, std::span<const float> weights, std::span<const float> importance, bool& less) noexcept {
   float largest = 0;
   for (const float w : weights) largest = std::max(largest, std::fabs(w));
   if (!(largest >= 0x1p-100f)) return 0;
   double best = 0;  // what the square of the error is less than that of the weights
   float scale = 0;
   const auto attempt = [&](float tried, bool shifted_down) {
-    const Trial t = try_scale(type, kernels, weights, importance, tried, shifted_down);
+    const Trial t = try_scale(type, nearest_point, weights, importance, tried, shifted_down);
     if (!(t.products > 0) || !(t.products * t.products > best * t.squares)) return false;
     best = t.products * t.products / t.squares;
     scale = static_cast<float>(t.products / t.squares);
@@ -251,13 +252,12 @@ void set_number(const Type& type, GroupSide& side, float multiple) noexcept {
   side.scale = side.unit * static_cast<float>(side.number);
 }
 
-Vector nearest_vector(const Type& type, const float* x, const VectorMetric& metric, bool less) noexcept {
-  const KernelTable& kernels = kernels_in_use();
+Vector nearest_vector(const Type& type, NearestPoint nearest_point, const float* x, const VectorMetric& metric, bool less) noexcept {
   if (type.signs == Signs::grid) {
     const PointSearch search{.points = type.points, .dims = type.dims, .count = type.count, .factor = metric.factor.data()};
-    const Vector v = nearest_unsigned(type, kernels, x, search, less);
+    const Vector v = nearest_unsigned(type, nearest_point, x, search, less);
     if (type.shift != Shift::vector) return v;
-    const Vector other = nearest_unsigned(type, kernels, x, search, !less);
+    const Vector other = nearest_unsigned(type, nearest_point, x, search, !less);
     return cost_of(type, x, metric, other) < cost_of(type, x, metric, v) ? other : v;
   }
   const float* const weights = metric.moments.data();
@@ -271,13 +271,13 @@ Vector nearest_vector(const Type& type, const float* x, const VectorMetric& metr
     if (start == plain && least < std::numeric_limits<float>::infinity()) break;  // both are the same
     Vector v;
     v.negative = start;
-    choose_entries(type, kernels, x, metric, v);
+    choose_entries(type, nearest_point, x, metric, v);
     float cost = cost_of(type, x, metric, v);
     for (Vector next = v; turn_signs(type, x, metric, next);) {
       set_levels(type, next);
       const float turned = cost_of(type, x, metric, next);
       Vector chosen = next;
-      choose_entries(type, kernels, x, metric, chosen);
+      choose_entries(type, nearest_point, x, metric, chosen);
       const float after = cost_of(type, x, metric, chosen);
       if (!(std::min(after, turned) < cost)) break;
       cost = std::min(after, turned);
@@ -290,8 +290,7 @@ Vector nearest_vector(const Type& type, const float* x, const VectorMetric& metr
   return best;
 }
 
-void fit_block(const Type& type, std::span<const float> weights, std::span<const float> importance, std::span<GroupSide> sides) noexcept {
-  const KernelTable& kernels = kernels_in_use();
+void fit_block(const Type& type, NearestPoint nearest_point, std::span<const float> weights, std::span<const float> importance, std::span<GroupSide> sides) noexcept {
   std::array<float, 256> ones;
   if (importance.empty()) {
     ones.fill(1);
@@ -305,7 +304,7 @@ void fit_block(const Type& type, std::span<const float> weights, std::span<const
   for (std::size_t g = 0; g < sides.size(); ++g) {
     bool less = false;
     sides[g] = {};
-    sides[g].scale = scale_of_group(type, kernels, part(weights, g), part(importance, g), less);
+    sides[g].scale = scale_of_group(type, nearest_point, part(weights, g), part(importance, g), less);
     sides[g].zero = less;
     largest = std::max(largest, sides[g].scale);
   }
@@ -315,7 +314,7 @@ void fit_block(const Type& type, std::span<const float> weights, std::span<const
     GroupSide& side = sides[g];
     side.unit = unit;
     set_number(type, side, side.scale * inverse_scale(unit));
-    const Trial t = try_scale(type, kernels, part(weights, g), part(importance, g), side.scale, side.zero != 0);
+    const Trial t = try_scale(type, nearest_point, part(weights, g), part(importance, g), side.scale, side.zero != 0);
     all.products += t.products * side.number;
     all.squares += t.squares * side.number * side.number;
   }

@@ -46,10 +46,11 @@ struct Vector {
 
 /// The vector that is near `x`, (columns), in the metric: the nearest of all with its signs, and none with one or two other signs is nearer.
 /// `less`: the group's shift.
-[[nodiscard]] Vector nearest_vector(const Type& type, const float* x, const VectorMetric& metric, bool less) noexcept;
+[[nodiscard]] Vector nearest_vector(const Type& type, simd::NearestPoint nearest_point, const float* x, const VectorMetric& metric, bool less) noexcept;
 
 /// Chooses the scales (and shifts) of a block of up to 256 columns. `importance`: of columns, or empty.
-void fit_block(const Type& type, std::span<const float> weights, std::span<const float> importance, std::span<GroupSide> sides) noexcept;
+void fit_block(const Type& type, simd::NearestPoint nearest_point, std::span<const float> weights, std::span<const float> importance,
+               std::span<GroupSide> sides) noexcept;
 
 /// Gives a group the scale that is nearest to so many times its block's.
 void set_number(const Type& type, GroupSide& side, float multiple) noexcept;

@@ -2,11 +2,13 @@
 // file's type can spell them.
 #include <algorithm>
 #include <array>
+#include <vector>
 
-#include "bantam/compress/nearest.hpp"
 #include "bantam/quant/describe_format.hpp"
+#include "bantam/quant/vector_metric.hpp"
+#include "bantam/simd/nearest_point.hpp"
 #include "iq_codes.hpp"
-#include "quant/iq_grids.hpp"
+#include "iq_grids.hpp"
 
 namespace bantam::inline v0 {
 
@@ -48,23 +50,48 @@ constexpr Type iq3_xxs{32, 8, 4, 256, iq3_xxs_points.data(), grid::iq3_xxs, 3, o
 constexpr Type iq3_s{32, 4, 4, 512, iq3_s_points.data(), grid::iq3_s, 3, of_iq3_s, 8, Signs::free, Shift::nobody, 16, 0.05f, 0.085f, 5};
 
 template <const Type& type>
-void round_vector(const float* weights, const VectorMetric& metric, const GroupSide& side, std::int8_t* codes) noexcept {
+void round_vector(const float* weights, const VectorMetric& metric, const GroupSide& side, std::int8_t* codes, simd::NearestPoint nearest_point) noexcept {
   const float inverse = inverse_scale(side.scale);
   float x[VectorMetric::most_columns];
   for (int i = 0; i < type.columns; ++i) x[i] = weights[i] * inverse;
-  put_codes(type, nearest_vector(type, x, metric, side.zero != 0), codes);
+  put_codes(type, nearest_vector(type, nearest_point, x, metric, side.zero != 0), codes);
 }
 
 template <const Type& type>
-void move_scale(GroupSide& side, float wanted) noexcept {
-  set_number(type, side, wanted * inverse_scale(side.unit));
+constexpr VectorCodes vectors{
+    .columns = type.columns,
+    .fit = [](std::span<const float> weights, std::span<const float> importance, std::span<GroupSide> sides, simd::NearestPoint nearest_point) noexcept {
+      fit_block(type, nearest_point, weights, importance, sides);
+    },
+    .round = round_vector<type>,
+    .move_scale = [](GroupSide& side, float wanted) noexcept { set_number(type, side, wanted * inverse_scale(side.unit)); },
+};
+
+/// By portable code. A vector that the row ends in is filled up with zeros.
+template <const Type& type, QuantFormat Held>
+void encode_row(std::byte* panel, int row, std::span<const float> weights, RowCodes& codes) {
+  static_assert(grid_columns<Held> == block_columns);
+  const auto columns = static_cast<std::int64_t>(weights.size());
+  const auto padded = static_cast<std::size_t>(Strip16<Held>::padded_columns(columns));
+  codes.codes.assign(padded, 0);
+  codes.sides.assign(padded / type.group, {});
+  std::vector<float> filled;
+  if (columns % type.columns != 0) {
+    filled.assign(weights.begin(), weights.end());
+    filled.resize(round_up<std::size_t>(weights.size(), type.columns));
+    weights = filled;
+  }
+  for (std::size_t first = 0; first < weights.size(); first += block_columns) {
+    const std::size_t side = first / type.group, sides = std::min<std::size_t>(block_columns / type.group, codes.sides.size() - side);
+    fit_block(type, portable_nearest_point(), weights.subspan(first, std::min<std::size_t>(block_columns, weights.size() - first)), {},
+              std::span(codes.sides).subspan(side, sides));
+  }
+  round_vectors(vectors<type>, weights, {}, codes.sides, type.group, portable_nearest_point(), codes.codes.data());
+  store_codes<Held>(panel, row, columns, codes);
 }
 
-template <const Type& type>
-constexpr VectorCodes vectors{type.columns, round_vector<type>, move_scale<type>};
-
-/// `Place`: in the list; `Held`: the format that holds the values; `bits`: of a weight in a file.
-template <int Place, const Type& type, QuantFormat Held>
+/// `Held`: the format that holds the values; `bits`: of a weight in a file.
+template <const Type& type, QuantFormat Held>
 constexpr FormatInfo describe(std::string_view name, double bits) {
   static_assert(type.group == Held::group);
   FormatInfo info = detail::describe_format<Held>(format_index<Held>());
@@ -72,21 +99,17 @@ constexpr FormatInfo describe(std::string_view name, double bits) {
   info.bits_per_weight = bits;
   info.vectors = &vectors<type>;
   info.fit_grid = [](std::span<const float> weights, std::span<const float> importance, GridSearch, std::span<GroupSide> sides) {
-    fit_block(type, weights, importance, sides);
+    fit_block(type, portable_nearest_point(), weights, importance, sides);
   };
-  info.encode_row = [](std::byte* panel, int row, std::span<const float> weights, RowCodes& scratch) {
-    const FormatInfo& format = vector_formats()[Place];
-    round_row(weights, format, {}, scratch);
-    format.store_codes(panel, row, static_cast<std::int64_t>(weights.size()), scratch);
-  };
+  info.encode_row = encode_row<type, Held>;
   return info;
 }
 
 constexpr FormatInfo all[] = {
-    describe<0, iq3_s, Iq3S>("iq3_s.g32", 3.4375),       describe<1, iq3_xxs, Iq3Xxs>("iq3_xxs.g32", 3.0625),
-    describe<2, iq2_s, Iq2<16>>("iq2_s.g16", 2.5625),    describe<3, iq2_xs, Iq2<16>>("iq2_xs.g16", 2.3125),
-    describe<4, iq2_xxs, Iq2<32>>("iq2_xxs.g32", 2.0625), describe<5, iq1_m, Iq2<16>>("iq1_m.g16", 1.75),
-    describe<6, iq1_s, Iq2<32>>("iq1_s.g32", 1.5625),
+    describe<iq3_s, Iq3S>("iq3_s.g32", 3.4375),       describe<iq3_xxs, Iq3Xxs>("iq3_xxs.g32", 3.0625),
+    describe<iq2_s, Iq2<16>>("iq2_s.g16", 2.5625),    describe<iq2_xs, Iq2<16>>("iq2_xs.g16", 2.3125),
+    describe<iq2_xxs, Iq2<32>>("iq2_xxs.g32", 2.0625), describe<iq1_m, Iq2<16>>("iq1_m.g16", 1.75),
+    describe<iq1_s, Iq2<32>>("iq1_s.g32", 1.5625),
 };
 
 }  // namespace
@@ -94,5 +117,7 @@ constexpr FormatInfo all[] = {
 }  // namespace iq
 
 std::span<const FormatInfo> vector_formats() noexcept { return iq::all; }
+
+simd::NearestPoint portable_nearest_point() noexcept { return simd::nearest_point<simd::generic>; }
 
 }  // namespace bantam::inline v0

@@ -1,12 +1,11 @@
 // The nearest of some hundred points of a few dimensions: what rounding to a codebook of vectors comes down to.
 #pragma once
 
-#include "bantam/kernels/arguments.hpp"
-#include "bantam/kernels/math.hpp"
+#include "bantam/simd/generic.hpp"
+#include "bantam/simd/point_search.hpp"
+#include "bantam/simd/vec.hpp"
 
-namespace bantam::inline v0::kernels {
-
-namespace detail {
+namespace bantam::inline v0::simd {
 
 /// Points are lanes. With a factor an error costs |F e|^2, else the weighted sum of its squares.
 template <class A, int Dims, bool Factored>
@@ -47,13 +46,11 @@ BANTAM_INLINE int nearest_of(const PointSearch& search) {
   return static_cast<int>(places[nearest]);
 }
 
-}  // namespace detail
-
 /// The point whose error costs least, the first of several: the same on every instruction set.
 template <class A>
 int nearest_point(const PointSearch& search) noexcept {
-  if (search.dims == 4) return search.factor != nullptr ? detail::nearest_of<A, 4, true>(search) : detail::nearest_of<A, 4, false>(search);
-  return search.factor != nullptr ? detail::nearest_of<A, 8, true>(search) : detail::nearest_of<A, 8, false>(search);
+  if (search.dims == 4) return search.factor != nullptr ? nearest_of<A, 4, true>(search) : nearest_of<A, 4, false>(search);
+  return search.factor != nullptr ? nearest_of<A, 8, true>(search) : nearest_of<A, 8, false>(search);
 }
 
-}  // namespace bantam::inline v0::kernels
+}  // namespace bantam::inline v0::simd

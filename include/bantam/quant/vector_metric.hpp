@@ -1,10 +1,11 @@
-// Metrics of a few columns, in which vectors of codes are nearest (LDLQ: QuIP#, arXiv:2402.04396; GPTVQ, arXiv:2402.15319).
+// Metrics of a few columns, in which vectors of codes are nearest (LDLQ: QuIP#, arXiv:2402.04396; GPTVQ, arXiv:2402.15319), and rows rounded in
+// the plainest of them.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <span>
 
-#include "bantam/core/error.hpp"
 #include "bantam/quant/vector_codes.hpp"
 
 namespace bantam::inline v0 {
@@ -73,6 +74,16 @@ inline void solve(const VectorMetric& metric, float* x, int n) noexcept {
   for (int i = 0; i < n; ++i) {
     for (int j = 0; j < i; ++j) x[i] -= f(i, j) * x[j];
     x[i] /= f(i, i);
+  }
+}
+
+/// Rounds a row of whole vectors whose scales are there, the square of each error times what its column counts. An empty `importance` is ones.
+inline void round_vectors(const VectorCodes& vectors, std::span<const float> row, std::span<const float> importance, std::span<const GroupSide> sides, int group,
+                          simd::NearestPoint nearest_point, std::int8_t* codes) noexcept {
+  constexpr float ones[VectorMetric::most_columns] = {1, 1, 1, 1, 1, 1, 1, 1};
+  for (std::size_t c = 0; c < row.size(); c += static_cast<std::size_t>(vectors.columns)) {
+    const VectorMetric metric = metric_of_weights(importance.empty() ? ones : &importance[c], vectors.columns);
+    vectors.round(&row[c], metric, sides[c / static_cast<std::size_t>(group)], codes + c, nearest_point);
   }
 }
 
