@@ -81,7 +81,7 @@ double batch_rate(Session& session, Random& random, std::int64_t count, std::int
     generations.push_back(sessions.back().stream(std::span<const TokenId>{}, {.max_tokens = -1, .sampling = {.temperature = 0}, .ignore_end = true}));
   }
   (void)advance(generations);  // the first token's logits were known
-  const Timing watch(session, profile);
+  const Timing watch(sessions.front(), profile);  // whose engine the passes run on
   for (std::int64_t i = 0; i < count; ++i) (void)advance(generations);
   return static_cast<double>(count * batch) / watch.seconds();
 }

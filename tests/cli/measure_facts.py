@@ -121,6 +121,8 @@ def facts_bench(h, models):
         h.fact(f"{name}: shares", all(0 < phase["share"] < 1 and 0 <= phase["waiting"] < 1 and phase["times"] > 0 for phase in phases.values()), phases)
         h.fact(f"{name}: no more than the time", 0 < both[name]["accounted"] <= 1, both[name])
         h.fact(f"{name}: limits where there are some", phases["products"]["reached"] > 0 and phases["norms"]["reached"] is None, phases)
+    batch = h.json("bench", q4, "-p", 0, "-n", 4, "-r", 1, "--batch", 3, "--profile")["profile"]["generate"]
+    h.fact("batches have one, too", {"products", "attention", "head"} <= {p["name"] for p in batch["phases"]}, batch)
     table = h.succeeds("bench", q4, "-p", 8, "-n", 2, "-r", 1, "--profile").text
     h.fact("two profiles as tables", table.count("between phases") == 2 and table.count("products") == 2, table)
     only = h.json("bench", q4, "-p", 0, "-n", 2, "-r", 1, "--threads", 1)
