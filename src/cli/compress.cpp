@@ -333,7 +333,7 @@ void add_compress(CLI::App& app, Action& action) {
   const CLI::Option* fit = add_text(verb, "--fit", o->fit, "SIZE",
                                     "mixed precision: the formats that cost least in a file of 6GiB, 402MB ..., or with "
                                     "3.5bpw (bits a weight), by measurement on the calibration text");
-  add_text(verb, "--candidates", o->candidates, "LIST", "formats that --fit chooses from besides those that matrices have, separated by commas [ten of 2.4 to 16 bits]");
+  add_text(verb, "--candidates", o->candidates, "LIST", "formats that --fit chooses from besides those that matrices have, separated by commas [fifteen of 1.6 to 16 bits]");
   add_text(verb, "--imatrix", o->imatrix, "FILE", "llama.cpp's importance matrix: what errors count where no calibration text says it");
   add_text(verb, "--save-imatrix", o->save_imatrix, "FILE", "write one, of the calibration text, for llama-quantize and --imatrix; -o may be left out then");
   add_flag(verb, "--dry-run", o->dry_run, "print formats and sizes, write nothing");

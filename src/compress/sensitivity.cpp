@@ -12,21 +12,29 @@
 #include "model_shares.hpp"
 #include "output.hpp"
 #include "plan.hpp"
+#include "row_sample.hpp"
 #include "sensitivity_pass.hpp"
 
 namespace bantam::inline v0 {
 
 namespace {
 
-/// Steps of about an eighth: their errors halve from one to the next or the one after.
-constexpr std::string_view ladder[] = {"i2z.g64", "i2z.g32", "i3z.g128", "i3z.g32", "i4z.g128",
-                                       "i4z.g32", "i5.g32",  "q6_k",     "i8.g32",  "f16"};
-constexpr std::string_view gguf_ladder[] = {"q2_k", "q3_k", "iq4_xs", "q4_k", "q5_k", "q6_k", "q8_0", "f16"};
+/// Errors halve from one to the next or the one after. Trellises are the best for their bits; integers hold zeros, which pruned weights want,
+/// and rows that do not fill a trellis' groups.
+constexpr std::string_view ladder[] = {"t1h.g128", "t2.g128",  "i2z.g64", "t2h.g128", "i2z.g32", "t3.g128", "i3z.g128", "i3z.g32",
+                                       "i4z.g128", "iq4xs.g32", "i4z.g32", "i5.g32",   "q6_k",    "i8.g32",  "f16"};
+constexpr std::string_view gguf_ladder[] = {"iq1_s", "iq1_m", "iq2_xxs", "iq2_xs", "iq2_s", "q2_k", "iq3_xxs", "iq3_s",
+                                            "q3_k",  "iq4_xs", "q4_k",   "q5_k",   "q6_k",  "q8_0", "f16"};
 
 /// What is not measured gets the format that the recipe gives it: tables whose rows all layers read, learned positions, and a layer that takes
 /// no part in passes.
 bool keeps_format(const CheckpointTensor& tensor) {
   return tensor.is_drafting || tensor.role == Role::position_embedding || tensor.role == Role::per_layer_embedding || tensor.role == Role::per_layer_model_projection;
+}
+
+/// Whether rows of a trellis would be filled up by a fifth or more: integers have smaller groups, and as little error in as many bytes.
+bool is_padded(const FormatInfo& format, std::int64_t columns) {
+  return format.step_bits != 0 && static_cast<double>(format.panel_bytes(columns)) > 1.2 * format.bits_per_weight / 8 * static_cast<double>(panel_rows * columns);
 }
 
 std::vector<const FormatInfo*> candidates_of(const CheckpointTensor& tensor, const Recipe& recipe, Target target,
@@ -52,12 +60,26 @@ std::vector<const FormatInfo*> candidates_of(const CheckpointTensor& tensor, con
 }  // namespace
 
 std::vector<bool> measured_formats(const std::vector<FormatCost>& formats, int count) {
-  const auto first_float =
-      std::ranges::find_if(formats, [](const FormatCost& f) { return f.format->is_float; }) - formats.begin();
-  const std::int64_t last = std::max<std::int64_t>(first_float, 1) - 1;
+  std::vector<std::size_t> quick, slow;
+  for (std::size_t f = 0; f < formats.size(); ++f) {
+    if (!formats[f].format->is_float) (formats[f].format->step_bits == 0 ? quick : slow).push_back(f);
+  }
+  std::vector<std::size_t>& from = quick.empty() ? slow : quick;
+  if (from.empty()) from.push_back(0);
+  const std::int64_t last = std::ssize(from) - 1;
   std::vector<bool> result(formats.size());
   for (int i = 0; i < count; ++i)
-    result[static_cast<std::size_t>(count > 1 ? (last * i + (count - 1) / 2) / (count - 1) : last / 2)] = true;
+    result[from[static_cast<std::size_t>(count > 1 ? (last * i + (count - 1) / 2) / (count - 1) : last / 2)]] = true;
+  return result;
+}
+
+std::vector<bool> measured_of_tables(const std::vector<FormatCost>& formats) {
+  std::vector<bool> result;
+  for (const FormatCost& cost : formats) result.push_back(!is_searched(*cost.format));
+  const auto is_quick = [](const FormatCost& cost) { return !cost.format->is_float && !is_searched(*cost.format); };
+  if (std::ranges::none_of(formats, is_quick)) return std::vector<bool>(formats.size(), true);
+  const auto coarsest = std::ranges::find(formats, 0, [](const FormatCost& cost) { return cost.format->step_bits; });
+  result[static_cast<std::size_t>(coarsest - formats.begin())] = true;
   return result;
 }
 
@@ -105,8 +127,10 @@ void SensitivityPass::list_results(const Recipe& recipe, Target target) {
     if (!tensor.is_matrix) continue;
     Sensitivity one{tensor.name, {}};
     const bool has_one = info_of(tensor.role).stays_float() || keeps_format(tensor);
+    std::vector<const FormatInfo*> of_shape = wanted;
+    if (options_.candidates.empty()) std::erase_if(of_shape, [&](const FormatInfo* format) { return is_padded(*format, tensor.columns); });
     const std::vector<const FormatInfo*> candidates =
-        has_one ? std::vector{&format_in(target, tensor, recipe_, checkpoint_.config())} : candidates_of(tensor, recipe, target, wanted);
+        has_one ? std::vector{&format_in(target, tensor, recipe_, checkpoint_.config())} : candidates_of(tensor, recipe, target, of_shape);
     for (const FormatInfo* format : candidates) one.formats.push_back({.format = format});
     const auto joins = [&](std::size_t i) {
       const CheckpointTensor& other = tensor_of(i);
@@ -130,8 +154,9 @@ void SensitivityPass::list_results(const Recipe& recipe, Target target) {
 void SensitivityPass::choose_windows(const Calibration& calibration) {
   std::int64_t variants = 0;
   for (std::size_t i = 0; i < results_.size(); ++i) {
-    const auto formats = static_cast<std::int64_t>(results_[i].formats.size());
-    variants += info_of(tensor_of(i).role).is_table() ? formats : std::min<std::int64_t>(formats, options_.measured);
+    const std::vector<FormatCost>& formats = results_[i].formats;
+    const std::vector<bool> measured = info_of(tensor_of(i).role).is_table() ? measured_of_tables(formats) : measured_formats(formats, options_.measured);
+    variants += std::ranges::count(measured, true);
   }
   const std::int64_t token_bytes = (variants + 1) * checkpoint_.config().dim * static_cast<std::int64_t>(sizeof(float));
   const std::int64_t wanted = std::clamp<std::int64_t>(options_.memory / token_bytes,
@@ -175,12 +200,25 @@ std::vector<float> SensitivityPass::embed(FunctionRef<void(TokenId, std::span<fl
   return states;
 }
 
-Rounded SensitivityPass::round_table(std::size_t result, const FormatInfo& format) const {
+Rounded SensitivityPass::round_table(std::size_t result, const FormatInfo& format, std::int64_t step) const {
   const CheckpointTensor& tensor = tensor_of(result);
-  return round_alone(recipe_, tensor, format,
+  CheckpointTensor some = tensor;
+  some.rows = div_up(tensor.rows, step);
+  return round_alone(recipe_, some, format,
                      [&](std::int64_t row, std::span<float> to, RowCodes& scratch) {
-                       source_.read_row(tensor, row, to, scratch);
+                       source_.read_row(tensor, row * step, to, scratch);
                      });
+}
+
+std::optional<Rounded> SensitivityPass::begin_table(std::size_t result, std::size_t format) {
+  FormatCost& cost = results_[result].formats[format];
+  const bool own = is_own(tensor_of(result), *cost.format);
+  cost.measured = own || measured_of_tables(results_[result].formats)[format];
+  if (own) return std::nullopt;  // unchanged
+  Rounded rounded = round_table(result, *cost.format, cost.measured ? 1 : sample_step(tensor_of(result).rows));
+  cost.error = rounded.relative_error;
+  if (!cost.measured) return std::nullopt;
+  return rounded;
 }
 
 WeightMatrix SensitivityPass::whole_table(const CheckpointTensor& tensor) const {
@@ -202,18 +240,15 @@ void SensitivityPass::begin() {
     base_ = embed(
         [&](TokenId id, std::span<float> to, RowCodes& scratch) { source_.read_row(tensor, id, to, scratch); });
     for (std::size_t f = 0; f < results_[i].formats.size(); ++f) {
-      FormatCost& cost = results_[i].formats[f];
-      cost.measured = true;
-      if (is_own(tensor, *cost.format)) continue;  // unchanged
-      Rounded rounded = round_table(i, *cost.format);
-      cost.error = rounded.relative_error;
+      std::optional<Rounded> rounded = begin_table(i, f);
+      if (!rounded) continue;
       Variant variant{
           i,
           f,
-          embed([&](TokenId id, std::span<float> to, RowCodes& scratch) { rounded.matrix.read_row(id, to, scratch); }),
+          embed([&](TokenId id, std::span<float> to, RowCodes& scratch) { rounded->matrix.read_row(id, to, scratch); }),
           {}};
       variant.keys = keys_;
-      if (checkpoint_.config().tied) variant.head = std::move(rounded.matrix);
+      if (checkpoint_.config().tied) variant.head = std::move(rounded->matrix);
       variants_.push_back(std::move(variant));
     }
     report(tensor.name);
@@ -254,10 +289,8 @@ void SensitivityPass::measure_matrix(std::size_t result, const LayerWeights& blo
   const CheckpointTensor& tensor = tensor_of(result);
   LayerWeights changed = block;
   WeightMatrix& place = *matrix_of(changed, tensor);
-  const WeightMatrix original = place;
-  const Tensor<float, 2> weights = original.dequantize();
   const Tensor<float, 2> moments = hessian != nullptr ? moments_of(*hessian, 0, hessian->columns()) : Tensor<float, 2>();
-  const double size = hessian != nullptr ? squared_outputs(weights, moments) : 0;
+  MatrixParts parts(place, moments);
   std::vector<FormatCost>& formats = results_[result].formats;
   const std::vector<bool> measured = measured_formats(formats, options_.measured);
   for (std::size_t f = 0; f < formats.size(); ++f) {
@@ -266,14 +299,17 @@ void SensitivityPass::measure_matrix(std::size_t result, const LayerWeights& blo
       cost.measured = true;  // nothing changes
       continue;
     }
+    const MatrixPart& part = parts.part_for(*cost.format, measured[f]);
     Rounded rounded;
     if (hessian == nullptr) {
-      const auto read = [&](std::int64_t row, std::span<float> to, RowCodes& scratch) { original.read_row(row, to, scratch); };
-      rounded = recipe_.method() == Method::hqq ? round_alone(recipe_, tensor, *cost.format, read) : round_matrix(tensor.name, weights, *cost.format);
+      const auto read = [&](std::int64_t row, std::span<float> to, RowCodes& scratch) { part.original.read_row(row, to, scratch); };
+      CheckpointTensor as = tensor;
+      as.rows = part.original.rows();
+      rounded = recipe_.method() == Method::hqq ? round_alone(recipe_, as, *cost.format, read) : round_matrix(tensor.name, part.weights, *cost.format);
       cost.error = rounded.relative_error;
     } else {
-      rounded.matrix = round(tensor, original, weights, *cost.format, *hessian);
-      cost.error = size > 0 ? std::sqrt(squared_loss(weights, rounded.matrix, moments) / size) : 0.0;
+      rounded.matrix = round(tensor, part.original, part.weights, *cost.format, *hessian);
+      cost.error = part.size > 0 ? std::sqrt(squared_loss(part.weights, rounded.matrix, moments) / part.size) : 0.0;
     }
     if (!measured[f]) continue;
     cost.measured = true;
@@ -341,12 +377,7 @@ void SensitivityPass::finish() {
   for (std::size_t i = 0; i < results_.size(); ++i) {
     if (tensor_of(i).role != Role::head) continue;
     for (std::size_t f = 0; f < results_[i].formats.size(); ++f) {
-      FormatCost& cost = results_[i].formats[f];
-      cost.measured = true;
-      if (is_own(tensor_of(i), *cost.format)) continue;
-      Rounded rounded = round_table(i, *cost.format);
-      cost.error = rounded.relative_error;
-      variants_.push_back({i, f, {}, std::move(rounded.matrix), {}});
+      if (std::optional<Rounded> rounded = begin_table(i, f)) variants_.push_back({i, f, {}, std::move(rounded->matrix), {}});
     }
     report(tensor_of(i).name);
   }

@@ -4,6 +4,7 @@
 
 #include "bantam/calibrate/product.hpp"
 #include "bantam/core/parallel.hpp"
+#include "row_sample.hpp"
 #include "sensitivity_pass.hpp"
 
 namespace bantam::inline v0 {
@@ -77,27 +78,26 @@ void SensitivityPass::measure_expert(ExpertsUnit& unit, const LayerWeights& alon
                                      std::span<const float> attended, std::span<const ExpertVisit> visits, std::span<const float> outputs) {
   struct Member {
     const CheckpointTensor* tensor;
-    const WeightMatrix* original;
-    Tensor<float, 2> weights;
+    MatrixParts parts;
   };
   std::vector<Member> members;
   const Tensor<float, 2> moments = moments_of(hessian, 0, hessian.columns());
   for (const CheckpointTensor* tensor : members_[unit.result]) {
     if (tensor->expert != expert) continue;
-    const WeightMatrix& original = *matrix_of(alone, mlp_role_of(tensor->role));
-    members.push_back({tensor, &original, original.dequantize()});
-    unit.size += squared_outputs(members.back().weights, moments);
+    members.push_back({tensor, MatrixParts(*matrix_of(alone, mlp_role_of(tensor->role)), moments)});
+    unit.size += members.back().parts.whole().size;
   }
   const auto dim = static_cast<std::size_t>(checkpoint_.config().dim);
   for (std::size_t f = 0; f < unit.lost.size(); ++f) {
     const FormatInfo& format = *results_[unit.result].formats[f].format;
     LayerWeights changed = alone;
     bool stays = true;
-    for (const Member& member : members) {
+    for (Member& member : members) {
       if (is_own(*member.tensor, format)) continue;
-      WeightMatrix rounded = round(*member.tensor, *member.original, member.weights, format, hessian);
-      unit.lost[f] += squared_loss(member.weights, rounded, moments);
-      *matrix_of(changed, mlp_role_of(member.tensor->role)) = std::move(rounded);
+      const MatrixPart &part = member.parts.part_for(format, unit.runs[f]), &whole = member.parts.whole();
+      WeightMatrix rounded = round(*member.tensor, part.original, part.weights, format, hessian);
+      if (part.size > 0) unit.lost[f] += squared_loss(part.weights, rounded, moments) * (whole.size / part.size);
+      if (&part == &whole) *matrix_of(changed, mlp_role_of(member.tensor->role)) = std::move(rounded);
       stays = false;
     }
     if (!unit.changed.empty() && unit.runs[f]) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "bantam/compress/sensitivity.hpp"
@@ -61,7 +62,10 @@ class SensitivityPass {
   /// A matrix in a format, as the recipe's method rounds it. `weights`: of `original`.
   [[nodiscard]] WeightMatrix round(const CheckpointTensor& tensor, const WeightMatrix& original, const Tensor<float, 2>& weights,
                                    const FormatInfo& format, Hessian& hessian) const;
-  [[nodiscard]] Rounded round_table(std::size_t result, const FormatInfo& format) const;
+  /// Every `step`-th row of an embedding or a head.
+  [[nodiscard]] Rounded round_table(std::size_t result, const FormatInfo& format, std::int64_t step) const;
+  /// An embedding or a head in a format, its error noted; nothing where it is not to be run.
+  [[nodiscard]] std::optional<Rounded> begin_table(std::size_t result, std::size_t format);
   /// An embedding or a head as the model has it: rotated, in f32.
   [[nodiscard]] WeightMatrix whole_table(const CheckpointTensor& tensor) const;
   /// Whether a matrix stays as it is in this format.
@@ -91,8 +95,11 @@ class SensitivityPass {
   Stopwatch watch_;
 };
 
-/// Which of the formats, coarsest first, are measured; floats only where there is nothing else.
+/// Which of the formats, coarsest first, are measured: floats only where there is nothing else, trellises, whose search takes longest, only where
+/// there are no others but floats.
 [[nodiscard]] std::vector<bool> measured_formats(const std::vector<FormatCost>& formats, int count);
+/// The same of embeddings and heads: all that are rounded without a search, and the coarsest of those that are not trellises.
+[[nodiscard]] std::vector<bool> measured_of_tables(const std::vector<FormatCost>& formats);
 /// ||(W - W') X||^2 for second moments of X.
 [[nodiscard]] double squared_loss(const Tensor<float, 2>& weights, const WeightMatrix& rounded, const Tensor<float, 2>& moments);
 

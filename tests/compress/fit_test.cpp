@@ -120,6 +120,54 @@ TEST_CASE("finer formats err less, and what is not measured lies between what is
   }
 }
 
+TEST_CASE("what some rows say of a format whose codes are searched for is near what all of them say") {
+  const Fitting f(false, {.dim = 256, .layers = 1, .heads = 4, .head_dim = 64, .ffn = 512});
+  const Recipe base(find_format("f32"), Method::rtn);
+  const FormatInfo *const trellis = &find_format("t1h.g128"), *const vectors = &find_format("iq2_xxs.g32");
+  using Formats = std::vector<const FormatInfo*>;
+  for (const auto& [candidates, target] : {std::pair{Formats{trellis, &find_format("i2z.g64")}, Target::native},
+                                           {Formats{vectors, &find_format("q2_k"), &find_format("q4_0")}, Target::gguf}}) {
+    const std::string searched(candidates.front()->name);
+    CAPTURE(searched);
+    // Alone it is measured, on all rows.
+    const auto whole = f.measure(base, {.candidates = {candidates.front()}, .measured = 1}, target), some = f.measure(base, {.candidates = candidates, .measured = 1}, target);
+    int estimated = 0;
+    for (const Sensitivity& one : whole) {
+      CAPTURE(one.name);
+      const FormatCost &expected = cost_of(whole, one.name, searched), &found = cost_of(some, one.name, searched);
+      CHECK(expected.measured);
+      CHECK(found.error == doctest::Approx(expected.error).epsilon(0.04));
+      estimated += found.measured ? 0 : 1;
+      // By what is measured of another format, and the errors of both.
+      CHECK(std::fabs(std::log(found.kl / expected.kl)) < std::log(2.0));
+    }
+    CHECK(estimated == (target == Target::native ? 9 : 7));  // tables have their coarsest format of vectors measured
+  }
+}
+
+TEST_CASE("without candidates named, trellises are among a native file's, and types of vectors among GGUF's") {
+  const Fitting f(true, {.dim = 256, .layers = 1, .heads = 4, .head_dim = 64, .ffn = 256});
+  for (const auto& [target, coarsest, searched] : {std::tuple{Target::native, "t1h.g128", 4}, {Target::gguf, "iq1_s.g32", 7}}) {
+    const auto found = f.measure(recipe::rtn("i4.g32"), {.measured = 2}, target);
+    for (const Sensitivity& one : found) {
+      CAPTURE(one.name);
+      CHECK(one.formats.front().format->name == coarsest);
+      CHECK(std::ranges::count_if(one.formats, [](const FormatCost& cost) { return cost.format->step_bits != 0 || cost.format->vectors != nullptr; }) == searched);
+      for (const FormatCost& cost : one.formats) {
+        CHECK((cost.kl > 0 || cost.format->is_float));
+        CHECK((!cost.measured || cost.format->step_bits == 0));
+      }
+    }
+    const double bits = target == Target::native ? 2.0 : 2.2;
+    const Plan plan = fit(*f.checkpoint, recipe::rtn("i4.g32"), found, {.bits_per_weight = bits}, target).plan;
+    CHECK(plan.bits_per_weight <= bits);
+    CHECK(plan.bits_per_weight > 0.97 * bits);  // of seven small matrices and a table
+  }
+  // Rows that trellises would have to fill up.
+  const Fitting narrow(true, {.dim = 64, .layers = 1, .heads = 4, .head_dim = 16, .ffn = 96});
+  for (const Sensitivity& one : narrow.measure(recipe::rtn("i4.g32"), {.measured = 1})) CHECK(one.formats.front().format->name == "i2z.g64");
+}
+
 TEST_CASE("divergence between points follows powers of the error") {
   using Points = std::vector<std::pair<double, double>>;
   const Points points{{0.1, 0.02}, {0.4, 0.5}, {0.01, 1e-4}};
