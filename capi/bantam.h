@@ -809,6 +809,9 @@ BANTAM_API bantam_status bantam_model_compress(bantam_model **small, const banta
 /** From file to file, in memory bounded by a block, whatever the model's size. Settings of this alone are "to": "native" (the start),
  *  "gguf", "safetensors", "gptq", "gptq_v2", "awq", "bnb"; and "journal": a file that lets an interrupted run go on. */
 BANTAM_API bantam_status bantam_compress_file(const char *from, const char *to, const bantam_compress_options *options);
+/** An importance matrix: how large the inputs of a model's matrices are on the options' calibration text, in a GGUF file that llama-quantize
+ *  and the setting "imatrix" read. Of the options only what is said of that text, "merge_lora" and `cancelled` count. */
+BANTAM_API bantam_status bantam_save_imatrix(const char *from, const char *to, const bantam_compress_options *options);
 
 typedef struct bantam_report_info {
   size_t struct_size;

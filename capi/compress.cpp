@@ -57,7 +57,7 @@ Recipe recipe_of(const Order& order, const Checkpoint& checkpoint) {
   return bantam::recipe_of(request);
 }
 
-CalibrationText calibration_of(const Order& order, const Recipe& recipe) {
+CalibrationText calibration_of(const Order& order, bool needed) {
   const bantam_compress_options& o = order.options;
   CalibrationText text = order.request.calibration;
   if (o.calibration_text_bytes != 0) text.text = text_of(o.calibration_text, o.calibration_text_bytes, "calibration_text");
@@ -65,7 +65,7 @@ CalibrationText calibration_of(const Order& order, const Recipe& recipe) {
     if (text.text) fail(Errc::invalid_argument, "calibration: expected a path or a text, found both");
     text.text = read_text_file(order.request.calibration_path);
   }
-  if (!text.text && needs_calibration(order.prune, recipe)) {
+  if (!text.text && needed) {
     log_warning("calibration: no text was given, a bundled one is used: one of your own, like what the model will read, is better");
   }
   return text;
@@ -84,7 +84,7 @@ std::function<bool()> cancelled_of(const bantam_compress_options& o) {
 }
 
 PreparedModel prepare(const Order& order, const Recipe& recipe, const Checkpoint& checkpoint) {
-  return prepare_model(order.prune, checkpoint, recipe, order.request.target, calibration_of(order, recipe), order.request.parts, progress_of(order.options));
+  return prepare_model(order.prune, checkpoint, recipe, order.request.target, calibration_of(order, needs_calibration(order.prune, recipe)), order.request.parts, progress_of(order.options));
 }
 
 /// The report as a handle; what was worth a word goes to the log.
@@ -141,6 +141,19 @@ bantam_status bantam_compress_file(const char* from, const char* to, const banta
     } catch (const std::bad_alloc&) {
     }
     if (order.options.report != nullptr) *order.options.report = told.release();
+  });
+}
+
+bantam_status bantam_save_imatrix(const char* from, const char* to, const bantam_compress_options* options) {
+  return guarded([&] {
+    const Order order = read_order(options);
+    const Checkpoint checkpoint = merged(order.request, Checkpoint::open(&need(from, "from")));
+    for (const std::string& line : checkpoint.warnings()) log_warning(line);
+    check_not_an_input(checkpoint, &need(to, "to"));
+    const CancelScope scope(cancelled_of(order.options));
+    const CalibrationText text = calibration_of(order, true);
+    const std::string name = std::filesystem::path(order.request.calibration_path).filename().string();
+    save_importance(checkpoint, samples_of(text, checkpoint), text.text && name.empty() ? "a text" : name, to);
   });
 }
 

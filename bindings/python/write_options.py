@@ -24,6 +24,7 @@ KINDS = {
     "exceptions": ("Optional[Mapping[str, str]]", " ({pattern: format})"),
     "file": ("Union[str, os.PathLike, None]", ""),
     "corpus": ("Any", " (a path or a Corpus)"),
+    "importance": ("Union[str, os.PathLike, None]", ""),
 }
 
 

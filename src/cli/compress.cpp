@@ -179,10 +179,10 @@ Task prepare(const CompressOptions& o, Recipe recipe, bool calibrated) {
   const bool shapes_only = o.dry_run && o.fit.empty() && !o.request.details.rotation;
   if (removes) task.pruned = plan_parts(o.pruning, task.checkpoint, task.recipe, task.target);
   if ((calibrated || !o.fit.empty() || removes || !o.save_imatrix.empty()) && !shapes_only) {
-    std::string text = calibration_text(o);
-    task.calibration = Calibration::from_text(task.checkpoint.tokenizer(), text, o.request.calibration.samples,
-                                              std::min(o.request.calibration.tokens, task.checkpoint.config().context));
-    if (!o.fit.empty()) task.evaluation_text = std::move(text);
+    CalibrationText text = o.request.calibration;
+    text.text = calibration_text(o);
+    task.calibration = samples_of(text, task.checkpoint);
+    if (!o.fit.empty()) task.evaluation_text = *std::move(text.text);
   }
   // Now: it would be a pity to miss a file after hours.
   if (!o.evaluate.empty()) task.evaluation_text = read_input(o.evaluate);
@@ -244,12 +244,11 @@ int conclude(const CompressOptions& o, const Task& task, const Report& report) {
 }
 
 /// Measures what the model's matrices read, and writes it.
-ImportanceMatrix save_importance(const CompressOptions& o, const Task& task) {
+ImportanceMatrix save_imatrix(const CompressOptions& o, const Task& task) {
   const Section section(Insisting::changes_nothing);
   const CancelScope scope([] { return interrupted() != 0; });
-  ImportanceMatrix importance = measure_importance(task.checkpoint, task.calibration);
-  importance.texts = {o.request.calibration_path.empty() ? "the bundled text" : input_name(o.request.calibration_path)};
-  write_importance(importance, o.save_imatrix);
+  const std::string& path = o.request.calibration_path;
+  ImportanceMatrix importance = save_importance(task.checkpoint, task.calibration, path.empty() ? path : input_name(path), o.save_imatrix);
   note(message("bantam: ", printable(o.save_imatrix, 4096), ": an importance matrix of ", importance.entries.size(), " tensors"));
   return importance;
 }
@@ -290,7 +289,7 @@ int compress_model(CompressOptions o) {
   const Task task = prepare(o, std::move(recipe), calibrated);
   if (o.dry_run) return print_plan(o, task);
   if (!o.save_imatrix.empty()) {
-    const ImportanceMatrix importance = save_importance(o, task);
+    const ImportanceMatrix importance = save_imatrix(o, task);
     if (measures_alone) {
       if (o.common.json) print_json({{"imatrix", o.save_imatrix}, {"tensors", importance.entries.size()}, {"pieces", importance.pieces}, {"piece_tokens", importance.piece_tokens}});
       return 0;

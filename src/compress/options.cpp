@@ -56,6 +56,9 @@ constexpr CompressOption option_table[] = {
     {.name = "tokens", .kind = OptionKind::integer, .least = 1, .placeholder = "N", .initial = "2048", .example = "16", .calibrates = true,
      .meaning = "tokens a piece",
      .set = [](CompressRequest& r, const OptionValue& v) { r.calibration.tokens = v.integer; }},
+    {.name = "imatrix", .program = "", .kind = OptionKind::importance,  // the program says what is wrong with a file apart from wrong usage
+     .meaning = "llama.cpp's importance matrix: what errors count where no calibration text says it",
+     .set = [](CompressRequest& r, const OptionValue& v) { r.details.importance = std::make_shared<const ImportanceMatrix>(read_importance(v.text)); }},
     {.name = "desc_act", .kind = OptionKind::flag, .initial = "off", .calibrates = true,
      .meaning = "columns strictly in the order of their activations (gptq)",
      .set = [](CompressRequest& r, const OptionValue& v) { r.details.gptq.order = v.on ? ColumnOrder::activation : ColumnOrder::group; }},

@@ -27,6 +27,11 @@ void add(PruneRequest& request, std::string_view text) {
   request.weights = find_pruning(text);
 }
 
+void check_sizes(const CalibrationText& text) {
+  if (text.samples >= 1 && text.tokens >= 1) return;
+  fail(Errc::invalid_argument, "calibration: expected samples and tokens above 0, found ", text.samples, " and ", text.tokens);
+}
+
 std::array<Checkpoint, 2> outlines(const Checkpoint& checkpoint, std::span<const Removal> removals) {
   return {outline_of(checkpoint, plan_structure(checkpoint.config(), {})), outline_of(checkpoint, plan_structure(checkpoint.config(), removals))};
 }
@@ -77,21 +82,28 @@ PrunedModel remove_parts(PruneReport planned, const Checkpoint& checkpoint, cons
   return {std::move(pruned.checkpoint), std::move(planned)};
 }
 
+Calibration samples_of(const CalibrationText& text, const Checkpoint& checkpoint) {
+  check_sizes(text);
+  return Calibration::from_text(checkpoint.tokenizer(), text.text ? *text.text : std::string(default_calibration_text()), text.samples,
+                                std::min(text.tokens, checkpoint.config().context));
+}
+
+ImportanceMatrix save_importance(const Checkpoint& checkpoint, const Calibration& calibration, std::string_view text, const std::filesystem::path& to) {
+  ImportanceMatrix importance = measure_importance(checkpoint, calibration);
+  importance.texts = {std::string(text.empty() ? "the bundled text" : text)};
+  write_importance(importance, to);
+  return importance;
+}
+
 bool needs_calibration(const PruneRequest& request, const Recipe& recipe) noexcept { return needs_calibration(recipe) || request.removes_parts(); }
 
 PreparedModel prepare_model(const PruneRequest& request, const Checkpoint& checkpoint, const Recipe& recipe, Target target,
                             const CalibrationText& text, const StructureOptions& options, const ProgressFn& progress) {
-  // Said whether or not this recipe reads them.
-  if (text.samples < 1 || text.tokens < 1) {
-    fail(Errc::invalid_argument, "calibration: expected samples and tokens above 0, found ", text.samples, " and ", text.tokens);
-  }
+  check_sizes(text);  // whether or not this recipe reads them
   PreparedModel made;
   std::optional<PruneReport> planned;
   if (request.removes_parts()) planned = plan_parts(request, checkpoint, recipe, target);
-  if (text.text || needs_calibration(request, recipe)) {
-    made.calibration = Calibration::from_text(checkpoint.tokenizer(), text.text ? *text.text : std::string(default_calibration_text()), text.samples,
-                                              std::min(text.tokens, checkpoint.config().context));
-  }
+  if (text.text || needs_calibration(request, recipe)) made.calibration = samples_of(text, checkpoint);
   if (planned) made.pruned = remove_parts(*std::move(planned), checkpoint, made.calibration, options, progress);
   // The bundled text is for what cannot do without.
   if (!text.text && !needs_calibration(recipe)) made.calibration = {};

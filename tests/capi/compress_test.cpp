@@ -86,6 +86,46 @@ TEST_CASE("a model is made smaller in memory and from file to file, with progres
   CHECK_FALSE(std::filesystem::exists(never));
 }
 
+namespace {
+
+std::string read_all(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+}  // namespace
+
+TEST_CASE("an importance matrix is written, and weighs errors of rounding") {
+  const Folder folder;
+  const std::string matrix = folder / "i.gguf", text = read_all(BANTAM_SOURCE_DIR "/models/paragraph.txt");
+  bantam_compress_options options = BANTAM_COMPRESS_OPTIONS_INIT;
+  options.samples = 2;
+  options.tokens = 32;
+  options.calibration_text = text.c_str();
+  options.calibration_text_bytes = text.size();
+  REQUIRE_OK(bantam_save_imatrix(model_path().c_str(), matrix.c_str(), &options));
+  const auto written = [&](const char* name, const bantam_setting* setting) {
+    bantam_compress_options of = BANTAM_COMPRESS_OPTIONS_INIT;
+    of.format = "q3k";
+    of.settings = setting;
+    of.setting_count = setting != nullptr ? 1 : 0;
+    CHECK_OK(bantam_compress_file(model_path().c_str(), (folder / name).c_str(), &of));
+    return read_all(folder / name);
+  };
+  const bantam_setting setting{"imatrix", matrix.c_str()}, absent{"imatrix", "absent"};
+  CHECK(written("plain.bantam", nullptr) != written("weighed.bantam", &setting));
+  options.settings = &absent;
+  options.setting_count = 1;
+  CHECK(bantam_compress_file(model_path().c_str(), (folder / "never").c_str(), &options) == BANTAM_NOT_FOUND);
+  CHECK(std::string(bantam_last_error()).starts_with("imatrix: "));
+  options.setting_count = 0;
+  CHECK(bantam_save_imatrix(nullptr, matrix.c_str(), &options) == BANTAM_INVALID_ARGUMENT);
+  CHECK(bantam_save_imatrix(model_path().c_str(), nullptr, &options) == BANTAM_INVALID_ARGUMENT);
+  options.cancelled = [](void*) { return 1; };
+  CHECK(bantam_save_imatrix(model_path().c_str(), (folder / "never").c_str(), &options) == BANTAM_CANCELLED);
+  CHECK_FALSE(std::filesystem::exists(folder / "never"));
+}
+
 TEST_CASE("work stops where it is asked to, inside a matrix too, and leaves nothing") {
   const Folder folder;
   const auto model = load();

@@ -12,14 +12,28 @@ namespace {
 
 const std::string text_path = BANTAM_SOURCE_DIR "/models/paragraph.txt";
 
+/// An importance matrix of the paragraph, by C.
+std::string importance_file(const std::string& path) {
+  bantam_compress_options options = BANTAM_COMPRESS_OPTIONS_INIT;
+  options.calibration_path = text_path.c_str();
+  options.samples = 1;
+  options.tokens = 16;
+  CHECK_OK(bantam_save_imatrix(model_path().c_str(), path.c_str(), &options));
+  return path;
+}
+
 std::string value_for(const CompressOption& option) {
   static const Folder folder;
   if (option.kind == OptionKind::flag) return option.initial == "on" ? "off" : "on";
   if (option.kind == OptionKind::adapters) return write_adapter(folder / "lora") + ":0.5";
+  if (option.kind == OptionKind::importance) return importance_file(folder / "i.gguf");
   return option.kind == OptionKind::corpus ? text_path : std::string(option.example);
 }
 
-bool refuses_some(const CompressOption& option) { return option.kind != OptionKind::file && option.kind != OptionKind::corpus && option.kind != OptionKind::adapters; }
+/// What names a file says so of another; everything else is refused by the option's name.
+bool refuses_some(const CompressOption& option) {
+  return option.kind != OptionKind::file && option.kind != OptionKind::corpus && option.kind != OptionKind::adapters && option.kind != OptionKind::importance;
+}
 
 /// Names and values: what an option needs, little text to calibrate with, the option.
 std::vector<std::pair<std::string, std::string>> settings_with(const CompressOption& option, const std::string& value) {

@@ -9,7 +9,7 @@ from typing import List, Optional
 from . import _bantam
 from ._compress_options import CompressFileOptions, CompressOptions
 from ._model import Model, model_of
-from ._options import path_of, takes, text_of
+from ._options import ImatrixOptions, path_of, takes, text_of
 from ._quality import perplexity
 
 
@@ -200,13 +200,21 @@ def _order(source, method, options):
     for line in (options["keep"] or {}).items():
         order.keep(*line)
     calibration = options["calibration"]
-    order.text = _text_of(calibration)
+    _set_calibration(order, calibration)
     if order.text is None and order.calibration_text():
-        warnings.warn("no calibration text was given, a bundled one is used: one like what the model will read is better", stacklevel=4)
+        _warn_of_bundled_text(5)
+    return order
+
+
+def _set_calibration(order, calibration):
+    order.text = _text_of(calibration)
     if isinstance(calibration, Corpus):
         order.set("tokens", str(calibration.sample_tokens))
         order.set("samples", str(max(1, calibration.tokens // calibration.sample_tokens)))
-    return order
+
+
+def _warn_of_bundled_text(stacklevel):
+    warnings.warn("no calibration text was given, a bundled one is used: one like what the model will read is better", stacklevel=stacklevel)
 
 
 @takes(CompressOptions)
@@ -242,3 +250,20 @@ def compress_file(source, target, method="rtn", **options):
     finally:
         close()
     return Report._of(made)
+
+
+@takes(ImatrixOptions)
+def save_imatrix(model, target, **options):
+    """Measures how large the inputs of a model's matrices are, and writes it for llama-quantize and `imatrix=` of compress().
+
+    model: a Model, or the path of one, of which a block at a time is read. Returns the number of tensors.
+    """
+    made = model._made if isinstance(model, Model) else path_of("model", model)
+    order, calibration = _bantam.Order(), options["calibration"]
+    for name in ("samples", "tokens"):
+        order.set(name, str(options[name]))
+    _set_calibration(order, calibration)
+    if order.text is None:
+        _warn_of_bundled_text(4)
+    name = "" if calibration is None else os.path.basename(calibration.path if isinstance(calibration, Corpus) else calibration)
+    return _bantam.save_imatrix(order, made, path_of("target", target), name)

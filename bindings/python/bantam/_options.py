@@ -173,6 +173,14 @@ class CompressCallbacks(TypedDict, total=False):
         None, "True for a bar (tqdm), or a callable (done, total, layer, relative_error, seconds_left); False cancels")]
 
 
+class ImatrixOptions(TypedDict, total=False):
+    """What an importance matrix is measured on."""
+
+    calibration: Annotated[Any, Option(None, "text like what the model will read; without one a bundled text serves (a path or a Corpus)")]
+    samples: Annotated[int, Option(128, "pieces of it", 1)]
+    tokens: Annotated[int, Option(2048, "tokens a piece", 1)]
+
+
 class PerplexityOptions(RunOptions, total=False):
     """How perplexity is measured."""
 

@@ -119,6 +119,14 @@ py::dict compress_path(const std::string& from, const std::string& to, const Ord
   return as_dict(report);
 }
 
+/// What matrices read of an order's text, or of the bundled one, as a file; how many tensors it tells of.
+std::size_t save_imatrix(const Order& o, const Checkpoint& checkpoint, const std::string& to, const std::string& name) {
+  const py::gil_scoped_release free;
+  check_not_an_input(checkpoint, to);
+  const CancelScope scope(raising_signals());
+  return save_importance(checkpoint, samples_of(o.request.calibration, checkpoint), name, to).entries.size();
+}
+
 /// (name, layer, rows, columns) of every matrix that an order's removals will leave, nothing read.
 std::vector<std::tuple<std::string, std::int64_t, std::int64_t, std::int64_t>> matrices_of(const Order& o, const Checkpoint& checkpoint) {
   const PruneRequest request = prune_of(o.request);
@@ -133,7 +141,7 @@ std::vector<std::tuple<std::string, std::int64_t, std::int64_t, std::int64_t>> m
 
 /// Rows of the table, for types, help and tests.
 std::vector<py::dict> table_of_options() {
-  constexpr std::string_view kinds[] = {"flag", "integer", "seed", "number", "choice", "format", "text", "texts", "exceptions", "file", "corpus", "adapters"};
+  constexpr std::string_view kinds[] = {"flag", "integer", "seed", "number", "choice", "format", "text", "texts", "exceptions", "file", "corpus", "adapters", "importance"};
   std::vector<py::dict> rows;
   for (const CompressOption& option : compress_options()) {
     py::dict row;
@@ -173,6 +181,8 @@ void bind_compress(py::module_& m) {
   });
   m.def("compress_options", &table_of_options);
   m.def("compress", &compress_model, py::arg("model"), py::arg("order"), py::arg("progress") = nullptr);
+  m.def("save_imatrix", [](const Order& o, const Model& model, const std::string& to, const std::string& name) { return save_imatrix(o, model.checkpoint(), to, name); });
+  m.def("save_imatrix", [](const Order& o, const std::string& from, const std::string& to, const std::string& name) { return save_imatrix(o, Checkpoint::open(from), to, name); });
   m.def("compress_file", &compress_path, py::arg("source"), py::arg("target"), py::arg("order"), py::arg("progress") = nullptr);
 }
 

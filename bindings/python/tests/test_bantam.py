@@ -513,6 +513,25 @@ class Compression(Folder):
         self.assertGreater(report.kl_mean, 0)
         self.assertLess(report.perplexity_before, report.perplexity_after * 1.5)
 
+    def test_importance_matrices(self):
+        few = dict(calibration=ROOT / "models" / "paragraph.txt", samples=2, tokens=32)
+        self.assertEqual(bantam.save_imatrix(MODEL, self.folder / "file.gguf", **few), 28)  # seven matrices a block
+        self.assertEqual(bantam.save_imatrix(model, str(self.folder / "memory.gguf"), **few), 28)
+        self.assertEqual((self.folder / "file.gguf").read_bytes(), (self.folder / "memory.gguf").read_bytes())
+        self.assertIn(b"paragraph.txt", (self.folder / "file.gguf").read_bytes())
+        plain, weighed, calibrated = (bantam.compress(model, format="q3k", **options)[1] for options in
+                                      ({}, {"imatrix": self.folder / "file.gguf"}, few))
+        errors = [[layer.relative_error for layer in report.layers] for report in (plain, weighed, calibrated)]
+        self.assertNotEqual(errors[1], errors[0])
+        q = [layer.name.endswith("layers.0.self_attn.q_proj") for layer in plain.layers].index(True)
+        self.assertEqual(errors[1][q], errors[2][q])  # the text's own mean squares
+        with self.assertWarnsRegex(UserWarning, "bundled"):
+            bantam.save_imatrix(MODEL, self.folder / "bundled.gguf", samples=1, tokens=8)
+        with self.assertRaisesRegex(bantam.NotFound, "^imatrix: .*absent"):
+            bantam.compress(model, imatrix=self.folder / "absent")
+        with self.assertRaisesRegex(bantam.Corrupt, "^imatrix: "):
+            bantam.compress(model, imatrix=ROOT / "models" / "paragraph.txt")
+
     def test_bundled_text(self):
         with self.assertWarnsRegex(UserWarning, "bundled"):
             bantam.compress(model, "gptq", samples=2, tokens=32)

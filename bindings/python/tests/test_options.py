@@ -22,6 +22,7 @@ TAKERS = {
     bantam.QuantizeOptions: lambda **o: bantam.quantize(np.ones((4, 32)), "q4", **o),
     bantam.CompressOptions: lambda **o: bantam.compress(model, **o),
     bantam.CompressFileOptions: lambda **o: bantam.compress_file(MODEL, "never", **o),
+    bantam.ImatrixOptions: lambda **o: bantam.save_imatrix(MODEL, "never", **o),
     bantam.PerplexityOptions: lambda **o: bantam.perplexity(model, "x", **o),
     bantam.BeamOptions: lambda **o: bantam.Session(model).beam_search("x", **o),
     bantam.BenchOptions: lambda **o: bantam.bench(model, **o),
@@ -106,7 +107,8 @@ class Options(Folder):
     def test_every_option_of_compression_is_taken_and_named(self):
         paragraph, out = ROOT / "models" / "paragraph.txt", self.folder / "out"
         write_adapter(self.folder / "lora")
-        read = {"adapters": lambda _: [f"{self.folder / 'lora'}:0.5"], "flag": lambda text: text == "on", "integer": int, "seed": int, "number": float, "exceptions": lambda text: dict([text.split("=")]),
+        bantam.save_imatrix(MODEL, self.folder / "i.gguf", calibration=paragraph, samples=1, tokens=16)
+        read = {"importance": lambda _: self.folder / "i.gguf", "adapters": lambda _: [f"{self.folder / 'lora'}:0.5"], "flag": lambda text: text == "on", "integer": int, "seed": int, "number": float, "exceptions": lambda text: dict([text.split("=")]),
                 "file": lambda _: self.folder / "file", "corpus": lambda _: paragraph}
         wrong = {"number": float("nan"), "exceptions": {"*": "?!"}, **dict.fromkeys(("choice", "format", "text", "texts"), "?!")}
         rows = _bantam.compress_options()
@@ -125,7 +127,7 @@ class Options(Folder):
         for function, kind in ((bantam.Session.stream, bantam.GenerateOptions), (bantam.Session.chat, bantam.GenerateOptions),
                                (bantam.Session.__init__, bantam.SessionOptions), (bantam.load, bantam.LoadOptions),
                                (bantam.Scheduler.__init__, bantam.SchedulerOptions), (bantam.Scheduler.submit, bantam.RequestOptions),
-                               (bantam.compress, bantam.CompressOptions), (bantam.compress_file, bantam.CompressFileOptions),
+                               (bantam.compress, bantam.CompressOptions), (bantam.compress_file, bantam.CompressFileOptions), (bantam.save_imatrix, bantam.ImatrixOptions),
                                (bantam.perplexity, bantam.PerplexityOptions), (bantam.bench, bantam.BenchOptions)):
             parameters = inspect.signature(function).parameters
             for name, (_, option) in table_of(kind).items():

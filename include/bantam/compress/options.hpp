@@ -55,6 +55,7 @@ enum class OptionKind : std::uint8_t {
   file,
   corpus,      ///< a text to calibrate with: a file
   adapters,    ///< "PATH" or "PATH:SCALE", several times
+  importance,  ///< an importance matrix: a file
 };
 
 /// A text as its kind reads it.

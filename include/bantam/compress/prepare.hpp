@@ -1,12 +1,14 @@
 // What comes before rounding: pruning as it is asked for in words, on the command line, in C and in Python, and text to calibrate with.
 #pragma once
 
+#include <filesystem>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "bantam/calibrate/importance.hpp"
 #include "bantam/compress/cost_target.hpp"
 #include "bantam/prune/pruning.hpp"
 
@@ -45,6 +47,11 @@ struct CalibrationText {
   std::int64_t samples = 128;
   std::int64_t tokens = 2048;  ///< of a sample; no more than the model's context
 };
+/// Samples of it, or of the bundled text, no longer than the model's context. Throws invalid_argument for less than a sample of a token.
+[[nodiscard]] Calibration samples_of(const CalibrationText& text, const Checkpoint& checkpoint);
+/// Measures what the matrices of a model read, and writes it for llama-quantize and MethodOptions::importance. `text`: the name of what was
+/// calibrated on; empty: the bundled text. Throws what measure_importance() and write_importance() throw.
+ImportanceMatrix save_importance(const Checkpoint& checkpoint, const Calibration& calibration, std::string_view text, const std::filesystem::path& to);
 /// Whether compressing so needs a text to calibrate with.
 [[nodiscard]] bool needs_calibration(const PruneRequest& request, const Recipe& recipe) noexcept;
 
