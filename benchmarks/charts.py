@@ -35,6 +35,18 @@ def quality():
                      note=f"lower and further left is better; {data['machine']}, commit {data['commit']}")
 
 
+def low_bits(model):
+    """What mixed precision costs at each size, beside llama.cpp's mixes, and beside where these would be with a bit less."""
+    data = result("low-bits")
+    kinds = [("bantam --fit, native", "fit, native", 0), ("bantam --fit, GGUF", "fit, gguf", 0), ("llama.cpp's mixes", "llama.cpp", 0), ("the same, a bit less", "llama.cpp", -1)]
+    series = []
+    for shown_as, who, shift in kinds:
+        rows = sorted((row for row in data["rows"] if row["model"] == model and row["who"] == who), key=lambda row: row["bits"])
+        series.append((shown_as, [(row["bits"] + shift, row["kl_mean"], f"{row['name']}: {row['bits']:.3f} bits, KL {row['kl_mean']:.4f}") for row in rows]))
+    return svg.chart(f"The goal: a bit less than llama.cpp at the same KL: {model}", "bits a weight, embeddings and heads included", "KL to the original, nats a token", series,
+                     log_y=True, zero_x=False, lines=True, note=f"{data['machine']}, commit {data['commit']}")
+
+
 def speed():
     data = result("speed-zen5")
     rows = [(row["test"], [row["bantam"], row["llama.cpp"]], f"{row['bantam'] / row['llama.cpp']:.2f} x; {100 * row['of_limit']:.0f} % of the {row['limit']}")
@@ -138,6 +150,7 @@ def pictures():
             "growth-context": growth("context", "Decoding after more and more tokens", "tokens before"),
             "growth-batch": growth("batch", "Several sequences in one pass", "sequences", log_x=True, x_ticks=[1, 2, 4, 8, 16]),
             "growth-threads": growth("threads", "Threads", "threads", x_ticks=[1, 2])}
+    made.update({f"low-bits-{model}": low_bits(model) for model in dict.fromkeys(row["model"] for row in result("low-bits")["rows"])})
     made.update(terminals())
     made["tutorial-report"] = result("tutorial")["report"]
     return {f"{name}.svg": content for name, content in made.items()}
