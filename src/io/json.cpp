@@ -8,6 +8,7 @@
 #include <future>
 #include <memory>
 #include <new>
+#include <system_error>
 #include <tuple>
 
 #include "bantam/core/hash.hpp"
@@ -392,8 +393,8 @@ class Json::Reader : public nlohmann::json_sax<nlohmann::json> {
 /// Reads the array of one member on another thread. It is used only where the reader of the whole text meets a value at its place.
 class Json::ReadAside {
  public:
-  /// Null where the text has no such member.
-  static std::unique_ptr<ReadAside> begin(std::string_view text, std::string_view key) {
+  /// Null where the text has no such member, or the system gives no thread.
+  static std::unique_ptr<ReadAside> begin(std::string_view text, std::string_view key) try {
     const std::string quoted = message('"', key, '"');
     constexpr std::string_view spaces = " \t\r\n";
     for (std::size_t at = text.find(quoted); at != text.npos; at = text.find(quoted, at + 1)) {
@@ -402,6 +403,8 @@ class Json::ReadAside {
       const std::size_t value = text.find_first_not_of(spaces, colon + 1);
       if (value != text.npos && text[value] == '[') return std::make_unique<ReadAside>(text.substr(value));
     }
+    return nullptr;
+  } catch (const std::system_error&) {
     return nullptr;
   }
 
