@@ -336,7 +336,7 @@ typedef struct bantam_session_options {
   int64_t context_tokens; /* most tokens that it may hold; 0: what the model was made for */
   int32_t threads;        /* 0: bantam_core_count() */
   int32_t reserved;       /* 0 */
-  const char *kv;         /* keys and values: "f16", "q8", "q4" or "f32" */
+  const char *kv;         /* keys and values: "f16", "q8", "q4", "q3" or "f32" */
   bantam_read_progress progress; /* while prompts are read; NULL: none */
   void *progress_user;
   /** "memory_limit": bytes for keys, values and recurrent states, 0: all are in memory; older ones are in a file, which nobody else sees, in the folder
@@ -603,7 +603,7 @@ typedef struct bantam_scheduler_options {
   int32_t kept;           /* ended texts that are kept for prompts that begin like them; -1: as many as `parallel` */
   int32_t step_ms;        /* long prompts are read in pieces that take about so long, beside texts that are generated */
   int32_t reserved;       /* 0 */
-  const char *kv;         /* keys and values: "f16", "q8", "q4" or "f32" */
+  const char *kv;         /* keys and values: "f16", "q8", "q4", "q3" or "f32" */
   const bantam_setting *settings; /* as those of bantam_session_options, for each text */
   size_t setting_count;
   const bantam_adapter *const *adapters; /* of requests that name none; NULL: none */

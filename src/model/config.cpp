@@ -438,7 +438,7 @@ nn::KvShape ModelConfig::kv_shape(std::span<const LayerSpec> of_layers) const {
     if (!attends(spec.mixer) || spec.kv_layer >= 0 || spec.encodes) {
       shape.of_layers.emplace_back();
     } else {
-      shape.of_layers.push_back(is_latent() ? nn::KvLayer{1, shape.head_dim, 0, spec.window} : nn::KvLayer{spec.kv_heads, head_dim_of(spec), value_dim_of(spec), spec.window});
+      shape.of_layers.push_back(is_latent() ? nn::KvLayer{1, shape.head_dim, 0, spec.window, kv_rank} : nn::KvLayer{spec.kv_heads, head_dim_of(spec), value_dim_of(spec), spec.window});
     }
   }
   // Whoever reads another's may see more of them.

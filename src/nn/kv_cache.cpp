@@ -12,14 +12,17 @@ namespace {
 /// Copies the value of one token to a place in another page, bit for bit.
 template <class Kv>
 void copy_value(const std::byte* from, std::int64_t from_token, std::byte* to, std::int64_t to_token, std::int64_t head_dim) noexcept {
-  const std::int64_t numbers = head_dim * Kv::bits / 8;
-  const std::int64_t sides = div_up<std::int64_t>(head_dim, 32) * Kv::sides * 4;
+  const std::int64_t numbers = head_dim * Kv::bits / 8, scales = div_up<std::int64_t>(head_dim, 32) * Kv::scale_bytes, behind = kernels::kv_number_bytes<Kv>(head_dim);
   std::memcpy(to + to_token * numbers, from + from_token * numbers, static_cast<std::size_t>(numbers));
-  std::memcpy(to + page_tokens * numbers + to_token * sides, from + page_tokens * numbers + from_token * sides, static_cast<std::size_t>(sides));
+  std::memcpy(to + behind + to_token * scales, from + behind + from_token * scales, static_cast<std::size_t>(scales));
 }
 
+template <class... Kv>
+constexpr std::array<decltype(&copy_value<KvF32>), sizeof...(Kv)> copies_of(KvList<Kv...>) {
+  return {copy_value<Kv>...};
+}
 /// In the order of KernelTable::kv.
-constexpr decltype(&copy_value<KvF32>) copies[] = {copy_value<KvF32>, copy_value<KvF16>, copy_value<KvI8>, copy_value<KvI4>};
+constexpr auto copies = copies_of(KvKinds{});
 
 }  // namespace
 
@@ -140,6 +143,8 @@ void KvCache::remove(const KernelTable& kernels, Team& team, std::int64_t first,
           for (std::int64_t t = token; t < end; ++t) {
             const std::int64_t inside = t % page_tokens, to = t - (last - first);
             for (std::int64_t i = 0; i < p.key_dim; ++i) key[i] = keys[i * page_tokens + inside];
+            kernels.rotate_blocks(key, p.key_dim, p.key_block);
+            std::fill(key + p.key_numbers, key + p.key_dim, 0.0F);  // which levels are not
             turn(layer, key);
             moved.store(kernels, layer, false, head, to, key);
             if (is_latent(layer)) continue;

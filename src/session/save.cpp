@@ -1,7 +1,7 @@
 // A session's state as a file, and back.
 //
 // Layout, little-endian: magic, then fields of 8 bytes: model fingerprint, tokens, tokens that were read, bytes a page, bytes of
-// the sampler's state; the kind of keys and values (8 bytes, zero padded); the token ids (4 bytes each); in models with an encoder
+// the sampler's state; the layout of keys and values (8 bytes, zero padded); the token ids (4 bytes each); in models with an encoder
 // before a decoder how many tokens that reads (8 bytes), and these; what the state of the
 // sequence saves (pages of keys and values), the sampler's state; at last the XXH3-64 of everything before it. Of sessions with adapters
 // the magic is another, and the fingerprint of these and their scales follows the model's.
@@ -45,6 +45,24 @@ class HashedWriter {
 
 /// What tells states of other shapes apart.
 std::uint64_t page_bytes_of(const nn::SequenceState& state) noexcept { return static_cast<std::uint64_t>(state.bytes_per_token() * page_tokens); }
+
+/// What the file calls the layout of keys and values of a kind.
+std::string layout_of(std::string_view kind) {
+  std::string layout(kind);
+  for (const KvKernels& kv : kernel_tables().back()->kv) {
+    if (kv.name == kind) layout = kv.saved_as;
+  }
+  layout.resize(8);
+  return layout;
+}
+/// The kind whose layout a file has.
+std::string kind_of(std::string_view layout, const std::string& place) {
+  layout = layout.substr(0, layout.find('\0'));
+  for (const KvKernels& kv : kernel_tables().back()->kv) {
+    if (kv.saved_as == layout) return kv.name;
+  }
+  fail(Errc::invalid_argument, place, ": keys and values: expected a layout of this version (", nn::kv_kind_list(&KvKernels::saved_as), "), found ", printable(layout));
+}
 
 /// What is restored says itself how it keeps keys and values.
 SessionOptions without_kind(SessionOptions options) {
@@ -101,8 +119,6 @@ void Session::save_to(ByteSink sink) const {
   const State& s = *state_;
   HashedWriter out(sink);
   const std::string sampler = s.sampler ? s.sampler->save() : std::string();
-  std::string kind = s.options.kv;
-  kind.resize(8);
   const std::uint64_t adapters = fingerprint_of(s.options.adapters);
   out.write_text(adapters == 0 ? magic : adapted_magic);
   out.write(s.model().fingerprint());
@@ -111,7 +127,7 @@ void Session::save_to(ByteSink sink) const {
   out.write(static_cast<std::uint64_t>(s.sequence.tokens()));
   out.write(page_bytes_of(s.sequence));
   out.write(sampler.size());
-  out.write_text(kind);
+  out.write_text(layout_of(s.options.kv));
   out.write(std::as_bytes(std::span(s.tokens)));
   if (s.model().config().has_source()) {
     out.write(s.source.size());
@@ -191,8 +207,8 @@ Session Session::restore_from(std::unique_ptr<State> state, const Saved& saved) 
   const std::uint64_t read = in.number("tokens read");
   const std::uint64_t page_bytes = in.number("page size");
   const std::uint64_t sampler_bytes = in.number("sampler state");
-  const auto kind = in.take(8, "kind of keys and values");
-  s.options.kv = std::string(reinterpret_cast<const char*>(kind.data()), strnlen(reinterpret_cast<const char*>(kind.data()), 8));
+  const auto layout = in.take(8, "layout of keys and values");
+  s.options.kv = kind_of({reinterpret_cast<const char*>(layout.data()), layout.size()}, place);
   s.sequence = s.engine.new_state(s.options.kv, s.options.memory);
   if (read > tokens || tokens > static_cast<std::uint64_t>(s.context)) {
     fail(Errc::invalid_argument, place, ": expected at most ", s.context, " tokens (the context), found ", tokens);

@@ -134,7 +134,7 @@ def facts_sampling(h, models):
     top = h.json("run", model, *STORY, "-n", 30, "--temperature", 2, "--top-k", 1)
     h.equal("--top-k 1 is greedy", top["tokens"], greedy["tokens"][:30])
     for option, value in [("--top-p", 0.5), ("--min-p", 0.2), ("--typical", 0.5), ("--repeat-penalty", 1.3), ("--frequency-penalty", 0.5),
-                          ("--presence-penalty", 0.5), ("--repeat-last-n", -1), ("--kv", "q8"), ("--kv", "q4"), ("--context", 40),
+                          ("--presence-penalty", 0.5), ("--repeat-last-n", -1), ("--kv", "q8"), ("--kv", "q4"), ("--kv", "q3"), ("--context", 40),
                           ("--dry-multiplier", 0.8), ("--top-nsigma", 1), ("--xtc-probability", 0.5), ("--dynatemp-range", 0.3), ("--mirostat", 2)]:
         h.equal(f"{option} {value}", h.json("run", model, *STORY, "-n", 30, "--seed", 1, option, value)["generated_tokens"], 30)
 

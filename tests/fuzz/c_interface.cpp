@@ -63,7 +63,7 @@ class Program {
   }
   std::int64_t small() { return choices_.once_in(8) ? static_cast<std::int64_t>(choices_.number()) : choices_.between(-1, 20); }
   const char* name() {
-    static constexpr const char* names[] = {"f16", "q8", "q4", "f32", "i4.g32", "i8.row", "nf4", "rtn", "", "nothing", "mapped", "lm_head",
+    static constexpr const char* names[] = {"f16", "q8", "q4", "q3", "f32", "i4.g32", "i8.row", "nf4", "rtn", "", "nothing", "mapped", "lm_head",
                                             "model.layers.0.mlp.up_proj", "model.norm", "mean", "cls", "last"};
     return choices_.once_in(16) ? nullptr : choices_.of(names);
   }

@@ -3,6 +3,7 @@
 #include <map>
 
 #include "bantam/compress/compress.hpp"
+#include "bantam/kernels/table.hpp"
 #include "fuzz/fuzz.hpp"
 #include "fuzz/structures.hpp"
 
@@ -23,11 +24,10 @@ const Model& model_in(const Scratch& folder, std::string_view format) {
 
 void run_session_cuts(Bytes bytes) {
   static const Scratch folder;
-  static constexpr const char* kinds[] = {"f32", "f16", "q8", "q4"};
   static constexpr const char* weights[] = {"f32", "i8.row", "i4.g32", "q4k", "nf4.g64"};
   Choices choices(bytes);
   const Model& model = model_in(folder, choices.of(weights));
-  const std::string kv = choices.of(kinds);
+  const std::string kv = choices.of(std::span<const KvKernels>(kernel_tables().back()->kv)).name;
   const auto options = [&] { return SessionOptions{.threads = static_cast<int>(choices.between(1, 2)), .kv = kv}; };
   std::vector<TokenId> tokens(1 + choices.below(160));
   for (TokenId& token : tokens) token = static_cast<TokenId>(choices.below(30));

@@ -2,6 +2,7 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
+#include "bantam/kernels/table.hpp"
 #include "fuzz/fuzz.hpp"
 #include "fuzz/readers.hpp"
 #include "fuzz/structures.hpp"
@@ -21,9 +22,8 @@ const Model& model(const Scratch& folder) {
 
 void run_session_file(Bytes bytes) {
   static const Scratch folder;
-  static constexpr const char* kinds[] = {"f32", "f16", "q8", "q4"};
   Choices choices(bytes);
-  Session session(model(folder), {.threads = 1, .kv = choices.of(kinds)});
+  Session session(model(folder), {.threads = 1, .kv = choices.of(std::span<const KvKernels>(kernel_tables().back()->kv)).name});
   std::vector<TokenId> tokens(1 + choices.below(80));
   for (TokenId& token : tokens) token = static_cast<TokenId>(choices.below(30));
   session.prefill(tokens);

@@ -19,7 +19,7 @@ namespace {
 std::vector<std::byte> page_of(const KvKernels& kv, const std::vector<float>& x, bool value, int start, std::int64_t d) {
   std::vector<std::byte> page(static_cast<std::size_t>(kv.page_bytes(d)) + 64, std::byte{0x5a});
   const int tokens = std::min(bantam::page_tokens, static_cast<int>(static_cast<std::int64_t>(x.size()) / d) - start);
-  for (int t = 0; t < tokens; ++t) kv.store(x.data() + (start + t) * d, page.data(), value, t, d);
+  for (int t = 0; t < tokens; ++t) kv.store(x.data() + (start + t) * d, page.data(), value, t, d, 1);
   return page;
 }
 
@@ -222,6 +222,7 @@ TEST_CASE("rows together give the bits of rows alone, on every table and kind of
 TEST_CASE("keys and values come back from a page within half a step, the same bits on every table") {
   for (std::size_t kind = 0; kind < generic_table().kv.size(); ++kind) {
     const std::string name = generic_table().kv[kind].name;
+    if (generic_table().kv[kind].mixes) continue;  // kv_levels_test.cpp
     CAPTURE(name);
     for (const std::int64_t d : {16, 32, 48, 64, 80, 128}) {
       CAPTURE(d);
@@ -242,12 +243,11 @@ TEST_CASE("keys and values come back from a page within half a step, the same bi
               for (std::int64_t first = 0; first < d; first += 32) {
                 const std::int64_t end = std::min(first + 32, d);
                 const auto row = std::span(x).subspan(static_cast<std::size_t>(t * d + first), static_cast<std::size_t>(end - first));
-                const float low = *std::min_element(row.begin(), row.end());
-                const float high = *std::max_element(row.begin(), row.end());
+                const float high = std::fabs(*std::max_element(row.begin(), row.end(), [](float a, float b) { return std::fabs(a) < std::fabs(b); }));
                 for (std::int64_t i = first; i < end; ++i) {
                   const double exact = x[static_cast<std::size_t>(t * d + i)];
                   const double found = out[static_cast<std::size_t>(value ? t * d + i : i * 64 + t)];
-                  const double step = name == "q8" ? std::max(high, -low) / 127.0 : (high - low) / 15.0;
+                  const double step = high / 127.0;
                   const double allowed = name == "f32" ? 0 : name == "f16" ? std::fabs(exact) * 0x1p-11 + 0x1p-25 : step / 2 * 1.00001 + 1e-6 * std::fabs(exact);
                   worst = std::max(worst, std::fabs(found - exact) - allowed);
                 }
@@ -267,6 +267,7 @@ TEST_CASE("keys of zeros, of one value and of vanishing ones come back; NaN stay
     for (const KernelTable* table : bantam::kernel_tables()) {
       CAPTURE(std::string(table->name));
       const KvKernels& kv = table->kv[kind];
+      const float nearly = kv.mixes ? 0x1p-8f : 1e-6f;  // as scales of 16 bits are
       const auto back = [&](const std::vector<float>& x) {
         std::vector<float> out(64 * 48);
         kv.expand(page_of(kv, x, true, 0, 48).data(), true, 1, 48, out.data());
@@ -274,7 +275,7 @@ TEST_CASE("keys of zeros, of one value and of vanishing ones come back; NaN stay
         return out;
       };
       for (const float value : {0.0f, 1.0f, -3.0f, 1e-40f, -1e-44f}) {
-        for (const float y : back(std::vector<float>(48, value))) CHECK(std::fabs(y - value) <= std::fabs(value) * 1e-6f + 1e-39f);
+        for (const float y : back(std::vector<float>(48, value))) CHECK(std::fabs(y - value) <= std::fabs(value) * nearly + 1e-39f);
       }
       std::vector<float> vanishing(48, 1e-44f);
       vanishing[1] = 3e-44f;
@@ -284,7 +285,7 @@ TEST_CASE("keys of zeros, of one value and of vanishing ones come back; NaN stay
       const std::vector<float> out = back(poisoned);
       CHECK(std::isnan(out[17]));
       // The next group of 32 has nothing to do with it.
-      CHECK(std::fabs(out[40] - 1.0f) < 1e-6f);
+      CHECK(std::fabs(out[40] - 1.0f) < nearly);
     }
   }
 }

@@ -1,4 +1,5 @@
 // Latent attention: old and new GGUF files, quantized and plain up-projections, YaRN's two scales, the size of the cache, chunks.
+#include "kv_kinds.hpp"
 #include "tiny_model.hpp"
 
 namespace bantam::test {
@@ -56,7 +57,7 @@ TEST_CASE("latent attention gives the same bits for any chunks and any number of
   tiny.write_folder(folder / "hf");
   const Model model = Model::load(folder / "hf");
   const auto tokens = some_tokens(600);
-  for (const char* kv : {"f32", "f16", "q8", "q4"}) {
+  for (const char* kv : kv_kinds()) {
     CAPTURE(kv);
     std::vector<float> expected;
     for (const int threads : {1, 2, 3}) {

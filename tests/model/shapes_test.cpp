@@ -3,6 +3,7 @@
 
 #include "bantam/compress/compress.hpp"
 #include "compress/inputs.hpp"
+#include "kv_kinds.hpp"
 #include "model/cut_model.hpp"
 
 namespace bantam::test {
@@ -54,7 +55,7 @@ TEST_CASE("sessions of such models go on, fork, are saved and restored like othe
   const Model model = Model::load(folder / "cut");
   const auto tokens = some_tokens(150);
   const std::span<const TokenId> all = tokens;
-  for (const char* kind : {"f32", "f16", "q8", "q4"}) {
+  for (const char* kind : bantam::test::kv_kinds()) {
     for (const int threads : {1, 3}) {
       CAPTURE(std::string(kind));
       CAPTURE(threads);

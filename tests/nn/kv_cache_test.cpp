@@ -8,8 +8,10 @@
 #include "bantam/nn/attention.hpp"
 #include "bantam/nn/rope.hpp"
 #include "bantam/tensor/random.hpp"
+#include "kv_kinds.hpp"
 #include "limits.hpp"
 #include "reference/attention.hpp"
+#include "reference/kv_levels.hpp"
 #include "support.hpp"
 
 using bantam::KernelTable;
@@ -150,12 +152,13 @@ TEST_CASE("kinds of fewer bits take fewer bytes") {
   CHECK(bytes("f32") == 512);
   CHECK(bytes("f16") == 256);
   CHECK(bytes("q8") == 2 * (64 + 2 * 4));
-  CHECK(bytes("q4") == 2 * (32 + 2 * 8));
+  CHECK(bytes("q4") == 2 * (32 + 2 * 2));
+  CHECK(bytes("q3") == 2 * (24 + 2 * 2));
   CHECK(std::string(KvCache({1, 1, 64}, "q8").kind()) == "q8");
 }
 
 TEST_CASE("shapes and kinds that cannot be are refused") {
-  CHECK(error_of([] { KvCache cache({1, 1, 16}, "int8\n"); }) == "kv cache: expected f32, f16, q8 or q4, found int8\\x0a");
+  CHECK(error_of([] { KvCache cache({1, 1, 16}, "int8\n"); }) == "kv cache: expected f32, f16, q8, q4 or q3, found int8\\x0a");
   CHECK(error_of([] { KvCache cache({0, 1, 16}, "f16"); }) == "kv cache: expected layers, heads and head dimension above 0, found 0, 1 and 16");
   CHECK(error_of([] { KvCache cache({1, 1, std::numeric_limits<std::int64_t>::max()}, "f16"); }).starts_with("kv cache: expected layers"));
   CHECK(error_of([] { KvCache cache({std::int64_t{1} << 40, std::int64_t{1} << 20, 64}, "f16"); }).starts_with("shape ("));
@@ -183,7 +186,7 @@ TEST_CASE("attention gives the same bits in any chunks, by any number of workers
   const std::int64_t d = 20;
   const auto q = bantam::random::normal<float>({tokens, heads, d}, 1);
   const auto kv = bantam::random::normal<float>({2, tokens, kv_heads, d}, 2);
-  const auto run = [&](const char* kind, std::int64_t window, std::int64_t chunk, int threads) {
+  const auto run = [&](std::string_view kind, std::int64_t window, std::int64_t chunk, int threads) {
     KvCache cache({1, kv_heads, d}, kind);
     std::vector<float> out(static_cast<std::size_t>(tokens * heads * d));
     bantam::nn::Attention attention({.heads = heads, .kv_heads = kv_heads, .head_dim = d}, threads);
@@ -207,7 +210,7 @@ TEST_CASE("attention gives the same bits in any chunks, by any number of workers
     }
     return out;
   };
-  for (const char* kind : {"f32", "f16", "q8", "q4"}) {
+  for (const char* kind : bantam::test::kv_kinds()) {
     CAPTURE(std::string(kind));
     for (const std::int64_t window : {0, 7, 100}) {
       CAPTURE(window);
@@ -228,8 +231,9 @@ TEST_CASE("removing tokens leaves values bit for bit and keys turned to their ne
   const Rope plain({.dim = 40});
   const Rope yarn({.dim = 24, .base = 150000, .pairs = bantam::nn::RopePairs::adjacent, .scaling = bantam::nn::RopeScaling::yarn, .factor = 8,
                    .original_context = 64});
-  // A step of rounding of a number that is 4 at most: f32 and f16 by their bits, the others by the range of 32 numbers; stored twice.
-  for (const auto& [kind, step] : {std::pair{"f32", 4e-6}, std::pair{"f16", 4 * 0x1p-10}, std::pair{"q8", 8.0 / 127}, std::pair{"q4", 8.0 / 15 + 0.27}}) {
+  // A step of rounding of a number that is 4 at most: f32 and f16 by their bits, q8 by the range of 32 numbers; of levels six times what they lose
+  // in the mean; stored twice.
+  for (const auto& [kind, step] : {std::pair{"f32", 4e-6}, std::pair{"f16", 4 * 0x1p-10}, std::pair{"q8", 8.0 / 127}, std::pair{"q4", 6 * 0.13}, std::pair{"q3", 6 * 0.26}}) {
     for (const Rope* rope : {&plain, &yarn}) {
       for (const auto& [tokens, first, last] : {std::array{200, 3, 70}, std::array{200, 64, 128}, std::array{130, 0, 1}, std::array{65, 10, 11}, std::array{100, 40, 100}}) {
         CAPTURE(kind);
@@ -278,14 +282,17 @@ TEST_CASE("removing tokens leaves values bit for bit and keys turned to their ne
                 if (t < first) wrong += at(cache, scratch, layer, false, head, t, i) != at(before, old_scratch, layer, false, head, t, i);
               }
               // The key itself, turned to its place in double precision.
+              std::vector<double> mixed;
+              for (std::int64_t i = 0; i < 40; ++i) mixed.push_back(at(cache, scratch, layer, false, head, t, i));
+              const std::vector<double> key = bantam::reference::mixed(mixed, static_cast<std::size_t>(cache.mixed_block(layer, false)));
               for (std::int64_t pair = 0; pair < half; ++pair) {
                 const bool adjacent = rope == &yarn;
                 const std::int64_t a = adjacent ? 2 * pair : pair, b = adjacent ? a + 1 : pair + half;
                 const auto plain_of = [&](std::int64_t i) { return static_cast<double>(std::clamp(numbers(from, (i + head + 3 * layer) % 40), -2.0f, 2.0f)); };
                 const double angle = static_cast<double>(t) * rope->frequencies()[static_cast<std::size_t>(pair)];
                 const double x = plain_of(a), y = plain_of(b);
-                worst = std::max(worst, std::fabs(at(cache, scratch, layer, false, head, t, a) - rope->magnitude() * (x * std::cos(angle) - y * std::sin(angle))));
-                worst = std::max(worst, std::fabs(at(cache, scratch, layer, false, head, t, b) - rope->magnitude() * (x * std::sin(angle) + y * std::cos(angle))));
+                worst = std::max(worst, std::fabs(key[static_cast<std::size_t>(a)] - rope->magnitude() * (x * std::cos(angle) - y * std::sin(angle))));
+                worst = std::max(worst, std::fabs(key[static_cast<std::size_t>(b)] - rope->magnitude() * (x * std::sin(angle) + y * std::cos(angle))));
               }
             }
           }

@@ -197,9 +197,9 @@ TEST_CASE("attention over pages of fewer bits stays within what rounding explain
     const auto k = normal<float>({tokens, 2, dim}, 51);
     const auto v = normal<float>({tokens, 2, dim}, 52);
     const auto expected = reference::attention(copy_of(q.span()), copy_of(k.span()), copy_of(v.span()), {tokens, 4, 2, dim, 0});
-    // A step e of keys and values, of about 3 sigma: f16 2^-11, q8 1/127/2, q4 6/15/2. The first token returns its
+    // A step e of keys and values, of about 3 sigma: f16 2^-11, q8 1/127/2, q4 6/15/2, of q3 half of its widest gap. The first token returns its
     // value alone: error e. Later ones: scores off by e sqrt(1/3), probabilities in proportion, times values of 3.
-    for (const auto& [kind, step] : {std::pair<const char*, double>{"f16", 0x1p-11 * 3}, {"q8", 3.5 / 127 / 2}, {"q4", 6.5 / 15 / 2}}) {
+    for (const auto& [kind, step] : {std::pair<const char*, double>{"f16", 0x1p-11 * 3}, {"q8", 3.5 / 127 / 2}, {"q4", 6.5 / 15 / 2}, {"q3", 0.5}}) {
       CAPTURE(std::string(kind));
       CHECK(largest_difference(ops::attention(q, k, v, 0, kind).span(), expected) < 4 * step);
     }
@@ -215,7 +215,7 @@ TEST_CASE("attention refuses what cannot be") {
   CHECK(error_of([&] { (void)ops::attention(q, short_k, short_k); }) == "attention: k: expected shape (3, 2, 8), found (2, 2, 8)");
   CHECK(error_of([&] { (void)ops::attention(q, good, good, -1); }) == "attention: expected a window of 0 (none) or more, found -1");
   CHECK(error_of([&] { (void)ops::attention(q, good, good, 0, "f32", std::vector<float>(3)); }) == "attention: slopes: expected one for each of 4 heads, found 3");
-  CHECK(error_of([&] { (void)ops::attention(q, good, good, 0, "f8"); }) == "kv cache: expected f32, f16, q8 or q4, found f8");
+  CHECK(error_of([&] { (void)ops::attention(q, good, good, 0, "f8"); }) == "kv cache: expected f32, f16, q8, q4 or q3, found f8");
   const Tensor<float, 3> none({0, 2, 8});
   CHECK(ops::attention(none, none, none).size() == 0);
 }

@@ -5,6 +5,7 @@
 #include "bantam/nn/kv_state.hpp"
 #include "bantam/nn/recurrent_state.hpp"
 #include "bantam/tensor/random.hpp"
+#include "kv_kinds.hpp"
 #include "support.hpp"
 
 using namespace bantam;
@@ -71,11 +72,11 @@ class MapStore final : public PageStore {
 };
 
 
-/// Six layers: with a window and without, with heads of their own, with none, latent.
+/// Eight layers: with a window and without, with heads of their own, with none, latent; enough of them that a page of any kind is larger than two slots.
 KvShape shape() {
-  return {.layers = 6, .kv_heads = 2, .head_dim = 40, .of_layers = {{2, 40, 40}, {1, 40, 24, 100}, {}, {2, 24, 24}, {1, 40, 0}, {2, 40, 40, 7}}};
+  return {.layers = 8, .kv_heads = 2, .head_dim = 40, .of_layers = {{2, 40, 40}, {1, 40, 24, 100}, {}, {2, 24, 24}, {1, 40, 0}, {2, 40, 40, 7}, {2, 40, 40}, {2, 40, 40}}};
 }
-constexpr std::int64_t layers[] = {0, 1, 3, 4, 5};
+constexpr std::int64_t layers[] = {0, 1, 3, 4, 5, 6, 7};
 
 void store_tokens(KvCache& cache, std::int64_t first, std::uint64_t seed) {
   for (std::int64_t t = first; t < cache.tokens(); ++t) {
@@ -141,12 +142,10 @@ struct Both {
   std::int64_t bound = 0;
 };
 
-constexpr const char* kinds[] = {"f32", "f16", "q8", "q4"};
-
 }  // namespace
 
 TEST_CASE("caches within a bound hold what those without hold, through growing, cutting, copying and saving") {
-  for (const char* kind : kinds) {
+  for (const char* kind : test::kv_kinds()) {
     CAPTURE(kind);
     Both both(kind);
     for (const std::int64_t count : {1, 63, 64, 130, 130, 1, 130, 130, 20}) both.extend(count);
@@ -205,7 +204,7 @@ TEST_CASE("caches within a bound hold what those without hold, through growing, 
 
 TEST_CASE("tokens are taken out of the middle of what is stored, to the same bits") {
   Team team(2);
-  for (const char* kind : kinds) {
+  for (const char* kind : test::kv_kinds()) {
     for (const auto& [first, last] : {std::pair{3, 70}, std::pair{64, 640}, std::pair{1000, 1010}, std::pair{0, 1}}) {
       CAPTURE(kind);
       CAPTURE(first);

@@ -1,11 +1,15 @@
 // Sessions: chunks, threads, forks, stops, cancelling, saving.
 #include <sys/wait.h>
 #include <unistd.h>
+#define XXH_INLINE_ALL
+#include <xxhash.h>
 
 #include <cmath>
+#include <cstring>
 #include <set>
 
 #include "bantam/bantam.hpp"
+#include "kv_kinds.hpp"
 #include "limits.hpp"
 #include "session/demo.hpp"
 #include "support.hpp"
@@ -54,7 +58,7 @@ TEST_CASE("a callback that throws when all is read leaves the session as it was"
 
 TEST_CASE("a prompt read in chunks gives the same logits, bit for bit, as read whole") {
   for (const char* format : {"f16", "int4"}) {
-    for (const char* kv : {"f32", "f16", "q8", "q4"}) {
+    for (const char* kv : test::kv_kinds()) {
       CAPTURE(format);
       CAPTURE(kv);
       std::vector<TokenId> ids;
@@ -151,7 +155,7 @@ TEST_CASE("the same seed gives the same text and another seed another") {
 
 TEST_CASE("a session that was saved and restored goes on as if uninterrupted") {
   const test::TemporaryFolder folder;
-  for (const char* kv : {"f32", "f16", "q8", "q4"}) {
+  for (const char* kv : test::kv_kinds()) {
     CAPTURE(kv);
     Session whole(model_of("int4"), {.kv = kv});
     const std::string expected = whole.stream(prompt, sampled(90)).text();
@@ -169,6 +173,27 @@ TEST_CASE("a session that was saved and restored goes on as if uninterrupted") {
     const std::string rest = second.resume(sampled(57)).text();
     CHECK(text + rest == expected);
     CHECK(third.resume(sampled(57)).text() == rest);
+  }
+}
+
+TEST_CASE("a session file says how its pages are laid out, and other layouts are refused by name") {
+  const test::TemporaryFolder folder;
+  for (const KvKernels& kv : kernel_tables().back()->kv) {
+    Session session(model_of("int4"), {.kv = kv.name});
+    session.prefill(prompt);
+    session.save(folder / "session");
+    std::string bytes = test::read_file(folder / "session");
+    std::string layout = kv.saved_as;
+    layout.resize(8);
+    CHECK(bytes.substr(48, 8) == layout);
+    if (std::string_view(kv.name) != "q4") continue;
+    // As it was written when a group of these had a minimum, and nothing was mixed.
+    bytes.replace(48, 8, std::string("q4\0\0\0\0\0\0", 8));
+    const std::uint64_t hash = XXH3_64bits(bytes.data(), bytes.size() - 8);
+    std::memcpy(bytes.data() + bytes.size() - 8, &hash, 8);
+    test::write_file(folder / "old", bytes);
+    CHECK(error_of([&] { (void)Session::restore(model_of("int4"), folder / "old"); }) ==
+          (folder / "old").string() + ": keys and values: expected a layout of this version (f32, f16, q8, q4.mixed or q3.mixed), found q4");
   }
 }
 

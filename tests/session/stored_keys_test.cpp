@@ -12,6 +12,7 @@
 #include "bantam/model/page_file.hpp"
 #include "bantam/nn/kv_state.hpp"
 #include "bantam/nn/recurrent_state.hpp"
+#include "kv_kinds.hpp"
 #include "tiny_model.hpp"
 
 namespace {
@@ -172,7 +173,7 @@ TEST_CASE("sessions of every architecture go on from a file as they do from memo
 
 TEST_CASE("so do those with every kind of keys and values") {
   const Model model = deep_model(&archs::llama);
-  for (const char* kind : {"f32", "q8", "q4"}) {
+  for (const char* kind : test::kv_kinds()) {
     CAPTURE(kind);
     check(model, kind);
   }

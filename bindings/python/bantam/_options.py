@@ -103,7 +103,7 @@ class AdapterOptions(ThreadOptions, total=False):
 class RunOptions(AdapterOptions, total=False):
     """What a model is run with."""
 
-    kv: Annotated[str, Option("f16", 'keys and values as "f16", "q8", "q4" or "f32"')]
+    kv: Annotated[str, Option("f16", 'keys and values as "f16", "q8", "q4", "q3" or "f32"')]
 
 
 class StateOptions(TypedDict, total=False):

@@ -29,18 +29,16 @@ BANTAM_INLINE void score_strips(const AttentionPage& page, const float* q, int t
   const std::int64_t d = page.head_dim;
   for (std::int64_t first = 0; first < d; first += 32) {
     const std::int64_t end = first + 32 < d ? first + 32 : d;
-    KvSide<A> side[W];
-    BANTAM_UNROLL for (int w = 0; w < W; ++w) side[w] = key_side<A, Kv>(page.keys, d, first / 32, token + w * 16);
-#pragma GCC unroll 1
-    for (std::int64_t i = first; i < end; ++i) {
+    if constexpr (Fetch && Kv::scale_bytes > 0) fetch_ahead(page.next_keys, kv_number_bytes<Kv>(d) + first / 32 * page_tokens * Kv::scale_bytes, page_tokens * Kv::scale_bytes);
+    Strip<A> of_group[W];
+    BANTAM_UNROLL for (int w = 0; w < W; ++w) of_group[w] = key_scale<A, Kv>(page.keys, d, first / 32, token + w * 16);
+    use_keys<A, Kv, W>(page.keys, first, end, token, of_group, [&](std::int64_t i, const Strip<A>(&key)[W]) __attribute__((always_inline)) {
       if constexpr (Fetch) fetch_ahead(page.next_keys, i * page_tokens * Kv::bits / 8, page_tokens * Kv::bits / 8);
-      Strip<A> key[W];
-      BANTAM_UNROLL for (int w = 0; w < W; ++w) key[w] = key_strip<A, Kv>(page.keys, i, token + w * 16, side[w]);
       BANTAM_UNROLL for (int m = 0; m < MR; ++m) {
         const Strip<A> b = splat_strip<A>(q[m * d + i]);
         BANTAM_UNROLL for (int w = 0; w < W; ++w) sum[m][w] = fma_strip<A>(key[w], b, sum[m][w]);
       }
-    }
+    });
   }
   const Strip<A> scale = splat_strip<A>(page.scale);
   BANTAM_UNROLL for (int m = 0; m < MR; ++m) {
@@ -59,9 +57,13 @@ BANTAM_INLINE void add_values(const AttentionPage& page, const float (&p)[MR][pa
 #pragma GCC unroll 1
   for (int t = begin; t < end; ++t) {
     if constexpr (Fetch) fetch_ahead(page.next_values, t * d * Kv::bits / 8, d * Kv::bits / 8);
+    if constexpr (Fetch && Kv::scale_bytes > 0) {
+      const std::int64_t scales = (d + 31) / 32 * Kv::scale_bytes;
+      if (t % 16 == 0) fetch_ahead(page.next_values, kv_number_bytes<Kv>(d) + t * scales, 16 * scales);
+    }
     Strip<A> value[W];
     BANTAM_UNROLL for (int w = 0; w < W; ++w) {
-      value[w] = value_strip<A, Kv>(page.values, d, i + w * 16, t, value_side<A, Kv>(page.values, d, (i + w * 16) / 32, t));
+      value[w] = value_strip<A, Kv>(page.values, d, i + w * 16, t, value_scale<A, Kv>(page.values, d, (i + w * 16) / 32, t));
     }
     BANTAM_UNROLL for (int m = 0; m < MR; ++m) {
       const Strip<A> b = splat_strip<A>(p[m][t]);

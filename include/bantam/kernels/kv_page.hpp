@@ -2,121 +2,139 @@
 //
 // Keys lie dimension by dimension, (head_dim, 64), values token by token, (64, head_dim): then the scores of 16 tokens
 // and the sums of 16 dimensions are lanes of a register, and nothing is ever added across lanes. head_dim is a multiple
-// of 16. Scales and minimums of groups of 32 dimensions follow the numbers, as (groups, sides, 64) for keys and
-// (64, groups, sides) for values.
+// of 16. Scales of groups of 32 dimensions follow the numbers, as (groups, 64) for keys and (64, groups) for values.
+//
+// Of kinds with levels sixteen dimensions of a token's key are Bits words of 16 bits, each with 16 / Bits codes from its lowest bits on; the highest
+// bits of three words are the sixteenth code of 3 bits. No byte belongs to two tokens: threads store them at once. Sixteen dimensions of a value are
+// codes one behind the other. Scales are bfloat16: of any size, and their error is nothing beside that of the levels.
 #pragma once
 
+#include "bantam/kernels/kv_kinds.hpp"
+#include "bantam/kernels/kv_levels.hpp"
 #include "bantam/kernels/rows.hpp"
 #include "bantam/kernels/strips.hpp"
 
-namespace bantam::inline v0 {
-
-/// Floats.
-struct KvF32 {
-  static constexpr const char* name = "f32";
-  static constexpr int bits = 32;
-  static constexpr int sides = 0;
-};
-/// Halves.
-struct KvF16 {
-  static constexpr const char* name = "f16";
-  static constexpr int bits = 16;
-  static constexpr int sides = 0;
-};
-/// Signed bytes, a scale max|x| / 127 every 32 dimensions.
-struct KvI8 {
-  static constexpr const char* name = "q8";
-  static constexpr int bits = 8;
-  static constexpr int sides = 1;
-};
-/// Nibbles, a scale and a minimum every 32 dimensions. A byte of keys holds dimensions 2n and 2n + 1 of one token, so
-/// that tokens may be stored by different threads; eight bytes of values hold dimensions n and n + 8 of sixteen.
-struct KvI4 {
-  static constexpr const char* name = "q4";
-  static constexpr int bits = 4;
-  static constexpr int sides = 2;
-};
-
-}  // namespace bantam::inline v0
-
 namespace bantam::inline v0::kernels {
 
-/// Bytes of the keys, or of the values, of one head in a page.
+/// Bytes of the numbers of the keys, or of the values, of one head in a page, and with their scales.
+template <class Kv>
+BANTAM_INLINE constexpr std::int64_t kv_number_bytes(std::int64_t head_dim) noexcept {
+  return page_tokens * head_dim * Kv::bits / 8;
+}
 template <class Kv>
 BANTAM_INLINE constexpr std::int64_t kv_page_bytes(std::int64_t head_dim) noexcept {
-  return page_tokens * (head_dim * Kv::bits / 8 + (head_dim + 31) / 32 * Kv::sides * 4);
+  return kv_number_bytes<Kv>(head_dim) + page_tokens * ((head_dim + 31) / 32) * Kv::scale_bytes;
 }
 
 namespace detail {
 
+/// Where the scale of a group of a token's key, or value, stands behind the numbers.
 template <class Kv>
-BANTAM_INLINE auto* kv_sides(auto* page, std::int64_t head_dim) {
-  using Float = std::conditional_t<std::is_const_v<std::remove_pointer_t<decltype(page)>>, const float, float>;
-  return reinterpret_cast<Float*>(page + page_tokens * head_dim * Kv::bits / 8);
+BANTAM_INLINE auto* kv_scale(auto* page, std::int64_t head_dim, bool value, std::int64_t group, int token) {
+  const std::int64_t groups = (head_dim + 31) / 32;
+  return page + kv_number_bytes<Kv>(head_dim) + (value ? token * groups + group : group * page_tokens + token) * Kv::scale_bytes;
 }
 
-/// Scale and minimum of 16 numbers; of one each for kinds without them.
-template <class A>
-struct KvSide {
+/// Scales of 16 numbers; of one each for kinds without them.
+template <class A, class Kv>
+BANTAM_INLINE Strip<A> key_scale(const std::byte* page, std::int64_t head_dim, std::int64_t group, int token) {
   Strip<A> scale;
-  Strip<A> low;
-};
-
-template <class A, class Kv>
-BANTAM_INLINE KvSide<A> key_side(const std::byte* page, std::int64_t head_dim, std::int64_t group, int token) {
-  KvSide<A> side;
-  const float* at = kv_sides<Kv>(page, head_dim) + group * Kv::sides * page_tokens + token;
-  if constexpr (Kv::sides > 0) side.scale = load_strip<A>(at);
-  if constexpr (Kv::sides > 1) side.low = load_strip<A>(at + page_tokens);
-  return side;
+  const std::byte* at = kv_scale<Kv>(page, head_dim, false, group, token);
+  if constexpr (Kv::has_levels) {
+    const IntStrip<A> words = simd::level_strip<A, Kv::bits>::load_words(reinterpret_cast<const std::uint16_t*>(at));
+    BANTAM_UNROLL for (int i = 0; i < Strip<A>::parts; ++i) scale.part[i] = vec<A>::as_float(vec<A>::shift_left(words.part[i], 16));
+  } else if constexpr (Kv::scale_bytes > 0) {
+    scale = load_strip<A>(reinterpret_cast<const float*>(at));
+  }
+  return scale;
 }
 template <class A, class Kv>
-BANTAM_INLINE KvSide<A> value_side(const std::byte* page, std::int64_t head_dim, std::int64_t group, int token) {
-  KvSide<A> side;
-  const float* at = kv_sides<Kv>(page, head_dim) + (token * ((head_dim + 31) / 32) + group) * Kv::sides;
-  if constexpr (Kv::sides > 0) side.scale = splat_strip<A>(at[0]);
-  if constexpr (Kv::sides > 1) side.low = splat_strip<A>(at[1]);
-  return side;
-}
-template <class A, class Kv>
-BANTAM_INLINE Strip<A> scaled(const Strip<A>& codes, const KvSide<A>& side) {
-  if constexpr (Kv::sides == 2) {
-    return fma_strip<A>(codes, side.scale, side.low);
-  } else if constexpr (Kv::sides == 1) {
-    return mul_strip<A>(codes, side.scale);
+BANTAM_INLINE Strip<A> value_scale(const std::byte* page, std::int64_t head_dim, std::int64_t group, int token) {
+  const std::byte* at = kv_scale<Kv>(page, head_dim, true, group, token);
+  if constexpr (Kv::has_levels) {
+    return splat_strip<A>(from_upper_half(*reinterpret_cast<const std::uint16_t*>(at)));
+  } else if constexpr (Kv::scale_bytes > 0) {
+    return splat_strip<A>(*reinterpret_cast<const float*>(at));
   } else {
-    return codes;
+    return {};
   }
 }
 
-/// Dimension `i` of tokens `token` .. token + 15, a multiple of 16.
+/// Dimension `i` of tokens `token` .. token + 15, a multiple of 16, of kinds whose dimensions lie apart.
 template <class A, class Kv>
-BANTAM_INLINE Strip<A> key_strip(const std::byte* page, std::int64_t i, int token, const KvSide<A>& side) {
+BANTAM_INLINE Strip<A> key_strip(const std::byte* page, std::int64_t i, int token, const Strip<A>& scale) {
   const std::int64_t at = i * page_tokens + token;
   if constexpr (std::is_same_v<Kv, KvF32>) {
     return load_strip<A>(reinterpret_cast<const float*>(page) + at);
   } else if constexpr (std::is_same_v<Kv, KvF16>) {
     return simd::half_strip<A>::load(reinterpret_cast<const std::uint16_t*>(page) + at);
-  } else if constexpr (std::is_same_v<Kv, KvI8>) {
-    return scaled<A, Kv>(simd::byte_strip<A>::load(reinterpret_cast<const std::int8_t*>(page) + at), side);
   } else {
-    const auto* codes = reinterpret_cast<const std::uint8_t*>(page) + i / 2 * page_tokens + token;
-    return scaled<A, Kv>(simd::byte_strip<A>::load_bits(codes, static_cast<int>(i % 2) * 4, 15), side);
+    return mul_strip<A>(simd::byte_strip<A>::load(reinterpret_cast<const std::int8_t*>(page) + at), scale);
+  }
+}
+/// use(i, keys) for the codes of a word from number `Code` on, the first of which is dimension i.
+template <class A, class Kv, int Code, int W, class Use>
+BANTAM_INLINE void use_codes(const IntStrip<A> (&words)[W], std::int64_t i, const Strip<A> (&scale)[W], const Use& use) {
+  Strip<A> key[W];
+  BANTAM_UNROLL for (int w = 0; w < W; ++w) {
+    key[w] = mul_strip<A>(simd::level_strip<A, Kv::bits>::template of_words<Code * Kv::bits>(words[w]), scale[w]);
+  }
+  use(i, key);
+  if constexpr (Code + 1 < Kv::codes_in_word) use_codes<A, Kv, Code + 1>(words, i + 1, scale, use);
+}
+/// The codes that the highest bits of words make.
+template <class A, class Kv>
+BANTAM_INLINE IntStrip<A> left_code(const std::uint16_t* words) {
+  IntStrip<A> code = splat_int_strip<A>(0);
+  BANTAM_UNROLL for (int n = 0; n < Kv::bits; ++n) {
+    const IntStrip<A> word = simd::level_strip<A, Kv::bits>::load_words(words + n * page_tokens);
+    BANTAM_UNROLL for (int i = 0; i < Strip<A>::parts; ++i) {
+      code.part[i] = code.part[i] + vec<A>::shift_left(vec<A>::shift_right(word.part[i], 15), n);
+    }
+  }
+  return code;
+}
+/// use(i, keys) for dimensions first .. end in order, a group or what there is of it: dimension i of the W strips of tokens from `token` on.
+template <class A, class Kv, int W, class Use>
+BANTAM_INLINE void use_keys(const std::byte* page, std::int64_t first, std::int64_t end, int token, const Strip<A> (&scale)[W], const Use& use) {
+  if constexpr (Kv::has_levels) {
+    using Levels = simd::level_strip<A, Kv::bits>;
+    for (; first < end; first += 16) {
+      const auto* at = reinterpret_cast<const std::uint16_t*>(page) + first / 16 * Kv::bits * page_tokens + token;
+      IntStrip<A> words[W];
+#pragma GCC unroll 1
+      for (int n = 0; n < Kv::bits; ++n, at += page_tokens) {
+        BANTAM_UNROLL for (int w = 0; w < W; ++w) words[w] = Levels::load_words(at + w * 16);
+        use_codes<A, Kv, 0>(words, first + n * Kv::codes_in_word, scale, use);
+      }
+      if constexpr (Kv::one_is_left) {
+        Strip<A> key[W];
+        BANTAM_UNROLL for (int w = 0; w < W; ++w) key[w] = mul_strip<A>(Levels::template of_words<0>(left_code<A, Kv>(at - Kv::bits * page_tokens + w * 16)), scale[w]);
+        use(first + 15, key);
+      }
+    }
+  } else {
+    Strip<A> key[W];
+#pragma GCC unroll 1
+    for (std::int64_t i = first; i < end; ++i) {
+      BANTAM_UNROLL for (int w = 0; w < W; ++w) key[w] = key_strip<A, Kv>(page, i, token + w * 16, scale[w]);
+      use(i, key);
+    }
   }
 }
 /// Dimensions i .. i + 15, a multiple of 16, of one token.
 template <class A, class Kv>
-BANTAM_INLINE Strip<A> value_strip(const std::byte* page, std::int64_t head_dim, std::int64_t i, int token,
-                                   const KvSide<A>& side) {
+BANTAM_INLINE Strip<A> value_strip(const std::byte* page, std::int64_t head_dim, std::int64_t i, int token, const Strip<A>& scale) {
   const std::int64_t at = token * head_dim + i;
   if constexpr (std::is_same_v<Kv, KvF32>) {
     return load_strip<A>(reinterpret_cast<const float*>(page) + at);
   } else if constexpr (std::is_same_v<Kv, KvF16>) {
     return simd::half_strip<A>::load(reinterpret_cast<const std::uint16_t*>(page) + at);
-  } else if constexpr (std::is_same_v<Kv, KvI8>) {
-    return scaled<A, Kv>(simd::byte_strip<A>::load(reinterpret_cast<const std::int8_t*>(page) + at), side);
+  } else if constexpr (Kv::has_levels) {
+    // Eight bytes are read, in the last strip of a page some of the scales.
+    return mul_strip<A>(simd::level_strip<A, Kv::bits>::of_row(reinterpret_cast<const std::uint8_t*>(page) + at * Kv::bits / 8), scale);
   } else {
-    return scaled<A, Kv>(simd::byte_strip<A>::load_nibbles(reinterpret_cast<const std::uint8_t*>(page) + at / 2), side);
+    return mul_strip<A>(simd::byte_strip<A>::load(reinterpret_cast<const std::int8_t*>(page) + at), scale);
   }
 }
 
@@ -136,29 +154,71 @@ BANTAM_INLINE Extremes extremes(const float* x, std::int64_t n) {
   return {e.low + poison, e.high + poison};
 }
 
-/// Rounds a group of up to 32 numbers. Returns scale and minimum.
-template <class Kv>
-BANTAM_INLINE Extremes round_group(const float* x, std::int64_t n, std::uint8_t* codes) {
+/// Rounds up to 32 numbers to signed bytes. Returns their scale.
+BANTAM_INLINE float round_to_bytes(const float* x, std::int64_t n, std::uint8_t* codes) {
   const Extremes e = extremes(x, n);
-  if constexpr (std::is_same_v<Kv, KvI8>) {
-    const float amax = e.high > -e.low ? e.high : -e.low;
-    const float inverse = amax >= smallest_range ? 127.0f / amax : 0.0f;
-    for (std::int64_t i = 0; i < n; ++i) codes[i] = static_cast<std::uint8_t>(static_cast<std::int8_t>(__builtin_nearbyintf(x[i] * inverse)));
-    return {amax / 127.0f, 0};
-  } else {
-    const float step = (e.high - e.low) / 15.0f;
-    const float inverse = step >= smallest_range ? 1.0f / step : 0.0f;
-    for (std::int64_t i = 0; i < n; ++i) codes[i] = static_cast<std::uint8_t>(static_cast<int>((x[i] - e.low) * inverse + 0.5f) & 15);
-    return {step, e.low};
+  const float amax = e.high > -e.low ? e.high : -e.low;
+  const float inverse = amax >= smallest_range ? 127.0f / amax : 0.0f;
+  for (std::int64_t i = 0; i < n; ++i) codes[i] = static_cast<std::uint8_t>(static_cast<std::int8_t>(__builtin_nearbyintf(x[i] * inverse)));
+  return amax / 127.0f;
+}
+
+/// Puts the codes of 16 dimensions, of which `i` is the first, of a token's key, or value, where they belong.
+template <class Kv>
+BANTAM_INLINE void put_codes(const std::uint8_t* codes, std::byte* page, bool value, int token, std::int64_t head_dim, std::int64_t i) {
+  if (value) {
+    std::uint64_t row = 0;
+    for (int k = 0; k < 16; ++k) row |= static_cast<std::uint64_t>(codes[k]) << (k * Kv::bits);
+    __builtin_memcpy(page + (token * head_dim + i) * Kv::bits / 8, &row, 2 * Kv::bits);
+    return;
+  }
+  auto* words = reinterpret_cast<std::uint16_t*>(page) + i / 16 * Kv::bits * page_tokens + token;
+  for (int n = 0; n < Kv::bits; ++n) {
+    unsigned word = 0;
+    for (int k = 0; k < Kv::codes_in_word; ++k) word |= static_cast<unsigned>(codes[n * Kv::codes_in_word + k]) << (k * Kv::bits);
+    if constexpr (Kv::one_is_left) word |= static_cast<unsigned>(codes[15] >> n & 1) << 15;
+    words[n * page_tokens] = static_cast<std::uint16_t>(word);
+  }
+}
+
+/// Numbers first .. first + n of a head, n a multiple of 16, in groups of 32.
+template <class Kv>
+BANTAM_INLINE void store_groups(const float* x, std::byte* page, bool value, int token, std::int64_t head_dim, std::int64_t first, std::int64_t n) {
+  std::uint8_t codes[32];
+  for (const std::int64_t last = first + n; first < last; first += 32, x += 32) {
+    const std::int64_t size = last - first < 32 ? last - first : 32;
+    std::byte* const scale = kv_scale<Kv>(page, head_dim, value, first / 32, token);
+    if constexpr (Kv::has_levels) {
+      const std::uint16_t kept = round_to_levels<Kv::bits>(x, size, codes);
+      __builtin_memcpy(scale, &kept, sizeof kept);
+      for (std::int64_t i = 0; i < size; i += 16) put_codes<Kv>(codes + i, page, value, token, head_dim, first + i);
+    } else {
+      const float kept = round_to_bytes(x, size, codes);
+      __builtin_memcpy(scale, &kept, sizeof kept);
+      auto* out = reinterpret_cast<std::uint8_t*>(page);
+      for (std::int64_t i = 0; i < size; ++i) out[value ? token * head_dim + first + i : (first + i) * page_tokens + token] = codes[i];
+    }
   }
 }
 
 }  // namespace detail
 
-/// Writes the key (or the value) of one token, head_dim floats, into a page.
+/// Writes the key (or the value) of one token, head_dim floats, into a page. Kinds with levels mix blocks of `block` numbers before: a power
+/// of two that divides head_dim; 1: none.
 template <class A, class Kv>
-void store_kv(const float* x, std::byte* page, bool value, int token, std::int64_t head_dim) noexcept {
-  if constexpr (Kv::sides == 0) {
+void store_kv(const float* x, std::byte* page, bool value, int token, std::int64_t head_dim, std::int64_t block) noexcept {
+  if constexpr (Kv::has_levels) {
+    alignas(64) float mixed[most_mixed];
+    const std::int64_t step = block > 32 ? block : 32;
+    for (std::int64_t first = 0; first < head_dim; first += step) {
+      const std::int64_t n = head_dim - first < step ? head_dim - first : step;
+      __builtin_memcpy(mixed, x + first, static_cast<std::size_t>(n) * sizeof(float));
+      rotate_blocks<A>(mixed, n, block);
+      detail::store_groups<Kv>(mixed, page, value, token, head_dim, first, n);
+    }
+  } else if constexpr (Kv::scale_bytes > 0) {
+    detail::store_groups<Kv>(x, page, value, token, head_dim, 0, head_dim);
+  } else {
     using Number = std::conditional_t<Kv::bits == 32, float, std::uint16_t>;
     auto* out = reinterpret_cast<Number*>(page);
     for (std::int64_t i = 0; i < head_dim; i += 16) {
@@ -174,51 +234,25 @@ void store_kv(const float* x, std::byte* page, bool value, int token, std::int64
         for (int k = 0; k < 16; ++k) out[(i + k) * page_tokens + token] = numbers[k];
       }
     }
-  } else {
-    auto* out = reinterpret_cast<std::uint8_t*>(page);
-    float* sides = detail::kv_sides<Kv>(page, head_dim);
-    const std::int64_t groups = (head_dim + 31) / 32;
-    for (std::int64_t g = 0; g < groups; ++g) {
-      const std::int64_t first = g * 32;
-      const std::int64_t n = head_dim - first < 32 ? head_dim - first : 32;
-      std::uint8_t codes[32];
-      const detail::Extremes side = detail::round_group<Kv>(x + first, n, codes);
-      const float side_of[2] = {side.low, side.high};
-      for (int s = 0; s < Kv::sides; ++s) {
-        sides[value ? (token * groups + g) * Kv::sides + s : (g * Kv::sides + s) * page_tokens + token] = side_of[s];
-      }
-      for (std::int64_t i = 0; i < n; ++i) {
-        const std::int64_t d = first + i;
-        if constexpr (Kv::bits == 8) {
-          out[value ? token * head_dim + d : d * page_tokens + token] = codes[i];
-        } else if (value) {
-          if (i % 16 < 8) out[(token * head_dim + d / 16 * 16) / 2 + d % 8] = static_cast<std::uint8_t>(codes[i] | codes[i + 8] << 4);
-        } else {
-          if (i % 2 == 0) out[d / 2 * page_tokens + token] = static_cast<std::uint8_t>(codes[i] | codes[i + 1] << 4);
-        }
-      }
-    }
   }
 }
 
-/// A page as floats in the layout of KvF32: tokens 0 .. `tokens`, and what follows up to a multiple of 16 (garbage).
+/// A page as floats in the layout of KvF32: tokens 0 .. `tokens`, and what follows up to a multiple of 16 (garbage). What was mixed stays so.
 template <class A, class Kv>
 void expand_kv(const std::byte* page, bool value, int tokens, std::int64_t head_dim, float* out) noexcept {
   for (std::int64_t g = 0; g * 32 < head_dim; ++g) {
     const std::int64_t end = g * 32 + 32 < head_dim ? g * 32 + 32 : head_dim;
     if (value) {
       for (int t = 0; t < tokens; ++t) {
-        const auto side = detail::value_side<A, Kv>(page, head_dim, g, t);
-        for (std::int64_t i = g * 32; i < end; i += 16) {
-          store_strip<A>(out + t * head_dim + i, detail::value_strip<A, Kv>(page, head_dim, i, t, side));
-        }
+        const Strip<A> scale = detail::value_scale<A, Kv>(page, head_dim, g, t);
+        for (std::int64_t i = g * 32; i < end; i += 16) store_strip<A>(out + t * head_dim + i, detail::value_strip<A, Kv>(page, head_dim, i, t, scale));
       }
     } else {
       for (int t = 0; t < tokens; t += 16) {
-        const auto side = detail::key_side<A, Kv>(page, head_dim, g, t);
-        for (std::int64_t i = g * 32; i < end; ++i) {
-          store_strip<A>(out + i * page_tokens + t, detail::key_strip<A, Kv>(page, i, t, side));
-        }
+        const Strip<A> scale[1] = {detail::key_scale<A, Kv>(page, head_dim, g, t)};
+        detail::use_keys<A, Kv, 1>(page, g * 32, end, t, scale, [&](std::int64_t i, const Strip<A>(&key)[1]) __attribute__((always_inline)) {
+          store_strip<A>(out + i * page_tokens + t, key[0]);
+        });
       }
     }
   }

@@ -14,7 +14,11 @@ namespace kernels {
 
 template <class A, class Kv>
 constexpr KvKernels make_kv() {
-  return {Kv::name, [](std::int64_t d) noexcept { return kv_page_bytes<Kv>(d); }, store_kv<A, Kv>, expand_kv<A, Kv>, attend<A, Kv>};
+  return {Kv::name, Kv::saved_as, Kv::has_levels, [](std::int64_t d) noexcept { return kv_page_bytes<Kv>(d); }, store_kv<A, Kv>, expand_kv<A, Kv>, attend<A, Kv>};
+}
+template <class A, class... Kv>
+constexpr std::array<KvKernels, sizeof...(Kv)> make_kinds(KvList<Kv...>) {
+  return {make_kv<A, Kv>()...};
 }
 
 template <class A, QuantFormat F>
@@ -58,7 +62,8 @@ constexpr KernelTable make_table(FormatList<F...>) {
   return {
       .name = A::name,
       .formats = {make_format<A, F>()...},
-      .kv = {make_kv<A, KvF32>(), make_kv<A, KvF16>(), make_kv<A, KvI8>(), make_kv<A, KvI4>()},
+      .kv = make_kinds<A>(KvKinds{}),
+      .rotate_blocks = rotate_blocks<A>,
       .quantize_row = quantize_row<A>,
       .rms_norm = rms_norm<A>,
       .layer_norm = layer_norm<A>,

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "bantam/kernels/arguments.hpp"
+#include "bantam/kernels/kv_kinds.hpp"
 #include "bantam/quant/formats.hpp"
 #include "bantam/simd/path_step.hpp"
 #include "bantam/simd/point_search.hpp"
@@ -24,9 +25,13 @@ struct FormatKernels {
 /// The kernels of one way to keep keys and values.
 struct KvKernels {
   const char* name;
+  /// What files call the layout of its pages.
+  const char* saved_as;
+  /// Whether store() mixes the numbers of a head, in blocks, so that queries and sums have to be mixed too (KernelTable::rotate_blocks).
+  bool mixes;
   /// Of the keys, or of the values, of one head in a page.
   std::int64_t (*page_bytes)(std::int64_t head_dim) noexcept;
-  void (*store)(const float* x, std::byte* page, bool value, int token, std::int64_t head_dim) noexcept;
+  void (*store)(const float* x, std::byte* page, bool value, int token, std::int64_t head_dim, std::int64_t block) noexcept;
   void (*expand)(const std::byte* page, bool value, int tokens, std::int64_t head_dim, float* out) noexcept;
   void (*attend)(const AttentionPage& page, const AttentionRows& rows) noexcept;
 };
@@ -35,7 +40,8 @@ struct KvKernels {
 struct KernelTable {
   const char* name;
   std::array<FormatKernels, Formats::size> formats;  ///< in the order of the list
-  std::array<KvKernels, 4> kv;                       ///< f32, f16, q8, q4
+  std::array<KvKernels, KvKinds::size> kv;           ///< in the order of the list
+  void (*rotate_blocks)(float* x, std::int64_t count, std::int64_t block) noexcept;
   void (*quantize_row)(const float* x, std::int64_t columns, const QuantizedRows& out, std::int64_t token, std::int64_t begin,
                        std::int64_t end) noexcept;
   void (*rms_norm)(const float* x, const float* weight, float eps, float* out, std::int64_t n) noexcept;

@@ -157,7 +157,7 @@ struct ModelConfig {
   [[nodiscard]] nn::KvShape kv_shape() const { return kv_shape(specs); }
   /// Keys and values of an encoder's text for the layers behind it, empty.
   [[nodiscard]] nn::KvCache new_source(std::string_view kv) const { return nn::KvCache(kv_shape(specs), kv); }
-  /// The state of a sequence that has read nothing: keys and values as `kv` says ("f32", "f16", "q8", "q4"), recurrent states in floats.
+  /// The state of a sequence that has read nothing: keys and values as `kv` says ("f32", "f16", "q8", "q4", "q3"), recurrent states in floats.
   /// What layer i keeps is at place i. Where a sequence is read at once each layer's keys and values replace those of the one before, in
   /// floats whatever `kv` says. Throws invalid_argument for other kinds.
   [[nodiscard]] nn::SequenceState new_state(std::string_view kv) const { return arch->causal ? new_state(kv, specs) : new_layer_state("f32", 0); }

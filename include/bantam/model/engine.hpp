@@ -56,7 +56,7 @@ class Engine {
   /// What reading weights took since the first pass, where they are not in memory whole. From any thread, at any time.
   [[nodiscard]] StreamStats stream_stats() const;
 
-  /// Of a sequence that has read nothing. `kv`: keys and values as "f32", "f16", "q8" or "q4", or invalid_argument. Those of one engine share a file.
+  /// Of a sequence that has read nothing. `kv`: keys and values as "f32", "f16", "q8", "q4" or "q3", or invalid_argument. Those of one engine share a file.
   /// Throws not_found, io or invalid_argument where there can be none. Encoders keep everything in memory.
   [[nodiscard]] nn::SequenceState new_state(std::string_view kv = "f16", const StateMemory& memory = {}) const;
 

@@ -6,6 +6,7 @@
 #include <iterator>
 #include <memory>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -24,6 +25,7 @@ struct KvLayer {
   std::int64_t key_dim = 0;
   std::int64_t value_dim = 0;  ///< 0: values are read from the keys (latent attention)
   std::int64_t window = 0;     ///< tokens that see it, from its own on; 0: all
+  std::int64_t latent_dim = 0;  ///< where values are read from the keys: their last numbers, so many
   bool operator==(const KvLayer&) const = default;
 };
 
@@ -46,7 +48,7 @@ struct KvShape {
 /// them in one of two slots, the next layer's being read into the other meanwhile. Tokens that are written are always in memory.
 class KvCache {
  public:
-  /// `kind` is "f32", "f16", "q8" or "q4". Throws invalid_argument naming it otherwise, and for extents below 1 or a
+  /// `kind`: a name of KvKinds ("f32", "f16", "q8", "q4", "q3"). Throws invalid_argument naming it otherwise, and for extents below 1 or a
   /// page that no memory holds.
   KvCache(const KvShape& shape, std::string_view kind);
 
@@ -92,12 +94,15 @@ class KvCache {
   /// as extend() does, leaving the cache as it was.
   void remove(const KernelTable& kernels, Team& team, std::int64_t first, std::int64_t last, FunctionRef<void(std::int64_t layer, float* key)> turn);
 
+  /// Numbers of a layer's keys, or of its values, that its pages have mixed (KernelTable::rotate_blocks): queries are mixed likewise, and sums of
+  /// values back. The largest power of two that divides what a head has; where values are read from the keys, both. 1: none.
+  [[nodiscard]] std::int64_t mixed_block(std::int64_t layer, bool value) const noexcept { return value ? of(layer).value_block : of(layer).key_block; }
   /// One head's key or value. x: as many numbers as the layer has, zeros up to the next multiple of 16. Different places may be
   /// written at once.
   void store(const KernelTable& kernels, std::int64_t layer, bool value, std::int64_t head, std::int64_t position,
              const float* x) noexcept {
     kernels.kv[kind_].store(x, place(layer, value, head, position / page_tokens), value,
-                            static_cast<int>(position % page_tokens), of(layer).dim(value));
+                            static_cast<int>(position % page_tokens), of(layer).dim(value), mixed_block(layer, value));
   }
   /// Brings query rows up to date with the tokens of one page, scores times `scale`. Not of latent layers.
   void attend(const KernelTable& kernels, std::int64_t layer, std::int64_t head, std::int64_t page, float scale, float softcap,
@@ -132,6 +137,8 @@ class KvCache {
     std::int64_t offset = 0, heads = 0;
     std::int64_t key_dim = 0, value_dim = 0;      ///< padded to a multiple of 16
     std::int64_t key_bytes = 0, value_bytes = 0;  ///< of one head
+    std::int64_t key_numbers = 0;                 ///< before padding
+    std::int64_t key_block = 1, value_block = 1;  ///< mixed_block()
     std::int64_t window = 0;
     [[nodiscard]] std::int64_t dim(bool value) const noexcept { return value ? value_dim : key_dim; }
     [[nodiscard]] std::int64_t bytes() const noexcept { return heads * (key_bytes + value_bytes); }
@@ -218,12 +225,21 @@ class KvCache {
   Slots slots_;
 };
 
+/// The names of all kinds, or what files call their pages, as a message lists them.
+[[nodiscard]] inline std::string kv_kind_list(const char* KvKernels::*name) {
+  const auto& kinds = kernel_tables().back()->kv;
+  std::string list;
+  for (std::size_t i = 0; i < kinds.size(); ++i) {
+    list += i == 0 ? "" : i + 1 == kinds.size() ? " or " : ", ";
+    list += kinds[i].*name;
+  }
+  return list;
+}
+
 inline KvCache::KvCache(const KvShape& shape, std::string_view kind) : shape_(shape) {
   const auto& kinds = kernel_tables().back()->kv;
   while (kind_ < kinds.size() && kinds[kind_].name != kind) ++kind_;
-  if (kind_ == kinds.size()) {
-    fail(Errc::invalid_argument, "kv cache: expected f32, f16, q8 or q4, found ", printable(kind));
-  }
+  if (kind_ == kinds.size()) fail(Errc::invalid_argument, "kv cache: expected ", kv_kind_list(&KvKernels::name), ", found ", printable(kind));
   // Far above any model; keeps the bytes of a row from overflowing.
   constexpr std::int64_t largest_head = 1 << 20;
   if (shape.layers < 1 || shape.kv_heads < 1 || shape.head_dim < 1 || shape.head_dim > largest_head) {
@@ -254,6 +270,13 @@ inline KvCache::KvCache(const KvShape& shape, std::string_view kind) : shape_(sh
     p.window = l.window;
     p.key_bytes = kv().page_bytes(p.key_dim);
     p.value_bytes = p.value_dim > 0 ? kv().page_bytes(p.value_dim) : 0;
+    p.key_numbers = l.key_dim;
+    if (kv().mixes) {
+      const auto block = [](std::int64_t numbers) { return std::min(most_mixed, numbers & -numbers); };
+      if (l.value_dim > 0 || l.latent_dim > 0) p.key_block = block(l.key_dim | l.latent_dim);
+      if (l.value_dim > 0) p.value_block = block(l.value_dim);
+      if (l.latent_dim > 0) p.value_block = p.key_block;
+    }
     padded_dim_ = std::max({padded_dim_, p.key_dim, p.value_dim});
     page_bytes_ += p.bytes();
   }

@@ -22,7 +22,7 @@ using ReadProgress = std::function<bool(std::int64_t, std::int64_t)>;
 struct SessionOptions {
   std::int64_t context = 0;  ///< most tokens the session may hold; 0: the engine's, which without one given is the model's
   int threads = 0;           ///< of an engine of its own; 0: the physical cores that the process may use
-  std::string kv = "f16";    ///< keys and values as "f32", "f16", "q8" or "q4"
+  std::string kv = "f16";    ///< keys and values as "f32", "f16", "q8", "q4" or "q3"
   ReadProgress progress = {};
   std::vector<ScaledAdapter> adapters = {};  ///< as Session::set_adapters() takes them
   StateMemory memory = {};   ///< for keys, values and recurrent states, of the session and each fork of it

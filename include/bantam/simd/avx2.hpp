@@ -13,5 +13,7 @@ template <>
 struct half_strip<avx2> : ymm_half<avx2> {};
 template <>
 struct byte_strip<avx2> : ymm_bytes<avx2> {};
+template <int Bits>
+struct level_strip<avx2, Bits> : ymm_levels<avx2, Bits> {};
 
 }  // namespace bantam::inline v0::simd

@@ -13,5 +13,7 @@ template <>
 struct half_strip<avx2vnni> : ymm_half<avx2vnni> {};
 template <>
 struct byte_strip<avx2vnni> : ymm_bytes<avx2vnni> {};
+template <int Bits>
+struct level_strip<avx2vnni, Bits> : ymm_levels<avx2vnni, Bits> {};
 
 }  // namespace bantam::inline v0::simd

@@ -13,5 +13,7 @@ template <>
 struct half_strip<avx512> : zmm_half<avx512> {};
 template <>
 struct byte_strip<avx512> : zmm_bytes<avx512> {};
+template <int Bits>
+struct level_strip<avx512, Bits> : zmm_levels<avx512, Bits> {};
 
 }  // namespace bantam::inline v0::simd

@@ -71,5 +71,7 @@ template <>
 struct half_strip<avx512vnni> : zmm_half<avx512vnni> {};
 template <>
 struct byte_strip<avx512vnni> : zmm_bytes<avx512vnni> {};
+template <int Bits>
+struct level_strip<avx512vnni, Bits> : zmm_levels<avx512vnni, Bits> {};
 
 }  // namespace bantam::inline v0::simd

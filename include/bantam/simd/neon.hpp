@@ -6,6 +6,7 @@
 #include <type_traits>
 
 #include "bantam/simd/generic.hpp"
+#include "bantam/simd/levels.hpp"
 #include "bantam/simd/sparse.hpp"
 #include "bantam/simd/trellis.hpp"
 
@@ -152,16 +153,55 @@ struct neon_half {
   }
 };
 
+template <class A, int Bits>
+struct neon_levels {
+  static BANTAM_INLINE IntStrip<A> load_words(const std::uint16_t* p) {
+    IntStrip<A> strip;
+    BANTAM_UNROLL for (int i = 0; i < 4; ++i) strip.part[i] = vreinterpretq_s32_u32(vmovl_u16(vld1_u16(p + 4 * i)));
+    return strip;
+  }
+  template <int Shift>
+  static BANTAM_INLINE Strip<A> of_words(const IntStrip<A>& words) {
+    Strip<A> strip;
+    BANTAM_UNROLL for (int i = 0; i < 4; ++i) strip.part[i] = look_up(vshlq_n_u32(vreinterpretq_u32_s32(words.part[i]), 24 - Shift));
+    return strip;
+  }
+  static BANTAM_INLINE Strip<A> of_row(const std::uint8_t* p) {
+    std::uint64_t row;
+    __builtin_memcpy(&row, p, 8);
+    const uint8x16_t rows = vreinterpretq_u8_u64(vdupq_n_u64(row));
+    Strip<A> strip;
+    BANTAM_UNROLL for (int i = 0; i < 4; ++i) {
+      const uint32x4_t bytes = vreinterpretq_u32_u8(vqtbl1q_u8(rows, vld1q_u8(row_places<Bits>.bytes + 16 * i)));
+      const int32x4_t left = vsubq_s32(vdupq_n_s32(24), vreinterpretq_s32_u32(vld1q_u32(row_places<Bits>.shifts + 4 * i)));
+      strip.part[i] = look_up(vshlq_u32(bytes, left));
+    }
+    return strip;
+  }
+
+ private:
+  /// Of codes in the low bits of the highest byte of each lane. There the level goes as well, and a conversion takes it down.
+  static BANTAM_INLINE float32x4_t look_up(uint32x4_t codes) {
+    const uint32x4_t nowhere = vdupq_n_u32(0x00ffffff);
+    const uint32x4_t index = vbslq_u32(vdupq_n_u32(0x0f000000), codes, nowhere);
+    return vcvtq_n_f32_s32(vreinterpretq_s32_s8(vqtbl1q_s8(vld1q_s8(level_table<Bits>.bytes), vreinterpretq_u8_u32(index))), 24);
+  }
+};
+
 #if defined(__ARM_FEATURE_DOTPROD)
 template <>
 struct dot<dotprod> : neon_dot<dotprod> {};
 template <>
 struct half_strip<dotprod> : neon_half<dotprod> {};
+template <int Bits>
+struct level_strip<dotprod, Bits> : neon_levels<dotprod, Bits> {};
 #else
 template <>
 struct dot<neon> : neon_dot<neon> {};
 template <>
 struct half_strip<neon> : neon_half<neon> {};
+template <int Bits>
+struct level_strip<neon, Bits> : neon_levels<neon, Bits> {};
 #endif
 
 }  // namespace bantam::inline v0::simd

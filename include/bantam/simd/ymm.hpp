@@ -4,6 +4,7 @@
 #include <immintrin.h>
 
 #include "bantam/simd/generic.hpp"
+#include "bantam/simd/levels.hpp"
 
 namespace bantam::inline v0::simd {
 
@@ -115,6 +116,39 @@ struct ymm_bytes {
       strip.part[i] = _mm256_cvtepi32_ps(_mm256_and_si256(_mm256_srl_epi32(bytes, _mm_cvtsi32_si128(shift)), _mm256_set1_epi32(mask)));
     }
     return strip;
+  }
+};
+
+template <class A, int Bits>
+struct ymm_levels {
+  static BANTAM_INLINE IntStrip<A> load_words(const std::uint16_t* p) {
+    IntStrip<A> strip;
+    BANTAM_UNROLL for (int i = 0; i < 2; ++i) strip.part[i] = _mm256_cvtepu16_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p + 8 * i)));
+    return strip;
+  }
+  template <int Shift>
+  static BANTAM_INLINE Strip<A> of_words(const IntStrip<A>& words) {
+    Strip<A> strip;
+    BANTAM_UNROLL for (int i = 0; i < 2; ++i) strip.part[i] = look_up(_mm256_srli_epi32(words.part[i], Shift), _mm256_slli_epi32(words.part[i], 32 - Bits - Shift));
+    return strip;
+  }
+  static BANTAM_INLINE Strip<A> of_row(const std::uint8_t* p) {
+    std::int64_t row;
+    __builtin_memcpy(&row, p, 8);
+    Strip<A> strip;
+    BANTAM_UNROLL for (int i = 0; i < 2; ++i) {
+      const __m256i bytes = _mm256_shuffle_epi8(_mm256_set1_epi64x(row), _mm256_load_si256(reinterpret_cast<const __m256i*>(row_places<Bits>.bytes + 32 * i)));
+      const __m256i codes = _mm256_srlv_epi32(bytes, _mm256_load_si256(reinterpret_cast<const __m256i*>(row_places<Bits>.shifts + 8 * i)));
+      strip.part[i] = look_up(codes, _mm256_slli_epi32(codes, 32 - Bits));
+    }
+    return strip;
+  }
+
+ private:
+  /// Of the low bits of each lane, and the same codes at the upper end of the lanes: one table is of eight floats, so signs come by themselves.
+  static BANTAM_INLINE __m256 look_up(__m256i codes, __m256i signs) {
+    const __m256 level = _mm256_permutevar8x32_ps(_mm256_load_ps(level_table<Bits>.levels), codes);
+    return Bits <= 3 ? level : _mm256_xor_ps(level, _mm256_and_ps(_mm256_castsi256_ps(signs), _mm256_set1_ps(-0.0F)));
   }
 };
 

@@ -4,6 +4,7 @@
 #include <immintrin.h>
 
 #include "bantam/simd/generic.hpp"
+#include "bantam/simd/levels.hpp"
 
 namespace bantam::inline v0::simd {
 
@@ -100,6 +101,33 @@ struct zmm_bytes {
     const __m512i wide = _mm512_srl_epi32(_mm512_cvtepu8_epi32(bytes), _mm_cvtsi32_si128(shift));
     Strip<A> strip;
     strip.part[0] = _mm512_cvtepi32_ps(_mm512_and_si512(wide, _mm512_set1_epi32(mask)));
+    return strip;
+  }
+};
+
+template <class A, int Bits>
+struct zmm_levels {
+  static BANTAM_INLINE IntStrip<A> load_words(const std::uint16_t* p) {
+    IntStrip<A> strip;
+    strip.part[0] = _mm512_cvtepu16_epi32(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
+    return strip;
+  }
+  template <int Shift>
+  static BANTAM_INLINE Strip<A> of_words(const IntStrip<A>& words) {
+    return look_up(_mm512_srli_epi32(words.part[0], Shift));
+  }
+  static BANTAM_INLINE Strip<A> of_row(const std::uint8_t* p) {
+    std::int64_t row;
+    __builtin_memcpy(&row, p, 8);
+    const __m512i bytes = _mm512_shuffle_epi8(_mm512_set1_epi64(row), _mm512_load_si512(row_places<Bits>.bytes));
+    return look_up(_mm512_srlv_epi32(bytes, _mm512_load_si512(row_places<Bits>.shifts)));
+  }
+
+ private:
+  /// Of the low four bits of each lane.
+  static BANTAM_INLINE Strip<A> look_up(__m512i codes) {
+    Strip<A> strip;
+    strip.part[0] = _mm512_permutexvar_ps(codes, _mm512_load_ps(level_table<Bits>.levels));
     return strip;
   }
 };
