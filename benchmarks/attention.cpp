@@ -1,0 +1,115 @@
+// What attention of one token costs after a long text, for every way to keep keys and values, beside the rate at which memory is read.
+//
+//   bench_attention [--depth N] [--layers N] [--heads N] [--kv-heads N] [--head-dim N] [--threads N] [--rounds N] [KIND...]
+//
+// Keys and values are random: what they are changes nothing of the time. Times are the least of the rounds, beside the best rate at which
+// memory was read.
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include "bantam/core/stopwatch.hpp"
+#include "bantam/nn/attention.hpp"
+#include "bantam/session/machine.hpp"
+#include "bantam/tensor/random.hpp"
+
+namespace {
+
+struct Asked {
+  std::int64_t depth = 4096, layers = 16, heads = 32, kv_heads = 8, head_dim = 64, threads = 0, rounds = 5;
+};
+
+/// Attention of the last token of a text, through all layers.
+class LongText {
+ public:
+  LongText(const Asked& asked, std::string_view kind, bantam::Team& team)
+      : asked_(asked), team_(team), cache_({asked.layers, asked.kv_heads, asked.head_dim}, kind),
+        attention_({.heads = asked.heads, .kv_heads = asked.kv_heads, .head_dim = asked.head_dim}, team.size()),
+        q_(bantam::random::normal<float>({asked.heads, asked.head_dim}, 1)), out_(static_cast<std::size_t>(asked.heads * asked.head_dim)) {
+    cache_.extend(asked.depth);
+    // Tokens repeat: nobody sees it, and they are sooner there.
+    const auto numbers = bantam::random::normal<float>({64, cache_.padded_head_dim()}, 2);
+    team.deal(asked.layers, 1, [&](bantam::Range layers, int) {
+      for (std::int64_t layer = layers.begin; layer < layers.end; ++layer) {
+        for (std::int64_t head = 0; head < asked.kv_heads; ++head) {
+          for (std::int64_t t = 0; t < asked.depth; ++t) {
+            for (const bool value : {false, true}) cache_.store(bantam::kernels_in_use(), layer, value, head, t, &numbers((t + head + value) % 64, 0));
+          }
+        }
+      }
+    });
+  }
+  /// Seconds.
+  double operator()() {
+    const bantam::nn::AttentionSequence sequence{&cache_, 0, 1, asked_.depth - 1};
+    attention_.plan({&sequence, 1});
+    const std::int64_t width = asked_.heads * asked_.head_dim;
+    const bantam::Stopwatch watch;
+    for (std::int64_t layer = 0; layer < asked_.layers; ++layer) attention_.run(bantam::kernels_in_use(), team_, layer, 0, {q_.data(), width}, {out_.data(), width});
+    return watch.seconds();
+  }
+  [[nodiscard]] std::int64_t bytes_per_token() const { return cache_.bytes_per_token(); }
+  [[nodiscard]] double bytes() const { return static_cast<double>(cache_.bytes_per_token() * asked_.depth); }
+
+ private:
+  const Asked& asked_;
+  bantam::Team& team_;
+  bantam::nn::KvCache cache_;
+  bantam::nn::Attention attention_;
+  bantam::Tensor<float, 2> q_;
+  std::vector<float> out_;
+};
+
+int usage() {
+  std::fprintf(stderr, "usage: bench_attention [--depth N] [--layers N] [--heads N] [--kv-heads N] [--head-dim N] [--threads N] [--rounds N] [KIND...]\n");
+  return 2;
+}
+
+int run(int argc, char** argv) {
+  Asked asked;
+  std::vector<std::string> kinds;
+  for (int i = 1; i < argc; ++i) {
+    const std::string argument = argv[i];
+    std::int64_t* number = nullptr;
+    for (const auto& [name, to] : {std::pair{"--depth", &asked.depth}, {"--layers", &asked.layers}, {"--heads", &asked.heads}, {"--kv-heads", &asked.kv_heads},
+                                   {"--head-dim", &asked.head_dim}, {"--threads", &asked.threads}, {"--rounds", &asked.rounds}}) {
+      if (argument == name) number = to;
+    }
+    if (number == nullptr && argument.starts_with("-")) return usage();
+    if (number == nullptr) {
+      kinds.push_back(argument);
+    } else if (i + 1 == argc || (*number = std::atoll(argv[++i])) < 1) {
+      return usage();
+    }
+  }
+  if (kinds.empty()) {
+    for (const bantam::KvKernels& kv : bantam::kernel_tables().back()->kv) kinds.emplace_back(kv.name);
+  }
+  bantam::Team team(static_cast<int>(asked.threads));
+  team.set_active(team.size());
+  std::printf("%lld tokens, %lld layers, %lld heads of %lld, %lld of keys and values, %d threads, %s\n", static_cast<long long>(asked.depth), static_cast<long long>(asked.layers),
+              static_cast<long long>(asked.heads), static_cast<long long>(asked.head_dim), static_cast<long long>(asked.kv_heads), team.size(), bantam::kernels_in_use().name);
+  std::printf("kind  bytes a token  ms a token   GB/s   of the read bandwidth\n");
+  const double limit = bantam::measure_read_gb_s(team.size());
+  for (const std::string& kind : kinds) {
+    LongText text(asked, kind, team);
+    double least = text();
+    for (std::int64_t round = 1; round < asked.rounds; ++round) least = std::min(least, text());
+    const double rate = text.bytes() / least / 1e9;
+    std::printf("%-5s %13lld %11.2f %6.1f %6.0f %%\n", kind.c_str(), static_cast<long long>(text.bytes_per_token()), least * 1e3, rate, rate / limit * 100);
+  }
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    return run(argc, argv);
+  } catch (const bantam::Error& error) {
+    std::fprintf(stderr, "bench_attention: %s\n", error.what());
+    return 1;
+  }
+}
