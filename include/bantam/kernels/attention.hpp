@@ -163,11 +163,16 @@ void attend_rows(const AttentionPage& page, const AttentionRows& rows, int row) 
   const std::int64_t d = page.head_dim, value_dim = page.value_dim > 0 ? page.value_dim : d;
   alignas(64) float s[MR][page_tokens];
   const float* q = rows.q + row * d;
-  // The first strips of a page fetch all of the next one.
+  // The first strips of a page fetch all of the next one: as many as go side by side, where there are so many.
   int token = left;
   if (page.next_keys != nullptr && left == 0) {
-    score_strips<A, Kv, MR, 1, true>(page, q, token, s);
-    token += 16;
+    if (W > 1 && W * 16 <= right) {
+      score_strips<A, Kv, MR, W, true>(page, q, token, s);
+      token += W * 16;
+    } else {
+      score_strips<A, Kv, MR, 1, true>(page, q, token, s);
+      token += 16;
+    }
   }
   for (; token + W * 16 <= right; token += W * 16) score_strips<A, Kv, MR, W, false>(page, q, token, s);
   for (; W > 1 && token < right; token += 16) score_strips<A, Kv, MR, 1, false>(page, q, token, s);
@@ -183,7 +188,10 @@ void attend_rows(const AttentionPage& page, const AttentionRows& rows, int row) 
     }
   }
   std::int64_t i = 0;
-  if (page.next_values != nullptr) {
+  if (page.next_values != nullptr && W > 1 && W * 16 <= value_dim) {
+    add_values<A, Kv, MR, W, true>(page, s, first, last, i, out, value_dim);
+    i += W * 16;
+  } else if (page.next_values != nullptr) {
     add_values<A, Kv, MR, 1, true>(page, s, first, last, i, out, value_dim);
     i += 16;
   }

@@ -35,18 +35,20 @@ BANTAM_INLINE auto* kv_scale(auto* page, std::int64_t head_dim, bool value, std:
   return page + kv_number_bytes<Kv>(head_dim) + (value ? token * groups + group : group * page_tokens + token) * Kv::scale_bytes;
 }
 
-/// Scales of 16 numbers; of one each for kinds without them.
+/// Scales of 16 numbers; 1 for kinds without them.
 template <class A, class Kv>
 BANTAM_INLINE Strip<A> key_scale(const std::byte* page, std::int64_t head_dim, std::int64_t group, int token) {
-  Strip<A> scale;
   const std::byte* at = kv_scale<Kv>(page, head_dim, false, group, token);
   if constexpr (Kv::has_levels) {
     const IntStrip<A> words = simd::level_strip<A, Kv::bits>::load_words(reinterpret_cast<const std::uint16_t*>(at));
+    Strip<A> scale;
     BANTAM_UNROLL for (int i = 0; i < Strip<A>::parts; ++i) scale.part[i] = vec<A>::as_float(vec<A>::shift_left(words.part[i], 16));
+    return scale;
   } else if constexpr (Kv::scale_bytes > 0) {
-    scale = load_strip<A>(reinterpret_cast<const float*>(at));
+    return load_strip<A>(reinterpret_cast<const float*>(at));
+  } else {
+    return splat_strip<A>(1.0f);
   }
-  return scale;
 }
 template <class A, class Kv>
 BANTAM_INLINE Strip<A> value_scale(const std::byte* page, std::int64_t head_dim, std::int64_t group, int token) {
@@ -56,7 +58,7 @@ BANTAM_INLINE Strip<A> value_scale(const std::byte* page, std::int64_t head_dim,
   } else if constexpr (Kv::scale_bytes > 0) {
     return splat_strip<A>(*reinterpret_cast<const float*>(at));
   } else {
-    return {};
+    return splat_strip<A>(1.0f);
   }
 }
 
