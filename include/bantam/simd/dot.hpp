@@ -80,10 +80,6 @@ struct byte_strip {
   static BANTAM_INLINE Strip<A> load(const std::int8_t* p) {
     return widen([&](int n) { return std::int32_t{p[n]}; });
   }
-  /// Eight bytes: their low nibbles, then their high nibbles.
-  static BANTAM_INLINE Strip<A> load_nibbles(const std::uint8_t* p) {
-    return widen([&](int n) { return n < 8 ? p[n] & 15 : p[n - 8] >> 4; });
-  }
   /// The bits of `mask` of each of 16 bytes, from bit `shift` on.
   static BANTAM_INLINE Strip<A> load_bits(const std::uint8_t* p, int shift, int mask) {
     return widen([&](int n) { return (p[n] >> shift) & mask; });

@@ -102,13 +102,6 @@ struct ymm_bytes {
     }
     return strip;
   }
-  static BANTAM_INLINE Strip<A> load_nibbles(const std::uint8_t* p) {
-    const __m256i bytes = _mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p)));
-    Strip<A> strip;
-    strip.part[0] = _mm256_cvtepi32_ps(_mm256_and_si256(bytes, _mm256_set1_epi32(15)));
-    strip.part[1] = _mm256_cvtepi32_ps(_mm256_srli_epi32(bytes, 4));
-    return strip;
-  }
   static BANTAM_INLINE Strip<A> load_bits(const std::uint8_t* p, int shift, int mask) {
     Strip<A> strip;
     BANTAM_UNROLL for (int i = 0; i < 2; ++i) {

@@ -88,17 +88,9 @@ struct zmm_bytes {
     strip.part[0] = _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))));
     return strip;
   }
-  static BANTAM_INLINE Strip<A> load_nibbles(const std::uint8_t* p) {
-    const __m128i low = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(p));
-    return bits(_mm_unpacklo_epi64(low, _mm_srli_epi16(low, 4)), 0, 15);
-  }
   static BANTAM_INLINE Strip<A> load_bits(const std::uint8_t* p, int shift, int mask) {
-    return bits(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)), shift, mask);
-  }
-
- private:
-  static BANTAM_INLINE Strip<A> bits(__m128i bytes, int shift, int mask) {
-    const __m512i wide = _mm512_srl_epi32(_mm512_cvtepu8_epi32(bytes), _mm_cvtsi32_si128(shift));
+    const __m512i bytes = _mm512_cvtepu8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
+    const __m512i wide = _mm512_srl_epi32(bytes, _mm_cvtsi32_si128(shift));
     Strip<A> strip;
     strip.part[0] = _mm512_cvtepi32_ps(_mm512_and_si512(wide, _mm512_set1_epi32(mask)));
     return strip;
