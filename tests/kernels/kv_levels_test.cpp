@@ -1,4 +1,4 @@
-// Keys and values of few bits: how they are mixed, which levels they get, how pages hold them.
+// Keys and values of few bits: how they are rotated, which levels they get, how pages hold them.
 #include <algorithm>
 #include <cmath>
 
@@ -20,13 +20,13 @@ std::vector<std::byte> levels_page(const KvKernels& kv, const std::vector<float>
   return page;
 }
 
-/// The kinds that mix, with the bits that their names end with.
+/// The kinds that rotate, with the bits that their names end with.
 template <class F>
 void for_levels(F&& f) {
   int kinds = 0;
   for (std::size_t kind = 0; kind < generic_table().kv.size(); ++kind) {
     const KvKernels& kv = generic_table().kv[kind];
-    if (!kv.mixes) continue;
+    if (!kv.rotates) continue;
     CAPTURE(std::string(kv.name));
     f(kind, kv.name[1] - '0');
     ++kinds;
@@ -36,13 +36,13 @@ void for_levels(F&& f) {
 
 }  // namespace
 
-TEST_CASE("blocks are mixed by the Hadamard matrix, twice is not at all, the same bits on every table") {
+TEST_CASE("blocks are rotated by the Hadamard matrix, twice is not at all, the same bits on every table") {
   for (const std::int64_t count : {16, 48, 64, 1024}) {
     for (std::int64_t block = 1; block <= (count & -count); block *= 2) {
       CAPTURE(count);
       CAPTURE(block);
       const std::vector<float> x = normal_row(count, 31);
-      const std::vector<double> expected = bantam::reference::mixed(doubles(x), static_cast<std::size_t>(block));
+      const std::vector<double> expected = bantam::reference::hadamard_rotated(doubles(x), static_cast<std::size_t>(block));
       std::vector<float> defined = x;
       generic_table().rotate_blocks(defined.data(), count, block);
       // log2(block) additions of numbers of deviation sqrt(block), and the scale.
@@ -59,7 +59,7 @@ TEST_CASE("blocks are mixed by the Hadamard matrix, twice is not at all, the sam
   }
 }
 
-TEST_CASE("pages hold what the document says, mixed, each number at the level that is nearest, on every table") {
+TEST_CASE("pages hold what the document says, rotated, each number at the level that is nearest, on every table") {
   for_levels([](std::size_t kind, int bits) {
     for (const std::int64_t d : {16, 32, 48, 64, 80}) {
       for (const double size : {1.0, 1e-20, 1e20}) {
@@ -74,7 +74,7 @@ TEST_CASE("pages hold what the document says, mixed, each number at the level th
           std::vector<float> expected(static_cast<std::size_t>(64 * d));
           int wrong = 0;
           for (std::size_t t = 0; t < static_cast<std::size_t>(tokens); ++t) {
-            const std::vector<double> row = bantam::reference::mixed({x.begin() + static_cast<std::ptrdiff_t>(t) * d, x.begin() + static_cast<std::ptrdiff_t>(t + 1) * d}, static_cast<std::size_t>(block));
+            const std::vector<double> row = bantam::reference::hadamard_rotated({x.begin() + static_cast<std::ptrdiff_t>(t) * d, x.begin() + static_cast<std::ptrdiff_t>(t + 1) * d}, static_cast<std::size_t>(block));
             for (std::size_t i = 0; i < row.size(); ++i) {
               const double error = std::fabs(page.number(t, i) - row[i]);
               for (const int level : bantam::reference::kv_levels(bits)) wrong += error > std::fabs(page.scale(t, i) * level - row[i]) + 1e-5 * size;
@@ -126,7 +126,7 @@ TEST_CASE("scales are near the best there are, and what is lost is what such lev
   });
 }
 
-TEST_CASE("a channel that is far larger than others costs little where numbers are mixed") {
+TEST_CASE("a channel that is far larger than others costs little where numbers are rotated") {
   for_levels([](std::size_t kind, int) {
     const std::int64_t d = 128, tokens = 64;
     std::vector<float> x = normal_row(tokens * d, 61);

@@ -282,9 +282,9 @@ TEST_CASE("removing tokens leaves values bit for bit and keys turned to their ne
                 if (t < first) wrong += at(cache, scratch, layer, false, head, t, i) != at(before, old_scratch, layer, false, head, t, i);
               }
               // The key itself, turned to its place in double precision.
-              std::vector<double> mixed;
-              for (std::int64_t i = 0; i < 40; ++i) mixed.push_back(at(cache, scratch, layer, false, head, t, i));
-              const std::vector<double> key = bantam::reference::mixed(mixed, static_cast<std::size_t>(cache.mixed_block(layer, false)));
+              std::vector<double> rotated;
+              for (std::int64_t i = 0; i < 40; ++i) rotated.push_back(at(cache, scratch, layer, false, head, t, i));
+              const std::vector<double> key = bantam::reference::hadamard_rotated(rotated, static_cast<std::size_t>(cache.rotation_block(layer, false)));
               for (std::int64_t pair = 0; pair < half; ++pair) {
                 const bool adjacent = rope == &yarn;
                 const std::int64_t a = adjacent ? 2 * pair : pair, b = adjacent ? a + 1 : pair + half;

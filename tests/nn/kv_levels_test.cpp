@@ -1,4 +1,4 @@
-// Attention over pages that mix the numbers of a head: queries are mixed as keys are, and sums of values back.
+// Attention over pages that rotate the numbers of a head: queries are rotated as keys are, and sums of values back.
 #include <cmath>
 #include <vector>
 
@@ -27,9 +27,9 @@ struct Asked {
 std::vector<double> kept(const KvCache& cache, bool value, std::int64_t head, std::int64_t token, std::int64_t numbers) {
   std::vector<float> room(static_cast<std::size_t>(bantam::page_tokens * cache.padded_head_dim()));
   const float* page = cache.expand(kernels_in_use(), 0, value, head, token / 64, static_cast<int>(token % 64) + 1, room.data());
-  std::vector<double> mixed;
-  for (std::int64_t i = 0; i < numbers; ++i) mixed.push_back(page[value ? token % 64 * ((numbers + 15) / 16 * 16) + i : i * 64 + token % 64]);
-  return bantam::reference::mixed(mixed, static_cast<std::size_t>(cache.mixed_block(0, value)));
+  std::vector<double> rotated;
+  for (std::int64_t i = 0; i < numbers; ++i) rotated.push_back(page[value ? token % 64 * ((numbers + 15) / 16 * 16) + i : i * 64 + token % 64]);
+  return bantam::reference::hadamard_rotated(rotated, static_cast<std::size_t>(cache.rotation_block(0, value)));
 }
 
 /// The largest difference of attention over a cache from the whole softmax over what the cache holds.
@@ -37,7 +37,7 @@ double worst_of(const char* kind, const Asked& asked, std::int64_t block) {
   const KvLayer& l = asked.layer;
   const std::int64_t tokens = bantam::test::quick() ? 70 : 150, group = asked.heads / l.heads, latent = l.latent_dim, value_dim = latent > 0 ? latent : l.value_dim;
   KvCache cache({.layers = 1, .kv_heads = l.heads, .head_dim = std::max(l.key_dim, value_dim), .of_layers = {l}}, kind);
-  CHECK(cache.mixed_block(0, false) == block);
+  CHECK(cache.rotation_block(0, false) == block);
   cache.extend(tokens);
   const auto q = bantam::random::normal<float>({tokens, asked.heads, l.key_dim}, 81);
   const auto numbers = bantam::random::normal<float>({2, tokens, l.heads, cache.padded_head_dim()}, 82);
@@ -94,7 +94,7 @@ double worst_of(const char* kind, const Asked& asked, std::int64_t block) {
 
 }  // namespace
 
-TEST_CASE("attention over mixed pages is the whole softmax over what they hold") {
+TEST_CASE("attention over rotated pages is the whole softmax over what they hold") {
   const std::pair<Asked, std::int64_t> cases[] = {
       {{.layer = {2, 64, 64}, .heads = 4}, 64},
       {{.layer = {1, 64, 64}, .heads = 2, .window = 9, .sinks = true}, 64},
@@ -106,7 +106,7 @@ TEST_CASE("attention over mixed pages is the whole softmax over what they hold")
       {{.layer = {1, 128, 0, 0, 96}, .heads = 2}, 32},  // its values do not begin at a multiple of 128
   };
   for (const bantam::KvKernels& kv : bantam::kernel_tables().back()->kv) {
-    if (!kv.mixes) continue;
+    if (!kv.rotates) continue;
     for (const auto& [asked, block] : cases) {
       CAPTURE(std::string(kv.name));
       CAPTURE(asked.layer.key_dim);
@@ -117,10 +117,10 @@ TEST_CASE("attention over mixed pages is the whole softmax over what they hold")
   }
 }
 
-TEST_CASE("heads of odd sizes and kinds of more bits are not mixed") {
-  CHECK(KvCache({1, 1, 15}, "q4").mixed_block(0, false) == 1);
-  CHECK(KvCache({1, 1, 4096}, "q4").mixed_block(0, true) == 1024);
-  for (const char* kind : {"f32", "f16", "q8"}) CHECK(KvCache({1, 1, 64}, kind).mixed_block(0, false) == 1);
+TEST_CASE("heads of odd sizes and kinds of more bits are not rotated") {
+  CHECK(KvCache({1, 1, 15}, "q4").rotation_block(0, false) == 1);
+  CHECK(KvCache({1, 1, 4096}, "q4").rotation_block(0, true) == 1024);
+  for (const char* kind : {"f32", "f16", "q8"}) CHECK(KvCache({1, 1, 64}, kind).rotation_block(0, false) == 1);
   // Of latent layers that do not say which numbers are values.
-  CHECK(KvCache({.layers = 1, .kv_heads = 1, .head_dim = 64, .of_layers = {{1, 64, 0}}}, "q3").mixed_block(0, false) == 1);
+  CHECK(KvCache({.layers = 1, .kv_heads = 1, .head_dim = 64, .of_layers = {{1, 64, 0}}}, "q3").rotation_block(0, false) == 1);
 }

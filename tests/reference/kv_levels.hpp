@@ -20,7 +20,7 @@ inline std::vector<int> kv_levels(int bits) {
 }
 
 /// x in blocks, each times the Hadamard matrix of Sylvester over the root of its size.
-inline std::vector<double> mixed(const std::vector<double>& x, std::size_t block) {
+inline std::vector<double> hadamard_rotated(const std::vector<double>& x, std::size_t block) {
   std::vector<double> out(x.size());
   for (std::size_t i = 0; i < x.size(); ++i) {
     for (std::size_t j = i / block * block; j < i / block * block + block; ++j) out[i] += (std::popcount((i % block) & (j % block)) % 2 == 0 ? x[j] : -x[j]);

@@ -187,13 +187,13 @@ TEST_CASE("a session file says how its pages are laid out, and other layouts are
     layout.resize(8);
     CHECK(bytes.substr(48, 8) == layout);
     if (std::string_view(kv.name) != "q4") continue;
-    // As it was written when a group of these had a minimum, and nothing was mixed.
+    // As it was written when a group of these had a minimum, and nothing was rotated.
     bytes.replace(48, 8, std::string("q4\0\0\0\0\0\0", 8));
     const std::uint64_t hash = XXH3_64bits(bytes.data(), bytes.size() - 8);
     std::memcpy(bytes.data() + bytes.size() - 8, &hash, 8);
     test::write_file(folder / "old", bytes);
     CHECK(error_of([&] { (void)Session::restore(model_of("int4"), folder / "old"); }) ==
-          (folder / "old").string() + ": keys and values: expected a layout of this version (f32, f16, q8, q4.mixed or q3.mixed), found q4");
+          (folder / "old").string() + ": keys and values: expected a layout of this version (f32, f16, q8, q4.rot or q3.rot), found q4");
   }
 }
 

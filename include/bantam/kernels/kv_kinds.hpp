@@ -30,7 +30,7 @@ struct KvI8 {
   static constexpr int scale_bytes = 4;
   static constexpr bool has_levels = false;
 };
-/// Levels (simd/levels.hpp) of numbers that were mixed with others of their head (kernels/kv_levels.hpp), and a scale every 32 dimensions.
+/// Levels (simd/levels.hpp) of numbers that were rotated with others of their head (kernels/kv_levels.hpp), and a scale every 32 dimensions.
 template <int Bits>
 struct KvLevels {
   static constexpr int bits = Bits;
@@ -41,15 +41,15 @@ struct KvLevels {
 };
 struct KvQ4 : KvLevels<4> {
   static constexpr const char* name = "q4";
-  static constexpr const char* saved_as = "q4.mixed";
+  static constexpr const char* saved_as = "q4.rot";
 };
 struct KvQ3 : KvLevels<3> {
   static constexpr const char* name = "q3";
-  static constexpr const char* saved_as = "q3.mixed";
+  static constexpr const char* saved_as = "q3.rot";
 };
 
-/// Numbers that are mixed, at most: heads that are larger, which no model has, are in blocks of so many.
-inline constexpr std::int64_t most_mixed = 1024;
+/// Numbers that are rotated, at most: heads that are larger, which no model has, are in blocks of so many.
+inline constexpr std::int64_t largest_rotation = 1024;
 
 template <class... Kv>
 struct KvList {

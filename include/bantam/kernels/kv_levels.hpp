@@ -1,4 +1,4 @@
-// How keys and values come to a few bits: mixed, so that all numbers of a head are alike, then rounded to levels under a scale.
+// How keys and values come to a few bits: rotated, so that all numbers of a head are alike, then rounded to levels under a scale.
 #pragma once
 
 #include "bantam/kernels/arguments.hpp"
@@ -8,8 +8,8 @@
 namespace bantam::inline v0::kernels {
 
 /// x (count), in blocks of `block`, a power of two, each times the Hadamard matrix over the root of its size, which is its own
-/// inverse. Some channels of keys are far larger than others and would set the scale of all in their group; mixed they are spread evenly, and a
-/// query that is mixed as they are has the same scores (QuaRot, arXiv:2404.00456, 4.2).
+/// inverse. Some channels of keys are far larger than others and would set the scale of all in their group; rotated they are spread evenly, and a
+/// query that is rotated as they are has the same scores (QuaRot, arXiv:2404.00456, 4.2).
 template <class A>
 void rotate_blocks(float* x, std::int64_t count, std::int64_t block) noexcept {
   if (block <= 1) return;

@@ -205,18 +205,18 @@ BANTAM_INLINE void store_groups(const float* x, std::byte* page, bool value, int
 
 }  // namespace detail
 
-/// Writes the key (or the value) of one token, head_dim floats, into a page. Kinds with levels mix blocks of `block` numbers before: a power
+/// Writes the key (or the value) of one token, head_dim floats, into a page. Kinds with levels rotate blocks of `block` numbers before: a power
 /// of two that divides head_dim; 1: none.
 template <class A, class Kv>
 void store_kv(const float* x, std::byte* page, bool value, int token, std::int64_t head_dim, std::int64_t block) noexcept {
   if constexpr (Kv::has_levels) {
-    alignas(64) float mixed[most_mixed];
+    alignas(64) float rotated[largest_rotation];
     const std::int64_t step = block > 32 ? block : 32;
     for (std::int64_t first = 0; first < head_dim; first += step) {
       const std::int64_t n = head_dim - first < step ? head_dim - first : step;
-      __builtin_memcpy(mixed, x + first, static_cast<std::size_t>(n) * sizeof(float));
-      rotate_blocks<A>(mixed, n, block);
-      detail::store_groups<Kv>(mixed, page, value, token, head_dim, first, n);
+      __builtin_memcpy(rotated, x + first, static_cast<std::size_t>(n) * sizeof(float));
+      rotate_blocks<A>(rotated, n, block);
+      detail::store_groups<Kv>(rotated, page, value, token, head_dim, first, n);
     }
   } else if constexpr (Kv::scale_bytes > 0) {
     detail::store_groups<Kv>(x, page, value, token, head_dim, 0, head_dim);
@@ -239,7 +239,7 @@ void store_kv(const float* x, std::byte* page, bool value, int token, std::int64
   }
 }
 
-/// A page as floats in the layout of KvF32: tokens 0 .. `tokens`, and what follows up to a multiple of 16 (garbage). What was mixed stays so.
+/// A page as floats in the layout of KvF32: tokens 0 .. `tokens`, and what follows up to a multiple of 16 (garbage). What was rotated stays so.
 template <class A, class Kv>
 void expand_kv(const std::byte* page, bool value, int tokens, std::int64_t head_dim, float* out) noexcept {
   for (std::int64_t g = 0; g * 32 < head_dim; ++g) {

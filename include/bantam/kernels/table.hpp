@@ -27,8 +27,8 @@ struct KvKernels {
   const char* name;
   /// What files call the layout of its pages.
   const char* saved_as;
-  /// Whether store() mixes the numbers of a head, in blocks, so that queries and sums have to be mixed too (KernelTable::rotate_blocks).
-  bool mixes;
+  /// Whether store() rotates the numbers of a head, in blocks, so that queries and sums have to be rotated too (KernelTable::rotate_blocks).
+  bool rotates;
   /// Of the keys, or of the values, of one head in a page.
   std::int64_t (*page_bytes)(std::int64_t head_dim) noexcept;
   void (*store)(const float* x, std::byte* page, bool value, int token, std::int64_t head_dim, std::int64_t block) noexcept;

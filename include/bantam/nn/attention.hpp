@@ -258,7 +258,7 @@ inline void Attention::load_queries(const Layer& layer, const Unit& unit, Scratc
     float* to = scratch.queries.data() + row * padded_;
     std::copy_n(layer.q.values + offset(layer.q.stride, d, unit, row), d, to);
     std::fill(to + d, to + padded_, 0.0f);
-    layer.kernels.rotate_blocks(to, padded_, unit.sequence.cache->mixed_block(layer.index, false));
+    layer.kernels.rotate_blocks(to, padded_, unit.sequence.cache->rotation_block(layer.index, false));
   }
 }
 
@@ -341,7 +341,7 @@ inline void Attention::finish(const Layer& layer, const Unit& unit, Slot slot) c
     AttentionState& state = slot.states[row];
     if (layer.sinks != nullptr) state.sums[0] += std::exp(layer.sinks[query_head(unit, row)] - state.maximum);
     layer.kernels.attend_finish(state, sums, value_padded_);
-    layer.kernels.rotate_blocks(sums, value_padded_, unit.sequence.cache->mixed_block(layer.index, true));
+    layer.kernels.rotate_blocks(sums, value_padded_, unit.sequence.cache->rotation_block(layer.index, true));
     std::copy_n(sums, d, layer.out.values + offset(layer.out.stride, d, unit, row));
   }
 }

@@ -94,15 +94,15 @@ class KvCache {
   /// as extend() does, leaving the cache as it was.
   void remove(const KernelTable& kernels, Team& team, std::int64_t first, std::int64_t last, FunctionRef<void(std::int64_t layer, float* key)> turn);
 
-  /// Numbers of a layer's keys, or of its values, that its pages have mixed (KernelTable::rotate_blocks): queries are mixed likewise, and sums of
+  /// Numbers of a layer's keys, or of its values, that its pages have rotated (KernelTable::rotate_blocks): queries are rotated likewise, and sums of
   /// values back. The largest power of two that divides what a head has; where values are read from the keys, both. 1: none.
-  [[nodiscard]] std::int64_t mixed_block(std::int64_t layer, bool value) const noexcept { return value ? of(layer).value_block : of(layer).key_block; }
+  [[nodiscard]] std::int64_t rotation_block(std::int64_t layer, bool value) const noexcept { return value ? of(layer).value_block : of(layer).key_block; }
   /// One head's key or value. x: as many numbers as the layer has, zeros up to the next multiple of 16. Different places may be
   /// written at once.
   void store(const KernelTable& kernels, std::int64_t layer, bool value, std::int64_t head, std::int64_t position,
              const float* x) noexcept {
     kernels.kv[kind_].store(x, place(layer, value, head, position / page_tokens), value,
-                            static_cast<int>(position % page_tokens), of(layer).dim(value), mixed_block(layer, value));
+                            static_cast<int>(position % page_tokens), of(layer).dim(value), rotation_block(layer, value));
   }
   /// Brings query rows up to date with the tokens of one page, scores times `scale`. Not of latent layers.
   void attend(const KernelTable& kernels, std::int64_t layer, std::int64_t head, std::int64_t page, float scale, float softcap,
@@ -138,7 +138,7 @@ class KvCache {
     std::int64_t key_dim = 0, value_dim = 0;      ///< padded to a multiple of 16
     std::int64_t key_bytes = 0, value_bytes = 0;  ///< of one head
     std::int64_t key_numbers = 0;                 ///< before padding
-    std::int64_t key_block = 1, value_block = 1;  ///< mixed_block()
+    std::int64_t key_block = 1, value_block = 1;  ///< rotation_block()
     std::int64_t window = 0;
     [[nodiscard]] std::int64_t dim(bool value) const noexcept { return value ? value_dim : key_dim; }
     [[nodiscard]] std::int64_t bytes() const noexcept { return heads * (key_bytes + value_bytes); }
@@ -271,8 +271,8 @@ inline KvCache::KvCache(const KvShape& shape, std::string_view kind) : shape_(sh
     p.key_bytes = kv().page_bytes(p.key_dim);
     p.value_bytes = p.value_dim > 0 ? kv().page_bytes(p.value_dim) : 0;
     p.key_numbers = l.key_dim;
-    if (kv().mixes) {
-      const auto block = [](std::int64_t numbers) { return std::min(most_mixed, numbers & -numbers); };
+    if (kv().rotates) {
+      const auto block = [](std::int64_t numbers) { return std::min(largest_rotation, numbers & -numbers); };
       if (l.value_dim > 0 || l.latent_dim > 0) p.key_block = block(l.key_dim | l.latent_dim);
       if (l.value_dim > 0) p.value_block = block(l.value_dim);
       if (l.latent_dim > 0) p.value_block = p.key_block;
