@@ -12,7 +12,6 @@
 #include <tuple>
 
 #include "bantam/core/hash.hpp"
-#include "bantam/core/parallel.hpp"
 #include "io/json_characters.hpp"
 
 namespace bantam::inline v0 {
@@ -451,7 +450,7 @@ bool Json::Reader::add_whole(Reader&& other) {
 Json Json::parse(std::string_view text, std::string_view place) { return parse(text, place, {}); }
 
 Json Json::parse(std::string_view text, std::string_view place, std::string_view long_array) {
-  const std::unique_ptr<ReadAside> aside = long_array.empty() || parallel_threads() < 2 ? nullptr : ReadAside::begin(text, long_array);
+  const std::unique_ptr<ReadAside> aside = long_array.empty() ? nullptr : ReadAside::begin(text, long_array);
   Reader reader(text);
   reader.read(text, aside.get());
   if (!reader.problem.empty()) {

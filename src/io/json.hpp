@@ -67,7 +67,7 @@ class Json {
   /// Throws corrupt, `place` first, naming the byte where the text breaks, and for what nests too deeply; unsupported for a tree
   /// that would take too much memory. Linear in the text.
   [[nodiscard]] static Json parse(std::string_view text, std::string_view place);
-  /// The same, where `long_array` names the member that takes half of the time: its array is read on another thread, if there are two.
+  /// The same, where `long_array` names the member that takes half of the time: its array is read on another thread, if the system gives one.
   [[nodiscard]] static Json parse(std::string_view text, std::string_view place, std::string_view long_array);
   /// Null for what parse() refuses.
   [[nodiscard]] static Json parse_or_null(std::string_view text);

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "bantam/core/error.hpp"
+#include "bantam/core/parallel.hpp"
 #include "text/loaders.hpp"
 #include "text/tokenizer_data.hpp"
 
@@ -65,7 +66,8 @@ void add_token(TokenizerSpec& spec, const AddedToken& token, std::string_view co
 TokenizerSpec spec_from_tokenizer_json(std::string_view text, std::string_view place) {
   // A thread costs more than a short list.
   constexpr std::size_t long_text = std::size_t{1} << 20;
-  const Json json = Json::parse(text, place, text.size() < long_text ? "" : "merges");
+  const bool aside = text.size() >= long_text && parallel_threads() > 1;
+  const Json json = Json::parse(text, place, aside ? "merges" : "");
   expect(json.is_object(), place, "an object", json);
   if (const std::string version = text_or(json, "version", "1.0", place); version != "1.0") {
     fail(Errc::unsupported, place, ": expected version 1.0, found ", printable(version));
