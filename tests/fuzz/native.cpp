@@ -22,7 +22,9 @@ const std::string& native_file(const Scratch& folder, const FormatInfo& format) 
     test::TinyModel tiny{.dim = 8, .layers = 1, .heads = 2, .kv_heads = 1, .head_dim = 4, .ffn = 9, .vocab = 30, .context = 16};
     return Model::load(folder.put("base.gguf", tiny.make().gguf().bytes()));
   }();
-  const auto small = compress(model, Recipe(format)).first;
+  // Paths of trellises are searched for, under sanitizers 50 ms a row: one small matrix has one, the others are in the plainest format.
+  const Recipe recipe = format.step_bits > 0 ? Recipe(find_format("q8_0")).keep("*.k_proj", format.name) : Recipe(format);
+  const auto small = compress(model, recipe).first;
   small.save(folder / "base.bantam");
   return file = test::read_file(folder / "base.bantam");
 }

@@ -92,7 +92,7 @@ std::shared_ptr<MatrixSource> open_e2m1(ModuleTensors tensors, std::string_view 
   // What was taken before comes behind these two.
   const auto parts = [&] {
     std::vector<TensorPart> all = tensors.taken();
-    std::ranges::rotate(all, all.end() - 2);
+    std::rotate(all.begin(), all.end() - 2, all.end());
     return all;
   };
   if (is_nv) {
