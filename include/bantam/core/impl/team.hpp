@@ -84,7 +84,8 @@ class Watch {
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
     const nanoseconds ran = std::chrono::seconds(time.tv_sec) + nanoseconds(time.tv_nsec);
     const nanoseconds lost = passed - (ran - std::exchange(ran_, ran)) - std::exchange(slept_, {});
-    // What the caller does between deals may sleep, too: that is no loss. Nor is what a hypervisor takes, as it takes it wherever we run.
+    // What the caller does between deals may sleep, too: that is no loss. Nor is what a hypervisor takes
+    // while nobody else here had the processor: it takes it wherever we run.
     const bool taken = std::exchange(switches_, usage.ru_nivcsw) != usage.ru_nivcsw;
     return !first && taken && lost > shortest_loss ? lost : nanoseconds{};
   }
