@@ -16,13 +16,20 @@ void debug_trace(Models& models, const std::shared_ptr<Exchange>& exchange) {
     if (!query.starts_with(name) || code != std::errc() || end != digits.data() + digits.size() || seconds < 0 || seconds > longest)
       throw bad_request(message("seconds: expected 0 to ", longest, ", found ", printable(query)), "seconds");
   }
-  Common& common = models.common();
-  common.front.trace().watch();
-  const auto since = std::chrono::steady_clock::now();
-  common.http.post([&common, exchange, seconds, since] {
-    common.http.after(std::chrono::seconds(seconds), [&common, exchange, since] {
-      common.answer(*exchange, HttpReply{.body = common.front.trace().json(since)});
-      common.front.trace().unwatch();
+  struct Watched {
+    Watched(Trace& t, std::shared_ptr<Exchange> e) : trace(t), exchange(std::move(e)) { trace.watch(); }
+    ~Watched() { trace.unwatch(); }
+    Trace& trace;
+    std::shared_ptr<Exchange> exchange;
+    std::chrono::steady_clock::time_point since = std::chrono::steady_clock::now();
+  };
+  // Ends with the answer, or when nobody wants that any more: both on the server's thread.
+  const auto watched = std::make_shared<std::unique_ptr<Watched>>(std::make_unique<Watched>(models.common().front.trace(), exchange));
+  exchange->on_gone([watched] { watched->reset(); });
+  models.common().http.post([&common = models.common(), watched, seconds] {
+    common.http.after(std::chrono::seconds(seconds), [&common, watched] {
+      const std::unique_ptr<Watched> ended = std::move(*watched);
+      if (ended) common.answer(*ended->exchange, HttpReply{.body = common.front.trace().json(ended->since)});
     });
   });
 }

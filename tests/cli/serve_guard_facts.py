@@ -177,6 +177,13 @@ def facts_traces(h, models):
     with Server(h) as s:
         s.ask("/v1/completions", COMPLETION)
         h.equal("nothing is kept where nobody asks", s.metric("bantam:trace_events"), 0)
+        with socket.create_connection(("127.0.0.1", s.port)) as client:
+            client.sendall(b"GET /debug/trace?seconds=300 HTTP/1.1\r\nHost: h\r\n\r\n")
+            end = time.monotonic() + 30
+            while s.metric("bantam:trace_events") == 0 and time.monotonic() < end:
+                time.sleep(0.02)
+            h.fact("it is while somebody does", s.metric("bantam:trace_events") > 0)
+        h.fact("until they go away", s.wait_for("bantam:trace_events", 0))
 
 
 

@@ -51,7 +51,7 @@ class LengthServer {
     for (const std::string_view piece : {bytes.substr(0, cut), bytes.substr(cut)}) (void)::send(fd, piece.data(), piece.size(), MSG_NOSIGNAL);
     std::string got;
     // What is incomplete waits for the rest: then the end is said.
-    for (int patience = waits ? 5 : 0;;) {
+    for (int patience = waits ? 1 : 0;;) {
       pollfd ready{.fd = fd, .events = POLLIN, .revents = 0};
       const int found = ::poll(&ready, 1, patience);
       if (found == 0) {

@@ -22,6 +22,8 @@ struct Answered {
   std::string events;
   bool streams = false;
   bool released = false;  ///< nobody is left who could answer
+  bool left = false;      ///< nobody waits for one
+  std::vector<std::function<void()>> tasks;  ///< that may bring it, for who waits to run; what a loading model hands over comes late
 };
 
 /// A client that keeps what it gets, and goes away when it is asked to.
@@ -120,11 +122,11 @@ class ServedModel {
     const auto answered = std::make_shared<Answered>();
     auto exchange = std::make_shared<KeptExchange>(request, answered);
     const server::Endpoint& endpoint = *server::find_endpoint(request);
-    std::vector<std::function<void()>> tasks;
     server::serve_request(*models_, endpoint, front_->follow(exchange, server::client_of(options_, request), server::generates(endpoint)),
-                          [&](server::Endpoint::Kind, std::function<void()> f) { tasks.push_back(std::move(f)); });
-    for (const std::function<void()>& task : std::exchange(tasks, {})) task();
-    const bool waited = is_answered(*answered);
+                          [answered](server::Endpoint::Kind, std::function<void()> task) { hand_over(*answered, std::move(task)); });
+    // A trace comes when its time is over: half of all time would go by waiting for it.
+    constexpr std::chrono::milliseconds patience{50}, no_patience{1};
+    const bool waited = is_answered(*answered, endpoint.path == "/debug/trace" ? no_patience : patience);
     // Who waited long enough goes: texts end then, within a step.
     if (!waited) http_->post([exchange] { exchange->go_away(); });
     exchange.reset();
@@ -143,11 +145,33 @@ class ServedModel {
     return !state.app || state.app->scheduler.wait(std::chrono::seconds(60));
   }
 
-  /// Whether there is an answer, or nobody left who could give one, after a while.
-  static bool is_answered(Answered& answered) {
-    constexpr std::chrono::milliseconds patience{50};
+  static void hand_over(Answered& answered, std::function<void()> task) {
+    {
+      const std::lock_guard lock(answered.mutex);
+      if (answered.left) return;
+      answered.tasks.push_back(std::move(task));
+    }
+    answered.changed.notify_all();
+  }
+
+  /// Runs what is handed over. Whether there is an answer, or nobody left who could give one, after a while; then nobody waits.
+  static bool is_answered(Answered& answered, std::chrono::milliseconds patience) {
+    const auto until = std::chrono::steady_clock::now() + patience;
     std::unique_lock lock(answered.mutex);
-    return answered.changed.wait_for(lock, patience, [&] { return answered.replies > 0 || answered.released; });
+    const auto is_over = [&] { return answered.replies > 0 || answered.released; };
+    while (answered.changed.wait_until(lock, until, [&] { return is_over() || !answered.tasks.empty(); }) && !answered.tasks.empty()) {
+      std::vector<std::function<void()>> tasks = std::exchange(answered.tasks, {});
+      lock.unlock();
+      for (const std::function<void()>& task : tasks) task();
+      tasks.clear();
+      lock.lock();
+    }
+    answered.left = true;
+    // What comes with the last moment goes without the mutex: it holds who answers.
+    const std::vector<std::function<void()>> unwanted = std::exchange(answered.tasks, {});
+    const bool is_answered = is_over();
+    lock.unlock();
+    return is_answered;
   }
 
   void check(const HttpRequest& request, const HttpReply& reply) const {
