@@ -33,7 +33,8 @@ struct Json::Array {
   static std::size_t bytes_of(std::size_t room) noexcept { return sizeof(Array) + room * sizeof(Json); }
 };
 
-/// Keys and values by turns, then, where there are many, a table of their numbers by hash; 0 is an empty place.
+/// Keys and values by turns, then, where there are many, a table by hash: the numbers of members from 1 on, with bits of the hash in
+/// what a number leaves free, so that few keys are read in vain; 0 is an empty slot.
 struct Json::Object {
   std::uint32_t size = 0;
   std::uint32_t capacity;
@@ -48,7 +49,7 @@ struct Json::Object {
 
   /// The value of a key, or null.
   [[nodiscard]] Json* find(std::string_view key) noexcept {
-    if (capacity > few) return find_slot(key).second;
+    if (capacity > few) return find_slot(key, KeyedHash()(key)).second;
     for (std::size_t i = 0; i < size; ++i) {
       if (items()[2 * i].string() == key) return &items()[2 * i + 1];
     }
@@ -56,27 +57,45 @@ struct Json::Object {
   }
   /// Takes the bytes of a member, in the place of one with the same key; else there must be room.
   Json& set(Json&& key, Json&& value) noexcept {
-    std::uint32_t* slot = nullptr;
-    Json* known = nullptr;
-    if (capacity > few) {
-      std::tie(slot, known) = find_slot(key.string());
-    } else {
-      known = find(key.string());
+    return capacity > few ? set(std::move(key), std::move(value), hash_of(key)) : put(find(key.string()), std::move(key), std::move(value));
+  }
+  /// Takes members: keys and values by turns, from where `waiting` begins.
+  template <class Iterator>
+  void set_all(Iterator waiting, std::size_t count) noexcept {
+    if (capacity <= few) {
+      for (std::size_t i = 0; i < count; ++i) set(std::move(waiting[2 * i]), std::move(waiting[2 * i + 1]));
+      return;
     }
+    const auto slot_of = [&](std::uint64_t hash) { return &table()[hash & (slots_of(capacity) - 1)]; };
+    visit_hashed(count, [&](std::size_t i) { return hash_of(waiting[2 * i]); }, slot_of, [&](std::size_t i, std::uint64_t hash) {
+      set(std::move(waiting[2 * i]), std::move(waiting[2 * i + 1]), hash);
+    });
+  }
+
+ private:
+  static std::uint64_t hash_of(const Json& key) noexcept { return KeyedHash()(key.string()); }
+  Json& set(Json&& key, Json&& value, std::uint64_t hash) noexcept {
+    const auto [slot, known] = find_slot(key.string(), hash);
+    if (known == nullptr) *slot = tag_of(hash) | (size + 1);
+    return put(known, std::move(key), std::move(value));
+  }
+  Json& put(Json* known, Json&& key, Json&& value) noexcept {
     if (known != nullptr) return *known = std::move(value);
-    if (slot != nullptr) *slot = size + 1;
     Json* at = items() + 2 * size++;
     new (at) Json(std::move(key));
     return *new (at + 1) Json(std::move(value));
   }
-
- private:
-  std::pair<std::uint32_t*, Json*> find_slot(std::string_view key) noexcept {
+  /// The bits that number a member.
+  [[nodiscard]] std::uint32_t number_mask() const noexcept { return std::bit_ceil(capacity + 1) - 1; }
+  [[nodiscard]] std::uint32_t tag_of(std::uint64_t hash) const noexcept { return static_cast<std::uint32_t>(hash >> 32) & ~number_mask(); }
+  std::pair<std::uint32_t*, Json*> find_slot(std::string_view key, std::uint64_t hash) noexcept {
     const std::size_t mask = slots_of(capacity) - 1;
-    for (std::size_t slot = KeyedHash()(key) & mask;; slot = (slot + 1) & mask) {
-      const std::uint32_t number = table()[slot];
-      if (number == 0) return {&table()[slot], nullptr};
-      if (items()[2 * (number - 1)].string() == key) return {&table()[slot], &items()[2 * (number - 1) + 1]};
+    for (std::size_t at = hash & mask;; at = (at + 1) & mask) {
+      std::uint32_t& slot = table()[at];
+      if (slot == 0) return {&slot, nullptr};
+      if ((slot & ~number_mask()) != tag_of(hash)) continue;
+      Json* member = items() + 2 * ((slot & number_mask()) - 1);
+      if (member->string() == key) return {&slot, member + 1};
     }
   }
 };
@@ -163,7 +182,7 @@ void Json::reserve(std::size_t count) {
     auto* old = load<Object*>();
     if (count <= (old ? old->capacity : 0)) return;
     auto* block = new (::operator new(Object::bytes_of(count))) Object(count);
-    for (std::size_t i = 0; old && i < old->size; ++i) block->set(std::move(old->items()[2 * i]), std::move(old->items()[2 * i + 1]));
+    if (old) block->set_all(old->items(), old->size);
     ::operator delete(old);
     store(block);
   }
@@ -365,14 +384,11 @@ class Json::Reader : public nlohmann::json_sax<nlohmann::json> {
       const std::size_t room = kind == Kind::array ? values : values / 2;
       if (!take(allocated(kind == Kind::array ? Array::bytes_of(room) : Object::bytes_of(room)))) return false;
       whole.reserve(room);
-      for (std::size_t i = first; i < waiting_.size(); ++i) {
-        if (kind == Kind::array) {
-          whole.push_back(std::move(waiting_[i]));
-        } else {
-          // Of keys that come twice the last value counts.
-          whole.load<Object*>()->set(std::move(waiting_[i]), std::move(waiting_[i + 1]));
-          ++i;
-        }
+      const auto begin = waiting_.begin() + static_cast<std::ptrdiff_t>(first);
+      if (kind == Kind::array) {
+        for (auto value = begin; value != waiting_.end(); ++value) whole.push_back(std::move(*value));
+      } else {
+        whole.load<Object*>()->set_all(begin, room);  // of keys that come twice the last value counts
       }
       waiting_.resize(first);
       bytes_ -= values * sizeof(Json);

@@ -80,12 +80,11 @@ void check_ids(const TokenizerSpec& spec, std::string_view place) {
   }
 }
 
-void index_pieces(Tokenizer::Data& data) {
+void index_pieces(Tokenizer::Data& data, PieceIndex known) {
   const TokenizerSpec& spec = data.spec;
-  data.index = PieceIndex(spec.pieces.size());
-  for (std::size_t i = 0; i < spec.pieces.size(); ++i) {
-    if (!spec.pieces[i].empty()) data.index.set(static_cast<TokenId>(i), PieceTexts{spec.pieces});
-  }
+  // Tokens may have been added to the pieces since: an index of all has as many as spell anything, or, where some spell the same, is made anew.
+  const auto spelled = static_cast<std::size_t>(std::ranges::count_if(spec.pieces, [](const std::string& piece) { return !piece.empty(); }));
+  data.index = known.size() == spelled ? std::move(known) : index_of(spec.pieces);
   data.special.resize(spec.pieces.size());
   for (std::size_t i = 0; i < spec.pieces.size(); ++i) data.special[i] = is_special_type(spec.types[i]);
   data.ends.resize(spec.pieces.size());
@@ -251,10 +250,16 @@ void build_merges(Tokenizer::Data& data, std::string_view place) {
   const std::vector<Merge> merges = list_merges(data, place);
   data.merges = MergeTable(merges, place);
   if (data.spec.byte_level || data.marks_words()) return;
-  std::vector<bool> made(data.spec.pieces.size());
-  for (const Merge& merge : merges) made[static_cast<std::size_t>(merge.merged)] = true;
-  for (std::size_t i = 0; i < made.size(); ++i) {
-    if (made[i]) data.neighbors.add(data.spec.pieces[i]);
+  // What stands next to each other in a piece was brought together by a merge.
+  const auto spelled = [&](Symbol symbol) -> std::string_view {
+    const auto i = static_cast<std::size_t>(symbol);
+    const std::vector<std::string>& pieces = data.spec.pieces;
+    return i < pieces.size() ? pieces[i] : data.extra[i - pieces.size()];
+  };
+  for (const Merge& merge : merges) {
+    const std::string_view left = spelled(merge.left);
+    const std::string_view right = spelled(merge.right);
+    if (!left.empty() && !right.empty()) data.neighbors.add(utf8::last(left).code, utf8::decode(right, 0).code);
   }
 }
 
@@ -330,20 +335,16 @@ void build_whole(Tokenizer::Data& data) {
   const TokenizerSpec& spec = data.spec;
   if (!spec.ignore_merges) return;
   data.whole = PieceIndex(spec.pieces.size());
-  for (std::size_t i = 0; i < spec.pieces.size(); ++i) {
-    if (spec.types[i] != TokenType::normal || spec.pieces[i].empty()) continue;
-    const auto id = static_cast<TokenId>(i);
-    if (spec.byte_level) {
-      data.whole.add(id, [&](TokenId other) { return data.bytes_of(other); });
-    } else {
-      data.whole.add(id, PieceTexts{spec.pieces});
-    }
-  }
+  data.whole.add_all(spec.pieces.size(), PieceIndex::Repeated::first, [&](TokenId id) -> std::string_view {
+    const auto i = static_cast<std::size_t>(id);
+    if (spec.types[i] != TokenType::normal) return {};
+    return spec.byte_level && !spec.pieces[i].empty() ? data.bytes_of(id) : spec.pieces[i];
+  });
 }
 
 }  // namespace
 
-std::shared_ptr<const Tokenizer::Data> build_tokenizer(TokenizerSpec spec, std::string_view place) {
+std::shared_ptr<const Tokenizer::Data> build_tokenizer(TokenizerSpec spec, std::string_view place, PieceIndex index) {
   const TokenModel model = model_of(spec, place);
   check_pieces(spec, place);
   check_steps(spec, place);
@@ -354,7 +355,7 @@ std::shared_ptr<const Tokenizer::Data> build_tokenizer(TokenizerSpec spec, std::
   data->spec.chat_template = utf8::repaired(data->spec.chat_template);
   data->normalizer = Normalizer(data->spec.normalizer, place, verbatim_spellings(data->spec));
   data->pre_tokenizer = PreTokenizer(data->spec.pre_tokenizer, place);
-  index_pieces(*data);
+  index_pieces(*data, std::move(index));
   build_bytes(*data, place);
   build_symbols(*data);
   build_model(*data, place);

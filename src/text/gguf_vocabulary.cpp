@@ -68,7 +68,7 @@ void read_merges(const Source& source, TokenizerSpec& spec) {
     if (space == std::string_view::npos) return std::nullopt;
     return std::pair(text.substr(0, space), text.substr(space + 1));
   };
-  read_merge_list(spec, merges->size(), parts_of, [&](std::size_t i) { return std::string((*merges)[i]); }, message(source.place, ": tokenizer.ggml.merges"));
+  read_merge_list(spec, index_of(spec.pieces), merges->size(), parts_of, [&](std::size_t i) { return std::string((*merges)[i]); }, message(source.place, ": tokenizer.ggml.merges"));
 }
 
 void list_added(TokenizerSpec& spec) {

@@ -11,14 +11,11 @@ namespace bantam::inline v0 {
 
 namespace {
 
-void read_added(const Json& list, TokenizerSpec& spec, std::string_view place) {
+void read_added(const Json& list, TokenizerSpec& spec, PieceIndex& known, std::string_view place) {
   expect(list.is_array(), place, "an array", list);
   const std::size_t limit = most_vocabulary_ids(spec.pieces.size() + list.size());
   const PieceTexts texts{spec.pieces};
-  PieceIndex known(spec.pieces.size() + list.size());
-  for (std::size_t i = 0; !list.empty() && i < spec.pieces.size(); ++i) {
-    if (!spec.pieces[i].empty()) known.add(static_cast<TokenId>(i), texts);
-  }
+  if (!known.has_room_for(spec.pieces.size() + list.size())) known = index_of(spec.pieces, list.size());
   HashSet<TokenId> seen;
   for (std::size_t i = 0; i < list.size(); ++i) {
     const Json& json = list[i];
@@ -35,7 +32,8 @@ void read_added(const Json& list, TokenizerSpec& spec, std::string_view place) {
     token.right_space = flag(json, "rstrip", false, at);
     token.single_word = flag(json, "single_word", false, at);
     const TokenId before = known.find(content, texts);
-    if (before != PieceIndex::none && before != token.id) {
+    const bool spells_it = static_cast<std::size_t>(token.id) < spec.pieces.size() && texts(token.id) == content;
+    if (before != PieceIndex::none && !spells_it) {
       fail(Errc::corrupt, at, ": ", printable(content), " is token ", before, " already, and token ", token.id, " here");
     }
     if (!seen.insert(token.id).second) fail(Errc::corrupt, at, ": token ", token.id, " is added twice");
@@ -63,18 +61,18 @@ void add_token(TokenizerSpec& spec, const AddedToken& token, std::string_view co
   spec.added.push_back(token);
 }
 
-TokenizerSpec spec_from_tokenizer_json(std::string_view text, std::string_view place) {
+ReadTokenizer read_tokenizer_json(std::string_view text, std::string_view place) {
   // A thread costs more than a short list.
   constexpr std::size_t long_text = std::size_t{1} << 20;
   const bool aside = text.size() >= long_text && parallel_threads() > 1;
-  const Json json = Json::parse(text, place, aside ? "merges" : "");
+  Json json = Json::parse(text, place, aside ? "merges" : "");
   expect(json.is_object(), place, "an object", json);
   if (const std::string version = text_or(json, "version", "1.0", place); version != "1.0") {
     fail(Errc::unsupported, place, ": expected version 1.0, found ", printable(version));
   }
   TokenizerSpec spec;
-  read_model(need(json, "model", place), spec, message(place, ": model"));
-  if (const Json* added = member(json, "added_tokens")) read_added(*added, spec, message(place, ": added_tokens"));
+  PieceIndex index = read_model(need(json, "model", place), spec, message(place, ": model"));
+  if (const Json* added = member(json, "added_tokens")) read_added(*added, spec, index, message(place, ": added_tokens"));
   if (const Json* part = member(json, "normalizer")) read_normalizer(*part, spec, message(place, ": normalizer"));
   if (const Json* part = member(json, "pre_tokenizer")) read_pre_tokenizer(*part, spec, message(place, ": pre_tokenizer"));
   read_decoder(member(json, "decoder"), spec, message(place, ": decoder"));
@@ -89,7 +87,7 @@ TokenizerSpec spec_from_tokenizer_json(std::string_view text, std::string_view p
   }
   guess_bos_and_eos(spec);
   add_known_ends(spec);
-  return spec;
+  return {std::move(spec), std::move(index), std::move(json)};
 }
 
 }  // namespace bantam::inline v0

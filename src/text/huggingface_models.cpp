@@ -49,17 +49,17 @@ std::optional<std::pair<std::string_view, std::string_view>> parts_of_merge(cons
   return std::nullopt;
 }
 
-void read_merges(const Json& merges, TokenizerSpec& spec, std::string_view place) {
+void read_merges(const Json& merges, TokenizerSpec& spec, const PieceIndex& index, std::string_view place) {
   expect(merges.is_array(), place, "an array", merges);
-  read_merge_list(spec, merges.size(), [&](std::size_t i) { return parts_of_merge(merges[i]); }, [&](std::size_t i) { return merges[i].dump(); }, place);
+  read_merge_list(spec, index, merges.size(), [&](std::size_t i) { return parts_of_merge(merges[i]); }, [&](std::size_t i) { return merges[i].dump(); }, place);
 }
 
 /// A piece by its text; -1 for none wanted.
-TokenId piece_named(const std::string& name, const TokenizerSpec& spec, std::string_view place) {
+TokenId piece_named(const std::string& name, const TokenizerSpec& spec, const PieceIndex& index, std::string_view place) {
   if (name.empty()) return -1;
-  const auto found = std::ranges::find(spec.pieces, name);
-  if (found == spec.pieces.end()) fail(Errc::corrupt, place, ": ", printable(name), " is not in the vocabulary");
-  return static_cast<TokenId>(found - spec.pieces.begin());
+  const TokenId found = index.find(name, PieceTexts{spec.pieces});
+  if (found == PieceIndex::none) fail(Errc::corrupt, place, ": ", printable(name), " is not in the vocabulary");
+  return found;
 }
 
 void find_byte_pieces(TokenizerSpec& spec) {
@@ -69,7 +69,7 @@ void find_byte_pieces(TokenizerSpec& spec) {
   }
 }
 
-void read_bpe(const Json& model, TokenizerSpec& spec, std::string_view place) {
+void read_bpe(const Json& model, TokenizerSpec& spec, PieceIndex& index, std::string_view place) {
   spec.kind = "bpe";
   spec.continuing = text_or(model, "continuing_subword_prefix", "", place);
   spec.word_end = text_or(model, "end_of_word_suffix", "", place);
@@ -78,13 +78,14 @@ void read_bpe(const Json& model, TokenizerSpec& spec, std::string_view place) {
   spec.fuse_unknown = flag(model, "fuse_unk", false, place);
   spec.ignore_merges = flag(model, "ignore_merges", false, place);
   read_vocab(need(model, "vocab", place), spec, message(place, ".vocab"));
-  read_merges(need(model, "merges", place), spec, message(place, ".merges"));
-  spec.unknown = piece_named(text_or(model, "unk_token", "", place), spec, message(place, ".unk_token"));
+  index = index_of(spec.pieces);
+  read_merges(need(model, "merges", place), spec, index, message(place, ".merges"));
+  spec.unknown = piece_named(text_or(model, "unk_token", "", place), spec, index, message(place, ".unk_token"));
   find_byte_pieces(spec);
 }
 
 /// [["<unk>", 0.0], ["the", -3.2], ...]
-void read_unigram(const Json& model, TokenizerSpec& spec, std::string_view place) {
+void read_unigram(const Json& model, TokenizerSpec& spec, PieceIndex& index, std::string_view place) {
   spec.kind = "unigram";
   spec.byte_fallback = flag(model, "byte_fallback", false, place);
   spec.fuse_unknown = true;
@@ -101,6 +102,7 @@ void read_unigram(const Json& model, TokenizerSpec& spec, std::string_view place
     spec.scores.push_back(entry[1].get<double>());
     lowest = spec.scores.size() == 1 ? spec.scores.back() : std::min(lowest, spec.scores.back());
   }
+  index = index_of(spec.pieces);
   spec.types.assign(spec.pieces.size(), TokenType::normal);
   spec.unknown_score = lowest - Unigram::unknown_penalty;
   if (const Json* unknown = member(model, "unk_id")) {
@@ -112,7 +114,7 @@ void read_unigram(const Json& model, TokenizerSpec& spec, std::string_view place
   find_byte_pieces(spec);
 }
 
-void read_wordpiece(const Json& model, TokenizerSpec& spec, std::string_view place) {
+void read_wordpiece(const Json& model, TokenizerSpec& spec, PieceIndex& index, std::string_view place) {
   spec.kind = "wordpiece";
   spec.continuing = text_or(model, "continuing_subword_prefix", "##", place);
   // As in BERT, where a file does not say.
@@ -120,13 +122,15 @@ void read_wordpiece(const Json& model, TokenizerSpec& spec, std::string_view pla
   const Json* longest = member(model, "max_input_chars_per_word");
   spec.longest_word = static_cast<std::uint32_t>(longest ? token_id(*longest, message(place, ".max_input_chars_per_word")) : usual_longest);
   read_vocab(need(model, "vocab", place), spec, message(place, ".vocab"));
-  spec.unknown = piece_named(text_or(model, "unk_token", "[UNK]", place), spec, message(place, ".unk_token"));
+  index = index_of(spec.pieces);
+  spec.unknown = piece_named(text_or(model, "unk_token", "[UNK]", place), spec, index, message(place, ".unk_token"));
 }
 
-void read_wordlevel(const Json& model, TokenizerSpec& spec, std::string_view place) {
+void read_wordlevel(const Json& model, TokenizerSpec& spec, PieceIndex& index, std::string_view place) {
   spec.kind = "wordlevel";
   read_vocab(need(model, "vocab", place), spec, message(place, ".vocab"));
-  spec.unknown = piece_named(text_or(model, "unk_token", "<unk>", place), spec, message(place, ".unk_token"));
+  index = index_of(spec.pieces);
+  spec.unknown = piece_named(text_or(model, "unk_token", "<unk>", place), spec, index, message(place, ".unk_token"));
 }
 
 /// Files older than the key "type" are told by what their model has.
@@ -144,13 +148,16 @@ std::string type_of(const Json& model, std::string_view place) {
 
 std::size_t most_vocabulary_ids(std::size_t entries) { return 2 * entries + 65536; }
 
-void read_model(const Json& model, TokenizerSpec& spec, std::string_view place) {
+PieceIndex read_model(const Json& model, TokenizerSpec& spec, std::string_view place) {
   expect(model.is_object(), place, "an object", model);
-  constexpr std::pair<std::string_view, void (*)(const Json&, TokenizerSpec&, std::string_view)> readers[] = {
+  constexpr std::pair<std::string_view, void (*)(const Json&, TokenizerSpec&, PieceIndex&, std::string_view)> readers[] = {
       {"BPE", read_bpe}, {"Unigram", read_unigram}, {"WordPiece", read_wordpiece}, {"WordLevel", read_wordlevel}};
   const std::string type = type_of(model, place);
   for (const auto& [name, read] : readers) {
-    if (name == type) return read(model, spec, place);
+    if (name != type) continue;
+    PieceIndex index;
+    read(model, spec, index, place);
+    return index;
   }
   fail(Errc::unsupported, place, ": expected a BPE, Unigram, WordPiece or WordLevel model, found ", printable(type));
 }

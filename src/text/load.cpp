@@ -1,5 +1,6 @@
 // Opens tokenizers: a folder, one file of either kind, GGUF, native JSON.
 #include <algorithm>
+#include <future>
 
 #include "bantam/core/error.hpp"
 #include "bantam/io/file.hpp"
@@ -32,10 +33,16 @@ bool looks_like_ranks(std::string_view bytes) {
 
 std::string name_of(const std::filesystem::path& file) { return printable(file.string(), 200); }
 
-TokenizerSpec spec_from_bytes(std::string_view bytes, std::string_view place) {
+ReadTokenizer read_tokenizer(std::string_view bytes, std::string_view place) {
   if (bytes.empty()) fail(Errc::corrupt, place, ": the file is empty");
-  if (looks_like_json(bytes)) return spec_from_tokenizer_json(bytes, place);
-  return looks_like_ranks(bytes) ? spec_from_tiktoken(bytes, place) : spec_from_sentencepiece(bytes, place);
+  if (looks_like_json(bytes)) return read_tokenizer_json(bytes, place);
+  return {looks_like_ranks(bytes) ? spec_from_tiktoken(bytes, place) : spec_from_sentencepiece(bytes, place)};
+}
+
+std::shared_ptr<const Tokenizer::Data> build(ReadTokenizer read, std::string_view place) {
+  // Two blocks a merge: they are freed meanwhile, or, where the system gives no thread, afterwards.
+  const std::future<void> freed = std::async([tree = std::move(read.tree)]() mutable { tree = {}; });
+  return build_tokenizer(std::move(read.spec), place, std::move(read.index));
 }
 
 }  // namespace
@@ -45,15 +52,15 @@ Tokenizer Tokenizer::from_folder(const std::filesystem::path& folder) {
     const std::filesystem::path file = folder / name;
     if (path_kind(file) == PathKind::nothing) continue;
     const std::string bytes = read_text_file(file, largest_file);
-    TokenizerSpec spec = spec_from_bytes(bytes, name_of(file));
-    apply_folder(folder, spec, !looks_like_json(bytes));
-    return Tokenizer(build_tokenizer(std::move(spec), name_of(file)));
+    ReadTokenizer read = read_tokenizer(bytes, name_of(file));
+    apply_folder(folder, read.spec, !looks_like_json(bytes));
+    return Tokenizer(build(std::move(read), name_of(file)));
   }
   fail_missing(folder, name_of(folder), ": expected tokenizer.json or tokenizer.model, found neither");
 }
 
 Tokenizer Tokenizer::from_file(const std::filesystem::path& file) {
-  return Tokenizer(build_tokenizer(spec_from_bytes(read_text_file(file, largest_file), name_of(file)), name_of(file)));
+  return Tokenizer(build(read_tokenizer(read_text_file(file, largest_file), name_of(file)), name_of(file)));
 }
 
 Tokenizer Tokenizer::from_gguf(const GgufFile& file) {

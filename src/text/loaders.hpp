@@ -9,12 +9,18 @@
 
 #include "bantam/core/team.hpp"
 #include "text/json.hpp"
+#include "text/piece_index.hpp"
 #include "text/spec.hpp"
 
 namespace bantam::inline v0 {
 
+struct ReadTokenizer {
+  TokenizerSpec spec;
+  PieceIndex index = {};  ///< of the pieces, where their reader needed one
+  Json tree = {};         ///< what has been read; a large one takes as long to free as to look at
+};
 /// A tokenizer.json (Hugging Face tokenizers). Throws corrupt, unsupported.
-[[nodiscard]] TokenizerSpec spec_from_tokenizer_json(std::string_view text, std::string_view place);
+[[nodiscard]] ReadTokenizer read_tokenizer_json(std::string_view text, std::string_view place);
 /// A tokenizer.model (SentencePiece). Throws corrupt, unsupported.
 [[nodiscard]] TokenizerSpec spec_from_sentencepiece(std::string_view bytes, std::string_view place);
 /// A list of tiktoken's: a token in base64 and its rank a line.
@@ -34,11 +40,12 @@ void apply_folder(const std::filesystem::path& folder, TokenizerSpec& spec, bool
 [[nodiscard]] std::size_t most_vocabulary_ids(std::size_t entries);
 
 /// Parts of a tokenizer.json; `place` names the file and the member.
-void read_model(const Json& json, TokenizerSpec& spec, std::string_view place);
+/// Returns an index of the pieces.
+[[nodiscard]] PieceIndex read_model(const Json& json, TokenizerSpec& spec, std::string_view place);
 /// The two parts of a merge, by its number; nothing where the file has no two there.
 using MergeParts = FunctionRef<std::optional<std::pair<std::string_view, std::string_view>>(std::size_t)>;
-/// Sets the merges of a vocabulary from how a file spells their parts. Throws corrupt for the first that is none: `spelled` says it whole.
-void read_merge_list(TokenizerSpec& spec, std::size_t count, MergeParts parts_of, FunctionRef<std::string(std::size_t)> spelled, std::string_view place);
+/// Sets the merges of a vocabulary, whose pieces `index` has, from how a file spells their parts. Throws corrupt for the first that is none: `spelled` says it whole.
+void read_merge_list(TokenizerSpec& spec, const PieceIndex& index, std::size_t count, MergeParts parts_of, FunctionRef<std::string(std::size_t)> spelled, std::string_view place);
 void read_normalizer(const Json& json, TokenizerSpec& spec, std::string_view place);
 void read_pre_tokenizer(const Json& json, TokenizerSpec& spec, std::string_view place);
 /// Null where the file has none: texts are then words with spaces between them.

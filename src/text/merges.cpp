@@ -15,17 +15,12 @@ namespace bantam::inline v0 {
 
 namespace {
 
-constexpr std::uint64_t no_pair = ~std::uint64_t{0};
 constexpr std::uint32_t no_rank = ~std::uint32_t{0};
 constexpr std::uint32_t none = ~std::uint32_t{0};
 /// Marks a place whose symbol went into its left neighbor; other negative values stand for unknown characters.
 constexpr Symbol merged_away = std::numeric_limits<Symbol>::min();
 /// Below this many symbols scanning for the lowest rank beats a queue (measured on English words).
 constexpr std::size_t short_run = 48;
-
-constexpr std::uint64_t pair_of(Symbol left, Symbol right) noexcept {
-  return static_cast<std::uint64_t>(static_cast<std::uint32_t>(left)) << 32 | static_cast<std::uint32_t>(right);
-}
 
 /// Positions to merge, lowest rank first, leftmost of equals. A rank's positions mostly arrive from left to right,
 /// so each rank keeps them as an ascending list and only what comes out of order goes through a heap.
@@ -71,27 +66,27 @@ class Agenda {
 
 }  // namespace
 
-MergeTable::MergeTable(std::span<const Merge> merges, std::string_view place) : size_(merges.size()) {
-  const std::size_t slots = std::bit_ceil(merges.size() * 2 + 2);
-  shift_ = 64 - std::countr_zero(slots);
-  slots_.assign(slots, Entry{no_pair, 0, no_symbol});
-  for (std::size_t i = 0; i < merges.size(); ++i) {
-    const std::uint64_t pair = pair_of(merges[i].left, merges[i].right);
-    std::size_t at = slot_of(pair);
-    while (slots_[at].pair != no_pair) {
-      if (slots_[at].pair == pair) fail(Errc::corrupt, place, ": merge ", i, " comes twice");
-      at = (at + 1) & (slots - 1);
+MergeTable::MergeTable(std::span<const Merge> merges, std::string_view place)
+    : slots_(std::bit_ceil(merges.size() + merges.size() / 2 + 2)), size_(merges.size()), shift_(64 - std::countr_zero(slots_.size())) {
+  const auto key_of_merge = [&](std::size_t i) { return key_of(merges[i].left, merges[i].right); };
+  const auto slot_of = [&](std::uint64_t hash) { return &slots_[hash >> shift_]; };
+  visit_hashed(merges.size(), [&](std::size_t i) { return hash_(key_of_merge(i)); }, slot_of, [&](std::size_t i, std::uint64_t hash) {
+    const std::uint64_t key = key_of_merge(i);
+    std::size_t at = hash >> shift_;
+    while (slots_[at].key != 0) {
+      if (slots_[at].key == key) fail(Errc::corrupt, place, ": merge ", i, " comes twice");
+      at = (at + 1) & (slots_.size() - 1);
     }
-    slots_[at] = {pair, merges[i].rank, merges[i].merged};
-  }
+    slots_[at] = {key, merges[i].rank, merges[i].merged};
+  });
 }
 
 const MergeTable::Entry* MergeTable::find(Symbol left, Symbol right) const noexcept {
-  if (left < 0 || right < 0 || slots_.empty()) return nullptr;
-  const std::uint64_t pair = pair_of(left, right);
-  std::size_t at = slot_of(pair);
-  while (slots_[at].pair != no_pair) {
-    if (slots_[at].pair == pair) return &slots_[at];
+  if (left < 0 || right < 0 || slots_.size() == 0) return nullptr;
+  const std::uint64_t key = key_of(left, right);
+  std::size_t at = hash_(key) >> shift_;
+  while (slots_[at].key != 0) {
+    if (slots_[at].key == key) return &slots_[at];
     at = (at + 1) & (slots_.size() - 1);
   }
   return nullptr;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "bantam/core/hash.hpp"
+#include "bantam/core/memory.hpp"
 
 namespace bantam::inline v0 {
 
@@ -27,7 +28,7 @@ struct Merge {
 class MergeTable {
  public:
   struct Entry {
-    std::uint64_t pair;
+    std::uint64_t key;  ///< of the pair; 0: no merge
     std::uint32_t rank;
     Symbol merged;
   };
@@ -41,9 +42,12 @@ class MergeTable {
   [[nodiscard]] std::size_t size() const noexcept { return size_; }
 
  private:
-  [[nodiscard]] std::size_t slot_of(std::uint64_t pair) const noexcept { return hash_(pair) >> shift_; }
+  /// Never 0: no symbol is negative.
+  static std::uint64_t key_of(Symbol left, Symbol right) noexcept {
+    return ~(std::uint64_t{static_cast<std::uint32_t>(left)} << 32 | static_cast<std::uint32_t>(right));
+  }
 
-  std::vector<Entry> slots_;
+  AlignedBuffer<Entry> slots_;
   std::size_t size_ = 0;
   KeyedHash hash_;
   int shift_ = 64;

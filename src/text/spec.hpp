@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "bantam/text/tokenizer.hpp"
+#include "text/piece_index.hpp"
 
 namespace bantam::inline v0 {
 
@@ -131,8 +132,9 @@ inline constexpr std::size_t merges_a_piece = 8;
 inline constexpr std::size_t merges_of_small = std::size_t{1} << 18;  ///< of vocabularies so small that they have fewer
 }  // namespace limits
 
-/// Checks a specification and builds the encoder. `place` names the file. Throws corrupt, unsupported.
-[[nodiscard]] std::shared_ptr<const Tokenizer::Data> build_tokenizer(TokenizerSpec spec, std::string_view place);
+/// Checks a specification and builds the encoder. `place` names the file; `index`, of the pieces, saves time where there is one.
+/// Throws corrupt, unsupported.
+[[nodiscard]] std::shared_ptr<const Tokenizer::Data> build_tokenizer(TokenizerSpec spec, std::string_view place, PieceIndex index = {});
 
 /// Adds the tokens that are known to end a turn (<|eot_id|>, <|im_end|>, ...) and are control tokens here to `ends`.
 void add_known_ends(TokenizerSpec& spec);

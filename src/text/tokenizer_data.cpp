@@ -1,21 +1,34 @@
 // What a tokenizer looks things up in.
 #include "text/tokenizer_data.hpp"
 
+#include <utility>
+
 #include "bantam/core/error.hpp"
 #include "text/utf8.hpp"
 
 namespace bantam::inline v0 {
+
+void Neighbors::add(std::uint32_t left, std::uint32_t right) {
+  if (left < 128 && right < 128) {
+    ascii_[left * 128 + right] = true;
+    return;
+  }
+  std::uint64_t& slot = others_[slot_of(pair_of(left, right))];
+  if (slot != 0) return;
+  slot = pair_of(left, right);
+  if (2 * ++count_ <= others_.size()) return;
+  const std::vector<std::uint64_t> before = std::exchange(others_, std::vector<std::uint64_t>(4 * others_.size()));
+  for (const std::uint64_t pair : before) {
+    if (pair != 0) others_[slot_of(pair)] = pair;
+  }
+}
 
 void Neighbors::add(std::string_view piece) {
   if (piece.empty()) return;
   utf8::Char left = utf8::decode(piece, 0);
   for (std::size_t at = left.length; at < piece.size();) {
     const utf8::Char right = utf8::decode(piece, at);
-    if (left.code < 128 && right.code < 128) {
-      ascii_[left.code * 128 + right.code] = true;
-    } else {
-      others_.insert(std::uint64_t{left.code} << 32 | right.code);
-    }
+    add(left.code, right.code);
     at += right.length;
     left = right;
   }

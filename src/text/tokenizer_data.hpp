@@ -25,15 +25,28 @@ namespace bantam::inline v0 {
 /// a text can be cut without changing a token: this is what makes SentencePiece's one huge pre-token cheap.
 class Neighbors {
  public:
+  void add(std::uint32_t left, std::uint32_t right);
+  /// Every pair of a piece.
   void add(std::string_view piece);
   [[nodiscard]] bool has(std::uint32_t left, std::uint32_t right) const noexcept {
-    if (left < 128 && right < 128) return ascii_[left * 128 + right];
-    return others_.contains(std::uint64_t{left} << 32 | right);
+    return left < 128 && right < 128 ? ascii_[left * 128 + right] : others_[slot_of(pair_of(left, right))] != 0;
   }
 
  private:
+  /// Never 0: one of the two is beyond ASCII.
+  static std::uint64_t pair_of(std::uint32_t left, std::uint32_t right) noexcept { return std::uint64_t{left} << 32 | right; }
+  /// Where a pair is, or would be.
+  [[nodiscard]] std::size_t slot_of(std::uint64_t pair) const noexcept {
+    const std::size_t mask = others_.size() - 1;
+    std::size_t at = hash_(pair) & mask;
+    while (others_[at] != 0 && others_[at] != pair) at = (at + 1) & mask;
+    return at;
+  }
+
+  KeyedHash hash_;
   std::bitset<128 * 128> ascii_;
-  HashSet<std::uint64_t> others_;
+  std::vector<std::uint64_t> others_ = std::vector<std::uint64_t>(64);  ///< pairs by hash, half of the slots at most; 0: free
+  std::size_t count_ = 0;
 };
 
 /// The symbol of each character, of those that have one.

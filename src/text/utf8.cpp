@@ -72,6 +72,12 @@ constexpr Alphabet alphabet;
 Char decode(std::string_view text, std::size_t at) noexcept {
   const auto first = static_cast<std::uint8_t>(text[at]);
   if (first < 0x80) return {first, 1, true};
+  // The rule first: what is left are four bytes, and second bytes that overlong forms and surrogates forbid.
+  const auto next = [&](std::size_t i) { return at + i < text.size() ? static_cast<std::uint32_t>(static_cast<std::uint8_t>(text[at + i])) ^ 0x80 : 0xff; };
+  if (first >= 0xc2 && first < 0xe0 && next(1) < 0x40) return {(first & 0x1fu) << 6 | next(1), 2, true};
+  if (first > 0xe0 && first < 0xf0 && first != 0xed && next(1) < 0x40 && next(2) < 0x40) {
+    return {(first & 0xfu) << 12 | next(1) << 6 | next(2), 3, true};
+  }
   bool whole = false;
   const std::size_t n = subpart(text, at, whole);
   if (!whole) return {0, 1, false};
@@ -99,17 +105,18 @@ void append(std::string& out, std::uint32_t code) {
   }
 }
 
+Char last(std::string_view text) noexcept {
+  std::size_t at = text.size() - 1;
+  while (at > 0 && (static_cast<std::uint8_t>(text[at]) & 0xc0) == 0x80) --at;
+  return decode(text, at);
+}
+
 std::size_t valid_prefix(std::string_view text, std::size_t from) noexcept {
   std::size_t at = from;
   while (at < text.size()) {
-    if (static_cast<std::uint8_t>(text[at]) < 0x80) {
-      ++at;
-      continue;
-    }
-    bool whole = false;
-    const std::size_t n = subpart(text, at, whole);
-    if (!whole) break;
-    at += n;
+    const Char c = decode(text, at);
+    if (!c.valid) break;
+    at += c.length;
   }
   return at - from;
 }

@@ -18,6 +18,9 @@ struct Char {
 /// The character at `text[at]`, at < text.size(). Overlong forms, surrogates and values above U+10FFFF are invalid.
 [[nodiscard]] Char decode(std::string_view text, std::size_t at) noexcept;
 
+/// The last character of a valid text that is not empty.
+[[nodiscard]] Char last(std::string_view text) noexcept;
+
 /// Appends a code point that is neither a surrogate nor above U+10FFFF.
 void append(std::string& out, std::uint32_t code);
 

@@ -1,12 +1,16 @@
 // The parts that a tokenizer is made of: merging, splitting, normalizing, finding strings, UTF-8.
 #include <algorithm>
+#include <map>
 #include <random>
+#include <set>
 
 #include "support.hpp"
 #include "text/literals.hpp"
 #include "text/merges.hpp"
 #include "text/normalizer.hpp"
+#include "text/piece_index.hpp"
 #include "text/pre_tokenizer.hpp"
+#include "text/tokenizer_data.hpp"
 #include "text/unicode.hpp"
 #include "text/utf8.hpp"
 
@@ -206,4 +210,65 @@ TEST_CASE("the byte alphabet spells every byte and reads it back") {
   for (int b = 0; b < 256; ++b) all += static_cast<char>(static_cast<unsigned char>(b));
   CHECK(utf8::bytes_of_spelling(utf8::spelled(all)) == all);
   CHECK(utf8::spelled(" \n") == "\xc4\xa0\xc4\x8a");
+}
+
+TEST_CASE("a piece index finds what was put in, one by one and together") {
+  std::mt19937 random(3);
+  std::vector<std::string> pieces;
+  for (int i = 0; i < 3000; ++i) pieces.push_back(i % 50 == 0 ? "" : std::to_string(random() % 4000) + (i % 3 == 0 ? " and what makes it long" : ""));
+  std::map<std::string, TokenId> first, last;
+  for (std::size_t i = 0; i < pieces.size(); ++i) {
+    if (pieces[i].empty()) continue;
+    first.emplace(pieces[i], static_cast<TokenId>(i));
+    last[pieces[i]] = static_cast<TokenId>(i);
+  }
+  REQUIRE(first.size() < 2940);
+  const PieceTexts texts{pieces};
+  PieceIndex firsts(pieces.size());
+  firsts.add_all(pieces.size(), PieceIndex::Repeated::first, texts);
+  const PieceIndex lasts = index_of(pieces);
+  CHECK(firsts.size() == first.size());
+  CHECK(lasts.size() == first.size());
+  std::vector<std::string> asked = pieces;
+  for (int i = 4000; i < 4100; ++i) asked.push_back(std::to_string(i));
+  const std::vector<std::string_view> views(asked.begin(), asked.end());
+  std::vector<TokenId> together(asked.size());
+  lasts.find_all(views, together, texts);
+  for (std::size_t i = 0; i < asked.size(); ++i) {
+    const auto expected = [&](const std::map<std::string, TokenId>& ids) { return ids.contains(asked[i]) ? ids.at(asked[i]) : PieceIndex::none; };
+    CHECK(firsts.find(asked[i], texts) == expected(first));
+    CHECK(lasts.find(asked[i], texts) == expected(last));
+    CHECK(together[i] == expected(last));
+  }
+  CHECK(PieceIndex().find("a", texts) == PieceIndex::none);
+}
+
+TEST_CASE("neighbors are the pairs that were added, in their order") {
+  std::mt19937 random(4);
+  Neighbors neighbors;
+  std::set<std::pair<std::uint32_t, std::uint32_t>> added;
+  const auto draw = [&] { return static_cast<std::uint32_t>(random() % 3 == 0 ? random() % 128 : random() % 700); };
+  for (int i = 0; i < 20000; ++i) {
+    const std::uint32_t left = draw(), right = draw();
+    neighbors.add(left, right);
+    added.emplace(left, right);
+  }
+  for (std::uint32_t left = 0; left < 700; ++left) {
+    for (std::uint32_t right = 0; right < 700; ++right) REQUIRE(neighbors.has(left, right) == added.contains({left, right}));
+  }
+}
+
+TEST_CASE("every character decodes to its code, and its last byte leads back to it") {
+  for (std::uint32_t code = 0; code <= 0x10ffff; ++code) {
+    if (code >= 0xd800 && code < 0xe000) continue;
+    std::string text = "\xe2\x96\x81";
+    utf8::append(text, code);
+    const utf8::Char c = utf8::decode(text, 3);
+    REQUIRE(c.valid);
+    REQUIRE(c.code == code);
+    REQUIRE(c.length == text.size() - 3);
+    REQUIRE(utf8::last(text).code == code);
+    REQUIRE(utf8::is_valid(text));
+    if (c.length > 1) REQUIRE(!utf8::is_valid(text.substr(0, text.size() - 1)));
+  }
 }

@@ -1,7 +1,9 @@
 // Keyed hashing: nobody can build a file whose names or ids share a bucket, for the key is drawn anew in each process.
 #pragma once
 
+#include <array>
 #include <concepts>
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <functional>
@@ -73,6 +75,21 @@ class KeyedHash {
  private:
   HashKey key_;
 };
+
+/// Fills a table that lies beyond the caches: visit(i, hash) for i = 0 to count - 1, each some steps after the slot of its hash, an
+/// address, has been asked for.
+template <class HashOf, class SlotOf, class Visit>
+void visit_hashed(std::size_t count, const HashOf& hash_of, const SlotOf& slot_of, const Visit& visit) {
+  constexpr std::size_t ahead = 16;
+  std::array<std::uint64_t, ahead> hashes{};
+  for (std::size_t i = 0; i < count + ahead; ++i) {
+    std::uint64_t& hash = hashes[i % ahead];
+    if (i >= ahead) visit(i - ahead, hash);
+    if (i >= count) continue;
+    hash = hash_of(i);
+    __builtin_prefetch(slot_of(hash));
+  }
+}
 
 /// The library's only hash maps and sets (tests/layers/check_layers.py). The order of their entries differs from run to run.
 template <class Key, class T>
