@@ -31,19 +31,42 @@ StateBytes state_bytes_of(const ModelConfig& config, const std::string& kv) {
   return bytes;
 }
 
-/// What it takes on average to read those of a token's experts that are not there: each is missed with the same probability. Few do not keep a
-/// drive busy: none takes less than one alone.
-double seconds_of_misses(std::int64_t used, double missed, double seconds_each, double seconds_alone) {
-  double seconds = 0, probability = std::pow(1 - missed, static_cast<double>(used));
-  for (std::int64_t count = 1; count <= used && missed < 1; ++count) {
-    probability *= missed / (1 - missed) * static_cast<double>(used - count + 1) / static_cast<double>(count);
-    seconds += probability * std::max(seconds_alone, static_cast<double>(count) * seconds_each);
-  }
-  return seconds;
+/// What it is to write.
+struct Texts {
+  const TextMemory& memory;
+  StateBytes state;
+  std::int64_t context;
+  double expert_hits;  ///< as PlanAsked has it
+};
+
+/// The share of a token's experts that is in memory.
+double hits_in(const Residency::Layer& layer, std::int64_t experts, double asked) {
+  const bool has_all = layer.cached_experts == 0 || layer.cached_experts == experts;
+  return has_all ? 1 : asked > 0 ? asked : expert_hits(layer.cached_experts, experts);
 }
 
-/// What each layer of a model that streams asks for, in a pass of so many tokens.
-std::vector<LayerTime> layer_times(const Checkpoint& checkpoint, const Residency& residency, const Machine& m, std::int64_t tokens) {
+/// How many of a token's experts are not there in one of many passes, each missing with the same probability: over passes and layers as often as
+/// that has it (the binomial distribution, at places that fill the interval from 0 to 1 evenly).
+std::int64_t count_of_misses(std::int64_t used, double missed, std::size_t pass, std::size_t layer) {
+  // Parts of the golden ratio and of the plastic number, whose multiples are spread in two dimensions alike (Roberts's sequence).
+  constexpr double golden = 0.6180339887498949, plastic = 0.7548776662466927;
+  double whole = 0;
+  double left = std::modf(golden * static_cast<double>(pass) + plastic * static_cast<double>(layer), &whole);
+  double probability = std::pow(1 - missed, static_cast<double>(used));
+  std::int64_t count = 0;
+  while (left >= probability && count < used && missed < 1) {
+    left -= probability;
+    ++count;
+    probability *= missed / (1 - missed) * static_cast<double>(used - count + 1) / static_cast<double>(count);
+  }
+  return missed < 1 ? count : used;
+}
+
+/// Tokens differ in how many experts they miss, and a miss that takes longer than what hides it is not made up for by a token without one.
+constexpr std::size_t token_passes = 256;
+
+/// What each layer of a model that streams asks for: in many passes of one token, or one of many.
+std::vector<std::vector<LayerTime>> pass_times(const Checkpoint& checkpoint, const Residency& residency, const Machine& m, double asked_hits, std::int64_t tokens) {
   const ModelConfig& config = checkpoint.config();
   // One token is as long as its weights take to be read from memory, many are as long as their products.
   const bool decodes = tokens == 1;
@@ -53,62 +76,83 @@ std::vector<LayerTime> layer_times(const Checkpoint& checkpoint, const Residency
     const double cost = tensor.format().is_float ? float_cost : 1;
     return tensor.is_matrix ? static_cast<double>(tokens) * 2 * cost * static_cast<double>(tensor.rows * tensor.columns) / (share * 1e9 * m.int8_gop_s) : 0;
   };
-  std::vector<LayerTime> times(residency.layers.size());
+  std::vector<LayerTime> all(residency.layers.size());  // of a layer with all of its experts, each read alone
   for (const CheckpointTensor& tensor : checkpoint.tensors()) {
     if (tensor.layer < 0 || tensor.is_drafting) continue;
-    LayerTime& time = times[static_cast<std::size_t>(tensor.layer)];
+    LayerTime& time = all[static_cast<std::size_t>(tensor.layer)];
     const double read = 1e-9 * static_cast<double>(tensor.stored_bytes()) / m.disk.gb_s;
     if (tensor.expert < 0) {
       time.arithmetic += seconds(tensor);
       if (!residency.keeps(tensor)) time.read_ahead += read;
       continue;
     }
-    // Of all experts, which are as large; divided below.
     time.late_arithmetic += seconds(tensor);
     time.read_experts += read;
   }
-  for (std::size_t i = 0; i < times.size(); ++i) {
-    LayerTime& time = times[i];
-    const std::int64_t experts = config.specs[i].experts, cached = residency.layers[i].cached_experts, used = config.router.used;
-    if (experts == 0) continue;
-    const double whole = time.read_experts, arithmetic = time.late_arithmetic * static_cast<double>(used) / static_cast<double>(experts);
-    // Those of a long prompt are all of them.
-    const double missed = cached == 0 ? 0 : decodes ? 1 - expert_hits(cached, experts) : static_cast<double>(experts - cached) / static_cast<double>(experts);
-    time.arithmetic += (1 - missed) * arithmetic;
-    time.late_arithmetic = missed * arithmetic;
-    time.read_experts = decodes ? seconds_of_misses(used, missed, whole / static_cast<double>(experts), m.disk.expert_seconds) : missed * whole;
+  std::vector<std::vector<LayerTime>> passes(decodes ? token_passes : 1, all);
+  for (std::size_t pass = 0; pass < passes.size(); ++pass) {
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      LayerTime& time = passes[pass][i];
+      const std::int64_t experts = config.specs[i].experts, used = config.router.used;
+      if (experts == 0) continue;
+      const Residency::Layer& layer = residency.layers[i];
+      const double each = 1 / static_cast<double>(experts), arithmetic = time.late_arithmetic * static_cast<double>(used) * each;
+      // Those of a long prompt are all of them.
+      double missed = layer.cached_experts == 0 ? 0 : static_cast<double>(experts - layer.cached_experts) * each;
+      time.read_experts *= missed;
+      if (decodes) {
+        const std::int64_t count = count_of_misses(used, 1 - hits_in(layer, experts, asked_hits), pass, i);
+        missed = static_cast<double>(count) / static_cast<double>(used);
+        // Few do not keep a drive busy: they take no less than one alone.
+        time.read_experts = count == 0 ? 0 : std::max(m.disk.expert_seconds, static_cast<double>(count) * all[i].read_experts * each);
+      }
+      // Those of a prompt are run as they come.
+      time.late_arithmetic = decodes ? missed * arithmetic : 0;
+      time.expert_arithmetic = arithmetic - time.late_arithmetic;
+    }
   }
-  return times;
+  return passes;
 }
 
 /// One that does not fit whole runs from its file: what is left beside everything else is for what stays, slots and cached experts.
-void stream(Case& c, const Checkpoint& checkpoint, std::int64_t others, const Machine& m) {
+void stream(Case& c, const Checkpoint& checkpoint, std::int64_t others, double asked_hits, const Machine& m) {
   if (others >= m.memory_bytes) return;
   const Residency residency = residency_of(checkpoint, m.memory_bytes - others);
   if (!residency.fits()) return;
   c.fits = c.streams = true;
   c.resident_bytes = others + residency.resident_bytes();
-  c.streamed_bytes = residency.streamed_layer_bytes + residency.missed_expert_bytes;
+  c.streamed_bytes = residency.streamed_layer_bytes;
   c.table_bytes = residency.table_bytes;
-  for (const Residency::Layer& layer : residency.layers) {
+  const ModelConfig& config = checkpoint.config();
+  int caches = 0;
+  for (std::size_t i = 0; i < residency.layers.size(); ++i) {
+    const Residency::Layer& layer = residency.layers[i];
     c.streamed_layers += layer.streams();
     c.cached_experts += layer.cached_experts;
+    const double hits = hits_in(layer, config.specs[i].experts, asked_hits);
+    c.streamed_bytes += static_cast<std::int64_t>((1 - hits) * static_cast<double>(layer.expert_file_bytes * config.router.used));
+    if (layer.cached_experts == 0) continue;
+    c.expert_hits += hits;
+    ++caches;
   }
+  if (caches > 0) c.expert_hits /= caches;
   if (m.disk.gb_s == 0) {
     c.generate_tok_s = c.prompt_tok_s = 0;
     return;
   }
   double head = static_cast<double>(c.size.token_bytes) / (decode_share * 1e9 * m.read_gb_s);
-  std::vector<LayerTime> times = layer_times(checkpoint, residency, m, 1);
-  for (const LayerTime& time : times) head -= time.arithmetic + time.late_arithmetic;
-  c.timeline = timeline_of(times, std::max(0.0, head));
-  if (checkpoint.config().has_head) c.generate_tok_s = 1 / c.timeline.seconds;
-  times = layer_times(checkpoint, residency, m, Forward::largest_chunk);
-  c.prompt_tok_s = static_cast<double>(Forward::largest_chunk) / timeline_of(times, 0).seconds;
+  const std::vector<std::vector<LayerTime>> passes = pass_times(checkpoint, residency, m, asked_hits, 1);
+  for (const LayerTime& time : passes.front()) head -= time.arithmetic + time.expert_arithmetic + time.late_arithmetic;
+  c.timeline = timeline_of(passes, std::max(0.0, head));
+  if (config.has_head) c.generate_tok_s = 1 / c.timeline.seconds;
+  c.prompt_tok_s = static_cast<double>(Forward::largest_chunk) / timeline_of(pass_times(checkpoint, residency, m, asked_hits, Forward::largest_chunk), 0).seconds;
 }
 
-Case weigh(const Checkpoint& checkpoint, const std::string& format, const TextMemory& text, StateBytes state, std::int64_t context, const Machine& m) {
+Case weigh(const Checkpoint& checkpoint, const std::string& format, const Texts& texts, const Machine& m) {
   const ModelConfig& config = checkpoint.config();
+  const TextMemory& text = texts.memory;
+  const StateBytes& state = texts.state;
+  const std::int64_t context = texts.context;
   const Footprint size = footprint_of(checkpoint);
   Case c{.size = size, .format = format};
   const std::int64_t others = program_bytes + state.of_text(context);
@@ -124,7 +168,7 @@ Case weigh(const Checkpoint& checkpoint, const std::string& format, const TextMe
     if (spills) c.stored_key_bytes = text.stored(context, division->texts);
     c.fits = division->weights >= size.bytes;
     if (c.fits && spills) c.resident_bytes = size.bytes + program_bytes + state.row * context + division->texts;
-    if (!c.fits) stream(c, checkpoint, spills ? program_bytes + state.row * context + division->texts : others, m);
+    if (!c.fits) stream(c, checkpoint, spills ? program_bytes + state.row * context + division->texts : others, texts.expert_hits, m);
   }
   // A longer one takes memory from weights, and has more of itself in a file, as long as the least of both is left.
   std::int64_t none = config.context + 1;
@@ -191,9 +235,10 @@ Plan plan_of(PlanAsked asked, Machine machine, Checkpoint checkpoint) {
   const StateBytes state = state_bytes_of(config, asked.kv);
   const TextMemory text(config, asked.kv);
   const std::int64_t context = asked.context > 0 ? asked.context : std::min<std::int64_t>(config.context, 8192);
-  const auto as = [&](std::string_view format) { return weigh(outline_of(checkpoint, recipe::rtn(format)), std::string(format), text, state, context, machine); };
+  const Texts texts{.memory = text, .state = state, .context = context, .expert_hits = asked.expert_hits};
+  const auto as = [&](std::string_view format) { return weigh(outline_of(checkpoint, recipe::rtn(format)), std::string(format), texts, machine); };
   const Checkpoint stored = asked.format.empty() ? checkpoint : outline_of(checkpoint, recipe::rtn(asked.format));
-  const Case chosen = weigh(stored, asked.format, text, state, context, machine);
+  const Case chosen = weigh(stored, asked.format, texts, machine);
   std::vector<Case> others;
   for (const std::string_view format : proposals) {
     Case other = as(format);
@@ -236,6 +281,7 @@ Json to_json(const Plan& plan) {
           {"table_bytes", c.table_bytes},
           {"streamed_layers", c.streamed_layers},
           {"cached_experts", c.cached_experts},
+          {"expert_hits", c.expert_hits > 0 ? Json(c.expert_hits) : Json(nullptr)},
           {"stored_key_bytes", c.stored_key_bytes},
           {"prompt_tok_s", known(c.prompt_tok_s)},
           {"generate_tok_s", known(c.generate_tok_s)},

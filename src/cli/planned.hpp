@@ -19,6 +19,7 @@ struct PlanAsked {
   std::string format = {};       ///< as which it is stored; empty: as it is
   std::string kv = "f16";
   std::int64_t context = 0;      ///< tokens of a text; 0: what the model was made for, 8192 at most
+  double expert_hits = 0;        ///< of a token's experts, the share that is in the cache; 0: as texts were seen to choose
 };
 
 /// What it would run on.
@@ -49,6 +50,7 @@ struct Case {
   std::int64_t streamed_bytes = 0;  ///< read from the file for each token, where it fits so; prompts read as much for each 512 tokens, and more experts
   std::int64_t table_bytes = 0;  ///< of the file, in which rows are looked up
   std::int64_t streamed_layers = 0, cached_experts = 0;
+  double expert_hits = 0;  ///< of a token's experts, the share that is taken to be there, where not all are cached
   std::int64_t stored_key_bytes = 0;  ///< of the text in a file: what its last token reads
   double generate_tok_s = 0, prompt_tok_s = 0;
   Timeline timeline = {};  ///< of a token, where weights are streamed

@@ -2,7 +2,9 @@
 #include "timeline.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <deque>
+#include <utility>
 
 #include "output.hpp"
 #include "report/chart.hpp"
@@ -17,27 +19,21 @@ constexpr int passes_before = 3;
 
 class Simulation {
  public:
-  Simulation(std::span<const LayerTime> layers, double head_seconds) : layers_(layers), head_(head_seconds) {
-    for (std::size_t i = 0; i < layers.size(); ++i) {
-      if (layers[i].read_ahead > 0) streamed_.push_back(static_cast<std::int64_t>(i));
+  Simulation(std::span<const std::vector<LayerTime>> passes, double head_seconds) : passes_(passes), layers_(passes.front()), head_(head_seconds) {
+    for (std::size_t i = 0; i < layers_.size(); ++i) {
+      if (layers_[i].read_ahead > 0) streamed_.push_back(static_cast<std::int64_t>(i));
     }
     for (std::size_t i = 0; i < slots; ++i) begin_read();
   }
   Timeline run() {
-    for (int i = 0; i < passes_before; ++i) pass();
-    const double begin = now_;
-    shown_ = {};
-    pass();
-    shown_.read_ahead.insert(shown_.read_ahead.end(), reads_.begin(), reads_.end());
-    shown_.seconds = now_ - begin;
-    for (std::vector<Timeline::Span>* spans : {&shown_.arithmetic, &shown_.read_ahead, &shown_.read_experts}) {
-      for (Timeline::Span& span : *spans) {
-        span.begin = std::clamp(span.begin - begin, 0.0, shown_.seconds);
-        span.end = std::clamp(span.end - begin, 0.0, shown_.seconds);
-      }
-      std::erase_if(*spans, [](const Timeline::Span& span) { return span.end <= span.begin; });
-    }
-    return std::move(shown_);
+    for (int i = 0; i < passes_before; ++i) (void)pass(passes_.front());
+    std::vector<Timeline> all;
+    double sum = 0;
+    for (const std::vector<LayerTime>& layers : passes_) sum += all.emplace_back(pass(layers)).seconds;
+    const double mean = sum / static_cast<double>(all.size());
+    Timeline typical = *std::ranges::min_element(all, {}, [&](const Timeline& t) { return std::abs(t.seconds - mean); });
+    typical.seconds = mean;
+    return typical;
   }
 
  private:
@@ -60,26 +56,43 @@ class Simulation {
     shown_.read_experts.push_back({now_, now_ + seconds, layer});
     return now_ + seconds;
   }
-  void pass() {
+  void compute(double seconds, std::int64_t layer) {
+    if (seconds > 0) shown_.arithmetic.push_back({now_, now_ + seconds, layer});
+    now_ += seconds;
+  }
+  Timeline pass(std::span<const LayerTime> layers) {
+    layers_ = layers;
+    shown_ = {};
+    const double begin = now_;
     for (std::size_t i = 0; i < layers_.size(); ++i) {
       const LayerTime& layer = layers_[i];
       const auto index = static_cast<std::int64_t>(i);
       if (layer.read_ahead > 0) now_ = std::max(now_, reads_.front().end);
-      const double there = read_experts(layer.read_experts, index), done = now_ + layer.arithmetic;
-      shown_.arithmetic.push_back({now_, done, index});
-      now_ = std::max(there, done);
-      if (layer.late_arithmetic > 0) shown_.arithmetic.push_back({now_, now_ + layer.late_arithmetic, index});
-      now_ += layer.late_arithmetic;
+      compute(layer.arithmetic, index);
+      const double there = read_experts(layer.read_experts, index);
+      compute(layer.expert_arithmetic, index);
+      now_ = std::max(now_, there);
+      compute(layer.late_arithmetic, index);
       if (layer.read_ahead == 0) continue;
       shown_.read_ahead.push_back(reads_.front());
       reads_.pop_front();
       begin_read();
     }
-    shown_.arithmetic.push_back({now_, now_ + head_, Timeline::head});
-    now_ += head_;
+    compute(head_, Timeline::head);
+    shown_.seconds = now_ - begin;
+    shown_.read_ahead.insert(shown_.read_ahead.end(), reads_.begin(), reads_.end());
+    for (std::vector<Timeline::Span>* spans : {&shown_.arithmetic, &shown_.read_ahead, &shown_.read_experts}) {
+      for (Timeline::Span& span : *spans) {
+        span.begin = std::clamp(span.begin - begin, 0.0, shown_.seconds);
+        span.end = std::clamp(span.end - begin, 0.0, shown_.seconds);
+      }
+      std::erase_if(*spans, [](const Timeline::Span& span) { return span.end <= span.begin; });
+    }
+    return std::exchange(shown_, {});
   }
 
-  std::span<const LayerTime> layers_;
+  std::span<const std::vector<LayerTime>> passes_;
+  std::span<const LayerTime> layers_;  ///< of the pass at hand
   double head_;
   std::vector<std::int64_t> streamed_;
   std::deque<Timeline::Span> reads_;  ///< of layers that come next
@@ -90,7 +103,7 @@ class Simulation {
 
 }  // namespace
 
-Timeline timeline_of(std::span<const LayerTime> layers, double head_seconds) { return Simulation(layers, head_seconds).run(); }
+Timeline timeline_of(std::span<const std::vector<LayerTime>> passes, double head_seconds) { return Simulation(passes, head_seconds).run(); }
 
 std::string svg(const Timeline& timeline, const std::string& title) {
   Bars bars{.title = title, .x_title = "milliseconds"};

@@ -202,10 +202,7 @@ Residency residency_of(const Checkpoint& checkpoint, std::int64_t limit) {
     }
   }
   for (std::size_t i = 0; i < of.size(); ++i) {
-    if (of[i].experts.empty()) continue;
-    const auto experts = experts_of(i);
-    const double missed = 1 - expert_hits(r.layers[i].cached_experts, experts);
-    r.missed_expert_bytes += static_cast<std::int64_t>(missed * static_cast<double>(of[i].expert_file / experts * config.router.used));
+    if (!of[i].experts.empty()) r.layers[i].expert_file_bytes = of[i].expert_file / experts_of(i);
   }
   return r;
 }

@@ -200,6 +200,22 @@ def facts_plan(h, models):
     experts = [h.json("plan", config, *machine[:4], "--memory", f"{size}GiB", "--context", 1024, "--disk-gb-s", 2, "--format", "i8.g32") for size in (8, 4)]
     h.equal("experts may be pruned, half of them at most", [["--prune experts:" in w["command"] for w in e["smaller"]] for e in experts], [[False, True], [False]])
     h.fact("as many as it takes", experts[0]["smaller"][1]["bytes"] <= experts[0]["smaller"][0]["bytes"] < experts[0]["bytes"], experts[0]["smaller"])
+    sparse_machine = ["plan", config, *machine[:4], "--memory", "4GiB", "--context", 1024, "--format", "i8.g32"]
+    hits = {share: h.json(*sparse_machine, "--disk-gb-s", 2, "--expert-hits", share) for share in (1, 0.9, 0.5)}
+    h.equal("experts are there as often as somebody says", [round(p["expert_hits"], 6) for p in hits.values()], [1, 0.9, 0.5])
+    h.equal("all of them: nothing is read", hits[1]["streamed_bytes_per_token"], 0)
+    for share in (0.9, 0.5):
+        # Reads hide behind the experts that are there, and tokens differ in how many are not: 32 layers, 8 experts of a token.
+        expert = hits[share]["streamed_bytes_per_token"] / (32 * 8 * (1 - share))
+        read, run = expert / 2e9, 8 * expert / (hits[share]["shares"]["decode"] * 50e9)
+        waits = sum(math.comb(8, k) * (1 - share)**k * share**(8 - k) * max(0, k * read - (1 - k / 8) * run) for k in range(9))
+        expected = 1 / hits[1]["generate_tok_s"] + 32 * waits
+        h.fact(f"{share}: a token takes what it waits on average", abs(expected * hits[share]["generate_tok_s"] - 1) < 0.01, (expected, hits[share]["generate_tok_s"]))
+    text = h.succeeds(*sparse_machine, "--disk-gb-s", 2, "--expert-hits", 0.9).text
+    h.fact("in words", "--expert-hits says that 90 % of a token's are there" in text, text)
+    text = h.succeeds(*sparse_machine, "--disk-gb-s", 2).text
+    h.fact("or what texts were seen to find", "texts were seen to find" in text, text)
+    h.refuses(2, *sparse_machine, "--expert-hits", 1.5, says="--expert-hits")
     measured = h.json("plan", model)
     h.fact("the machine is measured", measured["read_gb_s"] > 0 and measured["int8_gop_s"] > 0 and measured["memory_bytes"] > 0, measured)
     h.refuses(2, "plan", model, "--memory", "much", says="--memory: expected a size (6GiB, 402MB), found much")

@@ -18,6 +18,7 @@ struct Residency {
     std::int64_t cached_experts = 0;   ///< how many of its experts are in memory at a time; 0: all, or it has none
     std::int64_t slot_bytes = 0;       ///< memory of those that are read
     std::int64_t expert_slot_bytes = 0;  ///< of its largest expert
+    std::int64_t expert_file_bytes = 0;  ///< of one in the file, on average
     [[nodiscard]] bool streams() const noexcept { return !streamed.empty(); }
   };
   std::vector<Layer> layers;  ///< those of passes
@@ -29,8 +30,7 @@ struct Residency {
   std::int64_t slot_bytes = 0;      ///< of one of the slots for layers
   std::int64_t slots = 0;           ///< two, or none
   std::int64_t cache_bytes = 0;     ///< for experts
-  std::int64_t streamed_layer_bytes = 0;  ///< of a file, that each pass reads
-  std::int64_t missed_expert_bytes = 0;   ///< that a token reads besides, by expert_hits()
+  std::int64_t streamed_layer_bytes = 0;  ///< of a file, that each pass reads; tokens read the experts besides that are not there
 
   [[nodiscard]] std::int64_t resident_bytes() const noexcept { return pinned_bytes + slots * slot_bytes + cache_bytes; }
   [[nodiscard]] bool fits() const noexcept { return least <= limit; }
