@@ -121,10 +121,19 @@ void CacheFile::save(const std::function<void(std::string_view)>& note) const {
     write_number(file, app_.engine.model().fingerprint());
     // What was wanted last comes last: it is kept in front of the others again.
     for (auto i = static_cast<std::size_t>(app_.scheduler.stats().kept); i-- > 0;) {
-      const SavedText text = app_.scheduler.save_kept(i);
-      if (text.bytes.empty()) continue;
-      write_number(file, static_cast<std::uint64_t>(CacheRecord::text));
-      write_sized(file, std::as_bytes(std::span(text.bytes)));
+      // In pieces, behind a size that is known when they are written.
+      std::uint64_t begin = 0;
+      app_.scheduler.save_kept(i, [&](std::span<const std::byte> piece) {
+        if (begin == 0) {
+          write_number(file, static_cast<std::uint64_t>(CacheRecord::text));
+          write_number(file, 0);
+          begin = file.size();
+        }
+        file.write(piece);
+      });
+      if (begin == 0) continue;
+      const std::uint64_t size = file.size() - begin;
+      file.write_at(begin - sizeof size, std::as_bytes(std::span(&size, 1)));
     }
     for (const auto& entry : app_.replays.entries()) {
       write_number(file, static_cast<std::uint64_t>(CacheRecord::reply));

@@ -59,6 +59,12 @@ void refuse(std::string_view param, std::string_view expected, const Json& found
   throw bad_request(message(param, ": expected ", expected, ", found ", shown(found)), param);
 }
 
+std::string line_without(std::string line, const std::filesystem::path& path) {
+  const std::string whole = path.string(), name = path.filename().string();
+  for (std::size_t at = line.find(whole); !whole.empty() && at != std::string::npos; at = line.find(whole, at + name.size())) line.replace(at, whole.size(), name);
+  return line;
+}
+
 ApiError to_api_error(const std::exception& error) {
   if (const auto* api = dynamic_cast<const ApiError*>(&error)) return *api;
   if (dynamic_cast<const std::bad_alloc*>(&error) != nullptr) return {503, "overloaded_error", "out of memory"};

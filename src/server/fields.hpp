@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <limits>
 #include <optional>
 #include <stdexcept>
@@ -45,6 +46,8 @@ constexpr int client_gone = 499;
 /// Whether a path is of Anthropic's API.
 [[nodiscard]] bool is_of_anthropic(std::string_view path) noexcept;
 [[noreturn]] void refuse(std::string_view param, std::string_view expected, const Json& found);
+/// A line without the folder of a file that it names: where files lie is no client's business.
+[[nodiscard]] std::string line_without(std::string line, const std::filesystem::path& path);
 /// What an exception of ours means for a client.
 [[nodiscard]] ApiError to_api_error(const std::exception& error);
 

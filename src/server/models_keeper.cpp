@@ -9,17 +9,6 @@
 
 namespace bantam::server {
 
-namespace {
-
-/// A line for clients, who need not know where files lie.
-std::string line_without(std::string line, const std::filesystem::path& path) {
-  const std::string whole = path.string(), name = path.filename().string();
-  for (std::size_t at = line.find(whole); !whole.empty() && at != std::string::npos; at = line.find(whole, at + name.size())) line.replace(at, whole.size(), name);
-  return line;
-}
-
-}  // namespace
-
 void Models::keep() {
   Lock lock(mutex_);
   while (!ending_) {
@@ -83,7 +72,7 @@ bool Models::unload_one(Lock& lock) {
 
 void Models::unload(Entry& entry, std::shared_ptr<Loaded> loaded, Lock& lock) {
   // Behind its last step, and in one go with leaving the list: counters are whole and never fall.
-  (void)loaded->app->scheduler.save_kept(std::numeric_limits<std::size_t>::max());
+  loaded->app->scheduler.save_kept(std::numeric_limits<std::size_t>::max(), [](std::span<const std::byte>) {});
   entry.metrics.add(loaded->app->scheduler.stats());
   const bool is_now = loaded == entry.now;
   if (is_now) {

@@ -36,21 +36,29 @@ class SlotFile {
       throw ApiError(501, "not_supported_error", "this server was started without --slot-save-path, and saves and restores nothing");
   }
 
-  void write(std::string_view bytes) const {
+  struct Saved {
+    std::int64_t tokens = 0;  ///< 0: nothing is kept, and nothing was written
+    std::uint64_t bytes = 0;
+  };
+  [[nodiscard]] Saved save(Scheduler& scheduler, int slot) const {
+    Saved saved;
     speak_of_name([&] {
       AtomicFile file(path_);
-      file.write(std::as_bytes(std::span(bytes)));
-      file.commit();
+      saved.tokens = scheduler.save_text(slot, [&](std::span<const std::byte> piece) { file.write(piece); });
+      saved.bytes = file.size();
+      if (saved.tokens > 0) file.commit();
     });
+    return saved;
   }
-  [[nodiscard]] std::string read() const {
-    std::string bytes;
-    speak_of_name([&] {
-      const auto file = MappedFile::open(path_);
-      bytes.resize(file->bytes().size());
-      file->read(file->bytes(), reinterpret_cast<std::byte*>(bytes.data()));
-    });
-    return bytes;
+  [[nodiscard]] Session restore(const App& app) const {
+    const SchedulerOptions& texts = app.options.scheduler;
+    std::optional<Session> text;
+    speak_of_name([&] { text.emplace(Session::restore(app.engine, path_, {.context = texts.context, .adapters = app.adapters.now(), .memory = texts.memory})); });
+    return std::move(*text);
+  }
+  [[nodiscard]] std::uint64_t size_bytes() const {
+    std::error_code gone;
+    return std::filesystem::file_size(path_, gone);
   }
   [[nodiscard]] const std::string& name() const noexcept { return name_; }
 
@@ -62,7 +70,8 @@ class SlotFile {
       work();
     } catch (const Error& error) {
       if (error.code() == Errc::not_found) throw bad_request(message("filename: expected a saved slot, found no ", printable(name_)), "filename");
-      throw ApiError(500, "server_error", message(printable(name_), ": could not be read or written"));
+      if (error.code() == Errc::io) throw ApiError(500, "server_error", message(printable(name_), ": could not be read or written"));
+      throw Error(error.code(), line_without(error.what(), path_));
     }
   }
 
@@ -90,17 +99,15 @@ void change_slot(App& app, const std::shared_ptr<Exchange>& exchange) {
   const Stopwatch watch;
   Json timings = Json::object();
   if (action == "save") {
-    const SavedText saved = app.scheduler.save_text(slot);
-    if (saved.bytes.empty()) throw bad_request(message("slot ", slot, ": expected a text that ended there, found none"), "id_slot");
-    file.write(saved.bytes);
+    const SlotFile::Saved saved = file.save(app.scheduler, slot);
+    if (saved.tokens == 0) throw bad_request(message("slot ", slot, ": expected a text that ended there, found none"), "id_slot");
     json["n_saved"] = saved.tokens;
-    json["n_written"] = saved.bytes.size();
+    json["n_written"] = saved.bytes;
     timings["save_ms"] = 1000 * watch.seconds();
   } else {
-    const std::string bytes = file.read();
-    Session text = Session::restore(app.engine, std::as_bytes(std::span(bytes)), {.context = app.options.scheduler.context, .adapters = app.adapters.now(), .memory = app.options.scheduler.memory});
+    Session text = file.restore(app);
     json["n_restored"] = text.tokens().size();
-    json["n_read"] = bytes.size();
+    json["n_read"] = file.size_bytes();
     app.scheduler.keep_text(slot, std::move(text));
     timings["restore_ms"] = 1000 * watch.seconds();
   }

@@ -10,10 +10,9 @@ std::size_t common_length(std::span<const TokenId> a, std::span<const TokenId> b
   return static_cast<std::size_t>(std::ranges::mismatch(a, b).in1 - a.begin());
 }
 
-SavedText Scheduler::KeptTexts::One::save() const {
-  SavedText saved{.tokens = std::ssize(session->tokens())};
-  session->save_to([&](std::span<const std::byte> part) { saved.bytes.append(reinterpret_cast<const char*>(part.data()), part.size()); });
-  return saved;
+std::int64_t Scheduler::KeptTexts::One::save(TextSink sink) const {
+  session->save_to(sink);
+  return std::ssize(session->tokens());
 }
 
 void Scheduler::KeptTexts::keep(std::unique_ptr<Session> session, int place) {

@@ -16,7 +16,8 @@ class Scheduler::KeptTexts {
     std::unique_ptr<Session> session;
     int place;  ///< that it had; -1: none
 
-    [[nodiscard]] SavedText save() const;
+    /// How many tokens it has.
+    std::int64_t save(TextSink sink) const;
   };
   using Iterator = std::list<One>::iterator;
 

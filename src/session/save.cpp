@@ -5,6 +5,7 @@
 // before a decoder how many tokens that reads (8 bytes), and these; what the state of the
 // sequence saves (pages of keys and values), the sampler's state; at last the XXH3-64 of everything before it. Of sessions with adapters
 // the magic is another, and the fingerprint of these and their scales follows the model's.
+#include <algorithm>
 #include <cstring>
 
 #define XXH_INLINE_ALL
@@ -46,21 +47,23 @@ class HashedWriter {
 /// What tells states of other shapes apart.
 std::uint64_t page_bytes_of(const nn::SequenceState& state) noexcept { return static_cast<std::uint64_t>(state.bytes_per_token() * page_tokens); }
 
-/// What the file calls the layout of keys and values of a kind.
+/// The kind of keys and values that `name` calls so; null: none of this version.
+const KvKernels* find_kind(const char* KvKernels::*name, std::string_view wanted) {
+  const auto& kinds = kernel_tables().back()->kv;
+  const auto found = std::ranges::find_if(kinds, [&](const KvKernels& kind) { return kind.*name == wanted; });
+  return found == kinds.end() ? nullptr : &*found;
+}
+/// What the file calls the layout of keys and values of a kind; of states without them, the kind.
 std::string layout_of(std::string_view kind) {
-  std::string layout(kind);
-  for (const KvKernels& kv : kernel_tables().back()->kv) {
-    if (kv.name == kind) layout = kv.saved_as;
-  }
+  const KvKernels* const kernels = find_kind(&KvKernels::name, kind);
+  std::string layout(kernels != nullptr ? kernels->saved_as : kind);
   layout.resize(8);
   return layout;
 }
 /// The kind whose layout a file has.
 std::string kind_of(std::string_view layout, const std::string& place) {
   layout = layout.substr(0, layout.find('\0'));
-  for (const KvKernels& kv : kernel_tables().back()->kv) {
-    if (kv.saved_as == layout) return kv.name;
-  }
+  if (const KvKernels* const kernels = find_kind(&KvKernels::saved_as, layout)) return kernels->name;
   fail(Errc::invalid_argument, place, ": keys and values: expected a layout of this version (", nn::kv_kind_list(&KvKernels::saved_as), "), found ", printable(layout));
 }
 

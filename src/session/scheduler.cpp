@@ -137,21 +137,21 @@ bool Scheduler::wait(std::chrono::milliseconds most) {
   return impl_->emptied.wait_for(lock, most, [&] { return impl_->jobs.empty(); });
 }
 
-SavedText Scheduler::save_text(int place) {
+std::int64_t Scheduler::save_text(int place, TextSink sink) {
   impl_->check_place(place);
-  SavedText saved;
+  std::int64_t tokens = 0;
   impl_->between_steps([&] {
-    if (const KeptTexts::One* const found = impl_->kept.of_place(place)) saved = found->save();
+    if (const KeptTexts::One* const found = impl_->kept.of_place(place)) tokens = found->save(sink);
   });
-  return saved;
+  return tokens;
 }
 
-SavedText Scheduler::save_kept(std::size_t number) {
-  SavedText saved;
+std::int64_t Scheduler::save_kept(std::size_t number, TextSink sink) {
+  std::int64_t tokens = 0;
   impl_->between_steps([&] {
-    if (const KeptTexts::One* const found = impl_->kept.at(number)) saved = found->save();
+    if (const KeptTexts::One* const found = impl_->kept.at(number)) tokens = found->save(sink);
   });
-  return saved;
+  return tokens;
 }
 
 void Scheduler::keep_text(int place, Session text) {

@@ -138,11 +138,8 @@ struct SchedulerStats {
   std::int64_t refused = 0;        ///< requests, for a full queue
 };
 
-/// A text that ended.
-struct SavedText {
-  std::string bytes = {};  ///< as Session::save() writes it
-  std::int64_t tokens = 0;
-};
+/// Takes a text in pieces, as Session::save() writes it.
+using TextSink = FunctionRef<void(std::span<const std::byte>)>;
 
 /// Runs requests on one engine: every step, a token more for each text that has a place, and a piece of the prompts that are being read,
 /// in the same passes over the weights. A request begins at the step after it came if there is a place. What a text is depends on its
@@ -171,11 +168,11 @@ class Scheduler {
   /// Waits until nothing is at hand; false after that long.
   [[nodiscard]] bool wait(std::chrono::milliseconds most);
 
-  /// What is kept of the text that had a place last; empty where nothing is. This and what follows waits for the step at hand, and throws
-  /// invalid_argument for a place that there is not.
-  [[nodiscard]] SavedText save_text(int place);
-  /// The same of all that is kept, by number, what was wanted last first; empty behind the last.
-  [[nodiscard]] SavedText save_kept(std::size_t number);
+  /// Hands on what is kept of the text that had a place last; how many tokens it has, 0: nothing is kept. This and what follows waits for the step at
+  /// hand and holds the next one up, throws invalid_argument for a place that there is not, and what `sink` throws.
+  std::int64_t save_text(int place, TextSink sink);
+  /// The same of all that is kept, by number, what was wanted last first; 0 behind the last.
+  std::int64_t save_kept(std::size_t number, TextSink sink);
   /// Keeps a text on this engine as if it had had that place, -1: none; what was kept of it goes.
   void keep_text(int place, Session text);
   /// Forgets what is kept of a place; how many tokens that had.
