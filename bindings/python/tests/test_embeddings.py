@@ -1,0 +1,59 @@
+"""Embeddings, pairs and classes."""
+
+import sys
+import unittest
+
+import numpy as np
+
+import bantam
+from common import ROOT, Folder, model
+
+
+class Embeddings(Folder):
+    def test_rows_are_those_of_texts_alone(self):
+        texts = ["The captain", "The sea was calm and the wind was still", "a"]
+        rows = model.embed(texts)
+        self.assertEqual(rows.shape, (3, model.config["dim"]))
+        np.testing.assert_allclose(np.linalg.norm(rows, axis=1), 1, rtol=1e-5)
+        for text, row in zip(texts, rows):
+            np.testing.assert_array_equal(model.embed(text), row)
+            np.testing.assert_array_equal(model.embed([model.tokenizer.encode(text)])[0], row)
+            np.testing.assert_allclose(bantam.Session(model, kv="f32").embed(text), row, rtol=1e-5, atol=1e-6)
+        last = model.embed(texts, pooling="last", normalize=False, threads=1)
+        self.assertGreater(np.abs(last - rows).max(), 1e-3)
+        self.assertEqual(model.embed([]).shape, (0, model.config["dim"]))
+        self.assertEqual(model.embed("sea " * 100, truncate=True, context=8).shape, rows[0].shape)
+
+    def test_encoders_and_classifiers(self):
+        sys.path.insert(0, str(ROOT / "tests" / "cli"))
+        from tiny_bert import Bert, ids_of
+
+        bert = Bert(self.folder / "bert")
+        encoder = bantam.load(self.folder / "bert")
+        self.assertEqual((encoder.config["causal"], encoder.config["generates"], encoder.config["labels"], encoder.config["pooling"]), (False, False, 0, "cls"))
+        ids = ids_of("[CLS]", "the", "owl", "##s", "[SEP]")
+        first = bert.states(ids, [0] * len(ids))[0]
+        np.testing.assert_allclose(encoder.embed("the owls", normalize=False), first, atol=1e-5)
+        np.testing.assert_allclose(encoder.embed("the owls"), first / np.linalg.norm(first), atol=1e-5)
+        np.testing.assert_array_equal(bantam.Session(encoder).embed("the owls"), encoder.embed("the owls"))
+        with self.assertRaisesRegex(bantam.Unsupported, "found one of type bert, which makes embeddings"):
+            bantam.Session(encoder).generate("the")
+        bert = Bert(self.folder / "classifier", labels=1)
+        score = bert.scores(ids + ids_of("sea", "[SEP]"), [0] * len(ids) + [1, 1])[0]
+        classifier = bantam.load(self.folder / "classifier")
+        np.testing.assert_allclose(classifier.rerank("the owls", ["sea", "", "sea"]), [score, bert.scores(ids + [3], [0] * len(ids) + [1])[0], score], atol=1e-5)
+        self.assertEqual((classifier.config["labels"], classifier.rerank("the", [])), (1, []))
+
+    def test_what_is_wrong_is_said(self):
+        with self.assertRaisesRegex(bantam.InvalidArgument, "expected at most 8 tokens"):
+            model.embed("sea " * 100, context=8)
+        with self.assertRaisesRegex(bantam.InvalidArgument, "pooling"):
+            model.embed("sea", pooling="max")
+        with self.assertRaisesRegex(TypeError, "found both"):
+            model.embed(["sea", [1, 2]])
+        with self.assertRaisesRegex(bantam.Unsupported, "rerank: expected a model with a classifier"):
+            model.rerank("who", ["the captain"])
+
+
+if __name__ == "__main__":
+    unittest.main()
