@@ -142,7 +142,11 @@ class ServedModel {
   /// A model that was unloaded has nothing at hand.
   [[nodiscard]] bool is_idle() const {
     const server::ModelState state = models_->state("");
-    return !state.app || state.app->scheduler.wait(std::chrono::seconds(60));
+    // A minute, second by second: to a process that was stopped for longer it is none.
+    for (int seconds = 0; state.app && seconds < 60; ++seconds) {
+      if (state.app->scheduler.wait(std::chrono::seconds(1))) return true;
+    }
+    return !state.app;
   }
 
   static void hand_over(Answered& answered, std::function<void()> task) {
