@@ -6,22 +6,17 @@
 
 namespace bantam::inline v0 {
 
-/// Floats. `saved_as`, of at most 8 letters, is what files call a layout of pages: one that is new gets a new name.
-struct KvF32 {
-  static constexpr const char* name = "f32";
-  static constexpr const char* saved_as = "f32";
-  static constexpr int bits = 32;
+/// Floats, or halves. `saved_as`, of at most 8 letters, is what files call a layout of pages: one that is new gets a new name.
+template <int Bits>
+struct KvFloats {
+  static constexpr const char* name = Bits == 32 ? "f32" : "f16";
+  static constexpr const char* saved_as = name;
+  static constexpr int bits = Bits;
   static constexpr int scale_bytes = 0;
   static constexpr bool has_levels = false;
 };
-/// Halves.
-struct KvF16 {
-  static constexpr const char* name = "f16";
-  static constexpr const char* saved_as = "f16";
-  static constexpr int bits = 16;
-  static constexpr int scale_bytes = 0;
-  static constexpr bool has_levels = false;
-};
+using KvF32 = KvFloats<32>;
+using KvF16 = KvFloats<16>;
 /// Signed bytes, a scale max|x| / 127 every 32 dimensions.
 struct KvI8 {
   static constexpr const char* name = "q8";

@@ -70,30 +70,21 @@ template <class A>
 struct byte_strip {
   /// Unsigned bytes.
   static BANTAM_INLINE IntStrip<A> load_unsigned(const std::uint8_t* p) {
-    alignas(64) std::int32_t numbers[16];
-    for (int n = 0; n < 16; ++n) numbers[n] = p[n];
-    IntStrip<A> strip;
-    BANTAM_UNROLL for (int i = 0; i < IntStrip<A>::parts; ++i) strip.part[i] = vec<A>::load_int(numbers + i * vec<A>::lanes);
-    return strip;
+    return gather<A>([&](int n) { return std::int32_t{p[n]}; });
   }
   /// Signed bytes.
   static BANTAM_INLINE Strip<A> load(const std::int8_t* p) {
-    return widen([&](int n) { return std::int32_t{p[n]}; });
+    return floats(gather<A>([&](int n) { return std::int32_t{p[n]}; }));
   }
   /// The bits of `mask` of each of 16 bytes, from bit `shift` on.
   static BANTAM_INLINE Strip<A> load_bits(const std::uint8_t* p, int shift, int mask) {
-    return widen([&](int n) { return (p[n] >> shift) & mask; });
+    return floats(gather<A>([&](int n) { return (p[n] >> shift) & mask; }));
   }
 
  private:
-  template <class F>
-  static BANTAM_INLINE Strip<A> widen(F&& number) {
-    alignas(64) std::int32_t numbers[16];
-    for (int n = 0; n < 16; ++n) numbers[n] = number(n);
+  static BANTAM_INLINE Strip<A> floats(const IntStrip<A>& numbers) {
     Strip<A> strip;
-    BANTAM_UNROLL for (int i = 0; i < Strip<A>::parts; ++i) {
-      strip.part[i] = vec<A>::to_float(vec<A>::load_int(numbers + i * vec<A>::lanes));
-    }
+    BANTAM_UNROLL for (int i = 0; i < Strip<A>::parts; ++i) strip.part[i] = vec<A>::to_float(numbers.part[i]);
     return strip;
   }
 };

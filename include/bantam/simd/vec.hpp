@@ -192,4 +192,14 @@ struct IntStrip {
   typename V::I part[parts];
 };
 
+/// Sixteen numbers one by one: for instruction sets that have nothing better to say.
+template <class A, class F>
+BANTAM_INLINE IntStrip<A> gather(F&& number) {
+  alignas(64) std::int32_t numbers[16];
+  for (int n = 0; n < 16; ++n) numbers[n] = number(n);
+  IntStrip<A> strip;
+  BANTAM_UNROLL for (int i = 0; i < IntStrip<A>::parts; ++i) strip.part[i] = vec<A>::load_int(numbers + i * vec<A>::lanes);
+  return strip;
+}
+
 }  // namespace bantam::inline v0::simd
