@@ -1,9 +1,9 @@
 // What attention of one token costs after a long text, for every way to keep keys and values, beside the rate at which memory is read.
 //
-//   bench_attention [--depth N] [--layers N] [--heads N] [--kv-heads N] [--head-dim N] [--threads N] [--rounds N] [KIND...]
+//   bench_attention [--depth N]... [--layers N] [--heads N] [--kv-heads N] [--head-dim N] [--threads N] [--rounds N] [KIND...]
 //
-// Keys and values are random: what they are changes nothing of the time. Times are the least of the rounds, beside the best rate at which
-// memory was read.
+// Keys and values are random: what they are changes nothing of the time. Without --layers there are as many as take several times the last-level
+// cache, so that they come from memory. Times are the least of the rounds, beside the rate at which memory was read.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -18,7 +18,7 @@
 namespace {
 
 struct Asked {
-  std::int64_t depth = 4096, layers = 16, heads = 32, kv_heads = 8, head_dim = 64, threads = 0, rounds = 5;
+  std::int64_t depth = 4096, layers = 0, heads = 32, kv_heads = 8, head_dim = 64, threads = 0, rounds = 5;
 };
 
 /// Attention of the last token of a text, through all layers.
@@ -54,7 +54,7 @@ class LongText {
   [[nodiscard]] double bytes() const { return static_cast<double>(cache_.bytes_per_token() * asked_.depth); }
 
  private:
-  const Asked& asked_;
+  Asked asked_;
   bantam::Team& team_;
   bantam::nn::KvCache cache_;
   bantam::nn::Attention attention_;
@@ -63,12 +63,43 @@ class LongText {
 };
 
 int usage() {
-  std::fprintf(stderr, "usage: bench_attention [--depth N] [--layers N] [--heads N] [--kv-heads N] [--head-dim N] [--threads N] [--rounds N] [KIND...]\n");
+  std::fprintf(stderr, "usage: bench_attention [--depth N]... [--layers N] [--heads N] [--kv-heads N] [--head-dim N] [--threads N] [--rounds N] [KIND...]\n");
   return 2;
+}
+
+/// Layers whose keys and values no cache holds.
+std::int64_t layers_in_memory(const Asked& asked, std::string_view kind) {
+  // Where nobody says how large the last-level cache is, as for most.
+  const std::int64_t cache = std::max<std::int64_t>(bantam::last_level_cache_bytes(), std::int64_t{32} << 20);
+  const std::int64_t of_layer = bantam::nn::KvCache({1, asked.kv_heads, asked.head_dim}, kind).bytes_per_token() * asked.depth;
+  return bantam::div_up(4 * cache, of_layer);
+}
+
+void measure(const Asked& asked, const std::vector<std::string>& kinds, bantam::Team& team) {
+  const auto n = [](std::int64_t number) { return static_cast<long long>(number); };
+  const double limit = bantam::measure_read_gb_s(team.size());
+  std::printf("%lld tokens, %lld heads of %lld, %lld of keys and values, %d threads, %s, memory %.1f GB/s\n", n(asked.depth), n(asked.heads), n(asked.head_dim), n(asked.kv_heads), team.size(),
+              bantam::kernels_in_use().name, limit);
+  std::printf("kind  layers  bytes a token  us a layer   GB/s   of the read bandwidth  of f16's time\n");
+  double halves = 0;
+  for (const std::string& kind : kinds) {
+    Asked those = asked;
+    if (those.layers == 0) those.layers = layers_in_memory(asked, kind);
+    LongText text(those, kind, team);
+    double least = text();
+    for (std::int64_t round = 1; round < asked.rounds; ++round) least = std::min(least, text());
+    const auto layers = static_cast<double>(those.layers);
+    const double rate = text.bytes() / least / 1e9;
+    if (kind == "f16") halves = least / layers;
+    std::printf("%-5s %6lld %14lld %11.1f %6.1f %6.0f %%", kind.c_str(), n(those.layers), n(text.bytes_per_token() / those.layers), least / layers * 1e6, rate, rate / limit * 100);
+    if (halves > 0) std::printf("               %6.2f", least / layers / halves);
+    std::printf("\n");
+  }
 }
 
 int run(int argc, char** argv) {
   Asked asked;
+  std::vector<std::int64_t> depths;
   std::vector<std::string> kinds;
   for (int i = 1; i < argc; ++i) {
     const std::string argument = argv[i];
@@ -83,22 +114,17 @@ int run(int argc, char** argv) {
     } else if (i + 1 == argc || (*number = std::atoll(argv[++i])) < 1) {
       return usage();
     }
+    if (number == &asked.depth) depths.push_back(asked.depth);
   }
+  if (depths.empty()) depths.push_back(asked.depth);
   if (kinds.empty()) {
     for (const bantam::KvKernels& kv : bantam::kernel_tables().back()->kv) kinds.emplace_back(kv.name);
   }
   bantam::Team team(static_cast<int>(asked.threads));
   team.set_active(team.size());
-  std::printf("%lld tokens, %lld layers, %lld heads of %lld, %lld of keys and values, %d threads, %s\n", static_cast<long long>(asked.depth), static_cast<long long>(asked.layers),
-              static_cast<long long>(asked.heads), static_cast<long long>(asked.head_dim), static_cast<long long>(asked.kv_heads), team.size(), bantam::kernels_in_use().name);
-  std::printf("kind  bytes a token  ms a token   GB/s   of the read bandwidth\n");
-  const double limit = bantam::measure_read_gb_s(team.size());
-  for (const std::string& kind : kinds) {
-    LongText text(asked, kind, team);
-    double least = text();
-    for (std::int64_t round = 1; round < asked.rounds; ++round) least = std::min(least, text());
-    const double rate = text.bytes() / least / 1e9;
-    std::printf("%-5s %13lld %11.2f %6.1f %6.0f %%\n", kind.c_str(), static_cast<long long>(text.bytes_per_token()), least * 1e3, rate, rate / limit * 100);
+  for (const std::int64_t depth : depths) {
+    asked.depth = depth;
+    measure(asked, kinds, team);
   }
   return 0;
 }
