@@ -14,7 +14,7 @@ struct PlanOptions {
   CommonOptions common;
   PlanAsked asked;
   std::string memory, svg;
-  float read_gb_s = 0, int8_gop_s = 0, disk_gb_s = 0, expert_hits = 0;
+  float read_gb_s = 0, int8_gop_s = 0, disk_gb_s = 0;
 };
 
 std::string in_billions(std::int64_t count) { return message(fixed(1e-9 * static_cast<double>(count), 2), " billion"); }
@@ -69,9 +69,7 @@ int plan(const PlanOptions& o) {
                         .int8_gop_s = o.int8_gop_s,
                         .disk = {.gb_s = o.disk_gb_s}};
   const Machine whole = measured(machine, static_cast<int>(o.common.threads), checkpoint);
-  PlanAsked asked = o.asked;
-  asked.expert_hits = o.expert_hits;
-  const Plan plan = plan_of(std::move(asked), whole, std::move(checkpoint));
+  const Plan plan = plan_of(o.asked, whole, std::move(checkpoint));
   const Case& c = plan.chosen;
   if (!o.svg.empty()) {
     if (c.timeline.seconds == 0) fail(Errc::invalid_argument, "--svg: expected a model of which weights are streamed, on a drive whose rate is known, found ", c.fits ? "one that fits in memory" : "none");
@@ -98,7 +96,7 @@ void add_plan(CLI::App& app, Action& action) {
   add_number(verb, "--read-gb-s", o->read_gb_s, "of another machine: GB/s that all threads read from memory; 0: measured here");
   add_number(verb, "--int8-gop-s", o->int8_gop_s, "of another machine: 10^9 int8 operations a second (bench); 0: measured here");
   add_number(verb, "--disk-gb-s", o->disk_gb_s, "GB/s that weights are read from the disk with, where they do not fit; 0: measured here");
-  add_number(verb, "--expert-hits", o->expert_hits,
+  add_number(verb, "--expert-hits", o->asked.expert_hits,
              "share of a token's experts that is in memory where not all fit, as `run --stats` counts it; 0: what texts were seen to find, by the share that fits")
       ->check(CLI::Range(0.0, 1.0));
   add_text(verb, "--svg", o->svg, "FILE", "draws when a token's reads and arithmetic take place, where weights are streamed");

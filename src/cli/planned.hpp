@@ -19,7 +19,7 @@ struct PlanAsked {
   std::string format = {};       ///< as which it is stored; empty: as it is
   std::string kv = "f16";
   std::int64_t context = 0;      ///< tokens of a text; 0: what the model was made for, 8192 at most
-  double expert_hits = 0;        ///< of a token's experts, the share that is in the cache; 0: as texts were seen to choose
+  float expert_hits = 0;         ///< of a token's experts, the share that is in the cache; 0: as texts were seen to choose
 };
 
 /// What it would run on.

@@ -9,7 +9,6 @@
 #include <memory>
 #include <new>
 #include <system_error>
-#include <tuple>
 
 #include "bantam/core/hash.hpp"
 #include "io/json_characters.hpp"
@@ -49,7 +48,7 @@ struct Json::Object {
 
   /// The value of a key, or null.
   [[nodiscard]] Json* find(std::string_view key) noexcept {
-    if (capacity > few) return find_slot(key, KeyedHash()(key)).second;
+    if (capacity > few) return find_slot(key, hash_of(key)).second;
     for (std::size_t i = 0; i < size; ++i) {
       if (items()[2 * i].string() == key) return &items()[2 * i + 1];
     }
@@ -57,7 +56,7 @@ struct Json::Object {
   }
   /// Takes the bytes of a member, in the place of one with the same key; else there must be room.
   Json& set(Json&& key, Json&& value) noexcept {
-    return capacity > few ? set(std::move(key), std::move(value), hash_of(key)) : put(find(key.string()), std::move(key), std::move(value));
+    return capacity > few ? set(std::move(key), std::move(value), hash_of(key.string())) : put(find(key.string()), std::move(key), std::move(value));
   }
   /// Takes members: keys and values by turns, from where `waiting` begins.
   template <class Iterator>
@@ -67,13 +66,13 @@ struct Json::Object {
       return;
     }
     const auto slot_of = [&](std::uint64_t hash) { return &table()[hash & (slots_of(capacity) - 1)]; };
-    visit_hashed(count, [&](std::size_t i) { return hash_of(waiting[2 * i]); }, slot_of, [&](std::size_t i, std::uint64_t hash) {
+    visit_hashed(count, [&](std::size_t i) { return hash_of(waiting[2 * i].string()); }, slot_of, [&](std::size_t i, std::uint64_t hash) {
       set(std::move(waiting[2 * i]), std::move(waiting[2 * i + 1]), hash);
     });
   }
 
  private:
-  static std::uint64_t hash_of(const Json& key) noexcept { return KeyedHash()(key.string()); }
+  static std::uint64_t hash_of(std::string_view key) noexcept { return KeyedHash()(key); }
   Json& set(Json&& key, Json&& value, std::uint64_t hash) noexcept {
     const auto [slot, known] = find_slot(key.string(), hash);
     if (known == nullptr) *slot = tag_of(hash) | (size + 1);

@@ -58,7 +58,8 @@ class SlotFile {
   }
   [[nodiscard]] std::uint64_t size_bytes() const {
     std::error_code gone;
-    return std::filesystem::file_size(path_, gone);
+    const std::uintmax_t size = std::filesystem::file_size(path_, gone);
+    return gone ? 0 : size;
   }
   [[nodiscard]] const std::string& name() const noexcept { return name_; }
 

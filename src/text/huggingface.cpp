@@ -87,7 +87,7 @@ ReadTokenizer read_tokenizer_json(std::string_view text, std::string_view place)
   }
   guess_bos_and_eos(spec);
   add_known_ends(spec);
-  return {std::move(spec), std::move(index), std::move(json)};
+  return {std::move(spec), std::move(index), aside ? std::move(json) : Json()};
 }
 
 }  // namespace bantam::inline v0

@@ -11,7 +11,8 @@ namespace bantam::inline v0 {
 
 namespace {
 
-void read_vocab(const Json& vocab, TokenizerSpec& spec, std::string_view place) {
+/// Returns an index of the pieces, as all readers do.
+PieceIndex read_vocab(const Json& vocab, TokenizerSpec& spec, std::string_view place) {
   expect(vocab.is_object(), place, "an object", vocab);
   const std::size_t limit = most_vocabulary_ids(vocab.size());
   std::size_t size = 0;
@@ -32,6 +33,7 @@ void read_vocab(const Json& vocab, TokenizerSpec& spec, std::string_view place) 
     spec.pieces[id] = piece;
     spec.types[id] = TokenType::normal;
   }
+  return index_of(spec.pieces);
 }
 
 std::optional<std::pair<std::string_view, std::string_view>> parts_of_merge(const Json& merge) {
@@ -69,7 +71,7 @@ void find_byte_pieces(TokenizerSpec& spec) {
   }
 }
 
-void read_bpe(const Json& model, TokenizerSpec& spec, PieceIndex& index, std::string_view place) {
+PieceIndex read_bpe(const Json& model, TokenizerSpec& spec, std::string_view place) {
   spec.kind = "bpe";
   spec.continuing = text_or(model, "continuing_subword_prefix", "", place);
   spec.word_end = text_or(model, "end_of_word_suffix", "", place);
@@ -77,15 +79,15 @@ void read_bpe(const Json& model, TokenizerSpec& spec, PieceIndex& index, std::st
   spec.byte_fallback = flag(model, "byte_fallback", false, place);
   spec.fuse_unknown = flag(model, "fuse_unk", false, place);
   spec.ignore_merges = flag(model, "ignore_merges", false, place);
-  read_vocab(need(model, "vocab", place), spec, message(place, ".vocab"));
-  index = index_of(spec.pieces);
+  PieceIndex index = read_vocab(need(model, "vocab", place), spec, message(place, ".vocab"));
   read_merges(need(model, "merges", place), spec, index, message(place, ".merges"));
   spec.unknown = piece_named(text_or(model, "unk_token", "", place), spec, index, message(place, ".unk_token"));
   find_byte_pieces(spec);
+  return index;
 }
 
 /// [["<unk>", 0.0], ["the", -3.2], ...]
-void read_unigram(const Json& model, TokenizerSpec& spec, PieceIndex& index, std::string_view place) {
+PieceIndex read_unigram(const Json& model, TokenizerSpec& spec, std::string_view place) {
   spec.kind = "unigram";
   spec.byte_fallback = flag(model, "byte_fallback", false, place);
   spec.fuse_unknown = true;
@@ -102,7 +104,6 @@ void read_unigram(const Json& model, TokenizerSpec& spec, PieceIndex& index, std
     spec.scores.push_back(entry[1].get<double>());
     lowest = spec.scores.size() == 1 ? spec.scores.back() : std::min(lowest, spec.scores.back());
   }
-  index = index_of(spec.pieces);
   spec.types.assign(spec.pieces.size(), TokenType::normal);
   spec.unknown_score = lowest - Unigram::unknown_penalty;
   if (const Json* unknown = member(model, "unk_id")) {
@@ -112,25 +113,26 @@ void read_unigram(const Json& model, TokenizerSpec& spec, PieceIndex& index, std
     }
   }
   find_byte_pieces(spec);
+  return index_of(spec.pieces);
 }
 
-void read_wordpiece(const Json& model, TokenizerSpec& spec, PieceIndex& index, std::string_view place) {
+PieceIndex read_wordpiece(const Json& model, TokenizerSpec& spec, std::string_view place) {
   spec.kind = "wordpiece";
   spec.continuing = text_or(model, "continuing_subword_prefix", "##", place);
   // As in BERT, where a file does not say.
   constexpr std::int32_t usual_longest = 100;
   const Json* longest = member(model, "max_input_chars_per_word");
   spec.longest_word = static_cast<std::uint32_t>(longest ? token_id(*longest, message(place, ".max_input_chars_per_word")) : usual_longest);
-  read_vocab(need(model, "vocab", place), spec, message(place, ".vocab"));
-  index = index_of(spec.pieces);
+  PieceIndex index = read_vocab(need(model, "vocab", place), spec, message(place, ".vocab"));
   spec.unknown = piece_named(text_or(model, "unk_token", "[UNK]", place), spec, index, message(place, ".unk_token"));
+  return index;
 }
 
-void read_wordlevel(const Json& model, TokenizerSpec& spec, PieceIndex& index, std::string_view place) {
+PieceIndex read_wordlevel(const Json& model, TokenizerSpec& spec, std::string_view place) {
   spec.kind = "wordlevel";
-  read_vocab(need(model, "vocab", place), spec, message(place, ".vocab"));
-  index = index_of(spec.pieces);
+  PieceIndex index = read_vocab(need(model, "vocab", place), spec, message(place, ".vocab"));
   spec.unknown = piece_named(text_or(model, "unk_token", "<unk>", place), spec, index, message(place, ".unk_token"));
+  return index;
 }
 
 /// Files older than the key "type" are told by what their model has.
@@ -150,14 +152,11 @@ std::size_t most_vocabulary_ids(std::size_t entries) { return 2 * entries + 6553
 
 PieceIndex read_model(const Json& model, TokenizerSpec& spec, std::string_view place) {
   expect(model.is_object(), place, "an object", model);
-  constexpr std::pair<std::string_view, void (*)(const Json&, TokenizerSpec&, PieceIndex&, std::string_view)> readers[] = {
+  constexpr std::pair<std::string_view, PieceIndex (*)(const Json&, TokenizerSpec&, std::string_view)> readers[] = {
       {"BPE", read_bpe}, {"Unigram", read_unigram}, {"WordPiece", read_wordpiece}, {"WordLevel", read_wordlevel}};
   const std::string type = type_of(model, place);
   for (const auto& [name, read] : readers) {
-    if (name != type) continue;
-    PieceIndex index;
-    read(model, spec, index, place);
-    return index;
+    if (name == type) return read(model, spec, place);
   }
   fail(Errc::unsupported, place, ": expected a BPE, Unigram, WordPiece or WordLevel model, found ", printable(type));
 }

@@ -41,7 +41,8 @@ ReadTokenizer read_tokenizer(std::string_view bytes, std::string_view place) {
 
 std::shared_ptr<const Tokenizer::Data> build(ReadTokenizer read, std::string_view place) {
   // Two blocks a merge: they are freed meanwhile, or, where the system gives no thread, afterwards.
-  const std::future<void> freed = std::async([tree = std::move(read.tree)]() mutable { tree = {}; });
+  std::future<void> freed;
+  if (!read.tree.is_null()) freed = std::async([tree = std::move(read.tree)]() mutable { tree = {}; });
   return build_tokenizer(std::move(read.spec), place, std::move(read.index));
 }
 

@@ -17,7 +17,7 @@ namespace bantam::inline v0 {
 struct ReadTokenizer {
   TokenizerSpec spec;
   PieceIndex index = {};  ///< of the pieces, where their reader needed one
-  Json tree = {};         ///< what has been read; a large one takes as long to free as to look at
+  Json tree = {};         ///< what has been read, where it is large: freeing it takes as long as looking at it
 };
 /// A tokenizer.json (Hugging Face tokenizers). Throws corrupt, unsupported.
 [[nodiscard]] ReadTokenizer read_tokenizer_json(std::string_view text, std::string_view place);

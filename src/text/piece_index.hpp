@@ -37,8 +37,7 @@ class PieceIndex {
   template <class TextOf>
   void add_all(std::size_t count, Repeated counts, const TextOf& text_of) {
     const auto hash_of = [&](std::size_t i) { return hash_(text_of(static_cast<TokenId>(i))); };
-    const auto slot = [&](std::uint64_t hash) { return &slots_[hash & (slots_.size() - 1)]; };
-    visit_hashed(count, hash_of, slot, [&](std::size_t i, std::uint64_t hash) {
+    visit_hashed(count, hash_of, [&](std::uint64_t hash) { return &first_slot(hash); }, [&](std::size_t i, std::uint64_t hash) {
       const auto id = static_cast<TokenId>(i);
       if (!text_of(id).empty()) put(id, hash, counts, text_of);
     });
@@ -61,10 +60,10 @@ class PieceIndex {
       std::array<std::uint64_t, at_once> hashes;
       for (std::size_t i = 0; i < count; ++i) {
         hashes[i] = hash_(texts[first + i]);
-        __builtin_prefetch(&slots_[hashes[i] & (slots_.size() - 1)]);
+        __builtin_prefetch(&first_slot(hashes[i]));
       }
       for (std::size_t i = 0; i < count; ++i) {
-        const Slot& slot = slots_[hashes[i] & (slots_.size() - 1)];
+        const Slot& slot = first_slot(hashes[i]);
         if (slot.number != 0) __builtin_prefetch(text_of(slot.id()).data());
       }
       for (std::size_t i = 0; i < count; ++i) ids[first + i] = slots_[slot_of(texts[first + i], hashes[i], text_of)].id();
@@ -81,6 +80,8 @@ class PieceIndex {
 
   static std::uint32_t tag_of(std::uint64_t hash) noexcept { return static_cast<std::uint32_t>(hash >> 32); }
 
+  /// Where looking for a hash begins.
+  [[nodiscard]] const Slot& first_slot(std::uint64_t hash) const noexcept { return slots_[hash & (slots_.size() - 1)]; }
   /// Of the piece that spells a text, or, where none does, the free slot that it would take.
   template <class TextOf>
   [[nodiscard]] std::size_t slot_of(std::string_view text, std::uint64_t hash, const TextOf& text_of) const {

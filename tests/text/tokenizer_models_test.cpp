@@ -219,3 +219,14 @@ TEST_CASE("base64 comes back, whatever the bytes") {
   CHECK_FALSE(bytes_of_base64("YWI*").has_value());
   CHECK_FALSE(bytes_of_base64("YWIxx").has_value());
 }
+
+TEST_CASE("of unigram pieces that spell the same each may be an added token, and no other token may") {
+  const TemporaryFolder folder;
+  const auto load = [&](TokenId id) {
+    write_file(folder / "tokenizer.json", R"({"added_tokens": [{"id": )" + std::to_string(id) + R"(, "content": "a", "special": true}],
+        "model": {"type": "Unigram", "unk_id": 0, "vocab": [["<unk>", 0.0], ["a", -1.0], ["b", -2.0], ["a", -3.0]]}})");
+    return Tokenizer::from_file(folder / "tokenizer.json");
+  };
+  for (const TokenId id : {1, 3}) CHECK(load(id).encode("a", {.parse_special = true}) == std::vector<TokenId>{id});
+  for (const TokenId id : {2, 4}) CHECK(error_of([&] { (void)load(id); }).ends_with("a is token 3 already, and token " + std::to_string(id) + " here"));
+}

@@ -46,7 +46,7 @@ template <class A, int Bits>
 struct level_strip {
   /// Sixteen words of 16 bits.
   static BANTAM_INLINE IntStrip<A> load_words(const std::uint16_t* p) {
-    return gather([&](int n) { return std::int32_t{p[n]}; });
+    return gather<A>([&](int n) { return std::int32_t{p[n]}; });
   }
   /// The levels of the codes from bit `Shift` of each word on.
   template <int Shift>
@@ -63,14 +63,6 @@ struct level_strip {
   }
 
  private:
-  template <class F>
-  static BANTAM_INLINE IntStrip<A> gather(F&& number) {
-    alignas(64) std::int32_t numbers[16];
-    for (int n = 0; n < 16; ++n) numbers[n] = number(n);
-    IntStrip<A> strip;
-    BANTAM_UNROLL for (int i = 0; i < IntStrip<A>::parts; ++i) strip.part[i] = vec<A>::load_int(numbers + i * vec<A>::lanes);
-    return strip;
-  }
   template <class F>
   static BANTAM_INLINE Strip<A> look_up(F&& code) {
     alignas(64) float levels[16];
