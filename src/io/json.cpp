@@ -5,13 +5,11 @@
 
 #include <bit>
 #include <deque>
-#include <future>
 #include <memory>
 #include <new>
-#include <system_error>
 
 #include "bantam/core/hash.hpp"
-#include "io/json_characters.hpp"
+#include "io/json_scanner.hpp"
 
 namespace bantam::inline v0 {
 
@@ -211,7 +209,7 @@ Json Json::array(std::initializer_list<Json> items) {
 Json Json::object() { return Json(Kind::object, static_cast<Object*>(nullptr)); }
 
 std::string_view Json::type_name() const noexcept {
-  constexpr std::string_view names[] = {"null", "boolean", "number", "number", "number", "string", "array", "object"};
+  constexpr std::string_view names[] = {"null", "value read elsewhere", "boolean", "number", "number", "number", "string", "array", "object"};
   return names[static_cast<std::size_t>(kind_)];
 }
 
@@ -300,24 +298,31 @@ bool operator==(const Json& a, const Json& b) noexcept {
   return true;
 }
 
-/// Builds a tree from the parser's events. Values wait in a queue until their container ends and gets its one block.
+/// Builds a tree. Values wait in a queue until their container ends and gets its one block.
 class Json::Reader : public nlohmann::json_sax<nlohmann::json> {
  public:
-  explicit Reader(std::string_view text) : most_bytes_(std::max(memory_floor, memory_factor * text.size())) {}
+  /// What `read_elsewhere` points to may be null.
+  Reader(std::string_view text, const ReadElsewhere* read_elsewhere)
+      : text_(text), read_elsewhere_(read_elsewhere), most_bytes_(std::max(memory_floor, memory_factor * text.size())) {}
 
-  /// The whole text. `aside`: what is read elsewhere; may be null.
-  void read(std::string_view text, ReadAside* aside);
-  /// The value that a text begins with; returns what follows it, null where the text is broken.
-  const char* read_first(std::string_view text) {
-    detail::JsonCharacters characters(text);
-    return parse(characters, false) ? characters.at() : nullptr;
+  void read() {
+    detail::JsonScanner scanner(text_, *this);
+    bool good = scanner.value() && scanner.at_end();
+    if (!good && problem.empty()) {
+      // Again by the library, which reads what is odd and knows where a text breaks.
+      waiting_.clear();
+      opened_.clear();
+      bytes_ = 0;
+      good = nlohmann::json::sax_parse(text_.data(), text_.data() + text_.size(), this);
+    }
+    if (good) root = std::move(waiting_.front());
   }
 
-  bool null() override;
+  bool null() override { return add(Json()); }
   bool boolean(bool value) override { return add(Json(value)); }
   bool number_integer(std::int64_t value) override { return add(Json(value)); }
   bool number_unsigned(std::uint64_t value) override { return add(Json(value)); }
-  bool number_float(double value, const std::string&) override { return add(Json(value)); }
+  bool number_float(double value, const std::string&) override { return add_real(value); }
   bool string(std::string& text) override { return add_text(text); }
   bool binary(nlohmann::json::binary_t&) override { return false; }
   bool start_object(std::size_t) override { return open(); }
@@ -327,9 +332,30 @@ class Json::Reader : public nlohmann::json_sax<nlohmann::json> {
   bool key(std::string& text) override { return add_text(text); }
   bool parse_error(std::size_t position, const std::string&, const nlohmann::json::exception& error) override {
     // 406: a number beyond what a double holds.
-    is_broken_ = true;
     problem = error.id == 406 ? "json with a number that does not fit" : message("not json, broken at byte ", position);
     return false;
+  }
+
+  // What the scanner has besides.
+  bool add_real(double value) { return add(Json(value)); }
+  bool add_text(std::string_view text) {
+    if (text.size() > sizeof content_ && !take(allocated(Text::bytes_of(text.size())))) return false;
+    return add(Json(text));
+  }
+  bool open() {
+    if (opened_.size() == deepest) return refuse_depth();
+    opened_.push_back(waiting_.size());
+    return true;
+  }
+  bool add_key(std::string_view text) { return add_text(text); }
+  const char* read_elsewhere(std::string_view key, std::string_view text) {
+    if (read_elsewhere_ == nullptr || opened_.size() != 2 || opened_[1] == 0) return nullptr;
+    const Json& outer = waiting_[opened_[1] - 1];
+    const char* end = outer.is_string() ? (*read_elsewhere_)(outer.string(), key, text) : nullptr;
+    if (end == nullptr) return nullptr;
+    bytes_ += sizeof(Json);
+    waiting_.push_back(Json(Kind::elsewhere, 0));
+    return end;
   }
 
   Json root;
@@ -337,14 +363,6 @@ class Json::Reader : public nlohmann::json_sax<nlohmann::json> {
   bool too_large = false;
 
  private:
-  bool parse(detail::JsonCharacters& characters, bool whole) {
-    using Characters = detail::JsonCharacters::Iterator;
-    if (!nlohmann::json::sax_parse(Characters(&characters), Characters(), this, nlohmann::json::input_format_t::json, whole)) return false;
-    root = std::move(waiting_.front());
-    return true;
-  }
-  bool add_whole(Reader&& other);
-
   /// A block with the allocator's own bytes.
   static std::size_t allocated(std::size_t bytes) noexcept { return std::max<std::size_t>(32, (bytes + 8 + 15) / 16 * 16); }
 
@@ -360,19 +378,9 @@ class Json::Reader : public nlohmann::json_sax<nlohmann::json> {
     waiting_.push_back(std::move(value));
     return true;
   }
-  bool add_text(const std::string& text) {
-    if (text.size() > sizeof content_ && !take(allocated(Text::bytes_of(text.size())))) return false;
-    return add(Json(text));
-  }
   bool refuse_depth() {
     problem = message("json nests deeper than ", deepest);
     return false;
-  }
-  bool open() {
-    if (opened_.size() == deepest) return refuse_depth();
-    opened_.push_back(waiting_.size());
-    depth_ = std::max(depth_, opened_.size());
-    return true;
   }
   bool close(Kind kind) {
     const std::size_t first = opened_.back();
@@ -395,88 +403,30 @@ class Json::Reader : public nlohmann::json_sax<nlohmann::json> {
     return add(std::move(whole));
   }
 
+  std::string_view text_;
+  const ReadElsewhere* read_elsewhere_;
   std::size_t most_bytes_;
   std::size_t bytes_ = 0;
-  bool is_broken_ = false;
   std::deque<Json> waiting_;
   std::vector<std::size_t> opened_;  ///< how many waited when each open container began
-  std::size_t depth_ = 0;            ///< how many were open at once
-  ReadAside* aside_ = nullptr;       ///< whose value has not been met yet
 };
 
-/// Reads the array of one member on another thread. It is used only where the reader of the whole text meets a value at its place.
-class Json::ReadAside {
- public:
-  /// Null where the text has no such member, or the system gives no thread.
-  static std::unique_ptr<ReadAside> begin(std::string_view text, std::string_view key) try {
-    const std::string quoted = message('"', key, '"');
-    constexpr std::string_view spaces = " \t\r\n";
-    for (std::size_t at = text.find(quoted); at != text.npos; at = text.find(quoted, at + 1)) {
-      const std::size_t colon = text.find_first_not_of(spaces, at + quoted.size());
-      if (colon == text.npos || text[colon] != ':') continue;
-      const std::size_t value = text.find_first_not_of(spaces, colon + 1);
-      if (value != text.npos && text[value] == '[') return std::make_unique<ReadAside>(text.substr(value));
-    }
-    return nullptr;
-  } catch (const std::system_error&) {
-    return nullptr;
-  }
-
-  explicit ReadAside(std::string_view text) : at_(text.data()), reader_(text), end_(std::async(std::launch::async, [this, text] { return reader_.read_first(text); })) {}
-
-  [[nodiscard]] const char* at() const noexcept { return at_; }
-  /// Waits. Null where it cannot be read by itself; whoever reads the whole then says why.
-  [[nodiscard]] const char* end() { return end_.get(); }
-  [[nodiscard]] Reader& reader() noexcept { return reader_; }
-
- private:
-  const char* at_;
-  Reader reader_;
-  std::future<const char*> end_;  // last: its destructor waits for the thread
-};
-
-void Json::Reader::read(std::string_view text, ReadAside* aside) {
-  detail::JsonCharacters characters(text);
-  if (aside != nullptr) {
-    characters.put_null_for(aside->at(), [this, aside] {
-      const char* const end = aside->end();
-      if (end != nullptr) aside_ = aside;
-      return end;
-    });
-  }
-  if (parse(characters, true) || !is_broken_) return;
-  // Again with every character, for the place.
-  waiting_.clear();
-  opened_.clear();
-  bytes_ = 0;
-  aside_ = nullptr;
-  (void)nlohmann::json::sax_parse(text.data(), text.data() + text.size(), this);
-}
-
-bool Json::Reader::null() {
-  return aside_ == nullptr ? add(Json()) : add_whole(std::move(std::exchange(aside_, nullptr)->reader()));
-}
-
-bool Json::Reader::add_whole(Reader&& other) {
-  if (opened_.size() + other.depth_ > deepest) return refuse_depth();
-  return take(other.bytes_ - sizeof(Json)) && add(std::move(other.root));
-}
-
-Json Json::parse(std::string_view text, std::string_view place) { return parse(text, place, {}); }
-
-Json Json::parse(std::string_view text, std::string_view place, std::string_view long_array) {
-  const std::unique_ptr<ReadAside> aside = long_array.empty() ? nullptr : ReadAside::begin(text, long_array);
-  Reader reader(text);
-  reader.read(text, aside.get());
+Json Json::parse_with(std::string_view text, std::string_view place, const ReadElsewhere* read_elsewhere) {
+  Reader reader(text, read_elsewhere);
+  reader.read();
   if (!reader.problem.empty()) {
     fail(reader.too_large ? Errc::unsupported : Errc::corrupt, place, ": ", reader.problem, " of ", text.size(), " bytes");
   }
   return std::move(reader.root);
 }
 
+Json Json::parse(std::string_view text, std::string_view place) { return parse_with(text, place, nullptr); }
+
+Json Json::parse(std::string_view text, std::string_view place, ReadElsewhere read_elsewhere) { return parse_with(text, place, &read_elsewhere); }
+
 Json Json::parse_or_null(std::string_view text) {
-  Reader reader(text);
-  reader.read(text, nullptr);
+  Reader reader(text, nullptr);
+  reader.read();
   return reader.problem.empty() ? std::move(reader.root) : Json();
 }
 
@@ -486,7 +436,8 @@ class Json::Writer {
 
   void write(const Json& json) {
     switch (json.kind_) {
-      case Kind::null: text += "null"; break;
+      case Kind::null:
+      case Kind::elsewhere: text += "null"; break;
       case Kind::boolean: text += json.load<bool>() ? "true" : "false"; break;
       case Kind::negative: text += std::to_string(json.load<std::int64_t>()); break;
       case Kind::whole: text += std::to_string(json.load<std::uint64_t>()); break;

@@ -12,11 +12,12 @@
 #include <vector>
 
 #include "bantam/core/error.hpp"
+#include "bantam/core/team.hpp"
 
 namespace bantam::inline v0 {
 
-/// A JSON value; objects keep the order in which members came. nlohmann's library reads texts and writes strings and numbers;
-/// its own tree allocates while it is destroyed, which ends the process where memory has run out (docs/lab/runtime.md).
+/// A JSON value; objects keep the order in which members came. nlohmann's library writes strings and numbers, and reads what is broken or
+/// odd; its own tree allocates while it is destroyed, which ends the process where memory has run out (docs/lab/runtime.md).
 /// Names are that library's, and so is what braces mean: {{"a", 1}, {"b", 2}} is an object, other lists are arrays.
 /// A value has 16 bytes, short texts included; a container is one block of values. References into it hold until it grows.
 class Json {
@@ -67,11 +68,16 @@ class Json {
   /// Throws corrupt, `place` first, naming the byte where the text breaks, and for what nests too deeply; unsupported for a tree
   /// that would take too much memory. Linear in the text.
   [[nodiscard]] static Json parse(std::string_view text, std::string_view place);
-  /// The same, where `long_array` names the member that takes half of the time: its array is read on another thread, if the system gives one.
-  [[nodiscard]] static Json parse(std::string_view text, std::string_view place, std::string_view long_array);
+  /// Reads the value of a member of a member, given both keys (of an array's: what stands before) and the text from the value on. Returns
+  /// what follows the value; null where it is to be read as others are.
+  using ReadElsewhere = FunctionRef<const char*(std::string_view outer, std::string_view key, std::string_view text)>;
+  /// The same, without the values that are read elsewhere.
+  [[nodiscard]] static Json parse(std::string_view text, std::string_view place, ReadElsewhere read_elsewhere);
   /// Null for what parse() refuses.
   [[nodiscard]] static Json parse_or_null(std::string_view text);
 
+  /// What stands where a value was read elsewhere. It is written as null.
+  [[nodiscard]] bool is_elsewhere() const noexcept { return kind_ == Kind::elsewhere; }
   [[nodiscard]] bool is_null() const noexcept { return kind_ == Kind::null; }
   [[nodiscard]] bool is_boolean() const noexcept { return kind_ == Kind::boolean; }
   [[nodiscard]] bool is_string() const noexcept { return kind_ == Kind::text; }
@@ -154,12 +160,11 @@ class Json {
 
  private:
   // From `text` on a value may own memory.
-  enum class Kind : std::uint8_t { null, boolean, negative, whole, real, text, array, object };
+  enum class Kind : std::uint8_t { null, elsewhere, boolean, negative, whole, real, text, array, object };
   struct Text;
   struct Array;
   struct Object;
   class Reader;
-  class ReadAside;
   class Writer;
 
   template <class T>
@@ -177,6 +182,7 @@ class Json {
     std::memcpy(&content, content_, sizeof content);
     return content;
   }
+  static Json parse_with(std::string_view text, std::string_view place, const ReadElsewhere* read_elsewhere);
   void release() noexcept;
   void reserve(std::size_t count);
   template <class T>

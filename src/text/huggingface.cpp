@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "bantam/core/error.hpp"
-#include "bantam/core/parallel.hpp"
 #include "text/loaders.hpp"
 #include "text/tokenizer_data.hpp"
 
@@ -62,16 +61,14 @@ void add_token(TokenizerSpec& spec, const AddedToken& token, std::string_view co
 }
 
 ReadTokenizer read_tokenizer_json(std::string_view text, std::string_view place) {
-  // A thread costs more than a short list.
-  constexpr std::size_t long_text = std::size_t{1} << 20;
-  const bool aside = text.size() >= long_text && parallel_threads() > 1;
-  Json json = Json::parse(text, place, aside ? "merges" : "");
+  TokenizerSpec spec;
+  LongLists lists;
+  const Json json = read_long_json(text, place, lists);
   expect(json.is_object(), place, "an object", json);
   if (const std::string version = text_or(json, "version", "1.0", place); version != "1.0") {
     fail(Errc::unsupported, place, ": expected version 1.0, found ", printable(version));
   }
-  TokenizerSpec spec;
-  PieceIndex index = read_model(need(json, "model", place), spec, message(place, ": model"));
+  PieceIndex index = read_model(need(json, "model", place), lists, spec, message(place, ": model"));
   if (const Json* added = member(json, "added_tokens")) read_added(*added, spec, index, message(place, ": added_tokens"));
   if (const Json* part = member(json, "normalizer")) read_normalizer(*part, spec, message(place, ": normalizer"));
   if (const Json* part = member(json, "pre_tokenizer")) read_pre_tokenizer(*part, spec, message(place, ": pre_tokenizer"));
@@ -87,7 +84,7 @@ ReadTokenizer read_tokenizer_json(std::string_view text, std::string_view place)
   }
   guess_bos_and_eos(spec);
   add_known_ends(spec);
-  return {std::move(spec), std::move(index), aside ? std::move(json) : Json()};
+  return {std::move(spec), std::move(index)};
 }
 
 }  // namespace bantam::inline v0

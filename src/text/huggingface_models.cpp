@@ -36,22 +36,35 @@ PieceIndex read_vocab(const Json& vocab, TokenizerSpec& spec, std::string_view p
   return index_of(spec.pieces);
 }
 
-std::optional<std::pair<std::string_view, std::string_view>> parts_of_merge(const Json& merge) {
-  if (merge.is_array() && merge.size() == 2 && merge[0].is_string() && merge[1].is_string()) {
-    return std::pair(merge[0].string(), merge[1].string());
-  }
-  if (merge.is_string()) {
-    const std::string_view text = merge.string();
-    const std::size_t space = text.find(' ');
-    if (space != std::string_view::npos && space > 0 && space + 1 < text.size() &&
-        text.find(' ', space + 1) == std::string_view::npos) {
-      return std::pair(text.substr(0, space), text.substr(space + 1));
-    }
-  }
-  return std::nullopt;
+PieceIndex read_vocab(const Json& vocab, LongLists& lists, TokenizerSpec& spec, std::string_view place) {
+  if (!vocab.is_elsewhere()) return read_vocab(vocab, spec, place);
+  spec.pieces = std::move(lists.pieces);
+  spec.types = std::move(lists.types);
+  return std::move(lists.index);
 }
 
-void read_merges(const Json& merges, TokenizerSpec& spec, const PieceIndex& index, std::string_view place) {
+using Parts = std::optional<std::pair<std::string_view, std::string_view>>;
+
+Parts parts_of_merge(std::string_view text) {
+  const std::size_t space = text.find(' ');
+  if (space == std::string_view::npos || space == 0 || space + 1 == text.size() || text.find(' ', space + 1) != std::string_view::npos) return std::nullopt;
+  return std::pair(text.substr(0, space), text.substr(space + 1));
+}
+
+Parts parts_of_merge(const Json& merge) {
+  if (merge.is_array() && merge.size() == 2 && merge[0].is_string() && merge[1].is_string()) return std::pair(merge[0].string(), merge[1].string());
+  return merge.is_string() ? parts_of_merge(merge.string()) : std::nullopt;
+}
+
+void read_merges(const Json& merges, const LongLists& lists, TokenizerSpec& spec, const PieceIndex& index, std::string_view place) {
+  if (merges.is_elsewhere()) {
+    const JsonRows& rows = lists.merges;
+    const auto parts_of = [&](std::size_t i) -> Parts {
+      if (rows.shape() == JsonRows::Shape::pairs) return std::pair(rows.text(2 * i), rows.text(2 * i + 1));
+      return parts_of_merge(rows.text(i));
+    };
+    return read_merge_list(spec, index, rows.size(), parts_of, [&](std::size_t i) { return Json::quoted(rows.text(i)); }, place);
+  }
   expect(merges.is_array(), place, "an array", merges);
   read_merge_list(spec, index, merges.size(), [&](std::size_t i) { return parts_of_merge(merges[i]); }, [&](std::size_t i) { return merges[i].dump(); }, place);
 }
@@ -71,7 +84,7 @@ void find_byte_pieces(TokenizerSpec& spec) {
   }
 }
 
-PieceIndex read_bpe(const Json& model, TokenizerSpec& spec, std::string_view place) {
+PieceIndex read_bpe(const Json& model, LongLists& lists, TokenizerSpec& spec, std::string_view place) {
   spec.kind = "bpe";
   spec.continuing = text_or(model, "continuing_subword_prefix", "", place);
   spec.word_end = text_or(model, "end_of_word_suffix", "", place);
@@ -79,31 +92,35 @@ PieceIndex read_bpe(const Json& model, TokenizerSpec& spec, std::string_view pla
   spec.byte_fallback = flag(model, "byte_fallback", false, place);
   spec.fuse_unknown = flag(model, "fuse_unk", false, place);
   spec.ignore_merges = flag(model, "ignore_merges", false, place);
-  PieceIndex index = read_vocab(need(model, "vocab", place), spec, message(place, ".vocab"));
-  read_merges(need(model, "merges", place), spec, index, message(place, ".merges"));
+  PieceIndex index = read_vocab(need(model, "vocab", place), lists, spec, message(place, ".vocab"));
+  read_merges(need(model, "merges", place), lists, spec, index, message(place, ".merges"));
   spec.unknown = piece_named(text_or(model, "unk_token", "", place), spec, index, message(place, ".unk_token"));
   find_byte_pieces(spec);
   return index;
 }
 
 /// [["<unk>", 0.0], ["the", -3.2], ...]
-PieceIndex read_unigram(const Json& model, TokenizerSpec& spec, std::string_view place) {
+PieceIndex read_unigram(const Json& model, LongLists& lists, TokenizerSpec& spec, std::string_view place) {
   spec.kind = "unigram";
   spec.byte_fallback = flag(model, "byte_fallback", false, place);
   spec.fuse_unknown = true;
   const Json& vocab = need(model, "vocab", place);
-  expect(vocab.is_array(), message(place, ".vocab"), "an array", vocab);
-  spec.pieces.reserve(vocab.size());
-  spec.scores.reserve(vocab.size());
-  double lowest = 0;
+  if (vocab.is_elsewhere()) {
+    for (std::size_t i = 0; i < lists.vocab.size(); ++i) {
+      spec.pieces.emplace_back(lists.vocab.text(i));
+      spec.scores.push_back(lists.vocab.number(i));
+    }
+  } else {
+    expect(vocab.is_array(), message(place, ".vocab"), "an array", vocab);
+  }
   for (const Json& entry : vocab) {
     if (!entry.is_array() || entry.size() != 2 || !entry[0].is_string() || !entry[1].is_number()) {
       fail(Errc::corrupt, place, ".vocab[", spec.pieces.size(), "]: expected a piece and its score, found ", printable(entry.dump()));
     }
     spec.pieces.emplace_back(entry[0].string());
     spec.scores.push_back(entry[1].get<double>());
-    lowest = spec.scores.size() == 1 ? spec.scores.back() : std::min(lowest, spec.scores.back());
   }
+  const double lowest = spec.scores.empty() ? 0 : *std::ranges::min_element(spec.scores);
   spec.types.assign(spec.pieces.size(), TokenType::normal);
   spec.unknown_score = lowest - Unigram::unknown_penalty;
   if (const Json* unknown = member(model, "unk_id")) {
@@ -116,21 +133,21 @@ PieceIndex read_unigram(const Json& model, TokenizerSpec& spec, std::string_view
   return index_of(spec.pieces);
 }
 
-PieceIndex read_wordpiece(const Json& model, TokenizerSpec& spec, std::string_view place) {
+PieceIndex read_wordpiece(const Json& model, LongLists& lists, TokenizerSpec& spec, std::string_view place) {
   spec.kind = "wordpiece";
   spec.continuing = text_or(model, "continuing_subword_prefix", "##", place);
   // As in BERT, where a file does not say.
   constexpr std::int32_t usual_longest = 100;
   const Json* longest = member(model, "max_input_chars_per_word");
   spec.longest_word = static_cast<std::uint32_t>(longest ? token_id(*longest, message(place, ".max_input_chars_per_word")) : usual_longest);
-  PieceIndex index = read_vocab(need(model, "vocab", place), spec, message(place, ".vocab"));
+  PieceIndex index = read_vocab(need(model, "vocab", place), lists, spec, message(place, ".vocab"));
   spec.unknown = piece_named(text_or(model, "unk_token", "[UNK]", place), spec, index, message(place, ".unk_token"));
   return index;
 }
 
-PieceIndex read_wordlevel(const Json& model, TokenizerSpec& spec, std::string_view place) {
+PieceIndex read_wordlevel(const Json& model, LongLists& lists, TokenizerSpec& spec, std::string_view place) {
   spec.kind = "wordlevel";
-  PieceIndex index = read_vocab(need(model, "vocab", place), spec, message(place, ".vocab"));
+  PieceIndex index = read_vocab(need(model, "vocab", place), lists, spec, message(place, ".vocab"));
   spec.unknown = piece_named(text_or(model, "unk_token", "<unk>", place), spec, index, message(place, ".unk_token"));
   return index;
 }
@@ -150,13 +167,13 @@ std::string type_of(const Json& model, std::string_view place) {
 
 std::size_t most_vocabulary_ids(std::size_t entries) { return 2 * entries + 65536; }
 
-PieceIndex read_model(const Json& model, TokenizerSpec& spec, std::string_view place) {
+PieceIndex read_model(const Json& model, LongLists& lists, TokenizerSpec& spec, std::string_view place) {
   expect(model.is_object(), place, "an object", model);
-  constexpr std::pair<std::string_view, PieceIndex (*)(const Json&, TokenizerSpec&, std::string_view)> readers[] = {
+  constexpr std::pair<std::string_view, PieceIndex (*)(const Json&, LongLists&, TokenizerSpec&, std::string_view)> readers[] = {
       {"BPE", read_bpe}, {"Unigram", read_unigram}, {"WordPiece", read_wordpiece}, {"WordLevel", read_wordlevel}};
   const std::string type = type_of(model, place);
   for (const auto& [name, read] : readers) {
-    if (name == type) return read(model, spec, place);
+    if (name == type) return read(model, lists, spec, place);
   }
   fail(Errc::unsupported, place, ": expected a BPE, Unigram, WordPiece or WordLevel model, found ", printable(type));
 }

@@ -1,8 +1,11 @@
 // Opens tokenizers: a folder, one file of either kind, GGUF, native JSON.
 #include <algorithm>
-#include <future>
+#include <memory>
+#include <span>
 
 #include "bantam/core/error.hpp"
+#include "bantam/core/memory.hpp"
+#include "bantam/core/parallel.hpp"
 #include "bantam/io/file.hpp"
 #include "bantam/io/gguf.hpp"
 #include "bantam/io/path_error.hpp"
@@ -33,17 +36,26 @@ bool looks_like_ranks(std::string_view bytes) {
 
 std::string name_of(const std::filesystem::path& file) { return printable(file.string(), 200); }
 
+/// A file whole. What takes the time is clearing the pages that it comes to: large ones, by several threads.
+AlignedBuffer<char> read_file(const std::filesystem::path& file) {
+  const std::shared_ptr<const MappedFile> source = MappedFile::open(file);
+  const std::span<const std::byte> bytes = source->bytes();
+  if (bytes.size() > largest_file) fail(Errc::corrupt, name_of(file), ": expected at most ", largest_file, " bytes of text, found more");
+  AlignedBuffer<char> text(bytes.size());
+  constexpr std::int64_t grain = std::int64_t{4} << 20;
+  parallel_for(static_cast<std::int64_t>(bytes.size()), grain, [&](Range range) {
+    const auto part = bytes.subspan(static_cast<std::size_t>(range.begin), static_cast<std::size_t>(range.end - range.begin));
+    source->read(part, reinterpret_cast<std::byte*>(text.data() + range.begin));
+  });
+  return text;
+}
+
+std::string_view text_of(const AlignedBuffer<char>& bytes) { return {bytes.data(), bytes.size()}; }
+
 ReadTokenizer read_tokenizer(std::string_view bytes, std::string_view place) {
   if (bytes.empty()) fail(Errc::corrupt, place, ": the file is empty");
   if (looks_like_json(bytes)) return read_tokenizer_json(bytes, place);
   return {looks_like_ranks(bytes) ? spec_from_tiktoken(bytes, place) : spec_from_sentencepiece(bytes, place)};
-}
-
-std::shared_ptr<const Tokenizer::Data> build(ReadTokenizer read, std::string_view place) {
-  // Two blocks a merge: they are freed meanwhile, or, where the system gives no thread, afterwards.
-  std::future<void> freed;
-  if (!read.tree.is_null()) freed = std::async([tree = std::move(read.tree)]() mutable { tree = {}; });
-  return build_tokenizer(std::move(read.spec), place, std::move(read.index));
 }
 
 }  // namespace
@@ -52,16 +64,17 @@ Tokenizer Tokenizer::from_folder(const std::filesystem::path& folder) {
   for (const char* name : {"tokenizer.json", "tokenizer.model", "spiece.model", "tiktoken.model", "qwen.tiktoken"}) {
     const std::filesystem::path file = folder / name;
     if (path_kind(file) == PathKind::nothing) continue;
-    const std::string bytes = read_text_file(file, largest_file);
-    ReadTokenizer read = read_tokenizer(bytes, name_of(file));
-    apply_folder(folder, read.spec, !looks_like_json(bytes));
-    return Tokenizer(build(std::move(read), name_of(file)));
+    const AlignedBuffer<char> bytes = read_file(file);
+    auto [spec, index] = read_tokenizer(text_of(bytes), name_of(file));
+    apply_folder(folder, spec, !looks_like_json(text_of(bytes)));
+    return Tokenizer(build_tokenizer(std::move(spec), name_of(file), std::move(index)));
   }
   fail_missing(folder, name_of(folder), ": expected tokenizer.json or tokenizer.model, found neither");
 }
 
 Tokenizer Tokenizer::from_file(const std::filesystem::path& file) {
-  return Tokenizer(build(read_tokenizer(read_text_file(file, largest_file), name_of(file)), name_of(file)));
+  auto [spec, index] = read_tokenizer(text_of(read_file(file)), name_of(file));
+  return Tokenizer(build_tokenizer(std::move(spec), name_of(file), std::move(index)));
 }
 
 Tokenizer Tokenizer::from_gguf(const GgufFile& file) {

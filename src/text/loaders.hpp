@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "bantam/core/team.hpp"
+#include "io/json_rows.hpp"
 #include "text/json.hpp"
 #include "text/piece_index.hpp"
 #include "text/spec.hpp"
@@ -17,7 +18,6 @@ namespace bantam::inline v0 {
 struct ReadTokenizer {
   TokenizerSpec spec;
   PieceIndex index = {};  ///< of the pieces, where their reader needed one
-  Json tree = {};         ///< what has been read, where it is large: freeing it takes as long as looking at it
 };
 /// A tokenizer.json (Hugging Face tokenizers). Throws corrupt, unsupported.
 [[nodiscard]] ReadTokenizer read_tokenizer_json(std::string_view text, std::string_view place);
@@ -39,9 +39,20 @@ void apply_folder(const std::filesystem::path& folder, TokenizerSpec& spec, bool
 /// Ids may have gaps (tokens taken out), but an id far beyond the number of entries is no vocabulary's.
 [[nodiscard]] std::size_t most_vocabulary_ids(std::size_t entries);
 
+/// The long lists of a tokenizer.json that were read without a tree, in which they are elsewhere.
+struct LongLists {
+  JsonRows vocab, merges;
+  // What members of `vocab` give.
+  std::vector<std::string> pieces;
+  std::vector<TokenType> types;
+  PieceIndex index;
+};
+/// Reads a tokenizer.json whole: long lists without a tree, unless they are odd, and all else with one.
+[[nodiscard]] Json read_long_json(std::string_view text, std::string_view place, LongLists& lists);
+
 /// Parts of a tokenizer.json; `place` names the file and the member.
 /// Returns an index of the pieces.
-[[nodiscard]] PieceIndex read_model(const Json& json, TokenizerSpec& spec, std::string_view place);
+[[nodiscard]] PieceIndex read_model(const Json& json, LongLists& lists, TokenizerSpec& spec, std::string_view place);
 /// The two parts of a merge, by its number; nothing where the file has no two there.
 using MergeParts = FunctionRef<std::optional<std::pair<std::string_view, std::string_view>>(std::size_t)>;
 /// Sets the merges of a vocabulary, whose pieces `index` has, from how a file spells their parts. Throws corrupt for the first that is none: `spelled` says it whole.

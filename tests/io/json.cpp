@@ -3,6 +3,9 @@
 
 #include <nlohmann/json.hpp>
 
+#include <iterator>
+
+#include "io/json_rows.hpp"
 #include "support.hpp"
 
 namespace {
@@ -52,40 +55,113 @@ TEST_CASE("texts are read and written as nlohmann's library reads and writes the
   }
 }
 
-TEST_CASE("an array that is read on another thread makes the same tree, and the same errors") {
-  const std::string deep(62, '[');
-  const std::string deeper(63, '[');
-  for (const std::string& text : {
-           std::string(R"({"a": 1, "list": ["x", {"list": [2]}, -3, null], "b": [null, 4]})"),
-           std::string(R"({"list":[],"b":null})"),
-           std::string(R"({"x": null, "list"  :\n   [[1,\n  2],\n   []\n ]\n})"),
-           std::string(R"({"list": {"list": [1, 2]}, "b": [3]})"),
-           std::string(R"({"list": 7, "inner": [{"list": [1]}, {"list": [2]}]})"),
-           std::string(R"({"a\"list": [1, 2], "b": 0})"),
-           std::string(R"({"v": "say \"list\": [", "b": 1})"),
-           std::string(R"({"v": "list", "list": [1]})"),
-           std::string(R"({"list": [1], "list": [2]})"),
-           // Broken inside, before, at and behind the array.
-           std::string(R"({"list": [1, 2, "b": 3})"),
-           std::string(R"({"list": [1, 2)"),
-           std::string(R"({"x" 1, "list": [1, 2]})"),
-           std::string(R"({"x"list": [1, 2]})"),
-           std::string(R"({"list": [1, 2] 5})"),
-           std::string("{\n   \"list\": [1,\n    2],\n  \"b\": nul}"),
-           // As deep as may be, and one deeper.
-           R"({"list": )" + deep + "0" + std::string(deep.size(), ']') + "}",
-           R"({"b": {"list": )" + deep + "0" + std::string(deep.size(), ']') + "}}",
-           R"({"b": {"list": )" + deeper + "0" + std::string(deeper.size(), ']') + "}}",
-       }) {
+/// What the library makes of a text, or nothing where it refuses it.
+std::string read_by_library(const std::string& text) {
+  const Library library = Library::parse(text, nullptr, false);
+  return library.is_discarded() ? "" : library.dump();
+}
+
+std::string read_by_us(const std::string& text) {
+  try {
+    return Json::parse(text, "text").dump();
+  } catch (const Error&) {
+    return "";
+  }
+}
+
+TEST_CASE("every change of a byte is read, or refused, as the library does") {
+  constexpr char odd[] = "\"\\{}[],:0eE-+. \n\tu\x00\x1f\x7f\x80\xbf\xc1\xc3\xe0\xed\xef\xf0\xf4\xf5\xff";
+  std::vector<std::string> texts(std::begin(documents), std::end(documents));
+  texts.push_back("{\n        \"a\":  [ 1 ,\t-2e-7,\r\n  true, false ,null ],\n             \"b\" : { } }   \n");
+  texts.push_back(R"(["\ud83d\ude00 \uD83D\uDE00","\/\\","a long text, \" with escapes \n far from its beginning", "\u00e9\u0800\u007f"])");
+  texts.push_back("[\"\u00e9\u20ac\U0001f600\", \"\ud7ff\ue000\U0010ffff\", 0.25E+2, 1E-400, 00, -, 18446744073709551615, -9223372036854775809]");
+  texts.push_back("[-0, -0.0, 0e0, 1.5e300, 123456789012345678901234567890, 2.2250738585072011e-308]");
+  for (const std::string& text : texts) {
     CAPTURE(text);
-    const auto outcome = [&](std::string_view aside) {
-      try {
-        return Json::parse(text, "text", aside).dump();
-      } catch (const Error& error) {
-        return std::string(error.what());
+    CHECK(read_by_us(text) == read_by_library(text));
+    for (std::size_t at = 0; at < text.size(); ++at) {
+      CAPTURE(at);
+      std::string changed = text;
+      for (const char c : std::string_view(odd, sizeof odd - 1)) {
+        changed[at] = c;
+        REQUIRE(read_by_us(changed) == read_by_library(changed));
       }
-    };
-    CHECK(outcome("list") == outcome(""));
+      changed = text;
+      changed.erase(at, 1);
+      REQUIRE(read_by_us(changed) == read_by_library(changed));
+      changed.resize(at);
+      REQUIRE(read_by_us(changed) == read_by_library(changed));
+    }
+  }
+}
+
+TEST_CASE("what ends a text, or breaks it, is found at every place of eight bytes") {
+  for (std::size_t before = 0; before < 20; ++before) {
+    for (std::size_t behind = 0; behind < 20; ++behind) {
+      for (const char* odd : {"\"", "\\", "\\n", "\\u20ac", "\\ud800", "\\ud83d\\ude00", "\x1f", "\x20", "\x7f", "\x80", "\xc3\xa9", "\xe2\x82\xac", "\xe2\x82", "\xf0\x9f\x98\x80", "\xf0\x9f\x98", "\xed\xa0\x80"}) {
+        for (const char* filling : {"x", "\xc3\xa9"}) {
+          std::string text = "[\"";
+          for (std::size_t i = 0; i < before; ++i) text += filling;
+          text += odd;
+          for (std::size_t i = 0; i < behind; ++i) text += filling;
+          text += "\"]";
+          CAPTURE(text);
+          REQUIRE(read_by_us(text) == read_by_library(text));
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("values of members may be read elsewhere") {
+  const std::string text = R"({"a": {"list": [1, {"list": [2]}], "b": 3}, "c": {"list": [4]}, "list": [5], "d": [{"list": [6]}]})";
+  std::vector<std::string> asked;
+  const auto read = [&](bool takes) {
+    return Json::parse(text, "text", [&](std::string_view outer, std::string_view key, std::string_view value) -> const char* {
+      asked.push_back(std::string(outer) + "." + std::string(key));
+      return takes && outer == "a" && key == "list" ? value.data() + value.find("]}]") + 3 : nullptr;
+    });
+  };
+  CHECK(read(false) == Json::parse(text, "text"));
+  CHECK(asked == std::vector<std::string>{"a.list", "a.b", "c.list"});
+  const Json json = read(true);
+  CHECK(json.at("a").at("list").is_elsewhere());
+  CHECK(!json.at("a").at("list").is_null());
+  CHECK(!json.at("c").at("list").is_elsewhere());
+  CHECK(json.dump() == R"({"a":{"list":null,"b":3},"c":{"list":[4]},"list":[5],"d":[{"list":[6]}]})");
+}
+
+TEST_CASE("rows are read as in a tree, and nothing else is") {
+  using Shape = JsonRows::Shape;
+  const auto read = [](const std::string& text) {
+    JsonRows rows;
+    const char* end = rows.read(text);
+    if (end == nullptr) return std::string("none");
+    REQUIRE(text.substr(static_cast<std::size_t>(end - text.data())) == " rest");
+    Json json = rows.shape() == Shape::members ? Json::object() : Json::array();
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      switch (rows.shape()) {
+        case Shape::texts: json.push_back(rows.text(i)); break;
+        case Shape::pairs: json.push_back(Json::array({rows.text(2 * i), rows.text(2 * i + 1)})); break;
+        case Shape::numbered: json.push_back(Json::array({rows.text(i), rows.number(i)})); break;
+        case Shape::members: json[rows.text(i)] = rows.number(i);
+      }
+    }
+    return json.dump() + (rows.counts() ? "" : " real");
+  };
+  CHECK(read(R"(["a", "", "\n", "long enough to be kept apart", "é\t"] rest)") == R"(["a","","\n","long enough to be kept apart","é\t"])");
+  CHECK(read(R"([ ["a", "b\\"],["","\u00e9"] ] rest)") == R"([["a","b\\"],["","é"]])");
+  CHECK(read(R"([["a", -1.5], ["b", 2]] rest)") == R"([["a",-1.5],["b",2.0]] real)");
+  CHECK(read(R"([["a", 1]] rest)") == R"([["a",1.0]])");
+  CHECK(read(R"({"a": 1, "\"": 0} rest)") == R"({"a":1.0,"\"":0.0})");
+  CHECK(read(R"({"a": -1} rest)") == R"({"a":-1.0} real)");
+  for (const char* text : {"[] rest", "{} rest", "\"a\" rest", "1 rest", "[1, 2] rest", "[\"a\", 1] rest", "[\"a\", [\"b\", \"c\"]] rest",
+                           "[[\"a\", \"b\"], \"c\"] rest", "[[\"a\", \"b\"], [\"c\"]] rest", "[[\"a\", \"b\", \"c\"]] rest", "[[\"a\", 1, \"b\"]] rest", "[[\"a\", 1, 2]] rest",
+                           "[[\"a\", 1], [\"b\", \"c\"]] rest", "[[1, \"a\"]] rest", "[[1, 2]] rest", "[[]] rest", "[{\"a\": 1}] rest", "[[[\"a\", \"b\"]]] rest", "{\"a\": \"b\"} rest",
+                           "{\"a\": [\"b\", 1]} rest", "{\"a\": [\"b\", \"c\"]} rest", "{\"a\": {\"b\": 1}} rest", "{\"a\": 1, \"b\": \"c\"} rest", "{\"a\": true} rest", "[null] rest",
+                           "[\"a\", ] rest", "[\"a\" rest", "[\"\xff\"] rest", "[\"a\\ud800\"] rest", "[[\"a\", 1e999]] rest", ""}) {
+    CAPTURE(text);
+    CHECK(read(text) == "none");
   }
 }
 

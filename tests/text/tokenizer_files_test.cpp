@@ -1,6 +1,7 @@
 // What the several spellings of a tokenizer's files mean, on a vocabulary small enough to follow by hand.
 #include <nlohmann/json.hpp>
 
+#include "bantam/core/parallel.hpp"
 #include "tokenizer_support.hpp"
 
 using namespace bantam;
@@ -38,6 +39,62 @@ TEST_CASE("merges as strings and as pairs mean the same") {
   pairs["model"]["merges"] = json::parse(R"([["a","b"],["ab","c"]])");
   CHECK(ids(files.open(small()), "abcdab") == "6 4 5 ");
   CHECK(ids(files.open(pairs), "abcdab") == "6 4 5 ");
+}
+
+TEST_CASE("a long file means what a short one does") {
+  const std::string start = R"({"version":"1.0","added_tokens":[{"id":3,"content":"<s>","special":true}],)";
+  const std::string vocab = R"("vocab":{"a":0,"b":1,"ab":2})", merges = R"("merges":[["a","b"]])";
+  const Opened files;
+  const auto outcome = [&](const std::string& text) {
+    write_file(files.folder / "tokenizer.json", text);
+    try {
+      return Tokenizer::from_folder(files.folder.path()).to_json();
+    } catch (const Error& error) {
+      return std::string(error.what());
+    }
+  };
+  const std::string usual = start + R"("model":{"type":"BPE",)" + vocab + "," + merges + "}}";
+  REQUIRE(outcome(usual).find("\"ab\"") != std::string::npos);
+  for (const std::string& text : std::initializer_list<std::string>{
+           usual,
+           start + R"("model":{"type":"BPE",)" + merges + "," + vocab + "}}",
+           start + R"("model":{"type":"BPE",)" + vocab + R"(,"merges":["a b"]}})",
+           start + R"("model":{"type":"BPE",)" + vocab + R"(,"merges" :)" + "\n [ \n[\"\\u0061\",\n\"b\"]\n] }}",
+           start + R"("model":{"type":"BPE",)" + vocab + R"(,"merges":[]}})",
+           start + R"("model":{"type":"BPE","vocab":{"a":0,"b":1,"ab":2,"merges":4,"\"merges\":[":5},)" + merges + "}}",
+           start + R"("model":{)" + vocab + "," + merges + "}}",
+           start + R"("model":{"type":"WordLevel","unk_token":"a",)" + vocab + "}}",
+           start + R"("model":{"type":"WordPiece","unk_token":"a",)" + vocab + R"(,"merges":[["a","b"]]}})",
+           start + R"("model":{"type":"Unigram","unk_id":0,"vocab":[["a",0],["b",-1.5],["ab",-2]]}})",
+           R"({"version":"1.0","model":{"type":"Unigram","unk_id":0,"vocab":[["a",0],["b",-1],["ab",-2]]}})",
+           // Lists in other places, and lists that come twice.
+           R"({"x":{"merges":[["b","a"]],"vocab":{"z":0}},)" + usual.substr(1),
+           R"({"merges":[["b","a"]],)" + usual.substr(1),
+           R"({"model":{"vocab":{"z":0},"merges":[["z","z"]]},)" + usual.substr(1),
+           start + R"("model":{"type":"BPE","vocab":{"z":0},)" + vocab + R"(,"merges":[["z","z"]],)" + merges + "}}",
+           usual.substr(0, usual.size() - 1) + R"(,"model":{"type":"BPE","vocab":null,"merges":null}})",
+           // Pieces and ids that come twice, and what is none.
+           start + R"("model":{"type":"BPE","vocab":{"a":0,"b":1,"ab":2,"a":0},)" + merges + "}}",
+           start + R"("model":{"type":"BPE","vocab":{"a":5,"b":1,"ab":2,"a":0},)" + merges + "}}",
+           start + R"("model":{"type":"BPE","vocab":{"a":0,"b":0,"ab":2},)" + merges + "}}",
+           start + R"("model":{"type":"BPE","vocab":{"a":0,"b":1,"ab":2,"":4},)" + merges + "}}",
+           start + R"("model":{"type":"BPE","vocab":{"a":0,"b":1.0,"ab":2},)" + merges + "}}",
+           start + R"("model":{"type":"BPE","vocab":{"a":0,"b":18446744073709551615,"ab":2},)" + merges + "}}",
+           start + R"("model":{"type":"BPE","vocab":[["a",0],["b",1],["ab",2]],)" + merges + "}}",
+           start + R"("model":{"type":"Unigram",)" + vocab + "}}",
+           start + R"("model":{"type":"BPE",)" + vocab + R"(,"merges":[["a","b"],["b","c"]]}})",
+           start + R"("model":{"type":"BPE",)" + vocab + R"(,"merges":["a b","ab"]}})",
+           start + R"("model":{"type":"BPE",)" + vocab + R"(,"merges":[["a",1]]}})",
+           start + R"("model":{"type":"BPE",)" + vocab + R"(,"merges":{"a":1}}})",
+       }) {
+    CAPTURE(text);
+    const std::string said = outcome(text);
+    for (const int threads : {0, 1}) {
+      set_parallel_threads(threads);
+      CHECK(outcome(text + std::string(1 << 20, ' ')) == said);
+    }
+    set_parallel_threads(0);
+  }
 }
 
 TEST_CASE("unknown characters are one token each, or one a run, or bytes") {
