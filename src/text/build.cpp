@@ -1,15 +1,21 @@
 // Checks a tokenizer's specification and builds what encoding and decoding look things up in.
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <utility>
 
 #include "bantam/core/error.hpp"
+#include "bantam/core/memory.hpp"
+#include "bantam/core/parallel.hpp"
 #include "text/tokenizer_data.hpp"
 #include "text/utf8.hpp"
 
 namespace bantam::inline v0 {
 
 namespace {
+
+/// A thread costs more than fewer.
+constexpr std::int64_t pieces_at_once = 8192;
 
 bool is_special_type(TokenType type) noexcept { return type == TokenType::control || type == TokenType::unknown; }
 
@@ -35,6 +41,14 @@ void check_pieces(const TokenizerSpec& spec, std::string_view place) {
   if (!spec.scores.empty() && spec.scores.size() != n) {
     fail(Errc::corrupt, place, ": expected ", n, " scores, found ", spec.scores.size());
   }
+  std::atomic<bool> good = true;
+  parallel_for(static_cast<std::int64_t>(n), pieces_at_once, [&](Range range) {
+    for (auto i = static_cast<std::size_t>(range.begin); i < static_cast<std::size_t>(range.end); ++i) {
+      const std::string& piece = spec.pieces[i];
+      if (piece.size() > limits::piece_bytes || !utf8::is_valid(piece) || (!spec.scores.empty() && std::isnan(spec.scores[i]))) good = false;
+    }
+  });
+  if (good) return;
   for (std::size_t i = 0; i < n; ++i) {
     const std::string& piece = spec.pieces[i];
     if (piece.size() > limits::piece_bytes) {
@@ -80,11 +94,15 @@ void check_ids(const TokenizerSpec& spec, std::string_view place) {
   }
 }
 
+/// How many pieces spell anything: as many as an index has where no two spell the same.
+std::size_t count_spelled(const TokenizerSpec& spec) {
+  return static_cast<std::size_t>(std::ranges::count_if(spec.pieces, [](const std::string& piece) { return !piece.empty(); }));
+}
+
 void index_pieces(Tokenizer::Data& data, PieceIndex known) {
   const TokenizerSpec& spec = data.spec;
   // Tokens may have been added to the pieces since: an index of all has as many as spell anything, or, where some spell the same, is made anew.
-  const auto spelled = static_cast<std::size_t>(std::ranges::count_if(spec.pieces, [](const std::string& piece) { return !piece.empty(); }));
-  data.index = known.size() == spelled ? std::move(known) : index_of(spec.pieces);
+  data.index = known.size() == count_spelled(spec) ? std::move(known) : index_of(spec.pieces);
   data.special.resize(spec.pieces.size());
   for (std::size_t i = 0; i < spec.pieces.size(); ++i) data.special[i] = is_special_type(spec.types[i]);
   data.ends.resize(spec.pieces.size());
@@ -158,23 +176,40 @@ std::string decoded(const Decoding& how, std::size_t i, bool first) {
   return joined(std::move(piece));
 }
 
-void build_bytes(Tokenizer::Data& data, std::string_view place) {
-  const TokenizerSpec& spec = data.spec;
+/// What all tokens give, one after the other; `begins` gets one entry more.
+std::string decode_all(const TokenizerSpec& spec, std::string_view place, bool first, std::vector<std::uint32_t>& begins) {
+  const auto check = [&](std::size_t bytes) {
+    if (bytes > 0xffffffff) fail(Errc::corrupt, place, ": the vocabulary has more than 4 GiB of text");
+  };
   const Decoding how(spec, place);
-  data.begins.reserve(spec.pieces.size() + 1);
-  data.begins.push_back(0);
-  for (std::size_t i = 0; i < spec.pieces.size(); ++i) {
-    data.bytes += decoded(how, i, false);
-    if (data.bytes.size() > 0xffffffff) fail(Errc::corrupt, place, ": the vocabulary has more than 4 GiB of text");
-    data.begins.push_back(static_cast<std::uint32_t>(data.bytes.size()));
+  const std::size_t count = spec.pieces.size();
+  // The deadline of expressions is one thread's.
+  const std::size_t at_once = std::ranges::any_of(spec.decode.replace, &DecodeReplace::regex) ? count : std::size_t{pieces_at_once};
+  std::vector<std::string> parts(div_up(count, at_once));
+  begins.resize(count + 1);
+  parallel_for(static_cast<std::int64_t>(parts.size()), 1, [&](Range range) {
+    for (auto p = static_cast<std::size_t>(range.begin); p < static_cast<std::size_t>(range.end); ++p) {
+      std::string part;
+      for (std::size_t i = p * at_once; i < std::min(count, (p + 1) * at_once); ++i) {
+        part += decoded(how, i, first);
+        check(part.size());
+        begins[i + 1] = static_cast<std::uint32_t>(part.size());
+      }
+      parts[p] = std::move(part);
+    }
+  });
+  std::string bytes = std::move(parts[0]);
+  for (std::size_t p = 1; p < parts.size(); ++p) {
+    check(bytes.size() + parts[p].size());
+    for (std::size_t i = p * at_once; i < std::min(count, (p + 1) * at_once); ++i) begins[i + 1] += static_cast<std::uint32_t>(bytes.size());
+    bytes += parts[p];
   }
-  if (!spec.decode.join) return;
-  data.first_begins.push_back(0);
-  for (std::size_t i = 0; i < spec.pieces.size(); ++i) {
-    data.first_bytes += decoded(how, i, true);
-    if (data.first_bytes.size() > 0xffffffff) fail(Errc::corrupt, place, ": the vocabulary has more than 4 GiB of text");
-    data.first_begins.push_back(static_cast<std::uint32_t>(data.first_bytes.size()));
-  }
+  return bytes;
+}
+
+void build_bytes(Tokenizer::Data& data, std::string_view place) {
+  data.bytes = decode_all(data.spec, place, false, data.begins);
+  if (data.spec.decode.join) data.first_bytes = decode_all(data.spec, place, true, data.first_begins);
 }
 
 void build_symbols(Tokenizer::Data& data) {
@@ -227,9 +262,10 @@ std::vector<Merge> list_merges(Tokenizer::Data& data, std::string_view place) {
   if (!spec.scores.empty()) {
     // The merges of a byte-level vocabulary join bytes, each of which is a piece.
     std::vector<bool> mergeable(spec.pieces.size());
+    const bool all_differ = data.index.size() == count_spelled(spec);
     for (std::size_t i = 0; i < spec.pieces.size(); ++i) {
       const bool merges = spec.types[i] == TokenType::normal || spec.types[i] == TokenType::unused;
-      mergeable[i] = merges && !spec.pieces[i].empty() && data.id_of(spec.pieces[i]) == static_cast<TokenId>(i);
+      mergeable[i] = merges && !spec.pieces[i].empty() && (all_differ || data.id_of(spec.pieces[i]) == static_cast<TokenId>(i));
     }
     if (!spec.byte_level) add_extra_characters(data, mergeable);
     std::vector<std::string_view> symbols(spec.pieces.begin(), spec.pieces.end());
@@ -248,19 +284,28 @@ std::vector<Merge> list_merges(Tokenizer::Data& data, std::string_view place) {
 
 void build_merges(Tokenizer::Data& data, std::string_view place) {
   const std::vector<Merge> merges = list_merges(data, place);
-  data.merges = MergeTable(merges, place);
-  if (data.spec.byte_level || data.marks_words()) return;
+  if (data.spec.byte_level || data.marks_words()) {
+    data.merges = MergeTable(merges, place);
+    return;
+  }
   // What stands next to each other in a piece was brought together by a merge.
   const auto spelled = [&](Symbol symbol) -> std::string_view {
     const auto i = static_cast<std::size_t>(symbol);
     const std::vector<std::string>& pieces = data.spec.pieces;
     return i < pieces.size() ? pieces[i] : data.extra[i - pieces.size()];
   };
-  for (const Merge& merge : merges) {
-    const std::string_view left = spelled(merge.left);
-    const std::string_view right = spelled(merge.right);
-    if (!left.empty() && !right.empty()) data.neighbors.add(utf8::last(left).code, utf8::decode(right, 0).code);
-  }
+  const auto add_neighbors = [&] {
+    for (const Merge& merge : merges) {
+      const std::string_view left = spelled(merge.left);
+      const std::string_view right = spelled(merge.right);
+      if (!left.empty() && !right.empty()) data.neighbors.add(utf8::last(left).code, utf8::decode(right, 0).code);
+    }
+  };
+  // Each alone takes as long as the other.
+  parallel_for(2, 1, [&](Range range) {
+    if (range.begin == 0) data.merges = MergeTable(merges, place);
+    if (range.end == 2) add_neighbors();
+  });
 }
 
 /// The pieces that a text may be cut into: of a spelling that comes twice the one that looking it up gives.
@@ -270,11 +315,13 @@ std::vector<PieceTrie::Piece> usable_pieces(const Tokenizer::Data& data, std::st
   std::vector<bool> usable(spec.pieces.size());
   for (std::size_t i = 0; i < usable.size(); ++i) usable[i] = spec.types[i] == TokenType::normal || spec.types[i] == TokenType::user_defined;
   for (const AddedToken& added : spec.added) usable[static_cast<std::size_t>(added.id)] = false;
+  const bool all_differ = data.index.size() == count_spelled(spec);
   std::vector<PieceTrie::Piece> pieces;
+  pieces.reserve(spec.pieces.size());
   for (std::size_t i = 0; i < spec.pieces.size(); ++i) {
     const std::string& piece = spec.pieces[i];
     const auto id = static_cast<TokenId>(i);
-    if (piece.empty() || !usable[i] || data.id_of(piece) != id) continue;
+    if (piece.empty() || !usable[i] || (!all_differ && data.id_of(piece) != id)) continue;
     if (piece.size() > limits::trie_piece_bytes) {
       fail(Errc::unsupported, place, ": token ", i, " has ", piece.size(), " bytes, at most ", limits::trie_piece_bytes, " are supported");
     }
@@ -294,8 +341,11 @@ void build_model(Tokenizer::Data& data, std::string_view place) {
         if (!(std::abs(score) <= 1e38)) fail(Errc::corrupt, place, ": a unigram model with a score of ", score);
       }
       const std::vector<PieceTrie::Piece> pieces = usable_pieces(data, place);
-      for (const PieceTrie::Piece& piece : pieces) data.neighbors.add(piece.text);
-      data.unigram = Unigram(PieceTrie(pieces), spec.scores, spec.unknown_score);
+      parallel_for(2, 1, [&](Range range) {
+        if (range.begin == 0) data.unigram = Unigram(PieceTrie(pieces), spec.scores, spec.unknown_score);
+        if (range.end < 2) return;
+        for (const PieceTrie::Piece& piece : pieces) data.neighbors.add(piece.text);
+      });
       break;
     }
     case TokenModel::wordpiece:

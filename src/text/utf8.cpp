@@ -154,13 +154,19 @@ std::string_view byte_spelling(std::uint8_t byte) noexcept {
 }
 
 std::string bytes_of_spelling(std::string_view piece) {
-  std::string out;
-  for (std::size_t at = 0; at < piece.size();) {
-    const Char c = decode(piece, at);
-    if (!c.valid || c.code >= alphabet.byte_of.size() || alphabet.byte_of[c.code] < 0) return std::string(piece);
-    out += static_cast<char>(static_cast<std::uint8_t>(alphabet.byte_of[c.code]));
-    at += c.length;
+  std::string out(piece.size(), '\0');
+  std::size_t size = 0;
+  for (std::size_t at = 0; at < piece.size(); ++at) {
+    // The alphabet's last character begins with 0xc5.
+    std::uint32_t code = static_cast<std::uint8_t>(piece[at]);
+    if (code >= 0x80) {
+      if (code < 0xc2 || code > 0xc5 || ++at == piece.size() || (piece[at] & 0xc0) != 0x80) return std::string(piece);
+      code = (code & 0x1f) << 6 | (static_cast<std::uint32_t>(piece[at]) & 0x3f);
+    }
+    if (code >= alphabet.byte_of.size() || alphabet.byte_of[code] < 0) return std::string(piece);
+    out[size++] = static_cast<char>(static_cast<std::uint8_t>(alphabet.byte_of[code]));
   }
+  out.resize(size);
   return out;
 }
 

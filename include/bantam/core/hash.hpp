@@ -48,8 +48,20 @@ template <int compressions, int finalizations>
     std::memcpy(&word, text.data() + at, 8);
     add(word);
   }
+  // The bytes that are left: in two loads, which may overlap, rather than one by one.
+  const std::size_t left = text.size() - at;
+  const auto load = [&](auto part, std::size_t from) {
+    std::memcpy(&part, text.data() + at + from, sizeof part);
+    return std::uint64_t{part};
+  };
   std::uint64_t last = static_cast<std::uint64_t>(text.size()) << 56;
-  for (int shift = 0; at < text.size(); ++at, shift += 8) last |= std::uint64_t{static_cast<unsigned char>(text[at])} << shift;
+  if (left >= 4) {
+    last |= load(std::uint32_t{}, 0) | load(std::uint32_t{}, left - 4) << 8 * (left - 4);
+  } else if (left >= 2) {
+    last |= load(std::uint16_t{}, 0) | load(std::uint16_t{}, left - 2) << 8 * (left - 2);
+  } else if (left == 1) {
+    last |= load(std::uint8_t{}, 0);
+  }
   add(last);
   c ^= 0xff;
   rounds(finalizations);
