@@ -24,7 +24,7 @@ class PieceTrie {
 
   PieceTrie() : PieceTrie(std::vector<Piece>{}) {}
   /// No empty texts; of equal ones the first counts. O(bytes), and sorting.
-  explicit PieceTrie(std::vector<Piece> pieces);
+  explicit PieceTrie(const std::vector<Piece>& pieces);
 
   [[nodiscard]] Node child(Node node, unsigned char byte) const noexcept {
     if (node == root) return roots_[byte];
