@@ -60,10 +60,10 @@ void add_token(TokenizerSpec& spec, const AddedToken& token, std::string_view co
   spec.added.push_back(token);
 }
 
-ReadTokenizer read_tokenizer_json(std::string_view text, std::string_view place) {
+ReadTokenizer read_tokenizer_json(std::string_view text, std::string_view place, std::size_t long_from) {
   TokenizerSpec spec;
   LongLists lists;
-  const Json json = read_long_json(text, place, lists);
+  const Json json = text.size() < long_from ? Json::parse(text, place) : read_long_json(text, place, lists);
   expect(json.is_object(), place, "an object", json);
   if (const std::string version = text_or(json, "version", "1.0", place); version != "1.0") {
     fail(Errc::unsupported, place, ": expected version 1.0, found ", printable(version));

@@ -19,8 +19,10 @@ struct ReadTokenizer {
   TokenizerSpec spec;
   PieceIndex index = {};  ///< of the pieces, where their reader needed one
 };
+/// From so many bytes on the long lists of a text are read without a tree, on two threads, which costs more than reading a short one.
+inline constexpr std::size_t long_json = std::size_t{1} << 20;
 /// A tokenizer.json (Hugging Face tokenizers). Throws corrupt, unsupported.
-[[nodiscard]] ReadTokenizer read_tokenizer_json(std::string_view text, std::string_view place);
+[[nodiscard]] ReadTokenizer read_tokenizer_json(std::string_view text, std::string_view place, std::size_t long_from = long_json);
 /// A tokenizer.model (SentencePiece). Throws corrupt, unsupported.
 [[nodiscard]] TokenizerSpec spec_from_sentencepiece(std::string_view bytes, std::string_view place);
 /// A list of tiktoken's: a token in base64 and its rank a line.

@@ -76,9 +76,6 @@ bool take_members(LongLists& lists) {
 }  // namespace
 
 Json read_long_json(std::string_view text, std::string_view place, LongLists& lists) {
-  // A thread costs more than a short list.
-  constexpr std::size_t long_text = std::size_t{1} << 20;
-  if (text.size() < long_text) return Json::parse(text, place);
   using Shape = JsonRows::Shape;
   MergesAside aside(text);
   bool has_vocab = false, has_merges = false;

@@ -1,6 +1,7 @@
 // tokenizer.json, and the JSON that native files carry: read, used, written as native JSON and read again.
 #include "fuzz/fuzz.hpp"
 #include "fuzz/readers.hpp"
+#include "text/loaders.hpp"
 
 namespace bantam::fuzz {
 
@@ -15,6 +16,16 @@ void run_tokenizer_json(Bytes bytes) {
     survives([&] { use(Tokenizer::from_json(json, "native"), text); });
     return;
   }
+  const auto outcome = [&](std::size_t long_from) {
+    std::string said;
+    try {
+      said = native_json(read_tokenizer_json(json, "fuzz.json", long_from).spec);
+    } catch (const Error& error) {
+      said = error.what();
+    }
+    return said;
+  };
+  require(outcome(0) == outcome(json.size() + 1), "a long file means what a short one does");
   const auto path = folder.put("tokenizer.json", json);
   survives([&] {
     const Tokenizer tokenizer = Tokenizer::from_file(path);
