@@ -1,45 +1,28 @@
 // The pieces of a vocabulary as a trie of bytes.
 #include "text/piece_trie.hpp"
 
-#include <algorithm>
-#include <bit>
-#include <cstring>
+#include <numeric>
 #include <string>
+
+#include "text/text_order.hpp"
 
 namespace bantam::inline v0 {
 
 namespace {
 
-/// The first eight bytes, so that comparing two numbers compares them.
-std::uint64_t beginning_of(std::string_view text) noexcept {
-  unsigned char bytes[8] = {};
-  text.copy(reinterpret_cast<char*>(bytes), sizeof bytes);
-  std::uint64_t number = 0;
-  for (const unsigned char byte : bytes) number = number << 8 | byte;
-  return number;
-}
-
 /// Pieces in order, their texts one after the other: what is walked level by level lies close together.
 struct Sorted {
   explicit Sorted(const std::vector<PieceTrie::Piece>& pieces) {
-    struct Key {
-      std::uint64_t beginning;
-      std::uint32_t piece;
-    };
-    std::vector<Key> keys(pieces.size());
-    for (std::size_t i = 0; i < pieces.size(); ++i) keys[i] = {beginning_of(pieces[i].text), static_cast<std::uint32_t>(i)};
-    std::ranges::sort(keys, [&](const Key& a, const Key& b) {
-      if (a.beginning != b.beginning) return a.beginning < b.beginning;
-      const int order = pieces[a.piece].text.compare(pieces[b.piece].text);
-      return order != 0 ? order < 0 : a.piece < b.piece;
-    });
+    std::vector<std::uint32_t> order(pieces.size());
+    std::iota(order.begin(), order.end(), 0U);
+    sort_by_text(order, [&](std::uint32_t i) { return pieces[i].text; });
     begins.reserve(pieces.size() + 1);
     begins.push_back(0);
     ids.reserve(pieces.size());
-    for (const Key& key : keys) {
-      text += pieces[key.piece].text;
+    for (const std::uint32_t i : order) {
+      text += pieces[i].text;
       begins.push_back(text.size());
-      ids.push_back(pieces[key.piece].id);
+      ids.push_back(pieces[i].id);
     }
   }
   [[nodiscard]] std::size_t size_of(std::size_t i) const noexcept { return begins[i + 1] - begins[i]; }

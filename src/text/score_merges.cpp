@@ -5,8 +5,10 @@
 #include <string>
 
 #include "bantam/core/error.hpp"
+#include "bantam/core/parallel.hpp"
 #include "text/merges.hpp"
 #include "text/spec.hpp"
+#include "text/text_order.hpp"
 
 namespace bantam::inline v0 {
 
@@ -16,7 +18,7 @@ constexpr std::int32_t nothing = -1;
 
 /// For each of `parts` (indices into `texts`) the longest other part that begins it, or nothing.
 std::vector<std::int32_t> longest_prefixes(std::span<const std::string_view> texts, std::vector<std::int32_t> parts) {
-  std::ranges::sort(parts, {}, [&](std::int32_t i) { return texts[static_cast<std::size_t>(i)]; });
+  sort_by_text(parts, [&](std::int32_t i) { return texts[static_cast<std::size_t>(i)]; });
   std::vector<std::int32_t> result(texts.size(), nothing);
   // In sorted order everything that begins a text stands before it, and what stopped being a prefix stays so.
   std::vector<std::int32_t> open;
@@ -27,6 +29,19 @@ std::vector<std::int32_t> longest_prefixes(std::span<const std::string_view> tex
     open.push_back(i);
   }
   return result;
+}
+
+/// The same for the end of each.
+std::vector<std::int32_t> longest_suffixes(std::span<const std::string_view> texts, const std::vector<std::int32_t>& parts) {
+  std::string bytes;
+  std::vector<std::size_t> begins;
+  for (const std::string_view text : texts) {
+    begins.push_back(bytes.size());
+    bytes.append(text.rbegin(), text.rend());
+  }
+  std::vector<std::string_view> reversed;
+  for (std::size_t i = 0; i < texts.size(); ++i) reversed.push_back(std::string_view(bytes).substr(begins[i], texts[i].size()));
+  return longest_prefixes(reversed, parts);
 }
 
 std::vector<std::uint32_t> ranks_of(std::span<const double> scores) {
@@ -50,14 +65,15 @@ std::vector<Merge> merges_from_scores(std::span<const std::string_view> symbols,
   for (std::size_t i = 0; i < symbols.size(); ++i) {
     if ((i >= scores.size() || mergeable[i]) && !symbols[i].empty()) parts.push_back(static_cast<std::int32_t>(i));
   }
-  const std::vector<std::int32_t> prefix = longest_prefixes(symbols, parts);
-  std::vector<std::string> reversed;
-  reversed.reserve(symbols.size());
-  for (const std::string_view text : symbols) reversed.emplace_back(text.rbegin(), text.rend());
-  const std::vector<std::string_view> reversed_views(reversed.begin(), reversed.end());
-  const std::vector<std::int32_t> suffix = longest_prefixes(reversed_views, parts);
-
-  const std::vector<std::uint32_t> ranks = ranks_of(scores);
+  std::vector<std::int32_t> prefix, suffix;
+  std::vector<std::uint32_t> ranks;
+  parallel_for(2, 1, [&](Range range) {
+    if (range.begin == 0) {
+      prefix = longest_prefixes(symbols, parts);
+      ranks = ranks_of(scores);
+    }
+    if (range.end == 2) suffix = longest_suffixes(symbols, parts);
+  });
   // A chain of pieces, each the one before and a character more, allows as many merges as it has bytes.
   const std::size_t most_merges = std::max(limits::merges_of_small, limits::merges_a_piece * scores.size());
   std::vector<Merge> merges;
