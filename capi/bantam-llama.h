@@ -5,6 +5,21 @@
  * What differs: each sequence has n_ctx tokens for itself; a token belongs to one; fields of parameter structs that mean nothing
  * here (layers on a GPU, batch sizes) are read by nobody; logits, or embeddings, are kept for the tokens that the last
  * llama_decode() was asked for. Functions that are not here do not compile, rather than do nothing. docs/coming-from.md has a table.
+ *
+ * Contents: search for "---- 5." to get to section 5. Names that end in an underscore are the header's own.
+ *    1. Types          what llama.h declares, and what stands behind a context
+ *    2. Library        log, time, what is supported
+ *    3. Models         loading, sizes, metadata
+ *    4. Vocabularies   tokens and what they are
+ *    5. Tokens         from text to tokens and back
+ *    6. Contexts       made, freed, asked
+ *    7. Adapters       LoRA
+ *    8. Sequences      what they hold: llama_memory_*, llama_state_*
+ *    9. Batches        made, freed
+ *   10. Decoding       batches sorted by sequences, and read
+ *   11. Outputs        logits, embeddings
+ *   12. Samplers       a chain in the order in which it was built
+ *   13. Conversations  chat templates
  */
 #ifndef BANTAM_LLAMA_H
 #define BANTAM_LLAMA_H
@@ -16,6 +31,8 @@
 #include <time.h>
 
 #include "bantam.h"
+
+/* ---- 1. Types ---- */
 
 #define LLAMA_DEFAULT_SEED 0xFFFFFFFFu
 #define LLAMA_TOKEN_NULL (-1)
@@ -135,7 +152,7 @@ struct llama_sampler {
   bantam_sampler *made; /* with the first context that it samples from */
 };
 
-/* ---- the library ---- */
+/* ---- 2. Library ---- */
 
 static ggml_log_callback bantam_llama_log_;
 static void *bantam_llama_log_user_;
@@ -181,7 +198,7 @@ static inline void llama_log_set(ggml_log_callback callback, void *user_data) {
   bantam_llama_log_user_ = user_data;
 }
 
-/* ---- models ---- */
+/* ---- 3. Models ---- */
 
 static inline struct llama_model_params llama_model_default_params(void) {
   struct llama_model_params params = {0, NULL, NULL, false, true, false};
@@ -249,6 +266,8 @@ static inline const char *llama_model_chat_template(const struct llama_model *mo
   const char *text = bantam_llama_info_(model).chat_template;
   return name || !text || !*text ? NULL : text;
 }
+/* ---- 4. Vocabularies ---- */
+
 static inline int32_t llama_vocab_n_tokens(const struct llama_vocab *vocab) { return (int32_t)bantam_llama_info_(vocab).vocabulary; }
 static inline llama_token llama_vocab_bos(const struct llama_vocab *vocab) { return bantam_llama_info_(vocab).bos_token; }
 static inline llama_token llama_vocab_eos(const struct llama_vocab *vocab) { return bantam_llama_info_(vocab).eos_token; }
@@ -291,7 +310,7 @@ static inline bool llama_vocab_is_control(const struct llama_vocab *vocab, llama
 }
 static inline bool llama_vocab_is_eog(const struct llama_vocab *vocab, llama_token token) { return bantam_token_ends(vocab, token) != 0; }
 
-/* ---- text: lengths, or less what is needed where the buffer is too small ---- */
+/* ---- 5. Tokens: lengths, or less what is needed where the buffer is too small ---- */
 
 static inline int32_t llama_tokenize(const struct llama_vocab *vocab, const char *text, int32_t text_len, llama_token *tokens,
                                      int32_t n_tokens_max, bool add_special, bool parse_special) {
@@ -325,7 +344,7 @@ static inline int32_t llama_detokenize(const struct llama_vocab *vocab, const ll
   return bytes > room ? -(int32_t)bytes : (int32_t)bytes;
 }
 
-/* ---- contexts ---- */
+/* ---- 6. Contexts ---- */
 
 static inline struct llama_context_params llama_context_default_params(void) {
   struct llama_context_params params = {512, 2048, 512, 1, 0, 0, LLAMA_POOLING_TYPE_UNSPECIFIED, LLAMA_ATTENTION_TYPE_UNSPECIFIED,
@@ -384,7 +403,18 @@ static inline struct llama_context *llama_init_from_model(struct llama_model *mo
   }
   return ctx;
 }
-/* ---- adapters ---- */
+static inline uint32_t llama_n_ctx(const struct llama_context *ctx) { return (uint32_t)bantam_session_context(ctx->sequences[0].session); }
+static inline uint32_t llama_n_seq_max(const struct llama_context *ctx) { return ctx->sequence_count; }
+static inline const struct llama_model *llama_get_model(const struct llama_context *ctx) { return ctx->model; }
+static inline enum llama_pooling_type llama_pooling_type(const struct llama_context *ctx) { return ctx->pooling; }
+static inline void llama_set_embeddings(struct llama_context *ctx, bool embeddings) { ctx->embeddings = embeddings; }
+static inline void llama_perf_context_print(const struct llama_context *ctx) {
+  fprintf(stderr, "llama_perf_context_print: %lld tokens of prompts in %.2f ms, %lld tokens one by one in %.2f ms\n", (long long)ctx->prompt_tokens,
+          (double)ctx->prompt_us / 1000, (long long)ctx->steps, (double)ctx->step_us / 1000);
+}
+static inline void llama_perf_context_reset(struct llama_context *ctx) { ctx->prompt_us = ctx->step_us = ctx->prompt_tokens = ctx->steps = 0; }
+
+/* ---- 7. Adapters ---- */
 
 static inline struct llama_adapter_lora *llama_adapter_lora_init(struct llama_model *model, const char *path_lora) {
   bantam_adapter *adapter = NULL;
@@ -419,18 +449,7 @@ static inline int32_t llama_set_adapters_lora(struct llama_context *ctx, struct 
   return 0;
 }
 
-static inline uint32_t llama_n_ctx(const struct llama_context *ctx) { return (uint32_t)bantam_session_context(ctx->sequences[0].session); }
-static inline uint32_t llama_n_seq_max(const struct llama_context *ctx) { return ctx->sequence_count; }
-static inline const struct llama_model *llama_get_model(const struct llama_context *ctx) { return ctx->model; }
-static inline enum llama_pooling_type llama_pooling_type(const struct llama_context *ctx) { return ctx->pooling; }
-static inline void llama_set_embeddings(struct llama_context *ctx, bool embeddings) { ctx->embeddings = embeddings; }
-static inline void llama_perf_context_print(const struct llama_context *ctx) {
-  fprintf(stderr, "llama_perf_context_print: %lld tokens of prompts in %.2f ms, %lld tokens one by one in %.2f ms\n", (long long)ctx->prompt_tokens,
-          (double)ctx->prompt_us / 1000, (long long)ctx->steps, (double)ctx->step_us / 1000);
-}
-static inline void llama_perf_context_reset(struct llama_context *ctx) { ctx->prompt_us = ctx->step_us = ctx->prompt_tokens = ctx->steps = 0; }
-
-/* ---- what the sequences hold ---- */
+/* ---- 8. Sequences: what they hold ---- */
 
 static inline size_t bantam_llama_held_(const struct bantam_llama_sequence_ *sequence) {
   const int32_t *ids = NULL;
@@ -532,7 +551,7 @@ static inline size_t llama_state_get_size(struct llama_context *ctx) { return ll
 static inline size_t llama_state_get_data(struct llama_context *ctx, uint8_t *dst, size_t size) { return llama_state_seq_get_data(ctx, dst, size, 0); }
 static inline size_t llama_state_set_data(struct llama_context *ctx, const uint8_t *src, size_t size) { return llama_state_seq_set_data(ctx, src, size, 0); }
 
-/* ---- batches ---- */
+/* ---- 9. Batches ---- */
 
 static inline llama_batch llama_batch_get_one(llama_token *tokens, int32_t n_tokens) {
   llama_batch batch = {0, NULL, NULL, NULL, NULL, NULL, NULL};
@@ -573,6 +592,8 @@ static inline llama_batch llama_batch_init(int32_t n_tokens, int32_t embd, int32
   }
   return batch;
 }
+
+/* ---- 10. Decoding ---- */
 
 static inline bool bantam_llama_wants_(const llama_batch *batch, int32_t i) {
   return batch->logits ? batch->logits[i] != 0 : i + 1 == batch->n_tokens;
@@ -743,6 +764,9 @@ static inline int32_t llama_encode(struct llama_context *ctx, llama_batch batch)
   llama_memory_clear(ctx, true);
   return llama_decode(ctx, batch);
 }
+
+/* ---- 11. Outputs ---- */
+
 static inline float *bantam_llama_row_(struct llama_context *ctx, int32_t i, size_t wide) {
   const int32_t row = i < 0 ? ctx->rows + i : i < ctx->batch_size ? ctx->row_of[i] : -1;
   return row < 0 ? NULL : ctx->values + (size_t)row * wide;
@@ -762,7 +786,7 @@ static inline float *llama_get_embeddings_seq(struct llama_context *ctx, llama_s
   return seq_id >= 0 && (uint32_t)seq_id < ctx->sequence_count ? ctx->sequences[seq_id].pooled : NULL;
 }
 
-/* ---- samplers: a chain in the order in which it was built ---- */
+/* ---- 12. Samplers: a chain in the order in which it was built ---- */
 
 static inline struct llama_sampler_chain_params llama_sampler_chain_default_params(void) {
   struct llama_sampler_chain_params params = {true};
@@ -897,7 +921,7 @@ static inline llama_token llama_sampler_sample(struct llama_sampler *smpl, struc
 static inline void llama_perf_sampler_print(const struct llama_sampler *chain) { (void)chain; /* too little to measure */ }
 static inline void llama_perf_sampler_reset(struct llama_sampler *chain) { (void)chain; }
 
-/* ---- conversations ---- */
+/* ---- 13. Conversations ---- */
 
 static inline bantam_message *bantam_llama_messages_(const llama_chat_message *chat, size_t n_msg) {
   bantam_message *messages = (bantam_message *)calloc(n_msg ? n_msg : 1, sizeof *messages);

@@ -10,8 +10,24 @@
  *   bantam_session_free(session);
  *   bantam_model_free(model);
  *
- * Contents: 1 conventions  2 library  3 models  4 text and tokens  5 sessions  6 generations  6b schedulers  7 samplers
- *           8 weights  9 compression  10 quality
+ * Contents: search for "---- 8." to get to section 8.
+ *    1. Conventions    what holds for every call: status, ownership, text, arrays, options, threads
+ *    2. Library        version, status, log, memory, cores, formats
+ *    3. Models         loading, saving, what a file says of its model, tensors
+ *    4. Tokens         from text to tokens and back, the vocabulary
+ *    5. Conversations  the prompt that a chat template makes
+ *    6. Replies        reasoning, text and calls of tools told apart
+ *    7. Adapters       LoRA
+ *    8. Sessions       what a model has read, with its keys and values: reading, logits, forks, files
+ *    9. Embedders      texts as rows of numbers, documents by how well they answer a query
+ *   10. Grammars       what alone may come
+ *   11. Generations    text from a prompt: all at once, by pieces, several in step
+ *   12. Texts          several behind one prompt, beam search
+ *   13. Schedulers     requests of many, run together
+ *   14. Samplers       for loops of one's own
+ *   15. Weights        one matrix in a format
+ *   16. Compression    methods, options, reports
+ *   17. Quality        perplexity, divergence
  *
  * ---- 1. Conventions ----
  *
@@ -160,7 +176,7 @@ BANTAM_API bantam_status bantam_model_load_memory(bantam_model **model, const vo
 /** The same from wherever `read` gets them, front to back (an archive, a network, an encrypted file). */
 BANTAM_API bantam_status bantam_model_load_reader(bantam_model **model, bantam_read_callback read, void *user,
                                                   const bantam_load_options *options);
-/** The tokenizer of a folder or file alone, which need hold no weights: for the functions of section 4, and what there is of
+/** The tokenizer of a folder or file alone, which need hold no weights: for the functions of sections 4 to 6, and what there is of
  *  bantam_model_get_info(). All else gives BANTAM_INVALID_ARGUMENT. */
 BANTAM_API bantam_status bantam_model_load_tokenizer(bantam_model **model, const char *path);
 /** Writes a .bantam file; complete under that name, or not there. */
@@ -211,7 +227,7 @@ BANTAM_API size_t bantam_model_metadata_count(const bantam_model *model);
 /** Either out-parameter may be NULL. */
 BANTAM_API bantam_status bantam_model_get_metadata(const bantam_model *model, size_t index, const char **key, const char **value);
 
-/* ---- 4. Text and tokens ---- */
+/* ---- 4. Tokens ---- */
 
 #define BANTAM_ADD_SPECIAL 1u   /* add BOS and EOS as the tokenizer's files say */
 #define BANTAM_PARSE_SPECIAL 2u /* text that spells a special token becomes it */
@@ -250,6 +266,8 @@ typedef struct bantam_token_info {
 BANTAM_API size_t bantam_token_count(const bantam_model *model);
 BANTAM_API bantam_status bantam_model_get_token(const bantam_model *model, int32_t id, bantam_token_info *info);
 
+/* ---- 5. Conversations ---- */
+
 /** One turn of a conversation that is text alone. This struct stays as it is: conversations with more (tools, tool calls, parts,
  *  reasoning) are JSON, in the functions named *_json. */
 typedef struct bantam_message {
@@ -270,6 +288,8 @@ BANTAM_API bantam_status bantam_apply_chat_template_json(const bantam_model *mod
 /** What a template (Jinja) of the caller's makes of a conversation; its bos_token and eos_token are empty. */
 BANTAM_API bantam_status bantam_render_chat_template(const char *jinja, size_t jinja_bytes, const bantam_message *messages, size_t count,
                                                      int add_generation_prompt, char *text, size_t capacity, size_t *bytes);
+
+/* ---- 6. Replies ---- */
 
 /** How replies are marked: "hermes", "harmony", ... by the model's chat template; "text" without any marks. Never freed. */
 BANTAM_API const char *bantam_model_reply_form(const bantam_model *model);
@@ -311,7 +331,7 @@ BANTAM_API bantam_status bantam_reply_finish(bantam_reply *reply, size_t *events
 BANTAM_API bantam_status bantam_reply_get_event(const bantam_reply *reply, size_t index, bantam_reply_event *event);
 BANTAM_API void bantam_reply_free(bantam_reply *reply);
 
-/* ---- 5. Sessions: what a model has read, with its keys and values ---- */
+/* ---- 7. Adapters ---- */
 
 /** A LoRA adapter: small changes of a model's matrices, made while it runs; its weights stay as they are. */
 typedef struct bantam_adapter bantam_adapter; /* constant: [any thread]; sessions that have it keep what they need */
@@ -328,6 +348,8 @@ typedef struct bantam_adapter_info {
 #define BANTAM_ADAPTER_INFO_INIT {sizeof(bantam_adapter_info), 0, 0, 0}
 BANTAM_API bantam_status bantam_adapter_get_info(const bantam_adapter *adapter, bantam_adapter_info *info);
 BANTAM_API void bantam_adapter_free(bantam_adapter *adapter);
+
+/* ---- 8. Sessions: what a model has read, with its keys and values ---- */
 
 typedef struct bantam_session bantam_session; /* [one thread], but for bantam_session_cancel() */
 
@@ -409,7 +431,7 @@ BANTAM_API int64_t bantam_session_context(const bantam_session *session);
  *  that it is asked to do. The session stays usable. */
 BANTAM_API void bantam_session_cancel(bantam_session *session);
 
-/* ---- 5b. Embedders: texts as rows of numbers, documents by how well they answer a query ---- */
+/* ---- 9. Embedders: texts as rows of numbers, documents by how well they answer a query ---- */
 
 typedef struct bantam_embedder bantam_embedder; /* [one thread] */
 
@@ -436,7 +458,18 @@ BANTAM_API bantam_status bantam_embedder_embed(bantam_embedder *embedder, const 
  *  yes or no the probability of yes; others give BANTAM_UNSUPPORTED. */
 BANTAM_API bantam_status bantam_embedder_rerank(bantam_embedder *embedder, const char *query, const char *const *documents, size_t count, float *scores);
 
-/* ---- 6. Generations ---- */
+/* ---- 10. Grammars ---- */
+
+typedef struct bantam_grammar bantam_grammar; /* constant */
+
+/** A grammar (GBNF) over the tokens of a model; its first rule that is asked for is "root". What is found out about tokens while it is
+ *  used serves all generations that it is given to. */
+BANTAM_API bantam_status bantam_grammar_new(bantam_grammar **grammar, const bantam_model *model, const char *gbnf, size_t bytes);
+/** The JSON texts that a JSON schema allows. */
+BANTAM_API bantam_status bantam_grammar_new_json_schema(bantam_grammar **grammar, const bantam_model *model, const char *schema, size_t bytes);
+BANTAM_API void bantam_grammar_free(bantam_grammar *grammar);
+
+/* ---- 11. Generations ---- */
 
 typedef enum {
   BANTAM_FINISH_RUNNING = 0,
@@ -450,15 +483,6 @@ typedef enum {
  * change. Nonzero ends the generation as a stop text does.
  */
 typedef int (*bantam_logits_callback)(const int32_t *ids, size_t count, float *logits, size_t vocabulary, void *user);
-
-typedef struct bantam_grammar bantam_grammar; /* constant */
-
-/** A grammar (GBNF) over the tokens of a model; its first rule that is asked for is "root". What is found out about tokens while it is
- *  used serves all generations that it is given to. */
-BANTAM_API bantam_status bantam_grammar_new(bantam_grammar **grammar, const bantam_model *model, const char *gbnf, size_t bytes);
-/** The JSON texts that a JSON schema allows. */
-BANTAM_API bantam_status bantam_grammar_new_json_schema(bantam_grammar **grammar, const bantam_model *model, const char *schema, size_t bytes);
-BANTAM_API void bantam_grammar_free(bantam_grammar *grammar);
 
 typedef struct bantam_generate_options {
   size_t struct_size;
@@ -546,6 +570,8 @@ BANTAM_API bantam_status bantam_generation_tokens(const bantam_generation *gener
 BANTAM_API bantam_status bantam_generation_get_stats(const bantam_generation *generation, bantam_stats *stats);
 BANTAM_API void bantam_generation_free(bantam_generation *generation);
 
+/* ---- 12. Texts: several behind one prompt ---- */
+
 typedef struct bantam_texts bantam_texts; /* constant */
 
 /**
@@ -590,7 +616,7 @@ BANTAM_API size_t bantam_texts_count(const bantam_texts *texts);
 BANTAM_API bantam_status bantam_texts_get(const bantam_texts *texts, size_t index, bantam_text_info *info);
 BANTAM_API void bantam_texts_free(bantam_texts *texts);
 
-/* ---- 6b. Schedulers: requests of many, run together, each with the text that it has alone ---- */
+/* ---- 13. Schedulers: requests of many, run together, each with the text that it has alone ---- */
 
 typedef struct bantam_scheduler bantam_scheduler; /* [any thread], but for bantam_scheduler_free() */
 
@@ -726,7 +752,7 @@ typedef struct bantam_scheduler_stats {
 #define BANTAM_SCHEDULER_STATS_INIT {sizeof(bantam_scheduler_stats), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0.0, 0.0, 0, 0}
 BANTAM_API bantam_status bantam_scheduler_get_stats(const bantam_scheduler *scheduler, bantam_scheduler_stats *stats);
 
-/* ---- 7. Samplers, for loops of one's own: logits -> sample -> accept -> prefill_tokens ---- */
+/* ---- 14. Samplers, for loops of one's own: logits -> sample -> accept -> prefill_tokens ---- */
 
 typedef struct bantam_sampler bantam_sampler; /* [one thread] */
 
@@ -738,7 +764,7 @@ BANTAM_API bantam_status bantam_sampler_sample(bantam_sampler *sampler, const fl
 BANTAM_API bantam_status bantam_sampler_accept(bantam_sampler *sampler, int32_t id);
 BANTAM_API void bantam_sampler_free(bantam_sampler *sampler);
 
-/* ---- 8. Weights: one matrix in a format ---- */
+/* ---- 15. Weights: one matrix in a format ---- */
 
 typedef struct bantam_weights bantam_weights; /* constant */
 
@@ -754,7 +780,7 @@ BANTAM_API bantam_status bantam_weights_multiply(const bantam_weights *weights, 
 BANTAM_API bantam_status bantam_weights_get_info(const bantam_weights *weights, bantam_tensor_info *info);
 BANTAM_API void bantam_weights_free(bantam_weights *weights);
 
-/* ---- 9. Compression ---- */
+/* ---- 16. Compression ---- */
 
 typedef struct bantam_progress {
   size_t struct_size;
@@ -834,7 +860,7 @@ BANTAM_API bantam_status bantam_report_get_matrix(const bantam_report *report, s
 BANTAM_API bantam_status bantam_report_get_cost(const bantam_report *report, const char *cost, double *before, double *after);
 BANTAM_API void bantam_report_free(bantam_report *report);
 
-/* ---- 10. Quality ---- */
+/* ---- 17. Quality ---- */
 
 typedef struct bantam_perplexity_options {
   size_t struct_size;

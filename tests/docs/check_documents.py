@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Fails when a document links to a file that is not there, or shows C or C++ that no example says and that is no program
-that compiles.
+that compiles, or when a header's table of contents is not what stands in it.
 
 usage: check_documents.py ROOT
 """
@@ -77,10 +77,21 @@ def foreign_quotes(root):
         yield f"{root}: expected quotes of examples, found {count} quotes and {len(examples)} examples"
 
 
+def wrong_contents(root):
+    """The C headers are read as pages: sections are numbered, and listed at the top."""
+    for name in ("bantam.h", "bantam-llama.h"):
+        header = (root / "capi" / name).read_text(encoding="utf-8")
+        listed = re.findall(r"^ \* +(\d+)\. (\w+) +\S", header, re.M)
+        found = re.findall(r"^(?:/| )\* ---- (\d+)\. (\w+)\b.* ----", header, re.M)
+        if listed != found or [int(number) for number, _ in found] != list(range(1, len(found) + 1)) or not found:
+            yield f"capi/{name}: expected the sections {listed}, found {found}"
+
+
 def main():
     root = pathlib.Path(sys.argv[1]).resolve()
     problems = [problem for path in documents(root) for problem in broken_links(path)]
     problems += foreign_quotes(root)
+    problems += wrong_contents(root)
     for problem in problems:
         print(problem, file=sys.stderr)
     if not problems:
