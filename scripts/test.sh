@@ -5,8 +5,8 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 source scripts/packages.sh
 
-lines=$(mktemp)
-trap 'rm -f "$lines"' EXIT
+lines=$(mktemp) said=$(mktemp) coming=
+trap 'rm -f "$lines" "$said"; [ -z "$coming" ] || kill "$coming" 2>/dev/null || true' EXIT
 spent=()
 
 # phase NAME COMMAND...: runs a command, and keeps how long it took. Where it fails this script ends.
@@ -32,16 +32,30 @@ finish() {
 }
 
 packages() {
-  ensure_packages "${build_packages[@]}" "${test_packages[@]}" || return
-  # What makes the API reference: without them its test skips with a word.
-  ensure_packages "${reference_packages[@]}" || echo "these packages could not be installed: the API reference will not be checked" >&2
-  # llama.cpp, ready to run, to compare with, and clients of the server; without npm or its registry those tests skip with a word.
+  # Those of the fuzzers too: nobody else may install while the packages of peers are.
+  local fuzzers=()
+  [ "${BANTAM_TEST_FAST:-0}" = 1 ] || fuzzers=("${fuzz_packages[@]}")
+  ensure_packages "${build_packages[@]}" "${test_packages[@]}" "${fuzzers[@]}"
+}
+
+# What tests of the release preset alone want, and skip with a word where it is missing. It comes from the network while others compile.
+peers() {
+  # What makes the API reference.
+  ensure_packages "${reference_packages[@]}" || echo "these packages could not be installed: the API reference will not be checked"
+  # llama.cpp, ready to run, to compare with, and clients of the server.
   local package missing=0
   for package in node-llama-cpp openai @anthropic-ai/sdk @langchain/openai ai puppeteer-core; do [ -d "tests/peers/node_modules/$package" ] || missing=1; done
   if command -v npm >/dev/null && [ $missing = 1 ]; then
     npm install --prefix tests/peers --omit=optional --ignore-scripts --no-package-lock --no-audit --no-fund --silent ||
-      echo "npm could not install llama.cpp and clients of the server: comparing with the one and the tests of the others will be skipped" >&2
+      echo "npm could not install llama.cpp and clients of the server: comparing with the one and the tests of the others will be skipped"
   fi
+}
+
+# Waits for them, and says what they said.
+peers_came() {
+  wait "$coming" || true
+  coming=
+  cat "$said"
 }
 
 # run_tests PRESET [ctest option]...
@@ -50,10 +64,13 @@ run_tests() {
 }
 
 phase "packages" packages
+peers >"$said" 2>&1 </dev/null &
+coming=$!
 # What each half leaves to the other stands where it is left out: BANTAM_SANITIZE in the CMakeLists.txt of tests and above, and
 # BANTAM_TEST_QUICK in the tests.
 if [ "${BANTAM_TEST_FAST:-0}" = 1 ]; then
   phase "release: build" configure_and_build release
+  phase "packages of peers" peers_came
   phase "release: tests" run_tests release -E '^aarch64$'
 else
   phase "dev: build" configure_and_build dev
@@ -61,6 +78,7 @@ else
   phase "fuzz" scripts/fuzz.sh 60
   # Other phases go here: what is quickest to fail before what takes longest, and ctest last, whose closing lines end the run.
   phase "release: build" configure_and_build release
+  phase "packages of peers" peers_came
   phase "release: tests" run_tests release
 fi
 finish 0
