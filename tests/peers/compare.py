@@ -45,37 +45,35 @@ def main():
     models = {name: data / "models" / name / f"{name}-f32.gguf" for name in ("stories260k", "babyllama105")}
     if not all(path.exists() for path in models.values()):
         skip("no shared models")
-    failures = 0
     with tempfile.TemporaryDirectory() as folder:
-        def compare_rounded(name, plain, kind):
+        files = {name: [] for name in models | WRITTEN}
+
+        def round_with_theirs(name, plain, kind):
             rounded = pathlib.Path(folder) / f"{name}-{kind}.gguf"
             subprocess.run(["/usr/bin/python3", scripts / "quantize_gguf.py", plain, rounded, "--type", kind], check=True,
                            stdout=subprocess.DEVNULL)
-            different = compare(bantam, scripts, rounded, name == "babyllama105", folder)
-            rounded.unlink()
-            return different
+            files[name].append(rounded)
 
         for name, plain in models.items():
-            failures += compare(bantam, scripts, plain, name == "babyllama105", folder)
+            files[name].append(plain)
             for kind, (_, block, _) in gguf_file.TENSOR_TYPES.items():
                 # Rows of these models are 64 and 128 weights long.
                 if block == 32:
-                    failures += compare_rounded(name, plain, kind)
+                    round_with_theirs(name, plain, kind)
         for kind in READ_ONLY:
-            failures += compare_rounded("books4m", data / "models" / "books4m" / "books4m-f16.gguf", kind)
+            round_with_theirs("books4m", data / "models" / "books4m" / "books4m-f16.gguf", kind)
 
-        def compare_written(name, title, *options):
+        def write(name, title, *options):
             written = pathlib.Path(folder) / f"{name}-{title}-by-bantam.gguf"
             run([bantam, "compress", data / "models" / name, "-o", written, "--to", "gguf", *options])
-            different = compare(bantam, scripts, written, name == "babyllama105", folder)
-            written.unlink()
-            return different
+            files[name].append(written)
 
         for name, kinds in WRITTEN.items():
             for kind in kinds:
-                failures += compare_written(name, kind, "--format", kind, "--keep", f"*={kind}")
+                write(name, kind, "--format", kind, "--keep", f"*={kind}")
         for parts in PRUNED:
-            failures += compare_written("books4m", "+".join(parts), "--format", "f32", "--samples", "8", *[x for part in parts for x in ("--prune", part)])
+            write("books4m", "+".join(parts), "--format", "f32", "--samples", "8", *[x for part in parts for x in ("--prune", part)])
+        failures = sum(compare(bantam, scripts, paths, name == "babyllama105", folder) for name, paths in files.items())
     sys.exit(1 if failures else 0)
 
 
@@ -93,22 +91,26 @@ def gap(bantam, path, ids, a, b):
     return abs(logits[a] - logits[b]) if a in logits and b in logits else float("inf")
 
 
-def compare(bantam, scripts, path, no_byte_tokens, folder):
-    """The number of prompts that differ."""
-    ids = [json.loads(subprocess.run([bantam, "tokenize", str(path)], input=prompt, capture_output=True, text=True,
-                                     check=True).stdout) for prompt in PROMPTS]
+def compare(bantam, scripts, paths, no_byte_tokens, folder):
+    """The number of prompts that differ, of files with one vocabulary: llama.cpp is started once for all of them, which takes longer than
+    such models do."""
+    ids = [[json.loads(subprocess.run([bantam, "tokenize", str(path)], input=prompt, capture_output=True, text=True,
+                                      check=True).stdout) for prompt in PROMPTS] for path in paths]
     output = pathlib.Path(folder) / "llama.json"
-    arguments = ["node", scripts / "llama_cpp.mjs", path, "--n", TOKENS, "--kv", "f32", "--threads", "1", "--output", output]
+    arguments = ["node", scripts / "llama_cpp.mjs", *paths, "--n", TOKENS, "--kv", "f32", "--threads", "1", "--output", output]
     if no_byte_tokens:
         # llama.cpp ends the process on this vocabulary: the ids are given instead.
         arguments += ["--vocab", "t5"]
-        for row in ids:
+        for row in ids[0]:
             arguments += ["--ids", ",".join(map(str, row))]
     else:
         for prompt in PROMPTS:
             arguments += ["--prompt", prompt]
     run(arguments)
-    theirs = json.loads(output.read_text())["prompts"]
+    return sum(compare_file(bantam, path, mine, theirs["prompts"]) for path, mine, theirs in zip(paths, ids, json.loads(output.read_text()), strict=True))
+
+
+def compare_file(bantam, path, ids, theirs):
     different = 0
     for prompt, row, their in zip(PROMPTS, ids, theirs):
         mine = json.loads(run([bantam, "run", path, "-p", prompt, "-n", TOKENS, "--temperature", "0", "--kv", "f32", "--threads", "1", "--json"]))
