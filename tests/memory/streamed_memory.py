@@ -48,12 +48,10 @@ def check_cold_experts(bantam, model, bound, stats):
     return failures
 
 
-def check(bantam, model, share, adapter):
-    weights = json.loads(subprocess.run([bantam, "inspect", model, "--json"], capture_output=True, text=True, check=True).stdout)["bytes"]
+def check(bantam, model, weights, whole, share, adapter):
     bound = int(weights * share)
-    whole, _ = peak_of([bantam, "run", model, *RUN])
     out, peak = peak_of([bantam, "run", model, *RUN, "--memory", bound])
-    whole, bounded = json.loads(whole), json.loads(out)
+    bounded = json.loads(out)
     stats = bounded["stats"]
     failures = []
     if bounded["tokens"] != whole["tokens"]:
@@ -97,15 +95,13 @@ def check(bantam, model, share, adapter):
     return bool(failures)
 
 
-def check_group(bantam, model, share):
+def check_group(bantam, model, weights, whole, share):
     """A group that holds less than the weights is the bound, and nobody has to say so."""
-    weights = json.loads(subprocess.run([bantam, "inspect", model, "--json"], capture_output=True, text=True, check=True).stdout)["bytes"]
     group = new_group(int(weights * share))
     if group is None:
         print(f"{model.name}: no control group can be made here, so none is tested")
         return False
     try:
-        whole = json.loads(peak_of([bantam, "run", model, *RUN])[0])
         run = subprocess.run(within(group, [bantam, "run", model, *RUN]), capture_output=True, text=True)
         bounded = json.loads(run.stdout) if run.returncode == 0 else None
         good = bounded is not None and bounded["tokens"] == whole["tokens"] and bounded["stats"]["streamed_bytes"] > 0 and "in memory: " in run.stderr
@@ -126,8 +122,10 @@ def main():
             subprocess.run([bantam, "compress", source, "-o", native, "--format", "f16"], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
             adapter = write_adapter(folder / f"{source.stem}-lora", rank=16, **changed)
             for model in (source, native):
-                failures += check(bantam, model, share, adapter)
-                failures += check_group(bantam, model, share)
+                weights = json.loads(subprocess.run([bantam, "inspect", model, "--json"], capture_output=True, text=True, check=True).stdout)["bytes"]
+                whole = json.loads(peak_of([bantam, "run", model, *RUN])[0])
+                failures += check(bantam, model, weights, whole, share, adapter)
+                failures += check_group(bantam, model, weights, whole, share)
     sys.exit(1 if failures else 0)
 
 
