@@ -71,6 +71,7 @@ int print_cpuinfo(const CommonOptions& options) {
                                   {cpu.avx2_vnni, "avx_vnni"},
                                   {cpu.avx512, "avx512"},
                                   {cpu.avx512_vnni, "avx512_vnni"},
+                                  {cpu.amx_int8, "amx_int8"},
                                   {cpu.neon, "neon"},
                                   {cpu.neon_dotprod, "neon_dotprod"}}) {
     if (has) features.emplace_back(name);

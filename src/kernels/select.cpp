@@ -16,8 +16,14 @@ namespace {
 std::vector<const KernelTable*> available() {
   [[maybe_unused]] const CpuFeatures& cpu = cpu_features();
   std::vector<const KernelTable*> tables;
+#if defined(BANTAM_ISA_amx) && !defined(BANTAM_AMX_EMULATED)
+  if (cpu.amx_int8) tables.push_back(&kernels::table<simd::amx>());
+#endif
 #if defined(BANTAM_ISA_avx512vnni)
   if (cpu.avx512_vnni) tables.push_back(&kernels::table<simd::avx512vnni>());
+#endif
+#if defined(BANTAM_ISA_amx) && defined(BANTAM_AMX_EMULATED)
+  if (cpu.amx_int8) tables.push_back(&kernels::table<simd::amx>());  // spelled out, it is there to be tested only
 #endif
 #if defined(BANTAM_ISA_avx512)
   if (cpu.avx512) tables.push_back(&kernels::table<simd::avx512>());

@@ -33,6 +33,7 @@ TEST_CASE("processor features build on each other and agree with the system's ow
     const bool vnni = avx512 && has("avx512_vnni") && has("avx512vbmi");
     CHECK(cpu.avx512_vnni == vnni);
 #if !defined(BANTAM_CHECKED)
+    if (cpu.amx_int8) CHECK((vnni && has("amx_tile") && has("amx_int8")));  // not the other way round: the system may refuse
     CHECK(cpu.avx2_vnni == (avx2 && has("avx_vnni")));  // emulated under sanitizers
 #endif
   }

@@ -183,11 +183,36 @@ TEST_CASE("many tokens at once give the bits that each gives alone") {
 
 TEST_CASE("more tokens than one pass holds give the same bits") {
   const WeightMatrix w = random_weights(bantam::find_format("i4.g32"), 40, 64, 5);
-  Inputs x(250, 64, 6, w.format().activation_block);
-  for (const KernelTable* table : bantam::kernel_tables()) {
-    std::vector<float> alone(250 * 40);
-    for (std::int64_t t = 0; t < 250; ++t) multiply(*table, Product::q8, w, x, alone, t, 1, 0, 2);
-    CHECK(differing_bits(multiply(*table, Product::q8, w, x), alone) == 0);
+  for (const std::int64_t tokens : {250, 257, 511, 530}) {
+    CAPTURE(tokens);
+    Inputs x(tokens, 64, 6, w.format().activation_block);
+    for (const KernelTable* table : bantam::kernel_tables()) {
+      CAPTURE(std::string(table->name));
+      std::vector<float> alone(static_cast<std::size_t>(tokens) * 40);
+      for (std::int64_t t = 0; t < tokens; ++t) multiply(*table, Product::q8, w, x, alone, t, 1, 0, 2);
+      CHECK(differing_bits(multiply(*table, Product::q8, w, x), alone) == 0);
+    }
+  }
+}
+
+TEST_CASE("tiles of 16 tokens, whole and in part, give the same bits and write nothing outside") {
+  for (const FormatInfo* info : quantized_formats()) {
+    CAPTURE(std::string(info->name));
+    const std::int64_t rows = 70, columns = 600;  // the last panel has 6 rows, the last block less than the others
+    const WeightMatrix w = random_weights(*info, rows, columns, 12);
+    for (const std::int64_t tokens : quick() ? std::vector<std::int64_t>{17, 48} : std::vector<std::int64_t>{16, 17, 31, 32, 33, 64, 79, 97}) {
+      CAPTURE(tokens);
+      Inputs x(tokens, columns, 13, info->activation_block);
+      const std::vector<float> expected = multiply(generic_table(), Product::q8, w, x);
+      for (const KernelTable* table : bantam::kernel_tables()) {
+        CAPTURE(std::string(table->name));
+        std::vector<float> out(expected.size(), -777.0f);
+        multiply(*table, Product::q8, w, x, out, 0, tokens, 0, 2);
+        for (std::int64_t t = 0; t < tokens; ++t) CHECK(out[static_cast<std::size_t>(t * rows + 64)] == -777.0f);
+        multiply(*table, Product::q8, w, x, out, 0, tokens, 2, 3);
+        CHECK(differing_bits(out, expected) == 0);
+      }
+    }
   }
 }
 

@@ -23,6 +23,7 @@ TEST_CASE("there is a table for all that this machine can do, best first, generi
   CHECK(names.contains("avx512") == cpu.avx512);
 #endif
   CHECK(names.contains("avx512vnni") == cpu.avx512_vnni);
+  CHECK(names.contains("amx") == cpu.amx_int8);
   CHECK(names.contains("neon") == cpu.neon);
   CHECK(names.contains("dotprod") == cpu.neon_dotprod);
   CHECK(std::string(kernel_tables().back()->name) == "generic");

@@ -15,7 +15,7 @@ for object in "$@"; do
     echo "$object: expected weak functions of the kernels, found none: is this an object of src/simd?" >&2
     status=1
   fi
-  leaks=$(printf '%s\n' "$symbols" | grep ' W ' | grep -vE 'simd::(generic|avx2|avx2vnni|avx512|avx512vnni|neon|dotprod)\b' || true)
+  leaks=$(printf '%s\n' "$symbols" | grep ' W ' | grep -vE 'simd::(generic|avx2|avx2vnni|avx512|avx512vnni|amx|neon|dotprod)\b' || true)
   if [ -n "$leaks" ]; then
     echo "$object: weak functions without an instruction set in their name:" >&2
     printf '%s\n' "$leaks" | head -20 >&2

@@ -13,6 +13,7 @@ struct CpuFeatures {
   bool avx2_vnni = false;    ///< AVX-VNNI on top
   bool avx512 = false;       ///< F, BW, CD, DQ and VL
   bool avx512_vnni = false;  ///< VNNI and VBMI on top
+  bool amx_int8 = false;     ///< AMX's tiles and int8 products on top, which the system lets this process use
   bool neon = false;
   bool neon_dotprod = false;
 };

@@ -23,6 +23,10 @@ struct avx512 {
 struct avx512vnni {
   static constexpr const char* name = "avx512vnni";
 };
+/// The same with tiles of int8 products (AMX: Sapphire Rapids and later).
+struct amx {
+  static constexpr const char* name = "amx";
+};
 /// 64-bit ARM's base instruction set (Raspberry Pi 3 and 4).
 struct neon {
   static constexpr const char* name = "neon";

@@ -12,6 +12,7 @@ struct Zmm {
   using Reg = __m512i;
 
   static BANTAM_INLINE Reg load(const std::uint8_t* p) { return _mm512_loadu_si512(p); }
+  static BANTAM_INLINE void store(std::int8_t* p, Reg a) { _mm512_storeu_si512(p, a); }
   static BANTAM_INLINE Reg bytes(int x) { return _mm512_set1_epi8(static_cast<char>(x)); }
   static BANTAM_INLINE Reg ones() { return _mm512_set1_epi16(1); }
   static BANTAM_INLINE Reg zero() { return _mm512_setzero_si512(); }

@@ -3,6 +3,8 @@
 
 #include <sched.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
@@ -26,6 +28,12 @@ namespace bantam::inline v0 {
 namespace detail {
 
 #if defined(__x86_64__)
+/// Tiles are 8 KiB more to save at a task switch: Linux wants to be asked once a process, and refuses where a thread's stack for signals
+/// is too small for them.
+BANTAM_ONCE bool may_use_tiles() {
+  constexpr long request_permission = 0x1023, tile_data = 18;  // ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA
+  return syscall(SYS_arch_prctl, request_permission, tile_data) == 0;
+}
 BANTAM_ONCE CpuFeatures detect_features() {
   const auto bit = [](unsigned value, int position) { return ((value >> position) & 1u) != 0; };
   CpuFeatures found;
@@ -39,6 +47,7 @@ BANTAM_ONCE CpuFeatures detect_features() {
   __asm__("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
   const bool saves_ymm = (low & 0x6u) == 0x6u;
   const bool saves_zmm = saves_ymm && (low & 0xe0u) == 0xe0u;
+  const bool saves_tiles = (low & 0x60000u) == 0x60000u;
   if (!__get_cpuid_count(7, 0, &a, &b, &c, &d)) return found;
   // The table is compiled for x86-64-v3, whose bit manipulation the compiler uses freely: all of it must be there.
   const bool bmi = bit(b, 3) && bit(b, 8);
@@ -47,8 +56,12 @@ BANTAM_ONCE CpuFeatures detect_features() {
   found.avx2_vnni = found.avx2 && __get_cpuid_count(7, 1, &more, &ignored, &ignored, &ignored) && bit(more, 4);
   found.avx512 = found.avx2 && saves_zmm && bit(b, 16) && bit(b, 17) && bit(b, 28) && bit(b, 30) && bit(b, 31);
   found.avx512_vnni = found.avx512 && bit(c, 11) && bit(c, 1);
+  found.amx_int8 = found.avx512_vnni && saves_tiles && bit(d, 24) && bit(d, 25) && may_use_tiles();
 #if defined(BANTAM_VNNI_EMULATED)
   found.avx2_vnni = found.avx2;  // simd/ymm.hpp
+#endif
+#if defined(BANTAM_AMX_EMULATED)
+  found.amx_int8 = found.avx512_vnni;  // simd/amx.hpp
 #endif
   return found;
 }
