@@ -10,6 +10,7 @@
 
 #include "bantam/core/error.hpp"
 #include "bantam/io/file.hpp"
+#include "output.hpp"
 #include "text/utf8.hpp"
 
 namespace bantam::cli {

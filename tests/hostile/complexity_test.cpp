@@ -56,7 +56,7 @@ const auto gguf_vocabulary = from_file("x.gguf", [](const auto& path) { (void)To
 const auto safetensors_file = from_file("x.safetensors", [](const auto& path) { (void)SafetensorsFile::open(path); });
 const auto safetensors_index = from_file("model.safetensors.index.json", [](const auto& path) { (void)detail::read_safetensors_index(path); });
 const auto tokenizer_file = from_file("tokenizer.json", [](const auto& path) { (void)Tokenizer::from_file(path); });
-const auto json = [](const std::string& text) { (void)Json::parse(text, "x"); };
+const auto json_text = [](const std::string& text) { (void)Json::parse(text, "x"); };
 const auto config = [](const std::string& text) { (void)parse_hf_config(text, "x"); };
 const auto native_tokenizer = [](const std::string& text) { (void)Tokenizer::from_json(text, "x"); };
 const auto chat_template = [](const std::string& text) { (void)ChatTemplate(text).render({}); };
@@ -149,12 +149,12 @@ const Parser parsers[] = {
      }, safetensors_file},
     {"safetensors metadata", 4000, [](std::size_t n) { return safetensors(R"({"__metadata__":{)" + listed(n, [](std::size_t i) { return quoted("k" + number(i)) + R"(:"v")"; }) + "}}"); }, safetensors_file},
     {"safetensors index", 4000, [](std::size_t n) { return R"({"weight_map":{)" + listed(n, [](std::size_t i) { return quoted("t" + number(i)) + R"(:"s)" + number(i % 7) + R"(.safetensors")"; }) + "}}"; }, safetensors_index},
-    {"json of empty objects", 20000, [](std::size_t n) { return "[" + listed(n, [](std::size_t) { return std::string("{}"); }) + "]"; }, json},
-    {"json members", 10000, [](std::size_t n) { return "{" + listed(n, [](std::size_t i) { return quoted(number(i)) + ":0"; }) + "}"; }, json},
-    {"json members that are one", 10000, [](std::size_t n) { return "{" + listed(n, [](std::size_t) { return std::string(R"("k":0)"); }) + "}"; }, json},
-    {"json escapes", 50000, [](std::size_t n) { return quoted(repeated("\\u00e9", n)); }, json},
-    {"json digits", 50000, [](std::size_t n) { return repeated("1", n) + ".0"; }, json},
-    {"json nesting", 50000, [](std::size_t n) { return repeated("[", n); }, json},
+    {"json of empty objects", 20000, [](std::size_t n) { return "[" + listed(n, [](std::size_t) { return std::string("{}"); }) + "]"; }, json_text},
+    {"json members", 10000, [](std::size_t n) { return "{" + listed(n, [](std::size_t i) { return quoted(number(i)) + ":0"; }) + "}"; }, json_text},
+    {"json members that are one", 10000, [](std::size_t n) { return "{" + listed(n, [](std::size_t) { return std::string(R"("k":0)"); }) + "}"; }, json_text},
+    {"json escapes", 50000, [](std::size_t n) { return quoted(repeated("\\u00e9", n)); }, json_text},
+    {"json digits", 50000, [](std::size_t n) { return repeated("1", n) + ".0"; }, json_text},
+    {"json nesting", 50000, [](std::size_t n) { return repeated("[", n); }, json_text},
     {"config of a long list", 20000, [](std::size_t n) { return small_config + ("[" + listed(n, [](std::size_t) { return std::string("\"a\""); }) + "]}"); }, config},
     {"tokenizer.json vocabulary", 4000, [](std::size_t n) { return bpe(words(n), ""); }, tokenizer_file},
     {"tokenizer.json merges", 2000, [](std::size_t n) {

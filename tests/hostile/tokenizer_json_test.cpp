@@ -19,7 +19,7 @@ json small() {
     "model":{"type":"BPE","unk_token":null,"vocab":{"a":0,"b":1,"ab":2},"merges":["a b"]}})");
 }
 
-struct Case {
+struct BrokenTokenizer {
   const char* what;
   std::function<void(json&)> breaks;
   const char* says;
@@ -27,7 +27,7 @@ struct Case {
 
 json vocab(const char* text) { return json::parse(text); }
 
-const std::vector<Case> cases = {
+const std::vector<BrokenTokenizer> broken_tokenizers = {
     {"another version", [](json& j) { j["version"] = "2.0"; }, "expected version 1.0, found 2.0"},
     {"version no text", [](json& j) { j["version"] = 1; }, "version: expected a string, found number"},
     {"no model", [](json& j) { j.erase("model"); }, "expected \"model\""},
@@ -102,7 +102,7 @@ TEST_CASE("a broken tokenizer.json is refused with what is wrong and where") {
     write_file(folder / "tokenizer.json", small().dump());
     CHECK(Tokenizer::from_file(folder / "tokenizer.json").vocab_size() == 4);
   }
-  for (const Case& c : cases) {
+  for (const BrokenTokenizer& c : broken_tokenizers) {
     json file = small();
     c.breaks(file);
     const std::string said = refused_tokenizer("tokenizer.json", file.dump());

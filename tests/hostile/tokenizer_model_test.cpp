@@ -87,10 +87,10 @@ struct Gguf {
   }
 };
 
-const std::string k = "tokenizer.ggml.";
+const std::string ggml = "tokenizer.ggml.";
 
-Gguf byte_level() { return Gguf{}.str(k + "model", "gpt2").str(k + "pre", "gpt-2"); }
-Gguf spm() { return Gguf{}.str(k + "model", "llama"); }
+Gguf byte_level() { return Gguf{}.str(ggml + "model", "gpt2").str(ggml + "pre", "gpt-2"); }
+Gguf spm() { return Gguf{}.str(ggml + "model", "llama"); }
 
 }  // namespace
 
@@ -152,26 +152,26 @@ TEST_CASE("a gguf vocabulary says what is wrong with it") {
   const auto has = [](const std::string& text, const char* part) { return text.find(part) != std::string::npos; };
   CHECK(has(Gguf{}.refusal(), "expected tokenizer.ggml.model, found none"));
   CHECK(has(spm().refusal(), "expected tokenizer.ggml.tokens, found none"));
-  CHECK(has(spm().texts(k + "tokens", {"a"}).refusal(), "expected tokenizer.ggml.scores"));
-  CHECK(has(spm().texts(k + "tokens", {"a"}).floats(k + "scores", {1, 2}).refusal(), "scores: expected 1 values, found 2"));
-  CHECK(has(spm().texts(k + "tokens", {"a"}).ints(k + "token_type", {1, 1}).refusal(), "token_type: expected 1 values, found 2"));
-  CHECK(has(spm().texts(k + "tokens", {"a"}).ints(k + "token_type", {7}).refusal(), "expected 0 to 6, found 7"));
-  CHECK(has(spm().texts(k + "tokens", {}).floats(k + "scores", {}).refusal(), "the vocabulary is empty"));
-  CHECK(has(spm().texts(k + "tokens", {"\xff"}).floats(k + "scores", {0}).refusal(), "token 0 is not UTF-8"));
-  CHECK(has(spm().texts(k + "tokens", {"a"}).floats(k + "scores", {0}).u32(k + "bos_token_id", 1).refusal(), "token 1, the vocabulary has 1"));
-  CHECK(has(spm().texts(k + "tokens", {"a"}).floats(k + "scores", {0}).u32(k + "unknown_token_id", 0x80000000).refusal(), "expected a token id"));
-  CHECK(has(byte_level().texts(k + "tokens", {"a"}).refusal(), "expected tokenizer.ggml.merges"));
-  CHECK(has(byte_level().texts(k + "tokens", {"a"}).texts(k + "merges", {"aa"}).refusal(), "merges[0]: expected two pieces, found aa"));
-  CHECK(has(byte_level().texts(k + "tokens", {"a"}).texts(k + "merges", {""}).refusal(), "merges[0]: expected two pieces"));
-  CHECK(has(byte_level().texts(k + "tokens", {"a"}).texts(k + "merges", {"a b"}).refusal(), "merges[0]: b is not in the vocabulary"));
-  CHECK(has(byte_level().texts(k + "tokens", {"a", "b", "ab"}).texts(k + "merges", {"a b", "a b"}).refusal(), "merge 1 comes twice"));
-  CHECK(has(Gguf{}.str(k + "model", "gpt2").str(k + "pre", "nobody").texts(k + "tokens", {"a"}).refusal(), "pre-tokenizer nobody is not supported yet"));
-  CHECK(has(Gguf{}.str(k + "model", "t5").texts(k + "tokens", {"a"}).refusal(), "expected tokenizer.ggml.scores, found none"));
-  CHECK(has(Gguf{}.str(k + "model", "rwkv").texts(k + "tokens", {"a"}).refusal(), "rwkv is not supported yet"));
+  CHECK(has(spm().texts(ggml + "tokens", {"a"}).refusal(), "expected tokenizer.ggml.scores"));
+  CHECK(has(spm().texts(ggml + "tokens", {"a"}).floats(ggml + "scores", {1, 2}).refusal(), "scores: expected 1 values, found 2"));
+  CHECK(has(spm().texts(ggml + "tokens", {"a"}).ints(ggml + "token_type", {1, 1}).refusal(), "token_type: expected 1 values, found 2"));
+  CHECK(has(spm().texts(ggml + "tokens", {"a"}).ints(ggml + "token_type", {7}).refusal(), "expected 0 to 6, found 7"));
+  CHECK(has(spm().texts(ggml + "tokens", {}).floats(ggml + "scores", {}).refusal(), "the vocabulary is empty"));
+  CHECK(has(spm().texts(ggml + "tokens", {"\xff"}).floats(ggml + "scores", {0}).refusal(), "token 0 is not UTF-8"));
+  CHECK(has(spm().texts(ggml + "tokens", {"a"}).floats(ggml + "scores", {0}).u32(ggml + "bos_token_id", 1).refusal(), "token 1, the vocabulary has 1"));
+  CHECK(has(spm().texts(ggml + "tokens", {"a"}).floats(ggml + "scores", {0}).u32(ggml + "unknown_token_id", 0x80000000).refusal(), "expected a token id"));
+  CHECK(has(byte_level().texts(ggml + "tokens", {"a"}).refusal(), "expected tokenizer.ggml.merges"));
+  CHECK(has(byte_level().texts(ggml + "tokens", {"a"}).texts(ggml + "merges", {"aa"}).refusal(), "merges[0]: expected two pieces, found aa"));
+  CHECK(has(byte_level().texts(ggml + "tokens", {"a"}).texts(ggml + "merges", {""}).refusal(), "merges[0]: expected two pieces"));
+  CHECK(has(byte_level().texts(ggml + "tokens", {"a"}).texts(ggml + "merges", {"a b"}).refusal(), "merges[0]: b is not in the vocabulary"));
+  CHECK(has(byte_level().texts(ggml + "tokens", {"a", "b", "ab"}).texts(ggml + "merges", {"a b", "a b"}).refusal(), "merge 1 comes twice"));
+  CHECK(has(Gguf{}.str(ggml + "model", "gpt2").str(ggml + "pre", "nobody").texts(ggml + "tokens", {"a"}).refusal(), "pre-tokenizer nobody is not supported yet"));
+  CHECK(has(Gguf{}.str(ggml + "model", "t5").texts(ggml + "tokens", {"a"}).refusal(), "expected tokenizer.ggml.scores, found none"));
+  CHECK(has(Gguf{}.str(ggml + "model", "rwkv").texts(ggml + "tokens", {"a"}).refusal(), "rwkv is not supported yet"));
 }
 
 TEST_CASE("empty and repeated pieces of a gguf vocabulary do no harm") {
-  const Tokenizer tokenizer = spm().texts(k + "tokens", {"<unk>", "", "a", "a", "\xe2\x96\x81", "\xe2\x96\x81" "a"})
-                                  .floats(k + "scores", {0, 0, -1, -2, -3, -4}).ints(k + "token_type", {2, 1, 1, 1, 1, 1}).open();
+  const Tokenizer tokenizer = spm().texts(ggml + "tokens", {"<unk>", "", "a", "a", "\xe2\x96\x81", "\xe2\x96\x81" "a"})
+                                  .floats(ggml + "scores", {0, 0, -1, -2, -3, -4}).ints(ggml + "token_type", {2, 1, 1, 1, 1, 1}).open();
   CHECK(tokenizer.encode("a", {.add_special = false}) == std::vector<TokenId>{5});
 }

@@ -12,7 +12,7 @@ namespace bantam::inline v0 {
 
 namespace {
 
-constexpr std::string_view about_activations[] = {"input_scale", "output_scale", "k_scale", "v_scale", "q_scale"};
+constexpr std::string_view modelopt_activations[] = {"input_scale", "output_scale", "k_scale", "v_scale", "q_scale"};
 constexpr std::string_view refused[] = {"INT8_SQ", "W8A8_SQ_PER_CHANNEL", "W4A16_AWQ", "W4A8_AWQ"};
 
 class ModelOpt final : public PackedFamily {
@@ -30,7 +30,7 @@ class ModelOpt final : public PackedFamily {
     const TensorEntry* weight = tensors.peek("weight");
     if (weight == nullptr || (weight->type != "U8" && weight->type != "F8_E4M3")) return nullptr;
     if (tensors.peek("pre_quant_scale") != nullptr) fail(Errc::unsupported, tensors.place("pre_quant_scale"), ": activations scaled while the model runs: not yet");
-    tensors.pass_over(about_activations);
+    tensors.pass_over(modelopt_activations);
     if (weight->type == "U8") {
       const float unit = tensors.peek("weight_scale_2") == nullptr ? 1 : tensors.number("weight_scale_2");
       return open_e2m1(std::move(tensors), "weight", rows, columns, unit, "modelopt");
