@@ -16,7 +16,14 @@ file(GLOB_RECURSE BANTAM_SOURCES CONFIGURE_DEPENDS
   ${PROJECT_SOURCE_DIR}/src/*.cpp)
 list(FILTER BANTAM_SOURCES EXCLUDE REGEX "/src/(cli|server|simd)/")
 
-add_library(bantam-core STATIC ${BANTAM_SOURCES})
+# Compiled once for the library and for the module of gRPC, which has nothing else of it.
+set(BANTAM_JSON_SOURCES ${PROJECT_SOURCE_DIR}/src/io/json.cpp ${PROJECT_SOURCE_DIR}/src/core/hash.cpp)
+list(REMOVE_ITEM BANTAM_SOURCES ${BANTAM_JSON_SOURCES})
+add_library(bantam_json OBJECT ${BANTAM_JSON_SOURCES})
+target_include_directories(bantam_json PRIVATE ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src)
+target_link_libraries(bantam_json PRIVATE bantam_flags nlohmann_json::nlohmann_json)
+
+add_library(bantam-core STATIC ${BANTAM_SOURCES} $<TARGET_OBJECTS:bantam_json>)
 add_library(bantam::bantam ALIAS bantam-core)
 target_include_directories(bantam-core PUBLIC
   $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
