@@ -31,6 +31,13 @@ target_compile_options(bantam_flags INTERFACE
   -ffp-contract=off -fno-math-errno -fno-trapping-math
   # __FILE__ begins at this folder, wherever the clone is.
   -fmacro-prefix-map=${PROJECT_SOURCE_DIR}/=)
+# The compiler's collector of garbage takes a twentieth of the time unless it is let wait; there is memory for that where every core has 4 GB.
+cmake_host_system_information(RESULT host_megabytes QUERY TOTAL_PHYSICAL_MEMORY)
+cmake_host_system_information(RESULT host_cores QUERY NUMBER_OF_LOGICAL_CORES)
+math(EXPR megabytes_a_core "${host_megabytes} / ${host_cores}")
+if(megabytes_a_core GREATER_EQUAL 3500)
+  target_compile_options(bantam_flags INTERFACE $<$<COMPILE_LANG_AND_ID:CXX,GNU>:--param=ggc-min-heapsize=1000000>)
+endif()
 # Eigen's alignment ABI would otherwise change with -m flags (docs/lab/runtime.md, traps).
 target_compile_definitions(bantam_flags INTERFACE EIGEN_MAX_ALIGN_BYTES=64)
 if(BANTAM_SANITIZE)
