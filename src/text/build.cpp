@@ -41,22 +41,25 @@ void check_pieces(const TokenizerSpec& spec, std::string_view place) {
   if (!spec.scores.empty() && spec.scores.size() != n) {
     fail(Errc::corrupt, place, ": expected ", n, " scores, found ", spec.scores.size());
   }
-  std::atomic<bool> good = true;
+  // What is wrong with a token; empty: nothing.
+  const auto fault_of = [&](std::size_t i) -> std::string {
+    const std::string& piece = spec.pieces[i];
+    if (piece.size() > limits::piece_bytes) return message(" has ", piece.size(), " bytes, at most ", limits::piece_bytes, " are read");
+    if (!utf8::is_valid(piece)) return message(" is not UTF-8: ", printable(piece));
+    if (!spec.scores.empty() && std::isnan(spec.scores[i])) return " has no number as score";
+    return {};
+  };
+  std::atomic<std::size_t> first = n;
   parallel_for(static_cast<std::int64_t>(n), pieces_at_once, [&](Range range) {
-    for (auto i = static_cast<std::size_t>(range.begin); i < static_cast<std::size_t>(range.end); ++i) {
-      const std::string& piece = spec.pieces[i];
-      if (piece.size() > limits::piece_bytes || !utf8::is_valid(piece) || (!spec.scores.empty() && std::isnan(spec.scores[i]))) good = false;
+    auto i = static_cast<std::size_t>(range.begin);
+    const auto end = static_cast<std::size_t>(range.end);
+    while (i < end && fault_of(i).empty()) ++i;
+    if (i == end) return;
+    std::size_t least = first;
+    while (i < least && !first.compare_exchange_weak(least, i)) {
     }
   });
-  if (good) return;
-  for (std::size_t i = 0; i < n; ++i) {
-    const std::string& piece = spec.pieces[i];
-    if (piece.size() > limits::piece_bytes) {
-      fail(Errc::corrupt, place, ": token ", i, " has ", piece.size(), " bytes, at most ", limits::piece_bytes, " are read");
-    }
-    if (!utf8::is_valid(piece)) fail(Errc::corrupt, place, ": token ", i, " is not UTF-8: ", printable(piece));
-    if (!spec.scores.empty() && std::isnan(spec.scores[i])) fail(Errc::corrupt, place, ": token ", i, " has no number as score");
-  }
+  if (first < n) fail(Errc::corrupt, place, ": token ", first.load(), fault_of(first));
 }
 
 /// Before anything is made of them: an expression costs a thousand times its bytes.

@@ -4,26 +4,11 @@
 #include <nlohmann/json.hpp>
 
 #include "fuzz/fuzz.hpp"
-#include "io/json_rows.hpp"
+#include "rows_tree.hpp"
 
 namespace bantam::fuzz {
 
 namespace {
-
-/// The same tree as the rows make.
-Json tree_of(const JsonRows& rows) {
-  using Shape = JsonRows::Shape;
-  Json json = rows.shape() == Shape::members ? Json::object() : Json::array();
-  for (std::size_t i = 0; i < rows.size(); ++i) {
-    switch (rows.shape()) {
-      case Shape::texts: json.push_back(rows.text(i)); break;
-      case Shape::pairs: json.push_back(Json::array({rows.text(2 * i), rows.text(2 * i + 1)})); break;
-      case Shape::numbered: json.push_back(Json::array({rows.text(i), rows.number(i)})); break;
-      case Shape::members: json[rows.text(i)] = rows.number(i);
-    }
-  }
-  return json;
-}
 
 void run_json(Bytes bytes) {
   const std::string_view text = text_of(bytes);
@@ -37,7 +22,7 @@ void run_json(Bytes bytes) {
   const char* end = rows.read(text);
   if (end != nullptr) {
     const auto size = static_cast<std::size_t>(end - text.data());
-    require(Json::parse(text.substr(0, size), "rows") == tree_of(rows), "rows are what a tree has");
+    require(Json::parse(text.substr(0, size), "rows") == test::tree_of(rows), "rows are what a tree has");
   }
   if (!reads) return;
   for (const Json::Style& style : {Json::Style{}, Json::Style{.indent = 2}, Json::Style{.ascii = true}}) {

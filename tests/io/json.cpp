@@ -5,7 +5,7 @@
 
 #include <iterator>
 
-#include "io/json_rows.hpp"
+#include "rows_tree.hpp"
 #include "support.hpp"
 
 namespace {
@@ -132,22 +132,12 @@ TEST_CASE("values of members may be read elsewhere") {
 }
 
 TEST_CASE("rows are read as in a tree, and nothing else is") {
-  using Shape = JsonRows::Shape;
   const auto read = [](const std::string& text) {
     JsonRows rows;
     const char* end = rows.read(text);
     if (end == nullptr) return std::string("none");
     REQUIRE(text.substr(static_cast<std::size_t>(end - text.data())) == " rest");
-    Json json = rows.shape() == Shape::members ? Json::object() : Json::array();
-    for (std::size_t i = 0; i < rows.size(); ++i) {
-      switch (rows.shape()) {
-        case Shape::texts: json.push_back(rows.text(i)); break;
-        case Shape::pairs: json.push_back(Json::array({rows.text(2 * i), rows.text(2 * i + 1)})); break;
-        case Shape::numbered: json.push_back(Json::array({rows.text(i), rows.number(i)})); break;
-        case Shape::members: json[rows.text(i)] = rows.number(i);
-      }
-    }
-    return json.dump() + (rows.counts() ? "" : " real");
+    return bantam::test::tree_of(rows).dump() + (rows.counts() ? "" : " real");
   };
   CHECK(read(R"(["a", "", "\n", "long enough to be kept apart", "é\t"] rest)") == R"(["a","","\n","long enough to be kept apart","é\t"])");
   CHECK(read(R"([ ["a", "b\\"],["","\u00e9"] ] rest)") == R"([["a","b\\"],["","é"]])");
