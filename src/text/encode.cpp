@@ -13,8 +13,8 @@ namespace bantam::inline v0 {
 
 namespace {
 
-/// Remembers where in the output the tokens of a word stand already. Direct-mapped: a newer word replaces an older
-/// one, so that no text makes it grow or slow.
+/// Remembers where in the output the tokens of a word stand already, or of what a step of the pre-tokenizer has yet to cut into words.
+/// Direct-mapped: a newer word replaces an older one, so that no text makes it grow or slow.
 class WordCache {
  public:
   explicit WordCache(std::size_t text_bytes)
@@ -25,16 +25,19 @@ class WordCache {
 
   struct Slot {
     std::string_view word;
+    std::uint32_t step = 0;  // the first that has not cut it
     std::uint32_t generation = 0;
     std::uint32_t begin = 0, count = 0;  // in the output
   };
   /// The word's slot, whatever stands in it.
-  [[nodiscard]] Slot& slot(std::string_view word) { return slots_[std::hash<std::string_view>{}(word) & (slots_.size() - 1)]; }
-  [[nodiscard]] bool holds(const Slot& slot, std::string_view word) const {
-    return slot.generation == generation_ && slot.word == word;
+  [[nodiscard]] Slot& slot(std::string_view word, std::uint32_t step) {
+    return slots_[(std::hash<std::string_view>{}(word) + step) & (slots_.size() - 1)];
   }
-  void store(Slot& slot, std::string_view word, std::size_t begin, std::size_t end) const {
-    slot = {word, generation_, static_cast<std::uint32_t>(begin), static_cast<std::uint32_t>(end - begin)};
+  [[nodiscard]] bool holds(const Slot& slot, std::string_view word, std::uint32_t step) const {
+    return slot.generation == generation_ && slot.step == step && slot.word == word;
+  }
+  void store(Slot& slot, std::string_view word, std::uint32_t step, std::size_t begin, std::size_t end) const {
+    slot = {word, step, generation_, static_cast<std::uint32_t>(begin), static_cast<std::uint32_t>(end - begin)};
   }
 
  private:
@@ -48,7 +51,7 @@ constexpr std::size_t longest_cached = 64;
 class Encoder {
  public:
   Encoder(const Tokenizer::Data& data, std::string_view text, bool parse_special)
-      : data_(data), parse_special_(parse_special), merger_(data.merges), cache_(text.size()), deadline_(deadline_for(text.size())) {
+      : data_(data), parse_special_(parse_special), merger_(data.merges), cache_(text.size()), deadline_(deadline_for(text.size())), cutting_(data.pre_tokenizer, deadline_) {
     // 3 to 4 bytes a token are usual.
     out_.reserve(text.size() / 3 + 16);
   }
@@ -120,9 +123,48 @@ class Encoder {
       pre_token(text);
       return;
     }
-    PreTokens tokens = data_.pre_tokenizer.cut(std::string(text), first, deadline_);
-    if (data_.spec.byte_level && data_.model != TokenModel::merges) tokens = spelled(tokens);
-    for (const Span& span : tokens.spans) pre_token(std::string_view(tokens.text).substr(span.begin, span.size()));
+    if (data_.spec.byte_level && data_.model != TokenModel::merges) {
+      const PreTokens tokens = spelled(data_.pre_tokenizer.cut(std::string(text), first, deadline_));
+      for (const Span& span : tokens.spans) pre_token(std::string_view(tokens.text).substr(span.begin, span.size()));
+      return;
+    }
+    const PreTokens tokens = cutting_.begun(std::string(text), first);
+    for (const Span& span : tokens.spans) steps_from(cutting_.first(), std::string_view(tokens.text).substr(span.begin, span.size()));
+  }
+
+  /// Puts out the tokens of a part of the text that the pre-tokenizer's steps from `step` on have yet to cut; false if it had unknown
+  /// characters. Expressions are most of the work, and most parts are words that came before.
+  bool steps_from(std::size_t step, std::string_view text) {
+    if (step == cutting_.end()) return pre_token(text);
+    return once(text, step, [&] {
+      for (std::size_t next = step; next < cutting_.end(); ++next) {
+        const std::vector<Span>& parts = cutting_.split(next, text);
+        if (parts.size() == 1 && parts[0].size() == text.size()) continue;
+        bool known = true;
+        for (const Span& part : parts) known &= steps_from(next + 1, text.substr(part.begin, part.size()));
+        return known;
+      }
+      return pre_token(text);
+    });
+  }
+
+  /// What put() puts out for a text, or what it has put out for the same text before the same step. False where put() says so.
+  template <class Put>
+  bool once(std::string_view text, std::size_t step, const Put& put) {
+    // About every 10 us.
+    if (++words_ % 64 == 0) check_cancelled();
+    if (text.size() > longest_cached) return put();
+    WordCache::Slot& slot = cache_.slot(text, static_cast<std::uint32_t>(step));
+    const std::size_t begin = out_.size();
+    if (cache_.holds(slot, text, static_cast<std::uint32_t>(step))) {
+      out_.resize(begin + slot.count);
+      std::copy_n(out_.begin() + slot.begin, slot.count, out_.begin() + static_cast<std::ptrdiff_t>(begin));
+      return true;
+    }
+    // What an unknown character gives depends on what stands before it.
+    const bool known = put();
+    if (known) cache_.store(slot, text, static_cast<std::uint32_t>(step), begin, out_.size());
+    return known;
   }
 
   /// Other models than merges take the byte alphabet as text.
@@ -136,30 +178,27 @@ class Encoder {
     return out;
   }
 
-  void pre_token(std::string_view text) {
+  /// False if it had unknown characters, and so below.
+  bool pre_token(std::string_view text) {
     begin_of_token_ = out_.size();
     if (data_.spec.ignore_merges) {
       if (const TokenId whole = data_.id_of_whole(text); whole != PieceIndex::none) {
         out_.push_back(whole);
-        return;
+        return true;
       }
     }
     switch (data_.model) {
-      case TokenModel::merges:
-        if (data_.spec.byte_level || data_.marks_words() || data_.loses_characters()) {
-          word(text);
-        } else {
-          characters(text);
-        }
-        break;
-      case TokenModel::unigram: characters(text); break;
+      case TokenModel::merges: return data_.spec.byte_level || data_.marks_words() || data_.loses_characters() ? word(text) : characters(text);
+      case TokenModel::unigram: return characters(text);
       case TokenModel::wordpiece:
-      case TokenModel::wordlevel: word(text); break;
+      case TokenModel::wordlevel: break;
     }
+    return word(text);
   }
 
   /// Cuts a pre-token between characters that no piece has side by side.
-  void characters(std::string_view text) {
+  bool characters(std::string_view text) {
+    bool known = true;
     for (std::size_t at = 0; at < text.size();) {
       const std::size_t begin = at;
       utf8::Char left = utf8::decode(text, at);
@@ -170,27 +209,13 @@ class Encoder {
         at += right.length;
         left = right;
       }
-      word(text.substr(begin, at - begin));
+      known &= word(text.substr(begin, at - begin));
     }
+    return known;
   }
 
-  void word(std::string_view text) {
-    // About every 10 us.
-    if (++words_ % 64 == 0) check_cancelled();
-    if (text.size() > longest_cached) {
-      cut(text);
-      return;
-    }
-    WordCache::Slot& slot = cache_.slot(text);
-    if (cache_.holds(slot, text)) {
-      const std::size_t end = out_.size();
-      out_.resize(end + slot.count);
-      std::copy_n(out_.begin() + slot.begin, slot.count, out_.begin() + static_cast<std::ptrdiff_t>(end));
-      return;
-    }
-    const std::size_t begin = out_.size();
-    // What an unknown character gives depends on what stands before it.
-    if (cut(text)) cache_.store(slot, text, begin, out_.size());
+  bool word(std::string_view text) {
+    return once(text, cutting_.end(), [&] { return cut(text); });
   }
 
   /// Puts out the tokens of one word; false if it had unknown characters.
@@ -291,6 +316,7 @@ class Encoder {
   Merger merger_;
   WordCache cache_;
   Deadline deadline_;
+  PreTokenizer::Cutting cutting_;
   std::vector<TokenId> out_;
   std::vector<Symbol> symbols_;
   Unigram::Work path_;

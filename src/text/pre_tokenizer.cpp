@@ -18,10 +18,6 @@ class Cutter {
  public:
   Cutter(std::vector<Span>& out, Behavior behavior, bool invert) : out_(out), behavior_(behavior), invert_(invert) {}
 
-  void begin() {
-    open_ = false;
-    pending_ = {};
-  }
   void part(Span span, bool match) {
     if (span.size() == 0) return;
     match = match != invert_;
@@ -67,61 +63,37 @@ class Cutter {
   std::vector<Span>& out_;
   Behavior behavior_;
   bool invert_;
-  bool open_ = false;        // the pre-token at hand has given a part already
+  bool open_ = false;        // there was a part already
   bool last_match_ = false;  // which was a match
   Span pending_;             // a match that waits for its successor
 };
 
-/// Finds the matches of a regular expression or a literal in one pre-token after the other.
-template <class Next>
-std::vector<Span> split(const PreTokens& in, const PreTokenizerStep& step, Next next_match) {
-  std::vector<Span> out;
-  out.reserve(in.spans.size());
-  Cutter cutter(out, step.behavior, step.invert);
-  for (const Span& span : in.spans) {
-    const std::string_view text = std::string_view(in.text).substr(span.begin, span.size());
-    cutter.begin();
-    next_match(text, [&](std::size_t begin, std::size_t end, bool match) {
-      cutter.part({span.begin + begin, span.begin + end}, match);
-    });
-    cutter.end();
+/// Cuts around the matches of an expression.
+void split_by_regex(std::string_view text, Regex::Matcher& matcher, Cutter& cutter) {
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t valid = utf8::valid_prefix(text, at);
+    matcher.start(text.substr(at, valid));
+    std::size_t done = 0;
+    for (Span match; matcher.next(match); done = match.end) {
+      cutter.part({at + done, at + match.begin}, false);
+      cutter.part({at + match.begin, at + match.end}, true);
+    }
+    cutter.part({at + done, at + valid}, false);
+    at += valid;
+    if (at < text.size()) {
+      cutter.part({at, at + 1}, false);
+      ++at;
+    }
   }
-  return out;
 }
 
-void split_by_regex(PreTokens& tokens, const PreTokenizerStep& step, const Regex& regex,
-                    const Deadline& deadline) {
-  Regex::Matcher matcher(regex, deadline);
-  tokens.spans = split(tokens, step, [&](std::string_view text, auto part) {
-    for (std::size_t at = 0; at < text.size();) {
-      const std::size_t valid = utf8::valid_prefix(text, at);
-      matcher.start(text.substr(at, valid));
-      std::size_t done = 0;
-      for (Span match; matcher.next(match); done = match.end) {
-        part(at + done, at + match.begin, false);
-        part(at + match.begin, at + match.end, true);
-      }
-      part(at + done, at + valid, false);
-      at += valid;
-      if (at < text.size()) {
-        part(at, at + 1, false);
-        ++at;
-      }
-    }
-  });
-}
-
-void split_by_literal(PreTokens& tokens, const PreTokenizerStep& step, std::string_view literal, Behavior behavior) {
-  PreTokenizerStep how = step;
-  how.behavior = behavior;
-  tokens.spans = split(tokens, how, [&](std::string_view text, auto part) {
-    std::size_t at = 0;
-    for (std::size_t hit; (hit = text.find(literal, at)) != std::string_view::npos; at = hit + literal.size()) {
-      part(at, hit, false);
-      part(hit, hit + literal.size(), true);
-    }
-    part(at, text.size(), false);
-  });
+void split_by_literal(std::string_view text, std::string_view literal, Cutter& cutter) {
+  std::size_t at = 0;
+  for (std::size_t hit; (hit = text.find(literal, at)) != std::string_view::npos; at = hit + literal.size()) {
+    cutter.part({at, hit}, false);
+    cutter.part({hit, hit + literal.size()}, true);
+  }
+  cutter.part({at, text.size()}, false);
 }
 
 /// Rewrites every pre-token: change(text, index) returns its new text.
@@ -153,7 +125,6 @@ void metaspace(PreTokens& tokens, const PreTokenizerStep& step, bool first) {
       }
     }
   });
-  if (step.cut) split_by_literal(tokens, step, mark, Behavior::merged_with_next);
 }
 
 void prefix_space(PreTokens& tokens) {
@@ -174,23 +145,59 @@ PreTokenizer::PreTokenizer(const std::vector<PreTokenizerStep>& steps, std::stri
     Step ready{step, {}};
     if (step.kind == Kind::split) ready.regex = Regex::compile(step.pattern, message(place, ": pre_tokenizer"));
     steps_.push_back(std::move(ready));
+    if (step.kind == Kind::metaspace || step.kind == Kind::prefix_space) first_split_ = steps_.size();
   }
 }
 
 PreTokens PreTokenizer::cut(std::string text, bool first, const Deadline& deadline) const {
+  Cutting cutting(*this, deadline);
+  PreTokens tokens = cutting.begun(std::move(text), first);
+  for (std::size_t step = cutting.first(); step < cutting.end(); ++step) cutting.split_all(step, tokens);
+  return tokens;
+}
+
+PreTokenizer::Cutting::Cutting(const PreTokenizer& steps, const Deadline& deadline)
+    : steps_(steps), deadline_(deadline), matchers_(steps.steps_.size()), spans_(steps.steps_.size()) {}
+
+PreTokens PreTokenizer::Cutting::begun(std::string text, bool first) {
   using Kind = PreTokenizerStep::Kind;
   PreTokens tokens{std::move(text), {}};
   if (tokens.text.empty()) return tokens;
   tokens.spans.push_back({0, tokens.text.size()});
-  for (const Step& step : steps_) {
-    switch (step.what.kind) {
-      case Kind::split: split_by_regex(tokens, step.what, *step.regex, deadline); break;
-      case Kind::split_literal: split_by_literal(tokens, step.what, step.what.pattern, step.what.behavior); break;
-      case Kind::metaspace: metaspace(tokens, step.what, first); break;
-      case Kind::prefix_space: prefix_space(tokens); break;
-    }
+  for (std::size_t step = 0; step < steps_.first_split_; ++step) {
+    const PreTokenizerStep& what = steps_.steps_[step].what;
+    if (what.kind == Kind::metaspace) metaspace(tokens, what, first);
+    if (what.kind == Kind::prefix_space) prefix_space(tokens);
+    if (what.kind != Kind::prefix_space && (what.kind != Kind::metaspace || what.cut)) split_all(step, tokens);
   }
   return tokens;
+}
+
+const std::vector<Span>& PreTokenizer::Cutting::split(std::size_t step, std::string_view text) {
+  using Kind = PreTokenizerStep::Kind;
+  const auto& [what, regex] = steps_.steps_[step];
+  std::vector<Span>& out = spans_[step];
+  out.clear();
+  Cutter cutter(out, what.kind == Kind::metaspace ? Behavior::merged_with_next : what.behavior, what.invert);
+  if (what.kind == Kind::split) {
+    if (!matchers_[step]) matchers_[step].emplace(*regex, deadline_);
+    split_by_regex(text, *matchers_[step], cutter);
+  } else {
+    split_by_literal(text, what.pattern, cutter);
+  }
+  cutter.end();
+  return out;
+}
+
+void PreTokenizer::Cutting::split_all(std::size_t step, PreTokens& tokens) {
+  std::vector<Span> spans;
+  spans.reserve(tokens.spans.size());
+  for (const Span& span : tokens.spans) {
+    for (const Span& part : split(step, std::string_view(tokens.text).substr(span.begin, span.size()))) {
+      spans.push_back({span.begin + part.begin, span.begin + part.end});
+    }
+  }
+  tokens.spans = std::move(spans);
 }
 
 }  // namespace bantam::inline v0

@@ -2,6 +2,7 @@
 #include "text/utf8.hpp"
 
 #include <array>
+#include <cstring>
 
 namespace bantam::inline v0::utf8 {
 
@@ -114,6 +115,15 @@ Char last(std::string_view text) noexcept {
 std::size_t valid_prefix(std::string_view text, std::size_t from) noexcept {
   std::size_t at = from;
   while (at < text.size()) {
+    // Most texts are ASCII for the most part, and vocabularies of bytes have two bytes a character.
+    constexpr std::size_t at_once = 8;
+    while (text.size() - at >= at_once) {
+      std::uint64_t bytes;
+      std::memcpy(&bytes, text.data() + at, at_once);
+      if ((bytes & 0x8080808080808080) != 0) break;
+      at += at_once;
+    }
+    if (at == text.size()) break;
     const Char c = decode(text, at);
     if (!c.valid) break;
     at += c.length;
