@@ -108,6 +108,11 @@ void index_pieces(Tokenizer::Data& data, PieceIndex known) {
   data.index = known.size() == count_spelled(spec) ? std::move(known) : index_of(spec.pieces);
   data.special.resize(spec.pieces.size());
   for (std::size_t i = 0; i < spec.pieces.size(); ++i) data.special[i] = is_special_type(spec.types[i]);
+  data.outside = data.special;
+  for (const AddedToken& added : spec.added) {
+    const auto i = static_cast<std::size_t>(added.id);
+    if (spec.types[i] == TokenType::user_defined) data.outside[i] = true;
+  }
   data.ends.resize(spec.pieces.size());
   if (spec.eos >= 0) data.ends[static_cast<std::size_t>(spec.eos)] = true;
   for (const TokenId id : spec.ends) data.ends[static_cast<std::size_t>(id)] = true;
@@ -221,10 +226,11 @@ void build_symbols(Tokenizer::Data& data) {
   if (spec.byte_level) {
     for (int b = 0; b < 256; ++b) {
       const TokenId found = data.id_of(utf8::byte_spelling(static_cast<std::uint8_t>(b)));
-      // Some vocabularies have added tokens of one letter that read like a byte and stand for that letter.
-      if (found != PieceIndex::none && spec.types[static_cast<std::size_t>(found)] == TokenType::normal) {
-        data.byte_tokens[static_cast<std::size_t>(b)] = found;
-      }
+      if (found == PieceIndex::none) continue;
+      // Some vocabularies have added tokens of one letter that read like a byte and stand for that letter. In ASCII the two are one:
+      // where CLIP's "!" is special, texts that may not name special tokens have it still.
+      const TokenType type = spec.types[static_cast<std::size_t>(found)];
+      if (type == TokenType::normal || (type == TokenType::control && b < 0x80)) data.byte_tokens[static_cast<std::size_t>(b)] = found;
     }
     return;
   }
@@ -314,10 +320,10 @@ void build_merges(Tokenizer::Data& data, std::string_view place) {
 /// The pieces that a text may be cut into: of a spelling that comes twice the one that looking it up gives.
 std::vector<PieceTrie::Piece> usable_pieces(const Tokenizer::Data& data, std::string_view place) {
   const TokenizerSpec& spec = data.spec;
-  // What is found before the model looks at a text is none of its pieces.
   std::vector<bool> usable(spec.pieces.size());
-  for (std::size_t i = 0; i < usable.size(); ++i) usable[i] = spec.types[i] == TokenType::normal || spec.types[i] == TokenType::user_defined;
-  for (const AddedToken& added : spec.added) usable[static_cast<std::size_t>(added.id)] = false;
+  for (std::size_t i = 0; i < usable.size(); ++i) {
+    usable[i] = !data.outside[i] && (spec.types[i] == TokenType::normal || spec.types[i] == TokenType::user_defined);
+  }
   const bool all_differ = data.index.size() == count_spelled(spec);
   std::vector<PieceTrie::Piece> pieces;
   pieces.reserve(spec.pieces.size());

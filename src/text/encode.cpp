@@ -69,6 +69,7 @@ class Encoder {
   void over_added(const Literals& literals, std::string_view text, Between between) {
     std::size_t done = 0;
     std::size_t from = 0;
+    std::size_t space_end = 0;  // of white space that was looked through
     for (Literals::Hit hit; literals.find(text, from, hit);) {
       const AddedToken& added = data_.spec.added[static_cast<std::size_t>(hit.id)];
       from = hit.end;
@@ -79,10 +80,17 @@ class Encoder {
         if (before < done || !space_at(text, before)) break;
         begin = before;
       }
-      while (added.right_space && from < text.size() && space_at(text, from)) from += utf8::decode(text, from).length;
+      std::size_t end = hit.end;
+      if (added.right_space) {
+        end = std::max(end, space_end);
+        while (end < text.size() && space_at(text, end)) end += utf8::decode(text, end).length;
+        space_end = end;
+      }
       if (begin > done) between(done, begin);
+      // White space that a token takes may hold other tokens, which are found all the same unless they would take some that is gone.
+      if (added.left_space && end <= done) continue;
       out_.push_back(added.id);
-      done = from;
+      done = end;
     }
     if (done < text.size()) between(done, text.size());
   }
@@ -227,7 +235,7 @@ class Encoder {
       case TokenModel::wordlevel: break;
     }
     const TokenId found = data_.id_of(text);
-    if (found == PieceIndex::none || data_.special[static_cast<std::size_t>(found)]) return fall_back({});
+    if (found == PieceIndex::none || data_.outside[static_cast<std::size_t>(found)]) return fall_back({});
     out_.push_back(found);
     return true;
   }
@@ -245,21 +253,26 @@ class Encoder {
     return known;
   }
 
-  /// The characters of a word as pieces that say where in it they stand.
+  /// The character at `at` as the piece that says where in a word it stands.
+  std::string_view marked(std::string_view text, std::size_t at) {
+    const std::size_t length = data_.spec.byte_level ? 1 : utf8::decode(text, at).length;
+    marked_.clear();
+    if (at > 0) marked_ += data_.spec.continuing;
+    if (data_.spec.byte_level) {
+      marked_ += utf8::byte_spelling(static_cast<std::uint8_t>(text[at]));
+    } else {
+      marked_ += text.substr(at, length);
+    }
+    if (at + length == text.size()) marked_ += data_.spec.word_end;
+    return marked_;
+  }
+
   void marked_symbols(std::string_view text) {
     for (std::size_t at = 0; at < text.size();) {
-      const std::size_t length = data_.spec.byte_level ? 1 : utf8::decode(text, at).length;
-      marked_.clear();
-      if (at > 0) marked_ += data_.spec.continuing;
-      if (data_.spec.byte_level) {
-        marked_ += utf8::byte_spelling(static_cast<std::uint8_t>(text[at]));
-      } else {
-        marked_ += text.substr(at, length);
-      }
-      if (at + length == text.size()) marked_ += data_.spec.word_end;
-      const TokenId found = data_.id_of(marked_);
-      symbols_.push_back(found == PieceIndex::none ? -1 - static_cast<Symbol>(at) : found);
-      at += length;
+      const TokenId found = data_.id_of(marked(text, at));
+      const bool known = found != PieceIndex::none && !data_.outside[static_cast<std::size_t>(found)];
+      symbols_.push_back(known ? found : -1 - static_cast<Symbol>(at));
+      at += data_.spec.byte_level ? 1 : utf8::decode(text, at).length;
     }
   }
 
@@ -292,7 +305,8 @@ class Encoder {
         known &= fall_back({});
       } else {
         const auto at = static_cast<std::size_t>(-1 - symbol);
-        known &= fall_back(text.substr(at, utf8::decode(text, at).length));
+        // Bytes spell the marks as well, as in Hugging Face's tokenizers.
+        known &= fall_back(data_.marks_words() ? marked(text, at) : text.substr(at, utf8::decode(text, at).length));
       }
     }
     return known;

@@ -55,8 +55,11 @@ void add_token(TokenizerSpec& spec, const AddedToken& token, std::string_view co
     fail(Errc::corrupt, place, ": token ", token.id, " is ", printable(spec.pieces[id]), " in the vocabulary and ", printable(content),
          " here");
   }
+  // What the model has already stays a piece of it, for the places where a token's conditions do not let it be found. Bytes stay bytes even
+  // where training listed them among the special tokens.
+  const bool of_model = spec.pieces[id] == content && (spec.types[id] == TokenType::byte || (spec.types[id] == TokenType::normal && !token.special));
   spec.pieces[id] = content;
-  spec.types[id] = token.special ? TokenType::control : TokenType::user_defined;
+  if (!of_model) spec.types[id] = token.special ? TokenType::control : TokenType::user_defined;
   spec.added.push_back(token);
 }
 

@@ -86,6 +86,7 @@ struct Tokenizer::Data {
   std::string first_bytes;  ///< the same where tokens begin a text, if that is more than dropping what strip says
   std::vector<std::uint32_t> first_begins;
   std::vector<bool> special, ends;
+  std::vector<bool> outside;  ///< found in the text or nowhere: no piece of the model
 
   /// The token of a piece; PieceIndex::none for what is none.
   [[nodiscard]] TokenId id_of(std::string_view piece) const { return index.find(piece, PieceTexts{spec.pieces}); }

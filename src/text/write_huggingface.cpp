@@ -15,10 +15,25 @@ namespace {
 
 using detail::spelling;
 
+/// How many pieces are the model's: readers number the added tokens behind them in order.
+std::size_t count_of_model(const TokenizerSpec& spec) {
+  std::vector<bool> behind(spec.pieces.size());
+  for (std::size_t i = 0; i < behind.size(); ++i) behind[i] = spec.pieces[i].empty();
+  for (const AddedToken& token : spec.added) {
+    const auto i = static_cast<std::size_t>(token.id);
+    const bool alone = spec.types[i] == TokenType::control || spec.types[i] == TokenType::user_defined;
+    if (alone && !detail::needs_no_mention(spec, token)) behind[i] = true;
+  }
+  std::size_t count = behind.size();
+  while (count > 0 && behind[count - 1]) --count;
+  return count;
+}
+
 /// The vocabulary as an object, in order of ids. Where a spelling comes twice, the id that looking it up gives.
 std::string vocabulary(const Tokenizer::Data& data) {
   std::string text = "{";
-  for (std::size_t i = 0; i < data.spec.pieces.size(); ++i) {
+  const std::size_t count = count_of_model(data.spec);
+  for (std::size_t i = 0; i < count; ++i) {
     if (data.id_of(data.spec.pieces[i]) != static_cast<TokenId>(i)) continue;
     text += message(text.size() > 1 ? ",\n" : "\n", "      ", Json::quoted(data.spec.pieces[i]), ": ", i);
   }
@@ -55,7 +70,8 @@ std::string bpe_model(const Tokenizer::Data& data, std::string_view place) {
 std::string unigram_model(const TokenizerSpec& spec) {
   std::string text = message("{\n    \"type\": \"Unigram\",\n    \"unk_id\": ", spec.unknown < 0 ? std::string("null") : std::to_string(spec.unknown),
                              ",\n    \"byte_fallback\": ", spec.byte_fallback, ",\n    \"vocab\": [");
-  for (std::size_t i = 0; i < spec.pieces.size(); ++i) {
+  const std::size_t count = count_of_model(spec);
+  for (std::size_t i = 0; i < count; ++i) {
     text += message(i == 0 ? "\n      [" : ",\n      [", Json::quoted(spec.pieces[i]), ", ", Json(spec.scores[i]).dump(), "]");
   }
   return text + "\n    ]\n  }";

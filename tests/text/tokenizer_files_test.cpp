@@ -177,6 +177,53 @@ TEST_CASE("added tokens take the spaces that they ask for and mind words") {
   CHECK(ids(with(R"({"id":9,"content":"ac","special":false,"normalized":false,"single_word":true})"), "dac ac") == "4 1 3 0 9 ");
 }
 
+TEST_CASE("an added token that the model has stays a piece of it where it is not found, one that it has not is no piece") {
+  const Opened files;
+  json file = small();
+  file["added_tokens"].push_back(json::parse(R"({"id":5,"content":"ab","special":false,"normalized":false,"single_word":true})"));
+  file["added_tokens"].push_back(json::parse(R"({"id":9,"content":"x","special":false,"normalized":false,"single_word":true})"));
+  CHECK(ids(files.open(file), "ab abd dabc x") == "5 0 5 4 0 4 6 0 9 ");
+  file["model"] = json::parse(R"({"type":"WordLevel","unk_token":"?","vocab":{"?":0,"ab":5,"c":1}})");
+  file["pre_tokenizer"] = json::parse(R"({"type":"Split","pattern":{"String":"c"},"behavior":"Isolated","invert":false})");
+  CHECK(ids(files.open(file), "abcx") == "5 1 0 ");
+}
+
+TEST_CASE("a special token of one letter is that letter in texts that may not name special tokens") {
+  const Opened files;
+  json file = small();
+  file["added_tokens"].push_back(json::parse(R"({"id":4,"content":"d","special":true,"normalized":false})"));
+  file["pre_tokenizer"] = json::parse(R"({"type":"ByteLevel","add_prefix_space":false,"use_regex":false})");
+  const Tokenizer tokenizer = files.open(file);
+  CHECK(ids(tokenizer, "abd") == "5 4 ");
+  CHECK(tokenizer.decode(std::vector<TokenId>{5, 4}, true) == "abd");
+}
+
+TEST_CASE("bytes stay bytes among the special tokens, and spell the marks of words as well") {
+  const Opened files;
+  json file = small();
+  file["model"]["byte_fallback"] = true;
+  file["model"]["continuing_subword_prefix"] = "#";
+  file["model"]["vocab"]["#b"] = 9;
+  file["model"]["merges"] = json::array();
+  for (const auto& [name, id] : {std::pair("<0x23>", 10), {"<0xC3>", 11}, {"<0xA9>", 12}}) {
+    file["model"]["vocab"][name] = id;
+    file["added_tokens"].push_back({{"id", id}, {"content", name}, {"special", true}, {"normalized", false}});
+  }
+  CHECK(ids(files.open(file), "ab\xc3\xa9") == "1 9 10 11 12 ");
+  CHECK(files.open(file).decode(std::vector<TokenId>{11, 12}) == "\xc3\xa9");
+}
+
+TEST_CASE("white space that one added token takes holds others, which take none that is gone") {
+  const Opened files;
+  const auto with = [&](const char* token) {
+    json file = small();
+    file["added_tokens"].push_back(json::parse(token));
+    return files.open(file);
+  };
+  CHECK(ids(with(R"({"id":9,"content":"\n","special":false,"normalized":false,"rstrip":true})"), "a\n\n b") == "1 9 9 2 ");
+  CHECK(ids(with(R"({"id":9,"content":"\n","special":false,"normalized":false,"lstrip":true,"rstrip":true})"), "a\n\n b") == "1 9 2 ");
+}
+
 TEST_CASE("a normalized added token is found in the normalized text") {
   const Opened files;
   json file = small();
