@@ -90,6 +90,10 @@ class Respeller {
       case 'H':
         if (!in_class) return set(true, hex_items);
         break;
+      case 'b':
+      case 'B':
+        if (!in_class) return word_edge(c == 'B');
+        break;
       case 'u': return code_point();
       case 'p':
       case 'P': return property();
@@ -98,6 +102,14 @@ class Respeller {
     std::string out(in_.substr(at_, 2));
     at_ += out.size();
     return out;
+  }
+
+  /// \b and \B: PCRE2's take no marks for parts of words.
+  std::string word_edge(bool negated) {
+    at_ += 2;
+    const std::string word = "[" + std::string(word_items) + "]";
+    const std::string behind = "(?<=" + word + ")", not_behind = "(?<!" + word + ")", ahead = "(?=" + word + ")", not_ahead = "(?!" + word + ")";
+    return negated ? "(?:" + behind + ahead + "|" + not_behind + not_ahead + ")" : "(?:" + behind + not_ahead + "|" + not_behind + ahead + ")";
   }
 
   /// \uHHHH
@@ -176,12 +188,14 @@ class Respeller {
 std::string respelled_regex(std::string_view pattern) { return Respeller(pattern).run(); }
 
 std::string unicode_scripts_regex() {
-  std::string out = "[\\p{sc:Han}\\p{sc:Hiragana}\\p{sc:Katakana}\\x{30fc}][\\p{sc:Han}\\p{sc:Hiragana}\\p{sc:Katakana}\\x{30fc} ]*";
+  // Spaces and characters without a script begin no part and end none.
+  const std::string any = "[ \\p{sc:Unknown}]";
+  std::string out = "[\\p{sc:Han}\\p{sc:Hiragana}\\p{sc:Katakana}\\x{30fc}][\\p{sc:Han}\\p{sc:Hiragana}\\p{sc:Katakana}\\x{30fc} \\p{sc:Unknown}]*";
   for (const std::string_view name : script_names) {
     if (name == "Han" || name == "Hiragana" || name == "Katakana") continue;
     const std::string set = "\\p{sc:" + std::string(name) + "}";
     const std::string_view except = name == "Common" ? "(?![ \\x{30fc}])" : "";
-    out += "|(?:" + std::string(except) + set + ")(?:" + std::string(except) + set + "| )*";
+    out += "|(?:" + std::string(except) + set + ")(?:" + std::string(except) + set + "|" + any + ")*";
   }
   return out;
 }
