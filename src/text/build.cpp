@@ -118,9 +118,25 @@ void index_pieces(Tokenizer::Data& data, PieceIndex known) {
   for (const TokenId id : spec.ends) data.ends[static_cast<std::size_t>(id)] = true;
 }
 
+/// What each added token looks like where it is looked for: normalized ones as the normalizer leaves them. Empty for what grew too long to be found.
+std::vector<std::string> contents_of_added(const Tokenizer::Data& data) {
+  const TokenizerSpec& spec = data.spec;
+  const auto deadline = deadline_for(spec.added.size() * Literals::longest);
+  std::vector<std::string> contents;
+  contents.reserve(spec.added.size());
+  for (const AddedToken& added : spec.added) {
+    std::string content = spec.pieces[static_cast<std::size_t>(added.id)];
+    if (added.normalized && !added.verbatim && !data.normalizer.empty()) content = data.normalizer.apply(content, deadline);
+    if (content.size() > Literals::longest) content.clear();
+    contents.push_back(std::move(content));
+  }
+  return contents;
+}
+
 /// What changes the pieces of tokens as they are decoded.
 struct Decoding {
-  Decoding(const TokenizerSpec& spec, std::string_view place) : spec(spec), deadline(deadline_for(spec.pieces.size())) {
+  Decoding(const TokenizerSpec& spec, const std::vector<std::string>& added, std::string_view place)
+      : spec(spec), deadline(deadline_for(spec.pieces.size())) {
     for (const DecodeReplace& step : spec.decode.replace) {
       // A longer content would let few bytes of a file become many.
       if (step.pattern.empty() || (!step.regex && step.content.size() > step.pattern.size()) || (step.regex && step.content.size() > 1)) {
@@ -129,15 +145,36 @@ struct Decoding {
       const auto kind = step.regex ? NormalizerStep::Kind::replace_regex : NormalizerStep::Kind::replace;
       steps.emplace_back(std::vector<NormalizerStep>{{.kind = kind, .pattern = step.pattern, .content = step.content}}, place);
     }
+    for (std::size_t i = 0; i < added.size(); ++i) {
+      const TokenId id = spec.added[i].id;
+      if (!added[i].empty() && added[i] != spec.pieces[static_cast<std::size_t>(id)]) normalized[id] = added[i];
+    }
     const DecodeSpec& decode = spec.decode;
     if ((decode.strip > 0 || decode.strip_end > 0) && (decode.strip_of.empty() || utf8::decode(decode.strip_of, 0).length != decode.strip_of.size())) {
       fail(Errc::corrupt, place, ": a decoder that strips ", printable(decode.strip_of), ", expected one character");
     }
   }
 
+  /// The piece that decoding begins with: of an added token what was found in the text, so that undoing the normalizer undoes it there.
+  [[nodiscard]] std::string piece(std::size_t i) const {
+    if (normalized.empty()) return spec.pieces[i];
+    const auto found = normalized.find(static_cast<TokenId>(i));
+    return found == normalized.end() ? spec.pieces[i] : found->second;
+  }
+  [[nodiscard]] bool has(DecodeReplace::Where where) const {
+    return std::ranges::any_of(spec.decode.replace, [&](const DecodeReplace& step) { return step.where == where; });
+  }
+
   const TokenizerSpec& spec;
   std::vector<Normalizer> steps;
+  HashMap<TokenId, std::string> normalized;
   Deadline deadline;
+};
+
+/// Where in a text a token is decoded.
+struct Position {
+  bool first = false;
+  bool last = false;
 };
 
 /// Takes the space before punctuation and before the ends of English contractions, as WordPiece's decoder does.
@@ -151,45 +188,52 @@ std::string cleaned_up(std::string text) {
   return text;
 }
 
-/// What a token gives in decoded text. `first`: where it begins one.
-std::string decoded(const Decoding& how, std::size_t i, bool first) {
+/// What a token gives in decoded text; a special one as it is spelled.
+std::string decoded(const Decoding& how, std::size_t i, Position at) {
   const TokenizerSpec& spec = how.spec;
   const auto joined = [&](std::string piece) {
     const std::string& continuing = spec.decode.continuing;
     if (!spec.decode.join) {
-    } else if (!first && !continuing.empty() && piece.starts_with(continuing)) {
+    } else if (!at.first && !continuing.empty() && piece.starts_with(continuing)) {
       piece.erase(0, continuing.size());
-    } else if (!first) {
+    } else if (!at.first) {
       piece.insert(0, " ");
     }
     return spec.decode.cleanup ? cleaned_up(std::move(piece)) : piece;
   };
-  std::string piece = spec.pieces[i];
+  std::string piece = how.piece(i);
   switch (spec.types[i]) {
-    case TokenType::unknown:
-    case TokenType::control: return {};
     case TokenType::byte: {
       const int byte = byte_of_piece(piece);
       return byte < 0 ? piece : std::string(1, static_cast<char>(static_cast<unsigned char>(byte)));
     }
+    case TokenType::unknown:
+    case TokenType::control:
     case TokenType::user_defined:
-      if (spec.byte_level) return joined(piece);
+      if (spec.byte_level) return joined(std::move(piece));
+      if (spec.spelled_bytes && how.normalized.contains(static_cast<TokenId>(i))) return utf8::bytes_of_spelling(piece);
       break;
     case TokenType::normal:
     case TokenType::unused:
       if (spec.byte_level || spec.spelled_bytes) return utf8::bytes_of_spelling(piece);
       break;
   }
-  for (const Normalizer& step : how.steps) piece = step.apply(piece, how.deadline);
+  using Where = DecodeReplace::Where;
+  for (std::size_t step = 0; step < how.steps.size(); ++step) {
+    const Where where = spec.decode.replace[step].where;
+    if ((where == Where::first && !at.first) || (where == Where::last && !at.last)) continue;
+    piece = how.steps[step].apply(piece, how.deadline);
+  }
   return joined(std::move(piece));
 }
 
-/// What all tokens give, one after the other; `begins` gets one entry more.
-std::string decode_all(const TokenizerSpec& spec, std::string_view place, bool first, std::vector<std::uint32_t>& begins) {
+DecodedTokens decode_all(const Decoding& how, std::string_view place, Position at) {
+  const TokenizerSpec& spec = how.spec;
+  DecodedTokens all;
+  std::vector<std::uint32_t>& begins = all.begins;
   const auto check = [&](std::size_t bytes) {
     if (bytes > 0xffffffff) fail(Errc::corrupt, place, ": the vocabulary has more than 4 GiB of text");
   };
-  const Decoding how(spec, place);
   const std::size_t count = spec.pieces.size();
   // The deadline of expressions is one thread's.
   const std::size_t at_once = std::ranges::any_of(spec.decode.replace, &DecodeReplace::regex) ? count : std::size_t{pieces_at_once};
@@ -199,25 +243,30 @@ std::string decode_all(const TokenizerSpec& spec, std::string_view place, bool f
     for (auto p = static_cast<std::size_t>(range.begin); p < static_cast<std::size_t>(range.end); ++p) {
       std::string part;
       for (std::size_t i = p * at_once; i < std::min(count, (p + 1) * at_once); ++i) {
-        part += decoded(how, i, first);
+        part += decoded(how, i, at);
         check(part.size());
         begins[i + 1] = static_cast<std::uint32_t>(part.size());
       }
       parts[p] = std::move(part);
     }
   });
-  std::string bytes = std::move(parts[0]);
+  std::string& bytes = all.bytes;
+  bytes = std::move(parts[0]);
   for (std::size_t p = 1; p < parts.size(); ++p) {
     check(bytes.size() + parts[p].size());
     for (std::size_t i = p * at_once; i < std::min(count, (p + 1) * at_once); ++i) begins[i + 1] += static_cast<std::uint32_t>(bytes.size());
     bytes += parts[p];
   }
-  return bytes;
+  return all;
 }
 
-void build_bytes(Tokenizer::Data& data, std::string_view place) {
-  data.bytes = decode_all(data.spec, place, false, data.begins);
-  if (data.spec.decode.join) data.first_bytes = decode_all(data.spec, place, true, data.first_begins);
+void build_bytes(Tokenizer::Data& data, const std::vector<std::string>& added, std::string_view place) {
+  const Decoding how(data.spec, added, place);
+  const bool first = data.spec.decode.join || how.has(DecodeReplace::Where::first), last = how.has(DecodeReplace::Where::last);
+  data.decoded = decode_all(how, place, {});
+  if (first) data.decoded_first = decode_all(how, place, {.first = true});
+  if (last) data.decoded_last = decode_all(how, place, {.last = true});
+  if (first && last) data.decoded_alone = decode_all(how, place, {.first = true, .last = true});
 }
 
 void build_symbols(Tokenizer::Data& data) {
@@ -364,17 +413,12 @@ void build_model(Tokenizer::Data& data, std::string_view place) {
   }
 }
 
-void build_added(Tokenizer::Data& data) {
-  const TokenizerSpec& spec = data.spec;
-  const auto deadline = deadline_for(spec.added.size() * Literals::longest);
-  for (std::size_t i = 0; i < spec.added.size(); ++i) {
-    const AddedToken& added = spec.added[i];
-    std::string content = spec.pieces[static_cast<std::size_t>(added.id)];
-    if (added.normalized && !added.verbatim && !data.normalizer.empty()) content = data.normalizer.apply(content, deadline);
-    if (content.size() > Literals::longest) continue;
+void build_added(Tokenizer::Data& data, const std::vector<std::string>& contents) {
+  for (std::size_t i = 0; i < contents.size(); ++i) {
+    const AddedToken& added = data.spec.added[i];
     const auto id = static_cast<std::int32_t>(i);
-    (added.normalized ? data.normalized_all : data.raw_all).add(content, id);
-    if (!added.special) (added.normalized ? data.normalized_plain : data.raw_plain).add(content, id);
+    (added.normalized ? data.normalized_all : data.raw_all).add(contents[i], id);
+    if (!added.special) (added.normalized ? data.normalized_plain : data.raw_plain).add(contents[i], id);
   }
 }
 
@@ -415,10 +459,11 @@ std::shared_ptr<const Tokenizer::Data> build_tokenizer(TokenizerSpec spec, std::
   data->normalizer = Normalizer(data->spec.normalizer, place, verbatim_spellings(data->spec));
   data->pre_tokenizer = PreTokenizer(data->spec.pre_tokenizer, place);
   index_pieces(*data, std::move(index));
-  build_bytes(*data, place);
+  const std::vector<std::string> added = contents_of_added(*data);
+  build_bytes(*data, added, place);
   build_symbols(*data);
   build_model(*data, place);
-  build_added(*data);
+  build_added(*data, added);
   build_whole(*data);
   return data;
 }

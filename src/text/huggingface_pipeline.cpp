@@ -183,15 +183,16 @@ struct DecoderReader {
       strip(json, place);
     } else if (type == "Metaspace") {
       const PreTokenizerStep step = read_metaspace(json, place);
+      if (step.prepend != PreTokenizerStep::Prepend::never) spec.decode.replace.push_back({step.pattern, "", false, DecodeReplace::Where::first});
       spec.decode.replace.push_back({step.pattern, " "});
-      if (step.prepend != PreTokenizerStep::Prepend::never) spec.decode.strip = DecodeSpec::strip_all;
     } else if (type == "WordPiece") {
       spec.decode.join = true;
       spec.decode.continuing = text_or(json, "prefix", "##", place);
       spec.decode.cleanup = flag(json, "cleanup", true, place);
     } else if (type == "BPEDecoder") {
-      spec.decode.replace.push_back({text_or(json, "suffix", "</w>", place), " "});
-      spec.decode.strip_end = 1;
+      const std::string suffix = text_or(json, "suffix", "</w>", place);
+      spec.decode.replace.push_back({suffix, "", false, DecodeReplace::Where::last});
+      spec.decode.replace.push_back({suffix, " "});
     } else if (type == "CTC") {
       spec.decode.collapse_repeats = true;
       spec.decode.replace.push_back({text_or(json, "pad_token", "<pad>", place), ""});

@@ -9,8 +9,8 @@ namespace bantam::inline v0 {
 namespace {
 
 constexpr const char* format_name = "bantam-tokenizer";
-/// Counts up when a reader of this version could not read what is written. What version 1 knew is written as version 1.
-constexpr int format_version = 2;
+/// Counts up when a reader of this version could not read what is written. What earlier versions knew is written as they did.
+constexpr int format_version = 3;
 
 bool fits_version_1(const TokenizerSpec& spec) {
   const DecodeSpec& decode = spec.decode;
@@ -19,6 +19,11 @@ bool fits_version_1(const TokenizerSpec& spec) {
   const bool decodes = decode.strip_end == 0 && decode.strip_of == " " && !decode.join && !decode.cleanup && !decode.collapse_repeats;
   return steps && replaces && decodes && (spec.kind == "spm" || spec.kind == "bpe") && !spec.spelled_bytes && spec.continuing.empty() &&
          spec.word_end.empty();
+}
+
+int version_of(const TokenizerSpec& spec) {
+  const bool places = std::ranges::any_of(spec.decode.replace, [](const DecodeReplace& step) { return step.where != DecodeReplace::Where::everywhere; });
+  return places ? 3 : fits_version_1(spec) ? 1 : 2;
 }
 
 enum AddedFlag : unsigned { is_special = 1, is_normalized = 2, is_verbatim = 4, takes_left = 8, takes_right = 16, is_word = 32 };
@@ -114,11 +119,11 @@ void read_steps(const Json& json, TokenizerSpec& spec, std::string_view place) {
 
 void read_decoding(const Json& json, DecodeSpec& decode, std::string_view place) {
   for (const Json& item : list(json, "decode_replace", place)) {
-    const bool regex = item.size() == 3 && item[2].is_boolean();
-    if (!item.is_array() || (item.size() != 2 && !regex) || !item[0].is_string() || !item[1].is_string()) {
-      fail(Errc::corrupt, place, ".decode_replace: expected pairs of strings");
-    }
-    decode.replace.push_back({std::string(item[0].string()), std::string(item[1].string()), regex && item[2].get<bool>()});
+    const bool array = item.is_array() && item.size() >= 2 && item.size() <= 4 && item[0].is_string() && item[1].is_string();
+    if (!array || (item.size() > 2 && !item[2].is_boolean())) fail(Errc::corrupt, place, ".decode_replace: expected pairs of strings");
+    const unsigned where = item.size() > 3 ? small(item[3], 0, 2, message(place, ".decode_replace")) : 0;
+    decode.replace.push_back({std::string(item[0].string()), std::string(item[1].string()), item.size() > 2 && item[2].get<bool>(),
+                              static_cast<DecodeReplace::Where>(where)});
   }
   decode.strip = small(need(json, "decode_strip", place), 0, 0x7fffffff, place);
   if (const Json* end = member(json, "decode_strip_end")) decode.strip_end = small(*end, 0, 0x7fffffff, place);
@@ -140,7 +145,7 @@ Json json_of(const std::vector<double>& scores) {
 std::string native_json(const TokenizerSpec& spec) {
   Json json;
   json["format"] = format_name;
-  json["version"] = fits_version_1(spec) ? 1 : format_version;
+  json["version"] = version_of(spec);
   json["kind"] = spec.kind;
   json["pre"] = spec.pre;
   json["byte_level"] = spec.byte_level;
@@ -186,7 +191,11 @@ std::string native_json(const TokenizerSpec& spec) {
   }
   json["decode_replace"] = Json::array();
   for (const DecodeReplace& step : spec.decode.replace) {
-    json["decode_replace"].push_back(step.regex ? Json::array({step.pattern, step.content, true}) : Json::array({step.pattern, step.content}));
+    Json row = Json::array({step.pattern, step.content});
+    const bool placed = step.where != DecodeReplace::Where::everywhere;
+    if (step.regex || placed) row.push_back(step.regex);
+    if (placed) row.push_back(static_cast<int>(step.where));
+    json["decode_replace"].push_back(std::move(row));
   }
   json["decode_strip"] = spec.decode.strip;
   if (spec.decode.strip_end > 0) json["decode_strip_end"] = spec.decode.strip_end;

@@ -64,15 +64,16 @@ struct PreTokenizerStep {
 
 /// One replacement in the piece of a token that is decoded.
 struct DecodeReplace {
+  enum class Where : std::uint8_t { everywhere = 0, first = 1, last = 2 };
   std::string pattern;
   std::string content;
   bool regex = false;
+  Where where = Where::everywhere;  ///< else only in the token that begins a text, or in the one that ends it
 };
 
 /// How decoding joins tokens, besides putting their bytes one after the other.
 struct DecodeSpec {
   std::vector<DecodeReplace> replace;  ///< in pieces, before their bytes are taken
-  static constexpr std::uint32_t strip_all = 0x7fffffff;
   std::uint32_t strip = 0;             ///< so many `strip_of` are dropped where a text begins
   std::uint32_t strip_end = 0;         ///< and where it ends
   std::string strip_of = " ";          ///< one character

@@ -8,6 +8,18 @@
 
 namespace bantam::inline v0 {
 
+namespace {
+
+/// How many bytes at the end of a token are others where it ends a text, and these.
+std::pair<std::size_t, std::string_view> ending_of(const Tokenizer::Data& data, TokenId id) {
+  if (id < 0 || data.decoded_last.empty()) return {};
+  const std::string_view within = data.decoded.of(id), last = data.decoded_last.of(id);
+  const auto same = static_cast<std::size_t>(std::ranges::mismatch(within, last).in1 - within.begin());
+  return {within.size() - same, last.substr(same)};
+}
+
+}  // namespace
+
 TextStream::TextStream(const Tokenizer& tokenizer, bool first, std::vector<TokenId> spelled)
     : tokenizer_(tokenizer), spelled_(std::move(spelled)), first_(first) {
   std::ranges::sort(spelled_);
@@ -16,10 +28,13 @@ TextStream::TextStream(const Tokenizer& tokenizer, bool first, std::vector<Token
 std::string TextStream::push(TokenId id) {
   const Tokenizer::Data& data = *tokenizer_.data_;
   data.check(id);
-  if (data.spec.decode.collapse_repeats && !tokenizer_.is_special(id) && id == std::exchange(before_, id)) return {};
+  const bool spelled = std::ranges::binary_search(spelled_, id);
+  if (tokenizer_.is_special(id) && !spelled) return {};
+  if (id == std::exchange(before_, id) && data.spec.decode.collapse_repeats) return {};
   std::string bytes(data.bytes_of(id));
-  if (std::ranges::binary_search(spelled_, id)) {
+  if (spelled) {
     bytes = tokenizer_.piece(id);
+    before_ = -1;
     first_ = false;
   }
   if (first_ && !bytes.empty()) {
@@ -28,7 +43,7 @@ std::string TextStream::push(TokenId id) {
   }
   held_ += bytes;
   // A text that ends here would lose its end.
-  std::size_t held = data.dropped_at_end(held_);
+  std::size_t held = std::max(data.dropped_at_end(held_), ending_of(data, before_).first);
   if (held == 0) held = utf8::unfinished_tail(held_);
   std::string rest = held_.substr(held_.size() - held);
   held_.resize(held_.size() - rest.size());
@@ -36,6 +51,9 @@ std::string TextStream::push(TokenId id) {
 }
 
 std::string TextStream::finish() {
+  const auto [held, instead] = ending_of(*tokenizer_.data_, before_);
+  held_.resize(held_.size() - std::min(held, held_.size()));
+  held_ += instead;
   held_.resize(held_.size() - tokenizer_.data_->dropped_at_end(held_));
   return utf8::repaired(std::exchange(held_, {}));
 }

@@ -51,21 +51,21 @@ TokenPair Tokenizer::encode_pair(std::string_view first, std::string_view second
 
 std::string Tokenizer::decode(std::span<const TokenId> ids, bool keep_special) const {
   std::string out;
-  bool begun = false;
+  bool first = true, last_begun = true;
   TokenId before = -1;
+  std::size_t begin = 0;  // of the last token's text
   for (const TokenId id : ids) {
     data_->check(id);
     if (is_special(id) && !keep_special) continue;
-    if (data_->spec.decode.collapse_repeats && id == std::exchange(before, id)) continue;
-    if (is_special(id)) {
-      if (begun && data_->spec.decode.join) out += ' ';
-      out += piece(id);
-    } else if (begun) {
-      out += data_->bytes_of(id);
-    } else {
-      out += data_->first_bytes_of(id);
-    }
-    begun = begun || !data_->bytes_of(id).empty() || is_special(id);
+    if (id == std::exchange(before, id) && data_->spec.decode.collapse_repeats) continue;
+    begin = out.size();
+    last_begun = first;
+    out += data_->text_of(id, first, false);
+    first = first && data_->decoded.of(id).empty();
+  }
+  if (before >= 0 && !data_->decoded_last.empty()) {
+    out.resize(begin);
+    out += data_->text_of(before, last_begun, true);
   }
   out.resize(out.size() - data_->dropped_at_end(out));
   return utf8::repaired(out);

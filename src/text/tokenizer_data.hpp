@@ -61,6 +61,18 @@ class CharSymbols {
   HashMap<std::uint32_t, Symbol> high_;
 };
 
+/// What each token stands for, one after the other.
+struct DecodedTokens {
+  std::string bytes;
+  std::vector<std::uint32_t> begins;  ///< one entry more than tokens
+
+  [[nodiscard]] bool empty() const noexcept { return begins.empty(); }
+  [[nodiscard]] std::string_view of(TokenId id) const noexcept {
+    const auto i = static_cast<std::size_t>(id);
+    return std::string_view(bytes).substr(begins[i], begins[i + 1] - begins[i]);
+  }
+};
+
 /// How pre-tokens become tokens.
 enum class TokenModel : std::uint8_t { merges, unigram, wordpiece, wordlevel };
 
@@ -81,10 +93,9 @@ struct Tokenizer::Data {
   CharSymbols characters;
   std::vector<std::string> extra;  ///< the characters of symbols from vocab_size on
   Neighbors neighbors;
-  std::string bytes;  ///< what each token stands for, one after the other; `begins` has one entry more than tokens
-  std::vector<std::uint32_t> begins;
-  std::string first_bytes;  ///< the same where tokens begin a text, if that is more than dropping what strip says
-  std::vector<std::uint32_t> first_begins;
+  DecodedTokens decoded;  ///< with the spelling of special ones
+  /// The same where tokens begin a text, end it, or do both; empty where that is no more than dropping what strip says.
+  DecodedTokens decoded_first, decoded_last, decoded_alone;
   std::vector<bool> special, ends;
   std::vector<bool> outside;  ///< found in the text or nowhere: no piece of the model
 
@@ -99,15 +110,20 @@ struct Tokenizer::Data {
   [[nodiscard]] bool loses_characters() const noexcept { return !spec.byte_level && spec.unknown < 0 && !spec.byte_fallback; }
   /// Whether characters are other pieces where a word begins or ends.
   [[nodiscard]] bool marks_words() const noexcept { return model == TokenModel::merges && (!spec.continuing.empty() || !spec.word_end.empty()); }
+  /// What a token gives; special ones nothing.
   [[nodiscard]] std::string_view bytes_of(TokenId id) const noexcept {
-    const auto i = static_cast<std::size_t>(id);
-    return std::string_view(bytes).substr(begins[i], begins[i + 1] - begins[i]);
+    return special[static_cast<std::size_t>(id)] ? std::string_view() : decoded.of(id);
   }
   /// The same where the token begins a text: without the space that encoding put there.
   [[nodiscard]] std::string_view first_bytes_of(TokenId id) const noexcept {
-    const auto i = static_cast<std::size_t>(id);
-    std::string_view text = bytes_of(id);
-    if (!first_begins.empty()) text = std::string_view(first_bytes).substr(first_begins[i], first_begins[i + 1] - first_begins[i]);
+    return special[static_cast<std::size_t>(id)] ? std::string_view() : text_of(id, true, false);
+  }
+  /// The same of any token where it stands, special ones spelled.
+  [[nodiscard]] std::string_view text_of(TokenId id, bool first, bool last) const noexcept {
+    const DecodedTokens& plain = last && !decoded_last.empty() ? decoded_last : decoded;
+    const DecodedTokens& begun = last && !decoded_last.empty() ? decoded_alone : decoded_first;
+    if (!first) return plain.of(id);
+    std::string_view text = begun.empty() ? plain.of(id) : begun.of(id);
     for (std::uint32_t n = 0; n < spec.decode.strip && text.starts_with(spec.decode.strip_of); ++n) text.remove_prefix(spec.decode.strip_of.size());
     return text;
   }

@@ -167,7 +167,15 @@ Json decoder_of(const TokenizerSpec& spec) {
   if (decode.collapse_repeats) {
     list.push_back({{"type", "CTC"}, {"pad_token", "\x01"}, {"word_delimiter_token", decode.cleanup ? " " : "\x01"}, {"cleanup", decode.cleanup}});
   }
-  for (const DecodeReplace& step : decode.replace) {
+  for (std::size_t i = 0; i < decode.replace.size(); ++i) {
+    const DecodeReplace& step = decode.replace[i];
+    if (step.where != DecodeReplace::Where::everywhere) {
+      // Only these decoders look where a token stands, and put a space elsewhere.
+      if (i + 1 < decode.replace.size() && decode.replace[i + 1].pattern == step.pattern) ++i;
+      list.push_back(step.where == DecodeReplace::Where::first ? metaspace(step.pattern, PreTokenizerStep::Prepend::always, true)
+                                                               : Json{{"type", "BPEDecoder"}, {"suffix", step.pattern}});
+      continue;
+    }
     list.push_back({{"type", "Replace"}, {"pattern", pattern_of(step.pattern, step.regex)}, {"content", step.content}});
   }
   // Without a decoder the format has spaces between tokens.

@@ -163,7 +163,7 @@ TEST_CASE("native json is checked as any file is") {
     file[key] = std::move(value);
     return error_of([&] { (void)Tokenizer::from_json(file.dump(), "native"); });
   };
-  CHECK(refused("version", 3).find("expected tokenizer version 1 to 2, found 3") != std::string::npos);
+  CHECK(refused("version", 4).find("expected tokenizer version 1 to 3, found 4") != std::string::npos);
   CHECK(refused("types", "11").find("expected 4 token types, found 2") != std::string::npos);
   CHECK(refused("types", "1190").find("digits from 1 to 6") != std::string::npos);
   CHECK(refused("merges", {0, 1}).find("three ids a merge") != std::string::npos);
