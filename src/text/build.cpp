@@ -425,11 +425,13 @@ void build_added(Tokenizer::Data& data, const std::vector<std::string>& contents
 /// SentencePiece's own symbols, which its character map leaves alone.
 Literals verbatim_spellings(const TokenizerSpec& spec) {
   Literals found;
+  std::vector<bool> listed(spec.pieces.size());
   for (const AddedToken& added : spec.added) {
     if (added.verbatim) found.add(spec.pieces[static_cast<std::size_t>(added.id)], added.id);
+    listed[static_cast<std::size_t>(added.id)] = true;
   }
-  for (std::size_t i = 0; i < spec.pieces.size() && spec.kind == "unigram"; ++i) {
-    if (spec.types[i] == TokenType::user_defined) found.add(spec.pieces[i], static_cast<TokenId>(i));
+  for (std::size_t i = 0; i < spec.pieces.size(); ++i) {
+    if (spec.types[i] == TokenType::user_defined && !listed[i]) found.add(spec.pieces[i], static_cast<TokenId>(i));
   }
   return found;
 }

@@ -127,6 +127,7 @@ class Encoder {
 
   void pre_tokens(std::string_view text, bool first) {
     cache_.forget();
+    begin_of_token_ = out_.size();
     if (data_.pre_tokenizer.empty() && !(data_.spec.byte_level && data_.model != TokenModel::merges)) {
       pre_token(text);
       return;
@@ -188,7 +189,8 @@ class Encoder {
 
   /// False if it had unknown characters, and so below.
   bool pre_token(std::string_view text) {
-    begin_of_token_ = out_.size();
+    // Of words a run is one unknown token, of characters a run within a word.
+    if (data_.model != TokenModel::wordlevel) begin_of_token_ = out_.size();
     if (data_.spec.ignore_merges) {
       if (const TokenId whole = data_.id_of_whole(text); whole != PieceIndex::none) {
         out_.push_back(whole);
@@ -235,7 +237,7 @@ class Encoder {
       case TokenModel::wordlevel: break;
     }
     const TokenId found = data_.id_of(text);
-    if (found == PieceIndex::none || data_.outside[static_cast<std::size_t>(found)]) return fall_back({});
+    if (found == PieceIndex::none || data_.outside[static_cast<std::size_t>(found)]) return fall_back(text);
     out_.push_back(found);
     return true;
   }
@@ -312,7 +314,7 @@ class Encoder {
     return known;
   }
 
-  /// Puts out a character without a piece: its bytes, else the unknown token, else nothing.
+  /// Puts out a character, or a word, without a piece: its bytes, else the unknown token, else nothing.
   bool fall_back(std::string_view character) {
     const auto has_token = [&](char c) { return data_.byte_tokens[static_cast<unsigned char>(c)] != no_symbol; };
     if (data_.spec.byte_fallback && !data_.spec.byte_level && !character.empty() && std::ranges::all_of(character, has_token)) {

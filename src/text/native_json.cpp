@@ -23,7 +23,8 @@ bool fits_version_1(const TokenizerSpec& spec) {
 
 int version_of(const TokenizerSpec& spec) {
   const bool places = std::ranges::any_of(spec.decode.replace, [](const DecodeReplace& step) { return step.where != DecodeReplace::Where::everywhere; });
-  return places ? 3 : fits_version_1(spec) ? 1 : 2;
+  const bool appends = std::ranges::any_of(spec.normalizer, [](const NormalizerStep& step) { return step.kind == NormalizerStep::Kind::append; });
+  return places || appends ? 3 : fits_version_1(spec) ? 1 : 2;
 }
 
 enum AddedFlag : unsigned { is_special = 1, is_normalized = 2, is_verbatim = 4, takes_left = 8, takes_right = 16, is_word = 32 };

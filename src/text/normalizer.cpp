@@ -148,6 +148,7 @@ std::string Normalizer::apply(std::string_view text, const Deadline& deadline) c
     if (now.size() > limit) swollen(limit);
     switch (step.what.kind) {
       case Kind::prepend: now.insert(0, step.what.content); break;
+      case Kind::append: now += step.what.content; break;
       case Kind::replace: now = replaced(now, step.what.pattern, step.what.content, limit); break;
       case Kind::replace_regex: now = replaced(now, *step.regex, step.what.content, deadline, limit); break;
       case Kind::nfc: now = unicode::normalized(now, unicode::Form::nfc); break;

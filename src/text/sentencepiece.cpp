@@ -35,7 +35,6 @@ void check(const sentencepiece::Model& model, std::string_view place) {
   if (trainer.hard_vocab_limit() && model.pieces_size() < trainer.vocab_size()) {
     fail(Errc::corrupt, place, ": expected ", trainer.vocab_size(), " pieces, found ", model.pieces_size());
   }
-  if (trainer.treat_whitespace_as_suffix()) fail(Errc::unsupported, place, ": white space as a suffix is not supported yet");
 }
 
 /// What the model type makes of scores. Symbols of the user's compete with others in unigram models: so much above any other way
@@ -59,6 +58,8 @@ void read_model_type(const sentencepiece::Model& model, TokenizerSpec& spec) {
     case sentencepiece::TrainerSpec::WORD:
       spec.kind = "wordlevel";
       spec.scores.clear();
+      // Words are looked up and nothing else is: a symbol within one is not found.
+      std::erase_if(spec.added, [](const AddedToken& token) { return token.verbatim; });
       spec.pre_tokenizer.push_back({.kind = PreTokenizerStep::Kind::split_literal,
                                     .pattern = std::string(low_line),
                                     .behavior = PreTokenizerStep::Behavior::merged_with_next});
@@ -68,7 +69,7 @@ void read_model_type(const sentencepiece::Model& model, TokenizerSpec& spec) {
   }
 }
 
-void read_normalizer_spec(const sentencepiece::NormalizerSpec& from, TokenizerSpec& spec) {
+void read_normalizer_spec(const sentencepiece::NormalizerSpec& from, bool as_suffix, TokenizerSpec& spec) {
   using Kind = NormalizerStep::Kind;
   if (!from.precompiled_charsmap().empty()) {
     spec.normalizer.push_back({.kind = Kind::charsmap, .pattern = {}, .content = base64_of(from.precompiled_charsmap())});
@@ -77,9 +78,10 @@ void read_normalizer_spec(const sentencepiece::NormalizerSpec& from, TokenizerSp
   const std::string space = escape ? std::string(low_line) : " ";
   if (from.remove_extra_whitespaces()) spec.normalizer.push_back({.kind = Kind::collapse_spaces, .pattern = {}, .content = {}});
   if (from.add_dummy_prefix()) {
-    spec.normalizer.push_back({.kind = Kind::prepend, .pattern = {}, .content = space});
+    spec.normalizer.push_back({.kind = as_suffix ? Kind::append : Kind::prepend, .pattern = {}, .content = space});
     spec.decode.strip = 1;
   }
+  if (from.remove_extra_whitespaces()) spec.decode.strip = DecodeSpec::strip_all;
   if (escape) {
     spec.normalizer.push_back({.kind = Kind::replace, .pattern = " ", .content = space});
     spec.decode.replace.push_back({space, " "});
@@ -112,7 +114,7 @@ TokenizerSpec spec_from_sentencepiece(std::string_view bytes, std::string_view p
   const auto present = [&](std::int32_t id) { return id >= 0 && id < model.pieces_size() ? id : -1; };
   spec.bos = present(model.trainer_spec().bos_id());
   spec.eos = present(model.trainer_spec().eos_id());
-  read_normalizer_spec(model.normalizer_spec(), spec);
+  read_normalizer_spec(model.normalizer_spec(), model.trainer_spec().treat_whitespace_as_suffix(), spec);
   read_model_type(model, spec);
   // SentencePiece leaves BOS to the caller; every model that ships such a file adds it unless its config says no.
   set_adds_bos(spec, true);

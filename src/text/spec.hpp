@@ -40,11 +40,12 @@ struct NormalizerStep {
     charsmap = 16,           ///< SentencePiece: the longest entry at each place
     grapheme_charsmap = 17,  ///< Hugging Face: the shortest entry at the beginning of each grapheme
     spell_bytes = 18,        ///< every byte in the byte alphabet
+    append = 19,
   };
-  static constexpr unsigned kinds = 18;
+  static constexpr unsigned kinds = 19;
   Kind kind = Kind::nfc;
   std::string pattern;  ///< replace, replace_regex
-  std::string content;  ///< prepend, replace, replace_regex; charsmaps: the map, base64
+  std::string content;  ///< prepend, append, replace, replace_regex; charsmaps: the map, base64
   bool left = true;     ///< strip
   bool right = true;    ///< strip
 };
@@ -74,6 +75,7 @@ struct DecodeReplace {
 /// How decoding joins tokens, besides putting their bytes one after the other.
 struct DecodeSpec {
   std::vector<DecodeReplace> replace;  ///< in pieces, before their bytes are taken
+  static constexpr std::uint32_t strip_all = 0x7fffffff;
   std::uint32_t strip = 0;             ///< so many `strip_of` are dropped where a text begins
   std::uint32_t strip_end = 0;         ///< and where it ends
   std::string strip_of = " ";          ///< one character

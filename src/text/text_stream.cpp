@@ -39,7 +39,7 @@ std::string TextStream::push(TokenId id) {
   }
   if (first_ && !bytes.empty()) {
     bytes = data.first_bytes_of(id);
-    first_ = false;
+    first_ = data.begins_nothing(id, bytes);
   }
   held_ += bytes;
   // A text that ends here would lose its end.

@@ -60,8 +60,9 @@ std::string Tokenizer::decode(std::span<const TokenId> ids, bool keep_special) c
     if (id == std::exchange(before, id) && data_->spec.decode.collapse_repeats) continue;
     begin = out.size();
     last_begun = first;
-    out += data_->text_of(id, first, false);
-    first = first && data_->decoded.of(id).empty();
+    const std::string_view text = data_->text_of(id, first, false);
+    out += text;
+    first = first && data_->begins_nothing(id, text);
   }
   if (before >= 0 && !data_->decoded_last.empty()) {
     out.resize(begin);

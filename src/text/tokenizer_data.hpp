@@ -127,6 +127,10 @@ struct Tokenizer::Data {
     for (std::uint32_t n = 0; n < spec.decode.strip && text.starts_with(spec.decode.strip_of); ++n) text.remove_prefix(spec.decode.strip_of.size());
     return text;
   }
+  /// Whether a token that gave `text` at the beginning leaves it to the next one to begin the text.
+  [[nodiscard]] bool begins_nothing(TokenId id, std::string_view text) const noexcept {
+    return decoded.of(id).empty() || (spec.decode.strip == DecodeSpec::strip_all && text.empty());
+  }
   /// How many bytes at the end of a text decoding drops, if the text ends here.
   [[nodiscard]] std::size_t dropped_at_end(std::string_view text) const noexcept {
     std::size_t dropped = 0;

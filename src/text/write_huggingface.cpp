@@ -82,6 +82,9 @@ std::string word_model(const Tokenizer::Data& data, std::string_view place) {
   if (!spec.word_begin.empty()) {
     fail(Errc::unsupported, place, ": expected words that begin with nothing, as tokenizer.json has them, found ", printable(spec.word_begin));
   }
+  if (data.model == TokenModel::wordlevel && (spec.fuse_unknown || spec.byte_fallback)) {
+    fail(Errc::unsupported, place, ": a word model whose unknown words are bytes or one token a run, for which tokenizer.json has no words");
+  }
   const std::string unknown = Json::quoted(spec.unknown < 0 ? std::string() : spelling(spec, spec.unknown));
   if (data.model == TokenModel::wordlevel) {
     return message("{\n    \"type\": \"WordLevel\",\n    \"unk_token\": ", unknown, ",\n    \"vocab\": ", vocabulary(data), "\n  }");

@@ -58,6 +58,7 @@ void add_normalizer(Json& list, const NormalizerStep& step) {
   };
   switch (step.kind) {
     case Kind::prepend: list.push_back({{"type", "Prepend"}, {"prepend", step.content}}); break;
+    case Kind::append: fail(Errc::unsupported, "tokenizer: ", printable(step.content), " behind each text: tokenizer.json has no words for it");
     case Kind::replace: replace(pattern_of(step.pattern, false), step.content); break;
     case Kind::replace_regex: replace(pattern_of(step.pattern, true), step.content); break;
     case Kind::nfc: list.push_back({{"type", "NFC"}}); break;
