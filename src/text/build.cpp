@@ -301,15 +301,17 @@ void build_symbols(Tokenizer::Data& data) {
 /// SentencePiece merges texts, not ids: characters that are no piece themselves still make pieces with others.
 void add_extra_characters(Tokenizer::Data& data, const std::vector<bool>& mergeable) {
   const TokenizerSpec& spec = data.spec;
+  std::vector<bool> seen(utf8::codes);
   for (std::size_t i = 0; i < spec.pieces.size(); ++i) {
     if (!mergeable[i]) continue;
     const std::string& piece = spec.pieces[i];
     for (std::size_t at = 0; at < piece.size();) {
       const utf8::Char c = utf8::decode(piece, at);
-      if (data.characters.get(c.code) == no_symbol) {
+      if (!seen[c.code] && data.characters.get(c.code) == no_symbol) {
         data.characters.set(c.code, static_cast<Symbol>(spec.pieces.size() + data.extra.size()));
         data.extra.push_back(piece.substr(at, c.length));
       }
+      seen[c.code] = true;
       at += c.length;
     }
   }
@@ -326,7 +328,9 @@ std::vector<Merge> list_merges(Tokenizer::Data& data, std::string_view place) {
       mergeable[i] = merges && !spec.pieces[i].empty() && (all_differ || data.id_of(spec.pieces[i]) == static_cast<TokenId>(i));
     }
     if (!spec.byte_level) add_extra_characters(data, mergeable);
-    std::vector<std::string_view> symbols(spec.pieces.begin(), spec.pieces.end());
+    std::vector<std::string_view> symbols;
+    symbols.reserve(spec.pieces.size() + data.extra.size());
+    symbols.assign(spec.pieces.begin(), spec.pieces.end());
     symbols.insert(symbols.end(), data.extra.begin(), data.extra.end());
     return merges_from_scores(symbols, spec.scores, mergeable, place);
   }
@@ -353,10 +357,18 @@ void build_merges(Tokenizer::Data& data, std::string_view place) {
     return i < pieces.size() ? pieces[i] : data.extra[i - pieces.size()];
   };
   const auto add_neighbors = [&] {
+    // Of each symbol, in order, rather than of each merge, whose parts lie all over the heap.
+    const std::size_t symbols = data.spec.pieces.size() + data.extra.size();
+    std::vector<std::uint32_t> first(symbols, utf8::codes), last(symbols, utf8::codes);
+    for (std::size_t i = 0; i < symbols; ++i) {
+      const std::string_view text = spelled(static_cast<Symbol>(i));
+      if (text.empty()) continue;
+      first[i] = utf8::decode(text, 0).code;
+      last[i] = utf8::last(text).code;
+    }
     for (const Merge& merge : merges) {
-      const std::string_view left = spelled(merge.left);
-      const std::string_view right = spelled(merge.right);
-      if (!left.empty() && !right.empty()) data.neighbors.add(utf8::last(left).code, utf8::decode(right, 0).code);
+      const std::uint32_t left = last[static_cast<std::size_t>(merge.left)], right = first[static_cast<std::size_t>(merge.right)];
+      if (left != utf8::codes && right != utf8::codes) data.neighbors.add(left, right);
     }
   };
   // Each alone takes as long as the other.

@@ -70,18 +70,11 @@ constexpr Alphabet alphabet;
 
 }  // namespace
 
-Char decode(std::string_view text, std::size_t at) noexcept {
-  const auto first = static_cast<std::uint8_t>(text[at]);
-  if (first < 0x80) return {first, 1, true};
-  // The rule first: what is left are four bytes, and second bytes that overlong forms and surrogates forbid.
-  const auto next = [&](std::size_t i) { return at + i < text.size() ? static_cast<std::uint32_t>(static_cast<std::uint8_t>(text[at + i])) ^ 0x80 : 0xff; };
-  if (first >= 0xc2 && first < 0xe0 && next(1) < 0x40) return {(first & 0x1fu) << 6 | next(1), 2, true};
-  if (first > 0xe0 && first < 0xf0 && first != 0xed && next(1) < 0x40 && next(2) < 0x40) {
-    return {(first & 0xfu) << 12 | next(1) << 6 | next(2), 3, true};
-  }
+Char detail::decode_rare(std::string_view text, std::size_t at) noexcept {
   bool whole = false;
   const std::size_t n = subpart(text, at, whole);
   if (!whole) return {0, 1, false};
+  const auto first = static_cast<std::uint8_t>(text[at]);
   std::uint32_t code = first & (0x7fu >> n);
   for (std::size_t i = 1; i < n; ++i) code = code << 6 | (static_cast<std::uint8_t>(text[at + i]) & 0x3f);
   return {code, static_cast<std::uint8_t>(n), true};

@@ -8,6 +8,9 @@
 
 namespace bantam::inline v0::utf8 {
 
+/// Code points are below this.
+inline constexpr std::size_t codes = 0x110000;
+
 /// One character of a text: its code point and its length in bytes. An invalid byte has length 1 and no code point.
 struct Char {
   std::uint32_t code = 0;
@@ -15,8 +18,21 @@ struct Char {
   bool valid = false;
 };
 
+namespace detail {
+[[nodiscard]] Char decode_rare(std::string_view text, std::size_t at) noexcept;
+}
 /// The character at `text[at]`, at < text.size(). Overlong forms, surrogates and values above U+10FFFF are invalid.
-[[nodiscard]] Char decode(std::string_view text, std::size_t at) noexcept;
+[[nodiscard]] inline Char decode(std::string_view text, std::size_t at) noexcept {
+  const auto first = static_cast<std::uint8_t>(text[at]);
+  if (first < 0x80) return {first, 1, true};
+  // The rule first: what is left are four bytes, and second bytes that overlong forms and surrogates forbid.
+  const auto next = [&](std::size_t i) { return at + i < text.size() ? static_cast<std::uint32_t>(static_cast<std::uint8_t>(text[at + i])) ^ 0x80 : 0xff; };
+  if (first >= 0xc2 && first < 0xe0 && next(1) < 0x40) return {(first & 0x1fu) << 6 | next(1), 2, true};
+  if (first > 0xe0 && first < 0xf0 && first != 0xed && next(1) < 0x40 && next(2) < 0x40) {
+    return {(first & 0xfu) << 12 | next(1) << 6 | next(2), 3, true};
+  }
+  return detail::decode_rare(text, at);
+}
 
 /// The last character of a valid text that is not empty.
 [[nodiscard]] Char last(std::string_view text) noexcept;

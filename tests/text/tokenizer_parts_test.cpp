@@ -1,6 +1,9 @@
 // The parts that a tokenizer is made of: merging, splitting, normalizing, finding strings, UTF-8.
 #include <algorithm>
+#include <array>
+#include <functional>
 #include <map>
+#include <numeric>
 #include <random>
 #include <set>
 
@@ -11,6 +14,7 @@
 #include "text/piece_index.hpp"
 #include "text/pre_tokenizer.hpp"
 #include "text/regex_dialect.hpp"
+#include "text/text_order.hpp"
 #include "text/tokenizer_data.hpp"
 #include "text/unicode.hpp"
 #include "text/utf8.hpp"
@@ -92,6 +96,64 @@ TEST_CASE("scores give every way to make a piece of two, the higher score first"
   std::string made;
   for (const Merge& m : merges) made += message(symbols[static_cast<std::size_t>(m.left)], "+", symbols[static_cast<std::size_t>(m.right)], " ", m.rank, "; ");
   CHECK(made == "a+b 1; ab+ab 3; aba+b 3; ab+a 2; ");
+}
+
+TEST_CASE("texts are sorted as comparing them sorts, equal ones by their indices") {
+  std::mt19937 random(14);
+  for (const std::size_t count : {0, 1, 2, 100, 5000}) {
+    std::vector<std::string> texts(count);
+    for (std::string& text : texts) {
+      text = std::string(random() % 3 * 7, 'x');
+      for (auto i = random() % 12; i > 0; --i) text += "\0ab\xff"[random() % 4];
+    }
+    std::vector<std::int32_t> order(count);
+    std::iota(order.begin(), order.end(), 0);
+    std::vector<std::int32_t> expected = order;
+    const auto text_of = [&](std::int32_t i) { return std::string_view(texts[static_cast<std::size_t>(i)]); };
+    std::ranges::stable_sort(expected, {}, text_of);
+    std::ranges::reverse(order);
+    sort_by_text(order, text_of);
+    CHECK(order == expected);
+  }
+}
+
+TEST_CASE("scores give the merges of a large vocabulary that cutting each piece everywhere gives") {
+  std::mt19937 random(15);
+  std::set<std::string> made;
+  while (made.size() < 20000) {
+    std::string text;
+    for (auto i = 1 + random() % 10; i > 0; --i) text += "abcd"[random() % 4];
+    made.insert(text);
+  }
+  std::vector<std::string> pieces(made.begin(), made.end());
+  std::ranges::shuffle(pieces, random);
+  std::vector<double> scores(pieces.size());
+  // In order, with equal ones, and not.
+  for (std::size_t i = 0; i < scores.size(); ++i) scores[i] = i < 9000 ? -static_cast<double>(i / 2) : -static_cast<double>(random() % 12000);
+  std::vector<bool> mergeable(pieces.size());
+  for (std::size_t i = 0; i < pieces.size(); ++i) mergeable[i] = random() % 10 > 0;
+  std::map<std::string_view, std::size_t> ids;
+  for (std::size_t i = 0; i < pieces.size(); ++i) {
+    if (mergeable[i]) ids[pieces[i]] = i;
+  }
+  const std::set<double, std::greater<>> distinct(scores.begin(), scores.end());
+  std::map<double, std::uint32_t> ranks;
+  for (const double score : distinct) ranks.emplace(score, static_cast<std::uint32_t>(ranks.size()));
+  using Row = std::array<std::int64_t, 4>;
+  std::vector<Row> expected, found;
+  for (const auto& [text, id] : ids) {
+    for (std::size_t cut = 1; cut < text.size(); ++cut) {
+      const auto left = ids.find(text.substr(0, cut)), right = ids.find(text.substr(cut));
+      if (left == ids.end() || right == ids.end()) continue;
+      expected.push_back({static_cast<std::int64_t>(left->second), static_cast<std::int64_t>(right->second), static_cast<std::int64_t>(id), ranks.at(scores[id])});
+    }
+  }
+  const std::vector<std::string_view> symbols(pieces.begin(), pieces.end());
+  for (const Merge& m : merges_from_scores(symbols, scores, mergeable, "test")) found.push_back({m.left, m.right, m.merged, m.rank});
+  std::ranges::sort(expected);
+  std::ranges::sort(found);
+  CHECK(expected.size() > 9000);
+  CHECK(found == expected);
 }
 
 TEST_CASE("a pair that comes twice is refused") {
