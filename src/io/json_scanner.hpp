@@ -10,6 +10,8 @@
 #include <string_view>
 #include <system_error>
 
+#include "core/utf8_eight.hpp"
+
 namespace bantam::inline v0::detail {
 
 /// Tells a receiver what a text holds. What it returns false for is broken, refused by the receiver, or odd (a byte order mark, numbers
@@ -42,15 +44,7 @@ class JsonScanner {
   [[nodiscard]] const char* at() const noexcept { return at_; }
 
  private:
-  static constexpr std::uint64_t ones = 0x0101010101010101;
-
   [[nodiscard]] std::size_t left() const noexcept { return static_cast<std::size_t>(end_ - at_); }
-  [[nodiscard]] std::uint64_t eight() const noexcept {
-    static_assert(std::endian::native == std::endian::little, "the first byte is the lowest");
-    std::uint64_t bytes;
-    std::memcpy(&bytes, at_, sizeof bytes);
-    return bytes;
-  }
   static bool is_digit(char c) noexcept { return c >= '0' && c <= '9'; }
   static std::size_t first_of(std::uint64_t marks) noexcept { return static_cast<std::size_t>(std::countr_zero(marks)) / 8; }
 
@@ -58,7 +52,7 @@ class JsonScanner {
     for (; at_ != end_ && *at_ <= ' '; ++at_) {
       // Behind the end of a line pretty-printed texts have many.
       while (*at_ == ' ' && left() > 8) {
-        const std::uint64_t others = eight() ^ ones * ' ';
+        const std::uint64_t others = eight_bytes(at_) ^ each_byte * ' ';
         at_ += others == 0 ? 8 : first_of(others);
       }
       if (*at_ != ' ' && *at_ != '\n' && *at_ != '\t' && *at_ != '\r') return;
@@ -131,25 +125,28 @@ class JsonScanner {
     while (at_ != end_) {
       if (left() >= 8) {
         // The lowest mark is right: a borrow makes wrong ones only above it.
-        const std::uint64_t bytes = eight(), quotes = bytes ^ ones * '"', backslashes = bytes ^ ones * '\\';
-        const std::uint64_t low = ((bytes - ones * ' ') | ((quotes - ones) & ~quotes) | ((backslashes - ones) & ~backslashes)) & ~bytes;
-        const std::uint64_t marks = (low | bytes) & ones * 0x80;
-        if (marks == 0) {
-          at_ += 8;
-          continue;
+        const std::uint64_t bytes = eight_bytes(at_), quotes = bytes ^ each_byte * '"', backslashes = bytes ^ each_byte * '\\';
+        const std::uint64_t low = ((bytes - each_byte * ' ') | ((quotes - each_byte) & ~quotes) | ((backslashes - each_byte) & ~backslashes)) & ~bytes;
+        const std::uint64_t marks = low & each_byte * 0x80;
+        const std::size_t plain = marks == 0 ? 8 : first_of(marks);
+        if (plain > 0) {
+          // What follows the mark is not looked at yet.
+          const std::size_t whole = whole_characters(bytes & ~std::uint64_t{0} >> (64 - 8 * plain));
+          if (plain == 8 && whole > 0) {
+            at_ += whole;
+            continue;
+          }
+          if (whole > 0) at_ += plain;
         }
-        at_ += first_of(marks);
       }
       if (*at_ == '"' || *at_ == '\\') return true;
       const auto byte = static_cast<unsigned char>(*at_);
       if (byte < ' ') return false;
       if (byte < 0x80) {
         ++at_;
-        continue;
+      } else if (!pass_wide()) {
+        return false;
       }
-      do {
-        if (!pass_wide()) return false;
-      } while (at_ != end_ && (*at_ & 0x80) != 0);
     }
     return false;
   }

@@ -142,8 +142,9 @@ struct Decoding {
       if (step.pattern.empty() || (!step.regex && step.content.size() > step.pattern.size()) || (step.regex && step.content.size() > 1)) {
         fail(Errc::unsupported, place, ": a decoder that replaces by longer text");
       }
-      const auto kind = step.regex ? NormalizerStep::Kind::replace_regex : NormalizerStep::Kind::replace;
-      steps.emplace_back(std::vector<NormalizerStep>{{.kind = kind, .pattern = step.pattern, .content = step.content}}, place);
+      std::vector<NormalizerStep> expression;
+      if (step.regex) expression.push_back({.kind = NormalizerStep::Kind::replace_regex, .pattern = step.pattern, .content = step.content});
+      expressions.emplace_back(expression, place);
     }
     for (std::size_t i = 0; i < added.size(); ++i) {
       const TokenId id = spec.added[i].id;
@@ -156,7 +157,7 @@ struct Decoding {
   }
 
   /// The piece that decoding begins with: of an added token what was found in the text, so that undoing the normalizer undoes it there.
-  [[nodiscard]] std::string piece(std::size_t i) const {
+  [[nodiscard]] const std::string& piece(std::size_t i) const {
     if (normalized.empty()) return spec.pieces[i];
     const auto found = normalized.find(static_cast<TokenId>(i));
     return found == normalized.end() ? spec.pieces[i] : found->second;
@@ -166,7 +167,7 @@ struct Decoding {
   }
 
   const TokenizerSpec& spec;
-  std::vector<Normalizer> steps;
+  std::vector<Normalizer> expressions;  // of each replacement; empty where it is of literals
   HashMap<TokenId, std::string> normalized;
   Deadline deadline;
 };
@@ -188,10 +189,24 @@ std::string cleaned_up(std::string text) {
   return text;
 }
 
-/// What a token gives in decoded text; a special one as it is spelled.
-std::string decoded(const Decoding& how, std::size_t i, Position at) {
+/// Replaces in place by what is no longer than the pattern. Linear.
+void replace_all(std::string& text, std::string_view pattern, std::string_view content) {
+  std::size_t hit = text.find(pattern);
+  if (hit == text.npos) return;
+  auto end = text.begin() + static_cast<std::ptrdiff_t>(hit);
+  while (hit != text.npos) {
+    end = std::ranges::copy(content, end).out;
+    const std::size_t from = hit + pattern.size();
+    hit = text.find(pattern, from);
+    end = std::copy(text.begin() + static_cast<std::ptrdiff_t>(from), text.begin() + static_cast<std::ptrdiff_t>(std::min(hit, text.size())), end);
+  }
+  text.erase(end, text.end());
+}
+
+/// Appends what a token gives in decoded text; a special one as it is spelled.
+void append_decoded(std::string& out, const Decoding& how, std::size_t i, Position at) {
   const TokenizerSpec& spec = how.spec;
-  const auto joined = [&](std::string piece) {
+  const auto join = [&](std::string piece) {
     const std::string& continuing = spec.decode.continuing;
     if (!spec.decode.join) {
     } else if (!at.first && !continuing.empty() && piece.starts_with(continuing)) {
@@ -199,32 +214,38 @@ std::string decoded(const Decoding& how, std::size_t i, Position at) {
     } else if (!at.first) {
       piece.insert(0, " ");
     }
-    return spec.decode.cleanup ? cleaned_up(std::move(piece)) : piece;
+    out += spec.decode.cleanup ? cleaned_up(std::move(piece)) : piece;
   };
-  std::string piece = how.piece(i);
+  const std::string& spelled = how.piece(i);
   switch (spec.types[i]) {
     case TokenType::byte: {
-      const int byte = byte_of_piece(piece);
-      return byte < 0 ? piece : std::string(1, static_cast<char>(static_cast<unsigned char>(byte)));
+      const int byte = byte_of_piece(spelled);
+      out += byte < 0 ? spelled : std::string(1, static_cast<char>(static_cast<unsigned char>(byte)));
+      return;
     }
     case TokenType::unknown:
     case TokenType::control:
     case TokenType::user_defined:
-      if (spec.byte_level) return joined(std::move(piece));
-      if (spec.spelled_bytes && how.normalized.contains(static_cast<TokenId>(i))) return utf8::bytes_of_spelling(piece);
+      if (spec.byte_level) return join(spelled);
+      if (spec.spelled_bytes && how.normalized.contains(static_cast<TokenId>(i))) return utf8::append_bytes_of_spelling(out, spelled);
       break;
     case TokenType::normal:
     case TokenType::unused:
-      if (spec.byte_level || spec.spelled_bytes) return utf8::bytes_of_spelling(piece);
+      if (spec.byte_level || spec.spelled_bytes) return utf8::append_bytes_of_spelling(out, spelled);
       break;
   }
-  using Where = DecodeReplace::Where;
-  for (std::size_t step = 0; step < how.steps.size(); ++step) {
-    const Where where = spec.decode.replace[step].where;
-    if ((where == Where::first && !at.first) || (where == Where::last && !at.last)) continue;
-    piece = how.steps[step].apply(piece, how.deadline);
+  std::string piece = spelled;
+  for (std::size_t r = 0; r < spec.decode.replace.size(); ++r) {
+    using Where = DecodeReplace::Where;
+    const DecodeReplace& step = spec.decode.replace[r];
+    if ((step.where == Where::first && !at.first) || (step.where == Where::last && !at.last)) continue;
+    if (step.regex) {
+      piece = how.expressions[r].apply(piece, how.deadline);
+    } else {
+      replace_all(piece, step.pattern, step.content);
+    }
   }
-  return joined(std::move(piece));
+  join(std::move(piece));
 }
 
 DecodedTokens decode_all(const Decoding& how, std::string_view place, Position at) {
@@ -243,7 +264,7 @@ DecodedTokens decode_all(const Decoding& how, std::string_view place, Position a
     for (auto p = static_cast<std::size_t>(range.begin); p < static_cast<std::size_t>(range.end); ++p) {
       std::string part;
       for (std::size_t i = p * at_once; i < std::min(count, (p + 1) * at_once); ++i) {
-        part += decoded(how, i, at);
+        append_decoded(part, how, i, at);
         check(part.size());
         begins[i + 1] = static_cast<std::uint32_t>(part.size());
       }
@@ -251,9 +272,10 @@ DecodedTokens decode_all(const Decoding& how, std::string_view place, Position a
     }
   });
   std::string& bytes = all.bytes;
-  bytes = std::move(parts[0]);
-  for (std::size_t p = 1; p < parts.size(); ++p) {
-    check(bytes.size() + parts[p].size());
+  std::size_t size = 0;
+  for (const std::string& part : parts) check(size += part.size());
+  bytes.reserve(size);
+  for (std::size_t p = 0; p < parts.size(); ++p) {
     for (std::size_t i = p * at_once; i < std::min(count, (p + 1) * at_once); ++i) begins[i + 1] += static_cast<std::uint32_t>(bytes.size());
     bytes += parts[p];
   }
@@ -472,9 +494,11 @@ std::shared_ptr<const Tokenizer::Data> build_tokenizer(TokenizerSpec spec, std::
   data->spec.chat_template = utf8::repaired(data->spec.chat_template);
   data->normalizer = Normalizer(data->spec.normalizer, place, verbatim_spellings(data->spec));
   data->pre_tokenizer = PreTokenizer(data->spec.pre_tokenizer, place);
-  index_pieces(*data, std::move(index));
   const std::vector<std::string> added = contents_of_added(*data);
-  build_bytes(*data, added, place);
+  parallel_for(2, 1, [&](Range range) {
+    if (range.begin == 0) index_pieces(*data, std::move(index));
+    if (range.end == 2) build_bytes(*data, added, place);
+  });
   build_symbols(*data);
   build_model(*data, place);
   build_added(*data, added);

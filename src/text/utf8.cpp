@@ -1,8 +1,10 @@
 // UTF-8 as bytes: checking, stepping, repairing, and the byte alphabet of GPT-2.
 #include "text/utf8.hpp"
 
+#include <algorithm>
 #include <array>
-#include <cstring>
+
+#include "core/utf8_eight.hpp"
 
 namespace bantam::inline v0::utf8 {
 
@@ -46,7 +48,7 @@ std::size_t subpart(std::string_view text, std::size_t at, bool& whole) noexcept
 struct Alphabet {
   std::array<std::array<char, 2>, 256> spelling{};
   std::array<std::uint8_t, 256> length{};
-  std::array<std::int16_t, 0x144> byte_of{};  // 188 printable bytes stay below U+0100, 68 others follow: U+0143 is the last
+  std::array<std::int16_t, 0x200> byte_of{};  // 188 printable bytes stay below U+0100, 68 others follow: U+0143 is the last
 
   constexpr Alphabet() {
     byte_of.fill(-1);
@@ -108,15 +110,12 @@ Char last(std::string_view text) noexcept {
 std::size_t valid_prefix(std::string_view text, std::size_t from) noexcept {
   std::size_t at = from;
   while (at < text.size()) {
-    // Most texts are ASCII for the most part, and vocabularies of bytes have two bytes a character.
-    constexpr std::size_t at_once = 8;
-    while (text.size() - at >= at_once) {
-      std::uint64_t bytes;
-      std::memcpy(&bytes, text.data() + at, at_once);
-      if ((bytes & 0x8080808080808080) != 0) break;
-      at += at_once;
+    if (text.size() - at >= 8) {
+      if (const std::size_t whole = bantam::detail::whole_characters(bantam::detail::eight_bytes(text.data() + at)); whole != 0) {
+        at += whole;
+        continue;
+      }
     }
-    if (at == text.size()) break;
     const Char c = decode(text, at);
     if (!c.valid) break;
     at += c.length;
@@ -156,21 +155,23 @@ std::string_view byte_spelling(std::uint8_t byte) noexcept {
   return {alphabet.spelling[byte].data(), alphabet.length[byte]};
 }
 
-std::string bytes_of_spelling(std::string_view piece) {
-  std::string out(piece.size(), '\0');
-  std::size_t size = 0;
-  for (std::size_t at = 0; at < piece.size(); ++at) {
-    // The alphabet's last character begins with 0xc5.
-    std::uint32_t code = static_cast<std::uint8_t>(piece[at]);
-    if (code >= 0x80) {
-      if (code < 0xc2 || code > 0xc5 || ++at == piece.size() || (piece[at] & 0xc0) != 0x80) return std::string(piece);
-      code = (code & 0x1f) << 6 | (static_cast<std::uint32_t>(piece[at]) & 0x3f);
-    }
-    if (code >= alphabet.byte_of.size() || alphabet.byte_of[code] < 0) return std::string(piece);
-    out[size++] = static_cast<char>(static_cast<std::uint8_t>(alphabet.byte_of[code]));
+void append_bytes_of_spelling(std::string& out, std::string_view piece) {
+  const std::size_t before = out.size();
+  out.resize(before + piece.size());
+  char* end = out.data() + before;
+  bool known = true;
+  // No branch in a character: which of them are ASCII is as good as random. The alphabet's last one begins with 0xc5.
+  for (std::size_t at = 0; at < piece.size();) {
+    const std::uint32_t first = static_cast<std::uint8_t>(piece[at]), second = static_cast<std::uint8_t>(piece[std::min(at + 1, piece.size() - 1)]);
+    const std::uint32_t two = first >> 7, mask = 0 - two;
+    known &= (two == 0) | ((first - 0xc2 < 4) & ((second & 0xc0) == 0x80));
+    const std::int16_t byte = alphabet.byte_of[(mask & ((first & 7) << 6 | (second & 0x3f))) | (~mask & first)];
+    known &= byte >= 0;
+    *end++ = static_cast<char>(static_cast<std::uint8_t>(byte));
+    at += 1 + two;
   }
-  out.resize(size);
-  return out;
+  out.resize(static_cast<std::size_t>(end - out.data()));
+  if (!known) out.replace(before, out.npos, piece);
 }
 
 std::string spelled(std::string_view bytes) {

@@ -52,8 +52,8 @@ void append(std::string& out, std::uint32_t code);
 
 /// How byte-level vocabularies spell a byte: printable Latin-1 as itself, the others from U+0100 on, in order.
 [[nodiscard]] std::string_view byte_spelling(std::uint8_t byte) noexcept;
-/// The bytes that a byte-level piece spells; the piece itself if it has a character outside the alphabet.
-[[nodiscard]] std::string bytes_of_spelling(std::string_view piece);
+/// Appends the bytes that a byte-level piece spells; the piece itself if it has a character outside the alphabet.
+void append_bytes_of_spelling(std::string& out, std::string_view piece);
 /// `bytes` in the byte alphabet.
 [[nodiscard]] std::string spelled(std::string_view bytes);
 

@@ -98,8 +98,8 @@ TEST_CASE("every change of a byte is read, or refused, as the library does") {
 TEST_CASE("what ends a text, or breaks it, is found at every place of eight bytes") {
   for (std::size_t before = 0; before < 20; ++before) {
     for (std::size_t behind = 0; behind < 20; ++behind) {
-      for (const char* odd : {"\"", "\\", "\\n", "\\u20ac", "\\ud800", "\\ud83d\\ude00", "\x1f", "\x20", "\x7f", "\x80", "\xc3\xa9", "\xe2\x82\xac", "\xe2\x82", "\xf0\x9f\x98\x80", "\xf0\x9f\x98", "\xed\xa0\x80"}) {
-        for (const char* filling : {"x", "\xc3\xa9"}) {
+      for (const char* odd : {"\"", "\\", "\\n", "\\u20ac", "\\ud800", "\\ud83d\\ude00", "\x1f", "\x20", "\x7f", "\x80", "\xc3\xa9", "\xe2\x82\xac", "\xe2\x82", "\xf0\x9f\x98\x80", "\xf0\x9f\x98", "\xed\xa0\x80", "\xed\x95\x9c", "\xe0\xa4\x85", "\xe0\x9f\xbf", "\xc1\xbf", "\xf5"}) {
+        for (const char* filling : {"x", "\xc3\xa9", "\xe2\x96\x81"}) {
           std::string text = "[\"";
           for (std::size_t i = 0; i < before; ++i) text += filling;
           text += odd;

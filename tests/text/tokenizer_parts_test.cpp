@@ -7,6 +7,7 @@
 #include <random>
 #include <set>
 
+#include "core/utf8_eight.hpp"
 #include "support.hpp"
 #include "text/literals.hpp"
 #include "text/merges.hpp"
@@ -283,7 +284,15 @@ TEST_CASE("utf-8 is repaired by maximal subparts and tails are known") {
 TEST_CASE("the byte alphabet spells every byte and reads it back") {
   std::string all;
   for (int b = 0; b < 256; ++b) all += static_cast<char>(static_cast<unsigned char>(b));
-  CHECK(utf8::bytes_of_spelling(utf8::spelled(all)) == all);
+  std::string back = "kept";
+  utf8::append_bytes_of_spelling(back, utf8::spelled(all));
+  CHECK(back == "kept" + all);
+  // Cut off, beyond the alphabet, no part of it, no UTF-8.
+  for (const std::string piece : {"", "a\xc4", "a\xe4\xb8\x80", "\xc5\x84", "\xc6\x80", "a b", "\xc2\xad", "\xc4" "a", "\x80\x80", "\xff\xbf"}) {
+    std::string same = "kept";
+    utf8::append_bytes_of_spelling(same, piece);
+    CHECK(same == "kept" + piece);
+  }
   CHECK(utf8::spelled(" \n") == "\xc4\xa0\xc4\x8a");
 }
 
@@ -331,6 +340,31 @@ TEST_CASE("neighbors are the pairs that were added, in their order") {
   for (std::uint32_t left = 0; left < 700; ++left) {
     for (std::uint32_t right = 0; right < 700; ++right) REQUIRE(neighbors.has(left, right) == added.contains({left, right}));
   }
+}
+
+TEST_CASE("eight bytes are whole characters where decoding one after the other finds them whole") {
+  std::mt19937_64 random(16);
+  const std::vector<std::string> alphabet = {"a", "\xc3\xa9", "\xe2\x96\x81", "\xef\xbf\xbf", "\xc2\x80", "\xe0\xa4\x85", "\xe0\x80\x80", "\xed\x95\x9c", "\xed\xa0\x80",
+                                             "\xf0\x9f\x98\x80", "\xc1\xbf", "\x80", "\xff"};
+  int usual = 0;
+  for (int round = 0; round < 200000; ++round) {
+    std::string text;
+    while (text.size() < 12) text += alphabet[random() % (round % 2 == 0 ? 5 : alphabet.size())];
+    text = text.substr(random() % 3, 8);
+    std::size_t end = 0;
+    bool odd = false;  // what the function leaves to others, valid or not
+    while (end < 8 && utf8::decode(text, end).valid) {
+      const utf8::Char c = utf8::decode(text, end);
+      odd = odd || c.length == 4 || (c.code >= 0x800 && c.code < 0x1000) || (c.code >= 0xd000 && c.code < 0xe000);
+      end += c.length;
+    }
+    const std::size_t tail = utf8::unfinished_tail(text);
+    if (end + tail < 8) odd = true;
+    if (tail > 0) odd = odd || text[end] == '\xe0' || text[end] == '\xed' || text[end] == '\xf0';
+    REQUIRE(bantam::detail::whole_characters(bantam::detail::eight_bytes(text.data())) == (odd ? 0 : end));
+    usual += odd ? 0 : 1;
+  }
+  CHECK(usual > 50000);
 }
 
 TEST_CASE("every character decodes to its code, and its last byte leads back to it") {
