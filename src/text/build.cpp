@@ -322,19 +322,24 @@ void build_symbols(Tokenizer::Data& data) {
 
 /// SentencePiece merges texts, not ids: characters that are no piece themselves still make pieces with others.
 void add_extra_characters(Tokenizer::Data& data, const std::vector<bool>& mergeable) {
-  const TokenizerSpec& spec = data.spec;
-  std::vector<bool> seen(utf8::codes);
-  for (std::size_t i = 0; i < spec.pieces.size(); ++i) {
-    if (!mergeable[i]) continue;
-    const std::string& piece = spec.pieces[i];
-    for (std::size_t at = 0; at < piece.size();) {
-      const utf8::Char c = utf8::decode(piece, at);
-      if (!seen[c.code] && data.characters.get(c.code) == no_symbol) {
-        data.characters.set(c.code, static_cast<Symbol>(spec.pieces.size() + data.extra.size()));
-        data.extra.push_back(piece.substr(at, c.length));
+  const std::vector<std::string>& pieces = data.spec.pieces;
+  std::vector<std::vector<std::uint32_t>> missing(div_up(pieces.size(), std::size_t{pieces_at_once}));
+  parallel_for(static_cast<std::int64_t>(missing.size()), 1, [&](Range range) {
+    std::vector<bool> seen(utf8::codes);
+    for (auto i = static_cast<std::size_t>(range.begin * pieces_at_once); i < std::min(pieces.size(), static_cast<std::size_t>(range.end * pieces_at_once)); ++i) {
+      for (std::size_t at = 0; mergeable[i] && at < pieces[i].size();) {
+        const utf8::Char c = utf8::decode(pieces[i], at);
+        if (!seen[c.code] && data.characters.get(c.code) == no_symbol) missing[static_cast<std::size_t>(range.begin)].push_back(c.code);
+        seen[c.code] = true;
+        at += c.length;
       }
-      seen[c.code] = true;
-      at += c.length;
+    }
+  });
+  for (const std::vector<std::uint32_t>& some : missing) {
+    for (const std::uint32_t code : some) {
+      if (data.characters.get(code) != no_symbol) continue;
+      data.characters.set(code, static_cast<Symbol>(pieces.size() + data.extra.size()));
+      utf8::append(data.extra.emplace_back(), code);
     }
   }
 }
