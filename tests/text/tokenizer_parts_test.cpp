@@ -157,6 +157,31 @@ TEST_CASE("scores give the merges of a large vocabulary that cutting each piece 
   CHECK(found == expected);
 }
 
+TEST_CASE("characters without a piece make pieces with others, wherever in a large vocabulary those stand") {
+  TokenizerSpec spec;
+  spec.kind = "spm";
+  spec.pieces = {"<unk>"};
+  std::mt19937 random(17);
+  std::map<std::string, TokenId> ids;
+  // Each place in a word has letters of its own, so that a word can only grow from its beginning on.
+  while (spec.pieces.size() < 20000) {
+    std::string word;
+    for (std::uint32_t place = 0; place < 6; ++place) {
+      utf8::append(word, 0x3b0 + 0x1f00 * place + random() % 50);
+      if (place == 0 || !ids.emplace(word, static_cast<TokenId>(spec.pieces.size())).second) continue;
+      spec.pieces.push_back(word);
+      spec.scores.push_back(-static_cast<double>(place));
+    }
+  }
+  spec.scores.insert(spec.scores.begin(), 0);
+  spec.types.assign(spec.pieces.size(), TokenType::normal);
+  spec.types[0] = TokenType::unknown;
+  spec.unknown = 0;
+  const auto data = build_tokenizer(spec, "test");
+  CHECK(data->extra.size() == 300);
+  for (const auto& [word, id] : ids) REQUIRE(encode_text(*data, word, false) == std::vector<TokenId>{id});
+}
+
 TEST_CASE("a pair that comes twice is refused") {
   const std::vector<Merge> merges = {{0, 1, 2, 0}, {0, 1, 3, 1}};
   CHECK(error_of([&] { (void)MergeTable(merges, "file"); }) == "file: merge 1 comes twice");
