@@ -250,11 +250,14 @@ void Forward::find_keys() {
   }
 }
 
-/// What the rows of the pass see of a layer's keys and values is in memory from here on, and what they see of the next layer's on its way.
-void Forward::acquire_keys(std::int64_t layer) {
+/// What the rows of the pass see of a layer's keys and values is in memory from here on, or a stretch of it, and what they see next on its way. False: there
+/// are no so many stretches.
+bool Forward::acquire_keys(std::int64_t layer, std::int64_t stretch) {
   const std::int64_t number = key_numbers_[static_cast<std::size_t>(layer)];
-  if (number < 0) return;
-  for (const StoredKeys& keys : stored_keys_) keys.cache->acquire(key_places_, static_cast<std::size_t>(number), keys.position);
+  if (number < 0) return false;
+  bool any = false;
+  for (const StoredKeys& keys : stored_keys_) any |= keys.cache->acquire(key_places_, static_cast<std::size_t>(number), keys.position, stretch);
+  return any;
 }
 
 /// Puts the states of a pass where their inputs ask for them.

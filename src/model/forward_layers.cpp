@@ -89,11 +89,15 @@ void Forward::settle_in(std::span<float> hidden) noexcept {
 void Forward::layers(Range which, KeepGoing keep_going) {
   const std::int64_t tokens = std::ssize(rows_);
   Team& team = team_for(weights_.streamed_bytes / config_.layers * tokens);
-  const nn::Pass pass = pass_on(team);
+  nn::Pass pass = pass_on(team);
+  std::int64_t i = which.begin;
+  const auto next_stretch = [&](std::int64_t number) { return acquire_keys(i, number); };
+  const nn::MoreKeys more_keys = next_stretch;
+  if (!stored_keys_.empty()) pass.more_keys = &more_keys;
   settled();
   if (!adapted_.empty()) adapt_model({});
   embed(team);
-  for (std::int64_t i = which.begin; i < which.end; ++i) {
+  for (; i < which.end; ++i) {
     if (tokens > 1 && !keep_going(tokens * (i - which.begin) / (which.end - which.begin))) {
       stopped_ = true;
       return;
@@ -102,7 +106,7 @@ void Forward::layers(Range which, KeepGoing keep_going) {
     // After the last comes the first of the next pass, which is not an encoder's.
     blocks_.prefetch(i + 1 < config_.layers ? i + 1 : config_.encoder_layers);
     if (!adapted_.empty()) adapt_layer(i, *w);
-    if (!stored_keys_.empty()) acquire_keys(i);
+    if (!stored_keys_.empty()) (void)acquire_keys(i, 0);
     // What layer i of the model keeps of a sequence is at place i of its states.
     mix(pass, *w, i, config_.kv_place(i), nn::to_the_end);
     cross(pass, *w, i, nn::to_the_end);
@@ -206,7 +210,7 @@ void Forward::end_layer(const nn::Pass& pass, const LayerWeights& w, const Float
 }
 
 /// The first half of layer `index`, whose state of a sequence is at `place`, as far as `until`.
-void Forward::mix(const nn::Pass& pass, const LayerWeights& w, std::int64_t index, std::int64_t place, int until) noexcept {
+void Forward::mix(const nn::Pass& pass, const LayerWeights& w, std::int64_t index, std::int64_t place, int until) {
   nn::Mixer* const mixer = mixer_of(index);
   if (mixer == nullptr) return;
   const LayerSpec& spec = config_.layer(index);

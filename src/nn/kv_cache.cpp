@@ -40,7 +40,7 @@ std::vector<PagePart> KvCache::parts() const {
 
 std::int64_t KvCache::stored_bytes(std::int64_t tokens, std::int64_t bound) const noexcept {
   const std::int64_t pages = div_up<std::int64_t>(tokens, page_tokens);
-  return std::max<std::int64_t>(0, stored_of(pages, pages, bound)) * page_bytes_;
+  return std::max<std::int64_t>(0, division_of(pages, pages, bound).stored) * page_bytes_;
 }
 
 /// The first page that rows from `position` on see of a layer.
@@ -50,17 +50,34 @@ std::int64_t KvCache::first_seen(std::int64_t layer, std::int64_t position) cons
   return p.window > 0 ? std::max<std::int64_t>(0, position - p.window + 1) / page_tokens : 0;
 }
 
-/// Whether a slot has what these rows see of the store's pages, or will have it.
-bool KvCache::holds(const Slot& slot, std::int64_t layer, std::int64_t position) const noexcept {
+/// What rows from `position` on see of a layer, or as much of it as comes in one stretch.
+std::optional<KvCache::Stretch> KvCache::stretch_of(std::int64_t layer, std::int64_t position, std::int64_t number) const noexcept {
   const std::int64_t first = first_seen(layer, position);
-  return slot.read != nullptr && slot.layer == layer && slot.first == first && std::ranges::equal(slot.pages, std::span(stored_).subspan(static_cast<std::size_t>(first)));
+  if (at_once_ == 0 || first >= stored_pages()) return number == 0 ? std::optional(Stretch{.first = first}) : std::nullopt;
+  const std::int64_t begin = first / stretch_pages * stretch_pages + number * at_once_, end = begin + at_once_;
+  if (number > 0 && begin >= stored_pages()) return std::nullopt;
+  return Stretch{number, std::max(first, begin), end < stored_pages() ? end : Stretch::no_end};
 }
 
-void KvCache::begin(Slot& slot, std::int64_t layer, std::int64_t position) {
+std::span<const PageStore::Page> KvCache::stored_in(const Stretch& stretch) const noexcept {
+  const auto first = static_cast<std::size_t>(std::min(stretch.first, stored_pages())), end = static_cast<std::size_t>(std::min(stretch.end, stored_pages()));
+  return std::span(stored_).subspan(first, end - first);
+}
+
+/// The slot that has the store's pages of a stretch, or will have them.
+KvCache::Slot* KvCache::holder_of(std::int64_t layer, const Stretch& stretch) noexcept {
+  for (Slot* slot : {&slots_.at_work(), &slots_.other()}) {
+    if (slot->read != nullptr && slot->layer == layer && slot->first == stretch.first && std::ranges::equal(slot->pages, stored_in(stretch))) return slot;
+  }
+  return nullptr;
+}
+
+void KvCache::begin(Slot& slot, std::int64_t layer, const Stretch& stretch) {
   slot.read = nullptr;
   slot.layer = layer;
-  slot.first = first_seen(layer, position);
-  slot.pages.assign(stored_.begin() + static_cast<std::ptrdiff_t>(slot.first), stored_.end());
+  slot.first = stretch.first;
+  const std::span<const PageStore::Page> pages = stored_in(stretch);
+  slot.pages.assign(pages.begin(), pages.end());
   slot.used = std::ssize(slot.pages) * PageStore::step_of(of(layer).bytes());
   if (slot.used > slot.room) {
     slot.memory = nullptr;
@@ -73,43 +90,55 @@ void KvCache::begin(Slot& slot, std::int64_t layer, std::int64_t position) {
   slot.read = store_->read(static_cast<std::size_t>(layer), slot.pages, slot.memory.get());
 }
 
-void KvCache::acquire(std::span<const std::int64_t> layers, std::size_t at, std::int64_t position) {
-  if (stored_.empty()) return slots_.reset();
-  std::array<Slot, 2>& slots = slots_.make();
-  const auto holder_of = [&](std::int64_t layer) {
-    const auto found = std::ranges::find_if(slots, [&](const Slot& slot) { return holds(slot, layer, position); });
-    return found == slots.end() ? nullptr : &*found;
-  };
-  // One that has other pages of the layer, before it is found in the place of the right one.
-  const auto slot_for = [&](std::int64_t layer, const Slot* taken) -> Slot& {
-    const auto same = std::ranges::find(slots, layer, &Slot::layer);
-    return same != slots.end() ? *same : &slots[0] == taken ? slots[1] : slots[0];
-  };
-  const auto sees = [&](std::int64_t layer) { return first_seen(layer, position) < stored_pages(); };
+bool KvCache::acquire(std::span<const std::int64_t> layers, std::size_t at, std::int64_t position, std::int64_t number) {
+  if (stored_.empty()) {
+    slots_.reset();
+    return number == 0;
+  }
   const std::int64_t layer = layers[at];
-  Slot* current = sees(layer) ? holder_of(layer) : nullptr;
-  if (current != nullptr) {
-    try {
-      current->read->wait();
-    } catch (const Error&) {  // what went wrong while it was read ahead may be over by now
-      current->read = nullptr;
-      current = nullptr;
+  const std::optional<Stretch> wanted = stretch_of(layer, position, number);
+  if (!wanted) return false;
+  (void)slots_.make();
+  if (wanted->first < stored_pages()) {
+    Slot* slot = holder_of(layer, *wanted);
+    if (slot != nullptr) {
+      try {
+        slot->read->wait();
+      } catch (const Error&) {  // what went wrong while it was read ahead may be over by now
+        slot->read = nullptr;
+        slot = nullptr;
+      }
     }
-  }
-  if (current == nullptr && sees(layer)) {
-    current = &slot_for(layer, nullptr);
-    begin(*current, layer, position);
-    try {
-      current->read->wait();
-    } catch (...) {
-      current->read = nullptr;
-      throw;
+    if (slot == nullptr) {
+      slot = &slots_.at_work();
+      begin(*slot, layer, *wanted);
+      try {
+        slot->read->wait();
+      } catch (...) {
+        slot->read = nullptr;
+        throw;
+      }
     }
+    slots_.work_on(*slot);
   }
-  for (std::size_t i = 1; i < layers.size(); ++i) {
-    const std::int64_t next = layers[(at + i) % layers.size()];
-    if (next == layer || !sees(next)) continue;
-    if (holder_of(next) == nullptr) begin(slot_for(next, current), next, position);
+  stretch_ = *wanted;
+  read_ahead(layers, at, position);
+  return true;
+}
+
+/// Begins to read what comes behind the stretch at work.
+void KvCache::read_ahead(std::span<const std::int64_t> layers, std::size_t at, std::int64_t position) {
+  if (const std::optional<Stretch> next = stretch_of(layers[at], position, stretch_.number + 1)) {
+    if (holder_of(layers[at], *next) == nullptr) begin(slots_.other(), layers[at], *next);
+    return;
+  }
+  for (std::size_t i = 1; i <= layers.size(); ++i) {
+    const std::int64_t layer = layers[(at + i) % layers.size()];
+    const Stretch next = *stretch_of(layer, position, 0);
+    if (next.first >= stored_pages()) continue;
+    const Slot* const holder = holder_of(layer, next);
+    if (holder == &slots_.at_work() && layer == layers[at]) continue;  // and will be
+    if (holder == nullptr) begin(slots_.other(), layer, next);
     return;
   }
 }

@@ -108,16 +108,23 @@ struct Both {
       store_tokens(*cache, first, seed);
     }
   }
-  /// Every layer as a pass of the last `rows` tokens finds it.
+  /// Every layer as a pass of the last `rows` tokens finds it, stretch by stretch.
   [[nodiscard]] bool same(std::int64_t rows = 1) {
+    stretches = 0;
     if (plain.tokens() != bounded.tokens() || plain.page_count() != bounded.page_count()) return false;
     const std::int64_t position = std::max<std::int64_t>(0, plain.tokens() - rows);
     std::vector<float> scratch(static_cast<std::size_t>(2 * page_tokens * plain.padded_head_dim()));
     for (std::size_t at = 0; at < std::size(layers); ++at) {
-      bounded.acquire(layers, at, position);
       const KvLayer l = shape().layer(layers[at]);
       const std::int64_t seen = l.window > 0 ? std::max<std::int64_t>(0, position - l.window + 1) : 0;
+      std::int64_t number = 0;
       for (std::int64_t page = seen / page_tokens; page < plain.page_count(); ++page) {
+        if (page == seen / page_tokens || page == bounded.stretch().end) {
+          if (!bounded.acquire(layers, at, position, number) || bounded.stretch().first > page || bounded.stretch().number != number) return false;
+          if (number > 0 && page % KvCache::stretch_pages != 0) return false;
+          stretches = std::max(stretches, ++number);
+          CHECK(bounded.bytes() <= bound);
+        }
         const int held = static_cast<int>(std::min<std::int64_t>(page_tokens, plain.tokens() - page * page_tokens));
         for (std::int64_t head = 0; head < l.heads; ++head) {
           const float* a = plain.expand(kernels_in_use(), layers[at], false, head, page, held, scratch.data());
@@ -132,6 +139,7 @@ struct Both {
           if (!std::equal(a, a + held * width, b)) return false;
         }
       }
+      if (bounded.acquire(layers, at, position, std::max<std::int64_t>(1, number))) return false;
     }
     CHECK(bounded.bytes() <= bound);
     return true;
@@ -140,19 +148,34 @@ struct Both {
   KvCache plain, bounded;
   std::shared_ptr<MapStore> store;
   std::int64_t bound = 0;
+  std::int64_t stretches = 0;  ///< of the layer that came in most of them, when last compared
 };
+
+/// Shares of the least bound: with layers that come in stretches, and whole.
+constexpr double tight = 1.05, roomy = 1.8;
+
+/// Every kind of keys and values, within both bounds.
+std::vector<std::pair<const char*, double>> cases() {
+  std::vector<std::pair<const char*, double>> all;
+  for (const char* kind : test::kv_kinds()) {
+    for (const double share : {tight, roomy}) all.emplace_back(kind, share);
+  }
+  return all;
+}
 
 }  // namespace
 
 TEST_CASE("caches within a bound hold what those without hold, through growing, cutting, copying and saving") {
-  for (const char* kind : test::kv_kinds()) {
+  for (const auto& [kind, share] : cases()) {
     CAPTURE(kind);
-    Both both(kind);
+    CAPTURE(share);
+    Both both(kind, share);
     for (const std::int64_t count : {1, 63, 64, 130, 130, 1, 130, 130, 20}) both.extend(count);
     CHECK(both.same());
     for (int i = 0; i < 3; ++i) both.extend(130);
     CHECK(both.same(130));
     CHECK(both.bounded.stored_pages() > 4);
+    CHECK((both.stretches > 1) == (share == tight));
     CHECK(both.store->pages() == static_cast<std::size_t>(both.bounded.stored_pages()));
 
     // Within a page of the store, and at its end; what is written then is another's.
@@ -251,12 +274,49 @@ TEST_CASE("a store that fails leaves the cache as it was, and it goes on when th
   CHECK(both.same(130));
 }
 
-TEST_CASE("a bound without room for a pass and two layers is refused, and says what it takes") {
+TEST_CASE("a text of one layer is held within less than the layer") {
+  const std::int64_t only[] = {0};
+  KvCache one({1, 2, 32}, "f16"), plain({1, 2, 32}, "f16");
+  constexpr std::int64_t most = 5000;
+  const std::int64_t bound = plain.memory_bytes(most) / 2;
+  one.keep_within(bound, std::make_shared<MapStore>(one.parts()));
+  while (one.tokens() < most) {
+    const std::int64_t first = one.tokens();
+    for (KvCache* cache : {&one, &plain}) {
+      cache->extend(100);
+      for (std::int64_t t = first; t < cache->tokens(); ++t) {
+        const auto numbers = random::normal<float>({64}, static_cast<std::uint64_t>(t));
+        for (std::int64_t head = 0; head < 2; ++head) {
+          for (const bool value : {false, true}) cache->store(kernels_in_use(), 0, value, head, t, numbers.data() + 16 * head + 8 * value);
+        }
+      }
+    }
+  }
+  // Half of what there is stays, but for two stretches.
+  CHECK(one.stored_pages() < one.page_count() * 3 / 4);
+  std::int64_t page = 0;
+  for (std::int64_t number = 0; one.acquire(only, 0, one.tokens() - 1, number); ++number) {
+    CHECK(one.bytes() <= bound);
+    CHECK(one.stretch().first == page);
+    for (; page < std::min(one.stretch().end, one.page_count()); ++page) {
+      std::vector<float> a(64 * 32), b(a.size());
+      const int held = static_cast<int>(std::min<std::int64_t>(page_tokens, most - page * page_tokens));
+      for (const bool value : {false, true}) {
+        (void)one.expand(kernels_in_use(), 0, value, 1, page, held, a.data());
+        (void)plain.expand(kernels_in_use(), 0, value, 1, page, held, b.data());
+        CHECK(a == b);
+      }
+    }
+  }
+  CHECK(page == one.page_count());
+}
+
+TEST_CASE("a bound without room for a pass and two stretches is refused, and says what it takes") {
   KvCache cache(shape(), "f16");
   const std::int64_t least = cache.least_bytes(640, 640);
   cache.keep_within(least - 1, std::make_shared<MapStore>(cache.parts()));
   CHECK(error_of([&] { cache.extend(640); }) ==
-        "keys and values: expected room for at least " + std::to_string(least) + " bytes: the pages of a pass, and two layers of the others of 640 tokens, found " + std::to_string(least - 1));
+        "keys and values: expected room for at least " + std::to_string(least) + " bytes: the pages of a pass of 640 tokens, and twice 512 of a layer's others of 640, found " + std::to_string(least - 1));
   CHECK(cache.tokens() == 0);
   CHECK(error_of([&] { cache.keep_within(0, nullptr); }) == "keys and values: expected a bound above 0 bytes, found 0");
   // One layer has no others to make room for.

@@ -70,7 +70,7 @@ class Models(Folder):
         prompt = {"prompt": "Once upon a time", "max_tokens": 150, "temperature": 0, "ignore_end": True}
         plain = bantam.Session(model)
         text = plain.generate(**prompt)
-        # Room for the pages of a pass and two layers of the others.
+        # Room for the pages of a pass and twice 512 tokens of a layer of the others.
         within = bantam.Session(model, memory_limit=3 * plain.kv_bytes // 4, memory_folder=Path("/var/tmp"))
         self.assertEqual(within.generate(**prompt), text)
         self.assertLessEqual(within.kv_bytes, 3 * plain.kv_bytes // 4)

@@ -139,7 +139,7 @@ class Forward {
   void prepare(std::span<const SequenceInput> inputs);
   void take(const SequenceInput& input, Segment segment, std::int64_t count);
   void find_keys();
-  void acquire_keys(std::int64_t layer);
+  bool acquire_keys(std::int64_t layer, std::int64_t stretch);
   [[nodiscard]] Team& team_for(std::int64_t bytes) noexcept { return bytes < worth_sharing ? alone_ : team_; }
   [[nodiscard]] nn::Pass pass_on(Team& team) noexcept { return {kernels_, team, rows_, fetch_.level(), adapted_.empty() ? nullptr : &terms_}; }
   void find_adapted(std::span<const SequenceInput> sequences);
@@ -165,7 +165,7 @@ class Forward {
   void settle_in(std::span<float> hidden) noexcept;
   void normalize(const nn::Pass& pass, const std::vector<float>& weight, const std::vector<float>& bias, bool beside, const nn::Readers& readers,
                  std::span<const float> scales = {}) noexcept;
-  void mix(const nn::Pass& pass, const LayerWeights& w, std::int64_t index, std::int64_t place, int until) noexcept;
+  void mix(const nn::Pass& pass, const LayerWeights& w, std::int64_t index, std::int64_t place, int until);
   void read_source(const LayerWeights& w, std::span<const float> states);
   void cross(const nn::Pass& pass, const LayerWeights& w, std::int64_t place, int until) noexcept;
   /// Whether a layer's MLP is an expert of a mixture in a latent space, alone.

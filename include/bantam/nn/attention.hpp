@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "bantam/core/team.hpp"
@@ -38,10 +39,11 @@ struct AttentionSequence {
 /// What a row sees is cut into spans of 512 tokens, each softened by itself and then merged with those before: the same
 /// sums whoever computes them, so results depend neither on the number of workers nor on what else is in the pass.
 /// Usually one worker takes all spans of some tokens and a head; where there are too few of those for the team (one long
-/// sequence, few key-value heads), spans go to different workers and are merged after a barrier.
+/// sequence, few key-value heads), spans go to different workers and are merged after a barrier. Where not all of a layer's pages are in memory at a
+/// time, those spans come first that are, and what came of them waits for the others.
 class Attention {
  public:
-  static constexpr std::int64_t span_tokens = 512;
+  static constexpr std::int64_t span_tokens = KvCache::stretch_pages * page_tokens;
 
   Attention(const AttentionShape& shape, int workers);
 
@@ -52,9 +54,10 @@ class Attention {
   /// if it has fewer than the shape says, and fewer heads in proportion; 0: as many. `sinks`: a score of each query head that takes part in
   /// the softmax and has no value (arXiv:2309.17453, as gpt-oss learns it); null: none. `slopes`, where tokens see those before them: of each
   /// query head, what its scores get for each token that a key is behind the query, times -1 (ALiBi: nn/alibi.hpp); null: nothing. `biases`, where
-  /// each head has keys of its own: what scores get by distance; null: nothing. The team is no larger than the number of workers.
-  void run(const KernelTable& kernels, Team& team, std::int64_t layer, std::int64_t window, const FloatRows& q,
-           const OutputRows& out, std::int64_t kv_heads = 0, const float* sinks = nullptr, const float* slopes = nullptr, const RelativeBias* biases = nullptr) noexcept;
+  /// each head has keys of its own: what scores get by distance; null: nothing. `more`, where caches hold what comes in stretches: brings the next ones;
+  /// null: none does. The team is no larger than the number of workers. Throws what `more` throws, and out_of_memory where that is not null.
+  void run(const KernelTable& kernels, Team& team, std::int64_t layer, std::int64_t window, const FloatRows& q, const OutputRows& out, std::int64_t kv_heads = 0,
+           const float* sinks = nullptr, const float* slopes = nullptr, const RelativeBias* biases = nullptr, const MoreKeys* more = nullptr);
 
  private:
   /// Tokens whose queries share one pass over the pages, at most, and rows.
@@ -74,6 +77,7 @@ class Attention {
     std::int64_t heads = 0;
     std::int64_t first_slot = 0;  ///< spans dealt out: where the first of them is kept
     std::int64_t length = 0;      ///< tokens of its sequence, up to the last of the pass, or of the source
+    std::int64_t first_state = 0;  ///< where states of its rows are kept from one stretch to the next
     [[nodiscard]] std::int64_t end() const noexcept { return sequence.position + sequence.tokens; }
   };
   /// Tokens from begin to end.
@@ -141,6 +145,13 @@ class Attention {
   /// The first span that rows of a unit see, and the last.
   [[nodiscard]] std::int64_t first_span(const Unit& unit, std::int64_t window) const noexcept { return seen_by(unit, window).begin / span_tokens; }
   [[nodiscard]] std::int64_t last_span(const Unit& unit, std::int64_t window) const noexcept { return (seen_by(unit, window).end - 1) / span_tokens; }
+  /// The spans of a unit that are in memory at stretch `number`: from the first to before the last.
+  [[nodiscard]] Range spans_in(const Unit& unit, std::int64_t window, std::int64_t number) const noexcept;
+  void run_units(const Layer& layer, Team& team, std::int64_t stretch) noexcept;
+  void run_pieces(const Layer& layer, Team& team, std::int64_t stretch) noexcept;
+  void merge_pieces(const Layer& layer, Team& team) noexcept;
+  void keep(const Layer& layer, const Unit& unit, Slot slot) noexcept;
+  void take_up(const Layer& layer, const Unit& unit, Slot slot) const noexcept;
   void load_queries(const Layer& layer, const Unit& unit, Scratch& scratch) const noexcept;
   void attend(const Layer& layer, const Unit& unit, std::int64_t span, Scratch& scratch, Slot slot) const noexcept;
   void attend(const Layer& layer, const Unit& unit, std::int64_t page, std::int64_t end, const AttentionRows& rows, Scratch& scratch) const noexcept;
@@ -156,6 +167,7 @@ class Attention {
   std::vector<Unit> units_;
   std::vector<Piece> pieces_;  ///< empty: units go to workers whole
   Slots pieces_slots_;
+  std::vector<AttentionState> states_;  ///< of units' rows, where spans come in stretches
   std::vector<Scratch> scratch_;  ///< one a worker
 };
 
@@ -201,54 +213,103 @@ inline void Attention::plan(std::span<const AttentionSequence> sequences) {
   if (pieces_.size() == units_.size()) {
     pieces_.clear();
   } else {
-    pieces_slots_.resize(static_cast<std::int64_t>(pieces_.size()), block_ * group_, value_padded_);
+    // As a text grows there are more of them: no room for rows that there are not.
+    std::int64_t rows = 0;
+    for (const Unit& unit : units_) rows = std::max(rows, rows_of(unit));
+    pieces_slots_.resize(static_cast<std::int64_t>(pieces_.size()), rows, value_padded_);
   }
 }
 
-inline void Attention::run(const KernelTable& kernels, Team& team, std::int64_t layer_index, std::int64_t window,
-                           const FloatRows& q, const OutputRows& out, std::int64_t kv_heads, const float* sinks, const float* slopes, const RelativeBias* biases) noexcept {
+inline void Attention::run(const KernelTable& kernels, Team& team, std::int64_t layer_index, std::int64_t window, const FloatRows& q, const OutputRows& out,
+                           std::int64_t kv_heads, const float* sinks, const float* slopes, const RelativeBias* biases, const MoreKeys* more) {
   const Layer layer{kernels, layer_index, window, kv_heads > 0 ? kv_heads : shape_.kv_heads, q, out, sinks, slopes, biases};
   BANTAM_ASSERT(biases == nullptr || group_ == 1);
   BANTAM_ASSERT(team.size() <= static_cast<int>(scratch_.size()));
-  const auto units = static_cast<std::int64_t>(units_.size());
-  if (pieces_.empty()) {
-    team.deal(units, 1, [&](Range range, int worker) {
-      Scratch& scratch = scratch_[static_cast<std::size_t>(worker)];
-      for (std::int64_t i = range.begin; i < range.end; ++i) {
-        const Unit& unit = units_[static_cast<std::size_t>(i)];
-        if (unit.head >= layer.kv_heads) continue;
-        const std::int64_t first = first_span(unit, window);
-        const Slot all = scratch.slots[0];
-        load_queries(layer, unit, scratch);
-        attend(layer, unit, first, scratch, all);
-        for (std::int64_t span = first + 1; span <= last_span(unit, window); ++span) {
-          attend(layer, unit, span, scratch, scratch.slots[1]);
-          merge(layer, unit, all, scratch.slots[1]);
-        }
-        finish(layer, unit, all);
-      }
-    }, Work::attention);
-    return;
+  if (more != nullptr && pieces_.empty()) {
+    std::int64_t rows = 0;
+    for (Unit& unit : units_) unit.first_state = std::exchange(rows, rows + rows_of(unit));
+    states_.resize(static_cast<std::size_t>(rows));
   }
+  for (std::int64_t stretch = 0; stretch == 0 || (more != nullptr && (*more)(stretch)); ++stretch) {
+    if (pieces_.empty()) run_units(layer, team, stretch);
+    else run_pieces(layer, team, stretch);
+  }
+  if (!pieces_.empty()) merge_pieces(layer, team);
+}
+
+inline Range Attention::spans_in(const Unit& unit, std::int64_t window, std::int64_t number) const noexcept {
+  const KvCache::Stretch& stretch = unit.sequence.cache->stretch();
+  if (stretch.number != number) return {};
+  // All but the first stretch begin with a span.
+  const std::int64_t first = number == 0 ? first_span(unit, window) : std::max(first_span(unit, window), stretch.first / KvCache::stretch_pages);
+  const std::int64_t last = last_span(unit, window) + 1;
+  return {first, stretch.end == KvCache::Stretch::no_end ? last : std::min(last, stretch.end / KvCache::stretch_pages)};
+}
+
+inline void Attention::run_units(const Layer& layer, Team& team, std::int64_t stretch) noexcept {
+  team.deal(static_cast<std::int64_t>(units_.size()), 1, [&](Range range, int worker) {
+    Scratch& scratch = scratch_[static_cast<std::size_t>(worker)];
+    for (std::int64_t i = range.begin; i < range.end; ++i) {
+      const Unit& unit = units_[static_cast<std::size_t>(i)];
+      const Range spans = spans_in(unit, layer.window, stretch);
+      if (unit.head >= layer.kv_heads || spans.begin >= spans.end) continue;
+      const Slot all = scratch.slots[0];
+      load_queries(layer, unit, scratch);
+      const bool is_first = spans.begin == first_span(unit, layer.window);
+      if (is_first) attend(layer, unit, spans.begin, scratch, all);
+      else take_up(layer, unit, all);
+      for (std::int64_t span = spans.begin + is_first; span < spans.end; ++span) {
+        attend(layer, unit, span, scratch, scratch.slots[1]);
+        merge(layer, unit, all, scratch.slots[1]);
+      }
+      if (spans.end > last_span(unit, layer.window)) finish(layer, unit, all);
+      else keep(layer, unit, all);
+    }
+  }, Work::attention);
+}
+
+inline void Attention::run_pieces(const Layer& layer, Team& team, std::int64_t stretch) noexcept {
   team.deal(static_cast<std::int64_t>(pieces_.size()), 1, [&](Range range, int worker) {
     Scratch& scratch = scratch_[static_cast<std::size_t>(worker)];
     for (std::int64_t i = range.begin; i < range.end; ++i) {
       const auto& [unit, span] = pieces_[static_cast<std::size_t>(i)];
-      if (unit->head >= layer.kv_heads || span < first_span(*unit, window) || span > last_span(*unit, window)) continue;
+      const Range spans = spans_in(*unit, layer.window, stretch);
+      if (unit->head >= layer.kv_heads || span < spans.begin || span >= spans.end) continue;
       load_queries(layer, *unit, scratch);
       attend(layer, *unit, span, scratch, pieces_slots_[i]);
     }
   }, Work::attention);
-  team.deal(units, 1, [&](Range range, int) {
+}
+
+inline void Attention::merge_pieces(const Layer& layer, Team& team) noexcept {
+  team.deal(static_cast<std::int64_t>(units_.size()), 1, [&](Range range, int) {
     for (std::int64_t i = range.begin; i < range.end; ++i) {
       const Unit& unit = units_[static_cast<std::size_t>(i)];
       if (unit.head >= layer.kv_heads) continue;
-      const std::int64_t first = first_span(unit, window);
+      const std::int64_t first = first_span(unit, layer.window);
       const Slot all = pieces_slots_[unit.first_slot + first];
-      for (std::int64_t span = first + 1; span <= last_span(unit, window); ++span) merge(layer, unit, all, pieces_slots_[unit.first_slot + span]);
+      for (std::int64_t span = first + 1; span <= last_span(unit, layer.window); ++span) merge(layer, unit, all, pieces_slots_[unit.first_slot + span]);
       finish(layer, unit, all);
     }
   }, Work::attention);
+}
+
+/// Leaves the sums of a unit's rows until the next stretch comes, where the result will be.
+inline void Attention::keep(const Layer& layer, const Unit& unit, Slot slot) noexcept {
+  const std::int64_t d = shape_.value_dim, count = rows_of(unit);
+  std::copy_n(slot.states, count, states_.begin() + unit.first_state);
+  for (std::int64_t row = 0; row < count; ++row) std::copy_n(slot.sums + row * value_padded_, d, layer.out.values + offset(layer.out.stride, d, unit, row));
+}
+
+/// And takes them from there.
+inline void Attention::take_up(const Layer& layer, const Unit& unit, Slot slot) const noexcept {
+  const std::int64_t d = shape_.value_dim, count = rows_of(unit);
+  std::copy_n(states_.begin() + unit.first_state, count, slot.states);
+  for (std::int64_t row = 0; row < count; ++row) {
+    float* const sums = slot.sums + row * value_padded_;
+    std::copy_n(layer.out.values + offset(layer.out.stride, d, unit, row), d, sums);
+    std::fill(sums + d, sums + value_padded_, 0.0f);
+  }
 }
 
 /// Brings the queries of a unit together, (rows, padded head_dim).

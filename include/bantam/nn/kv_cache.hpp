@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <array>
 #include <iterator>
+#include <limits>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -45,9 +47,19 @@ struct KvShape {
 /// Copying a cache shares its pages; appending to a shared page copies that page first.
 ///
 /// Within a bound of memory the oldest pages go to a store, where they stay as they are, and the layer that is at work finds what its rows see of
-/// them in one of two slots, the next layer's being read into the other meanwhile. Tokens that are written are always in memory.
+/// them in one of two slots, the next layer's being read into the other meanwhile. Where two layers' do not fit, what a layer has comes in stretches,
+/// one being read while the one before is at work. Tokens that are written are always in memory.
 class KvCache {
  public:
+  /// Neighboring pages of a layer that are in memory together.
+  struct Stretch {
+    static constexpr std::int64_t no_end = std::numeric_limits<std::int64_t>::max();
+    std::int64_t number = 0;  ///< among those of the layer
+    std::int64_t first = 0, end = no_end;  ///< pages; those behind the store's are in the last one
+  };
+  /// All but the first begin at a multiple of so many pages.
+  static constexpr std::int64_t stretch_pages = 8;
+
   /// `kind`: a name of KvKinds ("f32", "f16", "q8", "q4", "q3"). Throws invalid_argument naming it otherwise, and for extents below 1 or a
   /// page that no memory holds.
   KvCache(const KvShape& shape, std::string_view kind);
@@ -66,10 +78,14 @@ class KvCache {
   /// From now on takes no more than `bytes` of memory, as extend() is called: older pages go to `store`, which has pages of parts(). Copies do the
   /// same, each for itself. Throws invalid_argument unless `bytes` are above 0.
   void keep_within(std::int64_t bytes, std::shared_ptr<PageStore> store);
+  /// The same within another bound, with the store that there is.
+  void keep_within(std::int64_t bytes) noexcept { bound_ = bytes; }
+  /// What it keeps within.
+  [[nodiscard]] std::int64_t bound() const noexcept { return bound_; }
   /// What each layer has of a page.
   [[nodiscard]] std::vector<PagePart> parts() const;
   /// Memory of a text of `tokens`, all of which is in it.
-  [[nodiscard]] std::int64_t memory_bytes(std::int64_t tokens) const noexcept { return memory_of(div_up<std::int64_t>(tokens, page_tokens), 0); }
+  [[nodiscard]] std::int64_t memory_bytes(std::int64_t tokens) const noexcept { return memory_of(div_up<std::int64_t>(tokens, page_tokens), {}); }
   /// Memory below which keep_within() has no room for `tokens`, appended in passes of at most `at_once`.
   [[nodiscard]] std::int64_t least_bytes(std::int64_t tokens, std::int64_t at_once) const noexcept;
   /// Bytes of a text of `tokens` that are not in memory, within a bound that has room for it.
@@ -81,8 +97,11 @@ class KvCache {
   [[nodiscard]] const PageStore* store() const noexcept { return store_.get(); }
 
   /// Brings what rows from token `position` on see of layer layers[at] into memory, if it is not there, until the next call, and begins to read the
-  /// same for what comes next, `layers` being in the order in which a pass asks for them, pass after pass. Throws what reading throws.
-  void acquire(std::span<const std::int64_t> layers, std::size_t at, std::int64_t position);
+  /// same for what comes next, `layers` being in the order in which a pass asks for them, pass after pass. Where that comes in stretches, the one of
+  /// this number; false: there are no so many, and nothing was done. Throws what reading throws.
+  bool acquire(std::span<const std::int64_t> layers, std::size_t at, std::int64_t position, std::int64_t number = 0);
+  /// What acquire() brought, of all tokens that extend() made room for.
+  [[nodiscard]] const Stretch& stretch() const noexcept { return stretch_; }
 
   /// Makes room for tokens() .. tokens() + count and counts them as there; store() fills them. Throws out_of_memory, and what
   /// the store throws, leaving the cache as it was.
@@ -107,7 +126,7 @@ class KvCache {
   /// Brings query rows up to date with the tokens of one page, scores times `scale`. Not of latent layers.
   void attend(const KernelTable& kernels, std::int64_t layer, std::int64_t head, std::int64_t page, float scale, float softcap,
               const AttentionRows& rows) const noexcept {
-    const bool more = page + 1 < page_count();
+    const bool more = page + 1 < page_count() && page + 1 < stretch_.end;
     const Place& p = of(layer);
     kernels.kv[kind_].attend({place(layer, false, head, page), place(layer, true, head, page), page * page_tokens, p.key_dim, scale,
                               more ? place(layer, false, head, page + 1) : nullptr, more ? place(layer, true, head, page + 1) : nullptr,
@@ -170,17 +189,15 @@ class KvCache {
       if (both_ == nullptr) both_ = std::make_unique<std::array<Slot, 2>>();
       return *both_;
     }
-    [[nodiscard]] const Slot* find(std::int64_t layer) const noexcept {
-      if (both_ == nullptr) return nullptr;
-      for (const Slot& slot : *both_) {
-        if (slot.layer == layer) return &slot;
-      }
-      return nullptr;
-    }
+    /// What acquire() brought is in this one.
+    [[nodiscard]] Slot& at_work() const noexcept { return (*both_)[at_work_]; }
+    [[nodiscard]] Slot& other() const noexcept { return (*both_)[1 - at_work_]; }
+    void work_on(const Slot& slot) noexcept { at_work_ = &slot == &(*both_)[1] ? 1 : 0; }
     [[nodiscard]] std::int64_t bytes() const noexcept { return both_ == nullptr ? 0 : (*both_)[0].used + (*both_)[1].used; }
 
    private:
     std::unique_ptr<std::array<Slot, 2>> both_;
+    std::size_t at_work_ = 0;
   };
 
   [[nodiscard]] const KvKernels& kv() const noexcept { return kernel_tables().back()->kv[kind_]; }
@@ -192,9 +209,9 @@ class KvCache {
   }
   /// A layer's part of a page that acquire() has brought.
   [[nodiscard]] std::byte* in_slot(std::int64_t layer, std::int64_t page) const noexcept {
-    const Slot* slot = slots_.find(layer);
-    BANTAM_ASSERT(slot != nullptr && page >= slot->first && page - slot->first < std::ssize(slot->pages));
-    return slot->memory.get() + (page - slot->first) * PageStore::step_of(of(layer).bytes());
+    const Slot& slot = slots_.at_work();
+    BANTAM_ASSERT(slot.layer == layer && page >= slot.first && page - slot.first < std::ssize(slot.pages));
+    return slot.memory.get() + (page - slot.first) * PageStore::step_of(of(layer).bytes());
   }
   [[nodiscard]] const float* expand_from(const KernelTable& kernels, const Place& p, bool value, const std::byte* from, int tokens, float* scratch) const noexcept {
     if (kind_ == 0) return reinterpret_cast<const float*>(from);
@@ -202,13 +219,23 @@ class KvCache {
     return scratch;
   }
   [[nodiscard]] std::int64_t first_seen(std::int64_t layer, std::int64_t position) const noexcept;
-  [[nodiscard]] bool holds(const Slot& slot, std::int64_t layer, std::int64_t position) const noexcept;
-  void begin(Slot& slot, std::int64_t layer, std::int64_t position);
+  [[nodiscard]] std::optional<Stretch> stretch_of(std::int64_t layer, std::int64_t position, std::int64_t number) const noexcept;
+  [[nodiscard]] std::span<const PageStore::Page> stored_in(const Stretch& stretch) const noexcept;
+  [[nodiscard]] Slot* holder_of(std::int64_t layer, const Stretch& stretch) noexcept;
+  void begin(Slot& slot, std::int64_t layer, const Stretch& stretch);
+  void read_ahead(std::span<const std::int64_t> layers, std::size_t at, std::int64_t position);
   /// Memory that a slot takes. From some size on it is mapped on its own, in large pages, so that what grows leaves nothing in the heap.
   static constexpr std::int64_t mapped_slot = 1 << 20;
   [[nodiscard]] static constexpr std::int64_t slot_bytes(std::int64_t bytes) noexcept { return bytes < mapped_slot ? bytes : round_up(bytes, huge_page_bytes); }
-  [[nodiscard]] std::int64_t memory_of(std::int64_t pages, std::int64_t stored) const noexcept;
-  [[nodiscard]] std::int64_t stored_of(std::int64_t pages, std::int64_t most, std::int64_t bound) const noexcept;
+  /// How a text is divided between memory and the store.
+  struct Division {
+    std::int64_t stored = 0;   ///< pages; negative: no division fits
+    std::int64_t at_once = 0;  ///< pages of a stretch; 0: layers come whole
+  };
+  [[nodiscard]] std::int64_t memory_of(std::int64_t pages, const Division& division) const noexcept;
+  [[nodiscard]] Division division_of(std::int64_t pages, std::int64_t most, std::int64_t bound) const noexcept;
+  [[nodiscard]] std::int64_t stored_of(std::int64_t pages, std::int64_t most, std::int64_t at_once, std::int64_t bound) const noexcept;
+  [[nodiscard]] std::int64_t pages_at_once(std::int64_t pages, std::int64_t most, std::int64_t bound) const noexcept;
   void fetch(std::int64_t stored);
   std::vector<std::shared_ptr<std::byte>> spill(std::int64_t stored);
 
@@ -221,6 +248,8 @@ class KvCache {
   std::vector<std::shared_ptr<std::byte>> pages_;  ///< null: in the store
   std::shared_ptr<PageStore> store_;     ///< null: all pages are in memory
   std::int64_t bound_ = 0;               ///< of memory
+  std::int64_t at_once_ = 0;             ///< Division::at_once
+  Stretch stretch_;                      ///< of the layer at work
   std::vector<PageStore::Page> stored_;  ///< the first pages
   Slots slots_;
 };
@@ -285,27 +314,50 @@ inline KvCache::KvCache(const KvShape& shape, std::string_view kind) : shape_(sh
 inline std::int64_t KvCache::least_bytes(std::int64_t tokens, std::int64_t at_once) const noexcept {
   const std::int64_t pages = div_up<std::int64_t>(tokens, page_tokens);
   // A pass may begin and end within a page. Between none in the store and as many as can be, it rises or falls throughout.
-  return std::min(memory_of(pages, 0), memory_of(pages, std::max<std::int64_t>(0, tokens - at_once - page_tokens + 1) / page_tokens));
+  const std::int64_t most = std::max<std::int64_t>(0, tokens - at_once - page_tokens + 1) / page_tokens;
+  return std::min({memory_of(pages, {}), memory_of(pages, {most, 0}), memory_of(pages, {most, stretch_pages})});
 }
 
-/// With this many of the first pages in the store.
-inline std::int64_t KvCache::memory_of(std::int64_t pages, std::int64_t stored) const noexcept {
+inline std::int64_t KvCache::memory_of(std::int64_t pages, const Division& division) const noexcept {
+  const auto [stored, at_once] = division;
   std::int64_t largest = 0, layers = 0;
   for (const Place& p : places_) {
-    const std::int64_t seen = p.window > 0 ? std::min(stored, div_up<std::int64_t>(p.window, page_tokens) + 1) : stored;
+    std::int64_t seen = p.window > 0 ? std::min(stored, div_up<std::int64_t>(p.window, page_tokens) + 1) : stored;
+    if (at_once > 0) seen = std::min(seen, at_once);
     largest = std::max(largest, seen * PageStore::step_of(p.bytes()));
     layers += p.heads > 0;
   }
-  return (pages - stored) * storage_bytes(page_bytes_) + std::min<std::int64_t>(layers, 2) * slot_bytes(largest);
+  // Of a single layer that comes whole there is nothing to read ahead.
+  return (pages - stored) * storage_bytes(page_bytes_) + (at_once > 0 ? 2 : std::min<std::int64_t>(layers, 2)) * slot_bytes(largest);
 }
 
 /// The fewest of the first `most` pages of so many that have to be in the store; negative: none will do.
-inline std::int64_t KvCache::stored_of(std::int64_t pages, std::int64_t most, std::int64_t bound) const noexcept {
+inline std::int64_t KvCache::stored_of(std::int64_t pages, std::int64_t most, std::int64_t at_once, std::int64_t bound) const noexcept {
   // From where they are: this is asked for each token.
   std::int64_t stored = std::min(stored_pages(), most);
-  while (stored < most && memory_of(pages, stored) > bound) ++stored;
-  while (stored > 0 && memory_of(pages, stored - 1) <= bound) --stored;
-  return memory_of(pages, stored) <= bound ? stored : -1;
+  while (stored < most && memory_of(pages, {stored, at_once}) > bound) ++stored;
+  while (stored > 0 && memory_of(pages, {stored - 1, at_once}) <= bound) --stored;
+  return memory_of(pages, {stored, at_once}) <= bound ? stored : -1;
+}
+
+/// Pages of a stretch, where layers do not come whole: slots get a quarter of the bound, the rest is for pages that need not be read. As stretches end
+/// where those of the pass before did, what was read ahead is of use: their length changes in large steps.
+inline std::int64_t KvCache::pages_at_once(std::int64_t pages, std::int64_t most, std::int64_t bound) const noexcept {
+  std::int64_t at_once = stretch_pages;
+  const std::int64_t resident = (pages - most) * storage_bytes(page_bytes_);
+  const auto fits = [&](std::int64_t more) {
+    const std::int64_t slots = memory_of(pages, {most, more}) - resident;
+    return slots <= bound / 4 && resident + slots <= bound;
+  };
+  while (2 * at_once < most && fits(2 * at_once)) at_once *= 2;
+  return at_once;
+}
+
+/// With the first `most` pages of so many in the store, or fewer. Whole layers, where they fit: then the next is read while all of this one is computed.
+inline KvCache::Division KvCache::division_of(std::int64_t pages, std::int64_t most, std::int64_t bound) const noexcept {
+  if (const std::int64_t stored = stored_of(pages, most, 0, bound); stored >= 0) return {stored, 0};
+  const std::int64_t at_once = pages_at_once(pages, most, bound);
+  return {stored_of(pages, most, at_once, bound), at_once};
 }
 
 /// Pages beyond the first `stored` come back into memory.
@@ -348,12 +400,15 @@ inline void KvCache::extend(std::int64_t count) {
   const std::int64_t needed = div_up<std::int64_t>(tokens_ + count, page_tokens), last = tokens_ / page_tokens;
   std::vector<std::shared_ptr<std::byte>> more;
   if (store_ != nullptr) {
-    const std::int64_t stored = stored_of(needed, last, bound_);
+    const auto [stored, at_once] = division_of(needed, last, bound_);
     if (stored < 0) {
-      fail(Errc::out_of_memory, "keys and values: expected room for at least ", least_bytes(tokens_ + count, count), " bytes: the pages of a pass, and two layers of the others of ", tokens_ + count,
-           " tokens, found ", bound_);
+      fail(Errc::out_of_memory, "keys and values: expected room for at least ", least_bytes(tokens_ + count, count), " bytes: the pages of a pass of ", count, " tokens, and twice ",
+           stretch_pages * page_tokens, " of a layer's others of ", tokens_ + count, ", found ", bound_);
     }
-    if (stored < stored_pages()) slots_.reset();  // a text that was cut needs less of them
+    // A text that was cut, or whose layers do not come whole any more, needs less of them.
+    if (stored < stored_pages() || (at_once > 0 && at_once != at_once_)) slots_.reset();
+    at_once_ = at_once;
+    stretch_ = {};
     fetch(stored);
     // Used again at once: what is given back, the heap may keep.
     more = spill(stored);

@@ -72,7 +72,7 @@ class SelfAttention {
   [[nodiscard]] static Readers readers(const AttentionWeights& w) noexcept { return {&w.q, &w.k, &w.v}; }  // an empty one has no order
   /// What `o` reads is the only group behind the first.
   [[nodiscard]] Activations& inputs(int) noexcept { return attended_; }
-  void run(const Pass& pass, const AttentionWeights& w, const MixerLayer& layer, const Activations& x, OutputRows out, int until) noexcept {
+  void run(const Pass& pass, const AttentionWeights& w, const MixerLayer& layer, const Activations& x, OutputRows out, int until) {
     if (until > 0) attend(pass, w, layer, x);
     if (until == to_the_end) project(pass, w, out);
   }
@@ -90,7 +90,7 @@ class SelfAttention {
   }
   /// attended = softmax(q kT) v; keys and values go to the caches of their sequences, unless the layer has no k: then those that are at its
   /// place in the caches are read. Without v the values are what k makes. x: (tokens, dim), ready for its readers.
-  void attend(const Pass& pass, const AttentionWeights& w, const MixerLayer& layer, const Activations& x) noexcept;
+  void attend(const Pass& pass, const AttentionWeights& w, const MixerLayer& layer, const Activations& x);
   /// out = o attended. out: (tokens, dim).
   void project(const Pass& pass, const AttentionWeights& w, OutputRows out) noexcept {
     pass.for_parts(Work::rounding, w.o.columns(), [&](std::int64_t t, std::int64_t begin, std::int64_t end) {
@@ -130,7 +130,7 @@ class SelfAttention {
   std::vector<float> slopes_;  ///< (heads), where scores shrink with distance
 };
 
-inline void SelfAttention::attend(const Pass& pass, const AttentionWeights& w, const MixerLayer& layer, const Activations& x) noexcept {
+inline void SelfAttention::attend(const Pass& pass, const AttentionWeights& w, const MixerLayer& layer, const Activations& x) {
   const std::int64_t heads = w.q.rows() / query_stride(), width = heads * options_.shape.head_dim;
   if (attended_.columns() != width) attended_.resize(pass.tokens(), width);
   const Readers readers = this->readers(w);
@@ -149,7 +149,7 @@ inline void SelfAttention::attend(const Pass& pass, const AttentionWeights& w, c
   rotate_and_store(pass, w, layer);
   if (!bias_.empty()) bias_.set(w.relative_bias, heads);
   attention_.run(kernels_, pass.team, layer.place, layer.window, (options_.output_gate ? queries_ : q_).input(), attended_.output(), heads / group(), values_of(w.sinks),
-                 values_of(slopes_), bias_.empty() ? nullptr : &bias_);
+                 values_of(slopes_), bias_.empty() ? nullptr : &bias_, pass.more_keys);
   if (options_.output_gate) gate(pass, heads);
 }
 

@@ -33,7 +33,7 @@ class AttentionBesideSpace final : public Mixer {
   void find_angles(std::span<const PassRow> rows, Range part) noexcept override { attention_.find_angles(rows, part); }
   [[nodiscard]] Readers readers(const LayerWeights& w) const noexcept override { return {&w.attention.q, &w.attention.k, &w.attention.v, &w.state_space.in}; }
   [[nodiscard]] Activations& inputs(int group) noexcept override { return group == of_space ? space_.inputs(group) : attention_.inputs(group); }
-  void run(const Pass& pass, const LayerWeights& w, const MixerLayer& layer, const Activations& x, OutputRows out, int until) noexcept override {
+  void run(const Pass& pass, const LayerWeights& w, const MixerLayer& layer, const Activations& x, OutputRows out, int until) override {
     if (until != of_space) attention_.run(pass, w.attention, layer, x, out, until);
     if (until == of_space || until == to_the_end) space_.run(pass, w.state_space, layer, x, beside_.output(), until, readers(w).form_of(3));
     if (until != to_the_end) return;

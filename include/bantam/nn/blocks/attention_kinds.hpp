@@ -3,6 +3,8 @@
 
 #include <cstdint>
 
+#include "bantam/core/team.hpp"
+
 namespace bantam::inline v0::nn {
 
 /// What an RMS norm of queries and keys is taken over.
@@ -17,6 +19,10 @@ enum class Sight : std::uint8_t {
   back,   ///< itself and those before it; the last w of them
   round,  ///< all, so a sequence is read at once (arXiv:1810.04805); those at most w / 2 away (ModernBERT)
 };
+
+/// Brings the next stretch of a layer's keys and values into memory (KvCache::acquire), by its number from 1 on, for whichever sequences of a pass have
+/// one; false: none has.
+using MoreKeys = FunctionRef<bool(std::int64_t number)>;
 
 /// Which rotations a layer has.
 enum class LayerRope : std::uint8_t {

@@ -44,7 +44,7 @@ class LatentAttention {
   [[nodiscard]] static Readers readers(const AttentionWeights& w) noexcept { return {w.q.empty() ? &w.q_a : &w.q, &w.kv_a}; }
   /// What q_b reads, or `o`.
   [[nodiscard]] Activations& inputs(int group) noexcept { return group == 1 ? query_ : attended_; }
-  void run(const Pass& pass, const AttentionWeights& w, const MixerLayer& layer, const Activations& x, OutputRows out, int until) noexcept {
+  void run(const Pass& pass, const AttentionWeights& w, const MixerLayer& layer, const Activations& x, OutputRows out, int until) {
     if (until > 0) query(pass, w, x);
     if (until > 1) attend(pass, w, layer);
     if (until == to_the_end) project(pass, w, out);
@@ -61,7 +61,7 @@ class LatentAttention {
   /// What reads x, (tokens, dim): the latent vectors, and the queries or what they are made of.
   void query(const Pass& pass, const AttentionWeights& w, const Activations& x) noexcept;
   /// attended = the outputs of all heads; latent vectors and rotated keys go to the caches of their sequences.
-  void attend(const Pass& pass, const AttentionWeights& w, const MixerLayer& layer) noexcept;
+  void attend(const Pass& pass, const AttentionWeights& w, const MixerLayer& layer);
   /// out = o attended. out: (tokens, dim).
   void project(const Pass& pass, const AttentionWeights& w, OutputRows out) noexcept;
 
@@ -221,13 +221,13 @@ inline void LatentAttention::add_terms(const Pass& pass, const WeightMatrix& w, 
   terms_.run(kernels_, pass.team, x, products_, pass.fetch);
 }
 
-inline void LatentAttention::attend(const Pass& pass, const AttentionWeights& w, const MixerLayer& layer) noexcept {
+inline void LatentAttention::attend(const Pass& pass, const AttentionWeights& w, const MixerLayer& layer) {
   const LatentAttentionOptions& o = options_;
   if (w.q.empty()) linear(pass, query_, {{w.q_b, values_of(w.q_bias), q_.output()}});
   split(pass, w, layer);
   // Row r of head h is row h kv_rank + r of k_b, and comes to (h + 1) rope + h kv_rank + r of an absorbed query.
   multiply_heads(pass, w.k_b, nope_, o.kv_rank, rope_dim(), rope_dim(), absorbed_.output());
-  attention_.run(kernels_, pass.team, layer.place, layer.window, absorbed_.input(), means_.output());
+  attention_.run(kernels_, pass.team, layer.place, layer.window, absorbed_.input(), means_.output(), 0, nullptr, nullptr, nullptr, pass.more_keys);
   pass.for_units(Work::rounding, o.heads, [&](std::int64_t t, std::int64_t h, int) {
     const std::int64_t row = first_row(h, pass.tokens()) + t;
     std::copy_n(means_.row(t) + h * o.kv_rank, o.kv_rank, mean_.row(row));

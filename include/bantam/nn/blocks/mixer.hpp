@@ -26,8 +26,9 @@ class Mixer {
   /// What follows from some rows' positions, for all layers.
   virtual void find_angles(std::span<const PassRow> rows, Range part) noexcept = 0;
   [[nodiscard]] virtual Readers readers(const LayerWeights& w) const noexcept = 0;
-  /// out = block(x), or as far as what input group `until` reads. x: (tokens, dim), ready for its readers. out: (tokens, dim).
-  virtual void run(const Pass& pass, const LayerWeights& w, const MixerLayer& layer, const Activations& x, OutputRows out, int until) noexcept = 0;
+  /// out = block(x), or as far as what input group `until` reads. x: (tokens, dim), ready for its readers. out: (tokens, dim). Throws what the pass's
+  /// more_keys throws, and out_of_memory where there are such.
+  virtual void run(const Pass& pass, const LayerWeights& w, const MixerLayer& layer, const Activations& x, OutputRows out, int until) = 0;
   /// What an input group behind the first reads, after run().
   [[nodiscard]] virtual Activations& inputs(int group) noexcept = 0;
 };
@@ -46,7 +47,7 @@ class MixerOf final : public Mixer {
   }
   void find_angles(std::span<const PassRow> rows, Range part) noexcept override { block_.find_angles(rows, part); }
   [[nodiscard]] Readers readers(const LayerWeights& w) const noexcept override { return Block::readers(w.*weights); }
-  void run(const Pass& pass, const LayerWeights& w, const MixerLayer& layer, const Activations& x, OutputRows out, int until) noexcept override {
+  void run(const Pass& pass, const LayerWeights& w, const MixerLayer& layer, const Activations& x, OutputRows out, int until) override {
     block_.run(pass, w.*weights, layer, x, out, until);
   }
   [[nodiscard]] Activations& inputs(int group) noexcept override { return block_.inputs(group); }

@@ -6,6 +6,7 @@
 
 #include "bantam/core/team.hpp"
 #include "bantam/kernels/table.hpp"
+#include "bantam/nn/blocks/attention_kinds.hpp"
 #include "bantam/nn/low_rank.hpp"
 #include "bantam/nn/sequence_state.hpp"
 #include "bantam/quant/strip16.hpp"
@@ -33,6 +34,7 @@ struct Pass {
   std::span<const PassRow> rows;
   Fetch fetch = Fetch::first_level;
   LowRankTerms* adapters = nullptr;  ///< what is added to the layer's matrices; null: nothing
+  const MoreKeys* more_keys = nullptr;  ///< of the layer; null: all that rows see is in memory
 
   [[nodiscard]] std::int64_t tokens() const noexcept { return static_cast<std::int64_t>(rows.size()); }
   /// Calls f(range, worker) for parts of the rows: long enough for what they cost, which is little.
