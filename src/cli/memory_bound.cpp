@@ -25,7 +25,11 @@ constexpr std::int64_t margin_bytes = std::int64_t{20} << 20;
 std::int64_t buffer_bytes(const ModelConfig& c, const TextRoom& texts, std::span<const ScaledAdapter> adapters) {
   // Tokens that see each other go through the layers together.
   const std::int64_t rows = c.arch->causal && !c.has_source() ? std::min(Forward::largest_chunk, texts.context * texts.sequences) : std::max(Forward::largest_chunk, texts.context);
-  return rows * row_bytes(c, adapters) + 32 * c.vocab * static_cast<std::int64_t>(sizeof(float));
+  const std::int64_t own = rows * row_bytes(c, adapters) + 32 * c.vocab * static_cast<std::int64_t>(sizeof(float));
+  if (!texts.drafts || c.drafting.empty()) return own;
+  // The layer that drafts has buffers of its own, reads rows of two states side by side, and waits with as many.
+  constexpr std::int64_t plain = sizeof(float), rounded = plain + 4;
+  return own + rows * (row_bytes(c.drafter()) + c.dim * (2 * (plain + rounded) + 2 * plain)) + 32 * c.vocab * plain;
 }
 
 /// Buffers, vectors, and what comes later.
@@ -62,7 +66,7 @@ Wanted wanted_by(ModelToLoad& model) {
   if (texts.context == 0) texts.context = usual;
   TextRoom short_texts = texts;
   short_texts.context = std::min(texts.context, usual);
-  const TextMemory text(config, texts.kv);
+  const TextMemory text(config, texts.kv, texts.drafts);
   const TextBytes each = text.bytes(texts.context);
   return {.beside = bytes_beside(model.checkpoint, texts, model.adapters),
           .beside_short = bytes_beside(model.checkpoint, short_texts, model.adapters),
@@ -136,13 +140,16 @@ std::int64_t TextMemory::kept(std::int64_t tokens, std::int64_t checkpoints) con
 }
 
 std::int64_t TextMemory::all(std::int64_t tokens) const noexcept {
-  return kept(tokens, nn::RecurrentState::most_checkpoints) + (keys_ == nullptr ? 0 : keys_->cache().memory_bytes(tokens));
+  std::int64_t sum = kept(tokens, nn::RecurrentState::most_checkpoints);
+  for (const nn::KvState* keys : keys()) sum += keys == nullptr ? 0 : keys->cache().memory_bytes(tokens);
+  return sum;
 }
 
 TextBytes TextMemory::bytes(std::int64_t tokens) const noexcept {
   const std::int64_t of_all = all(tokens);
   if (!causal_ || source_) return {of_all, of_all, of_all};
-  const std::int64_t least = kept(tokens, 1) + (keys_ == nullptr ? 0 : keys_->cache().least_bytes(tokens, Forward::largest_chunk));
+  std::int64_t least = kept(tokens, 1);
+  for (const nn::KvState* keys : keys()) least += keys == nullptr ? 0 : keys->cache().least_bytes(tokens, Forward::largest_chunk);
   return {of_all, all(std::min(tokens, bounded_context)), std::min(of_all, least)};
 }
 

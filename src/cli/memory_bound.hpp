@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <optional>
 
 #include "bantam/nn/kv_state.hpp"
@@ -20,8 +21,13 @@ struct TextBytes {
 /// Keys, values and recurrent states of a text, in bytes.
 class TextMemory {
  public:
-  TextMemory(const ModelConfig& config, const std::string& kv) : state_(config.new_state(kv)), keys_(state_.find<nn::KvState>()), recurrent_(state_.find<nn::RecurrentState>()), causal_(config.arch->causal) {
+  /// drafts: the layer of the model that drafts, where it has one, reads the text, too.
+  TextMemory(const ModelConfig& config, const std::string& kv, bool drafts = false)
+      : state_(config.new_state(kv)), keys_(state_.find<nn::KvState>()), recurrent_(state_.find<nn::RecurrentState>()), causal_(config.arch->causal) {
     if (config.has_source()) source_.emplace(config.new_source(kv));
+    if (!drafts || config.drafting.empty()) return;
+    drafting_.emplace(config.drafter().new_state(kv));
+    drafting_keys_ = drafting_->find<nn::KvState>();
   }
   /// All of a text of so many tokens.
   [[nodiscard]] std::int64_t all(std::int64_t tokens) const noexcept;
@@ -33,11 +39,15 @@ class TextMemory {
  private:
   /// What stays in memory beside keys and values of the text: states, with so many checkpoints, and keys and values of a source as long.
   [[nodiscard]] std::int64_t kept(std::int64_t tokens, std::int64_t checkpoints) const noexcept;
+  /// Keys and values of the text, and those of the layer that drafts; null where there are none.
+  [[nodiscard]] std::array<const nn::KvState*, 2> keys() const noexcept { return {keys_, drafting_keys_}; }
 
   nn::SequenceState state_;
   const nn::KvState* keys_;
   const nn::RecurrentState* recurrent_;
   std::optional<nn::KvCache> source_;
+  std::optional<nn::SequenceState> drafting_;
+  const nn::KvState* drafting_keys_ = nullptr;
   bool causal_;
 };
 

@@ -100,6 +100,7 @@ struct TextRoom {
   std::string kv = "f16";
   std::int64_t sequences = 1;
   bool may_spill = false;  ///< sessions take StateMemory, so that older keys and values may go to a file
+  bool drafts = false;     ///< the model's own layer makes guesses (Speculation::mtp)
 };
 void add_loading(CLI::App& app, LoadingOptions& options);
 /// Throws Error unless writing `out` leaves the model as it is, by whatever name or link.

@@ -223,7 +223,7 @@ std::vector<server::ServedModel> served_models(const ServeOptions& o, const serv
   std::vector<server::ServedModel> served;
   const std::int64_t base = taken_bytes();
   // As many ended texts are kept as run.
-  const TextRoom texts{.context = o.context, .kv = o.kv, .sequences = 2 * o.parallel, .may_spill = true};
+  const TextRoom texts{.context = o.context, .kv = o.kv, .sequences = 2 * o.parallel, .may_spill = true, .drafts = o.mtp > 0};
   const auto planner = std::make_shared<Planner>(each.threads, o.loading.memory);
   for (const std::string& path : paths) {
     server::ModelOptions options = each;

@@ -186,7 +186,8 @@ nn::SequenceState Engine::new_state(std::string_view kv, const StateMemory& memo
   auto* const keys = state.find<nn::KvState>();
   if (auto* const recurrent = state.find<nn::RecurrentState>(); recurrent != nullptr && recurrent->boundary_bytes() > 0) {
     // What keys and values of a whole context leave is for checkpoints.
-    const std::int64_t of_keys = keys == nullptr ? 0 : round_up<std::int64_t>(context(), page_tokens) * keys->bytes_per_token();
+    const std::int64_t of_token = (keys == nullptr ? 0 : keys->bytes_per_token()) + (drafts() ? config.drafter().new_state(kv).bytes_per_token() : 0);
+    const std::int64_t of_keys = round_up<std::int64_t>(context(), page_tokens) * of_token;
     constexpr std::int64_t most = nn::RecurrentState::most_checkpoints;
     const std::int64_t room = left - of_keys - recurrent->bytes_with(0), checkpoints = std::clamp<std::int64_t>(room / recurrent->boundary_bytes(), 1, most);
     left -= recurrent->bytes_with(checkpoints);
@@ -270,6 +271,21 @@ void Engine::run(std::span<const Sequence> sequences, Sink sink, KeepGoing keep_
 nn::SequenceState Engine::new_draft_state(std::string_view kv) const {
   if (!drafts()) fail(Errc::invalid_argument, "mtp: expected a model with a layer that drafts, found one without");
   return model().config().drafter().new_state(kv);
+}
+
+nn::SequenceState Engine::new_draft_state(std::string_view kv, nn::SequenceState& beside, const StateMemory& memory) const {
+  nn::SequenceState state = new_draft_state(kv);
+  auto* const own = state.find<nn::KvState>();
+  auto* const keys = beside.find<nn::KvState>();
+  if (memory.limit == 0 || own == nullptr || keys == nullptr || keys->cache().store() == nullptr) return state;
+  // As much of the bound as of the bytes, but neither gets less than it needs as long as there is enough for both.
+  const std::int64_t tokens = context(), bound = keys->cache().bound(), own_bytes = own->cache().memory_bytes(tokens), others = keys->cache().memory_bytes(tokens);
+  const auto share = static_cast<std::int64_t>(static_cast<double>(bound) * static_cast<double>(own_bytes) / static_cast<double>(own_bytes + others));
+  const std::int64_t left = bound - keys->cache().least_bytes(tokens, Forward::largest_chunk), least = own->cache().least_bytes(tokens, Forward::largest_chunk);
+  const std::int64_t given = own_bytes + others <= bound ? own_bytes : std::max(least, std::min(share, left));
+  own->cache().keep_within(given, shared_->pages_in(memory.folder.empty() ? ScratchFile::usual_folder() : memory.folder, own->cache().parts()));
+  keys->cache().keep_within(std::max<std::int64_t>(1, bound - given));
+  return state;
 }
 
 void Engine::draft(nn::SequenceState& draft_state, std::span<const TokenId> tokens, std::span<const float> states, std::span<float> logits, std::span<float> state) {

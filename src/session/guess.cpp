@@ -71,7 +71,7 @@ Guesses Session::State::guess(const Speculation& speculation, int most) {
 }
 
 void Session::State::prepare(const Speculation& speculation) {
-  if (speculation.mtp > 0 && !own) own.emplace(engine, options.kv);
+  if (speculation.mtp > 0 && !own) own.emplace(engine, options.kv, sequence, options.memory);
 }
 
 void Session::State::rewind(std::int64_t count) {

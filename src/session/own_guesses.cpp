@@ -37,6 +37,7 @@ void OwnGuesses::truncate(std::int64_t count) {
 void OwnGuesses::catch_up(std::span<const TokenId> tokens) {
   const std::int64_t count = std::min(waiting(), std::ssize(tokens) - 1 - first_);
   if (count <= 0) return;
+  state_.truncate(std::ssize(pairs_));  // a pass that failed may have left more
   logits_.resize(static_cast<std::size_t>(engine_.model().config().vocab));
   next_.resize(static_cast<std::size_t>(dim()));
   const auto states = std::span<const float>(waiting_).first(static_cast<std::size_t>(count * dim()));

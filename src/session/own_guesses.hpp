@@ -14,7 +14,9 @@ namespace bantam::inline v0 {
 /// pairs may be missing: what a batch read, or what was cut off between them.
 class OwnGuesses {
  public:
-  OwnGuesses(Engine engine, std::string_view kv) : engine_(std::move(engine)), state_(engine_.new_draft_state(kv)) {}
+  /// Beside a session's state, which was made with the same `kv` and `memory`.
+  OwnGuesses(Engine engine, std::string_view kv, nn::SequenceState& beside, const StateMemory& memory)
+      : engine_(std::move(engine)), state_(engine_.new_draft_state(kv, beside, memory)) {}
   /// The same past.
   [[nodiscard]] OwnGuesses fork(Engine engine) const;
 
@@ -29,6 +31,8 @@ class OwnGuesses {
 
   /// How many states wait for catch_up().
   [[nodiscard]] std::int64_t waiting() const noexcept { return std::ssize(waiting_) / dim(); }
+  /// Keys and values of the pairs.
+  [[nodiscard]] nn::SequenceState& state() noexcept { return state_; }
   /// Of a guess, as far as was seen.
   [[nodiscard]] double seconds() const noexcept { return seconds_; }
 

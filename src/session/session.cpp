@@ -456,16 +456,20 @@ std::span<const ScaledAdapter> Session::adapters() const noexcept { return state
 const std::vector<TokenId>& Session::tokens() const noexcept { return state_->tokens; }
 std::span<const TokenId> Session::source() const noexcept { return state_->source; }
 std::int64_t Session::context() const noexcept { return state_->context; }
-std::int64_t Session::kv_bytes() const noexcept { return state_->sequence.bytes(); }
+std::int64_t Session::kv_bytes() const noexcept { return state_->sequence.bytes() + (state_->own ? state_->own->state().bytes() : 0); }
 StateStats Session::state_stats() const {
   StateStats stats{.memory_bytes = kv_bytes()};
-  const auto* const keys = state_->sequence.find<nn::KvState>();
-  if (keys == nullptr || keys->cache().store() == nullptr) return stats;
-  const nn::PageStore::Counts counts = keys->cache().store()->counts();
-  stats.file_bytes = keys->cache().stored_pages() * keys->cache().page_bytes();
-  stats.read_bytes = counts.read_bytes;
-  stats.read_seconds = counts.read_seconds;
-  stats.waited_seconds = counts.waited_seconds;
+  const auto add = [&](nn::SequenceState& state) {
+    const auto* const keys = state.find<nn::KvState>();
+    if (keys == nullptr || keys->cache().store() == nullptr) return;
+    const nn::PageStore::Counts counts = keys->cache().store()->counts();
+    stats.file_bytes += keys->cache().stored_pages() * keys->cache().page_bytes();
+    stats.read_bytes += counts.read_bytes;
+    stats.read_seconds += counts.read_seconds;
+    stats.waited_seconds += counts.waited_seconds;
+  };
+  add(state_->sequence);
+  if (state_->own) add(state_->own->state());
   return stats;
 }
 int Session::threads() const noexcept { return state_->engine.threads(); }

@@ -1,4 +1,7 @@
 // Guesses of a model's own layer for them leave the text as it is, whatever a session went through.
+#include "bantam/model/forward.hpp"
+#include "bantam/nn/kv_state.hpp"
+#include "bantam/nn/recurrent_state.hpp"
 #include "tiny_model.hpp"
 
 namespace bantam::test {
@@ -81,6 +84,49 @@ TEST_CASE("sessions with guesses of their own are cut, forked, batched and short
     const auto refused = [&](int mtp) { return error_of([&] { (void)guessing.stream(more, options_of(0, mtp)); }); };
     CHECK(refused(17) == "mtp: expected 0 to 16 tokens, found 17");
     CHECK(refused(-1) == "mtp: expected 0 to 16 tokens, found -1");
+  }
+}
+
+/// The least that a text of so many tokens takes in sessions that guess.
+std::int64_t least_memory(const Model& model, std::int64_t tokens) {
+  const auto least = [&](nn::SequenceState state) {
+    const auto* const keys = state.find<nn::KvState>();
+    const auto* const recurrent = state.find<nn::RecurrentState>();
+    return (keys == nullptr ? 0 : keys->cache().least_bytes(tokens, Forward::largest_chunk)) + (recurrent == nullptr ? 0 : recurrent->bytes_with(1));
+  };
+  return least(model.config().new_state("f16")) + least(model.config().drafter().new_state("f16"));
+}
+
+TEST_CASE("the layer that drafts shares the bound of its session's memory, and the text stays as it is") {
+  for (const ArchSpec* arch : architectures) {
+    if (!arch->may_draft()) continue;
+    CAPTURE(std::string(arch->name));
+    TinyModel tiny{.arch = arch, .context = 2400, .drafts = true};
+    tiny.make();
+    const TemporaryFolder folder;
+    tiny.write_folder(folder / "hf");
+    const Model model = Model::load(folder / "hf");
+    const std::vector<TokenId> prompt = some_tokens(2200);
+    Session plain(model, {.threads = 2});
+    generate(plain, prompt, options_of(0.8f, 0));
+    const std::int64_t least = least_memory(model, model.config().context);
+    for (const std::int64_t limit : {least, least * 5 / 4}) {
+      CAPTURE(limit);
+      Session guessing(model, {.threads = 2, .memory = {.limit = limit}});
+      const SessionStats stats = generate(guessing, prompt, options_of(0.8f, 4));
+      CHECK(guessing.tokens() == plain.tokens());
+      CHECK(stats.guessed_tokens > 0);
+      CHECK(guessing.kv_bytes() <= limit);
+      if (limit == least) CHECK(guessing.state_stats().file_bytes > 0);
+
+      Session fork = guessing.fork(), plain_fork = plain.fork();
+      fork.truncate(1800);
+      plain_fork.truncate(1800);
+      generate(fork, some_tokens(300), options_of(0.8f, 3));
+      generate(plain_fork, some_tokens(300), options_of(0.8f, 0));
+      CHECK(fork.tokens() == plain_fork.tokens());
+      CHECK(fork.kv_bytes() <= limit);
+    }
   }
 }
 

@@ -23,9 +23,9 @@ struct StreamStats {
 };
 
 /// How much of a sequence's state is in memory: keys and values of its tokens, and states of recurrent layers. The oldest of them are in a file, which
-/// a pass reads a layer ahead; results are the same.
+/// a pass reads a layer ahead, or where layers do not fit a part of one; results are the same.
 struct StateMemory {
-  std::int64_t limit = 0;  ///< bytes; 0: all of it is in memory. It holds the tokens of a pass, and what two layers have of all others
+  std::int64_t limit = 0;  ///< bytes; 0: all of it is in memory. It holds the tokens of a pass, and twice what a layer has of 512 others
   std::filesystem::path folder = {};  ///< where the file is, which nobody else sees; empty: $TMPDIR, or /var/tmp
 };
 
@@ -77,6 +77,8 @@ class Engine {
   [[nodiscard]] bool drafts() const noexcept { return !model().config().drafting.empty(); }
   /// Of that layer, of a sequence that it has read nothing of.
   [[nodiscard]] nn::SequenceState new_draft_state(std::string_view kv = "f16") const;
+  /// The same beside a state of new_state() with the same memory, whose keys and values leave it its share of that.
+  [[nodiscard]] nn::SequenceState new_draft_state(std::string_view kv, nn::SequenceState& beside, const StateMemory& memory) const;
   /// Has the layer that drafts read pairs of neighbors: of each the state of one token, which run() hands out, and the id of the token after it.
   /// `logits`, (vocab), are those of the token after the last; `state`, (dim), goes with that one into the next call, to guess the one after
   /// it. Throws invalid_argument for a model that does not draft, and as run() does.

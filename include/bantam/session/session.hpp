@@ -259,7 +259,7 @@ class Session {
   /// What the encoder of such a model has read, or is to read; nothing in others.
   [[nodiscard]] std::span<const TokenId> source() const noexcept;
   [[nodiscard]] std::int64_t context() const noexcept;
-  /// Memory for keys, values and recurrent states.
+  /// Memory for keys, values and recurrent states, those of the layer that drafts among them.
   [[nodiscard]] std::int64_t kv_bytes() const noexcept;
   [[nodiscard]] StateStats state_stats() const;
   [[nodiscard]] int threads() const noexcept;
