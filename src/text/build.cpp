@@ -133,129 +133,15 @@ std::vector<std::string> contents_of_added(const Tokenizer::Data& data) {
   return contents;
 }
 
-/// What changes the pieces of tokens as they are decoded.
-struct Decoding {
-  Decoding(const TokenizerSpec& spec, const std::vector<std::string>& added, std::string_view place)
-      : spec(spec), deadline(deadline_for(spec.pieces.size())) {
-    for (const DecodeReplace& step : spec.decode.replace) {
-      // A longer content would let few bytes of a file become many.
-      if (step.pattern.empty() || (!step.regex && step.content.size() > step.pattern.size()) || (step.regex && step.content.size() > 1)) {
-        fail(Errc::unsupported, place, ": a decoder that replaces by longer text");
-      }
-      std::vector<NormalizerStep> expression;
-      if (step.regex) expression.push_back({.kind = NormalizerStep::Kind::replace_regex, .pattern = step.pattern, .content = step.content});
-      expressions.emplace_back(expression, place);
-    }
-    for (std::size_t i = 0; i < added.size(); ++i) {
-      const TokenId id = spec.added[i].id;
-      if (!added[i].empty() && added[i] != spec.pieces[static_cast<std::size_t>(id)]) normalized[id] = added[i];
-    }
-    const DecodeSpec& decode = spec.decode;
-    if ((decode.strip > 0 || decode.strip_end > 0) && (decode.strip_of.empty() || utf8::decode(decode.strip_of, 0).length != decode.strip_of.size())) {
-      fail(Errc::corrupt, place, ": a decoder that strips ", printable(decode.strip_of), ", expected one character");
-    }
-  }
-
-  /// The piece that decoding begins with: of an added token what was found in the text, so that undoing the normalizer undoes it there.
-  [[nodiscard]] const std::string& piece(std::size_t i) const {
-    if (normalized.empty()) return spec.pieces[i];
-    const auto found = normalized.find(static_cast<TokenId>(i));
-    return found == normalized.end() ? spec.pieces[i] : found->second;
-  }
-  [[nodiscard]] bool has(DecodeReplace::Where where) const {
-    return std::ranges::any_of(spec.decode.replace, [&](const DecodeReplace& step) { return step.where == where; });
-  }
-
-  const TokenizerSpec& spec;
-  std::vector<Normalizer> expressions;  // of each replacement; empty where it is of literals
-  HashMap<TokenId, std::string> normalized;
-  Deadline deadline;
-};
-
-/// Where in a text a token is decoded.
-struct Position {
-  bool first = false;
-  bool last = false;
-};
-
-/// Takes the space before punctuation and before the ends of English contractions, as WordPiece's decoder does.
-std::string cleaned_up(std::string text) {
-  constexpr std::pair<std::string_view, std::string_view> rules[] = {
-      {" .", "."},    {" ?", "?"},     {" !", "!"},           {" ,", ","},   {" ' ", "'"},   {" n't", "n't"},
-      {" 'm", "'m"},  {" do not", " don't"}, {" 's", "'s"},   {" 've", "'ve"}, {" 're", "'re"}};
-  for (const auto& [from, to] : rules) {
-    for (std::size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size()) text.replace(at, from.size(), to);
-  }
-  return text;
-}
-
-/// Replaces in place by what is no longer than the pattern. Linear.
-void replace_all(std::string& text, std::string_view pattern, std::string_view content) {
-  std::size_t hit = text.find(pattern);
-  if (hit == text.npos) return;
-  auto end = text.begin() + static_cast<std::ptrdiff_t>(hit);
-  while (hit != text.npos) {
-    end = std::ranges::copy(content, end).out;
-    const std::size_t from = hit + pattern.size();
-    hit = text.find(pattern, from);
-    end = std::copy(text.begin() + static_cast<std::ptrdiff_t>(from), text.begin() + static_cast<std::ptrdiff_t>(std::min(hit, text.size())), end);
-  }
-  text.erase(end, text.end());
-}
-
-/// Appends what a token gives in decoded text; a special one as it is spelled.
-void append_decoded(std::string& out, const Decoding& how, std::size_t i, Position at) {
-  const TokenizerSpec& spec = how.spec;
-  const auto join = [&](std::string piece) {
-    const std::string& continuing = spec.decode.continuing;
-    if (!spec.decode.join) {
-    } else if (!at.first && !continuing.empty() && piece.starts_with(continuing)) {
-      piece.erase(0, continuing.size());
-    } else if (!at.first) {
-      piece.insert(0, " ");
-    }
-    out += spec.decode.cleanup ? cleaned_up(std::move(piece)) : piece;
-  };
-  const std::string& spelled = how.piece(i);
-  switch (spec.types[i]) {
-    case TokenType::byte: {
-      const int byte = byte_of_piece(spelled);
-      out += byte < 0 ? spelled : std::string(1, static_cast<char>(static_cast<unsigned char>(byte)));
-      return;
-    }
-    case TokenType::unknown:
-    case TokenType::control:
-    case TokenType::user_defined:
-      if (spec.byte_level) return join(spelled);
-      if (spec.spelled_bytes && how.normalized.contains(static_cast<TokenId>(i))) return utf8::append_bytes_of_spelling(out, spelled);
-      break;
-    case TokenType::normal:
-    case TokenType::unused:
-      if (spec.byte_level || spec.spelled_bytes) return utf8::append_bytes_of_spelling(out, spelled);
-      break;
-  }
-  std::string piece = spelled;
-  for (std::size_t r = 0; r < spec.decode.replace.size(); ++r) {
-    using Where = DecodeReplace::Where;
-    const DecodeReplace& step = spec.decode.replace[r];
-    if ((step.where == Where::first && !at.first) || (step.where == Where::last && !at.last)) continue;
-    if (step.regex) {
-      piece = how.expressions[r].apply(piece, how.deadline);
-    } else {
-      replace_all(piece, step.pattern, step.content);
-    }
-  }
-  join(std::move(piece));
-}
-
-DecodedTokens decode_all(const Decoding& how, std::string_view place, Position at) {
-  const TokenizerSpec& spec = how.spec;
+/// What all tokens give within a text.
+DecodedTokens decode_all(const TokenizerSpec& spec, const TokenDecoder& decoder, std::string_view place) {
   DecodedTokens all;
   std::vector<std::uint32_t>& begins = all.begins;
   const auto check = [&](std::size_t bytes) {
     if (bytes > 0xffffffff) fail(Errc::corrupt, place, ": the vocabulary has more than 4 GiB of text");
   };
   const std::size_t count = spec.pieces.size();
+  const Deadline deadline = deadline_for(count);
   // The deadline of expressions is one thread's.
   const std::size_t at_once = std::ranges::any_of(spec.decode.replace, &DecodeReplace::regex) ? count : std::size_t{pieces_at_once};
   std::vector<std::string> parts(div_up(count, at_once));
@@ -264,7 +150,7 @@ DecodedTokens decode_all(const Decoding& how, std::string_view place, Position a
     for (auto p = static_cast<std::size_t>(range.begin); p < static_cast<std::size_t>(range.end); ++p) {
       std::string part;
       for (std::size_t i = p * at_once; i < std::min(count, (p + 1) * at_once); ++i) {
-        append_decoded(part, how, i, at);
+        decoder.append(part, spec, static_cast<TokenId>(i), {}, deadline);
         check(part.size());
         begins[i + 1] = static_cast<std::uint32_t>(part.size());
       }
@@ -283,12 +169,8 @@ DecodedTokens decode_all(const Decoding& how, std::string_view place, Position a
 }
 
 void build_bytes(Tokenizer::Data& data, const std::vector<std::string>& added, std::string_view place) {
-  const Decoding how(data.spec, added, place);
-  const bool first = data.spec.decode.join || how.has(DecodeReplace::Where::first), last = how.has(DecodeReplace::Where::last);
-  data.decoded = decode_all(how, place, {});
-  if (first) data.decoded_first = decode_all(how, place, {.first = true});
-  if (last) data.decoded_last = decode_all(how, place, {.last = true});
-  if (first && last) data.decoded_alone = decode_all(how, place, {.first = true, .last = true});
+  data.decoder = TokenDecoder(data.spec, added, place);
+  data.decoded = decode_all(data.spec, data.decoder, place);
 }
 
 void build_symbols(Tokenizer::Data& data) {

@@ -11,10 +11,11 @@ namespace bantam::inline v0 {
 namespace {
 
 /// How many bytes at the end of a token are others where it ends a text, and these.
-std::pair<std::size_t, std::string_view> ending_of(const Tokenizer::Data& data, TokenId id) {
-  if (id < 0 || data.decoded_last.empty()) return {};
-  const std::string_view within = data.decoded.of(id), last = data.decoded_last.of(id);
-  const auto same = static_cast<std::size_t>(std::ranges::mismatch(within, last).in1 - within.begin());
+std::pair<std::size_t, std::string> ending_of(const Tokenizer::Data& data, TokenId id) {
+  if (id < 0 || !data.decoder.minds_end()) return {};
+  const std::string_view within = data.decoded.of(id);
+  const std::string last = data.text_of(id, {.last = true});
+  const auto same = static_cast<std::size_t>(std::mismatch(within.begin(), within.end(), last.begin(), last.end()).first - within.begin());
   return {within.size() - same, last.substr(same)};
 }
 
@@ -38,12 +39,13 @@ std::string TextStream::push(TokenId id) {
     first_ = false;
   }
   if (first_ && !bytes.empty()) {
-    bytes = data.first_bytes_of(id);
+    bytes = data.text_of(id, {.first = true});
     first_ = data.begins_nothing(id, bytes);
   }
   held_ += bytes;
   // A text that ends here would lose its end.
-  std::size_t held = std::max(data.dropped_at_end(held_), ending_of(data, before_).first);
+  // A text that begins with the token may have less of it.
+  std::size_t held = std::max(data.dropped_at_end(held_), std::min(ending_of(data, before_).first, held_.size()));
   if (held == 0) held = utf8::unfinished_tail(held_);
   std::string rest = held_.substr(held_.size() - held);
   held_.resize(held_.size() - rest.size());

@@ -50,7 +50,7 @@ TokenPair Tokenizer::encode_pair(std::string_view first, std::string_view second
 }
 
 std::string Tokenizer::decode(std::span<const TokenId> ids, bool keep_special) const {
-  std::string out;
+  std::string out, text;
   bool first = true, last_begun = true;
   TokenId before = -1;
   std::size_t begin = 0;  // of the last token's text
@@ -60,13 +60,17 @@ std::string Tokenizer::decode(std::span<const TokenId> ids, bool keep_special) c
     if (id == std::exchange(before, id) && data_->spec.decode.collapse_repeats) continue;
     begin = out.size();
     last_begun = first;
-    const std::string_view text = data_->text_of(id, first, false);
+    if (!first) {
+      out += data_->decoded.of(id);
+      continue;
+    }
+    text = data_->text_of(id, {.first = true});
     out += text;
-    first = first && data_->begins_nothing(id, text);
+    first = data_->begins_nothing(id, text);
   }
-  if (before >= 0 && !data_->decoded_last.empty()) {
+  if (before >= 0 && data_->decoder.minds_end()) {
     out.resize(begin);
-    out += data_->text_of(before, last_begun, true);
+    out += data_->text_of(before, {.first = last_begun, .last = true});
   }
   out.resize(out.size() - data_->dropped_at_end(out));
   return utf8::repaired(out);
@@ -79,7 +83,7 @@ std::string Tokenizer::piece_bytes(TokenId id) const {
 
 std::string Tokenizer::first_piece_bytes(TokenId id) const {
   data_->check(id);
-  return std::string(data_->first_bytes_of(id));
+  return is_special(id) ? std::string() : data_->text_of(id, {.first = true});
 }
 
 const std::string& Tokenizer::piece(TokenId id) const {

@@ -48,6 +48,22 @@ Symbol CharSymbols::get(std::uint32_t code) const noexcept {
   return found == high_.end() ? no_symbol : found->second;
 }
 
+std::string Tokenizer::Data::text_of(TokenId id, TokenPosition at) const {
+  const bool as_within = !(at.first && decoder.minds_beginning()) && !(at.last && decoder.minds_end());
+  std::string text;
+  if (as_within) {
+    text = decoded.of(id);
+  } else {
+    decoder.append(text, spec, id, at, deadline_for(1));
+  }
+  if (!at.first) return text;
+  std::size_t dropped = 0;
+  for (std::uint32_t n = 0; n < spec.decode.strip && std::string_view(text).substr(dropped).starts_with(spec.decode.strip_of); ++n) {
+    dropped += spec.decode.strip_of.size();
+  }
+  return text.erase(0, dropped);
+}
+
 void Tokenizer::Data::check(TokenId id) const {
   if (id < 0 || static_cast<std::size_t>(id) >= spec.pieces.size()) {
     fail(Errc::invalid_argument, "token ", id, " is outside the vocabulary of ", spec.pieces.size());

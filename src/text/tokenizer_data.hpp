@@ -16,6 +16,7 @@
 #include "text/piece_index.hpp"
 #include "text/pre_tokenizer.hpp"
 #include "text/spec.hpp"
+#include "text/token_decoder.hpp"
 #include "text/unigram.hpp"
 #include "text/wordpiece.hpp"
 
@@ -66,7 +67,6 @@ struct DecodedTokens {
   std::string bytes;
   std::vector<std::uint32_t> begins;  ///< one entry more than tokens
 
-  [[nodiscard]] bool empty() const noexcept { return begins.empty(); }
   [[nodiscard]] std::string_view of(TokenId id) const noexcept {
     const auto i = static_cast<std::size_t>(id);
     return std::string_view(bytes).substr(begins[i], begins[i + 1] - begins[i]);
@@ -93,9 +93,8 @@ struct Tokenizer::Data {
   CharSymbols characters;
   std::vector<std::string> extra;  ///< the characters of symbols from vocab_size on
   Neighbors neighbors;
-  DecodedTokens decoded;  ///< with the spelling of special ones
-  /// The same where tokens begin a text, end it, or do both; empty where that is no more than dropping what strip says.
-  DecodedTokens decoded_first, decoded_last, decoded_alone;
+  TokenDecoder decoder;
+  DecodedTokens decoded;  ///< within a text, with the spelling of special ones
   std::vector<bool> special, ends;
   std::vector<bool> outside;  ///< found in the text or nowhere: no piece of the model
 
@@ -114,19 +113,8 @@ struct Tokenizer::Data {
   [[nodiscard]] std::string_view bytes_of(TokenId id) const noexcept {
     return special[static_cast<std::size_t>(id)] ? std::string_view() : decoded.of(id);
   }
-  /// The same where the token begins a text: without the space that encoding put there.
-  [[nodiscard]] std::string_view first_bytes_of(TokenId id) const noexcept {
-    return special[static_cast<std::size_t>(id)] ? std::string_view() : text_of(id, true, false);
-  }
-  /// The same of any token where it stands, special ones spelled.
-  [[nodiscard]] std::string_view text_of(TokenId id, bool first, bool last) const noexcept {
-    const DecodedTokens& plain = last && !decoded_last.empty() ? decoded_last : decoded;
-    const DecodedTokens& begun = last && !decoded_last.empty() ? decoded_alone : decoded_first;
-    if (!first) return plain.of(id);
-    std::string_view text = begun.empty() ? plain.of(id) : begun.of(id);
-    for (std::uint32_t n = 0; n < spec.decode.strip && text.starts_with(spec.decode.strip_of); ++n) text.remove_prefix(spec.decode.strip_of.size());
-    return text;
-  }
+  /// What any token gives where it stands, special ones as they are spelled: where it begins a text, without the space that encoding put there.
+  [[nodiscard]] std::string text_of(TokenId id, TokenPosition at) const;
   /// Whether a token that gave `text` at the beginning leaves it to the next one to begin the text.
   [[nodiscard]] bool begins_nothing(TokenId id, std::string_view text) const noexcept {
     return decoded.of(id).empty() || (spec.decode.strip == DecodeSpec::strip_all && text.empty());

@@ -224,6 +224,21 @@ TEST_CASE("white space that one added token takes holds others, which take none 
   CHECK(ids(with(R"({"id":9,"content":"\n","special":false,"normalized":false,"lstrip":true,"rstrip":true})"), "a\n\n b") == "1 9 2 ");
 }
 
+TEST_CASE("a token that begins and ends a text may lose more than it has, streamed too") {
+  const Opened files;
+  json file = small();
+  file["model"] = json::parse(R"({"type":"WordLevel","unk_token":"?","vocab":{"?":0,"</w>":1,"a</w>":2}})");
+  file["decoder"] = json::parse(R"({"type":"Sequence","decoders":[{"type":"BPEDecoder","suffix":"</w>"},{"type":"Fuse"},{"type":"Strip","content":" ","start":1,"stop":0}]})");
+  const Tokenizer tokenizer = files.open(file);
+  for (const auto& [ids, text] : {std::pair(std::vector<TokenId>{1}, ""), {{1, 2}, "a"}, {{2, 2}, "a a"}, {{2, 1}, "a "}}) {
+    CHECK(tokenizer.decode(ids) == text);
+    TextStream stream(tokenizer, true);
+    std::string streamed;
+    for (const TokenId id : ids) streamed += stream.push(id);
+    CHECK(streamed + stream.finish() == text);
+  }
+}
+
 TEST_CASE("a normalized added token is found in the normalized text") {
   const Opened files;
   json file = small();
