@@ -167,7 +167,7 @@ TEST_CASE("characters without a piece make pieces with others, wherever in a lar
   while (spec.pieces.size() < 20000) {
     std::string word;
     for (std::uint32_t place = 0; place < 6; ++place) {
-      utf8::append(word, 0x3b0 + 0x1f00 * place + random() % 50);
+      utf8::append(word, static_cast<std::uint32_t>(0x3b0 + 0x1f00 * place + random() % 50));
       if (place == 0 || !ids.emplace(word, static_cast<TokenId>(spec.pieces.size())).second) continue;
       spec.pieces.push_back(word);
       spec.scores.push_back(-static_cast<double>(place));
