@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <map>
+#include <tuple>
 
 #include "bantam/core/cpu.hpp"
 #include "bantam/io/file.hpp"
@@ -17,10 +19,13 @@ namespace bantam::cli {
 
 namespace {
 
-/// Shares of the machine's limits that models of real shapes were measured to reach (docs/numbers.md).
+/// Shares of the machine's limits that models of real shapes were measured to reach (docs/numbers.md). Of decoding, where the machine is another one:
+/// on this one it is measured.
 constexpr double decode_share = 0.88, prompt_share = 0.55, prompt_share_of_experts = 0.42;
 /// A product of floats takes as long as so many of int8.
 constexpr double float_cost = 4;
+/// Steps of a layer that end in a barrier, as `bench --profile` counts them: norms, positions, attention, rounding and products, and what routing adds.
+constexpr std::int64_t steps_of_layer = 10, steps_of_routing = 4;
 /// Activations, a pass's buffers and the program itself, as measured with models of 1 to 30 billion parameters.
 constexpr std::int64_t program_bytes = std::int64_t{192} << 20;
 
@@ -29,6 +34,33 @@ StateBytes state_bytes_of(const ModelConfig& config, const std::string& kv) {
   StateBytes bytes{.per_token = state.bytes_per_token(), .row = config.arch->causal ? 0 : row_bytes(config)};
   if (const auto* recurrent = state.find<nn::RecurrentState>(); recurrent != nullptr) bytes.fixed = recurrent->least_bytes();
   return bytes;
+}
+
+/// What a layer takes for a token beside its weights.
+double step_seconds(const LayerSpec& spec, const Machine& m) { return m.step_seconds * static_cast<double>(steps_of_layer + (spec.is_sparse() ? steps_of_routing : 0)); }
+
+double step_seconds(const ModelConfig& config, const Machine& m) {
+  double sum = 0;
+  for (const LayerSpec& spec : config.specs) sum += step_seconds(spec, m);
+  return sum;
+}
+
+/// A matrix of layers like those that most bytes of a token's weights are in; null: there is none.
+const CheckpointTensor* usual_matrix(const Checkpoint& checkpoint) {
+  struct Alike {
+    const CheckpointTensor* one = nullptr;
+    std::int64_t bytes = 0;
+  };
+  std::map<std::tuple<const FormatInfo*, std::int64_t, std::int64_t>, Alike> all;
+  const Alike* most = nullptr;
+  for (const CheckpointTensor& tensor : checkpoint.tensors()) {
+    if (!detail::can_stream(tensor) || tensor.expert >= checkpoint.config().router.used) continue;
+    Alike& alike = all[{&tensor.format(), tensor.rows, tensor.columns}];
+    alike.one = &tensor;
+    alike.bytes += tensor.stored_bytes();
+    if (most == nullptr || alike.bytes > most->bytes) most = &alike;
+  }
+  return most == nullptr ? nullptr : most->one;
 }
 
 /// What it is to write.
@@ -72,7 +104,7 @@ std::vector<std::vector<LayerTime>> pass_times(const Checkpoint& checkpoint, con
   const bool decodes = tokens == 1;
   const double share = config.has_experts() ? prompt_share_of_experts : prompt_share;
   const auto seconds = [&](const CheckpointTensor& tensor) {
-    if (decodes) return static_cast<double>(tensor.stored_bytes()) / (decode_share * 1e9 * m.read_gb_s);
+    if (decodes) return static_cast<double>(tensor.stored_bytes()) / (1e9 * m.weights_gb_s());
     const double cost = tensor.format().is_float ? float_cost : 1;
     return tensor.is_matrix ? static_cast<double>(tokens) * 2 * cost * static_cast<double>(tensor.rows * tensor.columns) / (share * 1e9 * m.int8_gop_s) : 0;
   };
@@ -140,9 +172,12 @@ void stream(Case& c, const Checkpoint& checkpoint, std::int64_t others, double a
     c.generate_tok_s = c.prompt_tok_s = 0;
     return;
   }
-  double head = static_cast<double>(c.size.token_bytes) / (decode_share * 1e9 * m.read_gb_s);
-  const std::vector<std::vector<LayerTime>> passes = pass_times(checkpoint, residency, m, asked_hits, 1);
+  double head = static_cast<double>(c.size.token_bytes) / (1e9 * m.weights_gb_s());
+  std::vector<std::vector<LayerTime>> passes = pass_times(checkpoint, residency, m, asked_hits, 1);
   for (const LayerTime& time : passes.front()) head -= time.arithmetic + time.expert_arithmetic + time.late_arithmetic;
+  for (std::vector<LayerTime>& layers : passes) {
+    for (std::size_t i = 0; i < layers.size(); ++i) layers[i].arithmetic += step_seconds(config.specs[i], m);
+  }
   c.timeline = timeline_of(passes, std::max(0.0, head));
   if (config.has_head) c.generate_tok_s = 1 / c.timeline.seconds;
   c.prompt_tok_s = static_cast<double>(Forward::largest_chunk) / timeline_of(pass_times(checkpoint, residency, m, asked_hits, Forward::largest_chunk), 0).seconds;
@@ -158,7 +193,7 @@ Case weigh(const Checkpoint& checkpoint, const std::string& format, const Texts&
   const std::int64_t others = program_bytes + state.of_text(context);
   c.resident_bytes = size.bytes + others;
   // At the beginning of a text; a token at the end of a long one reads its keys and values besides.
-  if (config.has_head) c.generate_tok_s = decode_share * 1e9 * m.read_gb_s / static_cast<double>(size.token_bytes);
+  if (config.has_head) c.generate_tok_s = 1 / (static_cast<double>(size.token_bytes) / (1e9 * m.weights_gb_s()) + step_seconds(config, m));
   const double share = config.has_experts() ? prompt_share_of_experts : prompt_share;
   c.prompt_tok_s = share * 1e9 * m.int8_gop_s / (size.layer_operations + (float_cost - 1) * size.float_operations);
   const std::int64_t least = residency_of(checkpoint, 0).least;
@@ -211,8 +246,16 @@ Json known(double rate) { return rate > 0 ? Json(rate) : Json(nullptr); }
 
 }  // namespace
 
+double Machine::weights_gb_s() const noexcept { return product_gb_s > 0 ? product_gb_s : decode_share * read_gb_s; }
+
 Machine measured(Machine m, int threads, const Checkpoint& checkpoint) {
-  if (m.read_gb_s == 0) m.read_gb_s = measure_read_gb_s(threads);
+  if (m.read_gb_s == 0) {
+    m.read_gb_s = measure_read_gb_s(threads);
+    m.step_seconds = measure_step_seconds(checkpoint.config().dim, threads);
+  }
+  if (const CheckpointTensor* matrix = usual_matrix(checkpoint); m.step_seconds > 0 && m.product_gb_s == 0 && matrix != nullptr) {
+    m.product_gb_s = measure_product_gb_s(matrix->format(), matrix->rows, matrix->columns, threads);
+  }
   if (m.int8_gop_s == 0) m.int8_gop_s = measure_int8_gop_s(threads);
   if (m.disk.gb_s == 0) m.disk = measure_streaming(checkpoint);
   return m;
@@ -236,9 +279,12 @@ Plan plan_of(PlanAsked asked, Machine machine, Checkpoint checkpoint) {
   const TextMemory text(config, asked.kv);
   const std::int64_t context = asked.context > 0 ? asked.context : std::min<std::int64_t>(config.context, 8192);
   const Texts texts{.memory = text, .state = state, .context = context, .expert_hits = asked.expert_hits};
-  const auto as = [&](std::string_view format) { return weigh(outline_of(checkpoint, recipe::rtn(format)), std::string(format), texts, machine); };
+  // What was timed are products of the weights as they are.
+  Machine untimed = machine;
+  untimed.product_gb_s = 0;
+  const auto as = [&](std::string_view format) { return weigh(outline_of(checkpoint, recipe::rtn(format)), std::string(format), texts, untimed); };
   const Checkpoint stored = asked.format.empty() ? checkpoint : outline_of(checkpoint, recipe::rtn(asked.format));
-  const Case chosen = weigh(stored, asked.format, texts, machine);
+  const Case chosen = weigh(stored, asked.format, texts, asked.format.empty() ? machine : untimed);
   std::vector<Case> others;
   for (const std::string_view format : proposals) {
     Case other = as(format);
@@ -293,6 +339,8 @@ Json to_json(const Plan& plan) {
           {"disk_gb_s", m.disk.gb_s > 0 ? Json(m.disk.gb_s) : Json(nullptr)},
           {"read_gb_s", m.read_gb_s},
           {"int8_gop_s", m.int8_gop_s},
+          {"product_gb_s", m.product_gb_s > 0 ? Json(m.product_gb_s) : Json(nullptr)},
+          {"step_us", m.step_seconds > 0 ? Json(1e6 * m.step_seconds) : Json(nullptr)},
           {"shares", {{"decode", decode_share}, {"prompt", prompt_share}, {"experts", prompt_share_of_experts}}},
           {"advice", std::move(advice)},
           {"smaller", std::move(ways)}};

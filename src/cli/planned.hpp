@@ -27,6 +27,10 @@ struct Machine {
   std::int64_t memory_bytes;
   double read_gb_s, int8_gop_s;
   StreamingRate disk = {};
+  double product_gb_s = 0;  ///< that the model's weights are decoded with, as they are; 0: nobody knows, a share of read_gb_s
+  double step_seconds = 0;  ///< of a pass, where nothing is read; 0: another machine's, which nobody knows
+  /// That weights are read with for one token.
+  [[nodiscard]] double weights_gb_s() const noexcept;
 };
 
 /// What is 0 is measured; the disk by the files of the model.

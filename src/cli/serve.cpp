@@ -193,15 +193,17 @@ class Planner {
     if (!known.json.is_null() && now < known.made + kept) return known.json;
     Checkpoint checkpoint = open_outline(asked.model);
     machine_.disk = known.disk;
+    machine_.product_gb_s = known.product_gb_s;
     machine_ = measured(machine_, threads_, checkpoint);
     machine_.memory_bytes = bound_bytes(memory_);
-    known = {.disk = machine_.disk, .json = to_json(plan_of(asked, machine_, std::move(checkpoint))), .made = now};
+    known = {.disk = machine_.disk, .product_gb_s = machine_.product_gb_s, .json = to_json(plan_of(asked, machine_, std::move(checkpoint))), .made = now};
     return known.json;
   }
 
  private:
   struct Known {
     StreamingRate disk = {};
+    double product_gb_s = 0;
     Json json = {};
     std::chrono::steady_clock::time_point made = {};
   };

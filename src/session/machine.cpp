@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <memory>
 #include <vector>
 
 #include "bantam/core/median.hpp"
@@ -12,6 +13,7 @@
 #include "bantam/core/stopwatch.hpp"
 #include "bantam/core/team.hpp"
 #include "bantam/kernels/table.hpp"
+#include "bantam/nn/linear.hpp"
 
 namespace bantam::inline v0 {
 
@@ -61,6 +63,53 @@ double measure_read_gb_s(int threads) {
     rates.push_back(static_cast<double>(buffer_bytes) / elapsed * 1e-9);
   }
   return median(rates);
+}
+
+double measure_product_gb_s(const FormatInfo& format, std::int64_t rows, std::int64_t columns, int threads) {
+  Team team(threads);
+  const KernelTable& kernels = kernels_in_use();
+  constexpr std::int64_t at_once = 4;
+  // No more than there is room for: what is that long is read as fast.
+  rows = std::clamp<std::int64_t>(static_cast<std::int64_t>(buffer_bytes) / at_once / format.matrix_bytes(panel_rows, columns) * panel_rows, panel_rows, rows);
+  const std::int64_t step = round_up<std::int64_t>(format.matrix_bytes(rows, columns), 4096), count = std::max(at_once, static_cast<std::int64_t>(buffer_bytes) / step), bytes = count * step;
+  const std::shared_ptr<std::byte> data = allocate_storage(static_cast<std::size_t>(bytes));
+  // A scale of about 0.2 in halves; any code.
+  team.deal(bytes, round_up<std::int64_t>(team.grain_of(bytes, 8), 64), [&](Range part, int) { std::fill(data.get() + part.begin, data.get() + part.end, std::byte{0x33}); });
+  std::vector<WeightMatrix> matrices;
+  // Far from each other, and all of them in the end: an odd number of steps meets every one but for a common divisor.
+  for (std::int64_t i = 0, at = 0; i < count; ++i, at = (at + (count * 5 / 8 | 1)) % count) matrices.emplace_back(format, rows, columns, std::shared_ptr<const std::byte>(data, data.get() + at * step));
+  nn::Activations x;
+  x.serve(kernels, matrices[0]);
+  x.resize(1, columns);
+  std::fill_n(x.row(0), columns, 0.5f);
+  x.quantize_row(kernels, 0);
+  nn::RowBuffer out;
+  out.resize(at_once, rows);
+  const auto product = [&](std::int64_t i, std::int64_t k) { return nn::Product{matrices[static_cast<std::size_t>(i + k)], nullptr, {out.row(k), rows}}; };
+  std::vector<double> rates;
+  for (int pass = 0; pass < passes; ++pass) {
+    std::int64_t done = 0;
+    const double elapsed = seconds([&] {
+      for (; done + at_once <= count; done += at_once) nn::linear(kernels, team, x, {product(done, 0), product(done, 1), product(done, 2), product(done, 3)});
+    });
+    rates.push_back(static_cast<double>(done * format.matrix_bytes(rows, columns)) / elapsed * 1e-9);
+  }
+  return median(rates);
+}
+
+double measure_step_seconds(std::int64_t columns, int threads) {
+  Team team(threads);
+  const KernelTable& kernels = kernels_in_use();
+  const std::vector<float> x(static_cast<std::size_t>(columns), 0.5f), weights(x);
+  std::vector<float> out(static_cast<std::size_t>(team.size() * columns));
+  constexpr int steps = 1000;  // some milliseconds
+  std::vector<double> each;
+  for (int pass = 0; pass < passes; ++pass) {
+    each.push_back(seconds([&] {
+      for (int i = 0; i < steps; ++i) team.deal(team.size(), 1, [&](Range, int worker) { kernels.rms_norm(x.data(), weights.data(), 1e-5f, out.data() + worker * columns, columns); });
+    }) / steps);
+  }
+  return median(each);
 }
 
 double measure_int8_gop_s(int threads) {
