@@ -633,6 +633,7 @@ reference::Transformer TinyModel::reference() const {
   r.adjacent_pairs = arch->pairs == nn::RopePairs::adjacent;
   r.norms_rotated = arch->head_norm == nn::HeadNorm::each_rotated;
   r.norms_all_heads = arch->head_norm == nn::HeadNorm::all;
+  r.norms_own_heads = arch->head_norm == nn::HeadNorm::own;
   if (arch->gate == ops::Gate::gelu_tanh) r.activation = [](double x) { return 0.5 * x * (1 + std::tanh(std::sqrt(2 / std::numbers::pi) * (x + 0.044715 * x * x * x))); };
   if (arch->gate == ops::Gate::relu) r.activation = [](double x) { return std::max(x, 0.0); };
   if (arch->gate == ops::Gate::relu2) r.activation = [](double x) { return std::pow(std::max(x, 0.0), 2); };

@@ -91,6 +91,11 @@ std::vector<std::int64_t> stored_shape(const TensorId& id, const ModelConfig& co
     case Role::channel_decay: return gguf ? Order{sizes.value_heads, 1} : Order{1, 1, sizes.value_heads, 1};
     case Role::state_decay:
     case Role::state_skip: return gguf ? Order{sizes.value_heads, 1} : Order{};
+    case Role::q_norm:
+    case Role::k_norm: {
+      const std::int64_t width = shape_of(id.role, id.layer, config).second;
+      return config.arch->head_norm == nn::HeadNorm::own ? Order{width / config.head_dim, config.head_dim} : Order{};
+    }
     case Role::token_type_embedding: return Order{config.token_types, config.dim};
     case Role::relative_bias: return Order{config.relative_bias.buckets, shape_of(id.role, id.layer, config).second / config.relative_bias.buckets};
     case Role::class_dense: return Order{config.dim, config.dim};

@@ -43,6 +43,19 @@ Checkpoint Checkpoint::open(const std::filesystem::path& name, const OpenOptions
   fail(Errc::unsupported, printable(path.string(), 400), ": expected a Hugging Face folder, a GGUF or a native file, found something else");
 }
 
+namespace {
+
+/// Whether a folder has a head whose numbers are not the embedding's, whatever its config says: transformers 5 ties all T5's by their configs, and
+/// keeps apart what differs.
+bool has_own_head(const TensorSource& source, const ArchSpec& arch) {
+  const TensorKey *head = arch.find(Role::head), *embedding = arch.find(Role::embedding);
+  const TensorEntry* own = head == nullptr ? nullptr : source.find(head->hf);
+  const TensorEntry* table = own == nullptr || embedding == nullptr ? nullptr : source.find(embedding->hf);
+  return table != nullptr && own->type == table->type && own->shape == table->shape && !std::ranges::equal(own->bytes, table->bytes);
+}
+
+}  // namespace
+
 Checkpoint Checkpoint::open_folder(const std::filesystem::path& path, const OpenOptions& options) {
   Checkpoint c;
   c.path_ = path;
@@ -54,9 +67,10 @@ Checkpoint Checkpoint::open_folder(const std::filesystem::path& path, const Open
   c.source_ = by_own_names(std::move(part.tensors), *c.config_.arch);
   c.left_out_ = std::move(part.left_out);
   c.tokenizer_ = Tokenizer::from_folder(path);
+  if (has_own_head(*c.source_, *c.config_.arch)) c.config_.tied = false;
   c.find_tensors(open_packed_family(path, options).get());
   c.warn_of_doubts();
-  return c;
+  return c.config_.arch->scales_tied_logits && !c.config_.scales_tied_logits ? c.untied() : c;
 }
 
 Checkpoint Checkpoint::open_gguf(const std::filesystem::path& path) {

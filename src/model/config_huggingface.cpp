@@ -18,12 +18,6 @@ namespace bantam::inline v0 {
 
 namespace {
 
-std::string supported_architectures() {
-  std::string names;
-  for (const ArchSpec* arch : architectures) names += message(names.empty() ? "" : ", ", arch->hf_class);
-  return names;
-}
-
 const Json& parse_object(const Json& json, const std::string& place) {
   if (!json.is_object()) fail(Errc::corrupt, place, ": expected a JSON object, found ", json.type_name());
   return json;
@@ -237,6 +231,30 @@ void read_proportional(const Json* rope_parameters, const std::string& file, Mod
   c.rope.divisors = detail::proportional_divisors(c.rope.dim / 2, static_cast<std::int64_t>(turned), factor);
 }
 
+/// What transformers 5 writes of Gemma 4's layers without a window, by their numbers: their head size and key-value heads.
+std::optional<double> of_full_layers(const Json& json, Field field, const std::string& file) {
+  const std::string_view key = field == Field::full_head_dim ? "head_dim" : field == Field::full_kv_heads ? "num_key_value_heads" : "";
+  const Json* layers = key.empty() ? nullptr : member(json, "per_layer_config");
+  if (layers == nullptr || !layers->is_object()) return std::nullopt;
+  std::optional<double> all;
+  for (const auto& [layer, own] : layers->items()) {
+    const std::string place = message(file, ": per_layer_config: ", printable(std::string(layer)));
+    const std::optional<double> one = own.is_object() ? number_at(own, key, place) : std::nullopt;
+    if (all && one && *all != *one) fail(Errc::unsupported, place, ": ", key, ": expected the ", *all, " of the layer before, found ", *one);
+    if (one) all = one;
+  }
+  return all;
+}
+
+/// The width that LFM2's MLPs have of what its config says (Lfm2MLP of transformers). Configs that do not know of it say the width.
+double trimmed_ffn(const Json& json, double said, const std::string& place) {
+  if (!flag_at(json, "block_auto_adjust_ff_dim", place, json.contains("block_ff_dim"))) return said;
+  const double blocks = number_at(json, "block_multiple_of", place).value_or(256), factor = number_at(json, "block_ffn_dim_multiplier", place).value_or(1);
+  if (!(blocks >= 1) || blocks != std::floor(blocks)) fail(Errc::corrupt, place, ": block_multiple_of: expected a whole number above 0, found ", blocks);
+  if (!(factor > 0) || !std::isfinite(factor)) fail(Errc::corrupt, place, ": block_ffn_dim_multiplier: expected a number above 0, found ", factor);
+  return std::ceil(std::floor(factor * std::floor(said * 2 / 3)) / blocks) * blocks;
+}
+
 /// The same of layers with a window: all pairs turn.
 void check_local_rope(const Json* parameters, const std::string& file) {
   const std::string place = message(file, ": rope_parameters: sliding_attention");
@@ -338,7 +356,7 @@ const ArchSpec& find_hf_arch(const Json& json, const std::string& place) {
   if (it != nullptr && it->is_array() && !it->empty() && (*it)[0].is_string()) {
     const std::string_view name = (*it)[0].string();
     if (const ArchSpec* found = the_best([&](const ArchSpec* arch) { return is_class_of(*arch, name); })) return *found;
-    fail(Errc::unsupported, place, ": architectures: expected one of ", supported_architectures(), ", found ", printable(name));
+    fail(Errc::unsupported, place, ": architectures: expected one that `bantam formats` lists, found ", printable(name));
   }
   const std::string type = text_at(json, "model_type", place, "");
   // The text of a model that sees has a type of its own: qwen3_5_text.
@@ -346,12 +364,19 @@ const ArchSpec& find_hf_arch(const Json& json, const std::string& place) {
   for (const std::string_view name : {std::string_view(type), alone}) {
     if (const ArchSpec* found = the_best([&](const ArchSpec* arch) { return arch->name == name; })) return *found;
   }
-  fail(Errc::unsupported, place, ": model_type: expected the type of one of ", supported_architectures(), ", found ", printable(type));
+  fail(Errc::unsupported, place, ": model_type: expected one that `bantam formats` lists, found ", printable(type));
 }
 
-/// Qwen's list of layers without experts.
+/// Layers without experts: Qwen's list of their numbers, or the kinds of all by name.
 std::function<bool(std::int64_t)> dense_layers_of(const Json& json, const std::string& place) {
   std::set<double> dense;
+  if (const Json* kinds = member(json, "mlp_layer_types"); kinds != nullptr && kinds->is_array()) {
+    for (std::size_t i = 0; i < kinds->size(); ++i) {
+      const Json& kind = (*kinds)[i];
+      if (kind != "dense" && kind != "sparse") fail(Errc::unsupported, place, ": mlp_layer_types[", i, "]: expected dense or sparse, found ", printable(kind.dump()));
+      if (kind == "dense") dense.insert(static_cast<double>(i));
+    }
+  }
   if (const Json* only = member(json, "mlp_only_layers"); only != nullptr && !(only->is_array() && only->empty())) {
     if (!only->is_array()) fail(Errc::corrupt, place, ": mlp_only_layers: expected a list, found ", only->type_name());
     const std::vector<double> numbers = list_at(json, "mlp_only_layers", place);
@@ -426,7 +451,7 @@ ModelConfig from_json(const Json& whole, const std::string& file) {
   const detail::Source source{
       place,
       [&](Field field) -> std::optional<double> {
-        if (is_list(field)) return std::nullopt;
+        if (is_list(field) || (field == Field::dense_layers && member(json, "mlp_layer_types") != nullptr)) return std::nullopt;
         if (new_rope && field == Field::rope_base) {
           for (const std::string_view key : {key_of(field), std::string_view("rope_theta")}) {
             if (const auto base = number_at(*rope_parameters, key, place)) return base;
@@ -439,7 +464,10 @@ ModelConfig from_json(const Json& whole, const std::string& file) {
         }
         const ConfigKey* key = arch.find(field);
         std::optional<double> number = number_at(json, key_of(field), place);
-        if (!number && key != nullptr) number = number_at(json, key->older, place);
+        if (!number && key != nullptr) number = number_at(json, key->other, place);
+        if (!number && field == Field::layers) number = detail::listed_layers(json, arch);
+        if (number && field == Field::ffn && arch.trims_ffn) number = trimmed_ffn(json, *number, place);
+        if (!number && arch.full_layers_differ()) number = of_full_layers(json, field, place);
         // null says that there is none.
         if (const Json* it = find_at(json, key_of(field)); it != nullptr && it->is_null()) return std::nullopt;
         return !number && key != nullptr && key->otherwise != 0 ? key->otherwise : number;
@@ -483,8 +511,12 @@ ModelConfig from_json(const Json& whole, const std::string& file) {
   }
   if (arch.output_gate && !flag_at(json, "attn_output_gate", place, true)) fail(Errc::unsupported, place, ": attn_output_gate: expected true, found false");
   c.tied = flag_at(json, "tie_word_embeddings", place, flag_at(whole, "tie_word_embeddings", file, arch.default_tied));
+  c.scales_tied_logits = flag_at(json, "scale_decoder_outputs", place, arch.scales_tied_logits);
   if (flag_at(json, "attention_bias", place, false) && arch.proportional_rope) fail(Errc::unsupported, place, ": attention_bias: expected false, found true");
-  if (text_at(json, "use_bidirectional_attention", place, "") == "all") fail(Errc::unsupported, place, ": use_bidirectional_attention: expected a causal model, found all");
+  // A text, or a truth value: EmbeddingGemma, and what transformers 5 writes of Gemma 3.
+  if (const Json* both = member(json, "use_bidirectional_attention"); both != nullptr && (*both == Json("all") || *both == Json(true))) {
+    fail(Errc::unsupported, place, ": use_bidirectional_attention: expected a causal model, found ", both->is_string() ? "all" : "true");
+  }
   if (const auto own = number_at(json, "vocab_size_per_layer_input", place); own && c.per_layer_dim > 0 && *own != static_cast<double>(c.vocab)) {
     fail(Errc::unsupported, place, ": vocab_size_per_layer_input: expected the ", c.vocab, " of vocab_size, found ", *own);
   }
@@ -518,6 +550,7 @@ ModelConfig from_json(const Json& whole, const std::string& file) {
     // EXAONE has letters for it, and layer_types besides.
     const Json* said = member(json, key);
     if (!step && said != nullptr && !said->is_string()) step = number_at(json, key, place);
+    if (step == 0.0) step.reset();  // transformers 5's way to say that there is none
     if (step && (!(*step >= 1) || *step > static_cast<double>(detail::largest_extent))) fail(Errc::corrupt, place, ": ", key, ": expected at least 1, found ", *step);
   }
   for (std::int64_t i = 0; i < c.layers; ++i) {

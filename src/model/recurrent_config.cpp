@@ -25,9 +25,10 @@ std::int64_t step_of(std::optional<double> said, const ArchSpec& arch, const std
 }
 
 /// layer_types by name. Windows are what read_layer_types() reads them for.
-std::vector<LayerKind> by_names(const Json& types, const std::string& place, std::int64_t layers) {
-  constexpr std::pair<std::string_view, LayerKind> names[] = {
-      {"full_attention", {}}, {"sliding_attention", {}}, {"attention", {}}, {"linear_attention", {MixerKind::gated_delta}},
+/// transformers 5 calls whatever recurs linear_attention.
+std::vector<LayerKind> by_names(const Json& types, const std::string& place, const ArchSpec& arch, std::int64_t layers) {
+  const std::pair<std::string_view, LayerKind> names[] = {
+      {"full_attention", {}}, {"sliding_attention", {}}, {"attention", {}}, {"linear_attention", {arch.recurrent}},
       {"conv", {MixerKind::short_convolution}}, {"mamba", {MixerKind::state_space}}};
   if (!types.is_array() || static_cast<std::int64_t>(types.size()) != layers) {
     fail(Errc::corrupt, place, ": layer_types: expected a list of ", layers, " kinds, found ", types.is_array() ? message(types.size()) : std::string(types.type_name()));
@@ -62,6 +63,7 @@ LayerKind kind_of(std::string_view name, const std::string& place, std::int64_t 
   constexpr std::pair<std::string_view, LayerKind> names[] = {
       {"M", {MixerKind::state_space, FeedForward::none}}, {"*", {MixerKind::attention, FeedForward::none}}, {"-", {MixerKind::none, FeedForward::dense}},
       {"E", {MixerKind::none, FeedForward::sparse}},      {"mamba", {MixerKind::state_space, FeedForward::none}},
+      {"linear_attention", {MixerKind::state_space, FeedForward::none}}, {"full_attention", {MixerKind::attention, FeedForward::none}},
       {"attention", {MixerKind::attention, FeedForward::none}}, {"mlp", {MixerKind::none, FeedForward::dense}}, {"moe", {MixerKind::none, FeedForward::sparse}}};
   const auto* found = std::ranges::find(names, name, &std::pair<std::string_view, LayerKind>::first);
   if (found == std::end(names)) fail(Errc::unsupported, place, "[", layer, "]: expected M, E, * or -, found ", printable(std::string(name)));
@@ -69,6 +71,11 @@ LayerKind kind_of(std::string_view name, const std::string& place, std::int64_t 
 }
 
 }  // namespace
+
+std::optional<double> listed_layers(const Json& json, const ArchSpec& arch) {
+  const Json* list = arch.single_halves ? member(json, "layers_block_type") : nullptr;
+  return list != nullptr && list->is_array() && !list->empty() ? std::optional(static_cast<double>(list->size())) : std::nullopt;
+}
 
 std::vector<LayerKind> layer_kinds_of(const Json& json, const std::string& place, const ArchSpec& arch, std::int64_t layers) {
   if (arch.recurrent == MixerKind::none) return {};
@@ -88,7 +95,7 @@ std::vector<LayerKind> layer_kinds_of(const Json& json, const std::string& place
     if (static_cast<std::int64_t>(kinds.size()) != layers) fail(Errc::corrupt, place, ": hybrid_override_pattern: expected the kinds of ", layers, " layers, found ", kinds.size());
     return kinds;
   }
-  if (const Json* types = member(json, "layer_types")) return by_names(*types, place, layers);
+  if (const Json* types = member(json, "layer_types")) return by_names(*types, place, arch, layers);
   if (const Json* attend = member(json, "full_attn_idxs"); attend != nullptr && attend->is_array()) return by_numbers(*attend, place + ": full_attn_idxs", arch, 0, layers);
   if (const Json* linear = member(json, "linear_attn_config"); linear != nullptr && linear->is_object()) {
     return by_numbers(need(*linear, "full_attn_layers", place + ": linear_attn_config"), place + ": linear_attn_config: full_attn_layers", arch, 1, layers);

@@ -49,6 +49,11 @@ constexpr auto groups = [] {
   return all;
 }();
 
+/// Whether norms of queries and keys have a weight for each of their numbers, not for those of one head.
+constexpr bool norms_whole_rows(const ModelConfig& c) noexcept {
+  return c.arch->head_norm == nn::HeadNorm::all || c.arch->head_norm == nn::HeadNorm::own;
+}
+
 }  // namespace
 
 std::int64_t extent_of(WeightAxis axis, std::int64_t layer, const ModelConfig& c) noexcept {
@@ -71,8 +76,8 @@ std::int64_t extent_of(WeightAxis axis, std::int64_t layer, const ModelConfig& c
     case WeightAxis::queries: return heads * head_dim * (c.arch->output_gate ? 2 : 1);
     case WeightAxis::keys: return c.is_latent() ? 0 : keys;
     case WeightAxis::outputs: return heads * c.value_dim_of(spec);
-    case WeightAxis::q_norm: return spec.kv_heads == 0 ? 0 : c.arch->head_norm == nn::HeadNorm::all ? extent_of(WeightAxis::queries, layer, c) : head_dim;
-    case WeightAxis::k_norm: return keys == 0 ? 0 : c.arch->head_norm == nn::HeadNorm::all ? keys : head_dim;
+    case WeightAxis::q_norm: return spec.kv_heads == 0 ? 0 : norms_whole_rows(c) ? extent_of(WeightAxis::queries, layer, c) : head_dim;
+    case WeightAxis::k_norm: return keys == 0 ? 0 : norms_whole_rows(c) ? keys : head_dim;
     case WeightAxis::bias_table: return c.relative_bias.buckets * heads;
     case WeightAxis::cross_heads: return c.has_source() && !spec.encodes ? heads * head_dim : 0;
     case WeightAxis::rope_pairs: return c.rope.dim / 2;

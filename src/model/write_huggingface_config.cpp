@@ -85,7 +85,12 @@ std::string write_hf_config(const ModelConfig& c, std::string_view torch_dtype) 
     list(Field::ffn, &ModelConfig::ffn_of);
   }
   if (c.arch->scales_embedding && c.scales.embedding != std::sqrt(static_cast<double>(c.dim))) json["embedding_scale"] = c.scales.embedding;
+  if (c.arch->trims_ffn) json["block_auto_adjust_ff_dim"] = false;
   if (c.has_experts()) json["norm_topk_prob"] = c.router.renormalize;
+  if (c.arch->names_feed_forwards) {
+    json["mlp_layer_types"] = Json::array();
+    for (const LayerSpec& spec : c.specs) json["mlp_layer_types"].push_back(spec.is_sparse() ? "sparse" : "dense");
+  }
   write_full_layers(c, json);
   const auto* activation = std::ranges::find(activations, c.gate, &std::pair<std::string_view, ops::Gate>::second);
   const bool own_name = !c.arch->activation_name.empty() && c.gate == c.arch->gate;

@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "bantam/model/forward.hpp"
+#include "sampler_stages.hpp"
 #include "state.hpp"
 
 namespace bantam::inline v0 {
@@ -112,7 +113,7 @@ void Session::State::draft_together(std::span<Drafting> all, std::int64_t most) 
     for (State* s : states) {
       if (single) s->policy.passed(1, pass.seconds() / static_cast<double>(states.size()));
       if (s->logits.empty()) continue;
-      s->tokens.push_back(static_cast<TokenId>(std::ranges::max_element(s->logits) - s->logits.begin()));
+      s->tokens.push_back(std::max<TokenId>(0, detail::most_probable(s->logits)));
       s->logits.clear();
     }
     states.clear();

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "bantam/core/stopwatch.hpp"
+#include "sampler_stages.hpp"
 #include "speculation.hpp"
 
 namespace bantam::inline v0 {
@@ -56,7 +57,7 @@ std::vector<TokenId> OwnGuesses::guess(std::span<const TokenId> tokens, int coun
   if (!reached || count < 1) return {};
   std::vector<TokenId> guesses;
   while (true) {
-    guesses.push_back(static_cast<TokenId>(std::ranges::max_element(logits_) - logits_.begin()));
+    guesses.push_back(std::max<TokenId>(0, detail::most_probable(logits_)));
     if (std::ssize(guesses) == count) break;
     const std::vector<float> state = next_;
     engine_.draft(state_, {&guesses.back(), 1}, state, logits_, next_);

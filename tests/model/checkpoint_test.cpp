@@ -149,10 +149,11 @@ TEST_CASE("a vocabulary larger than the embedding is refused, a smaller one is p
   has(gguf_error(tiny.gguf()), "the tokenizer has 30");
 }
 
-TEST_CASE("tied configs need no head and take no notice of one") {
+TEST_CASE("tied configs need no head and take no notice of one that repeats the embedding") {
   TinyModel tiny;
   tiny.make();
   tiny.config["tie_word_embeddings"] = true;
+  tiny.tensor("lm_head.weight").values = tiny.tensor("model.embed_tokens.weight").values;
   const TemporaryFolder folder;
   tiny.write_folder(folder / "hf");
   const Model model = Model::load(folder / "hf");

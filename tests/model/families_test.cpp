@@ -84,7 +84,7 @@ TEST_CASE("the language model of a folder with a vision tower is loaded, and wha
   has(error_of([&] { (void)Checkpoint::open(folder / "hf"); }), "vision_tower.weight: expected no such tensor");
   odd.config = {{"architectures", {"SomeForConditionalGeneration"}}, {"text_config", {{"model_type", "some"}}}};
   odd.write_folder(folder / "unknown");
-  has(error_of([&] { (void)Checkpoint::open(folder / "unknown"); }), "config.json: text_config: model_type: expected the type of one of ");
+  has(error_of([&] { (void)Checkpoint::open(folder / "unknown"); }), "config.json: text_config: model_type: expected one that `bantam formats` lists, found ");
 }
 
 TEST_CASE("published folders of Qwen3.5 are read: text beside images, layers that draft left out") {

@@ -245,7 +245,9 @@ TEST_CASE_FIXTURE(Slices, "without compensation a sliced model computes what pro
       } else {
         const std::string attention = layer + ".self_attn.";
         readers(layer + ".input_layernorm.weight", {attention + "q_proj.weight", attention + "k_proj.weight", attention + "v_proj.weight"});
-        readers(layer + ".post_attention_layernorm.weight", {layer + ".mlp.gate_proj.weight", layer + ".mlp.up_proj.weight"});
+        std::vector<std::string> of_mlp{layer + ".mlp.up_proj.weight"};
+        if (arch->find(Role::gate) != nullptr) of_mlp.insert(of_mlp.begin(), layer + ".mlp.gate_proj.weight");
+        readers(layer + ".post_attention_layernorm.weight", of_mlp);
       }
     }
     const Square axes = matrix_of(principal_axes(tensor_of(outputs), tensor_of(responses)));
@@ -296,7 +298,8 @@ TEST_CASE_FIXTURE(Small, "a narrower model lies in every container, with other p
     CHECK(config.tied == tiny.tied);
     const auto has_any = [&](Role role) { return std::ranges::any_of(tiny.tensors, [&](const TinyTensor& t) { return t.own.role == role; }); };
     const std::int64_t norms = has_any(Role::q_norm) ? 2 * 10 : 0, bias = (has_any(Role::q_bias) ? 40 + 2 * 20 : 0) + (has_any(Role::o_bias) ? 27 : 0);
-    const std::int64_t block = 27 * (2 * 40 + 2 * 20 + 3 * 35 + 2) + norms + bias;
+    const std::int64_t mlp = has_any(Role::gate) ? 3 * 35 : 2 * 35;
+    const std::int64_t block = 27 * (2 * 40 + 2 * 20 + mlp + 2) + norms + bias;
     CHECK(pruned.after.parameters == 37 * 27 * (tiny.tied ? 1 : 2) + 27 + 2 * block);
     const std::vector<float> expected = logits_of_checkpoint(pruned.checkpoint);
     for (const auto& [target, name] : {std::pair{Target::native, "m.bantam"}, {Target::safetensors, "folder"}, {Target::gguf, "m.gguf"}}) {

@@ -31,6 +31,7 @@ struct Transformer {
   std::vector<bool> rotates{};  ///< of each layer; empty: all
   std::int64_t kv_rank = 0, q_rank = 0, nope_dim = 0, value_dim = 0;  ///< of latent attention
   bool norms_all_heads = false;     ///< q and k, where they have norms
+  bool norms_own_heads = false;     ///< each head by weights of its own (Command R+)
   std::int64_t position_offset = 0;  ///< rows of learned positions before the first (OPT)
   bool sees_all = false;            ///< tokens see those that follow them, too; with a window those at most half of it away (BERT, ModernBERT)
   std::int64_t encoder_layers = 0;  ///< the first so many: an encoder's, which reads the same tokens as the decoder behind it, but for the first of that
@@ -165,8 +166,8 @@ struct Transformer {
     return rms_norm(x, name);
   }
   /// That of queries and keys.
-  [[nodiscard]] Row head_norm(const Row& x, const std::string& name) const { return head_layer_norms ? layer_norm(x, name) : rms_norm(x, name); }
-  [[nodiscard]] Row layer_norm(const Row& x, const std::string& name) const {
+  [[nodiscard]] Row head_norm(const Row& x, const std::string& name, std::size_t first = 0) const { return head_layer_norms ? layer_norm(x, name, first) : rms_norm(x, name, first); }
+  [[nodiscard]] Row layer_norm(const Row& x, const std::string& name, std::size_t first = 0) const {
     const std::vector<float>& g = weights.at(name);
     const auto bias = weights.find(name.ends_with(".weight") ? name.substr(0, name.rfind('.')) + ".bias" : name + "_bias");
     double mean = 0, variance = 0;
@@ -174,14 +175,14 @@ struct Transformer {
     for (const double v : x) variance += (v - mean) * (v - mean) / static_cast<double>(x.size());
     Row y;
     for (std::size_t i = 0; i < x.size(); ++i) {
-      y.push_back((x[i] - mean) / std::sqrt(variance + norm_eps) * static_cast<double>(g[i]) + (bias == weights.end() ? 0.0 : static_cast<double>(bias->second[i])));
+      y.push_back((x[i] - mean) / std::sqrt(variance + norm_eps) * static_cast<double>(g[first + i]) + (bias == weights.end() ? 0.0 : static_cast<double>(bias->second[first + i])));
     }
     return y;
   }
-  [[nodiscard]] Row rms_norm(const Row& x, const std::string& name) const {
+  [[nodiscard]] Row rms_norm(const Row& x, const std::string& name, std::size_t first = 0) const {
     const std::vector<float>& g = weights.at(name);
     Row y = unit(x);
-    for (std::size_t i = 0; i < x.size(); ++i) y[i] *= static_cast<double>(g[i]);
+    for (std::size_t i = 0; i < x.size(); ++i) y[i] *= static_cast<double>(g[first + i]);
     return y;
   }
   /// An RMS norm without weights.
@@ -210,10 +211,10 @@ struct Transformer {
     return {x.begin() + h * dim, x.begin() + (h + 1) * dim};
   }
 
-  /// Normed where the model does so, then turned: elements i and i + n of the first 2 n by position * frequency i.
-  [[nodiscard]] Row rotated(Row x, const std::string& norm_name, std::size_t position, std::int64_t layer) const {
+  /// Head h. Normed where the model does so, then turned: elements i and i + n of the first 2 n by position * frequency i.
+  [[nodiscard]] Row rotated(Row x, std::int64_t h, const std::string& norm_name, std::size_t position, std::int64_t layer) const {
     const bool norms = !norms_all_heads && weights.contains(norm_name);
-    if (norms && !norms_rotated) x = head_norm(x, norm_name);
+    if (norms && !norms_rotated) x = head_norm(x, norm_name, norms_own_heads ? static_cast<std::size_t>(h) * x.size() : 0);
     const auto at = static_cast<std::size_t>(layer);
     if (!locals.empty() && locals[at]) {
       turn(x, position, local_frequencies, 1);
@@ -453,9 +454,9 @@ struct Transformer {
     for (std::int64_t h = 0; h < heads; ++h) {
       const std::int64_t g = h / group;
       std::vector<Row> keys;
-      for (std::size_t j = 0; j < x.size(); ++j) keys.push_back(rotated(head(k[j], g, d), kv_at + "k_norm.weight", j, index));
+      for (std::size_t j = 0; j < x.size(); ++j) keys.push_back(rotated(head(k[j], g, d), g, kv_at + "k_norm.weight", j, index));
       for (std::size_t i = 0; i < x.size(); ++i) {
-        Row query = rotated(head(q[i], h, d), at + "q_norm.weight", i, index);
+        Row query = rotated(head(q[i], h, d), h, at + "q_norm.weight", i, index);
         const bool warms = !warms_unturned || !rotates[static_cast<std::size_t>(index)];
         for (double& value : query) value *= warms ? 1 + temperature * std::log(1 + std::floor((static_cast<double>(i) + temperature_offset) / temperature_length)) : 1;
         const bool both = sees_both(index);

@@ -46,6 +46,25 @@ std::vector<TokenId> tokens_of(const Distribution& distribution) {
 
 }  // namespace
 
+TEST_CASE("greedy takes the lowest id of the highest logit, whatever the size of the vocabulary") {
+  Random random(9);
+  for (const std::int32_t vocab : {1, 2, 15, 16, 17, 1023, 1024, 1025, 2048, 5003}) {
+    CAPTURE(vocab);
+    for (int round = 0; round < 40; ++round) {
+      std::vector<float> many(static_cast<std::size_t>(vocab));
+      // Few values, so that many are equal; all below 0 in some rounds.
+      for (float& logit : many) logit = static_cast<float>(std::floor(random.uniform() * 50)) - (round % 2 == 0 ? 0.0f : 100.0f);
+      if (round % 3 == 0) many[static_cast<std::size_t>(random.uniform() * vocab)] = -std::numeric_limits<float>::infinity();
+      const float highest = *std::ranges::max_element(many);
+      if (highest == -std::numeric_limits<float>::infinity()) continue;
+      Sampler sampler(Sampling{.temperature = 0}, vocab);
+      CHECK(sampler.sample(many) == std::ranges::find(many, highest) - many.begin());
+      many[static_cast<std::size_t>(random.uniform() * vocab)] = round % 4 == 0 ? std::numeric_limits<float>::infinity() : std::numeric_limits<float>::quiet_NaN();
+      CHECK_THROWS((void)sampler.sample(many));
+    }
+  }
+}
+
 TEST_CASE("with everything off the distribution is the softmax") {
   check_equal(distribution(plain()), {{0, 0.069789346884973},
                                       {1, 0.515677399240795},

@@ -149,7 +149,7 @@ struct ConfigKey {
   std::string_view hf{};
   std::string_view gguf{};
   double otherwise = 0;  ///< what holds where config.json does not say, if it is not 0
-  std::string_view older = {};  ///< what some have for it in config.json
+  std::string_view other = {};  ///< what some configs call it, older or newer ones
 };
 
 /// What config.json says of an architecture in the same words for all of its models, a truth value or a number. One that says otherwise is
@@ -201,6 +201,12 @@ template <class Key, std::size_t n, std::size_t m>
 template <class Key, std::size_t n, std::size_t m>
 [[nodiscard]] constexpr std::array<Key, n + m> joined(const Key (&first)[n], const Key (&second)[m]) {
   return joined(std::to_array(first), second);
+}
+template <class Key, std::size_t n, std::size_t m>
+[[nodiscard]] constexpr std::array<Key, n + m> joined(const Key (&first)[n], const std::array<Key, m>& second) {
+  std::array<Key, n + m> all{};
+  std::copy(second.begin(), second.end(), std::copy(std::begin(first), std::end(first), all.begin()));
+  return all;
 }
 
 /// A name of a TensorKey with numbers in the places of {} and {e}.
@@ -292,6 +298,7 @@ struct ArchSpec {
   std::string_view rope_layers_key = "no_rope_layers";  ///< config.json's list of the layers that rope turns, 1 for those
   std::string_view window_layers_key = {};  ///< and of those that have the window; empty: it has none
   std::string_view sparse_layers_key = {};  ///< of those that have experts, by number; empty: it has none
+  bool names_feed_forwards = false;         ///< config.json may name the kind of each layer's second half (mlp_layer_types)
   std::string_view softmax_key = {};        ///< whether the chosen experts count by softmax, else by sigmoid; empty: files do not say
   bool says_rope = false;      ///< files say whether rope turns layers at all: position_embedding_type, and GGUF's rope.scaling.finetuned
   bool says_parallel = false;  ///< files say which, as use_parallel_residual; the other is refused
@@ -300,6 +307,7 @@ struct ArchSpec {
   double default_local_rope_base = 0;                ///< of LayerRope::local; 0: that of the model
   float norm_offset = 0;         ///< what weights of RMS norms are stored less in folders
   bool scales_embedding = false;  ///< by sqrt(dim)
+  bool trims_ffn = false;         ///< config.json may say a width of which MLPs have two thirds, in whole blocks (LFM2)
   bool folds_scales = false;      ///< GGUF files have all scales in weights (Falcon-H1)
   double attention_scale = 0;     ///< of scores, where no file says it; 0: 1 / sqrt(head_dim)
   nn::Temperature temperature = {};  ///< where files may turn it off, and have its numbers as attn_scale and floor_scale

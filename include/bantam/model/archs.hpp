@@ -1,17 +1,20 @@
 // The one list of architectures. To add one: write its file of data, add it here (docs/add-an-architecture.md).
 #pragma once
 
+#include "bantam/model/archs/arcee.hpp"
 #include "bantam/model/archs/bart.hpp"
 #include "bantam/model/archs/bert.hpp"
 #include "bantam/model/archs/bloom.hpp"
 #include "bantam/model/archs/cohere.hpp"
 #include "bantam/model/archs/deepseek.hpp"
+#include "bantam/model/archs/dots1.hpp"
 #include "bantam/model/archs/ernie4_5_moe.hpp"
 #include "bantam/model/archs/exaone4.hpp"
 #include "bantam/model/archs/falcon.hpp"
 #include "bantam/model/archs/falcon_h1.hpp"
 #include "bantam/model/archs/gemma.hpp"
 #include "bantam/model/archs/gemma4.hpp"
+#include "bantam/model/archs/glm.hpp"
 #include "bantam/model/archs/glm4.hpp"
 #include "bantam/model/archs/glm4_moe.hpp"
 #include "bantam/model/archs/gpt2.hpp"
@@ -67,10 +70,11 @@ inline constexpr const ArchSpec* architectures[] = {&archs::llama, &archs::mistr
                                                     &archs::ministral3, &archs::cohere2, &archs::gpt_neox, &archs::stablelm, &archs::granite_moe,
                                                     &archs::gemma4, &archs::gemma4_moe,
                                                     &archs::qwen3_next, &archs::granite_hybrid, &archs::granite_moe_hybrid,
-                                                    &archs::gpt2, &archs::gpt_bigcode, &archs::falcon, &archs::falcon_40b, &archs::falcon_rw, &archs::bloom, &archs::mpt,
+                                                    &archs::gpt2, &archs::gpt_bigcode, &archs::falcon, &archs::falcon_40b, &archs::falcon_rw, &archs::falcon_11b, &archs::bloom, &archs::mpt,
                                                     &archs::gpt_j, &archs::opt, &archs::phimoe, &archs::llama4, &archs::smallthinker,
                                                     &archs::falcon_h1, &archs::falcon_h1_plain, &archs::kimi_linear,
-                                                    &archs::ernie4_5, &archs::hunyuan_dense, &archs::seed_oss, &archs::exaone4,
+                                                    &archs::ernie4_5, &archs::hunyuan_dense, &archs::seed_oss, &archs::exaone4, &archs::glm, &archs::arcee,
+                                                    &archs::dots1, &archs::solar_open, &archs::exaone_moe, &archs::hy_v3,
                                                     &archs::bert, &archs::roberta, &archs::xlm_roberta, &archs::nomic_bert, &archs::modernbert,
                                                     &archs::t5, &archs::mt5, &archs::t5_gated, &archs::umt5,
                                                     &archs::t5_encoder, &archs::mt5_encoder, &archs::t5_gated_encoder, &archs::umt5_encoder,

@@ -87,6 +87,7 @@ struct ModelConfig {
   std::int64_t expert_latent = 0;  ///< what experts read and make, in the place of dim; 0: dim
   ops::Gate gate = ops::Gate::silu;
   bool tied = false;  ///< the head is the embedding
+  bool scales_tied_logits = true;  ///< false: not even where an architecture does; Checkpoint then has a head of its own
   std::int64_t per_layer_dim = 0;  ///< of per-layer embeddings; 0: none
   std::int64_t token_types = 0;    ///< that have one
   std::int64_t labels = 0;         ///< that a classifier makes a number for; 0: there is none

@@ -1,4 +1,4 @@
-// Command R and R7B: attention and MLP side by side behind one layer norm, logits scaled; R7B with windows, and rope in those layers alone.
+// Command R, R+ and R7B: attention and MLP side by side behind one layer norm, logits scaled; R7B with windows, and rope in those layers alone.
 #pragma once
 
 #include "bantam/model/archs/llama.hpp"
@@ -24,6 +24,12 @@ inline constexpr TensorKey cohere_tensors[] = {
     {Role::down, "model.layers.{}.mlp.down_proj.weight", "blk.{}.ffn_down.weight"},
 };
 
+/// Of Command R+, layer norms without biases.
+inline constexpr TensorKey cohere_head_norms[] = {
+    {Role::q_norm, "model.layers.{}.self_attn.q_norm.weight", "blk.{}.attn_q_norm.weight", Presence::optional},
+    {Role::k_norm, "model.layers.{}.self_attn.k_norm.weight", "blk.{}.attn_k_norm.weight", Presence::optional},
+};
+
 inline constexpr ArchSpec cohere{
     .name = "cohere",
     .hf_class = "CohereForCausalLM",
@@ -31,12 +37,14 @@ inline constexpr ArchSpec cohere{
     .gguf = "command-r",
     .norm = Norm::layer,
     .parallel = true,
+    .head_norm = nn::HeadNorm::own,
+    .head_layer_norms = true,
     .pairs = nn::RopePairs::adjacent,
     .default_norm_eps = 1e-5,
     .default_tied = true,
     .config = llama_config,
     .tensors = cohere_tensors,
-    .more_tensors = {},
+    .more_tensors = cohere_head_norms,
     .more_config = cohere_config,
 };
 

@@ -100,6 +100,16 @@ inline constexpr ArchSpec falcon_40b = [] {
   return spec;
 }();
 
+/// Falcon 2 11B: one norm for both halves, several key-value heads. Its GGUF files are read as 7B's, which say how many there are.
+inline constexpr ConfigChoice falcon_11b_choices[] = {{"new_decoder_architecture", 1, 0}, {"alibi", 0, 0}, {"num_ln_in_parallel_attn", 1, 2, true}, {"bias", 0, 0}};
+inline constexpr ArchSpec falcon_11b = [] {
+  ArchSpec spec = falcon;
+  spec.paper = "arXiv:2407.14885";
+  spec.choices = falcon_11b_choices;
+  spec.config = falcon_40b_config;
+  return spec;
+}();
+
 /// No other program reads its GGUF files.
 inline constexpr ArchSpec falcon_rw = [] {
   ArchSpec spec = falcon;

@@ -59,7 +59,7 @@ inline constexpr auto kimi_linear_tensors = joined(deepseek_attention, kimi_line
 
 /// Kimi K3 has the class's name, too, and other gates.
 inline constexpr ConfigChoice kimi_linear_choices[] = {
-    {"linear_attn_config.use_full_rank_gate", 0, 0}, {"mla_use_output_gate", 0, 0}, {"mla_use_nope", 1, 0}, {"moe_renormalize", 1, 1}, {"moe_layer_freq", 1, 1, true}};
+    {"linear_attn_config.use_full_rank_gate", 0, 0}, {"mla_use_output_gate", 0, 0}, {"mla_use_nope", 1, 1}, {"moe_renormalize", 1, 1}, {"moe_layer_freq", 1, 1, true}};
 
 inline constexpr ArchSpec kimi_linear{
     .name = "kimi_linear",

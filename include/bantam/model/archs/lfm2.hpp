@@ -6,6 +6,7 @@
 namespace bantam::inline v0::archs {
 
 inline constexpr ConfigKey lfm2_config[] = {
+    {Field::ffn, "intermediate_size", "feed_forward_length", 0, "block_ff_dim"},
     {Field::norm_eps, "norm_eps", "attention.layer_norm_rms_epsilon"},
     {Field::convolution_taps, "conv_L_cache", "shortconv.l_cache"},
 };
@@ -50,6 +51,7 @@ inline constexpr ArchSpec lfm2{
     .zero_heads = true,
     .default_norm_eps = 1e-5,
     .default_rope_base = 1000000,
+    .trims_ffn = true,
     .default_tied = true,
     .config = llama_config,
     .tensors = llama_tensors,

@@ -6,9 +6,10 @@
 
 namespace bantam::inline v0::archs {
 
+/// transformers 5 writes num_local_experts.
 inline constexpr ConfigKey qwen3_moe_config[] = {
     {Field::sparse_step, "decoder_sparse_step", ""},
-    {Field::experts, "num_experts", "expert_count"},
+    {Field::experts, "num_experts", "expert_count", 0, "num_local_experts"},
     {Field::experts_used, "num_experts_per_tok", "expert_used_count"},
     {Field::expert_ffn, "moe_intermediate_size", "expert_feed_forward_length"},
 };

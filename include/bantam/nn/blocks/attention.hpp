@@ -107,8 +107,8 @@ class SelfAttention {
   [[nodiscard]] std::int64_t query_stride() const noexcept { return options_.shape.head_dim * (options_.output_gate ? 2 : 1); }
   void gate(const Pass& pass, std::int64_t heads) noexcept;
   void normalize_all_heads(const Pass& pass, const AttentionWeights& w) noexcept;
-  /// In place.
-  void normalize(float* x, const std::vector<float>& weight, const std::vector<float>& bias, std::int64_t size) const noexcept;
+  /// In place, by so many weights from `first` on.
+  void normalize(float* x, const std::vector<float>& weight, const std::vector<float>& bias, std::int64_t size, std::int64_t first = 0) const noexcept;
   void clip(const Pass& pass, const AttentionWeights& w) noexcept;
   void rotate_and_store(const Pass& pass, const AttentionWeights& w, const MixerLayer& layer) noexcept;
   void warm(float* query, std::int64_t position, LayerRope rope) const noexcept;
@@ -178,12 +178,12 @@ inline void SelfAttention::clip(const Pass& pass, const AttentionWeights& w) noe
   });
 }
 
-inline void SelfAttention::normalize(float* x, const std::vector<float>& weight, const std::vector<float>& bias, std::int64_t size) const noexcept {
+inline void SelfAttention::normalize(float* x, const std::vector<float>& weight, const std::vector<float>& bias, std::int64_t size, std::int64_t first) const noexcept {
   const auto eps = static_cast<float>(options_.norm_eps);
   if (options_.head_layer_norms) {
-    kernels_.layer_norm(x, weight.data(), values_of(bias), eps, x, size);
+    kernels_.layer_norm(x, weight.data() + first, bias.empty() ? nullptr : bias.data() + first, eps, x, size);
   } else {
-    kernels_.rms_norm(x, weight.data(), eps, x, size);
+    kernels_.rms_norm(x, weight.data() + first, eps, x, size);
   }
 }
 
@@ -229,6 +229,7 @@ inline void SelfAttention::rotate_and_store(const Pass& pass, const AttentionWei
     }
     const std::vector<float>&norm = is_q ? w.q_norm : w.k_norm, &bias = is_q ? w.q_norm_bias : w.k_norm_bias;
     if (!norm.empty() && options_.head_norm == HeadNorm::each) normalize(head, norm, bias, d);
+    if (!norm.empty() && options_.head_norm == HeadNorm::own) normalize(head, norm, bias, d, (is_q ? h : kv) * d);
     rotate(head, t, layer.rope);
     if (!norm.empty() && options_.head_norm == HeadNorm::each_rotated) normalize(head, norm, bias, d);
     if (options_.norms_turned && layer.rope != LayerRope::none) kernels_.rms_norm(head, ones_.data(), eps, head, d);

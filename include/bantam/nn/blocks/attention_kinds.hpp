@@ -12,6 +12,7 @@ enum class HeadNorm : std::uint8_t {
   each,          ///< head by head (Qwen3)
   all,           ///< all heads of a token at once (OLMoE, OLMo 2)
   each_rotated,  ///< head by head, after rope (Hunyuan)
+  own,           ///< head by head, each by weights of its own (Command R+)
 };
 
 /// Which tokens of its sequence a token sees, in a layer without a window and with one of w tokens.
