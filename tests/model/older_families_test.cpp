@@ -16,6 +16,20 @@ std::string refusal_of_config(const std::string& json) {
   return line;
 }
 
+/// The reference's logits, the same from a folder, a GGUF file and what is written of that in every container: the folder in "written".
+std::vector<float> logits_everywhere(const TinyModel& tiny, const std::vector<TokenId>& tokens, const TemporaryFolder& folder) {
+  tiny.write_folder(folder / "hf");
+  tiny.write_gguf(folder / "m.gguf");
+  std::vector<float> logits = logits_of(Model::load(folder / "hf"), tokens);
+  CHECK(distance(logits, tiny.reference().logits(tokens)) < family_tolerance);
+  CHECK(logits_of(Model::load(folder / "m.gguf"), tokens) == logits);
+  for (const auto& [out, target] : {std::pair{"m.bantam", Target::native}, {"written.gguf", Target::gguf}, {"written", Target::safetensors}}) {
+    compress_file(Checkpoint::open(folder / "m.gguf"), folder / out, recipe::rtn("f32"), target);
+    CHECK(logits_of(Model::load(folder / out), tokens) == logits);
+  }
+  return logits;
+}
+
 TEST_CASE("each part of the older families counts") {
   const auto without = [](const std::string& ending) {
     return [=](reference::Transformer& r) { CHECK(std::erase_if(r.weights, [&](const auto& w) { return w.first.ends_with(ending); }) > 0); };
@@ -54,16 +68,7 @@ TEST_CASE("Command R+: each head of q and k has a layer norm of its own, from ev
   tiny.make();
   const auto tokens = some_tokens(40);
   const TemporaryFolder folder;
-  tiny.write_folder(folder / "hf");
-  tiny.write_gguf(folder / "m.gguf");
-  const Model model = Model::load(folder / "hf");
-  const std::vector<float> logits = logits_of(model, tokens);
-  CHECK(distance(logits, tiny.reference().logits(tokens)) < family_tolerance);
-  CHECK(logits_of(Model::load(folder / "m.gguf"), tokens) == logits);
-  for (const auto& [out, target] : {std::pair{"m.bantam", Target::native}, {"written.gguf", Target::gguf}, {"written", Target::safetensors}}) {
-    compress_file(Checkpoint::open(folder / "m.gguf"), folder / out, recipe::rtn("f32"), target);
-    CHECK(logits_of(Model::load(folder / out), tokens) == logits);
-  }
+  const std::vector<float> logits = logits_everywhere(tiny, tokens, folder);
   CHECK(Json::parse(read_text_file(folder / "written" / "config.json"), "config.json")["use_qk_norm"] == true);
   reference::Transformer other = tiny.reference();
   other.norms_own_heads = false;
@@ -78,16 +83,7 @@ TEST_CASE("MPT: norms of q and k are layer norms over all heads, biases count, f
   tiny.make();
   const auto tokens = some_tokens(40);
   const TemporaryFolder folder;
-  tiny.write_folder(folder / "hf");
-  tiny.write_gguf(folder / "m.gguf");
-  const Model model = Model::load(folder / "hf");
-  const std::vector<float> logits = logits_of(model, tokens);
-  CHECK(distance(logits, tiny.reference().logits(tokens)) < family_tolerance);
-  CHECK(logits_of(Model::load(folder / "m.gguf"), tokens) == logits);
-  for (const auto& [out, target] : {std::pair{"m.bantam", Target::native}, {"written.gguf", Target::gguf}, {"written", Target::safetensors}}) {
-    compress_file(Checkpoint::open(folder / "m.gguf"), folder / out, recipe::rtn("f32"), target);
-    CHECK(logits_of(Model::load(folder / out), tokens) == logits);
-  }
+  const std::vector<float> logits = logits_everywhere(tiny, tokens, folder);
   const Json written = Json::parse(read_text_file(folder / "written" / "config.json"), "config.json");
   CHECK(written["attn_config"]["qk_ln"] == true);
   CHECK(written["attn_config"]["alibi"] == true);
