@@ -67,7 +67,7 @@ Checkpoint Checkpoint::open_folder(const std::filesystem::path& path, const Open
   c.source_ = by_own_names(std::move(part.tensors), *c.config_.arch);
   c.left_out_ = std::move(part.left_out);
   c.tokenizer_ = Tokenizer::from_folder(path);
-  if (has_own_head(*c.source_, *c.config_.arch)) c.config_.tied = false;
+  if (c.config_.tied && has_own_head(*c.source_, *c.config_.arch)) c.config_.tied = false;
   c.find_tensors(open_packed_family(path, options).get());
   c.warn_of_doubts();
   return c.config_.arch->scales_tied_logits && !c.config_.scales_tied_logits ? c.untied() : c;

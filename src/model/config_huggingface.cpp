@@ -217,20 +217,6 @@ void read_rotated_part(const Json& json, const Json* rope_parameters, const std:
   c.rope.dim = static_cast<std::int64_t>(dim);
 }
 
-/// Gemma 4's rope of layers without a window, over whole heads, of which some pairs turn.
-void read_proportional(const Json* rope_parameters, const std::string& file, ModelConfig& c) {
-  const std::string place = message(file, ": rope_parameters");
-  const Json none = Json::object();
-  const Json& json = rope_parameters != nullptr ? *rope_parameters : none;
-  const std::string type = text_at(json, "rope_type", place, "proportional");
-  const double part = number_at(json, "partial_rotary_factor", place).value_or(type == "default" ? 1 : 0.25), factor = number_at(json, "factor", place).value_or(1);
-  if (type != "proportional" && !(type == "default" && part == 1)) fail(Errc::unsupported, place, ": rope_type: expected proportional, found ", printable(type));
-  const double turned = std::floor(static_cast<double>(c.rope.dim) * part / 2 + 1e-9);
-  if (!(part > 0 && part <= 1) || turned < 1) fail(Errc::corrupt, place, ": partial_rotary_factor: expected a part that turns some of the head's ", c.rope.dim / 2, " pairs, found ", part);
-  if (!(factor > 0) || !std::isfinite(factor)) fail(Errc::corrupt, place, ": factor: expected a number above 0, found ", factor);
-  c.rope.divisors = detail::proportional_divisors(c.rope.dim / 2, static_cast<std::int64_t>(turned), factor);
-}
-
 /// What transformers 5 writes of Gemma 4's layers without a window, by their numbers: their head size and key-value heads.
 std::optional<double> of_full_layers(const Json& json, Field field, const std::string& file) {
   const std::string_view key = field == Field::full_head_dim ? "head_dim" : field == Field::full_kv_heads ? "num_key_value_heads" : "";
@@ -253,6 +239,20 @@ double trimmed_ffn(const Json& json, double said, const std::string& place) {
   if (!(blocks >= 1) || blocks != std::floor(blocks)) fail(Errc::corrupt, place, ": block_multiple_of: expected a whole number above 0, found ", blocks);
   if (!(factor > 0) || !std::isfinite(factor)) fail(Errc::corrupt, place, ": block_ffn_dim_multiplier: expected a number above 0, found ", factor);
   return std::ceil(std::floor(factor * std::floor(said * 2 / 3)) / blocks) * blocks;
+}
+
+/// Gemma 4's rope of layers without a window, over whole heads, of which some pairs turn.
+void read_proportional(const Json* rope_parameters, const std::string& file, ModelConfig& c) {
+  const std::string place = message(file, ": rope_parameters");
+  const Json none = Json::object();
+  const Json& json = rope_parameters != nullptr ? *rope_parameters : none;
+  const std::string type = text_at(json, "rope_type", place, "proportional");
+  const double part = number_at(json, "partial_rotary_factor", place).value_or(type == "default" ? 1 : 0.25), factor = number_at(json, "factor", place).value_or(1);
+  if (type != "proportional" && !(type == "default" && part == 1)) fail(Errc::unsupported, place, ": rope_type: expected proportional, found ", printable(type));
+  const double turned = std::floor(static_cast<double>(c.rope.dim) * part / 2 + 1e-9);
+  if (!(part > 0 && part <= 1) || turned < 1) fail(Errc::corrupt, place, ": partial_rotary_factor: expected a part that turns some of the head's ", c.rope.dim / 2, " pairs, found ", part);
+  if (!(factor > 0) || !std::isfinite(factor)) fail(Errc::corrupt, place, ": factor: expected a number above 0, found ", factor);
+  c.rope.divisors = detail::proportional_divisors(c.rope.dim / 2, static_cast<std::int64_t>(turned), factor);
 }
 
 /// The same of layers with a window: all pairs turn.

@@ -209,6 +209,14 @@ template <class Key, std::size_t n, std::size_t m>
   return all;
 }
 
+/// A table without the one key of a role.
+template <class Key, std::size_t n>
+[[nodiscard]] constexpr std::array<Key, n - 1> without(const Key (&keys)[n], Role role) {
+  std::array<Key, n - 1> rest{};
+  std::copy_if(std::begin(keys), std::end(keys), rest.begin(), [&](const Key& key) { return key.role != role; });
+  return rest;
+}
+
 /// A name of a TensorKey with numbers in the places of {} and {e}.
 [[nodiscard]] inline std::string name_from(std::string_view pattern, const TensorId& id) {
   std::string name(pattern);

@@ -6,17 +6,7 @@
 
 namespace bantam::inline v0::archs {
 
-inline constexpr ConfigKey dots1_config[] = {
-    {Field::experts, "n_routed_experts", "expert_count"},
-    {Field::experts_used, "num_experts_per_tok", "expert_used_count"},
-    {Field::expert_ffn, "moe_intermediate_size", "expert_feed_forward_length"},
-    {Field::shared_experts, "n_shared_experts", "expert_shared_count"},
-    {Field::dense_layers, "first_k_dense_replace", "leading_dense_block_count"},
-    {Field::router_groups, "n_group", "expert_group_count"},
-    {Field::router_groups_used, "topk_group", "expert_group_used_count"},
-    {Field::router_scale, "routed_scaling_factor", "expert_weights_scale"},
-};
-/// All layers have experts, whatever a folder says.
+/// Solar Open's: all layers have experts, whatever a folder says.
 inline constexpr ConfigKey solar_open_config[] = {
     {Field::experts, "n_routed_experts", "expert_count"},
     {Field::experts_used, "num_experts_per_tok", "expert_used_count"},
@@ -26,18 +16,16 @@ inline constexpr ConfigKey solar_open_config[] = {
     {Field::router_groups_used, "topk_group", "expert_group_used_count"},
     {Field::router_scale, "routed_scaling_factor", "expert_weights_scale"},
 };
-/// The newest name them so, and the kind of each layer's second half.
-inline constexpr ConfigKey exaone_moe_config[] = {
+inline constexpr ConfigKey dots1_dense[] = {{Field::dense_layers, "first_k_dense_replace", "leading_dense_block_count"}};
+inline constexpr auto dots1_config = joined(dots1_dense, solar_open_config);
+/// The newest name some otherwise, and the kind of each layer's second half.
+inline constexpr ConfigKey exaone_moe_numbers[] = {
     {Field::experts, "num_experts", "expert_count", 0, "num_local_experts"},
-    {Field::experts_used, "num_experts_per_tok", "expert_used_count"},
-    {Field::expert_ffn, "moe_intermediate_size", "expert_feed_forward_length"},
     {Field::shared_experts, "num_shared_experts", "expert_shared_count", 1},
     {Field::shared_ffn, "", "expert_shared_feed_forward_length"},
     {Field::dense_layers, "first_k_dense_replace", "leading_dense_block_count", 1},
-    {Field::router_groups, "n_group", "expert_group_count"},
-    {Field::router_groups_used, "topk_group", "expert_group_used_count"},
-    {Field::router_scale, "routed_scaling_factor", "expert_weights_scale"},
 };
+inline constexpr auto exaone_moe_config = joined(exaone_moe_numbers, solar_open_config);
 inline constexpr ConfigKey hy_v3_numbers[] = {{Field::router_scale, "router_scaling_factor", "expert_weights_scale"}, {Field::router_groups, "", ""}, {Field::router_groups_used, "", ""}};
 inline constexpr auto hy_v3_config = joined(hy_v3_numbers, exaone_moe_config);
 
