@@ -451,8 +451,8 @@ typedef struct bantam_embedder_options {
 /** Threads and buffers to read texts with; any model will do. */
 BANTAM_API bantam_status bantam_embedder_new(bantam_embedder **embedder, const bantam_model *model, const bantam_embedder_options *options);
 BANTAM_API void bantam_embedder_free(bantam_embedder *embedder);
-/** The embeddings of `count` texts, ended by zeros, read together: rows of bantam_model_info.width numbers one behind the other; `numbers`
- *  is what there is room for, count * width. */
+/** The embeddings of `count` texts, ended by zeros, read together: rows of bantam_model_info.width numbers one behind the other, or
+ *  of as many as a layer behind pooling makes (sentence-transformers' Dense); `numbers` is what there is room for, `count` rows. */
 BANTAM_API bantam_status bantam_embedder_embed(bantam_embedder *embedder, const char *const *texts, size_t count, float *embeddings, size_t numbers);
 /** A score of each of `count` documents, higher for better ones: of a model with a classifier of one label its number, of one that answers
  *  yes or no the probability of yes; others give BANTAM_UNSUPPORTED. */

@@ -39,7 +39,7 @@ void bantam_embedder_free(bantam_embedder* embedder) { delete embedder; }
 bantam_status bantam_embedder_embed(bantam_embedder* embedder, const char* const* texts, size_t count, float* embeddings, size_t numbers) {
   return guarded([&] {
     bantam_embedder& e = need(embedder, "embedder");
-    const auto width = static_cast<std::size_t>(e.engine.model().config().dim);
+    const auto width = static_cast<std::size_t>(e.engine.model().config().embedding_dim());
     if (numbers != count * width) fail(Errc::invalid_argument, "embeddings: expected room for ", count, " rows of ", width, " numbers, found ", numbers);
     const Tensor<float, 2> rows = embed(e.engine, texts_of(texts, count, "texts"), e.options);
     if (numbers > 0) std::ranges::copy(rows.span(), &need(embeddings, "embeddings"));

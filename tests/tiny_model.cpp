@@ -9,6 +9,7 @@
 #include "model/arrangement.hpp"
 #include "model/config_words.hpp"
 #include "model/recurrent_config.hpp"
+#include "model/sentence_modules.hpp"
 #include "reference/rope.hpp"
 
 namespace bantam::test {
@@ -83,6 +84,10 @@ std::string reference_name(const TensorId& id, bool sparse) {
     case Role::class_norm: return "class_norm";
     case Role::class_head: return "class_head";
     case Role::class_head_bias: return "class_head_bias";
+    case Role::pooled_dense: return "pooled_dense";
+    case Role::pooled_dense_bias: return "pooled_dense_bias";
+    case Role::pooled_dense_2: return "pooled_dense_2";
+    case Role::pooled_dense_2_bias: return "pooled_dense_2_bias";
     case Role::attention_out_norm_bias: return layer + "attention_out_norm_bias";
     case Role::ffn_out_norm_bias: return layer + "ffn_out_norm_bias";
     case Role::q_norm_bias: return layer + "self_attn.q_norm.bias";
@@ -127,7 +132,8 @@ std::string reference_name(const TensorId& id, bool sparse) {
 
 /// Tables and matrices of no block that are kept as vectors: around 0.
 bool is_table_of_floats(Role role) {
-  return role == Role::token_type_embedding || role == Role::class_dense || role == Role::class_dense_bias || role == Role::class_head || role == Role::class_head_bias || role == Role::relative_bias;
+  return role == Role::token_type_embedding || role == Role::class_dense || role == Role::class_dense_bias || role == Role::class_head || role == Role::class_head_bias || role == Role::relative_bias ||
+         role == Role::pooled_dense || role == Role::pooled_dense_bias || role == Role::pooled_dense_2 || role == Role::pooled_dense_2_bias;
 }
 
 /// What is added, or multiplied by, around 0.
@@ -162,7 +168,7 @@ void TinyModel::add(Random& random, const RoleInfo& info, const TensorId& id) {
   const bool decays = info.role == Role::delta_decay || info.role == Role::state_decay || info.role == Role::channel_decay;
   const double mean = decays ? -1 : scales ? 1 : 0, spread = info.is_matrix() ? 1 / std::sqrt(static_cast<double>(columns)) : 0.3;
   if (info.role == Role::rope_divisors) t.values = sizes.rope.divisors;
-  if (info.role == Role::position_embedding && arch->pads_positions) t.rows_left_out = arch->position_offset;
+  if (info.role == Role::position_embedding && arch->pads_positions && !arch->gguf.empty()) t.rows_left_out = arch->position_offset;
   for (std::int64_t i = std::ssize(t.values); i < rows * columns; ++i) t.values.push_back(static_cast<float>(mean + spread * random.normal()));
   // As it is with T5, whose queries have no norm.
   const bool plain_queries = (info.role == Role::q || info.role == Role::cross_q) && arch->find(Role::q_norm) == nullptr;
@@ -253,6 +259,7 @@ TinyModel& TinyModel::make() {
   if (arch->find(Role::token_type_embedding) != nullptr) sizes.token_types = token_types;
   if (arch->find(Role::class_head) != nullptr) sizes.labels = labels;
   sizes.pooling = pooling;
+  sizes.pooled_layers = pooled_layers;
   const ConfigKey* of_kv_heads = arch->find(Field::kv_heads);
   if (!arch->latent && (of_kv_heads == nullptr || of_kv_heads->hf.empty())) kv_heads = of_kv_heads != nullptr && of_kv_heads->otherwise > 0 ? static_cast<std::int64_t>(of_kv_heads->otherwise) : heads;
   sizes.dim = dim, sizes.heads = heads, sizes.kv_heads = kv_heads, sizes.head_dim = head_dim, sizes.vocab = vocab, sizes.context = context;
@@ -331,7 +338,7 @@ TinyModel& TinyModel::make() {
   });
   for (const ConfigChoice& choice : arch->choices) put_at(config, choice.key) = !choice.text.empty() ? Json(choice.text) : choice.is_number ? Json(choice.value) : Json(choice.value != 0);
   if (arch->pads_positions) config["max_position_embeddings"] = context + arch->position_offset;
-  if (labels > 0) config["architectures"] = {std::string(arch->class_of_classifier())};
+  if (labels > 0) config["architectures"] = {arch->class_of_classifier()};
   if (labels > 0 && pooling) config["classifier_pooling"] = std::string(name_of(*pooling));
   detail::write_layer_kinds(sizes, config);
   if (arch->says_rope) config["position_embedding_type"] = turned ? "rope" : "nope";
@@ -468,7 +475,10 @@ void TinyModel::write_folder(const std::filesystem::path& folder, const std::str
   write_tokenizer(folder);
   write_file(folder / "config.json", config.dump(1));
   std::vector<SafetensorsWriter::Announced> announced;
-  const std::vector<TinyTensor> all = folder_tensors();
+  std::vector<TinyTensor> all = folder_tensors(), behind;
+  std::ranges::copy_if(all, std::back_inserter(behind), [](const TinyTensor& t) { return module_of(t.name).has_value(); });
+  std::erase_if(all, [](const TinyTensor& t) { return module_of(t.name).has_value(); });
+  write_modules(folder, behind);
   for (const TinyTensor& t : all) announced.push_back({t.name, type, t.shape});
   SafetensorsWriter writer(folder / "model.safetensors", announced, {{"format", "pt"}});
   for (const TinyTensor& t : all) {
@@ -476,6 +486,27 @@ void TinyModel::write_folder(const std::filesystem::path& folder, const std::str
     writer.write(std::as_bytes(std::span(bytes)));
   }
   writer.commit();
+}
+
+void TinyModel::write_modules(const std::filesystem::path& folder, const std::vector<TinyTensor>& behind) const {
+  if (pooled_layers.empty()) return;
+  for (const auto& [name, text] : sentence_modules_of(sizes)) {
+    std::filesystem::create_directories((folder / name).parent_path());
+    write_file(folder / name, text);
+  }
+  for (const std::string name : {"2_Dense", "3_Dense"}) {
+    std::vector<SafetensorsWriter::Announced> announced;
+    for (const TinyTensor& t : behind) {
+      if (module_of(t.name)->first == name) announced.push_back({module_of(t.name)->second, "F32", t.shape});
+    }
+    if (announced.empty()) continue;
+    SafetensorsWriter writer(folder / name / "model.safetensors", announced, {{"format", "pt"}});
+    for (const TinyTensor& t : behind) {
+      const std::string values = bytes_of(t.values, "F32");
+      if (module_of(t.name)->first == name) writer.write(std::as_bytes(std::span(values)));
+    }
+    writer.commit();
+  }
 }
 
 GgufBuilder TinyModel::gguf() const {
@@ -524,6 +555,7 @@ GgufBuilder TinyModel::gguf() const {
   if (!arch->causal) b.key(message(name, ".attention.causal"), false);
   if (pooling && labels == 0) b.key(message(name, ".pooling_type"), static_cast<std::uint32_t>(*pooling) + 1);
   if (labels > 0) b.key(message(name, ".pooling_type"), std::uint32_t{4});
+  for (std::size_t i = 0; i < pooled_layers.size(); ++i) b.key(message(name, ".dense_", i + 2, "_feat_out"), static_cast<std::uint32_t>(pooled_layers[i].outputs));
   if (labels > 0 && pooling) b.key(message(name, ".classifier.pooling_type"), static_cast<std::uint32_t>(*pooling) + 1);
   if (arch->says_rope) b.key(message(name, ".rope.scaling.finetuned"), turned);
   put_vocabulary(b);
@@ -638,6 +670,8 @@ reference::Transformer TinyModel::reference() const {
   if (arch->gate == ops::Gate::relu) r.activation = [](double x) { return std::max(x, 0.0); };
   if (arch->gate == ops::Gate::relu2) r.activation = [](double x) { return std::pow(std::max(x, 0.0), 2); };
   if (arch->gate == ops::Gate::gelu_erf) r.activation = [](double x) { return 0.5 * x * (1 + std::erf(x / std::sqrt(2.0))); };
+  if (arch->class_activation == ClassActivation::relu) r.class_activation = [](double x) { return std::max(x, 0.0); };
+  if (arch->class_activation == ClassActivation::gelu) r.class_activation = [](double x) { return 0.5 * x * (1 + std::erf(x / std::sqrt(2.0))); };
   r.clamps = arch->gate == ops::Gate::clamped_silu;
   for (const LayerSpec& spec : specs) r.windows.push_back(spec.window);
   r.experts = sizes.router.experts, r.expert_ffn = expert_ffn, r.shared_ffn = 2 * expert_ffn;

@@ -56,6 +56,7 @@ struct TinyModel {
   std::int64_t token_types = 2;  ///< of architectures that have some
   std::int64_t labels = 0;       ///< of a classifier, of architectures that may have one
   std::optional<Pooling> pooling = {};
+  std::vector<PooledLayer> pooled_layers = {};  ///< behind it; folders have them in files of their own: write_modules()
   bool tied = false;
   bool biases = false;  ///< what is optional: Llama's attention_bias, GLM-4.5's norms of q and k
   bool fuses = true;    ///< folders have experts in one tensor where the architecture's own have
@@ -86,6 +87,9 @@ struct TinyModel {
   void write_tokenizer(const std::filesystem::path& folder) const;
   /// A Hugging Face folder. `type`: F32, F16 or BF16.
   void write_folder(const std::filesystem::path& folder, const std::string& type = "F32") const;
+
+  /// modules.json, and what comes behind pooling with the files of its layers, where there are some.
+  void write_modules(const std::filesystem::path& folder, const std::vector<TinyTensor>& behind) const;
 
   /// The same model as GGUF, of F32.
   [[nodiscard]] GgufBuilder gguf() const;

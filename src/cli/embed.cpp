@@ -95,7 +95,7 @@ int run_embed(const EmbedArguments& o) {
   }
   if (o.common.json) {
     const ModelConfig& config = engine.model().config();
-    print_json({{"embeddings", all}, {"dim", config.dim}, {"pooling", std::string(name_of(options.pooling.value_or(config.usual_pooling())))}});
+    print_json({{"embeddings", all}, {"dim", config.embedding_dim()}, {"pooling", std::string(name_of(options.pooling.value_or(config.usual_pooling())))}});
   } else {
     print(lines);
   }

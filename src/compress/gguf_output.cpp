@@ -12,9 +12,9 @@ namespace bantam::inline v0 {
 
 namespace {
 
-/// Rows of a matrix that the file has none of, before the others.
+/// Rows of a matrix that the file has none of, before the others: those of RoBERTa's that call themselves BERT.
 std::int64_t rows_left_out(const ModelConfig& config, const CheckpointTensor& tensor) noexcept {
-  return tensor.role == Role::position_embedding && config.arch->pads_positions ? config.arch->position_offset : 0;
+  return tensor.role == Role::position_embedding && config.arch->pads_positions && !config.arch->gguf.empty() ? config.arch->position_offset : 0;
 }
 
 /// Of formats that check_formats() let through.

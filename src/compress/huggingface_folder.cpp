@@ -25,7 +25,7 @@ std::string torch_dtype(const FormatInfo& format) {
 
 std::string without_weight(const std::string& name) { return name.substr(0, name.rfind(".weight")); }
 
-PackedModule module_of(const NativeWriter::Entry& entry) {
+PackedModule packed_module_of(const NativeWriter::Entry& entry) {
   return {without_weight(entry.name), entry.format, entry.rows, entry.columns, entry.order != nullptr};
 }
 
@@ -33,12 +33,13 @@ std::vector<SafetensorsWriter::Announced> announce(const std::vector<NativeWrite
   std::vector<SafetensorsWriter::Announced> tensors;
   for (std::size_t i = 0; i < entries.size(); ++i) {
     const NativeWriter::Entry& entry = entries[i];
+    if (module_of(entry.name)) continue;  // in a file of its own
     if (!entry.joined.empty()) {
       // It is whole where its last part is.
       const auto more = std::find_if(entries.begin() + static_cast<std::ptrdiff_t>(i) + 1, entries.end(), [&](const auto& other) { return other.joined == entry.joined; });
       if (more == entries.end()) tensors.push_back({entry.joined, upper((entry.format != nullptr ? *entry.format : format).name), entry.joined_shape});
     } else if (entry.format != nullptr && !entry.format->is_float) {
-      const auto parts = family->announce(module_of(entry));
+      const auto parts = family->announce(packed_module_of(entry));
       tensors.insert(tensors.end(), parts.begin(), parts.end());
     } else if (entry.format == nullptr) {
       tensors.push_back({entry.name, upper(format.name), entry.shape.empty() ? std::vector{entry.columns} : entry.shape});
@@ -57,7 +58,7 @@ Json quantization_of(const Checkpoint& checkpoint, const std::vector<NativeWrite
   for (const CheckpointTensor& tensor : checkpoint.tensors()) {
     if (tensor.role == Role::rope_divisors) continue;
     const NativeWriter::Entry& entry = entries[next++];
-    if (entry.format != nullptr && tensor.layer >= 0) modules.push_back(module_of(entry));
+    if (entry.format != nullptr && tensor.layer >= 0) modules.push_back(packed_module_of(entry));
   }
   if (std::ranges::all_of(modules, [](const PackedModule& module) { return module.format->is_float; })) {
     fail(Errc::invalid_argument, "recipe: expected a quantized matrix in some block, found none");
@@ -165,6 +166,10 @@ void HuggingFaceFolderWriter::join(const CheckpointTensor& tensor, const Joined&
 void HuggingFaceFolderWriter::write_vector(const CheckpointTensor& tensor, const std::vector<float>& model_values) {
   const std::vector<float> values = in_container(model_values, arrangement_of(tensor, checkpoint_.config(), Container::folder));
   const std::optional<Joined> joined = joined_of(checkpoint_.config(), tensor);
+  if (auto module = module_of(tensor.tensor_name())) {
+    modules_[module->first].push_back({module->second, stored_shape(tensor, checkpoint_.config(), Container::folder), values});
+    return;
+  }
   const float less = is_norm(tensor.role) ? checkpoint_.config().arch->norm_offset : 0;
   if (less != 0) {
     std::vector<float> stored = values;
@@ -202,6 +207,15 @@ void HuggingFaceFolderWriter::commit() {
     std::error_code error;
     std::filesystem::create_directories((folder_ / name).parent_path(), error);  // what is wrong, opening the file says
     put(name, text);
+  }
+  for (const auto& [name, tensors] : modules_) {
+    std::vector<SafetensorsWriter::Announced> announced;
+    for (const ModuleTensor& tensor : tensors) announced.push_back({tensor.name, "F32", tensor.shape.empty() ? std::vector{std::ssize(tensor.values)} : tensor.shape});
+    std::error_code error;
+    std::filesystem::create_directories(folder_ / name, error);  // what is wrong, opening the file says
+    SafetensorsWriter writer(folder_ / name / "model.safetensors", announced, metadata());
+    for (const ModuleTensor& tensor : tensors) writer.write(std::as_bytes(std::span(tensor.values)));
+    writer.commit();
   }
   if (family_ != nullptr && !family_->config_file().empty()) put(std::string(family_->config_file()), quantization_.dump(2) + "\n");
   if (checkpoint_.container() == "safetensors") {

@@ -33,6 +33,12 @@ class HuggingFaceFolderWriter : public Output {
     std::vector<float> values;
     std::int64_t filled = 0;
   };
+  /// One of a layer behind pooling, which has a file of its own.
+  struct ModuleTensor {
+    std::string name;
+    std::vector<std::int64_t> shape;
+    std::vector<float> values;
+  };
   void join(const CheckpointTensor& tensor, const Joined& joined, const FormatInfo& format, FunctionRef<void(std::int64_t row, std::span<float> out)> row_of);
   void write(std::span<const float> values, const FormatInfo& format);
 
@@ -46,6 +52,7 @@ class HuggingFaceFolderWriter : public Output {
   std::unique_ptr<SafetensorsWriter> writer_;
   std::vector<std::byte> bytes_;
   std::map<std::string, Part> parts_;
+  std::map<std::string, std::vector<ModuleTensor>> modules_;
 };
 
 /// Of one matrix in such a folder, and of the weights' file; `family` is null for plain floats.

@@ -100,6 +100,8 @@ std::vector<std::int64_t> stored_shape(const TensorId& id, const ModelConfig& co
     case Role::relative_bias: return Order{config.relative_bias.buckets, shape_of(id.role, id.layer, config).second / config.relative_bias.buckets};
     case Role::class_dense: return Order{config.dim, config.dim};
     case Role::class_head: return Order{config.labels, config.dim};
+    case Role::pooled_dense: return Order{config.pooled_layers[0].outputs, config.dim};
+    case Role::pooled_dense_2: return Order{config.pooled_layers[1].outputs, config.pooled_layers[0].outputs};
     case Role::state_norm: return gguf ? Order{sizes.key_heads, sizes.value_heads / sizes.key_heads * sizes.value_dim} : Order{};
     default: return {};
   }

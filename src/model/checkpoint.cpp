@@ -61,10 +61,10 @@ Checkpoint Checkpoint::open_folder(const std::filesystem::path& path, const Open
   c.path_ = path;
   c.container_ = "safetensors";
   c.config_ = read_hf_config(path / "config.json");
-  read_sentence_modules(path, c.config_);
+  const std::vector<std::filesystem::path> modules = read_sentence_modules(path, c.config_);
   c.metadata_ = metadata_of(detail::read_config_text(path / "config.json"));
   LanguagePart part = language_part(SafetensorsFile::open_folder(path), *c.config_.arch);
-  c.source_ = by_own_names(std::move(part.tensors), *c.config_.arch);
+  c.source_ = with_modules(by_own_names(std::move(part.tensors), *c.config_.arch), modules);
   c.left_out_ = std::move(part.left_out);
   c.tokenizer_ = Tokenizer::from_folder(path);
   if (c.config_.tied && has_own_head(*c.source_, *c.config_.arch)) c.config_.tied = false;

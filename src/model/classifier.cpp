@@ -29,6 +29,15 @@ void layer_norm(std::vector<double>& x, const std::vector<float>& gains, double 
   for (std::size_t i = 0; i < x.size(); ++i) x[i] = (x[i] - mean) / std::sqrt(variance + eps) * static_cast<double>(gains[i]);
 }
 
+double activated(double x, ClassActivation activation) {
+  switch (activation) {
+    case ClassActivation::tanh: return std::tanh(x);
+    case ClassActivation::relu: return std::max(x, 0.0);
+    case ClassActivation::gelu: return 0.5 * x * (1 + std::erf(x / std::sqrt(2.0)));
+  }
+  return x;
+}
+
 }  // namespace
 
 std::vector<double> classify(const ModelConfig& config, const ModelWeights& weights, std::span<const double> state) {
@@ -36,11 +45,19 @@ std::vector<double> classify(const ModelConfig& config, const ModelWeights& weig
   std::vector<double> x(state.begin(), state.end());
   if (!weights.class_dense.empty()) {
     x = product(weights.class_dense, weights.class_dense_bias, x);
-    const bool normed = !weights.class_norm.empty();
-    for (double& v : x) v = normed ? 0.5 * v * (1 + std::erf(v / std::sqrt(2.0))) : std::tanh(v);
-    if (normed) layer_norm(x, weights.class_norm, config.norm_eps);
+    for (double& v : x) v = activated(v, config.arch->class_activation);
+    if (!weights.class_norm.empty()) layer_norm(x, weights.class_norm, config.norm_eps);
   }
   return product(weights.class_head, weights.class_head_bias, x);
+}
+
+std::vector<double> behind_pooling(const ModelConfig& config, const ModelWeights& weights, std::span<const double> pooled) {
+  std::vector<double> x(pooled.begin(), pooled.end());
+  for (std::size_t i = 0; i < config.pooled_layers.size(); ++i) {
+    x = i == 0 ? product(weights.pooled_dense, weights.pooled_dense_bias, x) : product(weights.pooled_dense_2, weights.pooled_dense_2_bias, x);
+    for (double& v : x) v = config.pooled_layers[i].is_tanh ? std::tanh(v) : v;
+  }
+  return x;
 }
 
 }  // namespace bantam::inline v0

@@ -91,6 +91,17 @@ void read_use(const GgufFile& file, const std::string& prefix, ModelConfig& c) {
   if (!c.pooling) fail(Errc::unsupported, place, ": ", key, ": expected 0 (none), 1 (mean), 2 (cls)", ranks ? " or 3 (last)" : ", 3 (last) or 4 (rank)", ", found ", *pooling);
 }
 
+/// Layers behind pooling, without biases and with nothing between them.
+void read_pooled_layers(const GgufFile& file, const std::string& prefix, ModelConfig& c) {
+  for (const Role role : {Role::pooled_dense, Role::pooled_dense_2}) {
+    if (file.find(c.arch->find(role)->gguf) == nullptr) return;
+    const std::string key = message(prefix, role == Role::pooled_dense ? "dense_2_feat_out" : "dense_3_feat_out");
+    const double outputs = file.number(key).value_or(0);
+    if (!(outputs >= 1) || outputs > 1 << 16 || outputs != std::floor(outputs)) fail(Errc::corrupt, file.path().string(), ": ", key, ": expected a whole number from 1 to 65536, found ", outputs);
+    c.pooled_layers.push_back({.outputs = static_cast<std::int64_t>(outputs)});
+  }
+}
+
 }  // namespace
 
 ModelConfig read_gguf_config(const GgufFile& file) {
@@ -113,7 +124,10 @@ ModelConfig read_gguf_config(const GgufFile& file) {
     // DeepSeek V2 and V3 share a name, and differ in how they score experts.
     const bool scores = function != 0 && candidate->router.score == score_of(function) && (arch == nullptr || arch->router.score != candidate->router.score);
     const bool marked = !candidate->gguf_mark.empty();
-    if (arch == nullptr || marked || (candidate->name == *name && !windowed && arch->gguf_mark.empty()) || scores || steps) arch = candidate;
+    // BERT and DistilBERT share a name: the second has no token types.
+    const TensorKey* types = arch == nullptr ? nullptr : arch->find(Role::token_type_embedding);
+    const bool untyped = types != nullptr && candidate->find(Role::token_type_embedding) == nullptr && file.find(types->gguf) == nullptr;
+    if (arch == nullptr || marked || untyped || (candidate->name == *name && !windowed && arch->gguf_mark.empty()) || scores || steps) arch = candidate;
   }
   if (arch == nullptr) {
     fail(Errc::unsupported, place, ": general.architecture: expected one of ", names, ", found ", printable(*name), has_experts ? " with experts" : "");
@@ -181,6 +195,7 @@ ModelConfig read_gguf_config(const GgufFile& file) {
   }
   if (has_experts) read_router(file, *name + ".", c.router);
   read_use(file, *name + ".", c);
+  read_pooled_layers(file, *name + ".", c);
   if (arch->says_rope) c.has_rope = file.boolean(*name + ".rope.scaling.finetuned").value_or(true);
   if (const auto* tokens = file.texts("tokenizer.ggml.tokens")) c.vocab = static_cast<std::int64_t>(tokens->size());
   c.vocab = detail::extent_or(source, Field::vocab, c.vocab);

@@ -12,6 +12,7 @@
 #include "io/config_text.hpp"
 #include "model/config_words.hpp"
 #include "model/recurrent_config.hpp"
+#include "model/sentence_modules.hpp"
 #include "text/json.hpp"
 
 namespace bantam::inline v0 {
@@ -332,9 +333,16 @@ std::vector<const ArchSpec*> chosen(const std::vector<const ArchSpec*>& archs, c
        ", found ", found == nullptr ? std::string("nothing") : printable(found->dump()));
 }
 
+/// Whether a class is an architecture's model without its own head.
+bool is_without_head(const ArchSpec& arch, std::string_view name) {
+  if (std::ranges::find(arch.more_classes, name) != arch.more_classes.end()) return true;
+  const std::string_view stem = arch.class_stem();
+  return !stem.empty() && name != arch.older_class && name.starts_with(stem) && (name == arch.class_of_classifier() || name == arch.class_without_head());
+}
+
 /// Whether a class is one of an architecture's.
-bool is_class_of(const ArchSpec& arch, std::string_view name) noexcept {
-  return arch.hf_class == name || (arch.older_class == name && !name.empty()) || std::ranges::find(arch.more_classes, name) != arch.more_classes.end();
+bool is_class_of(const ArchSpec& arch, std::string_view name) {
+  return arch.hf_class == name || (arch.older_class == name && !name.empty()) || is_without_head(arch, name);
 }
 
 const ArchSpec& find_hf_arch(const Json& json, const std::string& place) {
@@ -401,8 +409,7 @@ void read_class(const Json& json, const std::string& place, ModelConfig& c) {
   const Json* classes = member(json, "architectures");
   const bool named = classes != nullptr && classes->is_array() && !classes->empty() && (*classes)[0].is_string();
   const std::string_view name = named ? (*classes)[0].string() : std::string_view();
-  // Without the head that the architecture's own class has.
-  if (named && std::ranges::find(c.arch->more_classes, name) != c.arch->more_classes.end()) c.has_head = false;
+  if (named && is_without_head(*c.arch, name)) c.has_head = false;
   if (name.ends_with("ForSequenceClassification")) {
     // Tensors say how many, where there are some.
     const Json* labels = member(json, "id2label");
@@ -424,6 +431,7 @@ void read_class(const Json& json, const std::string& place, ModelConfig& c) {
       fail(Errc::corrupt, place, ": bantam_pooling: ", error.what());
     }
   }
+  read_pooled_layers(json, place, c);
   if (member(json, "bantam_normalize") != nullptr) c.normalizes = flag_at(json, "bantam_normalize", place, true);
 }
 
@@ -513,8 +521,8 @@ ModelConfig from_json(const Json& whole, const std::string& file) {
   c.tied = flag_at(json, "tie_word_embeddings", place, flag_at(whole, "tie_word_embeddings", file, arch.default_tied));
   c.scales_tied_logits = flag_at(json, "scale_decoder_outputs", place, arch.scales_tied_logits);
   if (flag_at(json, "attention_bias", place, false) && arch.proportional_rope) fail(Errc::unsupported, place, ": attention_bias: expected false, found true");
-  // A text, or a truth value: EmbeddingGemma, and what transformers 5 writes of Gemma 3.
-  if (const Json* both = member(json, "use_bidirectional_attention"); both != nullptr && (*both == Json("all") || *both == Json(true))) {
+  // A text, or a truth value.
+  if (const Json* both = member(json, "use_bidirectional_attention"); arch.causal && both != nullptr && (*both == Json("all") || *both == Json(true))) {
     fail(Errc::unsupported, place, ": use_bidirectional_attention: expected a causal model, found ", both->is_string() ? "all" : "true");
   }
   if (const auto own = number_at(json, "vocab_size_per_layer_input", place); own && c.per_layer_dim > 0 && *own != static_cast<double>(c.vocab)) {
@@ -531,8 +539,10 @@ ModelConfig from_json(const Json& whole, const std::string& file) {
   } else if (const Json* scaling = member(json, "rope_scaling")) {
     read_rope_scaling(*scaling, place, "rope_scaling", c);
   }
-  if (const auto width = number_at(json, "word_embed_proj_dim", place); width && *width != static_cast<double>(c.dim)) {
-    fail(Errc::unsupported, place, ": word_embed_proj_dim: expected the ", c.dim, " of hidden_size, found ", *width);
+  // OPT's, and ELECTRA's.
+  for (const char* key : {"word_embed_proj_dim", "embedding_size"}) {
+    const auto width = number_at(json, key, place);
+    if (width && *width != static_cast<double>(c.dim)) fail(Errc::unsupported, place, ": ", key, ": expected the ", c.dim, " of hidden_size, found ", *width);
   }
   if (arch.latent && !flag_at(json, "rope_interleave", place, true)) fail(Errc::unsupported, place, ": rope_interleave: expected true, found false");
   if (json.find("rope_divisors") != nullptr && !arch.proportional_rope) c.rope.divisors = divisors_at(json, "rope_divisors", place, c);

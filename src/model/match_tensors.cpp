@@ -351,8 +351,12 @@ void count_tables(const TensorFiles& files, ModelConfig& config) {
     fail(Errc::corrupt, files.path, ": ", name, ": expected 1 to ", most, " rows of ", config.dim, " numbers, found ", to_string(entry->shape));
   };
   const TensorKey* types = config.arch->find(Role::token_type_embedding);
-  config.token_types = rows_of(Role::token_type_embedding, 256, types != nullptr && types->presence == Presence::required);
-  config.labels = rows_of(Role::class_head, 1 << 16, config.labels > 0);
+  config.token_types = rows_of(Role::token_type_embedding, 256, types != nullptr && (types->presence == Presence::required || (files.container != "gguf" && config.token_types > 0)));
+  // Of decoders folders say by their class that there is one.
+  const bool may_judge = config.labels > 0 || files.container == "gguf" || !config.arch->causal;
+  config.labels = may_judge ? rows_of(Role::class_head, 1 << 16, config.labels > 0) : 0;
+  // A GGUF file of a classifier without a head has none, rather than the embedding's.
+  if (files.container == "gguf" && config.labels > 0 && config.tied) config.has_head = config.tied = false;
   if (!config.has_head || config.tied || (config.labels == 0 && !config.pooling)) return;
   // Models that were made to embed or to judge are saved without one, or with it.
   const std::string head(without_weight(std::string(key_of(Role::head))));

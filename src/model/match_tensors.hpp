@@ -33,7 +33,7 @@ void find_native_sources(std::vector<CheckpointTensor>& tensors, const TensorFil
 template <class F>
 void for_each_key(const ModelConfig& config, std::int64_t layer, bool gguf, F&& f) {
   const ArchSpec& arch = *config.arch;
-  for (const auto& list : {arch.tensors, arch.more_tensors}) {
+  for (const auto& list : {arch.tensors, arch.more_tensors, arch.behind()}) {
     for (const TensorKey& key : list) {
       const bool named = !(gguf ? key.gguf : key.hf).empty();
       if (named && info_of(key.role).is_of_layer() == (layer >= 0) && config.key_of(key.role, layer) == &key && is_in_layer(key.role, layer, config)) f(key);

@@ -114,6 +114,10 @@ std::int64_t extent_of(WeightAxis axis, std::int64_t layer, const ModelConfig& c
     case WeightAxis::class_square: return c.labels > 0 ? c.dim * c.dim : 0;
     case WeightAxis::class_rows: return c.labels * c.dim;
     case WeightAxis::labels: return c.labels;
+    case WeightAxis::pooled_square: return c.pooled_layers.empty() ? 0 : c.pooled_layers[0].outputs * c.dim;
+    case WeightAxis::pooled_rows: return c.pooled_layers.empty() || !c.pooled_layers[0].has_bias ? 0 : c.pooled_layers[0].outputs;
+    case WeightAxis::pooled_square_2: return c.pooled_layers.size() < 2 ? 0 : c.pooled_layers[1].outputs * c.pooled_layers[0].outputs;
+    case WeightAxis::pooled_rows_2: return c.pooled_layers.size() < 2 || !c.pooled_layers[1].has_bias ? 0 : c.pooled_layers[1].outputs;
   }
   return 0;
 }

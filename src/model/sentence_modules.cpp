@@ -5,7 +5,8 @@
 
 #include "bantam/core/error.hpp"
 #include "bantam/io/file.hpp"
-#include "io/json.hpp"
+#include "bantam/io/safetensors.hpp"
+#include "language_part.hpp"
 #include "text/json.hpp"
 
 namespace bantam::inline v0 {
@@ -17,6 +18,9 @@ constexpr std::size_t most_module_bytes = std::size_t{1} << 20, most_modules = 1
 
 constexpr std::pair<std::string_view, Pooling> pooling_flags[] = {
     {"pooling_mode_cls_token", Pooling::cls}, {"pooling_mode_mean_tokens", Pooling::mean}, {"pooling_mode_lasttoken", Pooling::last}};
+
+/// Of layers behind pooling, as names of tensors (tensors_behind) have them.
+constexpr std::string_view module_folders[most_pooled_layers] = {"2_Dense", "3_Dense"};
 
 /// Where a module's config is: a folder in this one.
 std::filesystem::path inside(const std::filesystem::path& folder, const std::string& name, const std::string& place) {
@@ -54,15 +58,35 @@ Pooling read_pooling(const std::filesystem::path& file, std::int64_t dim) {
   return *pooling;
 }
 
+/// More than any model has by far.
+constexpr std::int64_t most_outputs = 1 << 16;
+
+/// A layer behind pooling.
+PooledLayer read_dense(const std::filesystem::path& file) {
+  const std::string place = printable(file.string(), 400);
+  const Json json = Json::parse(read_text_file(file, most_module_bytes), place);
+  if (!json.is_object()) fail(Errc::corrupt, place, ": expected a JSON object, found ", json.type_name());
+  const Json *outputs = member(json, "out_features"), *bias = member(json, "bias");
+  const bool whole = outputs != nullptr && outputs->is_number_unsigned() && outputs->get<std::uint64_t>() >= 1 && outputs->get<std::uint64_t>() <= most_outputs;
+  if (!whole) fail(Errc::corrupt, place, ": out_features: expected a whole number from 1 to ", most_outputs, ", found ", outputs == nullptr ? std::string("nothing") : printable(outputs->dump()));
+  if (bias != nullptr && !bias->is_boolean()) fail(Errc::corrupt, place, ": bias: expected true or false, found ", printable(bias->dump()));
+  const std::string function = text_or(json, "activation_function", "torch.nn.modules.activation.Tanh", place);
+  const std::string_view name = std::string_view(function).substr(function.rfind('.') + 1);
+  if (name != "Identity" && name != "Tanh") fail(Errc::unsupported, place, ": activation_function: expected Identity or Tanh, found ", printable(function));
+  return {outputs->get<std::int64_t>(), bias == nullptr || bias->get<bool>(), name == "Tanh"};
+}
+
 }  // namespace
 
-void read_sentence_modules(const std::filesystem::path& folder, ModelConfig& config) {
+std::vector<std::filesystem::path> read_sentence_modules(const std::filesystem::path& folder, ModelConfig& config) {
   const std::filesystem::path file = folder / "modules.json";
-  if (path_kind(file) != PathKind::file) return;
+  std::vector<std::filesystem::path> dense;
+  if (path_kind(file) != PathKind::file) return dense;
   const std::string place = printable(file.string(), 400);
   const Json modules = Json::parse(read_text_file(file, most_module_bytes), place);
   if (!modules.is_array() || modules.size() > most_modules) fail(Errc::corrupt, place, ": expected a list of up to ", most_modules, " modules, found ", modules.is_array() ? message(modules.size()) : std::string(modules.type_name()));
   config.normalizes = false;
+  config.pooled_layers.clear();
   for (const Json& module : modules) {
     const std::string type = module.is_object() ? text_or(module, "type", "", place) : std::string();
     const std::string_view name = std::string_view(type).substr(type.rfind('.') + 1);  // all of it where there is no dot
@@ -71,10 +95,17 @@ void read_sentence_modules(const std::filesystem::path& folder, ModelConfig& con
       config.pooling = read_pooling(inside(folder, text_or(module, "path", "", place), place), config.dim);
     } else if (name == "Normalize") {
       config.normalizes = true;
+    } else if (name == "Dense") {
+      const std::filesystem::path own = inside(folder, text_or(module, "path", "", place), place);
+      if (!config.pooling || config.normalizes == true) fail(Errc::unsupported, place, ": expected Dense between Pooling and Normalize, found it elsewhere");
+      if (dense.size() == most_pooled_layers) fail(Errc::unsupported, place, ": expected up to ", most_pooled_layers, " modules Dense, found more");
+      config.pooled_layers.push_back(read_dense(own));
+      dense.push_back(own.parent_path());
     } else {
-      fail(Errc::unsupported, place, ": expected modules Transformer, Pooling and Normalize, found ", type.empty() ? "one without a type" : printable(type));
+      fail(Errc::unsupported, place, ": expected modules Transformer, Pooling, Dense and Normalize, found ", type.empty() ? "one without a type" : printable(type));
     }
   }
+  return dense;
 }
 
 std::vector<std::pair<std::string, std::string>> sentence_modules_of(const ModelConfig& config) {
@@ -85,10 +116,59 @@ std::vector<std::pair<std::string, std::string>> sentence_modules_of(const Model
   };
   add("", "Transformer");
   add("1_Pooling", "Pooling");
-  if (config.normalizes.value_or(true)) add("2_Normalize", "Normalize");
+  for (std::size_t i = 0; i < config.pooled_layers.size(); ++i) add(module_folders[i], "Dense");
+  if (config.normalizes.value_or(true)) add(message(2 + config.pooled_layers.size(), "_Normalize"), "Normalize");
   Json pooling = {{"word_embedding_dimension", config.dim}};
   for (const auto& [key, mode] : pooling_flags) pooling[std::string(key)] = mode == *config.pooling;
-  return {{"modules.json", modules.dump(2) + "\n"}, {"1_Pooling/config.json", pooling.dump(2) + "\n"}};
+  std::vector<std::pair<std::string, std::string>> files = {{"modules.json", modules.dump(2) + "\n"}, {"1_Pooling/config.json", pooling.dump(2) + "\n"}};
+  std::int64_t inputs = config.dim;
+  for (std::size_t i = 0; i < config.pooled_layers.size(); ++i) {
+    const PooledLayer& layer = config.pooled_layers[i];
+    const Json dense = {{"in_features", inputs}, {"out_features", layer.outputs}, {"bias", layer.has_bias}, {"activation_function", layer.is_tanh ? "torch.nn.modules.activation.Tanh" : "torch.nn.modules.linear.Identity"}};
+    files.emplace_back(message(module_folders[i], "/config.json"), dense.dump(2) + "\n");
+    inputs = layer.outputs;
+  }
+  return files;
+}
+
+
+std::shared_ptr<const TensorSource> with_modules(std::shared_ptr<const TensorSource> model, std::span<const std::filesystem::path> folders) {
+  if (folders.empty()) return model;
+  std::vector<TensorEntry> entries(model->tensors().begin(), model->tensors().end());
+  for (std::size_t i = 0; i < folders.size(); ++i) {
+    const auto own = SafetensorsFile::open_folder(folders[i]);
+    for (const TensorEntry& entry : own->tensors()) {
+      entries.push_back(entry);  // which keeps its file
+      entries.back().name = message(module_folders[i], '.', entry.name);
+    }
+  }
+  return renamed(std::move(model), std::move(entries));
+}
+
+std::optional<std::pair<std::string, std::string>> module_of(std::string_view name) {
+  for (const std::string_view folder : module_folders) {
+    if (name.starts_with(folder) && name.substr(folder.size()).starts_with('.')) return std::pair(std::string(folder), std::string(name.substr(folder.size() + 1)));
+  }
+  return {};
+}
+
+void read_pooled_layers(const Json& json, const std::string& place, ModelConfig& config) {
+  const Json* list = member(json, "bantam_pooled_layers");
+  if (list == nullptr) return;
+  const auto wrong = [&] { fail(Errc::corrupt, place, ": bantam_pooled_layers: expected up to ", most_pooled_layers, " layers of outputs, bias and tanh, found ", printable(list->dump(), 100)); };
+  if (!list->is_array() || list->size() > most_pooled_layers) wrong();
+  for (const Json& layer : *list) {
+    const Json *outputs = layer.is_object() ? member(layer, "outputs") : nullptr, *bias = layer.is_object() ? member(layer, "bias") : nullptr, *tanh = layer.is_object() ? member(layer, "tanh") : nullptr;
+    const bool whole = outputs != nullptr && outputs->is_number_unsigned() && outputs->get<std::uint64_t>() >= 1 && outputs->get<std::uint64_t>() <= most_outputs;
+    if (!whole || bias == nullptr || !bias->is_boolean() || tanh == nullptr || !tanh->is_boolean()) wrong();
+    config.pooled_layers.push_back({outputs->get<std::int64_t>(), bias->get<bool>(), tanh->get<bool>()});
+  }
+}
+
+Json json_of(std::span<const PooledLayer> layers) {
+  Json list = Json::array();
+  for (const PooledLayer& layer : layers) list.push_back({{"outputs", layer.outputs}, {"bias", layer.has_bias}, {"tanh", layer.is_tanh}});
+  return list;
 }
 
 }  // namespace bantam::inline v0

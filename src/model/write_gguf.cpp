@@ -4,6 +4,7 @@
 
 #include "bantam/core/error.hpp"
 #include "bantam/io/gguf_writer.hpp"
+#include "bantam/model/archs.hpp"
 #include "model/config_source.hpp"
 
 namespace bantam::inline v0 {
@@ -71,11 +72,22 @@ void write_lists(GgufWriter& file, const ModelConfig& c, const std::string& pref
   file.key(prefix + "attention.sliding_window_pattern", windows);
 }
 
+/// The architecture that a file of this one is read as.
+const ArchSpec& read_as(const ArchSpec& arch) { return **std::ranges::find(architectures, arch.gguf_name(), &ArchSpec::gguf_name); }
+
 /// What a model is for: as llama.cpp numbers it, and what it asks for of encoders.
 void write_use(GgufWriter& file, const ModelConfig& c, const std::string& prefix) {
   if (!c.arch->causal) file.key(prefix + "attention.causal", false);
   if (c.arch->full_layers_lead && c.window > 0) file.key(prefix + "attention.sliding_window_pattern", static_cast<std::uint32_t>(c.arch->full_attention_step));
-  if (c.token_types > 0) file.key("tokenizer.ggml.token_type_count", static_cast<std::uint32_t>(c.token_types));
+  // llama.cpp asks for it of each BERT, and of DistilBERTs its converter says 1.
+  if (c.token_types > 0 || (!c.arch->causal && c.arch->norms_sums)) file.key("tokenizer.ggml.token_type_count", static_cast<std::uint32_t>(std::max<std::int64_t>(1, c.token_types)));
+  std::int64_t inputs = c.dim;
+  for (std::size_t i = 0; i < c.pooled_layers.size(); ++i) {
+    const std::string name = message(prefix, "dense_", i + 2, "_feat_");
+    file.key(name + "in", static_cast<std::uint32_t>(inputs));
+    inputs = c.pooled_layers[i].outputs;
+    file.key(name + "out", static_cast<std::uint32_t>(inputs));
+  }
   constexpr std::uint32_t pooling_numbers[] = {1, 2, 3};
   const auto number_of = [&](Pooling pooling) { return pooling_numbers[static_cast<std::size_t>(pooling)]; };
   if (c.labels > 0) {
@@ -107,6 +119,9 @@ void write_gguf_config(GgufWriter& file, const ModelConfig& c) {
   if (c.arch->norms_turned && c.norms_turned != detail::gguf_norms_turned(c)) no_words_for("queries and keys without norms, or with norms in a model of 128 experts");
   if (c.arch->find(Field::embedding_scale) == nullptr && c.scales.embedding != (c.arch->scales_embedding ? std::sqrt(static_cast<double>(c.dim)) : 1)) no_words_for("a scale of the embedding");
   if (c.relative_bias.distance != c.arch->relative_bias.distance) no_words_for("biases by other distances than up to 128");
+  if (std::ranges::any_of(c.pooled_layers, [](const PooledLayer& layer) { return layer.has_bias || layer.is_tanh; })) no_words_for("layers behind pooling with a bias or a tanh");
+  if (c.labels > 0 && c.arch->find(Role::class_dense) != nullptr && c.arch->class_activation != read_as(*c.arch).class_activation) no_words_for("a classifier with another activation than BERT's tanh");
+  if (c.labels > 0 && c.arch->folds_scales) no_words_for("a classifier of a model whose scales are in its weights there");
   if (c.arch->folds_scales && c.scales != ModelScales()) no_words_for("scales that are not in weights");
   const bool attends_alone = !c.arch->gguf_attending.empty() && c.has_rope && std::ranges::all_of(c.specs, [](const LayerSpec& spec) { return attends(spec.mixer); });
   const std::string_view architecture = attends_alone ? c.arch->gguf_attending : c.arch->gguf_name();

@@ -5,6 +5,7 @@
 #include "bantam/model/archs.hpp"
 #include "model/config_words.hpp"
 #include "model/recurrent_config.hpp"
+#include "model/sentence_modules.hpp"
 #include "text/json.hpp"
 
 namespace bantam::inline v0 {
@@ -12,11 +13,11 @@ namespace bantam::inline v0 {
 namespace {
 
 /// The class that a model of these parts has.
-std::string_view class_of(const ModelConfig& c) noexcept {
-  if (c.labels > 0 && !c.arch->class_of_classifier().empty()) return c.arch->class_of_classifier();
-  if (c.has_head || c.arch->find(Role::head) == nullptr) return c.arch->hf_class;
-  const auto alone = std::ranges::find_if(c.arch->more_classes, [](std::string_view name) { return name.ends_with("Model"); });
-  return alone == c.arch->more_classes.end() ? c.arch->hf_class : *alone;
+std::string class_of(const ModelConfig& c) {
+  std::string name;
+  if (c.labels > 0) name = c.arch->class_of_classifier();
+  if (c.labels == 0 && !c.has_head && c.arch->find(Role::head) != nullptr) name = c.arch->class_without_head();
+  return name.empty() ? std::string(c.arch->hf_class) : name;
 }
 
 /// What layers without a window have of their own, which keys are shared, and ropes by kind of layer.
@@ -49,6 +50,7 @@ void write_class(const ModelConfig& c, Json& json) {
     if (c.pooling && !c.arch->causal) json["classifier_pooling"] = std::string(name_of(*c.pooling));
     return;
   }
+  if (!c.pooled_layers.empty()) json["bantam_pooled_layers"] = json_of(c.pooled_layers);
   if (c.pooling) json["bantam_pooling"] = std::string(name_of(*c.pooling));
   if (c.normalizes) json["bantam_normalize"] = *c.normalizes;
 }
@@ -57,7 +59,7 @@ void write_class(const ModelConfig& c, Json& json) {
 
 std::string write_hf_config(const ModelConfig& c, std::string_view torch_dtype) {
   Json json;
-  json["architectures"] = {std::string(class_of(c))};
+  json["architectures"] = {class_of(c)};
   json["model_type"] = std::string(c.arch->name);
   for (const auto& list : {c.arch->config, c.arch->more_config}) {
     for (const ConfigKey& key : list) {
@@ -71,7 +73,7 @@ std::string write_hf_config(const ModelConfig& c, std::string_view torch_dtype) 
       put_at(json, choice.key) = std::string(choice.text);
       continue;
     }
-    if (!choice.is_number || choice.value != choice.otherwise) put_at(json, choice.key) = choice.is_number ? Json(static_cast<std::int64_t>(choice.value)) : Json(choice.value != 0);
+    if (!choice.is_number || choice.value != 0) put_at(json, choice.key) = choice.is_number ? Json(static_cast<std::int64_t>(choice.value)) : Json(choice.value != 0);
   }
   write_class(c, json);
   // One number for each layer, which no loader of Hugging Face's takes.

@@ -69,7 +69,7 @@ void embeddings(App& app, const std::shared_ptr<Exchange>& exchange) {
   app.check_model(fields);
   const std::string format = fields.text("encoding_format").value_or("float");
   if (format != "float" && format != "base64") throw bad_request("encoding_format: expected float or base64", "encoding_format");
-  const std::int64_t dim = app.engine.model().config().dim;
+  const std::int64_t dim = app.engine.model().config().embedding_dim();
   if (const auto asked = fields.integer("dimensions", 1); asked && *asked != dim) {
     throw bad_request(message("dimensions: expected ", dim, ", which the model's vectors have, found ", *asked), "dimensions");
   }

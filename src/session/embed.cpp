@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "bantam/model/classifier.hpp"
 #include "pooled.hpp"
 
 namespace bantam::inline v0 {
@@ -38,8 +39,8 @@ std::vector<float> embed(Session& session, std::span<const TokenId> tokens, cons
   Pool pool(options.pooling.value_or(config.usual_pooling()), std::ssize(tokens), static_cast<std::size_t>(config.dim));
   session.clear();
   session.states(tokens, [&](std::int64_t index, std::span<const float> state) { pool.add(index, state); });
-  std::vector<float> embedding(static_cast<std::size_t>(config.dim));
-  put_embedding(pool.finish(), normalizes(config, options), embedding);
+  std::vector<float> embedding(static_cast<std::size_t>(config.embedding_dim()));
+  put_embedding(behind_pooling(config, session.model().weights(), pool.finish()), normalizes(config, options), embedding);
   return embedding;
 }
 
@@ -54,9 +55,10 @@ Tensor<float, 2> embed(Engine& engine, std::span<const std::vector<TokenId>> tex
     read.push_back({.ids = text, .adapters = options.adapters});
     if (options.truncate && std::ssize(text) > engine.context()) read.back().ids = read.back().ids.first(static_cast<std::size_t>(engine.context()));
   }
-  Tensor<float, 2> embeddings({std::ssize(texts), config.dim});
+  Tensor<float, 2> embeddings({std::ssize(texts), config.embedding_dim()});
   read_pooled(engine, read, options.pooling.value_or(config.usual_pooling()), PassOutput::state, options.progress, "embed", [&](std::size_t i, std::span<const double> values) {
-    put_embedding(values, normalizes(config, options), {&embeddings(static_cast<std::int64_t>(i), 0), values.size()});
+    const std::vector<double> made = behind_pooling(config, engine.model().weights(), values);
+    put_embedding(made, normalizes(config, options), {&embeddings(static_cast<std::int64_t>(i), 0), made.size()});
   });
   return embeddings;
 }

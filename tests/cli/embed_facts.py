@@ -1,6 +1,7 @@
 """`bantam embed` and `rerank`, and what encoders are not for."""
 import json
 
+import numpy as np
 from tiny_bert import DIM, POSITIONS, Bert, ids_of
 
 
@@ -49,6 +50,25 @@ def facts_encoder(h):
     planned = h.json("plan", source, "--read-gb-s", 10, "--int8-gop-s", 500)
     h.equal("it is planned without generating", (planned["generate_tok_s"], planned["prompt_tok_s"] > 0, planned["kv_bytes_per_token"]), (None, True, 2 * DIM * 4))
     h.fact("and says so", "of texts that are read" in h.succeeds("plan", source, "--read-gb-s", 10, "--int8-gop-s", 500).text)
+
+
+def facts_layer_behind_pooling(h):
+    bert = Bert(h.temporary("dense"), seed=3)
+    weight, bias = bert.add_dense(20)
+    ids = ids_of("[CLS]", "the", "owl", "##s", "hunt", "at", "night", ".", "[SEP]")
+    expected = np.tanh(weight @ bert.states(ids, [0] * len(ids))[0] + bias)
+    files = [str(bert.folder)]
+    for to in ("native", "safetensors"):
+        files.append(h.temporary(f"dense.{to}"))
+        h.succeeds("compress", bert.folder, "-o", files[-1], "--format", "f32", "--to", to)
+    for source in files:
+        seen = h.json("embed", source, "the owls hunt at night.", "--no-normalize")
+        h.equal(f"{source}: as many numbers as the layer makes", (seen["dim"], len(seen["embeddings"][0])), (20, 20))
+        h.fact(f"{source}: numbers of the layer within 1e-5", far(seen["embeddings"][0], expected) < 1e-5, far(seen["embeddings"][0], expected))
+        whole = h.json("embed", source, "the owls hunt at night.")["embeddings"][0]
+        h.fact(f"{source}: of length 1", abs(sum(x * x for x in whole) - 1) < 1e-5)
+        h.equal(f"{source}: within a bound of memory", h.json("embed", source, "the owls hunt at night.", "--memory", "256MiB", "--no-normalize"), seen)
+    h.refuses(1, "compress", bert.folder, "-o", h.temporary("dense.gguf"), "--to", "gguf", "--format", "f32", says="layers behind pooling with a bias or a tanh: GGUF has no words for it")
 
 
 def facts_classifier(h):

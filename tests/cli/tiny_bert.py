@@ -67,6 +67,20 @@ class Bert:
             (self.folder / "1_Pooling").mkdir()
             (self.folder / "1_Pooling" / "config.json").write_text(json.dumps({"word_embedding_dimension": DIM, "pooling_mode_cls_token": True, "pooling_mode_mean_tokens": False}))
 
+    def add_dense(self, outputs, seed=5):
+        """A layer behind pooling, with a tanh, in a folder of its own: its weight and bias."""
+        random = np.random.default_rng(seed)
+        weight, bias = ((0.3 * random.normal(size=shape)).astype("<f4") for shape in ((outputs, DIM), (outputs,)))
+        modules = json.loads((self.folder / "modules.json").read_text())
+        modules.insert(2, {"idx": 2, "name": "2", "path": "2_Dense", "type": "sentence_transformers.models.Dense"})
+        (self.folder / "modules.json").write_text(json.dumps(modules))
+        (self.folder / "2_Dense").mkdir()
+        (self.folder / "2_Dense" / "config.json").write_text(json.dumps({"in_features": DIM, "out_features": outputs, "bias": True, "activation_function": "torch.nn.modules.activation.Tanh"}))
+        ends = [weight.nbytes, weight.nbytes + bias.nbytes]
+        text = json.dumps({"linear.weight": {"dtype": "F32", "shape": [outputs, DIM], "data_offsets": [0, ends[0]]}, "linear.bias": {"dtype": "F32", "shape": [outputs], "data_offsets": ends}}).encode()
+        (self.folder / "2_Dense" / "model.safetensors").write_bytes(struct.pack("<Q", len(text)) + text + weight.tobytes() + bias.tobytes())
+        return weight.astype(np.float64), bias.astype(np.float64)
+
     def states(self, ids, types):
         w = {name: values.astype(np.float64) for name, values in self.weights.items()}
 

@@ -19,11 +19,15 @@ std::vector<const ArchSpec*> classifiers() {
   return all;
 }
 
+/// Whether GGUF has words for a classifier: it knows BERT's activation in files that call themselves so, and reads states without scales.
+bool gguf_says(const TinyModel& tiny) { return tiny.labels == 0 || (!tiny.arch->folds_scales && (tiny.arch->class_activation == ClassActivation::tanh || tiny.arch->gguf_name() != "bert")); }
+
 /// The same model from each container.
 std::vector<Model> from_everywhere(const TinyModel& tiny, const std::filesystem::path& folder) {
   tiny.write_folder(folder / "hf");
   tiny.write_gguf(folder / "m.gguf");
-  std::vector<Model> models{Model::load(folder / "hf"), Model::load(folder / "m.gguf")};
+  std::vector<Model> models{Model::load(folder / "hf")};
+  if (gguf_says(tiny)) models.push_back(Model::load(folder / "m.gguf"));
   models[0].save(folder / "m.bantam");
   models.push_back(Model::load(folder / "m.bantam"));
   return models;
@@ -84,6 +88,17 @@ TEST_CASE("each part of encoders is noticed when it is left out") {
       {&archs::modernbert, "the norm that the first layer lacks", [](reference::Transformer& r) { r.weights["model.layers.0.input_layernorm.weight"] = r.weights.at("model.layers.1.input_layernorm.weight"); }},
       {&archs::modernbert, "layers that see everything: the first of three",
        [](reference::Transformer& r) { std::ranges::rotate(r.windows, r.windows.begin() + 1); }},
+      {&archs::distilbert, "positions", [](reference::Transformer& r) { r.weights.erase("position_embedding"); }},
+      {&archs::mpnet, "biases by distance", [](reference::Transformer& r) { std::ranges::fill(r.weights.at("model.layers.0.self_attn.relative_bias"), 0.0f); }},
+      {&archs::mpnet, "rows of padding", [](reference::Transformer& r) { r.position_offset = 0; }},
+      {&archs::electra, "token types", rows_of_types},
+      {&archs::ernie, "token types", rows_of_types},
+      {&archs::eurobert, "tokens that see what follows", [](reference::Transformer& r) { r.sees_all = false; }},
+      {&archs::eurobert, "rope", [](reference::Transformer& r) { r.rotates.assign(static_cast<std::size_t>(r.layers), false); }},
+      {&archs::gemma_embedding, "windows", [](reference::Transformer& r) { r.windows.clear(); }},
+      {&archs::gemma_embedding, "windows of both sides", [](reference::Transformer& r) { r.sees_all = false; }},
+      {&archs::gemma_embedding, "rope of layers with a window", [](reference::Transformer& r) { r.local_frequencies = r.frequencies; }},
+      {&archs::gemma_embedding, "scaled embedding", [](reference::Transformer& r) { r.embedding_scale = 1; }},
   };
   check_parts_count(parts, some_tokens(20));
 }
@@ -91,6 +106,8 @@ TEST_CASE("each part of encoders is noticed when it is left out") {
 TEST_CASE("classifiers make the reference's numbers, from every container, of single texts and of pairs") {
   for (const ArchSpec* arch : classifiers()) {
     for (const std::int64_t labels : {1, 3}) {
+      // Those of decoders are alike.
+      if (labels == 1 && arch->causal && arch != &archs::qwen2 && arch != &archs::gemma3) continue;
       for (const std::optional<Pooling> pooling : {std::optional<Pooling>(), std::optional(Pooling::mean)}) {
         if (pooling && arch != &archs::modernbert) continue;
         CAPTURE(std::string(arch->name));
@@ -121,6 +138,49 @@ TEST_CASE("classifiers make the reference's numbers, from every container, of si
         }
       }
     }
+  }
+}
+
+TEST_CASE("GGUF files are not made of classifiers whose activation they cannot say") {
+  for (const ArchSpec* arch : {&archs::distilbert, &archs::electra}) {
+    CAPTURE(std::string(arch->name));
+    TinyModel tiny{.arch = arch, .labels = 1};
+    tiny.make();
+    const TemporaryFolder folder;
+    tiny.write_folder(folder / "hf");
+    has(error_of([&] { (void)compress_file(Checkpoint::open(folder / "hf"), folder / "m.gguf", recipe::rtn("f32"), Target::gguf); }), "a classifier with another activation than BERT's tanh: GGUF has no words for it");
+  }
+}
+
+TEST_CASE("classes of decoders with a classifier and without a head are read as their models, and written so") {
+  struct Case {
+    const ArchSpec* arch;
+    std::string_view judge, alone;
+  };
+  for (const Case& c : {Case{&archs::llama, "LlamaForSequenceClassification", "LlamaModel"}, Case{&archs::mistral, "MistralForSequenceClassification", "MistralModel"},
+                        Case{&archs::qwen2, "Qwen2ForSequenceClassification", "Qwen2Model"}, Case{&archs::qwen3, "Qwen3ForSequenceClassification", "Qwen3Model"},
+                        Case{&archs::gemma, "GemmaForSequenceClassification", "GemmaModel"}, Case{&archs::gemma2, "Gemma2ForSequenceClassification", "Gemma2Model"},
+                        Case{&archs::gemma3, "Gemma3TextForSequenceClassification", "Gemma3TextModel"}, Case{&archs::gpt2, "GPT2ForSequenceClassification", ""}}) {
+    CAPTURE(std::string(c.arch->name));
+    CHECK(c.arch->class_of_classifier() == c.judge);
+    if (c.alone.empty()) continue;
+    TinyModel tiny{.arch = c.arch};
+    tiny.make();
+    tiny.remove("lm_head.weight");
+    tiny.config["architectures"] = {std::string(c.alone)};
+    tiny.config["tie_word_embeddings"] = false;
+    const TemporaryFolder folder;
+    tiny.write_folder(folder / "hf");
+    const Model model = Model::load(folder / "hf");
+    CHECK(model.config().arch == c.arch);
+    CHECK_FALSE(model.config().has_head);
+    CHECK(Json::parse(write_hf_config(model.config(), "float32"), "config.json")["architectures"][0] == Json(c.alone));
+    Engine engine(model);
+    const std::vector<TokenId> tokens = some_tokens(9);
+    const Tensor<float, 2> found = embed(engine, one(tokens), {.pooling = Pooling::last, .normalize = false});
+    reference::Transformer reference = tiny.reference();
+    reference.headless = true;
+    CHECK(distance({found.span().begin(), found.span().end()}, pooled(reference.logits(tokens), tiny.dim, Pooling::last)) < family_tolerance);
   }
 }
 
@@ -262,7 +322,10 @@ TEST_CASE("configs of encoders that cannot be are refused by key") {
                         Case{&archs::roberta, R"({"pad_token_id":0})", "pad_token_id: expected 1 of a model of type roberta, found 0"},
                         Case{&archs::roberta, R"({"max_position_embeddings":2})", "max_position_embeddings: expected more than 2, found 2"},
                         Case{&archs::nomic_bert, R"({"prenorm":true})", "prenorm: expected false"}, Case{&archs::nomic_bert, R"({"rotary_emb_fraction":0.5})", "rotary_emb_fraction: expected 1"},
-                        Case{&archs::nomic_bert, R"({"moe_every_n_layers":2})", "moe_every_n_layers: expected 0"}, Case{&archs::modernbert, R"({"attention_bias":true})", "attention_bias: expected false"}}) {
+                        Case{&archs::nomic_bert, R"({"moe_every_n_layers":2})", "moe_every_n_layers: expected 0"}, Case{&archs::modernbert, R"({"attention_bias":true})", "attention_bias: expected false"},
+                        Case{&archs::electra, R"({"embedding_size":16})", "embedding_size: expected the 36 of hidden_size, found 16"}, Case{&archs::ernie, R"({"use_task_id":true})", "use_task_id: expected false"},
+                        Case{&archs::mpnet, R"({"pad_token_id":0})", "pad_token_id: expected 1"}, Case{&archs::mpnet, R"({"relative_attention_num_buckets":30})", "relative_attention_num_buckets: expected a multiple of 4"},
+                        Case{&archs::eurobert, R"({"attention_bias":true})", "attention_bias: expected false"}, Case{&archs::gemma_embedding, R"({"use_bidirectional_attention":"text"})", "use_bidirectional_attention: expected false of a model of type gemma3_text, found \"text\""}}) {
     CAPTURE(std::string(c.members));
     TinyModel tiny{.arch = c.arch};
     tiny.make();
@@ -320,6 +383,52 @@ TEST_CASE("published configs of encoders are read") {
   CHECK(nomic.gate == ops::Gate::silu);
   CHECK(nomic.rope.base == 1000);
   CHECK(nomic.has_rope);
+  // As transformers 5 writes it.
+  const ModelConfig newer_nomic = parse_hf_config(R"({"architectures":["NomicBertModel"],"attention_probs_dropout_prob":0.0,"head_dim":64,"hidden_act":"silu","hidden_size":768,"intermediate_size":3072,
+    "layer_norm_eps":1e-12,"max_position_embeddings":2048,"model_type":"nomic_bert","num_attention_heads":12,"num_hidden_layers":12,"pad_token_id":0,"rope_parameters":{"rope_theta":1000.0,"rope_type":"default"},
+    "type_vocab_size":2,"vocab_size":30528})", "config.json");
+  CHECK(newer_nomic.dim == 768);
+  CHECK(newer_nomic.layers == 12);
+  CHECK(newer_nomic.rope.base == 1000);
+  CHECK(newer_nomic.context == 2048);
+  // sentence-transformers/all-mpnet-base-v2.
+  const ModelConfig mpnet = parse_hf_config(R"({"architectures":["MPNetForMaskedLM"],"attention_probs_dropout_prob":0.1,"bos_token_id":0,"eos_token_id":2,"hidden_act":"gelu","hidden_size":768,
+    "intermediate_size":3072,"layer_norm_eps":1e-05,"max_position_embeddings":514,"model_type":"mpnet","num_attention_heads":12,"num_hidden_layers":12,"pad_token_id":1,
+    "relative_attention_num_buckets":32,"vocab_size":30527})", "config.json");
+  CHECK(mpnet.arch == &archs::mpnet);
+  CHECK(mpnet.norm_eps == 1e-5);
+  CHECK(mpnet.context == 512);
+  CHECK(mpnet.relative_bias.buckets == 32);
+  CHECK(mpnet.token_types == 0);
+  CHECK(mpnet.scales.attention == 0);
+  // distilbert/distilbert-base-uncased-finetuned-sst-2-english.
+  const ModelConfig distilled = parse_hf_config(R"({"activation":"gelu","architectures":["DistilBertForSequenceClassification"],"dim":768,"hidden_dim":3072,"id2label":{"0":"NEGATIVE","1":"POSITIVE"},
+    "max_position_embeddings":512,"model_type":"distilbert","n_heads":12,"n_layers":6,"pad_token_id":0,"sinusoidal_pos_embds":false,"tie_weights_":true,"vocab_size":30522})", "config.json");
+  CHECK(distilled.labels == 2);
+  CHECK(distilled.norm_eps == 1e-12);
+  CHECK(distilled.gate == ops::Gate::gelu_erf);
+  CHECK(distilled.ffn == 3072);
+  // google/embeddinggemma-300m.
+  const ModelConfig gemma = parse_hf_config(R"({"_sliding_window_pattern":6,"architectures":["Gemma3TextModel"],"attention_bias":false,"attn_logit_softcapping":null,"final_logit_softcapping":null,"head_dim":256,
+    "hidden_activation":"gelu_pytorch_tanh","hidden_size":768,"intermediate_size":1152,"layer_types":["sliding_attention","sliding_attention","sliding_attention","sliding_attention","sliding_attention","full_attention"],
+    "max_position_embeddings":2048,"model_type":"gemma3_text","num_attention_heads":3,"num_hidden_layers":6,"num_key_value_heads":1,"query_pre_attn_scalar":256,"rms_norm_eps":1e-06,
+    "rope_local_base_freq":10000.0,"rope_scaling":null,"rope_theta":1000000.0,"sliding_window":512,"use_bidirectional_attention":true,"vocab_size":262144})", "config.json");
+  CHECK(gemma.arch == &archs::gemma_embedding);
+  CHECK_FALSE(gemma.has_head);
+  CHECK(gemma.window_of(0) == 512);
+  CHECK(gemma.window_of(5) == 0);
+  CHECK(gemma.local_rope->base == 10000);
+  // intfloat/e5-mistral-7b-instruct.
+  const ModelConfig e5 = parse_hf_config(R"({"architectures":["MistralModel"],"bos_token_id":1,"eos_token_id":2,"hidden_act":"silu","hidden_size":4096,"intermediate_size":14336,"max_position_embeddings":32768,
+    "model_type":"mistral","num_attention_heads":32,"num_hidden_layers":32,"num_key_value_heads":8,"rms_norm_eps":1e-05,"rope_theta":10000.0,"sliding_window":4096,"tie_word_embeddings":false,"vocab_size":32000})", "config.json");
+  CHECK(e5.arch == &archs::mistral);
+  CHECK_FALSE(e5.has_head);
+  // Skywork/Skywork-Reward-Llama-3.1-8B-v0.2.
+  const ModelConfig reward = parse_hf_config(R"({"architectures":["LlamaForSequenceClassification"],"hidden_act":"silu","hidden_size":4096,"id2label":{"0":"LABEL_0"},"intermediate_size":14336,"max_position_embeddings":131072,
+    "model_type":"llama","num_attention_heads":32,"num_hidden_layers":32,"num_key_value_heads":8,"rms_norm_eps":1e-05,"rope_theta":500000.0,"tie_word_embeddings":false,"vocab_size":128256})", "config.json");
+  CHECK(reward.labels == 1);
+  CHECK_FALSE(reward.has_head);
+  CHECK(reward.usual_pooling() == Pooling::last);
   // BAAI/bge-reranker-v2-m3.
   const ModelConfig bge = parse_hf_config(R"({"architectures":["XLMRobertaForSequenceClassification"],"hidden_act":"gelu","hidden_size":1024,"id2label":{"0":"LABEL_0"},"intermediate_size":4096,
     "layer_norm_eps":1e-05,"max_position_embeddings":8194,"model_type":"xlm-roberta","num_attention_heads":16,"num_hidden_layers":24,"pad_token_id":1,"position_embedding_type":"absolute",
@@ -364,6 +473,94 @@ TEST_CASE("folders of sentence-transformers say what stands for a text, and nati
   }
 }
 
+TEST_CASE("layers behind pooling are read, from every container, and written to each that has words for them") {
+  struct Case {
+    const ArchSpec* arch;
+    std::vector<PooledLayer> layers;
+  };
+  const Case cases[] = {{&archs::gemma_embedding, {{52, false, false}, {36, false, false}}}, {&archs::t5_encoder, {{28, false, false}}}, {&archs::bert, {{30, true, true}}}, {&archs::bert, {{52, true, true}, {20, false, true}}}};
+  for (const Case& c : cases) {
+    CAPTURE(std::string(c.arch->name));
+    CAPTURE(c.layers.size());
+    TinyModel tiny{.arch = c.arch, .pooling = Pooling::mean, .pooled_layers = c.layers};
+    tiny.make();
+    const bool said = !c.layers[0].has_bias && !c.layers[0].is_tanh;
+    const TemporaryFolder folder;
+    tiny.write_folder(folder / "hf");
+    const auto tokens = some_tokens(11);
+    const reference::Transformer reference = tiny.reference();
+    const std::vector<double> mean = pooled(reference.logits(tokens), tiny.dim, Pooling::mean), expected = reference.behind_pooling(mean, c.layers[0].is_tanh);
+    std::vector<Model> models{Model::load(folder / "hf")};
+    models[0].save(folder / "m.bantam");
+    models.push_back(Model::load(folder / "m.bantam"));
+    (void)compress_file(Checkpoint::open(folder / "hf"), folder / "again", recipe::rtn("f32"), Target::safetensors);
+    models.push_back(Model::load(folder / "again"));
+    const auto to_gguf = [&] { (void)compress_file(Checkpoint::open(folder / "hf"), folder / "again.gguf", recipe::rtn("f32"), Target::gguf); };
+    if (said) {
+      tiny.write_gguf(folder / "m.gguf");
+      models.push_back(Model::load(folder / "m.gguf"));
+      to_gguf();
+      models.push_back(Model::load(folder / "again.gguf"));
+    } else {
+      has(error_of(to_gguf), "layers behind pooling with a bias or a tanh: GGUF has no words for it");
+    }
+    for (const Model& model : models) {
+      CHECK(model.config().pooled_layers == c.layers);
+      REQUIRE(model.config().embedding_dim() == c.layers.back().outputs);
+      Engine engine(model, {.threads = 2});
+      const Tensor<float, 2> found = embed(engine, one(tokens), {.normalize = false});
+      REQUIRE(found.extent(1) == c.layers.back().outputs);
+      CHECK(distance({found.span().begin(), found.span().end()}, expected) < family_tolerance);
+      Session session(model);
+      CHECK(std::ranges::equal(embed(session, tokens, {.normalize = false}), found.span()));
+      double squares = 0;
+      const Tensor<float, 2> unit = embed(engine, one(tokens), {.normalize = true});
+      for (const float x : unit.span()) squares += std::pow(static_cast<double>(x), 2);
+      CHECK(squares == doctest::Approx(1).epsilon(1e-6));
+    }
+  }
+}
+
+TEST_CASE("what layers behind pooling say wrongly is said in one line") {
+  TinyModel tiny{.arch = &archs::gemma_embedding, .pooling = Pooling::mean, .pooled_layers = {{52, false, false}, {36, false, false}}};
+  tiny.make();
+  const TemporaryFolder folder;
+  const auto error = [&](const std::string& name, const std::string& text) {
+    tiny.write_folder(folder / "hf");
+    write_file(folder / "hf" / name, text);
+    return error_of([&] { (void)Checkpoint::open(folder / "hf"); });
+  };
+  const std::string dense = "2_Dense/config.json";
+  has(error(dense, "[]"), "2_Dense/config.json: expected a JSON object");
+  has(error(dense, R"({"out_features":52,"bias":false,"activation_function":"torch.nn.modules.activation.ReLU"})"), "activation_function: expected Identity or Tanh");
+  for (const char* outputs : {"0", "-1", "1.5", "99999999", "null"}) has(error(dense, message(R"({"out_features":)", outputs, "}")), "out_features: expected a whole number from 1 to 65536");
+  has(error(dense, R"({"out_features":52,"bias":3})"), "bias: expected true or false, found 3");
+  has(error(dense, R"({"out_features":50,"bias":false,"activation_function":"x.Identity"})"), "2_Dense.linear.weight: expected");
+  has(error(dense, R"({"out_features":52,"bias":true,"activation_function":"x.Identity"})"), "expected tensor 2_Dense.linear.bias");
+  const auto module = [](std::string_view path, std::string_view type) { return message(R"({"path":")", path, R"(","type":"sentence_transformers.models.)", type, R"("})"); };
+  has(error("modules.json", message("[", module("2_Dense", "Dense"), ",", module("1_Pooling", "Pooling"), "]")), "expected Dense between Pooling and Normalize, found it elsewhere");
+  has(error("modules.json", message("[", module("1_Pooling", "Pooling"), ",", module("2_Normalize", "Normalize"), ",", module("2_Dense", "Dense"), "]")), "expected Dense between Pooling and Normalize");
+  has(error("modules.json", message("[", module("1_Pooling", "Pooling"), ",", module("2_Dense", "Dense"), ",", module("3_Dense", "Dense"), ",", module("2_Dense", "Dense"), "]")), "expected up to 2 modules Dense");
+  has(error("modules.json", message("[", module("1_Pooling", "Pooling"), ",", module("../2_Dense", "Dense"), "]")), "path: expected the name of a folder beside the file");
+  std::filesystem::remove(folder / "hf" / "3_Dense" / "model.safetensors");
+  std::filesystem::remove(folder / "hf" / "modules.json");
+  tiny.write_folder(folder / "hf");
+  std::filesystem::remove(folder / "hf" / "3_Dense" / "model.safetensors");
+  has(error_of([&] { (void)Checkpoint::open(folder / "hf"); }), "3_Dense");
+  // In native files.
+  Json config = Json::parse(tiny.config.dump(), "test");
+  for (const char* layers : {"3", "[1]", R"([{"outputs":0,"bias":false,"tanh":false}])", R"([{"outputs":4,"bias":1,"tanh":false}])", R"([{"outputs":4,"bias":true}])"}) {
+    config["bantam_pooled_layers"] = Json::parse(layers, "test");
+    has(error_of([&] { (void)parse_hf_config(config.dump(), "config.json"); }), "bantam_pooled_layers: expected up to 2 layers");
+  }
+  tiny.more_keys = [](GgufBuilder& b) { b.key("gemma-embedding.dense_2_feat_out", std::uint32_t{0}); };
+  TinyModel plain{.arch = &archs::gemma_embedding};
+  plain.make();
+  plain.more_keys = tiny.more_keys;
+  plain.write_gguf(folder / "m.gguf");
+  CHECK(Checkpoint::open(folder / "m.gguf").config().pooled_layers.empty());  // of which there is no tensor
+}
+
 TEST_CASE("what folders of sentence-transformers say wrongly is said in one line") {
   TinyModel tiny{.arch = &archs::bert};
   tiny.make();
@@ -377,8 +574,8 @@ TEST_CASE("what folders of sentence-transformers say wrongly is said in one line
   };
   const std::string pooling = R"([{"path":"1_Pooling","type":"sentence_transformers.models.Pooling"}])";
   has(error("{}", "{}"), "modules.json: expected a list of up to 16 modules, found object");
-  has(error("[1]", "{}"), "modules.json: expected modules Transformer, Pooling and Normalize, found one without a type");
-  has(error(R"([{"path":"2_Dense","type":"sentence_transformers.models.Dense"}])", "{}"), "found sentence_transformers.models.Dense");
+  has(error("[1]", "{}"), "modules.json: expected modules Transformer, Pooling, Dense and Normalize, found one without a type");
+  has(error(R"([{"path":"2_LSTM","type":"sentence_transformers.models.LSTM"}])", "{}"), "found sentence_transformers.models.LSTM");
   for (const char* path : {"../../etc", "..", "a/b", ""}) has(error(message(R"([{"path":")", path, R"(","type":"x.Pooling"}])"), "{}"), "path: expected the name of a folder beside the file");
   has(error(R"([{"path":7,"type":"x.Pooling"}])", "{}"), "modules.json");
   has(error(pooling, "[]"), "1_Pooling/config.json: expected a JSON object");

@@ -25,7 +25,7 @@ TOLERANCE = 2e-4
 TOLERANCE_OF_GELU = 4e-3
 WITH_GELU = ("starcoder2-", "gemma", "phi-", "gpt_neox-", "gpt2-", "gpt_bigcode-", "falcon", "bloom-", "mpt-")
 # compare_papers.py computes these. llama.cpp has something else in the place of Phi-3.5-MoE's norms and router.
-NOT_LLAMA_CPPS = ("gptj-", "opt-", "falcon_3-", "phimoe-")
+NOT_LLAMA_CPPS = ("gptj-", "opt-", "falcon_3-", "phimoe-", "mpnet")
 # compare_seq2seq.py and compare_papers.py.
 WITH_ENCODERS = ("t5-", "t5_2-", "mt5-", "umt5-", "bart-", "mbart-")
 # Keys and queries of delta nets are divided by their length: the published code adds 1e-6 under the root, llama.cpp takes the norm's epsilon
@@ -35,7 +35,7 @@ WITH_UNIT_KEYS = ("qwen3_5-", "qwen3_5_moe-", "qwen3_next-", "kimi_linear-")
 
 
 # Without logits: compare_encoders.py.
-ENCODERS = ("bert", "roberta", "xlm-roberta", "nomic_bert", "modernbert", "t5_3-", "t5_4-", "mt5_2-", "umt5_2-", "qwen3_embed-", "qwen3_rank-")
+ENCODERS = ("bert", "roberta", "xlm-roberta", "nomic_bert", "modernbert", "distilbert", "electra", "ernie-", "ernie_rank-", "eurobert", "gemma3_text_2-", "t5_3-", "t5_4-", "mt5_2-", "umt5_2-", "qwen3_embed-", "qwen3_rank-")
 
 
 def tolerance(name):

@@ -73,6 +73,8 @@ int main(int argc, char** argv) {
         tiny.pooling = bantam::poolings[static_cast<std::size_t>(i) % std::size(bantam::poolings)];
         tiny.kv_heads = tiny.heads;
         tiny.biases = false;  // of ModernBERT's norms llama.cpp knows none
+        // It asks for as many numbers in the end as the model is wide.
+        if (arch == &bantam::archs::gemma_embedding && i % 2 == 1) tiny.pooled_layers = {{.outputs = 192}, {.outputs = tiny.dim}};
         write(tiny, name_of(*arch) + "-" + argv[i], argv[1]);
         if (arch->class_of_classifier().empty()) continue;
         tiny.labels = 1;

@@ -28,6 +28,7 @@ struct Transformer {
   double embedding_scale = 1, residual_scale = 1, attention_scale = 0, logit_scale = 1;  ///< attention_scale 0: 1 / sqrt(head_dim)
   double attention_softcap = 0, final_softcap = 0;  ///< 0: none
   std::function<double(double)> activation = silu;
+  std::function<double(double)> class_activation = [](double x) { return std::tanh(x); };  ///< of a classifier of two layers
   std::vector<bool> rotates{};  ///< of each layer; empty: all
   std::int64_t kv_rank = 0, q_rank = 0, nope_dim = 0, value_dim = 0;  ///< of latent attention
   bool norms_all_heads = false;     ///< q and k, where they have norms
@@ -106,16 +107,25 @@ struct Transformer {
     return out;
   }
 
-  /// What a classifier makes of the state that stands for a text: head norm(act(dense x)), act tanh, or GELU before a norm.
+  /// What a classifier makes of the state that stands for a text: head norm(act(dense x)).
   [[nodiscard]] std::vector<double> labels(const std::vector<double>& state) const {
     Row x = state;
     if (weights.contains("class_dense")) {
       x = product("class_dense", "class_dense_bias", x, dim);
-      const bool normed = weights.contains("class_norm");
-      for (double& v : x) v = normed ? 0.5 * v * (1 + std::erf(v / std::sqrt(2.0))) : std::tanh(v);
+      for (double& v : x) v = class_activation(v);
       x = norm(x, "class_norm");
     }
     return product("class_head", "class_head_bias", x, static_cast<std::int64_t>(weights.at("class_head").size()) / dim);
+  }
+
+  /// Layers behind pooling, `tanh` behind each or nothing.
+  [[nodiscard]] std::vector<double> behind_pooling(std::vector<double> x, bool tanh) const {
+    for (const std::string name : {"pooled_dense", "pooled_dense_2"}) {
+      if (!weights.contains(name)) break;
+      x = product(name, name + "_bias", x, static_cast<std::int64_t>(weights.at(name).size() / x.size()));
+      for (double& v : x) v = tanh ? std::tanh(v) : v;
+    }
+    return x;
   }
 
   using Row = std::vector<double>;

@@ -16,6 +16,8 @@
 namespace bantam::inline v0 {
 
 enum class Norm : std::uint8_t { rms, layer };
+/// Between the two layers of a classifier.
+enum class ClassActivation : std::uint8_t { tanh, relu, gelu };
 
 /// The block of a layer's first half.
 enum class MixerKind : std::uint8_t {
@@ -191,6 +193,16 @@ struct TensorKey {
   Fused fused = {};     ///< what folders may have in place of `hf`
 };
 
+/// What models of any architecture may have behind them: of decoders a classifier (...ForSequenceClassification), and what sentence-transformers
+/// has behind pooling.
+inline constexpr TensorKey tensors_behind[] = {
+    {Role::class_head, "score.weight", "cls.output.weight"},
+    {Role::pooled_dense, "2_Dense.linear.weight", "dense_2.weight"},
+    {Role::pooled_dense_bias, "2_Dense.linear.bias", ""},
+    {Role::pooled_dense_2, "3_Dense.linear.weight", "dense_3.weight"},
+    {Role::pooled_dense_2_bias, "3_Dense.linear.bias", ""},
+};
+
 /// Two tables as one.
 template <class Key, std::size_t n, std::size_t m>
 [[nodiscard]] constexpr std::array<Key, n + m> joined(const std::array<Key, n>& first, const Key (&second)[m]) {
@@ -267,6 +279,7 @@ struct ArchSpec {
   Norm norm = Norm::rms;
   bool parallel = false;  ///< attention and MLP read the same state (GPT-J); one norm for both where there is no ffn_norm
   bool causal = true;     ///< a token sees those before it; else all tokens of a sequence see each other, and it is read at once (BERT)
+  ClassActivation class_activation = ClassActivation::tanh;  ///< of a classifier of two layers
   bool encodes = false;   ///< the first layers are an encoder, which reads a text at once; those behind it read what it made, too (T5, BART)
   bool norms_sums = false;  ///< norms behind blocks are taken of the residual stream with what was added (BERT), not of that alone
   bool first_unnormed = false;  ///< the first layer has no norm before attention: that of the embedding stands there (ModernBERT)
@@ -344,7 +357,7 @@ struct ArchSpec {
 
   /// Where a role's tensor stands in a layer with or without experts, of an encoder or not; null where the architecture has none.
   [[nodiscard]] constexpr const TensorKey* find(Role role, bool sparse = false, bool of_encoder = false) const noexcept {
-    for (const auto& list : {more_tensors, tensors}) {
+    for (const auto& list : {more_tensors, tensors, behind()}) {
       for (const TensorKey& key : list) {
         const bool other = key.layers == (sparse ? Layers::dense : Layers::sparse) || key.layers == (of_encoder ? Layers::decoder : Layers::encoder);
         if (key.role == role && !other) return &key;
@@ -371,13 +384,25 @@ struct ArchSpec {
   [[nodiscard]] constexpr bool learns_positions() const noexcept { return find(Role::position_embedding) != nullptr; }
   /// Whether layers without a window have heads of their own.
   [[nodiscard]] constexpr bool full_layers_differ() const noexcept { return find(Field::full_head_dim) != nullptr; }
-  /// The kind of classifier that Hugging Face's configs call so; empty: there is none.
-  [[nodiscard]] constexpr std::string_view class_of_classifier() const noexcept {
-    for (const std::string_view name : more_classes) {
-      if (name.ends_with("ForSequenceClassification")) return name;
+  /// What Hugging Face's classes of a decoder begin with ("Llama"); empty: it is none.
+  [[nodiscard]] constexpr std::string_view class_stem() const noexcept {
+    for (const std::string_view ending : {std::string_view("ForCausalLM"), std::string_view("LMHeadModel")}) {
+      if (causal && !encodes && hf_class.ends_with(ending)) return hf_class.substr(0, hf_class.size() - ending.size());
     }
     return {};
   }
+  /// The class of the same model with something else in the place of its head; empty: there is none.
+  [[nodiscard]] std::string class_with(std::string_view ending) const {
+    for (const std::string_view name : more_classes) {
+      if (name.ends_with(ending)) return std::string(name);
+    }
+    return class_stem().empty() ? std::string() : std::string(class_stem()).append(ending);
+  }
+  /// With a classifier, and with nothing.
+  [[nodiscard]] std::string class_of_classifier() const { return class_with("ForSequenceClassification"); }
+  [[nodiscard]] std::string class_without_head() const { return class_with("Model"); }
+  /// Tensors behind the model, of those that any may have.
+  [[nodiscard]] constexpr std::span<const TensorKey> behind() const noexcept { return std::span(tensors_behind).subspan(class_stem().empty() ? 1 : 0); }
   /// Whether files may have a layer that drafts.
   [[nodiscard]] constexpr bool may_draft() const noexcept { return find(Role::draft_projection) != nullptr; }
 };

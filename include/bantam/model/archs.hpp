@@ -7,13 +7,16 @@
 #include "bantam/model/archs/bloom.hpp"
 #include "bantam/model/archs/cohere.hpp"
 #include "bantam/model/archs/deepseek.hpp"
+#include "bantam/model/archs/distilbert.hpp"
 #include "bantam/model/archs/dots1.hpp"
 #include "bantam/model/archs/ernie4_5_moe.hpp"
+#include "bantam/model/archs/eurobert.hpp"
 #include "bantam/model/archs/exaone4.hpp"
 #include "bantam/model/archs/falcon.hpp"
 #include "bantam/model/archs/falcon_h1.hpp"
 #include "bantam/model/archs/gemma.hpp"
 #include "bantam/model/archs/gemma4.hpp"
+#include "bantam/model/archs/gemma_embedding.hpp"
 #include "bantam/model/archs/glm.hpp"
 #include "bantam/model/archs/glm4.hpp"
 #include "bantam/model/archs/glm4_moe.hpp"
@@ -35,6 +38,7 @@
 #include "bantam/model/archs/mistral3.hpp"
 #include "bantam/model/archs/mixtral.hpp"
 #include "bantam/model/archs/modernbert.hpp"
+#include "bantam/model/archs/mpnet.hpp"
 #include "bantam/model/archs/mpt.hpp"
 #include "bantam/model/archs/nemotron_h.hpp"
 #include "bantam/model/archs/nomic_bert.hpp"
@@ -78,6 +82,7 @@ inline constexpr const ArchSpec* architectures[] = {&archs::llama, &archs::mistr
                                                     &archs::bert, &archs::roberta, &archs::xlm_roberta, &archs::nomic_bert, &archs::modernbert,
                                                     &archs::t5, &archs::mt5, &archs::t5_gated, &archs::umt5,
                                                     &archs::t5_encoder, &archs::mt5_encoder, &archs::t5_gated_encoder, &archs::umt5_encoder,
-                                                    &archs::bart, &archs::mbart};
+                                                    &archs::bart, &archs::mbart,
+                                                    &archs::distilbert, &archs::mpnet, &archs::electra, &archs::ernie, &archs::eurobert, &archs::gemma_embedding};
 
 }  // namespace bantam::inline v0

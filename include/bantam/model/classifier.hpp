@@ -1,4 +1,4 @@
-// What a classifier behind a model makes of the state that stands for a text.
+// What a classifier, or layers of an embedding, behind a model make of the state that stands for a text.
 #pragma once
 
 #include <span>
@@ -8,8 +8,9 @@
 
 namespace bantam::inline v0 {
 
-/// Of each label a number: head norm(act(dense state)), of what a model has of these; `act` is tanh (BERT, RoBERTa), or GELU where a norm
-/// follows (ModernBERT). state: (dim). Throws unsupported for models without a classifier.
+/// Of each label a number: head norm(act(dense state)), of what a model has of these; `act` as ArchSpec::class_activation says. state: (dim). Throws unsupported for models without a classifier.
 [[nodiscard]] std::vector<double> classify(const ModelConfig& config, const ModelWeights& weights, std::span<const double> state);
+/// What ModelConfig::pooled_layers make of it for an embedding, embedding_dim() numbers; the same where there are none.
+[[nodiscard]] std::vector<double> behind_pooling(const ModelConfig& config, const ModelWeights& weights, std::span<const double> pooled);
 
 }  // namespace bantam::inline v0

@@ -55,6 +55,16 @@ struct ModelScales {
   bool operator==(const ModelScales&) const = default;
 };
 
+/// Layers behind pooling: EmbeddingGemma has two.
+inline constexpr std::size_t most_pooled_layers = 2;
+/// A layer behind pooling: y = act(W x + b), of an embedding (sentence-transformers' Dense).
+struct PooledLayer {
+  std::int64_t outputs = 0;
+  bool has_bias = false;
+  bool is_tanh = false;  ///< else nothing follows
+  bool operator==(const PooledLayer&) const = default;
+};
+
 /// Sizes and constants of a model, checked: every field is in range and consistent with the others.
 struct ModelConfig {
   const ArchSpec* arch = nullptr;
@@ -94,6 +104,7 @@ struct ModelConfig {
   bool has_head = true;            ///< that makes logits of the next token
   std::optional<Pooling> pooling;  ///< what the file says stands for a text, for its embedding or the classifier
   std::optional<bool> normalizes;  ///< embeddings to length 1, as the file says
+  std::vector<PooledLayer> pooled_layers;  ///< up to most_pooled_layers, between pooling and that
   std::int64_t drafting_layers = 0;  ///< of the file, behind the others
   std::vector<LayerSpec> specs;  ///< of each layer
   /// Of the layer that guesses the token after the next one (nn::DraftingWeights), where the file has it: layer number `layers`, which
@@ -154,6 +165,8 @@ struct ModelConfig {
   void set_layers(std::vector<LayerSpec> of_layers);
   /// What stands for a text where nobody says otherwise: what the file says, the first token of a text that a classifier reads, else the mean.
   [[nodiscard]] Pooling usual_pooling() const noexcept;
+  /// Numbers of an embedding.
+  [[nodiscard]] std::int64_t embedding_dim() const noexcept { return pooled_layers.empty() ? dim : pooled_layers.back().outputs; }
   /// Of the keys and values of a sequence; layers that keep none have no heads.
   [[nodiscard]] nn::KvShape kv_shape() const { return kv_shape(specs); }
   /// Keys and values of an encoder's text for the layers behind it, empty.

@@ -117,6 +117,10 @@ inline constexpr RoleTable role_table = [] {
   all.add({.role = Role::class_norm, .scope = Scope::model, .columns = WeightAxis::dim, .model_vector = &ModelWeights::class_norm});
   all.add({.role = Role::class_head, .scope = Scope::model, .columns = WeightAxis::class_rows, .model_vector = &ModelWeights::class_head});
   all.add({.role = Role::class_head_bias, .scope = Scope::model, .columns = WeightAxis::labels, .model_vector = &ModelWeights::class_head_bias});
+  all.add({.role = Role::pooled_dense, .scope = Scope::model, .columns = WeightAxis::pooled_square, .model_vector = &ModelWeights::pooled_dense});
+  all.add({.role = Role::pooled_dense_bias, .scope = Scope::model, .columns = WeightAxis::pooled_rows, .model_vector = &ModelWeights::pooled_dense_bias});
+  all.add({.role = Role::pooled_dense_2, .scope = Scope::model, .columns = WeightAxis::pooled_square_2, .model_vector = &ModelWeights::pooled_dense_2});
+  all.add({.role = Role::pooled_dense_2_bias, .scope = Scope::model, .columns = WeightAxis::pooled_rows_2, .model_vector = &ModelWeights::pooled_dense_2_bias});
   all.add_block<nn::norms_table, layer_itself>();
   all.add_block<nn::attention_table, member_of<&LayerWeights::attention>>();
   all.add_block<nn::cross_attention_table, member_of<&LayerWeights::cross>>();

@@ -31,6 +31,8 @@ struct ModelWeights {
   std::vector<float> token_types;  ///< (token types, dim)
   std::vector<float> class_dense, class_dense_bias, class_norm;  ///< (dim, dim), (dim) twice
   std::vector<float> class_head, class_head_bias;                ///< (labels, dim), (labels)
+  std::vector<float> pooled_dense, pooled_dense_bias;            ///< (outputs, dim), (outputs)
+  std::vector<float> pooled_dense_2, pooled_dense_2_bias;        ///< (outputs, outputs of the first), (outputs)
   std::vector<LayerWeights> layers;
   std::vector<LayerWeights> drafting;  ///< as ModelConfig::drafting
   std::int64_t matrix_bytes = 0;  ///< of all matrices, each counted once, and those that are in a file alone

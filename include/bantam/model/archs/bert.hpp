@@ -1,4 +1,5 @@
-// BERT, RoBERTa and XLM-RoBERTa, as embeddings and as classifiers: learned positions, tokens that all see each other, layer norms of sums.
+// BERT, RoBERTa, XLM-RoBERTa, ELECTRA and ERNIE, as embeddings and as classifiers: learned positions, tokens that all see each other, layer
+// norms of sums.
 #pragma once
 
 #include "bantam/model/arch_spec.hpp"
@@ -19,7 +20,7 @@ inline constexpr ConfigKey bert_config[] = {
 inline constexpr TensorKey bert_tensors[] = {
     {Role::embedding, "embeddings.word_embeddings.weight", "token_embd.weight"},
     {Role::position_embedding, "embeddings.position_embeddings.weight", "position_embd.weight"},
-    {Role::token_type_embedding, "embeddings.token_type_embeddings.weight", "token_types.weight"},
+    {Role::token_type_embedding, "embeddings.token_type_embeddings.weight", "token_types.weight", Presence::optional},
     {Role::embedding_norm, "embeddings.LayerNorm.weight", "token_embd_norm.weight"},
     {Role::embedding_norm_bias, "embeddings.LayerNorm.bias", "token_embd_norm.bias"},
     {Role::class_dense, "pooler.dense.weight", "cls.weight"},
@@ -54,7 +55,7 @@ inline constexpr TensorKey roberta_tensors[] = {
 
 inline constexpr std::string_view bert_classes[] = {"BertForSequenceClassification", "BertForMaskedLM", "BertForPreTraining"};
 inline constexpr std::string_view bert_leftovers[] = {"embeddings.position_ids", "pooler.", "cls.predictions.", "cls.seq_relationship."};
-inline constexpr std::string_view roberta_classes[] = {"RobertaForSequenceClassification", "RobertaForMaskedLM", "CamembertModel", "CamembertForMaskedLM"};
+inline constexpr std::string_view roberta_classes[] = {"RobertaForSequenceClassification", "RobertaForMaskedLM", "CamembertModel", "CamembertForSequenceClassification", "CamembertForMaskedLM"};
 inline constexpr std::string_view xlm_roberta_classes[] = {"XLMRobertaForSequenceClassification", "XLMRobertaForMaskedLM"};
 inline constexpr std::string_view roberta_leftovers[] = {"embeddings.position_ids", "pooler.", "lm_head."};
 
@@ -103,6 +104,40 @@ inline constexpr ArchSpec xlm_roberta = [] {
   spec.hf_class = "XLMRobertaModel";
   spec.paper = "arXiv:1911.02116, arXiv:2402.03216";
   spec.more_classes = xlm_roberta_classes;
+  return spec;
+}();
+
+inline constexpr std::string_view electra_classes[] = {"ElectraForSequenceClassification", "ElectraForPreTraining", "ElectraForMaskedLM"};
+inline constexpr std::string_view electra_leftovers[] = {"embeddings.position_ids", "discriminator_predictions.", "generator_predictions.", "generator_lm_head."};
+
+/// A narrower embedding (the small ones) is refused.
+inline constexpr ArchSpec electra = [] {
+  ArchSpec spec = bert;
+  spec.name = "electra";
+  spec.hf_class = "ElectraModel";
+  spec.paper = "arXiv:2003.10555";
+  spec.gguf = "bert";
+  spec.class_activation = ClassActivation::gelu;
+  spec.more_tensors = roberta_tensors;
+  spec.more_classes = electra_classes;
+  spec.prefix = "electra.";
+  spec.leftovers = electra_leftovers;
+  return spec;
+}();
+
+inline constexpr std::string_view ernie_classes[] = {"ErnieForSequenceClassification", "ErnieForMaskedLM", "ErnieForPreTraining"};
+/// A row of a third table, of the task, is refused.
+inline constexpr ConfigChoice ernie_choices[] = {{"is_decoder", 0, 0}, {"add_cross_attention", 0, 0}, {"use_task_id", 0, 0}};
+
+inline constexpr ArchSpec ernie = [] {
+  ArchSpec spec = bert;
+  spec.name = "ernie";
+  spec.hf_class = "ErnieModel";
+  spec.paper = "arXiv:1907.12412";
+  spec.gguf = "bert";
+  spec.choices = ernie_choices;
+  spec.more_classes = ernie_classes;
+  spec.prefix = "ernie.";
   return spec;
 }();
 

@@ -68,6 +68,10 @@ inline constexpr ArchSpec gemma2{
     .more_config = gemma2_config,
 };
 
+inline constexpr std::string_view gemma3_classes[] = {"Gemma3TextForSequenceClassification", "Gemma3TextModel"};
+/// Else EmbeddingGemma.
+inline constexpr ConfigChoice gemma3_choices[] = {{"use_bidirectional_attention", 0, 0}};
+
 inline constexpr ArchSpec gemma3{
     .name = "gemma3_text",
     .hf_class = "Gemma3ForCausalLM",
@@ -83,10 +87,12 @@ inline constexpr ArchSpec gemma3{
     .scales_embedding = true,
     .layers_scaled_by_dim = 62,
     .default_tied = true,
+    .choices = gemma3_choices,
     .config = llama_config,
     .tensors = llama_tensors,
     .more_tensors = gemma3_tensors,
     .more_config = gemma3_config,
+    .more_classes = gemma3_classes,
 };
 
 }  // namespace bantam::inline v0::archs

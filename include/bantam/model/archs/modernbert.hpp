@@ -57,6 +57,7 @@ inline constexpr ArchSpec modernbert{
     .gguf = "modern-bert",
     .norm = Norm::layer,
     .causal = false,
+    .class_activation = ClassActivation::gelu,
     .first_unnormed = true,
     .default_norm_eps = 1e-5,
     .default_rope_base = 160000,

@@ -6,14 +6,14 @@
 namespace bantam::inline v0::archs {
 
 inline constexpr ConfigKey nomic_bert_config[] = {
-    {Field::dim, "n_embd", "embedding_length"},
-    {Field::layers, "n_layer", "block_count"},
-    {Field::heads, "n_head", "attention.head_count"},
+    {Field::dim, "n_embd", "embedding_length", 0, "hidden_size"},
+    {Field::layers, "n_layer", "block_count", 0, "num_hidden_layers"},
+    {Field::heads, "n_head", "attention.head_count", 0, "num_attention_heads"},
     {Field::kv_heads, "", ""},
-    {Field::ffn, "n_inner", "feed_forward_length"},
+    {Field::ffn, "n_inner", "feed_forward_length", 0, "intermediate_size"},
     {Field::vocab, "vocab_size", "vocab_size"},
-    {Field::context, "n_positions", "context_length"},
-    {Field::norm_eps, "layer_norm_epsilon", "attention.layer_norm_epsilon"},
+    {Field::context, "n_positions", "context_length", 0, "max_position_embeddings"},
+    {Field::norm_eps, "layer_norm_epsilon", "attention.layer_norm_epsilon", 0, "layer_norm_eps"},
     {Field::rope_base, "rotary_emb_base", "rope.freq_base"},
 };
 
@@ -38,10 +38,11 @@ inline constexpr TensorKey nomic_bert_tensors[] = {
 
 inline constexpr std::string_view nomic_bert_classes[] = {"NomicBertForPreTraining"};
 
+/// Published configs say these; what transformers 5 writes leaves them out.
 inline constexpr ConfigChoice nomic_bert_choices[] = {
-    {"causal", 0, 0},         {"prenorm", 0, 0},        {"use_rms_norm", 0, 0},   {"qkv_proj_bias", 0, 1},
-    {"mlp_fc1_bias", 0, 1},   {"mlp_fc2_bias", 0, 1},   {"rotary_emb_interleaved", 0, 0},
-    {"rotary_emb_fraction", 1, 0, true}, {"moe_every_n_layers", 0, 0, true}, {"rotary_scaling_factor", 0, 0, true},
+    {"causal", 0, 0},         {"prenorm", 0, 0},        {"use_rms_norm", 0, 0},   {"qkv_proj_bias", 0, 0},
+    {"mlp_fc1_bias", 0, 0},   {"mlp_fc2_bias", 0, 0},   {"rotary_emb_interleaved", 0, 0},
+    {"rotary_emb_fraction", 1, 1, true}, {"moe_every_n_layers", 0, 0, true}, {"rotary_scaling_factor", 0, 0, true},
 };
 
 inline constexpr ArchSpec nomic_bert{

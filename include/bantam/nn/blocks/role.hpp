@@ -30,6 +30,10 @@ enum class Role : std::uint8_t {
   class_norm,
   class_head,   ///< and what makes a number for each label of it
   class_head_bias,
+  pooled_dense,  ///< layers behind pooling (sentence-transformers' Dense), of embeddings
+  pooled_dense_bias,
+  pooled_dense_2,
+  pooled_dense_2_bias,
   // One a layer from here on.
   attention_norm,  ///< before attention
   attention_norm_bias,
@@ -191,6 +195,10 @@ enum class WeightAxis : std::uint8_t {
   class_square,    ///< dim * dim
   class_rows,      ///< labels * dim
   labels,
+  pooled_square,    ///< of the first layer behind pooling: its outputs * dim
+  pooled_rows,      ///< its outputs, where it has a bias
+  pooled_square_2,  ///< of the second: its outputs * those of the first
+  pooled_rows_2,
 };
 
 }  // namespace bantam::inline v0
