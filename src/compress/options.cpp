@@ -145,7 +145,7 @@ Recipe recipe_of(const CompressRequest& request) {
 }
 
 Checkpoint merged(const CompressRequest& request, const Checkpoint& checkpoint) {
-  return naming_option("merge_lora", [&] { return checkpoint.merged(load_adapters(request.adapters, checkpoint.config())); });
+  return naming_option("merge_lora", [&] { return checkpoint.merged(load_adapters(request.adapters, checkpoint.config(), AdapterUse::merge)); });
 }
 
 Model with_adapters(const CompressRequest& request, const Model& model) {

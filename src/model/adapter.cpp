@@ -27,6 +27,7 @@ struct Adapter::Data {
   bool has_scales = false;  ///< of the model, in its matrices, as GGUF files of some architectures have them
   std::vector<AdapterMatrix> matrices;
   std::vector<std::string> names;  ///< of each
+  std::vector<AdapterRows> rows;
   std::int64_t rank = 0;
   std::int64_t bytes = 0;
   std::uint64_t fingerprint = 0;
@@ -40,10 +41,11 @@ class AdapterMatcher {
   AdapterMatcher(const AdapterFile& file, const ModelConfig& config)
       : file_(file), config_(config), gguf_(file.container == Container::gguf), used_(file.tensors->tensors().size()) {}
 
-  void match(std::vector<AdapterMatrix>& matrices, std::vector<std::string>& names) {
+  void match(std::vector<AdapterMatrix>& matrices, std::vector<std::string>& names, std::vector<AdapterRows>& rows) {
     for (std::int64_t layer = -1; layer < config_.layers; ++layer) {
       for_each_key(config_, layer, gguf_, [&](const TensorKey& key) {
         const RoleInfo& info = info_of(key.role);
+        if (file_.use == AdapterUse::merge && layer < 0 && !is_norm(key.role)) match_rows(key);
         if (info.by_heads) {
           match_latent(key, layer);
         } else if (info.is_matrix() && !info.is_looked_up()) {
@@ -52,7 +54,8 @@ class AdapterMatcher {
       });
     }
     refuse_others();
-    if (found_.empty()) fail(Errc::corrupt, file_.place, ": expected pairs of tensors, found none");
+    rows = std::move(rows_);
+    if (found_.empty() && rows.empty()) fail(Errc::corrupt, file_.place, ": expected pairs of tensors, found none");
     // By layer: each of them asks for its own.
     std::ranges::sort(found_, {}, [](const Found& f) { return std::tuple(f.matrix.id.layer, f.matrix.id.role, f.matrix.id.expert); });
     for (Found& f : found_) {
@@ -80,9 +83,14 @@ class AdapterMatcher {
       const std::optional<FusedRows> fused = fused_pattern.empty() ? std::nullopt : fused_rows(config_, key, layer, gguf_);
       if (const auto pair = fused ? find_pair(name_in(config_, fused_pattern, id)) : std::nullopt) {
         const SharedSource b = open(*pair->b, {fused->rows, pair->rank});
-        return add(id, *pair, load_a(*pair, id, columns), std::visit([&](const auto& own) { return select_rows(b, own); }, fused->own));
+        add(id, *pair, load_a(*pair, id, columns), std::visit([&](const auto& own) { return select_rows(b, own); }, fused->own));
+        if (const SharedSource all = magnitudes_of(name_in(config_, fused_pattern, id), fused->rows)) add_magnitudes(id, std::visit([&](const auto& own) { return select_columns(all, own); }, fused->own));
+        return;
       }
-      if (const auto pair = find_pair(name_in(config_, pattern, id))) add(id, *pair, load_a(*pair, id, columns), open(*pair->b, {rows, pair->rank}));
+      if (const auto pair = find_pair(name_in(config_, pattern, id))) {
+        add(id, *pair, load_a(*pair, id, columns), open(*pair->b, {rows, pair->rank}));
+        if (SharedSource all = magnitudes_of(name_in(config_, pattern, id), rows)) add_magnitudes(id, std::move(all));
+      }
       return;
     }
     const std::int64_t experts = config_.layer(layer).experts;
@@ -94,8 +102,57 @@ class AdapterMatcher {
         add(one, *stacked, checked(slice(open(*stacked->a, shape(stacked->rank, columns)), e, experts)), slice(open(*stacked->b, shape(rows, stacked->rank)), e, experts));
       } else if (const auto pair = find_pair(name_in(config_, pattern, one))) {
         add(one, *pair, load_a(*pair, one, columns), open(*pair->b, {rows, pair->rank}));
+        if (SharedSource all = magnitudes_of(name_in(config_, pattern, one), rows)) add_magnitudes(one, std::move(all));
       }
     }
+  }
+
+  /// What a table or a head has in the place of its own numbers: all of it, or the rows of some tokens; and what is added to a table.
+  void match_rows(const TensorKey& key) {
+    const TensorId id{key.role};
+    const std::string name = name_in(config_, key.hf, id), module = without_weight(name);
+    const auto [rows, columns] = shape_of(key.role, -1, config_);
+    for (const std::string& whole : {name, module + ".base_layer.weight"}) {
+      const TensorEntry* entry = file_.tensors->find(whole);
+      if (entry == nullptr) continue;
+      used_[place_of(*entry)] = true;
+      std::vector<std::int64_t> shape = stored_shape(id, config_, Container::folder);
+      const bool is_flat = !shape.empty();
+      if (!is_flat) shape = info_of(key.role).is_matrix() ? std::vector{rows, columns} : std::vector{columns};
+      SharedSource values = open(*entry, shape);
+      rows_.push_back({id, checked(is_flat ? as_row(std::move(values)) : std::move(values))});
+    }
+    if (key.role != Role::embedding) return;
+    if (const TensorEntry* entry = file_.tensors->find(module + ".token_adapter.trainable_tokens_delta")) {
+      used_[place_of(*entry)] = true;
+      const auto outside = std::ranges::find_if(file_.tokens, [&](std::int64_t token) { return token >= config_.vocab; });
+      if (outside != file_.tokens.end()) fail(Errc::corrupt, file_.place, ": trainable_token_indices: expected tokens below ", config_.vocab, ", found ", *outside);
+      if (!file_.tokens.empty()) rows_.push_back({id, checked(open(*entry, {std::ssize(file_.tokens), columns})), file_.tokens});
+    }
+    // (B A)^T = A^T B^T, of an A with a column for each token.
+    const TensorEntry *a = file_.tensors->find(module + ".lora_embedding_A"), *b = file_.tensors->find(module + ".lora_embedding_B");
+    if (a == nullptr || b == nullptr || a->shape.size() != 2 || a->shape[0] < 1) return;  // refused as others are
+    for (const TensorEntry* entry : {a, b}) used_[place_of(*entry)] = true;
+    const Pair pair{b, a, a->shape[0], file_.scale(file_.names[place_of(*a)], a->shape[0])};
+    add(id, pair, checked(transpose(open(*b, {columns, pair.rank}))), checked(transpose(open(*a, {pair.rank, rows}))));
+  }
+
+  /// DoRA's, of a matrix's rows; null: it has none.
+  SharedSource magnitudes_of(const std::string& matrix, std::int64_t rows) {
+    if (!file_.has_magnitudes) return nullptr;
+    const std::string name = without_weight(matrix) + ".lora_magnitude_vector";
+    const TensorEntry* entry = file_.tensors->find(name);
+    if (entry == nullptr) entry = file_.tensors->find(name + ".weight");
+    if (entry == nullptr) fail(Errc::corrupt, file_.place, ": expected tensor ", name, ", found none of that name");
+    used_[place_of(*entry)] = true;
+    return open(*entry, {rows});
+  }
+  /// Of what was found last.
+  void add_magnitudes(const TensorId& id, SharedSource values) {
+    std::vector<std::int64_t> order = arrangement_of(id, config_, file_.container).rows;
+    if (!order.empty()) values = select_columns(std::move(values), IndexList{std::move(order)});
+    const Tensor<float, 2> row = checked(values).dequantize();
+    found_.back().matrix.magnitudes.assign(row.span().begin(), row.span().end());
   }
 
   /// Keys' and values' up-projections of latent attention, where they are changed in one: of each head the rows of its keys, then of its
@@ -171,11 +228,17 @@ class AdapterMatcher {
     found_.push_back({{id, {std::move(a), std::move(b), static_cast<float>(pair.scale)}}, file_.names[place_of(*pair.a)]});
   }
 
+  /// Whether a tensor that is refused would be read to be merged.
+  [[nodiscard]] bool is_merged_alone(std::string_view name) const {
+    if (file_.use == AdapterUse::merge || gguf_) return false;
+    return std::ranges::any_of(std::initializer_list<std::string_view>{".lora_embedding_", ".base_layer.", ".token_adapter."}, [&](std::string_view part) { return name.find(part) != name.npos; });
+  }
+
   void refuse_others() const {
     for (std::size_t i = 0; i < used_.size(); ++i) {
       if (used_[i]) continue;
       fail(Errc::unsupported, file_.place, ": ", printable(file_.names[i]), ": expected changes of matrices that a model of type ", config_.arch->name,
-           " multiplies by, embeddings not among them");
+           " multiplies by, embeddings not among them", is_merged_alone(file_.names[i]) ? ": such an adapter is merged (compress --merge-lora)" : "");
     }
   }
 
@@ -184,42 +247,49 @@ class AdapterMatcher {
   bool gguf_;
   std::vector<bool> used_;  ///< of the file's tensors
   std::vector<Found> found_;
+  std::vector<AdapterRows> rows_;
   std::map<const TensorEntry*, WeightMatrix> shared_;
 };
 
-std::uint64_t hash_of_matrices(std::span<const AdapterMatrix> matrices) {
+std::uint64_t hash_of(std::span<const AdapterMatrix> matrices, std::span<const AdapterRows> rows) {
   std::vector<std::uint64_t> hashes;
   for (const AdapterMatrix& m : matrices) {
     std::uint32_t scale = 0;
     std::memcpy(&scale, &m.update.scale, sizeof scale);
     hashes.insert(hashes.end(), {static_cast<std::uint64_t>(m.id.role), static_cast<std::uint64_t>(m.id.layer), static_cast<std::uint64_t>(m.id.expert), scale});
     for (const WeightMatrix* matrix : {&m.update.a, &m.update.b}) hashes.push_back(XXH3_64bits(matrix->view().data, static_cast<std::size_t>(matrix->bytes())));
+    if (!m.magnitudes.empty()) hashes.push_back(XXH3_64bits(m.magnitudes.data(), m.magnitudes.size() * sizeof m.magnitudes[0]));
+  }
+  for (const AdapterRows& r : rows) {
+    hashes.insert(hashes.end(), {static_cast<std::uint64_t>(r.id.role), XXH3_64bits(r.values.view().data, static_cast<std::size_t>(r.values.bytes())), XXH3_64bits(r.places.data(), r.places.size() * sizeof r.places[0])});
   }
   return XXH3_64bits(hashes.data(), hashes.size() * sizeof hashes[0]);
 }
 
 }  // namespace
 
-Adapter Adapter::load(const std::filesystem::path& path, const ModelConfig& config) {
-  const AdapterFile file = open_adapter(path, config);
+Adapter Adapter::load(const std::filesystem::path& path, const ModelConfig& config, AdapterUse use) {
+  const AdapterFile file = open_adapter(path, config, use);
   auto data = std::make_shared<Data>();
   data->path = path;
   data->place = file.place;
   data->has_scales = config.arch->folds_scales && file.container == Container::gguf;
-  AdapterMatcher(file, config).match(data->matrices, data->names);
+  AdapterMatcher(file, config).match(data->matrices, data->names, data->rows);
   std::set<const std::byte*> counted;  // what several share, once
   for (const AdapterMatrix& m : data->matrices) {
     data->rank = std::max(data->rank, m.update.rank());
     for (const WeightMatrix* matrix : {&m.update.a, &m.update.b}) data->bytes += counted.insert(matrix->view().data).second ? matrix->bytes() : 0;
   }
-  data->fingerprint = hash_of_matrices(data->matrices);
+  for (const AdapterRows& rows : data->rows) data->bytes += rows.values.bytes();
+  data->fingerprint = hash_of(data->matrices, data->rows);
   Adapter adapter(std::move(data));
-  adapter.check_fits(config);
+  adapter.check_fits(config, use);
   return adapter;
 }
 
 const std::filesystem::path& Adapter::path() const noexcept { return data_->path; }
 std::span<const AdapterMatrix> Adapter::matrices() const noexcept { return data_->matrices; }
+std::span<const AdapterRows> Adapter::rows() const noexcept { return data_->rows; }
 std::int64_t Adapter::rank() const noexcept { return data_->rank; }
 std::int64_t Adapter::bytes() const noexcept { return data_->bytes; }
 std::uint64_t Adapter::fingerprint() const noexcept { return data_->fingerprint; }
@@ -229,7 +299,14 @@ std::span<const AdapterMatrix> Adapter::of_layer(std::int64_t layer) const noexc
   return {std::ranges::lower_bound(data_->matrices, layer, {}, layer_of), std::ranges::upper_bound(data_->matrices, layer, {}, layer_of)};
 }
 
-void Adapter::check_fits(const ModelConfig& config) const {
+void Adapter::check_fits(const ModelConfig& config, AdapterUse use) const {
+  const bool merged_alone = !data_->rows.empty() || std::ranges::any_of(data_->matrices, [](const AdapterMatrix& m) { return !m.magnitudes.empty() || info_of(m.id.role).is_looked_up(); });
+  if (use == AdapterUse::run && merged_alone) fail(Errc::unsupported, data_->place, ": expected an adapter that runs beside a model, found one that is merged (compress --merge-lora)");
+  for (const AdapterRows& r : data_->rows) {
+    const std::pair<std::int64_t, std::int64_t> expected = shape_of(r.id.role, -1, config);
+    const bool fits = r.values.columns() == expected.second && (r.places.empty() ? r.values.rows() == expected.first : std::ranges::all_of(r.places, [&](std::int64_t place) { return place < expected.first; }));
+    if (!fits) fail(Errc::invalid_argument, data_->place, ": expected rows of a matrix of (", expected.first, ", ", expected.second, ") in this model, found ", r.values.rows(), " of ", r.values.columns(), " numbers");
+  }
   if (config.arch->folds_scales && data_->has_scales != (config.scales == ModelScales())) {
     constexpr std::string_view apart = "a model with scales in its config (a folder)", folded = "one with scales in its weights (a GGUF file)";
     fail(Errc::unsupported, data_->place, ": expected ", data_->has_scales ? folded : apart, ", found ", data_->has_scales ? apart : folded);
@@ -258,9 +335,9 @@ AdapterChoice parse_adapter(std::string_view text) {
   return {std::string(text), 1};
 }
 
-std::vector<ScaledAdapter> load_adapters(std::span<const AdapterChoice> choices, const ModelConfig& config) {
+std::vector<ScaledAdapter> load_adapters(std::span<const AdapterChoice> choices, const ModelConfig& config, AdapterUse use) {
   std::vector<ScaledAdapter> adapters;
-  for (const AdapterChoice& choice : choices) adapters.push_back({Adapter::load(choice.path, config), choice.scale});
+  for (const AdapterChoice& choice : choices) adapters.push_back({Adapter::load(choice.path, config, use), choice.scale});
   return adapters;
 }
 

@@ -1,7 +1,9 @@
 // Opening files of adapters.
 #include "adapter_file.hpp"
 
+#include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "bantam/io/gguf.hpp"
 #include "bantam/io/safetensors.hpp"
@@ -22,6 +24,8 @@ struct PeftScales {
   bool by_root = false;  ///< alpha / sqrt(rank): rsLoRA (arXiv:2312.03732)
   std::vector<std::pair<std::string, std::int64_t>> ranks = {};  ///< of some modules, by their names or the ends of these
   std::vector<std::pair<std::string, double>> alphas = {};
+  bool has_magnitudes = false;
+  std::vector<std::int64_t> tokens = {};
 
   /// Of a module; `found`: the rank of its tensors.
   [[nodiscard]] double scale_of(std::string_view module, std::int64_t found) const {
@@ -41,6 +45,8 @@ struct PeftScales {
     return {};
   }
 };
+
+constexpr std::string_view merge_it = ": such an adapter is merged (compress --merge-lora)";
 
 /// Whether a member says nothing: absent, null, false, or empty.
 bool is_idle(const Json* value) {
@@ -82,16 +88,38 @@ std::vector<std::pair<std::string, T>> patterns_in(const Json& config, std::stri
   return patterns;
 }
 
-PeftScales read_peft_config(const std::filesystem::path& file) {
+/// trainable_token_indices: a list, or one beside the name of the embedding.
+std::vector<std::int64_t> tokens_in(const Json& config, const std::string& place) {
+  constexpr std::string_view key = "trainable_token_indices";
+  const Json* list = config.find(key);
+  if (is_idle(list)) return {};
+  if (list->is_object() && list->size() == 1) {
+    for (const auto& [name, own] : list->items()) list = &own;
+  }
+  if (!list->is_array()) fail(Errc::unsupported, place, ": ", key, ": expected tokens of one embedding, found ", printable(list->dump({.ascii = true}), 40));
+  std::vector<std::int64_t> tokens;
+  for (const Json& token : *list) {
+    const bool whole = token.is_number_unsigned() && token.get<std::uint64_t>() <= static_cast<std::uint64_t>(std::numeric_limits<TokenId>::max());
+    if (!whole) fail(Errc::corrupt, place, ": ", key, ": expected tokens, found ", printable(token.dump({.ascii = true}), 40));
+    tokens.push_back(token.get<std::int64_t>());
+  }
+  return tokens;
+}
+
+PeftScales read_peft_config(const std::filesystem::path& file, AdapterUse use) {
   const std::string place = printable(file.string(), 400);
   const Json config = Json::parse(read_text_file(file), place);
   const Json* type = config.find("peft_type");
   if (type == nullptr || !type->is_string()) fail(Errc::corrupt, place, ": expected peft_type, found none");
   if (type->string() != "LORA") fail(Errc::unsupported, place, ": peft_type: expected LORA, found ", printable(type->string()));
   // Whatever else there is says which modules were trained, or how: the tensors tell the first, and the second is over.
+  constexpr std::string_view merged_alone[] = {"use_dora", "modules_to_save", "trainable_token_indices"};
   for (const std::string_view key : {"use_dora", "use_qalora", "use_bdlora", "lora_bias", "modules_to_save", "layer_replication", "target_parameters", "trainable_token_indices",
                                      "alora_invocation_tokens", "arrow_config", "ensure_weight_tying"}) {
-    if (const Json* value = config.find(key); !is_idle(value)) fail(Errc::unsupported, place, ": ", key, ": expected none, found ", printable(value->dump({.ascii = true}), 40));
+    const Json* value = config.find(key);
+    const bool merges = std::ranges::find(merged_alone, key) != std::end(merged_alone);
+    if (is_idle(value) || (merges && use == AdapterUse::merge)) continue;
+    fail(Errc::unsupported, place, ": ", key, ": expected none, found ", printable(value->dump({.ascii = true}), 40), merges ? merge_it : "");
   }
   if (const Json* bias = config.find("bias"); !is_idle(bias) && !(bias->is_string() && bias->string() == "none")) {
     fail(Errc::unsupported, place, ": bias: expected none, found ", printable(bias->dump({.ascii = true}), 40));
@@ -108,6 +136,8 @@ PeftScales read_peft_config(const std::filesystem::path& file) {
   if (rank == nullptr || alpha == nullptr) fail(Errc::corrupt, place, ": expected r and lora_alpha, found ", rank == nullptr ? "no r" : "no lora_alpha");
   scales.rank = rank_in(*rank, place + ": r");
   scales.alpha = finite_number(*alpha, place + ": lora_alpha");
+  scales.has_magnitudes = !is_idle(config.find("use_dora"));
+  scales.tokens = tokens_in(config, place);
   scales.by_root = !is_idle(config.find("use_rslora"));
   scales.ranks = patterns_in<std::int64_t>(config, "rank_pattern", place, rank_in);
   scales.alphas = patterns_in<double>(config, "alpha_pattern", place, finite_number);
@@ -117,10 +147,13 @@ PeftScales read_peft_config(const std::filesystem::path& file) {
 // What PEFT wraps a model in is called so.
 constexpr std::string_view peft_prefix = "base_model.model.", peft_a = ".lora_A.weight", peft_b = ".lora_B.weight";
 
-AdapterFile open_peft(const std::filesystem::path& folder, const ArchSpec& arch) {
+AdapterFile open_peft(const std::filesystem::path& folder, const ArchSpec& arch, AdapterUse use) {
   const std::filesystem::path config = folder / "adapter_config.json", file = folder / "adapter_model.safetensors";
   AdapterFile adapter{.tensors = nullptr, .place = printable(file.string(), 400), .container = Container::folder, .names = {}, .scale = {}};
-  PeftScales scales = read_peft_config(config);
+  PeftScales scales = read_peft_config(config, use);
+  adapter.use = use;
+  adapter.has_magnitudes = scales.has_magnitudes;
+  adapter.tokens = scales.tokens;
   if (!std::filesystem::exists(file) && std::filesystem::exists(folder / "adapter_model.bin")) {
     fail(Errc::unsupported, printable(folder.string(), 400), ": expected adapter_model.safetensors, found adapter_model.bin: PEFT saves it with safe_serialization=True");
   }
@@ -136,7 +169,7 @@ AdapterFile open_peft(const std::filesystem::path& folder, const ArchSpec& arch)
   adapter.tensors = std::move(part.tensors);
   adapter.scale = [scales = std::move(scales)](std::string_view name, std::int64_t rank) {
     if (name.starts_with(peft_prefix)) name.remove_prefix(peft_prefix.size());
-    return scales.scale_of(name.substr(0, name.size() - std::min(name.size(), peft_a.size())), rank);
+    return scales.scale_of(name.substr(0, name.rfind(".lora_")), rank);
   };
   return adapter;
 }
@@ -173,9 +206,9 @@ std::string AdapterFile::b_of(std::string_view matrix) const {
   return container == Container::gguf ? message(matrix, ".lora_b") : message(without_weight(std::string(matrix)), peft_b);
 }
 
-AdapterFile open_adapter(const std::filesystem::path& path, const ModelConfig& config) {
+AdapterFile open_adapter(const std::filesystem::path& path, const ModelConfig& config, AdapterUse use) {
   switch (kind_of(path)) {
-    case FileKind::folder: return open_peft(path, *config.arch);
+    case FileKind::folder: return open_peft(path, *config.arch, use);
     case FileKind::gguf: return open_gguf(path, *config.arch);
     case FileKind::safetensors:
       fail(Errc::invalid_argument, printable(path.string(), 400), ": expected an adapter, found plain safetensors: give the folder that holds it and its adapter_config.json");

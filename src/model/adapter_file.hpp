@@ -5,6 +5,7 @@
 
 #include "arrangement.hpp"
 #include "bantam/io/tensor_source.hpp"
+#include "bantam/model/adapter.hpp"
 
 namespace bantam::inline v0 {
 
@@ -16,6 +17,10 @@ struct AdapterFile {
   /// alpha / rank of the pair that a tensor belongs to, by its name in the file.
   std::function<double(std::string_view name, std::int64_t rank)> scale;
 
+  AdapterUse use = AdapterUse::run;
+  bool has_magnitudes = false;       ///< one for each row of a changed matrix (DoRA)
+  std::vector<std::int64_t> tokens = {};  ///< whose rows of the embedding were trained
+
   /// Names of the two tensors of a matrix, whose own name ends with ".weight" or not.
   [[nodiscard]] std::string a_of(std::string_view matrix) const;
   [[nodiscard]] std::string b_of(std::string_view matrix) const;
@@ -23,6 +28,6 @@ struct AdapterFile {
 
 /// A folder of PEFT's, or a GGUF file, told apart by content. Throws not_found, corrupt, and unsupported for what is no plain LoRA, or of
 /// another architecture.
-[[nodiscard]] AdapterFile open_adapter(const std::filesystem::path& path, const ModelConfig& config);
+[[nodiscard]] AdapterFile open_adapter(const std::filesystem::path& path, const ModelConfig& config, AdapterUse use);
 
 }  // namespace bantam::inline v0

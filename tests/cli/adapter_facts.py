@@ -70,6 +70,8 @@ def facts_broken_adapters(h):
     one = write_adapter(h.temporary("one"))
     h.refuses(1, "run", MODEL, *PROMPT, "--lora", h.temporary("nothing"), says="nothing")
     h.refuses(1, "logits", MODEL, *PROMPT, "--lora", write_adapter(h.temporary("dora"), use_dora=True), says="use_dora: expected none")
+    h.refuses(1, "compress", MODEL, "-o", h.temporary("y.bantam"), "--merge-lora", write_adapter(h.temporary("lengths"), use_dora=True), says="lora_magnitude_vector, found none")
+    h.refuses(1, "run", MODEL, *PROMPT, "--lora", write_adapter(h.temporary("saves"), modules_to_save=["lm_head"]), says="such an adapter is merged (compress --merge-lora)")
     h.refuses(1, "logits", MODEL, *PROMPT, "--lora", write_adapter(h.temporary("rank"), r=8), says="expected tensors of rank 8, found 4")
     h.refuses(1, "perplexity", MODEL, str(ROOT / "models" / "paragraph.txt"), "--lora", write_adapter(h.temporary("deep"), layers=5), says="layers.4.self_attn.q_proj")
     h.refuses(1, "compress", MODEL, "-o", h.temporary("x.bantam"), "--merge-lora", h.temporary("nothing"), says="merge_lora: ")

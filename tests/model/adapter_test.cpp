@@ -284,7 +284,153 @@ TEST_CASE("a head that is the embedding may be changed while the model runs, not
   const auto tokens = some_tokens();
   CHECK(distance(adapted_logits(model, {{adapter}}, tokens), reference.logits(tokens)) < adapter_tolerance);
   const std::vector<ScaledAdapter> one{{adapter}};
-  has(error_of([&] { (void)model.checkpoint().merged(one); }), "changes of a head that is the embedding: not to be merged");
+  // Merged, it has a head of its own.
+  const Model merged = Model::from_checkpoint(model.checkpoint().merged(one));
+  CHECK_FALSE(merged.config().tied);
+  CHECK(distance(logits_of(merged, tokens), reference.logits(tokens)) < adapter_tolerance);
+}
+
+/// A PEFT folder of some tensors, with more said in its config.
+void write_peft(const std::filesystem::path& folder, const std::vector<TinyTensor>& tensors, const Json& more, const TinyAdapter& like) {
+  std::filesystem::create_directories(folder);
+  Json config = like.config();
+  for (const auto& [key, value] : more.items()) config[key] = value;
+  write_file(folder / "adapter_config.json", config.dump());
+  TinyAdapter::write_tensors(folder, tensors);
+}
+
+TEST_CASE("DoRA's magnitudes are the lengths of merged rows, of matrices by themselves, in one and of experts") {
+  for (const ArchSpec* arch : {&archs::llama, &archs::phi3, &archs::qwen3_moe, &archs::gpt2, &archs::bert}) {
+    CAPTURE(std::string(arch->name));
+    TinyModel tiny{.arch = arch};
+    tiny.make();
+    TinyAdapter made{.model = tiny};
+    made.left_out = {Role::head, Role::router};
+    made.make(15);
+    const TemporaryFolder folder;
+    tiny.write_folder(folder / "hf");
+    std::vector<TinyTensor> tensors = made.folder_tensors();
+    Random random(3);
+    const std::size_t pairs = tensors.size();
+    std::map<std::string, std::vector<float>> lengths;
+    for (std::size_t i = 0; i < pairs; ++i) {
+      const std::string& name = tensors[i].name;
+      if (!name.ends_with(".lora_B.weight")) continue;
+      TinyTensor magnitudes{name.substr(0, name.size() - std::string("lora_B.weight").size()) + "lora_magnitude_vector", "", {tensors[i].shape[0]}, {}};
+      for (std::int64_t r = 0; r < tensors[i].shape[0]; ++r) magnitudes.values.push_back(static_cast<float>(1 + 0.3 * random.normal()));
+      lengths[magnitudes.name] = magnitudes.values;
+      tensors.push_back(std::move(magnitudes));
+    }
+    write_peft(folder / "peft", tensors, {{"use_dora", true}}, made);
+    const Checkpoint checkpoint = Checkpoint::open(folder / "hf");
+    has(error_of([&] { (void)Adapter::load(folder / "peft", checkpoint.config()); }), "use_dora: expected none, found true: such an adapter is merged (compress --merge-lora)");
+    const std::vector<ScaledAdapter> one{{Adapter::load(folder / "peft", checkpoint.config(), AdapterUse::merge), 0.5F}};
+    has(error_of([&] { one[0].adapter.check_fits(checkpoint.config()); }), "expected an adapter that runs beside a model, found one that is merged");
+    const Model model = Model::from_checkpoint(checkpoint.merged(one));
+    reference::Transformer reference = tiny.reference();
+    made.add_to(reference, 0.5);
+    const auto tokens = some_tokens();
+    CHECK(distance(logits_of(model, tokens), reference.logits(tokens)) > 100 * adapter_tolerance);
+    for (const TinyAdapter::Change& change : made.changes) {
+      const TinyTensor& t = *change.tensor;
+      std::vector<float>& weights = reference.weights.at(t.reference_name.empty() ? t.name : t.reference_name);
+      const std::int64_t columns = t.shape[1], rows = t.shape[0];
+      // In a tensor of several the rows of one follow those of the others, with as many as they have.
+      std::int64_t first = 0;
+      std::string file = t.name;
+      if (!t.fused_name.empty() && t.own.expert < 0) {
+        file = t.fused_name;
+        for (const TinyAdapter::Change& other : made.changes) {
+          if (other.tensor->fused_name == t.fused_name && other.tensor->fused.part < t.fused.part) first += other.tensor->shape[0];
+        }
+      }
+      const std::vector<float>& own = lengths.at("base_model.model." + file.substr(0, file.rfind(".weight")) + ".lora_magnitude_vector");
+      for (std::int64_t r = 0; r < rows; ++r) {
+        double squares = 0;
+        for (std::int64_t c = 0; c < columns; ++c) squares += std::pow(static_cast<double>(weights[static_cast<std::size_t>(r * columns + c)]), 2);
+        const double factor = static_cast<double>(own[static_cast<std::size_t>(first + r)]) / std::sqrt(squares);
+        for (std::int64_t c = 0; c < columns; ++c) weights[static_cast<std::size_t>(r * columns + c)] = static_cast<float>(static_cast<double>(weights[static_cast<std::size_t>(r * columns + c)]) * factor);
+      }
+    }
+    CHECK(distance(logits_of(model, tokens), reference.logits(tokens)) < adapter_tolerance);
+    std::erase_if(tensors, [](const TinyTensor& t) { return t.name.ends_with("lora_magnitude_vector"); });
+    write_peft(folder / "without", tensors, {{"use_dora", true}}, made);
+    has(error_of([&] { (void)Adapter::load(folder / "without", checkpoint.config(), AdapterUse::merge); }), "lora_magnitude_vector, found none of that name");
+  }
+}
+
+TEST_CASE("tables and heads that an adapter saves, changes or has tokens of are merged, apart from each other where they were one") {
+  for (const bool tied : {false, true}) {
+    CAPTURE(tied);
+    TinyModel tiny{.tied = tied};
+    tiny.make();
+    const TemporaryFolder folder;
+    tiny.write_folder(folder / "hf");
+    const Checkpoint checkpoint = Checkpoint::open(folder / "hf");
+    const TinyAdapter like{.model = tiny};
+    const auto tokens = some_tokens();
+    Random random(8);
+    const auto tensor = [&](const std::string& name, std::vector<std::int64_t> shape) {
+      TinyTensor t{"base_model.model." + name, "", shape, {}};
+      std::int64_t count = 1;
+      for (const std::int64_t extent : shape) count *= extent;
+      for (std::int64_t i = 0; i < count; ++i) t.values.push_back(static_cast<float>(0.2 * random.normal()));
+      return t;
+    };
+    int number = 0;
+    const auto check = [&](const std::vector<TinyTensor>& tensors, const Json& more, const reference::Transformer& reference, const std::string& refused) {
+      const std::filesystem::path peft = folder / message("peft", ++number);
+      write_peft(peft, tensors, more, like);
+      has(error_of([&] { (void)Adapter::load(peft, checkpoint.config()); }), refused);
+      const std::vector<ScaledAdapter> one{{Adapter::load(peft, checkpoint.config(), AdapterUse::merge), 1}};
+      const Model model = Model::from_checkpoint(checkpoint.merged(one));
+      CHECK(distance(logits_of(model, tokens), tiny.reference().logits(tokens)) > 100 * adapter_tolerance);
+      CHECK(distance(logits_of(model, tokens), reference.logits(tokens)) < adapter_tolerance);
+      return model;
+    };
+    const auto apart = [&] {
+      reference::Transformer r = tiny.reference();
+      if (tied) r.weights["lm_head.weight"] = r.weights.at("model.embed_tokens.weight");
+      return r;
+    };
+    {
+      const TinyTensor head = tensor("lm_head.weight", {tiny.vocab, tiny.dim});
+      reference::Transformer r = apart();
+      r.weights["lm_head.weight"] = head.values;
+      CHECK_FALSE(check({head}, {{"modules_to_save", {"lm_head"}}}, r, "modules_to_save: expected none, found [\"lm_head\"]: such an adapter is merged").config().tied);
+    }
+    {
+      const TinyTensor a = tensor("model.embed_tokens.lora_embedding_A", {3, tiny.vocab}), b = tensor("model.embed_tokens.lora_embedding_B", {tiny.dim, 3});
+      reference::Transformer r = apart();
+      std::vector<float>& table = r.weights.at("model.embed_tokens.weight");
+      for (std::int64_t v = 0; v < tiny.vocab; ++v) {
+        for (std::int64_t c = 0; c < tiny.dim; ++c) {
+          double sum = 0;
+          for (std::int64_t i = 0; i < 3; ++i) sum += static_cast<double>(a.values[static_cast<std::size_t>(i * tiny.vocab + v)]) * static_cast<double>(b.values[static_cast<std::size_t>(c * 3 + i)]);
+          float& x = table[static_cast<std::size_t>(v * tiny.dim + c)];
+          x = static_cast<float>(static_cast<double>(x) + like.alpha / 3 * sum);
+        }
+      }
+      check({a, b}, Json::object(), r, "embeddings not among them: such an adapter is merged");
+    }
+    {
+      const TinyTensor rows = tensor("model.embed_tokens.token_adapter.trainable_tokens_delta", {2, tiny.dim});
+      reference::Transformer r = tiny.reference();
+      std::vector<float>& table = r.weights.at("model.embed_tokens.weight");
+      for (std::int64_t i = 0; i < 2; ++i) std::copy_n(rows.values.begin() + i * tiny.dim, tiny.dim, table.begin() + (i == 0 ? 7 : 1) * tiny.dim);
+      CHECK(check({rows}, {{"trainable_token_indices", {7, 1}}}, r, "trainable_token_indices: expected none").config().tied == tied);
+      check({rows}, {{"trainable_token_indices", {{"embed_tokens", {7, 1}}}}}, r, "trainable_token_indices: expected none");
+      const std::filesystem::path peft = folder / "wrong";
+      const auto error = [&](const Json& tokens_of) {
+        write_peft(peft, {rows}, {{"trainable_token_indices", tokens_of}}, like);
+        return error_of([&] { (void)Adapter::load(peft, checkpoint.config(), AdapterUse::merge); });
+      };
+      has(error({7, 37}), "trainable_token_indices: expected tokens below 37, found 37");
+      has(error({7}), "trainable_tokens_delta: expected");
+      has(error({7, -1}), "trainable_token_indices: expected tokens, found -1");
+      has(error({{"a", {1}}, {"b", {2}}}), "trainable_token_indices: expected tokens of one embedding");
+    }
+  }
 }
 
 TEST_CASE("other models' adapters are refused at every door") {

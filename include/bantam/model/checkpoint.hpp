@@ -117,7 +117,7 @@ class Checkpoint {
   [[nodiscard]] Checkpoint untied() const;
 
   /// The same with adapters added to its weights, which are summed up in double precision as they are read, and are in f32 where something
-  /// was added. Throws as Adapter::check_fits() does, and unsupported for changes of a head that is the embedding.
+  /// was added. A head that is the embedding, and is changed apart from it, gets its own. Throws as Adapter::check_fits() does.
   [[nodiscard]] Checkpoint merged(std::span<const ScaledAdapter> adapters) const;
 
   /// Of these, as fingerprint_of() says; 0: none.
